@@ -1,0 +1,63 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The wire formats of mlx5 that <infiniband/mlx5dv.h> does not declare. The
+ * transport writes them, the device reads them: both include this file, and
+ * nothing but declarations may stand in it, so that a wrong encoder can never
+ * be excused by the decoder that shares its code. All fields are big endian.
+ */
+#ifndef DCX_COMMON_PRM_H
+#define DCX_COMMON_PRM_H
+
+#include <assert.h>
+#include <infiniband/mlx5dv.h>
+
+/* Ctrl segment, opmod_idx_opcode: 31..24 opmod, 23..8 WQE index, 7..0 opcode
+ * (struct mlx5_wqe_ctrl_seg). Ctrl segment, qpn_ds: 31..8 QPN, 5..0 size of
+ * the WQE in 16-byte units. */
+#define PRM_CTRL_OPCODE  0x000000ffu
+#define PRM_CTRL_IDX     0x00ffff00u
+#define PRM_CTRL_OPMOD   0xff000000u
+#define PRM_CTRL_DS      0x0000003fu
+#define PRM_CTRL_QPN     0xffffff00u
+
+/* Byte fm_ce_se of the ctrl segment; mlx5dv.h names the values that it
+ * offers to users (MLX5_WQE_CTRL_CQ_UPDATE 2<<2, SOLICITED 1<<1, FENCE 4<<5,
+ * INITIATOR_SMALL_FENCE 1<<5). */
+#define PRM_CTRL_SE      0x02
+#define PRM_CTRL_CE      0x0c
+#define PRM_CTRL_FM      0xe0
+
+/* Extended ("masked") atomics: opmod holds the size of the operand as
+ * log2(bytes) - 2 with bit 3 set (rdma-core providers/mlx5, UCX ib_mlx5.h). */
+#define PRM_OPMOD_EXT_ATOMIC(_log_size) (0x08 | ((_log_size) - 2))
+
+/* 64-bit masked compare-and-swap takes two of these (swap/compare, then the
+ * masks), 64-bit masked fetch-and-add one (add data, field boundary). */
+struct prm_masked_cswap32_seg {
+    __be32 swap_data;
+    __be32 compare_data;
+    __be32 swap_mask;
+    __be32 compare_mask;
+};
+static_assert(sizeof(struct prm_masked_cswap32_seg) == 16, "one octoword");
+
+struct prm_masked_fadd32_seg {
+    __be32 add_data;
+    __be32 field_boundary;
+    __be64 reserved;
+};
+static_assert(sizeof(struct prm_masked_fadd32_seg) == 16, "one octoword");
+
+struct prm_masked_cswap64_seg {
+    __be64 swap;
+    __be64 compare;
+};
+static_assert(sizeof(struct prm_masked_cswap64_seg) == 16, "one octoword");
+
+struct prm_masked_fadd64_seg {
+    __be64 add_data;
+    __be64 field_boundary;
+};
+static_assert(sizeof(struct prm_masked_fadd64_seg) == 16, "one octoword");
+
+#endif
