@@ -1,0 +1,259 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory of the segment for rings, CQs and doorbell records. A process owns
+ * whole chunks, so that those of a dead one are known without its help; within
+ * its chunks it hands out runs of pages, kept in process-local memory under
+ * one mutex. Control path only: libmlx5 allocates here when it makes a queue.
+ */
+#define _GNU_SOURCE
+#include "hca_fabric.h"
+#include "hca_log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HCA_PAGE        4096ul
+#define HCA_CHUNK_PAGES (HCA_CHUNK_SIZE / HCA_PAGE)
+
+/* Run of pages, free or handed out; neighbours in address order. */
+struct hca_run {
+    char           *addr;
+    size_t          pages;
+    bool            is_free;
+    struct hca_run *prev, *next; /* NULL at the end of an extent */
+};
+
+static pthread_mutex_t hca_arena_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* By chunk: the first run of the extent that starts there. */
+static struct hca_run *hca_extents[HCA_MAX_CHUNKS];
+
+static char *hca_arena_base(void)
+{
+    return hca_ptr(hca_fabric->arena);
+}
+
+static unsigned hca_chunk_of(const void *ptr)
+{
+    return ((const char*)ptr - hca_arena_base()) / HCA_CHUNK_SIZE;
+}
+
+/* Takes n neighbouring chunks. @return the first, or HCA_MAX_CHUNKS. */
+static unsigned hca_chunks_take(unsigned n)
+{
+    unsigned first = HCA_MAX_CHUNKS, run = 0;
+
+    hca_mutex_lock(&hca_fabric->lock);
+    for (unsigned i = 0; (i < HCA_MAX_CHUNKS) && (run < n); i++) {
+        run = (hca_fabric->chunk_owner[i] == 0) ? run + 1 : 0;
+        if (run == n) {
+            first = i + 1 - n;
+        }
+    }
+    for (unsigned i = 0; (first < HCA_MAX_CHUNKS) && (i < n); i++) {
+        hca_fabric->chunk_owner[first + i] = hca_self + 1;
+    }
+    hca_mutex_unlock(&hca_fabric->lock);
+    return first;
+}
+
+static void hca_chunks_give(unsigned first, unsigned n)
+{
+    /* a hole in the memfd: the memory goes, zeroes come back */
+    madvise(hca_arena_base() + first * HCA_CHUNK_SIZE, n * HCA_CHUNK_SIZE,
+            MADV_REMOVE);
+    hca_mutex_lock(&hca_fabric->lock);
+    memset(&hca_fabric->chunk_owner[first], 0,
+           n * sizeof(hca_fabric->chunk_owner[0]));
+    hca_mutex_unlock(&hca_fabric->lock);
+}
+
+static struct hca_run *hca_extent_create(size_t pages)
+{
+    unsigned n = (pages + HCA_CHUNK_PAGES - 1) / HCA_CHUNK_PAGES;
+    struct hca_run *run = calloc(1, sizeof(*run));
+    unsigned first;
+
+    if (run == NULL) {
+        return NULL;
+    }
+    first = hca_chunks_take(n);
+    if (first == HCA_MAX_CHUNKS) {
+        free(run);
+        return NULL;
+    }
+    run->addr          = hca_arena_base() + first * HCA_CHUNK_SIZE;
+    run->pages         = n * HCA_CHUNK_PAGES;
+    run->is_free       = true;
+    hca_extents[first] = run;
+    return run;
+}
+
+static struct hca_run *hca_run_find_free(size_t pages)
+{
+    for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+        for (struct hca_run *run = hca_extents[i]; run; run = run->next) {
+            if (run->is_free && (run->pages >= pages)) {
+                return run;
+            }
+        }
+    }
+    return NULL;
+}
+
+static struct hca_run *hca_run_find(const void *ptr)
+{
+    unsigned i = hca_chunk_of(ptr);
+
+    while ((i > 0) && (hca_extents[i] == NULL)) {
+        i--; /* an extent of several chunks is entered under its first */
+    }
+    for (struct hca_run *run = hca_extents[i]; run; run = run->next) {
+        if (((const char*)ptr >= run->addr) &&
+            ((const char*)ptr < run->addr + run->pages * HCA_PAGE)) {
+            return run;
+        }
+    }
+    return NULL;
+}
+
+/* Cuts a free run so that its first `pages` are a run of their own. */
+static bool hca_run_split(struct hca_run *run, size_t pages)
+{
+    struct hca_run *rest;
+
+    if (run->pages == pages) {
+        return true;
+    }
+    rest = calloc(1, sizeof(*rest));
+    if (rest == NULL) {
+        return false;
+    }
+    rest->addr    = run->addr + pages * HCA_PAGE;
+    rest->pages   = run->pages - pages;
+    rest->is_free = true;
+    rest->prev    = run;
+    rest->next    = run->next;
+    if (rest->next != NULL) {
+        rest->next->prev = rest;
+    }
+    run->next  = rest;
+    run->pages = pages;
+    return true;
+}
+
+/* Joins a free run with its next one, if that is free. */
+static void hca_run_join(struct hca_run *run)
+{
+    struct hca_run *next = run->next;
+
+    if ((next == NULL) || !run->is_free || !next->is_free) {
+        return;
+    }
+    run->pages += next->pages;
+    run->next   = next->next;
+    if (run->next != NULL) {
+        run->next->prev = run;
+    }
+    free(next);
+}
+
+void *hca_arena_alloc(size_t size)
+{
+    size_t pages = (size + HCA_PAGE - 1) / HCA_PAGE;
+    struct hca_run *run = NULL;
+
+    if ((size == 0) || (size > HCA_MAX_CHUNKS * HCA_CHUNK_SIZE)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    pthread_mutex_lock(&hca_arena_mutex);
+    run = hca_run_find_free(pages);
+    if (run == NULL) {
+        run = hca_extent_create(pages);
+    }
+    if ((run == NULL) || !hca_run_split(run, pages)) {
+        hca_error("arena: no room for %zu bytes of queues", size);
+        errno = ENOMEM;
+        run   = NULL;
+        goto out;
+    }
+    /* touched now, so that a lack of memory is an error here and not a
+     * SIGBUS when a ring is written */
+    if (madvise(run->addr, pages * HCA_PAGE, MADV_POPULATE_WRITE) < 0 &&
+        (errno != EINVAL)) {
+        hca_error("arena: no memory for %zu bytes of queues", size);
+        errno = ENOMEM;
+        run   = NULL;
+        goto out;
+    }
+    run->is_free = false;
+out:
+    pthread_mutex_unlock(&hca_arena_mutex);
+    return (run == NULL) ? NULL : run->addr;
+}
+
+static void hca_run_free(struct hca_run *run)
+{
+    run->is_free = true;
+    madvise(run->addr, run->pages * HCA_PAGE, MADV_REMOVE);
+    hca_run_join(run);
+    if (run->prev != NULL) {
+        run = run->prev;
+        hca_run_join(run);
+    }
+    if (run->is_free && (run->prev == NULL) && (run->next == NULL)) {
+        unsigned first = hca_chunk_of(run->addr);
+
+        hca_extents[first] = NULL;
+        hca_chunks_give(first, run->pages / HCA_CHUNK_PAGES);
+        free(run);
+    }
+}
+
+void hca_arena_free(void *ptr)
+{
+    struct hca_run *run;
+
+    /* a forked child, or a program that frees after its exit handlers ran,
+     * would free what may be another's by now */
+    if ((ptr == NULL) || !hca_fabric_is_attached()) {
+        return;
+    }
+    pthread_mutex_lock(&hca_arena_mutex);
+    run = hca_run_find(ptr);
+    if ((run == NULL) || (run->addr != ptr) || run->is_free) {
+        hca_error("arena: free of %p, which was not handed out", ptr);
+    } else {
+        hca_run_free(run);
+    }
+    pthread_mutex_unlock(&hca_arena_mutex);
+}
+
+bool hca_arena_contains(const void *ptr, size_t size)
+{
+    const char *base = hca_arena_base(), *p = ptr;
+    struct hca_run *run;
+    bool is_inside;
+
+    if ((p < base) || (p >= base + HCA_MAX_CHUNKS * HCA_CHUNK_SIZE)) {
+        return false;
+    }
+    pthread_mutex_lock(&hca_arena_mutex);
+    run       = hca_run_find(ptr);
+    is_inside = (run != NULL) && !run->is_free &&
+                (size <= run->pages * HCA_PAGE - (size_t)(p - run->addr));
+    pthread_mutex_unlock(&hca_arena_mutex);
+    return is_inside;
+}
+
+void hca_arena_reap(unsigned proc)
+{
+    for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+        if (hca_fabric->chunk_owner[i] == proc + 1) {
+            hca_chunks_give(i, 1);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Event channels: pipes. The program reads one end. The other is open for
+ * reading and writing, so that a write never finds a pipe without a reader
+ * (SIGPIPE) and its owner can take back what was not read. A peer opens it
+ * through /proc and keeps it open. Writers hold the channel's lock.
+ */
+#define _GNU_SOURCE
+#include "hca_proc.h"
+#include "hca_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Descriptors of other processes' channels, opened here: a small cache. */
+#define HCA_CHAN_CACHE 64u
+
+struct hca_chan_peer {
+    uint32_t num;
+    int      fd;
+};
+
+static struct hca_chan_peer hca_chan_peers[HCA_CHAN_CACHE];
+static pthread_mutex_t hca_chan_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+int64_t hca_chan_create(unsigned dev, int *fd)
+{
+    struct hca_chan *chan;
+    char path[32];
+    int pipe_fds[2], ret;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
+        return -errno;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", pipe_fds[0]);
+    ret = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (ret < 0) {
+        ret = -errno;
+        goto err_close;
+    }
+    close(pipe_fds[1]);
+    pipe_fds[1] = ret;
+
+    chan = hca_obj_alloc(HCA_KIND_CHAN, dev);
+    if (chan == NULL) {
+        ret = -ENOMEM;
+        goto err_close;
+    }
+    chan->read_fd  = pipe_fds[0];
+    chan->write_fd = pipe_fds[1];
+    *fd            = pipe_fds[0];
+    return hca_obj_publish(HCA_KIND_CHAN, chan);
+
+err_close:
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    return ret;
+}
+
+void hca_chan_destroy(uint32_t num)
+{
+    struct hca_chan *chan = hca_obj_peek(HCA_KIND_CHAN, num);
+
+    if (chan != NULL) {
+        int write_fd = chan->write_fd;
+
+        hca_obj_free(HCA_KIND_CHAN, chan);
+        close(write_fd);
+    }
+}
+
+/* The cached descriptor of a peer's channel. Under hca_chan_mutex. */
+static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
+{
+    struct hca_chan_peer *peer = &hca_chan_peers[num % HCA_CHAN_CACHE];
+    int fd;
+
+    if (peer->num == num) {
+        return peer->fd;
+    }
+    fd = hca_proc_open_fd(chan->obj.proc, chan->write_fd);
+    if (fd < 0) {
+        return fd;
+    }
+    if (peer->num != 0) {
+        close(peer->fd);
+    }
+    peer->num = num;
+    peer->fd  = fd;
+    return fd;
+}
+
+static int hca_chan_put(int fd, const void *record, size_t size)
+{
+    if (fd < 0) {
+        return -ESRCH;
+    }
+    return (write(fd, record, size) == (ssize_t)size) ? 0 : -EAGAIN;
+}
+
+int hca_chan_write(uint32_t num, const void *record, size_t size)
+{
+    struct hca_chan *chan = hca_obj_lock(HCA_KIND_CHAN, num);
+    int ret;
+
+    if (chan == NULL) {
+        return -ESRCH;
+    }
+    if (chan->obj.proc == hca_self) {
+        ret = hca_chan_put(chan->write_fd, record, size);
+    } else {
+        pthread_mutex_lock(&hca_chan_mutex);
+        ret = hca_chan_put(hca_chan_peer_fd(chan, num), record, size);
+        pthread_mutex_unlock(&hca_chan_mutex);
+    }
+    hca_obj_unlock(chan);
+    if (ret == -EAGAIN) {
+        hca_warn("channel 0x%x: full, an event is lost", num);
+    }
+    return ret;
+}
+
+unsigned hca_chan_purge(uint32_t num, size_t record_size,
+                        bool (*match)(const void *record, void *arg), void *arg)
+{
+    struct hca_chan *chan = hca_obj_lock(HCA_KIND_CHAN, num);
+    unsigned purged       = 0;
+    char record[64];
+    int queued;
+
+    if (chan == NULL) {
+        return 0;
+    }
+    if (ioctl(chan->write_fd, FIONREAD, &queued) < 0) {
+        queued = 0;
+    }
+    /* once around: what stays goes back to the end of the queue */
+    for (unsigned i = queued / record_size; i > 0; i--) {
+        if (read(chan->write_fd, record, record_size) !=
+            (ssize_t)record_size) {
+            break; /* the program's reader took it */
+        }
+        if (match(record, arg)) {
+            purged++;
+        } else if (write(chan->write_fd, record, record_size) < 0) {
+            hca_warn("channel 0x%x: an event is lost", num);
+        }
+    }
+    hca_obj_unlock(chan);
+    return purged;
+}

@@ -1,0 +1,156 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Everything that execution refuses, one row each: the error domain of the
+ * NIC's half. A row says which field is meant, what was expected of it, and
+ * how it is reported: the syndrome of the completion in error on this side,
+ * the answer to the peer, the async event. The number of the row is the
+ * vendor syndrome of the completion (ibv_wc.vendor_err), by which a test tells
+ * them apart.
+ */
+#ifndef HCA_CHECK_H
+#define HCA_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hca_check {
+    HCA_OK,
+
+    /* the WQE as it stands in the ring */
+    HCA_CHECK_SQ_OVERRUN = 0x01,
+    HCA_CHECK_CTRL_IDX,
+    HCA_CHECK_CTRL_QPN,
+    HCA_CHECK_CTRL_DS,
+    HCA_CHECK_CTRL_DS_RSVD,
+    HCA_CHECK_CTRL_BEYOND,
+    HCA_CHECK_CTRL_FM,
+    HCA_CHECK_CTRL_FM_RSVD,
+    HCA_CHECK_CTRL_SIGNATURE,
+    HCA_CHECK_CTRL_RSVD,
+    HCA_CHECK_OPCODE,
+    HCA_CHECK_OPMOD,
+    HCA_CHECK_SERVICE,
+    HCA_CHECK_DS_SHORT,
+    HCA_CHECK_XRC_SRQN,
+    HCA_CHECK_AV_DQPN_RSVD,
+    HCA_CHECK_AV_RSVD,
+    HCA_CHECK_AV_GRH,
+    HCA_CHECK_AV_GRH_RSVD,
+    HCA_CHECK_AV_SGID,
+    HCA_CHECK_RADDR_RSVD,
+    HCA_CHECK_ATOMIC_RSVD,
+    HCA_CHECK_INLINE_RSVD,
+    HCA_CHECK_INLINE_LEN,
+    HCA_CHECK_INLINE_OP,
+    HCA_CHECK_ATOMIC_SGL,
+    HCA_CHECK_NO_DATA,
+    HCA_CHECK_MSG_LEN,
+    HCA_CHECK_UD_LEN,
+
+    /* local keys; the order is that of enum hca_key_fault */
+    HCA_CHECK_LKEY = 0x28,
+    HCA_CHECK_LKEY_FREE,
+    HCA_CHECK_LKEY_PD,
+    HCA_CHECK_LKEY_ACCESS,
+    HCA_CHECK_LKEY_BOUNDS,
+    HCA_CHECK_LKEY_QP,
+    HCA_CHECK_LKEY_FAULT,
+
+    /* memory windows and invalidation */
+    HCA_CHECK_UMR_FLAGS = 0x30,
+    HCA_CHECK_UMR_MASK,
+    HCA_CHECK_UMR_SIZE,
+    HCA_CHECK_UMR_RSVD,
+    HCA_CHECK_UMR_KEY,
+    HCA_CHECK_UMR_TYPE,
+    HCA_CHECK_UMR_PD,
+    HCA_CHECK_UMR_NOT_FREE,
+    HCA_CHECK_UMR_QPN,
+    HCA_CHECK_UMR_ACCESS,
+    HCA_CHECK_UMR_LEN,
+    HCA_CHECK_UMR_REGION,
+    HCA_CHECK_UMR_BIND,
+    HCA_CHECK_INVAL_KEY,
+
+    /* what the requester is told by the wire */
+    HCA_CHECK_RETRY_EXC = 0x40,
+    HCA_CHECK_RNR_EXC,
+    HCA_CHECK_REMOTE_INVAL,
+    HCA_CHECK_REMOTE_ACCESS,
+    HCA_CHECK_REMOTE_OP,
+    HCA_CHECK_FLUSH,
+    HCA_CHECK_CQ,
+
+    /* what the responder refuses */
+    HCA_CHECK_NO_RECV = 0x50,
+    HCA_CHECK_RQ_OVERRUN,
+    HCA_CHECK_SRQ,
+    HCA_CHECK_SRQ_OVERRUN,
+    HCA_CHECK_SRQ_NEXT,
+    HCA_CHECK_RECV_LEN,
+    HCA_CHECK_QP_WRITE,
+    HCA_CHECK_QP_READ,
+    HCA_CHECK_QP_ATOMIC,
+    HCA_CHECK_DC_KEY,
+    HCA_CHECK_XRC_DOMAIN,
+    HCA_CHECK_ATOMIC_ALIGN,
+    HCA_CHECK_RKEY_INVAL,
+
+    /* remote keys; the order is that of enum hca_key_fault */
+    HCA_CHECK_RKEY = 0x60,
+    HCA_CHECK_RKEY_FREE,
+    HCA_CHECK_RKEY_PD,
+    HCA_CHECK_RKEY_ACCESS,
+    HCA_CHECK_RKEY_BOUNDS,
+    HCA_CHECK_RKEY_QP,
+    HCA_CHECK_RKEY_FAULT,
+
+    /* keys of a receive buffer; the order is that of enum hca_key_fault */
+    HCA_CHECK_RECV_LKEY = 0x68,
+    HCA_CHECK_RECV_LKEY_FREE,
+    HCA_CHECK_RECV_LKEY_PD,
+    HCA_CHECK_RECV_LKEY_ACCESS,
+    HCA_CHECK_RECV_LKEY_BOUNDS,
+    HCA_CHECK_RECV_LKEY_QP,
+    HCA_CHECK_RECV_LKEY_FAULT,
+    HCA_NUM_CHECKS
+};
+
+/* Answer of the responder to one message. */
+enum hca_ack_code {
+    HCA_ACK,
+    HCA_ACK_RNR,    /* no receive WQE */
+    HCA_ACK_SEQ,    /* PSN out of sequence */
+    HCA_ACK_INVAL,  /* invalid request */
+    HCA_ACK_ACCESS, /* remote access error */
+    HCA_ACK_OP,     /* remote operational error */
+    HCA_ACK_NONE    /* nobody answers */
+};
+
+struct hca_check_desc {
+    const char *what;     /* the field */
+    const char *expected; /* what would have been right */
+    uint8_t     syndrome; /* MLX5_CQE_SYNDROME_*, of the completion here */
+    uint8_t     ack;      /* enum hca_ack_code, to the peer */
+    int         event;    /* enum ibv_event_type, -1 none */
+};
+
+/* A check that no row describes reads as HCA_OK. */
+const struct hca_check_desc *hca_check_desc(enum hca_check check);
+
+/* One log line about a WQE of a send queue. @return check. */
+enum hca_check hca_check_wqe(enum hca_check check, uint32_t qpn, uint16_t idx,
+                             uint64_t got);
+
+/* One log line about a message or a receive queue. @return check. */
+enum hca_check hca_check_recv(enum hca_check check, uint32_t qpn,
+                              uint64_t got);
+
+/* SOFTHCA_STRICT=1: fields that hardware ignores have to be zero as well. Off
+ * by default: UCX's own mlx5 transports leave there what the ring held. */
+extern bool hca_strict;
+
+/* Reads SOFTHCA_STRICT; called once, when the first UAR is mapped. */
+void hca_strict_init(void);
+
+#endif

@@ -1,0 +1,195 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Register images and the values in them. hca_trap and the trampolines call
+ * it in the storing thread; all it owns is constant after hca_cpu_init(). Two
+ * layouts exist for one content: the standard one of the kernel's signal
+ * frames, whose offsets CPUID lists, and the compact one of XSAVEC, where the
+ * saved components follow each other. Specification: Intel SDM volume 1,
+ * 13.4.2 and 13.4.3; struct _fpx_sw_bytes of <asm/sigcontext.h> for the frame.
+ */
+#include "hca_cpu.h"
+
+#include <asm/sigcontext.h>
+#include <cpuid.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0 /* its preloaded library tells as well */
+#endif
+
+#define FXSAVE_XMM   160 /* offset: the low halves, 16 bytes each */
+#define XSAVE_HEADER 512 /* offset: XSTATE_BV, XCOMP_BV */
+#define XSAVE_FIRST  576 /* offset of the first component */
+
+/* Components by number. What a C function cannot touch stays out: MPX, the
+ * protection keys, AMX tiles. */
+enum { X87 = 0, SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
+
+#define BIT(_n)    (1u << (_n))
+#define SAVED_MASK \
+    (BIT(X87) | BIT(SSE) | BIT(AVX) | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
+
+struct hca_cpu_save hca_cpu_save;
+
+static bool hca_cpu_on_valgrind;
+
+static struct hca_cpu_layout hca_cpu_standard = {.offset[SSE] = FXSAVE_XMM};
+static struct hca_cpu_layout hca_cpu_compact  = {.offset[SSE] = FXSAVE_XMM};
+
+static uint32_t xcr0_low(void)
+{
+    uint32_t low, high;
+
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/* Returns the end of the larger layout. */
+static uint32_t layout_scan(uint32_t mask)
+{
+    uint32_t size, offset, flags, edx, next = XSAVE_FIRST, end = XSAVE_FIRST;
+    int      i;
+
+    for (i = AVX; i <= ZMM_16; ++i) {
+        if (!(mask & BIT(i))) {
+            continue;
+        }
+
+        __cpuid_count(0xd, i, size, offset, flags, edx);
+        if (flags & 2) { /* starts at a multiple of 64 when compact */
+            next = (next + 63) & ~63u;
+        }
+        hca_cpu_standard.offset[i] = offset;
+        hca_cpu_compact.offset[i]  = next;
+        next += size;
+        end   = (offset + size > end) ? offset + size : end;
+    }
+
+    return (next > end) ? next : end;
+}
+
+static bool valgrind_preloaded(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return (preload != NULL) && (strstr(preload, "vgpreload") != NULL);
+}
+
+bool hca_cpu_valgrind(void)
+{
+    return hca_cpu_on_valgrind;
+}
+
+void hca_cpu_init(void)
+{
+    uint32_t eax, ebx, ecx, edx;
+
+    hca_cpu_on_valgrind = RUNNING_ON_VALGRIND || valgrind_preloaded();
+    __cpuid(1, eax, ebx, ecx, edx);
+    if (!(ecx & bit_OSXSAVE)) {
+        return;
+    }
+
+    hca_cpu_save.mask  = xcr0_low() & SAVED_MASK;
+    hca_cpu_save.size  = (layout_scan(hca_cpu_save.mask) + 63) & ~63u;
+    hca_cpu_save.mxcsr = 0x1f80;
+    __cpuid_count(0xd, 1, eax, ebx, ecx, edx);
+    hca_cpu_save.compact = (eax >> 1) & 1;
+    hca_cpu_save.usable  = 1;
+}
+
+struct hca_cpu_vec hca_cpu_vec_saved(const void *image)
+{
+    return (struct hca_cpu_vec){
+        .image  = image,
+        .layout = hca_cpu_save.compact ? &hca_cpu_compact : &hca_cpu_standard,
+    };
+}
+
+struct hca_cpu_vec hca_cpu_vec_signal(const void *fpregs)
+{
+    struct hca_cpu_vec vec = {.image = fpregs};
+    struct _fpx_sw_bytes sw;
+
+    if (fpregs != NULL) {
+        memcpy(&sw, vec.image + XSAVE_HEADER - sizeof(sw), sizeof(sw));
+        if ((sw.magic1 == FP_XSTATE_MAGIC1) && hca_cpu_save.usable) {
+            vec.layout = &hca_cpu_standard;
+        }
+    }
+    return vec;
+}
+
+/* One piece of a register, the n-th of that size in its component. What was
+ * in its initial state need not have been written (XSTATE_BV) and is zero. */
+static void vec_piece(struct hca_cpu_vec vec, int component, unsigned n,
+                      void *out, size_t size)
+{
+    uint32_t offset = vec.layout->offset[component];
+    uint64_t saved;
+
+    memcpy(&saved, vec.image + XSAVE_HEADER, sizeof(saved));
+    if ((offset != 0) && (saved & BIT(component))) {
+        memcpy(out, vec.image + offset + n * size, size);
+    }
+}
+
+static void vec_read(struct hca_cpu_vec vec, unsigned reg, uint8_t *out)
+{
+    memset(out, 0, HCA_INSN_MAX_STORE);
+    if (vec.image == NULL) {
+        return;
+    }
+
+    if (vec.layout == NULL) {
+        if (reg < 16) {
+            memcpy(out, vec.image + FXSAVE_XMM + 16 * reg, 16);
+        }
+    } else if (reg < 16) {
+        vec_piece(vec, SSE, reg, out, 16);
+        vec_piece(vec, AVX, reg, out + 16, 16);
+        vec_piece(vec, ZMM_HIGH, reg, out + 32, 32);
+    } else {
+        vec_piece(vec, ZMM_16, reg - 16, out, 64);
+    }
+}
+
+/* Size bytes of value from its low end, in the order that movbe stores. */
+static uint64_t value_swap(uint64_t value, unsigned size)
+{
+    return __builtin_bswap64(value) >> (64 - 8 * size);
+}
+
+void hca_cpu_value(const struct hca_insn_src *src, const uint64_t *gpr,
+                   struct hca_cpu_vec vec, void *out)
+{
+    uint8_t  bytes[HCA_INSN_MAX_STORE];
+    uint64_t value = 0;
+
+    switch (src->kind) {
+    case HCA_INSN_GPR:
+        value = gpr[src->reg];
+        break;
+    case HCA_INSN_GPR_HIGH:
+        value = gpr[src->reg] >> 8;
+        break;
+    case HCA_INSN_GPR_SWAP:
+        value = value_swap(gpr[src->reg], src->size);
+        break;
+    case HCA_INSN_IMM:
+        value = (uint64_t)(int64_t)src->imm;
+        break;
+    case HCA_INSN_STOS:
+        value = gpr[0];
+        break;
+    case HCA_INSN_VEC:
+        vec_read(vec, src->reg, bytes);
+        memcpy(out, bytes + src->lane, src->size);
+        return;
+    }
+
+    memcpy(out, &value, src->size);
+}

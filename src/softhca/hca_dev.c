@@ -1,0 +1,222 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Names of the devices on the fabric, and the variables that say how many
+ * this node has. Everything but dev_link is a function of the device's number,
+ * so that no process has to ask another. Guards: hca_config is written once,
+ * while attaching; dev_link is atomic.
+ */
+#define _GNU_SOURCE
+#include "hca_dev.h"
+#include "hca_log.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Locally administered identifiers: no vendor's device has them. */
+#define HCA_DEV_GUID 0x0264637800000000ull /* 02 "dcx", then the number */
+
+struct hca_config hca_config = {
+    .num_devs = 1,
+    .node     = 0,
+    .link     = HCA_LINK_IB
+};
+
+static const char *const hca_link_names[] = {
+    [HCA_LINK_NONE] = "no",
+    [HCA_LINK_IB]   = "ib",
+    [HCA_LINK_ROCE] = "roce"
+};
+
+/* Decimal digits only: strtoul() would take "-1", " 1" and "1x". */
+static int hca_config_uint(const char *name, unsigned min, unsigned max,
+                           unsigned *value)
+{
+    const char *str = getenv(name);
+    unsigned long number;
+
+    if (str == NULL) {
+        return 0;
+    }
+
+    number = strtoul(str, NULL, 10);
+    if ((str[0] == '\0') || (strlen(str) > 9) ||
+        (strspn(str, "0123456789") != strlen(str)) ||
+        (number < min) || (number > max)) {
+        hca_error("%s=%s: use a number from %u to %u", name, str, min, max);
+        return -EINVAL;
+    }
+    *value = number;
+    return 0;
+}
+
+static int hca_config_link(const char *name, enum hca_link *link)
+{
+    const char *str = getenv(name);
+
+    if (str == NULL) {
+        return 0;
+    }
+    for (unsigned i = HCA_LINK_IB; i <= HCA_LINK_ROCE; i++) {
+        if (!strcmp(str, hca_link_names[i])) {
+            *link = i;
+            return 0;
+        }
+    }
+    hca_error("%s=%s: use ib or roce", name, str);
+    return -EINVAL;
+}
+
+int hca_config_init(void)
+{
+    struct hca_config config = hca_config;
+    int ret;
+
+    ret = hca_config_uint("SOFTHCA_DEVICES", 1, HCA_DEVS_PER_NODE,
+                          &config.num_devs);
+    if (ret == 0) {
+        ret = hca_config_uint("SOFTHCA_NODE", 0,
+                              HCA_MAX_DEVS / HCA_DEVS_PER_NODE - 1,
+                              &config.node);
+    }
+    if (ret == 0) {
+        ret = hca_config_link("SOFTHCA_LINK", &config.link);
+    }
+    if (ret == 0) {
+        hca_config = config;
+    }
+    return ret;
+}
+
+int hca_dev_register(void)
+{
+    for (unsigned n = 0; n < hca_config.num_devs; n++) {
+        unsigned dev = hca_dev_local(n);
+        uint8_t link = HCA_LINK_NONE;
+
+        if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &link,
+                                            (uint8_t)hca_config.link) &&
+            (link != hca_config.link)) {
+            hca_error("SOFTHCA_LINK=%s: mlx5_%u of node %u is %s in the "
+                      "running fabric; use that, another SOFTHCA_NODE or "
+                      "another SOFTHCA_FABRIC", hca_link_names[hca_config.link],
+                      n, hca_config.node, hca_link_names[link]);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+/* LID 0 is reserved: device 0 has 1. */
+uint16_t hca_dev_lid(unsigned dev)
+{
+    return hca_dev_is_roce(dev) ? 0 : dev + 1;
+}
+
+uint64_t hca_dev_guid(unsigned dev)
+{
+    return htobe64(HCA_DEV_GUID | dev);
+}
+
+void hca_dev_mac(unsigned dev, uint8_t mac[6])
+{
+    const uint8_t value[6] = {0x02, 'd', 'c', 'x', dev >> 8, dev};
+
+    memcpy(mac, value, sizeof(value));
+}
+
+/* Subnet prefix fe80::/64 and the port's GUID (IBTA 4.1.1). */
+static void hca_dev_gid_ib(unsigned dev, uint8_t gid[16])
+{
+    uint64_t guid = hca_dev_guid(dev);
+
+    memset(gid, 0, 16);
+    gid[0] = 0xfe;
+    gid[1] = 0x80;
+    memcpy(gid + 8, &guid, sizeof(guid));
+}
+
+/* IPv6 link-local address of the MAC (RFC 4291, appendix A). */
+static void hca_dev_gid_eui64(unsigned dev, uint8_t gid[16])
+{
+    uint8_t mac[6];
+
+    hca_dev_mac(dev, mac);
+    memset(gid, 0, 16);
+    gid[0] = 0xfe;
+    gid[1] = 0x80;
+    memcpy(gid + 8, mac, 3);
+    gid[8] ^= 2; /* universal/local bit */
+    gid[11] = 0xff;
+    gid[12] = 0xfe;
+    memcpy(gid + 13, mac + 3, 3);
+}
+
+/* 198.18.node.n+1 mapped into IPv6: the range for tests (RFC 2544). */
+static void hca_dev_gid_ipv4(unsigned dev, uint8_t gid[16])
+{
+    const uint8_t tail[6] = {0xff, 0xff, 198, 18, dev / HCA_DEVS_PER_NODE,
+                             dev % HCA_DEVS_PER_NODE + 1};
+
+    memset(gid, 0, 16);
+    memcpy(gid + 10, tail, sizeof(tail));
+}
+
+/* In the order of a RoCE NIC: each address as v1, then as v2. */
+enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
+{
+    memset(gid, 0, 16);
+    if (!hca_dev_is_roce(dev)) {
+        if (index != 0) {
+            return HCA_GID_NONE;
+        }
+        hca_dev_gid_ib(dev, gid);
+        return HCA_GID_IB;
+    }
+
+    if (index >= HCA_GID_TABLE_LEN) {
+        return HCA_GID_NONE;
+    }
+    if (index < 2) {
+        hca_dev_gid_eui64(dev, gid);
+    } else {
+        hca_dev_gid_ipv4(dev, gid);
+    }
+    return (index & 1) ? HCA_GID_ROCE_V2 : HCA_GID_ROCE_V1;
+}
+
+int hca_dev_by_lid(uint16_t lid)
+{
+    unsigned dev = lid - 1u;
+
+    return ((lid != 0) && (dev < HCA_MAX_DEVS) &&
+            (hca_fabric->dev_link[dev] == HCA_LINK_IB)) ? (int)dev : -1;
+}
+
+/* The device's number as the last bytes of each form of GID have it. */
+static unsigned hca_dev_gid_number(const uint8_t gid[16])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(gid, mapped, sizeof(mapped)) ?
+           gid[15] : gid[14] * HCA_DEVS_PER_NODE + gid[15] - 1u;
+}
+
+int hca_dev_by_gid(const uint8_t gid[16])
+{
+    unsigned dev = hca_dev_gid_number(gid);
+    uint8_t own[16];
+
+    if ((dev >= HCA_MAX_DEVS) ||
+        (hca_fabric->dev_link[dev] == HCA_LINK_NONE)) {
+        return -1;
+    }
+    for (unsigned i = 0; i < HCA_GID_TABLE_LEN; i++) {
+        if ((hca_dev_gid(dev, i, own) != HCA_GID_NONE) &&
+            !memcmp(own, gid, sizeof(own))) {
+            return dev;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,67 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The devices: how many this node has, and what each is called on the fabric.
+ * A device is `dev` = node * HCA_DEVS_PER_NODE + n, where n is that of mlx5_n;
+ * its LID, GUIDs, MAC and GIDs follow from that number alone.
+ *
+ * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0) and
+ * SOFTHCA_LINK (ib or roce, default ib) are read once, when attaching.
+ */
+#ifndef HCA_DEV_H
+#define HCA_DEV_H
+
+#include "hca_fabric.h"
+
+#define HCA_DEVS_PER_NODE 16u
+#define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
+
+enum hca_link {
+    HCA_LINK_NONE, /* no process has this device yet */
+    HCA_LINK_IB,
+    HCA_LINK_ROCE
+};
+
+enum hca_gid_type { HCA_GID_NONE, HCA_GID_IB, HCA_GID_ROCE_V1, HCA_GID_ROCE_V2 };
+
+struct hca_config {
+    unsigned      num_devs;
+    unsigned      node;
+    enum hca_link link;
+};
+
+extern struct hca_config hca_config;
+
+/* Reads the variables. @return 0, or -EINVAL after a line that names the
+ * variable, its value and its range. */
+int hca_config_init(void);
+
+/* Enters this node's devices in the fabric. @return 0, or -EINVAL if another
+ * process of this node has them with another link layer. */
+int hca_dev_register(void);
+
+static inline unsigned hca_dev_local(unsigned n)
+{
+    return hca_config.node * HCA_DEVS_PER_NODE + n;
+}
+
+static inline bool hca_dev_is_roce(unsigned dev)
+{
+    return hca_fabric->dev_link[dev] == HCA_LINK_ROCE;
+}
+
+/* LID of the device's port, host order; 0 on RoCE. */
+uint16_t hca_dev_lid(unsigned dev);
+
+/* Node GUID (big endian, as verbs show it); that of its port is the same. */
+uint64_t hca_dev_guid(unsigned dev);
+
+void hca_dev_mac(unsigned dev, uint8_t mac[6]);
+
+/* Entry `index` of the GID table. @return its type; HCA_GID_NONE: empty. */
+enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16]);
+
+/* The device that owns a LID / a GID; -1 if no process has one. */
+int hca_dev_by_lid(uint16_t lid);
+int hca_dev_by_gid(const uint8_t gid[16]);
+
+#endif

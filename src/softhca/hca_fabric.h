@@ -1,0 +1,117 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The fabric: one segment of memory that every process of one user shares
+ * whose SOFTHCA_FABRIC names it. It holds what one process' device has to
+ * reach in another's: the numbered objects (hca_obj.h) and the arena, from
+ * which rings, completion queues and doorbell records come.
+ *
+ * The segment is a memfd, so that it ends with its last process however that
+ * one dies. It is found through the run-time folder (hca_rundir.h): each
+ * attached process keeps a directory there, with the link `fabric.<name>` to
+ * its descriptor in /proc, and its sysfs tree.
+ *
+ * An address in the segment is kept as an offset (hca_off_t, 0 for none): each
+ * process maps it elsewhere.
+ */
+#ifndef HCA_FABRIC_H
+#define HCA_FABRIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+typedef uint64_t hca_off_t;
+
+#define HCA_MAX_PROCS   1024u
+#define HCA_MAX_DEVS    256u /* hca_dev.h */
+#define HCA_CHUNK_SIZE  (1ul << 20)
+#define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
+#define HCA_ATOMIC_LOCKS 64u
+
+enum hca_proc_state {
+    HCA_PROC_FREE,
+    HCA_PROC_ALIVE,
+    HCA_PROC_DEAD /* found dead; its objects are being taken back */
+};
+
+/* One attached process. */
+struct hca_proc {
+    _Atomic(uint32_t) state;
+    uint32_t         gen; /* counts the processes that had this slot */
+    pid_t            pid;
+    uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
+};
+
+
+/* Head of the segment. lock guards procs, chunks and object numbers. */
+struct hca_fabric {
+    uint64_t         magic; /* written last: the segment is ready */
+    uint32_t         version;
+    pthread_mutex_t  lock;
+    struct hca_proc  procs[HCA_MAX_PROCS];
+    uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free */
+    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
+    _Atomic(uint32_t) next_pdn;
+    hca_off_t        tables;
+    hca_off_t        arena;
+    pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
+};
+
+extern struct hca_fabric *hca_fabric; /* NULL until attached */
+extern unsigned hca_self;             /* this process' slot */
+
+/* Attaches this process, once; later calls return the first result. Reads
+ * SOFTHCA_DIR, SOFTHCA_FABRIC.
+ * @return 0 or -errno, logged with what to do. */
+int hca_fabric_attach(void);
+
+/* Leaves: takes back what this process still holds, removes its directory.
+ * Called at exit; a forked child's call does nothing. */
+void hca_fabric_detach(void);
+
+/* Whether this very process (not one that forked it) is attached now. */
+bool hca_fabric_is_attached(void);
+
+/* The directory of this process, with no slash at its end; valid once
+ * attached. */
+const char *hca_fabric_dir(void);
+
+/* Marks a process as dead and takes back its objects and chunks. Idempotent;
+ * any process may call it for any slot once it knows (hca_proc.h). */
+void hca_fabric_reap(unsigned proc);
+
+static inline void *hca_ptr(hca_off_t off)
+{
+    return (off == 0) ? NULL : (char*)hca_fabric + off;
+}
+
+static inline hca_off_t hca_off(const void *ptr)
+{
+    return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
+}
+
+/* Whether [ptr, ptr + size) lies in this process' part of the arena. */
+bool hca_arena_contains(const void *ptr, size_t size);
+
+/* Page-granular, zeroed memory of this process in the arena.
+ * @return NULL with errno set: ENOSPC, ENOMEM. */
+void *hca_arena_alloc(size_t size);
+
+/* Gives back what hca_arena_alloc() returned. */
+void hca_arena_free(void *ptr);
+
+/* Returns the chunks of a process to the fabric. */
+void hca_arena_reap(unsigned proc);
+
+/* Robust, process-shared mutex in the segment. */
+void hca_mutex_init(pthread_mutex_t *mutex);
+
+/* @return true if the last owner died inside: the caller repairs what the
+ * mutex guards (it is consistent again for pthreads). */
+bool hca_mutex_lock(pthread_mutex_t *mutex);
+void hca_mutex_unlock(pthread_mutex_t *mutex);
+
+#endif

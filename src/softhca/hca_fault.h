@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Faults of the wire, on demand: SOFTHCA_FAULT. Deterministic: the n-th
+ * message that matches, and as many after it as count says. Off, it costs one
+ * branch a message.
+ *
+ *   SOFTHCA_FAULT=what[:key=value]...[,what...]
+ *   what: drop       the message is lost on its way
+ *         drop_ack   it is executed, the answer is lost (RC, XRC)
+ *         rnr        answered with RNR NAK
+ *         nak_inval, nak_access, nak_op
+ *   op=send|write|read|atomic   default: any
+ *   nth=N                       first one to match, from 1; default 1
+ *   count=N                     how many; 0: all from then on; default 1
+ */
+#ifndef HCA_FAULT_H
+#define HCA_FAULT_H
+
+#include "hca_wire.h"
+
+extern bool hca_fault_active;
+
+/* Reads SOFTHCA_FAULT; a wrong one is an error line and no faults. */
+void hca_fault_init(void);
+
+/* @return true if the message does not arrive; ack is what the requester
+ * gets then. */
+bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack);
+
+/* May take the answer away. */
+void hca_fault_response(const struct hca_msg *msg, struct hca_ack *ack);
+
+#endif

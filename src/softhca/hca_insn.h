@@ -1,0 +1,74 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Decoder of the store instructions that can ring a doorbell. Pure: bytes in,
+ * description out, no state, no allocation, safe in a signal handler and on
+ * arbitrary bytes. Encodings follow the Intel SDM volume 2 (chapter 2 for the
+ * prefixes and EVEX disp8*N).
+ */
+#ifndef HCA_INSN_H
+#define HCA_INSN_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HCA_INSN_MAX_LEN   15   /* SDM: longest legal instruction */
+#define HCA_INSN_MAX_STORE 64   /* bytes of one store: a ZMM register */
+#define HCA_INSN_NO_REG    0xff
+#define HCA_INSN_RIP       16   /* value of base: relative to the next RIP */
+
+/* Where the stored value comes from. */
+enum hca_insn_kind {
+    HCA_INSN_GPR,      /* low bytes of general register reg */
+    HCA_INSN_GPR_HIGH, /* bits 15..8 of register reg: ah, ch, dh, bh */
+    HCA_INSN_GPR_SWAP, /* movbe: register reg in the other byte order */
+    HCA_INSN_IMM,      /* imm, sign extended to the size of the store */
+    HCA_INSN_VEC,      /* register xmm/ymm/zmm reg from byte lane on */
+    HCA_INSN_MOVS,     /* string: memory at rsi */
+    HCA_INSN_STOS      /* string: low bytes of rax */
+};
+
+/* Eight bytes, so that a trampoline can carry it as one stack word. */
+struct hca_insn_src {
+    uint8_t kind;      /* enum hca_insn_kind */
+    uint8_t reg;       /* 0..15, vector 0..31, in the order of encoding */
+    uint8_t size;      /* bytes stored (of one element of a string) */
+    uint8_t lane;
+    int32_t imm;
+};
+static_assert(sizeof(struct hca_insn_src) == 8, "one stack word");
+
+struct hca_insn {
+    struct hca_insn_src src;
+    uint8_t             len;
+    uint8_t             base;  /* register, HCA_INSN_RIP or HCA_INSN_NO_REG */
+    uint8_t             index; /* register or HCA_INSN_NO_REG */
+    uint8_t             scale; /* log2: 0..3 */
+    int32_t             disp;
+    bool                rep;   /* string instruction with F3: rcx elements */
+};
+
+/**
+ * Decode one store to memory.
+ *
+ * @param code  bytes at the instruction
+ * @param len   how many of them may be read; 15 always suffice
+ * @param out   filled on success only
+ *
+ * @return Length of the instruction in bytes, -ENODATA if it goes on beyond
+ *         @a len, -EINVAL if it is anything but an understood store (other
+ *         instructions, fs/gs, 32-bit addresses, masked or MMX stores).
+ */
+int hca_insn_decode(const uint8_t *code, size_t len, struct hca_insn *out);
+
+/**
+ * Address that the store writes to.
+ *
+ * @param gpr   the 16 general registers in the order of encoding
+ * @param rip   address of the instruction itself
+ */
+uintptr_t hca_insn_ea(const struct hca_insn *insn, const uint64_t *gpr,
+                      uintptr_t rip);
+
+#endif

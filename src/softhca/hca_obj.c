@@ -1,0 +1,246 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Tables of numbered objects. Slots are handed out next-fit under the mutex
+ * of the fabric; a number is looked up without any lock.
+ */
+#define _GNU_SOURCE
+#include "hca_obj.h"
+#include "hca_log.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* What an object table looks like; the numbers of a kind have 24 bits at the
+ * most, `index_bits` of them the slot, the others count its lives. */
+struct hca_kind_ops {
+    const char *name;
+    size_t      size;
+    size_t      keep; /* bytes at the front that survive a slot's life */
+    unsigned    index_bits;
+    unsigned    gen_bits;
+};
+
+static const struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
+    [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
+                       sizeof(struct hca_obj), 20, 4},
+    [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
+                       sizeof(struct hca_obj), 16, 8},
+    [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),
+                       sizeof(struct hca_obj), 16, 8},
+    [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
+                       offsetof(struct hca_qp, type), 16, 8},
+    [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
+                       sizeof(struct hca_obj), 14, 10},
+    [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
+                       sizeof(struct hca_obj), 12, 8},
+};
+
+/* Largest table, in 64-bit words of its bitmap. */
+#define HCA_MAP_WORDS ((1u << 20) / 64)
+
+struct hca_table {
+    _Atomic uint64_t used[HCA_MAP_WORDS];
+    uint32_t         next; /* where the search for a free slot goes on */
+    hca_off_t        slots;
+};
+
+static struct hca_table *hca_table(enum hca_kind kind)
+{
+    return (struct hca_table*)hca_ptr(hca_fabric->tables) + kind;
+}
+
+/* Slots start on cache lines of their own. */
+static size_t hca_slot_size(enum hca_kind kind)
+{
+    return (hca_kinds[kind].size + 63) & ~63ul;
+}
+
+static void *hca_slot(enum hca_kind kind, uint32_t index)
+{
+    return (char*)hca_ptr(hca_table(kind)->slots) +
+           index * hca_slot_size(kind);
+}
+
+static uint32_t hca_slot_index(enum hca_kind kind, const void *obj)
+{
+    return ((const char*)obj - (char*)hca_slot(kind, 0)) /
+           hca_slot_size(kind);
+}
+
+static uint32_t hca_num_slots(enum hca_kind kind)
+{
+    return 1u << hca_kinds[kind].index_bits;
+}
+
+size_t hca_obj_tables_size(void)
+{
+    size_t size = sizeof(struct hca_table) * HCA_NUM_KINDS;
+
+    for (unsigned kind = 0; kind < HCA_NUM_KINDS; kind++) {
+        size += 4096 + hca_slot_size(kind) * hca_num_slots(kind);
+    }
+    return size;
+}
+
+void hca_obj_tables_init(void)
+{
+    hca_off_t off = hca_fabric->tables +
+                    sizeof(struct hca_table) * HCA_NUM_KINDS;
+
+    for (unsigned kind = 0; kind < HCA_NUM_KINDS; kind++) {
+        off                    = (off + 4095) & ~4095ul;
+        hca_table(kind)->slots = off;
+        off                   += hca_slot_size(kind) * hca_num_slots(kind);
+    }
+}
+
+/* @return a slot that was free, or the number of slots if all are taken. */
+static uint32_t hca_slot_take(enum hca_kind kind)
+{
+    struct hca_table *table = hca_table(kind);
+    uint32_t words          = hca_num_slots(kind) / 64;
+    uint32_t index          = hca_num_slots(kind);
+
+    hca_mutex_lock(&hca_fabric->lock);
+    for (uint32_t i = 0; i <= words; i++) {
+        uint32_t word  = (table->next / 64 + i) % words;
+        uint64_t taken = atomic_load(&table->used[word]);
+
+        if (i == 0) {
+            taken |= (1ull << (table->next % 64)) - 1;
+        }
+        if (taken != ~0ull) {
+            index = word * 64 + __builtin_ctzll(~taken);
+            atomic_fetch_or(&table->used[word], 1ull << (index % 64));
+            table->next = (index + 1) % hca_num_slots(kind);
+            break;
+        }
+    }
+    hca_mutex_unlock(&hca_fabric->lock);
+    return index;
+}
+
+void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
+{
+    const struct hca_kind_ops *ops = &hca_kinds[kind];
+    uint32_t index                 = hca_slot_take(kind);
+    struct hca_obj *obj            = hca_slot(kind, index);
+
+    if (index == hca_num_slots(kind)) {
+        hca_error("%s: all %u are in use", ops->name, index);
+        return NULL;
+    }
+
+    if (obj->gen == 0) {
+        hca_mutex_init(&obj->lock);
+        if (kind == HCA_KIND_QP) {
+            hca_mutex_init(&((struct hca_qp*)obj)->sq_lock);
+        }
+    }
+    memset((char*)obj + ops->keep, 0, ops->size - ops->keep);
+    obj->gen = (obj->gen % ((1u << ops->gen_bits) - 1)) + 1;
+    obj->dev         = dev;
+    obj->proc        = hca_self;
+    obj->async_chan  = 0;
+    obj->user_handle = 0;
+    obj->events      = 0;
+    atomic_store(&obj->users, 0);
+    return obj;
+}
+
+uint32_t hca_obj_number(enum hca_kind kind, const void *obj)
+{
+    return ((uint32_t)((const struct hca_obj*)obj)->gen
+            << hca_kinds[kind].index_bits) | hca_slot_index(kind, obj);
+}
+
+uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
+{
+    struct hca_obj *obj = ptr;
+    uint32_t num        = hca_obj_number(kind, obj);
+
+    atomic_store(&obj->num, num);
+    hca_info("%s 0x%x: created on device %u", hca_kinds[kind].name, num,
+             obj->dev);
+    return num;
+}
+
+void hca_obj_free(enum hca_kind kind, void *ptr)
+{
+    struct hca_obj *obj = ptr;
+    uint32_t index      = hca_slot_index(kind, obj);
+
+    hca_mutex_lock(&obj->lock);
+    hca_info("%s 0x%x: destroyed", hca_kinds[kind].name,
+             atomic_load(&obj->num));
+    atomic_store(&obj->num, 0);
+    hca_mutex_unlock(&obj->lock);
+    atomic_fetch_and(&hca_table(kind)->used[index / 64],
+                     ~(1ull << (index % 64)));
+}
+
+void *hca_obj_peek(enum hca_kind kind, uint32_t num)
+{
+    struct hca_obj *obj = hca_slot(kind, num & (hca_num_slots(kind) - 1));
+
+    /* pairs with the store in hca_obj_publish() */
+    return ((num != 0) && (atomic_load_explicit(&obj->num,
+                                                memory_order_acquire) == num)) ?
+           obj : NULL;
+}
+
+void *hca_obj_lock(enum hca_kind kind, uint32_t num)
+{
+    struct hca_obj *obj = hca_obj_peek(kind, num);
+
+    if (obj == NULL) {
+        return NULL;
+    }
+    hca_mutex_lock(&obj->lock);
+    if (atomic_load_explicit(&obj->num, memory_order_relaxed) != num) {
+        hca_mutex_unlock(&obj->lock);
+        return NULL;
+    }
+    return obj;
+}
+
+void hca_obj_unlock(void *obj)
+{
+    hca_mutex_unlock(&((struct hca_obj*)obj)->lock);
+}
+
+void hca_obj_foreach(enum hca_kind kind, unsigned proc,
+                     void (*fn)(void *obj, void *arg), void *arg)
+{
+    for (uint32_t word = 0; word < hca_num_slots(kind) / 64; word++) {
+        uint64_t used = atomic_load(&hca_table(kind)->used[word]);
+
+        for (; used != 0; used &= used - 1) {
+            struct hca_obj *obj =
+                    hca_slot(kind, word * 64 + __builtin_ctzll(used));
+
+            if (obj->proc == proc) {
+                fn(obj, arg);
+            }
+        }
+    }
+}
+
+static void hca_obj_reap_one(void *obj, void *kind)
+{
+    hca_obj_free((enum hca_kind)(uintptr_t)kind, obj);
+}
+
+void hca_obj_reap(unsigned proc)
+{
+    /* those that refer to others first */
+    static const enum hca_kind order[] = {
+        HCA_KIND_QP, HCA_KIND_SRQ, HCA_KIND_CQ,
+        HCA_KIND_CHAN, HCA_KIND_XRCD, HCA_KIND_MKEY,
+    };
+
+    for (unsigned i = 0; i < HCA_NUM_KINDS; i++) {
+        hca_obj_foreach(order[i], proc, hca_obj_reap_one,
+                        (void*)(uintptr_t)order[i]);
+    }
+}

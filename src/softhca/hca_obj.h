@@ -1,0 +1,240 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The numbered objects of the device, in tables of the fabric segment: memory
+ * keys, completion queues, shared receive queues, queue pairs (DCI and DCT
+ * included) and event channels. An object belongs to the process that created
+ * it; any process may look it up by number.
+ *
+ * A number is never used again soon: its upper bits count the lives of the
+ * slot. A slot is never unmapped and its mutex is initialized once, so a stale
+ * number is found out under the object's lock.
+ *
+ * Lock order: qp.sq_lock (requester) -> obj.lock of a QP (responder) ->
+ * obj.lock of an SRQ -> obj.lock of a CQ -> obj.lock of a channel. Two QPs
+ * that send to each other hold one sq_lock each and meet only below it. The
+ * mutex of the fabric is last.
+ */
+#ifndef HCA_OBJ_H
+#define HCA_OBJ_H
+
+#include "hca_fabric.h"
+
+#include <infiniband/verbs.h>
+
+enum hca_kind {
+    HCA_KIND_MKEY,
+    HCA_KIND_CQ,
+    HCA_KIND_SRQ,
+    HCA_KIND_QP,
+    HCA_KIND_CHAN,
+    HCA_KIND_XRCD,
+    HCA_NUM_KINDS
+};
+
+struct hca_obj {
+    pthread_mutex_t  lock;
+    _Atomic(uint32_t) num; /* 0: free */
+    uint16_t         gen;
+    uint16_t         proc; /* slot of the owner */
+    uint16_t         dev;  /* hca_dev.h */
+    uint32_t         async_chan; /* where its async events go, 0 nowhere */
+    _Atomic(uint32_t) users; /* objects that refer to this one */
+    uint64_t         user_handle; /* what its events report */
+    uint32_t         events;      /* async events reported for it */
+};
+
+/* A ring in the arena; its size in entries is a power of two. */
+struct hca_ring {
+    hca_off_t buf;
+    uint32_t  log_cnt;
+    uint32_t  log_stride; /* bytes */
+};
+
+/* Event channel: a pipe of the owner, written by whoever has an event. */
+struct hca_chan {
+    struct hca_obj obj;
+    int            read_fd; /* both descriptors are the owner's */
+    int            write_fd;
+};
+
+/* XRC domain; shared by the processes that opened it on one inode. */
+struct hca_xrcd {
+    struct hca_obj obj;
+    uint64_t       st_dev, st_ino; /* 0, 0: private to its opener */
+};
+
+/* Memory key. What an RDMA or a scatter entry may reach through it. */
+enum hca_mkey_type {
+    HCA_MKEY_MR,       /* [start, start + length) at va, of the owner */
+    HCA_MKEY_NULL,     /* reads zeros, writes vanish */
+    HCA_MKEY_MW,       /* window: starts invalid, bound by UMR */
+    HCA_MKEY_INDIRECT  /* list of entries, written by UMR */
+};
+
+struct hca_mkey {
+    struct hca_obj   obj;   /* obj.num is the 24-bit index */
+    uint8_t          type;
+    uint8_t          variant; /* low 8 bits of the key */
+    bool             is_free; /* no translation now (LOCAL_INV, new MW) */
+    bool             implicit_odp;
+    bool             local_inv_ok; /* may be invalidated by LOCAL_INV */
+    uint32_t         access;  /* enum ibv_access_flags */
+    uint32_t         pdn;
+    uint32_t         qpn;     /* 0xffffff: of any QP (type 2 MW binds one) */
+    uint64_t         iova;    /* first address a user of the key names */
+    uint64_t         va;      /* address in the owner's memory of iova */
+    uint64_t         length;
+    uint32_t         base_key;  /* MW: key of the region it is bound to ... */
+    uint64_t         base_addr; /* ... and where in it the window starts */
+    _Atomic(uint32_t) in_use;  /* accesses under way; dereg waits for 0 */
+};
+
+struct hca_cq {
+    struct hca_obj   obj;
+    struct hca_ring  ring;      /* stride 64 or 128 */
+    hca_off_t        dbrec;     /* [0] consumer index, [1] arm */
+    uint32_t         pi;        /* producer index, 24 bits valid */
+    uint32_t         chan;      /* completion channel, 0 none */
+    uint32_t         uar;
+    bool             overrun;   /* in error: takes no more */
+    bool             armed;     /* a doorbell asked for an event ... */
+    bool             armed_se;  /* ... for a solicited completion only */
+    uint32_t         solicited_pi; /* index after the last solicited CQE */
+    uint32_t         arm_word; /* doorbell record of the last request */
+    uint8_t          arm_sn;   /* of it */
+    uint8_t          fired_sn; /* arm_sn + 1 of the last event, 0 none yet */
+    bool             timestamp; /* CQEs carry the time */
+    uint16_t         mod_count, mod_period_us; /* moderation; 0 off */
+    uint16_t         mod_pending; /* completions held back */
+    bool             ignore_overrun;
+    uint32_t         comp_events; /* events written for this CQ */
+};
+
+struct hca_srq {
+    struct hca_obj   obj;
+    struct hca_ring  ring;     /* linked list of WQEs */
+    hca_off_t        dbrec;    /* producer counter, 16 bits valid */
+    uint32_t         pdn;
+    uint32_t         xrcdn;    /* XRC only */
+    uint32_t         cqn;      /* XRC only */
+    uint32_t         uidx;
+    uint16_t         head;     /* next WQE to consume */
+    uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
+    uint16_t         limit;    /* armed low-water mark, 0 none */
+    uint8_t          is_xrc;
+    bool             in_error;
+};
+
+enum hca_qp_type {
+    HCA_QP_RC,
+    HCA_QP_UC,
+    HCA_QP_UD,
+    HCA_QP_XRC_SEND,
+    HCA_QP_XRC_RECV,
+    HCA_QP_DCI,
+    HCA_QP_DCT
+};
+
+/* Where a QP, or an address vector, sends to. */
+struct hca_path {
+    uint16_t dlid;
+    uint8_t  sl;
+    bool     grh;
+    uint8_t  dgid[16];
+    uint8_t  dmac[6];
+    uint8_t  sgid_index;
+    uint8_t  hop_limit;
+    uint8_t  tclass;
+    uint8_t  stat_rate;
+    uint8_t  src_path_bits;
+    uint32_t flow_label;
+};
+
+/* Requester half, under sq_lock, run by the owner's process only (but flushed
+ * by whoever puts the QP in error). */
+struct hca_req {
+    struct hca_sq *sq;   /* hca_uar.h: address in the owner's process */
+    uint16_t ci;         /* next basic block to execute */
+    uint8_t  retries;    /* done for this WQE without an answer ... */
+    uint8_t  rnr_retries; /* ... and with RNR for one */
+    bool     attached;   /* between hca_sq_add() and hca_sq_del() */
+    bool     waiting;    /* for a timer; nothing is executed till then */
+    bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
+    uint32_t psn;
+};
+
+/* Responder half, under obj.lock. */
+struct hca_resp {
+    uint16_t ci;  /* next RQ WQE */
+    bool     path_ok;  /* path leads back to dest_qpn: checked since RTR */
+    bool     flushed;  /* what was posted when the QP came to ERR */
+    uint32_t psn; /* expected next */
+    uint32_t msn; /* messages executed since RTR */
+    uint64_t last_atomic; /* result of the last one, for its repetition */
+};
+
+struct hca_qp {
+    struct hca_obj     obj;
+    pthread_mutex_t    sq_lock;
+    uint8_t            type;  /* enum hca_qp_type */
+    _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks */
+    uint8_t            sq_sig_all;
+    bool               wq_sig; /* WQEs carry a signature */
+    uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
+    uint8_t            port;
+    uint32_t           pdn, scqn, rcqn, srqn, xrcdn;
+    uint32_t           uar;   /* page its doorbell is on */
+    uint32_t           uidx;  /* user index reported in CQEs */
+    struct hca_ring    sq, rq; /* sq: 64-byte basic blocks */
+    hca_off_t          dbrec;  /* [0] RQ, [1] SQ producer, 16 bits valid */
+    uint64_t           dc_key; /* DCT */
+    struct hca_path    path;
+    uint32_t           dest_qpn, qkey;
+    uint16_t           pkey_index;
+    uint8_t            mtu;    /* enum ibv_mtu */
+    uint8_t            timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t            max_rd_atomic, max_dest_rd_atomic;
+    uint32_t           access; /* what a peer may do: IBV_ACCESS_REMOTE_* */
+    uint32_t           sq_psn, rq_psn;
+    struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */
+    struct hca_req     req;
+    struct hca_resp    resp;
+};
+
+/* A fresh object of this process, locked against nobody: its number is not
+ * known yet. Its memory after the header is zero; the caller fills it in and
+ * then calls hca_obj_publish().
+ * @return NULL if the table is full. */
+void *hca_obj_alloc(enum hca_kind kind, unsigned dev);
+
+/* Makes the object found by its number. @return the number. */
+uint32_t hca_obj_publish(enum hca_kind kind, void *obj);
+
+/* Takes a published or fresh object back. The caller holds no lock of it and
+ * has checked `users`. */
+void hca_obj_free(enum hca_kind kind, void *obj);
+
+/* The slot a number names, live or not, without its lock: for fields that do
+ * not change in its life. @return NULL if no live object has that number. */
+void *hca_obj_peek(enum hca_kind kind, uint32_t num);
+
+/* Like hca_obj_peek(), and locked. Pairs with hca_obj_unlock(). A lock whose
+ * last owner died is repaired first. */
+void *hca_obj_lock(enum hca_kind kind, uint32_t num);
+void hca_obj_unlock(void *obj);
+
+/* Calls fn for each live object of process proc. fn may free it. */
+void hca_obj_foreach(enum hca_kind kind, unsigned proc,
+                     void (*fn)(void *obj, void *arg), void *arg);
+
+/* Number to be given to the object when published. */
+uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
+
+/* Size of all tables in the segment, and their first initialization. */
+size_t hca_obj_tables_size(void);
+void hca_obj_tables_init(void);
+
+/* Takes back all objects of a dead process, or of this one at exit. */
+void hca_obj_reap(unsigned proc);
+
+#endif

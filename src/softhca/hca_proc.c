@@ -1,0 +1,214 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The peers of this process, and its helper thread. The helper waits in one
+ * epoll set for the pidfd of every peer that was asked about and for the
+ * timerfd of hca_timer.c. It has all signals blocked: no handler of the
+ * program ever runs in it.
+ */
+#define _GNU_SOURCE
+#include "hca_proc.h"
+#include "hca_log.h"
+#include "hca_timer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HCA_HELPER_STACK (512ul << 10)
+
+/* What this process knows of a slot; written under hca_peers_mutex. */
+struct hca_peer {
+    _Atomic uint32_t gen; /* the life of the slot it speaks of; 0 none */
+    int              pidfd;
+};
+
+static struct hca_peer hca_peers[HCA_MAX_PROCS];
+static pthread_mutex_t hca_peers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t hca_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool hca_helper_runs;
+static int hca_helper_epoll = -1;
+
+/* Tag in epoll data for the timer; others are slot << 32 | gen. */
+#define HCA_HELPER_TIMER 0ull
+
+static void hca_helper_peer_died(unsigned slot, uint32_t gen)
+{
+    struct hca_proc *proc = &hca_fabric->procs[slot];
+    struct hca_peer *peer = &hca_peers[slot];
+
+    pthread_mutex_lock(&hca_peers_mutex);
+    if (atomic_load(&peer->gen) == gen) {
+        close(peer->pidfd); /* also leaves the epoll set */
+        atomic_store(&peer->gen, 0);
+    }
+    pthread_mutex_unlock(&hca_peers_mutex);
+
+    if (proc->gen == gen) {
+        hca_fabric_reap(slot);
+    }
+}
+
+static void *hca_helper_main(void *arg)
+{
+    struct epoll_event event;
+
+    (void)arg;
+    for (;;) {
+        if (epoll_wait(hca_helper_epoll, &event, 1, -1) < 1) {
+            continue; /* EINTR: a debugger */
+        }
+        if (event.data.u64 == HCA_HELPER_TIMER) {
+            hca_timer_expire();
+        } else {
+            hca_helper_peer_died(event.data.u64 >> 32,
+                                 (uint32_t)event.data.u64);
+        }
+    }
+    return NULL;
+}
+
+static int hca_helper_spawn(void)
+{
+    sigset_t all, old;
+    pthread_attr_t attr;
+    pthread_t thread;
+    int ret;
+
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, HCA_HELPER_STACK);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    ret = pthread_create(&thread, &attr, hca_helper_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    if (ret == 0) {
+        pthread_setname_np(thread, "softhca");
+    }
+    return -ret;
+}
+
+static int hca_helper_init(void)
+{
+    struct epoll_event event = {.events   = EPOLLIN,
+                                .data.u64 = HCA_HELPER_TIMER};
+    int timer_fd;
+
+    hca_helper_epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (hca_helper_epoll < 0) {
+        return -errno;
+    }
+    timer_fd = hca_timer_init();
+    if (timer_fd < 0) {
+        return timer_fd;
+    }
+    if (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, timer_fd, &event) < 0) {
+        return -errno;
+    }
+    return hca_helper_spawn();
+}
+
+int hca_helper_start(void)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&hca_helper_mutex);
+    if (!hca_helper_runs) {
+        ret = hca_helper_init();
+        if (ret != 0) {
+            hca_error("no helper thread: %s; raise ulimit -n or -u",
+                      strerror(-ret));
+        }
+        hca_helper_runs = (ret == 0);
+    }
+    pthread_mutex_unlock(&hca_helper_mutex);
+    return ret;
+}
+
+/* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex. */
+static int hca_peer_watch(unsigned slot, uint32_t gen)
+{
+    struct hca_proc *proc    = &hca_fabric->procs[slot];
+    struct hca_peer *peer    = &hca_peers[slot];
+    struct epoll_event event = {.events   = EPOLLIN,
+                                .data.u64 = ((uint64_t)slot << 32) | gen};
+
+    if (atomic_load(&peer->gen) != 0) {
+        close(peer->pidfd); /* of an earlier life that left in order */
+        atomic_store(&peer->gen, 0);
+    }
+
+    /* Debian 12's kernel headers and valgrind know it by number only */
+    peer->pidfd = syscall(SYS_pidfd_open, proc->pid, 0);
+    if (peer->pidfd < 0) {
+        return -errno;
+    }
+    if (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, peer->pidfd, &event) < 0) {
+        close(peer->pidfd);
+        return -errno;
+    }
+    atomic_store(&peer->gen, gen);
+    return 0;
+}
+
+static bool hca_proc_ask(unsigned slot, uint32_t gen)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&hca_peers_mutex);
+    if (atomic_load(&hca_peers[slot].gen) != gen) {
+        ret = hca_peer_watch(slot, gen);
+    }
+    pthread_mutex_unlock(&hca_peers_mutex);
+    if (ret == -ESRCH) {
+        hca_fabric_reap(slot);
+    } else if (ret != 0) {
+        hca_warn("process %d: its end will go unnoticed: %s",
+                 hca_fabric->procs[slot].pid, strerror(-ret));
+    }
+    return ret != -ESRCH;
+}
+
+bool hca_proc_alive(unsigned slot)
+{
+    struct hca_proc *proc = &hca_fabric->procs[slot];
+    uint32_t gen;
+
+    if (slot == hca_self) {
+        return true;
+    }
+    if (atomic_load_explicit(&proc->state, memory_order_relaxed) !=
+        HCA_PROC_ALIVE) {
+        return false;
+    }
+    gen = proc->gen;
+    return (atomic_load_explicit(&hca_peers[slot].gen,
+                                 memory_order_relaxed) == gen) ||
+           hca_proc_ask(slot, gen);
+}
+
+int hca_proc_open_fd(unsigned proc, int fd)
+{
+    char path[48];
+    int ret;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d",
+             hca_fabric->procs[proc].pid, fd);
+    ret = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    return (ret < 0) ? -errno : ret;
+}
+
+uint64_t hca_time_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}

@@ -1,0 +1,67 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The other processes of the fabric as this one sees them: are they alive,
+ * how is their memory reached, and the helper thread of this process, to which
+ * everything belongs that is not caused by a store to a doorbell: deaths of
+ * peers and timers. The helper sleeps in epoll_wait() unless one is due.
+ */
+#ifndef HCA_PROC_H
+#define HCA_PROC_H
+
+#include "hca_obj.h"
+
+#include <sys/uio.h>
+
+/* Starts the helper thread, once. @return 0 or -errno. */
+int hca_helper_start(void);
+
+/* Whether the process of a slot lives. The first question about a slot opens
+ * a pidfd, which the helper then watches; later ones are one load. */
+bool hca_proc_alive(unsigned proc);
+
+/* A timer of the helper. Embedded in process-local memory. */
+struct hca_timer {
+    uint64_t          due; /* CLOCK_MONOTONIC ns, 0 not armed */
+    void            (*fn)(struct hca_timer *timer); /* in the helper */
+    struct hca_timer *next;
+};
+
+/* Arms (or moves) a timer. fn runs once, in the helper thread, with no lock
+ * held; it may arm the timer again. */
+void hca_timer_arm(struct hca_timer *timer, uint64_t due);
+
+/* When it returns, fn does not run and will not. Not from inside fn. */
+void hca_timer_cancel(struct hca_timer *timer);
+
+uint64_t hca_time_ns(void);
+
+/* Copies between local pieces and pieces of `proc`'s memory (which may be
+ * this process). Total lengths are equal; iov counts <= 64 each.
+ * @return 0, -EFAULT (some address is not mapped or not accessible),
+ *         -ESRCH (the process is gone). */
+int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
+                  const struct iovec *remote, unsigned nremote);
+int hca_mem_read(unsigned proc, const struct iovec *local, unsigned nlocal,
+                 const struct iovec *remote, unsigned nremote);
+
+/* Descriptor number of another process, opened here for reading and writing.
+ * @return descriptor (the caller's) or -errno. */
+int hca_proc_open_fd(unsigned proc, int fd);
+
+/* Writes one event record into a channel: a whole or nothing. The owner reads
+ * it from its descriptor.
+ * @return 0, -EAGAIN (full), -ESRCH (owner or channel is gone). */
+int hca_chan_write(uint32_t chan, const void *record, size_t size);
+
+/* Creates the pipe of a channel of this process; *fd is the end to read, and
+ * is the program's to close. @return channel number, or -errno. */
+int64_t hca_chan_create(unsigned dev, int *fd);
+void hca_chan_destroy(uint32_t chan);
+
+/* Removes the records that match from a channel of this process that nobody
+ * has read yet. @return how many were removed. */
+unsigned hca_chan_purge(uint32_t chan, size_t record_size,
+                        bool (*match)(const void *record, void *arg),
+                        void *arg);
+
+#endif

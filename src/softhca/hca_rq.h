@@ -1,0 +1,49 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Receive queues, of a QP or shared: taking the next receive WQE, and turning
+ * it into addresses for a message.
+ */
+#ifndef HCA_RQ_H
+#define HCA_RQ_H
+
+#include "hca_check.h"
+#include "hca_mkey.h"
+
+#define HCA_RECV_SEGS 64u
+
+/* A receive WQE, copied out of its ring. */
+struct hca_recv {
+    bool     taken;
+    uint16_t index;    /* as its CQE names it */
+    uint16_t proc;     /* whose memory it names */
+    uint32_t pdn;
+    uint32_t cqn;      /* where it completes ... */
+    uint32_t uidx;     /* ... and for whom */
+    unsigned count;
+    uint64_t length;
+    struct {
+        uint64_t addr;
+        uint32_t length;
+        uint32_t lkey;
+    } segs[HCA_RECV_SEGS];
+};
+
+/* Takes the next WQE of the QP's own queue. obj.lock is held.
+ * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or what is wrong. */
+enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv);
+
+/* Receives that are posted and not taken. */
+unsigned hca_rq_posted(const struct hca_qp *qp);
+
+/* Takes the next WQE of a shared queue for qp. The lock of the SRQ is taken
+ * and released inside; recv->cqn, uidx are qp's, or for XRC the SRQ's. */
+enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
+                            struct hca_recv *recv);
+
+/* Appends the first `length` bytes of the buffer to sgl.
+ * @return HCA_OK or a row of HCA_CHECK_RECV_*, which is logged. */
+enum hca_check hca_recv_map(const struct hca_qp *qp,
+                            const struct hca_recv *recv, uint64_t length,
+                            struct hca_sgl *sgl);
+
+#endif

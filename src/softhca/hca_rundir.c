@@ -1,0 +1,254 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The run-time folder. Every function runs under the folder's flock(), taken
+ * by the attaching or leaving thread; see hca_rundir.h.
+ */
+#define _GNU_SOURCE
+#include "hca_rundir.h"
+#include "hca_log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char hca_rundir_folder[PATH_MAX - 300];
+static char hca_rundir_own[PATH_MAX - 200];
+static int hca_rundir_fd     = -1; /* the folder, while locked */
+static int hca_rundir_own_fd = -1; /* our directory, locked for life */
+
+static int hca_rundir_fail(const char *what, const char *path)
+{
+    int ret = -errno;
+
+    hca_error("cannot %s %s: %s; set SOFTHCA_DIR to a folder of yours with "
+              "room, on this machine", what, path, strerror(-ret));
+    return ret;
+}
+
+static int hca_rundir_name(void)
+{
+    const char *dir = getenv("SOFTHCA_DIR");
+    int len;
+
+    if ((dir != NULL) && (dir[0] != '/')) {
+        hca_error("SOFTHCA_DIR=%s: use an absolute path", dir);
+        return -EINVAL;
+    }
+    len = (dir != NULL) ?
+          snprintf(hca_rundir_folder, sizeof(hca_rundir_folder), "%s", dir) :
+          snprintf(hca_rundir_folder, sizeof(hca_rundir_folder),
+                   "/dev/shm/softhca-%u", geteuid());
+    if (len >= (int)sizeof(hca_rundir_folder)) {
+        hca_error("SOFTHCA_DIR: longer than %zu characters",
+                  sizeof(hca_rundir_folder) - 1);
+        return -ENAMETOOLONG;
+    }
+    return 0;
+}
+
+/* A folder that others may enter would open the device to them. */
+static int hca_rundir_check(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0) {
+        return hca_rundir_fail("examine", hca_rundir_folder);
+    }
+    if ((st.st_uid != geteuid()) || (st.st_mode & 077)) {
+        hca_error("%s: belongs to uid %u with mode %03o; it has to be yours "
+                  "with mode 700 (chmod 700, or set SOFTHCA_DIR)",
+                  hca_rundir_folder, st.st_uid, st.st_mode & 0777);
+        return -EPERM;
+    }
+    return 0;
+}
+
+/* Whether the locked folder is still the one of that name: the last process
+ * of others may have removed it while we waited for the lock. */
+static int hca_rundir_is_current(void)
+{
+    struct stat locked, named;
+
+    return (fstat(hca_rundir_fd, &locked) == 0) &&
+           (stat(hca_rundir_folder, &named) == 0) &&
+           (locked.st_ino == named.st_ino) && (locked.st_dev == named.st_dev);
+}
+
+static int hca_rundir_rm_entry(const char *path, const struct stat *st,
+                               int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+static void hca_rundir_rm(const char *path)
+{
+    nftw(path, hca_rundir_rm_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Whether the owner of a process directory is gone. The lock outlives it
+ * where a forked child still holds the descriptor. */
+static int hca_rundir_is_dead(const char *name)
+{
+    int fd = openat(hca_rundir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dead;
+
+    if (fd < 0) {
+        return 0;
+    }
+    dead = (flock(fd, LOCK_EX | LOCK_NB) == 0) ||
+           ((kill(atoi(name), 0) < 0) && (errno == ESRCH));
+    close(fd);
+    return dead;
+}
+
+/* Calls fn for each process directory, until it returns other than 0. */
+static int hca_rundir_foreach(int (*fn)(const char *name, const char *arg),
+                              const char *arg)
+{
+    DIR *dir = opendir(hca_rundir_folder);
+    struct dirent *entry;
+    int ret = 0;
+
+    while ((dir != NULL) && (ret == 0) && ((entry = readdir(dir)) != NULL)) {
+        if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name)) {
+            ret = fn(entry->d_name, arg);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return ret;
+}
+
+static int hca_rundir_sweep_one(const char *name, const char *arg)
+{
+    char path[PATH_MAX];
+
+    (void)arg;
+    if (hca_rundir_is_dead(name)) {
+        snprintf(path, sizeof(path), "%s/%s", hca_rundir_folder, name);
+        hca_info("removing %s of a dead process", path);
+        hca_rundir_rm(path);
+    }
+    return 0;
+}
+
+int hca_rundir_lock(void)
+{
+    int ret = hca_rundir_name();
+
+    if (ret != 0) {
+        return ret;
+    }
+    do {
+        if ((mkdir(hca_rundir_folder, 0700) < 0) && (errno != EEXIST)) {
+            return hca_rundir_fail("make", hca_rundir_folder);
+        }
+        hca_rundir_fd = open(hca_rundir_folder,
+                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        /* the last of the others may be removing it this moment */
+    } while ((hca_rundir_fd < 0) && (errno == ENOENT));
+    if (hca_rundir_fd < 0) {
+        return hca_rundir_fail("open", hca_rundir_folder);
+    }
+
+    ret = hca_rundir_check(hca_rundir_fd);
+    if ((ret == 0) && (flock(hca_rundir_fd, LOCK_EX) < 0)) {
+        ret = hca_rundir_fail("lock", hca_rundir_folder);
+    }
+    if (ret != 0) {
+        hca_rundir_unlock();
+        return ret;
+    }
+    if (!hca_rundir_is_current()) {
+        hca_rundir_unlock();
+        return hca_rundir_lock();
+    }
+    hca_rundir_foreach(hca_rundir_sweep_one, NULL);
+    return 0;
+}
+
+void hca_rundir_unlock(void)
+{
+    close(hca_rundir_fd); /* ends the flock */
+    hca_rundir_fd = -1;
+}
+
+static int hca_rundir_find_one(const char *name, const char *fabric)
+{
+    char path[128];
+    struct stat st;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/fabric.%s", name, fabric);
+    fd = openat(hca_rundir_fd, path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    if ((fstat(fd, &st) < 0) || (st.st_uid != geteuid())) {
+        close(fd);
+        return 0;
+    }
+    return fd;
+}
+
+int hca_rundir_find(const char *fabric)
+{
+    int fd = hca_rundir_foreach(hca_rundir_find_one, fabric);
+
+    return (fd > 0) ? fd : -ENOENT;
+}
+
+int hca_rundir_publish(const char *fabric, int fd)
+{
+    char link[PATH_MAX], target[64];
+
+    snprintf(hca_rundir_own, sizeof(hca_rundir_own), "%s/%d",
+             hca_rundir_folder, getpid());
+    if ((mkdir(hca_rundir_own, 0700) < 0) && (errno != EEXIST)) {
+        return hca_rundir_fail("make", hca_rundir_own);
+    }
+    hca_rundir_own_fd = open(hca_rundir_own,
+                             O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if ((hca_rundir_own_fd < 0) ||
+        (flock(hca_rundir_own_fd, LOCK_EX | LOCK_NB) < 0)) {
+        return hca_rundir_fail("lock", hca_rundir_own);
+    }
+
+    snprintf(target, sizeof(target), "/proc/%d/fd/%d", getpid(), fd);
+    snprintf(link, sizeof(link), "%s/fabric.%s", hca_rundir_own, fabric);
+    if (symlink(target, link) < 0) {
+        return hca_rundir_fail("write", link);
+    }
+    return 0;
+}
+
+const char *hca_rundir_path(void)
+{
+    return hca_rundir_own;
+}
+
+void hca_rundir_remove(void)
+{
+    if (hca_rundir_own[0] != '\0') {
+        hca_rundir_rm(hca_rundir_own);
+    }
+    if (hca_rundir_own_fd >= 0) {
+        close(hca_rundir_own_fd);
+        hca_rundir_own_fd = -1;
+    }
+    rmdir(hca_rundir_folder); /* fails while others are there */
+}

@@ -1,0 +1,85 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Entering and leaving the device. A program's signal handler may interrupt
+ * the device in its own thread and post: the nested doorbell must not take a
+ * lock, so it only sets `again`, which the outermost level looks at after it
+ * has let go of everything.
+ */
+#include "hca_thread.h"
+#include "hca_cq_event.h"
+#include "hca_exec.h"
+#include "hca_qp.h"
+#include "hca_uar.h"
+
+__thread struct hca_thread hca_thread;
+
+/* The order towards a signal handler of the same thread, nothing else. */
+static void hca_thread_fence(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+bool hca_thread_enter_doorbell(uint32_t cqn)
+{
+    if (hca_thread.depth > 0) {
+        if ((cqn != 0) && (hca_thread.num_cqs < HCA_THREAD_CQS)) {
+            hca_thread.cqs[hca_thread.num_cqs++] = cqn;
+        }
+        hca_thread.again = true;
+        return false;
+    }
+    hca_exec_enter();
+    return true;
+}
+
+void hca_exec_enter(void)
+{
+    hca_thread.depth++;
+    hca_thread_fence();
+}
+
+/* What the nested doorbells asked for. */
+static void hca_thread_run_nested(void)
+{
+    hca_thread.again = false;
+    hca_thread_fence();
+    while (hca_thread.num_cqs > 0) {
+        hca_cq_arm(hca_thread.cqs[--hca_thread.num_cqs]);
+    }
+    hca_uar_run_all();
+    hca_thread_drain();
+}
+
+void hca_exec_leave(void)
+{
+    hca_thread_fence();
+    if (hca_thread.depth > 1) {
+        hca_thread.depth--;
+        return;
+    }
+    hca_thread_drain();
+    for (;;) {
+        hca_thread.depth = 0;
+        hca_thread_fence();
+        if (__builtin_expect(!hca_thread.again, 1)) {
+            return;
+        }
+        hca_thread.depth = 1;
+        hca_thread_run_nested();
+        hca_thread_fence();
+    }
+}
+
+void hca_thread_add_failed(uint32_t qpn)
+{
+    if (hca_thread.num_failed < HCA_THREAD_FAILED) {
+        hca_thread.failed[hca_thread.num_failed++] = qpn;
+    }
+}
+
+void hca_thread_drain(void)
+{
+    while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
+        hca_qp_flush_failed(hca_thread.failed[--hca_thread.num_failed]);
+    }
+}

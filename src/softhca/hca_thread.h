@@ -1,0 +1,42 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What the current thread is doing inside the device: how deep it is in, what
+ * a nested doorbell asked for, and which QPs it has put in error as a
+ * responder, whose send queues are flushed once it holds no lock.
+ */
+#ifndef HCA_THREAD_H
+#define HCA_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HCA_THREAD_FAILED 8u
+#define HCA_THREAD_CQS    8u
+
+struct hca_thread {
+    unsigned depth;
+    bool     again; /* a doorbell rang inside */
+    unsigned num_cqs;
+    uint32_t cqs[HCA_THREAD_CQS]; /* ... to arm these, if that many */
+    unsigned num_failed;
+    uint32_t failed[HCA_THREAD_FAILED];
+};
+
+/* In the static TLS block, so that a signal handler can reach it without the
+ * allocation that a first access to dynamic TLS may take. */
+extern __thread struct hca_thread hca_thread
+        __attribute__((tls_model("initial-exec")));
+
+/* Enters for a doorbell, of a CQ if cqn is not 0. @return false if this thread
+ * is inside already: it has been noted, and the caller returns. */
+bool hca_thread_enter_doorbell(uint32_t cqn);
+
+/* Remembers a QP whose SQ is to be flushed. If there is no more room its own
+ * next doorbell flushes it. */
+void hca_thread_add_failed(uint32_t qpn);
+
+/* Flushes the send queues of what hca_thread_add_failed() has. No lock may be
+ * held. */
+void hca_thread_drain(void);
+
+#endif

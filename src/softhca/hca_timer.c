@@ -1,0 +1,110 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Timers of the helper thread: a list sorted by time, short because only a
+ * queue that waits (RNR, retry, CQ moderation) has one armed. One mutex guards
+ * the list and the name of the timer that runs; it is never held in fn.
+ */
+#define _GNU_SOURCE
+#include "hca_timer.h"
+#include "hca_proc.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static pthread_mutex_t hca_timer_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hca_timer_idle   = PTHREAD_COND_INITIALIZER;
+static struct hca_timer *hca_timers;
+static struct hca_timer *hca_timer_running;
+static int hca_timer_fd = -1;
+
+int hca_timer_init(void)
+{
+    hca_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    return (hca_timer_fd < 0) ? -errno : hca_timer_fd;
+}
+
+static void hca_timer_program(void)
+{
+    struct itimerspec when = {};
+
+    if (hca_timers != NULL) {
+        when.it_value.tv_sec  = hca_timers->due / 1000000000;
+        when.it_value.tv_nsec = hca_timers->due % 1000000000;
+    }
+    timerfd_settime(hca_timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void hca_timer_unlink(struct hca_timer *timer)
+{
+    struct hca_timer **link = &hca_timers;
+
+    while ((*link != NULL) && (*link != timer)) {
+        link = &(*link)->next;
+    }
+    if (*link != NULL) {
+        *link = timer->next;
+    }
+    timer->due = 0;
+}
+
+void hca_timer_arm(struct hca_timer *timer, uint64_t due)
+{
+    struct hca_timer **link = &hca_timers;
+
+    pthread_mutex_lock(&hca_timer_mutex);
+    if (timer->due != 0) {
+        hca_timer_unlink(timer);
+    }
+    while ((*link != NULL) && ((*link)->due <= due)) {
+        link = &(*link)->next;
+    }
+    timer->due  = due;
+    timer->next = *link;
+    *link       = timer;
+    if (hca_timers == timer) {
+        hca_timer_program();
+    }
+    pthread_mutex_unlock(&hca_timer_mutex);
+}
+
+void hca_timer_cancel(struct hca_timer *timer)
+{
+    pthread_mutex_lock(&hca_timer_mutex);
+    for (;;) {
+        if (timer->due != 0) {
+            hca_timer_unlink(timer);
+        }
+        if (hca_timer_running != timer) {
+            break;
+        }
+        /* it may arm itself again before it ends: look once more */
+        pthread_cond_wait(&hca_timer_idle, &hca_timer_mutex);
+    }
+    pthread_mutex_unlock(&hca_timer_mutex);
+}
+
+void hca_timer_expire(void)
+{
+    struct hca_timer *timer;
+    uint64_t count;
+
+    if (read(hca_timer_fd, &count, sizeof(count)) < 0) {
+        return; /* set anew meanwhile */
+    }
+    pthread_mutex_lock(&hca_timer_mutex);
+    while ((hca_timers != NULL) && (hca_timers->due <= hca_time_ns())) {
+        timer             = hca_timers;
+        hca_timers        = timer->next;
+        timer->due        = 0;
+        hca_timer_running = timer;
+        pthread_mutex_unlock(&hca_timer_mutex);
+        timer->fn(timer);
+        pthread_mutex_lock(&hca_timer_mutex);
+        hca_timer_running = NULL;
+        pthread_cond_broadcast(&hca_timer_idle);
+    }
+    hca_timer_program();
+    pthread_mutex_unlock(&hca_timer_mutex);
+}

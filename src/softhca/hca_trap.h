@@ -1,0 +1,95 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Doorbells. A page that the device offers for doorbells is mapped read-only,
+ * so that a store to it traps in the storing thread; the trap calls the device
+ * there and execution goes on behind the instruction. Sites that trapped once
+ * are rewritten to call the device without a fault (hca_patch). The signals
+ * that this takes, SIGSEGV and SIGBUS, stay usable by the program: it sees its
+ * own actions and masks, through the functions at the end, which the preload
+ * library offers under libc's names.
+ */
+#ifndef HCA_TRAP_H
+#define HCA_TRAP_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Called once per store, in the thread that stores, as if the instruction had
+ * called it: no lock of the trap is held, registers and errno are preserved
+ * around it, and it may be interrupted and entered again by a signal handler
+ * of the program that stores too.
+ *
+ * @param arg     as given to hca_trap_add()
+ * @param offset  of the store from the beginning of the page
+ * @param value   the bytes stored, valid during the call. A hint: zero where
+ *                the source could not be read
+ * @param size    of the store in bytes, 1..64
+ */
+typedef void (*hca_trap_fn)(void *arg, uintptr_t offset, const void *value,
+                            unsigned size);
+
+/* sighandler_t, for those who compile without _GNU_SOURCE. */
+typedef void (*hca_trap_sighandler)(int sig);
+
+/**
+ * Prepares the trap. Nothing of the program is changed yet. Once, before
+ * hca_trap_add(); the functions for signals at the end work without.
+ *
+ * @param patch  rewrite storing instructions after their first trap, where
+ *               that is safe; false: every store traps
+ */
+void hca_trap_init(bool patch);
+
+/**
+ * From now on a faulting store to the range calls fn. The first call installs
+ * the handlers; each call checks that they are still in place.
+ *
+ * @param page  mapped readable and not writable by the caller
+ * @param len   bytes
+ *
+ * @return 0, -EINVAL for an empty range, -EEXIST if it overlaps another,
+ *         -ENOSPC if too many are known, or -errno of sigaction.
+ */
+int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg);
+
+/**
+ * Forgets a range, before it is unmapped. A call of fn that has begun in
+ * another thread may still be running when this returns.
+ *
+ * @return 0, or -ENOENT if no range begins at page.
+ */
+int hca_trap_del(void *page);
+
+/**
+ * memcpy() within the process that survives inaccessible memory. Needs the
+ * handlers, that is, a hca_trap_add() before. What was copied before an error
+ * is undefined. The buffers may not overlap.
+ *
+ * @return 0, or -EFAULT if either side cannot be accessed (unmapped, wrong
+ *         protection, beyond the end of a mapped file).
+ */
+int hca_trap_guard_memcpy(void *dst, const void *src, size_t n);
+
+/*
+ * What a program calls instead of libc's functions of these names; semantics,
+ * return values and errno are theirs. They may run before any constructor.
+ *
+ * A program that blocks SIGSEGV or SIGBUS must still be able to trap, so these
+ * are never blocked in the kernel. In their place stands a real-time signal
+ * that nobody sends (60 for SIGSEGV, 61 for SIGBUS): it is blocked when the
+ * program means the other. So the kernel keeps the program's wish in the mask
+ * of each thread, through siglongjmp(), threads and fork, and the functions
+ * that read a mask translate back. The program has no own use of those two.
+ */
+int hca_trap_sigaction(int sig, const struct sigaction *act,
+                       struct sigaction *oldact);
+hca_trap_sighandler
+hca_trap_signal(int sig, hca_trap_sighandler handler); /* bsd_signal too */
+hca_trap_sighandler hca_trap_sysv_signal(int sig, hca_trap_sighandler handler);
+int hca_trap_sigprocmask(int how, const sigset_t *set, sigset_t *oldset);
+int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset);
+
+#endif

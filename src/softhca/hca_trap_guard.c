@@ -1,0 +1,111 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A copy that returns an error where memcpy() would crash. Called by the
+ * device in any thread, also within a trap. It owns no state: the handler of
+ * hca_trap recognizes a fault by its instruction, which lies between two
+ * labels, and continues at a third, in the manner of the kernel's exception
+ * tables. So it nests, and a foreign fault can never be mistaken for it. The
+ * function keeps nothing on the stack and in no register that its caller
+ * wants back.
+ */
+#include "hca_trap.h"
+#include "hca_trap_guard.h"
+
+#include <stdint.h>
+
+extern const char hca_trap_guard_begin[]
+        __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_end[] __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_fault[]
+        __attribute__((visibility("hidden")));
+
+/* Up to 64 bytes two moves that may overlap, up to 4 KiB a loop of 64 bytes
+ * and its last 64 again, beyond that the microcode of rep movsb, which moves
+ * whole lines. */
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl hca_trap_guard_memcpy\n"
+        ".hidden hca_trap_guard_memcpy\n"
+        ".type hca_trap_guard_memcpy, @function\n"
+        "hca_trap_guard_memcpy:\n"
+        ".cfi_startproc\n"
+        ".globl hca_trap_guard_begin, hca_trap_guard_end\n"
+        ".globl hca_trap_guard_fault\n"
+        ".hidden hca_trap_guard_begin, hca_trap_guard_end\n"
+        ".hidden hca_trap_guard_fault\n"
+        "hca_trap_guard_begin:\n"
+        "    xorl %eax, %eax\n"
+        "    cmpq $16, %rdx\n"
+        "    jb 4f\n"
+        "    cmpq $32, %rdx\n"
+        "    ja 1f\n"
+        "    movups (%rsi), %xmm0\n"
+        "    movups -16(%rsi,%rdx), %xmm1\n"
+        "    movups %xmm0, (%rdi)\n"
+        "    movups %xmm1, -16(%rdi,%rdx)\n"
+        "    ret\n"
+        "1:  cmpq $64, %rdx\n"
+        "    ja 2f\n"
+        "    movups (%rsi), %xmm0\n"
+        "    movups 16(%rsi), %xmm1\n"
+        "    movups -32(%rsi,%rdx), %xmm2\n"
+        "    movups -16(%rsi,%rdx), %xmm3\n"
+        "    movups %xmm0, (%rdi)\n"
+        "    movups %xmm1, 16(%rdi)\n"
+        "    movups %xmm2, -32(%rdi,%rdx)\n"
+        "    movups %xmm3, -16(%rdi,%rdx)\n"
+        "    ret\n"
+        "2:  cmpq $4096, %rdx\n"
+        "    ja 6f\n"
+        "    movups -64(%rsi,%rdx), %xmm4\n"
+        "    movups -48(%rsi,%rdx), %xmm5\n"
+        "    movups -32(%rsi,%rdx), %xmm6\n"
+        "    movups -16(%rsi,%rdx), %xmm7\n"
+        "    leaq -64(%rdi,%rdx), %rcx\n"
+        "3:  movups (%rsi), %xmm0\n"
+        "    movups 16(%rsi), %xmm1\n"
+        "    movups 32(%rsi), %xmm2\n"
+        "    movups 48(%rsi), %xmm3\n"
+        "    movups %xmm0, (%rdi)\n"
+        "    movups %xmm1, 16(%rdi)\n"
+        "    movups %xmm2, 32(%rdi)\n"
+        "    movups %xmm3, 48(%rdi)\n"
+        "    addq $64, %rsi\n"
+        "    addq $64, %rdi\n"
+        "    cmpq %rcx, %rdi\n"
+        "    jb 3b\n"
+        "    movups %xmm4, (%rcx)\n"
+        "    movups %xmm5, 16(%rcx)\n"
+        "    movups %xmm6, 32(%rcx)\n"
+        "    movups %xmm7, 48(%rcx)\n"
+        "    ret\n"
+        "4:  cmpq $8, %rdx\n"
+        "    jb 5f\n"
+        "    movq (%rsi), %rcx\n"
+        "    movq -8(%rsi,%rdx), %r8\n"
+        "    movq %rcx, (%rdi)\n"
+        "    movq %r8, -8(%rdi,%rdx)\n"
+        "    ret\n"
+        "5:  cmpq $4, %rdx\n"
+        "    jb 6f\n"
+        "    movl (%rsi), %ecx\n"
+        "    movl -4(%rsi,%rdx), %r8d\n"
+        "    movl %ecx, (%rdi)\n"
+        "    movl %r8d, -4(%rdi,%rdx)\n"
+        "    ret\n"
+        "6:  movq %rdx, %rcx\n"
+        "    rep movsb\n"
+        "    ret\n"
+        "hca_trap_guard_end:\n"
+        "hca_trap_guard_fault:\n"
+        "    movl $-14, %eax\n" /* -EFAULT */
+        "    ret\n"
+        ".cfi_endproc\n"
+        ".size hca_trap_guard_memcpy, .-hca_trap_guard_memcpy\n");
+
+uintptr_t hca_trap_guard_resume(uintptr_t rip)
+{
+    return ((rip >= (uintptr_t)hca_trap_guard_begin) &&
+            (rip < (uintptr_t)hca_trap_guard_end)) ?
+           (uintptr_t)hca_trap_guard_fault : 0;
+}

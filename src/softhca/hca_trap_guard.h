@@ -1,0 +1,14 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Recovery of hca_trap_guard_memcpy(), which is declared in hca_trap.h.
+ * Internal to hca_trap.
+ */
+#ifndef HCA_TRAP_GUARD_H
+#define HCA_TRAP_GUARD_H
+
+#include <stdint.h>
+
+/* Where to continue after a fault at rip; 0 if it is not the copy's. */
+uintptr_t hca_trap_guard_resume(uintptr_t rip);
+
+#endif

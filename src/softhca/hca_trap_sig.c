@@ -1,0 +1,430 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The program's own actions for SIGSEGV and SIGBUS, kept virtual while ours
+ * are installed, and its signal masks. Called by the interposed functions in
+ * any thread and context, and by the handler of hca_trap. No locks: an action
+ * is written to a free slot and published by its number, so that handlers and
+ * forked children never find it half done. Specification: signal(7),
+ * sigaction(2), Linux force_sig_info() for faults that are ignored or blocked.
+ */
+#define _GNU_SOURCE
+#include "hca_trap_sig.h"
+#include "hca_trap.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* More than there can be threads in the middle of one sigaction() call. */
+#define SIG_SLOTS 64
+
+struct virt {
+    int              sig;
+    int              marker; /* stands for sig in kernel masks */
+    atomic_uint      next;
+    atomic_uint      current;
+    struct sigaction slots[SIG_SLOTS];
+};
+
+static struct virt virts[] = {
+    {.sig = SIGSEGV, .marker = 60},
+    {.sig = SIGBUS, .marker = 61},
+};
+
+#define VIRT_END (virts + sizeof(virts) / sizeof(virts[0]))
+
+static _Atomic(hca_trap_sig_fn) installed;
+
+typedef int (*sigaction_fn)(int, const struct sigaction*, struct sigaction*);
+typedef int (*sigmask_fn)(int, const sigset_t*, sigset_t*);
+typedef hca_trap_sighandler (*signal_fn)(int, hca_trap_sighandler);
+
+/* The next definition behind ours: libc's, or that of another preload. Looked
+ * up on first use, as constructors of others run before ours. */
+static void *libc_symbol(_Atomic(void*) *cache, const char *name)
+{
+    void *symbol = atomic_load_explicit(cache, memory_order_relaxed);
+
+    if (symbol == NULL) {
+        symbol = dlsym(RTLD_NEXT, name);
+        atomic_store_explicit(cache, symbol, memory_order_relaxed);
+    }
+    return symbol;
+}
+
+static int libc_sigaction(int sig, const struct sigaction *act,
+                          struct sigaction *oldact)
+{
+    static _Atomic(void*) cache;
+
+    return ((sigaction_fn)libc_symbol(&cache, "sigaction"))(sig, act, oldact);
+}
+
+static int libc_sigmask(int how, const sigset_t *set, sigset_t *oldset)
+{
+    static _Atomic(void*) cache;
+
+    return ((sigmask_fn)libc_symbol(&cache, "pthread_sigmask"))(how, set,
+                                                                oldset);
+}
+
+static struct virt *virt_find(int sig)
+{
+    struct virt *v;
+
+    for (v = virts; v < VIRT_END; ++v) {
+        if (v->sig == sig) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+/* The action and the number under which it was published. */
+static unsigned virt_get(struct virt *v, struct sigaction *act)
+{
+    unsigned current;
+
+    do {
+        current = atomic_load_explicit(&v->current, memory_order_acquire);
+        *act    = v->slots[current % SIG_SLOTS];
+        atomic_thread_fence(memory_order_acquire);
+    } while (current != atomic_load_explicit(&v->current,
+                                             memory_order_relaxed));
+    return current;
+}
+
+static unsigned virt_prepare(struct virt *v, const struct sigaction *act)
+{
+    unsigned number = atomic_fetch_add(&v->next, 1) + 1;
+
+    v->slots[number % SIG_SLOTS] = *act;
+    return number;
+}
+
+static void virt_put(struct virt *v, const struct sigaction *act,
+                     struct sigaction *oldact)
+{
+    unsigned number = virt_prepare(v, act);
+
+    number = atomic_exchange(&v->current, number);
+    if (oldact != NULL) {
+        *oldact = v->slots[number % SIG_SLOTS];
+    }
+}
+
+static int action_is_handler(const struct sigaction *act)
+{
+    return (act->sa_handler != SIG_DFL) && (act->sa_handler != SIG_IGN);
+}
+
+/* The action for one signal about to be delivered; SA_RESETHAND takes it off
+ * for the next, in one step. */
+static void virt_take(struct virt *v, struct sigaction *act)
+{
+    struct sigaction reset;
+    unsigned         current;
+
+    do {
+        current = virt_get(v, act);
+        if (!(act->sa_flags & SA_RESETHAND) || !action_is_handler(act)) {
+            return;
+        }
+        reset            = *act;
+        reset.sa_handler = SIG_DFL;
+    } while (!atomic_compare_exchange_strong(&v->current, &current,
+                                             virt_prepare(v, &reset)));
+}
+
+/* Only single words are touched: the mask in a signal frame is shorter than
+ * sigset_t. */
+static void mask_to_kernel(sigset_t *mask)
+{
+    struct virt *v;
+
+    for (v = virts; v < VIRT_END; ++v) {
+        if (sigismember(mask, v->sig)) {
+            sigdelset(mask, v->sig);
+            sigaddset(mask, v->marker);
+        } else {
+            sigdelset(mask, v->marker);
+        }
+    }
+}
+
+/* A signal that is blocked in truth, from before we were loaded, stays in. */
+static void mask_to_program(sigset_t *mask)
+{
+    struct virt *v;
+
+    for (v = virts; v < VIRT_END; ++v) {
+        if (sigismember(mask, v->marker)) {
+            sigdelset(mask, v->marker);
+            sigaddset(mask, v->sig);
+        }
+    }
+}
+
+/* What the kernel gets for the program's action. The alternate stack and the
+ * restart of system calls follow the program's handler, as that runs on top of
+ * ours; without one, a program that has an alternate stack wants it used.
+ * NODEFER: a guarded copy within the device may fault in turn. */
+static int action_install(const struct virt *v, const struct sigaction *act)
+{
+    const int        follow = SA_ONSTACK | SA_RESTART;
+    struct sigaction own    = {
+        .sa_sigaction = atomic_load(&installed),
+        .sa_flags     = SA_SIGINFO | SA_NODEFER |
+                        (action_is_handler(act) ? act->sa_flags & follow :
+                                                  follow),
+    };
+
+    return libc_sigaction(v->sig, &own, NULL) ? -errno : 0;
+}
+
+/* A virtually blocked signal was sent, and has been unblocked now. */
+static void marker_handler(int marker, siginfo_t *info, void *context)
+{
+    struct virt *v;
+    int          saved_errno = errno;
+
+    for (v = virts; v < VIRT_END; ++v) {
+        if (v->marker == marker) {
+            info->si_signo = v->sig;
+            hca_trap_sig_chain(v->sig, info, context);
+        }
+    }
+    errno = saved_errno;
+}
+
+static int marker_install(int marker)
+{
+    struct sigaction own = {
+        .sa_sigaction = marker_handler,
+        .sa_flags     = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
+    };
+    struct sigaction old;
+
+    if (libc_sigaction(marker, NULL, &old) != 0) {
+        return -errno;
+    }
+
+    if (old.sa_handler != SIG_DFL) {
+        return 0; /* ours, or the program uses it: leave that alone */
+    }
+    return libc_sigaction(marker, &own, NULL) ? -errno : 0;
+}
+
+static int virt_install(struct virt *v, hca_trap_sig_fn handler)
+{
+    struct sigaction old;
+    int              ret;
+
+    if (libc_sigaction(v->sig, NULL, &old) != 0) {
+        return -errno;
+    }
+
+    if ((old.sa_flags & SA_SIGINFO) && (old.sa_sigaction == handler)) {
+        return 0;
+    }
+
+    mask_to_program(&old.sa_mask);
+    virt_put(v, &old, NULL);
+    atomic_store(&installed, handler);
+    ret = action_install(v, &old);
+    return ret ? ret : marker_install(v->marker);
+}
+
+int hca_trap_sig_install(hca_trap_sig_fn handler)
+{
+    struct virt *v;
+    sigset_t     mask;
+    int          ret;
+
+    for (v = virts; v < VIRT_END; ++v) {
+        ret = virt_install(v, handler);
+        if (ret < 0) {
+            return ret;
+        }
+    }
+
+    /* inherited through exec, or set before we were loaded */
+    libc_sigmask(SIG_BLOCK, NULL, &mask);
+    mask_to_program(&mask);
+    mask_to_kernel(&mask);
+    libc_sigmask(SIG_SETMASK, &mask, NULL);
+    return 0;
+}
+
+/* The handler returns into the kernel, which puts back the interrupted mask
+ * from the frame; the handler may have changed that. */
+static void chain_call(const struct sigaction *act, int sig, siginfo_t *info,
+                       ucontext_t *uc)
+{
+    sigset_t mask = act->sa_mask;
+
+    if (!(act->sa_flags & SA_NODEFER)) {
+        sigaddset(&mask, sig);
+    }
+    mask_to_kernel(&mask);
+    libc_sigmask(SIG_BLOCK, &mask, NULL);
+    if (act->sa_flags & SA_SIGINFO) {
+        act->sa_sigaction(sig, info, uc);
+    } else {
+        act->sa_handler(sig);
+    }
+
+    if (sigismember(&uc->uc_sigmask, sig)) {
+        mask_to_kernel(&uc->uc_sigmask);
+    }
+}
+
+static void signal_self(int sig, siginfo_t *info)
+{
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info);
+}
+
+/* A fault repeats itself when we return, and dumps core where it happened. A
+ * signal that was sent is sent again; it is held back until the return. */
+static void chain_default(int sig, siginfo_t *info)
+{
+    struct sigaction act = {.sa_handler = SIG_DFL};
+    sigset_t         mask;
+
+    libc_sigaction(sig, &act, NULL);
+    if (!hca_trap_sig_is_fault(info)) {
+        sigemptyset(&mask);
+        sigaddset(&mask, sig);
+        libc_sigmask(SIG_BLOCK, &mask, NULL);
+        signal_self(sig, info);
+    }
+}
+
+void hca_trap_sig_chain(int sig, siginfo_t *info, ucontext_t *uc)
+{
+    struct virt     *v       = virt_find(sig);
+    int              fault   = hca_trap_sig_is_fault(info);
+    int              blocked = sigismember(&uc->uc_sigmask, v->marker);
+    struct sigaction act;
+
+    if (blocked && !fault) {
+        signal_self(v->marker, info); /* pending, as the marker is blocked */
+        return;
+    }
+
+    virt_take(v, &act);
+    if (action_is_handler(&act) && !blocked) {
+        chain_call(&act, sig, info, uc);
+    } else if (fault || (act.sa_handler == SIG_DFL)) {
+        chain_default(sig, info);
+    }
+}
+
+static int virt_sigaction(struct virt *v, const struct sigaction *act,
+                          struct sigaction *oldact)
+{
+    struct sigaction own;
+    int              ret;
+
+    if (act == NULL) {
+        if (oldact != NULL) {
+            virt_get(v, oldact);
+        }
+        return 0;
+    }
+
+    own = *act; /* oldact may be the same memory */
+    virt_put(v, &own, oldact);
+    ret = action_install(v, &own);
+    if (ret < 0) {
+        errno = -ret;
+        return -1;
+    }
+    return 0;
+}
+
+int hca_trap_sigaction(int sig, const struct sigaction *act,
+                       struct sigaction *oldact)
+{
+    struct virt     *v = virt_find(sig);
+    struct sigaction own;
+
+    if ((v != NULL) && (atomic_load(&installed) != NULL)) {
+        return virt_sigaction(v, act, oldact);
+    }
+
+    if (act != NULL) {
+        own = *act;
+        mask_to_kernel(&own.sa_mask);
+        act = &own;
+    }
+
+    if (libc_sigaction(sig, act, oldact) != 0) {
+        return -1;
+    }
+
+    if (oldact != NULL) {
+        mask_to_program(&oldact->sa_mask);
+    }
+    return 0;
+}
+
+static hca_trap_sighandler signal_set(int sig, hca_trap_sighandler handler,
+                                      int flags)
+{
+    struct sigaction act = {.sa_handler = handler, .sa_flags = flags};
+    struct sigaction old;
+
+    if (handler == SIG_ERR) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+
+    return hca_trap_sigaction(sig, &act, &old) ? SIG_ERR : old.sa_handler;
+}
+
+/* Other signals go to libc, which knows about siginterrupt(). */
+hca_trap_sighandler hca_trap_signal(int sig, hca_trap_sighandler handler)
+{
+    static _Atomic(void*) cache;
+
+    if (virt_find(sig) == NULL) {
+        return ((signal_fn)libc_symbol(&cache, "signal"))(sig, handler);
+    }
+    return signal_set(sig, handler, SA_RESTART);
+}
+
+hca_trap_sighandler hca_trap_sysv_signal(int sig, hca_trap_sighandler handler)
+{
+    return signal_set(sig, handler, SA_RESETHAND | SA_NODEFER);
+}
+
+int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset)
+{
+    sigset_t own;
+    int      ret;
+
+    if (set != NULL) {
+        own = *set; /* oldset may be the same memory */
+        mask_to_kernel(&own);
+    }
+
+    ret = libc_sigmask(how, (set != NULL) ? &own : NULL, oldset);
+    if ((ret == 0) && (oldset != NULL)) {
+        mask_to_program(oldset);
+    }
+    return ret;
+}
+
+int hca_trap_sigprocmask(int how, const sigset_t *set, sigset_t *oldset)
+{
+    int ret = hca_trap_pthread_sigmask(how, set, oldset);
+
+    if (ret != 0) {
+        errno = ret;
+        return -1;
+    }
+    return 0;
+}

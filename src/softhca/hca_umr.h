@@ -1,0 +1,18 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * UMR and LOCAL_INVAL: what WQEs do to memory keys. Of UMR, what binding and
+ * unbinding memory windows takes.
+ */
+#ifndef HCA_UMR_H
+#define HCA_UMR_H
+
+#include "hca_wqe.h"
+
+/* @return HCA_OK, or what is wrong, logged; nothing is changed then. */
+enum hca_check hca_umr_execute(const struct hca_qp *qp,
+                               const struct hca_wqe *wqe);
+
+enum hca_check hca_umr_local_inval(const struct hca_qp *qp,
+                                   const struct hca_wqe *wqe);
+
+#endif

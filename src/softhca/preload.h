@@ -1,0 +1,53 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The outer shell: functions of libc and libibverbs that this library defines
+ * in their place, because it is preloaded. A process that never looks for RDMA
+ * devices pays one comparison for each call; the first look attaches it.
+ *
+ * preload.c has what the others share, descriptors and the library's start
+ * and end; preload_path.c, preload_signal.c and preload_verbs.c the rest.
+ */
+#ifndef PRELOAD_H
+#define PRELOAD_H
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A function that takes the place of another library's. */
+#define PRELOAD_EXPORT __attribute__((visibility("default")))
+
+/* What is called of libc behind the functions defined here. */
+#define PRELOAD_LIBC(_X) \
+    _X(openat) _X(access) _X(faccessat) _X(stat) _X(lstat) \
+    _X(fstatat) _X(statx) _X(opendir) _X(scandir) _X(fopen) _X(readlink) \
+    _X(realpath) _X(socket) _X(ioctl) _X(close) _X(close_range) \
+    _X(closefrom) _X(dup) _X(dup2) _X(dup3)
+
+#define PRELOAD_LIBC_MEMBER(_name) __typeof__(_name) *_name;
+
+struct preload_libc {
+    PRELOAD_LIBC(PRELOAD_LIBC_MEMBER)
+};
+
+/* The real functions. Looked up when the library starts; before that (another
+ * library's constructor) by the first caller. */
+const struct preload_libc *preload_libc(void);
+
+/* Where a path leads: itself, or if it is one of /sys/class/infiniband* or
+ * /dev/infiniband, its counterpart in this process' run-time directory, in a
+ * buffer of this thread that the next call overwrites.
+ * @return NULL with errno = ENOENT if there are no devices: attaching failed
+ *         (logged) or is over. */
+const char *preload_path(const char *path);
+
+/* Makes fd, opened on the counterpart of path, a device if path is a device
+ * node. @return fd, or -1 with errno set and fd closed. */
+int preload_opened(const char *path, int fd);
+
+#endif

@@ -1,0 +1,259 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Functions that take a path, in every form in which libibverbs, librdmacm,
+ * UCX, Open MPI, perftest and plain tools reach them (the 64-bit, the fortified
+ * and, for programs built with glibc before 2.33, the versioned ones). A path
+ * is looked at only if it is absolute: whoever walks /sys from a descriptor
+ * (hwloc) sees the machine as it is.
+ */
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#include "preload.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+static int preload_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+    const char *real = preload_path(path);
+    int fd;
+
+    if (real == NULL) {
+        return -1;
+    }
+    fd = preload_libc()->openat(dirfd, real, flags, mode);
+    return (real == path) ? fd : preload_opened(path, fd);
+}
+
+/* The mode argument, where there is one. */
+static mode_t preload_mode(int flags, va_list ap)
+{
+    return (flags & (O_CREAT | __O_TMPFILE)) ? va_arg(ap, mode_t) : 0;
+}
+
+PRELOAD_EXPORT int open(const char *path, int flags, ...)
+{
+    mode_t mode;
+    va_list ap;
+
+    va_start(ap, flags);
+    mode = preload_mode(flags, ap);
+    va_end(ap);
+    return preload_openat(AT_FDCWD, path, flags, mode);
+}
+
+PRELOAD_EXPORT int open64(const char *path, int flags, ...)
+{
+    mode_t mode;
+    va_list ap;
+
+    va_start(ap, flags);
+    mode = preload_mode(flags, ap);
+    va_end(ap);
+    return preload_openat(AT_FDCWD, path, flags | O_LARGEFILE, mode);
+}
+
+PRELOAD_EXPORT int openat(int dirfd, const char *path, int flags, ...)
+{
+    mode_t mode;
+    va_list ap;
+
+    va_start(ap, flags);
+    mode = preload_mode(flags, ap);
+    va_end(ap);
+    return preload_openat(dirfd, path, flags, mode);
+}
+
+PRELOAD_EXPORT int openat64(int dirfd, const char *path, int flags, ...)
+{
+    mode_t mode;
+    va_list ap;
+
+    va_start(ap, flags);
+    mode = preload_mode(flags, ap);
+    va_end(ap);
+    return preload_openat(dirfd, path, flags | O_LARGEFILE, mode);
+}
+
+/* The fortified forms, which have no mode and end a program that forgot it. */
+int __openat_2(int dirfd, const char *path, int flags);
+int __openat64_2(int dirfd, const char *path, int flags);
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+
+PRELOAD_EXPORT int __openat_2(int dirfd, const char *path, int flags)
+{
+    if ((flags & O_CREAT) || ((flags & __O_TMPFILE) == __O_TMPFILE)) {
+        abort();
+    }
+    return preload_openat(dirfd, path, flags, 0);
+}
+
+PRELOAD_EXPORT int __openat64_2(int dirfd, const char *path, int flags)
+{
+    return __openat_2(dirfd, path, flags | O_LARGEFILE);
+}
+
+PRELOAD_EXPORT int __open_2(const char *path, int flags)
+{
+    return __openat_2(AT_FDCWD, path, flags);
+}
+
+PRELOAD_EXPORT int __open64_2(const char *path, int flags)
+{
+    return __openat_2(AT_FDCWD, path, flags | O_LARGEFILE);
+}
+
+PRELOAD_EXPORT FILE *fopen(const char *path, const char *mode)
+{
+    path = preload_path(path);
+    return (path == NULL) ? NULL : preload_libc()->fopen(path, mode);
+}
+
+PRELOAD_EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+    return fopen(path, mode); /* files are 64-bit on x86-64 */
+}
+
+PRELOAD_EXPORT DIR *opendir(const char *path)
+{
+    path = preload_path(path);
+    return (path == NULL) ? NULL : preload_libc()->opendir(path);
+}
+
+PRELOAD_EXPORT int scandir(const char *path, struct dirent ***list,
+                           int (*filter)(const struct dirent*),
+                           int (*cmp)(const struct dirent**,
+                                      const struct dirent**))
+{
+    path = preload_path(path);
+    return (path == NULL) ? -1 :
+                            preload_libc()->scandir(path, list, filter, cmp);
+}
+
+PRELOAD_EXPORT int access(const char *path, int mode)
+{
+    path = preload_path(path);
+    return (path == NULL) ? -1 : preload_libc()->access(path, mode);
+}
+
+PRELOAD_EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
+{
+    path = preload_path(path);
+    return (path == NULL) ?
+           -1 : preload_libc()->faccessat(dirfd, path, mode, flags);
+}
+
+PRELOAD_EXPORT ssize_t readlink(const char *path, char *buf, size_t size)
+{
+    path = preload_path(path);
+    return (path == NULL) ? -1 : preload_libc()->readlink(path, buf, size);
+}
+
+ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
+
+PRELOAD_EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t size,
+                                      size_t room)
+{
+    if (size > room) {
+        abort();
+    }
+    return readlink(path, buf, size);
+}
+
+PRELOAD_EXPORT char *realpath(const char *path, char *resolved)
+{
+    path = preload_path(path);
+    return (path == NULL) ? NULL : preload_libc()->realpath(path, resolved);
+}
+
+char *__realpath_chk(const char *path, char *resolved, size_t room);
+
+PRELOAD_EXPORT char *__realpath_chk(const char *path, char *resolved,
+                                    size_t room)
+{
+    if (room < PATH_MAX) {
+        abort();
+    }
+    return realpath(path, resolved);
+}
+
+PRELOAD_EXPORT int stat(const char *path, struct stat *st)
+{
+    path = preload_path(path);
+    return (path == NULL) ? -1 : preload_libc()->stat(path, st);
+}
+
+PRELOAD_EXPORT int lstat(const char *path, struct stat *st)
+{
+    path = preload_path(path);
+    return (path == NULL) ? -1 : preload_libc()->lstat(path, st);
+}
+
+PRELOAD_EXPORT int fstatat(int dirfd, const char *path, struct stat *st,
+                           int flags)
+{
+    path = preload_path(path);
+    return (path == NULL) ? -1 :
+                            preload_libc()->fstatat(dirfd, path, st, flags);
+}
+
+PRELOAD_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
+                         struct statx *st)
+{
+    path = preload_path(path);
+    return (path == NULL) ?
+           -1 : preload_libc()->statx(dirfd, path, flags, mask, st);
+}
+
+/* struct stat64 is struct stat on x86-64. */
+PRELOAD_EXPORT int stat64(const char *path, struct stat64 *st)
+{
+    return stat(path, (struct stat*)st);
+}
+
+PRELOAD_EXPORT int lstat64(const char *path, struct stat64 *st)
+{
+    return lstat(path, (struct stat*)st);
+}
+
+PRELOAD_EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st,
+                             int flags)
+{
+    return fstatat(dirfd, path, (struct stat*)st, flags);
+}
+
+/* Versions 0 and 1 of the structure are the same on x86-64. */
+int __xstat(int version, const char *path, struct stat *st);
+int __xstat64(int version, const char *path, struct stat *st);
+int __lxstat(int version, const char *path, struct stat *st);
+int __lxstat64(int version, const char *path, struct stat *st);
+
+PRELOAD_EXPORT int __xstat(int version, const char *path, struct stat *st)
+{
+    if ((version != 0) && (version != 1)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return stat(path, st);
+}
+
+PRELOAD_EXPORT int __xstat64(int version, const char *path, struct stat *st)
+{
+    return __xstat(version, path, st);
+}
+
+PRELOAD_EXPORT int __lxstat(int version, const char *path, struct stat *st)
+{
+    if ((version != 0) && (version != 1)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return lstat(path, st);
+}
+
+PRELOAD_EXPORT int __lxstat64(int version, const char *path, struct stat *st)
+{
+    return __lxstat(version, path, st);
+}

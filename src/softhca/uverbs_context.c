@@ -1,0 +1,185 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * GET_CONTEXT and QUERY_CONTEXT: what libmlx5 is told once, when it opens the
+ * device (rdma/mlx5-abi.h). And INVOKE_WRITE, the door of the write commands.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+
+#include <errno.h>
+
+/* As mlx5_ib: an unknown flag is an error, a longer request too unless zero. */
+static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
+{
+    if ((in->flags & ~(uint32_t)MLX5_IB_ALLOC_UCTX_DEVX) != 0) {
+        return -EINVAL;
+    }
+    if ((in->comp_mask != 0) || (in->reserved0 != 0) ||
+        (in->reserved1 != 0) || (in->reserved2 != 0)) {
+        return -EOPNOTSUPP;
+    }
+    /* without it the library would map UARs by itself and ring in them with
+     * no ioctl that tells which they are */
+    return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
+}
+
+/* No BlueFlame register: doorbells are 8 bytes, all to the non-cached page.
+ * No clock page either: timestamps come with the CQEs. */
+static void uverbs_ucontext(const struct uverbs_ctx *ctx,
+                            struct mlx5_ib_alloc_ucontext_resp *resp)
+{
+    *resp = (struct mlx5_ib_alloc_ucontext_resp){
+        .qp_tab_size       = UVERBS_MAX_QP + 1,
+        .cache_line_size   = 64,
+        .max_sq_desc_sz    = UVERBS_MAX_SQ_DESC,
+        .max_rq_desc_sz    = UVERBS_MAX_RQ_DESC,
+        .max_send_wqebb    = UVERBS_MAX_WR,
+        .max_recv_wr       = UVERBS_MAX_WR,
+        .max_srq_recv_wr   = UVERBS_MAX_WR,
+        .num_ports         = 1,
+        .comp_mask         = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY,
+        .response_length   = sizeof(*resp),
+        .cqe_version       = 1,
+        .cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
+                             MLX5_USER_CMDS_SUPP_UHW_CREATE_AH,
+        .eth_min_inline    = MLX5_USER_INLINE_MODE_NONE,
+        .log_uar_size      = 12,
+        .num_uars_per_page = 1,
+        .dump_fill_mkey    = uverbs_key(ctx->null_mkey),
+    };
+}
+
+static const struct uverbs_attr_spec uverbs_get_context_attrs[] = {
+    {UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, UVERBS_OUT, 0, 4, 4, 0},
+    {UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, UVERBS_OUT, 0, 8, 8, 0},
+};
+
+static int uverbs_put_core(struct uverbs_req *req, uint16_t vectors_id,
+                           uint16_t support_id)
+{
+    uint32_t vectors = UVERBS_NUM_VECTORS;
+    uint64_t support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+    int ret;
+
+    ret = uverbs_put(req, vectors_id, &vectors, sizeof(vectors));
+    return (ret != 0) ? ret :
+           uverbs_put(req, support_id, &support, sizeof(support));
+}
+
+static int uverbs_context_init(struct uverbs_ctx *ctx)
+{
+    struct hca_mkey *mkey = hca_obj_alloc(HCA_KIND_MKEY, ctx->dev);
+
+    if (mkey == NULL) {
+        return -ENOMEM;
+    }
+    mkey->type   = HCA_MKEY_NULL;
+    mkey->access = IBV_ACCESS_LOCAL_WRITE;
+    mkey->qpn    = UVERBS_ANY_QPN;
+    mkey->length = UINT64_MAX;
+    uverbs_mkey_publish(mkey);
+    ctx->null_mkey = mkey;
+    return 0;
+}
+
+void uverbs_context_cleanup(struct uverbs_ctx *ctx)
+{
+    if (ctx->null_mkey != NULL) {
+        uverbs_mkey_free(ctx->null_mkey);
+        ctx->null_mkey = NULL;
+    }
+}
+
+static int uverbs_get_context(struct uverbs_req *req)
+{
+    struct mlx5_ib_alloc_ucontext_req_v2 in;
+    struct mlx5_ib_alloc_ucontext_resp resp;
+    int ret;
+
+    if (req->ctx->ready) {
+        return -EINVAL;
+    }
+    if (uverbs_len(req, UVERBS_ATTR_UHW_IN) <
+        sizeof(struct mlx5_ib_alloc_ucontext_req)) {
+        return -EINVAL;
+    }
+    ret = uverbs_uhw_in(req, &in);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = uverbs_context_check(&in);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = uverbs_context_init(req->ctx);
+    if (ret != 0) {
+        return ret;
+    }
+    uverbs_ucontext(req->ctx, &resp);
+    ret = uverbs_uhw_out(req, &resp);
+    if (ret != 0) {
+        goto err_cleanup;
+    }
+    ret = uverbs_put_core(req, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS,
+                          UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT);
+    if (ret != 0) {
+        goto err_cleanup;
+    }
+    req->ctx->ready = true;
+    return 0;
+
+err_cleanup:
+    uverbs_context_cleanup(req->ctx);
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_query_context_attrs[] = {
+    {UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, UVERBS_OUT, 0, 4, 4, 0},
+    {UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, UVERBS_OUT, 0, 8, 8, 0},
+    {MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, UVERBS_OUT, UVERBS_MANDATORY,
+     offsetof(struct mlx5_ib_alloc_ucontext_resp, dump_fill_mkey) + 4,
+     UINT16_MAX, 0},
+};
+
+static int uverbs_query_context(struct uverbs_req *req)
+{
+    struct mlx5_ib_alloc_ucontext_resp resp;
+    int ret;
+
+    ret = uverbs_put_core(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS,
+                          UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT);
+    if (ret != 0) {
+        return ret;
+    }
+    uverbs_ucontext(req->ctx, &resp);
+    return uverbs_put(req, MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, &resp,
+                      sizeof(resp));
+}
+
+static const struct uverbs_attr_spec uverbs_write_attrs[] = {
+    {UVERBS_ATTR_CORE_IN, UVERBS_IN, 0, 0, UINT16_MAX, 0},
+    {UVERBS_ATTR_CORE_OUT, UVERBS_OUT, 0, 0, UINT16_MAX, 0},
+    {UVERBS_ATTR_WRITE_CMD, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+};
+
+const struct uverbs_method uverbs_context_methods[] = {
+    {.object  = UVERBS_OBJECT_DEVICE,
+     .id      = UVERBS_METHOD_INVOKE_WRITE,
+     .uhw     = true,
+     .name    = "write",
+     .handler = uverbs_write,
+     UVERBS_ATTRS(uverbs_write_attrs)},
+    {.object  = UVERBS_OBJECT_DEVICE,
+     .id      = UVERBS_METHOD_GET_CONTEXT,
+     .uhw     = true,
+     .name    = "get_context",
+     .handler = uverbs_get_context,
+     UVERBS_ATTRS(uverbs_get_context_attrs)},
+    {.object  = UVERBS_OBJECT_DEVICE,
+     .id      = UVERBS_METHOD_QUERY_CONTEXT,
+     .name    = "query_context",
+     .handler = uverbs_query_context,
+     UVERBS_ATTRS(uverbs_query_context_attrs)},
+    {.handler = NULL},
+};

@@ -1,0 +1,189 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Device memory (MEMIC): pages of the arena, which libmlx5 maps a second time
+ * through the device file (uverbs_mmap.c). It computes the offset from a page
+ * index, which is unique in the process: uverbs_dm_lock.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+
+#include <errno.h>
+
+#define UVERBS_MAX_DM    512
+#define UVERBS_DM_ALIGN  12 /* log2 of the alignment there always is */
+
+static struct uverbs_dm *uverbs_dm_index[UVERBS_MAX_DM];
+static pthread_mutex_t uverbs_dm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* @return an index that is now the object's, or UVERBS_MAX_DM. */
+static unsigned uverbs_dm_take(struct uverbs_dm *dm)
+{
+    unsigned i;
+
+    pthread_mutex_lock(&uverbs_dm_lock);
+    for (i = 0; i < UVERBS_MAX_DM; i++) {
+        if (uverbs_dm_index[i] == NULL) {
+            uverbs_dm_index[i] = dm;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&uverbs_dm_lock);
+    return i;
+}
+
+static unsigned uverbs_dm_page_index(const struct uverbs_dm *dm)
+{
+    unsigned i = 0;
+
+    pthread_mutex_lock(&uverbs_dm_lock);
+    while (uverbs_dm_index[i] != dm) {
+        i++;
+    }
+    pthread_mutex_unlock(&uverbs_dm_lock);
+    return i;
+}
+
+static void uverbs_dm_give(unsigned index)
+{
+    pthread_mutex_lock(&uverbs_dm_lock);
+    uverbs_dm_index[index] = NULL;
+    pthread_mutex_unlock(&uverbs_dm_lock);
+}
+
+/* Where libmlx5 maps a page index: bits 0..7 and 16.. are the index, 8..15
+ * the command (set_command(), set_extended_index() in its mlx5.h). */
+static uint64_t uverbs_dm_offset(unsigned index)
+{
+    return (((uint64_t)(index >> 8) << 16) | (MLX5_IB_MMAP_DEVICE_MEM << 8) |
+            (index & 0xff)) << 12;
+}
+
+static void uverbs_dm_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
+{
+    struct uverbs_dm *dm = (struct uverbs_dm*)obj;
+    unsigned index       = uverbs_dm_page_index(dm);
+
+    (void)events;
+    uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, index);
+    uverbs_dm_give(index);
+    hca_arena_free(dm->mem);
+}
+
+const struct uverbs_type uverbs_dm_type = {
+    UVERBS_OBJECT_DM, "pieces of device memory", uverbs_dm_release
+};
+
+static int uverbs_dm_new(struct uverbs_ctx *ctx, size_t length,
+                         struct uverbs_dm **dmp)
+{
+    size_t size = (length + 4095) & ~4095ul;
+    struct uverbs_dm *dm;
+    unsigned index;
+    int ret;
+
+    ret = uverbs_obj_new(ctx, UVERBS_OBJECT_DM, sizeof(*dm), &dm);
+    if (ret != 0) {
+        return ret;
+    }
+    dm->length = length;
+    dm->mem    = hca_arena_alloc(size);
+    index      = uverbs_dm_take(dm);
+    if ((dm->mem == NULL) || (index == UVERBS_MAX_DM)) {
+        ret = -ENOMEM;
+        goto err_free;
+    }
+    ret = uverbs_map_expect(ctx, UVERBS_MAP_DM, index, uverbs_dm_offset(index),
+                            dm->mem, size);
+    if (ret != 0) {
+        goto err_free;
+    }
+    *dmp = dm;
+    return 0;
+
+err_free:
+    if (index < UVERBS_MAX_DM) {
+        uverbs_dm_give(index);
+    }
+    if (dm->mem != NULL) {
+        hca_arena_free(dm->mem);
+    }
+    uverbs_obj_delete(&dm->obj);
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_alloc_dm_attrs[] = {
+    {UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
+    {UVERBS_ATTR_ALLOC_DM_LENGTH, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_ALLOC_DM_ALIGNMENT, UVERBS_IN, UVERBS_MANDATORY, 4, 4, 0},
+    {MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET, UVERBS_OUT, UVERBS_MANDATORY, 8,
+     8, 0},
+    {MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX, UVERBS_OUT, 0, 2, 2, 0},
+    {MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE, UVERBS_IN, 0, 8, 8, 0},
+};
+
+static int uverbs_dm_respond(struct uverbs_req *req,
+                             const struct uverbs_dm *dm)
+{
+    uint64_t start = 0;
+    uint16_t index = uverbs_dm_page_index(dm);
+    int ret;
+
+    ret = uverbs_put(req, MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET, &start,
+                     sizeof(start));
+    if (ret == 0) {
+        ret = uverbs_put(req, MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX, &index,
+                         sizeof(index));
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, UVERBS_ATTR_ALLOC_DM_HANDLE,
+                                dm->obj.handle);
+    }
+    return ret;
+}
+
+static int uverbs_alloc_dm(struct uverbs_req *req)
+{
+    uint64_t length = uverbs_get_const(req, UVERBS_ATTR_ALLOC_DM_LENGTH);
+    struct uverbs_dm *dm;
+    int ret;
+
+    if (uverbs_get_const(req, MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE) !=
+        MLX5_IB_UAPI_DM_TYPE_MEMIC) {
+        return -EOPNOTSUPP; /* memory for steering */
+    }
+    if ((length == 0) || (length > UVERBS_MAX_DM_SIZE) ||
+        (uverbs_get_const(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT) >
+         UVERBS_DM_ALIGN)) {
+        return -EINVAL;
+    }
+
+    ret = uverbs_dm_new(req->ctx, length, &dm);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = uverbs_dm_respond(req, dm);
+    if (ret != 0) {
+        uverbs_obj_destroy(&dm->obj, NULL);
+    }
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
+    {UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_DM},
+};
+
+const struct uverbs_method uverbs_dm_methods[] = {
+    {.object  = UVERBS_OBJECT_DM,
+     .id      = UVERBS_METHOD_DM_ALLOC,
+     .name    = "alloc_dm",
+     .handler = uverbs_alloc_dm,
+     UVERBS_ATTRS(uverbs_alloc_dm_attrs)},
+    {.object  = UVERBS_OBJECT_DM,
+     .id      = UVERBS_METHOD_DM_FREE,
+     .name    = "free_dm",
+     .handler = uverbs_destroy,
+     UVERBS_ATTRS(uverbs_free_dm_attrs)},
+    {.handler = NULL},
+};

@@ -1,0 +1,257 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Mappings of the device file. The file is /dev/zero, so mmap() succeeds by
+ * itself, at whatever offset the program was told, and no hook has to see the
+ * call (UCX patches mmap() behind a preloaded library's back). A mapping is
+ * found in /proc/self/maps by its offset when the first ioctl needs it. Device
+ * memory may be touched before that: nothing is behind such an offset, the
+ * access raises SIGBUS, and its handler asks uverbs_map_fault().
+ *
+ * The table is static and its entries are claimed with one atomic, because the
+ * handler reads it. Written under the mutex of the entry's context.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "hca_exec.h"
+#include "hca_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define UVERBS_MAX_MAPS 1024
+
+enum uverbs_map_state {
+    UVERBS_MAP_FREE,
+    UVERBS_MAP_BUSY,     /* being filled in, backed or taken back */
+    UVERBS_MAP_EXPECTED,
+    UVERBS_MAP_FOUND
+};
+
+struct uverbs_map {
+    _Atomic int          state;
+    enum uverbs_map_kind kind;
+    uint32_t             id;
+    struct uverbs_ctx   *ctx;
+    uint64_t             offset;
+    void                *mem;
+    size_t               size;
+};
+
+static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
+
+static bool uverbs_map_claim(struct uverbs_map *map, int state)
+{
+    return atomic_compare_exchange_strong(&map->state, &state,
+                                          UVERBS_MAP_BUSY);
+}
+
+int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                      uint32_t id, uint64_t offset, void *mem, size_t size)
+{
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if (uverbs_map_claim(map, UVERBS_MAP_FREE)) {
+            map->kind   = kind;
+            map->id     = id;
+            map->ctx    = ctx;
+            map->offset = offset;
+            map->mem    = mem;
+            map->size   = size;
+            atomic_store(&map->state, UVERBS_MAP_EXPECTED);
+            ctx->unmapped++;
+            return 0;
+        }
+    }
+    return -ENOMEM;
+}
+
+void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                       uint32_t id)
+{
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if ((atomic_load(&map->state) == UVERBS_MAP_FREE) ||
+            (map->ctx != ctx) || (map->kind != kind) || (map->id != id)) {
+            continue;
+        }
+        if (uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
+            ctx->unmapped--;
+        }
+        atomic_store(&map->state, UVERBS_MAP_FREE);
+        return;
+    }
+}
+
+/* Puts device memory where the program expects it: a second mapping of the
+ * same pages of the arena (mremap(2), old_size 0), in place of the first. */
+static int uverbs_map_back(const struct uverbs_map *map, uintptr_t addr)
+{
+    long ret = syscall(SYS_mremap, map->mem, 0ul, map->size,
+                       MREMAP_MAYMOVE | MREMAP_FIXED, addr);
+
+    return (ret < 0) ? -errno : 0;
+}
+
+/* Doorbells: from here on a store to the page traps. (Nothing is behind it, a
+ * store would fault in any case; but write protection is cheaper.) */
+static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
+{
+    int ret = hca_uar_add(map->id, (void*)addr);
+
+    if ((ret == 0) &&
+        (syscall(SYS_mprotect, addr, map->size, PROT_READ) != 0)) {
+        ret = -errno;
+        hca_uar_del(map->id);
+    }
+    return ret;
+}
+
+static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
+{
+    int ret;
+
+    if (!uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
+        return;
+    }
+    ret = (map->kind == UVERBS_MAP_UAR) ?
+          uverbs_map_uar(map, addr) : uverbs_map_back(map, addr);
+    if (ret != 0) {
+        hca_error("mapping of offset 0x%lx: %s", (long)map->offset,
+                  strerror(-ret));
+    }
+    atomic_store(&map->state, UVERBS_MAP_FOUND);
+}
+
+/* One line of /proc/self/maps: START-END PERMS OFFSET DEV INODE PATH. */
+struct uverbs_vma {
+    uintptr_t start, end;
+    uint64_t  offset;
+    bool      device; /* of /dev/zero */
+};
+
+static uint64_t uverbs_hex(const char **str)
+{
+    uint64_t value = 0;
+
+    for (;; (*str)++) {
+        char c = **str;
+
+        if ((c >= '0') && (c <= '9')) {
+            value = value * 16 + (c - '0');
+        } else if ((c >= 'a') && (c <= 'f')) {
+            value = value * 16 + (c - 'a' + 10);
+        } else {
+            return value;
+        }
+    }
+}
+
+static void uverbs_vma_parse(const char *line, struct uverbs_vma *vma)
+{
+    vma->start = uverbs_hex(&line);
+    line++; /* - */
+    vma->end = uverbs_hex(&line);
+    line    += sizeof(" rw-p ") - 1;
+    vma->offset = uverbs_hex(&line);
+    vma->device = strstr(line, " /dev/zero") != NULL;
+}
+
+/* Calls fn for each mapping of the device file. Uses no memory but its stack,
+ * and no function that another library could have replaced. */
+static void uverbs_maps_walk(void (*fn)(const struct uverbs_vma *vma,
+                                        const void *arg), const void *arg)
+{
+    int fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
+                     O_RDONLY | O_CLOEXEC);
+    char buf[4096 + 512];
+    size_t fill = 0;
+    ssize_t got;
+
+    if (fd < 0) {
+        return;
+    }
+    while ((got = syscall(SYS_read, fd, buf + fill,
+                          sizeof(buf) - 1 - fill)) > 0) {
+        char *line = buf, *end;
+        struct uverbs_vma vma;
+
+        buf[fill + got] = '\0';
+        for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            *end = '\0';
+            uverbs_vma_parse(line, &vma);
+            if (vma.device) {
+                fn(&vma, arg);
+            }
+        }
+        fill = strlen(line);
+        if (fill == sizeof(buf) - 1) {
+            fill = 0; /* a line that long names no device file */
+        }
+        memmove(buf, line, fill);
+    }
+    syscall(SYS_close, fd);
+}
+
+static void uverbs_resolve_vma(const struct uverbs_vma *vma, const void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        /* two adjacent mappings of successive offsets show as one */
+        if ((atomic_load(&map->state) == UVERBS_MAP_EXPECTED) &&
+            (map->offset >= vma->offset) &&
+            (map->offset - vma->offset < vma->end - vma->start)) {
+            uverbs_map_found(map, vma->start + (map->offset - vma->offset));
+        }
+    }
+}
+
+void uverbs_map_resolve(struct uverbs_ctx *ctx)
+{
+    if (ctx->unmapped == 0) {
+        return;
+    }
+    uverbs_maps_walk(uverbs_resolve_vma, NULL);
+    ctx->unmapped = 0;
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        ctx->unmapped += (uverbs_maps[i].ctx == ctx) &&
+                         (atomic_load(&uverbs_maps[i].state) ==
+                          UVERBS_MAP_EXPECTED);
+    }
+}
+
+static void uverbs_fault_vma(const struct uverbs_vma *vma, const void *arg)
+{
+    uintptr_t addr = *(const uintptr_t*)arg;
+
+    if ((addr >= vma->start) && (addr < vma->end)) {
+        uverbs_resolve_vma(vma, NULL);
+    }
+}
+
+bool uverbs_map_fault(const void *ptr)
+{
+    uintptr_t addr = (uintptr_t)ptr;
+    unsigned before = 0, after = 0;
+    int saved_errno = errno;
+
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        before += atomic_load(&uverbs_maps[i].state) == UVERBS_MAP_EXPECTED;
+    }
+    if (before != 0) {
+        uverbs_maps_walk(uverbs_fault_vma, &addr);
+        for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+            after += atomic_load(&uverbs_maps[i].state) ==
+                     UVERBS_MAP_EXPECTED;
+        }
+    }
+    errno = saved_errno;
+    return after < before;
+}

@@ -1,0 +1,521 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory regions. The memory stays where it is, in its owner's process; the
+ * mkey says which addresses a peer may name and what it may do there. Checks
+ * are those of ib_uverbs and mlx5_ib (ib_check_mr_access, ib_umem_get).
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "hca_log.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define UVERBS_ACCESS_SUPPORTED \
+    (((IB_UVERBS_ACCESS_HUGETLB << 1) - 1) | IB_UVERBS_ACCESS_OPTIONAL_RANGE)
+#define UVERBS_REREG_SUPPORTED \
+    (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | \
+     IBV_REREG_MR_CHANGE_ACCESS)
+
+/* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
+#define UVERBS_INVALID_KEY 0x100u
+
+struct uverbs_mr {
+    struct uverbs_obj obj;
+    struct hca_mkey  *mkey;
+    struct uverbs_pd *pd;
+    struct uverbs_dm *dm;
+};
+
+uint32_t uverbs_key(const struct hca_mkey *mkey)
+{
+    return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
+}
+
+uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
+{
+    static _Atomic uint8_t variant;
+
+    do {
+        mkey->variant = atomic_fetch_add(&variant, 1);
+    } while (uverbs_key(mkey) == UVERBS_INVALID_KEY);
+    hca_obj_publish(HCA_KIND_MKEY, mkey);
+    return uverbs_key(mkey);
+}
+
+/* Takes the translation away and waits for the accesses that had begun before.
+ * One of a process that died in it never ends: so not for ever. */
+static void uverbs_mkey_disable(struct hca_mkey *mkey)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000};
+    unsigned tries              = 4000;
+
+    /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
+    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
+    while (atomic_load(&mkey->in_use) != 0) {
+        if (tries-- == 0) {
+            hca_info("mkey 0x%x: given back while a process that died was "
+                     "using it", uverbs_key(mkey));
+            break;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+void uverbs_mkey_free(struct hca_mkey *mkey)
+{
+    uverbs_mkey_disable(mkey);
+    hca_obj_free(HCA_KIND_MKEY, mkey);
+}
+
+static int uverbs_check_access(uint32_t access)
+{
+    if ((access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE)) &&
+        !(access & IBV_ACCESS_LOCAL_WRITE)) {
+        return -EINVAL;
+    }
+    return (access & ~UVERBS_ACCESS_SUPPORTED) ? -EINVAL : 0;
+}
+
+/* Faults a page in as pinning it would; EFAULT if it may not be accessed so. A
+ * kernel before 5.14 does not know the advice and lets it pass. */
+static int uverbs_touch(uintptr_t page, int advice)
+{
+    static _Atomic int known; /* 0: not tried, 1: yes, -1: no */
+    static uint8_t probe[8192] __attribute__((aligned(4096)));
+
+    if (known == 0) {
+        known = madvise(probe, 4096, MADV_POPULATE_WRITE) == 0 ? 1 : -1;
+    }
+    if (known < 0) {
+        return 0;
+    }
+    return ((madvise((void*)page, 4096, advice) == 0) || (errno == EAGAIN)) ?
+           0 : -EFAULT;
+}
+
+/* Whether all of [start, start + length) is mapped, and its first and last
+ * page accessible. Costs what the number of mappings in it does: msync() with
+ * MS_ASYNC does nothing else but look for holes. */
+static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
+{
+    uintptr_t first = start & ~4095ull;
+    uintptr_t last  = (start + length - 1) & ~4095ull;
+    int advice      = (access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) ?
+                              MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+    if (msync((void*)first, last - first + 4096, MS_ASYNC) != 0) {
+        return -EFAULT;
+    }
+    if (uverbs_touch(first, advice) != 0) {
+        return -EFAULT;
+    }
+    return (last != first) ? uverbs_touch(last, advice) : 0;
+}
+
+/* A translation, as REG_MR and REREG_MR describe it. */
+struct uverbs_region {
+    uint64_t start, length, iova;
+    uint32_t access;
+};
+
+static bool uverbs_is_implicit(const struct uverbs_region *region)
+{
+    return (region->access & IBV_ACCESS_ON_DEMAND) && (region->start == 0) &&
+           (region->length == UINT64_MAX);
+}
+
+static int uverbs_check_region(const struct uverbs_region *region)
+{
+    int ret = uverbs_check_access(region->access);
+
+    if (ret != 0) {
+        return ret;
+    }
+    if ((region->start & 4095) != (region->iova & 4095)) {
+        return -EINVAL;
+    }
+    if (uverbs_is_implicit(region)) {
+        return (region->iova != 0) ? -EINVAL : 0;
+    }
+    if ((region->length == 0) ||
+        (region->start + region->length < region->start) ||
+        (region->start + region->length > UINT64_MAX - 4095) ||
+        (region->iova + region->length < region->iova)) {
+        return -EINVAL;
+    }
+    return (region->access & IBV_ACCESS_ON_DEMAND) ? 0 :
+           uverbs_check_mapped(region->start, region->length, region->access);
+}
+
+static void uverbs_region_set(struct hca_mkey *mkey,
+                              const struct uverbs_region *region)
+{
+    mkey->implicit_odp = uverbs_is_implicit(region);
+    mkey->iova         = region->iova;
+    mkey->va           = region->start;
+    mkey->length       = region->length;
+    mkey->access       = region->access;
+}
+
+static int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
+                         const struct uverbs_region *region,
+                         struct uverbs_mr **mrp)
+{
+    struct uverbs_mr *mr;
+    int ret;
+
+    ret = uverbs_obj_new(ctx, UVERBS_OBJECT_MR, sizeof(*mr), &mr);
+    if (ret != 0) {
+        return ret;
+    }
+    mr->mkey = hca_obj_alloc(HCA_KIND_MKEY, ctx->dev);
+    if (mr->mkey == NULL) {
+        uverbs_obj_delete(&mr->obj);
+        return -ENOMEM;
+    }
+
+    mr->mkey->type = HCA_MKEY_MR;
+    mr->mkey->qpn  = UVERBS_ANY_QPN;
+    mr->mkey->pdn  = pd->pdn;
+    uverbs_region_set(mr->mkey, region);
+    uverbs_mkey_publish(mr->mkey);
+    mr->pd = pd;
+    uverbs_hold(pd);
+    *mrp = mr;
+    return 0;
+}
+
+static void uverbs_mr_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
+{
+    struct uverbs_mr *mr = (struct uverbs_mr*)obj;
+
+    (void)events;
+    uverbs_mkey_free(mr->mkey);
+    uverbs_drop(mr->pd);
+    uverbs_drop(mr->dm);
+}
+
+const struct uverbs_type uverbs_mr_type = {
+    UVERBS_OBJECT_MR, "memory regions", uverbs_mr_release
+};
+
+static int uverbs_reg_mr(struct uverbs_req *req)
+{
+    struct ib_uverbs_reg_mr_resp resp = {0};
+    struct ib_uverbs_reg_mr cmd;
+    struct uverbs_region region;
+    struct uverbs_pd *pd;
+    struct uverbs_mr *mr;
+    int ret;
+
+    ret = uverbs_core_in(req, &cmd);
+    if (ret != 0) {
+        return ret;
+    }
+    region = (struct uverbs_region){
+        cmd.start, cmd.length, cmd.hca_va, cmd.access_flags
+    };
+    ret = uverbs_check_region(&region);
+    if (ret != 0) {
+        return ret;
+    }
+    pd = uverbs_obj_find(req->ctx, UVERBS_OBJECT_PD, cmd.pd_handle, &ret);
+    if (pd == NULL) {
+        return -EINVAL;
+    }
+
+    ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
+    if (ret != 0) {
+        return ret;
+    }
+    resp.mr_handle = mr->obj.handle;
+    resp.lkey      = uverbs_key(mr->mkey);
+    resp.rkey      = resp.lkey;
+    ret            = uverbs_core_out(req, &resp);
+    if (ret != 0) {
+        uverbs_obj_destroy(&mr->obj, NULL);
+    }
+    return ret;
+}
+
+/* Changes a region in place: its key stays. */
+static void uverbs_mr_change(struct uverbs_mr *mr, uint32_t flags,
+                             const struct uverbs_region *region,
+                             struct uverbs_pd *pd)
+{
+    uverbs_mkey_disable(mr->mkey);
+    hca_mutex_lock(&mr->mkey->obj.lock);
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        uverbs_region_set(mr->mkey, region);
+    }
+    mr->mkey->access = region->access;
+    if (flags & IBV_REREG_MR_CHANGE_PD) {
+        mr->mkey->pdn = pd->pdn;
+        uverbs_drop(mr->pd);
+        mr->pd = pd;
+        uverbs_hold(pd);
+    }
+    mr->mkey->is_free = false;
+    hca_mutex_unlock(&mr->mkey->obj.lock);
+}
+
+/* What the region is after the change, checked. */
+static int uverbs_rereg_region(const struct uverbs_mr *mr,
+                               const struct ib_uverbs_rereg_mr *cmd,
+                               struct uverbs_region *region)
+{
+    *region = (struct uverbs_region){
+        mr->mkey->va, mr->mkey->length, mr->mkey->iova, mr->mkey->access
+    };
+    if (cmd->flags & IBV_REREG_MR_CHANGE_ACCESS) {
+        region->access = cmd->access_flags;
+    }
+    if (cmd->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        region->start  = cmd->start;
+        region->length = cmd->length;
+        region->iova   = cmd->hca_va;
+    }
+    return uverbs_check_region(region);
+}
+
+static int uverbs_rereg_mr(struct uverbs_req *req)
+{
+    struct ib_uverbs_rereg_mr_resp resp = {0};
+    struct ib_uverbs_rereg_mr cmd;
+    struct uverbs_region region;
+    struct uverbs_pd *pd = NULL;
+    struct uverbs_mr *mr;
+    int ret;
+
+    ret = uverbs_core_in(req, &cmd);
+    if (ret != 0) {
+        return ret;
+    }
+    if (cmd.flags == 0) {
+        return -EINVAL;
+    }
+    if (cmd.flags & ~UVERBS_REREG_SUPPORTED) {
+        return -EOPNOTSUPP;
+    }
+    mr = uverbs_obj_find(req->ctx, UVERBS_OBJECT_MR, cmd.mr_handle, &ret);
+    if (mr == NULL) {
+        return ret;
+    }
+    if (mr->dm != NULL) {
+        return -EINVAL;
+    }
+    if (cmd.flags & IBV_REREG_MR_CHANGE_PD) {
+        pd = uverbs_obj_find(req->ctx, UVERBS_OBJECT_PD, cmd.pd_handle, &ret);
+        if (pd == NULL) {
+            return -EINVAL;
+        }
+    }
+    ret = uverbs_rereg_region(mr, &cmd, &region);
+    if (ret != 0) {
+        return ret;
+    }
+
+    uverbs_mr_change(mr, cmd.flags, &region, pd);
+    resp.lkey = uverbs_key(mr->mkey);
+    resp.rkey = resp.lkey;
+    return uverbs_core_out(req, &resp);
+}
+
+static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
+    {UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_MR},
+};
+
+static const struct uverbs_attr_spec uverbs_query_mr_attrs[] = {
+    {UVERBS_ATTR_QUERY_MR_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_MR},
+    {UVERBS_ATTR_QUERY_MR_RESP_LKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_QUERY_MR_RESP_RKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_QUERY_MR_RESP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_QUERY_MR_RESP_IOVA, UVERBS_OUT, 0, 8, 8, 0},
+};
+
+static int uverbs_query_mr(struct uverbs_req *req)
+{
+    const struct uverbs_mr *mr = uverbs_get_obj(req,
+                                                UVERBS_ATTR_QUERY_MR_HANDLE);
+    uint32_t key               = uverbs_key(mr->mkey);
+    int ret;
+
+    ret = uverbs_put(req, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &key, 4);
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &key, 4);
+    }
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH,
+                         &mr->mkey->length, 8);
+    }
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->mkey->iova,
+                         8);
+    }
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_advise_mr_attrs[] = {
+    {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_PD},
+    {UVERBS_ATTR_ADVISE_MR_ADVICE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_ADVISE_MR_FLAGS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
+    {UVERBS_ATTR_ADVISE_MR_SGE_LIST, UVERBS_IN, UVERBS_MANDATORY,
+     sizeof(struct ib_uverbs_sge), UINT16_MAX, 0},
+};
+
+/* The errors of mlx5_ib's get_prefetchable_mr(). */
+static int uverbs_advise_sge(const struct uverbs_pd *pd,
+                             const struct ib_uverbs_sge *sge, uint64_t advice)
+{
+    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
+
+    if ((mkey == NULL) || (uverbs_key(mkey) != sge->lkey) ||
+        (mkey->obj.proc != hca_self)) {
+        return -ENOENT;
+    }
+    if (mkey->pdn != pd->pdn) {
+        return -EPERM;
+    }
+    if ((advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE) &&
+        !(mkey->access & IBV_ACCESS_LOCAL_WRITE)) {
+        return -EPERM;
+    }
+    return (mkey->access & IBV_ACCESS_ON_DEMAND) ? 0 : -EINVAL;
+}
+
+/* Prefetching is no use: the pages are those of the processor. */
+static int uverbs_advise_mr(struct uverbs_req *req)
+{
+    const struct uverbs_pd *pd =
+            uverbs_get_obj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
+    uint64_t advice = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_ADVICE);
+    uint64_t list   = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    size_t len      = uverbs_len(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    struct ib_uverbs_sge sge;
+    int ret = 0;
+
+    if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+        return -EOPNOTSUPP;
+    }
+    if (((len % sizeof(sge)) != 0) ||
+        (uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_FLAGS) &
+         ~(uint64_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+        return -EINVAL;
+    }
+    for (size_t off = 0; (ret == 0) && (off < len); off += sizeof(sge)) {
+        ret = uverbs_copy_in(&sge, list + off, sizeof(sge));
+        if (ret == 0) {
+            ret = uverbs_advise_sge(pd, &sge, advice);
+        }
+    }
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_reg_dm_mr_attrs[] = {
+    {UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
+    {UVERBS_ATTR_REG_DM_MR_OFFSET, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_REG_DM_MR_LENGTH, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_REG_DM_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_PD},
+    {UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
+    {UVERBS_ATTR_REG_DM_MR_DM_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_DM},
+    {UVERBS_ATTR_REG_DM_MR_RESP_LKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_REG_DM_MR_RESP_RKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+};
+
+static int uverbs_dm_mr_respond(struct uverbs_req *req,
+                                const struct uverbs_mr *mr)
+{
+    uint32_t key = uverbs_key(mr->mkey);
+    int ret;
+
+    ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &key, sizeof(key));
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &key,
+                         sizeof(key));
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, UVERBS_ATTR_REG_DM_MR_HANDLE,
+                                mr->obj.handle);
+    }
+    return ret;
+}
+
+static int uverbs_reg_dm_mr(struct uverbs_req *req)
+{
+    struct uverbs_dm *dm = uverbs_get_obj(req,
+                                          UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
+    struct uverbs_pd *pd = uverbs_get_obj(req,
+                                          UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
+    uint64_t offset      = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_OFFSET);
+    struct uverbs_region region = {
+        .start  = (uintptr_t)dm->mem + offset,
+        .length = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_LENGTH),
+        .access = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS),
+    };
+    struct uverbs_mr *mr;
+    int ret;
+
+    ret = uverbs_check_access(region.access);
+    if (ret != 0) {
+        return ret;
+    }
+    if (!(region.access & IBV_ACCESS_ZERO_BASED) ||
+        (region.access & IBV_ACCESS_ON_DEMAND) || (offset > dm->length) ||
+        (region.length > dm->length - offset)) {
+        return -EINVAL;
+    }
+
+    uverbs_map_resolve(req->ctx);
+    ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
+    if (ret != 0) {
+        return ret;
+    }
+    mr->dm = dm;
+    uverbs_hold(dm);
+    ret = uverbs_dm_mr_respond(req, mr);
+    if (ret != 0) {
+        uverbs_obj_destroy(&mr->obj, NULL);
+    }
+    return ret;
+}
+
+const struct uverbs_method uverbs_mr_methods[] = {
+    {.object  = UVERBS_OBJECT_MR,
+     .id      = UVERBS_METHOD_MR_DESTROY,
+     .name    = "dereg_mr",
+     .handler = uverbs_destroy,
+     UVERBS_ATTRS(uverbs_dereg_mr_attrs)},
+    {.object  = UVERBS_OBJECT_MR,
+     .id      = UVERBS_METHOD_QUERY_MR,
+     .name    = "query_mr",
+     .handler = uverbs_query_mr,
+     UVERBS_ATTRS(uverbs_query_mr_attrs)},
+    {.object  = UVERBS_OBJECT_MR,
+     .id      = UVERBS_METHOD_ADVISE_MR,
+     .name    = "advise_mr",
+     .handler = uverbs_advise_mr,
+     UVERBS_ATTRS(uverbs_advise_mr_attrs)},
+    {.object  = UVERBS_OBJECT_MR,
+     .id      = UVERBS_METHOD_DM_MR_REG,
+     .name    = "reg_dm_mr",
+     .handler = uverbs_reg_dm_mr,
+     UVERBS_ATTRS(uverbs_reg_dm_mr_attrs)},
+    {.handler = NULL},
+};
+
+const struct uverbs_write uverbs_mr_writes[] = {
+    {IB_USER_VERBS_CMD_REG_MR, "reg_mr", sizeof(struct ib_uverbs_reg_mr),
+     sizeof(struct ib_uverbs_reg_mr_resp), uverbs_reg_mr},
+    {IB_USER_VERBS_CMD_REREG_MR, "rereg_mr",
+     sizeof(struct ib_uverbs_rereg_mr), sizeof(struct ib_uverbs_rereg_mr_resp),
+     uverbs_rereg_mr},
+    {.handler = NULL},
+};

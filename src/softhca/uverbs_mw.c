@@ -1,0 +1,127 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory windows: an mkey that names nothing until a UMR work request binds
+ * it. Type 2 belongs to the QP that bound it and can be invalidated.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+
+#include <errno.h>
+
+struct uverbs_mw {
+    struct uverbs_obj obj;
+    struct hca_mkey  *mkey;
+    struct uverbs_pd *pd;
+};
+
+static void uverbs_mw_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
+{
+    struct uverbs_mw *mw = (struct uverbs_mw*)obj;
+
+    (void)events;
+    uverbs_mkey_free(mw->mkey);
+    uverbs_drop(mw->pd);
+}
+
+const struct uverbs_type uverbs_mw_type = {
+    UVERBS_OBJECT_MW, "memory windows", uverbs_mw_release
+};
+
+static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
+                         uint8_t type, struct uverbs_mw **mwp)
+{
+    struct uverbs_mw *mw;
+    int ret;
+
+    ret = uverbs_obj_new(ctx, UVERBS_OBJECT_MW, sizeof(*mw), &mw);
+    if (ret != 0) {
+        return ret;
+    }
+    mw->mkey = hca_obj_alloc(HCA_KIND_MKEY, ctx->dev);
+    if (mw->mkey == NULL) {
+        uverbs_obj_delete(&mw->obj);
+        return -ENOMEM;
+    }
+
+    mw->mkey->type         = HCA_MKEY_MW;
+    mw->mkey->is_free      = true;
+    mw->mkey->local_inv_ok = (type == IBV_MW_TYPE_2);
+    mw->mkey->qpn          = UVERBS_ANY_QPN;
+    mw->mkey->pdn          = pd->pdn;
+    uverbs_mkey_publish(mw->mkey);
+    mw->pd = pd;
+    uverbs_hold(pd);
+    *mwp = mw;
+    return 0;
+}
+
+/* The driver's part of the request (struct mlx5_ib_alloc_mw) is optional. */
+static int uverbs_mw_check(struct uverbs_req *req, uint8_t type)
+{
+    struct mlx5_ib_alloc_mw ucmd;
+    int ret;
+
+    if ((type != IBV_MW_TYPE_1) && (type != IBV_MW_TYPE_2)) {
+        return -EINVAL;
+    }
+    ret = uverbs_uhw_in(req, &ucmd);
+    if (ret != 0) {
+        return ret;
+    }
+    return ((ucmd.comp_mask != 0) || (ucmd.reserved1 != 0) ||
+            (ucmd.reserved2 != 0)) ? -EOPNOTSUPP : 0;
+}
+
+static int uverbs_alloc_mw(struct uverbs_req *req)
+{
+    struct ib_uverbs_alloc_mw_resp resp = {0};
+    struct ib_uverbs_alloc_mw cmd;
+    struct uverbs_pd *pd;
+    struct uverbs_mw *mw;
+    int ret;
+
+    ret = uverbs_core_in(req, &cmd);
+    if (ret == 0) {
+        ret = uverbs_mw_check(req, cmd.mw_type);
+    }
+    if (ret != 0) {
+        return ret;
+    }
+    pd = uverbs_obj_find(req->ctx, UVERBS_OBJECT_PD, cmd.pd_handle, &ret);
+    if (pd == NULL) {
+        return -EINVAL;
+    }
+
+    ret = uverbs_mw_new(req->ctx, pd, cmd.mw_type, &mw);
+    if (ret != 0) {
+        return ret;
+    }
+    resp.mw_handle = mw->obj.handle;
+    resp.rkey      = uverbs_key(mw->mkey);
+    ret            = uverbs_core_out(req, &resp);
+    if (ret != 0) {
+        uverbs_obj_destroy(&mw->obj, NULL);
+    }
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_dealloc_mw_attrs[] = {
+    {UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_MW},
+};
+
+const struct uverbs_method uverbs_mw_methods[] = {
+    {.object  = UVERBS_OBJECT_MW,
+     .id      = UVERBS_METHOD_MW_DESTROY,
+     .name    = "dealloc_mw",
+     .handler = uverbs_destroy,
+     UVERBS_ATTRS(uverbs_dealloc_mw_attrs)},
+    {.handler = NULL},
+};
+
+const struct uverbs_write uverbs_mw_writes[] = {
+    {IB_USER_VERBS_CMD_ALLOC_MW, "alloc_mw", sizeof(struct ib_uverbs_alloc_mw),
+     sizeof(struct ib_uverbs_alloc_mw_resp), uverbs_alloc_mw},
+    {.handler = NULL},
+};

@@ -1,0 +1,154 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What the files of the kernel's half know of each other's objects. All of it
+ * is guarded by the mutex of the context.
+ */
+#ifndef UVERBS_OBJS_H
+#define UVERBS_OBJS_H
+
+#include "uverbs.h"
+
+#define UVERBS_ANY_QPN 0xffffffu /* hca_mkey.qpn: no QP in particular */
+
+struct uverbs_pd {
+    struct uverbs_obj obj;
+    uint32_t          pdn;
+};
+
+/* A completion channel or an async event file. The program closes its
+ * descriptor without telling; that is found out from the inode. */
+struct uverbs_event {
+    struct uverbs_obj obj;
+    int               fd;
+    uint64_t          st_dev, st_ino;
+    uint32_t          chan; /* HCA_KIND_CHAN */
+};
+
+struct uverbs_cq {
+    struct uverbs_obj    obj;
+    struct hca_cq       *cq;
+    struct uverbs_event *comp, *async;
+    unsigned             cqe_size;
+};
+
+struct uverbs_xrcd {
+    struct uverbs_obj obj;
+    struct hca_xrcd  *xrcd;
+    uint32_t          xrcdn; /* of the domain, which several may share */
+};
+
+struct uverbs_srq {
+    struct uverbs_obj    obj;
+    struct hca_srq      *srq;
+    struct uverbs_pd    *pd;
+    struct uverbs_cq    *cq;   /* XRC */
+    struct uverbs_xrcd  *xrcd; /* XRC */
+    struct uverbs_event *async;
+    uint32_t             max_sge;
+};
+
+struct uverbs_dm {
+    struct uverbs_obj obj;
+    void             *mem;    /* in the arena */
+    size_t            length; /* what was asked for */
+};
+
+struct uverbs_qp {
+    struct uverbs_obj    obj;
+    struct hca_qp       *qp;
+    uint32_t             open_qpn;  /* not 0: another's, by OPEN_QP */
+    bool                 published; /* a DCT is only after RTR */
+    struct uverbs_pd    *pd;
+    struct uverbs_cq    *scq, *rcq;
+    struct uverbs_srq   *srq;
+    struct uverbs_xrcd  *xrcd;
+    struct uverbs_event *async;
+    struct ibv_qp_cap    cap;
+};
+
+/* --- uverbs_mr.c --- */
+
+/* Key of an mkey: its number and its variant. */
+uint32_t uverbs_key(const struct hca_mkey *mkey);
+
+/* Gives a fresh mkey a variant, so that its key is none that libmlx5 takes
+ * for "no key", and publishes it. @return the key. */
+uint32_t uverbs_mkey_publish(struct hca_mkey *mkey);
+
+/* Takes an mkey back once no access is under way on it. */
+void uverbs_mkey_free(struct hca_mkey *mkey);
+
+/* --- uverbs_event.c --- */
+
+/* The async event file given in attribute `id`, or the context's own. */
+struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id);
+
+/* The channel of a descriptor. @return NULL with *err = -EBADF. */
+struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
+                                       int64_t fd, int *err);
+
+/* Takes back the events of an object that lie unread in a channel (0: none).
+ * @return how many. */
+unsigned uverbs_purge_async(uint32_t chan, const struct hca_obj *obj);
+unsigned uverbs_purge_comp(uint32_t chan, const struct hca_obj *cq);
+
+/* --- uverbs_uar.c, uverbs_mmap.c --- */
+
+/* Whether the UAR page is one of this context. */
+bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t uar);
+
+enum uverbs_map_kind { UVERBS_MAP_UAR, UVERBS_MAP_DM };
+
+/* Announces a mapping that the program will make through the device file at
+ * `offset`. @param mem what is to be found there (device memory).
+ * @return 0, -ENOMEM. */
+int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                      uint32_t id, uint64_t offset, void *mem, size_t size);
+void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                       uint32_t id);
+
+/* Looks for the mappings announced and not yet found. */
+void uverbs_map_resolve(struct uverbs_ctx *ctx);
+
+/* --- uverbs_qp*.c --- */
+
+/* The device's QP behind a handle; NULL if it is gone (OPEN_QP). */
+struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp);
+
+/* Whether a QP may go from cur to next with these attributes. */
+bool uverbs_qp_modify_ok(enum hca_qp_type type, enum ibv_qp_state cur,
+                         enum ibv_qp_state next, unsigned mask);
+
+/* Checks a buffer that the device is to use.
+ * @return 0, or -EINVAL after a line that says what is wrong. */
+int uverbs_check_buf(const char *what, uint64_t addr, size_t size,
+                     unsigned align);
+
+/* MODIFY_QP of a DCT. */
+int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
+                      const struct ibv_qp_attr *attr, unsigned mask);
+
+/* Address vector of the program, checked for this device.
+ * @return 0, -EINVAL, -EHOSTUNREACH (RoCE: nobody has that GID). */
+int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
+                struct hca_path *path);
+
+static inline void uverbs_ref(struct uverbs_obj *obj)
+{
+    if (obj != NULL) {
+        obj->users++;
+    }
+}
+
+static inline void uverbs_unref(struct uverbs_obj *obj)
+{
+    if (obj != NULL) {
+        obj->users--;
+    }
+}
+
+/* For members that may be NULL. */
+#define uverbs_hold(_ptr) uverbs_ref((_ptr) ? &(_ptr)->obj : NULL)
+#define uverbs_drop(_ptr) uverbs_unref((_ptr) ? &(_ptr)->obj : NULL)
+
+#endif

@@ -1,0 +1,106 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Which state changes MODIFY_QP may make, and the attributes that each needs
+ * and allows: the rows of the kernel's qp_state_table (core/verbs.c) that
+ * mlx5 can do (hw/mlx5/qp.c, optab: it has no way to SQD), and its own rules
+ * for a DCI (modify_dci_qp_is_ok()). A DCT is in uverbs_dct.c.
+ */
+#include "uverbs_objs.h"
+
+#define UVERBS_RC_RTR \
+    (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define UVERBS_UC_RTR \
+    (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define UVERBS_RC_RTS \
+    (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
+     IBV_QP_MAX_QP_RD_ATOMIC)
+#define UVERBS_CONN_INIT \
+    (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define UVERBS_CONN_RTR_OPT \
+    (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX)
+#define UVERBS_CONN_RTS_OPT \
+    (IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | \
+     IBV_QP_PATH_MIG_STATE)
+
+struct uverbs_transition {
+    uint8_t  type, cur, next;
+    uint32_t required, optional; /* besides IBV_QP_STATE */
+};
+
+static const struct uverbs_transition uverbs_transitions[] = {
+    {HCA_QP_RC, IBV_QPS_RESET, IBV_QPS_INIT, UVERBS_CONN_INIT, 0},
+    {HCA_QP_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0, UVERBS_CONN_INIT},
+    {HCA_QP_RC, IBV_QPS_INIT, IBV_QPS_RTR, UVERBS_RC_RTR, UVERBS_CONN_RTR_OPT},
+    {HCA_QP_RC, IBV_QPS_RTR, IBV_QPS_RTS, UVERBS_RC_RTS,
+     UVERBS_CONN_RTS_OPT | IBV_QP_MIN_RNR_TIMER},
+    {HCA_QP_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0,
+     UVERBS_CONN_RTS_OPT | IBV_QP_MIN_RNR_TIMER},
+
+    {HCA_QP_UC, IBV_QPS_RESET, IBV_QPS_INIT, UVERBS_CONN_INIT, 0},
+    {HCA_QP_UC, IBV_QPS_INIT, IBV_QPS_INIT, 0, UVERBS_CONN_INIT},
+    {HCA_QP_UC, IBV_QPS_INIT, IBV_QPS_RTR, UVERBS_UC_RTR, UVERBS_CONN_RTR_OPT},
+    {HCA_QP_UC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, UVERBS_CONN_RTS_OPT},
+    {HCA_QP_UC, IBV_QPS_RTS, IBV_QPS_RTS, 0, UVERBS_CONN_RTS_OPT},
+    {HCA_QP_UC, IBV_QPS_SQE, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
+
+    {HCA_QP_UD, IBV_QPS_RESET, IBV_QPS_INIT,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {HCA_QP_UD, IBV_QPS_INIT, IBV_QPS_INIT, 0,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+    {HCA_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0,
+     IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {HCA_QP_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
+     IBV_QP_CUR_STATE | IBV_QP_QKEY},
+    {HCA_QP_UD, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+    {HCA_QP_UD, IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+
+    {HCA_QP_XRC_SEND, IBV_QPS_RESET, IBV_QPS_INIT, UVERBS_CONN_INIT, 0},
+    {HCA_QP_XRC_SEND, IBV_QPS_INIT, IBV_QPS_INIT, 0, UVERBS_CONN_INIT},
+    {HCA_QP_XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR, UVERBS_UC_RTR,
+     UVERBS_CONN_RTR_OPT},
+    {HCA_QP_XRC_SEND, IBV_QPS_RTR, IBV_QPS_RTS, UVERBS_RC_RTS,
+     UVERBS_CONN_RTS_OPT},
+    {HCA_QP_XRC_SEND, IBV_QPS_RTS, IBV_QPS_RTS, 0, UVERBS_CONN_RTS_OPT},
+
+    {HCA_QP_XRC_RECV, IBV_QPS_RESET, IBV_QPS_INIT, UVERBS_CONN_INIT, 0},
+    {HCA_QP_XRC_RECV, IBV_QPS_INIT, IBV_QPS_INIT, 0, UVERBS_CONN_INIT},
+    {HCA_QP_XRC_RECV, IBV_QPS_INIT, IBV_QPS_RTR, UVERBS_RC_RTR,
+     UVERBS_CONN_RTR_OPT},
+    {HCA_QP_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS,
+     IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
+     UVERBS_CONN_RTS_OPT | IBV_QP_MIN_RNR_TIMER},
+    {HCA_QP_XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS, 0,
+     UVERBS_CONN_RTS_OPT | IBV_QP_MIN_RNR_TIMER},
+
+    {HCA_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT, 0},
+    {HCA_QP_DCI, IBV_QPS_INIT, IBV_QPS_INIT, 0,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT},
+    {HCA_QP_DCI, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_PATH_MTU,
+     IBV_QP_PKEY_INDEX | IBV_QP_AV},
+    {HCA_QP_DCI, IBV_QPS_RTR, IBV_QPS_RTS, UVERBS_RC_RTS,
+     IBV_QP_MIN_RNR_TIMER},
+    {HCA_QP_DCI, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_MIN_RNR_TIMER},
+};
+
+bool uverbs_qp_modify_ok(enum hca_qp_type type, enum ibv_qp_state cur,
+                         enum ibv_qp_state next, unsigned mask)
+{
+    const struct uverbs_transition *row;
+
+    if ((next == IBV_QPS_RESET) ||
+        ((next == IBV_QPS_ERR) && (cur != IBV_QPS_RESET))) {
+        return (mask & ~(unsigned)IBV_QP_STATE) == 0;
+    }
+    for (unsigned i = 0;
+         i < sizeof(uverbs_transitions) / sizeof(uverbs_transitions[0]); i++) {
+        row = &uverbs_transitions[i];
+        if ((row->type == type) && (row->cur == cur) && (row->next == next)) {
+            return ((mask & row->required) == row->required) &&
+                   !(mask & ~(row->required | row->optional | IBV_QP_STATE));
+        }
+    }
+    return false;
+}
