@@ -1,0 +1,186 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Active messages, the sending side. Called by UCT in the interface's thread.
+ * On the wire a message is uct_dcx_am_hdr_t and what the user gave; all carry
+ * the solicited bit, which wakes a peer that waits for events.
+ */
+#include "dcx_tx.h"
+
+
+/* Header of am_short: the 8 bytes of the user follow ours unaligned. */
+typedef struct uct_dcx_am_short_hdr {
+    uct_dcx_am_hdr_t am;
+    uint64_t         header;
+} UCS_S_PACKED uct_dcx_am_short_hdr_t;
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
+{
+    hdr->opcode = IBV_TMH_NO_TAG;
+    hdr->am_id  = id;
+}
+
+
+ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                 const void *payload, unsigned length)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED
+    };
+    uct_dcx_am_short_hdr_t hdr;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(sizeof(header) + length, 0, iface->limits.am_short,
+                     "am_short");
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_am_set_hdr(&hdr.am, id);
+    hdr.header = header;
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + length);
+    uct_dcx_wqe_inline_put(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_put(&wqe, payload, length);
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                     const uct_iov_t *iov, size_t iovcnt)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length          = uct_iov_total_length(iov, iovcnt);
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED
+    };
+    uct_dcx_am_hdr_t hdr;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    size_t i;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(length, 0, iface->limits.am_short, "am_short_iov");
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_am_set_hdr(&hdr, id);
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + length);
+    uct_dcx_wqe_inline_put(&wqe, &hdr, sizeof(hdr));
+    for (i = 0; i < iovcnt; ++i) {
+        uct_dcx_wqe_inline_put(&wqe, iov[i].buffer,
+                               uct_iov_get_length(&iov[i]));
+    }
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
+    return UCS_OK;
+}
+
+
+ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                            uct_pack_callback_t pack_cb, void *arg,
+                            unsigned flags)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_tx_done_desc
+    };
+    uct_dcx_tx_desc_t *desc;
+    uct_dcx_am_hdr_t *hdr;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    size_t length;
+
+    UCT_CHECK_AM_ID(id);
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    desc = uct_dcx_tx_get_desc(iface);
+    if (ucs_unlikely(desc == NULL)) {
+        uct_dcx_tx_settle(iface, dci);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    hdr = UCS_PTR_BYTE_OFFSET(uct_dcx_tx_payload(desc), -sizeof(*hdr));
+    uct_dcx_am_set_hdr(hdr, id);
+    length = pack_cb(hdr + 1, arg);
+    ucs_assertv(length <= iface->limits.am_bcopy, "packed %zu of %zu bytes",
+                length, iface->limits.am_bcopy);
+
+    tx.buffer = desc;
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+
+ucs_status_t
+uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                    unsigned header_length, const uct_iov_t *iov,
+                    size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_tx_done_comp,
+        .comp   = comp
+    };
+    uct_dcx_am_hdr_t hdr;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.am_iov, "am_zcopy");
+    UCT_CHECK_LENGTH(header_length, 0, iface->limits.am_hdr,
+                     "am_zcopy header");
+    UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
+                     iface->limits.am_zcopy, "am_zcopy");
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_am_set_hdr(&hdr, id);
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + header_length);
+    uct_dcx_wqe_inline_put(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_put(&wqe, header, header_length);
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_tx_iov(&wqe, iov, iovcnt);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
+                      header_length + uct_iov_total_length(iov, iovcnt));
+    return UCS_INPROGRESS;
+}

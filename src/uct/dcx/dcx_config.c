@@ -1,0 +1,251 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The table of the interface's options, shown by "ucx_info -cf", and the
+ * ranges of their values.
+ */
+#include "dcx_config.h"
+#include "dcx_policy.h"
+#include "dcx_wqe.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/string.h>
+
+
+static const char *uct_dcx_mtu_names[] = {
+    [0]            = "default",
+    [IBV_MTU_256]  = "256",
+    [IBV_MTU_512]  = "512",
+    [IBV_MTU_1024] = "1024",
+    [IBV_MTU_2048] = "2048",
+    [IBV_MTU_4096] = "4096",
+    [IBV_MTU_4096 + 1] = NULL
+};
+
+
+ucs_config_field_t uct_dcx_iface_config_table[] = {
+    {"", "", NULL,
+     ucs_offsetof(uct_dcx_iface_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+    {"SEG_SIZE", "8256",
+     "Size of a receive buffer in bytes, and so of the greatest active message,\n"
+     "its header of 2 bytes included, and of a copied put or get. All processes\n"
+     "of a job need the same value.",
+     ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"NUM_DCI", "8",
+     "Number of DC initiator QPs: how many endpoints can have operations in\n"
+     "flight at a time.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.num_dci), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_POLICY", "dcs",
+     "How an endpoint gets a DC initiator:\n"
+     "dcs  the one given back last, kept while operations are outstanding.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.policy),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_policy_names)},
+
+    {"TX_QUEUE_LEN", "128",
+     "Operations of the greatest size that fit in the send queue of one DC\n"
+     "initiator; of small ones it takes up to four times as many.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_MIN_INLINE", "64",
+     "Bytes that am_short and put_short have to carry at least. Up to the\n"
+     "default nothing changes, more makes the send queues longer.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.min_inline),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_MAX_POLL", "16",
+     "Send completions that one call of progress takes at most.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_QUEUE_LEN", "1024",
+     "Receive buffers posted at a time, shared by all peers. A peer that finds\n"
+     "none left tries again after RNR_TIMEOUT.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_INLINE", "64",
+     "Bytes of a message that the device may put into the completion itself:\n"
+     "0 for none, else 64.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.inl), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"RX_MAX_POLL", "16",
+     "Messages that one call of progress delivers at most.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    {"TIMEOUT", "1.0s",
+     "Time until a packet that is not acknowledged is sent again. The device\n"
+     "knows steps of 4.096us * 2^n; the next longer one is taken.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "7",
+     "How often a packet is sent again before the peer counts as dead, 0-7.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"RNR_TIMEOUT", "1ms",
+     "Time that a peer waits when no receive buffer was left, up to 655ms.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.rnr_timeout),
+     UCS_CONFIG_TYPE_TIME},
+
+    {"RNR_RETRY_COUNT", "7",
+     "How often to try again when the peer has no receive buffer, 0-7; 7 is\n"
+     "without end.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"MAX_RD_ATOMIC", "16",
+     "Gets and atomics that one DC initiator has on the wire at a time.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"SL", "0",
+     "InfiniBand service level, 0-15; on RoCE the priority, 0-7.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_UINT},
+
+    {"TRAFFIC_CLASS", "auto",
+     "Traffic class of the global route header, 0-255. \"auto\" is 106 on RoCE v2\n"
+     "and 0 elsewhere.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"GID_INDEX", "auto",
+     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it is\n"
+     "the first of version 2 with an IPv4 address, else of version 2, else of\n"
+     "version 1.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"PKEY", "auto",
+     "Partition key, as a hexadecimal number like 0x7fff. \"auto\" takes the first\n"
+     "with full membership.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.pkey), UCS_CONFIG_TYPE_HEX},
+
+    {"PATH_MTU", "default",
+     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that of\n"
+     "the port.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.mtu),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_mtu_names)},
+
+    {"IS_GLOBAL", "n",
+     "Send a global route header on InfiniBand also to peers of the same\n"
+     "subnet; reaches other subnets if they do so as well.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"HOP_LIMIT", "255",
+     "Hop limit of the global route header, 0-255.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.hop_limit),
+     UCS_CONFIG_TYPE_UINT},
+
+    {.name = NULL}
+};
+
+
+/* A value that has a range */
+typedef struct uct_dcx_config_range {
+    const char    *name;
+    unsigned long value;
+    unsigned long min;
+    unsigned long max;
+} uct_dcx_config_range_t;
+
+
+static ucs_status_t
+uct_dcx_config_check_ranges(const uct_dcx_config_range_t *range, size_t count)
+{
+    for (; count > 0; ++range, --count) {
+        if ((range->value < range->min) || (range->value > range->max)) {
+            ucs_error("UCX_DCX_%s=%lu is out of range: set it to %lu-%lu",
+                      range->name, range->value, range->min, range->max);
+            return UCS_ERR_INVALID_PARAM;
+        }
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_config_check_time(const char *name, double seconds)
+{
+    if (!(seconds > 0)) {
+        ucs_error("UCX_DCX_%s=%gs is out of range: set it to a time above 0",
+                  name, seconds);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
+{
+    const uct_dcx_config_range_t ranges[] = {
+        {"SEG_SIZE", config->seg_size, 512, 1 << 24},
+        {"NUM_DCI", config->tx.num_dci, 1, 1024},
+        {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192},
+        {"TX_MIN_INLINE", config->tx.min_inline, 0, 512},
+        {"TX_MAX_POLL", config->tx.max_poll, 1, 65536},
+        {"RX_QUEUE_LEN", config->rx.queue_len, 4, 16384},
+        {"RX_INLINE", config->rx.inl, 0, 64},
+        {"RX_MAX_POLL", config->rx.max_poll, 1, 65536},
+        {"RETRY_COUNT", config->tx.retry_count, 0, 7},
+        {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, 7},
+        {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128},
+        {"SL", config->path.sl, 0, 15},
+        {"HOP_LIMIT", config->path.hop_limit, 0, 255}
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_config_check_ranges(ranges,
+                                         ucs_static_array_size(ranges));
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if ((config->path.traffic_class != UCS_ULUNITS_AUTO) &&
+        (config->path.traffic_class > 255)) {
+        ucs_error("UCX_DCX_TRAFFIC_CLASS=%lu is out of range: set it to 0-255 "
+                  "or auto", config->path.traffic_class);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    status = uct_dcx_config_check_time("TIMEOUT", config->tx.timeout);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return uct_dcx_config_check_time("RNR_TIMEOUT", config->rx.rnr_timeout);
+}
+
+
+uint8_t uct_dcx_config_timeout_code(double seconds)
+{
+    double step  = 4.096e-6 * 2;
+    uint8_t code = 1;
+
+    while ((step < seconds) && (code < 31)) {
+        step *= 2;
+        ++code;
+    }
+    return code;
+}
+
+
+uint8_t uct_dcx_config_rnr_code(double seconds)
+{
+    /* in units of 10 us, from code 1 on; code 0 is the longest */
+    static const uint16_t timers[] = {
+        1,    2,    3,    4,    6,    8,    12,    16,    24,    32,    48,
+        64,   96,   128,  192,  256,  384,  512,   768,   1024,  1536,  2048,
+        3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152
+    };
+    double units = seconds * 1e5;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(timers); ++i) {
+        /* a thousandth of slack for decimal fractions */
+        if (units <= timers[i] * 1.001) {
+            return i + 1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The options of an interface, UCX_DCX_*. UCX reads them into this structure;
+ * the interface checks and resolves them once, when it opens (dcx_iface.c).
+ */
+#ifndef UCT_DCX_CONFIG_H
+#define UCT_DCX_CONFIG_H
+
+#include <uct/base/uct_iface.h>
+
+
+typedef struct uct_dcx_iface_config {
+    uct_iface_config_t super;
+    size_t             seg_size;        /* bytes */
+
+    struct {
+        unsigned       num_dci;
+        unsigned       policy;          /* index in uct_dcx_policy_names */
+        unsigned       queue_len;       /* WQEs of the greatest size */
+        size_t         min_inline;      /* bytes */
+        unsigned       max_poll;
+        unsigned       max_rd_atomic;
+        double         timeout;         /* seconds */
+        unsigned       retry_count;
+        unsigned       rnr_retry_count;
+    } tx;
+
+    struct {
+        unsigned       queue_len;
+        size_t         inl;             /* bytes */
+        unsigned       max_poll;
+        double         rnr_timeout;     /* seconds */
+    } rx;
+
+    struct {
+        unsigned       sl;
+        unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
+        unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */
+        size_t         pkey;            /* or UCS_HEXUNITS_AUTO */
+        unsigned       mtu;             /* enum ibv_mtu, 0: that of the port */
+        int            is_global;
+        unsigned       hop_limit;
+    } path;
+} uct_dcx_iface_config_t;
+
+
+extern ucs_config_field_t uct_dcx_iface_config_table[];
+
+
+/* Checks each value against its range. The first one out of it is reported
+ * with the name of its variable; UCS_ERR_INVALID_PARAM then. */
+ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
+
+/* The encoding of a local ACK timeout: 4.096 us * 2^code, rounded up. 1..31 */
+uint8_t uct_dcx_config_timeout_code(double seconds);
+
+/* The encoding of an RNR timer (InfiniBand specification, "RNR NAK timer"):
+ * the shortest that is not below 'seconds', else the longest. */
+uint8_t uct_dcx_config_rnr_code(double seconds);
+
+#endif

@@ -1,0 +1,172 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completion queues away from the fast path: creating, arming, and what errors
+ * mean. See dcx_cq.h for the polling.
+ */
+#include "dcx_cq.h"
+
+#include <string.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+
+static ucs_status_t uct_dcx_cq_take_over(uct_dcx_cq_t *cq)
+{
+    struct mlx5dv_cq dv_cq = {};
+    struct mlx5dv_obj obj  = {.cq = {.in = cq->cq, .out = &dv_cq}};
+    uint32_t i;
+
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) != 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    cq->ci      = 0;
+    cq->count   = dv_cq.cqe_cnt;
+    cq->shift   = ucs_ilog2(dv_cq.cqe_size);
+    cq->cqe64   = (uint8_t*)dv_cq.buf + dv_cq.cqe_size -
+                  sizeof(struct mlx5_cqe64);
+    cq->dbrec   = dv_cq.dbrec;
+    cq->uar     = dv_cq.cq_uar;
+    cq->cqn     = dv_cq.cqn;
+    cq->arm_sn  = 0;
+    cq->unacked = 0;
+
+    /* An entry never written has owner 0, which in the first round means
+     * "written"; with owner 1 polling needs no look at the opcode. */
+    for (i = 0; i < cq->count; ++i) {
+        uct_dcx_cq_entry(cq, i)->op_own |= MLX5_CQE_OWNER_MASK;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params)
+{
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe     = params->length,
+        .channel = params->channel
+    };
+    struct mlx5dv_cq_init_attr dv_attr = {
+        .comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
+        .cqe_size  = params->cqe_size
+    };
+    struct ibv_cq_ex *cq_ex;
+
+    cq_ex = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
+    if (cq_ex == NULL) {
+        ucs_error("%s: failed to create a completion queue of %u entries: %m",
+                  params->name, params->length);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    cq->cq = ibv_cq_ex_to_cq(cq_ex);
+    if (uct_dcx_cq_take_over(cq) != UCS_OK) {
+        ucs_error("%s: mlx5dv_init_obj(cq) failed: %m", params->name);
+        ibv_destroy_cq(cq->cq);
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+void uct_dcx_cq_cleanup(uct_dcx_cq_t *cq)
+{
+    ibv_ack_cq_events(cq->cq, cq->unacked);
+    if (ibv_destroy_cq(cq->cq) != 0) {
+        ucs_warn("cq 0x%x: failed to destroy: %m", cq->cqn);
+    }
+}
+
+
+void uct_dcx_cq_arm(uct_dcx_cq_t *cq, int solicited)
+{
+    uint32_t cmd      = ((cq->arm_sn & 3) << 28) |
+                        (solicited ? MLX5_CQ_DB_REQ_NOT_SOL :
+                                     MLX5_CQ_DB_REQ_NOT) |
+                        (cq->ci & 0xffffff);
+    uint64_t doorbell = htobe64(((uint64_t)cmd << 32) | cq->cqn);
+
+    cq->dbrec[1] = htobe32(cmd);
+
+    /* the device reads the record when the register is written */
+    ucs_memory_bus_store_fence();
+    *(volatile uint64_t*)((char*)cq->uar + MLX5_CQ_DOORBELL) = doorbell;
+    ucs_memory_bus_store_fence();
+}
+
+
+void uct_dcx_cq_event(uct_dcx_cq_t *cq)
+{
+    cq->arm_sn++;
+    cq->unacked++;
+}
+
+
+void uct_dcx_cq_disown(uct_dcx_cq_t *cq, uint32_t qpn)
+{
+    struct mlx5_cqe64 *cqe;
+    uint32_t index;
+
+    for (index = cq->ci; (index - cq->ci) < cq->count; ++index) {
+        cqe = uct_dcx_cq_peek(cq, index);
+        if (cqe == NULL) {
+            break;
+        }
+
+        if (uct_dcx_cqe_qpn(cqe) == qpn) {
+            cqe->sop_drop_qpn = 0; /* QP 0 is the subnet manager's */
+        }
+    }
+}
+
+
+typedef struct uct_dcx_syndrome {
+    ucs_status_t status;
+    const char   *reason;
+} uct_dcx_syndrome_t;
+
+static const uct_dcx_syndrome_t uct_dcx_syndromes[256] = {
+    [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR] =
+            {UCS_ERR_IO_ERROR, "local length error"},
+    [MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR] =
+            {UCS_ERR_IO_ERROR, "local QP operation error"},
+    [MLX5_CQE_SYNDROME_LOCAL_PROT_ERR] =
+            {UCS_ERR_IO_ERROR, "local protection error"},
+    [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] =
+            {UCS_ERR_CANCELED, "flushed, the QP is in error state"},
+    [MLX5_CQE_SYNDROME_MW_BIND_ERR] =
+            {UCS_ERR_IO_ERROR, "memory window bind error"},
+    [MLX5_CQE_SYNDROME_BAD_RESP_ERR] =
+            {UCS_ERR_IO_ERROR, "bad response"},
+    [MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR] =
+            {UCS_ERR_IO_ERROR, "local access error"},
+    [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
+            {UCS_ERR_IO_ERROR, "remote invalid request"},
+    [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
+            {UCS_ERR_CONNECTION_RESET, "remote access error"},
+    [MLX5_CQE_SYNDROME_REMOTE_OP_ERR] =
+            {UCS_ERR_CONNECTION_RESET, "remote operation error"},
+    [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
+            {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded"},
+    [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
+            {UCS_ERR_ENDPOINT_TIMEOUT, "receiver-not-ready retry count exceeded"},
+    [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] =
+            {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted"},
+};
+
+
+ucs_status_t
+uct_dcx_cqe_status(const struct mlx5_cqe64 *cqe, const char **reason)
+{
+    const struct mlx5_err_cqe *err      = (const struct mlx5_err_cqe*)cqe;
+    const uct_dcx_syndrome_t  *syndrome = &uct_dcx_syndromes[err->syndrome];
+
+    if (syndrome->reason == NULL) {
+        *reason = "unknown error";
+        return UCS_ERR_IO_ERROR;
+    }
+
+    *reason = syndrome->reason;
+    return syndrome->status;
+}

@@ -1,0 +1,342 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Opening an mlx5 device and finding out what it can do. Called by the memory
+ * domain (dcx_md.c). Capabilities that verbs do not show are asked of the
+ * firmware with DEVX, command QUERY_HCA_CAP (PRM; field positions from
+ * mlx5_ifc.h: cmd_hca_cap_bits, atomic_caps_bits).
+ */
+#include "dcx_device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+
+enum {
+    UCT_DCX_CMD_QUERY_HCA_CAP = 0x100,
+    UCT_DCX_CAP_GENERAL       = 0,
+    UCT_DCX_CAP_ATOMIC        = 3,
+    UCT_DCX_CAP_CURRENT       = 1, /* low bit of op_mod: in use, not maximal */
+
+    UCT_DCX_ATOMIC_OPS_STD    = 0x3, /* compare-swap, fetch-add */
+    UCT_DCX_ATOMIC_OPS_EXT    = 0xc  /* the masked ones of the two */
+};
+
+
+/* query_hca_cap_in_bits */
+typedef struct uct_dcx_query_cap_in {
+    __be16  opcode;
+    __be16  uid;
+    __be16  reserved;
+    __be16  op_mod;
+    uint8_t tail[8];
+} uct_dcx_query_cap_in_t;
+
+/* query_hca_cap_out_bits with the member atomic_caps of its union */
+typedef struct uct_dcx_atomic_cap_out {
+    uint8_t status;
+    uint8_t reserved1[15];
+    uint8_t reserved2[8];
+    uint8_t req_8b_endianness; /* two high bits; 0: replies are big endian */
+    uint8_t reserved3[7];
+    uint8_t reserved4[2];
+    __be16  operations;
+    uint8_t reserved5[2];
+    __be16  size_qp;           /* bit n: operands of 2^n bytes */
+    uint8_t reserved6[2];
+    __be16  size_dc;
+} uct_dcx_atomic_cap_out_t;
+
+static_assert(sizeof(uct_dcx_query_cap_in_t) == 16, "query_hca_cap_in_bits");
+static_assert(offsetof(uct_dcx_atomic_cap_out_t, operations) == 16 + 0x12,
+              "atomic_caps_bits.atomic_operations");
+static_assert(offsetof(uct_dcx_atomic_cap_out_t, size_dc) == 16 + 0x1a,
+              "atomic_caps_bits.atomic_size_dc");
+
+/* A capability page is 0x1000 bytes whatever is in it. */
+typedef union uct_dcx_query_cap_out {
+    uint8_t                  bytes[16 + 0x1000];
+    uct_dcx_atomic_cap_out_t atomic;
+} uct_dcx_query_cap_out_t;
+
+/* cmd_hca_cap_bits: compact_address_vector is bit 0x200 */
+#define UCT_DCX_CAP_COMPACT_AV_BYTE (16 + 0x200 / 8)
+#define UCT_DCX_CAP_COMPACT_AV_BIT  0x80
+
+
+int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
+{
+    if (!mlx5dv_is_supported(ibdev)) {
+        ucs_debug("%s: not driven by libmlx5, dcx cannot use it",
+                  ibv_get_device_name(ibdev));
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static ucs_status_t
+uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
+                         uct_dcx_query_cap_out_t *out)
+{
+    uct_dcx_query_cap_in_t in = {
+        .opcode = htobe16(UCT_DCX_CMD_QUERY_HCA_CAP),
+        .op_mod = htobe16((type << 1) | UCT_DCX_CAP_CURRENT)
+    };
+
+    memset(out, 0, sizeof(*out));
+    if (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), out,
+                                sizeof(*out)) != 0) {
+        ucs_debug("%s: QUERY_HCA_CAP of page %u refused: %m",
+                  uct_dcx_device_name(dev), type);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    return UCS_OK;
+}
+
+
+/* What verbs say, on a device that answers no QUERY_HCA_CAP: "atomic_cap" is
+ * set when 8-byte atomics reply in host order (get_atomic_caps in the kernel's
+ * mlx5_ib). Each device with the second version of DC has extended ones. */
+static void
+uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
+                             ucs_ternary_auto_value_t ext_atomics)
+{
+    uct_dcx_atomic_caps_t *caps = &dev->atomic;
+    int host_order              = dev->attr.atomic_cap != IBV_ATOMIC_NONE;
+
+    caps->std    = sizeof(uint64_t);
+    caps->std_be = host_order ? 0 : sizeof(uint64_t);
+    caps->ext    = (ext_atomics == UCS_NO) ?
+                   0 : (sizeof(uint64_t) | sizeof(uint32_t));
+    caps->ext_be = caps->ext & ~(host_order ? sizeof(uint64_t) : 0);
+}
+
+
+static void
+uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
+                             ucs_ternary_auto_value_t ext_atomics)
+{
+    uct_dcx_atomic_caps_t *caps = &dev->atomic;
+    uct_dcx_query_cap_out_t out;
+    unsigned ops, sizes, host_order;
+
+    if (uct_dcx_device_query_cap(dev, UCT_DCX_CAP_ATOMIC, &out) != UCS_OK) {
+        uct_dcx_device_guess_atomics(dev, ext_atomics);
+        return;
+    }
+
+    memset(caps, 0, sizeof(*caps));
+    ops        = be16toh(out.atomic.operations);
+    host_order = out.atomic.req_8b_endianness >> 6;
+    sizes      = be16toh(out.atomic.size_qp) & be16toh(out.atomic.size_dc) &
+                 (sizeof(uint32_t) | sizeof(uint64_t));
+
+    if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_STD)) {
+        caps->std    = sizeof(uint64_t);
+        caps->std_be = host_order ? 0 : sizeof(uint64_t);
+    }
+
+    if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_EXT) &&
+        (ext_atomics != UCS_NO)) {
+        caps->ext    = sizes;
+        caps->ext_be = sizes & ~(host_order ? sizeof(uint64_t) : 0);
+    }
+}
+
+
+static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
+{
+    uct_dcx_query_cap_out_t out;
+
+    dev->compact_av = 1;
+    if (uct_dcx_device_query_cap(dev, UCT_DCX_CAP_GENERAL, &out) == UCS_OK) {
+        dev->compact_av = !!(out.bytes[UCT_DCX_CAP_COMPACT_AV_BYTE] &
+                             UCT_DCX_CAP_COMPACT_AV_BIT);
+    }
+}
+
+
+/* There is no capability flag for DC; the kernel refuses to create a DCI on a
+ * device that lacks it (mlx5_ib, check_qp_type). */
+static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
+{
+    struct ibv_qp_init_attr_ex attr  = {
+        .qp_type   = IBV_QPT_DRIVER,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd        = dev->pd,
+        .cap       = {.max_send_wr = 1, .max_send_sge = 1}
+    };
+    struct mlx5dv_qp_init_attr dv_attr = {
+        .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC,
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
+    };
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+
+    cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
+    if (cq == NULL) {
+        ucs_debug("%s: cannot probe for DC, no completion queue: %m",
+                  uct_dcx_device_name(dev));
+        return;
+    }
+
+    attr.send_cq = attr.recv_cq = cq;
+    qp           = mlx5dv_create_qp(dev->ctx, &attr, &dv_attr);
+    if (qp == NULL) {
+        ucs_debug("%s: the device has no DC transport: %m",
+                  uct_dcx_device_name(dev));
+    } else {
+        dev->has_dc = 1;
+        ibv_destroy_qp(qp);
+    }
+    ibv_destroy_cq(cq);
+}
+
+
+static void uct_dcx_device_find_bus(uct_dcx_device_t *dev)
+{
+    unsigned domain, bus, slot, function;
+    char path[PATH_MAX], resolved[PATH_MAX];
+    ucs_sys_bus_id_t bus_id;
+    const char *name;
+
+    dev->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+    snprintf(path, sizeof(path), "%.*s/device", PATH_MAX - 16,
+             dev->ctx->device->ibdev_path);
+    if (realpath(path, resolved) == NULL) {
+        return;
+    }
+
+    name = strrchr(resolved, '/');
+    if ((name != NULL) && (sscanf(name, "/%x:%x:%x.%x", &domain, &bus, &slot,
+                                  &function) == 4)) {
+        bus_id.domain   = domain;
+        bus_id.bus      = bus;
+        bus_id.slot     = slot;
+        bus_id.function = function;
+        if (ucs_topo_find_device_by_bus_id(&bus_id, &dev->sys_device) !=
+            UCS_OK) {
+            dev->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+            return;
+        }
+        ucs_topo_sys_device_set_name(dev->sys_device,
+                                     uct_dcx_device_name(dev));
+    }
+}
+
+
+/* The file has groups of 32 bits, the lowest processors in the last one. */
+static void uct_dcx_device_parse_cpus(ucs_cpu_set_t *cpus, char *list)
+{
+    unsigned base = 0;
+    unsigned long bits;
+    unsigned bit;
+    char *group;
+
+    do {
+        group = strrchr(list, ',');
+        bits  = strtoul((group == NULL) ? list : group + 1, NULL, 16);
+        for (bit = 0; (bit < 32) && (base + bit < UCS_CPU_SETSIZE); ++bit) {
+            if (bits & UCS_BIT(bit)) {
+                UCS_CPU_SET(base + bit, cpus);
+            }
+        }
+        base += 32;
+        if (group != NULL) {
+            *group = '\0';
+        }
+    } while (group != NULL);
+}
+
+
+static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
+{
+    char path[PATH_MAX], list[1024];
+    FILE *file;
+
+    /* without the file, no processor is better than another */
+    memset(&dev->local_cpus, 0xff, sizeof(dev->local_cpus));
+    snprintf(path, sizeof(path), "%.*s/device/local_cpus", PATH_MAX - 32,
+             dev->ctx->device->ibdev_path);
+    file = fopen(path, "r");
+    if (file == NULL) {
+        return;
+    }
+
+    if (fgets(list, sizeof(list), file) != NULL) {
+        UCS_CPU_ZERO(&dev->local_cpus);
+        uct_dcx_device_parse_cpus(&dev->local_cpus, list);
+    }
+    fclose(file);
+}
+
+
+static struct ibv_context *uct_dcx_device_context(struct ibv_device *ibdev)
+{
+    struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
+    struct ibv_context *ctx;
+
+    ctx = mlx5dv_open_device(ibdev, &attr);
+    if (ctx == NULL) {
+        ucs_debug("%s: no DEVX (%m), opening it without",
+                  ibv_get_device_name(ibdev));
+        ctx = ibv_open_device(ibdev);
+    }
+    return ctx;
+}
+
+
+ucs_status_t
+uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                    ucs_ternary_auto_value_t ext_atomics)
+{
+    memset(dev, 0, sizeof(*dev));
+    dev->ctx = uct_dcx_device_context(ibdev);
+    if (dev->ctx == NULL) {
+        ucs_diag("%s: failed to open: %m; is /dev/infiniband accessible?",
+                 ibv_get_device_name(ibdev));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    if (ibv_query_device(dev->ctx, &dev->attr) != 0) {
+        ucs_error("%s: ibv_query_device() failed: %m",
+                  uct_dcx_device_name(dev));
+        goto err_close;
+    }
+
+    dev->pd = ibv_alloc_pd(dev->ctx);
+    if (dev->pd == NULL) {
+        ucs_error("%s: ibv_alloc_pd() failed: %m", uct_dcx_device_name(dev));
+        goto err_close;
+    }
+
+    uct_dcx_device_query_atomics(dev, ext_atomics);
+    uct_dcx_device_query_general(dev);
+    uct_dcx_device_probe_dc(dev);
+    uct_dcx_device_find_bus(dev);
+    uct_dcx_device_find_cpus(dev);
+    return UCS_OK;
+
+err_close:
+    ibv_close_device(dev->ctx);
+    return UCS_ERR_IO_ERROR;
+}
+
+
+void uct_dcx_device_close(uct_dcx_device_t *dev)
+{
+    const char *name = uct_dcx_device_name(dev);
+
+    if (ibv_dealloc_pd(dev->pd) != 0) {
+        ucs_warn("%s: failed to free the protection domain: %m", name);
+    }
+    if (ibv_close_device(dev->ctx) != 0) {
+        ucs_warn("an mlx5 device could not be closed: %m");
+    }
+}

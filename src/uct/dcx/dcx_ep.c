@@ -1,0 +1,273 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Endpoints: creation, end, and the operations that move no data. Called by
+ * UCT in the interface's thread; the contract is in uct/api/uct.h.
+ */
+#include "dcx_tx.h"
+
+#include <ucs/debug/log.h>
+
+
+static UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_iface_t *iface,
+                           const uct_dcx_av_t *av)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+
+    ucs_arbiter_group_init(&self->pending);
+    self->av    = *av;
+    self->dci   = UCT_DCX_NO_DCI;
+    self->flags = 0;
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
+{
+    uct_dcx_iface_t *iface = uct_dcx_ep_iface(self);
+    uct_dcx_dci_t *dci;
+
+    uct_dcx_pending_cleanup(self);
+    if (iface->dci.failing == self) {
+        iface->dci.failing = NULL;
+    }
+
+    if (self->dci == UCT_DCX_NO_DCI) {
+        return;
+    }
+
+    /* what is on the wire completes without the endpoint */
+    dci = &iface->dci.dci[self->dci];
+    ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
+              self, dci->sq.qpn);
+    uct_dcx_dci_cancel(dci);
+    dci->ep = NULL;
+}
+
+UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_ep_t, uct_ep_t);
+
+
+static UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
+                           const uct_dcx_av_t *av, const uct_dcx_grh_t *grh)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_ep_t, iface, av);
+
+    self->super.flags |= UCT_DCX_EP_FLAG_GRH;
+    self->grh          = *grh;
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
+{
+}
+
+UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_grh_ep_t, uct_ep_t);
+
+
+static ucs_status_t
+uct_dcx_ep_check_addr(uct_dcx_iface_t *iface, const uct_dcx_iface_addr_t *addr)
+{
+    if (addr->version != UCT_DCX_ADDR_VERSION) {
+        ucs_error("the peer's address is of version %u, this is %u: run the "
+                  "same dcx everywhere", addr->version, UCT_DCX_ADDR_VERSION);
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (be32toh(addr->seg_size) != iface->rx.seg_size) {
+        ucs_error("the peer has UCX_DCX_SEG_SIZE=%u, this process %u: set the "
+                  "same everywhere", be32toh(addr->seg_size),
+                  iface->rx.seg_size);
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(params->iface, uct_dcx_iface_t);
+    const uct_dcx_iface_addr_t *addr;
+    uct_dcx_grh_t grh;
+    uct_dcx_av_t av;
+    ucs_status_t status;
+
+    UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
+    addr   = (const uct_dcx_iface_addr_t*)params->iface_addr;
+    status = uct_dcx_ep_check_addr(iface, addr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_port_make_av(&iface->port,
+                                  (const uct_dcx_dev_addr_t*)params->dev_addr,
+                                  &av, &grh);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    av.key      = addr->dc_key;
+    av.dqp_dct |= htobe32(((uint32_t)addr->dctn[0] << 16) |
+                          ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2]);
+    if (av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) {
+        return UCS_CLASS_NEW(uct_dcx_grh_ep_t, ep_p, iface, &av, &grh);
+    }
+    return UCS_CLASS_NEW(uct_dcx_ep_t, ep_p, iface, &av);
+}
+
+
+void uct_dcx_ep_destroy(uct_ep_h tl_ep)
+{
+    uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+
+    if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
+        UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_grh_ep_t)(tl_ep);
+    } else {
+        UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_ep_t)(tl_ep);
+    }
+}
+
+
+static ucs_status_t
+uct_dcx_ep_flush_wait(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                      uct_dcx_dci_t *dci, uct_completion_t *comp)
+{
+    ucs_status_t status;
+
+    if (comp != NULL) {
+        status = uct_dcx_dci_add_flush(iface, dci, comp);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
+}
+
+
+static ucs_status_t
+uct_dcx_ep_flush_cancel(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                        uct_completion_t *comp)
+{
+    uct_dcx_dci_t *dci;
+    ucs_status_t status;
+
+    /* the user gives the peer up: no error of it is news to him */
+    ep->flags |= UCT_DCX_EP_FLAG_FAILED;
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+
+    dci = &iface->dci.dci[ep->dci];
+    if (uct_dcx_dci_is_idle(dci)) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+
+    status = uct_dcx_dci_to_error(dci);
+    if (status != UCS_OK) {
+        return status;
+    }
+    return uct_dcx_ep_flush_wait(iface, ep, dci, comp);
+}
+
+
+ucs_status_t
+uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_t *dci;
+
+    if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL)) {
+        return uct_dcx_ep_flush_cancel(iface, ep, comp);
+    }
+
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        if (!ucs_arbiter_group_is_empty(&ep->pending)) {
+            return uct_dcx_tx_no_resource(ep); /* behind those in line */
+        }
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+
+    dci = &iface->dci.dci[ep->dci];
+    if (!uct_dcx_sq_has_room(&dci->sq)) {
+        return uct_dcx_tx_no_resource(ep); /* others may be in line for it */
+    }
+
+    if (uct_dcx_dci_is_idle(dci)) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+    return uct_dcx_ep_flush_wait(iface, ep, dci, comp);
+}
+
+
+/* Writes and sends of one endpoint are executed in order anyhow: they share a
+ * queue, or the earlier ones have completed. A fence adds that what follows
+ * waits for earlier gets and atomics. */
+ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        iface->dci.dci[ep->dci].sq.fence = MLX5_WQE_CTRL_FENCE;
+    }
+
+    UCT_TL_EP_STAT_FENCE(&ep->super);
+    return UCS_OK;
+}
+
+
+/* A write of no bytes: it needs no key, and only a live peer answers it. */
+static void uct_dcx_ep_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
+    uct_dcx_wqe_t wqe;
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, 0, 0);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+}
+
+
+ucs_status_t
+uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_t *dci;
+
+    UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        return UCS_OK; /* what is on the wire tells as much */
+    }
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (dci == NULL) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_ep_post_probe(ep, dci);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_ep_invalidate(uct_ep_h tl_ep, unsigned flags)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        ep->flags |= UCT_DCX_EP_FLAG_INVALIDATED;
+        return UCS_OK;
+    }
+    return uct_dcx_dci_to_error(&iface->dci.dci[ep->dci]);
+}

@@ -1,0 +1,120 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An endpoint: the way to one peer, and the queue of those who wait for it.
+ * All that is connected is the address vector; queues are lent by the
+ * interface while operations are outstanding. Used by the interface's thread.
+ */
+#ifndef UCT_DCX_EP_H
+#define UCT_DCX_EP_H
+
+#include "dcx_iface.h"
+
+
+enum {
+    /* the address vector has a second part: this is a uct_dcx_grh_ep_t */
+    UCT_DCX_EP_FLAG_GRH         = UCS_BIT(0),
+
+    /* the error handler was called, or is not wanted any more */
+    UCT_DCX_EP_FLAG_FAILED      = UCS_BIT(1),
+
+    /* uct_ep_invalidate() came while the endpoint had no initiator */
+    UCT_DCX_EP_FLAG_INVALIDATED = UCS_BIT(2)
+};
+
+
+struct uct_dcx_ep {
+    uct_base_ep_t       super;
+    ucs_arbiter_group_t pending;
+    uct_dcx_av_t        av;
+    uint16_t            dci;   /* or UCT_DCX_NO_DCI */
+    uint16_t            flags;
+};
+
+/* The endpoint of a peer whose packets need a global route header. */
+typedef struct uct_dcx_grh_ep {
+    uct_dcx_ep_t  super;
+    uct_dcx_grh_t grh;
+} uct_dcx_grh_ep_t;
+
+/* A job has an endpoint for each peer: without GRH it has to fit in a cache
+ * line, whatever macros UCX was built with. */
+static_assert(sizeof(uct_dcx_ep_t) <= 64, "endpoint without GRH");
+static_assert(sizeof(uct_dcx_grh_ep_t) <= 96, "endpoint with GRH");
+
+
+static inline uct_dcx_iface_t *uct_dcx_ep_iface(const uct_dcx_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_dcx_iface_t);
+}
+
+
+/* Operations of UCT's tables; what they return is written in uct/api/uct.h. */
+ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p);
+void uct_dcx_ep_destroy(uct_ep_h ep);
+ucs_status_t
+uct_dcx_ep_flush(uct_ep_h ep, unsigned flags, uct_completion_t *comp);
+ucs_status_t uct_dcx_ep_fence(uct_ep_h ep, unsigned flags);
+ucs_status_t
+uct_dcx_ep_check(uct_ep_h ep, unsigned flags, uct_completion_t *comp);
+ucs_status_t uct_dcx_ep_invalidate(uct_ep_h ep, unsigned flags);
+
+ucs_status_t uct_dcx_ep_pending_add(uct_ep_h ep, uct_pending_req_t *req,
+                                    unsigned flags);
+void uct_dcx_ep_pending_purge(uct_ep_h ep, uct_pending_purge_callback_t cb,
+                              void *arg);
+
+ucs_status_t uct_dcx_ep_am_short(uct_ep_h ep, uint8_t id, uint64_t header,
+                                 const void *payload, unsigned length);
+ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h ep, uint8_t id,
+                                     const uct_iov_t *iov, size_t iovcnt);
+ssize_t uct_dcx_ep_am_bcopy(uct_ep_h ep, uint8_t id,
+                            uct_pack_callback_t pack_cb, void *arg,
+                            unsigned flags);
+ucs_status_t
+uct_dcx_ep_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
+                    unsigned header_length, const uct_iov_t *iov,
+                    size_t iovcnt, unsigned flags, uct_completion_t *comp);
+
+ucs_status_t uct_dcx_ep_put_short(uct_ep_h ep, const void *buffer,
+                                  unsigned length, uint64_t remote_addr,
+                                  uct_rkey_t rkey);
+ssize_t uct_dcx_ep_put_bcopy(uct_ep_h ep, uct_pack_callback_t pack_cb,
+                             void *arg, uint64_t remote_addr, uct_rkey_t rkey);
+ucs_status_t uct_dcx_ep_put_zcopy(uct_ep_h ep, const uct_iov_t *iov,
+                                  size_t iovcnt, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t
+uct_dcx_ep_get_bcopy(uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg,
+                     size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                     uct_completion_t *comp);
+ucs_status_t uct_dcx_ep_get_zcopy(uct_ep_h ep, const uct_iov_t *iov,
+                                  size_t iovcnt, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp);
+
+ucs_status_t
+uct_dcx_ep_atomic_cswap64(uct_ep_h ep, uint64_t compare, uint64_t swap,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uint64_t *result, uct_completion_t *comp);
+ucs_status_t
+uct_dcx_ep_atomic_cswap32(uct_ep_h ep, uint32_t compare, uint32_t swap,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uint32_t *result, uct_completion_t *comp);
+ucs_status_t
+uct_dcx_ep_atomic64_post(uct_ep_h ep, unsigned opcode, uint64_t value,
+                         uint64_t remote_addr, uct_rkey_t rkey);
+ucs_status_t
+uct_dcx_ep_atomic32_post(uct_ep_h ep, unsigned opcode, uint32_t value,
+                         uint64_t remote_addr, uct_rkey_t rkey);
+ucs_status_t
+uct_dcx_ep_atomic64_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
+                          uint64_t *result, uint64_t remote_addr,
+                          uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t
+uct_dcx_ep_atomic32_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
+                          uint32_t *result, uint64_t remote_addr,
+                          uct_rkey_t rkey, uct_completion_t *comp);
+
+/* Which atomics the device does, as UCT announces them. */
+void uct_dcx_atomic_query(const uct_dcx_device_t *dev, uct_iface_attr_t *attr);
+
+#endif

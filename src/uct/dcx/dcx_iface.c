@@ -1,0 +1,556 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The interface: opened and closed by UCT on a worker, queried, progressed,
+ * and waited for. Its parts have files of their own (dcx_dci.c, dcx_rx.c,
+ * dcx_cq.c, dcx_port.c); here they are put together, and here is the
+ * transport's entry in UCT's list. Contract: uct/api/uct.h, uct/api/tl.h.
+ */
+#include "dcx_tx.h"
+
+#include <errno.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/sys.h>
+#include <ucs/type/class.h>
+
+
+/* What am_zcopy takes apart from its header */
+#define UCT_DCX_AM_IOV         3
+
+/* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
+#define UCT_DCX_MIN_MAX_BB     4
+
+/* What every WQE begins with, in the longer form of the address */
+#define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
+                                sizeof(struct mlx5_wqe_av))
+
+/* Length field of a data segment, and messages that all mlx5 devices take */
+#define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
+
+
+static void uct_dcx_iface_init_limits(uct_dcx_limits_t *limits,
+                                      const uct_dcx_iface_config_t *config,
+                                      const uct_dcx_port_t *port)
+{
+    const size_t am_hdr   = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
+    const size_t put_hdr  = UCT_DCX_WQE_INLINE_HDR +
+                            sizeof(struct mlx5_wqe_raddr_seg);
+    const size_t data_seg = sizeof(struct mlx5_wqe_data_seg);
+    const size_t am_min   = am_hdr + sizeof(uint64_t);
+    size_t room;
+
+    room           = UCT_DCX_CTRL_AV + ucs_max(put_hdr, am_min) +
+                     config->tx.min_inline;
+    limits->max_bb = ucs_max(ucs_div_round_up(room, MLX5_SEND_WQE_BB),
+                             UCT_DCX_MIN_MAX_BB);
+
+    room              = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
+    limits->am_short  = ucs_min(room - am_hdr,
+                                config->seg_size - sizeof(uct_dcx_am_hdr_t));
+    limits->am_iov    = UCT_DCX_AM_IOV;
+    limits->am_hdr    = room - am_hdr - (limits->am_iov * data_seg);
+    limits->am_bcopy  = config->seg_size - sizeof(uct_dcx_am_hdr_t);
+    limits->am_zcopy  = limits->am_bcopy;
+    limits->put_short = room - put_hdr;
+    limits->rma_iov   = (room - sizeof(struct mlx5_wqe_raddr_seg)) / data_seg;
+    limits->rma_bcopy = config->seg_size;
+    limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
+}
+
+
+static void uct_dcx_iface_query_am(const uct_dcx_iface_t *iface,
+                                   uct_iface_attr_t *attr)
+{
+    const uct_dcx_limits_t *limits = &iface->limits;
+
+    attr->cap.am.max_short       = limits->am_short;
+    attr->cap.am.max_bcopy       = limits->am_bcopy;
+    attr->cap.am.min_zcopy       = 0;
+    attr->cap.am.max_zcopy       = limits->am_zcopy;
+    attr->cap.am.max_hdr         = limits->am_hdr;
+    attr->cap.am.max_iov         = limits->am_iov;
+    attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.am.align_mtu       = uct_dcx_port_mtu_bytes(&iface->port);
+}
+
+
+static void uct_dcx_iface_query_rma(const uct_dcx_iface_t *iface,
+                                    uct_iface_attr_t *attr)
+{
+    const uct_dcx_limits_t *limits = &iface->limits;
+    unsigned mtu                   = uct_dcx_port_mtu_bytes(&iface->port);
+
+    attr->cap.put.max_short       = limits->put_short;
+    attr->cap.put.max_bcopy       = limits->rma_bcopy;
+    attr->cap.put.min_zcopy       = 0;
+    attr->cap.put.max_zcopy       = limits->rma_zcopy;
+    attr->cap.put.max_iov         = limits->rma_iov;
+    attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.put.align_mtu       = mtu;
+
+    attr->cap.get.max_bcopy       = limits->rma_bcopy;
+    attr->cap.get.min_zcopy       = 0;
+    attr->cap.get.max_zcopy       = limits->rma_zcopy;
+    attr->cap.get.max_iov         = limits->rma_iov;
+    attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.get.align_mtu       = mtu;
+}
+
+
+static ucs_status_t
+uct_dcx_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+
+    uct_base_iface_query(&iface->super, attr);
+    attr->cap.flags       = UCT_IFACE_FLAG_AM_SHORT          |
+                            UCT_IFACE_FLAG_AM_BCOPY          |
+                            UCT_IFACE_FLAG_AM_ZCOPY          |
+                            UCT_IFACE_FLAG_PUT_SHORT         |
+                            UCT_IFACE_FLAG_PUT_BCOPY         |
+                            UCT_IFACE_FLAG_PUT_ZCOPY         |
+                            UCT_IFACE_FLAG_GET_BCOPY         |
+                            UCT_IFACE_FLAG_GET_ZCOPY         |
+                            UCT_IFACE_FLAG_PENDING           |
+                            UCT_IFACE_FLAG_CONNECT_TO_IFACE  |
+                            UCT_IFACE_FLAG_CB_SYNC           |
+                            UCT_IFACE_FLAG_EP_CHECK          |
+                            UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                            UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF    |
+                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV      |
+                            UCT_IFACE_FLAG_EVENT_FD;
+    attr->device_addr_len = sizeof(uct_dcx_dev_addr_t);
+    attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
+    attr->ep_addr_len     = 0;
+    attr->max_conn_priv   = 0;
+    uct_dcx_iface_query_am(iface, attr);
+    uct_dcx_iface_query_rma(iface, attr);
+    uct_dcx_atomic_query(iface->port.dev, attr);
+
+    attr->latency             = ucs_linear_func_make(
+            uct_dcx_port_latency(&iface->port), 0);
+    attr->bandwidth.shared    = uct_dcx_port_bandwidth(&iface->port);
+    attr->bandwidth.dedicated = 0;
+    attr->overhead            = 40e-9; /* of a post, as UCX has it for mlx5 */
+    attr->priority            = 0;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_iface_estimate_perf(uct_iface_h tl_iface, uct_perf_attr_t *attr)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    ucs_status_t status;
+
+    status = uct_base_iface_estimate_perf(tl_iface, attr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (attr->field_mask & UCT_PERF_ATTR_FIELD_MAX_INFLIGHT_EPS) {
+        attr->max_inflight_eps = iface->dci.num_dci;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_iface_get_device_address(uct_iface_h tl_iface,
+                                                     uct_device_addr_t *addr)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+
+    uct_dcx_port_get_address(&iface->port, (uct_dcx_dev_addr_t*)addr);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
+{
+    uct_dcx_iface_t *iface     = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    uct_dcx_iface_addr_t *addr = (uct_dcx_iface_addr_t*)tl_addr;
+    uint32_t dctn              = iface->rx.dct->qp_num;
+
+    addr->version  = UCT_DCX_ADDR_VERSION;
+    addr->flags    = 0;
+    addr->dctn[0]  = dctn >> 16;
+    addr->dctn[1]  = dctn >> 8;
+    addr->dctn[2]  = dctn;
+    addr->dc_key   = htobe64(iface->rx.dc_key);
+    addr->seg_size = htobe32(iface->rx.seg_size);
+    return UCS_OK;
+}
+
+
+/* The peer may be this process: a DCI reaches the DCT next to it. */
+static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
+                                      const uct_device_addr_t *tl_dev_addr,
+                                      const uct_iface_addr_t *tl_iface_addr)
+{
+    uct_dcx_iface_t *iface             = ucs_derived_of(tl_iface,
+                                                        uct_dcx_iface_t);
+    const uct_dcx_dev_addr_t *dev_addr =
+            (const uct_dcx_dev_addr_t*)tl_dev_addr;
+    const uct_dcx_iface_addr_t *addr   =
+            (const uct_dcx_iface_addr_t*)tl_iface_addr;
+
+    if ((addr != NULL) && ((addr->version != UCT_DCX_ADDR_VERSION) ||
+                           (be32toh(addr->seg_size) != iface->rx.seg_size))) {
+        ucs_debug("iface %p: peer has dcx version %u and SEG_SIZE %u, this "
+                  "one %u and %u", iface, addr->version,
+                  be32toh(addr->seg_size), UCT_DCX_ADDR_VERSION,
+                  iface->rx.seg_size);
+        return 0;
+    }
+
+    return uct_dcx_port_is_reachable(&iface->port, dev_addr);
+}
+
+
+static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    unsigned count;
+
+    count  = uct_dcx_rx_poll(iface, iface->rx_max_poll);
+    count += uct_dcx_tx_poll(iface, iface->tx_max_poll);
+    if (ucs_unlikely(!uct_dcx_pending_is_empty(iface))) {
+        uct_dcx_pending_serve(iface);
+    }
+    return count;
+}
+
+
+static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                        uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    unsigned i;
+
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    for (i = 0; i < iface->dci.num_dci; ++i) {
+        if (!uct_dcx_dci_is_idle(&iface->dci.dci[i])) {
+            UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
+            return UCS_INPROGRESS;
+        }
+    }
+
+    UCT_TL_IFACE_STAT_FLUSH(&iface->super);
+    return UCS_OK;
+}
+
+
+/* See uct_dcx_ep_fence(). An idle initiator has nothing to wait for. */
+static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    uct_dcx_dci_t *dci;
+    unsigned i;
+
+    for (i = 0; i < iface->dci.num_dci; ++i) {
+        dci = &iface->dci.dci[i];
+        if (!uct_dcx_dci_is_idle(dci)) {
+            dci->sq.fence = MLX5_WQE_CTRL_FENCE;
+        }
+    }
+
+    UCT_TL_IFACE_STAT_FENCE(&iface->super);
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+
+    *fd_p = iface->channel->fd;
+    return UCS_OK;
+}
+
+
+/* Reads the events that have come. Returns their number, negative on error. */
+static int uct_dcx_iface_drain_events(uct_dcx_iface_t *iface)
+{
+    struct ibv_cq *cq;
+    void *context;
+    int count;
+
+    for (count = 0; ibv_get_cq_event(iface->channel, &cq, &context) == 0;
+         ++count) {
+        uct_dcx_cq_event((cq == iface->tx_cq.cq) ? &iface->tx_cq :
+                                                   &iface->rx_cq);
+    }
+
+    if ((errno != EAGAIN) && (errno != EINTR)) {
+        ucs_error("%s: ibv_get_cq_event() failed: %m",
+                  uct_dcx_iface_name(iface));
+        return -1;
+    }
+    return count;
+}
+
+
+static int uct_dcx_iface_has_completion(const uct_dcx_cq_t *cq)
+{
+    return uct_dcx_cq_peek(cq, cq->ci) != NULL;
+}
+
+
+static ucs_status_t
+uct_dcx_iface_event_arm(uct_iface_h tl_iface, unsigned events)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    int count              = uct_dcx_iface_drain_events(iface);
+
+    if (count < 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* nobody would be woken for what can be done right now */
+    if ((count > 0) || uct_dcx_pending_is_ready(iface)) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (events & UCT_EVENT_SEND_COMP) {
+        uct_dcx_cq_arm(&iface->tx_cq, 0);
+        if (uct_dcx_iface_has_completion(&iface->tx_cq)) {
+            return UCS_ERR_BUSY;
+        }
+    }
+
+    if (events & UCT_EVENT_RECV) {
+        uct_dcx_cq_arm(&iface->rx_cq, 1);
+        if (uct_dcx_iface_has_completion(&iface->rx_cq)) {
+            return UCS_ERR_BUSY;
+        }
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_iface_init_channel(uct_dcx_iface_t *iface)
+{
+    ucs_status_t status;
+
+    iface->channel = ibv_create_comp_channel(iface->port.dev->ctx);
+    if (iface->channel == NULL) {
+        ucs_error("%s: ibv_create_comp_channel() failed: %m",
+                  uct_dcx_iface_name(iface));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* arming reads until there is no more */
+    status = ucs_sys_fcntl_modfl(iface->channel->fd, O_NONBLOCK, 0);
+    if (status != UCS_OK) {
+        ibv_destroy_comp_channel(iface->channel);
+    }
+    return status;
+}
+
+
+/* Every block of every send queue may complete before anybody looks. */
+static ucs_status_t
+uct_dcx_iface_init_tx_cq(uct_dcx_iface_t *iface,
+                         const uct_dcx_iface_config_t *config)
+{
+    unsigned blocks            = ucs_roundup_pow2(config->tx.queue_len *
+                                                  iface->limits.max_bb);
+    uct_dcx_cq_params_t params = {
+        .ctx      = iface->port.dev->ctx,
+        .channel  = iface->channel,
+        .length   = config->tx.num_dci * blocks,
+        .cqe_size = sizeof(struct mlx5_cqe64),
+        .name     = uct_dcx_iface_name(iface)
+    };
+
+    if (params.length >= (unsigned)iface->port.dev->attr.max_cqe) {
+        ucs_error("%u initiators of %u blocks are too many for a completion "
+                  "queue of %s, which takes %d: lower UCX_DCX_NUM_DCI or "
+                  "UCX_DCX_TX_QUEUE_LEN", config->tx.num_dci, blocks,
+                  params.name, iface->port.dev->attr.max_cqe);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return uct_dcx_cq_init(&iface->tx_cq, &params);
+}
+
+
+static ucs_status_t
+uct_dcx_iface_check_params(uct_worker_h worker,
+                           const uct_iface_params_t *params)
+{
+    UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
+                    "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
+    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        ucs_error("dcx opens an interface on a device only");
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode ==
+        UCS_THREAD_MODE_MULTI) {
+        ucs_error("dcx does not work with a worker of several threads at a "
+                  "time");
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+static uct_iface_ops_t uct_dcx_iface_ops;
+static uct_iface_internal_ops_t uct_dcx_iface_internal_ops;
+
+
+static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    const uct_dcx_iface_config_t *config =
+            ucs_derived_of(tl_config, uct_dcx_iface_config_t);
+    ucs_status_t status;
+
+    status = uct_dcx_iface_check_params(worker, params);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_config_check(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_dcx_iface_ops,
+                              &uct_dcx_iface_internal_ops, md, worker, params,
+                              tl_config UCS_STATS_ARG(
+                                      UCT_IFACE_PARAM_VALUE(params, stats_root,
+                                                            STATS_ROOT, NULL))
+                              UCS_STATS_ARG("dcx"));
+
+    status = uct_dcx_port_init(&self->port, ucs_derived_of(md, uct_dcx_md_t),
+                               params->mode.device.dev_name, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    self->tx_max_poll = config->tx.max_poll;
+    self->rx_max_poll = config->rx.max_poll;
+    uct_dcx_iface_init_limits(&self->limits, config, &self->port);
+
+    status = uct_dcx_iface_init_channel(self);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_iface_init_tx_cq(self, config);
+    if (status != UCS_OK) {
+        goto err_destroy_channel;
+    }
+
+    status = uct_dcx_tx_init_mpool(self);
+    if (status != UCS_OK) {
+        goto err_cleanup_tx_cq;
+    }
+
+    status = uct_dcx_dci_set_init(self, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_tx_mp;
+    }
+
+    status = uct_dcx_rx_init(self, config, params);
+    if (status != UCS_OK) {
+        goto err_cleanup_dci_set;
+    }
+
+    ucs_debug("iface %p: %s:%u, DCT 0x%x, %u DCIs of %u blocks", self,
+              uct_dcx_iface_name(self), self->port.num, self->rx.dct->qp_num,
+              self->dci.num_dci, self->dci.dci[0].sq.mask + 1);
+    return UCS_OK;
+
+err_cleanup_dci_set:
+    uct_dcx_dci_set_cleanup(self);
+err_cleanup_tx_mp:
+    ucs_mpool_cleanup(&self->tx_mp, 1);
+err_cleanup_tx_cq:
+    uct_dcx_cq_cleanup(&self->tx_cq);
+err_destroy_channel:
+    ibv_destroy_comp_channel(self->channel);
+    return status;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
+{
+    uct_base_iface_progress_disable(&self->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+
+    uct_dcx_rx_cleanup(self);
+    uct_dcx_dci_set_cleanup(self);
+    ucs_mpool_cleanup(&self->tx_mp, 1);
+    uct_dcx_cq_cleanup(&self->tx_cq);
+    if (ibv_destroy_comp_channel(self->channel) != 0) {
+        ucs_warn("%s: failed to destroy the completion channel: %m",
+                 uct_dcx_iface_name(self));
+    }
+}
+
+UCS_CLASS_DEFINE(uct_dcx_iface_t, uct_base_iface_t);
+static UCS_CLASS_DEFINE_NEW_FUNC(uct_dcx_iface_t, uct_iface_t, uct_md_h,
+                                 uct_worker_h, const uct_iface_params_t*,
+                                 const uct_iface_config_t*);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_iface_t, uct_iface_t);
+
+
+static uct_iface_ops_t uct_dcx_iface_ops = {
+    .ep_put_short             = uct_dcx_ep_put_short,
+    .ep_put_bcopy             = uct_dcx_ep_put_bcopy,
+    .ep_put_zcopy             = uct_dcx_ep_put_zcopy,
+    .ep_get_bcopy             = uct_dcx_ep_get_bcopy,
+    .ep_get_zcopy             = uct_dcx_ep_get_zcopy,
+    .ep_am_short              = uct_dcx_ep_am_short,
+    .ep_am_short_iov          = uct_dcx_ep_am_short_iov,
+    .ep_am_bcopy              = uct_dcx_ep_am_bcopy,
+    .ep_am_zcopy              = uct_dcx_ep_am_zcopy,
+    .ep_atomic_cswap64        = uct_dcx_ep_atomic_cswap64,
+    .ep_atomic_cswap32        = uct_dcx_ep_atomic_cswap32,
+    .ep_atomic64_post         = uct_dcx_ep_atomic64_post,
+    .ep_atomic32_post         = uct_dcx_ep_atomic32_post,
+    .ep_atomic64_fetch        = uct_dcx_ep_atomic64_fetch,
+    .ep_atomic32_fetch        = uct_dcx_ep_atomic32_fetch,
+    .ep_pending_add           = uct_dcx_ep_pending_add,
+    .ep_pending_purge         = uct_dcx_ep_pending_purge,
+    .ep_flush                 = uct_dcx_ep_flush,
+    .ep_fence                 = uct_dcx_ep_fence,
+    .ep_check                 = uct_dcx_ep_check,
+    .ep_create                = uct_dcx_ep_create,
+    .ep_destroy               = uct_dcx_ep_destroy,
+    .iface_flush              = uct_dcx_iface_flush,
+    .iface_fence              = uct_dcx_iface_fence,
+    .iface_progress_enable    = uct_base_iface_progress_enable,
+    .iface_progress_disable   = uct_base_iface_progress_disable,
+    .iface_progress           = uct_dcx_iface_progress,
+    .iface_event_fd_get       = uct_dcx_iface_event_fd_get,
+    .iface_event_arm          = uct_dcx_iface_event_arm,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_iface_t),
+    .iface_query              = uct_dcx_iface_query,
+    .iface_get_device_address = uct_dcx_iface_get_device_address,
+    .iface_get_address        = uct_dcx_iface_get_address,
+    .iface_is_reachable       = uct_dcx_iface_is_reachable
+};
+
+static uct_iface_internal_ops_t uct_dcx_iface_internal_ops = {
+    .iface_estimate_perf = uct_dcx_iface_estimate_perf,
+    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+    .ep_query            = (uct_ep_query_func_t)
+                           ucs_empty_function_return_unsupported,
+    .ep_invalidate       = uct_dcx_ep_invalidate
+};
+
+
+UCT_TL_DEFINE_ENTRY(&uct_dcx_component, dcx, uct_dcx_port_query_devices,
+                    uct_dcx_iface_t, "DCX_", uct_dcx_iface_config_table,
+                    uct_dcx_iface_config_t);
+
+UCT_SINGLE_TL_INIT(&uct_dcx_component, dcx, ctor, , )

@@ -1,0 +1,68 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The interface: UCT's base type and the parts it is made of, each declared in
+ * its own header and touched by its own file. One thread at a time may use an
+ * interface (UCT's rule for thread modes single and serialized).
+ */
+#ifndef UCT_DCX_IFACE_H
+#define UCT_DCX_IFACE_H
+
+#include "dcx_dci.h"
+#include "dcx_rx.h"
+
+
+/* Sizes of the greatest operations, resolved when the interface opens. */
+typedef struct uct_dcx_limits {
+    unsigned max_bb;        /* building blocks of a WQE */
+    size_t   am_short;      /* message, its 8-byte header included */
+    size_t   am_bcopy;
+    size_t   am_zcopy;      /* header and data */
+    size_t   am_hdr;
+    size_t   am_iov;
+    size_t   put_short;
+    size_t   rma_bcopy;
+    size_t   rma_zcopy;
+    size_t   rma_iov;
+} uct_dcx_limits_t;
+
+
+struct uct_dcx_iface {
+    uct_base_iface_t        super;
+    uct_dcx_dci_set_t       dci;
+    uct_dcx_rx_t            rx;
+    uct_dcx_cq_t            tx_cq;
+    uct_dcx_cq_t            rx_cq;
+    ucs_mpool_t             tx_mp;      /* uct_dcx_tx_desc_t */
+    uct_dcx_limits_t        limits;
+    unsigned                tx_max_poll;
+    unsigned                rx_max_poll;
+    uct_dcx_port_t          port;
+    struct ibv_comp_channel *channel;
+};
+
+
+/* The interface address, as it travels: 17 bytes. */
+typedef struct uct_dcx_iface_addr {
+    uint8_t version;  /* UCT_DCX_ADDR_VERSION */
+    uint8_t flags;    /* 0, room for capabilities that both sides need */
+    uint8_t dctn[3];  /* number of the DCT, big endian */
+    __be64  dc_key;
+    __be32  seg_size; /* receive buffer, must be that of the sender */
+} UCS_S_PACKED uct_dcx_iface_addr_t;
+
+enum {
+    UCT_DCX_ADDR_VERSION = 1
+};
+
+
+static inline uct_dcx_md_t *uct_dcx_iface_md(const uct_dcx_iface_t *iface)
+{
+    return ucs_derived_of(iface->super.md, uct_dcx_md_t);
+}
+
+static inline const char *uct_dcx_iface_name(const uct_dcx_iface_t *iface)
+{
+    return uct_dcx_device_name(iface->port.dev);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The memory domain of dcx: one for each mlx5 device. Opened and closed by
+ * UCT; interfaces of the device refer to it and are gone before it.
+ */
+#ifndef UCT_DCX_MD_H
+#define UCT_DCX_MD_H
+
+#include "dcx_device.h"
+
+#include <uct/base/uct_md.h>
+
+
+typedef struct uct_dcx_md {
+    uct_md_t          super;
+    uct_dcx_device_t  dev;
+    ucs_rcache_t      *rcache;   /* NULL: register on each call */
+    ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
+} uct_dcx_md_t;
+
+
+typedef struct uct_dcx_md_config {
+    uct_md_config_t          super;
+    int                      rcache;      /* ucs_ternary_auto_value_t */
+    int                      fork_init;   /* the same */
+    int                      ext_atomics; /* the same */
+    uct_md_rcache_config_t   rcache_config;
+} uct_dcx_md_config_t;
+
+
+extern uct_component_t uct_dcx_component;
+
+#endif

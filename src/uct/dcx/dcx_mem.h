@@ -1,0 +1,61 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Registered memory: the handle that UCT passes around, its registration with
+ * and without a cache, and the key that travels to the peer. Called by UCT
+ * through the operations of the memory domain, from any thread (the cache has
+ * its own lock).
+ */
+#ifndef UCT_DCX_MEM_H
+#define UCT_DCX_MEM_H
+
+#include <infiniband/verbs.h>
+#include <uct/base/uct_md.h>
+
+
+/* uct_mem_h of this transport */
+typedef struct uct_dcx_mem {
+    uint32_t      lkey;
+    uint32_t      rkey;
+    struct ibv_mr *mr;
+} uct_dcx_mem_t;
+
+
+enum {
+    UCT_DCX_RKEY_PACKED_SIZE = 8
+};
+
+
+static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
+{
+    return ((const uct_dcx_mem_t*)memh)->lkey;
+}
+
+
+/* Operations of a memory domain that registers on each call. */
+ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
+                             unsigned flags, uct_mem_h *memh_p);
+ucs_status_t
+uct_dcx_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
+
+/* The same through the registration cache of the domain. */
+ucs_status_t uct_dcx_mem_cached_reg(uct_md_h md, void *address, size_t length,
+                                    unsigned flags, uct_mem_h *memh_p);
+ucs_status_t
+uct_dcx_mem_cached_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
+
+/* Creates the cache of 'tl_md'; ucs_rcache_destroy() ends it. */
+ucs_status_t
+uct_dcx_mem_cache_create(uct_md_h tl_md, const uct_md_rcache_config_t *config,
+                         ucs_rcache_t **rcache_p);
+
+/* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes on the wire, checked on arrival. */
+ucs_status_t
+uct_dcx_mkey_pack(uct_md_h md, uct_mem_h memh,
+                  const uct_md_mkey_pack_params_t *params, void *buffer);
+ucs_status_t
+uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
+                    uct_rkey_t *rkey_p, void **handle_p);
+ucs_status_t uct_dcx_rkey_release(uct_component_t *component, uct_rkey_t rkey,
+                                  void *handle);
+
+#endif

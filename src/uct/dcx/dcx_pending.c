@@ -1,0 +1,156 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The two lines of waiting endpoints; see dcx_pending.h. An endpoint stands in
+ * line as an arbiter group of UCX. Without an initiator it is in the line
+ * "wait_dci" for as long as it has requests. With one, it enters "wait_room"
+ * when completions have made room, and leaves it when that is used up.
+ */
+#include "dcx_pending.h"
+#include "dcx_tx.h"
+
+#include <ucs/debug/log.h>
+
+
+static inline uct_dcx_ep_t *uct_dcx_pending_ep(ucs_arbiter_group_t *group)
+{
+    return ucs_container_of(group, uct_dcx_ep_t, pending);
+}
+
+
+ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
+                                    unsigned flags)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+
+    if (uct_dcx_tx_can_send(iface, ep)) {
+        return UCS_ERR_BUSY;
+    }
+
+    UCS_STATIC_ASSERT(sizeof(uct_pending_req_priv_arb_t) <=
+                      UCT_PENDING_REQ_PRIV_LEN);
+    uct_pending_req_arb_group_push(&ep->pending, req);
+    UCT_TL_EP_STAT_PEND(&ep->super);
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        ucs_arbiter_group_schedule(&iface->dci.wait_dci, &ep->pending);
+    } /* else the next completion puts it in line */
+    return UCS_OK;
+}
+
+
+void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    ucs_arbiter_group_desched(&iface->dci.wait_room, &ep->pending);
+    ucs_arbiter_group_schedule(&iface->dci.wait_dci, &ep->pending);
+}
+
+
+/* First in the line for an initiator: lend one, go over to the other line. */
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
+                          ucs_arbiter_elem_t *elem, void *arg)
+{
+    uct_dcx_iface_t *iface = arg;
+
+    if (uct_dcx_tx_attach(iface, uct_dcx_pending_ep(group)) == NULL) {
+        return UCS_ARBITER_CB_RESULT_STOP;
+    }
+
+    ucs_arbiter_group_schedule(&iface->dci.wait_room, group);
+    return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+}
+
+
+/* The request could not be sent. If its endpoint has nothing on the wire, no
+ * completion would ever wake it: back to the end of the first line. */
+static void uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    if ((ep->dci != UCT_DCX_NO_DCI) &&
+        (uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]) != NULL)) {
+        ucs_arbiter_group_schedule(&iface->dci.wait_dci, &ep->pending);
+    }
+}
+
+
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
+                        ucs_arbiter_elem_t *elem, void *arg)
+{
+    uct_dcx_iface_t *iface = arg;
+    uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
+    uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
+    int is_last            = ucs_arbiter_elem_is_only(elem);
+    ucs_status_t status;
+
+    status = req->func(req);
+    if (status == UCS_OK) {
+        if (is_last && (ep->dci != UCT_DCX_NO_DCI)) {
+            /* it may have sent nothing */
+            uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]);
+        }
+        return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
+    }
+
+    if (status == UCS_INPROGRESS) {
+        return UCS_ARBITER_CB_RESULT_NEXT_GROUP;
+    }
+
+    uct_dcx_pending_refused(iface, ep);
+    return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+}
+
+
+void uct_dcx_pending_serve(uct_dcx_iface_t *iface)
+{
+    ucs_arbiter_dispatch(&iface->dci.wait_dci, 1, uct_dcx_pending_attach_cb,
+                         iface);
+    ucs_arbiter_dispatch(&iface->dci.wait_room, 1, uct_dcx_pending_send_cb,
+                         iface);
+}
+
+
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_purge_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
+                         ucs_arbiter_elem_t *elem, void *arg)
+{
+    const uct_purge_cb_args_t *args = arg;
+    uct_pending_req_t *req          = ucs_container_of(elem, uct_pending_req_t,
+                                                       priv);
+
+    if (args->cb != NULL) {
+        args->cb(req, args->arg);
+    } else {
+        ucs_debug("ep %p: pending request %p is dropped",
+                  uct_dcx_pending_ep(group), req);
+    }
+    return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
+}
+
+
+void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
+                              void *arg)
+{
+    uct_dcx_iface_t *iface   = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_purge_cb_args_t args = {.cb = cb, .arg = arg};
+
+    /* the arbiter is only handed on to the callback, which needs none */
+    ucs_arbiter_group_purge(&iface->dci.wait_dci, &ep->pending,
+                            uct_dcx_pending_purge_cb, &args);
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        uct_dcx_tx_settle(iface, &iface->dci.dci[ep->dci]);
+    }
+}
+
+
+static void uct_dcx_pending_warn(uct_pending_req_t *req, void *arg)
+{
+    ucs_warn("ep %p is destroyed with pending request %p", arg, req);
+}
+
+
+void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep)
+{
+    uct_dcx_ep_pending_purge(&ep->super.super, uct_dcx_pending_warn, ep);
+    ucs_arbiter_group_cleanup(&ep->pending);
+}

@@ -1,0 +1,73 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The policies of choosing a DC initiator; see dcx_policy.h. "dcs" is UCX's
+ * first one: idle initiators form a stack, so that few of them stay warm in
+ * the device's cache, and an endpoint keeps its initiator for as long as it
+ * has operations outstanding on it, which keeps them in order.
+ */
+#include "dcx_policy.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+
+static uint16_t uct_dcx_dcs_take(uct_dcx_pool_t *pool)
+{
+    if (pool->num_idle == 0) {
+        return UCT_DCX_NO_DCI;
+    }
+
+    return pool->idle[--pool->num_idle];
+}
+
+
+static int
+uct_dcx_dcs_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
+{
+    if (outstanding > 0) {
+        return 0;
+    }
+
+    assert(pool->num_idle < pool->num_dci);
+    pool->idle[pool->num_idle++] = dci;
+    return 1;
+}
+
+
+static const uct_dcx_policy_t uct_dcx_policies[] = {
+    {.name = "dcs", .take = uct_dcx_dcs_take, .settle = uct_dcx_dcs_settle},
+};
+
+
+const char *uct_dcx_policy_names[] = {"dcs", NULL};
+
+static_assert(sizeof(uct_dcx_policy_names) / sizeof(uct_dcx_policy_names[0]) ==
+              sizeof(uct_dcx_policies) / sizeof(uct_dcx_policies[0]) + 1,
+              "one name for each policy");
+
+
+int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci)
+{
+    unsigned i;
+
+    pool->idle = malloc(num_dci * sizeof(*pool->idle));
+    if (pool->idle == NULL) {
+        return -1;
+    }
+
+    for (i = 0; i < num_dci; ++i) {
+        pool->idle[i] = num_dci - 1 - i;
+    }
+
+    pool->policy   = &uct_dcx_policies[policy];
+    pool->num_idle = num_dci;
+    pool->num_dci  = num_dci;
+    return 0;
+}
+
+
+void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool)
+{
+    free(pool->idle);
+    pool->idle = NULL;
+}

@@ -1,0 +1,56 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Which DC initiator serves which endpoint: policies over a pool of numbers.
+ * Pure code: no device, no endpoint, no UCX; a test drives it as it is. The
+ * interface owns the pool and calls it from its own thread (dcx_tx.h).
+ */
+#ifndef UCT_DCX_POLICY_H
+#define UCT_DCX_POLICY_H
+
+#include <stdint.h>
+
+#define UCT_DCX_NO_DCI  UINT16_MAX
+
+typedef struct uct_dcx_pool   uct_dcx_pool_t;
+typedef struct uct_dcx_policy uct_dcx_policy_t;
+
+
+struct uct_dcx_policy {
+    const char *name; /* value of UCX_DCX_TX_POLICY */
+
+    /* Takes an initiator for an endpoint that has none. Returns its number,
+     * or UCT_DCX_NO_DCI when the endpoint has to wait. */
+    uint16_t (*take)(uct_dcx_pool_t *pool);
+
+    /* An initiator is left with 'outstanding' operations, the endpoint that
+     * holds it posts none at the moment. Returns nonzero if the endpoint has
+     * to part with it, and then the initiator is back in the pool. */
+    int (*settle)(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding);
+};
+
+
+struct uct_dcx_pool {
+    const uct_dcx_policy_t *policy;
+    uint16_t               *idle;     /* stack of initiators free to take */
+    unsigned               num_idle;
+    unsigned               num_dci;
+};
+
+
+/* NULL-terminated names, in the order of the configuration's enum. */
+extern const char *uct_dcx_policy_names[];
+
+
+/* Fills 'pool' with the initiators 0..num_dci-1, all idle; number 0 is taken
+ * first. 'policy' indexes uct_dcx_policy_names. Returns 0, or -1 when memory
+ * is short. */
+int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci);
+
+void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
+
+static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
+{
+    return pool->num_idle > 0;
+}
+
+#endif

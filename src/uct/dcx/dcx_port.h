@@ -1,0 +1,88 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A port of the device and the way through the network: which addresses it
+ * has, how a peer's address becomes an address vector. Resolved when the
+ * interface opens and read-only after that.
+ */
+#ifndef UCT_DCX_PORT_H
+#define UCT_DCX_PORT_H
+
+#include "dcx_config.h"
+#include "dcx_md.h"
+#include "dcx_wqe.h"
+
+
+typedef struct uct_dcx_port {
+    const uct_dcx_device_t *dev;
+    uint8_t                num;
+    struct ibv_port_attr   attr;
+    enum ibv_mtu           mtu;
+    union ibv_gid          gid;
+    uint8_t                gid_index;
+    uint8_t                gid_type;   /* enum ibv_gid_type */
+    uint16_t               pkey_index;
+    uint8_t                sl;
+    uint8_t                traffic_class;
+    uint8_t                hop_limit;
+    uint8_t                is_global;  /* each packet has a GRH */
+} uct_dcx_port_t;
+
+
+/* The device address, as it travels: 20 bytes. */
+typedef struct uct_dcx_dev_addr {
+    uint8_t flags;    /* UCT_DCX_DEV_ADDR_* */
+    uint8_t gid_type; /* RoCE: enum ibv_gid_type */
+    __be16  lid;      /* InfiniBand */
+    uint8_t gid[16];
+} UCS_S_PACKED uct_dcx_dev_addr_t;
+
+enum {
+    UCT_DCX_DEV_ADDR_ETHERNET = UCS_BIT(0),
+    UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1)  /* wants a GRH */
+};
+
+
+static inline int uct_dcx_port_is_roce(const uct_dcx_port_t *port)
+{
+    return port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
+{
+    return 128u << port->mtu;
+}
+
+
+/* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
+ucs_status_t
+uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
+                           unsigned *num_devices_p);
+
+/* Finds the port that 'dev_name' ("mlx5_0:1") means and resolves the options
+ * of the path. Errors are logged and name the option. */
+ucs_status_t
+uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
+                  const uct_dcx_iface_config_t *config);
+
+void uct_dcx_port_get_address(const uct_dcx_port_t *port,
+                              uct_dcx_dev_addr_t *addr);
+
+int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
+                              const uct_dcx_dev_addr_t *addr);
+
+/* What an address handle and a QP need for this port, a peer apart. */
+void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
+                          struct ibv_ah_attr *ah_attr);
+
+/* Makes the address vector to 'addr', number and key of the DCT left 0. With
+ * bit 31 of av->dqp_dct set, 'grh' belongs to it. */
+ucs_status_t
+uct_dcx_port_make_av(const uct_dcx_port_t *port,
+                     const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av,
+                     uct_dcx_grh_t *grh);
+
+/* One-way figures for the choice between transports: seconds, bytes/second */
+double uct_dcx_port_latency(const uct_dcx_port_t *port);
+double uct_dcx_port_bandwidth(const uct_dcx_port_t *port);
+
+#endif

@@ -1,0 +1,212 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Remote memory access: put and get. Called by UCT in the interface's thread.
+ * An operation on no bytes is over at once, nothing is posted.
+ */
+#include "dcx_tx.h"
+
+
+ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                  unsigned length, uint64_t remote_addr,
+                                  uct_rkey_t rkey)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_tx_t tx        = {.opcode = MLX5_OPCODE_RDMA_WRITE};
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_LENGTH(length, 0, iface->limits.put_short, "put_short");
+    UCT_SKIP_ZERO_LENGTH(length);
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    uct_dcx_wqe_inline_begin(&wqe, length);
+    uct_dcx_wqe_inline_put(&wqe, buffer, length);
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    return UCS_OK;
+}
+
+
+ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                             void *arg, uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_RDMA_WRITE,
+        .done   = uct_dcx_tx_done_desc
+    };
+    uct_dcx_tx_desc_t *desc;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    size_t length;
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    desc = uct_dcx_tx_get_desc(iface);
+    if (ucs_unlikely(desc == NULL)) {
+        uct_dcx_tx_settle(iface, dci);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    length = pack_cb(uct_dcx_tx_payload(desc), arg);
+    ucs_assertv(length <= iface->limits.rma_bcopy, "packed %zu of %zu bytes",
+                length, iface->limits.rma_bcopy);
+    if (ucs_unlikely(length == 0)) {
+        ucs_mpool_put_inline(desc);
+        uct_dcx_tx_settle(iface, dci);
+        return 0;
+    }
+
+    tx.buffer = desc;
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    uct_dcx_wqe_data(&wqe, uct_dcx_tx_payload(desc), length, desc->lkey);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
+    return length;
+}
+
+
+/* Put and get between remote memory and registered pieces of local memory. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_rma_zcopy(uct_dcx_ep_t *ep, const uct_dcx_tx_t *tx,
+                  const uct_iov_t *iov, size_t iovcnt,
+                  const struct ibv_sge *remote)
+{
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    dci = uct_dcx_tx_get_dci(uct_dcx_ep_iface(ep), ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote->addr, remote->lkey);
+    uct_dcx_tx_iov(&wqe, iov, iovcnt);
+    uct_dcx_tx_post(dci, &wqe, tx);
+    return UCS_INPROGRESS;
+}
+
+
+ucs_status_t uct_dcx_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                  size_t iovcnt, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length          = uct_iov_total_length(iov, iovcnt);
+    struct ibv_sge remote  = {.addr = remote_addr, .lkey = rkey};
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_RDMA_WRITE,
+        .done   = uct_dcx_tx_done_comp,
+        .comp   = comp
+    };
+    ucs_status_t status;
+
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.rma_iov, "put_zcopy");
+    UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy, "put_zcopy");
+    UCT_SKIP_ZERO_LENGTH(length);
+
+    status = uct_dcx_rma_zcopy(ep, &tx, iov, iovcnt, &remote);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY, length);
+    return status;
+}
+
+
+ucs_status_t uct_dcx_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                  size_t iovcnt, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length          = uct_iov_total_length(iov, iovcnt);
+    struct ibv_sge remote  = {.addr = remote_addr, .lkey = rkey};
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_RDMA_READ,
+        .done   = uct_dcx_tx_done_comp,
+        .comp   = comp
+    };
+    ucs_status_t status;
+
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.rma_iov, "get_zcopy");
+    UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy, "get_zcopy");
+    UCT_SKIP_ZERO_LENGTH(length);
+
+    status = uct_dcx_rma_zcopy(ep, &tx, iov, iovcnt, &remote);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY, length);
+    return status;
+}
+
+
+static void uct_dcx_rma_done_get_bcopy(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                                       ucs_status_t status)
+{
+    uct_dcx_tx_desc_t *desc = op->buffer;
+    uct_completion_t *comp  = op->comp;
+
+    if (ucs_likely(status == UCS_OK)) {
+        desc->unpack_cb(desc->arg, uct_dcx_tx_payload(desc), desc->length);
+    }
+
+    ucs_mpool_put_inline(desc);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+
+ucs_status_t
+uct_dcx_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                     void *arg, size_t length, uint64_t remote_addr,
+                     uct_rkey_t rkey, uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_tx_t tx        = {
+        .opcode = MLX5_OPCODE_RDMA_READ,
+        .done   = uct_dcx_rma_done_get_bcopy,
+        .comp   = comp
+    };
+    uct_dcx_tx_desc_t *desc;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_LENGTH(length, 0, iface->limits.rma_bcopy, "get_bcopy");
+    UCT_SKIP_ZERO_LENGTH(length);
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    desc = uct_dcx_tx_get_desc(iface);
+    if (ucs_unlikely(desc == NULL)) {
+        uct_dcx_tx_settle(iface, dci);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    desc->unpack_cb = unpack_cb;
+    desc->arg       = arg;
+    desc->length    = length;
+
+    tx.buffer = desc;
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    uct_dcx_wqe_data(&wqe, uct_dcx_tx_payload(desc), length, desc->lkey);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
+    return UCS_INPROGRESS;
+}

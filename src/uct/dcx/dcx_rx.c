@@ -1,0 +1,502 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Receiving; see dcx_rx.h. The shared receive queue is a linked list in memory
+ * that libmlx5 allocated (PRM, "SRQ"; struct mlx5_wqe_srq_next_seg): the
+ * device takes entries along the chain, in software the chain grows at its
+ * tail by whatever completes, so that a slow message holds up no other. The
+ * last entry of the chain is never posted, as its link is not known yet.
+ */
+#include "dcx_ep.h"
+#include "dcx_mem.h"
+
+#include <sys/random.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+
+static void uct_dcx_rx_release(uct_recv_desc_t *self, void *desc)
+{
+    uct_dcx_rx_t *rx = ucs_container_of(self, uct_dcx_rx_t, release);
+
+    ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(desc, (ptrdiff_t)rx->headroom -
+                                             (ptrdiff_t)rx->payload_offset));
+}
+
+
+/* Where the device puts a message into a buffer. */
+static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
+uct_dcx_rx_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
+{
+    return UCS_PTR_BYTE_OFFSET(desc, rx->payload_offset -
+                               sizeof(uct_dcx_am_hdr_t));
+}
+
+
+/* Gives entry 'index' a buffer if it has none. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_rx_fill(uct_dcx_rx_t *rx, uint16_t index)
+{
+    struct mlx5_wqe_data_seg *data = &rx->wqes[index].data;
+    uct_dcx_rx_desc_t *desc        = rx->descs[index];
+
+    if (ucs_likely(desc != NULL)) {
+        return 1;
+    }
+
+    desc = ucs_mpool_get_inline(&rx->mp);
+    if (ucs_unlikely(desc == NULL)) {
+        return 0;
+    }
+
+    rx->descs[index] = desc;
+    data->lkey       = htobe32(desc->lkey);
+    data->addr       = htobe64((uintptr_t)uct_dcx_rx_hdr(rx, desc));
+    return 1;
+}
+
+
+/* Posts the free entries for which there are buffers. */
+static UCS_F_NOINLINE void uct_dcx_rx_post(uct_dcx_rx_t *rx)
+{
+    uint16_t posted = 0;
+
+    while ((rx->head != rx->tail) && uct_dcx_rx_fill(rx, rx->head)) {
+        rx->head = be16toh(rx->wqes[rx->head].next.next_wqe_index);
+        ++posted;
+    }
+
+    rx->num_free -= posted;
+    rx->counter  += posted;
+
+    /* the entries are in memory before the record that announces them */
+    ucs_memory_cpu_store_fence();
+    *rx->dbrec = htobe32(rx->counter);
+}
+
+
+/* The device is done with entry 'index'. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rx_free(uct_dcx_rx_t *rx, uint16_t index)
+{
+    rx->wqes[rx->tail].next.next_wqe_index = htobe16(index);
+    rx->tail                               = index;
+    rx->num_free++;
+}
+
+
+static UCS_F_NOINLINE void
+uct_dcx_rx_bad_message(uct_dcx_iface_t *iface, unsigned length, unsigned am_id)
+{
+    ucs_error("%s:%u: a message of %u bytes for active message id %u is "
+              "dropped: the sender is no dcx of this version",
+              uct_dcx_iface_name(iface), iface->port.num, length, am_id);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rx_deliver(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe,
+                   uint16_t index)
+{
+    uct_dcx_rx_t *rx = &iface->rx;
+    unsigned length  = be32toh(cqe->byte_cnt);
+    unsigned flags   = 0;
+    uct_dcx_am_hdr_t *hdr;
+    ucs_status_t status;
+    void *desc;
+
+    if (cqe->op_own & MLX5_INLINE_SCATTER_64) {
+        hdr = (uct_dcx_am_hdr_t*)(cqe - 1); /* first half of 128 bytes */
+    } else if (cqe->op_own & MLX5_INLINE_SCATTER_32) {
+        hdr = (uct_dcx_am_hdr_t*)cqe;
+    } else {
+        hdr   = uct_dcx_rx_hdr(rx, rx->descs[index]);
+        flags = UCT_CB_PARAM_FLAG_DESC;
+    }
+
+    if (ucs_unlikely((length < sizeof(*hdr)) ||
+                     (hdr->am_id >= UCT_AM_ID_MAX))) {
+        uct_dcx_rx_bad_message(iface, length,
+                               (length < sizeof(*hdr)) ? 0 : hdr->am_id);
+        return;
+    }
+
+    length -= sizeof(*hdr);
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, hdr->am_id,
+                       hdr + 1, length, "RX: AM");
+    status = uct_iface_invoke_am(&iface->super, hdr->am_id, hdr + 1, length,
+                                 flags);
+    if (ucs_unlikely(status == UCS_INPROGRESS)) {
+        /* the buffer is the user's, up to his headroom before the payload */
+        desc                = UCS_PTR_BYTE_OFFSET(hdr + 1,
+                                                  -(ptrdiff_t)rx->headroom);
+        uct_recv_desc(desc) = &rx->release;
+        rx->descs[index]    = NULL;
+    }
+}
+
+
+/* Returns whether the completion took an entry of the queue. */
+static UCS_F_NOINLINE int
+uct_dcx_rx_failed(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe,
+                  uint16_t index)
+{
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+    const char *reason;
+
+    uct_dcx_cqe_status(cqe, &reason);
+    ucs_error("%s:%u: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor "
+              "0x%x)", uct_dcx_iface_name(iface), iface->port.num,
+              iface->rx.dct->qp_num, reason, err->syndrome,
+              err->vendor_err_synd);
+    return index < iface->rx.length;
+}
+
+
+unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, unsigned max)
+{
+    uct_dcx_cq_t *cq = &iface->rx_cq;
+    uct_dcx_rx_t *rx = &iface->rx;
+    struct mlx5_cqe64 *cqe;
+    unsigned count;
+    uint16_t index;
+
+    for (count = 0; count < max; ++count) {
+        cqe = uct_dcx_cq_peek(cq, cq->ci);
+        if (cqe == NULL) {
+            break;
+        }
+
+        cq->ci++;
+        index = be16toh(cqe->wqe_counter);
+        if (ucs_likely(uct_dcx_cqe_opcode(cqe) == MLX5_CQE_RESP_SEND)) {
+            uct_dcx_rx_deliver(iface, cqe, index);
+        } else if (!uct_dcx_rx_failed(iface, cqe, index)) {
+            continue;
+        }
+        uct_dcx_rx_free(rx, index);
+    }
+
+    if (count > 0) {
+        uct_dcx_cq_update(cq);
+    }
+
+    /* also without a message: buffers may have been short the last time */
+    if (rx->num_free >= rx->batch) {
+        uct_dcx_rx_post(rx);
+    }
+    return count;
+}
+
+
+static void uct_dcx_rx_link(uct_dcx_rx_t *rx)
+{
+    unsigned i;
+
+    for (i = 0; i < rx->length; ++i) {
+        memset(&rx->wqes[i], 0, sizeof(rx->wqes[i]));
+        rx->wqes[i].next.next_wqe_index = htobe16((i + 1) % rx->length);
+        rx->wqes[i].data.byte_count     = htobe32(rx->seg_size);
+    }
+
+    rx->head     = 0;
+    rx->tail     = rx->length - 1;
+    rx->counter  = 0;
+    rx->num_free = rx->length - 1;
+    rx->batch    = ucs_min(16, rx->num_free / 2 + 1);
+}
+
+
+/* Takes the queue over from libmlx5, which would go on from its own list. */
+static ucs_status_t uct_dcx_rx_take_over_srq(uct_dcx_iface_t *iface)
+{
+    uct_dcx_rx_t *rx         = &iface->rx;
+    struct mlx5dv_srq dv_srq = {};
+    struct mlx5dv_obj obj    = {.srq = {.in = rx->srq, .out = &dv_srq}};
+
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) != 0) {
+        ucs_error("%s: mlx5dv_init_obj(srq) failed: %m",
+                  uct_dcx_iface_name(iface));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    if ((dv_srq.stride != sizeof(*rx->wqes)) || (dv_srq.head != 0) ||
+        (dv_srq.tail < 1) || (dv_srq.tail > UINT16_MAX / 2)) {
+        ucs_error("%s: a receive queue with stride %u, head %u and tail %u is "
+                  "not known to dcx", uct_dcx_iface_name(iface),
+                  dv_srq.stride, dv_srq.head, dv_srq.tail);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    rx->wqes   = dv_srq.buf;
+    rx->dbrec  = dv_srq.dbrec;
+    rx->length = dv_srq.tail + 1;
+    uct_dcx_rx_link(rx);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_rx_init_srq(uct_dcx_iface_t *iface,
+                    const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_rx_t *rx             = &iface->rx;
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
+    };
+    ucs_status_t status;
+
+    rx->srq = ibv_create_srq(iface->port.dev->pd, &attr);
+    if (rx->srq == NULL) {
+        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
+                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_iface_name(iface),
+                  config->rx.queue_len);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_dcx_rx_take_over_srq(iface);
+    if (status != UCS_OK) {
+        goto err_destroy_srq;
+    }
+
+    rx->descs = ucs_calloc(rx->length, sizeof(*rx->descs), "uct_dcx_rx_descs");
+    if (rx->descs == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy_srq;
+    }
+
+    return UCS_OK;
+
+err_destroy_srq:
+    ibv_destroy_srq(rx->srq);
+    return status;
+}
+
+
+static void
+uct_dcx_rx_desc_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    uct_dcx_rx_desc_t *desc = obj;
+
+    desc->lkey = uct_dcx_mem_lkey(memh);
+}
+
+
+static ucs_status_t
+uct_dcx_rx_init_mpool(uct_dcx_iface_t *iface, const uct_iface_params_t *params)
+{
+    uct_iface_mpool_config_t config = {.max_bufs = UINT_MAX, .bufs_grow = 0};
+    uct_dcx_rx_t *rx                = &iface->rx;
+    size_t align, align_offset;
+    ucs_status_t status;
+
+    /* a pointer to rx->release lies right before the user's headroom */
+    rx->headroom       = UCT_IFACE_PARAM_VALUE(params, rx_headroom,
+                                               RX_HEADROOM, 0);
+    rx->payload_offset = sizeof(uct_dcx_rx_desc_t) +
+                         ucs_max(sizeof(uct_recv_desc_t*) + rx->headroom,
+                                 sizeof(uct_dcx_am_hdr_t));
+
+    status = uct_iface_param_am_alignment(params, rx->seg_size,
+                                          rx->payload_offset,
+                                          rx->payload_offset, &align,
+                                          &align_offset);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    rx->release.cb = uct_dcx_rx_release;
+    return uct_iface_mpool_init(&iface->super, &rx->mp,
+                                rx->payload_offset + rx->seg_size -
+                                sizeof(uct_dcx_am_hdr_t),
+                                align_offset, align, &config,
+                                ucs_max(rx->length / 4, 16),
+                                uct_dcx_rx_desc_init, "uct_dcx_rx_desc");
+}
+
+
+static ucs_status_t
+uct_dcx_rx_modify_dct(uct_dcx_iface_t *iface,
+                      const uct_dcx_iface_config_t *config)
+{
+    struct ibv_qp *dct      = iface->rx.dct;
+    struct ibv_qp_attr attr = {
+        .qp_state        = IBV_QPS_INIT,
+        .pkey_index      = iface->port.pkey_index,
+        .port_num        = iface->port.num,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                           IBV_ACCESS_REMOTE_ATOMIC
+    };
+
+    if (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    attr.qp_state      = IBV_QPS_RTR;
+    attr.path_mtu      = iface->port.mtu;
+    attr.min_rnr_timer = uct_dcx_config_rnr_code(config->rx.rnr_timeout);
+    uct_dcx_port_fill_ah(&iface->port, &attr.ah_attr);
+    return (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER |
+                                      IBV_QP_AV | IBV_QP_PATH_MTU) != 0) ?
+           UCS_ERR_IO_ERROR : UCS_OK;
+}
+
+
+/* Without the flag libmlx5 asks for data in the completion, and the device
+ * puts up to 64 bytes there if the completion has 128 (create_dct in libmlx5
+ * and in the kernel's mlx5_ib); it refuses the flag that forces it. */
+static ucs_status_t
+uct_dcx_rx_create_dct(uct_dcx_iface_t *iface,
+                      const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_rx_t *rx                   = &iface->rx;
+    struct ibv_qp_init_attr_ex attr    = {
+        .qp_type   = IBV_QPT_DRIVER,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd        = iface->port.dev->pd,
+        .send_cq   = iface->rx_cq.cq,
+        .recv_cq   = iface->rx_cq.cq,
+        .srq       = rx->srq
+    };
+    struct mlx5dv_qp_init_attr dv_attr = {
+        .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC,
+        .dc_init_attr = {.dc_type        = MLX5DV_DCTYPE_DCT,
+                         .dct_access_key = rx->dc_key}
+    };
+
+    if (config->rx.inl == 0) {
+        dv_attr.comp_mask   |= MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+        dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+    }
+
+    rx->dct = mlx5dv_create_qp(iface->port.dev->ctx, &attr, &dv_attr);
+    if (rx->dct == NULL) {
+        ucs_error("%s: failed to create a DCT: %m", uct_dcx_iface_name(iface));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    if (uct_dcx_rx_modify_dct(iface, config) != UCS_OK) {
+        ucs_error("%s: the DCT cannot be brought to RTR: %m",
+                  uct_dcx_iface_name(iface));
+        ibv_destroy_qp(rx->dct);
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_rx_init_cq(uct_dcx_iface_t *iface,
+                   const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_cq_params_t params = {
+        .ctx      = iface->port.dev->ctx,
+        .channel  = iface->channel,
+        .length   = iface->rx.length,
+        .cqe_size = (config->rx.inl == 0) ? 64 : 128,
+        .name     = uct_dcx_iface_name(iface)
+    };
+
+    return uct_dcx_cq_init(&iface->rx_cq, &params);
+}
+
+
+static void uct_dcx_rx_put_buffers(uct_dcx_rx_t *rx)
+{
+    unsigned i;
+
+    for (i = 0; i < rx->length; ++i) {
+        if (rx->descs[i] != NULL) {
+            ucs_mpool_put_inline(rx->descs[i]);
+        }
+    }
+}
+
+
+static ucs_status_t uct_dcx_rx_prepost(uct_dcx_iface_t *iface)
+{
+    uct_dcx_rx_post(&iface->rx);
+    if (iface->rx.num_free > 0) {
+        ucs_error("%s: memory is short for %u receive buffers of %u bytes; "
+                  "lower UCX_DCX_RX_QUEUE_LEN", uct_dcx_iface_name(iface),
+                  iface->rx.length, iface->rx.seg_size);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_rx_init(uct_dcx_iface_t *iface, const uct_dcx_iface_config_t *config,
+                const uct_iface_params_t *params)
+{
+    uct_dcx_rx_t *rx = &iface->rx;
+    ucs_status_t status;
+
+    if (getrandom(&rx->dc_key, sizeof(rx->dc_key), 0) !=
+        sizeof(rx->dc_key)) {
+        ucs_error("no random number for the DC access key: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    rx->seg_size = config->seg_size;
+    status       = uct_dcx_rx_init_srq(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_rx_init_cq(iface, config);
+    if (status != UCS_OK) {
+        goto err_destroy_srq;
+    }
+
+    status = uct_dcx_rx_init_mpool(iface, params);
+    if (status != UCS_OK) {
+        goto err_cleanup_cq;
+    }
+
+    status = uct_dcx_rx_prepost(iface);
+    if (status != UCS_OK) {
+        goto err_cleanup_mpool;
+    }
+
+    status = uct_dcx_rx_create_dct(iface, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_mpool;
+    }
+
+    return UCS_OK;
+
+err_cleanup_mpool:
+    uct_dcx_rx_put_buffers(rx);
+    ucs_mpool_cleanup(&rx->mp, 1);
+err_cleanup_cq:
+    uct_dcx_cq_cleanup(&iface->rx_cq);
+err_destroy_srq:
+    ibv_destroy_srq(rx->srq);
+    ucs_free(rx->descs);
+    return status;
+}
+
+
+void uct_dcx_rx_cleanup(uct_dcx_iface_t *iface)
+{
+    uct_dcx_rx_t *rx = &iface->rx;
+
+    if (ibv_destroy_qp(rx->dct) != 0) {
+        ucs_warn("%s: failed to destroy the DCT: %m",
+                 uct_dcx_iface_name(iface));
+    }
+
+    uct_dcx_cq_cleanup(&iface->rx_cq);
+    if (ibv_destroy_srq(rx->srq) != 0) {
+        ucs_warn("%s: failed to destroy the receive queue: %m",
+                 uct_dcx_iface_name(iface));
+    }
+
+    /* the device is off the buffers */
+    uct_dcx_rx_put_buffers(rx);
+    ucs_mpool_cleanup(&rx->mp, 1);
+    ucs_free(rx->descs);
+}

@@ -1,0 +1,78 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The receiving half of an interface: the DC target that all peers address,
+ * the shared receive queue behind it, the buffers, and the delivery of active
+ * messages. Everything belongs to the thread that progresses the interface.
+ */
+#ifndef UCT_DCX_RX_H
+#define UCT_DCX_RX_H
+
+#include "dcx_config.h"
+#include "dcx_cq.h"
+#include "dcx_port.h"
+
+#include <ucs/datastruct/mpool.h>
+
+typedef struct uct_dcx_iface uct_dcx_iface_t;
+
+
+/* What precedes each active message on the wire. These are the first bytes of
+ * a tag matching header (struct ibv_tmh): a device that matches tags leaves
+ * a message of this opcode alone. */
+typedef struct uct_dcx_am_hdr {
+    uint8_t opcode; /* IBV_TMH_NO_TAG */
+    uint8_t am_id;
+} UCS_S_PACKED uct_dcx_am_hdr_t;
+
+
+/* Head of a receive buffer. Behind it, at iface->rx.payload_offset, lies the
+ * payload of the message, and right before that its uct_dcx_am_hdr_t. */
+typedef struct uct_dcx_rx_desc {
+    uint32_t lkey;
+} uct_dcx_rx_desc_t;
+
+
+/* One entry of the SRQ: the device follows the chain of next_wqe_index. */
+typedef struct uct_dcx_srq_wqe {
+    struct mlx5_wqe_srq_next_seg next;
+    struct mlx5_wqe_data_seg     data;
+} uct_dcx_srq_wqe_t;
+
+static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
+
+
+/* The part iface->rx */
+typedef struct uct_dcx_rx {
+    uct_dcx_srq_wqe_t  *wqes;
+    uct_dcx_rx_desc_t  **descs;   /* the buffer of each entry, or NULL */
+    volatile __be32    *dbrec;
+    uint16_t           head;      /* next entry to post */
+    uint16_t           tail;      /* end of the chain, never posted */
+    uint16_t           counter;   /* entries posted since the beginning */
+    unsigned           num_free;  /* entries from head to before tail */
+    unsigned           batch;     /* post when so many are free */
+    unsigned           length;    /* entries in the ring */
+    unsigned           payload_offset;
+    unsigned           headroom;  /* of the user, right before the payload */
+    unsigned           seg_size;
+    uct_recv_desc_t    release;   /* takes back a buffer the user kept */
+    ucs_mpool_t        mp;
+    struct ibv_srq     *srq;
+    struct ibv_qp      *dct;
+    uint64_t           dc_key;
+} uct_dcx_rx_t;
+
+
+/* Creates target, queue and buffers; needs iface->port and the receive CQ
+ * parameters. 'params' gives headroom and alignment. Errors are logged. */
+ucs_status_t
+uct_dcx_rx_init(uct_dcx_iface_t *iface, const uct_dcx_iface_config_t *config,
+                const uct_iface_params_t *params);
+
+/* Takes the target off the network first, then frees what it wrote to. */
+void uct_dcx_rx_cleanup(uct_dcx_iface_t *iface);
+
+/* Delivers up to 'max' messages and posts fresh buffers. */
+unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, unsigned max);
+
+#endif

@@ -1,0 +1,74 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The send queue of a DCI as its owner sees it: a ring of 64-byte building
+ * blocks in memory that libmlx5 allocated, two 16-bit counters that run freely
+ * and the doorbell. Owned by the thread that progresses the interface.
+ * Doorbell protocol: PRM, "posting a work request"; the register is described
+ * in mlx5dv_init_obj(3), struct mlx5dv_qp.
+ */
+#ifndef UCT_DCX_SQ_H
+#define UCT_DCX_SQ_H
+
+#include "dcx_wqe.h"
+
+#include <ucs/arch/cpu.h>
+#include <ucs/sys/compiler_def.h>
+
+
+typedef struct uct_dcx_sq {
+    uint8_t         *start;
+    volatile __be32 *dbrec;
+    uintptr_t       bf;      /* register that takes the next doorbell */
+    uintptr_t       bf_flip; /* bit by which the halves of it alternate */
+    uint32_t        qpn;
+    uint16_t        pi;      /* next block to write */
+    uint16_t        ci;      /* oldest block that has not completed */
+    uint16_t        mask;    /* number of blocks - 1 */
+    uint16_t        limit;   /* may post while no more than this is in use */
+    uint8_t         fence;   /* fence bits that the next WQE carries */
+} uct_dcx_sq_t;
+
+
+static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
+{
+    return sq->pi - sq->ci;
+}
+
+
+/* Whether a WQE of the greatest size fits. One more block is always kept, for
+ * the NOP that flushes a queue in error (uct_dcx_dci_to_error). */
+static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
+{
+    return uct_dcx_sq_used(sq) <= sq->limit;
+}
+
+
+static UCS_F_ALWAYS_INLINE void *
+uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
+{
+    return sq->start + ((size_t)(index & sq->mask) << MLX5_SEND_WQE_SHIFT);
+}
+
+
+/* Hands everything up to 'num_bb' blocks past pi to the device. 'doorbell' is
+ * what uct_dcx_wqe_finish() returned. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_sq_ring(uct_dcx_sq_t *sq, unsigned num_bb, uint64_t doorbell)
+{
+    sq->pi += num_bb;
+
+    /* the WQE is in memory before the record that announces it */
+    ucs_memory_cpu_store_fence();
+    *sq->dbrec = htobe32(sq->pi);
+
+    /* the record is in memory before the device is told to look at it */
+    ucs_memory_bus_store_fence();
+    *(volatile uint64_t*)sq->bf = doorbell;
+
+    /* the register may be write-combining: push the store out, and keep it
+     * before the next doorbell, whichever queue that one is for */
+    ucs_memory_bus_store_fence();
+    sq->bf ^= sq->bf_flip;
+}
+
+#endif

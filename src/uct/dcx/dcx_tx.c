@@ -1,0 +1,118 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Send completions, and the buffers of copied operations. Called by progress
+ * (dcx_iface.c) in the interface's thread.
+ */
+#include "dcx_tx.h"
+
+#include <ucs/debug/log.h>
+
+
+void uct_dcx_tx_done_comp(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                          ucs_status_t status)
+{
+    if (op->comp != NULL) {
+        uct_invoke_completion(op->comp, status);
+    }
+}
+
+
+void uct_dcx_tx_done_desc(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                          ucs_status_t status)
+{
+    ucs_mpool_put_inline(op->buffer);
+}
+
+
+static void
+uct_dcx_tx_desc_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    uct_dcx_tx_desc_t *desc = obj;
+
+    desc->lkey = uct_dcx_mem_lkey(memh);
+}
+
+
+ucs_status_t uct_dcx_tx_init_mpool(uct_dcx_iface_t *iface)
+{
+    /* no limit of its own: each buffer belongs to a WQE, of which there is a
+     * limited number */
+    uct_iface_mpool_config_t config = {.max_bufs = UINT_MAX, .bufs_grow = 0};
+
+    UCS_STATIC_ASSERT(sizeof(uct_dcx_tx_desc_t) + sizeof(uct_dcx_am_hdr_t) <=
+                      UCT_DCX_TX_PAYLOAD);
+    return uct_iface_mpool_init(&iface->super, &iface->tx_mp,
+                                UCT_DCX_TX_PAYLOAD + iface->limits.rma_bcopy,
+                                UCT_DCX_TX_PAYLOAD, UCS_SYS_CACHE_LINE_SIZE,
+                                &config, 64, uct_dcx_tx_desc_init,
+                                "uct_dcx_tx_desc");
+}
+
+
+/* The WQE at 'index' and all before it have completed. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                     uint16_t index)
+{
+    uint16_t until = index + dci->ops[index & dci->sq.mask].num_bb;
+
+    uct_dcx_dci_retire(iface, dci, until, UCS_OK);
+    if (ucs_unlikely(dci->ep != NULL) &&
+        ucs_unlikely(!ucs_arbiter_group_is_empty(&dci->ep->pending))) {
+        uct_dcx_pending_got_room(iface, dci->ep);
+    }
+
+    /* after the callbacks, so that an endpoint which goes on sending keeps
+     * what it has, and nobody overtakes those who wait */
+    uct_dcx_tx_settle(iface, dci);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uint16_t index     = be16toh(cqe->wqe_counter);
+    uct_dcx_dci_t *dci = uct_dcx_dci_find(&iface->dci, uct_dcx_cqe_qpn(cqe));
+    uint16_t behind;
+
+    if (ucs_unlikely(dci == NULL)) {
+        return; /* from before a reset */
+    }
+
+    behind = index - dci->sq.ci;
+    if (ucs_unlikely(behind >= uct_dcx_sq_used(&dci->sq))) {
+        ucs_error("DCI 0x%x: completion of WQE %u, but outstanding are %u-%u",
+                  dci->sq.qpn, index, dci->sq.ci, dci->sq.pi);
+        return;
+    }
+
+    if (ucs_likely(uct_dcx_cqe_opcode(cqe) == MLX5_CQE_REQ)) {
+        uct_dcx_tx_completed(iface, dci, index);
+    } else {
+        uct_dcx_dci_fail(iface, dci, cqe);
+    }
+}
+
+
+unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, unsigned max)
+{
+    uct_dcx_cq_t *cq = &iface->tx_cq;
+    struct mlx5_cqe64 *cqe;
+    unsigned count;
+
+    for (count = 0; count < max; ++count) {
+        cqe = uct_dcx_cq_peek(cq, cq->ci);
+        if (cqe == NULL) {
+            break;
+        }
+
+        /* before the callbacks: a reset looks at what is unread from here */
+        cq->ci++;
+        uct_dcx_tx_handle(iface, cqe);
+    }
+
+    if (count > 0) {
+        uct_dcx_cq_update(cq);
+    }
+    return count;
+}

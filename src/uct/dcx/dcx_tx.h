@@ -1,0 +1,234 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What every operation does: get an initiator, begin a WQE with the address
+ * of the peer, and post it. Inlined into the operations (dcx_am.c, dcx_rma.c,
+ * dcx_atomic.c); nothing here or there calls libibverbs or libmlx5. Used by
+ * the interface's thread.
+ */
+#ifndef UCT_DCX_TX_H
+#define UCT_DCX_TX_H
+
+#include "dcx_ep.h"
+#include "dcx_mem.h"
+#include "dcx_pending.h"
+
+#include <uct/base/uct_iov.inl>
+
+
+/* A buffer of registered memory for copied operations. The payload follows at
+ * UCT_DCX_TX_PAYLOAD, the header of an active message right before it. */
+typedef struct uct_dcx_tx_desc {
+    uint32_t              lkey;
+    uint32_t              length;    /* of a get */
+    uct_unpack_callback_t unpack_cb; /* of a get */
+    void                  *arg;
+} uct_dcx_tx_desc_t;
+
+enum {
+    UCT_DCX_TX_PAYLOAD = 64
+};
+
+
+/* An operation to be posted, less its segments. */
+typedef struct uct_dcx_tx {
+    uint8_t           opcode;
+    uint8_t           opmod;
+    uint8_t           flags;   /* of the ctrl segment, beside CQ_UPDATE */
+    uct_dcx_op_done_t done;
+    uct_completion_t  *comp;
+    void              *buffer;
+} uct_dcx_tx_t;
+
+
+static UCS_F_ALWAYS_INLINE void *uct_dcx_tx_payload(uct_dcx_tx_desc_t *desc)
+{
+    return UCS_PTR_BYTE_OFFSET(desc, UCT_DCX_TX_PAYLOAD);
+}
+
+
+/* Whether an endpoint without initiator may take one now: whoever waits in
+ * line goes first. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_tx_may_take(uct_dcx_iface_t *iface)
+{
+    return uct_dcx_pool_has_idle(&iface->dci.pool) &&
+           ucs_arbiter_is_empty(&iface->dci.wait_dci);
+}
+
+
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
+{
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        return uct_dcx_tx_may_take(iface);
+    }
+    return uct_dcx_sq_has_room(&iface->dci.dci[ep->dci].sq);
+}
+
+
+/* Lends an initiator to an endpoint that has none; NULL if none is idle. */
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uct_dcx_pool_t *pool = &iface->dci.pool;
+    uint16_t index       = pool->policy->take(pool);
+    uct_dcx_dci_t *dci;
+
+    if (ucs_unlikely(index == UCT_DCX_NO_DCI)) {
+        return NULL;
+    }
+
+    dci     = &iface->dci.dci[index];
+    dci->ep = ep;
+    ep->dci = index;
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_INVALIDATED)) {
+        ep->flags &= ~UCT_DCX_EP_FLAG_INVALIDATED;
+        uct_dcx_dci_to_error(dci);
+    }
+    return dci;
+}
+
+
+/* The initiator on which 'ep' may post one WQE of any size, or NULL: the
+ * operation then returns UCS_ERR_NO_RESOURCE. Whoever does not post after all
+ * calls uct_dcx_tx_settle(). */
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_t *dci;
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        dci = &iface->dci.dci[ep->dci];
+        return ucs_likely(uct_dcx_sq_has_room(&dci->sq)) ? dci : NULL;
+    }
+
+    if (ucs_unlikely(!uct_dcx_tx_may_take(iface))) {
+        return NULL;
+    }
+    return uct_dcx_tx_attach(iface, ep);
+}
+
+
+/* Gives the initiator back to the pool if the policy says so. Returns the
+ * endpoint that parted with it, NULL if none did. */
+static UCS_F_ALWAYS_INLINE uct_dcx_ep_t *
+uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    uct_dcx_pool_t *pool = &iface->dci.pool;
+    uct_dcx_ep_t *ep     = dci->ep;
+
+    if (!pool->policy->settle(pool, dci->index, uct_dcx_sq_used(&dci->sq))) {
+        return NULL;
+    }
+
+    dci->ep       = NULL;
+    dci->sq.fence = 0; /* nothing is left that a fence would wait for */
+    if (ucs_likely(ep != NULL)) {
+        ep->dci = UCT_DCX_NO_DCI;
+    }
+    return ep;
+}
+
+
+/* The same, and if the endpoint has requests in line, they wait for another
+ * initiator from now on. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_settle(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    uct_dcx_ep_t *ep = uct_dcx_tx_detach(iface, dci);
+
+    if ((ep != NULL) &&
+        ucs_unlikely(!ucs_arbiter_group_is_empty(&ep->pending))) {
+        uct_dcx_pending_lost_dci(iface, ep);
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_tx_no_resource(uct_dcx_ep_t *ep)
+{
+    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+/* A buffer for a copied operation; NULL if memory is short. */
+static UCS_F_ALWAYS_INLINE uct_dcx_tx_desc_t *
+uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
+{
+    return ucs_mpool_get_inline(&iface->tx_mp);
+}
+
+
+/* Starts a WQE with the ctrl segment left open and the peer's address. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
+                 const uct_dcx_ep_t *ep)
+{
+    uct_dcx_wqe_begin(wqe, dci->sq.start, dci->sq.mask, dci->sq.pi);
+    uct_dcx_wqe_av(wqe, &ep->av);
+    if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
+        uct_dcx_wqe_grh(wqe, &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh);
+    }
+}
+
+
+/* Completes the WQE and rings the doorbell. Each WQE asks for a completion;
+ * uct_dcx_dci_retire() does not depend on it, an operation that nobody waits
+ * for may leave MLX5_WQE_CTRL_CQ_UPDATE out if a later one has it. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
+                const uct_dcx_tx_t *tx)
+{
+    uct_dcx_sq_t *sq        = &dci->sq;
+    unsigned num_bb         = uct_dcx_wqe_num_bb(wqe);
+    uct_dcx_op_t *op        = &dci->ops[sq->pi & sq->mask];
+    uct_dcx_wqe_ctrl_t ctrl = {
+        .opcode   = tx->opcode,
+        .opmod    = tx->opmod,
+        .fm_ce_se = tx->flags | sq->fence | MLX5_WQE_CTRL_CQ_UPDATE,
+        .index    = sq->pi,
+        .qpn      = sq->qpn
+    };
+    uint64_t doorbell;
+
+    op->done     = tx->done;
+    op->comp     = tx->comp;
+    op->buffer   = tx->buffer;
+    op->num_bb   = num_bb;
+    op->canceled = 0;
+    sq->fence    = 0;
+
+    doorbell = uct_dcx_wqe_finish(wqe, uct_dcx_sq_block(sq, sq->pi), &ctrl);
+    uct_dcx_sq_ring(sq, num_bb, doorbell);
+}
+
+
+/* One data segment for each piece of memory that is not empty. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t i, length;
+
+    for (i = 0; i < iovcnt; ++i) {
+        length = uct_iov_get_length(&iov[i]);
+        if (length > 0) {
+            uct_dcx_wqe_data(wqe, iov[i].buffer, length,
+                             uct_dcx_mem_lkey(iov[i].memh));
+        }
+    }
+}
+
+
+/* Ends of operations; see uct_dcx_op_done_t. */
+void uct_dcx_tx_done_comp(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                          ucs_status_t status);
+void uct_dcx_tx_done_desc(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                          ucs_status_t status);
+
+/* Creates iface->tx_mp. */
+ucs_status_t uct_dcx_tx_init_mpool(uct_dcx_iface_t *iface);
+
+/* Takes up to 'max' send completions. */
+unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, unsigned max);
+
+#endif

@@ -1,0 +1,296 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How a send WQE of a DC initiator is written: a cursor over the ring and one
+ * small function for each kind of segment. Nothing here knows an interface or
+ * UCX, so that a test can write any operation into a plain buffer and compare
+ * it with what libmlx5's builders wrote. The order is always: begin, address
+ * vector, segments of the operation, finish (which writes the ctrl segment).
+ * Called with the ring owned by the caller's thread. Formats: mlx5dv.h and
+ * common/prm.h; the order of segments is that of the PRM, "send WQE".
+ */
+#ifndef UCT_DCX_WQE_H
+#define UCT_DCX_WQE_H
+
+#include "common/prm.h"
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    UCT_DCX_WQE_SEG = 16, /* a WQE is counted in segments of this size */
+    UCT_DCX_WQE_INLINE_HDR = sizeof(struct mlx5_wqe_inl_data_seg)
+};
+
+
+/* The first 16 bytes of struct mlx5_wqe_av. Alone it is the compact form,
+ * which an InfiniBand destination without GRH takes. */
+typedef struct uct_dcx_av {
+    __be64  key;          /* DC access key of the peer */
+    __be32  dqp_dct;      /* number of the DCT; bit 31: 32 bytes follow */
+    uint8_t stat_rate_sl;
+    uint8_t fl_mlid;
+    __be16  rlid;
+} uct_dcx_av_t;
+
+
+/* The other 32 bytes of struct mlx5_wqe_av: the extended form. */
+typedef struct uct_dcx_grh {
+    uint8_t reserved[4];
+    uint8_t rmac[6];
+    uint8_t tclass;
+    uint8_t hop_limit;
+    __be32  grh_gid_fl;
+    uint8_t rgid[16];
+} uct_dcx_grh_t;
+
+static_assert(sizeof(uct_dcx_av_t) == UCT_DCX_WQE_SEG, "one segment");
+static_assert(sizeof(uct_dcx_av_t) + sizeof(uct_dcx_grh_t) ==
+              sizeof(struct mlx5_wqe_av), "the two halves of the AV");
+static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
+              "the AV is cut where its compact form ends");
+
+
+/* Where the next byte of the WQE goes. The ring's limits are multiples of 64,
+ * so a segment of 16 bytes never straddles the end of the ring. */
+typedef struct uct_dcx_wqe {
+    uint8_t  *pos;
+    uint8_t  *start; /* of the ring */
+    uint8_t  *end;   /* of the ring */
+    unsigned ds;     /* segments begun so far, ctrl included */
+} uct_dcx_wqe_t;
+
+
+/* What the ctrl segment says beside its size. */
+typedef struct uct_dcx_wqe_ctrl {
+    uint8_t  opcode;   /* MLX5_OPCODE_* */
+    uint8_t  opmod;
+    uint8_t  fm_ce_se; /* MLX5_WQE_CTRL_* */
+    uint16_t index;    /* building block at which the WQE starts */
+    uint32_t qpn;
+} uct_dcx_wqe_ctrl_t;
+
+
+/* Both halves of a masked compare-and-swap, in the order of memory. */
+typedef struct uct_dcx_wqe_masked_cswap {
+    uint64_t swap;
+    uint64_t compare;
+    uint64_t swap_mask;
+    uint64_t compare_mask;
+} uct_dcx_wqe_masked_cswap_t;
+
+
+/* Starts a WQE at building block 'index' of a ring of 'bb_mask' + 1 blocks. */
+static inline void
+uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
+                  uint16_t index)
+{
+    wqe->start = (uint8_t*)start;
+    wqe->end   = wqe->start + ((size_t)(bb_mask + 1) << MLX5_SEND_WQE_SHIFT);
+    wqe->pos   = wqe->start +
+                 ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT) +
+                 sizeof(struct mlx5_wqe_ctrl_seg);
+    wqe->ds    = 1;
+}
+
+
+/* Takes the next segment; the cursor stands behind it, at the ring's start if
+ * the segment was the last of the ring. */
+static inline void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
+{
+    void *seg = wqe->pos;
+
+    wqe->pos += UCT_DCX_WQE_SEG;
+    wqe->ds++;
+    if (__builtin_expect(wqe->pos == wqe->end, 0)) {
+        wqe->pos = wqe->start;
+    }
+    return seg;
+}
+
+
+static inline void
+uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
+{
+    memcpy(uct_dcx_wqe_seg(wqe), av, sizeof(*av));
+}
+
+
+/* Follows uct_dcx_wqe_av() if bit 31 of dqp_dct is set. */
+static inline void
+uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
+{
+    memcpy(uct_dcx_wqe_seg(wqe), grh, UCT_DCX_WQE_SEG);
+    memcpy(uct_dcx_wqe_seg(wqe), (const uint8_t*)grh + UCT_DCX_WQE_SEG,
+           UCT_DCX_WQE_SEG);
+}
+
+
+static inline void
+uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
+{
+    struct mlx5_wqe_raddr_seg *raddr;
+
+    raddr           = (struct mlx5_wqe_raddr_seg*)uct_dcx_wqe_seg(wqe);
+    raddr->raddr    = htobe64(remote_addr);
+    raddr->rkey     = htobe32(rkey);
+    raddr->reserved = 0;
+}
+
+
+/* length is at most 2^31 - 1: the top bit would make the segment inline */
+static inline void
+uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
+                 uint32_t lkey)
+{
+    struct mlx5_wqe_data_seg *data;
+
+    data             = (struct mlx5_wqe_data_seg*)uct_dcx_wqe_seg(wqe);
+    data->byte_count = htobe32(length);
+    data->lkey       = htobe32(lkey);
+    data->addr       = htobe64((uintptr_t)buffer);
+}
+
+
+/* Opens an inline segment that carries 'length' bytes, which must then be put
+ * with uct_dcx_wqe_inline_put() and closed with uct_dcx_wqe_inline_end(). */
+static inline void
+uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
+{
+    struct mlx5_wqe_inl_data_seg *inl;
+
+    inl             = (struct mlx5_wqe_inl_data_seg*)wqe->pos;
+    inl->byte_count = htobe32(length | MLX5_INLINE_SEG);
+    wqe->pos       += UCT_DCX_WQE_INLINE_HDR;
+    wqe->ds        += (UCT_DCX_WQE_INLINE_HDR + length + UCT_DCX_WQE_SEG - 1) /
+                      UCT_DCX_WQE_SEG;
+}
+
+
+static inline void
+uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    size_t room = wqe->end - wqe->pos;
+
+    if (length == 0) {
+        return; /* 'data' may be NULL */
+    }
+
+    if (__builtin_expect(length < room, 1)) {
+        memcpy(wqe->pos, data, length);
+        wqe->pos += length;
+    } else {
+        memcpy(wqe->pos, data, room);
+        memcpy(wqe->start, (const uint8_t*)data + room, length - room);
+        wqe->pos = wqe->start + (length - room);
+    }
+}
+
+
+static inline void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
+{
+    size_t offset = wqe->pos - wqe->start;
+
+    offset   = (offset + UCT_DCX_WQE_SEG - 1) & ~(size_t)(UCT_DCX_WQE_SEG - 1);
+    wqe->pos = wqe->start + offset;
+    if (__builtin_expect(wqe->pos == wqe->end, 0)) {
+        wqe->pos = wqe->start;
+    }
+}
+
+
+/* Operands of the atomics of the InfiniBand specification, 64 bit. 'compare'
+ * is not looked at by fetch-and-add. */
+static inline void
+uct_dcx_wqe_atomic(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
+{
+    struct mlx5_wqe_atomic_seg *atomic;
+
+    atomic           = (struct mlx5_wqe_atomic_seg*)uct_dcx_wqe_seg(wqe);
+    atomic->swap_add = htobe64(swap_add);
+    atomic->compare  = htobe64(compare);
+}
+
+
+/* Extended atomics. In a field boundary each set bit stops the carry there:
+ * 0 adds the whole operand, all ones add bit by bit, which is XOR. */
+static inline void
+uct_dcx_wqe_masked_fadd32(uct_dcx_wqe_t *wqe, uint32_t add, uint32_t boundary)
+{
+    struct prm_masked_fadd32_seg *seg;
+
+    seg                 = (struct prm_masked_fadd32_seg*)uct_dcx_wqe_seg(wqe);
+    seg->add_data       = htobe32(add);
+    seg->field_boundary = htobe32(boundary);
+    seg->reserved       = 0;
+}
+
+
+static inline void
+uct_dcx_wqe_masked_fadd64(uct_dcx_wqe_t *wqe, uint64_t add, uint64_t boundary)
+{
+    struct prm_masked_fadd64_seg *seg;
+
+    seg                 = (struct prm_masked_fadd64_seg*)uct_dcx_wqe_seg(wqe);
+    seg->add_data       = htobe64(add);
+    seg->field_boundary = htobe64(boundary);
+}
+
+
+static inline void
+uct_dcx_wqe_masked_cswap32(uct_dcx_wqe_t *wqe,
+                           const uct_dcx_wqe_masked_cswap_t *args)
+{
+    struct prm_masked_cswap32_seg *seg;
+
+    seg               = (struct prm_masked_cswap32_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap_data    = htobe32((uint32_t)args->swap);
+    seg->compare_data = htobe32((uint32_t)args->compare);
+    seg->swap_mask    = htobe32((uint32_t)args->swap_mask);
+    seg->compare_mask = htobe32((uint32_t)args->compare_mask);
+}
+
+
+static inline void
+uct_dcx_wqe_masked_cswap64(uct_dcx_wqe_t *wqe,
+                           const uct_dcx_wqe_masked_cswap_t *args)
+{
+    struct prm_masked_cswap64_seg *seg;
+
+    seg          = (struct prm_masked_cswap64_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap    = htobe64(args->swap);
+    seg->compare = htobe64(args->compare);
+    seg          = (struct prm_masked_cswap64_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap    = htobe64(args->swap_mask);
+    seg->compare = htobe64(args->compare_mask);
+}
+
+
+static inline unsigned uct_dcx_wqe_num_bb(const uct_dcx_wqe_t *wqe)
+{
+    const unsigned segs_per_bb = MLX5_SEND_WQE_BB / UCT_DCX_WQE_SEG;
+
+    return (wqe->ds + segs_per_bb - 1) / segs_per_bb;
+}
+
+
+/* Writes the ctrl segment at 'first', the start of the WQE. Returns its first
+ * eight bytes as they lie in memory: what the doorbell register takes. */
+static inline uint64_t
+uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, void *first,
+                   const uct_dcx_wqe_ctrl_t *ctrl)
+{
+    uint32_t what  = ((uint32_t)ctrl->opmod << 24) |
+                     ((uint32_t)ctrl->index << 8) | ctrl->opcode;
+    uint32_t where = (ctrl->qpn << 8) | wqe->ds;
+    uint64_t head  = htobe64(((uint64_t)what << 32) | where);
+    /* signature, stream channel (both 0), fm_ce_se, immediate (0) */
+    uint64_t tail  = htobe64((uint64_t)ctrl->fm_ce_se << 32);
+
+    memcpy(first, &head, sizeof(head));
+    memcpy((uint8_t*)first + sizeof(head), &tail, sizeof(tail));
+    return head;
+}
+
+#endif
