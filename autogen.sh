@@ -1,0 +1,6 @@
+#!/bin/sh
+# Makes ./configure. Needs autoconf, automake and libtool.
+set -e
+cd "$(dirname "$0")"
+mkdir -p m4
+exec autoreconf --install --force "$@"

@@ -1,0 +1,106 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# What quickstart and check share: packages, the UCX headers, the build.
+# Sourced by bash, with set -eu. Sets top (the source tree) and build.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${DCX_BUILD:-$top/build}
+
+packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
+    xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils'
+packages_job='openmpi-bin libopenmpi-dev'
+packages_test='libgtest-dev ibverbs-utils perftest procps'
+
+say() { printf '%s: %s\n' "${0##*/}" "$*"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# Runs a command as root
+as_root()
+{
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+# missing_packages PACKAGE...: those that are not installed, one a line
+missing_packages()
+{
+    local package
+    for package; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2> /dev/null |
+            grep -qx installed || echo "$package"
+    done
+}
+
+# install_packages PACKAGE...: names what is missing, then installs just that
+install_packages()
+{
+    local missing
+    command -v dpkg-query > /dev/null || die "this is no Debian system:" \
+        "install what README.md lists, then use ./configure and make"
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    say "about to install these Debian packages:" $missing
+    if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
+        die "not root and no sudo: have them installed, then run this again"
+    fi
+    as_root apt-get -q update || say "apt-get update failed, trying anyway"
+    # shellcheck disable=SC2086 # a list of names
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
+        --no-install-recommends $missing ||
+        die "apt-get could not install them: see its message above"
+}
+
+# Leaves the source tree of the installed UCX in $ucx_source
+get_ucx_source()
+{
+    ucx_source=${DCX_UCX_SOURCE:-$build/ucx-source}
+    [ -n "${DCX_UCX_SOURCE:-}" ] || "$top/contrib/ucx-source" "$ucx_source"
+}
+
+# configure_build ARGUMENT...: ./configure in $build, if something changed
+configure_build()
+{
+    local stamp=$build/.configured newest want
+    want="$* --with-ucx-source=$ucx_source ucx=$(ucx_info -v | head -n 1)"
+    mkdir -p "$build"
+    newest=$(find "$top" "(" -name build -o -name .git -o -name install ")" \
+        -prune -o "(" -name configure.ac -o -name Makefile.am -o \
+        -name Makefile.inc ")" -newer "$stamp" -print 2> /dev/null || true)
+    if [ -f "$stamp" ] && [ -z "$newest" ] && [ -f "$build/Makefile" ] &&
+        [ "$(cat "$stamp")" = "$want" ]; then
+        return 0
+    fi
+    say "configuring in $build"
+    [ ! -f "$top/Makefile" ] ||
+        die "the source tree itself is configured: run 'make distclean' there"
+    (cd "$top" && ./autogen.sh > "$build/autogen.log" 2>&1) ||
+        { tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
+    # other arguments mean other compiler flags, which make does not see
+    if [ -f "$build/Makefile" ] && [ -f "$stamp" ] &&
+        [ "$(cat "$stamp")" != "$want" ]; then
+        make -s -C "$build" clean > /dev/null 2>&1 || true
+    fi
+    (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
+        > configure.log 2>&1) ||
+        { tail -n 8 "$build/configure.log"; die "configure failed"; }
+    echo "$want" > "$stamp"
+}
+
+# build_targets TARGET...: make, quietly, with its output kept
+build_targets()
+{
+    say "building in $build"
+    make -C "$build" -j"$(nproc)" "$@" > "$build/make.log" 2>&1 ||
+        { grep -E -A3 'error|Error' "$build/make.log" | tail -n 40
+          die "the build failed: all of it is in $build/make.log"; }
+}
+
+# Open MPI starts nothing for root unless told so
+allow_root_jobs()
+{
+    [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 \
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+}

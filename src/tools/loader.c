@@ -1,0 +1,175 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * libdcx_loader.so, preloaded by dcx-run: shows the transport to UCX.
+ *
+ * UCX 1.13 opens only the modules of a list that was compiled into it. When
+ * libuct.so looks for its transports, it calls ucs_load_modules("uct", ...) of
+ * libucs.so; the function of that name below comes first, lets the real one
+ * work, then opens libuct_dcx.so, whose constructor registers the transport.
+ * A process that never uses UCT pays for nothing but the mapping of this file.
+ *
+ * It must not link with UCX: it is preloaded into every process of a job.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOADER_PLUGIN "libuct_dcx.so"
+
+/* src/ucs/sys/module.h; the third argument is an ucs_init_once_t pointer */
+typedef void (*loader_load_modules_t)(const char *framework,
+                                      const char *modules, void *init_once,
+                                      unsigned flags);
+
+static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
+
+void ucs_load_modules(const char *framework, const char *modules,
+                      void *init_once, unsigned flags)
+        __attribute__((visibility("default")));
+
+static void __attribute__((format(printf, 1, 2)))
+loader_error(const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "dcx: %s; going on without the dcx transport\n", line);
+}
+
+/*
+ * A symbol of a UCX library that is in the process already, looked for in scope
+ * (RTLD_NEXT or RTLD_DEFAULT) first. That fails where UCX came in with a
+ * dlopen()ed component, as in Open MPI: its libraries are then in a scope that
+ * only a handle of their own reaches.
+ */
+static void *loader_ucx_symbol(void *scope, const char *library,
+                               const char *symbol)
+{
+    void *addr = dlsym(scope, symbol);
+    void *handle;
+
+    if (addr != NULL) {
+        return addr;
+    }
+
+    handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    return (handle == NULL) ? NULL : dlsym(handle, symbol);
+}
+
+/* The function that ours stands before */
+static void *loader_real_load_modules(void)
+{
+    return loader_ucx_symbol(RTLD_NEXT, "libucs.so.0", "ucs_load_modules");
+}
+
+/* Writes DIR/name, where DIR holds the object that defines addr */
+static int loader_path_beside(void *addr, const char *name, char *path,
+                              size_t max)
+{
+    const char *slash;
+    Dl_info info;
+    int len;
+
+    if (!dladdr(addr, &info) || (info.dli_fname == NULL)) {
+        return -ENOENT;
+    }
+
+    slash = strrchr(info.dli_fname, '/');
+    len   = (slash == NULL) ? 0 : (int)(slash - info.dli_fname) + 1;
+    len   = snprintf(path, max, "%.*s%s", len, info.dli_fname, name);
+    return (len < (int)max) ? 0 : -ENAMETOOLONG;
+}
+
+/*
+ * The version of the UCX that runs, or NULL. Only libucp knows it; a process
+ * that uses libuct alone gets the libucp that lies beside its libucs.
+ */
+static const char *loader_ucx_version(void)
+{
+    const char *(*get_version)(void);
+    char path[PATH_MAX];
+    void *handle;
+
+    get_version = loader_ucx_symbol(RTLD_DEFAULT, "libucp.so.0",
+                                    "ucp_get_version_string");
+    if (get_version != NULL) {
+        return get_version();
+    }
+
+    if (loader_path_beside(loader_real_load_modules(), "libucp.so.0", path,
+                           sizeof(path))) {
+        return NULL;
+    }
+
+    handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (handle == NULL) {
+        return NULL;
+    }
+
+    get_version = dlsym(handle, "ucp_get_version_string");
+    return (get_version == NULL) ? NULL : get_version();
+}
+
+/* A transport is built from the internal structures of one UCX version */
+static int loader_check_version(void)
+{
+    const char *version = loader_ucx_version();
+
+    if ((version != NULL) && !strcmp(version, DCX_UCX_VERSION)) {
+        return 0;
+    }
+
+    loader_error("built for UCX %s, but this process runs %s; build dcx again "
+                 "with the UCX that is installed", DCX_UCX_VERSION,
+                 (version == NULL) ? "an unknown version" : version);
+    return -EINVAL;
+}
+
+static void loader_open_plugin(void)
+{
+    const char *plugin = secure_getenv("DCX_PLUGIN");
+    char path[PATH_MAX];
+
+    if (loader_check_version()) {
+        return;
+    }
+
+    if ((plugin == NULL) || (*plugin == '\0')) {
+        if (loader_path_beside(loader_open_plugin, LOADER_PLUGIN, path,
+                               sizeof(path))) {
+            loader_error("cannot find the folder of " LOADER_PLUGIN);
+            return;
+        }
+        plugin = path;
+    }
+
+    /* UCX never forgets a component, so that it must never be unmapped */
+    if (!dlopen(plugin, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
+        loader_error("cannot load the transport: %s", dlerror());
+    }
+}
+
+void ucs_load_modules(const char *framework, const char *modules,
+                      void *init_once, unsigned flags)
+{
+    loader_load_modules_t real = loader_real_load_modules();
+
+    if (real == NULL) {
+        loader_error("ucs_load_modules is not in libucs.so.0");
+        return;
+    }
+
+    real(framework, modules, init_once, flags);
+    if (!strcmp(framework, "uct")) {
+        pthread_once(&loader_once, loader_open_plugin);
+    }
+}

@@ -1,0 +1,285 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What tests share that run on the device through libibverbs and libmlx5. A
+ * program starts itself again under the preloaded device, once for each mode
+ * (a set of SOFTHCA_* variables), with a run-time folder of its own: the
+ * device reads its variables once per process. Test names begin with the name
+ * of their mode. The log of the device is a file that tests read back.
+ */
+#ifndef DCX_TEST_HCA_FIXTURE_H
+#define DCX_TEST_HCA_FIXTURE_H
+
+#include <gtest/gtest.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+struct hca_mode {
+    const char                                       *name;
+    std::vector<std::pair<const char*, const char*>> env;
+};
+
+/* --- the program and its modes ------------------------------------------- */
+
+/* The user's filter, less the tests of other modes */
+inline std::string hca_mode_filter(const std::string &user,
+                                   const hca_mode &mode,
+                                   const std::vector<hca_mode> &modes)
+{
+    std::string filter = user;
+
+    for (const auto &other : modes) {
+        if (strcmp(other.name, mode.name)) {
+            filter += (filter.find('-') == std::string::npos) ? "-" : ":";
+            filter += std::string(other.name) + "/*";
+        }
+    }
+    return filter;
+}
+
+inline void hca_mode_set_env(const hca_mode &mode, const std::string &dir)
+{
+    const char *preload = getenv("DCX_TEST_PRELOAD");
+
+    setenv("LD_PRELOAD", preload ? preload : HCA_TEST_PRELOAD, 1);
+    setenv("SOFTHCA_DIR", (dir + "/run").c_str(), 1);
+    setenv("SOFTHCA_LOG_FILE", (dir + "/log").c_str(), 1);
+    setenv("SOFTHCA_LOG", "warn", 0);
+    /* data goes to memory, where tests look for it */
+    setenv("MLX5_SCATTER_TO_CQE", "0", 1);
+    setenv("DCX_TEST_MODE", mode.name, 1);
+    for (const auto &var : mode.env) {
+        setenv(var.first, var.second, 1);
+    }
+}
+
+/* Runs the program in one mode. Returns its exit status. */
+inline int hca_mode_run(char **argv, const hca_mode &mode,
+                        const std::string &filter)
+{
+    char dir[]      = "/dev/shm/dcx-test-XXXXXX";
+    std::string arg = "--gtest_filter=" + filter;
+    int status      = 0;
+    std::vector<char*> args;
+    pid_t pid;
+
+    if (mkdtemp(dir) == NULL) {
+        perror(dir);
+        return 1;
+    }
+    for (; *argv != NULL; argv++) {
+        args.push_back(*argv);
+    }
+    args.push_back(&arg[0]);
+    args.push_back(NULL);
+
+    printf("mode %s\n", mode.name);
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        hca_mode_set_env(mode, dir);
+        execv("/proc/self/exe", args.data());
+        _exit(127);
+    }
+    waitpid(pid, &status, 0);
+    std::filesystem::remove_all(dir);
+    if (WIFSIGNALED(status)) {
+        printf("mode %s: killed by signal %d\n", mode.name, WTERMSIG(status));
+        return 128 + WTERMSIG(status);
+    }
+    return WEXITSTATUS(status);
+}
+
+inline int hca_test_main(int argc, char **argv,
+                         const std::vector<hca_mode> &modes)
+{
+    int result = 0;
+
+    testing::InitGoogleTest(&argc, argv);
+    if ((getenv("DCX_TEST_MODE") != NULL) ||
+        testing::GTEST_FLAG(list_tests)) {
+        return RUN_ALL_TESTS();
+    }
+    for (const auto &mode : modes) {
+        int ret = hca_mode_run(argv, mode,
+                               hca_mode_filter(testing::GTEST_FLAG(filter),
+                                               mode, modes));
+
+        result = (ret != 0) ? ret : result;
+    }
+    return result;
+}
+
+/* --- the log of the device ------------------------------------------------ */
+
+class hca_log_reader {
+public:
+    hca_log_reader() : m_in(getenv("SOFTHCA_LOG_FILE"))
+    {
+        m_in.seekg(0, std::ios::end);
+    }
+
+    /* What was logged since the last call, one line each */
+    std::string take()
+    {
+        std::string text, line;
+
+        if (!m_in.is_open()) {
+            m_in.open(getenv("SOFTHCA_LOG_FILE"));
+        }
+        while (std::getline(m_in, line)) {
+            text += line + "\n";
+        }
+        m_in.clear();
+        return text;
+    }
+
+private:
+    std::ifstream m_in;
+};
+
+/* --- a device, opened ----------------------------------------------------- */
+
+/* Failures of the set-up are reported where they happen; they throw, so that
+ * a test which cannot begin does not go on. */
+#define HCA_CHECK_CALL(_expr) \
+    do { \
+        if (!(_expr)) { \
+            throw std::runtime_error(std::string(#_expr " failed: ") + \
+                                     strerror(errno)); \
+        } \
+    } while (0)
+
+class hca_device {
+public:
+    hca_device()
+    {
+        struct ibv_device **list = ibv_get_device_list(NULL);
+
+        HCA_CHECK_CALL((list != NULL) && (list[0] != NULL));
+        struct mlx5dv_context_attr attr = {};
+
+        attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
+        ctx        = mlx5dv_open_device(list[0], &attr);
+        ibv_free_device_list(list);
+        HCA_CHECK_CALL(ctx != NULL);
+        HCA_CHECK_CALL((pd = ibv_alloc_pd(ctx)) != NULL);
+        HCA_CHECK_CALL(ibv_query_port(ctx, 1, &port) == 0);
+        HCA_CHECK_CALL(ibv_query_gid(ctx, 1, sgid_index(), &gid) == 0);
+    }
+
+    ~hca_device()
+    {
+        EXPECT_EQ(0, ibv_dealloc_pd(pd)) << "something was left on the pd";
+        EXPECT_EQ(0, ibv_close_device(ctx));
+    }
+
+    hca_device(const hca_device&) = delete;
+
+    bool is_roce() const
+    {
+        return port.link_layer == IBV_LINK_LAYER_ETHERNET;
+    }
+
+    /* RoCE: v2 of the first address */
+    unsigned sgid_index() const
+    {
+        return is_roce() ? 1 : 0;
+    }
+
+    /* The way to this port itself */
+    struct ibv_ah_attr ah_attr(bool is_global) const
+    {
+        struct ibv_ah_attr attr = {};
+
+        attr.port_num  = 1;
+        attr.dlid      = port.lid;
+        attr.is_global = is_global;
+        if (is_global) {
+            attr.grh.dgid       = gid;
+            attr.grh.sgid_index = sgid_index();
+            attr.grh.hop_limit  = 64;
+        }
+        return attr;
+    }
+
+    struct ibv_context   *ctx = NULL;
+    struct ibv_pd        *pd  = NULL;
+    struct ibv_port_attr port = {};
+    union ibv_gid        gid  = {};
+};
+
+/* --- states of queue pairs ------------------------------------------------ */
+
+inline void hca_modify(struct ibv_qp *qp, struct ibv_qp_attr attr,
+                       enum ibv_qp_state state, int mask)
+{
+    int ret;
+
+    attr.qp_state = state;
+    ret           = ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE);
+    if (ret != 0) {
+        errno = ret;
+        HCA_CHECK_CALL(!"ibv_modify_qp");
+    }
+}
+
+/* What the transitions of all services take; each takes its part. */
+inline struct ibv_qp_attr hca_qp_attr(const hca_device &dev, uint32_t dest_qpn)
+{
+    struct ibv_qp_attr attr = {};
+
+    attr.port_num           = 1;
+    attr.qp_access_flags    = IBV_ACCESS_REMOTE_READ |
+                              IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_ATOMIC;
+    attr.path_mtu           = IBV_MTU_1024;
+    attr.dest_qp_num        = dest_qpn;
+    attr.ah_attr            = dev.ah_attr(dev.is_roce());
+    attr.max_rd_atomic      = 1;
+    attr.max_dest_rd_atomic = 1;
+    attr.min_rnr_timer      = 1; /* 10 us */
+    attr.timeout            = 1; /* 8 us */
+    attr.retry_cnt          = 1;
+    attr.rnr_retry          = 0;
+    attr.qkey               = 0x11223344;
+    return attr;
+}
+
+/* RESET to RTS as an initiator of DC */
+inline void hca_connect_dci(struct ibv_qp *qp, const hca_device &dev)
+{
+    struct ibv_qp_attr attr = hca_qp_attr(dev, 0);
+
+    hca_modify(qp, attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT);
+    hca_modify(qp, attr, IBV_QPS_RTR, IBV_QP_PATH_MTU | IBV_QP_AV);
+    hca_modify(qp, attr, IBV_QPS_RTS,
+               IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* RESET to RTR as a target of DC */
+inline void hca_connect_dct(struct ibv_qp *qp, const hca_device &dev,
+                            int access)
+{
+    struct ibv_qp_attr attr = hca_qp_attr(dev, 0);
+
+    attr.qp_access_flags = access;
+    hca_modify(qp, attr, IBV_QPS_INIT,
+               IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    hca_modify(qp, attr, IBV_QPS_RTR,
+               IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
+}
+
+#endif

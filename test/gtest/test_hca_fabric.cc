@@ -1,0 +1,328 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The fabric below the device: run-time folder, arena, numbered objects,
+ * channels, timers, and what is left of a process that is killed. Each test
+ * that needs a fresh fabric runs its body in a forked child.
+ */
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+
+extern "C" {
+#include "softhca/hca_dev.h"
+#include "softhca/hca_log.h"
+#include "softhca/hca_proc.h"
+}
+
+#include <dirent.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <string>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+class HcaFabric : public testing::Test {
+protected:
+    void SetUp() override
+    {
+        char dir[] = "/dev/shm/dcx-test-XXXXXX";
+
+        ASSERT_NE(nullptr, mkdtemp(dir));
+        m_dir = dir;
+        setenv("SOFTHCA_DIR", (m_dir + "/run").c_str(), 1);
+    }
+
+    void TearDown() override
+    {
+        EXPECT_TRUE(entries(m_dir).empty()) << "left in the run-time folder";
+        rmdir(m_dir.c_str());
+    }
+
+    static std::vector<std::string> entries(const std::string &path)
+    {
+        std::vector<std::string> names;
+        DIR *dir = opendir(path.c_str());
+
+        for (struct dirent *e; dir && (e = readdir(dir));) {
+            if (e->d_name[0] != '.') {
+                names.push_back(e->d_name);
+            }
+        }
+        if (dir) {
+            closedir(dir);
+        }
+        return names;
+    }
+
+    static pid_t spawn(const std::function<void()> &body)
+    {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            body();
+            _exit(testing::Test::HasFailure());
+        }
+        return pid;
+    }
+
+    /* Runs body as a process of its own; its failures are this test's. */
+    static void run(const std::function<void()> &body)
+    {
+        int status;
+        pid_t pid = spawn(body);
+
+        ASSERT_EQ(pid, waitpid(pid, &status, 0));
+        ASSERT_TRUE(WIFEXITED(status));
+        ASSERT_EQ(0, WEXITSTATUS(status));
+    }
+
+    static void attach()
+    {
+        ASSERT_EQ(0, hca_fabric_attach());
+        ASSERT_EQ(0, hca_helper_start());
+    }
+
+    std::string m_dir;
+};
+
+TEST_F(HcaFabric, AttachesOnceAndLeavesNothing)
+{
+    run([] {
+        attach();
+        EXPECT_EQ(0, hca_fabric_attach());
+        EXPECT_NE(0u, hca_self);
+        hca_fabric_detach();
+        hca_fabric_detach();
+    });
+}
+
+TEST_F(HcaFabric, RefusesAFolderThatOthersMayEnter)
+{
+    std::string run_dir = m_dir + "/run";
+
+    ASSERT_EQ(0, mkdir(run_dir.c_str(), 0755));
+    run([] {
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(-EPERM, hca_fabric_attach());
+        EXPECT_NE(std::string::npos,
+                  testing::internal::GetCapturedStderr().find("chmod 700"));
+    });
+    rmdir(run_dir.c_str());
+}
+
+TEST_F(HcaFabric, RefusesAWrongName)
+{
+    setenv("SOFTHCA_FABRIC", "a/b", 1);
+    run([] {
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(-EINVAL, hca_fabric_attach());
+        EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr()
+                                             .find("SOFTHCA_FABRIC=a/b"));
+    });
+    unsetenv("SOFTHCA_FABRIC");
+}
+
+TEST_F(HcaFabric, ArenaGivesBackWhatItGave)
+{
+    run([] {
+        std::vector<char*> blocks;
+
+        attach();
+        for (size_t size = 1; size < (16u << 20); size = size * 3 + 4096) {
+            char *p = (char*)hca_arena_alloc(size);
+            ASSERT_NE(nullptr, p);
+            EXPECT_EQ(0u, (uintptr_t)p % 4096);
+            EXPECT_EQ(0, p[0] | p[size - 1]) << "not zeroed";
+            memset(p, 0xa5, size);
+            EXPECT_TRUE(hca_arena_contains(p, size));
+            EXPECT_FALSE(hca_arena_contains(p, (size + 4096) & ~4095ul) &&
+                         hca_arena_contains(p, size + 8192));
+            blocks.push_back(p);
+        }
+        for (size_t i = 0; i < blocks.size(); i += 2) {
+            hca_arena_free(blocks[i]);
+            EXPECT_FALSE(hca_arena_contains(blocks[i], 1));
+        }
+        for (size_t i = 1; i < blocks.size(); i += 2) {
+            hca_arena_free(blocks[i]);
+        }
+        for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+            EXPECT_EQ(0, hca_fabric->chunk_owner[i]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+TEST_F(HcaFabric, StaleNumbersFindNothing)
+{
+    run([] {
+        attach();
+        for (unsigned kind = 0; kind < HCA_NUM_KINDS; kind++) {
+            void *obj = hca_obj_alloc((enum hca_kind)kind, 0);
+            uint32_t num, again;
+
+            ASSERT_NE(nullptr, obj);
+            num = hca_obj_publish((enum hca_kind)kind, obj);
+            EXPECT_LT(num, 1u << 24);
+            EXPECT_EQ(obj, hca_obj_peek((enum hca_kind)kind, num));
+            ASSERT_EQ(obj, hca_obj_lock((enum hca_kind)kind, num));
+            hca_obj_unlock(obj);
+            hca_obj_free((enum hca_kind)kind, obj);
+            EXPECT_EQ(nullptr, hca_obj_lock((enum hca_kind)kind, num));
+            obj   = hca_obj_alloc((enum hca_kind)kind, 0);
+            again = hca_obj_publish((enum hca_kind)kind, obj);
+            EXPECT_NE(num, again);
+            EXPECT_EQ(nullptr, hca_obj_peek((enum hca_kind)kind, num));
+            EXPECT_EQ(nullptr, hca_obj_peek((enum hca_kind)kind, 0));
+        }
+        hca_fabric_detach();
+    });
+}
+
+static bool is_odd(const void *record, void *arg)
+{
+    (void)arg;
+    return *(const uint64_t*)record & 1;
+}
+
+TEST_F(HcaFabric, ChannelKeepsOrderAndCanBePurged)
+{
+    run([] {
+        int fd;
+        int64_t chan;
+        uint64_t record;
+
+        attach();
+        chan = hca_chan_create(0, &fd);
+        ASSERT_GT(chan, 0);
+        for (record = 0; record < 10; record++) {
+            ASSERT_EQ(0, hca_chan_write(chan, &record, sizeof(record)));
+        }
+        EXPECT_EQ(5u, hca_chan_purge(chan, sizeof(record), is_odd, NULL));
+        for (uint64_t i = 0; i < 10; i += 2) {
+            ASSERT_EQ((ssize_t)sizeof(record),
+                      read(fd, &record, sizeof(record)));
+            EXPECT_EQ(i, record);
+        }
+        hca_chan_destroy(chan);
+        EXPECT_EQ(-ESRCH, hca_chan_write(chan, &record, sizeof(record)));
+        close(fd);
+        hca_fabric_detach();
+    });
+}
+
+static uint64_t timer_log[3];
+static std::atomic<int> timer_count;
+
+static void timer_fn(struct hca_timer *timer)
+{
+    (void)timer;
+    timer_log[timer_count] = hca_time_ns();
+    timer_count++;
+}
+
+TEST_F(HcaFabric, TimersRunInOrderAndNotAfterCancel)
+{
+    run([] {
+        struct hca_timer timers[4] = {};
+        uint64_t now;
+
+        attach();
+        now = hca_time_ns();
+        for (int i = 0; i < 4; i++) {
+            timers[i].fn = timer_fn;
+        }
+        hca_timer_arm(&timers[2], now + 3000000);
+        hca_timer_arm(&timers[0], now + 1000000);
+        hca_timer_arm(&timers[3], now + 2500000);
+        hca_timer_arm(&timers[1], now + 2000000);
+        hca_timer_cancel(&timers[3]);
+        while (timer_count < 3) {
+            poll(NULL, 0, 1);
+        }
+        for (int i = 0; i < 3; i++) {
+            EXPECT_GE(timer_log[i], now + (i + 1) * 1000000ull);
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* A child that holds an object, arena memory and its lock, then is killed. */
+TEST_F(HcaFabric, KilledProcessLeavesNothing)
+{
+    run([] {
+        int ready[2];
+        uint32_t num = 0;
+        pid_t pid;
+
+        ASSERT_EQ(0, pipe(ready));
+        pid = fork();
+        if (pid == 0) {
+            attach();
+            hca_arena_alloc(1 << 20);
+            void *obj = hca_obj_alloc(HCA_KIND_CQ, 0);
+            num       = hca_obj_publish(HCA_KIND_CQ, obj);
+            hca_obj_lock(HCA_KIND_CQ, num);
+            EXPECT_EQ((ssize_t)sizeof(num), write(ready[1], &num, sizeof(num)));
+            pause();
+        }
+        ASSERT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
+        attach();
+        struct hca_obj *obj =
+                (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+        ASSERT_NE(nullptr, obj);
+        unsigned slot = obj->proc;
+        EXPECT_TRUE(hca_proc_alive(slot));
+
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        while (hca_proc_alive(slot)) {
+            poll(NULL, 0, 1); /* the helper sees the pidfd */
+        }
+        while (hca_fabric->procs[slot].state != HCA_PROC_FREE) {
+            poll(NULL, 0, 1);
+        }
+        EXPECT_EQ(nullptr, hca_obj_lock(HCA_KIND_CQ, num));
+        for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+            EXPECT_NE(slot + 1, hca_fabric->chunk_owner[i]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* All processes are killed: the next one finds a clean house. */
+TEST_F(HcaFabric, NextRunSweepsAfterAllWereKilled)
+{
+    pid_t pid;
+    int status;
+
+    pid = spawn([] {
+        attach();
+        raise(SIGKILL);
+    });
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(1u, entries(m_dir + "/run").size());
+    run([] {
+        attach();
+        EXPECT_EQ(1u, hca_self) << "a new fabric";
+        hca_fabric_detach();
+    });
+}
+
+TEST_F(HcaFabric, ForkedChildIsNotAttached)
+{
+    run([] {
+        attach();
+        void *p = hca_arena_alloc(4096);
+        run([p] {
+            EXPECT_FALSE(hca_fabric_is_attached());
+            hca_arena_free(p);
+            hca_fabric_detach();
+        });
+        EXPECT_TRUE(hca_arena_contains(p, 4096));
+        hca_fabric_detach();
+    });
+}

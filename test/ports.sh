@@ -1,0 +1,33 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# TCP ports for servers and clients of tests. Sourced by bash.
+
+# listening PORT: whether a process listens there (state 0A), IPv4 or IPv6
+listening()
+{
+    awk -v port="$(printf ':%04X' "$1")" \
+        '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 }
+         END { exit !found }' /proc/net/tcp /proc/net/tcp6 2> /dev/null
+}
+
+# A port that nobody listens on, below the range that clients get theirs from
+free_port()
+{
+    local port
+    while :; do
+        port=$((RANDOM % 12000 + 20000))
+        if ! listening "$port"; then
+            echo "$port"
+            return
+        fi
+    done
+}
+
+# wait_listening PORT PID: until PID listens; fails when PID is gone
+wait_listening()
+{
+    until listening "$1"; do
+        kill -0 "$2" 2> /dev/null || return 1
+        sleep 0.02
+    done
+}

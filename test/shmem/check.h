@@ -1,0 +1,38 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The OpenSHMEM checks: shmem_check.c runs them in the order of these tables,
+ * each of which is in the file of its name. They run on two PEs or more, with
+ * what OpenSHMEM 1.4 offers (signals came with 1.5).
+ */
+#ifndef DCX_TEST_SHMEM_CHECK_H
+#define DCX_TEST_SHMEM_CHECK_H
+
+#include "test/check.h"
+
+#include <shmem.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern int pe;  /* this process */
+extern int pes; /* how many there are */
+
+/* Each ends with a row of NULLs */
+extern const struct check shmem_rma_checks[];
+extern const struct check shmem_atomics_checks[];
+extern const struct check shmem_coll_checks[];
+
+/* The ring's neighbours */
+static inline int next_pe(void)
+{
+    return (pe + 1) % pes;
+}
+
+static inline int prev_pe(void)
+{
+    return (pe + pes - 1) % pes;
+}
+
+/* Symmetric memory, all zero; ends the job when there is none. Collective. */
+void *need_symmetric(size_t len);
+
+#endif
