@@ -249,6 +249,12 @@ bool hca_arena_contains(const void *ptr, size_t size)
     return is_inside;
 }
 
+void hca_arena_forked(void)
+{
+    pthread_mutex_init(&hca_arena_mutex, NULL);
+    memset(hca_extents, 0, sizeof(hca_extents));
+}
+
 void hca_arena_reap(unsigned proc)
 {
     for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {

@@ -27,6 +27,17 @@ struct hca_chan_peer {
 static struct hca_chan_peer hca_chan_peers[HCA_CHAN_CACHE];
 static pthread_mutex_t hca_chan_mutex = PTHREAD_MUTEX_INITIALIZER;
 
+void hca_chan_forked(void)
+{
+    pthread_mutex_init(&hca_chan_mutex, NULL);
+    for (unsigned i = 0; i < HCA_CHAN_CACHE; i++) {
+        if (hca_chan_peers[i].num != 0) {
+            close(hca_chan_peers[i].fd);
+            hca_chan_peers[i].num = 0;
+        }
+    }
+}
+
 int64_t hca_chan_create(unsigned dev, int *fd)
 {
     struct hca_chan *chan;

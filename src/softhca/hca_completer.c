@@ -8,6 +8,7 @@
 #include "hca_completer.h"
 #include "hca_cq.h"
 #include "hca_dev.h"
+#include "hca_grh.h"
 
 #include <infiniband/mlx5dv.h>
 
@@ -63,6 +64,20 @@ static uint8_t hca_completer_opcode(const struct hca_msg *msg)
     return msg->has_inval ? MLX5_CQE_RESP_SEND_INV : MLX5_CQE_RESP_SEND;
 }
 
+/* RoCE has no LIDs. */
+static uint16_t hca_completer_slid(const struct hca_msg *msg)
+{
+    uint16_t lid = hca_dev_lid(msg->src_dev);
+
+    return (lid == 0) ? 0 : lid | msg->path->src_path_bits;
+}
+
+static uint8_t hca_completer_sl(const struct hca_msg *msg)
+{
+    return hca_dev_is_roce(msg->src_dev) ?
+           hca_grh_packet_type(msg->path, msg->src_dev) : msg->path->sl;
+}
+
 enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
                                   const struct hca_msg *msg, const void *data)
@@ -70,9 +85,8 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
     struct hca_cqe cqe = {
         .opcode      = hca_completer_opcode(msg),
         .solicited   = msg->solicited,
-        .sl          = msg->path->sl,
-        .dlid_path   = 0,
-        .slid        = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits,
+        .sl          = hca_completer_sl(msg),
+        .slid        = hca_completer_slid(msg),
         .wqe_counter = recv->index,
         .sop_qpn     = qp->obj.num,
         .uidx        = recv->uidx,

@@ -20,17 +20,18 @@
 #define RUNNING_ON_VALGRIND 0 /* its preloaded library tells as well */
 #endif
 
+#define YMM_SIZE     32
 #define FXSAVE_XMM   160 /* offset: the low halves, 16 bytes each */
 #define XSAVE_HEADER 512 /* offset: XSTATE_BV, XCOMP_BV */
 #define XSAVE_FIRST  576 /* offset of the first component */
 
-/* Components by number. What a C function cannot touch stays out: MPX, the
- * protection keys, AMX tiles. */
-enum { X87 = 0, SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
+/* Components by number. What the device's code cannot touch stays out: x87
+ * (no long double), MPX, the protection keys, AMX tiles. */
+enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
 
 #define BIT(_n)    (1u << (_n))
 #define SAVED_MASK \
-    (BIT(X87) | BIT(SSE) | BIT(AVX) | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
+    (BIT(SSE) | BIT(AVX) | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
 
 struct hca_cpu_save hca_cpu_save;
 
@@ -38,6 +39,8 @@ static bool hca_cpu_on_valgrind;
 
 static struct hca_cpu_layout hca_cpu_standard = {.offset[SSE] = FXSAVE_XMM};
 static struct hca_cpu_layout hca_cpu_compact  = {.offset[SSE] = FXSAVE_XMM};
+
+static const struct hca_cpu_layout hca_cpu_plain = {.flat = YMM_SIZE};
 
 static uint32_t xcr0_low(void)
 {
@@ -98,6 +101,7 @@ void hca_cpu_init(void)
     hca_cpu_save.mxcsr = 0x1f80;
     __cpuid_count(0xd, 1, eax, ebx, ecx, edx);
     hca_cpu_save.compact = (eax >> 1) & 1;
+    hca_cpu_save.plain   = (hca_cpu_save.mask == (BIT(SSE) | BIT(AVX)));
     hca_cpu_save.usable  = 1;
 }
 
@@ -105,7 +109,9 @@ struct hca_cpu_vec hca_cpu_vec_saved(const void *image)
 {
     return (struct hca_cpu_vec){
         .image  = image,
-        .layout = hca_cpu_save.compact ? &hca_cpu_compact : &hca_cpu_standard,
+        .layout = hca_cpu_save.plain   ? &hca_cpu_plain :
+                  hca_cpu_save.compact ? &hca_cpu_compact :
+                                         &hca_cpu_standard,
     };
 }
 
@@ -148,6 +154,8 @@ static void vec_read(struct hca_cpu_vec vec, unsigned reg, uint8_t *out)
         if (reg < 16) {
             memcpy(out, vec.image + FXSAVE_XMM + 16 * reg, 16);
         }
+    } else if (vec.layout->flat != 0) {
+        memcpy(out, vec.image + vec.layout->flat * reg, vec.layout->flat);
     } else if (reg < 16) {
         vec_piece(vec, SSE, reg, out, 16);
         vec_piece(vec, AVX, reg, out + 16, 16);

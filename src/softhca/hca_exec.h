@@ -20,6 +20,9 @@ void hca_exec_leave(void);
 int hca_uar_add(uint32_t uar, void *page);
 void hca_uar_del(uint32_t uar);
 
+/* In a forked child: the pages and queues are the parent's. */
+void hca_uar_forked(void);
+
 /* A published QP that sends (all but DCT, XRC_RECV) starts / stops listening
  * to its UAR. del: from now on nothing of it is executed. */
 int hca_sq_add(struct hca_qp *qp);

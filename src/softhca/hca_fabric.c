@@ -8,6 +8,7 @@
 #include "hca_fabric.h"
 #include "hca_cpu.h"
 #include "hca_dev.h"
+#include "hca_exec.h"
 #include "hca_log.h"
 #include "hca_obj.h"
 #include "hca_proc.h"
@@ -27,12 +28,13 @@
 
 #define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
 #define HCA_FABRIC_VERSION 1u
+#define HCA_FABRIC_AWAY    (1ul << 40)
 
 struct hca_fabric *hca_fabric;
 unsigned hca_self;
 
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pid_t hca_attached_pid; /* a forked child is not attached */
+static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
 static int hca_attach_result;
 
 static size_t hca_page_up(size_t size)
@@ -63,8 +65,11 @@ static void hca_fabric_format(void)
 
 static int hca_fabric_map(int fd)
 {
-    void *map = mmap(NULL, hca_fabric_size(), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_NORESERVE, fd, 0);
+    /* a hint far below the libraries: what is within 2 GiB of them is for
+     * trampolines (hca_patch.h) */
+    void *hint = (void*)(((uintptr_t)&hca_fabric - HCA_FABRIC_AWAY) & ~4095ul);
+    void *map  = mmap(hint, hca_fabric_size(), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, fd, 0);
     int ret;
 
     if (map == MAP_FAILED) {
@@ -274,10 +279,29 @@ static int hca_fabric_attach_once(void)
     return ret;
 }
 
+/* A child has its parent's memory, but neither its threads nor its place on
+ * the fabric. It runs with one thread, so nothing here needs a lock. */
+static void hca_fabric_forked(void)
+{
+    pthread_mutex_init(&hca_attach_mutex, NULL);
+    hca_attached_pid = 0;
+    hca_self         = 0;
+    hca_rundir_forked();
+    hca_arena_forked();
+    hca_chan_forked();
+    hca_proc_forked();
+    hca_uar_forked();
+}
+
 int hca_fabric_attach(void)
 {
+    static bool has_handler;
+
     pthread_mutex_lock(&hca_attach_mutex);
     if (hca_attached_pid == 0) {
+        if (!has_handler) {
+            has_handler = pthread_atfork(NULL, NULL, hca_fabric_forked) == 0;
+        }
         hca_attached_pid  = getpid();
         hca_attach_result = hca_fabric_attach_once();
     }

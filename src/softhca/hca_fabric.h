@@ -75,6 +75,10 @@ void hca_fabric_detach(void);
 /* Whether this very process (not one that forked it) is attached now. */
 bool hca_fabric_is_attached(void);
 
+/* In a forked child: forgets what is its parent's, so that the child may
+ * attach for itself. Each module of the device has a part in it. */
+void hca_arena_forked(void);
+
 /* The directory of this process, with no slash at its end; valid once
  * attached. */
 const char *hca_fabric_dir(void);

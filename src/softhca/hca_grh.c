@@ -58,6 +58,16 @@ static void hca_grh_build_ipv4(uint8_t *grh, const struct hca_path *path,
     memcpy(grh + HCA_GRH_SIZE - sizeof(ip), &ip, sizeof(ip));
 }
 
+uint8_t hca_grh_packet_type(const struct hca_path *path, unsigned dev)
+{
+    uint8_t gid[16];
+
+    if (hca_dev_gid(dev, path->sgid_index, gid) != HCA_GID_ROCE_V2) {
+        return 0;
+    }
+    return 0x8 | (hca_gid_is_ipv4(gid) ? 2 : 1);
+}
+
 void hca_grh_build(uint8_t grh[HCA_GRH_SIZE], const struct hca_path *path,
                    unsigned dev, unsigned length)
 {

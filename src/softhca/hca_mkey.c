@@ -55,6 +55,10 @@ static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
     if (mkey->is_free || (mkey->type == HCA_MKEY_INDIRECT)) {
         return HCA_KEY_FREE;
     }
+    if (mkey->type == HCA_MKEY_NULL) { /* of every PD, for local use */
+        return (use->access & ~IBV_ACCESS_LOCAL_WRITE) ? HCA_KEY_ACCESS :
+                                                         HCA_KEY_OK;
+    }
     if (mkey->pdn != use->pdn) {
         return HCA_KEY_PD;
     }
@@ -67,9 +71,8 @@ static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
          ((use->access & ~IBV_ACCESS_LOCAL_WRITE) == 0))) {
         return HCA_KEY_ACCESS;
     }
-    return ((mkey->type == HCA_MKEY_NULL) ||
-            hca_mkey_spans(mkey, use->addr, use->length)) ?
-           HCA_KEY_OK : HCA_KEY_BOUNDS;
+    return hca_mkey_spans(mkey, use->addr, use->length) ? HCA_KEY_OK :
+                                                          HCA_KEY_BOUNDS;
 }
 
 static void hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)

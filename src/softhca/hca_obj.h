@@ -159,6 +159,7 @@ struct hca_req {
     uint8_t  rnr_retries; /* ... and with RNR for one */
     bool     attached;   /* between hca_sq_add() and hca_sq_del() */
     bool     waiting;    /* for a timer; nothing is executed till then */
+    uint8_t  err_looks;  /* at the RQ since the QP is in error */
     bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
     uint32_t psn;
 };

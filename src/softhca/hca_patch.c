@@ -3,17 +3,8 @@
  * Rewrites storing instructions into jumps to trampolines. Called from the
  * handler of hca_trap in the thread that stored; one thread at a time rewrites
  * (an atomic flag that nobody waits for), all others read the array of sites,
- * which only grows.
- *
- * Only the store's own bytes change, as anything may jump to its successor. A
- * jump has five bytes, doorbell stores three or four. So the jump's last bytes
- * are the successor's first ones, which stay as they are, and the trampoline
- * is mapped where the jump then leads: with three bytes of our own that is a
- * window of 64 KiB within +-2 GiB, with four one of 16 MiB. (Padding between
- * functions, the other place for a longer jump, is out of reach of a short
- * jump at the doorbells of libmlx5 and UCX.) A debugger's breakpoint on the
- * successor would bend such a jump: where it would then lead, a second page
- * jumps back to the trampoline, which returns to the breakpoint.
+ * which only grows. A rewritten site is never touched again: its module may
+ * have gone, and its trampoline does the right thing for any address.
  *
  * Other threads may be about to execute the bytes. First the first byte
  * becomes hlt, a change that cannot be seen half; who meets it faults, and the
@@ -26,9 +17,11 @@
 #include "hca_patch.h"
 #include "hca_cpu.h"
 #include "hca_log.h"
+#include "hca_patch_code.h"
+#include "hca_text.h"
 
 #include <errno.h>
-#include <link.h>
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -37,69 +30,21 @@
 #include <unistd.h>
 
 #define PATCH_MAX_SITES 256
-#define PATCH_JUMP      5      /* bytes of jmp rel32 */
-#define PATCH_MIN_LEN   3      /* fewer leave a window of 256 bytes */
-#define PATCH_TRIES     256    /* places tried within a window */
-#define PATCH_PAGE      4096ul
-#define PATCH_DATA      192    /* constants of a trampoline, offset */
-#define OPCODE_JMP      0xe9
 #define OPCODE_HLT      0xf4
-#define OPCODE_INT3     0xcc
 
 struct site {
-    _Atomic(uintptr_t) addr;       /* written last; 0 when its module went */
-    uintptr_t          trampoline; /* 0: refused */
-    uintptr_t          native;     /* the store itself in the trampoline */
-    uint8_t            old[PATCH_JUMP];
-    uint8_t            new[PATCH_JUMP];
-    uint8_t            own;        /* bytes that change: the store's, if < 5 */
-    atomic_bool        done;
+    _Atomic(uintptr_t)    addr; /* written last; 0 when its module went */
+    struct hca_patch_code code; /* entry 0: refused */
+    uint8_t               own;  /* bytes that change: the store's, if < 5 */
+    uint8_t               old;  /* the first of them */
+    atomic_bool           done;
 };
 
-/* Where a jump may lead, given the bytes of the successor. */
-struct window {
-    uintptr_t low;
-    size_t    size;
-    intptr_t  twin; /* distance to where a breakpoint would bend it, or 0 */
-};
-
-/* A trampoline under construction. */
-struct code {
-    uint8_t  bytes[256];
-    unsigned used;
-};
-
-static struct site       patch_sites[PATCH_MAX_SITES];
-static atomic_uint       patch_count;
-static atomic_bool       patch_on;
-static atomic_flag       patch_busy = ATOMIC_FLAG_INIT;
-static const void       *patch_enter;
-
-static uintptr_t page_up(uintptr_t addr)
-{
-    return (addr + PATCH_PAGE - 1) & ~(PATCH_PAGE - 1);
-}
-
-/* Memory hooks of the program's libraries need not see these calls. */
-static void *patch_mmap(uintptr_t addr)
-{
-    return (void*)syscall(SYS_mmap, addr, PATCH_PAGE, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-                          -1, 0);
-}
-
-static void patch_munmap(const void *page)
-{
-    syscall(SYS_munmap, page, PATCH_PAGE);
-}
-
-static int patch_mprotect(uintptr_t addr, size_t len, int prot)
-{
-    uintptr_t low  = addr & ~(PATCH_PAGE - 1);
-    uintptr_t high = page_up(addr + len);
-
-    return syscall(SYS_mprotect, low, high - low, prot) ? -errno : 0;
-}
+static struct site patch_sites[PATCH_MAX_SITES];
+static atomic_uint patch_count;
+static atomic_bool patch_on;
+static atomic_flag patch_busy = ATOMIC_FLAG_INIT;
+static const void *patch_enter;
 
 /* All threads of the process execute nothing fetched before this call. */
 static int patch_sync_cores(void)
@@ -143,23 +88,23 @@ static struct site *site_find(uintptr_t rip)
     return NULL;
 }
 
-/* Another module may have been loaded at the address of one that went. */
+/* The bytes differ if another module was loaded where one has gone. */
 uintptr_t hca_patch_find(uintptr_t rip)
 {
     struct site *site;
 
     atomic_thread_fence(memory_order_acquire); /* pairs with site_publish() */
     site = site_find(rip);
-    if ((site == NULL) || (site->trampoline == 0)) {
+    if ((site == NULL) || (site->code.entry == 0)) {
         return 0;
     }
 
     if (atomic_load(&site->done) &&
-        (memcmp((const void*)rip, site->new, site->own) != 0)) {
+        (memcmp((const void*)rip, site->code.jump, site->own) != 0)) {
         atomic_store(&site->addr, 0);
         return 0;
     }
-    return site->trampoline;
+    return site->code.entry;
 }
 
 uintptr_t hca_patch_origin(uintptr_t rip)
@@ -167,189 +112,11 @@ uintptr_t hca_patch_origin(uintptr_t rip)
     unsigned i, count = atomic_load(&patch_count);
 
     for (i = 0; i < count; ++i) {
-        if ((patch_sites[i].native == rip) && (rip != 0)) {
+        if ((patch_sites[i].code.native == rip) && (rip != 0)) {
             return atomic_load(&patch_sites[i].addr);
         }
     }
     return 0;
-}
-
-static void code_add(struct code *c, const void *bytes, unsigned size)
-{
-    memcpy(c->bytes + c->used, bytes, size);
-    c->used += size;
-}
-
-static void code_int(struct code *c, int32_t value)
-{
-    code_add(c, &value, sizeof(value));
-}
-
-/* An instruction that ends in a reference to a constant of the trampoline. */
-static void code_constant(struct code *c, const void *opcode, int which)
-{
-    code_add(c, opcode, 2);
-    code_int(c, PATCH_DATA + 8 * which - (int)(c->used + 4));
-}
-
-static void code_jump(struct code *c, uintptr_t page, uintptr_t to)
-{
-    code_add(c, "\xe9", 1);
-    code_int(c, to - (page + c->used + 4));
-}
-
-/* lea of the store's address into rax, with a 32-bit displacement. */
-static void code_lea(struct code *c, const struct hca_insn *insn, int32_t disp)
-{
-    uint8_t index = (insn->index == HCA_INSN_NO_REG) ? 4 : insn->index;
-    uint8_t bytes[4];
-
-    bytes[0] = 0x48 | (index >> 3 << 1) | (insn->base >> 3);
-    bytes[1] = 0x8d;
-    bytes[2] = 0x84; /* rax, SIB, 32-bit displacement */
-    bytes[3] = (insn->scale << 6) | ((index & 7) << 3) | (insn->base & 7);
-    code_add(c, bytes, sizeof(bytes));
-    code_int(c, disp);
-}
-
-/* popfq; pop %rax; lea 136(%rsp), %rsp */
-static void code_restore(struct code *c)
-{
-    code_add(c, "\x9d\x58\x48\x8d\xa4\x24\x88\x00\x00\x00", 10);
-}
-
-/* Prepares the stack as hca_trap_enter wants it, calls it, and either goes on
- * behind the store or executes the original. */
-static void trampoline_build(struct site *site, const struct hca_insn *insn,
-                             const uint8_t *original, uintptr_t page)
-{
-    uintptr_t   rip  = atomic_load(&site->addr), next = rip + insn->len;
-    int32_t     disp = insn->disp + ((insn->base == 4) ? 152 : 0);
-    struct code c    = {.used = 0};
-    unsigned    jnz;
-
-    code_add(&c, "\x48\x8d\x64\x24\x80", 5); /* lea -128(%rsp), %rsp */
-    code_constant(&c, "\xff\x35", 0);        /* push next */
-    code_add(&c, "\x50\x9c", 2);             /* push %rax; pushfq */
-    code_lea(&c, insn, disp);
-    code_constant(&c, "\xff\x35", 1);        /* push source */
-    code_constant(&c, "\xff\x15", 2);        /* call hca_trap_enter */
-    code_add(&c, "\x48\x8d\x64\x24\x08", 5); /* lea 8(%rsp), %rsp */
-    code_add(&c, "\x84\xc0\x75\x00", 4);     /* test %al, %al; jnz 1f */
-    jnz = c.used;
-    code_restore(&c);
-    code_jump(&c, page, next);
-    c.bytes[jnz - 1] = c.used - jnz;         /* 1: */
-    code_restore(&c);
-    site->native = page + c.used;
-    code_add(&c, original, insn->len);
-    code_jump(&c, page, next);
-
-    c.used = PATCH_DATA;
-    code_add(&c, &next, 8);
-    code_add(&c, &insn->src, 8);
-    code_add(&c, &patch_enter, 8);
-    memcpy((void*)page, c.bytes, c.used);
-}
-
-/* Beyond the window of a full displacement anything would do; that of a store
- * of four bytes is as good. */
-static struct window window_of(uintptr_t rip, const uint8_t *bytes,
-                               unsigned len)
-{
-    uint32_t high = (len >= PATCH_JUMP) ? 0x0f000000 :
-                    (uint32_t)bytes[4] << 24 |
-                            ((len == 3) ? (uint32_t)bytes[3] << 16 : 0);
-    uint32_t bent = (len == 3) ? (high & 0xff000000) | OPCODE_INT3 << 16 :
-                                 (uint32_t)OPCODE_INT3 << 24;
-
-    return (struct window){
-        .low  = rip + PATCH_JUMP + (intptr_t)(int32_t)high,
-        .size = (len == 3) ? 1ul << 16 : 1ul << 24,
-        .twin = (len >= PATCH_JUMP) ? 0 :
-                (intptr_t)(int32_t)bent - (intptr_t)(int32_t)high,
-    };
-}
-
-static void *page_map(uintptr_t addr)
-{
-    void *page = patch_mmap(addr);
-
-    if ((page == MAP_FAILED) || (page == (void*)addr)) {
-        return (page == MAP_FAILED) ? NULL : page;
-    }
-
-    patch_munmap(page); /* a kernel that takes the flag for a hint */
-    return NULL;
-}
-
-static int page_seal(const void *page)
-{
-    return patch_mprotect((uintptr_t)page, PATCH_PAGE, PROT_READ | PROT_EXEC);
-}
-
-/* jmp *0(%rip), with the address behind it */
-static bool twin_build(uintptr_t addr, uintptr_t page)
-{
-    uint8_t *twin = page_map(addr);
-
-    if (twin == NULL) {
-        return false;
-    }
-
-    memcpy(twin, "\xff\x25\x00\x00\x00\x00", 6);
-    memcpy(twin + 6, &page, sizeof(page));
-    if (page_seal(twin) < 0) {
-        patch_munmap(twin);
-        return false;
-    }
-    return true;
-}
-
-/* A page, writable, that the jump can reach, with its twin in place. */
-static void *window_map(struct window w)
-{
-    size_t    step = page_up(w.size / PATCH_TRIES);
-    uintptr_t addr = page_up(w.low);
-    void     *page;
-
-    for (; addr < w.low + w.size; addr += step) {
-        page = page_map(addr);
-        if (page == NULL) {
-            continue;
-        }
-
-        if ((w.twin == 0) || twin_build(addr + w.twin, addr)) {
-            return page;
-        }
-        patch_munmap(page);
-    }
-    return NULL;
-}
-
-/* The bytes that the jump borrows must be of one instruction, of the function
- * of the store: then only a breakpoint on that one can change them. Two-byte
- * opcodes and instructions with REX have at least two bytes. */
-static bool successor_usable(const uint8_t *bytes, unsigned len)
-{
-    if (len >= PATCH_JUMP) {
-        return true;
-    }
-
-    if (bytes[len] == OPCODE_INT3) {
-        return false;
-    }
-
-    return (len == PATCH_JUMP - 1) || (bytes[len] == 0x0f) ||
-           ((bytes[len] & 0xf0) == 0x40);
-}
-
-static bool insn_usable(const struct hca_insn *insn)
-{
-    return (insn->len >= PATCH_MIN_LEN) && (insn->base < 16) &&
-           (insn->disp < INT32_MAX - 152) &&
-           (insn->src.kind != HCA_INSN_MOVS) &&
-           (insn->src.kind != HCA_INSN_STOS);
 }
 
 /* A jump must not borrow from, or be borrowed from by, another. */
@@ -358,9 +125,9 @@ static bool site_overlaps(uintptr_t rip)
     unsigned i;
 
     for (i = 0; i < atomic_load(&patch_count); ++i) {
-        if ((patch_sites[i].trampoline != 0) &&
-            (rip - atomic_load(&patch_sites[i].addr) + PATCH_JUMP - 1 <
-             2 * PATCH_JUMP - 1)) {
+        if ((patch_sites[i].code.entry != 0) &&
+            (rip - atomic_load(&patch_sites[i].addr) + HCA_PATCH_JUMP - 1 <
+             2 * HCA_PATCH_JUMP - 1)) {
             return true;
         }
     }
@@ -384,26 +151,6 @@ static bool module_usable(const char *path)
     return true;
 }
 
-/* Stops with 1 at the module whose pure text holds the address. */
-static int module_has_text(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    uintptr_t rip = *(uintptr_t*)arg;
-    int       i;
-
-    (void)size;
-    for (i = 0; i < info->dlpi_phnum; ++i) {
-        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-
-        if ((ph->p_type == PT_LOAD) && (ph->p_flags == (PF_R | PF_X)) &&
-            (rip - (info->dlpi_addr + ph->p_vaddr) < ph->p_filesz) &&
-            (rip + PATCH_JUMP - (info->dlpi_addr + ph->p_vaddr) <=
-             ph->p_filesz)) {
-            return module_usable(info->dlpi_name);
-        }
-    }
-    return 0;
-}
-
 static void byte_store(uintptr_t addr, uint8_t byte)
 {
     __atomic_store_n((uint8_t*)addr, byte, __ATOMIC_RELEASE);
@@ -415,7 +162,8 @@ static int text_write(const struct site *site)
     uintptr_t rip = atomic_load(&site->addr);
     int       i, ret;
 
-    ret = patch_mprotect(rip, PATCH_JUMP, PROT_READ | PROT_WRITE | PROT_EXEC);
+    ret = hca_patch_code_protect(rip, site->own,
+                                 PROT_READ | PROT_WRITE | PROT_EXEC);
     if (ret < 0) {
         return ret;
     }
@@ -423,54 +171,62 @@ static int text_write(const struct site *site)
     byte_store(rip, OPCODE_HLT);
     ret = patch_sync_cores();
     if (ret < 0) {
-        byte_store(rip, site->old[0]);
+        byte_store(rip, site->old);
     } else {
         for (i = 1; i < site->own; ++i) {
-            byte_store(rip + i, site->new[i]);
+            byte_store(rip + i, site->code.jump[i]);
         }
         patch_sync_cores();
-        byte_store(rip, site->new[0]);
+        byte_store(rip, site->code.jump[0]);
         patch_sync_cores();
     }
 
-    patch_mprotect(rip, PATCH_JUMP, PROT_READ | PROT_EXEC);
+    hca_patch_code_protect(rip, site->own, PROT_READ | PROT_EXEC);
     return ret;
 }
 
-static const char *site_prepare(struct site *site, const struct hca_insn *insn,
-                                const uint8_t *code)
+static int site_prepare(struct site *site, const struct hca_insn *insn,
+                        const uint8_t *code)
 {
-    uintptr_t rip = atomic_load(&site->addr);
-    int32_t   rel;
-    void     *page;
+    const uintptr_t        rip   = atomic_load(&site->addr);
+    struct hca_patch_store store = {.rip = rip, .insn = insn};
+    const bool             fits  = (insn->len >= HCA_PATCH_JUMP);
+    const size_t           need  = fits ? insn->len : HCA_PATCH_JUMP;
+    struct hca_text        text;
 
-    if (!insn_usable(insn) || site_overlaps(rip) ||
-        !dl_iterate_phdr(module_has_text, &rip)) {
-        return "not a site for a jump";
+    site->own = fits ? HCA_PATCH_JUMP : insn->len;
+    site->old = code[0];
+    if (site_overlaps(rip) || !hca_text_find(rip, &text) ||
+        (text.left < need) || !module_usable(text.path)) {
+        return -ENOTSUP;
     }
 
-    memcpy(site->old, (const void*)rip, PATCH_JUMP);
-    site->own = (insn->len < PATCH_JUMP) ? insn->len : PATCH_JUMP;
-    if (memcmp(site->old, code, site->own) ||
-        !successor_usable(site->old, insn->len)) {
-        return "successor not understood";
+    memcpy(store.bytes, (const void*)rip, need);
+    if (memcmp(store.bytes, code, insn->len) != 0) {
+        return -ENOTSUP; /* somebody else rewrites code too */
+    }
+    return hca_patch_code_create(&store, patch_enter, &site->code);
+}
+
+/* A debugger steps by source line, and finds no line in a trampoline. */
+static bool patch_debugged(void)
+{
+    static const char name[] = "TracerPid:\t";
+    char              text[4096];
+    const char       *tracer;
+    ssize_t           n;
+    int               fd;
+
+    fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY);
+    if (fd < 0) {
+        return false;
     }
 
-    page = window_map(window_of(rip, site->old, insn->len));
-    if (page == NULL) {
-        return "no room for a trampoline";
-    }
-
-    trampoline_build(site, insn, code, (uintptr_t)page);
-    if (page_seal(page) < 0) {
-        return "executable memory is refused";
-    }
-
-    rel          = (uintptr_t)page - (rip + PATCH_JUMP);
-    site->new[0] = OPCODE_JMP;
-    memcpy(site->new + 1, &rel, sizeof(rel));
-    site->trampoline = (uintptr_t)page;
-    return NULL;
+    n = syscall(SYS_read, fd, text, sizeof(text) - 1);
+    syscall(SYS_close, fd);
+    text[(n < 0) ? 0 : n] = '\0';
+    tracer                = strstr(text, name);
+    return (tracer != NULL) && (tracer[sizeof(name) - 1] != '0');
 }
 
 /* Known from here on, also when refused: no second attempt. */
@@ -484,22 +240,30 @@ static struct site *site_publish(const struct site *site)
     return new;
 }
 
+/* Should the text remain as it is, the trampoline still serves who comes there
+ * by a fault. */
 static void patch_once(uintptr_t rip, const struct hca_insn *insn,
                        const uint8_t *code)
 {
-    struct site  draft = {.addr = rip}, *site;
-    const char  *why;
-    int          ret;
+    struct site draft = {.addr = rip}, *site;
+    int         ret;
 
     if ((site_find(rip) != NULL) ||
         (atomic_load(&patch_count) == PATCH_MAX_SITES)) {
         return;
     }
 
-    why  = site_prepare(&draft, insn, code);
+    if (patch_debugged()) {
+        hca_debug("patch: off under a debugger, every doorbell traps");
+        atomic_store(&patch_on, false);
+        return;
+    }
+
+    ret  = site_prepare(&draft, insn, code);
     site = site_publish(&draft);
-    if (why != NULL) {
-        hca_debug("patch: %p goes on trapping: %s", (void*)rip, why);
+    if (ret < 0) {
+        hca_debug("patch: store at %p goes on trapping: %s", (void*)rip,
+                  strerror(-ret));
         return;
     }
 
@@ -507,12 +271,12 @@ static void patch_once(uintptr_t rip, const struct hca_insn *insn,
     if (ret < 0) {
         hca_info("patch: off, text cannot be written: %s", strerror(-ret));
         atomic_store(&patch_on, false);
-        atomic_store(&site->addr, 0);
         return;
     }
 
     atomic_store(&site->done, true);
-    hca_debug("patch: %p jumps to %p", (void*)rip, (void*)site->trampoline);
+    hca_debug("patch: store at %p jumps to %p", (void*)rip,
+              (void*)site->code.entry);
 }
 
 /* A child forked while another thread is at it inherits the flag: it only

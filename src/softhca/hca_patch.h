@@ -16,7 +16,8 @@
  * Once, before the other functions; they do nothing until then.
  *
  * @param on     false: never rewrite anything. Off as well without XSAVE,
- *               under valgrind and where membarrier(2) lacks SYNC_CORE
+ *               under valgrind or a debugger, and where membarrier(2) lacks
+ *               SYNC_CORE or text may not be made writable
  * @param enter  hca_trap_enter, which the trampolines call
  */
 void hca_patch_init(bool on, const void *enter);

@@ -132,6 +132,23 @@ int hca_helper_start(void)
     return ret;
 }
 
+void hca_proc_forked(void)
+{
+    for (unsigned i = 0; i < HCA_MAX_PROCS; i++) {
+        if (atomic_load(&hca_peers[i].gen) != 0) {
+            close(hca_peers[i].pidfd);
+            atomic_store(&hca_peers[i].gen, 0);
+        }
+    }
+    if (hca_helper_runs) {
+        close(hca_helper_epoll);
+        hca_timer_forked();
+    }
+    hca_helper_runs = false;
+    pthread_mutex_init(&hca_helper_mutex, NULL);
+    pthread_mutex_init(&hca_peers_mutex, NULL);
+}
+
 /* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex. */
 static int hca_peer_watch(unsigned slot, uint32_t gen)
 {

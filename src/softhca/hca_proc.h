@@ -15,6 +15,11 @@
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);
 
+/* In a forked child: the helper, its timers and what it watched are the
+ * parent's; so are the opened channels. */
+void hca_proc_forked(void);
+void hca_chan_forked(void);
+
 /* Whether the process of a slot lives. The first question about a slot opens
  * a pidfd, which the helper then watches; later ones are one load. */
 bool hca_proc_alive(unsigned proc);

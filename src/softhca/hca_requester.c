@@ -23,6 +23,9 @@
 #define HCA_IBTA_TIMEOUT_NS 4096ull
 /* Timeout 0 means to wait for ever: a look now and then. */
 #define HCA_TIMEOUT_FOREVER_NS 500000000ull
+/* After the first millisecond twice as long each time, to a quarter second. */
+#define HCA_ERR_LOOK_NS 1000000ull
+#define HCA_ERR_LOOKS   8
 #define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
 
 /* Peculiar to this file: not done, a timer is armed. */
@@ -369,6 +372,32 @@ static bool hca_requester_is_ready(const struct hca_qp *qp)
     return (hca_qp_state(qp) == IBV_QPS_RTS) && !qp->req.waiting;
 }
 
+/* Receives posted to a QP in error have to be flushed, and posting one rings no
+ * doorbell: the helper looks for them, soon at first, then less often. */
+static void hca_requester_watch_rq(struct hca_qp *qp)
+{
+    if (qp->rq.buf == 0) {
+        return;
+    }
+    hca_timer_arm(&qp->req.sq->timer,
+                  hca_time_ns() + (HCA_ERR_LOOK_NS << qp->req.err_looks));
+    if (qp->req.err_looks < HCA_ERR_LOOKS) {
+        qp->req.err_looks++;
+    }
+}
+
+static void hca_requester_flush(struct hca_qp *qp)
+{
+    hca_qp_flush_sq(qp);
+    hca_mutex_lock(&qp->obj.lock);
+    if (hca_rq_posted(qp) > 0) {
+        qp->req.err_looks = 0;
+        hca_qp_flush_rq(qp);
+    }
+    hca_mutex_unlock(&qp->obj.lock);
+    hca_requester_watch_rq(qp);
+}
+
 bool hca_requester_run_locked(struct hca_qp *qp)
 {
     uint16_t posted = hca_qp_sq_posted(qp);
@@ -383,10 +412,7 @@ bool hca_requester_run_locked(struct hca_qp *qp)
         posted = hca_qp_sq_posted(qp);
     }
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
-        hca_qp_flush_sq(qp);
-        hca_mutex_lock(&qp->obj.lock);
-        hca_qp_flush_rq(qp);
-        hca_mutex_unlock(&qp->obj.lock);
+        hca_requester_flush(qp);
     }
     return had_news;
 }

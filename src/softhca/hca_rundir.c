@@ -241,6 +241,15 @@ const char *hca_rundir_path(void)
     return hca_rundir_own;
 }
 
+void hca_rundir_forked(void)
+{
+    if (hca_rundir_own_fd >= 0) {
+        close(hca_rundir_own_fd); /* the parent's lock stays the parent's */
+    }
+    hca_rundir_own_fd = -1;
+    hca_rundir_own[0] = '\0';
+}
+
 void hca_rundir_remove(void)
 {
     if (hca_rundir_own[0] != '\0') {

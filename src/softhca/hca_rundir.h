@@ -24,6 +24,9 @@ int hca_rundir_publish(const char *fabric, int fd);
 /* This process' directory. */
 const char *hca_rundir_path(void);
 
+/* In a forked child: forgets the parent's directory. */
+void hca_rundir_forked(void);
+
 /* Removes this process' directory, and the folder if it is the last. */
 void hca_rundir_remove(void);
 

@@ -25,6 +25,14 @@ int hca_timer_init(void)
     return (hca_timer_fd < 0) ? -errno : hca_timer_fd;
 }
 
+void hca_timer_forked(void)
+{
+    close(hca_timer_fd);
+    pthread_mutex_init(&hca_timer_mutex, NULL);
+    hca_timers        = NULL;
+    hca_timer_running = NULL;
+}
+
 static void hca_timer_program(void)
 {
     struct itimerspec when = {};

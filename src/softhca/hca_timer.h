@@ -9,6 +9,9 @@
 /* @return the timerfd, for the helper's epoll set, or -errno. */
 int hca_timer_init(void);
 
+/* In a forked child: no timer of the parent's runs here. */
+void hca_timer_forked(void);
+
 /* Runs what is due; called by the helper when the timerfd is readable. */
 void hca_timer_expire(void);
 

@@ -1,11 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The handler of SIGSEGV and SIGBUS, and the table of doorbell ranges. The
- * handler runs in the faulting thread; it takes no lock and allocates nothing.
- * The table is an array of slots, each with a sequence number: writers claim a
- * slot by making it odd, readers retry when it changed, so that neither a
- * handler nor a forked child ever waits for somebody. What a store is, and
- * what becomes of a fault that is none of ours, is in hca_insn and
+ * The handler of SIGSEGV and SIGBUS. It runs in the faulting thread, takes no
+ * lock and allocates nothing. What a store is, where doorbells are, and what
+ * becomes of a fault that is none of ours, is in hca_insn, hca_trap_table and
  * hca_trap_sig.
  */
 #define _GNU_SOURCE
@@ -14,31 +11,28 @@
 #include "hca_insn.h"
 #include "hca_log.h"
 #include "hca_patch.h"
+#include "hca_text.h"
 #include "hca_trap_enter.h"
 #include "hca_trap_guard.h"
 #include "hca_trap_sig.h"
+#include "hca_trap_table.h"
 
 #include <errno.h>
 #include <string.h>
 #include <ucontext.h>
 
-#define TRAP_MAX_REGIONS 1024
 #define TRAP_PAGE        4096
+#define OPCODE_INT3      0xcc
 #define RFLAGS_DF        0x400
 #define RED_ZONE         128
-
-__attribute__((visibility("hidden")))
-struct hca_trap_region hca_trap_regions[TRAP_MAX_REGIONS];
-
-/* Behind the last slot ever used. Read by assembly. */
-__attribute__((visibility("hidden")))
-_Atomic(struct hca_trap_region*) hca_trap_regions_end = hca_trap_regions;
 
 /* The kernel's names for the registers, in the order of encoding. */
 static const int trap_gregs[16] = {
     REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
+
+static bool (*_Atomic trap_bus_fn)(const void *addr);
 
 /* One store caught in the act. */
 struct trap_store {
@@ -51,102 +45,9 @@ struct trap_store {
     struct hca_trap_hit hit;
 };
 
-static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
-{
-    unsigned seq = atomic_load_explicit(&r->seq, memory_order_acquire);
-
-    hit->start = atomic_load_explicit(&r->start, memory_order_relaxed);
-    hit->len   = atomic_load_explicit(&r->len, memory_order_relaxed);
-    hit->fn    = atomic_load_explicit(&r->fn, memory_order_relaxed);
-    hit->arg   = atomic_load_explicit(&r->arg, memory_order_relaxed);
-    atomic_thread_fence(memory_order_acquire); /* pairs with region_write() */
-    return !(seq & 1) &&
-           (seq == atomic_load_explicit(&r->seq, memory_order_relaxed));
-}
-
-/* A slot that is changing is not there: it did not exist before, or will not
- * after. */
-bool hca_trap_find(uintptr_t addr, struct hca_trap_hit *hit)
-{
-    struct hca_trap_region *end, *r;
-    struct hca_trap_hit     copy;
-
-    end = atomic_load_explicit(&hca_trap_regions_end, memory_order_acquire);
-    for (r = hca_trap_regions; r < end; ++r) {
-        if ((addr - atomic_load_explicit(&r->start, memory_order_relaxed) <
-             atomic_load_explicit(&r->len, memory_order_relaxed)) &&
-            region_read(r, &copy) && (addr - copy.start < copy.len)) {
-            *hit = copy;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The caller owns the slot: its seq is odd. */
-static void region_write(struct hca_trap_region *r, struct hca_trap_hit new)
-{
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&r->len, 0, memory_order_relaxed);
-    atomic_store_explicit(&r->fn, new.fn, memory_order_relaxed);
-    atomic_store_explicit(&r->arg, new.arg, memory_order_relaxed);
-    atomic_store_explicit(&r->start, new.start, memory_order_release);
-    atomic_store_explicit(&r->len, new.len, memory_order_release);
-    atomic_fetch_add_explicit(&r->seq, 1, memory_order_release);
-}
-
-static bool region_claim(struct hca_trap_region *r)
-{
-    unsigned seq = atomic_load(&r->seq);
-
-    return !(seq & 1) && atomic_compare_exchange_strong(&r->seq, &seq, seq + 1);
-}
-
-static bool region_overlaps(uintptr_t start, size_t len)
-{
-    struct hca_trap_region *r, *end = atomic_load(&hca_trap_regions_end);
-    struct hca_trap_hit     hit;
-
-    for (r = hca_trap_regions; r < end; ++r) {
-        if (region_read(r, &hit) && (hit.len > 0) &&
-            (start < hit.start + hit.len) && (hit.start < start + len)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void region_extend(struct hca_trap_region *end)
-{
-    struct hca_trap_region *old = atomic_load(&hca_trap_regions_end);
-
-    while ((old < end) && !atomic_compare_exchange_weak(&hca_trap_regions_end,
-                                                        &old, end)) {
-    }
-}
-
-static int region_add(struct hca_trap_hit new)
-{
-    struct hca_trap_region *r;
-
-    for (r = hca_trap_regions; r < hca_trap_regions + TRAP_MAX_REGIONS; ++r) {
-        if ((atomic_load(&r->len) != 0) || !region_claim(r)) {
-            continue;
-        }
-
-        if (atomic_load(&r->len) != 0) { /* taken before the claim */
-            atomic_fetch_add(&r->seq, 1);
-            continue;
-        }
-
-        region_write(r, new);
-        region_extend(r + 1);
-        return 0;
-    }
-    return -ENOSPC;
-}
-
-/* Code may end with its page: what lies behind is read only if needed. */
+/* Code may end with its page: what lies behind is read only if needed. A
+ * debugger that steps or stops here leaves its breakpoint in the place of the
+ * instruction that faulted. */
 static int trap_decode(struct trap_store *s)
 {
     size_t here = TRAP_PAGE - s->rip % TRAP_PAGE;
@@ -155,6 +56,10 @@ static int trap_decode(struct trap_store *s)
     here = (here < sizeof(s->code)) ? here : sizeof(s->code);
     if (hca_trap_guard_memcpy(s->code, (const void*)s->rip, here)) {
         return -EFAULT;
+    }
+
+    if (s->code[0] == OPCODE_INT3) {
+        here = hca_text_original(s->rip, s->code, sizeof(s->code));
     }
 
     ret = hca_insn_decode(s->code, here, &s->insn);
@@ -255,7 +160,10 @@ static void trap_direct(const struct trap_store *s)
     struct hca_cpu_vec vec = hca_cpu_vec_signal(mc->fpregs);
     uint8_t            value[HCA_INSN_MAX_STORE];
 
-    hca_cpu_value(&s->insn.src, s->gpr, vec, value);
+    memset(value, 0, sizeof(value));
+    if (!hca_cpu_valgrind()) {
+        hca_cpu_value(&s->insn.src, s->gpr, vec, value);
+    }
     trap_ring(s, 0, value, s->insn.src.size);
     mc->gregs[REG_RIP] += s->insn.len;
 }
@@ -290,7 +198,8 @@ static void trap_explain(const struct trap_store *s)
 }
 
 /* Under valgrind only rip and rsp are up to date in a fault, and these not for
- * all of its tools; the fault itself tells the address as well. */
+ * all of its tools; the fault itself tells the address as well. The value is
+ * left out. */
 static bool trap_locate(struct trap_store *s, uintptr_t fault)
 {
     s->addr = hca_cpu_valgrind() ? fault :
@@ -307,7 +216,7 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
     struct trap_store s;
     int               i, decoded;
 
-    if (!hca_trap_find(fault, &s.hit)) {
+    if (!hca_trap_table_find(fault, &s.hit)) {
         return false;
     }
 
@@ -363,13 +272,25 @@ static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
     hca_trap_sig_chain(sig, info, uc);
 }
 
+/* Also in a guarded copy, before that gives up. */
+static bool trap_bus(const siginfo_t *info)
+{
+    bool (*fn)(const void *addr) = atomic_load(&trap_bus_fn);
+
+    return (fn != NULL) && fn(info->si_addr);
+}
+
+static bool trap_is_ours(int sig, const siginfo_t *info, ucontext_t *uc)
+{
+    return ((sig == SIGBUS) && trap_bus(info)) || trap_resume(info, uc) ||
+           ((sig == SIGSEGV) && trap_doorbell(info, uc));
+}
+
 static void trap_handler(int sig, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
 
-    if (!hca_trap_sig_is_fault(info) ||
-        (!trap_resume(info, context) &&
-         ((sig != SIGSEGV) || !trap_doorbell(info, context)))) {
+    if (!hca_trap_sig_is_fault(info) || !trap_is_ours(sig, info, context)) {
         trap_foreign(sig, info, context);
     }
     errno = saved_errno;
@@ -390,26 +311,25 @@ int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg)
         return -EINVAL;
     }
 
-    if (region_overlaps(new.start, len)) {
+    if (hca_trap_table_overlaps(new.start, len)) {
         return -EEXIST;
     }
 
     ret = hca_trap_sig_install(trap_handler);
-    return (ret < 0) ? ret : region_add(new);
+    return (ret < 0) ? ret : hca_trap_table_add(new);
 }
 
 int hca_trap_del(void *page)
 {
-    static const struct hca_trap_hit none;
-    struct hca_trap_region          *r, *end;
+    return hca_trap_table_del((uintptr_t)page);
+}
 
-    end = atomic_load(&hca_trap_regions_end);
-    for (r = hca_trap_regions; r < end; ++r) {
-        if ((atomic_load(&r->start) == (uintptr_t)page) &&
-            (atomic_load(&r->len) != 0) && region_claim(r)) {
-            region_write(r, none);
-            return 0;
-        }
+int hca_trap_bus(bool (*fn)(const void *addr))
+{
+    int ret = hca_trap_sig_install(trap_handler);
+
+    if (ret == 0) {
+        atomic_store(&trap_bus_fn, fn);
     }
-    return -ENOENT;
+    return ret;
 }

@@ -20,12 +20,13 @@
  * Called once per store, in the thread that stores, as if the instruction had
  * called it: no lock of the trap is held, registers and errno are preserved
  * around it, and it may be interrupted and entered again by a signal handler
- * of the program that stores too.
+ * of the program that stores too. It must not use long double or MMX, whose
+ * registers are not preserved.
  *
  * @param arg     as given to hca_trap_add()
  * @param offset  of the store from the beginning of the page
- * @param value   the bytes stored, valid during the call. A hint: zero where
- *                the source could not be read
+ * @param value   the bytes stored, valid during the call. A hint: all zero where
+ *                the source cannot be known, which is always so under valgrind
  * @param size    of the store in bytes, 1..64
  */
 typedef void (*hca_trap_fn)(void *arg, uintptr_t offset, const void *value,
@@ -62,6 +63,16 @@ int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg);
  * @return 0, or -ENOENT if no range begins at page.
  */
 int hca_trap_del(void *page);
+
+/**
+ * Has fn asked about each SIGBUS of a memory access: memory behind a mapping of
+ * the device file may be there only from the first access on. Installs the
+ * handlers. fn runs in the handler, must be async-signal-safe, and returns
+ * whether the access can be made again.
+ *
+ * @return 0, or -errno of sigaction.
+ */
+int hca_trap_bus(bool (*fn)(const void *addr));
 
 /**
  * memcpy() within the process that survives inaccessible memory. Needs the

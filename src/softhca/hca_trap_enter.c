@@ -1,16 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Calls the device from the middle of interrupted code, as the kernel would
- * call a signal handler: red zone respected, all registers and flags saved,
- * the floating point environment as the ABI wants it on entry. Trampolines of
- * patched sites call it, and the handler sends a thread through it that would
- * otherwise run the device on a small alternate signal stack. Runs in the
- * storing thread, owns nothing but its stack. Specification: System V ABI
- * x86-64, Intel SDM volume 1 chapter 13 (XSAVE).
+ * call a signal handler: red zone respected, flags and all registers but x87
+ * saved, rounding and exceptions of SSE as the ABI wants them on entry.
+ * Trampolines of patched sites call it, and the handler sends a thread through
+ * it that would otherwise run the device on a small alternate signal stack.
+ * Runs in the storing thread, owns nothing but its stack. Specification:
+ * System V ABI x86-64, Intel SDM volume 1 chapter 13 (XSAVE).
  */
 #define _GNU_SOURCE
 #include "hca_trap_enter.h"
 #include "hca_cpu.h"
+#include "hca_trap_table.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -30,6 +31,7 @@ static_assert(offsetof(struct hca_cpu_save, mask) == 0, "for assembly");
 static_assert(offsetof(struct hca_cpu_save, size) == 4, "for assembly");
 static_assert(offsetof(struct hca_cpu_save, compact) == 8, "for assembly");
 static_assert(offsetof(struct hca_cpu_save, mxcsr) == 12, "for assembly");
+static_assert(offsetof(struct hca_cpu_save, plain) == 16, "for assembly");
 
 /* The unwinder is told that the caller is the interrupted code itself, so that
  * a backtrace from within the device shows who rang: the frame before ours has
@@ -97,37 +99,68 @@ __asm__(".text\n"
         "    movq %rax, %rsi\n"
         "    movl 4+hca_cpu_save(%rip), %eax\n"
         "    subq %rax, %rsp\n"
+        "    subq $64, %rsp\n"
         "    andq $-64, %rsp\n"
-        "    xorl %eax, %eax\n" /* the header of the image must be zero */
-        "    movq %rax, 512(%rsp)\n"
-        "    movq %rax, 520(%rsp)\n"
-        "    movq %rax, 528(%rsp)\n"
-        "    movq %rax, 536(%rsp)\n"
-        "    movq %rax, 544(%rsp)\n"
-        "    movq %rax, 552(%rsp)\n"
-        "    movq %rax, 560(%rsp)\n"
-        "    movq %rax, 568(%rsp)\n"
-        "    movl hca_cpu_save(%rip), %eax\n"
-        "    xorl %edx, %edx\n"
-        "    cmpl $0, 8+hca_cpu_save(%rip)\n"
-        "    je 3f\n"
-        "    xsavec (%rsp)\n"
-        "    jmp 4f\n"
-        "3:  xsave (%rsp)\n"
-        "4:  ldmxcsr 12+hca_cpu_save(%rip)\n"
-        "    testb $1, 512(%rsp)\n" /* x87 or MMX in use */
-        "    jz 5f\n"
-        "    fninit\n"
-        "5:  testb $4, 512(%rsp)\n" /* upper halves in use */
-        "    jz 6f\n"
-        "    vzeroupper\n"
-        "6:  movq %rbx, %rdi\n"
+        "    movq %rbx, %rdi\n"
         "    movq %rsp, %rdx\n"
+        "    cmpl $0, 16+hca_cpu_save(%rip)\n"
+        "    je 6f\n"
+        /* Sixteen registers. If their upper halves are zero, they are made
+         * so by vzeroupper in the end: it lets the program's SSE code go on
+         * at full speed, as a load of all 32 bytes would not. */
+        "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+        "    vmovdqa %ymm\\n, 32*\\n(%rsp)\n"
+        "    .endr\n"
+        "    stmxcsr 512(%rsp)\n"
+        "    .irp n, 1,2,3,4,5,6,7\n"
+        "    vorps %ymm\\n, %ymm0, %ymm0\n"
+        "    .endr\n"
+        "    .irp n, 9,10,11,12,13,14,15\n"
+        "    vorps %ymm\\n, %ymm8, %ymm8\n"
+        "    .endr\n"
+        "    vorps %ymm8, %ymm0, %ymm0\n"
+        "    vextractf128 $1, %ymm0, %xmm0\n"
+        "    xorl %r12d, %r12d\n"
+        "    vptest %xmm0, %xmm0\n"
+        "    setz %r12b\n"
+        "    vzeroupper\n"
+        "    ldmxcsr 12+hca_cpu_save(%rip)\n"
         "    call hca_trap_enter_run\n"
-        "    movq %rax, (%rbx)\n"
+        "    ldmxcsr 512(%rsp)\n"
+        "    testl %r12d, %r12d\n"
+        "    jz 4f\n"
+        "    vzeroupper\n"
+        "    .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+        "    vmovdqa 32*\\n(%rsp), %xmm\\n\n"
+        "    .endr\n"
+        "    jmp 9f\n"
+        "4:  .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+        "    vmovdqa 32*\\n(%rsp), %ymm\\n\n"
+        "    .endr\n"
+        "    jmp 9f\n"
+        "6:  xorl %eax, %eax\n" /* the header of the image must be zero */
+        "    .irp n, 0,1,2,3,4,5,6,7\n"
+        "    movq %rax, 512+8*\\n(%rsp)\n"
+        "    .endr\n"
+        "    xorl %edx, %edx\n"
+        "    movl hca_cpu_save(%rip), %eax\n"
+        "    cmpl $0, 8+hca_cpu_save(%rip)\n"
+        "    je 7f\n"
+        "    xsavec (%rsp)\n"
+        "    jmp 8f\n"
+        "7:  xsave (%rsp)\n"
+        "8:  ldmxcsr 12+hca_cpu_save(%rip)\n"
+        "    movq %rsp, %rdx\n"
+        "    testb $4, 512(%rsp)\n" /* upper halves in use */
+        "    jz 5f\n"
+        "    vzeroupper\n"
+        "5:  call hca_trap_enter_run\n"
+        "    movq %rax, %rcx\n"
         "    movl hca_cpu_save(%rip), %eax\n"
         "    xorl %edx, %edx\n"
         "    xrstor (%rsp)\n"
+        "    movq %rcx, %rax\n"
+        "9:  movq %rax, (%rbx)\n"
         "    movq %rbx, %rsp\n"
         "    popq %rax\n"
         "    popq %rcx\n"
@@ -189,7 +222,7 @@ uint64_t hca_trap_enter_run(const struct enter_frame *frame, uintptr_t addr,
     uint8_t             value[HCA_INSN_MAX_STORE];
     struct hca_trap_hit hit;
 
-    if (!hca_trap_find(addr, &hit)) {
+    if (!hca_trap_table_find(addr, &hit)) {
         return 1;
     }
 

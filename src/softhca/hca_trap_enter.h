@@ -7,38 +7,6 @@
 #ifndef HCA_TRAP_ENTER_H
 #define HCA_TRAP_ENTER_H
 
-#include "hca_insn.h"
-#include "hca_trap.h"
-
-#include <stdatomic.h>
-#include <stdint.h>
-
-/* One trapped range. A cache line each; assembly reads start and len. */
-struct hca_trap_region {
-    _Alignas(64) _Atomic(uintptr_t) start;
-    atomic_size_t                   len;  /* 0: free */
-    atomic_uint                     seq;  /* odd while it changes */
-    _Atomic(hca_trap_fn)            fn;
-    _Atomic(void*)                  arg;
-};
-static_assert(offsetof(struct hca_trap_region, len) == 8, "for assembly");
-static_assert(sizeof(struct hca_trap_region) == 64, "for assembly");
-
-/* What a lookup yields: a copy, as the range may go at any time. */
-struct hca_trap_hit {
-    uintptr_t   start;
-    size_t      len;
-    hca_trap_fn fn;
-    void       *arg;
-};
-
-/**
- * Find the range that holds an address. Lock-free, from any context.
- *
- * @return false if there is none; hit is unchanged then.
- */
-bool hca_trap_find(uintptr_t addr, struct hca_trap_hit *hit);
-
 /*
  * Assembly. In: rax = address that the instruction stores to; the stack, from
  * rsp upwards: return address, struct hca_insn_src, rflags, rax, address of

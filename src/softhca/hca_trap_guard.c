@@ -10,8 +10,12 @@
  */
 #include "hca_trap.h"
 #include "hca_trap_guard.h"
+#include "hca_cpu.h"
 
+#include <stddef.h>
 #include <stdint.h>
+
+static_assert(offsetof(struct hca_cpu_save, mask) == 0, "for assembly");
 
 extern const char hca_trap_guard_begin[]
         __attribute__((visibility("hidden")));
@@ -19,9 +23,9 @@ extern const char hca_trap_guard_end[] __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_fault[]
         __attribute__((visibility("hidden")));
 
-/* Up to 64 bytes two moves that may overlap, up to 4 KiB a loop of 64 bytes
- * and its last 64 again, beyond that the microcode of rep movsb, which moves
- * whole lines. */
+/* Up to 64 bytes two or four moves that may overlap, up to 4 KiB a loop of 64
+ * bytes and the last 64 again, beyond that the microcode of rep movsb, which
+ * moves whole lines. Bit 2 of hca_cpu_save.mask: AVX. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl hca_trap_guard_memcpy\n"
@@ -32,7 +36,7 @@ __asm__(".text\n"
         ".globl hca_trap_guard_begin, hca_trap_guard_end\n"
         ".globl hca_trap_guard_fault\n"
         ".hidden hca_trap_guard_begin, hca_trap_guard_end\n"
-        ".hidden hca_trap_guard_fault\n"
+        ".hidden hca_trap_guard_fault, hca_cpu_save\n"
         "hca_trap_guard_begin:\n"
         "    xorl %eax, %eax\n"
         "    cmpq $16, %rdx\n"
@@ -57,6 +61,24 @@ __asm__(".text\n"
         "    ret\n"
         "2:  cmpq $4096, %rdx\n"
         "    ja 6f\n"
+        "    testb $4, hca_cpu_save(%rip)\n"
+        "    jz 7f\n"
+        "    vmovdqu -64(%rsi,%rdx), %ymm2\n"
+        "    vmovdqu -32(%rsi,%rdx), %ymm3\n"
+        "    leaq -64(%rdi,%rdx), %rcx\n"
+        "8:  vmovdqu (%rsi), %ymm0\n"
+        "    vmovdqu 32(%rsi), %ymm1\n"
+        "    vmovdqu %ymm0, (%rdi)\n"
+        "    vmovdqu %ymm1, 32(%rdi)\n"
+        "    addq $64, %rsi\n"
+        "    addq $64, %rdi\n"
+        "    cmpq %rcx, %rdi\n"
+        "    jb 8b\n"
+        "    vmovdqu %ymm2, (%rcx)\n"
+        "    vmovdqu %ymm3, 32(%rcx)\n"
+        "    vzeroupper\n"
+        "    ret\n"
+        "7:\n"
         "    movups -64(%rsi,%rdx), %xmm4\n"
         "    movups -48(%rsi,%rdx), %xmm5\n"
         "    movups -32(%rsi,%rdx), %xmm6\n"
@@ -98,7 +120,10 @@ __asm__(".text\n"
         "    ret\n"
         "hca_trap_guard_end:\n"
         "hca_trap_guard_fault:\n"
-        "    movl $-14, %eax\n" /* -EFAULT */
+        "    testb $4, hca_cpu_save(%rip)\n"
+        "    jz 9f\n"
+        "    vzeroupper\n"
+        "9:  movl $-14, %eax\n" /* -EFAULT */
         "    ret\n"
         ".cfi_endproc\n"
         ".size hca_trap_guard_memcpy, .-hca_trap_guard_memcpy\n");

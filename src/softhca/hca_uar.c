@@ -12,6 +12,7 @@
 #include "hca_cq_event.h"
 #include "hca_exec.h"
 #include "hca_fault.h"
+#include "hca_log.h"
 #include "hca_requester.h"
 #include "hca_thread.h"
 #include "hca_trap.h"
@@ -48,6 +49,12 @@ static void hca_uar_unlock(void)
 {
     pthread_mutex_unlock(&hca_uar_mutex);
     hca_exec_leave();
+}
+
+void hca_uar_forked(void)
+{
+    pthread_mutex_init(&hca_uar_mutex, NULL);
+    hca_uars = NULL;
 }
 
 /* Under the mutex. */
@@ -160,6 +167,12 @@ void hca_uar_run_all(void)
 
 static void hca_uar_read_env(void)
 {
+    const char *patch = getenv("SOFTHCA_PATCH");
+
+    if ((patch != NULL) && strcmp(patch, "y") && strcmp(patch, "n")) {
+        hca_error("SOFTHCA_PATCH=%s: use y or n", patch);
+    }
+    hca_trap_init((patch == NULL) || strcmp(patch, "n"));
     hca_strict_init();
     hca_fault_init();
 }

@@ -29,7 +29,7 @@ static const struct uverbs_method *const uverbs_methods[] = {
     uverbs_mr_methods,      uverbs_mw_methods,   uverbs_dm_methods,
     uverbs_cq_methods,      uverbs_srq_methods,  uverbs_xrcd_methods,
     uverbs_ah_methods,      uverbs_qp_methods,   uverbs_event_methods,
-    uverbs_uar_methods,     devx_methods,
+    uverbs_uar_methods,     uverbs_odp_methods,  devx_methods,
 };
 
 static const struct uverbs_write *const uverbs_writes[] = {
@@ -220,11 +220,27 @@ static void uverbs_ctx_put(struct uverbs_ctx *ctx)
     free(ctx);
 }
 
+/* Another thread may have held these when it forked. What is open stays the
+ * parent's: an ioctl is refused, a close only forgets. */
+static void uverbs_forked(void)
+{
+    pthread_mutex_init(&uverbs_files_lock, NULL);
+    uverbs_uar_forked();
+    uverbs_dm_forked();
+}
+
+static void uverbs_watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, uverbs_forked);
+}
+
 int uverbs_open(int fd, unsigned dev)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct uverbs_ctx *ctx;
     int ret;
 
+    pthread_once(&once, uverbs_watch_fork);
     if ((unsigned)fd >= UVERBS_MAX_FDS) {
         hca_error("descriptor %d: devices need one below %d", fd,
                   UVERBS_MAX_FDS);

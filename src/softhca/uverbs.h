@@ -44,11 +44,6 @@ int uverbs_ioctl(int fd, unsigned long request, void *arg);
 /* Whether fd is an opened device: one load. */
 bool uverbs_is_open(int fd);
 
-/* A fault at an address of this process: if it lies in device memory that the
- * program has mapped through the device file, backs the mapping and returns
- * true, and the access can be done again. Async-signal-safe. */
-bool uverbs_map_fault(const void *addr);
-
 /* --- limits that the device reports and checks --------------------------- */
 #define UVERBS_MAX_MR        ((1u << 20) - 1) /* size of the mkey table */
 #define UVERBS_MAX_QP        ((1u << 16) - 1)
@@ -249,7 +244,8 @@ const char *uverbs_write_name(const struct uverbs_req *req);
 /* Rows of each file, ending with one without a handler. */
 extern const struct uverbs_method uverbs_context_methods[],
         uverbs_port_methods[], uverbs_pd_methods[], uverbs_mr_methods[],
-        uverbs_mw_methods[], uverbs_dm_methods[], uverbs_cq_methods[],
+        uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
+        uverbs_cq_methods[],
         uverbs_srq_methods[], uverbs_xrcd_methods[], uverbs_ah_methods[],
         uverbs_qp_methods[], uverbs_event_methods[], uverbs_uar_methods[],
         devx_methods[];

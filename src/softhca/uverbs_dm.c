@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Device memory (MEMIC): pages of the arena, which libmlx5 maps a second time
+ * Device memory (MEMIC) and regions on it: pages of the arena, which libmlx5 maps a second time
  * through the device file (uverbs_mmap.c). It computes the offset from a page
  * index, which is unique in the process: uverbs_dm_lock.
  */
@@ -14,6 +14,11 @@
 
 static struct uverbs_dm *uverbs_dm_index[UVERBS_MAX_DM];
 static pthread_mutex_t uverbs_dm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void uverbs_dm_forked(void)
+{
+    pthread_mutex_init(&uverbs_dm_lock, NULL);
+}
 
 /* @return an index that is now the object's, or UVERBS_MAX_DM. */
 static unsigned uverbs_dm_take(struct uverbs_dm *dm)
@@ -174,6 +179,76 @@ static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
      UVERBS_OBJECT_DM},
 };
 
+static const struct uverbs_attr_spec uverbs_reg_dm_mr_attrs[] = {
+    {UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
+    {UVERBS_ATTR_REG_DM_MR_OFFSET, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_REG_DM_MR_LENGTH, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_REG_DM_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_PD},
+    {UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
+    {UVERBS_ATTR_REG_DM_MR_DM_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_DM},
+    {UVERBS_ATTR_REG_DM_MR_RESP_LKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_REG_DM_MR_RESP_RKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+};
+
+static int uverbs_dm_mr_respond(struct uverbs_req *req,
+                                const struct uverbs_mr *mr)
+{
+    uint32_t key = uverbs_key(mr->mkey);
+    int ret;
+
+    ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &key, sizeof(key));
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &key,
+                         sizeof(key));
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, UVERBS_ATTR_REG_DM_MR_HANDLE,
+                                mr->obj.handle);
+    }
+    return ret;
+}
+
+static int uverbs_reg_dm_mr(struct uverbs_req *req)
+{
+    struct uverbs_dm *dm = uverbs_get_obj(req,
+                                          UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
+    struct uverbs_pd *pd = uverbs_get_obj(req,
+                                          UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
+    uint64_t offset      = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_OFFSET);
+    struct uverbs_region region = {
+        .start  = (uintptr_t)dm->mem + offset,
+        .length = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_LENGTH),
+        .access = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS),
+    };
+    struct uverbs_mr *mr;
+    int ret;
+
+    ret = uverbs_check_access(region.access);
+    if (ret != 0) {
+        return ret;
+    }
+    if (!(region.access & IBV_ACCESS_ZERO_BASED) ||
+        (region.access & IBV_ACCESS_ON_DEMAND) || (offset > dm->length) ||
+        (region.length > dm->length - offset)) {
+        return -EINVAL;
+    }
+
+    uverbs_map_resolve(req->ctx);
+    ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
+    if (ret != 0) {
+        return ret;
+    }
+    mr->dm = dm;
+    uverbs_hold(dm);
+    ret = uverbs_dm_mr_respond(req, mr);
+    if (ret != 0) {
+        uverbs_obj_destroy(&mr->obj, NULL);
+    }
+    return ret;
+}
+
 const struct uverbs_method uverbs_dm_methods[] = {
     {.object  = UVERBS_OBJECT_DM,
      .id      = UVERBS_METHOD_DM_ALLOC,
@@ -185,5 +260,10 @@ const struct uverbs_method uverbs_dm_methods[] = {
      .name    = "free_dm",
      .handler = uverbs_destroy,
      UVERBS_ATTRS(uverbs_free_dm_attrs)},
+    {.object  = UVERBS_OBJECT_MR,
+     .id      = UVERBS_METHOD_DM_MR_REG,
+     .name    = "reg_dm_mr",
+     .handler = uverbs_reg_dm_mr,
+     UVERBS_ATTRS(uverbs_reg_dm_mr_attrs)},
     {.handler = NULL},
 };

@@ -14,6 +14,7 @@
 #include "uverbs_objs.h"
 #include "hca_exec.h"
 #include "hca_log.h"
+#include "hca_trap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,27 +48,6 @@ static bool uverbs_map_claim(struct uverbs_map *map, int state)
 {
     return atomic_compare_exchange_strong(&map->state, &state,
                                           UVERBS_MAP_BUSY);
-}
-
-int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
-                      uint32_t id, uint64_t offset, void *mem, size_t size)
-{
-    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
-        struct uverbs_map *map = &uverbs_maps[i];
-
-        if (uverbs_map_claim(map, UVERBS_MAP_FREE)) {
-            map->kind   = kind;
-            map->id     = id;
-            map->ctx    = ctx;
-            map->offset = offset;
-            map->mem    = mem;
-            map->size   = size;
-            atomic_store(&map->state, UVERBS_MAP_EXPECTED);
-            ctx->unmapped++;
-            return 0;
-        }
-    }
-    return -ENOMEM;
 }
 
 void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
@@ -236,7 +216,9 @@ static void uverbs_fault_vma(const struct uverbs_vma *vma, const void *arg)
     }
 }
 
-bool uverbs_map_fault(const void *ptr)
+/* For hca_trap_bus(): whether the address lies in a mapping that has now been
+ * found and backed. */
+static bool uverbs_map_fault(const void *ptr)
 {
     uintptr_t addr = (uintptr_t)ptr;
     unsigned before = 0, after = 0;
@@ -254,4 +236,30 @@ bool uverbs_map_fault(const void *ptr)
     }
     errno = saved_errno;
     return after < before;
+}
+
+int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                      uint32_t id, uint64_t offset, void *mem, size_t size)
+{
+    int ret = (kind == UVERBS_MAP_DM) ? hca_trap_bus(uverbs_map_fault) : 0;
+
+    if (ret != 0) {
+        return ret;
+    }
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if (uverbs_map_claim(map, UVERBS_MAP_FREE)) {
+            map->kind   = kind;
+            map->id     = id;
+            map->ctx    = ctx;
+            map->offset = offset;
+            map->mem    = mem;
+            map->size   = size;
+            atomic_store(&map->state, UVERBS_MAP_EXPECTED);
+            ctx->unmapped++;
+            return 0;
+        }
+    }
+    return -ENOMEM;
 }

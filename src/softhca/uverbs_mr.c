@@ -6,11 +6,9 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
-#include "hca_log.h"
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define UVERBS_ACCESS_SUPPORTED \
     (((IB_UVERBS_ACCESS_HUGETLB << 1) - 1) | IB_UVERBS_ACCESS_OPTIONAL_RANGE)
@@ -18,58 +16,7 @@
     (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | \
      IBV_REREG_MR_CHANGE_ACCESS)
 
-/* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
-#define UVERBS_INVALID_KEY 0x100u
-
-struct uverbs_mr {
-    struct uverbs_obj obj;
-    struct hca_mkey  *mkey;
-    struct uverbs_pd *pd;
-    struct uverbs_dm *dm;
-};
-
-uint32_t uverbs_key(const struct hca_mkey *mkey)
-{
-    return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
-}
-
-uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
-{
-    static _Atomic uint8_t variant;
-
-    do {
-        mkey->variant = atomic_fetch_add(&variant, 1);
-    } while (uverbs_key(mkey) == UVERBS_INVALID_KEY);
-    hca_obj_publish(HCA_KIND_MKEY, mkey);
-    return uverbs_key(mkey);
-}
-
-/* Takes the translation away and waits for the accesses that had begun before.
- * One of a process that died in it never ends: so not for ever. */
-static void uverbs_mkey_disable(struct hca_mkey *mkey)
-{
-    const struct timespec pause = {.tv_nsec = 50 * 1000};
-    unsigned tries              = 4000;
-
-    /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
-    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    while (atomic_load(&mkey->in_use) != 0) {
-        if (tries-- == 0) {
-            hca_info("mkey 0x%x: given back while a process that died was "
-                     "using it", uverbs_key(mkey));
-            break;
-        }
-        nanosleep(&pause, NULL);
-    }
-}
-
-void uverbs_mkey_free(struct hca_mkey *mkey)
-{
-    uverbs_mkey_disable(mkey);
-    hca_obj_free(HCA_KIND_MKEY, mkey);
-}
-
-static int uverbs_check_access(uint32_t access)
+int uverbs_check_access(uint32_t access)
 {
     if ((access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE)) &&
         !(access & IBV_ACCESS_LOCAL_WRITE)) {
@@ -114,12 +61,6 @@ static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
     return (last != first) ? uverbs_touch(last, advice) : 0;
 }
 
-/* A translation, as REG_MR and REREG_MR describe it. */
-struct uverbs_region {
-    uint64_t start, length, iova;
-    uint32_t access;
-};
-
 static bool uverbs_is_implicit(const struct uverbs_region *region)
 {
     return (region->access & IBV_ACCESS_ON_DEMAND) && (region->start == 0) &&
@@ -159,9 +100,8 @@ static void uverbs_region_set(struct hca_mkey *mkey,
     mkey->access       = region->access;
 }
 
-static int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
-                         const struct uverbs_region *region,
-                         struct uverbs_mr **mrp)
+int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
+                  const struct uverbs_region *region, struct uverbs_mr **mrp)
 {
     struct uverbs_mr *mr;
     int ret;
@@ -360,133 +300,6 @@ static int uverbs_query_mr(struct uverbs_req *req)
     return ret;
 }
 
-static const struct uverbs_attr_spec uverbs_advise_mr_attrs[] = {
-    {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
-     UVERBS_OBJECT_PD},
-    {UVERBS_ATTR_ADVISE_MR_ADVICE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
-    {UVERBS_ATTR_ADVISE_MR_FLAGS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
-    {UVERBS_ATTR_ADVISE_MR_SGE_LIST, UVERBS_IN, UVERBS_MANDATORY,
-     sizeof(struct ib_uverbs_sge), UINT16_MAX, 0},
-};
-
-/* The errors of mlx5_ib's get_prefetchable_mr(). */
-static int uverbs_advise_sge(const struct uverbs_pd *pd,
-                             const struct ib_uverbs_sge *sge, uint64_t advice)
-{
-    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
-
-    if ((mkey == NULL) || (uverbs_key(mkey) != sge->lkey) ||
-        (mkey->obj.proc != hca_self)) {
-        return -ENOENT;
-    }
-    if (mkey->pdn != pd->pdn) {
-        return -EPERM;
-    }
-    if ((advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE) &&
-        !(mkey->access & IBV_ACCESS_LOCAL_WRITE)) {
-        return -EPERM;
-    }
-    return (mkey->access & IBV_ACCESS_ON_DEMAND) ? 0 : -EINVAL;
-}
-
-/* Prefetching is no use: the pages are those of the processor. */
-static int uverbs_advise_mr(struct uverbs_req *req)
-{
-    const struct uverbs_pd *pd =
-            uverbs_get_obj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
-    uint64_t advice = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_ADVICE);
-    uint64_t list   = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
-    size_t len      = uverbs_len(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
-    struct ib_uverbs_sge sge;
-    int ret = 0;
-
-    if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
-        return -EOPNOTSUPP;
-    }
-    if (((len % sizeof(sge)) != 0) ||
-        (uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_FLAGS) &
-         ~(uint64_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
-        return -EINVAL;
-    }
-    for (size_t off = 0; (ret == 0) && (off < len); off += sizeof(sge)) {
-        ret = uverbs_copy_in(&sge, list + off, sizeof(sge));
-        if (ret == 0) {
-            ret = uverbs_advise_sge(pd, &sge, advice);
-        }
-    }
-    return ret;
-}
-
-static const struct uverbs_attr_spec uverbs_reg_dm_mr_attrs[] = {
-    {UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
-    {UVERBS_ATTR_REG_DM_MR_OFFSET, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
-    {UVERBS_ATTR_REG_DM_MR_LENGTH, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
-    {UVERBS_ATTR_REG_DM_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
-     UVERBS_OBJECT_PD},
-    {UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
-    {UVERBS_ATTR_REG_DM_MR_DM_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
-     UVERBS_OBJECT_DM},
-    {UVERBS_ATTR_REG_DM_MR_RESP_LKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
-    {UVERBS_ATTR_REG_DM_MR_RESP_RKEY, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
-};
-
-static int uverbs_dm_mr_respond(struct uverbs_req *req,
-                                const struct uverbs_mr *mr)
-{
-    uint32_t key = uverbs_key(mr->mkey);
-    int ret;
-
-    ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &key, sizeof(key));
-    if (ret == 0) {
-        ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &key,
-                         sizeof(key));
-    }
-    if (ret == 0) {
-        ret = uverbs_put_handle(req, UVERBS_ATTR_REG_DM_MR_HANDLE,
-                                mr->obj.handle);
-    }
-    return ret;
-}
-
-static int uverbs_reg_dm_mr(struct uverbs_req *req)
-{
-    struct uverbs_dm *dm = uverbs_get_obj(req,
-                                          UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
-    struct uverbs_pd *pd = uverbs_get_obj(req,
-                                          UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
-    uint64_t offset      = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_OFFSET);
-    struct uverbs_region region = {
-        .start  = (uintptr_t)dm->mem + offset,
-        .length = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_LENGTH),
-        .access = uverbs_get_const(req, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS),
-    };
-    struct uverbs_mr *mr;
-    int ret;
-
-    ret = uverbs_check_access(region.access);
-    if (ret != 0) {
-        return ret;
-    }
-    if (!(region.access & IBV_ACCESS_ZERO_BASED) ||
-        (region.access & IBV_ACCESS_ON_DEMAND) || (offset > dm->length) ||
-        (region.length > dm->length - offset)) {
-        return -EINVAL;
-    }
-
-    uverbs_map_resolve(req->ctx);
-    ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
-    if (ret != 0) {
-        return ret;
-    }
-    mr->dm = dm;
-    uverbs_hold(dm);
-    ret = uverbs_dm_mr_respond(req, mr);
-    if (ret != 0) {
-        uverbs_obj_destroy(&mr->obj, NULL);
-    }
-    return ret;
-}
-
 const struct uverbs_method uverbs_mr_methods[] = {
     {.object  = UVERBS_OBJECT_MR,
      .id      = UVERBS_METHOD_MR_DESTROY,
@@ -498,16 +311,6 @@ const struct uverbs_method uverbs_mr_methods[] = {
      .name    = "query_mr",
      .handler = uverbs_query_mr,
      UVERBS_ATTRS(uverbs_query_mr_attrs)},
-    {.object  = UVERBS_OBJECT_MR,
-     .id      = UVERBS_METHOD_ADVISE_MR,
-     .name    = "advise_mr",
-     .handler = uverbs_advise_mr,
-     UVERBS_ATTRS(uverbs_advise_mr_attrs)},
-    {.object  = UVERBS_OBJECT_MR,
-     .id      = UVERBS_METHOD_DM_MR_REG,
-     .name    = "reg_dm_mr",
-     .handler = uverbs_reg_dm_mr,
-     UVERBS_ATTRS(uverbs_reg_dm_mr_attrs)},
     {.handler = NULL},
 };
 

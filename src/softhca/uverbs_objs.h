@@ -53,6 +53,13 @@ struct uverbs_dm {
     size_t            length; /* what was asked for */
 };
 
+struct uverbs_mr {
+    struct uverbs_obj obj;
+    struct hca_mkey  *mkey;
+    struct uverbs_pd *pd;
+    struct uverbs_dm *dm;
+};
+
 struct uverbs_qp {
     struct uverbs_obj    obj;
     struct hca_qp       *qp;
@@ -66,7 +73,21 @@ struct uverbs_qp {
     struct ibv_qp_cap    cap;
 };
 
-/* --- uverbs_mr.c --- */
+/* --- uverbs_mr.c, uverbs_mkey.c --- */
+
+/* A translation, as REG_MR and REREG_MR describe it. */
+struct uverbs_region {
+    uint64_t start, length, iova;
+    uint32_t access;
+};
+
+/* Rights that a region may give. @return 0, -EINVAL. */
+int uverbs_check_access(uint32_t access);
+
+/* A region with a fresh key; the translation is already checked.
+ * @return 0, -ENOMEM. */
+int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
+                  const struct uverbs_region *region, struct uverbs_mr **mrp);
 
 /* Key of an mkey: its number and its variant. */
 uint32_t uverbs_key(const struct hca_mkey *mkey);
@@ -74,6 +95,11 @@ uint32_t uverbs_key(const struct hca_mkey *mkey);
 /* Gives a fresh mkey a variant, so that its key is none that libmlx5 takes
  * for "no key", and publishes it. @return the key. */
 uint32_t uverbs_mkey_publish(struct hca_mkey *mkey);
+
+/* Takes the translation away (mkey->is_free) and waits for the accesses that
+ * had begun before. One of a process that died in it never ends: so not for
+ * ever. */
+void uverbs_mkey_disable(struct hca_mkey *mkey);
 
 /* Takes an mkey back once no access is under way on it. */
 void uverbs_mkey_free(struct hca_mkey *mkey);
@@ -92,7 +118,11 @@ struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
 unsigned uverbs_purge_async(uint32_t chan, const struct hca_obj *obj);
 unsigned uverbs_purge_comp(uint32_t chan, const struct hca_obj *cq);
 
-/* --- uverbs_uar.c, uverbs_mmap.c --- */
+/* --- uverbs_dm.c, uverbs_uar.c, uverbs_mmap.c --- */
+
+/* In a forked child: nobody holds the locks. */
+void uverbs_dm_forked(void);
+void uverbs_uar_forked(void);
 
 /* Whether the UAR page is one of this context. */
 bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t uar);

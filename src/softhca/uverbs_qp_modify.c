@@ -77,6 +77,21 @@ static void uverbs_modify_in(const struct ib_uverbs_modify_qp *cmd,
     uverbs_dest_in(&cmd->dest, &attr->ah_attr);
 }
 
+/* Half of an RC QP: ib_uverbs' modify_qp_mask() takes out what is meant for
+ * the other half, as programs treat both alike. */
+static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
+{
+    switch (type) {
+    case HCA_QP_XRC_SEND:
+        return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    case HCA_QP_XRC_RECV:
+        return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+                        IBV_QP_RNR_RETRY);
+    default:
+        return mask;
+    }
+}
+
 /* Whether an attribute is given and larger than the device can hold. */
 static bool uverbs_exceeds(unsigned mask, unsigned bit, uint32_t value,
                            uint32_t max)
@@ -212,7 +227,8 @@ static int uverbs_modify(struct uverbs_req *req,
         return uverbs_dct_modify(req, qp, &attr, cmd->attr_mask);
     }
     uverbs_map_resolve(req->ctx);
-    return uverbs_modify_hw(req->ctx, hw, &attr, cmd->attr_mask);
+    return uverbs_modify_hw(req->ctx, hw, &attr,
+                            uverbs_modify_mask(hw->type, cmd->attr_mask));
 }
 
 static int uverbs_modify_qp(struct uverbs_req *req)

@@ -24,6 +24,11 @@ static uint64_t uverbs_uar_used[(UVERBS_MAX_UAR + 1) / 64];
 static uint32_t uverbs_uar_count;
 static pthread_mutex_t uverbs_uar_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void uverbs_uar_forked(void)
+{
+    pthread_mutex_init(&uverbs_uar_lock, NULL);
+}
+
 /* Page 0 is never given out: a CQ without a page would seem to have it. */
 static int uverbs_uar_take(uint32_t *page_id, uint32_t *serial)
 {

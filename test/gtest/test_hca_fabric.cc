@@ -326,3 +326,24 @@ TEST_F(HcaFabric, ForkedChildIsNotAttached)
         hca_fabric_detach();
     });
 }
+
+/* ... but may attach for itself, and is then another process. */
+TEST_F(HcaFabric, ForkedChildMayAttach)
+{
+    run([] {
+        attach();
+        void *parents  = hca_arena_alloc(4096);
+        unsigned slot  = hca_self;
+        run([slot] {
+            attach();
+            EXPECT_NE(slot, hca_self);
+            EXPECT_TRUE(hca_proc_alive(slot));
+            void *p = hca_arena_alloc(4096);
+            EXPECT_NE(nullptr, p);
+            hca_fabric_detach();
+        });
+        EXPECT_TRUE(hca_arena_contains(parents, 4096));
+        EXPECT_EQ((uint32_t)HCA_PROC_ALIVE, hca_fabric->procs[slot].state);
+        hca_fabric_detach();
+    });
+}

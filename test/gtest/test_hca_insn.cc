@@ -11,8 +11,8 @@
 #include <vector>
 
 extern "C" {
-#include "hca_cpu.h"
-#include "hca_insn.h"
+#include "softhca/hca_cpu.h"
+#include "softhca/hca_insn.h"
 }
 
 namespace {

@@ -4,40 +4,15 @@
  * over an alternate signal stack, and rewritten; what the interrupted code
  * sees of it (nothing), and what a program sees of its own SIGSEGV.
  */
-#include <gtest/gtest.h>
+#include "test_hca_trap.h"
 
 #include <atomic>
 #include <cerrno>
-#include <csetjmp>
-#include <csignal>
-#include <cstring>
 #include <random>
 #include <thread>
 #include <vector>
 
-#include <execinfo.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <ucontext.h>
-#include <unistd.h>
-
-extern "C" {
-#include "hca_cpu.h"
-#include "hca_trap.h"
-}
-
-/* A function that executes one store, with rdi and rsi as its arguments. The
- * nop is for valgrind, which has a fault in the first instruction of a function
- * happen at its caller's. */
-#define SITE(_name, _insn) \
-    __asm__(".text\n.p2align 4\n.globl " #_name "\n" \
-            ".type " #_name ", @function\n" #_name ":\n" \
-            ".cfi_startproc\nnop\n" _insn \
-            "\nsfence\nret\n.cfi_endproc\n"); \
-    extern "C" void _name(void *page, uint64_t value);
 
 SITE(site_mov64, "mov %rsi, (%rdi)")
 SITE(site_mov64_disp8, "mov %rsi, 0x20(%rdi)")
@@ -66,16 +41,6 @@ SITE(site_evex,
      "vpbroadcastq %rsi, %zmm17\nvmovdqu64 %zmm17, 0xc0(%rdi)\nvzeroupper")
 SITE(site_rsp_base,
      "mov %rsp, %rax\nmov %rdi, %rsp\nmov %rsi, 0x28(%rsp)\nmov %rax, %rsp")
-
-/* Each test that needs a fresh site of its own. */
-SITE(site_foreign, "mov %rsi, (%rdi)")
-SITE(site_native, "mov %rsi, 8(%rdi)")
-SITE(site_nested, "mov %rsi, (%rdi)")
-SITE(site_signal, "mov %rsi, 8(%rdi)")
-SITE(site_fork, "mov %rsi, (%rdi)")
-SITE(site_unwind, "mov %rsi, 8(%rdi)")
-SITE(site_bounce, "mov %rsi, (%rdi)\nnop")
-SITE(site_bounce_vec, "vmovq %rsi, %xmm15\nvmovdqu %xmm15, (%rdi)\nnop")
 
 __asm__(".text\n.globl site_movs, site_stos, site_no_sfence\n"
         "site_movs: mov $192, %ecx\nrep movsb\nmov %rdi, %rax\nret\n"
@@ -140,79 +105,6 @@ REGS_SITE(regs_store_bounce, "nop\nmov %rax, (%rdx)\nnop")
 REGS_SITE(regs_store_ymm, "vmovdqu %ymm7, 0x20(%rdx)")
 
 namespace {
-
-const size_t PAGE = 4096;
-
-/* The store is the first instruction but for the nop. */
-template<typename T>
-bool patched(T *site)
-{
-    return ((const uint8_t*)site)[1] == 0xe9;
-}
-
-/* The store is somewhere behind what prepares it. */
-bool jumps_within(const void *site, size_t len)
-{
-    return memchr(site, 0xe9, len) != nullptr;
-}
-
-struct call {
-    uintptr_t offset;
-    unsigned  size;
-    uint8_t   value[64];
-};
-
-class hca_trap : public ::testing::Test {
-protected:
-    void SetUp() override
-    {
-        hca_trap_init(false);
-        page = (char*)mmap(nullptr, PAGE, PROT_READ,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        ASSERT_NE(MAP_FAILED, (void*)page);
-        ASSERT_EQ(0, hca_trap_add(page, PAGE, on_store, this));
-    }
-
-    void TearDown() override
-    {
-        EXPECT_EQ(0, hca_trap_del(page));
-        munmap(page, PAGE);
-        struct sigaction act = {};
-        EXPECT_EQ(0, hca_trap_sigaction(SIGSEGV, &act, nullptr));
-        EXPECT_EQ(0, hca_trap_sigaction(SIGBUS, &act, nullptr));
-    }
-
-    /* Valgrind shows a handler some registers late: no hint of the value. */
-    bool stored(const void *value, unsigned size) const
-    {
-        return hca_cpu_valgrind() || (memcmp(value, last.value, size) == 0);
-    }
-
-    bool stored(uint64_t value) const
-    {
-        return stored(&value, (last.size < 8) ? last.size : 8);
-    }
-
-    static void on_store(void *arg, uintptr_t offset, const void *value,
-                         unsigned size)
-    {
-        hca_trap *self = (hca_trap*)arg;
-
-        self->last = {offset, size, {}};
-        memcpy(self->last.value, value, size);
-        ++self->count;
-        if (self->then) {
-            self->then(self);
-        }
-    }
-
-    char      *page;
-    call       last  = {};
-    unsigned   count = 0;
-    void     (*then)(hca_trap *self) = nullptr;
-};
-
-using site_fn = void (*)(void*, uint64_t);
 
 struct form {
     const char *text;
@@ -369,7 +261,7 @@ void clobber(hca_trap*)
 
     __asm__ volatile("vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n"
                      "vmovdqa %%ymm0, %%ymm7\nvmovdqa %%ymm0, %%ymm15\n"
-                     "fldpi\nfldpi\nldmxcsr %0\n"
+                     "ldmxcsr %0\n"
                      "vzeroupper\n"
                      "pxor %%xmm1, %%xmm1\npxor %%xmm9, %%xmm9"
                      :
@@ -382,7 +274,6 @@ void check_regs(void (*store)(void), void *page)
 {
     std::mt19937_64 random(4711);
     uint32_t        mxcsr = 0x1f80 | 0x2000, after;
-    double          x87   = 0;
 
     for (uint64_t &word : regs_in.gpr) {
         word = random();
@@ -398,14 +289,13 @@ void check_regs(void (*store)(void), void *page)
     regs_in.gpr[2] = (uintptr_t)page;
     memset(&regs_out, 0, sizeof(regs_out));
     errno = EXDEV;
-    __asm__ volatile("ldmxcsr %0\nfld1" : : "m"(mxcsr));
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
     store();
-    __asm__ volatile("stmxcsr %0\nfstpl %1" : "=m"(after), "=m"(x87));
+    __asm__ volatile("stmxcsr %0" : "=m"(after));
     mxcsr = 0x1f80;
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
     EXPECT_EQ(EXDEV, errno);
     EXPECT_EQ(0x1f80u | 0x2000, after);
-    EXPECT_EQ(1.0, x87);
     for (int i = 0; i < 16; ++i) {
         EXPECT_EQ(regs_in.gpr[i], regs_out.gpr[i]) << "register " << i;
         EXPECT_EQ(regs_in.red[i], regs_out.red[i]) << "red zone " << i;
@@ -438,45 +328,6 @@ TEST_F(hca_trap, registers)
     }
     EXPECT_EQ(4u * 2 * 3, count);
 }
-
-char altstack[16384];
-
-bool on_altstack(const void *here)
-{
-    return (size_t)((const char*)here - altstack) < sizeof(altstack);
-}
-
-/* Needs more than the alternate stack has. */
-void deep(hca_trap *self)
-{
-    volatile char room[65536];
-
-    room[0] = room[sizeof(room) - 1] = 1;
-    EXPECT_TRUE(hca_cpu_valgrind() || !on_altstack((const void*)room));
-    clobber(self);
-}
-
-class hca_trap_altstack : public hca_trap {
-protected:
-    void SetUp() override
-    {
-        stack_t stack = {altstack, 0, sizeof(altstack)};
-
-        hca_trap::SetUp();
-        if (hca_cpu_valgrind()) {
-            GTEST_SKIP() << "valgrind: the device uses the alternate stack";
-        }
-        ASSERT_EQ(0, sigaltstack(&stack, nullptr));
-    }
-
-    void TearDown() override
-    {
-        stack_t stack = {nullptr, SS_DISABLE, 0};
-
-        sigaltstack(&stack, nullptr);
-        hca_trap::TearDown();
-    }
-};
 
 TEST_F(hca_trap_altstack, device_runs_on_the_threads_stack)
 {
@@ -591,482 +442,6 @@ TEST_F(hca_trap, table)
     }
     EXPECT_EQ(-ENOENT, hca_trap_del(two));
     munmap(two, 2 * PAGE);
-}
-
-/* ---- guarded copies ---------------------------------------------------- */
-
-TEST_F(hca_trap, guard_copies)
-{
-    std::vector<uint8_t> from(100000), to(100000);
-    std::vector<size_t>  sizes;
-
-    for (size_t i = 0; i < from.size(); ++i) {
-        from[i] = i * 7 + i / 256;
-    }
-    for (size_t n = 0; n < 300; ++n) {
-        sizes.push_back(n);
-    }
-    for (size_t n : {1000, 4031, 4095, 4096, 4097, 65536, 99990}) {
-        sizes.push_back(n);
-    }
-    for (size_t n : sizes) {
-        std::fill(to.begin(), to.end(), 0xee);
-        ASSERT_EQ(0, hca_trap_guard_memcpy(&to[3], &from[1], n)) << n;
-        ASSERT_EQ(0, memcmp(&to[3], &from[1], n)) << n;
-        ASSERT_EQ(0xee, to[2]) << n;
-        ASSERT_EQ(0xee, to[3 + n]) << n;
-    }
-}
-
-TEST_F(hca_trap, guard_survives)
-{
-    char *area = (char*)mmap(nullptr, 3 * PAGE, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::vector<char> other(3 * PAGE);
-
-    mprotect(area + PAGE, PAGE, PROT_NONE);
-    munmap(area + 2 * PAGE, PAGE);
-    for (size_t n : {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 65, 200, 4000}) {
-        /* ends with the good page; one byte over; wholly beyond */
-        EXPECT_EQ(0, hca_trap_guard_memcpy(&other[0], area + PAGE - n, n));
-        EXPECT_EQ(0, hca_trap_guard_memcpy(area + PAGE - n, &other[0], n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0],
-                                                 area + PAGE - n + 1, n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(area + PAGE - n + 1,
-                                                 &other[0], n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], area + 2 * PAGE,
-                                                 n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], nullptr, n));
-        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(
-                                   (void*)0x8000000000000000, &other[0], n));
-    }
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], area, 2 * PAGE));
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(area, &other[0], 2 * PAGE));
-    EXPECT_EQ(0u, count);
-    munmap(area, 2 * PAGE);
-}
-
-TEST_F(hca_trap, guard_survives_the_end_of_a_file)
-{
-    int   fd   = memfd_create("short", 0);
-    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-                             fd, 0);
-    char  byte;
-
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, file, 1));
-    ASSERT_EQ(0, ftruncate(fd, PAGE));
-    EXPECT_EQ(0, hca_trap_guard_memcpy(&byte, file, 1));
-    munmap(file, PAGE);
-    close(fd);
-}
-
-void guard_nested(hca_trap*)
-{
-    char byte;
-
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, (void*)64, 1));
-    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy((void*)64, &byte, 1));
-}
-
-TEST_F(hca_trap, guard_within_the_device)
-{
-    then = guard_nested;
-    for (unsigned pass = 0; pass < 4; ++pass) {
-        hca_trap_init(pass > 0);
-        site_nested(page, pass);
-        EXPECT_EQ(pass + 1, count);
-    }
-}
-
-TEST_F(hca_trap_altstack, guard_within_the_device)
-{
-    then = guard_nested;
-    site_bounce(page, 1);
-    EXPECT_EQ(1u, count);
-}
-
-/* ---- the program's own signals ------------------------------------------ */
-
-sigjmp_buf     escape;
-siginfo_t      seen_info;
-void          *seen_rip;
-sigset_t       seen_mask;
-bool           seen_altstack;
-volatile int   seen;
-
-void on_fault(int sig, siginfo_t *info, void *context)
-{
-    ucontext_t *uc = (ucontext_t*)context;
-    char        here;
-
-    ++seen;
-    seen_info     = *info;
-    seen_rip      = (void*)uc->uc_mcontext.gregs[REG_RIP];
-    seen_altstack = on_altstack(&here);
-    hca_trap_pthread_sigmask(SIG_BLOCK, nullptr, &seen_mask);
-    EXPECT_EQ(sig, info->si_signo);
-    siglongjmp(escape, 1);
-}
-
-/* Plain handlers are told nothing but the number. */
-void on_fault_plain(int sig)
-{
-    ++seen;
-    EXPECT_EQ(SIGSEGV, sig);
-    siglongjmp(escape, 1);
-}
-
-void set_action(int sig, void (*handler)(int, siginfo_t*, void*), int flags)
-{
-    struct sigaction act = {};
-
-    act.sa_sigaction = handler;
-    act.sa_flags     = flags | SA_SIGINFO;
-    sigaddset(&act.sa_mask, SIGUSR1);
-    ASSERT_EQ(0, hca_trap_sigaction(sig, &act, nullptr));
-}
-
-/* Whether the handler ran; the signal mask is as before. */
-bool fault(site_fn site, void *addr)
-{
-    seen = 0;
-    if (sigsetjmp(escape, 1) == 0) {
-        site(addr, 1);
-    }
-    return seen > 0;
-}
-
-void *const nowhere = (void*)0x1230;
-
-TEST_F(hca_trap, foreign_fault)
-{
-    set_action(SIGSEGV, on_fault, 0);
-    for (int pass = 0; pass < 4; ++pass) {
-        hca_trap_init(pass > 1);
-        ASSERT_TRUE(fault(site_foreign, nowhere)) << pass;
-        EXPECT_EQ(nowhere, seen_info.si_addr);
-        EXPECT_EQ(SEGV_MAPERR, seen_info.si_code);
-        EXPECT_EQ((char*)site_foreign + 1, seen_rip) << pass;
-        EXPECT_TRUE(sigismember(&seen_mask, SIGUSR1));
-        EXPECT_TRUE(sigismember(&seen_mask, SIGSEGV));
-        EXPECT_FALSE(sigismember(&seen_mask, SIGBUS));
-        hca_trap_pthread_sigmask(SIG_BLOCK, nullptr, &seen_mask);
-        EXPECT_FALSE(sigismember(&seen_mask, SIGUSR1));
-        EXPECT_FALSE(sigismember(&seen_mask, SIGSEGV));
-        site_foreign(page, 1);
-        EXPECT_EQ(pass + 1u, count);
-    }
-    EXPECT_TRUE(patched(site_foreign) || hca_cpu_valgrind());
-}
-
-TEST_F(hca_trap, foreign_fault_of_a_protected_page)
-{
-    char *other = (char*)mmap(nullptr, PAGE, PROT_READ,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    set_action(SIGSEGV, on_fault, 0);
-    ASSERT_TRUE(fault(site_foreign, other));
-    EXPECT_EQ(other, seen_info.si_addr);
-    EXPECT_EQ(SEGV_ACCERR, seen_info.si_code);
-    munmap(other, PAGE);
-}
-
-TEST_F(hca_trap, foreign_sigbus)
-{
-    int   fd   = memfd_create("short", 0);
-    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-                             fd, 0);
-
-    set_action(SIGBUS, on_fault, 0);
-    ASSERT_TRUE(fault(site_foreign, file));
-    EXPECT_EQ(SIGBUS, seen_info.si_signo);
-    EXPECT_EQ(file, seen_info.si_addr);
-    munmap(file, PAGE);
-    close(fd);
-}
-
-TEST_F(hca_trap, actions_are_virtual)
-{
-    struct sigaction act = {}, old;
-
-    set_action(SIGSEGV, on_fault, SA_ONSTACK);
-    ASSERT_EQ(0, hca_trap_sigaction(SIGSEGV, nullptr, &old));
-    EXPECT_EQ(on_fault, old.sa_sigaction);
-    EXPECT_EQ(SA_ONSTACK | SA_SIGINFO, old.sa_flags);
-    EXPECT_TRUE(sigismember(&old.sa_mask, SIGUSR1));
-    EXPECT_FALSE(sigismember(&old.sa_mask, SIGSEGV));
-    site_mov64(page, 1);
-    EXPECT_EQ(1u, count);
-
-    EXPECT_EQ((void*)on_fault,
-              (void*)hca_trap_signal(SIGSEGV, on_fault_plain));
-    ASSERT_TRUE(fault(site_foreign, nowhere));
-    ASSERT_TRUE(fault(site_foreign, nowhere));
-    ASSERT_EQ(0, hca_trap_sigaction(SIGSEGV, nullptr, &old));
-    EXPECT_EQ(on_fault_plain, old.sa_handler);
-    EXPECT_EQ(SA_RESTART, old.sa_flags);
-
-    EXPECT_EQ(on_fault_plain, hca_trap_sysv_signal(SIGSEGV, on_fault_plain));
-    ASSERT_TRUE(fault(site_foreign, nowhere));
-    ASSERT_EQ(0, hca_trap_sigaction(SIGSEGV, &act, &act));
-    EXPECT_EQ(SIG_DFL, act.sa_handler) << "reset before the handler ran";
-    EXPECT_EQ(SIG_ERR, hca_trap_signal(SIGSEGV, SIG_ERR));
-    EXPECT_EQ(EINVAL, errno);
-    act.sa_handler = on_fault_plain;
-    EXPECT_EQ(-1, hca_trap_sigaction(SIGKILL, &act, nullptr));
-    EXPECT_EQ(EINVAL, errno);
-}
-
-TEST_F(hca_trap, mask_of_other_actions)
-{
-    struct sigaction act = {}, old;
-
-    act.sa_handler = on_fault_plain;
-    sigfillset(&act.sa_mask);
-    ASSERT_EQ(0, hca_trap_sigaction(SIGUSR2, &act, nullptr));
-    ASSERT_EQ(0, sigaction(SIGUSR2, nullptr, &old));
-    EXPECT_FALSE(sigismember(&old.sa_mask, SIGSEGV)) << "in the kernel";
-    ASSERT_EQ(0, hca_trap_sigaction(SIGUSR2, nullptr, &old));
-    EXPECT_TRUE(sigismember(&old.sa_mask, SIGSEGV));
-    EXPECT_TRUE(sigismember(&old.sa_mask, SIGBUS));
-    EXPECT_EQ(on_fault_plain,
-              hca_trap_signal(SIGUSR2, SIG_DFL));
-}
-
-TEST_F(hca_trap_altstack, program_gets_the_stack_it_asked_for)
-{
-    set_action(SIGSEGV, on_fault, SA_ONSTACK);
-    ASSERT_TRUE(fault(site_foreign, nowhere));
-    EXPECT_TRUE(seen_altstack);
-    set_action(SIGSEGV, on_fault, 0);
-    ASSERT_TRUE(fault(site_foreign, nowhere));
-    EXPECT_FALSE(seen_altstack);
-}
-
-TEST_F(hca_trap, blocked)
-{
-    sigset_t all, old;
-
-    sigfillset(&all);
-    ASSERT_EQ(0, hca_trap_sigprocmask(SIG_BLOCK, &all, &old));
-    EXPECT_FALSE(sigismember(&old, SIGSEGV));
-    site_mov64(page, 1);
-    EXPECT_EQ(1u, count);
-    EXPECT_EQ(0, hca_trap_pthread_sigmask(SIG_SETMASK, &old, &all));
-    EXPECT_TRUE(sigismember(&all, SIGSEGV));
-    EXPECT_TRUE(sigismember(&all, SIGBUS));
-    EXPECT_TRUE(sigismember(&all, SIGUSR1));
-    EXPECT_EQ(0, hca_trap_pthread_sigmask(SIG_BLOCK, nullptr, &all));
-    EXPECT_FALSE(sigismember(&all, SIGSEGV));
-    EXPECT_FALSE(sigismember(&all, SIGUSR1));
-
-    EXPECT_EQ(EINVAL, hca_trap_pthread_sigmask(99, &all, nullptr));
-    EXPECT_EQ(-1, hca_trap_sigprocmask(99, &all, nullptr));
-    EXPECT_EQ(EINVAL, errno);
-}
-
-TEST_F(hca_trap, blocked_is_inherited_by_threads)
-{
-    sigset_t set, old, inherited;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGSEGV);
-    ASSERT_EQ(0, hca_trap_pthread_sigmask(SIG_BLOCK, &set, &old));
-    std::thread([&] {
-        site_mov64(page, 1);
-        hca_trap_pthread_sigmask(SIG_BLOCK, nullptr, &inherited);
-    }).join();
-    ASSERT_EQ(0, hca_trap_pthread_sigmask(SIG_UNBLOCK, &set, nullptr));
-    EXPECT_EQ(1u, count);
-    EXPECT_TRUE(sigismember(&inherited, SIGSEGV));
-    EXPECT_FALSE(sigismember(&inherited, SIGBUS));
-    ASSERT_EQ(0, hca_trap_pthread_sigmask(SIG_BLOCK, nullptr, &old));
-    EXPECT_FALSE(sigismember(&old, SIGSEGV));
-}
-
-TEST_F(hca_trap, sent_signal)
-{
-    sigset_t set;
-
-    set_action(SIGSEGV, on_fault, 0);
-    seen = 0;
-    if (sigsetjmp(escape, 1) == 0) {
-        raise(SIGSEGV);
-    }
-    EXPECT_EQ(1, seen);
-    EXPECT_EQ(getpid(), seen_info.si_pid);
-
-    /* held back while blocked */
-    sigemptyset(&set);
-    sigaddset(&set, SIGSEGV);
-    hca_trap_pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    raise(SIGSEGV);
-    EXPECT_EQ(1, seen);
-    if (sigsetjmp(escape, 1) == 0) {
-        hca_trap_pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-    }
-    EXPECT_EQ(2, seen);
-    hca_trap_pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-
-    hca_trap_signal(SIGSEGV, SIG_IGN);
-    raise(SIGSEGV);
-}
-
-void die_of(hca_trap_sighandler action, site_fn site)
-{
-    hca_trap_signal(SIGSEGV, action);
-    site(nowhere, 1);
-    _exit(0);
-}
-
-void fault_again(int)
-{
-    write(STDERR_FILENO, "once ", 5);
-    site_foreign(nowhere, 1);
-    _exit(0);
-}
-
-void die_blocked(site_fn site)
-{
-    sigset_t set;
-
-    hca_trap_signal(SIGSEGV, fault_again);
-    sigfillset(&set);
-    hca_trap_pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    site(nowhere, 1);
-    _exit(0);
-}
-
-void die_raise()
-{
-    hca_trap_signal(SIGSEGV, SIG_DFL);
-    raise(SIGSEGV);
-    _exit(0);
-}
-
-using hca_trap_death = hca_trap;
-
-TEST_F(hca_trap_death, default_and_ignored)
-{
-    for (int pass = 0; pass < 2; ++pass) {
-        EXPECT_EXIT(die_of(SIG_DFL, site_foreign),
-                    testing::KilledBySignal(SIGSEGV), "^$");
-        EXPECT_EXIT(die_of(SIG_IGN, site_foreign),
-                    testing::KilledBySignal(SIGSEGV), "^$");
-        EXPECT_EXIT(die_blocked(site_foreign),
-                    testing::KilledBySignal(SIGSEGV), "^$");
-        EXPECT_EXIT(die_of(fault_again, site_foreign),
-                    testing::KilledBySignal(SIGSEGV), "^once $");
-        EXPECT_EXIT(die_raise(), testing::KilledBySignal(SIGSEGV), "^$");
-        hca_trap_init(true);
-        site_foreign(page, 1);
-    }
-}
-
-TEST_F(hca_trap_death, store_that_is_not_understood)
-{
-    EXPECT_EXIT(__atomic_exchange_n((uint64_t*)page, 1, __ATOMIC_SEQ_CST),
-                testing::KilledBySignal(SIGSEGV), "is not understood");
-}
-
-/* ---- interrupted from elsewhere ------------------------------------------ */
-
-char                 *alarm_page;
-std::atomic<unsigned> alarm_count, alarm_rings;
-
-void on_alarm_store(void*, uintptr_t, const void *value, unsigned)
-{
-    alarm_count += *(const uint64_t*)value;
-}
-
-void on_alarm(int)
-{
-    ++alarm_rings;
-    site_signal(alarm_page, 1);
-}
-
-/* A handler of the program stores, also in the middle of the device. */
-void interrupted(char *page, unsigned rounds, std::atomic<unsigned> *sum)
-{
-    struct itimerval timer = {{0, 50}, {0, 50}};
-    unsigned         i, before = *sum;
-
-    hca_trap_signal(SIGALRM, on_alarm);
-    setitimer(ITIMER_REAL, &timer, nullptr);
-    for (i = 0; i < rounds; ++i) {
-        site_mov64_disp8(page, 1000000);
-    }
-    timer = {};
-    setitimer(ITIMER_REAL, &timer, nullptr);
-    hca_trap_signal(SIGALRM, SIG_DFL);
-    EXPECT_EQ(before + rounds * 1000000u + alarm_rings, *sum);
-}
-
-TEST_F(hca_trap, interrupted_by_a_handler_that_stores)
-{
-    char *other = (char*)mmap(nullptr, PAGE, PROT_READ,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    stack_t stack = {altstack, 0, sizeof(altstack)};
-    stack_t off   = {nullptr, SS_DISABLE, 0};
-
-    alarm_page = other;
-    ASSERT_EQ(0, hca_trap_add(other, PAGE, on_alarm_store, nullptr));
-    for (int pass = 0; pass < 4; ++pass) {
-        alarm_count = alarm_rings = 0;
-        hca_trap_init(pass > 2);
-        ASSERT_EQ(0, sigaltstack((pass == 1) ? &stack : &off, nullptr));
-        interrupted(other, 20000, &alarm_count);
-    }
-    sigaltstack(&off, nullptr);
-    EXPECT_EQ(0, hca_trap_del(other));
-    munmap(other, PAGE);
-}
-
-TEST_F(hca_trap, forked_child)
-{
-    for (int pass = 0; pass < 4; ++pass) {
-        int   status;
-        pid_t pid;
-
-        hca_trap_init(pass > 1);
-        count = 0;
-        pid   = fork();
-        if (pid == 0) {
-            site_fork(page, 1);
-            site_fork(page, 2);
-            _exit((count == 2) && (last.value[0] == 2) ? 42 : 1);
-        }
-        ASSERT_EQ(pid, waitpid(pid, &status, 0));
-        EXPECT_TRUE(WIFEXITED(status));
-        EXPECT_EQ(42, WEXITSTATUS(status));
-        site_fork(page, 3);
-        EXPECT_EQ(1u, count);
-    }
-}
-
-void *frames[32];
-int   frames_used;
-
-void take_backtrace(hca_trap*)
-{
-    frames_used = backtrace(frames, 32);
-}
-
-/* Who looks from within the device finds the storing function. */
-TEST_F(hca_trap, unwinding)
-{
-    then = take_backtrace;
-    for (int pass = 0; pass < 4; ++pass) {
-        bool found = false;
-
-        hca_trap_init(pass > 1);
-        site_unwind(page, 1);
-        for (int i = 0; i < frames_used; ++i) {
-            found |= (size_t)((char*)frames[i] - (char*)site_unwind) <= 5;
-        }
-        EXPECT_TRUE(found) << "pass " << pass;
-        EXPECT_GT(frames_used, 6) << "pass " << pass;
-    }
 }
 
 } /* namespace */

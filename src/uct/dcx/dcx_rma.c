@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Remote memory access: put and get. Called by UCT in the interface's thread.
- * An operation on no bytes is over at once, nothing is posted.
+ * A get of no bytes is over at once. A put of no bytes is posted, without data
+ * segment: users probe a peer with it. (A data segment of 0 bytes would mean
+ * 2^31 of them: PRM, struct mlx5_wqe_data_seg.)
  */
 #include "dcx_tx.h"
 
@@ -17,7 +19,6 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
     uct_dcx_wqe_t wqe;
 
     UCT_CHECK_LENGTH(length, 0, iface->limits.put_short, "put_short");
-    UCT_SKIP_ZERO_LENGTH(length);
 
     dci = uct_dcx_tx_get_dci(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
@@ -26,9 +27,11 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
-    uct_dcx_wqe_inline_begin(&wqe, length);
-    uct_dcx_wqe_inline_put(&wqe, buffer, length);
-    uct_dcx_wqe_inline_end(&wqe);
+    if (ucs_likely(length > 0)) {
+        uct_dcx_wqe_inline_begin(&wqe, length);
+        uct_dcx_wqe_inline_put(&wqe, buffer, length);
+        uct_dcx_wqe_inline_end(&wqe);
+    }
     uct_dcx_tx_post(dci, &wqe, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
@@ -63,16 +66,13 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     length = pack_cb(uct_dcx_tx_payload(desc), arg);
     ucs_assertv(length <= iface->limits.rma_bcopy, "packed %zu of %zu bytes",
                 length, iface->limits.rma_bcopy);
-    if (ucs_unlikely(length == 0)) {
-        ucs_mpool_put_inline(desc);
-        uct_dcx_tx_settle(iface, dci);
-        return 0;
-    }
 
     tx.buffer = desc;
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
-    uct_dcx_wqe_data(&wqe, uct_dcx_tx_payload(desc), length, desc->lkey);
+    if (ucs_likely(length > 0)) {
+        uct_dcx_wqe_data(&wqe, uct_dcx_tx_payload(desc), length, desc->lkey);
+    }
     uct_dcx_tx_post(dci, &wqe, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
@@ -118,7 +118,6 @@ ucs_status_t uct_dcx_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.rma_iov, "put_zcopy");
     UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy, "put_zcopy");
-    UCT_SKIP_ZERO_LENGTH(length);
 
     status = uct_dcx_rma_zcopy(ep, &tx, iov, iovcnt, &remote);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY, length);

@@ -1,0 +1,316 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Execution of messages by the responder: SEND into a receive buffer, RDMA and
+ * atomics on what raddr and rkey name. obj.lock of the QP is held.
+ */
+#include "hca_resp_exec.h"
+#include "hca_atomic.h"
+#include "hca_completer.h"
+#include "hca_cq.h"
+#include "hca_grh.h"
+
+#include <endian.h>
+#include <errno.h>
+
+/* A DCT takes messages from many at once: its lock is not held while more
+ * than this is copied. */
+#define HCA_DCT_COPY_LOCKED 16384u
+
+static enum hca_check hca_resp_bad(const struct hca_responder *resp,
+                                        enum hca_check check, uint64_t got)
+{
+    return hca_check_recv(check, resp->qp->obj.num, got);
+}
+
+/* --- pieces of execution ------------------------------------------------ */
+
+static enum hca_check hca_resp_take_recv(struct hca_responder *resp)
+{
+    struct hca_qp *qp = resp->qp;
+
+    if (qp->type == HCA_QP_XRC_RECV) {
+        return hca_srq_take(qp, resp->msg->srqn, &resp->recv);
+    }
+    return (qp->srqn != 0) ? hca_srq_take(qp, qp->srqn, &resp->recv) :
+                             hca_rq_take(qp, &resp->recv);
+}
+
+/* Protection domain of remote accesses: an XRC target has none of its own. */
+static bool hca_resp_pdn(const struct hca_responder *resp, uint32_t *pdn)
+{
+    const struct hca_srq *srq;
+
+    *pdn = resp->qp->pdn;
+    if (resp->qp->type == HCA_QP_XRC_RECV) {
+        srq = hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn);
+        if ((srq == NULL) || !srq->is_xrc ||
+            (srq->xrcdn != resp->qp->xrcdn)) {
+            return false;
+        }
+        *pdn = srq->pdn;
+    }
+    return true;
+}
+
+/* What the message names by raddr and rkey. A key is not looked at if there
+ * is nothing to reach (IBTA 9.7.4.1.5). */
+static enum hca_check hca_resp_map(struct hca_responder *resp,
+                                        uint32_t access)
+{
+    const struct hca_msg *msg = resp->msg;
+    struct hca_key_use use = {
+        .key    = msg->rkey,
+        .qpn    = resp->qp->obj.num,
+        .access = access,
+        .dev    = resp->qp->obj.dev,
+        .addr   = msg->raddr,
+        .length = msg->data->length,
+    };
+    enum hca_key_fault fault;
+
+    if (use.length == 0) {
+        return HCA_OK;
+    }
+    if (!hca_resp_pdn(resp, &use.pdn)) {
+        return hca_resp_bad(resp, HCA_CHECK_XRC_DOMAIN, msg->srqn);
+    }
+    fault = hca_sgl_add_key(&resp->memory, &use);
+    return (fault == HCA_KEY_OK) ? HCA_OK :
+           hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
+                             (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
+}
+
+static bool hca_resp_unlocks(const struct hca_responder *resp)
+{
+    return (resp->qp->type == HCA_QP_DCT) &&
+           (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
+}
+
+/* @return false if the QP was destroyed meanwhile. */
+static bool hca_resp_relock(struct hca_responder *resp)
+{
+    hca_mutex_lock(&resp->qp->obj.lock);
+    return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
+}
+
+/* @param fault  what it means that memory is not there */
+static enum hca_check hca_resp_copy(struct hca_responder *resp,
+                                         const struct hca_sgl *dst,
+                                         const struct hca_sgl *src,
+                                         enum hca_check fault)
+{
+    bool unlocks = hca_resp_unlocks(resp);
+    int ret;
+
+    if (unlocks) {
+        hca_obj_unlock(resp->qp);
+    }
+    ret = hca_sgl_copy(dst, src);
+    if (unlocks && !hca_resp_relock(resp)) {
+        return HCA_DROP;
+    }
+    if (ret == 0) {
+        return HCA_OK;
+    }
+    return (ret == -ESRCH) ? HCA_DROP :
+           hca_resp_bad(resp, fault, resp->msg->raddr);
+}
+
+/* --- SEND --------------------------------------------------------------- */
+
+static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
+{
+    uint8_t data[64];
+    struct hca_sgl local;
+    enum hca_check check;
+
+    hca_sgl_init(&local, hca_self);
+    hca_sgl_add(&local, data, resp->msg->data->length);
+    check = hca_resp_copy(resp, &local, resp->msg->data,
+                               HCA_CHECK_RECV_LKEY_FAULT);
+    return (check == HCA_OK) ?
+           hca_completer_recv(resp->qp, &resp->recv, resp->msg, data) : check;
+}
+
+/* UD: the first 40 bytes of the buffer are the header's, there or not. */
+static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
+{
+    const struct hca_sgl *data = resp->msg->data;
+    uint8_t grh[HCA_GRH_SIZE];
+    struct hca_sgl src;
+
+    if (!resp->msg->path->grh) {
+        hca_sgl_skip(&resp->memory, HCA_GRH_SIZE);
+        return hca_resp_copy(resp, &resp->memory, data,
+                                  HCA_CHECK_RECV_LKEY_FAULT);
+    }
+    hca_grh_build(grh, resp->msg->path, resp->msg->src_dev, data->length);
+    hca_sgl_init(&src, data->proc);
+    src.has_null = data->has_null;
+    hca_sgl_add(&src, grh, sizeof(grh));
+    for (unsigned i = 0; i < data->count; i++) {
+        hca_sgl_add(&src, data->iov[i].iov_base, data->iov[i].iov_len);
+    }
+    return hca_resp_copy(resp, &resp->memory, &src,
+                              HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+static enum hca_check hca_resp_put(struct hca_responder *resp)
+{
+    unsigned header = (resp->qp->type == HCA_QP_UD) ? HCA_GRH_SIZE : 0;
+    uint64_t length = resp->msg->data->length;
+    enum hca_check check;
+
+    resp->memory.proc = resp->recv.proc;
+    check = hca_recv_map(resp->qp, &resp->recv, length + header,
+                         &resp->memory);
+    if ((check != HCA_OK) || (length + header == 0)) {
+        return check;
+    }
+    return (header > 0) ? hca_resp_put_ud(resp) :
+           hca_resp_copy(resp, &resp->memory, resp->msg->data,
+                              HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+static enum hca_check hca_resp_invalidate(struct hca_responder *resp)
+{
+    struct hca_key_use use = {
+        .key = be32toh(resp->msg->imm),
+        .qpn = resp->qp->obj.num,
+        .dev = resp->qp->obj.dev,
+    };
+
+    if (!hca_resp_pdn(resp, &use.pdn) ||
+        (hca_mkey_invalidate(&use) != HCA_KEY_OK)) {
+        return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
+    }
+    return HCA_OK;
+}
+
+static bool hca_resp_fits_cqe(const struct hca_responder *resp)
+{
+    uint64_t length = resp->msg->data->length;
+
+    return (resp->qp->cs_res != 0) && (length > 0) &&
+           (resp->qp->type != HCA_QP_UD) &&
+           (length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res)) &&
+           (length <= resp->recv.length);
+}
+
+static enum hca_check hca_resp_send(struct hca_responder *resp)
+{
+    enum hca_check check = hca_resp_take_recv(resp);
+
+    if ((check == HCA_OK) && resp->msg->has_inval) {
+        check = hca_resp_invalidate(resp);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    if (hca_resp_fits_cqe(resp)) {
+        return hca_resp_put_inline(resp);
+    }
+    check = hca_resp_put(resp);
+    return (check == HCA_OK) ?
+           hca_completer_recv(resp->qp, &resp->recv, resp->msg, NULL) : check;
+}
+
+/* --- RDMA --------------------------------------------------------------- */
+
+static enum hca_check hca_resp_write(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (!(resp->qp->access & IBV_ACCESS_REMOTE_WRITE)) {
+        return hca_resp_bad(resp, HCA_CHECK_QP_WRITE, resp->msg->rkey);
+    }
+    check = hca_resp_map(resp, IBV_ACCESS_REMOTE_WRITE);
+    if ((check == HCA_OK) && resp->msg->has_imm) {
+        check = hca_resp_take_recv(resp);
+    }
+    if ((check == HCA_OK) && (resp->msg->data->length > 0)) {
+        check = hca_resp_copy(resp, &resp->memory, resp->msg->data,
+                                   HCA_CHECK_RKEY_FAULT);
+    }
+    return ((check == HCA_OK) && resp->msg->has_imm) ?
+           hca_completer_recv(resp->qp, &resp->recv, resp->msg, NULL) : check;
+}
+
+/* With max_dest_rd_atomic 0 the kernel leaves reads and atomics off. */
+static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
+{
+    return (qp->access & access) &&
+           ((qp->type == HCA_QP_DCT) || (qp->max_dest_rd_atomic > 0));
+}
+
+static enum hca_check hca_resp_read(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_READ)) {
+        return hca_resp_bad(resp, HCA_CHECK_QP_READ, resp->msg->rkey);
+    }
+    check = hca_resp_map(resp, IBV_ACCESS_REMOTE_READ);
+    if ((check != HCA_OK) || (resp->msg->data->length == 0)) {
+        return check;
+    }
+    return hca_resp_copy(resp, resp->msg->data, &resp->memory,
+                              HCA_CHECK_RKEY_FAULT);
+}
+
+static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
+{
+    int ret;
+
+    if (resp->memory.has_null) {
+        resp->ack->atomic = 0;
+        return HCA_OK;
+    }
+    ret = hca_atomic_execute(resp->memory.proc,
+                             (uintptr_t)resp->memory.iov[0].iov_base,
+                             resp->msg->atomic, &resp->ack->atomic);
+    if (ret != 0) {
+        return (ret == -ESRCH) ? HCA_DROP :
+               hca_resp_bad(resp, HCA_CHECK_RKEY_FAULT,
+                                 resp->msg->raddr);
+    }
+    resp->qp->resp.last_atomic = resp->ack->atomic;
+    return HCA_OK;
+}
+
+static enum hca_check hca_resp_atomic(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_ATOMIC)) {
+        return hca_resp_bad(resp, HCA_CHECK_QP_ATOMIC, resp->msg->rkey);
+    }
+    if (resp->msg->raddr % resp->msg->atomic->size != 0) {
+        return hca_resp_bad(resp, HCA_CHECK_ATOMIC_ALIGN,
+                                 resp->msg->raddr);
+    }
+    check = hca_resp_map(resp, IBV_ACCESS_REMOTE_ATOMIC);
+    return (check == HCA_OK) ? hca_resp_do_atomic(resp) : check;
+}
+
+static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
+    [HCA_MSG_SEND]   = hca_resp_send,
+    [HCA_MSG_WRITE]  = hca_resp_write,
+    [HCA_MSG_READ]   = hca_resp_read,
+    [HCA_MSG_ATOMIC] = hca_resp_atomic,
+};
+
+enum hca_check hca_resp_execute(struct hca_responder *resp)
+{
+    return hca_resp_ops[resp->msg->op](resp);
+}
+
+/* Reads are done again, all else has been done. */
+enum hca_check hca_resp_repeat(struct hca_responder *resp)
+{
+    if (resp->msg->op == HCA_MSG_READ) {
+        return hca_resp_read(resp);
+    }
+    resp->ack->atomic = resp->qp->resp.last_atomic;
+    return HCA_OK;
+}

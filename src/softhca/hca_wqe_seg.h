@@ -1,0 +1,44 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Between hca_wqe.c, which reads the control segment, and hca_wqe_seg.c, which
+ * reads the others; for these two only.
+ */
+#ifndef HCA_WQE_SEG_H
+#define HCA_WQE_SEG_H
+
+#include "hca_wqe.h"
+
+/* Reading position in the copy, in octowords. */
+struct hca_wqe_cursor {
+    struct hca_wqe      *wqe;
+    const struct hca_qp *qp;
+    unsigned             at;
+};
+
+/* Logs a check that failed. @return check. */
+static inline enum hca_check hca_wqe_bad(const struct hca_wqe *wqe,
+                                         enum hca_check check, uint64_t got)
+{
+    return hca_check_wqe(check, wqe->qpn, wqe->idx, got);
+}
+
+/* @return the next `count` octowords, NULL if ds does not hold them. */
+static inline const void *hca_wqe_take(struct hca_wqe_cursor *cursor,
+                                       unsigned count)
+{
+    const void *seg = cursor->wqe->raw + cursor->at * 16;
+
+    if (cursor->at + count > cursor->wqe->ds) {
+        return NULL;
+    }
+    cursor->at += count;
+    return seg;
+}
+
+/* Whom it goes to: address vector, XRC segment. */
+enum hca_check hca_wqe_parse_transport(struct hca_wqe_cursor *cursor);
+
+/* What the opcode needs: remote address, operands, data. */
+enum hca_check hca_wqe_parse_body(struct hca_wqe_cursor *cursor);
+
+#endif

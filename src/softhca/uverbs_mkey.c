@@ -1,0 +1,54 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Keys of memory regions and windows: how they come to be known to execution,
+ * and how they are taken from under it. An access of any process raises
+ * in_use, then looks whether the key is good (hca_mkey.c); here the key is
+ * made bad first, then in_use is waited for.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "hca_log.h"
+
+#include <time.h>
+
+/* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
+#define UVERBS_INVALID_KEY 0x100u
+
+uint32_t uverbs_key(const struct hca_mkey *mkey)
+{
+    return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
+}
+
+uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
+{
+    static _Atomic uint8_t variant;
+
+    do {
+        mkey->variant = atomic_fetch_add(&variant, 1);
+    } while (uverbs_key(mkey) == UVERBS_INVALID_KEY);
+    hca_obj_publish(HCA_KIND_MKEY, mkey);
+    return uverbs_key(mkey);
+}
+
+void uverbs_mkey_disable(struct hca_mkey *mkey)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000};
+    unsigned tries              = 4000;
+
+    /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
+    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
+    while (atomic_load(&mkey->in_use) != 0) {
+        if (tries-- == 0) {
+            hca_info("mkey 0x%x: given back while a process that died was "
+                     "using it", uverbs_key(mkey));
+            break;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+void uverbs_mkey_free(struct hca_mkey *mkey)
+{
+    uverbs_mkey_disable(mkey);
+    hca_obj_free(HCA_KIND_MKEY, mkey);
+}

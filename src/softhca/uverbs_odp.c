@@ -1,0 +1,74 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * ADVISE_MR: checked as by mlx5_ib, and then nothing is left to do. The pages
+ * of an on-demand region are those of the processor, as of any other.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+
+#include <errno.h>
+
+static const struct uverbs_attr_spec uverbs_advise_mr_attrs[] = {
+    {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_PD},
+    {UVERBS_ATTR_ADVISE_MR_ADVICE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_ADVISE_MR_FLAGS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
+    {UVERBS_ATTR_ADVISE_MR_SGE_LIST, UVERBS_IN, UVERBS_MANDATORY,
+     sizeof(struct ib_uverbs_sge), UINT16_MAX, 0},
+};
+
+/* The errors of mlx5_ib's get_prefetchable_mr(). */
+static int uverbs_advise_sge(const struct uverbs_pd *pd,
+                             const struct ib_uverbs_sge *sge, uint64_t advice)
+{
+    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
+
+    if ((mkey == NULL) || (uverbs_key(mkey) != sge->lkey) ||
+        (mkey->obj.proc != hca_self)) {
+        return -ENOENT;
+    }
+    if (mkey->pdn != pd->pdn) {
+        return -EPERM;
+    }
+    if ((advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE) &&
+        !(mkey->access & IBV_ACCESS_LOCAL_WRITE)) {
+        return -EPERM;
+    }
+    return (mkey->access & IBV_ACCESS_ON_DEMAND) ? 0 : -EINVAL;
+}
+
+static int uverbs_advise_mr(struct uverbs_req *req)
+{
+    const struct uverbs_pd *pd =
+            uverbs_get_obj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
+    uint64_t advice = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_ADVICE);
+    uint64_t list   = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    size_t len      = uverbs_len(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    struct ib_uverbs_sge sge;
+    int ret = 0;
+
+    if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+        return -EOPNOTSUPP;
+    }
+    if (((len % sizeof(sge)) != 0) ||
+        (uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_FLAGS) &
+         ~(uint64_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+        return -EINVAL;
+    }
+    for (size_t off = 0; (ret == 0) && (off < len); off += sizeof(sge)) {
+        ret = uverbs_copy_in(&sge, list + off, sizeof(sge));
+        if (ret == 0) {
+            ret = uverbs_advise_sge(pd, &sge, advice);
+        }
+    }
+    return ret;
+}
+
+const struct uverbs_method uverbs_odp_methods[] = {
+    {.object  = UVERBS_OBJECT_MR,
+     .id      = UVERBS_METHOD_ADVISE_MR,
+     .name    = "advise_mr",
+     .handler = uverbs_advise_mr,
+     UVERBS_ATTRS(uverbs_advise_mr_attrs)},
+    {.handler = NULL},
+};

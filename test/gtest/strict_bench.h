@@ -1,0 +1,343 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A sender and a receiver of one transport service, on one device. The objects
+ * are made with libibverbs and libmlx5; WQEs, receive WQEs and doorbell
+ * records are written by the test itself, and CQEs read as they are, as tests
+ * need them to be wrong in one field.
+ */
+#ifndef DCX_TEST_STRICT_BENCH_H
+#define DCX_TEST_STRICT_BENCH_H
+
+#include "hca_fixture.h"
+#include "raw_wqe.h"
+
+#include <functional>
+#include <poll.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum strict_service { SERVICE_RC, SERVICE_UC, SERVICE_UD, SERVICE_XRC,
+                      SERVICE_DC };
+
+constexpr int ACCESS_ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                           IBV_ACCESS_MW_BIND;
+
+constexpr int ACCESS_QP_ALL = IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_READ |
+                              IBV_ACCESS_REMOTE_ATOMIC;
+
+/* --- memory --------------------------------------------------------------- */
+
+/* Pages of their own, registered */
+class strict_mem {
+public:
+    static constexpr size_t size = 16384;
+
+    strict_mem(struct ibv_pd *pd, int access, uint8_t fill)
+    {
+        addr = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        HCA_CHECK_CALL(addr != MAP_FAILED);
+        memset(addr, fill, size);
+        HCA_CHECK_CALL((mr = ibv_reg_mr(pd, addr, size, access)) != NULL);
+    }
+
+    ~strict_mem()
+    {
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+        if (addr != NULL) {
+            munmap(addr, size);
+        }
+    }
+
+    /* The registration stays, the memory goes. */
+    uint8_t *unmap()
+    {
+        uint8_t *was = addr;
+
+        munmap(addr, size);
+        addr = NULL;
+        return was;
+    }
+
+    std::vector<uint8_t> copy() const
+    {
+        return (addr == NULL) ? std::vector<uint8_t>() :
+               std::vector<uint8_t>(addr, addr + size);
+    }
+
+    uint8_t       *addr;
+    struct ibv_mr *mr;
+};
+
+/* --- queues as the device sees them --------------------------------------- */
+
+class raw_cq {
+public:
+    raw_cq(struct ibv_context *ctx, unsigned cqe)
+    {
+        struct mlx5dv_obj obj = {};
+
+        HCA_CHECK_CALL((cq = ibv_create_cq(ctx, cqe, NULL, NULL, 0)) != NULL);
+        obj.cq.in  = cq;
+        obj.cq.out = &m_dv;
+        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) == 0);
+    }
+
+    ~raw_cq()
+    {
+        EXPECT_EQ(0, ibv_destroy_cq(cq));
+    }
+
+    /* The next entry, if there is one. An error entry has the same layout
+     * where it matters (struct mlx5_err_cqe). */
+    bool poll(struct mlx5_err_cqe *cqe)
+    {
+        const uint8_t *entry = (const uint8_t*)m_dv.buf +
+                               (m_ci & (m_dv.cqe_cnt - 1)) * m_dv.cqe_size +
+                               m_dv.cqe_size - 64;
+        uint8_t op_own = __atomic_load_n(entry + 63, __ATOMIC_ACQUIRE);
+
+        if (((op_own >> 4) == MLX5_CQE_INVALID) ||
+            ((op_own & 1) != !!(m_ci & m_dv.cqe_cnt))) {
+            return false;
+        }
+        memcpy(cqe, entry, sizeof(*cqe));
+        m_ci++;
+        __atomic_store_n(&m_dv.dbrec[0], htobe32(m_ci & 0xffffff),
+                         __ATOMIC_RELEASE);
+        return true;
+    }
+
+    unsigned capacity() const
+    {
+        return m_dv.cqe_cnt;
+    }
+
+    struct ibv_cq *cq;
+
+private:
+    struct mlx5dv_cq m_dv = {};
+    uint32_t         m_ci = 0;
+};
+
+/* A send queue, and the receive queue of a QP that has one */
+class raw_qp {
+public:
+    explicit raw_qp(struct ibv_qp *qp) : qpn(qp->qp_num)
+    {
+        struct mlx5dv_obj obj = {};
+
+        obj.qp.in  = qp;
+        obj.qp.out = &m_dv;
+        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) == 0);
+    }
+
+    void write(const raw_wqe &wqe)
+    {
+        uint8_t *ring = (uint8_t*)m_dv.sq.buf;
+        size_t size   = m_dv.sq.wqe_cnt * 64;
+
+        for (size_t i = 0; i < wqe.bytes.size(); i++) {
+            ring[(pi * 64 + i) % size] = wqe.bytes[i];
+        }
+    }
+
+    /* Announces num_bb blocks more; `head` is what goes to the register */
+    void ring(unsigned num_bb, const uint8_t *head)
+    {
+        uint64_t value;
+
+        pi += num_bb;
+        memcpy(&value, head, sizeof(value));
+        __atomic_store_n(&m_dv.dbrec[MLX5_SND_DBR], htobe32(pi),
+                         __ATOMIC_SEQ_CST);
+        *(volatile uint64_t*)m_dv.bf.reg = value;
+    }
+
+    unsigned num_bb() const
+    {
+        return m_dv.sq.wqe_cnt;
+    }
+
+    void post_recv(const void *addr, uint32_t length, uint32_t lkey)
+    {
+        unsigned slot = rq_pi & (m_dv.rq.wqe_cnt - 1);
+        struct mlx5_wqe_data_seg *seg =
+                (struct mlx5_wqe_data_seg*)((uint8_t*)m_dv.rq.buf +
+                                            slot * m_dv.rq.stride);
+
+        seg[0].byte_count = htobe32(length);
+        seg[0].lkey       = htobe32(lkey);
+        seg[0].addr       = htobe64((uintptr_t)addr);
+        if (m_dv.rq.stride > 16) {
+            seg[1] = {0, htobe32(0x100), 0}; /* MLX5_INVALID_LKEY: the end */
+        }
+        ring_rq(1);
+    }
+
+    void ring_rq(unsigned count)
+    {
+        rq_pi += count;
+        __atomic_store_n(&m_dv.dbrec[MLX5_RCV_DBR], htobe32(rq_pi),
+                         __ATOMIC_RELEASE);
+    }
+
+    unsigned rq_size() const
+    {
+        return m_dv.rq.wqe_cnt;
+    }
+
+    uint32_t qpn;
+    uint16_t pi = 0, rq_pi = 0;
+
+private:
+    struct mlx5dv_qp m_dv = {};
+};
+
+class raw_srq {
+public:
+    explicit raw_srq(struct ibv_srq *srq)
+    {
+        struct mlx5dv_obj obj = {};
+
+        m_dv.comp_mask = MLX5DV_SRQ_MASK_SRQN;
+        obj.srq.in     = srq;
+        obj.srq.out    = &m_dv;
+        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) == 0);
+    }
+
+    /* libmlx5 has linked the WQEs in their order; none is used twice here */
+    void post_recv(const void *addr, uint32_t length, uint32_t lkey)
+    {
+        struct mlx5_wqe_data_seg *seg =
+                (struct mlx5_wqe_data_seg*)(next_seg() + 1);
+
+        HCA_CHECK_CALL(pi < m_dv.tail);
+        seg[0].byte_count = htobe32(length);
+        seg[0].lkey       = htobe32(lkey);
+        seg[0].addr       = htobe64((uintptr_t)addr);
+        if (m_dv.stride > 32) {
+            seg[1] = {0, htobe32(0x100), 0};
+        }
+        ring(1);
+    }
+
+    void ring(unsigned count)
+    {
+        pi += count;
+        __atomic_store_n(m_dv.dbrec, htobe32(pi), __ATOMIC_RELEASE);
+    }
+
+    /* Of the WQE that is posted next */
+    struct mlx5_wqe_srq_next_seg *next_seg() const
+    {
+        return (struct mlx5_wqe_srq_next_seg*)((uint8_t*)m_dv.buf +
+                                               pi * m_dv.stride);
+    }
+
+    uint32_t srqn() const
+    {
+        return m_dv.srqn;
+    }
+
+    uint16_t pi = 0;
+
+private:
+    struct mlx5dv_srq m_dv = {};
+};
+
+/* --- the bench ------------------------------------------------------------ */
+
+struct strict_options {
+    int      access   = ACCESS_QP_ALL; /* of the receiving QP */
+    bool     wq_sig   = false;
+    unsigned recv_cqe = 63;
+    bool     grh      = false;         /* of the address vector */
+};
+
+class strict_bench {
+public:
+    static constexpr uint64_t dc_key = 0x1122334455667788;
+    static constexpr uint32_t qkey   = 0x11223344;
+
+    strict_bench(strict_service service, const strict_options &options);
+    ~strict_bench();
+
+    /* A WQE with its transport part: whom it goes to */
+    raw_wqe wqe(uint8_t opcode, uint8_t opmod = 0) const;
+
+    /* Complete ones, between src and dst */
+    raw_wqe send(uint32_t length = 64) const;
+    raw_wqe write() const;
+    raw_wqe read() const;
+    raw_wqe fetch_add() const;
+
+    /* What libmlx5 writes to bind `window` (type 2) to part of dst, and its
+     * key after that; to unbind it */
+    raw_wqe bind(const struct ibv_mw *window) const;
+    raw_wqe unbind(uint32_t rkey) const;
+    static uint32_t bound_key(const struct ibv_mw *window);
+
+    /* Writes the WQE as it is and rings. */
+    void post(const raw_wqe &wqe, unsigned num_bb = 0);
+
+    /* Fills in index, QP and, if it takes one, signature */
+    void finish(raw_wqe &wqe) const;
+
+    /* Finishes it, posts, expects success. */
+    void post_good(raw_wqe wqe);
+
+    void post_recv(uint32_t length = 64);
+    void post_recv(const void *addr, uint32_t length, uint32_t lkey);
+
+    /* The next entry of the send or receive CQ, within a second */
+    bool wait(raw_cq &cq, struct mlx5_err_cqe *cqe);
+
+    /* All memory of the bench */
+    std::vector<uint8_t> memory() const;
+
+    /* Async events that have come, in words */
+    std::string take_events();
+
+    enum ibv_qp_state state(struct ibv_qp *qp) const;
+
+    bool has_srq() const
+    {
+        return (m_service == SERVICE_DC) || (m_service == SERVICE_XRC);
+    }
+
+    /* Makes the sender as new. */
+    void reconnect();
+
+    hca_device                dev;
+    struct ibv_pd             *other_pd;
+    std::unique_ptr<raw_cq>   send_cq, recv_cq;
+    std::unique_ptr<strict_mem> src, dst;
+    struct ibv_xrcd           *xrcd = NULL;
+    struct ibv_srq            *srq  = NULL;
+    struct ibv_qp             *sender, *receiver;
+    std::unique_ptr<raw_qp>   sq, rq;
+    std::unique_ptr<raw_srq>  rsrq;
+    std::vector<struct ibv_mw*> windows;
+
+    /* Windows live until the bench ends. */
+    struct ibv_mw *window(struct ibv_pd *pd, enum ibv_mw_type type);
+
+    /* Another region, gone with the bench */
+    strict_mem &region(struct ibv_pd *pd, int access);
+
+private:
+    struct ibv_srq *create_srq();
+    struct ibv_qp *create_qp(bool is_sender);
+    void connect(struct ibv_qp *qp, struct ibv_qp *peer, int access);
+
+    strict_service              m_service;
+    bool                        m_wq_sig;
+    struct mlx5_wqe_av          m_av = {};
+    struct ibv_ah               *m_ah;
+    std::vector<std::unique_ptr<strict_mem>> m_regions;
+};
+
+#endif

@@ -1,0 +1,271 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The device is strict: for each check of hca_check.h there is something that
+ * is wrong in just one field and is refused, with the completion, the state of
+ * the queues, the async event and the line in the log that belong to it, and
+ * without a byte of memory touched. The same thing without the change works,
+ * on the same queues. The rows stand in strict_rows_*.cc.
+ */
+#include "strict_rows.h"
+
+#include <set>
+
+namespace {
+
+std::vector<strict_row> all_rows()
+{
+    std::vector<strict_row> rows;
+
+    for (const auto &more : {strict_rows_wqe(), strict_rows_key(),
+                             strict_rows_umr(), strict_rows_responder(),
+                             strict_rows_wire()}) {
+        rows.insert(rows.end(), more.begin(), more.end());
+    }
+    return rows;
+}
+
+class strict_device : public testing::TestWithParam<strict_row> {
+protected:
+    /* The good one works and nobody complains. */
+    void run_good()
+    {
+        m_bench.reset(new strict_bench(row.service, row.options));
+        m_bench->post_good(row.good(*m_bench));
+        ASSERT_FALSE(HasFailure()) << "while it is right";
+        drain();
+        EXPECT_EQ("", m_log.take());
+        EXPECT_EQ("", m_bench->take_events());
+        if (row.fresh) {
+            m_bench.reset(new strict_bench(row.service, row.bad_options));
+        }
+    }
+
+    void run_bad()
+    {
+        raw_wqe wqe = row.good(*m_bench);
+
+        m_bench->finish(wqe);
+        row.spoil(*m_bench, wqe);
+        ASSERT_FALSE(HasFailure()) << "before it is wrong";
+        drain();
+        m_log.take();
+        m_memory = m_bench->memory();
+        m_index  = m_bench->sq->pi;
+        m_bench->post(wqe, row.num_bb);
+    }
+
+    void drain()
+    {
+        struct mlx5_err_cqe cqe;
+
+        while (row.check != HCA_CHECK_CQ && m_bench->recv_cq->poll(&cqe)) {
+            EXPECT_NE(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
+        }
+    }
+
+    bool peer_fails() const
+    {
+        return ((row.outcome == OUTCOME_REMOTE) ||
+                (row.outcome == OUTCOME_RECV)) &&
+               (row.service != SERVICE_DC);
+    }
+
+    bool is_acked() const
+    {
+        return (row.service != SERVICE_UC) && (row.service != SERVICE_UD);
+    }
+
+    bool sender_fails() const
+    {
+        return (row.outcome != OUTCOME_DROP) &&
+               ((row.outcome != OUTCOME_RECV) || is_acked());
+    }
+
+    void expect_send_cqe()
+    {
+        struct mlx5_err_cqe cqe = {};
+
+        if (row.outcome == OUTCOME_EVENT) {
+            return;
+        }
+        ASSERT_TRUE(m_bench->wait(*m_bench->send_cq, &cqe))
+                << "no completion";
+        EXPECT_EQ(m_index, be16toh(cqe.wqe_counter));
+        EXPECT_EQ(m_bench->sender->qp_num,
+                  be32toh(cqe.s_wqe_opcode_qpn) & 0xffffff);
+        if (!sender_fails()) {
+            EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+            return;
+        }
+        EXPECT_EQ(MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+        EXPECT_EQ(row.syndrome, cqe.syndrome);
+        EXPECT_EQ((int)row.check, cqe.vendor_err_synd);
+    }
+
+    void expect_recv_cqe()
+    {
+        struct mlx5_err_cqe cqe = {};
+
+        if (row.outcome == OUTCOME_RECV) {
+            ASSERT_TRUE(m_bench->wait(*m_bench->recv_cq, &cqe))
+                    << "no completion of the receive";
+            EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
+            EXPECT_EQ(row.recv_syndrome, cqe.syndrome);
+            EXPECT_EQ((int)row.check, cqe.vendor_err_synd);
+        }
+        /* what else was posted is flushed, if it was to be lost */
+        while ((row.check != HCA_CHECK_CQ) && m_bench->recv_cq->poll(&cqe)) {
+            EXPECT_TRUE(peer_fails());
+            EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
+            EXPECT_EQ(MLX5_CQE_SYNDROME_WR_FLUSH_ERR, cqe.syndrome);
+        }
+    }
+
+    void expect_state(struct ibv_qp *qp, enum ibv_qp_state state,
+                      const char *who)
+    {
+        EXPECT_EQ(state, m_bench->state(qp)) << who;
+    }
+
+    /* Nothing is executed after it: what follows is flushed. */
+    void expect_flush()
+    {
+        struct mlx5_err_cqe cqe = {};
+        raw_wqe wqe(MLX5_OPCODE_NOP);
+        uint16_t index = m_bench->sq->pi;
+
+        if (!sender_fails() || (row.outcome == OUTCOME_EVENT)) {
+            return;
+        }
+        m_bench->finish(wqe);
+        m_bench->post(wqe);
+        ASSERT_TRUE(m_bench->wait(*m_bench->send_cq, &cqe));
+        EXPECT_EQ(index, be16toh(cqe.wqe_counter));
+        EXPECT_EQ(MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+        EXPECT_EQ(MLX5_CQE_SYNDROME_WR_FLUSH_ERR, cqe.syndrome);
+        EXPECT_EQ((int)HCA_CHECK_FLUSH, cqe.vendor_err_synd);
+    }
+
+    /* One line, of the object that refused, which names the field */
+    void expect_log()
+    {
+        bool is_remote = (row.outcome == OUTCOME_REMOTE) ||
+                         (row.outcome == OUTCOME_RECV);
+        std::string log = m_log.take();
+        char prefix[64];
+
+        if (*row.field == '\0') {
+            EXPECT_EQ("", log);
+            return;
+        }
+        snprintf(prefix, sizeof(prefix), "qp 0x%x: %s",
+                 is_remote ? m_bench->receiver->qp_num :
+                             m_bench->sender->qp_num,
+                 is_remote ? "responder: " : "wqe ");
+        EXPECT_EQ(1, std::count(log.begin(), log.end(), '\n')) << log;
+        EXPECT_NE(std::string::npos, log.find(" warn ")) << log;
+        EXPECT_NE(std::string::npos, log.find(row.field)) << log;
+        if (row.check != HCA_CHECK_CQ) {
+            EXPECT_NE(std::string::npos, log.find(prefix)) << log;
+        }
+    }
+
+    const strict_row              &row = GetParam();
+    std::unique_ptr<strict_bench> m_bench;
+    hca_log_reader                m_log;
+    std::vector<uint8_t>          m_memory;
+    uint16_t                      m_index;
+};
+
+TEST_P(strict_device, refuses)
+{
+    run_good();
+    ASSERT_FALSE(HasFatalFailure());
+    run_bad();
+    ASSERT_FALSE(HasFatalFailure());
+
+    expect_send_cqe();
+    expect_recv_cqe();
+    expect_flush();
+    expect_state(m_bench->sender,
+                 sender_fails() ? IBV_QPS_ERR : IBV_QPS_RTS, "sender");
+    if ((row.service != SERVICE_DC) && (row.name != std::string("peer_is_not_ready"))) {
+        expect_state(m_bench->receiver,
+                     peer_fails() ? IBV_QPS_ERR : IBV_QPS_RTS, "receiver");
+    }
+    EXPECT_EQ(row.events, m_bench->take_events());
+    EXPECT_EQ(row.written, m_memory != m_bench->memory())
+            << "whether memory was written";
+    expect_log();
+}
+
+std::vector<strict_row> rows_of(const std::string &mode)
+{
+    std::vector<strict_row> rows;
+
+    for (const auto &row : all_rows()) {
+        if (row.mode == mode) {
+            rows.push_back(row);
+        }
+    }
+    return rows;
+}
+
+std::string row_name(const testing::TestParamInfo<strict_row> &info)
+{
+    return info.param.name;
+}
+
+#define HCA_STRICT_MODE(_mode) \
+    INSTANTIATE_TEST_SUITE_P(_mode, strict_device, \
+                             testing::ValuesIn(rows_of(#_mode)), row_name)
+
+HCA_STRICT_MODE(plain);
+HCA_STRICT_MODE(strict);
+HCA_STRICT_MODE(roce);
+HCA_STRICT_MODE(nak_inval);
+HCA_STRICT_MODE(nak_access);
+HCA_STRICT_MODE(nak_op);
+
+/* Checks that no row can have as its own, with the reason */
+const std::set<int> without_row = {
+    /* the completion of what comes behind each error: expect_flush() */
+    HCA_CHECK_FLUSH,
+};
+
+class strict_table : public testing::TestWithParam<int> {
+};
+
+TEST_P(strict_table, every_check_has_a_row)
+{
+    std::set<int> hit = without_row;
+
+    for (const auto &row : all_rows()) {
+        hit.insert(row.check);
+    }
+    for (int check = 1; check < GetParam(); check++) {
+        const char *what = hca_check_desc((enum hca_check)check)->what;
+
+        if (what != NULL) {
+            EXPECT_TRUE(hit.count(check))
+                    << "0x" << std::hex << check << ": " << what;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, strict_table,
+                         testing::Values((int)HCA_NUM_CHECKS));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv,
+                         {{"plain", {}},
+                          {"strict", {{"SOFTHCA_STRICT", "1"}}},
+                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"nak_inval", {{"SOFTHCA_FAULT", "nak_inval:nth=2"}}},
+                          {"nak_access",
+                           {{"SOFTHCA_FAULT", "nak_access:nth=2"}}},
+                          {"nak_op", {{"SOFTHCA_FAULT", "nak_op:nth=2"}}}});
+}

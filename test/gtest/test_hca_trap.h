@@ -1,0 +1,131 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What the tests of doorbells share: functions that are one store, and a page
+ * that counts the stores to it and remembers the last.
+ */
+#ifndef TEST_HCA_TRAP_H
+#define TEST_HCA_TRAP_H
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include <signal.h>
+#include <sys/mman.h>
+
+extern "C" {
+#include "softhca/hca_cpu.h"
+#include "softhca/hca_trap.h"
+}
+
+/* A function that executes one store, with rdi and rsi as its arguments. The
+ * nop is for valgrind, which has a fault in the first instruction of a function
+ * happen at its caller's. */
+#define SITE(_name, _insn) \
+    __asm__(".text\n.p2align 4\n.globl " #_name "\n" \
+            ".type " #_name ", @function\n" #_name ":\n" \
+            ".cfi_startproc\nnop\n" _insn \
+            "\nsfence\nret\n.cfi_endproc\n"); \
+    extern "C" void _name(void *page, uint64_t value);
+
+namespace {
+
+using site_fn = void (*)(void*, uint64_t);
+
+const size_t PAGE = 4096;
+
+/* The store is the first instruction but for the nop. */
+template<typename T>
+bool patched(T *site)
+{
+    return ((const uint8_t*)site)[1] == 0xe9;
+}
+
+struct call {
+    uintptr_t offset;
+    unsigned  size;
+    uint8_t   value[64];
+};
+
+class hca_trap : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        hca_trap_init(false);
+        page = (char*)mmap(nullptr, PAGE, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(MAP_FAILED, (void*)page);
+        ASSERT_EQ(0, hca_trap_add(page, PAGE, on_store, this));
+    }
+
+    void TearDown() override
+    {
+        EXPECT_EQ(0, hca_trap_del(page));
+        munmap(page, PAGE);
+        struct sigaction act = {};
+        EXPECT_EQ(0, hca_trap_sigaction(SIGSEGV, &act, nullptr));
+        EXPECT_EQ(0, hca_trap_sigaction(SIGBUS, &act, nullptr));
+    }
+
+    /* Valgrind shows a handler some registers late: no hint of the value. */
+    bool stored(const void *value, unsigned size) const
+    {
+        return hca_cpu_valgrind() || (memcmp(value, last.value, size) == 0);
+    }
+
+    bool stored(uint64_t value) const
+    {
+        return stored(&value, (last.size < 8) ? last.size : 8);
+    }
+
+    static void on_store(void *arg, uintptr_t offset, const void *value,
+                         unsigned size)
+    {
+        hca_trap *self = (hca_trap*)arg;
+
+        self->last = {offset, size, {}};
+        memcpy(self->last.value, value, size);
+        ++self->count;
+        if (self->then) {
+            self->then(self);
+        }
+    }
+
+    char      *page;
+    call       last  = {};
+    unsigned   count = 0;
+    void     (*then)(hca_trap *self) = nullptr;
+};
+
+char altstack[16384];
+
+inline bool on_altstack(const void *here)
+{
+    return (size_t)((const char*)here - altstack) < sizeof(altstack);
+}
+
+class hca_trap_altstack : public hca_trap {
+protected:
+    void SetUp() override
+    {
+        stack_t stack = {altstack, 0, sizeof(altstack)};
+
+        hca_trap::SetUp();
+        if (hca_cpu_valgrind()) {
+            GTEST_SKIP() << "valgrind: the device uses the alternate stack";
+        }
+        ASSERT_EQ(0, sigaltstack(&stack, nullptr));
+    }
+
+    void TearDown() override
+    {
+        stack_t stack = {nullptr, SS_DISABLE, 0};
+
+        sigaltstack(&stack, nullptr);
+        hca_trap::TearDown();
+    }
+};
+
+} /* namespace */
+
+#endif
