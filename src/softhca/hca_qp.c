@@ -100,6 +100,20 @@ void hca_qp_fail(struct hca_qp *qp)
 void hca_qp_fail_requester(struct hca_qp *qp)
 {
     hca_mutex_lock(&qp->obj.lock);
+    if (((qp->type == HCA_QP_UC) || (qp->type == HCA_QP_UD)) &&
+        (hca_qp_state(qp) == IBV_QPS_RTS)) {
+        hca_info("qp 0x%x: send queue in error", atomic_load(&qp->obj.num));
+        atomic_store(&qp->state, IBV_QPS_SQE);
+    } else {
+        hca_qp_enter_error(qp);
+    }
+    hca_obj_unlock(qp);
+}
+
+void hca_qp_fail_fatal(struct hca_qp *qp)
+{
+    hca_mutex_lock(&qp->obj.lock);
+    hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
     hca_qp_enter_error(qp);
     hca_obj_unlock(qp);
 }
@@ -160,13 +174,6 @@ static void hca_qp_to_rts(struct hca_qp *qp)
     qp->resp.path_ok = false;
 }
 
-static void hca_qp_to_sqd(struct hca_qp *qp)
-{
-    if (qp->attr.en_sqd_async_notify) {
-        hca_async_event(&qp->obj, IBV_EVENT_SQ_DRAINED);
-    }
-}
-
 static void hca_qp_to_err(struct hca_qp *qp)
 {
     hca_qp_enter_error(qp);
@@ -178,7 +185,7 @@ static void (*const hca_qp_entries[])(struct hca_qp *qp) = {
     [IBV_QPS_INIT]  = NULL,
     [IBV_QPS_RTR]   = hca_qp_to_rtr,
     [IBV_QPS_RTS]   = hca_qp_to_rts,
-    [IBV_QPS_SQD]   = hca_qp_to_sqd,
+    [IBV_QPS_SQD]   = NULL, /* the kernel's mlx5 has no way there */
     [IBV_QPS_SQE]   = NULL,
     [IBV_QPS_ERR]   = hca_qp_to_err,
 };

@@ -22,11 +22,15 @@ uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
  * Receives are flushed at once, the SQ once this thread holds no lock. */
 void hca_qp_fail(struct hca_qp *qp);
 
-/* The same from the requester, under its sq_lock and with obj.lock free; the
- * caller flushes the SQ. */
+/* A send WQE completed in error, under sq_lock and with obj.lock free: the QP
+ * goes to the error state, an unreliable one only to that of its send queue
+ * (IBTA 10.3.1). The caller flushes the SQ. */
 void hca_qp_fail_requester(struct hca_qp *qp);
 
-/* Flushes what is posted on the SQ of a QP in error; sq_lock is held. */
+/* The same for what no completion can report, with the event QP_FATAL. */
+void hca_qp_fail_fatal(struct hca_qp *qp);
+
+/* Flushes what is posted on the SQ of a QP in ERR or SQE; sq_lock is held. */
 void hca_qp_flush_sq(struct hca_qp *qp);
 
 /* Flushes what is posted on the RQ of a QP in error; obj.lock is held. */

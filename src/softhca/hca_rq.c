@@ -2,9 +2,9 @@
 /*
  * Receive queues. A QP's own is a ring of WQEs, each a list of data segments
  * (struct mlx5_wqe_data_seg), behind a signature segment (not checked) if the
- * QP has signatures. An SRQ is a linked list: each WQE begins with the index of the
- * next (struct mlx5_wqe_srq_next_seg). A segment with lkey 0x100 ends a list
- * that is shorter than its stride.
+ * QP has signatures. An SRQ is a linked list: each WQE begins with the index of
+ * the next (struct mlx5_wqe_srq_next_seg). A segment with lkey 0x100 ends a
+ * list that is shorter than its stride.
  */
 #include "hca_rq.h"
 #include "hca_exec.h"

@@ -245,7 +245,7 @@ static bool trap_doorbell(const siginfo_t *info, ucontext_t *uc)
 static bool trap_resume(const siginfo_t *info, ucontext_t *uc)
 {
     uintptr_t rip = uc->uc_mcontext.gregs[REG_RIP];
-    uintptr_t to  = hca_trap_guard_resume(rip);
+    uintptr_t to  = hca_trap_guard_give_up(rip);
 
     if ((to == 0) && (info->si_code == SI_KERNEL)) {
         to = hca_patch_find(rip);
@@ -273,16 +273,22 @@ static void trap_foreign(int sig, siginfo_t *info, ucontext_t *uc)
 }
 
 /* Also in a guarded copy, before that gives up. */
-static bool trap_bus(const siginfo_t *info)
+static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
 {
     bool (*fn)(const void *addr) = atomic_load(&trap_bus_fn);
+    greg_t *rip                  = &uc->uc_mcontext.gregs[REG_RIP];
 
-    return (fn != NULL) && fn(info->si_addr);
+    if ((fn == NULL) || !fn(info->si_addr)) {
+        return false;
+    }
+
+    *rip = hca_trap_guard_restart(*rip);
+    return true;
 }
 
 static bool trap_is_ours(int sig, const siginfo_t *info, ucontext_t *uc)
 {
-    return ((sig == SIGBUS) && trap_bus(info)) || trap_resume(info, uc) ||
+    return ((sig == SIGBUS) && trap_bus(info, uc)) || trap_resume(info, uc) ||
            ((sig == SIGSEGV) && trap_doorbell(info, uc));
 }
 

@@ -6,12 +6,14 @@
  * labels, and continues at a third, in the manner of the kernel's exception
  * tables. So it nests, and a foreign fault can never be mistaken for it. The
  * function keeps nothing on the stack and in no register that its caller
- * wants back.
+ * wants back. Where a fault could be resolved, the copy begins anew: valgrind
+ * does not show a handler all registers as they are within a loop.
  */
 #include "hca_trap.h"
 #include "hca_trap_guard.h"
 #include "hca_cpu.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +23,8 @@ extern const char hca_trap_guard_begin[]
         __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_end[] __attribute__((visibility("hidden")));
 extern const char hca_trap_guard_fault[]
+        __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_again[]
         __attribute__((visibility("hidden")));
 
 /* Up to 64 bytes two or four moves that may overlap, up to 4 KiB a loop of 64
@@ -34,11 +38,15 @@ __asm__(".text\n"
         "hca_trap_guard_memcpy:\n"
         ".cfi_startproc\n"
         ".globl hca_trap_guard_begin, hca_trap_guard_end\n"
-        ".globl hca_trap_guard_fault\n"
+        ".globl hca_trap_guard_fault, hca_trap_guard_again\n"
         ".hidden hca_trap_guard_begin, hca_trap_guard_end\n"
-        ".hidden hca_trap_guard_fault, hca_cpu_save\n"
+        ".hidden hca_trap_guard_fault, hca_trap_guard_again\n"
+        ".hidden hca_cpu_save\n"
         "hca_trap_guard_begin:\n"
-        "    xorl %eax, %eax\n"
+        "    movq %rdi, %r8\n"
+        "    movq %rsi, %r9\n"
+        "    movq %rdx, %r10\n"
+        "0:  xorl %eax, %eax\n"
         "    cmpq $16, %rdx\n"
         "    jb 4f\n"
         "    cmpq $32, %rdx\n"
@@ -104,21 +112,26 @@ __asm__(".text\n"
         "4:  cmpq $8, %rdx\n"
         "    jb 5f\n"
         "    movq (%rsi), %rcx\n"
-        "    movq -8(%rsi,%rdx), %r8\n"
+        "    movq -8(%rsi,%rdx), %rsi\n"
         "    movq %rcx, (%rdi)\n"
-        "    movq %r8, -8(%rdi,%rdx)\n"
+        "    movq %rsi, -8(%rdi,%rdx)\n"
         "    ret\n"
         "5:  cmpq $4, %rdx\n"
         "    jb 6f\n"
         "    movl (%rsi), %ecx\n"
-        "    movl -4(%rsi,%rdx), %r8d\n"
+        "    movl -4(%rsi,%rdx), %esi\n"
         "    movl %ecx, (%rdi)\n"
-        "    movl %r8d, -4(%rdi,%rdx)\n"
+        "    movl %esi, -4(%rdi,%rdx)\n"
         "    ret\n"
         "6:  movq %rdx, %rcx\n"
         "    rep movsb\n"
         "    ret\n"
         "hca_trap_guard_end:\n"
+        "hca_trap_guard_again:\n"
+        "    movq %r8, %rdi\n"
+        "    movq %r9, %rsi\n"
+        "    movq %r10, %rdx\n"
+        "    jmp 0b\n"
         "hca_trap_guard_fault:\n"
         "    testb $4, hca_cpu_save(%rip)\n"
         "    jz 9f\n"
@@ -128,9 +141,18 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size hca_trap_guard_memcpy, .-hca_trap_guard_memcpy\n");
 
-uintptr_t hca_trap_guard_resume(uintptr_t rip)
+static bool guard_has(uintptr_t rip)
 {
-    return ((rip >= (uintptr_t)hca_trap_guard_begin) &&
-            (rip < (uintptr_t)hca_trap_guard_end)) ?
-           (uintptr_t)hca_trap_guard_fault : 0;
+    return (rip >= (uintptr_t)hca_trap_guard_begin) &&
+           (rip < (uintptr_t)hca_trap_guard_end);
+}
+
+uintptr_t hca_trap_guard_give_up(uintptr_t rip)
+{
+    return guard_has(rip) ? (uintptr_t)hca_trap_guard_fault : 0;
+}
+
+uintptr_t hca_trap_guard_restart(uintptr_t rip)
+{
+    return guard_has(rip) ? (uintptr_t)hca_trap_guard_again : rip;
 }

@@ -115,8 +115,14 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint32_t qpn)
 {
     struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
 
-    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id) ||
-        !hca_requester_run(qp, qpn)) {
+    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
+        /* a NIC would not have found the queue; 0 is a narrow store */
+        if (qpn != 0) {
+            hca_warn("uar 0x%x: doorbell register: qpn is 0x%x, expected that "
+                     "of a queue of this page", uar->id, qpn);
+        }
+        hca_uar_scan(uar);
+    } else if (!hca_requester_run(qp, qpn)) {
         hca_uar_scan(uar);
     }
 }

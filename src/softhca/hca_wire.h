@@ -32,7 +32,7 @@ struct hca_msg {
     uint32_t                     srqn;    /* XRC */
     uint32_t                     qkey;    /* UD */
     uint64_t                     dc_key;  /* DC */
-    uint32_t                     imm;     /* as on the wire; key to invalidate */
+    uint32_t                     imm;     /* or key to invalidate, as sent */
     uint64_t                     raddr;
     uint32_t                     rkey;
     const struct hca_path       *path;

@@ -259,9 +259,10 @@ int uverbs_open(int fd, unsigned dev)
     }
 
     pthread_mutex_init(&ctx->lock, NULL);
-    ctx->dev  = dev;
-    ctx->pid  = getpid();
-    ctx->refs = 1;
+    uverbs_pid = getpid();
+    ctx->dev   = dev;
+    ctx->pid   = uverbs_pid;
+    ctx->refs  = 1;
     uverbs_close(fd); /* whoever had that number closed it behind our back */
     atomic_store(&uverbs_files[fd], ctx);
     return 0;

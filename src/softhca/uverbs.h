@@ -88,6 +88,9 @@ struct uverbs_type {
     void      (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
 };
 
+struct uverbs_event;
+struct uverbs_uar;
+
 struct uverbs_ctx {
     pthread_mutex_t       lock;
     unsigned              dev;
@@ -96,7 +99,9 @@ struct uverbs_ctx {
     bool                  ready;    /* GET_CONTEXT was answered */
     struct hca_mkey      *null_mkey; /* reads zeros, swallows writes */
     unsigned              unmapped; /* cookies whose mapping is not known */
-    struct uverbs_obj   **objs;     /* by handle; a free one links to the next */
+    struct uverbs_event  *events;   /* channels, by descriptor */
+    struct uverbs_uar    *uars;
+    struct uverbs_obj   **objs;     /* by handle; free ones are linked */
     uint32_t              num_objs;
     uint32_t              free_obj;
 };
@@ -208,7 +213,8 @@ int uverbs_get(struct uverbs_req *req, uint16_t id, void *dst, size_t size);
 uint64_t uverbs_get_const(const struct uverbs_req *req, uint16_t id);
 
 /* Copies an answer out as far as there is room, and zeroes the rest of it. An
- * attribute that the program did not give is passed over. @return 0, -EFAULT. */
+ * attribute that the program did not give is passed over.
+ * @return 0, -EFAULT. */
 int uverbs_put(struct uverbs_req *req, uint16_t id, const void *src,
                size_t size);
 
@@ -218,7 +224,8 @@ int uverbs_put_handle(struct uverbs_req *req, uint16_t id, uint64_t value);
 /* The checked object of an attribute, NULL if it was not given. */
 void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id);
 
-/* Reads the program's memory. @return 0, -EFAULT. */
+/* Reads and writes the program's memory. @return 0, -EFAULT. */
+extern pid_t uverbs_pid; /* this process: set by uverbs_open() */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size);
 int uverbs_copy_out(uint64_t dst, const void *src, size_t size);
 
@@ -245,10 +252,9 @@ const char *uverbs_write_name(const struct uverbs_req *req);
 extern const struct uverbs_method uverbs_context_methods[],
         uverbs_port_methods[], uverbs_pd_methods[], uverbs_mr_methods[],
         uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
-        uverbs_cq_methods[],
-        uverbs_srq_methods[], uverbs_xrcd_methods[], uverbs_ah_methods[],
-        uverbs_qp_methods[], uverbs_event_methods[], uverbs_uar_methods[],
-        devx_methods[];
+        uverbs_cq_methods[], uverbs_srq_methods[], uverbs_xrcd_methods[],
+        uverbs_ah_methods[], uverbs_qp_methods[], uverbs_event_methods[],
+        uverbs_uar_methods[], devx_methods[];
 extern const struct uverbs_write uverbs_device_writes[], uverbs_pd_writes[],
         uverbs_mr_writes[], uverbs_mw_writes[], uverbs_cq_writes[],
         uverbs_srq_writes[], uverbs_xrcd_writes[], uverbs_ah_writes[],

@@ -15,12 +15,15 @@ struct uverbs_ah {
     struct uverbs_pd *pd;
 };
 
-/* RoCE: a neighbour is resolved from its address; here from its name on the
- * fabric. A multicast group maps to its own MAC (IBTA A16.5.1.5). */
-static int uverbs_resolve_dmac(struct hca_path *path)
+/* A neighbour is resolved from its address; here from its name on the fabric.
+ * A multicast group maps to its own MAC (IBTA A16.5.1.5). */
+int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
 {
     int dev;
 
+    if (!hca_dev_is_roce(ctx->dev)) {
+        return 0;
+    }
     if (path->dgid[0] == 0xff) {
         path->dmac[0] = path->dmac[1] = 0x33;
         memcpy(path->dmac + 2, path->dgid + 12, 4);
@@ -64,7 +67,7 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     if (attr->is_global) {
         memcpy(path->dgid, attr->grh.dgid.raw, sizeof(path->dgid));
     }
-    return roce ? uverbs_resolve_dmac(path) : 0;
+    return 0;
 }
 
 static void uverbs_ah_release(struct uverbs_obj *obj,
@@ -134,6 +137,9 @@ static int uverbs_create_ah(struct uverbs_req *req)
     }
     uverbs_ah_attr(&cmd.attr, &attr);
     ret = uverbs_path(req->ctx, &attr, &path);
+    if (ret == 0) {
+        ret = uverbs_path_resolve(req->ctx, &path);
+    }
     if (ret != 0) {
         return ret;
     }

@@ -11,13 +11,14 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 /* The driver's own data, which methods with `uhw` take besides their rows. */
 static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
     {UVERBS_ATTR_UHW_IN, UVERBS_IN, 0, 0, UINT16_MAX, 0},
     {UVERBS_ATTR_UHW_OUT, UVERBS_OUT, 0, 0, UINT16_MAX, 0},
 };
+
+pid_t uverbs_pid;
 
 /* The kernel copies between two addresses of this process: a bad one of the
  * program's is an error and no fault. (hca_trap_guard_memcpy() would need the
@@ -27,7 +28,7 @@ int uverbs_copy_in(void *dst, uint64_t src, size_t size)
     struct iovec local  = {dst, size};
     struct iovec remote = {(void*)(uintptr_t)src, size};
 
-    return ((size == 0) || (process_vm_readv(getpid(), &local, 1, &remote, 1,
+    return ((size == 0) || (process_vm_readv(uverbs_pid, &local, 1, &remote, 1,
                                              0) == (ssize_t)size)) ?
            0 : -EFAULT;
 }
@@ -37,7 +38,7 @@ int uverbs_copy_out(uint64_t dst, const void *src, size_t size)
     struct iovec local  = {(void*)(uintptr_t)src, size};
     struct iovec remote = {(void*)(uintptr_t)dst, size};
 
-    return ((size == 0) || (process_vm_writev(getpid(), &local, 1, &remote, 1,
+    return ((size == 0) || (process_vm_writev(uverbs_pid, &local, 1, &remote, 1,
                                               0) == (ssize_t)size)) ?
            0 : -EFAULT;
 }

@@ -166,10 +166,27 @@ static int uverbs_cq_new(struct uverbs_req *req,
     return 0;
 }
 
+static int uverbs_cq_respond(struct uverbs_req *req, const struct uverbs_cq *cq)
+{
+    struct mlx5_ib_create_cq_resp drv = {.cqn = cq->cq->obj.num};
+    uint32_t cqe                      = (1u << cq->cq->ring.log_cnt) - 1;
+    int ret;
+
+    ret = uverbs_uhw_out(req, &drv);
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe,
+                         sizeof(cqe));
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, UVERBS_ATTR_CREATE_CQ_HANDLE,
+                                cq->obj.handle);
+    }
+    return ret;
+}
+
 static int uverbs_create_cq(struct uverbs_req *req)
 {
     uint32_t cqe = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_CQE);
-    struct mlx5_ib_create_cq_resp drv = {0};
     struct mlx5_ib_create_cq ucmd;
     struct uverbs_cq *cq;
     uint32_t entries;
@@ -197,17 +214,7 @@ static int uverbs_create_cq(struct uverbs_req *req)
     if (ret != 0) {
         return ret;
     }
-    cqe     = entries - 1;
-    drv.cqn = cq->cq->obj.num;
-    ret     = uverbs_uhw_out(req, &drv);
-    if (ret == 0) {
-        ret = uverbs_put(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe,
-                         sizeof(cqe));
-    }
-    if (ret == 0) {
-        ret = uverbs_put_handle(req, UVERBS_ATTR_CREATE_CQ_HANDLE,
-                                cq->obj.handle);
-    }
+    ret = uverbs_cq_respond(req, cq);
     if (ret != 0) {
         uverbs_obj_destroy(&cq->obj, NULL);
     }

@@ -86,7 +86,6 @@ static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
 {
     resp->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
     resp->odp_caps.per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
-    resp->odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND;
     resp->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
     resp->xrc_odp_caps        = UVERBS_ODP_ALL;
     resp->timestamp_mask      = UINT64_MAX >> 1;

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Device memory (MEMIC) and regions on it: pages of the arena, which libmlx5 maps a second time
- * through the device file (uverbs_mmap.c). It computes the offset from a page
- * index, which is unique in the process: uverbs_dm_lock.
+ * Device memory (MEMIC) and regions on it. It is pages of the arena, which
+ * libmlx5 maps a second time through the device file (uverbs_mmap.c), at an
+ * offset that it computes from a page index. That is unique in the process:
+ * uverbs_dm_lock.
  */
 #define _GNU_SOURCE
 #include "uverbs_objs.h"

@@ -22,37 +22,31 @@ static bool uverbs_event_alive(const struct uverbs_event *event)
            (st.st_ino == event->st_ino);
 }
 
-static bool uverbs_is_event(const struct uverbs_obj *obj)
-{
-    return !((uintptr_t)obj & 1) &&
-           ((obj->type == UVERBS_OBJECT_COMP_CHANNEL) ||
-            (obj->type == UVERBS_OBJECT_ASYNC_EVENT));
-}
-
 struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
                                        int64_t fd, int *err)
 {
-    for (uint32_t i = 0; i < ctx->num_objs; i++) {
-        struct uverbs_event *event = (struct uverbs_event*)ctx->objs[i];
+    struct uverbs_event *event = ctx->events;
 
-        if (uverbs_is_event(ctx->objs[i]) && (event->obj.type == type) &&
-            (event->fd == fd) && uverbs_event_alive(event)) {
-            return event;
-        }
+    while ((event != NULL) && ((event->obj.type != type) ||
+                               (event->fd != fd) ||
+                               !uverbs_event_alive(event))) {
+        event = event->next;
     }
-    *err = -EBADF;
-    return NULL;
+    if (event == NULL) {
+        *err = -EBADF;
+    }
+    return event;
 }
 
 static struct uverbs_event *uverbs_async_default(struct uverbs_ctx *ctx)
 {
-    for (uint32_t i = 0; i < ctx->num_objs; i++) {
-        if (uverbs_is_event(ctx->objs[i]) &&
-            (ctx->objs[i]->type == UVERBS_OBJECT_ASYNC_EVENT)) {
-            return (struct uverbs_event*)ctx->objs[i];
-        }
+    struct uverbs_event *event = ctx->events;
+
+    while ((event != NULL) &&
+           (event->obj.type != UVERBS_OBJECT_ASYNC_EVENT)) {
+        event = event->next;
     }
-    return NULL;
+    return event;
 }
 
 struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id)
@@ -63,12 +57,12 @@ struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id)
 
 static void uverbs_event_sweep(struct uverbs_ctx *ctx)
 {
-    for (uint32_t i = 0; i < ctx->num_objs; i++) {
-        struct uverbs_event *event = (struct uverbs_event*)ctx->objs[i];
+    struct uverbs_event *event, *next;
 
-        if (uverbs_is_event(ctx->objs[i]) && (event->obj.users == 0) &&
-            !uverbs_event_alive(event)) {
-            uverbs_obj_destroy(&event->obj, NULL);
+    for (event = ctx->events; event != NULL; event = next) {
+        next = event->next;
+        if (!uverbs_event_alive(event)) {
+            uverbs_obj_destroy(&event->obj, NULL); /* unless it has users */
         }
     }
 }
@@ -96,6 +90,8 @@ static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
     fstat(event->fd, &st);
     event->st_dev = st.st_dev;
     event->st_ino = st.st_ino;
+    event->next   = ctx->events;
+    ctx->events   = event;
     *eventp       = event;
     return 0;
 }
@@ -110,8 +106,15 @@ static void uverbs_event_undo(struct uverbs_event *event)
 static void uverbs_event_release(struct uverbs_obj *obj,
                                  struct uverbs_events *events)
 {
+    struct uverbs_event *event = (struct uverbs_event*)obj;
+    struct uverbs_event **link = &obj->ctx->events;
+
     (void)events;
-    hca_chan_destroy(((struct uverbs_event*)obj)->chan);
+    while (*link != event) {
+        link = &(*link)->next;
+    }
+    *link = event->next;
+    hca_chan_destroy(event->chan);
 }
 
 const struct uverbs_type uverbs_event_type = {

@@ -40,6 +40,7 @@ struct uverbs_map {
     uint64_t             offset;
     void                *mem;
     size_t               size;
+    uintptr_t            addr; /* found there */
 };
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
@@ -105,6 +106,7 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
         hca_error("mapping of offset 0x%lx: %s", (long)map->offset,
                   strerror(-ret));
     }
+    map->addr = addr;
     atomic_store(&map->state, UVERBS_MAP_FOUND);
 }
 
@@ -178,14 +180,15 @@ static void uverbs_maps_walk(void (*fn)(const struct uverbs_vma *vma,
     syscall(SYS_close, fd);
 }
 
+/* @param arg  the context whose mappings are meant, NULL for all */
 static void uverbs_resolve_vma(const struct uverbs_vma *vma, const void *arg)
 {
-    (void)arg;
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
         /* two adjacent mappings of successive offsets show as one */
         if ((atomic_load(&map->state) == UVERBS_MAP_EXPECTED) &&
+            ((arg == NULL) || (arg == map->ctx)) &&
             (map->offset >= vma->offset) &&
             (map->offset - vma->offset < vma->end - vma->start)) {
             uverbs_map_found(map, vma->start + (map->offset - vma->offset));
@@ -193,12 +196,13 @@ static void uverbs_resolve_vma(const struct uverbs_vma *vma, const void *arg)
     }
 }
 
+/* Of its own context only: another's may be taken back at this moment. */
 void uverbs_map_resolve(struct uverbs_ctx *ctx)
 {
     if (ctx->unmapped == 0) {
         return;
     }
-    uverbs_maps_walk(uverbs_resolve_vma, NULL);
+    uverbs_maps_walk(uverbs_resolve_vma, ctx);
     ctx->unmapped = 0;
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
         ctx->unmapped += (uverbs_maps[i].ctx == ctx) &&
@@ -216,26 +220,27 @@ static void uverbs_fault_vma(const struct uverbs_vma *vma, const void *arg)
     }
 }
 
-/* For hca_trap_bus(): whether the address lies in a mapping that has now been
- * found and backed. */
+/* For hca_trap_bus(): whether the address lies in device memory, which is then
+ * behind its mapping. Several threads may fault at once: one finds it, the
+ * others wait for that one. */
 static bool uverbs_map_fault(const void *ptr)
 {
-    uintptr_t addr = (uintptr_t)ptr;
-    unsigned before = 0, after = 0;
+    uintptr_t addr  = (uintptr_t)ptr;
     int saved_errno = errno;
+    bool backed     = false;
 
+    uverbs_maps_walk(uverbs_fault_vma, &addr);
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
-        before += atomic_load(&uverbs_maps[i].state) == UVERBS_MAP_EXPECTED;
-    }
-    if (before != 0) {
-        uverbs_maps_walk(uverbs_fault_vma, &addr);
-        for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
-            after += atomic_load(&uverbs_maps[i].state) ==
-                     UVERBS_MAP_EXPECTED;
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        while (atomic_load(&map->state) == UVERBS_MAP_BUSY) {
+            syscall(SYS_sched_yield);
         }
+        backed |= (atomic_load(&map->state) == UVERBS_MAP_FOUND) &&
+                  (addr - map->addr < map->size);
     }
     errno = saved_errno;
-    return after < before;
+    return backed;
 }
 
 int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,

@@ -42,9 +42,24 @@ static int uverbs_touch(uintptr_t page, int advice)
            0 : -EFAULT;
 }
 
+/* @return -EFAULT if there is a hole between two pages, both included. */
+static int uverbs_check_holes(uintptr_t first, uintptr_t last)
+{
+    unsigned char resident[4096]; /* one for each page; of no interest */
+    size_t pages = (last - first) / 4096 + 1, chunk;
+
+    for (; pages > 0; pages -= chunk, first += chunk * 4096) {
+        chunk = (pages < sizeof(resident)) ? pages : sizeof(resident);
+        if (mincore((void*)first, chunk * 4096, resident) != 0) {
+            return -EFAULT;
+        }
+    }
+    return 0;
+}
+
 /* Whether all of [start, start + length) is mapped, and its first and last
- * page accessible. Costs what the number of mappings in it does: msync() with
- * MS_ASYNC does nothing else but look for holes. */
+ * page accessible. Nothing is pinned: what is unmapped later is found out by
+ * the access. */
 static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
 {
     uintptr_t first = start & ~4095ull;
@@ -52,10 +67,8 @@ static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
     int advice      = (access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) ?
                               MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-    if (msync((void*)first, last - first + 4096, MS_ASYNC) != 0) {
-        return -EFAULT;
-    }
-    if (uverbs_touch(first, advice) != 0) {
+    if ((uverbs_check_holes(first, last) != 0) ||
+        (uverbs_touch(first, advice) != 0)) {
         return -EFAULT;
     }
     return (last != first) ? uverbs_touch(last, advice) : 0;

@@ -18,10 +18,11 @@ struct uverbs_pd {
 /* A completion channel or an async event file. The program closes its
  * descriptor without telling; that is found out from the inode. */
 struct uverbs_event {
-    struct uverbs_obj obj;
-    int               fd;
-    uint64_t          st_dev, st_ino;
-    uint32_t          chan; /* HCA_KIND_CHAN */
+    struct uverbs_obj    obj;
+    int                  fd;
+    uint64_t             st_dev, st_ino;
+    uint32_t             chan; /* HCA_KIND_CHAN */
+    struct uverbs_event *next; /* of the context */
 };
 
 struct uverbs_cq {
@@ -125,7 +126,7 @@ void uverbs_dm_forked(void);
 void uverbs_uar_forked(void);
 
 /* Whether the UAR page is one of this context. */
-bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t uar);
+bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id);
 
 enum uverbs_map_kind { UVERBS_MAP_UAR, UVERBS_MAP_DM };
 
@@ -159,9 +160,13 @@ int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
                       const struct ibv_qp_attr *attr, unsigned mask);
 
 /* Address vector of the program, checked for this device.
- * @return 0, -EINVAL, -EHOSTUNREACH (RoCE: nobody has that GID). */
+ * @return 0 or -EINVAL. */
 int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
                 struct hca_path *path);
+
+/* RoCE: finds the MAC that belongs to the path's GID.
+ * @return 0 or -EHOSTUNREACH: nobody has that GID. */
+int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path);
 
 static inline void uverbs_ref(struct uverbs_obj *obj)
 {

@@ -186,6 +186,11 @@ static int uverbs_modify_hw(const struct uverbs_ctx *ctx, struct hca_qp *hw,
     }
     if (mask & IBV_QP_AV) {
         ret = uverbs_path(ctx, &attr->ah_attr, &path);
+        /* the path of a DCI is its own end, the peer is in each WQE
+         * (_ib_modify_qp() resolves for connected QPs only) */
+        if ((ret == 0) && (hw->type != HCA_QP_DCI)) {
+            ret = uverbs_path_resolve(ctx, &path);
+        }
         if (ret != 0) {
             return ret;
         }

@@ -16,8 +16,9 @@
 #define UVERBS_UAR_COOKIE 0x5ca00000000ull
 
 struct uverbs_uar {
-    struct uverbs_obj obj;
-    uint32_t          page_id;
+    struct uverbs_obj  obj;
+    uint32_t           page_id;
+    struct uverbs_uar *next; /* of the context */
 };
 
 static uint64_t uverbs_uar_used[(UVERBS_MAX_UAR + 1) / 64];
@@ -58,25 +59,27 @@ static void uverbs_uar_give(uint32_t page_id)
     pthread_mutex_unlock(&uverbs_uar_lock);
 }
 
-bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t uar)
+bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id)
 {
-    for (uint32_t i = 0; i < ctx->num_objs; i++) {
-        const struct uverbs_obj *obj = ctx->objs[i];
+    const struct uverbs_uar *uar = ctx->uars;
 
-        if (!((uintptr_t)obj & 1) && (obj->type == MLX5_IB_OBJECT_UAR) &&
-            (((const struct uverbs_uar*)obj)->page_id == uar)) {
-            return true;
-        }
+    while ((uar != NULL) && (uar->page_id != page_id)) {
+        uar = uar->next;
     }
-    return false;
+    return uar != NULL;
 }
 
 static void uverbs_uar_release(struct uverbs_obj *obj,
                                struct uverbs_events *events)
 {
-    const struct uverbs_uar *uar = (struct uverbs_uar*)obj;
+    struct uverbs_uar *uar   = (struct uverbs_uar*)obj;
+    struct uverbs_uar **link = &obj->ctx->uars;
 
     (void)events;
+    while (*link != uar) {
+        link = &(*link)->next;
+    }
+    *link = uar->next;
     uverbs_map_forget(obj->ctx, UVERBS_MAP_UAR, uar->page_id);
     hca_uar_del(uar->page_id);
     uverbs_uar_give(uar->page_id);
@@ -107,7 +110,9 @@ static int uverbs_uar_new(struct uverbs_ctx *ctx, struct uverbs_uar **uarp,
     if (ret != 0) {
         goto err_give;
     }
-    *uarp = uar;
+    uar->next = ctx->uars;
+    ctx->uars = uar;
+    *uarp     = uar;
     return 0;
 
 err_give:

@@ -2,7 +2,9 @@
 /*
  * The twin: a DC initiator that is used through libmlx5's own builders only,
  * and a target for it. What the builders wrote is read back from the ring,
- * where it stays after the device has executed it.
+ * where it stays after the device has executed it. Without a target of its own
+ * a twin is in the error state: what is posted names whatever it likes, and is
+ * flushed.
  */
 #ifndef DCX_TEST_DC_TWIN_H
 #define DCX_TEST_DC_TWIN_H
@@ -110,40 +112,20 @@ private:
 
 class dc_twin {
 public:
-    static constexpr unsigned max_sge = 8;
+    static constexpr unsigned max_sge = 16;
 
-    dc_twin(hca_device &dev, dc_target &target) : m_target(target)
+    dc_twin(hca_device &dev, dc_target &target) :
+        m_target(&target), m_dctn(target.dctn()), m_key(dc_target::key)
     {
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
-        struct mlx5dv_obj obj              = {};
+        create(dev);
+    }
 
-        HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0)));
-        attr.qp_type    = IBV_QPT_DRIVER;
-        attr.comp_mask  = IBV_QP_INIT_ATTR_PD |
-                          IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        attr.pd         = dev.pd;
-        attr.send_cq    = m_cq;
-        attr.recv_cq    = m_cq;
-        attr.send_ops_flags = IBV_QP_EX_WITH_SEND |
-                              IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_WRITE |
-                              IBV_QP_EX_WITH_RDMA_READ |
-                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-        attr.cap.max_send_wr     = 4;
-        attr.cap.max_send_sge    = max_sge;
-        attr.cap.max_inline_data = 900;
-        dv_attr.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
-        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
-        m_max_inline = attr.cap.max_inline_data;
-        hca_connect_dci(m_qp, dev);
-
-        obj.qp.in  = m_qp;
-        obj.qp.out = &m_dv;
-        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) == 0);
-        EXPECT_EQ(64u, m_dv.sq.stride);
+    /* One whose WQEs are only looked at */
+    dc_twin(hca_device &dev, uint32_t dctn, uint64_t key) :
+        m_target(NULL), m_dctn(dctn), m_key(key)
+    {
+        create(dev);
+        hca_modify(m_qp, {}, IBV_QPS_ERR, 0);
     }
 
     ~dc_twin()
@@ -188,12 +170,12 @@ public:
         qpx->wr_id    = at;
         qpx->wr_flags = op.flags | IBV_SEND_SIGNALED;
         begin(qpx, op);
-        mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(qpx), ah,
-                              m_target.dctn(), dc_target::key);
+        mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(qpx), ah, m_dctn,
+                              m_key);
         set_data(qpx, op);
         HCA_CHECK_CALL(ibv_wr_complete(qpx) == 0);
         complete();
-        return wqe_at(at);
+        return wqe_at((const uint8_t*)m_dv.sq.buf, num_bb(), at);
     }
 
     /* Goes on to block `index` of the ring with messages of no data */
@@ -206,7 +188,54 @@ public:
         }
     }
 
+    /* The WQE at block `at` of a ring */
+    static wqe_bytes wqe_at(const uint8_t *ring, unsigned num_bb, uint16_t at)
+    {
+        size_t size   = num_bb * 64;
+        size_t offset = (at * 64) & (size - 1);
+        wqe_bytes wqe((ring[offset + 7] & 0x3f) * 16);
+
+        for (size_t i = 0; i < wqe.size(); i++) {
+            wqe[i] = ring[(offset + i) % size];
+        }
+        return wqe;
+    }
+
 private:
+    void create(hca_device &dev)
+    {
+        struct ibv_qp_init_attr_ex attr    = {};
+        struct mlx5dv_qp_init_attr dv_attr = {};
+        struct mlx5dv_obj obj              = {};
+
+        HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0)));
+        attr.qp_type    = IBV_QPT_DRIVER;
+        attr.comp_mask  = IBV_QP_INIT_ATTR_PD |
+                          IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.pd         = dev.pd;
+        attr.send_cq    = m_cq;
+        attr.recv_cq    = m_cq;
+        attr.send_ops_flags = IBV_QP_EX_WITH_SEND |
+                              IBV_QP_EX_WITH_SEND_WITH_IMM |
+                              IBV_QP_EX_WITH_RDMA_WRITE |
+                              IBV_QP_EX_WITH_RDMA_READ |
+                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+        attr.cap.max_send_wr     = 4;
+        attr.cap.max_send_sge    = max_sge;
+        attr.cap.max_inline_data = 900;
+        dv_attr.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+        m_max_inline = attr.cap.max_inline_data;
+        hca_connect_dci(m_qp, dev);
+
+        obj.qp.in  = m_qp;
+        obj.qp.out = &m_dv;
+        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) == 0);
+        EXPECT_EQ(64u, m_dv.sq.stride);
+    }
+
     static void begin(struct ibv_qp_ex *qpx, const dc_op &op)
     {
         switch (op.opcode) {
@@ -250,31 +279,38 @@ private:
             count = ibv_poll_cq(m_cq, 1, &wc);
         }
         HCA_CHECK_CALL(count == 1);
+        if (m_target == NULL) {
+            HCA_CHECK_CALL(wc.status == IBV_WC_WR_FLUSH_ERR);
+            return;
+        }
         EXPECT_EQ(IBV_WC_SUCCESS, wc.status)
                 << "the device refused what libmlx5 wrote, vendor syndrome "
                 << wc.vendor_err;
         HCA_CHECK_CALL(wc.status == IBV_WC_SUCCESS);
-        m_target.drain();
+        m_target->drain();
     }
 
-    wqe_bytes wqe_at(uint16_t at) const
-    {
-        const uint8_t *ring = (const uint8_t*)m_dv.sq.buf;
-        size_t size         = num_bb() * 64;
-        size_t offset       = (at * 64) & (size - 1);
-        wqe_bytes wqe((ring[offset + 7] & 0x3f) * 16);
-
-        for (size_t i = 0; i < wqe.size(); i++) {
-            wqe[i] = ring[(offset + i) % size];
-        }
-        return wqe;
-    }
-
-    dc_target        &m_target;
+    dc_target        *m_target;
+    uint32_t         m_dctn;
+    uint64_t         m_key;
     struct ibv_cq    *m_cq;
     struct ibv_qp    *m_qp;
     struct mlx5dv_qp m_dv = {};
     unsigned         m_max_inline;
 };
+
+/* What libmlx5 would have written, had it the compact form. It always writes
+ * the extended one, whose second part says nothing without a GRH; the PRM
+ * ("UD address vector") lets it be left out, and UCX's dc_mlx5 does so. */
+inline wqe_bytes dc_compacted(wqe_bytes wqe)
+{
+    for (unsigned i = 32; i < 64; i++) {
+        EXPECT_EQ(0, wqe[i]) << "libmlx5 uses byte " << i << " of the WQE";
+    }
+    wqe.erase(wqe.begin() + 32, wqe.begin() + 64);
+    wqe[24] &= 0x7f; /* bit 31 of dqp_dct */
+    wqe[7]  -= 2;    /* ds */
+    return wqe;
+}
 
 #endif

@@ -51,6 +51,7 @@ struct strict_row {
     bool           written  = false; /* memory is, as the fault comes late */
     bool           fresh    = false; /* spoil on another bench than good */
     strict_options bad_options = {}; /* of that bench */
+    bool           peer_reset  = false; /* spoil resets the receiver */
 };
 
 /* For gtest's messages */

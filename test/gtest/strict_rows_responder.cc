@@ -259,7 +259,7 @@ std::vector<strict_row> strict_rows_wire()
              hca_modify(bench.receiver, {}, IBV_QPS_RESET, 0);
          },
          .syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-         .field = "answer"},
+         .field = "answer", .peer_reset = true},
         {.name = "dlid_of_nobody", .check = HCA_CHECK_RETRY_EXC,
          .service = SERVICE_DC, .good = good_write,
          .spoil = [](strict_bench&, raw_wqe &wqe) {

@@ -124,20 +124,6 @@ private:
     uint16_t             m_index;
 };
 
-/* What libmlx5 would have written, had it the compact form. It always writes
- * the extended one, whose second part says nothing without a GRH; the PRM
- * ("UD address vector") lets it be left out, and UCX's dc_mlx5 does so. */
-wqe_bytes compacted(wqe_bytes wqe)
-{
-    for (unsigned i = 32; i < 64; i++) {
-        EXPECT_EQ(0, wqe[i]) << "libmlx5 uses byte " << i << " of the WQE";
-    }
-    wqe.erase(wqe.begin() + 32, wqe.begin() + 64);
-    wqe[24] &= 0x7f; /* bit 31 of dqp_dct */
-    wqe[7]  -= 2;    /* ds */
-    return wqe;
-}
-
 class dcx_wqe : public testing::TestWithParam<av_form> {
 protected:
     dcx_wqe() : m_target(m_dev), m_twin(m_dev, m_target),
@@ -207,7 +193,7 @@ protected:
     {
         wqe_bytes wqe = m_twin.post(op, m_ah);
 
-        return (GetParam() == AV_COMPACT) ? compacted(wqe) : wqe;
+        return (GetParam() == AV_COMPACT) ? dc_compacted(wqe) : wqe;
     }
 
     void begin(uint16_t index)

@@ -81,6 +81,14 @@ protected:
                ((row.outcome != OUTCOME_RECV) || is_acked());
     }
 
+    /* Of an unreliable QP only the send queue goes into error. What no
+     * completion reports is fatal for all of it. */
+    enum ibv_qp_state error_state() const
+    {
+        return (is_acked() || (row.outcome == OUTCOME_EVENT)) ? IBV_QPS_ERR :
+                                                                IBV_QPS_SQE;
+    }
+
     void expect_send_cqe()
     {
         struct mlx5_err_cqe cqe = {};
@@ -188,8 +196,8 @@ TEST_P(strict_device, refuses)
     expect_recv_cqe();
     expect_flush();
     expect_state(m_bench->sender,
-                 sender_fails() ? IBV_QPS_ERR : IBV_QPS_RTS, "sender");
-    if ((row.service != SERVICE_DC) && (row.name != std::string("peer_is_not_ready"))) {
+                 sender_fails() ? error_state() : IBV_QPS_RTS, "sender");
+    if ((row.service != SERVICE_DC) && !row.peer_reset) {
         expect_state(m_bench->receiver,
                      peer_fails() ? IBV_QPS_ERR : IBV_QPS_RTS, "receiver");
     }
@@ -232,6 +240,31 @@ const std::set<int> without_row = {
     /* the completion of what comes behind each error: expect_flush() */
     HCA_CHECK_FLUSH,
 };
+
+/* A NIC finds the queue by the number that is stored to the register. The
+ * device looks further, and says that a NIC would not. */
+class strict_doorbell : public testing::TestWithParam<uint32_t> {
+};
+
+TEST_P(strict_doorbell, names_no_queue_of_the_page)
+{
+    strict_bench bench(SERVICE_RC, {});
+    raw_wqe wqe             = bench.write(), head = wqe;
+    struct mlx5_err_cqe cqe = {};
+    hca_log_reader log;
+
+    bench.finish(wqe);
+    head.finish(bench.sq->pi, bench.sender->qp_num ^ GetParam());
+    bench.sq->write(wqe);
+    bench.sq->ring(wqe.num_bb(), head.bytes.data());
+    EXPECT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+    EXPECT_NE(std::string::npos,
+              log.take().find("doorbell register: qpn is 0x"));
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
+                         testing::Values(0x800000, 0x010000));
 
 class strict_table : public testing::TestWithParam<int> {
 };

@@ -39,8 +39,11 @@ SITE(site_vmovdqu,
      "vmovdqu %ymm5, 0x80(%rdi)\nvzeroupper")
 SITE(site_evex,
      "vpbroadcastq %rsi, %zmm17\nvmovdqu64 %zmm17, 0xc0(%rdi)\nvzeroupper")
-SITE(site_rsp_base,
-     "mov %rsp, %rax\nmov %rdi, %rsp\nmov %rsi, 0x28(%rsp)\nmov %rax, %rsp")
+SITE(site_native, "mov %rsi, 8(%rdi)")
+SITE(site_break3, "mov %rsi, (%rdi)")
+SITE(site_break4, "mov %rsi, 8(%rdi)")
+SITE(site_bounce, "mov %rsi, (%rdi)\nnop")
+SITE(site_bounce_vec, "vmovq %rsi, %xmm15\nvmovdqu %xmm15, (%rdi)\nnop")
 
 __asm__(".text\n.globl site_movs, site_stos, site_no_sfence\n"
         "site_movs: mov $192, %ecx\nrep movsb\nmov %rdi, %rax\nret\n"
@@ -105,6 +108,12 @@ REGS_SITE(regs_store_bounce, "nop\nmov %rax, (%rdx)\nnop")
 REGS_SITE(regs_store_ymm, "vmovdqu %ymm7, 0x20(%rdx)")
 
 namespace {
+
+/* The store is somewhere behind what prepares it. */
+bool jumps_within(const void *site, size_t len)
+{
+    return memchr(site, 0xe9, len) != nullptr;
+}
 
 struct form {
     const char *text;
@@ -308,25 +317,84 @@ void check_regs(void (*store)(void), void *page)
 /* All arithmetic flags set, then clear, then the direction flag. */
 const uint64_t flag_sets[] = {0x202 | 0x8d5, 0x202, 0x202 | 0x400 | 0x801};
 
-TEST_F(hca_trap, registers)
+/* The ways to save vector registers that this CPU has, the best one first. */
+enum { WAY_BEST, WAY_XSAVEC, WAY_XSAVE, WAYS };
+
+void set_way(int way)
 {
-    if (!__builtin_cpu_supports("avx2")) {
-        GTEST_SKIP() << "this CPU has no AVX2";
+    hca_trap_init(true);
+    if (way != WAY_BEST) {
+        hca_cpu_save.plain = 0;
+    }
+    if (way == WAY_XSAVE) {
+        hca_cpu_save.compact = 0;
+    }
+}
+
+class hca_trap_registers : public hca_trap {
+protected:
+    void SetUp() override
+    {
+        hca_trap::SetUp();
+        then = clobber;
+        if (!__builtin_cpu_supports("avx2")) {
+            GTEST_SKIP() << "this CPU has no AVX2";
+        }
     }
 
-    then = clobber;
-    for (int pass = 0; pass < 4; ++pass) {
-        SCOPED_TRACE(pass);
-        hca_trap_init(pass > 0);
+    void check()
+    {
         for (uint64_t flags : flag_sets) {
             regs_in.flags = flags;
+            count         = 0;
             check_regs(regs_store, page);
             EXPECT_TRUE(stored(regs_in.gpr[0]));
             check_regs(regs_store_ymm, page);
             EXPECT_TRUE(stored(regs_in.ymm[7], 32));
+            EXPECT_EQ(2u, count);
         }
     }
-    EXPECT_EQ(4u * 2 * 3, count);
+};
+
+TEST_F(hca_trap_registers, survive)
+{
+    check();
+    hca_trap_init(true);
+    check();
+    for (int way = WAY_BEST; way < WAYS; ++way) {
+        SCOPED_TRACE(way);
+        set_way(way);
+        check();
+    }
+}
+
+/* The program's SSE code must not become slow: with the upper halves clean
+ * before, they are so behind. */
+TEST_F(hca_trap_registers, upper_halves_stay_clean)
+{
+    uint32_t in_use, high;
+
+    if (hca_cpu_valgrind()) {
+        GTEST_SKIP() << "valgrind has no xgetbv 1";
+    }
+
+    hca_trap_init(true);
+    for (int i = 0; i < 3; ++i) {
+        __asm__ volatile("vzeroupper");
+        site_mov64(page, i);
+        __asm__ volatile("xgetbv" : "=a"(in_use), "=d"(high) : "c"(1));
+        EXPECT_FALSE(in_use & 4);
+    }
+}
+
+/* Needs more than the alternate stack has. */
+void deep(hca_trap *self)
+{
+    volatile char room[65536];
+
+    ASSERT_FALSE(on_altstack(__builtin_frame_address(0)));
+    room[0] = room[sizeof(room) - 1] = 1;
+    clobber(self);
 }
 
 TEST_F(hca_trap_altstack, device_runs_on_the_threads_stack)
@@ -354,14 +422,15 @@ TEST_F(hca_trap_altstack, registers)
     }
 }
 
-std::atomic<unsigned> many_count;
+std::atomic<unsigned> many_count, many_there;
 
 void on_many(void*, uintptr_t, const void*, unsigned)
 {
     many_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-/* The sites are rewritten while four threads execute them. */
+/* The sites are rewritten while four threads execute them: all start with a
+ * site at the same time. */
 TEST_F(hca_trap, threads_while_rewriting)
 {
     const unsigned rounds = 10000;
@@ -377,10 +446,15 @@ TEST_F(hca_trap, threads_while_rewriting)
     hca_trap_init(true);
     ASSERT_EQ(0, hca_trap_add(pages, PAGE, on_many, nullptr));
     many_count = 0;
+    many_there = 0;
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&] {
-            for (unsigned round = 0; round < rounds; ++round) {
-                for (unsigned n = 0; n < MANY; ++n) {
+            for (unsigned n = 0; n < MANY; ++n) {
+                ++many_there;
+                while (many_there < 4 * (n + 1)) {
+                    std::this_thread::yield();
+                }
+                for (unsigned round = 0; round < rounds; ++round) {
                     ((site_fn)(site_many + 16 * n))(pages, round);
                 }
             }
@@ -411,6 +485,70 @@ TEST_F(hca_trap, other_memory)
         EXPECT_EQ(pass + 1u, count);
     }
     EXPECT_TRUE(patched(site_native) || hca_cpu_valgrind());
+}
+
+/* ---- a debugger's breakpoint behind a rewritten store -------------------- */
+
+char         *break_at;
+uint8_t       break_over;
+volatile int  breaks;
+
+void break_write(uint8_t byte)
+{
+    char *low = (char*)((uintptr_t)break_at & -PAGE);
+
+    mprotect(low, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+    *break_at = byte;
+    mprotect(low, PAGE, PROT_READ | PROT_EXEC);
+}
+
+void on_break(int, siginfo_t*, void *context)
+{
+    greg_t *gregs = ((ucontext_t*)context)->uc_mcontext.gregs;
+
+    breaks = breaks + (--gregs[REG_RIP] == (greg_t)break_at);
+    break_write(break_over);
+}
+
+class hca_trap_break : public hca_trap {
+protected:
+    void check(site_fn site, unsigned len)
+    {
+        struct sigaction act = {}, old;
+
+        if (hca_cpu_valgrind()) {
+            GTEST_SKIP() << "valgrind: nothing is rewritten";
+        }
+
+        hca_trap_init(true);
+        site(page, 1);
+        site(page, 2);
+        ASSERT_TRUE(patched(site));
+        break_at         = (char*)site + 1 + len;
+        break_over       = *break_at;
+        act.sa_sigaction = on_break;
+        act.sa_flags     = SA_SIGINFO;
+        sigaction(SIGTRAP, &act, &old);
+        for (int pass = 1; pass <= 2; ++pass) {
+            breaks = 0;
+            break_write(0xcc);
+            site(page, 3);
+            EXPECT_EQ(1, breaks);
+            EXPECT_EQ(2u + pass, count);
+            EXPECT_EQ(3, last.value[0]);
+        }
+        sigaction(SIGTRAP, &old, nullptr);
+    }
+};
+
+TEST_F(hca_trap_break, behind_three_bytes)
+{
+    check(site_break3, 3);
+}
+
+TEST_F(hca_trap_break, behind_four_bytes)
+{
+    check(site_break4, 4);
 }
 
 TEST_F(hca_trap, no_jump_without_a_long_successor)

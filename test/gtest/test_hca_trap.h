@@ -44,7 +44,7 @@ bool patched(T *site)
 struct call {
     uintptr_t offset;
     unsigned  size;
-    uint8_t   value[64];
+    alignas(8) uint8_t value[64];
 };
 
 class hca_trap : public ::testing::Test {

@@ -28,9 +28,9 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
     {"SEG_SIZE", "8256",
-     "Size of a receive buffer in bytes, and so of the greatest active message,\n"
-     "its header of 2 bytes included, and of a copied put or get. All processes\n"
-     "of a job need the same value.",
+     "Size of a receive buffer in bytes, and so of the greatest active\n"
+     "message, its header of 2 bytes included, and of a copied put or get.\n"
+     "All processes of a job need the same value.",
      ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"NUM_DCI", "8",
@@ -38,11 +38,22 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "flight at a time.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.num_dci), UCS_CONFIG_TYPE_UINT},
 
-    {"TX_POLICY", "dcs",
+    {"TX_POLICY", "dcs_quota",
      "How an endpoint gets a DC initiator:\n"
-     "dcs  the one given back last, kept while operations are outstanding.",
+     "\n"
+     "dcs        The one given back last; kept while operations are\n"
+     "           outstanding.\n"
+     "\n"
+     "dcs_quota  The same, but while other endpoints wait for one, an\n"
+     "           endpoint that has used its quota lets its operations\n"
+     "           complete and joins the line. No endpoint starves.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.policy),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_policy_names)},
+
+    {"QUOTA", "32",
+     "For TX_POLICY=dcs_quota: building blocks of 64 bytes that an endpoint\n"
+     "may have outstanding while others wait. A short message takes 1 or 2.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.quota), UCS_CONFIG_TYPE_UINT},
 
     {"TX_QUEUE_LEN", "128",
      "Operations of the greatest size that fit in the send queue of one DC\n"
@@ -50,8 +61,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"TX_MIN_INLINE", "64",
-     "Bytes that am_short and put_short have to carry at least. Up to the\n"
-     "default nothing changes, more makes the send queues longer.",
+     "Bytes that am_short and put_short have to carry at least. Up to 172\n"
+     "nothing changes; more makes WQEs and send queues longer.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.min_inline),
      UCS_CONFIG_TYPE_MEMUNITS},
 
@@ -60,8 +71,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     {"RX_QUEUE_LEN", "1024",
-     "Receive buffers posted at a time, shared by all peers. A peer that finds\n"
-     "none left tries again after RNR_TIMEOUT.",
+     "Receive buffers posted at a time, shared by all peers. A peer that\n"
+     "finds none left tries again after RNR_TIMEOUT.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_INLINE", "64",
@@ -104,26 +115,26 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_UINT},
 
     {"TRAFFIC_CLASS", "auto",
-     "Traffic class of the global route header, 0-255. \"auto\" is 106 on RoCE v2\n"
-     "and 0 elsewhere.",
+     "Traffic class of the global route header, 0-255. \"auto\" is 106 on\n"
+     "RoCE v2 and 0 elsewhere.",
      ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"GID_INDEX", "auto",
-     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it is\n"
-     "the first of version 2 with an IPv4 address, else of version 2, else of\n"
-     "version 1.",
+     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it\n"
+     "is the first of version 2 with an IPv4 address, else of version 2, else\n"
+     "of version 1.",
      ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"PKEY", "auto",
-     "Partition key, as a hexadecimal number like 0x7fff. \"auto\" takes the first\n"
-     "with full membership.",
+     "Partition key, as a hexadecimal number like 0x7fff. \"auto\" takes the\n"
+     "first with full membership.",
      ucs_offsetof(uct_dcx_iface_config_t, path.pkey), UCS_CONFIG_TYPE_HEX},
 
     {"PATH_MTU", "default",
-     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that of\n"
-     "the port.",
+     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
+     "of the port.",
      ucs_offsetof(uct_dcx_iface_config_t, path.mtu),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_mtu_names)},
 
@@ -181,6 +192,7 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
     const uct_dcx_config_range_t ranges[] = {
         {"SEG_SIZE", config->seg_size, 512, 1 << 24},
         {"NUM_DCI", config->tx.num_dci, 1, 1024},
+        {"QUOTA", config->tx.quota, 1, 32768},
         {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, 512},
         {"TX_MAX_POLL", config->tx.max_poll, 1, 65536},

@@ -150,7 +150,7 @@ static const uct_dcx_syndrome_t uct_dcx_syndromes[256] = {
     [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
             {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded"},
     [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "receiver-not-ready retry count exceeded"},
+            {UCS_ERR_ENDPOINT_TIMEOUT, "receiver not ready for too long"},
     [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] =
             {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted"},
 };

@@ -72,6 +72,7 @@ typedef struct uct_dcx_dci_set {
     uint32_t      results_lkey;
     struct ibv_mr *results_mr;
     ucs_mpool_t   flush_mp;
+    int           throttled;   /* shares are in force */
     uct_dcx_ep_t  *failing;    /* its error handler is still to be called */
     uint8_t       timeout;     /* code of the ACK timeout */
     uint8_t       retry_count;
@@ -103,6 +104,20 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_idle(const uct_dcx_dci_t *dci)
     return dci->sq.pi == dci->sq.ci;
 }
 
+
+/* Creates one initiator, ready to send, of the set it lies in. */
+ucs_status_t
+uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                 const uct_dcx_iface_config_t *config);
+
+void uct_dcx_dci_cleanup(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
+
+/* ibv_modify_qp() that sets the state and what 'mask' adds. */
+int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask);
+
+/* From RESET to RTS. Errors are logged. */
+ucs_status_t
+uct_dcx_dci_connect(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
 /* Creates the initiators and the pool. Needs iface->port and the send CQ.
  * Errors are logged. */

@@ -1,159 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The interface: opened and closed by UCT on a worker, queried, progressed,
- * and waited for. Its parts have files of their own (dcx_dci.c, dcx_rx.c,
+ * The interface: opened and closed by UCT on a worker, addressed, progressed
+ * and flushed. Its parts have files of their own (dcx_dci_set.c, dcx_rx.c,
  * dcx_cq.c, dcx_port.c); here they are put together, and here is the
  * transport's entry in UCT's list. Contract: uct/api/uct.h, uct/api/tl.h.
  */
 #include "dcx_tx.h"
 
-#include <errno.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/sys.h>
 #include <ucs/type/class.h>
-
-
-/* What am_zcopy takes apart from its header */
-#define UCT_DCX_AM_IOV         3
-
-/* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
-#define UCT_DCX_MIN_MAX_BB     4
-
-/* What every WQE begins with, in the longer form of the address */
-#define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
-                                sizeof(struct mlx5_wqe_av))
-
-/* Length field of a data segment, and messages that all mlx5 devices take */
-#define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
-
-
-static void uct_dcx_iface_init_limits(uct_dcx_limits_t *limits,
-                                      const uct_dcx_iface_config_t *config,
-                                      const uct_dcx_port_t *port)
-{
-    const size_t am_hdr   = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
-    const size_t put_hdr  = UCT_DCX_WQE_INLINE_HDR +
-                            sizeof(struct mlx5_wqe_raddr_seg);
-    const size_t data_seg = sizeof(struct mlx5_wqe_data_seg);
-    const size_t am_min   = am_hdr + sizeof(uint64_t);
-    size_t room;
-
-    room           = UCT_DCX_CTRL_AV + ucs_max(put_hdr, am_min) +
-                     config->tx.min_inline;
-    limits->max_bb = ucs_max(ucs_div_round_up(room, MLX5_SEND_WQE_BB),
-                             UCT_DCX_MIN_MAX_BB);
-
-    room              = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
-    limits->am_short  = ucs_min(room - am_hdr,
-                                config->seg_size - sizeof(uct_dcx_am_hdr_t));
-    limits->am_iov    = UCT_DCX_AM_IOV;
-    limits->am_hdr    = room - am_hdr - (limits->am_iov * data_seg);
-    limits->am_bcopy  = config->seg_size - sizeof(uct_dcx_am_hdr_t);
-    limits->am_zcopy  = limits->am_bcopy;
-    limits->put_short = room - put_hdr;
-    limits->rma_iov   = (room - sizeof(struct mlx5_wqe_raddr_seg)) / data_seg;
-    limits->rma_bcopy = config->seg_size;
-    limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
-}
-
-
-static void uct_dcx_iface_query_am(const uct_dcx_iface_t *iface,
-                                   uct_iface_attr_t *attr)
-{
-    const uct_dcx_limits_t *limits = &iface->limits;
-
-    attr->cap.am.max_short       = limits->am_short;
-    attr->cap.am.max_bcopy       = limits->am_bcopy;
-    attr->cap.am.min_zcopy       = 0;
-    attr->cap.am.max_zcopy       = limits->am_zcopy;
-    attr->cap.am.max_hdr         = limits->am_hdr;
-    attr->cap.am.max_iov         = limits->am_iov;
-    attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
-    attr->cap.am.align_mtu       = uct_dcx_port_mtu_bytes(&iface->port);
-}
-
-
-static void uct_dcx_iface_query_rma(const uct_dcx_iface_t *iface,
-                                    uct_iface_attr_t *attr)
-{
-    const uct_dcx_limits_t *limits = &iface->limits;
-    unsigned mtu                   = uct_dcx_port_mtu_bytes(&iface->port);
-
-    attr->cap.put.max_short       = limits->put_short;
-    attr->cap.put.max_bcopy       = limits->rma_bcopy;
-    attr->cap.put.min_zcopy       = 0;
-    attr->cap.put.max_zcopy       = limits->rma_zcopy;
-    attr->cap.put.max_iov         = limits->rma_iov;
-    attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
-    attr->cap.put.align_mtu       = mtu;
-
-    attr->cap.get.max_bcopy       = limits->rma_bcopy;
-    attr->cap.get.min_zcopy       = 0;
-    attr->cap.get.max_zcopy       = limits->rma_zcopy;
-    attr->cap.get.max_iov         = limits->rma_iov;
-    attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
-    attr->cap.get.align_mtu       = mtu;
-}
-
-
-static ucs_status_t
-uct_dcx_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
-{
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
-
-    uct_base_iface_query(&iface->super, attr);
-    attr->cap.flags       = UCT_IFACE_FLAG_AM_SHORT          |
-                            UCT_IFACE_FLAG_AM_BCOPY          |
-                            UCT_IFACE_FLAG_AM_ZCOPY          |
-                            UCT_IFACE_FLAG_PUT_SHORT         |
-                            UCT_IFACE_FLAG_PUT_BCOPY         |
-                            UCT_IFACE_FLAG_PUT_ZCOPY         |
-                            UCT_IFACE_FLAG_GET_BCOPY         |
-                            UCT_IFACE_FLAG_GET_ZCOPY         |
-                            UCT_IFACE_FLAG_PENDING           |
-                            UCT_IFACE_FLAG_CONNECT_TO_IFACE  |
-                            UCT_IFACE_FLAG_CB_SYNC           |
-                            UCT_IFACE_FLAG_EP_CHECK          |
-                            UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
-                            UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF    |
-                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
-    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
-                            UCT_IFACE_FLAG_EVENT_RECV      |
-                            UCT_IFACE_FLAG_EVENT_FD;
-    attr->device_addr_len = sizeof(uct_dcx_dev_addr_t);
-    attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
-    attr->ep_addr_len     = 0;
-    attr->max_conn_priv   = 0;
-    uct_dcx_iface_query_am(iface, attr);
-    uct_dcx_iface_query_rma(iface, attr);
-    uct_dcx_atomic_query(iface->port.dev, attr);
-
-    attr->latency             = ucs_linear_func_make(
-            uct_dcx_port_latency(&iface->port), 0);
-    attr->bandwidth.shared    = uct_dcx_port_bandwidth(&iface->port);
-    attr->bandwidth.dedicated = 0;
-    attr->overhead            = 40e-9; /* of a post, as UCX has it for mlx5 */
-    attr->priority            = 0;
-    return UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_iface_estimate_perf(uct_iface_h tl_iface, uct_perf_attr_t *attr)
-{
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
-    ucs_status_t status;
-
-    status = uct_base_iface_estimate_perf(tl_iface, attr);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    if (attr->field_mask & UCT_PERF_ATTR_FIELD_MAX_INFLIGHT_EPS) {
-        attr->max_inflight_eps = iface->dci.num_dci;
-    }
-    return UCS_OK;
-}
 
 
 static ucs_status_t uct_dcx_iface_get_device_address(uct_iface_h tl_iface,
@@ -214,7 +70,7 @@ static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     unsigned count;
 
-    count  = uct_dcx_rx_poll(iface, iface->rx_max_poll);
+    count  = uct_dcx_rx_poll(iface, iface->rx.max_poll);
     count += uct_dcx_tx_poll(iface, iface->tx_max_poll);
     if (ucs_unlikely(!uct_dcx_pending_is_empty(iface))) {
         uct_dcx_pending_serve(iface);
@@ -264,95 +120,6 @@ static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
 }
 
 
-static ucs_status_t uct_dcx_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
-{
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
-
-    *fd_p = iface->channel->fd;
-    return UCS_OK;
-}
-
-
-/* Reads the events that have come. Returns their number, negative on error. */
-static int uct_dcx_iface_drain_events(uct_dcx_iface_t *iface)
-{
-    struct ibv_cq *cq;
-    void *context;
-    int count;
-
-    for (count = 0; ibv_get_cq_event(iface->channel, &cq, &context) == 0;
-         ++count) {
-        uct_dcx_cq_event((cq == iface->tx_cq.cq) ? &iface->tx_cq :
-                                                   &iface->rx_cq);
-    }
-
-    if ((errno != EAGAIN) && (errno != EINTR)) {
-        ucs_error("%s: ibv_get_cq_event() failed: %m",
-                  uct_dcx_iface_name(iface));
-        return -1;
-    }
-    return count;
-}
-
-
-static int uct_dcx_iface_has_completion(const uct_dcx_cq_t *cq)
-{
-    return uct_dcx_cq_peek(cq, cq->ci) != NULL;
-}
-
-
-static ucs_status_t
-uct_dcx_iface_event_arm(uct_iface_h tl_iface, unsigned events)
-{
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
-    int count              = uct_dcx_iface_drain_events(iface);
-
-    if (count < 0) {
-        return UCS_ERR_IO_ERROR;
-    }
-
-    /* nobody would be woken for what can be done right now */
-    if ((count > 0) || uct_dcx_pending_is_ready(iface)) {
-        return UCS_ERR_BUSY;
-    }
-
-    if (events & UCT_EVENT_SEND_COMP) {
-        uct_dcx_cq_arm(&iface->tx_cq, 0);
-        if (uct_dcx_iface_has_completion(&iface->tx_cq)) {
-            return UCS_ERR_BUSY;
-        }
-    }
-
-    if (events & UCT_EVENT_RECV) {
-        uct_dcx_cq_arm(&iface->rx_cq, 1);
-        if (uct_dcx_iface_has_completion(&iface->rx_cq)) {
-            return UCS_ERR_BUSY;
-        }
-    }
-    return UCS_OK;
-}
-
-
-static ucs_status_t uct_dcx_iface_init_channel(uct_dcx_iface_t *iface)
-{
-    ucs_status_t status;
-
-    iface->channel = ibv_create_comp_channel(iface->port.dev->ctx);
-    if (iface->channel == NULL) {
-        ucs_error("%s: ibv_create_comp_channel() failed: %m",
-                  uct_dcx_iface_name(iface));
-        return UCS_ERR_IO_ERROR;
-    }
-
-    /* arming reads until there is no more */
-    status = ucs_sys_fcntl_modfl(iface->channel->fd, O_NONBLOCK, 0);
-    if (status != UCS_OK) {
-        ibv_destroy_comp_channel(iface->channel);
-    }
-    return status;
-}
-
-
 /* Every block of every send queue may complete before anybody looks. */
 static ucs_status_t
 uct_dcx_iface_init_tx_cq(uct_dcx_iface_t *iface,
@@ -376,6 +143,46 @@ uct_dcx_iface_init_tx_cq(uct_dcx_iface_t *iface,
         return UCS_ERR_INVALID_PARAM;
     }
     return uct_dcx_cq_init(&iface->tx_cq, &params);
+}
+
+
+static ucs_status_t
+uct_dcx_iface_init_tx(uct_dcx_iface_t *iface,
+                      const uct_dcx_iface_config_t *config)
+{
+    ucs_status_t status;
+
+    iface->tx_max_poll = config->tx.max_poll;
+    status             = uct_dcx_iface_init_tx_cq(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_tx_init_mpool(iface);
+    if (status != UCS_OK) {
+        goto err_cleanup_cq;
+    }
+
+    status = uct_dcx_dci_set_init(iface, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_mpool;
+    }
+
+    return UCS_OK;
+
+err_cleanup_mpool:
+    ucs_mpool_cleanup(&iface->tx_mp, 1);
+err_cleanup_cq:
+    uct_dcx_cq_cleanup(&iface->tx_cq);
+    return status;
+}
+
+
+static void uct_dcx_iface_cleanup_tx(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_cleanup(iface);
+    ucs_mpool_cleanup(&iface->tx_mp, 1);
+    uct_dcx_cq_cleanup(&iface->tx_cq);
 }
 
 
@@ -435,33 +242,21 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         return status;
     }
 
-    self->tx_max_poll = config->tx.max_poll;
-    self->rx_max_poll = config->rx.max_poll;
-    uct_dcx_iface_init_limits(&self->limits, config, &self->port);
+    uct_dcx_caps_init(&self->limits, config, &self->port);
 
-    status = uct_dcx_iface_init_channel(self);
+    status = uct_dcx_event_init(self);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_iface_init_tx_cq(self, config);
+    status = uct_dcx_iface_init_tx(self, config);
     if (status != UCS_OK) {
-        goto err_destroy_channel;
-    }
-
-    status = uct_dcx_tx_init_mpool(self);
-    if (status != UCS_OK) {
-        goto err_cleanup_tx_cq;
-    }
-
-    status = uct_dcx_dci_set_init(self, config);
-    if (status != UCS_OK) {
-        goto err_cleanup_tx_mp;
+        goto err_cleanup_event;
     }
 
     status = uct_dcx_rx_init(self, config, params);
     if (status != UCS_OK) {
-        goto err_cleanup_dci_set;
+        goto err_cleanup_tx;
     }
 
     ucs_debug("iface %p: %s:%u, DCT 0x%x, %u DCIs of %u blocks", self,
@@ -469,14 +264,10 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
               self->dci.num_dci, self->dci.dci[0].sq.mask + 1);
     return UCS_OK;
 
-err_cleanup_dci_set:
-    uct_dcx_dci_set_cleanup(self);
-err_cleanup_tx_mp:
-    ucs_mpool_cleanup(&self->tx_mp, 1);
-err_cleanup_tx_cq:
-    uct_dcx_cq_cleanup(&self->tx_cq);
-err_destroy_channel:
-    ibv_destroy_comp_channel(self->channel);
+err_cleanup_tx:
+    uct_dcx_iface_cleanup_tx(self);
+err_cleanup_event:
+    uct_dcx_event_cleanup(self);
     return status;
 }
 
@@ -487,13 +278,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 
     uct_dcx_rx_cleanup(self);
-    uct_dcx_dci_set_cleanup(self);
-    ucs_mpool_cleanup(&self->tx_mp, 1);
-    uct_dcx_cq_cleanup(&self->tx_cq);
-    if (ibv_destroy_comp_channel(self->channel) != 0) {
-        ucs_warn("%s: failed to destroy the completion channel: %m",
-                 uct_dcx_iface_name(self));
-    }
+    uct_dcx_iface_cleanup_tx(self);
+    uct_dcx_event_cleanup(self);
 }
 
 UCS_CLASS_DEFINE(uct_dcx_iface_t, uct_base_iface_t);
@@ -531,17 +317,17 @@ static uct_iface_ops_t uct_dcx_iface_ops = {
     .iface_progress_enable    = uct_base_iface_progress_enable,
     .iface_progress_disable   = uct_base_iface_progress_disable,
     .iface_progress           = uct_dcx_iface_progress,
-    .iface_event_fd_get       = uct_dcx_iface_event_fd_get,
-    .iface_event_arm          = uct_dcx_iface_event_arm,
+    .iface_event_fd_get       = uct_dcx_event_fd_get,
+    .iface_event_arm          = uct_dcx_event_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_iface_t),
-    .iface_query              = uct_dcx_iface_query,
+    .iface_query              = uct_dcx_caps_query,
     .iface_get_device_address = uct_dcx_iface_get_device_address,
     .iface_get_address        = uct_dcx_iface_get_address,
     .iface_is_reachable       = uct_dcx_iface_is_reachable
 };
 
 static uct_iface_internal_ops_t uct_dcx_iface_internal_ops = {
-    .iface_estimate_perf = uct_dcx_iface_estimate_perf,
+    .iface_estimate_perf = uct_dcx_caps_estimate_perf,
     .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
     .ep_query            = (uct_ep_query_func_t)
                            ucs_empty_function_return_unsupported,

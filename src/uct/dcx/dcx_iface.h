@@ -35,7 +35,6 @@ struct uct_dcx_iface {
     ucs_mpool_t             tx_mp;      /* uct_dcx_tx_desc_t */
     uct_dcx_limits_t        limits;
     unsigned                tx_max_poll;
-    unsigned                rx_max_poll;
     uct_dcx_port_t          port;
     struct ibv_comp_channel *channel;
 };
@@ -55,14 +54,26 @@ enum {
 };
 
 
-static inline uct_dcx_md_t *uct_dcx_iface_md(const uct_dcx_iface_t *iface)
-{
-    return ucs_derived_of(iface->super.md, uct_dcx_md_t);
-}
-
 static inline const char *uct_dcx_iface_name(const uct_dcx_iface_t *iface)
 {
     return uct_dcx_device_name(iface->port.dev);
 }
+
+
+/* dcx_caps.c: the limits that follow from the options and the port, and what
+ * UCT asks about them. */
+void uct_dcx_caps_init(uct_dcx_limits_t *limits,
+                       const uct_dcx_iface_config_t *config,
+                       const uct_dcx_port_t *port);
+ucs_status_t uct_dcx_caps_query(uct_iface_h iface, uct_iface_attr_t *attr);
+ucs_status_t
+uct_dcx_caps_estimate_perf(uct_iface_h iface, uct_perf_attr_t *attr);
+
+/* dcx_event.c: iface->channel, which goes after its queues; UCT's event
+ * operations. */
+ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface);
+void uct_dcx_event_cleanup(uct_dcx_iface_t *iface);
+ucs_status_t uct_dcx_event_fd_get(uct_iface_h iface, int *fd_p);
+ucs_status_t uct_dcx_event_arm(uct_iface_h iface, unsigned events);
 
 #endif

@@ -23,23 +23,24 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
     {"RCACHE", "try",
-     "Keep registered memory in a cache until it is unmapped.\n"
-     "\"try\" goes on without a cache where it cannot be created, \"y\" does not.",
+     "Keep registered memory in a cache until it is unmapped. \"try\" goes\n"
+     "on without a cache where it cannot be created, \"y\" does not.",
      ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY},
 
     {"", "", NULL,
      ucs_offsetof(uct_dcx_md_config_t, rcache_config),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
 
-    {"FORK_INIT", "n",
-     "Prepare for fork() with ibv_fork_init(). Linux 5.12 and newer do without;\n"
-     "on older kernels a program that calls fork() needs it.",
+    {"FORK_INIT", "try",
+     "Prepare for fork() with ibv_fork_init(), which does nothing on Linux\n"
+     "5.12 and newer. \"try\" goes on where it fails, \"y\" does not, \"n\"\n"
+     "leaves it out.",
      ucs_offsetof(uct_dcx_md_config_t, fork_init), UCS_CONFIG_TYPE_TERNARY},
 
     {"EXT_ATOMICS", "try",
      "Extended (masked) atomics: 32-bit operations, AND, OR, XOR and SWAP.\n"
-     "\"try\" and \"y\" use what the device reports, and all of them on a device\n"
-     "that does not let itself be asked; \"n\" uses none.",
+     "\"try\" and \"y\" use what the device reports, and all of them on a\n"
+     "device that does not let itself be asked; \"n\" uses none.",
      ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
 
     {.name = NULL}

@@ -48,7 +48,7 @@ ucs_status_t
 uct_dcx_mem_cache_create(uct_md_h tl_md, const uct_md_rcache_config_t *config,
                          ucs_rcache_t **rcache_p);
 
-/* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes on the wire, checked on arrival. */
+/* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
 uct_dcx_mkey_pack(uct_md_h md, uct_mem_h memh,
                   const uct_md_mkey_pack_params_t *params, void *buffer);

@@ -28,19 +28,22 @@ uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 }
 
 
+/* Whether progress has somebody to serve, or shares to lift. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
 {
     return ucs_arbiter_is_empty(&iface->dci.wait_dci) &&
-           ucs_arbiter_is_empty(&iface->dci.wait_room);
+           ucs_arbiter_is_empty(&iface->dci.wait_room) &&
+           !iface->dci.throttled;
 }
 
 
 /* Whether a call of progress would serve someone without a completion. */
 static inline int uct_dcx_pending_is_ready(uct_dcx_iface_t *iface)
 {
-    return !ucs_arbiter_is_empty(&iface->dci.wait_room) ||
-           (!ucs_arbiter_is_empty(&iface->dci.wait_dci) &&
+    return !uct_dcx_pending_is_empty(iface) &&
+           (ucs_arbiter_is_empty(&iface->dci.wait_dci) ||
+            !ucs_arbiter_is_empty(&iface->dci.wait_room) ||
             uct_dcx_pool_has_idle(&iface->dci.pool));
 }
 

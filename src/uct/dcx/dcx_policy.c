@@ -1,13 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The policies of choosing a DC initiator; see dcx_policy.h. "dcs" is UCX's
- * first one: idle initiators form a stack, so that few of them stay warm in
- * the device's cache, and an endpoint keeps its initiator for as long as it
- * has operations outstanding on it, which keeps them in order.
+ * The policies of choosing a DC initiator; see dcx_policy.h. They are those of
+ * UCX's dc_mlx5. "dcs": idle initiators form a stack, so that few of them stay
+ * warm in the device's cache, and an endpoint keeps its initiator for as long
+ * as it has operations outstanding on it, which keeps them in order. An
+ * endpoint that never pauses then never lets go. "dcs_quota" takes it away
+ * from one that has used its quota while others wait.
  */
 #include "dcx_policy.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 
 
@@ -34,19 +37,40 @@ uct_dcx_dcs_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
 }
 
 
+static unsigned uct_dcx_dcs_share(const uct_dcx_pool_t *pool)
+{
+    (void)pool;
+    return UINT_MAX;
+}
+
+
+static unsigned uct_dcx_dcs_quota_share(const uct_dcx_pool_t *pool)
+{
+    return pool->quota;
+}
+
+
 static const uct_dcx_policy_t uct_dcx_policies[] = {
-    {.name = "dcs", .take = uct_dcx_dcs_take, .settle = uct_dcx_dcs_settle},
+    {.name   = "dcs",
+     .take   = uct_dcx_dcs_take,
+     .settle = uct_dcx_dcs_settle,
+     .share  = uct_dcx_dcs_share},
+    {.name   = "dcs_quota",
+     .take   = uct_dcx_dcs_take,
+     .settle = uct_dcx_dcs_settle,
+     .share  = uct_dcx_dcs_quota_share},
 };
 
 
-const char *uct_dcx_policy_names[] = {"dcs", NULL};
+const char *uct_dcx_policy_names[] = {"dcs", "dcs_quota", NULL};
 
 static_assert(sizeof(uct_dcx_policy_names) / sizeof(uct_dcx_policy_names[0]) ==
               sizeof(uct_dcx_policies) / sizeof(uct_dcx_policies[0]) + 1,
               "one name for each policy");
 
 
-int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci)
+int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci,
+                      unsigned quota)
 {
     unsigned i;
 
@@ -62,6 +86,7 @@ int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci)
     pool->policy   = &uct_dcx_policies[policy];
     pool->num_idle = num_dci;
     pool->num_dci  = num_dci;
+    pool->quota    = quota;
     return 0;
 }
 

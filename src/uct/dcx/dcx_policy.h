@@ -26,6 +26,11 @@ struct uct_dcx_policy {
      * holds it posts none at the moment. Returns nonzero if the endpoint has
      * to part with it, and then the initiator is back in the pool. */
     int (*settle)(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding);
+
+    /* How many building blocks an endpoint may have outstanding while others
+     * wait for an initiator. One that wants more has to part with its own
+     * before it goes on. UINT_MAX: it may keep it. */
+    unsigned (*share)(const uct_dcx_pool_t *pool);
 };
 
 
@@ -34,6 +39,7 @@ struct uct_dcx_pool {
     uint16_t               *idle;     /* stack of initiators free to take */
     unsigned               num_idle;
     unsigned               num_dci;
+    unsigned               quota;     /* of the policies that have one */
 };
 
 
@@ -42,9 +48,10 @@ extern const char *uct_dcx_policy_names[];
 
 
 /* Fills 'pool' with the initiators 0..num_dci-1, all idle; number 0 is taken
- * first. 'policy' indexes uct_dcx_policy_names. Returns 0, or -1 when memory
- * is short. */
-int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci);
+ * first. 'policy' indexes uct_dcx_policy_names, 'quota' counts building
+ * blocks. Returns 0, or -1 when memory is short. */
+int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci,
+                      unsigned quota);
 
 void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
 

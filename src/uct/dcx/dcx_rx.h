@@ -51,6 +51,7 @@ typedef struct uct_dcx_rx {
     uint16_t           counter;   /* entries posted since the beginning */
     unsigned           num_free;  /* entries from head to before tail */
     unsigned           batch;     /* post when so many are free */
+    unsigned           max_poll;  /* messages of one call of progress */
     unsigned           length;    /* entries in the ring */
     unsigned           payload_offset;
     unsigned           headroom;  /* of the user, right before the payload */
@@ -62,6 +63,29 @@ typedef struct uct_dcx_rx {
     uint64_t           dc_key;
 } uct_dcx_rx_t;
 
+
+/* Where the device puts a message into a buffer. */
+static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
+uct_dcx_rx_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
+{
+    return UCS_PTR_BYTE_OFFSET(desc, rx->payload_offset -
+                               sizeof(uct_dcx_am_hdr_t));
+}
+
+
+/* Creates the queue: rx->srq, its chain and table of buffers. */
+ucs_status_t uct_dcx_srq_init(uct_dcx_iface_t *iface,
+                              const uct_dcx_iface_config_t *config);
+
+/* Creates rx->mp, and lays out its buffers for 'params'. */
+ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_iface_t *iface,
+                                      const uct_iface_params_t *params);
+
+/* Frees all buffers. The device must be off them. */
+void uct_dcx_srq_cleanup_buffers(uct_dcx_rx_t *rx);
+
+/* Posts the free entries for which there are buffers. */
+void uct_dcx_srq_post(uct_dcx_rx_t *rx);
 
 /* Creates target, queue and buffers; needs iface->port and the receive CQ
  * parameters. 'params' gives headroom and alignment. Errors are logged. */

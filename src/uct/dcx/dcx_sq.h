@@ -25,8 +25,18 @@ typedef struct uct_dcx_sq {
     uint16_t        ci;      /* oldest block that has not completed */
     uint16_t        mask;    /* number of blocks - 1 */
     uint16_t        limit;   /* may post while no more than this is in use */
+    uint16_t        room;    /* the limit that the ring itself sets */
     uint8_t         fence;   /* fence bits that the next WQE carries */
 } uct_dcx_sq_t;
+
+
+/* As it is when the QP was created or brought to RESET. */
+static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
+{
+    sq->pi    = 0;
+    sq->ci    = 0;
+    sq->fence = 0;
+}
 
 
 static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
@@ -35,8 +45,9 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 }
 
 
-/* Whether a WQE of the greatest size fits. One more block is always kept, for
- * the NOP that flushes a queue in error (uct_dcx_dci_to_error). */
+/* Whether a WQE of the greatest size fits, and whether others let it: the
+ * limit is lower while they wait (dcx_pending.c). One more block is always
+ * kept, for the NOP that flushes a queue in error (uct_dcx_dci_to_error). */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;

@@ -108,6 +108,18 @@ uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 }
 
 
+/* The limit of a queue that is not held back. */
+static inline uint16_t
+uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
+{
+    const uct_dcx_pool_t *pool = &iface->dci.pool;
+    unsigned room              = dci->sq.room;
+
+    return iface->dci.throttled ? ucs_min(room, pool->policy->share(pool)) :
+                                  room;
+}
+
+
 /* Gives the initiator back to the pool if the policy says so. Returns the
  * endpoint that parted with it, NULL if none did. */
 static UCS_F_ALWAYS_INLINE uct_dcx_ep_t *
@@ -122,6 +134,9 @@ uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 
     dci->ep       = NULL;
     dci->sq.fence = 0; /* nothing is left that a fence would wait for */
+    if (ucs_unlikely(dci->sq.limit == 0)) {
+        dci->sq.limit = uct_dcx_tx_share(iface, dci);
+    }
     if (ucs_likely(ep != NULL)) {
         ep->dci = UCT_DCX_NO_DCI;
     }

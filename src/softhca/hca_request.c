@@ -1,0 +1,287 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * One send WQE: its memory, the message it becomes, and what the answer means.
+ */
+#include "hca_request.h"
+#include "hca_cq.h"
+#include "hca_uar.h"
+#include "hca_umr.h"
+
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+
+#define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
+#define HCA_IBTA_TIMEOUT_NS 4096ull
+/* Timeout 0 means to wait for ever: a look now and then. */
+#define HCA_TIMEOUT_FOREVER_NS 500000000ull
+#define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
+
+/* What goes out for an opcode. */
+static const struct {
+    uint8_t op; /* enum hca_msg_op */
+    bool    has_imm, has_inval;
+} hca_request_msgs[256] = {
+    [MLX5_OPCODE_SEND]             = {HCA_MSG_SEND, false, false},
+    [MLX5_OPCODE_SEND_IMM]         = {HCA_MSG_SEND, true, false},
+    [MLX5_OPCODE_SEND_INVAL]       = {HCA_MSG_SEND, false, true},
+    [MLX5_OPCODE_RDMA_WRITE]       = {HCA_MSG_WRITE, false, false},
+    [MLX5_OPCODE_RDMA_WRITE_IMM]   = {HCA_MSG_WRITE, true, false},
+    [MLX5_OPCODE_RDMA_READ]        = {HCA_MSG_READ, false, false},
+    [MLX5_OPCODE_ATOMIC_CS]        = {HCA_MSG_ATOMIC, false, false},
+    [MLX5_OPCODE_ATOMIC_FA]        = {HCA_MSG_ATOMIC, false, false},
+    [MLX5_OPCODE_ATOMIC_MASKED_CS] = {HCA_MSG_ATOMIC, false, false},
+    [MLX5_OPCODE_ATOMIC_MASKED_FA] = {HCA_MSG_ATOMIC, false, false},
+};
+
+/* --- local memory ------------------------------------------------------- */
+
+static enum hca_check hca_request_add_seg(struct hca_request *rq,
+                                          const struct hca_wqe_seg *seg,
+                                          struct hca_key_use *use)
+{
+    enum hca_key_fault fault;
+
+    if (seg->is_inline) {
+        if (seg->length > 0) {
+            hca_sgl_add(&rq->local, rq->wqe.raw + seg->addr, seg->length);
+        }
+        return HCA_OK;
+    }
+    use->key    = seg->lkey;
+    use->addr   = seg->addr;
+    use->length = seg->length;
+    fault       = hca_sgl_add_key(&rq->local, use);
+    return (fault == HCA_KEY_OK) ? HCA_OK :
+           hca_check_wqe(HCA_CHECK_LKEY + fault - 1, rq->wqe.qpn, rq->wqe.idx,
+                         (fault == HCA_KEY_BOUNDS) ? use->addr : use->key);
+}
+
+static enum hca_check hca_request_map(struct hca_request *rq)
+{
+    bool is_in = (rq->wqe.op->flags & HCA_OP_DATA_IN) != 0;
+    struct hca_key_use use = {
+        .pdn    = rq->qp->pdn,
+        .qpn    = rq->wqe.qpn,
+        .access = is_in ? IBV_ACCESS_LOCAL_WRITE : 0,
+        .dev    = rq->qp->obj.dev,
+    };
+
+    if (rq->to_cqe) {
+        hca_sgl_add(&rq->local, rq->data, rq->wqe.length);
+        return HCA_OK;
+    }
+    for (unsigned i = 0; i < rq->wqe.num_segs; i++) {
+        enum hca_check check = hca_request_add_seg(rq, &rq->wqe.segs[i], &use);
+
+        if (check != HCA_OK) {
+            return check;
+        }
+    }
+    return HCA_OK;
+}
+
+/* Only a read: of an atomic's result libmlx5 and UCX expect another byte order
+ * in the CQE than in memory. */
+static bool hca_request_fits_cqe(const struct hca_request *rq)
+{
+    return (rq->qp->cs_req != 0) && (rq->wqe.length > 0) &&
+           (rq->wqe.opcode == MLX5_OPCODE_RDMA_READ) &&
+           hca_wqe_is_signaled(&rq->wqe) &&
+           (rq->wqe.length <= hca_cq_inline_room(rq->qp->scqn,
+                                                 rq->qp->cs_req));
+}
+
+/* --- waiting ------------------------------------------------------------ */
+
+/* IBTA 9.7.5.2.8, table 46, in units of 10 us. */
+static const uint32_t hca_rnr_time[32] = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
+    48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
+{
+    rq->qp->req.waiting = true;
+    hca_timer_arm(&rq->qp->req.sq->timer, hca_time_ns() + ns);
+    return HCA_WAIT;
+}
+
+static enum hca_check hca_request_rnr(struct hca_request *rq)
+{
+    struct hca_qp *qp = rq->qp;
+
+    qp->req.retries = 0;
+    if (qp->rnr_retry != 7) {
+        if (qp->req.rnr_retries >= qp->rnr_retry) {
+            return hca_check_wqe(HCA_CHECK_RNR_EXC, rq->wqe.qpn, rq->wqe.idx,
+                                 qp->rnr_retry);
+        }
+        qp->req.rnr_retries++;
+    }
+    return hca_request_wait(rq, hca_rnr_time[rq->ack.rnr_timer & 31] *
+                                10000ull);
+}
+
+static enum hca_check hca_request_timeout(struct hca_request *rq)
+{
+    struct hca_qp *qp = rq->qp;
+
+    if (qp->timeout == 0) {
+        return hca_request_wait(rq, HCA_TIMEOUT_FOREVER_NS);
+    }
+    qp->req.retries++;
+    return hca_request_wait(rq, HCA_IBTA_TIMEOUT_NS << (qp->timeout & 31));
+}
+
+/* --- what goes out, what comes back ------------------------------------- */
+
+static void hca_request_address(struct hca_request *rq)
+{
+    struct hca_msg *msg = &rq->msg;
+    struct hca_qp *qp   = rq->qp;
+
+    switch (qp->type) {
+    case HCA_QP_UD:
+        msg->qkey = (rq->wqe.qkey & HCA_QKEY_OWN) ? qp->qkey : rq->wqe.qkey;
+        /* fall through */
+    case HCA_QP_DCI:
+        msg->dc_key   = rq->wqe.dc_key;
+        msg->path     = &rq->wqe.path;
+        msg->dest_qpn = rq->wqe.dqpn;
+        break;
+    default:
+        msg->srqn     = rq->wqe.xrc_srqn;
+        msg->path     = &qp->path;
+        msg->dest_qpn = qp->dest_qpn;
+        break;
+    }
+}
+
+static void hca_request_build(struct hca_request *rq)
+{
+    struct hca_msg *msg = &rq->msg;
+
+    msg->op        = hca_request_msgs[rq->wqe.opcode].op;
+    msg->has_imm   = hca_request_msgs[rq->wqe.opcode].has_imm;
+    msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
+    msg->solicited = rq->wqe.solicited;
+    msg->src_dev   = rq->qp->obj.dev;
+    msg->src_qpn   = rq->wqe.qpn;
+    msg->psn       = rq->qp->req.psn;
+    msg->imm       = rq->wqe.imm;
+    msg->raddr     = rq->wqe.raddr;
+    msg->rkey      = rq->wqe.rkey;
+    msg->atomic    = &rq->wqe.atomic;
+    msg->data      = &rq->local;
+    hca_request_address(rq);
+}
+
+/* The value before, as a NIC in host-endian mode delivers it: operands of 8
+ * bytes in host order, of 4 bytes big endian (HCA capability
+ * atomic_req_8B_endianness_mode; UCX, uct_rc_mlx5_common_atomic*_handler). */
+static enum hca_check hca_request_put_atomic(struct hca_request *rq)
+{
+    struct hca_sgl result;
+    uint32_t value4 = htobe32(rq->ack.atomic);
+
+    hca_sgl_init(&result, hca_self);
+    if (rq->wqe.atomic.size == 4) {
+        hca_sgl_add(&result, &value4, sizeof(value4));
+    } else {
+        hca_sgl_add(&result, &rq->ack.atomic, sizeof(rq->ack.atomic));
+    }
+    return (hca_sgl_copy(&rq->local, &result) == 0) ? HCA_OK :
+           hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
+                         (uintptr_t)rq->local.iov[0].iov_base);
+}
+
+static enum hca_check hca_request_acked(struct hca_request *rq)
+{
+    struct hca_req *req = &rq->qp->req;
+
+    req->psn         = (req->psn + 1) & HCA_PSN_MASK;
+    req->retries     = 0;
+    req->rnr_retries = 0;
+    return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) :
+                                            HCA_OK;
+}
+
+static enum hca_check hca_request_nak_inval(struct hca_request *rq)
+{
+    (void)rq;
+    return HCA_CHECK_REMOTE_INVAL;
+}
+
+static enum hca_check hca_request_nak_access(struct hca_request *rq)
+{
+    (void)rq;
+    return HCA_CHECK_REMOTE_ACCESS;
+}
+
+static enum hca_check hca_request_nak_op(struct hca_request *rq)
+{
+    (void)rq;
+    return HCA_CHECK_REMOTE_OP;
+}
+
+static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
+    [HCA_ACK]        = hca_request_acked,
+    [HCA_ACK_RNR]    = hca_request_rnr,
+    [HCA_ACK_SEQ]    = hca_request_timeout,
+    [HCA_ACK_INVAL]  = hca_request_nak_inval,
+    [HCA_ACK_ACCESS] = hca_request_nak_access,
+    [HCA_ACK_OP]     = hca_request_nak_op,
+    [HCA_ACK_NONE]   = hca_request_timeout,
+};
+
+static enum hca_check hca_request_send(struct hca_request *rq)
+{
+    enum hca_check check;
+
+    if ((rq->qp->type == HCA_QP_UD) && (rq->wqe.length > HCA_UD_MTU)) {
+        return hca_check_wqe(HCA_CHECK_UD_LEN, rq->wqe.qpn, rq->wqe.idx,
+                             rq->wqe.length);
+    }
+    hca_sgl_init(&rq->local, hca_self);
+    rq->to_cqe = hca_request_fits_cqe(rq);
+    check      = hca_request_map(rq);
+    if (check == HCA_OK) {
+        hca_request_build(rq);
+        hca_wire_send(rq->qp, &rq->msg, &rq->ack);
+        check = hca_request_acks[rq->ack.code](rq);
+    }
+    hca_sgl_put(&rq->local);
+    return check;
+}
+
+static enum hca_check hca_request_local(struct hca_request *rq)
+{
+    switch (rq->wqe.opcode) {
+    case MLX5_OPCODE_UMR:
+        return hca_umr_execute(rq->qp, &rq->wqe);
+    case MLX5_OPCODE_LOCAL_INVAL:
+        return hca_umr_local_inval(rq->qp, &rq->wqe);
+    default:
+        return HCA_OK; /* NOP */
+    }
+}
+
+enum hca_check hca_request_execute(struct hca_request *rq, uint16_t posted)
+{
+    struct hca_qp *qp = rq->qp;
+    enum hca_check check;
+
+    rq->to_cqe    = false;
+    rq->ack.check = HCA_OK;
+    check = hca_wqe_read(&rq->wqe, qp, qp->req.ci, posted);
+    if (check != HCA_OK) {
+        return check;
+    }
+    if (qp->req.retries > qp->retry_cnt) {
+        return hca_check_wqe(HCA_CHECK_RETRY_EXC, rq->wqe.qpn, rq->wqe.idx,
+                             qp->req.retries);
+    }
+    return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
+                                                hca_request_send(rq);
+}

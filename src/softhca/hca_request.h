@@ -1,0 +1,29 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Execution of one send WQE, for hca_requester.c, under the QP's sq_lock.
+ */
+#ifndef HCA_REQUEST_H
+#define HCA_REQUEST_H
+
+#include "hca_wire.h"
+
+/* Not done, a timer is armed: no check has this number. */
+#define HCA_WAIT ((enum hca_check)HCA_NUM_CHECKS)
+
+/* One WQE under execution. */
+struct hca_request {
+    struct hca_qp  *qp;
+    struct hca_wqe  wqe;
+    struct hca_sgl  local;   /* its memory */
+    bool            to_cqe;  /* what it reads goes into the CQE */
+    uint8_t         data[64];
+    struct hca_msg  msg;
+    struct hca_ack  ack;     /* check: what the responder says, or HCA_OK */
+};
+
+/* Reads the next WQE, of `posted` basic blocks that are rung, and executes it.
+ * The other members of rq, but for qp, need not be set.
+ * @return HCA_OK, HCA_WAIT, or why it failed. */
+enum hca_check hca_request_execute(struct hca_request *rq, uint16_t posted);
+
+#endif

@@ -1,0 +1,109 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Waiting without polling: one completion channel for both queues of an
+ * interface. Called by UCT in the interface's thread; the contract is that of
+ * uct_iface_event_arm() in uct/api/uct.h.
+ */
+#include "dcx_pending.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/sys.h>
+
+
+ucs_status_t uct_dcx_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+
+    *fd_p = iface->channel->fd;
+    return UCS_OK;
+}
+
+
+/* Reads the events that have come. Returns their number, negative on error. */
+static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
+{
+    struct ibv_cq *cq;
+    void *context;
+    int count;
+
+    for (count = 0; ibv_get_cq_event(iface->channel, &cq, &context) == 0;
+         ++count) {
+        uct_dcx_cq_event((cq == iface->tx_cq.cq) ? &iface->tx_cq :
+                                                   &iface->rx_cq);
+    }
+
+    if ((errno != EAGAIN) && (errno != EINTR)) {
+        ucs_error("%s: ibv_get_cq_event() failed: %m",
+                  uct_dcx_iface_name(iface));
+        return -1;
+    }
+    return count;
+}
+
+
+static int uct_dcx_event_missed(const uct_dcx_cq_t *cq)
+{
+    return uct_dcx_cq_peek(cq, cq->ci) != NULL;
+}
+
+
+ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    int count              = uct_dcx_event_drain(iface);
+
+    if (count < 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* nobody would be woken for what can be done right now */
+    if ((count > 0) || uct_dcx_pending_is_ready(iface)) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (events & UCT_EVENT_SEND_COMP) {
+        uct_dcx_cq_arm(&iface->tx_cq, 0);
+        if (uct_dcx_event_missed(&iface->tx_cq)) {
+            return UCS_ERR_BUSY;
+        }
+    }
+
+    if (events & UCT_EVENT_RECV) {
+        uct_dcx_cq_arm(&iface->rx_cq, 1);
+        if (uct_dcx_event_missed(&iface->rx_cq)) {
+            return UCS_ERR_BUSY;
+        }
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
+{
+    ucs_status_t status;
+
+    iface->channel = ibv_create_comp_channel(iface->port.dev->ctx);
+    if (iface->channel == NULL) {
+        ucs_error("%s: ibv_create_comp_channel() failed: %m",
+                  uct_dcx_iface_name(iface));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* arming reads until there is no more */
+    status = ucs_sys_fcntl_modfl(iface->channel->fd, O_NONBLOCK, 0);
+    if (status != UCS_OK) {
+        ibv_destroy_comp_channel(iface->channel);
+    }
+    return status;
+}
+
+
+void uct_dcx_event_cleanup(uct_dcx_iface_t *iface)
+{
+    if (ibv_destroy_comp_channel(iface->channel) != 0) {
+        ucs_warn("%s: failed to destroy the completion channel: %m",
+                 uct_dcx_iface_name(iface));
+    }
+}

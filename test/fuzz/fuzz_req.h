@@ -1,0 +1,74 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What the files of the fuzz target of uverbs share. fuzz_req.c makes requests
+ * out of an input, fuzz_mlx5.c those that libmlx5 would send, fuzz_uverbs.c
+ * those that nobody sends.
+ */
+#ifndef FUZZ_REQ_H
+#define FUZZ_REQ_H
+
+#include "softhca/uverbs_objs.h"
+
+#define FUZZ_BUF_SIZE  16384
+#define FUZZ_RING_SIZE (1u << 20)
+#define FUZZ_OUT       12288 /* where in fuzz_buf answers go */
+#define FUZZ_COUNT(_table) (sizeof(_table) / sizeof((_table)[0]))
+
+/* What is left of the input; reads past its end are zero. */
+extern const uint8_t *fuzz_data;
+extern size_t fuzz_left;
+
+extern uint8_t *fuzz_buf;  /* the program's memory; behind it is none */
+extern uint8_t *fuzz_ring; /* in the arena */
+
+void fuzz_input(const uint8_t *data, size_t size);
+void fuzz_bytes(void *dst, size_t size);
+uint32_t fuzz_int(unsigned bytes);
+uint32_t fuzz_below(uint32_t count); /* count <= 256 */
+
+/* An address for the device to write to or to read from. */
+uint64_t fuzz_addr(size_t size);
+
+/* An address of a ring or a doorbell record. */
+uint64_t fuzz_ring_addr(void);
+
+/* A handle, most often one that an object of the type has or had. */
+uint64_t fuzz_handle(uint16_t type);
+
+struct fuzz_req {
+    unsigned              num_attrs;
+    struct ib_uverbs_attr attrs[32];
+};
+
+struct ib_uverbs_attr *fuzz_attr(struct fuzz_req *req, uint16_t id,
+                                 uint16_t len, uint64_t data);
+void fuzz_const(struct fuzz_req *req, uint16_t id, uint16_t len,
+                uint64_t value);
+void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src, size_t size);
+void fuzz_out(struct fuzz_req *req, uint16_t id, size_t size);
+int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
+              uint16_t method);
+
+/* Fills in the handles that a write command names. */
+void fuzz_command_handles(uint64_t cmd, uint8_t *in, size_t size);
+
+/* Sends a write command, the first with attributes already in the request. */
+void fuzz_write_uhw(int fd, struct fuzz_req *req, uint64_t cmd);
+void fuzz_write(int fd, uint64_t cmd, const void *in, size_t in_size);
+
+/* --- fuzz_mlx5.c --- */
+int fuzz_get_context(int fd);
+
+/* A doorbell page, mapped as the program would. @return its number. */
+uint32_t fuzz_alloc_uar(int fd, void **page);
+
+typedef void (*fuzz_op)(int fd, uint32_t uar);
+
+extern const fuzz_op fuzz_mlx5_ops[];
+extern const unsigned fuzz_num_mlx5_ops;
+
+/* Event channels that were made: descriptors for CREATE_CQ. */
+#define FUZZ_MAX_FDS 64
+extern int fuzz_fds[FUZZ_MAX_FDS], fuzz_num_fds;
+
+#endif

@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A look inside an interface of dcx, whose headers are C, for tests in C++.
+ */
+#ifndef DCX_TEST_DCX_PEEK_H
+#define DCX_TEST_DCX_PEEK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uct/api/uct.h>
+
+struct dcx_view {
+    const uint8_t *ring;       /* of the first initiator */
+    unsigned      num_bb;
+    uint16_t      pi;
+    uint32_t      dbrec;       /* its record, host order */
+    uint32_t      qpn;
+    uint32_t      dctn;
+    uint64_t      dc_key;
+    size_t        am_short;    /* limits, less what UCT's 8-byte header takes */
+    size_t        put_short;
+    size_t        am_iov, rma_iov;
+};
+
+/* Of an interface of dcx, with its address */
+void dcx_peek(uct_iface_h iface, const void *iface_addr,
+              struct dcx_view *view);
+
+/* Keys of registered memory */
+uint32_t dcx_peek_lkey(uct_mem_h memh);
+uint32_t dcx_peek_rkey(uct_mem_h memh);
+
+#endif

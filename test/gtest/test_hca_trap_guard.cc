@@ -1,0 +1,149 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Copies that survive inaccessible memory, outside and within the device.
+ */
+#include "test_hca_trap.h"
+
+#include <atomic>
+#include <cerrno>
+#include <vector>
+
+#include <unistd.h>
+
+SITE(site_guard, "mov %rsi, (%rdi)")
+SITE(site_guard_bounce, "mov %rsi, (%rdi)\nnop")
+
+namespace {
+
+using hca_trap_guard          = hca_trap;
+using hca_trap_guard_altstack = hca_trap_altstack;
+
+TEST_F(hca_trap_guard, copies)
+{
+    std::vector<uint8_t> from(100000), to(100000);
+    std::vector<size_t>  sizes;
+
+    for (size_t i = 0; i < from.size(); ++i) {
+        from[i] = i * 7 + i / 256;
+    }
+    for (size_t n = 0; n < 300; ++n) {
+        sizes.push_back(n);
+    }
+    for (size_t n : {1000, 4031, 4095, 4096, 4097, 65536, 99990}) {
+        sizes.push_back(n);
+    }
+    for (bool avx : {true, false}) {
+        if (!avx) {
+            hca_cpu_save.mask &= ~4u;
+        }
+        for (size_t n : sizes) {
+            std::fill(to.begin(), to.end(), 0xee);
+            ASSERT_EQ(0, hca_trap_guard_memcpy(&to[3], &from[1], n)) << n;
+            ASSERT_EQ(0, memcmp(&to[3], &from[1], n)) << n;
+            ASSERT_EQ(0xee, to[2]) << n;
+            ASSERT_EQ(0xee, to[3 + n]) << n;
+        }
+    }
+    hca_trap_init(false);
+}
+
+TEST_F(hca_trap_guard, survives)
+{
+    char *area = (char*)mmap(nullptr, 3 * PAGE, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::vector<char> other(3 * PAGE);
+
+    mprotect(area + PAGE, PAGE, PROT_NONE);
+    munmap(area + 2 * PAGE, PAGE);
+    for (size_t n : {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 65, 200, 4000}) {
+        /* ends with the good page; one byte over; wholly beyond */
+        EXPECT_EQ(0, hca_trap_guard_memcpy(&other[0], area + PAGE - n, n));
+        EXPECT_EQ(0, hca_trap_guard_memcpy(area + PAGE - n, &other[0], n));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0],
+                                                 area + PAGE - n + 1, n));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(area + PAGE - n + 1,
+                                                 &other[0], n));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], area + 2 * PAGE,
+                                                 n));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], nullptr, n));
+        EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(
+                                   (void*)0x8000000000000000, &other[0], n));
+    }
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0], area, 2 * PAGE));
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(area, &other[0], 2 * PAGE));
+    EXPECT_EQ(0u, count);
+    munmap(area, 2 * PAGE);
+}
+
+TEST_F(hca_trap_guard, survives_the_end_of_a_file)
+{
+    int   fd   = memfd_create("short", 0);
+    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+                             fd, 0);
+    char  byte;
+
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, file, 1));
+    ASSERT_EQ(0, ftruncate(fd, PAGE));
+    EXPECT_EQ(0, hca_trap_guard_memcpy(&byte, file, 1));
+    munmap(file, PAGE);
+    close(fd);
+}
+
+void guard_nested(hca_trap*)
+{
+    char byte;
+
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, (void*)64, 1));
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy((void*)64, &byte, 1));
+}
+
+TEST_F(hca_trap_guard, within_the_device)
+{
+    then = guard_nested;
+    for (unsigned pass = 0; pass < 4; ++pass) {
+        hca_trap_init(pass > 0);
+        site_guard(page, pass);
+        EXPECT_EQ(pass + 1, count);
+    }
+}
+
+TEST_F(hca_trap_guard_altstack, within_the_device)
+{
+    then = guard_nested;
+    site_guard_bounce(page, 1);
+    EXPECT_EQ(1u, count);
+}
+
+/* Memory that comes into being when it is first touched. */
+std::atomic<int> late_fd;
+
+bool late_file(const void*)
+{
+    int fd = late_fd.exchange(-1);
+
+    return (fd >= 0) && (ftruncate(fd, PAGE) == 0);
+}
+
+TEST_F(hca_trap_guard, bus_errors_that_can_be_resolved)
+{
+    int   fd   = memfd_create("late", 0);
+    char *file = (char*)mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+                             fd, 0);
+    char  byte = 1;
+
+    late_fd = -1;
+    ASSERT_EQ(0, hca_trap_bus(late_file));
+    EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&byte, file, 1));
+    late_fd = fd;
+    EXPECT_EQ(0, hca_trap_guard_memcpy(&byte, file, 1));
+    EXPECT_EQ(0, byte);
+    ASSERT_EQ(0, ftruncate(fd, 0));
+    late_fd = fd;
+    *file   = 5;
+    EXPECT_EQ(5, *file);
+    ASSERT_EQ(0, hca_trap_bus(nullptr));
+    munmap(file, PAGE);
+    close(fd);
+}
+
+} /* namespace */
