@@ -114,7 +114,7 @@ static void fuzz_create_srq(int fd, uint32_t uar)
     fuzz_attr(&req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, 0,
               fuzz_handle(UVERBS_OBJECT_PD));
     fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, 8, fuzz_int(4));
-    fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_TYPE, 8, fuzz_below(4));
+    fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_TYPE, 8, fuzz_below(8) / 3);
     fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_MAX_WR, 4, fuzz_int(1));
     fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, 4, fuzz_below(40));
     fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_LIMIT, 4, fuzz_int(1));
@@ -144,8 +144,11 @@ static const uint32_t fuzz_qp_types[][2] = {
     {IB_UVERBS_QPT_RAW_PACKET, MLX5_QP_FLAG_SIGNATURE},
 };
 
-static void fuzz_qp_objects(struct fuzz_req *req, uint32_t type)
+static void fuzz_qp_objects(struct fuzz_req *req, const uint32_t qp_type[2])
 {
+    uint32_t type = qp_type[0];
+    bool dct      = qp_type[1] == MLX5_QP_FLAG_TYPE_DCT;
+
     if (type == IB_UVERBS_QPT_XRC_TGT) {
         fuzz_attr(req, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, 0,
                   fuzz_handle(UVERBS_OBJECT_XRCD));
@@ -159,7 +162,7 @@ static void fuzz_qp_objects(struct fuzz_req *req, uint32_t type)
         fuzz_attr(req, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0,
                   fuzz_handle(UVERBS_OBJECT_CQ));
     }
-    if (fuzz_below(2)) {
+    if (fuzz_below(8) < (dct ? 7 : 3)) {
         fuzz_attr(req, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, 0,
                   fuzz_handle(UVERBS_OBJECT_SRQ));
     }
@@ -180,7 +183,7 @@ static void fuzz_create_qp(int fd, uint32_t uar)
     struct fuzz_req req = {0};
 
     fuzz_attr(&req, UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0);
-    fuzz_qp_objects(&req, type[0]);
+    fuzz_qp_objects(&req, type);
     fuzz_const(&req, UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8, fuzz_int(4));
     fuzz_in(&req, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
     fuzz_const(&req, UVERBS_ATTR_CREATE_QP_TYPE, 8, type[0]);

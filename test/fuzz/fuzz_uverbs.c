@@ -111,8 +111,10 @@ static void fuzz_noise_attr(struct fuzz_req *req,
         attr = fuzz_attr(req, id, (twist == 2) ? 1 : 0,
                          (spec->type != 0) ? fuzz_handle(spec->type) : 0);
     } else if ((kind == UVERBS_IN) && (len <= 8)) {
+        static const uint8_t bytes[] = {0, 0, 1, 2};
+
         attr = fuzz_attr(req, id, len, 0);
-        fuzz_bytes(&attr->data, (twist == 4) ? len : len / 4);
+        fuzz_bytes(&attr->data, (twist == 4) ? len : bytes[fuzz_below(4)]);
     } else {
         attr = fuzz_attr(req, id, len, addr);
     }

@@ -7,13 +7,6 @@
 #include "dcx_tx.h"
 
 
-/* Header of am_short: the 8 bytes of the user follow ours unaligned. */
-typedef struct uct_dcx_am_short_hdr {
-    uct_dcx_am_hdr_t am;
-    uint64_t         header;
-} UCS_S_PACKED uct_dcx_am_short_hdr_t;
-
-
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
 {
@@ -31,7 +24,7 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED
     };
-    uct_dcx_am_short_hdr_t hdr;
+    uct_dcx_am_hdr_t hdr;
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
@@ -44,12 +37,12 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         return uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_am_set_hdr(&hdr.am, id);
-    hdr.header = header;
+    uct_dcx_am_set_hdr(&hdr, id);
 
     uct_dcx_tx_begin(&wqe, dci, ep);
-    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + length);
-    uct_dcx_wqe_inline_put(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(header) + length);
+    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_head(&wqe, &header, sizeof(header));
     uct_dcx_wqe_inline_put(&wqe, payload, length);
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_post(dci, &wqe, &tx);
@@ -85,7 +78,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + length);
-    uct_dcx_wqe_inline_put(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     for (i = 0; i < iovcnt; ++i) {
         uct_dcx_wqe_inline_put(&wqe, iov[i].buffer,
                                uct_iov_get_length(&iov[i]));
@@ -175,7 +168,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
 
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + header_length);
-    uct_dcx_wqe_inline_put(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     uct_dcx_wqe_inline_put(&wqe, header, header_length);
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_iov(&wqe, iov, iovcnt);

@@ -180,7 +180,6 @@ void uct_dcx_dci_cleanup(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     }
 
     /* the device is off the buffers: those still outstanding can be freed */
-    uct_dcx_dci_cancel(dci);
     uct_dcx_dci_retire(iface, dci, dci->sq.pi, UCS_ERR_CANCELED);
     ucs_free(dci->ops);
 }
@@ -247,31 +246,4 @@ ucs_status_t uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     flush->pi   = dci->sq.pi;
     ucs_queue_push(&dci->flushes, &flush->queue);
     return UCS_OK;
-}
-
-
-void uct_dcx_dci_cancel(uct_dcx_dci_t *dci)
-{
-    uct_completion_t *comp;
-    uct_dcx_flush_t *flush;
-    uct_dcx_op_t *op;
-    uint16_t index;
-
-    for (index = dci->sq.ci; index != dci->sq.pi; index += op->num_bb) {
-        op           = &dci->ops[index & dci->sq.mask];
-        op->canceled = 1;
-        if ((op->done != NULL) && (op->comp != NULL)) {
-            comp     = op->comp;
-            op->comp = NULL;
-            uct_invoke_completion(comp, UCS_ERR_CANCELED);
-        }
-    }
-
-    while (!ucs_queue_is_empty(&dci->flushes)) {
-        flush = ucs_queue_pull_elem_non_empty(&dci->flushes, uct_dcx_flush_t,
-                                              queue);
-        comp  = flush->comp;
-        ucs_mpool_put(flush);
-        uct_invoke_completion(comp, UCS_ERR_CANCELED);
-    }
 }

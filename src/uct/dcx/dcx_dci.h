@@ -50,13 +50,13 @@ typedef struct uct_dcx_flush {
 struct uct_dcx_dci {
     uct_dcx_sq_t     sq;
     uct_dcx_op_t     *ops;     /* one for each block of the ring */
-    uint64_t         *results; /* one for each block: where atomics land */
     uct_dcx_ep_t     *ep;      /* NULL: in the pool or draining */
+    uint64_t         *results; /* one for each block: where atomics land */
     uint16_t         index;
     uint8_t          in_error; /* was moved to the error state by us */
     ucs_queue_head_t flushes;
     struct ibv_qp    *qp;
-};
+} UCS_V_ALIGNED(UCS_SYS_CACHE_LINE_SIZE);
 
 
 /* The part iface->dci */
@@ -134,9 +134,11 @@ void uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 ucs_status_t uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                                    uct_completion_t *comp);
 
-/* Tells the users of what is outstanding that it was cancelled. The WQEs stay
- * with the device; what they hold is freed when they complete. */
-void uct_dcx_dci_cancel(uct_dcx_dci_t *dci);
+/* The endpoint is gone, and nobody may be told of what is outstanding later:
+ * all completions come now, as cancelled. Copied operations stay with the
+ * device and are freed when they complete. If there are others, the queue is
+ * reset, as their memory is the user's again. */
+void uct_dcx_dci_leave(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
 /* Takes the queue to the error state and sees to it that a completion with
  * error comes, even if nothing was outstanding any more. */

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A DC initiator that fails: from the completion with error, or from the wish
- * of the user, to a queue that works again. Called by progress (dcx_tx.c) and
- * by endpoints (dcx_ep.c) in the interface's thread. A DCI in the error state
- * flushes what is posted, with one completion each (PRM, "QP error state").
+ * A DC initiator that fails, or whose endpoint is destroyed before its time:
+ * from the completion with error, or from the wish of the user, to a queue
+ * that works again. Called by progress (dcx_tx.c) and by endpoints (dcx_ep.c)
+ * in the interface's thread. A DCI in the error state flushes what is posted,
+ * with one completion each (PRM, "QP error state").
  */
 #include "dcx_tx.h"
 
@@ -145,4 +146,62 @@ void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     ep                 = iface->dci.failing;
     iface->dci.failing = NULL;
     uct_dcx_dci_report(iface, ep, &failure);
+}
+
+
+/* Completions come now; the operations stay where they are. */
+static void uct_dcx_dci_cancel(uct_dcx_dci_t *dci)
+{
+    uct_completion_t *comp;
+    uct_dcx_flush_t *flush;
+    uct_dcx_op_t *op;
+    uint16_t index;
+
+    for (index = dci->sq.ci; index != dci->sq.pi; index += op->num_bb) {
+        op           = &dci->ops[index & dci->sq.mask];
+        op->canceled = 1;
+        if ((op->done != NULL) && (op->comp != NULL)) {
+            comp     = op->comp;
+            op->comp = NULL;
+            uct_invoke_completion(comp, UCS_ERR_CANCELED);
+        }
+    }
+
+    while (!ucs_queue_is_empty(&dci->flushes)) {
+        flush = ucs_queue_pull_elem_non_empty(&dci->flushes, uct_dcx_flush_t,
+                                              queue);
+        comp  = flush->comp;
+        ucs_mpool_put(flush);
+        uct_invoke_completion(comp, UCS_ERR_CANCELED);
+    }
+}
+
+
+/* Whether the device may still read or write memory that is not ours. */
+static int uct_dcx_dci_uses_user_memory(const uct_dcx_dci_t *dci)
+{
+    const uct_dcx_op_t *op;
+    uint16_t index;
+
+    for (index = dci->sq.ci; index != dci->sq.pi; index += op->num_bb) {
+        op = &dci->ops[index & dci->sq.mask];
+        if (op->done == uct_dcx_tx_done_comp) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+void uct_dcx_dci_leave(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_dci_uses_user_memory(dci)) {
+        uct_dcx_dci_cancel(dci);
+        return;
+    }
+
+    uct_dcx_dci_stop(iface, dci);
+    uct_dcx_dci_retire(iface, dci, dci->sq.pi, UCS_ERR_CANCELED);
+    uct_dcx_dci_restart(iface, dci);
+    uct_dcx_tx_settle(iface, dci);
 }

@@ -112,13 +112,16 @@ uct_dcx_dci_set_create_all(uct_dcx_iface_t *iface,
                            const uct_dcx_iface_config_t *config)
 {
     uct_dcx_dci_set_t *set = &iface->dci;
+    size_t size            = config->tx.num_dci * sizeof(*set->dci);
     ucs_status_t status;
+    void *dci;
 
-    set->dci = ucs_calloc(config->tx.num_dci, sizeof(*set->dci),
-                          "uct_dcx_dci");
-    if (set->dci == NULL) {
+    if (ucs_posix_memalign(&dci, UCS_SYS_CACHE_LINE_SIZE, size,
+                           "uct_dcx_dci") != 0) {
         return UCS_ERR_NO_MEMORY;
     }
+
+    set->dci = memset(dci, 0, size);
 
     for (set->num_dci = 0; set->num_dci < config->tx.num_dci;
          ++set->num_dci) {

@@ -35,12 +35,12 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
         return;
     }
 
-    /* what is on the wire completes without the endpoint */
-    dci = &iface->dci.dci[self->dci];
+    dci       = &iface->dci.dci[self->dci];
+    self->dci = UCT_DCX_NO_DCI;
+    dci->ep   = NULL;
     ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
               self, dci->sq.qpn);
-    uct_dcx_dci_cancel(dci);
-    dci->ep = NULL;
+    uct_dcx_dci_leave(iface, dci);
 }
 
 UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);

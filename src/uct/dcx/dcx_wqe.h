@@ -168,6 +168,16 @@ uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 }
 
 
+/* What an inline segment begins with: together no more than the 12 bytes that
+ * its first 16 have left, which never straddle the end of the ring. */
+static inline void
+uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    memcpy(wqe->pos, data, length);
+    wqe->pos += length;
+}
+
+
 static inline void
 uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {
