@@ -1,0 +1,150 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * dcx behind UCT's interfaces: loaded, opened, and an endpoint that leads back
+ * to its own interface. Options come from the environment.
+ */
+#ifndef DCX_TEST_DCX_LOOP_H
+#define DCX_TEST_DCX_LOOP_H
+
+#include "hca_fixture.h"
+
+#include <dlfcn.h>
+
+extern "C" {
+#include "dcx_peek.h"
+}
+
+#define UCT_CALL(_expr) \
+    do { \
+        ucs_status_t _status = (_expr); \
+        if (_status != UCS_OK) { \
+            throw std::runtime_error(std::string(#_expr ": ") + \
+                                     ucs_status_string(_status)); \
+        } \
+    } while (0)
+
+/* An interface, an endpoint to itself, and registered memory */
+class dcx_loop {
+public:
+    static constexpr size_t mem_size = 16384;
+
+    dcx_loop()
+    {
+        UCT_CALL(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                          &m_async));
+        UCT_CALL(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &worker));
+        open_md();
+        open_iface();
+        connect();
+        mem.resize(mem_size, 0x11);
+        UCT_CALL(uct_md_mem_reg(m_md, mem.data(), mem_size,
+                                UCT_MD_MEM_ACCESS_ALL, &memh));
+    }
+
+    ~dcx_loop()
+    {
+        uct_ep_destroy(ep);
+        uct_md_mem_dereg(m_md, memh);
+        uct_iface_close(iface);
+        uct_md_close(m_md);
+        uct_worker_destroy(worker);
+        ucs_async_context_destroy(m_async);
+    }
+
+    struct dcx_view view() const
+    {
+        struct dcx_view view;
+
+        dcx_peek(iface, m_iface_addr.data(), &view);
+        return view;
+    }
+
+    void flush()
+    {
+        while (uct_iface_flush(iface, 0, NULL) == UCS_INPROGRESS) {
+            uct_worker_progress(worker);
+        }
+    }
+
+    uct_worker_h         worker;
+    uct_iface_h          iface;
+    uct_iface_attr_t     attr;
+    uct_ep_h             ep;
+    std::vector<uint8_t> mem;
+    uct_mem_h            memh;
+
+private:
+    void open_md()
+    {
+        uct_component_h *list;
+        unsigned count;
+
+        HCA_CHECK_CALL(dlopen(DCX_TEST_MODULE, RTLD_NOW) != NULL);
+        UCT_CALL(uct_query_components(&list, &count));
+        m_md = NULL;
+        for (unsigned i = 0; i < count; i++) {
+            uct_component_attr_t attr = {};
+
+            attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
+            UCT_CALL(uct_component_query(list[i], &attr));
+            if (!strcmp(attr.name, "dcx")) {
+                uct_md_config_t *config;
+
+                UCT_CALL(uct_md_config_read(list[i], NULL, NULL, &config));
+                UCT_CALL(uct_md_open(list[i], "mlx5_0", config, &m_md));
+                uct_config_release(config);
+            }
+        }
+        uct_release_component_list(list);
+        HCA_CHECK_CALL(m_md != NULL);
+    }
+
+    void open_iface()
+    {
+        uct_iface_params_t params = {};
+        uct_iface_config_t *config;
+
+        params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                            UCT_IFACE_PARAM_FIELD_DEVICE;
+        params.open_mode  = UCT_IFACE_OPEN_MODE_DEVICE;
+        params.mode.device.tl_name  = "dcx";
+        params.mode.device.dev_name = "mlx5_0:1";
+        UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
+        UCT_CALL(uct_iface_open(m_md, worker, &params, config, &iface));
+        uct_config_release(config);
+        uct_iface_progress_enable(iface, UCT_PROGRESS_SEND |
+                                         UCT_PROGRESS_RECV);
+        UCT_CALL(uct_iface_set_am_handler(iface, 5, ignore, NULL, 0));
+        UCT_CALL(uct_iface_query(iface, &attr));
+    }
+
+    void connect()
+    {
+        uct_ep_params_t params = {};
+        std::vector<uint8_t> dev_addr(attr.device_addr_len);
+
+        m_iface_addr.resize(attr.iface_addr_len);
+        UCT_CALL(uct_iface_get_device_address(
+                iface, (uct_device_addr_t*)dev_addr.data()));
+        UCT_CALL(uct_iface_get_address(
+                iface, (uct_iface_addr_t*)m_iface_addr.data()));
+        params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                            UCT_EP_PARAM_FIELD_DEV_ADDR |
+                            UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.iface      = iface;
+        params.dev_addr   = (uct_device_addr_t*)dev_addr.data();
+        params.iface_addr = (uct_iface_addr_t*)m_iface_addr.data();
+        UCT_CALL(uct_ep_create(&params, &ep));
+    }
+
+    static ucs_status_t ignore(void*, void*, size_t, unsigned)
+    {
+        return UCS_OK;
+    }
+
+    ucs_async_context_t  *m_async;
+    uct_md_h             m_md;
+    std::vector<uint8_t> m_iface_addr;
+};
+
+#endif
