@@ -25,8 +25,8 @@
  *
  * @param arg     as given to hca_trap_add()
  * @param offset  of the store from the beginning of the page
- * @param value   the bytes stored, valid during the call. A hint: all zero where
- *                the source cannot be known, which is always so under valgrind
+ * @param value   the bytes stored, valid during the call. A hint: all zero
+ *                where it cannot be known, which is always so under valgrind
  * @param size    of the store in bytes, 1..64
  */
 typedef void (*hca_trap_fn)(void *arg, uintptr_t offset, const void *value,

@@ -21,8 +21,9 @@ int fuzz_get_context(int fd)
     struct fuzz_req req = {0};
 
     fuzz_in(&req, UVERBS_ATTR_UHW_IN, &ucmd, sizeof(ucmd));
-    fuzz_out(&req, UVERBS_ATTR_UHW_OUT,
-             sizeof(struct mlx5_ib_alloc_ucontext_resp));
+    fuzz_attr(&req, UVERBS_ATTR_UHW_OUT,
+              sizeof(struct mlx5_ib_alloc_ucontext_resp),
+              (uintptr_t)fuzz_buf + FUZZ_OUT);
     return fuzz_send(fd, &req, UVERBS_OBJECT_DEVICE,
                      UVERBS_METHOD_GET_CONTEXT);
 }

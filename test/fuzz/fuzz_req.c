@@ -134,7 +134,9 @@ void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src,
 
 void fuzz_out(struct fuzz_req *req, uint16_t id, size_t size)
 {
-    fuzz_attr(req, id, size, (uintptr_t)fuzz_buf + FUZZ_OUT);
+    fuzz_attr(req, id, size, (fuzz_below(32) == 31) ?
+                                     fuzz_addr(size) :
+                                     (uintptr_t)fuzz_buf + FUZZ_OUT);
 }
 
 int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,

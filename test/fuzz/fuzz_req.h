@@ -45,7 +45,7 @@ struct ib_uverbs_attr *fuzz_attr(struct fuzz_req *req, uint16_t id,
 void fuzz_const(struct fuzz_req *req, uint16_t id, uint16_t len,
                 uint64_t value);
 void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src, size_t size);
-void fuzz_out(struct fuzz_req *req, uint16_t id, size_t size);
+void fuzz_out(struct fuzz_req *req, uint16_t id, size_t size); /* or astray */
 int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
               uint16_t method);
 
