@@ -22,7 +22,7 @@ struct hca_kind_ops {
 
 static const struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       sizeof(struct hca_obj), 20, 4},
+                       offsetof(struct hca_mkey, type), 20, 4},
     [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
                        sizeof(struct hca_obj), 16, 8},
     [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),

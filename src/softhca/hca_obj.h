@@ -73,6 +73,9 @@ enum hca_mkey_type {
 
 struct hca_mkey {
     struct hca_obj   obj;   /* obj.num is the 24-bit index */
+    /* accesses under way; dereg waits for 0. Lives on with the slot, since one
+     * that comes late may count itself in and out again. */
+    _Atomic(uint32_t) in_use;
     uint8_t          type;
     uint8_t          variant; /* low 8 bits of the key */
     bool             is_free; /* no translation now (LOCAL_INV, new MW) */
@@ -86,7 +89,6 @@ struct hca_mkey {
     uint64_t         length;
     uint32_t         base_key;  /* MW: key of the region it is bound to ... */
     uint64_t         base_addr; /* ... and where in it the window starts */
-    _Atomic(uint32_t) in_use;  /* accesses under way; dereg waits for 0 */
 };
 
 struct hca_cq {

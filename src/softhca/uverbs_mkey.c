@@ -33,7 +33,7 @@ uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
 void uverbs_mkey_disable(struct hca_mkey *mkey)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
-    unsigned tries              = 4000;
+    unsigned tries              = 40000; /* 2 s and more: a copy of 1 GiB ends */
 
     /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
@@ -41,6 +41,7 @@ void uverbs_mkey_disable(struct hca_mkey *mkey)
         if (tries-- == 0) {
             hca_info("mkey 0x%x: given back while a process that died was "
                      "using it", uverbs_key(mkey));
+            atomic_store(&mkey->in_use, 0);
             break;
         }
         nanosleep(&pause, NULL);
