@@ -21,7 +21,12 @@ enum hca_link {
     HCA_LINK_ROCE
 };
 
-enum hca_gid_type { HCA_GID_NONE, HCA_GID_IB, HCA_GID_ROCE_V1, HCA_GID_ROCE_V2 };
+enum hca_gid_type {
+    HCA_GID_NONE,
+    HCA_GID_IB,
+    HCA_GID_ROCE_V1,
+    HCA_GID_ROCE_V2
+};
 
 struct hca_config {
     unsigned      num_devs;

@@ -33,7 +33,7 @@ uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
 void uverbs_mkey_disable(struct hca_mkey *mkey)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
-    unsigned tries              = 40000; /* 2 s and more: a copy of 1 GiB ends */
+    unsigned tries              = 40000; /* above 2 s: a copy of 1 GiB ends */
 
     /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
