@@ -30,6 +30,9 @@ static pthread_mutex_t hca_arena_mutex = PTHREAD_MUTEX_INITIALIZER;
 /* By chunk: the first run of the extent that starts there. */
 static struct hca_run *hca_extents[HCA_MAX_CHUNKS];
 
+/* By chunk: where it is mapped since hca_arena_abandon(). */
+static char *hca_aliases[HCA_MAX_CHUNKS];
+
 static char *hca_arena_base(void)
 {
     return hca_ptr(hca_fabric->arena);
@@ -62,8 +65,11 @@ static unsigned hca_chunks_take(unsigned n)
 static void hca_chunks_give(unsigned first, unsigned n)
 {
     /* a hole in the memfd: the memory goes, zeroes come back */
-    madvise(hca_arena_base() + first * HCA_CHUNK_SIZE, n * HCA_CHUNK_SIZE,
-            MADV_REMOVE);
+    for (unsigned i = first; i < first + n; i++) {
+        madvise((hca_aliases[i] != NULL) ? hca_aliases[i] :
+                hca_arena_base() + i * HCA_CHUNK_SIZE,
+                HCA_CHUNK_SIZE, MADV_REMOVE);
+    }
     hca_mutex_lock(&hca_fabric->lock);
     memset(&hca_fabric->chunk_owner[first], 0,
            n * sizeof(hca_fabric->chunk_owner[0]));
@@ -253,6 +259,32 @@ void hca_arena_forked(void)
 {
     pthread_mutex_init(&hca_arena_mutex, NULL);
     memset(hca_extents, 0, sizeof(hca_extents));
+}
+
+/* The copy is made beside the chunk and then moved over it, so that the
+ * contents never change for those who look. */
+static void hca_chunk_abandon(unsigned i)
+{
+    char *chunk = hca_arena_base() + i * HCA_CHUNK_SIZE;
+    void *alias = mremap(chunk, 0, HCA_CHUNK_SIZE, MREMAP_MAYMOVE);
+    void *copy  = mmap(NULL, HCA_CHUNK_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if ((alias != MAP_FAILED) && (copy != MAP_FAILED)) {
+        memcpy(copy, chunk, HCA_CHUNK_SIZE);
+        mremap(copy, HCA_CHUNK_SIZE, HCA_CHUNK_SIZE,
+               MREMAP_MAYMOVE | MREMAP_FIXED, chunk);
+        hca_aliases[i] = alias;
+    }
+}
+
+void hca_arena_abandon(void)
+{
+    for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+        if (hca_fabric->chunk_owner[i] == hca_self + 1) {
+            hca_chunk_abandon(i);
+        }
+    }
 }
 
 void hca_arena_reap(unsigned proc)

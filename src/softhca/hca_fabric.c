@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_FABRIC_VERSION 1u
+#define HCA_FABRIC_VERSION 2u
 #define HCA_FABRIC_AWAY    (1ul << 40)
 
 struct hca_fabric *hca_fabric;
@@ -51,6 +51,7 @@ static size_t hca_fabric_size(void)
 static void hca_fabric_format(void)
 {
     hca_mutex_init(&hca_fabric->lock);
+    hca_mutex_init(&hca_fabric->reap_lock);
     for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
         hca_mutex_init(&hca_fabric->atomic_locks[i]);
     }
@@ -122,31 +123,10 @@ static int hca_fabric_check(void)
     return -EPROTO;
 }
 
-static uint64_t hca_start_time(pid_t pid)
-{
-    char path[32], stat[512], *p;
-    unsigned long long start = 0;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
-    }
-    /* the name, in parentheses, may hold anything: fields count from ')' */
-    if ((fgets(stat, sizeof(stat), file) != NULL) &&
-        ((p = strrchr(stat, ')')) != NULL)) {
-        sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
-                  "%*d %*d %*d %*d %*d %llu", &start);
-    }
-    fclose(file);
-    return start;
-}
-
 static bool hca_proc_is_running(const struct hca_proc *proc)
 {
     return ((kill(proc->pid, 0) == 0) || (errno == EPERM)) &&
-           (hca_start_time(proc->pid) == proc->start_time);
+           (hca_proc_start_time(proc->pid) == proc->start_time);
 }
 
 /* The dead that no one was left to notice. */
@@ -157,7 +137,7 @@ static void hca_fabric_sweep(void)
 
         if ((atomic_load(&proc->state) != HCA_PROC_FREE) &&
             !hca_proc_is_running(proc)) {
-            hca_fabric_reap(i);
+            hca_fabric_reap(i, proc->gen);
         }
     }
 }
@@ -171,7 +151,7 @@ static int hca_fabric_enter(void)
 
         if (atomic_load(&proc->state) == HCA_PROC_FREE) {
             proc->pid        = getpid();
-            proc->start_time = hca_start_time(proc->pid);
+            proc->start_time = hca_proc_start_time(proc->pid);
             proc->gen++;
             atomic_store(&proc->state, HCA_PROC_ALIVE);
             hca_self = i;
@@ -185,6 +165,11 @@ static int hca_fabric_enter(void)
     return -EUSERS;
 }
 
+static void hca_fabric_leave(void)
+{
+    hca_fabric_reap(hca_self, hca_fabric->procs[hca_self].gen);
+}
+
 static int hca_fabric_join(void)
 {
     int ret = hca_fabric_check();
@@ -196,7 +181,7 @@ static int hca_fabric_join(void)
     if (ret == 0) {
         ret = hca_dev_register();
         if (ret != 0) {
-            hca_fabric_reap(hca_self);
+            hca_fabric_leave();
         }
     }
     return ret;
@@ -232,7 +217,7 @@ static int hca_fabric_open(const char *name)
     return 0;
 
 err_leave:
-    hca_fabric_reap(hca_self);
+    hca_fabric_leave();
 err_unmap:
     munmap(hca_fabric, hca_fabric_size());
     hca_fabric = NULL;
@@ -269,7 +254,7 @@ static int hca_fabric_attach_once(void)
     if (ret == 0) {
         ret = hca_sysfs_create(hca_rundir_path());
         if (ret != 0) {
-            hca_fabric_reap(hca_self);
+            hca_fabric_leave();
         }
     }
     if (ret != 0) {
@@ -330,7 +315,8 @@ void hca_fabric_detach(void)
         return;
     }
     hca_attach_result = -ESHUTDOWN;
-    hca_fabric_reap(hca_self);
+    hca_arena_abandon();
+    hca_fabric_leave();
     hca_cpu_init();
     if (hca_cpu_valgrind()) {
         hca_fabric_hide();
@@ -346,23 +332,22 @@ const char *hca_fabric_dir(void)
     return hca_rundir_path();
 }
 
-void hca_fabric_reap(unsigned slot)
+void hca_fabric_reap(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc = &hca_fabric->procs[slot];
-    uint32_t alive        = HCA_PROC_ALIVE;
 
-    if (!atomic_compare_exchange_strong(&proc->state, &alive,
-                                        HCA_PROC_DEAD)) {
-        if (alive == HCA_PROC_FREE) {
-            return;
+    hca_exec_enter();
+    hca_mutex_lock(&hca_fabric->reap_lock);
+    if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
+        hca_info("fabric: process %d left", proc->pid);
+        atomic_store(&proc->state, HCA_PROC_DEAD);
+        if (hca_obj_reap(slot)) {
+            hca_arena_reap(slot);
+            atomic_store(&proc->state, HCA_PROC_FREE);
         }
-        /* whoever was at it may have died too: taking back is idempotent */
     }
-
-    hca_info("fabric: process %d left", proc->pid);
-    hca_obj_reap(slot);
-    hca_arena_reap(slot);
-    atomic_store(&proc->state, HCA_PROC_FREE);
+    hca_mutex_unlock(&hca_fabric->reap_lock);
+    hca_exec_leave();
 }
 
 void hca_mutex_init(pthread_mutex_t *mutex)

@@ -46,11 +46,14 @@ struct hca_proc {
 };
 
 
-/* Head of the segment. lock guards procs, chunks and object numbers. */
+/* Head of the segment. lock guards procs, chunks and object numbers;
+ * reap_lock, taken before it, that one process at a time takes back what
+ * another left. */
 struct hca_fabric {
     uint64_t         magic; /* written last: the segment is ready */
     uint32_t         version;
     pthread_mutex_t  lock;
+    pthread_mutex_t  reap_lock;
     struct hca_proc  procs[HCA_MAX_PROCS];
     uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
@@ -83,9 +86,11 @@ void hca_arena_forked(void);
  * attached. */
 const char *hca_fabric_dir(void);
 
-/* Marks a process as dead and takes back its objects and chunks. Idempotent;
- * any process may call it for any slot once it knows (hca_proc.h). */
-void hca_fabric_reap(unsigned proc);
+/* Marks a process as dead and takes back its objects and chunks. Any process
+ * may call it once it knows of the death (hca_proc.h), with no lock of an
+ * object held; `gen` says which life of the slot is meant. Where a stopped
+ * process holds an object, the rest is left to the next caller. */
+void hca_fabric_reap(unsigned proc, uint32_t gen);
 
 static inline void *hca_ptr(hca_off_t off)
 {
@@ -109,6 +114,10 @@ void hca_arena_free(void *ptr);
 
 /* Returns the chunks of a process to the fabric. */
 void hca_arena_reap(unsigned proc);
+
+/* Puts private copies in place of this process' chunks, so that a thread that
+ * goes on after the process has left writes nothing of another's. */
+void hca_arena_abandon(void);
 
 /* Robust, process-shared mutex in the segment. */
 void hca_mutex_init(pthread_mutex_t *mutex);

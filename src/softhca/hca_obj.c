@@ -7,8 +7,10 @@
 #include "hca_obj.h"
 #include "hca_log.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 /* What an object table looks like; the numbers of a kind have 24 bits at the
  * most, `index_bits` of them the slot, the others count its lives. */
@@ -111,6 +113,8 @@ static uint32_t hca_slot_take(enum hca_kind kind)
         }
         if (taken != ~0ull) {
             index = word * 64 + __builtin_ctzll(~taken);
+            /* before the slot counts as taken, for hca_obj_foreach() */
+            ((struct hca_obj*)hca_slot(kind, index))->proc = hca_self;
             atomic_fetch_or(&table->used[word], 1ull << (index % 64));
             table->next = (index + 1) % hca_num_slots(kind);
             break;
@@ -140,7 +144,6 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
     memset((char*)obj + ops->keep, 0, ops->size - ops->keep);
     obj->gen = (obj->gen % ((1u << ops->gen_bits) - 1)) + 1;
     obj->dev         = dev;
-    obj->proc        = hca_self;
     obj->async_chan  = 0;
     obj->user_handle = 0;
     obj->events      = 0;
@@ -165,18 +168,25 @@ uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
     return num;
 }
 
-void hca_obj_free(enum hca_kind kind, void *ptr)
+/* With the object locked; unlocks it. */
+static void hca_obj_retire(enum hca_kind kind, struct hca_obj *obj)
 {
-    struct hca_obj *obj = ptr;
-    uint32_t index      = hca_slot_index(kind, obj);
+    uint32_t index = hca_slot_index(kind, obj);
 
-    hca_mutex_lock(&obj->lock);
     hca_info("%s 0x%x: destroyed", hca_kinds[kind].name,
              atomic_load(&obj->num));
     atomic_store(&obj->num, 0);
     hca_mutex_unlock(&obj->lock);
     atomic_fetch_and(&hca_table(kind)->used[index / 64],
                      ~(1ull << (index % 64)));
+}
+
+void hca_obj_free(enum hca_kind kind, void *ptr)
+{
+    struct hca_obj *obj = ptr;
+
+    hca_mutex_lock(&obj->lock);
+    hca_obj_retire(kind, obj);
 }
 
 void *hca_obj_peek(enum hca_kind kind, uint32_t num)
@@ -226,21 +236,44 @@ void hca_obj_foreach(enum hca_kind kind, unsigned proc,
     }
 }
 
-static void hca_obj_reap_one(void *obj, void *kind)
+struct hca_obj_reaper {
+    enum hca_kind   kind;
+    struct timespec deadline; /* CLOCK_MONOTONIC, for all objects */
+    bool            is_done;
+};
+
+static void hca_obj_reap_one(void *ptr, void *arg)
 {
-    hca_obj_free((enum hca_kind)(uintptr_t)kind, obj);
+    struct hca_obj_reaper *reaper = arg;
+    struct hca_obj *obj           = ptr;
+    int ret;
+
+    ret = pthread_mutex_clocklock(&obj->lock, CLOCK_MONOTONIC,
+                                  &reaper->deadline);
+    if (ret == ETIMEDOUT) {
+        reaper->is_done = false;
+        return;
+    }
+    if (ret == EOWNERDEAD) {
+        pthread_mutex_consistent(&obj->lock);
+    }
+    hca_obj_retire(reaper->kind, obj);
 }
 
-void hca_obj_reap(unsigned proc)
+bool hca_obj_reap(unsigned proc)
 {
     /* those that refer to others first */
     static const enum hca_kind order[] = {
         HCA_KIND_QP, HCA_KIND_SRQ, HCA_KIND_CQ,
         HCA_KIND_CHAN, HCA_KIND_XRCD, HCA_KIND_MKEY,
     };
+    struct hca_obj_reaper reaper = {.is_done = true};
 
+    clock_gettime(CLOCK_MONOTONIC, &reaper.deadline);
+    reaper.deadline.tv_sec++;
     for (unsigned i = 0; i < HCA_NUM_KINDS; i++) {
-        hca_obj_foreach(order[i], proc, hca_obj_reap_one,
-                        (void*)(uintptr_t)order[i]);
+        reaper.kind = order[i];
+        hca_obj_foreach(order[i], proc, hca_obj_reap_one, &reaper);
     }
+    return reaper.is_done;
 }

@@ -237,7 +237,9 @@ uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
 size_t hca_obj_tables_size(void);
 void hca_obj_tables_init(void);
 
-/* Takes back all objects of a dead process, or of this one at exit. */
-void hca_obj_reap(unsigned proc);
+/* Takes back all objects of a dead process, or of this one at exit.
+ * @return false if another process holds one and does not let go (it is
+ * stopped): some are left. */
+bool hca_obj_reap(unsigned proc);
 
 #endif

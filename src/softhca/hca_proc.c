@@ -38,9 +38,29 @@ static int hca_helper_epoll = -1;
 /* Tag in epoll data for the timer; others are slot << 32 | gen. */
 #define HCA_HELPER_TIMER 0ull
 
+uint64_t hca_proc_start_time(pid_t pid)
+{
+    char path[32], stat[512], *p;
+    unsigned long long start = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return 0;
+    }
+    /* the name, in parentheses, may hold anything: fields count from ')' */
+    if ((fgets(stat, sizeof(stat), file) != NULL) &&
+        ((p = strrchr(stat, ')')) != NULL)) {
+        sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                  "%*d %*d %*d %*d %*d %llu", &start);
+    }
+    fclose(file);
+    return start;
+}
+
 static void hca_helper_peer_died(unsigned slot, uint32_t gen)
 {
-    struct hca_proc *proc = &hca_fabric->procs[slot];
     struct hca_peer *peer = &hca_peers[slot];
 
     pthread_mutex_lock(&hca_peers_mutex);
@@ -50,9 +70,7 @@ static void hca_helper_peer_died(unsigned slot, uint32_t gen)
     }
     pthread_mutex_unlock(&hca_peers_mutex);
 
-    if (proc->gen == gen) {
-        hca_fabric_reap(slot);
-    }
+    hca_fabric_reap(slot, gen);
 }
 
 static void *hca_helper_main(void *arg)
@@ -149,6 +167,11 @@ void hca_proc_forked(void)
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }
 
+static bool hca_proc_is_same(const struct hca_proc *proc)
+{
+    return hca_proc_start_time(proc->pid) == proc->start_time;
+}
+
 /* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex. */
 static int hca_peer_watch(unsigned slot, uint32_t gen)
 {
@@ -166,6 +189,10 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
     peer->pidfd = syscall(SYS_pidfd_open, proc->pid, 0);
     if (peer->pidfd < 0) {
         return -errno;
+    }
+    if (!hca_proc_is_same(proc)) {
+        close(peer->pidfd); /* of a stranger: the pid was given anew */
+        return -ESRCH;
     }
     if (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, peer->pidfd, &event) < 0) {
         close(peer->pidfd);
@@ -185,7 +212,7 @@ static bool hca_proc_ask(unsigned slot, uint32_t gen)
     }
     pthread_mutex_unlock(&hca_peers_mutex);
     if (ret == -ESRCH) {
-        hca_fabric_reap(slot);
+        hca_fabric_reap(slot, gen);
     } else if (ret != 0) {
         hca_warn("process %d: its end will go unnoticed: %s",
                  hca_fabric->procs[slot].pid, strerror(-ret));
@@ -211,15 +238,22 @@ bool hca_proc_alive(unsigned slot)
            hca_proc_ask(slot, gen);
 }
 
-int hca_proc_open_fd(unsigned proc, int fd)
+int hca_proc_open_fd(unsigned slot, int fd)
 {
+    const struct hca_proc *proc = &hca_fabric->procs[slot];
     char path[48];
     int ret;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d",
-             hca_fabric->procs[proc].pid, fd);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, fd);
     ret = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    return (ret < 0) ? -errno : ret;
+    if (ret < 0) {
+        return -errno;
+    }
+    if (!hca_proc_is_same(proc)) {
+        close(ret);
+        return -ESRCH;
+    }
+    return ret;
 }
 
 uint64_t hca_time_ns(void)

@@ -20,8 +20,13 @@ int hca_helper_start(void);
 void hca_proc_forked(void);
 void hca_chan_forked(void);
 
+/* When a process started, in clock ticks after boot: tells it from another
+ * that was given its pid. 0 if there is none. */
+uint64_t hca_proc_start_time(pid_t pid);
+
 /* Whether the process of a slot lives. The first question about a slot opens
- * a pidfd, which the helper then watches; later ones are one load. */
+ * a pidfd, which the helper then watches; later ones are one load. It may take
+ * back what a dead process left: no lock of another's object may be held. */
 bool hca_proc_alive(unsigned proc);
 
 /* A timer of the helper. Embedded in process-local memory. */

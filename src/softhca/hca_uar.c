@@ -54,6 +54,11 @@ static void hca_uar_unlock(void)
 void hca_uar_forked(void)
 {
     pthread_mutex_init(&hca_uar_mutex, NULL);
+    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
+        if (uar->page != NULL) {
+            hca_trap_del(uar->page); /* a store there is a plain fault now */
+        }
+    }
     hca_uars = NULL;
 }
 

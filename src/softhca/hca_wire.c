@@ -83,20 +83,35 @@ static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
     return qp->req.path_ok;
 }
 
+/* The target, locked; NULL if there is none that could answer. Whether its
+ * process lives is asked before the lock: the answer may be that everything of
+ * the dead one, this lock included, is taken back in this call. */
+static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
+{
+    struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
+
+    if ((target != NULL) && ((target->obj.proc == hca_self) ||
+                             hca_proc_alive(target->obj.proc))) {
+        target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
+    } else {
+        target = NULL;
+    }
+    if (target == NULL) {
+        hca_debug("qp 0x%x: qp 0x%x does not exist, or its process is dead",
+                  msg->src_qpn, msg->dest_qpn);
+    }
+    return target;
+}
+
 static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
                              struct hca_ack *ack)
 {
-    struct hca_qp *target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
+    struct hca_qp *target = hca_wire_lock_target(msg);
 
     if (target == NULL) {
-        hca_debug("qp 0x%x: qp 0x%x does not exist", msg->src_qpn,
-                  msg->dest_qpn);
         return;
     }
-    if ((target->obj.proc != hca_self) && !hca_proc_alive(target->obj.proc)) {
-        hca_debug("qp 0x%x: process of qp 0x%x is dead", msg->src_qpn,
-                  msg->dest_qpn);
-    } else if ((target->type != hca_services[qp->type].peer) ||
+    if ((target->type != hca_services[qp->type].peer) ||
                !hca_wire_reaches(qp, msg, target)) {
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);

@@ -347,3 +347,119 @@ TEST_F(HcaFabric, ForkedChildMayAttach)
         hca_fabric_detach();
     });
 }
+
+/* A process that is to be killed: attached, with memory and an object. */
+static uint32_t run_victim(pid_t *pid)
+{
+    uint32_t num = 0;
+    int ready[2];
+
+    EXPECT_EQ(0, pipe(ready));
+    *pid = fork();
+    if (*pid == 0) {
+        EXPECT_EQ(0, hca_fabric_attach());
+        hca_arena_alloc(8 << 20);
+        num = hca_obj_publish(HCA_KIND_CQ, hca_obj_alloc(HCA_KIND_CQ, 0));
+        EXPECT_EQ((ssize_t)sizeof(num), write(ready[1], &num, sizeof(num)));
+        pause();
+    }
+    EXPECT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
+    close(ready[0]);
+    close(ready[1]);
+    return num;
+}
+
+static void kill_and_wait(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* It died before anyone asked: the answer itself takes everything back. */
+TEST_F(HcaFabric, FirstQuestionAfterTheDeath)
+{
+    run([] {
+        struct hca_obj *obj;
+        uint32_t num;
+        pid_t pid;
+
+        attach();
+        num = run_victim(&pid);
+        obj = (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+        ASSERT_NE(nullptr, obj);
+        kill_and_wait(pid);
+        EXPECT_FALSE(hca_proc_alive(obj->proc));
+        EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CQ, num));
+        hca_fabric_detach();
+    });
+}
+
+/* Several processes see one death at once. What it leaves is given back once:
+ * memory that another has taken meanwhile keeps its contents. */
+TEST_F(HcaFabric, WatchersTakeBackOnce)
+{
+    run([] {
+        enum { WATCHERS = 4, BLOCKS = 8 };
+        attach();
+        for (int round = 0; round < 10; round++) {
+            char *blocks[BLOCKS];
+            pid_t victim, watchers[WATCHERS];
+            uint32_t num = run_victim(&victim);
+            unsigned slot =
+                    ((struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num))->proc;
+            int ready[2];
+            char byte;
+
+            ASSERT_EQ(0, pipe(ready));
+            for (pid_t &pid : watchers) {
+                pid = fork();
+                if (pid == 0) {
+                    attach();
+                    hca_proc_alive(slot);
+                    EXPECT_EQ(1, write(ready[1], "", 1));
+                    pause();
+                }
+            }
+            for (int i = 0; i < WATCHERS; i++) {
+                ASSERT_EQ(1, read(ready[0], &byte, 1));
+            }
+            kill_and_wait(victim);
+            while (hca_obj_peek(HCA_KIND_CQ, num) != nullptr) {
+                sched_yield();
+            }
+            for (char *&block : blocks) {
+                block = (char*)hca_arena_alloc(1 << 20);
+                memset(block, 0x5a, 1 << 20);
+            }
+            for (pid_t pid : watchers) {
+                kill_and_wait(pid);
+            }
+            for (char *block : blocks) {
+                EXPECT_EQ(nullptr, memchr(block, 0, 1 << 20));
+                hca_arena_free(block);
+            }
+            close(ready[0]);
+            close(ready[1]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* The pid of a dead process may be another's by now. */
+TEST_F(HcaFabric, StrangerWithThePidIsNotTheProcess)
+{
+    run([] {
+        pid_t pid;
+        unsigned slot;
+        uint32_t num;
+
+        attach();
+        num  = run_victim(&pid);
+        slot = ((struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num))->proc;
+        hca_fabric->procs[slot].start_time++;
+        EXPECT_FALSE(hca_proc_alive(slot));
+        EXPECT_EQ(-ESRCH, hca_proc_open_fd(slot, 0));
+        kill_and_wait(pid);
+        hca_fabric_detach();
+    });
+}
