@@ -9,7 +9,8 @@ build=${DCX_BUILD:-$top/build}
 packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
     xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils'
 packages_job='openmpi-bin libopenmpi-dev'
-packages_test='libgtest-dev ibverbs-utils perftest procps'
+packages_test='libgtest-dev ibverbs-utils perftest procps clang
+    libclang-rt-14-dev'
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
