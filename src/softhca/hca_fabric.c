@@ -153,6 +153,7 @@ static int hca_fabric_enter(void)
             proc->pid        = getpid();
             proc->start_time = hca_proc_start_time(proc->pid);
             proc->gen++;
+            atomic_store(&proc->holds, 0);
             atomic_store(&proc->state, HCA_PROC_ALIVE);
             hca_self = i;
             hca_mutex_unlock(&hca_fabric->lock);

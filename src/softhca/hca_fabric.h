@@ -43,7 +43,8 @@ struct hca_proc {
     uint32_t         gen; /* counts the processes that had this slot */
     pid_t            pid;
     uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
-};
+    _Atomic(uint32_t) holds; /* keys in use by it this moment */
+} __attribute__((aligned(64)));
 
 
 /* Head of the segment. lock guards procs, chunks and object numbers;

@@ -10,8 +10,17 @@
 
 #include <string.h>
 
+static void hca_mkey_release(struct hca_mkey *mkey)
+{
+    atomic_fetch_sub_explicit(&mkey->in_use, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&hca_fabric->procs[hca_self].holds, 1,
+                              memory_order_release);
+}
+
 /* mkey->in_use is raised first, then the number is read again; both
- * sequentially consistent, as are the two steps of the destroyer. */
+ * sequentially consistent, as are the two steps of the destroyer. The count of
+ * this process is raised before that and lowered after it: a key in use while
+ * no process that lives holds any was a dead one's (uverbs_mkey.c). */
 static struct hca_mkey *hca_mkey_hold(uint32_t key)
 {
     struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
@@ -19,18 +28,14 @@ static struct hca_mkey *hca_mkey_hold(uint32_t key)
     if (mkey == NULL) {
         return NULL;
     }
+    atomic_fetch_add(&hca_fabric->procs[hca_self].holds, 1);
     atomic_fetch_add(&mkey->in_use, 1);
     if ((atomic_load(&mkey->obj.num) == (key >> 8)) &&
         (mkey->variant == (key & 0xff))) {
         return mkey;
     }
-    atomic_fetch_sub(&mkey->in_use, 1);
+    hca_mkey_release(mkey);
     return NULL;
-}
-
-static void hca_mkey_release(struct hca_mkey *mkey)
-{
-    atomic_fetch_sub_explicit(&mkey->in_use, 1, memory_order_release);
 }
 
 static bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
@@ -180,6 +185,7 @@ static int hca_sgl_copy_piece(unsigned dst_proc, struct iovec *dst,
                               unsigned src_proc, struct iovec *src)
 {
     static const char zeros[4096];
+    int ret;
 
     if (dst->iov_base == NULL) {
         return 0;
@@ -196,8 +202,9 @@ static int hca_sgl_copy_piece(unsigned dst_proc, struct iovec *dst,
         n    = (n < sizeof(zeros)) ? n : sizeof(zeros);
         from = (struct iovec){(void*)zeros, n};
         to   = (struct iovec){(char*)dst->iov_base + done, n};
-        if (hca_mem_write(dst_proc, &from, 1, &to, 1) != 0) {
-            return -1;
+        ret  = hca_mem_write(dst_proc, &from, 1, &to, 1);
+        if (ret != 0) {
+            return ret;
         }
         done += n;
     }

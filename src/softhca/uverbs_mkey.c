@@ -30,6 +30,20 @@ uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
     return uverbs_key(mkey);
 }
 
+/* Whether a process that lives uses any key this moment. */
+static bool uverbs_keys_held(void)
+{
+    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
+        const struct hca_proc *proc = &hca_fabric->procs[i];
+
+        if ((atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
+            (atomic_load(&proc->holds) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void uverbs_mkey_disable(struct hca_mkey *mkey)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
@@ -38,7 +52,7 @@ void uverbs_mkey_disable(struct hca_mkey *mkey)
     /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
     while (atomic_load(&mkey->in_use) != 0) {
-        if (tries-- == 0) {
+        if ((tries-- == 0) || !uverbs_keys_held()) {
             hca_info("mkey 0x%x: given back while a process that died was "
                      "using it", uverbs_key(mkey));
             atomic_store(&mkey->in_use, 0);

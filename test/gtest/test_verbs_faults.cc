@@ -1,0 +1,509 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How work ends that cannot be done: receivers that are not ready, peers that
+ * do not answer or were killed, rights that do not suffice, queues that go
+ * into error, and what is reported by async events. Statuses and events are
+ * those of the InfiniBand specification, volume 1, chapters 9.7, 10.3.1 and
+ * 11.6. And doorbells that a signal handler rings.
+ */
+#include "verbs_bench.h"
+
+#include <atomic>
+#include <csignal>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+namespace {
+
+class verbs_faults : public verbs_test {
+protected:
+    static constexpr uint8_t rnr_forever = 7;
+
+    /* A sender whose peer is somebody else than it should be */
+    enum ibv_wc_status send_to(const struct ibv_qp_attr &attr, verbs_ep &a,
+                               verbs_ep &b)
+    {
+        enum ibv_wc_status status;
+
+        a.connect(attr);
+        b.connect(a);
+        EXPECT_EQ(0, verbs_recv(b.qp, dst, 64));
+        status = run(a, send());
+        EXPECT_TRUE(verbs_is_empty(b.recv_cq));
+        EXPECT_EQ(0x22, dst.addr[0]);
+        return status;
+    }
+
+    /* What the receiver of a refused request sees */
+    void expect_responder_fails(verbs_ep &ep, enum ibv_event_type type)
+    {
+        struct ibv_async_event event = verbs_event(dev.ctx);
+
+        EXPECT_EQ(type, event.event_type);
+        EXPECT_EQ(ep.qp, event.element.qp);
+        EXPECT_EQ(IBV_QPS_ERR, ep.state());
+    }
+};
+
+/* --- receivers that are not ready ----------------------------------------- */
+
+TEST_P(verbs_faults, rnr_is_retried_until_a_receive_comes)
+{
+    verbs_options options;
+
+    options.rnr_retry = rnr_forever;
+    verbs_pair pair(dev, options);
+    ASSERT_EQ(0, send(1, 10).post(pair.a.qp));
+    ASSERT_EQ(0, send(2, 20).post(pair.a.qp));
+    EXPECT_TRUE(verbs_is_empty(pair.a.send_cq));
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 1));
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 2));
+
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, 1, 2);
+    EXPECT_EQ(10u, verbs_wait(pair.b.recv_cq).byte_len);
+    EXPECT_EQ(20u, verbs_wait(pair.b.recv_cq).byte_len);
+}
+
+TEST_P(verbs_faults, rnr_gives_up_after_its_retries)
+{
+    verbs_options options;
+
+    options.rnr_retry = 3;
+    verbs_ep a(dev, options), b(dev, options);
+    struct ibv_qp_attr attr = b.attr(a.qp->qp_num);
+
+    attr.min_rnr_timer = 12; /* 640 us: table 45 */
+    a.connect(b);
+    b.connect(attr);
+    uint64_t start = verbs_now_us();
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(a, send()));
+    EXPECT_LE(3 * 640u, verbs_now_us() - start);
+    EXPECT_EQ(IBV_QPS_ERR, a.state());
+    EXPECT_EQ(IBV_QPS_RTS, b.state());
+}
+
+TEST_P(verbs_faults, write_with_immediate_needs_a_receive_too)
+{
+    verbs_pair pair(dev);
+    verbs_op op = write();
+
+    op.wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, op));
+}
+
+/* --- peers that do not answer --------------------------------------------- */
+
+TEST_P(verbs_faults, retry_is_exceeded_to_a_qp_that_is_gone)
+{
+    verbs_options options;
+
+    options.retry_cnt = 3;
+    options.timeout   = 10; /* 4.2 ms */
+    verbs_pair pair(dev, options);
+    pair.b.destroy_qp();
+    uint64_t start = verbs_now_us();
+    ASSERT_EQ(0, write(1).post(pair.a.qp));
+    ASSERT_EQ(0, write(2).post(pair.a.qp));
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_RETRY_EXC_ERR, 1, 1);
+    EXPECT_LE(4 * 4194u, verbs_now_us() - start);
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
+}
+
+TEST_P(verbs_faults, retry_is_exceeded_to_a_wrong_qpn)
+{
+    verbs_ep a(dev), b(dev);
+
+    EXPECT_EQ(IBV_WC_RETRY_EXC_ERR,
+              send_to(a.attr(b.qp->qp_num ^ 0x800000), a, b));
+}
+
+TEST_P(verbs_faults, retry_is_exceeded_to_a_port_that_is_not_there)
+{
+    verbs_ep a(dev), b(dev);
+    struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+    if (dev.is_roce()) { /* found out earlier: its MAC is not known */
+        attr.ah_attr.grh.dgid.raw[15] ^= 0x55;
+        EXPECT_THROW(a.connect(attr), std::runtime_error);
+        EXPECT_EQ(EHOSTUNREACH, errno);
+        return;
+    }
+    attr.ah_attr.dlid ^= 0x55;
+    EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, send_to(attr, a, b));
+}
+
+TEST_P(verbs_faults, retry_is_exceeded_when_sequence_numbers_differ)
+{
+    verbs_ep a(dev), b(dev);
+    struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+    attr.sq_psn = 5;
+    EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, send_to(attr, a, b));
+}
+
+/* --- flush ---------------------------------------------------------------- */
+
+TEST_P(verbs_faults, error_state_flushes_both_queues_in_order)
+{
+    verbs_options options;
+
+    options.rnr_retry = rnr_forever; /* so that sends wait */
+    verbs_pair pair(dev, options);
+    for (uint64_t i = 1; i <= 5; i++) {
+        ASSERT_EQ(0, send(i).post(pair.a.qp));
+        ASSERT_EQ(0, verbs_recv(pair.a.qp, dst, 64, 100 + i));
+    }
+    hca_modify(pair.a.qp, {}, IBV_QPS_ERR, 0);
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 1, 5);
+    verbs_expect_wcs(pair.a.recv_cq, IBV_WC_WR_FLUSH_ERR, 101, 105);
+}
+
+TEST_P(verbs_faults, error_state_flushes_what_comes_later)
+{
+    verbs_pair pair(dev);
+
+    hca_modify(pair.a.qp, {}, IBV_QPS_ERR, 0);
+    for (uint64_t i = 1; i <= 3; i++) {
+        ASSERT_EQ(0, verbs_recv(pair.a.qp, dst, 64, i));
+        verbs_expect_wcs(pair.a.recv_cq, IBV_WC_WR_FLUSH_ERR, i, i);
+        ASSERT_EQ(0, write(i).flags(0).post(pair.a.qp));
+        verbs_expect_wcs(pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, i, i);
+    }
+}
+
+TEST_P(verbs_faults, reset_makes_a_failed_pair_usable)
+{
+    verbs_pair pair(dev);
+
+    ASSERT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
+    hca_modify(pair.a.qp, {}, IBV_QPS_RESET, 0);
+    hca_modify(pair.b.qp, {}, IBV_QPS_RESET, 0);
+    pair.a.connect(pair.b);
+    pair.b.connect(pair.a);
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 7));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+    verbs_expect_wcs(pair.b.recv_cq, IBV_WC_SUCCESS, 7, 7);
+    EXPECT_EQ(0x11, dst.addr[63]);
+}
+
+/* --- rights --------------------------------------------------------------- */
+
+TEST_P(verbs_faults, remote_key_that_does_not_fit_is_an_access_error)
+{
+    struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
+
+    ASSERT_NE(nullptr, other);
+    {
+        strict_mem alien(other, ACCESS_ALL, 0), local(dev.pd, 0, 0);
+        uint64_t addr = (uintptr_t)dst.addr;
+        struct {
+            const char *what;
+            uint64_t   addr;
+            uint32_t   rkey;
+        } cases[] = {
+            {"no such key", addr, dst.mr->rkey ^ 0xdead00},
+            {"an old key", addr, dst.mr->rkey ^ 1},
+            {"another domain", (uintptr_t)alien.addr, alien.mr->rkey},
+            {"local only", (uintptr_t)local.addr, local.mr->rkey},
+            {"beyond the end", addr + dst.size - 63, dst.mr->rkey},
+            {"before the start", addr - 1, dst.mr->rkey},
+            {"around the end of addresses", -32ull, dst.mr->rkey},
+        };
+        for (const auto &c : cases) {
+            SCOPED_TRACE(c.what);
+            verbs_pair pair(dev);
+            ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 9));
+            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+                      run(pair.a, write().remote(c.addr, c.rkey)));
+            expect_responder_fails(pair.b, IBV_EVENT_QP_ACCESS_ERR);
+            verbs_expect_wcs(pair.b.recv_cq, IBV_WC_WR_FLUSH_ERR, 9, 9);
+        }
+    }
+    EXPECT_EQ(0x22, dst.addr[0]);
+    EXPECT_EQ(0, ibv_dealloc_pd(other));
+}
+
+TEST_P(verbs_faults, local_key_that_does_not_fit_is_a_protection_error)
+{
+    strict_mem readonly(dev.pd, 0, 0);
+    uint64_t addr = (uintptr_t)src.addr;
+    struct {
+        const char         *what;
+        enum ibv_wr_opcode opcode;
+        uint64_t           addr;
+        uint32_t           lkey;
+    } cases[] = {
+        {"no such key", IBV_WR_RDMA_WRITE, addr, src.mr->lkey ^ 0xdead00},
+        {"beyond the end", IBV_WR_RDMA_WRITE, addr + src.size - 63,
+         src.mr->lkey},
+        {"read into what is read only", IBV_WR_RDMA_READ,
+         (uintptr_t)readonly.addr, readonly.mr->lkey},
+    };
+
+    for (const auto &c : cases) {
+        SCOPED_TRACE(c.what);
+        verbs_pair pair(dev);
+        EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
+                  run(pair.a, verbs_op(c.opcode).local(c.addr, 64, c.lkey)
+                              .remote(dst)));
+        EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
+        EXPECT_EQ(IBV_QPS_RTS, pair.b.state()) << "it has seen nothing";
+    }
+}
+
+TEST_P(verbs_faults, message_longer_than_its_receive_fails_both_sides)
+{
+    verbs_pair pair(dev);
+
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 63, 1));
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, 2));
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, send()));
+    verbs_expect_wcs(pair.b.recv_cq, IBV_WC_LOC_LEN_ERR, 1, 1);
+    verbs_expect_wcs(pair.b.recv_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
+}
+
+TEST_P(verbs_faults, unaligned_atomic_is_an_invalid_request)
+{
+    verbs_pair pair(dev);
+    verbs_op op(IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+    op.local(src, 8);
+    op.wr.wr.atomic.remote_addr = (uintptr_t)dst.addr + 4;
+    op.wr.wr.atomic.rkey        = dst.mr->rkey;
+    op.wr.wr.atomic.compare_add = 1;
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, op));
+    expect_responder_fails(pair.b, IBV_EVENT_QP_REQ_ERR);
+}
+
+/* --- async events --------------------------------------------------------- */
+
+TEST_P(verbs_faults, overrun_of_a_cq_is_an_event)
+{
+    verbs_options options;
+
+    options.send_cqe = 3;
+    verbs_pair pair(dev, options);
+    for (int i = 0; i < pair.a.send_cq->cqe + 2; i++) {
+        ASSERT_EQ(0, write().post(pair.a.qp));
+    }
+    struct ibv_async_event event = verbs_event(dev.ctx);
+    EXPECT_EQ(IBV_EVENT_CQ_ERR, event.event_type);
+    EXPECT_EQ(pair.a.send_cq, event.element.cq);
+}
+
+TEST_P(verbs_faults, failed_pair_reports_the_last_use_of_its_srq)
+{
+    struct ibv_srq_init_attr init = {NULL, {16, 1, 0}};
+    struct ibv_srq *srq           = ibv_create_srq(dev.pd, &init);
+    verbs_options options;
+
+    ASSERT_NE(nullptr, srq);
+    options.srq = srq;
+    {
+        verbs_pair pair(dev, {}, options);
+        ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+        hca_modify(pair.b.qp, {}, IBV_QPS_ERR, 0);
+        struct ibv_async_event event = verbs_event(dev.ctx);
+        EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, event.event_type);
+        EXPECT_EQ(pair.b.qp, event.element.qp);
+        EXPECT_TRUE(verbs_is_empty(pair.b.recv_cq)) << "others may use it";
+    }
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+/* --- signals -------------------------------------------------------------- */
+
+/* What the handler posts on: a domain of its own, so that no lock of libmlx5
+ * is one that the interrupted call may hold */
+struct {
+    verbs_op         *op;
+    verbs_ep         *ep;
+    std::atomic<int> posted, failed;
+} in_handler;
+
+void post_in_handler(int)
+{
+    struct ibv_wc wc;
+    int saved_errno = errno;
+
+    if (in_handler.op->post(in_handler.ep->qp) == 0) {
+        in_handler.posted++;
+    }
+    while (ibv_poll_cq(in_handler.ep->send_cq, 1, &wc) > 0) {
+        in_handler.failed += (wc.status != IBV_WC_SUCCESS);
+    }
+    errno = saved_errno;
+}
+
+/* Sends SIGALRM to the process each 100 us while it lives. */
+class alarm_clock {
+public:
+    alarm_clock()
+    {
+        struct sigevent event     = {};
+        struct itimerspec period  = {{0, 100000}, {0, 100000}};
+        struct sigaction action   = {};
+
+        action.sa_handler = post_in_handler;
+        action.sa_flags   = SA_RESTART;
+        sigaction(SIGALRM, &action, &m_saved);
+        event.sigev_notify = SIGEV_SIGNAL;
+        event.sigev_signo  = SIGALRM;
+        HCA_CHECK_CALL(timer_create(CLOCK_MONOTONIC, &event, &m_timer) == 0);
+        timer_settime(m_timer, 0, &period, NULL);
+    }
+
+    ~alarm_clock()
+    {
+        struct sigaction ignore = {};
+
+        timer_delete(m_timer);
+        ignore.sa_handler = SIG_IGN; /* drops one that is pending */
+        sigaction(SIGALRM, &ignore, NULL);
+        sigaction(SIGALRM, &m_saved, NULL);
+    }
+
+private:
+    timer_t          m_timer;
+    struct sigaction m_saved;
+};
+
+TEST_P(verbs_faults, doorbells_ring_from_a_signal_handler)
+{
+    struct ibv_td_init_attr td_attr = {};
+    struct ibv_td *td               = ibv_alloc_td(dev.ctx, &td_attr);
+    struct ibv_parent_domain_init_attr attr = {};
+    verbs_options options;
+
+    ASSERT_NE(nullptr, td);
+    attr.pd    = dev.pd;
+    attr.td    = td;
+    options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
+    ASSERT_NE(nullptr, options.pd);
+    {
+        verbs_pair inner(dev, options, {}), outer(dev);
+        verbs_op op = write(), mine = write(0, dst.size / 2);
+
+        mine.remote((uintptr_t)dst.addr + dst.size / 2, dst.mr->rkey);
+        in_handler.op     = &op;
+        in_handler.ep     = &inner.a;
+        in_handler.posted = 0;
+        in_handler.failed = 0;
+        alarm_clock clock;
+        EXPECT_TRUE(verbs_until([&] {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(outer.a, mine));
+            return (in_handler.posted >= 500) || HasFailure();
+        })) << in_handler.posted << " signals";
+    }
+    EXPECT_EQ(0, in_handler.failed);
+    EXPECT_EQ(0x11, dst.addr[63]);
+    EXPECT_EQ(0x11, dst.addr[dst.size - 1]);
+    EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
+    EXPECT_EQ(0, ibv_dealloc_td(td));
+}
+
+/* --- killed peers --------------------------------------------------------- */
+
+/* What two processes tell each other */
+struct peer_card {
+    uint32_t qpn, rkey;
+    uint64_t addr;
+    uint32_t psn;
+};
+
+/* Tells the peer who we are and returns who it is. */
+peer_card peer_exchange(int fd, const verbs_ep &ep, const strict_mem &mem)
+{
+    peer_card card = {ep.qp->qp_num, mem.mr->rkey, (uintptr_t)mem.addr, 0};
+
+    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+    HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
+    return card;
+}
+
+/* Both are connected when it returns. */
+void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
+{
+    char byte = 0;
+
+    ep.connect(ep.attr(card.qpn));
+    HCA_CHECK_CALL(::write(fd, &byte, 1) == 1);
+    HCA_CHECK_CALL(::read(fd, &byte, 1) == 1);
+}
+
+/* Writes rising numbers to its parent until it is killed. */
+[[noreturn]] void peer_main(int fd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    try {
+        hca_device dev;
+        strict_mem mem(dev.pd, ACCESS_ALL, 0);
+        verbs_ep ep(dev);
+        peer_card card = peer_exchange(fd, ep, mem);
+
+        peer_connect(fd, ep, card);
+        for (;;) {
+            ++*(uint64_t*)mem.addr;
+            verbs_op op(IBV_WR_RDMA_WRITE);
+            op.local(mem, 4096).remote(card.addr, card.rkey).post(ep.qp);
+            if (verbs_wait(ep.send_cq).status != IBV_WC_SUCCESS) {
+                _exit(1);
+            }
+        }
+    } catch (const std::exception &e) {
+        fprintf(stderr, "peer: %s\n", e.what());
+    }
+    _exit(1);
+}
+
+TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
+{
+    int fds[2], status;
+    verbs_op op(IBV_WR_RDMA_WRITE);
+    pid_t pid;
+
+    ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+    pid = fork();
+    if (pid == 0) {
+        close(fds[0]); /* the end of one is seen by the other */
+        peer_main(fds[1]);
+    }
+    close(fds[1]);
+    {
+        verbs_ep ep(dev);
+        peer_card card = peer_exchange(fds[0], ep, dst);
+
+        peer_connect(fds[0], ep, card);
+        op.local(src, 4096).remote(card.addr + 4096, card.rkey);
+        EXPECT_TRUE(verbs_until([&] {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(ep, op));
+            uint64_t count = __atomic_load_n((uint64_t*)dst.addr,
+                                             __ATOMIC_ACQUIRE);
+            return ((count >= 1000) && (count < 1ull << 32)) || HasFailure();
+        }));
+        kill(pid, SIGKILL);
+        enum ibv_wc_status result = IBV_WC_SUCCESS;
+        EXPECT_TRUE(verbs_until([&] {
+            return (result = run(ep, op)) != IBV_WC_SUCCESS;
+        }));
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, result);
+        EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, run(ep, op));
+    }
+    EXPECT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_TRUE(WIFSIGNALED(status));
+    close(fds[0]);
+    verbs_pair pair(dev);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write())) << "others go on";
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_faults, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_faults, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv,
+                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+}

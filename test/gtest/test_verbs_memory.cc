@@ -1,0 +1,390 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory as peers reach it: regions of each kind, what changes them and what
+ * they refuse, windows of both types and how they close, and the atomics with
+ * masks. Part of the program of test_verbs_objects.cc.
+ */
+#include "verbs_bench.h"
+
+namespace {
+
+class verbs_memory : public verbs_test {
+};
+
+/* --- memory regions ------------------------------------------------------- */
+
+TEST_P(verbs_memory, rereg_leads_a_key_to_other_memory)
+{
+    struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
+    std::vector<uint8_t> mem(4096);
+    struct ibv_mr *mr    = ibv_reg_mr(other, dst.addr, 4096, 0);
+
+    ASSERT_NE(nullptr, mr);
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to((uintptr_t)dst.addr, mr->rkey));
+    ASSERT_EQ(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION |
+                                  IBV_REREG_MR_CHANGE_ACCESS |
+                                  IBV_REREG_MR_CHANGE_PD, dev.pd, mem.data(),
+                              mem.size(), ACCESS_ALL));
+    EXPECT_EQ(0, ibv_dealloc_pd(other)) << "nothing is left on it";
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)mem.data(), mr->rkey));
+    EXPECT_EQ(0x11, mem[63]);
+    EXPECT_EQ(0, mem[64]);
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_P(verbs_memory, refused_rereg_leaves_the_region_as_it_was)
+{
+    EXPECT_EQ(IBV_REREG_MR_ERR_CMD,
+              ibv_rereg_mr(dst.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                           IBV_ACCESS_REMOTE_WRITE));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)dst.addr, dst.mr->rkey));
+}
+
+TEST_P(verbs_memory, dereg_ends_the_key)
+{
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 4096, ACCESS_ALL);
+    uint32_t rkey     = mr->rkey;
+
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)dst.addr, rkey));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to((uintptr_t)dst.addr, rkey));
+}
+
+TEST_P(verbs_memory, iova_is_what_peers_name)
+{
+    const uint64_t iova = 0x123456000;
+    struct ibv_mr *mr   = ibv_reg_mr_iova(dev.pd, dst.addr, 4096, iova,
+                                          ACCESS_ALL);
+
+    ASSERT_NE(nullptr, mr);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(iova + 8, mr->rkey));
+    EXPECT_EQ(0x22, dst.addr[7]);
+    EXPECT_EQ(0x11, dst.addr[8]);
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR,
+              write_to((uintptr_t)dst.addr, mr->rkey));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_P(verbs_memory, registration_refuses_what_cannot_be)
+{
+    void *hole = dst.addr + 4096;
+    struct {
+        const char *what;
+        void       *addr;
+        size_t     length;
+        uint64_t   iova;
+        int        access;
+        int        error;
+    } cases[] = {
+        {"remote write without local", src.addr, 64, (uintptr_t)src.addr,
+         IBV_ACCESS_REMOTE_WRITE, EINVAL},
+        {"no bytes", src.addr, 0, (uintptr_t)src.addr, 0, EINVAL},
+        {"unknown access", src.addr, 64, (uintptr_t)src.addr, 1 << 12, EINVAL},
+        {"another place in the page", src.addr, 64, 0x1001, 0, EINVAL},
+        {"a hole", dst.addr, 3 * 4096, (uintptr_t)dst.addr, 0, EFAULT},
+    };
+
+    munmap(hole, 4096);
+    for (const auto &c : cases) {
+        EXPECT_EQ(nullptr, ibv_reg_mr_iova(dev.pd, c.addr, c.length, c.iova,
+                                           c.access)) << c.what;
+        EXPECT_EQ(c.error, errno) << c.what;
+    }
+}
+
+TEST_P(verbs_memory, on_demand_region_finds_memory_that_came_later)
+{
+    const size_t size = 8192;
+    uint8_t *addr     = (uint8_t*)mmap(NULL, size, PROT_NONE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, addr, size,
+                                   ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+
+    ASSERT_NE(nullptr, mr);
+    ASSERT_EQ(0, mprotect(addr, size, PROT_READ | PROT_WRITE));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)addr + 4096, mr->rkey));
+    EXPECT_EQ(0x11, addr[4096]);
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    munmap(addr, size);
+}
+
+TEST_P(verbs_memory, implicit_region_is_all_memory)
+{
+    struct ibv_mr *all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
+                                    ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    std::vector<uint8_t> out(64, 0x33), in(64);
+    verbs_pair pair(dev);
+
+    ASSERT_NE(nullptr, all);
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              run(pair.a, verbs_op(IBV_WR_RDMA_WRITE)
+                          .local((uintptr_t)out.data(), 64, all->lkey)
+                          .remote((uintptr_t)in.data(), all->rkey)));
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(0, ibv_dereg_mr(all));
+}
+
+TEST_P(verbs_memory, prefetch_is_for_on_demand_regions)
+{
+    struct ibv_mr *mr  = ibv_reg_mr(dev.pd, dst.addr, 4096,
+                                    ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    struct ibv_sge sge = {(uintptr_t)dst.addr, 4096, 0};
+    struct {
+        uint32_t lkey;
+        int      result;
+    } cases[] = {
+        {mr->lkey, 0}, {dst.mr->lkey, EINVAL}, {dst.mr->lkey ^ 1, ENOENT},
+    };
+
+    for (const auto &c : cases) {
+        sge.lkey = c.lkey;
+        EXPECT_EQ(c.result,
+                  ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
+                                IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_P(verbs_memory, null_region_reads_as_zeroes_and_swallows)
+{
+    struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
+    verbs_pair pair(dev);
+    verbs_op op(IBV_WR_RDMA_WRITE);
+
+    ASSERT_NE(nullptr, null);
+    op.local(src, 4).local(0, 8000, null->lkey).local(src, 4).remote(dst);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    EXPECT_EQ(0x11, dst.addr[3]);
+    EXPECT_EQ(0, dst.addr[4]);
+    EXPECT_EQ(0, dst.addr[8003]);
+    EXPECT_EQ(0x11, dst.addr[8004]);
+
+    op.wr.opcode = IBV_WR_RDMA_READ;
+    dst.addr[0]  = 0x44; /* to src[0..3], nowhere, and src[0..3] again */
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    EXPECT_EQ(0x11, src.addr[0]) << "of byte 8004";
+    EXPECT_EQ(0x11, src.addr[4]);
+    EXPECT_EQ(0, ibv_dereg_mr(null));
+}
+
+TEST_P(verbs_memory, device_memory_is_reached_by_copy_and_by_key)
+{
+    struct ibv_alloc_dm_attr attr = {5000, 0, 0};
+    struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+    uint8_t bytes[64]             = {};
+
+    ASSERT_NE(nullptr, dm);
+    EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 4096, bytes, sizeof(bytes)));
+    struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 4096, 904,
+                                      IBV_ACCESS_ZERO_BASED |
+                                      IBV_ACCESS_LOCAL_WRITE |
+                                      IBV_ACCESS_REMOTE_WRITE);
+    ASSERT_NE(nullptr, mr);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(0, mr->rkey));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to(904 - 63, mr->rkey));
+    EXPECT_EQ(0, ibv_memcpy_from_dm(bytes, dm, 4096, sizeof(bytes)));
+    EXPECT_EQ(0x11, bytes[63]);
+    EXPECT_EQ(EBUSY, ibv_free_dm(dm));
+    EXPECT_EQ(nullptr, ibv_reg_dm_mr(dev.pd, dm, 4096, 905,
+                                     IBV_ACCESS_ZERO_BASED));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
+
+/* --- memory windows ------------------------------------------------------- */
+
+TEST_P(verbs_memory, window_of_type_1_opens_its_range_only)
+{
+    struct ibv_mw *mw       = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {};
+    uint64_t addr           = (uintptr_t)dst.addr + 2048;
+    verbs_pair pair(dev);
+
+    ASSERT_NE(nullptr, mw);
+    bind.send_flags = IBV_SEND_SIGNALED;
+    bind.bind_info  = {dst.mr, addr, 256, IBV_ACCESS_REMOTE_WRITE};
+    ASSERT_EQ(0, ibv_bind_mw(pair.b.qp, mw, &bind));
+    struct ibv_wc wc = verbs_wait(pair.b.send_cq);
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(IBV_WC_BIND_MW, wc.opcode);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(addr + 256 - 64, mw->rkey));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to(addr + 256 - 63, mw->rkey));
+    EXPECT_EQ(0, ibv_dealloc_mw(mw));
+}
+
+/* A window of type 2: bound to 512 bytes of dst by the receiver, for writes */
+class verbs_windows : public verbs_memory {
+protected:
+    ~verbs_windows()
+    {
+        EXPECT_EQ(0, ibv_dealloc_mw(mw));
+    }
+
+    enum ibv_wc_status bind(uint32_t new_key, struct ibv_mr *mr)
+    {
+        verbs_op op(IBV_WR_BIND_MW);
+
+        op.wr.bind_mw = {mw, new_key, {mr, (uintptr_t)dst.addr, 512,
+                                       IBV_ACCESS_REMOTE_WRITE}};
+        return run(pair.b, op);
+    }
+
+    enum ibv_wc_status access(enum ibv_wr_opcode opcode, uint32_t key)
+    {
+        return run(pair.a, verbs_op(opcode).local(src, 64)
+                           .remote((uintptr_t)dst.addr, key));
+    }
+
+    struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);
+    uint32_t      key = ibv_inc_rkey(mw->rkey);
+    verbs_pair    pair{dev};
+};
+
+TEST_P(verbs_windows, is_closed_by_send_with_invalidate)
+{
+    verbs_op op = send();
+
+    ASSERT_EQ(IBV_WC_SUCCESS, bind(key, dst.mr));
+    EXPECT_EQ(IBV_WC_SUCCESS, access(IBV_WR_RDMA_WRITE, key));
+    EXPECT_EQ(0x11, dst.addr[63]);
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, src, 64));
+    op.wr.opcode          = IBV_WR_SEND_WITH_INV;
+    op.wr.invalidate_rkey = key;
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    struct ibv_wc wc = verbs_wait(pair.b.recv_cq);
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_TRUE(wc.wc_flags & IBV_WC_WITH_INV);
+    EXPECT_EQ(key, wc.invalidated_rkey);
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, access(IBV_WR_RDMA_WRITE, key));
+}
+
+TEST_P(verbs_windows, is_closed_by_local_invalidate_and_bound_again)
+{
+    verbs_op op(IBV_WR_LOCAL_INV);
+
+    ASSERT_EQ(IBV_WC_SUCCESS, bind(key, dst.mr));
+    op.wr.invalidate_rkey = key;
+    ASSERT_EQ(0, op.post(pair.b.qp));
+    struct ibv_wc wc = verbs_wait(pair.b.send_cq);
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(IBV_WC_LOCAL_INV, wc.opcode);
+    ASSERT_EQ(IBV_WC_SUCCESS, bind(ibv_inc_rkey(key), dst.mr));
+    EXPECT_EQ(IBV_WC_SUCCESS, access(IBV_WR_RDMA_WRITE, ibv_inc_rkey(key)));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, access(IBV_WR_RDMA_WRITE, key));
+}
+
+TEST_P(verbs_windows, grants_no_more_than_it_was_bound_for)
+{
+    ASSERT_EQ(IBV_WC_SUCCESS, bind(key, dst.mr));
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, access(IBV_WR_RDMA_READ, key));
+}
+
+TEST_P(verbs_windows, is_not_bound_twice)
+{
+    ASSERT_EQ(IBV_WC_SUCCESS, bind(key, dst.mr));
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, bind(ibv_inc_rkey(key), dst.mr));
+}
+
+TEST_P(verbs_windows, is_not_bound_to_a_region_without_the_right)
+{
+    strict_mem mem(dev.pd, ACCESS_QP_ALL | IBV_ACCESS_LOCAL_WRITE, 0);
+
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, bind(key, mem.mr));
+}
+
+
+/* --- masked atomics ------------------------------------------------------- */
+
+/* Layouts: UCX, src/uct/ib/mlx5/ib_mlx5_hw.h and PRM, "extended atomics" */
+class verbs_masked : public verbs_memory {
+protected:
+    /* Runs one on dst; `words` are what its segment consists of. Results of 4
+     * bytes come in the order of the wire. */
+    template<typename T>
+    T masked(uint8_t opcode, const std::vector<T> &words)
+    {
+        raw_wqe wqe(opcode, MLX5_OPCODE_MOD_EXT | (sizeof(T) == 8));
+        std::vector<uint8_t> segment;
+        T result;
+
+        wqe.raddr(dst.addr, dst.mr->rkey);
+        for (T word : words) {
+            for (int shift = sizeof(T) * 8 - 8; shift >= 0; shift -= 8) {
+                segment.push_back(word >> shift);
+            }
+        }
+        segment.resize((segment.size() + 15) / 16 * 16);
+        wqe.bytes.insert(wqe.bytes.end(), segment.begin(), segment.end());
+        wqe.data(src.addr, sizeof(T), src.mr->lkey);
+        wqe.finish(queue.pi, queue.qpn);
+        queue.write(wqe);
+        queue.ring(wqe.num_bb(), wqe.bytes.data());
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.send_cq).status);
+        memcpy(&result, src.addr, sizeof(result));
+        return (sizeof(T) == 4) ? be32toh(result) : result;
+    }
+
+    template<typename T> T swap_target(T value)
+    {
+        T was;
+
+        memcpy(&was, dst.addr, sizeof(was));
+        memcpy(dst.addr, &value, sizeof(value));
+        return was;
+    }
+
+    static constexpr uint8_t MLX5_OPCODE_MOD_EXT = 8;
+
+    verbs_pair pair{dev};
+    raw_qp     queue{pair.a.qp};
+};
+
+TEST_P(verbs_masked, compare_and_swap_of_8_bytes_looks_at_its_masks)
+{
+    /* swap, compare, mask of swap, mask of compare */
+    const std::vector<uint64_t> words = {
+        0xaaaaaaaaaaaaaaaa, 0x55000000, 0xff00ff00ff00ff00, 0xff000000
+    };
+
+    swap_target<uint64_t>(0x1122334455667788);
+    EXPECT_EQ(0x1122334455667788u,
+              masked(MLX5_OPCODE_ATOMIC_MASKED_CS, words));
+    EXPECT_EQ(0xaa22aa44aa66aa88u, swap_target<uint64_t>(0x44000000));
+    EXPECT_EQ(0x44000000u, masked(MLX5_OPCODE_ATOMIC_MASKED_CS, words));
+    EXPECT_EQ(0x44000000u, swap_target<uint64_t>(0)) << "did not compare";
+}
+
+TEST_P(verbs_masked, add_of_8_bytes_stops_carries_at_its_boundaries)
+{
+    swap_target<uint64_t>(0xffff0001ffff0001);
+    EXPECT_EQ(0xffff0001ffff0001u,
+              masked<uint64_t>(MLX5_OPCODE_ATOMIC_MASKED_FA,
+                               {0x00ff00ff00ff00ff, 0x8000800080008000}));
+    EXPECT_EQ(0x00fe010000fe0100u, swap_target<uint64_t>(0));
+}
+
+TEST_P(verbs_masked, compare_and_swap_of_4_bytes_touches_no_more)
+{
+    swap_target<uint64_t>(0xdeadbeef11223344);
+    EXPECT_EQ(0x11223344u,
+              masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_CS,
+                               {0x55667788, 0, 0xffffffff, 0}));
+    EXPECT_EQ(0xdeadbeef55667788u, swap_target<uint64_t>(0));
+}
+
+TEST_P(verbs_masked, add_of_4_bytes_with_all_boundaries_is_exclusive_or)
+{
+    swap_target<uint64_t>(0xdeadbeef55667788);
+    EXPECT_EQ(0x55667788u,
+              masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_FA,
+                               {0x0f0f0f0f, 0xffffffff}));
+    EXPECT_EQ(0xdeadbeef5a697887u, swap_target<uint64_t>(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_memory, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_memory, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_windows, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_masked, testing::Values(0));
+
+} /* namespace */

@@ -1,0 +1,511 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The objects of verbs and what they are for: each is made with libibverbs as
+ * a program would, used for a message, changed, and given back; what is in use
+ * is busy, and what cannot be is refused with the error of the kernel's uverbs.
+ * Memory has a file of its own, test_verbs_memory.cc.
+ */
+#include "verbs_bench.h"
+
+#include <fcntl.h>
+
+namespace {
+
+class verbs_objects : public verbs_test {
+protected:
+    struct ibv_srq *create_srq()
+    {
+        struct ibv_srq_init_attr attr = {NULL, {16, 1, 0}};
+        struct ibv_srq *srq           = ibv_create_srq(dev.pd, &attr);
+
+        HCA_CHECK_CALL(srq != NULL);
+        return srq;
+    }
+};
+
+/* --- domains -------------------------------------------------------------- */
+
+TEST_P(verbs_objects, parent_domain_with_thread_domain_carries_messages)
+{
+    struct ibv_td_init_attr td_attr         = {};
+    struct ibv_parent_domain_init_attr attr = {};
+    struct ibv_td *td                       = ibv_alloc_td(dev.ctx, &td_attr);
+    verbs_options options;
+
+    ASSERT_NE(nullptr, td);
+    attr.pd    = dev.pd;
+    attr.td    = td;
+    options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
+    ASSERT_NE(nullptr, options.pd);
+    {
+        verbs_pair pair(dev, options);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+        EXPECT_EQ(0x11, dst.addr[63]);
+        EXPECT_EQ(EBUSY, ibv_dealloc_td(td));
+    }
+    EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
+    EXPECT_EQ(0, ibv_dealloc_td(td));
+}
+
+TEST_P(verbs_objects, contexts_do_not_see_each_other)
+{
+    hca_device other;
+    struct ibv_cq *cq             = ibv_create_cq(other.ctx, 16, NULL, NULL, 0);
+    struct ibv_qp_init_attr attr  = {};
+
+    ASSERT_NE(nullptr, cq);
+    attr.send_cq         = cq;
+    attr.recv_cq         = cq;
+    attr.qp_type         = IBV_QPT_RC;
+    attr.cap.max_send_wr = 4;
+    /* its handle is that of something else here, or of nothing */
+    EXPECT_EQ(nullptr, ibv_create_qp(dev.pd, &attr));
+    EXPECT_TRUE((errno == EINVAL) || (errno == ENOENT));
+    EXPECT_EQ(0, ibv_destroy_cq(cq));
+}
+
+TEST_P(verbs_objects, imported_domain_registers_memory)
+{
+    struct ibv_context *second = ibv_import_device(dup(dev.ctx->cmd_fd));
+
+    ASSERT_NE(nullptr, second);
+    struct ibv_pd *pd = ibv_import_pd(second, dev.pd->handle);
+    ASSERT_NE(nullptr, pd);
+    {
+        strict_mem mem(pd, ACCESS_ALL, 0);
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  write_to((uintptr_t)mem.addr, mem.mr->rkey));
+        EXPECT_EQ(0x11, mem.addr[63]);
+    }
+    ibv_unimport_pd(pd);
+    EXPECT_EQ(0, ibv_close_device(second));
+}
+
+TEST_P(verbs_objects, what_is_in_use_is_busy)
+{
+    struct ibv_srq *srq              = create_srq();
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
+    verbs_options options;
+
+    ASSERT_NE(nullptr, channel);
+    options.srq     = srq;
+    options.channel = channel;
+    {
+        verbs_ep ep(dev, options);
+        EXPECT_EQ(EBUSY, ibv_destroy_cq(ep.send_cq));
+        EXPECT_EQ(EBUSY, ibv_destroy_cq(ep.recv_cq));
+        EXPECT_EQ(EBUSY, ibv_destroy_srq(srq));
+        EXPECT_EQ(EBUSY, ibv_dealloc_pd(dev.pd));
+        EXPECT_EQ(EBUSY, ibv_destroy_comp_channel(channel));
+    }
+    EXPECT_EQ(EBUSY, ibv_dealloc_pd(dev.pd)) << "memory is registered";
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+    EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+TEST_P(verbs_objects, forked_child_takes_nothing_from_its_parent)
+{
+    verbs_pair pair(dev);
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        bool refused = (ibv_alloc_pd(dev.ctx) == NULL) && (errno == EIO);
+
+        close(dev.ctx->cmd_fd);
+        _exit(!refused);
+    }
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_EQ(0, status);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+}
+
+/* --- completion queues ---------------------------------------------------- */
+
+TEST_P(verbs_objects, resized_cq_keeps_what_is_pending)
+{
+    verbs_pair pair(dev);
+    uint64_t wr_id = 1;
+
+    for (int cqe : {15, 255, 31, 1023, 7}) {
+        for (uint64_t i = 0; i < 5; i++) {
+            ASSERT_EQ(0, write(wr_id + i).post(pair.a.qp));
+        }
+        ASSERT_EQ(0, ibv_resize_cq(pair.a.send_cq, cqe));
+        EXPECT_EQ(cqe, pair.a.send_cq->cqe);
+        verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, wr_id, wr_id + 4);
+        EXPECT_TRUE(verbs_is_empty(pair.a.send_cq));
+        wr_id += 5;
+    }
+}
+
+TEST_P(verbs_objects, solicited_event_waits_for_a_solicited_message)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
+    verbs_options options;
+
+    options.channel = channel;
+    {
+        verbs_pair pair(dev, options);
+        for (uint64_t i = 0; i < 4; i++) {
+            ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, i));
+        }
+        ASSERT_EQ(0, ibv_req_notify_cq(pair.b.recv_cq, 1));
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+        EXPECT_FALSE(verbs_readable(channel->fd, 0));
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair.a, send().flags(IBV_SEND_SIGNALED |
+                                           IBV_SEND_SOLICITED)));
+        verbs_expect_event(channel, pair.b.recv_cq);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+        EXPECT_FALSE(verbs_readable(channel->fd, 0)) << "not armed again";
+        ASSERT_EQ(0, ibv_req_notify_cq(pair.b.recv_cq, 0));
+        verbs_expect_event(channel, pair.b.recv_cq); /* it came before */
+    }
+    EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+/* A CQ whose events are held back for 4 messages or 4 ms */
+class verbs_moderation : public verbs_objects {
+protected:
+    static constexpr uint16_t count = 4, period_us = 4000;
+
+    verbs_moderation()
+    {
+        struct ibv_modify_cq_attr attr = {IBV_CQ_ATTR_MODERATE,
+                                          {count, period_us}};
+        verbs_options options;
+
+        options.channel = channel;
+        pair            = std::make_unique<verbs_pair>(dev, options);
+        EXPECT_EQ(0, ibv_modify_cq(pair->b.recv_cq, &attr));
+    }
+
+    ~verbs_moderation()
+    {
+        pair.reset();
+        EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+    }
+
+    /* Returns when the first of them was posted. */
+    uint64_t messages(unsigned num)
+    {
+        uint64_t start;
+
+        for (unsigned i = 0; i < num; i++) {
+            EXPECT_EQ(0, verbs_recv(pair->b.qp, dst, 64));
+        }
+        EXPECT_EQ(0, ibv_req_notify_cq(pair->b.recv_cq, 0));
+        start = verbs_now_us();
+        for (unsigned i = 0; i < num; i++) {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(pair->a, send()));
+        }
+        return start;
+    }
+
+    void take_event()
+    {
+        verbs_expect_event(channel, pair->b.recv_cq);
+        while (!verbs_is_empty(pair->b.recv_cq)) {
+        }
+    }
+
+    struct ibv_comp_channel     *channel = ibv_create_comp_channel(dev.ctx);
+    std::unique_ptr<verbs_pair> pair;
+};
+
+TEST_P(verbs_moderation, event_comes_with_the_last_of_the_count)
+{
+    /* rounds in which somebody else had the CPU for a period prove nothing */
+    EXPECT_TRUE(verbs_until([&] {
+        uint64_t start = messages(count);
+        bool came      = verbs_readable(channel->fd, 0);
+        bool in_time   = verbs_now_us() - start < period_us;
+
+        take_event();
+        return (came && in_time) || HasFailure();
+    }));
+}
+
+TEST_P(verbs_moderation, event_comes_after_the_period)
+{
+    uint64_t start = messages(count - 1);
+
+    take_event();
+    EXPECT_LE(period_us, verbs_now_us() - start);
+}
+
+/* An extended CQ that tells length and time, and a pair that uses it */
+class verbs_extended_cq : public verbs_objects {
+protected:
+    verbs_extended_cq()
+    {
+        struct ibv_cq_init_attr_ex attr = {};
+        verbs_options options;
+
+        attr.cqe      = 16;
+        attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN |
+                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+        HCA_CHECK_CALL((cq = ibv_create_cq_ex(dev.ctx, &attr)) != NULL);
+        options.send_cq = ibv_cq_ex_to_cq(cq);
+        pair = std::make_unique<verbs_pair>(dev, options, verbs_options());
+    }
+
+    ~verbs_extended_cq()
+    {
+        pair.reset();
+        EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+    }
+
+    /* Runs a read, expects its completion; returns when that was written. */
+    uint64_t read_at(uint64_t wr_id)
+    {
+        struct ibv_poll_cq_attr attr = {};
+        uint64_t ticks;
+
+        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ, wr_id).local(src, 64)
+                     .remote(dst).post(pair->a.qp));
+        if (!verbs_until([&] { return ibv_start_poll(cq, &attr) == 0; })) {
+            ADD_FAILURE() << "no completion";
+            return 0;
+        }
+        EXPECT_EQ(wr_id, cq->wr_id);
+        EXPECT_EQ(IBV_WC_SUCCESS, cq->status);
+        EXPECT_EQ(IBV_WC_RDMA_READ, ibv_wc_read_opcode(cq));
+        EXPECT_EQ(64u, ibv_wc_read_byte_len(cq));
+        ticks = ibv_wc_read_completion_ts(cq);
+        EXPECT_EQ(ENOENT, ibv_next_poll(cq));
+        ibv_end_poll(cq);
+        return ticks;
+    }
+
+    struct ibv_cq_ex            *cq;
+    std::unique_ptr<verbs_pair> pair;
+};
+
+TEST_P(verbs_extended_cq, timestamps_run_at_the_rate_of_the_device)
+{
+    struct ibv_device_attr_ex attr;
+    uint64_t outer, inner, ticks, us;
+
+    ASSERT_EQ(0, ibv_query_device_ex(dev.ctx, NULL, &attr));
+    outer = verbs_now_us();
+    ticks = read_at(1);
+    inner = verbs_now_us();
+    EXPECT_TRUE(verbs_until([&] { return verbs_now_us() - inner > 5000; }));
+    inner = verbs_now_us() - inner;
+    ticks = read_at(2) - ticks;
+    outer = verbs_now_us() - outer;
+    /* one percent, as clocks differ */
+    us = ticks * 1000 / attr.hca_core_clock;
+    EXPECT_LE(inner - inner / 100, us);
+    EXPECT_GE(outer + outer / 100 + 1, us);
+}
+
+/* --- shared receive queues ------------------------------------------------ */
+
+TEST_P(verbs_objects, srq_tells_once_when_it_runs_low)
+{
+    struct ibv_srq_attr limit = {};
+    verbs_options options;
+
+    options.srq = create_srq();
+    {
+        verbs_pair pair(dev, {}, options);
+        for (uint64_t i = 0; i < 8; i++) {
+            ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64, i));
+        }
+        limit.srq_limit = 6;
+        ASSERT_EQ(0, ibv_modify_srq(options.srq, &limit, IBV_SRQ_LIMIT));
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+        }
+        EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "six are left";
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+        struct ibv_async_event event = verbs_event(dev.ctx);
+        EXPECT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, event.event_type);
+        EXPECT_EQ(options.srq, event.element.srq);
+        EXPECT_EQ(0, ibv_query_srq(options.srq, &limit));
+        EXPECT_EQ(0u, limit.srq_limit) << "to be armed again";
+    }
+    EXPECT_EQ(0, ibv_destroy_srq(options.srq));
+}
+
+TEST_P(verbs_objects, srq_refuses_what_it_cannot_be)
+{
+    struct ibv_srq *srq      = create_srq();
+    struct ibv_srq_attr attr = {};
+
+    EXPECT_EQ(EINVAL, ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
+    attr.srq_limit = 1 << 14;
+    EXPECT_EQ(EINVAL, ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+/* --- XRC ------------------------------------------------------------------ */
+
+/* A domain of XRC that belongs to a file, opened in a context */
+class xrc_domain {
+public:
+    xrc_domain(const hca_device &dev, int fd, int oflags)
+    {
+        struct ibv_xrcd_init_attr attr = {};
+
+        attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+        attr.fd        = fd;
+        attr.oflags    = oflags;
+        HCA_CHECK_CALL((xrcd = ibv_open_xrcd(dev.ctx, &attr)) != NULL);
+    }
+
+    ~xrc_domain()
+    {
+        EXPECT_EQ(0, ibv_close_xrcd(xrcd));
+    }
+
+    struct ibv_xrcd *xrcd;
+};
+
+struct ibv_srq *xrc_create_srq(const hca_device &dev, struct ibv_xrcd *xrcd,
+                               struct ibv_cq *cq)
+{
+    struct ibv_srq_init_attr_ex attr = {};
+
+    attr.attr      = {16, 1, 0};
+    attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    attr.srq_type  = IBV_SRQT_XRC;
+    attr.pd        = dev.pd;
+    attr.xrcd      = xrcd;
+    attr.cq        = cq;
+    return ibv_create_srq_ex(dev.ctx, &attr);
+}
+
+/* A sender (domain NULL) or a receiver, in RESET */
+struct ibv_qp *xrc_create_qp(const hca_device &dev, struct ibv_xrcd *xrcd,
+                             struct ibv_cq *cq)
+{
+    struct ibv_qp_init_attr_ex attr = {};
+
+    if (xrcd != NULL) {
+        attr.qp_type   = IBV_QPT_XRC_RECV;
+        attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+        attr.xrcd      = xrcd;
+    } else {
+        attr.qp_type          = IBV_QPT_XRC_SEND;
+        attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
+        attr.pd               = dev.pd;
+        attr.send_cq          = cq;
+        attr.cap.max_send_wr  = 4;
+        attr.cap.max_send_sge = 1;
+    }
+    return ibv_create_qp_ex(dev.ctx, &attr);
+}
+
+void xrc_connect(const hca_device &dev, struct ibv_qp *sender,
+                 struct ibv_qp *receiver)
+{
+    constexpr int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    constexpr int rtr  = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                         IBV_QP_RQ_PSN;
+    struct ibv_qp_attr to_sender   = hca_qp_attr(dev, sender->qp_num);
+    struct ibv_qp_attr to_receiver = hca_qp_attr(dev, receiver->qp_num);
+
+    hca_modify(receiver, to_sender, IBV_QPS_INIT, init);
+    hca_modify(receiver, to_sender, IBV_QPS_RTR,
+               rtr | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    hca_modify(sender, to_receiver, IBV_QPS_INIT, init);
+    hca_modify(sender, to_receiver, IBV_QPS_RTR, rtr);
+    hca_modify(sender, to_receiver, IBV_QPS_RTS, verbs_ep::rts_mask);
+}
+
+TEST_P(verbs_objects, xrc_domain_of_a_file_is_shared_by_contexts)
+{
+    char path[] = "/dev/shm/dcx-test-xrc-XXXXXX";
+    int fd      = mkstemp(path);
+    hca_device other;
+
+    ASSERT_LE(0, fd);
+    unlink(path);
+    EXPECT_THROW(xrc_domain(dev, fd, 0), std::runtime_error) << "no O_CREAT";
+    {
+        xrc_domain mine(dev, fd, O_CREAT), theirs(other, fd, 0);
+        EXPECT_THROW(xrc_domain(dev, fd, O_CREAT | O_EXCL),
+                     std::runtime_error);
+        /* our receiver delivers to a queue of the other context */
+        struct ibv_cq *send_cq  = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+        struct ibv_cq *recv_cq  = ibv_create_cq(other.ctx, 16, NULL, NULL, 0);
+        struct ibv_srq *srq     = xrc_create_srq(other, theirs.xrcd, recv_cq);
+        struct ibv_qp *receiver = xrc_create_qp(dev, mine.xrcd, NULL);
+        struct ibv_qp *sender   = xrc_create_qp(dev, NULL, send_cq);
+        strict_mem mem(other.pd, ACCESS_ALL, 0);
+        verbs_op op             = send();
+        struct ibv_sge sge      = {(uintptr_t)mem.addr, 64, mem.mr->lkey};
+        struct ibv_recv_wr wr   = {9, NULL, &sge, 1}, *bad;
+
+        ASSERT_TRUE(srq && receiver && sender);
+        xrc_connect(dev, sender, receiver);
+        ASSERT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
+        ASSERT_EQ(0, ibv_get_srq_num(srq, &op.wr.qp_type.xrc.remote_srqn));
+        ASSERT_EQ(0, op.post(sender));
+        verbs_expect_wcs(send_cq, IBV_WC_SUCCESS, 0, 0);
+        verbs_expect_wcs(recv_cq, IBV_WC_SUCCESS, 9, 9);
+        EXPECT_EQ(0x11, mem.addr[63]);
+        EXPECT_EQ(EBUSY, ibv_close_xrcd(mine.xrcd));
+        EXPECT_EQ(EBUSY, ibv_close_xrcd(theirs.xrcd));
+        EXPECT_EQ(0, ibv_destroy_qp(sender));
+        EXPECT_EQ(0, ibv_destroy_qp(receiver));
+        EXPECT_EQ(0, ibv_destroy_srq(srq));
+        EXPECT_EQ(0, ibv_destroy_cq(recv_cq));
+        EXPECT_EQ(0, ibv_destroy_cq(send_cq));
+    }
+    close(fd);
+}
+
+/* --- address handles ------------------------------------------------------ */
+
+TEST_P(verbs_objects, datagram_brings_the_way_back_to_its_sender)
+{
+    struct ibv_ah_attr attr = dev.ah_attr(true);
+    struct ibv_ah *ah       = ibv_create_ah(dev.pd, &attr);
+    verbs_op op             = send();
+    verbs_options options;
+
+    ASSERT_NE(nullptr, ah);
+    options.type = IBV_QPT_UD;
+    {
+        verbs_ep a(dev, options), b(dev, options);
+        a.connect(a.attr(0));
+        b.connect(b.attr(0));
+        ASSERT_EQ(0, verbs_recv(b.qp, dst, 128));
+        op.wr.wr.ud = {ah, b.qp->qp_num, 0x11223344};
+        EXPECT_EQ(IBV_WC_SUCCESS, run(a, op));
+        struct ibv_wc wc = verbs_wait(b.recv_cq);
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(64u + 40u, wc.byte_len);
+        EXPECT_EQ(a.qp->qp_num, wc.src_qp);
+        EXPECT_TRUE(wc.wc_flags & IBV_WC_GRH);
+        EXPECT_EQ(0x11, dst.addr[40]);
+        struct ibv_ah *back = ibv_create_ah_from_wc(
+                dev.pd, &wc, (struct ibv_grh*)dst.addr, 1);
+        ASSERT_NE(nullptr, back);
+        ASSERT_EQ(0, verbs_recv(a.qp, dst, 128));
+        op.wr.wr.ud = {back, wc.src_qp, 0x11223344};
+        EXPECT_EQ(IBV_WC_SUCCESS, run(b, op));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(a.recv_cq).status);
+        EXPECT_EQ(0, ibv_destroy_ah(back));
+    }
+    EXPECT_EQ(0, ibv_destroy_ah(ah));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_objects, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_objects, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_moderation, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_extended_cq, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv,
+                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+}
