@@ -35,7 +35,8 @@ public:
         UCT_CALL(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &worker));
         open_md();
         open_iface();
-        connect();
+        get_addresses();
+        ep = make_ep();
         mem.resize(mem_size, 0x11);
         UCT_CALL(uct_md_mem_reg(m_md, mem.data(), mem_size,
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
@@ -66,12 +67,45 @@ public:
         }
     }
 
+    /* One more endpoint to the own interface, the caller's to destroy */
+    uct_ep_h make_ep()
+    {
+        uct_ep_params_t params = {};
+        uct_ep_h new_ep;
+
+        params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                            UCT_EP_PARAM_FIELD_DEV_ADDR |
+                            UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.iface      = iface;
+        params.dev_addr   = (uct_device_addr_t*)m_dev_addr.data();
+        params.iface_addr = (uct_iface_addr_t*)m_iface_addr.data();
+        UCT_CALL(uct_ep_create(&params, &new_ep));
+        return new_ep;
+    }
+
+    std::vector<uint8_t> dev_addr() const
+    {
+        return m_dev_addr;
+    }
+
+    /* Whether a peer with this device address would be */
+    bool is_reachable(const std::vector<uint8_t> &dev_addr) const
+    {
+        return uct_iface_is_reachable(
+                iface, (const uct_device_addr_t*)dev_addr.data(),
+                (const uct_iface_addr_t*)m_iface_addr.data());
+    }
+
     uct_worker_h         worker;
     uct_iface_h          iface;
     uct_iface_attr_t     attr;
     uct_ep_h             ep;
     std::vector<uint8_t> mem;
     uct_mem_h            memh;
+
+    /* What endpoints have failed with; fatal unless `survives_errors` */
+    std::vector<ucs_status_t> errors;
+    bool                      survives_errors = false;
 
 private:
     void open_md()
@@ -105,10 +139,14 @@ private:
         uct_iface_config_t *config;
 
         params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                            UCT_IFACE_PARAM_FIELD_DEVICE;
+                            UCT_IFACE_PARAM_FIELD_DEVICE |
+                            UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                            UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG;
         params.open_mode  = UCT_IFACE_OPEN_MODE_DEVICE;
         params.mode.device.tl_name  = "dcx";
         params.mode.device.dev_name = "mlx5_0:1";
+        params.err_handler          = failed;
+        params.err_handler_arg      = this;
         UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
         UCT_CALL(uct_iface_open(m_md, worker, &params, config, &iface));
         uct_config_release(config);
@@ -118,23 +156,22 @@ private:
         UCT_CALL(uct_iface_query(iface, &attr));
     }
 
-    void connect()
+    void get_addresses()
     {
-        uct_ep_params_t params = {};
-        std::vector<uint8_t> dev_addr(attr.device_addr_len);
-
+        m_dev_addr.resize(attr.device_addr_len);
         m_iface_addr.resize(attr.iface_addr_len);
         UCT_CALL(uct_iface_get_device_address(
-                iface, (uct_device_addr_t*)dev_addr.data()));
+                iface, (uct_device_addr_t*)m_dev_addr.data()));
         UCT_CALL(uct_iface_get_address(
                 iface, (uct_iface_addr_t*)m_iface_addr.data()));
-        params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
-                            UCT_EP_PARAM_FIELD_DEV_ADDR |
-                            UCT_EP_PARAM_FIELD_IFACE_ADDR;
-        params.iface      = iface;
-        params.dev_addr   = (uct_device_addr_t*)dev_addr.data();
-        params.iface_addr = (uct_iface_addr_t*)m_iface_addr.data();
-        UCT_CALL(uct_ep_create(&params, &ep));
+    }
+
+    static ucs_status_t failed(void *arg, uct_ep_h, ucs_status_t status)
+    {
+        dcx_loop *self = (dcx_loop*)arg;
+
+        self->errors.push_back(status);
+        return self->survives_errors ? UCS_OK : status;
     }
 
     static ucs_status_t ignore(void*, void*, size_t, unsigned)
@@ -144,7 +181,7 @@ private:
 
     ucs_async_context_t  *m_async;
     uct_md_h             m_md;
-    std::vector<uint8_t> m_iface_addr;
+    std::vector<uint8_t> m_dev_addr, m_iface_addr;
 };
 
 #endif

@@ -19,6 +19,10 @@
 #define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
                                 sizeof(struct mlx5_wqe_av))
 
+/* The longest WQE of a read that the device takes (MLX5_MAX_SGE_RD in Linux,
+ * include/linux/mlx5/device.h) */
+#define UCT_DCX_MAX_READ_WQE   512
+
 /* Length field of a data segment, and messages that all mlx5 devices take */
 #define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
 
@@ -43,11 +47,16 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->am_short  = ucs_min(room - am_hdr,
                                 config->seg_size - sizeof(uct_dcx_am_hdr_t));
     limits->am_iov    = UCT_DCX_AM_IOV;
-    limits->am_hdr    = room - am_hdr - (limits->am_iov * data_seg);
     limits->am_bcopy  = config->seg_size - sizeof(uct_dcx_am_hdr_t);
     limits->am_zcopy  = limits->am_bcopy;
+    limits->am_hdr    = ucs_min(room - am_hdr - (limits->am_iov * data_seg),
+                                limits->am_zcopy);
     limits->put_short = room - put_hdr;
     limits->rma_iov   = (room - sizeof(struct mlx5_wqe_raddr_seg)) / data_seg;
+    limits->get_iov   = ucs_min(limits->rma_iov,
+                                (UCT_DCX_MAX_READ_WQE - UCT_DCX_CTRL_AV -
+                                 sizeof(struct mlx5_wqe_raddr_seg)) /
+                                data_seg);
     limits->rma_bcopy = config->seg_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
 }
@@ -86,7 +95,7 @@ static void uct_dcx_caps_query_rma(const uct_dcx_iface_t *iface,
     attr->cap.get.max_bcopy       = limits->rma_bcopy;
     attr->cap.get.min_zcopy       = 0;
     attr->cap.get.max_zcopy       = limits->rma_zcopy;
-    attr->cap.get.max_iov         = limits->rma_iov;
+    attr->cap.get.max_iov         = limits->get_iov;
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.get.align_mtu       = mtu;
 }

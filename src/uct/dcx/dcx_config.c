@@ -86,7 +86,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"TIMEOUT", "1.0s",
      "Time until a packet that is not acknowledged is sent again. The device\n"
-     "knows steps of 4.096us * 2^n; the next longer one is taken.",
+     "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
 
     {"RETRY_COUNT", "7",
@@ -95,7 +95,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_UINT},
 
     {"RNR_TIMEOUT", "1ms",
-     "Time that a peer waits when no receive buffer was left, up to 655ms.",
+     "Time that a peer waits when no receive buffer was left, up to 655.36ms.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.rnr_timeout),
      UCS_CONFIG_TYPE_TIME},
 
@@ -106,7 +106,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_UINT},
 
     {"MAX_RD_ATOMIC", "16",
-     "Gets and atomics that one DC initiator has on the wire at a time.",
+     "Gets and atomics that a DC initiator has on the wire at a time, if the\n"
+     "device allows as many.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
      UCS_CONFIG_TYPE_UINT},
 
@@ -128,8 +129,9 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"PKEY", "auto",
-     "Partition key, as a hexadecimal number like 0x7fff. \"auto\" takes the\n"
-     "first with full membership.",
+     "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
+     "the first with full membership. Peers in other partitions are not\n"
+     "reachable, nor are limited members if this process is one.",
      ucs_offsetof(uct_dcx_iface_config_t, path.pkey), UCS_CONFIG_TYPE_HEX},
 
     {"PATH_MTU", "default",
@@ -176,11 +178,33 @@ uct_dcx_config_check_ranges(const uct_dcx_config_range_t *range, size_t count)
 }
 
 
-static ucs_status_t uct_dcx_config_check_time(const char *name, double seconds)
+/* A thousandth of slack is for decimal fractions. */
+static ucs_status_t
+uct_dcx_config_check_time(const char *name, double seconds, double max)
 {
-    if (!(seconds > 0)) {
-        ucs_error("UCX_DCX_%s=%gs is out of range: set it to a time above 0",
-                  name, seconds);
+    if (!((seconds > 0) && (seconds <= max * 1.001))) {
+        ucs_error("UCX_DCX_%s=%gs is out of range: set it to a time above 0, "
+                  "%gs at most", name, seconds, max);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
+{
+    if ((config->path.traffic_class != UCS_ULUNITS_AUTO) &&
+        (config->path.traffic_class > 255)) {
+        ucs_error("UCX_DCX_TRAFFIC_CLASS=%lu is out of range: set it to 0-255 "
+                  "or auto", config->path.traffic_class);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->path.pkey != UCS_HEXUNITS_AUTO) &&
+        ((config->path.pkey < 1) || (config->path.pkey > 0x7fff))) {
+        ucs_error("UCX_DCX_PKEY=0x%zx is out of range: set it to 0x1-0x7fff, "
+                  "without the membership bit, or auto", config->path.pkey);
         return UCS_ERR_INVALID_PARAM;
     }
     return UCS_OK;
@@ -213,19 +237,19 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
         return status;
     }
 
-    if ((config->path.traffic_class != UCS_ULUNITS_AUTO) &&
-        (config->path.traffic_class > 255)) {
-        ucs_error("UCX_DCX_TRAFFIC_CLASS=%lu is out of range: set it to 0-255 "
-                  "or auto", config->path.traffic_class);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    status = uct_dcx_config_check_time("TIMEOUT", config->tx.timeout);
+    status = uct_dcx_config_check_path(config);
     if (status != UCS_OK) {
         return status;
     }
 
-    return uct_dcx_config_check_time("RNR_TIMEOUT", config->rx.rnr_timeout);
+    status = uct_dcx_config_check_time("TIMEOUT", config->tx.timeout,
+                                       4.096e-6 * UCS_BIT(31));
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return uct_dcx_config_check_time("RNR_TIMEOUT", config->rx.rnr_timeout,
+                                     655.36e-3);
 }
 
 

@@ -206,10 +206,11 @@ uct_dcx_dci_end_flushes(uct_dcx_dci_t *dci, ucs_status_t status)
 }
 
 
-void uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                        uint16_t until, ucs_status_t status)
+int uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                       uint16_t until, ucs_status_t status)
 {
     uct_dcx_sq_t *sq = &dci->sq;
+    unsigned turn    = dci->turn;
     uct_dcx_op_done_t done;
     uct_dcx_op_t *op;
 
@@ -222,13 +223,20 @@ void uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
             op->done = NULL;
             done(dci, op, ucs_unlikely(op->canceled) ? UCS_ERR_CANCELED :
                                                        status);
+            if (ucs_unlikely(dci->turn != turn)) {
+                return 0;
+            }
         }
 
         sq->ci += op->num_bb;
         if (ucs_unlikely(!ucs_queue_is_empty(&dci->flushes))) {
             uct_dcx_dci_end_flushes(dci, status);
+            if (dci->turn != turn) {
+                return 0;
+            }
         }
     }
+    return 1;
 }
 
 

@@ -54,6 +54,7 @@ struct uct_dcx_dci {
     uint64_t         *results; /* one for each block: where atomics land */
     uint16_t         index;
     uint8_t          in_error; /* was moved to the error state by us */
+    unsigned         turn;     /* counts resets and returns to the pool */
     ucs_queue_head_t flushes;
     struct ibv_qp    *qp;
 } UCS_V_ALIGNED(UCS_SYS_CACHE_LINE_SIZE);
@@ -126,9 +127,12 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
 
 void uct_dcx_dci_set_cleanup(uct_dcx_iface_t *iface);
 
-/* Ends, in order, the operations before block 'until'. */
-void uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                        uint16_t until, ucs_status_t status);
+/* Ends, in order, the operations before block 'until'. Returns 0 if a callback
+ * of the user, who may destroy the endpoint in it, had the initiator reset or
+ * given back: everything before 'until' has ended then, and what is outstanding
+ * now is of whoever took the initiator since. */
+int uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                       uint16_t until, ucs_status_t status);
 
 /* Queues a flush behind what is outstanding on 'dci'. */
 ucs_status_t uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,

@@ -65,6 +65,7 @@ static void uct_dcx_dci_stop(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 static void uct_dcx_dci_restart(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_reset(&dci->sq);
+    dci->turn++;
     dci->in_error = 0;
     if (uct_dcx_dci_connect(iface, dci) != UCS_OK) {
         ucs_fatal("%s: DCI 0x%x is lost", uct_dcx_iface_name(iface),
@@ -126,7 +127,9 @@ void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     uct_dcx_dci_parse_failure(dci, cqe, &failure);
 
     /* what was posted before the failed operation was acknowledged */
-    uct_dcx_dci_retire(iface, dci, failure.index, UCS_OK);
+    if (!uct_dcx_dci_retire(iface, dci, failure.index, UCS_OK)) {
+        return; /* the endpoint is gone, and the failed operation with it */
+    }
 
     /* The endpoint parts with the initiator before the user hears of the
      * error: what he posts then goes elsewhere. He may also destroy it. */

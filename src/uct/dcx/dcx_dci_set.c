@@ -160,6 +160,12 @@ uct_dcx_dci_set_init_retries(uct_dcx_dci_set_t *set,
 {
     unsigned max_rd_atomic = ucs_max(dev->attr.max_qp_init_rd_atom, 1);
 
+    if (config->tx.max_rd_atomic > max_rd_atomic) {
+        ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
+                 config->tx.max_rd_atomic, uct_dcx_device_name(dev),
+                 max_rd_atomic);
+    }
+
     set->timeout         = uct_dcx_config_timeout_code(config->tx.timeout);
     set->retry_count     = config->tx.retry_count;
     set->rnr_retry_count = config->tx.rnr_retry_count;

@@ -101,20 +101,25 @@ uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
 
 
 /* What verbs say, on a device that answers no QUERY_HCA_CAP: "atomic_cap" is
- * set when 8-byte atomics reply in host order (get_atomic_caps in the kernel's
- * mlx5_ib). Each device with the second version of DC has extended ones. */
+ * set when it has 8-byte atomics that reply in host order (get_atomic_caps in
+ * the kernel's mlx5_ib). That it has extended ones too is taken on trust, and
+ * UCX_DCX_EXT_ATOMICS=n is for one that does not. */
 static void
 uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
                              ucs_ternary_auto_value_t ext_atomics)
 {
     uct_dcx_atomic_caps_t *caps = &dev->atomic;
-    int host_order              = dev->attr.atomic_cap != IBV_ATOMIC_NONE;
 
-    caps->std    = sizeof(uint64_t);
-    caps->std_be = host_order ? 0 : sizeof(uint64_t);
-    caps->ext    = (ext_atomics == UCS_NO) ?
-                   0 : (sizeof(uint64_t) | sizeof(uint32_t));
-    caps->ext_be = caps->ext & ~(host_order ? sizeof(uint64_t) : 0);
+    memset(caps, 0, sizeof(*caps));
+    if (dev->attr.atomic_cap == IBV_ATOMIC_NONE) {
+        return;
+    }
+
+    caps->std = sizeof(uint64_t);
+    if (ext_atomics != UCS_NO) {
+        caps->ext    = sizeof(uint64_t) | sizeof(uint32_t);
+        caps->ext_be = sizeof(uint32_t);
+    }
 }
 
 

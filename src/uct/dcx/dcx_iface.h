@@ -23,6 +23,7 @@ typedef struct uct_dcx_limits {
     size_t   rma_bcopy;
     size_t   rma_zcopy;
     size_t   rma_iov;
+    size_t   get_iov;       /* not above rma_iov */
 } uct_dcx_limits_t;
 
 
@@ -50,7 +51,7 @@ typedef struct uct_dcx_iface_addr {
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
 enum {
-    UCT_DCX_ADDR_VERSION = 1
+    UCT_DCX_ADDR_VERSION = 2
 };
 
 

@@ -40,7 +40,8 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
     {"EXT_ATOMICS", "try",
      "Extended (masked) atomics: 32-bit operations, AND, OR, XOR and SWAP.\n"
      "\"try\" and \"y\" use what the device reports, and all of them on a\n"
-     "device that does not let itself be asked; \"n\" uses none.",
+     "device that has atomics but refuses to say which (no DEVX). \"n\" uses\n"
+     "none: for such a device if it lacks them.",
      ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
 
     {.name = NULL}

@@ -9,32 +9,8 @@
  */
 #include "dcx_policy.h"
 
-#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
-
-
-static uint16_t uct_dcx_dcs_take(uct_dcx_pool_t *pool)
-{
-    if (pool->num_idle == 0) {
-        return UCT_DCX_NO_DCI;
-    }
-
-    return pool->idle[--pool->num_idle];
-}
-
-
-static int
-uct_dcx_dcs_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
-{
-    if (outstanding > 0) {
-        return 0;
-    }
-
-    assert(pool->num_idle < pool->num_dci);
-    pool->idle[pool->num_idle++] = dci;
-    return 1;
-}
 
 
 static unsigned uct_dcx_dcs_share(const uct_dcx_pool_t *pool)
@@ -51,14 +27,8 @@ static unsigned uct_dcx_dcs_quota_share(const uct_dcx_pool_t *pool)
 
 
 static const uct_dcx_policy_t uct_dcx_policies[] = {
-    {.name   = "dcs",
-     .take   = uct_dcx_dcs_take,
-     .settle = uct_dcx_dcs_settle,
-     .share  = uct_dcx_dcs_share},
-    {.name   = "dcs_quota",
-     .take   = uct_dcx_dcs_take,
-     .settle = uct_dcx_dcs_settle,
-     .share  = uct_dcx_dcs_quota_share},
+    {.name = "dcs", .share = uct_dcx_dcs_share},
+    {.name = "dcs_quota", .share = uct_dcx_dcs_quota_share},
 };
 
 

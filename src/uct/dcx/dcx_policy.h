@@ -1,12 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which DC initiator serves which endpoint: policies over a pool of numbers.
- * Pure code: no device, no endpoint, no UCX; a test drives it as it is. The
- * interface owns the pool and calls it from its own thread (dcx_tx.h).
+ * Which DC initiator serves which endpoint: a pool of numbers, and policies of
+ * how much an endpoint may do with its own while others wait.
+ * Pure code: no device, no endpoint, no UCX. The interface owns the pool and
+ * calls it from its own thread (dcx_tx.h).
  */
 #ifndef UCT_DCX_POLICY_H
 #define UCT_DCX_POLICY_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #define UCT_DCX_NO_DCI  UINT16_MAX
@@ -17,15 +19,6 @@ typedef struct uct_dcx_policy uct_dcx_policy_t;
 
 struct uct_dcx_policy {
     const char *name; /* value of UCX_DCX_TX_POLICY */
-
-    /* Takes an initiator for an endpoint that has none. Returns its number,
-     * or UCT_DCX_NO_DCI when the endpoint has to wait. */
-    uint16_t (*take)(uct_dcx_pool_t *pool);
-
-    /* An initiator is left with 'outstanding' operations, the endpoint that
-     * holds it posts none at the moment. Returns nonzero if the endpoint has
-     * to part with it, and then the initiator is back in the pool. */
-    int (*settle)(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding);
 
     /* How many building blocks an endpoint may have outstanding while others
      * wait for an initiator. One that wants more has to part with its own
@@ -58,6 +51,34 @@ void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
 static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
 {
     return pool->num_idle > 0;
+}
+
+
+/* Takes an initiator for an endpoint that has none. Returns its number, or
+ * UCT_DCX_NO_DCI when the endpoint has to wait. */
+static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
+{
+    if (pool->num_idle == 0) {
+        return UCT_DCX_NO_DCI;
+    }
+
+    return pool->idle[--pool->num_idle];
+}
+
+
+/* An initiator is left with 'outstanding' building blocks, the endpoint that
+ * holds it posts none at the moment. Returns nonzero if the endpoint has to
+ * part with it, and then the initiator is back in the pool. */
+static inline int
+uct_dcx_pool_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
+{
+    if (outstanding > 0) {
+        return 0;
+    }
+
+    assert(pool->num_idle < pool->num_dci);
+    pool->idle[pool->num_idle++] = dci;
+    return 1;
 }
 
 #endif

@@ -172,6 +172,7 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port, size_t wanted)
     for (index = 0; index < port->attr.pkey_tbl_len; ++index) {
         if ((ibv_query_pkey(port->dev->ctx, port->num, index, &pkey) == 0) &&
             uct_dcx_port_pkey_fits(be16toh(pkey), wanted)) {
+            port->pkey       = be16toh(pkey);
             port->pkey_index = index;
             return UCS_OK;
         }
@@ -256,7 +257,19 @@ void uct_dcx_port_get_address(const uct_dcx_port_t *port,
                      (port->is_global ? UCT_DCX_DEV_ADDR_GLOBAL : 0);
     addr->gid_type = uct_dcx_port_is_roce(port) ? port->gid_type : 0;
     addr->lid      = htobe16(port->attr.lid);
+    addr->pkey     = htobe16(port->pkey);
     memcpy(addr->gid, port->gid.raw, sizeof(addr->gid));
+}
+
+
+/* Both in one partition, and one of them a full member: limited members do not
+ * hear each other (InfiniBand specification, "Partitioning"). */
+static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
+                                         const uct_dcx_dev_addr_t *addr)
+{
+    uint16_t pkey = be16toh(addr->pkey);
+
+    return !((port->pkey ^ pkey) & 0x7fff) && ((port->pkey | pkey) & 0x8000);
 }
 
 
@@ -266,7 +279,8 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
     const size_t prefix_size = sizeof(port->gid.global.subnet_prefix);
     int is_roce              = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
 
-    if (is_roce != uct_dcx_port_is_roce(port)) {
+    if ((is_roce != uct_dcx_port_is_roce(port)) ||
+        !uct_dcx_port_shares_partition(port, addr)) {
         return 0;
     }
 

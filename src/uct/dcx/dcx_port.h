@@ -20,6 +20,7 @@ typedef struct uct_dcx_port {
     union ibv_gid          gid;
     uint8_t                gid_index;
     uint8_t                gid_type;   /* enum ibv_gid_type */
+    uint16_t               pkey;       /* bit 15: full member */
     uint16_t               pkey_index;
     uint8_t                sl;
     uint8_t                traffic_class;
@@ -28,11 +29,12 @@ typedef struct uct_dcx_port {
 } uct_dcx_port_t;
 
 
-/* The device address, as it travels: 20 bytes. */
+/* The device address, as it travels: 22 bytes. */
 typedef struct uct_dcx_dev_addr {
     uint8_t flags;    /* UCT_DCX_DEV_ADDR_* */
     uint8_t gid_type; /* RoCE: enum ibv_gid_type */
     __be16  lid;      /* InfiniBand */
+    __be16  pkey;
     uint8_t gid[16];
 } UCS_S_PACKED uct_dcx_dev_addr_t;
 

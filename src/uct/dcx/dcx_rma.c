@@ -140,7 +140,7 @@ ucs_status_t uct_dcx_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     };
     ucs_status_t status;
 
-    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.rma_iov, "get_zcopy");
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.get_iov, "get_zcopy");
     UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy, "get_zcopy");
     UCT_SKIP_ZERO_LENGTH(length);
 

@@ -83,8 +83,10 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
 }
 
 
-/* Takes the queue over from libmlx5, which would go on from its own list. */
-static ucs_status_t uct_dcx_srq_take_over(uct_dcx_iface_t *iface)
+/* Takes the queue over from libmlx5, which would go on from its own list. It
+ * may have made more entries than asked for: the chain leaves those out. */
+static ucs_status_t
+uct_dcx_srq_take_over(uct_dcx_iface_t *iface, unsigned queue_len)
 {
     uct_dcx_rx_t *rx         = &iface->rx;
     struct mlx5dv_srq dv_srq = {};
@@ -106,7 +108,7 @@ static ucs_status_t uct_dcx_srq_take_over(uct_dcx_iface_t *iface)
 
     rx->wqes   = dv_srq.buf;
     rx->dbrec  = dv_srq.dbrec;
-    rx->length = dv_srq.tail + 1;
+    rx->length = ucs_min(dv_srq.tail, queue_len) + 1;
     uct_dcx_srq_link(rx);
     return UCS_OK;
 }
@@ -129,7 +131,7 @@ ucs_status_t uct_dcx_srq_init(uct_dcx_iface_t *iface,
         return UCS_ERR_IO_ERROR;
     }
 
-    status = uct_dcx_srq_take_over(iface);
+    status = uct_dcx_srq_take_over(iface, config->rx.queue_len);
     if (status != UCS_OK) {
         goto err_destroy_srq;
     }

@@ -56,7 +56,10 @@ uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 {
     uint16_t until = index + dci->ops[index & dci->sq.mask].num_bb;
 
-    uct_dcx_dci_retire(iface, dci, until, UCS_OK);
+    if (ucs_unlikely(!uct_dcx_dci_retire(iface, dci, until, UCS_OK))) {
+        return;
+    }
+
     if (ucs_likely(dci->ep != NULL) &&
         ucs_unlikely(!ucs_arbiter_group_is_empty(&dci->ep->pending)) &&
         uct_dcx_sq_has_room(&dci->sq)) {

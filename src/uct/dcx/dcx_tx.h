@@ -70,7 +70,7 @@ static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
     uct_dcx_pool_t *pool = &iface->dci.pool;
-    uint16_t index       = pool->policy->take(pool);
+    uint16_t index       = uct_dcx_pool_take(pool);
     uct_dcx_dci_t *dci;
 
     if (ucs_unlikely(index == UCT_DCX_NO_DCI)) {
@@ -120,7 +120,7 @@ uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
 }
 
 
-/* Gives the initiator back to the pool if the policy says so. Returns the
+/* Gives the initiator back to the pool if nothing is outstanding. Returns the
  * endpoint that parted with it, NULL if none did. */
 static UCS_F_ALWAYS_INLINE uct_dcx_ep_t *
 uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
@@ -128,10 +128,11 @@ uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     uct_dcx_pool_t *pool = &iface->dci.pool;
     uct_dcx_ep_t *ep     = dci->ep;
 
-    if (!pool->policy->settle(pool, dci->index, uct_dcx_sq_used(&dci->sq))) {
+    if (!uct_dcx_pool_settle(pool, dci->index, uct_dcx_sq_used(&dci->sq))) {
         return NULL;
     }
 
+    dci->turn++;
     dci->ep       = NULL;
     dci->sq.fence = 0; /* nothing is left that a fence would wait for */
     if (ucs_unlikely(dci->sq.limit == 0)) {
