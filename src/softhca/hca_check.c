@@ -71,6 +71,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_NO_DATA]        = OP("data segments", "none for this opcode"),
     [HCA_CHECK_MSG_LEN]        = LEN("message length", "at most 2^30"),
     [HCA_CHECK_UD_LEN]         = LEN("message length", "at most the mtu"),
+    [HCA_CHECK_READ_DS]        = OP("ctrl ds", "at most 32 for a read"),
 
     [HCA_CHECK_LKEY]           = PROT("lkey", "a key of the device"),
     [HCA_CHECK_LKEY_FREE]      = PROT("lkey", "a key that is not free"),
@@ -139,6 +140,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_RKEY_INVAL]     = RESP("key to invalidate",
                                       "a bound window of the qp",
                                       LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
+    [HCA_CHECK_PATH_MTU]       = INVAL("path mtu of the sender",
+                                       "that of the qp"),
 
     [HCA_CHECK_RKEY]           = ACCESS("rkey", "a key of the device"),
     [HCA_CHECK_RKEY_FREE]      = ACCESS("rkey", "a key that is not free"),

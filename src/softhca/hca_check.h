@@ -46,6 +46,7 @@ enum hca_check {
     HCA_CHECK_NO_DATA,
     HCA_CHECK_MSG_LEN,
     HCA_CHECK_UD_LEN,
+    HCA_CHECK_READ_DS,
 
     /* local keys; the order is that of enum hca_key_fault */
     HCA_CHECK_LKEY = 0x28,
@@ -95,6 +96,7 @@ enum hca_check {
     HCA_CHECK_XRC_DOMAIN,
     HCA_CHECK_ATOMIC_ALIGN,
     HCA_CHECK_RKEY_INVAL,
+    HCA_CHECK_PATH_MTU,
 
     /* remote keys; the order is that of enum hca_key_fault */
     HCA_CHECK_RKEY = 0x60,

@@ -51,9 +51,14 @@ static void hca_cq_timer_fn(struct hca_timer *timer)
     }
 }
 
-/* @return false if no timer is left. */
+/* Only the owner's helper lasts as long as the queue; that of a peer may end
+ * with its process before the timer is due.
+ * @return false if it is not to be held back, or no timer is left. */
 static bool hca_cq_hold_back(struct hca_cq *cq)
 {
+    if (cq->obj.proc != hca_self) {
+        return false;
+    }
     for (unsigned i = 0; i < HCA_CQ_TIMERS; i++) {
         struct hca_cq_timer *entry = &hca_cq_timers[i];
         uint32_t none = 0;

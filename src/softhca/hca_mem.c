@@ -5,10 +5,12 @@
  * with process_vm_readv/writev, which copy straight between the two.
  */
 #define _GNU_SOURCE
+#include "hca_log.h"
 #include "hca_proc.h"
 #include "hca_trap.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* A position in a list of pieces. */
 struct hca_mem_cursor {
@@ -62,13 +64,31 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
     return 0;
 }
 
+/* The system forbids it: no message will ever get through, said once. */
+static int hca_mem_denied(unsigned proc, int error)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&said)) {
+        hca_error("process %d: no access to its memory: %s. Set "
+                  "/proc/sys/kernel/yama/ptrace_scope to 0; in a container "
+                  "add the capability SYS_PTRACE, or have its seccomp profile "
+                  "allow process_vm_readv and process_vm_writev",
+                  (int)hca_fabric->procs[proc].pid, strerror(error));
+    }
+    return -EPERM;
+}
+
 /* What a short or failed process_vm_*() means. */
-static int hca_mem_status(ssize_t moved, size_t total)
+static int hca_mem_status(unsigned proc, ssize_t moved, size_t total)
 {
     if (moved == (ssize_t)total) {
         return 0;
     }
-    return ((moved < 0) && (errno != EFAULT)) ? -ESRCH : -EFAULT;
+    if ((moved >= 0) || (errno == EFAULT)) {
+        return -EFAULT;
+    }
+    return (errno == ESRCH) ? -ESRCH : hca_mem_denied(proc, errno);
 }
 
 int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
@@ -82,7 +102,8 @@ int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
     if (proc == hca_self) {
         return hca_mem_copy(remote, local, total);
     }
-    return hca_mem_status(process_vm_writev(hca_fabric->procs[proc].pid,
+    return hca_mem_status(proc,
+                          process_vm_writev(hca_fabric->procs[proc].pid,
                                             local, nlocal, remote, nremote, 0),
                           total);
 }
@@ -98,7 +119,8 @@ int hca_mem_read(unsigned proc, const struct iovec *local, unsigned nlocal,
     if (proc == hca_self) {
         return hca_mem_copy(local, remote, total);
     }
-    return hca_mem_status(process_vm_readv(hca_fabric->procs[proc].pid,
+    return hca_mem_status(proc,
+                          process_vm_readv(hca_fabric->procs[proc].pid,
                                            local, nlocal, remote, nremote, 0),
                           total);
 }

@@ -48,7 +48,7 @@ uint64_t hca_time_ns(void);
 /* Copies between local pieces and pieces of `proc`'s memory (which may be
  * this process). Total lengths are equal; iov counts <= 64 each.
  * @return 0, -EFAULT (some address is not mapped or not accessible),
- *         -ESRCH (the process is gone). */
+ *         -ESRCH (the process is gone), -EPERM (the system forbids it). */
 int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
                   const struct iovec *remote, unsigned nremote);
 int hca_mem_read(unsigned proc, const struct iovec *local, unsigned nlocal,

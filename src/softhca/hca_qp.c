@@ -190,21 +190,37 @@ static void (*const hca_qp_entries[])(struct hca_qp *qp) = {
     [IBV_QPS_ERR]   = hca_qp_to_err,
 };
 
-void hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state state)
+/* Under both locks. */
+static int hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state from,
+                        enum ibv_qp_state to)
 {
+    if ((hca_qp_state(qp) != from) && (to != IBV_QPS_RESET) &&
+        (to != IBV_QPS_ERR)) {
+        return -EINVAL;
+    }
+    if ((to <= IBV_QPS_ERR) && (hca_qp_entries[to] != NULL)) {
+        hca_qp_entries[to](qp);
+    }
+    atomic_store(&qp->state, to);
+    return 0;
+}
+
+int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
+                     enum ibv_qp_state to)
+{
+    int ret;
+
     hca_exec_enter();
     hca_mutex_lock(&qp->sq_lock);
     hca_mutex_lock(&qp->obj.lock);
-    if ((state <= IBV_QPS_ERR) && (hca_qp_entries[state] != NULL)) {
-        hca_qp_entries[state](qp);
-    }
-    atomic_store(&qp->state, state);
+    ret = hca_qp_enter(qp, from, to);
     hca_mutex_unlock(&qp->obj.lock);
     if (qp->req.attached) {
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
     hca_exec_leave();
+    return ret;
 }
 
 void hca_sq_run(struct hca_qp *qp)

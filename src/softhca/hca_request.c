@@ -166,6 +166,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->has_imm   = hca_request_msgs[rq->wqe.opcode].has_imm;
     msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
     msg->solicited = rq->wqe.solicited;
+    msg->mtu       = rq->qp->mtu;
     msg->src_dev   = rq->qp->obj.dev;
     msg->src_qpn   = rq->wqe.qpn;
     msg->psn       = rq->qp->req.psn;

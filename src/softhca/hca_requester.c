@@ -94,10 +94,9 @@ static void hca_requester_flush(struct hca_qp *qp)
     hca_requester_watch_rq(qp);
 }
 
-bool hca_requester_run_locked(struct hca_qp *qp)
+void hca_requester_run_locked(struct hca_qp *qp)
 {
     uint16_t posted = hca_qp_sq_posted(qp);
-    bool had_news   = (posted > 0);
 
     while (hca_requester_is_ready(qp) && (posted > 0)) {
         if (posted > (1u << qp->sq.log_cnt)) {
@@ -112,19 +111,15 @@ bool hca_requester_run_locked(struct hca_qp *qp)
     } else if (hca_qp_state(qp) == IBV_QPS_SQE) {
         hca_qp_flush_sq(qp);
     }
-    return had_news;
 }
 
-bool hca_requester_run(struct hca_qp *qp, uint32_t qpn)
+void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
 {
-    bool ret = false;
-
     hca_mutex_lock(&qp->sq_lock);
     if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn)) {
-        ret = hca_requester_run_locked(qp);
+        hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
-    return ret;
 }
 
 void hca_requester_timer(struct hca_timer *timer)

@@ -8,13 +8,12 @@
 #include "hca_proc.h"
 
 /* Runs the SQ up to its doorbell record. No lock of any object is held. The
- * QP is that of a number looked up without a lock.
- * @return false if it is another by now, or nothing had been posted: the hint
- *         that led here was wrong. */
-bool hca_requester_run(struct hca_qp *qp, uint32_t qpn);
+ * QP is that of a number looked up without a lock: if it is another by now,
+ * nothing is done. */
+void hca_requester_run(struct hca_qp *qp, uint32_t qpn);
 
 /* The same with sq_lock held, for a QP that is attached. */
-bool hca_requester_run_locked(struct hca_qp *qp);
+void hca_requester_run_locked(struct hca_qp *qp);
 
 /* What an SQ waited for is due (struct hca_sq.timer). */
 void hca_requester_timer(struct hca_timer *timer);

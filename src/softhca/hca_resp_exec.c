@@ -35,8 +35,9 @@ static enum hca_check hca_resp_take_recv(struct hca_responder *resp)
                              hca_rq_take(qp, &resp->recv);
 }
 
-/* Protection domain of remote accesses: an XRC target has none of its own. */
-static bool hca_resp_pdn(const struct hca_responder *resp, uint32_t *pdn)
+/* Protection domain of remote accesses, and whose memory they mean: an XRC
+ * target has neither of its own, they are those of the SRQ. */
+static bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
 {
     const struct hca_srq *srq;
 
@@ -47,7 +48,8 @@ static bool hca_resp_pdn(const struct hca_responder *resp, uint32_t *pdn)
             (srq->xrcdn != resp->qp->xrcdn)) {
             return false;
         }
-        *pdn = srq->pdn;
+        *pdn              = srq->pdn;
+        resp->memory.proc = srq->obj.proc;
     }
     return true;
 }
@@ -93,6 +95,12 @@ static bool hca_resp_relock(struct hca_responder *resp)
     return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
 }
 
+/* Its process is gone, or out of reach: nobody answers. */
+static bool hca_resp_unreached(int ret)
+{
+    return (ret == -ESRCH) || (ret == -EPERM);
+}
+
 /* @param fault  what it means that memory is not there */
 static enum hca_check hca_resp_copy(struct hca_responder *resp,
                                          const struct hca_sgl *dst,
@@ -112,8 +120,17 @@ static enum hca_check hca_resp_copy(struct hca_responder *resp,
     if (ret == 0) {
         return HCA_OK;
     }
-    return (ret == -ESRCH) ? HCA_DROP :
+    return hca_resp_unreached(ret) ? HCA_DROP :
            hca_resp_bad(resp, fault, resp->msg->raddr);
+}
+
+/* The CQE is what takes a receive off the queue: a sender that dies in the
+ * middle of its copy leaves the queue as it was. */
+static enum hca_check hca_resp_complete(struct hca_responder *resp,
+                                        const void *data)
+{
+    hca_rq_consume(resp->qp, &resp->recv);
+    return hca_completer_recv(resp->qp, &resp->recv, resp->msg, data);
 }
 
 /* --- SEND --------------------------------------------------------------- */
@@ -128,8 +145,7 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
     hca_sgl_add(&local, data, resp->msg->data->length);
     check = hca_resp_copy(resp, &local, resp->msg->data,
                                HCA_CHECK_RECV_LKEY_FAULT);
-    return (check == HCA_OK) ?
-           hca_completer_recv(resp->qp, &resp->recv, resp->msg, data) : check;
+    return (check == HCA_OK) ? hca_resp_complete(resp, data) : check;
 }
 
 /* UD: the first 40 bytes of the buffer are the header's, there or not. */
@@ -211,8 +227,7 @@ static enum hca_check hca_resp_send(struct hca_responder *resp)
         return hca_resp_put_inline(resp);
     }
     check = hca_resp_put(resp);
-    return (check == HCA_OK) ?
-           hca_completer_recv(resp->qp, &resp->recv, resp->msg, NULL) : check;
+    return (check == HCA_OK) ? hca_resp_complete(resp, NULL) : check;
 }
 
 /* --- RDMA --------------------------------------------------------------- */
@@ -233,7 +248,7 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
                                    HCA_CHECK_RKEY_FAULT);
     }
     return ((check == HCA_OK) && resp->msg->has_imm) ?
-           hca_completer_recv(resp->qp, &resp->recv, resp->msg, NULL) : check;
+           hca_resp_complete(resp, NULL) : check;
 }
 
 /* With max_dest_rd_atomic 0 the kernel leaves reads and atomics off. */
@@ -270,7 +285,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
                              (uintptr_t)resp->memory.iov[0].iov_base,
                              resp->msg->atomic, &resp->ack->atomic);
     if (ret != 0) {
-        return (ret == -ESRCH) ? HCA_DROP :
+        return hca_resp_unreached(ret) ? HCA_DROP :
                hca_resp_bad(resp, HCA_CHECK_RKEY_FAULT,
                                  resp->msg->raddr);
     }
@@ -300,9 +315,24 @@ static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
     [HCA_MSG_ATOMIC] = hca_resp_atomic,
 };
 
+/* Two ends that cut messages differently: what takes more than one packet, or
+ * one that is too long for an end, does not fit (IBTA 9.7.4.1.6). */
+static bool hca_resp_mtu_ok(const struct hca_responder *resp)
+{
+    unsigned mtu = resp->qp->mtu;
+
+    if (__builtin_expect(resp->msg->mtu == mtu, 1) ||
+        (resp->qp->type == HCA_QP_UD) || (resp->qp->type == HCA_QP_DCT)) {
+        return true;
+    }
+    mtu = (resp->msg->mtu < mtu) ? resp->msg->mtu : mtu;
+    return resp->msg->data->length <= (128u << mtu);
+}
+
 enum hca_check hca_resp_execute(struct hca_responder *resp)
 {
-    return hca_resp_ops[resp->msg->op](resp);
+    return hca_resp_mtu_ok(resp) ? hca_resp_ops[resp->msg->op](resp) :
+           hca_resp_bad(resp, HCA_CHECK_PATH_MTU, 128u << resp->msg->mtu);
 }
 
 /* Reads are done again, all else has been done. */

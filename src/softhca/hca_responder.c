@@ -121,6 +121,7 @@ static void hca_responder_fail(struct hca_responder *resp,
     resp->ack->code  = desc->ack;
     resp->ack->check = check;
     if (resp->recv.taken) {
+        hca_rq_consume(qp, &resp->recv);
         hca_completer_recv_error(qp, &resp->recv, check);
     } else if (!is_acked) {
         return; /* unreliable: what cannot be executed is dropped */

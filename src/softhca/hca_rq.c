@@ -30,9 +30,10 @@ static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
     const struct mlx5_wqe_data_seg *seg = wqe;
     unsigned max = length / sizeof(*seg);
 
-    recv->taken  = true;
-    recv->count  = 0;
-    recv->length = 0;
+    recv->taken   = true;
+    recv->in_ring = false;
+    recv->count   = 0;
+    recv->length  = 0;
     for (unsigned i = 0; (i < max) && (i < HCA_RECV_SEGS); i++, seg++) {
         struct mlx5_wqe_data_seg copy = *seg;
         uint32_t bytes = be32toh(copy.byte_count) & 0x7fffffff;
@@ -69,7 +70,7 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
         return hca_check_recv(HCA_CHECK_RQ_OVERRUN, qp->obj.num, posted);
     }
 
-    recv->index = qp->resp.ci++;
+    recv->index = qp->resp.ci;
     recv->proc  = qp->obj.proc;
     recv->pdn   = qp->pdn;
     recv->cqn   = qp->rcqn;
@@ -78,7 +79,16 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
                   ((recv->index & ((1u << qp->rq.log_cnt) - 1)) *
                    stride);
     hca_recv_parse(recv, wqe + sig_size, stride - sig_size);
+    recv->in_ring = true;
     return HCA_OK;
+}
+
+void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv)
+{
+    if (recv->in_ring) {
+        recv->in_ring = false;
+        qp->resp.ci++;
+    }
 }
 
 static enum hca_check hca_srq_fail(struct hca_srq *srq, enum hca_check check,

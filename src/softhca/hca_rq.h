@@ -14,6 +14,7 @@
 /* A receive WQE, copied out of its ring. */
 struct hca_recv {
     bool     taken;
+    bool     in_ring;  /* the QP's own still counts it as posted */
     uint16_t index;    /* as its CQE names it */
     uint16_t proc;     /* whose memory it names */
     uint32_t pdn;
@@ -28,11 +29,16 @@ struct hca_recv {
     } segs[HCA_RECV_SEGS];
 };
 
-/* Takes the next WQE of the QP's own queue. obj.lock is held.
+/* Reads the next WQE of the QP's own queue, which stays the next one until
+ * hca_rq_consume(). obj.lock is held till then, or is given back without it.
  * @return HCA_OK, HCA_CHECK_NO_RECV (not logged), or what is wrong. */
 enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv);
 
-/* Receives that are posted and not taken. */
+/* The receive is about to complete: it leaves the QP's own queue, if it is of
+ * that one. */
+void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv);
+
+/* Receives that are posted and not consumed. */
 unsigned hca_rq_posted(const struct hca_qp *qp);
 
 /* Takes the next WQE of a shared queue for qp. The lock of the SRQ is taken

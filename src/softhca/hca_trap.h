@@ -103,4 +103,8 @@ hca_trap_sighandler hca_trap_sysv_signal(int sig, hca_trap_sighandler handler);
 int hca_trap_sigprocmask(int how, const sigset_t *set, sigset_t *oldset);
 int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset);
 
+/* For functions that wait under a mask of the program.
+ * @return set as the kernel is to get it, in *own; NULL if set is. */
+const sigset_t *hca_trap_wait_mask(const sigset_t *set, sigset_t *own);
+
 #endif

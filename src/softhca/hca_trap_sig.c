@@ -418,6 +418,16 @@ int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset)
     return ret;
 }
 
+const sigset_t *hca_trap_wait_mask(const sigset_t *set, sigset_t *own)
+{
+    if (set == NULL) {
+        return NULL;
+    }
+    *own = *set;
+    mask_to_kernel(own);
+    return own;
+}
+
 int hca_trap_sigprocmask(int how, const sigset_t *set, sigset_t *oldset)
 {
     int ret = hca_trap_pthread_sigmask(how, set, oldset);

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Doorbells: from a store to a UAR page to the queue that it means. The stored
- * value is only a hint (the first eight bytes of a WQE, which name the QP):
- * what is to be done stands in the doorbell records, and if the hint leads
- * nowhere, all queues of the page are looked at.
+ * value is the first eight bytes of a WQE, which name the QP; what is to be
+ * done stands in the doorbell records. Stores of less name nothing: all queues
+ * of the page are looked at. A wrong name rings nothing, as on a NIC.
  *
- * hca_uar_mutex guards the lists; queues found through a hint need none.
+ * hca_uar_mutex guards the lists; queues found by their number need none.
  */
 #include "hca_uar.h"
 #include "hca_check.h"
@@ -118,18 +118,19 @@ static void hca_uar_ring_cq(uint32_t cqn)
 
 static void hca_uar_ring_sq(struct hca_uar *uar, uint32_t qpn)
 {
-    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
+    struct hca_qp *qp;
 
-    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
-        /* a NIC would not have found the queue; 0 is a narrow store */
-        if (qpn != 0) {
-            hca_warn("uar 0x%x: doorbell register: qpn is 0x%x, expected that "
-                     "of a queue of this page", uar->id, qpn);
-        }
-        hca_uar_scan(uar);
-    } else if (!hca_requester_run(qp, qpn)) {
-        hca_uar_scan(uar);
+    if (qpn == 0) {
+        hca_uar_scan(uar); /* a narrow store */
+        return;
     }
+    qp = hca_obj_peek(HCA_KIND_QP, qpn);
+    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
+        hca_warn("uar 0x%x: doorbell register: qpn is 0x%x, expected that of "
+                 "a queue of this page", uar->id, qpn);
+        return;
+    }
+    hca_requester_run(qp, qpn);
 }
 
 /* The first 64 bits of what was stored; 0 if it is less. */

@@ -10,6 +10,9 @@
 #include <endian.h>
 #include <string.h>
 
+/* 512 bytes (Linux, include/linux/mlx5/device.h: MLX5_MAX_SGE_RD) */
+#define HCA_READ_DS_MAX 32u
+
 static enum hca_check hca_wqe_parse_xrc(struct hca_wqe_cursor *cursor)
 {
     const __be32 *seg = hca_wqe_take(cursor, 1);
@@ -287,6 +290,10 @@ enum hca_check hca_wqe_parse_body(struct hca_wqe_cursor *cursor)
     if (flags & HCA_OP_UMR) {
         cursor->wqe->umr_at = cursor->at;
         return HCA_OK;
+    }
+    if ((cursor->wqe->opcode == MLX5_OPCODE_RDMA_READ) &&
+        (cursor->wqe->ds > HCA_READ_DS_MAX)) {
+        return hca_wqe_bad(cursor->wqe, HCA_CHECK_READ_DS, cursor->wqe->ds);
     }
     if (flags & HCA_OP_RADDR) {
         check = hca_wqe_parse_raddr(cursor);

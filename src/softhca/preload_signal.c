@@ -8,7 +8,12 @@
 #include "preload.h"
 #include "hca_trap.h"
 
+#include <dlfcn.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 
 PRELOAD_EXPORT int sigaction(int sig, const struct sigaction *act,
                              struct sigaction *old)
@@ -61,3 +66,86 @@ PRELOAD_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
     return hca_trap_pthread_sigmask(how, set, old);
 }
+
+/* --- waiting under a mask ----------------------------------------------- */
+
+/* libc's function of the name of the one that calls this, looked up once. */
+static void *preload_signal_next(_Atomic(void*) *cache, const char *name)
+{
+    void *symbol = atomic_load_explicit(cache, memory_order_relaxed);
+
+    if (symbol == NULL) {
+        symbol = dlsym(RTLD_NEXT, name);
+        atomic_store_explicit(cache, symbol, memory_order_relaxed);
+    }
+    return symbol;
+}
+
+#define PRELOAD_NEXT(_name) \
+    ({ \
+        static _Atomic(void*) cache; \
+        \
+        (__typeof__(&_name))preload_signal_next(&cache, #_name); \
+    })
+
+PRELOAD_EXPORT int sigsuspend(const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(sigsuspend)(hca_trap_wait_mask(mask, &own));
+}
+
+PRELOAD_EXPORT int ppoll(struct pollfd *fds, nfds_t count,
+                         const struct timespec *timeout, const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(ppoll)(fds, count, timeout,
+                               hca_trap_wait_mask(mask, &own));
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t count,
+                const struct timespec *timeout, const sigset_t *mask,
+                size_t size);
+
+/* ppoll() of programs that are built with _FORTIFY_SOURCE. */
+PRELOAD_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count,
+                               const struct timespec *timeout,
+                               const sigset_t *mask, size_t size)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(__ppoll_chk)(fds, count, timeout,
+                                     hca_trap_wait_mask(mask, &own), size);
+}
+
+PRELOAD_EXPORT int pselect(int count, fd_set *in, fd_set *out, fd_set *except,
+                           const struct timespec *timeout,
+                           const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(pselect)(count, in, out, except, timeout,
+                                 hca_trap_wait_mask(mask, &own));
+}
+
+PRELOAD_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
+                               int timeout, const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(epoll_pwait)(fd, events, max, timeout,
+                                     hca_trap_wait_mask(mask, &own));
+}
+
+#if __GLIBC_PREREQ(2, 35)
+PRELOAD_EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int max,
+                                const struct timespec *timeout,
+                                const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(epoll_pwait2)(fd, events, max, timeout,
+                                      hca_trap_wait_mask(mask, &own));
+}
+#endif

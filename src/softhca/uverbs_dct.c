@@ -64,8 +64,7 @@ static int uverbs_dct_rtr(struct uverbs_req *req, struct uverbs_qp *qp,
     }
     hca_obj_publish(HCA_KIND_QP, hw);
     qp->published = true;
-    hca_qp_set_state(hw, IBV_QPS_RTR);
-    return 0;
+    return hca_qp_set_state(hw, IBV_QPS_INIT, IBV_QPS_RTR);
 }
 
 int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,

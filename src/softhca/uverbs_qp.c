@@ -25,8 +25,10 @@ static bool uverbs_qp_sends(const struct hca_qp *hw)
 /* Stops all work on a QP that peers can find. */
 static void uverbs_qp_stop(struct hca_qp *hw)
 {
-    if (atomic_load(&hw->state) != IBV_QPS_RESET) {
-        hca_qp_set_state(hw, IBV_QPS_RESET);
+    enum ibv_qp_state state = atomic_load(&hw->state);
+
+    if (state != IBV_QPS_RESET) {
+        hca_qp_set_state(hw, state, IBV_QPS_RESET);
     }
     if (uverbs_qp_sends(hw)) {
         hca_sq_del(hw);

@@ -201,10 +201,7 @@ static int uverbs_modify_hw(const struct uverbs_ctx *ctx, struct hca_qp *hw,
     uverbs_modify_set(hw, attr, mask, &path);
     hca_mutex_unlock(&hw->obj.lock);
     hca_mutex_unlock(&hw->sq_lock);
-    if (mask & IBV_QP_STATE) {
-        hca_qp_set_state(hw, next);
-    }
-    return 0;
+    return (mask & IBV_QP_STATE) ? hca_qp_set_state(hw, cur, next) : 0;
 }
 
 static int uverbs_modify(struct uverbs_req *req,
@@ -359,6 +356,9 @@ static int uverbs_query_qp(struct uverbs_req *req)
     hca_mutex_lock(&hw->obj.lock);
     uverbs_query_fill(qp, hw, &resp);
     hca_mutex_unlock(&hw->obj.lock);
+    if (resp.qp_state == IBV_QPS_ERR) {
+        hca_sq_run(hw); /* a peer's doing: from now on receives are flushed */
+    }
     return uverbs_core_out(req, &resp);
 }
 

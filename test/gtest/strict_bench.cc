@@ -90,7 +90,7 @@ strict_bench::strict_bench(strict_service service,
     receiver = create_qp(false);
     unsetenv("MLX5_QP_SIGNATURE");
     connect(receiver, sender, options.access);
-    connect(sender, receiver, ACCESS_QP_ALL);
+    connect(sender, receiver, ACCESS_QP_ALL, options.mtu);
     sq.reset(new raw_qp(sender));
     if (!has_srq()) {
         rq.reset(new raw_qp(receiver));
@@ -185,12 +185,14 @@ struct ibv_qp *strict_bench::create_qp(bool is_sender)
     return qp;
 }
 
-void strict_bench::connect(struct ibv_qp *qp, struct ibv_qp *peer, int access)
+void strict_bench::connect(struct ibv_qp *qp, struct ibv_qp *peer, int access,
+                           enum ibv_mtu mtu)
 {
     struct ibv_qp_attr attr = hca_qp_attr(dev, peer->qp_num);
     const transition &masks = transitions[m_service][qp == receiver];
 
     attr.qp_access_flags = access;
+    attr.path_mtu        = mtu;
     if (m_service != SERVICE_DC) {
         hca_modify(qp, attr, IBV_QPS_INIT, masks.init);
         hca_modify(qp, attr, IBV_QPS_RTR, masks.rtr);
@@ -340,10 +342,14 @@ raw_wqe strict_bench::unbind(uint32_t rkey) const
 
 /* --- use ------------------------------------------------------------------ */
 
+/* The register is told the right queue, whatever the WQE says. */
 void strict_bench::post(const raw_wqe &wqe, unsigned num_bb)
 {
+    raw_wqe head = wqe;
+
+    head.finish(sq->pi, sq->qpn);
     sq->write(wqe);
-    sq->ring((num_bb != 0) ? num_bb : wqe.num_bb(), wqe.bytes.data());
+    sq->ring((num_bb != 0) ? num_bb : wqe.num_bb(), head.bytes.data());
 }
 
 void strict_bench::finish(raw_wqe &wqe) const

@@ -41,6 +41,23 @@ void nothing(strict_bench&, raw_wqe&)
 {
 }
 
+std::function<raw_wqe(strict_bench&)> write_bytes(uint32_t length)
+{
+    return [=](strict_bench &bench) {
+        raw_wqe wqe = bench.write();
+
+        wqe.set32(wqe.at_data, length);
+        return wqe;
+    };
+}
+
+std::function<void(strict_bench&, raw_wqe&)> set_length(uint32_t length)
+{
+    return [=](strict_bench&, raw_wqe &wqe) {
+        wqe.set32(wqe.at_data, length);
+    };
+}
+
 /* The receive that `good` posted is used up, the WQE moves on behind that. */
 void use_recv(strict_bench &bench, raw_wqe &wqe)
 {
@@ -215,6 +232,24 @@ std::vector<strict_row> request_rows()
          },
          .syndrome = INVAL_REQ, .field = "atomic address",
          .outcome = OUTCOME_REMOTE, .events = INVALID},
+        {.name = "sender_with_longer_packets", .check = HCA_CHECK_PATH_MTU,
+         .options = {.mtu = IBV_MTU_4096}, .good = write_bytes(1024),
+         .spoil = set_length(1025), .syndrome = INVAL_REQ,
+         .field = "path mtu", .outcome = OUTCOME_REMOTE, .events = INVALID},
+        {.name = "sender_with_shorter_packets", .check = HCA_CHECK_PATH_MTU,
+         .options = {.mtu = IBV_MTU_256}, .good = write_bytes(256),
+         .spoil = set_length(257), .syndrome = INVAL_REQ,
+         .field = "path mtu", .outcome = OUTCOME_REMOTE, .events = INVALID},
+        {.name = "xrc_sender_with_longer_packets",
+         .check = HCA_CHECK_PATH_MTU, .service = SERVICE_XRC,
+         .options = {.mtu = IBV_MTU_4096}, .good = write_bytes(1024),
+         .spoil = set_length(1025), .syndrome = INVAL_REQ,
+         .field = "path mtu", .outcome = OUTCOME_REMOTE, .events = INVALID},
+        {.name = "uc_sender_with_longer_packets",
+         .check = HCA_CHECK_PATH_MTU, .service = SERVICE_UC,
+         .options = {.mtu = IBV_MTU_4096}, .good = write_bytes(1024),
+         .spoil = set_length(1025), .field = "path mtu",
+         .outcome = OUTCOME_DROP},
         {.name = "send_that_invalidates_a_region",
          .check = HCA_CHECK_RKEY_INVAL, .good = good_send,
          .spoil = [](strict_bench &bench, raw_wqe &wqe) {

@@ -33,6 +33,16 @@ raw_wqe good_fetch_add(strict_bench &bench)
     return bench.fetch_add();
 }
 
+raw_wqe long_read(strict_bench &bench, unsigned ds)
+{
+    raw_wqe wqe = bench.read();
+
+    while (wqe.bytes.size() < ds * 16) {
+        wqe.data(bench.src->addr, 4, bench.src->mr->lkey);
+    }
+    return wqe;
+}
+
 raw_wqe good_inline(strict_bench &bench)
 {
     bench.post_recv();
@@ -319,6 +329,21 @@ std::vector<strict_row> data_rows()
              wqe.set32(wqe.at_data, (1u << 30) + 1);
          },
          .syndrome = LENGTH, .field = "message length"},
+        {.name = "read_of_more_than_512_bytes", .check = HCA_CHECK_READ_DS,
+         .good = [](strict_bench &bench) { return long_read(bench, 32); },
+         .spoil = [](strict_bench &bench, raw_wqe &wqe) {
+             wqe = long_read(bench, 33);
+             bench.finish(wqe);
+         },
+         .syndrome = QP_OP, .field = "ctrl ds"},
+        {.name = "dc_read_of_more_than_512_bytes",
+         .check = HCA_CHECK_READ_DS, .service = SERVICE_DC,
+         .good = [](strict_bench &bench) { return long_read(bench, 32); },
+         .spoil = [](strict_bench &bench, raw_wqe &wqe) {
+             wqe = long_read(bench, 33);
+             bench.finish(wqe);
+         },
+         .syndrome = QP_OP, .field = "ctrl ds"},
         {.name = "ud_message_beyond_the_mtu", .check = HCA_CHECK_UD_LEN,
          .service = SERVICE_UD,
          .good = [](strict_bench &bench) {
