@@ -242,6 +242,10 @@ int uverbs_copy_out(uint64_t dst, const void *src, size_t size);
 /* Handler of every method whose one attribute is the object to destroy. */
 int uverbs_destroy(struct uverbs_req *req);
 
+/* Handler of every method whose attributes are the object to destroy, then a
+ * response that is nothing but the number of its async events (QP, SRQ). */
+int uverbs_destroy_counted(struct uverbs_req *req);
+
 /* Handler of INVOKE_WRITE. */
 int uverbs_write(struct uverbs_req *req);
 

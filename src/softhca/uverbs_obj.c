@@ -7,6 +7,7 @@
 #include "uverbs_objs.h"
 #include "hca_log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,4 +163,22 @@ void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
 int uverbs_destroy(struct uverbs_req *req)
 {
     return uverbs_obj_destroy(req->slots[0].obj, NULL);
+}
+
+static_assert(sizeof(struct ib_uverbs_destroy_qp_resp) == sizeof(uint32_t),
+              "the number of events");
+static_assert(sizeof(struct ib_uverbs_destroy_srq_resp) == sizeof(uint32_t),
+              "the number of events");
+
+int uverbs_destroy_counted(struct uverbs_req *req)
+{
+    struct uverbs_events events;
+    int ret;
+
+    ret = uverbs_obj_destroy(req->slots[0].obj, &events);
+    if (ret != 0) {
+        return ret;
+    }
+    return uverbs_put(req, req->method->attrs[1].id, &events.async,
+                      sizeof(events.async));
 }

@@ -278,21 +278,6 @@ static const struct uverbs_attr_spec uverbs_destroy_qp_attrs[] = {
      sizeof(struct ib_uverbs_destroy_qp_resp), 0},
 };
 
-static int uverbs_destroy_qp(struct uverbs_req *req)
-{
-    struct uverbs_obj *obj = uverbs_get_obj(req, UVERBS_ATTR_DESTROY_QP_HANDLE);
-    struct ib_uverbs_destroy_qp_resp resp;
-    struct uverbs_events events;
-    int ret;
-
-    ret = uverbs_obj_destroy(obj, &events);
-    if (ret != 0) {
-        return ret;
-    }
-    resp.events_reported = events.async;
-    return uverbs_put(req, UVERBS_ATTR_DESTROY_QP_RESP, &resp, sizeof(resp));
-}
-
 const struct uverbs_method uverbs_qp_methods[] = {
     {.object  = UVERBS_OBJECT_QP,
      .id      = UVERBS_METHOD_QP_CREATE,
@@ -303,7 +288,7 @@ const struct uverbs_method uverbs_qp_methods[] = {
     {.object  = UVERBS_OBJECT_QP,
      .id      = UVERBS_METHOD_QP_DESTROY,
      .name    = "destroy_qp",
-     .handler = uverbs_destroy_qp,
+     .handler = uverbs_destroy_counted,
      UVERBS_ATTRS(uverbs_destroy_qp_attrs)},
     {.handler = NULL},
 };

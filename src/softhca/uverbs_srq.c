@@ -255,22 +255,6 @@ static const struct uverbs_attr_spec uverbs_destroy_srq_attrs[] = {
      sizeof(struct ib_uverbs_destroy_srq_resp), 0},
 };
 
-static int uverbs_destroy_srq(struct uverbs_req *req)
-{
-    struct uverbs_obj *obj = uverbs_get_obj(req,
-                                            UVERBS_ATTR_DESTROY_SRQ_HANDLE);
-    struct ib_uverbs_destroy_srq_resp resp;
-    struct uverbs_events events;
-    int ret;
-
-    ret = uverbs_obj_destroy(obj, &events);
-    if (ret != 0) {
-        return ret;
-    }
-    resp.events_reported = events.async;
-    return uverbs_put(req, UVERBS_ATTR_DESTROY_SRQ_RESP, &resp, sizeof(resp));
-}
-
 /* mlx5 does not resize an SRQ; the limit arms one event. */
 static int uverbs_modify_srq(struct uverbs_req *req)
 {
@@ -329,7 +313,7 @@ const struct uverbs_method uverbs_srq_methods[] = {
     {.object  = UVERBS_OBJECT_SRQ,
      .id      = UVERBS_METHOD_SRQ_DESTROY,
      .name    = "destroy_srq",
-     .handler = uverbs_destroy_srq,
+     .handler = uverbs_destroy_counted,
      UVERBS_ATTRS(uverbs_destroy_srq_attrs)},
     {.handler = NULL},
 };
