@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The run-time folder. Every function runs under the folder's flock(), taken
- * by the attaching or leaving thread; see hca_rundir.h.
+ * by the attaching or leaving thread, or by the sweeper; see hca_rundir.h.
+ * Needs nothing else of the device but its log, since the sweeper has only
+ * these two.
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
@@ -12,7 +14,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,25 +99,22 @@ static void hca_rundir_rm(const char *path)
     nftw(path, hca_rundir_rm_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Whether the owner of a process directory is gone. The lock outlives it
- * where a forked child still holds the descriptor. */
-static int hca_rundir_is_dead(const char *name)
+/* Whether the owner of a process directory is gone: its lock tells. The pid
+ * does not, as it may be one of another pid namespace, or a stranger's. */
+static bool hca_rundir_is_dead(const char *name)
 {
     int fd = openat(hca_rundir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int dead;
+    bool dead;
 
     if (fd < 0) {
-        return 0;
+        return false;
     }
-    dead = (flock(fd, LOCK_EX | LOCK_NB) == 0) ||
-           ((kill(atoi(name), 0) < 0) && (errno == ESRCH));
+    dead = flock(fd, LOCK_EX | LOCK_NB) == 0;
     close(fd);
     return dead;
 }
 
-/* Calls fn for each process directory, until it returns other than 0. */
-static int hca_rundir_foreach(int (*fn)(const char *name, const char *arg),
-                              const char *arg)
+int hca_rundir_foreach(int (*fn)(const char *name, void *arg), void *arg)
 {
     DIR *dir = opendir(hca_rundir_folder);
     struct dirent *entry;
@@ -133,17 +131,51 @@ static int hca_rundir_foreach(int (*fn)(const char *name, const char *arg),
     return ret;
 }
 
-static int hca_rundir_sweep_one(const char *name, const char *arg)
+bool hca_rundir_sweep(const char *name)
 {
     char path[PATH_MAX];
 
-    (void)arg;
-    if (hca_rundir_is_dead(name)) {
-        snprintf(path, sizeof(path), "%s/%s", hca_rundir_folder, name);
-        hca_info("removing %s of a dead process", path);
-        hca_rundir_rm(path);
+    if (!hca_rundir_is_dead(name)) {
+        return false;
     }
+    snprintf(path, sizeof(path), "%s/%s", hca_rundir_folder, name);
+    hca_info("removing %s of a dead process", path);
+    hca_rundir_rm(path);
+    return true;
+}
+
+static int hca_rundir_sweep_one(const char *name, void *arg)
+{
+    (void)arg;
+    hca_rundir_sweep(name);
     return 0;
+}
+
+int hca_rundir_lock_existing(void)
+{
+    int ret = hca_rundir_name();
+
+    if (ret != 0) {
+        return ret;
+    }
+    hca_rundir_fd = open(hca_rundir_folder,
+                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (hca_rundir_fd < 0) {
+        return (errno == ENOENT) ? -ENOENT :
+                                   hca_rundir_fail("open", hca_rundir_folder);
+    }
+
+    ret = hca_rundir_check(hca_rundir_fd);
+    if ((ret == 0) && (flock(hca_rundir_fd, LOCK_EX) < 0)) {
+        ret = hca_rundir_fail("lock", hca_rundir_folder);
+    }
+    if ((ret == 0) && !hca_rundir_is_current()) {
+        ret = -ENOENT;
+    }
+    if (ret != 0) {
+        hca_rundir_unlock();
+    }
+    return ret;
 }
 
 int hca_rundir_lock(void)
@@ -157,28 +189,23 @@ int hca_rundir_lock(void)
         if ((mkdir(hca_rundir_folder, 0700) < 0) && (errno != EEXIST)) {
             return hca_rundir_fail("make", hca_rundir_folder);
         }
-        hca_rundir_fd = open(hca_rundir_folder,
-                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        ret = hca_rundir_lock_existing();
         /* the last of the others may be removing it this moment */
-    } while ((hca_rundir_fd < 0) && (errno == ENOENT));
-    if (hca_rundir_fd < 0) {
-        return hca_rundir_fail("open", hca_rundir_folder);
+    } while (ret == -ENOENT);
+    if (ret == 0) {
+        hca_rundir_foreach(hca_rundir_sweep_one, NULL);
     }
+    return ret;
+}
 
-    ret = hca_rundir_check(hca_rundir_fd);
-    if ((ret == 0) && (flock(hca_rundir_fd, LOCK_EX) < 0)) {
-        ret = hca_rundir_fail("lock", hca_rundir_folder);
-    }
-    if (ret != 0) {
-        hca_rundir_unlock();
-        return ret;
-    }
-    if (!hca_rundir_is_current()) {
-        hca_rundir_unlock();
-        return hca_rundir_lock();
-    }
-    hca_rundir_foreach(hca_rundir_sweep_one, NULL);
-    return 0;
+const char *hca_rundir_folder_path(void)
+{
+    return (hca_rundir_name() == 0) ? hca_rundir_folder : NULL;
+}
+
+void hca_rundir_rmdir(void)
+{
+    rmdir(hca_rundir_folder); /* fails while others are there */
 }
 
 void hca_rundir_unlock(void)
@@ -187,13 +214,13 @@ void hca_rundir_unlock(void)
     hca_rundir_fd = -1;
 }
 
-static int hca_rundir_find_one(const char *name, const char *fabric)
+static int hca_rundir_find_one(const char *name, void *fabric)
 {
     char path[128];
     struct stat st;
     int fd;
 
-    snprintf(path, sizeof(path), "%s/fabric.%s", name, fabric);
+    snprintf(path, sizeof(path), "%s/fabric.%s", name, (const char*)fabric);
     fd = openat(hca_rundir_fd, path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return 0;
@@ -207,7 +234,7 @@ static int hca_rundir_find_one(const char *name, const char *fabric)
 
 int hca_rundir_find(const char *fabric)
 {
-    int fd = hca_rundir_foreach(hca_rundir_find_one, fabric);
+    int fd = hca_rundir_foreach(hca_rundir_find_one, (void*)fabric);
 
     return (fd > 0) ? fd : -ENOENT;
 }
@@ -259,5 +286,5 @@ void hca_rundir_remove(void)
         close(hca_rundir_own_fd);
         hca_rundir_own_fd = -1;
     }
-    rmdir(hca_rundir_folder); /* fails while others are there */
+    hca_rundir_rmdir();
 }
