@@ -1,42 +1,120 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * DEVX: commands of the device's own interface, given as they are (PRM,
- * chapter "Command interface"; mlx5_ifc.h). A command is a row of a table by
- * its opcode; one without a row is not supported, which is what libmlx5 and
- * UCX expect of a function that has no such right, and do without.
+ * The methods that carry DEVX commands: which may carry which, copies of both
+ * mailboxes, the answer. A command that the device refuses is EREMOTEIO and
+ * the out mailbox is written (since Linux 5.18; libmlx5 reads the status from
+ * there, mlx5_get_cmd_status_err()).
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "devx.h"
 #include "hca_log.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 
-/* Both mailboxes begin with 16 bits of opcode (in) and 8 of status (out). */
+/* Opcode and status; the largest answer is a page of capabilities. */
 #define DEVX_MIN_MAILBOX 16u
-#define DEVX_MAX_MAILBOX 4096u
+#define DEVX_MAX_OUT     (16u + 4096u)
 
-struct devx_cmd {
-    uint16_t    opcode;
-    const char *name;
-    uint16_t    in_size, out_size; /* the least */
-    int       (*run)(struct uverbs_req *req, const uint8_t *in, uint8_t *out);
+static const struct devx_cmd *const devx_cmds[] = {
+    devx_mkey_cmds,
 };
 
-/* General commands: they make no object. Ends with a row without a name. */
-static const struct devx_cmd devx_general[] = {
-    {.name = NULL},
-};
-
-static const struct devx_cmd *devx_find(const struct devx_cmd *cmds,
-                                        uint16_t opcode)
+static const struct devx_cmd *devx_find(uint16_t opcode)
 {
-    for (; cmds->name != NULL; cmds++) {
-        if (cmds->opcode == opcode) {
-            return cmds;
+    for (unsigned i = 0; i < sizeof(devx_cmds) / sizeof(devx_cmds[0]); i++) {
+        const struct devx_cmd *cmd = devx_cmds[i];
+
+        for (; cmd->name != NULL; cmd++) {
+            if (cmd->opcode == opcode) {
+                return cmd;
+            }
         }
     }
     return NULL;
+}
+
+/* A longer mailbox is fine where what follows is zero, as for every layout
+ * that grew; a command with a list behind it looks at the rest itself. */
+static enum devx_status devx_check_sizes(struct devx_call *call)
+{
+    if (call->in_len < call->cmd->in_size) {
+        return devx_refuse(call, DEVX_BAD_INP_LEN, 0, "size of the in mailbox",
+                           call->in_len);
+    }
+    return (call->out_len >= call->cmd->out_size) ? DEVX_OK :
+           devx_refuse(call, DEVX_BAD_OUTP_LEN, 0, "size of the out mailbox",
+                       call->out_len);
+}
+
+static enum devx_status devx_run(struct devx_call *call)
+{
+    enum devx_status status = devx_check_sizes(call);
+
+    if ((status == DEVX_OK) && (call->cmd->class == DEVX_CREATE)) {
+        status = devx_obj_new(call);
+    }
+    if (status != DEVX_OK) {
+        return status;
+    }
+    status = call->cmd->run(call);
+    if (call->cmd->class == DEVX_CREATE) {
+        if (status == DEVX_OK) {
+            devx_set(call->out, DEVX_OUT_NUMBER, call->obj->number);
+        } else {
+            devx_obj_undo(call);
+        }
+    }
+    return status;
+}
+
+/* Copies the in mailbox and finds its row. @return -EINVAL if the method does
+ * not carry such a command. Without a row, call->cmd is NULL. */
+static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
+                          uint16_t in_id, enum devx_class class)
+{
+    uint8_t *in;
+    int ret;
+
+    call->ctx    = req->ctx;
+    call->in_len = uverbs_len(req, in_id);
+    in           = calloc(1, call->in_len);
+    if (in == NULL) {
+        return -ENOMEM;
+    }
+    call->in = in;
+    ret      = uverbs_get(req, in_id, in, call->in_len);
+    if (ret != 0) {
+        return ret;
+    }
+    call->cmd = devx_find(devx_get(in, DEVX_IN_OPCODE));
+    if ((call->cmd == NULL) && (class == DEVX_GENERAL)) {
+        return -EOPNOTSUPP; /* what UCX takes for a device without DEVX */
+    }
+    return ((call->cmd != NULL) && (call->cmd->class != class)) ? -EINVAL : 0;
+}
+
+/* Runs the command; the answer goes out whatever it is. */
+static int devx_execute(struct uverbs_req *req, struct devx_call *call,
+                        uint16_t out_id)
+{
+    uint8_t out[DEVX_MAX_OUT] = {0};
+    enum devx_status status   = DEVX_BAD_OP;
+    int ret;
+
+    call->out     = out;
+    call->out_len = uverbs_len(req, out_id);
+    if (call->cmd == NULL) {
+        hca_debug("devx: command 0x%x: not supported",
+                  (unsigned)devx_get(call->in, DEVX_IN_OPCODE));
+    } else {
+        status = devx_run(call);
+        hca_debug("devx: %s: status 0x%x", call->cmd->name, status);
+    }
+    devx_set(out, DEVX_OUT_STATUS, status);
+    devx_set(out, DEVX_OUT_SYNDROME, call->syndrome);
+    ret = uverbs_put(req, out_id, out, sizeof(out));
+    return ((ret == 0) && (status != DEVX_OK)) ? -EREMOTEIO : ret;
 }
 
 static const struct uverbs_attr_spec devx_other_attrs[] = {
@@ -48,33 +126,52 @@ static const struct uverbs_attr_spec devx_other_attrs[] = {
 
 static int devx_other(struct uverbs_req *req)
 {
-    uint8_t in[DEVX_MAX_MAILBOX], out[DEVX_MAX_MAILBOX] = {0};
-    size_t in_len  = uverbs_len(req, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN);
-    size_t out_len = uverbs_len(req, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
-    const struct devx_cmd *cmd;
-    uint16_t opcode;
+    struct devx_call call = {0};
     int ret;
 
-    if ((in_len > sizeof(in)) || (out_len > sizeof(out) * 16)) {
-        return -EINVAL;
+    ret = devx_call_init(req, &call, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN,
+                         DEVX_GENERAL);
+    if (ret == 0) {
+        ret = devx_execute(req, &call, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
     }
-    ret = uverbs_get(req, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in, sizeof(in));
-    if (ret != 0) {
-        return ret;
-    }
-    opcode = (in[0] << 8) | in[1];
-    cmd    = devx_find(devx_general, opcode);
-    if (cmd == NULL) {
-        hca_debug("devx: command 0x%x: not supported", opcode);
-        return -EOPNOTSUPP;
-    }
-    if ((in_len < cmd->in_size) || (out_len < cmd->out_size)) {
-        return -EINVAL;
-    }
-    ret = cmd->run(req, in, out);
-    return (ret != 0) ? ret :
-           uverbs_put(req, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, out, sizeof(out));
+    free((void*)call.in);
+    return ret;
 }
+
+static const struct uverbs_attr_spec devx_create_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0,
+     0},
+    {MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_create(struct uverbs_req *req)
+{
+    struct devx_call call = {0};
+    int ret;
+
+    ret = devx_call_init(req, &call, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN,
+                         DEVX_CREATE);
+    if (ret == 0) {
+        ret = devx_execute(req, &call, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT);
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE,
+                                call.obj->obj.handle);
+    }
+    if ((ret != 0) && (call.obj != NULL)) {
+        uverbs_obj_destroy(&call.obj->obj, NULL);
+    }
+    free((void*)call.in);
+    return ret;
+}
+
+static const struct uverbs_attr_spec devx_destroy_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     MLX5_IB_OBJECT_DEVX_OBJ},
+};
 
 static const struct uverbs_attr_spec devx_query_uar_attrs[] = {
     {MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX, UVERBS_IN, UVERBS_MANDATORY, 4, 4,
@@ -126,5 +223,15 @@ const struct uverbs_method devx_methods[] = {
      .name    = "devx_query_eqn",
      .handler = devx_query_eqn,
      UVERBS_ATTRS(devx_query_eqn_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_CREATE,
+     .name    = "devx_obj_create",
+     .handler = devx_create,
+     UVERBS_ATTRS(devx_create_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+     .name    = "devx_obj_destroy",
+     .handler = uverbs_destroy,
+     UVERBS_ATTRS(devx_destroy_attrs)},
     {.handler = NULL},
 };

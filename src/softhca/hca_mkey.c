@@ -57,7 +57,7 @@ static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
     if (mkey->obj.dev != use->dev) {
         return HCA_KEY_UNKNOWN;
     }
-    if (mkey->is_free || (mkey->type == HCA_MKEY_INDIRECT)) {
+    if (mkey->is_free) {
         return HCA_KEY_FREE;
     }
     if (mkey->type == HCA_MKEY_NULL) { /* of every PD, for local use */
@@ -67,8 +67,7 @@ static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
     if (mkey->pdn != use->pdn) {
         return HCA_KEY_PD;
     }
-    if ((mkey->type == HCA_MKEY_MW) && (mkey->qpn != 0xffffff) &&
-        (mkey->qpn != use->qpn)) {
+    if ((mkey->qpn != 0xffffff) && (mkey->qpn != use->qpn)) {
         return HCA_KEY_QP;
     }
     if (((mkey->access & use->access) != use->access) ||
@@ -129,8 +128,91 @@ err_release:
     return fault;
 }
 
-enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
-                                   const struct hca_key_use *use)
+static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
+                                            const struct hca_key_use *use,
+                                            unsigned depth);
+
+/* The part of a use that lies in entry `index`, which begins at byte `start`
+ * of the key: as a use of the entry's own key, of which the owner's rights
+ * count, as for windows. */
+static struct hca_key_use hca_klm_part(const struct hca_mkey *mkey,
+                                       const struct hca_key_use *use,
+                                       uint64_t index, uint64_t start)
+{
+    const struct hca_klm *klm = (struct hca_klm*)hca_ptr(mkey->klms) + index;
+    uint64_t size = (mkey->klm_shift != 0) ? 1ull << mkey->klm_shift :
+                                             klm->length;
+    uint64_t from = use->addr - mkey->iova, to = from + use->length;
+    struct hca_key_use part = *use;
+
+    from        = (from > start) ? from - start : 0;
+    to          = (to - start < size) ? to - start : size;
+    part.key    = klm->key;
+    part.addr   = klm->addr + from;
+    part.length = (to > from) ? to - from : 0;
+    part.access = (use->access & ~IBV_ACCESS_REMOTE_READ) ?
+                  IBV_ACCESS_LOCAL_WRITE : 0;
+    return part;
+}
+
+/* Entries lie one behind the other in the space of the key, which begins with
+ * the first of them at mkey->iova. */
+static enum hca_key_fault hca_sgl_add_klms(struct hca_sgl *sgl,
+                                           const struct hca_mkey *mkey,
+                                           const struct hca_key_use *use,
+                                           unsigned depth)
+{
+    const struct hca_klm *klms = hca_ptr(mkey->klms);
+    uint64_t from = use->addr - mkey->iova, left = use->length, start = 0;
+    uint64_t i    = 0;
+
+    if (mkey->klm_shift != 0) {
+        i     = from >> mkey->klm_shift;
+        start = i << mkey->klm_shift;
+    } else {
+        while ((i < mkey->num_klms) && (from >= start + klms[i].length)) {
+            start += klms[i++].length;
+        }
+    }
+    for (; (i < mkey->num_klms) && (left > 0); i++) {
+        struct hca_key_use part = hca_klm_part(mkey, use, i, start);
+        enum hca_key_fault fault;
+
+        if (part.length > 0) {
+            fault = hca_sgl_add_level(sgl, &part, depth + 1);
+            if (fault != HCA_KEY_OK) {
+                return fault;
+            }
+        }
+        left  -= part.length;
+        start += (mkey->klm_shift != 0) ? 1ull << mkey->klm_shift :
+                                          klms[i].length;
+    }
+    return (left == 0) ? HCA_KEY_OK : HCA_KEY_BOUNDS;
+}
+
+/* A key that is held from here on until the message is done with. */
+static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
+                                           struct hca_mkey *mkey,
+                                           const struct hca_key_use *use,
+                                           unsigned depth)
+{
+    if ((sgl->num_held == HCA_SGL_MAX) || (sgl->count == HCA_SGL_MAX) ||
+        ((mkey->type == HCA_MKEY_INDIRECT) && (depth == HCA_MKEY_DEPTH))) {
+        hca_mkey_release(mkey);
+        return HCA_KEY_FAULT;
+    }
+    hca_sgl_hold(sgl, mkey);
+    if (mkey->type == HCA_MKEY_INDIRECT) {
+        return hca_sgl_add_klms(sgl, mkey, use, depth);
+    }
+    hca_sgl_add_range(sgl, mkey, use);
+    return HCA_KEY_OK;
+}
+
+static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
+                                            const struct hca_key_use *use,
+                                            unsigned depth)
 {
     struct hca_mkey *mkey = hca_mkey_hold(use->key);
     enum hca_key_fault fault;
@@ -149,9 +231,13 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
         hca_mkey_release(mkey);
         return fault;
     }
-    hca_sgl_hold(sgl, mkey);
-    hca_sgl_add_range(sgl, mkey, use);
-    return HCA_KEY_OK;
+    return hca_sgl_add_held(sgl, mkey, use, depth);
+}
+
+enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
+                                   const struct hca_key_use *use)
+{
+    return hca_sgl_add_level(sgl, use, 0);
 }
 
 void hca_sgl_put(struct hca_sgl *sgl)

@@ -12,8 +12,12 @@
 #include <sys/uio.h>
 
 /* Pieces of one message. A WQE has at most 63 octowords, and a receive buffer
- * may get a header of 40 bytes in front. */
-#define HCA_SGL_MAX 64u
+ * may get a header of 40 bytes in front; what an indirect key leads to has to
+ * fit in besides. */
+#define HCA_SGL_MAX 128u
+
+/* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
+#define HCA_MKEY_DEPTH 4u
 
 struct hca_sgl {
     unsigned         count;

@@ -68,8 +68,17 @@ enum hca_mkey_type {
     HCA_MKEY_MR,       /* [start, start + length) at va, of the owner */
     HCA_MKEY_NULL,     /* reads zeros, writes vanish */
     HCA_MKEY_MW,       /* window: starts invalid, bound by UMR */
-    HCA_MKEY_INDIRECT  /* list of entries, written by UMR */
+    HCA_MKEY_INDIRECT  /* list of entries: ranges of other keys */
 };
+
+/* Entry of an indirect key. */
+struct hca_klm {
+    uint64_t addr; /* in the space of `key` */
+    uint32_t length;
+    uint32_t key;
+};
+
+#define HCA_MKEY_FEW 2 /* entries that need no memory of their own */
 
 struct hca_mkey {
     struct hca_obj   obj;   /* obj.num is the 24-bit index */
@@ -89,6 +98,10 @@ struct hca_mkey {
     uint64_t         length;
     uint32_t         base_key;  /* MW: key of the region it is bound to ... */
     uint64_t         base_addr; /* ... and where in it the window starts */
+    uint32_t         num_klms;  /* INDIRECT: entries ... */
+    uint8_t          klm_shift; /* ... of 2^shift bytes each; 0: as they say */
+    hca_off_t        klms;      /* struct hca_klm: in `few`, or the arena */
+    struct hca_klm   few[HCA_MKEY_FEW];
 };
 
 struct hca_cq {

@@ -114,9 +114,18 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
 /* Takes the handle and the memory back; nothing else. */
 void uverbs_obj_delete(struct uverbs_obj *obj);
 
-/* @return the object; NULL with *err = -ENOENT or -EINVAL (another type). */
+#define UVERBS_ANY_TYPE UINT16_MAX
+
+/* @return the object; NULL with *err = -ENOENT or -EINVAL (another type than
+ * `type`, which may be UVERBS_ANY_TYPE). */
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err);
+
+/* The object of a type that `is` says has the device's number `number`.
+ * @return NULL if there is none. */
+void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
+                        bool (*is)(const struct uverbs_obj *obj,
+                                   uint32_t number), uint32_t number);
 
 /* @return 0; -EBUSY if another object needs it. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);

@@ -30,6 +30,13 @@ uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
     return uverbs_key(mkey);
 }
 
+uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
+{
+    mkey->variant = variant; /* numbers are too large for UVERBS_INVALID_KEY */
+    hca_obj_publish(HCA_KIND_MKEY, mkey);
+    return uverbs_key(mkey);
+}
+
 /* Whether a process that lives uses any key this moment. */
 static bool uverbs_keys_held(void)
 {

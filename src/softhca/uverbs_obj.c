@@ -4,7 +4,7 @@
  * objects end. The mutex of the context guards all of it.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "devx.h"
 #include "hca_log.h"
 
 #include <assert.h>
@@ -14,6 +14,7 @@
 
 /* Users before what they use: the order in which a context is given back. */
 static const struct uverbs_type *const uverbs_types[] = {
+    &devx_obj_type,
     &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
     &uverbs_mw_type, &uverbs_mr_type,   &uverbs_dm_type,   &uverbs_xrcd_type,
     &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &uverbs_uar_type,
@@ -98,11 +99,26 @@ void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
         *err = -ENOENT;
         return NULL;
     }
-    if (ctx->objs[handle]->type != type) {
+    if ((ctx->objs[handle]->type != type) && (type != UVERBS_ANY_TYPE)) {
         *err = -EINVAL;
         return NULL;
     }
     return ctx->objs[handle];
+}
+
+void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
+                        bool (*is)(const struct uverbs_obj *obj,
+                                   uint32_t number), uint32_t number)
+{
+    for (uint32_t i = 0; i < ctx->num_objs; i++) {
+        struct uverbs_obj *obj = ctx->objs[i];
+
+        if (!uverbs_entry_free(obj) && (obj->type == type) &&
+            is(obj, number)) {
+            return obj;
+        }
+    }
+    return NULL;
 }
 
 static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
@@ -125,22 +141,36 @@ int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
     return 0;
 }
 
-/* @return how many there were. */
-static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
-                                    const struct uverbs_type *type)
+/* Those that no other object needs. @return how many there were. */
+static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
+                                      const struct uverbs_type *type)
 {
     unsigned count = 0;
 
     for (uint32_t i = 0; i < ctx->num_objs; i++) {
         struct uverbs_obj *obj = ctx->objs[i];
 
-        if (!uverbs_entry_free(obj) && (obj->type == type->id)) {
+        if (!uverbs_entry_free(obj) && (obj->type == type->id) &&
+            (obj->users == 0)) {
             type->release(obj, NULL);
             uverbs_obj_delete(obj);
             count++;
         }
     }
     return count;
+}
+
+/* Objects of one type may need each other (DEVX). @return as above. */
+static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
+                                    const struct uverbs_type *type)
+{
+    unsigned total = 0, count;
+
+    do {
+        count  = uverbs_destroy_unused(ctx, type);
+        total += count;
+    } while (count != 0);
+    return total;
 }
 
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)

@@ -97,6 +97,9 @@ uint32_t uverbs_key(const struct hca_mkey *mkey);
  * for "no key", and publishes it. @return the key. */
 uint32_t uverbs_mkey_publish(struct hca_mkey *mkey);
 
+/* The same with the variant that the program chose. */
+uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant);
+
 /* Takes the translation away (mkey->is_free) and waits for the accesses that
  * had begun before. One of a process that died in it never ends: so not for
  * ever. */

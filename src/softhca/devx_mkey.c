@@ -1,0 +1,273 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * CREATE_MKEY: indirect keys, whose entries are ranges of other keys, given
+ * with the command or left to UMR (mlx5_ifc.h: create_mkey_in, mkc; an entry
+ * is a klm, of which KSM ignores the length, as all of its entries are as
+ * large as log_entity_size says). An entry's key is looked up at each use: it
+ * need not exist now, and what leads to it ends with it.
+ */
+#define _GNU_SOURCE
+#include "devx.h"
+
+#include <string.h>
+
+#define MKEY_OP_CREATE 0x200
+
+/* create_mkey_in */
+#define MKEY_CTX      0x10u /* mkc */
+#define MKEY_CTX_SIZE 0x40u
+#define MKEY_ACTUAL   DEVX_WORD(0x60) /* translations_octword_actual_size */
+#define MKEY_IN_SIZE  0x110u /* entries follow */
+
+/* mkc */
+#define MKC_FREE        DEVX_BITS(0x00, 30, 30)
+#define MKC_MODE_4_2    DEVX_BITS(0x00, 28, 26)
+#define MKC_UMR_EN      DEVX_BITS(0x00, 15, 15)
+#define MKC_ATOMIC      DEVX_BITS(0x00, 14, 14)
+#define MKC_RW          DEVX_BITS(0x00, 13, 13)
+#define MKC_RR          DEVX_BITS(0x00, 12, 12)
+#define MKC_LW          DEVX_BITS(0x00, 11, 11)
+#define MKC_LR          DEVX_BITS(0x00, 10, 10)
+#define MKC_MODE        DEVX_BITS(0x00, 9, 8)
+#define MKC_QPN         DEVX_BITS(0x04, 31, 8)
+#define MKC_VARIANT     DEVX_BITS(0x04, 7, 0)
+#define MKC_LENGTH64    DEVX_BITS(0x0c, 31, 31)
+#define MKC_EN_RINVAL   DEVX_BITS(0x0c, 24, 24)
+#define MKC_PD          DEVX_BITS(0x0c, 23, 0)
+#define MKC_START       DEVX_QWORD(0x10)
+#define MKC_LEN         DEVX_QWORD(0x18)
+#define MKC_OCTWORDS    DEVX_WORD(0x34)
+#define MKC_ENTITY      DEVX_BITS(0x38, 4, 0)
+
+/* klm */
+#define KLM_SIZE   16u
+#define KLM_LENGTH DEVX_WORD(0x00)
+#define KLM_KEY    DEVX_WORD(0x04)
+#define KLM_ADDR   DEVX_QWORD(0x08)
+
+enum { MKC_MODE_KLM = 2, MKC_MODE_KSM = 3 };
+
+static const struct devx_field devx_create_mkey_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {NULL, 0, 0}
+};
+
+/* The rest of the mailbox in front of the entries, from behind the mkc on */
+static const struct devx_field devx_mkey_tail_fields[] = {
+    {"translations_octword_actual_size",
+     MKEY_ACTUAL - DEVX_BITS(MKEY_CTX + MKEY_CTX_SIZE, 0, 0), DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+/* Neither signatures nor encryption; relaxed order is all the same to a device
+ * that executes in order. */
+static const struct devx_field devx_mkc_fields[] = {
+    {"free", MKC_FREE, 1},
+    {"access_mode_4_2", MKC_MODE_4_2, 0},
+    {"relaxed_ordering_write", DEVX_BITS(0x00, 18, 18), 1},
+    {"small_fence_on_rdma_read_response", DEVX_BITS(0x00, 16, 16), 1},
+    {"umr_en", MKC_UMR_EN, 1},
+    {"a", MKC_ATOMIC, 1},
+    {"rw", MKC_RW, 1},
+    {"rr", MKC_RR, 1},
+    {"lw", MKC_LW, 1},
+    {"lr", MKC_LR, 1},
+    {"access_mode_1_0", MKC_MODE, MKC_MODE_KSM},
+    {"qpn", MKC_QPN, DEVX_ANY},
+    {"mkey_7_0", MKC_VARIANT, DEVX_ANY},
+    {"length64", MKC_LENGTH64, 1},
+    {"en_rinval", MKC_EN_RINVAL, 1},
+    {"pd", MKC_PD, DEVX_ANY},
+    {"start_addr", MKC_START, DEVX_ANY},
+    {"len", MKC_LEN, DEVX_ANY},
+    {"translations_octword_size", MKC_OCTWORDS, DEVX_ANY},
+    {"relaxed_ordering_read", DEVX_BITS(0x38, 6, 6), 1},
+    {"log_entity_size", MKC_ENTITY, DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+/* What is asked for, in host order. */
+struct devx_mkey {
+    uint32_t          num, max; /* entries given, room for */
+    uint64_t          length;
+    uint8_t           shift; /* KSM */
+    bool              free;
+    struct uverbs_pd *pd;
+};
+
+/* What the entries span; a list that is too short for its key is an error of
+ * who uses the rest, except for KSM, where the command has all it takes to
+ * tell. */
+static enum devx_status devx_mkey_check_list(struct devx_call *call,
+                                             const struct devx_mkey *mkey)
+{
+    size_t room = (call->in_len - MKEY_IN_SIZE) / KLM_SIZE;
+
+    if (mkey->num > room) {
+        return devx_refuse(call, DEVX_BAD_INP_LEN, 0x60,
+                           "translations_octword_actual_size", mkey->num);
+    }
+    if (mkey->num > mkey->max) {
+        return devx_refuse(call, DEVX_BAD_PARAM, 0x60,
+                           "translations_octword_actual_size", mkey->num);
+    }
+    if (mkey->free) {
+        return DEVX_OK;
+    }
+    if ((mkey->shift != 0) &&
+        ((mkey->length == 0) ||
+         ((mkey->length - 1) >> mkey->shift >= mkey->num))) {
+        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX + 0x18, "mkc len",
+                           mkey->length);
+    }
+    return DEVX_OK;
+}
+
+static enum devx_status devx_mkey_read(struct devx_call *call,
+                                       struct devx_mkey *mkey)
+{
+    const uint8_t *mkc = call->in + MKEY_CTX;
+    unsigned mode      = devx_get(mkc, MKC_MODE);
+
+    if (mode < MKC_MODE_KLM) {
+        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX,
+                           "mkc access_mode_1_0", mode);
+    }
+    *mkey = (struct devx_mkey){
+        .num    = devx_get(call->in, MKEY_ACTUAL),
+        .max    = devx_get(mkc, MKC_OCTWORDS),
+        .length = devx_get(mkc, MKC_LENGTH64) ? UINT64_MAX :
+                                                devx_get(mkc, MKC_LEN),
+        .shift  = devx_get(mkc, MKC_ENTITY),
+        .free   = devx_get(mkc, MKC_FREE),
+        .pd     = devx_find_pd(call, devx_get(mkc, MKC_PD)),
+    };
+    if (mkey->pd == NULL) {
+        return devx_refuse(call, DEVX_BAD_RES, MKEY_CTX + 0x0c, "mkc pd",
+                           devx_get(mkc, MKC_PD));
+    }
+    /* entities are pages, as those of the host are (log_page_size) */
+    if ((mode == MKC_MODE_KSM) ? (mkey->shift < 12) : (mkey->shift != 0)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX + 0x38,
+                           "mkc log_entity_size", mkey->shift);
+    }
+    return devx_mkey_check_list(call, mkey);
+}
+
+static enum devx_status devx_mkey_check(struct devx_call *call)
+{
+    const size_t tail = MKEY_CTX + MKEY_CTX_SIZE;
+    enum devx_status status;
+
+    status = devx_check(call, 0, MKEY_CTX, devx_create_mkey_fields);
+    if (status == DEVX_OK) {
+        status = devx_check(call, MKEY_CTX, MKEY_CTX_SIZE, devx_mkc_fields);
+    }
+    if (status == DEVX_OK) {
+        status = devx_check(call, tail, MKEY_IN_SIZE - tail,
+                            devx_mkey_tail_fields);
+    }
+    return status;
+}
+
+static uint32_t devx_mkc_access(const uint8_t *mkc)
+{
+    return (devx_get(mkc, MKC_LW) ? IBV_ACCESS_LOCAL_WRITE : 0) |
+           (devx_get(mkc, MKC_RR) ? IBV_ACCESS_REMOTE_READ : 0) |
+           (devx_get(mkc, MKC_RW) ? IBV_ACCESS_REMOTE_WRITE : 0) |
+           (devx_get(mkc, MKC_ATOMIC) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+static void devx_mkey_fill(const struct devx_call *call,
+                           const struct devx_mkey *mkey, struct hca_mkey *hw)
+{
+    const uint8_t *mkc   = call->in + MKEY_CTX;
+    const uint8_t *entry = call->in + MKEY_IN_SIZE;
+    struct hca_klm *klm  = hca_ptr(hw->klms);
+
+    hw->type         = HCA_MKEY_INDIRECT;
+    hw->access       = devx_mkc_access(mkc);
+    hw->pdn          = mkey->pd->pdn;
+    hw->qpn          = devx_get(mkc, MKC_QPN);
+    hw->iova         = devx_get(mkc, MKC_START);
+    hw->length       = mkey->length;
+    hw->is_free      = mkey->free;
+    hw->local_inv_ok = devx_get(mkc, MKC_EN_RINVAL);
+    hw->klm_shift    = mkey->shift;
+    hw->num_klms     = mkey->num;
+    for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
+        klm[i].length = devx_get(entry, KLM_LENGTH);
+        klm[i].key    = devx_get(entry, KLM_KEY);
+        klm[i].addr   = devx_get(entry, KLM_ADDR);
+    }
+}
+
+static void devx_mkey_free_klms(struct hca_mkey *hw)
+{
+    if (hw->klms != hca_off(hw->few)) {
+        hca_arena_free(hca_ptr(hw->klms));
+    }
+}
+
+/* Room for the entries given; UMR, which could write more, is not there. */
+static bool devx_mkey_alloc_klms(struct hca_mkey *hw, uint32_t num)
+{
+    void *klms = (num <= HCA_MKEY_FEW) ? hw->few :
+                 hca_arena_alloc(num * sizeof(struct hca_klm));
+
+    hw->klms = hca_off(klms);
+    return klms != NULL;
+}
+
+/* Accesses that began before are waited for, later ones find no key. */
+static void devx_mkey_release(struct devx_obj *obj)
+{
+    struct hca_mkey *hw = obj->hw;
+
+    uverbs_mkey_disable(hw);
+    devx_mkey_free_klms(hw);
+    hca_obj_free(HCA_KIND_MKEY, hw);
+}
+
+static enum devx_status devx_mkey_make(struct devx_call *call,
+                                       const struct devx_mkey *mkey)
+{
+    struct hca_mkey *hw = hca_obj_alloc(HCA_KIND_MKEY, call->ctx->dev);
+
+    if (hw == NULL) {
+        return DEVX_NO_RES;
+    }
+    if (!devx_mkey_alloc_klms(hw, mkey->num)) {
+        hca_obj_free(HCA_KIND_MKEY, hw);
+        return DEVX_NO_RES;
+    }
+    devx_mkey_fill(call, mkey, hw);
+    uverbs_mkey_publish_as(hw, devx_get(call->in + MKEY_CTX, MKC_VARIANT));
+    devx_obj_use(call, &mkey->pd->obj);
+    call->obj->hw      = hw;
+    call->obj->number  = hw->obj.num;
+    call->obj->release = devx_mkey_release;
+    return DEVX_OK;
+}
+
+static enum devx_status devx_create_mkey(struct devx_call *call)
+{
+    struct devx_mkey mkey = {0};
+    enum devx_status status;
+
+    status = devx_mkey_check(call);
+    if (status == DEVX_OK) {
+        status = devx_mkey_read(call, &mkey);
+    }
+    return (status != DEVX_OK) ? status : devx_mkey_make(call, &mkey);
+}
+
+const struct devx_cmd devx_mkey_cmds[] = {
+    {.opcode   = MKEY_OP_CREATE,
+     .class    = DEVX_CREATE,
+     .name     = "create_mkey",
+     .in_size  = MKEY_IN_SIZE,
+     .out_size = 16,
+     .run      = devx_create_mkey},
+    {.name = NULL},
+};

@@ -1,0 +1,67 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What DEVX commands make: handles of the context, like those of verbs, for
+ * objects of the device. An object names others by number; they are kept while
+ * it lives, as the firmware does.
+ */
+#define _GNU_SOURCE
+#include "devx.h"
+
+enum devx_status devx_obj_new(struct devx_call *call)
+{
+    if (uverbs_obj_new(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
+                       sizeof(*call->obj), &call->obj) != 0) {
+        return DEVX_NO_RES;
+    }
+    call->obj->cmd = call->cmd;
+    return DEVX_OK;
+}
+
+static void devx_obj_drop(struct devx_obj *obj)
+{
+    for (unsigned i = 0; i < DEVX_MAX_USES; i++) {
+        uverbs_unref(obj->uses[i]);
+    }
+}
+
+void devx_obj_undo(struct devx_call *call)
+{
+    devx_obj_drop(call->obj);
+    uverbs_obj_delete(&call->obj->obj);
+    call->obj = NULL;
+}
+
+void devx_obj_use(struct devx_call *call, struct uverbs_obj *used)
+{
+    unsigned i = 0;
+
+    while (call->obj->uses[i] != NULL) {
+        i++;
+    }
+    call->obj->uses[i] = used;
+    uverbs_ref(used);
+}
+
+static void devx_obj_release(struct uverbs_obj *obj,
+                             struct uverbs_events *events)
+{
+    struct devx_obj *devx = (struct devx_obj*)obj;
+
+    (void)events;
+    devx->release(devx);
+    devx_obj_drop(devx);
+}
+
+const struct uverbs_type devx_obj_type = {
+    MLX5_IB_OBJECT_DEVX_OBJ, "devx objects", devx_obj_release
+};
+
+static bool devx_is_pd(const struct uverbs_obj *obj, uint32_t number)
+{
+    return ((const struct uverbs_pd*)obj)->pdn == number;
+}
+
+struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)
+{
+    return uverbs_obj_search(call->ctx, UVERBS_OBJECT_PD, devx_is_pd, pdn);
+}
