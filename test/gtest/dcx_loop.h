@@ -83,6 +83,16 @@ public:
         return new_ep;
     }
 
+    uct_md_h md() const
+    {
+        return m_md;
+    }
+
+    uct_component_h component() const
+    {
+        return m_component;
+    }
+
     std::vector<uint8_t> dev_addr() const
     {
         return m_dev_addr;
@@ -124,6 +134,7 @@ private:
             if (!strcmp(attr.name, "dcx")) {
                 uct_md_config_t *config;
 
+                m_component = list[i];
                 UCT_CALL(uct_md_config_read(list[i], NULL, NULL, &config));
                 UCT_CALL(uct_md_open(list[i], "mlx5_0", config, &m_md));
                 uct_config_release(config);
@@ -180,6 +191,7 @@ private:
     }
 
     ucs_async_context_t  *m_async;
+    uct_component_h      m_component;
     uct_md_h             m_md;
     std::vector<uint8_t> m_dev_addr, m_iface_addr;
 };

@@ -2,10 +2,10 @@
 /*
  * Opening an mlx5 device and finding out what it can do. Called by the memory
  * domain (dcx_md.c). Capabilities that verbs do not show are asked of the
- * firmware with DEVX, command QUERY_HCA_CAP (PRM; field positions from
- * mlx5_ifc.h: cmd_hca_cap_bits, atomic_caps_bits).
+ * firmware with DEVX, command QUERY_HCA_CAP (common/prm_cmd.h).
  */
 #include "dcx_device.h"
+#include "common/prm_cmd.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,56 +15,10 @@
 #include <ucs/sys/math.h>
 
 
-enum {
-    UCT_DCX_CMD_QUERY_HCA_CAP = 0x100,
-    UCT_DCX_CAP_GENERAL       = 0,
-    UCT_DCX_CAP_ATOMIC        = 3,
-    UCT_DCX_CAP_CURRENT       = 1, /* low bit of op_mod: in use, not maximal */
-
-    UCT_DCX_ATOMIC_OPS_STD    = 0x3, /* compare-swap, fetch-add */
-    UCT_DCX_ATOMIC_OPS_EXT    = 0xc  /* the masked ones of the two */
-};
-
-
-/* query_hca_cap_in_bits */
-typedef struct uct_dcx_query_cap_in {
-    __be16  opcode;
-    __be16  uid;
-    __be16  reserved;
-    __be16  op_mod;
-    uint8_t tail[8];
-} uct_dcx_query_cap_in_t;
-
-/* query_hca_cap_out_bits with the member atomic_caps of its union */
-typedef struct uct_dcx_atomic_cap_out {
-    uint8_t status;
-    uint8_t reserved1[15];
-    uint8_t reserved2[8];
-    uint8_t req_8b_endianness; /* two high bits; 0: replies are big endian */
-    uint8_t reserved3[7];
-    uint8_t reserved4[2];
-    __be16  operations;
-    uint8_t reserved5[2];
-    __be16  size_qp;           /* bit n: operands of 2^n bytes */
-    uint8_t reserved6[2];
-    __be16  size_dc;
-} uct_dcx_atomic_cap_out_t;
-
-static_assert(sizeof(uct_dcx_query_cap_in_t) == 16, "query_hca_cap_in_bits");
-static_assert(offsetof(uct_dcx_atomic_cap_out_t, operations) == 16 + 0x12,
-              "atomic_caps_bits.atomic_operations");
-static_assert(offsetof(uct_dcx_atomic_cap_out_t, size_dc) == 16 + 0x1a,
-              "atomic_caps_bits.atomic_size_dc");
-
-/* A capability page is 0x1000 bytes whatever is in it. */
-typedef union uct_dcx_query_cap_out {
-    uint8_t                  bytes[16 + 0x1000];
-    uct_dcx_atomic_cap_out_t atomic;
-} uct_dcx_query_cap_out_t;
-
-/* cmd_hca_cap_bits: compact_address_vector is bit 0x200 */
-#define UCT_DCX_CAP_COMPACT_AV_BYTE (16 + 0x200 / 8)
-#define UCT_DCX_CAP_COMPACT_AV_BIT  0x80
+/* Standard atomics, and the masked ones that UCX calls extended */
+#define UCT_DCX_ATOMIC_OPS_STD (PRM_ATOMIC_CMP_SWAP | PRM_ATOMIC_FETCH_ADD)
+#define UCT_DCX_ATOMIC_OPS_EXT (PRM_ATOMIC_MASKED_CMP_SWAP | \
+                                PRM_ATOMIC_MASKED_FETCH_ADD)
 
 
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
@@ -81,11 +35,11 @@ int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
 
 static ucs_status_t
 uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
-                         uct_dcx_query_cap_out_t *out)
+                         struct prm_query_hca_cap_out *out)
 {
-    uct_dcx_query_cap_in_t in = {
-        .opcode = htobe16(UCT_DCX_CMD_QUERY_HCA_CAP),
-        .op_mod = htobe16((type << 1) | UCT_DCX_CAP_CURRENT)
+    struct prm_query_hca_cap_in in = {
+        .opcode = htobe16(PRM_CMD_QUERY_HCA_CAP),
+        .op_mod = htobe16((type << 1) | PRM_CAP_CURRENT)
     };
 
     memset(out, 0, sizeof(*out));
@@ -128,18 +82,20 @@ uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
                              ucs_ternary_auto_value_t ext_atomics)
 {
     uct_dcx_atomic_caps_t *caps = &dev->atomic;
-    uct_dcx_query_cap_out_t out;
+    const struct prm_atomic_caps *page;
+    struct prm_query_hca_cap_out out;
     unsigned ops, sizes, host_order;
 
-    if (uct_dcx_device_query_cap(dev, UCT_DCX_CAP_ATOMIC, &out) != UCS_OK) {
+    if (uct_dcx_device_query_cap(dev, PRM_CAP_ATOMIC, &out) != UCS_OK) {
         uct_dcx_device_guess_atomics(dev, ext_atomics);
         return;
     }
 
     memset(caps, 0, sizeof(*caps));
-    ops        = be16toh(out.atomic.operations);
-    host_order = out.atomic.req_8b_endianness >> 6;
-    sizes      = be16toh(out.atomic.size_qp) & be16toh(out.atomic.size_dc) &
+    page       = &out.cap.atomic;
+    ops        = be16toh(page->operations);
+    host_order = page->req_8b_endianness >> 6;
+    sizes      = be16toh(page->size_qp) & be16toh(page->size_dc) &
                  (sizeof(uint32_t) | sizeof(uint64_t));
 
     if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_STD)) {
@@ -155,15 +111,28 @@ uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
 }
 
 
+/* A bit of the general page, PRM_HCA_CAP_* */
+static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
+                              unsigned bit)
+{
+    return (out->cap.bytes[bit / 8] >> (7 - (bit % 8))) & 1;
+}
+
+
 static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 {
-    uct_dcx_query_cap_out_t out;
+    struct prm_query_hca_cap_out out;
 
-    dev->compact_av = 1;
-    if (uct_dcx_device_query_cap(dev, UCT_DCX_CAP_GENERAL, &out) == UCS_OK) {
-        dev->compact_av = !!(out.bytes[UCT_DCX_CAP_COMPACT_AV_BYTE] &
-                             UCT_DCX_CAP_COMPACT_AV_BIT);
+    if (uct_dcx_device_query_cap(dev, PRM_CAP_GENERAL, &out) != UCS_OK) {
+        dev->compact_av = 1;
+        return;
     }
+
+    dev->compact_av    = uct_dcx_device_cap(&out,
+                                            PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
+    dev->indirect_keys =
+            uct_dcx_device_cap(&out, PRM_HCA_CAP_FIXED_BUFFER_SIZE) &&
+            !uct_dcx_device_cap(&out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
 }
 
 

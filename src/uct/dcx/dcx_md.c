@@ -54,7 +54,8 @@ static ucs_status_t uct_dcx_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
 
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                                  UCT_MD_FLAG_NEED_RKEY |
-                                 UCT_MD_FLAG_INVALIDATE;
+                                 (md->dev.indirect_keys ?
+                                  UCT_MD_FLAG_INVALIDATE : 0);
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.alloc_mem_types  = 0;
@@ -75,6 +76,7 @@ static void uct_dcx_md_close(uct_md_h tl_md)
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
     }
+    uct_dcx_mkeys_cleanup(&md->mkeys);
     uct_dcx_device_close(&md->dev);
     ucs_free(md);
 }
@@ -86,7 +88,7 @@ static uct_md_ops_t uct_dcx_md_ops = {
     .query                  = uct_dcx_md_query,
     .mem_reg                = uct_dcx_mem_reg,
     .mem_dereg              = uct_dcx_mem_dereg,
-    .mkey_pack              = uct_dcx_mkey_pack,
+    .mkey_pack              = uct_dcx_mem_pack,
     .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
     .detect_memory_type     = ucs_empty_function_return_unsupported
 };
@@ -96,7 +98,7 @@ static uct_md_ops_t uct_dcx_md_cached_ops = {
     .query                  = uct_dcx_md_query,
     .mem_reg                = uct_dcx_mem_cached_reg,
     .mem_dereg              = uct_dcx_mem_cached_dereg,
-    .mkey_pack              = uct_dcx_mkey_pack,
+    .mkey_pack              = uct_dcx_mem_pack,
     .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
     .detect_memory_type     = ucs_empty_function_return_unsupported
 };
@@ -177,15 +179,22 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_free;
     }
 
+    status = uct_dcx_mkeys_init(&md->mkeys, &md->dev);
+    if (status != UCS_OK) {
+        goto err_close_device;
+    }
+
     md->super.component = &uct_dcx_component;
     status              = uct_dcx_md_init_rcache(md, config);
     if (status != UCS_OK) {
-        goto err_close_device;
+        goto err_cleanup_mkeys;
     }
 
     *md_p = &md->super;
     return UCS_OK;
 
+err_cleanup_mkeys:
+    uct_dcx_mkeys_cleanup(&md->mkeys);
 err_close_device:
     uct_dcx_device_close(&md->dev);
 err_free:

@@ -6,7 +6,7 @@
 #ifndef UCT_DCX_MD_H
 #define UCT_DCX_MD_H
 
-#include "dcx_device.h"
+#include "dcx_mkey.h"
 
 #include <uct/base/uct_md.h>
 
@@ -16,6 +16,7 @@ typedef struct uct_dcx_md {
     uct_dcx_device_t  dev;
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
+    uct_dcx_mkeys_t   mkeys;
 } uct_dcx_md_t;
 
 

@@ -16,55 +16,79 @@
 #define UCT_DCX_MEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-#define UCT_DCX_RKEY_MAGIC 0xdcd1
+#define UCT_DCX_RKEY_MAGIC 0xdcd2
+#define UCT_DCX_RKEY_CHECK 0x5aa5
 
 
-/* A remote key on the wire */
+/* A remote key on the wire. 'check' tells a key from what is not one: bytes
+ * that were cut off, or of another transport. */
 typedef struct uct_dcx_packed_rkey {
-    __be16   magic;
-    uint16_t reserved; /* 0 */
-    __be32   rkey;
+    __be16 magic;
+    __be16 check;
+    __be32 rkey;
 } UCS_S_PACKED uct_dcx_packed_rkey_t;
 
 static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
-typedef struct uct_dcx_mem_region {
+typedef struct uct_dcx_cached_region {
     ucs_rcache_region_t super;
-    uct_dcx_mem_t       mem;
-} uct_dcx_mem_region_t;
+    uct_dcx_region_t    region;
+} uct_dcx_cached_region_t;
+
+
+/* A handle with the region that it alone has */
+typedef struct uct_dcx_single_mem {
+    uct_dcx_mem_t    super;
+    uct_dcx_region_t region;
+} uct_dcx_single_mem_t;
 
 
 static ucs_status_t
-uct_dcx_mem_register(uct_dcx_md_t *md, void *address, size_t length,
-                     int silent, uct_dcx_mem_t *mem)
+uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
+                    size_t length, int silent)
 {
-    struct ibv_mr *mr;
-
-    mr = ibv_reg_mr(md->dev.pd, address, length, UCT_DCX_MEM_ACCESS);
-    if (mr == NULL) {
+    region->idle = NULL;
+    region->mr   = ibv_reg_mr(md->dev.pd, address, length, UCT_DCX_MEM_ACCESS);
+    if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
                 "%s: failed to register %p of %zu bytes: %m; see 'ulimit -l'",
                 uct_dcx_device_name(&md->dev), address, length);
         return UCS_ERR_IO_ERROR;
     }
 
-    mem->mr   = mr;
-    mem->lkey = mr->lkey;
-    mem->rkey = mr->rkey;
     return UCS_OK;
 }
 
 
-static ucs_status_t uct_dcx_mem_deregister(uct_dcx_mem_t *mem)
+static ucs_status_t
+uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
 {
-    if (ibv_dereg_mr(mem->mr) != 0) {
-        ucs_warn("mr 0x%x: failed to deregister: %m", mem->lkey);
+    uct_dcx_mkey_t *mkey, *next;
+
+    for (mkey = region->idle; mkey != NULL; mkey = next) {
+        next = mkey->next;
+        (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
+    }
+
+    if (ibv_dereg_mr(region->mr) != 0) {
+        ucs_warn("%s: failed to deregister a region: %m",
+                 uct_dcx_device_name(&md->dev));
         return UCS_ERR_IO_ERROR;
     }
 
     return UCS_OK;
+}
+
+
+static void uct_dcx_mem_init(uct_dcx_mem_t *mem, uct_dcx_region_t *region)
+{
+    mem->lkey    = region->mr->lkey;
+    mem->rkey    = region->mr->rkey;
+    mem->region  = region;
+    mem->mkey    = NULL;
+    mem->is_bare = 0;
 }
 
 
@@ -72,7 +96,7 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
                              unsigned flags, uct_mem_h *memh_p)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_dcx_mem_t *mem;
+    uct_dcx_single_mem_t *mem;
     ucs_status_t status;
 
     mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
@@ -80,39 +104,62 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_mem_register(md, address, length,
-                                  flags & UCT_MD_MEM_FLAG_HIDE_ERRORS, mem);
+    status = uct_dcx_region_init(&mem->region, md, address, length,
+                                 flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
     if (status != UCS_OK) {
         ucs_free(mem);
         return status;
     }
 
+    uct_dcx_mem_init(&mem->super, &mem->region);
     *memh_p = mem;
     return UCS_OK;
 }
 
 
-static int
-uct_dcx_mem_is_invalidate(const uct_md_mem_dereg_params_t *params)
+/* To invoke when the invalidation is complete; NULL: no invalidation */
+static uct_completion_t *
+uct_dcx_mem_invalidation(const uct_md_mem_dereg_params_t *params)
 {
-    return UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
-           UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+    return (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+            UCT_MD_MEM_DEREG_FLAG_INVALIDATE) ?
+           UCT_MD_MEM_DEREG_FIELD_VALUE(params, comp, FIELD_COMPLETION, NULL) :
+           NULL;
 }
 
 
-ucs_status_t
-uct_dcx_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params)
+/* Leaves the handle's key with the region, as its peers are done with it. */
+static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
+    if (mem->mkey == NULL) {
+        return;
+    }
+
+    ucs_spin_lock(&md->mkeys.lock);
+    mem->mkey->next   = mem->region->idle;
+    mem->region->idle = mem->mkey;
+    ucs_spin_unlock(&md->mkeys.lock);
+    mem->mkey         = NULL;
+}
+
+
+ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
+                               const uct_md_mem_dereg_params_t *params)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_completion_t *comp;
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
 
-    mem    = params->memh;
-    status = uct_dcx_mem_deregister(mem);
+    mem  = params->memh;
+    comp = uct_dcx_mem_invalidation(params);
+    uct_dcx_mem_return_mkey(md, mem);
+    status = uct_dcx_region_cleanup(mem->region, md);
     ucs_free(mem);
-    if (uct_dcx_mem_is_invalidate(params)) {
-        uct_invoke_completion(params->comp, status);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
     }
     return status;
 }
@@ -124,15 +171,24 @@ ucs_status_t uct_dcx_mem_cached_reg(uct_md_h tl_md, void *address,
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
     ucs_rcache_region_t *region;
+    uct_dcx_mem_t *mem;
     ucs_status_t status;
+
+    mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
+    if (mem == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
 
     status = ucs_rcache_get(md->rcache, address, length,
                             PROT_READ | PROT_WRITE, &flags, &region);
     if (status != UCS_OK) {
+        ucs_free(mem);
         return status;
     }
 
-    *memh_p = &ucs_derived_of(region, uct_dcx_mem_region_t)->mem;
+    uct_dcx_mem_init(mem, &ucs_derived_of(region,
+                                          uct_dcx_cached_region_t)->region);
+    *memh_p = mem;
     return UCS_OK;
 }
 
@@ -143,23 +199,48 @@ static void uct_dcx_mem_invalidated(void *arg)
 }
 
 
+/* Whether nobody is let in by what 'mem' gave out, with the region in place */
+static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    ucs_status_t status;
+
+    if ((mem->mkey == NULL) || mem->is_bare) {
+        return 0;
+    }
+
+    status    = uct_dcx_mkey_destroy(&md->mkeys, mem->mkey);
+    mem->mkey = NULL;
+    return status == UCS_OK;
+}
+
+
 ucs_status_t
 uct_dcx_mem_cached_dereg(uct_md_h tl_md,
                          const uct_md_mem_dereg_params_t *params)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_dcx_mem_region_t *region;
+    uct_dcx_cached_region_t *region;
+    uct_completion_t *comp;
+    uct_dcx_mem_t *mem;
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
 
-    region = ucs_container_of(params->memh, uct_dcx_mem_region_t, mem);
-    if (uct_dcx_mem_is_invalidate(params)) {
+    mem    = params->memh;
+    comp   = uct_dcx_mem_invalidation(params);
+    region = ucs_container_of(mem->region, uct_dcx_cached_region_t, region);
+    if ((comp != NULL) && !uct_dcx_mem_revoke(md, mem)) {
         /* completes when the last holder of the region lets go of it */
         ucs_rcache_region_invalidate(md->rcache, &region->super,
-                                     uct_dcx_mem_invalidated, params->comp);
+                                     uct_dcx_mem_invalidated, comp);
+        comp = NULL;
     }
 
+    uct_dcx_mem_return_mkey(md, mem);
     ucs_rcache_region_put(md->rcache, &region->super);
+    ucs_free(mem);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, UCS_OK);
+    }
     return UCS_OK;
 }
 
@@ -168,24 +249,25 @@ static ucs_status_t
 uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
                    ucs_rcache_region_t *rregion, uint16_t rcache_flags)
 {
-    uct_dcx_mem_region_t *region = ucs_derived_of(rregion,
-                                                  uct_dcx_mem_region_t);
-    const unsigned *flags        = arg;
-    int silent                   = (rcache_flags &
-                                    UCS_RCACHE_MEM_REG_HIDE_ERRORS) ||
-                                   (*flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    uct_dcx_cached_region_t *region = ucs_derived_of(rregion,
+                                                     uct_dcx_cached_region_t);
+    const unsigned *flags           = arg;
+    int silent                      = (rcache_flags &
+                                       UCS_RCACHE_MEM_REG_HIDE_ERRORS) ||
+                                      (*flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
 
-    return uct_dcx_mem_register(context, (void*)rregion->super.start,
-                                rregion->super.end - rregion->super.start,
-                                silent, &region->mem);
+    return uct_dcx_region_init(&region->region, context,
+                               (void*)rregion->super.start,
+                               rregion->super.end - rregion->super.start,
+                               silent);
 }
 
 
 static void uct_dcx_rcache_dereg(void *context, ucs_rcache_t *rcache,
                                  ucs_rcache_region_t *rregion)
 {
-    (void)uct_dcx_mem_deregister(
-            &ucs_derived_of(rregion, uct_dcx_mem_region_t)->mem);
+    (void)uct_dcx_region_cleanup(
+            &ucs_derived_of(rregion, uct_dcx_cached_region_t)->region, context);
 }
 
 
@@ -193,10 +275,10 @@ static void
 uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
                     ucs_rcache_region_t *rregion, char *buf, size_t max)
 {
-    const uct_dcx_mem_t *mem = &ucs_derived_of(rregion,
-                                               uct_dcx_mem_region_t)->mem;
+    const struct ibv_mr *mr = ucs_derived_of(rregion, uct_dcx_cached_region_t)
+                                      ->region.mr;
 
-    snprintf(buf, max, "lkey 0x%x rkey 0x%x", mem->lkey, mem->rkey);
+    snprintf(buf, max, "lkey 0x%x rkey 0x%x", mr->lkey, mr->rkey);
 }
 
 
@@ -215,7 +297,7 @@ uct_dcx_mem_cache_create(uct_md_h tl_md, const uct_md_rcache_config_t *config,
     ucs_rcache_params_t params = {};
 
     uct_md_set_rcache_params(&params, config);
-    params.region_struct_size = sizeof(uct_dcx_mem_region_t);
+    params.region_struct_size = sizeof(uct_dcx_cached_region_t);
     params.max_alignment      = ucs_get_page_size();
     params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
     params.context            = md;
@@ -225,16 +307,62 @@ uct_dcx_mem_cache_create(uct_md_h tl_md, const uct_md_rcache_config_t *config,
 }
 
 
-ucs_status_t
-uct_dcx_mkey_pack(uct_md_h md, uct_mem_h memh,
-                  const uct_md_mkey_pack_params_t *params, void *buffer)
+/* The key that this handle alone gives out: one that waits with the region,
+ * else a new one */
+static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
-    const uct_dcx_mem_t *mem      = memh;
-    uct_dcx_packed_rkey_t *packed = buffer;
+    uct_dcx_region_t *region = mem->region;
 
-    packed->magic    = htobe16(UCT_DCX_RKEY_MAGIC);
-    packed->reserved = 0;
-    packed->rkey     = htobe32(mem->rkey);
+    ucs_spin_lock(&md->mkeys.lock);
+    mem->mkey = region->idle;
+    if (mem->mkey != NULL) {
+        region->idle = mem->mkey->next;
+    }
+    ucs_spin_unlock(&md->mkeys.lock);
+
+    return (mem->mkey != NULL) ?
+           UCS_OK :
+           uct_dcx_mkey_create(&md->mkeys, region->mr, &mem->mkey);
+}
+
+
+/* Half of the key, mixed with the other half */
+static uint16_t uct_dcx_rkey_check(uint32_t rkey)
+{
+    return (rkey ^ (rkey >> 16)) ^ UCT_DCX_RKEY_CHECK;
+}
+
+
+ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh,
+                              const uct_md_mkey_pack_params_t *params,
+                              void *buffer)
+{
+    uct_dcx_md_t *md              = ucs_derived_of(tl_md, uct_dcx_md_t);
+    unsigned flags                = UCS_PARAM_VALUE(UCT_MD_MKEY_PACK, params,
+                                                    flags, FIELD_FLAGS, 0);
+    uct_dcx_mem_t *mem            = memh;
+    uct_dcx_packed_rkey_t *packed = buffer;
+    ucs_status_t status;
+    uint32_t rkey;
+
+    if (!(flags & UCT_MD_MKEY_PACK_FLAG_INVALIDATE)) {
+        mem->is_bare = 1;
+        rkey         = mem->rkey;
+    } else if (!md->dev.indirect_keys) {
+        ucs_error("%s: the device has no indirect keys, memory cannot be "
+                  "invalidated", uct_dcx_device_name(&md->dev));
+        return UCS_ERR_UNSUPPORTED;
+    } else {
+        status = (mem->mkey == NULL) ? uct_dcx_mem_get_mkey(md, mem) : UCS_OK;
+        if (status != UCS_OK) {
+            return status;
+        }
+        rkey = mem->mkey->rkey;
+    }
+
+    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
+    packed->check = htobe16(uct_dcx_rkey_check(rkey));
+    packed->rkey  = htobe32(rkey);
     return UCS_OK;
 }
 
@@ -244,16 +372,17 @@ uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
                     uct_rkey_t *rkey_p, void **handle_p)
 {
     const uct_dcx_packed_rkey_t *packed = buffer;
+    uint32_t rkey                       = be32toh(packed->rkey);
 
     if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
-        (packed->reserved != 0)) {
-        ucs_error("this is no remote key of dcx (0x%04x%04x); does the peer "
-                  "run the same version?", be16toh(packed->magic),
-                  be16toh(packed->reserved));
+        (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
+        ucs_error("this is no remote key of dcx (0x%04x%04x%08x): it was cut "
+                  "off or overwritten, or the peer runs another version",
+                  be16toh(packed->magic), be16toh(packed->check), rkey);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    *rkey_p   = be32toh(packed->rkey);
+    *rkey_p   = rkey;
     *handle_p = NULL;
     return UCS_OK;
 }

@@ -4,19 +4,37 @@
  * and without a cache, and the key that travels to the peer. Called by UCT
  * through the operations of the memory domain, from any thread (the cache has
  * its own lock).
+ *
+ * Each registration has a handle of its own; handles share a region if it comes
+ * from the cache. A handle that is packed to be invalidated gets an indirect
+ * key (dcx_mkey.h) which no other handle has: invalidating it completes at once
+ * and takes nothing from those who exported the same region, or hold it. When
+ * such a handle is only deregistered, its key waits with the region for the
+ * next one. A handle without such a key is invalidated with its region: out of
+ * the cache, and complete when the last holder lets go.
  */
 #ifndef UCT_DCX_MEM_H
 #define UCT_DCX_MEM_H
 
-#include <infiniband/verbs.h>
+#include "dcx_mkey.h"
+
 #include <uct/base/uct_md.h>
+
+
+/* Memory that the device knows; of one handle, or in the cache */
+typedef struct uct_dcx_region {
+    struct ibv_mr  *mr;
+    uct_dcx_mkey_t *idle; /* indirect keys of nobody now */
+} uct_dcx_region_t;
 
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t      lkey;
-    uint32_t      rkey;
-    struct ibv_mr *mr;
+    uint32_t         lkey;    /* of the region */
+    uint32_t         rkey;
+    uct_dcx_region_t *region;
+    uct_dcx_mkey_t   *mkey;   /* to be invalidated, or NULL */
+    int              is_bare; /* the region's own key was packed */
 } uct_dcx_mem_t;
 
 
@@ -50,7 +68,7 @@ uct_dcx_mem_cache_create(uct_md_h tl_md, const uct_md_rcache_config_t *config,
 
 /* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
-uct_dcx_mkey_pack(uct_md_h md, uct_mem_h memh,
+uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh,
                   const uct_md_mkey_pack_params_t *params, void *buffer);
 ucs_status_t
 uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
