@@ -11,6 +11,8 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
     libclang-rt-14-dev'
+# what UCX itself is built with, by ucx-build and ucx-gtest
+packages_ucx='libnuma-dev librdmacm-dev'
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
