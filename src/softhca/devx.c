@@ -17,6 +17,7 @@
 #define DEVX_MAX_OUT     (16u + 4096u)
 
 static const struct devx_cmd *const devx_cmds[] = {
+    devx_lag_cmds,
     devx_mkey_cmds,
 };
 

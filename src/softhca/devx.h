@@ -108,6 +108,7 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
                              size_t offset, const char *what, uint64_t got);
 
 /* Rows of each file. */
+extern const struct devx_cmd devx_lag_cmds[];
 extern const struct devx_cmd devx_mkey_cmds[];
 
 /* --- objects ------------------------------------------------------------- */

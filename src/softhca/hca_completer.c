@@ -64,12 +64,18 @@ static uint8_t hca_completer_opcode(const struct hca_msg *msg)
     return msg->has_inval ? MLX5_CQE_RESP_SEND_INV : MLX5_CQE_RESP_SEND;
 }
 
-/* RoCE has no LIDs. */
+/* RoCE has no LIDs. A port has path bits as far as its LMC goes. */
 static uint16_t hca_completer_slid(const struct hca_msg *msg)
 {
-    uint16_t lid = hca_dev_lid(msg->src_dev);
+    return hca_dev_lid(msg->src_dev) |
+           (msg->path->src_path_bits & hca_dev_path_mask(msg->src_dev));
+}
 
-    return (lid == 0) ? 0 : lid | msg->path->src_path_bits;
+/* Which of the port's LIDs it was sent to. */
+static uint8_t hca_completer_dlid_path(const struct hca_msg *msg, unsigned dev)
+{
+    return hca_dev_is_roce(dev) ? 0 :
+           msg->path->dlid & hca_dev_path_mask(dev);
 }
 
 static uint8_t hca_completer_sl(const struct hca_msg *msg)
@@ -87,6 +93,7 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
         .solicited   = msg->solicited,
         .sl          = hca_completer_sl(msg),
         .slid        = hca_completer_slid(msg),
+        .dlid_path   = hca_completer_dlid_path(msg, qp->obj.dev),
         .wqe_counter = recv->index,
         .sop_qpn     = qp->obj.num,
         .uidx        = recv->uidx,

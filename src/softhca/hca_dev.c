@@ -14,6 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With an LMC, the LIDs of a port begin at a multiple of the most it can have;
+ * these lie above those of ports without. */
+#define HCA_LID_SPAN  128u
+#define HCA_LID_FIRST (3 * HCA_LID_SPAN)
+
 /* Locally administered identifiers: no vendor's device has them. */
 #define HCA_DEV_GUID 0x0264637800000000ull /* 02 "dcx", then the number */
 
@@ -68,6 +73,35 @@ static int hca_config_link(const char *name, enum hca_link *link)
     return -EINVAL;
 }
 
+static int hca_config_bool(const char *name, bool *value)
+{
+    const char *str = getenv(name);
+
+    if (str == NULL) {
+        return 0;
+    }
+    if (strcmp(str, "y") && strcmp(str, "n")) {
+        hca_error("%s=%s: use y or n", name, str);
+        return -EINVAL;
+    }
+    *value = (str[0] == 'y');
+    return 0;
+}
+
+/* Each is of one link layer only. */
+static int hca_config_check(const struct hca_config *config)
+{
+    if ((config->lmc != 0) && (config->link != HCA_LINK_IB)) {
+        hca_error("SOFTHCA_LMC=%u: use 0, RoCE has no LIDs", config->lmc);
+        return -EINVAL;
+    }
+    if (config->lag && (config->link != HCA_LINK_ROCE)) {
+        hca_error("SOFTHCA_LAG=y: use n, ports of InfiniBand are not bonded");
+        return -EINVAL;
+    }
+    return 0;
+}
+
 int hca_config_init(void)
 {
     struct hca_config config = hca_config;
@@ -84,24 +118,41 @@ int hca_config_init(void)
         ret = hca_config_link("SOFTHCA_LINK", &config.link);
     }
     if (ret == 0) {
+        ret = hca_config_uint("SOFTHCA_LMC", 0, 7, &config.lmc);
+    }
+    if (ret == 0) {
+        ret = hca_config_bool("SOFTHCA_LAG", &config.lag);
+    }
+    if (ret == 0) {
+        ret = hca_config_check(&config);
+    }
+    if (ret == 0) {
         hca_config = config;
     }
     return ret;
 }
 
+static void hca_dev_log_other(unsigned n, uint8_t other)
+{
+    hca_error("SOFTHCA_LINK=%s, SOFTHCA_LMC=%u: mlx5_%u of node %u is %s with "
+              "LMC %u in the running fabric; use that, another SOFTHCA_NODE "
+              "or another SOFTHCA_FABRIC", hca_link_names[hca_config.link],
+              hca_config.lmc, n, hca_config.node,
+              hca_link_names[other & ((1u << HCA_LINK_LMC_SHIFT) - 1)],
+              other >> HCA_LINK_LMC_SHIFT);
+}
+
 int hca_dev_register(void)
 {
-    for (unsigned n = 0; n < hca_config.num_devs; n++) {
-        unsigned dev = hca_dev_local(n);
-        uint8_t link = HCA_LINK_NONE;
+    uint8_t own = hca_config.link | (hca_config.lmc << HCA_LINK_LMC_SHIFT);
 
-        if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &link,
-                                            (uint8_t)hca_config.link) &&
-            (link != hca_config.link)) {
-            hca_error("SOFTHCA_LINK=%s: mlx5_%u of node %u is %s in the "
-                      "running fabric; use that, another SOFTHCA_NODE or "
-                      "another SOFTHCA_FABRIC", hca_link_names[hca_config.link],
-                      n, hca_config.node, hca_link_names[link]);
+    for (unsigned n = 0; n < hca_config.num_devs; n++) {
+        unsigned dev  = hca_dev_local(n);
+        uint8_t other = HCA_LINK_NONE;
+
+        if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &other,
+                                            own) && (other != own)) {
+            hca_dev_log_other(n, other);
             return -EINVAL;
         }
     }
@@ -111,7 +162,11 @@ int hca_dev_register(void)
 /* LID 0 is reserved: device 0 has 1. */
 uint16_t hca_dev_lid(unsigned dev)
 {
-    return hca_dev_is_roce(dev) ? 0 : dev + 1;
+    if (hca_dev_is_roce(dev)) {
+        return 0;
+    }
+    return (hca_dev_lmc(dev) == 0) ? dev + 1 :
+           HCA_LID_FIRST + dev * HCA_LID_SPAN;
 }
 
 uint64_t hca_dev_guid(unsigned dev)
@@ -188,10 +243,14 @@ enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
 
 int hca_dev_by_lid(uint16_t lid)
 {
-    unsigned dev = lid - 1u;
+    unsigned dev = (lid < HCA_LID_FIRST) ? lid - 1u :
+                   (lid - HCA_LID_FIRST) / HCA_LID_SPAN;
 
     return ((lid != 0) && (dev < HCA_MAX_DEVS) &&
-            (hca_fabric->dev_link[dev] == HCA_LINK_IB)) ? (int)dev : -1;
+            (hca_fabric->dev_link[dev] != HCA_LINK_NONE) &&
+            !hca_dev_is_roce(dev) &&
+            ((lid & ~hca_dev_path_mask(dev)) == hca_dev_lid(dev))) ?
+           (int)dev : -1;
 }
 
 /* The device's number as the last bytes of each form of GID have it. */

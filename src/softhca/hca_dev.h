@@ -4,8 +4,9 @@
  * A device is `dev` = node * HCA_DEVS_PER_NODE + n, where n is that of mlx5_n;
  * its LID, GUIDs, MAC and GIDs follow from that number alone.
  *
- * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0) and
- * SOFTHCA_LINK (ib or roce, default ib) are read once, when attaching.
+ * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0),
+ * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0) and
+ * SOFTHCA_LAG (y or n, default n) are read once, when attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
@@ -21,6 +22,9 @@ enum hca_link {
     HCA_LINK_ROCE
 };
 
+/* Above the link layer, an entry of hca_fabric->dev_link has the LMC. */
+#define HCA_LINK_LMC_SHIFT 4
+
 enum hca_gid_type {
     HCA_GID_NONE,
     HCA_GID_IB,
@@ -32,6 +36,8 @@ struct hca_config {
     unsigned      num_devs;
     unsigned      node;
     enum hca_link link;
+    unsigned      lmc; /* 2^lmc LIDs for each port (IBTA 7.11.1) */
+    bool          lag; /* RoCE: the port is a bond of two */
 };
 
 extern struct hca_config hca_config;
@@ -41,7 +47,7 @@ extern struct hca_config hca_config;
 int hca_config_init(void);
 
 /* Enters this node's devices in the fabric. @return 0, or -EINVAL if another
- * process of this node has them with another link layer. */
+ * process of this node has them with another link layer or LMC. */
 int hca_dev_register(void);
 
 static inline unsigned hca_dev_local(unsigned n)
@@ -54,7 +60,18 @@ static inline bool hca_dev_is_roce(unsigned dev)
     return hca_fabric->dev_link[dev] == HCA_LINK_ROCE;
 }
 
-/* LID of the device's port, host order; 0 on RoCE. */
+static inline unsigned hca_dev_lmc(unsigned dev)
+{
+    return hca_fabric->dev_link[dev] >> HCA_LINK_LMC_SHIFT;
+}
+
+/* The bits of a LID that choose a path to the port, or from it. */
+static inline uint16_t hca_dev_path_mask(unsigned dev)
+{
+    return (1u << hca_dev_lmc(dev)) - 1;
+}
+
+/* First LID of the device's port, host order; 0 on RoCE. */
 uint16_t hca_dev_lid(unsigned dev);
 
 /* Node GUID (big endian, as verbs show it); that of its port is the same. */

@@ -66,6 +66,12 @@ static int hca_sysfs_print_lid(const struct hca_sysfs_ctx *ctx, char *buf,
     return snprintf(buf, size, "0x%x", hca_dev_lid(ctx->dev));
 }
 
+static int hca_sysfs_print_lmc(const struct hca_sysfs_ctx *ctx, char *buf,
+                               size_t size)
+{
+    return snprintf(buf, size, "%u", hca_dev_lmc(ctx->dev));
+}
+
 static int hca_sysfs_print_sm_lid(const struct hca_sysfs_ctx *ctx, char *buf,
                                   size_t size)
 {
@@ -217,7 +223,7 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
     {HCA_SYSFS_IBDEV, "ports/1/link_layer",
      .print = hca_sysfs_print_link_layer},
     {HCA_SYSFS_IBDEV, "ports/1/lid", .print = hca_sysfs_print_lid},
-    {HCA_SYSFS_IBDEV, "ports/1/lid_mask_count", .text = "0"},
+    {HCA_SYSFS_IBDEV, "ports/1/lid_mask_count", .print = hca_sysfs_print_lmc},
     {HCA_SYSFS_IBDEV, "ports/1/sm_lid", .print = hca_sysfs_print_sm_lid},
     {HCA_SYSFS_IBDEV, "ports/1/sm_sl", .text = "0"},
     {HCA_SYSFS_IBDEV, "ports/1/cap_mask", .print = hca_sysfs_print_cap_mask},

@@ -65,7 +65,7 @@ bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
         return !memcmp(mac, path->dmac, sizeof(mac)) &&
                hca_gid_leads(path, from, to);
     }
-    return (path->dlid == hca_dev_lid(to)) &&
+    return ((path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to)) &&
            (!path->grh || hca_gid_leads(path, from, to));
 }
 

@@ -26,6 +26,7 @@ static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
         .gid_tbl_len    = HCA_GID_TABLE_LEN,
         .pkey_tbl_len   = UVERBS_PKEY_TBL_LEN,
         .lid            = hca_dev_lid(dev),
+        .lmc            = hca_dev_lmc(dev),
         .sm_lid         = roce ? 0 : 1,
         .state          = IBV_PORT_ACTIVE,
         .max_mtu        = IBV_MTU_4096,

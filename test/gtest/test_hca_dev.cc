@@ -52,6 +52,8 @@ protected:
         unsetenv("SOFTHCA_DEVICES");
         unsetenv("SOFTHCA_NODE");
         unsetenv("SOFTHCA_LINK");
+        unsetenv("SOFTHCA_LMC");
+        unsetenv("SOFTHCA_LAG");
     }
 
     static void set_links(enum hca_link link)
@@ -80,6 +82,8 @@ protected:
         EXPECT_EQ(before.num_devs, hca_config.num_devs);
         EXPECT_EQ(before.node, hca_config.node);
         EXPECT_EQ(before.link, hca_config.link);
+        EXPECT_EQ(before.lmc, hca_config.lmc);
+        EXPECT_EQ(before.lag, hca_config.lag);
     }
 
     static std::string gid_bytes(unsigned dev, unsigned index)
@@ -99,6 +103,8 @@ TEST_F(hca_dev, config_default)
     EXPECT_EQ(1u, hca_config.num_devs);
     EXPECT_EQ(0u, hca_config.node);
     EXPECT_EQ(HCA_LINK_IB, hca_config.link);
+    EXPECT_EQ(0u, hca_config.lmc);
+    EXPECT_FALSE(hca_config.lag);
 }
 
 TEST_F(hca_dev, config_values)
@@ -111,6 +117,17 @@ TEST_F(hca_dev, config_values)
     EXPECT_EQ(15u, hca_config.node);
     EXPECT_EQ(HCA_LINK_ROCE, hca_config.link);
     EXPECT_EQ(HCA_MAX_DEVS - 1, hca_dev_local(15));
+
+    setenv("SOFTHCA_LAG", "y", 1);
+    EXPECT_EQ(0, hca_config_init());
+    EXPECT_TRUE(hca_config.lag);
+
+    setenv("SOFTHCA_LAG", "n", 1);
+    setenv("SOFTHCA_LINK", "ib", 1);
+    setenv("SOFTHCA_LMC", "7", 1);
+    EXPECT_EQ(0, hca_config_init());
+    EXPECT_EQ(7u, hca_config.lmc);
+    EXPECT_FALSE(hca_config.lag);
 }
 
 TEST_F(hca_dev, config_refused)
@@ -126,6 +143,14 @@ TEST_F(hca_dev, config_refused)
     for (const char *value : {"", "IB", "no", "ethernet", "ib "}) {
         expect_refused("SOFTHCA_LINK", value);
     }
+    for (const char *value : {"", "8", "-1"}) {
+        expect_refused("SOFTHCA_LMC", value);
+    }
+    for (const char *value : {"", "Y", "1", "y" /* on InfiniBand */}) {
+        expect_refused("SOFTHCA_LAG", value);
+    }
+    setenv("SOFTHCA_LINK", "roce", 1);
+    expect_refused("SOFTHCA_LMC", "1");
 }
 
 TEST_F(hca_dev, register_link)
@@ -144,7 +169,15 @@ TEST_F(hca_dev, register_link)
     testing::internal::CaptureStderr();
     EXPECT_EQ(-EINVAL, hca_dev_register());
     EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find(
-            "SOFTHCA_LINK=roce: mlx5_0 of node 1 is ib"));
+            "SOFTHCA_LINK=roce, SOFTHCA_LMC=0: mlx5_0 of node 1 is ib with "
+            "LMC 0"));
+
+    hca_config.link = HCA_LINK_IB;
+    hca_config.lmc  = 3;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(-EINVAL, hca_dev_register());
+    EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find(
+            "SOFTHCA_LMC=3: mlx5_0 of node 1 is ib with LMC 0"));
 
     hca_config.node = 2;
     EXPECT_EQ(0, hca_dev_register());
@@ -190,6 +223,34 @@ TEST_F(hca_dev, ib_numbers_and_back)
     EXPECT_EQ(-1, hca_dev_by_lid(0));
     EXPECT_EQ(-1, hca_dev_by_lid(HCA_MAX_DEVS + 1));
     EXPECT_EQ(-1, hca_dev_by_lid(0xffff));
+}
+
+/* Ports with and without LMC in one subnet: no LID is of two. */
+TEST_F(hca_dev, lmc)
+{
+    std::set<unsigned> lids;
+    unsigned count = 0;
+
+    for (unsigned dev = 0; dev < HCA_MAX_DEVS; dev++) {
+        unsigned lmc = dev % 8;
+
+        hca_fabric->dev_link[dev] = HCA_LINK_IB | (lmc << HCA_LINK_LMC_SHIFT);
+        EXPECT_FALSE(hca_dev_is_roce(dev));
+        EXPECT_EQ(lmc, hca_dev_lmc(dev));
+        EXPECT_EQ(0, hca_dev_lid(dev) & ((1 << lmc) - 1));
+        for (unsigned path = 0; path < 1u << lmc; path++) {
+            unsigned lid = hca_dev_lid(dev) + path;
+
+            lids.insert(lid);
+            count++;
+            EXPECT_GT(0xc000u, lid);
+            EXPECT_EQ((int)dev, hca_dev_by_lid(lid));
+        }
+    }
+    EXPECT_EQ(count, lids.size());
+    for (unsigned lid = 1; lid < 0x10000; lid++) {
+        EXPECT_EQ(lids.count(lid) != 0, hca_dev_by_lid(lid) >= 0) << lid;
+    }
 }
 
 TEST_F(hca_dev, roce_numbers_and_back)
