@@ -30,26 +30,17 @@ public:
 
     dcx_loop()
     {
-        UCT_CALL(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                          &m_async));
-        UCT_CALL(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &worker));
-        open_md();
-        open_iface();
-        get_addresses();
-        ep = make_ep();
-        mem.resize(mem_size, 0x11);
-        UCT_CALL(uct_md_mem_reg(m_md, mem.data(), mem_size,
-                                UCT_MD_MEM_ACCESS_ALL, &memh));
+        try {
+            open();
+        } catch (...) {
+            close();
+            throw;
+        }
     }
 
     ~dcx_loop()
     {
-        uct_ep_destroy(ep);
-        uct_md_mem_dereg(m_md, memh);
-        uct_iface_close(iface);
-        uct_md_close(m_md);
-        uct_worker_destroy(worker);
-        ucs_async_context_destroy(m_async);
+        close();
     }
 
     struct dcx_view view() const
@@ -68,19 +59,29 @@ public:
     }
 
     /* One more endpoint to the own interface, the caller's to destroy */
-    uct_ep_h make_ep()
+    uct_ep_h make_ep(unsigned path_index = 0)
+    {
+        uct_ep_h new_ep;
+
+        UCT_CALL(create_ep(m_dev_addr, path_index, &new_ep));
+        return new_ep;
+    }
+
+    /* ... which, as its address says, is at another port */
+    ucs_status_t create_ep(const std::vector<uint8_t> &dev_addr,
+                           unsigned path_index, uct_ep_h *new_ep)
     {
         uct_ep_params_t params = {};
-        uct_ep_h new_ep;
 
         params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
                             UCT_EP_PARAM_FIELD_DEV_ADDR |
-                            UCT_EP_PARAM_FIELD_IFACE_ADDR;
+                            UCT_EP_PARAM_FIELD_IFACE_ADDR |
+                            UCT_EP_PARAM_FIELD_PATH_INDEX;
         params.iface      = iface;
-        params.dev_addr   = (uct_device_addr_t*)m_dev_addr.data();
+        params.dev_addr   = (uct_device_addr_t*)dev_addr.data();
         params.iface_addr = (uct_iface_addr_t*)m_iface_addr.data();
-        UCT_CALL(uct_ep_create(&params, &new_ep));
-        return new_ep;
+        params.path_index = path_index;
+        return uct_ep_create(&params, new_ep);
     }
 
     uct_md_h md() const
@@ -106,18 +107,58 @@ public:
                 (const uct_iface_addr_t*)m_iface_addr.data());
     }
 
-    uct_worker_h         worker;
-    uct_iface_h          iface;
+    uct_worker_h         worker = NULL;
+    uct_iface_h          iface  = NULL;
     uct_iface_attr_t     attr;
-    uct_ep_h             ep;
+    uct_ep_h             ep     = NULL;
     std::vector<uint8_t> mem;
-    uct_mem_h            memh;
+    uct_mem_h            memh   = UCT_MEM_HANDLE_NULL;
+
+    /* Active messages of id 5 */
+    unsigned             received = 0;
 
     /* What endpoints have failed with; fatal unless `survives_errors` */
     std::vector<ucs_status_t> errors;
     bool                      survives_errors = false;
 
 private:
+    void open()
+    {
+        UCT_CALL(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                          &m_async));
+        UCT_CALL(uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &worker));
+        open_md();
+        open_iface();
+        get_addresses();
+        ep = make_ep();
+        mem.resize(mem_size, 0x11);
+        UCT_CALL(uct_md_mem_reg(m_md, mem.data(), mem_size,
+                                UCT_MD_MEM_ACCESS_ALL, &memh));
+    }
+
+    /* Whatever of it was opened */
+    void close()
+    {
+        if (ep != NULL) {
+            uct_ep_destroy(ep);
+        }
+        if (memh != UCT_MEM_HANDLE_NULL) {
+            uct_md_mem_dereg(m_md, memh);
+        }
+        if (iface != NULL) {
+            uct_iface_close(iface);
+        }
+        if (m_md != NULL) {
+            uct_md_close(m_md);
+        }
+        if (worker != NULL) {
+            uct_worker_destroy(worker);
+        }
+        if (m_async != NULL) {
+            ucs_async_context_destroy(m_async);
+        }
+    }
+
     void open_md()
     {
         uct_component_h *list;
@@ -125,23 +166,29 @@ private:
 
         HCA_CHECK_CALL(dlopen(DCX_TEST_MODULE, RTLD_NOW) != NULL);
         UCT_CALL(uct_query_components(&list, &count));
-        m_md = NULL;
         for (unsigned i = 0; i < count; i++) {
             uct_component_attr_t attr = {};
 
             attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
             UCT_CALL(uct_component_query(list[i], &attr));
             if (!strcmp(attr.name, "dcx")) {
-                uct_md_config_t *config;
-
                 m_component = list[i];
-                UCT_CALL(uct_md_config_read(list[i], NULL, NULL, &config));
-                UCT_CALL(uct_md_open(list[i], "mlx5_0", config, &m_md));
-                uct_config_release(config);
+                open_md(list[i]);
             }
         }
         uct_release_component_list(list);
         HCA_CHECK_CALL(m_md != NULL);
+    }
+
+    /* Leaves m_md as it is if that fails */
+    void open_md(uct_component_h component)
+    {
+        uct_md_config_t *config;
+
+        if (uct_md_config_read(component, NULL, NULL, &config) == UCS_OK) {
+            uct_md_open(component, "mlx5_0", config, &m_md);
+            uct_config_release(config);
+        }
     }
 
     void open_iface()
@@ -159,11 +206,13 @@ private:
         params.err_handler          = failed;
         params.err_handler_arg      = this;
         UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
-        UCT_CALL(uct_iface_open(m_md, worker, &params, config, &iface));
+        ucs_status_t status = uct_iface_open(m_md, worker, &params, config,
+                                             &iface);
         uct_config_release(config);
+        UCT_CALL(status);
         uct_iface_progress_enable(iface, UCT_PROGRESS_SEND |
                                          UCT_PROGRESS_RECV);
-        UCT_CALL(uct_iface_set_am_handler(iface, 5, ignore, NULL, 0));
+        UCT_CALL(uct_iface_set_am_handler(iface, 5, count, &received, 0));
         UCT_CALL(uct_iface_query(iface, &attr));
     }
 
@@ -185,14 +234,15 @@ private:
         return self->survives_errors ? UCS_OK : status;
     }
 
-    static ucs_status_t ignore(void*, void*, size_t, unsigned)
+    static ucs_status_t count(void *arg, void*, size_t, unsigned)
     {
+        ++*(unsigned*)arg;
         return UCS_OK;
     }
 
-    ucs_async_context_t  *m_async;
-    uct_component_h      m_component;
-    uct_md_h             m_md;
+    ucs_async_context_t  *m_async    = NULL;
+    uct_component_h      m_component = NULL;
+    uct_md_h             m_md        = NULL;
     std::vector<uint8_t> m_dev_addr, m_iface_addr;
 };
 

@@ -32,6 +32,51 @@ void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
 }
 
 
+struct ibv_qp *dcx_peek_dci(uct_iface_h iface)
+{
+    return ucs_derived_of(iface, uct_dcx_iface_t)->dci.dci[0].qp;
+}
+
+
+struct ibv_qp *dcx_peek_dct(uct_iface_h iface)
+{
+    return ucs_derived_of(iface, uct_dcx_iface_t)->rx.dct;
+}
+
+
+const struct mlx5_cqe64 *dcx_peek_last_recv(uct_iface_h iface)
+{
+    uct_dcx_cq_t *cq = &ucs_derived_of(iface, uct_dcx_iface_t)->rx_cq;
+
+    return uct_dcx_cq_peek(cq, cq->ci - 1);
+}
+
+
+int dcx_peek_av(uct_ep_h tl_ep, uint8_t *av)
+{
+    const uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    int is_compact         = !(ep->flags & UCT_DCX_EP_FLAG_GRH);
+
+    memcpy(av, &ep->av, sizeof(ep->av));
+    if (is_compact) {
+        memset(av + sizeof(ep->av), 0, sizeof(uct_dcx_grh_t));
+    } else {
+        memcpy(av + sizeof(ep->av),
+               &ucs_derived_of(tl_ep, uct_dcx_grh_ep_t)->grh,
+               sizeof(uct_dcx_grh_t));
+    }
+    return is_compact;
+}
+
+
+void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes)
+{
+    sizes->ep          = sizeof(uct_dcx_ep_t);
+    sizes->grh_ep      = sizeof(uct_dcx_grh_ep_t);
+    sizes->has_asserts = ENABLE_ASSERT;
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -5,6 +5,7 @@
 #ifndef DCX_TEST_DCX_PEEK_H
 #define DCX_TEST_DCX_PEEK_H
 
+#include <infiniband/mlx5dv.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uct/api/uct.h>
@@ -25,6 +26,24 @@ struct dcx_view {
 /* Of an interface of dcx, with its address */
 void dcx_peek(uct_iface_h iface, const void *iface_addr,
               struct dcx_view *view);
+
+/* The queues as verbs know them; of the initiators, the first */
+struct ibv_qp *dcx_peek_dci(uct_iface_h iface);
+struct ibv_qp *dcx_peek_dct(uct_iface_h iface);
+
+/* The receive completion that was taken last */
+const struct mlx5_cqe64 *dcx_peek_last_recv(uct_iface_h iface);
+
+/* The address vector that an endpoint writes into its WQEs: 48 bytes, those
+ * behind the compact form zero if it has that. Returns whether it has. */
+int dcx_peek_av(uct_ep_h ep, uint8_t *av);
+
+/* sizeof() of the two kinds of endpoint, and of UCX's part of them */
+struct dcx_ep_sizes {
+    size_t ep, grh_ep;
+    int    has_asserts; /* UCX was built with them: its part is longer */
+};
+void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);

@@ -129,6 +129,7 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
     attr->ep_addr_len     = 0;
     attr->max_conn_priv   = 0;
+    attr->dev_num_paths   = iface->port.num_paths;
     uct_dcx_caps_query_am(iface, attr);
     uct_dcx_caps_query_rma(iface, attr);
     uct_dcx_atomic_query(iface->port.dev, attr);

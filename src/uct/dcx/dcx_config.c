@@ -151,6 +151,28 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, path.hop_limit),
      UCS_CONFIG_TYPE_UINT},
 
+    {"NUM_PATHS", "auto",
+     "Ways through the network to one peer, 1-128; UCP sends parts of a big\n"
+     "message over each. On InfiniBand they differ in the low bits of source\n"
+     "and destination LID, as far as the LMC of the subnet lets them; on RoCE\n"
+     "v2 in the UDP source port. \"auto\" is 2 on bonded ports (RoCE LAG),\n"
+     "2^LMC with an LMC, 2 on NDR and 1 elsewhere.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.num_paths),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"ROCE_LOCAL_SUBNET", "n",
+     "On RoCE v2, take only peers of the own IP subnet for reachable. \"n\":\n"
+     "all that have an address of the same family.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"ROCE_SUBNET_PREFIX_LEN", "auto",
+     "For ROCE_LOCAL_SUBNET=y: length of the subnet prefix in bits, 0-32 for\n"
+     "IPv4, 0-128 for IPv6. \"auto\" takes that of the network interface which\n"
+     "has the address, \"inf\" all bits: only the own port is reachable.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
+     UCS_CONFIG_TYPE_ULUNITS},
+
     {.name = NULL}
 };
 
@@ -164,13 +186,30 @@ typedef struct uct_dcx_config_range {
 } uct_dcx_config_range_t;
 
 
+/* As the user has written it, in 'buffer' of 32 bytes if it is a number. */
+static const char *uct_dcx_config_value(unsigned long value, char *buffer)
+{
+    if (value == UCS_ULUNITS_INF) {
+        return "inf";
+    }
+    if (value == UCS_ULUNITS_AUTO) {
+        return "auto";
+    }
+    snprintf(buffer, 32, "%lu", value);
+    return buffer;
+}
+
+
 static ucs_status_t
 uct_dcx_config_check_ranges(const uct_dcx_config_range_t *range, size_t count)
 {
+    char value[32];
+
     for (; count > 0; ++range, --count) {
         if ((range->value < range->min) || (range->value > range->max)) {
-            ucs_error("UCX_DCX_%s=%lu is out of range: set it to %lu-%lu",
-                      range->name, range->value, range->min, range->max);
+            ucs_error("UCX_DCX_%s=%s is out of range: set it to %lu-%lu",
+                      range->name, uct_dcx_config_value(range->value, value),
+                      range->min, range->max);
             return UCS_ERR_INVALID_PARAM;
         }
     }
@@ -192,12 +231,47 @@ uct_dcx_config_check_time(const char *name, double seconds, double max)
 
 
 static ucs_status_t
+uct_dcx_config_check_auto(const uct_dcx_config_range_t *range, size_t count)
+{
+    char value[32];
+
+    for (; count > 0; ++range, --count) {
+        if ((range->value != UCS_ULUNITS_AUTO) &&
+            ((range->value < range->min) || (range->value > range->max))) {
+            ucs_error("UCX_DCX_%s=%s is out of range: set it to %lu-%lu or "
+                      "auto", range->name,
+                      uct_dcx_config_value(range->value, value), range->min,
+                      range->max);
+            return UCS_ERR_INVALID_PARAM;
+        }
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
 uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
 {
-    if ((config->path.traffic_class != UCS_ULUNITS_AUTO) &&
-        (config->path.traffic_class > 255)) {
-        ucs_error("UCX_DCX_TRAFFIC_CLASS=%lu is out of range: set it to 0-255 "
-                  "or auto", config->path.traffic_class);
+    const uct_dcx_config_range_t ranges[] = {
+        {"TRAFFIC_CLASS", config->path.traffic_class, 0, 255},
+        {"GID_INDEX", config->path.gid_index, 0, 255},
+        {"NUM_PATHS", config->path.num_paths, 1, 128},
+        /* "inf" is the longest there is */
+        {"ROCE_SUBNET_PREFIX_LEN",
+         (config->path.roce_prefix_len == UCS_ULUNITS_INF) ? 128 :
+         config->path.roce_prefix_len, 0, 128}
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_config_check_auto(ranges, ucs_static_array_size(ranges));
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (!config->path.roce_local_subnet &&
+        (config->path.roce_prefix_len != UCS_ULUNITS_AUTO)) {
+        ucs_error("UCX_DCX_ROCE_SUBNET_PREFIX_LEN says nothing without "
+                  "UCX_DCX_ROCE_LOCAL_SUBNET=y: set both or none");
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -41,6 +41,9 @@ typedef struct uct_dcx_iface_config {
         unsigned       mtu;             /* enum ibv_mtu, 0: that of the port */
         int            is_global;
         unsigned       hop_limit;
+        unsigned long  num_paths;       /* or UCS_ULUNITS_AUTO */
+        int            roce_local_subnet;
+        unsigned long  roce_prefix_len; /* bits, or UCS_ULUNITS_AUTO, _INF */
     } path;
 } uct_dcx_iface_config_t;
 

@@ -60,6 +60,9 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
 
 static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
 {
+    if (self->super.flags & UCT_DCX_EP_FLAG_FAILED) {
+        uct_dcx_port_forget(&uct_dcx_ep_iface(&self->super)->port, &self->grh);
+    }
 }
 
 UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
@@ -86,13 +89,22 @@ uct_dcx_ep_check_addr(uct_dcx_iface_t *iface, const uct_dcx_iface_addr_t *addr)
 }
 
 
+/* Spreads the pairs of targets, ours and the peer's, over the 16 bits. */
+static uint16_t uct_dcx_ep_flow(const uct_dcx_iface_t *iface, uint32_t dctn)
+{
+    return ((dctn ^ (iface->rx.dct->qp_num << 8)) * 0x9e3779b1u) >> 16;
+}
+
+
 ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(params->iface, uct_dcx_iface_t);
     const uct_dcx_iface_addr_t *addr;
+    uct_dcx_route_t route;
     uct_dcx_grh_t grh;
     uct_dcx_av_t av;
     ucs_status_t status;
+    uint32_t dctn;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
     addr   = (const uct_dcx_iface_addr_t*)params->iface_addr;
@@ -101,16 +113,18 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    status = uct_dcx_port_make_av(&iface->port,
-                                  (const uct_dcx_dev_addr_t*)params->dev_addr,
-                                  &av, &grh);
+    dctn             = ((uint32_t)addr->dctn[0] << 16) |
+                       ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2];
+    route.addr       = (const uct_dcx_dev_addr_t*)params->dev_addr;
+    route.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
+    route.flow       = uct_dcx_ep_flow(iface, dctn);
+    status           = uct_dcx_port_make_av(&iface->port, &route, &av, &grh);
     if (status != UCS_OK) {
         return status;
     }
 
     av.key      = addr->dc_key;
-    av.dqp_dct |= htobe32(((uint32_t)addr->dctn[0] << 16) |
-                          ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2]);
+    av.dqp_dct |= htobe32(dctn);
     if (av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) {
         return UCS_CLASS_NEW(uct_dcx_grh_ep_t, ep_p, iface, &av, &grh);
     }

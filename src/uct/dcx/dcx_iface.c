@@ -246,7 +246,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
 
     status = uct_dcx_event_init(self);
     if (status != UCS_OK) {
-        return status;
+        goto err_cleanup_port;
     }
 
     status = uct_dcx_iface_init_tx(self, config);
@@ -268,6 +268,8 @@ err_cleanup_tx:
     uct_dcx_iface_cleanup_tx(self);
 err_cleanup_event:
     uct_dcx_event_cleanup(self);
+err_cleanup_port:
+    uct_dcx_port_cleanup(&self->port);
     return status;
 }
 
@@ -280,6 +282,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     uct_dcx_rx_cleanup(self);
     uct_dcx_iface_cleanup_tx(self);
     uct_dcx_event_cleanup(self);
+    uct_dcx_port_cleanup(&self->port);
 }
 
 UCS_CLASS_DEFINE(uct_dcx_iface_t, uct_base_iface_t);

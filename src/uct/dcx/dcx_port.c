@@ -1,14 +1,43 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Ports, addresses and paths; see dcx_port.h. Called when UCT lists devices,
- * opens an interface or creates an endpoint, never on the data path.
+ * Ports and their options; see dcx_port.h. Called when UCT lists devices or
+ * opens an interface. Addresses are in dcx_port_addr.c.
  */
 #include "dcx_port.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
+
+
+enum {
+    UCT_DCX_CMD_QUERY_LAG  = 0x842,
+    UCT_DCX_LAG_STATE_MASK = 0x7,
+
+    /* ibv_port_attr.active_speed, 100 Gb/s a lane */
+    UCT_DCX_SPEED_NDR      = 128
+};
+
+
+/* query_lag_in_bits */
+typedef struct uct_dcx_query_lag_in {
+    __be16  opcode;
+    uint8_t reserved[14];
+} uct_dcx_query_lag_in_t;
+
+/* query_lag_out_bits */
+typedef struct uct_dcx_query_lag_out {
+    uint8_t status;
+    uint8_t reserved[3];
+    __be32  syndrome;
+    __be32  lag_state; /* 0: the ports go their own ways */
+    __be32  tx_remap;
+} uct_dcx_query_lag_out_t;
+
+static_assert(sizeof(uct_dcx_query_lag_in_t) == 16, "query_lag_in_bits");
+static_assert(sizeof(uct_dcx_query_lag_out_t) == 16, "query_lag_out_bits");
 
 
 ucs_status_t
@@ -83,76 +112,6 @@ uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
 }
 
 
-/* The higher, the better to take by default; 0 is not to be taken. */
-static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
-{
-    const struct in6_addr *addr = (const struct in6_addr*)entry->gid.raw;
-
-    if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
-        return IN6_IS_ADDR_V4MAPPED(addr) ? 3 : 2;
-    }
-    return (entry->gid_type == IBV_GID_TYPE_ROCE_V1) ? 1 : 0;
-}
-
-
-static ucs_status_t
-uct_dcx_port_select_roce_gid(uct_dcx_port_t *port, struct ibv_gid_entry *best)
-{
-    unsigned rating, best_rating = 0;
-    struct ibv_gid_entry entry;
-    int index;
-
-    for (index = 0; index < port->attr.gid_tbl_len; ++index) {
-        if (ibv_query_gid_ex(port->dev->ctx, port->num, index, &entry, 0)) {
-            continue; /* an empty entry */
-        }
-
-        rating = uct_dcx_port_rate_gid(&entry);
-        if (rating > best_rating) {
-            best_rating = rating;
-            *best       = entry;
-        }
-    }
-
-    if (best_rating == 0) {
-        ucs_error("%s:%u has no GID: give its network interface an address",
-                  uct_dcx_device_name(port->dev), port->num);
-        return UCS_ERR_NO_DEVICE;
-    }
-    return UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_port_init_gid(uct_dcx_port_t *port, unsigned long gid_index)
-{
-    struct ibv_gid_entry entry = {};
-    ucs_status_t status;
-
-    if ((gid_index == UCS_ULUNITS_AUTO) && uct_dcx_port_is_roce(port)) {
-        status = uct_dcx_port_select_roce_gid(port, &entry);
-        if (status != UCS_OK) {
-            return status;
-        }
-    } else {
-        gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
-        if ((gid_index > 255) ||
-            ibv_query_gid_ex(port->dev->ctx, port->num, gid_index, &entry, 0)) {
-            ucs_error("UCX_DCX_GID_INDEX=%lu: %s:%u has no such GID; "
-                      "'ibv_devinfo -v' lists them", gid_index,
-                      uct_dcx_device_name(port->dev), port->num);
-            return UCS_ERR_INVALID_PARAM;
-        }
-        entry.gid_index = gid_index;
-    }
-
-    port->gid       = entry.gid;
-    port->gid_index = entry.gid_index;
-    port->gid_type  = entry.gid_type;
-    return UCS_OK;
-}
-
-
 /* Bit 15 is full membership; a key asked for matches whichever it has. */
 static int uct_dcx_port_pkey_fits(uint16_t pkey, size_t wanted)
 {
@@ -222,6 +181,72 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
 }
 
 
+/* Whether the device's ports are bonded: QUERY_LAG (mlx5_ifc.h, lagc_bits).
+ * A device that cannot tell, or will not, has one port to us. */
+static int uct_dcx_port_is_lag(const uct_dcx_port_t *port)
+{
+    uct_dcx_query_lag_in_t in   = {
+        .opcode = htobe16(UCT_DCX_CMD_QUERY_LAG)
+    };
+    uct_dcx_query_lag_out_t out = {};
+
+    return (mlx5dv_devx_general_cmd(port->dev->ctx, &in, sizeof(in), &out,
+                                    sizeof(out)) == 0) &&
+           (be32toh(out.lag_state) & UCT_DCX_LAG_STATE_MASK);
+}
+
+
+/* As many as lead over different links. One more on NDR, where a single send
+ * queue does not fill the link (UCX counts so too, ib_iface.c). */
+static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
+{
+    if (uct_dcx_port_is_roce(port) && uct_dcx_port_is_lag(port)) {
+        return 2;
+    }
+    if (port->attr.lmc > 0) {
+        return UCS_BIT(port->attr.lmc);
+    }
+    return (port->attr.active_speed >= UCT_DCX_SPEED_NDR) ? 2 : 1;
+}
+
+
+/* Asks the kernel for the way to a neighbour, by an address handle: its vector
+ * is all there is to one of this device. */
+static ucs_status_t
+uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
+{
+    const uct_dcx_port_t *port = arg;
+    struct mlx5dv_ah dv_ah     = {};
+    struct mlx5dv_obj obj      = {.ah = {.out = &dv_ah}};
+    ucs_status_t status        = UCS_OK;
+    char name[INET6_ADDRSTRLEN];
+    struct ibv_ah_attr ah_attr;
+    struct ibv_ah *ah;
+
+    uct_dcx_port_fill_ah(port, &ah_attr);
+    ah_attr.grh.dgid = *gid;
+    ah               = ibv_create_ah(port->dev->pd, &ah_attr);
+    if (ah == NULL) {
+        ucs_error("%s:%u: no way to the peer with GID %s: %m",
+                  uct_dcx_device_name(port->dev), port->num,
+                  inet_ntop(AF_INET6, gid->raw, name, sizeof(name)));
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    obj.ah.in = ah;
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) == 0) {
+        memcpy(mac->bytes, dv_ah.av->rmac, sizeof(mac->bytes));
+    } else {
+        ucs_error("%s:%u: mlx5dv_init_obj(ah) failed: %m",
+                  uct_dcx_device_name(port->dev), port->num);
+        status = UCS_ERR_IO_ERROR;
+    }
+
+    ibv_destroy_ah(ah);
+    return status;
+}
+
+
 ucs_status_t
 uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
                   const uct_dcx_iface_config_t *config)
@@ -235,7 +260,7 @@ uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
         return status;
     }
 
-    status = uct_dcx_port_init_gid(port, config->path.gid_index);
+    status = uct_dcx_port_init_gid(port, config);
     if (status != UCS_OK) {
         return status;
     }
@@ -245,51 +270,22 @@ uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
         return status;
     }
 
-    return uct_dcx_port_init_path(port, config);
-}
-
-
-void uct_dcx_port_get_address(const uct_dcx_port_t *port,
-                              uct_dcx_dev_addr_t *addr)
-{
-    addr->flags    = (uct_dcx_port_is_roce(port) ?
-                      UCT_DCX_DEV_ADDR_ETHERNET : 0) |
-                     (port->is_global ? UCT_DCX_DEV_ADDR_GLOBAL : 0);
-    addr->gid_type = uct_dcx_port_is_roce(port) ? port->gid_type : 0;
-    addr->lid      = htobe16(port->attr.lid);
-    addr->pkey     = htobe16(port->pkey);
-    memcpy(addr->gid, port->gid.raw, sizeof(addr->gid));
-}
-
-
-/* Both in one partition, and one of them a full member: limited members do not
- * hear each other (InfiniBand specification, "Partitioning"). */
-static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
-                                         const uct_dcx_dev_addr_t *addr)
-{
-    uint16_t pkey = be16toh(addr->pkey);
-
-    return !((port->pkey ^ pkey) & 0x7fff) && ((port->pkey | pkey) & 0x8000);
-}
-
-
-int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
-                              const uct_dcx_dev_addr_t *addr)
-{
-    const size_t prefix_size = sizeof(port->gid.global.subnet_prefix);
-    int is_roce              = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
-
-    if ((is_roce != uct_dcx_port_is_roce(port)) ||
-        !uct_dcx_port_shares_partition(port, addr)) {
-        return 0;
+    status = uct_dcx_port_init_path(port, config);
+    if (status != UCS_OK) {
+        return status;
     }
 
-    if (is_roce) {
-        return addr->gid_type == port->gid_type;
-    }
+    port->num_paths = (config->path.num_paths == UCS_ULUNITS_AUTO) ?
+                      uct_dcx_port_default_paths(port) :
+                      config->path.num_paths;
+    uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
+    return UCS_OK;
+}
 
-    return !memcmp(addr->gid, port->gid.raw, prefix_size) ||
-           (port->is_global && (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL));
+
+void uct_dcx_port_cleanup(uct_dcx_port_t *port)
+{
+    uct_dcx_neigh_cleanup(&port->neigh);
 }
 
 
@@ -306,48 +302,6 @@ void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
 }
 
 
-ucs_status_t
-uct_dcx_port_make_av(const uct_dcx_port_t *port,
-                     const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av,
-                     uct_dcx_grh_t *grh)
-{
-    struct mlx5dv_ah dv_ah = {};
-    struct mlx5dv_obj obj  = {.ah = {.out = &dv_ah}};
-    struct ibv_ah_attr ah_attr;
-    struct ibv_ah *ah;
-
-    uct_dcx_port_fill_ah(port, &ah_attr);
-    ah_attr.dlid       = be16toh(addr->lid);
-    ah_attr.is_global |= !!(addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
-    memcpy(ah_attr.grh.dgid.raw, addr->gid, sizeof(addr->gid));
-
-    ah = ibv_create_ah(port->dev->pd, &ah_attr);
-    if (ah == NULL) {
-        ucs_error("%s:%u: no address handle to lid %u: %m",
-                  uct_dcx_device_name(port->dev), port->num, ah_attr.dlid);
-        return UCS_ERR_INVALID_ADDR;
-    }
-
-    obj.ah.in = ah;
-    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) != 0) {
-        ucs_error("%s:%u: mlx5dv_init_obj(ah) failed: %m",
-                  uct_dcx_device_name(port->dev), port->num);
-        ibv_destroy_ah(ah);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    /* the vector is all there is to an address handle of this device */
-    memcpy(av, dv_ah.av, sizeof(*av));
-    memcpy(grh, (const char*)dv_ah.av + sizeof(*av), sizeof(*grh));
-    ibv_destroy_ah(ah);
-
-    av->key     = 0;
-    av->dqp_dct = (ah_attr.is_global || !port->dev->compact_av) ?
-                  htobe32(MLX5_EXTENDED_UD_AV) : 0;
-    return UCS_OK;
-}
-
-
 /* One entry for each value of ibv_port_attr.active_speed: signal rate of a
  * lane in bit/s less the line code, latency in seconds. The figures are those
  * that UCX's own transports announce (ib_iface.c), so that the choice between
@@ -359,7 +313,7 @@ typedef struct uct_dcx_port_speed {
 } uct_dcx_port_speed_t;
 
 static const uct_dcx_port_speed_t uct_dcx_port_speeds[] = {
-    {128, 100e9 * 64 / 66, 600e-9},      /* NDR */
+    {UCT_DCX_SPEED_NDR, 100e9 * 64 / 66, 600e-9},
     {64, 51.5625e9 * 64 / 66, 600e-9},   /* HDR */
     {32, 25.78125e9 * 64 / 66, 600e-9},  /* EDR */
     {16, 14.0625e9 * 64 / 66, 700e-9},   /* FDR */

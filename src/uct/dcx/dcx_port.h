@@ -9,6 +9,7 @@
 
 #include "dcx_config.h"
 #include "dcx_md.h"
+#include "dcx_neigh.h"
 #include "dcx_wqe.h"
 
 
@@ -26,12 +27,16 @@ typedef struct uct_dcx_port {
     uint8_t                traffic_class;
     uint8_t                hop_limit;
     uint8_t                is_global;  /* each packet has a GRH */
+    uint8_t                num_paths;
+    uint8_t                prefix_len; /* RoCE v2: bits of the IP address that
+                                          a peer has to share */
+    uct_dcx_neigh_t        neigh;      /* RoCE */
 } uct_dcx_port_t;
 
 
 /* The device address, as it travels: 22 bytes. */
 typedef struct uct_dcx_dev_addr {
-    uint8_t flags;    /* UCT_DCX_DEV_ADDR_* */
+    uint8_t flags;    /* UCT_DCX_DEV_ADDR_*, LMC in the upper bits */
     uint8_t gid_type; /* RoCE: enum ibv_gid_type */
     __be16  lid;      /* InfiniBand */
     __be16  pkey;
@@ -40,8 +45,18 @@ typedef struct uct_dcx_dev_addr {
 
 enum {
     UCT_DCX_DEV_ADDR_ETHERNET = UCS_BIT(0),
-    UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1)  /* wants a GRH */
+    UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1), /* wants a GRH */
+    UCT_DCX_DEV_ADDR_LMC_SHIFT = 5          /* the port has 2^LMC LIDs */
 };
+
+
+/* One of the ways to a peer */
+typedef struct uct_dcx_route {
+    const uct_dcx_dev_addr_t *addr;
+    unsigned                 path_index;
+    uint16_t                 flow; /* RoCE v2: where 16 bits differ, switches
+                                      may choose different links */
+} uct_dcx_route_t;
 
 
 static inline int uct_dcx_port_is_roce(const uct_dcx_port_t *port)
@@ -65,6 +80,12 @@ uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
 ucs_status_t
 uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
                   const uct_dcx_iface_config_t *config);
+void uct_dcx_port_cleanup(uct_dcx_port_t *port);
+
+/* Part of uct_dcx_port_init(), dcx_port_gid.c: the port's own GID and, on
+ * RoCE, its subnet. */
+ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
+                                   const uct_dcx_iface_config_t *config);
 
 void uct_dcx_port_get_address(const uct_dcx_port_t *port,
                               uct_dcx_dev_addr_t *addr);
@@ -76,12 +97,15 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
 void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
                           struct ibv_ah_attr *ah_attr);
 
-/* Makes the address vector to 'addr', number and key of the DCT left 0. With
- * bit 31 of av->dqp_dct set, 'grh' belongs to it. */
+/* Makes the address vector of a route, number and key of the DCT left 0. With
+ * bit 31 of av->dqp_dct set, 'grh' belongs to it. On InfiniBand this is a copy
+ * of bytes; on RoCE the first route to a GID takes a system call. */
 ucs_status_t
-uct_dcx_port_make_av(const uct_dcx_port_t *port,
-                     const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av,
-                     uct_dcx_grh_t *grh);
+uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                     uct_dcx_av_t *av, uct_dcx_grh_t *grh);
+
+/* A peer of this GID failed: what is known of its whereabouts may be old. */
+void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);
 
 /* One-way figures for the choice between transports: seconds, bytes/second */
 double uct_dcx_port_latency(const uct_dcx_port_t *port);

@@ -1,0 +1,199 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Addresses of ports: how ours travels, whom we reach, and how a peer's
+ * becomes an address vector; see dcx_port.h. Called when endpoints are created,
+ * a hundred thousand of them in a big job: no system call, but for the MAC of
+ * a RoCE neighbour that is not known yet.
+ */
+#include "dcx_port.h"
+#include "dcx_subnet.h"
+
+#include <ucs/debug/log.h>
+
+
+/* UDP source ports of RoCE v2: those that libmlx5 takes too
+ * (IB_ROCE_UDP_ENCAP_VALID_PORT_MIN), the dynamic ones of RFC 6335. */
+#define UCT_DCX_UDP_PORT_MIN  0xc000
+#define UCT_DCX_UDP_PORT_MASK 0x3fff
+
+
+void uct_dcx_port_get_address(const uct_dcx_port_t *port,
+                              uct_dcx_dev_addr_t *addr)
+{
+    addr->flags    = (uct_dcx_port_is_roce(port) ?
+                      UCT_DCX_DEV_ADDR_ETHERNET : 0) |
+                     (port->is_global ? UCT_DCX_DEV_ADDR_GLOBAL : 0) |
+                     (port->attr.lmc << UCT_DCX_DEV_ADDR_LMC_SHIFT);
+    addr->gid_type = uct_dcx_port_is_roce(port) ? port->gid_type : 0;
+    addr->lid      = htobe16(port->attr.lid);
+    addr->pkey     = htobe16(port->pkey);
+    memcpy(addr->gid, port->gid.raw, sizeof(addr->gid));
+}
+
+
+/* Both in one partition, and one of them a full member: limited members do not
+ * hear each other (InfiniBand specification, "Partitioning"). */
+static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
+                                         const uct_dcx_dev_addr_t *addr)
+{
+    uint16_t pkey = be16toh(addr->pkey);
+
+    return !((port->pkey ^ pkey) & 0x7fff) && ((port->pkey | pkey) & 0x8000);
+}
+
+
+/* One version of RoCE; for version 2 also one of IP, and the same subnet as far
+ * as the options want it. */
+static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
+                                     const uct_dcx_dev_addr_t *addr)
+{
+    union ibv_gid gid;
+
+    if (addr->gid_type != port->gid_type) {
+        return 0;
+    }
+
+    memcpy(gid.raw, addr->gid, sizeof(gid.raw));
+    return (port->gid_type != IBV_GID_TYPE_ROCE_V2) ||
+           uct_dcx_subnet_is_same(&port->gid, &gid, port->prefix_len);
+}
+
+
+int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
+                              const uct_dcx_dev_addr_t *addr)
+{
+    const size_t prefix_size = sizeof(port->gid.global.subnet_prefix);
+    int is_roce              = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
+
+    if ((is_roce != uct_dcx_port_is_roce(port)) ||
+        !uct_dcx_port_shares_partition(port, addr)) {
+        return 0;
+    }
+
+    if (is_roce) {
+        return uct_dcx_port_roce_reaches(port, addr);
+    }
+
+    return !memcmp(addr->gid, port->gid.raw, prefix_size) ||
+           (port->is_global && (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL));
+}
+
+
+/* Bits of the LID that tell the paths of a port apart */
+static unsigned uct_dcx_port_path_bits(unsigned path_index, unsigned lmc)
+{
+    return path_index & UCS_MASK(lmc);
+}
+
+
+static void
+uct_dcx_port_make_grh(const uct_dcx_port_t *port,
+                      const uct_dcx_dev_addr_t *addr, uct_dcx_grh_t *grh)
+{
+    /* the kernel's "struct mlx5_av": on Ethernet bit 30 is reserved */
+    uint32_t has_grh = !uct_dcx_port_is_roce(port);
+
+    grh->tclass     = port->traffic_class;
+    grh->hop_limit  = port->hop_limit;
+    grh->grh_gid_fl = htobe32((has_grh << 30) |
+                              ((uint32_t)port->gid_index << 20));
+    memcpy(grh->rgid, addr->gid, sizeof(grh->rgid));
+}
+
+
+/* Byte for byte what mlx5_create_ah() of libmlx5 makes on InfiniBand, where it
+ * asks nobody either. */
+static void
+uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
+                        const uct_dcx_route_t *route, uct_dcx_av_t *av,
+                        uct_dcx_grh_t *grh)
+{
+    const uct_dcx_dev_addr_t *addr = route->addr;
+    int is_global                  = port->is_global ||
+                                     (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
+    unsigned peer_lmc              = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
+
+    av->stat_rate_sl = port->sl;
+    av->fl_mlid      = uct_dcx_port_path_bits(route->path_index,
+                                              port->attr.lmc);
+    av->rlid         = addr->lid |
+                       htobe16(uct_dcx_port_path_bits(route->path_index,
+                                                      peer_lmc));
+    if (is_global) {
+        uct_dcx_port_make_grh(port, addr, grh);
+    }
+    if (is_global || !port->dev->compact_av) {
+        av->dqp_dct = htobe32(MLX5_EXTENDED_UD_AV);
+    }
+}
+
+
+/* ... and on RoCE, where it draws the UDP port by lot; the paths of a flow
+ * surely have different ones here. */
+static ucs_status_t
+uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                          uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    unsigned udp_port = UCT_DCX_UDP_PORT_MIN |
+                        ((route->flow + route->path_index) &
+                         UCT_DCX_UDP_PORT_MASK);
+    union ibv_gid gid;
+    ucs_status_t status;
+    uct_dcx_mac_t mac;
+
+    memcpy(gid.raw, route->addr->gid, sizeof(gid.raw));
+    status = uct_dcx_neigh_get(&port->neigh, &gid, &mac);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    av->dqp_dct      = htobe32(MLX5_EXTENDED_UD_AV);
+    av->stat_rate_sl = port->sl << 1;
+    av->rlid         = (port->gid_type == IBV_GID_TYPE_ROCE_V2) ?
+                       htobe16(udp_port) : 0;
+    uct_dcx_port_make_grh(port, route->addr, grh);
+    memcpy(grh->rmac, mac.bytes, sizeof(grh->rmac));
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    int is_roce = uct_dcx_port_is_roce(port);
+
+    if (is_roce != !!(route->addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
+        ucs_error("%s:%u: the peer's port is of %s, this one of %s",
+                  uct_dcx_device_name(port->dev), port->num,
+                  is_roce ? "InfiniBand" : "Ethernet",
+                  is_roce ? "Ethernet" : "InfiniBand");
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (route->path_index >= port->num_paths) {
+        ucs_error("%s:%u: path %u, but UCX_DCX_NUM_PATHS is %u",
+                  uct_dcx_device_name(port->dev), port->num,
+                  route->path_index, port->num_paths);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    memset(av, 0, sizeof(*av));
+    memset(grh, 0, sizeof(*grh));
+    if (is_roce) {
+        return uct_dcx_port_make_roce_av(port, route, av, grh);
+    }
+    uct_dcx_port_make_ib_av(port, route, av, grh);
+    return UCS_OK;
+}
+
+
+void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh)
+{
+    union ibv_gid gid;
+
+    if (uct_dcx_port_is_roce(port)) {
+        memcpy(gid.raw, grh->rgid, sizeof(gid.raw));
+        uct_dcx_neigh_forget(&port->neigh, &gid);
+    }
+}

@@ -1,0 +1,93 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Subnets of RoCE v2; see dcx_subnet.h. Called when an interface opens.
+ */
+#include "dcx_subnet.h"
+
+#include <ifaddrs.h>
+#include <string.h>
+
+
+int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
+                           unsigned bits)
+{
+    unsigned bytes, rest;
+
+    if (uct_dcx_subnet_is_ipv4(a) != uct_dcx_subnet_is_ipv4(b)) {
+        return 0;
+    }
+
+    bits += 128 - uct_dcx_subnet_addr_bits(a);
+    bytes = bits / 8;
+    rest  = bits % 8;
+    return !memcmp(a->raw, b->raw, bytes) &&
+           ((rest == 0) || !((a->raw[bytes] ^ b->raw[bytes]) >> (8 - rest)));
+}
+
+
+/* The bytes of an address in a form that GIDs have too; NULL if it is none. */
+static const uint8_t *uct_dcx_subnet_bytes(const struct sockaddr *sa)
+{
+    if (sa == NULL) {
+        return NULL;
+    }
+
+    switch (sa->sa_family) {
+    case AF_INET:
+        return (const uint8_t*)&((const struct sockaddr_in*)sa)->sin_addr;
+    case AF_INET6:
+        return (const uint8_t*)&((const struct sockaddr_in6*)sa)->sin6_addr;
+    default:
+        return NULL;
+    }
+}
+
+
+static int uct_dcx_subnet_owns(const struct ifaddrs *ifa,
+                               const union ibv_gid *gid)
+{
+    int family           = uct_dcx_subnet_is_ipv4(gid) ? AF_INET : AF_INET6;
+    size_t size          = uct_dcx_subnet_addr_bits(gid) / 8;
+    const uint8_t *bytes = uct_dcx_subnet_bytes(ifa->ifa_addr);
+
+    return (bytes != NULL) && (ifa->ifa_addr->sa_family == family) &&
+           (ifa->ifa_netmask != NULL) &&
+           !memcmp(bytes, gid->raw + sizeof(gid->raw) - size, size);
+}
+
+
+/* Ones from the top. The family is the address's: some kernels leave that of
+ * the mask unset. */
+static int uct_dcx_subnet_mask_len(const struct ifaddrs *ifa, unsigned max)
+{
+    const uint8_t *mask;
+    unsigned bits = 0;
+
+    ifa->ifa_netmask->sa_family = ifa->ifa_addr->sa_family;
+    mask                        = uct_dcx_subnet_bytes(ifa->ifa_netmask);
+    while ((bits < max) && (mask[bits / 8] & (0x80 >> (bits % 8)))) {
+        ++bits;
+    }
+    return bits;
+}
+
+
+int uct_dcx_subnet_prefix_len(const union ibv_gid *gid)
+{
+    struct ifaddrs *list, *ifa;
+    int length = -1;
+
+    if (getifaddrs(&list) != 0) {
+        return -1;
+    }
+
+    for (ifa = list; ifa != NULL; ifa = ifa->ifa_next) {
+        if (uct_dcx_subnet_owns(ifa, gid)) {
+            length = uct_dcx_subnet_mask_len(ifa,
+                                             uct_dcx_subnet_addr_bits(gid));
+            break;
+        }
+    }
+    freeifaddrs(list);
+    return length;
+}

@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * GIDs of RoCE v2 as the IP addresses that they are: how many of their bits
+ * name the subnet, and whether two share it. Pure, so that a test needs no
+ * device: knows neither a port nor UCX.
+ */
+#ifndef UCT_DCX_SUBNET_H
+#define UCT_DCX_SUBNET_H
+
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+
+
+/* An IPv4 address is one of IPv6 with 96 fixed bits before it (RFC 4291). */
+static inline int uct_dcx_subnet_is_ipv4(const union ibv_gid *gid)
+{
+    return IN6_IS_ADDR_V4MAPPED((const struct in6_addr*)gid->raw);
+}
+
+static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
+{
+    return uct_dcx_subnet_is_ipv4(gid) ? 32 : 128;
+}
+
+/* Whether both are of one family and their first 'bits' bits are equal. */
+int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
+                           unsigned bits);
+
+/* Length of the subnet prefix of a local address, as its network interface
+ * has it; -1 if no interface of this process' network has the address. */
+int uct_dcx_subnet_prefix_len(const union ibv_gid *gid);
+
+#endif

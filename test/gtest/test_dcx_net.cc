@@ -1,0 +1,174 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What dcx knows of RoCE networks, without a device: the table of neighbours
+ * (dcx_neigh.c) with a kernel that the test plays, and subnets (dcx_subnet.c).
+ */
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <cstring>
+#include <string>
+
+extern "C" {
+#include "uct/dcx/dcx_neigh.h"
+#include "uct/dcx/dcx_subnet.h"
+}
+
+namespace {
+
+union ibv_gid gid_of(const std::string &address)
+{
+    union ibv_gid gid = {};
+
+    EXPECT_EQ(1, inet_pton(AF_INET6, address.c_str(), gid.raw)) << address;
+    return gid;
+}
+
+/* --- neighbours ----------------------------------------------------------- */
+
+class dcx_neigh : public testing::Test {
+protected:
+    dcx_neigh()
+    {
+        uct_dcx_neigh_init(&m_neigh, resolve, this);
+    }
+
+    ~dcx_neigh()
+    {
+        uct_dcx_neigh_cleanup(&m_neigh);
+    }
+
+    static ucs_status_t resolve(void *arg, const union ibv_gid *gid,
+                                uct_dcx_mac_t *mac)
+    {
+        dcx_neigh *self = (dcx_neigh*)arg;
+
+        self->m_asked++;
+        if (!self->m_answers) {
+            return UCS_ERR_UNREACHABLE;
+        }
+        memcpy(mac->bytes, gid->raw + 10, 5);
+        mac->bytes[5] = self->m_version;
+        return UCS_OK;
+    }
+
+    /* The last byte of the MAC; -1 if there is none */
+    int get(const std::string &address)
+    {
+        union ibv_gid gid = gid_of(address);
+        uct_dcx_mac_t mac;
+
+        if (uct_dcx_neigh_get(&m_neigh, &gid, &mac) != UCS_OK) {
+            return -1;
+        }
+        EXPECT_EQ(0, memcmp(mac.bytes, gid.raw + 10, 5)) << address;
+        return mac.bytes[5];
+    }
+
+    uct_dcx_neigh_t m_neigh;
+    unsigned        m_asked   = 0;
+    bool            m_answers = true;
+    uint8_t         m_version = 1;
+};
+
+TEST_F(dcx_neigh, asks_once)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 1000; i++) {
+            EXPECT_EQ(1, get("::ffff:10.0." + std::to_string(i / 250) + "." +
+                             std::to_string(i % 250)));
+        }
+        EXPECT_EQ(1000u, m_asked);
+    }
+}
+
+TEST_F(dcx_neigh, failure_is_not_kept)
+{
+    m_answers = false;
+    EXPECT_EQ(-1, get("fe80::1"));
+    EXPECT_EQ(-1, get("fe80::1"));
+    EXPECT_EQ(2u, m_asked);
+    m_answers = true;
+    EXPECT_EQ(1, get("fe80::1"));
+    EXPECT_EQ(1, get("fe80::1"));
+    EXPECT_EQ(3u, m_asked);
+}
+
+TEST_F(dcx_neigh, forget)
+{
+    union ibv_gid gid = gid_of("fe80::1");
+
+    uct_dcx_neigh_forget(&m_neigh, &gid); /* unknown */
+    EXPECT_EQ(1, get("fe80::1"));
+    EXPECT_EQ(1, get("fe80::2"));
+    m_version = 2;
+    uct_dcx_neigh_forget(&m_neigh, &gid);
+    EXPECT_EQ(2, get("fe80::1"));
+    EXPECT_EQ(1, get("fe80::2"));
+}
+
+/* --- subnets -------------------------------------------------------------- */
+
+struct subnet_row {
+    const char *a, *b;
+    unsigned   bits;
+    bool       same;
+};
+
+TEST(dcx_subnet, is_same)
+{
+    const subnet_row rows[] = {
+        {"::ffff:10.1.2.3", "::ffff:10.1.2.3", 32, true},
+        {"::ffff:10.1.2.3", "::ffff:10.1.2.2", 32, false},
+        {"::ffff:10.1.2.3", "::ffff:10.1.2.2", 31, true},
+        {"::ffff:10.1.2.3", "::ffff:10.1.3.3", 24, false},
+        {"::ffff:10.1.2.3", "::ffff:10.1.3.3", 23, true},
+        {"::ffff:10.1.2.3", "::ffff:10.1.255.3", 16, true},
+        {"::ffff:10.1.2.3", "::ffff:11.1.2.3", 7, true},
+        {"::ffff:10.1.2.3", "::ffff:11.1.2.3", 8, false},
+        {"::ffff:10.1.2.3", "::ffff:200.1.2.3", 1, false},
+        {"::ffff:10.1.2.3", "::ffff:200.1.2.3", 0, true},
+        {"fe80::1", "fe80::2", 64, true},
+        {"fe80::1", "fe80::2", 126, true},
+        {"fe80::1", "fe80::2", 127, false},
+        {"fe80::1", "fe80::1", 128, true},
+        {"2001:db8::1", "2001:db9::1", 31, true},
+        {"2001:db8::1", "2001:db9::1", 32, false},
+        {"2001:db8::1", "fe80::1", 0, true},
+        /* never between the two families */
+        {"::ffff:10.1.2.3", "fe80::1", 0, false},
+        {"fe80::1", "::ffff:10.1.2.3", 0, false},
+    };
+
+    for (const auto &row : rows) {
+        union ibv_gid a = gid_of(row.a), b = gid_of(row.b);
+
+        EXPECT_EQ(row.same, !!uct_dcx_subnet_is_same(&a, &b, row.bits))
+                << row.a << " and " << row.b << "/" << row.bits;
+        EXPECT_EQ(row.same, !!uct_dcx_subnet_is_same(&b, &a, row.bits))
+                << row.b << " and " << row.a << "/" << row.bits;
+    }
+}
+
+TEST(dcx_subnet, addr_bits)
+{
+    union ibv_gid v4 = gid_of("::ffff:127.0.0.1"), v6 = gid_of("::1");
+
+    EXPECT_EQ(32u, uct_dcx_subnet_addr_bits(&v4));
+    EXPECT_EQ(128u, uct_dcx_subnet_addr_bits(&v6));
+}
+
+/* The loopback interface has 127.0.0.1/8 everywhere; nobody has 192.0.2.x,
+ * which is for documents. */
+TEST(dcx_subnet, prefix_len)
+{
+    union ibv_gid lo    = gid_of("::ffff:127.0.0.1");
+    union ibv_gid none  = gid_of("::ffff:192.0.2.1");
+    union ibv_gid none6 = gid_of("2001:db8::1");
+
+    EXPECT_EQ(8, uct_dcx_subnet_prefix_len(&lo));
+    EXPECT_EQ(-1, uct_dcx_subnet_prefix_len(&none));
+    EXPECT_EQ(-1, uct_dcx_subnet_prefix_len(&none6));
+}
+
+} /* namespace */

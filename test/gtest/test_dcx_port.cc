@@ -1,0 +1,452 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The way through the network, end to end: the options of the path as they
+ * arrive in the address vector, byte by byte as libmlx5 makes it, in the queue
+ * pairs of the device, and in the completion of the peer; several paths; who
+ * is reachable; what an endpoint costs. One mode for each kind of network.
+ */
+#include "dcx_loop.h"
+#include "ucx_log.h"
+
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <set>
+
+namespace {
+
+/* The device address, as dcx_port.h has it */
+enum {
+    ADDR_FLAGS    = 0,
+    ADDR_GID_TYPE = 1,
+    ADDR_LID      = 2,
+    ADDR_PKEY     = 4,
+    ADDR_GID      = 6,
+
+    FLAG_ETHERNET = 1,
+    FLAG_GLOBAL   = 2,
+    LMC_SHIFT     = 5
+};
+
+using bytes = std::vector<uint8_t>;
+
+/* A kind of network; its name is that of the mode */
+struct network {
+    const char *name;
+    bool       is_roce, is_global, is_v1;
+    unsigned   paths;
+    unsigned   sgid_index;
+};
+
+void PrintTo(const network &net, std::ostream *os)
+{
+    *os << net.name;
+}
+
+class dcx_port : public testing::TestWithParam<network> {
+protected:
+    static constexpr unsigned sl = 5, tclass = 33, hop_limit = 17;
+
+    dcx_port()
+    {
+        m_dcx.survives_errors = true;
+    }
+
+    ~dcx_port()
+    {
+        m_dcx.flush();
+        EXPECT_EQ("", m_log.take()) << "the device complained";
+    }
+
+    static bool is_roce()
+    {
+        return GetParam().is_roce;
+    }
+
+    static bool is_global()
+    {
+        return GetParam().is_global;
+    }
+
+    unsigned lmc() const
+    {
+        return m_dev.port.lmc;
+    }
+
+    static bytes av_of(uct_ep_h ep)
+    {
+        bytes av(48);
+
+        dcx_peek_av(ep, av.data());
+        return av;
+    }
+
+    static uint16_t rlid(const bytes &av)
+    {
+        return (av[14] << 8) | av[15];
+    }
+
+    /* What libmlx5 makes of the same route: key and number left out, and the
+     * flow label from which it takes the UDP port */
+    bytes av_of_libmlx5(const bytes &addr, unsigned path, uint16_t udp_port)
+    {
+        struct mlx5dv_ah dv_ah  = {};
+        struct mlx5dv_obj obj   = {};
+        struct ibv_ah_attr attr = {};
+        struct ibv_ah *ah;
+        bytes av(48);
+
+        attr.port_num      = 1;
+        attr.sl            = sl;
+        attr.dlid          = ((addr[ADDR_LID] << 8) | addr[ADDR_LID + 1]) |
+                             (path & ((1u << (addr[0] >> LMC_SHIFT)) - 1));
+        attr.src_path_bits = path & ((1u << lmc()) - 1);
+        attr.is_global     = is_global() || (addr[ADDR_FLAGS] & FLAG_GLOBAL);
+        attr.grh.sgid_index    = GetParam().sgid_index;
+        attr.grh.traffic_class = tclass;
+        attr.grh.hop_limit     = hop_limit;
+        attr.grh.flow_label    = udp_port & 0x3fff;
+        memcpy(attr.grh.dgid.raw, &addr[ADDR_GID], 16);
+        HCA_CHECK_CALL((ah = ibv_create_ah(m_dev.pd, &attr)) != NULL);
+        obj.ah.in  = ah;
+        obj.ah.out = &dv_ah;
+        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) == 0);
+        memcpy(av.data(), dv_ah.av, av.size());
+        EXPECT_EQ(0, ibv_destroy_ah(ah));
+
+        memset(&av[0], 0, 12); /* key, number */
+        clear_flow_label(av);
+        return av;
+    }
+
+    /* Lower 20 bits of grh_gid_fl */
+    static void clear_flow_label(bytes &av)
+    {
+        av[29] &= 0xf0;
+        av[30]  = 0;
+        av[31]  = 0;
+    }
+
+    void expect_av_of_libmlx5(const bytes &addr, unsigned path)
+    {
+        uct_ep_h ep;
+
+        ASSERT_EQ(UCS_OK, m_dcx.create_ep(addr, path, &ep));
+        bytes av     = av_of(ep);
+        bytes theirs = av_of_libmlx5(addr, path, rlid(av));
+        uct_ep_destroy(ep);
+
+        memset(&av[0], 0, 12);
+        EXPECT_EQ(theirs, av) << "path " << path;
+    }
+
+    /* An active message over this endpoint, which the interface sends to
+     * itself; its completion */
+    const struct mlx5_cqe64 *receive(uct_ep_h ep)
+    {
+        static const char text[100] = {}; /* not in the completion */
+        unsigned count              = m_dcx.received;
+
+        EXPECT_EQ(UCS_OK, uct_ep_am_short(ep, 5, 0, text, sizeof(text)));
+        while (m_dcx.received == count) {
+            uct_worker_progress(m_dcx.worker);
+        }
+        m_dcx.flush();
+        return dcx_peek_last_recv(m_dcx.iface);
+    }
+
+    hca_log_reader m_log;
+    hca_device     m_dev;
+    dcx_loop       m_dcx;
+};
+
+class dcx_port_ib : public dcx_port {
+};
+
+class dcx_port_roce : public dcx_port {
+};
+
+class dcx_port_ip : public dcx_port { /* RoCE v2 */
+};
+
+/* --- the address vector --------------------------------------------------- */
+
+TEST_P(dcx_port, av_is_that_of_libmlx5)
+{
+    for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
+        expect_av_of_libmlx5(m_dcx.dev_addr(), path);
+    }
+}
+
+/* A peer that differs from this port in what it asks for */
+TEST_P(dcx_port_ib, av_of_other_peers)
+{
+    for (unsigned peer_lmc = 0; peer_lmc < 8; peer_lmc++) {
+        for (uint8_t flags : {0, +FLAG_GLOBAL}) {
+            bytes addr = m_dcx.dev_addr();
+
+            addr[ADDR_FLAGS]   = flags | (peer_lmc << LMC_SHIFT);
+            addr[ADDR_LID]     = 0x17;
+            addr[ADDR_LID + 1] = 0x80;
+            addr[ADDR_GID + 3] = 0x77;
+            for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
+                expect_av_of_libmlx5(addr, path);
+            }
+        }
+    }
+}
+
+/* --- several paths -------------------------------------------------------- */
+
+TEST_P(dcx_port, number_of_paths)
+{
+    EXPECT_EQ(GetParam().paths, m_dcx.attr.dev_num_paths);
+}
+
+TEST_P(dcx_port, paths_differ)
+{
+    const unsigned num = m_dcx.attr.dev_num_paths;
+    std::set<bytes> avs;
+
+    for (unsigned path = 0; path < num; path++) {
+        uct_ep_h ep = m_dcx.make_ep(path);
+        bytes av    = av_of(ep);
+
+        avs.insert(av);
+        if (is_roce()) {
+            EXPECT_EQ(GetParam().is_v1 ? 0u : 0xc000u, rlid(av) & 0xc000u);
+            EXPECT_EQ(0, av[13]);
+        } else {
+            EXPECT_EQ(m_dev.port.lid + path, rlid(av));
+            EXPECT_EQ(path, av[13]);
+        }
+        uct_ep_destroy(ep);
+    }
+    /* of v1 there is one way: it has no port numbers */
+    EXPECT_EQ(GetParam().is_v1 ? 1u : num, avs.size());
+}
+
+/* The peer sees where a message came from, and to which of its LIDs. */
+TEST_P(dcx_port, paths_arrive)
+{
+    for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
+        uct_ep_h ep                  = m_dcx.make_ep(path);
+        const struct mlx5_cqe64 *cqe = receive(ep);
+
+        ASSERT_NE(nullptr, cqe);
+        if (is_roce()) {
+            EXPECT_EQ(0, cqe->slid);
+        } else {
+            EXPECT_EQ(m_dev.port.lid + path, be16toh(cqe->slid));
+            EXPECT_EQ(path, cqe->ml_path & 0x7fu);
+            EXPECT_EQ(sl, (be32toh(cqe->flags_rqpn) >> 24) & 0xf);
+        }
+        uct_ep_destroy(ep);
+    }
+}
+
+TEST_P(dcx_port, path_that_is_not)
+{
+    ucx_log_reader log;
+    uct_ep_h ep;
+
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              m_dcx.create_ep(m_dcx.dev_addr(), m_dcx.attr.dev_num_paths,
+                              &ep));
+    EXPECT_NE(std::string::npos, log.take().find("UCX_DCX_NUM_PATHS"));
+}
+
+TEST_P(dcx_port, peer_of_another_kind)
+{
+    bytes addr = m_dcx.dev_addr();
+    ucx_log_reader log;
+    uct_ep_h ep;
+
+    addr[ADDR_FLAGS] ^= FLAG_ETHERNET;
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, m_dcx.create_ep(addr, 0, &ep));
+    EXPECT_NE(std::string::npos, log.take().find("Ethernet"));
+}
+
+/* --- the queue pairs ------------------------------------------------------ */
+
+struct ibv_qp_attr query(struct ibv_qp *qp, int mask)
+{
+    struct ibv_qp_init_attr init = {};
+    struct ibv_qp_attr attr      = {};
+
+    HCA_CHECK_CALL(ibv_query_qp(qp, &attr, mask, &init) == 0);
+    return attr;
+}
+
+TEST_P(dcx_port, state_of_the_initiator)
+{
+    struct ibv_qp_attr attr = query(dcx_peek_dci(m_dcx.iface), 0);
+
+    EXPECT_EQ(IBV_QPS_RTS, attr.qp_state);
+    EXPECT_EQ(1, attr.port_num);
+    EXPECT_EQ(0, attr.pkey_index);
+    EXPECT_EQ(IBV_MTU_1024, attr.path_mtu);
+    EXPECT_EQ(sl, attr.ah_attr.sl);
+    EXPECT_EQ(13, attr.timeout); /* 4.096 us * 2^13 = 33.6 ms */
+    EXPECT_EQ(3, attr.retry_cnt);
+    EXPECT_EQ(2, attr.rnr_retry);
+    EXPECT_EQ(4, attr.max_rd_atomic);
+}
+
+TEST_P(dcx_port, state_of_the_target)
+{
+    struct ibv_qp_attr attr =
+            query(dcx_peek_dct(m_dcx.iface),
+                  IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_AV |
+                  IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MTU);
+
+    EXPECT_EQ(IBV_QPS_RTR, attr.qp_state);
+    EXPECT_EQ(1, attr.port_num);
+    EXPECT_EQ(0, attr.pkey_index);
+    EXPECT_EQ(IBV_MTU_1024, attr.path_mtu);
+    EXPECT_EQ(17, attr.min_rnr_timer); /* 3.84 ms */
+    EXPECT_EQ(sl, attr.ah_attr.sl);
+    EXPECT_EQ(is_global(), attr.ah_attr.is_global);
+    if (attr.ah_attr.is_global) {
+        EXPECT_EQ(GetParam().sgid_index, attr.ah_attr.grh.sgid_index);
+        EXPECT_EQ(tclass, attr.ah_attr.grh.traffic_class);
+        EXPECT_EQ(hop_limit, attr.ah_attr.grh.hop_limit);
+    }
+}
+
+/* --- who is reachable ----------------------------------------------------- */
+
+TEST_P(dcx_port, other_link_layer)
+{
+    bytes addr = m_dcx.dev_addr();
+
+    EXPECT_TRUE(m_dcx.is_reachable(addr));
+    addr[ADDR_FLAGS] ^= FLAG_ETHERNET;
+    EXPECT_FALSE(m_dcx.is_reachable(addr));
+}
+
+/* A peer on another subnet: only if both ends send route headers */
+TEST_P(dcx_port_ib, other_ib_subnet)
+{
+    bytes addr = m_dcx.dev_addr();
+
+    addr[ADDR_GID + 7] ^= 1;
+    addr[ADDR_FLAGS]   &= ~FLAG_GLOBAL;
+    EXPECT_FALSE(m_dcx.is_reachable(addr));
+    addr[ADDR_FLAGS] |= FLAG_GLOBAL;
+    EXPECT_EQ(is_global(), m_dcx.is_reachable(addr));
+    addr[ADDR_GID + 7] ^= 1;
+    addr[ADDR_GID + 8] ^= 1; /* another port of this subnet */
+    EXPECT_TRUE(m_dcx.is_reachable(addr));
+}
+
+TEST_P(dcx_port_roce, other_roce_version)
+{
+    bytes addr = m_dcx.dev_addr();
+
+    EXPECT_EQ(GetParam().is_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2,
+              addr[ADDR_GID_TYPE]);
+    addr[ADDR_GID_TYPE] ^= IBV_GID_TYPE_ROCE_V1 ^ IBV_GID_TYPE_ROCE_V2;
+    EXPECT_FALSE(m_dcx.is_reachable(addr));
+}
+
+/* Addresses are 198.18.0.1. Mode "lag" wants the same /30. */
+TEST_P(dcx_port_ip, roce_subnet)
+{
+    const struct {
+        const char *address;
+        bool       anyhow, in_subnet;
+    } rows[] = {
+        {"::ffff:198.18.0.1", true, true},
+        {"::ffff:198.18.0.3", true, true},
+        {"::ffff:198.18.0.4", true, false},
+        {"::ffff:10.0.0.1", true, false},
+        {"fe80::1", false, false},
+    };
+    bytes addr = m_dcx.dev_addr();
+
+    for (const auto &row : rows) {
+        EXPECT_EQ(1, inet_pton(AF_INET6, row.address, &addr[ADDR_GID]));
+        EXPECT_EQ(!strcmp(GetParam().name, "lag") ? row.in_subnet : row.anyhow,
+                  m_dcx.is_reachable(addr)) << row.address;
+    }
+}
+
+/* --- what an endpoint costs ----------------------------------------------- */
+
+/* Bytes of the heap for each of many endpoints, those of malloc included */
+TEST_P(dcx_port, bytes_of_an_endpoint)
+{
+    const unsigned count = 100000;
+    std::vector<uct_ep_h> eps(count);
+    struct dcx_ep_sizes sizes;
+    size_t before, size;
+
+    dcx_peek_ep_sizes(&sizes);
+    m_dcx.make_ep();
+    before = mallinfo2().uordblks;
+    for (auto &ep : eps) {
+        ep = m_dcx.make_ep();
+    }
+    size = (mallinfo2().uordblks - before) / count;
+    for (auto ep : eps) {
+        uct_ep_destroy(ep);
+    }
+
+    printf("an endpoint takes %zu bytes of the heap, of which %zu are its "
+           "own\n", size, is_global() ? sizes.grh_ep : sizes.ep);
+    /* 16 of them are in UCX's arbiter group if it was built with asserts */
+    EXPECT_LE(size, (is_global() ? 80u : 48u) + (sizes.has_asserts ? 16 : 0));
+}
+
+#define PORT_IB(_mode, ...) \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_port, testing::Values(__VA_ARGS__)); \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_port_ib, testing::Values(__VA_ARGS__))
+
+#define PORT_ROCE(_mode, ...) \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_port, testing::Values(__VA_ARGS__)); \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_port_roce, \
+                             testing::Values(__VA_ARGS__))
+
+PORT_IB(ib, network{"ib", false, false, false, 1, 0});
+PORT_IB(global, network{"global", false, true, false, 1, 0});
+PORT_IB(lmc, network{"lmc", false, false, false, 4, 0});
+PORT_ROCE(roce, network{"roce", true, true, false, 3, 3});
+PORT_ROCE(roce_v1, network{"roce_v1", true, true, true, 3, 2});
+PORT_ROCE(lag, network{"lag", true, true, false, 2, 3});
+
+INSTANTIATE_TEST_SUITE_P(roce, dcx_port_ip, testing::Values(
+        network{"roce", true, true, false, 3, 3}));
+INSTANTIATE_TEST_SUITE_P(lag, dcx_port_ip, testing::Values(
+        network{"lag", true, true, false, 2, 3}));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    const std::vector<std::pair<const char*, const char*>> env = {
+        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
+        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "5"},
+        {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"},
+        {"UCX_DCX_PATH_MTU", "1024"}, {"UCX_DCX_TIMEOUT", "30ms"},
+        {"UCX_DCX_RETRY_COUNT", "3"}, {"UCX_DCX_RNR_RETRY_COUNT", "2"},
+        {"UCX_DCX_RNR_TIMEOUT", "3ms"}, {"UCX_DCX_MAX_RD_ATOMIC", "4"}
+    };
+    auto with = [&](std::vector<std::pair<const char*, const char*>> more) {
+        more.insert(more.begin(), env.begin(), env.end());
+        return more;
+    };
+
+    return hca_test_main(argc, argv, {
+        {"ib", env},
+        {"global", with({{"UCX_DCX_IS_GLOBAL", "y"}})},
+        {"lmc", with({{"SOFTHCA_LMC", "2"}})},
+        {"roce", with({{"SOFTHCA_LINK", "roce"},
+                       {"UCX_DCX_NUM_PATHS", "3"}})},
+        {"roce_v1", with({{"SOFTHCA_LINK", "roce"},
+                          {"UCX_DCX_GID_INDEX", "2"},
+                          {"UCX_DCX_NUM_PATHS", "3"}})},
+        {"lag", with({{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_LAG", "y"},
+                      {"UCX_DCX_ROCE_LOCAL_SUBNET", "y"},
+                      {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN", "30"}})}
+    });
+}

@@ -1,0 +1,61 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What UCX and its transports log, read back by tests: errors and warnings of
+ * this thread, instead of on the screen, while a reader exists.
+ */
+#ifndef DCX_TEST_UCX_LOG_H
+#define DCX_TEST_UCX_LOG_H
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <ucs/debug/log_def.h>
+
+class ucx_log_reader {
+public:
+    ucx_log_reader()
+    {
+        text().clear();
+        ucs_log_push_handler(note);
+    }
+
+    ~ucx_log_reader()
+    {
+        ucs_log_pop_handler();
+    }
+
+    ucx_log_reader(const ucx_log_reader&) = delete;
+
+    /* What was logged since the last call, one line each */
+    std::string take()
+    {
+        std::string taken;
+
+        taken.swap(text());
+        return taken;
+    }
+
+private:
+    static std::string &text()
+    {
+        static thread_local std::string text;
+
+        return text;
+    }
+
+    static ucs_log_func_rc_t
+    note(const char*, unsigned, const char*, ucs_log_level_t level,
+         const ucs_log_component_config_t*, const char *message, va_list args)
+    {
+        char line[1024];
+
+        if (level > UCS_LOG_LEVEL_WARN) {
+            return UCS_LOG_FUNC_RC_CONTINUE;
+        }
+        vsnprintf(line, sizeof(line), message, args);
+        text() += std::string(line) + "\n";
+        return UCS_LOG_FUNC_RC_STOP;
+    }
+};
+
+#endif
