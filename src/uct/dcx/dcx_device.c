@@ -43,6 +43,10 @@ uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
     };
 
     memset(out, 0, sizeof(*out));
+    if (!dev->has_devx) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
     if (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), out,
                                 sizeof(*out)) != 0) {
         ucs_debug("%s: QUERY_HCA_CAP of page %u refused: %m",
@@ -251,31 +255,51 @@ static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
 }
 
 
-static struct ibv_context *uct_dcx_device_context(struct ibv_device *ibdev)
+static ucs_status_t
+uct_dcx_device_open_context(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                            ucs_ternary_auto_value_t devx)
 {
     struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
-    struct ibv_context *ctx;
+    const char *name                = ibv_get_device_name(ibdev);
 
-    ctx = mlx5dv_open_device(ibdev, &attr);
-    if (ctx == NULL) {
-        ucs_debug("%s: no DEVX (%m), opening it without",
-                  ibv_get_device_name(ibdev));
-        ctx = ibv_open_device(ibdev);
+    if (devx != UCS_NO) {
+        dev->ctx      = mlx5dv_open_device(ibdev, &attr);
+        dev->has_devx = (dev->ctx != NULL);
+        if (dev->has_devx) {
+            return UCS_OK;
+        }
+
+        if (devx == UCS_YES) {
+            ucs_error("%s: failed to open with DEVX: %m; UCX_DCX_DEVX=try "
+                      "goes on without", name);
+            return UCS_ERR_UNSUPPORTED;
+        }
+        ucs_debug("%s: no DEVX (%m), opening it without", name);
     }
-    return ctx;
+
+    /* libmlx5 asks for DEVX here too, for itself; we give no command */
+    dev->ctx = ibv_open_device(ibdev);
+    if (dev->ctx == NULL) {
+        ucs_diag("%s: failed to open: %m; is /dev/infiniband accessible?",
+                 name);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
 }
 
 
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                    ucs_ternary_auto_value_t devx,
                     ucs_ternary_auto_value_t ext_atomics)
 {
+    ucs_status_t status;
+
     memset(dev, 0, sizeof(*dev));
-    dev->ctx = uct_dcx_device_context(ibdev);
-    if (dev->ctx == NULL) {
-        ucs_diag("%s: failed to open: %m; is /dev/infiniband accessible?",
-                 ibv_get_device_name(ibdev));
-        return UCS_ERR_IO_ERROR;
+    status = uct_dcx_device_open_context(dev, ibdev, devx);
+    if (status != UCS_OK) {
+        return status;
     }
 
     if (ibv_query_device(dev->ctx, &dev->attr) != 0) {

@@ -29,6 +29,7 @@ typedef struct uct_dcx_device {
     struct ibv_pd          *pd;
     struct ibv_device_attr attr;
     uct_dcx_atomic_caps_t  atomic;
+    int                    has_devx;
     int                    has_dc;
     int                    compact_av;    /* takes 16-byte address vectors */
     int                    indirect_keys; /* makes KSM keys, with atomics */
@@ -40,10 +41,12 @@ typedef struct uct_dcx_device {
 /* Whether dcx can work with the device at all; says why not at debug level. */
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
 
-/* Opens 'ibdev'. ext_atomics: whether to use extended atomics on a device that
- * does not let itself be asked about them. Errors are logged. */
+/* Opens 'ibdev', with DEVX or without. ext_atomics: whether to use extended
+ * atomics on a device that does not let itself be asked about them. Errors are
+ * logged. */
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                    ucs_ternary_auto_value_t devx,
                     ucs_ternary_auto_value_t ext_atomics);
 
 void uct_dcx_device_close(uct_dcx_device_t *dev);

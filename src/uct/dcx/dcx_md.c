@@ -37,6 +37,13 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "leaves it out.",
      ucs_offsetof(uct_dcx_md_config_t, fork_init), UCS_CONFIG_TYPE_TERNARY},
 
+    {"DEVX", "try",
+     "Open the device with DEVX, by which dcx asks for its capabilities and\n"
+     "makes the keys that let memory be taken back from a failed peer. \"try\"\n"
+     "goes on where the device or the kernel refuses it, \"y\" does not, \"n\"\n"
+     "does without.",
+     ucs_offsetof(uct_dcx_md_config_t, devx), UCS_CONFIG_TYPE_TERNARY},
+
     {"EXT_ATOMICS", "try",
      "Extended (masked) atomics: 32-bit operations, AND, OR, XOR and SWAP.\n"
      "\"try\" and \"y\" use what the device reports, and all of them on a\n"
@@ -174,7 +181,8 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_device_open(&md->dev, ibdev, config->ext_atomics);
+    status = uct_dcx_device_open(&md->dev, ibdev, config->devx,
+                                 config->ext_atomics);
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -24,6 +24,7 @@ typedef struct uct_dcx_md_config {
     uct_md_config_t          super;
     int                      rcache;      /* ucs_ternary_auto_value_t */
     int                      fork_init;   /* the same */
+    int                      devx;        /* the same */
     int                      ext_atomics; /* the same */
     uct_md_rcache_config_t   rcache_config;
 } uct_dcx_md_config_t;

@@ -1,0 +1,209 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What dcx makes of a device's answers to QUERY_HCA_CAP. The device is there,
+ * but the command goes to an answer made up here.
+ */
+#include "hca_fixture.h"
+#include "common/prm_cmd.h"
+
+#include <endian.h>
+#include <functional>
+#include <ucs/config/types.h>
+#include <ucs/sys/topo/base/topo.h>
+#include <ucs/type/cpu_set.h>
+#include <ucs/type/status.h>
+
+extern "C" {
+#include "uct/dcx/dcx_device.h"
+}
+
+namespace {
+
+/* Fills page `page`; false: the command is refused. NULL: the device's own */
+std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
+
+} /* namespace */
+
+extern "C" int
+__real_mlx5dv_devx_general_cmd(struct ibv_context*, const void*, size_t, void*,
+                               size_t);
+
+extern "C" int
+__wrap_mlx5dv_devx_general_cmd(struct ibv_context *ctx, const void *in,
+                               size_t inlen, void *out, size_t outlen)
+{
+    const auto *cmd = (const struct prm_query_hca_cap_in*)in;
+    unsigned op_mod = be16toh(cmd->op_mod);
+
+    EXPECT_EQ(PRM_CMD_QUERY_HCA_CAP, be16toh(cmd->opcode));
+    EXPECT_EQ(sizeof(*cmd), inlen);
+    EXPECT_EQ(sizeof(struct prm_query_hca_cap_out), outlen);
+    EXPECT_EQ(PRM_CAP_CURRENT, op_mod & 1);
+    if (answer == nullptr) {
+        return __real_mlx5dv_devx_general_cmd(ctx, in, inlen, out, outlen);
+    }
+    if (!answer(op_mod >> 1, (struct prm_query_hca_cap_out*)out)) {
+        errno = EREMOTEIO;
+        return EREMOTEIO;
+    }
+    return 0;
+}
+
+namespace {
+
+void set_bit(struct prm_query_hca_cap_out *out, unsigned bit)
+{
+    out->cap.bytes[bit / 8] |= 0x80 >> (bit % 8);
+}
+
+bool set_atomics(struct prm_query_hca_cap_out *out, unsigned operations,
+                 unsigned sizes, bool host_order)
+{
+    out->cap.atomic.operations        = htobe16(operations);
+    out->cap.atomic.size_qp           = htobe16(sizes | 16);
+    out->cap.atomic.size_dc           = htobe16(sizes);
+    out->cap.atomic.req_8b_endianness = host_order ? 0x40 : 0;
+    return true;
+}
+
+const unsigned std_ops = PRM_ATOMIC_CMP_SWAP | PRM_ATOMIC_FETCH_ADD;
+const unsigned all_ops = std_ops | PRM_ATOMIC_MASKED_CMP_SWAP |
+                         PRM_ATOMIC_MASKED_FETCH_ADD;
+
+class dcx_device : public testing::Test {
+protected:
+    ~dcx_device()
+    {
+        answer = nullptr;
+    }
+
+    uct_dcx_device_t open(ucs_ternary_auto_value_t devx = UCS_TRY,
+                          ucs_ternary_auto_value_t ext = UCS_TRY)
+    {
+        struct ibv_device **list = ibv_get_device_list(NULL);
+        uct_dcx_device_t dev;
+
+        EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], devx, ext));
+        uct_dcx_device_close(&dev);
+        ibv_free_device_list(list);
+        return dev;
+    }
+
+    void expect_atomics(const uct_dcx_device_t &dev, int std, int std_be,
+                        int ext, int ext_be)
+    {
+        EXPECT_EQ(std, dev.atomic.std);
+        EXPECT_EQ(std_be, dev.atomic.std_be);
+        EXPECT_EQ(ext, dev.atomic.ext);
+        EXPECT_EQ(ext_be, dev.atomic.ext_be);
+    }
+
+    void answer_atomics(unsigned operations, unsigned sizes, bool host_order)
+    {
+        answer = [=](unsigned page, struct prm_query_hca_cap_out *out) {
+            return (page != PRM_CAP_ATOMIC) ||
+                   set_atomics(out, operations, sizes, host_order);
+        };
+    }
+
+    void answer_bits(std::vector<unsigned> bits)
+    {
+        answer = [=](unsigned page, struct prm_query_hca_cap_out *out) {
+            if (page == PRM_CAP_GENERAL) {
+                for (unsigned bit : bits) {
+                    set_bit(out, bit);
+                }
+            }
+            return true;
+        };
+    }
+};
+
+TEST_F(dcx_device, atomics)
+{
+    answer_atomics(all_ops, 4 | 8, true);
+    expect_atomics(open(), 8, 0, 4 | 8, 4);
+
+    answer_atomics(all_ops, 4 | 8, false);
+    expect_atomics(open(), 8, 8, 4 | 8, 4 | 8);
+
+    answer_atomics(all_ops, 8, true);
+    expect_atomics(open(), 8, 0, 8, 0);
+
+    answer_atomics(std_ops, 8, true);
+    expect_atomics(open(), 8, 0, 0, 0);
+
+    answer_atomics(PRM_ATOMIC_FETCH_ADD, 8, true);
+    expect_atomics(open(), 0, 0, 0, 0);
+
+    answer_atomics(0, 0, false);
+    expect_atomics(open(), 0, 0, 0, 0);
+}
+
+TEST_F(dcx_device, extended_atomics_are_not_wanted)
+{
+    answer_atomics(all_ops, 4 | 8, true);
+    expect_atomics(open(UCS_TRY, UCS_NO), 8, 0, 0, 0);
+}
+
+/* Guessed from what verbs say, see UCX_DCX_EXT_ATOMICS */
+TEST_F(dcx_device, no_answer)
+{
+    answer = [](unsigned, struct prm_query_hca_cap_out*) { return false; };
+
+    uct_dcx_device_t dev = open();
+
+    expect_atomics(dev, 8, 0, 4 | 8, 4);
+    EXPECT_TRUE(dev.has_devx);
+    EXPECT_TRUE(dev.has_dc);
+    EXPECT_TRUE(dev.compact_av);
+    EXPECT_FALSE(dev.indirect_keys);
+    expect_atomics(open(UCS_TRY, UCS_NO), 8, 0, 0, 0);
+}
+
+TEST_F(dcx_device, does_not_ask_without_devx)
+{
+    answer = [](unsigned, struct prm_query_hca_cap_out*) {
+        ADD_FAILURE() << "a command, although UCX_DCX_DEVX=n";
+        return true;
+    };
+    expect_atomics(open(UCS_NO), 8, 0, 4 | 8, 4);
+    expect_atomics(open(UCS_NO, UCS_NO), 8, 0, 0, 0);
+}
+
+TEST_F(dcx_device, indirect_keys)
+{
+    answer_bits({});
+    EXPECT_FALSE(open().indirect_keys);
+    answer_bits({PRM_HCA_CAP_FIXED_BUFFER_SIZE});
+    EXPECT_TRUE(open().indirect_keys);
+    answer_bits({PRM_HCA_CAP_FIXED_BUFFER_SIZE,
+                 PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED});
+    EXPECT_FALSE(open().indirect_keys);
+}
+
+TEST_F(dcx_device, compact_address_vector)
+{
+    answer_bits({});
+    EXPECT_FALSE(open().compact_av);
+    answer_bits({PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR});
+    EXPECT_TRUE(open().compact_av);
+}
+
+/* The software device answers, and as the rest of it behaves */
+TEST_F(dcx_device, its_own_answer)
+{
+    uct_dcx_device_t dev = open(UCS_YES);
+
+    EXPECT_TRUE(dev.has_devx);
+    EXPECT_TRUE(dev.compact_av);
+    EXPECT_TRUE(dev.indirect_keys);
+    expect_atomics(dev, 8, 0, 4 | 8, 4);
+}
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"soft", {}}});
+}
