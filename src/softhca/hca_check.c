@@ -46,7 +46,7 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_CTRL_FM_RSVD]   = OP("ctrl fm_ce_se, reserved bits", "0"),
     [HCA_CHECK_CTRL_SIGNATURE] = OP("ctrl signature",
                                     "that of the wqe (0 when off)"),
-    [HCA_CHECK_CTRL_RSVD]      = OP("ctrl stream id", "0"),
+    [HCA_CHECK_CTRL_RSVD]      = OP("ctrl stream id", "0 without streams"),
     [HCA_CHECK_OPCODE]         = OP("ctrl opcode", "one this device has"),
     [HCA_CHECK_OPMOD]          = OP("ctrl opmod", "that of the opcode"),
     [HCA_CHECK_SERVICE]        = OP("ctrl opcode",

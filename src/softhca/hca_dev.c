@@ -23,9 +23,11 @@
 #define HCA_DEV_GUID 0x0264637800000000ull /* 02 "dcx", then the number */
 
 struct hca_config hca_config = {
-    .num_devs = 1,
-    .node     = 0,
-    .link     = HCA_LINK_IB
+    .num_devs    = 1,
+    .node        = 0,
+    .link        = HCA_LINK_IB,
+    .log_streams = HCA_MAX_LOG_STREAMS,
+    .log_errored = HCA_MAX_LOG_ERRORED
 };
 
 static const char *const hca_link_names[] = {
@@ -122,6 +124,14 @@ int hca_config_init(void)
     }
     if (ret == 0) {
         ret = hca_config_bool("SOFTHCA_LAG", &config.lag);
+    }
+    if (ret == 0) {
+        ret = hca_config_uint("SOFTHCA_DCI_STREAMS", 0, HCA_MAX_LOG_STREAMS,
+                              &config.log_streams);
+    }
+    if (ret == 0) {
+        ret = hca_config_uint("SOFTHCA_DCI_ERRORED", 0, HCA_MAX_LOG_ERRORED,
+                              &config.log_errored);
     }
     if (ret == 0) {
         ret = hca_config_check(&config);

@@ -5,8 +5,9 @@
  * its LID, GUIDs, MAC and GIDs follow from that number alone.
  *
  * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0),
- * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0) and
- * SOFTHCA_LAG (y or n, default n) are read once, when attaching.
+ * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0),
+ * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS and SOFTHCA_DCI_ERRORED
+ * are read once, when attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
@@ -15,6 +16,9 @@
 
 #define HCA_DEVS_PER_NODE 16u
 #define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
+
+#define HCA_MAX_LOG_STREAMS 8u
+#define HCA_MAX_LOG_ERRORED 4u
 
 enum hca_link {
     HCA_LINK_NONE, /* no process has this device yet */
@@ -38,6 +42,8 @@ struct hca_config {
     enum hca_link link;
     unsigned      lmc; /* 2^lmc LIDs for each port (IBTA 7.11.1) */
     bool          lag; /* RoCE: the port is a bond of two */
+    unsigned      log_streams; /* of a DCI, at the most; 0: it has none */
+    unsigned      log_errored;
 };
 
 extern struct hca_config hca_config;

@@ -40,6 +40,10 @@ void hca_sq_run(struct hca_qp *qp);
 int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
                      enum ibv_qp_state to);
 
+/* Makes a stream of a DCI in RTS usable again that is in error.
+ * @return 0, or -EINVAL if it is not. */
+int hca_qp_reset_stream(struct hca_qp *qp, uint16_t stream);
+
 /* Called after hca_sq_del() and before the QP is freed: when it returns, no
  * thread of any process executes on the QP, and no timer of it is armed. */
 void hca_qp_quiesce(struct hca_qp *qp);

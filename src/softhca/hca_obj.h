@@ -165,13 +165,19 @@ struct hca_path {
     uint32_t flow_label;
 };
 
+/* What was tried for a WQE that is not through yet. */
+struct hca_tries {
+    uint8_t retries;     /* done without an answer ... */
+    uint8_t rnr_retries; /* ... and with RNR for one */
+};
+
 /* Requester half, under sq_lock, run by the owner's process only (but flushed
  * by whoever puts the QP in error). */
 struct hca_req {
     struct hca_sq *sq;   /* hca_uar.h: address in the owner's process */
-    uint16_t ci;         /* next basic block to execute */
-    uint8_t  retries;    /* done for this WQE without an answer ... */
-    uint8_t  rnr_retries; /* ... and with RNR for one */
+    uint16_t ci;         /* next basic block to execute; with streams: of which
+                            the completion is due */
+    struct hca_tries tries;
     bool     attached;   /* between hca_sq_add() and hca_sq_del() */
     bool     waiting;    /* for a timer; nothing is executed till then */
     uint8_t  err_looks;  /* at the RQ since the QP is in error */
@@ -197,6 +203,8 @@ struct hca_qp {
     uint8_t            sq_sig_all;
     bool               wq_sig; /* WQEs carry a signature */
     uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
+    bool               has_streams; /* DCI; log2 of how many at once, and of */
+    uint8_t            log_streams, log_errored; /* ... how many in error */
     uint8_t            port;
     uint32_t           pdn, scqn, rcqn, srqn, xrcdn;
     uint32_t           uar;   /* page its doorbell is on */

@@ -13,6 +13,7 @@
 #include "hca_proc.h"
 #include "hca_requester.h"
 #include "hca_rq.h"
+#include "hca_stream.h"
 #include "hca_thread.h"
 #include "hca_uar.h"
 
@@ -52,6 +53,9 @@ void hca_qp_flush_sq(struct hca_qp *qp)
     struct hca_wqe wqe;
 
     qp->req.waiting = false;
+    if (qp->has_streams) {
+        posted -= hca_stream_flush(qp);
+    }
     if (posted > (1u << qp->sq.log_cnt)) {
         qp->req.ci += posted;
         return;
@@ -152,6 +156,9 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     memset(&qp->resp, 0, sizeof(qp->resp));
     qp->req.sq       = sq;
     qp->req.attached = attached;
+    if (qp->has_streams && (sq != NULL)) {
+        hca_stream_clear(sq->streams);
+    }
 }
 
 static void hca_qp_to_rtr(struct hca_qp *qp)
@@ -241,6 +248,7 @@ void hca_qp_quiesce(struct hca_qp *qp)
     hca_mutex_unlock(&qp->sq_lock);
     if (sq != NULL) {
         hca_timer_cancel(&sq->timer);
+        free(sq->streams);
         free(sq);
     }
     /* who executes on it as a responder holds this one */

@@ -4,11 +4,11 @@
  */
 #include "hca_request.h"
 #include "hca_cq.h"
-#include "hca_uar.h"
 #include "hca_umr.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
+#include <string.h>
 
 #define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
 #define HCA_IBTA_TIMEOUT_NS 4096ull
@@ -102,8 +102,7 @@ static const uint32_t hca_rnr_time[32] = {
 
 static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
 {
-    rq->qp->req.waiting = true;
-    hca_timer_arm(&rq->qp->req.sq->timer, hca_time_ns() + ns);
+    rq->wait_ns = ns;
     return HCA_WAIT;
 }
 
@@ -111,13 +110,13 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
-    qp->req.retries = 0;
+    rq->tries->retries = 0;
     if (qp->rnr_retry != 7) {
-        if (qp->req.rnr_retries >= qp->rnr_retry) {
+        if (rq->tries->rnr_retries >= qp->rnr_retry) {
             return hca_check_wqe(HCA_CHECK_RNR_EXC, rq->wqe.qpn, rq->wqe.idx,
                                  qp->rnr_retry);
         }
-        qp->req.rnr_retries++;
+        rq->tries->rnr_retries++;
     }
     return hca_request_wait(rq, hca_rnr_time[rq->ack.rnr_timer & 31] *
                                 10000ull);
@@ -130,7 +129,7 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     if (qp->timeout == 0) {
         return hca_request_wait(rq, HCA_TIMEOUT_FOREVER_NS);
     }
-    qp->req.retries++;
+    rq->tries->retries++;
     return hca_request_wait(rq, HCA_IBTA_TIMEOUT_NS << (qp->timeout & 31));
 }
 
@@ -201,9 +200,8 @@ static enum hca_check hca_request_acked(struct hca_request *rq)
 {
     struct hca_req *req = &rq->qp->req;
 
-    req->psn         = (req->psn + 1) & HCA_PSN_MASK;
-    req->retries     = 0;
-    req->rnr_retries = 0;
+    req->psn = (req->psn + 1) & HCA_PSN_MASK;
+    memset(rq->tries, 0, sizeof(*rq->tries));
     return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) :
                                             HCA_OK;
 }
@@ -268,20 +266,21 @@ static enum hca_check hca_request_local(struct hca_request *rq)
     }
 }
 
-enum hca_check hca_request_execute(struct hca_request *rq, uint16_t posted)
+enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
+                                   uint16_t posted)
 {
     struct hca_qp *qp = rq->qp;
     enum hca_check check;
 
     rq->to_cqe    = false;
     rq->ack.check = HCA_OK;
-    check = hca_wqe_read(&rq->wqe, qp, qp->req.ci, posted);
+    check = hca_wqe_read(&rq->wqe, qp, idx, posted);
     if (check != HCA_OK) {
         return check;
     }
-    if (qp->req.retries > qp->retry_cnt) {
+    if (rq->tries->retries > qp->retry_cnt) {
         return hca_check_wqe(HCA_CHECK_RETRY_EXC, rq->wqe.qpn, rq->wqe.idx,
-                             qp->req.retries);
+                             rq->tries->retries);
     }
     return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
                                                 hca_request_send(rq);

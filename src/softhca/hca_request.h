@@ -7,23 +7,26 @@
 
 #include "hca_wire.h"
 
-/* Not done, a timer is armed: no check has this number. */
+/* Not done: once more after a while. No check has this number. */
 #define HCA_WAIT ((enum hca_check)HCA_NUM_CHECKS)
 
 /* One WQE under execution. */
 struct hca_request {
     struct hca_qp  *qp;
+    struct hca_tries *tries; /* of this WQE, kept by the caller */
     struct hca_wqe  wqe;
     struct hca_sgl  local;   /* its memory */
     bool            to_cqe;  /* what it reads goes into the CQE */
     uint8_t         data[64];
     struct hca_msg  msg;
     struct hca_ack  ack;     /* check: what the responder says, or HCA_OK */
+    uint64_t        wait_ns; /* with HCA_WAIT: until it is to be tried again */
 };
 
-/* Reads the next WQE, of `posted` basic blocks that are rung, and executes it.
- * The other members of rq, but for qp, need not be set.
+/* Reads the WQE at basic block `idx`, from where on `posted` are rung, and
+ * executes it. The other members of rq, but for qp and tries, need not be set.
  * @return HCA_OK, HCA_WAIT, or why it failed. */
-enum hca_check hca_request_execute(struct hca_request *rq, uint16_t posted);
+enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
+                                   uint16_t posted);
 
 #endif

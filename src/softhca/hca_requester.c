@@ -4,12 +4,14 @@
  * for its answer before the next. It runs to completion in the thread that
  * rang the doorbell, under the QP's sq_lock; if there is something to wait for
  * (RNR, no answer), the helper's timer goes on. Fences are kept by that order.
+ * A DCI with streams has hca_stream.c instead.
  */
 #include "hca_requester.h"
 #include "hca_completer.h"
 #include "hca_exec.h"
 #include "hca_qp.h"
 #include "hca_request.h"
+#include "hca_stream.h"
 #include "hca_uar.h"
 
 /* A queue in error is looked at after the first millisecond, then after twice
@@ -48,11 +50,15 @@ static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
     struct hca_request rq;
     enum hca_check check;
 
-    rq.qp = qp;
-    check = hca_request_execute(&rq, posted);
+    rq.qp    = qp;
+    rq.tries = &qp->req.tries;
+    check    = hca_request_execute(&rq, qp->req.ci, posted);
     if (__builtin_expect(check == HCA_OK, 1)) {
         hca_request_done(&rq);
-    } else if (check != HCA_WAIT) {
+    } else if (check == HCA_WAIT) {
+        qp->req.waiting = true;
+        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq.wait_ns);
+    } else {
         hca_request_fail(&rq, check, posted);
     }
 }
@@ -94,18 +100,26 @@ static void hca_requester_flush(struct hca_qp *qp)
     hca_requester_watch_rq(qp);
 }
 
-void hca_requester_run_locked(struct hca_qp *qp)
+static void hca_requester_execute(struct hca_qp *qp)
 {
     uint16_t posted = hca_qp_sq_posted(qp);
 
     while (hca_requester_is_ready(qp) && (posted > 0)) {
         if (posted > (1u << qp->sq.log_cnt)) {
             hca_requester_overrun(qp, posted);
+        } else if (qp->has_streams) {
+            hca_stream_run(qp);
+            return;
         } else {
             hca_requester_step(qp, posted);
         }
         posted = hca_qp_sq_posted(qp);
     }
+}
+
+void hca_requester_run_locked(struct hca_qp *qp)
+{
+    hca_requester_execute(qp);
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
         hca_requester_flush(qp);
     } else if (hca_qp_state(qp) == IBV_QPS_SQE) {

@@ -14,6 +14,7 @@
 #include "hca_fault.h"
 #include "hca_log.h"
 #include "hca_requester.h"
+#include "hca_stream.h"
 #include "hca_thread.h"
 #include "hca_trap.h"
 
@@ -219,17 +220,34 @@ void hca_uar_del(uint32_t id)
     hca_uar_unlock();
 }
 
-int hca_sq_add(struct hca_qp *qp)
+static struct hca_sq *hca_sq_new(struct hca_qp *qp)
 {
     struct hca_sq *sq = calloc(1, sizeof(*sq));
+
+    if (sq == NULL) {
+        return NULL;
+    }
+    sq->qp       = qp;
+    sq->qpn      = qp->obj.num;
+    sq->timer.fn = hca_requester_timer;
+    if (qp->has_streams) {
+        sq->streams = hca_stream_new(qp);
+        if (sq->streams == NULL) {
+            free(sq);
+            return NULL;
+        }
+    }
+    return sq;
+}
+
+int hca_sq_add(struct hca_qp *qp)
+{
+    struct hca_sq *sq = hca_sq_new(qp);
     struct hca_uar *uar;
 
     if (sq == NULL) {
         return -ENOMEM;
     }
-    sq->qp       = qp;
-    sq->qpn      = qp->obj.num;
-    sq->timer.fn = hca_requester_timer;
 
     hca_uar_lock();
     uar = hca_uar_get(qp->uar);
@@ -241,6 +259,7 @@ int hca_sq_add(struct hca_qp *qp)
     }
     hca_uar_unlock();
     if (uar == NULL) {
+        free(sq->streams);
         free(sq);
         return -ENOMEM;
     }

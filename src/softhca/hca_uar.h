@@ -10,10 +10,11 @@
 
 /* Process-local part of a send queue. */
 struct hca_sq {
-    struct hca_timer timer; /* RNR, retry; first: the timer is the queue */
-    struct hca_qp   *qp;
-    uint32_t         qpn;
-    struct hca_sq   *next;
+    struct hca_timer    timer; /* RNR, retry; first: the timer is the queue */
+    struct hca_qp      *qp;
+    uint32_t            qpn;
+    struct hca_streams *streams; /* of a DCI that has them */
+    struct hca_sq      *next;
 };
 
 /* Runs every send queue of this process whose doorbell record moved. */

@@ -86,6 +86,7 @@ void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
     wqe->idx    = idx;
     wqe->opcode = opword & PRM_CTRL_OPCODE;
     wqe->ds     = be32toh(ctrl.qpn_ds) & PRM_CTRL_DS;
+    wqe->stream = be16toh(ctrl.dci_stream_channel_id);
     wqe->blocks = (wqe->ds + 3) / 4;
     if ((wqe->blocks > posted) || (((opword & PRM_CTRL_IDX) >> 8) != idx)) {
         wqe->blocks = 0;
@@ -190,7 +191,8 @@ static enum hca_check hca_wqe_parse_ctrl(struct hca_wqe_cursor *cursor)
                              (hca_strict && (ctrl->signature != 0))) {
         return hca_wqe_bad(wqe, HCA_CHECK_CTRL_SIGNATURE, ctrl->signature);
     }
-    if (hca_strict && (ctrl->dci_stream_channel_id != 0)) {
+    if (hca_strict && !cursor->qp->has_streams &&
+        (ctrl->dci_stream_channel_id != 0)) {
         return hca_wqe_bad(wqe, HCA_CHECK_CTRL_RSVD,
                            be16toh(ctrl->dci_stream_channel_id));
     }

@@ -58,6 +58,7 @@ struct hca_wqe {
     uint8_t               opcode, ds;
     uint8_t               fm, ce;
     bool                  solicited;
+    uint16_t              stream; /* of a DCI that has them */
     uint32_t              imm;  /* as on the wire: big endian */
     struct hca_path       path; /* UD, DCI */
     uint32_t              dqpn; /* UD, DCI */
@@ -88,8 +89,8 @@ static inline bool hca_wqe_is_signaled(const struct hca_wqe *wqe)
 enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
                             uint16_t idx, uint16_t posted);
 
-/* The part of it that a flush needs: opcode, blocks (0: cannot be read).
- * Logs nothing. */
+/* The part of it that tells where it belongs: opcode, stream, blocks (0:
+ * cannot be read). Logs nothing. */
 void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
                   uint16_t posted);
 

@@ -106,7 +106,8 @@ static void uverbs_qp_scatter_cqe(struct hca_qp *hw,
     } else if ((p->type == HCA_QP_DCT) && (p->rcq->cqe_size == 128)) {
         hw->cs_res = 64;
     }
-    if ((p->scq != NULL) && (p->type != HCA_QP_DCT) &&
+    /* completions of a DCI with streams wait for each other, without data */
+    if ((p->scq != NULL) && (p->type != HCA_QP_DCT) && !hw->has_streams &&
         (p->sig_all || (p->ucmd.flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE))) {
         hw->cs_req = p->scq->cqe_size / 2;
     }
@@ -145,6 +146,11 @@ static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_qp_params *p)
     hw->srqn       = (p->srq != NULL) ? p->srq->srq->obj.num : 0;
     hw->xrcdn      = (p->xrcd != NULL) ? p->xrcd->xrcdn : 0;
     hw->uidx       = p->ucmd.uidx;
+    if (p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM) {
+        hw->has_streams = true;
+        hw->log_streams = p->ucmd.dci_streams.log_num_concurent;
+        hw->log_errored = p->ucmd.dci_streams.log_num_errored;
+    }
     uverbs_qp_scatter_cqe(hw, p);
     if (p->type == HCA_QP_DCT) {
         hw->dc_key = p->ucmd.access_key;

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
+#include "hca_dev.h"
 #include "hca_log.h"
 
 #include <errno.h>
@@ -112,6 +113,25 @@ static int uverbs_qp_check_rings(const struct uverbs_qp_params *p)
            uverbs_check_buf("qp doorbell record", ucmd->db_addr, 8, 8);
 }
 
+/* libmlx5 looks at the limits too; a command of DEVX does not. Whether there
+ * are streams at all is one limit only (mlx5_ib, process_vendor_flags()). */
+static int uverbs_qp_check_streams(const struct uverbs_qp_params *p)
+{
+    const struct mlx5_ib_create_qp_dci_streams *streams = &p->ucmd.dci_streams;
+
+    if (!(p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM)) {
+        return 0;
+    }
+    if ((p->type != HCA_QP_DCI) || (hca_config.log_streams == 0) ||
+        (streams->log_num_concurent > hca_config.log_streams) ||
+        (streams->log_num_errored > hca_config.log_errored)) {
+        hca_info("qp: 2^%u streams, 2^%u of them in error: not supported",
+                 streams->log_num_concurent, streams->log_num_errored);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int uverbs_qp_check_ucmd(const struct uverbs_ctx *ctx,
                                 const struct uverbs_qp_params *p)
 {
@@ -121,10 +141,14 @@ static int uverbs_qp_check_ucmd(const struct uverbs_ctx *ctx,
                                      MLX5_QP_FLAG_TYPE_DCT |
                                      MLX5_QP_FLAG_SCATTER_CQE |
                                      MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-                                     MLX5_QP_FLAG_UAR_PAGE_INDEX);
+                                     MLX5_QP_FLAG_UAR_PAGE_INDEX |
+                                     MLX5_QP_FLAG_DCI_STREAM);
 
     if ((flags != 0) || (ucmd->reserved != 0)) {
         hca_info("qp: create flags 0x%x are not supported", flags);
+        return -EINVAL;
+    }
+    if (uverbs_qp_check_streams(p) != 0) {
         return -EINVAL;
     }
     if (p->type == HCA_QP_XRC_RECV) {

@@ -258,15 +258,18 @@ inline struct ibv_qp_attr hca_qp_attr(const hca_device &dev, uint32_t dest_qpn)
 }
 
 /* RESET to RTS as an initiator of DC */
-inline void hca_connect_dci(struct ibv_qp *qp, const hca_device &dev)
+inline void hca_connect_dci(struct ibv_qp *qp, const struct ibv_qp_attr &attr)
 {
-    struct ibv_qp_attr attr = hca_qp_attr(dev, 0);
-
     hca_modify(qp, attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT);
     hca_modify(qp, attr, IBV_QPS_RTR, IBV_QP_PATH_MTU | IBV_QP_AV);
     hca_modify(qp, attr, IBV_QPS_RTS,
                IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+inline void hca_connect_dci(struct ibv_qp *qp, const hca_device &dev)
+{
+    hca_connect_dci(qp, hca_qp_attr(dev, 0));
 }
 
 /* RESET to RTR as a target of DC */

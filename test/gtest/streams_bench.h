@@ -1,0 +1,237 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A DC initiator with streams, targets with a shared receive queue each, and
+ * requests that name a stream, through libmlx5's own builders.
+ */
+#ifndef DCX_TEST_STREAMS_BENCH_H
+#define DCX_TEST_STREAMS_BENCH_H
+
+#include "verbs_bench.h"
+
+/* --- a target ------------------------------------------------------------- */
+
+/* Without receives it answers RNR. */
+class streams_target {
+public:
+    static constexpr uint64_t key = 0x1122334455667788;
+
+    streams_target(const hca_device &dev, const strict_mem &mem) : m_mem(mem)
+    {
+        struct ibv_srq_init_attr srq_attr  = {};
+        struct ibv_qp_init_attr_ex attr    = {};
+        struct mlx5dv_qp_init_attr dv_attr = {};
+
+        srq_attr.attr.max_wr  = 63;
+        srq_attr.attr.max_sge = 1;
+        HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 127, NULL, NULL, 0)));
+        HCA_CHECK_CALL((srq = ibv_create_srq(dev.pd, &srq_attr)));
+        attr.qp_type         = IBV_QPT_DRIVER;
+        attr.comp_mask       = IBV_QP_INIT_ATTR_PD;
+        attr.pd              = dev.pd;
+        attr.send_cq         = cq;
+        attr.recv_cq         = cq;
+        attr.srq             = srq;
+        dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
+        dv_attr.dc_init_attr.dct_access_key = key;
+        HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+        hca_connect_dct(qp, dev, ACCESS_QP_ALL);
+    }
+
+    ~streams_target()
+    {
+        destroy();
+        EXPECT_EQ(0, ibv_destroy_srq(srq));
+        EXPECT_EQ(0, ibv_destroy_cq(cq));
+    }
+
+    void destroy()
+    {
+        if (qp != NULL) {
+            EXPECT_EQ(0, ibv_destroy_qp(qp));
+            qp = NULL;
+        }
+    }
+
+    void recv(unsigned count)
+    {
+        for (unsigned i = 0; i < count; i++) {
+            EXPECT_EQ(0, verbs_recv(qp, m_mem, 64));
+        }
+    }
+
+    /* Expects messages with these immediates, in this order */
+    void expect(const std::vector<uint32_t> &imms)
+    {
+        for (uint32_t imm : imms) {
+            struct ibv_wc wc = verbs_wait(cq);
+
+            EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+            EXPECT_EQ(imm, be32toh(wc.imm_data));
+        }
+    }
+
+    struct ibv_cq  *cq;
+    struct ibv_srq *srq;
+    struct ibv_qp  *qp;
+
+private:
+    const strict_mem &m_mem;
+};
+
+/* --- an initiator --------------------------------------------------------- */
+
+class streams_dci {
+public:
+    struct options {
+        uint8_t  log_streams = 2, log_errored = 1;
+        bool     has_streams = true;
+        uint32_t send_wr     = 16;
+    };
+
+    streams_dci(const hca_device &dev, const options &options) : m_dev(dev)
+    {
+        struct ibv_ah_attr ah_attr = dev.ah_attr(true);
+
+        HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
+        HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 511, NULL, NULL, 0)));
+        HCA_CHECK_CALL((qp = create(dev, cq, options)));
+        connect();
+    }
+
+    ~streams_dci()
+    {
+        EXPECT_EQ(0, ibv_destroy_qp(qp));
+        EXPECT_EQ(0, ibv_destroy_cq(cq));
+        EXPECT_EQ(0, ibv_destroy_ah(m_ah));
+    }
+
+    static struct ibv_qp *create(const hca_device &dev, struct ibv_cq *cq,
+                                 const options &options)
+    {
+        struct ibv_qp_init_attr_ex attr    = {};
+        struct mlx5dv_qp_init_attr dv_attr = {};
+
+        attr.qp_type        = IBV_QPT_DRIVER;
+        attr.comp_mask      = IBV_QP_INIT_ATTR_PD |
+                              IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.send_ops_flags = IBV_QP_EX_WITH_SEND_WITH_IMM |
+                              IBV_QP_EX_WITH_RDMA_WRITE;
+        attr.pd             = dev.pd;
+        attr.send_cq        = cq;
+        attr.recv_cq        = cq;
+        attr.cap            = {.max_send_wr = options.send_wr,
+                               .max_recv_wr = 0, .max_send_sge = 1,
+                               .max_recv_sge = 0, .max_inline_data = 0};
+        dv_attr.comp_mask   = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+        if (options.has_streams) {
+            dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+            dv_attr.dc_init_attr.dci_streams = {options.log_streams,
+                                                options.log_errored};
+        }
+        return mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
+    }
+
+    /* RESET to RTS; waits for receivers for ever, for answers not long */
+    void connect()
+    {
+        struct ibv_qp_attr attr = hca_qp_attr(m_dev, 0);
+
+        attr.rnr_retry = 7;
+        hca_connect_dci(qp, attr);
+    }
+
+    /* A message with an immediate. Its wr_id is the number of the request. */
+    void send(uint16_t stream, const streams_target &to, uint32_t imm,
+              const strict_mem &mem, unsigned flags = IBV_SEND_SIGNALED)
+    {
+        begin(flags);
+        ibv_wr_send_imm(ex(), htobe32(imm));
+        end(stream, to.qp->qp_num, mem.mr->lkey, mem.addr);
+    }
+
+    void write(uint16_t stream, uint32_t dctn, const strict_mem &from,
+               uint32_t rkey, const void *raddr,
+               unsigned flags = IBV_SEND_SIGNALED)
+    {
+        begin(flags);
+        ibv_wr_rdma_write(ex(), rkey, (uintptr_t)raddr);
+        end(stream, dctn, from.mr->lkey, from.addr);
+    }
+
+    /* The command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in
+     * with qpc_ext. @return as that; out[0] is the status of the device. */
+    int reset_stream(uint16_t stream, uint8_t *out)
+    {
+        uint8_t in[464] = {};
+
+        set16(in, 0x505);
+        set16(in + 8, 0x8000 | (qp->qp_num >> 16));
+        set16(in + 10, qp->qp_num);
+        in[271] = 1; /* opt_param_mask_95_32 */
+        set16(in + 274, stream);
+        return mlx5dv_devx_qp_modify(qp, in, sizeof(in), out, 16);
+    }
+
+    int reset_stream(uint16_t stream)
+    {
+        uint8_t out[16] = {};
+
+        return reset_stream(stream, out);
+    }
+
+    enum ibv_qp_state state() const
+    {
+        struct ibv_qp_init_attr init_attr;
+        struct ibv_qp_attr attr;
+
+        HCA_CHECK_CALL(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init_attr) == 0);
+        return attr.qp_state;
+    }
+
+    /* The next completion: of this request, with this status */
+    void expect(uint64_t wr_id, enum ibv_wc_status status = IBV_WC_SUCCESS)
+    {
+        struct ibv_wc wc = verbs_wait(cq);
+
+        EXPECT_EQ(wr_id, wc.wr_id);
+        EXPECT_EQ(status, wc.status) << "request " << wr_id;
+    }
+
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    uint64_t      next_id = 0;
+
+private:
+    static void set16(uint8_t *at, uint16_t value)
+    {
+        at[0] = value >> 8;
+        at[1] = value;
+    }
+
+    struct ibv_qp_ex *ex() const
+    {
+        return ibv_qp_to_qp_ex(qp);
+    }
+
+    void begin(unsigned flags)
+    {
+        ibv_wr_start(ex());
+        ex()->wr_id    = next_id++;
+        ex()->wr_flags = flags;
+    }
+
+    void end(uint16_t stream, uint32_t dctn, uint32_t lkey, const void *addr)
+    {
+        mlx5dv_wr_set_dc_addr_stream(mlx5dv_qp_ex_from_ibv_qp_ex(ex()), m_ah,
+                                     dctn, streams_target::key, stream);
+        ibv_wr_set_sge(ex(), lkey, (uintptr_t)addr, 64);
+        EXPECT_EQ(0, ibv_wr_complete(ex()));
+    }
+
+    const hca_device &m_dev;
+    struct ibv_ah    *m_ah;
+};
+
+#endif

@@ -1,0 +1,386 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Streams of a DC initiator: each in order, none held up by another's peer,
+ * completions in the order of the queue, errors that are one stream's only, as
+ * many as were asked for, and made good again. mlx5dv_create_qp(3),
+ * mlx5dv_wr_post(3), mlx5dv_dci_stream_id_reset(3).
+ */
+#include "streams_bench.h"
+
+namespace {
+
+class verbs_streams : public verbs_test {
+protected:
+    void send(streams_dci &dci, uint16_t stream, const streams_target &to,
+              uint32_t imm = 0)
+    {
+        dci.send(stream, to, imm, src);
+    }
+
+    void write(streams_dci &dci, uint16_t stream, const streams_target &to)
+    {
+        dci.write(stream, to.qp->qp_num, src, dst.mr->rkey, dst.addr);
+    }
+
+    /* From memory that the QP may not touch */
+    void send_bad(streams_dci &dci, uint16_t stream, const streams_target &to)
+    {
+        dci.send(stream, to, 0, m_foreign);
+    }
+
+    struct mlx5dv_dci_streams_caps caps()
+    {
+        struct mlx5dv_context attrs = {};
+
+        attrs.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+        HCA_CHECK_CALL(mlx5dv_query_device(dev.ctx, &attrs) == 0);
+        EXPECT_TRUE(attrs.comp_mask & MLX5DV_CONTEXT_MASK_DCI_STREAMS);
+        return attrs.dci_streams_caps;
+    }
+
+    bool can_create(uint8_t log_streams, uint8_t log_errored)
+    {
+        struct ibv_cq *cq = ibv_create_cq(dev.ctx, 15, NULL, NULL, 0);
+        struct ibv_qp *qp = streams_dci::create(dev, cq,
+                                                {log_streams, log_errored});
+
+        EXPECT_TRUE((qp != NULL) || (errno == EINVAL));
+        if (qp != NULL) {
+            ibv_destroy_qp(qp);
+        }
+        ibv_destroy_cq(cq);
+        return qp != NULL;
+    }
+
+private:
+    struct own_pd {
+        explicit own_pd(struct ibv_context *ctx) : pd(ibv_alloc_pd(ctx)) {}
+        ~own_pd() { ibv_dealloc_pd(pd); }
+        struct ibv_pd *pd;
+    };
+
+    own_pd     m_pd{dev.ctx};
+    strict_mem m_foreign{m_pd.pd, ACCESS_ALL, 0x44};
+};
+
+/* --- what there is -------------------------------------------------------- */
+
+TEST_P(verbs_streams, limits_are_reported_and_kept)
+{
+    EXPECT_EQ(8, caps().max_log_num_concurent);
+    EXPECT_EQ(4, caps().max_log_num_errored);
+    EXPECT_TRUE(can_create(8, 4));
+    EXPECT_TRUE(can_create(0, 0));
+    EXPECT_FALSE(can_create(9, 0));
+    EXPECT_FALSE(can_create(0, 5));
+}
+
+/* --- order ---------------------------------------------------------------- */
+
+TEST_P(verbs_streams, each_is_in_order_and_any_number_is_one)
+{
+    streams_target a(dev, dst), b(dev, dst);
+    streams_dci dci(dev, {});
+
+    a.recv(4);
+    b.recv(2);
+    send(dci, 0, a, 10);
+    send(dci, 0xffff, b, 20);
+    send(dci, 0, a, 11);
+    send(dci, 77, a, 12);
+    send(dci, 0xffff, b, 21);
+    send(dci, 0, a, 13);
+    a.expect({10, 11, 12, 13});
+    b.expect({20, 21});
+    for (uint64_t id = 0; id < 6; id++) {
+        dci.expect(id);
+    }
+}
+
+TEST_P(verbs_streams, one_that_waits_holds_up_no_other)
+{
+    streams_target slow(dev, dst), other(dev, dst);
+    streams_dci dci(dev, {});
+
+    other.recv(3);
+    send(dci, 1, slow, 10);
+    send(dci, 2, other, 20);
+    send(dci, 1, slow, 11);
+    send(dci, 3, other, 21);
+    send(dci, 2, other, 22);
+    other.expect({20, 21, 22});
+    EXPECT_TRUE(verbs_is_empty(dci.cq)) << "completions keep the ring's order";
+    slow.recv(1);
+    slow.expect({10});
+    dci.expect(0);
+    dci.expect(1);
+    EXPECT_TRUE(verbs_is_empty(dci.cq));
+    slow.recv(1);
+    slow.expect({11});
+    dci.expect(2);
+    dci.expect(3);
+    dci.expect(4);
+}
+
+/* 2^1 of them wait: a third has to, whomever it is for. */
+TEST_P(verbs_streams, no_more_wait_than_were_asked_for)
+{
+    streams_target slow(dev, dst), other(dev, dst);
+    streams_dci dci(dev, {.log_streams = 1});
+
+    other.recv(2);
+    send(dci, 1, slow, 10);
+    send(dci, 2, other, 20);
+    send(dci, 3, slow, 11);
+    send(dci, 4, other, 21);
+    other.expect({20});
+    EXPECT_TRUE(verbs_is_empty(other.cq));
+    slow.recv(1);
+    other.expect({21});
+    slow.recv(1);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(slow.cq).status);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(slow.cq).status);
+    for (uint64_t id = 0; id < 4; id++) {
+        dci.expect(id);
+    }
+}
+
+TEST_P(verbs_streams, of_one_at_a_time_is_as_none)
+{
+    streams_target slow(dev, dst), other(dev, dst);
+    streams_dci dci(dev, {.log_streams = 0});
+
+    other.recv(1);
+    send(dci, 1, slow, 10);
+    send(dci, 2, other, 20);
+    EXPECT_TRUE(verbs_is_empty(other.cq));
+    slow.recv(1);
+    other.expect({20});
+    slow.expect({10});
+    dci.expect(0);
+    dci.expect(1);
+}
+
+/* Many times around, with few completions asked for and now and then a stream
+ * that waits across the end of the ring */
+TEST_P(verbs_streams, ring_goes_around)
+{
+    streams_target a(dev, dst), slow(dev, dst);
+    streams_dci dci(dev, {});
+    const unsigned rounds = 200, each = 4;
+
+    for (unsigned round = 0; round < rounds; round++) {
+        for (unsigned i = 0; i < each; i++) {
+            bool is_last = (i == each - 1);
+
+            dci.send(round + i, is_last ? slow : a, round * each + i, src,
+                     is_last ? IBV_SEND_SIGNALED : 0);
+        }
+        a.recv(each - 1);
+        slow.recv(1);
+        dci.expect(dci.next_id - 1);
+        slow.expect({round * each + each - 1});
+        for (unsigned i = 0; i < each - 1; i++) {
+            EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(a.cq).status);
+        }
+    }
+    EXPECT_TRUE(verbs_is_empty(dci.cq));
+}
+
+/* --- errors --------------------------------------------------------------- */
+
+TEST_P(verbs_streams, error_is_of_one_until_it_is_reset)
+{
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {});
+    uint8_t out[16] = {};
+
+    a.recv(4);
+    send(dci, 1, a, 10);
+    send_bad(dci, 2, a);
+    send(dci, 2, a, 20);
+    send(dci, 1, a, 11);
+    dci.expect(0);
+    dci.expect(1, IBV_WC_LOC_PROT_ERR);
+    dci.expect(2, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(3);
+    EXPECT_EQ(IBV_QPS_RTS, dci.state());
+    a.expect({10, 11});
+
+    EXPECT_EQ(EREMOTEIO, dci.reset_stream(1, out)) << "it is in order";
+    EXPECT_EQ(3, out[0]) << "bad parameter";
+    EXPECT_EQ(EREMOTEIO, dci.reset_stream(3));
+    EXPECT_EQ(0, dci.reset_stream(2));
+    EXPECT_EQ(EREMOTEIO, dci.reset_stream(2)) << "it is again";
+    send(dci, 2, a, 21);
+    dci.expect(4);
+    a.expect({21});
+}
+
+/* What a peer refuses, and one that is gone: other streams go on meanwhile. */
+TEST_P(verbs_streams, error_may_be_the_peers)
+{
+    streams_target a(dev, dst), gone(dev, dst);
+    uint32_t dctn = gone.qp->qp_num;
+    streams_dci dci(dev, {.log_errored = 2});
+
+    a.recv(1);
+    gone.destroy();
+    dci.write(1, dctn, src, dst.mr->rkey, dst.addr);
+    dci.write(1, dctn, src, dst.mr->rkey, dst.addr);
+    dci.write(2, a.qp->qp_num, src, dst.mr->rkey ^ 1, dst.addr);
+    send(dci, 3, a, 30);
+    dci.write(1, dctn, src, dst.mr->rkey, dst.addr);
+    a.expect({30});
+    dci.expect(0, IBV_WC_RETRY_EXC_ERR);
+    dci.expect(1, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(2, IBV_WC_REM_ACCESS_ERR);
+    dci.expect(3);
+    dci.expect(4, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(IBV_QPS_RTS, dci.state());
+    EXPECT_EQ(0, dci.reset_stream(1));
+    EXPECT_EQ(0, dci.reset_stream(2));
+    write(dci, 2, a);
+    write(dci, 1, a);
+    dci.expect(5);
+    dci.expect(6);
+}
+
+/* 2^1 are: the initiator is in error, and as new after RESET. */
+TEST_P(verbs_streams, too_many_errors_are_that_of_all)
+{
+    streams_target slow(dev, dst);
+    streams_dci dci(dev, {});
+
+    send_bad(dci, 1, slow);
+    send_bad(dci, 1, slow);
+    EXPECT_EQ(IBV_QPS_RTS, dci.state());
+    send(dci, 3, slow);
+    write(dci, 4, slow);
+    send_bad(dci, 2, slow);
+    write(dci, 4, slow);
+    dci.expect(0, IBV_WC_LOC_PROT_ERR);
+    dci.expect(1, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(2, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(3);
+    dci.expect(4, IBV_WC_LOC_PROT_ERR);
+    dci.expect(5, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(IBV_QPS_ERR, dci.state());
+    EXPECT_EQ(EREMOTEIO, dci.reset_stream(1)) << "too late";
+
+    hca_modify(dci.qp, {}, IBV_QPS_RESET, 0);
+    dci.connect();
+    write(dci, 1, slow);
+    write(dci, 2, slow);
+    dci.expect(6);
+    dci.expect(7);
+}
+
+/* Of 2^0 the first is one too many. */
+TEST_P(verbs_streams, first_error_is_that_of_all)
+{
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {.log_errored = 0});
+
+    send_bad(dci, 1, a);
+    write(dci, 2, a);
+    dci.expect(0, IBV_WC_LOC_PROT_ERR);
+    EXPECT_EQ(IBV_QPS_ERR, dci.state());
+    dci.expect(1, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* A request that makes no sense is nobody's. */
+TEST_P(verbs_streams, bad_format_is_an_error_of_all)
+{
+    streams_target slow(dev, dst);
+    streams_dci dci(dev, {.log_errored = 4});
+    raw_qp raw(dci.qp);
+    raw_wqe wqe(0x7f);
+
+    send(dci, 1, slow);
+    raw.pi = 2; /* 16 of ctrl, 48 of the address, 16 of data */
+    wqe.finish(raw.pi, raw.qpn);
+    raw.write(wqe);
+    raw.ring(wqe.num_bb(), wqe.bytes.data());
+    EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, verbs_wait(dci.cq).status);
+    EXPECT_EQ(IBV_WC_LOC_QP_OP_ERR, verbs_wait(dci.cq).status);
+    EXPECT_EQ(IBV_QPS_ERR, dci.state());
+}
+
+/* The program ends it while some wait and others are done behind them. */
+TEST_P(verbs_streams, what_waits_is_flushed_in_order)
+{
+    streams_target slow(dev, dst), other(dev, dst);
+    streams_dci dci(dev, {});
+
+    other.recv(1);
+    send(dci, 1, slow, 10);
+    send(dci, 2, other, 20);
+    send(dci, 1, slow, 11);
+    send(dci, 3, slow, 12);
+    write(dci, 2, other);
+    other.expect({20});
+    hca_modify(dci.qp, {}, IBV_QPS_ERR, 0);
+    dci.expect(0, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(1);
+    dci.expect(2, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(3, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(4);
+    EXPECT_TRUE(verbs_is_empty(dci.cq));
+}
+
+/* --- without -------------------------------------------------------------- */
+
+TEST_P(verbs_streams, not_for_all)
+{
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {.has_streams = false});
+
+    write(dci, 0, a);
+    dci.expect(0);
+    EXPECT_EQ(EREMOTEIO, dci.reset_stream(0));
+    send_bad(dci, 0, a);
+    dci.expect(1, IBV_WC_LOC_PROT_ERR);
+    EXPECT_EQ(IBV_QPS_ERR, dci.state());
+}
+
+/* A firmware that stops at the first error, as some do */
+class verbs_streams_few : public verbs_streams {
+};
+
+TEST_P(verbs_streams_few, limits_are_the_variables)
+{
+    EXPECT_EQ(3, caps().max_log_num_concurent);
+    EXPECT_EQ(0, caps().max_log_num_errored);
+    EXPECT_TRUE(can_create(3, 0));
+    EXPECT_FALSE(can_create(4, 0));
+    EXPECT_FALSE(can_create(3, 1));
+}
+
+class verbs_streams_none : public verbs_streams {
+};
+
+TEST_P(verbs_streams_none, are_refused)
+{
+    EXPECT_EQ(0, caps().max_log_num_concurent);
+    EXPECT_FALSE(can_create(0, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_streams, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(strict, verbs_streams, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_streams, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(few, verbs_streams_few, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(none, verbs_streams_none, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv,
+                         {{"ib", {}},
+                          {"strict", {{"SOFTHCA_STRICT", "1"}}},
+                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"few", {{"SOFTHCA_DCI_STREAMS", "3"},
+                                   {"SOFTHCA_DCI_ERRORED", "0"}}},
+                          {"none", {{"SOFTHCA_DCI_STREAMS", "0"}}}});
+}
