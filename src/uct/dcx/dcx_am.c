@@ -32,7 +32,7 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     UCT_CHECK_LENGTH(sizeof(header) + length, 0, iface->limits.am_short,
                      "am_short");
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_tx_get_dci_am(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
     }
@@ -46,6 +46,7 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_dcx_wqe_inline_put(&wqe, payload, length);
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_post(dci, &wqe, &tx);
+    ep->credits--;
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
@@ -69,7 +70,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length, 0, iface->limits.am_short, "am_short_iov");
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_tx_get_dci_am(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
     }
@@ -85,6 +86,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     }
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_post(dci, &wqe, &tx);
+    ep->credits--;
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
 }
@@ -109,7 +111,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 
     UCT_CHECK_AM_ID(id);
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_tx_get_dci_am(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
     }
@@ -130,6 +132,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
     uct_dcx_tx_post(dci, &wqe, &tx);
+    ep->credits--;
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
@@ -159,7 +162,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
                      iface->limits.am_zcopy, "am_zcopy");
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_tx_get_dci_am(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
     }
@@ -173,6 +176,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_iov(&wqe, iov, iovcnt);
     uct_dcx_tx_post(dci, &wqe, &tx);
+    ep->credits--;
     UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
                       header_length + uct_iov_total_length(iov, iovcnt));
     return UCS_INPROGRESS;

@@ -84,6 +84,34 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "Messages that one call of progress delivers at most.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
 
+    {"FC_ENABLE", "y",
+     "Flow control of active messages: an endpoint sends no more of them than\n"
+     "the receiver has granted, so that a slow receiver does not run out of\n"
+     "buffers. All processes of a job need the same value.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
+
+    {"FC_WINDOW", "auto",
+     "Active messages that an endpoint may send before it hears from the\n"
+     "receiver, at most. \"auto\" is a sixteenth of RX_QUEUE_LEN.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.window), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"FC_INITIAL", "auto",
+     "... and those that a new endpoint of a peer may send before it has been\n"
+     "granted any: receive buffers that stand ready for each such endpoint.\n"
+     "\"auto\" is an eighth of FC_WINDOW.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.initial),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"FC_THRESH", "0.25",
+     "Part of FC_WINDOW that is left when an endpoint asks for more, 0-0.9.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.thresh), UCS_CONFIG_TYPE_DOUBLE},
+
+    {"FC_RESEND_TIMEOUT", "1s",
+     "Time after which an endpoint that got no answer looks whether the\n"
+     "receiver is alive, or asks again.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.resend_timeout),
+     UCS_CONFIG_TYPE_TIME},
+
     {"TIMEOUT", "1.0s",
      "Time until a packet that is not acknowledged is sent again. The device\n"
      "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",
@@ -250,6 +278,32 @@ uct_dcx_config_check_auto(const uct_dcx_config_range_t *range, size_t count)
 
 
 static ucs_status_t
+uct_dcx_config_check_fc(const uct_dcx_iface_config_t *config)
+{
+    const unsigned long max               = UINT16_MAX / 2;
+    const uct_dcx_config_range_t ranges[] = {
+        {"FC_WINDOW", config->fc.window, 1, max},
+        {"FC_INITIAL", config->fc.initial, 0, max}
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_config_check_auto(ranges, ucs_static_array_size(ranges));
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (!((config->fc.thresh >= 0) && (config->fc.thresh <= 0.9))) {
+        ucs_error("UCX_DCX_FC_THRESH=%g is out of range: set it to 0-0.9",
+                  config->fc.thresh);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return uct_dcx_config_check_time("FC_RESEND_TIMEOUT",
+                                     config->fc.resend_timeout, 3600);
+}
+
+
+static ucs_status_t
 uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
 {
     const uct_dcx_config_range_t ranges[] = {
@@ -307,6 +361,11 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
 
     status = uct_dcx_config_check_ranges(ranges,
                                          ucs_static_array_size(ranges));
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_config_check_fc(config);
     if (status != UCS_OK) {
         return status;
     }

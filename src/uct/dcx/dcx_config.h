@@ -34,6 +34,14 @@ typedef struct uct_dcx_iface_config {
     } rx;
 
     struct {
+        int            enable;
+        unsigned long  window;          /* or UCS_ULUNITS_AUTO */
+        unsigned long  initial;         /* or UCS_ULUNITS_AUTO */
+        double         thresh;          /* part of the window */
+        double         resend_timeout;  /* seconds */
+    } fc;
+
+    struct {
         unsigned       sl;
         unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
         unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */

@@ -8,15 +8,18 @@
 #include <ucs/debug/log.h>
 
 
-static UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_iface_t *iface,
-                           const uct_dcx_av_t *av)
+UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_iface_t *iface,
+                    const uct_dcx_av_t *av)
 {
     UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
 
     ucs_arbiter_group_init(&self->pending);
-    self->av    = *av;
-    self->dci   = UCT_DCX_NO_DCI;
-    self->flags = 0;
+    self->av      = *av;
+    self->dci     = UCT_DCX_NO_DCI;
+    self->flags   = 0;
+    self->credits = 0;
+    self->reserve = 0;
+    self->pid     = 0;
     return UCS_OK;
 }
 
@@ -26,6 +29,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
     uct_dcx_iface_t *iface = uct_dcx_ep_iface(self);
     uct_dcx_dci_t *dci;
 
+    uct_dcx_fc_ep_cleanup(iface, self);
     uct_dcx_pending_cleanup(self);
     if (iface->dci.failing == self) {
         iface->dci.failing = NULL;
@@ -47,8 +51,8 @@ UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_ep_t, uct_ep_t);
 
 
-static UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
-                           const uct_dcx_av_t *av, const uct_dcx_grh_t *grh)
+UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
+                    const uct_dcx_av_t *av, const uct_dcx_grh_t *grh)
 {
     UCS_CLASS_CALL_SUPER_INIT(uct_dcx_ep_t, iface, av);
 
@@ -85,6 +89,14 @@ uct_dcx_ep_check_addr(uct_dcx_iface_t *iface, const uct_dcx_iface_addr_t *addr)
         return UCS_ERR_INVALID_ADDR;
     }
 
+    if (addr->flags != uct_dcx_iface_addr_flags(iface)) {
+        ucs_error("the peer has UCX_DCX_FC_ENABLE=%c, this process %c: set the "
+                  "same everywhere",
+                  (addr->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n',
+                  iface->fc.enabled ? 'y' : 'n');
+        return UCS_ERR_INVALID_ADDR;
+    }
+
     return UCS_OK;
 }
 
@@ -96,15 +108,51 @@ static uint16_t uct_dcx_ep_flow(const uct_dcx_iface_t *iface, uint32_t dctn)
 }
 
 
+ucs_status_t
+uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
+                   unsigned path_index, uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    uint32_t dctn         = ((uint32_t)target->dctn[0] << 16) |
+                            ((uint32_t)target->dctn[1] << 8) |
+                            target->dctn[2];
+    uct_dcx_route_t route = {
+        .addr       = &target->dev_addr,
+        .path_index = path_index,
+        .flow       = uct_dcx_ep_flow(iface, dctn)
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_port_make_av(&iface->port, &route, av, grh);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    av->key      = target->dc_key;
+    av->dqp_dct |= htobe32(dctn);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_ep_new(uct_dcx_iface_t *iface, const uct_dcx_av_t *av,
+               const uct_dcx_grh_t *grh, uct_ep_h *ep_p)
+{
+    if (av->dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) {
+        return UCS_CLASS_NEW(uct_dcx_grh_ep_t, ep_p, iface, av, grh);
+    }
+    return UCS_CLASS_NEW(uct_dcx_ep_t, ep_p, iface, av);
+}
+
+
 ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(params->iface, uct_dcx_iface_t);
     const uct_dcx_iface_addr_t *addr;
-    uct_dcx_route_t route;
+    uct_dcx_fc_origin_t target;
+    uct_dcx_ep_t *ep;
     uct_dcx_grh_t grh;
     uct_dcx_av_t av;
     ucs_status_t status;
-    uint32_t dctn;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
     addr   = (const uct_dcx_iface_addr_t*)params->iface_addr;
@@ -113,22 +161,25 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    dctn             = ((uint32_t)addr->dctn[0] << 16) |
-                       ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2];
-    route.addr       = (const uct_dcx_dev_addr_t*)params->dev_addr;
-    route.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
-    route.flow       = uct_dcx_ep_flow(iface, dctn);
-    status           = uct_dcx_port_make_av(&iface->port, &route, &av, &grh);
+    target.dc_key   = addr->dc_key;
+    target.dev_addr = *(const uct_dcx_dev_addr_t*)params->dev_addr;
+    memcpy(target.dctn, addr->dctn, sizeof(target.dctn));
+    status = uct_dcx_ep_make_av(iface, &target,
+                                UCT_EP_PARAMS_GET_PATH_INDEX(params), &av,
+                                &grh);
     if (status != UCS_OK) {
         return status;
     }
 
-    av.key      = addr->dc_key;
-    av.dqp_dct |= htobe32(dctn);
-    if (av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) {
-        return UCS_CLASS_NEW(uct_dcx_grh_ep_t, ep_p, iface, &av, &grh);
+    status = uct_dcx_ep_new(iface, &av, &grh, ep_p);
+    if (status != UCS_OK) {
+        return status;
     }
-    return UCS_CLASS_NEW(uct_dcx_ep_t, ep_p, iface, &av);
+
+    ep      = ucs_derived_of(*ep_p, uct_dcx_ep_t);
+    ep->pid = be32toh(addr->pid);
+    uct_dcx_fc_ep_init(iface, ep, be16toh(addr->credits));
+    return UCS_OK;
 }
 
 
@@ -210,7 +261,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     }
 
     dci = &iface->dci.dci[ep->dci];
-    if (!uct_dcx_sq_has_room(&dci->sq)) {
+    if (!uct_dcx_sq_has_room(&dci->sq) || uct_dcx_pending_is_blocked(ep)) {
         return uct_dcx_tx_no_resource(ep); /* others may be in line for it */
     }
 
@@ -239,8 +290,8 @@ ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
 }
 
 
-/* A write of no bytes: it needs no key, and only a live peer answers it. */
-static void uct_dcx_ep_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+/* It needs no key. */
+void uct_dcx_ep_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_tx_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
     uct_dcx_wqe_t wqe;

@@ -18,7 +18,17 @@ enum {
     UCT_DCX_EP_FLAG_FAILED      = UCS_BIT(1),
 
     /* uct_ep_invalidate() came while the endpoint had no initiator */
-    UCT_DCX_EP_FLAG_INVALIDATED = UCS_BIT(2)
+    UCT_DCX_EP_FLAG_INVALIDATED = UCS_BIT(2),
+
+    /* a request for credits is on the way: 'reserve' is its place in the
+     * table of requests */
+    UCT_DCX_EP_FLAG_FC_ASKED    = UCS_BIT(3),
+
+    /* ... and there is no credit left: what is in line waits for a grant */
+    UCT_DCX_EP_FLAG_FC_BLOCKED  = UCS_BIT(4),
+
+    /* the receiver has granted credits before */
+    UCT_DCX_EP_FLAG_FC_MET      = UCS_BIT(5)
 };
 
 
@@ -28,6 +38,9 @@ struct uct_dcx_ep {
     uct_dcx_av_t        av;
     uint16_t            dci;   /* or UCT_DCX_NO_DCI */
     uint16_t            flags;
+    uint16_t            credits; /* active messages until used_up() */
+    uint16_t            reserve; /* credits kept back until then */
+    uint32_t            pid;     /* of the peer */
 };
 
 /* The endpoint of a peer whose packets need a global route header. */
@@ -46,6 +59,20 @@ static inline uct_dcx_iface_t *uct_dcx_ep_iface(const uct_dcx_ep_t *ep)
 {
     return ucs_derived_of(ep->super.super.iface, uct_dcx_iface_t);
 }
+
+
+UCS_CLASS_DECLARE(uct_dcx_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*);
+UCS_CLASS_DECLARE(uct_dcx_grh_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*,
+                  const uct_dcx_grh_t*);
+
+
+/* The address vector to a target. Errors are logged. */
+ucs_status_t
+uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
+                   unsigned path_index, uct_dcx_av_t *av, uct_dcx_grh_t *grh);
+
+/* Posts a write of no bytes: only a live peer answers it. */
+void uct_dcx_ep_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
 
 
 /* Operations of UCT's tables; what they return is written in uct/api/uct.h. */

@@ -59,7 +59,8 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
     }
 
     /* nobody would be woken for what can be done right now */
-    if ((count > 0) || uct_dcx_pending_is_ready(iface)) {
+    if ((count > 0) || uct_dcx_pending_is_ready(iface) ||
+        uct_dcx_fc_is_ready(&iface->fc)) {
         return UCS_ERR_BUSY;
     }
 

@@ -30,12 +30,14 @@ uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
     uint32_t dctn              = iface->rx.dct->qp_num;
 
     addr->version  = UCT_DCX_ADDR_VERSION;
-    addr->flags    = 0;
+    addr->flags    = uct_dcx_iface_addr_flags(iface);
     addr->dctn[0]  = dctn >> 16;
     addr->dctn[1]  = dctn >> 8;
     addr->dctn[2]  = dctn;
     addr->dc_key   = htobe64(iface->rx.dc_key);
     addr->seg_size = htobe32(iface->rx.seg_size);
+    addr->credits  = htobe16(iface->fc.sizes.initial);
+    addr->pid      = htobe32(getpid());
     return UCS_OK;
 }
 
@@ -53,11 +55,12 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
             (const uct_dcx_iface_addr_t*)tl_iface_addr;
 
     if ((addr != NULL) && ((addr->version != UCT_DCX_ADDR_VERSION) ||
-                           (be32toh(addr->seg_size) != iface->rx.seg_size))) {
-        ucs_debug("iface %p: peer has dcx version %u and SEG_SIZE %u, this "
-                  "one %u and %u", iface, addr->version,
-                  be32toh(addr->seg_size), UCT_DCX_ADDR_VERSION,
-                  iface->rx.seg_size);
+                           (be32toh(addr->seg_size) != iface->rx.seg_size) ||
+                           (addr->flags != uct_dcx_iface_addr_flags(iface)))) {
+        ucs_debug("iface %p: peer has dcx version %u, SEG_SIZE %u and flags "
+                  "0x%x, this one %u, %u and 0x%x", iface, addr->version,
+                  be32toh(addr->seg_size), addr->flags, UCT_DCX_ADDR_VERSION,
+                  iface->rx.seg_size, uct_dcx_iface_addr_flags(iface));
         return 0;
     }
 
@@ -94,6 +97,11 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
             UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
             return UCS_INPROGRESS;
         }
+    }
+
+    if (uct_dcx_fc_has_pending(&iface->fc)) {
+        UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
+        return UCS_INPROGRESS;
     }
 
     UCT_TL_IFACE_STAT_FLUSH(&iface->super);
@@ -259,11 +267,18 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_tx;
     }
 
+    status = uct_dcx_fc_init(self, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_rx;
+    }
+
     ucs_debug("iface %p: %s:%u, DCT 0x%x, %u DCIs of %u blocks", self,
               uct_dcx_iface_name(self), self->port.num, self->rx.dct->qp_num,
               self->dci.num_dci, self->dci.dci[0].sq.mask + 1);
     return UCS_OK;
 
+err_cleanup_rx:
+    uct_dcx_rx_cleanup(self);
 err_cleanup_tx:
     uct_dcx_iface_cleanup_tx(self);
 err_cleanup_event:
@@ -279,8 +294,10 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 
+    uct_dcx_fc_stop(self);
     uct_dcx_rx_cleanup(self);
     uct_dcx_iface_cleanup_tx(self);
+    uct_dcx_fc_cleanup(self);
     uct_dcx_event_cleanup(self);
     uct_dcx_port_cleanup(&self->port);
 }

@@ -8,6 +8,7 @@
 #define UCT_DCX_IFACE_H
 
 #include "dcx_dci.h"
+#include "dcx_fc.h"
 #include "dcx_rx.h"
 
 
@@ -31,6 +32,7 @@ struct uct_dcx_iface {
     uct_base_iface_t        super;
     uct_dcx_dci_set_t       dci;
     uct_dcx_rx_t            rx;
+    uct_dcx_fc_t            fc;
     uct_dcx_cq_t            tx_cq;
     uct_dcx_cq_t            rx_cq;
     ucs_mpool_t             tx_mp;      /* uct_dcx_tx_desc_t */
@@ -41,18 +43,31 @@ struct uct_dcx_iface {
 };
 
 
-/* The interface address, as it travels: 17 bytes. */
+/* The interface address, as it travels: 23 bytes. */
 typedef struct uct_dcx_iface_addr {
     uint8_t version;  /* UCT_DCX_ADDR_VERSION */
-    uint8_t flags;    /* 0, room for capabilities that both sides need */
+    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_*, must be those of the sender */
     uint8_t dctn[3];  /* number of the DCT, big endian */
     __be64  dc_key;
     __be32  seg_size; /* receive buffer, must be that of the sender */
+    __be16  credits;  /* what an endpoint to here begins with */
+    __be32  pid;      /* of the process, for messages */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
 enum {
-    UCT_DCX_ADDR_VERSION = 2
+    UCT_DCX_ADDR_VERSION = 3
 };
+
+enum {
+    UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0) /* speaks flow control */
+};
+
+
+/* What both sides have to agree on. */
+static inline uint8_t uct_dcx_iface_addr_flags(const uct_dcx_iface_t *iface)
+{
+    return iface->fc.enabled ? UCT_DCX_ADDR_FLAG_FC : 0;
+}
 
 
 static inline const char *uct_dcx_iface_name(const uct_dcx_iface_t *iface)

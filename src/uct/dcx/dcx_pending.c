@@ -56,6 +56,10 @@ static void uct_dcx_pending_unthrottle(uct_dcx_iface_t *iface)
 /* Joins the line for an initiator. */
 static void uct_dcx_pending_join(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
+    if (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) {
+        return;
+    }
+
     ucs_arbiter_group_schedule(&iface->dci.wait_dci, &ep->pending);
     if (!iface->dci.throttled) {
         uct_dcx_pending_throttle(iface);
@@ -104,6 +108,20 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     if (!ucs_arbiter_group_is_empty(&ep->pending)) {
         ucs_arbiter_group_desched(&iface->dci.wait_room, &ep->pending);
         uct_dcx_pending_join(iface, ep);
+    }
+}
+
+
+void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    if (ucs_arbiter_group_is_empty(&ep->pending)) {
+        return;
+    }
+
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        uct_dcx_pending_join(iface, ep);
+    } else {
+        uct_dcx_pending_got_room(iface, ep);
     }
 }
 

@@ -21,10 +21,24 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 
 
+/* What the endpoint has in line waits for a grant, outside of both lines. */
+static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
+{
+    return (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) &&
+           !ucs_arbiter_group_is_empty(&ep->pending);
+}
+
+
+/* The grant has come: into one of the lines. */
+void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+
+
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
-    ucs_arbiter_group_schedule(&iface->dci.wait_room, &ep->pending);
+    if (ucs_likely(!(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED))) {
+        ucs_arbiter_group_schedule(&iface->dci.wait_room, &ep->pending);
+    }
 }
 
 

@@ -21,11 +21,17 @@ uct_dcx_rx_free(uct_dcx_rx_t *rx, uint16_t index)
 
 
 static UCS_F_NOINLINE void
-uct_dcx_rx_bad_message(uct_dcx_iface_t *iface, unsigned length, unsigned am_id)
+uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
+                 unsigned length)
 {
+    if ((length >= sizeof(*hdr)) && uct_dcx_fc_receive(iface, hdr, length)) {
+        return;
+    }
+
     ucs_error("%s:%u: a message of %u bytes for active message id %u is "
               "dropped: the sender is no dcx of this version",
-              uct_dcx_iface_name(iface), iface->port.num, length, am_id);
+              uct_dcx_iface_name(iface), iface->port.num, length,
+              (length >= sizeof(*hdr)) ? hdr->am_id : 0);
 }
 
 
@@ -51,8 +57,7 @@ uct_dcx_rx_deliver(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe,
 
     if (ucs_unlikely((length < sizeof(*hdr)) ||
                      (hdr->am_id >= UCT_AM_ID_MAX))) {
-        uct_dcx_rx_bad_message(iface, length,
-                               (length < sizeof(*hdr)) ? 0 : hdr->am_id);
+        uct_dcx_rx_no_am(iface, hdr, length);
         return;
     }
 

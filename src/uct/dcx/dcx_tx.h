@@ -58,6 +58,10 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_tx_may_take(uct_dcx_iface_t *iface)
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
 {
+    if (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) {
+        return 0;
+    }
+
     if (ep->dci == UCT_DCX_NO_DCI) {
         return uct_dcx_tx_may_take(iface);
     }
@@ -105,6 +109,26 @@ uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
         return NULL;
     }
     return uct_dcx_tx_attach(iface, ep);
+}
+
+
+/* The endpoint has no credit at hand for an active message. Takes what was kept
+ * back and asks for more. 'dci' was got for the message: returned if it may be
+ * sent, else settled, and NULL returned. */
+uct_dcx_dci_t *uct_dcx_fc_used_up(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                                  uct_dcx_dci_t *dci);
+
+
+/* The same for an active message, which takes a credit when it is posted. */
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_t *dci = uct_dcx_tx_get_dci(iface, ep);
+
+    if (ucs_unlikely(ep->credits == 0) && (dci != NULL)) {
+        return uct_dcx_fc_used_up(iface, ep, dci);
+    }
+    return dci;
 }
 
 

@@ -1,0 +1,148 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The arithmetic of flow control: how many active messages an endpoint may
+ * send before it hears from the receiver, and how many a receiver promises to
+ * all of its peers together. A credit is one message, and one receive buffer.
+ * Pure code: no device, no endpoint, no UCX. Its user is dcx_fc.c.
+ */
+#ifndef UCT_DCX_CREDIT_H
+#define UCT_DCX_CREDIT_H
+
+#include <stdint.h>
+
+
+/* Resolved when the interface opens. */
+typedef struct uct_dcx_credit_sizes {
+    uint16_t window;  /* what an endpoint has at most */
+    uint16_t initial; /* what an endpoint of a peer begins with */
+    uint16_t reserve; /* what is left when an endpoint asks for more */
+    uint16_t limit;   /* what is promised to all peers at a time */
+} uct_dcx_credit_sizes_t;
+
+/* Ask for the default of uct_dcx_credit_sizes() */
+#define UCT_DCX_CREDIT_AUTO  UINT16_MAX
+
+
+/* What an endpoint has, cut in two: when 'left' is used up the endpoint asks,
+ * and goes on with the reserve. */
+typedef struct uct_dcx_credit {
+    uint16_t left;
+    uint16_t reserve;
+} uct_dcx_credit_t;
+
+
+/* The receiver's account. Messages are counted from the interface's beginning,
+ * and the count runs over. */
+typedef struct uct_dcx_credit_book {
+    uint32_t limit;
+    uint32_t promised; /* the count of messages when all promised ones came */
+} uct_dcx_credit_book_t;
+
+
+/* 'queue_len' receive buffers: one half is for what endpoints begin with, the
+ * other for grants. 'thresh' is the part of the window that is the reserve. */
+static inline uct_dcx_credit_sizes_t
+uct_dcx_credit_sizes(unsigned queue_len, unsigned window, unsigned initial,
+                     double thresh)
+{
+    uct_dcx_credit_sizes_t sizes;
+
+    if (window == UCT_DCX_CREDIT_AUTO) {
+        window = (queue_len > 16) ? queue_len / 16 : 1;
+    }
+
+    if (initial == UCT_DCX_CREDIT_AUTO) {
+        initial = (window + 7) / 8;
+    }
+
+    sizes.window  = window;
+    sizes.initial = initial;
+    sizes.reserve = (uint16_t)(sizes.window * thresh);
+    sizes.limit   = (queue_len > 1) ? queue_len / 2 : 1;
+    return sizes;
+}
+
+
+/* An endpoint has 'total'. Most of it may be reserve: it asks at once then. */
+static inline uct_dcx_credit_t
+uct_dcx_credit_split(unsigned total, unsigned reserve)
+{
+    uct_dcx_credit_t credit;
+
+    credit.reserve = (reserve < total) ? reserve : total;
+    credit.left    = total - credit.reserve;
+    return credit;
+}
+
+
+/* ... and has never asked: one that sends a few messages never needs to. */
+static inline uct_dcx_credit_t
+uct_dcx_credit_begin(unsigned initial, unsigned reserve)
+{
+    return uct_dcx_credit_split(initial, (reserve < initial / 2) ?
+                                         reserve : initial / 2);
+}
+
+
+/* How many of the promised messages have not come. */
+static inline uint32_t
+uct_dcx_credit_out(const uct_dcx_credit_book_t *book, uint32_t received)
+{
+    int32_t out = (int32_t)(book->promised - received);
+
+    return (out > 0) ? out : 0;
+}
+
+
+static inline void
+uct_dcx_credit_promise(uct_dcx_credit_book_t *book, uint32_t received,
+                       unsigned credits)
+{
+    book->promised = received + uct_dcx_credit_out(book, received) + credits;
+}
+
+
+/* The last one received was none of the promised ones. */
+static inline void
+uct_dcx_credit_skip(uct_dcx_credit_book_t *book, uint32_t received)
+{
+    if ((int32_t)(book->promised - received) >= 0) {
+        book->promised++;
+    }
+}
+
+
+/* What an endpoint that wants 'want' is given, 0 if it has to wait. An eighth
+ * of what is to be had leaves something for those who ask next: k endpoints
+ * that go on sending come to have limit / (k + 8) each. 'least' is worth a
+ * grant. */
+static inline unsigned
+uct_dcx_credit_grant(uct_dcx_credit_book_t *book, uint32_t received,
+                     unsigned want, unsigned least)
+{
+    uint32_t out   = uct_dcx_credit_out(book, received);
+    uint32_t room  = (out < book->limit) ? book->limit - out : 0;
+    uint32_t grant = room / 8;
+
+    least = (least < 1) ? 1 : least;
+    least = (least > book->limit) ? book->limit : least;
+    grant = (grant < least) ? least : grant;
+    grant = (grant > want) ? want : grant;
+    if (grant > room) {
+        return 0;
+    }
+
+    uct_dcx_credit_promise(book, received, grant);
+    return grant;
+}
+
+
+/* Nothing is on the way, but nothing can be granted either: peers that have
+ * credits do not use them, and some may be dead. Half is written off. */
+static inline void
+uct_dcx_credit_forgive(uct_dcx_credit_book_t *book, uint32_t received)
+{
+    book->promised = received + uct_dcx_credit_out(book, received) / 2;
+}
+
+#endif

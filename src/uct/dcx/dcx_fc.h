@@ -1,0 +1,153 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Flow control of active messages. A receiver has one queue of buffers for
+ * all of its peers; a message that finds it empty is refused by the device and
+ * sent again later (RNR). So each endpoint has credits, begins with a few, and
+ * asks the receiver for more before they are used up; without any, active
+ * messages wait. Asking and granting are messages of the transport's own.
+ * dcx_fc.c is the sender's side, dcx_fc_grant.c the receiver's, dcx_credit.h
+ * the arithmetic. Everything belongs to the thread that progresses the
+ * interface. Drawing and guarantee: docs/dcx.md, "Flow control".
+ */
+#ifndef UCT_DCX_FC_H
+#define UCT_DCX_FC_H
+
+#include "dcx_config.h"
+#include "dcx_credit.h"
+#include "dcx_port.h"
+
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/mpool.h>
+#include <ucs/time/time_def.h>
+
+typedef struct uct_dcx_ep     uct_dcx_ep_t;
+typedef struct uct_dcx_iface  uct_dcx_iface_t;
+typedef struct uct_dcx_am_hdr uct_dcx_am_hdr_t;
+
+
+/* Ids of the transport's own messages, beyond those of UCT */
+enum {
+    UCT_DCX_FC_ID_REQUEST = 0x40, /* uct_dcx_fc_request_t */
+    UCT_DCX_FC_ID_GRANT   = 0x41  /* uct_dcx_fc_grant_t */
+};
+
+
+/* Names a request: the receiver gives it back with the grant. */
+typedef struct uct_dcx_fc_token {
+    __be32 seq;
+    __be16 index; /* in the table of requests */
+} UCS_S_PACKED uct_dcx_fc_token_t;
+
+
+/* Where a grant goes to: a receiver does not know who sends. */
+typedef struct uct_dcx_fc_origin {
+    __be64             dc_key;
+    uint8_t            dctn[3];
+    uct_dcx_dev_addr_t dev_addr;
+} UCS_S_PACKED uct_dcx_fc_origin_t;
+
+
+typedef struct uct_dcx_fc_request {
+    uct_dcx_fc_token_t  token;
+    __be16              want;
+    __be16              fresh; /* credits that no grant was for */
+    uct_dcx_fc_origin_t origin;
+} UCS_S_PACKED uct_dcx_fc_request_t;
+
+
+typedef struct uct_dcx_fc_grant {
+    uct_dcx_fc_token_t token;
+    __be16             credits;
+} UCS_S_PACKED uct_dcx_fc_grant_t;
+
+
+/* A request on the way. */
+typedef struct uct_dcx_fc_ask {
+    uct_dcx_ep_t *ep;   /* NULL: this entry is free */
+    uint32_t     seq;
+    uint16_t     next;  /* free entry behind this one */
+    uint16_t     ticks; /* of the timer, since the endpoint is blocked */
+} uct_dcx_fc_ask_t;
+
+
+/* The address vector to somebody who asked: making one may be a system call.
+ * One of a fixed number, found by a hash. */
+typedef struct uct_dcx_fc_peer {
+    uct_dcx_fc_origin_t origin;
+    uint8_t             valid;
+    uct_dcx_av_t        av;
+    uct_dcx_grh_t       grh;
+} uct_dcx_fc_peer_t;
+
+
+/* The part iface->fc */
+typedef struct uct_dcx_fc {
+    int                    enabled;
+    uct_dcx_credit_sizes_t sizes;
+
+    /* sender */
+    uct_dcx_fc_ask_t       *asks;
+    unsigned               num_asks;    /* length of the table */
+    uint16_t               free_ask;    /* first free entry */
+    uint32_t               seq;         /* of the next request */
+    unsigned               num_blocked; /* endpoints without credits */
+    ucs_time_t             interval;
+    ucs_time_t             next_tick;
+
+    /* receiver */
+    uct_dcx_credit_book_t  book;
+    uct_dcx_fc_peer_t      *peers;
+    ucs_mpool_t            answers;     /* uct_dcx_fc_answer_t */
+    ucs_list_link_t        held;        /* until there is room in the book */
+    ucs_list_link_t        lined;       /* wait for an initiator */
+
+    uct_dcx_fc_origin_t    origin;      /* of our own requests */
+    int                    prog_id;     /* of uct_dcx_fc_progress() */
+} uct_dcx_fc_t;
+
+
+/* Needs the other parts of the interface. Errors are logged. */
+ucs_status_t uct_dcx_fc_init(uct_dcx_iface_t *iface,
+                             const uct_dcx_iface_config_t *config);
+
+/* No more of it is posted: before the initiators are destroyed. */
+void uct_dcx_fc_stop(uct_dcx_iface_t *iface);
+
+/* ... and after that */
+void uct_dcx_fc_cleanup(uct_dcx_iface_t *iface);
+
+/* The endpoint begins with what the address of its peer says. */
+void uct_dcx_fc_ep_init(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                        unsigned initial);
+
+/* The endpoint goes: a grant that comes for it is dropped. */
+void uct_dcx_fc_ep_cleanup(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+
+/* Whether progress would do more than look at the clock. */
+static inline int uct_dcx_fc_is_ready(uct_dcx_fc_t *fc)
+{
+    return !ucs_list_is_empty(&fc->held);
+}
+
+/* Whether an endpoint waits for a grant with requests of the user in line. */
+int uct_dcx_fc_has_pending(uct_dcx_fc_t *fc);
+
+/* A message whose id is beyond those of UCT. Returns 0 if it is none of flow
+ * control, or malformed. */
+int uct_dcx_fc_receive(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
+                       unsigned length);
+
+/* dcx_fc_grant.c */
+ucs_status_t uct_dcx_fc_grant_init(uct_dcx_iface_t *iface);
+void uct_dcx_fc_grant_stop(uct_dcx_iface_t *iface);
+void uct_dcx_fc_grant_cleanup(uct_dcx_iface_t *iface);
+int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
+                               unsigned length);
+
+/* Answers requests that were held back, if that is possible now. */
+void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface);
+
+/* Has uct_dcx_fc_progress() called from now on. */
+void uct_dcx_fc_watch(uct_dcx_iface_t *iface);
+
+#endif

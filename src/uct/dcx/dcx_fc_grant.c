@@ -1,0 +1,299 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Flow control, the receiver's side: requests are answered with grants; see
+ * dcx_fc.h. A request is met where messages are delivered, so all that its
+ * sender sent before it has been delivered by then. A grant goes out as the
+ * one message of an endpoint that lives until it has arrived: it waits for an
+ * initiator in line with everybody else, needs no credits, and if whom it is
+ * for has died meanwhile, nobody else is held up.
+ */
+#include "dcx_tx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+#define UCT_DCX_FC_PEERS_SHIFT  6
+
+
+/* A request that was received, until its grant has been. */
+typedef struct uct_dcx_fc_answer {
+    uct_dcx_grh_ep_t   ep;      /* leads to who asked */
+    uct_pending_req_t  req;     /* in line for an initiator */
+    ucs_list_link_t    list;    /* fc->held or fc->lined */
+    uct_dcx_fc_token_t token;
+    uint16_t           want;
+    uint16_t           credits; /* what is granted */
+} uct_dcx_fc_answer_t;
+
+
+static ucs_mpool_ops_t uct_dcx_fc_mpool_ops = {
+    .chunk_alloc   = ucs_mpool_chunk_malloc,
+    .chunk_release = ucs_mpool_chunk_free
+};
+
+
+static void uct_dcx_fc_answer_free(uct_dcx_fc_answer_t *answer)
+{
+    UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, &answer->ep);
+    ucs_mpool_put(answer);
+}
+
+
+/* The grant has arrived, or never will: then its endpoint asks again. */
+static void uct_dcx_fc_done_grant(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                                  ucs_status_t status)
+{
+    uct_dcx_fc_answer_free(op->buffer);
+}
+
+
+static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
+{
+    uct_dcx_ep_t *ep         = &answer->ep.super;
+    uct_dcx_iface_t *iface   = uct_dcx_ep_iface(ep);
+    uct_dcx_am_hdr_t hdr     = {.am_id = UCT_DCX_FC_ID_GRANT};
+    uct_dcx_fc_grant_t grant = {
+        .token   = answer->token,
+        .credits = htobe16(answer->credits)
+    };
+    uct_dcx_tx_t tx          = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_fc_done_grant,
+        .buffer = answer
+    };
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
+    if (dci == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(grant));
+    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_head(&wqe, &grant, sizeof(grant));
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    return UCS_OK;
+}
+
+
+/* First in the line for an initiator. */
+static ucs_status_t uct_dcx_fc_pending_cb(uct_pending_req_t *req)
+{
+    uct_dcx_fc_answer_t *answer = ucs_container_of(req, uct_dcx_fc_answer_t,
+                                                   req);
+    ucs_status_t status;
+
+    status = uct_dcx_fc_post_grant(answer);
+    if (status == UCS_OK) {
+        ucs_list_del(&answer->list);
+    }
+    return status;
+}
+
+
+static void uct_dcx_fc_send_grant(uct_dcx_iface_t *iface,
+                                  uct_dcx_fc_answer_t *answer)
+{
+    ucs_status_t status;
+
+    do {
+        if (uct_dcx_fc_post_grant(answer) == UCS_OK) {
+            return;
+        }
+
+        answer->req.func = uct_dcx_fc_pending_cb;
+        status           = uct_dcx_ep_pending_add(&answer->ep.super.super.super,
+                                                  &answer->req, 0);
+    } while (status == UCS_ERR_BUSY);
+    ucs_list_add_tail(&iface->fc.lined, &answer->list);
+}
+
+
+/* Promises what the book allows. A promise is of a buffer that is posted. */
+static int
+uct_dcx_fc_decide(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
+{
+    uct_dcx_fc_t *fc = &iface->fc;
+    uct_dcx_rx_t *rx = &iface->rx;
+
+    if (rx->num_free > 0) {
+        uct_dcx_srq_post(rx);
+        if (rx->num_free > 0) {
+            return 0; /* memory is short */
+        }
+    }
+
+    answer->credits = uct_dcx_credit_grant(&fc->book, iface->rx_cq.ci,
+                                           ucs_min(answer->want,
+                                                   fc->sizes.window),
+                                           fc->sizes.initial);
+    return answer->credits > 0;
+}
+
+
+void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_t *fc = &iface->fc;
+    uct_dcx_fc_answer_t *answer;
+
+    while (!ucs_list_is_empty(&fc->held)) {
+        answer = ucs_list_head(&fc->held, uct_dcx_fc_answer_t, list);
+        if (!uct_dcx_fc_decide(iface, answer)) {
+            break;
+        }
+        ucs_list_del(&answer->list);
+        uct_dcx_fc_send_grant(iface, answer);
+    }
+
+    /* see uct_dcx_credit_forgive(); it shows in the next call of progress,
+     * when those who were granted something have had the time to send */
+    if (!ucs_list_is_empty(&fc->held) &&
+        (uct_dcx_cq_peek(&iface->rx_cq, iface->rx_cq.ci) == NULL)) {
+        uct_dcx_credit_forgive(&fc->book, iface->rx_cq.ci);
+    }
+}
+
+
+/* The address vector to 'origin', NULL if it is none of a peer. */
+static const uct_dcx_fc_peer_t *
+uct_dcx_fc_find_peer(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *origin)
+{
+    uint64_t hash           = origin->dc_key * 0x9e3779b97f4a7c15ull;
+    uct_dcx_fc_peer_t *peer = &iface->fc.peers[hash >>
+                                               (64 - UCT_DCX_FC_PEERS_SHIFT)];
+
+    if (!peer->valid ||
+        (memcmp(&peer->origin, origin, sizeof(*origin)) != 0)) {
+        peer->origin = *origin;
+        peer->valid  = (uct_dcx_ep_make_av(iface, origin, 0, &peer->av,
+                                           &peer->grh) == UCS_OK);
+    }
+    return peer->valid ? peer : NULL;
+}
+
+
+static uct_dcx_fc_answer_t *
+uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
+                      const uct_dcx_fc_request_t *request)
+{
+    const uct_dcx_fc_peer_t *peer;
+    uct_dcx_fc_answer_t *answer;
+
+    peer = uct_dcx_fc_find_peer(iface, &request->origin);
+    if (peer == NULL) {
+        return NULL;
+    }
+
+    /* as many as there are receive buffers; who gets none asks again */
+    answer = ucs_mpool_get(&iface->fc.answers);
+    if (answer == NULL) {
+        return NULL;
+    }
+
+    if (UCS_CLASS_INIT(uct_dcx_grh_ep_t, &answer->ep, iface, &peer->av,
+                       &peer->grh) != UCS_OK) {
+        ucs_mpool_put(answer);
+        return NULL;
+    }
+
+    if (!(peer->av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV))) {
+        answer->ep.super.flags &= ~UCT_DCX_EP_FLAG_GRH;
+    }
+    /* the user does not know of this endpoint, and never hears of it */
+    answer->ep.super.flags |= UCT_DCX_EP_FLAG_FAILED;
+    answer->token           = request->token;
+    answer->want            = be16toh(request->want);
+    return answer;
+}
+
+
+int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
+                               unsigned length)
+{
+    uct_dcx_fc_t *fc                    = &iface->fc;
+    const uct_dcx_fc_request_t *request = message;
+    uct_dcx_fc_answer_t *answer;
+
+    if ((length != sizeof(*request)) || (request->want == 0)) {
+        return 0;
+    }
+
+    uct_dcx_credit_skip(&fc->book, iface->rx_cq.ci);
+    uct_dcx_credit_promise(&fc->book, iface->rx_cq.ci,
+                           be16toh(request->fresh));
+    answer = uct_dcx_fc_answer_new(iface, request);
+    if (answer == NULL) {
+        ucs_debug("iface %p: a request for credits is dropped", iface);
+        return 1;
+    }
+
+    /* whoever asked before is served before */
+    if (ucs_list_is_empty(&fc->held) && uct_dcx_fc_decide(iface, answer)) {
+        uct_dcx_fc_send_grant(iface, answer);
+    } else {
+        ucs_list_add_tail(&fc->held, &answer->list);
+        uct_dcx_fc_watch(iface);
+    }
+    return 1;
+}
+
+
+ucs_status_t uct_dcx_fc_grant_init(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_t *fc = &iface->fc;
+    ucs_status_t status;
+
+    fc->book.limit    = fc->sizes.limit;
+    fc->book.promised = iface->rx_cq.ci;
+    ucs_list_head_init(&fc->held);
+    ucs_list_head_init(&fc->lined);
+
+    fc->peers = ucs_calloc(UCS_BIT(UCT_DCX_FC_PEERS_SHIFT), sizeof(*fc->peers),
+                           "uct_dcx_fc_peers");
+    if (fc->peers == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = ucs_mpool_init(&fc->answers, 0, sizeof(uct_dcx_fc_answer_t), 0,
+                            UCS_SYS_CACHE_LINE_SIZE, 16, iface->rx.length,
+                            &uct_dcx_fc_mpool_ops, "uct_dcx_fc_answers");
+    if (status != UCS_OK) {
+        ucs_free(fc->peers);
+    }
+    return status;
+}
+
+
+static void uct_dcx_fc_drop(uct_pending_req_t *req, void *arg)
+{
+}
+
+
+static void uct_dcx_fc_drop_all(ucs_list_link_t *list)
+{
+    uct_dcx_fc_answer_t *answer, *next;
+
+    ucs_list_for_each_safe(answer, next, list, list) {
+        uct_dcx_ep_pending_purge(&answer->ep.super.super.super,
+                                 uct_dcx_fc_drop, NULL);
+        uct_dcx_fc_answer_free(answer);
+    }
+}
+
+
+void uct_dcx_fc_grant_stop(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_drop_all(&iface->fc.held);
+    uct_dcx_fc_drop_all(&iface->fc.lined);
+}
+
+
+void uct_dcx_fc_grant_cleanup(uct_dcx_iface_t *iface)
+{
+    ucs_mpool_cleanup(&iface->fc.answers, 1);
+    ucs_free(iface->fc.peers);
+}
