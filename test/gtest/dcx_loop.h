@@ -61,14 +61,22 @@ public:
     /* One more endpoint to the own interface, the caller's to destroy */
     uct_ep_h make_ep(unsigned path_index = 0)
     {
+        return make_ep(*this, path_index);
+    }
+
+    /* An endpoint to another interface */
+    uct_ep_h make_ep(const dcx_loop &peer, unsigned path_index = 0)
+    {
         uct_ep_h new_ep;
 
-        UCT_CALL(create_ep(m_dev_addr, path_index, &new_ep));
+        UCT_CALL(create_ep(peer.m_dev_addr, peer.m_iface_addr, path_index,
+                           &new_ep));
         return new_ep;
     }
 
-    /* ... which, as its address says, is at another port */
+    /* An endpoint to whatever has these addresses, if there is such a thing */
     ucs_status_t create_ep(const std::vector<uint8_t> &dev_addr,
+                           const std::vector<uint8_t> &iface_addr,
                            unsigned path_index, uct_ep_h *new_ep)
     {
         uct_ep_params_t params = {};
@@ -79,9 +87,16 @@ public:
                             UCT_EP_PARAM_FIELD_PATH_INDEX;
         params.iface      = iface;
         params.dev_addr   = (uct_device_addr_t*)dev_addr.data();
-        params.iface_addr = (uct_iface_addr_t*)m_iface_addr.data();
+        params.iface_addr = (uct_iface_addr_t*)iface_addr.data();
         params.path_index = path_index;
         return uct_ep_create(&params, new_ep);
+    }
+
+    /* ... to the own interface at what may be another port */
+    ucs_status_t create_ep(const std::vector<uint8_t> &dev_addr,
+                           unsigned path_index, uct_ep_h *new_ep)
+    {
+        return create_ep(dev_addr, m_iface_addr, path_index, new_ep);
     }
 
     uct_md_h md() const
@@ -99,12 +114,23 @@ public:
         return m_dev_addr;
     }
 
+    std::vector<uint8_t> iface_addr() const
+    {
+        return m_iface_addr;
+    }
+
     /* Whether a peer with this device address would be */
     bool is_reachable(const std::vector<uint8_t> &dev_addr) const
     {
+        return is_reachable(dev_addr, m_iface_addr);
+    }
+
+    bool is_reachable(const std::vector<uint8_t> &dev_addr,
+                      const std::vector<uint8_t> &iface_addr) const
+    {
         return uct_iface_is_reachable(
                 iface, (const uct_device_addr_t*)dev_addr.data(),
-                (const uct_iface_addr_t*)m_iface_addr.data());
+                (const uct_iface_addr_t*)iface_addr.data());
     }
 
     uct_worker_h         worker = NULL;

@@ -77,6 +77,15 @@ void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes)
 }
 
 
+unsigned dcx_peek_credits(uct_ep_h tl_ep)
+{
+    const uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+
+    return ep->credits +
+           ((ep->flags & UCT_DCX_EP_FLAG_FC_ASKED) ? 0 : ep->reserve);
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -45,6 +45,9 @@ struct dcx_ep_sizes {
 };
 void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 
+/* Active messages that an endpoint may send without a grant */
+unsigned dcx_peek_credits(uct_ep_h ep);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

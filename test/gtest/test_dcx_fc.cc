@@ -1,0 +1,398 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Flow control on the device: a receiver that stands still while others send.
+ * No sender tries again when the receiver has no buffer (RNR_RETRY_COUNT=0,
+ * see main()), so that a single message too much is an error of its endpoint.
+ */
+#include "dcx_loop.h"
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <random>
+
+namespace {
+
+const uint8_t am_id = 6;
+
+/* An endpoint that sends numbered messages, in line when it has to */
+class dcx_sender {
+public:
+    dcx_sender(dcx_loop &from, dcx_loop &to, uint32_t id) :
+        m_ep(from.make_ep(to)), m_id(id)
+    {
+        m_req.sender   = this;
+        m_req.uct.func = resume;
+    }
+
+    ~dcx_sender()
+    {
+        uct_ep_pending_purge(m_ep, NULL, NULL);
+        uct_ep_destroy(m_ep);
+    }
+
+    dcx_sender(const dcx_sender&) = delete;
+
+    ucs_status_t send()
+    {
+        ucs_status_t status;
+
+        status = uct_ep_am_short(m_ep, am_id, ((uint64_t)m_id << 32) | sent,
+                                 NULL, 0);
+        if (status == UCS_OK) {
+            sent++;
+        }
+        return status;
+    }
+
+    /* Until that is refused */
+    void send_all()
+    {
+        ucs_status_t status;
+
+        while ((status = send()) == UCS_OK) {
+        }
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
+    }
+
+    /* `count` in all, by and by */
+    void send_in_line(uint32_t count)
+    {
+        m_goal = count;
+        while (!m_in_line && (sent < m_goal)) {
+            if (send() != UCS_OK) {
+                m_in_line = (uct_ep_pending_add(m_ep, &m_req.uct, 0) == UCS_OK);
+            }
+        }
+    }
+
+    uct_ep_h ep() const
+    {
+        return m_ep;
+    }
+
+    uint32_t sent = 0;
+
+private:
+    struct request {
+        uct_pending_req_t uct;
+        dcx_sender        *sender;
+    };
+
+    static ucs_status_t resume(uct_pending_req_t *req)
+    {
+        dcx_sender *self    = ((request*)req)->sender;
+        ucs_status_t status = self->send();
+
+        if (status != UCS_OK) {
+            return status;
+        }
+        if (self->sent < self->m_goal) {
+            return UCS_INPROGRESS; /* next time again */
+        }
+        self->m_in_line = false;
+        return UCS_OK;
+    }
+
+    uct_ep_h m_ep;
+    uint32_t m_id, m_goal = 0;
+    bool     m_in_line = false;
+    request  m_req;
+};
+
+/* Two interfaces; what the second one gets, by sender */
+class dcx_fc : public testing::Test {
+protected:
+    dcx_fc()
+    {
+        m_a->survives_errors = true;
+        m_b->survives_errors = true;
+        listen(*m_a);
+        listen(*m_b);
+    }
+
+    ~dcx_fc()
+    {
+        m_senders.clear();
+    }
+
+    void listen(dcx_loop &loop)
+    {
+        UCT_CALL(uct_iface_set_am_handler(loop.iface, am_id, received, this,
+                                          0));
+    }
+
+    static ucs_status_t received(void *arg, void *data, size_t, unsigned)
+    {
+        dcx_fc *self   = (dcx_fc*)arg;
+        uint64_t value = *(uint64_t*)data;
+
+        EXPECT_EQ(self->m_got[value >> 32]++, (uint32_t)value) << "out of order";
+        self->m_total++;
+        return UCS_OK;
+    }
+
+    dcx_sender &add(dcx_loop &from, dcx_loop &to)
+    {
+        m_senders.emplace_back(from, to, m_num_senders++);
+        return m_senders.back();
+    }
+
+    /* Until `done`, which has to come true */
+    void progress_until(const std::function<bool()> &done)
+    {
+        for (unsigned i = 0; !done(); i++) {
+            ASSERT_LT(i, 50000000u) << "no end";
+            uct_worker_progress(m_a->worker);
+            if (m_b) {
+                uct_worker_progress(m_b->worker);
+            }
+        }
+    }
+
+    void drain()
+    {
+        progress_until([&] { return m_total == total_sent(); });
+        EXPECT_EQ(0u, m_a->errors.size()) << "a message met no buffer";
+        EXPECT_EQ(0u, m_b->errors.size());
+    }
+
+    unsigned total_sent() const
+    {
+        unsigned total = 0;
+
+        for (const auto &sender : m_senders) {
+            total += sender.sent;
+        }
+        return total;
+    }
+
+    std::unique_ptr<dcx_loop>    m_a = std::make_unique<dcx_loop>();
+    std::unique_ptr<dcx_loop>    m_b = std::make_unique<dcx_loop>();
+    std::list<dcx_sender>        m_senders;
+    std::map<uint32_t, uint32_t> m_got;
+    uint32_t                     m_num_senders = 0;
+    unsigned                     m_total = 0;
+};
+
+/* With and without a global route, with one initiator: see main() */
+class dcx_fc_p : public dcx_fc, public testing::WithParamInterface<int> {
+};
+
+TEST_P(dcx_fc_p, receiver_stands_still)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+    unsigned begin     = dcx_peek_credits(sender.ep());
+
+    EXPECT_EQ(2u, begin) << "FC_INITIAL";
+    sender.send_all();
+    EXPECT_EQ(begin, sender.sent);
+    sender.send_in_line(1000);
+    for (unsigned i = 0; i < 100; i++) {
+        uct_worker_progress(m_a->worker);
+    }
+    EXPECT_EQ(begin, sender.sent) << "nothing was granted yet";
+    progress_until([&] { return sender.sent == 1000; });
+    drain();
+    EXPECT_EQ(1000u, m_total);
+}
+
+/* 64 buffers: half of them for 8 endpoints of 2 credits, 2 more for requests
+ * and grants of each. They send whenever they can, the receiver receives
+ * rarely, in between others come and go. */
+TEST_P(dcx_fc_p, many_endpoints)
+{
+    const unsigned count = 8, goal = 600;
+    std::mt19937 random(7);
+
+    for (unsigned i = 0; i < count; i++) {
+        add(*m_a, *m_b);
+    }
+    while (total_sent() < count * goal) {
+        for (auto &sender : m_senders) {
+            if ((random() % 3 == 0) && (sender.sent < goal)) {
+                sender.send();
+            }
+        }
+        uct_worker_progress(m_a->worker);
+        if (random() % 50 == 0) {
+            uct_worker_progress(m_b->worker);
+        }
+    }
+    drain();
+}
+
+/* ... and more of them than the receiver has buffers for, in line. All come to
+ * an end: those that have credits and send nothing do not keep the others
+ * from getting some. */
+TEST_P(dcx_fc_p, crowd)
+{
+    const unsigned count = 30;
+
+    for (unsigned i = 0; i < count; i++) {
+        dcx_sender &sender = add(*m_a, *m_b);
+
+        sender.send_in_line(100);
+        progress_until([&] { return sender.sent == 100; });
+    }
+    for (auto &sender : m_senders) {
+        sender.send_in_line(200);
+    }
+    progress_until([&] { return total_sent() == 200 * count; });
+    drain();
+}
+
+/* Both ways at once: requests and grants share the initiators with messages
+ * that wait for them. */
+TEST_P(dcx_fc_p, both_ways)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        add(*m_a, *m_b);
+        add(*m_b, *m_a);
+    }
+    for (auto &sender : m_senders) {
+        sender.send_in_line(500);
+    }
+    progress_until([&] { return total_sent() == 8 * 500; });
+    drain();
+}
+
+TEST_P(dcx_fc_p, to_itself)
+{
+    add(*m_a, *m_a).send_in_line(1000);
+    progress_until([&] { return total_sent() == 1000; });
+    drain();
+}
+
+/* The endpoint goes while its request is on the way; the next one gets its
+ * place in the table, and none of its credits. */
+TEST_P(dcx_fc_p, destroyed_while_asking)
+{
+    unsigned gone, begin;
+
+    add(*m_a, *m_b).send_all();
+    m_a->flush();
+    gone = total_sent();
+    m_senders.clear();
+
+    dcx_sender &sender = add(*m_a, *m_b);
+    begin = dcx_peek_credits(sender.ep());
+    sender.send_all();
+    EXPECT_EQ(begin, sender.sent);
+    progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
+    EXPECT_LE(dcx_peek_credits(sender.ep()), 8u) << "FC_WINDOW";
+    progress_until([&] { return m_total == gone + begin; });
+    sender.send_in_line(100);
+    progress_until([&] { return m_total == gone + 100; });
+    EXPECT_EQ(0u, m_a->errors.size());
+}
+
+/* Whom the grant is for is gone when it is sent. */
+TEST_P(dcx_fc_p, asker_dies)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        add(*m_a, *m_b).send_all();
+    }
+    m_a->flush();
+    m_senders.clear();
+    m_a = std::make_unique<dcx_loop>();
+    listen(*m_a);
+
+    m_got.clear();
+    m_total       = 0;
+    m_num_senders = 100; /* those before are still in the queue */
+    dcx_sender &sender = add(*m_a, *m_b);
+    sender.send_in_line(100);
+    progress_until([&] { return m_got[100] == 100; });
+    progress_until([&] {
+        return uct_iface_flush(m_b->iface, 0, NULL) == UCS_OK;
+    });
+    EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
+}
+
+/* The receiver is gone when the request is there: no message follows that
+ * would tell, and nobody answers. */
+TEST_P(dcx_fc_p, receiver_dies)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+
+    sender.send_all();
+    m_a->flush();
+    sender.send_in_line(100);
+    m_b.reset();
+    progress_until([&] { return !m_a->errors.empty(); });
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_ENDPOINT_TIMEOUT},
+              m_a->errors);
+}
+
+/* What stands in line is not on the way, but flush waits for it as well */
+TEST_P(dcx_fc_p, flush)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+
+    sender.send_all();
+    m_a->flush();
+    sender.send_in_line(100);
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_a->iface, 0, NULL));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(sender.ep(), 0, NULL));
+    progress_until([&] { return sender.sent == 100; });
+    m_a->flush();
+    drain();
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, dcx_fc_p, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_p, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
+
+/* --- without flow control ------------------------------------------------- */
+
+class dcx_fc_off : public dcx_fc, public testing::WithParamInterface<int> {
+};
+
+/* The tests above see a message that meets no buffer: here is one. */
+TEST_P(dcx_fc_off, overruns)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+
+    for (unsigned i = 0; i < 65; i++) {
+        EXPECT_EQ(UCS_OK, sender.send());
+    }
+    progress_until([&] { return !m_a->errors.empty(); });
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_a->errors[0]);
+}
+
+/* The flags of an address say whether the peer speaks it. */
+TEST_P(dcx_fc_off, both_or_none)
+{
+    auto addr = m_b->iface_addr();
+    uct_ep_h ep;
+
+    EXPECT_TRUE(m_a->is_reachable(m_b->dev_addr(), addr));
+    addr[1] ^= 1;
+    EXPECT_FALSE(m_a->is_reachable(m_b->dev_addr(), addr));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              m_a->create_ep(m_b->dev_addr(), addr, 0, &ep));
+}
+
+INSTANTIATE_TEST_SUITE_P(off, dcx_fc_off, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    std::vector<std::pair<const char*, const char*>> env = {
+        {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_DCX_FC_WINDOW", "8"}, {"UCX_DCX_FC_INITIAL", "2"},
+        {"UCX_DCX_FC_RESEND_TIMEOUT", "20ms"}, {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_RNR_RETRY_COUNT", "0"}, {"UCX_DCX_TIMEOUT", "1ms"},
+        {"UCX_DCX_RETRY_COUNT", "2"}, {"UCX_LOG_LEVEL", "fatal"}
+    };
+    auto roce = env, one_dci = env, off = env;
+
+    roce.push_back({"SOFTHCA_LINK", "roce"});
+    one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
+    off.push_back({"UCX_DCX_FC_ENABLE", "n"});
+    return hca_test_main(argc, argv, {{"ib", env}, {"roce", roce},
+                                      {"one_dci", one_dci}, {"off", off}});
+}
