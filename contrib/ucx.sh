@@ -22,7 +22,8 @@ ucx_flags()
     dpkg-buildflags --export=configure | sed 's/-ffile-prefix-map=[^ ]* *//g'
 }
 
-# configure_ucx DIR [OPTION...]: in DIR/src and DIR/obj, which are new
+# configure_ucx DIR [OPTION...]: in DIR/src and DIR/obj, which are new. OPTIONs
+# are shell words, the last ones, so that they may change flags.
 configure_ucx()
 {
     local dir=$1 log=$1/configure.log options
@@ -31,7 +32,7 @@ configure_ucx()
     (
         cd "$dir/src" && ./autogen.sh && cd ../obj &&
             eval "../src/configure --prefix=\"\$dir/install\" \
-                ${options[*]} $* $(ucx_flags)"
+                ${options[*]} $(ucx_flags) $*"
     ) > "$log" 2>&1 ||
         { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
 }
