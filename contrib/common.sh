@@ -10,7 +10,7 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
     xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils'
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
-    libclang-rt-14-dev'
+    libclang-rt-14-dev valgrind'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 

@@ -1,0 +1,73 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# The section "insn" of contrib/bench: instructions per operation of dcx and of
+# UCX's dc_mlx5, counted on the software device by test/bench/count-insn, once
+# with the UCX of the system and once with the same UCX built in release. Sourced
+# by contrib/bench.
+
+# The flags of a release that is made for speed; UCX's own, beside its -O3
+insn_cflags='-g -O3'
+
+# Leaves UCX in release in $build/ucx-release/install, dcx for it in $build/release
+insn_build_release()
+{
+    local ucx=$build/ucx-release
+    "$top/contrib/ucx-build" --release "$ucx"
+    (
+        build=$build/release
+        configure_build UCX_INFO="$ucx/install/bin/ucx_info" \
+            CFLAGS="$insn_cflags"
+        build_targets libuct_dcx.la libdcx_loader.la libsofthca.la \
+            src/tools/dcx-run test/bench/insn
+    )
+}
+
+# insn_table RELEASE SYSTEM: what count-insn printed of both, as one table
+insn_table()
+{
+    awk '
+        function row(title, key)
+        {
+            printf "%-32s %6.1f %8.1f %6.2f   %6.1f %8.1f %6.2f\n", title,
+                   dcx[1, key], peer[1, key], ratio[1, key],
+                   dcx[2, key], peer[2, key], ratio[2, key]
+        }
+        function group(title, how)
+        {
+            print "# " title
+            for (i = 1; i <= n; i++)
+                row(ops[i], ops[i] how "/post")
+            for (i = 1; i <= n; i++)
+                row("progress, " ops[i] " sent", ops[i] how "/send")
+            row("progress, 16 bytes received", "am_short" how "/recv")
+            row("progress, 256 bytes received", "am_bcopy" how "/recv")
+        }
+        FNR == 1 { file++ }
+        { dcx[file, $1] = $2; peer[file, $1] = $3; ratio[file, $1] = $4 }
+        END {
+            n = split("am_short am_bcopy am_zcopy put_short put_bcopy " \
+                      "put_zcopy get_bcopy atomic_post", ops, " ")
+            printf "%-32s %-22s   %s\n", "#", "without assertions",
+                   "with assertions"
+            printf "%-32s %6s %8s %6s   %6s %8s %6s\n",
+                   "# instructions per operation",
+                   "dcx", "dc_mlx5", "ratio", "dcx", "dc_mlx5", "ratio"
+            group("16 in a row, then progress", "/16")
+            group("progress after each", "/1")
+            row("progress that finds nothing", "idle/1/call")
+        }' "$1" "$2"
+}
+
+section_insn()
+{
+    local count=$top/test/bench/count-insn messages=${DCX_BENCH_MESSAGES:-1024}
+    build_targets test/bench/insn
+    insn_build_release
+    echo "# instructions per operation; goal: ratio <= 0.70, none above 1"
+    echo "# without assertions: UCX in release, both with $insn_cflags;" \
+        "with: UCX of the system, dcx as it is built for it"
+    LD_LIBRARY_PATH=$build/ucx-release/install/lib \
+        "$count" "$build/release/test/bench/insn" "$messages" > "$work/insn.release"
+    "$count" "$build/test/bench/insn" "$messages" > "$work/insn.system"
+    insn_table "$work/insn.release" "$work/insn.system"
+}

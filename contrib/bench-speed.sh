@@ -1,0 +1,117 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# The section "speed" of contrib/bench: latency, rate, bandwidth and idle cost
+# beside those of UCX's tcp and cma, medians of $rounds runs in turns. Sourced by
+# contrib/bench.
+
+# free_port: a TCP port of the loopback that nobody listens on
+free_port()
+{
+    local port
+    while port=$((20000 + RANDOM % 20000))
+        grep -qi ":$(printf %04x "$port") " /proc/net/tcp; do :; done
+    echo "$port"
+}
+
+# wait_listening PORT PID: until the server PID listens
+wait_listening()
+{
+    local hex
+    hex=$(printf ':%04X 00000000:0000 0A' "$1")
+    until grep -q "$hex" /proc/net/tcp /proc/net/tcp6; do
+        kill -0 "$2" 2> /dev/null || return 1
+        read -rt 0.02 <> <(:) || :
+    done
+}
+
+# perftest COLUMN ARGUMENT...: one run of ucx_perftest over two processes;
+# prints a column of its last line (3 median us, 7 MB/s, 9 messages/s)
+perftest()
+{
+    local column=$1 port pid
+    shift
+    port=$(free_port)
+    ucx_perftest -p "$port" "$@" > "$work/server.log" 2>&1 &
+    pid=$!
+    wait_listening "$port" "$pid" ||
+        { cat "$work/server.log" >&2; return 1; }
+    ucx_perftest 127.0.0.1 -p "$port" "$@" > "$work/client.log" 2>&1 ||
+        { cat "$work/client.log" >&2; return 1; }
+    wait "$pid" || true
+    awk -v c="$column" '/^Final:/ { print $c }' "$work/client.log"
+}
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: dcx and PEER in turns
+compare()
+{
+    local name=$1 unit=$2 goal=$3 column=$4 peer=$5 peer_device=$6 i
+    shift 6
+    : > "$work/dcx"
+    : > "$work/peer"
+    for ((i = 0; i < rounds; i++)); do
+        with_dcx perftest "$column" -x dcx -d mlx5_0:1 "$@" >> "$work/dcx"
+        perftest "$column" -x "$peer" -d "$peer_device" "$@" >> "$work/peer"
+    done
+    awk -v n="$name" -v u="$unit" -v g="$goal" -v p="$peer" \
+        -v d="$(median < "$work/dcx")" -v o="$(median < "$work/peer")" \
+        'BEGIN { printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n", \
+                 n " (" u ")", d, o, p, d / o, g }'
+}
+
+# with_dcx COMMAND...: with the environment that dcx-run sets
+with_dcx()
+{
+    (
+        while IFS= read -rd '' pair; do
+            export "${pair?}"
+        done < <("$run" "${device[@]}" env -0)
+        "$@"
+    )
+}
+
+# pairs NP: one-way us of 8-byte ping-pongs, NP/2 pairs at once
+pairs()
+{
+    local i
+    for ((i = 0; i < rounds; i++)); do
+        "$run" "${device[@]}" mpirun --oversubscribe -np "$1" \
+            "$build/test/bench/mpi_pairs" 3000 2> "$work/mpi.log" ||
+            { cat "$work/mpi.log" >&2; return 1; }
+    done | median
+}
+
+section_speed()
+{
+    local tls one two before with cpu
+    # shellcheck disable=SC2086 # a list of names
+    install_packages $packages_job
+    build_targets test/bench/idle test/bench/mpi_pairs
+    allow_root_jobs
+    echo "# medians of $rounds runs in turns"
+    printf '%-30s %12s %12s %-5s %6s   %s\n' '# figure' dcx other '' ratio goal
+    compare 'am_lat 8 B' us '<= 0.80' 3 tcp lo -t am_lat -s 8 -n 20000
+    compare 'am_bw 8 B short' 'msg/s' '>= 1.50' 9 tcp lo \
+        -t am_bw -D short -s 8 -n 100000
+    compare 'put_bw 1 MiB zcopy' 'MB/s' '>= 0.90' 7 cma memory \
+        -t put_bw -D zcopy -s 1048576 -n 1000
+    compare 'get 1 MiB zcopy' 'MB/s' '>= 0.90' 7 cma memory \
+        -t get -D zcopy -s 1048576 -n 1000
+
+    # What one pair takes beside what each of two takes that share the cores: dcx,
+    # then UCX's shared memory, which shows what of it is the scheduler's.
+    for tls in dcx posix,self; do
+        one=$(UCX_TLS=$tls pairs 2)
+        two=$(UCX_TLS=$tls pairs 4)
+        awk -v t="$tls" -v a="$one" -v b="$two" 'BEGIN {
+            printf "%-30s %12.2f %12.2f %-5s %6.2f   %s\n", "2 pairs, " t " (us)",
+                   b, a, "1pair", b / a, (t == "dcx") ? "<= 4.00" : "" }'
+    done
+
+    read -r before with cpu < <("$run" "${device[@]}" "$build/test/bench/idle" 3)
+    printf '%-30s %12d %12s %-5s %6s   %s\n' 'one context, more PSS (KiB)' \
+        $((with - before)) '' '' '' '< 5120'
+    printf '%-30s %12.3f %12s %-5s %6s   %s\n' 'CPU of 3 s idle (ms)' \
+        "$cpu" '' '' '' '0'
+}

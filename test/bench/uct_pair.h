@@ -1,0 +1,56 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Two interfaces of one transport in one process, an endpoint from the first
+ * to the second, and registered memory: what the drivers of contrib/bench
+ * measure. Each interface has a worker of its own, so that sending and
+ * receiving progress apart. Public UCT calls only; an error ends the process.
+ */
+#ifndef DCX_BENCH_UCT_PAIR_H
+#define DCX_BENCH_UCT_PAIR_H
+
+#include <ucs/async/async_fwd.h>
+#include <uct/api/uct.h>
+
+#define BENCH_CHECK(_expr) \
+    bench_check((_expr), #_expr)
+
+enum {
+    BENCH_MEM_SIZE = 1 << 16
+};
+
+struct bench_side {
+    ucs_async_context_t *async;
+    uct_worker_h        worker;
+    uct_iface_h         iface;
+    uct_iface_attr_t    attr;
+    void                *dev_addr;
+    void                *iface_addr;
+};
+
+struct bench_pair {
+    uct_component_h   component;
+    uct_md_h          md;
+    struct bench_side a;    /* sends */
+    struct bench_side b;    /* receives */
+    uct_ep_h          ep;   /* from a to b */
+    uint8_t           *mem; /* BENCH_MEM_SIZE bytes, for both sides */
+    uct_mem_h         memh;
+    uct_rkey_bundle_t rkey;
+};
+
+
+/* Ends the process if 'status' is an error. */
+void bench_check(ucs_status_t status, const char *what);
+
+/* Opens 'tl' (such as "dcx") on 'dev' (such as "mlx5_0:1"). */
+void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev);
+
+void bench_pair_close(struct bench_pair *pair);
+
+/* One more endpoint from a to b, the caller's to destroy. */
+uct_ep_h bench_pair_connect(const struct bench_pair *pair);
+
+/* Until nothing is outstanding at a. */
+void bench_pair_flush(const struct bench_pair *pair);
+
+#endif
