@@ -27,7 +27,9 @@ struct hca_config hca_config = {
     .node        = 0,
     .link        = HCA_LINK_IB,
     .log_streams = HCA_MAX_LOG_STREAMS,
-    .log_errored = HCA_MAX_LOG_ERRORED
+    .log_errored = HCA_MAX_LOG_ERRORED,
+    .down        = HCA_DEVS_PER_NODE,
+    .other       = HCA_DEVS_PER_NODE
 };
 
 static const char *const hca_link_names[] = {
@@ -134,6 +136,14 @@ int hca_config_init(void)
                               &config.log_errored);
     }
     if (ret == 0) {
+        ret = hca_config_uint("SOFTHCA_DOWN", 0, HCA_DEVS_PER_NODE - 1,
+                              &config.down);
+    }
+    if (ret == 0) {
+        ret = hca_config_uint("SOFTHCA_OTHER", 0, HCA_DEVS_PER_NODE - 1,
+                              &config.other);
+    }
+    if (ret == 0) {
         ret = hca_config_check(&config);
     }
     if (ret == 0) {
@@ -145,20 +155,22 @@ int hca_config_init(void)
 static void hca_dev_log_other(unsigned n, uint8_t other)
 {
     hca_error("SOFTHCA_LINK=%s, SOFTHCA_LMC=%u: mlx5_%u of node %u is %s with "
-              "LMC %u in the running fabric; use that, another SOFTHCA_NODE "
-              "or another SOFTHCA_FABRIC", hca_link_names[hca_config.link],
-              hca_config.lmc, n, hca_config.node,
-              hca_link_names[other & ((1u << HCA_LINK_LMC_SHIFT) - 1)],
-              other >> HCA_LINK_LMC_SHIFT);
+              "LMC %u, and %s, in the running fabric; use that, another "
+              "SOFTHCA_NODE or another SOFTHCA_FABRIC",
+              hca_link_names[hca_config.link], hca_config.lmc, n,
+              hca_config.node, hca_link_names[other & HCA_LINK_LAYER],
+              (other & HCA_LINK_LMC) >> HCA_LINK_LMC_SHIFT,
+              (other & HCA_LINK_DOWN) ? "down" : "up");
 }
 
 int hca_dev_register(void)
 {
-    uint8_t own = hca_config.link | (hca_config.lmc << HCA_LINK_LMC_SHIFT);
-
     for (unsigned n = 0; n < hca_config.num_devs; n++) {
         unsigned dev  = hca_dev_local(n);
         uint8_t other = HCA_LINK_NONE;
+        uint8_t own   = hca_config.link |
+                        (hca_config.lmc << HCA_LINK_LMC_SHIFT) |
+                        ((n == hca_config.down) ? HCA_LINK_DOWN : 0);
 
         if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &other,
                                             own) && (other != own)) {

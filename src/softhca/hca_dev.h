@@ -6,8 +6,8 @@
  *
  * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0),
  * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0),
- * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS and SOFTHCA_DCI_ERRORED
- * are read once, when attaching.
+ * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS, SOFTHCA_DCI_ERRORED,
+ * SOFTHCA_DOWN and SOFTHCA_OTHER (0..15) are read once, when attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
@@ -26,8 +26,12 @@ enum hca_link {
     HCA_LINK_ROCE
 };
 
-/* Above the link layer, an entry of hca_fabric->dev_link has the LMC. */
+/* Above the link layer, an entry of hca_fabric->dev_link has the LMC, and
+ * whether the port is down. */
+#define HCA_LINK_LAYER     0x0fu
 #define HCA_LINK_LMC_SHIFT 4
+#define HCA_LINK_LMC       0x70u
+#define HCA_LINK_DOWN      0x80u
 
 enum hca_gid_type {
     HCA_GID_NONE,
@@ -44,6 +48,8 @@ struct hca_config {
     bool          lag; /* RoCE: the port is a bond of two */
     unsigned      log_streams; /* of a DCI, at the most; 0: it has none */
     unsigned      log_errored;
+    unsigned      down;  /* n of the device whose port is down ... */
+    unsigned      other; /* ... and of one that is not mlx5; or no such n */
 };
 
 extern struct hca_config hca_config;
@@ -63,12 +69,23 @@ static inline unsigned hca_dev_local(unsigned n)
 
 static inline bool hca_dev_is_roce(unsigned dev)
 {
-    return hca_fabric->dev_link[dev] == HCA_LINK_ROCE;
+    return (hca_fabric->dev_link[dev] & HCA_LINK_LAYER) == HCA_LINK_ROCE;
 }
 
 static inline unsigned hca_dev_lmc(unsigned dev)
 {
-    return hca_fabric->dev_link[dev] >> HCA_LINK_LMC_SHIFT;
+    return (hca_fabric->dev_link[dev] & HCA_LINK_LMC) >> HCA_LINK_LMC_SHIFT;
+}
+
+static inline bool hca_dev_is_down(unsigned dev)
+{
+    return (hca_fabric->dev_link[dev] & HCA_LINK_DOWN) != 0;
+}
+
+/* Whether mlx5_n is only in the list, as a device of another driver. */
+static inline bool hca_dev_is_other(unsigned n)
+{
+    return n == hca_config.other;
 }
 
 /* The bits of a LID that choose a path to the port, or from it. */

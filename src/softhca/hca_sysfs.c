@@ -35,11 +35,16 @@ static const char *hca_sysfs_root; /* the process' directory, for messages */
  * leads to, Open MPI the driver from the last part of the driver link. */
 static const struct {
     enum hca_sysfs_folder folder;
-    const char           *name, *target;
+    const char           *name, *target; /* %s is the driver */
 } hca_sysfs_links[] = {
-    {HCA_SYSFS_PCI, "driver", "../../../bus/pci/drivers/mlx5_core"},
+    {HCA_SYSFS_PCI, "driver", "../../../bus/pci/drivers/%s_core"},
     {HCA_SYSFS_IBDEV, "device", "../.."},
 };
+
+const char *hca_sysfs_driver(unsigned n)
+{
+    return hca_dev_is_other(n) ? "mlx4" : "mlx5";
+}
 
 /* Path of a folder below the process' directory. */
 static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
@@ -54,8 +59,8 @@ static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
         snprintf(path, size, "%s:%02x:00.0", pci, ctx->dev);
         return;
     case HCA_SYSFS_IBDEV:
-        snprintf(path, size, "%s:%02x:00.0/infiniband/mlx5_%u", pci, ctx->dev,
-                 ctx->n);
+        snprintf(path, size, "%s:%02x:00.0/infiniband/%s_%u", pci, ctx->dev,
+                 hca_sysfs_driver(ctx->n), ctx->n);
         return;
     case HCA_SYSFS_UVERBS:
         snprintf(path, size, HCA_SYSFS_VERBS "/uverbs%u", ctx->minor);
@@ -163,8 +168,8 @@ static int hca_sysfs_class_link(const struct hca_sysfs_ctx *ctx)
     char path[64], folder[PATH_MAX - 8], target[PATH_MAX];
 
     hca_sysfs_folder(ctx, HCA_SYSFS_IBDEV, folder, sizeof(folder));
-    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/mlx5_%u",
-             ctx->n);
+    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/%s_%u",
+             hca_sysfs_driver(ctx->n), ctx->n);
     snprintf(target, sizeof(target), "../../%s",
              folder + strlen(HCA_SYSFS_DIR "/"));
     return hca_sysfs_link(ctx->dirfd, path, target);
@@ -208,7 +213,7 @@ static int hca_sysfs_create_dev(int dirfd, unsigned n)
         .dev   = hca_dev_local(n),
         .minor = hca_sysfs_minor[n]
     };
-    char path[PATH_MAX];
+    char path[PATH_MAX], target[64];
     size_t len;
     int ret;
 
@@ -226,7 +231,9 @@ static int hca_sysfs_create_dev(int dirfd, unsigned n)
         len = strlen(path);
         snprintf(path + len, sizeof(path) - len, "/%s",
                  hca_sysfs_links[i].name);
-        ret = hca_sysfs_link(dirfd, path, hca_sysfs_links[i].target);
+        snprintf(target, sizeof(target), hca_sysfs_links[i].target,
+                 hca_sysfs_driver(n));
+        ret = hca_sysfs_link(dirfd, path, target);
         if (ret != 0) {
             return ret;
         }

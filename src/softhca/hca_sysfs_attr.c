@@ -14,17 +14,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define HCA_PCI_VENDOR 0x15b3u /* Mellanox */
+#define HCA_PCI_VENDOR    0x15b3u /* Mellanox */
+#define HCA_PCI_CONNECTX3 0x1003u
 
 static bool hca_sysfs_is_roce(const struct hca_sysfs_ctx *ctx)
 {
     return hca_dev_is_roce(ctx->dev);
 }
 
+static unsigned hca_sysfs_part(const struct hca_sysfs_ctx *ctx)
+{
+    return hca_dev_is_other(ctx->n) ? HCA_PCI_CONNECTX3 : UVERBS_PART_ID;
+}
+
 static int hca_sysfs_print_ibdev(const struct hca_sysfs_ctx *ctx, char *buf,
                                  size_t size)
 {
-    return snprintf(buf, size, "mlx5_%u", ctx->n);
+    return snprintf(buf, size, "%s_%u", hca_sysfs_driver(ctx->n), ctx->n);
 }
 
 static int hca_sysfs_print_guid(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -49,8 +55,7 @@ static int hca_sysfs_print_fw(const struct hca_sysfs_ctx *ctx, char *buf,
 static int hca_sysfs_print_hca_type(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
-    (void)ctx;
-    return snprintf(buf, size, "MT%u", UVERBS_PART_ID);
+    return snprintf(buf, size, "MT%u", hca_sysfs_part(ctx));
 }
 
 static int hca_sysfs_print_node_desc(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -83,6 +88,20 @@ static int hca_sysfs_print_cap_mask(const struct hca_sysfs_ctx *ctx, char *buf,
 {
     (void)ctx;
     return snprintf(buf, size, "0x%08x", HCA_PORT_CAP_MASK);
+}
+
+static int hca_sysfs_print_state(const struct hca_sysfs_ctx *ctx, char *buf,
+                                 size_t size)
+{
+    return snprintf(buf, size, "%s",
+                    hca_dev_is_down(ctx->dev) ? "1: DOWN" : "4: ACTIVE");
+}
+
+static int hca_sysfs_print_phys_state(const struct hca_sysfs_ctx *ctx,
+                                      char *buf, size_t size)
+{
+    return snprintf(buf, size, "%s",
+                    hca_dev_is_down(ctx->dev) ? "2: Polling" : "5: LinkUp");
 }
 
 static int hca_sysfs_print_link_layer(const struct hca_sysfs_ctx *ctx,
@@ -132,7 +151,7 @@ static int hca_sysfs_print_modalias(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
     return snprintf(buf, size, "pci:v%08Xd%08Xsv%08Xsd%08Xbc02sc%02Xi00",
-                    HCA_PCI_VENDOR, UVERBS_PART_ID, HCA_PCI_VENDOR, 6,
+                    HCA_PCI_VENDOR, hca_sysfs_part(ctx), HCA_PCI_VENDOR, 6,
                     hca_sysfs_is_roce(ctx) ? 0 : 7);
 }
 
@@ -146,8 +165,14 @@ static int hca_sysfs_print_vendor(const struct hca_sysfs_ctx *ctx, char *buf,
 static int hca_sysfs_print_device(const struct hca_sysfs_ctx *ctx, char *buf,
                                   size_t size)
 {
-    (void)ctx;
-    return snprintf(buf, size, "0x%04x", UVERBS_PART_ID);
+    return snprintf(buf, size, "0x%04x", hca_sysfs_part(ctx));
+}
+
+/* Of the driver: MLX5_IB_UVERBS_ABI_VERSION, MLX4_IB_UVERBS_ABI_VERSION */
+static int hca_sysfs_print_abi(const struct hca_sysfs_ctx *ctx, char *buf,
+                               size_t size)
+{
+    return snprintf(buf, size, "%u", hca_dev_is_other(ctx->n) ? 4 : 1);
 }
 
 static int hca_sysfs_print_class(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -217,8 +242,9 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
     {HCA_SYSFS_IBDEV, "hca_type", .print = hca_sysfs_print_hca_type},
     {HCA_SYSFS_IBDEV, "hw_rev", .text = "0"},
     {HCA_SYSFS_IBDEV, "board_id", .text = "SOFTHCA"},
-    {HCA_SYSFS_IBDEV, "ports/1/state", .text = "4: ACTIVE"},
-    {HCA_SYSFS_IBDEV, "ports/1/phys_state", .text = "5: LinkUp"},
+    {HCA_SYSFS_IBDEV, "ports/1/state", .print = hca_sysfs_print_state},
+    {HCA_SYSFS_IBDEV, "ports/1/phys_state",
+     .print = hca_sysfs_print_phys_state},
     {HCA_SYSFS_IBDEV, "ports/1/rate", .text = "200 Gb/sec (4X HDR)"},
     {HCA_SYSFS_IBDEV, "ports/1/link_layer",
      .print = hca_sysfs_print_link_layer},
@@ -237,7 +263,7 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
     {HCA_SYSFS_IBDEV, "ports/1/gid_attrs/ndevs/%u",
      .print = hca_sysfs_print_gid_ndev, .count = HCA_GID_TABLE_LEN},
 
-    {HCA_SYSFS_UVERBS, "abi_version", .text = "1"}, /* of the mlx5 driver */
+    {HCA_SYSFS_UVERBS, "abi_version", .print = hca_sysfs_print_abi},
     {HCA_SYSFS_UVERBS, "dev", .text = "1:5"},       /* /dev/zero */
     {HCA_SYSFS_UVERBS, "ibdev", .print = hca_sysfs_print_ibdev},
     {.name = NULL}

@@ -57,7 +57,8 @@ bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
 {
     uint8_t mac[6];
 
-    if (hca_dev_is_roce(from) != hca_dev_is_roce(to)) {
+    if ((hca_dev_is_roce(from) != hca_dev_is_roce(to)) ||
+        hca_dev_is_down(from) || hca_dev_is_down(to)) {
         return false;
     }
     if (hca_dev_is_roce(from)) {

@@ -14,11 +14,12 @@
 #define UVERBS_PORT_WIDTH_4X 2
 #define UVERBS_PORT_HDR      64 /* 50 Gb/s a lane */
 #define UVERBS_PORT_LINK_UP  5
+#define UVERBS_PORT_POLLING  2
 #define UVERBS_PORT_VLS      4  /* VL0-7 */
 
 static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
 {
-    bool roce = hca_dev_is_roce(dev);
+    bool roce = hca_dev_is_roce(dev), down = hca_dev_is_down(dev);
 
     *r = (struct ib_uverbs_query_port_resp){
         .port_cap_flags = HCA_PORT_CAP_MASK,
@@ -28,14 +29,14 @@ static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
         .lid            = hca_dev_lid(dev),
         .lmc            = hca_dev_lmc(dev),
         .sm_lid         = roce ? 0 : 1,
-        .state          = IBV_PORT_ACTIVE,
+        .state          = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
         .max_mtu        = IBV_MTU_4096,
         .active_mtu     = IBV_MTU_4096,
         .max_vl_num     = roce ? 0 : UVERBS_PORT_VLS,
         .subnet_timeout = roce ? 0 : 18,
         .active_width   = UVERBS_PORT_WIDTH_4X,
         .active_speed   = UVERBS_PORT_HDR,
-        .phys_state     = UVERBS_PORT_LINK_UP,
+        .phys_state     = down ? UVERBS_PORT_POLLING : UVERBS_PORT_LINK_UP,
         .link_layer     = roce ? IBV_LINK_LAYER_ETHERNET :
                                  IBV_LINK_LAYER_INFINIBAND,
         .flags          = roce ? IB_UVERBS_QPF_GRH_REQUIRED : 0,
