@@ -87,8 +87,7 @@ enum {
     PRM_HCA_CAP_FIXED_BUFFER_SIZE          = 0x108, /* KSM keys */
     PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR     = 0x200,
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
-    PRM_HCA_CAP_DCT                        = 0x21a,
-    PRM_HCA_CAP_TAG_MATCHING               = 0x5f0
+    PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209
 };
 
 /* --- CREATE_MKEY ---------------------------------------------------------- */

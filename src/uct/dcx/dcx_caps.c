@@ -12,9 +12,6 @@
 /* What am_zcopy takes apart from its header */
 #define UCT_DCX_AM_IOV         3
 
-/* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
-#define UCT_DCX_MIN_MAX_BB     4
-
 /* What every WQE begins with, in the longer form of the address */
 #define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
                                 sizeof(struct mlx5_wqe_av))

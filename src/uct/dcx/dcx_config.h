@@ -9,6 +9,10 @@
 #include <uct/base/uct_iface.h>
 
 
+/* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
+#define UCT_DCX_MIN_MAX_BB 4
+
+
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;
     size_t             seg_size;        /* bytes */

@@ -134,6 +134,9 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 
     dev->compact_av    = uct_dcx_device_cap(&out,
                                             PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
+    dev->has_umr       = !uct_dcx_device_cap(
+            &out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
+    dev->answers       = 1;
     dev->indirect_keys =
             uct_dcx_device_cap(&out, PRM_HCA_CAP_FIXED_BUFFER_SIZE) &&
             !uct_dcx_device_cap(&out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);

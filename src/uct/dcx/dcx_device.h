@@ -30,9 +30,11 @@ typedef struct uct_dcx_device {
     struct ibv_device_attr attr;
     uct_dcx_atomic_caps_t  atomic;
     int                    has_devx;
+    int                    answers;       /* QUERY_HCA_CAP */
     int                    has_dc;
     int                    compact_av;    /* takes 16-byte address vectors */
     int                    indirect_keys; /* makes KSM keys, with atomics */
+    int                    has_umr;       /* of indirect keys */
     ucs_sys_device_t       sys_device;
     ucs_cpu_set_t          local_cpus;
 } uct_dcx_device_t;

@@ -1,0 +1,315 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The rows of a device: one function for each group of them, which says what
+ * was found, what dcx needs of it with the options as they are, and marks what
+ * is too little. See info_device.h.
+ */
+#include "info_device.h"
+#include "info_log.h"
+#include "info_port.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <ucs/config/parser.h>
+#include <ucs/sys/math.h>
+#include <unistd.h>
+
+/* A device under examination */
+struct info_device {
+    struct ibv_device            *ibdev;
+    struct info_report           *report;
+    struct info_part             *part;
+    uct_dcx_md_t                  md;     /* of which only the device is used */
+    const uct_dcx_iface_config_t *config;
+    const uct_dcx_md_config_t    *md_config;
+    struct ibv_device_attr_ex     attr;
+    struct mlx5dv_context         dv;
+};
+
+static const char *info_yes_no(bool yes)
+{
+    return yes ? "yes" : "no";
+}
+
+/* --- the device ----------------------------------------------------------- */
+/* A limit of the device, of which so much is needed */
+static void info_limit(const struct info_device *dev, const char *what,
+                       const char *variable, unsigned long found,
+                       unsigned long needs)
+{
+    struct info_row *row = info_part_add(dev->part, what, variable);
+
+    info_row_found(row, "%lu", found);
+    info_row_needs(row, "%lu", needs);
+    if (found < needs) {
+        info_row_bad(dev->part, row, "%s: the device has %lu, dcx needs %lu: "
+                     "lower %s", what, found, needs, variable);
+    }
+}
+
+/* The driver's name is the last part of a link. */
+static void info_driver(struct info_device *dev)
+{
+    struct info_row *row = info_part_add(dev->part, "driver", NULL);
+    char path[PATH_MAX], target[PATH_MAX];
+    const char *name;
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "%.*s/device/driver", PATH_MAX - 16,
+             dev->ibdev->ibdev_path);
+    length         = readlink(path, target, sizeof(target) - 1);
+    target[ucs_max(length, 0)] = '\0';
+    name           = strrchr(target, '/');
+    info_row_found(row, "%s", (name == NULL) ? "unknown" : name + 1);
+    info_row_needs(row, "mlx5_core");
+    if (!uct_dcx_device_is_mlx5(dev->ibdev)) {
+        info_row_bad(dev->part, row, "it is not an mlx5 device; only these "
+                     "have the DC transport");
+    }
+}
+
+static void info_transport(struct info_device *dev)
+{
+    const uct_dcx_device_t *device = &dev->md.dev;
+    struct info_row *row;
+
+    row = info_part_add(dev->part, "firmware", NULL);
+    info_row_found(row, "%s", device->attr.fw_ver);
+
+    row = info_part_add(dev->part, "DC transport", NULL);
+    info_row_found(row, "%s", info_yes_no(device->has_dc));
+    info_row_needs(row, "yes");
+    if (!device->has_dc) {
+        info_row_bad(dev->part, row, "it has no DC transport: ConnectX-4 and "
+                     "newer have it");
+    }
+
+    row = info_part_add(dev->part, "DEVX", "UCX_DCX_DEVX");
+    info_row_found(row, "%s", !device->has_devx ? "no" :
+                   device->answers ? "yes" : "yes, answers no questions");
+    info_row_needs(row, "optional");
+}
+
+static void info_limits(struct info_device *dev)
+{
+    const uct_dcx_iface_config_t *config = dev->config;
+    const struct ibv_device_attr *attr   = &dev->md.dev.attr;
+    unsigned blocks = ucs_roundup_pow2(UCT_DCX_MIN_MAX_BB *
+                                       (size_t)config->tx.queue_len);
+
+    info_limit(dev, "queue pairs", "UCX_DCX_NUM_DCI", attr->max_qp,
+               config->tx.num_dci + 1);
+    info_limit(dev, "send queue, blocks", "UCX_DCX_TX_QUEUE_LEN",
+               attr->max_qp_wr, blocks);
+    info_limit(dev, "completion queue", "UCX_DCX_NUM_DCI", attr->max_cqe - 1,
+               blocks * config->tx.num_dci);
+    info_limit(dev, "shared receive queue", "UCX_DCX_RX_QUEUE_LEN",
+               (attr->max_srq > 0) ? attr->max_srq_wr : 0,
+               config->rx.queue_len);
+    info_limit(dev, "reads at a time", "UCX_DCX_MAX_RD_ATOMIC",
+               attr->max_qp_init_rd_atom, 1);
+    info_limit(dev, "region, bytes", NULL, attr->max_mr_size,
+               config->seg_size);
+}
+
+static const char *info_sizes(unsigned sizes)
+{
+    static const char *const names[] = {"no", "4 bytes", "8 bytes",
+                                        "4 and 8 bytes"};
+
+    return names[(sizes / sizeof(uint32_t)) & 3];
+}
+
+static void info_atomics(struct info_device *dev)
+{
+    const uct_dcx_device_t *device = &dev->md.dev;
+    const char *source             = device->answers ? "" : ", guessed";
+    struct info_row *row;
+
+    row = info_part_add(dev->part, "atomics", "UCX_DCX_DEVX");
+    info_row_found(row, "%s%s", info_sizes(device->atomic.std), source);
+    info_row_needs(row, "for add, cswap");
+
+    row = info_part_add(dev->part, "extended atomics", "UCX_DCX_EXT_ATOMICS");
+    info_row_found(row, "%s%s", info_sizes(device->atomic.ext), source);
+    info_row_needs(row, "for 32 bit, and, or, xor, swap");
+
+    row = info_part_add(dev->part, "indirect keys", "UCX_DCX_DEVX");
+    info_row_found(row, "%s", info_yes_no(device->indirect_keys));
+    info_row_needs(row, "to take memory back");
+
+    row = info_part_add(dev->part, "short address vector",
+                        "UCX_DCX_DEVX");
+    info_row_found(row, "%s", info_yes_no(device->compact_av));
+    info_row_needs(row, "for shorter WQEs");
+}
+
+static void info_extras(struct info_device *dev)
+{
+    const struct ibv_tm_caps *tm = &dev->attr.tm_caps;
+    struct info_row *row;
+
+    row = info_part_add(dev->part, "tag matching", NULL);
+    if (tm->max_num_tags == 0) {
+        info_row_found(row, "no");
+    } else {
+        info_row_found(row, "%u tags%s", tm->max_num_tags,
+                       (tm->flags & IBV_TM_CAP_RC) ? "" : ", not for RC");
+    }
+    info_row_needs(row, "not used");
+
+    row = info_part_add(dev->part, "UMR", NULL);
+    info_row_found(row, "%s", info_yes_no(dev->md.dev.has_umr));
+    info_row_needs(row, "not used");
+
+    row = info_part_add(dev->part, "DCI streams", "UCX_DCX_TX_POLICY");
+    if (dev->dv.dci_streams_caps.max_log_num_concurent == 0) {
+        info_row_found(row, "no");
+    } else {
+        info_row_found(row, "%u, %u of them failed",
+                       1u << dev->dv.dci_streams_caps.max_log_num_concurent,
+                       1u << dev->dv.dci_streams_caps.max_log_num_errored);
+    }
+    info_row_needs(row, "for policies of streams");
+}
+
+static void info_memlock(struct info_device *dev)
+{
+    const size_t needs   = dev->config->seg_size * dev->config->rx.queue_len;
+    struct info_row *row = info_part_add(dev->part, "locked memory", "ulimit -l");
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY) {
+        info_row_found(row, "unlimited");
+    } else {
+        info_row_found(row, "%lu KiB", limit.rlim_cur / 1024);
+    }
+    info_row_needs(row, "%zu KiB and the program's", needs / 1024);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+/* What the transport opened; the rest of what libibverbs and libmlx5 know */
+static void info_device_open(struct info_device *dev)
+{
+    dev->dv.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+    if (mlx5dv_query_device(dev->md.dev.ctx, &dev->dv) != 0) {
+        memset(&dev->dv, 0, sizeof(dev->dv));
+    }
+    if (ibv_query_device_ex(dev->md.dev.ctx, NULL, &dev->attr) != 0) {
+        memset(&dev->attr, 0, sizeof(dev->attr));
+    }
+
+    info_transport(dev);
+    info_limits(dev);
+    info_atomics(dev);
+    info_extras(dev);
+    info_memlock(dev);
+    for (unsigned i = 1; i <= dev->md.dev.attr.phys_port_cnt; i++) {
+        info_port_report(dev->report, &dev->md, dev->config, i);
+    }
+    for (struct info_part *port = dev->part->next; port; port = port->next) {
+        if (info_part_usable(port) && !info_part_usable(dev->part)) {
+            snprintf(port->why, sizeof(port->why), "%s", dev->part->why);
+        }
+    }
+    uct_dcx_device_close(&dev->md.dev);
+}
+
+static void info_device(struct info_device *dev)
+{
+    dev->part = info_report_add(dev->report, false,
+                                ibv_get_device_name(dev->ibdev));
+    info_driver(dev);
+    if (!info_part_usable(dev->part)) {
+        return;
+    }
+
+    info_log_take();
+    if (uct_dcx_device_open(&dev->md.dev, dev->ibdev, dev->md_config->devx,
+                            dev->md_config->ext_atomics) == UCS_OK) {
+        info_device_open(dev);
+    } else {
+        info_row_bad(dev->part, info_part_add(dev->part, "access", NULL), "%s",
+                     info_log_take());
+    }
+}
+
+
+/* The options as the environment and UCX's files have them. Values that cannot
+ * be read are an error of UCX's, which names them. */
+static ucs_status_t
+info_options(uct_dcx_iface_config_t *config, uct_dcx_md_config_t *md_config)
+{
+    ucs_status_t status;
+
+    status = ucs_config_parser_fill_opts(config, uct_dcx_iface_config_table,
+                                         "UCX_", "DCX_", 0);
+    if (status == UCS_OK) {
+        status = ucs_config_parser_fill_opts(
+                md_config, uct_dcx_component.md_config.table, "UCX_", "DCX_",
+                0);
+    }
+    if (status == UCS_OK) {
+        status = uct_dcx_config_check(config);
+    }
+    return status;
+}
+
+/* UCX's parser knows an option without the prefix of its variable. */
+static void info_name_option(const char *error, char *text, size_t max)
+{
+    static const char parser[] = "Invalid value for ";
+
+    if (!strncmp(error, parser, strlen(parser))) {
+        snprintf(text, max, "invalid value for UCX_DCX_%s",
+                 error + strlen(parser));
+    } else {
+        snprintf(text, max, "%s", error);
+    }
+}
+
+/* ... or, if one is wrong, the defaults, and what is wrong. */
+static void
+info_read_options(uct_dcx_iface_config_t *config,
+                  uct_dcx_md_config_t *md_config, struct info_report *report)
+{
+    info_log_take();
+    if (info_options(config, md_config) == UCS_OK) {
+        return;
+    }
+    info_name_option(info_log_take(), report->error, sizeof(report->error));
+    ucs_config_parser_set_default_values(config, uct_dcx_iface_config_table);
+    ucs_config_parser_set_default_values(md_config,
+                                         uct_dcx_component.md_config.table);
+}
+
+int info_device_report(struct info_report *report, const char *name)
+{
+    uct_dcx_iface_config_t config;
+    uct_dcx_md_config_t md_config;
+    struct ibv_device **list;
+
+    info_read_options(&config, &md_config, report);
+    /* an error is that there are none: no module of the kernel */
+    list = ibv_get_device_list(NULL);
+    for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
+        struct info_device dev = {
+            .ibdev     = list[i],
+            .report    = report,
+            .config    = &config,
+            .md_config = &md_config
+        };
+
+        if ((name == NULL) || !strcmp(name, ibv_get_device_name(list[i]))) {
+            info_device(&dev);
+        }
+    }
+    if (list != NULL) {
+        ibv_free_device_list(list);
+    }
+    return ((name == NULL) || (report->first != NULL)) ? 0 : -ENODEV;
+}

@@ -1,0 +1,48 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A handler in UCX's log; see info_log.h.
+ */
+#include "info_log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucs/config/types.h>
+#include <ucs/debug/log_def.h>
+
+#define INFO_LOG_MAX 256
+
+static char info_log_text[INFO_LOG_MAX];
+
+/* Keeps the first one: the finder of an error logs it. */
+static ucs_log_func_rc_t
+info_log_handle(const char *file, unsigned line, const char *function,
+                ucs_log_level_t level, const ucs_log_component_config_t *config,
+                const char *format, va_list ap)
+{
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)config;
+    if (level > UCS_LOG_LEVEL_DIAG) {
+        return UCS_LOG_FUNC_RC_CONTINUE;
+    }
+    if (info_log_text[0] == '\0') {
+        vsnprintf(info_log_text, sizeof(info_log_text), format, ap);
+    }
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+void info_log_keep(void)
+{
+    ucs_log_push_handler(info_log_handle);
+}
+
+const char *info_log_take(void)
+{
+    static char taken[INFO_LOG_MAX];
+
+    memcpy(taken, info_log_text, sizeof(taken));
+    info_log_text[0] = '\0';
+    return taken;
+}

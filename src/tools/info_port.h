@@ -1,0 +1,17 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A port of a device that the transport has opened: its state, and what the
+ * options of the path come to on it.
+ */
+#ifndef DCX_INFO_PORT_H
+#define DCX_INFO_PORT_H
+
+#include "info_report.h"
+
+#include "uct/dcx/dcx_port.h"
+
+/* Appends port `num` of the domain's device. */
+void info_port_report(struct info_report *report, uct_dcx_md_t *md,
+                      const uct_dcx_iface_config_t *config, unsigned num);
+
+#endif

@@ -1,0 +1,216 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Causes that lie with the options of UCX and of Open MPI; see info_why.h. In
+ * the end UCP itself is asked which transport it takes between two processes,
+ * with an endpoint that leads back to its own worker.
+ */
+#include "info_log.h"
+#include "info_ompi.h"
+#include "info_why.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <ucp/api/ucp.h>
+
+/* What the cause below finds; UCP prints more than the names. */
+static char info_lane[64];
+
+const char *info_ucx_lane(void)
+{
+    return !strncmp(info_lane, "dcx/", 4) ? info_lane : NULL;
+}
+
+/* The value that UCX goes by, from the environment or a file of its own */
+static void info_ucx_value(const char *name, char *value, size_t max)
+{
+    size_t length = strlen(name), size;
+    ucp_config_t *config;
+    char *text, *line, *rest;
+    FILE *stream;
+
+    value[0] = '\0';
+    if (ucp_config_read(NULL, NULL, &config) != UCS_OK) {
+        return;
+    }
+    stream = open_memstream(&text, &size);
+    ucp_config_print(config, stream, NULL, UCS_CONFIG_PRINT_CONFIG);
+    fclose(stream);
+    ucp_config_release(config);
+
+    for (line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (!strncmp(line, name, length) && (line[length] == '=')) {
+            snprintf(value, max, "%s", line + length + 1);
+        }
+    }
+    free(text);
+}
+
+static void
+info_tls(const struct info_report *report, struct info_verdict *verdict)
+{
+    char value[INFO_TEXT_MAX];
+    bool negated, listed;
+
+    (void)report;
+    info_ucx_value("UCX_TLS", value, sizeof(value));
+    negated = (value[0] == '^');
+    listed  = info_list_has(value + negated, "dcx") ||
+              info_list_has(value + negated, "\\dcx");
+    if (negated && listed) {
+        info_blame(verdict, "UCX_TLS=%s excludes it", value);
+        info_mend(verdict, "export UCX_TLS=dcx,self,sm");
+    } else if (!negated && !listed && !info_list_has(value, "all")) {
+        info_blame(verdict, "UCX_TLS=%s does not list it", value);
+        info_mend(verdict, "export UCX_TLS=dcx,%.200s", value);
+    }
+}
+
+static void
+info_net_devices(const struct info_report *report, struct info_verdict *verdict)
+{
+    const struct info_part *part, *usable = NULL;
+    char value[INFO_TEXT_MAX];
+
+    info_ucx_value("UCX_NET_DEVICES", value, sizeof(value));
+    for (part = report->first; part != NULL; part = part->next) {
+        if (part->is_port && info_part_usable(part)) {
+            if (info_list_has(value, part->name)) {
+                return;
+            }
+            usable = (usable == NULL) ? part : usable;
+        }
+    }
+    if (!info_list_has(value, "all")) {
+        info_blame(verdict, "UCX_NET_DEVICES=%s has no port that dcx can use",
+                   value);
+        info_mend(verdict, "export UCX_NET_DEVICES=%s", usable->name);
+    }
+}
+
+static void
+info_bad_value(const struct info_report *report, struct info_verdict *verdict)
+{
+    if (report->error[0] != '\0') {
+        info_blame(verdict, "%s", report->error);
+        info_mend_variable(verdict, report->error);
+    }
+}
+
+/* --- what UCP chooses ----------------------------------------------------- */
+/* "#  lane[0]:  0:dcx/mlx5_0:1.0 md[0] ...": the first lane carries messages */
+static void info_lane_read(ucp_ep_h ep)
+{
+    char *text, *lane;
+    FILE *stream;
+    size_t size;
+
+    stream = open_memstream(&text, &size);
+    ucp_ep_print_info(ep, stream);
+    fclose(stream);
+    lane = strstr(text, "lane[");
+    if (lane != NULL) {
+        sscanf(lane, "lane[%*d]: %*d:%63[^. ]", info_lane);
+    }
+    free(text);
+}
+
+static ucs_status_t info_lane_connect(ucp_worker_h worker)
+{
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
+    ucp_request_param_t close = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags        = UCP_EP_CLOSE_FLAG_FORCE};
+    ucs_status_ptr_t request;
+    ucp_address_t *address;
+    ucs_status_t status;
+    size_t length;
+    ucp_ep_h ep;
+
+    status = ucp_worker_get_address(worker, &address, &length);
+    if (status != UCS_OK) {
+        return status;
+    }
+    params.address = address;
+    status         = ucp_ep_create(worker, &params, &ep);
+    if (status == UCS_OK) {
+        info_lane_read(ep);
+        request = ucp_ep_close_nbx(ep, &close);
+        while (UCS_PTR_IS_PTR(request) &&
+               (ucp_request_check_status(request) == UCS_INPROGRESS)) {
+            ucp_worker_progress(worker);
+        }
+        if (UCS_PTR_IS_PTR(request)) {
+            ucp_request_free(request);
+        }
+    }
+    ucp_worker_release_address(worker, address);
+    return status;
+}
+
+/* Shared memory and the loopback are left out: between machines they are not
+ * there, and here they would hide what is. */
+static ucs_status_t info_lane_find(void)
+{
+    ucp_worker_params_t worker_params = {};
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
+                           .features   = UCP_FEATURE_TAG};
+    ucp_config_t *config;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucs_status_t status;
+
+    status = ucp_config_read(NULL, NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+    ucp_config_modify(config, "SELF_DEVICES", "");
+    ucp_config_modify(config, "SHM_DEVICES", "");
+    status = ucp_init(&params, config, &context);
+    ucp_config_release(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = ucp_worker_create(context, &worker_params, &worker);
+    if (status == UCS_OK) {
+        status = info_lane_connect(worker);
+        ucp_worker_destroy(worker);
+    }
+    ucp_cleanup(context);
+    return status;
+}
+
+static void
+info_choice(const struct info_report *report, struct info_verdict *verdict)
+{
+    ucs_status_t status;
+    const char *error;
+
+    (void)report;
+    info_log_take();
+    status = info_lane_find();
+    error  = info_log_take();
+    if (info_ucx_lane() != NULL) {
+        return;
+    }
+    if (info_lane[0] != '\0') {
+        info_blame(verdict, "it prefers %s", info_lane);
+        info_mend(verdict, "export UCX_TLS=dcx,self,sm");
+    } else if (strstr(error, "ulimit") != NULL) {
+        info_blame(verdict, "%s", error);
+        info_mend(verdict, "ulimit -l unlimited");
+    } else {
+        info_blame(verdict, "%s",
+                   (error[0] != '\0') ? error : ucs_status_string(status));
+        info_mend_variable(verdict, error);
+    }
+}
+
+const info_cause_t info_ucx_causes[] = {
+    info_tls,
+    info_net_devices,
+    info_bad_value,
+    info_choice,
+    info_ompi,
+    NULL
+};

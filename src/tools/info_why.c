@@ -1,0 +1,262 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Causes that lie with the machine and the loading of the transport, and the
+ * walk through all of them; see info_why.h.
+ */
+#include "info_why.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucp/api/ucp.h>
+#include <unistd.h>
+
+#define INFO_LOADER "libdcx_loader.so"
+#define INFO_PLUGIN "libuct_dcx.so"
+
+void info_blame(struct info_verdict *verdict, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(verdict->reason, sizeof(verdict->reason), format, ap);
+    va_end(ap);
+}
+
+void info_mend(struct info_verdict *verdict, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(verdict->mend, sizeof(verdict->mend), format, ap);
+    va_end(ap);
+}
+
+void info_mend_variable(struct info_verdict *verdict, const char *text)
+{
+    const char *name = strstr(text, "UCX_DCX_");
+
+    if (name == NULL) {
+        info_mend(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
+    } else {
+        info_mend(verdict, "unset %.*s",
+                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), name);
+    }
+}
+
+/* --- the machine ---------------------------------------------------------- */
+/* A device of Mellanox/NVIDIA that no driver shows to verbs */
+static bool info_has_idle_nic(void)
+{
+    glob_t paths;
+    bool found = false;
+    char vendor[16];
+    FILE *file;
+
+    if (glob("/sys/bus/pci/devices/*/vendor", 0, NULL, &paths) != 0) {
+        return false;
+    }
+    for (size_t i = 0; (i < paths.gl_pathc) && !found; i++) {
+        file = fopen(paths.gl_pathv[i], "r");
+        if (file != NULL) {
+            found = (fgets(vendor, sizeof(vendor), file) != NULL) &&
+                    !strncmp(vendor, "0x15b3", 6);
+            fclose(file);
+        }
+    }
+    globfree(&paths);
+    return found;
+}
+
+static void info_no_device(const struct info_report *report,
+                           struct info_verdict *verdict)
+{
+    if (report->first != NULL) {
+        return;
+    }
+    info_blame(verdict, "this machine has no RDMA device");
+    if (info_has_idle_nic()) {
+        info_mend(verdict, "modprobe mlx5_ib");
+    } else {
+        info_mend(verdict, "dcx-run --soft COMMAND");
+    }
+}
+
+/* Puts a port up: "mlx5_0:1" */
+static void info_mend_link(struct info_verdict *verdict, const char *name)
+{
+    int length = strcspn(name, ":");
+    char path[PATH_MAX], netdev[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path),
+             "/sys/class/infiniband/%.*s/ports/%s/gid_attrs/ndevs/0", length,
+             name, name + length + 1);
+    file = fopen(path, "r");
+    if ((file != NULL) && (fscanf(file, "%63s", netdev) == 1)) {
+        info_mend(verdict, "ip link set up dev %s", netdev);
+    } else {
+        info_mend(verdict, "ibportstate -C %.*s -D 0 %s enable", length, name,
+                  name + length + 1);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+/* Not mlx5, cannot be opened, no DC, a limit, a port that is down: the report
+ * has said it already, by device. Ports say more than their device. */
+static void info_no_port(const struct info_report *report,
+                         struct info_verdict *verdict)
+{
+    const struct info_part *part, *worst = report->first;
+
+    if (info_report_usable(report)) {
+        return;
+    }
+    for (part = report->first; part != NULL; part = part->next) {
+        worst = part->is_port ? part : worst;
+    }
+    info_blame(verdict, "%s: %s", worst->name, worst->why);
+    for (unsigned i = 0; i < worst->num_rows; i++) {
+        if (worst->rows[i].is_bad && (worst->rows[i].variable != NULL)) {
+            info_mend(verdict, "unset %s", worst->rows[i].variable);
+            return;
+        }
+    }
+    if (strstr(worst->why, "UCX_DCX_") != NULL) {
+        info_mend_variable(verdict, worst->why);
+    } else if (strstr(worst->why, "subnet manager") != NULL) {
+        info_mend(verdict, "systemctl start opensm");
+    } else if (worst->is_port && (strstr(worst->why, "down") != NULL)) {
+        info_mend_link(verdict, worst->name);
+    } else {
+        info_mend(verdict, "dcx-run --soft COMMAND");
+    }
+}
+
+/* --- the module ----------------------------------------------------------- */
+/* The entry of LD_PRELOAD that ends in `name`, as it stands there */
+static bool info_preloaded(const char *name, char *path, size_t max)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    char *copy          = strdup((preload == NULL) ? "" : preload);
+    bool found          = false;
+    char *entry, *rest, *base;
+
+    for (entry = strtok_r(copy, " :", &rest); (entry != NULL) && !found;
+         entry = strtok_r(NULL, " :", &rest)) {
+        base  = strrchr(entry, '/');
+        found = !strcmp((base == NULL) ? entry : base + 1, name);
+        snprintf(path, max, "%s", entry);
+    }
+    free(copy);
+    return found;
+}
+
+static void info_no_loader(const struct info_report *report,
+                           struct info_verdict *verdict)
+{
+    char path[PATH_MAX];
+
+    (void)report;
+    if (!info_preloaded(INFO_LOADER, path, sizeof(path))) {
+        info_blame(verdict, "LD_PRELOAD has no " INFO_LOADER ", which shows "
+                   "the transport to UCX");
+        info_mend(verdict, "dcx-run COMMAND");
+    } else if (access(path, R_OK) != 0) {
+        info_blame(verdict, "LD_PRELOAD names %s, which cannot be read: %m",
+                   path);
+        info_mend(verdict, "dcx-run COMMAND");
+    }
+}
+
+static void info_other_ucx(const struct info_report *report,
+                           struct info_verdict *verdict)
+{
+    (void)report;
+    if (strcmp(ucp_get_version_string(), DCX_UCX_VERSION)) {
+        info_blame(verdict, "dcx was built for UCX " DCX_UCX_VERSION ", this "
+                   "is UCX %s", ucp_get_version_string());
+        info_mend(verdict, "contrib/quickstart");
+    }
+}
+
+/* Where the loader looks for it */
+static void info_no_plugin(const struct info_report *report,
+                           struct info_verdict *verdict)
+{
+    const char *plugin = getenv("DCX_PLUGIN");
+    char path[PATH_MAX];
+    char *slash;
+
+    (void)report;
+    if ((plugin == NULL) || (*plugin == '\0')) {
+        info_preloaded(INFO_LOADER, path, sizeof(path) - sizeof(INFO_PLUGIN));
+        slash = strrchr(path, '/');
+        strcpy((slash == NULL) ? path : slash + 1, INFO_PLUGIN);
+        plugin = path;
+    }
+    if (dlopen(plugin, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) == NULL) {
+        info_blame(verdict, "the transport does not load: %s", dlerror());
+        if (getenv("DCX_PLUGIN") != NULL) {
+            info_mend(verdict, "unset DCX_PLUGIN");
+        } else {
+            info_mend(verdict, "make install");
+        }
+    }
+}
+
+const info_cause_t info_device_causes[] = {
+    info_no_device,
+    info_no_port,
+    info_no_loader,
+    info_other_ucx,
+    info_no_plugin,
+    NULL
+};
+
+/* --- the walk ------------------------------------------------------------- */
+static bool
+info_find_cause(const info_cause_t *causes, const struct info_report *report,
+                struct info_verdict *verdict)
+{
+    for (; *causes != NULL; causes++) {
+        (*causes)(report, verdict);
+        if (verdict->reason[0] != '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void info_why_json(const struct info_verdict *verdict, FILE *out)
+{
+    fprintf(out, "{\"uses_dcx\": %s, ",
+            (verdict->reason[0] == '\0') ? "true" : "false");
+    info_json_member(out, "lane", info_ucx_lane(), false);
+    info_json_member(out, "reason", verdict->reason, false);
+    info_json_member(out, "mend", verdict->mend, true);
+    fputs("}\n", out);
+}
+
+bool info_why_print(const struct info_report *report, bool json, FILE *out)
+{
+    struct info_verdict verdict = {};
+    bool is_used;
+
+    is_used = !info_find_cause(info_device_causes, report, &verdict) &&
+              !info_find_cause(info_ucx_causes, report, &verdict);
+    if (json) {
+        info_why_json(&verdict, out);
+    } else if (is_used) {
+        fprintf(out, "UCX uses %s\n", info_ucx_lane());
+    } else {
+        fprintf(out, "UCX does not use dcx: %s\nmend it with: %s\n",
+                verdict.reason, verdict.mend);
+    }
+    return is_used;
+}

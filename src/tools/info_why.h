@@ -1,0 +1,41 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Why UCX does not use dcx: the causes, in the order in which one hides the
+ * next, are looked at one by one; the first that holds is named, with the one
+ * command that mends it.
+ */
+#ifndef DCX_INFO_WHY_H
+#define DCX_INFO_WHY_H
+
+#include "info_report.h"
+
+/* What came of a look at a cause */
+struct info_verdict {
+    char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
+    char mend[INFO_TEXT_MAX];       /* a command */
+};
+
+/* Of each file, causes in order; the last row has no function. */
+typedef void (*info_cause_t)(const struct info_report *report,
+                             struct info_verdict *verdict);
+
+extern const info_cause_t info_device_causes[]; /* info_why.c */
+extern const info_cause_t info_ucx_causes[];    /* info_ucx.c */
+
+/* Fills a verdict; both texts are formats of printf. */
+void info_blame(struct info_verdict *verdict, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+void info_mend(struct info_verdict *verdict, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* The command that undoes the variable that a message of dcx names. */
+void info_mend_variable(struct info_verdict *verdict, const char *text);
+
+/* Prints what is wrong, or that nothing is. @return whether UCX uses dcx. */
+bool info_why_print(const struct info_report *report, bool json, FILE *out);
+
+/* Which device and port carries UCX's messages, "dcx/mlx5_0:1", as UCP chose
+ * it; NULL if that is not dcx. For info_why.c. */
+const char *info_ucx_lane(void);
+
+#endif
