@@ -14,6 +14,7 @@
 #include "hca_proc.h"
 #include "hca_rundir.h"
 #include "hca_sysfs.h"
+#include "hca_umem.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,7 +28,7 @@
 #include <unistd.h>
 
 #define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_FABRIC_VERSION 2u
+#define HCA_FABRIC_VERSION 3u
 #define HCA_FABRIC_AWAY    (1ul << 40)
 
 struct hca_fabric *hca_fabric;
@@ -269,6 +270,7 @@ static int hca_fabric_attach_once(void)
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
+    hca_umem_forked();
     pthread_mutex_init(&hca_attach_mutex, NULL);
     hca_attached_pid = 0;
     hca_self         = 0;
@@ -316,6 +318,7 @@ void hca_fabric_detach(void)
         return;
     }
     hca_attach_result = -ESHUTDOWN;
+    hca_umem_abandon();
     hca_arena_abandon();
     hca_fabric_leave();
     hca_cpu_init();

@@ -13,6 +13,7 @@
 #include "hca_patch.h"
 #include "hca_text.h"
 #include "hca_trap_enter.h"
+#include "hca_trap_freeze.h"
 #include "hca_trap_guard.h"
 #include "hca_trap_sig.h"
 #include "hca_trap_table.h"
@@ -289,7 +290,8 @@ static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
 static bool trap_is_ours(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     return ((sig == SIGBUS) && trap_bus(info, uc)) || trap_resume(info, uc) ||
-           ((sig == SIGSEGV) && trap_doorbell(info, uc));
+           ((sig == SIGSEGV) && (trap_doorbell(info, uc) ||
+                                 hca_trap_frozen(info)));
 }
 
 static void trap_handler(int sig, siginfo_t *info, void *context)
@@ -328,6 +330,11 @@ int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg)
 int hca_trap_del(void *page)
 {
     return hca_trap_table_del((uintptr_t)page);
+}
+
+int hca_trap_install(void)
+{
+    return hca_trap_sig_install(trap_handler);
 }
 
 int hca_trap_bus(bool (*fn)(const void *addr))

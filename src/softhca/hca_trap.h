@@ -75,6 +75,20 @@ int hca_trap_del(void *page);
 int hca_trap_bus(bool (*fn)(const void *addr));
 
 /**
+ * A store to [start, start + len), which the caller is about to make read-only,
+ * waits in its thread until the range is thawed, and is then made again: the
+ * pages may be exchanged meanwhile. Installs the handlers. One range at a time;
+ * another caller waits for the first. The caller itself stores nothing there.
+ *
+ * @return 0, or -errno of sigaction.
+ */
+int hca_trap_freeze(void *start, size_t len);
+void hca_trap_thaw(void);
+
+/** In a forked child: nobody holds a range. */
+void hca_trap_freeze_forked(void);
+
+/**
  * memcpy() within the process that survives inaccessible memory. Needs the
  * handlers, that is, a hca_trap_add() before. What was copied before an error
  * is undefined. The buffers may not overlap.

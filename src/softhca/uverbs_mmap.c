@@ -14,10 +14,10 @@
 #include "uverbs_objs.h"
 #include "hca_exec.h"
 #include "hca_log.h"
+#include "hca_maps.h"
 #include "hca_trap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -110,79 +110,12 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
     atomic_store(&map->state, UVERBS_MAP_FOUND);
 }
 
-/* One line of /proc/self/maps: START-END PERMS OFFSET DEV INODE PATH. */
-struct uverbs_vma {
-    uintptr_t start, end;
-    uint64_t  offset;
-    bool      device; /* of /dev/zero */
-};
-
-static uint64_t uverbs_hex(const char **str)
+/* @param arg  the context whose mappings are meant, NULL for all */
+static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
 {
-    uint64_t value = 0;
-
-    for (;; (*str)++) {
-        char c = **str;
-
-        if ((c >= '0') && (c <= '9')) {
-            value = value * 16 + (c - '0');
-        } else if ((c >= 'a') && (c <= 'f')) {
-            value = value * 16 + (c - 'a' + 10);
-        } else {
-            return value;
-        }
-    }
-}
-
-static void uverbs_vma_parse(const char *line, struct uverbs_vma *vma)
-{
-    vma->start = uverbs_hex(&line);
-    line++; /* - */
-    vma->end = uverbs_hex(&line);
-    line    += sizeof(" rw-p ") - 1;
-    vma->offset = uverbs_hex(&line);
-    vma->device = strstr(line, " /dev/zero") != NULL;
-}
-
-/* Calls fn for each mapping of the device file. Uses no memory but its stack,
- * and no function that another library could have replaced. */
-static void uverbs_maps_walk(void (*fn)(const struct uverbs_vma *vma,
-                                        const void *arg), const void *arg)
-{
-    int fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
-                     O_RDONLY | O_CLOEXEC);
-    char buf[4096 + 512];
-    size_t fill = 0;
-    ssize_t got;
-
-    if (fd < 0) {
+    if (strstr(vma->line, " /dev/zero") == NULL) {
         return;
     }
-    while ((got = syscall(SYS_read, fd, buf + fill,
-                          sizeof(buf) - 1 - fill)) > 0) {
-        char *line = buf, *end;
-        struct uverbs_vma vma;
-
-        buf[fill + got] = '\0';
-        for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-            *end = '\0';
-            uverbs_vma_parse(line, &vma);
-            if (vma.device) {
-                fn(&vma, arg);
-            }
-        }
-        fill = strlen(line);
-        if (fill == sizeof(buf) - 1) {
-            fill = 0; /* a line that long names no device file */
-        }
-        memmove(buf, line, fill);
-    }
-    syscall(SYS_close, fd);
-}
-
-/* @param arg  the context whose mappings are meant, NULL for all */
-static void uverbs_resolve_vma(const struct uverbs_vma *vma, const void *arg)
-{
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 
@@ -202,7 +135,7 @@ void uverbs_map_resolve(struct uverbs_ctx *ctx)
     if (ctx->unmapped == 0) {
         return;
     }
-    uverbs_maps_walk(uverbs_resolve_vma, ctx);
+    hca_maps_walk(uverbs_resolve_vma, ctx);
     ctx->unmapped = 0;
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
         ctx->unmapped += (uverbs_maps[i].ctx == ctx) &&
@@ -211,9 +144,9 @@ void uverbs_map_resolve(struct uverbs_ctx *ctx)
     }
 }
 
-static void uverbs_fault_vma(const struct uverbs_vma *vma, const void *arg)
+static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
 {
-    uintptr_t addr = *(const uintptr_t*)arg;
+    uintptr_t addr = *(uintptr_t*)arg;
 
     if ((addr >= vma->start) && (addr < vma->end)) {
         uverbs_resolve_vma(vma, NULL);
@@ -229,7 +162,7 @@ static bool uverbs_map_fault(const void *ptr)
     int saved_errno = errno;
     bool backed     = false;
 
-    uverbs_maps_walk(uverbs_fault_vma, &addr);
+    hca_maps_walk(uverbs_fault_vma, &addr);
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
         struct uverbs_map *map = &uverbs_maps[i];
 

@@ -1,0 +1,71 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A range of pages that is read-only for a moment. A store that faults there
+ * waits in its handler and is made again. It may have faulted while the range
+ * was frozen and be looked at when it is no longer: so each thread is allowed
+ * one such retry for each range, after which the fault is the program's.
+ */
+#define _GNU_SOURCE
+#include "hca_trap_freeze.h"
+#include "hca_trap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static pthread_mutex_t   freeze_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uintptr_t freeze_start, freeze_end;
+static _Atomic unsigned  freeze_count; /* odd: frozen now */
+
+static __thread unsigned freeze_seen; /* count of the last retry */
+
+bool hca_trap_frozen(const siginfo_t *info)
+{
+    uintptr_t fault = (uintptr_t)info->si_addr;
+    unsigned  count = atomic_load(&freeze_count);
+
+    if ((fault < atomic_load(&freeze_start)) ||
+        (fault >= atomic_load(&freeze_end))) {
+        return false;
+    }
+
+    if ((count & 1) == 0) {
+        if (freeze_seen == count) {
+            return false;
+        }
+        freeze_seen = count;
+        return true;
+    }
+
+    while (atomic_load(&freeze_count) == count) {
+        syscall(SYS_sched_yield);
+    }
+    return true;
+}
+
+int hca_trap_freeze(void *start, size_t len)
+{
+    int ret = hca_trap_install();
+
+    if (ret == 0) {
+        pthread_mutex_lock(&freeze_mutex);
+        atomic_store(&freeze_start, (uintptr_t)start);
+        atomic_store(&freeze_end, (uintptr_t)start + len);
+        atomic_fetch_add(&freeze_count, 1);
+    }
+    return ret;
+}
+
+void hca_trap_thaw(void)
+{
+    atomic_fetch_add(&freeze_count, 1);
+    pthread_mutex_unlock(&freeze_mutex);
+}
+
+/* Its holder may not be there any more. */
+void hca_trap_freeze_forked(void)
+{
+    pthread_mutex_init(&freeze_mutex, NULL);
+    atomic_fetch_and(&freeze_count, ~1u);
+}

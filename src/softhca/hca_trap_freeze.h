@@ -1,0 +1,18 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Stores that wait while their page is exchanged. Internal to hca_trap;
+ * hca_trap_freeze() and hca_trap_thaw() are in hca_trap.h.
+ */
+#ifndef HCA_TRAP_FREEZE_H
+#define HCA_TRAP_FREEZE_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* Whether a fault was that of a frozen page, which it is no longer. */
+bool hca_trap_frozen(const siginfo_t *info);
+
+/* Installs the handlers (hca_trap.c). @return 0, or -errno of sigaction. */
+int hca_trap_install(void);
+
+#endif

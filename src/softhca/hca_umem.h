@@ -1,0 +1,39 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory of the program that is to be reached by peers without a system call:
+ * rings and doorbell records that it allocated by itself. Its pages become
+ * pages of the arena, with the same contents and at the same addresses, until
+ * they are given back; then they are private again. (If they stayed, the heap
+ * would be made of shared pages, and a forked child would write into its
+ * parent's.)
+ *
+ * Pages are whole: what lies beside the memory in its first and last one moves
+ * along. A store of another thread to that, during the copy, waits.
+ */
+#ifndef HCA_UMEM_H
+#define HCA_UMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hca_umem {
+    char            *pages; /* of the program; NULL: in the arena already */
+    size_t           size;
+    char            *mem;   /* in the arena: what lies at `addr` */
+    char            *base;  /* ... and at `pages` */
+    struct hca_umem *next;
+};
+
+/* @return 0, -EFAULT (not all of it is mapped), -EEXIST (another umem has some
+ * of its pages), -ENOMEM, -EINVAL (pages that cannot be replaced: huge ones). */
+int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length);
+
+/* Gives the pages back, as far as they are still there. */
+void hca_umem_unshare(struct hca_umem *umem);
+
+/* Gives all pages back: in a forked child, and when the process leaves the
+ * fabric. */
+void hca_umem_forked(void);
+void hca_umem_abandon(void);
+
+#endif
