@@ -6,7 +6,7 @@
  * there, mlx5_get_cmd_status_err()).
  */
 #define _GNU_SOURCE
-#include "devx.h"
+#include "devx_qpc.h"
 #include "hca_log.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 #define DEVX_MAX_OUT     (16u + 4096u)
 
 static const struct devx_cmd *const devx_cmds[] = {
-    devx_lag_cmds,
-    devx_mkey_cmds,
+    devx_cap_cmds, devx_mkey_cmds, devx_rmp_cmds,
+    devx_dct_cmds, devx_qp_cmds,   devx_qp_modify_cmds,
 };
 
 static const struct devx_cmd *devx_find(uint16_t opcode)
@@ -42,6 +42,13 @@ static enum devx_status devx_check_sizes(struct devx_call *call)
     if (call->in_len < call->cmd->in_size) {
         return devx_refuse(call, DEVX_BAD_INP_LEN, 0, "size of the in mailbox",
                            call->in_len);
+    }
+    for (size_t i = call->cmd->in_size;
+         !call->cmd->has_list && (i < call->in_len); i++) {
+        if (call->in[i] != 0) {
+            return devx_refuse(call, DEVX_BAD_INP_LEN, i,
+                               "what lies behind the layout", call->in[i]);
+        }
     }
     return (call->out_len >= call->cmd->out_size) ? DEVX_OK :
            devx_refuse(call, DEVX_BAD_OUTP_LEN, 0, "size of the out mailbox",
@@ -89,9 +96,6 @@ static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
         return ret;
     }
     call->cmd = devx_find(devx_get(in, DEVX_IN_OPCODE));
-    if ((call->cmd == NULL) && (class == DEVX_GENERAL)) {
-        return -EOPNOTSUPP; /* what UCX takes for a device without DEVX */
-    }
     return ((call->cmd != NULL) && (call->cmd->class != class)) ? -EINVAL : 0;
 }
 
@@ -169,6 +173,80 @@ static int devx_create(struct uverbs_req *req)
     return ret;
 }
 
+/* The number of the device's object behind a handle, if it was made by that
+ * command or what verbs have for it. */
+static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
+                       uint32_t number)
+{
+    const struct hca_qp *qp;
+
+    switch (obj->type) {
+    case MLX5_IB_OBJECT_DEVX_OBJ:
+        return (((const struct devx_obj*)obj)->cmd->opcode == creator) &&
+               (((const struct devx_obj*)obj)->number == number);
+    case UVERBS_OBJECT_QP:
+        qp = uverbs_qp_hw((const struct uverbs_qp*)obj);
+        return (qp != NULL) && (atomic_load(&qp->obj.num) == number) &&
+               (creator == ((qp->type == HCA_QP_DCT) ? DEVX_OP_CREATE_DCT :
+                                                       DEVX_OP_CREATE_QP));
+    case UVERBS_OBJECT_SRQ:
+        return (creator == DEVX_OP_CREATE_RMP) &&
+               (((const struct uverbs_srq*)obj)->srq->obj.num == number);
+    default:
+        return false;
+    }
+}
+
+/* MODIFY and QUERY of one object: the mailbox has to name that of the handle
+ * (devx_is_valid_obj_id()). */
+static int devx_on_object(struct uverbs_req *req, enum devx_class class)
+{
+    const struct uverbs_attr_spec *attrs = req->method->attrs;
+    struct devx_call call = {0};
+    int ret;
+
+    ret = devx_call_init(req, &call, attrs[1].id, class);
+    if ((ret == 0) && (call.cmd != NULL)) {
+        call.number = (call.in_len < call.cmd->in_size) ? 0 :
+                      devx_get(call.in, call.cmd->number);
+        ret = devx_is_of(uverbs_get_obj(req, attrs[0].id), call.cmd->creator,
+                         call.number) ? 0 : -EINVAL;
+    }
+    if (ret == 0) {
+        ret = devx_execute(req, &call, attrs[2].id);
+    }
+    free((void*)call.in);
+    return ret;
+}
+
+static const struct uverbs_attr_spec devx_modify_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_ANY_TYPE},
+    {MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_modify(struct uverbs_req *req)
+{
+    return devx_on_object(req, DEVX_MODIFY);
+}
+
+static const struct uverbs_attr_spec devx_query_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_ANY_TYPE},
+    {MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_query(struct uverbs_req *req)
+{
+    return devx_on_object(req, DEVX_QUERY);
+}
+
 static const struct uverbs_attr_spec devx_destroy_attrs[] = {
     {MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
      MLX5_IB_OBJECT_DEVX_OBJ},
@@ -234,5 +312,15 @@ const struct uverbs_method devx_methods[] = {
      .name    = "devx_obj_destroy",
      .handler = uverbs_destroy,
      UVERBS_ATTRS(devx_destroy_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
+     .name    = "devx_obj_modify",
+     .handler = devx_modify,
+     UVERBS_ATTRS(devx_modify_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_QUERY,
+     .name    = "devx_obj_query",
+     .handler = devx_query,
+     UVERBS_ATTRS(devx_query_attrs)},
     {.handler = NULL},
 };

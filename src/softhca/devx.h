@@ -66,6 +66,7 @@ struct devx_cmd {
     uint8_t     class; /* enum devx_class */
     const char *name;  /* NULL: end of the table */
     uint16_t    in_size, out_size; /* the least */
+    bool        has_list;          /* behind in_size */
     /* modify, query: by what the object was made, and where its number is */
     uint16_t    creator;
     uint32_t    number;
@@ -95,6 +96,11 @@ struct devx_call {
 #define DEVX_OUT_NUMBER   DEVX_BITS(0x08, 23, 0) /* of what was created */
 
 /* Rows of every command's header, op_mod being 0. */
+#define DEVX_OP_CREATE_MKEY 0x200
+#define DEVX_OP_CREATE_QP   0x500
+#define DEVX_OP_CREATE_DCT  0x710
+#define DEVX_OP_CREATE_RMP  0x90c
+
 #define DEVX_HEADER_FIELDS \
     {"opcode", DEVX_IN_OPCODE, DEVX_ANY}, {"uid", DEVX_IN_UID, DEVX_ANY}
 
@@ -108,11 +114,11 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
                              size_t offset, const char *what, uint64_t got);
 
 /* Rows of each file. */
-extern const struct devx_cmd devx_lag_cmds[];
-extern const struct devx_cmd devx_mkey_cmds[];
+extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
+        devx_rmp_cmds[], devx_dct_cmds[];
 
 /* --- objects ------------------------------------------------------------- */
-#define DEVX_MAX_USES 6
+#define DEVX_MAX_USES 8
 
 struct devx_obj {
     struct uverbs_obj      obj;
@@ -124,7 +130,7 @@ struct devx_obj {
     struct uverbs_obj     *uses[DEVX_MAX_USES]; /* held while it lives */
 };
 
-extern const struct uverbs_type devx_obj_type;
+extern const struct uverbs_type devx_obj_type, devx_umem_type, devx_event_type;
 
 /* Makes call->obj; the caller fills in number, hw and release at the end,
  * when nothing can fail any more. @return DEVX_OK, DEVX_NO_RES. */
@@ -133,11 +139,38 @@ enum devx_status devx_obj_new(struct devx_call *call);
 /* Undoes devx_obj_new() for an object that is not made after all. */
 void devx_obj_undo(struct devx_call *call);
 
-/* Keeps another object while call->obj lives. */
-void devx_obj_use(struct devx_call *call, struct uverbs_obj *used);
+/* Keeps another object while this one lives; call->obj for the second. */
+void devx_obj_hold(struct devx_obj *obj, struct uverbs_obj *used);
+
+static inline void devx_obj_use(struct devx_call *call,
+                                struct uverbs_obj *used)
+{
+    devx_obj_hold(call->obj, used);
+}
 
 /* The protection domain of a number in the mailbox.
  * @return NULL if the context has none. */
 struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn);
+
+/* The completion queue, and the shared receive queue, be it of verbs or of
+ * DEVX. @return NULL if the context has none. */
+struct uverbs_cq *devx_find_cq(const struct devx_call *call, uint32_t cqn);
+struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
+
+/* --- umems --------------------------------------------------------------- */
+
+/* Part of a umem that an object is made of. */
+struct devx_umem_use {
+    uint32_t  id;
+    uint64_t  offset;
+    size_t    size;
+    unsigned  align;
+    size_t    field; /* of the mailbox, for refusals */
+    hca_off_t off;   /* out: where it is in the arena */
+};
+
+/* Finds it and keeps it for call->obj. @return DEVX_OK, or a refusal. */
+enum devx_status devx_find_umem(struct devx_call *call,
+                                struct devx_umem_use *use);
 
 #endif

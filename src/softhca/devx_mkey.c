@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#define MKEY_OP_CREATE 0x200
-
 /* create_mkey_in */
 #define MKEY_CTX      0x10u /* mkc */
 #define MKEY_CTX_SIZE 0x40u
@@ -263,11 +261,12 @@ static enum devx_status devx_create_mkey(struct devx_call *call)
 }
 
 const struct devx_cmd devx_mkey_cmds[] = {
-    {.opcode   = MKEY_OP_CREATE,
+    {.opcode   = DEVX_OP_CREATE_MKEY,
      .class    = DEVX_CREATE,
      .name     = "create_mkey",
      .in_size  = MKEY_IN_SIZE,
      .out_size = 16,
+     .has_list = true,
      .run      = devx_create_mkey},
     {.name = NULL},
 };

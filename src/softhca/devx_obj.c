@@ -31,14 +31,14 @@ void devx_obj_undo(struct devx_call *call)
     call->obj = NULL;
 }
 
-void devx_obj_use(struct devx_call *call, struct uverbs_obj *used)
+void devx_obj_hold(struct devx_obj *obj, struct uverbs_obj *used)
 {
     unsigned i = 0;
 
-    while (call->obj->uses[i] != NULL) {
+    while (obj->uses[i] != NULL) {
         i++;
     }
-    call->obj->uses[i] = used;
+    obj->uses[i] = used;
     uverbs_ref(used);
 }
 
@@ -59,6 +59,39 @@ const struct uverbs_type devx_obj_type = {
 static bool devx_is_pd(const struct uverbs_obj *obj, uint32_t number)
 {
     return ((const struct uverbs_pd*)obj)->pdn == number;
+}
+
+static bool devx_is_cq(const struct uverbs_obj *obj, uint32_t number)
+{
+    return ((const struct uverbs_cq*)obj)->cq->obj.num == number;
+}
+
+struct uverbs_cq *devx_find_cq(const struct devx_call *call, uint32_t cqn)
+{
+    return uverbs_obj_search(call->ctx, UVERBS_OBJECT_CQ, devx_is_cq, cqn);
+}
+
+static bool devx_is_srq(const struct uverbs_obj *obj, uint32_t number)
+{
+    return ((const struct uverbs_srq*)obj)->srq->obj.num == number;
+}
+
+static bool devx_is_rmp(const struct uverbs_obj *obj, uint32_t number)
+{
+    const struct devx_obj *devx = (const struct devx_obj*)obj;
+
+    return (devx->cmd->opcode == DEVX_OP_CREATE_RMP) &&
+           (devx->number == number);
+}
+
+struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn)
+{
+    struct uverbs_obj *srq;
+
+    srq = uverbs_obj_search(call->ctx, UVERBS_OBJECT_SRQ, devx_is_srq, srqn);
+    return (srq != NULL) ? srq :
+           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ, devx_is_rmp,
+                             srqn);
 }
 
 struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)

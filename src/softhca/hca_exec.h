@@ -52,8 +52,22 @@ void hca_qp_quiesce(struct hca_qp *qp);
  * @return 0, -ENOENT, -EINVAL (more is waiting than the new one holds). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
+/* Event types of the device (mlx5_ifc.h and the kernel's linux/mlx5/device.h,
+ * MLX5_EVENT_TYPE_*). */
+enum hca_eqe_type {
+    HCA_EQE_CQ_ERROR     = 0x04,
+    HCA_EQE_WQ_CATAS     = 0x05,
+    HCA_EQE_WQ_INVAL     = 0x10,
+    HCA_EQE_WQ_ACCESS    = 0x11,
+    HCA_EQE_SRQ_CATAS    = 0x12,
+    HCA_EQE_SRQ_LAST_WQE = 0x13,
+    HCA_EQE_SRQ_LIMIT    = 0x14
+};
+
+#define HCA_EQE_BIT(_type) (1ull << (_type))
+
 /* Reports an async event of `obj` on obj->async_chan, with obj->user_handle as
- * its element, and counts it in obj->events. The caller holds obj->lock. */
+ * its element, and counts it in obj->events; to a subscription as well. The caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
 #endif

@@ -31,6 +31,13 @@ enum hca_kind {
     HCA_NUM_KINDS
 };
 
+/* Who is told of an object's events by DEVX: a channel that gets the cookie,
+ * for the types (HCA_EQE_*) whose bits are set. */
+struct hca_subscription {
+    uint32_t chan; /* 0: nobody */
+    uint64_t mask, cookie;
+};
+
 struct hca_obj {
     pthread_mutex_t  lock;
     _Atomic(uint32_t) num; /* 0: free */
@@ -41,6 +48,7 @@ struct hca_obj {
     _Atomic(uint32_t) users; /* objects that refer to this one */
     uint64_t         user_handle; /* what its events report */
     uint32_t         events;      /* async events reported for it */
+    struct hca_subscription devx;
 };
 
 /* A ring in the arena; its size in entries is a power of two. */
@@ -137,6 +145,7 @@ struct hca_srq {
     uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
     uint16_t         limit;    /* armed low-water mark, 0 none */
     uint8_t          is_xrc;
+    bool             is_cyclic; /* no list: WQEs are taken in their order */
     bool             in_error;
 };
 

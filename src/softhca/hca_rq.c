@@ -3,7 +3,8 @@
  * Receive queues. A QP's own is a ring of WQEs, each a list of data segments
  * (struct mlx5_wqe_data_seg), behind a signature segment (not checked) if the
  * QP has signatures. An SRQ is a linked list: each WQE begins with the index of
- * the next (struct mlx5_wqe_srq_next_seg). A segment with lkey 0x100 ends a
+ * the next (struct mlx5_wqe_srq_next_seg), which a cyclic one does not look at.
+ * A segment with lkey 0x100 ends a
  * list that is shorter than its stride.
  */
 #include "hca_rq.h"
@@ -125,7 +126,9 @@ static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
 
     wqe = (const uint8_t*)hca_ptr(srq->ring.buf) + srq->head * stride;
     memcpy(&next, wqe, sizeof(next));
-    next_index = be16toh(next.next_wqe_index);
+    next_index = srq->is_cyclic ?
+                 (srq->head + 1u) & ((1u << srq->ring.log_cnt) - 1) :
+                 be16toh(next.next_wqe_index);
     if (next_index >= (1u << srq->ring.log_cnt)) {
         return hca_srq_fail(srq, HCA_CHECK_SRQ_NEXT, qpn, next_index);
     }

@@ -30,7 +30,7 @@ static const struct uverbs_method *const uverbs_methods[] = {
     uverbs_cq_methods,      uverbs_srq_methods,  uverbs_xrcd_methods,
     uverbs_ah_methods,      uverbs_qp_methods,   uverbs_event_methods,
     uverbs_uar_methods,     uverbs_odp_methods,  devx_methods,
-    uverbs_qp_stream_methods,
+    devx_umem_methods,      devx_event_methods,
 };
 
 static const struct uverbs_write *const uverbs_writes[] = {

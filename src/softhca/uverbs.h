@@ -267,7 +267,8 @@ extern const struct uverbs_method uverbs_context_methods[],
         uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
         uverbs_cq_methods[], uverbs_srq_methods[], uverbs_xrcd_methods[],
         uverbs_ah_methods[], uverbs_qp_methods[], uverbs_event_methods[],
-        uverbs_uar_methods[], devx_methods[], uverbs_qp_stream_methods[];
+        uverbs_uar_methods[], devx_methods[], devx_umem_methods[],
+        devx_event_methods[];
 extern const struct uverbs_write uverbs_device_writes[], uverbs_pd_writes[],
         uverbs_mr_writes[], uverbs_mw_writes[], uverbs_cq_writes[],
         uverbs_srq_writes[], uverbs_xrcd_writes[], uverbs_ah_writes[],

@@ -103,8 +103,8 @@ static void uverbs_event_undo(struct uverbs_event *event)
     uverbs_obj_destroy(&event->obj, NULL);
 }
 
-static void uverbs_event_release(struct uverbs_obj *obj,
-                                 struct uverbs_events *events)
+void uverbs_event_release(struct uverbs_obj *obj,
+                          struct uverbs_events *events)
 {
     struct uverbs_event *event = (struct uverbs_event*)obj;
     struct uverbs_event **link = &obj->ctx->events;
@@ -160,21 +160,26 @@ static const struct uverbs_attr_spec uverbs_async_alloc_attrs[] = {
      0, 0},
 };
 
-static int uverbs_async_alloc(struct uverbs_req *req)
+int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id)
 {
     struct uverbs_event *event;
     int ret;
 
-    ret = uverbs_event_new(req->ctx, UVERBS_OBJECT_ASYNC_EVENT, &event);
+    ret = uverbs_event_new(req->ctx, type, &event);
     if (ret != 0) {
         return ret;
     }
-    ret = uverbs_put_handle(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE,
-                            event->fd);
+    ret = uverbs_put_handle(req, id, event->fd);
     if (ret != 0) {
         uverbs_event_undo(event);
     }
     return ret;
+}
+
+static int uverbs_async_alloc(struct uverbs_req *req)
+{
+    return uverbs_event_alloc(req, UVERBS_OBJECT_ASYNC_EVENT,
+                              UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
 }
 
 static int uverbs_create_comp_channel(struct uverbs_req *req)

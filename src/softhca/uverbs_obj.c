@@ -14,10 +14,11 @@
 
 /* Users before what they use: the order in which a context is given back. */
 static const struct uverbs_type *const uverbs_types[] = {
-    &devx_obj_type,
+    &devx_obj_type, &devx_umem_type,
     &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
     &uverbs_mw_type, &uverbs_mr_type,   &uverbs_dm_type,   &uverbs_xrcd_type,
-    &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &uverbs_uar_type,
+    &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &devx_event_type,
+    &uverbs_uar_type,
 };
 
 #define UVERBS_NUM_TYPES (sizeof(uverbs_types) / sizeof(uverbs_types[0]))
@@ -179,8 +180,8 @@ void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
         unsigned count = uverbs_destroy_type(ctx, uverbs_types[i]);
 
         /* channels have no command that destroys them */
-        if ((count != 0) && (uverbs_types[i] != &uverbs_event_type) &&
-            (uverbs_types[i] != &uverbs_async_type)) {
+        if ((count != 0) &&
+            (uverbs_types[i]->release != uverbs_event_release)) {
             hca_info("context: closed with %u %s left", count,
                      uverbs_types[i]->name);
         }

@@ -113,6 +113,14 @@ void uverbs_mkey_free(struct hca_mkey *mkey);
 /* The async event file given in attribute `id`, or the context's own. */
 struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id);
 
+/* Handler of a method that makes a channel and answers with its descriptor in
+ * attribute `id`. */
+int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id);
+
+/* Of all types of channels. */
+void uverbs_event_release(struct uverbs_obj *obj,
+                          struct uverbs_events *events);
+
 /* The channel of a descriptor. @return NULL with *err = -EBADF. */
 struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
                                        int64_t fd, int *err);
@@ -148,6 +156,14 @@ void uverbs_map_resolve(struct uverbs_ctx *ctx);
 
 /* The device's QP behind a handle; NULL if it is gone (OPEN_QP). */
 struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp);
+
+/* Stops all work on a QP that peers can find: the caller may free it then. */
+void uverbs_qp_stop(struct hca_qp *hw);
+
+/* Changes a QP that is no DCT. @param path of attr->ah_attr, checked.
+ * @return 0, or -EINVAL if it is in no state for that. */
+int uverbs_qp_modify_hw(struct hca_qp *hw, const struct ibv_qp_attr *attr,
+                        unsigned mask, const struct hca_path *path);
 
 /* Whether a QP may go from cur to next with these attributes. */
 bool uverbs_qp_modify_ok(enum hca_qp_type type, enum ibv_qp_state cur,

@@ -22,8 +22,7 @@ static bool uverbs_qp_sends(const struct hca_qp *hw)
            (hw->sq.buf != 0);
 }
 
-/* Stops all work on a QP that peers can find. */
-static void uverbs_qp_stop(struct hca_qp *hw)
+void uverbs_qp_stop(struct hca_qp *hw)
 {
     enum ibv_qp_state state = atomic_load(&hw->state);
 

@@ -170,13 +170,11 @@ static void uverbs_modify_set(struct hca_qp *hw, const struct ibv_qp_attr *attr,
     }
 }
 
-static int uverbs_modify_hw(const struct uverbs_ctx *ctx, struct hca_qp *hw,
-                            const struct ibv_qp_attr *attr, unsigned mask)
+int uverbs_qp_modify_hw(struct hca_qp *hw, const struct ibv_qp_attr *attr,
+                        unsigned mask, const struct hca_path *path)
 {
     enum ibv_qp_state cur  = atomic_load(&hw->state);
     enum ibv_qp_state next = (mask & IBV_QP_STATE) ? attr->qp_state : cur;
-    struct hca_path path   = {0};
-    int ret;
 
     if (((mask & IBV_QP_CUR_STATE) && (attr->cur_qp_state != cur)) ||
         !uverbs_qp_modify_ok(hw->type, cur, next, mask)) {
@@ -184,6 +182,21 @@ static int uverbs_modify_hw(const struct uverbs_ctx *ctx, struct hca_qp *hw,
                  hw->obj.num, cur, next, mask);
         return -EINVAL;
     }
+
+    hca_mutex_lock(&hw->sq_lock);
+    hca_mutex_lock(&hw->obj.lock);
+    uverbs_modify_set(hw, attr, mask, path);
+    hca_mutex_unlock(&hw->obj.lock);
+    hca_mutex_unlock(&hw->sq_lock);
+    return (mask & IBV_QP_STATE) ? hca_qp_set_state(hw, cur, next) : 0;
+}
+
+static int uverbs_modify_hw(const struct uverbs_ctx *ctx, struct hca_qp *hw,
+                            const struct ibv_qp_attr *attr, unsigned mask)
+{
+    struct hca_path path = {0};
+    int ret              = 0;
+
     if (mask & IBV_QP_AV) {
         ret = uverbs_path(ctx, &attr->ah_attr, &path);
         /* the path of a DCI is its own end, the peer is in each WQE
@@ -191,17 +204,8 @@ static int uverbs_modify_hw(const struct uverbs_ctx *ctx, struct hca_qp *hw,
         if ((ret == 0) && (hw->type != HCA_QP_DCI)) {
             ret = uverbs_path_resolve(ctx, &path);
         }
-        if (ret != 0) {
-            return ret;
-        }
     }
-
-    hca_mutex_lock(&hw->sq_lock);
-    hca_mutex_lock(&hw->obj.lock);
-    uverbs_modify_set(hw, attr, mask, &path);
-    hca_mutex_unlock(&hw->obj.lock);
-    hca_mutex_unlock(&hw->sq_lock);
-    return (mask & IBV_QP_STATE) ? hca_qp_set_state(hw, cur, next) : 0;
+    return (ret != 0) ? ret : uverbs_qp_modify_hw(hw, attr, mask, &path);
 }
 
 static int uverbs_modify(struct uverbs_req *req,
