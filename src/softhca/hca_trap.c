@@ -169,21 +169,51 @@ static void trap_direct(const struct trap_store *s)
     mc->gregs[REG_RIP] += s->insn.len;
 }
 
+static bool trap_is_string(const struct trap_store *s)
+{
+    return (s->insn.src.kind == HCA_INSN_MOVS) ||
+           (s->insn.src.kind == HCA_INSN_STOS);
+}
+
+/* A copy to a BlueFlame register is a row of vector stores, each of which
+ * would trap: those that follow right behind the first are executed with it.
+ * (They may be libc's, which is not rewritten: hca_patch.c.) */
+static void trap_follow(struct trap_store *s)
+{
+    while (!hca_cpu_valgrind()) {
+        s->rip = s->uc->uc_mcontext.gregs[REG_RIP];
+        if ((trap_decode(s) < 0) || trap_is_string(s) ||
+            (hca_patch_find(s->rip) != 0)) {
+            return;
+        }
+
+        s->addr = hca_insn_ea(&s->insn, s->gpr, s->rip);
+        if (s->addr - s->hit.start >= s->hit.len) {
+            return;
+        }
+        trap_direct(s);
+    }
+}
+
 static bool trap_execute(struct trap_store *s)
 {
-    if ((s->insn.src.kind == HCA_INSN_MOVS) ||
-        (s->insn.src.kind == HCA_INSN_STOS)) {
+    bool bounce = trap_on_altstack(s->uc) && hca_cpu_save.usable &&
+                  !hca_cpu_valgrind();
+
+    if (trap_is_string(s)) {
         return trap_string(s);
     }
 
-    if (trap_on_altstack(s->uc) && hca_cpu_save.usable &&
-        !hca_cpu_valgrind()) {
+    if (bounce) {
         trap_bounce(s);
     } else {
         trap_direct(s);
     }
 
     hca_patch_site(s->rip, &s->insn, s->code);
+    if (!bounce && (s->insn.src.kind == HCA_INSN_VEC)) {
+        trap_follow(s);
+    }
     return true;
 }
 

@@ -39,6 +39,9 @@ SITE(site_vmovdqu,
      "vmovdqu %ymm5, 0x80(%rdi)\nvzeroupper")
 SITE(site_evex,
      "vpbroadcastq %rsi, %zmm17\nvmovdqu64 %zmm17, 0xc0(%rdi)\nvzeroupper")
+SITE(site_row,
+     "vmovq %rsi, %xmm5\nvmovdqu %ymm5, (%rdi)\n"
+     "vmovdqu %ymm5, 0x20(%rdi)\nvzeroupper")
 SITE(site_native, "mov %rsi, 8(%rdi)")
 SITE(site_break3, "mov %rsi, (%rdi)")
 SITE(site_break4, "mov %rsi, 8(%rdi)")
@@ -196,6 +199,26 @@ TEST_F(hca_trap, upper_half_of_ymm)
         EXPECT_EQ(32u, last.size);
         EXPECT_TRUE(stored(both, sizeof(both)));
     }
+}
+
+char *row_page;
+
+/* Made writable by the first store, the page would take the second one as it
+ * is, had that not been executed already. */
+TEST_F(hca_trap, row_of_stores_traps_once)
+{
+    if (hca_cpu_valgrind()) {
+        GTEST_SKIP() << "valgrind: addresses are not known beforehand";
+    }
+
+    row_page = page;
+    then     = [](hca_trap*) {
+        mprotect(row_page, PAGE, PROT_READ | PROT_WRITE);
+    };
+    site_row(page, 0x1234);
+    EXPECT_EQ(2u, count);
+    EXPECT_EQ(0x20u, last.offset);
+    EXPECT_TRUE(stored(0x1234));
 }
 
 TEST_F(hca_trap, zmm)
