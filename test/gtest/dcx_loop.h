@@ -133,6 +133,22 @@ public:
                 (const uct_iface_addr_t*)iface_addr.data());
     }
 
+    /* Names of all options, of the domain and of the interface */
+    std::vector<std::string> options() const
+    {
+        uct_md_config_t *md_config;
+        uct_iface_config_t *config;
+        std::vector<std::string> all;
+
+        UCT_CALL(uct_md_config_read(m_component, NULL, NULL, &md_config));
+        add_options(md_config, &all);
+        uct_config_release(md_config);
+        UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
+        add_options(config, &all);
+        uct_config_release(config);
+        return all;
+    }
+
     uct_worker_h         worker = NULL;
     uct_iface_h          iface  = NULL;
     uct_iface_attr_t     attr;
@@ -160,6 +176,14 @@ private:
         mem.resize(mem_size, 0x11);
         UCT_CALL(uct_md_mem_reg(m_md, mem.data(), mem_size,
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
+    }
+
+    static void add_options(const void *config, std::vector<std::string> *all)
+    {
+        std::vector<const char*> names(256);
+
+        names.resize(dcx_peek_options(config, names.data(), names.size()));
+        all->insert(all->end(), names.begin(), names.end());
     }
 
     /* Whatever of it was opened */

@@ -86,6 +86,25 @@ unsigned dcx_peek_credits(uct_ep_h tl_ep)
 }
 
 
+unsigned dcx_peek_options(const void *config, const char **names, unsigned max)
+{
+    const uct_config_bundle_t *bundle = (const uct_config_bundle_t*)config - 1;
+    const ucs_config_field_t *field;
+    unsigned count                    = 0;
+
+    for (field = bundle->table; field->name != NULL; ++field) {
+        if (field->name[0] == '\0') {
+            continue; /* a table of UCX in this one */
+        }
+        if (count < max) {
+            names[count] = field->name;
+        }
+        ++count;
+    }
+    return count;
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -48,6 +48,11 @@ void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 /* Active messages that an endpoint may send without a grant */
 unsigned dcx_peek_credits(uct_ep_h ep);
 
+/* Names of the options of a configuration that UCT has read, those of UCX's
+ * own tables in it left out. Returns how many; writes 'max' at most. */
+unsigned dcx_peek_options(const void *config, const char **names,
+                          unsigned max);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

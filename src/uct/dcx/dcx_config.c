@@ -7,6 +7,8 @@
 #include "dcx_policy.h"
 #include "dcx_wqe.h"
 
+#include <stdlib.h>
+#include <strings.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/string.h>
 
@@ -160,7 +162,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
      "the first with full membership. Peers in other partitions are not\n"
      "reachable, nor are limited members if this process is one.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.pkey), UCS_CONFIG_TYPE_HEX},
+     ucs_offsetof(uct_dcx_iface_config_t, path.pkey),
+     UCS_CONFIG_TYPE_STRING},
 
     {"PATH_MTU", "default",
      "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
@@ -316,6 +319,7 @@ uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
          config->path.roce_prefix_len, 0, 128}
     };
     ucs_status_t status;
+    uint16_t pkey;
 
     status = uct_dcx_config_check_auto(ranges, ucs_static_array_size(ranges));
     if (status != UCS_OK) {
@@ -329,10 +333,26 @@ uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if ((config->path.pkey != UCS_HEXUNITS_AUTO) &&
-        ((config->path.pkey < 1) || (config->path.pkey > 0x7fff))) {
-        ucs_error("UCX_DCX_PKEY=0x%zx is out of range: set it to 0x1-0x7fff, "
+    if (!uct_dcx_config_pkey(config->path.pkey, &pkey)) {
+        ucs_error("UCX_DCX_PKEY=%s is out of range: set it to 0x1-0x7fff, "
                   "without the membership bit, or auto", config->path.pkey);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+/* A short message fits in a receive buffer, with its headers of dcx (2 bytes)
+ * and of uct_ep_am_short() (8). */
+static ucs_status_t
+uct_dcx_config_check_sizes(const uct_dcx_iface_config_t *config)
+{
+    size_t max = config->seg_size - 2 - sizeof(uint64_t);
+
+    if (config->tx.min_inline > max) {
+        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_SEG_SIZE=%zu a "
+                  "message carries %zu at most", config->tx.min_inline,
+                  config->seg_size, max);
         return UCS_ERR_INVALID_PARAM;
     }
     return UCS_OK;
@@ -370,6 +390,11 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
         return status;
     }
 
+    status = uct_dcx_config_check_sizes(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = uct_dcx_config_check_path(config);
     if (status != UCS_OK) {
         return status;
@@ -383,6 +408,46 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
 
     return uct_dcx_config_check_time("RNR_TIMEOUT", config->rx.rnr_timeout,
                                      655.36e-3);
+}
+
+
+ucs_status_t uct_dcx_config_check_device(const uct_dcx_iface_config_t *config,
+                                         unsigned max_bb,
+                                         const struct ibv_device_attr *attr)
+{
+    const uct_dcx_config_range_t limits[] = {
+        {"NUM_DCI", config->tx.num_dci, 1, attr->max_qp},
+        /* in blocks: the kernel's mlx5_ib holds a send queue's length in them
+         * against the number that it announces (calc_sq_size()) */
+        {"TX_QUEUE_LEN", config->tx.queue_len, 1, attr->max_qp_wr / max_bb},
+        {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr}
+    };
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(limits); ++i) {
+        if (limits[i].value > limits[i].max) {
+            ucs_error("UCX_DCX_%s=%lu is too much for the device, which takes "
+                      "%lu", limits[i].name, limits[i].value, limits[i].max);
+            return UCS_ERR_INVALID_PARAM;
+        }
+    }
+    return UCS_OK;
+}
+
+
+int uct_dcx_config_pkey(const char *str, uint16_t *pkey)
+{
+    unsigned long value;
+    char *end;
+
+    if (!strcasecmp(str, "auto")) {
+        *pkey = 0;
+        return 1;
+    }
+
+    value = strtoul(str, &end, 0);
+    *pkey = value;
+    return (end != str) && (*end == '\0') && (value >= 1) && (value <= 0x7fff);
 }
 
 

@@ -6,6 +6,7 @@
 #ifndef UCT_DCX_CONFIG_H
 #define UCT_DCX_CONFIG_H
 
+#include <infiniband/verbs.h>
 #include <uct/base/uct_iface.h>
 
 
@@ -49,7 +50,7 @@ typedef struct uct_dcx_iface_config {
         unsigned       sl;
         unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
         unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */
-        size_t         pkey;            /* or UCS_HEXUNITS_AUTO */
+        char           *pkey;           /* see uct_dcx_config_pkey() */
         unsigned       mtu;             /* enum ibv_mtu, 0: that of the port */
         int            is_global;
         unsigned       hop_limit;
@@ -63,9 +64,19 @@ typedef struct uct_dcx_iface_config {
 extern ucs_config_field_t uct_dcx_iface_config_table[];
 
 
-/* Checks each value against its range. The first one out of it is reported
- * with the name of its variable; UCS_ERR_INVALID_PARAM then. */
+/* Checks each value against its range, and those that belong together against
+ * each other. The first one that is wrong is reported with the name of its
+ * variable; UCS_ERR_INVALID_PARAM then. */
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
+
+/* ... against what the device has. 'max_bb' are the blocks of a WQE. */
+ucs_status_t uct_dcx_config_check_device(const uct_dcx_iface_config_t *config,
+                                         unsigned max_bb,
+                                         const struct ibv_device_attr *attr);
+
+/* The number of a partition, 0 for "auto". UCX's own type for it would take
+ * 0xfffe for "auto". Returns whether it is one of the two. */
+int uct_dcx_config_pkey(const char *str, uint16_t *pkey);
 
 /* The encoding of a local ACK timeout: 4.096 us * 2^code, rounded up. 1..31 */
 uint8_t uct_dcx_config_timeout_code(double seconds);

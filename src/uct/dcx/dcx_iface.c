@@ -251,6 +251,11 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     }
 
     uct_dcx_caps_init(&self->limits, config, &self->port);
+    status = uct_dcx_config_check_device(config, self->limits.max_bb,
+                                         &self->port.dev->attr);
+    if (status != UCS_OK) {
+        goto err_cleanup_port;
+    }
 
     status = uct_dcx_event_init(self);
     if (status != UCS_OK) {

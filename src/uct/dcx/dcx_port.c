@@ -113,20 +113,21 @@ uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
 
 
 /* Bit 15 is full membership; a key asked for matches whichever it has. */
-static int uct_dcx_port_pkey_fits(uint16_t pkey, size_t wanted)
+static int uct_dcx_port_pkey_fits(uint16_t pkey, uint16_t wanted)
 {
-    if (wanted == UCS_HEXUNITS_AUTO) {
-        return (pkey & 0x8000) != 0;
-    }
-    return (pkey != 0) && ((pkey & 0x7fff) == (wanted & 0x7fff));
+    return (wanted == 0) ? (pkey & 0x8000) : ((pkey & 0x7fff) == wanted);
 }
 
 
 static ucs_status_t
-uct_dcx_port_init_pkey(uct_dcx_port_t *port, size_t wanted)
+uct_dcx_port_init_pkey(uct_dcx_port_t *port,
+                       const uct_dcx_iface_config_t *config)
 {
+    uint16_t wanted;
     __be16 pkey;
     int index;
+
+    uct_dcx_config_pkey(config->path.pkey, &wanted); /* was checked */
 
     for (index = 0; index < port->attr.pkey_tbl_len; ++index) {
         if ((ibv_query_pkey(port->dev->ctx, port->num, index, &pkey) == 0) &&
@@ -137,11 +138,11 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port, size_t wanted)
         }
     }
 
-    if (wanted == UCS_HEXUNITS_AUTO) {
+    if (wanted == 0) {
         ucs_error("%s:%u has no partition key with full membership: set "
                   "UCX_DCX_PKEY", uct_dcx_device_name(port->dev), port->num);
     } else {
-        ucs_error("UCX_DCX_PKEY=0x%zx: %s:%u is not in that partition", wanted,
+        ucs_error("UCX_DCX_PKEY=0x%x: %s:%u is not in that partition", wanted,
                   uct_dcx_device_name(port->dev), port->num);
     }
     return UCS_ERR_INVALID_PARAM;
@@ -265,7 +266,7 @@ uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
         return status;
     }
 
-    status = uct_dcx_port_init_pkey(port, config->path.pkey);
+    status = uct_dcx_port_init_pkey(port, config);
     if (status != UCS_OK) {
         return status;
     }

@@ -1,0 +1,353 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Every option of dcx: the ends of its range work, what lies beyond is refused
+ * by a line that names it. The options come from dcx's own tables: one without
+ * a row here fails, and a row without an option. Then values that contradict
+ * each other or the device, and operations beyond the limits that follow.
+ */
+#include "dcx_loop.h"
+#include "ucx_log.h"
+
+#include <algorithm>
+#include <map>
+
+namespace {
+
+using settings = std::vector<std::pair<const char*, const char*>>;
+
+struct option {
+    std::vector<const char*> good, bad;
+    settings                 with = {}; /* what good ones need beside them */
+};
+
+/* Of the greatest size, these few are 64 MiB already. */
+const settings few_buffers = {{"RX_QUEUE_LEN", "4"}};
+
+const std::map<std::string, option> options = {
+    /* of the domain */
+    {"RCACHE", {{"y", "n", "try"}, {"perhaps", "", "2"}}},
+    {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
+    {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
+
+    /* sending */
+    {"SEG_SIZE", {{"512", "16m"}, {"0", "511", "16777217", "inf", "auto"},
+                  few_buffers}},
+    {"NUM_DCI", {{"1", "1024"}, {"0", "1025", "-1", "inf"},
+                 {{"TX_QUEUE_LEN", "4"}}}},
+    {"TX_POLICY", {{"dcs", "dcs_quota"}, {"", "none", "dcs_"}}},
+    {"QUOTA", {{"1", "32768"}, {"0", "32769", "-1"}}},
+    {"TX_QUEUE_LEN", {{"4", "8192"}, {"3", "8193", "-1"}}},
+    {"TX_MIN_INLINE", {{"0", "512"}, {"513", "inf"}}},
+    {"TX_MAX_POLL", {{"1", "65536"}, {"0", "65537"}}},
+    {"MAX_RD_ATOMIC", {{"1", "128"}, {"0", "129"}}},
+    {"TIMEOUT", {{"1us", "8796s"}, {"0", "-1s", "8900s", "nan"}}},
+    {"RETRY_COUNT", {{"0", "7"}, {"8", "-1"}}},
+    {"RNR_RETRY_COUNT", {{"0", "7"}, {"8", "-1"}}},
+
+    /* receiving */
+    {"RX_QUEUE_LEN", {{"4", "16384"}, {"3", "16385", "inf"},
+                      {{"SEG_SIZE", "512"}}}},
+    {"RX_INLINE", {{"0", "64"}, {"65", "inf"}}},
+    {"RX_MAX_POLL", {{"1", "65536"}, {"0", "65537"}}},
+    {"RNR_TIMEOUT", {{"1us", "655.36ms"}, {"0", "-1ms", "657ms"}}},
+
+    /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
+    {"SL", {{"0", "15"}, {"16", "-1"}}},
+    {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
+    {"GID_INDEX", {{"0", "auto"}, {"1", "255", "256", "inf"}}},
+    {"PKEY", {{"0x7fff", "auto"},
+              {"", "0", "0x8000", "0xfffe", "0xffff", "0x10000", "key",
+               "0x7fffx", "0x1234" /* the port is not in it */}}},
+    {"PATH_MTU", {{"256", "4096", "default"}, {"128", "8192", "0"}}},
+    {"IS_GLOBAL", {{"y", "n"}, {"perhaps", ""}}},
+    {"HOP_LIMIT", {{"0", "255"}, {"256", "-1"}}},
+    {"NUM_PATHS", {{"1", "128", "auto"}, {"0", "129", "inf"}}},
+    {"ROCE_LOCAL_SUBNET", {{"y", "n"}, {"perhaps", ""}}},
+    {"ROCE_SUBNET_PREFIX_LEN", {{"0", "128", "auto", "inf"}, {"129"},
+                                {{"ROCE_LOCAL_SUBNET", "y"}}}},
+};
+
+void PrintTo(const option &option, std::ostream *os)
+{
+    *os << option.good.size() << " good and " << option.bad.size()
+        << " bad values";
+}
+
+/* Variables that are set while it lives */
+class environment {
+public:
+    explicit environment(const settings &vars)
+    {
+        for (const auto &var : vars) {
+            set(var.first, var.second);
+        }
+    }
+
+    ~environment()
+    {
+        for (const auto &before : m_before) {
+            if (before.second.first) {
+                setenv(before.first.c_str(), before.second.second.c_str(), 1);
+            } else {
+                unsetenv(before.first.c_str());
+            }
+        }
+    }
+
+    environment(const environment&) = delete;
+
+private:
+    void set(const std::string &option, const char *value)
+    {
+        const std::string name = "UCX_DCX_" + option;
+        const char *before     = getenv(name.c_str());
+
+        m_before.insert({name, {before != NULL, before ? before : ""}});
+        setenv(name.c_str(), value, 1);
+    }
+
+    std::map<std::string, std::pair<bool, std::string>> m_before;
+};
+
+/* What is logged when an interface opens with these, "" if nothing is. */
+std::string open_with(const settings &vars, bool *opened)
+{
+    environment env(vars);
+    ucx_log_reader log;
+
+    try {
+        dcx_loop();
+        *opened = true;
+    } catch (const std::runtime_error&) {
+        *opened = false;
+    }
+    return log.take();
+}
+
+void expect_opens(const settings &vars)
+{
+    bool opened;
+
+    EXPECT_EQ("", open_with(vars, &opened));
+    EXPECT_TRUE(opened);
+}
+
+/* The first line names each of `names`. */
+void expect_refused(const settings &vars, const std::vector<std::string> &names)
+{
+    bool opened;
+    std::string text = open_with(vars, &opened);
+    std::string line = text.substr(0, text.find('\n'));
+
+    EXPECT_FALSE(opened);
+    for (const auto &name : names) {
+        EXPECT_NE(std::string::npos, line.find(name)) << "'" << text << "'";
+    }
+}
+
+/* --- each option ---------------------------------------------------------- */
+
+TEST(dcx_config, every_option_has_a_row)
+{
+    auto names = dcx_loop().options();
+
+    for (const auto &name : names) {
+        EXPECT_EQ(1u, options.count(name)) << name << " has no row";
+    }
+    for (const auto &row : options) {
+        EXPECT_EQ(1, std::count(names.begin(), names.end(), row.first))
+                << "the row of " << row.first << " is of no option";
+    }
+}
+
+class dcx_option :
+    public testing::TestWithParam<std::pair<const std::string, option>> {
+};
+
+TEST_P(dcx_option, range)
+{
+    const std::string &name = GetParam().first;
+    const option &option    = GetParam().second;
+
+    for (const char *value : option.good) {
+        SCOPED_TRACE(name + "=" + value);
+        settings vars = option.with;
+
+        vars.push_back({name.c_str(), value});
+        expect_opens(vars);
+    }
+    for (const char *value : option.bad) {
+        SCOPED_TRACE(name + "=" + value);
+        settings vars = option.with;
+
+        vars.push_back({name.c_str(), value});
+        expect_refused(vars, {name});
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(each, dcx_option, testing::ValuesIn(options),
+        [](const testing::TestParamInfo<dcx_option::ParamType> &info) {
+            return info.param.first;
+        });
+
+/* --- options together ----------------------------------------------------- */
+
+TEST(dcx_config, inline_beyond_segment)
+{
+    expect_opens({{"SEG_SIZE", "522"}, {"TX_MIN_INLINE", "512"}});
+    expect_refused({{"SEG_SIZE", "521"}, {"TX_MIN_INLINE", "512"}},
+                   {"UCX_DCX_TX_MIN_INLINE=512", "UCX_DCX_SEG_SIZE=521"});
+}
+
+TEST(dcx_config, prefix_without_subnet)
+{
+    expect_refused({{"ROCE_SUBNET_PREFIX_LEN", "24"}},
+                   {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN",
+                    "UCX_DCX_ROCE_LOCAL_SUBNET"});
+}
+
+/* Longer WQEs, so fewer of them in a queue of the device's greatest length */
+TEST(dcx_config, queue_beyond_device)
+{
+    expect_refused({{"TX_QUEUE_LEN", "8192"}, {"TX_MIN_INLINE", "512"}},
+                   {"UCX_DCX_TX_QUEUE_LEN=8192"});
+}
+
+TEST(dcx_config, completions_beyond_device)
+{
+    expect_refused({{"NUM_DCI", "1024"}, {"TX_QUEUE_LEN", "8192"}},
+                   {"UCX_DCX_NUM_DCI", "UCX_DCX_TX_QUEUE_LEN"});
+}
+
+/* --- operations beyond the limits ----------------------------------------- */
+
+size_t pack_nothing(void*, void*)
+{
+    return 0;
+}
+
+void unpack_nothing(void*, const void*, size_t)
+{
+}
+
+class dcx_limits : public testing::Test {
+protected:
+    dcx_limits() : m_data(1 << 20)
+    {
+        m_iov.buffer = m_dcx.mem.data();
+        m_iov.memh   = m_dcx.memh;
+        m_iov.count  = 1;
+        m_remote     = (uintptr_t)m_dcx.mem.data();
+        m_rkey       = dcx_peek_rkey(m_dcx.memh);
+    }
+
+    ~dcx_limits()
+    {
+        /* nothing was posted, and all still works */
+        EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx.iface, 0, NULL));
+        EXPECT_EQ(UCS_OK, uct_ep_am_short(m_dcx.ep, 5, 0, NULL, 0));
+        m_dcx.flush();
+        EXPECT_EQ("", m_hca_log.take());
+    }
+
+    void expect_refused(const std::string &what, ucs_status_t status)
+    {
+        std::string line = m_log.take();
+
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, status) << what;
+        EXPECT_NE(std::string::npos, line.find(what)) << "'" << line << "'";
+    }
+
+    std::vector<uct_iov_t> iovs(size_t count, size_t length)
+    {
+        m_iov.length = length;
+        return std::vector<uct_iov_t>(count, m_iov);
+    }
+
+    hca_log_reader       m_hca_log;
+    ucx_log_reader       m_log;
+    dcx_loop             m_dcx;
+    std::vector<uint8_t> m_data;
+    uct_iov_t            m_iov = {};
+    uint64_t             m_remote;
+    uct_rkey_t           m_rkey;
+};
+
+TEST_F(dcx_limits, am)
+{
+    const auto &cap = m_dcx.attr.cap.am;
+    uct_ep_h ep     = m_dcx.ep;
+    uct_iov_t iov   = {};
+
+    expect_refused("am_short length",
+                   uct_ep_am_short(ep, 5, 0, m_data.data(),
+                                   cap.max_short - 8 + 1));
+    expect_refused("am_short length",
+                   uct_ep_am_short(ep, 5, 0, m_data.data(), UINT_MAX));
+    expect_refused("active message id",
+                   uct_ep_am_short(ep, UCT_AM_ID_MAX, 0, NULL, 0));
+    expect_refused("active message id",
+                   (ucs_status_t)uct_ep_am_bcopy(ep, UCT_AM_ID_MAX,
+                                                 pack_nothing, NULL, 0));
+
+    iov.buffer = m_data.data();
+    iov.length = cap.max_short + 1;
+    iov.count  = 1;
+    expect_refused("am_short_iov length",
+                   uct_ep_am_short_iov(ep, 5, &iov, 1));
+
+    auto many = iovs(cap.max_iov + 1, 8);
+    expect_refused("am_zcopy",
+                   uct_ep_am_zcopy(ep, 5, NULL, 0, many.data(), many.size(), 0,
+                                   NULL));
+    expect_refused("am_zcopy header length",
+                   uct_ep_am_zcopy(ep, 5, m_data.data(), cap.max_hdr + 1,
+                                   many.data(), 1, 0, NULL));
+    auto big = iovs(1, cap.max_zcopy);
+    expect_refused("am_zcopy length",
+                   uct_ep_am_zcopy(ep, 5, m_data.data(), 1, big.data(), 1, 0,
+                                   NULL));
+}
+
+TEST_F(dcx_limits, put_and_get)
+{
+    const auto &put = m_dcx.attr.cap.put;
+    const auto &get = m_dcx.attr.cap.get;
+    uct_ep_h ep     = m_dcx.ep;
+
+    expect_refused("put_short length",
+                   uct_ep_put_short(ep, m_data.data(), put.max_short + 1,
+                                    m_remote, m_rkey));
+    expect_refused("get_bcopy length",
+                   uct_ep_get_bcopy(ep, unpack_nothing, NULL,
+                                    get.max_bcopy + 1, m_remote, m_rkey,
+                                    NULL));
+
+    auto many = iovs(put.max_iov + 1, 8);
+    expect_refused("put_zcopy",
+                   uct_ep_put_zcopy(ep, many.data(), many.size(), m_remote,
+                                    m_rkey, NULL));
+    many = iovs(get.max_iov + 1, 8);
+    expect_refused("get_zcopy",
+                   uct_ep_get_zcopy(ep, many.data(), many.size(), m_remote,
+                                    m_rkey, NULL));
+
+    auto big = iovs(1, put.max_zcopy + 1);
+    expect_refused("put_zcopy length",
+                   uct_ep_put_zcopy(ep, big.data(), 1, m_remote, m_rkey,
+                                    NULL));
+    big = iovs(1, get.max_zcopy + 1);
+    expect_refused("get_zcopy length",
+                   uct_ep_get_zcopy(ep, big.data(), 1, m_remote, m_rkey,
+                                    NULL));
+}
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"small", {
+        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
+        {"UCX_DCX_RX_QUEUE_LEN", "64"}
+    }}});
+}
