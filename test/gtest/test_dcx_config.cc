@@ -28,6 +28,7 @@ const std::map<std::string, option> options = {
     {"RCACHE", {{"y", "n", "try"}, {"perhaps", "", "2"}}},
     {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
 
     /* sending */
     {"SEG_SIZE", {{"512", "16m"}, {"0", "511", "16777217", "inf", "auto"},
@@ -50,6 +51,13 @@ const std::map<std::string, option> options = {
     {"RX_INLINE", {{"0", "64"}, {"65", "inf"}}},
     {"RX_MAX_POLL", {{"1", "65536"}, {"0", "65537"}}},
     {"RNR_TIMEOUT", {{"1us", "655.36ms"}, {"0", "-1ms", "657ms"}}},
+
+    /* flow control */
+    {"FC_ENABLE", {{"y", "n"}, {"perhaps", ""}}},
+    {"FC_WINDOW", {{"1", "32767", "auto"}, {"0", "32768", "inf"}}},
+    {"FC_INITIAL", {{"0", "32767", "auto"}, {"32768", "inf"}}},
+    {"FC_THRESH", {{"0", "0.9"}, {"-0.1", "0.91", "nan"}}},
+    {"FC_RESEND_TIMEOUT", {{"1us", "3600s"}, {"0", "-1s", "3700s"}}},
 
     /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15"}, {"16", "-1"}}},
