@@ -100,7 +100,8 @@ uct_dcx_dci_report(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     ucs_log_level_t level = UCS_LOG_LEVEL_DEBUG;
     ucs_status_t status;
 
-    if ((ep != NULL) && !(ep->flags & UCT_DCX_EP_FLAG_FAILED)) {
+    if ((ep != NULL) && !(ep->flags & (UCT_DCX_EP_FLAG_FAILED |
+                                       UCT_DCX_EP_FLAG_MUTED))) {
         ep->flags |= UCT_DCX_EP_FLAG_FAILED;
         status     = uct_iface_handle_ep_err(&iface->super.super,
                                              &ep->super.super,

@@ -221,7 +221,7 @@ uct_dcx_ep_flush_cancel(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     ucs_status_t status;
 
     /* the user gives the peer up: no error of it is news to him */
-    ep->flags |= UCT_DCX_EP_FLAG_FAILED;
+    ep->flags |= UCT_DCX_EP_FLAG_MUTED;
     if (ep->dci == UCT_DCX_NO_DCI) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;

@@ -14,7 +14,7 @@ enum {
     /* the address vector has a second part: this is a uct_dcx_grh_ep_t */
     UCT_DCX_EP_FLAG_GRH         = UCS_BIT(0),
 
-    /* the error handler was called, or is not wanted any more */
+    /* the error handler was called */
     UCT_DCX_EP_FLAG_FAILED      = UCS_BIT(1),
 
     /* uct_ep_invalidate() came while the endpoint had no initiator */
@@ -28,7 +28,10 @@ enum {
     UCT_DCX_EP_FLAG_FC_BLOCKED  = UCS_BIT(4),
 
     /* the receiver has granted credits before */
-    UCT_DCX_EP_FLAG_FC_MET      = UCS_BIT(5)
+    UCT_DCX_EP_FLAG_FC_MET      = UCS_BIT(5),
+
+    /* no error of it is news to the user */
+    UCT_DCX_EP_FLAG_MUTED       = UCS_BIT(6)
 };
 
 

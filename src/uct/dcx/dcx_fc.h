@@ -70,16 +70,6 @@ typedef struct uct_dcx_fc_ask {
 } uct_dcx_fc_ask_t;
 
 
-/* The address vector to somebody who asked: making one may be a system call.
- * One of a fixed number, found by a hash. */
-typedef struct uct_dcx_fc_peer {
-    uct_dcx_fc_origin_t origin;
-    uint8_t             valid;
-    uct_dcx_av_t        av;
-    uct_dcx_grh_t       grh;
-} uct_dcx_fc_peer_t;
-
-
 /* The part iface->fc */
 typedef struct uct_dcx_fc {
     int                    enabled;
@@ -96,7 +86,6 @@ typedef struct uct_dcx_fc {
 
     /* receiver */
     uct_dcx_credit_book_t  book;
-    uct_dcx_fc_peer_t      *peers;
     ucs_mpool_t            answers;     /* uct_dcx_fc_answer_t */
     ucs_list_link_t        held;        /* until there is room in the book */
     ucs_list_link_t        lined;       /* wait for an initiator */

@@ -10,9 +10,10 @@
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
 
-#define UCT_DCX_FC_PEERS_SHIFT  6
+/* Answers that are allocated at a time */
+#define UCT_DCX_FC_CHUNK  16
 
 
 /* A request that was received, until its grant has been. */
@@ -158,33 +159,15 @@ void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface)
 }
 
 
-/* The address vector to 'origin', NULL if it is none of a peer. */
-static const uct_dcx_fc_peer_t *
-uct_dcx_fc_find_peer(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *origin)
-{
-    uint64_t hash           = origin->dc_key * 0x9e3779b97f4a7c15ull;
-    uct_dcx_fc_peer_t *peer = &iface->fc.peers[hash >>
-                                               (64 - UCT_DCX_FC_PEERS_SHIFT)];
-
-    if (!peer->valid ||
-        (memcmp(&peer->origin, origin, sizeof(*origin)) != 0)) {
-        peer->origin = *origin;
-        peer->valid  = (uct_dcx_ep_make_av(iface, origin, 0, &peer->av,
-                                           &peer->grh) == UCS_OK);
-    }
-    return peer->valid ? peer : NULL;
-}
-
-
 static uct_dcx_fc_answer_t *
 uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
                       const uct_dcx_fc_request_t *request)
 {
-    const uct_dcx_fc_peer_t *peer;
     uct_dcx_fc_answer_t *answer;
+    uct_dcx_grh_t grh;
+    uct_dcx_av_t av;
 
-    peer = uct_dcx_fc_find_peer(iface, &request->origin);
-    if (peer == NULL) {
+    if (uct_dcx_ep_make_av(iface, &request->origin, 0, &av, &grh) != UCS_OK) {
         return NULL;
     }
 
@@ -194,17 +177,17 @@ uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
         return NULL;
     }
 
-    if (UCS_CLASS_INIT(uct_dcx_grh_ep_t, &answer->ep, iface, &peer->av,
-                       &peer->grh) != UCS_OK) {
+    if (UCS_CLASS_INIT(uct_dcx_grh_ep_t, &answer->ep, iface, &av, &grh) !=
+        UCS_OK) {
         ucs_mpool_put(answer);
         return NULL;
     }
 
-    if (!(peer->av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV))) {
+    if (!(av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV))) {
         answer->ep.super.flags &= ~UCT_DCX_EP_FLAG_GRH;
     }
     /* the user does not know of this endpoint, and never hears of it */
-    answer->ep.super.flags |= UCT_DCX_EP_FLAG_FAILED;
+    answer->ep.super.flags |= UCT_DCX_EP_FLAG_MUTED;
     answer->token           = request->token;
     answer->want            = be16toh(request->want);
     return answer;
@@ -245,26 +228,16 @@ int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
 ucs_status_t uct_dcx_fc_grant_init(uct_dcx_iface_t *iface)
 {
     uct_dcx_fc_t *fc = &iface->fc;
-    ucs_status_t status;
 
     fc->book.limit    = fc->sizes.limit;
     fc->book.promised = iface->rx_cq.ci;
     ucs_list_head_init(&fc->held);
     ucs_list_head_init(&fc->lined);
 
-    fc->peers = ucs_calloc(UCS_BIT(UCT_DCX_FC_PEERS_SHIFT), sizeof(*fc->peers),
-                           "uct_dcx_fc_peers");
-    if (fc->peers == NULL) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    status = ucs_mpool_init(&fc->answers, 0, sizeof(uct_dcx_fc_answer_t), 0,
-                            UCS_SYS_CACHE_LINE_SIZE, 16, iface->rx.length,
-                            &uct_dcx_fc_mpool_ops, "uct_dcx_fc_answers");
-    if (status != UCS_OK) {
-        ucs_free(fc->peers);
-    }
-    return status;
+    return ucs_mpool_init(&fc->answers, 0, sizeof(uct_dcx_fc_answer_t), 0,
+                          UCS_SYS_CACHE_LINE_SIZE, UCT_DCX_FC_CHUNK,
+                          ucs_max(iface->rx.length, UCT_DCX_FC_CHUNK),
+                          &uct_dcx_fc_mpool_ops, "uct_dcx_fc_answers");
 }
 
 
@@ -295,5 +268,4 @@ void uct_dcx_fc_grant_stop(uct_dcx_iface_t *iface)
 void uct_dcx_fc_grant_cleanup(uct_dcx_iface_t *iface)
 {
     ucs_mpool_cleanup(&iface->fc.answers, 1);
-    ucs_free(iface->fc.peers);
 }
