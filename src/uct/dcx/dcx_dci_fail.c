@@ -6,6 +6,7 @@
  * in the interface's thread. A DCI in the error state flushes what is posted,
  * with one completion each (PRM, "QP error state").
  */
+#include "dcx_peer.h"
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
@@ -19,7 +20,7 @@ typedef struct uct_dcx_failure {
     unsigned     vendor_syndrome;
     uint16_t     index;    /* block of the WQE */
     uint32_t     qpn;
-    uint32_t     dctn;     /* of the peer, 0 if not known */
+    char         peer[UCT_DCX_PEER_NAME_MAX];
 } uct_dcx_failure_t;
 
 
@@ -75,7 +76,8 @@ static void uct_dcx_dci_restart(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 
 
 static void
-uct_dcx_dci_parse_failure(const uct_dcx_dci_t *dci,
+uct_dcx_dci_parse_failure(const uct_dcx_iface_t *iface,
+                          const uct_dcx_dci_t *dci,
                           const struct mlx5_cqe64 *cqe,
                           uct_dcx_failure_t *failure)
 {
@@ -86,8 +88,7 @@ uct_dcx_dci_parse_failure(const uct_dcx_dci_t *dci,
     failure->vendor_syndrome = err->vendor_err_synd;
     failure->index           = be16toh(cqe->wqe_counter);
     failure->qpn             = dci->sq.qpn;
-    failure->dctn            = (dci->ep == NULL) ?
-                               0 : be32toh(dci->ep->av.dqp_dct) & 0xffffff;
+    uct_dcx_peer_name(iface, dci->ep, failure->peer);
 }
 
 
@@ -112,10 +113,12 @@ uct_dcx_dci_report(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
         }
     }
 
-    ucs_log(level, "%s:%u: %s (syndrome 0x%x, vendor 0x%x) on DCI 0x%x "
-            "WQE %u to DCT 0x%x", uct_dcx_iface_name(iface), iface->port.num,
-            failure->reason, failure->syndrome, failure->vendor_syndrome,
-            failure->qpn, failure->index, failure->dctn);
+    ucs_log(level, "%s:%u: operation to %s failed: %s (%s, syndrome 0x%x, "
+            "vendor 0x%x; DCI 0x%x, WQE %u)", uct_dcx_iface_name(iface),
+            iface->port.num, failure->peer,
+            uct_dcx_peer_cause(failure->syndrome), failure->reason,
+            failure->syndrome, failure->vendor_syndrome, failure->qpn,
+            failure->index);
 }
 
 
@@ -125,7 +128,7 @@ void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     uct_dcx_failure_t failure;
     uct_dcx_ep_t *ep;
 
-    uct_dcx_dci_parse_failure(dci, cqe, &failure);
+    uct_dcx_dci_parse_failure(iface, dci, cqe, &failure);
 
     /* what was posted before the failed operation was acknowledged */
     if (!uct_dcx_dci_retire(iface, dci, failure.index, UCS_OK)) {
