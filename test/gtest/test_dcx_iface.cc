@@ -4,36 +4,10 @@
  * their own operations, sizes that it announces, peers that it refuses. One
  * initiator and long WQEs, see main(): two endpoints get the same queue.
  */
+#include "dcx_end.h"
 #include "dcx_loop.h"
 
-#include <functional>
-
 namespace {
-
-/* A completion that notes its status, then does what it was told */
-struct dcx_end {
-    explicit dcx_end(const std::function<void()> &then = nullptr) : then(then)
-    {
-        comp.func  = called;
-        comp.count = 1;
-    }
-
-    static void called(uct_completion_t *comp)
-    {
-        dcx_end *self = (dcx_end*)comp; /* its first member */
-
-        self->status = comp->status;
-        self->count++;
-        if (self->then) {
-            self->then();
-        }
-    }
-
-    uct_completion_t      comp   = {};
-    ucs_status_t          status = UCS_INPROGRESS;
-    unsigned              count  = 0;
-    std::function<void()> then;
-};
 
 class dcx_iface : public testing::Test {
 protected:
