@@ -54,8 +54,11 @@ const std::map<std::string, option> options = {
 
     /* flow control */
     {"FC_ENABLE", {{"y", "n"}, {"perhaps", ""}}},
-    {"FC_WINDOW", {{"1", "32767", "auto"}, {"0", "32768", "inf"}}},
-    {"FC_INITIAL", {{"0", "32767", "auto"}, {"32768", "inf"}}},
+    {"FC_WINDOW", {{"1", "16384", "auto"}, {"0", "16385", "inf"},
+                   {{"RX_QUEUE_LEN", "16384"}, {"SEG_SIZE", "512"}}}},
+    {"FC_INITIAL", {{"0", "16384", "auto"}, {"16385", "inf"},
+                    {{"RX_QUEUE_LEN", "16384"}, {"SEG_SIZE", "512"},
+                     {"FC_WINDOW", "16384"}}}},
     {"FC_THRESH", {{"0", "0.9"}, {"-0.1", "0.91", "nan"}}},
     {"FC_RESEND_TIMEOUT", {{"1us", "3600s"}, {"0", "-1s", "3700s"}}},
 

@@ -283,7 +283,7 @@ uct_dcx_config_check_auto(const uct_dcx_config_range_t *range, size_t count)
 static ucs_status_t
 uct_dcx_config_check_fc(const uct_dcx_iface_config_t *config)
 {
-    const unsigned long max               = UINT16_MAX / 2;
+    const unsigned long max               = 16384; /* of RX_QUEUE_LEN */
     const uct_dcx_config_range_t ranges[] = {
         {"FC_WINDOW", config->fc.window, 1, max},
         {"FC_INITIAL", config->fc.initial, 0, max}
