@@ -113,6 +113,7 @@ int main(int argc, char **argv)
 {
     struct info_args args = {};
     struct info_report report;
+    int status = INFO_USAGE;
 
     if (info_parse(argc, argv, &args) != 0) {
         info_usage(stderr);
@@ -131,11 +132,12 @@ int main(int argc, char **argv)
     if (info_device_report(&report, argv[optind]) != 0) {
         fprintf(stderr, "dcx_info: there is no RDMA device '%s'\n",
                 argv[optind]);
-        return INFO_USAGE;
+    } else if (args.why) {
+        status = info_why_print(&report, args.json, stdout) ? INFO_GOOD :
+                                                              INFO_BAD;
+    } else {
+        status = info_show(&report, args.json);
     }
-    if (args.why) {
-        return info_why_print(&report, args.json, stdout) ? INFO_GOOD :
-                                                            INFO_BAD;
-    }
-    return info_show(&report, args.json);
+    info_report_cleanup(&report);
+    return status;
 }

@@ -239,26 +239,6 @@ static void info_device(struct info_device *dev)
 }
 
 
-/* The options as the environment and UCX's files have them. Values that cannot
- * be read are an error of UCX's, which names them. */
-static ucs_status_t
-info_options(uct_dcx_iface_config_t *config, uct_dcx_md_config_t *md_config)
-{
-    ucs_status_t status;
-
-    status = ucs_config_parser_fill_opts(config, uct_dcx_iface_config_table,
-                                         "UCX_", "DCX_", 0);
-    if (status == UCS_OK) {
-        status = ucs_config_parser_fill_opts(
-                md_config, uct_dcx_component.md_config.table, "UCX_", "DCX_",
-                0);
-    }
-    if (status == UCS_OK) {
-        status = uct_dcx_config_check(config);
-    }
-    return status;
-}
-
 /* UCX's parser knows an option without the prefix of its variable. */
 static void info_name_option(const char *error, char *text, size_t max)
 {
@@ -272,19 +252,31 @@ static void info_name_option(const char *error, char *text, size_t max)
     }
 }
 
-/* ... or, if one is wrong, the defaults, and what is wrong. */
-static void
-info_read_options(uct_dcx_iface_config_t *config,
-                  uct_dcx_md_config_t *md_config, struct info_report *report)
+/* Options as the environment and UCX's files have them; if one cannot be read,
+ * the defaults, and what is wrong. */
+static void info_options_read(void *options, ucs_config_field_t *table,
+                              struct info_report *report)
 {
     info_log_take();
-    if (info_options(config, md_config) == UCS_OK) {
-        return;
+    if (ucs_config_parser_fill_opts(options, table, "UCX_", "DCX_", 0) !=
+        UCS_OK) {
+        info_name_option(info_log_take(), report->error,
+                         sizeof(report->error));
+        ucs_config_parser_set_default_values(options, table);
     }
-    info_name_option(info_log_take(), report->error, sizeof(report->error));
-    ucs_config_parser_set_default_values(config, uct_dcx_iface_config_table);
-    ucs_config_parser_set_default_values(md_config,
-                                         uct_dcx_component.md_config.table);
+}
+
+/* Values out of their range are another error than those that are none. */
+static void
+info_options_check(uct_dcx_iface_config_t *config, struct info_report *report)
+{
+    info_log_take();
+    if (uct_dcx_config_check(config) != UCS_OK) {
+        snprintf(report->error, sizeof(report->error), "%s", info_log_take());
+        ucs_config_parser_release_opts(config, uct_dcx_iface_config_table);
+        ucs_config_parser_set_default_values(config,
+                                             uct_dcx_iface_config_table);
+    }
 }
 
 int info_device_report(struct info_report *report, const char *name)
@@ -293,7 +285,9 @@ int info_device_report(struct info_report *report, const char *name)
     uct_dcx_md_config_t md_config;
     struct ibv_device **list;
 
-    info_read_options(&config, &md_config, report);
+    info_options_read(&config, uct_dcx_iface_config_table, report);
+    info_options_read(&md_config, uct_dcx_component.md_config.table, report);
+    info_options_check(&config, report);
     /* an error is that there are none: no module of the kernel */
     list = ibv_get_device_list(NULL);
     for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
@@ -311,5 +305,8 @@ int info_device_report(struct info_report *report, const char *name)
     if (list != NULL) {
         ibv_free_device_list(list);
     }
+    ucs_config_parser_release_opts(&config, uct_dcx_iface_config_table);
+    ucs_config_parser_release_opts(&md_config,
+                                   uct_dcx_component.md_config.table);
     return ((name == NULL) || (report->first != NULL)) ? 0 : -ENODEV;
 }

@@ -15,6 +15,16 @@ void info_report_init(struct info_report *report)
     report->end      = &report->first;
 }
 
+void info_report_cleanup(struct info_report *report)
+{
+    struct info_part *part, *next;
+
+    for (part = report->first; part != NULL; part = next) {
+        next = part->next;
+        free(part);
+    }
+}
+
 static void *info_alloc(size_t size)
 {
     void *memory = calloc(1, size);

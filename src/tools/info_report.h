@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * What dcx_info found, as parts (a device, or a port of one) of rows, and how it
- * is printed. One thread; memory is kept until the process ends.
+ * is printed. One thread.
  */
 #ifndef DCX_INFO_REPORT_H
 #define DCX_INFO_REPORT_H
@@ -37,6 +37,7 @@ struct info_report {
 };
 
 void info_report_init(struct info_report *report);
+void info_report_cleanup(struct info_report *report);
 
 /* Appends a part; a port belongs to the last part before it that is not one. */
 struct info_part *info_report_add(struct info_report *report, bool is_port,
