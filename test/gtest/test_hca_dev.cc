@@ -27,6 +27,7 @@
 extern "C" {
 #include "softhca/hca_dev.h"
 #include "softhca/hca_sysfs.h"
+#include "softhca/hca_wire.h"
 }
 
 class hca_dev : public testing::Test {
@@ -54,6 +55,8 @@ protected:
         unsetenv("SOFTHCA_LINK");
         unsetenv("SOFTHCA_LMC");
         unsetenv("SOFTHCA_LAG");
+        unsetenv("SOFTHCA_DOWN");
+        unsetenv("SOFTHCA_OTHER");
     }
 
     static void set_links(enum hca_link link)
@@ -149,8 +152,48 @@ TEST_F(hca_dev, config_refused)
     for (const char *value : {"", "Y", "1", "y" /* on InfiniBand */}) {
         expect_refused("SOFTHCA_LAG", value);
     }
+    for (const char *name : {"SOFTHCA_DOWN", "SOFTHCA_OTHER"}) {
+        for (const char *value : {"", "16", "-1", "all"}) {
+            expect_refused(name, value);
+        }
+    }
     setenv("SOFTHCA_LINK", "roce", 1);
     expect_refused("SOFTHCA_LMC", "1");
+}
+
+/* A port that is down keeps its names, but nothing passes it. */
+TEST_F(hca_dev, port_down)
+{
+    for (const char *link : {"ib", "roce"}) {
+        struct hca_path path = {};
+
+        set_links(HCA_LINK_NONE);
+        setenv("SOFTHCA_DEVICES", "3", 1);
+        setenv("SOFTHCA_LINK", link, 1);
+        setenv("SOFTHCA_DOWN", "1", 1);
+        EXPECT_EQ(0, hca_config_init());
+        EXPECT_EQ(0, hca_dev_register());
+        for (unsigned dev = 0; dev < 3; dev++) {
+            EXPECT_EQ(dev == 1, hca_dev_is_down(dev));
+            EXPECT_EQ(!strcmp(link, "roce"), hca_dev_is_roce(dev));
+            EXPECT_EQ(0u, hca_dev_lmc(dev));
+
+            path.dlid = hca_dev_lid(dev);
+            hca_dev_mac(dev, path.dmac);
+            hca_dev_gid(dev, 0, path.dgid);
+            for (unsigned from = 0; from < 3; from++) {
+                EXPECT_EQ((dev != 1) && (from != 1),
+                          hca_path_leads(&path, from, dev))
+                        << link << " " << from << " to " << dev;
+            }
+        }
+
+        hca_config.down = 0;
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(-EINVAL, hca_dev_register());
+        EXPECT_NE(std::string::npos,
+                  testing::internal::GetCapturedStderr().find("up, in the"));
+    }
 }
 
 TEST_F(hca_dev, register_link)
