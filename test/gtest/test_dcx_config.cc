@@ -35,7 +35,8 @@ const std::map<std::string, option> options = {
                   few_buffers}},
     {"NUM_DCI", {{"1", "1024"}, {"0", "1025", "-1", "inf"},
                  {{"TX_QUEUE_LEN", "4"}}}},
-    {"TX_POLICY", {{"dcs", "dcs_quota"}, {"", "none", "dcs_"}}},
+    {"TX_POLICY", {{"dcs", "dcs_quota", "rand"}, {"", "none", "dcs_"}}},
+    {"RAND_SEED", {{"0", "4294967294"}, {"", "x"}}},
     {"QUOTA", {{"1", "32768"}, {"0", "32769", "-1"}}},
     {"TX_QUEUE_LEN", {{"4", "8192"}, {"3", "8193", "-1"}}},
     {"TX_MIN_INLINE", {{"0", "512"}, {"513", "inf"}}},
@@ -222,12 +223,6 @@ TEST(dcx_config, queue_beyond_device)
 {
     expect_refused({{"TX_QUEUE_LEN", "8192"}, {"TX_MIN_INLINE", "512"}},
                    {"UCX_DCX_TX_QUEUE_LEN=8192"});
-}
-
-TEST(dcx_config, completions_beyond_device)
-{
-    expect_refused({{"NUM_DCI", "1024"}, {"TX_QUEUE_LEN", "8192"}},
-                   {"UCX_DCX_NUM_DCI", "UCX_DCX_TX_QUEUE_LEN"});
 }
 
 /* --- operations beyond the limits ----------------------------------------- */

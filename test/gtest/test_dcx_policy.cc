@@ -15,51 +15,132 @@ extern "C" {
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <string>
 #include <vector>
 
-class DcxPolicy : public testing::TestWithParam<unsigned> {
-protected:
-    enum { NUM_DCI = 5, QUOTA = 32 };
+namespace {
 
-    void SetUp() override
+const uint64_t seed = 20170919;
+
+class policy_test : public testing::TestWithParam<std::string> {
+protected:
+    enum { num_dci = 5, quota = 32, num_streams = 4 };
+
+    policy_test()
     {
-        ASSERT_EQ(0, uct_dcx_pool_init(&m_pool, GetParam(), NUM_DCI, QUOTA));
+        init(seed);
     }
 
-    void TearDown() override
+    ~policy_test()
     {
         uct_dcx_pool_cleanup(&m_pool);
     }
 
-    bool is_dcs() const
+    void init(uint64_t a_seed)
     {
-        return !strcmp(uct_dcx_policy_names[GetParam()], "dcs");
+        uct_dcx_pool_params_t params = {};
+
+        while (GetParam() != uct_dcx_policy_names[params.policy]) {
+            params.policy++;
+        }
+        params.num_dci     = num_dci;
+        params.quota       = quota;
+        params.num_streams = num_streams;
+        params.seed        = a_seed;
+        EXPECT_EQ(0, uct_dcx_pool_init(&m_pool, &params));
+    }
+
+    std::vector<uct_dcx_place_t> bind(unsigned count)
+    {
+        std::vector<uct_dcx_place_t> places;
+
+        while (places.size() < count) {
+            places.push_back(uct_dcx_pool_bind(&m_pool));
+        }
+        return places;
     }
 
     uct_dcx_pool_t m_pool;
 };
 
-TEST_P(DcxPolicy, HandsOutEachOnceFromZero)
+/* --- any policy ----------------------------------------------------------- */
+
+class any_policy : public policy_test {
+};
+
+/* An endpoint has a place from the beginning where there are only shared ones */
+TEST_P(any_policy, binds_or_lends)
 {
-    for (unsigned i = 0; i < NUM_DCI; i++) {
+    uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
+
+    EXPECT_EQ(m_pool.size.num_exclusive > 0, place.dci == UCT_DCX_NO_DCI);
+    EXPECT_EQ(m_pool.size.num_exclusive > 0, uct_dcx_pool_has_idle(&m_pool));
+    EXPECT_LE(1u, uct_dcx_pool_num_dci(&m_pool));
+    if (place.dci != UCT_DCX_NO_DCI) {
+        EXPECT_TRUE(uct_dcx_pool_is_shared(&m_pool, place.dci));
+    }
+}
+
+TEST_P(any_policy, numbers_and_streams_are_in_range)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        for (auto place : {uct_dcx_pool_bind(&m_pool),
+                           uct_dcx_pool_spill(&m_pool)}) {
+            if (place.dci != UCT_DCX_NO_DCI) {
+                EXPECT_LT(place.dci, uct_dcx_pool_num_dci(&m_pool));
+                EXPECT_TRUE(uct_dcx_pool_is_shared(&m_pool, place.dci));
+            }
+            EXPECT_LT(place.stream, m_pool.policy->has_streams ? num_streams :
+                                                                 1);
+        }
+    }
+}
+
+std::vector<std::string> all_policies()
+{
+    std::vector<std::string> names;
+
+    for (const char **name = uct_dcx_policy_names; *name != NULL; name++) {
+        names.push_back(*name);
+    }
+    return names;
+}
+
+std::string name_of(const testing::TestParamInfo<std::string> &info)
+{
+    return info.param;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, any_policy, testing::ValuesIn(all_policies()),
+                         name_of);
+
+/* --- exclusive initiators ------------------------------------------------- */
+
+class exclusive_policy : public policy_test {
+};
+
+TEST_P(exclusive_policy, hands_out_each_once_from_zero)
+{
+    for (unsigned i = 0; i < num_dci; i++) {
         EXPECT_TRUE(uct_dcx_pool_has_idle(&m_pool));
         EXPECT_EQ(i, uct_dcx_pool_take(&m_pool));
+        EXPECT_FALSE(uct_dcx_pool_is_shared(&m_pool, i));
     }
     EXPECT_FALSE(uct_dcx_pool_has_idle(&m_pool));
     EXPECT_EQ(UCT_DCX_NO_DCI, uct_dcx_pool_take(&m_pool));
 }
 
-TEST_P(DcxPolicy, KeepsAnInitiatorThatHasWork)
+TEST_P(exclusive_policy, keeps_an_initiator_that_has_work)
 {
     uint16_t dci = uct_dcx_pool_take(&m_pool);
 
     EXPECT_FALSE(uct_dcx_pool_settle(&m_pool, dci, 1));
-    EXPECT_EQ(NUM_DCI - 1u, m_pool.num_idle);
+    EXPECT_EQ(num_dci - 1u, m_pool.num_idle);
     EXPECT_TRUE(uct_dcx_pool_settle(&m_pool, dci, 0));
-    EXPECT_EQ((unsigned)NUM_DCI, m_pool.num_idle);
+    EXPECT_EQ((unsigned)num_dci, m_pool.num_idle);
 }
 
-TEST_P(DcxPolicy, ReusesTheWarmestFirst)
+TEST_P(exclusive_policy, reuses_the_warmest_first)
 {
     uint16_t a = uct_dcx_pool_take(&m_pool), b = uct_dcx_pool_take(&m_pool);
 
@@ -69,16 +150,30 @@ TEST_P(DcxPolicy, ReusesTheWarmestFirst)
     EXPECT_EQ(a, uct_dcx_pool_take(&m_pool));
 }
 
-TEST_P(DcxPolicy, QuotaLimitsOnlyWhereThePolicyHasOne)
+TEST_P(exclusive_policy, quota_limits_where_there_is_one)
 {
-    EXPECT_EQ(is_dcs() ? UINT_MAX : (unsigned)QUOTA,
+    EXPECT_EQ((GetParam() == "dcs") ? UINT_MAX : (unsigned)quota,
               m_pool.policy->share(&m_pool));
 }
 
-/* A long run of takes and settles: never the same number to two, none lost. */
-TEST_P(DcxPolicy, NoneIsLostOrHandedOutTwice)
+/* Number 2 cannot be created: 0 and 1 are all there is from then on. */
+TEST_P(exclusive_policy, truncated)
 {
-    const unsigned seed = 20170919;
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_EQ(i, uct_dcx_pool_take(&m_pool));
+    }
+    uct_dcx_pool_truncate(&m_pool, 2);
+    EXPECT_FALSE(uct_dcx_pool_has_idle(&m_pool));
+    EXPECT_TRUE(uct_dcx_pool_settle(&m_pool, 1, 0));
+    EXPECT_TRUE(uct_dcx_pool_settle(&m_pool, 0, 0));
+    EXPECT_EQ(0, uct_dcx_pool_take(&m_pool));
+    EXPECT_EQ(1, uct_dcx_pool_take(&m_pool));
+    EXPECT_EQ(UCT_DCX_NO_DCI, uct_dcx_pool_take(&m_pool));
+}
+
+/* A long run of takes and settles: never the same number to two, none lost. */
+TEST_P(exclusive_policy, none_is_lost_or_handed_out_twice)
+{
     std::mt19937 random(seed);
     std::vector<uint16_t> taken;
 
@@ -87,9 +182,9 @@ TEST_P(DcxPolicy, NoneIsLostOrHandedOutTwice)
         if (random() % 2) {
             uint16_t dci = uct_dcx_pool_take(&m_pool);
 
-            ASSERT_EQ(taken.size() == NUM_DCI, dci == UCT_DCX_NO_DCI);
+            ASSERT_EQ(taken.size() == num_dci, dci == UCT_DCX_NO_DCI);
             if (dci != UCT_DCX_NO_DCI) {
-                ASSERT_LT(dci, NUM_DCI);
+                ASSERT_LT(dci, num_dci);
                 ASSERT_EQ(0, std::count(taken.begin(), taken.end(), dci));
                 taken.push_back(dci);
             }
@@ -99,21 +194,56 @@ TEST_P(DcxPolicy, NoneIsLostOrHandedOutTwice)
             ASSERT_TRUE(uct_dcx_pool_settle(&m_pool, taken[at], 0));
             taken.erase(taken.begin() + at);
         }
-        ASSERT_EQ(NUM_DCI - taken.size(), m_pool.num_idle);
+        ASSERT_EQ(num_dci - taken.size(), m_pool.num_idle);
     }
 }
 
-static unsigned num_policies()
+INSTANTIATE_TEST_SUITE_P(all, exclusive_policy,
+                         testing::Values("dcs", "dcs_quota"), name_of);
+
+/* --- shared initiators ---------------------------------------------------- */
+
+class rand_policy : public policy_test {
+protected:
+    static std::vector<unsigned> numbers(
+            const std::vector<uct_dcx_place_t> &places)
+    {
+        std::vector<unsigned> list;
+
+        for (const auto &place : places) {
+            list.push_back(place.dci);
+        }
+        return list;
+    }
+};
+
+/* The same seed, the same lots; another one, others */
+TEST_P(rand_policy, follows_from_the_seed)
 {
-    unsigned count = 0;
+    auto first = numbers(bind(100));
 
-    while (uct_dcx_policy_names[count] != NULL) {
-        count++;
-    }
-    return count;
+    uct_dcx_pool_cleanup(&m_pool);
+    init(seed);
+    EXPECT_EQ(first, numbers(bind(100)));
+
+    uct_dcx_pool_cleanup(&m_pool);
+    init(seed + 1);
+    EXPECT_NE(first, numbers(bind(100)));
 }
 
-INSTANTIATE_TEST_SUITE_P(all, DcxPolicy, testing::Range(0u, num_policies()),
-                         [](const testing::TestParamInfo<unsigned> &info) {
-                             return uct_dcx_policy_names[info.param];
-                         });
+/* Each within a tenth of its share, which for these seeds is so */
+TEST_P(rand_policy, is_even)
+{
+    std::vector<unsigned> count(num_dci);
+
+    for (unsigned number : numbers(bind(10000))) {
+        count[number]++;
+    }
+    for (unsigned i = 0; i < num_dci; i++) {
+        EXPECT_NEAR(10000 / num_dci, count[i], 10000 / num_dci / 10) << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, rand_policy, testing::Values("rand"), name_of);
+
+} /* namespace */

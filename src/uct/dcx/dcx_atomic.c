@@ -5,7 +5,7 @@
  * atomics, which take masks: AND, OR and SWAP are compare-and-swaps that
  * compare nothing and swap some bits, XOR is an addition without carry.
  * The device always returns the old value; it lands in memory that belongs to
- * the WQE's place in the ring, and is handed over when the WQE completes.
+ * the operation's place in its ring, and is handed over when the WQE completes.
  */
 #include "dcx_tx.h"
 
@@ -137,7 +137,7 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_tx_t *tx,
 }
 
 
-/* The old value of a WQE's place in the ring */
+/* The old value of an operation's place in its ring */
 static UCS_F_ALWAYS_INLINE const void *
 uct_dcx_atomic_landed(const uct_dcx_dci_t *dci, const uct_dcx_op_t *op)
 {
@@ -214,21 +214,24 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     uct_dcx_tx_t tx        = {.comp = atomic->comp, .buffer = atomic->result};
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
+    unsigned place;
 
     dci = uct_dcx_tx_get_dci(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
     }
 
+    place = dci->sq.mask + 1; /* nobody looks there */
     if (atomic->result != NULL) {
+        place   = dci->op_tail & dci->sq.mask;
         tx.done = uct_dcx_atomic_done(iface, atomic);
     }
 
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey);
     uct_dcx_atomic_put(&wqe, &tx, atomic);
-    uct_dcx_wqe_data(&wqe, &dci->results[dci->sq.pi & dci->sq.mask],
-                     atomic->size, iface->dci.results_lkey);
+    uct_dcx_wqe_data(&wqe, &dci->results[place], atomic->size,
+                     dci->results_lkey);
     uct_dcx_tx_post(dci, &wqe, &tx);
     UCT_TL_EP_STAT_ATOMIC(&ep->super);
     return (atomic->result != NULL) ? UCS_INPROGRESS : UCS_OK;

@@ -153,7 +153,7 @@ uct_dcx_caps_estimate_perf(uct_iface_h tl_iface, uct_perf_attr_t *attr)
     }
 
     if (attr->field_mask & UCT_PERF_ATTR_FIELD_MAX_INFLIGHT_EPS) {
-        attr->max_inflight_eps = iface->dci.num_dci;
+        attr->max_inflight_eps = uct_dcx_pool_num_dci(&iface->dci.pool);
     }
     return UCS_OK;
 }

@@ -36,8 +36,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"NUM_DCI", "8",
-     "Number of DC initiator QPs: how many endpoints can have operations in\n"
-     "flight at a time.",
+     "Number of DC initiator QPs, 1-1024: how many endpoints can have\n"
+     "operations in flight at a time. One is created when it is first needed.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.num_dci), UCS_CONFIG_TYPE_UINT},
 
     {"TX_POLICY", "dcs_quota",
@@ -48,7 +48,11 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "\n"
      "dcs_quota  The same, but while other endpoints wait for one, an\n"
      "           endpoint that has used its quota lets its operations\n"
-     "           complete and joins the line. No endpoint starves.",
+     "           complete and joins the line. No endpoint starves.\n"
+     "\n"
+     "rand       An endpoint gets one by lot when it is created, and shares\n"
+     "           it with others. Behind a peer that does not answer they wait\n"
+     "           until it is given up.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.policy),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_policy_names)},
 
@@ -56,6 +60,11 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "For TX_POLICY=dcs_quota: building blocks of 64 bytes that an endpoint\n"
      "may have outstanding while others wait. A short message takes 1 or 2.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.quota), UCS_CONFIG_TYPE_UINT},
+
+    {"RAND_SEED", "0",
+     "For TX_POLICY=rand: a number from which the lots follow; 0 takes\n"
+     "another one each time.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.rand_seed), UCS_CONFIG_TYPE_UINT},
 
     {"TX_QUEUE_LEN", "128",
      "Operations of the greatest size that fit in the send queue of one DC\n"

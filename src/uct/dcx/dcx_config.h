@@ -22,6 +22,7 @@ typedef struct uct_dcx_iface_config {
         unsigned       num_dci;
         unsigned       policy;          /* index in uct_dcx_policy_names */
         unsigned       quota;           /* building blocks */
+        unsigned       rand_seed;       /* 0: another one each time */
         unsigned       queue_len;       /* WQEs of the greatest size */
         size_t         min_inline;      /* bytes */
         unsigned       max_poll;

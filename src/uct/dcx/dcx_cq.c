@@ -44,8 +44,9 @@ ucs_status_t
 uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params)
 {
     struct ibv_cq_init_attr_ex attr = {
-        .cqe     = params->length,
-        .channel = params->channel
+        .cqe        = params->length,
+        .cq_context = cq,
+        .channel    = params->channel
     };
     struct mlx5dv_cq_init_attr dv_attr = {
         .comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
@@ -55,8 +56,9 @@ uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params)
 
     cq_ex = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
     if (cq_ex == NULL) {
-        ucs_error("%s: failed to create a completion queue of %u entries: %m",
-                  params->name, params->length);
+        ucs_log(params->log_level,
+                "%s: failed to create a completion queue of %u entries: %m",
+                params->name, params->length);
         return UCS_ERR_IO_ERROR;
     }
 

@@ -13,6 +13,7 @@
 
 #include <endian.h>
 #include <ucs/arch/cpu.h>
+#include <ucs/config/types.h>
 #include <ucs/sys/compiler_def.h>
 #include <ucs/type/status.h>
 
@@ -35,9 +36,10 @@ typedef struct uct_dcx_cq {
 typedef struct uct_dcx_cq_params {
     struct ibv_context      *ctx;
     struct ibv_comp_channel *channel;
-    unsigned                length;   /* entries wanted */
-    unsigned                cqe_size; /* 64 or 128 */
-    const char              *name;    /* for messages */
+    unsigned                length;    /* entries wanted */
+    unsigned                cqe_size;  /* 64 or 128 */
+    const char              *name;     /* for messages */
+    ucs_log_level_t         log_level; /* of errors */
 } uct_dcx_cq_params_t;
 
 
@@ -89,7 +91,8 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_cq_update(uct_dcx_cq_t *cq)
 }
 
 
-/* Creates a queue and takes it over from libmlx5. Errors are logged. */
+/* Creates a queue and takes it over from libmlx5. Its context in events is
+ * 'cq'. Errors are logged. */
 ucs_status_t
 uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params);
 

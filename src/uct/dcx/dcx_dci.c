@@ -20,22 +20,22 @@ int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask)
 ucs_status_t
 uct_dcx_dci_connect(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
-    const uct_dcx_dci_set_t *set = &iface->dci;
-    struct ibv_qp_attr init      = {
+    const uct_dcx_dci_params_t *params = &iface->dci.params;
+    struct ibv_qp_attr init            = {
         .qp_state   = IBV_QPS_INIT,
         .pkey_index = iface->port.pkey_index,
         .port_num   = iface->port.num
     };
-    struct ibv_qp_attr rtr       = {
+    struct ibv_qp_attr rtr             = {
         .qp_state = IBV_QPS_RTR,
         .path_mtu = iface->port.mtu
     };
-    struct ibv_qp_attr rts       = {
+    struct ibv_qp_attr rts             = {
         .qp_state      = IBV_QPS_RTS,
-        .timeout       = set->timeout,
-        .retry_cnt     = set->retry_count,
-        .rnr_retry     = set->rnr_retry_count,
-        .max_rd_atomic = set->max_rd_atomic
+        .timeout       = params->timeout,
+        .retry_cnt     = params->retry_count,
+        .rnr_retry     = params->rnr_retry_count,
+        .max_rd_atomic = params->max_rd_atomic
     };
 
     uct_dcx_port_fill_ah(&iface->port, &rtr.ah_attr);
@@ -55,16 +55,19 @@ uct_dcx_dci_connect(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 
 static ucs_status_t
 uct_dcx_dci_create_qp(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                      const uct_dcx_iface_config_t *config)
+                      ucs_log_level_t level)
 {
-    const unsigned bb_per_wr           = 4; /* libmlx5's for a DCI, 1 sge */
+    const uct_dcx_dci_set_t *set       = &iface->dci;
     struct ibv_qp_init_attr_ex attr    = {
         .qp_type   = IBV_QPT_DRIVER,
         .comp_mask = IBV_QP_INIT_ATTR_PD,
         .pd        = iface->port.dev->pd,
-        .send_cq   = iface->tx_cq.cq,
-        .recv_cq   = iface->tx_cq.cq,
-        .cap       = {.max_send_sge = 1}
+        .send_cq   = dci->cq->cq,
+        .recv_cq   = dci->cq->cq,
+        .cap       = {
+            .max_send_sge = 1,
+            .max_send_wr  = set->params.max_send_wr
+        }
     };
     /* results of gets and atomics go to memory, never into the completion */
     struct mlx5dv_qp_init_attr dv_attr = {
@@ -74,15 +77,12 @@ uct_dcx_dci_create_qp(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
     };
 
-    attr.cap.max_send_wr = ucs_div_round_up(config->tx.queue_len *
-                                            iface->limits.max_bb, bb_per_wr);
-    dci->qp              = mlx5dv_create_qp(iface->port.dev->ctx, &attr,
-                                            &dv_attr);
+    dci->qp = mlx5dv_create_qp(iface->port.dev->ctx, &attr, &dv_attr);
     if (dci->qp == NULL) {
-        ucs_error("%s: failed to create DCI %u of %u: %m; lower "
-                  "UCX_DCX_NUM_DCI or UCX_DCX_TX_QUEUE_LEN",
-                  uct_dcx_iface_name(iface), dci->index + 1,
-                  config->tx.num_dci);
+        ucs_log(level, "%s: failed to create DCI %u of %u: %m; lower "
+                "UCX_DCX_NUM_DCI or UCX_DCX_TX_QUEUE_LEN",
+                uct_dcx_iface_name(iface), set->num_created + 1,
+                uct_dcx_pool_num_dci(&set->pool));
         return UCS_ERR_IO_ERROR;
     }
 
@@ -91,8 +91,7 @@ uct_dcx_dci_create_qp(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 
 
 static ucs_status_t
-uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                    unsigned num_dci)
+uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->sq;
     struct mlx5dv_qp dv_qp = {};
@@ -104,20 +103,15 @@ uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         return UCS_ERR_IO_ERROR;
     }
 
-    if (!ucs_is_pow2(dv_qp.sq.wqe_cnt) || (dv_qp.sq.wqe_cnt > 32768) ||
-        (dv_qp.sq.wqe_cnt <= iface->limits.max_bb + 1) ||
+    /* the completion queue is made for so many, see uct_dcx_dci_group_init() */
+    if (!ucs_is_pow2(dv_qp.sq.wqe_cnt) ||
+        (dv_qp.sq.wqe_cnt > iface->dci.params.num_bb) ||
+        (dv_qp.sq.wqe_cnt <= iface->limits.max_bb + UCT_DCX_SQ_SPARE) ||
         (dv_qp.sq.stride != MLX5_SEND_WQE_BB)) {
-        ucs_error("%s: a send queue of %u blocks of %u bytes is of no use; "
-                  "change UCX_DCX_TX_QUEUE_LEN", uct_dcx_iface_name(iface),
-                  dv_qp.sq.wqe_cnt, dv_qp.sq.stride);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    /* a completion for each block must fit, see uct_dcx_iface_init_tx_cq() */
-    if ((uint64_t)num_dci * dv_qp.sq.wqe_cnt > iface->tx_cq.count) {
-        ucs_error("%s: %u send queues of %u blocks, but %u completions: "
-                  "change UCX_DCX_TX_QUEUE_LEN", uct_dcx_iface_name(iface),
-                  num_dci, dv_qp.sq.wqe_cnt, iface->tx_cq.count);
+        ucs_error("%s: a send queue of %u blocks of %u bytes is of no use, "
+                  "%u were asked for; change UCX_DCX_TX_QUEUE_LEN",
+                  uct_dcx_iface_name(iface), dv_qp.sq.wqe_cnt,
+                  dv_qp.sq.stride, iface->dci.params.num_bb);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -127,28 +121,50 @@ uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     sq->bf_flip = dv_qp.bf.size;
     sq->qpn     = dci->qp->qp_num;
     sq->mask    = dv_qp.sq.wqe_cnt - 1;
-    sq->room    = dv_qp.sq.wqe_cnt - iface->limits.max_bb - 1;
+    sq->room    = dv_qp.sq.wqe_cnt - iface->limits.max_bb - UCT_DCX_SQ_SPARE;
     sq->limit   = sq->room;
     uct_dcx_sq_reset(sq);
     return UCS_OK;
 }
 
 
-ucs_status_t
-uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                 const uct_dcx_iface_config_t *config)
+static ucs_status_t
+uct_dcx_dci_init_ops(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    unsigned num_bb = dci->sq.mask + 1;
+
+    dci->ops = ucs_calloc(num_bb, sizeof(*dci->ops), "uct_dcx_ops");
+    if (dci->ops == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    if (!uct_dcx_pool_is_shared(&iface->dci.pool, dci->index)) {
+        return UCS_OK;
+    }
+
+    dci->eps = ucs_calloc(num_bb, sizeof(*dci->eps), "uct_dcx_eps");
+    if (dci->eps == NULL) {
+        ucs_free(dci->ops);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                              ucs_log_level_t level)
 {
     ucs_status_t status;
 
-    dci->index = dci - iface->dci.dci;
-    ucs_queue_head_init(&dci->flushes);
+    ucs_list_head_init(&dci->flushes);
+    ucs_arbiter_init(&dci->waiters);
 
-    status = uct_dcx_dci_create_qp(iface, dci, config);
+    status = uct_dcx_dci_create_qp(iface, dci, level);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_dci_init_sq(iface, dci, config->tx.num_dci);
+    status = uct_dcx_dci_init_sq(iface, dci);
     if (status != UCS_OK) {
         goto err_destroy_qp;
     }
@@ -158,9 +174,8 @@ uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         goto err_destroy_qp;
     }
 
-    dci->ops = ucs_calloc(dci->sq.mask + 1, sizeof(*dci->ops), "uct_dcx_ops");
-    if (dci->ops == NULL) {
-        status = UCS_ERR_NO_MEMORY;
+    status = uct_dcx_dci_init_ops(iface, dci);
+    if (status != UCS_OK) {
         goto err_destroy_qp;
     }
 
@@ -168,81 +183,90 @@ uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 
 err_destroy_qp:
     ibv_destroy_qp(dci->qp);
+    dci->qp = NULL;
     return status;
 }
 
 
 void uct_dcx_dci_cleanup(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
+    uct_dcx_op_t *op;
+
     if (ibv_destroy_qp(dci->qp) != 0) {
         ucs_warn("%s: failed to destroy DCI 0x%x: %m",
                  uct_dcx_iface_name(iface), dci->sq.qpn);
     }
 
     /* the device is off the buffers: those still outstanding can be freed */
-    uct_dcx_dci_retire(iface, dci, dci->sq.pi, UCS_ERR_CANCELED);
+    while (dci->op_head != dci->op_tail) {
+        op = uct_dcx_dci_op(dci, dci->op_head++);
+        op->done(dci, op, UCS_ERR_CANCELED);
+    }
+    uct_dcx_flush_end(&dci->flushes, NULL, UCS_ERR_CANCELED);
+
+    ucs_arbiter_cleanup(&dci->waiters);
+    ucs_free(dci->eps);
     ucs_free(dci->ops);
 }
 
 
-static void
-uct_dcx_dci_end_flushes(uct_dcx_dci_t *dci, ucs_status_t status)
+static void uct_dcx_flush_end_one(uct_dcx_flush_t *flush, ucs_status_t status)
 {
-    uct_completion_t *comp;
+    uct_completion_t *comp = flush->comp;
+
+    ucs_list_del(&flush->list);
+    ucs_mpool_put(flush);
+    uct_invoke_completion(comp, status);
+}
+
+
+static uct_dcx_flush_t *
+uct_dcx_flush_find(const ucs_list_link_t *flushes, const uct_dcx_ep_t *ep)
+{
     uct_dcx_flush_t *flush;
 
-    while (!ucs_queue_is_empty(&dci->flushes)) {
-        flush = ucs_queue_head_elem_non_empty(&dci->flushes, uct_dcx_flush_t,
-                                              queue);
-        if (UCS_CIRCULAR_COMPARE16(flush->pi, >, dci->sq.ci)) {
+    ucs_list_for_each(flush, flushes, list) {
+        if ((ep == NULL) || (flush->ep == ep)) {
+            return flush;
+        }
+    }
+    return NULL;
+}
+
+
+void uct_dcx_flush_end(ucs_list_link_t *flushes, const uct_dcx_ep_t *ep,
+                       ucs_status_t status)
+{
+    uct_dcx_flush_t *flush;
+
+    /* each time from the beginning: a callback may end others */
+    while ((flush = uct_dcx_flush_find(flushes, ep)) != NULL) {
+        uct_dcx_flush_end_one(flush, status);
+    }
+}
+
+
+void uct_dcx_dci_end_flushes(uct_dcx_dci_t *dci, uint16_t until,
+                             ucs_status_t status)
+{
+    uct_dcx_flush_t *flush;
+
+    while (!ucs_list_is_empty(&dci->flushes)) {
+        flush = ucs_list_head(&dci->flushes, uct_dcx_flush_t, list);
+        if (!UCS_CIRCULAR_COMPARE16(flush->index, <, until)) {
             break;
         }
-
-        comp = flush->comp;
-        ucs_queue_pull_non_empty(&dci->flushes);
-        ucs_mpool_put(flush);
-        uct_invoke_completion(comp, status);
+        uct_dcx_flush_end_one(flush, status);
     }
 }
 
 
-int uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                       uint16_t until, ucs_status_t status)
+ucs_status_t
+uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                      uct_dcx_ep_t *ep, uint16_t index,
+                      uct_completion_t *comp)
 {
-    uct_dcx_sq_t *sq = &dci->sq;
-    unsigned turn    = dci->turn;
-    uct_dcx_op_done_t done;
-    uct_dcx_op_t *op;
-
-    while (sq->ci != until) {
-        op   = &dci->ops[sq->ci & sq->mask];
-        done = op->done;
-        if (done != NULL) {
-            /* what the user does in his callback finds it ended, and its
-             * place in the ring still taken */
-            op->done = NULL;
-            done(dci, op, ucs_unlikely(op->canceled) ? UCS_ERR_CANCELED :
-                                                       status);
-            if (ucs_unlikely(dci->turn != turn)) {
-                return 0;
-            }
-        }
-
-        sq->ci += op->num_bb;
-        if (ucs_unlikely(!ucs_queue_is_empty(&dci->flushes))) {
-            uct_dcx_dci_end_flushes(dci, status);
-            if (dci->turn != turn) {
-                return 0;
-            }
-        }
-    }
-    return 1;
-}
-
-
-ucs_status_t uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                                   uct_completion_t *comp)
-{
+    ucs_list_link_t *pos = dci->flushes.prev;
     uct_dcx_flush_t *flush;
 
     flush = ucs_mpool_get(&iface->dci.flush_mp);
@@ -250,8 +274,31 @@ ucs_status_t uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         return UCS_ERR_NO_MEMORY;
     }
 
-    flush->comp = comp;
-    flush->pi   = dci->sq.pi;
-    ucs_queue_push(&dci->flushes, &flush->queue);
+    flush->ep    = ep;
+    flush->comp  = comp;
+    flush->index = index;
+
+    /* mostly it is the last one: who flushes has posted just before */
+    while ((pos != &dci->flushes) &&
+           UCS_CIRCULAR_COMPARE16(
+                   ucs_container_of(pos, uct_dcx_flush_t, list)->index, >,
+                   index)) {
+        pos = pos->prev;
+    }
+    ucs_list_insert_after(pos, &flush->list);
     return UCS_OK;
+}
+
+
+void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
+{
+    uct_dcx_op_t *op;
+    uint16_t place;
+
+    for (place = dci->op_head; place != dci->op_tail; ++place) {
+        op = uct_dcx_dci_op(dci, place);
+        if (uct_dcx_dci_wqe_ep(dci, op->index) == ep) {
+            op->canceled = 1;
+        }
+    }
 }

@@ -1,102 +1,86 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC initiators of an interface: their queues, what is outstanding on
- * them, and which endpoint holds which. Everything belongs to the thread that
- * progresses the interface. An initiator is in the pool (no endpoint, nothing
- * outstanding), held by one endpoint, or draining: its endpoint is gone and
- * the last operations are on the way.
+ * A DC initiator: its queue, what is outstanding on it, and whose that is.
+ * Everything belongs to the thread that progresses the interface. An exclusive
+ * initiator is in the pool (no endpoint, nothing outstanding), held by one
+ * endpoint, or draining: its endpoint is gone and the last operations are on
+ * the way. A shared one serves any number of endpoints and is in no pool. The
+ * states are drawn in docs/dcx.md.
  */
 #ifndef UCT_DCX_DCI_H
 #define UCT_DCX_DCI_H
 
-#include "dcx_config.h"
-#include "dcx_cq.h"
-#include "dcx_policy.h"
-#include "dcx_port.h"
-#include "dcx_sq.h"
+#include "dcx_dci_set.h"
 
-#include <ucs/datastruct/arbiter.h>
-#include <ucs/datastruct/mpool.h>
-#include <ucs/datastruct/queue.h>
+#include <ucs/sys/math.h>
 
-typedef struct uct_dcx_dci   uct_dcx_dci_t;
-typedef struct uct_dcx_ep    uct_dcx_ep_t;
-typedef struct uct_dcx_iface uct_dcx_iface_t;
-typedef struct uct_dcx_op    uct_dcx_op_t;
+enum {
+    UCT_DCX_DCI_SIZE = 256
+};
+
+typedef struct uct_dcx_op uct_dcx_op_t;
 
 
 /* Ends an operation: frees what it held, tells the user. */
 typedef void (*uct_dcx_op_done_t)(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                   ucs_status_t status);
 
-/* An operation that is outstanding, at the index of its first block. */
+/* An operation that has something to end. Those of an initiator stand in a
+ * ring, in the order in which they were posted. */
 struct uct_dcx_op {
-    uct_dcx_op_done_t done;     /* NULL: nobody waits for it */
+    uct_dcx_op_done_t done;
     uct_completion_t  *comp;
     void              *buffer;
-    uint16_t          num_bb;   /* blocks that its WQE takes */
-    uint16_t          canceled; /* the user was told already */
+    uint16_t          index;    /* first block of its WQE */
+    uint16_t          canceled; /* ends with UCS_ERR_CANCELED, whatever comes */
 };
 
 
-/* A flush that waits until everything posted before it has completed. */
+/* A flush that waits until what its endpoint posted before has completed. */
 typedef struct uct_dcx_flush {
-    ucs_queue_elem_t queue;
+    ucs_list_link_t  list;
+    uct_dcx_ep_t     *ep;
     uct_completion_t *comp;
-    uint16_t         pi;      /* of the send queue when flush was called */
+    uint16_t         index; /* first block of the last WQE that it waits for */
 } uct_dcx_flush_t;
 
 
 struct uct_dcx_dci {
-    uct_dcx_sq_t     sq;
-    uct_dcx_op_t     *ops;     /* one for each block of the ring */
-    uct_dcx_ep_t     *ep;      /* NULL: in the pool or draining */
-    uint64_t         *results; /* one for each block: where atomics land */
-    uint16_t         index;
-    uint8_t          in_error; /* was moved to the error state by us */
-    unsigned         turn;     /* counts resets and returns to the pool */
-    ucs_queue_head_t flushes;
-    struct ibv_qp    *qp;
-} UCS_V_ALIGNED(UCS_SYS_CACHE_LINE_SIZE);
+    uct_dcx_sq_t    sq;
+    uct_dcx_op_t    *ops;         /* as many as there are blocks */
+    uint16_t        op_head;      /* the oldest; these run freely */
+    uint16_t        op_tail;      /* where the next one goes */
+    uint16_t        index;
+    uint8_t         in_error;     /* was moved to the error state by us */
+    uct_dcx_ep_t    **eps;        /* shared: whose WQE begins at each block,
+                                     NULL: nobody's any more; exclusive: NULL */
+    uct_dcx_ep_t    *ep;          /* exclusive: NULL in the pool or draining */
+    ucs_list_link_t flushes;      /* in the order of their indexes */
+    ucs_arbiter_t   waiters;      /* endpoints with requests in line for room */
+    ucs_list_link_t ready;        /* in the list of the set */
+    uint8_t         is_ready;     /* waiters are to be served */
+    uint32_t        results_lkey;
+    uint64_t        *results;     /* where atomics land: for each place in ops,
+                                     and one more for what nobody wants */
+    unsigned        turn;         /* counts resets and returns to the pool */
+    uct_dcx_cq_t    *cq;          /* of its group */
+    struct ibv_qp   *qp;          /* NULL: not created yet */
+} UCS_V_ALIGNED(UCT_DCX_DCI_SIZE);
 
-
-/* The part iface->dci */
-typedef struct uct_dcx_dci_set {
-    uct_dcx_dci_t *dci;
-    unsigned      num_dci;
-    uct_dcx_pool_t pool;
-    ucs_arbiter_t wait_dci;    /* endpoints that wait for an initiator */
-    ucs_arbiter_t wait_room;   /* endpoints that hold one which was full */
-    uint16_t      *by_qpn;     /* index by the low bits of the QP number */
-    uint32_t      qpn_mask;
-    uint64_t      *results;
-    uint32_t      results_lkey;
-    struct ibv_mr *results_mr;
-    ucs_mpool_t   flush_mp;
-    int           throttled;   /* shares are in force */
-    uct_dcx_ep_t  *failing;    /* its error handler is still to be called */
-    uint8_t       timeout;     /* code of the ACK timeout */
-    uint8_t       retry_count;
-    uint8_t       rnr_retry_count;
-    uint8_t       max_rd_atomic;
-} uct_dcx_dci_set_t;
+/* both are indexed in operations: powers of two */
+static_assert(sizeof(uct_dcx_dci_t) == UCT_DCX_DCI_SIZE, "an initiator");
+static_assert(sizeof(uct_dcx_op_t) == 32, "an operation");
 
 
 /* The initiator that a send completion belongs to, NULL if it was reset since.
- * A table of the low bits of QP numbers, as wide as it takes to tell ours
- * apart: the user index in the completion is libmlx5's, not ours. */
+ * The user index in the completion is libmlx5's, not ours. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_dci_find(uct_dcx_dci_set_t *set, uint32_t qpn)
 {
-    uint16_t index = set->by_qpn[qpn & set->qpn_mask];
-    uct_dcx_dci_t *dci;
+    uct_dcx_dci_t *dci = &set->dci[set->by_qpn[qpn & set->qpn_mask]];
 
-    if (ucs_unlikely(index == UCT_DCX_NO_DCI)) {
-        return NULL;
-    }
-
-    dci = &set->dci[index];
-    return ucs_likely(dci->sq.qpn == qpn) ? dci : NULL;
+    return ucs_likely(dci->sq.qpn == qpn) ? dci :
+                                            uct_dcx_dci_set_search(set, qpn);
 }
 
 
@@ -106,10 +90,105 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_idle(const uct_dcx_dci_t *dci)
 }
 
 
-/* Creates one initiator, ready to send, of the set it lies in. */
-ucs_status_t
-uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                 const uct_dcx_iface_config_t *config);
+static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_shared(const uct_dcx_dci_t *dci)
+{
+    return dci->eps != NULL;
+}
+
+
+/* Whose WQE begins at 'index'. NULL if he is gone. */
+static inline uct_dcx_ep_t *
+uct_dcx_dci_wqe_ep(const uct_dcx_dci_t *dci, uint16_t index)
+{
+    return uct_dcx_dci_is_shared(dci) ? dci->eps[index & dci->sq.mask] :
+                                        dci->ep;
+}
+
+
+/* Whether the block at 'index' was posted and has not completed. */
+static inline int
+uct_dcx_dci_is_outstanding(const uct_dcx_dci_t *dci, uint16_t index)
+{
+    return (uint16_t)(index - dci->sq.ci) < uct_dcx_sq_used(&dci->sq);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_op_t *
+uct_dcx_dci_op(const uct_dcx_dci_t *dci, uint16_t place)
+{
+    return &dci->ops[place & dci->sq.mask];
+}
+
+
+/* Takes a new operation down that begins at 'index'. There is a place for each
+ * block of the ring, so one is free. */
+static UCS_F_ALWAYS_INLINE uct_dcx_op_t *
+uct_dcx_dci_push_op(uct_dcx_dci_t *dci, uint16_t index)
+{
+    uct_dcx_op_t *op = uct_dcx_dci_op(dci, dci->op_tail++);
+
+    op->index = index;
+    return op;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_dci_end_op(uct_dcx_dci_t *dci, uct_dcx_op_t *op, ucs_status_t status)
+{
+    if (ucs_unlikely(op->canceled)) {
+        op->canceled = 0;
+        status       = UCS_ERR_CANCELED;
+    }
+    op->done(dci, op, status);
+}
+
+
+/* Ends the flushes of 'ep', those of everybody if it is NULL. */
+void uct_dcx_flush_end(ucs_list_link_t *flushes, const uct_dcx_ep_t *ep,
+                       ucs_status_t status);
+
+/* Ends the flushes that wait for nothing from block 'until' on. */
+void uct_dcx_dci_end_flushes(uct_dcx_dci_t *dci, uint16_t until,
+                             ucs_status_t status);
+
+/* All WQEs that begin before block 'until' have completed: ends them in order.
+ * Returns 0 if a callback of the user, who may destroy the endpoint in it, had
+ * the initiator reset or given back: everything before 'until' has ended then,
+ * and what is outstanding now is of whoever took the initiator since. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_dci_retire(uct_dcx_dci_t *dci, uint16_t until)
+{
+    unsigned turn = dci->turn;
+    uct_dcx_op_t *op;
+
+    while (dci->op_head != dci->op_tail) {
+        op = uct_dcx_dci_op(dci, dci->op_head);
+        if (!UCS_CIRCULAR_COMPARE16(op->index, <, until)) {
+            break;
+        }
+
+        /* what the user does in his callback finds it ended, and its place in
+         * the ring still taken */
+        dci->op_head++;
+        uct_dcx_dci_end_op(dci, op, UCS_OK);
+        if (ucs_unlikely(dci->turn != turn)) {
+            return 0;
+        }
+    }
+
+    dci->sq.ci = until;
+    if (ucs_unlikely(!ucs_list_is_empty(&dci->flushes))) {
+        uct_dcx_dci_end_flushes(dci, until, UCS_OK);
+        return dci->turn == turn;
+    }
+    return 1;
+}
+
+
+/* Creates one initiator, ready to send. 'dci' has its number and the part of
+ * its group. Errors are logged at 'level'. */
+ucs_status_t uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                              ucs_log_level_t level);
 
 void uct_dcx_dci_cleanup(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
@@ -120,37 +199,43 @@ int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask);
 ucs_status_t
 uct_dcx_dci_connect(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
-/* Creates the initiators and the pool. Needs iface->port and the send CQ.
- * Errors are logged. */
-ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
-                                  const uct_dcx_iface_config_t *config);
+/* A flush of 'ep' that waits for the WQE at 'index'. */
+ucs_status_t
+uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                      uct_dcx_ep_t *ep, uint16_t index,
+                      uct_completion_t *comp);
 
-void uct_dcx_dci_set_cleanup(uct_dcx_iface_t *iface);
-
-/* Ends, in order, the operations before block 'until'. Returns 0 if a callback
- * of the user, who may destroy the endpoint in it, had the initiator reset or
- * given back: everything before 'until' has ended then, and what is outstanding
- * now is of whoever took the initiator since. */
-int uct_dcx_dci_retire(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                       uint16_t until, ucs_status_t status);
-
-/* Queues a flush behind what is outstanding on 'dci'. */
-ucs_status_t uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                                   uct_completion_t *comp);
+/* What 'ep' has outstanding will end with UCS_ERR_CANCELED. */
+void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
 
 /* The endpoint is gone, and nobody may be told of what is outstanding later:
  * all completions come now, as cancelled. Copied operations stay with the
- * device and are freed when they complete. If there are others, the queue is
- * reset, as their memory is the user's again. */
-void uct_dcx_dci_leave(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
+ * device and are freed when they complete. If there are others, the device is
+ * first taken off the user's memory: an exclusive queue is reset, with a shared
+ * one it is waited for. */
+void uct_dcx_dci_leave(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                       uct_dcx_ep_t *ep);
 
-/* Takes the queue to the error state and sees to it that a completion with
- * error comes, even if nothing was outstanding any more. */
+/* Takes an exclusive queue to the error state and sees to it that a completion
+ * with error comes, even if nothing was outstanding any more. */
 ucs_status_t uct_dcx_dci_to_error(uct_dcx_dci_t *dci);
 
-/* A send completion with error: fails what is outstanding, calls the error
- * handler of the endpoint and makes the initiator usable again. */
+/* Takes the device off the queue for good: nothing is on the wire after that,
+ * and no completion comes any more. */
+void uct_dcx_dci_stop(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
+
+/* The queue works again, and what stands in it goes out. */
+void uct_dcx_dci_restart(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
+
+/* Those who had to wait for that go on. */
+void uct_dcx_dci_resume(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
+
+/* A send completion with error: fails what is lost, calls the error handlers
+ * and makes the initiator usable again. */
 void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                       const struct mlx5_cqe64 *cqe);
+
+/* Tells the user that an endpoint is invalid now, as he wished, once. */
+void uct_dcx_dci_report_canceled(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 #endif

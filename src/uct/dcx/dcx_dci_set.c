@@ -1,15 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The DC initiators of an interface as a set: they are created and destroyed
- * together, and share the memory that results of atomics land in, the table
- * of QP numbers and the pool. Called when an interface opens and closes.
+ * The DC initiators of an interface as a set; see dcx_dci_set.h. Called when
+ * an interface opens and closes, and by those who need an initiator that does
+ * not exist yet, away from the fast path.
  */
 #include "dcx_iface.h"
 
+#include <sys/random.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
+
+
+/* Completions of so many send queues come to one completion queue, if the
+ * device has one that is long enough. */
+#define UCT_DCX_MAX_PER_GROUP  64
 
 
 static ucs_mpool_ops_t uct_dcx_flush_mpool_ops = {
@@ -21,15 +27,25 @@ static ucs_mpool_ops_t uct_dcx_flush_mpool_ops = {
 };
 
 
-/* The memory that results of atomics land in: 8 bytes for each block of each
- * send queue, so that an atomic never waits for it. */
-static ucs_status_t uct_dcx_dci_set_init_results(uct_dcx_iface_t *iface)
+/* Places for results of one initiator, in whole cache lines: one for each
+ * block, and one for those that nobody wants. */
+static size_t uct_dcx_dci_set_num_results(const uct_dcx_dci_set_t *set)
 {
-    uct_dcx_dci_set_t *set = &iface->dci;
-    unsigned per_dci       = set->dci[0].sq.mask + 1;
-    size_t size            = set->num_dci * per_dci * sizeof(*set->results);
+    return set->params.num_bb +
+           (UCS_SYS_CACHE_LINE_SIZE / sizeof(*set->dci->results));
+}
+
+
+static ucs_status_t
+uct_dcx_dci_group_init_results(uct_dcx_iface_t *iface,
+                               uct_dcx_dci_group_t *group,
+                               ucs_log_level_t level)
+{
+    const uct_dcx_dci_set_t *set = &iface->dci;
+    size_t size                  = set->per_group *
+                                   uct_dcx_dci_set_num_results(set) *
+                                   sizeof(*group->results);
     void *results;
-    unsigned i;
 
     size = ucs_align_up(size, ucs_get_page_size());
     if (ucs_posix_memalign(&results, ucs_get_page_size(), size,
@@ -37,139 +53,314 @@ static ucs_status_t uct_dcx_dci_set_init_results(uct_dcx_iface_t *iface)
         return UCS_ERR_NO_MEMORY;
     }
 
-    set->results_mr = ibv_reg_mr(iface->port.dev->pd, results, size,
-                                 IBV_ACCESS_LOCAL_WRITE);
-    if (set->results_mr == NULL) {
-        ucs_error("%s: failed to register %zu bytes: %m; see 'ulimit -l'",
-                  uct_dcx_iface_name(iface), size);
+    group->results    = results;
+    group->results_mr = ibv_reg_mr(iface->port.dev->pd, results, size,
+                                   IBV_ACCESS_LOCAL_WRITE);
+    if (group->results_mr == NULL) {
+        ucs_log(level, "%s: failed to register %zu bytes: %m; see 'ulimit -l'",
+                uct_dcx_iface_name(iface), size);
         ucs_free(results);
         return UCS_ERR_IO_ERROR;
     }
-
-    set->results      = results;
-    set->results_lkey = set->results_mr->lkey;
-    for (i = 0; i < set->num_dci; ++i) {
-        set->dci[i].results = set->results + (i * per_dci);
-    }
     return UCS_OK;
-}
-
-
-static void uct_dcx_dci_set_cleanup_results(uct_dcx_dci_set_t *set)
-{
-    if (ibv_dereg_mr(set->results_mr) != 0) {
-        ucs_warn("mr 0x%x: failed to deregister: %m", set->results_lkey);
-    }
-    ucs_free(set->results);
-}
-
-
-/* Fills the table if no two QP numbers share their low bits. */
-static int uct_dcx_dci_set_try_qpn_mask(uct_dcx_dci_set_t *set)
-{
-    uint16_t *slot;
-    unsigned i;
-
-    memset(set->by_qpn, 0xff, (set->qpn_mask + 1) * sizeof(*set->by_qpn));
-    for (i = 0; i < set->num_dci; ++i) {
-        slot = &set->by_qpn[set->dci[i].sq.qpn & set->qpn_mask];
-        if (*slot != UCT_DCX_NO_DCI) {
-            return 0;
-        }
-        *slot = i;
-    }
-    return 1;
-}
-
-
-static ucs_status_t uct_dcx_dci_set_init_qpns(uct_dcx_dci_set_t *set)
-{
-    uint32_t size;
-
-    /* numbers differ within their 24 bits, so the search comes to an end */
-    for (size = ucs_roundup_pow2(set->num_dci); size <= UCS_BIT(24);
-         size *= 2) {
-        set->qpn_mask = size - 1;
-        set->by_qpn   = ucs_malloc(size * sizeof(*set->by_qpn),
-                                   "uct_dcx_by_qpn");
-        if (set->by_qpn == NULL) {
-            return UCS_ERR_NO_MEMORY;
-        }
-
-        if (uct_dcx_dci_set_try_qpn_mask(set)) {
-            return UCS_OK;
-        }
-        ucs_free(set->by_qpn);
-    }
-
-    ucs_error("two DC initiators have the same QP number");
-    return UCS_ERR_IO_ERROR;
 }
 
 
 static ucs_status_t
-uct_dcx_dci_set_create_all(uct_dcx_iface_t *iface,
-                           const uct_dcx_iface_config_t *config)
+uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
+                       ucs_log_level_t level)
 {
-    uct_dcx_dci_set_t *set = &iface->dci;
-    size_t size            = config->tx.num_dci * sizeof(*set->dci);
+    const uct_dcx_dci_set_t *set = &iface->dci;
+    uct_dcx_cq_params_t params   = {
+        .ctx       = iface->port.dev->ctx,
+        .channel   = iface->channel,
+        .length    = set->per_group * set->params.num_bb,
+        .cqe_size  = sizeof(struct mlx5_cqe64),
+        .name      = uct_dcx_iface_name(iface),
+        .log_level = level
+    };
     ucs_status_t status;
-    void *dci;
 
-    if (ucs_posix_memalign(&dci, UCS_SYS_CACHE_LINE_SIZE, size,
-                           "uct_dcx_dci") != 0) {
-        return UCS_ERR_NO_MEMORY;
+    status = uct_dcx_cq_init(&group->cq, &params);
+    if (status != UCS_OK) {
+        return status;
     }
 
-    set->dci = memset(dci, 0, size);
+    status = uct_dcx_dci_group_init_results(iface, group, level);
+    if (status != UCS_OK) {
+        uct_dcx_cq_cleanup(&group->cq);
+        return status;
+    }
 
-    for (set->num_dci = 0; set->num_dci < config->tx.num_dci;
-         ++set->num_dci) {
-        status = uct_dcx_dci_init(iface, &set->dci[set->num_dci], config);
-        if (status != UCS_OK) {
-            goto err;
-        }
+    if (set->num_groups > 0) {
+        /* somebody may be about to wait for events already */
+        uct_dcx_cq_arm(&group->cq, 0);
     }
     return UCS_OK;
-
-err:
-    while (set->num_dci > 0) {
-        uct_dcx_dci_cleanup(iface, &set->dci[--set->num_dci]);
-    }
-    ucs_free(set->dci);
-    return status;
 }
 
 
-static void uct_dcx_dci_set_destroy_all(uct_dcx_iface_t *iface)
+static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
 {
-    uct_dcx_dci_set_t *set = &iface->dci;
-    unsigned i;
-
-    for (i = 0; i < set->num_dci; ++i) {
-        uct_dcx_dci_cleanup(iface, &set->dci[i]);
+    if (ibv_dereg_mr(group->results_mr) != 0) {
+        ucs_warn("mr 0x%x: failed to deregister: %m", group->results_mr->lkey);
     }
-    ucs_free(set->dci);
+    ucs_free(group->results);
+    uct_dcx_cq_cleanup(&group->cq);
+}
+
+
+/* --- from QP number to initiator ------------------------------------------ */
+
+uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_dci_set_t *set, uint32_t qpn)
+{
+    uct_dcx_dci_t *dci;
+    uint32_t i;
+
+    /* a number that another one has taken the place of is in one of the next */
+    for (i = 0; i <= set->qpn_mask; ++i) {
+        dci = &set->dci[set->by_qpn[(qpn + i) & set->qpn_mask]];
+        if (dci->sq.qpn == qpn) {
+            return dci;
+        }
+    }
+    return NULL;
 }
 
 
 static void
-uct_dcx_dci_set_init_retries(uct_dcx_dci_set_t *set,
-                             const uct_dcx_device_t *dev,
-                             const uct_dcx_iface_config_t *config)
+uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, const uct_dcx_dci_t *dci)
 {
-    unsigned max_rd_atomic = ucs_max(dev->attr.max_qp_init_rd_atom, 1);
+    uint32_t slot = dci->sq.qpn;
+
+    while (set->by_qpn[slot & set->qpn_mask] != set->created[0]) {
+        ++slot; /* a free place names the first initiator */
+    }
+    set->by_qpn[slot & set->qpn_mask] = dci->index;
+}
+
+
+/* Sees to it that there is room for one more, and no more than a fourth of the
+ * table is in use. */
+static ucs_status_t uct_dcx_dci_set_grow_qpns(uct_dcx_dci_set_t *set)
+{
+    uint32_t size = ucs_roundup_pow2((set->num_created + 1) * 4);
+    uint16_t *by_qpn;
+    uint32_t i;
+
+    if ((set->by_qpn != NULL) && (size <= set->qpn_mask + 1)) {
+        return UCS_OK;
+    }
+
+    by_qpn = ucs_malloc(size * sizeof(*by_qpn), "uct_dcx_by_qpn");
+    if (by_qpn == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ucs_free(set->by_qpn);
+    set->by_qpn   = by_qpn;
+    set->qpn_mask = size - 1;
+    for (i = 0; i < size; ++i) {
+        by_qpn[i] = set->created[0];
+    }
+    for (i = 1; i < set->num_created; ++i) {
+        uct_dcx_dci_set_enter_qpn(set, &set->dci[set->created[i]]);
+    }
+    return UCS_OK;
+}
+
+
+/* --- initiators that come into being -------------------------------------- */
+
+static ucs_status_t
+uct_dcx_dci_set_add(uct_dcx_iface_t *iface, uint16_t index,
+                    ucs_log_level_t level)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    uct_dcx_dci_t *dci     = &set->dci[index];
+    unsigned group_index   = set->num_created / set->per_group;
+    uct_dcx_dci_group_t *group;
+    ucs_status_t status;
+    size_t offset;
+
+    group = &set->group[group_index];
+    if (group_index == set->num_groups) {
+        status = uct_dcx_dci_group_init(iface, group, level);
+        if (status != UCS_OK) {
+            return status;
+        }
+        set->num_groups++; /* it may stay without an initiator */
+    }
+
+    offset            = (set->num_created % set->per_group) *
+                        uct_dcx_dci_set_num_results(set);
+    dci->index        = index;
+    dci->cq           = &group->cq;
+    dci->results      = group->results + offset;
+    dci->results_lkey = group->results_mr->lkey;
+
+    set->created[set->num_created] = index;
+    status = uct_dcx_dci_set_grow_qpns(set);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_dci_init(iface, dci, level);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_dcx_dci_set_enter_qpn(set, dci);
+    set->num_created++;
+    ucs_debug("%s: DCI 0x%x of %u blocks is number %u",
+              uct_dcx_iface_name(iface), dci->sq.qpn, dci->sq.mask + 1, index);
+    return UCS_OK;
+}
+
+
+UCS_F_NOINLINE uct_dcx_dci_t *
+uct_dcx_dci_set_create(uct_dcx_iface_t *iface, uint16_t index)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    uct_dcx_dci_t *dci     = &set->dci[index];
+
+    if (dci->qp != NULL) {
+        return dci;
+    }
+
+    if (set->is_short) {
+        return NULL;
+    }
+
+    if (uct_dcx_dci_set_add(iface, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
+        ucs_diag("%s: goes on with %u of %u DCIs", uct_dcx_iface_name(iface),
+                 set->num_created, uct_dcx_pool_num_dci(&set->pool));
+        set->is_short = 1;
+        return NULL;
+    }
+    return dci;
+}
+
+
+uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    uct_dcx_place_t place  = uct_dcx_pool_bind(&set->pool);
+
+    if ((place.dci != UCT_DCX_NO_DCI) &&
+        (uct_dcx_dci_set_create(iface, place.dci) == NULL)) {
+        place.dci = set->created[place.dci % set->num_created];
+    }
+    return place;
+}
+
+
+/* --- opening and closing -------------------------------------------------- */
+
+static ucs_status_t
+uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
+                            const uct_dcx_iface_config_t *config)
+{
+    const struct ibv_device_attr *attr = &iface->port.dev->attr;
+    const unsigned bb_per_wr           = 4; /* libmlx5's for a DCI, 1 sge */
+    uct_dcx_dci_set_t *set             = &iface->dci;
+    unsigned max_rd_atomic             = ucs_max(attr->max_qp_init_rd_atom, 1);
+    unsigned num_bb                    = config->tx.queue_len *
+                                         iface->limits.max_bb;
 
     if (config->tx.max_rd_atomic > max_rd_atomic) {
         ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
-                 config->tx.max_rd_atomic, uct_dcx_device_name(dev),
+                 config->tx.max_rd_atomic, uct_dcx_iface_name(iface),
                  max_rd_atomic);
     }
 
-    set->timeout         = uct_dcx_config_timeout_code(config->tx.timeout);
-    set->retry_count     = config->tx.retry_count;
-    set->rnr_retry_count = config->tx.rnr_retry_count;
-    set->max_rd_atomic   = ucs_min(config->tx.max_rd_atomic, max_rd_atomic);
+    set->params.max_send_wr     = ucs_div_round_up(num_bb, bb_per_wr);
+    set->params.num_bb          = ucs_roundup_pow2(num_bb);
+    set->params.timeout         = uct_dcx_config_timeout_code(
+            config->tx.timeout);
+    set->params.retry_count     = config->tx.retry_count;
+    set->params.rnr_retry_count = config->tx.rnr_retry_count;
+    set->params.max_rd_atomic   = ucs_min(config->tx.max_rd_atomic,
+                                          max_rd_atomic);
+
+    /* every block of every send queue may complete before anybody looks */
+    set->per_group = ucs_min((unsigned)attr->max_cqe / set->params.num_bb,
+                             ucs_min(uct_dcx_pool_num_dci(&set->pool),
+                                     UCT_DCX_MAX_PER_GROUP));
+    if (set->per_group == 0) {
+        ucs_error("a send queue of %u blocks is too long for a completion "
+                  "queue of %s, which takes %d: lower UCX_DCX_TX_QUEUE_LEN",
+                  set->params.num_bb, uct_dcx_iface_name(iface),
+                  attr->max_cqe);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
+                          const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_pool_params_t params = {
+        .policy      = config->tx.policy,
+        .num_dci     = config->tx.num_dci,
+        .quota       = config->tx.quota,
+        .num_streams = 1,
+        .seed        = config->tx.rand_seed
+    };
+
+    if ((config->tx.rand_seed == 0) &&
+        (getrandom(&params.seed, sizeof(params.seed), 0) < 0)) {
+        ucs_diag("getrandom() failed: %m");
+    }
+
+    return (uct_dcx_pool_init(pool, &params) == 0) ? UCS_OK :
+                                                     UCS_ERR_NO_MEMORY;
+}
+
+
+/* Room for all that may ever exist: memory that is never touched costs
+ * nothing. */
+static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
+{
+    unsigned num_dci    = uct_dcx_pool_num_dci(&set->pool);
+    unsigned num_groups = ucs_div_round_up(num_dci, set->per_group);
+
+    set->memory  = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");
+    set->group   = ucs_calloc(num_groups, sizeof(*set->group),
+                              "uct_dcx_groups");
+    set->created = ucs_calloc(num_dci, sizeof(*set->created),
+                              "uct_dcx_created");
+    if ((set->memory == NULL) || (set->group == NULL) ||
+        (set->created == NULL)) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    set->dci = (void*)ucs_align_up_pow2((uintptr_t)set->memory,
+                                        UCT_DCX_DCI_SIZE);
+    return UCS_OK;
+}
+
+
+static void uct_dcx_dci_set_free(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        uct_dcx_dci_cleanup(iface, &set->dci[set->created[i]]);
+    }
+
+    for (i = 0; i < set->num_groups; ++i) {
+        uct_dcx_dci_group_cleanup(&set->group[i]);
+    }
+
+    ucs_free(set->by_qpn);
+    ucs_free(set->created);
+    ucs_free(set->group);
+    ucs_free(set->memory);
+    uct_dcx_pool_cleanup(&set->pool);
 }
 
 
@@ -179,11 +370,9 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
     uct_dcx_dci_set_t *set = &iface->dci;
     ucs_status_t status;
 
-    set->failing   = NULL;
-    set->throttled = 0;
-    uct_dcx_dci_set_init_retries(set, iface->port.dev, config);
+    memset(set, 0, sizeof(*set));
     ucs_arbiter_init(&set->wait_dci);
-    ucs_arbiter_init(&set->wait_room);
+    ucs_list_head_init(&set->ready);
 
     status = ucs_mpool_init(&set->flush_mp, 0, sizeof(uct_dcx_flush_t), 0,
                             UCS_SYS_CACHE_LINE_SIZE, 64, UINT_MAX,
@@ -192,35 +381,31 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
         return status;
     }
 
-    status = uct_dcx_dci_set_create_all(iface, config);
+    status = uct_dcx_dci_set_init_pool(&set->pool, config);
     if (status != UCS_OK) {
         goto err_cleanup_mpool;
     }
 
-    status = uct_dcx_dci_set_init_results(iface);
+    status = uct_dcx_dci_set_init_params(iface, config);
     if (status != UCS_OK) {
-        goto err_destroy_all;
+        goto err_free;
     }
 
-    status = uct_dcx_dci_set_init_qpns(set);
+    status = uct_dcx_dci_set_alloc(set);
     if (status != UCS_OK) {
-        goto err_cleanup_results;
+        goto err_free;
     }
 
-    if (uct_dcx_pool_init(&set->pool, config->tx.policy, set->num_dci,
-                          config->tx.quota) != 0) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_free_qpns;
+    /* one is needed in any case: what is wrong with them shows now */
+    status = uct_dcx_dci_set_add(iface, 0, UCS_LOG_LEVEL_ERROR);
+    if (status != UCS_OK) {
+        goto err_free;
     }
 
     return UCS_OK;
 
-err_free_qpns:
-    ucs_free(set->by_qpn);
-err_cleanup_results:
-    uct_dcx_dci_set_cleanup_results(set);
-err_destroy_all:
-    uct_dcx_dci_set_destroy_all(iface);
+err_free:
+    uct_dcx_dci_set_free(iface);
 err_cleanup_mpool:
     ucs_mpool_cleanup(&set->flush_mp, 1);
     return status;
@@ -231,11 +416,7 @@ void uct_dcx_dci_set_cleanup(uct_dcx_iface_t *iface)
 {
     uct_dcx_dci_set_t *set = &iface->dci;
 
-    uct_dcx_dci_set_destroy_all(iface);
-    uct_dcx_dci_set_cleanup_results(set);
-    uct_dcx_pool_cleanup(&set->pool);
-    ucs_free(set->by_qpn);
+    uct_dcx_dci_set_free(iface);
     ucs_mpool_cleanup(&set->flush_mp, 1);
-    ucs_arbiter_cleanup(&set->wait_room);
     ucs_arbiter_cleanup(&set->wait_dci);
 }

@@ -3,6 +3,7 @@
  * Endpoints: creation, end, and the operations that move no data. Called by
  * UCT in the interface's thread; the contract is in uct/api/uct.h.
  */
+#include "dcx_dci_lost.h"
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
@@ -11,16 +12,35 @@
 UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_iface_t *iface,
                     const uct_dcx_av_t *av)
 {
+    uct_dcx_place_t place;
+
     UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
 
+    place = uct_dcx_dci_set_bind(iface);
     ucs_arbiter_group_init(&self->pending);
     self->av      = *av;
-    self->dci     = UCT_DCX_NO_DCI;
+    self->dci     = place.dci;
+    self->stream  = place.stream;
+    self->last    = 0;
     self->flags   = 0;
     self->credits = 0;
     self->reserve = 0;
     self->pid     = 0;
     return UCS_OK;
+}
+
+
+/* Whether nothing of the endpoint is outstanding on its initiator. On a shared
+ * one an answer "no" may be wrong, when the counters have gone round since. */
+static int
+uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_dci_is_shared(dci)) {
+        return uct_dcx_dci_is_idle(dci);
+    }
+
+    return !uct_dcx_dci_is_outstanding(dci, ep->last) ||
+           (uct_dcx_dci_wqe_ep(dci, ep->last) != ep);
 }
 
 
@@ -31,20 +51,20 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
 
     uct_dcx_fc_ep_cleanup(iface, self);
     uct_dcx_pending_cleanup(self);
-    if (iface->dci.failing == self) {
-        iface->dci.failing = NULL;
+    if (iface->dci.failing != NULL) {
+        uct_dcx_lost_forget(iface->dci.failing, self);
     }
 
     if (self->dci == UCT_DCX_NO_DCI) {
         return;
     }
 
-    dci       = &iface->dci.dci[self->dci];
-    self->dci = UCT_DCX_NO_DCI;
-    dci->ep   = NULL;
-    ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
-              self, dci->sq.qpn);
-    uct_dcx_dci_leave(iface, dci);
+    dci = &iface->dci.dci[self->dci];
+    if (!uct_dcx_ep_is_idle(self, dci)) {
+        ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
+                  self, dci->sq.qpn);
+    }
+    uct_dcx_dci_leave(iface, dci, self);
 }
 
 UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);
@@ -202,7 +222,9 @@ uct_dcx_ep_flush_wait(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     ucs_status_t status;
 
     if (comp != NULL) {
-        status = uct_dcx_dci_add_flush(iface, dci, comp);
+        status = uct_dcx_dci_add_flush(iface, dci, ep,
+                                       uct_dcx_dci_is_shared(dci) ?
+                                       ep->last : dci->sq.last, comp);
         if (status != UCS_OK) {
             return status;
         }
@@ -210,6 +232,19 @@ uct_dcx_ep_flush_wait(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
     return UCS_INPROGRESS;
+}
+
+
+/* What is outstanding ends as cancelled. A shared initiator is not stopped for
+ * that, as others use it: the operations end when the device is done. */
+static ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_dci_is_shared(dci)) {
+        return uct_dcx_dci_to_error(dci);
+    }
+
+    uct_dcx_dci_mark_canceled(dci, ep);
+    return UCS_OK;
 }
 
 
@@ -228,12 +263,12 @@ uct_dcx_ep_flush_cancel(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     }
 
     dci = &iface->dci.dci[ep->dci];
-    if (uct_dcx_dci_is_idle(dci)) {
+    if (uct_dcx_ep_is_idle(ep, dci)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
 
-    status = uct_dcx_dci_to_error(dci);
+    status = uct_dcx_ep_cancel(ep, dci);
     if (status != UCS_OK) {
         return status;
     }
@@ -261,11 +296,14 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     }
 
     dci = &iface->dci.dci[ep->dci];
-    if (!uct_dcx_sq_has_room(&dci->sq) || uct_dcx_pending_is_blocked(ep)) {
+    if (uct_dcx_pending_is_blocked(ep) ||
+        (!uct_dcx_sq_has_room(&dci->sq) &&
+         !(uct_dcx_ep_is_idle(ep, dci) &&
+           ucs_arbiter_group_is_empty(&ep->pending)))) {
         return uct_dcx_tx_no_resource(ep); /* others may be in line for it */
     }
 
-    if (uct_dcx_dci_is_idle(dci)) {
+    if (uct_dcx_ep_is_idle(ep, dci)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
@@ -311,7 +349,8 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
 
-    if (ep->dci != UCT_DCX_NO_DCI) {
+    if ((ep->dci != UCT_DCX_NO_DCI) &&
+        !uct_dcx_ep_is_idle(ep, &iface->dci.dci[ep->dci])) {
         return UCS_OK; /* what is on the wire tells as much */
     }
 
@@ -325,14 +364,57 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 }
 
 
+/* Everything that was posted before an endpoint was invalidated has ended. */
+static void uct_dcx_ep_done_invalidate(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
+                                       ucs_status_t status)
+{
+    uct_dcx_ep_t *ep;
+
+    if (status != UCS_OK) {
+        return; /* it has failed before, or is given up anyhow */
+    }
+
+    ep = uct_dcx_dci_wqe_ep(dci, op->index);
+    if (ep != NULL) {
+        uct_dcx_dci_report_canceled(uct_dcx_ep_iface(ep), ep);
+    }
+}
+
+
+/* On a shared initiator nothing is brought to an error that others would see:
+ * a NOP marks the place from which on the endpoint has failed. */
+static ucs_status_t
+uct_dcx_ep_invalidate_shared(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_t tx = {
+        .opcode = MLX5_OPCODE_NOP,
+        .done   = uct_dcx_ep_done_invalidate
+    };
+    uct_dcx_wqe_t wqe;
+
+    if (uct_dcx_sq_used(&dci->sq) > dci->sq.mask) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_dcx_dci_mark_canceled(dci, ep);
+    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    return UCS_OK;
+}
+
+
 ucs_status_t uct_dcx_ep_invalidate(uct_ep_h tl_ep, unsigned flags)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_t *dci;
 
     if (ep->dci == UCT_DCX_NO_DCI) {
         ep->flags |= UCT_DCX_EP_FLAG_INVALIDATED;
         return UCS_OK;
     }
-    return uct_dcx_dci_to_error(&iface->dci.dci[ep->dci]);
+
+    dci = &iface->dci.dci[ep->dci];
+    return uct_dcx_dci_is_shared(dci) ? uct_dcx_ep_invalidate_shared(ep, dci) :
+                                        uct_dcx_dci_to_error(dci);
 }

@@ -31,7 +31,11 @@ enum {
     UCT_DCX_EP_FLAG_FC_MET      = UCS_BIT(5),
 
     /* no error of it is news to the user */
-    UCT_DCX_EP_FLAG_MUTED       = UCS_BIT(6)
+    UCT_DCX_EP_FLAG_MUTED       = UCS_BIT(6),
+
+    /* its operations end with the error of a shared initiator (dcx_dci_lost.c),
+     * only while that is being sorted out */
+    UCT_DCX_EP_FLAG_LOST        = UCS_BIT(15)
 };
 
 
@@ -39,8 +43,10 @@ struct uct_dcx_ep {
     uct_base_ep_t       super;
     ucs_arbiter_group_t pending;
     uct_dcx_av_t        av;
-    uint16_t            dci;   /* or UCT_DCX_NO_DCI */
+    uint16_t            dci;     /* or UCT_DCX_NO_DCI */
     uint16_t            flags;
+    uint16_t            stream;  /* of a shared initiator, 0 if it has none */
+    uint16_t            last;    /* first block of what it posted there last */
     uint16_t            credits; /* active messages until used_up() */
     uint16_t            reserve; /* credits kept back until then */
     uint32_t            pid;     /* of the peer */

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Waiting without polling: one completion channel for both queues of an
+ * Waiting without polling: one completion channel for all queues of an
  * interface. Called by UCT in the interface's thread; the contract is that of
  * uct_iface_event_arm() in uct/api/uct.h.
  */
@@ -30,8 +30,7 @@ static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
 
     for (count = 0; ibv_get_cq_event(iface->channel, &cq, &context) == 0;
          ++count) {
-        uct_dcx_cq_event((cq == iface->tx_cq.cq) ? &iface->tx_cq :
-                                                   &iface->rx_cq);
+        uct_dcx_cq_event(context);
     }
 
     if ((errno != EAGAIN) && (errno != EINTR)) {
@@ -43,9 +42,26 @@ static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
 }
 
 
-static int uct_dcx_event_missed(const uct_dcx_cq_t *cq)
+/* Returns UCS_ERR_BUSY if a completion is there already. */
+static ucs_status_t uct_dcx_event_arm_cq(uct_dcx_cq_t *cq, int solicited)
 {
-    return uct_dcx_cq_peek(cq, cq->ci) != NULL;
+    uct_dcx_cq_arm(cq, solicited);
+    return (uct_dcx_cq_peek(cq, cq->ci) == NULL) ? UCS_OK : UCS_ERR_BUSY;
+}
+
+
+static ucs_status_t uct_dcx_event_arm_tx(uct_dcx_dci_set_t *set)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < set->num_groups; ++i) {
+        status = uct_dcx_event_arm_cq(&set->group[i].cq, 0);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
 }
 
 
@@ -53,6 +69,7 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     int count              = uct_dcx_event_drain(iface);
+    ucs_status_t status;
 
     if (count < 0) {
         return UCS_ERR_IO_ERROR;
@@ -65,17 +82,14 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
     }
 
     if (events & UCT_EVENT_SEND_COMP) {
-        uct_dcx_cq_arm(&iface->tx_cq, 0);
-        if (uct_dcx_event_missed(&iface->tx_cq)) {
-            return UCS_ERR_BUSY;
+        status = uct_dcx_event_arm_tx(&iface->dci);
+        if (status != UCS_OK) {
+            return status;
         }
     }
 
     if (events & UCT_EVENT_RECV) {
-        uct_dcx_cq_arm(&iface->rx_cq, 1);
-        if (uct_dcx_event_missed(&iface->rx_cq)) {
-            return UCS_ERR_BUSY;
-        }
+        return uct_dcx_event_arm_cq(&iface->rx_cq, 1);
     }
     return UCS_OK;
 }

@@ -86,14 +86,15 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                         uct_completion_t *comp)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    uct_dcx_dci_set_t *set = &iface->dci;
     unsigned i;
 
     if (comp != NULL) {
         return UCS_ERR_UNSUPPORTED;
     }
 
-    for (i = 0; i < iface->dci.num_dci; ++i) {
-        if (!uct_dcx_dci_is_idle(&iface->dci.dci[i])) {
+    for (i = 0; i < set->num_created; ++i) {
+        if (!uct_dcx_dci_is_idle(&set->dci[set->created[i]])) {
             UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
             return UCS_INPROGRESS;
         }
@@ -113,11 +114,12 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
 static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    uct_dcx_dci_set_t *set = &iface->dci;
     uct_dcx_dci_t *dci;
     unsigned i;
 
-    for (i = 0; i < iface->dci.num_dci; ++i) {
-        dci = &iface->dci.dci[i];
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
         if (!uct_dcx_dci_is_idle(dci)) {
             dci->sq.fence = MLX5_WQE_CTRL_FENCE;
         }
@@ -128,32 +130,6 @@ static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
 }
 
 
-/* Every block of every send queue may complete before anybody looks. */
-static ucs_status_t
-uct_dcx_iface_init_tx_cq(uct_dcx_iface_t *iface,
-                         const uct_dcx_iface_config_t *config)
-{
-    unsigned blocks            = ucs_roundup_pow2(config->tx.queue_len *
-                                                  iface->limits.max_bb);
-    uct_dcx_cq_params_t params = {
-        .ctx      = iface->port.dev->ctx,
-        .channel  = iface->channel,
-        .length   = config->tx.num_dci * blocks,
-        .cqe_size = sizeof(struct mlx5_cqe64),
-        .name     = uct_dcx_iface_name(iface)
-    };
-
-    if (params.length >= (unsigned)iface->port.dev->attr.max_cqe) {
-        ucs_error("%u initiators of %u blocks are too many for a completion "
-                  "queue of %s, which takes %d: lower UCX_DCX_NUM_DCI or "
-                  "UCX_DCX_TX_QUEUE_LEN", config->tx.num_dci, blocks,
-                  params.name, iface->port.dev->attr.max_cqe);
-        return UCS_ERR_INVALID_PARAM;
-    }
-    return uct_dcx_cq_init(&iface->tx_cq, &params);
-}
-
-
 static ucs_status_t
 uct_dcx_iface_init_tx(uct_dcx_iface_t *iface,
                       const uct_dcx_iface_config_t *config)
@@ -161,27 +137,15 @@ uct_dcx_iface_init_tx(uct_dcx_iface_t *iface,
     ucs_status_t status;
 
     iface->tx_max_poll = config->tx.max_poll;
-    status             = uct_dcx_iface_init_tx_cq(iface, config);
+    status             = uct_dcx_tx_init_mpool(iface);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_tx_init_mpool(iface);
-    if (status != UCS_OK) {
-        goto err_cleanup_cq;
-    }
-
     status = uct_dcx_dci_set_init(iface, config);
     if (status != UCS_OK) {
-        goto err_cleanup_mpool;
+        ucs_mpool_cleanup(&iface->tx_mp, 1);
     }
-
-    return UCS_OK;
-
-err_cleanup_mpool:
-    ucs_mpool_cleanup(&iface->tx_mp, 1);
-err_cleanup_cq:
-    uct_dcx_cq_cleanup(&iface->tx_cq);
     return status;
 }
 
@@ -190,7 +154,6 @@ static void uct_dcx_iface_cleanup_tx(uct_dcx_iface_t *iface)
 {
     uct_dcx_dci_set_cleanup(iface);
     ucs_mpool_cleanup(&iface->tx_mp, 1);
-    uct_dcx_cq_cleanup(&iface->tx_cq);
 }
 
 
@@ -277,9 +240,10 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_rx;
     }
 
-    ucs_debug("iface %p: %s:%u, DCT 0x%x, %u DCIs of %u blocks", self,
+    ucs_debug("iface %p: %s:%u, DCT 0x%x, up to %u DCIs of %u blocks", self,
               uct_dcx_iface_name(self), self->port.num, self->rx.dct->qp_num,
-              self->dci.num_dci, self->dci.dci[0].sq.mask + 1);
+              uct_dcx_pool_num_dci(&self->dci.pool),
+              self->dci.dci[0].sq.mask + 1);
     return UCS_OK;
 
 err_cleanup_rx:

@@ -33,7 +33,6 @@ struct uct_dcx_iface {
     uct_dcx_dci_set_t       dci;
     uct_dcx_rx_t            rx;
     uct_dcx_fc_t            fc;
-    uct_dcx_cq_t            tx_cq;
     uct_dcx_cq_t            rx_cq;
     ucs_mpool_t             tx_mp;      /* uct_dcx_tx_desc_t */
     uct_dcx_limits_t        limits;

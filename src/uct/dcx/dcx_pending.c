@@ -1,10 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The two lines of waiting endpoints; see dcx_pending.h. An endpoint stands in
- * line as an arbiter group of UCX. Without an initiator it is in the line
- * "wait_dci" for as long as it has requests. With one, it enters "wait_room"
- * when completions have made room, and leaves it when that is used up. While
- * somebody waits for an initiator, those who hold one have their shares.
+ * The lines of waiting endpoints; see dcx_pending.h. An endpoint stands in line
+ * as an arbiter group of UCX. Without an initiator it is in the line "wait_dci"
+ * for as long as it has requests, with one in the line of that one; progress
+ * serves the lines of those initiators whose completions have made room.
+ *
+ * While somebody waits for an initiator, those who hold an exclusive one have
+ * their shares. While somebody waits for room in a shared one, only those in
+ * its line get any: its limit is negative but for the time they are served.
  */
 #include "dcx_pending.h"
 #include "dcx_tx.h"
@@ -23,12 +26,14 @@ static void uct_dcx_pending_throttle(uct_dcx_iface_t *iface)
 {
     uct_dcx_dci_set_t *set = &iface->dci;
     unsigned share         = set->pool.policy->share(&set->pool);
-    uct_dcx_sq_t *sq;
+    uct_dcx_dci_t *dci;
     unsigned i;
 
-    for (i = 0; i < set->num_dci; ++i) {
-        sq        = &set->dci[i].sq;
-        sq->limit = ucs_min(sq->limit, share);
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        if (!uct_dcx_dci_is_shared(dci) && (share < (unsigned)dci->sq.limit)) {
+            dci->sq.limit = share;
+        }
     }
     set->throttled = 1;
 }
@@ -42,11 +47,11 @@ static void uct_dcx_pending_unthrottle(uct_dcx_iface_t *iface)
     uct_dcx_dci_t *dci;
     unsigned i;
 
-    for (i = 0; i < set->num_dci; ++i) {
-        dci           = &set->dci[i];
-        dci->sq.limit = dci->sq.room;
-        if ((dci->ep != NULL) && uct_dcx_sq_has_room(&dci->sq)) {
-            uct_dcx_pending_got_room(iface, dci->ep);
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        if (!uct_dcx_dci_is_shared(dci)) {
+            dci->sq.limit = dci->sq.room;
+            uct_dcx_pending_got_room(iface, dci);
         }
     }
     set->throttled = 0;
@@ -70,23 +75,43 @@ static void uct_dcx_pending_join(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 /* Waits for room. While shares are in force this means that the share is used
  * up, or the whole ring if that is smaller: the endpoint is held back until its
  * initiator has nothing outstanding, and then it is lent to another. */
-static void uct_dcx_pending_hold(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+static void uct_dcx_pending_hold(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_pool_t *pool = &iface->dci.pool;
 
-    if (iface->dci.throttled && (pool->policy->share(pool) < UINT_MAX)) {
-        iface->dci.dci[ep->dci].sq.limit = 0;
+    if (iface->dci.throttled && !uct_dcx_dci_is_shared(dci) &&
+        (pool->policy->share(pool) < UINT_MAX)) {
+        dci->sq.limit = 0;
     }
 }
 
 
+/* Joins the line for room in the initiator that the endpoint has. */
+static void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_t *dci = &iface->dci.dci[ep->dci];
+
+    if (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) {
+        return;
+    }
+
+    ucs_arbiter_group_schedule(&dci->waiters, &ep->pending);
+    if (uct_dcx_dci_is_shared(dci)) {
+        dci->sq.limit = -1;
+    }
+}
+
+
+/* An endpoint that has requests in line already is not asked whether it could
+ * send: the new one goes behind them. */
 ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                     unsigned flags)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
 
-    if (uct_dcx_tx_can_send(iface, ep)) {
+    if (ucs_arbiter_group_is_empty(&ep->pending) &&
+        uct_dcx_tx_can_send(iface, ep)) {
         return UCS_ERR_BUSY;
     }
 
@@ -97,16 +122,18 @@ ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     if (ep->dci == UCT_DCX_NO_DCI) {
         uct_dcx_pending_join(iface, ep);
     } else {
-        uct_dcx_pending_hold(iface, ep);
+        uct_dcx_pending_queue(iface, ep);
+        uct_dcx_pending_hold(iface, &iface->dci.dci[ep->dci]);
     }
     return UCS_OK;
 }
 
 
-void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                              uct_dcx_dci_t *dci)
 {
     if (!ucs_arbiter_group_is_empty(&ep->pending)) {
-        ucs_arbiter_group_desched(&iface->dci.wait_room, &ep->pending);
+        ucs_arbiter_group_desched(&dci->waiters, &ep->pending);
         uct_dcx_pending_join(iface, ep);
     }
 }
@@ -121,43 +148,50 @@ void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     if (ep->dci == UCT_DCX_NO_DCI) {
         uct_dcx_pending_join(iface, ep);
     } else {
-        uct_dcx_pending_got_room(iface, ep);
+        uct_dcx_pending_queue(iface, ep);
+        uct_dcx_pending_set_ready(iface, &iface->dci.dci[ep->dci]);
     }
 }
 
 
-/* First in the line for an initiator: lend one, go over to the other line. */
+/* First in the line for an initiator: lend one, go over to its line. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                           ucs_arbiter_elem_t *elem, void *arg)
 {
     uct_dcx_iface_t *iface = arg;
+    uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
+    uct_dcx_dci_t *dci;
 
-    if (uct_dcx_tx_attach(iface, uct_dcx_pending_ep(group)) == NULL) {
+    dci = uct_dcx_tx_attach(iface, ep);
+    if (dci == NULL) {
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
-    ucs_arbiter_group_schedule(&iface->dci.wait_room, group);
+    uct_dcx_pending_queue(iface, ep);
+    uct_dcx_pending_set_ready(iface, dci);
     return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
 }
 
 
-/* The request could not be sent: its endpoint waits for completions. If it has
- * nothing on the wire, none would ever wake it: back to the first line. */
-static void uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+/* The request could not be sent. If there is no room, its endpoint goes on
+ * waiting where it is. If there is, it waits for something else: when it has
+ * nothing on the wire, it parts with its initiator. */
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                        uct_dcx_dci_t *dci)
 {
-    uct_dcx_dci_t *dci;
-
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        return;
+    if ((ep->dci == dci->index) && !uct_dcx_sq_has_room(&dci->sq) &&
+        !(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED)) {
+        uct_dcx_pending_hold(iface, dci);
+        return UCS_ARBITER_CB_RESULT_STOP;
     }
 
-    dci = &iface->dci.dci[ep->dci];
-    if (uct_dcx_tx_detach(iface, dci) != NULL) {
+    if ((ep->dci != UCT_DCX_NO_DCI) &&
+        (uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]) != NULL)) {
         uct_dcx_pending_join(iface, ep);
-    } else if (!uct_dcx_sq_has_room(&dci->sq)) {
-        uct_dcx_pending_hold(iface, ep);
     }
+    return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
 }
 
 
@@ -166,6 +200,7 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                         ucs_arbiter_elem_t *elem, void *arg)
 {
     uct_dcx_iface_t *iface = arg;
+    uct_dcx_dci_t *dci     = ucs_container_of(arbiter, uct_dcx_dci_t, waiters);
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
     int is_last            = ucs_arbiter_elem_is_only(elem);
@@ -184,20 +219,46 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
         return UCS_ARBITER_CB_RESULT_NEXT_GROUP;
     }
 
-    uct_dcx_pending_refused(iface, ep);
-    return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+    return uct_dcx_pending_refused(iface, ep, dci);
+}
+
+
+/* Those who came late stay out for as long as somebody is in line. */
+static void
+uct_dcx_pending_serve_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_dci_is_shared(dci)) {
+        ucs_arbiter_dispatch(&dci->waiters, 1, uct_dcx_pending_send_cb, iface);
+        return;
+    }
+
+    dci->sq.limit = dci->sq.room;
+    ucs_arbiter_dispatch(&dci->waiters, 1, uct_dcx_pending_send_cb, iface);
+    if (!ucs_arbiter_is_empty(&dci->waiters)) {
+        dci->sq.limit = -1;
+    }
 }
 
 
 void uct_dcx_pending_serve(uct_dcx_iface_t *iface)
 {
-    ucs_arbiter_dispatch(&iface->dci.wait_dci, 1, uct_dcx_pending_attach_cb,
-                         iface);
-    if (iface->dci.throttled && ucs_arbiter_is_empty(&iface->dci.wait_dci)) {
+    uct_dcx_dci_set_t *set = &iface->dci;
+    UCS_LIST_HEAD(ready);
+    uct_dcx_dci_t *dci;
+
+    ucs_arbiter_dispatch(&set->wait_dci, 1, uct_dcx_pending_attach_cb, iface);
+    if (set->throttled && ucs_arbiter_is_empty(&set->wait_dci)) {
         uct_dcx_pending_unthrottle(iface);
     }
-    ucs_arbiter_dispatch(&iface->dci.wait_room, 1, uct_dcx_pending_send_cb,
-                         iface);
+
+    /* those that become ready meanwhile have their turn in the next call */
+    ucs_list_splice_tail(&ready, &set->ready);
+    ucs_list_head_init(&set->ready);
+    while (!ucs_list_is_empty(&ready)) {
+        dci           = ucs_list_extract_head(&ready, uct_dcx_dci_t, ready);
+        dci->is_ready = 0;
+        uct_dcx_pending_serve_room(iface, dci);
+    }
 }
 
 
@@ -225,13 +286,20 @@ void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
     uct_dcx_iface_t *iface   = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_purge_cb_args_t args = {.cb = cb, .arg = arg};
+    uct_dcx_dci_t *dci;
 
     /* the arbiter is only handed on to the callback, which needs none */
     ucs_arbiter_group_purge(&iface->dci.wait_dci, &ep->pending,
                             uct_dcx_pending_purge_cb, &args);
-    if (ep->dci != UCT_DCX_NO_DCI) {
-        uct_dcx_tx_settle(iface, &iface->dci.dci[ep->dci]);
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        return;
     }
+
+    dci = &iface->dci.dci[ep->dci];
+    if (uct_dcx_dci_is_shared(dci) && ucs_arbiter_is_empty(&dci->waiters)) {
+        dci->sq.limit = dci->sq.room; /* nobody is in line any more */
+    }
+    uct_dcx_tx_settle(iface, dci);
 }
 
 

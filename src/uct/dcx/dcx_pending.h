@@ -2,8 +2,8 @@
 /*
  * Who waits for resources, and in which order they get them. An endpoint with
  * queued requests stands in one of two lines: for an initiator, or for room in
- * the one it holds. Both are served round robin, one request of an endpoint at
- * a time. Belongs to the thread that progresses the interface.
+ * the one it holds or shares. Both are served round robin, one request of an
+ * endpoint at a time. Belongs to the thread that progresses the interface.
  */
 #ifndef UCT_DCX_PENDING_H
 #define UCT_DCX_PENDING_H
@@ -11,17 +11,18 @@
 #include "dcx_ep.h"
 
 
-/* Serves both lines; called by progress after completions were taken. */
+/* Serves all lines; called by progress after completions were taken. */
 void uct_dcx_pending_serve(uct_dcx_iface_t *iface);
 
-/* The endpoint has just lost its initiator: its requests wait for another. */
-void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+/* The endpoint has just lost 'dci': its requests wait for another. */
+void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                              uct_dcx_dci_t *dci);
 
 /* Drops all requests of an endpoint that is going away. */
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 
 
-/* What the endpoint has in line waits for a grant, outside of both lines. */
+/* What the endpoint has in line waits for a grant, outside of all lines. */
 static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 {
     return (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) &&
@@ -33,11 +34,32 @@ static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+/* Those in line for room in 'dci' can be served. */
+static inline void
+uct_dcx_pending_set_ready(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
-    if (ucs_likely(!(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED))) {
-        ucs_arbiter_group_schedule(&iface->dci.wait_room, &ep->pending);
+    if (!dci->is_ready) {
+        dci->is_ready = 1;
+        ucs_list_add_tail(&iface->dci.ready, &dci->ready);
+    }
+}
+
+
+/* Whether there is room for those in line. */
+static inline int uct_dcx_pending_has_room(const uct_dcx_dci_t *dci)
+{
+    return uct_dcx_sq_used(&dci->sq) <=
+           (uct_dcx_dci_is_shared(dci) ? dci->sq.room : dci->sq.limit);
+}
+
+
+/* Operations have completed. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    if (ucs_unlikely(!ucs_arbiter_is_empty(&dci->waiters)) &&
+        uct_dcx_pending_has_room(dci)) {
+        uct_dcx_pending_set_ready(iface, dci);
     }
 }
 
@@ -47,8 +69,7 @@ static UCS_F_ALWAYS_INLINE int
 uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
 {
     return ucs_arbiter_is_empty(&iface->dci.wait_dci) &&
-           ucs_arbiter_is_empty(&iface->dci.wait_room) &&
-           !iface->dci.throttled;
+           ucs_list_is_empty(&iface->dci.ready) && !iface->dci.throttled;
 }
 
 
@@ -57,7 +78,7 @@ static inline int uct_dcx_pending_is_ready(uct_dcx_iface_t *iface)
 {
     return !uct_dcx_pending_is_empty(iface) &&
            (ucs_arbiter_is_empty(&iface->dci.wait_dci) ||
-            !ucs_arbiter_is_empty(&iface->dci.wait_room) ||
+            !ucs_list_is_empty(&iface->dci.ready) ||
             uct_dcx_pool_has_idle(&iface->dci.pool));
 }
 

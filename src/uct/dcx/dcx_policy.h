@@ -1,9 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which DC initiator serves which endpoint: a pool of numbers, and policies of
- * how much an endpoint may do with its own while others wait.
+ * Which DC initiator serves which endpoint. There are two kinds of them: an
+ * exclusive one serves one endpoint for as long as that has operations
+ * outstanding; a shared one serves many at a time, and may have streams, which
+ * do not wait for each other in the device. A policy says which kinds there
+ * are, and how much an endpoint may do with its own while others wait.
  * Pure code: no device, no endpoint, no UCX. The interface owns the pool and
- * calls it from its own thread (dcx_tx.h).
+ * calls it from its own thread (dcx_tx.h, dcx_ep.c).
  */
 #ifndef UCT_DCX_POLICY_H
 #define UCT_DCX_POLICY_H
@@ -17,36 +20,99 @@ typedef struct uct_dcx_pool   uct_dcx_pool_t;
 typedef struct uct_dcx_policy uct_dcx_policy_t;
 
 
-struct uct_dcx_policy {
-    const char *name; /* value of UCX_DCX_TX_POLICY */
+/* Where an endpoint posts: the number of an initiator, and of a stream if it
+ * has any, else 0. */
+typedef struct uct_dcx_place {
+    uint16_t dci;    /* or UCT_DCX_NO_DCI */
+    uint16_t stream;
+} uct_dcx_place_t;
 
-    /* How many building blocks an endpoint may have outstanding while others
-     * wait for an initiator. One that wants more has to part with its own
-     * before it goes on. UINT_MAX: it may keep it. */
-    unsigned (*share)(const uct_dcx_pool_t *pool);
+
+/* How many initiators there are at most: exclusive ones from number 0 on, and
+ * behind them the shared ones. */
+typedef struct uct_dcx_pool_size {
+    unsigned num_exclusive;
+    unsigned num_shared;
+} uct_dcx_pool_size_t;
+
+
+typedef struct uct_dcx_pool_params {
+    unsigned policy;      /* index in uct_dcx_policy_names */
+    unsigned num_dci;     /* as many as the user allows */
+    unsigned quota;       /* building blocks */
+    unsigned num_streams; /* of a shared initiator, 1: it has none */
+    uint64_t seed;        /* of what is left to chance */
+} uct_dcx_pool_params_t;
+
+
+struct uct_dcx_policy {
+    const char          *name; /* value of UCX_DCX_TX_POLICY */
+
+    /* Initiators for the 'num_dci' that the user allows */
+    uct_dcx_pool_size_t (*size)(unsigned num_dci);
+
+    /* The shared initiators have streams */
+    uint8_t             has_streams;
+
+    /* An endpoint that finds no exclusive initiator idle takes a place on a
+     * shared one, until all that it has posted there has completed */
+    uint8_t             spills;
+
+    /* How many building blocks an endpoint may have outstanding on an
+     * exclusive initiator while others wait for one. One that wants more has
+     * to part with its own before it goes on. UINT_MAX: it may keep it. */
+    unsigned            (*share)(const uct_dcx_pool_t *pool);
 };
 
 
 struct uct_dcx_pool {
     const uct_dcx_policy_t *policy;
-    uint16_t               *idle;     /* stack of initiators free to take */
+    uint16_t               *idle;     /* stack of exclusive ones to be had */
     unsigned               num_idle;
-    unsigned               num_dci;
+    uct_dcx_pool_size_t    size;
     unsigned               quota;     /* of the policies that have one */
+    unsigned               num_streams;
+    unsigned               next_stream;
+    uint64_t               random;    /* state of the generator */
 };
 
 
 /* NULL-terminated names, in the order of the configuration's enum. */
 extern const char *uct_dcx_policy_names[];
 
+const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index);
 
-/* Fills 'pool' with the initiators 0..num_dci-1, all idle; number 0 is taken
- * first. 'policy' indexes uct_dcx_policy_names, 'quota' counts building
- * blocks. Returns 0, or -1 when memory is short. */
-int uct_dcx_pool_init(uct_dcx_pool_t *pool, unsigned policy, unsigned num_dci,
-                      unsigned quota);
+/* All exclusive initiators are idle, number 0 is taken first. Returns 0, or -1
+ * when memory is short. */
+int
+uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params);
 
 void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
+
+/* The place of a new endpoint, which it keeps for its life. UCT_DCX_NO_DCI if
+ * it takes one when it has something to send. */
+uct_dcx_place_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
+
+/* A place on a shared initiator for an endpoint that finds none idle.
+ * UCT_DCX_NO_DCI: it has to wait. */
+uct_dcx_place_t uct_dcx_pool_spill(uct_dcx_pool_t *pool);
+
+/* Number 'dci', just taken, cannot be had, nor can those behind it. */
+void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);
+
+
+static inline unsigned uct_dcx_pool_num_dci(const uct_dcx_pool_t *pool)
+{
+    return pool->size.num_exclusive + pool->size.num_shared;
+}
+
+
+static inline int
+uct_dcx_pool_is_shared(const uct_dcx_pool_t *pool, uint16_t dci)
+{
+    return dci >= pool->size.num_exclusive;
+}
+
 
 static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
 {
@@ -54,8 +120,8 @@ static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
 }
 
 
-/* Takes an initiator for an endpoint that has none. Returns its number, or
- * UCT_DCX_NO_DCI when the endpoint has to wait. */
+/* Takes an exclusive initiator for an endpoint that has none. Returns its
+ * number, or UCT_DCX_NO_DCI if there is none idle. */
 static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
 {
     if (pool->num_idle == 0) {
@@ -66,9 +132,9 @@ static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
 }
 
 
-/* An initiator is left with 'outstanding' building blocks, the endpoint that
- * holds it posts none at the moment. Returns nonzero if the endpoint has to
- * part with it, and then the initiator is back in the pool. */
+/* An exclusive initiator is left with 'outstanding' building blocks, the
+ * endpoint that holds it posts none at the moment. Returns nonzero if the
+ * endpoint has to part with it, and then the initiator is back in the pool. */
 static inline int
 uct_dcx_pool_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
 {
@@ -76,7 +142,7 @@ uct_dcx_pool_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
         return 0;
     }
 
-    assert(pool->num_idle < pool->num_dci);
+    assert(pool->num_idle < pool->size.num_exclusive);
     pool->idle[pool->num_idle++] = dci;
     return 1;
 }

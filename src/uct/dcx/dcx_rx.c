@@ -205,11 +205,12 @@ uct_dcx_rx_init_cq(uct_dcx_iface_t *iface,
                    const uct_dcx_iface_config_t *config)
 {
     uct_dcx_cq_params_t params = {
-        .ctx      = iface->port.dev->ctx,
-        .channel  = iface->channel,
-        .length   = iface->rx.length,
-        .cqe_size = (config->rx.inl == 0) ? 64 : 128,
-        .name     = uct_dcx_iface_name(iface)
+        .ctx       = iface->port.dev->ctx,
+        .channel   = iface->channel,
+        .length    = iface->rx.length,
+        .cqe_size  = (config->rx.inl == 0) ? 64 : 128,
+        .name      = uct_dcx_iface_name(iface),
+        .log_level = UCS_LOG_LEVEL_ERROR
     };
 
     return uct_dcx_cq_init(&iface->rx_cq, &params);

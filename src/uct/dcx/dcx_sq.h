@@ -15,6 +15,10 @@
 #include <ucs/sys/compiler_def.h>
 
 
+/* Blocks that are never filled by operations: two NOPs always find room. */
+#define UCT_DCX_SQ_SPARE  2
+
+
 typedef struct uct_dcx_sq {
     uint8_t         *start;
     volatile __be32 *dbrec;
@@ -22,10 +26,11 @@ typedef struct uct_dcx_sq {
     uintptr_t       bf_flip; /* bit by which the halves of it alternate */
     uint32_t        qpn;
     uint16_t        pi;      /* next block to write */
-    uint16_t        ci;      /* oldest block that has not completed */
+    uint16_t        ci;      /* all blocks before it have completed */
+    uint16_t        last;    /* where the WQE posted last begins */
     uint16_t        mask;    /* number of blocks - 1 */
-    uint16_t        limit;   /* may post while no more than this is in use */
-    uint16_t        room;    /* the limit that the ring itself sets */
+    int16_t         limit;   /* may post while no more than this is in use */
+    int16_t         room;    /* the limit that the ring itself sets */
     uint8_t         fence;   /* fence bits that the next WQE carries */
 } uct_dcx_sq_t;
 
@@ -35,6 +40,7 @@ static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
 {
     sq->pi    = 0;
     sq->ci    = 0;
+    sq->last  = UINT16_MAX;
     sq->fence = 0;
 }
 
@@ -46,11 +52,19 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 
 
 /* Whether a WQE of the greatest size fits, and whether others let it: the
- * limit is lower while they wait (dcx_pending.c). One more block is always
- * kept, for the NOP that flushes a queue in error (uct_dcx_dci_to_error). */
+ * limit is lower while they wait (dcx_pending.c), negative for nobody. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;
+}
+
+
+/* What ends with the WQE that begins at 'index': exactly, if it was posted
+ * last; else its first block, the others follow with the next one. */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_dcx_sq_end(const uct_dcx_sq_t *sq, uint16_t index)
+{
+    return (index == sq->last) ? sq->pi : (uint16_t)(index + 1);
 }
 
 
@@ -66,7 +80,8 @@ uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_sq_ring(uct_dcx_sq_t *sq, unsigned num_bb, uint64_t doorbell)
 {
-    sq->pi += num_bb;
+    sq->last = sq->pi;
+    sq->pi  += num_bb;
 
     /* the WQE is in memory before the record that announces it */
     ucs_memory_cpu_store_fence();

@@ -54,17 +54,12 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                      uint16_t index)
 {
-    uint16_t until = index + dci->ops[index & dci->sq.mask].num_bb;
-
-    if (ucs_unlikely(!uct_dcx_dci_retire(iface, dci, until, UCS_OK))) {
+    if (ucs_unlikely(!uct_dcx_dci_retire(dci, uct_dcx_sq_end(&dci->sq,
+                                                             index)))) {
         return;
     }
 
-    if (ucs_likely(dci->ep != NULL) &&
-        ucs_unlikely(!ucs_arbiter_group_is_empty(&dci->ep->pending)) &&
-        uct_dcx_sq_has_room(&dci->sq)) {
-        uct_dcx_pending_got_room(iface, dci->ep);
-    }
+    uct_dcx_pending_got_room(iface, dci);
 
     /* after the callbacks, so that an endpoint which goes on sending keeps
      * what it has, and nobody overtakes those who wait */
@@ -77,18 +72,14 @@ uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uint16_t index     = be16toh(cqe->wqe_counter);
     uct_dcx_dci_t *dci = uct_dcx_dci_find(&iface->dci, uct_dcx_cqe_qpn(cqe));
-    uint16_t behind;
 
     if (ucs_unlikely(dci == NULL)) {
         return; /* from before a reset */
     }
 
-    behind = index - dci->sq.ci;
-    if (ucs_unlikely(behind >= uct_dcx_sq_used(&dci->sq))) {
-        ucs_error("DCI 0x%x: completion of WQE %u, but outstanding are %u-%u",
-                  dci->sq.qpn, index, dci->sq.ci, dci->sq.pi);
-        return;
-    }
+    ucs_assertv(uct_dcx_dci_is_outstanding(dci, index),
+                "DCI 0x%x: completion of WQE %u, but outstanding are %u-%u",
+                dci->sq.qpn, index, dci->sq.ci, dci->sq.pi);
 
     if (ucs_likely(uct_dcx_cqe_opcode(cqe) == MLX5_CQE_REQ)) {
         uct_dcx_tx_completed(iface, dci, index);
@@ -98,9 +89,9 @@ uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 }
 
 
-unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, unsigned max)
+static UCS_F_ALWAYS_INLINE unsigned
+uct_dcx_tx_poll_cq(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq, unsigned max)
 {
-    uct_dcx_cq_t *cq = &iface->tx_cq;
     struct mlx5_cqe64 *cqe;
     unsigned count;
 
@@ -117,6 +108,19 @@ unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, unsigned max)
 
     if (count > 0) {
         uct_dcx_cq_update(cq);
+    }
+    return count;
+}
+
+
+unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, unsigned max)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    unsigned count, i;
+
+    count = uct_dcx_tx_poll_cq(iface, &set->group[0].cq, max);
+    for (i = 1; ucs_unlikely(i < set->num_groups); ++i) {
+        count += uct_dcx_tx_poll_cq(iface, &set->group[i].cq, max);
     }
     return count;
 }

@@ -34,7 +34,7 @@ typedef struct uct_dcx_tx {
     uint8_t           opcode;
     uint8_t           opmod;
     uint8_t           flags;   /* of the ctrl segment, beside CQ_UPDATE */
-    uct_dcx_op_done_t done;
+    uct_dcx_op_done_t done;    /* NULL: there is nothing to end */
     uct_completion_t  *comp;
     void              *buffer;
 } uct_dcx_tx_t;
@@ -69,7 +69,7 @@ uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
 }
 
 
-/* Lends an initiator to an endpoint that has none; NULL if none is idle. */
+/* Lends an initiator to an endpoint that has none; NULL if there is none. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
@@ -81,7 +81,13 @@ uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
         return NULL;
     }
 
-    dci     = &iface->dci.dci[index];
+    dci = &iface->dci.dci[index];
+    if (ucs_unlikely(dci->qp == NULL) &&
+        (uct_dcx_dci_set_create(iface, index) == NULL)) {
+        uct_dcx_pool_truncate(pool, index);
+        return NULL;
+    }
+
     dci->ep = ep;
     ep->dci = index;
     if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_INVALIDATED)) {
@@ -132,8 +138,8 @@ uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 }
 
 
-/* The limit of a queue that is not held back. */
-static inline uint16_t
+/* The limit of an exclusive queue that is not held back. */
+static inline int16_t
 uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
 {
     const uct_dcx_pool_t *pool = &iface->dci.pool;
@@ -144,15 +150,16 @@ uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
 }
 
 
-/* Gives the initiator back to the pool if nothing is outstanding. Returns the
- * endpoint that parted with it, NULL if none did. */
+/* Gives an exclusive initiator back to the pool if nothing is outstanding.
+ * Returns the endpoint that parted with it, NULL if none did. */
 static UCS_F_ALWAYS_INLINE uct_dcx_ep_t *
 uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_pool_t *pool = &iface->dci.pool;
     uct_dcx_ep_t *ep     = dci->ep;
 
-    if (!uct_dcx_pool_settle(pool, dci->index, uct_dcx_sq_used(&dci->sq))) {
+    if (uct_dcx_dci_is_shared(dci) ||
+        !uct_dcx_pool_settle(pool, dci->index, uct_dcx_sq_used(&dci->sq))) {
         return NULL;
     }
 
@@ -178,7 +185,7 @@ uct_dcx_tx_settle(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 
     if ((ep != NULL) &&
         ucs_unlikely(!ucs_arbiter_group_is_empty(&ep->pending))) {
-        uct_dcx_pending_lost_dci(iface, ep);
+        uct_dcx_pending_lost_dci(iface, ep, dci);
     }
 }
 
@@ -202,12 +209,19 @@ uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
 /* Starts a WQE with the ctrl segment left open and the peer's address. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
-                 const uct_dcx_ep_t *ep)
+                 uct_dcx_ep_t *ep)
 {
-    uct_dcx_wqe_begin(wqe, dci->sq.start, dci->sq.mask, dci->sq.pi);
+    const uct_dcx_sq_t *sq = &dci->sq;
+
+    uct_dcx_wqe_begin(wqe, sq->start, sq->mask, sq->pi);
     uct_dcx_wqe_av(wqe, &ep->av);
     if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
         uct_dcx_wqe_grh(wqe, &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh);
+    }
+
+    if (uct_dcx_dci_is_shared(dci)) {
+        dci->eps[sq->pi & sq->mask] = ep;
+        ep->last                    = sq->pi;
     }
 }
 
@@ -220,8 +234,6 @@ uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
                 const uct_dcx_tx_t *tx)
 {
     uct_dcx_sq_t *sq        = &dci->sq;
-    unsigned num_bb         = uct_dcx_wqe_num_bb(wqe);
-    uct_dcx_op_t *op        = &dci->ops[sq->pi & sq->mask];
     uct_dcx_wqe_ctrl_t ctrl = {
         .opcode   = tx->opcode,
         .opmod    = tx->opmod,
@@ -229,17 +241,19 @@ uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
         .index    = sq->pi,
         .qpn      = sq->qpn
     };
+    uct_dcx_op_t *op;
     uint64_t doorbell;
 
-    op->done     = tx->done;
-    op->comp     = tx->comp;
-    op->buffer   = tx->buffer;
-    op->num_bb   = num_bb;
-    op->canceled = 0;
-    sq->fence    = 0;
+    if (tx->done != NULL) {
+        op         = uct_dcx_dci_push_op(dci, sq->pi);
+        op->done   = tx->done;
+        op->comp   = tx->comp;
+        op->buffer = tx->buffer;
+    }
 
-    doorbell = uct_dcx_wqe_finish(wqe, uct_dcx_sq_block(sq, sq->pi), &ctrl);
-    uct_dcx_sq_ring(sq, num_bb, doorbell);
+    sq->fence = 0;
+    doorbell  = uct_dcx_wqe_finish(wqe, uct_dcx_sq_block(sq, sq->pi), &ctrl);
+    uct_dcx_sq_ring(sq, uct_dcx_wqe_num_bb(wqe), doorbell);
 }
 
 

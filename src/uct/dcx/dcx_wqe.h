@@ -277,11 +277,18 @@ uct_dcx_wqe_masked_cswap64(uct_dcx_wqe_t *wqe,
 }
 
 
-static inline unsigned uct_dcx_wqe_num_bb(const uct_dcx_wqe_t *wqe)
+/* Building blocks that so many segments take */
+static inline unsigned uct_dcx_wqe_ds_to_bb(unsigned ds)
 {
     const unsigned segs_per_bb = MLX5_SEND_WQE_BB / UCT_DCX_WQE_SEG;
 
-    return (wqe->ds + segs_per_bb - 1) / segs_per_bb;
+    return (ds + segs_per_bb - 1) / segs_per_bb;
+}
+
+
+static inline unsigned uct_dcx_wqe_num_bb(const uct_dcx_wqe_t *wqe)
+{
+    return uct_dcx_wqe_ds_to_bb(wqe->ds);
 }
 
 
