@@ -5,23 +5,6 @@
 # with the UCX of the system and once with the same UCX built in release. Sourced
 # by contrib/bench.
 
-# The flags of a release that is made for speed; UCX's own, beside its -O3
-insn_cflags='-g -O3'
-
-# Leaves UCX in release in $build/ucx-release/install, dcx for it in $build/release
-insn_build_release()
-{
-    local ucx=$build/ucx-release
-    "$top/contrib/ucx-build" --release "$ucx"
-    (
-        build=$build/release
-        configure_build UCX_INFO="$ucx/install/bin/ucx_info" \
-            CFLAGS="$insn_cflags"
-        build_targets libuct_dcx.la libdcx_loader.la libsofthca.la \
-            src/tools/dcx-run test/bench/insn
-    )
-}
-
 # insn_table RELEASE SYSTEM: what count-insn printed of both, as one table
 insn_table()
 {
@@ -62,9 +45,9 @@ section_insn()
 {
     local count=$top/test/bench/count-insn messages=${DCX_BENCH_MESSAGES:-1024}
     build_targets test/bench/insn
-    insn_build_release
+    build_release
     echo "# instructions per operation; goal: ratio <= 0.70, none above 1"
-    echo "# without assertions: UCX in release, both with $insn_cflags;" \
+    echo "# without assertions: UCX in release, both with $release_cflags;" \
         "with: UCX of the system, dcx as it is built for it"
     LD_LIBRARY_PATH=$build/ucx-release/install/lib \
         "$count" "$build/release/test/bench/insn" "$messages" > "$work/insn.release"

@@ -41,8 +41,6 @@ perftest()
     awk -v c="$column" '/^Final:/ { print $c }' "$work/client.log"
 }
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-
 # compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: dcx and PEER in turns
 compare()
 {

@@ -183,8 +183,9 @@ static void run_part(struct run *run, const struct op *op, unsigned messages,
             collect(part == POST);
             bench_check((status < 0) ? status : UCS_OK, op->name);
         }
-        drain(run, run->pair.a.iface, part == SEND);
+        /* in this order, so that the sender sees what it is granted */
         drain(run, run->pair.b.iface, part == RECV);
+        drain(run, run->pair.a.iface, part == SEND);
     }
 }
 
