@@ -1,0 +1,112 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# The section "jobs" of contrib/bench: memory and queue pairs of a rank in MPI
+# jobs of 2 to 32 ranks in which each talks to each, over dcx, dc_mlx5 and rc_mlx5
+# on the software device. Sourced by contrib/bench.
+#
+# The memory is what a rank has more of than a rank without a transport that has
+# the device open (private pages, the device's own included in both), and the
+# rings that libmlx5 allocates, which the device keeps in its shared segment: that
+# segment, less what it takes with no queue in it, over the ranks.
+
+jobs_ranks='2 4 8 16 32'
+# NAME:UCX_TLS:RECEIVE-BUFFERS, 0 for the transport's own number
+jobs_transports='dcx:dcx:0 dc_mlx5:dc_x:0 rc_mlx5:rc_x:0 dc_mlx5/1024:dc_x:1024'
+
+# jobs_run RANKS UCX_TLS [ARGUMENT]: footprint lines; the device's log beside them
+jobs_run()
+{
+    rm -f "$work/hca.log"
+    UCX_TLS=$2 SOFTHCA_LOG=info SOFTHCA_LOG_FILE=$work/hca.log \
+        "$run" --soft mpirun -np "$1" --oversubscribe \
+        "$build/test/bench/mpi_footprint" "${@:3}" 2> "$work/mpi.log" ||
+        { cat "$work/mpi.log" >&2; return 1; }
+}
+
+# jobs_qps: the greatest number of queue pairs that a rank had at a time
+jobs_qps()
+{
+    awk '/ qp 0x[0-9a-f]*: created/ { if (++n[$1] > most) most = n[$1] }
+         / qp 0x[0-9a-f]*: destroyed/ { n[$1]-- }
+         END { print most }' "$work/hca.log"
+}
+
+# jobs_measure RANKS UCX_TLS BUFFERS PRIVATE DEVICE: MiB and queue pairs of a
+# rank; a rank without transport has the KiB PRIVATE, the segment DEVICE
+jobs_measure()
+{
+    (
+        [ "$3" = 0 ] || export UCX_DC_MLX5_RX_QUEUE_LEN=$3
+        jobs_run "$1" "$2,self" > "$work/footprints"
+    )
+    awk -v private="$4" -v device="$5" -v qps="$(jobs_qps)" '
+        /^footprint/ { n++; sum += $2 + $3 }
+        END { printf "%.1f %d\n", ((sum - device) / n - private) / 1024, qps
+        }' "$work/footprints"
+}
+
+# jobs_table: a line for each number of ranks, MiB of all transports, then QPs
+jobs_table()
+{
+    local private device ranks transport name tls buffers mib qps mibs all_qps
+    read -r _ private device < <(jobs_run 1 self device)
+    for ranks in $jobs_ranks; do
+        mibs=
+        all_qps=
+        for transport in $jobs_transports; do
+            IFS=: read -r name tls buffers <<< "$transport"
+            read -r mib qps < <(jobs_measure "$ranks" "$tls" "$buffers" \
+                "$private" "$device")
+            mibs+=$(printf ' %12s' "$mib")
+            all_qps+=$(printf ' %12s' "$qps")
+        done
+        printf '%7s %s  %s\n' "$ranks" "$mibs" "$all_qps"
+    done
+}
+
+# jobs_chart TABLE SVG
+jobs_chart()
+{
+    gnuplot <<END
+set terminal svg size 900,400 font "sans,12" background "white" noenhanced
+set output "$2"
+set multiplot layout 1,2
+set logscale x 2
+set xtics (2, 4, 8, 16, 32)
+set xlabel "ranks"
+set yrange [0:*]
+set grid ytics
+set key below maxrows 2
+set title "memory of a rank for the transport (MiB)"
+plot "$1" using 1:2 with linespoints linetype 1 title "dcx", \
+     "" using 1:3 with linespoints linetype 2 title "dc_mlx5", \
+     "" using 1:4 with linespoints linetype 3 title "rc_mlx5", \
+     "" using 1:5 with linespoints linetype 4 title "dc_mlx5, 1024 buffers"
+set title "queue pairs of a rank"
+plot "$1" using 1:6 with linespoints linetype 1 title "dcx", \
+     "" using 1:7 with linespoints linetype 2 title "dc_mlx5", \
+     "" using 1:8 with linespoints linetype 3 title "rc_mlx5"
+unset multiplot
+END
+}
+
+section_jobs()
+{
+    # shellcheck disable=SC2086 # a list of names
+    install_packages $packages_job gnuplot-nox
+    build_targets test/bench/mpi_footprint
+    allow_root_jobs
+    echo "# a rank of an MPI job in which each talks to each, MiB and queue pairs" \
+        "for the transport;"
+    echo "# dc_mlx5/1024: with the number of receive buffers that dcx has"
+    {
+        printf '# ranks '
+        printf ' %12s' dcx dc_mlx5 rc_mlx5 dc_mlx5/1024
+        printf '  '
+        printf ' %12s' dcx dc_mlx5 rc_mlx5 dc_mlx5/1024
+        echo
+        jobs_table
+    } | tee "$build/bench-jobs.txt"
+    jobs_chart "$build/bench-jobs.txt" "$build/bench-jobs.svg"
+    echo "# drawn in $build/bench-jobs.svg"
+}

@@ -1,0 +1,123 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What a transport takes in an MPI rank that has talked to every other rank:
+ *
+ *     mpirun ... mpi_footprint         after messages to and from every rank
+ *     mpi_footprint device             no message; only the device is open
+ *
+ * Each rank prints its memory in KiB: private pages (what is not shared with
+ * other processes: no text of libraries), and its part of the software device's
+ * segment, where that keeps the rings that libmlx5 allocates. The second form is
+ * what is there without a transport; it runs with UCX_TLS=self.
+ */
+#include <infiniband/verbs.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SIZE = 4096 };
+
+struct memory {
+    long private_kib;
+    long device_kib;
+};
+
+/* Adds what a line of smaps tells; a mapping's head line ends with its name. */
+static void memory_add(struct memory *memory, const char *line, int *is_device)
+{
+    unsigned long start, end;
+    char field[32];
+    long kib;
+
+    if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+        *is_device = strstr(line, "memfd:softhca") != NULL;
+    } else if (sscanf(line, "%31s %ld kB", field, &kib) != 2) {
+        return;
+    } else if (*is_device) {
+        memory->device_kib += !strcmp(field, "Pss:") ? kib : 0;
+    } else if (!strncmp(field, "Private_", 8)) {
+        memory->private_kib += kib;
+    }
+}
+
+static struct memory memory_now(void)
+{
+    struct memory memory = {0, 0};
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[512];
+    int is_device = 0;
+
+    while ((file != NULL) && fgets(line, sizeof(line), file)) {
+        memory_add(&memory, line, &is_device);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return memory;
+}
+
+static void print_memory(void)
+{
+    struct memory memory = memory_now();
+
+    printf("footprint %ld %ld\n", memory.private_kib, memory.device_kib);
+    fflush(stdout);
+}
+
+static int open_device(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *ctx;
+
+    if ((list == NULL) || (list[0] == NULL)) {
+        return 0;
+    }
+    ctx = ibv_open_device(list[0]);
+    return (ctx != NULL) && (ibv_alloc_pd(ctx) != NULL);
+}
+
+/* A short and a long message to and from each rank, this one included */
+static void talk(int rank, int size)
+{
+    static char out[MAX_SIZE], in[MAX_SIZE];
+    int shift, to, from, length;
+
+    for (shift = 0; shift < size; shift++) {
+        to   = (rank + shift) % size;
+        from = (rank + size - shift) % size;
+        for (length = 8; length <= MAX_SIZE; length += MAX_SIZE - 8) {
+            out[0] = rank;
+            MPI_Sendrecv(out, length, MPI_CHAR, to, 1, in, length, MPI_CHAR,
+                         from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            if (in[0] != (char)from) {
+                fprintf(stderr, "mpi_footprint: wrong data from %d\n", from);
+                MPI_Abort(MPI_COMM_WORLD, 1);
+            }
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int only_device = (argc > 1) && !strcmp(argv[1], "device");
+    int rank, size;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (only_device) {
+        if (!open_device()) {
+            fprintf(stderr, "mpi_footprint: no device\n");
+            return 1;
+        }
+        print_memory();
+    } else {
+        talk(rank, size);
+        MPI_Barrier(MPI_COMM_WORLD);
+        print_memory();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+    return 0;
+}
