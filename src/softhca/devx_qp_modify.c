@@ -320,6 +320,7 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
     struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
     struct ibv_qp_attr attr = {.qp_state = step->to};
     struct hca_path path    = {0};
+    uint32_t optpar         = 0;
     unsigned mask           = IBV_QP_STATE;
     enum devx_status status;
 
@@ -328,9 +329,9 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
     }
     status = devx_step_check(call, step);
     if ((status == DEVX_OK) && !step->any) {
+        optpar = devx_get(call->in, DEVX_QP_OPTPAR);
         status = devx_step_attr(call, step, hw, &attr);
-        mask  |= step->masks[hw->type] |
-                 devx_optional(hw, devx_get(call->in, DEVX_QP_OPTPAR));
+        mask  |= step->masks[hw->type] | devx_optional(hw, optpar);
     }
     if ((status == DEVX_OK) && (mask & IBV_QP_AV)) {
         status = devx_step_path(call, hw, &attr, &path);
@@ -339,13 +340,14 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
         return status;
     }
     uverbs_map_resolve(call->ctx);
-    if (!step->any && (atomic_load(&hw->state) != step->from)) {
-        return devx_refuse(call, DEVX_BAD_QP_STATE, 0x08, "state of the qp",
-                           atomic_load(&hw->state));
+    if ((step->any || (atomic_load(&hw->state) == step->from)) &&
+        (uverbs_qp_modify_hw(hw, &attr, mask, &path) == 0)) {
+        return DEVX_OK;
     }
-    return (uverbs_qp_modify_hw(hw, &attr, mask, &path) == 0) ? DEVX_OK :
-           devx_refuse(call, DEVX_BAD_QP_STATE, 0x10, "opt_param_mask",
-                       devx_get(call->in, DEVX_QP_OPTPAR));
+    return devx_refuse(call, DEVX_BAD_QP_STATE, (optpar != 0) ? 0x10 : 0x08,
+                       (optpar != 0) ? "opt_param_mask in this state" :
+                                       "state of the qp",
+                       (optpar != 0) ? optpar : atomic_load(&hw->state));
 }
 
 #define MODIFY_QP(_opcode, _name, _size, _has_list) \

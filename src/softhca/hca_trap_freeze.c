@@ -19,13 +19,14 @@ static _Atomic uintptr_t freeze_start, freeze_end;
 static _Atomic unsigned  freeze_count; /* odd: frozen now */
 
 static __thread unsigned freeze_seen; /* count of the last retry */
+static __thread bool     freeze_own;  /* this thread froze it */
 
 bool hca_trap_frozen(const siginfo_t *info)
 {
     uintptr_t fault = (uintptr_t)info->si_addr;
     unsigned  count = atomic_load(&freeze_count);
 
-    if ((fault < atomic_load(&freeze_start)) ||
+    if (freeze_own || (fault < atomic_load(&freeze_start)) ||
         (fault >= atomic_load(&freeze_end))) {
         return false;
     }
@@ -50,6 +51,7 @@ int hca_trap_freeze(void *start, size_t len)
 
     if (ret == 0) {
         pthread_mutex_lock(&freeze_mutex);
+        freeze_own = true;
         atomic_store(&freeze_start, (uintptr_t)start);
         atomic_store(&freeze_end, (uintptr_t)start + len);
         atomic_fetch_add(&freeze_count, 1);
@@ -60,6 +62,7 @@ int hca_trap_freeze(void *start, size_t len)
 void hca_trap_thaw(void)
 {
     atomic_fetch_add(&freeze_count, 1);
+    freeze_own = false;
     pthread_mutex_unlock(&freeze_mutex);
 }
 

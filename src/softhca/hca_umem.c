@@ -18,7 +18,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define UMEM_PAGE 4096ul
+#define UMEM_PAGE  4096ul
+#define UMEM_STACK 65536ul
 
 static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hca_umem *hca_umems;
@@ -55,11 +56,23 @@ static bool hca_umem_overlaps(const struct hca_umem *umem)
     return other != NULL;
 }
 
-/* Nobody writes to the pages between their copy and their exchange. */
+/* The exchange itself needs the stack from here on downwards. */
+static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
+{
+    uintptr_t start = (uintptr_t)umem->pages;
+
+    return (frame >= start) && (frame - UMEM_STACK < start + umem->size);
+}
+
+/* Nobody writes to the pages between their copy and their exchange. That they
+ * can be read is found out before their protection changes. */
 static int hca_umem_exchange(struct hca_umem *umem)
 {
-    int ret = hca_trap_freeze(umem->pages, umem->size);
+    int ret = hca_umem_copy(umem->base, umem->pages, umem->size);
 
+    if (ret == 0) {
+        ret = hca_trap_freeze(umem->pages, umem->size);
+    }
     if (ret != 0) {
         return ret;
     }
@@ -110,12 +123,20 @@ int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length)
         return 0;
     }
     umem->pages = (char*)(addr & ~(UMEM_PAGE - 1));
+    if (umem->pages == NULL) {
+        return -EFAULT; /* nobody has the first page */
+    }
+    if (hca_umem_is_stack(umem, (uintptr_t)__builtin_frame_address(0))) {
+        return -EINVAL;
+    }
     umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
                   ~(UMEM_PAGE - 1);
     pthread_mutex_lock(&hca_umem_mutex);
     ret = hca_umem_take(umem);
     pthread_mutex_unlock(&hca_umem_mutex);
-    umem->mem = umem->base + (ptr - umem->pages);
+    if (ret == 0) {
+        umem->mem = umem->base + (ptr - umem->pages);
+    }
     return ret;
 }
 
@@ -130,13 +151,20 @@ static int hca_umem_make_private(char *pages, size_t size)
         return -errno;
     }
     ret = hca_trap_freeze(pages, size);
-    if (ret != 0) {
-        return ret;
+    if (ret == 0) {
+        syscall(SYS_mprotect, pages, size, PROT_READ);
+        ret = hca_umem_copy(copy, pages, size);
+        if (ret == 0) {
+            ret = hca_umem_move(copy, size, size, pages);
+        }
+        if (ret != 0) {
+            syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);
+        }
+        hca_trap_thaw();
     }
-    syscall(SYS_mprotect, pages, size, PROT_READ);
-    memcpy(copy, pages, size);
-    ret = hca_umem_move(copy, size, size, pages);
-    hca_trap_thaw();
+    if (ret != 0) {
+        syscall(SYS_munmap, copy, size);
+    }
     return ret;
 }
 

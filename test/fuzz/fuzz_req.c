@@ -67,8 +67,14 @@ uint64_t fuzz_ring_addr(void)
  * will have been destroyed. */
 #define FUZZ_HANDLES 8
 
-static uint32_t fuzz_handles[32][FUZZ_HANDLES];
-static unsigned fuzz_num_handles[32];
+static uint32_t fuzz_handles[64][FUZZ_HANDLES];
+static unsigned fuzz_num_handles[64];
+
+/* Types of the driver count from 1 << UVERBS_ID_NS_SHIFT on. */
+static unsigned fuzz_slot(uint16_t type)
+{
+    return type % 32 + ((type >> UVERBS_ID_NS_SHIFT) ? 32 : 0);
+}
 
 void fuzz_input(const uint8_t *data, size_t size)
 {
@@ -79,20 +85,21 @@ void fuzz_input(const uint8_t *data, size_t size)
 
 static void fuzz_remember(uint16_t type, uint32_t handle)
 {
-    fuzz_handles[type % 32][fuzz_num_handles[type % 32]++ % FUZZ_HANDLES] =
-            handle;
+    unsigned slot = fuzz_slot(type);
+
+    fuzz_handles[slot][fuzz_num_handles[slot]++ % FUZZ_HANDLES] = handle;
 }
 
 uint64_t fuzz_handle(uint16_t type)
 {
-    unsigned num = fuzz_num_handles[type % 32];
+    unsigned num = fuzz_num_handles[fuzz_slot(type)];
     uint8_t pick = fuzz_int(1);
 
     if ((num == 0) || (pick >= 240)) {
         return (pick == 255) ? (uint64_t)-1 : pick % 16;
     }
     num = (num < FUZZ_HANDLES) ? num : FUZZ_HANDLES;
-    return fuzz_handles[type % 32][pick % num];
+    return fuzz_handles[fuzz_slot(type)][pick % num];
 }
 
 struct ib_uverbs_attr *fuzz_attr(struct fuzz_req *req, uint16_t id,

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * What the files of the fuzz target of uverbs share. fuzz_req.c makes requests
- * out of an input, fuzz_mlx5.c those that libmlx5 would send, fuzz_uverbs.c
- * those that nobody sends.
+ * out of an input, fuzz_mlx5.c those that libmlx5 would send, fuzz_devx.c those
+ * of DEVX, fuzz_uverbs.c those that nobody sends.
  */
 #ifndef FUZZ_REQ_H
 #define FUZZ_REQ_H
@@ -63,6 +63,8 @@ int fuzz_get_context(int fd);
 uint32_t fuzz_alloc_uar(int fd, void **page);
 
 typedef void (*fuzz_op)(int fd, uint32_t uar);
+
+void fuzz_devx(int fd, uint32_t uar); /* fuzz_devx.c */
 
 extern const fuzz_op fuzz_mlx5_ops[];
 extern const unsigned fuzz_num_mlx5_ops;

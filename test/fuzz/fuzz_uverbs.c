@@ -111,6 +111,9 @@ static void fuzz_noise_attr(struct fuzz_req *req,
     if (kind >= UVERBS_IDR) {
         attr = fuzz_attr(req, id, (twist == 2) ? 1 : 0,
                          (spec->type != 0) ? fuzz_handle(spec->type) : 0);
+    } else if ((method->object == MLX5_IB_OBJECT_DEVX_UMEM) &&
+               (id == MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR)) {
+        attr = fuzz_attr(req, id, len, addr); /* not the target's own memory */
     } else if ((kind == UVERBS_IN) && (len <= 8)) {
         static const uint8_t bytes[] = {0, 0, 1, 2};
 

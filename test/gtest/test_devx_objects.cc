@@ -1,9 +1,397 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Objects that a program makes with DEVX commands, and what the device refuses
- * of them.
+ * Objects that a program makes with DEVX commands: capabilities, umems, queues
+ * whose rings it allocated itself, their states, their events, and what the
+ * device refuses of all that.
  */
-#include "devx_bench.h"
+#include "devx_qp.h"
+
+#include <atomic>
+#include <sys/wait.h>
+#include <thread>
+
+namespace {
+
+class devx_objects : public verbs_test {
+protected:
+    /* A general command's answer; expects it to be fine */
+    devx_mailbox ask(const devx_mailbox &in, size_t out_size)
+    {
+        devx_mailbox out(out_size);
+
+        EXPECT_EQ(0, mlx5dv_devx_general_cmd(dev.ctx, in.bytes.data(),
+                                             in.bytes.size(),
+                                             out.bytes.data(), out_size));
+        return out;
+    }
+
+    devx_mailbox caps(unsigned page)
+    {
+        return ask(devx_mailbox(16, 0x100).put(4, (page << 1) | 1), 4112);
+    }
+
+    void expect_refused(const devx_mailbox &in, uint8_t status,
+                        uint32_t syndrome, const char *what)
+    {
+        devx_object object(dev.ctx, in);
+
+        EXPECT_EQ(nullptr, object.obj) << what;
+        EXPECT_EQ(EREMOTEIO, object.error) << what;
+        EXPECT_EQ(status, object.out.status()) << what;
+        EXPECT_EQ(syndrome, object.out.syndrome()) << what;
+    }
+};
+
+/* --- capabilities --------------------------------------------------------- */
+
+TEST_P(devx_objects, capabilities_are_those_of_the_device)
+{
+    devx_mailbox general = caps(0), atomic = caps(3);
+
+    EXPECT_EQ(30u, general.get(0x10 + 0x38, 28, 24)) << "log_max_msg";
+    EXPECT_EQ(1u, general.get(0x10 + 0x40, 31, 31)) << "compact addresses";
+    EXPECT_EQ(1u, general.get(0x10 + 0x40, 5, 5)) << "dct";
+    EXPECT_EQ(dev.is_roce(), general.get(0x10 + 0x34, 9, 8)) << "port_type";
+    EXPECT_EQ(0u, general.get(0x10 + 0xbc, 15, 15)) << "tag_matching";
+    EXPECT_EQ(0xfu, atomic.get(0x10 + 0x10, 15, 0)) << "operations";
+    EXPECT_EQ(0xcu, atomic.get(0x10 + 0x14, 15, 0)) << "sizes";
+    EXPECT_EQ(0xcu, atomic.get(0x10 + 0x18, 15, 0)) << "sizes of dc";
+    EXPECT_EQ(0u, ask(devx_mailbox(16, 0x842), 16).get(8, 2, 0)) << "lag";
+}
+
+TEST_P(devx_objects, unknown_capabilities_and_commands_are_refused)
+{
+    struct {
+        devx_mailbox in;
+        size_t       out_size;
+        uint8_t      status;
+        uint32_t     syndrome;
+    } cases[] = {
+        {devx_mailbox(16, 0x100).put(4, 0x7f), 4112, DEVX_BAD_PARAM, 4},
+        {devx_mailbox(16, 0x100).put(8, 1), 4112, DEVX_BAD_PARAM, 8},
+        {devx_mailbox(16, 0x100), 128, DEVX_BAD_OUTP_LEN, 0},
+        {devx_mailbox(20, 0x842).put(16, 1), 16, DEVX_BAD_INP_LEN, 19},
+        {devx_mailbox(16, 0x84f), 16, DEVX_BAD_OP, 0},
+    };
+
+    for (auto &c : cases) {
+        devx_mailbox out(c.out_size);
+
+        EXPECT_EQ(EREMOTEIO,
+                  mlx5dv_devx_general_cmd(dev.ctx, c.in.bytes.data(),
+                                          c.in.bytes.size(), out.bytes.data(),
+                                          c.out_size));
+        EXPECT_EQ(c.status, out.status());
+        EXPECT_EQ(c.syndrome, out.syndrome());
+    }
+}
+
+/* --- umems ---------------------------------------------------------------- */
+
+TEST_P(devx_objects, umem_keeps_what_is_in_its_pages)
+{
+    devx_pages pages(3);
+    struct mlx5dv_devx_umem *umem;
+
+    for (size_t i = 0; i < pages.size; i++) {
+        pages.addr[i] = i * 7;
+    }
+    umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr + 100, 8000, 0);
+    ASSERT_NE(nullptr, umem);
+    pages.addr[5000] = 0x77;
+    for (size_t i = 0; i < pages.size; i++) {
+        ASSERT_EQ((i == 5000) ? 0x77 : (uint8_t)(i * 7), pages.addr[i]) << i;
+    }
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    EXPECT_EQ(0x77, pages.addr[5000]);
+    EXPECT_EQ((uint8_t)(4999 * 7), pages.addr[4999]);
+}
+
+TEST_P(devx_objects, forked_child_has_pages_of_its_own)
+{
+    devx_pages pages(1);
+    struct mlx5dv_devx_umem *umem;
+    int status;
+    pid_t pid;
+
+    umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size, 0);
+    ASSERT_NE(nullptr, umem);
+    pages.addr[0] = 1;
+    pid           = fork();
+    if (pid == 0) {
+        bool same     = pages.addr[0] == 1;
+        pages.addr[0] = 2;
+        _exit(same ? 0 : 1);
+    }
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_EQ(0, status);
+    EXPECT_EQ(1, pages.addr[0]);
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+}
+
+TEST_P(devx_objects, neighbours_of_a_umem_lose_no_store)
+{
+    devx_pages pages(1);
+    volatile uint64_t *beside = (uint64_t*)(pages.addr + 2048);
+    std::atomic<bool> stop{false};
+    uint64_t stored = 0;
+    std::thread writer([&] {
+        while (!stop) {
+            beside[stored % 128] = stored;
+            if (beside[stored % 128] != stored) {
+                break;
+            }
+            stored++;
+        }
+    });
+
+    for (unsigned i = 0; i < 200; i++) {
+        struct mlx5dv_devx_umem *umem =
+                mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 2048, 0);
+
+        ASSERT_NE(nullptr, umem);
+        ASSERT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    }
+    stop = true;
+    writer.join();
+    for (uint64_t i = 0; (i < 128) && (i < stored); i++) {
+        EXPECT_EQ(stored - 1 - i, beside[(stored - 1 - i) % 128]);
+    }
+}
+
+TEST_P(devx_objects, pages_that_were_unmapped_do_not_come_back)
+{
+    devx_pages pages(1);
+    struct mlx5dv_devx_umem *umem =
+            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size, 0);
+
+    ASSERT_NE(nullptr, umem);
+    ASSERT_EQ(pages.addr, mmap(pages.addr, pages.size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                               0));
+    pages.addr[9] = 9;
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    EXPECT_EQ(9, pages.addr[9]);
+}
+
+TEST_P(devx_objects, umem_refuses_what_cannot_be)
+{
+    devx_pages pages(3);
+    struct mlx5dv_devx_umem *umem =
+            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 4096, 0);
+    struct {
+        const char *what;
+        uint8_t    *addr;
+        size_t     size;
+        uint32_t   access;
+        int        error;
+    } cases[] = {
+        {"no bytes", pages.addr + 4096, 0, 0, EINVAL},
+        {"atomics", pages.addr + 4096, 64, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
+        {"remote without local", pages.addr + 4096, 64,
+         IBV_ACCESS_REMOTE_WRITE, EINVAL},
+        {"a page of another", pages.addr + 4000, 4096, 0, EEXIST},
+        {"a hole", pages.addr + 4096, 8192, 0, EFAULT},
+    };
+
+    ASSERT_NE(nullptr, umem);
+    munmap(pages.addr + 8192, 4096);
+    for (const auto &c : cases) {
+        EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, c.addr, c.size,
+                                                c.access)) << c.what;
+        EXPECT_EQ(c.error, errno) << c.what;
+    }
+    pages.addr[4096] = 1; /* still writable */
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+}
+
+/* --- queues --------------------------------------------------------------- */
+
+/* Sends, an RDMA write and a read between two QPs over an RMP */
+void exchange(const hca_device &dev, const strict_mem &src, strict_mem &dst,
+              unsigned wq_type)
+{
+    devx_rmp rmp(dev, wq_type);
+    devx_qp a(dev, rmp), b(dev, rmp);
+    struct mlx5_err_cqe cqe;
+
+    a.connect(b);
+    b.connect(a);
+    for (unsigned i = 0; i < 40; i++) { /* more than once around */
+        uint8_t *to = dst.addr + i * 64;
+
+        rmp.post_recv(to, 64, dst.mr->lkey);
+        a.post(raw_wqe(MLX5_OPCODE_SEND).data(src.addr, 64, src.mr->lkey));
+        ASSERT_TRUE(a.wait(&cqe));
+        ASSERT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+        ASSERT_TRUE(b.wait(&cqe));
+        ASSERT_EQ(MLX5_CQE_RESP_SEND, cqe.op_own >> 4);
+        ASSERT_EQ(devx_qp::uidx, be32toh(cqe.srqn) & 0xffffff);
+        EXPECT_EQ(i % rmp.count, be16toh(cqe.wqe_counter));
+        EXPECT_EQ(0x11, to[63]);
+        EXPECT_EQ(0x22, to[64]);
+    }
+    b.post(raw_wqe(MLX5_OPCODE_RDMA_READ).raddr(src.addr, src.mr->rkey)
+           .data(dst.addr + 8192, 64, dst.mr->lkey));
+    ASSERT_TRUE(b.wait(&cqe));
+    EXPECT_EQ(0x11, dst.addr[8192 + 63]);
+}
+
+TEST_P(devx_objects, messages_over_a_linked_rmp)
+{
+    exchange(dev, src, dst, devx_rmp::LIST);
+}
+
+TEST_P(devx_objects, messages_over_a_cyclic_rmp)
+{
+    exchange(dev, src, dst, devx_rmp::CYCLIC);
+}
+
+TEST_P(devx_objects, what_is_in_use_stays)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp qp(dev, rmp);
+
+    EXPECT_EQ(EBUSY, mlx5dv_devx_umem_dereg(qp.ring.umem));
+    EXPECT_EQ(EBUSY, mlx5dv_devx_obj_destroy(rmp.object->obj));
+    EXPECT_EQ(EBUSY, ibv_destroy_cq(qp.cq.cq));
+}
+
+TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp a(dev, rmp), b(dev, rmp);
+    devx_mailbox out(272);
+
+    EXPECT_EQ(EREMOTEIO, a.modify(a.to_rtr(b), &out)) << "from RESET";
+    EXPECT_EQ(DEVX_BAD_QP_STATE, out.status());
+    a.connect(b);
+    EXPECT_EQ(0, a.query(&out));
+    EXPECT_EQ(3u, out.get(0x18, 31, 28)) << "RTS";
+    EXPECT_EQ(b.qpn, out.get(0x18 + 0x14, 23, 0)) << "remote_qpn";
+    EXPECT_EQ(0, a.modify(devx_mailbox(16, 0x507).put(8, a.qpn), &out));
+    EXPECT_EQ(0, a.query(&out));
+    EXPECT_EQ(6u, out.get(0x18, 31, 28)) << "ERR";
+    EXPECT_EQ(0, a.modify(devx_mailbox(16, 0x50a).put(8, a.qpn), &out));
+    EXPECT_EQ(0, a.query(&out));
+    EXPECT_EQ(0u, out.get(0x18, 31, 28)) << "RST";
+    EXPECT_EQ(EINVAL, a.modify(devx_mailbox(16, 0x507).put(8, b.qpn), &out))
+            << "another's number";
+}
+
+TEST_P(devx_objects, commands_reach_queue_pairs_of_verbs)
+{
+    verbs_pair pair(dev);
+    devx_mailbox in = devx_mailbox(16, 0x50b).put(8, pair.a.qp->qp_num);
+    devx_mailbox out(272);
+
+    EXPECT_EQ(0, mlx5dv_devx_qp_query(pair.a.qp, in.bytes.data(), 16,
+                                      out.bytes.data(), 272));
+    EXPECT_EQ(pair.b.qp->qp_num, out.get(0x18 + 0x14, 23, 0));
+    in = devx_mailbox(16, 0x507).put(8, pair.a.qp->qp_num);
+    EXPECT_EQ(0, mlx5dv_devx_qp_modify(pair.a.qp, in.bytes.data(), 16,
+                                       out.bytes.data(), 16));
+    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
+}
+
+TEST_P(devx_objects, last_wqe_is_an_event_with_its_cookie)
+{
+    struct mlx5dv_devx_event_channel *channel =
+            mlx5dv_devx_create_event_channel(
+                    dev.ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+    uint16_t types[] = {0x13};
+
+    ASSERT_NE(nullptr, channel);
+    {
+        devx_rmp rmp(dev, devx_rmp::LIST);
+        devx_qp a(dev, rmp), b(dev, rmp);
+        struct mlx5dv_devx_async_event_hdr event = {};
+        devx_mailbox out(16);
+        uint16_t wrong = 0x77;
+
+        EXPECT_EQ(EINVAL, mlx5dv_devx_subscribe_devx_event(
+                                  channel, a.object->obj, 2, &wrong, 0));
+        ASSERT_EQ(0, mlx5dv_devx_subscribe_devx_event(
+                             channel, a.object->obj, sizeof(types), types,
+                             0x123456789a));
+        a.connect(b);
+        EXPECT_FALSE(verbs_readable(channel->fd, 0));
+        EXPECT_EQ(0, a.modify(devx_mailbox(16, 0x507).put(8, a.qpn), &out));
+        ASSERT_TRUE(verbs_readable(channel->fd, VERBS_DEADLINE_MS));
+        EXPECT_EQ((ssize_t)sizeof(event),
+                  mlx5dv_devx_get_event(channel, &event, sizeof(event)));
+        EXPECT_EQ(0x123456789au, event.cookie);
+    }
+    mlx5dv_devx_destroy_event_channel(channel);
+}
+
+TEST_P(devx_objects, queue_pair_refuses_what_cannot_be)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp qp(dev, rmp);
+    const devx_mailbox good = qp.create_in(rmp);
+    auto with               = [&] { return devx_mailbox(good); };
+    constexpr size_t ctx    = devx_qp::CTX;
+
+    expect_refused(with().put(0x10, 2), DEVX_BAD_PARAM, 0x10,
+                   "optional parameters at creation");
+    expect_refused(with().set(ctx, 23, 16, 3), DEVX_BAD_PARAM, ctx, "st");
+    expect_refused(with().set(ctx, 7, 4, 1), DEVX_BAD_PARAM, ctx,
+                   "offload_type");
+    expect_refused(with().set(ctx + 4, 23, 0, 0xfffff0), DEVX_BAD_RES, ctx + 4,
+                   "pd of nobody");
+    expect_refused(with().set(ctx + 0xc, 23, 0, 0xfff0), DEVX_BAD_RES,
+                   ctx + 0xc, "uar of nobody");
+    expect_refused(with().set(ctx + 0x7c, 23, 0, 0xfffff0), DEVX_BAD_RES,
+                   ctx + 0x7c, "cq of nobody");
+    expect_refused(with().set(ctx + 0xac, 23, 0, 0xfffff0), DEVX_BAD_RES,
+                   ctx + 0xac, "srq of nobody");
+    expect_refused(with().put(0x108, 0), DEVX_BAD_RES, 0x108, "umem of nobody");
+    expect_refused(with().set(ctx + 8, 14, 11, 15), DEVX_BAD_PARAM, 0x108,
+                   "a ring larger than its umem");
+    expect_refused(with().put64(ctx + 0xa0, 4092), DEVX_BAD_PARAM, ctx + 0xe4,
+                   "a doorbell record beyond its umem");
+}
+
+/* --- targets -------------------------------------------------------------- */
+
+TEST_P(devx_objects, target_lives_is_drained_and_ends)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    raw_cq cq(dev.ctx, 63);
+    const devx_mailbox good = devx_dct_in(dev, cq.cq, rmp.object->out.number());
+    devx_mailbox out(128);
+    devx_object dct(dev.ctx, good);
+    devx_mailbox query = devx_mailbox(16, 0x713).put(8, dct.out.number());
+    devx_mailbox drain = devx_mailbox(16, 0x712).put(8, dct.out.number());
+
+    ASSERT_NE(nullptr, dct.obj);
+    EXPECT_EQ(0, mlx5dv_devx_obj_query(dct.obj, query.bytes.data(), 16,
+                                       out.bytes.data(), 128));
+    EXPECT_EQ(0u, out.get(0x10, 27, 24)) << "active";
+    EXPECT_EQ(0x1122334455667788u,
+              ((uint64_t)out.word(0x30) << 32) | out.word(0x34));
+    EXPECT_EQ(0, mlx5dv_devx_obj_modify(dct.obj, drain.bytes.data(), 16,
+                                        out.bytes.data(), 16));
+    EXPECT_EQ(0, mlx5dv_devx_obj_query(dct.obj, query.bytes.data(), 16,
+                                       out.bytes.data(), 128));
+    EXPECT_EQ(2u, out.get(0x10, 27, 24)) << "drained";
+    EXPECT_EQ(EBUSY, ibv_destroy_cq(cq.cq));
+
+    expect_refused(devx_mailbox(good).set(0x38, 26, 24, 0), DEVX_BAD_PARAM,
+                   0x38, "no mtu");
+    expect_refused(devx_mailbox(good).set(0x38, 23, 16, 2), DEVX_BAD_PARAM,
+                   0x38, "port 2");
+    expect_refused(devx_mailbox(good).set(0x10, 7, 4, 1), DEVX_BAD_PARAM,
+                   0x10, "tag matching");
+    expect_refused(devx_mailbox(good).set(0x24, 23, 0, 0xfffff0),
+                   DEVX_BAD_RES, 0x24, "srq of nobody");
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, devx_objects, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
+
+} /* namespace */
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,254 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Queues by DEVX, with rings in memory of the test's own: receive memory pools
+ * and RC queue pairs that take from them. WQEs are written by the test.
+ */
+#ifndef DCX_TEST_DEVX_QP_H
+#define DCX_TEST_DEVX_QP_H
+
+#include "devx_bench.h"
+
+/* Pages of their own */
+struct devx_pages {
+    explicit devx_pages(unsigned count) : size(count * 4096ul)
+    {
+        addr = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        HCA_CHECK_CALL(addr != MAP_FAILED);
+    }
+
+    ~devx_pages()
+    {
+        munmap(addr, size);
+    }
+
+    devx_pages(const devx_pages&) = delete;
+
+    size_t  size;
+    uint8_t *addr;
+};
+
+/* ... with a umem over all of them, whose last 64 bytes are for a doorbell
+ * record */
+struct devx_ring : devx_pages {
+    devx_ring(struct ibv_context *ctx, unsigned count) : devx_pages(count)
+    {
+        HCA_CHECK_CALL((umem = mlx5dv_devx_umem_reg(ctx, addr, size, 0)) !=
+                       NULL);
+    }
+
+    ~devx_ring()
+    {
+        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    }
+
+    size_t dbr_offset() const { return size - 64; }
+    uint32_t *dbr() const { return (uint32_t*)(addr + dbr_offset()); }
+
+    struct mlx5dv_devx_umem *umem;
+};
+
+class devx_rmp {
+public:
+    enum { LIST = 0, CYCLIC = 1 };
+    static constexpr unsigned count = 16, stride = 32;
+
+    devx_rmp(const hca_device &dev, unsigned wq_type) : ring(dev.ctx, 1)
+    {
+        devx_mailbox in(0x110, 0x90c);
+        const size_t wq = 0x50;
+
+        in.set(0x20, 23, 20, 1); /* RDY */
+        in.set(wq, 31, 28, wq_type).put(wq + 0x08, devx_pdn(dev.pd));
+        in.put64(wq + 0x10, ring.dbr_offset());
+        in.set(wq + 0x20, 19, 16, 5).set(wq + 0x20, 4, 0, 4);
+        in.put(wq + 0x28, ring.umem->umem_id);
+        in.put(wq + 0x2c, ring.umem->umem_id);
+        for (unsigned i = 0; i < count; i++) { /* a cyclic one ignores it */
+            next_seg(i)->next_wqe_index =
+                    htobe16((wq_type == LIST) ? (i + 1) % count : 0xffff);
+        }
+        object = std::make_unique<devx_object>(dev.ctx, in);
+        HCA_CHECK_CALL(object->obj != NULL);
+    }
+
+    void post_recv(const void *addr, uint32_t length, uint32_t lkey)
+    {
+        struct mlx5_wqe_data_seg *seg =
+                (struct mlx5_wqe_data_seg*)(next_seg(m_pi % count) + 1);
+
+        *seg = {htobe32(length), htobe32(lkey), htobe64((uintptr_t)addr)};
+        __atomic_store_n(ring.dbr(), htobe32(++m_pi), __ATOMIC_RELEASE);
+    }
+
+    devx_ring ring;
+    std::unique_ptr<devx_object> object;
+
+private:
+    struct mlx5_wqe_srq_next_seg *next_seg(unsigned i) const
+    {
+        return (struct mlx5_wqe_srq_next_seg*)(ring.addr + i * stride);
+    }
+
+    uint16_t m_pi = 0;
+};
+
+class devx_qp {
+public:
+    static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
+    static constexpr uint32_t uidx = 0x4321;
+
+    devx_qp(const hca_device &dev, const devx_rmp &rmp) :
+        cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev)
+    {
+        m_uar = mlx5dv_devx_alloc_uar(dev.ctx, 0);
+        HCA_CHECK_CALL(m_uar != NULL);
+        object = std::make_unique<devx_object>(dev.ctx, create_in(rmp));
+        HCA_CHECK_CALL(object->obj != NULL);
+        qpn = object->out.number();
+    }
+
+    ~devx_qp()
+    {
+        object.reset();
+        mlx5dv_devx_free_uar(m_uar);
+    }
+
+    /* RC, 64 blocks */
+    devx_mailbox create_in(const devx_rmp &rmp) const
+    {
+        devx_mailbox in(0x110, 0x500);
+
+        in.put(CTX + 0x04, devx_pdn(m_dev.pd));
+        in.set(CTX + 0x08, 14, 11, 6).put(CTX + 0x0c, m_uar->page_id);
+        in.put(CTX + 0x10, uidx);
+        in.put(CTX + 0x7c, cqn()).put(CTX + 0x9c, cqn());
+        in.put64(CTX + 0xa0, ring.dbr_offset());
+        in.put(CTX + 0xac, (1u << 24) | rmp.object->out.number());
+        in.put(CTX + 0xe4, ring.umem->umem_id);
+        in.put(0x108, ring.umem->umem_id);
+        return in;
+    }
+
+    devx_mailbox to_rtr(const devx_qp &peer) const
+    {
+        devx_mailbox in(0x110, 0x503);
+        const bool roce = m_dev.is_roce();
+
+        in.put(8, qpn).put(0x10, 0xe); /* rre, rae, rwe */
+        in.set(CTX + 0x08, 31, 29, IBV_MTU_1024).set(CTX + 0x08, 28, 24, 30);
+        in.put(CTX + 0x14, peer.qpn).set(CTX + 0x90, 23, 21, 4);
+        in.set(CTX + 0x90, 15, 13, 7);
+        in.set(PATH + 0x04, 15, 0, m_dev.port.lid);
+        in.set(PATH + 0x08, 23, 16, m_dev.sgid_index());
+        in.set(PATH + 0x08, 7, 0, 64).set(PATH + 0x24, 23, 16, 1);
+        if (roce) {
+            set_peer(in);
+        }
+        return in;
+    }
+
+    void connect(const devx_qp &peer)
+    {
+        devx_mailbox init(0x110, 0x502), rts(0x110, 0x504), out(16);
+
+        init.put(8, qpn).set(PATH + 0x24, 23, 16, 1);
+        init.set(CTX + 0x90, 15, 13, 7);
+        rts.put(8, qpn).set(CTX + 0x70, 23, 21, 4);
+        rts.set(CTX + 0x70, 18, 16, 1).set(PATH + 0x08, 31, 27, 1);
+        EXPECT_EQ(0, modify(init, &out)) << out.syndrome();
+        EXPECT_EQ(0, modify(to_rtr(peer), &out)) << out.syndrome();
+        EXPECT_EQ(0, modify(rts, &out)) << out.syndrome();
+    }
+
+    int modify(const devx_mailbox &in, devx_mailbox *out)
+    {
+        return mlx5dv_devx_obj_modify(object->obj, in.bytes.data(),
+                                      in.bytes.size(), out->bytes.data(),
+                                      out->bytes.size());
+    }
+
+    int query(devx_mailbox *out)
+    {
+        devx_mailbox in = devx_mailbox(16, 0x50b).put(8, qpn);
+
+        return mlx5dv_devx_obj_query(object->obj, in.bytes.data(), 16,
+                                     out->bytes.data(), out->bytes.size());
+    }
+
+    void post(raw_wqe wqe)
+    {
+        uint64_t head;
+
+        wqe.finish(m_pi, qpn);
+        for (size_t i = 0; i < wqe.bytes.size(); i++) {
+            ring.addr[(m_pi % 64 * 64 + i) % 4096] = wqe.bytes[i];
+        }
+        m_pi += wqe.num_bb();
+        memcpy(&head, wqe.bytes.data(), sizeof(head));
+        __atomic_store_n(ring.dbr() + MLX5_SND_DBR, htobe32(m_pi),
+                         __ATOMIC_SEQ_CST);
+        *(volatile uint64_t*)m_uar->reg_addr = head;
+    }
+
+    bool wait(struct mlx5_err_cqe *cqe)
+    {
+        return verbs_until([&] { return cq.poll(cqe); });
+    }
+
+    uint32_t cqn() const
+    {
+        return devx_cqn(cq.cq);
+    }
+
+    static uint32_t devx_cqn(struct ibv_cq *cq)
+    {
+        struct mlx5dv_cq out  = {};
+        struct mlx5dv_obj obj = {};
+
+        obj.cq.in  = cq;
+        obj.cq.out = &out;
+        HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) == 0);
+        return out.cqn;
+    }
+
+    raw_cq    cq;
+    devx_ring ring;
+    std::unique_ptr<devx_object> object;
+    uint32_t  qpn;
+
+private:
+    /* The peer is on this device: GID and MAC are our own. */
+    void set_peer(devx_mailbox &in) const
+    {
+        const uint8_t *gid = m_dev.gid.raw;
+
+        for (unsigned i = 0; i < 16; i++) {
+            in.bytes[PATH + 0x10 + i] = gid[i];
+        }
+        /* an EUI-64 made of the MAC, whose second bit is turned */
+        in.set(PATH + 0x24, 15, 0, ((gid[8] ^ 2) << 8) | gid[9]);
+        in.put(PATH + 0x28, ((uint32_t)gid[10] << 24) | (gid[13] << 16) |
+                            (gid[14] << 8) | gid[15]);
+    }
+
+    const hca_device       &m_dev;
+    struct mlx5dv_devx_uar *m_uar;
+    uint16_t               m_pi = 0;
+};
+
+/* CREATE_DCT, for any peer */
+inline devx_mailbox devx_dct_in(const hca_device &dev, struct ibv_cq *cq,
+                                uint32_t srqn)
+{
+    devx_mailbox in(128, 0x710);
+
+    in.put(0x18, devx_qp::devx_cqn(cq)).set(0x1c, 19, 17, 7);
+    in.put(0x24, srqn).put(0x28, devx_pdn(dev.pd));
+    in.put64(0x30, 0x1122334455667788);
+    in.set(0x38, 26, 24, IBV_MTU_1024).set(0x38, 23, 16, 1);
+    in.set(0x3c, 23, 16, dev.sgid_index());
+    return in;
+}
+
+#endif
