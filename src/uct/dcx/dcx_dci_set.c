@@ -13,9 +13,10 @@
 #include <ucs/sys/sys.h>
 
 
-/* Completions of so many send queues come to one completion queue, if the
- * device has one that is long enough. */
+/* Completions of so many send queues come to one completion queue, unless it
+ * would become longer than the second number, or than the device has it. */
 #define UCT_DCX_MAX_PER_GROUP  64
+#define UCT_DCX_GROUP_CQES     32768
 
 
 static ucs_mpool_ops_t uct_dcx_flush_mpool_ops = {
@@ -284,10 +285,12 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
                                           max_rd_atomic);
 
     /* every block of every send queue may complete before anybody looks */
-    set->per_group = ucs_min((unsigned)attr->max_cqe / set->params.num_bb,
-                             ucs_min(uct_dcx_pool_num_dci(&set->pool),
-                                     UCT_DCX_MAX_PER_GROUP));
-    if (set->per_group == 0) {
+    set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
+                             UCT_DCX_MAX_PER_GROUP);
+    set->per_group = ucs_min(set->per_group,
+                             UCT_DCX_GROUP_CQES / set->params.num_bb);
+    set->per_group = ucs_max(set->per_group, 1);
+    if (set->params.num_bb > (unsigned)attr->max_cqe) {
         ucs_error("a send queue of %u blocks is too long for a completion "
                   "queue of %s, which takes %d: lower UCX_DCX_TX_QUEUE_LEN",
                   set->params.num_bb, uct_dcx_iface_name(iface),
