@@ -115,3 +115,25 @@ uint32_t dcx_peek_rkey(uct_mem_h memh)
 {
     return ((const uct_dcx_mem_t*)memh)->rkey;
 }
+
+
+void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count)
+{
+    const uct_dcx_dci_set_t *set =
+            &ucs_derived_of(iface, uct_dcx_iface_t)->dci;
+
+    count->num_dci = set->num_created;
+    count->num_cqs = set->num_groups;
+}
+
+
+void dcx_peek_no_more_dcis(uct_iface_h iface)
+{
+    ucs_derived_of(iface, uct_dcx_iface_t)->dci.is_short = 1;
+}
+
+
+ucs_status_t dcx_peek_invalidate(uct_ep_h ep)
+{
+    return uct_ep_invalidate(ep, 0);
+}

@@ -53,6 +53,18 @@ unsigned dcx_peek_credits(uct_ep_h ep);
 unsigned dcx_peek_options(const void *config, const char **names,
                           unsigned max);
 
+/* Initiators that exist, and the completion queues that they share */
+struct dcx_dci_count {
+    unsigned num_dci, num_cqs;
+};
+void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count);
+
+/* From now on none can be created. */
+void dcx_peek_no_more_dcis(uct_iface_h iface);
+
+/* uct_ep_invalidate(), which is not in UCT's public headers */
+ucs_status_t dcx_peek_invalidate(uct_ep_h ep);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

@@ -225,6 +225,12 @@ TEST(dcx_config, queue_beyond_device)
                    {"UCX_DCX_TX_QUEUE_LEN=8192"});
 }
 
+/* Queues and memory that no device has come into being when they are needed. */
+TEST(dcx_config, as_many_as_can_be_asked_for)
+{
+    expect_opens({{"NUM_DCI", "1024"}, {"TX_QUEUE_LEN", "8192"}});
+}
+
 /* --- operations beyond the limits ----------------------------------------- */
 
 size_t pack_nothing(void*, void*)

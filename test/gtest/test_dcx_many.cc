@@ -1,0 +1,177 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Many initiators, which are created when they are needed, and many endpoints,
+ * which all progress, with every policy.
+ */
+#include "dcx_end.h"
+#include "dcx_live_peer.h"
+
+#include <memory>
+
+namespace {
+
+class dcx_many : public testing::TestWithParam<const char*> {
+protected:
+    dcx_many()
+    {
+        setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
+    }
+
+    ~dcx_many()
+    {
+        for (uct_ep_h ep : m_eps) {
+            uct_ep_destroy(ep);
+        }
+        m_dcx.reset();
+        unsetenv("UCX_DCX_TX_POLICY");
+        unsetenv("UCX_DCX_NUM_DCI");
+    }
+
+    void open(const char *num_dci)
+    {
+        setenv("UCX_DCX_NUM_DCI", num_dci, 1);
+        m_dcx.reset(new dcx_loop);
+        m_dcx->survives_errors = true;
+    }
+
+    bool is_exclusive() const
+    {
+        return !strncmp(GetParam(), "dcs", 3);
+    }
+
+    void make_eps(unsigned count)
+    {
+        while (m_eps.size() < count) {
+            m_eps.push_back(m_dcx->make_ep(m_live.loop));
+        }
+    }
+
+    struct dcx_dci_count dcis()
+    {
+        struct dcx_dci_count count;
+
+        dcx_peek_dcis(m_dcx->iface, &count);
+        return count;
+    }
+
+    ucs_status_t send(unsigned i)
+    {
+        return uct_ep_am_short(m_eps[i], 6, i, NULL, 0);
+    }
+
+    void progress()
+    {
+        uct_worker_progress(m_dcx->worker);
+        m_live.progress();
+    }
+
+    void flush()
+    {
+        while (uct_iface_flush(m_dcx->iface, 0, NULL) == UCS_INPROGRESS) {
+            progress();
+        }
+        for (int i = 0; i < 100; i++) {
+            progress();
+        }
+    }
+
+    live_peer                 m_live;
+    std::unique_ptr<dcx_loop> m_dcx;
+    std::vector<uct_ep_h>     m_eps;
+};
+
+/* --- initiators that come into being -------------------------------------- */
+
+TEST_P(dcx_many, created_when_needed)
+{
+    const unsigned count = 200;
+
+    open("1024");
+    make_eps(1);
+    EXPECT_EQ(UCS_OK, send(0));
+    flush();
+    EXPECT_LE(dcis().num_dci, is_exclusive() ? 1u : 3u)
+            << "one from the opening, one for each endpoint";
+    EXPECT_EQ(1u, dcis().num_cqs);
+
+    make_eps(count);
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT_EQ(UCS_OK, send(i));
+    }
+    if (is_exclusive()) {
+        EXPECT_EQ(count, dcis().num_dci);
+    } else {
+        EXPECT_LT(128u, dcis().num_dci);
+    }
+    EXPECT_EQ((dcis().num_dci + 63) / 64, dcis().num_cqs);
+
+    flush();
+    EXPECT_EQ(count + 1, m_live.headers.size());
+
+    /* completions of all queues are seen, also by those who wait for events */
+    unsigned before = dcis().num_dci;
+    dcx_end end;
+    uct_iov_t iov = {};
+
+    iov.buffer = m_dcx->mem.data();
+    iov.length = 8;
+    iov.memh   = m_dcx->memh;
+    iov.count  = 1;
+    while (uct_iface_event_arm(m_dcx->iface, UCT_EVENT_SEND_COMP) ==
+           UCS_ERR_BUSY) {
+        progress();
+    }
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(m_eps[count - 1], &iov, 1,
+                               (uintptr_t)m_live.loop.mem.data(),
+                               dcx_peek_rkey(m_live.loop.memh), &end.comp));
+    EXPECT_EQ(UCS_ERR_BUSY,
+              uct_iface_event_arm(m_dcx->iface, UCT_EVENT_SEND_COMP));
+    flush();
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(before, dcis().num_dci) << "they stay";
+}
+
+/* None can be had beyond the third: everybody goes on with those. */
+TEST_P(dcx_many, no_more_to_be_had)
+{
+    const unsigned count = 50;
+    unsigned sent        = 0;
+
+    open("1024");
+    make_eps(3);
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_EQ(UCS_OK, send(i));
+    }
+    unsigned before = dcis().num_dci;
+
+    EXPECT_LE(3u, before);
+    dcx_peek_no_more_dcis(m_dcx->iface);
+    make_eps(count);
+    while (sent < count) {
+        if (send(sent) == UCS_OK) {
+            sent++;
+        } else {
+            progress();
+        }
+    }
+    flush();
+    EXPECT_EQ(before, dcis().num_dci);
+    EXPECT_EQ(count + 3, m_live.headers.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_many,
+                         testing::Values("dcs", "dcs_quota", "rand"),
+                         [](const testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"any", {
+        {"UCX_DCX_TX_QUEUE_LEN", "16"}, {"UCX_DCX_RX_QUEUE_LEN", "4096"},
+        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_FC_ENABLE", "n"}
+    }}});
+}

@@ -1,0 +1,473 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Endpoints that meet on an initiator, with every policy: one peer does not
+ * answer, or refuses, beside others that live. What is to the others is
+ * executed exactly once, in order, and they hear of nothing. A peer that does
+ * not answer is an interface that is closed. There is one initiator, and its
+ * ring is short, so that it wraps often: see main().
+ */
+#include "dcx_end.h"
+#include "dcx_live_peer.h"
+
+#include <list>
+#include <memory>
+
+namespace {
+
+class dcx_shared : public testing::TestWithParam<const char*> {
+protected:
+    dcx_shared()
+    {
+        setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
+        m_dcx.reset(new dcx_loop);
+        m_dcx->survives_errors = true;
+        m_a                    = make_ep(m_live_a.loop);
+        m_b                    = make_ep(m_live_b.loop);
+    }
+
+    ~dcx_shared()
+    {
+        for (uct_ep_h ep : m_eps) {
+            uct_ep_destroy(ep);
+        }
+        unsetenv("UCX_DCX_TX_POLICY");
+    }
+
+    bool is_shared() const
+    {
+        return !strcmp(GetParam(), "rand");
+    }
+
+    uct_ep_h make_ep(const dcx_loop &peer)
+    {
+        m_eps.push_back(m_dcx->make_ep(peer));
+        return m_eps.back();
+    }
+
+    /* Endpoints to a peer that is gone */
+    std::vector<uct_ep_h> make_dead_eps(unsigned count)
+    {
+        dcx_loop peer;
+        std::vector<uct_ep_h> eps;
+
+        while (eps.size() < count) {
+            eps.push_back(make_ep(peer));
+        }
+        return eps;
+    }
+
+    void destroy_ep(uct_ep_h ep)
+    {
+        m_eps.remove(ep);
+        uct_ep_destroy(ep);
+    }
+
+    void progress()
+    {
+        uct_worker_progress(m_dcx->worker);
+        m_live_a.progress();
+        m_live_b.progress();
+    }
+
+    /* Calls until there are resources */
+    ucs_status_t post(const std::function<ucs_status_t()> &call)
+    {
+        ucs_status_t status;
+
+        while ((status = call()) == UCS_ERR_NO_RESOURCE) {
+            progress();
+        }
+        EXPECT_FALSE(UCS_STATUS_IS_ERR(status)) << ucs_status_string(status);
+        return status;
+    }
+
+    void send(uct_ep_h ep, uint64_t header)
+    {
+        post([=] { return uct_ep_am_short(ep, 6, header, NULL, 0); });
+    }
+
+    static size_t pack(void *dest, void *arg)
+    {
+        memcpy(dest, &arg, sizeof(arg));
+        return sizeof(arg);
+    }
+
+    void send_bcopy(uct_ep_h ep, uint64_t header)
+    {
+        post([=] {
+            ssize_t length = uct_ep_am_bcopy(ep, 6, pack, (void*)header, 0);
+
+            return (length < 0) ? (ucs_status_t)length : UCS_OK;
+        });
+    }
+
+    void add(uct_ep_h ep, live_peer &peer)
+    {
+        uint64_t addr  = (uintptr_t)&peer.counter();
+        uct_rkey_t key = dcx_peek_rkey(peer.loop.memh);
+
+        post([=] {
+            return uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, addr, key);
+        });
+    }
+
+    /* From memory of the user; nobody looks at where it goes */
+    void put(uct_ep_h ep, live_peer &peer, dcx_end &end,
+             uint32_t wrong_key = 0)
+    {
+        uint64_t addr  = (uintptr_t)peer.loop.mem.data() + 8192;
+        uct_rkey_t key = dcx_peek_rkey(peer.loop.memh) ^ wrong_key;
+        uct_iov_t iov  = {};
+
+        iov.buffer = m_dcx->mem.data();
+        iov.length = 512;
+        iov.memh   = m_dcx->memh;
+        iov.count  = 1;
+        post([&] {
+            return uct_ep_put_zcopy(ep, &iov, 1, addr, key, &end.comp);
+        });
+    }
+
+    static void unpack(void *arg, const void *data, size_t length)
+    {
+        memcpy(arg, data, length);
+    }
+
+    void get(uct_ep_h ep, live_peer &peer, uint64_t *value, dcx_end &end)
+    {
+        uint64_t addr  = (uintptr_t)&peer.counter();
+        uct_rkey_t key = dcx_peek_rkey(peer.loop.memh);
+
+        post([&] {
+            return uct_ep_get_bcopy(ep, unpack, value, sizeof(*value), addr,
+                                    key, &end.comp);
+        });
+    }
+
+    void flush()
+    {
+        while (uct_iface_flush(m_dcx->iface, 0, NULL) == UCS_INPROGRESS) {
+            progress();
+        }
+        for (int i = 0; i < 100; i++) {
+            progress();
+        }
+    }
+
+    static std::vector<uint64_t> numbers(uint64_t count)
+    {
+        std::vector<uint64_t> list;
+
+        for (uint64_t i = 0; i < count; i++) {
+            list.push_back(i);
+        }
+        return list;
+    }
+
+    void expect_works(uct_ep_h ep)
+    {
+        dcx_end end;
+
+        put(ep, (ep == m_b) ? m_live_b : m_live_a, end);
+        flush();
+        EXPECT_EQ(UCS_OK, end.status);
+        EXPECT_EQ(1u, end.count);
+    }
+
+    live_peer                 m_live_a, m_live_b;
+    std::unique_ptr<dcx_loop> m_dcx;
+    std::list<uct_ep_h>       m_eps;
+    uct_ep_h                  m_a, m_b;
+};
+
+/* --- a peer that does not answer ------------------------------------------ */
+
+/* All kinds of operations before, between and behind those that fail, at each
+ * place of the ring */
+TEST_P(dcx_shared, dead_beside_live)
+{
+    const unsigned rounds = 40, count = 16;
+    unsigned sent         = 0;
+
+    for (unsigned round = 0; round < rounds; round++) {
+        uct_ep_h dead = make_dead_eps(1)[0];
+        dcx_end first, second, put_end, get_end;
+        uint64_t value = -1;
+
+        SCOPED_TRACE(round);
+        m_dcx->errors.clear();
+        for (unsigned i = 0; i < count; i++, sent++) {
+            (sent % 3) ? send(m_a, sent) : send_bcopy(m_a, sent);
+            add(m_b, m_live_b);
+            if (i == round % count) {
+                put(dead, m_live_a, first);
+                put(m_a, m_live_a, put_end);
+                if (m_dcx->errors.empty()) {
+                    put(dead, m_live_a, second);
+                }
+                get(m_b, m_live_b, &value, get_end);
+            }
+            send(m_b, sent);
+        }
+        flush();
+
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
+        EXPECT_EQ(1u, first.count);
+        EXPECT_EQ(is_shared(), second.count == 1u);
+        EXPECT_NE(UCS_OK, second.status);
+        ASSERT_EQ(1u, m_dcx->errors.size());
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_dcx->errors[0]);
+        EXPECT_EQ(UCS_OK, put_end.status);
+        EXPECT_EQ(1u, put_end.count);
+        EXPECT_EQ(UCS_OK, get_end.status);
+        EXPECT_EQ(1u, get_end.count);
+        EXPECT_EQ(round * count + round % count + 1, value)
+                << "in order with the atomics";
+        EXPECT_EQ(sent, m_live_b.counter());
+        EXPECT_EQ(numbers(sent), m_live_a.headers);
+        EXPECT_EQ(numbers(sent), m_live_b.headers);
+        destroy_ep(dead);
+    }
+}
+
+/* Its own operations end in order, and its flush behind them, with the error */
+TEST_P(dcx_shared, order_of_the_end)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    std::vector<int> order;
+    dcx_end first([&] { order.push_back(1); });
+    dcx_end second([&] { order.push_back(2); });
+    dcx_end flushed([&] { order.push_back(3); });
+    dcx_end live_flushed;
+
+    put(dead, m_live_a, first);
+    send_bcopy(dead, 1);
+    put(dead, m_live_a, second);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, 0, &flushed.comp));
+    send(m_a, 0);
+    if (is_shared()) {
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &live_flushed.comp));
+        EXPECT_EQ(0u, first.count) << "it waits behind the one that fails";
+    } else {
+        live_flushed.status = UCS_OK;
+    }
+    flush();
+
+    EXPECT_EQ(std::vector<int>({1, 2, 3}), order);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, second.status);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, flushed.status);
+    EXPECT_EQ(UCS_OK, live_flushed.status);
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+}
+
+/* Two endpoints to the same peer, which both hear of it: the put is posted
+ * again, and fails in its own right; the message may have arrived, so that it
+ * cannot be. */
+TEST_P(dcx_shared, two_to_one_dead_peer)
+{
+    auto dead = make_dead_eps(3);
+    dcx_end first, second, third;
+
+    put(dead[0], m_live_a, first);
+    put(dead[1], m_live_a, second);
+    send(dead[2], 1);
+    send(m_a, 0);
+    flush();
+
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, second.status);
+    EXPECT_EQ(1u, first.count);
+    EXPECT_EQ(1u, second.count);
+    EXPECT_EQ(3u, m_dcx->errors.size());
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+}
+
+/* Requests in line behind the one that fails: all are sent, in turns */
+struct dcx_request {
+    uct_pending_req_t req;
+    uct_ep_h          ep;
+    uint64_t          header;
+
+    static ucs_status_t send(uct_pending_req_t *req)
+    {
+        dcx_request *self = (dcx_request*)req; /* its first member */
+
+        return uct_ep_am_short(self->ep, 6, self->header, NULL, 0);
+    }
+};
+
+TEST_P(dcx_shared, requests_in_line)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    std::vector<dcx_request> requests(40);
+    uint64_t sent[2] = {};
+    dcx_end failed;
+
+    put(dead, m_live_a, failed);
+    for (unsigned i = 0; i < 2; i++) {
+        uct_ep_h ep = i ? m_b : m_a;
+
+        while (uct_ep_am_short(ep, 6, sent[i], NULL, 0) == UCS_OK) {
+            sent[i]++;
+        }
+    }
+    for (unsigned i = 0; i < requests.size(); i++) {
+        requests[i].req.func = dcx_request::send;
+        requests[i].ep       = (i % 2) ? m_b : m_a;
+        requests[i].header   = sent[i % 2]++;
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add(requests[i].ep, &requests[i].req,
+                                             0));
+    }
+    EXPECT_EQ(0u, failed.count);
+    while (m_live_b.headers.size() < sent[1]) {
+        progress();
+    }
+    flush();
+    EXPECT_EQ(numbers(sent[0]), m_live_a.headers);
+    EXPECT_EQ(numbers(sent[1]), m_live_b.headers);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+}
+
+/* --- a peer that refuses -------------------------------------------------- */
+
+/* What another endpoint has sent to it behind that was not executed */
+TEST_P(dcx_shared, refused_beside_accepted)
+{
+    uct_ep_h other = make_ep(m_live_a.loop);
+    dcx_end failed, put_end;
+
+    send(m_a, 0);
+    put(m_a, m_live_a, failed, ~0xffu);
+    send(other, 1);
+    add(other, m_live_a);
+    put(other, m_live_a, put_end);
+    send(m_b, 0);
+    flush();
+
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, failed.status);
+    EXPECT_EQ(UCS_OK, put_end.status);
+    EXPECT_EQ(1u, m_live_a.counter());
+    EXPECT_EQ(numbers(2), m_live_a.headers);
+    EXPECT_EQ(numbers(1), m_live_b.headers);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    expect_works(other);
+}
+
+/* --- endpoints that end --------------------------------------------------- */
+
+TEST_P(dcx_shared, destroy_failed_in_its_completion)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end first([&] { destroy_ep(dead); }), second, flushed;
+
+    put(dead, m_live_a, first);
+    put(dead, m_live_a, second);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, 0, &flushed.comp));
+    send(m_a, 0);
+    flush();
+
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, second.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, flushed.status);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+}
+
+/* What it has posted behind goes out all the same, and nobody hears of it */
+TEST_P(dcx_shared, destroy_innocent_in_a_completion)
+{
+    uct_ep_h dead  = make_dead_eps(1)[0];
+    uct_ep_h other = make_ep(m_live_a.loop);
+    dcx_end failed([&] { destroy_ep(other); }), put_end;
+
+    put(dead, m_live_a, failed);
+    if (is_shared()) {
+        send_bcopy(other, 0);
+        put(other, m_live_a, put_end);
+        send(other, 1);
+    }
+    send(m_b, 0);
+    flush();
+
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    EXPECT_EQ(numbers(1), m_live_b.headers);
+    if (is_shared()) {
+        EXPECT_EQ(UCS_ERR_CANCELED, put_end.status);
+        EXPECT_EQ(1u, put_end.count);
+        EXPECT_EQ(numbers(2), m_live_a.headers);
+    }
+    expect_works(m_a);
+}
+
+/* ... and while its peer still counts as alive: what is copied goes with it */
+TEST_P(dcx_shared, destroy_dying)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+
+    send_bcopy(dead, 1);
+    send(dead, 2);
+    destroy_ep(dead);
+    send(m_a, 0);
+    flush();
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_b);
+}
+
+/* --- what the user gives up ----------------------------------------------- */
+
+TEST_P(dcx_shared, flush_cancel)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end failed, flushed;
+
+    put(dead, m_live_a, failed);
+    if (is_shared()) {
+        send(m_a, 0);
+    }
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL,
+                                           &flushed.comp));
+    flush();
+    EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
+    EXPECT_EQ(1u, failed.count);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_a);
+    EXPECT_EQ(numbers(is_shared()), m_live_a.headers);
+}
+
+TEST_P(dcx_shared, invalidate)
+{
+    dcx_end end;
+
+    send(m_a, 0);
+    EXPECT_EQ(UCS_OK, dcx_peek_invalidate(m_a));
+    if (!is_shared()) {
+        put(m_a, m_live_a, end);
+    }
+    flush();
+    ASSERT_EQ(1u, m_dcx->errors.size());
+    EXPECT_EQ(UCS_ERR_CANCELED, m_dcx->errors[0]);
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    expect_works(m_b);
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_shared,
+                         testing::Values("dcs", "dcs_quota", "rand"),
+                         [](const testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"any", {
+        {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "16"},
+        {"UCX_DCX_TIMEOUT", "1ms"}, {"UCX_DCX_RETRY_COUNT", "1"},
+        {"UCX_DCX_RX_QUEUE_LEN", "512"}, {"UCX_DCX_SEG_SIZE", "1024"},
+        {"UCX_DCX_FC_ENABLE", "n"}
+    }}});
+}
