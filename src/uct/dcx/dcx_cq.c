@@ -7,7 +7,6 @@
 
 #include <string.h>
 #include <ucs/debug/log.h>
-#include <ucs/sys/math.h>
 
 
 static ucs_status_t uct_dcx_cq_take_over(uct_dcx_cq_t *cq)
@@ -21,10 +20,13 @@ static ucs_status_t uct_dcx_cq_take_over(uct_dcx_cq_t *cq)
     }
 
     cq->ci      = 0;
+    cq->owner   = 0;
+    cq->size    = dv_cq.cqe_size;
     cq->count   = dv_cq.cqe_cnt;
-    cq->shift   = ucs_ilog2(dv_cq.cqe_size);
     cq->cqe64   = (uint8_t*)dv_cq.buf + dv_cq.cqe_size -
                   sizeof(struct mlx5_cqe64);
+    cq->end     = cq->cqe64 + (size_t)cq->count * cq->size;
+    cq->next    = cq->cqe64;
     cq->dbrec   = dv_cq.dbrec;
     cq->uar     = dv_cq.cq_uar;
     cq->cqn     = dv_cq.cqn;

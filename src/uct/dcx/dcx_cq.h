@@ -19,10 +19,13 @@
 
 
 typedef struct uct_dcx_cq {
-    uint8_t         *cqe64;  /* the first entry's struct mlx5_cqe64 */
+    uint8_t         *next;   /* entry 'ci', as cqe64 */
+    uint8_t         owner;   /* owner bit that it gets */
     uint32_t        ci;      /* runs freely */
+    uint32_t        size;    /* of an entry */
     uint32_t        count;   /* entries, a power of two */
-    unsigned        shift;   /* log2 of the size of an entry */
+    uint8_t         *cqe64;  /* the first entry's struct mlx5_cqe64 */
+    uint8_t         *end;    /* what would be the one behind the last */
     volatile __be32 *dbrec;  /* [0] consumer index, [1] arm */
     void            *uar;
     uint32_t        cqn;
@@ -46,8 +49,24 @@ typedef struct uct_dcx_cq_params {
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_entry(const uct_dcx_cq_t *cq, uint32_t index)
 {
-    return (struct mlx5_cqe64*)(cq->cqe64 + ((size_t)(index & (cq->count - 1))
-                                             << cq->shift));
+    return (struct mlx5_cqe64*)(cq->cqe64 +
+                                (size_t)(index & (cq->count - 1)) * cq->size);
+}
+
+
+static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
+uct_dcx_cq_check_owner(void *entry, uint8_t owner)
+{
+    struct mlx5_cqe64 *cqe = entry;
+    uint8_t op_own         = *(volatile uint8_t*)&cqe->op_own;
+
+    if ((op_own ^ owner) & MLX5_CQE_OWNER_MASK) {
+        return NULL;
+    }
+
+    /* nothing of the entry, nor of the data, is read before the owner bit */
+    ucs_memory_cpu_load_fence();
+    return cqe;
 }
 
 
@@ -55,16 +74,29 @@ uct_dcx_cq_entry(const uct_dcx_cq_t *cq, uint32_t index)
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_peek(const uct_dcx_cq_t *cq, uint32_t index)
 {
-    struct mlx5_cqe64 *cqe = uct_dcx_cq_entry(cq, index);
-    uint8_t op_own         = *(volatile uint8_t*)&cqe->op_own;
+    return uct_dcx_cq_check_owner(uct_dcx_cq_entry(cq, index),
+                                  !!(index & cq->count));
+}
 
-    if ((op_own & MLX5_CQE_OWNER_MASK) != !!(index & cq->count)) {
-        return NULL;
+
+/* The completion that comes next, NULL if it has not come: this is what most
+ * calls of progress consist of. */
+static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
+uct_dcx_cq_next(const uct_dcx_cq_t *cq)
+{
+    return uct_dcx_cq_check_owner(cq->next, cq->owner);
+}
+
+
+/* It is taken; the entry stays ours until uct_dcx_cq_update(). */
+static UCS_F_ALWAYS_INLINE void uct_dcx_cq_advance(uct_dcx_cq_t *cq)
+{
+    cq->ci++;
+    cq->next += cq->size;
+    if (ucs_unlikely(cq->next == cq->end)) {
+        cq->next   = cq->cqe64;
+        cq->owner ^= MLX5_CQE_OWNER_MASK;
     }
-
-    /* nothing of the entry, nor of the data, is read before the owner bit */
-    ucs_memory_cpu_load_fence();
-    return cqe;
 }
 
 

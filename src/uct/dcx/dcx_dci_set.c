@@ -94,6 +94,7 @@ uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
     }
 
     if (set->num_groups > 0) {
+        iface->todo |= UCT_DCX_TODO_GROUPS;
         /* somebody may be about to wait for events already */
         uct_dcx_cq_arm(&group->cq, 0);
     }

@@ -28,8 +28,23 @@ typedef struct uct_dcx_limits {
 } uct_dcx_limits_t;
 
 
+/* What progress has to see to without a completion; in most of its calls
+ * there is nothing. */
+enum {
+    /* somebody may be served: uct_dcx_pending_serve() */
+    UCT_DCX_TODO_PENDING = UCS_BIT(0),
+
+    /* buffers were short when messages were received */
+    UCT_DCX_TODO_REFILL  = UCS_BIT(1),
+
+    /* send completions come to more than one queue, for good */
+    UCT_DCX_TODO_GROUPS  = UCS_BIT(2)
+};
+
+
 struct uct_dcx_iface {
     uct_base_iface_t        super;
+    unsigned                todo;       /* UCT_DCX_TODO_* */
     uct_dcx_dci_set_t       dci;
     uct_dcx_rx_t            rx;
     uct_dcx_fc_t            fc;

@@ -36,6 +36,7 @@ static void uct_dcx_pending_throttle(uct_dcx_iface_t *iface)
         }
     }
     set->throttled = 1;
+    iface->todo   |= UCT_DCX_TODO_PENDING; /* serving lifts them */
 }
 
 
@@ -258,6 +259,10 @@ void uct_dcx_pending_serve(uct_dcx_iface_t *iface)
         dci           = ucs_list_extract_head(&ready, uct_dcx_dci_t, ready);
         dci->is_ready = 0;
         uct_dcx_pending_serve_room(iface, dci);
+    }
+
+    if (uct_dcx_pending_is_empty(iface)) {
+        iface->todo &= ~UCT_DCX_TODO_PENDING;
     }
 }
 

@@ -11,7 +11,8 @@
 #include "dcx_ep.h"
 
 
-/* Serves all lines; called by progress after completions were taken. */
+/* Serves all lines; called by progress after completions were taken, if
+ * somebody has put UCT_DCX_TODO_PENDING down. */
 void uct_dcx_pending_serve(uct_dcx_iface_t *iface);
 
 /* The endpoint has just lost 'dci': its requests wait for another. */
@@ -40,6 +41,7 @@ uct_dcx_pending_set_ready(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     if (!dci->is_ready) {
         dci->is_ready = 1;
+        iface->todo  |= UCT_DCX_TODO_PENDING;
         ucs_list_add_tail(&iface->dci.ready, &dci->ready);
     }
 }
@@ -64,9 +66,8 @@ uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-/* Whether progress has somebody to serve, or shares to lift. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
+/* Whether there is nobody to serve, and no share to lift. */
+static inline int uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
 {
     return ucs_arbiter_is_empty(&iface->dci.wait_dci) &&
            ucs_list_is_empty(&iface->dci.ready) && !iface->dci.throttled;

@@ -93,37 +93,47 @@ uct_dcx_rx_failed(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe,
 }
 
 
-unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, unsigned max)
+void uct_dcx_rx_refill(uct_dcx_iface_t *iface)
+{
+    uct_dcx_rx_t *rx = &iface->rx;
+
+    uct_dcx_srq_post(rx);
+    if (rx->num_free >= rx->batch) {
+        iface->todo |= UCT_DCX_TODO_REFILL; /* no message may come any more */
+    } else {
+        iface->todo &= ~UCT_DCX_TODO_REFILL;
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+{
+    uint16_t index = be16toh(cqe->wqe_counter);
+
+    if (ucs_likely(uct_dcx_cqe_opcode(cqe) == MLX5_CQE_RESP_SEND)) {
+        uct_dcx_rx_deliver(iface, cqe, index);
+    } else if (!uct_dcx_rx_failed(iface, cqe, index)) {
+        return;
+    }
+    uct_dcx_rx_free(&iface->rx, index);
+}
+
+
+unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
     uct_dcx_cq_t *cq = &iface->rx_cq;
-    uct_dcx_rx_t *rx = &iface->rx;
-    struct mlx5_cqe64 *cqe;
-    unsigned count;
-    uint16_t index;
+    unsigned count   = 0;
 
-    for (count = 0; count < max; ++count) {
-        cqe = uct_dcx_cq_peek(cq, cq->ci);
-        if (cqe == NULL) {
-            break;
-        }
+    do {
+        uct_dcx_cq_advance(cq);
+        uct_dcx_rx_handle(iface, cqe);
+        cqe = uct_dcx_cq_next(cq);
+    } while ((++count < iface->rx.max_poll) && (cqe != NULL));
 
-        cq->ci++;
-        index = be16toh(cqe->wqe_counter);
-        if (ucs_likely(uct_dcx_cqe_opcode(cqe) == MLX5_CQE_RESP_SEND)) {
-            uct_dcx_rx_deliver(iface, cqe, index);
-        } else if (!uct_dcx_rx_failed(iface, cqe, index)) {
-            continue;
-        }
-        uct_dcx_rx_free(rx, index);
-    }
-
-    if (count > 0) {
-        uct_dcx_cq_update(cq);
-    }
-
-    /* also without a message: buffers may have been short the last time */
-    if (rx->num_free >= rx->batch) {
-        uct_dcx_srq_post(rx);
+    uct_dcx_cq_update(cq);
+    if (iface->rx.num_free >= iface->rx.batch) {
+        uct_dcx_rx_refill(iface);
     }
     return count;
 }

@@ -96,7 +96,11 @@ uct_dcx_rx_init(uct_dcx_iface_t *iface, const uct_dcx_iface_config_t *config,
 /* Takes the target off the network first, then frees what it wrote to. */
 void uct_dcx_rx_cleanup(uct_dcx_iface_t *iface);
 
-/* Delivers up to 'max' messages and posts fresh buffers. */
-unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, unsigned max);
+/* Delivers messages, the one of 'cqe' first, which is the next completion, and
+ * posts fresh buffers. Returns how many. */
+unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe);
+
+/* Posts the buffers that were short before, if there are any by now. */
+void uct_dcx_rx_refill(uct_dcx_iface_t *iface);
 
 #endif

@@ -89,38 +89,18 @@ uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 }
 
 
-static UCS_F_ALWAYS_INLINE unsigned
-uct_dcx_tx_poll_cq(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq, unsigned max)
+unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq,
+                         const struct mlx5_cqe64 *cqe)
 {
-    struct mlx5_cqe64 *cqe;
-    unsigned count;
+    unsigned count = 0;
 
-    for (count = 0; count < max; ++count) {
-        cqe = uct_dcx_cq_peek(cq, cq->ci);
-        if (cqe == NULL) {
-            break;
-        }
-
+    do {
         /* before the callbacks: a reset looks at what is unread from here */
-        cq->ci++;
+        uct_dcx_cq_advance(cq);
         uct_dcx_tx_handle(iface, cqe);
-    }
+        cqe = uct_dcx_cq_next(cq);
+    } while ((++count < iface->tx_max_poll) && (cqe != NULL));
 
-    if (count > 0) {
-        uct_dcx_cq_update(cq);
-    }
-    return count;
-}
-
-
-unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, unsigned max)
-{
-    uct_dcx_dci_set_t *set = &iface->dci;
-    unsigned count, i;
-
-    count = uct_dcx_tx_poll_cq(iface, &set->group[0].cq, max);
-    for (i = 1; ucs_unlikely(i < set->num_groups); ++i) {
-        count += uct_dcx_tx_poll_cq(iface, &set->group[i].cq, max);
-    }
+    uct_dcx_cq_update(cq);
     return count;
 }
