@@ -35,43 +35,43 @@ uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
 }
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_rx_deliver(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe,
-                   uint16_t index)
+/* A message of 'length' bytes at 'hdr'. Returns UCS_INPROGRESS if the user keeps
+ * the buffer, which 'flags' let him. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
+                   unsigned length, unsigned flags)
 {
-    uct_dcx_rx_t *rx = &iface->rx;
-    unsigned length  = be32toh(cqe->byte_cnt);
-    unsigned flags   = 0;
-    uct_dcx_am_hdr_t *hdr;
-    ucs_status_t status;
-    void *desc;
-
-    if (cqe->op_own & MLX5_INLINE_SCATTER_64) {
-        hdr = (uct_dcx_am_hdr_t*)(cqe - 1); /* first half of 128 bytes */
-    } else if (cqe->op_own & MLX5_INLINE_SCATTER_32) {
-        hdr = (uct_dcx_am_hdr_t*)cqe;
-    } else {
-        hdr   = uct_dcx_rx_hdr(rx, rx->descs[index]);
-        flags = UCT_CB_PARAM_FLAG_DESC;
-    }
-
     if (ucs_unlikely((length < sizeof(*hdr)) ||
                      (hdr->am_id >= UCT_AM_ID_MAX))) {
         uct_dcx_rx_no_am(iface, hdr, length);
-        return;
+        return UCS_OK;
     }
 
     length -= sizeof(*hdr);
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, hdr->am_id,
                        hdr + 1, length, "RX: AM");
-    status = uct_iface_invoke_am(&iface->super, hdr->am_id, hdr + 1, length,
-                                 flags);
+    return uct_iface_invoke_am(&iface->super, hdr->am_id, (void*)(hdr + 1),
+                               length, flags);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, unsigned length,
+                          uint16_t index)
+{
+    uct_dcx_rx_t *rx      = &iface->rx;
+    uct_dcx_am_hdr_t *hdr = uct_dcx_rx_hdr(rx, rx->descs[index]);
+    ucs_status_t status;
+    void *desc;
+
+    status = uct_dcx_rx_deliver(iface, hdr, length, UCT_CB_PARAM_FLAG_DESC);
     if (ucs_unlikely(status == UCS_INPROGRESS)) {
         /* the buffer is the user's, up to his headroom before the payload */
         desc                = UCS_PTR_BYTE_OFFSET(hdr + 1,
                                                   -(ptrdiff_t)rx->headroom);
         uct_recv_desc(desc) = &rx->release;
         rx->descs[index]    = NULL;
+        rx->missing++;
     }
 }
 
@@ -106,13 +106,23 @@ void uct_dcx_rx_refill(uct_dcx_iface_t *iface)
 }
 
 
+/* Opcode, and where the message is, are told by one byte. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
-    uint16_t index = be16toh(cqe->wqe_counter);
+    const uint8_t send = MLX5_CQE_RESP_SEND << 4;
+    uint8_t what       = cqe->op_own & (0xf0 | MLX5_INLINE_SCATTER_64 |
+                                        MLX5_INLINE_SCATTER_32);
+    unsigned length    = be32toh(cqe->byte_cnt);
+    uint16_t index     = be16toh(cqe->wqe_counter);
 
-    if (ucs_likely(uct_dcx_cqe_opcode(cqe) == MLX5_CQE_RESP_SEND)) {
-        uct_dcx_rx_deliver(iface, cqe, index);
+    if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_64))) {
+        /* first half of 128 bytes */
+        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)(cqe - 1), length, 0);
+    } else if (ucs_likely(what == send)) {
+        uct_dcx_rx_deliver_buffer(iface, length, index);
+    } else if (what == (send | MLX5_INLINE_SCATTER_32)) {
+        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)cqe, length, 0);
     } else if (!uct_dcx_rx_failed(iface, cqe, index)) {
         return;
     }

@@ -50,6 +50,7 @@ typedef struct uct_dcx_rx {
     uint16_t           tail;      /* end of the chain, never posted */
     uint16_t           counter;   /* entries posted since the beginning */
     unsigned           num_free;  /* entries from head to before tail */
+    unsigned           missing;   /* entries without a buffer */
     unsigned           batch;     /* post when so many are free */
     unsigned           max_poll;  /* messages of one call of progress */
     unsigned           length;    /* entries in the ring */

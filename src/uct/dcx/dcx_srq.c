@@ -25,13 +25,12 @@ static void uct_dcx_srq_release(uct_recv_desc_t *self, void *desc)
 
 
 /* Gives entry 'index' a buffer if it has none. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
+static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
 {
     struct mlx5_wqe_data_seg *data = &rx->wqes[index].data;
     uct_dcx_rx_desc_t *desc        = rx->descs[index];
 
-    if (ucs_likely(desc != NULL)) {
+    if (desc != NULL) {
         return 1;
     }
 
@@ -40,6 +39,7 @@ uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
         return 0;
     }
 
+    rx->missing--;
     rx->descs[index] = desc;
     data->lkey       = htobe32(desc->lkey);
     data->addr       = htobe64((uintptr_t)uct_dcx_rx_hdr(rx, desc));
@@ -47,13 +47,30 @@ uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
 }
 
 
-void uct_dcx_srq_post(uct_dcx_rx_t *rx)
+/* Moves the head along the chain, over the entries that have buffers or get
+ * them. Returns how many. */
+static UCS_F_NOINLINE unsigned uct_dcx_srq_walk(uct_dcx_rx_t *rx)
 {
-    uint16_t posted = 0;
+    unsigned count = 0;
 
     while ((rx->head != rx->tail) && uct_dcx_srq_fill(rx, rx->head)) {
         rx->head = be16toh(rx->wqes[rx->head].next.next_wqe_index);
-        ++posted;
+        ++count;
+    }
+    return count;
+}
+
+
+void uct_dcx_srq_post(uct_dcx_rx_t *rx)
+{
+    unsigned posted;
+
+    if (ucs_likely(rx->missing == 0)) {
+        /* the user has kept none: all are linked and filled */
+        rx->head = rx->tail;
+        posted   = rx->num_free;
+    } else {
+        posted = uct_dcx_srq_walk(rx);
     }
 
     rx->num_free -= posted;
@@ -79,6 +96,7 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
     rx->tail     = rx->length - 1;
     rx->counter  = 0;
     rx->num_free = rx->length - 1;
+    rx->missing  = rx->length;
     rx->batch    = ucs_min(16, rx->num_free / 2 + 1);
 }
 
