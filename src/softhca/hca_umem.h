@@ -25,7 +25,8 @@ struct hca_umem {
 };
 
 /* @return 0, -EFAULT (not all of it is mapped), -EEXIST (another umem has some
- * of its pages), -ENOMEM, -EINVAL (pages that cannot be replaced: huge ones, the caller's stack). */
+ * of its pages), -ENOMEM, -EINVAL (pages that cannot be replaced: huge ones,
+ * the caller's stack). */
 int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length);
 
 /* Gives the pages back, as far as they are still there. */

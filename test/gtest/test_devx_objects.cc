@@ -296,9 +296,9 @@ TEST_P(devx_objects, commands_reach_queue_pairs_of_verbs)
 
 TEST_P(devx_objects, last_wqe_is_an_event_with_its_cookie)
 {
+    const auto omit = MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
     struct mlx5dv_devx_event_channel *channel =
-            mlx5dv_devx_create_event_channel(
-                    dev.ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+            mlx5dv_devx_create_event_channel(dev.ctx, omit);
     uint16_t types[] = {0x13};
 
     ASSERT_NE(nullptr, channel);
