@@ -68,19 +68,12 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
 }
 
 
-/* All that is seldom there: see UCT_DCX_TODO_*. */
-static UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
+UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
 {
-    uct_dcx_dci_set_t *set = &iface->dci;
-    unsigned count         = 0;
-    const struct mlx5_cqe64 *cqe;
-    unsigned i;
+    unsigned count = 0;
 
-    for (i = 1; i < set->num_groups; ++i) {
-        cqe = uct_dcx_cq_next(&set->group[i].cq);
-        if (cqe != NULL) {
-            count += uct_dcx_tx_poll(iface, &set->group[i].cq, cqe);
-        }
+    if (iface->todo & UCT_DCX_TODO_GROUPS) {
+        count = uct_dcx_tx_poll_others(iface);
     }
 
     if (iface->todo & UCT_DCX_TODO_REFILL) {
@@ -94,40 +87,6 @@ static UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
 }
 
 
-/* Send completions have come to the first queue, 'cqe' is the next. */
-static UCS_F_NOINLINE unsigned
-uct_dcx_iface_progress_tx(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
-{
-    unsigned count = uct_dcx_tx_poll(iface, &iface->dci.group[0].cq, cqe);
-
-    /* after the completions, which make room for those who wait */
-    return ucs_unlikely(iface->todo != 0) ? count + uct_dcx_iface_do(iface) :
-                                            count;
-}
-
-
-/* What is left when there is no message (any more). */
-static UCS_F_ALWAYS_INLINE unsigned
-uct_dcx_iface_progress_rest(uct_dcx_iface_t *iface)
-{
-    const struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&iface->dci.group[0].cq);
-
-    if (cqe != NULL) {
-        return uct_dcx_iface_progress_tx(iface, cqe);
-    }
-    return ucs_unlikely(iface->todo != 0) ? uct_dcx_iface_do(iface) : 0;
-}
-
-
-static UCS_F_NOINLINE unsigned
-uct_dcx_iface_progress_rx(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
-{
-    unsigned count = uct_dcx_rx_poll(iface, cqe);
-
-    return count + uct_dcx_iface_progress_rest(iface);
-}
-
-
 /* Most calls find nothing. Until one finds something, no function is called
  * and no register has to be saved. */
 static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
@@ -135,8 +94,8 @@ static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&iface->rx_cq);
 
-    return (cqe != NULL) ? uct_dcx_iface_progress_rx(iface, cqe) :
-                           uct_dcx_iface_progress_rest(iface);
+    return (cqe != NULL) ? uct_dcx_rx_poll(iface, cqe) :
+                           uct_dcx_iface_progress_tx(iface);
 }
 
 

@@ -84,6 +84,29 @@ static inline uint8_t uct_dcx_iface_addr_flags(const uct_dcx_iface_t *iface)
 }
 
 
+/* dcx_iface.c: all that is put down in iface->todo. Returns the number of
+ * completions taken. */
+unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface);
+
+/* dcx_tx.c: takes send completions of the first queue, 'cqe' first, which is
+ * the next of them, and sees to iface->todo after that. Returns how many. */
+unsigned
+uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
+
+
+/* What a call of progress does when there is no message, or none any more. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_dcx_iface_progress_tx(uct_dcx_iface_t *iface)
+{
+    const struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&iface->dci.group[0].cq);
+
+    if (cqe != NULL) {
+        return uct_dcx_tx_poll(iface, cqe);
+    }
+    return ucs_unlikely(iface->todo != 0) ? uct_dcx_iface_do(iface) : 0;
+}
+
+
 static inline const char *uct_dcx_iface_name(const uct_dcx_iface_t *iface)
 {
     return uct_dcx_device_name(iface->port.dev);

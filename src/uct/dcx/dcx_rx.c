@@ -145,7 +145,7 @@ unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
     if (iface->rx.num_free >= iface->rx.batch) {
         uct_dcx_rx_refill(iface);
     }
-    return count;
+    return count + uct_dcx_iface_progress_tx(iface);
 }
 
 

@@ -98,7 +98,8 @@ uct_dcx_rx_init(uct_dcx_iface_t *iface, const uct_dcx_iface_config_t *config,
 void uct_dcx_rx_cleanup(uct_dcx_iface_t *iface);
 
 /* Delivers messages, the one of 'cqe' first, which is the next completion, and
- * posts fresh buffers. Returns how many. */
+ * posts fresh buffers; then does the rest of progress. Returns the number of
+ * completions taken. */
 unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe);
 
 /* Posts the buffers that were short before, if there are any by now. */

@@ -89,8 +89,9 @@ uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 }
 
 
-unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq,
-                         const struct mlx5_cqe64 *cqe)
+static UCS_F_ALWAYS_INLINE unsigned
+uct_dcx_tx_poll_cq(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq,
+                   const struct mlx5_cqe64 *cqe)
 {
     unsigned count = 0;
 
@@ -103,4 +104,32 @@ unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq,
 
     uct_dcx_cq_update(cq);
     return count;
+}
+
+
+unsigned uct_dcx_tx_poll_others(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    unsigned count         = 0;
+    const struct mlx5_cqe64 *cqe;
+    unsigned i;
+
+    for (i = 1; i < set->num_groups; ++i) {
+        cqe = uct_dcx_cq_next(&set->group[i].cq);
+        if (cqe != NULL) {
+            count += uct_dcx_tx_poll_cq(iface, &set->group[i].cq, cqe);
+        }
+    }
+    return count;
+}
+
+
+unsigned
+uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    unsigned count = uct_dcx_tx_poll_cq(iface, &iface->dci.group[0].cq, cqe);
+
+    /* after the completions, which make room for those who wait */
+    return ucs_likely(iface->todo == 0) ? count :
+                                          count + uct_dcx_iface_do(iface);
 }

@@ -282,9 +282,7 @@ void uct_dcx_tx_done_desc(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
 /* Creates iface->tx_mp. */
 ucs_status_t uct_dcx_tx_init_mpool(uct_dcx_iface_t *iface);
 
-/* Takes send completions from 'cq', 'cqe' first, which is the next of them.
- * Returns how many. */
-unsigned uct_dcx_tx_poll(uct_dcx_iface_t *iface, uct_dcx_cq_t *cq,
-                         const struct mlx5_cqe64 *cqe);
+/* Takes send completions of all queues but the first. Returns how many. */
+unsigned uct_dcx_tx_poll_others(uct_dcx_iface_t *iface);
 
 #endif
