@@ -99,7 +99,8 @@ public:
                   std::vector<uint8_t>(&m_mem[start + 12], &m_mem[start + 16]))
                 << "immediate";
 
-        EXPECT_EQ(m_mem.data() + (start + wqe.ds * 16) % m_mem.size(), wqe.pos)
+        EXPECT_EQ((start + wqe.ds * 16) % m_mem.size(),
+                  (size_t)(wqe.pos - m_mem.data()) % m_mem.size())
                 << "the cursor is not behind the WQE";
         for (size_t i = 0; i < m_mem.size(); i++) {
             uint8_t &byte = m_mem[(start + i) % m_mem.size()];

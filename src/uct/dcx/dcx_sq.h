@@ -25,10 +25,10 @@ typedef struct uct_dcx_sq {
     uintptr_t       bf;      /* register that takes the next doorbell */
     uintptr_t       bf_flip; /* bit by which the halves of it alternate */
     uint32_t        qpn;
+    uint32_t        mask;    /* number of blocks - 1 */
     uint16_t        pi;      /* next block to write */
     uint16_t        ci;      /* all blocks before it have completed */
     uint16_t        last;    /* where the WQE posted last begins */
-    uint16_t        mask;    /* number of blocks - 1 */
     int16_t         limit;   /* may post while no more than this is in use */
     int16_t         room;    /* the limit that the ring itself sets */
     uint8_t         fence;   /* fence bits that the next WQE carries */
@@ -80,12 +80,15 @@ uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_sq_ring(uct_dcx_sq_t *sq, unsigned num_bb, uint64_t doorbell)
 {
-    sq->last = sq->pi;
-    sq->pi  += num_bb;
+    uint16_t pi = sq->pi;
+
+    sq->last = pi;
+    pi      += num_bb;
+    sq->pi   = pi;
 
     /* the WQE is in memory before the record that announces it */
     ucs_memory_cpu_store_fence();
-    *sq->dbrec = htobe32(sq->pi);
+    *sq->dbrec = htobe32(pi);
 
     /* the record is in memory before the device is told to look at it */
     ucs_memory_bus_store_fence();

@@ -74,14 +74,15 @@ static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
     uct_dcx_pool_t *pool = &iface->dci.pool;
-    uint16_t index       = uct_dcx_pool_take(pool);
     uct_dcx_dci_t *dci;
+    uint16_t index;
 
-    if (ucs_unlikely(index == UCT_DCX_NO_DCI)) {
+    if (ucs_unlikely(!uct_dcx_pool_has_idle(pool))) {
         return NULL;
     }
 
-    dci = &iface->dci.dci[index];
+    index = uct_dcx_pool_take(pool);
+    dci   = &iface->dci.dci[index];
     if (ucs_unlikely(dci->qp == NULL) &&
         (uct_dcx_dci_set_create(iface, index) == NULL)) {
         uct_dcx_pool_truncate(pool, index);
@@ -252,7 +253,7 @@ uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
     }
 
     sq->fence = 0;
-    doorbell  = uct_dcx_wqe_finish(wqe, uct_dcx_sq_block(sq, sq->pi), &ctrl);
+    doorbell  = uct_dcx_wqe_finish(wqe, wqe->first, &ctrl);
     uct_dcx_sq_ring(sq, uct_dcx_wqe_num_bb(wqe), doorbell);
 }
 

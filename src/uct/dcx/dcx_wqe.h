@@ -55,10 +55,12 @@ static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
 /* Where the next byte of the WQE goes. The ring's limits are multiples of 64,
  * so a segment of 16 bytes never straddles the end of the ring. */
 typedef struct uct_dcx_wqe {
-    uint8_t  *pos;
+    uint8_t  *pos;   /* may be the end, which means the start */
+    uint8_t  *first; /* of the WQE */
     uint8_t  *start; /* of the ring */
     uint8_t  *end;   /* of the ring */
     unsigned ds;     /* segments begun so far, ctrl included */
+    int      inside; /* so many more are in one block with the last one */
 } uct_dcx_wqe_t;
 
 
@@ -86,26 +88,39 @@ static inline void
 uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
                   uint16_t index)
 {
-    wqe->start = (uint8_t*)start;
-    wqe->end   = wqe->start + ((size_t)(bb_mask + 1) << MLX5_SEND_WQE_SHIFT);
-    wqe->pos   = wqe->start +
-                 ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT) +
-                 sizeof(struct mlx5_wqe_ctrl_seg);
-    wqe->ds    = 1;
+    wqe->start  = (uint8_t*)start;
+    wqe->end    = wqe->start + ((size_t)(bb_mask + 1) << MLX5_SEND_WQE_SHIFT);
+    wqe->first  = wqe->start +
+                  ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT);
+    wqe->pos    = wqe->first + sizeof(struct mlx5_wqe_ctrl_seg);
+    wqe->ds     = 1;
+    wqe->inside = 3;
 }
 
 
-/* Takes the next segment; the cursor stands behind it, at the ring's start if
- * the segment was the last of the ring. */
-static inline void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
+/* A segment begins here: at the ring's start, if the last one was the ring's
+ * last. The first segments of an operation cannot be that, and where the
+ * compiler knows that it is one of those it leaves the test out. */
+static inline void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
 {
-    void *seg = wqe->pos;
+    int is_inside = __builtin_constant_p(wqe->inside) && (wqe->inside > 0);
 
-    wqe->pos += UCT_DCX_WQE_SEG;
-    wqe->ds++;
-    if (__builtin_expect(wqe->pos == wqe->end, 0)) {
+    wqe->inside--;
+    if (!is_inside && __builtin_expect(wqe->pos == wqe->end, 0)) {
         wqe->pos = wqe->start;
     }
+}
+
+
+/* Takes the next segment; the cursor stands behind it. */
+static inline void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
+{
+    void *seg;
+
+    uct_dcx_wqe_wrap(wqe);
+    seg       = wqe->pos;
+    wqe->pos += UCT_DCX_WQE_SEG;
+    wqe->ds++;
     return seg;
 }
 
@@ -117,13 +132,20 @@ uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
 }
 
 
-/* Follows uct_dcx_wqe_av() if bit 31 of dqp_dct is set. */
+/* Follows uct_dcx_wqe_av() if bit 31 of dqp_dct is set. The first block is full
+ * then, and the next one has room for what it would have had room for without
+ * GRH, and more: that is not told apart. */
 static inline void
 uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 {
+    int inside = wqe->inside;
+
     memcpy(uct_dcx_wqe_seg(wqe), grh, UCT_DCX_WQE_SEG);
     memcpy(uct_dcx_wqe_seg(wqe), (const uint8_t*)grh + UCT_DCX_WQE_SEG,
            UCT_DCX_WQE_SEG);
+    wqe->inside = 0;
+    uct_dcx_wqe_wrap(wqe);
+    wqe->inside = inside;
 }
 
 
@@ -160,6 +182,7 @@ uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 {
     struct mlx5_wqe_inl_data_seg *inl;
 
+    uct_dcx_wqe_wrap(wqe);
     inl             = (struct mlx5_wqe_inl_data_seg*)wqe->pos;
     inl->byte_count = htobe32(length | MLX5_INLINE_SEG);
     wqe->pos       += UCT_DCX_WQE_INLINE_HDR;
@@ -202,11 +225,10 @@ static inline void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 {
     size_t offset = wqe->pos - wqe->start;
 
-    offset   = (offset + UCT_DCX_WQE_SEG - 1) & ~(size_t)(UCT_DCX_WQE_SEG - 1);
-    wqe->pos = wqe->start + offset;
-    if (__builtin_expect(wqe->pos == wqe->end, 0)) {
-        wqe->pos = wqe->start;
-    }
+    offset      = (offset + UCT_DCX_WQE_SEG - 1) &
+                  ~(size_t)(UCT_DCX_WQE_SEG - 1);
+    wqe->pos    = wqe->start + offset;
+    wqe->inside = 0;
 }
 
 
