@@ -83,8 +83,13 @@ typedef struct uct_dcx_wqe_masked_cswap {
 } uct_dcx_wqe_masked_cswap_t;
 
 
+/* What moves the cursor is inlined at once, so that the compiler sees how far
+ * it has moved: see uct_dcx_wqe_wrap(). */
+#define UCT_DCX_WQE_F  static inline __attribute__((always_inline))
+
+
 /* Starts a WQE at building block 'index' of a ring of 'bb_mask' + 1 blocks. */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
                   uint16_t index)
 {
@@ -101,7 +106,7 @@ uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
 /* A segment begins here: at the ring's start, if the last one was the ring's
  * last. The first segments of an operation cannot be that, and where the
  * compiler knows that it is one of those it leaves the test out. */
-static inline void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
+UCT_DCX_WQE_F void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
 {
     int is_inside = __builtin_constant_p(wqe->inside) && (wqe->inside > 0);
 
@@ -113,7 +118,7 @@ static inline void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
 
 
 /* Takes the next segment; the cursor stands behind it. */
-static inline void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
+UCT_DCX_WQE_F void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
 {
     void *seg;
 
@@ -125,7 +130,7 @@ static inline void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
 }
 
 
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
 {
     memcpy(uct_dcx_wqe_seg(wqe), av, sizeof(*av));
@@ -135,7 +140,7 @@ uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
 /* Follows uct_dcx_wqe_av() if bit 31 of dqp_dct is set. The first block is full
  * then, and the next one has room for what it would have had room for without
  * GRH, and more: that is not told apart. */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 {
     int inside = wqe->inside;
@@ -149,7 +154,7 @@ uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 }
 
 
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
 {
     struct mlx5_wqe_raddr_seg *raddr;
@@ -162,7 +167,7 @@ uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
 
 
 /* length is at most 2^31 - 1: the top bit would make the segment inline */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
                  uint32_t lkey)
 {
@@ -177,7 +182,7 @@ uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
 
 /* Opens an inline segment that carries 'length' bytes, which must then be put
  * with uct_dcx_wqe_inline_put() and closed with uct_dcx_wqe_inline_end(). */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 {
     struct mlx5_wqe_inl_data_seg *inl;
@@ -193,7 +198,7 @@ uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 
 /* What an inline segment begins with: together no more than the 12 bytes that
  * its first 16 have left, which never straddle the end of the ring. */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {
     memcpy(wqe->pos, data, length);
@@ -201,7 +206,7 @@ uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 }
 
 
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {
     size_t room = wqe->end - wqe->pos;
@@ -221,7 +226,7 @@ uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 }
 
 
-static inline void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 {
     size_t offset = wqe->pos - wqe->start;
 
@@ -234,7 +239,7 @@ static inline void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 
 /* Operands of the atomics of the InfiniBand specification, 64 bit. 'compare'
  * is not looked at by fetch-and-add. */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_atomic(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
 {
     struct mlx5_wqe_atomic_seg *atomic;
@@ -247,7 +252,7 @@ uct_dcx_wqe_atomic(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
 
 /* Extended atomics. In a field boundary each set bit stops the carry there:
  * 0 adds the whole operand, all ones add bit by bit, which is XOR. */
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_masked_fadd32(uct_dcx_wqe_t *wqe, uint32_t add, uint32_t boundary)
 {
     struct prm_masked_fadd32_seg *seg;
@@ -259,7 +264,7 @@ uct_dcx_wqe_masked_fadd32(uct_dcx_wqe_t *wqe, uint32_t add, uint32_t boundary)
 }
 
 
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_masked_fadd64(uct_dcx_wqe_t *wqe, uint64_t add, uint64_t boundary)
 {
     struct prm_masked_fadd64_seg *seg;
@@ -270,7 +275,7 @@ uct_dcx_wqe_masked_fadd64(uct_dcx_wqe_t *wqe, uint64_t add, uint64_t boundary)
 }
 
 
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_masked_cswap32(uct_dcx_wqe_t *wqe,
                            const uct_dcx_wqe_masked_cswap_t *args)
 {
@@ -284,7 +289,7 @@ uct_dcx_wqe_masked_cswap32(uct_dcx_wqe_t *wqe,
 }
 
 
-static inline void
+UCT_DCX_WQE_F void
 uct_dcx_wqe_masked_cswap64(uct_dcx_wqe_t *wqe,
                            const uct_dcx_wqe_masked_cswap_t *args)
 {
