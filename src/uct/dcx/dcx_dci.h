@@ -75,12 +75,13 @@ static_assert(sizeof(uct_dcx_op_t) == 32, "an operation");
 /* The initiator that a send completion belongs to, NULL if it was reset since.
  * The user index in the completion is libmlx5's, not ours. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_dci_find(uct_dcx_dci_set_t *set, uint32_t qpn)
+uct_dcx_dci_find(uct_dcx_iface_t *iface, const uct_dcx_dci_set_t *set,
+                 uint32_t qpn)
 {
-    uct_dcx_dci_t *dci = &set->dci[set->by_qpn[qpn & set->qpn_mask]];
+    uct_dcx_dci_t *dci = set->by_qpn[qpn & set->qpn_mask];
 
     return ucs_likely(dci->sq.qpn == qpn) ? dci :
-                                            uct_dcx_dci_set_search(set, qpn);
+                                            uct_dcx_dci_set_search(iface, qpn);
 }
 
 

@@ -114,14 +114,15 @@ static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
 
 /* --- from QP number to initiator ------------------------------------------ */
 
-uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_dci_set_t *set, uint32_t qpn)
+uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_iface_t *iface, uint32_t qpn)
 {
+    const uct_dcx_dci_set_t *set = &iface->dci;
     uct_dcx_dci_t *dci;
     uint32_t i;
 
     /* a number that another one has taken the place of is in one of the next */
     for (i = 0; i <= set->qpn_mask; ++i) {
-        dci = &set->dci[set->by_qpn[(qpn + i) & set->qpn_mask]];
+        dci = set->by_qpn[(qpn + i) & set->qpn_mask];
         if (dci->sq.qpn == qpn) {
             return dci;
         }
@@ -131,14 +132,14 @@ uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_dci_set_t *set, uint32_t qpn)
 
 
 static void
-uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, const uct_dcx_dci_t *dci)
+uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uint32_t slot = dci->sq.qpn;
 
-    while (set->by_qpn[slot & set->qpn_mask] != set->created[0]) {
+    while (set->by_qpn[slot & set->qpn_mask] != &set->dci[set->created[0]]) {
         ++slot; /* a free place names the first initiator */
     }
-    set->by_qpn[slot & set->qpn_mask] = dci->index;
+    set->by_qpn[slot & set->qpn_mask] = dci;
 }
 
 
@@ -147,7 +148,7 @@ uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, const uct_dcx_dci_t *dci)
 static ucs_status_t uct_dcx_dci_set_grow_qpns(uct_dcx_dci_set_t *set)
 {
     uint32_t size = ucs_roundup_pow2((set->num_created + 1) * 4);
-    uint16_t *by_qpn;
+    uct_dcx_dci_t **by_qpn;
     uint32_t i;
 
     if ((set->by_qpn != NULL) && (size <= set->qpn_mask + 1)) {
@@ -163,7 +164,7 @@ static ucs_status_t uct_dcx_dci_set_grow_qpns(uct_dcx_dci_set_t *set)
     set->by_qpn   = by_qpn;
     set->qpn_mask = size - 1;
     for (i = 0; i < size; ++i) {
-        by_qpn[i] = set->created[0];
+        by_qpn[i] = &set->dci[set->created[0]];
     }
     for (i = 1; i < set->num_created; ++i) {
         uct_dcx_dci_set_enter_qpn(set, &set->dci[set->created[i]]);

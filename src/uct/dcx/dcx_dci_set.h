@@ -51,7 +51,7 @@ typedef struct uct_dcx_dci_set {
     ucs_list_link_t      ready;      /* initiators whose waiters can be served */
     int                  throttled;  /* shares are in force */
 
-    uint16_t             *by_qpn;    /* hash table by QP number */
+    uct_dcx_dci_t        **by_qpn;   /* hash table by QP number */
     uint32_t             qpn_mask;   /* its length - 1 */
 
     uct_dcx_dci_group_t  *group;     /* 'num_groups' of them exist */
@@ -85,6 +85,6 @@ uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_iface_t *iface, uint16_t index);
 uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_iface_t *iface);
 
 /* See uct_dcx_dci_find(): the whole table. */
-uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_dci_set_t *set, uint32_t qpn);
+uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_iface_t *iface, uint32_t qpn);
 
 #endif

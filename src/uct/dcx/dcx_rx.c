@@ -35,8 +35,8 @@ uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
 }
 
 
-/* A message of 'length' bytes at 'hdr'. Returns UCS_INPROGRESS if the user keeps
- * the buffer, which 'flags' let him. */
+/* A message of 'length' bytes at 'hdr'. Returns UCS_INPROGRESS if the user
+ * keeps the buffer, which 'flags' let him. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
                    unsigned length, unsigned flags)

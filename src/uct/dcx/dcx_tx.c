@@ -8,6 +8,17 @@
 #include <ucs/debug/log.h>
 
 
+UCS_F_NOINLINE int16_t
+uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
+{
+    const uct_dcx_pool_t *pool = &iface->dci.pool;
+    unsigned room              = dci->sq.room;
+
+    return iface->dci.throttled ? ucs_min(room, pool->policy->share(pool)) :
+                                  room;
+}
+
+
 void uct_dcx_tx_done_comp(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                           ucs_status_t status)
 {
@@ -71,7 +82,8 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uint16_t index     = be16toh(cqe->wqe_counter);
-    uct_dcx_dci_t *dci = uct_dcx_dci_find(&iface->dci, uct_dcx_cqe_qpn(cqe));
+    uct_dcx_dci_t *dci = uct_dcx_dci_find(iface, &iface->dci,
+                                          uct_dcx_cqe_qpn(cqe));
 
     if (ucs_unlikely(dci == NULL)) {
         return; /* from before a reset */

@@ -140,15 +140,8 @@ uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
 
 /* The limit of an exclusive queue that is not held back. */
-static inline int16_t
-uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
-{
-    const uct_dcx_pool_t *pool = &iface->dci.pool;
-    unsigned room              = dci->sq.room;
-
-    return iface->dci.throttled ? ucs_min(room, pool->policy->share(pool)) :
-                                  room;
-}
+int16_t
+uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci);
 
 
 /* Gives an exclusive initiator back to the pool if nothing is outstanding.
