@@ -4,7 +4,7 @@
  * dcx_dci.h for who owns it. States of a DCI: RESET, INIT, RTR, RTS as any
  * reliable QP, but with no peer: the peer is in each WQE.
  */
-#include "dcx_iface.h"
+#include "dcx_ep.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -261,15 +261,13 @@ void uct_dcx_dci_end_flushes(uct_dcx_dci_t *dci, uint16_t until,
 }
 
 
-ucs_status_t
-uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                      uct_dcx_ep_t *ep, uint16_t index,
-                      uct_completion_t *comp)
+ucs_status_t uct_dcx_flush_add(ucs_list_link_t *flushes, uct_dcx_ep_t *ep,
+                               uint16_t index, uct_completion_t *comp)
 {
-    ucs_list_link_t *pos = dci->flushes.prev;
+    ucs_list_link_t *pos = flushes->prev;
     uct_dcx_flush_t *flush;
 
-    flush = ucs_mpool_get(&iface->dci.flush_mp);
+    flush = ucs_mpool_get(&uct_dcx_ep_iface(ep)->dci.flush_mp);
     if (flush == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -279,7 +277,7 @@ uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     flush->index = index;
 
     /* mostly it is the last one: who flushes has posted just before */
-    while ((pos != &dci->flushes) &&
+    while ((pos != flushes) &&
            UCS_CIRCULAR_COMPARE16(
                    ucs_container_of(pos, uct_dcx_flush_t, list)->index, >,
                    index)) {

@@ -200,11 +200,10 @@ int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask);
 ucs_status_t
 uct_dcx_dci_connect(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
-/* A flush of 'ep' that waits for the WQE at 'index'. */
-ucs_status_t
-uct_dcx_dci_add_flush(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                      uct_dcx_ep_t *ep, uint16_t index,
-                      uct_completion_t *comp);
+/* A flush of 'ep' that waits for the WQE at 'index', on the list of its
+ * initiator. */
+ucs_status_t uct_dcx_flush_add(ucs_list_link_t *flushes, uct_dcx_ep_t *ep,
+                               uint16_t index, uct_completion_t *comp);
 
 /* What 'ep' has outstanding will end with UCS_ERR_CANCELED. */
 void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
@@ -235,8 +234,5 @@ void uct_dcx_dci_resume(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
  * and makes the initiator usable again. */
 void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                       const struct mlx5_cqe64 *cqe);
-
-/* Tells the user that an endpoint is invalid now, as he wished, once. */
-void uct_dcx_dci_report_canceled(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 #endif

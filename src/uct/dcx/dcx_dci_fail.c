@@ -96,8 +96,8 @@ uct_dcx_dci_parse_failure(const uct_dcx_iface_t *iface,
 }
 
 
-/* Tells the user that the peer of 'ep' is lost, once. A failure that nobody
- * handles is fatal: data of his is gone. */
+/* Tells the user that the peer of 'ep' is lost; NULL: he does not want to hear
+ * it. A failure that nobody handles is fatal: data of his is gone. */
 static void
 uct_dcx_dci_report(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                    const uct_dcx_failure_t *failure)
@@ -105,12 +105,9 @@ uct_dcx_dci_report(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     ucs_log_level_t level = UCS_LOG_LEVEL_DEBUG;
     ucs_status_t status;
 
-    if ((ep != NULL) && !(ep->flags & (UCT_DCX_EP_FLAG_FAILED |
-                                       UCT_DCX_EP_FLAG_MUTED))) {
-        ep->flags |= UCT_DCX_EP_FLAG_FAILED;
-        status     = uct_iface_handle_ep_err(&iface->super.super,
-                                             &ep->super.super,
-                                             failure->status);
+    if (ep != NULL) {
+        status = uct_iface_handle_ep_err(&iface->super.super,
+                                         &ep->super.super, failure->status);
         if (failure->status != UCS_ERR_CANCELED) {
             level = uct_base_iface_failure_log_level(&iface->super, status,
                                                      failure->status);
@@ -147,27 +144,24 @@ static void uct_dcx_dci_tell(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 }
 
 
-/* An exclusive initiator parts with its endpoint before the user hears of the
- * error: what he posts then goes elsewhere. */
-static void uct_dcx_dci_part(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+/* An exclusive initiator parts with its endpoint, and all that are lost fail,
+ * before the user hears of the error: what he posts then is refused. */
+static void uct_dcx_dci_part(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                             uct_dcx_lost_t *lost, ucs_status_t status)
 {
     uct_dcx_ep_t *ep = dci->ep;
+    unsigned i;
 
     if (ep != NULL) {
         dci->ep = NULL;
         ep->dci = UCT_DCX_NO_DCI;
         uct_dcx_pending_lost_dci(iface, ep, dci);
     }
-}
 
-
-void uct_dcx_dci_report_canceled(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
-{
-    ucs_debug("ep %p is invalidated", ep);
-    if (!(ep->flags & (UCT_DCX_EP_FLAG_FAILED | UCT_DCX_EP_FLAG_MUTED))) {
-        ep->flags |= UCT_DCX_EP_FLAG_FAILED;
-        uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
-                                UCS_ERR_CANCELED);
+    for (i = 0; i < lost->num_eps; ++i) {
+        if (!uct_dcx_ep_fail(lost->eps[i], status)) {
+            lost->eps[i] = NULL;
+        }
     }
 }
 
@@ -188,7 +182,7 @@ void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     uct_dcx_lost_init(&lost, dci);
     uct_dcx_dci_stop(iface, dci);
     uct_dcx_lost_take(&lost, dci, &failure);
-    uct_dcx_dci_part(iface, dci);
+    uct_dcx_dci_part(iface, dci, &lost, failure.status);
     uct_dcx_dci_restart(iface, dci);
     uct_dcx_dci_resume(iface, dci);
     uct_dcx_dci_tell(iface, dci, &lost, &failure);

@@ -374,6 +374,19 @@ void uct_dcx_lost_end(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci,
 }
 
 
+int uct_dcx_lost_has(const uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
+{
+    unsigned i;
+
+    for (i = 0; i < lost->num_ops; ++i) {
+        if ((lost->ops[i].ep == ep) && (lost->ops[i].op.done != NULL)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
 void uct_dcx_lost_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 {
     unsigned i;

@@ -34,7 +34,7 @@ struct uct_dcx_lost {
     uct_dcx_lost_op_t *ops;
     unsigned          num_ops;
     ucs_list_link_t   flushes;
-    uct_dcx_ep_t      **eps;    /* NULL: destroyed meanwhile */
+    uct_dcx_ep_t      **eps;    /* NULL: not to be told of */
     unsigned          num_eps;
 };
 
@@ -53,6 +53,9 @@ void uct_dcx_lost_take(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci,
 /* Ends the operations and flushes, in order. */
 void uct_dcx_lost_end(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci,
                       ucs_status_t status);
+
+/* Whether operations of the endpoint have still to end. */
+int uct_dcx_lost_has(const uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep);
 
 /* The endpoint is being destroyed: what is left of it ends as cancelled, and
  * nobody hears of its failure any more. */

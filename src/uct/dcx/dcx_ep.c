@@ -30,24 +30,11 @@ UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_iface_t *iface,
 }
 
 
-/* Whether nothing of the endpoint is outstanding on its initiator. On a shared
- * one an answer "no" may be wrong, when the counters have gone round since. */
-static int
-uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
-{
-    if (!uct_dcx_dci_is_shared(dci)) {
-        return uct_dcx_dci_is_idle(dci);
-    }
-
-    return !uct_dcx_dci_is_outstanding(dci, ep->last) ||
-           (uct_dcx_dci_wqe_ep(dci, ep->last) != ep);
-}
-
-
 static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
 {
     uct_dcx_iface_t *iface = uct_dcx_ep_iface(self);
     uct_dcx_dci_t *dci;
+    uint16_t index;
 
     uct_dcx_fc_ep_cleanup(iface, self);
     uct_dcx_pending_cleanup(self);
@@ -55,11 +42,12 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
         uct_dcx_lost_forget(iface->dci.failing, self);
     }
 
-    if (self->dci == UCT_DCX_NO_DCI) {
+    index = uct_dcx_ep_last_dci(self);
+    if (index == UCT_DCX_NO_DCI) {
         return;
     }
 
-    dci = &iface->dci.dci[self->dci];
+    dci = &iface->dci.dci[index];
     if (!uct_dcx_ep_is_idle(self, dci)) {
         ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
                   self, dci->sq.qpn);
@@ -84,7 +72,9 @@ UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
 
 static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
 {
-    if (self->super.flags & UCT_DCX_EP_FLAG_FAILED) {
+    const unsigned flags = UCT_DCX_EP_FLAG_FAILED | UCT_DCX_EP_FLAG_MUTED;
+
+    if ((self->super.flags & flags) == UCT_DCX_EP_FLAG_FAILED) {
         uct_dcx_port_forget(&uct_dcx_ep_iface(&self->super)->port, &self->grh);
     }
 }
@@ -215,67 +205,6 @@ void uct_dcx_ep_destroy(uct_ep_h tl_ep)
 }
 
 
-static ucs_status_t
-uct_dcx_ep_flush_wait(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
-                      uct_dcx_dci_t *dci, uct_completion_t *comp)
-{
-    ucs_status_t status;
-
-    if (comp != NULL) {
-        status = uct_dcx_dci_add_flush(iface, dci, ep,
-                                       uct_dcx_dci_is_shared(dci) ?
-                                       ep->last : dci->sq.last, comp);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
-    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
-    return UCS_INPROGRESS;
-}
-
-
-/* What is outstanding ends as cancelled. A shared initiator is not stopped for
- * that, as others use it: the operations end when the device is done. */
-static ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
-{
-    if (!uct_dcx_dci_is_shared(dci)) {
-        return uct_dcx_dci_to_error(dci);
-    }
-
-    uct_dcx_dci_mark_canceled(dci, ep);
-    return UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_ep_flush_cancel(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
-                        uct_completion_t *comp)
-{
-    uct_dcx_dci_t *dci;
-    ucs_status_t status;
-
-    /* the user gives the peer up: no error of it is news to him */
-    ep->flags |= UCT_DCX_EP_FLAG_MUTED;
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        UCT_TL_EP_STAT_FLUSH(&ep->super);
-        return UCS_OK;
-    }
-
-    dci = &iface->dci.dci[ep->dci];
-    if (uct_dcx_ep_is_idle(ep, dci)) {
-        UCT_TL_EP_STAT_FLUSH(&ep->super);
-        return UCS_OK;
-    }
-
-    status = uct_dcx_ep_cancel(ep, dci);
-    if (status != UCS_OK) {
-        return status;
-    }
-    return uct_dcx_ep_flush_wait(iface, ep, dci, comp);
-}
-
-
 ucs_status_t
 uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 {
@@ -284,10 +213,13 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     uct_dcx_dci_t *dci;
 
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL)) {
-        return uct_dcx_ep_flush_cancel(iface, ep, comp);
+        return uct_dcx_ep_flush_cancel(ep, comp);
     }
 
     if (ep->dci == UCT_DCX_NO_DCI) {
+        if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_FAILED)) {
+            return uct_dcx_ep_refuse(ep);
+        }
         if (!ucs_arbiter_group_is_empty(&ep->pending)) {
             return uct_dcx_tx_no_resource(ep); /* behind those in line */
         }
@@ -307,7 +239,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
-    return uct_dcx_ep_flush_wait(iface, ep, dci, comp);
+    return uct_dcx_ep_flush_wait(ep, dci, comp);
 }
 
 
@@ -361,60 +293,4 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     uct_dcx_ep_post_probe(ep, dci);
     return UCS_OK;
-}
-
-
-/* Everything that was posted before an endpoint was invalidated has ended. */
-static void uct_dcx_ep_done_invalidate(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
-                                       ucs_status_t status)
-{
-    uct_dcx_ep_t *ep;
-
-    if (status != UCS_OK) {
-        return; /* it has failed before, or is given up anyhow */
-    }
-
-    ep = uct_dcx_dci_wqe_ep(dci, op->index);
-    if (ep != NULL) {
-        uct_dcx_dci_report_canceled(uct_dcx_ep_iface(ep), ep);
-    }
-}
-
-
-/* On a shared initiator nothing is brought to an error that others would see:
- * a NOP marks the place from which on the endpoint has failed. */
-static ucs_status_t
-uct_dcx_ep_invalidate_shared(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
-{
-    uct_dcx_tx_t tx = {
-        .opcode = MLX5_OPCODE_NOP,
-        .done   = uct_dcx_ep_done_invalidate
-    };
-    uct_dcx_wqe_t wqe;
-
-    if (uct_dcx_sq_used(&dci->sq) > dci->sq.mask) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-
-    uct_dcx_dci_mark_canceled(dci, ep);
-    uct_dcx_tx_begin(&wqe, dci, ep);
-    uct_dcx_tx_post(dci, &wqe, &tx);
-    return UCS_OK;
-}
-
-
-ucs_status_t uct_dcx_ep_invalidate(uct_ep_h tl_ep, unsigned flags)
-{
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
-    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    uct_dcx_dci_t *dci;
-
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        ep->flags |= UCT_DCX_EP_FLAG_INVALIDATED;
-        return UCS_OK;
-    }
-
-    dci = &iface->dci.dci[ep->dci];
-    return uct_dcx_dci_is_shared(dci) ? uct_dcx_ep_invalidate_shared(ep, dci) :
-                                        uct_dcx_dci_to_error(dci);
 }

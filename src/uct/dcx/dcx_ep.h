@@ -14,10 +14,12 @@ enum {
     /* the address vector has a second part: this is a uct_dcx_grh_ep_t */
     UCT_DCX_EP_FLAG_GRH         = UCS_BIT(0),
 
-    /* the error handler was called */
+    /* it has no initiator any more, and its operations are refused with
+     * 'error' */
     UCT_DCX_EP_FLAG_FAILED      = UCS_BIT(1),
 
-    /* uct_ep_invalidate() came while the endpoint had no initiator */
+    /* uct_ep_invalidate() came: while the endpoint had no initiator, or it has
+     * a shared one and the mark is on the way */
     UCT_DCX_EP_FLAG_INVALIDATED = UCS_BIT(2),
 
     /* a request for credits is on the way: 'reserve' is its place in the
@@ -33,6 +35,9 @@ enum {
     /* no error of it is news to the user */
     UCT_DCX_EP_FLAG_MUTED       = UCS_BIT(6),
 
+    /* an operation was refused, and it was said why */
+    UCT_DCX_EP_FLAG_REFUSED     = UCS_BIT(7),
+
     /* its operations end with the error of a shared initiator (dcx_dci_lost.c),
      * only while that is being sorted out */
     UCT_DCX_EP_FLAG_LOST        = UCS_BIT(15)
@@ -47,8 +52,15 @@ struct uct_dcx_ep {
     uint16_t            flags;
     uint16_t            stream;  /* of a shared initiator, 0 if it has none */
     uint16_t            last;    /* first block of what it posted there last */
-    uint16_t            credits; /* active messages until used_up() */
-    uint16_t            reserve; /* credits kept back until then */
+    union {
+        uint16_t        credits; /* active messages until used_up() */
+        uint16_t        left;    /* failed: shared initiator on which the last
+                                  * of its operations may be, or none */
+    };
+    union {
+        uint16_t        reserve; /* credits kept back until then */
+        uint16_t        error;   /* failed: -ucs_status_t */
+    };
     uint32_t            pid;     /* of the peer */
 };
 
@@ -73,6 +85,28 @@ static inline uct_dcx_iface_t *uct_dcx_ep_iface(const uct_dcx_ep_t *ep)
 }
 
 
+/* Whether nothing of the endpoint is outstanding on its initiator. On a shared
+ * one an answer "no" may be wrong, when the counters have gone round since. */
+static inline int
+uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_dci_is_shared(dci)) {
+        return uct_dcx_dci_is_idle(dci);
+    }
+
+    return !uct_dcx_dci_is_outstanding(dci, ep->last) ||
+           (uct_dcx_dci_wqe_ep(dci, ep->last) != ep);
+}
+
+
+/* The initiator on which operations of the endpoint may be outstanding, or
+ * UCT_DCX_NO_DCI. */
+static inline uint16_t uct_dcx_ep_last_dci(const uct_dcx_ep_t *ep)
+{
+    return (ep->flags & UCT_DCX_EP_FLAG_FAILED) ? ep->left : ep->dci;
+}
+
+
 UCS_CLASS_DECLARE(uct_dcx_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*);
 UCS_CLASS_DECLARE(uct_dcx_grh_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*,
                   const uct_dcx_grh_t*);
@@ -85,6 +119,29 @@ uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
 
 /* Posts a write of no bytes: only a live peer answers it. */
 void uct_dcx_ep_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
+
+
+/* dcx_ep_fail.c: from now on operations are refused with 'status'. It has no
+ * operations on an exclusive initiator. Returns whether the error handler has
+ * to be called: not if it has failed before, or the user gave it up. */
+int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status);
+
+/* The error of a failed endpoint. The first time it is logged. */
+ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
+
+/* 'dci' was taken for an endpoint that has failed, or is to. NULL: it went back
+ * to the pool. */
+uct_dcx_dci_t *
+uct_dcx_ep_attach_odd(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                      uct_dcx_dci_t *dci);
+
+/* A flush of 'ep' that waits for what is outstanding on 'dci'. */
+ucs_status_t
+uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                      uct_completion_t *comp);
+
+/* uct_ep_flush() with UCT_FLUSH_FLAG_CANCEL */
+ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp);
 
 
 /* Operations of UCT's tables; what they return is written in uct/api/uct.h. */

@@ -246,13 +246,12 @@ static void uct_dcx_fc_remind(uct_dcx_iface_t *iface, uct_dcx_fc_ask_t *ask)
 
 static void uct_dcx_fc_tick(uct_dcx_iface_t *iface)
 {
-    const unsigned flags = UCT_DCX_EP_FLAG_FC_BLOCKED | UCT_DCX_EP_FLAG_FAILED;
-    uct_dcx_fc_t *fc     = &iface->fc;
+    uct_dcx_fc_t *fc = &iface->fc;
     unsigned i;
 
     for (i = 0; i < fc->num_asks; ++i) {
-        if ((fc->asks[i].ep != NULL) && ((fc->asks[i].ep->flags & flags) ==
-                                         UCT_DCX_EP_FLAG_FC_BLOCKED)) {
+        if ((fc->asks[i].ep != NULL) &&
+            (fc->asks[i].ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED)) {
             uct_dcx_fc_remind(iface, &fc->asks[i]);
         }
     }

@@ -109,7 +109,7 @@ void uct_dcx_fc_cleanup(uct_dcx_iface_t *iface);
 void uct_dcx_fc_ep_init(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                         unsigned initial);
 
-/* The endpoint goes: a grant that comes for it is dropped. */
+/* The endpoint goes or has failed: a grant that comes for it is dropped. */
 void uct_dcx_fc_ep_cleanup(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 /* Whether progress would do more than look at the clock. */

@@ -104,15 +104,17 @@ static void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
 
 /* An endpoint that has requests in line already is not asked whether it could
- * send: the new one goes behind them. */
+ * send: the new one goes behind them. One that has failed keeps nobody: who
+ * tries again is told. */
 ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                     unsigned flags)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
 
-    if (ucs_arbiter_group_is_empty(&ep->pending) &&
-        uct_dcx_tx_can_send(iface, ep)) {
+    if ((ep->flags & UCT_DCX_EP_FLAG_FAILED) ||
+        (ucs_arbiter_group_is_empty(&ep->pending) &&
+         uct_dcx_tx_can_send(iface, ep))) {
         return UCS_ERR_BUSY;
     }
 
@@ -140,6 +142,33 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 }
 
 
+/* Nobody is in line for room in a shared initiator any more? */
+static void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
+{
+    if (uct_dcx_dci_is_shared(dci) && ucs_arbiter_is_empty(&dci->waiters)) {
+        dci->sq.limit = dci->sq.room;
+    }
+}
+
+
+void uct_dcx_pending_failed(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_t *dci;
+
+    if (ucs_arbiter_group_is_empty(&ep->pending)) {
+        return;
+    }
+
+    if (ep->left == UCT_DCX_NO_DCI) {
+        uct_dcx_pending_join(iface, ep);
+    } else {
+        dci = &iface->dci.dci[ep->left];
+        uct_dcx_pending_lost_dci(iface, ep, dci);
+        uct_dcx_pending_left_line(dci);
+    }
+}
+
+
 void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
     if (ucs_arbiter_group_is_empty(&ep->pending)) {
@@ -155,6 +184,24 @@ void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 }
 
 
+/* Its endpoint has failed. If the request does not end, its owner has to purge
+ * it: nothing will ever come that it could wait for. */
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
+{
+    uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
+
+    switch (req->func(req)) {
+    case UCS_OK:
+        return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
+    case UCS_INPROGRESS:
+        return UCS_ARBITER_CB_RESULT_NEXT_GROUP;
+    default:
+        return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+    }
+}
+
+
 /* First in the line for an initiator: lend one, go over to its line. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
@@ -163,6 +210,10 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_dcx_iface_t *iface = arg;
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
     uct_dcx_dci_t *dci;
+
+    if (ep->flags & UCT_DCX_EP_FLAG_FAILED) {
+        return uct_dcx_pending_refuse(elem);
+    }
 
     dci = uct_dcx_tx_attach(iface, ep);
     if (dci == NULL) {
@@ -301,9 +352,7 @@ void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
     }
 
     dci = &iface->dci.dci[ep->dci];
-    if (uct_dcx_dci_is_shared(dci) && ucs_arbiter_is_empty(&dci->waiters)) {
-        dci->sq.limit = dci->sq.room; /* nobody is in line any more */
-    }
+    uct_dcx_pending_left_line(dci);
     uct_dcx_tx_settle(iface, dci);
 }
 

@@ -19,6 +19,10 @@ void uct_dcx_pending_serve(uct_dcx_iface_t *iface);
 void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                               uct_dcx_dci_t *dci);
 
+/* The endpoint has failed: its requests are called in their turn, to hear of
+ * it from their operations. It need not wait for an initiator. */
+void uct_dcx_pending_failed(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+
 /* Drops all requests of an endpoint that is going away. */
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 
@@ -74,13 +78,15 @@ static inline int uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
 }
 
 
-/* Whether a call of progress would serve someone without a completion. */
+/* Whether a call of progress would serve someone without a completion. Without
+ * exclusive initiators only those that have failed stand in line for one. */
 static inline int uct_dcx_pending_is_ready(uct_dcx_iface_t *iface)
 {
     return !uct_dcx_pending_is_empty(iface) &&
            (ucs_arbiter_is_empty(&iface->dci.wait_dci) ||
             !ucs_list_is_empty(&iface->dci.ready) ||
-            uct_dcx_pool_has_idle(&iface->dci.pool));
+            uct_dcx_pool_has_idle(&iface->dci.pool) ||
+            (iface->dci.pool.size.num_exclusive == 0));
 }
 
 #endif

@@ -19,6 +19,17 @@ uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
 }
 
 
+ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep)
+{
+    if (ep->flags & UCT_DCX_EP_FLAG_FAILED) {
+        return uct_dcx_ep_refuse(ep);
+    }
+
+    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
 void uct_dcx_tx_done_comp(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                           ucs_status_t status)
 {

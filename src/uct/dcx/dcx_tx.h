@@ -69,7 +69,8 @@ uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
 }
 
 
-/* Lends an initiator to an endpoint that has none; NULL if there is none. */
+/* Lends an initiator to an endpoint that has none; NULL if there is none, or
+ * the endpoint has failed. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
@@ -91,16 +92,16 @@ uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
     dci->ep = ep;
     ep->dci = index;
-    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_INVALIDATED)) {
-        ep->flags &= ~UCT_DCX_EP_FLAG_INVALIDATED;
-        uct_dcx_dci_to_error(dci);
+    if (ucs_unlikely(ep->flags & (UCT_DCX_EP_FLAG_INVALIDATED |
+                                  UCT_DCX_EP_FLAG_FAILED))) {
+        return uct_dcx_ep_attach_odd(iface, ep, dci);
     }
     return dci;
 }
 
 
 /* The initiator on which 'ep' may post one WQE of any size, or NULL: the
- * operation then returns UCS_ERR_NO_RESOURCE. Whoever does not post after all
+ * operation then returns uct_dcx_tx_no_resource(). Whoever does not post after all
  * calls uct_dcx_tx_settle(). */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
@@ -184,12 +185,8 @@ uct_dcx_tx_settle(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_tx_no_resource(uct_dcx_ep_t *ep)
-{
-    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
-    return UCS_ERR_NO_RESOURCE;
-}
+/* What an operation returns that cannot be posted now, or never will be. */
+ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep);
 
 
 /* A buffer for a copied operation; NULL if memory is short. */
