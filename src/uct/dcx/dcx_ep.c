@@ -83,34 +83,6 @@ UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_grh_ep_t, uct_ep_t);
 
 
-static ucs_status_t
-uct_dcx_ep_check_addr(uct_dcx_iface_t *iface, const uct_dcx_iface_addr_t *addr)
-{
-    if (addr->version != UCT_DCX_ADDR_VERSION) {
-        ucs_error("the peer's address is of version %u, this is %u: run the "
-                  "same dcx everywhere", addr->version, UCT_DCX_ADDR_VERSION);
-        return UCS_ERR_INVALID_ADDR;
-    }
-
-    if (be32toh(addr->seg_size) != iface->rx.seg_size) {
-        ucs_error("the peer has UCX_DCX_SEG_SIZE=%u, this process %u: set the "
-                  "same everywhere", be32toh(addr->seg_size),
-                  iface->rx.seg_size);
-        return UCS_ERR_INVALID_ADDR;
-    }
-
-    if (addr->flags != uct_dcx_iface_addr_flags(iface)) {
-        ucs_error("the peer has UCX_DCX_FC_ENABLE=%c, this process %c: set the "
-                  "same everywhere",
-                  (addr->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n',
-                  iface->fc.enabled ? 'y' : 'n');
-        return UCS_ERR_INVALID_ADDR;
-    }
-
-    return UCS_OK;
-}
-
-
 /* Spreads the pairs of targets, ours and the peer's, over the 16 bits. */
 static uint16_t uct_dcx_ep_flow(const uct_dcx_iface_t *iface, uint32_t dctn)
 {
@@ -165,10 +137,9 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     ucs_status_t status;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
-    addr   = (const uct_dcx_iface_addr_t*)params->iface_addr;
-    status = uct_dcx_ep_check_addr(iface, addr);
-    if (status != UCS_OK) {
-        return status;
+    addr = (const uct_dcx_iface_addr_t*)params->iface_addr;
+    if (!uct_dcx_addr_check(iface, addr, UCS_LOG_LEVEL_ERROR)) {
+        return UCS_ERR_INVALID_ADDR;
     }
 
     target.dc_key   = addr->dc_key;

@@ -54,13 +54,8 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
     const uct_dcx_iface_addr_t *addr   =
             (const uct_dcx_iface_addr_t*)tl_iface_addr;
 
-    if ((addr != NULL) && ((addr->version != UCT_DCX_ADDR_VERSION) ||
-                           (be32toh(addr->seg_size) != iface->rx.seg_size) ||
-                           (addr->flags != uct_dcx_iface_addr_flags(iface)))) {
-        ucs_debug("iface %p: peer has dcx version %u, SEG_SIZE %u and flags "
-                  "0x%x, this one %u, %u and 0x%x", iface, addr->version,
-                  be32toh(addr->seg_size), addr->flags, UCT_DCX_ADDR_VERSION,
-                  iface->rx.seg_size, uct_dcx_iface_addr_flags(iface));
+    if ((addr != NULL) &&
+        !uct_dcx_addr_check(iface, addr, UCS_LOG_LEVEL_DEBUG)) {
         return 0;
     }
 

@@ -63,13 +63,14 @@ typedef struct uct_dcx_iface_addr {
     uint8_t flags;    /* UCT_DCX_ADDR_FLAG_*, must be those of the sender */
     uint8_t dctn[3];  /* number of the DCT, big endian */
     __be64  dc_key;
-    __be32  seg_size; /* receive buffer, must be that of the sender */
     __be16  credits;  /* what an endpoint to here begins with */
     __be32  pid;      /* of the process, for messages */
+    __be32  seg_size; /* receive buffer, must be that of the sender; last, as
+                       * what stands behind a truncated address is not it */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
 enum {
-    UCT_DCX_ADDR_VERSION = 3
+    UCT_DCX_ADDR_VERSION = 4
 };
 
 enum {
@@ -105,6 +106,12 @@ uct_dcx_iface_progress_tx(uct_dcx_iface_t *iface)
     }
     return ucs_unlikely(iface->todo != 0) ? uct_dcx_iface_do(iface) : 0;
 }
+
+
+/* dcx_addr.c: whether the address is of a peer that this interface can speak
+ * to. Otherwise it is logged why not, at 'level'. */
+int uct_dcx_addr_check(const uct_dcx_iface_t *iface,
+                       const uct_dcx_iface_addr_t *addr, ucs_log_level_t level);
 
 
 static inline const char *uct_dcx_iface_name(const uct_dcx_iface_t *iface)

@@ -59,13 +59,46 @@ static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
 }
 
 
+/* What no port has in its address, in words; NULL if there is no such thing. */
+static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
+{
+    static const uint8_t none[sizeof(addr->gid)];
+    unsigned lid = be16toh(addr->lid);
+    int is_roce  = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
+    int has_gid  = memcmp(addr->gid, none, sizeof(none)) != 0;
+
+    if (addr->flags & UCS_MASK(UCT_DCX_DEV_ADDR_LMC_SHIFT) &
+        ~(UCT_DCX_DEV_ADDR_ETHERNET | UCT_DCX_DEV_ADDR_GLOBAL)) {
+        return "unknown flags";
+    }
+
+    if (!has_gid && (is_roce || (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL))) {
+        return "no GID";
+    }
+
+    if (is_roce) {
+        return ((addr->gid_type == IBV_GID_TYPE_ROCE_V1) ||
+                (addr->gid_type == IBV_GID_TYPE_ROCE_V2)) ?
+               NULL : "an unknown version of RoCE";
+    }
+
+    /* InfiniBand specification, "Local identifiers": others are multicast */
+    if ((lid == 0) || (lid >= 0xc000)) {
+        return "a LID that no port has";
+    }
+    return (addr->gid_type == IBV_GID_TYPE_IB) ? NULL :
+                                                 "InfiniBand and RoCE in one";
+}
+
+
 int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
                               const uct_dcx_dev_addr_t *addr)
 {
     const size_t prefix_size = sizeof(port->gid.global.subnet_prefix);
     int is_roce              = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
 
-    if ((is_roce != uct_dcx_port_is_roce(port)) ||
+    if ((uct_dcx_port_addr_fault(addr) != NULL) ||
+        (is_roce != uct_dcx_port_is_roce(port)) ||
         !uct_dcx_port_shares_partition(port, addr)) {
         return 0;
     }
@@ -157,11 +190,17 @@ uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
 }
 
 
-ucs_status_t
-uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
-                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
+                                             const uct_dcx_route_t *route)
 {
-    int is_roce = uct_dcx_port_is_roce(port);
+    const char *fault = uct_dcx_port_addr_fault(route->addr);
+    int is_roce       = uct_dcx_port_is_roce(port);
+
+    if (fault != NULL) {
+        ucs_error("%s:%u: the peer's device address is damaged, it has %s",
+                  uct_dcx_device_name(port->dev), port->num, fault);
+        return UCS_ERR_INVALID_ADDR;
+    }
 
     if (is_roce != !!(route->addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
         ucs_error("%s:%u: the peer's port is of %s, this one of %s",
@@ -178,9 +217,30 @@ uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
         return UCS_ERR_INVALID_PARAM;
     }
 
+    if (!uct_dcx_port_is_reachable(port, route->addr)) {
+        ucs_error("%s:%u: the peer's port is in another partition or subnet, "
+                  "or of another version of RoCE",
+                  uct_dcx_device_name(port->dev), port->num);
+        return UCS_ERR_UNREACHABLE;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    ucs_status_t status;
+
+    status = uct_dcx_port_check_route(port, route);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     memset(av, 0, sizeof(*av));
     memset(grh, 0, sizeof(*grh));
-    if (is_roce) {
+    if (uct_dcx_port_is_roce(port)) {
         return uct_dcx_port_make_roce_av(port, route, av, grh);
     }
     uct_dcx_port_make_ib_av(port, route, av, grh);
