@@ -58,7 +58,7 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"QUOTA", "32",
      "For TX_POLICY=dcs_quota: building blocks of 64 bytes that an endpoint\n"
-     "may have outstanding while others wait. A short message takes 1 or 2.",
+     "may post in a turn while others wait. A short message takes 1 or 2.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.quota), UCS_CONFIG_TYPE_UINT},
 
     {"RAND_SEED", "0",

@@ -59,6 +59,20 @@ static inline int uct_dcx_pending_has_room(const uct_dcx_dci_t *dci)
 }
 
 
+/* 'count' blocks have completed. If the queue is held back they are used up:
+ * an endpoint that never has its whole share outstanding, but never nothing
+ * either, would keep its initiator for ever. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_pending_spend(uct_dcx_dci_t *dci, uint16_t count)
+{
+    uct_dcx_sq_t *sq = &dci->sq;
+
+    if (ucs_unlikely(sq->limit < sq->room) && (sq->limit > 0)) {
+        sq->limit -= ucs_min(sq->limit, count);
+    }
+}
+
+
 /* Operations have completed. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)

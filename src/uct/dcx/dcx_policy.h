@@ -58,9 +58,10 @@ struct uct_dcx_policy {
      * shared one, until all that it has posted there has completed */
     uint8_t             spills;
 
-    /* How many building blocks an endpoint may have outstanding on an
-     * exclusive initiator while others wait for one. One that wants more has
-     * to part with its own before it goes on. UINT_MAX: it may keep it. */
+    /* How many building blocks an endpoint may post on an exclusive initiator
+     * while others wait for one, those outstanding by then included. One that
+     * wants more has to part with its own before it goes on. UINT_MAX: it may
+     * keep it. */
     unsigned            (*share)(const uct_dcx_pool_t *pool);
 };
 

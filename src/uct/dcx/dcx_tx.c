@@ -76,11 +76,14 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                      uint16_t index)
 {
-    if (ucs_unlikely(!uct_dcx_dci_retire(dci, uct_dcx_sq_end(&dci->sq,
-                                                             index)))) {
+    uint16_t begin = dci->sq.ci;
+    uint16_t until = uct_dcx_sq_end(&dci->sq, index);
+
+    if (ucs_unlikely(!uct_dcx_dci_retire(dci, until))) {
         return;
     }
 
+    uct_dcx_pending_spend(dci, until - begin);
     uct_dcx_pending_got_room(iface, dci);
 
     /* after the callbacks, so that an endpoint which goes on sending keeps

@@ -161,7 +161,7 @@ uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     dci->turn++;
     dci->ep       = NULL;
     dci->sq.fence = 0; /* nothing is left that a fence would wait for */
-    if (ucs_unlikely(dci->sq.limit == 0)) {
+    if (ucs_unlikely(dci->sq.limit < dci->sq.room)) {
         dci->sq.limit = uct_dcx_tx_share(iface, dci);
     }
     if (ucs_likely(ep != NULL)) {
