@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
@@ -33,6 +34,8 @@
 
 struct hca_fabric *hca_fabric;
 unsigned hca_self;
+
+static int hca_fabric_fd; /* the segment's; open as long as it is mapped */
 
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
@@ -81,8 +84,25 @@ static int hca_fabric_map(int fd)
         return ret;
     }
     madvise(map, hca_fabric_size(), MADV_DONTDUMP);
-    hca_fabric = map;
+    hca_fabric    = map;
+    hca_fabric_fd = fd;
     return 0;
+}
+
+/* mremap() with a size of 0 is one step and needs no descriptor, which a program
+ * may have closed; but valgrind does not know it. */
+int hca_fabric_map_again(const void *from, size_t size, void *to)
+{
+    long ret;
+
+    if (hca_cpu_valgrind()) {
+        ret = syscall(SYS_mmap, to, size, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED, hca_fabric_fd, hca_off(from));
+    } else {
+        ret = syscall(SYS_mremap, from, 0ul, size,
+                      MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    }
+    return (ret == -1) ? -errno : 0;
 }
 
 /* The memory that a new fabric lives in. @return descriptor or -errno. */

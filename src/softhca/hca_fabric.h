@@ -103,6 +103,10 @@ static inline hca_off_t hca_off(const void *ptr)
     return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
 }
 
+/* Maps pages of the segment a second time, in place of what is at `to`. The call
+ * is made directly, past any hook. @return 0 or -errno. */
+int hca_fabric_map_again(const void *from, size_t size, void *to);
+
 /* Whether [ptr, ptr + size) lies in this process' part of the arena. */
 bool hca_arena_contains(const void *ptr, size_t size);
 

@@ -24,11 +24,10 @@
 static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hca_umem *hca_umems;
 
-/* Puts the pages at `from` in place of those at `to`, in one step. With
- * old_size 0 they are mapped a second time (mremap(2)). */
-static int hca_umem_move(void *from, size_t old_size, size_t size, void *to)
+/* Puts the pages at `from` in place of those at `to`, in one step. */
+static int hca_umem_move(void *from, size_t size, void *to)
 {
-    long ret = syscall(SYS_mremap, from, old_size, size,
+    long ret = syscall(SYS_mremap, from, size, size,
                        MREMAP_MAYMOVE | MREMAP_FIXED, to);
 
     return (ret < 0) ? -errno : 0;
@@ -82,7 +81,7 @@ static int hca_umem_exchange(struct hca_umem *umem)
     }
     ret = hca_umem_copy(umem->base, umem->pages, umem->size);
     if (ret == 0) {
-        ret = hca_umem_move(umem->base, 0, umem->size, umem->pages);
+        ret = hca_fabric_map_again(umem->base, umem->size, umem->pages);
     }
     if (ret != 0) {
         syscall(SYS_mprotect, umem->pages, umem->size, PROT_READ | PROT_WRITE);
@@ -155,7 +154,7 @@ static int hca_umem_make_private(char *pages, size_t size)
         syscall(SYS_mprotect, pages, size, PROT_READ);
         ret = hca_umem_copy(copy, pages, size);
         if (ret == 0) {
-            ret = hca_umem_move(copy, size, size, pages);
+            ret = hca_umem_move(copy, size, pages);
         }
         if (ret != 0) {
             syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);

@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
 #include "hca_exec.h"
+#include "hca_fabric.h"
 #include "hca_log.h"
 #include "hca_maps.h"
 #include "hca_trap.h"
@@ -69,16 +70,6 @@ void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
     }
 }
 
-/* Puts device memory where the program expects it: a second mapping of the
- * same pages of the arena (mremap(2), old_size 0), in place of the first. */
-static int uverbs_map_back(const struct uverbs_map *map, uintptr_t addr)
-{
-    long ret = syscall(SYS_mremap, map->mem, 0ul, map->size,
-                       MREMAP_MAYMOVE | MREMAP_FIXED, addr);
-
-    return (ret < 0) ? -errno : 0;
-}
-
 /* Doorbells: from here on a store to the page traps. (Nothing is behind it, a
  * store would fault in any case; but write protection is cheaper.) */
 static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
@@ -100,8 +91,10 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
     if (!uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
         return;
     }
+    /* device memory: a second mapping where the program expects it */
     ret = (map->kind == UVERBS_MAP_UAR) ?
-          uverbs_map_uar(map, addr) : uverbs_map_back(map, addr);
+          uverbs_map_uar(map, addr) :
+          hca_fabric_map_again(map->mem, map->size, (void*)addr);
     if (ret != 0) {
         hca_error("mapping of offset 0x%lx: %s", (long)map->offset,
                   strerror(-ret));
