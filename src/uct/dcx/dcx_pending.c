@@ -6,8 +6,9 @@
  * serves the lines of those initiators whose completions have made room.
  *
  * While somebody waits for an initiator, those who hold an exclusive one have
- * their shares, which completions use up. While somebody waits for room in a shared one, only those in
- * its line get any: its limit is negative but for the time they are served.
+ * their shares, which completions use up. While somebody waits for room in a
+ * shared one, only those in its line get any: its limit is negative but for the
+ * time they are served.
  */
 #include "dcx_pending.h"
 #include "dcx_tx.h"
