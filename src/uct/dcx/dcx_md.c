@@ -67,7 +67,7 @@ static ucs_status_t uct_dcx_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.alloc_mem_types  = 0;
     attr->cap.detect_mem_types = 0;
-    attr->cap.max_alloc        = 0;
+    attr->cap.max_alloc        = ULONG_MAX;
     attr->cap.max_reg          = md->dev.attr.max_mr_size;
     attr->rkey_packed_size     = UCT_DCX_RKEY_PACKED_SIZE;
     attr->reg_cost             = md->reg_cost;
