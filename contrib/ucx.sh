@@ -37,14 +37,14 @@ configure_ucx()
         { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
 }
 
-# prepare_ucx DIR EDIT [OPTION...]: a source tree that the function EDIT
-# has changed (: for none), configured with Debian's options and OPTIONs
+# prepare_ucx DIR EDIT [OPTION...]: a copy of the source tree that the program
+# EDIT has changed (true for none), configured with Debian's options and OPTIONs
 prepare_ucx()
 {
     local dir=$1 edit=$2 want
     shift 2
     want="$(dpkg-query -W -f '${source:Version}' libucx-dev) $*
-$(ucx_options) $(ucx_flags) $(declare -f "$edit" || true)"
+$(ucx_options) $(ucx_flags) $(cksum < "$(type -P "$edit")")"
     if [ "$(cat "$dir/.dcx-ucx" 2> /dev/null)" = "$want" ]; then
         return 0
     fi
@@ -77,4 +77,38 @@ make_ucx()
     make -C "$obj" -j"$(ucx_jobs)" "$@" > "$log" 2>&1 ||
         { grep -E -A3 'error|Error|\*\*\*' "$log" | tail -n 40
           die "the build of UCX failed: all of it is in $log"; }
+}
+
+# gtest_objects MAKEFILE: leaves out of it what tests other things than dcx and
+# dc_mlx5; the words of its lists, not its rules, have a space before them
+trim_gtest_objects()
+{
+    local others='((ucs|ucm|uct/tcp)/([a-z0-9]+/)?gtest-[a-z0-9_]+'
+    others="$others|uct/gtest-test_(mm|mem)"
+    others="$others|uct/ib/gtest-(ud_base|test_(ud|sockaddr)[a-z_]*))"
+    sed -Ei "s#([[:space:]])$others\.\\\$\(OBJEXT\)#\1#g" "$1"
+}
+
+# Builds UCX's gtest into $ucx_gtest, linked with the libraries of the system
+build_ucx_gtest()
+{
+    local dir=$build/ucx-gtest lib libs tests=test/gtest
+    # -O1: it is there to be compiled fast; one source needs -O3 for its inlining
+    local flags='-g0 -Wno-error'
+    ucx_gtest=$dir/obj/$tests/gtest
+    prepare_ucx "$dir" "$top/test/ucx-gtest/edit-gtest" --enable-gtest
+    [ ! -e "$dir/.dcx-built" ] || return 0
+    say "building UCX's gtest in $dir, which takes some minutes"
+    lib=$(pkg-config --variable=libdir ucx)
+    libs="../../src/tools/perf/lib/libucxperf.la common/googletest/libgtest.la"
+    libs="$libs -L$lib -lucp -luct -lucs -lucm -L$lib/ucx -luct_ib"
+    libs="$libs -Wl,-rpath,$lib/ucx -libverbs -lmlx5 -fopenmp"
+    trim_gtest_objects "$dir/obj/$tests/Makefile"
+    make_ucx "$dir" src/tools/perf/lib libucxperf_la_LIBADD= \
+        libucxperf_la_DEPENDENCIES=
+    make_ucx "$dir" $tests/common/googletest CXXFLAGS="-O1 $flags"
+    make_ucx "$dir" $tests CXXFLAGS="-O3 $flags" uct/gtest-test_tag.o
+    make_ucx "$dir" $tests CXXFLAGS="-O1 $flags" gtest_DEPENDENCIES= \
+        gtest_LDADD="$libs" gtest
+    touch "$dir/.dcx-built"
 }

@@ -1,0 +1,278 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# UCX's own tests, run by test/run-tests, which sources this file: the gtest
+# program that contrib/ucx-gtest builds, for dcx, and for dc_mlx5 as a check of
+# the device. Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
+#
+# The cases of a class run in one process on a device of its own; as many
+# classes at a time as there are cores. A case that crashes or hangs has failed;
+# the class goes on behind it in a new process, and no case runs twice.
+#
+# expected.list says which may skip or fail, and which only a full run has: see
+# there. Without --full each case runs with one of its parameters, in turns, so
+# that all of them occur.
+
+ucx_instances='dcx/*:dc_mlx5/*:dc_mlx5_alone/*:ib/test_*md*.*:all/*:rc_dc/*:dc_ud/*'
+# seconds for one case, watched over by gtest itself, and then for its process
+ucx_case_limit=300
+ucx_process_limit=1500
+
+# What the transport is tested on. DEVX off: see docs/softhca.md.
+ucx_gtest()
+{
+    dcx-run --soft env -u UCX_TLS UCX_IB_MLX5_DEVX=n UCX_HANDLE_ERRORS=bt \
+        UCX_LOG_LEVEL=warn UCX_WARN_UNUSED_ENV_VARS=n \
+        timeout -k 5 "$ucx_process_limit" "$ucx_gtest_program" \
+        -s "$ucx_seed" -t "$ucx_case_limit" "$@" < /dev/null
+}
+
+# Reads expected.list into ucx_what, ucx_pattern and ucx_why; counts of cases
+# that needed a row go into ucx_met
+read_ucx_expected()
+{
+    local line
+    ucx_what=() ucx_pattern=() ucx_why=() ucx_met=()
+    while read -r -u 3 line; do
+        ucx_what+=("${line%% | *}")
+        line=${line#* | }
+        ucx_pattern+=("${line%% | *}")
+        ucx_why+=("${line#* | }")
+        ucx_met+=(0)
+    done 3< <(sed -e '/^[[:space:]]*\(#.*\)\{0,1\}$/d' \
+        "$source_dir/test/ucx-gtest/expected.list")
+}
+
+# ucx_row WHAT TEST: sets row to that of expected.list which says WHAT of TEST
+ucx_row()
+{
+    for ((row = 0; row < ${#ucx_what[@]}; row++)); do
+        # shellcheck disable=SC2053 # a glob is meant
+        [[ ${ucx_what[row]} == "$1" && $2 == ${ucx_pattern[row]} ]] && return
+    done
+    return 1
+}
+
+# The names of all cases, one a line, those of a class together
+list_ucx_cases()
+{
+    ucx_gtest --gtest_list_tests --gtest_filter="$ucx_instances" |
+        awk '/^[^ \[]+\.([ ]|$)/ { class = $1 } /^  [^ ]/ { print class $1 }'
+}
+
+# From the names of all cases those that a run without --full has
+reduce_ucx_cases()
+{
+    awk '{ split($0, part, /\/[0-9]+$/) }
+        part[1] != base { flush_base() }
+        { base = part[1]; name[count++] = $0 }
+        function flush_base() {
+            if (count) print name[turn++ % count]
+            count = 0
+        }
+        END { flush_base() }'
+}
+
+# ucx_kind CASE: sets kind to the transport and the part of UCX that it is of
+ucx_kind()
+{
+    case $1 in
+    */test_ucp_*) kind=${1%%/*}/ucp ;;
+    */test_md.*) kind=${1%%/*}/md ;;
+    *) kind=${1%%/*}/uct ;;
+    esac
+}
+
+# choose_ucx_cases DIR: a file for each class in DIR with the cases to run. UCX
+# does not complain of a transport that it did not find: its cases are missing.
+choose_ucx_cases()
+{
+    local name class row kind
+    local -A seen=()
+    while read -r -u 3 name; do
+        ucx_kind "$name"
+        seen[$kind]=yes
+        selected "ucx/$name" || continue
+        ucx_row never "$name" && continue
+        [ -z "$full" ] && ucx_row full "$name" && continue
+        class=${name%%.*}
+        echo "$name" >> "$1/${class//\//@}"
+    done 3< <(list_ucx_cases |
+        if [ -n "$full" ]; then cat; else reduce_ucx_cases; fi)
+    for kind in dcx/uct dcx/md dcx/ucp dc_mlx5/uct dc_mlx5/ucp ib/md; do
+        [ -n "${seen[$kind]:-}" ] || fail_ucx "UCX has no case of $kind"
+    done
+}
+
+# fail_ucx REASON: a failure of none of the cases
+fail_ucx()
+{
+    failed=$((failed + 1))
+    failures+=("ucx: $*")
+    printf 'FAIL  ucx: %s\n' "$*"
+}
+
+# run_ucx_class FILE: runs the cases of a class, in a process of its own
+run_ucx_class()
+{
+    local class=${1##*/} log status todo=$1.todo ran=$1.ran
+    class=${class//@//}
+    log=$logs/ucx/$class.log
+    mkdir -p "${log%/*}"
+    : > "$log"
+    cp "$1" "$todo"
+    export SOFTHCA_DIR=$run_dir/ucx-${1##*/}
+    while [ -s "$todo" ]; do
+        ucx_gtest --gtest_filter="$(paste -sd : "$todo")" > "$log.part" 2>&1
+        status=$?
+        awk '/^\[ RUN      \] / { print $4 }' "$log.part" > "$ran"
+        cat "$log.part" >> "$log"
+        [ -s "$ran" ] || break
+        printf '[ STATUS   ] %d\n' "$status" >> "$log"
+        # it may also end badly outside of its cases
+        if [ "$status" != 0 ] && ! grep -q '^\[  FAILED  \]' "$log.part" &&
+            tail -n 1 "$ran" | grep -qxFf <(awk '/^\[       OK/ { print $4 }' \
+                "$log.part"); then
+            echo "[ RUN      ] $class.outside_of_its_cases" >> "$log"
+        fi
+        grep -vxFf "$ran" "$todo" > "$todo.new"
+        mv "$todo.new" "$todo"
+    done
+    # those that would not even begin
+    awk '{ print "[ RUN      ]", $0 }' "$todo" >> "$log"
+    rm -rf "$SOFTHCA_DIR" "$log.part"
+}
+
+# ucx_excerpt LOG CASE: the part of a log on one case
+ucx_excerpt()
+{
+    awk -v name="$2" '/^\[ RUN / { on = ($4 == name) }
+        on { print }
+        on && /^\[ +(OK|FAILED|STATUS) +\]/ { exit }' "$1"
+}
+
+# ucx_complaints LOG: the cases that made the device complain, a line for each
+ucx_complaints()
+{
+    awk '/^\[ RUN / { name = $4 }
+        /^softhca\[[0-9]+\] (warn|error)/ { print name }' "$1" | uniq
+}
+
+# judge_ucx_case LOG RESULT CASE: sets result and why by what expected.list says
+judge_ucx_case()
+{
+    local row
+    result=$2 why=
+    case $2 in
+    PASS)
+        if ucx_row skip "$3" || ucx_row fail "$3"; then
+            result=FAIL
+            why="passed, but expected.list has it as ${ucx_what[row]}"
+        elif [ -n "${complained[$3]:-}" ] && ! ucx_row complain "$3"; then
+            result=FAIL
+            why="the device complained"
+        fi
+        ;;
+    SKIP)
+        if ucx_row skip "$3"; then
+            ucx_met[row]=$((ucx_met[row] + 1))
+        else
+            result=FAIL
+            why="skipped without a row in expected.list"
+        fi
+        ;;
+    FAIL)
+        if ucx_row fail "$3"; then
+            ucx_met[row]=$((ucx_met[row] + 1))
+            result=SKIP
+        else
+            why="failed, crashed or hung"
+        fi
+        ;;
+    esac
+}
+
+# report_ucx_case LOG RESULT CASE MILLISECONDS: counts it, and names a failure
+report_ucx_case()
+{
+    local name=ucx/$3 result why log=$logs/ucx/$3.log
+    judge_ucx_case "$@"
+    case $result in
+    PASS) passed=$((passed + 1)) ;;
+    SKIP) skipped=$((skipped + 1)) ;;
+    FAIL)
+        mkdir -p "${log%/*}"
+        ucx_excerpt "$1" "$3" > "$log"
+        report FAIL "$name" "$4" "$log" "$why"
+        ;;
+    esac
+}
+
+# report_ucx_class FILE: its cases, then the class in one line
+report_ucx_class()
+{
+    local class=${1##*/} log result case ms total=0
+    local was_passed=$passed was_skipped=$skipped was_failed=$failed
+    local -A complained=()
+    class=${class//@//}
+    log=$logs/ucx/$class.log
+    while read -r -u 5 case; do
+        complained[$case]=yes
+    done 5< <(ucx_complaints "$log")
+    while read -r -u 5 result case ms; do
+        report_ucx_case "$log" "$result" "$case" "$ms"
+        total=$((total + ms))
+    done 5< <(gtest_results "$log")
+    printf 'UCX   %-44s %3d passed, %3d skipped, %3d failed %6d.%02d s\n' \
+        "$class" $((passed - was_passed)) $((skipped - was_skipped)) \
+        $((failed - was_failed)) $((total / 1000)) $((total % 1000 / 10))
+}
+
+# report_ucx_rows: how many cases needed which row, for the closing list; after a
+# run of everything a row that none needed is a failure
+report_ucx_rows()
+{
+    local row text
+    for ((row = 0; row < ${#ucx_what[@]}; row++)); do
+        text="ucx/${ucx_pattern[row]} (${ucx_met[row]}): ${ucx_why[row]}"
+        case ${ucx_what[row]} in skip | fail) ;; *) continue ;; esac
+        if [ "${ucx_met[row]}" != 0 ]; then
+            skips+=("$text")
+        elif [ -n "$full" ] && [ ${#patterns[@]} = 0 ]; then
+            fail_ucx "no case needs the row of expected.list: $text"
+        fi
+    done
+}
+
+# run_ucx_classes DIR: prints the file of each class when it is done, the
+# classes with most cases first and those that need all cores last, alone
+run_ucx_classes()
+{
+    export -f run_ucx_class ucx_gtest
+    export logs run_dir ucx_gtest_program ucx_seed ucx_case_limit \
+        ucx_process_limit
+    local each='run_ucx_class "$1"; echo "$1"'
+    (cd "$1" && wc -l -- *) | sort -rn | awk '$2 != "total" { print $2 }' |
+        grep -v perf | sed "s|^|$1/|" |
+        xargs -r -P "$(nproc)" -n 1 bash -c "$each" _
+    find "$1" -name '*perf*' ! -name '*.*' |
+        xargs -r -n 1 bash -c "$each" _
+}
+
+# run_ucx: everything, called by run-tests
+run_ucx()
+{
+    local dir=$run_dir/ucx-classes file
+    ucx_seed=${GTEST_RANDOM_SEED:-$RANDOM}
+    mkdir -p "$dir" "$logs/ucx"
+    read_ucx_expected
+    choose_ucx_cases "$dir"
+    if [ -n "$list" ]; then
+        sed 's|^|ucx/|' "$dir"/* 2> /dev/null
+        return
+    fi
+    printf 'UCX   its gtest with -s %s\n' "$ucx_seed"
+    while read -r -u 6 file; do
+        report_ucx_class "$file"
+    done 6< <(run_ucx_classes "$dir")
+    report_ucx_rows
+}
