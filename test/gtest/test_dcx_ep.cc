@@ -9,9 +9,16 @@
 #include "dcx_loop.h"
 #include "ucx_log.h"
 
+#include <algorithm>
+
+extern "C" {
+#include <uct/base/uct_iface.h>
+}
+
 namespace {
 
-class dcx_ep : public testing::TestWithParam<int> {
+/* The parameter: whether the initiator is shared */
+class dcx_ep : public testing::TestWithParam<bool> {
 protected:
     struct request {
         explicit request(dcx_ep *test) : test(test)
@@ -125,9 +132,17 @@ protected:
         ADD_FAILURE() << "unpacked for a failed endpoint";
     }
 
-    static void purged(uct_pending_req_t *req, void *arg)
+    static void purged(uct_pending_req_t*, void *arg)
     {
         ++*(unsigned*)arg;
+    }
+
+    /* A queue of its own is stopped: the device may have been faster. On a
+     * shared one it is not stopped. */
+    static void expect_canceled(const dcx_end &end)
+    {
+        EXPECT_TRUE((end.status == UCS_ERR_CANCELED) ||
+                    (!GetParam() && (end.status == UCS_OK)));
     }
 
     void expect_refused(ucs_status_t status);
@@ -304,7 +319,7 @@ TEST_P(dcx_ep, invalidated_with_operations)
     for (auto &end : ends) {
         EXPECT_EQ(1u, end.count);
     }
-    EXPECT_EQ(UCS_ERR_CANCELED, ends[2].status);
+    expect_canceled(ends[2]);
     expect_gone(UCS_ERR_CANCELED);
 }
 
@@ -338,7 +353,7 @@ TEST_P(dcx_ep, canceled_with_operations)
     EXPECT_EQ(UCS_INPROGRESS, cancel(&flushed[1]));
     progress_until([&] { return cancel() != UCS_INPROGRESS; });
     EXPECT_EQ(1u, end.count);
-    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    expect_canceled(end);
     EXPECT_EQ(1u, flushed[0].count);
     EXPECT_EQ(1u, flushed[1].count);
     expect_gone(UCS_ERR_CANCELED);
@@ -521,14 +536,15 @@ TEST_P(dcx_ep, too_long)
     EXPECT_NE(std::string::npos, m_log.take().find("get_bcopy"));
     EXPECT_EQ(0u, end.count);
     EXPECT_EQ(UCS_OK, put_short());
+    m_dcx.flush();
 #else
     GTEST_SKIP() << "this UCX checks no parameters";
 #endif
 }
 
-INSTANTIATE_TEST_SUITE_P(exclusive, dcx_ep, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(one_dci, dcx_ep, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(shared, dcx_ep, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(exclusive, dcx_ep, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(one_dci, dcx_ep, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(shared, dcx_ep, testing::Values(true));
 
 } /* namespace */
 
