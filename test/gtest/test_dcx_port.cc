@@ -383,7 +383,7 @@ TEST_P(dcx_port, bytes_of_an_endpoint)
 
     dcx_peek_ep_sizes(&sizes);
     own = is_global() ? sizes.grh_ep : sizes.ep;
-    m_dcx.make_ep();
+    uct_ep_destroy(m_dcx.make_ep());
     before = mallinfo2().uordblks;
     for (auto &ep : eps) {
         ep = m_dcx.make_ep();
