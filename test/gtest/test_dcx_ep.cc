@@ -494,18 +494,18 @@ TEST_P(dcx_ep, bad_device_address)
 
     addr    = good;
     addr[4] = 0x11;
-    EXPECT_BAD_ADDR(addr, iface, "another partition or subnet");
+    EXPECT_BAD_ADDR(addr, iface, "is in partition 0x11ff, this one in 0xffff");
 
     std::fill(addr.begin(), addr.end(), 0);
     EXPECT_BAD_ADDR(addr, iface, "a LID that no port has");
     std::fill(addr.begin(), addr.end(), 0xff);
+    EXPECT_BAD_ADDR(addr, iface, "the peer's port is of Ethernet");
+    addr[0] = 0xfe;
     EXPECT_BAD_ADDR(addr, iface, "unknown flags");
 
-    addr[0] = 1;
-    EXPECT_BAD_ADDR(addr, iface, "an unknown version of RoCE");
-    std::fill(addr.begin() + 1, addr.end(), 0);
-    EXPECT_BAD_ADDR(addr, iface, "no GID");
+    addr    = good;
     addr[0] = 2;
+    std::fill(addr.begin() + 6, addr.end(), 0);
     EXPECT_BAD_ADDR(addr, iface, "no GID");
 }
 

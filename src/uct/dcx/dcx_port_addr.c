@@ -196,17 +196,17 @@ static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
     const char *fault = uct_dcx_port_addr_fault(route->addr);
     int is_roce       = uct_dcx_port_is_roce(port);
 
-    if (fault != NULL) {
-        ucs_error("%s:%u: the peer's device address is damaged, it has %s",
-                  uct_dcx_device_name(port->dev), port->num, fault);
-        return UCS_ERR_INVALID_ADDR;
-    }
-
     if (is_roce != !!(route->addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
         ucs_error("%s:%u: the peer's port is of %s, this one of %s",
                   uct_dcx_device_name(port->dev), port->num,
                   is_roce ? "InfiniBand" : "Ethernet",
                   is_roce ? "Ethernet" : "InfiniBand");
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (fault != NULL) {
+        ucs_error("%s:%u: the peer's device address is damaged, it has %s",
+                  uct_dcx_device_name(port->dev), port->num, fault);
         return UCS_ERR_INVALID_ADDR;
     }
 
@@ -217,10 +217,10 @@ static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (!uct_dcx_port_is_reachable(port, route->addr)) {
-        ucs_error("%s:%u: the peer's port is in another partition or subnet, "
-                  "or of another version of RoCE",
-                  uct_dcx_device_name(port->dev), port->num);
+    if (!uct_dcx_port_shares_partition(port, route->addr)) {
+        ucs_error("%s:%u: the peer's port is in partition 0x%x, this one in "
+                  "0x%x", uct_dcx_device_name(port->dev), port->num,
+                  be16toh(route->addr->pkey), port->pkey);
         return UCS_ERR_UNREACHABLE;
     }
     return UCS_OK;
