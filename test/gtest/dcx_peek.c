@@ -127,6 +127,12 @@ void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count)
 }
 
 
+unsigned dcx_peek_place(uct_ep_h ep)
+{
+    return ucs_derived_of(ep, uct_dcx_ep_t)->dci;
+}
+
+
 void dcx_peek_no_more_dcis(uct_iface_h iface)
 {
     ucs_derived_of(iface, uct_dcx_iface_t)->dci.is_short = 1;

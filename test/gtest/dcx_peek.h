@@ -59,6 +59,9 @@ struct dcx_dci_count {
 };
 void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count);
 
+/* The number of the initiator that the endpoint has, or 0xffff */
+unsigned dcx_peek_place(uct_ep_h ep);
+
 /* From now on none can be created. */
 void dcx_peek_no_more_dcis(uct_iface_h iface);
 

@@ -1,0 +1,245 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Endpoints that always have something to send: each posts operations of one
+ * kind until it is refused, then stands in line. Who got how much is counted
+ * in operations.
+ */
+#ifndef DCX_TEST_DCX_CROWD_H
+#define DCX_TEST_DCX_CROWD_H
+
+#include "dcx_live_peer.h"
+
+#include <algorithm>
+#include <list>
+#include <numeric>
+
+enum dcx_crowd_op {
+    DCX_CROWD_AM,
+    DCX_CROWD_PUT,  /* long, from memory of the user */
+    DCX_CROWD_GET,
+    DCX_CROWD_ADD,
+    DCX_CROWD_FETCH,
+    DCX_CROWD_NUM_OPS
+};
+
+/* How an endpoint uses the line */
+enum dcx_crowd_manner {
+    DCX_CROWD_STAYS, /* its request asks to be called again */
+    DCX_CROWD_LEAVES /* is gone when it has sent one; the user tries again */
+};
+
+class dcx_crowd {
+public:
+    static constexpr size_t length = 4096; /* of puts and gets */
+
+    dcx_crowd(dcx_loop &from, live_peer &to) : m_from(from), m_to(to)
+    {
+    }
+
+    ~dcx_crowd()
+    {
+        for (auto &member : m_members) {
+            uct_ep_pending_purge(member.ep, NULL, NULL);
+            uct_ep_destroy(member.ep);
+        }
+    }
+
+    dcx_crowd(const dcx_crowd&) = delete;
+
+    /* Puts and gets that each has outstanding at most */
+    unsigned window = 10000;
+
+    void add(enum dcx_crowd_op op)
+    {
+        add(m_from.make_ep(m_to.loop), op);
+    }
+
+    /* That endpoint, which is to be destroyed with the others */
+    void add(uct_ep_h ep, enum dcx_crowd_op op)
+    {
+        m_members.emplace_back();
+        m_members.back().init(this, ep, op, m_members.size() - 1);
+    }
+
+    /* Until `goal` operations have been posted in all */
+    void run(unsigned goal, enum dcx_crowd_manner manner,
+             unsigned receive_every = 1)
+    {
+        m_goal   = total() + goal;
+        m_manner = manner;
+        m_total  = total();
+        for (unsigned i = 0; m_total < m_goal; i++) {
+            ASSERT_LT(i, 10000000u) << "no end, " << m_total << " posted";
+            for (auto &member : m_members) {
+                member.send_all();
+            }
+            uct_worker_progress(m_from.worker);
+            if (i % receive_every == 0) {
+                m_to.progress();
+            }
+        }
+    }
+
+    /* Until nobody stands in line and all that was posted has completed */
+    void drain()
+    {
+        for (unsigned i = 0; !is_done(); i++) {
+            ASSERT_LT(i, 10000000u) << "no end";
+            uct_worker_progress(m_from.worker);
+            m_to.progress();
+        }
+    }
+
+    unsigned total() const
+    {
+        unsigned sum = 0;
+
+        for (const auto &member : m_members) {
+            sum += member.sent;
+        }
+        return sum;
+    }
+
+    /* The slowest has half of the mean at least. */
+    void expect_fair() const
+    {
+        unsigned min = UINT32_MAX, max = 0;
+
+        for (const auto &member : m_members) {
+            min = std::min(min, member.sent);
+            max = std::max(max, member.sent);
+        }
+        EXPECT_GE(min * 2.0, (double)total() / m_members.size())
+                << "max " << max;
+    }
+
+    /* What was sent is what was received, by each. */
+    void expect_received() const
+    {
+        std::vector<unsigned> got(m_members.size());
+
+        for (uint64_t header : m_to.headers) {
+            got.at(header)++;
+        }
+        for (const auto &member : m_members) {
+            EXPECT_EQ((member.op == DCX_CROWD_AM) ? member.sent : 0u,
+                      got[member.id]);
+            EXPECT_EQ(UCS_OK, member.comp.status);
+        }
+    }
+
+private:
+    struct member {
+        void init(dcx_crowd *crowd, uct_ep_h ep, enum dcx_crowd_op op,
+                  unsigned id)
+        {
+            this->crowd = crowd;
+            this->ep    = ep;
+            this->op    = op;
+            this->id    = id;
+            req.func    = resume;
+        }
+
+        ucs_status_t post()
+        {
+            uint64_t addr  = (uintptr_t)crowd->m_to.loop.mem.data();
+            uct_rkey_t key = dcx_peek_rkey(crowd->m_to.loop.memh);
+            uct_iov_t iov  = {};
+
+            iov.buffer = crowd->m_from.mem.data() + length;
+            iov.length = length;
+            iov.memh   = crowd->m_from.memh;
+            iov.count  = 1;
+            switch (op) {
+            case DCX_CROWD_AM:
+                return uct_ep_am_short(ep, 6, id, NULL, 0);
+            case DCX_CROWD_PUT:
+                return uct_ep_put_zcopy(ep, &iov, 1, addr + length, key, &comp);
+            case DCX_CROWD_GET:
+                return uct_ep_get_zcopy(ep, &iov, 1, addr + length, key, &comp);
+            case DCX_CROWD_ADD:
+                return uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, addr,
+                                            key);
+            default:
+                return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &result,
+                                             addr, key, &comp);
+            }
+        }
+
+        ucs_status_t send()
+        {
+            ucs_status_t status = post();
+
+            if (status == UCS_INPROGRESS) {
+                comp.count++; /* it never comes to 0 */
+            } else if (status != UCS_OK) {
+                EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
+                return status;
+            }
+            sent++;
+            crowd->m_total++;
+            return UCS_OK;
+        }
+
+        void send_all()
+        {
+            while (!in_line && (crowd->m_total < crowd->m_goal) &&
+                   (comp.count <= (int)crowd->window)) {
+                if (send() != UCS_OK) {
+                    in_line = (uct_ep_pending_add(ep, &req, 0) == UCS_OK);
+                }
+            }
+        }
+
+        static ucs_status_t resume(uct_pending_req_t *req)
+        {
+            member *self     = (member*)req; /* its first member */
+            dcx_crowd *crowd = self->crowd;
+
+            if (crowd->m_total < crowd->m_goal) {
+                ucs_status_t status = self->send();
+
+                if (status != UCS_OK) {
+                    return status;
+                }
+                if (crowd->m_manner == DCX_CROWD_STAYS) {
+                    return UCS_INPROGRESS;
+                }
+            }
+            self->in_line = false;
+            return UCS_OK;
+        }
+
+        uct_pending_req_t req     = {};
+        dcx_crowd         *crowd;
+        enum dcx_crowd_op op;
+        unsigned          id;
+        uct_ep_h          ep;
+        unsigned          sent    = 0;
+        bool              in_line = false;
+        uint64_t          result  = 0;
+        uct_completion_t  comp    = {.func  = NULL, .count = 1,
+                                     .status = UCS_OK};
+    };
+
+    bool is_done() const
+    {
+        unsigned messages = 0;
+
+        for (const auto &member : m_members) {
+            if (member.in_line || (member.comp.count != 1)) {
+                return false;
+            }
+            messages += (member.op == DCX_CROWD_AM) ? member.sent : 0;
+        }
+        return m_to.headers.size() >= messages;
+    }
+
+    dcx_loop              &m_from;
+    live_peer             &m_to;
+    std::list<member>     m_members;
+    enum dcx_crowd_manner m_manner;
+    unsigned              m_goal = 0, m_total = 0;
+};
+
+#endif

@@ -1,0 +1,167 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * 1,000 endpoints that always have something to send over 4 initiators: all
+ * get their share. And few initiators that may do one read at a time: nobody
+ * holds one thing while he waits for another. Policy "dcs" is not here, as it
+ * promises no shares: an endpoint that never pauses never lets go.
+ */
+#include "dcx_crowd.h"
+
+#include <memory>
+
+namespace {
+
+class dcx_fair : public testing::TestWithParam<const char*> {
+protected:
+    static constexpr unsigned num_eps = 1000;
+
+    dcx_fair()
+    {
+        setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
+        m_live.reset(new live_peer);
+        open();
+    }
+
+    ~dcx_fair()
+    {
+        m_crowd.reset();
+        unsetenv("UCX_DCX_TX_POLICY");
+    }
+
+    void open()
+    {
+        m_crowd.reset();
+        m_dcx.reset(new dcx_loop);
+        m_crowd.reset(new dcx_crowd(*m_dcx, *m_live));
+    }
+
+    /* All of these in turns, twice so many operations each on average: some
+     * turns at least */
+    void run(const std::vector<enum dcx_crowd_op> &ops,
+             unsigned count = 100, unsigned receive_every = 1)
+    {
+        for (unsigned i = 0; i < num_eps; i++) {
+            m_crowd->add(ops[i % ops.size()]);
+        }
+        for (auto manner : {DCX_CROWD_STAYS, DCX_CROWD_LEAVES}) {
+            SCOPED_TRACE(manner);
+            m_crowd->run(num_eps * count, manner, receive_every);
+        }
+        m_crowd->expect_fair();
+        m_crowd->drain();
+        m_crowd->expect_received();
+    }
+
+    std::unique_ptr<live_peer> m_live;
+    std::unique_ptr<dcx_loop>  m_dcx;
+    std::unique_ptr<dcx_crowd> m_crowd;
+};
+
+TEST_P(dcx_fair, messages)
+{
+    run({DCX_CROWD_AM});
+}
+
+TEST_P(dcx_fair, puts)
+{
+    run({DCX_CROWD_PUT});
+}
+
+TEST_P(dcx_fair, long_beside_short)
+{
+    run({DCX_CROWD_AM, DCX_CROWD_AM, DCX_CROWD_PUT, DCX_CROWD_AM,
+         DCX_CROWD_GET});
+}
+
+/* Each posts again as soon as one has completed: it never has its quota
+ * outstanding, and never nothing. */
+TEST_P(dcx_fair, windows)
+{
+    setenv("UCX_DCX_TX_MAX_POLL", "4", 1);
+    open();
+    unsetenv("UCX_DCX_TX_MAX_POLL");
+    m_crowd->window = 8;
+    run({DCX_CROWD_GET, DCX_CROWD_PUT});
+}
+
+/* Few endpoints that send long ones beside many that send short ones */
+TEST_P(dcx_fair, few_long_beside_many_short)
+{
+    std::vector<enum dcx_crowd_op> ops(100, DCX_CROWD_AM);
+
+    ops[7] = DCX_CROWD_PUT;
+    ops[8] = DCX_CROWD_GET;
+    run(ops);
+}
+
+INSTANTIATE_TEST_SUITE_P(fc, dcx_fair, testing::Values("dcs_quota", "rand"));
+INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair,
+                         testing::Values("dcs_quota", "rand"));
+
+/* The device tries again when a message meets no buffer. With flow control
+ * shares would be those of the receiver's grants. */
+class dcx_fair_slow : public dcx_fair {
+};
+
+TEST_P(dcx_fair_slow, messages)
+{
+    run({DCX_CROWD_AM}, 100, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair_slow,
+                         testing::Values("dcs_quota", "rand"));
+
+/* --- one read at a time --------------------------------------------------- */
+
+/* Both sides read, change and send to each other over one initiator each,
+ * which may do one read or atomic at a time: see main() */
+class dcx_fair_one : public testing::TestWithParam<const char*> {
+};
+
+TEST_P(dcx_fair_one, no_deadlock)
+{
+    setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
+    {
+        live_peer a, b;
+        dcx_crowd from_a(a.loop, b), from_b(b.loop, a);
+
+        for (unsigned i = 0; i < 60; i++) {
+            from_a.add((enum dcx_crowd_op)(i % DCX_CROWD_NUM_OPS));
+            from_b.add((enum dcx_crowd_op)(i % DCX_CROWD_NUM_OPS));
+        }
+        for (unsigned round = 0; round < 20; round++) {
+            auto manner = (round % 2) ? DCX_CROWD_STAYS : DCX_CROWD_LEAVES;
+
+            from_a.run(1000, manner, 10);
+            from_b.run(1000, manner, 10);
+        }
+        from_a.drain();
+        from_b.drain();
+        from_a.expect_received();
+        from_b.expect_received();
+        EXPECT_LE(40000u, from_a.total() + from_b.total());
+    }
+    unsetenv("UCX_DCX_TX_POLICY");
+}
+
+INSTANTIATE_TEST_SUITE_P(one, dcx_fair_one,
+                         testing::Values("dcs", "dcs_quota", "rand"));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    std::vector<std::pair<const char*, const char*>> env = {
+        {"UCX_DCX_NUM_DCI", "4"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_DCX_RX_QUEUE_LEN", "8192"}, {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_RAND_SEED", "1"}, {"UCX_DCX_FC_INITIAL", "2"},
+        {"UCX_DCX_FC_WINDOW", "32"}, {"UCX_DCX_RNR_TIMEOUT", "10us"}
+    };
+    auto no_fc = env, one = env;
+
+    one.push_back({"UCX_DCX_NUM_DCI", "1"});
+    one.push_back({"UCX_DCX_MAX_RD_ATOMIC", "1"});
+    no_fc.push_back({"UCX_DCX_FC_ENABLE", "n"});
+    return hca_test_main(argc, argv, {{"fc", env}, {"no_fc", no_fc},
+                                      {"one", one}});
+}
