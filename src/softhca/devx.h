@@ -157,6 +157,11 @@ struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn);
 struct uverbs_cq *devx_find_cq(const struct devx_call *call, uint32_t cqn);
 struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
 
+/* Whether the port is a bond of DEVX_LAG_PORTS (devx_cap.c): a queue pair may
+ * then choose one of them, which is all the same to the device. */
+#define DEVX_LAG_PORTS 2
+bool devx_is_bond(const struct devx_call *call);
+
 /* --- umems --------------------------------------------------------------- */
 
 /* Part of a umem that an object is made of. */

@@ -24,17 +24,25 @@ enum devx_page {
 #define DEVX_PAGE_SIZE 0x1000u
 #define DEVX_PAGE_AT   0x10u /* in the out mailbox */
 
+/* Which ports have a capability */
+enum devx_where {
+    DEVX_ON_ALL,
+    DEVX_ON_IB,
+    DEVX_ON_ROCE,
+    DEVX_ON_BOND
+};
+
 struct devx_cap {
     uint8_t  page;
-    uint8_t  link; /* enum hca_link; HCA_LINK_NONE: on both */
+    uint8_t  where; /* enum devx_where */
     uint32_t bits;
     uint32_t value;
 };
 
 #define CAP(_page, _offset, _high, _low, _value) \
-    {DEVX_PAGE_##_page, HCA_LINK_NONE, DEVX_BITS(_offset, _high, _low), _value}
-#define CAP_ON(_link, _page, _offset, _high, _low, _value) \
-    {DEVX_PAGE_##_page, HCA_LINK_##_link, DEVX_BITS(_offset, _high, _low), \
+    {DEVX_PAGE_##_page, DEVX_ON_ALL, DEVX_BITS(_offset, _high, _low), _value}
+#define CAP_ON(_where, _page, _offset, _high, _low, _value) \
+    {DEVX_PAGE_##_page, DEVX_ON_##_where, DEVX_BITS(_offset, _high, _low), \
      _value}
 
 /* Compare-swap and fetch-add, and both with masks; operands of 4 and 8 bytes.
@@ -70,6 +78,7 @@ static const struct devx_cap devx_caps[] = {
     CAP_ON(ROCE, GENERAL, 0x34, 9, 8, 1), /* port_type: Ethernet */
     CAP(GENERAL, 0x34, 7, 0, 1),     /* num_ports */
     CAP(GENERAL, 0x38, 28, 24, 30),  /* log_max_msg */
+    CAP_ON(BOND, GENERAL, 0x3c, 7, 7, 1), /* init2_lag_tx_port_affinity */
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
     CAP(GENERAL, 0x40, 31, 31, 1),   /* compact_address_vector */
     CAP(GENERAL, 0x40, 10, 10, 1),   /* sctr_data_cqe */
@@ -88,6 +97,9 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x48, 7, 0, 12),    /* log_pg_sz */
     CAP(GENERAL, 0x4c, 31, 31, 1),   /* bf */
     CAP(GENERAL, 0x4c, 20, 16, 9),   /* log_bf_reg_size */
+    CAP_ON(BOND, GENERAL, 0x4c, 9, 8, 1), /* lag_dct */
+    CAP_ON(BOND, GENERAL, 0x4c, 4, 4, 1), /* lag_master */
+    CAP_ON(BOND, GENERAL, 0x4c, 3, 0, DEVX_LAG_PORTS), /* num_lag_ports */
     CAP(GENERAL, 0x50, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq */
     CAP(GENERAL, 0x54, 15, 0, UVERBS_MAX_RQ_DESC), /* max_wqe_sz_rq */
     CAP(GENERAL, 0x58, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq_dc */
@@ -117,11 +129,23 @@ static const struct devx_field devx_query_cap_fields[] = {
     {NULL, 0, 0}
 };
 
+bool devx_is_bond(const struct devx_call *call)
+{
+    return hca_dev_is_roce(call->ctx->dev) && hca_config.lag;
+}
+
+static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
+{
+    bool roce = hca_dev_is_roce(call->ctx->dev);
+
+    return (where == DEVX_ON_ALL) || ((where == DEVX_ON_IB) && !roce) ||
+           ((where == DEVX_ON_ROCE) && roce) ||
+           ((where == DEVX_ON_BOND) && devx_is_bond(call));
+}
+
 static enum devx_status devx_query_cap(struct devx_call *call)
 {
     unsigned page = devx_get(call->in, DEVX_IN_OP_MOD) >> 1;
-    unsigned link = hca_dev_is_roce(call->ctx->dev) ? HCA_LINK_ROCE :
-                                                      HCA_LINK_IB;
     enum devx_status status;
 
     status = devx_check(call, 0, call->cmd->in_size, devx_query_cap_fields);
@@ -131,8 +155,7 @@ static enum devx_status devx_query_cap(struct devx_call *call)
     for (unsigned i = 0; i < sizeof(devx_caps) / sizeof(devx_caps[0]); i++) {
         const struct devx_cap *cap = &devx_caps[i];
 
-        if ((cap->page == page) &&
-            ((cap->link == HCA_LINK_NONE) || (cap->link == link))) {
+        if ((cap->page == page) && devx_has_cap(call, cap->where)) {
             devx_set(call->out + DEVX_PAGE_AT, cap->bits, cap->value);
         }
     }
@@ -152,8 +175,7 @@ static enum devx_status devx_query_lag(struct devx_call *call)
                                          devx_header_fields);
 
     if (status == DEVX_OK) {
-        devx_set(call->out, LAG_STATE,
-                 hca_dev_is_roce(call->ctx->dev) && hca_config.lag);
+        devx_set(call->out, LAG_STATE, devx_is_bond(call));
     }
     return status;
 }

@@ -20,10 +20,12 @@ enum {
     OPTPAR_Q_KEY       = 1 << 5,
     OPTPAR_RNR_TIMEOUT = 1 << 6,
     OPTPAR_PM_STATE    = 1 << 10,
+    OPTPAR_LAG_TX_AFF  = 1 << 15,
 
     OPTPAR_ACCESS      = OPTPAR_RRE | OPTPAR_RAE | OPTPAR_RWE,
     OPTPAR_ALL         = OPTPAR_ACCESS | OPTPAR_PKEY_INDEX | OPTPAR_Q_KEY |
-                         OPTPAR_RNR_TIMEOUT | OPTPAR_PM_STATE
+                         OPTPAR_RNR_TIMEOUT | OPTPAR_PM_STATE |
+                         OPTPAR_LAG_TX_AFF
 };
 
 /* A step, and by type of queue pair the attributes that it always sets. */
@@ -96,6 +98,8 @@ static const struct {
     struct devx_field field;
     uint8_t           steps;
 } devx_modify_qpc_fields[] = {
+    {{"qpc lag_tx_port_affinity", QPC_LAG_PORT, DEVX_LAG_PORTS},
+     STEP_INIT | STEP_RTR},
     {{"qpc pm_state", QPC_PM_STATE, DEVX_ANY}, STEP_ALL},
     {{"qpc mtu", QPC_MTU, IBV_MTU_4096}, STEP_RTR},
     {{"qpc log_msg_max", QPC_LOG_MSG_MAX, 30}, STEP_RTR},
@@ -303,6 +307,11 @@ static enum devx_status devx_step_attr(struct devx_call *call,
     devx_qpc_attr(ctx, attr);
     attr->qp_state        = step->to;
     attr->qp_access_flags = devx_qpc_access(ctx, given, hw->access);
+    if ((devx_get(ctx, QPC_LAG_PORT) != 0) && !devx_is_bond(call)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX,
+                           "qpc lag_tx_port_affinity",
+                           devx_get(ctx, QPC_LAG_PORT));
+    }
     if ((step->fields == STEP_INIT) && (attr->port_num != 1)) {
         return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x3c,
                            "ads vhca_port_num", attr->port_num);

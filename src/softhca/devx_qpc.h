@@ -17,6 +17,7 @@
 #define DEVX_QP_IN_SIZE 0x110u
 
 #define QPC_STATE       DEVX_BITS(0x00, 31, 28)
+#define QPC_LAG_PORT    DEVX_BITS(0x00, 27, 24)
 #define QPC_ST          DEVX_BITS(0x00, 23, 16)
 #define QPC_PM_STATE    DEVX_BITS(0x00, 12, 11)
 #define QPC_PD          DEVX_BITS(0x04, 23, 0)
