@@ -167,6 +167,19 @@ void hca_qp_flush_failed(uint32_t qpn)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
+/*
+ * A NIC reads the record of a send queue when that queue's doorbell rings; here
+ * a store to the page lets every queue behind it look at its own. What a program
+ * posted before the reset must not be found there, and not every program clears
+ * the record as libmlx5 does: UCX writes the next index only.
+ */
+static void hca_qp_clear_doorbell(struct hca_qp *qp)
+{
+    uint32_t *dbrec = hca_ptr(qp->dbrec);
+
+    __atomic_store_n(&dbrec[1], 0, __ATOMIC_RELEASE);
+}
+
 static void hca_qp_to_reset(struct hca_qp *qp)
 {
     struct hca_sq *sq = qp->req.sq;
@@ -176,6 +189,9 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     memset(&qp->resp, 0, sizeof(qp->resp));
     qp->req.sq       = sq;
     qp->req.attached = attached;
+    if (attached) {
+        hca_qp_clear_doorbell(qp);
+    }
     if (qp->has_streams && (sq != NULL)) {
         hca_stream_clear(sq->streams);
     }

@@ -191,6 +191,23 @@ public:
         *(volatile uint64_t*)m_uar->reg_addr = head;
     }
 
+    /* To RESET, with the ring begun anew, as UCX does it: the doorbell record
+     * keeps what it holds */
+    void restart()
+    {
+        devx_mailbox out(16);
+
+        EXPECT_EQ(0, modify(devx_mailbox(16, 0x50a).put(8, qpn), &out));
+        memset(ring.addr, 0, 4096);
+        m_pi = 0;
+    }
+
+    /* A store to the doorbell that is another queue's */
+    void touch_doorbell()
+    {
+        *(volatile uint64_t*)m_uar->reg_addr = 0;
+    }
+
     bool wait(struct mlx5_err_cqe *cqe)
     {
         return verbs_until([&] { return cq.poll(cqe); });

@@ -275,6 +275,29 @@ TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
             << "another's number";
 }
 
+TEST_P(devx_objects, queue_that_was_reset_begins_anew)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp a(dev, rmp), b(dev, rmp);
+    struct mlx5_err_cqe cqe;
+
+    for (unsigned life = 0; life < 3; life++) {
+        a.connect(b);
+        b.connect(a);
+        a.touch_doorbell();
+        for (unsigned i = 0; i < 5; i++) {
+            a.post(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+                   .raddr(dst.addr, dst.mr->rkey)
+                   .data(src.addr, 64, src.mr->lkey));
+            ASSERT_TRUE(a.wait(&cqe));
+            ASSERT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+            ASSERT_EQ(i, be16toh(cqe.wqe_counter));
+        }
+        a.restart();
+        b.restart();
+    }
+}
+
 TEST_P(devx_objects, commands_reach_queue_pairs_of_verbs)
 {
     verbs_pair pair(dev);
