@@ -308,7 +308,9 @@ int hca_fabric_attach(void)
     pthread_mutex_lock(&hca_attach_mutex);
     if (hca_attached_pid == 0) {
         if (!has_handler) {
-            has_handler = pthread_atfork(NULL, NULL, hca_fabric_forked) == 0;
+            has_handler = pthread_atfork(hca_proc_fork_begin,
+                                         hca_proc_fork_end,
+                                         hca_fabric_forked) == 0;
         }
         hca_attached_pid  = getpid();
         hca_attach_result = hca_fabric_attach_once();

@@ -35,6 +35,11 @@ static pthread_mutex_t hca_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool hca_helper_runs;
 static int hca_helper_epoll = -1;
 
+/* Held while the helper does something: no fork() may happen meanwhile, as the
+ * child would have the locks that the helper holds, here or in a library that
+ * intercepts its calls (UCX's memory hooks), and no helper to release them. */
+static pthread_mutex_t hca_helper_work = PTHREAD_MUTEX_INITIALIZER;
+
 /* Tag in epoll data for the timer; others are slot << 32 | gen. */
 #define HCA_HELPER_TIMER 0ull
 
@@ -82,12 +87,14 @@ static void *hca_helper_main(void *arg)
         if (epoll_wait(hca_helper_epoll, &event, 1, -1) < 1) {
             continue; /* EINTR: a debugger */
         }
+        pthread_mutex_lock(&hca_helper_work);
         if (event.data.u64 == HCA_HELPER_TIMER) {
             hca_timer_expire();
         } else {
             hca_helper_peer_died(event.data.u64 >> 32,
                                  (uint32_t)event.data.u64);
         }
+        pthread_mutex_unlock(&hca_helper_work);
     }
     return NULL;
 }
@@ -150,6 +157,16 @@ int hca_helper_start(void)
     return ret;
 }
 
+void hca_proc_fork_begin(void)
+{
+    pthread_mutex_lock(&hca_helper_work);
+}
+
+void hca_proc_fork_end(void)
+{
+    pthread_mutex_unlock(&hca_helper_work);
+}
+
 void hca_proc_forked(void)
 {
     for (unsigned i = 0; i < HCA_MAX_PROCS; i++) {
@@ -163,6 +180,7 @@ void hca_proc_forked(void)
         hca_timer_forked();
     }
     hca_helper_runs = false;
+    pthread_mutex_init(&hca_helper_work, NULL);
     pthread_mutex_init(&hca_helper_mutex, NULL);
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }

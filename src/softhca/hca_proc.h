@@ -15,6 +15,10 @@
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);
 
+/* Around fork(): keeps the helper idle, so that the child gets no lock of its. */
+void hca_proc_fork_begin(void);
+void hca_proc_fork_end(void);
+
 /* In a forked child: the helper, its timers and what it watched are the
  * parent's; so are the opened channels. */
 void hca_proc_forked(void);

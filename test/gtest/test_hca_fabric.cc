@@ -375,6 +375,40 @@ static void kill_and_wait(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
+static std::atomic<bool> helper_works;
+
+static void work_fn(struct hca_timer *timer)
+{
+    helper_works = true;
+    poll(NULL, 0, 20);
+    helper_works = false;
+}
+
+/* The child has no helper to release what the parent's held. */
+TEST_F(HcaFabric, ForkWaitsForTheHelper)
+{
+    run([] {
+        struct hca_timer timer = {};
+        int status;
+        pid_t pid;
+
+        attach();
+        timer.fn = work_fn;
+        hca_timer_arm(&timer, hca_time_ns());
+        while (!helper_works) {
+            sched_yield();
+        }
+        pid = fork();
+        if (pid == 0) {
+            _exit(helper_works);
+        }
+        waitpid(pid, &status, 0);
+        EXPECT_EQ(0, status);
+        hca_timer_cancel(&timer);
+        hca_fabric_detach();
+    });
+}
+
 /* It died before anyone asked: the answer itself takes everything back. */
 TEST_F(HcaFabric, FirstQuestionAfterTheDeath)
 {
