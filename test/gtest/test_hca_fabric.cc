@@ -377,7 +377,7 @@ static void kill_and_wait(pid_t pid)
 
 static std::atomic<bool> helper_works;
 
-static void work_fn(struct hca_timer *timer)
+static void work_fn(struct hca_timer *)
 {
     helper_works = true;
     poll(NULL, 0, 20);
