@@ -13,9 +13,9 @@
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
-#include "softhca/hca_dev.h"
-#include "softhca/hca_log.h"
-#include "softhca/hca_proc.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_proc.h"
 
 #include <fcntl.h>
 #include <stdio.h>

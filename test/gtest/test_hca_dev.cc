@@ -25,9 +25,9 @@
 #define __CLANG_STDATOMIC_H
 #define _Atomic(_type) _type
 extern "C" {
-#include "softhca/hca_dev.h"
-#include "softhca/hca_sysfs.h"
-#include "softhca/hca_wire.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/preload/hca_sysfs.h"
+#include "softhca/nic/hca_wire.h"
 }
 
 class hca_dev : public testing::Test {

@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 
 extern "C" {
-#include "softhca/hca_dev.h"
-#include "softhca/hca_log.h"
-#include "softhca/hca_proc.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_proc.h"
 }
 
 #include <dirent.h>

@@ -11,8 +11,8 @@
 #include <vector>
 
 extern "C" {
-#include "softhca/hca_cpu.h"
-#include "softhca/hca_insn.h"
+#include "softhca/doorbell/hca_cpu.h"
+#include "softhca/doorbell/hca_insn.h"
 }
 
 namespace {

@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 
 extern "C" {
-#include "softhca/hca_cpu.h"
-#include "softhca/hca_trap.h"
+#include "softhca/doorbell/hca_cpu.h"
+#include "softhca/doorbell/hca_trap.h"
 }
 
 /* A function that executes one store, with rdi and rsi as its arguments. The

@@ -1,0 +1,326 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The methods that carry DEVX commands: which may carry which, copies of both
+ * mailboxes, the answer. A command that the device refuses is EREMOTEIO and
+ * the out mailbox is written (since Linux 5.18; libmlx5 reads the status from
+ * there, mlx5_get_cmd_status_err()).
+ */
+#define _GNU_SOURCE
+#include "devx_qpc.h"
+#include "softhca/fabric/hca_log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Opcode and status; the largest answer is a page of capabilities. */
+#define DEVX_MIN_MAILBOX 16u
+#define DEVX_MAX_OUT     (16u + 4096u)
+
+static const struct devx_cmd *const devx_cmds[] = {
+    devx_cap_cmds, devx_mkey_cmds, devx_rmp_cmds,
+    devx_dct_cmds, devx_qp_cmds,   devx_qp_modify_cmds,
+};
+
+static const struct devx_cmd *devx_find(uint16_t opcode)
+{
+    for (unsigned i = 0; i < sizeof(devx_cmds) / sizeof(devx_cmds[0]); i++) {
+        const struct devx_cmd *cmd = devx_cmds[i];
+
+        for (; cmd->name != NULL; cmd++) {
+            if (cmd->opcode == opcode) {
+                return cmd;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A longer mailbox is fine where what follows is zero, as for every layout
+ * that grew; a command with a list behind it looks at the rest itself. */
+static enum devx_status devx_check_sizes(struct devx_call *call)
+{
+    if (call->in_len < call->cmd->in_size) {
+        return devx_refuse(call, DEVX_BAD_INP_LEN, 0, "size of the in mailbox",
+                           call->in_len);
+    }
+    for (size_t i = call->cmd->in_size;
+         !call->cmd->has_list && (i < call->in_len); i++) {
+        if (call->in[i] != 0) {
+            return devx_refuse(call, DEVX_BAD_INP_LEN, i,
+                               "what lies behind the layout", call->in[i]);
+        }
+    }
+    return (call->out_len >= call->cmd->out_size) ? DEVX_OK :
+           devx_refuse(call, DEVX_BAD_OUTP_LEN, 0, "size of the out mailbox",
+                       call->out_len);
+}
+
+static enum devx_status devx_run(struct devx_call *call)
+{
+    enum devx_status status = devx_check_sizes(call);
+
+    if ((status == DEVX_OK) && (call->cmd->class == DEVX_CREATE)) {
+        status = devx_obj_new(call);
+    }
+    if (status != DEVX_OK) {
+        return status;
+    }
+    status = call->cmd->run(call);
+    if (call->cmd->class == DEVX_CREATE) {
+        if (status == DEVX_OK) {
+            devx_set(call->out, DEVX_OUT_NUMBER, call->obj->number);
+        } else {
+            devx_obj_undo(call);
+        }
+    }
+    return status;
+}
+
+/* Copies the in mailbox and finds its row. @return -EINVAL if the method does
+ * not carry such a command. Without a row, call->cmd is NULL. */
+static int devx_call_init(struct uverbs_req *req, struct devx_call *call,
+                          uint16_t in_id, enum devx_class class)
+{
+    uint8_t *in;
+    int ret;
+
+    call->ctx    = req->ctx;
+    call->in_len = uverbs_len(req, in_id);
+    in           = calloc(1, call->in_len);
+    if (in == NULL) {
+        return -ENOMEM;
+    }
+    call->in = in;
+    ret      = uverbs_get(req, in_id, in, call->in_len);
+    if (ret != 0) {
+        return ret;
+    }
+    call->cmd = devx_find(devx_get(in, DEVX_IN_OPCODE));
+    return ((call->cmd != NULL) && (call->cmd->class != class)) ? -EINVAL : 0;
+}
+
+/* Runs the command; the answer goes out whatever it is. */
+static int devx_execute(struct uverbs_req *req, struct devx_call *call,
+                        uint16_t out_id)
+{
+    uint8_t out[DEVX_MAX_OUT] = {0};
+    enum devx_status status   = DEVX_BAD_OP;
+    int ret;
+
+    call->out     = out;
+    call->out_len = uverbs_len(req, out_id);
+    if (call->cmd == NULL) {
+        hca_debug("devx: command 0x%x: not supported",
+                  (unsigned)devx_get(call->in, DEVX_IN_OPCODE));
+    } else {
+        status = devx_run(call);
+        hca_debug("devx: %s: status 0x%x", call->cmd->name, status);
+    }
+    devx_set(out, DEVX_OUT_STATUS, status);
+    devx_set(out, DEVX_OUT_SYNDROME, call->syndrome);
+    ret = uverbs_put(req, out_id, out, sizeof(out));
+    return ((ret == 0) && (status != DEVX_OK)) ? -EREMOTEIO : ret;
+}
+
+static const struct uverbs_attr_spec devx_other_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_other(struct uverbs_req *req)
+{
+    struct devx_call call = {0};
+    int ret;
+
+    ret = devx_call_init(req, &call, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN,
+                         DEVX_GENERAL);
+    if (ret == 0) {
+        ret = devx_execute(req, &call, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
+    }
+    free((void*)call.in);
+    return ret;
+}
+
+static const struct uverbs_attr_spec devx_create_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0,
+     0},
+    {MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_create(struct uverbs_req *req)
+{
+    struct devx_call call = {0};
+    int ret;
+
+    ret = devx_call_init(req, &call, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN,
+                         DEVX_CREATE);
+    if (ret == 0) {
+        ret = devx_execute(req, &call, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT);
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE,
+                                call.obj->obj.handle);
+    }
+    if ((ret != 0) && (call.obj != NULL)) {
+        uverbs_obj_destroy(&call.obj->obj, NULL);
+    }
+    free((void*)call.in);
+    return ret;
+}
+
+/* The number of the device's object behind a handle, if it was made by that
+ * command or what verbs have for it. */
+static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
+                       uint32_t number)
+{
+    const struct hca_qp *qp;
+
+    switch (obj->type) {
+    case MLX5_IB_OBJECT_DEVX_OBJ:
+        return (((const struct devx_obj*)obj)->cmd->opcode == creator) &&
+               (((const struct devx_obj*)obj)->number == number);
+    case UVERBS_OBJECT_QP:
+        qp = uverbs_qp_hw((const struct uverbs_qp*)obj);
+        return (qp != NULL) && (atomic_load(&qp->obj.num) == number) &&
+               (creator == ((qp->type == HCA_QP_DCT) ? DEVX_OP_CREATE_DCT :
+                                                       DEVX_OP_CREATE_QP));
+    case UVERBS_OBJECT_SRQ:
+        return (creator == DEVX_OP_CREATE_RMP) &&
+               (((const struct uverbs_srq*)obj)->srq->obj.num == number);
+    default:
+        return false;
+    }
+}
+
+/* MODIFY and QUERY of one object: the mailbox has to name that of the handle
+ * (devx_is_valid_obj_id()). */
+static int devx_on_object(struct uverbs_req *req, enum devx_class class)
+{
+    const struct uverbs_attr_spec *attrs = req->method->attrs;
+    struct devx_call call = {0};
+    int ret;
+
+    ret = devx_call_init(req, &call, attrs[1].id, class);
+    if ((ret == 0) && (call.cmd != NULL)) {
+        call.number = (call.in_len < call.cmd->in_size) ? 0 :
+                      devx_get(call.in, call.cmd->number);
+        ret = devx_is_of(uverbs_get_obj(req, attrs[0].id), call.cmd->creator,
+                         call.number) ? 0 : -EINVAL;
+    }
+    if (ret == 0) {
+        ret = devx_execute(req, &call, attrs[2].id);
+    }
+    free((void*)call.in);
+    return ret;
+}
+
+static const struct uverbs_attr_spec devx_modify_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_ANY_TYPE},
+    {MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_modify(struct uverbs_req *req)
+{
+    return devx_on_object(req, DEVX_MODIFY);
+}
+
+static const struct uverbs_attr_spec devx_query_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_ANY_TYPE},
+    {MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, UVERBS_IN, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+    {MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, UVERBS_OUT, UVERBS_MANDATORY,
+     DEVX_MIN_MAILBOX, UINT16_MAX, 0},
+};
+
+static int devx_query(struct uverbs_req *req)
+{
+    return devx_on_object(req, DEVX_QUERY);
+}
+
+static const struct uverbs_attr_spec devx_destroy_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     MLX5_IB_OBJECT_DEVX_OBJ},
+};
+
+static const struct uverbs_attr_spec devx_query_uar_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX, UVERBS_IN, UVERBS_MANDATORY, 4, 4,
+     0},
+    {MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, UVERBS_OUT, UVERBS_MANDATORY, 4, 4,
+     0},
+};
+
+/* From an index of the library to the page of the device: the same, as the
+ * pages are all made by ALLOC_UAR. */
+static int devx_query_uar(struct uverbs_req *req)
+{
+    uint32_t uar = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX);
+
+    return !uverbs_uar_valid(req->ctx, uar) ? -EINVAL :
+           uverbs_put(req, MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, &uar,
+                      sizeof(uar));
+}
+
+static const struct uverbs_attr_spec devx_query_eqn_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC, UVERBS_IN, UVERBS_MANDATORY, 4, 4,
+     0},
+    {MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, UVERBS_OUT, UVERBS_MANDATORY, 4, 4,
+     0},
+};
+
+static int devx_query_eqn(struct uverbs_req *req)
+{
+    uint32_t eqn = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC);
+
+    return (eqn >= UVERBS_NUM_VECTORS) ? -EINVAL :
+           uverbs_put(req, MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, &eqn,
+                      sizeof(eqn));
+}
+
+const struct uverbs_method devx_methods[] = {
+    {.object  = MLX5_IB_OBJECT_DEVX,
+     .id      = MLX5_IB_METHOD_DEVX_OTHER,
+     .name    = "devx_other",
+     .handler = devx_other,
+     UVERBS_ATTRS(devx_other_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX,
+     .id      = MLX5_IB_METHOD_DEVX_QUERY_UAR,
+     .name    = "devx_query_uar",
+     .handler = devx_query_uar,
+     UVERBS_ATTRS(devx_query_uar_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX,
+     .id      = MLX5_IB_METHOD_DEVX_QUERY_EQN,
+     .name    = "devx_query_eqn",
+     .handler = devx_query_eqn,
+     UVERBS_ATTRS(devx_query_eqn_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_CREATE,
+     .name    = "devx_obj_create",
+     .handler = devx_create,
+     UVERBS_ATTRS(devx_create_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_DESTROY,
+     .name    = "devx_obj_destroy",
+     .handler = uverbs_destroy,
+     UVERBS_ATTRS(devx_destroy_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
+     .name    = "devx_obj_modify",
+     .handler = devx_modify,
+     UVERBS_ATTRS(devx_modify_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_OBJ,
+     .id      = MLX5_IB_METHOD_DEVX_OBJ_QUERY,
+     .name    = "devx_obj_query",
+     .handler = devx_query,
+     UVERBS_ATTRS(devx_query_attrs)},
+    {.handler = NULL},
+};

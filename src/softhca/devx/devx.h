@@ -1,0 +1,181 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * DEVX: commands of the device's own interface, given as they are (PRM,
+ * chapter "Command interface"). A command is a row of a table by its opcode,
+ * its fields are rows of a table too; what it makes is an object of the device
+ * like those of verbs. Its answer is a status in the out mailbox, with a
+ * syndrome that says where in the in mailbox the reason stands.
+ *
+ * Opcodes, layouts and statuses: mlx5_ifc.h. What the kernel does before and
+ * after a command: its drivers/infiniband/hw/mlx5/devx.c. The mutex of the
+ * context is held.
+ */
+#ifndef DEVX_H
+#define DEVX_H
+
+#include "softhca/uverbs/uverbs_objs.h"
+
+/* --- fields -------------------------------------------------------------- */
+
+/* Place of a field: byte offset of its 32-bit word (64-bit: of the first of
+ * two), highest and lowest bit in it. */
+#define DEVX_BITS(_offset, _high, _low) \
+    (((uint32_t)(_offset) << 16) | ((_high) << 8) | (_low))
+#define DEVX_WORD(_offset)  DEVX_BITS(_offset, 31, 0)
+#define DEVX_QWORD(_offset) DEVX_BITS(_offset, 63, 0)
+
+uint64_t devx_get(const void *base, uint32_t bits);
+void devx_set(void *base, uint32_t bits, uint64_t value);
+
+/* A field that a command understands; all bits that no row has must be 0. */
+struct devx_field {
+    const char *name; /* NULL: end of the table */
+    uint32_t    bits;
+    uint64_t    max;  /* the largest value */
+};
+
+#define DEVX_ANY UINT64_MAX
+
+/* --- commands ------------------------------------------------------------ */
+enum devx_status {
+    DEVX_OK            = 0x00,
+    DEVX_BAD_OP        = 0x02,
+    DEVX_BAD_PARAM     = 0x03,
+    DEVX_BAD_RES       = 0x05, /* a number that names nothing of the caller's */
+    DEVX_RES_BUSY      = 0x06,
+    DEVX_BAD_RES_STATE = 0x09,
+    DEVX_NO_RES        = 0x0f,
+    DEVX_BAD_QP_STATE  = 0x10,
+    DEVX_BAD_INP_LEN   = 0x50,
+    DEVX_BAD_OUTP_LEN  = 0x51
+};
+
+/* Which method of the kernel may carry a command. */
+enum devx_class {
+    DEVX_GENERAL,
+    DEVX_CREATE,
+    DEVX_MODIFY,
+    DEVX_QUERY
+};
+
+struct devx_obj;
+struct devx_call;
+
+struct devx_cmd {
+    uint16_t    opcode;
+    uint8_t     class; /* enum devx_class */
+    const char *name;  /* NULL: end of the table */
+    uint16_t    in_size, out_size; /* the least */
+    bool        has_list;          /* behind in_size */
+    /* modify, query: by what the object was made, and where its number is */
+    uint16_t    creator;
+    uint32_t    number;
+    enum devx_status (*run)(struct devx_call *call);
+};
+
+/* A command under execution. Both mailboxes are copies. */
+struct devx_call {
+    const struct devx_cmd *cmd;
+    struct uverbs_ctx     *ctx;
+    const uint8_t         *in;
+    uint8_t               *out;
+    size_t                 in_len, out_len;
+    uint32_t               syndrome;
+    struct devx_obj       *obj;    /* create: what was made */
+    uint32_t               number; /* modify, query: of the device's object */
+};
+
+/* Header of the in mailbox: bits 31..16 of word 0 are the opcode, 15..0 the
+ * uid, which the kernel puts there itself; 15..0 of word 1 the modifier. Of
+ * the out mailbox: status, then syndrome. */
+#define DEVX_IN_OPCODE    DEVX_BITS(0x00, 31, 16)
+#define DEVX_IN_UID       DEVX_BITS(0x00, 15, 0)
+#define DEVX_IN_OP_MOD    DEVX_BITS(0x04, 15, 0)
+#define DEVX_OUT_STATUS   DEVX_BITS(0x00, 31, 24)
+#define DEVX_OUT_SYNDROME DEVX_WORD(0x04)
+#define DEVX_OUT_NUMBER   DEVX_BITS(0x08, 23, 0) /* of what was created */
+
+/* Rows of every command's header, op_mod being 0. */
+#define DEVX_OP_CREATE_MKEY 0x200
+#define DEVX_OP_CREATE_QP   0x500
+#define DEVX_OP_CREATE_DCT  0x710
+#define DEVX_OP_CREATE_RMP  0x90c
+
+#define DEVX_HEADER_FIELDS \
+    {"opcode", DEVX_IN_OPCODE, DEVX_ANY}, {"uid", DEVX_IN_UID, DEVX_ANY}
+
+/* Checks `size` bytes of the in mailbox from `base` on against their table.
+ * @return DEVX_OK, or DEVX_BAD_PARAM after a line that names the field. */
+enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
+                            const struct devx_field *fields);
+
+/* A refusal: one line, and the syndrome. @param offset of the word meant. */
+enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
+                             size_t offset, const char *what, uint64_t got);
+
+/* Rows of each file. */
+extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
+        devx_rmp_cmds[], devx_dct_cmds[];
+
+/* --- objects ------------------------------------------------------------- */
+#define DEVX_MAX_USES 8
+
+struct devx_obj {
+    struct uverbs_obj      obj;
+    const struct devx_cmd *cmd;    /* that made it */
+    uint32_t               number; /* of the device's object */
+    void                  *hw;     /* struct hca_* */
+    /* Gives the device's object back. */
+    void                 (*release)(struct devx_obj *obj);
+    struct uverbs_obj     *uses[DEVX_MAX_USES]; /* held while it lives */
+};
+
+extern const struct uverbs_type devx_obj_type, devx_umem_type, devx_event_type;
+
+/* Makes call->obj; the caller fills in number, hw and release at the end,
+ * when nothing can fail any more. @return DEVX_OK, DEVX_NO_RES. */
+enum devx_status devx_obj_new(struct devx_call *call);
+
+/* Undoes devx_obj_new() for an object that is not made after all. */
+void devx_obj_undo(struct devx_call *call);
+
+/* Keeps another object while this one lives; call->obj for the second. */
+void devx_obj_hold(struct devx_obj *obj, struct uverbs_obj *used);
+
+static inline void devx_obj_use(struct devx_call *call,
+                                struct uverbs_obj *used)
+{
+    devx_obj_hold(call->obj, used);
+}
+
+/* The protection domain of a number in the mailbox.
+ * @return NULL if the context has none. */
+struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn);
+
+/* The completion queue, and the shared receive queue, be it of verbs or of
+ * DEVX. @return NULL if the context has none. */
+struct uverbs_cq *devx_find_cq(const struct devx_call *call, uint32_t cqn);
+struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
+
+/* Whether the port is a bond of DEVX_LAG_PORTS (devx_cap.c): a queue pair may
+ * then choose one of them, which is all the same to the device. */
+#define DEVX_LAG_PORTS 2
+bool devx_is_bond(const struct devx_call *call);
+
+/* --- umems --------------------------------------------------------------- */
+
+/* Part of a umem that an object is made of. */
+struct devx_umem_use {
+    uint32_t  id;
+    uint64_t  offset;
+    size_t    size;
+    unsigned  align;
+    size_t    field; /* of the mailbox, for refusals */
+    hca_off_t off;   /* out: where it is in the arena */
+};
+
+/* Finds it and keeps it for call->obj. @return DEVX_OK, or a refusal. */
+enum devx_status devx_find_umem(struct devx_call *call,
+                                struct devx_umem_use *use);
+
+#endif

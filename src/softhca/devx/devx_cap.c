@@ -1,0 +1,251 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
+ * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
+ * what has no row is not there. Places of the fields: mlx5_ifc.h
+ * (cmd_hca_cap, atomic_caps, roce_cap, odp_cap, lagc, hca_vport_context).
+ */
+#define _GNU_SOURCE
+#include "devx.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_mkey.h"
+
+#include <endian.h>
+
+/* Modifier: page in the upper bits; bit 0 asks for the values in use instead
+ * of the largest, which are the same here. */
+enum devx_page {
+    DEVX_PAGE_GENERAL = 0x00,
+    DEVX_PAGE_ODP     = 0x02,
+    DEVX_PAGE_ATOMIC  = 0x03,
+    DEVX_PAGE_ROCE    = 0x04
+};
+
+#define DEVX_PAGE_SIZE 0x1000u
+#define DEVX_PAGE_AT   0x10u /* in the out mailbox */
+
+/* Which ports have a capability */
+enum devx_where {
+    DEVX_ON_ALL,
+    DEVX_ON_IB,
+    DEVX_ON_ROCE,
+    DEVX_ON_BOND
+};
+
+struct devx_cap {
+    uint8_t  page;
+    uint8_t  where; /* enum devx_where */
+    uint32_t bits;
+    uint32_t value;
+};
+
+#define CAP(_page, _offset, _high, _low, _value) \
+    {DEVX_PAGE_##_page, DEVX_ON_ALL, DEVX_BITS(_offset, _high, _low), _value}
+#define CAP_ON(_where, _page, _offset, _high, _low, _value) \
+    {DEVX_PAGE_##_page, DEVX_ON_##_where, DEVX_BITS(_offset, _high, _low), \
+     _value}
+
+/* Compare-swap and fetch-add, and both with masks; operands of 4 and 8 bytes.
+ * Replies are in the order of the host, as verbs report it (atomic_cap). */
+#define DEVX_ATOMIC_OPS   0xf
+#define DEVX_ATOMIC_SIZES ((1 << 2) | (1 << 3))
+
+/* Bits 31..26: send, receive, write, read, atomic, receive of an SRQ */
+#define DEVX_ODP_ALL  0x3f
+#define DEVX_ODP_SEND 0x20
+
+static const struct devx_cap devx_caps[] = {
+    CAP(GENERAL, 0x10, 31, 24, 15),  /* log_max_srq_sz */
+    CAP(GENERAL, 0x10, 23, 16, 15),  /* log_max_qp_sz */
+    CAP(GENERAL, 0x10, 4, 0, 16),    /* log_max_qp */
+    CAP(GENERAL, 0x14, 20, 16, 16),  /* log_max_srq */
+    CAP(GENERAL, 0x18, 23, 16, 22),  /* log_max_cq_sz */
+    CAP(GENERAL, 0x18, 4, 0, 16),    /* log_max_cq */
+    CAP(GENERAL, 0x1c, 21, 16, 20),  /* log_max_mkey */
+    CAP(GENERAL, 0x20, 31, 24, HCA_MKEY_DEPTH), /* max_indirection */
+    CAP(GENERAL, 0x20, 23, 23, 1),   /* fixed_buffer_size: KSM */
+    CAP(GENERAL, 0x20, 22, 16, 64),  /* log_max_mrw_sz */
+    CAP(GENERAL, 0x20, 6, 6, 1),     /* null_mkey */
+    CAP(GENERAL, 0x20, 5, 0, 11),    /* log_max_klm_list_size */
+    CAP(GENERAL, 0x24, 29, 29, 1),   /* qpc_extension: streams of a DCI */
+    CAP(GENERAL, 0x24, 21, 16, 4),   /* log_max_ra_req_dc */
+    CAP_ON(IB, GENERAL, 0x24, 7, 7, 1), /* ooo_sl_mask */
+    CAP(GENERAL, 0x24, 5, 0, 4),     /* log_max_ra_res_dc */
+    CAP(GENERAL, 0x28, 21, 16, 4),   /* log_max_ra_req_qp */
+    CAP(GENERAL, 0x28, 5, 0, 4),     /* log_max_ra_res_qp */
+    CAP(GENERAL, 0x34, 23, 23, 1),   /* device_memory */
+    CAP(GENERAL, 0x34, 20, 16, 16),  /* local_ca_ack_delay */
+    CAP_ON(ROCE, GENERAL, 0x34, 9, 8, 1), /* port_type: Ethernet */
+    CAP(GENERAL, 0x34, 7, 0, 1),     /* num_ports */
+    CAP(GENERAL, 0x38, 28, 24, 30),  /* log_max_msg */
+    CAP_ON(BOND, GENERAL, 0x3c, 7, 7, 1), /* init2_lag_tx_port_affinity */
+    CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
+    CAP(GENERAL, 0x40, 31, 31, 1),   /* compact_address_vector */
+    CAP(GENERAL, 0x40, 10, 10, 1),   /* sctr_data_cqe */
+    CAP(GENERAL, 0x40, 5, 5, 1),     /* dct */
+    CAP_ON(ROCE, GENERAL, 0x40, 2, 2, 1), /* roce */
+    CAP(GENERAL, 0x40, 1, 1, 1),     /* atomic */
+    CAP(GENERAL, 0x44, 31, 31, 1),   /* cq_oi */
+    CAP(GENERAL, 0x44, 30, 30, 1),   /* cq_resize */
+    CAP(GENERAL, 0x44, 29, 29, 1),   /* cq_moderation */
+    CAP(GENERAL, 0x44, 24, 24, 1),   /* pg */
+    CAP(GENERAL, 0x44, 3, 3, 1),     /* xrc */
+    CAP(GENERAL, 0x44, 2, 2, 1),     /* ud */
+    CAP(GENERAL, 0x44, 1, 1, 1),     /* uc */
+    CAP(GENERAL, 0x44, 0, 0, 1),     /* rc */
+    CAP(GENERAL, 0x48, 31, 31, 1),   /* uar_4k */
+    CAP(GENERAL, 0x48, 7, 0, 12),    /* log_pg_sz */
+    CAP(GENERAL, 0x4c, 31, 31, 1),   /* bf */
+    CAP(GENERAL, 0x4c, 20, 16, 9),   /* log_bf_reg_size */
+    CAP_ON(BOND, GENERAL, 0x4c, 9, 8, 1), /* lag_dct */
+    CAP_ON(BOND, GENERAL, 0x4c, 4, 4, 1), /* lag_master */
+    CAP_ON(BOND, GENERAL, 0x4c, 3, 0, DEVX_LAG_PORTS), /* num_lag_ports */
+    CAP(GENERAL, 0x50, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq */
+    CAP(GENERAL, 0x54, 15, 0, UVERBS_MAX_RQ_DESC), /* max_wqe_sz_rq */
+    CAP(GENERAL, 0x58, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq_dc */
+    CAP(GENERAL, 0x64, 20, 16, 24),  /* log_max_pd */
+    CAP(GENERAL, 0x64, 4, 0, 12),    /* log_max_xrcd */
+    CAP(GENERAL, 0x70, 28, 24, 16),  /* log_max_rmp */
+    CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
+    CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
+
+    CAP(ODP, 0x10, 31, 26, DEVX_ODP_ALL),  /* rc_odp_caps */
+    CAP(ODP, 0x18, 31, 26, DEVX_ODP_SEND), /* ud_odp_caps */
+    CAP(ODP, 0x1c, 31, 26, DEVX_ODP_ALL),  /* xrc_odp_caps */
+    CAP(ODP, 0x20, 31, 26, DEVX_ODP_ALL),  /* dc_odp_caps */
+
+    CAP(ATOMIC, 0x08, 31, 30, 1),  /* atomic_req_8B_endianness_mode */
+    CAP(ATOMIC, 0x08, 25, 25, 1),  /* supported_..._endianness_mode_1 */
+    CAP(ATOMIC, 0x10, 15, 0, DEVX_ATOMIC_OPS),
+    CAP(ATOMIC, 0x14, 15, 0, DEVX_ATOMIC_SIZES), /* atomic_size_qp */
+    CAP(ATOMIC, 0x18, 15, 0, DEVX_ATOMIC_SIZES), /* atomic_size_dc */
+
+    CAP_ON(ROCE, ROCE, 0x00, 27, 27, 1), /* sw_r_roce_src_udp_port */
+};
+
+static const struct devx_field devx_query_cap_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {"op_mod", DEVX_IN_OP_MOD, (DEVX_PAGE_ROCE << 1) | 1},
+    {NULL, 0, 0}
+};
+
+bool devx_is_bond(const struct devx_call *call)
+{
+    return hca_dev_is_roce(call->ctx->dev) && hca_config.lag;
+}
+
+static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
+{
+    bool roce = hca_dev_is_roce(call->ctx->dev);
+
+    return (where == DEVX_ON_ALL) || ((where == DEVX_ON_IB) && !roce) ||
+           ((where == DEVX_ON_ROCE) && roce) ||
+           ((where == DEVX_ON_BOND) && devx_is_bond(call));
+}
+
+static enum devx_status devx_query_cap(struct devx_call *call)
+{
+    unsigned page = devx_get(call->in, DEVX_IN_OP_MOD) >> 1;
+    enum devx_status status;
+
+    status = devx_check(call, 0, call->cmd->in_size, devx_query_cap_fields);
+    if (status != DEVX_OK) {
+        return status;
+    }
+    for (unsigned i = 0; i < sizeof(devx_caps) / sizeof(devx_caps[0]); i++) {
+        const struct devx_cap *cap = &devx_caps[i];
+
+        if ((cap->page == page) && devx_has_cap(call, cap->where)) {
+            devx_set(call->out + DEVX_PAGE_AT, cap->bits, cap->value);
+        }
+    }
+    return DEVX_OK;
+}
+
+static const struct devx_field devx_header_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {NULL, 0, 0}
+};
+
+#define LAG_STATE DEVX_BITS(0x08, 2, 0) /* 0: the port is no bond */
+
+static enum devx_status devx_query_lag(struct devx_call *call)
+{
+    enum devx_status status = devx_check(call, 0, call->cmd->in_size,
+                                         devx_header_fields);
+
+    if (status == DEVX_OK) {
+        devx_set(call->out, LAG_STATE, devx_is_bond(call));
+    }
+    return status;
+}
+
+/* query_hca_vport_context_in */
+#define VPORT_IN_PORT DEVX_BITS(0x08, 19, 16)
+
+static const struct devx_field devx_query_vport_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {"port_num", VPORT_IN_PORT, 1},
+    {NULL, 0, 0}
+};
+
+/* hca_vport_context. Of ooo_sl_mask no bit is set: no service level leads over
+ * adaptive routes. */
+#define VPORT_AT         0x10u
+#define VPORT_PHYS_STATE DEVX_BITS(0x20, 15, 12)
+#define VPORT_PORT_STATE DEVX_BITS(0x20, 7, 4)
+#define VPORT_STATE      DEVX_BITS(0x20, 3, 0)
+#define VPORT_SYS_GUID   DEVX_QWORD(0x28)
+#define VPORT_PORT_GUID  DEVX_QWORD(0x30)
+#define VPORT_NODE_GUID  DEVX_QWORD(0x38)
+#define VPORT_LID        DEVX_BITS(0x5c, 31, 16)
+#define VPORT_SM_LID     DEVX_BITS(0x60, 31, 16)
+
+enum { VPORT_PHYS_LINK_UP = 5 };
+
+static enum devx_status devx_query_vport(struct devx_call *call)
+{
+    uint64_t guid = be64toh(hca_dev_guid(call->ctx->dev));
+    uint8_t *out  = call->out + VPORT_AT;
+    enum devx_status status;
+
+    status = devx_check(call, 0, call->cmd->in_size, devx_query_vport_fields);
+    if (status != DEVX_OK) {
+        return status;
+    }
+    if (hca_dev_is_roce(call->ctx->dev)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, 0x08,
+                           "port_num, of an Ethernet port,", 1);
+    }
+    devx_set(out, VPORT_PHYS_STATE, VPORT_PHYS_LINK_UP);
+    devx_set(out, VPORT_PORT_STATE, IBV_PORT_ACTIVE);
+    devx_set(out, VPORT_STATE, IBV_PORT_ACTIVE);
+    devx_set(out, VPORT_SYS_GUID, guid);
+    devx_set(out, VPORT_PORT_GUID, guid);
+    devx_set(out, VPORT_NODE_GUID, guid);
+    devx_set(out, VPORT_LID, hca_dev_lid(call->ctx->dev));
+    devx_set(out, VPORT_SM_LID, 1);
+    return DEVX_OK;
+}
+
+const struct devx_cmd devx_cap_cmds[] = {
+    {.opcode   = 0x100,
+     .class    = DEVX_GENERAL,
+     .name     = "query_hca_cap",
+     .in_size  = 16,
+     .out_size = DEVX_PAGE_AT + 0x100, /* as old programs know it: perftest */
+     .run      = devx_query_cap},
+    {.opcode   = 0x842,
+     .class    = DEVX_GENERAL,
+     .name     = "query_lag",
+     .in_size  = 16,
+     .out_size = 16,
+     .run      = devx_query_lag},
+    {.opcode   = 0x762,
+     .class    = DEVX_GENERAL,
+     .name     = "query_hca_vport_context",
+     .in_size  = 16,
+     .out_size = 0x20c,
+     .run      = devx_query_vport},
+    {.name = NULL},
+};

@@ -1,0 +1,273 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * CREATE_DCT, DRAIN_DCT, QUERY_DCT (mlx5_ifc.h: dctc). A target is there, and
+ * active, from its creation on; what verbs ask for in three steps is in one
+ * command. Drained, it takes no message any more; the kernel drains before it
+ * destroys.
+ */
+#define _GNU_SOURCE
+#include "devx.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_exec.h"
+
+#define DCT_CTX      0x10u
+#define DCT_CTX_SIZE 0x70u
+#define DCT_IN_SIZE  (DCT_CTX + DCT_CTX_SIZE)
+#define DCT_DCTN     DEVX_BITS(0x08, 23, 0) /* drain, query */
+
+/* dctc */
+#define DCTC_STATE      DEVX_BITS(0x00, 27, 24)
+#define DCTC_USER_INDEX DEVX_BITS(0x04, 23, 0)
+#define DCTC_CQN        DEVX_BITS(0x08, 23, 0)
+#define DCTC_RRE        DEVX_BITS(0x0c, 19, 19)
+#define DCTC_RWE        DEVX_BITS(0x0c, 18, 18)
+#define DCTC_RAE        DEVX_BITS(0x0c, 17, 17)
+#define DCTC_CS_RES     DEVX_BITS(0x10, 23, 16)
+#define DCTC_MIN_RNR    DEVX_BITS(0x10, 12, 8)
+#define DCTC_SRQN       DEVX_BITS(0x14, 23, 0)
+#define DCTC_PD         DEVX_BITS(0x18, 23, 0)
+#define DCTC_TCLASS     DEVX_BITS(0x1c, 31, 24)
+#define DCTC_FLOW_LABEL DEVX_BITS(0x1c, 19, 0)
+#define DCTC_KEY        DEVX_QWORD(0x20)
+#define DCTC_MTU        DEVX_BITS(0x28, 26, 24)
+#define DCTC_PORT       DEVX_BITS(0x28, 23, 16)
+#define DCTC_PKEY_INDEX DEVX_BITS(0x28, 15, 0)
+#define DCTC_GID_INDEX  DEVX_BITS(0x2c, 23, 16)
+#define DCTC_HOP_LIMIT  DEVX_BITS(0x2c, 7, 0)
+
+enum { DCTC_STATE_ACTIVE = 0, DCTC_STATE_DRAINED = 2 };
+
+static const struct devx_field devx_dct_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {NULL, 0, 0}
+};
+
+/* No offloads; handshakes, counters and latency are none of this device. */
+static const struct devx_field devx_dctc_fields[] = {
+    {"dctc state", DCTC_STATE, DCTC_STATE_ACTIVE},
+    {"dctc user_index", DCTC_USER_INDEX, UVERBS_UIDX_MASK},
+    {"dctc cqn", DCTC_CQN, DEVX_ANY},
+    {"dctc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY},
+    {"dctc atomic_mode", DEVX_BITS(0x0c, 23, 20), DEVX_ANY},
+    {"dctc rre", DCTC_RRE, 1},
+    {"dctc rwe", DCTC_RWE, 1},
+    {"dctc rae", DCTC_RAE, 1},
+    {"dctc latency_sensitive", DEVX_BITS(0x0c, 15, 15), 1},
+    {"dctc force_full_handshake", DEVX_BITS(0x0c, 13, 13), 1},
+    {"dctc cs_res", DCTC_CS_RES, 2},
+    {"dctc min_rnr_nak", DCTC_MIN_RNR, DEVX_ANY},
+    {"dctc srqn_xrqn", DCTC_SRQN, DEVX_ANY},
+    {"dctc pd", DCTC_PD, DEVX_ANY},
+    {"dctc tclass", DCTC_TCLASS, DEVX_ANY},
+    {"dctc flow_label", DCTC_FLOW_LABEL, DEVX_ANY},
+    {"dctc dc_access_key", DCTC_KEY, DEVX_ANY},
+    {"dctc mtu", DCTC_MTU, IBV_MTU_4096},
+    {"dctc port", DCTC_PORT, 1},
+    {"dctc pkey_index", DCTC_PKEY_INDEX, UVERBS_PKEY_TBL_LEN - 1},
+    {"dctc my_addr_index", DCTC_GID_INDEX, DEVX_ANY},
+    {"dctc hop_limit", DCTC_HOP_LIMIT, DEVX_ANY},
+    {"dctc eth_prio", DEVX_BITS(0x34, 10, 8), DEVX_ANY},
+    {"dctc ecn", DEVX_BITS(0x34, 7, 6), DEVX_ANY},
+    {"dctc dscp", DEVX_BITS(0x34, 5, 0), DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+/* The objects that a target is made of, found by their numbers. */
+struct devx_dct {
+    struct uverbs_pd  *pd;
+    struct uverbs_cq  *cq;
+    struct uverbs_obj *srq;
+};
+
+static enum devx_status devx_dct_find(struct devx_call *call,
+                                      struct devx_dct *dct)
+{
+    const uint8_t *ctx = call->in + DCT_CTX;
+
+    dct->pd  = devx_find_pd(call, devx_get(ctx, DCTC_PD));
+    dct->cq  = devx_find_cq(call, devx_get(ctx, DCTC_CQN));
+    dct->srq = devx_find_srq(call, devx_get(ctx, DCTC_SRQN));
+    return (dct->pd == NULL) ?
+           devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x18, "dctc pd",
+                       devx_get(ctx, DCTC_PD)) :
+           (dct->cq == NULL) ?
+           devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x08, "dctc cqn",
+                       devx_get(ctx, DCTC_CQN)) :
+           (dct->srq == NULL) ?
+           devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x14, "dctc srqn_xrqn",
+                       devx_get(ctx, DCTC_SRQN)) : DEVX_OK;
+}
+
+static enum devx_status devx_dct_check(struct devx_call *call)
+{
+    const uint8_t *ctx = call->in + DCT_CTX;
+    uint8_t gid[16];
+    enum devx_status status;
+
+    status = devx_check(call, 0, DCT_CTX, devx_dct_fields);
+    if (status == DEVX_OK) {
+        status = devx_check(call, DCT_CTX, DCT_CTX_SIZE, devx_dctc_fields);
+    }
+    if (status != DEVX_OK) {
+        return status;
+    }
+    if ((devx_get(ctx, DCTC_MTU) == 0) || (devx_get(ctx, DCTC_PORT) == 0)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x28,
+                           "dctc mtu, or port,", 0);
+    }
+    if (hca_dev_is_roce(call->ctx->dev) &&
+        (hca_dev_gid(call->ctx->dev, devx_get(ctx, DCTC_GID_INDEX), gid) ==
+         HCA_GID_NONE)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x2c,
+                           "dctc my_addr_index",
+                           devx_get(ctx, DCTC_GID_INDEX));
+    }
+    return DEVX_OK;
+}
+
+static uint32_t devx_dctc_access(const uint8_t *ctx)
+{
+    return (devx_get(ctx, DCTC_RRE) ? IBV_ACCESS_REMOTE_READ : 0) |
+           (devx_get(ctx, DCTC_RWE) ? IBV_ACCESS_REMOTE_WRITE : 0) |
+           (devx_get(ctx, DCTC_RAE) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+static void devx_dct_fill(const struct devx_call *call,
+                          const struct devx_dct *dct, struct hca_qp *hw)
+{
+    const uint8_t *ctx = call->in + DCT_CTX;
+
+    hw->type          = HCA_QP_DCT;
+    hw->port          = 1;
+    hw->pdn           = dct->pd->pdn;
+    hw->rcqn          = dct->cq->cq->obj.num;
+    hw->scqn          = hw->rcqn;
+    hw->srqn          = devx_get(ctx, DCTC_SRQN);
+    hw->uidx          = devx_get(ctx, DCTC_USER_INDEX);
+    hw->dc_key        = devx_get(ctx, DCTC_KEY);
+    hw->access        = devx_dctc_access(ctx);
+    hw->min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR);
+    hw->mtu           = devx_get(ctx, DCTC_MTU);
+    /* 64 bytes and only in the larger CQE, as by verbs */
+    hw->cs_res = ((devx_get(ctx, DCTC_CS_RES) == 2) &&
+                  (dct->cq->cqe_size == 128)) ? 64 : 0;
+    hw->path   = (struct hca_path){
+        .grh        = hca_dev_is_roce(call->ctx->dev),
+        .sgid_index = devx_get(ctx, DCTC_GID_INDEX),
+        .hop_limit  = devx_get(ctx, DCTC_HOP_LIMIT),
+        .tclass     = devx_get(ctx, DCTC_TCLASS),
+        .flow_label = devx_get(ctx, DCTC_FLOW_LABEL),
+    };
+}
+
+static void devx_dct_release(struct devx_obj *obj)
+{
+    uverbs_qp_stop(obj->hw);
+    hca_obj_free(HCA_KIND_QP, obj->hw);
+}
+
+static enum devx_status devx_create_dct(struct devx_call *call)
+{
+    struct devx_dct dct;
+    struct hca_qp *hw;
+    enum devx_status status;
+
+    status = devx_dct_check(call);
+    if (status == DEVX_OK) {
+        status = devx_dct_find(call, &dct);
+    }
+    if (status != DEVX_OK) {
+        return status;
+    }
+    hw = hca_obj_alloc(HCA_KIND_QP, call->ctx->dev);
+    if (hw == NULL) {
+        return DEVX_NO_RES;
+    }
+    devx_dct_fill(call, &dct, hw);
+    atomic_store(&hw->state, IBV_QPS_INIT);
+    devx_obj_use(call, &dct.pd->obj);
+    devx_obj_use(call, &dct.cq->obj);
+    devx_obj_use(call, dct.srq);
+    call->obj->hw      = hw;
+    call->obj->number  = hca_obj_publish(HCA_KIND_QP, hw);
+    call->obj->release = devx_dct_release;
+    hca_qp_set_state(hw, IBV_QPS_INIT, IBV_QPS_RTR);
+    return DEVX_OK;
+}
+
+static const struct devx_field devx_dctn_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {"dctn", DCT_DCTN, DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+static enum devx_status devx_drain_dct(struct devx_call *call)
+{
+    struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
+    enum devx_status status;
+
+    status = devx_check(call, 0, call->cmd->in_size, devx_dctn_fields);
+    if (status != DEVX_OK) {
+        return status;
+    }
+    if (atomic_load(&hw->state) != IBV_QPS_RTR) {
+        return devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "dct",
+                           call->number);
+    }
+    hca_qp_set_state(hw, IBV_QPS_RTR, IBV_QPS_ERR);
+    return DEVX_OK;
+}
+
+static enum devx_status devx_query_dct(struct devx_call *call)
+{
+    const struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
+    uint8_t *ctx            = call->out + DCT_CTX;
+    enum devx_status status;
+
+    status = devx_check(call, 0, call->cmd->in_size, devx_dctn_fields);
+    if (status != DEVX_OK) {
+        return status;
+    }
+    devx_set(ctx, DCTC_STATE, (atomic_load(&hw->state) == IBV_QPS_RTR) ?
+                              DCTC_STATE_ACTIVE : DCTC_STATE_DRAINED);
+    devx_set(ctx, DCTC_USER_INDEX, hw->uidx);
+    devx_set(ctx, DCTC_CQN, hw->rcqn);
+    devx_set(ctx, DCTC_RRE, (hw->access & IBV_ACCESS_REMOTE_READ) != 0);
+    devx_set(ctx, DCTC_RWE, (hw->access & IBV_ACCESS_REMOTE_WRITE) != 0);
+    devx_set(ctx, DCTC_RAE, (hw->access & IBV_ACCESS_REMOTE_ATOMIC) != 0);
+    devx_set(ctx, DCTC_MIN_RNR, hw->min_rnr_timer);
+    devx_set(ctx, DCTC_SRQN, hw->srqn);
+    devx_set(ctx, DCTC_PD, hw->pdn);
+    devx_set(ctx, DCTC_KEY, hw->dc_key);
+    devx_set(ctx, DCTC_MTU, hw->mtu);
+    devx_set(ctx, DCTC_PORT, hw->port);
+    devx_set(ctx, DCTC_GID_INDEX, hw->path.sgid_index);
+    devx_set(ctx, DCTC_HOP_LIMIT, hw->path.hop_limit);
+    return DEVX_OK;
+}
+
+const struct devx_cmd devx_dct_cmds[] = {
+    {.opcode   = DEVX_OP_CREATE_DCT,
+     .class    = DEVX_CREATE,
+     .name     = "create_dct",
+     .in_size  = DCT_IN_SIZE,
+     .out_size = 16,
+     .run      = devx_create_dct},
+    {.opcode   = 0x712,
+     .class    = DEVX_MODIFY,
+     .name     = "drain_dct",
+     .in_size  = 16,
+     .out_size = 16,
+     .creator  = DEVX_OP_CREATE_DCT,
+     .number   = DCT_DCTN,
+     .run      = devx_drain_dct},
+    {.opcode   = 0x713,
+     .class    = DEVX_QUERY,
+     .name     = "query_dct",
+     .in_size  = 16,
+     .out_size = DCT_CTX + DCT_CTX_SIZE,
+     .creator  = DEVX_OP_CREATE_DCT,
+     .number   = DCT_DCTN,
+     .run      = devx_query_dct},
+    {.name = NULL},
+};

@@ -1,0 +1,383 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Commands that change the state of a queue pair. Each is a step between two
+ * states with the attributes that MODIFY_QP of verbs would want for it; from
+ * there on both are one (uverbs_qp_modify.c). The address of the peer is
+ * different: on RoCE the program has resolved its MAC. What is optional counts
+ * if opt_param_mask says so (the kernel's linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
+ */
+#define _GNU_SOURCE
+#include "devx_qpc.h"
+#include "softhca/fabric/hca_dev.h"
+
+#include <string.h>
+
+enum {
+    OPTPAR_RRE         = 1 << 1,
+    OPTPAR_RAE         = 1 << 2,
+    OPTPAR_RWE         = 1 << 3,
+    OPTPAR_PKEY_INDEX  = 1 << 4,
+    OPTPAR_Q_KEY       = 1 << 5,
+    OPTPAR_RNR_TIMEOUT = 1 << 6,
+    OPTPAR_PM_STATE    = 1 << 10,
+    OPTPAR_LAG_TX_AFF  = 1 << 15,
+
+    OPTPAR_ACCESS      = OPTPAR_RRE | OPTPAR_RAE | OPTPAR_RWE,
+    OPTPAR_ALL         = OPTPAR_ACCESS | OPTPAR_PKEY_INDEX | OPTPAR_Q_KEY |
+                         OPTPAR_RNR_TIMEOUT | OPTPAR_PM_STATE |
+                         OPTPAR_LAG_TX_AFF
+};
+
+/* A step, and by type of queue pair the attributes that it always sets. */
+struct devx_step {
+    uint16_t opcode;
+    bool     any;       /* from every state */
+    uint8_t  from, to;  /* enum ibv_qp_state */
+    uint8_t  fields;    /* enum devx_step_fields: those it has */
+    unsigned masks[HCA_QP_DCT];
+};
+
+/* Which steps a field of the context belongs to */
+enum devx_step_fields {
+    STEP_INIT = 1, /* to INIT */
+    STEP_RTR  = 2,
+    STEP_RTS  = 4,
+    STEP_STAY = 8  /* INIT to INIT, RTS to RTS */
+};
+
+#define MASK_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define MASK_RTR  (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | \
+                   IBV_QP_RQ_PSN)
+#define MASK_RTS  (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+                   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+
+static const struct devx_step devx_steps[] = {
+    {0x502, false, IBV_QPS_RESET, IBV_QPS_INIT, STEP_INIT,
+     {[HCA_QP_RC]  = MASK_INIT | IBV_QP_ACCESS_FLAGS,
+      [HCA_QP_UC]  = MASK_INIT | IBV_QP_ACCESS_FLAGS,
+      [HCA_QP_UD]  = MASK_INIT | IBV_QP_QKEY,
+      [HCA_QP_DCI] = MASK_INIT}},
+    {0x503, false, IBV_QPS_INIT, IBV_QPS_RTR, STEP_RTR,
+     {[HCA_QP_RC]  = MASK_RTR | IBV_QP_MAX_DEST_RD_ATOMIC |
+                     IBV_QP_MIN_RNR_TIMER,
+      [HCA_QP_UC]  = MASK_RTR,
+      [HCA_QP_UD]  = 0,
+      [HCA_QP_DCI] = IBV_QP_PATH_MTU | IBV_QP_AV}},
+    {0x504, false, IBV_QPS_RTR, IBV_QPS_RTS, STEP_RTS,
+     {[HCA_QP_RC]  = MASK_RTS,
+      [HCA_QP_UC]  = IBV_QP_SQ_PSN,
+      [HCA_QP_UD]  = IBV_QP_SQ_PSN,
+      [HCA_QP_DCI] = MASK_RTS}},
+    {.opcode = 0x505, .from = IBV_QPS_RTS, .to = IBV_QPS_RTS,
+     .fields = STEP_STAY},
+    {.opcode = 0x506, .from = IBV_QPS_SQE, .to = IBV_QPS_RTS,
+     .fields = STEP_STAY},
+    {.opcode = 0x507, .any = true, .to = IBV_QPS_ERR},
+    {.opcode = 0x50a, .any = true, .to = IBV_QPS_RESET},
+    {.opcode = 0x50e, .from = IBV_QPS_INIT, .to = IBV_QPS_INIT,
+     .fields = STEP_STAY},
+};
+
+static const struct devx_field devx_modify_qp_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {"qpn", DEVX_QP_QPN, DEVX_ANY},
+    {"opt_param_mask", DEVX_QP_OPTPAR, OPTPAR_ALL},
+    {NULL, 0, 0}
+};
+
+/* 2ERR_QP and 2RST_QP have no context. */
+static const struct devx_field devx_modify_short_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {"qpn", DEVX_QP_QPN, DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+#define STEP_ALL (STEP_INIT | STEP_RTR | STEP_RTS | STEP_STAY)
+
+static const struct {
+    struct devx_field field;
+    uint8_t           steps;
+} devx_modify_qpc_fields[] = {
+    {{"qpc lag_tx_port_affinity", QPC_LAG_PORT, DEVX_LAG_PORTS},
+     STEP_INIT | STEP_RTR},
+    {{"qpc pm_state", QPC_PM_STATE, DEVX_ANY}, STEP_ALL},
+    {{"qpc mtu", QPC_MTU, IBV_MTU_4096}, STEP_RTR},
+    {{"qpc log_msg_max", QPC_LOG_MSG_MAX, 30}, STEP_RTR},
+    {{"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY}, STEP_ALL},
+    {{"qpc remote_qpn", QPC_REMOTE_QPN, DEVX_ANY}, STEP_RTR},
+    {{"qpc log_ack_req_freq", DEVX_BITS(0x70, 31, 28), DEVX_ANY}, STEP_RTS},
+    {{"qpc log_sra_max", QPC_LOG_SRA_MAX, 4}, STEP_RTS},
+    {{"qpc retry_count", QPC_RETRY_COUNT, DEVX_ANY}, STEP_RTS},
+    {{"qpc rnr_retry", QPC_RNR_RETRY, DEVX_ANY}, STEP_RTS},
+    {{"qpc next_send_psn", QPC_SEND_PSN, DEVX_ANY}, STEP_RTS},
+    {{"qpc log_rra_max", QPC_LOG_RRA_MAX, 4}, STEP_RTR},
+    {{"qpc atomic_mode", DEVX_BITS(0x90, 19, 16), DEVX_ANY},
+     STEP_INIT | STEP_RTR | STEP_STAY},
+    {{"qpc rre", QPC_RRE, 1}, STEP_ALL},
+    {{"qpc rwe", QPC_RWE, 1}, STEP_ALL},
+    {{"qpc rae", QPC_RAE, 1}, STEP_ALL},
+    {{"qpc min_rnr_nak", QPC_MIN_RNR, DEVX_ANY},
+     STEP_RTR | STEP_RTS | STEP_STAY},
+    {{"qpc next_rcv_psn", QPC_RCV_PSN, DEVX_ANY}, STEP_RTR},
+    {{"qpc q_key", QPC_Q_KEY, DEVX_ANY}, STEP_ALL},
+    {{"ads pkey_index", ADS_PKEY_INDEX, UVERBS_PKEY_TBL_LEN - 1},
+     STEP_INIT | STEP_RTR | STEP_STAY},
+    {{"ads grh", ADS_GRH, 1}, STEP_RTR},
+    {{"ads mlid", ADS_MLID, DEVX_ANY}, STEP_RTR},
+    {{"ads rlid", ADS_RLID, DEVX_ANY}, STEP_RTR},
+    {{"ads ack_timeout", ADS_ACK_TIMEOUT, DEVX_ANY}, STEP_RTR | STEP_RTS},
+    {{"ads src_addr_index", ADS_GID_INDEX, DEVX_ANY}, STEP_RTR},
+    {{"ads log_rtm", QPC_ADS(0x08, 15, 12), DEVX_ANY}, STEP_RTS},
+    {{"ads stat_rate", ADS_STAT_RATE, DEVX_ANY}, STEP_RTR},
+    {{"ads hop_limit", ADS_HOP_LIMIT, DEVX_ANY}, STEP_RTR},
+    {{"ads tclass", ADS_TCLASS, DEVX_ANY}, STEP_RTR},
+    {{"ads flow_label", ADS_FLOW_LABEL, DEVX_ANY}, STEP_RTR},
+    {{"ads rgid", DEVX_QWORD(ADS_RGID), DEVX_ANY}, STEP_RTR},
+    {{"ads rgid", DEVX_QWORD(ADS_RGID + 8), DEVX_ANY}, STEP_RTR},
+    {{"ads dscp", ADS_DSCP, DEVX_ANY}, STEP_RTR},
+    {{"ads udp_sport", QPC_ADS(0x20, 15, 0), DEVX_ANY}, STEP_RTR | STEP_STAY},
+    {{"ads eth_prio", ADS_ETH_PRIO, DEVX_ANY}, STEP_RTR},
+    {{"ads sl", ADS_SL, DEVX_ANY}, STEP_RTR},
+    {{"ads vhca_port_num", ADS_PORT, 1}, STEP_INIT | STEP_RTR},
+    {{"ads rmac_47_32", ADS_RMAC_HIGH, DEVX_ANY}, STEP_RTR},
+    {{"ads rmac_31_0", ADS_RMAC_LOW, DEVX_ANY}, STEP_RTR},
+};
+
+#define NUM_QPC_FIELDS \
+    (sizeof(devx_modify_qpc_fields) / sizeof(devx_modify_qpc_fields[0]))
+
+static const struct devx_step *devx_step(uint16_t opcode)
+{
+    const struct devx_step *step = devx_steps;
+
+    while (step->opcode != opcode) {
+        step++;
+    }
+    return step;
+}
+
+static enum devx_status devx_step_check(struct devx_call *call,
+                                        const struct devx_step *step)
+{
+    struct devx_field fields[NUM_QPC_FIELDS + 1];
+    enum devx_status status;
+    unsigned num = 0;
+
+    if (step->any) {
+        return devx_check(call, 0, call->cmd->in_size,
+                          devx_modify_short_fields);
+    }
+    for (unsigned i = 0; i < NUM_QPC_FIELDS; i++) {
+        if (devx_modify_qpc_fields[i].steps & step->fields) {
+            fields[num++] = devx_modify_qpc_fields[i].field;
+        }
+    }
+    fields[num].name = NULL;
+    /* what lies behind the context, if anything does, has to be zero */
+    status = devx_check(call, 0, DEVX_QP_CTX, devx_modify_qp_fields);
+    return (status != DEVX_OK) ? status :
+           devx_check(call, DEVX_QP_CTX, call->in_len - DEVX_QP_CTX, fields);
+}
+
+/* A path on InfiniBand has a LID, and a GID if it says so; one on RoCE has a
+ * GID and the MAC that belongs to it. */
+static void devx_qpc_path(const uint8_t *ctx, bool roce, struct hca_path *path)
+{
+    uint16_t high = devx_get(ctx, ADS_RMAC_HIGH);
+    uint32_t low  = devx_get(ctx, ADS_RMAC_LOW);
+
+    *path = (struct hca_path){
+        .dlid          = devx_get(ctx, ADS_RLID),
+        .sl            = devx_get(ctx, roce ? ADS_ETH_PRIO : ADS_SL),
+        .grh           = roce || devx_get(ctx, ADS_GRH),
+        .dmac          = {high >> 8, high, low >> 24, low >> 16, low >> 8,
+                          low},
+        .sgid_index    = devx_get(ctx, ADS_GID_INDEX),
+        .hop_limit     = devx_get(ctx, ADS_HOP_LIMIT),
+        .tclass        = roce ? devx_get(ctx, ADS_DSCP) << 2 :
+                                devx_get(ctx, ADS_TCLASS),
+        .stat_rate     = devx_get(ctx, ADS_STAT_RATE),
+        .src_path_bits = devx_get(ctx, ADS_MLID),
+        .flow_label    = devx_get(ctx, ADS_FLOW_LABEL),
+    };
+    memcpy(path->dgid, ctx + ADS_RGID, sizeof(path->dgid));
+}
+
+/* As QUERY_QP of verbs is to report it. */
+static void devx_path_attr(const struct hca_path *path,
+                           struct ibv_ah_attr *attr)
+{
+    *attr = (struct ibv_ah_attr){
+        .grh = {
+            .flow_label    = path->flow_label,
+            .sgid_index    = path->sgid_index,
+            .hop_limit     = path->hop_limit,
+            .traffic_class = path->tclass,
+        },
+        .dlid          = path->dlid,
+        .sl            = path->sl,
+        .src_path_bits = path->src_path_bits,
+        .static_rate   = path->stat_rate,
+        .is_global     = path->grh,
+        .port_num      = 1,
+    };
+    memcpy(attr->grh.dgid.raw, path->dgid, sizeof(path->dgid));
+}
+
+static void devx_qpc_attr(const uint8_t *ctx, struct ibv_qp_attr *attr)
+{
+    *attr = (struct ibv_qp_attr){
+        .path_mtu           = devx_get(ctx, QPC_MTU),
+        .qkey               = devx_get(ctx, QPC_Q_KEY),
+        .rq_psn             = devx_get(ctx, QPC_RCV_PSN),
+        .sq_psn             = devx_get(ctx, QPC_SEND_PSN),
+        .dest_qp_num        = devx_get(ctx, QPC_REMOTE_QPN),
+        .pkey_index         = devx_get(ctx, ADS_PKEY_INDEX),
+        .max_rd_atomic      = 1 << devx_get(ctx, QPC_LOG_SRA_MAX),
+        .max_dest_rd_atomic = 1 << devx_get(ctx, QPC_LOG_RRA_MAX),
+        .min_rnr_timer      = devx_get(ctx, QPC_MIN_RNR),
+        .port_num           = devx_get(ctx, ADS_PORT),
+        .timeout            = devx_get(ctx, ADS_ACK_TIMEOUT),
+        .retry_cnt          = devx_get(ctx, QPC_RETRY_COUNT),
+        .rnr_retry          = devx_get(ctx, QPC_RNR_RETRY),
+    };
+}
+
+/* Rights, each by itself: `given` are those that the command speaks of. */
+static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
+                                unsigned access)
+{
+    static const struct {
+        uint32_t optpar, bits;
+        unsigned access;
+    } rights[] = {
+        {OPTPAR_RRE, QPC_RRE, IBV_ACCESS_REMOTE_READ},
+        {OPTPAR_RWE, QPC_RWE, IBV_ACCESS_REMOTE_WRITE},
+        {OPTPAR_RAE, QPC_RAE, IBV_ACCESS_REMOTE_ATOMIC},
+    };
+
+    for (unsigned i = 0; i < 3; i++) {
+        if (given & rights[i].optpar) {
+            access = devx_get(ctx, rights[i].bits) ?
+                     access | rights[i].access : access & ~rights[i].access;
+        }
+    }
+    return access;
+}
+
+/* An initiator answers nobody: rights of it are none. */
+static unsigned devx_optional(const struct hca_qp *hw, uint32_t optpar)
+{
+    return (((optpar & OPTPAR_ACCESS) && (hw->type <= HCA_QP_UC)) ?
+            IBV_QP_ACCESS_FLAGS : 0) |
+           ((optpar & OPTPAR_PKEY_INDEX) ? IBV_QP_PKEY_INDEX : 0) |
+           ((optpar & OPTPAR_Q_KEY) ? IBV_QP_QKEY : 0) |
+           ((optpar & OPTPAR_RNR_TIMEOUT) ? IBV_QP_MIN_RNR_TIMER : 0);
+}
+
+static enum devx_status devx_step_path(struct devx_call *call,
+                                       const struct hca_qp *hw,
+                                       struct ibv_qp_attr *attr,
+                                       struct hca_path *path)
+{
+    const uint8_t *ctx = call->in + DEVX_QP_CTX;
+    uint8_t gid[16];
+
+    devx_qpc_path(ctx, hca_dev_is_roce(call->ctx->dev), path);
+    devx_path_attr(path, &attr->ah_attr);
+    if (path->grh && (hw->type != HCA_QP_DCI) &&
+        (hca_dev_gid(call->ctx->dev, path->sgid_index, gid) ==
+         HCA_GID_NONE)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x20,
+                           "ads src_addr_index", path->sgid_index);
+    }
+    return DEVX_OK;
+}
+
+/* The attributes of the step, in the order in which they are found wrong. */
+static enum devx_status devx_step_attr(struct devx_call *call,
+                                       const struct devx_step *step,
+                                       const struct hca_qp *hw,
+                                       struct ibv_qp_attr *attr)
+{
+    const uint8_t *ctx = call->in + DEVX_QP_CTX;
+    uint32_t given     = (step->fields == STEP_INIT) ? OPTPAR_ACCESS :
+                         devx_get(call->in, DEVX_QP_OPTPAR);
+
+    devx_qpc_attr(ctx, attr);
+    attr->qp_state        = step->to;
+    attr->qp_access_flags = devx_qpc_access(ctx, given, hw->access);
+    if ((devx_get(ctx, QPC_LAG_PORT) != 0) && !devx_is_bond(call)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX,
+                           "qpc lag_tx_port_affinity",
+                           devx_get(ctx, QPC_LAG_PORT));
+    }
+    if ((step->fields == STEP_INIT) && (attr->port_num != 1)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x3c,
+                           "ads vhca_port_num", attr->port_num);
+    }
+    if ((step->masks[hw->type] & IBV_QP_PATH_MTU) && (attr->path_mtu == 0)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x08,
+                           "qpc mtu", 0);
+    }
+    return DEVX_OK;
+}
+
+static enum devx_status devx_modify_qp(struct devx_call *call)
+{
+    const struct devx_step *step = devx_step(call->cmd->opcode);
+    struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
+    struct ibv_qp_attr attr = {.qp_state = step->to};
+    struct hca_path path    = {0};
+    uint32_t optpar         = 0;
+    unsigned mask           = IBV_QP_STATE;
+    enum devx_status status;
+
+    if (call->cmd->has_list && devx_get(call->in, DEVX_QP_EXT)) {
+        return devx_qp_reset_stream(call, hw);
+    }
+    status = devx_step_check(call, step);
+    if ((status == DEVX_OK) && !step->any) {
+        optpar = devx_get(call->in, DEVX_QP_OPTPAR);
+        status = devx_step_attr(call, step, hw, &attr);
+        mask  |= step->masks[hw->type] | devx_optional(hw, optpar);
+    }
+    if ((status == DEVX_OK) && (mask & IBV_QP_AV)) {
+        status = devx_step_path(call, hw, &attr, &path);
+    }
+    if (status != DEVX_OK) {
+        return status;
+    }
+    uverbs_map_resolve(call->ctx);
+    if ((step->any || (atomic_load(&hw->state) == step->from)) &&
+        (uverbs_qp_modify_hw(hw, &attr, mask, &path) == 0)) {
+        return DEVX_OK;
+    }
+    return devx_refuse(call, DEVX_BAD_QP_STATE, (optpar != 0) ? 0x10 : 0x08,
+                       (optpar != 0) ? "opt_param_mask in this state" :
+                                       "state of the qp",
+                       (optpar != 0) ? optpar : atomic_load(&hw->state));
+}
+
+#define MODIFY_QP(_opcode, _name, _size, _has_list) \
+    {.opcode   = _opcode, \
+     .class    = DEVX_MODIFY, \
+     .name     = _name, \
+     .in_size  = _size, \
+     .out_size = 16, \
+     .has_list = _has_list, \
+     .creator  = DEVX_OP_CREATE_QP, \
+     .number   = DEVX_QP_QPN, \
+     .run      = devx_modify_qp}
+
+const struct devx_cmd devx_qp_modify_cmds[] = {
+    MODIFY_QP(0x502, "rst2init_qp", DEVX_QP_IN_SIZE, false),
+    MODIFY_QP(0x503, "init2rtr_qp", DEVX_QP_IN_SIZE, false),
+    MODIFY_QP(0x504, "rtr2rts_qp", DEVX_QP_IN_SIZE, false),
+    MODIFY_QP(0x505, "rts2rts_qp", DEVX_QP_IN_SIZE, true),
+    MODIFY_QP(0x506, "sqerr2rts_qp", DEVX_QP_IN_SIZE, false),
+    MODIFY_QP(0x507, "2err_qp", 16, false),
+    MODIFY_QP(0x50a, "2rst_qp", 16, false),
+    MODIFY_QP(0x50e, "init2init_qp", DEVX_QP_IN_SIZE, false),
+    {.name = NULL},
+};

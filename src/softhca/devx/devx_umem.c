@@ -1,0 +1,161 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * UMEM_REG and UMEM_DEREG: memory of the program for rings and doorbell
+ * records of DEVX objects, which name it by its id. It is kept while one of
+ * them lives.
+ */
+#define _GNU_SOURCE
+#include "devx.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_umem.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define UMEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+                     IBV_ACCESS_REMOTE_READ)
+
+struct devx_umem {
+    struct uverbs_obj obj;
+    struct hca_umem   umem;
+    uint64_t          addr, length;
+};
+
+static const struct uverbs_attr_spec devx_umem_reg_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
+    {MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {MLX5_IB_ATTR_DEVX_UMEM_REG_LEN, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS, UVERBS_IN, UVERBS_MANDATORY, 4, 8, 0},
+    {MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+    {MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, UVERBS_IN, 0, 8, 8, 0},
+};
+
+/* Ids are small numbers of the context; 0 is none, so that a field that was
+ * not filled in names nothing. */
+static uint32_t devx_umem_id(const struct devx_umem *umem)
+{
+    return umem->obj.handle + 1;
+}
+
+/* What devx_umem_get() of the kernel asks for. */
+static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
+                           uint64_t length)
+{
+    uint64_t access = uverbs_get_const(req,
+                                       MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
+    uint64_t pages = uverbs_get_const(req,
+                                      MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP);
+
+    if ((access & ~(uint64_t)UMEM_ACCESS) ||
+        (uverbs_check_access(access) != 0) || (length == 0) ||
+        (addr + length < addr) || (addr + length > UINT64_MAX - 4095)) {
+        return -EINVAL;
+    }
+    return (uverbs_has(req, MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP) &&
+            ((pages & ~4095ull) == 0)) ? -EINVAL : 0;
+}
+
+static int devx_umem_new(struct uverbs_ctx *ctx, uint64_t addr,
+                         uint64_t length, struct devx_umem **umemp)
+{
+    struct devx_umem *umem;
+    int ret;
+
+    ret = uverbs_obj_new(ctx, MLX5_IB_OBJECT_DEVX_UMEM, sizeof(*umem), &umem);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = hca_umem_share(&umem->umem, addr, length);
+    if (ret != 0) {
+        hca_warn("umem: %lu bytes at 0x%lx: %s", (unsigned long)length,
+                 (unsigned long)addr,
+                 (ret == -EEXIST) ? "another umem has some of these pages" :
+                                    strerror(-ret));
+        uverbs_obj_delete(&umem->obj);
+        return ret;
+    }
+    umem->addr   = addr;
+    umem->length = length;
+    *umemp       = umem;
+    return 0;
+}
+
+static int devx_umem_reg(struct uverbs_req *req)
+{
+    uint64_t addr   = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR);
+    uint64_t length = uverbs_get_const(req, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN);
+    struct devx_umem *umem;
+    uint32_t id;
+    int ret;
+
+    ret = devx_umem_check(req, addr, length);
+    if (ret == 0) {
+        ret = devx_umem_new(req->ctx, addr, length, &umem);
+    }
+    if (ret != 0) {
+        return ret;
+    }
+    id  = devx_umem_id(umem);
+    ret = uverbs_put(req, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, &id, sizeof(id));
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE,
+                                umem->obj.handle);
+    }
+    if (ret != 0) {
+        uverbs_obj_destroy(&umem->obj, NULL);
+    }
+    return ret;
+}
+
+static void devx_umem_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
+{
+    (void)events;
+    hca_umem_unshare(&((struct devx_umem*)obj)->umem);
+}
+
+const struct uverbs_type devx_umem_type = {
+    MLX5_IB_OBJECT_DEVX_UMEM, "umems", devx_umem_release
+};
+
+enum devx_status devx_find_umem(struct devx_call *call,
+                                struct devx_umem_use *use)
+{
+    struct devx_umem *umem;
+    int err;
+
+    umem = uverbs_obj_find(call->ctx, MLX5_IB_OBJECT_DEVX_UMEM,
+                           use->id - 1ull, &err);
+    if (umem == NULL) {
+        return devx_refuse(call, DEVX_BAD_RES, use->field, "umem id", use->id);
+    }
+    if ((use->offset > umem->length) ||
+        (use->size > umem->length - use->offset) ||
+        ((umem->addr + use->offset) % use->align != 0)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, use->field,
+                           "end of a queue in its umem",
+                           use->offset + use->size);
+    }
+    use->off = hca_off(umem->umem.mem + use->offset);
+    devx_obj_use(call, &umem->obj);
+    return DEVX_OK;
+}
+
+static const struct uverbs_attr_spec devx_umem_dereg_attrs[] = {
+    {MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     MLX5_IB_OBJECT_DEVX_UMEM},
+};
+
+const struct uverbs_method devx_umem_methods[] = {
+    {.object  = MLX5_IB_OBJECT_DEVX_UMEM,
+     .id      = MLX5_IB_METHOD_DEVX_UMEM_REG,
+     .name    = "devx_umem_reg",
+     .handler = devx_umem_reg,
+     UVERBS_ATTRS(devx_umem_reg_attrs)},
+    {.object  = MLX5_IB_OBJECT_DEVX_UMEM,
+     .id      = MLX5_IB_METHOD_DEVX_UMEM_DEREG,
+     .name    = "devx_umem_dereg",
+     .handler = uverbs_destroy,
+     UVERBS_ATTRS(devx_umem_dereg_attrs)},
+    {.handler = NULL},
+};

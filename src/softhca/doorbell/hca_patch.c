@@ -1,0 +1,294 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Rewrites storing instructions into jumps to trampolines. Called from the
+ * handler of hca_trap in the thread that stored; one thread at a time rewrites
+ * (an atomic flag that nobody waits for), all others read the array of sites,
+ * which only grows. A rewritten site is never touched again: its module may
+ * have gone, and its trampoline does the right thing for any address.
+ *
+ * Other threads may be about to execute the bytes. First the first byte
+ * becomes hlt, a change that cannot be seen half; who meets it faults, and the
+ * handler sends him to the trampoline. When membarrier(2) has made each core
+ * forget what it had fetched, the other bytes follow, then the first one. This
+ * is the kernel's text_poke_bp() with hlt for int3: hlt raises SIGSEGV, which
+ * is ours and never blocked, and which debuggers have been told to pass on.
+ */
+#define _GNU_SOURCE
+#include "hca_patch.h"
+#include "hca_cpu.h"
+#include "softhca/fabric/hca_log.h"
+#include "hca_patch_code.h"
+#include "hca_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PATCH_MAX_SITES 256
+#define OPCODE_HLT      0xf4
+
+struct site {
+    _Atomic(uintptr_t)    addr; /* written last; 0 when its module went */
+    struct hca_patch_code code; /* entry 0: refused */
+    uint8_t               own;  /* bytes that change: the store's, if < 5 */
+    uint8_t               old;  /* the first of them */
+    atomic_bool           done;
+};
+
+static struct site patch_sites[PATCH_MAX_SITES];
+static atomic_uint patch_count;
+static atomic_bool patch_on;
+static atomic_flag patch_busy = ATOMIC_FLAG_INIT;
+static const void *patch_enter;
+
+/* All threads of the process execute nothing fetched before this call. */
+static int patch_sync_cores(void)
+{
+    const int sync = MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE;
+    const int reg  = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE;
+
+    if (syscall(SYS_membarrier, sync, 0, 0) == 0) {
+        return 0;
+    }
+
+    if ((errno == EPERM) && (syscall(SYS_membarrier, reg, 0, 0) == 0) &&
+        (syscall(SYS_membarrier, sync, 0, 0) == 0)) {
+        return 0;
+    }
+    return -errno;
+}
+
+void hca_patch_init(bool on, const void *enter)
+{
+    patch_enter = enter;
+    if (on && (hca_cpu_valgrind() || !hca_cpu_save.usable ||
+               (patch_sync_cores() < 0))) {
+        hca_debug("patch: off, every doorbell traps");
+        on = false;
+    }
+    atomic_store(&patch_on, on);
+}
+
+static struct site *site_find(uintptr_t rip)
+{
+    unsigned i, count = atomic_load_explicit(&patch_count,
+                                             memory_order_acquire);
+
+    for (i = 0; i < count; ++i) {
+        if (atomic_load_explicit(&patch_sites[i].addr, memory_order_acquire) ==
+            rip) {
+            return &patch_sites[i];
+        }
+    }
+    return NULL;
+}
+
+/* The bytes differ if another module was loaded where one has gone. */
+uintptr_t hca_patch_find(uintptr_t rip)
+{
+    struct site *site;
+
+    atomic_thread_fence(memory_order_acquire); /* pairs with site_publish() */
+    site = site_find(rip);
+    if ((site == NULL) || (site->code.entry == 0)) {
+        return 0;
+    }
+
+    if (atomic_load(&site->done) &&
+        (memcmp((const void*)rip, site->code.jump, site->own) != 0)) {
+        atomic_store(&site->addr, 0);
+        return 0;
+    }
+    return site->code.entry;
+}
+
+uintptr_t hca_patch_origin(uintptr_t rip)
+{
+    unsigned i, count = atomic_load(&patch_count);
+
+    for (i = 0; i < count; ++i) {
+        if ((patch_sites[i].code.native == rip) && (rip != 0)) {
+            return atomic_load(&patch_sites[i].addr);
+        }
+    }
+    return 0;
+}
+
+/* A jump must not borrow from, or be borrowed from by, another. */
+static bool site_overlaps(uintptr_t rip)
+{
+    unsigned i;
+
+    for (i = 0; i < atomic_load(&patch_count); ++i) {
+        if ((patch_sites[i].code.entry != 0) &&
+            (rip - atomic_load(&patch_sites[i].addr) + HCA_PATCH_JUMP - 1 <
+             2 * HCA_PATCH_JUMP - 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* libc copies for everybody: a detour would slow down all of them. The code of
+ * the kernel and of the loader is left alone. */
+static bool module_usable(const char *path)
+{
+    static const char *const others[] = {"libc.so", "libc-", "ld-", "linux-"};
+    const char *name = strrchr(path, '/');
+    unsigned    i;
+
+    name = (name == NULL) ? path : name + 1;
+    for (i = 0; i < sizeof(others) / sizeof(others[0]); ++i) {
+        if (strncmp(name, others[i], strlen(others[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void byte_store(uintptr_t addr, uint8_t byte)
+{
+    __atomic_store_n((uint8_t*)addr, byte, __ATOMIC_RELEASE);
+}
+
+/* The protocol of the head of this file. The text was and becomes r-x. */
+static int text_write(const struct site *site)
+{
+    uintptr_t rip = atomic_load(&site->addr);
+    int       i, ret;
+
+    ret = hca_patch_code_protect(rip, site->own,
+                                 PROT_READ | PROT_WRITE | PROT_EXEC);
+    if (ret < 0) {
+        return ret;
+    }
+
+    byte_store(rip, OPCODE_HLT);
+    ret = patch_sync_cores();
+    if (ret < 0) {
+        byte_store(rip, site->old);
+    } else {
+        for (i = 1; i < site->own; ++i) {
+            byte_store(rip + i, site->code.jump[i]);
+        }
+        patch_sync_cores();
+        byte_store(rip, site->code.jump[0]);
+        patch_sync_cores();
+    }
+
+    hca_patch_code_protect(rip, site->own, PROT_READ | PROT_EXEC);
+    return ret;
+}
+
+static int site_prepare(struct site *site, const struct hca_insn *insn,
+                        const uint8_t *code)
+{
+    const uintptr_t        rip   = atomic_load(&site->addr);
+    struct hca_patch_store store = {.rip = rip, .insn = insn};
+    const bool             fits  = (insn->len >= HCA_PATCH_JUMP);
+    const size_t           need  = fits ? insn->len : HCA_PATCH_JUMP;
+    struct hca_text        text;
+
+    site->own = fits ? HCA_PATCH_JUMP : insn->len;
+    site->old = code[0];
+    if (site_overlaps(rip) || !hca_text_find(rip, &text) ||
+        (text.left < need) || !module_usable(text.path)) {
+        return -ENOTSUP;
+    }
+
+    memcpy(store.bytes, (const void*)rip, need);
+    if (memcmp(store.bytes, code, insn->len) != 0) {
+        return -ENOTSUP; /* somebody else rewrites code too */
+    }
+    return hca_patch_code_create(&store, patch_enter, &site->code);
+}
+
+/* A debugger steps by source line, and finds no line in a trampoline. */
+static bool patch_debugged(void)
+{
+    static const char name[] = "TracerPid:\t";
+    char              text[4096];
+    const char       *tracer;
+    ssize_t           n;
+    int               fd;
+
+    fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY);
+    if (fd < 0) {
+        return false;
+    }
+
+    n = syscall(SYS_read, fd, text, sizeof(text) - 1);
+    syscall(SYS_close, fd);
+    text[(n < 0) ? 0 : n] = '\0';
+    tracer                = strstr(text, name);
+    return (tracer != NULL) && (tracer[sizeof(name) - 1] != '0');
+}
+
+/* Known from here on, also when refused: no second attempt. */
+static struct site *site_publish(const struct site *site)
+{
+    unsigned     n   = atomic_load(&patch_count);
+    struct site *new = &patch_sites[n];
+
+    memcpy(new, site, sizeof(*site));
+    atomic_store_explicit(&patch_count, n + 1, memory_order_release);
+    return new;
+}
+
+/* Should the text remain as it is, the trampoline still serves who comes there
+ * by a fault. */
+static void patch_once(uintptr_t rip, const struct hca_insn *insn,
+                       const uint8_t *code)
+{
+    struct site draft = {.addr = rip}, *site;
+    int         ret;
+
+    if ((site_find(rip) != NULL) ||
+        (atomic_load(&patch_count) == PATCH_MAX_SITES)) {
+        return;
+    }
+
+    if (patch_debugged()) {
+        hca_debug("patch: off under a debugger, every doorbell traps");
+        atomic_store(&patch_on, false);
+        return;
+    }
+
+    ret  = site_prepare(&draft, insn, code);
+    site = site_publish(&draft);
+    if (ret < 0) {
+        hca_debug("patch: store at %p goes on trapping: %s", (void*)rip,
+                  strerror(-ret));
+        return;
+    }
+
+    ret = text_write(site);
+    if (ret < 0) {
+        hca_info("patch: off, text cannot be written: %s", strerror(-ret));
+        atomic_store(&patch_on, false);
+        return;
+    }
+
+    atomic_store(&site->done, true);
+    hca_debug("patch: store at %p jumps to %p", (void*)rip,
+              (void*)site->code.entry);
+}
+
+/* A child forked while another thread is at it inherits the flag: it only
+ * loses further patches. */
+void hca_patch_site(uintptr_t rip, const struct hca_insn *insn,
+                    const uint8_t *code)
+{
+    if (!atomic_load_explicit(&patch_on, memory_order_relaxed) ||
+        (site_find(rip) != NULL) || atomic_flag_test_and_set(&patch_busy)) {
+        return;
+    }
+
+    patch_once(rip, insn, code);
+    atomic_flag_clear(&patch_busy);
+}

@@ -1,0 +1,141 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completions. Which number a CQE carries where: CQE version 1, providers/mlx5
+ * cq.c. srqn_uidx is the user index of the QP, also when it receives from an
+ * SRQ, but that of the SRQ for XRC; wqe_counter the first basic block of a
+ * send, the running index of a receive, the place in an SRQ.
+ */
+#include "hca_completer.h"
+#include "hca_cq.h"
+#include "softhca/fabric/hca_dev.h"
+#include "hca_grh.h"
+
+#include <infiniband/mlx5dv.h>
+
+static uint32_t hca_completer_sop_qpn(const struct hca_qp *qp,
+                                      const struct hca_wqe *wqe)
+{
+    return ((uint32_t)wqe->opcode << 24) | qp->obj.num;
+}
+
+enum hca_check hca_completer_send(const struct hca_qp *qp,
+                                  const struct hca_wqe *wqe, const void *data)
+{
+    struct hca_cqe cqe = {
+        .opcode      = MLX5_CQE_REQ,
+        .wqe_counter = wqe->idx,
+        .sop_qpn     = hca_completer_sop_qpn(qp, wqe),
+        .uidx        = qp->uidx,
+        .byte_cnt    = wqe->length,
+    };
+
+    if (data != NULL) {
+        cqe.data     = data;
+        cqe.data_len = wqe->length;
+        cqe.both     = true;
+    }
+    return (hca_cq_post(qp->scqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+}
+
+void hca_completer_send_error(const struct hca_qp *qp,
+                              const struct hca_wqe *wqe, enum hca_check check,
+                              enum hca_check vendor)
+{
+    struct hca_cqe cqe = {
+        .opcode      = MLX5_CQE_REQ_ERR,
+        .syndrome    = hca_check_desc(check)->syndrome,
+        .vendor      = vendor,
+        .wqe_counter = wqe->idx,
+        .sop_qpn     = hca_completer_sop_qpn(qp, wqe),
+        .uidx        = qp->uidx,
+    };
+
+    hca_cq_post(qp->scqn, &cqe);
+}
+
+static uint8_t hca_completer_opcode(const struct hca_msg *msg)
+{
+    if (msg->op == HCA_MSG_WRITE) {
+        return MLX5_CQE_RESP_WR_IMM;
+    }
+    if (msg->has_imm) {
+        return MLX5_CQE_RESP_SEND_IMM;
+    }
+    return msg->has_inval ? MLX5_CQE_RESP_SEND_INV : MLX5_CQE_RESP_SEND;
+}
+
+/* RoCE has no LIDs. A port has path bits as far as its LMC goes. */
+static uint16_t hca_completer_slid(const struct hca_msg *msg)
+{
+    return hca_dev_lid(msg->src_dev) |
+           (msg->path->src_path_bits & hca_dev_path_mask(msg->src_dev));
+}
+
+/* Which of the port's LIDs it was sent to. */
+static uint8_t hca_completer_dlid_path(const struct hca_msg *msg, unsigned dev)
+{
+    return hca_dev_is_roce(dev) ? 0 :
+           msg->path->dlid & hca_dev_path_mask(dev);
+}
+
+static uint8_t hca_completer_sl(const struct hca_msg *msg)
+{
+    return hca_dev_is_roce(msg->src_dev) ?
+           hca_grh_packet_type(msg->path, msg->src_dev) : msg->path->sl;
+}
+
+enum hca_check hca_completer_recv(const struct hca_qp *qp,
+                                  const struct hca_recv *recv,
+                                  const struct hca_msg *msg, const void *data)
+{
+    struct hca_cqe cqe = {
+        .opcode      = hca_completer_opcode(msg),
+        .solicited   = msg->solicited,
+        .sl          = hca_completer_sl(msg),
+        .slid        = hca_completer_slid(msg),
+        .dlid_path   = hca_completer_dlid_path(msg, qp->obj.dev),
+        .wqe_counter = recv->index,
+        .sop_qpn     = qp->obj.num,
+        .uidx        = recv->uidx,
+        .src_qpn     = msg->src_qpn,
+        .imm         = (msg->has_imm || msg->has_inval) ? msg->imm : 0,
+        .byte_cnt    = msg->data->length,
+    };
+
+    if (qp->type == HCA_QP_UD) {
+        cqe.l3        = msg->path->grh;
+        cqe.byte_cnt += 40;
+    }
+    if (data != NULL) {
+        cqe.data     = data;
+        cqe.data_len = msg->data->length;
+    }
+    return (hca_cq_post(recv->cqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+}
+
+static void hca_completer_resp_error(const struct hca_qp *qp, uint32_t cqn,
+                                     struct hca_cqe *cqe,
+                                     enum hca_check check)
+{
+    cqe->opcode   = MLX5_CQE_RESP_ERR;
+    cqe->syndrome = hca_check_desc(check)->syndrome;
+    cqe->vendor   = check;
+    cqe->sop_qpn  = qp->obj.num;
+    hca_cq_post(cqn, cqe);
+}
+
+void hca_completer_recv_error(const struct hca_qp *qp,
+                              const struct hca_recv *recv,
+                              enum hca_check check)
+{
+    struct hca_cqe cqe = {.wqe_counter = recv->index, .uidx = recv->uidx};
+
+    hca_completer_resp_error(qp, recv->cqn, &cqe, check);
+}
+
+void hca_completer_flush_recv(const struct hca_qp *qp, uint16_t index)
+{
+    struct hca_cqe cqe = {.wqe_counter = index, .uidx = qp->uidx};
+
+    hca_completer_resp_error(qp, qp->rcqn, &cqe, HCA_CHECK_FLUSH);
+}

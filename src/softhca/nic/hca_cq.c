@@ -1,0 +1,213 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completion queues. All of it runs under the CQ's lock, in whatever thread of
+ * whatever process has the completion.
+ */
+#define _GNU_SOURCE
+#include "hca_cq.h"
+#include "hca_cq_event.h"
+#include "hca_exec.h"
+#include "softhca/fabric/hca_log.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+#include <time.h>
+
+#define HCA_CQ_INDEX 0xffffffu /* indices have 24 bits */
+#define HCA_CQE_SE   0x02      /* op_own (mlx5dv_get_cqe_se()) */
+
+static_assert(sizeof(struct mlx5_cqe64) == 64, "64-byte entry");
+static_assert(sizeof(struct mlx5_err_cqe) == 64, "64-byte entry");
+static_assert(offsetof(struct mlx5_err_cqe, srqn) ==
+              offsetof(struct mlx5_cqe64, srqn_uidx), "both carry uidx");
+
+static uint32_t hca_cq_ci(const struct hca_cq *cq)
+{
+    const uint32_t *dbrec = hca_ptr(cq->dbrec);
+
+    /* pairs with the program's barrier between reading a CQE and giving it
+     * back */
+    return be32toh(__atomic_load_n(&dbrec[0], __ATOMIC_ACQUIRE)) &
+           HCA_CQ_INDEX;
+}
+
+uint32_t hca_cq_index(uint32_t pi)
+{
+    return pi & HCA_CQ_INDEX;
+}
+
+static uint64_t hca_cq_timestamp(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void hca_cqe_fill_good(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
+{
+    to->ml_path        = cqe->dlid_path;
+    to->slid           = htobe16(cqe->slid);
+    to->flags_rqpn     = htobe32(((uint32_t)cqe->l3 << 28) |
+                                 ((uint32_t)cqe->sl << 24) | cqe->src_qpn);
+    to->srqn_uidx      = htobe32(cqe->uidx);
+    to->imm_inval_pkey = cqe->imm;
+    to->byte_cnt       = htobe32(cqe->byte_cnt);
+    to->sop_drop_qpn   = htobe32(cqe->sop_qpn);
+    to->wqe_counter    = htobe16(cqe->wqe_counter);
+}
+
+static void hca_cqe_fill_error(struct mlx5_err_cqe *to,
+                               const struct hca_cqe *cqe)
+{
+    to->srqn             = htobe32(cqe->uidx);
+    to->vendor_err_synd  = cqe->vendor;
+    to->syndrome         = cqe->syndrome;
+    to->s_wqe_opcode_qpn = htobe32(cqe->sop_qpn);
+    to->wqe_counter      = htobe16(cqe->wqe_counter);
+}
+
+static bool hca_cqe_is_error(const struct hca_cqe *cqe)
+{
+    return (cqe->opcode == MLX5_CQE_REQ_ERR) ||
+           (cqe->opcode == MLX5_CQE_RESP_ERR);
+}
+
+/* Inline data: up to 32 bytes take the start of the 64-byte entry; up to 64
+ * the first half of a 128-byte one. libmlx5 looks for the 32 bytes of a
+ * requester in the first half of a 128-byte entry, UCX in the second: such
+ * data is written to both. @return the bits of op_own. */
+static uint8_t hca_cqe_fill_data(struct mlx5_cqe64 *to, uint8_t *first_half,
+                                 const struct hca_cqe *cqe)
+{
+    if (cqe->data_len > 32) {
+        memcpy(first_half, cqe->data, cqe->data_len);
+        return MLX5_INLINE_SCATTER_64;
+    }
+    memcpy(to, cqe->data, cqe->data_len);
+    if (cqe->both && (first_half != NULL)) {
+        memcpy(first_half, cqe->data, cqe->data_len);
+    }
+    return MLX5_INLINE_SCATTER_32;
+}
+
+/* The owner bit makes the entry valid: it goes last, with all that was
+ * written for this message before it. Pairs with the poller's barrier. */
+static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    uint32_t pi     = cq->pi & HCA_CQ_INDEX;
+    uint32_t slot   = pi & ((1u << cq->ring.log_cnt) - 1);
+    uint8_t *entry  = (uint8_t*)hca_ptr(cq->ring.buf) +
+                      ((size_t)slot << cq->ring.log_stride);
+    uint8_t *target = entry + (1u << cq->ring.log_stride) - 64;
+    union {
+        struct mlx5_cqe64   good;
+        struct mlx5_err_cqe error;
+        uint32_t            words[16];
+    } image = {};
+    uint8_t op_own = (cqe->opcode << 4) | ((pi >> cq->ring.log_cnt) & 1);
+
+    if (hca_cqe_is_error(cqe)) {
+        hca_cqe_fill_error(&image.error, cqe);
+    } else {
+        hca_cqe_fill_good(&image.good, cqe);
+        if (cqe->data_len > 0) {
+            op_own |= hca_cqe_fill_data(&image.good,
+                                        (target == entry) ? NULL : entry, cqe);
+        }
+        if (cq->timestamp) {
+            image.good.timestamp = htobe64(hca_cq_timestamp());
+        }
+    }
+    image.good.op_own = op_own | (cqe->solicited ? HCA_CQE_SE : 0);
+    memcpy(target, image.words, 60);
+    __atomic_store_n((uint32_t*)(target + 60), image.words[15],
+                     __ATOMIC_RELEASE);
+    cq->pi = (cq->pi + 1) & HCA_CQ_INDEX;
+}
+
+static bool hca_cq_is_full(const struct hca_cq *cq)
+{
+    return ((cq->pi - hca_cq_ci(cq)) & HCA_CQ_INDEX) >=
+           (1u << cq->ring.log_cnt);
+}
+
+static int hca_cq_overrun(struct hca_cq *cq)
+{
+    if (!cq->overrun) {
+        hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
+                 "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
+                 hca_cq_ci(cq), cq->pi);
+        cq->overrun = true;
+        hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
+    }
+    return -EOVERFLOW;
+}
+
+static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    if (cq->overrun || (!cq->ignore_overrun && hca_cq_is_full(cq))) {
+        return hca_cq_overrun(cq);
+    }
+    hca_cq_write(cq, cqe);
+    if (cqe->solicited || hca_cqe_is_error(cqe)) {
+        cq->solicited_pi = cq->pi;
+    }
+    if (cq->armed) {
+        hca_cq_notify(cq, cqe->solicited || hca_cqe_is_error(cqe));
+    }
+    return 0;
+}
+
+int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
+{
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+    int ret;
+
+    if (cq == NULL) {
+        return -ENOENT;
+    }
+    ret = hca_cq_post_locked(cq, cqe);
+    hca_obj_unlock(cq);
+    return ret;
+}
+
+unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
+{
+    const struct hca_cq *cq;
+
+    if (scatter == 0) {
+        return 0;
+    }
+    cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+    if (cq == NULL) {
+        return 0;
+    }
+    return ((cq->ring.log_stride == 7) && (scatter >= 64)) ? 64 : 32;
+}
+
+/* The RESIZE_CQ entry takes an index of its own: the library copies what it
+ * has not polled to index + 1 of the new ring and goes on behind it
+ * (mlx5_cq_resize_copy_cqes()). */
+int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
+{
+    static const struct hca_cqe mark = {.opcode = MLX5_CQE_RESIZE_CQ};
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+    uint32_t pending;
+
+    if (cq == NULL) {
+        return -ENOENT;
+    }
+    pending = (cq->pi - hca_cq_ci(cq)) & HCA_CQ_INDEX;
+    if (pending >= (1u << ring->log_cnt)) {
+        hca_obj_unlock(cq);
+        return -EINVAL;
+    }
+    hca_cq_write(cq, &mark);
+    cq->ring = *ring;
+    hca_obj_unlock(cq);
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completion queues: writing CQEs, overrun, arming, events, moderation and
+ * the change to another ring. Entry layout: struct mlx5_cqe64 and struct
+ * mlx5_err_cqe (mlx5dv.h), CQE version 1.
+ */
+#ifndef HCA_CQ_H
+#define HCA_CQ_H
+
+#include "softhca/fabric/hca_obj.h"
+
+/* One completion, in host order. */
+struct hca_cqe {
+    uint8_t     opcode;    /* MLX5_CQE_* */
+    bool        solicited;
+    bool        both;      /* 32 inline bytes in both halves of 128 */
+    uint8_t     syndrome;  /* of MLX5_CQE_*_ERR */
+    uint8_t     vendor;    /* ... enum hca_check */
+    uint8_t     sl, dlid_path; /* of the message received */
+    uint8_t     l3;        /* 1: its GRH is in the buffer */
+    uint16_t    slid;
+    uint16_t    wqe_counter;
+    uint32_t    sop_qpn;   /* 31..24 opcode of the send WQE; QPN */
+    uint32_t    uidx;
+    uint32_t    src_qpn;
+    uint32_t    imm;       /* as on the wire */
+    uint32_t    byte_cnt;
+    const void *data;      /* NULL, or up to 64 bytes to go inline ... */
+    uint8_t     data_len;  /* ... as hca_cq_inline_room() allows */
+};
+
+/* Bytes of a message that may go into a CQE of this queue, for a QP that
+ * allows `scatter`: 64 takes an entry of 128. 0: none. */
+unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
+
+/* Adds a completion. No CQ lock may be held.
+ * @return 0, -ENOENT (no such queue), -EOVERFLOW (overrun, now or before:
+ *         the QP has to go to the error state). */
+int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
+
+#endif

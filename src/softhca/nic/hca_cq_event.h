@@ -1,0 +1,24 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completion events: what the arm doorbell asks for, when it is due, and its
+ * moderation. Under the CQ's lock, but for hca_cq_arm().
+ */
+#ifndef HCA_CQ_EVENT_H
+#define HCA_CQ_EVENT_H
+
+#include "softhca/fabric/hca_obj.h"
+
+/* A doorbell asked to arm the CQ; what it wants is in the doorbell record. */
+void hca_cq_arm(uint32_t cqn);
+
+/* A doorbell asked to arm some CQ: looks whether the record of this one has
+ * moved. (A first request for all completions cannot be told from none.) */
+void hca_cq_arm_if_moved(uint32_t cqn);
+
+/* A completion was added while the CQ is armed. */
+void hca_cq_notify(struct hca_cq *cq, bool solicited);
+
+/* An index, cut to the bits it has. */
+uint32_t hca_cq_index(uint32_t pi);
+
+#endif

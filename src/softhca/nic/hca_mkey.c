@@ -1,0 +1,365 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Lookup and check of memory keys. Nothing is locked: a use announces itself
+ * in mkey->in_use and then looks whether the key is still there; destroying a
+ * key does it the other way round and waits for the count.
+ */
+#define _GNU_SOURCE
+#include "hca_mkey.h"
+#include "softhca/fabric/hca_proc.h"
+
+#include <string.h>
+
+static void hca_mkey_release(struct hca_mkey *mkey)
+{
+    atomic_fetch_sub_explicit(&mkey->in_use, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&hca_fabric->procs[hca_self].holds, 1,
+                              memory_order_release);
+}
+
+/* mkey->in_use is raised first, then the number is read again; both
+ * sequentially consistent, as are the two steps of the destroyer. The count of
+ * this process is raised before that and lowered after it: a key in use while
+ * no process that lives holds any was a dead one's (uverbs_mkey.c). */
+static struct hca_mkey *hca_mkey_hold(uint32_t key)
+{
+    struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
+
+    if (mkey == NULL) {
+        return NULL;
+    }
+    atomic_fetch_add(&hca_fabric->procs[hca_self].holds, 1);
+    atomic_fetch_add(&mkey->in_use, 1);
+    if ((atomic_load(&mkey->obj.num) == (key >> 8)) &&
+        (mkey->variant == (key & 0xff))) {
+        return mkey;
+    }
+    hca_mkey_release(mkey);
+    return NULL;
+}
+
+static bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
+                           uint64_t length)
+{
+    uint64_t offset = addr - mkey->iova;
+
+    if (addr + length < addr) {
+        return false;
+    }
+    return mkey->implicit_odp ||
+           ((addr >= mkey->iova) && (offset <= mkey->length) &&
+            (length <= mkey->length - offset));
+}
+
+static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
+                                         const struct hca_key_use *use)
+{
+    if (mkey->obj.dev != use->dev) {
+        return HCA_KEY_UNKNOWN;
+    }
+    if (mkey->is_free) {
+        return HCA_KEY_FREE;
+    }
+    if (mkey->type == HCA_MKEY_NULL) { /* of every PD, for local use */
+        return (use->access & ~IBV_ACCESS_LOCAL_WRITE) ? HCA_KEY_ACCESS :
+                                                         HCA_KEY_OK;
+    }
+    if (mkey->pdn != use->pdn) {
+        return HCA_KEY_PD;
+    }
+    if ((mkey->qpn != 0xffffff) && (mkey->qpn != use->qpn)) {
+        return HCA_KEY_QP;
+    }
+    if (((mkey->access & use->access) != use->access) ||
+        ((mkey->type == HCA_MKEY_MW) &&
+         ((use->access & ~IBV_ACCESS_LOCAL_WRITE) == 0))) {
+        return HCA_KEY_ACCESS;
+    }
+    return hca_mkey_spans(mkey, use->addr, use->length) ? HCA_KEY_OK :
+                                                          HCA_KEY_BOUNDS;
+}
+
+static void hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
+{
+    sgl->held[sgl->num_held++] = mkey;
+}
+
+static void hca_sgl_add_range(struct hca_sgl *sgl, const struct hca_mkey *mkey,
+                              const struct hca_key_use *use)
+{
+    uint64_t va = mkey->va + (use->addr - mkey->iova);
+
+    if (mkey->type == HCA_MKEY_NULL) {
+        va            = 0;
+        sgl->has_null = true;
+    }
+    hca_sgl_add(sgl, (void*)va, use->length);
+}
+
+/* A window grants what its region has: the region's key is looked up anew at
+ * each use, as it may be gone. */
+static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
+                                             const struct hca_mkey *window,
+                                             const struct hca_key_use *use)
+{
+    struct hca_mkey *mkey  = hca_mkey_hold(window->base_key);
+    struct hca_key_use base = *use;
+    enum hca_key_fault fault;
+
+    if ((mkey == NULL) || (mkey->type != HCA_MKEY_MR)) {
+        fault = HCA_KEY_FREE;
+        goto err_release;
+    }
+    base.addr   = window->base_addr + (use->addr - window->iova);
+    base.access = (use->access & ~(IBV_ACCESS_REMOTE_READ)) ?
+                  IBV_ACCESS_LOCAL_WRITE : 0;
+    fault       = hca_mkey_check(mkey, &base);
+    if (fault != HCA_KEY_OK) {
+        goto err_release;
+    }
+    hca_sgl_hold(sgl, mkey);
+    hca_sgl_add_range(sgl, mkey, &base);
+    return HCA_KEY_OK;
+
+err_release:
+    if (mkey != NULL) {
+        hca_mkey_release(mkey);
+    }
+    return fault;
+}
+
+static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
+                                            const struct hca_key_use *use,
+                                            unsigned depth);
+
+/* The part of a use that lies in entry `index`, which begins at byte `start`
+ * of the key: as a use of the entry's own key, of which the owner's rights
+ * count, as for windows. */
+static struct hca_key_use hca_klm_part(const struct hca_mkey *mkey,
+                                       const struct hca_key_use *use,
+                                       uint64_t index, uint64_t start)
+{
+    const struct hca_klm *klm = (struct hca_klm*)hca_ptr(mkey->klms) + index;
+    uint64_t size = (mkey->klm_shift != 0) ? 1ull << mkey->klm_shift :
+                                             klm->length;
+    uint64_t from = use->addr - mkey->iova, to = from + use->length;
+    struct hca_key_use part = *use;
+
+    from        = (from > start) ? from - start : 0;
+    to          = (to - start < size) ? to - start : size;
+    part.key    = klm->key;
+    part.addr   = klm->addr + from;
+    part.length = (to > from) ? to - from : 0;
+    part.access = (use->access & ~IBV_ACCESS_REMOTE_READ) ?
+                  IBV_ACCESS_LOCAL_WRITE : 0;
+    return part;
+}
+
+/* Entries lie one behind the other in the space of the key, which begins with
+ * the first of them at mkey->iova. */
+static enum hca_key_fault hca_sgl_add_klms(struct hca_sgl *sgl,
+                                           const struct hca_mkey *mkey,
+                                           const struct hca_key_use *use,
+                                           unsigned depth)
+{
+    const struct hca_klm *klms = hca_ptr(mkey->klms);
+    uint64_t from = use->addr - mkey->iova, left = use->length, start = 0;
+    uint64_t i    = 0;
+
+    if (mkey->klm_shift != 0) {
+        i     = from >> mkey->klm_shift;
+        start = i << mkey->klm_shift;
+    } else {
+        while ((i < mkey->num_klms) && (from >= start + klms[i].length)) {
+            start += klms[i++].length;
+        }
+    }
+    for (; (i < mkey->num_klms) && (left > 0); i++) {
+        struct hca_key_use part = hca_klm_part(mkey, use, i, start);
+        enum hca_key_fault fault;
+
+        if (part.length > 0) {
+            fault = hca_sgl_add_level(sgl, &part, depth + 1);
+            if (fault != HCA_KEY_OK) {
+                return fault;
+            }
+        }
+        left  -= part.length;
+        start += (mkey->klm_shift != 0) ? 1ull << mkey->klm_shift :
+                                          klms[i].length;
+    }
+    return (left == 0) ? HCA_KEY_OK : HCA_KEY_BOUNDS;
+}
+
+/* A key that is held from here on until the message is done with. */
+static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
+                                           struct hca_mkey *mkey,
+                                           const struct hca_key_use *use,
+                                           unsigned depth)
+{
+    if ((sgl->num_held == HCA_SGL_MAX) || (sgl->count == HCA_SGL_MAX) ||
+        ((mkey->type == HCA_MKEY_INDIRECT) && (depth == HCA_MKEY_DEPTH))) {
+        hca_mkey_release(mkey);
+        return HCA_KEY_FAULT;
+    }
+    hca_sgl_hold(sgl, mkey);
+    if (mkey->type == HCA_MKEY_INDIRECT) {
+        return hca_sgl_add_klms(sgl, mkey, use, depth);
+    }
+    hca_sgl_add_range(sgl, mkey, use);
+    return HCA_KEY_OK;
+}
+
+static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
+                                            const struct hca_key_use *use,
+                                            unsigned depth)
+{
+    struct hca_mkey *mkey = hca_mkey_hold(use->key);
+    enum hca_key_fault fault;
+
+    if (mkey == NULL) {
+        return HCA_KEY_UNKNOWN;
+    }
+    fault = (mkey->obj.proc == sgl->proc) ? hca_mkey_check(mkey, use) :
+                                            HCA_KEY_UNKNOWN;
+    if ((fault == HCA_KEY_OK) && (mkey->type == HCA_MKEY_MW)) {
+        fault = hca_sgl_add_window(sgl, mkey, use);
+        hca_mkey_release(mkey);
+        return fault;
+    }
+    if (fault != HCA_KEY_OK) {
+        hca_mkey_release(mkey);
+        return fault;
+    }
+    return hca_sgl_add_held(sgl, mkey, use, depth);
+}
+
+enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
+                                   const struct hca_key_use *use)
+{
+    return hca_sgl_add_level(sgl, use, 0);
+}
+
+void hca_sgl_put(struct hca_sgl *sgl)
+{
+    while (sgl->num_held > 0) {
+        hca_mkey_release(sgl->held[--sgl->num_held]);
+    }
+}
+
+void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
+{
+    unsigned i = 0;
+
+    while ((i < sgl->count) && (length >= sgl->iov[i].iov_len)) {
+        length      -= sgl->iov[i].iov_len;
+        sgl->length -= sgl->iov[i++].iov_len;
+    }
+    sgl->count -= i;
+    memmove(sgl->iov, sgl->iov + i, sgl->count * sizeof(sgl->iov[0]));
+    if (length > 0) {
+        if (sgl->iov[0].iov_base != NULL) {
+            sgl->iov[0].iov_base = (char*)sgl->iov[0].iov_base + length;
+        }
+        sgl->iov[0].iov_len -= length;
+        sgl->length         -= length;
+    }
+}
+
+/* One stretch of a copy in which neither side changes its piece. */
+static int hca_sgl_copy_piece(unsigned dst_proc, struct iovec *dst,
+                              unsigned src_proc, struct iovec *src)
+{
+    static const char zeros[4096];
+    int ret;
+
+    if (dst->iov_base == NULL) {
+        return 0;
+    }
+    if (src->iov_base != NULL) {
+        return (src_proc == hca_self) ?
+               hca_mem_write(dst_proc, src, 1, dst, 1) :
+               hca_mem_read(src_proc, dst, 1, src, 1);
+    }
+    for (size_t done = 0; done < dst->iov_len;) {
+        size_t n = dst->iov_len - done;
+        struct iovec from, to;
+
+        n    = (n < sizeof(zeros)) ? n : sizeof(zeros);
+        from = (struct iovec){(void*)zeros, n};
+        to   = (struct iovec){(char*)dst->iov_base + done, n};
+        ret  = hca_mem_write(dst_proc, &from, 1, &to, 1);
+        if (ret != 0) {
+            return ret;
+        }
+        done += n;
+    }
+    return 0;
+}
+
+static struct iovec hca_iov_part(const struct iovec *iov, size_t offset,
+                                 size_t length)
+{
+    return (struct iovec){
+        (iov->iov_base == NULL) ? NULL : (char*)iov->iov_base + offset, length};
+}
+
+/* Piece by piece, as some of them are null. */
+static int hca_sgl_copy_null(const struct hca_sgl *dst,
+                             const struct hca_sgl *src)
+{
+    size_t dst_off = 0, src_off = 0;
+    unsigned d = 0, s = 0;
+
+    while ((d < dst->count) && (s < src->count)) {
+        size_t dst_left = dst->iov[d].iov_len - dst_off;
+        size_t src_left = src->iov[s].iov_len - src_off;
+        size_t n        = (dst_left < src_left) ? dst_left : src_left;
+        struct iovec to   = hca_iov_part(&dst->iov[d], dst_off, n);
+        struct iovec from = hca_iov_part(&src->iov[s], src_off, n);
+        int ret = hca_sgl_copy_piece(dst->proc, &to, src->proc, &from);
+
+        if (ret != 0) {
+            return ret;
+        }
+        dst_off = (n == dst_left) ? (d++, 0) : dst_off + n;
+        src_off = (n == src_left) ? (s++, 0) : src_off + n;
+    }
+    return 0;
+}
+
+int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
+{
+    if (__builtin_expect(dst->has_null || src->has_null, 0)) {
+        return hca_sgl_copy_null(dst, src);
+    }
+    return (src->proc == hca_self) ?
+           hca_mem_write(dst->proc, src->iov, src->count, dst->iov,
+                         dst->count) :
+           hca_mem_read(src->proc, dst->iov, dst->count, src->iov, src->count);
+}
+
+enum hca_key_fault hca_mkey_invalidate(const struct hca_key_use *use)
+{
+    struct hca_mkey *mkey = hca_obj_lock(HCA_KIND_MKEY, use->key >> 8);
+    enum hca_key_fault fault = HCA_KEY_OK;
+
+    if (mkey == NULL) {
+        return HCA_KEY_UNKNOWN;
+    }
+    if ((mkey->obj.dev != use->dev) || (mkey->variant != (use->key & 0xff))) {
+        fault = HCA_KEY_UNKNOWN;
+    } else if (mkey->is_free) {
+        fault = HCA_KEY_FREE;
+    } else if (mkey->pdn != use->pdn) {
+        fault = HCA_KEY_PD;
+    } else if (!mkey->local_inv_ok) {
+        fault = HCA_KEY_ACCESS;
+    } else if ((mkey->qpn != 0xffffff) && (mkey->qpn != use->qpn)) {
+        fault = HCA_KEY_QP;
+    } else {
+        mkey->is_free = true;
+    }
+    hca_obj_unlock(mkey);
+    return fault;
+}

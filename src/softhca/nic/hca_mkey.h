@@ -1,0 +1,92 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory keys as the data path sees them: each piece of a message is looked
+ * up, checked and held until the bytes have moved, and ends up in a list of
+ * addresses of one process.
+ */
+#ifndef HCA_MKEY_H
+#define HCA_MKEY_H
+
+#include "softhca/fabric/hca_obj.h"
+
+#include <sys/uio.h>
+
+/* Pieces of one message. A WQE has at most 63 octowords, and a receive buffer
+ * may get a header of 40 bytes in front; what an indirect key leads to has to
+ * fit in besides. */
+#define HCA_SGL_MAX 128u
+
+/* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
+#define HCA_MKEY_DEPTH 4u
+
+struct hca_sgl {
+    unsigned         count;
+    unsigned         proc;     /* whose addresses these are */
+    unsigned         num_held;
+    bool             has_null; /* some iov_base is NULL: the null key */
+    uint64_t         length;
+    struct hca_mkey *held[HCA_SGL_MAX];
+    struct iovec     iov[HCA_SGL_MAX];
+};
+
+/* Why a key was refused; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
+ * and HCA_CHECK_RECV_LKEY of hca_check.h are in this order from 1 on. */
+enum hca_key_fault {
+    HCA_KEY_OK,
+    HCA_KEY_UNKNOWN,
+    HCA_KEY_FREE,
+    HCA_KEY_PD,
+    HCA_KEY_ACCESS,
+    HCA_KEY_BOUNDS,
+    HCA_KEY_QP,
+    HCA_KEY_FAULT
+};
+
+/* One range to be reached through a key. */
+struct hca_key_use {
+    uint32_t key;
+    uint32_t pdn;
+    uint32_t qpn;    /* of the QP on whose behalf: windows are bound to one */
+    uint32_t access; /* IBV_ACCESS_* that it takes, 0 to read locally */
+    uint16_t dev;
+    uint64_t addr;
+    uint64_t length; /* not 0 */
+};
+
+static inline void hca_sgl_init(struct hca_sgl *sgl, unsigned proc)
+{
+    sgl->count    = 0;
+    sgl->proc     = proc;
+    sgl->num_held = 0;
+    sgl->has_null = false;
+    sgl->length   = 0;
+}
+
+/* Appends local memory of the device itself (inline data, headers). */
+static inline void hca_sgl_add(struct hca_sgl *sgl, const void *base,
+                               size_t length)
+{
+    sgl->iov[sgl->count].iov_base  = (void*)base;
+    sgl->iov[sgl->count++].iov_len = length;
+    sgl->length                   += length;
+}
+
+/* Checks the use, holds the key and appends the range. */
+enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
+                                   const struct hca_key_use *use);
+
+/* Lets go of the keys. */
+void hca_sgl_put(struct hca_sgl *sgl);
+
+/* Drops the first bytes of the list, to leave the place of a header. */
+void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
+
+/* Moves src to dst, of the same length; one of them is this process'. Null
+ * pieces read as zeros and swallow what is written. @return as hca_mem_*. */
+int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src);
+
+/* Invalidates the window (or other key that allows it) `key` for a message
+ * to, or a WQE of, a QP. @return HCA_KEY_OK or why not. */
+enum hca_key_fault hca_mkey_invalidate(const struct hca_key_use *use);
+
+#endif

@@ -1,0 +1,294 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * States of a QP. MODIFY_QP changes them under both locks; only the step into
+ * the error state may come from the responder under obj.lock alone, as the
+ * locks of two QPs that send to each other could not be taken both ways. The
+ * requester looks at the state before each WQE.
+ */
+#define _GNU_SOURCE
+#include "hca_qp.h"
+#include "hca_completer.h"
+#include "hca_exec.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_proc.h"
+#include "hca_requester.h"
+#include "hca_rq.h"
+#include "hca_stream.h"
+#include "hca_thread.h"
+#include "hca_uar.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hca_eqe_bit(enum ibv_event_type type)
+{
+    static const uint8_t types[] = {
+        [IBV_EVENT_CQ_ERR]              = HCA_EQE_CQ_ERROR,
+        [IBV_EVENT_QP_FATAL]            = HCA_EQE_WQ_CATAS,
+        [IBV_EVENT_QP_REQ_ERR]          = HCA_EQE_WQ_INVAL,
+        [IBV_EVENT_QP_ACCESS_ERR]       = HCA_EQE_WQ_ACCESS,
+        [IBV_EVENT_SRQ_ERR]             = HCA_EQE_SRQ_CATAS,
+        [IBV_EVENT_QP_LAST_WQE_REACHED] = HCA_EQE_SRQ_LAST_WQE,
+        [IBV_EVENT_SRQ_LIMIT_REACHED]   = HCA_EQE_SRQ_LIMIT,
+    };
+
+    return ((type < sizeof(types)) && (types[type] != 0)) ?
+           HCA_EQE_BIT(types[type]) : 0;
+}
+
+void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
+{
+    struct ib_uverbs_async_event_desc desc = {
+        .element    = obj->user_handle,
+        .event_type = type,
+    };
+
+    hca_info("object 0x%x: async event %d", atomic_load(&obj->num), type);
+    if ((obj->async_chan != 0) &&
+        (hca_chan_write(obj->async_chan, &desc, sizeof(desc)) == 0)) {
+        obj->events++;
+    }
+    if ((obj->devx.chan != 0) && (obj->devx.mask & hca_eqe_bit(type))) {
+        hca_chan_write(obj->devx.chan, &obj->devx.cookie,
+                       sizeof(obj->devx.cookie));
+    }
+}
+
+uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
+{
+    const uint32_t *dbrec = hca_ptr(qp->dbrec);
+
+    /* pairs with the program's barrier between WQEs and the record */
+    return (uint16_t)be32toh(__atomic_load_n(&dbrec[1], __ATOMIC_ACQUIRE)) -
+           qp->req.ci;
+}
+
+/* Where one WQE ends cannot be told if it is not one: the rest is given up. */
+void hca_qp_flush_sq(struct hca_qp *qp)
+{
+    uint16_t posted = hca_qp_sq_posted(qp);
+    struct hca_wqe wqe;
+
+    qp->req.waiting = false;
+    if (qp->has_streams) {
+        posted -= hca_stream_flush(qp);
+    }
+    if (posted > (1u << qp->sq.log_cnt)) {
+        qp->req.ci += posted;
+        return;
+    }
+    for (; posted > 0; posted -= wqe.blocks) {
+        hca_wqe_peek(&wqe, qp, qp->req.ci, posted);
+        wqe.blocks = (wqe.blocks == 0) ? posted : wqe.blocks;
+        hca_completer_send_error(qp, &wqe, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+        qp->req.ci += wqe.blocks;
+    }
+}
+
+/* A receive that does not complete is counted as taken all the same: if its
+ * CQ is full there is nothing left to report it. */
+void hca_qp_flush_rq(struct hca_qp *qp)
+{
+    unsigned posted = hca_rq_posted(qp);
+
+    if (posted > (1u << qp->rq.log_cnt)) {
+        return; /* the record is out of range: nothing there to be trusted */
+    }
+    for (; posted > 0; posted--) {
+        hca_completer_flush_recv(qp, qp->resp.ci++);
+    }
+}
+
+static void hca_qp_enter_error(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+        return;
+    }
+    hca_info("qp 0x%x: in error", atomic_load(&qp->obj.num));
+    atomic_store(&qp->state, IBV_QPS_ERR);
+    hca_qp_flush_rq(qp);
+    if ((qp->srqn != 0) && (qp->type != HCA_QP_DCT)) {
+        hca_async_event(&qp->obj, IBV_EVENT_QP_LAST_WQE_REACHED);
+    }
+}
+
+void hca_qp_fail(struct hca_qp *qp)
+{
+    hca_qp_enter_error(qp);
+    hca_thread_add_failed(qp->obj.num);
+}
+
+void hca_qp_fail_requester(struct hca_qp *qp)
+{
+    hca_mutex_lock(&qp->obj.lock);
+    if (((qp->type == HCA_QP_UC) || (qp->type == HCA_QP_UD)) &&
+        (hca_qp_state(qp) == IBV_QPS_RTS)) {
+        hca_info("qp 0x%x: send queue in error", atomic_load(&qp->obj.num));
+        atomic_store(&qp->state, IBV_QPS_SQE);
+    } else {
+        hca_qp_enter_error(qp);
+    }
+    hca_obj_unlock(qp);
+}
+
+void hca_qp_fail_fatal(struct hca_qp *qp)
+{
+    hca_mutex_lock(&qp->obj.lock);
+    hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
+    hca_qp_enter_error(qp);
+    hca_obj_unlock(qp);
+}
+
+void hca_qp_flush_failed(uint32_t qpn)
+{
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
+    int ret;
+
+    if (qp == NULL) {
+        return;
+    }
+    ret = pthread_mutex_trylock(&qp->sq_lock);
+    if (ret == EBUSY) {
+        return;
+    }
+    if (ret == EOWNERDEAD) {
+        pthread_mutex_consistent(&qp->sq_lock);
+    }
+    /* the other lock keeps its rings from being taken back meanwhile */
+    if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
+        if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached) {
+            hca_qp_flush_sq(qp);
+        }
+        hca_obj_unlock(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+}
+
+/*
+ * A NIC reads the record of a send queue when that queue's doorbell rings; here
+ * a store to the page lets every queue behind it look at its own. What a program
+ * posted before the reset must not be found there, and not every program clears
+ * the record as libmlx5 does: UCX writes the next index only.
+ */
+static void hca_qp_clear_doorbell(struct hca_qp *qp)
+{
+    uint32_t *dbrec = hca_ptr(qp->dbrec);
+
+    __atomic_store_n(&dbrec[1], 0, __ATOMIC_RELEASE);
+}
+
+static void hca_qp_to_reset(struct hca_qp *qp)
+{
+    struct hca_sq *sq = qp->req.sq;
+    bool attached     = qp->req.attached;
+
+    memset(&qp->req, 0, sizeof(qp->req));
+    memset(&qp->resp, 0, sizeof(qp->resp));
+    qp->req.sq       = sq;
+    qp->req.attached = attached;
+    if (attached) {
+        hca_qp_clear_doorbell(qp);
+    }
+    if (qp->has_streams && (sq != NULL)) {
+        hca_stream_clear(sq->streams);
+    }
+}
+
+static void hca_qp_to_rtr(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_INIT) {
+        qp->resp.psn     = qp->rq_psn;
+        qp->resp.msn     = 0;
+        qp->resp.path_ok = false;
+    }
+}
+
+/* UD and XRC peers have no path, or take one from INIT on: the requester's
+ * part begins here for all. */
+static void hca_qp_to_rts(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_RTR) {
+        qp->req.psn = qp->sq_psn;
+    }
+    qp->req.path_ok  = false;
+    qp->resp.path_ok = false;
+}
+
+static void hca_qp_to_err(struct hca_qp *qp)
+{
+    hca_qp_enter_error(qp);
+}
+
+/* Both locks are held; the state is still the old one. */
+static void (*const hca_qp_entries[])(struct hca_qp *qp) = {
+    [IBV_QPS_RESET] = hca_qp_to_reset,
+    [IBV_QPS_INIT]  = NULL,
+    [IBV_QPS_RTR]   = hca_qp_to_rtr,
+    [IBV_QPS_RTS]   = hca_qp_to_rts,
+    [IBV_QPS_SQD]   = NULL, /* the kernel's mlx5 has no way there */
+    [IBV_QPS_SQE]   = NULL,
+    [IBV_QPS_ERR]   = hca_qp_to_err,
+};
+
+/* Under both locks. */
+static int hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state from,
+                        enum ibv_qp_state to)
+{
+    if ((hca_qp_state(qp) != from) && (to != IBV_QPS_RESET) &&
+        (to != IBV_QPS_ERR)) {
+        return -EINVAL;
+    }
+    if ((to <= IBV_QPS_ERR) && (hca_qp_entries[to] != NULL)) {
+        hca_qp_entries[to](qp);
+    }
+    atomic_store(&qp->state, to);
+    return 0;
+}
+
+int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
+                     enum ibv_qp_state to)
+{
+    int ret;
+
+    hca_exec_enter();
+    hca_mutex_lock(&qp->sq_lock);
+    hca_mutex_lock(&qp->obj.lock);
+    ret = hca_qp_enter(qp, from, to);
+    hca_mutex_unlock(&qp->obj.lock);
+    if (qp->req.attached) {
+        hca_requester_run_locked(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+    hca_exec_leave();
+    return ret;
+}
+
+void hca_sq_run(struct hca_qp *qp)
+{
+    hca_exec_enter();
+    hca_requester_run(qp, qp->obj.num);
+    hca_exec_leave();
+}
+
+void hca_qp_quiesce(struct hca_qp *qp)
+{
+    struct hca_sq *sq;
+
+    hca_exec_enter();
+    hca_mutex_lock(&qp->sq_lock);
+    sq         = qp->req.sq;
+    qp->req.sq = NULL;
+    hca_mutex_unlock(&qp->sq_lock);
+    if (sq != NULL) {
+        hca_timer_cancel(&sq->timer);
+        free(sq->streams);
+        free(sq);
+    }
+    /* who executes on it as a responder holds this one */
+    hca_mutex_lock(&qp->obj.lock);
+    hca_mutex_unlock(&qp->obj.lock);
+    hca_exec_leave();
+}

@@ -1,0 +1,43 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Life of a QP as execution sees it: states, the way into the error state and
+ * what is flushed there. hca_exec.h has the half that the control side calls.
+ */
+#ifndef HCA_QP_H
+#define HCA_QP_H
+
+#include "hca_check.h"
+#include "softhca/fabric/hca_obj.h"
+
+static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
+{
+    return atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+/* Basic blocks that are rung and not executed; more than the ring has if the
+ * doorbell record is wrong. */
+uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
+
+/* Puts a QP in error because of what its responder found; obj.lock is held.
+ * Receives are flushed at once, the SQ once this thread holds no lock. */
+void hca_qp_fail(struct hca_qp *qp);
+
+/* A send WQE completed in error, under sq_lock and with obj.lock free: the QP
+ * goes to the error state, an unreliable one only to that of its send queue
+ * (IBTA 10.3.1). The caller flushes the SQ. */
+void hca_qp_fail_requester(struct hca_qp *qp);
+
+/* The same for what no completion can report, with the event QP_FATAL. */
+void hca_qp_fail_fatal(struct hca_qp *qp);
+
+/* Flushes what is posted on the SQ of a QP in ERR or SQE; sq_lock is held. */
+void hca_qp_flush_sq(struct hca_qp *qp);
+
+/* Flushes what is posted on the RQ of a QP in error; obj.lock is held. */
+void hca_qp_flush_rq(struct hca_qp *qp);
+
+/* The SQ of a QP that hca_qp_fail() put in error. No lock is held. If its
+ * owner is executing on it, that one will flush it. */
+void hca_qp_flush_failed(uint32_t qpn);
+
+#endif

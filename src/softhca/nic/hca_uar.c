@@ -1,0 +1,289 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Doorbells: from a store to a UAR page to the queue that it means. The stored
+ * value is the first eight bytes of a WQE, which name the QP; what is to be
+ * done stands in the doorbell records. Stores of less name nothing: all queues
+ * of the page are looked at. A wrong name rings nothing, as on a NIC.
+ *
+ * hca_uar_mutex guards the lists; queues found by their number need none.
+ */
+#include "hca_uar.h"
+#include "hca_check.h"
+#include "hca_cq_event.h"
+#include "hca_exec.h"
+#include "hca_fault.h"
+#include "softhca/fabric/hca_log.h"
+#include "hca_requester.h"
+#include "hca_stream.h"
+#include "hca_thread.h"
+#include "softhca/doorbell/hca_trap.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Offsets in the page (mlx5_ifc / providers/mlx5: two pairs of BlueFlame
+ * buffers; the CQ doorbell). */
+#define HCA_UAR_CQ_DB 0x20u
+#define HCA_UAR_BF    0x800u
+#define HCA_UAR_BF_SIZE 0x100u
+#define HCA_UAR_BF_END  0xc00u
+
+struct hca_uar {
+    uint32_t        id;
+    void           *page;
+    struct hca_sq  *sqs;
+    struct hca_uar *next;
+};
+
+static pthread_mutex_t hca_uar_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct hca_uar *hca_uars;
+
+static void hca_uar_lock(void)
+{
+    hca_exec_enter();
+    pthread_mutex_lock(&hca_uar_mutex);
+}
+
+static void hca_uar_unlock(void)
+{
+    pthread_mutex_unlock(&hca_uar_mutex);
+    hca_exec_leave();
+}
+
+void hca_uar_forked(void)
+{
+    pthread_mutex_init(&hca_uar_mutex, NULL);
+    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
+        if (uar->page != NULL) {
+            hca_trap_del(uar->page); /* a store there is a plain fault now */
+        }
+    }
+    hca_uars = NULL;
+}
+
+/* Under the mutex. */
+static struct hca_uar *hca_uar_find(uint32_t id)
+{
+    struct hca_uar *uar = hca_uars;
+
+    while ((uar != NULL) && (uar->id != id)) {
+        uar = uar->next;
+    }
+    return uar;
+}
+
+/* A page without doorbells is a list of queues that no store reaches: a queue
+ * may come before its page and stay after it. */
+static struct hca_uar *hca_uar_get(uint32_t id)
+{
+    struct hca_uar *uar = hca_uar_find(id);
+
+    if (uar == NULL) {
+        uar = calloc(1, sizeof(*uar));
+        if (uar != NULL) {
+            uar->id   = id;
+            uar->next = hca_uars;
+            hca_uars  = uar;
+        }
+    }
+    return uar;
+}
+
+static void hca_uar_scan(struct hca_uar *uar)
+{
+    pthread_mutex_lock(&hca_uar_mutex);
+    for (struct hca_sq *sq = uar->sqs; sq != NULL; sq = sq->next) {
+        hca_requester_run(sq->qp, sq->qpn);
+    }
+    pthread_mutex_unlock(&hca_uar_mutex);
+}
+
+static void hca_uar_arm_one(void *obj, void *arg)
+{
+    (void)arg;
+    hca_cq_arm_if_moved(((struct hca_cq*)obj)->obj.num);
+}
+
+static void hca_uar_ring_cq(uint32_t cqn)
+{
+    struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+
+    if ((cq != NULL) && (cq->obj.proc == hca_self)) {
+        hca_cq_arm(cqn);
+    } else {
+        hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+    }
+}
+
+static void hca_uar_ring_sq(struct hca_uar *uar, uint32_t qpn)
+{
+    struct hca_qp *qp;
+
+    if (qpn == 0) {
+        hca_uar_scan(uar); /* a narrow store */
+        return;
+    }
+    qp = hca_obj_peek(HCA_KIND_QP, qpn);
+    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
+        hca_warn("uar 0x%x: doorbell register: qpn is 0x%x, expected that of "
+                 "a queue of this page", uar->id, qpn);
+        return;
+    }
+    hca_requester_run(qp, qpn);
+}
+
+/* The first 64 bits of what was stored; 0 if it is less. */
+static uint64_t hca_uar_hint(const void *value, unsigned size)
+{
+    __be64 hint = 0;
+
+    if (size >= sizeof(hint)) {
+        memcpy(&hint, value, sizeof(hint));
+    }
+    return be64toh(hint);
+}
+
+/* hca_trap_fn. Of a BlueFlame copy the first store rings. The hint of a send
+ * queue is the beginning of ctrl, whose second word has the QPN in bits 31..8;
+ * that of a CQ has its number in the second word (mlx5_arm_cq()). */
+static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
+                          unsigned size)
+{
+    uint64_t hint = hca_uar_hint(value, size);
+    bool is_cq    = (offset == HCA_UAR_CQ_DB);
+
+    if (!is_cq && ((offset < HCA_UAR_BF) || (offset >= HCA_UAR_BF_END) ||
+                   (offset % HCA_UAR_BF_SIZE != 0))) {
+        return;
+    }
+    if (!hca_thread_enter_doorbell(is_cq ? (hint & 0xffffff) : 0)) {
+        return;
+    }
+    if (is_cq) {
+        hca_uar_ring_cq(hint & 0xffffff);
+    } else {
+        hca_uar_ring_sq(arg, (uint32_t)hint >> 8);
+    }
+    hca_exec_leave();
+}
+
+/* A nested doorbell may have been one of a CQ as well. */
+void hca_uar_run_all(void)
+{
+    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
+        hca_uar_scan(uar);
+    }
+    hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+}
+
+static void hca_uar_read_env(void)
+{
+    const char *patch = getenv("SOFTHCA_PATCH");
+
+    if ((patch != NULL) && strcmp(patch, "y") && strcmp(patch, "n")) {
+        hca_error("SOFTHCA_PATCH=%s: use y or n", patch);
+    }
+    hca_trap_init((patch == NULL) || strcmp(patch, "n"));
+    hca_strict_init();
+    hca_fault_init();
+}
+
+int hca_uar_add(uint32_t id, void *page)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct hca_uar *uar;
+    int ret = -ENOMEM;
+
+    pthread_once(&once, hca_uar_read_env);
+    hca_uar_lock();
+    uar = hca_uar_get(id);
+    if (uar != NULL) {
+        uar->page = page;
+        ret       = hca_trap_add(page, 4096, hca_uar_store, uar);
+    }
+    hca_uar_unlock();
+    return ret;
+}
+
+void hca_uar_del(uint32_t id)
+{
+    struct hca_uar *uar;
+
+    hca_uar_lock();
+    uar = hca_uar_find(id);
+    if ((uar != NULL) && (uar->page != NULL)) {
+        hca_trap_del(uar->page);
+        uar->page = NULL;
+    }
+    hca_uar_unlock();
+}
+
+static struct hca_sq *hca_sq_new(struct hca_qp *qp)
+{
+    struct hca_sq *sq = calloc(1, sizeof(*sq));
+
+    if (sq == NULL) {
+        return NULL;
+    }
+    sq->qp       = qp;
+    sq->qpn      = qp->obj.num;
+    sq->timer.fn = hca_requester_timer;
+    if (qp->has_streams) {
+        sq->streams = hca_stream_new(qp);
+        if (sq->streams == NULL) {
+            free(sq);
+            return NULL;
+        }
+    }
+    return sq;
+}
+
+int hca_sq_add(struct hca_qp *qp)
+{
+    struct hca_sq *sq = hca_sq_new(qp);
+    struct hca_uar *uar;
+
+    if (sq == NULL) {
+        return -ENOMEM;
+    }
+
+    hca_uar_lock();
+    uar = hca_uar_get(qp->uar);
+    if (uar != NULL) {
+        qp->req.sq       = sq;
+        qp->req.attached = true;
+        sq->next         = uar->sqs;
+        uar->sqs         = sq;
+    }
+    hca_uar_unlock();
+    if (uar == NULL) {
+        free(sq->streams);
+        free(sq);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void hca_sq_del(struct hca_qp *qp)
+{
+    struct hca_sq **link;
+    struct hca_uar *uar;
+
+    hca_uar_lock();
+    hca_mutex_lock(&qp->sq_lock);
+    qp->req.attached = false;
+    hca_mutex_unlock(&qp->sq_lock);
+
+    uar  = hca_uar_find(qp->uar);
+    link = (uar == NULL) ? NULL : &uar->sqs;
+    while ((link != NULL) && (*link != NULL)) {
+        if (*link == qp->req.sq) {
+            *link = qp->req.sq->next;
+            break;
+        }
+        link = &(*link)->next;
+    }
+    hca_uar_unlock();
+}

@@ -1,0 +1,146 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Delivery. The responder runs in the requester's thread, with the target's
+ * lock; what cannot be reached (no such QP, another device than the path leads
+ * to, a process that has died) does not answer, as on a real wire.
+ */
+#include "hca_wire.h"
+#include "softhca/fabric/hca_dev.h"
+#include "hca_fault.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_proc.h"
+#include "hca_responder.h"
+
+#include <string.h>
+
+struct hca_service {
+    const char *name;
+    uint8_t     peer;  /* enum hca_qp_type that takes the message */
+    bool        acked;
+    bool        repeats; /* the responder knows a repetition by its PSN */
+};
+
+static const struct hca_service hca_services[] = {
+    [HCA_QP_RC]       = {"rc", HCA_QP_RC, true, true},
+    [HCA_QP_UC]       = {"uc", HCA_QP_UC, false, false},
+    [HCA_QP_UD]       = {"ud", HCA_QP_UD, false, false},
+    [HCA_QP_XRC_SEND] = {"xrc", HCA_QP_XRC_RECV, true, true},
+    [HCA_QP_DCI]      = {"dc", HCA_QP_DCT, true, false},
+};
+
+static const char *const hca_msg_names[] = {
+    [HCA_MSG_SEND]   = "send",
+    [HCA_MSG_WRITE]  = "write",
+    [HCA_MSG_READ]   = "read",
+    [HCA_MSG_ATOMIC] = "atomic",
+};
+
+/* The GID has to be one of `to`, of the kind that the source GID has: RoCE v1
+ * and v2 are different protocols. */
+static bool hca_gid_leads(const struct hca_path *path, unsigned from,
+                          unsigned to)
+{
+    uint8_t gid[16];
+    enum hca_gid_type type = hca_dev_gid(from, path->sgid_index, gid);
+
+    for (unsigned i = 0; (type != HCA_GID_NONE) && (i < HCA_GID_TABLE_LEN);
+         i++) {
+        if ((hca_dev_gid(to, i, gid) == type) &&
+            !memcmp(gid, path->dgid, sizeof(gid))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
+{
+    uint8_t mac[6];
+
+    if ((hca_dev_is_roce(from) != hca_dev_is_roce(to)) ||
+        hca_dev_is_down(from) || hca_dev_is_down(to)) {
+        return false;
+    }
+    if (hca_dev_is_roce(from)) {
+        hca_dev_mac(to, mac);
+        return !memcmp(mac, path->dmac, sizeof(mac)) &&
+               hca_gid_leads(path, from, to);
+    }
+    return ((path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to)) &&
+           (!path->grh || hca_gid_leads(path, from, to));
+}
+
+/* A connected QP's path does not change while it is in RTS: one look. */
+static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
+                             const struct hca_qp *target)
+{
+    if (msg->path != &qp->path) {
+        return hca_path_leads(msg->path, msg->src_dev, target->obj.dev);
+    }
+    if (!qp->req.path_ok) {
+        qp->req.path_ok = hca_path_leads(msg->path, msg->src_dev,
+                                         target->obj.dev);
+    }
+    return qp->req.path_ok;
+}
+
+/* The target, locked; NULL if there is none that could answer. Whether its
+ * process lives is asked before the lock: the answer may be that everything of
+ * the dead one, this lock included, is taken back in this call. */
+static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
+{
+    struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
+
+    if ((target != NULL) && ((target->obj.proc == hca_self) ||
+                             hca_proc_alive(target->obj.proc))) {
+        target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
+    } else {
+        target = NULL;
+    }
+    if (target == NULL) {
+        hca_debug("qp 0x%x: qp 0x%x does not exist, or its process is dead",
+                  msg->src_qpn, msg->dest_qpn);
+    }
+    return target;
+}
+
+static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
+                             struct hca_ack *ack)
+{
+    struct hca_qp *target = hca_wire_lock_target(msg);
+
+    if (target == NULL) {
+        return;
+    }
+    if ((target->type != hca_services[qp->type].peer) ||
+               !hca_wire_reaches(qp, msg, target)) {
+        hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
+                  msg->src_qpn, msg->dest_qpn);
+    } else {
+        hca_responder_receive(target, msg, ack);
+    }
+    hca_obj_unlock(target);
+}
+
+void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
+                   struct hca_ack *ack)
+{
+    const struct hca_service *service = &hca_services[qp->type];
+
+    *ack = (struct hca_ack){.code = HCA_ACK_NONE};
+    if (__builtin_expect(hca_fault_active, 0) && hca_fault_request(msg, ack)) {
+        /* lost, or answered by the fault */
+    } else {
+        hca_wire_deliver(qp, msg, ack);
+        if (__builtin_expect(hca_fault_active, 0) && service->repeats) {
+            hca_fault_response(msg, ack);
+        }
+    }
+    hca_trace("%s 0x%x -> 0x%x: %s psn %u, %llu bytes, answer %u",
+              service->name, msg->src_qpn, msg->dest_qpn,
+              hca_msg_names[msg->op], msg->psn,
+              (unsigned long long)msg->data->length, ack->code);
+    if (!service->acked) {
+        ack->code = HCA_ACK;
+    }
+}

@@ -1,0 +1,308 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Writes the sysfs and device trees, once, while the process attaches and
+ * before any other thread can look at them: class/infiniband_verbs (here),
+ * class/infiniband with the PCI devices that it leads to (hca_sysfs_attr.h).
+ *
+ * A device node is a link to /dev/zero, a character device whose mmap() works
+ * without help; `dev` in sysfs says its numbers, which libibverbs compares.
+ */
+#define _GNU_SOURCE
+#include "hca_sysfs.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_log.h"
+#include "hca_sysfs_attr.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A PCI domain that no machine has, so that what is looked up elsewhere by
+ * this address (UCX: /sys/bus/pci/devices) never meets a real device. */
+#define HCA_SYSFS_DOMAIN "dc00"
+#define HCA_SYSFS_VERBS  HCA_SYSFS_DIR "/class/infiniband_verbs"
+
+static unsigned hca_sysfs_minor[HCA_DEVS_PER_NODE]; /* of mlx5_n */
+static const char *hca_sysfs_root; /* the process' directory, for messages */
+
+/* Links of a device; UCX takes the PCI device from where class/infiniband/X
+ * leads to, Open MPI the driver from the last part of the driver link. */
+static const struct {
+    enum hca_sysfs_folder folder;
+    const char           *name, *target; /* %s is the driver */
+} hca_sysfs_links[] = {
+    {HCA_SYSFS_PCI, "driver", "../../../bus/pci/drivers/%s_core"},
+    {HCA_SYSFS_IBDEV, "device", "../.."},
+};
+
+const char *hca_sysfs_driver(unsigned n)
+{
+    return hca_dev_is_other(n) ? "mlx4" : "mlx5";
+}
+
+/* Path of a folder below the process' directory. */
+static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
+                             enum hca_sysfs_folder folder, char *path,
+                             size_t size)
+{
+    static const char pci[] = HCA_SYSFS_DIR "/devices/pci" HCA_SYSFS_DOMAIN
+                              ":00/" HCA_SYSFS_DOMAIN;
+
+    switch (folder) {
+    case HCA_SYSFS_PCI:
+        snprintf(path, size, "%s:%02x:00.0", pci, ctx->dev);
+        return;
+    case HCA_SYSFS_IBDEV:
+        snprintf(path, size, "%s:%02x:00.0/infiniband/%s_%u", pci, ctx->dev,
+                 hca_sysfs_driver(ctx->n), ctx->n);
+        return;
+    case HCA_SYSFS_UVERBS:
+        snprintf(path, size, HCA_SYSFS_VERBS "/uverbs%u", ctx->minor);
+        return;
+    }
+}
+
+/* Makes the folders that lead to path. */
+static int hca_sysfs_mkdirs(int dirfd, const char *path)
+{
+    char part[PATH_MAX];
+
+    for (const char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
+        snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
+        if ((mkdirat(dirfd, part, 0755) < 0) && (errno != EEXIST)) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+static int hca_sysfs_fail(int ret, const char *path)
+{
+    if (ret != 0) {
+        hca_error("cannot write %s/%s: %s; make room there or set SOFTHCA_DIR "
+                  "to another folder of yours", hca_sysfs_root, path,
+                  strerror(-ret));
+    }
+    return ret;
+}
+
+/* Folders are made when something misses them. */
+static int hca_sysfs_open(int dirfd, const char *path)
+{
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    int fd          = openat(dirfd, path, flags, 0444);
+    int ret;
+
+    if ((fd < 0) && (errno == ENOENT)) {
+        ret = hca_sysfs_mkdirs(dirfd, path);
+        if (ret != 0) {
+            return ret;
+        }
+        fd = openat(dirfd, path, flags, 0444);
+    }
+    return (fd < 0) ? -errno : fd;
+}
+
+static int hca_sysfs_write(int dirfd, const char *path, const char *text)
+{
+    char line[1024];
+    int len = snprintf(line, sizeof(line), "%s\n", text);
+    int fd  = hca_sysfs_open(dirfd, path);
+    ssize_t written;
+    int ret;
+
+    if (fd < 0) {
+        return hca_sysfs_fail(fd, path);
+    }
+    written = write(fd, line, len);
+    ret     = (written == len) ? 0 : (written < 0) ? -errno : -ENOSPC;
+    close(fd);
+    return hca_sysfs_fail(ret, path);
+}
+
+static int hca_sysfs_link(int dirfd, const char *path, const char *target)
+{
+    int ret = hca_sysfs_mkdirs(dirfd, path);
+
+    if ((ret == 0) && (symlinkat(target, dirfd, path) < 0)) {
+        ret = -errno;
+    }
+    return hca_sysfs_fail(ret, path);
+}
+
+static int hca_sysfs_write_file(const struct hca_sysfs_file *file,
+                                struct hca_sysfs_ctx *ctx)
+{
+    char path[PATH_MAX], text[1000];
+    size_t len;
+    int ret = 0;
+
+    hca_sysfs_folder(ctx, file->folder, path, sizeof(path) - NAME_MAX);
+    len         = strlen(path);
+    path[len++] = '/';
+
+    for (ctx->index = 0; ctx->index < (file->count ? file->count : 1);
+         ctx->index++) {
+        if ((file->print != NULL) &&
+            (file->print(ctx, text, sizeof(text)) == 0)) {
+            continue;
+        }
+        snprintf(path + len, sizeof(path) - len, file->name, ctx->index);
+        ret = hca_sysfs_write(ctx->dirfd, path,
+                              file->print ? text : file->text);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+    return 0;
+}
+
+static int hca_sysfs_class_link(const struct hca_sysfs_ctx *ctx)
+{
+    char path[64], folder[PATH_MAX - 8], target[PATH_MAX];
+
+    hca_sysfs_folder(ctx, HCA_SYSFS_IBDEV, folder, sizeof(folder));
+    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/%s_%u",
+             hca_sysfs_driver(ctx->n), ctx->n);
+    snprintf(target, sizeof(target), "../../%s",
+             folder + strlen(HCA_SYSFS_DIR "/"));
+    return hca_sysfs_link(ctx->dirfd, path, target);
+}
+
+/* The node, and the links between uverbsN and its PCI device. */
+static int hca_sysfs_uverbs_links(const struct hca_sysfs_ctx *ctx)
+{
+    char path[PATH_MAX], folder[PATH_MAX - 64], target[PATH_MAX];
+    int ret;
+
+    snprintf(path, sizeof(path), HCA_DEVFS_DIR "/infiniband/uverbs%u",
+             ctx->minor);
+    ret = hca_sysfs_link(ctx->dirfd, path, "/dev/zero");
+    if (ret != 0) {
+        return ret;
+    }
+
+    hca_sysfs_folder(ctx, HCA_SYSFS_PCI, folder, sizeof(folder));
+    snprintf(path, sizeof(path), HCA_SYSFS_VERBS "/uverbs%u/device",
+             ctx->minor);
+    snprintf(target, sizeof(target), "../../../%s",
+             folder + strlen(HCA_SYSFS_DIR "/"));
+    ret = hca_sysfs_link(ctx->dirfd, path, target);
+    if (ret != 0) {
+        return ret;
+    }
+
+    snprintf(path, sizeof(path), "%s/infiniband_verbs/uverbs%u", folder,
+             ctx->minor);
+    snprintf(target, sizeof(target),
+             "../../../../class/infiniband_verbs/uverbs%u", ctx->minor);
+    return hca_sysfs_link(ctx->dirfd, path, target);
+}
+
+static int hca_sysfs_create_dev(int dirfd, unsigned n)
+{
+    struct hca_sysfs_ctx ctx = {
+        .dirfd = dirfd,
+        .n     = n,
+        .dev   = hca_dev_local(n),
+        .minor = hca_sysfs_minor[n]
+    };
+    char path[PATH_MAX], target[64];
+    size_t len;
+    int ret;
+
+    for (const struct hca_sysfs_file *file = hca_sysfs_files;
+         file->name != NULL; file++) {
+        ret = hca_sysfs_write_file(file, &ctx);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+    for (size_t i = 0; i < sizeof(hca_sysfs_links) / sizeof(*hca_sysfs_links);
+         i++) {
+        hca_sysfs_folder(&ctx, hca_sysfs_links[i].folder, path,
+                         sizeof(path) - NAME_MAX);
+        len = strlen(path);
+        snprintf(path + len, sizeof(path) - len, "/%s",
+                 hca_sysfs_links[i].name);
+        snprintf(target, sizeof(target), hca_sysfs_links[i].target,
+                 hca_sysfs_driver(n));
+        ret = hca_sysfs_link(dirfd, path, target);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+    ret = hca_sysfs_class_link(&ctx);
+    return (ret == 0) ? hca_sysfs_uverbs_links(&ctx) : ret;
+}
+
+/* libibverbs lists devices in the order in which readdir() gives the folders
+ * uverbsN, and programs use the first. That order is the file system's, so it
+ * decides which N belongs to mlx5_0. (Newest first is common: hence downward.)
+ */
+static int hca_sysfs_order(int dirfd)
+{
+    char path[64];
+    struct dirent *entry;
+    unsigned n = 0;
+    DIR *dir;
+    int fd;
+
+    for (unsigned minor = hca_config.num_devs; minor-- > 0;) {
+        snprintf(path, sizeof(path), HCA_SYSFS_VERBS "/uverbs%u", minor);
+        if (mkdirat(dirfd, path, 0755) < 0) {
+            return hca_sysfs_fail(-errno, path);
+        }
+    }
+
+    fd  = openat(dirfd, HCA_SYSFS_VERBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = (fd < 0) ? NULL : fdopendir(fd);
+    if (dir == NULL) {
+        return hca_sysfs_fail(-errno, HCA_SYSFS_VERBS);
+    }
+    while (((entry = readdir(dir)) != NULL) && (n < hca_config.num_devs)) {
+        if (sscanf(entry->d_name, "uverbs%u", &hca_sysfs_minor[n]) == 1) {
+            n++;
+        }
+    }
+    closedir(dir);
+    return 0;
+}
+
+int hca_sysfs_create(const char *dir)
+{
+    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int ret;
+
+    hca_sysfs_root = dir;
+    if (dirfd < 0) {
+        return hca_sysfs_fail(-errno, HCA_SYSFS_DIR);
+    }
+
+    /* 6 is the version of the commands (IB_USER_VERBS_ABI_VERSION) */
+    ret = hca_sysfs_write(dirfd, HCA_SYSFS_VERBS "/abi_version", "6");
+    if (ret == 0) {
+        ret = hca_sysfs_order(dirfd);
+    }
+    for (unsigned n = 0; (ret == 0) && (n < hca_config.num_devs); n++) {
+        ret = hca_sysfs_create_dev(dirfd, n);
+    }
+    close(dirfd);
+    return ret;
+}
+
+int hca_sysfs_dev(unsigned minor)
+{
+    for (unsigned n = 0; n < hca_config.num_devs; n++) {
+        if (hca_sysfs_minor[n] == minor) {
+            return n;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,253 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Start and end of the preloaded library, the paths that it owns, and what
+ * programs do with descriptors. Called by any thread of any program, also in
+ * signal handlers and in children between fork() (or vfork()) and exec().
+ */
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#include "preload.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_log.h"
+#include "hca_sysfs.h"
+#include "softhca/uverbs/uverbs.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/netlink.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PRELOAD_SYSFS "/sys/class/infiniband" /* also infiniband_verbs, ... */
+#define PRELOAD_DEVFS "/dev/infiniband"
+
+static struct preload_libc preload_real;
+static atomic_bool preload_ready;
+static _Atomic pid_t preload_pid;
+static _Atomic unsigned preload_top_fd; /* no device is open above it */
+
+static __thread char preload_buffer[PATH_MAX];
+
+/* Twice at once is harmless: both find the same. */
+static void preload_resolve(void)
+{
+#define PRELOAD_RESOLVE(_name) \
+    preload_real._name = (__typeof__(preload_real._name)) \
+            (uintptr_t)dlsym(RTLD_NEXT, #_name);
+    PRELOAD_LIBC(PRELOAD_RESOLVE)
+    atomic_store_explicit(&preload_ready, true, memory_order_release);
+}
+
+const struct preload_libc *preload_libc(void)
+{
+    /* pairs with the release in preload_resolve() */
+    if (__builtin_expect(!atomic_load_explicit(&preload_ready,
+                                               memory_order_acquire), 0)) {
+        preload_resolve();
+    }
+    return &preload_real;
+}
+
+static void preload_set_pid(void)
+{
+    atomic_store(&preload_pid, getpid());
+}
+
+static void preload_exit(int status, void *arg)
+{
+    (void)status;
+    (void)arg;
+    hca_fabric_detach();
+}
+
+/* Destructors of other libraries (UCX, MPI) may still close devices, and that
+ * of a preloaded one runs before theirs. An exit handler that is registered
+ * before main() runs after all of them, if it is not tied to this library as
+ * those of atexit() are. */
+__attribute__((constructor)) static void preload_init(void)
+{
+    preload_libc();
+    hca_log_init();
+    preload_set_pid();
+    pthread_atfork(NULL, NULL, preload_set_pid);
+    on_exit(preload_exit, NULL);
+}
+
+/* Whether path is prefix, or something in that folder. */
+static bool preload_is_below(const char *path, const char *prefix)
+{
+    size_t len = strlen(prefix);
+
+    return !strncmp(path, prefix, len) &&
+           ((path[len] == '\0') || (path[len] == '/'));
+}
+
+static bool preload_is_sysfs(const char *path)
+{
+    return !strncmp(path, PRELOAD_SYSFS, sizeof(PRELOAD_SYSFS) - 1);
+}
+
+const char *preload_path(const char *path)
+{
+    bool is_sysfs;
+    int len;
+
+    if ((path == NULL) || (path[0] != '/')) {
+        return path;
+    }
+    is_sysfs = preload_is_sysfs(path);
+    if (!is_sysfs && !preload_is_below(path, PRELOAD_DEVFS)) {
+        return path;
+    }
+    if (hca_fabric_attach() != 0) {
+        errno = ENOENT;
+        return NULL;
+    }
+
+    len = snprintf(preload_buffer, sizeof(preload_buffer), "%s/%s%s",
+                   hca_fabric_dir(), is_sysfs ? HCA_SYSFS_DIR : HCA_DEVFS_DIR,
+                   strchr(path + 1, '/'));
+    if (len >= (int)sizeof(preload_buffer)) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    return preload_buffer;
+}
+
+/* A child of vfork(), which runs in its parent's memory and closes what it is
+ * not to inherit, has devices in view that are not its own; it ran no
+ * pthread_atfork() handler. */
+static bool preload_is_device(int fd)
+{
+    return uverbs_is_open(fd) && (atomic_load(&preload_pid) == getpid());
+}
+
+static void preload_set_top(unsigned fd)
+{
+    unsigned top = atomic_load(&preload_top_fd);
+
+    while ((top < fd) &&
+           !atomic_compare_exchange_weak(&preload_top_fd, &top, fd)) {
+    }
+}
+
+int preload_opened(const char *path, int fd)
+{
+    unsigned minor;
+    int n, ret;
+    char end;
+
+    if ((fd < 0) || (sscanf(path, PRELOAD_DEVFS "/uverbs%u%c", &minor,
+                            &end) != 1)) {
+        return fd;
+    }
+    n   = hca_sysfs_dev(minor);
+    ret = (n < 0) ? -ENXIO : uverbs_open(fd, hca_dev_local(n));
+    if (ret == 0) {
+        preload_set_top(fd);
+        return fd;
+    }
+    preload_libc()->close(fd);
+    errno = -ret;
+    return -1;
+}
+
+/* libibverbs asks RDMA netlink first, which would list the machine's own
+ * devices; without it, it reads sysfs. */
+PRELOAD_EXPORT int socket(int domain, int type, int protocol)
+{
+    if ((domain == AF_NETLINK) && (protocol == NETLINK_RDMA)) {
+        errno = EPROTONOSUPPORT;
+        return -1;
+    }
+    return preload_libc()->socket(domain, type, protocol);
+}
+
+PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list ap;
+    void *arg;
+    int ret;
+
+    va_start(ap, request);
+    arg = va_arg(ap, void*);
+    va_end(ap);
+    if (!uverbs_is_open(fd)) {
+        return preload_libc()->ioctl(fd, request, arg);
+    }
+
+    ret = uverbs_ioctl(fd, request, arg);
+    if (ret < 0) {
+        errno = -ret;
+        return -1;
+    }
+    return ret;
+}
+
+PRELOAD_EXPORT int close(int fd)
+{
+    if (preload_is_device(fd)) {
+        uverbs_close(fd);
+    }
+    return preload_libc()->close(fd);
+}
+
+static void preload_closing(unsigned first, unsigned last)
+{
+    unsigned top = atomic_load(&preload_top_fd);
+
+    last = (last < top) ? last : top;
+    for (unsigned fd = first; fd <= last; fd++) {
+        if (preload_is_device(fd)) {
+            uverbs_close(fd);
+        }
+    }
+}
+
+PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    if (flags == 0) { /* the others leave them open, at least to others */
+        preload_closing(first, last);
+    }
+    return preload_libc()->close_range(first, last, flags);
+}
+
+PRELOAD_EXPORT void closefrom(int first)
+{
+    preload_closing((first < 0) ? 0 : first, UINT_MAX);
+    preload_libc()->closefrom(first);
+}
+
+/* newfd now refers to what fd does. */
+static int preload_duplicated(int fd, int newfd)
+{
+    if ((newfd >= 0) && preload_is_device(fd) &&
+        (uverbs_dup(fd, newfd) == 0)) {
+        preload_set_top(newfd);
+    }
+    return newfd;
+}
+
+PRELOAD_EXPORT int dup(int fd)
+{
+    return preload_duplicated(fd, preload_libc()->dup(fd));
+}
+
+PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
+{
+    bool is_device = (fd != newfd) && preload_is_device(newfd);
+    int ret        = preload_libc()->dup3(fd, newfd, flags);
+
+    if (is_device && (ret >= 0)) {
+        uverbs_close(newfd);
+    }
+    return preload_duplicated(fd, ret);
+}
+
+PRELOAD_EXPORT int dup2(int fd, int newfd)
+{
+    return (fd == newfd) ? preload_libc()->dup2(fd, newfd) :
+                           dup3(fd, newfd, 0);
+}

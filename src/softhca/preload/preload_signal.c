@@ -1,0 +1,151 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How programs handle and block signals: the device's handler for the faults
+ * of doorbells stays in place and stays reachable, whatever they ask for
+ * (hca_trap.h). Here are only the names under which libc offers that.
+ */
+#define _GNU_SOURCE
+#include "preload.h"
+#include "softhca/doorbell/hca_trap.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+PRELOAD_EXPORT int sigaction(int sig, const struct sigaction *act,
+                             struct sigaction *old)
+{
+    return hca_trap_sigaction(sig, act, old);
+}
+
+int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+
+PRELOAD_EXPORT int __sigaction(int sig, const struct sigaction *act,
+                               struct sigaction *old)
+{
+    return hca_trap_sigaction(sig, act, old);
+}
+
+PRELOAD_EXPORT sighandler_t signal(int sig, sighandler_t handler)
+{
+    return hca_trap_signal(sig, handler);
+}
+
+sighandler_t bsd_signal(int sig, sighandler_t handler);
+
+PRELOAD_EXPORT sighandler_t bsd_signal(int sig, sighandler_t handler)
+{
+    return hca_trap_signal(sig, handler);
+}
+
+PRELOAD_EXPORT sighandler_t ssignal(int sig, sighandler_t handler)
+{
+    return hca_trap_signal(sig, handler);
+}
+
+PRELOAD_EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+    return hca_trap_sysv_signal(sig, handler);
+}
+
+/* signal() of programs that are built for strict ISO C or X/Open. */
+PRELOAD_EXPORT sighandler_t __sysv_signal(int sig, sighandler_t handler)
+{
+    return hca_trap_sysv_signal(sig, handler);
+}
+
+PRELOAD_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    return hca_trap_sigprocmask(how, set, old);
+}
+
+PRELOAD_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    return hca_trap_pthread_sigmask(how, set, old);
+}
+
+/* --- waiting under a mask ----------------------------------------------- */
+
+/* libc's function of the name of the one that calls this, looked up once. */
+static void *preload_signal_next(_Atomic(void*) *cache, const char *name)
+{
+    void *symbol = atomic_load_explicit(cache, memory_order_relaxed);
+
+    if (symbol == NULL) {
+        symbol = dlsym(RTLD_NEXT, name);
+        atomic_store_explicit(cache, symbol, memory_order_relaxed);
+    }
+    return symbol;
+}
+
+#define PRELOAD_NEXT(_name) \
+    ({ \
+        static _Atomic(void*) cache; \
+        \
+        (__typeof__(&_name))preload_signal_next(&cache, #_name); \
+    })
+
+PRELOAD_EXPORT int sigsuspend(const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(sigsuspend)(hca_trap_wait_mask(mask, &own));
+}
+
+PRELOAD_EXPORT int ppoll(struct pollfd *fds, nfds_t count,
+                         const struct timespec *timeout, const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(ppoll)(fds, count, timeout,
+                               hca_trap_wait_mask(mask, &own));
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t count,
+                const struct timespec *timeout, const sigset_t *mask,
+                size_t size);
+
+/* ppoll() of programs that are built with _FORTIFY_SOURCE. */
+PRELOAD_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count,
+                               const struct timespec *timeout,
+                               const sigset_t *mask, size_t size)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(__ppoll_chk)(fds, count, timeout,
+                                     hca_trap_wait_mask(mask, &own), size);
+}
+
+PRELOAD_EXPORT int pselect(int count, fd_set *in, fd_set *out, fd_set *except,
+                           const struct timespec *timeout,
+                           const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(pselect)(count, in, out, except, timeout,
+                                 hca_trap_wait_mask(mask, &own));
+}
+
+PRELOAD_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
+                               int timeout, const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(epoll_pwait)(fd, events, max, timeout,
+                                     hca_trap_wait_mask(mask, &own));
+}
+
+#if __GLIBC_PREREQ(2, 35)
+PRELOAD_EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int max,
+                                const struct timespec *timeout,
+                                const sigset_t *mask)
+{
+    sigset_t own;
+
+    return PRELOAD_NEXT(epoll_pwait2)(fd, events, max, timeout,
+                                      hca_trap_wait_mask(mask, &own));
+}
+#endif

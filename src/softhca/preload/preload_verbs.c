@@ -1,0 +1,150 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The functions that open a context. Each calls the real one and then has
+ * libmlx5 take rings and doorbell records of the context from the arena, where
+ * other processes reach them. This library is not linked with libibverbs: it
+ * is preloaded into programs that never load that, and UCX and Open MPI load
+ * it where RTLD_NEXT does not see it.
+ */
+#define _GNU_SOURCE
+#include "preload.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/uverbs/uverbs.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A function of a library that is loaded already. */
+struct preload_symbol {
+    const char *lib, *name, *version;
+};
+
+static const struct preload_symbol preload_open_device = {
+    "libibverbs.so.1", "ibv_open_device", "IBVERBS_1.1"
+};
+static const struct preload_symbol preload_import_device = {
+    "libibverbs.so.1", "ibv_import_device", "IBVERBS_1.10"
+};
+static const struct preload_symbol preload_close_device = {
+    "libibverbs.so.1", "ibv_close_device", "IBVERBS_1.1"
+};
+static const struct preload_symbol preload_dv_open_device = {
+    "libmlx5.so.1", "mlx5dv_open_device", "MLX5_1.7"
+};
+static const struct preload_symbol preload_dv_set_attr = {
+    "libmlx5.so.1", "mlx5dv_set_context_attr", "MLX5_1.2"
+};
+
+/* Another preloaded library may come between: it is asked first. */
+static void *preload_find(const struct preload_symbol *symbol)
+{
+    void *func = dlvsym(RTLD_NEXT, symbol->name, symbol->version);
+    void *lib;
+
+    if (func != NULL) {
+        return func;
+    }
+    lib = dlopen(symbol->lib, RTLD_LAZY | RTLD_NOLOAD);
+    if (lib != NULL) {
+        func = dlvsym(lib, symbol->name, symbol->version);
+        dlclose(lib); /* its other users keep it */
+    }
+    if (func == NULL) {
+        hca_error("%s@%s is not in the %s that is loaded; softhca needs "
+                  "rdma-core 44 or newer", symbol->name, symbol->version,
+                  symbol->lib);
+        errno = ENOSYS;
+    }
+    return func;
+}
+
+static void *preload_arena_alloc(size_t size, void *arg)
+{
+    (void)arg;
+    return hca_arena_alloc(size);
+}
+
+static void preload_arena_free(void *ptr, void *arg)
+{
+    (void)arg;
+    hca_arena_free(ptr);
+}
+
+static int preload_set_allocators(struct ibv_context *ctx)
+{
+    struct mlx5dv_ctx_allocators allocators = {
+        .alloc = preload_arena_alloc,
+        .free  = preload_arena_free
+    };
+    __typeof__(mlx5dv_set_context_attr) *set_attr =
+            (__typeof__(set_attr))(uintptr_t)preload_find(&preload_dv_set_attr);
+    int ret;
+
+    if (set_attr == NULL) {
+        return ENOSYS;
+    }
+    ret = set_attr(ctx, MLX5DV_CTX_ATTR_BUF_ALLOCATORS, &allocators);
+    if (ret != 0) {
+        hca_error("%s: libmlx5 refuses to allocate from the fabric: %s",
+                  ctx->device->name, strerror(ret));
+    }
+    return ret;
+}
+
+/* What every opener returns: ctx, if it is none of ours or is set up. */
+static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
+{
+    __typeof__(ibv_close_device) *close_device;
+    int ret;
+
+    if ((ctx == NULL) || !uverbs_is_open(ctx->cmd_fd)) {
+        return ctx;
+    }
+    ret = preload_set_allocators(ctx);
+    if (ret == 0) {
+        return ctx;
+    }
+    close_device = (__typeof__(close_device))
+            (uintptr_t)preload_find(&preload_close_device);
+    if (close_device != NULL) {
+        close_device(ctx);
+    }
+    errno = ret;
+    return NULL;
+}
+
+PRELOAD_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    __typeof__(ibv_open_device) *open_device =
+            (__typeof__(open_device))
+            (uintptr_t)preload_find(&preload_open_device);
+
+    return (open_device == NULL) ?
+           NULL : preload_opened_context(open_device(device));
+}
+
+PRELOAD_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+    __typeof__(ibv_import_device) *import_device =
+            (__typeof__(import_device))
+            (uintptr_t)preload_find(&preload_import_device);
+
+    return (import_device == NULL) ?
+           NULL : preload_opened_context(import_device(cmd_fd));
+}
+
+PRELOAD_EXPORT struct ibv_context *
+mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
+{
+    __typeof__(mlx5dv_open_device) *open_device =
+            (__typeof__(open_device))
+            (uintptr_t)preload_find(&preload_dv_open_device);
+
+    return (open_device == NULL) ?
+           NULL : preload_opened_context(open_device(device, attr));
+}

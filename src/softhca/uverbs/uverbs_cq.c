@@ -1,0 +1,341 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completion queues: ring and doorbell record are the program's, in the arena;
+ * the device fills the ring (hca_cq.c). Checks as in mlx5_ib's cq.c.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "softhca/nic/hca_exec.h"
+#include "softhca/fabric/hca_log.h"
+
+#include <errno.h>
+
+#define UVERBS_CQ_UCMD_FLAGS \
+    (MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD | \
+     MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX | \
+     MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS)
+
+static uint32_t uverbs_roundup_pow2(uint32_t value)
+{
+    return (value <= 1) ? 1 : 1u << (32 - __builtin_clz(value - 1));
+}
+
+int uverbs_check_buf(const char *what, uint64_t addr, size_t size,
+                     unsigned align)
+{
+    if (addr % align != 0) {
+        hca_error("%s 0x%lx: not aligned to %u bytes", what, (long)addr,
+                  align);
+        return -EINVAL;
+    }
+    if (!hca_arena_contains((void*)(uintptr_t)addr, size)) {
+        hca_error("%s 0x%lx, %zu bytes: not in memory that the device shares; "
+                  "libmlx5 was to allocate it", what, (long)addr, size);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static void uverbs_cq_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
+{
+    struct uverbs_cq *cq = (struct uverbs_cq*)obj;
+    struct hca_cq *hw    = cq->cq;
+    uint32_t comp_chan   = hw->chan;
+    uint32_t async_chan  = hw->obj.async_chan;
+    struct uverbs_events left;
+
+    hca_mutex_lock(&hw->obj.lock); /* from here on it reports nothing */
+    hw->chan           = 0;
+    hw->obj.async_chan = 0;
+    hca_mutex_unlock(&hw->obj.lock);
+    left.comp  = hw->comp_events - uverbs_purge_comp(comp_chan, &hw->obj);
+    left.async = hw->obj.events - uverbs_purge_async(async_chan, &hw->obj);
+    if (events != NULL) {
+        *events = left;
+    }
+    hca_obj_free(HCA_KIND_CQ, hw);
+    uverbs_drop(cq->comp);
+    uverbs_drop(cq->async);
+}
+
+const struct uverbs_type uverbs_cq_type = {
+    UVERBS_OBJECT_CQ, "completion queues", uverbs_cq_release
+};
+
+static const struct uverbs_attr_spec uverbs_create_cq_attrs[] = {
+    {UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
+    {UVERBS_ATTR_CREATE_CQ_CQE, UVERBS_IN, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_CREATE_CQ_USER_HANDLE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, UVERBS_FD, 0, 0, 0,
+     UVERBS_OBJECT_COMP_CHANNEL},
+    {UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, UVERBS_IN, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_CREATE_CQ_FLAGS, UVERBS_IN, 0, 4, 8, 0},
+    {UVERBS_ATTR_CREATE_CQ_RESP_CQE, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+    {UVERBS_ATTR_CREATE_CQ_EVENT_FD, UVERBS_FD, 0, 0, 0,
+     UVERBS_OBJECT_ASYNC_EVENT},
+};
+
+static int uverbs_cq_check(const struct uverbs_req *req, uint32_t cqe)
+{
+    uint64_t flags  = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_FLAGS);
+    uint64_t vector = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR);
+
+    if (flags & ~(uint64_t)(IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION |
+                            IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)) {
+        return -EINVAL;
+    }
+    if ((cqe == 0) || (cqe >= UVERBS_MAX_CQE) ||
+        (vector >= UVERBS_NUM_VECTORS)) {
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int uverbs_cq_check_ucmd(const struct uverbs_ctx *ctx,
+                                const struct mlx5_ib_create_cq *ucmd,
+                                uint32_t entries)
+{
+    int ret;
+
+    if ((ucmd->flags & ~UVERBS_CQ_UCMD_FLAGS) || (ucmd->reserved0 != 0) ||
+        (ucmd->reserved1 != 0) ||
+        ((ucmd->cqe_size != 64) && (ucmd->cqe_size != 128))) {
+        return -EINVAL;
+    }
+    if ((ucmd->cqe_comp_en != 0) ||
+        (ucmd->flags & (MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD |
+                        MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS))) {
+        return -EOPNOTSUPP;
+    }
+    if (!(ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ||
+        !uverbs_uar_valid(ctx, ucmd->uar_page_index)) {
+        return -EINVAL;
+    }
+    ret = uverbs_check_buf("cq buffer", ucmd->buf_addr,
+                           (size_t)entries * ucmd->cqe_size, 64);
+    return (ret != 0) ? ret :
+           uverbs_check_buf("cq doorbell record", ucmd->db_addr, 8, 8);
+}
+
+static void uverbs_cq_ring(struct hca_ring *ring, uint64_t addr,
+                           uint32_t entries, uint32_t cqe_size)
+{
+    ring->buf        = hca_off((void*)(uintptr_t)addr);
+    ring->log_cnt    = __builtin_ctz(entries);
+    ring->log_stride = __builtin_ctz(cqe_size);
+}
+
+static int uverbs_cq_new(struct uverbs_req *req,
+                         const struct mlx5_ib_create_cq *ucmd,
+                         uint32_t entries, struct uverbs_cq **cqp)
+{
+    uint64_t flags = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_FLAGS);
+    struct uverbs_cq *cq;
+    struct hca_cq *hw;
+    int ret;
+
+    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_CQ, sizeof(*cq), &cq);
+    if (ret != 0) {
+        return ret;
+    }
+    hw = hca_obj_alloc(HCA_KIND_CQ, req->ctx->dev);
+    if (hw == NULL) {
+        uverbs_obj_delete(&cq->obj);
+        return -ENOMEM;
+    }
+
+    cq->cq       = hw;
+    cq->cqe_size = ucmd->cqe_size;
+    cq->comp     = uverbs_get_obj(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
+    cq->async    = uverbs_async(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
+    uverbs_hold(cq->comp);
+    uverbs_hold(cq->async);
+
+    uverbs_cq_ring(&hw->ring, ucmd->buf_addr, entries, ucmd->cqe_size);
+    hw->dbrec           = hca_off((void*)(uintptr_t)ucmd->db_addr);
+    hw->uar             = ucmd->uar_page_index;
+    hw->chan            = (cq->comp != NULL) ? cq->comp->chan : 0;
+    hw->ignore_overrun  = flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+    hw->timestamp       = flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+    hw->obj.async_chan  = (cq->async != NULL) ? cq->async->chan : 0;
+    hw->obj.user_handle =
+            uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE);
+    hca_obj_publish(HCA_KIND_CQ, hw);
+    *cqp = cq;
+    return 0;
+}
+
+static int uverbs_cq_respond(struct uverbs_req *req, const struct uverbs_cq *cq)
+{
+    struct mlx5_ib_create_cq_resp drv = {.cqn = cq->cq->obj.num};
+    uint32_t cqe                      = (1u << cq->cq->ring.log_cnt) - 1;
+    int ret;
+
+    ret = uverbs_uhw_out(req, &drv);
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe,
+                         sizeof(cqe));
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, UVERBS_ATTR_CREATE_CQ_HANDLE,
+                                cq->obj.handle);
+    }
+    return ret;
+}
+
+static int uverbs_create_cq(struct uverbs_req *req)
+{
+    uint32_t cqe = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_CQE);
+    struct mlx5_ib_create_cq ucmd;
+    struct uverbs_cq *cq;
+    uint32_t entries;
+    int ret;
+
+    ret = uverbs_cq_check(req, cqe);
+    if (ret != 0) {
+        return ret;
+    }
+    if (uverbs_len(req, UVERBS_ATTR_UHW_IN) < offsetof(typeof(ucmd), flags)) {
+        return -EINVAL;
+    }
+    ret = uverbs_uhw_in(req, &ucmd);
+    if (ret != 0) {
+        return ret;
+    }
+    entries = uverbs_roundup_pow2(cqe + 1);
+    ret     = uverbs_cq_check_ucmd(req->ctx, &ucmd, entries);
+    if (ret != 0) {
+        return ret;
+    }
+
+    uverbs_map_resolve(req->ctx);
+    ret = uverbs_cq_new(req, &ucmd, entries, &cq);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = uverbs_cq_respond(req, cq);
+    if (ret != 0) {
+        uverbs_obj_destroy(&cq->obj, NULL);
+    }
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_destroy_cq_attrs[] = {
+    {UVERBS_ATTR_DESTROY_CQ_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_CQ},
+    {UVERBS_ATTR_DESTROY_CQ_RESP, UVERBS_OUT, UVERBS_MANDATORY,
+     sizeof(struct ib_uverbs_destroy_cq_resp),
+     sizeof(struct ib_uverbs_destroy_cq_resp), 0},
+};
+
+static int uverbs_destroy_cq(struct uverbs_req *req)
+{
+    struct uverbs_obj *obj = uverbs_get_obj(req, UVERBS_ATTR_DESTROY_CQ_HANDLE);
+    struct ib_uverbs_destroy_cq_resp resp;
+    struct uverbs_events events;
+    int ret;
+
+    ret = uverbs_obj_destroy(obj, &events);
+    if (ret != 0) {
+        return ret;
+    }
+    resp = (struct ib_uverbs_destroy_cq_resp){events.comp, events.async};
+    return uverbs_put(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
+}
+
+static int uverbs_resize_cq(struct uverbs_req *req)
+{
+    struct ib_uverbs_resize_cq_resp resp = {0};
+    struct ib_uverbs_resize_cq cmd;
+    struct mlx5_ib_resize_cq ucmd;
+    struct hca_ring ring;
+    struct uverbs_cq *cq;
+    uint32_t entries;
+    int ret;
+
+    ret = uverbs_core_in(req, &cmd);
+    if (ret == 0) {
+        ret = uverbs_uhw_in(req, &ucmd);
+    }
+    if (ret != 0) {
+        return ret;
+    }
+    cq = uverbs_obj_find(req->ctx, UVERBS_OBJECT_CQ, cmd.cq_handle, &ret);
+    if (cq == NULL) {
+        return -EINVAL;
+    }
+    if ((cmd.cqe == 0) || (cmd.cqe >= UVERBS_MAX_CQE) ||
+        (ucmd.reserved0 != 0) || (ucmd.reserved1 != 0) ||
+        (ucmd.cqe_size != cq->cqe_size)) {
+        return -EINVAL;
+    }
+
+    entries = uverbs_roundup_pow2(cmd.cqe + 1);
+    if (entries != 1u << cq->cq->ring.log_cnt) {
+        ret = uverbs_check_buf("cq buffer", ucmd.buf_addr,
+                               (size_t)entries * ucmd.cqe_size, 64);
+        if (ret == 0) {
+            uverbs_cq_ring(&ring, ucmd.buf_addr, entries, ucmd.cqe_size);
+            ret = hca_cq_resize(cq->cq->obj.num, &ring);
+        }
+        if (ret != 0) {
+            return ret;
+        }
+    }
+    resp.cqe = entries - 1;
+    return uverbs_core_out(req, &resp);
+}
+
+static int uverbs_modify_cq(struct uverbs_req *req)
+{
+    struct ib_uverbs_ex_modify_cq cmd;
+    struct uverbs_cq *cq;
+    struct hca_cq *hw;
+    int ret;
+
+    ret = uverbs_core_in(req, &cmd);
+    if (ret != 0) {
+        return ret;
+    }
+    if ((cmd.attr_mask == 0) || (cmd.reserved != 0)) {
+        return -EINVAL;
+    }
+    if (cmd.attr_mask > IBV_CQ_ATTR_MODERATE) {
+        return -EOPNOTSUPP;
+    }
+    cq = uverbs_obj_find(req->ctx, UVERBS_OBJECT_CQ, cmd.cq_handle, &ret);
+    if ((cq == NULL) || (cmd.attr.cq_period > 0xfff)) {
+        return -EINVAL;
+    }
+
+    hw                = hca_obj_lock(HCA_KIND_CQ, cq->cq->obj.num);
+    hw->mod_count     = cmd.attr.cq_count;
+    hw->mod_period_us = cmd.attr.cq_period;
+    hca_obj_unlock(hw);
+    return 0;
+}
+
+const struct uverbs_method uverbs_cq_methods[] = {
+    {.object  = UVERBS_OBJECT_CQ,
+     .id      = UVERBS_METHOD_CQ_CREATE,
+     .uhw     = true,
+     .name    = "create_cq",
+     .handler = uverbs_create_cq,
+     UVERBS_ATTRS(uverbs_create_cq_attrs)},
+    {.object  = UVERBS_OBJECT_CQ,
+     .id      = UVERBS_METHOD_CQ_DESTROY,
+     .name    = "destroy_cq",
+     .handler = uverbs_destroy_cq,
+     UVERBS_ATTRS(uverbs_destroy_cq_attrs)},
+    {.handler = NULL},
+};
+
+const struct uverbs_write uverbs_cq_writes[] = {
+    {IB_USER_VERBS_CMD_RESIZE_CQ, "resize_cq",
+     sizeof(struct ib_uverbs_resize_cq),
+     sizeof(struct ib_uverbs_resize_cq_resp), uverbs_resize_cq},
+    {UVERBS_EX(IB_USER_VERBS_EX_CMD_MODIFY_CQ), "modify_cq",
+     sizeof(struct ib_uverbs_ex_modify_cq), 0, uverbs_modify_cq},
+    {.handler = NULL},
+};

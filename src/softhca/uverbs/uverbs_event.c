@@ -1,0 +1,218 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Event files: completion channels and the async event file. Each is a pipe of
+ * this process (hca_chan.c); the program reads its records as from the kernel
+ * and closes its descriptor without an ioctl. A channel whose descriptor is no
+ * longer the pipe's is given back when the next one is made.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "softhca/fabric/hca_proc.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Whether the descriptor is still that of the pipe. */
+static bool uverbs_event_alive(const struct uverbs_event *event)
+{
+    struct stat st;
+
+    return (fstat(event->fd, &st) == 0) && (st.st_dev == event->st_dev) &&
+           (st.st_ino == event->st_ino);
+}
+
+struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
+                                       int64_t fd, int *err)
+{
+    struct uverbs_event *event = ctx->events;
+
+    while ((event != NULL) && ((event->obj.type != type) ||
+                               (event->fd != fd) ||
+                               !uverbs_event_alive(event))) {
+        event = event->next;
+    }
+    if (event == NULL) {
+        *err = -EBADF;
+    }
+    return event;
+}
+
+static struct uverbs_event *uverbs_async_default(struct uverbs_ctx *ctx)
+{
+    struct uverbs_event *event = ctx->events;
+
+    while ((event != NULL) &&
+           (event->obj.type != UVERBS_OBJECT_ASYNC_EVENT)) {
+        event = event->next;
+    }
+    return event;
+}
+
+struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id)
+{
+    return uverbs_has(req, id) ? uverbs_get_obj(req, id) :
+           uverbs_async_default(req->ctx);
+}
+
+static void uverbs_event_sweep(struct uverbs_ctx *ctx)
+{
+    struct uverbs_event *event, *next;
+
+    for (event = ctx->events; event != NULL; event = next) {
+        next = event->next;
+        if (!uverbs_event_alive(event)) {
+            uverbs_obj_destroy(&event->obj, NULL); /* unless it has users */
+        }
+    }
+}
+
+static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
+                            struct uverbs_event **eventp)
+{
+    struct uverbs_event *event;
+    struct stat st;
+    int64_t chan;
+    int ret;
+
+    uverbs_event_sweep(ctx);
+    ret = uverbs_obj_new(ctx, type, sizeof(*event), &event);
+    if (ret != 0) {
+        return ret;
+    }
+    chan = hca_chan_create(ctx->dev, &event->fd);
+    if (chan < 0) {
+        uverbs_obj_delete(&event->obj);
+        return chan;
+    }
+
+    event->chan = chan;
+    fstat(event->fd, &st);
+    event->st_dev = st.st_dev;
+    event->st_ino = st.st_ino;
+    event->next   = ctx->events;
+    ctx->events   = event;
+    *eventp       = event;
+    return 0;
+}
+
+/* The answer did not reach the program: it will not close the descriptor. */
+static void uverbs_event_undo(struct uverbs_event *event)
+{
+    close(event->fd);
+    uverbs_obj_destroy(&event->obj, NULL);
+}
+
+void uverbs_event_release(struct uverbs_obj *obj,
+                          struct uverbs_events *events)
+{
+    struct uverbs_event *event = (struct uverbs_event*)obj;
+    struct uverbs_event **link = &obj->ctx->events;
+
+    (void)events;
+    while (*link != event) {
+        link = &(*link)->next;
+    }
+    *link = event->next;
+    hca_chan_destroy(event->chan);
+}
+
+const struct uverbs_type uverbs_event_type = {
+    UVERBS_OBJECT_COMP_CHANNEL, "completion channels", uverbs_event_release
+};
+
+const struct uverbs_type uverbs_async_type = {
+    UVERBS_OBJECT_ASYNC_EVENT, "async event files", uverbs_event_release
+};
+
+static bool uverbs_match_async(const void *record, void *arg)
+{
+    const struct ib_uverbs_async_event_desc *desc = record;
+
+    return desc->element == *(uint64_t*)arg;
+}
+
+unsigned uverbs_purge_async(uint32_t chan, const struct hca_obj *obj)
+{
+    uint64_t element = obj->user_handle;
+
+    return hca_chan_purge(chan, sizeof(struct ib_uverbs_async_event_desc),
+                          uverbs_match_async, &element);
+}
+
+static bool uverbs_match_comp(const void *record, void *arg)
+{
+    const struct ib_uverbs_comp_event_desc *desc = record;
+
+    return desc->cq_handle == *(uint64_t*)arg;
+}
+
+unsigned uverbs_purge_comp(uint32_t chan, const struct hca_obj *cq)
+{
+    uint64_t handle = cq->user_handle;
+
+    return hca_chan_purge(chan, sizeof(struct ib_uverbs_comp_event_desc),
+                          uverbs_match_comp, &handle);
+}
+
+static const struct uverbs_attr_spec uverbs_async_alloc_attrs[] = {
+    {UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0,
+     0, 0},
+};
+
+int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id)
+{
+    struct uverbs_event *event;
+    int ret;
+
+    ret = uverbs_event_new(req->ctx, type, &event);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = uverbs_put_handle(req, id, event->fd);
+    if (ret != 0) {
+        uverbs_event_undo(event);
+    }
+    return ret;
+}
+
+static int uverbs_async_alloc(struct uverbs_req *req)
+{
+    return uverbs_event_alloc(req, UVERBS_OBJECT_ASYNC_EVENT,
+                              UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+}
+
+static int uverbs_create_comp_channel(struct uverbs_req *req)
+{
+    struct ib_uverbs_create_comp_channel_resp resp = {0};
+    struct uverbs_event *event;
+    int ret;
+
+    ret = uverbs_event_new(req->ctx, UVERBS_OBJECT_COMP_CHANNEL, &event);
+    if (ret != 0) {
+        return ret;
+    }
+    resp.fd = event->fd;
+    ret     = uverbs_core_out(req, &resp);
+    if (ret != 0) {
+        uverbs_event_undo(event);
+    }
+    return ret;
+}
+
+const struct uverbs_method uverbs_event_methods[] = {
+    {.object  = UVERBS_OBJECT_ASYNC_EVENT,
+     .id      = UVERBS_METHOD_ASYNC_EVENT_ALLOC,
+     .name    = "alloc_async_fd",
+     .handler = uverbs_async_alloc,
+     UVERBS_ATTRS(uverbs_async_alloc_attrs)},
+    {.handler = NULL},
+};
+
+const struct uverbs_write uverbs_event_writes[] = {
+    {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, "create_comp_channel",
+     sizeof(struct ib_uverbs_create_comp_channel),
+     sizeof(struct ib_uverbs_create_comp_channel_resp),
+     uverbs_create_comp_channel},
+    {.handler = NULL},
+};

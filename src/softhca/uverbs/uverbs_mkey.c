@@ -1,0 +1,76 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Keys of memory regions and windows: how they come to be known to execution,
+ * and how they are taken from under it. An access of any process raises
+ * in_use, then looks whether the key is good (hca_mkey.c); here the key is
+ * made bad first, then in_use is waited for.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "softhca/fabric/hca_log.h"
+
+#include <time.h>
+
+/* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
+#define UVERBS_INVALID_KEY 0x100u
+
+uint32_t uverbs_key(const struct hca_mkey *mkey)
+{
+    return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
+}
+
+uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
+{
+    static _Atomic uint8_t variant;
+
+    do {
+        mkey->variant = atomic_fetch_add(&variant, 1);
+    } while (uverbs_key(mkey) == UVERBS_INVALID_KEY);
+    hca_obj_publish(HCA_KIND_MKEY, mkey);
+    return uverbs_key(mkey);
+}
+
+uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
+{
+    mkey->variant = variant; /* numbers are too large for UVERBS_INVALID_KEY */
+    hca_obj_publish(HCA_KIND_MKEY, mkey);
+    return uverbs_key(mkey);
+}
+
+/* Whether a process that lives uses any key this moment. */
+static bool uverbs_keys_held(void)
+{
+    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
+        const struct hca_proc *proc = &hca_fabric->procs[i];
+
+        if ((atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
+            (atomic_load(&proc->holds) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void uverbs_mkey_disable(struct hca_mkey *mkey)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000};
+    unsigned tries              = 40000; /* above 2 s: a copy of 1 GiB ends */
+
+    /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
+    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
+    while (atomic_load(&mkey->in_use) != 0) {
+        if ((tries-- == 0) || !uverbs_keys_held()) {
+            hca_info("mkey 0x%x: given back while a process that died was "
+                     "using it", uverbs_key(mkey));
+            atomic_store(&mkey->in_use, 0);
+            break;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+void uverbs_mkey_free(struct hca_mkey *mkey)
+{
+    uverbs_mkey_disable(mkey);
+    hca_obj_free(HCA_KIND_MKEY, mkey);
+}

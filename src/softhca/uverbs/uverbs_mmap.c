@@ -1,0 +1,196 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Mappings of the device file. The file is /dev/zero, so mmap() succeeds by
+ * itself, at whatever offset the program was told, and no hook has to see the
+ * call (UCX patches mmap() behind a preloaded library's back). A mapping is
+ * found in /proc/self/maps by its offset when the first ioctl needs it. Device
+ * memory may be touched before that: nothing is behind such an offset, the
+ * access raises SIGBUS, and its handler asks uverbs_map_fault().
+ *
+ * The table is static and its entries are claimed with one atomic, because the
+ * handler reads it. Written under the mutex of the entry's context.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "softhca/nic/hca_exec.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_maps.h"
+#include "softhca/doorbell/hca_trap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define UVERBS_MAX_MAPS 1024
+
+enum uverbs_map_state {
+    UVERBS_MAP_FREE,
+    UVERBS_MAP_BUSY,     /* being filled in, backed or taken back */
+    UVERBS_MAP_EXPECTED,
+    UVERBS_MAP_FOUND
+};
+
+struct uverbs_map {
+    _Atomic int          state;
+    enum uverbs_map_kind kind;
+    uint32_t             id;
+    struct uverbs_ctx   *ctx;
+    uint64_t             offset;
+    void                *mem;
+    size_t               size;
+    uintptr_t            addr; /* found there */
+};
+
+static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
+
+static bool uverbs_map_claim(struct uverbs_map *map, int state)
+{
+    return atomic_compare_exchange_strong(&map->state, &state,
+                                          UVERBS_MAP_BUSY);
+}
+
+void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                       uint32_t id)
+{
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if ((atomic_load(&map->state) == UVERBS_MAP_FREE) ||
+            (map->ctx != ctx) || (map->kind != kind) || (map->id != id)) {
+            continue;
+        }
+        if (uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
+            ctx->unmapped--;
+        }
+        atomic_store(&map->state, UVERBS_MAP_FREE);
+        return;
+    }
+}
+
+/* Doorbells: from here on a store to the page traps. (Nothing is behind it, a
+ * store would fault in any case; but write protection is cheaper.) */
+static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
+{
+    int ret = hca_uar_add(map->id, (void*)addr);
+
+    if ((ret == 0) &&
+        (syscall(SYS_mprotect, addr, map->size, PROT_READ) != 0)) {
+        ret = -errno;
+        hca_uar_del(map->id);
+    }
+    return ret;
+}
+
+static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
+{
+    int ret;
+
+    if (!uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
+        return;
+    }
+    /* device memory: a second mapping where the program expects it */
+    ret = (map->kind == UVERBS_MAP_UAR) ?
+          uverbs_map_uar(map, addr) :
+          hca_fabric_map_again(map->mem, map->size, (void*)addr);
+    if (ret != 0) {
+        hca_error("mapping of offset 0x%lx: %s", (long)map->offset,
+                  strerror(-ret));
+    }
+    map->addr = addr;
+    atomic_store(&map->state, UVERBS_MAP_FOUND);
+}
+
+/* @param arg  the context whose mappings are meant, NULL for all */
+static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
+{
+    if (strstr(vma->line, " /dev/zero") == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        /* two adjacent mappings of successive offsets show as one */
+        if ((atomic_load(&map->state) == UVERBS_MAP_EXPECTED) &&
+            ((arg == NULL) || (arg == map->ctx)) &&
+            (map->offset >= vma->offset) &&
+            (map->offset - vma->offset < vma->end - vma->start)) {
+            uverbs_map_found(map, vma->start + (map->offset - vma->offset));
+        }
+    }
+}
+
+/* Of its own context only: another's may be taken back at this moment. */
+void uverbs_map_resolve(struct uverbs_ctx *ctx)
+{
+    if (ctx->unmapped == 0) {
+        return;
+    }
+    hca_maps_walk(uverbs_resolve_vma, ctx);
+    ctx->unmapped = 0;
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        ctx->unmapped += (uverbs_maps[i].ctx == ctx) &&
+                         (atomic_load(&uverbs_maps[i].state) ==
+                          UVERBS_MAP_EXPECTED);
+    }
+}
+
+static void uverbs_fault_vma(const struct hca_vma *vma, void *arg)
+{
+    uintptr_t addr = *(uintptr_t*)arg;
+
+    if ((addr >= vma->start) && (addr < vma->end)) {
+        uverbs_resolve_vma(vma, NULL);
+    }
+}
+
+/* For hca_trap_bus(): whether the address lies in device memory, which is then
+ * behind its mapping. Several threads may fault at once: one finds it, the
+ * others wait for that one. */
+static bool uverbs_map_fault(const void *ptr)
+{
+    uintptr_t addr  = (uintptr_t)ptr;
+    int saved_errno = errno;
+    bool backed     = false;
+
+    hca_maps_walk(uverbs_fault_vma, &addr);
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        while (atomic_load(&map->state) == UVERBS_MAP_BUSY) {
+            syscall(SYS_sched_yield);
+        }
+        backed |= (atomic_load(&map->state) == UVERBS_MAP_FOUND) &&
+                  (addr - map->addr < map->size);
+    }
+    errno = saved_errno;
+    return backed;
+}
+
+int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
+                      uint32_t id, uint64_t offset, void *mem, size_t size)
+{
+    int ret = (kind == UVERBS_MAP_DM) ? hca_trap_bus(uverbs_map_fault) : 0;
+
+    if (ret != 0) {
+        return ret;
+    }
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if (uverbs_map_claim(map, UVERBS_MAP_FREE)) {
+            map->kind   = kind;
+            map->id     = id;
+            map->ctx    = ctx;
+            map->offset = offset;
+            map->mem    = mem;
+            map->size   = size;
+            atomic_store(&map->state, UVERBS_MAP_EXPECTED);
+            ctx->unmapped++;
+            return 0;
+        }
+    }
+    return -ENOMEM;
+}

@@ -1,0 +1,215 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Handles: a table per context from a number to a typed object, and how
+ * objects end. The mutex of the context guards all of it.
+ */
+#define _GNU_SOURCE
+#include "softhca/devx/devx.h"
+#include "softhca/fabric/hca_log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Users before what they use: the order in which a context is given back. */
+static const struct uverbs_type *const uverbs_types[] = {
+    &devx_obj_type, &devx_umem_type,
+    &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
+    &uverbs_mw_type, &uverbs_mr_type,   &uverbs_dm_type,   &uverbs_xrcd_type,
+    &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &devx_event_type,
+    &uverbs_uar_type,
+};
+
+#define UVERBS_NUM_TYPES (sizeof(uverbs_types) / sizeof(uverbs_types[0]))
+#define UVERBS_NO_OBJ    UINT32_MAX
+
+/* A free entry holds the index of the next one, shifted to be odd: no object
+ * is there. */
+static bool uverbs_entry_free(const struct uverbs_obj *entry)
+{
+    return (uintptr_t)entry & 1;
+}
+
+static struct uverbs_obj *uverbs_entry_link(uint32_t next)
+{
+    return (struct uverbs_obj*)(((uintptr_t)next << 1) | 1);
+}
+
+static int uverbs_table_grow(struct uverbs_ctx *ctx)
+{
+    uint32_t num = (ctx->num_objs == 0) ? 64 : ctx->num_objs * 2;
+    struct uverbs_obj **objs;
+
+    objs = realloc(ctx->objs, num * sizeof(*objs));
+    if (objs == NULL) {
+        return -ENOMEM;
+    }
+
+    for (uint32_t i = ctx->num_objs; i < num; i++) {
+        objs[i] = uverbs_entry_link((i + 1 < num) ? i + 1 : UVERBS_NO_OBJ);
+    }
+    ctx->free_obj = ctx->num_objs;
+    ctx->num_objs = num;
+    ctx->objs     = objs;
+    return 0;
+}
+
+int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
+                   void *objp)
+{
+    struct uverbs_obj *obj;
+    uint32_t handle;
+
+    if (((ctx->num_objs == 0) || (ctx->free_obj == UVERBS_NO_OBJ)) &&
+        (uverbs_table_grow(ctx) != 0)) {
+        return -ENOMEM;
+    }
+    obj = calloc(1, size);
+    if (obj == NULL) {
+        return -ENOMEM;
+    }
+
+    handle                     = ctx->free_obj;
+    ctx->free_obj              = (uintptr_t)ctx->objs[handle] >> 1;
+    ctx->objs[handle]          = obj;
+    obj->type                  = type;
+    obj->handle                = handle;
+    obj->ctx                   = ctx;
+    *(struct uverbs_obj**)objp = obj;
+    return 0;
+}
+
+void uverbs_obj_delete(struct uverbs_obj *obj)
+{
+    struct uverbs_ctx *ctx = obj->ctx;
+
+    ctx->objs[obj->handle] = uverbs_entry_link(ctx->free_obj);
+    ctx->free_obj          = obj->handle;
+    free(obj);
+}
+
+void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
+                      int *err)
+{
+    if ((int64_t)handle < 0) {
+        *err = -EINVAL;
+        return NULL;
+    }
+    if ((handle >= ctx->num_objs) || uverbs_entry_free(ctx->objs[handle])) {
+        *err = -ENOENT;
+        return NULL;
+    }
+    if ((ctx->objs[handle]->type != type) && (type != UVERBS_ANY_TYPE)) {
+        *err = -EINVAL;
+        return NULL;
+    }
+    return ctx->objs[handle];
+}
+
+void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
+                        bool (*is)(const struct uverbs_obj *obj,
+                                   uint32_t number), uint32_t number)
+{
+    for (uint32_t i = 0; i < ctx->num_objs; i++) {
+        struct uverbs_obj *obj = ctx->objs[i];
+
+        if (!uverbs_entry_free(obj) && (obj->type == type) &&
+            is(obj, number)) {
+            return obj;
+        }
+    }
+    return NULL;
+}
+
+static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
+{
+    unsigned i = 0;
+
+    while (uverbs_types[i]->id != obj->type) {
+        i++;
+    }
+    return uverbs_types[i];
+}
+
+int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
+{
+    if (obj->users != 0) {
+        return -EBUSY;
+    }
+    uverbs_type_of(obj)->release(obj, events);
+    uverbs_obj_delete(obj);
+    return 0;
+}
+
+/* Those that no other object needs. @return how many there were. */
+static unsigned uverbs_destroy_unused(struct uverbs_ctx *ctx,
+                                      const struct uverbs_type *type)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < ctx->num_objs; i++) {
+        struct uverbs_obj *obj = ctx->objs[i];
+
+        if (!uverbs_entry_free(obj) && (obj->type == type->id) &&
+            (obj->users == 0)) {
+            type->release(obj, NULL);
+            uverbs_obj_delete(obj);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Objects of one type may need each other (DEVX). @return as above. */
+static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
+                                    const struct uverbs_type *type)
+{
+    unsigned total = 0, count;
+
+    do {
+        count  = uverbs_destroy_unused(ctx, type);
+        total += count;
+    } while (count != 0);
+    return total;
+}
+
+void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
+{
+    for (unsigned i = 0; i < UVERBS_NUM_TYPES; i++) {
+        unsigned count = uverbs_destroy_type(ctx, uverbs_types[i]);
+
+        /* channels have no command that destroys them */
+        if ((count != 0) &&
+            (uverbs_types[i]->release != uverbs_event_release)) {
+            hca_info("context: closed with %u %s left", count,
+                     uverbs_types[i]->name);
+        }
+    }
+    free(ctx->objs);
+    ctx->objs     = NULL;
+    ctx->num_objs = 0;
+}
+
+int uverbs_destroy(struct uverbs_req *req)
+{
+    return uverbs_obj_destroy(req->slots[0].obj, NULL);
+}
+
+static_assert(sizeof(struct ib_uverbs_destroy_qp_resp) == sizeof(uint32_t),
+              "the number of events");
+static_assert(sizeof(struct ib_uverbs_destroy_srq_resp) == sizeof(uint32_t),
+              "the number of events");
+
+int uverbs_destroy_counted(struct uverbs_req *req)
+{
+    struct uverbs_events events;
+    int ret;
+
+    ret = uverbs_obj_destroy(req->slots[0].obj, &events);
+    if (ret != 0) {
+        return ret;
+    }
+    return uverbs_put(req, req->method->attrs[1].id, &events.async,
+                      sizeof(events.async));
+}

@@ -1,0 +1,299 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Queue pairs: creation and destruction. What may be asked for is checked in
+ * uverbs_qp_params.c; states are changed in uverbs_qp_modify.c.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "uverbs_qp.h"
+#include "softhca/nic/hca_exec.h"
+
+#include <errno.h>
+
+struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp)
+{
+    return (qp->open_qpn != 0) ? hca_obj_peek(HCA_KIND_QP, qp->open_qpn) :
+           qp->qp;
+}
+
+static bool uverbs_qp_sends(const struct hca_qp *hw)
+{
+    return (hw->type != HCA_QP_DCT) && (hw->type != HCA_QP_XRC_RECV) &&
+           (hw->sq.buf != 0);
+}
+
+void uverbs_qp_stop(struct hca_qp *hw)
+{
+    enum ibv_qp_state state = atomic_load(&hw->state);
+
+    if (state != IBV_QPS_RESET) {
+        hca_qp_set_state(hw, state, IBV_QPS_RESET);
+    }
+    if (uverbs_qp_sends(hw)) {
+        hca_sq_del(hw);
+    }
+    hca_qp_quiesce(hw);
+}
+
+static void uverbs_qp_release(struct uverbs_obj *obj,
+                              struct uverbs_events *events)
+{
+    struct uverbs_qp *qp = (struct uverbs_qp*)obj;
+    struct hca_qp *hw    = qp->qp;
+    uint32_t async       = 0, chan;
+
+    if (hw != NULL) {
+        if (qp->published) {
+            uverbs_qp_stop(hw);
+        }
+        hca_mutex_lock(&hw->obj.lock);
+        chan               = hw->obj.async_chan;
+        hw->obj.async_chan = 0;
+        hca_mutex_unlock(&hw->obj.lock);
+        async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
+        hca_obj_free(HCA_KIND_QP, hw);
+    }
+    if (events != NULL) {
+        events->async = async;
+    }
+    uverbs_drop(qp->pd);
+    uverbs_drop(qp->scq);
+    uverbs_drop(qp->rcq);
+    uverbs_drop(qp->srq);
+    uverbs_drop(qp->xrcd);
+    uverbs_drop(qp->async);
+}
+
+const struct uverbs_type uverbs_qp_type = {
+    UVERBS_OBJECT_QP, "queue pairs", uverbs_qp_release
+};
+
+static const struct uverbs_attr_spec uverbs_create_qp_attrs[] = {
+    {UVERBS_ATTR_CREATE_QP_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
+    {UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, UVERBS_IDR, 0, 0, 0,
+     UVERBS_OBJECT_XRCD},
+    {UVERBS_ATTR_CREATE_QP_PD_HANDLE, UVERBS_IDR, 0, 0, 0, UVERBS_OBJECT_PD},
+    {UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, UVERBS_IDR, 0, 0, 0, UVERBS_OBJECT_SRQ},
+    {UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, UVERBS_IDR, 0, 0, 0,
+     UVERBS_OBJECT_CQ},
+    {UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, UVERBS_IDR, 0, 0, 0,
+     UVERBS_OBJECT_CQ},
+    {UVERBS_ATTR_CREATE_QP_USER_HANDLE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_CREATE_QP_CAP, UVERBS_IN, UVERBS_MANDATORY | UVERBS_TRAILING,
+     sizeof(struct ib_uverbs_qp_cap), sizeof(struct ib_uverbs_qp_cap), 0},
+    {UVERBS_ATTR_CREATE_QP_TYPE, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
+    {UVERBS_ATTR_CREATE_QP_FLAGS, UVERBS_IN, 0, 4, 8, 0},
+    {UVERBS_ATTR_CREATE_QP_EVENT_FD, UVERBS_FD, 0, 0, 0,
+     UVERBS_OBJECT_ASYNC_EVENT},
+    {UVERBS_ATTR_CREATE_QP_RESP_CAP, UVERBS_OUT,
+     UVERBS_MANDATORY | UVERBS_TRAILING, sizeof(struct ib_uverbs_qp_cap),
+     sizeof(struct ib_uverbs_qp_cap), 0},
+    {UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, UVERBS_OUT, UVERBS_MANDATORY, 4, 4, 0},
+};
+
+/* Scatter to CQE, as mlx5_ib configures it: a responder always may, a
+ * requester only if each of its work requests is signalled (or the program
+ * allows it); a DCT only into the larger CQE. */
+static void uverbs_qp_scatter_cqe(struct hca_qp *hw,
+                                  const struct uverbs_qp_params *p)
+{
+    if (!(p->ucmd.flags & MLX5_QP_FLAG_SCATTER_CQE)) {
+        return;
+    }
+    if ((p->type == HCA_QP_RC) || (p->type == HCA_QP_UC)) {
+        hw->cs_res = p->rcq->cqe_size / 2;
+    } else if ((p->type == HCA_QP_DCT) && (p->rcq->cqe_size == 128)) {
+        hw->cs_res = 64;
+    }
+    /* completions of a DCI with streams wait for each other, without data */
+    if ((p->scq != NULL) && (p->type != HCA_QP_DCT) && !hw->has_streams &&
+        (p->sig_all || (p->ucmd.flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE))) {
+        hw->cs_req = p->scq->cqe_size / 2;
+    }
+}
+
+static void uverbs_qp_rings(struct hca_qp *hw, const struct uverbs_qp_params *p)
+{
+    const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
+    char *buf                            = (char*)(uintptr_t)ucmd->buf_addr;
+
+    hw->uar   = ucmd->bfreg_index;
+    hw->dbrec = hca_off((void*)(uintptr_t)ucmd->db_addr);
+    if (uverbs_qp_has_rq(p)) {
+        hw->rq.buf        = hca_off(buf);
+        hw->rq.log_cnt    = __builtin_ctz(ucmd->rq_wqe_count);
+        hw->rq.log_stride = ucmd->rq_wqe_shift;
+        buf              += (size_t)ucmd->rq_wqe_count << ucmd->rq_wqe_shift;
+    }
+    if (ucmd->sq_wqe_count != 0) {
+        hw->sq.buf        = hca_off(buf);
+        hw->sq.log_cnt    = __builtin_ctz(ucmd->sq_wqe_count);
+        hw->sq.log_stride = 6;
+    }
+}
+
+static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_qp_params *p)
+{
+    hw->type       = p->type;
+    hw->state      = IBV_QPS_RESET;
+    hw->sq_sig_all = p->sig_all;
+    hw->wq_sig     = p->ucmd.flags & MLX5_QP_FLAG_SIGNATURE;
+    hw->port       = 1;
+    hw->pdn        = (p->pd != NULL) ? p->pd->pdn : 0;
+    hw->scqn       = (p->scq != NULL) ? p->scq->cq->obj.num : 0;
+    hw->rcqn       = (p->rcq != NULL) ? p->rcq->cq->obj.num : 0;
+    hw->srqn       = (p->srq != NULL) ? p->srq->srq->obj.num : 0;
+    hw->xrcdn      = (p->xrcd != NULL) ? p->xrcd->xrcdn : 0;
+    hw->uidx       = p->ucmd.uidx;
+    if (p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM) {
+        hw->has_streams = true;
+        hw->log_streams = p->ucmd.dci_streams.log_num_concurent;
+        hw->log_errored = p->ucmd.dci_streams.log_num_errored;
+    }
+    uverbs_qp_scatter_cqe(hw, p);
+    if (p->type == HCA_QP_DCT) {
+        hw->dc_key = p->ucmd.access_key;
+    } else if (p->type != HCA_QP_XRC_RECV) {
+        uverbs_qp_rings(hw, p);
+    }
+}
+
+static void uverbs_qp_refs(struct uverbs_qp *qp,
+                           const struct uverbs_qp_params *p)
+{
+    qp->pd   = p->pd;
+    qp->scq  = p->scq;
+    qp->rcq  = p->rcq;
+    qp->srq  = p->srq;
+    qp->xrcd = p->xrcd;
+    uverbs_hold(qp->pd);
+    uverbs_hold(qp->scq);
+    uverbs_hold(qp->rcq);
+    uverbs_hold(qp->srq);
+    uverbs_hold(qp->xrcd);
+    uverbs_hold(qp->async);
+    qp->cap = (struct ibv_qp_cap){
+        .max_send_wr     = p->cap.max_send_wr,
+        .max_send_sge    = p->cap.max_send_sge,
+        .max_inline_data = p->cap.max_inline_data,
+    };
+    if (uverbs_qp_has_rq(p)) {
+        qp->cap.max_recv_wr  = p->cap.max_recv_wr;
+        qp->cap.max_recv_sge = p->cap.max_recv_sge;
+    }
+}
+
+static int uverbs_qp_new(struct uverbs_req *req,
+                         const struct uverbs_qp_params *p,
+                         struct uverbs_qp **qpp)
+{
+    struct uverbs_qp *qp;
+    struct hca_qp *hw;
+    int ret;
+
+    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_QP, sizeof(*qp), &qp);
+    if (ret != 0) {
+        return ret;
+    }
+    hw = hca_obj_alloc(HCA_KIND_QP, req->ctx->dev);
+    if (hw == NULL) {
+        uverbs_obj_delete(&qp->obj);
+        return -ENOMEM;
+    }
+
+    uverbs_qp_fill(hw, p);
+    qp->qp    = hw;
+    qp->async = uverbs_async(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
+    uverbs_qp_refs(qp, p);
+    hw->obj.async_chan  = (qp->async != NULL) ? qp->async->chan : 0;
+    hw->obj.user_handle =
+            uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE);
+    *qpp = qp;
+
+    if (p->type == HCA_QP_DCT) {
+        return 0; /* is there, and has a number, from RTR on */
+    }
+    hca_obj_publish(HCA_KIND_QP, hw);
+    qp->published = true;
+    if (uverbs_qp_sends(hw)) {
+        ret = hca_sq_add(hw);
+        if (ret != 0) {
+            uverbs_obj_destroy(&qp->obj, NULL);
+        }
+    }
+    return ret;
+}
+
+static int uverbs_qp_respond(struct uverbs_req *req, const struct uverbs_qp *qp)
+{
+    struct mlx5_ib_create_qp_resp drv = {.bfreg_index = qp->qp->uar};
+    struct ib_uverbs_qp_cap cap = {
+        .max_send_wr     = qp->cap.max_send_wr,
+        .max_recv_wr     = qp->cap.max_recv_wr,
+        .max_send_sge    = qp->cap.max_send_sge,
+        .max_recv_sge    = qp->cap.max_recv_sge,
+        .max_inline_data = qp->cap.max_inline_data,
+    };
+    uint32_t qpn = qp->qp->obj.num;
+    int ret;
+
+    ret = uverbs_uhw_out(req, &drv);
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap,
+                         sizeof(cap));
+    }
+    if (ret == 0) {
+        ret = uverbs_put(req, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn,
+                         sizeof(qpn));
+    }
+    if (ret == 0) {
+        ret = uverbs_put_handle(req, UVERBS_ATTR_CREATE_QP_HANDLE,
+                                qp->obj.handle);
+    }
+    return ret;
+}
+
+static int uverbs_create_qp(struct uverbs_req *req)
+{
+    struct uverbs_qp_params params;
+    struct uverbs_qp *qp;
+    int ret;
+
+    ret = uverbs_qp_params(req, &params);
+    if (ret != 0) {
+        return ret;
+    }
+    uverbs_map_resolve(req->ctx);
+    ret = uverbs_qp_new(req, &params, &qp);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = uverbs_qp_respond(req, qp);
+    if (ret != 0) {
+        uverbs_obj_destroy(&qp->obj, NULL);
+    }
+    return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_destroy_qp_attrs[] = {
+    {UVERBS_ATTR_DESTROY_QP_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_QP},
+    {UVERBS_ATTR_DESTROY_QP_RESP, UVERBS_OUT, UVERBS_MANDATORY,
+     sizeof(struct ib_uverbs_destroy_qp_resp),
+     sizeof(struct ib_uverbs_destroy_qp_resp), 0},
+};
+
+const struct uverbs_method uverbs_qp_methods[] = {
+    {.object  = UVERBS_OBJECT_QP,
+     .id      = UVERBS_METHOD_QP_CREATE,
+     .uhw     = true,
+     .name    = "create_qp",
+     .handler = uverbs_create_qp,
+     UVERBS_ATTRS(uverbs_create_qp_attrs)},
+    {.object  = UVERBS_OBJECT_QP,
+     .id      = UVERBS_METHOD_QP_DESTROY,
+     .name    = "destroy_qp",
+     .handler = uverbs_destroy_counted,
+     UVERBS_ATTRS(uverbs_destroy_qp_attrs)},
+    {.handler = NULL},
+};
