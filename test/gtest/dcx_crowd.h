@@ -103,14 +103,21 @@ public:
     /* The slowest has half of the mean at least. */
     void expect_fair() const
     {
-        unsigned min = UINT32_MAX, max = 0;
+        expect_fair(m_members);
+    }
 
-        for (const auto &member : m_members) {
-            min = std::min(min, member.sent);
-            max = std::max(max, member.sent);
+    /* ... of those that do the same */
+    void expect_fair_kinds() const
+    {
+        for (int op = 0; op < DCX_CROWD_NUM_OPS; op++) {
+            std::list<member> kind;
+
+            SCOPED_TRACE(op);
+            std::copy_if(m_members.begin(), m_members.end(),
+                         std::back_inserter(kind),
+                         [op](const member &m) { return m.op == op; });
+            expect_fair(kind);
         }
-        EXPECT_GE(min * 2.0, (double)total() / m_members.size())
-                << "max " << max;
     }
 
     /* What was sent is what was received, by each. */
@@ -129,6 +136,22 @@ public:
     }
 
 private:
+    struct member;
+
+    static void expect_fair(const std::list<member> &members)
+    {
+        unsigned min = UINT32_MAX, max = 0;
+        double sum   = 0;
+
+        for (const auto &member : members) {
+            min  = std::min(min, member.sent);
+            max  = std::max(max, member.sent);
+            sum += member.sent;
+        }
+        EXPECT_GE(min * 2.0 * members.size(), sum)
+                << "min " << min << " max " << max;
+    }
+
     struct member {
         void init(dcx_crowd *crowd, uct_ep_h ep, enum dcx_crowd_op op,
                   unsigned id)

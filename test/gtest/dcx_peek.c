@@ -77,6 +77,12 @@ void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes)
 }
 
 
+int dcx_peek_has_fc(uct_iface_h iface)
+{
+    return ucs_derived_of(iface, uct_dcx_iface_t)->fc.enabled;
+}
+
+
 unsigned dcx_peek_credits(uct_ep_h tl_ep)
 {
     const uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);

@@ -45,6 +45,9 @@ struct dcx_ep_sizes {
 };
 void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 
+/* Whether an endpoint of the interface needs grants for active messages */
+int dcx_peek_has_fc(uct_iface_h iface);
+
 /* Active messages that an endpoint may send without a grant */
 unsigned dcx_peek_credits(uct_ep_h ep);
 

@@ -43,51 +43,117 @@ TEST(dcx_credit, split)
         EXPECT_EQ(total, credit.left + credit.reserve) << "nothing is lost";
         EXPECT_LE(credit.reserve, 16);
         EXPECT_TRUE((credit.left == 0) || (credit.reserve == 16));
-
-        credit = uct_dcx_credit_begin(total, 16);
-        EXPECT_EQ(total, credit.left + credit.reserve);
-        EXPECT_GE(credit.left, credit.reserve) << "the first asks for nothing";
     }
 }
 
-TEST(dcx_credit, grants_shrink)
+/* An account of a receiver that promises 'limit' */
+uct_dcx_credit_book_t
+open_book(unsigned limit, unsigned least, unsigned window, uint32_t received)
 {
-    uct_dcx_credit_book_t book = {512, 0};
-    unsigned last = 64, sum = 0, grant;
+    uct_dcx_credit_sizes_t sizes = {.window  = (uint16_t)window,
+                                    .initial = (uint16_t)least,
+                                    .reserve = 0,
+                                    .limit   = (uint16_t)limit};
 
-    while ((grant = uct_dcx_credit_grant(&book, 0, 48, 4)) > 0) {
-        EXPECT_LE(grant, last);
-        EXPECT_LE(grant, 48u) << "no more than asked for";
-        EXPECT_GE(grant, 4u) << "worth a message";
-        last = grant;
+    return uct_dcx_credit_open(&sizes, received);
+}
+
+/* Grants of one size until there are no more; returns how many */
+unsigned
+count_grants(uct_dcx_credit_book_t *book, unsigned crowd, unsigned size)
+{
+    unsigned sum = uct_dcx_credit_out(book, 0), count = 0, grant;
+
+    while ((grant = uct_dcx_credit_grant(book, 0, 48, crowd)) > 0) {
+        EXPECT_EQ(size, grant);
         sum += grant;
-        EXPECT_EQ(sum, uct_dcx_credit_out(&book, 0));
+        EXPECT_EQ(sum, uct_dcx_credit_out(book, 0));
+        count++;
     }
     EXPECT_LE(sum, 512u);
-    EXPECT_GT(sum, 512u - 4);
+    return count;
+}
 
-    /* what comes makes room for others */
-    EXPECT_GT(uct_dcx_credit_grant(&book, 4, 48, 4), 0u);
+/* Few are given what they ask for. */
+TEST(dcx_credit, few)
+{
+    uct_dcx_credit_book_t book = open_book(512, 8, 64, 0);
+
+    for (unsigned i = 0; i < 10; i++) {
+        EXPECT_EQ(48u, uct_dcx_credit_grant(&book, 0, 48, i));
+    }
+    EXPECT_EQ(32u, uct_dcx_credit_grant(&book, 0, 48, 10)) << "the rest";
+    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 48, 10));
+    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 7, 48, 10)) << "not worth it";
+    EXPECT_EQ(8u, uct_dcx_credit_grant(&book, 8, 48, 10));
+}
+
+/* ... more of them the same share each */
+TEST(dcx_credit, shares)
+{
+    for (unsigned crowd = 11; crowd <= 64; crowd++) {
+        uct_dcx_credit_book_t book = open_book(512, 8, 64, 0);
+        unsigned share = 512 / crowd, count = 512 / share;
+
+        for (unsigned i = 0; i < count; i++) {
+            EXPECT_EQ(share, uct_dcx_credit_grant(&book, 0, 48, crowd));
+        }
+        EXPECT_LE(crowd, count) << "enough for all";
+    }
+}
+
+/* ... and in a crowd there is not enough for all: turns worth a request */
+TEST(dcx_credit, turns)
+{
+    uct_dcx_credit_book_t book = open_book(512, 8, 64, 0);
+
+    EXPECT_EQ(3u, uct_dcx_credit_grant(&book, 0, 3, 65)) << "as asked for";
+    EXPECT_EQ((512u - 3) / 8, count_grants(&book, 65, 8));
+    EXPECT_EQ(8u, uct_dcx_credit_grant(&book, 8, 48, 100000));
+    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 8, 48, 100000));
+}
+
+/* Who asks is counted by and by, and forgotten likewise. */
+TEST(dcx_credit, crowd)
+{
+    uct_dcx_credit_crowd_t crowd = {};
+    std::mt19937 random(3);
+
+    for (unsigned size : {1, 10, 100, 1000, 100, 10, 1}) {
+        std::vector<uint32_t> who(size);
+
+        for (auto &w : who) {
+            w = random();
+        }
+        for (unsigned i = 0; i < 2 * UCT_DCX_CREDIT_WINDOW; i++) {
+            uct_dcx_credit_crowd_add(&crowd, who[i % size]);
+        }
+        EXPECT_LE(uct_dcx_credit_crowd_size(&crowd), size);
+        EXPECT_GE(uct_dcx_credit_crowd_size(&crowd), size / 2);
+    }
 }
 
 TEST(dcx_credit, least_is_never_too_much)
 {
-    uct_dcx_credit_book_t book = {2, 0};
+    uct_dcx_credit_book_t book = open_book(2, 8, 64, 0);
 
-    EXPECT_EQ(2u, uct_dcx_credit_grant(&book, 0, 64, 8)) << "all there is";
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 64, 8));
-    EXPECT_EQ(1u, uct_dcx_credit_grant(&book, 2, 1, 0)) << "what was wanted";
+    EXPECT_EQ(2u, uct_dcx_credit_grant(&book, 0, 64, 0)) << "all there is";
+    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 64, 0));
+    EXPECT_EQ(2u, uct_dcx_credit_grant(&book, 2, 64, 5000));
+    EXPECT_EQ(1u, uct_dcx_credit_grant(&book, 4, 1, 0)) << "what was wanted";
+    book = open_book(2, 0, 1, 0);
+    EXPECT_EQ(1u, uct_dcx_credit_grant(&book, 0, 1, 5000));
 }
 
 /* Messages that nobody was promised do not make room for a promise. */
 TEST(dcx_credit, other_messages)
 {
-    uct_dcx_credit_book_t book = {100, 0};
+    uct_dcx_credit_book_t book = open_book(100, 1, 64, 0);
 
-    EXPECT_EQ(12u, uct_dcx_credit_grant(&book, 0, 64, 1));
+    EXPECT_EQ(25u, uct_dcx_credit_grant(&book, 0, 64, 4));
     uct_dcx_credit_skip(&book, 1);
-    EXPECT_EQ(12u, uct_dcx_credit_out(&book, 1));
-    EXPECT_EQ(0u, uct_dcx_credit_out(&book, 13));
+    EXPECT_EQ(25u, uct_dcx_credit_out(&book, 1));
+    EXPECT_EQ(0u, uct_dcx_credit_out(&book, 26));
     EXPECT_EQ(0u, uct_dcx_credit_out(&book, 500));
     uct_dcx_credit_skip(&book, 500);
     EXPECT_EQ(0u, uct_dcx_credit_out(&book, 500));
@@ -97,12 +163,12 @@ TEST(dcx_credit, other_messages)
 
 TEST(dcx_credit, forgiven)
 {
-    uct_dcx_credit_book_t book = {16, 0};
+    uct_dcx_credit_book_t book = open_book(16, 16, 64, 0);
     unsigned rounds = 0;
 
     uct_dcx_credit_promise(&book, 0, 16);
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 64, 16));
-    while (uct_dcx_credit_grant(&book, 0, 64, 16) == 0) {
+    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 64, 0));
+    while (uct_dcx_credit_grant(&book, 0, 64, 0) == 0) {
         uct_dcx_credit_forgive(&book, 0);
         ASSERT_LT(rounds++, 6u) << "somebody waits for ever";
     }
@@ -111,12 +177,12 @@ TEST(dcx_credit, forgiven)
 TEST(dcx_credit, count_runs_over)
 {
     uint32_t received = UINT32_MAX - 2;
-    uct_dcx_credit_book_t book = {64, received};
+    uct_dcx_credit_book_t book = open_book(64, 1, 64, received);
 
-    EXPECT_EQ(8u, uct_dcx_credit_grant(&book, received, 64, 1));
-    EXPECT_EQ(8u, uct_dcx_credit_out(&book, received));
-    EXPECT_EQ(3u, uct_dcx_credit_out(&book, received + 5));
-    EXPECT_EQ(0u, uct_dcx_credit_out(&book, received + 9));
+    EXPECT_EQ(16u, uct_dcx_credit_grant(&book, received, 64, 4));
+    EXPECT_EQ(16u, uct_dcx_credit_out(&book, received));
+    EXPECT_EQ(11u, uct_dcx_credit_out(&book, received + 5));
+    EXPECT_EQ(0u, uct_dcx_credit_out(&book, received + 17));
 }
 
 /* A receiver's queue; senders that send as soon as they may. With `peers`
@@ -125,11 +191,10 @@ class dcx_credit_model {
 public:
     dcx_credit_model(unsigned queue_len, unsigned peers) :
         m_sizes(uct_dcx_credit_sizes(queue_len, automatic, automatic, 0.25)),
-        m_book{m_sizes.limit, 0}, m_peers(peers)
+        m_book(uct_dcx_credit_open(&m_sizes, 0)), m_peers(peers)
     {
         for (auto &peer : m_peers) {
-            peer.credit = uct_dcx_credit_begin(m_sizes.initial,
-                                               m_sizes.reserve);
+            peer.credit = {m_sizes.initial, 0};
         }
     }
 
@@ -141,13 +206,13 @@ public:
             peer.asked          = true;
             peer.credit.left    = peer.credit.reserve;
             peer.credit.reserve = 0;
-            m_queue.push_back({index, true, peer.met ? 0u : peer.credit.left,
+            m_queue.push_back({index, true,
                                0u + m_sizes.window - peer.credit.left});
         }
         if (peer.credit.left > 0) {
             peer.credit.left--;
             peer.sent++;
-            m_queue.push_back({index, false, 0, 0});
+            m_queue.push_back({index, false, 0});
         }
         most = std::max<size_t>(most, m_queue.size());
     }
@@ -164,7 +229,7 @@ public:
         m_received++;
         if (got.is_request) {
             uct_dcx_credit_skip(&m_book, m_received);
-            uct_dcx_credit_promise(&m_book, m_received, got.fresh);
+            uct_dcx_credit_crowd_add(&m_crowd, got.from);
             m_held.push_back(got);
         }
         answer();
@@ -176,7 +241,8 @@ public:
             message ask   = m_held.front();
             auto &peer    = m_peers[ask.from];
             unsigned give = uct_dcx_credit_grant(&m_book, m_received, ask.want,
-                                                 m_sizes.initial);
+                                                 uct_dcx_credit_crowd_size(
+                                                         &m_crowd));
 
             if (give == 0) {
                 break;
@@ -186,7 +252,6 @@ public:
                                                m_sizes.reserve);
             EXPECT_LE(peer.credit.left + peer.credit.reserve, m_sizes.window);
             peer.asked  = false;
-            peer.met    = true;
         }
     }
 
@@ -213,17 +278,18 @@ private:
     struct message {
         unsigned from;
         bool     is_request;
-        unsigned fresh, want;
+        unsigned want;
     };
 
     struct sender {
         uct_dcx_credit_t credit;
-        bool             asked = false, met = false;
+        bool             asked = false;
         unsigned         sent = 0;
     };
 
     uct_dcx_credit_sizes_t m_sizes;
     uct_dcx_credit_book_t  m_book;
+    uct_dcx_credit_crowd_t m_crowd = {};
     std::vector<sender>    m_peers;
     std::deque<message>    m_queue, m_held;
     uint32_t               m_received = 0;

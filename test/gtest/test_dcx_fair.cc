@@ -2,8 +2,8 @@
 /*
  * 1,000 endpoints that always have something to send over 4 initiators: all
  * get their share. And few initiators that may do one read at a time: nobody
- * holds one thing while he waits for another. Policy "dcs" is not here, as it
- * promises no shares: an endpoint that never pauses never lets go.
+ * holds one thing while he waits for another. Policy "dcs" promises no shares
+ * but of messages: an endpoint that never pauses never lets go.
  */
 #include "dcx_crowd.h"
 
@@ -11,18 +11,18 @@
 
 namespace {
 
-class dcx_fair : public testing::TestWithParam<const char*> {
+class dcx_fair_base : public testing::Test {
 protected:
     static constexpr unsigned num_eps = 1000;
 
-    dcx_fair()
+    dcx_fair_base(const char *policy)
     {
-        setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
+        setenv("UCX_DCX_TX_POLICY", policy, 1);
         m_live.reset(new live_peer);
         open();
     }
 
-    ~dcx_fair()
+    ~dcx_fair_base()
     {
         m_crowd.reset();
         unsetenv("UCX_DCX_TX_POLICY");
@@ -36,7 +36,8 @@ protected:
     }
 
     /* All of these in turns, twice so many operations each on average: some
-     * turns at least */
+     * turns at least. Messages take credits, beside which the other kinds are
+     * fast: with flow control each kind is fair in itself. */
     void run(const std::vector<enum dcx_crowd_op> &ops,
              unsigned count = 100, unsigned receive_every = 1)
     {
@@ -47,7 +48,11 @@ protected:
             SCOPED_TRACE(manner);
             m_crowd->run(num_eps * count, manner, receive_every);
         }
-        m_crowd->expect_fair();
+        if (dcx_peek_has_fc(m_dcx->iface)) {
+            m_crowd->expect_fair_kinds();
+        } else {
+            m_crowd->expect_fair();
+        }
         m_crowd->drain();
         m_crowd->expect_received();
     }
@@ -55,6 +60,14 @@ protected:
     std::unique_ptr<live_peer> m_live;
     std::unique_ptr<dcx_loop>  m_dcx;
     std::unique_ptr<dcx_crowd> m_crowd;
+};
+
+class dcx_fair : public dcx_fair_base,
+                 public testing::WithParamInterface<const char*> {
+protected:
+    dcx_fair() : dcx_fair_base(GetParam())
+    {
+    }
 };
 
 TEST_P(dcx_fair, messages)
@@ -98,8 +111,7 @@ INSTANTIATE_TEST_SUITE_P(fc, dcx_fair, testing::Values("dcs_quota", "rand"));
 INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair,
                          testing::Values("dcs_quota", "rand"));
 
-/* The device tries again when a message meets no buffer. With flow control
- * shares would be those of the receiver's grants. */
+/* The device tries again when a message meets no buffer. */
 class dcx_fair_slow : public dcx_fair {
 };
 
@@ -108,8 +120,82 @@ TEST_P(dcx_fair_slow, messages)
     run({DCX_CROWD_AM}, 100, 5);
 }
 
+INSTANTIATE_TEST_SUITE_P(fc, dcx_fair_slow,
+                         testing::Values("dcs_quota", "rand"));
 INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair_slow,
                          testing::Values("dcs_quota", "rand"));
+
+/* --- defaults of flow control ---------------------------------------------- */
+
+/* Soon and in the long run (operations of an endpoint on average), with a
+ * receiver that keeps up, and one that is slow (rounds of the senders to one
+ * of its own) */
+using fair_case = std::tuple<const char*, unsigned, unsigned>;
+
+class dcx_fair_defaults : public dcx_fair_base,
+                          public testing::WithParamInterface<fair_case> {
+protected:
+    dcx_fair_defaults() : dcx_fair_base(std::get<0>(GetParam()))
+    {
+    }
+
+    void run(const std::vector<enum dcx_crowd_op> &ops)
+    {
+        auto [policy, mean, receive_every] = GetParam();
+
+        dcx_fair_base::run(ops, mean / 2, receive_every);
+    }
+};
+
+TEST_P(dcx_fair_defaults, messages)
+{
+    run({DCX_CROWD_AM});
+}
+
+/* An endpoint without credits lets go of its initiator, with any policy. */
+INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults,
+                         testing::Combine(testing::Values("dcs", "dcs_quota"),
+                                          testing::Values(50, 200),
+                                          testing::Values(1, 5)));
+
+/* What a new endpoint may send without a grant is far more than a slow receiver
+ * has buffers for, and which of the shared initiators are refused and wait for
+ * the device's timer is a matter of time: soon it is not, but in the long run. */
+INSTANTIATE_TEST_SUITE_P(defaults_rand, dcx_fair_defaults,
+                         testing::Values(fair_case("rand", 50, 1),
+                                         fair_case("rand", 200, 1),
+                                         fair_case("rand", 200, 5)));
+
+class dcx_fair_defaults_rma : public dcx_fair_defaults {
+};
+
+TEST_P(dcx_fair_defaults_rma, puts)
+{
+    run({DCX_CROWD_PUT});
+}
+
+TEST_P(dcx_fair_defaults_rma, gets)
+{
+    run({DCX_CROWD_GET});
+}
+
+INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_rma,
+                         testing::Combine(testing::Values("dcs_quota", "rand"),
+                                          testing::Values(50, 200),
+                                          testing::Values(1)));
+
+class dcx_fair_defaults_all : public dcx_fair_defaults {
+};
+
+TEST_P(dcx_fair_defaults_all, kinds)
+{
+    run({DCX_CROWD_AM, DCX_CROWD_PUT, DCX_CROWD_GET});
+}
+
+INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_all,
+                         testing::Combine(testing::Values("dcs_quota", "rand"),
+                                          testing::Values(200),
+                                          testing::Values(1, 5)));
 
 /* --- one read at a time --------------------------------------------------- */
 
@@ -158,10 +244,16 @@ int main(int argc, char **argv)
         {"UCX_DCX_FC_WINDOW", "32"}, {"UCX_DCX_RNR_TIMEOUT", "10us"}
     };
     auto no_fc = env, one = env;
+    std::vector<std::pair<const char*, const char*>> defaults = {
+        {"UCX_DCX_NUM_DCI", "4"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
+        {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_RAND_SEED", "1"},
+        {"UCX_DCX_RNR_TIMEOUT", "10us"}
+    };
 
     one.push_back({"UCX_DCX_NUM_DCI", "1"});
     one.push_back({"UCX_DCX_MAX_RD_ATOMIC", "1"});
     no_fc.push_back({"UCX_DCX_FC_ENABLE", "n"});
     return hca_test_main(argc, argv, {{"fc", env}, {"no_fc", no_fc},
+                                      {"defaults", defaults},
                                       {"one", one}});
 }

@@ -326,6 +326,25 @@ TEST_P(dcx_fc_p, receiver_dies)
               m_a->errors);
 }
 
+/* Requests that are held back are answered without progress of the worker,
+ * which calls more than progress of the interface. */
+TEST_P(dcx_fc_p, progress_of_the_interface)
+{
+    const unsigned count = 40;
+
+    for (unsigned i = 0; i < count; i++) {
+        dcx_sender &sender = add(*m_a, *m_b);
+
+        sender.send_in_line(100);
+        for (unsigned n = 0; sender.sent < 100; n++) {
+            ASSERT_LT(n, 1000000u);
+            uct_iface_progress(m_a->iface);
+            uct_iface_progress(m_b->iface);
+        }
+    }
+    drain();
+}
+
 /* What stands in line is not on the way, but flush waits for it as well */
 TEST_P(dcx_fc_p, flush)
 {

@@ -9,6 +9,7 @@
 #define UCT_DCX_CREDIT_H
 
 #include <stdint.h>
+#include <string.h>
 
 
 /* Resolved when the interface opens. */
@@ -36,7 +37,23 @@ typedef struct uct_dcx_credit {
 typedef struct uct_dcx_credit_book {
     uint32_t limit;
     uint32_t promised; /* the count of messages when all promised ones came */
+    uint16_t least;    /* what is worth a grant */
 } uct_dcx_credit_book_t;
+
+
+/* How many endpoints ask: those told apart by a hash in this and in the last
+ * window of requests. Their number takes no state for each of them. */
+enum {
+    UCT_DCX_CREDIT_LOG_WINDOW = 10, /* requests, and places of the hash */
+    UCT_DCX_CREDIT_WINDOW     = 1 << UCT_DCX_CREDIT_LOG_WINDOW
+};
+
+typedef struct uct_dcx_credit_crowd {
+    uint64_t seen[UCT_DCX_CREDIT_WINDOW / 64];
+    uint16_t requests; /* in this window */
+    uint16_t count;    /* endpoints in this window */
+    uint16_t before;   /* ... in the last one */
+} uct_dcx_credit_crowd_t;
 
 
 /* 'queue_len' receive buffers: one half is for what endpoints begin with, the
@@ -75,12 +92,18 @@ uct_dcx_credit_split(unsigned total, unsigned reserve)
 }
 
 
-/* ... and has never asked: one that sends a few messages never needs to. */
-static inline uct_dcx_credit_t
-uct_dcx_credit_begin(unsigned initial, unsigned reserve)
+/* The account of a receiver that has 'received' so many. */
+static inline uct_dcx_credit_book_t
+uct_dcx_credit_open(const uct_dcx_credit_sizes_t *sizes, uint32_t received)
 {
-    return uct_dcx_credit_split(initial, (reserve < initial / 2) ?
-                                         reserve : initial / 2);
+    uct_dcx_credit_book_t book;
+    unsigned least = (sizes->window + 7) / 8;
+
+    least         = (least < sizes->initial) ? sizes->initial : least;
+    book.limit    = sizes->limit;
+    book.promised = received;
+    book.least    = (least < sizes->limit) ? least : sizes->limit;
+    return book;
 }
 
 
@@ -112,24 +135,52 @@ uct_dcx_credit_skip(uct_dcx_credit_book_t *book, uint32_t received)
 }
 
 
-/* What an endpoint that wants 'want' is given, 0 if it has to wait. An eighth
- * of what is to be had leaves something for those who ask next: k endpoints
- * that go on sending come to have limit / (k + 8) each. 'least' is worth a
- * grant. */
+/* An endpoint asks, known by 'who'. */
+static inline void
+uct_dcx_credit_crowd_add(uct_dcx_credit_crowd_t *crowd, uint32_t who)
+{
+    uint32_t place = (who * 0x9e3779b1u) >> (32 - UCT_DCX_CREDIT_LOG_WINDOW);
+    uint64_t bit   = (uint64_t)1 << (place % 64);
+
+    if (!(crowd->seen[place / 64] & bit)) {
+        crowd->seen[place / 64] |= bit;
+        crowd->count++;
+    }
+
+    if (++crowd->requests == UCT_DCX_CREDIT_WINDOW) {
+        memset(crowd->seen, 0, sizeof(crowd->seen));
+        crowd->before   = crowd->count;
+        crowd->count    = 0;
+        crowd->requests = 0;
+    }
+}
+
+
+static inline unsigned
+uct_dcx_credit_crowd_size(const uct_dcx_credit_crowd_t *crowd)
+{
+    return (crowd->count > crowd->before) ? crowd->count : crowd->before;
+}
+
+
+/* What an endpoint that wants 'want' is given, 0 if it has to wait: its share
+ * among so many that ask. If that is not worth a grant, they have turns. Either
+ * way whoever asks first gets no more than whoever asks last. */
 static inline unsigned
 uct_dcx_credit_grant(uct_dcx_credit_book_t *book, uint32_t received,
-                     unsigned want, unsigned least)
+                     unsigned want, unsigned crowd)
 {
     uint32_t out   = uct_dcx_credit_out(book, received);
     uint32_t room  = (out < book->limit) ? book->limit - out : 0;
-    uint32_t grant = room / 8;
+    uint32_t share = book->limit / ((crowd > 0) ? crowd : 1);
+    uint32_t grant = (share < book->least) ? book->least : share;
 
-    least = (least < 1) ? 1 : least;
-    least = (least > book->limit) ? book->limit : least;
-    grant = (grant < least) ? least : grant;
     grant = (grant > want) ? want : grant;
     if (grant > room) {
-        return 0;
+        if (room < book->least) {
+            return 0;
+        }
+        grant = room;
     }
 
     uct_dcx_credit_promise(book, received, grant);

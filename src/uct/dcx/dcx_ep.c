@@ -159,7 +159,7 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 
     ep      = ucs_derived_of(*ep_p, uct_dcx_ep_t);
     ep->pid = be32toh(addr->pid);
-    uct_dcx_fc_ep_init(iface, ep, be16toh(addr->credits));
+    uct_dcx_fc_ep_init(ep, be16toh(addr->credits));
     return UCS_OK;
 }
 

@@ -29,9 +29,6 @@ enum {
     /* ... and there is no credit left: what is in line waits for a grant */
     UCT_DCX_EP_FLAG_FC_BLOCKED  = UCS_BIT(4),
 
-    /* the receiver has granted credits before */
-    UCT_DCX_EP_FLAG_FC_MET      = UCS_BIT(5),
-
     /* no error of it is news to the user */
     UCT_DCX_EP_FLAG_MUTED       = UCS_BIT(6),
 

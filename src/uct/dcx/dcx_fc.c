@@ -91,7 +91,6 @@ uct_dcx_fc_post_request(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 {
     const uct_dcx_fc_t *fc       = &iface->fc;
     uct_dcx_ep_t *ep             = ask->ep;
-    unsigned first               = !(ep->flags & UCT_DCX_EP_FLAG_FC_MET);
     uct_dcx_am_hdr_t hdr         = {.am_id = UCT_DCX_FC_ID_REQUEST};
     uct_dcx_fc_request_t request = {
         .token  = {
@@ -100,7 +99,7 @@ uct_dcx_fc_post_request(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         },
         .want   = htobe16(fc->sizes.window -
                           ucs_min(ep->credits, fc->sizes.window - 1)),
-        .fresh  = htobe16(first ? ep->credits : 0),
+        .who    = htobe16((uintptr_t)ep / 16),
         .origin = fc->origin
     };
     uct_dcx_tx_t tx              = {
@@ -125,7 +124,7 @@ static void uct_dcx_fc_block(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     ep->flags |= UCT_DCX_EP_FLAG_FC_BLOCKED;
     if (fc->num_blocked++ == 0) {
         fc->next_tick = ucs_get_time() + fc->interval;
-        uct_dcx_fc_watch(iface);
+        iface->todo  |= UCT_DCX_TODO_FC;
     }
 }
 
@@ -197,8 +196,7 @@ static int uct_dcx_fc_receive_grant(uct_dcx_iface_t *iface,
         return 1;
     }
 
-    ep         = ask->ep;
-    ep->flags |= UCT_DCX_EP_FLAG_FC_MET;
+    ep = ask->ep;
     uct_dcx_fc_put_ask(fc, ask);
     uct_dcx_fc_give(iface, ep, be16toh(grant->credits));
     uct_dcx_pending_resume(iface, ep);
@@ -258,10 +256,9 @@ static void uct_dcx_fc_tick(uct_dcx_iface_t *iface)
 }
 
 
-static unsigned uct_dcx_fc_progress(void *arg)
+void uct_dcx_fc_progress(uct_dcx_iface_t *iface)
 {
-    uct_dcx_iface_t *iface = arg;
-    uct_dcx_fc_t *fc       = &iface->fc;
+    uct_dcx_fc_t *fc = &iface->fc;
     ucs_time_t now;
 
     uct_dcx_fc_grant_held(iface);
@@ -272,19 +269,23 @@ static unsigned uct_dcx_fc_progress(void *arg)
             uct_dcx_fc_tick(iface);
         }
     } else if (!uct_dcx_fc_is_ready(fc)) {
-        uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                            &fc->prog_id);
+        iface->todo &= ~UCT_DCX_TODO_FC;
     }
-    return 0;
 }
 
 
-void uct_dcx_fc_watch(uct_dcx_iface_t *iface)
+int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
 {
-    uct_worker_progress_register_safe(&iface->super.worker->super,
-                                      uct_dcx_fc_progress, iface,
-                                      UCS_CALLBACKQ_FLAG_FAST,
-                                      &iface->fc.prog_id);
+    ucs_time_t now;
+
+    *left = 0;
+    if (fc->num_blocked == 0) {
+        return 0;
+    }
+
+    now   = ucs_get_time();
+    *left = (now < fc->next_tick) ? fc->next_tick - now : 0;
+    return 1;
 }
 
 
@@ -302,14 +303,12 @@ int uct_dcx_fc_has_pending(uct_dcx_fc_t *fc)
 }
 
 
-void uct_dcx_fc_ep_init(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
-                        unsigned initial)
+/* It asks when it has used them all up, and waits a round trip then, once: a
+ * job has many peers that never get so many messages. */
+void uct_dcx_fc_ep_init(uct_dcx_ep_t *ep, unsigned initial)
 {
-    uct_dcx_credit_t credit;
-
-    credit      = uct_dcx_credit_begin(initial, iface->fc.sizes.reserve);
-    ep->credits = credit.left;
-    ep->reserve = credit.reserve;
+    ep->credits = initial;
+    ep->reserve = 0;
 }
 
 
@@ -359,7 +358,6 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_iface_t *iface,
     fc->seq         = 0;
     fc->num_blocked = 0;
     fc->interval    = ucs_time_from_sec(config->fc.resend_timeout);
-    fc->prog_id     = UCS_CALLBACKQ_ID_NULL;
 
     if (fc->enabled && ((fc->sizes.window > posted) ||
                         (fc->sizes.initial > fc->sizes.window))) {
@@ -377,9 +375,8 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_iface_t *iface,
 
 void uct_dcx_fc_stop(uct_dcx_iface_t *iface)
 {
-    uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->fc.prog_id);
     uct_dcx_fc_grant_stop(iface);
+    iface->todo &= ~UCT_DCX_TODO_FC;
 }
 
 

@@ -50,7 +50,7 @@ typedef struct uct_dcx_fc_origin {
 typedef struct uct_dcx_fc_request {
     uct_dcx_fc_token_t  token;
     __be16              want;
-    __be16              fresh; /* credits that no grant was for */
+    __be16              who;  /* tells endpoints of one origin apart, mostly */
     uct_dcx_fc_origin_t origin;
 } UCS_S_PACKED uct_dcx_fc_request_t;
 
@@ -86,12 +86,14 @@ typedef struct uct_dcx_fc {
 
     /* receiver */
     uct_dcx_credit_book_t  book;
+    uct_dcx_credit_crowd_t crowd;
     ucs_mpool_t            answers;     /* uct_dcx_fc_answer_t */
     ucs_list_link_t        held;        /* until there is room in the book */
+    uint32_t               quiet_since; /* messages received by then */
+    unsigned               quiet;       /* calls of progress since then */
     ucs_list_link_t        lined;       /* wait for an initiator */
 
     uct_dcx_fc_origin_t    origin;      /* of our own requests */
-    int                    prog_id;     /* of uct_dcx_fc_progress() */
 } uct_dcx_fc_t;
 
 
@@ -106,17 +108,22 @@ void uct_dcx_fc_stop(uct_dcx_iface_t *iface);
 void uct_dcx_fc_cleanup(uct_dcx_iface_t *iface);
 
 /* The endpoint begins with what the address of its peer says. */
-void uct_dcx_fc_ep_init(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
-                        unsigned initial);
+void uct_dcx_fc_ep_init(uct_dcx_ep_t *ep, unsigned initial);
 
 /* The endpoint goes or has failed: a grant that comes for it is dropped. */
 void uct_dcx_fc_ep_cleanup(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
-/* Whether progress would do more than look at the clock. */
+/* What progress has to see to: UCT_DCX_TODO_FC. */
+void uct_dcx_fc_progress(uct_dcx_iface_t *iface);
+
+/* Whether that would do more than look at the clock. */
 static inline int uct_dcx_fc_is_ready(uct_dcx_fc_t *fc)
 {
     return !ucs_list_is_empty(&fc->held);
 }
+
+/* Whether endpoints are blocked: they are to be reminded in so long a time. */
+int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
 /* Whether an endpoint waits for a grant with requests of the user in line. */
 int uct_dcx_fc_has_pending(uct_dcx_fc_t *fc);
@@ -135,8 +142,5 @@ int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
 
 /* Answers requests that were held back, if that is possible now. */
 void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface);
-
-/* Has uct_dcx_fc_progress() called from now on. */
-void uct_dcx_fc_watch(uct_dcx_iface_t *iface);
 
 #endif

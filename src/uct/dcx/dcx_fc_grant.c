@@ -15,6 +15,14 @@
 /* Answers that are allocated at a time */
 #define UCT_DCX_FC_CHUNK  16
 
+/* ... and at most. A job with more endpoints to here than this that all wait
+ * at the same time has some of them ask twice. */
+#define UCT_DCX_FC_MAX_ANSWERS  65536
+
+/* Calls of progress without a message until promised ones are given up: about
+ * the time that a grant and what is sent then take */
+#define UCT_DCX_FC_PATIENCE  32
+
 
 /* A request that was received, until its grant has been. */
 typedef struct uct_dcx_fc_answer {
@@ -131,8 +139,31 @@ uct_dcx_fc_decide(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
     answer->credits = uct_dcx_credit_grant(&fc->book, iface->rx_cq.ci,
                                            ucs_min(answer->want,
                                                    fc->sizes.window),
-                                           fc->sizes.initial);
+                                           uct_dcx_credit_crowd_size(
+                                                   &fc->crowd));
     return answer->credits > 0;
+}
+
+
+/* Whether those who were granted something have had the time to send it, and
+ * have not. */
+static int uct_dcx_fc_is_quiet(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_t *fc  = &iface->fc;
+    uint32_t received = iface->rx_cq.ci;
+
+    if ((fc->quiet_since != received) ||
+        (uct_dcx_cq_peek(&iface->rx_cq, received) != NULL)) {
+        fc->quiet_since = received;
+        fc->quiet       = 0;
+    }
+
+    if (fc->quiet++ < UCT_DCX_FC_PATIENCE) {
+        return 0;
+    }
+
+    fc->quiet = 0;
+    return 1;
 }
 
 
@@ -150,10 +181,7 @@ void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface)
         uct_dcx_fc_send_grant(iface, answer);
     }
 
-    /* see uct_dcx_credit_forgive(); it shows in the next call of progress,
-     * when those who were granted something have had the time to send */
-    if (!ucs_list_is_empty(&fc->held) &&
-        (uct_dcx_cq_peek(&iface->rx_cq, iface->rx_cq.ci) == NULL)) {
+    if (!ucs_list_is_empty(&fc->held) && uct_dcx_fc_is_quiet(iface)) {
         uct_dcx_credit_forgive(&fc->book, iface->rx_cq.ci);
     }
 }
@@ -171,7 +199,7 @@ uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
         return NULL;
     }
 
-    /* as many as there are receive buffers; who gets none asks again */
+    /* who gets none asks again */
     answer = ucs_mpool_get(&iface->fc.answers);
     if (answer == NULL) {
         return NULL;
@@ -206,8 +234,8 @@ int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
     }
 
     uct_dcx_credit_skip(&fc->book, iface->rx_cq.ci);
-    uct_dcx_credit_promise(&fc->book, iface->rx_cq.ci,
-                           be16toh(request->fresh));
+    uct_dcx_credit_crowd_add(&fc->crowd, be64toh(request->origin.dc_key) +
+                                         be16toh(request->who));
     answer = uct_dcx_fc_answer_new(iface, request);
     if (answer == NULL) {
         ucs_debug("iface %p: a request for credits is dropped", iface);
@@ -219,7 +247,7 @@ int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
         uct_dcx_fc_send_grant(iface, answer);
     } else {
         ucs_list_add_tail(&fc->held, &answer->list);
-        uct_dcx_fc_watch(iface);
+        iface->todo |= UCT_DCX_TODO_FC;
     }
     return 1;
 }
@@ -229,14 +257,16 @@ ucs_status_t uct_dcx_fc_grant_init(uct_dcx_iface_t *iface)
 {
     uct_dcx_fc_t *fc = &iface->fc;
 
-    fc->book.limit    = fc->sizes.limit;
-    fc->book.promised = iface->rx_cq.ci;
+    fc->book        = uct_dcx_credit_open(&fc->sizes, iface->rx_cq.ci);
+    fc->quiet       = 0;
+    fc->quiet_since = iface->rx_cq.ci;
+    memset(&fc->crowd, 0, sizeof(fc->crowd));
     ucs_list_head_init(&fc->held);
     ucs_list_head_init(&fc->lined);
 
     return ucs_mpool_init(&fc->answers, 0, sizeof(uct_dcx_fc_answer_t), 0,
                           UCS_SYS_CACHE_LINE_SIZE, UCT_DCX_FC_CHUNK,
-                          ucs_max(iface->rx.length, UCT_DCX_FC_CHUNK),
+                          UCT_DCX_FC_MAX_ANSWERS,
                           &uct_dcx_fc_mpool_ops, "uct_dcx_fc_answers");
 }
 

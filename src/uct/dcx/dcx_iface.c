@@ -75,6 +75,10 @@ UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
         uct_dcx_rx_refill(iface);
     }
 
+    if (iface->todo & UCT_DCX_TODO_FC) {
+        uct_dcx_fc_progress(iface);
+    }
+
     if (iface->todo & UCT_DCX_TODO_PENDING) {
         uct_dcx_pending_serve(iface);
     }

@@ -38,8 +38,19 @@ enum {
     UCT_DCX_TODO_REFILL  = UCS_BIT(1),
 
     /* send completions come to more than one queue, for good */
-    UCT_DCX_TODO_GROUPS  = UCS_BIT(2)
+    UCT_DCX_TODO_GROUPS  = UCS_BIT(2),
+
+    /* requests for credits are held back, or an endpoint is blocked */
+    UCT_DCX_TODO_FC      = UCS_BIT(3)
 };
+
+
+/* The part iface->event: what the user waits on, dcx_event.c */
+typedef struct uct_dcx_event {
+    int fd;         /* ready when one of the channel and the timer is */
+    int timer_fd;
+    int timer_runs; /* or has gone off */
+} uct_dcx_event_t;
 
 
 struct uct_dcx_iface {
@@ -54,6 +65,7 @@ struct uct_dcx_iface {
     unsigned                tx_max_poll;
     uct_dcx_port_t          port;
     struct ibv_comp_channel *channel;
+    uct_dcx_event_t         event;
 };
 
 
@@ -129,8 +141,8 @@ ucs_status_t uct_dcx_caps_query(uct_iface_h iface, uct_iface_attr_t *attr);
 ucs_status_t
 uct_dcx_caps_estimate_perf(uct_iface_h iface, uct_perf_attr_t *attr);
 
-/* dcx_event.c: iface->channel, which goes after its queues; UCT's event
- * operations. */
+/* dcx_event.c: iface->channel, which goes after its queues, and iface->event;
+ * UCT's event operations. */
 ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface);
 void uct_dcx_event_cleanup(uct_dcx_iface_t *iface);
 ucs_status_t uct_dcx_event_fd_get(uct_iface_h iface, int *fd_p);
