@@ -19,6 +19,7 @@ extern "C" {
 #include <poll.h>
 #include <signal.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -494,6 +495,96 @@ TEST_F(HcaFabric, StrangerWithThePidIsNotTheProcess)
         EXPECT_FALSE(hca_proc_alive(slot));
         EXPECT_EQ(-ESRCH, hca_proc_open_fd(slot, 0));
         kill_and_wait(pid);
+        hca_fabric_detach();
+    });
+}
+
+/* Takes all descriptors of this process but `left`, until it ends. */
+class no_descriptors {
+public:
+    explicit no_descriptors(unsigned left)
+    {
+        struct rlimit limit;
+
+        getrlimit(RLIMIT_NOFILE, &m_limit);
+        limit          = m_limit;
+        limit.rlim_cur = 128;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        for (int fd; (fd = dup(STDIN_FILENO)) >= 0;) {
+            m_fds.push_back(fd);
+        }
+        EXPECT_EQ(EMFILE, errno);
+        for (; left > 0; left--) {
+            close(m_fds.back());
+            m_fds.pop_back();
+        }
+    }
+
+    ~no_descriptors()
+    {
+        for (int fd : m_fds) {
+            close(fd);
+        }
+        setrlimit(RLIMIT_NOFILE, &m_limit);
+    }
+
+private:
+    std::vector<int> m_fds;
+    struct rlimit    m_limit;
+};
+
+/* It cannot be asked about a peer, which is no reason to bury it. */
+TEST_F(HcaFabric, ProcessWithoutDescriptorsTakesBackNobody)
+{
+    run([] {
+        std::string log;
+        struct hca_obj *obj;
+        unsigned slot;
+        uint32_t num;
+        pid_t pid;
+
+        attach();
+        num = run_victim(&pid);
+        obj = (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+        ASSERT_NE(nullptr, obj);
+        slot = obj->proc;
+        testing::internal::CaptureStderr();
+        for (unsigned left = 0; left < 3; left++) {
+            no_descriptors fill(left);
+            EXPECT_TRUE(hca_proc_alive(slot)) << left << " descriptors left";
+            EXPECT_TRUE(hca_proc_alive(slot));
+            EXPECT_NE(-ESRCH, hca_proc_open_fd(slot, STDIN_FILENO));
+        }
+        log = testing::internal::GetCapturedStderr();
+        EXPECT_EQ(obj, hca_obj_peek(HCA_KIND_CQ, num));
+        EXPECT_NE(std::string::npos, log.find("will go unnoticed")) << log;
+        EXPECT_EQ(log.find('\n'), log.rfind('\n')) << "not once: " << log;
+
+        kill_and_wait(pid);
+        while (hca_proc_alive(slot)) {
+            poll(NULL, 0, 1); /* there was a descriptor in the end */
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* A death that is certain needs no descriptor. */
+TEST_F(HcaFabric, ProcessWithoutDescriptorsSeesADeath)
+{
+    run([] {
+        uint32_t num;
+        unsigned slot;
+        pid_t pid;
+
+        attach();
+        num  = run_victim(&pid);
+        slot = ((struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num))->proc;
+        kill_and_wait(pid);
+        {
+            no_descriptors fill(0);
+            EXPECT_FALSE(hca_proc_alive(slot));
+        }
+        EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CQ, num));
         hca_fabric_detach();
     });
 }

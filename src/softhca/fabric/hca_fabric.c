@@ -17,7 +17,6 @@
 #include "hca_umem.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,12 +143,6 @@ static int hca_fabric_check(void)
     return -EPROTO;
 }
 
-static bool hca_proc_is_running(const struct hca_proc *proc)
-{
-    return ((kill(proc->pid, 0) == 0) || (errno == EPERM)) &&
-           (hca_proc_start_time(proc->pid) == proc->start_time);
-}
-
 /* The dead that no one was left to notice. */
 static void hca_fabric_sweep(void)
 {
@@ -157,7 +150,7 @@ static void hca_fabric_sweep(void)
         struct hca_proc *proc = &hca_fabric->procs[i];
 
         if ((atomic_load(&proc->state) != HCA_PROC_FREE) &&
-            !hca_proc_is_running(proc)) {
+            (hca_proc_check(proc) == -ESRCH)) {
             hca_fabric_reap(i, proc->gen);
         }
     }
@@ -166,13 +159,21 @@ static void hca_fabric_sweep(void)
 /* Slot 0 stays unused: 0 means "no process". */
 static int hca_fabric_enter(void)
 {
+    uint64_t start_time;
+    int ret = hca_proc_start_time(getpid(), &start_time);
+
+    if (ret != 0) {
+        hca_error("fabric: /proc/%d/stat cannot be read: %s", getpid(),
+                  strerror(-ret));
+        return ret;
+    }
     hca_mutex_lock(&hca_fabric->lock);
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
         struct hca_proc *proc = &hca_fabric->procs[i];
 
         if (atomic_load(&proc->state) == HCA_PROC_FREE) {
             proc->pid        = getpid();
-            proc->start_time = hca_proc_start_time(proc->pid);
+            proc->start_time = start_time;
             proc->gen++;
             atomic_store(&proc->holds, 0);
             atomic_store(&proc->state, HCA_PROC_ALIVE);

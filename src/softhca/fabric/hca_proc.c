@@ -25,6 +25,7 @@
 /* What this process knows of a slot; written under hca_peers_mutex. */
 struct hca_peer {
     _Atomic uint32_t gen; /* the life of the slot it speaks of; 0 none */
+    uint32_t         warned; /* the life that could not be watched */
     int              pidfd;
 };
 
@@ -43,25 +44,52 @@ static pthread_mutex_t hca_helper_work = PTHREAD_MUTEX_INITIALIZER;
 /* Tag in epoll data for the timer; others are slot << 32 | gen. */
 #define HCA_HELPER_TIMER 0ull
 
-uint64_t hca_proc_start_time(pid_t pid)
+/* Without stdio, which allocates, and past any hook. */
+static int hca_proc_read_stat(pid_t pid, char *stat, size_t size)
 {
-    char path[32], stat[512], *p;
-    unsigned long long start = 0;
-    FILE *file;
+    char path[32];
+    ssize_t got;
+    int fd, ret;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
+    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return (errno == ENOENT) ? -ESRCH : -errno;
+    }
+    got = syscall(SYS_read, fd, stat, size - 1);
+    ret = (got < 0) ? -errno : 0;
+    syscall(SYS_close, fd);
+    stat[(got < 0) ? 0 : got] = '\0';
+    return ret;
+}
+
+int hca_proc_start_time(pid_t pid, uint64_t *start)
+{
+    unsigned long long ticks;
+    char stat[512];
+    const char *p;
+    int ret = hca_proc_read_stat(pid, stat, sizeof(stat));
+
+    if (ret != 0) {
+        return ret;
     }
     /* the name, in parentheses, may hold anything: fields count from ')' */
-    if ((fgets(stat, sizeof(stat), file) != NULL) &&
-        ((p = strrchr(stat, ')')) != NULL)) {
-        sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
-                  "%*d %*d %*d %*d %*d %llu", &start);
+    p = strrchr(stat, ')');
+    if ((p == NULL) ||
+        (sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                   "%*d %*d %*d %*d %*d %llu", &ticks) != 1)) {
+        return -EPROTO;
     }
-    fclose(file);
-    return start;
+    *start = ticks;
+    return 0;
+}
+
+int hca_proc_check(const struct hca_proc *proc)
+{
+    uint64_t start;
+    int ret = hca_proc_start_time(proc->pid, &start);
+
+    return (ret != 0) ? ret : (start == proc->start_time) ? 0 : -ESRCH;
 }
 
 static void hca_helper_peer_died(unsigned slot, uint32_t gen)
@@ -185,18 +213,15 @@ void hca_proc_forked(void)
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }
 
-static bool hca_proc_is_same(const struct hca_proc *proc)
-{
-    return hca_proc_start_time(proc->pid) == proc->start_time;
-}
-
-/* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex. */
+/* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex.
+ * @return 0, -ESRCH (it is dead), or why that cannot be told or watched. */
 static int hca_peer_watch(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc    = &hca_fabric->procs[slot];
     struct hca_peer *peer    = &hca_peers[slot];
     struct epoll_event event = {.events   = EPOLLIN,
                                 .data.u64 = ((uint64_t)slot << 32) | gen};
+    int pidfd, ret;
 
     if (atomic_load(&peer->gen) != 0) {
         close(peer->pidfd); /* of an earlier life that left in order */
@@ -204,22 +229,38 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
     }
 
     /* Debian 12's kernel headers and valgrind know it by number only */
-    peer->pidfd = syscall(SYS_pidfd_open, proc->pid, 0);
-    if (peer->pidfd < 0) {
-        return -errno;
+    pidfd = syscall(SYS_pidfd_open, proc->pid, 0);
+    if (pidfd < 0) {
+        ret = -errno; /* also: the pid is that of a stranger's thread by now */
+        return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : ret;
     }
-    if (!hca_proc_is_same(proc)) {
-        close(peer->pidfd); /* of a stranger: the pid was given anew */
-        return -ESRCH;
+    ret = hca_proc_check(proc); /* else a stranger was given the pid */
+    if ((ret == 0) &&
+        (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, pidfd, &event) < 0)) {
+        ret = -errno;
     }
-    if (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, peer->pidfd, &event) < 0) {
-        close(peer->pidfd);
-        return -errno;
+    if (ret != 0) {
+        close(pidfd);
+        return ret;
     }
+    peer->pidfd = pidfd;
     atomic_store(&peer->gen, gen);
     return 0;
 }
 
+/* Said once in the life of the peer: each message asks again. */
+static void hca_peer_warn(unsigned slot, uint32_t gen, int error)
+{
+    struct hca_peer *peer = &hca_peers[slot];
+
+    if (peer->warned != gen) {
+        peer->warned = gen;
+        hca_warn("process %d: its end will go unnoticed: %s",
+                 hca_fabric->procs[slot].pid, strerror(error));
+    }
+}
+
+/* It counts as alive as long as nothing says that it is dead. */
 static bool hca_proc_ask(unsigned slot, uint32_t gen)
 {
     int ret = 0;
@@ -228,12 +269,12 @@ static bool hca_proc_ask(unsigned slot, uint32_t gen)
     if (atomic_load(&hca_peers[slot].gen) != gen) {
         ret = hca_peer_watch(slot, gen);
     }
+    if ((ret != 0) && (ret != -ESRCH)) {
+        hca_peer_warn(slot, gen, -ret);
+    }
     pthread_mutex_unlock(&hca_peers_mutex);
     if (ret == -ESRCH) {
         hca_fabric_reap(slot, gen);
-    } else if (ret != 0) {
-        hca_warn("process %d: its end will go unnoticed: %s",
-                 hca_fabric->procs[slot].pid, strerror(-ret));
     }
     return ret != -ESRCH;
 }
@@ -260,18 +301,19 @@ int hca_proc_open_fd(unsigned slot, int fd)
 {
     const struct hca_proc *proc = &hca_fabric->procs[slot];
     char path[48];
-    int ret;
+    int own, ret;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, fd);
-    ret = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (ret < 0) {
+    own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (own < 0) {
         return -errno;
     }
-    if (!hca_proc_is_same(proc)) {
-        close(ret);
-        return -ESRCH;
+    ret = hca_proc_check(proc);
+    if (ret != 0) {
+        close(own); /* may be a stranger's */
+        return ret;
     }
-    return ret;
+    return own;
 }
 
 uint64_t hca_time_ns(void)

@@ -15,7 +15,8 @@
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);
 
-/* Around fork(): keeps the helper idle, so that the child gets no lock of its. */
+/* Around fork(): keeps the helper idle, so that the child gets none of its
+ * locks. */
 void hca_proc_fork_begin(void);
 void hca_proc_fork_end(void);
 
@@ -25,12 +26,18 @@ void hca_proc_forked(void);
 void hca_chan_forked(void);
 
 /* When a process started, in clock ticks after boot: tells it from another
- * that was given its pid. 0 if there is none. */
-uint64_t hca_proc_start_time(pid_t pid);
+ * that was given its pid. @return 0, -ESRCH (there is none), or -errno: it
+ * could not be found out, for want of a descriptor for example. */
+int hca_proc_start_time(pid_t pid, uint64_t *start);
+
+/* Whether the process that attached as `proc` is there. @return 0, -ESRCH (it
+ * is not, its pid may be another's), or -errno: nobody knows. */
+int hca_proc_check(const struct hca_proc *proc);
 
 /* Whether the process of a slot lives. The first question about a slot opens
  * a pidfd, which the helper then watches; later ones are one load. It may take
- * back what a dead process left: no lock of another's object may be held. */
+ * back what a dead process left: no lock of another's object may be held.
+ * Whoever cannot be asked about counts as alive, with a warning. */
 bool hca_proc_alive(unsigned proc);
 
 /* A timer of the helper. Embedded in process-local memory. */
