@@ -10,7 +10,8 @@
 #include <endian.h>
 #include <string.h>
 
-#define FUZZ_MAILBOX 0x180
+#define FUZZ_LAYOUT  0x180 /* no layout is longer */
+#define FUZZ_MAILBOX 0x1000
 
 /* A 32-bit word of a mailbox that is not 0 when it is right. */
 enum fuzz_word_kind {
@@ -138,7 +139,7 @@ static void fuzz_mailbox(const struct fuzz_command *cmd, uint8_t *box,
         }
     }
     for (unsigned i = fuzz_below(6); i > 3; i--) { /* most often none */
-        box[fuzz_int(2) % FUZZ_MAILBOX] ^= fuzz_int(1);
+        box[fuzz_int(2) % FUZZ_LAYOUT] ^= fuzz_int(1);
     }
 }
 
@@ -153,7 +154,7 @@ static void fuzz_devx_command(int fd, uint32_t uar)
 
     fuzz_mailbox(cmd, box, uar);
     if (fuzz_below(16) == 0) {
-        in_size  = fuzz_int(1) % FUZZ_MAILBOX;
+        in_size  = fuzz_int(2) % FUZZ_MAILBOX;
         out_size = fuzz_int(1);
     }
     if (cmd->method != 0) {

@@ -162,16 +162,26 @@ public:
 
     /* The command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in
      * with qpc_ext. @return as that; out[0] is the status of the device. */
+    std::vector<uint8_t> reset_in(uint16_t stream) const
+    {
+        std::vector<uint8_t> in(464);
+
+        set16(&in[0], 0x505);
+        set16(&in[8], 0x8000 | (qp->qp_num >> 16));
+        set16(&in[10], qp->qp_num);
+        in[271] = 1; /* opt_param_mask_95_32 */
+        set16(&in[274], stream);
+        return in;
+    }
+
+    int reset_stream(const std::vector<uint8_t> &in, uint8_t *out)
+    {
+        return mlx5dv_devx_qp_modify(qp, in.data(), in.size(), out, 16);
+    }
+
     int reset_stream(uint16_t stream, uint8_t *out)
     {
-        uint8_t in[464] = {};
-
-        set16(in, 0x505);
-        set16(in + 8, 0x8000 | (qp->qp_num >> 16));
-        set16(in + 10, qp->qp_num);
-        in[271] = 1; /* opt_param_mask_95_32 */
-        set16(in + 274, stream);
-        return mlx5dv_devx_qp_modify(qp, in, sizeof(in), out, 16);
+        return reset_stream(reset_in(stream), out);
     }
 
     int reset_stream(uint16_t stream)

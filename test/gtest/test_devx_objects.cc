@@ -313,6 +313,32 @@ TEST_P(devx_objects, commands_reach_queue_pairs_of_verbs)
     EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
 }
 
+/* A layout may have grown: what follows it counts if it is not zero. */
+TEST_P(devx_objects, mailbox_longer_than_its_layout)
+{
+    constexpr size_t layout = 0x110;
+    verbs_ep ep(dev);
+    devx_mailbox in(UINT16_MAX - 3, 0x502), out(16);
+    auto modify = [&] {
+        return mlx5dv_devx_qp_modify(ep.qp, in.bytes.data(), in.bytes.size(),
+                                     out.bytes.data(), out.bytes.size());
+    };
+
+    in.put(8, ep.qp->qp_num).set(devx_qp::PATH + 0x24, 23, 16, 1);
+    in.bytes.back() = 1;
+    EXPECT_EQ(EREMOTEIO, modify());
+    EXPECT_EQ(DEVX_BAD_INP_LEN, out.status());
+    EXPECT_EQ(in.bytes.size() - 1, out.syndrome());
+    in.bytes.back() = 0;
+    EXPECT_EQ(0, modify());
+    EXPECT_EQ(IBV_QPS_INIT, ep.state());
+    in.set(0, 31, 16, 0x505); /* may have an extension, which this has not */
+    in.set(devx_qp::PATH + 0x24, 23, 16, 0).put(layout, 1);
+    EXPECT_EQ(EREMOTEIO, modify());
+    EXPECT_EQ(DEVX_BAD_INP_LEN, out.status());
+    EXPECT_EQ(layout + 3, out.syndrome());
+}
+
 TEST_P(devx_objects, last_wqe_is_an_event_with_its_cookie)
 {
     const auto omit = MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;

@@ -217,6 +217,23 @@ TEST_P(verbs_streams, error_is_of_one_until_it_is_reset)
     a.expect({21});
 }
 
+TEST_P(verbs_streams, mailbox_of_a_reset_may_be_longer_than_its_layout)
+{
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {});
+    std::vector<uint8_t> in = dci.reset_in(2);
+    uint8_t out[16]         = {};
+
+    send_bad(dci, 2, a);
+    dci.expect(0, IBV_WC_LOC_PROT_ERR);
+    in.resize(4096);
+    in.back() = 1;
+    EXPECT_EQ(EREMOTEIO, dci.reset_stream(in, out));
+    EXPECT_EQ(0x50, out[0]) << "bad length";
+    in.back() = 0;
+    EXPECT_EQ(0, dci.reset_stream(in, out));
+}
+
 /* What a peer refuses, and one that is gone: other streams go on meanwhile. */
 TEST_P(verbs_streams, error_may_be_the_peers)
 {

@@ -39,15 +39,16 @@ static const struct devx_cmd *devx_find(uint16_t opcode)
  * that grew; a command with a list behind it looks at the rest itself. */
 static enum devx_status devx_check_sizes(struct devx_call *call)
 {
+    enum devx_status status;
+
     if (call->in_len < call->cmd->in_size) {
         return devx_refuse(call, DEVX_BAD_INP_LEN, 0, "size of the in mailbox",
                            call->in_len);
     }
-    for (size_t i = call->cmd->in_size;
-         !call->cmd->has_list && (i < call->in_len); i++) {
-        if (call->in[i] != 0) {
-            return devx_refuse(call, DEVX_BAD_INP_LEN, i,
-                               "what lies behind the layout", call->in[i]);
+    if (!call->cmd->has_list) {
+        status = devx_check_rest(call, call->cmd->in_size);
+        if (status != DEVX_OK) {
+            return status;
         }
     }
     return (call->out_len >= call->cmd->out_size) ? DEVX_OK :

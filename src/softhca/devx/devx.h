@@ -109,6 +109,10 @@ struct devx_call {
 enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
                             const struct devx_field *fields);
 
+/* Whether what lies behind the layout, `size` bytes long, is zero.
+ * @return DEVX_OK or DEVX_BAD_INP_LEN, logged. */
+enum devx_status devx_check_rest(struct devx_call *call, size_t size);
+
 /* A refusal: one line, and the syndrome. @param offset of the word meant. */
 enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
                              size_t offset, const char *what, uint64_t got);

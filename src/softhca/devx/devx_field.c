@@ -8,6 +8,7 @@
 #include "devx.h"
 #include "softhca/fabric/hca_log.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
@@ -80,11 +81,23 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
     return status;
 }
 
+enum devx_status devx_check_rest(struct devx_call *call, size_t size)
+{
+    for (size_t i = size; i < call->in_len; i++) {
+        if (call->in[i] != 0) {
+            return devx_refuse(call, DEVX_BAD_INP_LEN, i,
+                               "what lies behind the layout", call->in[i]);
+        }
+    }
+    return DEVX_OK;
+}
+
 enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
                             const struct devx_field *fields)
 {
-    uint8_t rest[512];
+    uint8_t rest[512]; /* more than any layout; what follows is a list */
 
+    assert(size <= sizeof(rest));
     memcpy(rest, call->in + base, size);
     for (; fields->name != NULL; fields++) {
         uint64_t value = devx_get(rest, fields->bits);

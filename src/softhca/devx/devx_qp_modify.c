@@ -173,10 +173,13 @@ static enum devx_status devx_step_check(struct devx_call *call,
         }
     }
     fields[num].name = NULL;
-    /* what lies behind the context, if anything does, has to be zero */
     status = devx_check(call, 0, DEVX_QP_CTX, devx_modify_qp_fields);
+    if (status == DEVX_OK) {
+        status = devx_check(call, DEVX_QP_CTX,
+                            call->cmd->in_size - DEVX_QP_CTX, fields);
+    }
     return (status != DEVX_OK) ? status :
-           devx_check(call, DEVX_QP_CTX, call->in_len - DEVX_QP_CTX, fields);
+           devx_check_rest(call, call->cmd->in_size);
 }
 
 /* A path on InfiniBand has a LID, and a GID if it says so; one on RoCE has a

@@ -35,7 +35,10 @@ enum devx_status devx_qp_reset_stream(struct devx_call *call, struct hca_qp *hw)
         return devx_refuse(call, DEVX_BAD_INP_LEN, 0, "size of the in mailbox",
                            call->in_len);
     }
-    status = devx_check(call, 0, call->in_len, devx_stream_fields);
+    status = devx_check(call, 0, STREAM_IN_SIZE, devx_stream_fields);
+    if (status == DEVX_OK) {
+        status = devx_check_rest(call, STREAM_IN_SIZE);
+    }
     if (status != DEVX_OK) {
         return status;
     }
