@@ -79,13 +79,20 @@ static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                                           HCA_KEY_BOUNDS;
 }
 
-static void hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
+/* The list lets go of the key, or this does at once, if it is full. */
+static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
 {
+    if (sgl->num_held == HCA_SGL_MAX) {
+        hca_mkey_release(mkey);
+        return false;
+    }
     sgl->held[sgl->num_held++] = mkey;
+    return true;
 }
 
-static void hca_sgl_add_range(struct hca_sgl *sgl, const struct hca_mkey *mkey,
-                              const struct hca_key_use *use)
+static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
+                                            const struct hca_mkey *mkey,
+                                            const struct hca_key_use *use)
 {
     uint64_t va = mkey->va + (use->addr - mkey->iova);
 
@@ -93,7 +100,8 @@ static void hca_sgl_add_range(struct hca_sgl *sgl, const struct hca_mkey *mkey,
         va            = 0;
         sgl->has_null = true;
     }
-    hca_sgl_add(sgl, (void*)va, use->length);
+    return hca_sgl_add(sgl, (void*)va, use->length) ? HCA_KEY_OK :
+                                                      HCA_KEY_FAULT;
 }
 
 /* A window grants what its region has: the region's key is looked up anew at
@@ -117,9 +125,8 @@ static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
     if (fault != HCA_KEY_OK) {
         goto err_release;
     }
-    hca_sgl_hold(sgl, mkey);
-    hca_sgl_add_range(sgl, mkey, &base);
-    return HCA_KEY_OK;
+    return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, &base) :
+                                     HCA_KEY_FAULT;
 
 err_release:
     if (mkey != NULL) {
@@ -197,17 +204,16 @@ static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
                                            const struct hca_key_use *use,
                                            unsigned depth)
 {
-    if ((sgl->num_held == HCA_SGL_MAX) || (sgl->count == HCA_SGL_MAX) ||
-        ((mkey->type == HCA_MKEY_INDIRECT) && (depth == HCA_MKEY_DEPTH))) {
+    if ((mkey->type == HCA_MKEY_INDIRECT) && (depth == HCA_MKEY_DEPTH)) {
         hca_mkey_release(mkey);
         return HCA_KEY_FAULT;
     }
-    hca_sgl_hold(sgl, mkey);
-    if (mkey->type == HCA_MKEY_INDIRECT) {
-        return hca_sgl_add_klms(sgl, mkey, use, depth);
+    if (!hca_sgl_hold(sgl, mkey)) {
+        return HCA_KEY_FAULT;
     }
-    hca_sgl_add_range(sgl, mkey, use);
-    return HCA_KEY_OK;
+    return (mkey->type == HCA_MKEY_INDIRECT) ?
+           hca_sgl_add_klms(sgl, mkey, use, depth) :
+           hca_sgl_add_range(sgl, mkey, use);
 }
 
 static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,

@@ -11,9 +11,8 @@
 
 #include <sys/uio.h>
 
-/* Pieces of one message. A WQE has at most 63 octowords, and a receive buffer
- * may get a header of 40 bytes in front; what an indirect key leads to has to
- * fit in besides. */
+/* Pieces of one message. A WQE has at most 63 octowords; what an indirect key
+ * leads to has to fit in besides. */
 #define HCA_SGL_MAX 128u
 
 /* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
@@ -26,7 +25,7 @@ struct hca_sgl {
     bool             has_null; /* some iov_base is NULL: the null key */
     uint64_t         length;
     struct hca_mkey *held[HCA_SGL_MAX];
-    struct iovec     iov[HCA_SGL_MAX];
+    struct iovec     iov[HCA_SGL_MAX + 1]; /* ... and a header */
 };
 
 /* Why a key was refused; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
@@ -62,13 +61,18 @@ static inline void hca_sgl_init(struct hca_sgl *sgl, unsigned proc)
     sgl->length   = 0;
 }
 
-/* Appends local memory of the device itself (inline data, headers). */
-static inline void hca_sgl_add(struct hca_sgl *sgl, const void *base,
+/* Appends local memory of the device itself (inline data, headers).
+ * @return false if the list is full. */
+static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
                                size_t length)
 {
+    if (__builtin_expect(sgl->count == HCA_SGL_MAX, 0)) {
+        return false;
+    }
     sgl->iov[sgl->count].iov_base  = (void*)base;
     sgl->iov[sgl->count++].iov_len = length;
     sgl->length                   += length;
+    return true;
 }
 
 /* Checks the use, holds the key and appends the range. */

@@ -42,10 +42,11 @@ static enum hca_check hca_request_add_seg(struct hca_request *rq,
     enum hca_key_fault fault;
 
     if (seg->is_inline) {
-        if (seg->length > 0) {
-            hca_sgl_add(&rq->local, rq->wqe.raw + seg->addr, seg->length);
-        }
-        return HCA_OK;
+        return ((seg->length == 0) ||
+                hca_sgl_add(&rq->local, rq->wqe.raw + seg->addr,
+                            seg->length)) ? HCA_OK :
+               hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
+                             seg->addr);
     }
     use->key    = seg->lkey;
     use->addr   = seg->addr;

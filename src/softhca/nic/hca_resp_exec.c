@@ -11,6 +11,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 /* A DCT takes messages from many at once: its lock is not held while more
  * than this is copied. */
@@ -164,9 +165,9 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
     hca_sgl_init(&src, data->proc);
     src.has_null = data->has_null;
     hca_sgl_add(&src, grh, sizeof(grh));
-    for (unsigned i = 0; i < data->count; i++) {
-        hca_sgl_add(&src, data->iov[i].iov_base, data->iov[i].iov_len);
-    }
+    memcpy(&src.iov[1], data->iov, data->count * sizeof(data->iov[0]));
+    src.count  += data->count;
+    src.length += data->length;
     return hca_resp_copy(resp, &resp->memory, &src,
                               HCA_CHECK_RECV_LKEY_FAULT);
 }
