@@ -13,13 +13,14 @@ extern "C" {
 #include "softhca/fabric/hca_proc.h"
 }
 
+#include "no_descriptors.h"
+
 #include <dirent.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <string>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,13 +195,16 @@ TEST_F(HcaFabric, ChannelKeepsOrderAndCanBePurged)
         int fd;
         int64_t chan;
         uint64_t record;
+        uint32_t count = 0;
 
         attach();
         chan = hca_chan_create(0, &fd);
         ASSERT_GT(chan, 0);
         for (record = 0; record < 10; record++) {
-            ASSERT_EQ(0, hca_chan_write(chan, &record, sizeof(record)));
+            ASSERT_EQ(0, hca_chan_write(chan, &record, sizeof(record),
+                                        &count));
         }
+        EXPECT_EQ(10u, count);
         EXPECT_EQ(5u, hca_chan_purge(chan, sizeof(record), is_odd, NULL));
         for (uint64_t i = 0; i < 10; i += 2) {
             ASSERT_EQ((ssize_t)sizeof(record),
@@ -208,7 +212,9 @@ TEST_F(HcaFabric, ChannelKeepsOrderAndCanBePurged)
             EXPECT_EQ(i, record);
         }
         hca_chan_destroy(chan);
-        EXPECT_EQ(-ESRCH, hca_chan_write(chan, &record, sizeof(record)));
+        EXPECT_EQ(-ESRCH, hca_chan_write(chan, &record, sizeof(record),
+                                         &count));
+        EXPECT_EQ(10u, count);
         close(fd);
         hca_fabric_detach();
     });
@@ -498,40 +504,6 @@ TEST_F(HcaFabric, StrangerWithThePidIsNotTheProcess)
         hca_fabric_detach();
     });
 }
-
-/* Takes all descriptors of this process but `left`, until it ends. */
-class no_descriptors {
-public:
-    explicit no_descriptors(unsigned left)
-    {
-        struct rlimit limit;
-
-        getrlimit(RLIMIT_NOFILE, &m_limit);
-        limit          = m_limit;
-        limit.rlim_cur = 128;
-        setrlimit(RLIMIT_NOFILE, &limit);
-        for (int fd; (fd = dup(STDIN_FILENO)) >= 0;) {
-            m_fds.push_back(fd);
-        }
-        EXPECT_EQ(EMFILE, errno);
-        for (; left > 0; left--) {
-            close(m_fds.back());
-            m_fds.pop_back();
-        }
-    }
-
-    ~no_descriptors()
-    {
-        for (int fd : m_fds) {
-            close(fd);
-        }
-        setrlimit(RLIMIT_NOFILE, &m_limit);
-    }
-
-private:
-    std::vector<int> m_fds;
-    struct rlimit    m_limit;
-};
 
 /* It cannot be asked about a peer, which is no reason to bury it. */
 TEST_F(HcaFabric, ProcessWithoutDescriptorsTakesBackNobody)

@@ -6,12 +6,10 @@
  * those of the InfiniBand specification, volume 1, chapters 9.7, 10.3.1 and
  * 11.6. And doorbells that a signal handler rings.
  */
-#include "verbs_bench.h"
+#include "verbs_peer.h"
 
 #include <atomic>
 #include <csignal>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <time.h>
 
 namespace {
@@ -405,76 +403,32 @@ TEST_P(verbs_faults, doorbells_ring_from_a_signal_handler)
 
 /* --- killed peers --------------------------------------------------------- */
 
-/* What two processes tell each other */
-struct peer_card {
-    uint32_t qpn, rkey;
-    uint64_t addr;
-    uint32_t psn;
-};
-
-/* Tells the peer who we are and returns who it is. */
-peer_card peer_exchange(int fd, const verbs_ep &ep, const strict_mem &mem)
-{
-    peer_card card = {ep.qp->qp_num, mem.mr->rkey, (uintptr_t)mem.addr, 0};
-
-    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
-    HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
-    return card;
-}
-
-/* Both are connected when it returns. */
-void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
-{
-    char byte = 0;
-
-    ep.connect(ep.attr(card.qpn));
-    HCA_CHECK_CALL(::write(fd, &byte, 1) == 1);
-    HCA_CHECK_CALL(::read(fd, &byte, 1) == 1);
-}
-
 /* Writes rising numbers to its parent until it is killed. */
-[[noreturn]] void peer_main(int fd)
+void write_for_ever(int fd)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    try {
-        hca_device dev;
-        strict_mem mem(dev.pd, ACCESS_ALL, 0);
-        verbs_ep ep(dev);
-        peer_card card = peer_exchange(fd, ep, mem);
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+    peer_card card = peer_exchange(fd, ep, mem);
 
-        peer_connect(fd, ep, card);
-        for (;;) {
-            ++*(uint64_t*)mem.addr;
-            verbs_op op(IBV_WR_RDMA_WRITE);
-            op.local(mem, 4096).remote(card.addr, card.rkey).post(ep.qp);
-            if (verbs_wait(ep.send_cq).status != IBV_WC_SUCCESS) {
-                _exit(1);
-            }
-        }
-    } catch (const std::exception &e) {
-        fprintf(stderr, "peer: %s\n", e.what());
-    }
-    _exit(1);
+    peer_connect(fd, ep, card);
+    do {
+        ++*(uint64_t*)mem.addr;
+        verbs_op op(IBV_WR_RDMA_WRITE);
+        op.local(mem, 4096).remote(card.addr, card.rkey).post(ep.qp);
+    } while (verbs_wait(ep.send_cq).status == IBV_WC_SUCCESS);
 }
 
 TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
 {
-    int fds[2], status;
     verbs_op op(IBV_WR_RDMA_WRITE);
-    pid_t pid;
+    peer_process peer(write_for_ever);
 
-    ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
-    pid = fork();
-    if (pid == 0) {
-        close(fds[0]); /* the end of one is seen by the other */
-        peer_main(fds[1]);
-    }
-    close(fds[1]);
     {
         verbs_ep ep(dev);
-        peer_card card = peer_exchange(fds[0], ep, dst);
+        peer_card card = peer_exchange(peer.fd, ep, dst);
 
-        peer_connect(fds[0], ep, card);
+        peer_connect(peer.fd, ep, card);
         op.local(src, 4096).remote(card.addr + 4096, card.rkey);
         EXPECT_TRUE(verbs_until([&] {
             EXPECT_EQ(IBV_WC_SUCCESS, run(ep, op));
@@ -482,7 +436,7 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
                                              __ATOMIC_ACQUIRE);
             return ((count >= 1000) && (count < 1ull << 32)) || HasFailure();
         }));
-        kill(pid, SIGKILL);
+        kill(peer.pid, SIGKILL);
         enum ibv_wc_status result = IBV_WC_SUCCESS;
         EXPECT_TRUE(verbs_until([&] {
             return (result = run(ep, op)) != IBV_WC_SUCCESS;
@@ -490,9 +444,7 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
         EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, result);
         EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, run(ep, op));
     }
-    EXPECT_EQ(pid, waitpid(pid, &status, 0));
-    EXPECT_TRUE(WIFSIGNALED(status));
-    close(fds[0]);
+    EXPECT_TRUE(WIFSIGNALED(peer.wait()));
     verbs_pair pair(dev);
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write())) << "others go on";
 }

@@ -105,15 +105,23 @@ static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
     return fd;
 }
 
-static int hca_chan_put(int fd, const void *record, size_t size)
+/* Who is killed here has most likely written: it counts before. */
+static int hca_chan_put(int fd, const void *record, size_t size,
+                        uint32_t *count)
 {
     if (fd < 0) {
-        return -ESRCH;
+        return fd;
     }
-    return (write(fd, record, size) == (ssize_t)size) ? 0 : -EAGAIN;
+    ++*count;
+    if (write(fd, record, size) == (ssize_t)size) {
+        return 0;
+    }
+    --*count;
+    return -errno;
 }
 
-int hca_chan_write(uint32_t num, const void *record, size_t size)
+int hca_chan_write(uint32_t num, const void *record, size_t size,
+                   uint32_t *count)
 {
     struct hca_chan *chan = hca_obj_lock(HCA_KIND_CHAN, num);
     int ret;
@@ -122,15 +130,16 @@ int hca_chan_write(uint32_t num, const void *record, size_t size)
         return -ESRCH;
     }
     if (chan->obj.proc == hca_self) {
-        ret = hca_chan_put(chan->write_fd, record, size);
+        ret = hca_chan_put(chan->write_fd, record, size, count);
     } else {
         pthread_mutex_lock(&hca_chan_mutex);
-        ret = hca_chan_put(hca_chan_peer_fd(chan, num), record, size);
+        ret = hca_chan_put(hca_chan_peer_fd(chan, num), record, size, count);
         pthread_mutex_unlock(&hca_chan_mutex);
     }
     hca_obj_unlock(chan);
-    if (ret == -EAGAIN) {
-        hca_warn("channel 0x%x: full, an event is lost", num);
+    if (ret != 0) {
+        hca_warn("channel 0x%x: no event gets through: %s", num,
+                 (ret == -EAGAIN) ? "it is full" : strerror(-ret));
     }
     return ret;
 }

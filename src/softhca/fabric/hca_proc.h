@@ -71,8 +71,11 @@ int hca_proc_open_fd(unsigned proc, int fd);
 
 /* Writes one event record into a channel: a whole or nothing. The owner reads
  * it from its descriptor.
- * @return 0, -EAGAIN (full), -ESRCH (owner or channel is gone). */
-int hca_chan_write(uint32_t chan, const void *record, size_t size);
+ * @param count  raised by one for what was written
+ * @return 0, -ESRCH (the channel is gone), or -errno, logged: -EAGAIN (it is
+ *         full), or why the owner's pipe cannot be opened. */
+int hca_chan_write(uint32_t chan, const void *record, size_t size,
+                   uint32_t *count);
 
 /* Creates the pipe of a channel of this process; *fd is the end to read, and
  * is the program's to close. @return channel number, or -errno. */

@@ -24,17 +24,19 @@ struct hca_cq_timer {
 
 static struct hca_cq_timer hca_cq_timers[HCA_CQ_TIMERS];
 
+/* The queue stays armed until the event is out: for the next completion, if
+ * it cannot be written, or its writer is killed before. */
 static void hca_cq_fire(struct hca_cq *cq)
 {
     struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->obj.user_handle};
 
+    if ((cq->chan != 0) && (hca_chan_write(cq->chan, &desc, sizeof(desc),
+                                           &cq->comp_events) != 0)) {
+        return;
+    }
     cq->armed       = false;
     cq->mod_pending = 0;
     cq->fired_sn    = cq->arm_sn + 1;
-    if ((cq->chan != 0) &&
-        (hca_chan_write(cq->chan, &desc, sizeof(desc)) == 0)) {
-        cq->comp_events++;
-    }
 }
 
 static void hca_cq_timer_fn(struct hca_timer *timer)

@@ -45,15 +45,15 @@ void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
         .element    = obj->user_handle,
         .event_type = type,
     };
+    uint32_t uncounted = 0; /* nobody acknowledges those of DEVX */
 
     hca_info("object 0x%x: async event %d", atomic_load(&obj->num), type);
-    if ((obj->async_chan != 0) &&
-        (hca_chan_write(obj->async_chan, &desc, sizeof(desc)) == 0)) {
-        obj->events++;
+    if (obj->async_chan != 0) {
+        hca_chan_write(obj->async_chan, &desc, sizeof(desc), &obj->events);
     }
     if ((obj->devx.chan != 0) && (obj->devx.mask & hca_eqe_bit(type))) {
         hca_chan_write(obj->devx.chan, &obj->devx.cookie,
-                       sizeof(obj->devx.cookie));
+                       sizeof(obj->devx.cookie), &uncounted);
     }
 }
 

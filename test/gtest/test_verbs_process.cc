@@ -1,0 +1,81 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What a process may do to itself while it uses the device, and what is to
+ * come of it: descriptors that are used up or closed, threads that are
+ * cancelled.
+ */
+#include "no_descriptors.h"
+#include "verbs_peer.h"
+
+namespace {
+
+class verbs_process : public verbs_test {
+};
+
+/* --- descriptors ---------------------------------------------------------- */
+
+/* Sends twice, the first time without a descriptor for the event. */
+void send_without_descriptors(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0x33);
+    verbs_ep ep(dev);
+    peer_card card = peer_exchange(fd, ep, mem);
+    verbs_op op    = verbs_op(IBV_WR_SEND).local(mem, 64);
+    verbs_op write = verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
+                     .remote(card.addr, card.rkey);
+
+    peer_connect(fd, ep, card);
+    HCA_CHECK_CALL(write.post(ep.qp) == 0); /* makes the two known */
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    {
+        no_descriptors fill(0);
+
+        HCA_CHECK_CALL(op.post(ep.qp) == 0);
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    }
+    peer_meet(fd);
+    HCA_CHECK_CALL(op.post(ep.qp) == 0);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    peer_meet(fd);
+}
+
+TEST_P(verbs_process, event_that_was_not_written_comes_with_the_next)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
+    verbs_options options;
+    hca_log_reader log;
+
+    ASSERT_NE(nullptr, channel);
+    options.channel = channel;
+    {
+        peer_process peer(send_without_descriptors);
+        verbs_ep ep(dev, options);
+        peer_card card = peer_exchange(peer.fd, ep, dst);
+
+        ep.connect(ep.attr(card.qpn));
+        for (uint64_t wr_id = 1; wr_id <= 2; wr_id++) {
+            ASSERT_EQ(0, verbs_recv(ep.qp, dst, 64, wr_id));
+        }
+        ASSERT_EQ(0, ibv_req_notify_cq(ep.recv_cq, 0));
+        peer_meet(peer.fd); /* it sends from now on */
+        peer_meet(peer.fd);
+        EXPECT_FALSE(verbs_readable(channel->fd, 0));
+        EXPECT_NE(std::string::npos, log.take().find("no event gets through"));
+        peer_meet(peer.fd); /* it has sent again */
+        verbs_expect_event(channel, ep.recv_cq);
+        EXPECT_FALSE(verbs_readable(channel->fd, 0)) << "only one";
+        verbs_expect_wcs(ep.recv_cq, IBV_WC_SUCCESS, 1, 2);
+        EXPECT_EQ(0, peer.wait());
+    }
+    EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_process, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"ib", {}}});
+}

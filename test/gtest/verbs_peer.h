@@ -1,0 +1,103 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Another process for tests of verbs, forked before it opens the device: what
+ * the two tell each other, over a socket.
+ */
+#ifndef DCX_TEST_VERBS_PEER_H
+#define DCX_TEST_VERBS_PEER_H
+
+#include "verbs_bench.h"
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+/* What two processes tell each other */
+struct peer_card {
+    uint32_t qpn, rkey;
+    uint64_t addr;
+    uint32_t psn;
+};
+
+/* Tells the peer who we are and returns who it is. */
+inline peer_card peer_exchange(int fd, const verbs_ep &ep,
+                               const strict_mem &mem)
+{
+    peer_card card = {ep.qp->qp_num, mem.mr->rkey, (uintptr_t)mem.addr, 0};
+
+    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+    HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
+    return card;
+}
+
+/* The other has come, or is let go, that far. */
+inline void peer_meet(int fd)
+{
+    char byte = 0;
+
+    HCA_CHECK_CALL(::write(fd, &byte, 1) == 1);
+    HCA_CHECK_CALL(::read(fd, &byte, 1) == 1);
+}
+
+/* Both are connected when it returns. */
+inline void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
+{
+    ep.connect(ep.attr(card.qpn));
+    peer_meet(fd);
+}
+
+/* Runs main(fd) in a child. It ends with 1 if main threw or a check failed. */
+class peer_process {
+public:
+    explicit peer_process(void (*main)(int fd))
+    {
+        int fds[2];
+
+        HCA_CHECK_CALL(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+        fd  = fds[0];
+        pid = fork();
+        if (pid == 0) {
+            close(fds[0]); /* the end of one is seen by the other */
+            run(main, fds[1]);
+        }
+        close(fds[1]);
+    }
+
+    ~peer_process()
+    {
+        close(fd);
+        if (pid != 0) {
+            kill(pid, SIGKILL);
+            wait();
+        }
+    }
+
+    peer_process(const peer_process&) = delete;
+
+    /* @return its status */
+    int wait()
+    {
+        int status = 0;
+
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        pid = 0;
+        return status;
+    }
+
+    int   fd;
+    pid_t pid;
+
+private:
+    [[noreturn]] static void run(void (*main)(int fd), int fd)
+    {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        try {
+            main(fd);
+        } catch (const std::exception &e) {
+            ADD_FAILURE() << "peer: " << e.what();
+        }
+        _exit(testing::Test::HasFailure());
+    }
+};
+
+#endif
