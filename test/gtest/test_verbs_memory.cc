@@ -67,6 +67,7 @@ TEST_P(verbs_memory, iova_is_what_peers_name)
 
 TEST_P(verbs_memory, registration_refuses_what_cannot_be)
 {
+    strict_mem guarded(dev.pd, 0, 0);
     void *hole = dst.addr + 4096;
     struct {
         const char *what;
@@ -82,14 +83,49 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
         {"unknown access", src.addr, 64, (uintptr_t)src.addr, 1 << 12, EINVAL},
         {"another place in the page", src.addr, 64, 0x1001, 0, EINVAL},
         {"a hole", dst.addr, 3 * 4096, (uintptr_t)dst.addr, 0, EFAULT},
+        {"a page inside that cannot be written", guarded.addr, 3 * 4096,
+         (uintptr_t)guarded.addr, IBV_ACCESS_LOCAL_WRITE, EFAULT},
     };
 
     munmap(hole, 4096);
+    mprotect(guarded.addr + 4096, 4096, PROT_READ);
     for (const auto &c : cases) {
         EXPECT_EQ(nullptr, ibv_reg_mr_iova(dev.pd, c.addr, c.length, c.iova,
                                            c.access)) << c.what;
         EXPECT_EQ(c.error, errno) << c.what;
     }
+}
+
+TEST_P(verbs_memory, page_that_cannot_be_written_may_be_read)
+{
+    mprotect(dst.addr + 4096, 4096, PROT_READ);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 3 * 4096,
+                                   IBV_ACCESS_REMOTE_READ);
+
+    ASSERT_NE(nullptr, mr);
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_P(verbs_memory, atomic_on_what_cannot_be_written_any_more)
+{
+    uint64_t *target = (uint64_t*)(dst.addr + 4096);
+    verbs_op op(IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+    op.local(src, 8);
+    op.wr.wr.atomic.remote_addr = (uintptr_t)target;
+    op.wr.wr.atomic.rkey        = dst.mr->rkey;
+    op.wr.wr.atomic.compare_add = 1;
+    for (int prot : {PROT_READ, PROT_NONE}) {
+        verbs_pair pair(dev);
+
+        EXPECT_EQ(0, mprotect(target, 4096, prot));
+        EXPECT_EQ(IBV_WC_REM_OP_ERR, run(pair.a, op));
+        EXPECT_EQ(0, mprotect(target, 4096, PROT_READ | PROT_WRITE));
+        EXPECT_EQ(0x2222222222222222u, *target);
+    }
+    verbs_pair pair(dev);
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    EXPECT_EQ(0x2222222222222223u, *target);
 }
 
 TEST_P(verbs_memory, on_demand_region_finds_memory_that_came_later)
@@ -371,6 +407,18 @@ TEST_P(verbs_masked, compare_and_swap_of_4_bytes_touches_no_more)
               masked<uint32_t>(MLX5_OPCODE_ATOMIC_MASKED_CS,
                                {0x55667788, 0, 0xffffffff, 0}));
     EXPECT_EQ(0xdeadbeef55667788u, swap_target<uint64_t>(0));
+}
+
+TEST_P(verbs_masked, operand_of_4_bytes_that_cannot_be_written)
+{
+    raw_wqe wqe(MLX5_OPCODE_ATOMIC_MASKED_FA, MLX5_OPCODE_MOD_EXT);
+
+    wqe.raddr(dst.addr, dst.mr->rkey).add(__be64(1));
+    wqe.data(src.addr, 4, src.mr->lkey).finish(queue.pi, queue.qpn);
+    mprotect(dst.addr, 4096, PROT_READ);
+    queue.write(wqe);
+    queue.ring(wqe.num_bb(), wqe.bytes.data());
+    EXPECT_EQ(IBV_WC_REM_OP_ERR, verbs_wait(pair.a.send_cq).status);
 }
 
 TEST_P(verbs_masked, add_of_4_bytes_with_all_boundaries_is_exclusive_or)

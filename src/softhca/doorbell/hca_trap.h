@@ -98,6 +98,19 @@ void hca_trap_freeze_forked(void);
  */
 int hca_trap_guard_memcpy(void *dst, const void *src, size_t n);
 
+/**
+ * Compare and exchange, sequentially consistent, on memory that may be
+ * inaccessible. Needs the handlers, too.
+ *
+ * @param ptr       aligned
+ * @param expected  what is to be there; on -EAGAIN, what was
+ *
+ * @return 0, -EAGAIN if something else was there, or -EFAULT if it cannot be
+ *         written.
+ */
+int hca_trap_guard_swap4(uint32_t *ptr, uint32_t *expected, uint32_t desired);
+int hca_trap_guard_swap8(uint64_t *ptr, uint64_t *expected, uint64_t desired);
+
 /*
  * What a program calls instead of libc's functions of these names; semantics,
  * return values and errno are theirs. They may run before any constructor.

@@ -7,7 +7,8 @@
  * tables. So it nests, and a foreign fault can never be mistaken for it. The
  * function keeps nothing on the stack and in no register that its caller
  * wants back. Where a fault could be resolved, the copy begins anew: valgrind
- * does not show a handler all registers as they are within a loop.
+ * does not show a handler all registers as they are within a loop. The same for
+ * one compare and exchange.
  */
 #include "hca_trap.h"
 #include "hca_trap_guard.h"
@@ -141,18 +142,57 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size hca_trap_guard_memcpy, .-hca_trap_guard_memcpy\n");
 
-static bool guard_has(uintptr_t rip)
+extern const char hca_trap_guard_swap_begin[]
+        __attribute__((visibility("hidden")));
+extern const char hca_trap_guard_swap_end[]
+        __attribute__((visibility("hidden")));
+
+/* One instruction of each may fault, which may as well be made again. */
+#define GUARD_SWAP(_name, _suffix, _old, _new) \
+    ".p2align 4\n" \
+    ".globl " _name "\n" \
+    ".hidden " _name "\n" \
+    ".type " _name ", @function\n" \
+    _name ":\n" \
+    ".cfi_startproc\n" \
+    "    mov" _suffix " (%rsi), %" _old "\n" \
+    "    lock cmpxchg" _suffix " %" _new ", (%rdi)\n" \
+    "    jne 1f\n" \
+    "    xorl %eax, %eax\n" \
+    "    ret\n" \
+    "1:  mov" _suffix " %" _old ", (%rsi)\n" \
+    "    movl $-11, %eax\n" /* -EAGAIN */ \
+    "    ret\n" \
+    ".cfi_endproc\n" \
+    ".size " _name ", .-" _name "\n"
+
+__asm__(".text\n"
+        ".globl hca_trap_guard_swap_begin, hca_trap_guard_swap_end\n"
+        ".hidden hca_trap_guard_swap_begin, hca_trap_guard_swap_end\n"
+        "hca_trap_guard_swap_begin:\n"
+        GUARD_SWAP("hca_trap_guard_swap4", "l", "eax", "edx")
+        GUARD_SWAP("hca_trap_guard_swap8", "q", "rax", "rdx")
+        "hca_trap_guard_swap_end:\n");
+
+static bool guard_copies(uintptr_t rip)
 {
     return (rip >= (uintptr_t)hca_trap_guard_begin) &&
            (rip < (uintptr_t)hca_trap_guard_end);
 }
 
+static bool guard_swaps(uintptr_t rip)
+{
+    return (rip >= (uintptr_t)hca_trap_guard_swap_begin) &&
+           (rip < (uintptr_t)hca_trap_guard_swap_end);
+}
+
 uintptr_t hca_trap_guard_give_up(uintptr_t rip)
 {
-    return guard_has(rip) ? (uintptr_t)hca_trap_guard_fault : 0;
+    return (guard_copies(rip) || guard_swaps(rip)) ?
+           (uintptr_t)hca_trap_guard_fault : 0;
 }
 
 uintptr_t hca_trap_guard_restart(uintptr_t rip)
 {
-    return guard_has(rip) ? (uintptr_t)hca_trap_guard_again : rip;
+    return guard_copies(rip) ? (uintptr_t)hca_trap_guard_again : rip;
 }

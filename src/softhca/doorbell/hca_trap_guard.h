@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Recovery of hca_trap_guard_memcpy(), which is declared in hca_trap.h.
- * Internal to hca_trap.
+ * Recovery of hca_trap_guard_memcpy() and its like, which are declared in
+ * hca_trap.h. Internal to hca_trap.
  */
 #ifndef HCA_TRAP_GUARD_H
 #define HCA_TRAP_GUARD_H

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,8 +31,12 @@ static void hca_maps_parse(const char *line, struct hca_vma *vma)
     vma->line  = line;
     vma->start = hca_maps_hex(&line);
     line++; /* - */
-    vma->end = hca_maps_hex(&line);
-    line    += sizeof(" rw-p ") - 1;
+    vma->end       = hca_maps_hex(&line);
+    vma->prot      = ((line[1] == 'r') ? PROT_READ : 0) |
+                     ((line[2] == 'w') ? PROT_WRITE : 0) |
+                     ((line[3] == 'x') ? PROT_EXEC : 0);
+    vma->is_shared = line[4] == 's';
+    line          += sizeof(" rw-p ") - 1;
     vma->offset = hca_maps_hex(&line);
 }
 
@@ -64,4 +69,35 @@ void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
         memmove(buf, line, fill);
     }
     syscall(SYS_close, fd);
+}
+
+/* What lies before `mapped` is known. */
+struct hca_maps_query {
+    struct hca_range *range;
+    uintptr_t         mapped;
+};
+
+static void hca_maps_query_vma(const struct hca_vma *vma, void *arg)
+{
+    struct hca_maps_query *query = arg;
+    struct hca_range *range      = query->range;
+
+    if ((vma->end <= range->start) || (vma->start >= range->end)) {
+        return;
+    }
+    range->prot      &= vma->prot;
+    range->is_shared |= vma->is_shared;
+    if ((vma->start <= query->mapped) && (vma->end > query->mapped)) {
+        query->mapped = vma->end;
+    }
+}
+
+void hca_maps_query(struct hca_range *range)
+{
+    struct hca_maps_query query = {range, range->start};
+
+    range->is_shared = false;
+    range->prot      = PROT_READ | PROT_WRITE | PROT_EXEC;
+    hca_maps_walk(hca_maps_query_vma, &query);
+    range->is_whole = query.mapped >= range->end;
 }

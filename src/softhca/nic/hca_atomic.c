@@ -5,7 +5,10 @@
  * this one's is exchanged with the CPU's own instruction.
  */
 #include "hca_atomic.h"
+#include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_proc.h"
+
+#include <errno.h>
 
 /* Adds within fields: a set bit of `boundary` is the most significant bit of
  * its field, out of which no carry goes. */
@@ -45,51 +48,46 @@ static int hca_atomic_remote(unsigned proc, uint64_t addr,
     return hca_mem_write(proc, &local, 1, &remote, 1);
 }
 
-static uint64_t hca_atomic_exchange4(uint32_t *ptr,
-                                     const struct hca_wqe_atomic *op)
+static int hca_atomic_exchange4(uint32_t *ptr, const struct hca_wqe_atomic *op,
+                                uint64_t *before)
 {
-    uint32_t value = __atomic_load_n(ptr, __ATOMIC_RELAXED);
+    uint32_t value = *before;
+    int ret;
 
-    while (!__atomic_compare_exchange_n(ptr, &value,
-                                        hca_atomic_next(value, op),
-                                        false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_RELAXED)) {
-        /* a CPU was faster */
-    }
-    return value;
+    do {
+        ret = hca_trap_guard_swap4(ptr, &value, hca_atomic_next(value, op));
+    } while (ret == -EAGAIN); /* a CPU was faster */
+    *before = value;
+    return ret;
 }
 
-static uint64_t hca_atomic_exchange8(uint64_t *ptr,
-                                     const struct hca_wqe_atomic *op)
+static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
+                                uint64_t *before)
 {
-    uint64_t value = __atomic_load_n(ptr, __ATOMIC_RELAXED);
+    int ret;
 
-    while (!__atomic_compare_exchange_n(ptr, &value,
-                                        hca_atomic_next(value, op),
-                                        false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_RELAXED)) {
-        /* a CPU was faster */
-    }
-    return value;
+    do {
+        ret = hca_trap_guard_swap8(ptr, before, hca_atomic_next(*before, op));
+    } while (ret == -EAGAIN);
+    return ret;
 }
 
-/* Reading tells whether the memory is there;
- * the exchange itself cannot be guarded. */
+/* What is read first is a guess. */
 static int hca_atomic_local(uint64_t addr,
                             const struct hca_wqe_atomic *op, uint64_t *before)
 {
-    uint64_t probe      = 0;
-    struct iovec local  = {&probe, op->size};
+    struct iovec local  = {before, op->size};
     struct iovec remote = {(void*)addr, op->size};
-    int ret             = hca_mem_read(hca_self, &local, 1, &remote, 1);
+    int ret;
 
+    *before = 0;
+    ret     = hca_mem_read(hca_self, &local, 1, &remote, 1);
     if (ret != 0) {
         return ret;
     }
-    *before = (op->size == 4) ?
-              hca_atomic_exchange4((uint32_t*)addr, op) :
-              hca_atomic_exchange8((uint64_t*)addr, op);
-    return 0;
+    return (op->size == 4) ?
+           hca_atomic_exchange4((uint32_t*)addr, op, before) :
+           hca_atomic_exchange8((uint64_t*)addr, op, before);
 }
 
 int hca_atomic_execute(unsigned proc, uint64_t addr,

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
+#include "softhca/fabric/hca_maps.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -42,32 +43,29 @@ static int uverbs_touch(uintptr_t page, int advice)
            0 : -EFAULT;
 }
 
-/* @return -EFAULT if there is a hole between two pages, both included. */
-static int uverbs_check_holes(uintptr_t first, uintptr_t last)
+/* Whether the pages from first on, up to last, are mapped and allow it. */
+static int uverbs_check_prot(uintptr_t first, uintptr_t last, int prot)
 {
-    unsigned char resident[4096]; /* one for each page; of no interest */
-    size_t pages = (last - first) / 4096 + 1, chunk;
+    struct hca_range range = {.start = first, .end = last};
 
-    for (; pages > 0; pages -= chunk, first += chunk * 4096) {
-        chunk = (pages < sizeof(resident)) ? pages : sizeof(resident);
-        if (mincore((void*)first, chunk * 4096, resident) != 0) {
-            return -EFAULT;
-        }
-    }
-    return 0;
+    hca_maps_query(&range);
+    return (range.is_whole && ((range.prot & prot) == prot)) ? 0 : -EFAULT;
 }
 
-/* Whether all of [start, start + length) is mapped, and its first and last
- * page accessible. Nothing is pinned: what is unmapped later is found out by
+/* Whether all of [start, start + length) is mapped with the rights that the
+ * access takes (pin_user_pages() of the kernel: EFAULT), and its first and last
+ * page are there. Nothing is pinned: what is unmapped later is found out by
  * the access. */
 static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
 {
     uintptr_t first = start & ~4095ull;
     uintptr_t last  = (start + length - 1) & ~4095ull;
-    int advice      = (access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)) ?
-                              MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    bool writes     = (access & (IBV_ACCESS_LOCAL_WRITE |
+                                 IBV_ACCESS_MW_BIND)) != 0;
+    int advice      = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-    if ((uverbs_check_holes(first, last) != 0) ||
+    if ((uverbs_check_prot(first, last + 4096,
+                           writes ? PROT_READ | PROT_WRITE : PROT_READ) != 0) ||
         (uverbs_touch(first, advice) != 0)) {
         return -EFAULT;
     }
