@@ -32,6 +32,14 @@ void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
 }
 
 
+void dcx_peek_seal_addr(void *iface_addr)
+{
+    uct_dcx_iface_addr_t *addr = iface_addr;
+
+    addr->check = uct_dcx_iface_addr_hash(*addr);
+}
+
+
 struct ibv_qp *dcx_peek_dci(uct_iface_h iface)
 {
     return ucs_derived_of(iface, uct_dcx_iface_t)->dci.dci[0].qp;

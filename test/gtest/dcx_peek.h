@@ -27,6 +27,9 @@ struct dcx_view {
 void dcx_peek(uct_iface_h iface, const void *iface_addr,
               struct dcx_view *view);
 
+/* Completes the address of an interface whose bytes were changed. */
+void dcx_peek_seal_addr(void *iface_addr);
+
 /* The queues as verbs know them; of the initiators, the first */
 struct ibv_qp *dcx_peek_dci(uct_iface_h iface);
 struct ibv_qp *dcx_peek_dct(uct_iface_h iface);

@@ -31,7 +31,7 @@ const std::map<std::string, option> options = {
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
 
     /* sending */
-    {"SEG_SIZE", {{"512", "16m"}, {"0", "511", "16777217", "inf", "auto"},
+    {"SEG_SIZE", {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"},
                   few_buffers}},
     {"NUM_DCI", {{"1", "1024"}, {"0", "1025", "-1", "inf"},
                  {{"TX_QUEUE_LEN", "4"}}}},

@@ -455,25 +455,41 @@ TEST_P(dcx_ep, bad_interface_address)
     auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
 
     addr[0] = 3;
-    EXPECT_BAD_ADDR(dev, addr, "is of version 3, this is 4");
+    EXPECT_BAD_ADDR(dev, addr, "is of version 3, this is 5");
 
     addr    = good;
     addr[1] = 0x80;
+    EXPECT_BAD_ADDR(dev, addr, "its check is");
+    dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "unknown flags 0x80");
 
     addr = good;
     std::fill(addr.begin() + 2, addr.begin() + 5, 0);
+    dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "no number of a DCT");
+
+    addr     = good;
+    addr[21] = 1; /* 256 bytes */
+    dcx_peek_seal_addr(addr.data());
+    EXPECT_BAD_ADDR(dev, addr, "receive buffers of 256 bytes");
+    addr[20] = 0x41; /* 65 units of 64 KiB, and those */
+    dcx_peek_seal_addr(addr.data());
+    EXPECT_BAD_ADDR(dev, addr, "receive buffers of 4260096 bytes");
 
     std::fill(addr.begin(), addr.end(), 0);
     EXPECT_BAD_ADDR(dev, addr, "is of version 0");
     std::fill(addr.begin(), addr.end(), 0xff);
     EXPECT_BAD_ADDR(dev, addr, "is of version 255");
 
+    /* not the access key and the process, so that the check is always the
+     * same */
+    std::fill(good.begin() + 2, good.begin() + 19, 0x5a);
+    dcx_peek_seal_addr(good.data());
+    EXPECT_TRUE(m_dcx.is_reachable(dev, good));
     for (size_t size = 5; size < good.size(); size++) {
         addr = good;
         std::fill(addr.begin() + size, addr.end(), 0xa5);
-        EXPECT_BAD_ADDR(dev, addr, "SEG_SIZE");
+        EXPECT_BAD_ADDR(dev, addr, "its check is");
     }
 }
 

@@ -5,7 +5,10 @@
  * initiator and long WQEs, see main(): two endpoints get the same queue.
  */
 #include "dcx_end.h"
-#include "dcx_loop.h"
+#include "dcx_live_peer.h"
+#include "ucx_log.h"
+
+#include <memory>
 
 namespace {
 
@@ -154,13 +157,140 @@ TEST_F(dcx_iface, partition)
     uct_ep_destroy(m_a);
 }
 
+/* --- a peer whose receive buffers are smaller ----------------------------- */
+
+/* The interface of the fixture and one of another UCX_DCX_SEG_SIZE */
+class dcx_small_peer : public dcx_iface,
+                       public testing::WithParamInterface<const char*> {
+protected:
+    ~dcx_small_peer()
+    {
+        uct_ep_destroy(m_a);
+    }
+
+    static std::unique_ptr<live_peer> peer(const char *seg_size)
+    {
+        std::string own_size   = getenv("UCX_DCX_SEG_SIZE");
+        std::string own_inline = getenv("UCX_DCX_TX_MIN_INLINE");
+
+        setenv("UCX_DCX_TX_MIN_INLINE", "0", 1);
+        setenv("UCX_DCX_SEG_SIZE", seg_size, 1);
+        auto opened = std::make_unique<live_peer>();
+        setenv("UCX_DCX_SEG_SIZE", own_size.c_str(), 1);
+        setenv("UCX_DCX_TX_MIN_INLINE", own_inline.c_str(), 1);
+        return opened;
+    }
+
+    static size_t pack(void *dest, void *arg)
+    {
+        memset(dest, 0, *(size_t*)arg);
+        return *(size_t*)arg;
+    }
+
+    static ssize_t am_bcopy(uct_ep_h ep, size_t length)
+    {
+        return uct_ep_am_bcopy(ep, 6, pack, &length, 0);
+    }
+
+    ucs_status_t
+    am_zcopy(uct_ep_h ep, unsigned hdr, size_t length, dcx_end &end)
+    {
+        m_iov.length = length;
+        return uct_ep_am_zcopy(ep, 6, m_dcx.mem.data(), hdr, &m_iov, 1, 0,
+                               &end.comp);
+    }
+
+    void expect_too_long(ssize_t status, size_t length, size_t max)
+    {
+        std::string said = m_log.take(), text;
+
+        EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, status);
+        text = "a message of " + std::to_string(length) + " bytes";
+        EXPECT_NE(std::string::npos, said.find(text)) << said;
+        text = "leaves room for " + std::to_string(max);
+        EXPECT_NE(std::string::npos, said.find(text)) << said;
+    }
+
+    void deliver(live_peer &to, size_t count)
+    {
+        m_dcx.flush(); /* they are there */
+        for (size_t i = 0; i <= count; i++) {
+            to.progress();
+        }
+        EXPECT_EQ(count, to.headers.size());
+    }
+
+    ucx_log_reader m_log;
+};
+
+/* What fits goes; what does not is refused and leaves nothing behind: there is
+ * one initiator. */
+TEST_P(dcx_small_peer, length)
+{
+    auto small  = peer("700");
+    uct_ep_h ep = m_dcx.make_ep(small->loop);
+    dcx_end end, never;
+
+    EXPECT_EQ(698, am_bcopy(ep, 698));
+    expect_too_long(am_bcopy(ep, 699), 699, 698);
+    EXPECT_EQ(UCS_INPROGRESS, am_zcopy(ep, 8, 690, end));
+    expect_too_long(am_zcopy(ep, 8, 691, never), 699, 698);
+    deliver(*small, 2);
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(0u, never.count);
+
+    expect_too_long(am_bcopy(ep, 1022), 1022, 698);
+    expect_works(m_b); /* the initiator is to be had again */
+    EXPECT_EQ(UCS_OK, uct_ep_flush(ep, 0, NULL));
+    EXPECT_EQ(8, am_bcopy(ep, 8));
+    deliver(*small, 3);
+    EXPECT_EQ(0u, m_dcx.errors.size());
+    uct_ep_destroy(ep);
+}
+
+/* The other way our own limit counts. */
+TEST_P(dcx_small_peer, greater)
+{
+    auto great  = peer("4000");
+    uct_ep_h ep = m_dcx.make_ep(great->loop);
+
+    EXPECT_EQ(1022u, m_dcx.attr.cap.am.max_bcopy);
+    EXPECT_EQ(1022, am_bcopy(ep, 1022));
+    deliver(*great, 1);
+    EXPECT_EQ("", m_log.take());
+    uct_ep_destroy(ep);
+}
+
+/* Nobody asks how long a short message may be at the other end. */
+TEST_P(dcx_small_peer, too_small_for_short)
+{
+    auto small  = peer("512");
+    uct_ep_h ep = NULL;
+
+    EXPECT_LT(512u - 2, m_dcx.attr.cap.am.max_short);
+    EXPECT_FALSE(m_dcx.is_reachable(small->loop.dev_addr(),
+                                    small->loop.iface_addr()));
+    EXPECT_EQ("", m_log.take());
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              m_dcx.create_ep(small->loop.dev_addr(),
+                              small->loop.iface_addr(), 0, &ep));
+    EXPECT_NE(std::string::npos, m_log.take().find("UCX_DCX_TX_MIN_INLINE"));
+}
+
+INSTANTIATE_TEST_SUITE_P(local, dcx_small_peer, testing::Values("local"));
+INSTANTIATE_TEST_SUITE_P(global, dcx_small_peer, testing::Values("global"));
+
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"long", {
+    std::vector<std::pair<const char*, const char*>> local = {
         {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "16"},
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_TX_MIN_INLINE", "512"},
-        {"UCX_DCX_SEG_SIZE", "1024"}
-    }}});
+        {"UCX_DCX_SEG_SIZE", "1024"}, {"UCX_DCX_FC_INITIAL", "4"}
+    };
+    auto global = local;
+
+    global.push_back({"UCX_DCX_IS_GLOBAL", "y"});
+    return hca_test_main(argc, argv, {{"local", local}, {"global", global}});
 }

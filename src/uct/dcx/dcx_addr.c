@@ -9,15 +9,22 @@
 #include <ucs/debug/log.h>
 
 
+/* A peer's buffers may be smaller than ours: UCP keeps copied messages and
+ * those from registered memory small enough if it knows (UCX_ADDRESS_VERSION),
+ * and longer ones are refused when they are sent. It never asks how long a
+ * short one may be at the other end. */
 static int
 uct_dcx_addr_check_options(const uct_dcx_iface_t *iface,
                            const uct_dcx_iface_addr_t *addr,
                            ucs_log_level_t level)
 {
-    if (be32toh(addr->seg_size) != iface->rx.seg_size) {
-        ucs_log(level, "the peer has UCX_DCX_SEG_SIZE=%u, this process %u: set "
-                "the same everywhere (or its address is damaged)",
-                be32toh(addr->seg_size), iface->rx.seg_size);
+    size_t am_short = sizeof(uct_dcx_am_hdr_t) + iface->limits.am_short;
+
+    if (be32toh(addr->seg_size) < am_short) {
+        ucs_log(level, "the peer has UCX_DCX_SEG_SIZE=%u, short messages of "
+                "this process have up to %zu bytes: raise the one there, or "
+                "lower UCX_DCX_TX_MIN_INLINE here", be32toh(addr->seg_size),
+                am_short);
         return 0;
     }
 
@@ -41,6 +48,13 @@ int uct_dcx_addr_check(const uct_dcx_iface_t *iface,
         return 0;
     }
 
+    if (addr->check != uct_dcx_iface_addr_hash(*addr)) {
+        ucs_log(level, "the peer's interface address is damaged, or was cut "
+                "off: its check is 0x%x instead of 0x%x", addr->check,
+                uct_dcx_iface_addr_hash(*addr));
+        return 0;
+    }
+
     if (addr->flags & ~UCT_DCX_ADDR_FLAG_FC) {
         ucs_log(level, "the peer's interface address is damaged, it has "
                 "unknown flags 0x%x", addr->flags);
@@ -50,6 +64,13 @@ int uct_dcx_addr_check(const uct_dcx_iface_t *iface,
     if (!(addr->dctn[0] | addr->dctn[1] | addr->dctn[2])) {
         ucs_log(level, "the peer's interface address is damaged, it has no "
                 "number of a DCT");
+        return 0;
+    }
+
+    if ((be32toh(addr->seg_size) < UCT_DCX_MIN_SEG_SIZE) ||
+        (be32toh(addr->seg_size) > UCT_DCX_MAX_SEG_SIZE)) {
+        ucs_log(level, "the peer's interface address is damaged, it has "
+                "receive buffers of %u bytes", be32toh(addr->seg_size));
         return 0;
     }
 

@@ -6,12 +6,41 @@
  */
 #include "dcx_tx.h"
 
+#include <ucs/debug/log.h>
+
 
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
 {
     hdr->opcode = IBV_TMH_NO_TAG;
     hdr->am_id  = id;
+}
+
+
+/* Whether a receive buffer of the peer, smaller than ours, takes the message.
+ * Logged if not. */
+static UCS_F_NOINLINE int
+uct_dcx_am_fits(const uct_dcx_ep_t *ep, size_t length)
+{
+    size_t max = ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit;
+
+    if (length <= max) {
+        return 1;
+    }
+
+    ucs_error("a message of %zu bytes is too long for a peer whose "
+              "UCX_DCX_SEG_SIZE leaves room for %zu: set the same in all "
+              "processes, or UCX_ADDRESS_VERSION=v2", length, max);
+    return 0;
+}
+
+
+/* ... and is not sent: 'dci' was got for it. */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_am_too_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_settle(uct_dcx_ep_iface(ep), dci);
+    return UCS_ERR_EXCEEDS_LIMIT;
 }
 
 
@@ -127,6 +156,11 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     length = pack_cb(hdr + 1, arg);
     ucs_assertv(length <= iface->limits.am_bcopy, "packed %zu of %zu bytes",
                 length, iface->limits.am_bcopy);
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+        !uct_dcx_am_fits(ep, length)) {
+        ucs_mpool_put(desc);
+        return uct_dcx_am_too_long(ep, dci);
+    }
 
     tx.buffer = desc;
     uct_dcx_tx_begin(&wqe, dci, ep);
@@ -165,6 +199,12 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     dci = uct_dcx_tx_get_dci_am(iface, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
+    }
+
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+        !uct_dcx_am_fits(ep, header_length + uct_iov_total_length(iov,
+                                                                  iovcnt))) {
+        return uct_dcx_am_too_long(ep, dci);
     }
 
     uct_dcx_am_set_hdr(&hdr, id);

@@ -32,7 +32,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"SEG_SIZE", "8256",
      "Size of a receive buffer in bytes, and so of the greatest active\n"
      "message, its header of 2 bytes included, and of a copied put or get.\n"
-     "All processes of a job need the same value.",
+     "Where processes of a job have different values, messages have to be\n"
+     "kept below the smaller one: UCP does so with UCX_ADDRESS_VERSION=v2.",
      ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"NUM_DCI", "8",
@@ -371,7 +372,8 @@ uct_dcx_config_check_sizes(const uct_dcx_iface_config_t *config)
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
 {
     const uct_dcx_config_range_t ranges[] = {
-        {"SEG_SIZE", config->seg_size, 512, 1 << 24},
+        {"SEG_SIZE", config->seg_size, UCT_DCX_MIN_SEG_SIZE,
+         UCT_DCX_MAX_SEG_SIZE},
         {"NUM_DCI", config->tx.num_dci, 1, 1024},
         {"QUOTA", config->tx.quota, 1, 32768},
         {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192},

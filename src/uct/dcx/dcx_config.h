@@ -13,6 +13,10 @@
 /* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
 #define UCT_DCX_MIN_MAX_BB 4
 
+/* UCP's addresses have 16 bits for the greatest message, in units of 64 */
+#define UCT_DCX_MIN_SEG_SIZE 512
+#define UCT_DCX_MAX_SEG_SIZE (4 * UCS_MBYTE)
+
 
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;

@@ -64,23 +64,46 @@ UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
 {
     UCS_CLASS_CALL_SUPER_INIT(uct_dcx_ep_t, iface, av);
 
-    self->super.flags |= UCT_DCX_EP_FLAG_GRH;
-    self->grh          = *grh;
+    if (uct_dcx_av_has_grh(av)) {
+        self->super.flags |= UCT_DCX_EP_FLAG_GRH;
+        self->grh          = *grh;
+    }
     return UCS_OK;
 }
 
 
 static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
 {
-    const unsigned flags = UCT_DCX_EP_FLAG_FAILED | UCT_DCX_EP_FLAG_MUTED;
+    const unsigned bad   = UCT_DCX_EP_FLAG_FAILED | UCT_DCX_EP_FLAG_GRH;
+    const unsigned flags = UCT_DCX_EP_FLAG_MUTED | bad;
 
-    if ((self->super.flags & flags) == UCT_DCX_EP_FLAG_FAILED) {
+    if ((self->super.flags & flags) == bad) {
         uct_dcx_port_forget(&uct_dcx_ep_iface(&self->super)->port, &self->grh);
     }
 }
 
 UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_grh_ep_t, uct_ep_t);
+
+
+UCS_CLASS_INIT_FUNC(uct_dcx_small_ep_t, uct_dcx_iface_t *iface,
+                    const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
+                    uint32_t seg_size)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_grh_ep_t, iface, av, grh);
+
+    self->super.super.flags |= UCT_DCX_EP_FLAG_SMALL;
+    self->am_limit           = seg_size - sizeof(uct_dcx_am_hdr_t);
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_small_ep_t)
+{
+}
+
+UCS_CLASS_DEFINE(uct_dcx_small_ep_t, uct_dcx_grh_ep_t);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_small_ep_t, uct_ep_t);
 
 
 /* Spreads the pairs of targets, ours and the peer's, over the 16 bits. */
@@ -117,9 +140,12 @@ uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
 
 static ucs_status_t
 uct_dcx_ep_new(uct_dcx_iface_t *iface, const uct_dcx_av_t *av,
-               const uct_dcx_grh_t *grh, uct_ep_h *ep_p)
+               const uct_dcx_grh_t *grh, uint32_t seg_size, uct_ep_h *ep_p)
 {
-    if (av->dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) {
+    if (ucs_unlikely(seg_size < iface->rx.seg_size)) {
+        return UCS_CLASS_NEW(uct_dcx_small_ep_t, ep_p, iface, av, grh,
+                             seg_size);
+    } else if (uct_dcx_av_has_grh(av)) {
         return UCS_CLASS_NEW(uct_dcx_grh_ep_t, ep_p, iface, av, grh);
     }
     return UCS_CLASS_NEW(uct_dcx_ep_t, ep_p, iface, av);
@@ -152,7 +178,7 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    status = uct_dcx_ep_new(iface, &av, &grh, ep_p);
+    status = uct_dcx_ep_new(iface, &av, &grh, be32toh(addr->seg_size), ep_p);
     if (status != UCS_OK) {
         return status;
     }
@@ -168,7 +194,9 @@ void uct_dcx_ep_destroy(uct_ep_h tl_ep)
 {
     uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);
 
-    if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
+    if (ep->flags & UCT_DCX_EP_FLAG_SMALL) {
+        UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_small_ep_t)(tl_ep);
+    } else if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
         UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_grh_ep_t)(tl_ep);
     } else {
         UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_ep_t)(tl_ep);

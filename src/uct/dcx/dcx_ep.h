@@ -35,6 +35,10 @@ enum {
     /* an operation was refused, and it was said why */
     UCT_DCX_EP_FLAG_REFUSED     = UCS_BIT(7),
 
+    /* the peer's receive buffers are smaller than ours: this is a
+     * uct_dcx_small_ep_t */
+    UCT_DCX_EP_FLAG_SMALL       = UCS_BIT(8),
+
     /* its operations end with the error of a shared initiator (dcx_dci_lost.c),
      * only while that is being sorted out */
     UCT_DCX_EP_FLAG_LOST        = UCS_BIT(15)
@@ -67,6 +71,13 @@ typedef struct uct_dcx_grh_ep {
     uct_dcx_grh_t grh;
 } uct_dcx_grh_ep_t;
 
+/* The endpoint of a peer with smaller receive buffers than ours, with or
+ * without a header. */
+typedef struct uct_dcx_small_ep {
+    uct_dcx_grh_ep_t super;
+    uint32_t         am_limit; /* bytes of an active message */
+} uct_dcx_small_ep_t;
+
 /* A job has an endpoint for each peer. With asserts UCX's arbiter group takes
  * 16 bytes more. */
 #define UCT_DCX_EP_ASSERT_SIZE  (UCS_ENABLE_ASSERT * 16)
@@ -74,6 +85,13 @@ static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint without GRH");
 static_assert(sizeof(uct_dcx_grh_ep_t) <= 80 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint with GRH");
+
+
+/* Whether an address vector goes on with a global route header. */
+static inline int uct_dcx_av_has_grh(const uct_dcx_av_t *av)
+{
+    return (av->dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) != 0;
+}
 
 
 static inline uct_dcx_iface_t *uct_dcx_ep_iface(const uct_dcx_ep_t *ep)
@@ -107,6 +125,8 @@ static inline uint16_t uct_dcx_ep_last_dci(const uct_dcx_ep_t *ep)
 UCS_CLASS_DECLARE(uct_dcx_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*);
 UCS_CLASS_DECLARE(uct_dcx_grh_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*,
                   const uct_dcx_grh_t*);
+UCS_CLASS_DECLARE(uct_dcx_small_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*,
+                  const uct_dcx_grh_t*, uint32_t);
 
 
 /* The address vector to a target. Errors are logged. */

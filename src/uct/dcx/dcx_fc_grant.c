@@ -211,9 +211,6 @@ uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
         return NULL;
     }
 
-    if (!(av.dqp_dct & htobe32(MLX5_EXTENDED_UD_AV))) {
-        answer->ep.super.flags &= ~UCT_DCX_EP_FLAG_GRH;
-    }
     /* the user does not know of this endpoint, and never hears of it */
     answer->ep.super.flags |= UCT_DCX_EP_FLAG_MUTED;
     answer->token           = request->token;

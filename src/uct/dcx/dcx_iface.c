@@ -38,6 +38,7 @@ uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
     addr->seg_size = htobe32(iface->rx.seg_size);
     addr->credits  = htobe16(iface->fc.sizes.initial);
     addr->pid      = htobe32(getpid());
+    addr->check    = uct_dcx_iface_addr_hash(*addr);
     return UCS_OK;
 }
 

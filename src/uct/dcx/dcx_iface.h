@@ -69,7 +69,7 @@ struct uct_dcx_iface {
 };
 
 
-/* The interface address, as it travels: 23 bytes. */
+/* The interface address, as it travels: 24 bytes. */
 typedef struct uct_dcx_iface_addr {
     uint8_t version;  /* UCT_DCX_ADDR_VERSION */
     uint8_t flags;    /* UCT_DCX_ADDR_FLAG_*, must be those of the sender */
@@ -77,17 +77,31 @@ typedef struct uct_dcx_iface_addr {
     __be64  dc_key;
     __be16  credits;  /* what an endpoint to here begins with */
     __be32  pid;      /* of the process, for messages */
-    __be32  seg_size; /* receive buffer, must be that of the sender; last, as
-                       * what stands behind a truncated address is not it */
+    __be32  seg_size; /* receive buffer: no longer message may be sent */
+    uint8_t check;    /* of all that is before; last, as what stands behind a
+                       * truncated address is not it */
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
 enum {
-    UCT_DCX_ADDR_VERSION = 4
+    UCT_DCX_ADDR_VERSION = 5
 };
 
 enum {
     UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0) /* speaks flow control */
 };
+
+
+/* What 'check' is to be: the highest byte of a hash. */
+static inline uint8_t uct_dcx_iface_addr_hash(uct_dcx_iface_addr_t addr)
+{
+    const uint64_t factor = 0x9e3779b97f4a7c15ull;
+    uint64_t word[3];
+
+    static_assert(sizeof(addr) == sizeof(word), "all of the address");
+    addr.check = 0;
+    memcpy(word, &addr, sizeof(word));
+    return ((((word[0] * factor) ^ word[1]) * factor ^ word[2]) * factor) >> 56;
+}
 
 
 /* What both sides have to agree on. */
@@ -120,8 +134,8 @@ uct_dcx_iface_progress_tx(uct_dcx_iface_t *iface)
 }
 
 
-/* dcx_addr.c: whether the address is of a peer that this interface can speak
- * to. Otherwise it is logged why not, at 'level'. */
+/* dcx_addr.c: whether the address is of a peer that this interface can speak to. Otherwise
+ * it is logged why not, at 'level'. */
 int uct_dcx_addr_check(const uct_dcx_iface_t *iface,
                        const uct_dcx_iface_addr_t *addr, ucs_log_level_t level);
 
