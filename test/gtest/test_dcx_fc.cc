@@ -311,6 +311,25 @@ TEST_P(dcx_fc_p, asker_dies)
     EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
 }
 
+/* ... for a long time: no operation of the user is outstanding meanwhile. */
+TEST_P(dcx_fc_p, flush_leaves_grants)
+{
+    unsigned sent;
+
+    setenv("UCX_DCX_TIMEOUT", "1s", 1);
+    m_b = std::make_unique<dcx_loop>();
+    listen(*m_b);
+    add(*m_a, *m_b).send_all();
+    m_a->flush();
+    sent = total_sent();
+    m_senders.clear();
+    m_a = std::make_unique<dcx_loop>();
+    progress_until([&] { return m_total == sent; });
+    while (uct_worker_progress(m_b->worker) > 0) { /* takes the request */
+    }
+    EXPECT_EQ(UCS_OK, uct_iface_flush(m_b->iface, 0, NULL));
+}
+
 /* The receiver is gone when the request is there: no message follows that
  * would tell, and nobody answers. */
 TEST_P(dcx_fc_p, receiver_dies)

@@ -39,6 +39,9 @@ enum {
      * uct_dcx_small_ep_t */
     UCT_DCX_EP_FLAG_SMALL       = UCS_BIT(8),
 
+    /* not the user's: a grant goes out on it */
+    UCT_DCX_EP_FLAG_GRANT       = UCS_BIT(9),
+
     /* its operations end with the error of a shared initiator (dcx_dci_lost.c),
      * only while that is being sorted out */
     UCT_DCX_EP_FLAG_LOST        = UCS_BIT(15)

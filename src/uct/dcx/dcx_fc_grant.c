@@ -212,7 +212,7 @@ uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
     }
 
     /* the user does not know of this endpoint, and never hears of it */
-    answer->ep.super.flags |= UCT_DCX_EP_FLAG_MUTED;
+    answer->ep.super.flags |= UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT;
     answer->token           = request->token;
     answer->want            = be16toh(request->want);
     return answer;

@@ -99,6 +99,15 @@ static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
 }
 
 
+/* Whether operations of the user are outstanding. A grant is none, and whom it
+ * is for may be gone: on a queue of its own nobody waits for it. */
+static int uct_dcx_iface_waits_for(const uct_dcx_dci_t *dci)
+{
+    return !uct_dcx_dci_is_idle(dci) &&
+           ((dci->ep == NULL) || !(dci->ep->flags & UCT_DCX_EP_FLAG_GRANT));
+}
+
+
 static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                         uct_completion_t *comp)
 {
@@ -111,7 +120,7 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
     }
 
     for (i = 0; i < set->num_created; ++i) {
-        if (!uct_dcx_dci_is_idle(&set->dci[set->created[i]])) {
+        if (uct_dcx_iface_waits_for(&set->dci[set->created[i]])) {
             UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
             return UCS_INPROGRESS;
         }
