@@ -125,11 +125,11 @@ int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length)
     if (umem->pages == NULL) {
         return -EFAULT; /* nobody has the first page */
     }
+    umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
+                  ~(UMEM_PAGE - 1);
     if (hca_umem_is_stack(umem, (uintptr_t)__builtin_frame_address(0))) {
         return -EINVAL;
     }
-    umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
-                  ~(UMEM_PAGE - 1);
     pthread_mutex_lock(&hca_umem_mutex);
     ret = hca_umem_take(umem);
     pthread_mutex_unlock(&hca_umem_mutex);
