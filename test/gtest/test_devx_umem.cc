@@ -4,13 +4,140 @@
  * program of test_devx_objects.cc.
  */
 #include "devx_qp.h"
+#include "verbs_peer.h"
 
+#include <atomic>
+#include <sys/time.h>
 #include <thread>
 
 namespace {
 
 class devx_umems : public verbs_test {
 };
+
+/* --- the device beside it ------------------------------------------------- */
+
+/* Makes a umem of the first bytes of a page, and none, all the while. */
+class umem_maker {
+public:
+    umem_maker(const hca_device &dev, uint8_t *page) :
+        m_thread([this, &dev, page] {
+            while (!m_stop) {
+                struct mlx5dv_devx_umem *umem =
+                        mlx5dv_devx_umem_reg(dev.ctx, page, 64, 0);
+
+                EXPECT_NE(nullptr, umem);
+                EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+                count++;
+            }
+        })
+    {
+    }
+
+    ~umem_maker()
+    {
+        m_stop = true;
+        m_thread.join();
+    }
+
+    std::atomic<unsigned> count{0};
+
+private:
+    std::atomic<bool> m_stop{false};
+    std::thread       m_thread;
+};
+
+/* Of what the device writes there nothing is lost, and none of it fails. */
+TEST_P(devx_umems, writes_and_atomics_to_their_neighbours)
+{
+    volatile uint64_t *beside = (uint64_t*)(dst.addr + 2048);
+    uint64_t *from            = (uint64_t*)src.addr;
+    verbs_pair pair(dev);
+    verbs_op put(IBV_WR_RDMA_WRITE), add(IBV_WR_ATOMIC_FETCH_AND_ADD);
+    umem_maker maker(dev, dst.addr);
+
+    put.local(src, 64).remote((uintptr_t)beside, dst.mr->rkey);
+    add.local((uintptr_t)src.addr + 64, 8, src.mr->lkey);
+    add.wr.wr.atomic = {(uintptr_t)beside, 1, 0, dst.mr->rkey};
+    for (*from = 1; (maker.count < 300) && !HasFailure(); ++*from) {
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, put));
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, add));
+        EXPECT_EQ(*from + 1, *beside);
+    }
+}
+
+/* Reads and writes a peer's memory until that has had enough. */
+void use_peers_memory(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0x33);
+    verbs_ep ep(dev);
+    peer_card card = peer_exchange(fd, ep, mem);
+    verbs_op put(IBV_WR_RDMA_WRITE), get(IBV_WR_RDMA_READ);
+    char byte;
+
+    put.local(mem, 64).remote(card.addr + 2048, card.rkey);
+    get.local((uintptr_t)mem.addr + 2048, 64, mem.mr->lkey)
+       .remote(card.addr + 2048, card.rkey);
+    peer_connect(fd, ep, card);
+    umem_maker maker(dev, mem.addr);
+    while (recv(fd, &byte, 1, MSG_DONTWAIT) < 0) {
+        ++*(uint64_t*)mem.addr;
+        HCA_CHECK_CALL(put.post(ep.qp) == 0);
+        HCA_CHECK_CALL(verbs_wait(ep.send_cq).status == IBV_WC_SUCCESS);
+        HCA_CHECK_CALL(get.post(ep.qp) == 0);
+        HCA_CHECK_CALL(verbs_wait(ep.send_cq).status == IBV_WC_SUCCESS);
+        HCA_CHECK_CALL(memcmp(mem.addr, mem.addr + 2048, 64) == 0);
+    }
+}
+
+TEST_P(devx_umems, peer_that_reaches_their_neighbours)
+{
+    peer_process peer(use_peers_memory);
+    verbs_ep ep(dev);
+    umem_maker maker(dev, dst.addr);
+
+    peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, dst));
+    EXPECT_TRUE(verbs_until([&] {
+        return (maker.count >= 300) && (dst.addr[2048 + 63] == 0x33);
+    }));
+    EXPECT_EQ(1, ::write(peer.fd, "", 1));
+    EXPECT_EQ(0, peer.wait());
+}
+
+volatile uint64_t *stored_by_handler;
+std::atomic<uint64_t> handler_runs;
+
+void store_beside(int)
+{
+    *stored_by_handler = ++handler_runs;
+}
+
+TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
+{
+    struct itimerval often  = {{0, 50}, {0, 50}}, off = {};
+    struct sigaction action = {}, saved;
+
+    stored_by_handler = (uint64_t*)(dst.addr + 2048);
+    handler_runs      = 0;
+    action.sa_handler = store_beside;
+    action.sa_flags   = SA_RESTART;
+    sigaction(SIGALRM, &action, &saved);
+    setitimer(ITIMER_REAL, &often, NULL);
+    EXPECT_TRUE(verbs_until([&] {
+        struct mlx5dv_devx_umem *umem =
+                mlx5dv_devx_umem_reg(dev.ctx, dst.addr, 64, 0);
+
+        EXPECT_NE(nullptr, umem);
+        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+        return (handler_runs >= 500) || HasFailure();
+    }));
+    setitimer(ITIMER_REAL, &off, NULL);
+    action.sa_handler = SIG_IGN; /* drops one that is pending */
+    sigaction(SIGALRM, &action, NULL);
+    sigaction(SIGALRM, &saved, NULL);
+    EXPECT_EQ(handler_runs, *stored_by_handler);
+}
 
 /* --- what cannot be one --------------------------------------------------- */
 

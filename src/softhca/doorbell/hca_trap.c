@@ -317,11 +317,25 @@ static bool trap_bus(const siginfo_t *info, ucontext_t *uc)
     return true;
 }
 
+/* As well: the page is exchanged this moment, or was. */
+static bool trap_frozen(const siginfo_t *info, ucontext_t *uc)
+{
+    greg_t *rip = &uc->uc_mcontext.gregs[REG_RIP];
+
+    if (!hca_trap_frozen(info)) {
+        return false;
+    }
+
+    *rip = hca_trap_guard_restart(*rip);
+    return true;
+}
+
 static bool trap_is_ours(int sig, const siginfo_t *info, ucontext_t *uc)
 {
-    return ((sig == SIGBUS) && trap_bus(info, uc)) || trap_resume(info, uc) ||
-           ((sig == SIGSEGV) && (trap_doorbell(info, uc) ||
-                                 hca_trap_frozen(info)));
+    return ((sig == SIGBUS) && trap_bus(info, uc)) ||
+           ((sig == SIGSEGV) && trap_frozen(info, uc)) ||
+           trap_resume(info, uc) ||
+           ((sig == SIGSEGV) && trap_doorbell(info, uc));
 }
 
 static void trap_handler(int sig, siginfo_t *info, void *context)

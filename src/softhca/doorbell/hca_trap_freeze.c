@@ -21,6 +21,9 @@ static _Atomic unsigned  freeze_count; /* odd: frozen now */
 static __thread unsigned freeze_seen; /* count of the last retry */
 static __thread bool     freeze_own;  /* this thread froze it */
 
+/* The kernel's form: of the thread that froze, while it does. */
+static uint64_t freeze_mask;
+
 bool hca_trap_frozen(const siginfo_t *info)
 {
     uintptr_t fault = (uintptr_t)info->si_addr;
@@ -45,12 +48,23 @@ bool hca_trap_frozen(const siginfo_t *info)
     return true;
 }
 
+/* No handler of the program runs in the thread that froze: it could store to
+ * the pages, and nobody would be left to thaw them. */
+static void freeze_block(void)
+{
+    const uint64_t all = ~((1ull << (SIGSEGV - 1)) | (1ull << (SIGBUS - 1)));
+
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &freeze_mask,
+            sizeof(freeze_mask));
+}
+
 int hca_trap_freeze(void *start, size_t len)
 {
     int ret = hca_trap_install();
 
     if (ret == 0) {
         pthread_mutex_lock(&freeze_mutex);
+        freeze_block();
         freeze_own = true;
         atomic_store(&freeze_start, (uintptr_t)start);
         atomic_store(&freeze_end, (uintptr_t)start + len);
@@ -61,9 +75,12 @@ int hca_trap_freeze(void *start, size_t len)
 
 void hca_trap_thaw(void)
 {
+    uint64_t mask = freeze_mask;
+
     atomic_fetch_add(&freeze_count, 1);
     freeze_own = false;
     pthread_mutex_unlock(&freeze_mutex);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
 /* Its holder may not be there any more. */

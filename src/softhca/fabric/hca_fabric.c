@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_FABRIC_VERSION 3u
+#define HCA_FABRIC_VERSION 4u
 #define HCA_FABRIC_AWAY    (1ul << 40)
 
 struct hca_fabric *hca_fabric;
@@ -176,6 +176,7 @@ static int hca_fabric_enter(void)
             proc->start_time = start_time;
             proc->gen++;
             atomic_store(&proc->holds, 0);
+            atomic_store(&proc->freezes, 0);
             atomic_store(&proc->state, HCA_PROC_ALIVE);
             hca_self = i;
             hca_mutex_unlock(&hca_fabric->lock);
@@ -291,10 +292,10 @@ static int hca_fabric_attach_once(void)
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
-    hca_umem_forked();
-    pthread_mutex_init(&hca_attach_mutex, NULL);
+    hca_self         = 0; /* a slot of nobody */
     hca_attached_pid = 0;
-    hca_self         = 0;
+    pthread_mutex_init(&hca_attach_mutex, NULL);
+    hca_umem_forked();
     hca_rundir_forked();
     hca_arena_forked();
     hca_chan_forked();

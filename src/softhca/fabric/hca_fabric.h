@@ -44,8 +44,8 @@ struct hca_proc {
     pid_t            pid;
     uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
     _Atomic(uint32_t) holds; /* keys in use by it this moment */
+    _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
 } __attribute__((aligned(64)));
-
 
 /* Head of the segment. lock guards procs, chunks and object numbers;
  * reap_lock, taken before it, that one process at a time takes back what

@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* A position in a list of pieces. */
 struct hca_mem_cursor {
@@ -91,36 +93,74 @@ static int hca_mem_status(unsigned proc, ssize_t moved, size_t total)
     return (errno == ESRCH) ? -ESRCH : hca_mem_denied(proc, errno);
 }
 
+/* A copy between two processes, which process_vm_readv() or _writev() makes. */
+struct hca_mem_move {
+    __typeof__(process_vm_readv) *fn;
+    unsigned                      proc;
+    const struct iovec           *local, *remote;
+    unsigned                      nlocal, nremote;
+};
+
+static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
+{
+    return hca_mem_status(move->proc,
+                          move->fn(hca_fabric->procs[move->proc].pid,
+                                   move->local, move->nlocal, move->remote,
+                                   move->nremote, 0),
+                          total);
+}
+
+/* Pages that one of the two exchanges this moment are read-only till then
+ * (hca_umem.c): what failed between two looks at both counts may be that. */
+static bool hca_mem_is_frozen(unsigned proc, uint32_t counts[2])
+{
+    const uint32_t now[2] = {
+        atomic_load(&hca_fabric->procs[proc].freezes),
+        atomic_load(&hca_fabric->procs[hca_self].freezes),
+    };
+    bool is_frozen = ((now[0] | now[1]) & 1) || (now[0] != counts[0]) ||
+                     (now[1] != counts[1]);
+
+    counts[0] = now[0];
+    counts[1] = now[1];
+    return is_frozen;
+}
+
+/* The counts are looked at after a failure only, so the first time is once
+ * more for nothing. */
+static int hca_mem_move(const struct hca_mem_move *move, size_t total)
+{
+    int ret            = hca_mem_move_once(move, total);
+    uint32_t counts[2] = {~0u, ~0u};
+
+    while (__builtin_expect(ret == -EFAULT, 0) &&
+           hca_mem_is_frozen(move->proc, counts)) {
+        syscall(SYS_sched_yield);
+        ret = hca_mem_move_once(move, total);
+    }
+    return ret;
+}
+
 int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
                   const struct iovec *remote, unsigned nremote)
 {
-    size_t total = hca_mem_total(local, nlocal);
+    struct hca_mem_move move = {process_vm_writev, proc,  local, remote,
+                                nlocal,            nremote};
+    size_t total             = hca_mem_total(local, nlocal);
 
-    if (total == 0) {
-        return 0;
-    }
-    if (proc == hca_self) {
-        return hca_mem_copy(remote, local, total);
-    }
-    return hca_mem_status(proc,
-                          process_vm_writev(hca_fabric->procs[proc].pid,
-                                            local, nlocal, remote, nremote, 0),
-                          total);
+    return (total == 0)       ? 0 :
+           (proc == hca_self) ? hca_mem_copy(remote, local, total) :
+                                hca_mem_move(&move, total);
 }
 
 int hca_mem_read(unsigned proc, const struct iovec *local, unsigned nlocal,
                  const struct iovec *remote, unsigned nremote)
 {
-    size_t total = hca_mem_total(local, nlocal);
+    struct hca_mem_move move = {process_vm_readv, proc,  local, remote,
+                                nlocal,           nremote};
+    size_t total             = hca_mem_total(local, nlocal);
 
-    if (total == 0) {
-        return 0;
-    }
-    if (proc == hca_self) {
-        return hca_mem_copy(local, remote, total);
-    }
-    return hca_mem_status(proc,
-                          process_vm_readv(hca_fabric->procs[proc].pid,
-                                           local, nlocal, remote, nremote, 0),
-                          total);
+    return (total == 0)       ? 0 :
+           (proc == hca_self) ? hca_mem_copy(local, remote, total) :
+                                hca_mem_move(&move, total);
 }

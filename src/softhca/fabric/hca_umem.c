@@ -63,6 +63,23 @@ static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
     return (frame >= start) && (frame - UMEM_STACK < start + umem->size);
 }
 
+/* Neither this process nor a peer (hca_mem.c) writes there meanwhile. */
+static int hca_umem_freeze(void *pages, size_t size)
+{
+    int ret = hca_trap_freeze(pages, size);
+
+    if (ret == 0) {
+        atomic_fetch_add(&hca_fabric->procs[hca_self].freezes, 1);
+    }
+    return ret;
+}
+
+static void hca_umem_thaw(void)
+{
+    atomic_fetch_add(&hca_fabric->procs[hca_self].freezes, 1);
+    hca_trap_thaw();
+}
+
 /* Nobody writes to the pages between their copy and their exchange. That they
  * can be read is found out before their protection changes. */
 static int hca_umem_exchange(struct hca_umem *umem)
@@ -70,7 +87,7 @@ static int hca_umem_exchange(struct hca_umem *umem)
     int ret = hca_umem_copy(umem->base, umem->pages, umem->size);
 
     if (ret == 0) {
-        ret = hca_trap_freeze(umem->pages, umem->size);
+        ret = hca_umem_freeze(umem->pages, umem->size);
     }
     if (ret != 0) {
         return ret;
@@ -87,7 +104,7 @@ static int hca_umem_exchange(struct hca_umem *umem)
         syscall(SYS_mprotect, umem->pages, umem->size, PROT_READ | PROT_WRITE);
     }
 out:
-    hca_trap_thaw();
+    hca_umem_thaw();
     return ret;
 }
 
@@ -149,7 +166,7 @@ static int hca_umem_make_private(char *pages, size_t size)
     if (copy == MAP_FAILED) {
         return -errno;
     }
-    ret = hca_trap_freeze(pages, size);
+    ret = hca_umem_freeze(pages, size);
     if (ret == 0) {
         syscall(SYS_mprotect, pages, size, PROT_READ);
         ret = hca_umem_copy(copy, pages, size);
@@ -159,7 +176,7 @@ static int hca_umem_make_private(char *pages, size_t size)
         if (ret != 0) {
             syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);
         }
-        hca_trap_thaw();
+        hca_umem_thaw();
     }
     if (ret != 0) {
         syscall(SYS_munmap, copy, size);
