@@ -331,6 +331,26 @@ TEST_P(verbs_objects, srq_tells_once_when_it_runs_low)
     EXPECT_EQ(0, ibv_destroy_srq(options.srq));
 }
 
+/* mlx5_ib_create_srq() never looks at it */
+TEST_P(verbs_objects, srq_is_created_without_a_limit)
+{
+    struct ibv_srq_init_attr init = {NULL, {16, 1, 8}};
+    struct ibv_srq_attr attr      = {};
+    verbs_options options;
+
+    options.srq = ibv_create_srq(dev.pd, &init);
+    ASSERT_NE(nullptr, options.srq);
+    EXPECT_EQ(0, ibv_query_srq(options.srq, &attr));
+    EXPECT_EQ(0u, attr.srq_limit);
+    {
+        verbs_pair pair(dev, {}, options);
+        ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+        EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
+    }
+    EXPECT_EQ(0, ibv_destroy_srq(options.srq));
+}
+
 TEST_P(verbs_objects, srq_refuses_what_it_cannot_be)
 {
     struct ibv_srq *srq      = create_srq();

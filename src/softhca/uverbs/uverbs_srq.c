@@ -62,7 +62,7 @@ static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
 struct uverbs_srq_params {
     struct mlx5_ib_create_srq ucmd;
     bool                      xrc;
-    uint32_t                  max_wr, max_sge, limit;
+    uint32_t                  max_wr, max_sge;
     uint32_t                  log_cnt, log_stride;
 };
 
@@ -131,7 +131,6 @@ static int uverbs_srq_check(struct uverbs_req *req,
     }
     params->max_wr  = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_MAX_WR);
     params->max_sge = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE);
-    params->limit   = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_LIMIT);
     if ((params->max_wr >= UVERBS_MAX_WR) ||
         (params->max_sge > UVERBS_MAX_RQ_DESC / 16 - 1)) {
         return -EINVAL;
@@ -143,6 +142,8 @@ static int uverbs_srq_check(struct uverbs_req *req,
     return uverbs_srq_check_ucmd(req, params);
 }
 
+/* A limit asked for at creation is left aside, as by mlx5_ib_create_srq():
+ * only MODIFY_SRQ arms one. */
 static void uverbs_srq_fill(struct hca_srq *hw,
                             const struct uverbs_srq_params *params)
 {
@@ -150,7 +151,6 @@ static void uverbs_srq_fill(struct hca_srq *hw,
     hw->ring.log_cnt    = params->log_cnt;
     hw->ring.log_stride = params->log_stride;
     hw->dbrec           = hca_off((void*)(uintptr_t)params->ucmd.db_addr);
-    hw->limit           = params->limit;
     hw->is_xrc          = params->xrc;
     hw->uidx            = params->ucmd.uidx;
 }
