@@ -7,6 +7,7 @@
  */
 #include "verbs_bench.h"
 
+#include <algorithm>
 #include <fcntl.h>
 
 namespace {
@@ -162,6 +163,49 @@ TEST_P(verbs_objects, solicited_event_waits_for_a_solicited_message)
         ASSERT_EQ(0, ibv_req_notify_cq(pair.b.recv_cq, 0));
         verbs_expect_event(channel, pair.b.recv_cq); /* it came before */
     }
+    EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+/* What mlx5_arm_cq() writes, to any page and of any number */
+void store_arm(void *page, uint32_t cqn)
+{
+    const uint64_t value = htobe64((1ull << 60) | cqn);
+
+    *(volatile uint64_t*)((char*)page + 0x20) = value;
+}
+
+TEST_P(verbs_objects, event_request_that_names_no_queue_of_its_page_is_void)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
+    struct mlx5dv_devx_uar *other    = mlx5dv_devx_alloc_uar(dev.ctx, 0);
+    struct mlx5dv_obj obj            = {};
+    struct mlx5dv_cq cq              = {};
+    verbs_options options;
+    hca_log_reader log;
+
+    ASSERT_NE(nullptr, other);
+    options.channel = channel;
+    {
+        verbs_pair pair(dev, {}, options);
+        obj.cq.in  = pair.b.recv_cq;
+        obj.cq.out = &cq;
+        ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+        ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 64));
+        cq.dbrec[1] = htobe32(1u << 28);
+        store_arm(cq.cq_uar, cq.cqn ^ 0x800000);
+        store_arm(other->base_addr, cq.cqn);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send()));
+        EXPECT_FALSE(verbs_readable(channel->fd, 0));
+        std::string text = log.take();
+        EXPECT_EQ(2, std::count(text.begin(), text.end(), '\n')) << text;
+        EXPECT_NE(std::string::npos, text.find("register: cqn is 0x")) << text;
+
+        store_arm(cq.cq_uar, cq.cqn);
+        EXPECT_TRUE(verbs_readable(channel->fd, 0)) << "it came before";
+        verbs_expect_event(channel, pair.b.recv_cq);
+        EXPECT_EQ("", log.take());
+    }
+    mlx5dv_devx_free_uar(other);
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
 }
 

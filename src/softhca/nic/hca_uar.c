@@ -106,15 +106,28 @@ static void hca_uar_arm_one(void *obj, void *arg)
     hca_cq_arm_if_moved(((struct hca_cq*)obj)->obj.num);
 }
 
-static void hca_uar_ring_cq(uint32_t cqn)
+static void hca_uar_unknown(const struct hca_uar *uar, const char *what,
+                            uint32_t number)
 {
-    struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+    hca_warn("uar 0x%x: doorbell register: %s is 0x%x, expected that of a "
+             "queue of this page", uar->id, what, number);
+}
 
-    if ((cq != NULL) && (cq->obj.proc == hca_self)) {
-        hca_cq_arm(cqn);
-    } else {
+/* A CQ is reached through the page that cqc.uar_page names, and no other. */
+static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
+{
+    struct hca_cq *cq;
+
+    if (cqn == 0) { /* a narrow store */
         hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+        return;
     }
+    cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+    if ((cq == NULL) || (cq->obj.proc != hca_self) || (cq->uar != uar->id)) {
+        hca_uar_unknown(uar, "cqn", cqn);
+        return;
+    }
+    hca_cq_arm(cqn);
 }
 
 static void hca_uar_ring_sq(struct hca_uar *uar, uint32_t qpn)
@@ -127,8 +140,7 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint32_t qpn)
     }
     qp = hca_obj_peek(HCA_KIND_QP, qpn);
     if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
-        hca_warn("uar 0x%x: doorbell register: qpn is 0x%x, expected that of "
-                 "a queue of this page", uar->id, qpn);
+        hca_uar_unknown(uar, "qpn", qpn);
         return;
     }
     hca_requester_run(qp, qpn);
@@ -162,7 +174,7 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
         return;
     }
     if (is_cq) {
-        hca_uar_ring_cq(hint & 0xffffff);
+        hca_uar_ring_cq(arg, hint & 0xffffff);
     } else {
         hca_uar_ring_sq(arg, (uint32_t)hint >> 8);
     }
