@@ -89,8 +89,9 @@ strict_bench::strict_bench(strict_service service,
     sender   = create_qp(true);
     receiver = create_qp(false);
     unsetenv("MLX5_QP_SIGNATURE");
-    connect(receiver, sender, options.access);
-    connect(sender, receiver, ACCESS_QP_ALL, options.mtu);
+    connect(receiver, sender, {.access = options.access});
+    connect(sender, receiver, {.mtu           = options.mtu,
+                               .max_rd_atomic = options.max_rd_atomic});
     sq.reset(new raw_qp(sender));
     if (!has_srq()) {
         rq.reset(new raw_qp(receiver));
@@ -185,22 +186,23 @@ struct ibv_qp *strict_bench::create_qp(bool is_sender)
     return qp;
 }
 
-void strict_bench::connect(struct ibv_qp *qp, struct ibv_qp *peer, int access,
-                           enum ibv_mtu mtu)
+void strict_bench::connect(struct ibv_qp *qp, struct ibv_qp *peer,
+                           const strict_options &options)
 {
     struct ibv_qp_attr attr = hca_qp_attr(dev, peer->qp_num);
     const transition &masks = transitions[m_service][qp == receiver];
 
-    attr.qp_access_flags = access;
-    attr.path_mtu        = mtu;
+    attr.qp_access_flags = options.access;
+    attr.path_mtu        = options.mtu;
+    attr.max_rd_atomic   = options.max_rd_atomic;
     if (m_service != SERVICE_DC) {
         hca_modify(qp, attr, IBV_QPS_INIT, masks.init);
         hca_modify(qp, attr, IBV_QPS_RTR, masks.rtr);
         hca_modify(qp, attr, IBV_QPS_RTS, masks.rts);
     } else if (qp == sender) {
-        hca_connect_dci(qp, dev);
+        hca_connect_dci(qp, attr);
     } else {
-        hca_connect_dct(qp, dev, access);
+        hca_connect_dct(qp, dev, options.access);
     }
 }
 
@@ -208,7 +210,7 @@ void strict_bench::reconnect()
 {
     hca_modify(sender, {}, IBV_QPS_RESET, 0);
     sq->pi = 0;
-    connect(sender, receiver, ACCESS_QP_ALL);
+    connect(sender, receiver, {});
 }
 
 /* --- WQEs ----------------------------------------------------------------- */

@@ -256,6 +256,7 @@ struct strict_options {
     unsigned recv_cqe = 63;
     bool     grh      = false;         /* of the address vector */
     enum ibv_mtu mtu  = IBV_MTU_1024;  /* of the sending QP */
+    uint8_t  max_rd_atomic = 1;        /* of the sending QP */
 };
 
 class strict_bench {
@@ -332,8 +333,8 @@ public:
 private:
     struct ibv_srq *create_srq();
     struct ibv_qp *create_qp(bool is_sender);
-    void connect(struct ibv_qp *qp, struct ibv_qp *peer, int access,
-                 enum ibv_mtu mtu = IBV_MTU_1024);
+    void connect(struct ibv_qp *qp, struct ibv_qp *peer,
+                 const strict_options &options);
 
     strict_service              m_service;
     bool                        m_wq_sig;

@@ -320,13 +320,14 @@ static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
 };
 
 /* Two ends that cut messages differently: what takes more than one packet, or
- * one that is too long for an end, does not fit (IBTA 9.7.4.1.6). */
+ * one that is too long for an end, does not fit (IBTA 9.7.4.1.6). A DC target
+ * has an MTU too (mlx5_ifc.h, dctc): that it refuses as well is inferred. */
 static bool hca_resp_mtu_ok(const struct hca_responder *resp)
 {
     unsigned mtu = resp->qp->mtu;
 
     if (__builtin_expect(resp->msg->mtu == mtu, 1) ||
-        (resp->qp->type == HCA_QP_UD) || (resp->qp->type == HCA_QP_DCT)) {
+        (resp->qp->type == HCA_QP_UD)) {
         return true;
     }
     mtu = (resp->msg->mtu < mtu) ? resp->msg->mtu : mtu;
