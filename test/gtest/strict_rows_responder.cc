@@ -68,6 +68,17 @@ void use_recv(strict_bench &bench, raw_wqe &wqe)
     bench.finish(wqe);
 }
 
+/* One that no completion tells the end of */
+void read_before(strict_bench &bench, raw_wqe &wqe)
+{
+    raw_wqe read = bench.read();
+
+    read.bytes[11] = 0;
+    bench.finish(read);
+    bench.post(read);
+    bench.finish(wqe);
+}
+
 void overrun_srq(strict_bench &bench, raw_wqe&)
 {
     bench.rsrq->ring(1000);
@@ -260,6 +271,17 @@ std::vector<strict_row> request_rows()
          .options = {.mtu = IBV_MTU_256}, .good = write_bytes(256),
          .spoil = set_length(257), .syndrome = INVAL_REQ,
          .field = "path mtu", .outcome = OUTCOME_REMOTE, .events = INVALID},
+        {.name = "read_beyond_what_the_peer_keeps",
+         .check = HCA_CHECK_RD_ATOMIC, .options = {.max_rd_atomic = 2},
+         .good = good_read, .spoil = read_before, .syndrome = INVAL_REQ,
+         .field = "reads and atomics", .outcome = OUTCOME_REMOTE,
+         .events = INVALID},
+        {.name = "xrc_atomic_beyond_what_the_peer_keeps",
+         .check = HCA_CHECK_RD_ATOMIC, .service = SERVICE_XRC,
+         .options = {.max_rd_atomic = 16}, .good = good_fetch_add,
+         .spoil = read_before, .syndrome = INVAL_REQ,
+         .field = "reads and atomics", .outcome = OUTCOME_REMOTE,
+         .events = INVALID},
         {.name = "send_that_invalidates_a_region",
          .check = HCA_CHECK_RKEY_INVAL, .good = good_send,
          .spoil = [](strict_bench &bench, raw_wqe &wqe) {

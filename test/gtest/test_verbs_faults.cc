@@ -274,6 +274,39 @@ TEST_P(verbs_faults, unaligned_atomic_is_an_invalid_request)
     expect_responder_fails(pair.b, IBV_EVENT_QP_REQ_ERR);
 }
 
+/* A sender of eight reads in one go, limited to `max`; its peer keeps 4. */
+class verbs_reads : public verbs_faults {
+protected:
+    enum ibv_wc_status run_eight(uint8_t max, unsigned flags)
+    {
+        std::vector<verbs_op> ops(8, verbs_op(IBV_WR_RDMA_READ));
+        verbs_ep a(dev), b(dev);
+        struct ibv_qp_attr attr = b.attr(a.qp->qp_num);
+
+        attr.max_dest_rd_atomic = 3; /* rounded up */
+        b.connect(attr);
+        attr               = a.attr(b.qp->qp_num);
+        attr.max_rd_atomic = max;
+        a.connect(attr);
+        for (unsigned i = 0; i < ops.size(); i++) {
+            ops[i].local(src, 64).remote(dst).flags(flags);
+            ops[i].wr.next = (i < 7) ? &ops[i + 1].wr : NULL;
+        }
+        ops[7].flags(flags | IBV_SEND_SIGNALED);
+        for (auto &op : ops) {
+            op.attach();
+        }
+        return run(a, ops[0]);
+    }
+};
+
+TEST_P(verbs_reads, are_as_many_as_the_peer_keeps)
+{
+    EXPECT_EQ(IBV_WC_SUCCESS, run_eight(4, 0));
+    EXPECT_EQ(IBV_WC_SUCCESS, run_eight(16, IBV_SEND_FENCE));
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run_eight(5, 0));
+}
+
 /* --- async events --------------------------------------------------------- */
 
 TEST_P(verbs_faults, overrun_of_a_cq_is_an_event)
@@ -451,6 +484,7 @@ TEST_P(verbs_faults, killed_peer_is_a_retry_error_and_no_more)
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_faults, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_faults, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_reads, testing::Values(0));
 
 } /* namespace */
 

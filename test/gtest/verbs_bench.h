@@ -276,11 +276,17 @@ public:
         return *this;
     }
 
+    /* For one that is reached from another's wr.next */
+    void attach()
+    {
+        wr.sg_list = m_sge;
+    }
+
     int post(struct ibv_qp *qp)
     {
         struct ibv_send_wr *bad;
 
-        wr.sg_list = m_sge;
+        attach();
         return ibv_post_send(qp, &wr, &bad);
     }
 

@@ -191,6 +191,7 @@ struct hca_req {
     bool     waiting;    /* for a timer; nothing is executed till then */
     uint8_t  err_looks;  /* at the RQ since the QP is in error */
     bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
+    uint8_t  reads;      /* and atomics that may still be under way */
     uint32_t psn;
 };
 

@@ -142,6 +142,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
                                       LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
     [HCA_CHECK_PATH_MTU]       = INVAL("path mtu of the sender",
                                        "that of the qp"),
+    [HCA_CHECK_RD_ATOMIC]      = INVAL("reads and atomics under way",
+                                       "no more than max_dest_rd_atomic"),
 
     [HCA_CHECK_RKEY]           = ACCESS("rkey", "a key of the device"),
     [HCA_CHECK_RKEY_FREE]      = ACCESS("rkey", "a key that is not free"),

@@ -4,6 +4,7 @@
  */
 #include "hca_request.h"
 #include "hca_cq.h"
+#include "hca_qp.h"
 #include "hca_umr.h"
 
 #include <endian.h>
@@ -158,6 +159,14 @@ static void hca_request_address(struct hca_request *rq)
     }
 }
 
+/* At the limit the requester waits for one of them to end. */
+static uint8_t hca_request_reads(const struct hca_qp *qp)
+{
+    unsigned limit = hca_qp_rd_limit(qp->max_rd_atomic);
+
+    return (qp->req.reads < limit) ? qp->req.reads : limit - 1;
+}
+
 static void hca_request_build(struct hca_request *rq)
 {
     struct hca_msg *msg = &rq->msg;
@@ -167,6 +176,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
     msg->solicited = rq->wqe.solicited;
     msg->mtu       = rq->qp->mtu;
+    msg->reads     = hca_request_reads(rq->qp);
     msg->src_dev   = rq->qp->obj.dev;
     msg->src_qpn   = rq->wqe.qpn;
     msg->psn       = rq->qp->req.psn;
@@ -203,6 +213,9 @@ static enum hca_check hca_request_acked(struct hca_request *rq)
 
     req->psn = (req->psn + 1) & HCA_PSN_MASK;
     memset(rq->tries, 0, sizeof(*rq->tries));
+    if (rq->msg.op >= HCA_MSG_READ) {
+        req->reads = hca_request_reads(rq->qp) + 1;
+    }
     return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) :
                                             HCA_OK;
 }
@@ -278,6 +291,9 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     check = hca_wqe_read(&rq->wqe, qp, idx, posted);
     if (check != HCA_OK) {
         return check;
+    }
+    if (hca_wqe_is_fenced(&rq->wqe)) {
+        qp->req.reads = 0;
     }
     if (rq->tries->retries > qp->retry_cnt) {
         return hca_check_wqe(HCA_CHECK_RETRY_EXC, rq->wqe.qpn, rq->wqe.idx,

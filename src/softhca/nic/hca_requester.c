@@ -38,9 +38,12 @@ static void hca_request_done(struct hca_request *rq)
     struct hca_qp *qp = rq->qp;
 
     qp->req.ci += rq->wqe.blocks;
-    if (hca_wqe_is_signaled(&rq->wqe) &&
-        (hca_completer_send(qp, &rq->wqe,
-                            rq->to_cqe ? rq->data : NULL) != HCA_OK)) {
+    if (!hca_wqe_is_signaled(&rq->wqe)) {
+        return;
+    }
+    qp->req.reads = 0;
+    if (hca_completer_send(qp, &rq->wqe,
+                           rq->to_cqe ? rq->data : NULL) != HCA_OK) {
         hca_qp_fail_fatal(qp);
     }
 }

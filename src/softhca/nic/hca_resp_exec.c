@@ -8,6 +8,7 @@
 #include "hca_completer.h"
 #include "hca_cq.h"
 #include "hca_grh.h"
+#include "hca_qp.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -259,6 +260,18 @@ static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
            ((qp->type == HCA_QP_DCT) || (qp->max_dest_rd_atomic > 0));
 }
 
+/* A responder keeps so many requests until it has answered them (IBTA 9.9.3,
+ * "too many RDMA READ or ATOMIC requests"; all DC targets as many as an
+ * initiator may send). Which are under way the sender tells: those whose end no
+ * completion and no fence has shown. */
+static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
+{
+    return ((resp->qp->type == HCA_QP_DCT) ||
+            (resp->msg->reads <
+             hca_qp_rd_limit(resp->qp->max_dest_rd_atomic))) ? HCA_OK :
+           hca_resp_bad(resp, HCA_CHECK_RD_ATOMIC, resp->msg->reads + 1);
+}
+
 static enum hca_check hca_resp_read(struct hca_responder *resp)
 {
     enum hca_check check;
@@ -266,7 +279,10 @@ static enum hca_check hca_resp_read(struct hca_responder *resp)
     if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_READ)) {
         return hca_resp_bad(resp, HCA_CHECK_QP_READ, resp->msg->rkey);
     }
-    check = hca_resp_map(resp, IBV_ACCESS_REMOTE_READ);
+    check = hca_resp_rd_atomic(resp);
+    if (check == HCA_OK) {
+        check = hca_resp_map(resp, IBV_ACCESS_REMOTE_READ);
+    }
     if ((check != HCA_OK) || (resp->msg->data->length == 0)) {
         return check;
     }
@@ -308,7 +324,10 @@ static enum hca_check hca_resp_atomic(struct hca_responder *resp)
         return hca_resp_bad(resp, HCA_CHECK_ATOMIC_ALIGN,
                                  resp->msg->raddr);
     }
-    check = hca_resp_map(resp, IBV_ACCESS_REMOTE_ATOMIC);
+    check = hca_resp_rd_atomic(resp);
+    if (check == HCA_OK) {
+        check = hca_resp_map(resp, IBV_ACCESS_REMOTE_ATOMIC);
+    }
     return (check == HCA_OK) ? hca_resp_do_atomic(resp) : check;
 }
 

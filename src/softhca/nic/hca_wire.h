@@ -27,6 +27,7 @@ struct hca_msg {
     bool                         has_inval;
     bool                         solicited;
     uint8_t                      mtu;     /* enum ibv_mtu, of the path */
+    uint8_t                      reads;   /* and atomics under way before it */
     uint16_t                     src_dev;
     uint32_t                     src_qpn, dest_qpn;
     uint32_t                     psn;

@@ -83,6 +83,13 @@ static inline bool hca_wqe_is_signaled(const struct hca_wqe *wqe)
     return wqe->ce >= 2; /* MLX5_WQE_CTRL_CQ_UPDATE */
 }
 
+/* Waits for the reads and atomics before it. Modes 2 to 4 do, 1 is for UMR
+ * (linux/mlx5/qp.h, MLX5_FENCE_MODE_*). */
+static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
+{
+    return wqe->fm >= 2;
+}
+
 /* Reads the WQE at basic block `idx` of the SQ; `posted` blocks are rung from
  * there. Sets blocks even on failure, if ds can be trusted that far (else 0).
  * @return HCA_OK or the first check that failed, which is logged. */
