@@ -114,6 +114,7 @@ strict_bench::~strict_bench()
         EXPECT_EQ(0, ibv_close_xrcd(xrcd));
     }
     EXPECT_EQ(0, ibv_destroy_ah(m_ah));
+    kept.clear();
     m_regions.clear();
     src.reset();
     dst.reset();

@@ -327,6 +327,9 @@ public:
     /* Windows live until the bench ends. */
     struct ibv_mw *window(struct ibv_pd *pd, enum ibv_mw_type type);
 
+    /* Whatever a row needs as long as the bench lives */
+    std::vector<std::shared_ptr<void>> kept;
+
     /* Another region, gone with the bench */
     strict_mem &region(struct ibv_pd *pd, int access);
 

@@ -4,6 +4,7 @@
  * the peer is named by (rkey) and those of receive buffers. The three have the
  * same reasons to be refused and different ways to be told.
  */
+#include "devx_bench.h"
 #include "strict_rows.h"
 
 namespace {
@@ -72,6 +73,24 @@ uint32_t window_of_receiver(strict_bench &bench)
     return bench.bound_key(window);
 }
 
+/* A key that leads to another, and so on, to a region: too long a way */
+uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
+{
+    const uint64_t start = (uintptr_t)mem.addr;
+    uint32_t key         = mem.mr->lkey;
+
+    for (unsigned level = 0; level < 5; level++) {
+        auto mkey = std::make_shared<devx_mkey>(
+                bench.dev.ctx, devx_mkey_in(bench.dev.pd, start, mem.size,
+                                            {{start, mem.size, key}}));
+
+        HCA_CHECK_CALL(mkey->obj != NULL);
+        bench.kept.insert(bench.kept.begin(), mkey);
+        key = mkey->key;
+    }
+    return key;
+}
+
 /* For spoilers that post something first: the WQE moves on behind it */
 void refinish(strict_bench &bench, raw_wqe &wqe)
 {
@@ -127,6 +146,12 @@ std::vector<strict_row> lkey_rows()
              wqe.set64(wqe.at_data + 8, (uintptr_t)mem.addr);
          },
          .syndrome = PROT, .field = "lkey"},
+        {.name = "lkey_that_leads_too_far", .check = HCA_CHECK_LKEY_PIECES,
+         .good = good_write,
+         .spoil = lkey([](strict_bench &bench) {
+             return key_of_five_levels(bench, *bench.src);
+         }),
+         .syndrome = PROT, .field = "lkey, what it leads to"},
         {.name = "dc_atomic_into_what_may_not_be_written",
          .check = HCA_CHECK_LKEY_ACCESS, .service = SERVICE_DC,
          .good = good_fetch_add,
@@ -246,6 +271,13 @@ std::vector<strict_row> rkey_rows()
                                     bench.dst->unmap();
                                 });
 
+    strict_row far = rkey_row("rkey_that_leads_too_far",
+                              HCA_CHECK_RKEY_PIECES, good_write,
+                              rkey([](strict_bench &bench) {
+                                  return key_of_five_levels(bench,
+                                                            *bench.dst);
+                              }));
+
     for (auto &row : bounds) {
         row.field = "remote address";
         rows.push_back(row);
@@ -253,6 +285,9 @@ std::vector<strict_row> rkey_rows()
     fault.field    = "remote address";
     fault.syndrome = REMOTE_OP;
     rows.push_back(fault);
+    far.field    = "rkey, what it leads to";
+    far.syndrome = REMOTE_OP;
+    rows.push_back(far);
     return rows;
 }
 
@@ -315,6 +350,11 @@ std::vector<strict_row> recv_lkey_rows()
                  other_pd, SERVICE_XRC),
         recv_row("receive_into_what_may_not_be_written",
                  HCA_CHECK_RECV_LKEY_ACCESS, read_only),
+        recv_row("receive_lkey_that_leads_too_far",
+                 HCA_CHECK_RECV_LKEY_PIECES,
+                 recv_key([](strict_bench &bench) {
+                     return key_of_five_levels(bench, *bench.dst);
+                 })),
         recv_row("receive_lkey_of_a_window_of_another_qp",
                  HCA_CHECK_RECV_LKEY_QP, recv_key(window_of_sender)),
     };

@@ -166,6 +166,10 @@ struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
 #define DEVX_LAG_PORTS 2
 bool devx_is_bond(const struct devx_call *call);
 
+/* Entries of an indirect key: a message over all of them fits in an hca_sgl,
+ * which has HCA_SGL_MAX pieces. */
+#define DEVX_LOG_MAX_KLMS 6
+
 /* --- umems --------------------------------------------------------------- */
 
 /* Part of a umem that an object is made of. */

@@ -66,7 +66,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x20, 23, 23, 1),   /* fixed_buffer_size: KSM */
     CAP(GENERAL, 0x20, 22, 16, 64),  /* log_max_mrw_sz */
     CAP(GENERAL, 0x20, 6, 6, 1),     /* null_mkey */
-    CAP(GENERAL, 0x20, 5, 0, 11),    /* log_max_klm_list_size */
+    CAP(GENERAL, 0x20, 5, 0, DEVX_LOG_MAX_KLMS), /* log_max_klm_list_size */
     CAP(GENERAL, 0x24, 29, 29, 1),   /* qpc_extension: streams of a DCI */
     CAP(GENERAL, 0x24, 21, 16, 4),   /* log_max_ra_req_dc */
     CAP_ON(IB, GENERAL, 0x24, 7, 7, 1), /* ooo_sl_mask */

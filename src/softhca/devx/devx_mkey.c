@@ -101,6 +101,10 @@ static enum devx_status devx_mkey_check_list(struct devx_call *call,
 {
     size_t room = (call->in_len - MKEY_IN_SIZE) / KLM_SIZE;
 
+    if (mkey->max > 1u << DEVX_LOG_MAX_KLMS) {
+        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX + 0x34,
+                           "mkc translations_octword_size", mkey->max);
+    }
     if (mkey->num > room) {
         return devx_refuse(call, DEVX_BAD_INP_LEN, 0x60,
                            "translations_octword_actual_size", mkey->num);

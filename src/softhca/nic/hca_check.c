@@ -82,6 +82,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_LKEY_QP]        = PROT("lkey", "a key of this qp"),
     [HCA_CHECK_LKEY_FAULT]     = PROT("data segment address",
                                       "memory that is still mapped"),
+    [HCA_CHECK_LKEY_PIECES]    = PROT("lkey, what it leads to",
+                                      "at most 4 levels, 128 pieces"),
 
     [HCA_CHECK_UMR_FLAGS]      = BIND("umr flags", "those of a bind"),
     [HCA_CHECK_UMR_MASK]       = BIND("umr mkey_mask", "that of a bind"),
@@ -155,6 +157,9 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_RKEY_FAULT]     = RESP("remote address",
                                       "memory that is still mapped",
                                       LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
+    [HCA_CHECK_RKEY_PIECES]    = RESP("rkey, what it leads to",
+                                      "at most 4 levels, 128 pieces",
+                                      LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
 
     [HCA_CHECK_RECV_LKEY]        = RECV("receive lkey",
                                         "a key of the device"),
@@ -169,6 +174,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_RECV_LKEY_QP]     = RECV("receive lkey", "a key of this qp"),
     [HCA_CHECK_RECV_LKEY_FAULT]  = RECV("receive address",
                                         "memory that is still mapped"),
+    [HCA_CHECK_RECV_LKEY_PIECES] = RECV("receive lkey, what it leads to",
+                                        "at most 4 levels, 128 pieces"),
 };
 
 bool hca_strict;

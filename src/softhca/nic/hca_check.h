@@ -56,6 +56,7 @@ enum hca_check {
     HCA_CHECK_LKEY_BOUNDS,
     HCA_CHECK_LKEY_QP,
     HCA_CHECK_LKEY_FAULT,
+    HCA_CHECK_LKEY_PIECES,
 
     /* memory windows and invalidation */
     HCA_CHECK_UMR_FLAGS = 0x30,
@@ -107,6 +108,7 @@ enum hca_check {
     HCA_CHECK_RKEY_BOUNDS,
     HCA_CHECK_RKEY_QP,
     HCA_CHECK_RKEY_FAULT,
+    HCA_CHECK_RKEY_PIECES,
 
     /* keys of a receive buffer; the order is that of enum hca_key_fault */
     HCA_CHECK_RECV_LKEY = 0x68,
@@ -116,6 +118,7 @@ enum hca_check {
     HCA_CHECK_RECV_LKEY_BOUNDS,
     HCA_CHECK_RECV_LKEY_QP,
     HCA_CHECK_RECV_LKEY_FAULT,
+    HCA_CHECK_RECV_LKEY_PIECES,
     HCA_NUM_CHECKS
 };
 

@@ -206,7 +206,7 @@ static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
 {
     if ((mkey->type == HCA_MKEY_INDIRECT) && (depth == HCA_MKEY_DEPTH)) {
         hca_mkey_release(mkey);
-        return HCA_KEY_FAULT;
+        return HCA_KEY_PIECES;
     }
     if (!hca_sgl_hold(sgl, mkey)) {
         return HCA_KEY_FAULT;

@@ -38,7 +38,8 @@ enum hca_key_fault {
     HCA_KEY_ACCESS,
     HCA_KEY_BOUNDS,
     HCA_KEY_QP,
-    HCA_KEY_FAULT
+    HCA_KEY_FAULT,
+    HCA_KEY_PIECES
 };
 
 /* One range to be reached through a key. */
