@@ -93,6 +93,12 @@ private:
     uint16_t m_pi = 0;
 };
 
+/* What INIT2RTR says beside the peer */
+struct devx_rtr {
+    unsigned log_msg_max = 30;
+    unsigned atomic_mode = 3; /* operands of up to 8 bytes */
+};
+
 class devx_qp {
 public:
     static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
@@ -130,13 +136,15 @@ public:
         return in;
     }
 
-    devx_mailbox to_rtr(const devx_qp &peer) const
+    devx_mailbox to_rtr(const devx_qp &peer, const devx_rtr &rtr = {}) const
     {
         devx_mailbox in(0x110, 0x503);
         const bool roce = m_dev.is_roce();
 
         in.put(8, qpn).put(0x10, 0xe); /* rre, rae, rwe */
-        in.set(CTX + 0x08, 31, 29, IBV_MTU_1024).set(CTX + 0x08, 28, 24, 30);
+        in.set(CTX + 0x08, 31, 29, IBV_MTU_1024);
+        in.set(CTX + 0x08, 28, 24, rtr.log_msg_max);
+        in.set(CTX + 0x90, 19, 16, rtr.atomic_mode);
         in.put(CTX + 0x14, peer.qpn).set(CTX + 0x90, 23, 21, 4);
         in.set(CTX + 0x90, 15, 13, 7);
         in.set(PATH + 0x04, 15, 0, m_dev.port.lid);
@@ -148,7 +156,7 @@ public:
         return in;
     }
 
-    void connect(const devx_qp &peer)
+    void connect(const devx_qp &peer, const devx_rtr &rtr = {})
     {
         devx_mailbox init(0x110, 0x502), rts(0x110, 0x504), out(16);
 
@@ -157,7 +165,7 @@ public:
         rts.put(8, qpn).set(CTX + 0x70, 23, 21, 4);
         rts.set(CTX + 0x70, 18, 16, 1).set(PATH + 0x08, 31, 27, 1);
         EXPECT_EQ(0, modify(init, &out)) << out.syndrome();
-        EXPECT_EQ(0, modify(to_rtr(peer), &out)) << out.syndrome();
+        EXPECT_EQ(0, modify(to_rtr(peer, rtr), &out)) << out.syndrome();
         EXPECT_EQ(0, modify(rts, &out)) << out.syndrome();
     }
 

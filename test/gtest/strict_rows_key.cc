@@ -91,6 +91,21 @@ uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
     return key;
 }
 
+/* A key of all of src that nothing may be gathered from */
+uint32_t key_without_local_read(strict_bench &bench)
+{
+    const uint64_t start = (uintptr_t)bench.src->addr;
+    devx_mailbox in = devx_mkey_in(bench.dev.pd, start, strict_mem::size,
+                                   {{start, strict_mem::size,
+                                     bench.src->mr->lkey}});
+    auto mkey = std::make_shared<devx_mkey>(
+            bench.dev.ctx, in.set(DEVX_MKC, 10, 10, 0));
+
+    HCA_CHECK_CALL(mkey->obj != NULL);
+    bench.kept.push_back(mkey);
+    return mkey->key;
+}
+
 /* For spoilers that post something first: the WQE moves on behind it */
 void refinish(strict_bench &bench, raw_wqe &wqe)
 {
@@ -146,6 +161,10 @@ std::vector<strict_row> lkey_rows()
              wqe.set64(wqe.at_data + 8, (uintptr_t)mem.addr);
          },
          .syndrome = PROT, .field = "lkey"},
+        {.name = "write_from_what_may_not_be_read",
+         .check = HCA_CHECK_LKEY_ACCESS, .good = good_write,
+         .spoil = lkey(key_without_local_read), .syndrome = PROT,
+         .field = "lkey"},
         {.name = "lkey_that_leads_too_far", .check = HCA_CHECK_LKEY_PIECES,
          .good = good_write,
          .spoil = lkey([](strict_bench &bench) {

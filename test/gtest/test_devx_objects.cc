@@ -276,6 +276,49 @@ TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
             << "another's number";
 }
 
+TEST_P(devx_objects, longest_message_is_that_of_the_context)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp a(dev, rmp), b(dev, rmp);
+    struct mlx5_err_cqe cqe;
+    devx_mailbox out(272);
+    auto write = [&](uint32_t length) {
+        return raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
+                .data(src.addr, length, src.mr->lkey);
+    };
+
+    a.connect(b, {.log_msg_max = 6});
+    b.connect(a);
+    EXPECT_EQ(0, a.query(&out));
+    EXPECT_EQ(6u, out.get(0x18 + 0x08, 28, 24));
+    a.post(write(64));
+    ASSERT_TRUE(a.wait(&cqe));
+    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+    a.post(write(65));
+    ASSERT_TRUE(a.wait(&cqe));
+    EXPECT_EQ(MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+    EXPECT_EQ(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, cqe.syndrome);
+    EXPECT_EQ(0x22, dst.addr[64]);
+}
+
+/* The right alone is not enough: mode 0 is none (MLX5_ATOMIC_MODE_NONE). */
+TEST_P(devx_objects, atomics_need_a_mode)
+{
+    for (unsigned mode : {3, 0}) {
+        devx_rmp rmp(dev, devx_rmp::LIST);
+        devx_qp a(dev, rmp), b(dev, rmp);
+        struct mlx5_err_cqe cqe;
+
+        a.connect(b);
+        b.connect(a, {.atomic_mode = mode});
+        a.post(raw_wqe(MLX5_OPCODE_ATOMIC_FA).raddr(dst.addr, dst.mr->rkey)
+               .atomic(1, 0).data(src.addr, 8, src.mr->lkey));
+        ASSERT_TRUE(a.wait(&cqe));
+        EXPECT_EQ(mode ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+        EXPECT_EQ(0x23, dst.addr[0]);
+    }
+}
+
 TEST_P(devx_objects, queue_that_was_reset_begins_anew)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);

@@ -6,6 +6,7 @@
  * without a byte of memory touched. The same thing without the change works,
  * on the same queues. The rows stand in strict_rows_*.cc.
  */
+#include "devx_qp.h"
 #include "strict_rows.h"
 
 #include <set>
@@ -269,6 +270,33 @@ TEST_P(strict_doorbell, names_no_queue_of_the_page)
 
 INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
                          testing::Values(0x800000, 0x010000));
+
+/* By DEVX the right to atomics is worth nothing without a mode of them
+ * (MLX5_ATOMIC_MODE_NONE); libibverbs cannot make such a target. */
+class strict_target : public testing::TestWithParam<unsigned> {
+};
+
+TEST_P(strict_target, atomics_need_a_mode)
+{
+    strict_bench bench(SERVICE_DC, {});
+    devx_rmp rmp(bench.dev, devx_rmp::LIST);
+    devx_object dct(bench.dev.ctx,
+                    devx_dct_in(bench.dev, bench.recv_cq->cq,
+                                rmp.object->out.number())
+                    .set(0x1c, 23, 20, GetParam()));
+    raw_wqe wqe = bench.fetch_add();
+    struct mlx5_err_cqe cqe;
+
+    ASSERT_NE(nullptr, dct.obj);
+    wqe.set32(wqe.at_av + 8, dct.out.number() | (1u << 31));
+    bench.finish(wqe);
+    bench.post(wqe);
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(GetParam() ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+    EXPECT_EQ(GetParam() ? 0x23 : 0x22, bench.dst->addr[4096]);
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, strict_target, testing::Values(0, 3));
 
 class strict_table : public testing::TestWithParam<int> {
 };

@@ -9,6 +9,7 @@
 #include "devx.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_mkey.h"
+#include "softhca/nic/hca_wqe.h"
 
 #include <endian.h>
 
@@ -77,7 +78,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x34, 20, 16, 16),  /* local_ca_ack_delay */
     CAP_ON(ROCE, GENERAL, 0x34, 9, 8, 1), /* port_type: Ethernet */
     CAP(GENERAL, 0x34, 7, 0, 1),     /* num_ports */
-    CAP(GENERAL, 0x38, 28, 24, 30),  /* log_max_msg */
+    CAP(GENERAL, 0x38, 28, 24, HCA_LOG_MSG_MAX), /* log_max_msg */
     CAP_ON(BOND, GENERAL, 0x3c, 7, 7, 1), /* init2_lag_tx_port_affinity */
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
     CAP(GENERAL, 0x40, 31, 31, 1),   /* compact_address_vector */

@@ -19,6 +19,7 @@
 #define DCTC_STATE      DEVX_BITS(0x00, 27, 24)
 #define DCTC_USER_INDEX DEVX_BITS(0x04, 23, 0)
 #define DCTC_CQN        DEVX_BITS(0x08, 23, 0)
+#define DCTC_ATOMIC_MODE DEVX_BITS(0x0c, 23, 20)
 #define DCTC_RRE        DEVX_BITS(0x0c, 19, 19)
 #define DCTC_RWE        DEVX_BITS(0x0c, 18, 18)
 #define DCTC_RAE        DEVX_BITS(0x0c, 17, 17)
@@ -48,7 +49,7 @@ static const struct devx_field devx_dctc_fields[] = {
     {"dctc user_index", DCTC_USER_INDEX, UVERBS_UIDX_MASK},
     {"dctc cqn", DCTC_CQN, DEVX_ANY},
     {"dctc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY},
-    {"dctc atomic_mode", DEVX_BITS(0x0c, 23, 20), DEVX_ANY},
+    {"dctc atomic_mode", DCTC_ATOMIC_MODE, DEVX_ANY},
     {"dctc rre", DCTC_RRE, 1},
     {"dctc rwe", DCTC_RWE, 1},
     {"dctc rae", DCTC_RAE, 1},
@@ -146,6 +147,7 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->uidx          = devx_get(ctx, DCTC_USER_INDEX);
     hw->dc_key        = devx_get(ctx, DCTC_KEY);
     hw->access        = devx_dctc_access(ctx);
+    hw->no_atomics    = (devx_get(ctx, DCTC_ATOMIC_MODE) == 0);
     hw->min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR);
     hw->mtu           = devx_get(ctx, DCTC_MTU);
     /* 64 bytes and only in the larger CQE, as by verbs */

@@ -187,16 +187,17 @@ static void devx_mkey_fill(const struct devx_call *call,
     const uint8_t *entry = call->in + MKEY_IN_SIZE;
     struct hca_klm *klm  = hca_ptr(hw->klms);
 
-    hw->type         = HCA_MKEY_INDIRECT;
-    hw->access       = devx_mkc_access(mkc);
-    hw->pdn          = mkey->pd->pdn;
-    hw->qpn          = devx_get(mkc, MKC_QPN);
-    hw->iova         = devx_get(mkc, MKC_START);
-    hw->length       = mkey->length;
-    hw->is_free      = mkey->free;
-    hw->local_inv_ok = devx_get(mkc, MKC_EN_RINVAL);
-    hw->klm_shift    = mkey->shift;
-    hw->num_klms     = mkey->num;
+    hw->type          = HCA_MKEY_INDIRECT;
+    hw->access        = devx_mkc_access(mkc);
+    hw->no_local_read = !devx_get(mkc, MKC_LR);
+    hw->pdn           = mkey->pd->pdn;
+    hw->qpn           = devx_get(mkc, MKC_QPN);
+    hw->iova          = devx_get(mkc, MKC_START);
+    hw->length        = mkey->length;
+    hw->is_free       = mkey->free;
+    hw->local_inv_ok  = devx_get(mkc, MKC_EN_RINVAL);
+    hw->klm_shift     = mkey->shift;
+    hw->num_klms      = mkey->num;
     for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
         klm[i].length = devx_get(entry, KLM_LENGTH);
         klm[i].key    = devx_get(entry, KLM_KEY);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "devx_qpc.h"
 #include "softhca/nic/hca_exec.h"
+#include "softhca/nic/hca_wqe.h"
 
 #include <endian.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc block_lb_mc", DEVX_BITS(0x04, 30, 30), 1},
     {"qpc latency_sensitive", DEVX_BITS(0x04, 28, 28), 1},
     {"qpc pd", QPC_PD, DEVX_ANY},
-    {"qpc log_msg_max", QPC_LOG_MSG_MAX, 30},
+    {"qpc log_msg_max", QPC_LOG_MSG_MAX, HCA_LOG_MSG_MAX},
     {"qpc log_rq_size", QPC_LOG_RQ_SIZE, 15},
     {"qpc log_rq_stride", QPC_LOG_STRIDE, 5}, /* UVERBS_MAX_RQ_DESC */
     {"qpc no_sq", QPC_NO_SQ, 1},
@@ -203,11 +204,12 @@ static void devx_qp_attrs(const struct devx_call *call, struct hca_qp *hw)
 {
     const uint8_t *ctx = call->in + DEVX_QP_CTX;
 
-    hw->port   = 1;
-    hw->uar    = devx_get(ctx, QPC_UAR);
-    hw->uidx   = devx_get(ctx, QPC_USER_INDEX);
-    hw->cs_req = (devx_get(ctx, QPC_CS_REQ) & 3) * 32;
-    hw->cs_res = devx_get(ctx, QPC_CS_RES) * 32;
+    hw->port        = 1;
+    hw->uar         = devx_get(ctx, QPC_UAR);
+    hw->uidx        = devx_get(ctx, QPC_USER_INDEX);
+    hw->log_msg_max = devx_get(ctx, QPC_LOG_MSG_MAX);
+    hw->cs_req      = (devx_get(ctx, QPC_CS_REQ) & 3) * 32;
+    hw->cs_res      = devx_get(ctx, QPC_CS_RES) * 32;
 }
 
 static void devx_qp_release(struct devx_obj *obj)
@@ -320,7 +322,7 @@ static void devx_put_qpc(uint8_t *ctx, const struct hca_qp *hw)
     devx_set(ctx, QPC_PM_STATE, 3); /* migrated */
     devx_set(ctx, QPC_PD, hw->pdn);
     devx_set(ctx, QPC_MTU, hw->mtu);
-    devx_set(ctx, QPC_LOG_MSG_MAX, 30);
+    devx_set(ctx, QPC_LOG_MSG_MAX, hw->log_msg_max);
     devx_set(ctx, QPC_LOG_RQ_SIZE, hw->rq.log_cnt);
     devx_set(ctx, QPC_NO_SQ, hw->sq.buf == 0);
     devx_set(ctx, QPC_LOG_SQ_SIZE, hw->sq.log_cnt);

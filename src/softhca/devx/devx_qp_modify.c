@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "devx_qpc.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_wqe.h"
 
 #include <string.h>
 
@@ -102,7 +103,7 @@ static const struct {
      STEP_INIT | STEP_RTR},
     {{"qpc pm_state", QPC_PM_STATE, DEVX_ANY}, STEP_ALL},
     {{"qpc mtu", QPC_MTU, IBV_MTU_4096}, STEP_RTR},
-    {{"qpc log_msg_max", QPC_LOG_MSG_MAX, 30}, STEP_RTR},
+    {{"qpc log_msg_max", QPC_LOG_MSG_MAX, HCA_LOG_MSG_MAX}, STEP_RTR},
     {{"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY}, STEP_ALL},
     {{"qpc remote_qpn", QPC_REMOTE_QPN, DEVX_ANY}, STEP_RTR},
     {{"qpc log_ack_req_freq", DEVX_BITS(0x70, 31, 28), DEVX_ANY}, STEP_RTS},
@@ -111,7 +112,7 @@ static const struct {
     {{"qpc rnr_retry", QPC_RNR_RETRY, DEVX_ANY}, STEP_RTS},
     {{"qpc next_send_psn", QPC_SEND_PSN, DEVX_ANY}, STEP_RTS},
     {{"qpc log_rra_max", QPC_LOG_RRA_MAX, 4}, STEP_RTR},
-    {{"qpc atomic_mode", DEVX_BITS(0x90, 19, 16), DEVX_ANY},
+    {{"qpc atomic_mode", QPC_ATOMIC_MODE, DEVX_ANY},
      STEP_INIT | STEP_RTR | STEP_STAY},
     {{"qpc rre", QPC_RRE, 1}, STEP_ALL},
     {{"qpc rwe", QPC_RWE, 1}, STEP_ALL},
@@ -268,6 +269,22 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
     return access;
 }
 
+/* What verbs have no attribute for: the kernel's driver sets both by itself. The
+ * mode belongs to the right, and without one there are no atomics. */
+static void devx_step_apply(const struct devx_call *call,
+                            const struct devx_step *step, struct hca_qp *hw)
+{
+    const uint8_t *ctx = call->in + DEVX_QP_CTX;
+
+    if (step->fields == STEP_RTR) {
+        hw->log_msg_max = devx_get(ctx, QPC_LOG_MSG_MAX);
+    }
+    if ((step->fields == STEP_INIT) ||
+        (devx_get(call->in, DEVX_QP_OPTPAR) & OPTPAR_RAE)) {
+        hw->no_atomics = (devx_get(ctx, QPC_ATOMIC_MODE) == 0);
+    }
+}
+
 /* An initiator answers nobody: rights of it are none. */
 static unsigned devx_optional(const struct hca_qp *hw, uint32_t optpar)
 {
@@ -354,6 +371,9 @@ static enum devx_status devx_modify_qp(struct devx_call *call)
     uverbs_map_resolve(call->ctx);
     if ((step->any || (atomic_load(&hw->state) == step->from)) &&
         (uverbs_qp_modify_hw(hw, &attr, mask, &path) == 0)) {
+        if (!step->any) {
+            devx_step_apply(call, step, hw);
+        }
         return DEVX_OK;
     }
     return devx_refuse(call, DEVX_BAD_QP_STATE, (optpar != 0) ? 0x10 : 0x08,

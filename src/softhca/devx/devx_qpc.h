@@ -37,6 +37,7 @@
 #define QPC_SEND_PSN    DEVX_BITS(0x78, 23, 0)
 #define QPC_CQN_SND     DEVX_BITS(0x7c, 23, 0)
 #define QPC_LOG_RRA_MAX DEVX_BITS(0x90, 23, 21)
+#define QPC_ATOMIC_MODE DEVX_BITS(0x90, 19, 16)
 #define QPC_RRE         DEVX_BITS(0x90, 15, 15)
 #define QPC_RWE         DEVX_BITS(0x90, 14, 14)
 #define QPC_RAE         DEVX_BITS(0x90, 13, 13)

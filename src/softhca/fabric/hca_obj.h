@@ -98,6 +98,7 @@ struct hca_mkey {
     bool             is_free; /* no translation now (LOCAL_INV, new MW) */
     bool             implicit_odp;
     bool             local_inv_ok; /* may be invalidated by LOCAL_INV */
+    bool             no_local_read; /* nothing is gathered from it */
     uint32_t         access;  /* enum ibv_access_flags */
     uint32_t         pdn;
     uint32_t         qpn;     /* 0xffffff: of any QP (type 2 MW binds one) */
@@ -228,6 +229,8 @@ struct hca_qp {
     uint8_t            mtu;    /* enum ibv_mtu */
     uint8_t            timeout, retry_cnt, rnr_retry, min_rnr_timer;
     uint8_t            max_rd_atomic, max_dest_rd_atomic;
+    uint8_t            log_msg_max; /* longest message that it sends */
+    bool               no_atomics;  /* whatever `access` says: atomic mode 0 */
     uint32_t           access; /* what a peer may do: IBV_ACCESS_REMOTE_* */
     uint32_t           sq_psn, rq_psn;
     struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */

@@ -69,7 +69,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_ATOMIC_SGL]     = LEN("bytes to receive the operand",
                                      "its size"),
     [HCA_CHECK_NO_DATA]        = OP("data segments", "none for this opcode"),
-    [HCA_CHECK_MSG_LEN]        = LEN("message length", "at most 2^30"),
+    [HCA_CHECK_MSG_LEN]        = LEN("message length",
+                                     "at most 2^log_msg_max (30 or less)"),
     [HCA_CHECK_UD_LEN]         = LEN("message length", "at most the mtu"),
     [HCA_CHECK_READ_DS]        = OP("ctrl ds", "at most 32 for a read"),
 

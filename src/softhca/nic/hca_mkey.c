@@ -71,6 +71,7 @@ static enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
         return HCA_KEY_QP;
     }
     if (((mkey->access & use->access) != use->access) ||
+        ((use->access == 0) && mkey->no_local_read) ||
         ((mkey->type == HCA_MKEY_MW) &&
          ((use->access & ~IBV_ACCESS_LOCAL_WRITE) == 0))) {
         return HCA_KEY_ACCESS;

@@ -252,6 +252,10 @@ static enum hca_check hca_request_send(struct hca_request *rq)
 {
     enum hca_check check;
 
+    if (rq->wqe.length > 1ull << rq->qp->log_msg_max) {
+        return hca_check_wqe(HCA_CHECK_MSG_LEN, rq->wqe.qpn, rq->wqe.idx,
+                             rq->wqe.length);
+    }
     if ((rq->qp->type == HCA_QP_UD) && (rq->wqe.length > HCA_UD_MTU)) {
         return hca_check_wqe(HCA_CHECK_UD_LEN, rq->wqe.qpn, rq->wqe.idx,
                              rq->wqe.length);

@@ -317,7 +317,8 @@ static enum hca_check hca_resp_atomic(struct hca_responder *resp)
 {
     enum hca_check check;
 
-    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_ATOMIC)) {
+    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_ATOMIC) ||
+        resp->qp->no_atomics) {
         return hca_resp_bad(resp, HCA_CHECK_QP_ATOMIC, resp->msg->rkey);
     }
     if (resp->msg->raddr % resp->msg->atomic->size != 0) {

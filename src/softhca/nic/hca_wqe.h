@@ -12,7 +12,8 @@
 #define HCA_BB_SIZE     64u
 #define HCA_WQE_MAX     (63u * 16) /* ds has 6 bits */
 #define HCA_WQE_SEGS    62u
-#define HCA_MSG_MAX     (1ul << 30) /* log_max_msg, as UCX insists on */
+#define HCA_LOG_MSG_MAX 30u /* log_max_msg, as UCX insists on */
+#define HCA_MSG_MAX     (1ul << HCA_LOG_MSG_MAX)
 #define HCA_SEG_INLINE  0x80000000u /* MLX5_INLINE_SEG */
 
 /* What an opcode consists of, and what it does. */

@@ -7,6 +7,7 @@
 #include "uverbs_objs.h"
 #include "uverbs_qp.h"
 #include "softhca/nic/hca_exec.h"
+#include "softhca/nic/hca_wqe.h"
 
 #include <errno.h>
 
@@ -145,6 +146,8 @@ static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_qp_params *p)
     hw->srqn       = (p->srq != NULL) ? p->srq->srq->obj.num : 0;
     hw->xrcdn      = (p->xrcd != NULL) ? p->xrcd->xrcdn : 0;
     hw->uidx       = p->ucmd.uidx;
+
+    hw->log_msg_max = HCA_LOG_MSG_MAX;
     if (p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM) {
         hw->has_streams = true;
         hw->log_streams = p->ucmd.dci_streams.log_num_concurent;
