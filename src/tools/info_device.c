@@ -5,6 +5,7 @@
  * is too little. See info_device.h.
  */
 #include "info_device.h"
+#include "uct/dcx/dcx_policy.h"
 #include "info_log.h"
 #include "info_port.h"
 
@@ -26,7 +27,6 @@ struct info_device {
     const uct_dcx_iface_config_t *config;
     const uct_dcx_md_config_t    *md_config;
     struct ibv_device_attr_ex     attr;
-    struct mlx5dv_context         dv;
 };
 
 static const char *info_yes_no(bool yes)
@@ -97,15 +97,18 @@ static void info_limits(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
     const struct ibv_device_attr *attr   = &dev->md.dev.attr;
+    const uct_dcx_policy_t *policy       =
+            uct_dcx_policy_get(config->tx.policy);
+    uct_dcx_pool_size_t dcis = policy->size(config->tx.num_dci);
     unsigned blocks = ucs_roundup_pow2(UCT_DCX_MIN_MAX_BB *
                                        (size_t)config->tx.queue_len);
 
     info_limit(dev, "queue pairs", "UCX_DCX_NUM_DCI", attr->max_qp,
-               config->tx.num_dci + 1);
+               dcis.num_exclusive + dcis.num_shared + 1);
     info_limit(dev, "send queue, blocks", "UCX_DCX_TX_QUEUE_LEN",
                attr->max_qp_wr, blocks);
     info_limit(dev, "completion queue", "UCX_DCX_NUM_DCI", attr->max_cqe - 1,
-               blocks * config->tx.num_dci);
+               blocks * (dcis.num_exclusive + dcis.num_shared));
     info_limit(dev, "shared receive queue", "UCX_DCX_RX_QUEUE_LEN",
                (attr->max_srq > 0) ? attr->max_srq_wr : 0,
                config->rx.queue_len);
@@ -147,6 +150,40 @@ static void info_atomics(struct info_device *dev)
     info_row_needs(row, "for shorter WQEs");
 }
 
+/* Nobody needs them, unless the policy is one that does. */
+static void info_streams(struct info_device *dev)
+{
+    const uct_dcx_iface_config_t *config = dev->config;
+    const uct_dcx_policy_t *policy       =
+            uct_dcx_policy_get(config->tx.policy);
+    unsigned count       = (dev->md.dev.log_streams == 0) ? 0 :
+                           1u << dev->md.dev.log_streams;
+    struct info_row *row = info_part_add(dev->part, "DCI streams",
+                                         (count == 0) ? "UCX_DCX_TX_POLICY" :
+                                         "UCX_DCX_NUM_DCI_STREAMS");
+
+    if (count == 0) {
+        info_row_found(row, "no");
+    } else {
+        info_row_found(row, "%u, %u of them failed", count,
+                       1u << dev->md.dev.log_errored);
+    }
+
+    if (!policy->has_streams) {
+        info_row_needs(row, "for hw_dcs, dcs_hybrid");
+        return;
+    }
+
+    info_row_needs(row, "%u", config->tx.num_streams);
+    if (count == 0) {
+        info_row_bad(dev->part, row, "UCX_DCX_TX_POLICY=%s needs them, and "
+                     "the device has none", policy->name);
+    } else if (count < config->tx.num_streams) {
+        info_row_bad(dev->part, row, "the device has %u; lower "
+                     "UCX_DCX_NUM_DCI_STREAMS", count);
+    }
+}
+
 static void info_extras(struct info_device *dev)
 {
     const struct ibv_tm_caps *tm = &dev->attr.tm_caps;
@@ -165,15 +202,7 @@ static void info_extras(struct info_device *dev)
     info_row_found(row, "%s", info_yes_no(dev->md.dev.has_umr));
     info_row_needs(row, "not used");
 
-    row = info_part_add(dev->part, "DCI streams", "UCX_DCX_TX_POLICY");
-    if (dev->dv.dci_streams_caps.max_log_num_concurent == 0) {
-        info_row_found(row, "no");
-    } else {
-        info_row_found(row, "%u, %u of them failed",
-                       1u << dev->dv.dci_streams_caps.max_log_num_concurent,
-                       1u << dev->dv.dci_streams_caps.max_log_num_errored);
-    }
-    info_row_needs(row, "for policies of streams");
+    info_streams(dev);
 }
 
 static void info_memlock(struct info_device *dev)
@@ -192,13 +221,9 @@ static void info_memlock(struct info_device *dev)
 }
 
 /* --- all of them ---------------------------------------------------------- */
-/* What the transport opened; the rest of what libibverbs and libmlx5 know */
+/* What the transport opened; the rest of what libibverbs knows */
 static void info_device_open(struct info_device *dev)
 {
-    dev->dv.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS;
-    if (mlx5dv_query_device(dev->md.dev.ctx, &dev->dv) != 0) {
-        memset(&dev->dv, 0, sizeof(dev->dv));
-    }
     if (ibv_query_device_ex(dev->md.dev.ctx, NULL, &dev->attr) != 0) {
         memset(&dev->attr, 0, sizeof(dev->attr));
     }

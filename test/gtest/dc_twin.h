@@ -24,6 +24,7 @@ struct dc_op {
     uint32_t                    rkey  = 0;
     uint64_t                    swap_add = 0, compare = 0;
     uint32_t                    imm      = 0;
+    uint16_t                    stream   = 0; /* if the initiator has them */
 };
 
 /* DC target with a shared receive queue that never runs dry. */
@@ -114,8 +115,9 @@ class dc_twin {
 public:
     static constexpr unsigned max_sge = 16;
 
-    dc_twin(hca_device &dev, dc_target &target) :
-        m_target(&target), m_dctn(target.dctn()), m_key(dc_target::key)
+    dc_twin(hca_device &dev, dc_target &target, bool has_streams = false) :
+        m_target(&target), m_dctn(target.dctn()), m_key(dc_target::key),
+        m_has_streams(has_streams)
     {
         create(dev);
     }
@@ -170,8 +172,7 @@ public:
         qpx->wr_id    = at;
         qpx->wr_flags = op.flags | IBV_SEND_SIGNALED;
         begin(qpx, op);
-        mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(qpx), ah, m_dctn,
-                              m_key);
+        set_address(mlx5dv_qp_ex_from_ibv_qp_ex(qpx), op, ah);
         set_data(qpx, op);
         HCA_CHECK_CALL(ibv_wr_complete(qpx) == 0);
         complete();
@@ -226,6 +227,11 @@ private:
         attr.cap.max_inline_data = 900;
         dv_attr.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_DC;
         dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+        if (m_has_streams) {
+            dv_attr.comp_mask               |=
+                    MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+            dv_attr.dc_init_attr.dci_streams = {3, 0};
+        }
         HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
         m_max_inline = attr.cap.max_inline_data;
         hca_connect_dci(m_qp, dev);
@@ -255,6 +261,16 @@ private:
                                            op.swap_add);
         default:
             HCA_CHECK_CALL(!"libmlx5 has a builder for this opcode");
+        }
+    }
+
+    void set_address(struct mlx5dv_qp_ex *qpx, const dc_op &op,
+                     struct ibv_ah *ah)
+    {
+        if (m_has_streams) {
+            mlx5dv_wr_set_dc_addr_stream(qpx, ah, m_dctn, m_key, op.stream);
+        } else {
+            mlx5dv_wr_set_dc_addr(qpx, ah, m_dctn, m_key);
         }
     }
 
@@ -293,6 +309,7 @@ private:
     dc_target        *m_target;
     uint32_t         m_dctn;
     uint64_t         m_key;
+    bool             m_has_streams = false;
     struct ibv_cq    *m_cq;
     struct ibv_qp    *m_qp;
     struct mlx5dv_qp m_dv = {};

@@ -135,9 +135,14 @@ void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count)
 {
     const uct_dcx_dci_set_t *set =
             &ucs_derived_of(iface, uct_dcx_iface_t)->dci;
+    unsigned i;
 
-    count->num_dci = set->num_created;
-    count->num_cqs = set->num_groups;
+    count->num_dci      = set->num_created;
+    count->num_draining = 0;
+    count->num_cqs      = set->num_groups;
+    for (i = 0; i < set->num_created; ++i) {
+        count->num_draining += (set->dci[set->created[i]].drain != NULL);
+    }
 }
 
 

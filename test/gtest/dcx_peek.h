@@ -59,9 +59,10 @@ unsigned dcx_peek_credits(uct_ep_h ep);
 unsigned dcx_peek_options(const void *config, const char **names,
                           unsigned max);
 
-/* Initiators that exist, and the completion queues that they share */
+/* Initiators that exist, those of them that drain, and the completion queues
+ * that they share */
 struct dcx_dci_count {
-    unsigned num_dci, num_cqs;
+    unsigned num_dci, num_draining, num_cqs;
 };
 void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count);
 

@@ -35,7 +35,10 @@ const std::map<std::string, option> options = {
                   few_buffers}},
     {"NUM_DCI", {{"1", "1024"}, {"0", "1025", "-1", "inf"},
                  {{"TX_QUEUE_LEN", "4"}}}},
-    {"TX_POLICY", {{"dcs", "dcs_quota", "rand"}, {"", "none", "dcs_"}}},
+    {"TX_POLICY", {{"dcs", "dcs_quota", "rand", "hw_dcs", "dcs_hybrid"},
+                   {"", "none", "dcs_"}}},
+    {"NUM_DCI_STREAMS", {{"1", "256"}, {"0", "3", "32769", "512", "-1"},
+                         {{"TX_POLICY", "hw_dcs"}}}},
     {"RAND_SEED", {{"0", "4294967294"}, {"", "x"}}},
     {"QUOTA", {{"1", "32768"}, {"0", "32769", "-1"}}},
     {"TX_QUEUE_LEN", {{"4", "8192"}, {"3", "8193", "-1"}}},
@@ -223,6 +226,17 @@ TEST(dcx_config, queue_beyond_device)
 {
     expect_refused({{"TX_QUEUE_LEN", "8192"}, {"TX_MIN_INLINE", "512"}},
                    {"UCX_DCX_TX_QUEUE_LEN=8192"});
+}
+
+/* Streams are only looked at by policies that have them. */
+TEST(dcx_config, streams_beyond_device)
+{
+    expect_opens({{"TX_POLICY", "dcs_hybrid"}, {"NUM_DCI_STREAMS", "256"}});
+    expect_refused({{"TX_POLICY", "dcs_hybrid"}, {"NUM_DCI_STREAMS", "512"}},
+                   {"UCX_DCX_NUM_DCI_STREAMS=512", "256"});
+    expect_opens({{"TX_POLICY", "rand"}, {"NUM_DCI_STREAMS", "512"}});
+    expect_refused({{"TX_POLICY", "rand"}, {"NUM_DCI_STREAMS", "12"}},
+                   {"UCX_DCX_NUM_DCI_STREAMS=12", "power of two"});
 }
 
 /* Queues and memory that no device has come into being when they are needed. */

@@ -2,8 +2,9 @@
 /*
  * 1,000 endpoints that always have something to send over 4 initiators: all
  * get their share. And few initiators that may do one read at a time: nobody
- * holds one thing while he waits for another. Policy "dcs" promises no shares
- * but of messages: an endpoint that never pauses never lets go.
+ * holds one thing while he waits for another. Policies "dcs" and "dcs_hybrid"
+ * promise no shares, the first but of messages: an endpoint that never pauses
+ * never lets go.
  */
 #include "dcx_crowd.h"
 
@@ -107,9 +108,10 @@ TEST_P(dcx_fair, few_long_beside_many_short)
     run(ops);
 }
 
-INSTANTIATE_TEST_SUITE_P(fc, dcx_fair, testing::Values("dcs_quota", "rand"));
+INSTANTIATE_TEST_SUITE_P(fc, dcx_fair,
+                         testing::Values("dcs_quota", "rand", "hw_dcs"));
 INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair,
-                         testing::Values("dcs_quota", "rand"));
+                         testing::Values("dcs_quota", "rand", "hw_dcs"));
 
 /* The device tries again when a message meets no buffer. */
 class dcx_fair_slow : public dcx_fair {
@@ -123,7 +125,7 @@ TEST_P(dcx_fair_slow, messages)
 INSTANTIATE_TEST_SUITE_P(fc, dcx_fair_slow,
                          testing::Values("dcs_quota", "rand"));
 INSTANTIATE_TEST_SUITE_P(no_fc, dcx_fair_slow,
-                         testing::Values("dcs_quota", "rand"));
+                         testing::Values("dcs_quota", "rand", "hw_dcs"));
 
 /* --- defaults of flow control ---------------------------------------------- */
 
@@ -231,7 +233,8 @@ TEST_P(dcx_fair_one, no_deadlock)
 }
 
 INSTANTIATE_TEST_SUITE_P(one, dcx_fair_one,
-                         testing::Values("dcs", "dcs_quota", "rand"));
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
+                                         "dcs_hybrid"));
 
 } /* namespace */
 

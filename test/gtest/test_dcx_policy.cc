@@ -152,7 +152,7 @@ TEST_P(exclusive_policy, reuses_the_warmest_first)
 
 TEST_P(exclusive_policy, quota_limits_where_there_is_one)
 {
-    EXPECT_EQ((GetParam() == "dcs") ? UINT_MAX : (unsigned)quota,
+    EXPECT_EQ((GetParam() == "dcs_quota") ? (unsigned)quota : UINT_MAX,
               m_pool.policy->share(&m_pool));
 }
 
@@ -199,7 +199,8 @@ TEST_P(exclusive_policy, none_is_lost_or_handed_out_twice)
 }
 
 INSTANTIATE_TEST_SUITE_P(all, exclusive_policy,
-                         testing::Values("dcs", "dcs_quota"), name_of);
+                         testing::Values("dcs", "dcs_quota", "dcs_hybrid"),
+                         name_of);
 
 /* --- shared initiators ---------------------------------------------------- */
 
@@ -245,5 +246,63 @@ TEST_P(rand_policy, is_even)
 }
 
 INSTANTIATE_TEST_SUITE_P(all, rand_policy, testing::Values("rand"), name_of);
+
+/* --- streams -------------------------------------------------------------- */
+
+class stream_policy : public policy_test {
+protected:
+    /* A place on the shared initiator */
+    uct_dcx_place_t next()
+    {
+        return m_pool.policy->spills ? uct_dcx_pool_spill(&m_pool) :
+                                       uct_dcx_pool_bind(&m_pool);
+    }
+};
+
+TEST_P(stream_policy, are_of_one_initiator_in_turn)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        uct_dcx_place_t place = next();
+
+        EXPECT_EQ(uct_dcx_pool_num_dci(&m_pool) - 1, place.dci);
+        EXPECT_EQ(i % num_streams, place.stream);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, stream_policy,
+                         testing::Values("hw_dcs", "dcs_hybrid"), name_of);
+
+class any_size : public policy_test {
+};
+
+TEST_P(any_size, of_the_pool)
+{
+    static const struct {
+        std::string name;
+        unsigned    num_exclusive, num_shared;
+        bool        spills;
+    } rows[] = {
+        {"dcs", num_dci, 0, false},
+        {"dcs_quota", num_dci, 0, false},
+        {"rand", 0, num_dci, false},
+        {"hw_dcs", 0, 1, false},
+        {"dcs_hybrid", num_dci, 1, true}
+    };
+    unsigned count = 0;
+
+    for (const auto &row : rows) {
+        if (row.name == GetParam()) {
+            EXPECT_EQ(row.num_exclusive, m_pool.size.num_exclusive);
+            EXPECT_EQ(row.num_shared, m_pool.size.num_shared);
+            EXPECT_EQ(row.spills,
+                      uct_dcx_pool_spill(&m_pool).dci != UCT_DCX_NO_DCI);
+            count++;
+        }
+    }
+    EXPECT_EQ(1u, count) << "a policy needs a row";
+}
+
+INSTANTIATE_TEST_SUITE_P(all, any_size, testing::ValuesIn(all_policies()),
+                         name_of);
 
 } /* namespace */

@@ -187,8 +187,11 @@ TEST_P(dcx_stall, killed)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ends.back().status);
 }
 
+class dcx_stall_fc : public dcx_stall {
+};
+
 /* With flow control the peer holds no initiator: one is enough for all. */
-TEST_P(dcx_stall, stopped)
+TEST_P(dcx_stall_fc, stopped)
 {
     uct_pending_req_t request = {};
 
@@ -209,11 +212,45 @@ TEST_P(dcx_stall, stopped)
     uct_ep_pending_purge(m_bad, NULL, NULL);
 }
 
+/* Others go on before, during and after the time in which it is not known. */
+TEST_P(dcx_stall_fc, killed_in_the_middle)
+{
+    std::list<dcx_end> ends;
+
+    set("UCX_DCX_NUM_DCI", "2");
+    set("UCX_DCX_TIMEOUT", "1ms");
+    open();
+    m_has_behind = false;
+    add_others();
+    m_others->run(num_ops, DCX_CROWD_LEAVES);
+    m_others->drain();
+    m_peer->kill();
+    put(m_bad, ends);
+    put(m_bad, ends);
+    m_others->run(num_ops, DCX_CROWD_STAYS);
+    m_others->drain();
+    m_dcx->flush();
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_ENDPOINT_TIMEOUT},
+              m_dcx->errors);
+    for (const auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+    }
+    m_others->expect_received();
+}
+
+std::string name_of(const testing::TestParamInfo<const char*> &info)
+{
+    return info.param;
+}
+
+/* With "hw_dcs" everybody shares its initiator. */
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall,
-                         testing::Values("dcs", "dcs_quota", "rand"),
-                         [](const testing::TestParamInfo<const char*> &info) {
-                             return std::string(info.param);
-                         });
+                         testing::Values("dcs", "dcs_quota", "rand",
+                                         "dcs_hybrid"), name_of);
+INSTANTIATE_TEST_SUITE_P(any, dcx_stall_fc,
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
+                                         "dcs_hybrid"), name_of);
 
 } /* namespace */
 

@@ -80,7 +80,8 @@ public:
     }
 
     /* Closes it. Returns its bytes; nothing else was written. */
-    wqe_bytes finish(uint8_t opcode, unsigned flags, uint8_t opmod = 0)
+    wqe_bytes finish(uint8_t opcode, unsigned flags, uint8_t opmod = 0,
+                     uint16_t stream = 0)
     {
         size_t start            = (m_index & m_mask) * 64u;
         uct_dcx_wqe_ctrl_t ctrl = {};
@@ -90,10 +91,11 @@ public:
         ctrl.opmod    = opmod;
         ctrl.index    = m_index;
         ctrl.qpn      = m_qpn;
-        ctrl.fm_ce_se = MLX5_WQE_CTRL_CQ_UPDATE |
+        ctrl.flags    = MLX5_WQE_CTRL_CQ_UPDATE |
                         ((flags & IBV_SEND_SOLICITED) ?
                          MLX5_WQE_CTRL_SOLICITED : 0) |
-                        ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0);
+                        ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0) |
+                        UCT_DCX_WQE_STREAM(stream);
         doorbell      = uct_dcx_wqe_finish(&wqe, m_mem.data() + start, &ctrl);
         EXPECT_EQ(std::vector<uint8_t>(4),
                   std::vector<uint8_t>(&m_mem[start + 12], &m_mem[start + 16]))
@@ -127,7 +129,8 @@ private:
 
 class dcx_wqe : public testing::TestWithParam<av_form> {
 protected:
-    dcx_wqe() : m_target(m_dev), m_twin(m_dev, m_target),
+    explicit dcx_wqe(bool has_streams = false) :
+        m_target(m_dev), m_twin(m_dev, m_target, has_streams),
         m_ring(m_twin.num_bb(), m_twin.qpn()), m_mem(4096, 0x11)
     {
         struct ibv_ah_attr attr = m_dev.ah_attr(GetParam() == AV_GRH);
@@ -217,7 +220,7 @@ protected:
             m_ring.put_inline(op.inl);
         }
         m_ring.put_sges(op.sges);
-        return m_ring.finish(op.opcode, op.flags);
+        return m_ring.finish(op.opcode, op.flags, 0, op.stream);
     }
 
     /* The one comparison; returns what dcx wrote */
@@ -427,6 +430,28 @@ TEST_P(dcx_wqe, index_wraps)
     EXPECT_LT(m_twin.index(), 200);
 }
 
+/* An initiator with streams, with more numbers than it has at once */
+class dcx_wqe_streams : public dcx_wqe {
+protected:
+    dcx_wqe_streams() : dcx_wqe(true)
+    {
+    }
+};
+
+TEST_P(dcx_wqe_streams, numbers)
+{
+    for (uint16_t stream : {0, 1, 7, 0x80, 0x100, 0x1234, 0xffff}) {
+        for (dc_op op : all_ops()) {
+            op.stream = stream;
+            op.flags  = (stream & 1) ? IBV_SEND_FENCE : 0;
+
+            wqe_bytes ours = expect_same(op);
+            EXPECT_EQ(stream >> 8, ours[9]);
+            EXPECT_EQ(stream & 0xff, ours[10]);
+        }
+    }
+}
+
 /* --- what libmlx5 has no builder for ------------------------------------- */
 
 struct expected_field {
@@ -603,6 +628,11 @@ INSTANTIATE_TEST_SUITE_P(ib, dcx_wqe,
                          testing::Values(AV_COMPACT, AV_EXTENDED, AV_GRH),
                          av_name);
 INSTANTIATE_TEST_SUITE_P(roce, dcx_wqe, testing::Values(AV_GRH), av_name);
+INSTANTIATE_TEST_SUITE_P(ib, dcx_wqe_streams,
+                         testing::Values(AV_COMPACT, AV_EXTENDED, AV_GRH),
+                         av_name);
+INSTANTIATE_TEST_SUITE_P(roce, dcx_wqe_streams, testing::Values(AV_GRH),
+                         av_name);
 
 } /* namespace */
 

@@ -53,7 +53,15 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "\n"
      "rand       An endpoint gets one by lot when it is created, and shares\n"
      "           it with others. Behind a peer that does not answer they wait\n"
-     "           until it is given up.",
+     "           until it is given up.\n"
+     "\n"
+     "hw_dcs     There is one, with streams that do not wait for each other\n"
+     "           in the device; endpoints get a stream in turn when they are\n"
+     "           created. NUM_DCI does not count. The device needs to have\n"
+     "           streams.\n"
+     "\n"
+     "dcs_hybrid As dcs, but when none is left, endpoints take a stream of\n"
+     "           one more, as with hw_dcs, until their operations are done.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.policy),
      UCS_CONFIG_TYPE_ENUM(uct_dcx_policy_names)},
 
@@ -61,6 +69,13 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "For TX_POLICY=dcs_quota: building blocks of 64 bytes that an endpoint\n"
      "may post in a turn while others wait. A short message takes 1 or 2.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.quota), UCS_CONFIG_TYPE_UINT},
+
+    {"NUM_DCI_STREAMS", "8",
+     "For TX_POLICY=hw_dcs and dcs_hybrid: streams of the shared DC\n"
+     "initiator, a power of two: how many peers can be slow, or fail, at a\n"
+     "time without being in the way of others in the device.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.num_streams),
+     UCS_CONFIG_TYPE_UINT},
 
     {"RAND_SEED", "0",
      "For TX_POLICY=rand: a number from which the lots follow; 0 takes\n"
@@ -352,8 +367,8 @@ uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
 }
 
 
-/* A short message fits in a receive buffer, with its headers of dcx (2 bytes)
- * and of uct_ep_am_short() (8). */
+/* Sizes and numbers that have to fit. A short message does so in a receive
+ * buffer, with its headers of dcx (2 bytes) and of uct_ep_am_short() (8). */
 static ucs_status_t
 uct_dcx_config_check_sizes(const uct_dcx_iface_config_t *config)
 {
@@ -363,6 +378,12 @@ uct_dcx_config_check_sizes(const uct_dcx_iface_config_t *config)
         ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_SEG_SIZE=%zu a "
                   "message carries %zu at most", config->tx.min_inline,
                   config->seg_size, max);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (!ucs_is_pow2(config->tx.num_streams)) {
+        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is not a power of two: set it "
+                  "to 1, 2, 4, ...", config->tx.num_streams);
         return UCS_ERR_INVALID_PARAM;
     }
     return UCS_OK;
@@ -376,6 +397,7 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
          UCT_DCX_MAX_SEG_SIZE},
         {"NUM_DCI", config->tx.num_dci, 1, 1024},
         {"QUOTA", config->tx.quota, 1, 32768},
+        {"NUM_DCI_STREAMS", config->tx.num_streams, 1, 32768},
         {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, 512},
         {"TX_MAX_POLL", config->tx.max_poll, 1, 65536},
@@ -422,10 +444,38 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
 }
 
 
+static ucs_status_t
+uct_dcx_config_check_streams(const uct_dcx_iface_config_t *config,
+                             const uct_dcx_device_t *dev)
+{
+    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
+
+    if (!policy->has_streams) {
+        return UCS_OK;
+    }
+
+    if (dev->log_streams == 0) {
+        ucs_error("UCX_DCX_TX_POLICY=%s: %s has no DCI streams, which it "
+                  "needs; choose another, such as dcs_quota", policy->name,
+                  uct_dcx_device_name(dev));
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (config->tx.num_streams > UCS_BIT(dev->log_streams)) {
+        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is too much for the device, "
+                  "which takes %lu", config->tx.num_streams,
+                  UCS_BIT(dev->log_streams));
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
 ucs_status_t uct_dcx_config_check_device(const uct_dcx_iface_config_t *config,
                                          unsigned max_bb,
-                                         const struct ibv_device_attr *attr)
+                                         const uct_dcx_device_t *dev)
 {
+    const struct ibv_device_attr *attr    = &dev->attr;
     const uct_dcx_config_range_t limits[] = {
         {"NUM_DCI", config->tx.num_dci, 1, attr->max_qp},
         /* in blocks: the kernel's mlx5_ib holds a send queue's length in them
@@ -442,7 +492,7 @@ ucs_status_t uct_dcx_config_check_device(const uct_dcx_iface_config_t *config,
             return UCS_ERR_INVALID_PARAM;
         }
     }
-    return UCS_OK;
+    return uct_dcx_config_check_streams(config, dev);
 }
 
 

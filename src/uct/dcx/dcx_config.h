@@ -6,7 +6,8 @@
 #ifndef UCT_DCX_CONFIG_H
 #define UCT_DCX_CONFIG_H
 
-#include <infiniband/verbs.h>
+#include "dcx_device.h"
+
 #include <uct/base/uct_iface.h>
 
 
@@ -26,6 +27,7 @@ typedef struct uct_dcx_iface_config {
         unsigned       num_dci;
         unsigned       policy;          /* index in uct_dcx_policy_names */
         unsigned       quota;           /* building blocks */
+        unsigned       num_streams;     /* a power of two */
         unsigned       rand_seed;       /* 0: another one each time */
         unsigned       queue_len;       /* WQEs of the greatest size */
         size_t         min_inline;      /* bytes */
@@ -77,7 +79,7 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 /* ... against what the device has. 'max_bb' are the blocks of a WQE. */
 ucs_status_t uct_dcx_config_check_device(const uct_dcx_iface_config_t *config,
                                          unsigned max_bb,
-                                         const struct ibv_device_attr *attr);
+                                         const uct_dcx_device_t *dev);
 
 /* The number of a partition, 0 for "auto". UCX's own type for it would take
  * 0xfffe for "auto". Returns whether it is one of the two. */

@@ -4,7 +4,7 @@
  * dcx_dci.h for who owns it. States of a DCI: RESET, INIT, RTR, RTS as any
  * reliable QP, but with no peer: the peer is in each WQE.
  */
-#include "dcx_ep.h"
+#include "dcx_dci_drain.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -53,6 +53,17 @@ uct_dcx_dci_connect(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
+/* Each stream may be in error, if the device lets it: then no error of one is
+ * that of the whole initiator. */
+static void uct_dcx_dci_fill_streams(const uct_dcx_dci_set_t *set,
+                                     struct mlx5dv_qp_init_attr *attr)
+{
+    attr->comp_mask   |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+    attr->dc_init_attr.dci_streams.log_num_concurent = set->params.log_streams;
+    attr->dc_init_attr.dci_streams.log_num_errored   = set->params.log_errored;
+}
+
+
 static ucs_status_t
 uct_dcx_dci_create_qp(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                       ucs_log_level_t level)
@@ -76,6 +87,11 @@ uct_dcx_dci_create_qp(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
         .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
     };
+
+    if (set->pool.policy->has_streams &&
+        uct_dcx_pool_is_shared(&set->pool, dci->index)) {
+        uct_dcx_dci_fill_streams(set, &dv_attr);
+    }
 
     dci->qp = mlx5dv_create_qp(iface->port.dev->ctx, &attr, &dv_attr);
     if (dci->qp == NULL) {
@@ -131,7 +147,9 @@ uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 static ucs_status_t
 uct_dcx_dci_init_ops(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
-    unsigned num_bb = dci->sq.mask + 1;
+    unsigned num_streams = iface->dci.pool.num_streams;
+    unsigned num_bb      = dci->sq.mask + 1;
+    unsigned i;
 
     dci->ops = ucs_calloc(num_bb, sizeof(*dci->ops), "uct_dcx_ops");
     if (dci->ops == NULL) {
@@ -142,10 +160,18 @@ uct_dcx_dci_init_ops(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
         return UCS_OK;
     }
 
-    dci->eps = ucs_calloc(num_bb, sizeof(*dci->eps), "uct_dcx_eps");
-    if (dci->eps == NULL) {
+    dci->eps     = ucs_calloc(num_bb, sizeof(*dci->eps), "uct_dcx_eps");
+    dci->streams = ucs_malloc(num_streams * sizeof(*dci->streams),
+                              "uct_dcx_streams");
+    if ((dci->eps == NULL) || (dci->streams == NULL)) {
+        ucs_free(dci->streams);
+        ucs_free(dci->eps);
         ucs_free(dci->ops);
         return UCS_ERR_NO_MEMORY;
+    }
+
+    for (i = 0; i < num_streams; ++i) {
+        dci->streams[i] = UCT_DCX_WQE_STREAM(i);
     }
     return UCS_OK;
 }
@@ -200,17 +226,21 @@ void uct_dcx_dci_cleanup(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     /* the device is off the buffers: those still outstanding can be freed */
     while (dci->op_head != dci->op_tail) {
         op = uct_dcx_dci_op(dci, dci->op_head++);
-        op->done(dci, op, UCS_ERR_CANCELED);
+        if (op->done != NULL) {
+            op->done(dci, op, UCS_ERR_CANCELED);
+        }
     }
     uct_dcx_flush_end(&dci->flushes, NULL, UCS_ERR_CANCELED);
 
     ucs_arbiter_cleanup(&dci->waiters);
+    uct_dcx_drain_free(dci->drain);
+    ucs_free(dci->streams);
     ucs_free(dci->eps);
     ucs_free(dci->ops);
 }
 
 
-static void uct_dcx_flush_end_one(uct_dcx_flush_t *flush, ucs_status_t status)
+void uct_dcx_flush_end_one(uct_dcx_flush_t *flush, ucs_status_t status)
 {
     uct_completion_t *comp = flush->comp;
 
@@ -272,9 +302,10 @@ ucs_status_t uct_dcx_flush_add(ucs_list_link_t *flushes, uct_dcx_ep_t *ep,
         return UCS_ERR_NO_MEMORY;
     }
 
-    flush->ep    = ep;
-    flush->comp  = comp;
-    flush->index = index;
+    flush->ep     = ep;
+    flush->comp   = comp;
+    flush->index  = index;
+    flush->status = UCS_ERR_CANCELED;
 
     /* mostly it is the last one: who flushes has posted just before */
     while ((pos != flushes) &&
@@ -295,7 +326,7 @@ void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 
     for (place = dci->op_head; place != dci->op_tail; ++place) {
         op = uct_dcx_dci_op(dci, place);
-        if (uct_dcx_dci_wqe_ep(dci, op->index) == ep) {
+        if ((op->done != NULL) && (uct_dcx_dci_wqe_ep(dci, op->index) == ep)) {
             op->canceled = 1;
         }
     }

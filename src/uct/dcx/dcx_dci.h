@@ -3,9 +3,9 @@
  * A DC initiator: its queue, what is outstanding on it, and whose that is.
  * Everything belongs to the thread that progresses the interface. An exclusive
  * initiator is in the pool (no endpoint, nothing outstanding), held by one
- * endpoint, or draining: its endpoint is gone and the last operations are on
- * the way. A shared one serves any number of endpoints and is in no pool. The
- * states are drawn in docs/dcx.md.
+ * endpoint, or left: its endpoint is gone and the last operations are on the
+ * way. A shared one serves any number of endpoints and is in no pool; after an
+ * error it drains (dcx_dci_drain.c). The states are drawn in docs/dcx.md.
  */
 #ifndef UCT_DCX_DCI_H
 #define UCT_DCX_DCI_H
@@ -18,7 +18,8 @@ enum {
     UCT_DCX_DCI_SIZE = 256
 };
 
-typedef struct uct_dcx_op uct_dcx_op_t;
+typedef struct uct_dcx_op    uct_dcx_op_t;
+typedef struct uct_dcx_drain uct_dcx_drain_t;
 
 
 /* Ends an operation: frees what it held, tells the user. */
@@ -28,7 +29,7 @@ typedef void (*uct_dcx_op_done_t)(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
 /* An operation that has something to end. Those of an initiator stand in a
  * ring, in the order in which they were posted. */
 struct uct_dcx_op {
-    uct_dcx_op_done_t done;
+    uct_dcx_op_done_t done;     /* NULL: it has ended, others before have not */
     uct_completion_t  *comp;
     void              *buffer;
     uint16_t          index;    /* first block of its WQE */
@@ -41,7 +42,8 @@ typedef struct uct_dcx_flush {
     ucs_list_link_t  list;
     uct_dcx_ep_t     *ep;
     uct_completion_t *comp;
-    uint16_t         index; /* first block of the last WQE that it waits for */
+    uint16_t         index;  /* first block of the last WQE that it waits for */
+    int16_t          status; /* that of a failure, once it is lost by that */
 } uct_dcx_flush_t;
 
 
@@ -54,7 +56,10 @@ struct uct_dcx_dci {
     uint8_t         in_error;     /* was moved to the error state by us */
     uct_dcx_ep_t    **eps;        /* shared: whose WQE begins at each block,
                                      NULL: nobody's any more; exclusive: NULL */
-    uct_dcx_ep_t    *ep;          /* exclusive: NULL in the pool or draining */
+    uint32_t        *streams;     /* shared: what the next WQE of each carries,
+                                     one if it has no streams */
+    uct_dcx_drain_t *drain;       /* shared: NULL, unless it drains */
+    uct_dcx_ep_t    *ep;          /* exclusive: NULL in the pool, or left */
     ucs_list_link_t flushes;      /* in the order of their indexes */
     ucs_arbiter_t   waiters;      /* endpoints with requests in line for room */
     ucs_list_link_t ready;        /* in the list of the set */
@@ -121,6 +126,27 @@ uct_dcx_dci_op(const uct_dcx_dci_t *dci, uint16_t place)
 }
 
 
+/* What is posted on the stream next waits for gets and atomics before it. */
+static inline void uct_dcx_dci_fence(uct_dcx_dci_t *dci, uint16_t stream)
+{
+    if (uct_dcx_dci_is_shared(dci)) {
+        dci->streams[stream] |= MLX5_WQE_CTRL_FENCE;
+    } else {
+        dci->sq.carry |= MLX5_WQE_CTRL_FENCE;
+    }
+}
+
+
+static inline void uct_dcx_dci_fence_all(uct_dcx_dci_t *dci, unsigned streams)
+{
+    unsigned i;
+
+    for (i = 0; i < (uct_dcx_dci_is_shared(dci) ? streams : 1); ++i) {
+        uct_dcx_dci_fence(dci, i);
+    }
+}
+
+
 /* Takes a new operation down that begins at 'index'. There is a place for each
  * block of the ring, so one is free. */
 static UCS_F_ALWAYS_INLINE uct_dcx_op_t *
@@ -143,6 +169,8 @@ uct_dcx_dci_end_op(uct_dcx_dci_t *dci, uct_dcx_op_t *op, ucs_status_t status)
     op->done(dci, op, status);
 }
 
+
+void uct_dcx_flush_end_one(uct_dcx_flush_t *flush, ucs_status_t status);
 
 /* Ends the flushes of 'ep', those of everybody if it is NULL. */
 void uct_dcx_flush_end(ucs_list_link_t *flushes, const uct_dcx_ep_t *ep,
@@ -231,8 +259,13 @@ void uct_dcx_dci_restart(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 void uct_dcx_dci_resume(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
 /* A send completion with error: fails what is lost, calls the error handlers
- * and makes the initiator usable again. */
+ * and makes the initiator usable again; a shared one drains before that. */
 void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                       const struct mlx5_cqe64 *cqe);
+
+/* A send completion of no initiator that works: of one that drains, or from
+ * before a reset. */
+void
+uct_dcx_dci_drain_take(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
 
 #endif

@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A DC initiator that fails: from the completion with error, or from the wish
- * of the user, to a queue that works again; what it costs is in dcx_dci_lost.c.
+ * of the user, to a queue that works again; what it costs is in dcx_dci_lost.c,
+ * and what comes between with a shared one in dcx_dci_drain.c.
  * Called by progress (dcx_tx.c) and by endpoints (dcx_ep.c) in the interface's
  * thread. A DCI in the error state flushes what is posted,
  * with one completion each (PRM, "QP error state").
  */
-#include "dcx_dci_lost.h"
+#include "dcx_dci_drain.h"
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
@@ -77,68 +78,17 @@ void uct_dcx_dci_resume(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-static void
-uct_dcx_dci_parse_failure(const uct_dcx_iface_t *iface,
-                          const uct_dcx_dci_t *dci,
-                          const struct mlx5_cqe64 *cqe,
-                          uct_dcx_failure_t *failure)
-{
-    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
-    const uct_dcx_ep_t *ep;
-
-    failure->status          = uct_dcx_cqe_status(cqe, &failure->reason);
-    failure->syndrome        = err->syndrome;
-    failure->vendor_syndrome = err->vendor_err_synd;
-    failure->index           = be16toh(cqe->wqe_counter);
-    failure->qpn             = dci->sq.qpn;
-    ep                       = uct_dcx_dci_wqe_ep(dci, failure->index);
-    uct_dcx_peer_name(iface, ep, failure->peer);
-}
-
-
-/* Tells the user that the peer of 'ep' is lost; NULL: he does not want to hear
- * it. A failure that nobody handles is fatal: data of his is gone. */
-static void
-uct_dcx_dci_report(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
-                   const uct_dcx_failure_t *failure)
-{
-    ucs_log_level_t level = UCS_LOG_LEVEL_DEBUG;
-    ucs_status_t status;
-
-    if (ep != NULL) {
-        status = uct_iface_handle_ep_err(&iface->super.super,
-                                         &ep->super.super, failure->status);
-        if (failure->status != UCS_ERR_CANCELED) {
-            level = uct_base_iface_failure_log_level(&iface->super, status,
-                                                     failure->status);
-        }
-    }
-
-    ucs_log(level, "%s:%u: operation to %s failed: %s (%s, syndrome 0x%x, "
-            "vendor 0x%x; DCI 0x%x, WQE %u)", uct_dcx_iface_name(iface),
-            iface->port.num, failure->peer,
-            uct_dcx_peer_cause(failure->syndrome), failure->reason,
-            failure->syndrome, failure->vendor_syndrome, failure->qpn,
-            failure->index);
-}
-
-
 /* Users hear of it: first of their operations, then of the endpoints. Whatever
  * they do in a callback, the initiator is in order already. */
 static void uct_dcx_dci_tell(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                             uct_dcx_lost_t *lost,
-                             const uct_dcx_failure_t *failure)
+                             uct_dcx_lost_t *lost)
 {
     unsigned i;
 
     iface->dci.failing = lost;
-    uct_dcx_lost_end(lost, dci, failure->status);
-
-    if (lost->num_eps == 0) {
-        uct_dcx_dci_report(iface, NULL, failure);
-    }
+    uct_dcx_lost_end(lost, dci);
     for (i = 0; i < lost->num_eps; ++i) {
-        uct_dcx_dci_report(iface, lost->eps[i], failure);
+        uct_dcx_failure_report(lost->eps[i].failure, iface, lost->eps[i].ep);
     }
     iface->dci.failing = NULL;
 }
@@ -147,7 +97,7 @@ static void uct_dcx_dci_tell(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 /* An exclusive initiator parts with its endpoint, and all that are lost fail,
  * before the user hears of the error: what he posts then is refused. */
 static void uct_dcx_dci_part(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                             uct_dcx_lost_t *lost, ucs_status_t status)
+                             uct_dcx_lost_t *lost)
 {
     uct_dcx_ep_t *ep = dci->ep;
     unsigned i;
@@ -159,10 +109,21 @@ static void uct_dcx_dci_part(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     }
 
     for (i = 0; i < lost->num_eps; ++i) {
-        if (!uct_dcx_ep_fail(lost->eps[i], status)) {
-            lost->eps[i] = NULL;
+        if (!uct_dcx_ep_fail(lost->eps[i].ep, lost->eps[i].failure->status)) {
+            lost->eps[i].ep = NULL;
         }
     }
+}
+
+
+void uct_dcx_dci_recover(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                         uct_dcx_lost_t *lost)
+{
+    uct_dcx_dci_part(iface, dci, lost);
+    uct_dcx_dci_restart(iface, dci);
+    uct_dcx_dci_resume(iface, dci);
+    uct_dcx_dci_tell(iface, dci, lost);
+    uct_dcx_lost_cleanup(lost);
 }
 
 
@@ -172,19 +133,22 @@ void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     uct_dcx_failure_t failure;
     uct_dcx_lost_t lost;
 
-    uct_dcx_dci_parse_failure(iface, dci, cqe, &failure);
+    if (!uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_failure_parse(&failure, iface, dci, cqe);
+    }
 
     /* what was posted before the failed operation was acknowledged */
-    if (!uct_dcx_dci_retire(dci, failure.index)) {
+    if (!uct_dcx_dci_retire(dci, be16toh(cqe->wqe_counter))) {
         return; /* the endpoint is gone, and the failed operation with it */
+    }
+
+    if (uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_dci_drain(iface, dci, cqe);
+        return;
     }
 
     uct_dcx_lost_init(&lost, dci);
     uct_dcx_dci_stop(iface, dci);
-    uct_dcx_lost_take(&lost, dci, &failure);
-    uct_dcx_dci_part(iface, dci, &lost, failure.status);
-    uct_dcx_dci_restart(iface, dci);
-    uct_dcx_dci_resume(iface, dci);
-    uct_dcx_dci_tell(iface, dci, &lost, &failure);
-    uct_dcx_lost_cleanup(&lost);
+    uct_dcx_lost_take_all(&lost, dci, &failure);
+    uct_dcx_dci_recover(iface, dci, &lost);
 }

@@ -4,7 +4,7 @@
  * endpoints (dcx_ep.c) in the interface's thread; the endpoint takes part in
  * nothing any more when this returns.
  */
-#include "dcx_dci_lost.h"
+#include "dcx_dci_drain.h"
 #include "dcx_tx.h"
 
 #include <sched.h>
@@ -41,7 +41,7 @@ static void uct_dcx_dci_cancel(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 
     for (place = dci->op_head; place != dci->op_tail; ++place) {
         op = uct_dcx_dci_op(dci, place);
-        if (uct_dcx_dci_wqe_ep(dci, op->index) != ep) {
+        if ((op->done == NULL) || (uct_dcx_dci_wqe_ep(dci, op->index) != ep)) {
             continue;
         }
 
@@ -72,11 +72,11 @@ static void uct_dcx_dci_leave_exclusive(uct_dcx_iface_t *iface,
 
     uct_dcx_lost_init(&lost, dci);
     uct_dcx_dci_stop(iface, dci);
-    uct_dcx_lost_take(&lost, dci, NULL);
+    uct_dcx_lost_take_all(&lost, dci, NULL);
     dci->ep = NULL;
     uct_dcx_dci_restart(iface, dci);
     uct_dcx_dci_resume(iface, dci);
-    uct_dcx_lost_end(&lost, dci, UCS_ERR_CANCELED);
+    uct_dcx_lost_end(&lost, dci);
     uct_dcx_lost_cleanup(&lost);
 }
 
@@ -90,13 +90,17 @@ static int uct_dcx_dci_has_completed(const uct_dcx_dci_t *dci, uint16_t index)
     const struct mlx5_cqe64 *cqe;
     uint32_t i;
 
+    if (uct_dcx_drain_has_taken(dci, index)) {
+        return 1;
+    }
+
     for (i = cq->ci; (i - cq->ci) < cq->count; ++i) {
         cqe = uct_dcx_cq_peek(cq, i);
         if (cqe == NULL) {
             return 0;
         }
 
-        if ((uct_dcx_cqe_qpn(cqe) == dci->sq.qpn) &&
+        if ((uct_dcx_cqe_qpn(cqe) == dci->qp->qp_num) &&
             (be16toh(cqe->wqe_counter) == index)) {
             return 1;
         }

@@ -28,90 +28,6 @@ static ucs_mpool_ops_t uct_dcx_flush_mpool_ops = {
 };
 
 
-/* Places for results of one initiator, in whole cache lines: one for each
- * block, and one for those that nobody wants. */
-static size_t uct_dcx_dci_set_num_results(const uct_dcx_dci_set_t *set)
-{
-    return set->params.num_bb +
-           (UCS_SYS_CACHE_LINE_SIZE / sizeof(*set->dci->results));
-}
-
-
-static ucs_status_t
-uct_dcx_dci_group_init_results(uct_dcx_iface_t *iface,
-                               uct_dcx_dci_group_t *group,
-                               ucs_log_level_t level)
-{
-    const uct_dcx_dci_set_t *set = &iface->dci;
-    size_t size                  = set->per_group *
-                                   uct_dcx_dci_set_num_results(set) *
-                                   sizeof(*group->results);
-    void *results;
-
-    size = ucs_align_up(size, ucs_get_page_size());
-    if (ucs_posix_memalign(&results, ucs_get_page_size(), size,
-                           "uct_dcx_results") != 0) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    group->results    = results;
-    group->results_mr = ibv_reg_mr(iface->port.dev->pd, results, size,
-                                   IBV_ACCESS_LOCAL_WRITE);
-    if (group->results_mr == NULL) {
-        ucs_log(level, "%s: failed to register %zu bytes: %m; see 'ulimit -l'",
-                uct_dcx_iface_name(iface), size);
-        ucs_free(results);
-        return UCS_ERR_IO_ERROR;
-    }
-    return UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
-                       ucs_log_level_t level)
-{
-    const uct_dcx_dci_set_t *set = &iface->dci;
-    uct_dcx_cq_params_t params   = {
-        .ctx       = iface->port.dev->ctx,
-        .channel   = iface->channel,
-        .length    = set->per_group * set->params.num_bb,
-        .cqe_size  = sizeof(struct mlx5_cqe64),
-        .name      = uct_dcx_iface_name(iface),
-        .log_level = level
-    };
-    ucs_status_t status;
-
-    status = uct_dcx_cq_init(&group->cq, &params);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_dcx_dci_group_init_results(iface, group, level);
-    if (status != UCS_OK) {
-        uct_dcx_cq_cleanup(&group->cq);
-        return status;
-    }
-
-    if (set->num_groups > 0) {
-        iface->todo |= UCT_DCX_TODO_GROUPS;
-        /* somebody may be about to wait for events already */
-        uct_dcx_cq_arm(&group->cq, 0);
-    }
-    return UCS_OK;
-}
-
-
-static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
-{
-    if (ibv_dereg_mr(group->results_mr) != 0) {
-        ucs_warn("mr 0x%x: failed to deregister: %m", group->results_mr->lkey);
-    }
-    ucs_free(group->results);
-    uct_dcx_cq_cleanup(&group->cq);
-}
-
-
 /* --- from QP number to initiator ------------------------------------------ */
 
 uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_iface_t *iface, uint32_t qpn)
@@ -258,6 +174,18 @@ uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_iface_t *iface)
 }
 
 
+uct_dcx_place_t uct_dcx_dci_set_spill(uct_dcx_iface_t *iface)
+{
+    uct_dcx_place_t place = uct_dcx_pool_spill(&iface->dci.pool);
+
+    if ((place.dci != UCT_DCX_NO_DCI) &&
+        (uct_dcx_dci_set_create(iface, place.dci) == NULL)) {
+        place.dci = UCT_DCX_NO_DCI;
+    }
+    return place;
+}
+
+
 /* --- opening and closing -------------------------------------------------- */
 
 static ucs_status_t
@@ -285,6 +213,9 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     set->params.rnr_retry_count = config->tx.rnr_retry_count;
     set->params.max_rd_atomic   = ucs_min(config->tx.max_rd_atomic,
                                           max_rd_atomic);
+    set->params.log_streams     = ucs_ilog2(config->tx.num_streams);
+    set->params.log_errored     = ucs_min(set->params.log_streams,
+                                          iface->port.dev->log_errored);
 
     /* every block of every send queue may complete before anybody looks */
     set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
@@ -307,11 +238,12 @@ static ucs_status_t
 uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
                           const uct_dcx_iface_config_t *config)
 {
-    uct_dcx_pool_params_t params = {
+    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
+    uct_dcx_pool_params_t params   = {
         .policy      = config->tx.policy,
         .num_dci     = config->tx.num_dci,
         .quota       = config->tx.quota,
-        .num_streams = 1,
+        .num_streams = policy->has_streams ? config->tx.num_streams : 1,
         .seed        = config->tx.rand_seed
     };
 

@@ -40,6 +40,8 @@ typedef struct uct_dcx_dci_params {
     uint8_t  retry_count;
     uint8_t  rnr_retry_count;
     uint8_t  max_rd_atomic;
+    uint8_t  log_streams;     /* of a shared one, if the policy has them */
+    uint8_t  log_errored;     /* ... that may be in error before it is */
 } uct_dcx_dci_params_t;
 
 
@@ -70,6 +72,18 @@ typedef struct uct_dcx_dci_set {
 } uct_dcx_dci_set_t;
 
 
+/* dcx_dci_group.c: the next group. Needs iface->channel. Errors are logged at
+ * 'level'. */
+ucs_status_t
+uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
+                       ucs_log_level_t level);
+
+void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group);
+
+/* Places for results of one initiator, in whole cache lines: one for each
+ * block, and one for those that nobody wants. */
+size_t uct_dcx_dci_set_num_results(const uct_dcx_dci_set_t *set);
+
 /* Sets up the pool and creates the first initiator. Needs iface->port and
  * iface->channel. Errors are logged. */
 ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
@@ -83,6 +97,10 @@ uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_iface_t *iface, uint16_t index);
 
 /* The place of a new endpoint; its initiator exists. */
 uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_iface_t *iface);
+
+/* A place on a shared initiator, which exists, for an endpoint that finds none
+ * idle. UCT_DCX_NO_DCI: it has to wait. */
+uct_dcx_place_t uct_dcx_dci_set_spill(uct_dcx_iface_t *iface);
 
 /* See uct_dcx_dci_find(): the whole table. */
 uct_dcx_dci_t *uct_dcx_dci_set_search(uct_dcx_iface_t *iface, uint32_t qpn);

@@ -180,6 +180,21 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 }
 
 
+/* libmlx5 knows them from QUERY_HCA_CAP, which it asks for itself. */
+static void uct_dcx_device_query_streams(uct_dcx_device_t *dev)
+{
+    struct mlx5dv_context attr = {
+        .comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS
+    };
+
+    if ((mlx5dv_query_device(dev->ctx, &attr) == 0) &&
+        (attr.comp_mask & MLX5DV_CONTEXT_MASK_DCI_STREAMS)) {
+        dev->log_streams = attr.dci_streams_caps.max_log_num_concurent;
+        dev->log_errored = attr.dci_streams_caps.max_log_num_errored;
+    }
+}
+
+
 static void uct_dcx_device_find_bus(uct_dcx_device_t *dev)
 {
     unsigned domain, bus, slot, function;
@@ -320,6 +335,7 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
     uct_dcx_device_query_atomics(dev, ext_atomics);
     uct_dcx_device_query_general(dev);
     uct_dcx_device_probe_dc(dev);
+    uct_dcx_device_query_streams(dev);
     uct_dcx_device_find_bus(dev);
     uct_dcx_device_find_cpus(dev);
     return UCS_OK;

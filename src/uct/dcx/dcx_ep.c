@@ -243,15 +243,15 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
 
 /* Writes and sends of one endpoint are executed in order anyhow: they share a
- * queue, or the earlier ones have completed. A fence adds that what follows
- * waits for earlier gets and atomics. */
+ * queue, or the earlier ones have completed; on a shared one, a stream of it.
+ * A fence adds that what follows waits for earlier gets and atomics. */
 ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
 
     if (ep->dci != UCT_DCX_NO_DCI) {
-        iface->dci.dci[ep->dci].sq.fence = MLX5_WQE_CTRL_FENCE;
+        uct_dcx_dci_fence(&iface->dci.dci[ep->dci], ep->stream);
     }
 
     UCT_TL_EP_STAT_FENCE(&ep->super);

@@ -150,7 +150,7 @@ int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status);
 ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
 
 /* 'dci' was taken for an endpoint that has failed, or is to. NULL: it went back
- * to the pool. */
+ * to the pool, or is a shared one and cannot be posted on. */
 uct_dcx_dci_t *
 uct_dcx_ep_attach_odd(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                       uct_dcx_dci_t *dci);

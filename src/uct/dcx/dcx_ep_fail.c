@@ -61,21 +61,6 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
 }
 
 
-uct_dcx_dci_t *
-uct_dcx_ep_attach_odd(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
-                      uct_dcx_dci_t *dci)
-{
-    if (ep->flags & UCT_DCX_EP_FLAG_FAILED) {
-        uct_dcx_tx_detach(iface, dci);
-        return NULL;
-    }
-
-    ep->flags &= ~UCT_DCX_EP_FLAG_INVALIDATED;
-    uct_dcx_dci_to_error(dci);
-    return dci;
-}
-
-
 /* --- shared initiators ----------------------------------------------------- */
 
 /* Everything that was posted before an endpoint was given up has ended. */
@@ -120,6 +105,28 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 
 
 /* --- what the user wants --------------------------------------------------- */
+
+uct_dcx_dci_t *
+uct_dcx_ep_attach_odd(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
+                      uct_dcx_dci_t *dci)
+{
+    if (ep->flags & UCT_DCX_EP_FLAG_FAILED) {
+        uct_dcx_tx_detach(iface, dci);
+        return NULL;
+    }
+
+    if (uct_dcx_dci_is_shared(dci)) {
+        if (uct_dcx_ep_post_mark(ep, dci) != UCS_OK) {
+            ep->dci = UCT_DCX_NO_DCI; /* there is no room, another time */
+        }
+        return NULL;
+    }
+
+    ep->flags &= ~UCT_DCX_EP_FLAG_INVALIDATED;
+    uct_dcx_dci_to_error(dci);
+    return dci;
+}
+
 
 ucs_status_t
 uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,

@@ -147,7 +147,7 @@ static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
     for (i = 0; i < set->num_created; ++i) {
         dci = &set->dci[set->created[i]];
         if (!uct_dcx_dci_is_idle(dci)) {
-            dci->sq.fence = MLX5_WQE_CTRL_FENCE;
+            uct_dcx_dci_fence_all(dci, set->pool.num_streams);
         }
     }
 
@@ -242,7 +242,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
 
     uct_dcx_caps_init(&self->limits, config, &self->port);
     status = uct_dcx_config_check_device(config, self->limits.max_bb,
-                                         &self->port.dev->attr);
+                                         self->port.dev);
     if (status != UCS_OK) {
         goto err_cleanup_port;
     }

@@ -88,8 +88,7 @@ static void uct_dcx_pending_hold(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-/* Joins the line for room in the initiator that the endpoint has. */
-static void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_t *dci = &iface->dci.dci[ep->dci];
 
@@ -100,6 +99,7 @@ static void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     ucs_arbiter_group_schedule(&dci->waiters, &ep->pending);
     if (uct_dcx_dci_is_shared(dci)) {
         dci->sq.limit = -1;
+        iface->todo  |= UCT_DCX_TODO_PENDING; /* see uct_dcx_spill_serve() */
     }
 }
 
@@ -143,8 +143,7 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 }
 
 
-/* Nobody is in line for room in a shared initiator any more? */
-static void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
+void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
 {
     if (uct_dcx_dci_is_shared(dci) && ucs_arbiter_is_empty(&dci->waiters)) {
         dci->sq.limit = dci->sq.room;
@@ -210,19 +209,18 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 {
     uct_dcx_iface_t *iface = arg;
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
-    uct_dcx_dci_t *dci;
 
     if (ep->flags & UCT_DCX_EP_FLAG_FAILED) {
         return uct_dcx_pending_refuse(elem);
     }
 
-    dci = uct_dcx_tx_attach(iface, ep);
-    if (dci == NULL) {
+    uct_dcx_tx_attach(iface, ep);
+    if (ep->dci == UCT_DCX_NO_DCI) {
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
     uct_dcx_pending_queue(iface, ep);
-    uct_dcx_pending_set_ready(iface, dci);
+    uct_dcx_pending_set_ready(iface, &iface->dci.dci[ep->dci]);
     return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
 }
 
@@ -298,11 +296,13 @@ void uct_dcx_pending_serve(uct_dcx_iface_t *iface)
     uct_dcx_dci_set_t *set = &iface->dci;
     UCS_LIST_HEAD(ready);
     uct_dcx_dci_t *dci;
+    int spilled;
 
     ucs_arbiter_dispatch(&set->wait_dci, 1, uct_dcx_pending_attach_cb, iface);
     if (set->throttled && ucs_arbiter_is_empty(&set->wait_dci)) {
         uct_dcx_pending_unthrottle(iface);
     }
+    spilled = uct_dcx_spill_serve(iface);
 
     /* those that become ready meanwhile have their turn in the next call */
     ucs_list_splice_tail(&ready, &set->ready);
@@ -313,7 +313,7 @@ void uct_dcx_pending_serve(uct_dcx_iface_t *iface)
         uct_dcx_pending_serve_room(iface, dci);
     }
 
-    if (uct_dcx_pending_is_empty(iface)) {
+    if (!spilled && uct_dcx_pending_is_empty(iface)) {
         iface->todo &= ~UCT_DCX_TODO_PENDING;
     }
 }

@@ -23,6 +23,17 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
  * it from their operations. It need not wait for an initiator. */
 void uct_dcx_pending_failed(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
+/* Joins the line for room in the initiator that the endpoint has. */
+void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+
+/* Somebody has left the line for room in an initiator. If it is a shared one,
+ * and the line is empty, everybody may post again. */
+void uct_dcx_pending_left_line(uct_dcx_dci_t *dci);
+
+/* dcx_spill.c: serves those in line for room in a shared initiator with
+ * exclusive ones that have become idle. Returns whether others wait for one. */
+int uct_dcx_spill_serve(uct_dcx_iface_t *iface);
+
 /* Drops all requests of an endpoint that is going away. */
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 
@@ -92,15 +103,17 @@ static inline int uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
 }
 
 
-/* Whether a call of progress would serve someone without a completion. Without
- * exclusive initiators only those that have failed stand in line for one. */
+/* Whether a call of progress would serve someone without a completion. Where
+ * there are only shared initiators, those in line for one have failed; where
+ * endpoints spill, they can have that one. */
 static inline int uct_dcx_pending_is_ready(uct_dcx_iface_t *iface)
 {
     return !uct_dcx_pending_is_empty(iface) &&
            (ucs_arbiter_is_empty(&iface->dci.wait_dci) ||
             !ucs_list_is_empty(&iface->dci.ready) ||
             uct_dcx_pool_has_idle(&iface->dci.pool) ||
-            (iface->dci.pool.size.num_exclusive == 0));
+            (iface->dci.pool.size.num_exclusive == 0) ||
+            iface->dci.pool.policy->spills);
 }
 
 #endif

@@ -9,7 +9,10 @@
  * them in order. An endpoint that never pauses then never lets go. "dcs_quota"
  * takes it away from one that has used its quota while others wait.
  *
- * "rand": an endpoint is bound to a shared initiator, chosen by lot.
+ * "rand": an endpoint is bound to a shared initiator, chosen by lot. "hw_dcs":
+ * there is one shared initiator, and an endpoint is bound to a stream of it; the
+ * device does what "dcs" does with initiators. "dcs_hybrid": as "dcs" while
+ * there are idle ones, as "hw_dcs" if there are none.
  */
 #include "dcx_policy.h"
 
@@ -26,6 +29,19 @@ static uct_dcx_pool_size_t uct_dcx_exclusive_size(unsigned num_dci)
 static uct_dcx_pool_size_t uct_dcx_shared_size(unsigned num_dci)
 {
     return (uct_dcx_pool_size_t){.num_shared = num_dci};
+}
+
+
+static uct_dcx_pool_size_t uct_dcx_one_shared_size(unsigned num_dci)
+{
+    (void)num_dci;
+    return (uct_dcx_pool_size_t){.num_shared = 1};
+}
+
+
+static uct_dcx_pool_size_t uct_dcx_hybrid_size(unsigned num_dci)
+{
+    return (uct_dcx_pool_size_t){.num_exclusive = num_dci, .num_shared = 1};
 }
 
 
@@ -52,10 +68,20 @@ static const uct_dcx_policy_t uct_dcx_policies[] = {
     {.name  = "rand",
      .size  = uct_dcx_shared_size,
      .share = uct_dcx_no_share},
+    {.name        = "hw_dcs",
+     .size        = uct_dcx_one_shared_size,
+     .has_streams = 1,
+     .share       = uct_dcx_no_share},
+    {.name        = "dcs_hybrid",
+     .size        = uct_dcx_hybrid_size,
+     .has_streams = 1,
+     .spills      = 1,
+     .share       = uct_dcx_no_share},
 };
 
 
-const char *uct_dcx_policy_names[] = {"dcs", "dcs_quota", "rand", NULL};
+const char *uct_dcx_policy_names[] = {"dcs", "dcs_quota", "rand", "hw_dcs",
+                                      "dcs_hybrid", NULL};
 
 static_assert(sizeof(uct_dcx_policy_names) / sizeof(uct_dcx_policy_names[0]) ==
               sizeof(uct_dcx_policies) / sizeof(uct_dcx_policies[0]) + 1,

@@ -55,7 +55,8 @@ struct uct_dcx_policy {
     uint8_t             has_streams;
 
     /* An endpoint that finds no exclusive initiator idle takes a place on a
-     * shared one, until all that it has posted there has completed */
+     * shared one, until all that it has posted there has completed
+     * (dcx_spill.c) */
     uint8_t             spills;
 
     /* How many building blocks an endpoint may post on an exclusive initiator

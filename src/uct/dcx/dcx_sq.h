@@ -31,7 +31,8 @@ typedef struct uct_dcx_sq {
     uint16_t        last;    /* where the WQE posted last begins */
     int16_t         limit;   /* may post while no more than this is in use */
     int16_t         room;    /* the limit that the ring itself sets */
-    uint8_t         fence;   /* fence bits that the next WQE carries */
+    uint32_t        carry;   /* what the next WQE carries: a fence, its stream
+                                (uct_dcx_wqe_ctrl_t) */
 } uct_dcx_sq_t;
 
 
@@ -41,7 +42,7 @@ static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
     sq->pi    = 0;
     sq->ci    = 0;
     sq->last  = UINT16_MAX;
-    sq->fence = 0;
+    sq->carry = 0;
 }
 
 

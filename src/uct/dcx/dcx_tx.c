@@ -88,7 +88,11 @@ uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 
     /* after the callbacks, so that an endpoint which goes on sending keeps
      * what it has, and nobody overtakes those who wait */
-    uct_dcx_tx_settle(iface, dci);
+    if (ucs_unlikely(uct_dcx_dci_is_shared(dci))) {
+        uct_dcx_spill_completed(iface, dci, begin);
+    } else {
+        uct_dcx_tx_settle(iface, dci);
+    }
 }
 
 
@@ -100,7 +104,8 @@ uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
                                           uct_dcx_cqe_qpn(cqe));
 
     if (ucs_unlikely(dci == NULL)) {
-        return; /* from before a reset */
+        uct_dcx_dci_drain_take(iface, cqe);
+        return;
     }
 
     ucs_assertv(uct_dcx_dci_is_outstanding(dci, index),

@@ -69,6 +69,16 @@ uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
 }
 
 
+/* Without an idle initiator: binds the endpoint to a shared one if the policy has
+ * one for that. Returns it if it has room, else NULL. */
+uct_dcx_dci_t *uct_dcx_spill(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+
+/* All before the consumer index have completed on a shared initiator, from
+ * block 'begin' on just now: those who are there for the time being leave. */
+void uct_dcx_spill_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                             uint16_t begin);
+
+
 /* Lends an initiator to an endpoint that has none; NULL if there is none, or
  * the endpoint has failed. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
@@ -79,7 +89,7 @@ uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     uint16_t index;
 
     if (ucs_unlikely(!uct_dcx_pool_has_idle(pool))) {
-        return NULL;
+        return uct_dcx_spill(iface, ep);
     }
 
     index = uct_dcx_pool_take(pool);
@@ -87,7 +97,7 @@ uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     if (ucs_unlikely(dci->qp == NULL) &&
         (uct_dcx_dci_set_create(iface, index) == NULL)) {
         uct_dcx_pool_truncate(pool, index);
-        return NULL;
+        return uct_dcx_spill(iface, ep);
     }
 
     dci->ep = ep;
@@ -113,8 +123,8 @@ uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
         return ucs_likely(uct_dcx_sq_has_room(&dci->sq)) ? dci : NULL;
     }
 
-    if (ucs_unlikely(!uct_dcx_tx_may_take(iface))) {
-        return NULL;
+    if (ucs_unlikely(!ucs_arbiter_is_empty(&iface->dci.wait_dci))) {
+        return NULL; /* they go first */
     }
     return uct_dcx_tx_attach(iface, ep);
 }
@@ -160,7 +170,7 @@ uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 
     dci->turn++;
     dci->ep       = NULL;
-    dci->sq.fence = 0; /* nothing is left that a fence would wait for */
+    dci->sq.carry = 0; /* nothing is left that a fence would wait for */
     if (ucs_unlikely(dci->sq.limit < dci->sq.room)) {
         dci->sq.limit = uct_dcx_tx_share(iface, dci);
     }
@@ -199,10 +209,9 @@ uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
 
 /* Starts a WQE with the ctrl segment left open and the peer's address. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
-                 uct_dcx_ep_t *ep)
+uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
 {
-    const uct_dcx_sq_t *sq = &dci->sq;
+    uct_dcx_sq_t *sq = &dci->sq;
 
     uct_dcx_wqe_begin(wqe, sq->start, sq->mask, sq->pi);
     uct_dcx_wqe_av(wqe, &ep->av);
@@ -213,6 +222,8 @@ uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
     if (uct_dcx_dci_is_shared(dci)) {
         dci->eps[sq->pi & sq->mask] = ep;
         ep->last                    = sq->pi;
+        sq->carry                   = dci->streams[ep->stream];
+        dci->streams[ep->stream]    = UCT_DCX_WQE_STREAM(ep->stream);
     }
 }
 
@@ -228,9 +239,9 @@ uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
     uct_dcx_wqe_ctrl_t ctrl = {
         .opcode   = tx->opcode,
         .opmod    = tx->opmod,
-        .fm_ce_se = tx->flags | sq->fence | MLX5_WQE_CTRL_CQ_UPDATE,
         .index    = sq->pi,
-        .qpn      = sq->qpn
+        .qpn      = sq->qpn,
+        .flags    = tx->flags | sq->carry | MLX5_WQE_CTRL_CQ_UPDATE
     };
     uct_dcx_op_t *op;
     uint64_t doorbell;
@@ -242,7 +253,7 @@ uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
         op->buffer = tx->buffer;
     }
 
-    sq->fence = 0;
+    sq->carry = 0;
     doorbell  = uct_dcx_wqe_finish(wqe, wqe->first, &ctrl);
     uct_dcx_sq_ring(sq, uct_dcx_wqe_num_bb(wqe), doorbell);
 }

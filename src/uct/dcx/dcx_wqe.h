@@ -68,10 +68,14 @@ typedef struct uct_dcx_wqe {
 typedef struct uct_dcx_wqe_ctrl {
     uint8_t  opcode;   /* MLX5_OPCODE_* */
     uint8_t  opmod;
-    uint8_t  fm_ce_se; /* MLX5_WQE_CTRL_* */
     uint16_t index;    /* building block at which the WQE starts */
     uint32_t qpn;
+    uint32_t flags;    /* MLX5_WQE_CTRL_*, and UCT_DCX_WQE_STREAM() */
 } uct_dcx_wqe_ctrl_t;
+
+/* The stream of a DCI that has them, in front of fm_ce_se (libmlx5,
+ * mlx5_send_wr_set_dc_addr_stream()) */
+#define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)
 
 
 /* Both halves of a masked compare-and-swap, in the order of memory. */
@@ -329,8 +333,8 @@ uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, void *first,
                      ((uint32_t)ctrl->index << 8) | ctrl->opcode;
     uint32_t where = (ctrl->qpn << 8) | wqe->ds;
     uint64_t head  = htobe64(((uint64_t)what << 32) | where);
-    /* signature, stream channel (both 0), fm_ce_se, immediate (0) */
-    uint64_t tail  = htobe64((uint64_t)ctrl->fm_ce_se << 32);
+    /* signature (0), stream, fm_ce_se, immediate (0) */
+    uint64_t tail  = htobe64((uint64_t)ctrl->flags << 32);
 
     memcpy(first, &head, sizeof(head));
     memcpy((uint8_t*)first + sizeof(head), &tail, sizeof(tail));

@@ -1,0 +1,260 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An initiator with streams: they do not wait for each other, and after an
+ * error it drains, whatever the user does meanwhile. What becomes of those that
+ * wait where the device lets no stream fail alone, and a device that has none.
+ */
+#include "dcx_shared_bench.h"
+#include "ucx_log.h"
+
+namespace {
+
+/* A peer that has no receive buffer left, and does not progress, while another
+ * does not answer: the initiator drains until the first one does. */
+class dcx_streams : public dcx_shared {
+protected:
+    /* m_b's peer takes no more messages; returns how many it has. */
+    uint64_t fill()
+    {
+        const uint64_t count = 512; /* RX_QUEUE_LEN, in main() */
+
+        for (uint64_t sent = 0; sent < count;) {
+            if (uct_ep_am_short(m_b, 6, sent, NULL, 0) == UCS_OK) {
+                sent++;
+            } else {
+                uct_worker_progress(m_dcx->worker);
+            }
+        }
+        m_dcx->flush();
+        return count;
+    }
+
+    bool drains()
+    {
+        struct dcx_dci_count count;
+
+        dcx_peek_dcis(m_dcx->iface, &count);
+        return count.num_draining > 0;
+    }
+
+    /* The dead one's error comes, and no completion behind it. */
+    void await_drain()
+    {
+        while (!drains()) {
+            uct_worker_progress(m_dcx->worker);
+        }
+    }
+
+    enum victim { ACKNOWLEDGED, WAITING, FAILED };
+
+    void destroy_one(enum victim victim)
+    {
+        uint64_t sent   = fill(), result = -1;
+        uct_ep_h dead   = make_dead_eps(1)[0];
+        uct_ep_h eps[]  = {make_ep(m_live_a.loop), make_ep(m_live_b.loop),
+                           dead};
+        dcx_end failed, got([&] { destroy_ep(eps[victim]); });
+
+        put(dead, m_live_a, failed);
+        get(eps[ACKNOWLEDGED], m_live_a, &result, got);
+        send(m_b, sent++);
+        send_bcopy(eps[WAITING], sent++);
+        await_drain();
+        EXPECT_EQ(UCS_OK, got.status);
+        EXPECT_EQ(0u, result);
+        flush();
+        EXPECT_EQ((victim == FAILED) ? UCS_ERR_CANCELED :
+                                       UCS_ERR_ENDPOINT_TIMEOUT,
+                  failed.status);
+        EXPECT_EQ((victim == FAILED) ? 0u : 1u, m_dcx->errors.size());
+        EXPECT_EQ(sent, m_live_b.headers.size());
+        expect_works(m_a);
+    }
+};
+
+/* A message does not wait in the device for one to a peer that is silent. */
+TEST_P(dcx_streams, do_not_wait)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end failed;
+
+    put(dead, m_live_a, failed);
+    send(m_a, 0);
+    send_bcopy(m_a, 1);
+    for (unsigned i = 0; i < 10; i++) {
+        m_live_a.progress();
+    }
+    EXPECT_EQ(numbers(2), m_live_a.headers);
+    EXPECT_EQ(0u, failed.count);
+    flush();
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+}
+
+/* Nobody posts, requests are kept, and what was acknowledged ends. */
+TEST_P(dcx_streams, drain)
+{
+    uint64_t sent = fill();
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_request request;
+    dcx_end failed, behind, flushed;
+
+    put(dead, m_live_a, failed);
+    put(m_a, m_live_a, behind);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &flushed.comp));
+    send(m_b, sent++);
+    await_drain();
+    EXPECT_EQ(UCS_OK, behind.status);
+    EXPECT_EQ(UCS_OK, flushed.status);
+    EXPECT_EQ(0u, failed.count);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(m_a, 6, 0, NULL, 0));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(m_b, 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_dcx->iface, 0, NULL));
+    request.req.func = dcx_request::send;
+    request.ep       = m_a;
+    request.header   = 0;
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(m_a, &request.req, 0));
+
+    flush();
+    EXPECT_FALSE(drains());
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    EXPECT_EQ(numbers(sent), m_live_b.headers);
+    expect_works(m_b);
+}
+
+/* An acknowledged operation has its result, and its callback may end any
+ * endpoint. */
+TEST_P(dcx_streams, destroy_acknowledged)
+{
+    destroy_one(ACKNOWLEDGED);
+}
+
+TEST_P(dcx_streams, destroy_waiting)
+{
+    destroy_one(WAITING);
+}
+
+TEST_P(dcx_streams, destroy_failed)
+{
+    destroy_one(FAILED);
+}
+
+/* ... or be given up */
+TEST_P(dcx_streams, invalidate_while_it_drains)
+{
+    uint64_t sent = fill();
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end failed, flushed;
+
+    put(dead, m_live_a, failed);
+    send(m_b, sent++);
+    await_drain();
+    EXPECT_EQ(UCS_OK, dcx_peek_invalidate(m_a));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL,
+                                           &flushed.comp));
+    flush();
+    EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_CANCELED}, m_dcx->errors);
+    EXPECT_EQ(numbers(sent), m_live_b.headers);
+    expect_works(m_b);
+}
+
+/* Closed in the middle of it */
+TEST_P(dcx_streams, close_while_it_drains)
+{
+    dcx_end failed, behind;
+
+    fill();
+    put(make_dead_eps(1)[0], m_live_a, failed);
+    put(m_a, m_live_a, behind);
+    send_bcopy(m_b, 0);
+    await_drain();
+    EXPECT_EQ(UCS_OK, behind.status);
+    while (!m_eps.empty()) {
+        destroy_ep(m_eps.front());
+    }
+    m_dcx.reset();
+    EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"), dcx_policy_name);
+
+/* Firmware that lets no stream fail alone takes those that wait along. */
+class dcx_streams_one : public dcx_streams {
+};
+
+/* A message may have arrived, and takes its endpoint along, but not what was
+ * sent behind it to another peer; all that have not begun go out. */
+TEST_P(dcx_streams_one, those_that_wait)
+{
+    uint64_t sent = fill();
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end failed;
+
+    put(dead, m_live_a, failed);
+    send(m_b, sent++);
+    send(m_a, 0);
+    m_dcx->flush(); /* m_b's peer does not progress */
+    flush();
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+    EXPECT_EQ(std::vector<ucs_status_t>({UCS_ERR_ENDPOINT_TIMEOUT,
+                                         UCS_ERR_IO_ERROR}), m_dcx->errors);
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    EXPECT_EQ(numbers(sent - 1), m_live_b.headers);
+}
+
+/* A put is posted again. */
+TEST_P(dcx_streams_one, those_that_come_too_late)
+{
+    dcx_end failed, put_end;
+
+    put(m_a, m_live_a, failed, ~0xffu);
+    put(m_b, m_live_b, put_end);
+    flush();
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, failed.status);
+    EXPECT_EQ(UCS_OK, put_end.status);
+    EXPECT_EQ(1u, put_end.count);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    expect_works(m_b);
+}
+
+INSTANTIATE_TEST_SUITE_P(one, dcx_streams_one, testing::Values("hw_dcs"),
+                         dcx_policy_name);
+
+/* --- without -------------------------------------------------------------- */
+
+class dcx_streams_none : public testing::TestWithParam<const char*> {
+};
+
+TEST_P(dcx_streams_none, are_needed)
+{
+    ucx_log_reader log;
+
+    setenv("UCX_DCX_TX_POLICY", GetParam(), 1);
+    EXPECT_THROW(dcx_loop(), std::runtime_error);
+    unsetenv("UCX_DCX_TX_POLICY");
+    std::string line = log.take();
+
+    EXPECT_NE(std::string::npos,
+              line.find(std::string("UCX_DCX_TX_POLICY=") + GetParam()))
+            << line;
+    EXPECT_NE(std::string::npos, line.find("has no DCI streams")) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(none, dcx_streams_none,
+                         testing::Values("hw_dcs", "dcs_hybrid"),
+                         dcx_policy_name);
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    auto env = dcx_shared_env(), one = env, none = env;
+
+    one.push_back({"SOFTHCA_DCI_ERRORED", "0"});
+    none.push_back({"SOFTHCA_DCI_STREAMS", "0"});
+    return hca_test_main(argc, argv,
+                         {{"any", env}, {"one", one}, {"none", none}});
+}
