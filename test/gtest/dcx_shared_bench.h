@@ -118,8 +118,8 @@ protected:
     }
 
     /* From memory of the user; nobody looks at where it goes */
-    void put(uct_ep_h ep, live_peer &peer, dcx_end &end,
-             uint32_t wrong_key = 0)
+    ucs_status_t try_put(uct_ep_h ep, live_peer &peer, dcx_end &end,
+                         uint32_t wrong_key = 0)
     {
         uint64_t addr  = (uintptr_t)peer.loop.mem.data() + 8192;
         uct_rkey_t key = dcx_peek_rkey(peer.loop.memh) ^ wrong_key;
@@ -129,9 +129,13 @@ protected:
         iov.length = 512;
         iov.memh   = m_dcx->memh;
         iov.count  = 1;
-        post([&] {
-            return uct_ep_put_zcopy(ep, &iov, 1, addr, key, &end.comp);
-        });
+        return uct_ep_put_zcopy(ep, &iov, 1, addr, key, &end.comp);
+    }
+
+    void put(uct_ep_h ep, live_peer &peer, dcx_end &end,
+             uint32_t wrong_key = 0)
+    {
+        post([&] { return try_put(ep, peer, end, wrong_key); });
     }
 
     static void unpack(void *arg, const void *data, size_t length)

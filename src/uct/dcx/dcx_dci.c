@@ -137,8 +137,9 @@ uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     sq->bf_flip = dv_qp.bf.size;
     sq->qpn     = dci->qp->qp_num;
     sq->mask    = dv_qp.sq.wqe_cnt - 1;
-    sq->room    = dv_qp.sq.wqe_cnt - iface->limits.max_bb - UCT_DCX_SQ_SPARE;
-    sq->limit   = sq->room;
+    sq->ring    = dv_qp.sq.wqe_cnt - iface->limits.max_bb - UCT_DCX_SQ_SPARE;
+    sq->room    = sq->ring;
+    sq->limit   = sq->ring;
     uct_dcx_sq_reset(sq);
     return UCS_OK;
 }

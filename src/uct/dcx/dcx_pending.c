@@ -6,9 +6,9 @@
  * serves the lines of those initiators whose completions have made room.
  *
  * While somebody waits for an initiator, those who hold an exclusive one have
- * their shares, which completions use up. While somebody waits for room in a
- * shared one, only those in its line get any: its limit is negative but for the
- * time they are served.
+ * their shares, which completions use up. While somebody waits for room in one,
+ * only those in its line get any: its limit is negative but for the time they
+ * are served, also for what the user posts in a callback before that.
  */
 #include "dcx_pending.h"
 #include "dcx_tx.h"
@@ -32,8 +32,8 @@ static void uct_dcx_pending_throttle(uct_dcx_iface_t *iface)
 
     for (i = 0; i < set->num_created; ++i) {
         dci = &set->dci[set->created[i]];
-        if (!uct_dcx_dci_is_shared(dci) && (share < (unsigned)dci->sq.limit)) {
-            dci->sq.limit = share;
+        if (!uct_dcx_dci_is_shared(dci) && (share < (unsigned)dci->sq.room)) {
+            uct_dcx_sq_set_room(&dci->sq, share);
         }
     }
     set->throttled = 1;
@@ -52,7 +52,7 @@ static void uct_dcx_pending_unthrottle(uct_dcx_iface_t *iface)
     for (i = 0; i < set->num_created; ++i) {
         dci = &set->dci[set->created[i]];
         if (!uct_dcx_dci_is_shared(dci)) {
-            dci->sq.limit = dci->sq.room;
+            uct_dcx_sq_set_room(&dci->sq, dci->sq.ring);
             uct_dcx_pending_got_room(iface, dci);
         }
     }
@@ -83,7 +83,7 @@ static void uct_dcx_pending_hold(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 
     if (iface->dci.throttled && !uct_dcx_dci_is_shared(dci) &&
         (pool->policy->share(pool) < UINT_MAX)) {
-        dci->sq.limit = 0;
+        uct_dcx_sq_set_room(&dci->sq, 0);
     }
 }
 
@@ -97,9 +97,9 @@ void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     }
 
     ucs_arbiter_group_schedule(&dci->waiters, &ep->pending);
+    dci->sq.limit = -1;
     if (uct_dcx_dci_is_shared(dci)) {
-        dci->sq.limit = -1;
-        iface->todo  |= UCT_DCX_TODO_PENDING; /* see uct_dcx_spill_serve() */
+        iface->todo |= UCT_DCX_TODO_PENDING; /* see uct_dcx_spill_serve() */
     }
 }
 
@@ -145,7 +145,7 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 
 void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
 {
-    if (uct_dcx_dci_is_shared(dci) && ucs_arbiter_is_empty(&dci->waiters)) {
+    if (ucs_arbiter_is_empty(&dci->waiters)) {
         dci->sq.limit = dci->sq.room;
     }
 }
@@ -278,11 +278,6 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 static void
 uct_dcx_pending_serve_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
-    if (!uct_dcx_dci_is_shared(dci)) {
-        ucs_arbiter_dispatch(&dci->waiters, 1, uct_dcx_pending_send_cb, iface);
-        return;
-    }
-
     dci->sq.limit = dci->sq.room;
     ucs_arbiter_dispatch(&dci->waiters, 1, uct_dcx_pending_send_cb, iface);
     if (!ucs_arbiter_is_empty(&dci->waiters)) {

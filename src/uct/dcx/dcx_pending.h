@@ -26,8 +26,8 @@ void uct_dcx_pending_failed(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 /* Joins the line for room in the initiator that the endpoint has. */
 void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
-/* Somebody has left the line for room in an initiator. If it is a shared one,
- * and the line is empty, everybody may post again. */
+/* Somebody has left the line for room in an initiator. If nobody is in it any
+ * more, everybody may post again. */
 void uct_dcx_pending_left_line(uct_dcx_dci_t *dci);
 
 /* dcx_spill.c: serves those in line for room in a shared initiator with
@@ -65,8 +65,7 @@ uct_dcx_pending_set_ready(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 /* Whether there is room for those in line. */
 static inline int uct_dcx_pending_has_room(const uct_dcx_dci_t *dci)
 {
-    return uct_dcx_sq_used(&dci->sq) <=
-           (uct_dcx_dci_is_shared(dci) ? dci->sq.room : dci->sq.limit);
+    return uct_dcx_sq_used(&dci->sq) <= dci->sq.room;
 }
 
 
@@ -78,8 +77,8 @@ uct_dcx_pending_spend(uct_dcx_dci_t *dci, uint16_t count)
 {
     uct_dcx_sq_t *sq = &dci->sq;
 
-    if (ucs_unlikely(sq->limit < sq->room) && (sq->limit > 0)) {
-        sq->limit -= ucs_min(sq->limit, count);
+    if (ucs_unlikely(sq->room < sq->ring) && (sq->room > 0)) {
+        uct_dcx_sq_set_room(sq, sq->room - ucs_min(sq->room, count));
     }
 }
 

@@ -29,8 +29,11 @@ typedef struct uct_dcx_sq {
     uint16_t        pi;      /* next block to write */
     uint16_t        ci;      /* all blocks before it have completed */
     uint16_t        last;    /* where the WQE posted last begins */
-    int16_t         limit;   /* may post while no more than this is in use */
-    int16_t         room;    /* the limit that the ring itself sets */
+    int16_t         limit;   /* may post while no more than this is in use: the
+                                room, or -1 while somebody is in line for it */
+    int16_t         room;    /* what others leave: less than the ring has while
+                                they wait for an initiator (dcx_pending.c) */
+    int16_t         ring;    /* the room that the ring itself has */
     uint32_t        carry;   /* what the next WQE carries: a fence, its stream
                                 (uct_dcx_wqe_ctrl_t) */
 } uct_dcx_sq_t;
@@ -52,11 +55,20 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 }
 
 
-/* Whether a WQE of the greatest size fits, and whether others let it: the
- * limit is lower while they wait (dcx_pending.c), negative for nobody. */
+/* Whether a WQE of the greatest size fits, and whether others let it. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;
+}
+
+
+/* Those in line, if there are any, stay the only ones who may post. */
+static inline void uct_dcx_sq_set_room(uct_dcx_sq_t *sq, int16_t room)
+{
+    sq->room = room;
+    if (sq->limit >= 0) {
+        sq->limit = room;
+    }
 }
 
 

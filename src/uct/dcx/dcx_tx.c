@@ -12,10 +12,10 @@ UCS_F_NOINLINE int16_t
 uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci)
 {
     const uct_dcx_pool_t *pool = &iface->dci.pool;
-    unsigned room              = dci->sq.room;
+    unsigned ring              = dci->sq.ring;
 
-    return iface->dci.throttled ? ucs_min(room, pool->policy->share(pool)) :
-                                  room;
+    return iface->dci.throttled ? ucs_min(ring, pool->policy->share(pool)) :
+                                  ring;
 }
 
 

@@ -150,7 +150,7 @@ uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 }
 
 
-/* The limit of an exclusive queue that is not held back. */
+/* The room in an exclusive queue of which nothing was used. */
 int16_t
 uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci);
 
@@ -171,8 +171,9 @@ uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     dci->turn++;
     dci->ep       = NULL;
     dci->sq.carry = 0; /* nothing is left that a fence would wait for */
-    if (ucs_unlikely(dci->sq.limit < dci->sq.room)) {
-        dci->sq.limit = uct_dcx_tx_share(iface, dci);
+    if (ucs_unlikely(dci->sq.limit < dci->sq.ring)) {
+        dci->sq.room  = uct_dcx_tx_share(iface, dci);
+        dci->sq.limit = dci->sq.room;
     }
     if (ucs_likely(ep != NULL)) {
         ep->dci = UCT_DCX_NO_DCI;
