@@ -8,37 +8,42 @@
 namespace {
 
 /* A request that does what the test says */
-struct request : dcx_request {
-    request(uct_ep_h ep, uint64_t header)
+struct request {
+    request(const std::function<ucs_status_t()> &call) : call(call)
     {
-        req       = {};
-        req.func  = send;
-        this->ep  = ep;
-        this->header = header;
-    }
-
-    request(uct_ep_h ep, const std::function<ucs_status_t()> &call) :
-        request(ep, 0)
-    {
-        req.func   = run;
-        this->call = call;
+        req.func = run;
     }
 
     static ucs_status_t run(uct_pending_req_t *req)
     {
-        return ((request*)req)->call(); /* its first base's first member */
+        return ((request*)req)->call(); /* its first member */
     }
 
-    void add()
-    {
-        EXPECT_EQ(UCS_OK, uct_ep_pending_add(ep, &req, 0));
-    }
-
+    uct_pending_req_t             req = {};
     std::function<ucs_status_t()> call;
 };
 
 class dcx_pending : public dcx_shared {
 protected:
+    ~dcx_pending()
+    {
+        for (uct_ep_h ep : m_eps) {
+            uct_ep_pending_purge(ep, NULL, NULL);
+        }
+    }
+
+    void add(uct_ep_h ep, const std::function<ucs_status_t()> &call)
+    {
+        m_line.emplace_back(call);
+        EXPECT_EQ(UCS_OK, uct_ep_pending_add(ep, &m_line.back().req, 0));
+    }
+
+    /* A message */
+    void add(uct_ep_h ep, uint64_t header)
+    {
+        add(ep, [=] { return uct_ep_am_short(ep, 6, header, NULL, 0); });
+    }
+
     /* Posts puts on `ep` until there is no room; each one's end calls `then` */
     void fill(uct_ep_h ep, const std::function<void()> &then = nullptr)
     {
@@ -62,21 +67,36 @@ protected:
     }
 
     std::list<dcx_end> m_ends;
+    std::list<request> m_line;
 };
 
 /* Completions are taken before those in line are served: the room that the
  * first of them make is not for whoever comes in the callback of another. */
 TEST_P(dcx_pending, callback_does_not_overtake)
 {
-    request first(m_a, 1000);
     bool sent = false;
 
     fill(m_a, [&] {
         sent = sent || (uct_ep_am_short(m_a, 6, 2000, NULL, 0) == UCS_OK);
     });
-    first.add();
+    add(m_a, 1000);
     flush();
     EXPECT_EQ((std::vector<uint64_t>{1000, 2000}), marked());
+}
+
+/* A request that sends nothing, and leaves another one in its place, while
+ * somebody waits for the initiator */
+TEST_P(dcx_pending, request_adds_another)
+{
+    fill(make_ep(m_live_a.loop));
+    add(m_a, [&] {
+        add(m_a, 1);
+        return UCS_OK;
+    });
+    add(m_b, 2);
+    flush();
+    EXPECT_EQ(std::vector<uint64_t>{1}, m_live_a.headers);
+    EXPECT_EQ(std::vector<uint64_t>{2}, m_live_b.headers);
 }
 
 INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
@@ -93,7 +113,6 @@ class dcx_pending_fc : public dcx_pending {
 TEST_P(dcx_pending_fc, handler_does_not_overtake)
 {
     uct_ep_h back = m_live_a.loop.make_ep(*m_dcx);
-    std::list<request> line;
     dcx_end end;
 
     auto answer = [](void *arg, void*, size_t, unsigned) {
@@ -107,7 +126,7 @@ TEST_P(dcx_pending_fc, handler_does_not_overtake)
         uct_worker_progress(m_dcx->worker);
     }
     for (uint64_t header : {1000, 1001, 1002}) {
-        line.emplace_back(m_a, header).add();
+        add(m_a, header);
     }
 
     m_live_a.progress(); /* grants */

@@ -227,19 +227,22 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 
 /* The request could not be sent. If there is no room, its endpoint goes on
  * waiting where it is. If there is, it waits for something else: when it has
- * nothing on the wire, it parts with its initiator. */
+ * nothing on the wire, it parts with its initiator. It may be without one by
+ * now in any case. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                         uct_dcx_dci_t *dci)
 {
-    if ((ep->dci == dci->index) && !uct_dcx_sq_has_room(&dci->sq) &&
+    if ((ep->dci == dci->index) && !uct_dcx_pending_has_room(dci) &&
         !(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED)) {
         uct_dcx_pending_hold(iface, dci);
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
-    if ((ep->dci != UCT_DCX_NO_DCI) &&
-        (uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]) != NULL)) {
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]);
+    }
+    if (ep->dci == UCT_DCX_NO_DCI) {
         uct_dcx_pending_join(iface, ep);
     }
     return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
@@ -254,13 +257,16 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_dcx_dci_t *dci     = ucs_container_of(arbiter, uct_dcx_dci_t, waiters);
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
-    int is_last            = ucs_arbiter_elem_is_only(elem);
     ucs_status_t status;
 
-    status = req->func(req);
+    /* for each anew: one that comes into the line in the call takes it away */
+    dci->sq.limit = dci->sq.room;
+    status        = req->func(req);
     if (status == UCS_OK) {
-        if (is_last && (ep->dci != UCT_DCX_NO_DCI)) {
-            /* it may have sent nothing */
+        /* it may have sent nothing; 'elem' may be no more, the arbiter has put
+         * another in its place meanwhile */
+        if (ucs_arbiter_elem_is_only(ucs_arbiter_group_tail(group)) &&
+            (ep->dci != UCT_DCX_NO_DCI)) {
             uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]);
         }
         return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
@@ -278,11 +284,8 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 static void
 uct_dcx_pending_serve_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
-    dci->sq.limit = dci->sq.room;
     ucs_arbiter_dispatch(&dci->waiters, 1, uct_dcx_pending_send_cb, iface);
-    if (!ucs_arbiter_is_empty(&dci->waiters)) {
-        dci->sq.limit = -1;
-    }
+    dci->sq.limit = ucs_arbiter_is_empty(&dci->waiters) ? dci->sq.room : -1;
 }
 
 
