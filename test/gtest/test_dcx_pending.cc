@@ -99,6 +99,30 @@ TEST_P(dcx_pending, request_adds_another)
     EXPECT_EQ(std::vector<uint64_t>{2}, m_live_b.headers);
 }
 
+/* One that fails for want of something that no completion tells of, with and
+ * without others of its endpoint outstanding, is called again. What comes
+ * behind it stays there. */
+TEST_P(dcx_pending, refused_is_called_again)
+{
+    for (unsigned times : {1, 3, 100}) {
+        SCOPED_TRACE(times);
+        unsigned calls = 0;
+
+        fill(m_a);
+        add(m_a, [&] {
+            return (calls++ < times) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+        });
+        add(m_a, 1);
+        add(m_a, 2);
+        for (int i = 0; i < 10; i++) {
+            flush();
+        }
+        EXPECT_EQ(times + 1, calls);
+        EXPECT_EQ((std::vector<uint64_t>{1, 2}), m_live_a.headers);
+        m_live_a.headers.clear();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
                                          "dcs_hybrid"), dcx_policy_name);

@@ -226,15 +226,17 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
 
 
 /* The request could not be sent. If there is no room, its endpoint goes on
- * waiting where it is. If there is, it waits for something else: when it has
- * nothing on the wire, it parts with its initiator. It may be without one by
- * now in any case. */
+ * waiting where it is. If there is, it waits for something else and is called
+ * again in the next call of progress; when it has nothing on the wire, others
+ * may have the initiator meanwhile. */
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                         uct_dcx_dci_t *dci)
 {
-    if ((ep->dci == dci->index) && !uct_dcx_pending_has_room(dci) &&
-        !(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED)) {
+    int is_blocked = ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED;
+
+    if ((ep->dci == dci->index) && !is_blocked &&
+        !uct_dcx_pending_has_room(dci)) {
         uct_dcx_pending_hold(iface, dci);
         return UCS_ARBITER_CB_RESULT_STOP;
     }
@@ -242,8 +244,14 @@ uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     if (ep->dci != UCT_DCX_NO_DCI) {
         uct_dcx_tx_detach(iface, &iface->dci.dci[ep->dci]);
     }
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        uct_dcx_pending_join(iface, ep);
+
+    if ((ep->dci == dci->index) && !is_blocked) {
+        uct_dcx_pending_set_ready(iface, dci);
+        return UCS_ARBITER_CB_RESULT_RESCHED_GROUP;
+    }
+
+    if (!is_blocked) {
+        uct_dcx_pending_resume(iface, ep);
     }
     return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
 }
