@@ -7,6 +7,8 @@
 #include "no_descriptors.h"
 #include "verbs_peer.h"
 
+#include <fcntl.h>
+
 namespace {
 
 class verbs_process : public verbs_test {
@@ -34,7 +36,8 @@ void send_without_descriptors(int fd)
         HCA_CHECK_CALL(op.post(ep.qp) == 0);
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     }
-    peer_meet(fd);
+    peer_meet(fd); /* the other looks ... */
+    peer_meet(fd); /* ... and has seen */
     HCA_CHECK_CALL(op.post(ep.qp) == 0);
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     peer_meet(fd);
@@ -62,6 +65,7 @@ TEST_P(verbs_process, event_that_was_not_written_comes_with_the_next)
         peer_meet(peer.fd);
         EXPECT_FALSE(verbs_readable(channel->fd, 0));
         EXPECT_NE(std::string::npos, log.take().find("no event gets through"));
+        peer_meet(peer.fd);
         peer_meet(peer.fd); /* it has sent again */
         verbs_expect_event(channel, ep.recv_cq);
         EXPECT_FALSE(verbs_readable(channel->fd, 0)) << "only one";
@@ -69,6 +73,68 @@ TEST_P(verbs_process, event_that_was_not_written_comes_with_the_next)
         EXPECT_EQ(0, peer.wait());
     }
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+/* Has a device, closes what it does not know, has another one. */
+void close_everything(int fd)
+{
+    {
+        hca_device dev;
+        verbs_pair pair(dev);
+    }
+    EXPECT_EQ(0, close_range(3, fd - 1, 0));
+    closefrom(fd + 1);
+    for (int i = 3; i < 256; i++) {
+        if (i != fd) {
+            EXPECT_EQ(-1, close(i)) << i;
+            EXPECT_EQ(EBADF, errno) << i;
+        }
+    }
+    peer_meet(fd);
+    peer_meet(fd);
+
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_options options;
+    options.rnr_retry = 3;
+    verbs_pair pair(dev, options);
+    HCA_CHECK_CALL(verbs_op(IBV_WR_SEND).local(mem, 64).post(pair.a.qp) == 0);
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, verbs_wait(pair.a.send_cq).status);
+}
+
+void come_and_go(int)
+{
+    hca_device dev;
+}
+
+TEST_P(verbs_process, closing_everything_leaves_the_device_its_own)
+{
+    peer_process peer(close_everything);
+
+    peer_meet(peer.fd);
+    EXPECT_EQ(0, peer_process(come_and_go).wait()) << "it removes the dead";
+    peer_meet(peer.fd);
+    EXPECT_EQ(0, peer.wait());
+}
+
+/* It is the program's then. */
+void replace_a_descriptor(int socket)
+{
+    int fd = socket;
+
+    hca_device *dev = new hca_device; /* for ever: it is not usable any more */
+    do {
+        ++fd;
+        ASSERT_LT(fd, 256);
+    } while ((fcntl(fd, F_GETFD) < 0) || (fd == dev->ctx->cmd_fd) ||
+             (fd == dev->ctx->async_fd) || (close(fd) == 0));
+    EXPECT_EQ(fd, dup2(socket, fd));
+    EXPECT_EQ(0, close(fd));
+}
+
+TEST_P(verbs_process, descriptor_of_the_device_can_be_replaced)
+{
+    EXPECT_EQ(0, peer_process(replace_a_descriptor).wait());
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_process, testing::Values(0));

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
+#include "hca_fd.h"
 #include "hca_log.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ void hca_chan_forked(void)
     pthread_mutex_init(&hca_chan_mutex, NULL);
     for (unsigned i = 0; i < HCA_CHAN_CACHE; i++) {
         if (hca_chan_peers[i].num != 0) {
-            close(hca_chan_peers[i].fd);
+            hca_fd_close(hca_chan_peers[i].fd);
             hca_chan_peers[i].num = 0;
         }
     }
@@ -54,7 +55,7 @@ int64_t hca_chan_create(unsigned dev, int *fd)
         goto err_close;
     }
     close(pipe_fds[1]);
-    pipe_fds[1] = ret;
+    pipe_fds[1] = hca_fd_keep(ret);
 
     chan = hca_obj_alloc(HCA_KIND_CHAN, dev);
     if (chan == NULL) {
@@ -68,7 +69,7 @@ int64_t hca_chan_create(unsigned dev, int *fd)
 
 err_close:
     close(pipe_fds[0]);
-    close(pipe_fds[1]);
+    hca_fd_close(pipe_fds[1]);
     return ret;
 }
 
@@ -80,7 +81,7 @@ void hca_chan_destroy(uint32_t num)
         int write_fd = chan->write_fd;
 
         hca_obj_free(HCA_KIND_CHAN, chan);
-        close(write_fd);
+        hca_fd_close(write_fd);
     }
 }
 
@@ -98,10 +99,10 @@ static int hca_chan_peer_fd(struct hca_chan *chan, uint32_t num)
         return fd;
     }
     if (peer->num != 0) {
-        close(peer->fd);
+        hca_fd_close(peer->fd);
     }
     peer->num = num;
-    peer->fd  = fd;
+    peer->fd  = hca_fd_keep(fd);
     return fd;
 }
 

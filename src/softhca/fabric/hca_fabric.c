@@ -8,6 +8,7 @@
 #include "hca_fabric.h"
 #include "softhca/doorbell/hca_cpu.h"
 #include "hca_dev.h"
+#include "hca_fd.h"
 #include "softhca/nic/hca_exec.h"
 #include "hca_log.h"
 #include "hca_obj.h"
@@ -84,7 +85,7 @@ static int hca_fabric_map(int fd)
     }
     madvise(map, hca_fabric_size(), MADV_DONTDUMP);
     hca_fabric    = map;
-    hca_fabric_fd = fd;
+    hca_fabric_fd = hca_fd_keep(fd);
     return 0;
 }
 
@@ -246,7 +247,7 @@ err_unmap:
     munmap(hca_fabric, hca_fabric_size());
     hca_fabric = NULL;
 err_close:
-    close(fd);
+    hca_fd_close(fd);
     return ret;
 }
 

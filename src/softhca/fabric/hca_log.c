@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_log.h"
+#include "hca_fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,7 @@ void hca_log_init(void)
         hca_error("SOFTHCA_LOG_FILE=%s: %s", file, strerror(errno));
         return;
     }
-    hca_log_fd = fd;
+    hca_log_fd = hca_fd_keep(fd);
 }
 
 void hca_log_write(enum hca_log_level level, const char *fmt, ...)

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
+#include "hca_fd.h"
 #include "hca_log.h"
 #include "hca_timer.h"
 
@@ -98,7 +99,7 @@ static void hca_helper_peer_died(unsigned slot, uint32_t gen)
 
     pthread_mutex_lock(&hca_peers_mutex);
     if (atomic_load(&peer->gen) == gen) {
-        close(peer->pidfd); /* also leaves the epoll set */
+        hca_fd_close(peer->pidfd); /* also leaves the epoll set */
         atomic_store(&peer->gen, 0);
     }
     pthread_mutex_unlock(&hca_peers_mutex);
@@ -154,7 +155,7 @@ static int hca_helper_init(void)
                                 .data.u64 = HCA_HELPER_TIMER};
     int timer_fd;
 
-    hca_helper_epoll = epoll_create1(EPOLL_CLOEXEC);
+    hca_helper_epoll = hca_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     if (hca_helper_epoll < 0) {
         return -errno;
     }
@@ -199,12 +200,12 @@ void hca_proc_forked(void)
 {
     for (unsigned i = 0; i < HCA_MAX_PROCS; i++) {
         if (atomic_load(&hca_peers[i].gen) != 0) {
-            close(hca_peers[i].pidfd);
+            hca_fd_close(hca_peers[i].pidfd);
             atomic_store(&hca_peers[i].gen, 0);
         }
     }
     if (hca_helper_runs) {
-        close(hca_helper_epoll);
+        hca_fd_close(hca_helper_epoll);
         hca_timer_forked();
     }
     hca_helper_runs = false;
@@ -224,12 +225,12 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
     int pidfd, ret;
 
     if (atomic_load(&peer->gen) != 0) {
-        close(peer->pidfd); /* of an earlier life that left in order */
+        hca_fd_close(peer->pidfd); /* of an earlier life that left in order */
         atomic_store(&peer->gen, 0);
     }
 
     /* Debian 12's kernel headers and valgrind know it by number only */
-    pidfd = syscall(SYS_pidfd_open, proc->pid, 0);
+    pidfd = hca_fd_keep(syscall(SYS_pidfd_open, proc->pid, 0));
     if (pidfd < 0) {
         ret = -errno; /* also: the pid is that of a stranger's thread by now */
         return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : ret;
@@ -240,7 +241,7 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
         ret = -errno;
     }
     if (ret != 0) {
-        close(pidfd);
+        hca_fd_close(pidfd);
         return ret;
     }
     peer->pidfd = pidfd;

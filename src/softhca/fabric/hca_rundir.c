@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
+#include "hca_fd.h"
 #include "hca_log.h"
 
 #include <dirent.h>
@@ -248,8 +249,8 @@ int hca_rundir_publish(const char *fabric, int fd)
     if ((mkdir(hca_rundir_own, 0700) < 0) && (errno != EEXIST)) {
         return hca_rundir_fail("make", hca_rundir_own);
     }
-    hca_rundir_own_fd = open(hca_rundir_own,
-                             O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    hca_rundir_own_fd = hca_fd_keep(open(hca_rundir_own, O_RDONLY |
+                                         O_DIRECTORY | O_CLOEXEC));
     if ((hca_rundir_own_fd < 0) ||
         (flock(hca_rundir_own_fd, LOCK_EX | LOCK_NB) < 0)) {
         return hca_rundir_fail("lock", hca_rundir_own);
@@ -271,7 +272,7 @@ const char *hca_rundir_path(void)
 void hca_rundir_forked(void)
 {
     if (hca_rundir_own_fd >= 0) {
-        close(hca_rundir_own_fd); /* the parent's lock stays the parent's */
+        hca_fd_close(hca_rundir_own_fd); /* the parent's lock stays the parent's */
     }
     hca_rundir_own_fd = -1;
     hca_rundir_own[0] = '\0';
@@ -283,7 +284,7 @@ void hca_rundir_remove(void)
         hca_rundir_rm(hca_rundir_own);
     }
     if (hca_rundir_own_fd >= 0) {
-        close(hca_rundir_own_fd);
+        hca_fd_close(hca_rundir_own_fd);
         hca_rundir_own_fd = -1;
     }
     hca_rundir_rmdir();

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_timer.h"
+#include "hca_fd.h"
 #include "hca_proc.h"
 
 #include <errno.h>
@@ -21,13 +22,14 @@ static int hca_timer_fd = -1;
 
 int hca_timer_init(void)
 {
-    hca_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    hca_timer_fd = hca_fd_keep(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC |
+                                              TFD_NONBLOCK));
     return (hca_timer_fd < 0) ? -errno : hca_timer_fd;
 }
 
 void hca_timer_forked(void)
 {
-    close(hca_timer_fd);
+    hca_fd_close(hca_timer_fd);
     pthread_mutex_init(&hca_timer_mutex, NULL);
     hca_timers        = NULL;
     hca_timer_running = NULL;

@@ -8,6 +8,7 @@
 #undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
 #include "preload.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_fd.h"
 #include "softhca/fabric/hca_log.h"
 #include "hca_sysfs.h"
 #include "softhca/uverbs/uverbs.h"
@@ -188,6 +189,10 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
 
 PRELOAD_EXPORT int close(int fd)
 {
+    if (hca_fd_is_own(fd)) { /* the program has no such descriptor */
+        errno = EBADF;
+        return -1;
+    }
     if (preload_is_device(fd)) {
         uverbs_close(fd);
     }
@@ -206,18 +211,45 @@ static void preload_closing(unsigned first, unsigned last)
     }
 }
 
+/* Closes the range but for what is the device's own. */
+static int preload_close_around(unsigned first, unsigned last, int flags)
+{
+    unsigned own;
+    int ret = 0;
+
+    while ((ret == 0) && hca_fd_next(first, last, &own)) {
+        if (own > first) {
+            ret = preload_libc()->close_range(first, own - 1, flags);
+        }
+        if (own == last) {
+            return ret;
+        }
+        first = own + 1;
+    }
+    return (ret != 0) ? ret :
+                        preload_libc()->close_range(first, last, flags);
+}
+
 PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     if (flags == 0) { /* the others leave them open, at least to others */
         preload_closing(first, last);
     }
-    return preload_libc()->close_range(first, last, flags);
+    return preload_close_around(first, last, flags);
 }
 
 PRELOAD_EXPORT void closefrom(int first)
 {
-    preload_closing((first < 0) ? 0 : first, UINT_MAX);
-    preload_libc()->closefrom(first);
+    unsigned from = (first < 0) ? 0 : first, own;
+
+    preload_closing(from, UINT_MAX);
+    while (hca_fd_next(from, UINT_MAX, &own)) {
+        for (; from < own; from++) {
+            preload_libc()->close(from);
+        }
+        from = own + 1;
+    }
+    preload_libc()->closefrom(from);
 }
 
 /* newfd now refers to what fd does. */
@@ -242,6 +274,9 @@ PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
 
     if (is_device && (ret >= 0)) {
         uverbs_close(newfd);
+    }
+    if (ret >= 0) {
+        hca_fd_lose(newfd);
     }
     return preload_duplicated(fd, ret);
 }

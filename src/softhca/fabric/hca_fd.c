@@ -1,0 +1,72 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/* The device's descriptors: see hca_fd.h. A bit for each number. */
+#define _GNU_SOURCE
+#include "hca_fd.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HCA_FD_WORDS (1u << 14) /* a million: fs.nr_open */
+
+static _Atomic uint64_t hca_fds[HCA_FD_WORDS];
+
+static _Atomic uint64_t *hca_fd_word(int fd)
+{
+    return ((fd >= 0) && ((unsigned)fd / 64 < HCA_FD_WORDS)) ?
+           &hca_fds[fd / 64] : NULL;
+}
+
+int hca_fd_keep(int fd)
+{
+    _Atomic uint64_t *word = hca_fd_word(fd);
+
+    if (word != NULL) {
+        atomic_fetch_or(word, 1ull << (fd % 64));
+    }
+    return fd;
+}
+
+void hca_fd_lose(int fd)
+{
+    _Atomic uint64_t *word = hca_fd_word(fd);
+
+    if (word != NULL) {
+        atomic_fetch_and(word, ~(1ull << (fd % 64)));
+    }
+}
+
+/* In this order: the number may be another's at once. */
+void hca_fd_close(int fd)
+{
+    hca_fd_lose(fd);
+    syscall(SYS_close, fd);
+}
+
+bool hca_fd_is_own(int fd)
+{
+    _Atomic uint64_t *word = hca_fd_word(fd);
+
+    return (word != NULL) && ((atomic_load_explicit(word,
+                                                    memory_order_relaxed) >>
+                               (fd % 64)) & 1);
+}
+
+bool hca_fd_next(unsigned first, unsigned last, unsigned *fd)
+{
+    for (unsigned i = first / 64; (i < HCA_FD_WORDS) && (i <= last / 64);
+         i++) {
+        uint64_t word = atomic_load(&hca_fds[i]);
+
+        if (i == first / 64) {
+            word &= ~0ull << (first % 64);
+        }
+        if (word != 0) {
+            *fd = i * 64 + __builtin_ctzll(word);
+            return *fd <= last;
+        }
+    }
+    return false;
+}
