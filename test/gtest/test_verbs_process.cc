@@ -8,11 +8,48 @@
 #include "verbs_peer.h"
 
 #include <fcntl.h>
+#include <thread>
 
 namespace {
 
 class verbs_process : public verbs_test {
 };
+
+/* --- cancellation --------------------------------------------------------- */
+
+/* Posting is no cancellation point, nor is what the control path does. */
+TEST_P(verbs_process, cancelled_thread_leaves_the_device_in_order)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
+    bool has_posted = false, was_destroyed = false;
+    verbs_options options;
+
+    ASSERT_NE(nullptr, channel);
+    options.send_cq = ibv_create_cq(dev.ctx, 63, NULL, channel, 0);
+    ASSERT_NE(nullptr, options.send_cq);
+    {
+        verbs_pair pair(dev, options, {}), other(dev, options, {});
+
+        ASSERT_EQ(0, ibv_req_notify_cq(options.send_cq, 0));
+        std::thread thread([&] {
+            pthread_cancel(pthread_self());
+            EXPECT_EQ(0, write(1).post(pair.a.qp)); /* writes an event */
+            EXPECT_EQ(0, write(2).remote(0, 0).post(pair.a.qp)); /* logs */
+            has_posted = true;
+            pair.a.destroy_qp();
+            was_destroyed = true;
+            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        });
+        thread.join();
+        EXPECT_TRUE(has_posted);
+        EXPECT_TRUE(was_destroyed);
+        verbs_expect_event(channel, options.send_cq);
+        EXPECT_EQ(0, write(3).post(other.a.qp));
+        verbs_expect_wcs(options.send_cq, IBV_WC_SUCCESS, 3, 3);
+    }
+    EXPECT_EQ(0, ibv_destroy_cq(options.send_cq));
+    EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
 
 /* --- descriptors ---------------------------------------------------------- */
 

@@ -3,7 +3,9 @@
  * Event channels: pipes. The program reads one end. The other is open for
  * reading and writing, so that a write never finds a pipe without a reader
  * (SIGPIPE) and its owner can take back what was not read. A peer opens it
- * through /proc and keeps it open. Writers hold the channel's lock.
+ * through /proc and keeps it open. Writers hold the channel's lock. System
+ * calls are made directly: libc's are cancellation points, at which a thread
+ * would end with that lock, and those of whom it was called by.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Descriptors of other processes' channels, opened here: a small cache. */
@@ -49,12 +52,13 @@ int64_t hca_chan_create(unsigned dev, int *fd)
         return -errno;
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", pipe_fds[0]);
-    ret = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ret = syscall(SYS_openat, AT_FDCWD, path,
+                  O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (ret < 0) {
         ret = -errno;
         goto err_close;
     }
-    close(pipe_fds[1]);
+    syscall(SYS_close, pipe_fds[1]);
     pipe_fds[1] = hca_fd_keep(ret);
 
     chan = hca_obj_alloc(HCA_KIND_CHAN, dev);
@@ -68,7 +72,7 @@ int64_t hca_chan_create(unsigned dev, int *fd)
     return hca_obj_publish(HCA_KIND_CHAN, chan);
 
 err_close:
-    close(pipe_fds[0]);
+    syscall(SYS_close, pipe_fds[0]);
     hca_fd_close(pipe_fds[1]);
     return ret;
 }
@@ -114,7 +118,7 @@ static int hca_chan_put(int fd, const void *record, size_t size,
         return fd;
     }
     ++*count;
-    if (write(fd, record, size) == (ssize_t)size) {
+    if (syscall(SYS_write, fd, record, size) == (long)size) {
         return 0;
     }
     --*count;
@@ -161,13 +165,14 @@ unsigned hca_chan_purge(uint32_t num, size_t record_size,
     }
     /* once around: what stays goes back to the end of the queue */
     for (unsigned i = queued / record_size; i > 0; i--) {
-        if (read(chan->write_fd, record, record_size) !=
-            (ssize_t)record_size) {
+        if (syscall(SYS_read, chan->write_fd, record, record_size) !=
+            (long)record_size) {
             break; /* the program's reader took it */
         }
         if (match(record, arg)) {
             purged++;
-        } else if (write(chan->write_fd, record, record_size) < 0) {
+        } else if (syscall(SYS_write, chan->write_fd, record,
+                           record_size) < 0) {
             hca_warn("channel 0x%x: an event is lost", num);
         }
     }

@@ -307,7 +307,9 @@ static void hca_fabric_forked(void)
 int hca_fabric_attach(void)
 {
     static bool has_handler;
+    int cancels;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     pthread_mutex_lock(&hca_attach_mutex);
     if (hca_attached_pid == 0) {
         if (!has_handler) {
@@ -319,6 +321,7 @@ int hca_fabric_attach(void)
         hca_attach_result = hca_fabric_attach_once();
     }
     pthread_mutex_unlock(&hca_attach_mutex);
+    pthread_setcancelstate(cancels, NULL);
     return hca_attach_result;
 }
 

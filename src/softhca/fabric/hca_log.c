@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum hca_log_level hca_log_level = HCA_LOG_WARN;
@@ -72,7 +73,8 @@ void hca_log_write(enum hca_log_level level, const char *fmt, ...)
     head += (body < (int)sizeof(line) - head - 1) ?
                     body : (int)sizeof(line) - head - 2;
     line[head] = '\n';
-    if (write(hca_log_fd, line, head + 1) < 0) {
+    /* write() would be a cancellation point, and there are locks held */
+    if (syscall(SYS_write, hca_log_fd, line, head + 1) < 0) {
         /* nowhere left to report it */
     }
     errno = saved_errno;

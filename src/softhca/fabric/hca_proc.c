@@ -45,7 +45,7 @@ static pthread_mutex_t hca_helper_work = PTHREAD_MUTEX_INITIALIZER;
 /* Tag in epoll data for the timer; others are slot << 32 | gen. */
 #define HCA_HELPER_TIMER 0ull
 
-/* Without stdio, which allocates, and past any hook. */
+/* Without stdio, which allocates, past any hook, and no cancellation point. */
 static int hca_proc_read_stat(pid_t pid, char *stat, size_t size)
 {
     char path[32];
@@ -305,13 +305,14 @@ int hca_proc_open_fd(unsigned slot, int fd)
     int own, ret;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid, fd);
-    own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    own = syscall(SYS_openat, AT_FDCWD, path,
+                  O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (own < 0) {
         return -errno;
     }
     ret = hca_proc_check(proc);
     if (ret != 0) {
-        close(own); /* may be a stranger's */
+        syscall(SYS_close, own); /* may be a stranger's */
         return ret;
     }
     return own;

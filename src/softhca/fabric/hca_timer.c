@@ -81,6 +81,9 @@ void hca_timer_arm(struct hca_timer *timer, uint64_t due)
 
 void hca_timer_cancel(struct hca_timer *timer)
 {
+    int cancels;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     pthread_mutex_lock(&hca_timer_mutex);
     for (;;) {
         if (timer->due != 0) {
@@ -93,6 +96,7 @@ void hca_timer_cancel(struct hca_timer *timer)
         pthread_cond_wait(&hca_timer_idle, &hca_timer_mutex);
     }
     pthread_mutex_unlock(&hca_timer_mutex);
+    pthread_setcancelstate(cancels, NULL);
 }
 
 void hca_timer_expire(void)

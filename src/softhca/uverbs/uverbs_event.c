@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Whether the descriptor is still that of the pipe. */
@@ -99,7 +100,7 @@ static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
 /* The answer did not reach the program: it will not close the descriptor. */
 static void uverbs_event_undo(struct uverbs_event *event)
 {
-    close(event->fd);
+    syscall(SYS_close, event->fd); /* no cancellation point */
     uverbs_obj_destroy(&event->obj, NULL);
 }
 

@@ -9,7 +9,9 @@
 #include "uverbs_objs.h"
 #include "softhca/fabric/hca_log.h"
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
 #define UVERBS_INVALID_KEY 0x100u
@@ -65,7 +67,7 @@ void uverbs_mkey_disable(struct hca_mkey *mkey)
             atomic_store(&mkey->in_use, 0);
             break;
         }
-        nanosleep(&pause, NULL);
+        syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
     }
 }
 
