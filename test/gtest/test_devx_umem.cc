@@ -7,6 +7,7 @@
 #include "verbs_peer.h"
 
 #include <atomic>
+#include <fcntl.h>
 #include <sys/time.h>
 #include <thread>
 
@@ -140,6 +141,48 @@ TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
 }
 
 /* --- what cannot be one --------------------------------------------------- */
+
+TEST_P(devx_umems, shared_memory_is_refused_and_stays_shared)
+{
+    uint8_t *addr = (uint8_t*)mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint8_t *alias;
+    hca_log_reader log;
+
+    ASSERT_NE(MAP_FAILED, (void*)addr);
+    alias = (uint8_t*)mremap(addr, 0, 8192, MREMAP_MAYMOVE);
+    EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, addr, 64, 0));
+    EXPECT_EQ(EOPNOTSUPP, errno);
+    EXPECT_NE(std::string::npos, log.take().find("shared"));
+    addr[0] = 7;
+    EXPECT_EQ(7, alias[0]);
+    munmap(alias, 8192);
+    munmap(addr, 8192);
+}
+
+TEST_P(devx_umems, memory_that_cannot_be_written_is_refused)
+{
+    const int zero = open("/dev/zero", O_RDONLY);
+    devx_pages pages(3);
+    struct {
+        uint32_t access;
+        int      prot, error;
+    } cases[] = {
+        {IBV_ACCESS_LOCAL_WRITE, PROT_READ, EFAULT},
+        {IBV_ACCESS_LOCAL_WRITE, PROT_NONE, EFAULT},
+        {0, PROT_NONE, EFAULT},
+        {0, PROT_READ, EOPNOTSUPP},
+    };
+
+    for (const auto &c : cases) {
+        mprotect(pages.addr + 4096, 4096, c.prot);
+        EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, pages.addr,
+                                                pages.size, c.access));
+        EXPECT_EQ(c.error, errno);
+        EXPECT_GT(0, read(zero, pages.addr + 4096, 1)) << "as it was";
+    }
+    close(zero);
+}
 
 struct umem_on_stack {
     const hca_device        &dev;

@@ -55,22 +55,34 @@ static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
             ((pages & ~4095ull) == 0)) ? -EINVAL : 0;
 }
 
-static int devx_umem_new(struct uverbs_ctx *ctx, uint64_t addr,
+static const char *devx_umem_error(int error)
+{
+    switch (error) {
+    case EEXIST:
+        return "another umem has some of these pages";
+    case EOPNOTSUPP:
+        return "it is shared with other processes, or read-only";
+    default:
+        return strerror(error);
+    }
+}
+
+static int devx_umem_new(struct uverbs_req *req, uint64_t addr,
                          uint64_t length, struct devx_umem **umemp)
 {
+    bool writes = (uverbs_get_const(req, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS) &
+                   IBV_ACCESS_LOCAL_WRITE) != 0;
     struct devx_umem *umem;
     int ret;
 
-    ret = uverbs_obj_new(ctx, MLX5_IB_OBJECT_DEVX_UMEM, sizeof(*umem), &umem);
+    ret = uverbs_obj_new(req->ctx, MLX5_IB_OBJECT_DEVX_UMEM, sizeof(*umem), &umem);
     if (ret != 0) {
         return ret;
     }
-    ret = hca_umem_share(&umem->umem, addr, length);
+    ret = hca_umem_share(&umem->umem, addr, length, writes);
     if (ret != 0) {
         hca_warn("umem: %lu bytes at 0x%lx: %s", (unsigned long)length,
-                 (unsigned long)addr,
-                 (ret == -EEXIST) ? "another umem has some of these pages" :
-                                    strerror(-ret));
+                 (unsigned long)addr, devx_umem_error(-ret));
         uverbs_obj_delete(&umem->obj);
         return ret;
     }
@@ -90,7 +102,7 @@ static int devx_umem_reg(struct uverbs_req *req)
 
     ret = devx_umem_check(req, addr, length);
     if (ret == 0) {
-        ret = devx_umem_new(req->ctx, addr, length, &umem);
+        ret = devx_umem_new(req, addr, length, &umem);
     }
     if (ret != 0) {
         return ret;

@@ -108,12 +108,32 @@ out:
     return ret;
 }
 
-static int hca_umem_take(struct hca_umem *umem)
+/* Pages that others have as well would be theirs alone afterwards. */
+static int hca_umem_check(const struct hca_umem *umem, bool writes)
+{
+    struct hca_range range = {
+        .start = (uintptr_t)umem->pages,
+        .end   = (uintptr_t)umem->pages + umem->size,
+    };
+
+    hca_maps_query(&range);
+    if (!range.is_whole || !(range.prot & PROT_READ) ||
+        (writes && !(range.prot & PROT_WRITE))) {
+        return -EFAULT;
+    }
+    return (range.is_shared || !(range.prot & PROT_WRITE)) ? -EOPNOTSUPP : 0;
+}
+
+static int hca_umem_take(struct hca_umem *umem, bool writes)
 {
     int ret;
 
     if (hca_umem_overlaps(umem)) {
         return -EEXIST;
+    }
+    ret = hca_umem_check(umem, writes);
+    if (ret != 0) {
+        return ret;
     }
     umem->base = hca_arena_alloc(umem->size);
     if (umem->base == NULL) {
@@ -129,7 +149,8 @@ static int hca_umem_take(struct hca_umem *umem)
     return 0;
 }
 
-int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length)
+int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
+                   bool writes)
 {
     char *ptr = (char*)(uintptr_t)addr;
     int ret;
@@ -148,7 +169,7 @@ int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length)
         return -EINVAL;
     }
     pthread_mutex_lock(&hca_umem_mutex);
-    ret = hca_umem_take(umem);
+    ret = hca_umem_take(umem, writes);
     pthread_mutex_unlock(&hca_umem_mutex);
     if (ret == 0) {
         umem->mem = umem->base + (ptr - umem->pages);

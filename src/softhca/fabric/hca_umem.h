@@ -13,6 +13,7 @@
 #ifndef HCA_UMEM_H
 #define HCA_UMEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,10 +25,13 @@ struct hca_umem {
     struct hca_umem *next;
 };
 
-/* @return 0, -EFAULT (not all of it is mapped), -EEXIST (another umem has some
- * of its pages), -ENOMEM, -EINVAL (pages that cannot be replaced: huge ones,
- * the caller's stack). */
-int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length);
+/* @param writes  the device is to write there
+ * @return 0, -EFAULT (not all of it is mapped, or allows that), -EEXIST
+ * (another umem has some of its pages), -ENOMEM, -EINVAL (pages that cannot be
+ * replaced: huge ones, the caller's stack), -EOPNOTSUPP (those of a mapping
+ * that is shared or read-only). */
+int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
+                   bool writes);
 
 /* Gives the pages back, as far as they are still there. */
 void hca_umem_unshare(struct hca_umem *umem);
