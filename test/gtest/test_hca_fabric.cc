@@ -560,3 +560,28 @@ TEST_F(HcaFabric, ProcessWithoutDescriptorsSeesADeath)
         hca_fabric_detach();
     });
 }
+
+/* A copy that was begun goes to the process that was meant, or nowhere. */
+TEST_F(HcaFabric, CopyDoesNotGoToTheNextOwnerOfASlot)
+{
+    run([] {
+        uint64_t word       = 1;
+        struct iovec local  = {&word, sizeof(word)}, remote = local;
+        struct hca_owner first;
+        pid_t pid, next;
+
+        attach();
+        first = hca_owner(((struct hca_obj*)hca_obj_peek(
+                HCA_KIND_CQ, run_victim(&pid)))->proc);
+        EXPECT_EQ(0, hca_mem_write(first, &local, 1, &remote, 1));
+        kill_and_wait(pid);
+        EXPECT_FALSE(hca_proc_alive(first.proc));
+        EXPECT_EQ(first.proc, ((struct hca_obj*)hca_obj_peek(
+                HCA_KIND_CQ, run_victim(&next)))->proc);
+        EXPECT_EQ(-ESRCH, hca_mem_write(first, &local, 1, &remote, 1));
+        EXPECT_EQ(0, hca_mem_write(hca_owner(first.proc), &local, 1, &remote,
+                                   1));
+        kill_and_wait(next);
+        hca_fabric_detach();
+    });
+}

@@ -75,7 +75,8 @@ static int devx_umem_new(struct uverbs_req *req, uint64_t addr,
     struct devx_umem *umem;
     int ret;
 
-    ret = uverbs_obj_new(req->ctx, MLX5_IB_OBJECT_DEVX_UMEM, sizeof(*umem), &umem);
+    ret = uverbs_obj_new(req->ctx, MLX5_IB_OBJECT_DEVX_UMEM, sizeof(*umem),
+                         &umem);
     if (ret != 0) {
         return ret;
     }

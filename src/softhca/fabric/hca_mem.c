@@ -67,7 +67,7 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
 }
 
 /* The system forbids it: no message will ever get through, said once. */
-static int hca_mem_denied(unsigned proc, int error)
+static int hca_mem_denied(pid_t pid, int error)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
 
@@ -76,13 +76,13 @@ static int hca_mem_denied(unsigned proc, int error)
                   "/proc/sys/kernel/yama/ptrace_scope to 0; in a container "
                   "add the capability SYS_PTRACE, or have its seccomp profile "
                   "allow process_vm_readv and process_vm_writev",
-                  (int)hca_fabric->procs[proc].pid, strerror(error));
+                  (int)pid, strerror(error));
     }
     return -EPERM;
 }
 
 /* What a short or failed process_vm_*() means. */
-static int hca_mem_status(unsigned proc, ssize_t moved, size_t total)
+static int hca_mem_status(pid_t pid, ssize_t moved, size_t total)
 {
     if (moved == (ssize_t)total) {
         return 0;
@@ -90,23 +90,22 @@ static int hca_mem_status(unsigned proc, ssize_t moved, size_t total)
     if ((moved >= 0) || (errno == EFAULT)) {
         return -EFAULT;
     }
-    return (errno == ESRCH) ? -ESRCH : hca_mem_denied(proc, errno);
+    return (errno == ESRCH) ? -ESRCH : hca_mem_denied(pid, errno);
 }
 
 /* A copy between two processes, which process_vm_readv() or _writev() makes. */
 struct hca_mem_move {
     __typeof__(process_vm_readv) *fn;
-    unsigned                      proc;
+    struct hca_owner              owner;
     const struct iovec           *local, *remote;
     unsigned                      nlocal, nremote;
 };
 
 static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
 {
-    return hca_mem_status(move->proc,
-                          move->fn(hca_fabric->procs[move->proc].pid,
-                                   move->local, move->nlocal, move->remote,
-                                   move->nremote, 0),
+    return hca_mem_status(move->owner.pid,
+                          move->fn(move->owner.pid, move->local, move->nlocal,
+                                   move->remote, move->nremote, 0),
                           total);
 }
 
@@ -134,33 +133,35 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
     uint32_t counts[2] = {~0u, ~0u};
 
     while (__builtin_expect(ret == -EFAULT, 0) &&
-           hca_mem_is_frozen(move->proc, counts)) {
+           hca_mem_is_frozen(move->owner.proc, counts)) {
         syscall(SYS_sched_yield);
         ret = hca_mem_move_once(move, total);
     }
     return ret;
 }
 
-int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
-                  const struct iovec *remote, unsigned nremote)
+int hca_mem_write(struct hca_owner owner, const struct iovec *local,
+                  unsigned nlocal, const struct iovec *remote,
+                  unsigned nremote)
 {
-    struct hca_mem_move move = {process_vm_writev, proc,  local, remote,
+    struct hca_mem_move move = {process_vm_writev, owner,  local, remote,
                                 nlocal,            nremote};
     size_t total             = hca_mem_total(local, nlocal);
 
-    return (total == 0)       ? 0 :
-           (proc == hca_self) ? hca_mem_copy(remote, local, total) :
-                                hca_mem_move(&move, total);
+    return (total == 0)             ? 0 :
+           (owner.proc == hca_self) ? hca_mem_copy(remote, local, total) :
+                                      hca_mem_move(&move, total);
 }
 
-int hca_mem_read(unsigned proc, const struct iovec *local, unsigned nlocal,
-                 const struct iovec *remote, unsigned nremote)
+int hca_mem_read(struct hca_owner owner, const struct iovec *local,
+                 unsigned nlocal, const struct iovec *remote,
+                 unsigned nremote)
 {
-    struct hca_mem_move move = {process_vm_readv, proc,  local, remote,
+    struct hca_mem_move move = {process_vm_readv, owner,  local, remote,
                                 nlocal,           nremote};
     size_t total             = hca_mem_total(local, nlocal);
 
-    return (total == 0)       ? 0 :
-           (proc == hca_self) ? hca_mem_copy(local, remote, total) :
-                                hca_mem_move(&move, total);
+    return (total == 0)             ? 0 :
+           (owner.proc == hca_self) ? hca_mem_copy(local, remote, total) :
+                                      hca_mem_move(&move, total);
 }

@@ -56,14 +56,30 @@ void hca_timer_cancel(struct hca_timer *timer);
 
 uint64_t hca_time_ns(void);
 
-/* Copies between local pieces and pieces of `proc`'s memory (which may be
- * this process). Total lengths are equal; iov counts <= 64 each.
+/* Whose memory is meant. The pid is kept because the slot may be another's at
+ * the time of the copy: then there is no process of that pid any more. */
+struct hca_owner {
+    unsigned proc;
+    pid_t    pid;
+};
+
+/* While the lock of an object of that process is held, which therefore has its
+ * slot, alive or not; or for this process. */
+static inline struct hca_owner hca_owner(unsigned proc)
+{
+    return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
+}
+
+/* Copies between local pieces and pieces of the owner's memory (which may be
+ * this process). Total lengths are equal; iov counts <= IOV_MAX each.
  * @return 0, -EFAULT (some address is not mapped or not accessible),
  *         -ESRCH (the process is gone), -EPERM (the system forbids it). */
-int hca_mem_write(unsigned proc, const struct iovec *local, unsigned nlocal,
-                  const struct iovec *remote, unsigned nremote);
-int hca_mem_read(unsigned proc, const struct iovec *local, unsigned nlocal,
-                 const struct iovec *remote, unsigned nremote);
+int hca_mem_write(struct hca_owner owner, const struct iovec *local,
+                  unsigned nlocal, const struct iovec *remote,
+                  unsigned nremote);
+int hca_mem_read(struct hca_owner owner, const struct iovec *local,
+                 unsigned nlocal, const struct iovec *remote,
+                 unsigned nremote);
 
 /* Descriptor number of another process, opened here for reading and writing.
  * @return descriptor (the caller's) or -errno. */

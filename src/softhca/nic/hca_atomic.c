@@ -6,7 +6,6 @@
  */
 #include "hca_atomic.h"
 #include "softhca/doorbell/hca_trap.h"
-#include "softhca/fabric/hca_proc.h"
 
 #include <errno.h>
 
@@ -31,13 +30,13 @@ static uint64_t hca_atomic_next(uint64_t value,
     return (value & ~op->swap_mask) | (op->swap_add & op->swap_mask);
 }
 
-static int hca_atomic_remote(unsigned proc, uint64_t addr,
+static int hca_atomic_remote(struct hca_owner owner, uint64_t addr,
                              const struct hca_wqe_atomic *op, uint64_t *before)
 {
     uint64_t value      = 0, next;
     struct iovec local  = {&value, op->size};
     struct iovec remote = {(void*)addr, op->size};
-    int ret             = hca_mem_read(proc, &local, 1, &remote, 1);
+    int ret             = hca_mem_read(owner, &local, 1, &remote, 1);
 
     if (ret != 0) {
         return ret;
@@ -45,7 +44,7 @@ static int hca_atomic_remote(unsigned proc, uint64_t addr,
     *before        = value;
     next           = hca_atomic_next(value, op);
     local.iov_base = &next;
-    return hca_mem_write(proc, &local, 1, &remote, 1);
+    return hca_mem_write(owner, &local, 1, &remote, 1);
 }
 
 static int hca_atomic_exchange4(uint32_t *ptr, const struct hca_wqe_atomic *op,
@@ -73,7 +72,7 @@ static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
 }
 
 /* What is read first is a guess. */
-static int hca_atomic_local(uint64_t addr,
+static int hca_atomic_local(struct hca_owner owner, uint64_t addr,
                             const struct hca_wqe_atomic *op, uint64_t *before)
 {
     struct iovec local  = {before, op->size};
@@ -81,7 +80,7 @@ static int hca_atomic_local(uint64_t addr,
     int ret;
 
     *before = 0;
-    ret     = hca_mem_read(hca_self, &local, 1, &remote, 1);
+    ret     = hca_mem_read(owner, &local, 1, &remote, 1);
     if (ret != 0) {
         return ret;
     }
@@ -90,18 +89,18 @@ static int hca_atomic_local(uint64_t addr,
            hca_atomic_exchange8((uint64_t*)addr, op, before);
 }
 
-int hca_atomic_execute(unsigned proc, uint64_t addr,
+int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
                        const struct hca_wqe_atomic *op, uint64_t *before)
 {
-    pthread_mutex_t *lock =
-            &hca_fabric->atomic_locks[((addr >> 3) ^ (addr >> 12) ^ proc) %
-                                      HCA_ATOMIC_LOCKS];
+    unsigned hash = ((addr >> 3) ^ (addr >> 12) ^ owner.proc) %
+                    HCA_ATOMIC_LOCKS;
+    pthread_mutex_t *lock = &hca_fabric->atomic_locks[hash];
     int ret;
 
     hca_mutex_lock(lock);
-    ret = (proc == hca_self) ?
-          hca_atomic_local(addr, op, before) :
-          hca_atomic_remote(proc, addr, op, before);
+    ret = (owner.proc == hca_self) ?
+          hca_atomic_local(owner, addr, op, before) :
+          hca_atomic_remote(owner, addr, op, before);
     hca_mutex_unlock(lock);
     return ret;
 }

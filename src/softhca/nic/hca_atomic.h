@@ -7,10 +7,11 @@
 #define HCA_ATOMIC_H
 
 #include "hca_wqe.h"
+#include "softhca/fabric/hca_proc.h"
 
-/* Executes on `addr` of `proc`, whose operand is in host order.
+/* Executes on `addr` of `owner`; the operand is in host order.
  * @return 0 and the value before, or as hca_mem_read(). */
-int hca_atomic_execute(unsigned proc, uint64_t addr,
+int hca_atomic_execute(struct hca_owner owner, uint64_t addr,
                        const struct hca_wqe_atomic *op, uint64_t *before);
 
 #endif

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include "hca_mkey.h"
-#include "softhca/fabric/hca_proc.h"
 
 #include <string.h>
 
@@ -227,7 +226,7 @@ static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
     if (mkey == NULL) {
         return HCA_KEY_UNKNOWN;
     }
-    fault = (mkey->obj.proc == sgl->proc) ? hca_mkey_check(mkey, use) :
+    fault = (mkey->obj.proc == sgl->owner.proc) ? hca_mkey_check(mkey, use) :
                                             HCA_KEY_UNKNOWN;
     if ((fault == HCA_KEY_OK) && (mkey->type == HCA_MKEY_MW)) {
         fault = hca_sgl_add_window(sgl, mkey, use);
@@ -274,8 +273,8 @@ void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
 }
 
 /* One stretch of a copy in which neither side changes its piece. */
-static int hca_sgl_copy_piece(unsigned dst_proc, struct iovec *dst,
-                              unsigned src_proc, struct iovec *src)
+static int hca_sgl_copy_piece(struct hca_owner to_whom, struct iovec *dst,
+                              struct hca_owner of_whom, struct iovec *src)
 {
     static const char zeros[4096];
     int ret;
@@ -284,9 +283,9 @@ static int hca_sgl_copy_piece(unsigned dst_proc, struct iovec *dst,
         return 0;
     }
     if (src->iov_base != NULL) {
-        return (src_proc == hca_self) ?
-               hca_mem_write(dst_proc, src, 1, dst, 1) :
-               hca_mem_read(src_proc, dst, 1, src, 1);
+        return (of_whom.proc == hca_self) ?
+               hca_mem_write(to_whom, src, 1, dst, 1) :
+               hca_mem_read(of_whom, dst, 1, src, 1);
     }
     for (size_t done = 0; done < dst->iov_len;) {
         size_t n = dst->iov_len - done;
@@ -295,7 +294,7 @@ static int hca_sgl_copy_piece(unsigned dst_proc, struct iovec *dst,
         n    = (n < sizeof(zeros)) ? n : sizeof(zeros);
         from = (struct iovec){(void*)zeros, n};
         to   = (struct iovec){(char*)dst->iov_base + done, n};
-        ret  = hca_mem_write(dst_proc, &from, 1, &to, 1);
+        ret  = hca_mem_write(to_whom, &from, 1, &to, 1);
         if (ret != 0) {
             return ret;
         }
@@ -324,7 +323,7 @@ static int hca_sgl_copy_null(const struct hca_sgl *dst,
         size_t n        = (dst_left < src_left) ? dst_left : src_left;
         struct iovec to   = hca_iov_part(&dst->iov[d], dst_off, n);
         struct iovec from = hca_iov_part(&src->iov[s], src_off, n);
-        int ret = hca_sgl_copy_piece(dst->proc, &to, src->proc, &from);
+        int ret = hca_sgl_copy_piece(dst->owner, &to, src->owner, &from);
 
         if (ret != 0) {
             return ret;
@@ -340,10 +339,11 @@ int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
     if (__builtin_expect(dst->has_null || src->has_null, 0)) {
         return hca_sgl_copy_null(dst, src);
     }
-    return (src->proc == hca_self) ?
-           hca_mem_write(dst->proc, src->iov, src->count, dst->iov,
+    return (src->owner.proc == hca_self) ?
+           hca_mem_write(dst->owner, src->iov, src->count, dst->iov,
                          dst->count) :
-           hca_mem_read(src->proc, dst->iov, dst->count, src->iov, src->count);
+           hca_mem_read(src->owner, dst->iov, dst->count, src->iov,
+                        src->count);
 }
 
 enum hca_key_fault hca_mkey_invalidate(const struct hca_key_use *use)

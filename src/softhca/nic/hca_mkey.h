@@ -7,7 +7,7 @@
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/fabric/hca_proc.h"
 
 #include <sys/uio.h>
 
@@ -20,7 +20,7 @@
 
 struct hca_sgl {
     unsigned         count;
-    unsigned         proc;     /* whose addresses these are */
+    struct hca_owner owner;    /* whose addresses these are */
     unsigned         num_held;
     bool             has_null; /* some iov_base is NULL: the null key */
     uint64_t         length;
@@ -53,10 +53,10 @@ struct hca_key_use {
     uint64_t length; /* not 0 */
 };
 
-static inline void hca_sgl_init(struct hca_sgl *sgl, unsigned proc)
+static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
 {
     sgl->count    = 0;
-    sgl->proc     = proc;
+    sgl->owner    = owner;
     sgl->num_held = 0;
     sgl->has_null = false;
     sgl->length   = 0;

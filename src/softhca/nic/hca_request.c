@@ -196,7 +196,7 @@ static enum hca_check hca_request_put_atomic(struct hca_request *rq)
     struct hca_sgl result;
     uint32_t value4 = htobe32(rq->ack.atomic);
 
-    hca_sgl_init(&result, hca_self);
+    hca_sgl_init(&result, hca_owner(hca_self));
     if (rq->wqe.atomic.size == 4) {
         hca_sgl_add(&result, &value4, sizeof(value4));
     } else {
@@ -260,7 +260,7 @@ static enum hca_check hca_request_send(struct hca_request *rq)
         return hca_check_wqe(HCA_CHECK_UD_LEN, rq->wqe.qpn, rq->wqe.idx,
                              rq->wqe.length);
     }
-    hca_sgl_init(&rq->local, hca_self);
+    hca_sgl_init(&rq->local, hca_owner(hca_self));
     rq->to_cqe = hca_request_fits_cqe(rq);
     check      = hca_request_map(rq);
     if (check == HCA_OK) {

@@ -50,8 +50,10 @@ static bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
             (srq->xrcdn != resp->qp->xrcdn)) {
             return false;
         }
-        *pdn              = srq->pdn;
-        resp->memory.proc = srq->obj.proc;
+        *pdn               = srq->pdn;
+        resp->memory.owner = hca_owner(srq->obj.proc);
+        /* its process had the slot if the SRQ is still there */
+        return hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn) == srq;
     }
     return true;
 }
@@ -143,7 +145,7 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
     struct hca_sgl local;
     enum hca_check check;
 
-    hca_sgl_init(&local, hca_self);
+    hca_sgl_init(&local, hca_owner(hca_self));
     hca_sgl_add(&local, data, resp->msg->data->length);
     check = hca_resp_copy(resp, &local, resp->msg->data,
                                HCA_CHECK_RECV_LKEY_FAULT);
@@ -163,7 +165,7 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
                                   HCA_CHECK_RECV_LKEY_FAULT);
     }
     hca_grh_build(grh, resp->msg->path, resp->msg->src_dev, data->length);
-    hca_sgl_init(&src, data->proc);
+    hca_sgl_init(&src, data->owner);
     src.has_null = data->has_null;
     hca_sgl_add(&src, grh, sizeof(grh));
     memcpy(&src.iov[1], data->iov, data->count * sizeof(data->iov[0]));
@@ -179,7 +181,7 @@ static enum hca_check hca_resp_put(struct hca_responder *resp)
     uint64_t length = resp->msg->data->length;
     enum hca_check check;
 
-    resp->memory.proc = resp->recv.proc;
+    resp->memory.owner = resp->recv.owner;
     check = hca_recv_map(resp->qp, &resp->recv, length + header,
                          &resp->memory);
     if ((check != HCA_OK) || (length + header == 0)) {
@@ -301,7 +303,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
     if (resp->memory.count != 1) { /* an indirect key cuts the operand */
         return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
-    ret = hca_atomic_execute(resp->memory.proc,
+    ret = hca_atomic_execute(resp->memory.owner,
                              (uintptr_t)resp->memory.iov[0].iov_base,
                              resp->msg->atomic, &resp->ack->atomic);
     if (ret != 0) {

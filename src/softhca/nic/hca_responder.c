@@ -173,7 +173,7 @@ void hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
     resp.msg        = msg;
     resp.ack        = ack;
     resp.recv.taken = false;
-    hca_sgl_init(&resp.memory, qp->obj.proc);
+    hca_sgl_init(&resp.memory, hca_owner(qp->obj.proc));
 
     is_repeated = ((qp->type == HCA_QP_RC) || (qp->type == HCA_QP_XRC_RECV)) &&
                   (msg->psn != qp->resp.psn);

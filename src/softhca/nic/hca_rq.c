@@ -72,7 +72,7 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
     }
 
     recv->index = qp->resp.ci;
-    recv->proc  = qp->obj.proc;
+    recv->owner = hca_owner(qp->obj.proc);
     recv->pdn   = qp->pdn;
     recv->cqn   = qp->rcqn;
     recv->uidx  = qp->uidx;
@@ -155,10 +155,10 @@ static enum hca_check hca_srq_take_locked(struct hca_qp *qp,
     if (srq->in_error) {
         return hca_check_recv(HCA_CHECK_SRQ, qp->obj.num, srq->obj.num);
     }
-    recv->proc = srq->obj.proc; /* XRC: need not be the QP's */
-    recv->pdn  = srq->pdn;
-    recv->cqn  = is_xrc ? srq->cqn : qp->rcqn;
-    recv->uidx = is_xrc ? srq->uidx : qp->uidx;
+    recv->owner = hca_owner(srq->obj.proc); /* XRC: need not be the QP's */
+    recv->pdn   = srq->pdn;
+    recv->cqn   = is_xrc ? srq->cqn : qp->rcqn;
+    recv->uidx  = is_xrc ? srq->uidx : qp->uidx;
     return hca_srq_pop(srq, qp->obj.num, recv);
 }
 

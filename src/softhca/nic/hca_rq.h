@@ -16,7 +16,7 @@ struct hca_recv {
     bool     taken;
     bool     in_ring;  /* the QP's own still counts it as posted */
     uint16_t index;    /* as its CQE names it */
-    uint16_t proc;     /* whose memory it names */
+    struct hca_owner owner; /* whose memory it names */
     uint32_t pdn;
     uint32_t cqn;      /* where it completes ... */
     uint32_t uidx;     /* ... and for whom */
