@@ -4,6 +4,7 @@
  * channels, timers, and what is left of a process that is killed. Each test
  * that needs a fresh fabric runs its body in a forked child.
  */
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 
@@ -16,6 +17,7 @@ extern "C" {
 #include "no_descriptors.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -582,6 +584,95 @@ TEST_F(HcaFabric, CopyDoesNotGoToTheNextOwnerOfASlot)
         EXPECT_EQ(0, hca_mem_write(hca_owner(first.proc), &local, 1, &remote,
                                    1));
         kill_and_wait(next);
+        hca_fabric_detach();
+    });
+}
+
+/* A CQ of 4 entries and the receives of a QP that lead there */
+struct queues {
+    struct hca_cq *cq;
+    struct hca_qp *qp;
+    uint8_t       *ring;
+    uint32_t      *dbrec; /* of the CQ, then of the QP */
+};
+
+static queues make_queues()
+{
+    queues q;
+
+    q.ring  = (uint8_t*)hca_arena_alloc(8192);
+    q.dbrec = (uint32_t*)(q.ring + 4096);
+    for (unsigned i = 0; i < 4; i++) {
+        q.ring[i * 64 + 63] = MLX5_CQE_INVALID << 4;
+    }
+    q.cq               = (struct hca_cq*)hca_obj_alloc(HCA_KIND_CQ, 0);
+    q.cq->ring         = {hca_off(q.ring), 2, 6};
+    q.cq->dbrec        = hca_off(q.dbrec);
+    q.qp               = (struct hca_qp*)hca_obj_alloc(HCA_KIND_QP, 0);
+    q.qp->rq           = {hca_off(q.ring + 2048), 2, 4};
+    q.qp->dbrec        = hca_off(q.dbrec + 2);
+    q.qp->rcqn         = hca_obj_publish(HCA_KIND_CQ, q.cq);
+    hca_obj_publish(HCA_KIND_QP, q.qp);
+    return q;
+}
+
+/* Runs body in a process that attaches and is killed. */
+static void run_and_kill(const std::function<void()> &body)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        hca_fabric_attach();
+        body();
+        raise(SIGKILL);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+/* Its writer was killed before it counted the entry, which the program may
+ * have taken already. */
+TEST_F(HcaFabric, EntryOfAKilledWriterCounts)
+{
+    run([] {
+        attach();
+        queues q     = make_queues();
+        uint32_t num = q.cq->obj.num;
+
+        for (unsigned i = 0; i < 6; i++) {
+            run_and_kill([&] {
+                hca_obj_lock(HCA_KIND_CQ, num);
+                q.ring[(i % 4) * 64 + 63] = (MLX5_CQE_REQ << 4) | (i / 4);
+            });
+            ASSERT_EQ(q.cq, hca_obj_lock(HCA_KIND_CQ, num));
+            EXPECT_EQ(i + 1, q.cq->pi);
+            hca_obj_unlock(q.cq);
+        }
+        run_and_kill([&] { hca_obj_lock(HCA_KIND_CQ, num); });
+        ASSERT_EQ(q.cq, hca_obj_lock(HCA_KIND_CQ, num));
+        EXPECT_EQ(6u, q.cq->pi) << "it had written nothing";
+        hca_obj_unlock(q.cq);
+        hca_fabric_detach();
+    });
+}
+
+/* Who put a QP in error was killed before it flushed the receives. */
+TEST_F(HcaFabric, ReceivesAreFlushedAfterADeath)
+{
+    run([] {
+        attach();
+        queues q     = make_queues();
+        uint32_t num = q.qp->obj.num;
+
+        q.dbrec[2] = htobe32(3);
+        run_and_kill([&] {
+            hca_obj_lock(HCA_KIND_QP, num);
+            q.qp->state = IBV_QPS_ERR;
+        });
+        ASSERT_EQ(q.qp, hca_obj_lock(HCA_KIND_QP, num));
+        EXPECT_EQ(3u, q.cq->pi);
+        EXPECT_EQ(3u, q.qp->resp.ci);
+        EXPECT_EQ(MLX5_CQE_RESP_ERR, q.ring[63] >> 4);
+        hca_obj_unlock(q.qp);
         hca_fabric_detach();
     });
 }

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "hca_obj.h"
 #include "hca_log.h"
+#include "softhca/nic/hca_exec.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -200,14 +201,31 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
            obj : NULL;
 }
 
+/* What is left of the others is whole at each moment. */
+static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
+{
+    hca_info("%s 0x%x: its last user died", hca_kinds[kind].name,
+             atomic_load(&obj->num));
+    if (kind == HCA_KIND_QP) {
+        hca_qp_repair((struct hca_qp*)obj);
+    } else if (kind == HCA_KIND_CQ) {
+        hca_cq_repair((struct hca_cq*)obj);
+    }
+}
+
 void *hca_obj_lock(enum hca_kind kind, uint32_t num)
 {
     struct hca_obj *obj = hca_obj_peek(kind, num);
+    bool is_broken;
 
     if (obj == NULL) {
         return NULL;
     }
-    hca_mutex_lock(&obj->lock);
+    is_broken = hca_mutex_lock(&obj->lock);
+    if (__builtin_expect(is_broken, 0) &&
+        (atomic_load(&obj->num) != 0)) {
+        hca_obj_repair(kind, obj);
+    }
     if (atomic_load_explicit(&obj->num, memory_order_relaxed) != num) {
         hca_mutex_unlock(&obj->lock);
         return NULL;

@@ -129,6 +129,21 @@ static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
     cq->pi = (cq->pi + 1) & HCA_CQ_INDEX;
 }
 
+/* An entry is the program's with its last word; it counts after that. */
+void hca_cq_repair(struct hca_cq *cq)
+{
+    uint32_t pi    = cq->pi & HCA_CQ_INDEX;
+    uint32_t slot  = pi & ((1u << cq->ring.log_cnt) - 1);
+    uint8_t op_own = ((uint8_t*)hca_ptr(cq->ring.buf))
+                     [((size_t)(slot + 1) << cq->ring.log_stride) - 1];
+
+    if (((op_own >> 4) != MLX5_CQE_INVALID) &&
+        ((op_own & 1) == ((pi >> cq->ring.log_cnt) & 1))) {
+        cq->pi = (cq->pi + 1) & HCA_CQ_INDEX;
+    }
+    hca_cq_notify_late(cq);
+}
+
 static bool hca_cq_is_full(const struct hca_cq *cq)
 {
     return ((cq->pi - hca_cq_ci(cq)) & HCA_CQ_INDEX) >=

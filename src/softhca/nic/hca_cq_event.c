@@ -133,6 +133,13 @@ static void hca_cq_arm_locked(struct hca_cq *cq, uint32_t word)
     }
 }
 
+void hca_cq_notify_late(struct hca_cq *cq)
+{
+    if (cq->armed && hca_cq_has_news(cq, hca_cq_index(cq->arm_word))) {
+        hca_cq_notify(cq, true);
+    }
+}
+
 void hca_cq_arm(uint32_t cqn)
 {
     struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);

@@ -52,6 +52,11 @@ void hca_qp_quiesce(struct hca_qp *qp);
  * @return 0, -ENOENT, -EINVAL (more is waiting than the new one holds). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
+/* The last who held the lock of an object died inside, and it is held again
+ * now: finishes what was begun (hca_obj_lock()). */
+void hca_qp_repair(struct hca_qp *qp);
+void hca_cq_repair(struct hca_cq *cq);
+
 /* Event types of the device (mlx5_ifc.h and the kernel's linux/mlx5/device.h,
  * MLX5_EVENT_TYPE_*). */
 enum hca_eqe_type {
@@ -67,7 +72,8 @@ enum hca_eqe_type {
 #define HCA_EQE_BIT(_type) (1ull << (_type))
 
 /* Reports an async event of `obj` on obj->async_chan, with obj->user_handle as
- * its element, and counts it in obj->events; to a subscription as well. The caller holds obj->lock. */
+ * its element, and counts it in obj->events; to a subscription as well. The
+ * caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
 #endif

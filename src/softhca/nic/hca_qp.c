@@ -115,6 +115,20 @@ static void hca_qp_enter_error(struct hca_qp *qp)
     }
 }
 
+void hca_qp_repair(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+        hca_qp_flush_rq(qp);
+    }
+}
+
+static void hca_qp_lock(struct hca_qp *qp)
+{
+    if (hca_mutex_lock(&qp->obj.lock)) {
+        hca_qp_repair(qp);
+    }
+}
+
 void hca_qp_fail(struct hca_qp *qp)
 {
     hca_qp_enter_error(qp);
@@ -123,7 +137,7 @@ void hca_qp_fail(struct hca_qp *qp)
 
 void hca_qp_fail_requester(struct hca_qp *qp)
 {
-    hca_mutex_lock(&qp->obj.lock);
+    hca_qp_lock(qp);
     if (((qp->type == HCA_QP_UC) || (qp->type == HCA_QP_UD)) &&
         (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_info("qp 0x%x: send queue in error", atomic_load(&qp->obj.num));
@@ -136,7 +150,7 @@ void hca_qp_fail_requester(struct hca_qp *qp)
 
 void hca_qp_fail_fatal(struct hca_qp *qp)
 {
-    hca_mutex_lock(&qp->obj.lock);
+    hca_qp_lock(qp);
     hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
     hca_qp_enter_error(qp);
     hca_obj_unlock(qp);
@@ -255,7 +269,7 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
 
     hca_exec_enter();
     hca_mutex_lock(&qp->sq_lock);
-    hca_mutex_lock(&qp->obj.lock);
+    hca_qp_lock(qp);
     ret = hca_qp_enter(qp, from, to);
     hca_mutex_unlock(&qp->obj.lock);
     if (qp->req.attached) {

@@ -134,8 +134,11 @@ static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
     }
     recv->index = srq->head;
     hca_recv_parse(recv, wqe + sizeof(next), stride - sizeof(next));
-    srq->head = next_index;
+    /* counted first: who is killed in between leaves a receive that nobody
+     * gets, not one that was not posted */
     srq->consumed++;
+    atomic_signal_fence(memory_order_seq_cst);
+    srq->head = next_index;
     hca_srq_check_limit(srq, posted - 1);
     return HCA_OK;
 }
