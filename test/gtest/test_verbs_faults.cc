@@ -491,5 +491,6 @@ INSTANTIATE_TEST_SUITE_P(ib, verbs_reads, testing::Values(0));
 int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv,
-                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"late", {{"SOFTHCA_DELAY", "2000"}}}});
 }

@@ -192,7 +192,10 @@ struct hca_req {
     bool     waiting;    /* for a timer; nothing is executed till then */
     uint8_t  err_looks;  /* at the RQ since the QP is in error */
     bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
+    bool     ticking;    /* the timer will run the queue (hca_late.h) ... */
+    bool     due;        /* ... and does so now */
     uint8_t  reads;      /* and atomics that may still be under way */
+    uint16_t num_late;   /* WQEs that are executed and have not completed */
     uint32_t psn;
 };
 

@@ -9,6 +9,7 @@
 #include "hca_qp.h"
 #include "hca_completer.h"
 #include "hca_exec.h"
+#include "hca_late.h"
 #include "softhca/fabric/hca_log.h"
 #include "softhca/fabric/hca_proc.h"
 #include "hca_requester.h"
@@ -69,10 +70,14 @@ uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
 /* Where one WQE ends cannot be told if it is not one: the rest is given up. */
 void hca_qp_flush_sq(struct hca_qp *qp)
 {
-    uint16_t posted = hca_qp_sq_posted(qp);
     struct hca_wqe wqe;
+    uint16_t posted;
 
     qp->req.waiting = false;
+    if (qp->req.num_late > 0) {
+        hca_late_finish(qp);
+    }
+    posted = hca_qp_sq_posted(qp);
     if (qp->has_streams) {
         posted -= hca_stream_flush(qp);
     }
@@ -156,6 +161,12 @@ void hca_qp_fail_fatal(struct hca_qp *qp)
     hca_obj_unlock(qp);
 }
 
+/* What is late (hca_late.h) is in the memory of its owner, whose timer runs. */
+static bool hca_qp_can_flush(const struct hca_qp *qp)
+{
+    return (qp->req.num_late == 0) || (qp->obj.proc == hca_self);
+}
+
 void hca_qp_flush_failed(uint32_t qpn)
 {
     struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
@@ -173,7 +184,8 @@ void hca_qp_flush_failed(uint32_t qpn)
     }
     /* the other lock keeps its rings from being taken back meanwhile */
     if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
-        if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached) {
+        if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached &&
+            hca_qp_can_flush(qp)) {
             hca_qp_flush_sq(qp);
         }
         hca_obj_unlock(qp);
@@ -199,6 +211,9 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     struct hca_sq *sq = qp->req.sq;
     bool attached     = qp->req.attached;
 
+    if (sq != NULL) {
+        hca_late_drop(qp);
+    }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->resp, 0, sizeof(qp->resp));
     qp->req.sq       = sq;
@@ -293,7 +308,10 @@ void hca_qp_quiesce(struct hca_qp *qp)
 
     hca_exec_enter();
     hca_mutex_lock(&qp->sq_lock);
-    sq         = qp->req.sq;
+    sq = qp->req.sq;
+    if (sq != NULL) {
+        hca_late_drop(qp);
+    }
     qp->req.sq = NULL;
     hca_mutex_unlock(&qp->sq_lock);
     if (sq != NULL) {

@@ -4,11 +4,13 @@
  */
 #include "hca_request.h"
 #include "hca_cq.h"
+#include "hca_late.h"
 #include "hca_qp.h"
 #include "hca_umr.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
@@ -188,23 +190,28 @@ static void hca_request_build(struct hca_request *rq)
     hca_request_address(rq);
 }
 
+static enum hca_check hca_request_put(struct hca_request *rq,
+                                      const void *data, size_t size)
+{
+    struct hca_sgl src;
+
+    hca_sgl_init(&src, hca_owner(hca_self));
+    hca_sgl_add(&src, data, size);
+    return (hca_sgl_copy(&rq->local, &src) == 0) ? HCA_OK :
+           hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
+                         (uintptr_t)rq->local.iov[0].iov_base);
+}
+
 /* The value before, as a NIC in host-endian mode delivers it: operands of 8
  * bytes in host order, of 4 bytes big endian (HCA capability
  * atomic_req_8B_endianness_mode; UCX, uct_rc_mlx5_common_atomic*_handler). */
 static enum hca_check hca_request_put_atomic(struct hca_request *rq)
 {
-    struct hca_sgl result;
     uint32_t value4 = htobe32(rq->ack.atomic);
 
-    hca_sgl_init(&result, hca_owner(hca_self));
-    if (rq->wqe.atomic.size == 4) {
-        hca_sgl_add(&result, &value4, sizeof(value4));
-    } else {
-        hca_sgl_add(&result, &rq->ack.atomic, sizeof(rq->ack.atomic));
-    }
-    return (hca_sgl_copy(&rq->local, &result) == 0) ? HCA_OK :
-           hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
-                         (uintptr_t)rq->local.iov[0].iov_base);
+    return (rq->wqe.atomic.size == 4) ?
+           hca_request_put(rq, &value4, sizeof(value4)) :
+           hca_request_put(rq, &rq->ack.atomic, sizeof(rq->ack.atomic));
 }
 
 static enum hca_check hca_request_acked(struct hca_request *rq)
@@ -248,6 +255,52 @@ static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
     [HCA_ACK_NONE]   = hca_request_timeout,
 };
 
+/* Its memory was looked at, and will be when the result goes there. */
+static void hca_request_hold(struct hca_request *rq)
+{
+    rq->late = hca_late_new(&rq->wqe);
+    if (rq->late != NULL) {
+        rq->late->to_cqe = rq->to_cqe;
+        hca_sgl_put(&rq->local);
+        hca_sgl_init(&rq->local, hca_self);
+        hca_sgl_add(&rq->local, rq->late->result, rq->wqe.length);
+    }
+}
+
+enum hca_check hca_request_scatter(struct hca_qp *qp,
+                                   const struct hca_wqe *wqe,
+                                   const void *data)
+{
+    struct hca_request rq = {.qp = qp, .wqe = *wqe};
+    enum hca_check check;
+
+    hca_sgl_init(&rq.local, hca_self);
+    check = hca_request_map(&rq);
+    if (check == HCA_OK) {
+        check = hca_request_put(&rq, data, wqe->length);
+    }
+    hca_sgl_put(&rq.local);
+    return check;
+}
+
+static enum hca_check hca_request_transmit(struct hca_request *rq)
+{
+    enum hca_check check;
+
+    if ((hca_late_ns != 0) && (rq->wqe.op->flags & HCA_OP_DATA_IN) &&
+        (rq->wqe.length > 0)) {
+        hca_request_hold(rq);
+    }
+    hca_request_build(rq);
+    hca_wire_send(rq->qp, &rq->msg, &rq->ack);
+    check = hca_request_acks[rq->ack.code](rq);
+    if (check != HCA_OK) {
+        free(rq->late);
+        rq->late = NULL;
+    }
+    return check;
+}
+
 static enum hca_check hca_request_send(struct hca_request *rq)
 {
     enum hca_check check;
@@ -264,9 +317,7 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     rq->to_cqe = hca_request_fits_cqe(rq);
     check      = hca_request_map(rq);
     if (check == HCA_OK) {
-        hca_request_build(rq);
-        hca_wire_send(rq->qp, &rq->msg, &rq->ack);
-        check = hca_request_acks[rq->ack.code](rq);
+        check = hca_request_transmit(rq);
     }
     hca_sgl_put(&rq->local);
     return check;
@@ -291,12 +342,18 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     enum hca_check check;
 
     rq->to_cqe    = false;
+    rq->late      = NULL;
     rq->ack.check = HCA_OK;
     check = hca_wqe_read(&rq->wqe, qp, idx, posted);
     if (check != HCA_OK) {
         return check;
     }
-    if (hca_wqe_is_fenced(&rq->wqe)) {
+    if (hca_late_ns != 0) {
+        hca_late_before(qp, &rq->wqe);
+        if (hca_qp_state(qp) != IBV_QPS_RTS) {
+            return hca_request_wait(rq, 1); /* to be flushed */
+        }
+    } else if (hca_wqe_is_fenced(&rq->wqe)) {
         qp->req.reads = 0;
     }
     if (rq->tries->retries > qp->retry_cnt) {

@@ -18,6 +18,8 @@ struct hca_request {
     struct hca_sgl  local;   /* its memory */
     bool            to_cqe;  /* what it reads goes into the CQE */
     uint8_t         data[64];
+    struct hca_late *late;   /* holds what it reads, the caller's if it is
+                                executed; NULL: nothing is held */
     struct hca_msg  msg;
     struct hca_ack  ack;     /* check: what the responder says, or HCA_OK */
     uint64_t        wait_ns; /* with HCA_WAIT: until it is to be tried again */
@@ -28,5 +30,10 @@ struct hca_request {
  * @return HCA_OK, HCA_WAIT, or why it failed. */
 enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
                                    uint16_t posted);
+
+/* Writes what a READ or an atomic has brought to the memory of its WQE. */
+enum hca_check hca_request_scatter(struct hca_qp *qp,
+                                   const struct hca_wqe *wqe,
+                                   const void *data);
 
 #endif

@@ -3,12 +3,14 @@
  * The requester half: takes WQEs in order, sends each as one message and waits
  * for its answer before the next. It runs to completion in the thread that
  * rang the doorbell, under the QP's sq_lock; if there is something to wait for
- * (RNR, no answer), the helper's timer goes on. Fences are kept by that order.
- * A DCI with streams has hca_stream.c instead.
+ * (RNR, no answer), the helper's timer goes on. Fences are kept by that order,
+ * unless the device is late (hca_late.h). A DCI with streams has hca_stream.c
+ * instead.
  */
 #include "hca_requester.h"
 #include "hca_completer.h"
 #include "hca_exec.h"
+#include "hca_late.h"
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_stream.h"
@@ -38,6 +40,9 @@ static void hca_request_done(struct hca_request *rq)
     struct hca_qp *qp = rq->qp;
 
     qp->req.ci += rq->wqe.blocks;
+    if ((hca_late_ns != 0) && hca_late_add(qp, &rq->wqe, rq->late)) {
+        return;
+    }
     if (!hca_wqe_is_signaled(&rq->wqe)) {
         return;
     }
@@ -122,7 +127,13 @@ static void hca_requester_execute(struct hca_qp *qp)
 
 void hca_requester_run_locked(struct hca_qp *qp)
 {
+    if ((hca_late_ns != 0) && !hca_late_is_due(qp)) {
+        return;
+    }
     hca_requester_execute(qp);
+    if (hca_late_ns != 0) {
+        hca_late_tick(qp);
+    }
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
         hca_requester_flush(qp);
     } else if (hca_qp_state(qp) == IBV_QPS_SQE) {
@@ -147,7 +158,10 @@ void hca_requester_timer(struct hca_timer *timer)
     hca_mutex_lock(&sq->qp->sq_lock);
     if ((sq->qp->req.sq == sq) && sq->qp->req.attached) {
         sq->qp->req.waiting = false;
+        sq->qp->req.ticking = false;
+        sq->qp->req.due     = true;
         hca_requester_run_locked(sq->qp);
+        sq->qp->req.due = false;
     }
     hca_mutex_unlock(&sq->qp->sq_lock);
     hca_exec_leave();

@@ -19,6 +19,7 @@
 #include "hca_stream.h"
 #include "hca_completer.h"
 #include "hca_exec.h"
+#include "hca_late.h"
 #include "softhca/fabric/hca_log.h"
 #include "hca_qp.h"
 #include "hca_request.h"
@@ -147,8 +148,8 @@ static void hca_stream_retire(struct hca_qp *qp)
     }
 }
 
-static void hca_stream_fail_wqe(struct hca_stream_wqe *entry,
-                                enum hca_check check, enum hca_check vendor)
+static void hca_stream_finish_wqe(struct hca_stream_wqe *entry,
+                                  enum hca_check check, enum hca_check vendor)
 {
     entry->done   = true;
     entry->check  = check;
@@ -164,7 +165,7 @@ uint16_t hca_stream_flush(struct hca_qp *qp)
         struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
         if (!entry->done) {
-            hca_stream_fail_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+            hca_stream_finish_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
         }
         idx += entry->blocks;
     }
@@ -206,15 +207,31 @@ static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
     if (check == HCA_WAIT) {
         return rq.wait_ns;
     }
-    hca_stream_fail_wqe(entry, check,
-                        (rq.ack.check != HCA_OK) ? rq.ack.check : check);
     if (check == HCA_OK) {
         entry->signaled = hca_wqe_is_signaled(&rq.wqe);
         entry->length   = rq.wqe.length;
-    } else {
+    }
+    if ((hca_late_ns == 0) || (check != HCA_OK) ||
+        !hca_late_add(qp, &rq.wqe, rq.late)) {
+        hca_stream_finish_wqe(entry, check, (rq.ack.check != HCA_OK) ?
+                                            rq.ack.check : check);
+    }
+    if (check != HCA_OK) {
         hca_stream_fail(qp, entry, check);
     }
     return 0;
+}
+
+void hca_stream_executed(struct hca_qp *qp, uint16_t idx,
+                         enum hca_check check)
+{
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+
+    hca_stream_finish_wqe(entry, check, check);
+    if (check != HCA_OK) {
+        hca_stream_fail(qp, entry, check);
+    }
+    hca_stream_retire(qp);
 }
 
 /* The same, for a WQE whose stream does not wait: it may have to. */
@@ -257,7 +274,7 @@ static bool hca_stream_fetch(struct hca_qp *qp)
         .blocks = is_read ? wqe.blocks : posted,
     };
     if (is_read && (hca_stream_errored(streams, wqe.stream) != NULL)) {
-        hca_stream_fail_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+        hca_stream_finish_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
     } else if (!is_read ||
                (hca_stream_waiting(streams, wqe.stream) == NULL)) {
         if (streams->num_waiting == 1u << qp->log_streams) {
@@ -280,7 +297,7 @@ static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
         return false;
     }
     if (hca_stream_errored(hca_stream_of(qp), stream->id) != NULL) {
-        hca_stream_fail_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+        hca_stream_finish_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
         return false;
     }
     wait_ns     = hca_stream_execute(qp, stream->idx, &stream->tries);

@@ -7,6 +7,7 @@
 #ifndef HCA_STREAM_H
 #define HCA_STREAM_H
 
+#include "hca_check.h"
 #include "softhca/fabric/hca_obj.h"
 
 struct hca_streams;
@@ -19,6 +20,10 @@ void hca_stream_clear(struct hca_streams *streams);
 
 /* Executes what is posted, and what waited and is due. */
 void hca_stream_run(struct hca_qp *qp);
+
+/* A WQE that was late (hca_late.h) is done, or failed. */
+void hca_stream_executed(struct hca_qp *qp, uint16_t idx,
+                         enum hca_check check);
 
 /* Completes what is fetched, in error where it is not done.
  * @return basic blocks that were taken off the queue. */

@@ -12,6 +12,7 @@
 #include "hca_cq_event.h"
 #include "hca_exec.h"
 #include "hca_fault.h"
+#include "hca_late.h"
 #include "softhca/fabric/hca_log.h"
 #include "hca_requester.h"
 #include "hca_stream.h"
@@ -200,6 +201,7 @@ static void hca_uar_read_env(void)
     hca_trap_init((patch == NULL) || strcmp(patch, "n"));
     hca_strict_init();
     hca_fault_init();
+    hca_late_init();
 }
 
 int hca_uar_add(uint32_t id, void *page)

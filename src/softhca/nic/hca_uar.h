@@ -14,6 +14,7 @@ struct hca_sq {
     struct hca_qp      *qp;
     uint32_t            qpn;
     struct hca_streams *streams; /* of a DCI that has them */
+    struct hca_late    *late;    /* executed and not complete, the oldest */
     struct hca_sq      *next;
 };
 

@@ -184,6 +184,7 @@ static enum hca_check hca_wqe_parse_ctrl(struct hca_wqe_cursor *cursor)
     const struct mlx5_wqe_ctrl_seg *ctrl = hca_wqe_take(cursor, 1);
     enum hca_check check = hca_wqe_parse_op(wqe, cursor->qp);
 
+    wqe->stream = be16toh(ctrl->dci_stream_channel_id);
     if (check != HCA_OK) {
         return check;
     }

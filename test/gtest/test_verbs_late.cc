@@ -1,0 +1,132 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * SOFTHCA_DELAY: what a program gets wrong that does not wait for a NIC is seen
+ * on the device too. Part of the program of test_verbs_faults.cc.
+ */
+#include "verbs_bench.h"
+
+namespace {
+
+class verbs_late : public verbs_test {
+protected:
+    /* `first` brings something to src; behind it, in the same doorbell, what is
+     * in src is written to m_far. Returns what came there. */
+    uint8_t write_behind(verbs_op first, unsigned flags)
+    {
+        verbs_op second = verbs_op(IBV_WR_RDMA_WRITE, 2).local(src, 8)
+                          .remote(m_far).flags(flags | IBV_SEND_SIGNALED);
+
+        memset(src.addr, 0x11, 64);
+        memset(dst.addr, 0x22, 64);
+        memset(m_far.addr, 0x33, 64);
+        second.attach();
+        first.wr.next = &second.wr;
+        EXPECT_EQ(0, first.post(m_pair.a.qp));
+        if (first.wr.send_flags & IBV_SEND_SIGNALED) {
+            verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+        }
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 2, 2);
+        EXPECT_EQ(0x22, src.addr[0]) << "it is there with the completion";
+        return m_far.addr[0];
+    }
+
+    verbs_op read(unsigned flags = 0) const
+    {
+        return verbs_op(IBV_WR_RDMA_READ, 1).local(src, 64).remote(dst)
+               .flags(flags);
+    }
+
+    verbs_op fetch_add() const
+    {
+        verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD, 1).local(src, 8)
+                      .flags(0);
+
+        op.wr.wr.atomic.remote_addr = (uintptr_t)dst.addr;
+        op.wr.wr.atomic.rkey        = dst.mr->rkey;
+        op.wr.wr.atomic.compare_add = 1;
+        return op;
+    }
+
+    strict_mem m_far{dev.pd, ACCESS_ALL, 0x33};
+    verbs_pair m_pair{dev};
+};
+
+TEST_P(verbs_late, results_wait_for_a_fence_or_their_completion)
+{
+    EXPECT_EQ(0x11, write_behind(read(), 0));
+    EXPECT_EQ(0x11, write_behind(read(IBV_SEND_SIGNALED), 0));
+    EXPECT_EQ(0x11, write_behind(fetch_add(), 0));
+    EXPECT_EQ(0x22, write_behind(read(), IBV_SEND_FENCE));
+    EXPECT_EQ(0x22, write_behind(read(IBV_SEND_SIGNALED), IBV_SEND_FENCE));
+    EXPECT_EQ(0x22, write_behind(fetch_add(), IBV_SEND_FENCE));
+}
+
+/* What the atomic does to its target is not late. */
+TEST_P(verbs_late, atomics_are_executed_once)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        ASSERT_EQ(0, fetch_add().flags(IBV_SEND_SIGNALED).post(m_pair.a.qp));
+    }
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+    for (unsigned i = 1; i < 20; i++) {
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_pair.a.send_cq).status);
+    }
+    EXPECT_EQ(0x22 + 20, dst.addr[0]);
+    EXPECT_EQ(0x22 + 19, src.addr[0]);
+}
+
+/* Attempts in which the device was faster than we are prove nothing. */
+TEST_P(verbs_late, sources_are_read_when_the_program_has_gone_on)
+{
+    EXPECT_TRUE(verbs_until([&] {
+        struct ibv_wc wc;
+        bool was_late;
+
+        src.addr[0] = 0x44;
+        EXPECT_EQ(0, write(1).post(m_pair.a.qp));
+        src.addr[0] = 0x55;
+        was_late    = ibv_poll_cq(m_pair.a.send_cq, 1, &wc) == 0;
+        if (was_late) {
+            verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+            EXPECT_EQ(0x55, dst.addr[0]);
+        }
+        return was_late || HasFailure();
+    }));
+}
+
+TEST_P(verbs_late, result_without_its_region_is_a_protection_error)
+{
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, m_far.addr, 64, ACCESS_ALL);
+
+    ASSERT_NE(nullptr, mr);
+    verbs_op op = verbs_op(IBV_WR_RDMA_READ, 1)
+                  .local((uintptr_t)m_far.addr, 64, mr->lkey).remote(dst);
+    ASSERT_EQ(0, op.post(m_pair.a.qp));
+    ASSERT_EQ(0, write(2).post(m_pair.a.qp));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_LOC_PROT_ERR, 1, 1);
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
+    EXPECT_EQ(0x33, m_far.addr[0]);
+    EXPECT_EQ(IBV_QPS_ERR, m_pair.a.state());
+}
+
+/* Whenever the queue goes, nothing of it stays. */
+TEST_P(verbs_late, queue_ends_with_what_is_under_way)
+{
+    for (unsigned i = 0; i < 50; i++) {
+        verbs_pair pair(dev);
+        uint64_t until = verbs_now_us() + i * 100;
+
+        ASSERT_EQ(0, read().post(pair.a.qp));
+        ASSERT_EQ(0, write(2).post(pair.a.qp));
+        EXPECT_TRUE(verbs_until([&] { return verbs_now_us() >= until; }));
+        if (i % 2) {
+            hca_modify(pair.a.qp, {}, (i % 4 == 1) ? IBV_QPS_RESET :
+                                                     IBV_QPS_ERR, 0);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(late, verbs_late, testing::Values(0));
+
+} /* namespace */
