@@ -271,6 +271,47 @@ TEST_P(strict_doorbell, names_no_queue_of_the_page)
 INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
                          testing::Values(0x800000, 0x010000));
 
+/* Of an atomic whose answer is lost, each time: the peer knows that it has been
+ * there and executes it once. */
+class strict_lost : public testing::TestWithParam<strict_service> {
+};
+
+TEST_P(strict_lost, answer_does_not_execute_it_again)
+{
+    strict_bench bench(GetParam(), {});
+    raw_wqe wqe             = bench.fetch_add();
+    struct mlx5_err_cqe cqe = {};
+
+    bench.finish(wqe);
+    bench.post(wqe);
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, cqe.syndrome);
+    EXPECT_EQ(0x23, bench.dst->addr[4096]);
+    EXPECT_EQ(0x11, bench.src->addr[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(lost, strict_lost,
+                         testing::Values(SERVICE_RC, SERVICE_XRC,
+                                         SERVICE_DC));
+
+/* The first answer only: the second is the same. */
+class strict_lost_once : public strict_lost {
+};
+
+TEST_P(strict_lost_once, answer_comes_with_the_repetition)
+{
+    strict_bench bench(GetParam(), {});
+
+    bench.post_good(bench.fetch_add());
+    EXPECT_EQ(0x23, bench.dst->addr[4096]);
+    EXPECT_EQ(0x22, bench.src->addr[0]);
+    bench.post_good(bench.fetch_add());
+    EXPECT_EQ(0x24, bench.dst->addr[4096]);
+}
+
+INSTANTIATE_TEST_SUITE_P(lost_once, strict_lost_once,
+                         testing::Values(SERVICE_DC));
+
 /* By DEVX the right to atomics is worth nothing without a mode of them
  * (MLX5_ATOMIC_MODE_NONE); libibverbs cannot make such a target. */
 class strict_target : public testing::TestWithParam<unsigned> {
@@ -332,5 +373,9 @@ int main(int argc, char **argv)
                           {"nak_inval", {{"SOFTHCA_FAULT", "nak_inval:nth=2"}}},
                           {"nak_access",
                            {{"SOFTHCA_FAULT", "nak_access:nth=2"}}},
-                          {"nak_op", {{"SOFTHCA_FAULT", "nak_op:nth=2"}}}});
+                          {"nak_op", {{"SOFTHCA_FAULT", "nak_op:nth=2"}}},
+                          {"lost", {{"SOFTHCA_FAULT",
+                                     "drop_ack:op=atomic:count=0"}}},
+                          {"lost_once",
+                           {{"SOFTHCA_FAULT", "drop_ack:op=atomic"}}}});
 }

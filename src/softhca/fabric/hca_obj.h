@@ -179,6 +179,8 @@ struct hca_path {
 struct hca_tries {
     uint8_t retries;     /* done without an answer ... */
     uint8_t rnr_retries; /* ... and with RNR for one */
+    bool    executed;    /* DC: the peer has done it, its answer was lost */
+    uint64_t atomic;     /* what that was */
 };
 
 /* Requester half, under sq_lock, run by the owner's process only (but flushed

@@ -174,6 +174,7 @@ void hca_fault_response(const struct hca_msg *msg, struct hca_ack *ack)
         struct hca_fault_rule *rule = &hca_fault_rules[i];
 
         if ((rule->kind == HCA_FAULT_DROP_ACK) && hca_fault_hits(rule, msg)) {
+            ack->lost = (ack->code == HCA_ACK);
             ack->code = HCA_ACK_NONE;
             hca_info("qp 0x%x: fault: answer to psn %u lost", msg->src_qpn,
                      msg->psn);

@@ -6,7 +6,7 @@
  *
  *   SOFTHCA_FAULT=what[:key=value]...[,what...]
  *   what: drop       the message is lost on its way
- *         drop_ack   it is executed, the answer is lost (RC, XRC)
+ *         drop_ack   it is executed, the answer is lost (RC, XRC, DC)
  *         rnr        answered with RNR NAK
  *         nak_inval, nak_access, nak_op
  *   op=send|write|read|atomic   default: any

@@ -126,10 +126,22 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
                                 10000ull);
 }
 
+/* A DC target has a connection to each initiator, with its PSN, as long as that
+ * sends: the next try is found to be one of the same message. Here the
+ * initiator keeps what the connection would know; RC and XRC have a PSN. */
+static void hca_request_lost(struct hca_request *rq)
+{
+    if (rq->ack.lost && (rq->qp->type == HCA_QP_DCI)) {
+        rq->tries->executed = true;
+        rq->tries->atomic   = rq->ack.atomic;
+    }
+}
+
 static enum hca_check hca_request_timeout(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
+    hca_request_lost(rq);
     if (qp->timeout == 0) {
         return hca_request_wait(rq, HCA_TIMEOUT_FOREVER_NS);
     }
@@ -179,6 +191,8 @@ static void hca_request_build(struct hca_request *rq)
     msg->solicited = rq->wqe.solicited;
     msg->mtu       = rq->qp->mtu;
     msg->reads     = hca_request_reads(rq->qp);
+    msg->executed  = rq->tries->executed;
+    msg->atomic_before = rq->tries->atomic;
     msg->src_dev   = rq->qp->obj.dev;
     msg->src_qpn   = rq->wqe.qpn;
     msg->psn       = rq->qp->req.psn;

@@ -368,6 +368,7 @@ enum hca_check hca_resp_repeat(struct hca_responder *resp)
     if (resp->msg->op == HCA_MSG_READ) {
         return hca_resp_read(resp);
     }
-    resp->ack->atomic = resp->qp->resp.last_atomic;
+    resp->ack->atomic = resp->msg->executed ? resp->msg->atomic_before :
+                                              resp->qp->resp.last_atomic;
     return HCA_OK;
 }

@@ -175,8 +175,10 @@ void hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
     resp.recv.taken = false;
     hca_sgl_init(&resp.memory, hca_owner(qp->obj.proc));
 
-    is_repeated = ((qp->type == HCA_QP_RC) || (qp->type == HCA_QP_XRC_RECV)) &&
-                  (msg->psn != qp->resp.psn);
+    is_repeated = msg->executed ||
+                  (((qp->type == HCA_QP_RC) ||
+                    (qp->type == HCA_QP_XRC_RECV)) &&
+                   (msg->psn != qp->resp.psn));
     check       = is_repeated ? hca_resp_repeat(&resp) :
                                 hca_resp_execute(&resp);
     hca_sgl_put(&resp.memory);

@@ -17,15 +17,14 @@ struct hca_service {
     const char *name;
     uint8_t     peer;  /* enum hca_qp_type that takes the message */
     bool        acked;
-    bool        repeats; /* the responder knows a repetition by its PSN */
 };
 
 static const struct hca_service hca_services[] = {
-    [HCA_QP_RC]       = {"rc", HCA_QP_RC, true, true},
-    [HCA_QP_UC]       = {"uc", HCA_QP_UC, false, false},
-    [HCA_QP_UD]       = {"ud", HCA_QP_UD, false, false},
-    [HCA_QP_XRC_SEND] = {"xrc", HCA_QP_XRC_RECV, true, true},
-    [HCA_QP_DCI]      = {"dc", HCA_QP_DCT, true, false},
+    [HCA_QP_RC]       = {"rc", HCA_QP_RC, true},
+    [HCA_QP_UC]       = {"uc", HCA_QP_UC, false},
+    [HCA_QP_UD]       = {"ud", HCA_QP_UD, false},
+    [HCA_QP_XRC_SEND] = {"xrc", HCA_QP_XRC_RECV, true},
+    [HCA_QP_DCI]      = {"dc", HCA_QP_DCT, true},
 };
 
 static const char *const hca_msg_names[] = {
@@ -132,7 +131,7 @@ void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
         /* lost, or answered by the fault */
     } else {
         hca_wire_deliver(qp, msg, ack);
-        if (__builtin_expect(hca_fault_active, 0) && service->repeats) {
+        if (__builtin_expect(hca_fault_active, 0) && service->acked) {
             hca_fault_response(msg, ack);
         }
     }

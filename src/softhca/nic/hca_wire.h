@@ -27,6 +27,7 @@ struct hca_msg {
     bool                         has_inval;
     bool                         solicited;
     uint8_t                      mtu;     /* enum ibv_mtu, of the path */
+    bool                         executed; /* DC: before, the answer was lost */
     uint8_t                      reads;   /* and atomics under way before it */
     uint16_t                     src_dev;
     uint32_t                     src_qpn, dest_qpn;
@@ -39,6 +40,7 @@ struct hca_msg {
     uint32_t                     rkey;
     const struct hca_path       *path;
     const struct hca_wqe_atomic *atomic;
+    uint64_t                     atomic_before; /* with executed */
     const struct hca_sgl        *data;    /* out, or where a read goes */
 };
 
@@ -46,6 +48,7 @@ struct hca_ack {
     enum hca_ack_code code;
     enum hca_check    check;     /* why not */
     uint8_t           rnr_timer; /* code of the responder */
+    bool              lost;      /* executed, but the answer was lost */
     uint64_t          atomic;    /* value before the operation */
 };
 
