@@ -156,6 +156,20 @@ public:
         *(volatile uint64_t*)m_dv.bf.reg = value;
     }
 
+    /* The same with all of `bytes` pushed to the register, in words */
+    void push(unsigned num_bb, const std::vector<uint8_t> &bytes)
+    {
+        pi += num_bb;
+        __atomic_store_n(&m_dv.dbrec[MLX5_SND_DBR], htobe32(pi),
+                         __ATOMIC_SEQ_CST);
+        for (size_t i = 0; i < bytes.size(); i += 8) {
+            uint64_t word;
+
+            memcpy(&word, &bytes[i], sizeof(word));
+            *(volatile uint64_t*)((uint8_t*)m_dv.bf.reg + i) = word;
+        }
+    }
+
     unsigned num_bb() const
     {
         return m_dv.sq.wqe_cnt;

@@ -240,6 +240,8 @@ HCA_STRICT_MODE(nak_op);
 const std::set<int> without_row = {
     /* the completion of what comes behind each error: expect_flush() */
     HCA_CHECK_FLUSH,
+    /* the register, not the WQE: strict_push */
+    HCA_CHECK_BF_COPY,
 };
 
 /* The queue is found by the number that is stored to the register: one that is
@@ -270,6 +272,42 @@ TEST_P(strict_doorbell, names_no_queue_of_the_page)
 
 INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
                          testing::Values(0x800000, 0x010000));
+
+/* A NIC may execute what is pushed to the register: it has to be what is in the
+ * ring, as far as the WQE goes. Nothing but an event can tell. */
+class strict_push : public testing::TestWithParam<bool> {
+};
+
+TEST_P(strict_push, is_what_the_ring_holds)
+{
+    const bool is_wrong = GetParam();
+    strict_bench bench(SERVICE_RC, {});
+    struct mlx5_err_cqe cqe = {};
+    hca_log_reader log;
+
+    raw_wqe wqe = bench.write();
+    std::vector<uint8_t> copy;
+    std::string text;
+
+    bench.finish(wqe);
+    bench.sq->write(wqe);
+    copy = wqe.bytes;
+    copy.resize(wqe.num_bb() * 64, 0xee);
+    copy[wqe.at_raddr + 7] ^= is_wrong;
+    bench.sq->push(wqe.num_bb(), copy);
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+    EXPECT_EQ(is_wrong ? "local work queue catastrophic error of sender" : "",
+              bench.take_events());
+    EXPECT_EQ(is_wrong ? IBV_QPS_ERR : IBV_QPS_RTS,
+              bench.state(bench.sender));
+    text = log.take();
+    EXPECT_EQ(is_wrong, text.find("blueflame copy, from byte is 0x10") !=
+                        std::string::npos) << text;
+    EXPECT_EQ(is_wrong, std::count(text.begin(), text.end(), '\n')) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, strict_push, testing::Bool());
 
 /* Of an atomic whose answer is lost, each time: the peer knows that it has been
  * there and executes it once. */

@@ -73,6 +73,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
                                      "at most 2^log_msg_max (30 or less)"),
     [HCA_CHECK_UD_LEN]         = LEN("message length", "at most the mtu"),
     [HCA_CHECK_READ_DS]        = OP("ctrl ds", "at most 32 for a read"),
+    [HCA_CHECK_BF_COPY]        = OP("blueflame copy, from byte",
+                                    "what the ring holds"),
 
     [HCA_CHECK_LKEY]           = PROT("lkey", "a key of the device"),
     [HCA_CHECK_LKEY_FREE]      = PROT("lkey", "a key that is not free"),

@@ -18,6 +18,8 @@ struct hca_thread {
     bool     again; /* a doorbell rang inside */
     unsigned num_cqs;
     uint32_t cqs[HCA_THREAD_CQS]; /* ... to arm these, if that many */
+    uint32_t bf_qpn; /* what is being pushed (hca_bf.c); 0: nothing */
+    uint16_t bf_idx, bf_size;
     unsigned num_failed;
     uint32_t failed[HCA_THREAD_FAILED];
 };

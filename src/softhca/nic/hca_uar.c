@@ -8,6 +8,7 @@
  * hca_uar_mutex guards the lists; queues found by their number need none.
  */
 #include "hca_uar.h"
+#include "hca_bf.h"
 #include "hca_check.h"
 #include "hca_cq_event.h"
 #include "hca_exec.h"
@@ -131,22 +132,6 @@ static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
     hca_cq_arm(cqn);
 }
 
-static void hca_uar_ring_sq(struct hca_uar *uar, uint32_t qpn)
-{
-    struct hca_qp *qp;
-
-    if (qpn == 0) {
-        hca_uar_scan(uar); /* a narrow store */
-        return;
-    }
-    qp = hca_obj_peek(HCA_KIND_QP, qpn);
-    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
-        hca_uar_unknown(uar, "qpn", qpn);
-        return;
-    }
-    hca_requester_run(qp, qpn);
-}
-
 /* The first 64 bits of what was stored; 0 if it is less. */
 static uint64_t hca_uar_hint(const void *value, unsigned size)
 {
@@ -158,6 +143,26 @@ static uint64_t hca_uar_hint(const void *value, unsigned size)
     return be64toh(hint);
 }
 
+static void hca_uar_ring_sq(struct hca_uar *uar, const void *value,
+                            unsigned size)
+{
+    uint32_t qpn = (uint32_t)hca_uar_hint(value, size) >> 8;
+    struct hca_qp *qp;
+
+    hca_thread.bf_qpn = 0;
+    if (qpn == 0) {
+        hca_uar_scan(uar); /* a narrow store */
+        return;
+    }
+    qp = hca_obj_peek(HCA_KIND_QP, qpn);
+    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
+        hca_uar_unknown(uar, "qpn", qpn);
+        return;
+    }
+    hca_bf_begin(qpn, value, size);
+    hca_requester_run(qp, qpn);
+}
+
 /* hca_trap_fn. Of a BlueFlame copy the first store rings. The hint of a send
  * queue is the beginning of ctrl, whose second word has the QPN in bits 31..8;
  * that of a CQ has its number in the second word (mlx5_arm_cq()). */
@@ -166,9 +171,12 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
 {
     uint64_t hint = hca_uar_hint(value, size);
     bool is_cq    = (offset == HCA_UAR_CQ_DB);
+    unsigned pos  = offset % HCA_UAR_BF_SIZE;
 
-    if (!is_cq && ((offset < HCA_UAR_BF) || (offset >= HCA_UAR_BF_END) ||
-                   (offset % HCA_UAR_BF_SIZE != 0))) {
+    if (!is_cq && ((offset < HCA_UAR_BF) || (offset >= HCA_UAR_BF_END))) {
+        return;
+    }
+    if (!is_cq && (pos != 0) && (hca_thread.bf_qpn == 0)) {
         return;
     }
     if (!hca_thread_enter_doorbell(is_cq ? (hint & 0xffffff) : 0)) {
@@ -176,8 +184,10 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
     }
     if (is_cq) {
         hca_uar_ring_cq(arg, hint & 0xffffff);
+    } else if (pos == 0) {
+        hca_uar_ring_sq(arg, value, size);
     } else {
-        hca_uar_ring_sq(arg, (uint32_t)hint >> 8);
+        hca_bf_more(pos, value, size);
     }
     hca_exec_leave();
 }

@@ -62,8 +62,8 @@ const struct hca_op *hca_op(uint8_t opcode)
     return (hca_ops[opcode].name == NULL) ? NULL : &hca_ops[opcode];
 }
 
-static void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,
-                         size_t length)
+void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,
+                  size_t length)
 {
     const uint8_t *ring = hca_ptr(qp->sq.buf);
     size_t size         = (size_t)HCA_BB_SIZE << qp->sq.log_cnt;

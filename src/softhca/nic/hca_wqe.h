@@ -97,6 +97,10 @@ static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
 enum hca_check hca_wqe_read(struct hca_wqe *wqe, const struct hca_qp *qp,
                             uint16_t idx, uint16_t posted);
 
+/* Bytes of the ring, from basic block `idx` on. */
+void hca_wqe_copy(uint8_t *to, const struct hca_qp *qp, uint16_t idx,
+                  size_t length);
+
 /* The part of it that tells where it belongs: opcode, stream, blocks (0:
  * cannot be read). Logs nothing. */
 void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
