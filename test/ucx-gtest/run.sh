@@ -17,13 +17,13 @@ ucx_instances='dcx/*:dc_mlx5/*:dc_mlx5_alone/*:ib/test_*md*.*:all/*:rc_dc/*:dc_u
 ucx_case_limit=300
 ucx_process_limit=1500
 
-# What the transport is tested on. DEVX off: see docs/softhca.md.
+# UCX with its defaults, on softhca
 ucx_gtest()
 {
-    dcx-run --soft env -u UCX_TLS UCX_IB_MLX5_DEVX=n UCX_HANDLE_ERRORS=bt \
-        UCX_LOG_LEVEL=warn UCX_WARN_UNUSED_ENV_VARS=n \
-        timeout -k 5 "$ucx_process_limit" "$ucx_gtest_program" \
-        -s "$ucx_seed" -t "$ucx_case_limit" "$@" < /dev/null
+    dcx-run --soft env -u UCX_TLS UCX_HANDLE_ERRORS=bt UCX_LOG_LEVEL=warn \
+        UCX_WARN_UNUSED_ENV_VARS=n timeout -k 5 "$ucx_process_limit" \
+        "$ucx_gtest_program" -s "$ucx_seed" -t "$ucx_case_limit" "$@" \
+        < /dev/null
 }
 
 # Reads expected.list into ucx_what, ucx_pattern and ucx_why; counts of cases
