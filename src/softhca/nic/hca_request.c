@@ -276,7 +276,7 @@ static void hca_request_hold(struct hca_request *rq)
     if (rq->late != NULL) {
         rq->late->to_cqe = rq->to_cqe;
         hca_sgl_put(&rq->local);
-        hca_sgl_init(&rq->local, hca_self);
+        hca_sgl_init(&rq->local, hca_owner(hca_self));
         hca_sgl_add(&rq->local, rq->late->result, rq->wqe.length);
     }
 }
@@ -288,7 +288,7 @@ enum hca_check hca_request_scatter(struct hca_qp *qp,
     struct hca_request rq = {.qp = qp, .wqe = *wqe};
     enum hca_check check;
 
-    hca_sgl_init(&rq.local, hca_self);
+    hca_sgl_init(&rq.local, hca_owner(hca_self));
     check = hca_request_map(&rq);
     if (check == HCA_OK) {
         check = hca_request_put(&rq, data, wqe->length);
