@@ -178,6 +178,14 @@ private:
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
     }
 
+    /* The environment may name another build of it. */
+    static const char *module()
+    {
+        const char *name = getenv("DCX_TEST_MODULE");
+
+        return (name != NULL) ? name : DCX_TEST_MODULE;
+    }
+
     static void add_options(const void *config, std::vector<std::string> *all)
     {
         std::vector<const char*> names(256);
@@ -214,7 +222,7 @@ private:
         uct_component_h *list;
         unsigned count;
 
-        HCA_CHECK_CALL(dlopen(DCX_TEST_MODULE, RTLD_NOW) != NULL);
+        HCA_CHECK_CALL(dlopen(module(), RTLD_NOW) != NULL);
         UCT_CALL(uct_query_components(&list, &count));
         for (unsigned i = 0; i < count; i++) {
             uct_component_attr_t attr = {};
