@@ -108,7 +108,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, rx.inl), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"RX_MAX_POLL", "16",
-     "Messages that one call of progress delivers at most.",
+     "Messages that one call of progress delivers at most; never more than\n"
+     "RX_QUEUE_LEN.",
      ucs_offsetof(uct_dcx_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     {"FC_ENABLE", "y",

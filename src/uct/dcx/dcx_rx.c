@@ -220,6 +220,8 @@ uct_dcx_rx_create_dct(uct_dcx_iface_t *iface,
 }
 
 
+/* Buffers are posted again while a batch of messages is being delivered
+ * (dcx_fc_grant.c), whose completions are not given back until its end. */
 static ucs_status_t
 uct_dcx_rx_init_cq(uct_dcx_iface_t *iface,
                    const uct_dcx_iface_config_t *config)
@@ -227,7 +229,7 @@ uct_dcx_rx_init_cq(uct_dcx_iface_t *iface,
     uct_dcx_cq_params_t params = {
         .ctx       = iface->port.dev->ctx,
         .channel   = iface->channel,
-        .length    = iface->rx.length,
+        .length    = iface->rx.length + iface->rx.max_poll,
         .cqe_size  = (config->rx.inl == 0) ? 64 : 128,
         .name      = uct_dcx_iface_name(iface),
         .log_level = UCS_LOG_LEVEL_ERROR
@@ -264,13 +266,13 @@ uct_dcx_rx_init(uct_dcx_iface_t *iface, const uct_dcx_iface_config_t *config,
     }
 
     rx->seg_size = config->seg_size;
-    rx->max_poll = config->rx.max_poll;
     status       = uct_dcx_srq_init(iface, config);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_rx_init_cq(iface, config);
+    rx->max_poll = ucs_min(config->rx.max_poll, rx->length);
+    status       = uct_dcx_rx_init_cq(iface, config);
     if (status != UCS_OK) {
         goto err_destroy_srq;
     }
