@@ -5,7 +5,39 @@
  */
 #include "dcx_shared_bench.h"
 
+#include <algorithm>
+
 namespace {
+
+class dcx_max_poll_tx : public dcx_shared {
+};
+
+/* The device is as fast as whoever posts: it has always one more. */
+TEST_P(dcx_max_poll_tx, callbacks_post_again)
+{
+    std::list<dcx_end> ends;
+    hca_log_reader log;
+
+    std::function<void()> again = [&] {
+        if (ends.size() < 1000) {
+            ends.emplace_back(again);
+            EXPECT_EQ(UCS_INPROGRESS, try_put(m_a, m_live_a, ends.back()));
+        }
+    };
+    for (int i = 0; i < 20; i++) {
+        again();
+    }
+    for (int i = 0; i < 10000; i++) {
+        progress();
+    }
+    EXPECT_EQ(1000, std::count_if(ends.begin(), ends.end(), [](auto &end) {
+        return end.status == UCS_OK;
+    }));
+    EXPECT_EQ("", log.take());
+}
+
+INSTANTIATE_TEST_SUITE_P(tx, dcx_max_poll_tx, testing::Values("dcs", "rand"),
+                         dcx_policy_name);
 
 /* Receive completions: see main() for how close the sizes are. */
 class dcx_max_poll_rx : public dcx_shared {
@@ -62,8 +94,9 @@ INSTANTIATE_TEST_SUITE_P(rx, dcx_max_poll_rx, testing::Values("dcs", "rand"),
 
 int main(int argc, char **argv)
 {
-    auto env = dcx_shared_env(), rx = env;
+    auto env = dcx_shared_env(), tx = env, rx = env;
 
+    tx.push_back({"UCX_DCX_TX_MAX_POLL", "65536"});
     rx.push_back({"UCX_DCX_FC_ENABLE", "y"});
     rx.push_back({"UCX_DCX_NUM_DCI", "2"});
     rx.push_back({"UCX_DCX_TX_QUEUE_LEN", "128"});
@@ -71,5 +104,5 @@ int main(int argc, char **argv)
     rx.push_back({"UCX_DCX_RX_MAX_POLL", "64"});
     rx.push_back({"UCX_DCX_FC_WINDOW", "62"});
     rx.push_back({"UCX_DCX_FC_INITIAL", "62"});
-    return hca_test_main(argc, argv, {{"rx", rx}});
+    return hca_test_main(argc, argv, {{"tx", tx}, {"rx", rx}});
 }

@@ -94,7 +94,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TX_MAX_POLL", "16",
-     "Send completions that one call of progress takes at most.",
+     "Send completions that one call of progress takes at most; always fewer\n"
+     "than a send queue has blocks.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     {"RX_QUEUE_LEN", "1024",

@@ -49,6 +49,8 @@ uct_dcx_dci_group_init_results(uct_dcx_iface_t *iface,
 }
 
 
+/* Callbacks post again, and that completes, before a batch of completions is
+ * given back at its end. */
 ucs_status_t
 uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
                        ucs_log_level_t level)
@@ -57,7 +59,8 @@ uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
     uct_dcx_cq_params_t params   = {
         .ctx       = iface->port.dev->ctx,
         .channel   = iface->channel,
-        .length    = set->per_group * set->params.num_bb,
+        .length    = (set->per_group * set->params.num_bb) +
+                     iface->tx_max_poll,
         .cqe_size  = sizeof(struct mlx5_cqe64),
         .name      = uct_dcx_iface_name(iface),
         .log_level = level

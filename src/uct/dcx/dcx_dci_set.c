@@ -217,6 +217,9 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     set->params.log_errored     = ucs_min(set->params.log_streams,
                                           iface->port.dev->log_errored);
 
+    iface->tx_max_poll          = ucs_min(config->tx.max_poll,
+                                          set->params.num_bb - 1);
+
     /* every block of every send queue may complete before anybody looks */
     set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
                              UCT_DCX_MAX_PER_GROUP);

@@ -162,8 +162,7 @@ uct_dcx_iface_init_tx(uct_dcx_iface_t *iface,
 {
     ucs_status_t status;
 
-    iface->tx_max_poll = config->tx.max_poll;
-    status             = uct_dcx_tx_init_mpool(iface);
+    status = uct_dcx_tx_init_mpool(iface);
     if (status != UCS_OK) {
         return status;
     }
