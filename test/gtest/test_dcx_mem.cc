@@ -282,6 +282,36 @@ TEST_P(dcx_invalidate, keys_wait_with_the_region)
     EXPECT_EQ(UCS_OK, dereg(holder));
 }
 
+/* Of the keys of a burst, only some are kept for the next; the others let
+ * nobody in. */
+TEST_P(dcx_invalidate, few_keys_wait)
+{
+    uct_mem_h holder = reg();
+    std::set<uct_rkey_t> keys[2];
+    std::vector<uct_rkey_t> gone, kept;
+    std::vector<uct_mem_h> memhs(40);
+
+    for (auto &set : keys) {
+        for (auto &memh : memhs) {
+            memh = reg();
+            set.insert(unpack(pack(memh)));
+        }
+        for (uct_mem_h memh : memhs) {
+            EXPECT_EQ(UCS_OK, dereg(memh));
+        }
+        EXPECT_EQ(memhs.size(), set.size());
+    }
+
+    for (uct_rkey_t key : keys[0]) {
+        (keys[1].count(key) ? kept : gone).push_back(key);
+    }
+    EXPECT_EQ(GetParam() ? 16u : 0u, kept.size());
+    for (uct_rkey_t key : gone) {
+        expect_refused(key);
+    }
+    EXPECT_EQ(UCS_OK, dereg(holder));
+}
+
 /* Nothing but the region can be taken back from handles without a key of their
  * own, be it that none was packed or that the region's own was. */
 TEST_P(dcx_invalidate, with_the_region)

@@ -49,7 +49,8 @@ static ucs_status_t
 uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                     size_t length, int silent)
 {
-    region->idle = NULL;
+    region->idle     = NULL;
+    region->num_idle = 0;
     region->mr   = ibv_reg_mr(md->dev.pd, address, length, UCT_DCX_MEM_ACCESS);
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
@@ -131,15 +132,26 @@ uct_dcx_mem_invalidation(const uct_md_mem_dereg_params_t *params)
 /* Leaves the handle's key with the region, as its peers are done with it. */
 static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
-    if (mem->mkey == NULL) {
+    uct_dcx_region_t *region = mem->region;
+    uct_dcx_mkey_t *mkey     = mem->mkey;
+
+    if (mkey == NULL) {
         return;
     }
 
+    mem->mkey = NULL;
     ucs_spin_lock(&md->mkeys.lock);
-    mem->mkey->next   = mem->region->idle;
-    mem->region->idle = mem->mkey;
+    if (region->num_idle < UCT_DCX_MEM_MAX_IDLE) {
+        mkey->next   = region->idle;
+        region->idle = mkey;
+        region->num_idle++;
+        mkey         = NULL;
+    }
     ucs_spin_unlock(&md->mkeys.lock);
-    mem->mkey         = NULL;
+
+    if (mkey != NULL) {
+        (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
+    }
 }
 
 
@@ -317,6 +329,7 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
     mem->mkey = region->idle;
     if (mem->mkey != NULL) {
         region->idle = mem->mkey->next;
+        region->num_idle--;
     }
     ucs_spin_unlock(&md->mkeys.lock);
 

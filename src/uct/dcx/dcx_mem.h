@@ -10,7 +10,7 @@
  * key (dcx_mkey.h) which no other handle has: invalidating it completes at once
  * and takes nothing from those who exported the same region, or hold it. When
  * such a handle is only deregistered, its key waits with the region for the
- * next one. A handle without such a key is invalidated with its region: out of
+ * next one, unless many wait already. A handle without such a key is invalidated with its region: out of
  * the cache, and complete when the last holder lets go.
  */
 #ifndef UCT_DCX_MEM_H
@@ -24,7 +24,8 @@
 /* Memory that the device knows; of one handle, or in the cache */
 typedef struct uct_dcx_region {
     struct ibv_mr  *mr;
-    uct_dcx_mkey_t *idle; /* indirect keys of nobody now */
+    uct_dcx_mkey_t *idle;    /* indirect keys of nobody now */
+    unsigned       num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
 } uct_dcx_region_t;
 
 
@@ -39,7 +40,11 @@ typedef struct uct_dcx_mem {
 
 
 enum {
-    UCT_DCX_RKEY_PACKED_SIZE = 8
+    UCT_DCX_RKEY_PACKED_SIZE = 8,
+
+    /* as many as UCX has handles of a region in ordinary use; more are left by
+     * a burst, and the device's keys are limited */
+    UCT_DCX_MEM_MAX_IDLE     = 16
 };
 
 
