@@ -198,6 +198,7 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     unsigned max_rd_atomic             = ucs_max(attr->max_qp_init_rd_atom, 1);
     unsigned num_bb                    = config->tx.queue_len *
                                          iface->limits.max_bb;
+    unsigned max_cqes;
 
     if (config->tx.max_rd_atomic > max_rd_atomic) {
         ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
@@ -220,19 +221,21 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     iface->tx_max_poll          = ucs_min(config->tx.max_poll,
                                           set->params.num_bb - 1);
 
-    /* every block of every send queue may complete before anybody looks */
-    set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
-                             UCT_DCX_MAX_PER_GROUP);
-    set->per_group = ucs_min(set->per_group,
-                             UCT_DCX_GROUP_CQES / set->params.num_bb);
-    set->per_group = ucs_max(set->per_group, 1);
-    if (set->params.num_bb > (unsigned)attr->max_cqe) {
+    if (set->params.num_bb + iface->tx_max_poll > (unsigned)attr->max_cqe) {
         ucs_error("a send queue of %u blocks is too long for a completion "
                   "queue of %s, which takes %d: lower UCX_DCX_TX_QUEUE_LEN",
                   set->params.num_bb, uct_dcx_iface_name(iface),
                   attr->max_cqe);
         return UCS_ERR_INVALID_PARAM;
     }
+
+    /* every block of every send queue may complete before anybody looks */
+    max_cqes       = ucs_min(UCT_DCX_GROUP_CQES,
+                             attr->max_cqe - iface->tx_max_poll);
+    set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
+                             UCT_DCX_MAX_PER_GROUP);
+    set->per_group = ucs_min(set->per_group, max_cqes / set->params.num_bb);
+    set->per_group = ucs_max(set->per_group, 1);
     return UCS_OK;
 }
 
