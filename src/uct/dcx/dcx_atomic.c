@@ -5,7 +5,7 @@
  * atomics, which take masks: AND, OR and SWAP are compare-and-swaps that
  * compare nothing and swap some bits, XOR is an addition without carry.
  * The device always returns the old value; it lands in memory that belongs to
- * the operation's place in its ring, and is handed over when the WQE completes.
+ * the operation, and is handed over when the WQE completes.
  */
 #include "dcx_tx.h"
 
@@ -137,11 +137,11 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_tx_t *tx,
 }
 
 
-/* The old value of an operation's place in its ring */
+/* The old value */
 static UCS_F_ALWAYS_INLINE const void *
 uct_dcx_atomic_landed(const uct_dcx_dci_t *dci, const uct_dcx_op_t *op)
 {
-    return &dci->results[op - dci->ops];
+    return &dci->results[op->place];
 }
 
 
@@ -223,7 +223,7 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
 
     place = dci->sq.mask + 1; /* nobody looks there */
     if (atomic->result != NULL) {
-        place   = dci->op_tail & dci->sq.mask;
+        place   = uct_dcx_dci_op(dci, dci->op_tail)->place;
         tx.done = uct_dcx_atomic_done(iface, atomic);
     }
 

@@ -157,6 +157,10 @@ uct_dcx_dci_init_ops(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
         return UCS_ERR_NO_MEMORY;
     }
 
+    for (i = 0; i < num_bb; ++i) {
+        dci->ops[i].place = i;
+    }
+
     if (!uct_dcx_pool_is_shared(&iface->dci.pool, dci->index)) {
         return UCS_OK;
     }

@@ -34,6 +34,8 @@ struct uct_dcx_op {
     void              *buffer;
     uint16_t          index;    /* first block of its WQE */
     uint16_t          canceled; /* ends with UCS_ERR_CANCELED, whatever comes */
+    uint16_t          place;    /* where in 'results' that of an atomic lands; it
+                                   moves in the ring with the operation */
 };
 
 
@@ -65,8 +67,8 @@ struct uct_dcx_dci {
     ucs_list_link_t ready;        /* in the list of the set */
     uint8_t         is_ready;     /* waiters are to be served */
     uint32_t        results_lkey;
-    uint64_t        *results;     /* where atomics land: for each place in ops,
-                                     and one more for what nobody wants */
+    uint64_t        *results;     /* where atomics land: for each operation, and
+                                     one more for what nobody wants */
     unsigned        turn;         /* counts resets and returns to the pool */
     uct_dcx_cq_t    *cq;          /* of its group */
     struct ibv_qp   *qp;          /* NULL: not created yet */

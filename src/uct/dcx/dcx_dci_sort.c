@@ -160,22 +160,15 @@ static int uct_dcx_sort_is_lost(const uct_dcx_sort_t *sort,
 
 /* --- what is taken, and what is left --------------------------------------- */
 
-static void uct_dcx_sort_done_nothing(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
-                                      ucs_status_t status)
+/* Brings an operation to the end of those that are kept. It changes places with
+ * one that is out: each place of results stays that of one operation. */
+static void uct_dcx_sort_keep_op(uct_dcx_dci_t *dci, uct_dcx_op_t *op)
 {
-}
+    uct_dcx_op_t *to  = uct_dcx_dci_op(dci, dci->op_tail++);
+    uct_dcx_op_t kept = *op;
 
-
-/* The operation is out. Others keep their places in the ring of operations:
- * results of atomics land there. This one ends with the WQE before it. */
-static void uct_dcx_sort_drop_op(uct_dcx_dci_t *dci, uct_dcx_op_t *op)
-{
-    op->canceled = 0;
-    op->done     = uct_dcx_sort_done_nothing;
-    op->index    = dci->sq.last;
-    if (dci->sq.pi == 0) {
-        dci->op_head++;
-    }
+    *op = *to;
+    *to = kept;
 }
 
 
@@ -207,6 +200,7 @@ static void uct_dcx_sort_keep(const uct_dcx_sort_t *sort, uct_dcx_dci_t *dci,
     }
     if (op != NULL) {
         op->index = sq->pi;
+        uct_dcx_sort_keep_op(dci, op);
     }
     sq->last = sq->pi;
     sq->pi  += num_bb;
@@ -260,17 +254,19 @@ static void uct_dcx_sort_all(const uct_dcx_sort_t *sort, uct_dcx_lost_t *lost,
                              uct_dcx_dci_t *dci, uint16_t index)
 {
     uint16_t place = dci->op_head;
+    uint16_t tail  = dci->op_tail;
     UCS_LIST_HEAD(flushes);
     ucs_status_t status;
     uct_dcx_op_t *op;
 
     ucs_list_splice_tail(&flushes, &dci->flushes);
     ucs_list_head_init(&dci->flushes);
+    dci->op_tail = dci->op_head;
 
     for (; index != sort->end;
          index += uct_dcx_sort_num_bb(uct_dcx_sort_ctrl(sort, index))) {
         op = uct_dcx_dci_op(dci, place);
-        if ((place == dci->op_tail) || (op->index != index)) {
+        if ((place == tail) || (op->index != index)) {
             op = NULL;
         } else {
             ++place;
@@ -280,12 +276,10 @@ static void uct_dcx_sort_all(const uct_dcx_sort_t *sort, uct_dcx_lost_t *lost,
         uct_dcx_sort_flushes(dci, lost, &flushes, index, status);
         if (status == UCS_INPROGRESS) {
             uct_dcx_sort_keep(sort, dci, op, index);
-        } else if (op != NULL) {
-            if (op->done != NULL) {
-                uct_dcx_lost_add_op(lost, op, uct_dcx_sort_ep(sort, index),
-                                    status);
-            }
-            uct_dcx_sort_drop_op(dci, op);
+        } else if ((op != NULL) && (op->done != NULL)) {
+            uct_dcx_lost_add_op(lost, op, uct_dcx_sort_ep(sort, index),
+                                status);
+            op->canceled = 0;
         }
     }
 }

@@ -1,0 +1,153 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What stands behind a failed operation on a shared initiator, and is posted
+ * again: it fails once more, its endpoint goes, its place is wanted by others.
+ * Each operation ends once, with the status that is its own.
+ */
+#include "dcx_shared_bench.h"
+
+namespace {
+
+class dcx_lost : public dcx_shared {
+protected:
+    using ends = std::vector<std::unique_ptr<dcx_end>>;
+
+    /* Puts, as long as there is room */
+    void fill(uct_ep_h ep, live_peer &peer, ends *all)
+    {
+        do {
+            all->push_back(std::make_unique<dcx_end>());
+        } while (try_put(ep, peer, *all->back()) == UCS_INPROGRESS);
+        all->pop_back();
+    }
+
+    ucs_status_t try_put(uct_ep_h ep, live_peer &peer, dcx_end &end)
+    {
+        uct_iov_t iov = {};
+
+        iov.buffer = m_dcx->mem.data();
+        iov.length = 64;
+        iov.memh   = m_dcx->memh;
+        iov.count  = 1;
+        return uct_ep_put_zcopy(ep, &iov, 1,
+                                (uintptr_t)peer.loop.mem.data() + 8192,
+                                dcx_peek_rkey(peer.loop.memh), &end.comp);
+    }
+
+    ucs_status_t
+    fetch(uct_ep_h ep, live_peer &peer, uint64_t *value, dcx_end &end)
+    {
+        return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, value,
+                                     (uintptr_t)&peer.counter(),
+                                     dcx_peek_rkey(peer.loop.memh), &end.comp);
+    }
+
+    static void expect_all(const ends &all, ucs_status_t status)
+    {
+        for (const auto &end : all) {
+            ASSERT_EQ(1u, end->count);
+            ASSERT_EQ(status, end->status);
+        }
+    }
+};
+
+/* What is kept when one fails may fail in its own right. */
+TEST_P(dcx_lost, two_dead_peers)
+{
+    uct_ep_h dead[] = {make_dead_eps(1)[0], make_dead_eps(1)[0]};
+    dcx_end lost[6], kept;
+
+    for (unsigned i = 0; i < std::size(lost); i++) {
+        put(dead[i % 2], m_live_a, lost[i]);
+    }
+    put(m_a, m_live_a, kept);
+    flush();
+
+    for (const auto &end : lost) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+    }
+    EXPECT_EQ(1u, kept.count);
+    EXPECT_EQ(UCS_OK, kept.status);
+    EXPECT_EQ(2u, m_dcx->errors.size());
+    expect_works(m_a);
+}
+
+/* An endpoint whose operation is kept is destroyed: only its own ends. */
+TEST_P(dcx_lost, destroy_kept)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    uct_ep_h kept = make_ep(m_live_b.loop);
+    dcx_end first([&] { destroy_ep(kept); }), kept_end, second;
+
+    put(dead, m_live_a, first);
+    put(kept, m_live_b, kept_end);
+    put(dead, m_live_a, second);
+    flush();
+
+    EXPECT_EQ(1u, first.count);
+    EXPECT_EQ(1u, second.count);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, second.status);
+    EXPECT_EQ(1u, kept_end.count);
+    expect_works(m_a);
+}
+
+/* Those that are lost leave nothing behind that would take up room. */
+TEST_P(dcx_lost, full_ring_behind)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    ends lost, later;
+    dcx_end first([&] { fill(m_a, m_live_a, &later); }), kept;
+
+    put(dead, m_live_a, first);
+    put(m_b, m_live_b, kept);
+    fill(dead, m_live_a, &lost);
+    EXPECT_LT(40u, lost.size());
+    flush();
+
+    EXPECT_EQ(1u, kept.count);
+    EXPECT_EQ(UCS_OK, kept.status);
+    EXPECT_LT(40u, later.size());
+    expect_all(lost, UCS_ERR_ENDPOINT_TIMEOUT);
+    expect_all(later, UCS_OK);
+}
+
+/* Results of atomics that are kept land where nobody else's do. */
+TEST_P(dcx_lost, results_of_kept)
+{
+    uct_ep_h dead       = make_dead_eps(1)[0];
+    const unsigned half = 8;
+    uint64_t value[2 * half], nothing;
+    dcx_end got[2 * half], lost[half], first([&] {
+        for (unsigned i = half; i < 2 * half; i++) {
+            EXPECT_EQ(UCS_INPROGRESS, fetch(m_a, m_live_a, &value[i], got[i]));
+        }
+    });
+
+    put(dead, m_live_a, first);
+    for (unsigned i = 0; i < half; i++) {
+        EXPECT_EQ(UCS_INPROGRESS, fetch(dead, m_live_a, &nothing, lost[i]));
+        EXPECT_EQ(UCS_INPROGRESS, fetch(m_a, m_live_a, &value[i], got[i]));
+    }
+    flush();
+
+    for (unsigned i = 0; i < 2 * half; i++) {
+        EXPECT_EQ(UCS_OK, got[i].status);
+        EXPECT_EQ(1u, got[i].count);
+        EXPECT_EQ(i, value[i]);
+    }
+    for (const auto &end : lost) {
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+        EXPECT_EQ(1u, end.count);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),
+                         dcx_policy_name);
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"any", dcx_shared_env()}});
+}
