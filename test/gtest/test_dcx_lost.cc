@@ -142,6 +142,85 @@ TEST_P(dcx_lost, results_of_kept)
     }
 }
 
+/* --- fences, where endpoints have no streams ------------------------------ */
+
+class dcx_lost_fence : public dcx_lost {
+protected:
+    /* Whether the write of the greatest index in the ring carries a fence, which
+     * is behind a get. */
+    bool is_last_put_fenced() const
+    {
+        struct dcx_view view = m_dcx->view();
+        bool is_fenced       = false;
+        unsigned num_gets    = 0;
+
+        for (uint16_t index = 0; index != view.pi;) {
+            auto ctrl = (const struct mlx5_wqe_ctrl_seg*)
+                        (view.ring + (index % view.num_bb) * 64);
+
+            switch (be32toh(ctrl->opmod_idx_opcode) & 0xff) {
+            case MLX5_OPCODE_RDMA_READ:
+                num_gets++;
+                break;
+            case MLX5_OPCODE_RDMA_WRITE:
+                is_fenced = ctrl->fm_ce_se & MLX5_WQE_CTRL_FENCE;
+                break;
+            }
+            index += ((be32toh(ctrl->qpn_ds) & 0x3f) + 3) / 4;
+        }
+        EXPECT_EQ(1u, num_gets) << "it was not posted again";
+        return is_fenced;
+    }
+
+    uct_ep_h m_dead = make_dead_eps(1)[0];
+    uint64_t m_value;
+    dcx_end  m_got, m_put_end, m_lost;
+};
+
+/* Set before, and nothing was posted since */
+TEST_P(dcx_lost_fence, waits)
+{
+    dcx_end first([&] { put(m_b, m_live_b, m_put_end); });
+
+    put(m_dead, m_live_a, first);
+    get(m_b, m_live_b, &m_value, m_got);
+    EXPECT_EQ(UCS_OK, uct_ep_fence(m_b, 0));
+    flush();
+    EXPECT_EQ(UCS_OK, m_put_end.status);
+    EXPECT_TRUE(is_last_put_fenced());
+}
+
+/* The WQE that carries it is lost, another one is kept */
+TEST_P(dcx_lost_fence, passes_to_kept)
+{
+    dcx_end first;
+
+    put(m_dead, m_live_a, first);
+    get(m_b, m_live_b, &m_value, m_got);
+    EXPECT_EQ(UCS_OK, uct_ep_fence(m_b, 0));
+    put(m_dead, m_live_a, m_lost);
+    put(m_b, m_live_b, m_put_end);
+    flush();
+    EXPECT_EQ(UCS_OK, m_put_end.status);
+    EXPECT_TRUE(is_last_put_fenced());
+}
+
+/* ... and none is kept */
+TEST_P(dcx_lost_fence, passes_to_next)
+{
+    dcx_end first([&] { put(m_b, m_live_b, m_put_end); });
+
+    put(m_dead, m_live_a, first);
+    get(m_b, m_live_b, &m_value, m_got);
+    EXPECT_EQ(UCS_OK, uct_ep_fence(m_b, 0));
+    put(m_dead, m_live_a, m_lost);
+    flush();
+    EXPECT_EQ(UCS_OK, m_put_end.status);
+    EXPECT_TRUE(is_last_put_fenced());
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_lost_fence, testing::Values("rand"),
+                         dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),
                          dcx_policy_name);
 

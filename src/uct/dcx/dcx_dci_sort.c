@@ -24,6 +24,8 @@
  *   with room for an error in each stream (dcx_dci.c) do not do that.
  * - Operations of one endpoint end in order: all that stand behind a lost one
  *   are lost.
+ * - A fence is carried by the WQE behind it, whosever that is. If that is lost,
+ *   those behind it on its stream have the fence.
  */
 #include "dcx_dci_drain.h"
 #include "dcx_tx.h"
@@ -172,7 +174,20 @@ static void uct_dcx_sort_keep_op(uct_dcx_dci_t *dci, uct_dcx_op_t *op)
 }
 
 
-/* Copies a WQE to the end of what is posted again. */
+/* A WQE is lost, but not its fence. */
+static void uct_dcx_sort_pass_fence(const uct_dcx_sort_t *sort,
+                                    uct_dcx_dci_t *dci, uint16_t index)
+{
+    const struct mlx5_wqe_ctrl_seg *ctrl = uct_dcx_sort_ctrl(sort, index);
+
+    if (ctrl->fm_ce_se & MLX5_WQE_CTRL_FENCE) {
+        uct_dcx_dci_fence(dci, be16toh(ctrl->dci_stream_channel_id));
+    }
+}
+
+
+/* Copies a WQE to the end of what is posted again. A fence that waits for one
+ * to carry it is carried by all of the stream from here on. */
 static void uct_dcx_sort_keep(const uct_dcx_sort_t *sort, uct_dcx_dci_t *dci,
                               uct_dcx_op_t *op, uint16_t index)
 {
@@ -181,6 +196,7 @@ static void uct_dcx_sort_keep(const uct_dcx_sort_t *sort, uct_dcx_dci_t *dci,
     unsigned num_bb                     = uct_dcx_sort_num_bb(old);
     uct_dcx_sq_t *sq                    = &dci->sq;
     uint32_t what                       = be32toh(old->opmod_idx_opcode);
+    uint16_t stream                     = be16toh(old->dci_stream_channel_id);
     struct mlx5_wqe_ctrl_seg *ctrl;
     unsigned i;
 
@@ -192,7 +208,8 @@ static void uct_dcx_sort_keep(const uct_dcx_sort_t *sort, uct_dcx_dci_t *dci,
     ctrl                   = uct_dcx_sq_block(sq, sq->pi);
     ctrl->opmod_idx_opcode = htobe32((what & ~0xffff00u) |
                                      ((uint32_t)sq->pi << 8));
-    ctrl->fm_ce_se        |= MLX5_WQE_CTRL_CQ_UPDATE;
+    ctrl->fm_ce_se        |= MLX5_WQE_CTRL_CQ_UPDATE |
+                             (dci->streams[stream] & MLX5_WQE_CTRL_FENCE);
 
     dci->eps[sq->pi & sq->mask] = ep;
     if (ep != NULL) {
@@ -276,7 +293,11 @@ static void uct_dcx_sort_all(const uct_dcx_sort_t *sort, uct_dcx_lost_t *lost,
         uct_dcx_sort_flushes(dci, lost, &flushes, index, status);
         if (status == UCS_INPROGRESS) {
             uct_dcx_sort_keep(sort, dci, op, index);
-        } else if ((op != NULL) && (op->done != NULL)) {
+            continue;
+        }
+
+        uct_dcx_sort_pass_fence(sort, dci, index);
+        if ((op != NULL) && (op->done != NULL)) {
             uct_dcx_lost_add_op(lost, op, uct_dcx_sort_ep(sort, index),
                                 status);
             op->canceled = 0;
