@@ -5,6 +5,7 @@
  * Each operation ends once, with the status that is its own.
  */
 #include "dcx_shared_bench.h"
+#include "ucx_log.h"
 
 namespace {
 
@@ -139,6 +140,38 @@ TEST_P(dcx_lost, results_of_kept)
     for (const auto &end : lost) {
         EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
         EXPECT_EQ(1u, end.count);
+    }
+}
+
+/* Memory that cannot be read is an error of one endpoint, whoever sends to the
+ * same peer behind it. */
+TEST_P(dcx_lost, bad_memory)
+{
+    const char *bad[] = {"put", "message"};
+    uint64_t sent     = 0;
+
+    for (const char *what : bad) {
+        static char elsewhere[64];
+        uct_ep_h ep   = make_ep(m_live_a.loop);
+        uct_iov_t iov = {elsewhere, sizeof(elsewhere), m_dcx->memh, 0, 1};
+        ucx_log_reader log;
+        dcx_end end;
+
+        SCOPED_TRACE(what);
+        m_dcx->errors.clear();
+        EXPECT_EQ(UCS_INPROGRESS,
+                  strcmp(what, "put") ?
+                  uct_ep_am_zcopy(ep, 6, NULL, 0, &iov, 1, 0, &end.comp) :
+                  uct_ep_put_zcopy(ep, &iov, 1,
+                                   (uintptr_t)m_live_a.loop.mem.data(),
+                                   dcx_peek_rkey(m_live_a.loop.memh),
+                                   &end.comp));
+        send(m_a, sent++);
+        flush();
+        EXPECT_EQ(UCS_ERR_IO_ERROR, end.status);
+        EXPECT_EQ(1u, m_dcx->errors.size());
+        EXPECT_EQ(numbers(sent), m_live_a.headers);
+        EXPECT_NE(std::string::npos, log.take().find("is not registered"));
     }
 }
 

@@ -15,7 +15,8 @@
  * - Up to there WQEs are to one target. If the first failed, those of its
  *   endpoint end with the error. One of another endpoint to the same target may
  *   have begun: not if the target refused the failed one, as it then executes
- *   nothing that came behind. Else, a put or get is posted again: as it has not
+ *   nothing that came behind; nor if the failed one was to send what we could
+ *   not read, as packets go out in order. Else, a put or get is posted again: as it has not
  *   completed, nobody may rely on what it writes being there, or not being
  *   there. A send or an atomic cannot be, and takes its endpoint with it; it is
  *   that of a peer that did not answer.
@@ -89,15 +90,32 @@ static int uct_dcx_sort_is_same_target(const uct_dcx_sort_t *sort,
 }
 
 
+static unsigned uct_dcx_sort_opcode(const uct_dcx_sort_t *sort, uint16_t index)
+{
+    return be32toh(uct_dcx_sort_ctrl(sort, index)->opmod_idx_opcode) & 0xff;
+}
+
+
 static int
 uct_dcx_sort_is_repeatable(const uct_dcx_sort_t *sort, uint16_t index)
 {
-    const struct mlx5_wqe_ctrl_seg *ctrl = uct_dcx_sort_ctrl(sort, index);
-    unsigned opcode                      = be32toh(ctrl->opmod_idx_opcode) &
-                                           0xff;
+    unsigned opcode = uct_dcx_sort_opcode(sort, index);
 
     return (opcode == MLX5_OPCODE_RDMA_WRITE) ||
            (opcode == MLX5_OPCODE_RDMA_READ) || (opcode == MLX5_OPCODE_NOP);
+}
+
+
+/* Whether nothing behind the failed WQE has been executed */
+static int uct_dcx_sort_is_end(const uct_dcx_sort_t *sort,
+                               const uct_dcx_failure_t *failure)
+{
+    unsigned opcode = uct_dcx_sort_opcode(sort, failure->index);
+
+    return uct_dcx_failure_is_refusal(failure) ||
+           (uct_dcx_failure_is_local(failure) &&
+            ((opcode == MLX5_OPCODE_SEND) ||
+             (opcode == MLX5_OPCODE_RDMA_WRITE)));
 }
 
 
@@ -108,7 +126,7 @@ static int uct_dcx_sort_is_fatal(const uct_dcx_sort_t *sort,
                                  uct_dcx_failure_t *failure, uint16_t index)
 {
     if ((index == failure->index) && !uct_dcx_failure_is_flush(failure)) {
-        failure->may_follow = !uct_dcx_failure_is_refusal(failure);
+        failure->may_follow = !uct_dcx_sort_is_end(sort, failure);
         return 1;
     }
 

@@ -52,4 +52,14 @@ static inline int uct_dcx_failure_is_refusal(const uct_dcx_failure_t *failure)
            (failure->syndrome == MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
 }
 
+
+/* We refused to execute it, before anything was sent if it takes data to the
+ * target; that of a get or an atomic may be about what came back. */
+static inline int uct_dcx_failure_is_local(const uct_dcx_failure_t *failure)
+{
+    return (failure->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR) ||
+           (failure->syndrome == MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR) ||
+           (failure->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+
 #endif
