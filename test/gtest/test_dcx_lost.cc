@@ -52,6 +52,22 @@ protected:
     }
 };
 
+/* For an interface that is opened behind it */
+struct two_dcis {
+    two_dcis()
+    {
+        setenv("UCX_DCX_NUM_DCI", "2", 1);
+    }
+
+    ~two_dcis()
+    {
+        setenv("UCX_DCX_NUM_DCI", "1", 1);
+    }
+};
+
+class dcx_resets : private two_dcis, public dcx_lost {
+};
+
 /* What is kept when one fails may fail in its own right. */
 TEST_P(dcx_lost, two_dead_peers)
 {
@@ -175,6 +191,34 @@ TEST_P(dcx_lost, bad_memory)
     }
 }
 
+/* --- resets between two calls of progress ---------------------------------- */
+
+/* Completions of what was reset take no room from those that come. The first
+ * one in the queue is another initiator's. */
+TEST_P(dcx_resets, leave_no_completions)
+{
+    dcx_end first, last;
+    hca_log_reader log;
+
+    put(m_a, m_live_a, first);
+    for (unsigned i = 0; i < 12; i++) {
+        uct_ep_h ep = make_ep(m_live_b.loop);
+        ends all;
+
+        fill(ep, m_live_b, &all);
+        EXPECT_LT(40u, all.size());
+        destroy_ep(ep);
+        expect_all(all, UCS_ERR_CANCELED);
+    }
+    EXPECT_EQ(0u, first.count);
+    put(m_b, m_live_b, last);
+    flush();
+    EXPECT_EQ(UCS_OK, first.status);
+    EXPECT_EQ(UCS_OK, last.status);
+    EXPECT_EQ("", log.take());
+    expect_works(m_a);
+}
+
 /* --- fences, where endpoints have no streams ------------------------------ */
 
 class dcx_lost_fence : public dcx_lost {
@@ -253,6 +297,8 @@ TEST_P(dcx_lost_fence, passes_to_next)
 }
 
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost_fence, testing::Values("rand"),
+                         dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_resets, testing::Values("dcs", "dcs_quota"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),
                          dcx_policy_name);

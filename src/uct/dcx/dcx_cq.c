@@ -107,21 +107,43 @@ void uct_dcx_cq_event(uct_dcx_cq_t *cq)
 }
 
 
-void uct_dcx_cq_disown(uct_dcx_cq_t *cq, uint32_t qpn)
+/* As if entry 'from' had come at 'to'; the owner bit goes with the place. */
+static void uct_dcx_cq_move(uct_dcx_cq_t *cq, uint32_t from, uint32_t to)
 {
-    struct mlx5_cqe64 *cqe;
-    uint32_t index;
+    struct mlx5_cqe64 *cqe = uct_dcx_cq_entry(cq, to);
+    uint8_t owner          = cqe->op_own & MLX5_CQE_OWNER_MASK;
 
-    for (index = cq->ci; (index - cq->ci) < cq->count; ++index) {
-        cqe = uct_dcx_cq_peek(cq, index);
-        if (cqe == NULL) {
-            break;
+    memcpy(cqe, uct_dcx_cq_entry(cq, from), sizeof(*cqe));
+    cqe->op_own = (cqe->op_own & ~MLX5_CQE_OWNER_MASK) | owner;
+}
+
+
+void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn)
+{
+    uint32_t end = cq->ci;
+    uint32_t begin, index;
+
+    while (((end - cq->ci) < cq->count) && (uct_dcx_cq_peek(cq, end) != NULL)) {
+        ++end;
+    }
+
+    /* the others stay in order, right before those that come */
+    begin = end;
+    for (index = end; index != cq->ci; --index) {
+        if (uct_dcx_cqe_qpn(uct_dcx_cq_entry(cq, index - 1)) == qpn) {
+            continue;
         }
 
-        if (uct_dcx_cqe_qpn(cqe) == qpn) {
-            cqe->sop_drop_qpn = 0; /* QP 0 is the subnet manager's */
+        --begin;
+        if (begin != index - 1) {
+            uct_dcx_cq_move(cq, index - 1, begin);
         }
     }
+
+    cq->ci    = begin;
+    cq->next  = (uint8_t*)uct_dcx_cq_entry(cq, begin);
+    cq->owner = (begin & cq->count) ? MLX5_CQE_OWNER_MASK : 0;
+    uct_dcx_cq_update(cq);
 }
 
 

@@ -137,9 +137,9 @@ void uct_dcx_cq_arm(uct_dcx_cq_t *cq, int solicited);
 /* Notes that an event of this queue was read from its channel. */
 void uct_dcx_cq_event(uct_dcx_cq_t *cq);
 
-/* Hides the unread completions of a QP that was reset: they will be found
- * to belong to no QP. */
-void uct_dcx_cq_disown(uct_dcx_cq_t *cq, uint32_t qpn);
+/* Takes the unread completions of a QP that was reset out, and gives their
+ * entries back to the device. */
+void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn);
 
 /* What a completion with error means to UCT; 'reason' gets a description. */
 ucs_status_t

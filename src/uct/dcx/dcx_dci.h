@@ -79,7 +79,7 @@ static_assert(sizeof(uct_dcx_dci_t) == UCT_DCX_DCI_SIZE, "an initiator");
 static_assert(sizeof(uct_dcx_op_t) == 32, "an operation");
 
 
-/* The initiator that a send completion belongs to, NULL if it was reset since.
+/* The initiator that a send completion belongs to, NULL if it drains.
  * The user index in the completion is libmlx5's, not ours. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_dci_find(uct_dcx_iface_t *iface, const uct_dcx_dci_set_t *set,
@@ -265,8 +265,7 @@ void uct_dcx_dci_resume(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 void uct_dcx_dci_fail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                       const struct mlx5_cqe64 *cqe);
 
-/* A send completion of no initiator that works: of one that drains, or from
- * before a reset. */
+/* A send completion of no initiator that works: of one that drains. */
 void
 uct_dcx_dci_drain_take(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
 

@@ -46,7 +46,7 @@ void uct_dcx_dci_stop(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
         ucs_fatal("%s: DCI 0x%x cannot be reset: %m",
                   uct_dcx_iface_name(iface), dci->sq.qpn);
     }
-    uct_dcx_cq_disown(dci->cq, dci->sq.qpn);
+    uct_dcx_cq_remove(dci->cq, dci->sq.qpn);
 }
 
 
