@@ -191,6 +191,94 @@ TEST_P(dcx_lost, bad_memory)
     }
 }
 
+/* --- memory of an endpoint that is destroyed ------------------------------- */
+
+/* A peer with few buffers that stands still, and what has come to it */
+class dcx_lost_memory : public dcx_lost {
+protected:
+    static constexpr unsigned num_buffers = 16;
+
+    dcx_lost_memory()
+    {
+        setenv("UCX_DCX_RX_QUEUE_LEN", "16", 1);
+        m_slow.reset(new live_peer);
+        setenv("UCX_DCX_RX_QUEUE_LEN", "512", 1);
+        UCT_CALL(uct_iface_set_am_handler(m_slow->loop.iface, 6, receive, this,
+                                          0));
+    }
+
+    static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
+    {
+        ((dcx_lost_memory*)arg)->m_received += ((char*)data)[length - 1];
+        return UCS_OK;
+    }
+
+    void send_memory(uct_ep_h ep, dcx_end &end)
+    {
+        uct_iov_t iov = {m_dcx->mem.data(), 1, m_dcx->memh, 0, 1};
+
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_am_zcopy(ep, 6, NULL, 0, &iov, 1, 0, &end.comp));
+    }
+
+    std::unique_ptr<live_peer> m_slow;
+    std::string                m_received;
+};
+
+/* The device is done with it when that returns, and others go on. */
+TEST_P(dcx_lost_memory, is_released)
+{
+    uct_ep_h ep = make_ep(m_slow->loop);
+    dcx_end ends[num_buffers + 1], kept;
+
+    m_dcx->mem[0] = 'A';
+    for (auto &end : ends) {
+        send_memory(ep, end);
+    }
+    send(m_a, 0);
+    put(m_b, m_live_b, kept);
+    destroy_ep(ep);
+    m_dcx->mem[0] = 'Z';
+    for (const auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    }
+
+    for (unsigned i = 0; i < 2 * num_buffers; i++) {
+        uct_worker_progress(m_slow->loop.worker);
+    }
+    flush();
+    EXPECT_EQ(std::string(num_buffers, 'A'), m_received);
+    EXPECT_EQ(UCS_OK, kept.status);
+    EXPECT_EQ(1u, kept.count);
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_a);
+    expect_works(m_b);
+}
+
+/* ... in a callback, too */
+TEST_P(dcx_lost_memory, is_released_in_a_callback)
+{
+    uct_ep_h ep = make_ep(m_slow->loop);
+    dcx_end ends[num_buffers + 1], kept;
+
+    ends[3].then = [&] { destroy_ep(ep); };
+    for (auto &end : ends) {
+        send_memory(ep, end);
+    }
+    put(m_b, m_live_b, kept);
+    flush();
+    for (unsigned i = 0; i < std::size(ends); i++) {
+        EXPECT_EQ(1u, ends[i].count);
+        EXPECT_EQ((i <= 3) ? UCS_OK : UCS_ERR_CANCELED, ends[i].status);
+    }
+    EXPECT_EQ(UCS_OK, kept.status);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_a);
+    expect_works(m_b);
+}
+
 /* --- resets between two calls of progress ---------------------------------- */
 
 /* Completions of what was reset take no room from those that come. The first
@@ -298,6 +386,8 @@ TEST_P(dcx_lost_fence, passes_to_next)
 
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost_fence, testing::Values("rand"),
                          dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_lost_memory,
+                         testing::Values("rand", "hw_dcs"), dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_resets, testing::Values("dcs", "dcs_quota"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),

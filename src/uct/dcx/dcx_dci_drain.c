@@ -58,6 +58,11 @@ static void uct_dcx_drain_end_ops(uct_dcx_dci_t *dci)
     uct_dcx_drain_t *drain = dci->drain;
     uct_dcx_op_t *op;
 
+    /* it may have begun in a callback of one of several that have completed */
+    if (UCS_CIRCULAR_COMPARE16(drain->place, <, dci->op_head)) {
+        drain->place = dci->op_head;
+    }
+
     while (drain->place != dci->op_tail) {
         op = uct_dcx_dci_op(dci, drain->place);
         if (!uct_dcx_drain_has_taken(dci, op->index)) {
@@ -148,8 +153,7 @@ static void uct_dcx_drain_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 }
 
 
-void uct_dcx_dci_drain(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                       const struct mlx5_cqe64 *cqe)
+static void uct_dcx_drain_begin(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq = &dci->sq;
     uct_dcx_drain_t *drain;
@@ -163,12 +167,50 @@ void uct_dcx_dci_drain(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 
     ucs_debug("%s: DCI 0x%x drains, %u blocks", uct_dcx_iface_name(iface),
               sq->qpn, uct_dcx_sq_used(sq));
-    drain->place = dci->op_head;
-    drain->room  = sq->room;
-    dci->drain   = drain;
-    sq->qpn     |= UCT_DCX_DRAIN_QPN;
-    sq->room     = -1; /* nobody has any */
-    sq->limit    = -1;
+    drain->next     = sq->ci;
+    drain->place    = dci->op_head;
+    drain->room     = sq->room;
+    drain->is_fresh = 1;
+    dci->drain      = drain;
+    sq->qpn        |= UCT_DCX_DRAIN_QPN;
+    sq->room        = -1; /* nobody has any */
+    sq->limit       = -1;
+}
+
+
+void uct_dcx_dci_drain(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                       const struct mlx5_cqe64 *cqe)
+{
+    if (dci->drain == NULL) { /* a callback may have begun it */
+        uct_dcx_drain_begin(iface, dci);
+    }
+    dci->drain->is_fresh = 0;
+    uct_dcx_drain_completed(iface, dci, cqe);
+}
+
+
+void uct_dcx_dci_drain_all(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    if (dci->drain == NULL) {
+        uct_dcx_drain_begin(iface, dci);
+    }
+
+    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
+        ucs_error("DCI 0x%x cannot be brought to the error state: %m",
+                  dci->qp->qp_num);
+    }
+}
+
+
+static void uct_dcx_drain_take(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
+                               const struct mlx5_cqe64 *cqe)
+{
+    if (dci->drain->is_fresh) {
+        dci->drain->is_fresh = 0;
+        uct_dcx_dci_retire(dci, be16toh(cqe->wqe_counter));
+    }
     uct_dcx_drain_completed(iface, dci, cqe);
 }
 
@@ -182,7 +224,7 @@ uct_dcx_dci_drain_take(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 
     for (i = 0; i < set->num_created; ++i) {
         if (set->dci[set->created[i]].sq.qpn == qpn) {
-            uct_dcx_drain_completed(iface, &set->dci[set->created[i]], cqe);
+            uct_dcx_drain_take(iface, &set->dci[set->created[i]], cqe);
             return;
         }
     }

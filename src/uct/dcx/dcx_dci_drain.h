@@ -13,6 +13,8 @@ struct uct_dcx_drain {
     uint16_t          next;       /* all before this block have completed */
     uint16_t          place;      /* the next operation to be looked at */
     int16_t           room;       /* of the queue, before */
+    uint16_t          is_fresh;   /* no completion has been taken, and the
+                                     consumer index may be within a WQE */
     uct_dcx_failure_t failures[]; /* the first of each stream */
 };
 
@@ -20,6 +22,9 @@ struct uct_dcx_drain {
 /* Starts with the completion of 'cqe'; all before it have been retired. */
 void uct_dcx_dci_drain(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                        const struct mlx5_cqe64 *cqe);
+
+/* The same without one: all that the device has not begun is flushed. */
+void uct_dcx_dci_drain_all(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
 void uct_dcx_drain_free(uct_dcx_drain_t *drain);
 

@@ -12,6 +12,10 @@
 #include <ucs/time/time.h>
 
 
+/* A device gets that long to end an operation, however short its timeout is. */
+#define UCT_DCX_RELEASE_MIN_SECONDS  0.1
+
+
 /* The last operation of 'ep' in which the device reads or writes memory that is
  * not ours, NULL if there is none. */
 static const uct_dcx_op_t *
@@ -83,7 +87,8 @@ static void uct_dcx_dci_leave_exclusive(uct_dcx_iface_t *iface,
 
 /* --- shared ---------------------------------------------------------------- */
 
-/* Whether the completion of the WQE at 'index' has been written. */
+/* Whether the completion of the WQE at 'index', or of one behind it, has been
+ * written. */
 static int uct_dcx_dci_has_completed(const uct_dcx_dci_t *dci, uint16_t index)
 {
     const uct_dcx_cq_t *cq = dci->cq;
@@ -101,7 +106,7 @@ static int uct_dcx_dci_has_completed(const uct_dcx_dci_t *dci, uint16_t index)
         }
 
         if ((uct_dcx_cqe_qpn(cqe) == dci->qp->qp_num) &&
-            (be16toh(cqe->wqe_counter) == index)) {
+            UCS_CIRCULAR_COMPARE16(be16toh(cqe->wqe_counter), >=, index)) {
             return 1;
         }
     }
@@ -109,28 +114,51 @@ static int uct_dcx_dci_has_completed(const uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
-/* The queue cannot be stopped, as it is not known what others have begun. The
- * device is done with the WQE when its completion is there, be it one with an
- * error; that of an operation on memory of the user is always asked for. */
+/* Returns whether it has been, after 'seconds' at most. */
+static int uct_dcx_dci_wait_for(const uct_dcx_dci_t *dci, uint16_t index,
+                                double seconds)
+{
+    ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(seconds);
+
+    while (!uct_dcx_dci_has_completed(dci, index)) {
+        if (ucs_get_time() > deadline) {
+            return 0;
+        }
+        sched_yield();
+    }
+    return 1;
+}
+
+
+/* The device is done with a WQE when its completion is there, be it one with an
+ * error; that of an operation on memory of the user is always asked for. What
+ * others have begun is not known: the queue is only stopped if the operation
+ * outlasts all tries. Each takes up to four times the timeout (InfiniBand
+ * specification, "Local ACK Timeout"); a peer without receive buffers may be
+ * tried without end. */
 static void
-uct_dcx_dci_wait_for(uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci,
-                     const uct_dcx_op_t *op)
+uct_dcx_dci_release(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci, uint16_t index)
 {
     const uct_dcx_dci_params_t *params = &iface->dci.params;
     double seconds                     = 4.096e-6 *
-                                         UCS_BIT(params->timeout + 1) *
+                                         UCS_BIT(params->timeout + 2) *
                                          (params->retry_count + 1);
-    ucs_time_t deadline                = ucs_get_time() +
-                                         ucs_time_from_sec(seconds);
 
-    while (!uct_dcx_dci_has_completed(dci, op->index)) {
-        if (ucs_get_time() > deadline) {
-            ucs_warn("DCI 0x%x: WQE %u of an endpoint that is destroyed has "
-                     "not completed after %.0f seconds: the device may still "
-                     "use its memory", dci->sq.qpn, op->index, seconds);
-            return;
-        }
-        sched_yield();
+    /* the price is high if it was about to end */
+    seconds = ucs_max(seconds, UCT_DCX_RELEASE_MIN_SECONDS);
+    if (uct_dcx_dci_wait_for(dci, index, seconds)) {
+        return;
+    }
+
+    ucs_debug("%s: DCI 0x%x: WQE %u of an endpoint that is destroyed does not "
+              "end, all are flushed", uct_dcx_iface_name(iface),
+              dci->qp->qp_num, index);
+    uct_dcx_dci_drain_all(iface, dci);
+    if (!uct_dcx_dci_wait_for(dci, index, seconds)) {
+        ucs_fatal("%s: DCI 0x%x: WQE %u was not flushed within %.0f seconds: "
+                  "the device still uses memory of an endpoint that is "
+                  "destroyed", uct_dcx_iface_name(iface), dci->qp->qp_num,
+                  index, seconds);
     }
 }
 
@@ -143,7 +171,7 @@ static void uct_dcx_dci_leave_shared(uct_dcx_iface_t *iface,
 
     ep->dci = UCT_DCX_NO_DCI;
     if (op != NULL) {
-        uct_dcx_dci_wait_for(iface, dci, op);
+        uct_dcx_dci_release(iface, dci, op->index);
     }
 
     uct_dcx_dci_cancel(dci, ep);
