@@ -3,7 +3,8 @@
  * A shared initiator has drained after an error: what is lost, and what is
  * posted again; see dcx_dci_lost.h. Innocent endpoints have operations there
  * too. Their WQEs are still in the ring, are brought together at its start, and
- * go out after the queue has been restarted. Each is executed exactly once:
+ * go out after the queue has been restarted. Each send and atomic is executed
+ * exactly once; a put or get to the target of the failed one may be twice:
  *
  * - Each stream is a queue of its own; an initiator without streams has one.
  *   What stands before the first WQE of a stream that failed, or was flushed,
