@@ -161,6 +161,7 @@ public:
 
     /* What endpoints have failed with; fatal unless `survives_errors` */
     std::vector<ucs_status_t> errors;
+    std::vector<uct_ep_h>     failed_eps;
     bool                      survives_errors = false;
 
 private:
@@ -284,11 +285,12 @@ private:
                 iface, (uct_iface_addr_t*)m_iface_addr.data()));
     }
 
-    static ucs_status_t failed(void *arg, uct_ep_h, ucs_status_t status)
+    static ucs_status_t failed(void *arg, uct_ep_h ep, ucs_status_t status)
     {
         dcx_loop *self = (dcx_loop*)arg;
 
         self->errors.push_back(status);
+        self->failed_eps.push_back(ep);
         return self->survives_errors ? UCS_OK : status;
     }
 
