@@ -2,8 +2,7 @@
 /*
  * Endpoints that meet on an initiator, with every policy: one peer does not
  * answer, or refuses, beside others that live. What is to the others is
- * executed exactly once, in order, and they hear of nothing. Also where the
- * device lets no stream fail alone.
+ * executed exactly once, in order, and they hear of nothing.
  */
 #include "dcx_shared_bench.h"
 
@@ -168,17 +167,9 @@ TEST_P(dcx_shared, requests_in_line)
 
 /* --- a peer that refuses -------------------------------------------------- */
 
-/* What another endpoint has sent to it behind that was not executed. Where
- * the whole initiator fails with the first of its streams, the device knows
- * that before we do, and flushes what is posted on others until then. */
+/* What another endpoint has sent to it behind that was not executed */
 TEST_P(dcx_shared, refused_beside_accepted)
 {
-    const char *errored = getenv("SOFTHCA_DCI_ERRORED");
-
-    if ((errored != NULL) && is_shared()) {
-        GTEST_SKIP() << "see dcx_streams_one";
-    }
-
     uct_ep_h other = make_ep(m_live_a.loop);
     dcx_end failed, put_end;
 
@@ -303,15 +294,10 @@ TEST_P(dcx_shared, invalidate)
 INSTANTIATE_TEST_SUITE_P(any, dcx_shared,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
                                          "dcs_hybrid"), dcx_policy_name);
-INSTANTIATE_TEST_SUITE_P(one, dcx_shared,
-                         testing::Values("hw_dcs", "dcs_hybrid"), dcx_policy_name);
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    auto env = dcx_shared_env(), one = env;
-
-    one.push_back({"SOFTHCA_DCI_ERRORED", "0"});
-    return hca_test_main(argc, argv, {{"any", env}, {"one", one}});
+    return hca_test_main(argc, argv, {{"any", dcx_shared_env()}});
 }

@@ -185,24 +185,54 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"), dcx_policy
 class dcx_streams_one : public dcx_streams {
 };
 
-/* A message may have arrived, and takes its endpoint along, but not what was
- * sent behind it to another peer; all that have not begun go out. */
+/* A message that waits may have arrived, and takes its endpoint along. */
 TEST_P(dcx_streams_one, those_that_wait)
 {
     uint64_t sent = fill();
     uct_ep_h dead = make_dead_eps(1)[0];
     dcx_end failed;
 
-    put(dead, m_live_a, failed);
-    send(m_b, sent++);
+    send(m_b, sent);
     send(m_a, 0);
+    put(dead, m_live_a, failed);
     m_dcx->flush(); /* m_b's peer does not progress */
     flush();
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
-    EXPECT_EQ(std::vector<ucs_status_t>({UCS_ERR_ENDPOINT_TIMEOUT,
-                                         UCS_ERR_IO_ERROR}), m_dcx->errors);
+    EXPECT_EQ(std::vector<ucs_status_t>({UCS_ERR_IO_ERROR,
+                                         UCS_ERR_ENDPOINT_TIMEOUT}),
+              m_dcx->errors);
     EXPECT_EQ(numbers(1), m_live_a.headers);
-    EXPECT_EQ(numbers(sent - 1), m_live_b.headers);
+    EXPECT_EQ(numbers(sent), m_live_b.headers);
+}
+
+/* Another one's messages before, during and after the failure: none arrives
+ * twice, and if not all do, it is said. */
+TEST_P(dcx_streams_one, those_beside)
+{
+    const unsigned count = 10;
+
+    for (unsigned round = 0; round < 2 * count; round++) {
+        uct_ep_h dead = make_dead_eps(1)[0], other = make_ep(m_live_a.loop);
+        dcx_end failed, flushed;
+
+        SCOPED_TRACE(round);
+        m_live_a.headers.clear();
+        for (unsigned i = 0; i < count; i++) {
+            if (i == round % count) {
+                put(dead, m_live_a, failed);
+            }
+            EXPECT_EQ(UCS_OK, uct_ep_am_short(other, 6, i, NULL, 0));
+        }
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(other, 0, &flushed.comp));
+        flush();
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+        EXPECT_EQ(numbers(m_live_a.headers.size()), m_live_a.headers);
+        EXPECT_EQ((m_live_a.headers.size() == count) ? UCS_OK :
+                                                       UCS_ERR_IO_ERROR,
+                  flushed.status);
+        destroy_ep(other);
+        destroy_ep(dead);
+    }
 }
 
 /* A put is posted again. */
