@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 {
     std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_NUM_DCI", "4"}, {"UCX_DCX_TX_QUEUE_LEN", "32"},
-        {"UCX_DCX_RX_QUEUE_LEN", "8192"}, {"UCX_DCX_SEG_SIZE", "512"},
+        {"UCX_DCX_RX_QUEUE_LEN", "16384"}, {"UCX_DCX_SEG_SIZE", "512"},
         {"UCX_DCX_RAND_SEED", "1"}, {"UCX_DCX_FC_INITIAL", "2"},
         {"UCX_DCX_FC_WINDOW", "32"}, {"UCX_DCX_RNR_TIMEOUT", "10us"}
     };
