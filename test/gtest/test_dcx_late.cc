@@ -178,6 +178,7 @@ TEST_P(dcx_late, copies_are_not_used_again_too_early)
 
 INSTANTIATE_TEST_SUITE_P(own, dcx_late, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(rand, dcx_late, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(streams, dcx_late, testing::Values(0));
 
 } /* namespace */
 
@@ -187,5 +188,7 @@ int main(int argc, char **argv)
         {"own", {{"SOFTHCA_DELAY", "200"}}},
         {"rand", {{"SOFTHCA_DELAY", "200"}, {"UCX_DCX_TX_POLICY", "rand"},
                   {"UCX_DCX_NUM_DCI", "1"}}},
+        {"streams", {{"SOFTHCA_DELAY", "200"},
+                     {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
     });
 }
