@@ -259,6 +259,7 @@ void hca_arena_forked(void)
 {
     pthread_mutex_init(&hca_arena_mutex, NULL);
     memset(hca_extents, 0, sizeof(hca_extents));
+    memset(hca_aliases, 0, sizeof(hca_aliases)); /* of its parent's segment */
 }
 
 /* The copy is made beside the chunk and then moved over it, so that the
