@@ -109,35 +109,36 @@ static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
                           total);
 }
 
-/* Pages that one of the two exchanges this moment are read-only till then
- * (hca_umem.c): what failed between two looks at both counts may be that. */
-static bool hca_mem_is_frozen(unsigned proc, uint32_t counts[2])
-{
-    const uint32_t now[2] = {
-        atomic_load(&hca_fabric->procs[proc].freezes),
-        atomic_load(&hca_fabric->procs[hca_self].freezes),
-    };
-    bool is_frozen = ((now[0] | now[1]) & 1) || (now[0] != counts[0]) ||
-                     (now[1] != counts[1]);
+/* The counts of both, side by side; a bit of HCA_MEM_FROZEN: pages of that one
+ * are read-only now (hca_umem.c). */
+#define HCA_MEM_FROZEN (1ull << 32 | 1)
 
-    counts[0] = now[0];
-    counts[1] = now[1];
-    return is_frozen;
+static uint64_t hca_mem_freezes(unsigned proc)
+{
+    return (uint64_t)atomic_load(&hca_fabric->procs[proc].freezes) << 32 |
+           atomic_load(&hca_fabric->procs[hca_self].freezes);
 }
 
-/* The counts are looked at after a failure only, so the first time is once
- * more for nothing. */
+/* What met an exchange of pages is done again: it may have failed because of
+ * that, or have gone to a page that was exchanged meanwhile, as the kernel
+ * finds the page first and copies then. */
 static int hca_mem_move(const struct hca_mem_move *move, size_t total)
 {
-    int ret            = hca_mem_move_once(move, total);
-    uint32_t counts[2] = {~0u, ~0u};
+    unsigned proc   = move->owner.proc;
+    uint64_t before = hca_mem_freezes(proc), after;
+    int ret;
 
-    while (__builtin_expect(ret == -EFAULT, 0) &&
-           hca_mem_is_frozen(move->owner.proc, counts)) {
+    for (;;) {
+        ret   = hca_mem_move_once(move, total);
+        after = hca_mem_freezes(proc);
+        if (__builtin_expect((before == after) && !(after & HCA_MEM_FROZEN),
+                             1) ||
+            ((ret != 0) && (ret != -EFAULT))) {
+            return ret;
+        }
+        before = after;
         syscall(SYS_sched_yield);
-        ret = hca_mem_move_once(move, total);
     }
-    return ret;
 }
 
 int hca_mem_write(struct hca_owner owner, const struct iovec *local,
