@@ -219,20 +219,21 @@ TEST_P(devx_mkeys, more_entries_than_a_slot_holds)
     }
 }
 
-/* A list of as many pieces as the device takes at once, one byte each, and as
- * much inline data behind it as a WQE holds: all of it goes out, or none. */
+/* Two lists that are as long as they may be, one byte each, and as much inline
+ * data behind them as a WQE holds: all of it goes out, or none. */
 TEST_P(devx_mkeys, inline_data_behind_a_long_list)
 {
-    constexpr unsigned entries = 127, segments = 40;
+    constexpr unsigned entries = 63, segments = 40;
     std::vector<devx_klm> klms(entries, klm(src, 0, 1));
     devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, entries, klms));
-    const uint8_t *end = dst.addr + entries + segments * 12;
+    const uint8_t *end = dst.addr + 2 * entries + segments * 12;
     verbs_pair pair(dev);
     raw_qp queue(pair.a.qp);
     raw_wqe wqe(MLX5_OPCODE_RDMA_WRITE);
 
     ASSERT_NE(nullptr, key.obj);
     wqe.raddr(dst.addr, dst.mr->rkey).data(NULL, entries, key.key);
+    wqe.data(NULL, entries, key.key);
     for (unsigned i = 0; i < segments; i++) {
         wqe.inl(12);
     }
@@ -250,7 +251,7 @@ TEST_P(devx_mkeys, inline_data_behind_a_long_list)
 /* ... and where the header of a datagram goes in front of it */
 TEST_P(devx_mkeys, header_before_a_long_list)
 {
-    constexpr unsigned entries = 127, length = entries + 12;
+    constexpr unsigned entries = 63, length = 2 * entries + 24;
     std::vector<devx_klm> klms(entries, klm(src, 0, 1));
     devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, entries, klms));
     struct ibv_ah_attr ah_attr = dev.ah_attr(true);
@@ -273,13 +274,14 @@ TEST_P(devx_mkeys, header_before_a_long_list)
     av.key.qkey.qkey = htobe32(pair.a.attr(0).qkey);
 
     ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 40 + length));
-    wqe.add(av).data(NULL, entries, key.key).inl(12);
+    wqe.add(av).data(NULL, entries, key.key).data(NULL, entries, key.key);
+    wqe.inl(12).inl(12);
     wqe.finish(queue.pi, queue.qpn);
     queue.write(wqe);
     queue.ring(wqe.num_bb(), wqe.bytes.data());
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.send_cq).status);
     EXPECT_EQ(40 + length, verbs_wait(pair.b.recv_cq).byte_len);
-    EXPECT_EQ(0x11, dst.addr[40 + entries - 1]);
+    EXPECT_EQ(0x11, dst.addr[40 + 2 * entries - 1]);
     EXPECT_EQ(0x5a, dst.addr[40 + length - 1]);
     EXPECT_EQ(0x22, dst.addr[40 + length]);
     EXPECT_EQ(0, ibv_destroy_ah(ah));

@@ -101,7 +101,7 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
         sgl->has_null = true;
     }
     return hca_sgl_add(sgl, (void*)va, use->length) ? HCA_KEY_OK :
-                                                      HCA_KEY_FAULT;
+                                                      HCA_KEY_PIECES;
 }
 
 /* A window grants what its region has: the region's key is looked up anew at
@@ -126,7 +126,7 @@ static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
         goto err_release;
     }
     return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, &base) :
-                                     HCA_KEY_FAULT;
+                                     HCA_KEY_PIECES;
 
 err_release:
     if (mkey != NULL) {
@@ -209,7 +209,7 @@ static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
         return HCA_KEY_PIECES;
     }
     if (!hca_sgl_hold(sgl, mkey)) {
-        return HCA_KEY_FAULT;
+        return HCA_KEY_PIECES;
     }
     return (mkey->type == HCA_MKEY_INDIRECT) ?
            hca_sgl_add_klms(sgl, mkey, use, depth) :

@@ -48,7 +48,7 @@ static enum hca_check hca_request_add_seg(struct hca_request *rq,
         return ((seg->length == 0) ||
                 hca_sgl_add(&rq->local, rq->wqe.raw + seg->addr,
                             seg->length)) ? HCA_OK :
-               hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
+               hca_check_wqe(HCA_CHECK_LKEY_PIECES, rq->wqe.qpn, rq->wqe.idx,
                              seg->addr);
     }
     use->key    = seg->lkey;
