@@ -89,8 +89,8 @@ static int hca_fabric_map(int fd)
     return 0;
 }
 
-/* mremap() with a size of 0 is one step and needs no descriptor, which a program
- * may have closed; but valgrind does not know it. */
+/* mremap() with a size of 0 is one step and needs no descriptor; but valgrind
+ * does not know it. */
 int hca_fabric_map_again(const void *from, size_t size, void *to)
 {
     long ret;

@@ -272,7 +272,7 @@ const char *hca_rundir_path(void)
 void hca_rundir_forked(void)
 {
     if (hca_rundir_own_fd >= 0) {
-        hca_fd_close(hca_rundir_own_fd); /* the parent's lock stays the parent's */
+        hca_fd_close(hca_rundir_own_fd); /* the lock stays the parent's */
     }
     hca_rundir_own_fd = -1;
     hca_rundir_own[0] = '\0';
