@@ -68,8 +68,11 @@ public:
         m_goal   = total() + goal;
         m_manner = manner;
         m_total  = total();
+
+        dcx_deadline deadline;
+
         for (unsigned i = 0; m_total < m_goal; i++) {
-            ASSERT_LT(i, 10000000u) << "no end, " << m_total << " posted";
+            ASSERT_FALSE(deadline.is_over()) << m_total << " posted";
             for (auto &member : m_members) {
                 member.send_all();
             }
@@ -83,8 +86,10 @@ public:
     /* Until nobody stands in line and all that was posted has completed */
     void drain()
     {
-        for (unsigned i = 0; !is_done(); i++) {
-            ASSERT_LT(i, 10000000u) << "no end";
+        dcx_deadline deadline;
+
+        while (!is_done()) {
+            ASSERT_FALSE(deadline.is_over());
             uct_worker_progress(m_from.worker);
             m_to.progress();
         }

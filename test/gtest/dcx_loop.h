@@ -8,6 +8,7 @@
 
 #include "hca_fixture.h"
 
+#include <chrono>
 #include <dlfcn.h>
 
 extern "C" {
@@ -22,6 +23,20 @@ extern "C" {
                                      ucs_status_string(_status)); \
         } \
     } while (0)
+
+/* How long a test waits for what must come. It is time that ends it, not a
+ * number of calls: what those cost changes with the code and the machine. */
+class dcx_deadline {
+public:
+    bool is_over() const
+    {
+        return std::chrono::steady_clock::now() > m_end;
+    }
+
+private:
+    const std::chrono::steady_clock::time_point m_end =
+            std::chrono::steady_clock::now() + std::chrono::minutes(1);
+};
 
 /* An interface, an endpoint to itself, and registered memory */
 class dcx_loop {

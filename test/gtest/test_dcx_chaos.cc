@@ -8,7 +8,6 @@
  */
 #include "dcx_live_peer.h"
 
-#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -414,11 +413,11 @@ protected:
 
     void finish()
     {
-        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        dcx_deadline deadline;
 
         m_depth = max_depth;
         while (!has_ended()) {
-            ASSERT_LT(std::chrono::steady_clock::now(), end);
+            ASSERT_FALSE(deadline.is_over());
             for (unsigned i = 0; i < 100; i++) {
                 progress();
             }

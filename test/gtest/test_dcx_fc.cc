@@ -142,8 +142,10 @@ protected:
     /* Until `done`, which has to come true */
     void progress_until(const std::function<bool()> &done)
     {
-        for (unsigned i = 0; !done(); i++) {
-            ASSERT_LT(i, 50000000u) << "no end";
+        dcx_deadline deadline;
+
+        while (!done()) {
+            ASSERT_FALSE(deadline.is_over());
             uct_worker_progress(m_a->worker);
             if (m_b) {
                 uct_worker_progress(m_b->worker);

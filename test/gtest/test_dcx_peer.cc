@@ -47,8 +47,10 @@ protected:
     /* Progresses until an endpoint has failed. Returns what was said. */
     std::string failure()
     {
-        for (unsigned i = 0; m_dcx->errors.empty(); i++) {
-            if (i == 50000000) {
+        dcx_deadline deadline;
+
+        while (m_dcx->errors.empty()) {
+            if (deadline.is_over()) {
                 ADD_FAILURE() << "no end";
                 return "";
             }
