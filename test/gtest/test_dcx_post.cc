@@ -634,6 +634,7 @@ int main(int argc, char **argv)
     std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
         {"UCX_DCX_FC_ENABLE", "n"}, /* nothing but what is called */
+        {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* each asks, as libmlx5's do */
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "3"},
         {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"}
     };

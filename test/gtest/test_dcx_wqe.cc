@@ -30,12 +30,18 @@ const char *const av_names[] = {"compact", "extended", "grh"};
 
 constexpr uint8_t canary = 0xa5;
 
+struct alignas(64) ring_block {
+    uint8_t bytes[64];
+};
+
 /* A ring in plain memory, written by dcx */
 class dcx_ring {
 public:
     dcx_ring(unsigned num_bb, uint32_t qpn) :
-        m_mem(num_bb * 64, canary), m_mask(num_bb - 1), m_qpn(qpn)
+        m_blocks(num_bb), m_mem(m_blocks[0].bytes), m_size(num_bb * 64),
+        m_mask(num_bb - 1), m_qpn(qpn)
     {
+        memset(m_mem, canary, m_size);
     }
 
     /* Begins a WQE; `av` as mlx5dv_init_obj() shows it */
@@ -52,7 +58,7 @@ public:
                                dctn : dctn | MLX5_EXTENDED_UD_AV);
 
         m_index = index;
-        uct_dcx_wqe_begin(&wqe, m_mem.data(), m_mask, index);
+        uct_dcx_wqe_begin(&wqe, m_mem, m_mask, index);
         uct_dcx_wqe_av(&wqe, &base);
         if (form != AV_COMPACT) {
             uct_dcx_wqe_grh(&wqe, &grh);
@@ -87,25 +93,25 @@ public:
         uct_dcx_wqe_ctrl_t ctrl = {};
         wqe_bytes bytes(wqe.ds * 16);
 
-        ctrl.opcode   = opcode;
-        ctrl.opmod    = opmod;
-        ctrl.index    = m_index;
-        ctrl.qpn      = m_qpn;
-        ctrl.flags    = MLX5_WQE_CTRL_CQ_UPDATE |
-                        ((flags & IBV_SEND_SOLICITED) ?
-                         MLX5_WQE_CTRL_SOLICITED : 0) |
-                        ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0) |
-                        UCT_DCX_WQE_STREAM(stream);
-        doorbell      = uct_dcx_wqe_finish(&wqe, m_mem.data() + start, &ctrl);
+        ctrl.opcode = opcode;
+        ctrl.opmod  = opmod;
+        ctrl.index  = m_index;
+        ctrl.flags  = MLX5_WQE_CTRL_CQ_UPDATE |
+                      ((flags & IBV_SEND_SOLICITED) ?
+                       MLX5_WQE_CTRL_SOLICITED : 0) |
+                      ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0) |
+                      UCT_DCX_WQE_STREAM(stream);
+        ctrl.sender = uct_dcx_wqe_sender(m_qpn);
+        doorbell    = uct_dcx_wqe_finish(&wqe, m_mem + start, &ctrl);
         EXPECT_EQ(std::vector<uint8_t>(4),
                   std::vector<uint8_t>(&m_mem[start + 12], &m_mem[start + 16]))
                 << "immediate";
 
-        EXPECT_EQ((start + wqe.ds * 16) % m_mem.size(),
-                  (size_t)(wqe.pos - m_mem.data()) % m_mem.size())
+        EXPECT_EQ((start + wqe.ds * 16) % m_size,
+                  (size_t)(wqe.pos - m_mem) % m_size)
                 << "the cursor is not behind the WQE";
-        for (size_t i = 0; i < m_mem.size(); i++) {
-            uint8_t &byte = m_mem[(start + i) % m_mem.size()];
+        for (size_t i = 0; i < m_size; i++) {
+            uint8_t &byte = m_mem[(start + i) % m_size];
 
             if (i < bytes.size()) {
                 bytes[i] = byte;
@@ -121,10 +127,12 @@ public:
     uint64_t      doorbell;
 
 private:
-    std::vector<uint8_t> m_mem;
-    unsigned             m_mask;
-    uint32_t             m_qpn;
-    uint16_t             m_index;
+    std::vector<ring_block> m_blocks;
+    uint8_t                 *m_mem;
+    size_t                  m_size;
+    unsigned                m_mask;
+    uint32_t                m_qpn;
+    uint16_t                m_index;
 };
 
 class dcx_wqe : public testing::TestWithParam<av_form> {
@@ -401,8 +409,7 @@ TEST_P(dcx_wqe, doorbell)
         wqe_bytes ours = expect_same(op);
         unsigned num_bb = uct_dcx_wqe_num_bb(&m_ring.wqe);
 
-        sq.pi = index;
-        uct_dcx_sq_ring(&sq, num_bb, m_ring.doorbell);
+        uct_dcx_sq_ring(&sq, index, num_bb, m_ring.doorbell);
         EXPECT_EQ(0, memcmp((void*)&reg[which], ours.data(), 8));
         EXPECT_NE((uintptr_t)&reg[which], sq.bf) << "the other half is next";
         EXPECT_EQ(sq.pi, be32toh(dbrec[MLX5_SND_DBR]));

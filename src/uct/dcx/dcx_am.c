@@ -44,8 +44,16 @@ uct_dcx_am_too_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 }
 
 
-ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                                 const void *payload, unsigned length)
+/* --- short ----------------------------------------------------------------- */
+
+static ucs_status_t
+uct_dcx_am_short_any(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                     const void *payload, unsigned length);
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                 const void *payload, unsigned length, uct_dcx_way_t way)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -61,14 +69,16 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     UCT_CHECK_LENGTH(sizeof(header) + length, 0, iface->limits.am_short,
                      "am_short");
 
-    dci = uct_dcx_tx_get_dci_am(iface, ep);
+    dci = uct_dcx_tx_get_am(iface, ep, way);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return (way == UCT_DCX_WAY_PLAIN) ?
+               uct_dcx_am_short_any(tl_ep, id, header, payload, length) :
+               uct_dcx_tx_no_resource(ep);
     }
 
     uct_dcx_am_set_hdr(&hdr, id);
 
-    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_start(&wqe, dci, ep, way);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(header) + length);
     uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     uct_dcx_wqe_inline_head(&wqe, &header, sizeof(header));
@@ -81,8 +91,31 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 }
 
 
-ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
-                                     const uct_iov_t *iov, size_t iovcnt)
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_am_short_any(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                     const void *payload, unsigned length)
+{
+    return uct_dcx_am_short(tl_ep, id, header, payload, length,
+                            UCT_DCX_WAY_ANY);
+}
+
+
+ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                 const void *payload, unsigned length)
+{
+    return uct_dcx_am_short(tl_ep, id, header, payload, length,
+                            UCT_DCX_WAY_PLAIN);
+}
+
+
+static ucs_status_t
+uct_dcx_am_short_iov_any(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
+                         size_t iovcnt);
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
+                     size_t iovcnt, uct_dcx_way_t way)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -99,14 +132,16 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length, 0, iface->limits.am_short, "am_short_iov");
 
-    dci = uct_dcx_tx_get_dci_am(iface, ep);
+    dci = uct_dcx_tx_get_am(iface, ep, way);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return (way == UCT_DCX_WAY_PLAIN) ?
+               uct_dcx_am_short_iov_any(tl_ep, id, iov, iovcnt) :
+               uct_dcx_tx_no_resource(ep);
     }
 
     uct_dcx_am_set_hdr(&hdr, id);
 
-    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_start(&wqe, dci, ep, way);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + length);
     uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     for (i = 0; i < iovcnt; ++i) {
@@ -121,9 +156,32 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 }
 
 
-ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
-                            uct_pack_callback_t pack_cb, void *arg,
-                            unsigned flags)
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_am_short_iov_any(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
+                         size_t iovcnt)
+{
+    return uct_dcx_am_short_iov(tl_ep, id, iov, iovcnt, UCT_DCX_WAY_ANY);
+}
+
+
+ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                     const uct_iov_t *iov, size_t iovcnt)
+{
+    return uct_dcx_am_short_iov(tl_ep, id, iov, iovcnt, UCT_DCX_WAY_PLAIN);
+}
+
+
+/* --- copied ---------------------------------------------------------------- */
+
+
+static ssize_t
+uct_dcx_am_bcopy_any(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                     void *arg, unsigned flags);
+
+
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                 void *arg, unsigned flags, uct_dcx_way_t way)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -140,9 +198,11 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 
     UCT_CHECK_AM_ID(id);
 
-    dci = uct_dcx_tx_get_dci_am(iface, ep);
+    dci = uct_dcx_tx_get_am(iface, ep, way);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return (way == UCT_DCX_WAY_PLAIN) ?
+               uct_dcx_am_bcopy_any(tl_ep, id, pack_cb, arg, flags) :
+               uct_dcx_tx_no_resource(ep);
     }
 
     desc = uct_dcx_tx_get_desc(iface);
@@ -156,14 +216,14 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     length = pack_cb(hdr + 1, arg);
     ucs_assertv(length <= iface->limits.am_bcopy, "packed %zu of %zu bytes",
                 length, iface->limits.am_bcopy);
-    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+    if ((way != UCT_DCX_WAY_PLAIN) && (ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
         !uct_dcx_am_fits(ep, length)) {
         ucs_mpool_put(desc);
         return uct_dcx_am_too_long(ep, dci);
     }
 
     tx.buffer = desc;
-    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_start(&wqe, dci, ep, way);
     uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
     uct_dcx_tx_post(dci, &wqe, &tx);
     ep->credits--;
@@ -172,16 +232,41 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 }
 
 
-ucs_status_t
-uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
-                    unsigned header_length, const uct_iov_t *iov,
-                    size_t iovcnt, unsigned flags, uct_completion_t *comp)
+static UCS_F_NOINLINE ssize_t
+uct_dcx_am_bcopy_any(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                     void *arg, unsigned flags)
+{
+    return uct_dcx_am_bcopy(tl_ep, id, pack_cb, arg, flags, UCT_DCX_WAY_ANY);
+}
+
+
+ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                            uct_pack_callback_t pack_cb, void *arg,
+                            unsigned flags)
+{
+    return uct_dcx_am_bcopy(tl_ep, id, pack_cb, arg, flags, UCT_DCX_WAY_PLAIN);
+}
+
+
+/* --- zero copy ------------------------------------------------------------- */
+
+
+static ucs_status_t
+uct_dcx_am_zcopy_any(uct_ep_h tl_ep, uint8_t id, const void *header,
+                     unsigned header_length, const uct_iov_t *iov,
+                     size_t iovcnt, unsigned flags, uct_completion_t *comp);
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                 unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
+                 unsigned flags, uct_completion_t *comp, uct_dcx_way_t way)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_tx_t tx        = {
         .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
         .done   = uct_dcx_tx_done_comp,
         .comp   = comp
     };
@@ -196,12 +281,15 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
                      iface->limits.am_zcopy, "am_zcopy");
 
-    dci = uct_dcx_tx_get_dci_am(iface, ep);
+    dci = uct_dcx_tx_get_am(iface, ep, way);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return (way == UCT_DCX_WAY_PLAIN) ?
+               uct_dcx_am_zcopy_any(tl_ep, id, header, header_length, iov,
+                                    iovcnt, flags, comp) :
+               uct_dcx_tx_no_resource(ep);
     }
 
-    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+    if ((way != UCT_DCX_WAY_PLAIN) && (ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
         !uct_dcx_am_fits(ep, header_length + uct_iov_total_length(iov,
                                                                   iovcnt))) {
         return uct_dcx_am_too_long(ep, dci);
@@ -209,7 +297,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
 
     uct_dcx_am_set_hdr(&hdr, id);
 
-    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_start(&wqe, dci, ep, way);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + header_length);
     uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     uct_dcx_wqe_inline_put(&wqe, header, header_length);
@@ -220,4 +308,24 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
                       header_length + uct_iov_total_length(iov, iovcnt));
     return UCS_INPROGRESS;
+}
+
+
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_am_zcopy_any(uct_ep_h tl_ep, uint8_t id, const void *header,
+                     unsigned header_length, const uct_iov_t *iov,
+                     size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    return uct_dcx_am_zcopy(tl_ep, id, header, header_length, iov, iovcnt,
+                            flags, comp, UCT_DCX_WAY_ANY);
+}
+
+
+ucs_status_t
+uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                    unsigned header_length, const uct_iov_t *iov,
+                    size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    return uct_dcx_am_zcopy(tl_ep, id, header, header_length, iov, iovcnt,
+                            flags, comp, UCT_DCX_WAY_PLAIN);
 }

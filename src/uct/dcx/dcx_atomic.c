@@ -206,8 +206,12 @@ uct_dcx_atomic_done(const uct_dcx_iface_t *iface,
 }
 
 
+static ucs_status_t uct_dcx_atomic_any(uct_ep_h tl_ep, uct_dcx_atomic_t atomic);
+
+
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
+uct_dcx_atomic_way(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic,
+                   uct_dcx_way_t way)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -216,18 +220,20 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     uct_dcx_wqe_t wqe;
     unsigned place;
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_tx_get(iface, ep, way);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return (way == UCT_DCX_WAY_PLAIN) ?
+               uct_dcx_atomic_any(tl_ep, *atomic) : uct_dcx_tx_no_resource(ep);
     }
 
     place = dci->sq.mask + 1; /* nobody looks there */
     if (atomic->result != NULL) {
-        place   = uct_dcx_dci_op(dci, dci->op_tail)->place;
-        tx.done = uct_dcx_atomic_done(iface, atomic);
+        place    = uct_dcx_dci_op(dci, dci->op_tail)->place;
+        tx.done  = uct_dcx_atomic_done(iface, atomic);
+        tx.flags = MLX5_WQE_CTRL_CQ_UPDATE;
     }
 
-    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_start(&wqe, dci, ep, way);
     uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey);
     uct_dcx_atomic_put(&wqe, &tx, atomic);
     uct_dcx_wqe_data(&wqe, &dci->results[place], atomic->size,
@@ -235,6 +241,20 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     uct_dcx_tx_post(dci, &wqe, &tx);
     UCT_TL_EP_STAT_ATOMIC(&ep->super);
     return (atomic->result != NULL) ? UCS_INPROGRESS : UCS_OK;
+}
+
+
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_atomic_any(uct_ep_h tl_ep, uct_dcx_atomic_t atomic)
+{
+    return uct_dcx_atomic_way(tl_ep, &atomic, UCT_DCX_WAY_ANY);
+}
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
+{
+    return uct_dcx_atomic_way(tl_ep, atomic, UCT_DCX_WAY_PLAIN);
 }
 
 

@@ -98,6 +98,13 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "than a send queue has blocks.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
 
+    {"TX_CQ_MODERATION", "64",
+     "Building blocks of 64 bytes that an endpoint may post on its own DC\n"
+     "initiator before a short or copied operation asks for a completion\n"
+     "again; no more than a fourth of the send queue. 1: each does.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.cq_moderation),
+     UCS_CONFIG_TYPE_UINT},
+
     {"RX_QUEUE_LEN", "1024",
      "Receive buffers posted at a time, shared by all peers. A peer that\n"
      "finds none left tries again after RNR_TIMEOUT.",
@@ -403,6 +410,7 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
         {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, 512},
         {"TX_MAX_POLL", config->tx.max_poll, 1, 65536},
+        {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, 32768},
         {"RX_QUEUE_LEN", config->rx.queue_len, 4, 16384},
         {"RX_INLINE", config->rx.inl, 0, 64},
         {"RX_MAX_POLL", config->rx.max_poll, 1, 65536},

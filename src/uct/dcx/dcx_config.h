@@ -32,6 +32,7 @@ typedef struct uct_dcx_iface_config {
         unsigned       queue_len;       /* WQEs of the greatest size */
         size_t         min_inline;      /* bytes */
         unsigned       max_poll;
+        unsigned       cq_moderation;   /* building blocks */
         unsigned       max_rd_atomic;
         double         timeout;         /* seconds */
         unsigned       retry_count;

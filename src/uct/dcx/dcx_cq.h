@@ -88,11 +88,13 @@ uct_dcx_cq_next(const uct_dcx_cq_t *cq)
 }
 
 
-/* It is taken; the entry stays ours until uct_dcx_cq_update(). */
-static UCS_F_ALWAYS_INLINE void uct_dcx_cq_advance(uct_dcx_cq_t *cq)
+/* It is taken; the entry stays ours until uct_dcx_cq_update(). 'size' is that
+ * of the queue's entries. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_cq_advance(uct_dcx_cq_t *cq, uint32_t size)
 {
     cq->ci++;
-    cq->next += cq->size;
+    cq->next += size;
     if (ucs_unlikely(cq->next == cq->end)) {
         cq->next   = cq->cqe64;
         cq->owner ^= MLX5_CQE_OWNER_MASK;
@@ -104,6 +106,13 @@ static UCS_F_ALWAYS_INLINE unsigned
 uct_dcx_cqe_opcode(const struct mlx5_cqe64 *cqe)
 {
     return cqe->op_own >> 4;
+}
+
+
+/* Of a send queue: no error */
+static UCS_F_ALWAYS_INLINE int uct_dcx_cqe_is_sent(const struct mlx5_cqe64 *cqe)
+{
+    return !(cqe->op_own & 0xf0); /* MLX5_CQE_REQ is 0 */
 }
 
 

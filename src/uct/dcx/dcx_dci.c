@@ -140,6 +140,10 @@ uct_dcx_dci_init_sq(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     sq->ring    = dv_qp.sq.wqe_cnt - iface->limits.max_bb - UCT_DCX_SQ_SPARE;
     sq->room    = sq->ring;
     sq->limit   = sq->ring;
+    sq->sender  = uct_dcx_wqe_sender(sq->qpn);
+    uct_dcx_sq_moderate(sq, uct_dcx_pool_is_shared(&iface->dci.pool,
+                                                   dci->index) ?
+                            0 : iface->dci.params.moderation);
     uct_dcx_sq_reset(sq);
     return UCS_OK;
 }
@@ -188,6 +192,7 @@ ucs_status_t uct_dcx_dci_init(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     ucs_status_t status;
 
     ucs_list_head_init(&dci->flushes);
+    ucs_list_head_init(&dci->tail);
     ucs_arbiter_init(&dci->waiters);
 
     status = uct_dcx_dci_create_qp(iface, dci, level);
@@ -329,6 +334,7 @@ void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
     uct_dcx_op_t *op;
     uint16_t place;
 
+    dci->sq.odd = 1;
     for (place = dci->op_head; place != dci->op_tail; ++place) {
         op = uct_dcx_dci_op(dci, place);
         if ((op->done != NULL) && (uct_dcx_dci_wqe_ep(dci, op->index) == ep)) {

@@ -65,6 +65,7 @@ struct uct_dcx_dci {
     ucs_list_link_t flushes;      /* in the order of their indexes */
     ucs_arbiter_t   waiters;      /* endpoints with requests in line for room */
     ucs_list_link_t ready;        /* in the list of the set */
+    ucs_list_link_t tail;         /* in the list of the set, or empty */
     uint8_t         is_ready;     /* waiters are to be served */
     uint32_t        results_lkey;
     uint64_t        *results;     /* where atomics land: for each operation, and
@@ -79,13 +80,22 @@ static_assert(sizeof(uct_dcx_dci_t) == UCT_DCX_DCI_SIZE, "an initiator");
 static_assert(sizeof(uct_dcx_op_t) == 32, "an operation");
 
 
+/* The initiator that a QP number is of if it is of any, and no two have come
+ * to the same place in the table. */
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_dci_of(const uct_dcx_dci_set_t *set, uint32_t qpn)
+{
+    return set->by_qpn[qpn & set->qpn_mask];
+}
+
+
 /* The initiator that a send completion belongs to, NULL if it drains.
  * The user index in the completion is libmlx5's, not ours. */
-static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+static inline uct_dcx_dci_t *
 uct_dcx_dci_find(uct_dcx_iface_t *iface, const uct_dcx_dci_set_t *set,
                  uint32_t qpn)
 {
-    uct_dcx_dci_t *dci = set->by_qpn[qpn & set->qpn_mask];
+    uct_dcx_dci_t *dci = uct_dcx_dci_of(set, qpn);
 
     return ucs_likely(dci->sq.qpn == qpn) ? dci :
                                             uct_dcx_dci_set_search(iface, qpn);

@@ -16,7 +16,10 @@
 ucs_status_t uct_dcx_dci_to_error(uct_dcx_dci_t *dci)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    uct_dcx_tx_t tx         = {.opcode = MLX5_OPCODE_NOP};
+    uct_dcx_tx_t tx         = {
+        .opcode = MLX5_OPCODE_NOP,
+        .flags  = MLX5_WQE_CTRL_CQ_UPDATE
+    };
     uct_dcx_wqe_t wqe;
 
     if (dci->in_error) {
@@ -65,8 +68,7 @@ void uct_dcx_dci_restart(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
     if (!uct_dcx_dci_is_idle(dci)) {
         /* as if the last one were posted now */
         memcpy(&doorbell, uct_dcx_sq_block(sq, sq->last), sizeof(doorbell));
-        sq->pi = sq->last;
-        uct_dcx_sq_ring(sq, num_bb, doorbell);
+        uct_dcx_sq_ring(sq, sq->last, num_bb, doorbell);
     }
 }
 

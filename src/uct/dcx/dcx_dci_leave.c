@@ -43,6 +43,7 @@ static void uct_dcx_dci_cancel(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
     uct_dcx_op_t *op;
     uint16_t place;
 
+    dci->sq.odd = 1;
     for (place = dci->op_head; place != dci->op_tail; ++place) {
         op = uct_dcx_dci_op(dci, place);
         if ((op->done == NULL) || (uct_dcx_dci_wqe_ep(dci, op->index) != ep)) {

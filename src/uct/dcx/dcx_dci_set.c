@@ -208,6 +208,8 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
 
     set->params.max_send_wr     = ucs_div_round_up(num_bb, bb_per_wr);
     set->params.num_bb          = ucs_roundup_pow2(num_bb);
+    set->params.moderation      = ucs_min(config->tx.cq_moderation,
+                                          set->params.num_bb / 4);
     set->params.timeout         = uct_dcx_config_timeout_code(
             config->tx.timeout);
     set->params.retry_count     = config->tx.retry_count;
@@ -316,6 +318,8 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
     memset(set, 0, sizeof(*set));
     ucs_arbiter_init(&set->wait_dci);
     ucs_list_head_init(&set->ready);
+    ucs_list_head_init(&set->tails);
+    ucs_list_head_init(&set->tails_due);
 
     status = ucs_mpool_init(&set->flush_mp, 0, sizeof(uct_dcx_flush_t), 0,
                             UCS_SYS_CACHE_LINE_SIZE, 64, UINT_MAX,

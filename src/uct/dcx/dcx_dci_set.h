@@ -36,6 +36,7 @@ typedef struct uct_dcx_dci_group {
 typedef struct uct_dcx_dci_params {
     unsigned max_send_wr;     /* as libmlx5 counts */
     unsigned num_bb;          /* blocks of the send queue, a power of two */
+    uint16_t moderation;      /* see uct_dcx_sq_moderate() */
     uint8_t  timeout;         /* code of the ACK timeout */
     uint8_t  retry_count;
     uint8_t  rnr_retry_count;
@@ -51,6 +52,9 @@ typedef struct uct_dcx_dci_set {
     uct_dcx_pool_t       pool;
     ucs_arbiter_t        wait_dci;   /* endpoints that wait for an initiator */
     ucs_list_link_t      ready;      /* initiators whose waiters can be served */
+    ucs_list_link_t      tails;      /* initiators with WQEs that no completion
+                                        was asked for, see dcx_tx_poll.c */
+    ucs_list_link_t      tails_due;  /* ... since the last call of progress */
     int                  throttled;  /* shares are in force */
 
     uct_dcx_dci_t        **by_qpn;   /* hash table by QP number */

@@ -103,6 +103,23 @@ static inline uct_dcx_iface_t *uct_dcx_ep_iface(const uct_dcx_ep_t *ep)
 }
 
 
+/* Initiator and flags side by side, so that one test tells whether there is
+ * anything about the endpoint that most do not have. */
+static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_ep_state(const uct_dcx_ep_t *ep)
+{
+    return ((uint32_t)ep->flags << 16) | ep->dci;
+}
+
+enum {
+    UCT_DCX_EP_STATE_NO_DCI = UCS_BIT(15), /* no other initiator has it */
+    UCT_DCX_EP_STATE_ODD    = (UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_FAILED |
+                               UCT_DCX_EP_FLAG_INVALIDATED |
+                               UCT_DCX_EP_FLAG_SMALL) << 16
+};
+
+static_assert(UCT_DCX_NO_DCI & UCT_DCX_EP_STATE_NO_DCI, "it is told by a bit");
+
+
 /* Whether nothing of the endpoint is outstanding on its initiator. On a shared
  * one an answer "no" may be wrong, when the counters have gone round since. */
 static inline int

@@ -141,8 +141,10 @@ uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
         if (status != UCS_OK) {
             return status;
         }
+        dci->sq.odd = 1;
     }
 
+    uct_dcx_tx_ask(dci);
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
     return UCS_INPROGRESS;
 }

@@ -5,7 +5,7 @@
  * credits has to ask again. The user gets one descriptor for both. Called by UCT in the interface's thread; the contract is that of
  * uct_iface_event_arm() in uct/api/uct.h.
  */
-#include "dcx_pending.h"
+#include "dcx_tx.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,6 +107,8 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
     int count              = uct_dcx_event_drain(iface);
     ucs_status_t status;
 
+    /* nobody is woken by what no completion was asked for */
+    uct_dcx_tx_ask_tails(iface);
     if (count < 0) {
         return UCS_ERR_IO_ERROR;
     }

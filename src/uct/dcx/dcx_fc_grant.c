@@ -129,9 +129,9 @@ uct_dcx_fc_decide(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
     uct_dcx_fc_t *fc = &iface->fc;
     uct_dcx_rx_t *rx = &iface->rx;
 
-    if (rx->num_free > 0) {
+    if (uct_dcx_rx_num_free(rx) > 0) {
         uct_dcx_srq_post(rx);
-        if (rx->num_free > 0) {
+        if (uct_dcx_rx_num_free(rx) > 0) {
             return 0; /* memory is short */
         }
     }

@@ -83,6 +83,10 @@ UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
     if (iface->todo & UCT_DCX_TODO_PENDING) {
         uct_dcx_pending_serve(iface);
     }
+
+    if (iface->todo & UCT_DCX_TODO_TAILS) {
+        uct_dcx_tx_do_tails(iface);
+    }
     return count;
 }
 
@@ -113,6 +117,7 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     uct_dcx_dci_set_t *set = &iface->dci;
+    int is_idle            = 1;
     unsigned i;
 
     if (comp != NULL) {
@@ -120,13 +125,11 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
     }
 
     for (i = 0; i < set->num_created; ++i) {
-        if (uct_dcx_iface_waits_for(&set->dci[set->created[i]])) {
-            UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
-            return UCS_INPROGRESS;
-        }
+        uct_dcx_tx_ask(&set->dci[set->created[i]]);
+        is_idle &= !uct_dcx_iface_waits_for(&set->dci[set->created[i]]);
     }
 
-    if (uct_dcx_fc_has_pending(&iface->fc)) {
+    if (!is_idle || uct_dcx_fc_has_pending(&iface->fc)) {
         UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
         return UCS_INPROGRESS;
     }

@@ -41,7 +41,10 @@ enum {
     UCT_DCX_TODO_GROUPS  = UCS_BIT(2),
 
     /* requests for credits are held back, or an endpoint is blocked */
-    UCT_DCX_TODO_FC      = UCS_BIT(3)
+    UCT_DCX_TODO_FC      = UCS_BIT(3),
+
+    /* initiators have tails: see uct_dcx_dci_set_t */
+    UCT_DCX_TODO_TAILS   = UCS_BIT(4)
 };
 
 
@@ -55,7 +58,7 @@ typedef struct uct_dcx_event {
 
 struct uct_dcx_iface {
     uct_base_iface_t        super;
-    unsigned                todo;       /* UCT_DCX_TODO_* */
+    uint8_t                 todo;       /* UCT_DCX_TODO_* */
     uct_dcx_dci_set_t       dci;
     uct_dcx_rx_t            rx;
     uct_dcx_fc_t            fc;

@@ -97,7 +97,7 @@ void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     }
 
     ucs_arbiter_group_schedule(&dci->waiters, &ep->pending);
-    dci->sq.limit = -1;
+    uct_dcx_sq_set_limit(&dci->sq, -1);
     if (uct_dcx_dci_is_shared(dci)) {
         iface->todo |= UCT_DCX_TODO_PENDING; /* see uct_dcx_spill_serve() */
     }
@@ -146,7 +146,7 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
 {
     if (ucs_arbiter_is_empty(&dci->waiters)) {
-        dci->sq.limit = dci->sq.room;
+        uct_dcx_sq_set_limit(&dci->sq, dci->sq.room);
     }
 }
 
@@ -268,7 +268,7 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     ucs_status_t status;
 
     /* for each anew: one that comes into the line in the call takes it away */
-    dci->sq.limit = dci->sq.room;
+    uct_dcx_sq_set_limit(&dci->sq, dci->sq.room);
     status        = req->func(req);
     if (status == UCS_OK) {
         /* it may have sent nothing; 'elem' may be no more, the arbiter has put
@@ -293,7 +293,8 @@ static void
 uct_dcx_pending_serve_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     ucs_arbiter_dispatch(&dci->waiters, 1, uct_dcx_pending_send_cb, iface);
-    dci->sq.limit = ucs_arbiter_is_empty(&dci->waiters) ? dci->sq.room : -1;
+    uct_dcx_sq_set_limit(&dci->sq, ucs_arbiter_is_empty(&dci->waiters) ?
+                                   dci->sq.room : -1);
 }
 
 

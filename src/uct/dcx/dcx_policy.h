@@ -122,6 +122,13 @@ static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
 }
 
 
+/* The one that would be taken next. There is one. */
+static inline uint16_t uct_dcx_pool_next(const uct_dcx_pool_t *pool)
+{
+    return pool->idle[pool->num_idle - 1];
+}
+
+
 /* Takes an exclusive initiator for an endpoint that has none. Returns its
  * number, or UCT_DCX_NO_DCI if there is none idle. */
 static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
@@ -131,6 +138,14 @@ static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
     }
 
     return pool->idle[--pool->num_idle];
+}
+
+
+/* Gives one back. */
+static inline void uct_dcx_pool_put(uct_dcx_pool_t *pool, uint16_t dci)
+{
+    assert(pool->num_idle < pool->size.num_exclusive);
+    pool->idle[pool->num_idle++] = dci;
 }
 
 
@@ -144,8 +159,7 @@ uct_dcx_pool_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
         return 0;
     }
 
-    assert(pool->num_idle < pool->size.num_exclusive);
-    pool->idle[pool->num_idle++] = dci;
+    uct_dcx_pool_put(pool, dci);
     return 1;
 }
 

@@ -10,13 +10,13 @@
 #include <ucs/debug/memtrack_int.h>
 
 
-/* The device is done with entry 'index'. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_rx_free(uct_dcx_rx_t *rx, uint16_t index)
+/* The device is done with the entry that a completion has named. Returns
+ * whether enough of them are free to be posted. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
 {
-    rx->wqes[rx->tail].next.next_wqe_index = htobe16(index);
-    rx->tail                               = index;
-    rx->num_free++;
+    rx->wqes[rx->tail].next.next_wqe_index = index;
+    rx->tail                               = be16toh(index);
+    return ++rx->excess >= 0;
 }
 
 
@@ -39,39 +39,53 @@ uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
  * keeps the buffer, which 'flags' let him. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
-                   unsigned length, unsigned flags)
+                   size_t length, unsigned flags)
 {
-    if (ucs_unlikely((length < sizeof(*hdr)) ||
+    size_t payload;
+
+    if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*hdr), &payload) ||
                      (hdr->am_id >= UCT_AM_ID_MAX))) {
-        uct_dcx_rx_no_am(iface, hdr, length);
+        uct_dcx_rx_no_am(iface, hdr, payload + sizeof(*hdr));
         return UCS_OK;
     }
 
-    length -= sizeof(*hdr);
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, hdr->am_id,
-                       hdr + 1, length, "RX: AM");
+                       hdr + 1, payload, "RX: AM");
     return uct_iface_invoke_am(&iface->super, hdr->am_id, (void*)(hdr + 1),
-                               length, flags);
+                               payload, flags);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
+uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
+{
+    return rx->hdrs[be16toh(cqe->wqe_counter)];
+}
+
+
+/* The buffer is the user's, up to his headroom before the payload. */
+static UCS_F_NOINLINE void
+uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
+{
+    void *desc = UCS_PTR_BYTE_OFFSET(uct_dcx_rx_buffer(rx, cqe) + 1,
+                                     -(ptrdiff_t)rx->headroom);
+
+    uct_recv_desc(desc)                 = &rx->release;
+    rx->hdrs[be16toh(cqe->wqe_counter)] = NULL;
+    rx->missing++;
 }
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, unsigned length,
-                          uint16_t index)
+uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, size_t length,
+                          const struct mlx5_cqe64 *cqe)
 {
-    uct_dcx_rx_t *rx      = &iface->rx;
-    uct_dcx_am_hdr_t *hdr = uct_dcx_rx_hdr(rx, rx->descs[index]);
     ucs_status_t status;
-    void *desc;
 
-    status = uct_dcx_rx_deliver(iface, hdr, length, UCT_CB_PARAM_FLAG_DESC);
+    status = uct_dcx_rx_deliver(iface, uct_dcx_rx_buffer(&iface->rx, cqe),
+                                length, UCT_CB_PARAM_FLAG_DESC);
     if (ucs_unlikely(status == UCS_INPROGRESS)) {
-        /* the buffer is the user's, up to his headroom before the payload */
-        desc                = UCS_PTR_BYTE_OFFSET(hdr + 1,
-                                                  -(ptrdiff_t)rx->headroom);
-        uct_recv_desc(desc) = &rx->release;
-        rx->descs[index]    = NULL;
-        rx->missing++;
+        uct_dcx_rx_keep(&iface->rx, cqe);
     }
 }
 
@@ -98,7 +112,7 @@ void uct_dcx_rx_refill(uct_dcx_iface_t *iface)
     uct_dcx_rx_t *rx = &iface->rx;
 
     uct_dcx_srq_post(rx);
-    if (rx->num_free >= rx->batch) {
+    if (rx->excess >= 0) {
         iface->todo |= UCT_DCX_TODO_REFILL; /* no message may come any more */
     } else {
         iface->todo &= ~UCT_DCX_TODO_REFILL;
@@ -106,46 +120,73 @@ void uct_dcx_rx_refill(uct_dcx_iface_t *iface)
 }
 
 
-/* Opcode, and where the message is, are told by one byte. */
-static UCS_F_ALWAYS_INLINE void
+/* Opcode, and where the message is, are told by one byte. Returns whether an
+ * entry of the queue is free. */
+static UCS_F_ALWAYS_INLINE int
 uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
     const uint8_t send = MLX5_CQE_RESP_SEND << 4;
     uint8_t what       = cqe->op_own & (0xf0 | MLX5_INLINE_SCATTER_64 |
                                         MLX5_INLINE_SCATTER_32);
-    unsigned length    = be32toh(cqe->byte_cnt);
-    uint16_t index     = be16toh(cqe->wqe_counter);
+    size_t length      = be32toh(cqe->byte_cnt);
 
-    if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_64))) {
+    if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_32))) {
+        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)cqe, length, 0);
+    } else if (what == send) {
+        uct_dcx_rx_deliver_buffer(iface, length, cqe);
+    } else if (ucs_likely(what == (send | MLX5_INLINE_SCATTER_64))) {
         /* first half of 128 bytes */
         uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)(cqe - 1), length, 0);
-    } else if (ucs_likely(what == send)) {
-        uct_dcx_rx_deliver_buffer(iface, length, index);
-    } else if (what == (send | MLX5_INLINE_SCATTER_32)) {
-        uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)cqe, length, 0);
-    } else if (!uct_dcx_rx_failed(iface, cqe, index)) {
-        return;
+    } else {
+        return uct_dcx_rx_failed(iface, cqe, be16toh(cqe->wqe_counter));
     }
-    uct_dcx_rx_free(&iface->rx, index);
+    return 1;
 }
 
 
-unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+/* One completion was taken, and there are more. */
+static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
 {
     uct_dcx_cq_t *cq = &iface->rx_cq;
-    unsigned count   = 0;
+    unsigned count   = 1;
+    struct mlx5_cqe64 *cqe;
 
-    do {
-        uct_dcx_cq_advance(cq);
-        uct_dcx_rx_handle(iface, cqe);
-        cqe = uct_dcx_cq_next(cq);
-    } while ((++count < iface->rx.max_poll) && (cqe != NULL));
+    while ((count < iface->rx.max_poll) &&
+           ((cqe = uct_dcx_cq_next(cq)) != NULL)) {
+        uct_dcx_cq_advance(cq, cq->size);
+        if (uct_dcx_rx_handle(iface, cqe)) {
+            uct_dcx_rx_free(&iface->rx, cqe->wqe_counter);
+        }
+        ++count;
+    }
 
     uct_dcx_cq_update(cq);
-    if (iface->rx.num_free >= iface->rx.batch) {
+    if (iface->rx.excess >= 0) {
         uct_dcx_rx_refill(iface);
     }
     return count + uct_dcx_iface_progress_tx(iface);
+}
+
+
+/* Most calls find one. */
+unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+{
+    uct_dcx_cq_t *cq = &iface->rx_cq;
+    __be16 index;
+
+    uct_dcx_cq_advance(cq, cq->size);
+    if (ucs_likely(uct_dcx_rx_handle(iface, cqe))) {
+        index = cqe->wqe_counter;
+
+        /* entries are posted only when as many completions have room */
+        uct_dcx_cq_update(cq);
+        if (uct_dcx_rx_free(&iface->rx, index)) {
+            uct_dcx_rx_refill(iface);
+        }
+    }
+
+    return ucs_likely(uct_dcx_cq_next(cq) == NULL) ?
+           1 + uct_dcx_iface_progress_tx(iface) : uct_dcx_rx_poll_more(iface);
 }
 
 
@@ -242,7 +283,7 @@ uct_dcx_rx_init_cq(uct_dcx_iface_t *iface,
 static ucs_status_t uct_dcx_rx_prepost(uct_dcx_iface_t *iface)
 {
     uct_dcx_srq_post(&iface->rx);
-    if (iface->rx.num_free > 0) {
+    if (uct_dcx_rx_num_free(&iface->rx) > 0) {
         ucs_error("%s: memory is short for %u receive buffers of %u bytes; "
                   "lower UCX_DCX_RX_QUEUE_LEN", uct_dcx_iface_name(iface),
                   iface->rx.length, iface->rx.seg_size);
@@ -300,7 +341,7 @@ err_cleanup_cq:
     uct_dcx_cq_cleanup(&iface->rx_cq);
 err_destroy_srq:
     ibv_destroy_srq(rx->srq);
-    ucs_free(rx->descs);
+    ucs_free(rx->hdrs);
     return status;
 }
 
@@ -322,5 +363,5 @@ void uct_dcx_rx_cleanup(uct_dcx_iface_t *iface)
 
     /* the device is off the buffers */
     uct_dcx_srq_cleanup_buffers(rx);
-    ucs_free(rx->descs);
+    ucs_free(rx->hdrs);
 }

@@ -44,14 +44,16 @@ static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
 /* The part iface->rx */
 typedef struct uct_dcx_rx {
     uct_dcx_srq_wqe_t  *wqes;
-    uct_dcx_rx_desc_t  **descs;   /* the buffer of each entry, or NULL */
+    uct_dcx_am_hdr_t   **hdrs;    /* in the buffer of each entry, NULL if it
+                                   * has none */
     volatile __be32    *dbrec;
     uint16_t           head;      /* next entry to post */
     uint16_t           tail;      /* end of the chain, never posted */
     uint16_t           counter;   /* entries posted since the beginning */
-    unsigned           num_free;  /* entries from head to before tail */
+    int                excess;    /* entries from head to before tail, over
+                                   * 'batch' */
     unsigned           missing;   /* entries without a buffer */
-    unsigned           batch;     /* post when so many are free */
+    int                batch;     /* post when so many are free */
     unsigned           max_poll;  /* messages of one call of progress */
     unsigned           length;    /* entries in the ring */
     unsigned           payload_offset;
@@ -65,12 +67,27 @@ typedef struct uct_dcx_rx {
 } uct_dcx_rx_t;
 
 
+/* Entries that are neither posted nor hold a message. */
+static inline unsigned uct_dcx_rx_num_free(const uct_dcx_rx_t *rx)
+{
+    return rx->excess + rx->batch;
+}
+
+
 /* Where the device puts a message into a buffer. */
 static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
 uct_dcx_rx_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
 {
     return UCS_PTR_BYTE_OFFSET(desc, rx->payload_offset -
                                sizeof(uct_dcx_am_hdr_t));
+}
+
+
+/* ... and back */
+static inline uct_dcx_rx_desc_t *
+uct_dcx_rx_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
+{
+    return UCS_PTR_BYTE_OFFSET(hdr + 1, -(ptrdiff_t)rx->payload_offset);
 }
 
 

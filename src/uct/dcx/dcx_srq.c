@@ -28,9 +28,9 @@ static void uct_dcx_srq_release(uct_recv_desc_t *self, void *desc)
 static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
 {
     struct mlx5_wqe_data_seg *data = &rx->wqes[index].data;
-    uct_dcx_rx_desc_t *desc        = rx->descs[index];
+    uct_dcx_rx_desc_t *desc;
 
-    if (desc != NULL) {
+    if (rx->hdrs[index] != NULL) {
         return 1;
     }
 
@@ -40,9 +40,9 @@ static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
     }
 
     rx->missing--;
-    rx->descs[index] = desc;
-    data->lkey       = htobe32(desc->lkey);
-    data->addr       = htobe64((uintptr_t)uct_dcx_rx_hdr(rx, desc));
+    rx->hdrs[index] = uct_dcx_rx_hdr(rx, desc);
+    data->lkey      = htobe32(desc->lkey);
+    data->addr      = htobe64((uintptr_t)rx->hdrs[index]);
     return 1;
 }
 
@@ -68,13 +68,13 @@ void uct_dcx_srq_post(uct_dcx_rx_t *rx)
     if (ucs_likely(rx->missing == 0)) {
         /* the user has kept none: all are linked and filled */
         rx->head = rx->tail;
-        posted   = rx->num_free;
+        posted   = uct_dcx_rx_num_free(rx);
     } else {
         posted = uct_dcx_srq_walk(rx);
     }
 
-    rx->num_free -= posted;
-    rx->counter  += posted;
+    rx->excess  -= posted;
+    rx->counter += posted;
 
     /* the entries are in memory before the record that announces them */
     ucs_memory_cpu_store_fence();
@@ -92,12 +92,12 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
         rx->wqes[i].data.byte_count     = htobe32(rx->seg_size);
     }
 
-    rx->head     = 0;
-    rx->tail     = rx->length - 1;
-    rx->counter  = 0;
-    rx->num_free = rx->length - 1;
-    rx->missing  = rx->length;
-    rx->batch    = ucs_min(16, rx->num_free / 2 + 1);
+    rx->head    = 0;
+    rx->tail    = rx->length - 1;
+    rx->counter = 0;
+    rx->missing = rx->length;
+    rx->batch   = ucs_min(16, (rx->length - 1) / 2 + 1);
+    rx->excess  = rx->length - 1 - rx->batch;
 }
 
 
@@ -154,8 +154,8 @@ ucs_status_t uct_dcx_srq_init(uct_dcx_iface_t *iface,
         goto err_destroy_srq;
     }
 
-    rx->descs = ucs_calloc(rx->length, sizeof(*rx->descs), "uct_dcx_rx_descs");
-    if (rx->descs == NULL) {
+    rx->hdrs = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
+    if (rx->hdrs == NULL) {
         status = UCS_ERR_NO_MEMORY;
         goto err_destroy_srq;
     }
@@ -215,8 +215,8 @@ void uct_dcx_srq_cleanup_buffers(uct_dcx_rx_t *rx)
     unsigned i;
 
     for (i = 0; i < rx->length; ++i) {
-        if (rx->descs[i] != NULL) {
-            ucs_mpool_put_inline(rx->descs[i]);
+        if (rx->hdrs[i] != NULL) {
+            ucs_mpool_put_inline(uct_dcx_rx_desc(rx, rx->hdrs[i]));
         }
     }
     ucs_mpool_cleanup(&rx->mp, 1);

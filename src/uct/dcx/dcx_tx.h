@@ -33,11 +33,22 @@ enum {
 typedef struct uct_dcx_tx {
     uint8_t           opcode;
     uint8_t           opmod;
-    uint8_t           flags;   /* of the ctrl segment, beside CQ_UPDATE */
+    uint8_t           flags;   /* of the ctrl segment: MLX5_WQE_CTRL_* */
     uct_dcx_op_done_t done;    /* NULL: there is nothing to end */
     uct_completion_t  *comp;
     void              *buffer;
 } uct_dcx_tx_t;
+
+
+/* Each operation is compiled twice. The plain way is for an endpoint without
+ * route header that has or takes an exclusive initiator, with nothing that it
+ * has to look at: what it needs to know of that is tested at once. Where it is
+ * not open, the operation starts again on the other way, which is open to
+ * all. */
+typedef enum uct_dcx_way {
+    UCT_DCX_WAY_PLAIN,
+    UCT_DCX_WAY_ANY
+} uct_dcx_way_t;
 
 
 static UCS_F_ALWAYS_INLINE void *uct_dcx_tx_payload(uct_dcx_tx_desc_t *desc)
@@ -46,16 +57,18 @@ static UCS_F_ALWAYS_INLINE void *uct_dcx_tx_payload(uct_dcx_tx_desc_t *desc)
 }
 
 
+/* --- initiators ------------------------------------------------------------ */
+
 /* Whether an endpoint without initiator may take one now: whoever waits in
  * line goes first. */
-static UCS_F_ALWAYS_INLINE int uct_dcx_tx_may_take(uct_dcx_iface_t *iface)
+static inline int uct_dcx_tx_may_take(uct_dcx_iface_t *iface)
 {
     return uct_dcx_pool_has_idle(&iface->dci.pool) &&
            ucs_arbiter_is_empty(&iface->dci.wait_dci);
 }
 
 
-static UCS_F_ALWAYS_INLINE int
+static inline int
 uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
 {
     if (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) {
@@ -81,54 +94,15 @@ void uct_dcx_spill_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 
 /* Lends an initiator to an endpoint that has none; NULL if there is none, or
  * the endpoint has failed. */
-static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
-{
-    uct_dcx_pool_t *pool = &iface->dci.pool;
-    uct_dcx_dci_t *dci;
-    uint16_t index;
-
-    if (ucs_unlikely(!uct_dcx_pool_has_idle(pool))) {
-        return uct_dcx_spill(iface, ep);
-    }
-
-    index = uct_dcx_pool_take(pool);
-    dci   = &iface->dci.dci[index];
-    if (ucs_unlikely(dci->qp == NULL) &&
-        (uct_dcx_dci_set_create(iface, index) == NULL)) {
-        uct_dcx_pool_truncate(pool, index);
-        return uct_dcx_spill(iface, ep);
-    }
-
-    dci->ep = ep;
-    ep->dci = index;
-    if (ucs_unlikely(ep->flags & (UCT_DCX_EP_FLAG_INVALIDATED |
-                                  UCT_DCX_EP_FLAG_FAILED))) {
-        return uct_dcx_ep_attach_odd(iface, ep, dci);
-    }
-    return dci;
-}
-
+uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 /* The initiator on which 'ep' may post one WQE of any size, or NULL: the
- * operation then returns uct_dcx_tx_no_resource(). Whoever does not post after all
- * calls uct_dcx_tx_settle(). */
-static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
-{
-    uct_dcx_dci_t *dci;
+ * operation then returns uct_dcx_tx_no_resource(). Whoever does not post after
+ * all calls uct_dcx_tx_settle(). */
+uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
-    if (ep->dci != UCT_DCX_NO_DCI) {
-        dci = &iface->dci.dci[ep->dci];
-        return ucs_likely(uct_dcx_sq_has_room(&dci->sq)) ? dci : NULL;
-    }
-
-    if (ucs_unlikely(!ucs_arbiter_is_empty(&iface->dci.wait_dci))) {
-        return NULL; /* they go first */
-    }
-    return uct_dcx_tx_attach(iface, ep);
-}
-
+/* The same for an active message, which takes a credit when it is posted. */
+uct_dcx_dci_t *uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 /* The endpoint has no credit at hand for an active message. Takes what was kept
  * back and asks for more. 'dci' was got for the message: returned if it may be
@@ -137,64 +111,77 @@ uct_dcx_dci_t *uct_dcx_fc_used_up(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                                   uct_dcx_dci_t *dci);
 
 
-/* The same for an active message, which takes a credit when it is posted. */
+/* An idle initiator for an endpoint that has none, and about which there is
+ * nothing odd. NULL: not on the plain way. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+uct_dcx_tx_take_plain(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
-    uct_dcx_dci_t *dci = uct_dcx_tx_get_dci(iface, ep);
+    uct_dcx_pool_t *pool = &iface->dci.pool;
+    uct_dcx_dci_t *dci;
+    uint16_t index;
 
-    if (ucs_unlikely(ep->credits == 0) && (dci != NULL)) {
-        return uct_dcx_fc_used_up(iface, ep, dci);
+    /* nobody is in line if no shares are in force */
+    if (ucs_unlikely(iface->dci.throttled || !uct_dcx_pool_has_idle(pool))) {
+        return NULL;
     }
+
+    index = uct_dcx_pool_next(pool);
+    dci   = &iface->dci.dci[index];
+    if (ucs_unlikely(dci->qp == NULL)) {
+        return NULL;
+    }
+
+    uct_dcx_pool_take(pool);
+    dci->ep = ep;
+    ep->dci = index;
     return dci;
 }
 
 
-/* The room in an exclusive queue of which nothing was used. */
-int16_t
-uct_dcx_tx_share(const uct_dcx_iface_t *iface, const uct_dcx_dci_t *dci);
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_get_plain(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uint32_t state = uct_dcx_ep_state(ep);
+    uct_dcx_dci_t *dci;
+
+    if (!(state & (UCT_DCX_EP_STATE_ODD | UCT_DCX_EP_STATE_NO_DCI))) {
+        dci = &iface->dci.dci[(uint16_t)state];
+        return ucs_likely(uct_dcx_sq_is_clear(&dci->sq)) ? dci : NULL;
+    }
+
+    if (ucs_unlikely(state & UCT_DCX_EP_STATE_ODD)) {
+        return NULL;
+    }
+    return uct_dcx_tx_take_plain(iface, ep);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_get(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, uct_dcx_way_t way)
+{
+    return (way == UCT_DCX_WAY_PLAIN) ? uct_dcx_tx_get_plain(iface, ep) :
+                                        uct_dcx_tx_get_dci(iface, ep);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_get_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, uct_dcx_way_t way)
+{
+    if (way != UCT_DCX_WAY_PLAIN) {
+        return uct_dcx_tx_get_dci_am(iface, ep);
+    }
+
+    return ucs_likely(ep->credits > 0) ? uct_dcx_tx_get_plain(iface, ep) : NULL;
+}
 
 
 /* Gives an exclusive initiator back to the pool if nothing is outstanding.
  * Returns the endpoint that parted with it, NULL if none did. */
-static UCS_F_ALWAYS_INLINE uct_dcx_ep_t *
-uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
-{
-    uct_dcx_pool_t *pool = &iface->dci.pool;
-    uct_dcx_ep_t *ep     = dci->ep;
-
-    if (uct_dcx_dci_is_shared(dci) ||
-        !uct_dcx_pool_settle(pool, dci->index, uct_dcx_sq_used(&dci->sq))) {
-        return NULL;
-    }
-
-    dci->turn++;
-    dci->ep       = NULL;
-    dci->sq.carry = 0; /* nothing is left that a fence would wait for */
-    if (ucs_unlikely(dci->sq.limit < dci->sq.ring)) {
-        dci->sq.room  = uct_dcx_tx_share(iface, dci);
-        dci->sq.limit = dci->sq.room;
-    }
-    if (ucs_likely(ep != NULL)) {
-        ep->dci = UCT_DCX_NO_DCI;
-    }
-    return ep;
-}
-
+uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
 /* The same, and if the endpoint has requests in line, they wait for another
  * initiator from now on. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tx_settle(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
-{
-    uct_dcx_ep_t *ep = uct_dcx_tx_detach(iface, dci);
-
-    if ((ep != NULL) &&
-        ucs_unlikely(!ucs_arbiter_group_is_empty(&ep->pending))) {
-        uct_dcx_pending_lost_dci(iface, ep, dci);
-    }
-}
-
+void uct_dcx_tx_settle(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 
 /* What an operation returns that cannot be posted now, or never will be. */
 ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep);
@@ -208,14 +195,21 @@ uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
 }
 
 
+/* --- WQEs ------------------------------------------------------------------ */
+
 /* Starts a WQE with the ctrl segment left open and the peer's address. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
+uct_dcx_tx_start(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
+                 uct_dcx_way_t way)
 {
     uct_dcx_sq_t *sq = &dci->sq;
 
     uct_dcx_wqe_begin(wqe, sq->start, sq->mask, sq->pi);
     uct_dcx_wqe_av(wqe, &ep->av);
+    if (way == UCT_DCX_WAY_PLAIN) {
+        return;
+    }
+
     if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
         uct_dcx_wqe_grh(wqe, &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh);
     }
@@ -223,40 +217,52 @@ uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
     if (uct_dcx_dci_is_shared(dci)) {
         dci->eps[sq->pi & sq->mask] = ep;
         ep->last                    = sq->pi;
-        sq->carry                   = dci->streams[ep->stream];
+        sq->carry                   = dci->streams[ep->stream] |
+                                      MLX5_WQE_CTRL_CQ_UPDATE;
         dci->streams[ep->stream]    = UCT_DCX_WQE_STREAM(ep->stream);
     }
 }
 
 
-/* Completes the WQE and rings the doorbell. Each WQE asks for a completion;
- * uct_dcx_dci_retire() does not depend on it, an operation that nobody waits
- * for may leave MLX5_WQE_CTRL_CQ_UPDATE out if a later one has it. */
+static inline void
+uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
+{
+    uct_dcx_tx_start(wqe, dci, ep, UCT_DCX_WAY_ANY);
+}
+
+
+/* Completes the WQE and rings the doorbell. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_post(uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
                 const uct_dcx_tx_t *tx)
 {
     uct_dcx_sq_t *sq        = &dci->sq;
     uct_dcx_wqe_ctrl_t ctrl = {
-        .opcode   = tx->opcode,
-        .opmod    = tx->opmod,
-        .index    = sq->pi,
-        .qpn      = sq->qpn,
-        .flags    = tx->flags | sq->carry | MLX5_WQE_CTRL_CQ_UPDATE
+        .opcode = tx->opcode,
+        .opmod  = tx->opmod,
+        .index  = wqe->index,
+        .flags  = tx->flags | sq->carry,
+        .sender = sq->sender
     };
     uct_dcx_op_t *op;
     uint64_t doorbell;
 
     if (tx->done != NULL) {
-        op         = uct_dcx_dci_push_op(dci, sq->pi);
-        op->done   = tx->done;
-        op->comp   = tx->comp;
-        op->buffer = tx->buffer;
+        op       = uct_dcx_dci_push_op(dci, wqe->index);
+        op->done = tx->done;
+        op->comp = tx->comp;
+        if (!__builtin_constant_p(tx->buffer == NULL) || (tx->buffer != NULL)) {
+            op->buffer = tx->buffer; /* nobody looks at it if it is never set */
+        }
     }
 
-    sq->carry = 0;
+    if (tx->flags & MLX5_WQE_CTRL_CQ_UPDATE) {
+        sq->signaled = wqe->index;
+    }
+
+    sq->carry = sq->again;
     doorbell  = uct_dcx_wqe_finish(wqe, wqe->first, &ctrl);
-    uct_dcx_sq_ring(sq, uct_dcx_wqe_num_bb(wqe), doorbell);
+    uct_dcx_sq_ring(sq, wqe->index, uct_dcx_wqe_num_bb(wqe), doorbell);
 }
 
 
@@ -284,6 +290,15 @@ void uct_dcx_tx_done_desc(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
 
 /* Creates iface->tx_mp. */
 ucs_status_t uct_dcx_tx_init_mpool(uct_dcx_iface_t *iface);
+
+/* dcx_tx_poll.c: sees to it that a completion comes for all that was posted. */
+void uct_dcx_tx_ask(uct_dcx_dci_t *dci);
+
+/* ... on all initiators on which none will come otherwise */
+void uct_dcx_tx_ask_tails(uct_dcx_iface_t *iface);
+
+/* The same for those of which a call of progress has found that before. */
+void uct_dcx_tx_do_tails(uct_dcx_iface_t *iface);
 
 /* Takes send completions of all queues but the first. Returns how many. */
 unsigned uct_dcx_tx_poll_others(uct_dcx_iface_t *iface);

@@ -57,8 +57,10 @@ static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
 typedef struct uct_dcx_wqe {
     uint8_t  *pos;   /* may be the end, which means the start */
     uint8_t  *first; /* of the WQE */
+    uint8_t  *block; /* inline data goes on in this block, if it has room */
     uint8_t  *start; /* of the ring */
-    uint8_t  *end;   /* of the ring */
+    unsigned mask;   /* blocks of the ring - 1 */
+    uint16_t index;  /* of the first block */
     unsigned ds;     /* segments begun so far, ctrl included */
     int      inside; /* so many more are in one block with the last one */
 } uct_dcx_wqe_t;
@@ -69,8 +71,8 @@ typedef struct uct_dcx_wqe_ctrl {
     uint8_t  opcode;   /* MLX5_OPCODE_* */
     uint8_t  opmod;
     uint16_t index;    /* building block at which the WQE starts */
-    uint32_t qpn;
     uint32_t flags;    /* MLX5_WQE_CTRL_*, and UCT_DCX_WQE_STREAM() */
+    uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
 } uct_dcx_wqe_ctrl_t;
 
 /* The stream of a DCI that has them, in front of fm_ce_se (libmlx5,
@@ -98,24 +100,34 @@ uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
                   uint16_t index)
 {
     wqe->start  = (uint8_t*)start;
-    wqe->end    = wqe->start + ((size_t)(bb_mask + 1) << MLX5_SEND_WQE_SHIFT);
+    wqe->mask   = bb_mask;
+    wqe->index  = index;
     wqe->first  = wqe->start +
                   ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT);
+    wqe->block  = wqe->first;
     wqe->pos    = wqe->first + sizeof(struct mlx5_wqe_ctrl_seg);
     wqe->ds     = 1;
     wqe->inside = 3;
 }
 
 
+UCT_DCX_WQE_F uint8_t *uct_dcx_wqe_ring_end(const uct_dcx_wqe_t *wqe)
+{
+    return wqe->start + ((size_t)(wqe->mask + 1) << MLX5_SEND_WQE_SHIFT);
+}
+
+
 /* A segment begins here: at the ring's start, if the last one was the ring's
  * last. The first segments of an operation cannot be that, and where the
- * compiler knows that it is one of those it leaves the test out. */
+ * compiler knows that it is one of those it leaves the test out. Elsewhere it
+ * takes the limit of a block to be the ring's. */
 UCT_DCX_WQE_F void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
 {
     int is_inside = __builtin_constant_p(wqe->inside) && (wqe->inside > 0);
 
     wqe->inside--;
-    if (!is_inside && __builtin_expect(wqe->pos == wqe->end, 0)) {
+    if (!is_inside && !((uintptr_t)wqe->pos % MLX5_SEND_WQE_BB) &&
+        (wqe->pos == uct_dcx_wqe_ring_end(wqe))) {
         wqe->pos = wqe->start;
     }
 }
@@ -155,6 +167,7 @@ uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
     wqe->inside = 0;
     uct_dcx_wqe_wrap(wqe);
     wqe->inside = inside;
+    wqe->block  = wqe->pos;
 }
 
 
@@ -210,16 +223,33 @@ uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 }
 
 
+/* memcpy() that is inlined for the lengths of most headers and short messages.
+ * 'src' may be NULL if there is nothing to copy. */
 UCT_DCX_WQE_F void
-uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+uct_dcx_wqe_copy(uint8_t *dst, const void *src, size_t length)
 {
-    size_t room = wqe->end - wqe->pos;
+    const uint8_t *from = (const uint8_t*)src;
+    const size_t part   = sizeof(uint64_t);
+    uint64_t head, tail;
 
-    if (length == 0) {
-        return; /* 'data' may be NULL */
+    if ((length - part) <= part) {
+        memcpy(&head, from, part);
+        memcpy(&tail, from + length - part, part);
+        memcpy(dst, &head, part);
+        memcpy(dst + length - part, &tail, part);
+    } else if (length > 0) {
+        memcpy(dst, from, length);
     }
+}
 
-    if (__builtin_expect(length < room, 1)) {
+
+/* ... where the ring's end may be in between */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    size_t room = uct_dcx_wqe_ring_end(wqe) - wqe->pos;
+
+    if (length < room) {
         memcpy(wqe->pos, data, length);
         wqe->pos += length;
     } else {
@@ -227,16 +257,30 @@ uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
         memcpy(wqe->start, (const uint8_t*)data + room, length - room);
         wqe->pos = wqe->start + (length - room);
     }
+    wqe->block = wqe->pos - MLX5_SEND_WQE_BB; /* it is full */
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    ptrdiff_t room = wqe->block + MLX5_SEND_WQE_BB - wqe->pos;
+
+    if (__builtin_expect((ptrdiff_t)length <= room, 1)) {
+        uct_dcx_wqe_copy(wqe->pos, data, length);
+        wqe->pos += length;
+    } else {
+        uct_dcx_wqe_inline_wrap(wqe, data, length);
+    }
 }
 
 
 UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 {
-    size_t offset = wqe->pos - wqe->start;
+    const uintptr_t mask = UCT_DCX_WQE_SEG - 1;
 
-    offset      = (offset + UCT_DCX_WQE_SEG - 1) &
-                  ~(size_t)(UCT_DCX_WQE_SEG - 1);
-    wqe->pos    = wqe->start + offset;
+    /* the ring is aligned as its segments are */
+    wqe->pos    = (uint8_t*)(((uintptr_t)wqe->pos + mask) & ~mask);
     wqe->inside = 0;
 }
 
@@ -323,18 +367,25 @@ static inline unsigned uct_dcx_wqe_num_bb(const uct_dcx_wqe_t *wqe)
 }
 
 
+/* The part of a ctrl segment's first eight bytes that is the same in all WQEs
+ * of a QP, as it lies in memory. */
+static inline uint64_t uct_dcx_wqe_sender(uint32_t qpn)
+{
+    return htobe64((uint64_t)qpn << 8);
+}
+
+
 /* Writes the ctrl segment at 'first', the start of the WQE. Returns its first
  * eight bytes as they lie in memory: what the doorbell register takes. */
-static inline uint64_t
+UCT_DCX_WQE_F uint64_t
 uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, void *first,
                    const uct_dcx_wqe_ctrl_t *ctrl)
 {
-    uint32_t what  = ((uint32_t)ctrl->opmod << 24) |
-                     ((uint32_t)ctrl->index << 8) | ctrl->opcode;
-    uint32_t where = (ctrl->qpn << 8) | wqe->ds;
-    uint64_t head  = htobe64(((uint64_t)what << 32) | where);
+    uint32_t what = ((uint32_t)ctrl->opmod << 24) |
+                    ((uint32_t)ctrl->index << 8) | ctrl->opcode;
+    uint64_t head = htobe64(((uint64_t)what << 32) | wqe->ds) | ctrl->sender;
     /* signature (0), stream, fm_ce_se, immediate (0) */
-    uint64_t tail  = htobe64((uint64_t)ctrl->flags << 32);
+    uint64_t tail = htobe64((uint64_t)ctrl->flags << 32);
 
     memcpy(first, &head, sizeof(head));
     memcpy((uint8_t*)first + sizeof(head), &tail, sizeof(tail));
