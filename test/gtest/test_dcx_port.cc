@@ -395,10 +395,9 @@ TEST_P(dcx_port, bytes_of_an_endpoint)
 
     printf("an endpoint takes %zu bytes of the heap, of which %zu are its "
            "own\n", size, own);
-    /* 16 of its own are in UCX's arbiter group if that was built with asserts;
-     * malloc() takes 8, and hands out multiples of 16 */
+    /* 16 of its own are in UCX's arbiter group if that was built with asserts */
     EXPECT_LE(own, (is_global() ? 80u : 48u) + (sizes.has_asserts ? 16 : 0));
-    EXPECT_LE(size, own + 16);
+    EXPECT_EQ(own, size);
 }
 
 #define PORT_IB(_mode, ...) \

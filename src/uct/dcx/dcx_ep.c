@@ -56,7 +56,6 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
 }
 
 UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);
-static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_ep_t, uct_ep_t);
 
 
 UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_iface_t *iface,
@@ -83,7 +82,6 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
 }
 
 UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
-static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_grh_ep_t, uct_ep_t);
 
 
 UCS_CLASS_INIT_FUNC(uct_dcx_small_ep_t, uct_dcx_iface_t *iface,
@@ -140,15 +138,33 @@ uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
 
 static ucs_status_t
 uct_dcx_ep_new(uct_dcx_iface_t *iface, const uct_dcx_av_t *av,
-               const uct_dcx_grh_t *grh, uint32_t seg_size, uct_ep_h *ep_p)
+               const uct_dcx_grh_t *grh, uint32_t seg_size,
+               uct_dcx_ep_t **ep_p)
 {
+    int is_grh           = uct_dcx_av_has_grh(av);
+    uct_dcx_slab_t *slab = is_grh ? &iface->grh_eps : &iface->eps;
+    uct_dcx_ep_t *ep;
+    ucs_status_t status;
+
     if (ucs_unlikely(seg_size < iface->rx.seg_size)) {
         return UCS_CLASS_NEW(uct_dcx_small_ep_t, ep_p, iface, av, grh,
                              seg_size);
-    } else if (uct_dcx_av_has_grh(av)) {
-        return UCS_CLASS_NEW(uct_dcx_grh_ep_t, ep_p, iface, av, grh);
     }
-    return UCS_CLASS_NEW(uct_dcx_ep_t, ep_p, iface, av);
+
+    ep = uct_dcx_slab_get(slab);
+    if (ep == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = is_grh ? UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, iface, av, grh) :
+                      UCS_CLASS_INIT(uct_dcx_ep_t, ep, iface, av);
+    if (status != UCS_OK) {
+        uct_dcx_slab_put(slab, ep);
+        return status;
+    }
+
+    *ep_p = ep;
+    return UCS_OK;
 }
 
 
@@ -178,28 +194,31 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    status = uct_dcx_ep_new(iface, &av, &grh, be32toh(addr->seg_size), ep_p);
+    status = uct_dcx_ep_new(iface, &av, &grh, be32toh(addr->seg_size), &ep);
     if (status != UCS_OK) {
         return status;
     }
 
-    ep      = ucs_derived_of(*ep_p, uct_dcx_ep_t);
     ep->pid = be32toh(addr->pid);
     uct_dcx_fc_ep_init(ep, be16toh(addr->credits));
+    *ep_p = &ep->super.super;
     return UCS_OK;
 }
 
 
 void uct_dcx_ep_destroy(uct_ep_h tl_ep)
 {
-    uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
 
     if (ep->flags & UCT_DCX_EP_FLAG_SMALL) {
         UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_small_ep_t)(tl_ep);
     } else if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
-        UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_grh_ep_t)(tl_ep);
+        UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, ep);
+        uct_dcx_slab_put(&iface->grh_eps, ep);
     } else {
-        UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_ep_t)(tl_ep);
+        UCS_CLASS_CLEANUP(uct_dcx_ep_t, ep);
+        uct_dcx_slab_put(&iface->eps, ep);
     }
 }
 

@@ -88,6 +88,8 @@ static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint without GRH");
 static_assert(sizeof(uct_dcx_grh_ep_t) <= 80 + UCT_DCX_EP_ASSERT_SIZE,
               "endpoint with GRH");
+static_assert((sizeof(uct_dcx_ep_t) % 16 == 0) &&
+              (sizeof(uct_dcx_grh_ep_t) % 16 == 0), "uct_dcx_slab_init()");
 
 
 /* Whether an address vector goes on with a global route header. */

@@ -236,6 +236,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
                               UCS_STATS_ARG("dcx"));
 
     self->todo = 0;
+    uct_dcx_slab_init(&self->eps, sizeof(uct_dcx_ep_t));
+    uct_dcx_slab_init(&self->grh_eps, sizeof(uct_dcx_grh_ep_t));
     status = uct_dcx_port_init(&self->port, ucs_derived_of(md, uct_dcx_md_t),
                                params->mode.device.dev_name, config);
     if (status != UCS_OK) {
@@ -289,6 +291,8 @@ err_cleanup_port:
 
 static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
 {
+    size_t num_eps;
+
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 
@@ -298,6 +302,12 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     uct_dcx_fc_cleanup(self);
     uct_dcx_event_cleanup(self);
     uct_dcx_port_cleanup(&self->port);
+
+    num_eps = uct_dcx_slab_cleanup(&self->eps) +
+              uct_dcx_slab_cleanup(&self->grh_eps);
+    if (num_eps > 0) {
+        ucs_warn("iface %p is closed with %zu endpoints left", self, num_eps);
+    }
 }
 
 UCS_CLASS_DEFINE(uct_dcx_iface_t, uct_base_iface_t);

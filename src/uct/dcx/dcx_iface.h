@@ -10,6 +10,7 @@
 #include "dcx_dci.h"
 #include "dcx_fc.h"
 #include "dcx_rx.h"
+#include "dcx_slab.h"
 
 
 /* Sizes of the greatest operations, resolved when the interface opens. */
@@ -64,6 +65,8 @@ struct uct_dcx_iface {
     uct_dcx_fc_t            fc;
     uct_dcx_cq_t            rx_cq;
     ucs_mpool_t             tx_mp;      /* uct_dcx_tx_desc_t */
+    uct_dcx_slab_t          eps;        /* uct_dcx_ep_t */
+    uct_dcx_slab_t          grh_eps;    /* uct_dcx_grh_ep_t */
     uct_dcx_limits_t        limits;
     unsigned                tx_max_poll;
     uct_dcx_port_t          port;

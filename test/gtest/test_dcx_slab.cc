@@ -1,0 +1,88 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The memory of endpoints, without a device.
+ */
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <set>
+#include <vector>
+
+extern "C" {
+#include "uct/dcx/dcx_slab.h"
+}
+
+namespace {
+
+class dcx_slab : public testing::TestWithParam<size_t> {
+protected:
+    dcx_slab()
+    {
+        uct_dcx_slab_init(&m_slab, GetParam());
+    }
+
+    ~dcx_slab()
+    {
+        EXPECT_EQ(m_objs.size(), uct_dcx_slab_cleanup(&m_slab));
+    }
+
+    void get(size_t count)
+    {
+        while (m_objs.size() < count) {
+            char *obj = (char*)uct_dcx_slab_get(&m_slab);
+
+            ASSERT_NE(nullptr, obj);
+            EXPECT_EQ(0u, (uintptr_t)obj % 16);
+            memset(obj, m_objs.size(), GetParam());
+            m_objs.push_back(obj);
+        }
+    }
+
+    void put()
+    {
+        uct_dcx_slab_put(&m_slab, m_objs.back());
+        m_objs.pop_back();
+    }
+
+    uct_dcx_slab_t     m_slab;
+    std::vector<char*> m_objs;
+};
+
+TEST_P(dcx_slab, objects_do_not_overlap)
+{
+    get(5000);
+    for (size_t i = 0; i < m_objs.size(); i++) {
+        EXPECT_EQ(std::string(GetParam(), (char)i),
+                  std::string(m_objs[i], GetParam()));
+    }
+}
+
+TEST_P(dcx_slab, what_is_given_back_is_next)
+{
+    get(1000);
+    std::set<char*> before(m_objs.begin(), m_objs.end());
+
+    while (!m_objs.empty()) {
+        put();
+    }
+    get(1000);
+    EXPECT_EQ(before, std::set<char*>(m_objs.begin(), m_objs.end()));
+}
+
+TEST_P(dcx_slab, costs_what_they_are)
+{
+    size_t before;
+
+    m_objs.reserve(100000);
+    before = mallinfo2().uordblks;
+    get(100000);
+    EXPECT_EQ(GetParam(), (mallinfo2().uordblks - before) / m_objs.size());
+}
+
+TEST_P(dcx_slab, nothing_of_it)
+{
+}
+
+/* Endpoints without and with route header, of UCX without and with asserts */
+INSTANTIATE_TEST_SUITE_P(sizes, dcx_slab, testing::Values(48, 64, 80, 96));
+
+} /* namespace */
