@@ -47,9 +47,10 @@ protected:
         m_at                   = m_dcx->view().pi;
     }
 
-    bool is_exclusive() const
+    /* With the others each WQE asks. */
+    bool is_moderated() const
     {
-        return !strncmp(GetParam(), "dcs", 3);
+        return !strcmp(GetParam(), "dcs_quota");
     }
 
     uct_rkey_t rkey() const
@@ -126,7 +127,7 @@ protected:
 
     bool is_at_rest() const
     {
-        return !is_exclusive() || (dcx_peek_place(m_dcx->ep) == no_dci);
+        return !is_moderated() || (dcx_peek_place(m_dcx->ep) == no_dci);
     }
 
     std::unique_ptr<dcx_loop> m_dcx;
@@ -142,18 +143,18 @@ TEST_P(dcx_tail, burst)
     std::vector<posted> list = wqes();
 
     for (size_t i = 0; i < expected.size(); i++) {
-        if (is_exclusive() && (i % (moderation / list[0].num_bb) != 0)) {
+        if (is_moderated() && (i % (moderation / list[0].num_bb) != 0)) {
             expected[i] = '.';
         }
     }
-    ASSERT_EQ('.', is_exclusive() ? expected[21] : '.');
+    ASSERT_EQ('.', is_moderated() ? expected[21] : '.');
     EXPECT_EQ(expected, asking(list));
-    EXPECT_FALSE(is_exclusive() && is_at_rest());
+    EXPECT_FALSE(is_moderated() && is_at_rest());
 
     for (int i = 0; i < 3; i++) {
         progress();
     }
-    EXPECT_EQ(is_exclusive() ? "N" : "", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "N" : "", asking(wqes()));
     EXPECT_TRUE(is_at_rest());
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
 }
@@ -179,7 +180,7 @@ TEST_P(dcx_tail, goes_on)
     EXPECT_LT(0u, progress());
     EXPECT_TRUE(is_at_rest());
     EXPECT_EQ(0u, progress());
-    EXPECT_EQ(is_exclusive() ? "a..a" : "aaaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "a..a" : "aaaa", asking(wqes()));
 }
 
 /* As long as the queue never runs empty */
@@ -187,7 +188,7 @@ TEST_P(dcx_tail, stream)
 {
     for (unsigned i = 0; i < 1000; i++) {
         put(2);
-        ASSERT_EQ(is_exclusive() ? "a." : "aa", asking(wqes())) << i;
+        ASSERT_EQ(is_moderated() ? "a." : "aa", asking(wqes())) << i;
         progress();
     }
     m_dcx->flush();
@@ -208,7 +209,7 @@ TEST_P(dcx_tail, flush)
 
     put(3);
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(m_dcx->ep, 0, &end.comp));
-    EXPECT_EQ(is_exclusive() ? "a..N" : "aaa", asking(wqes())) << "at once";
+    EXPECT_EQ(is_moderated() ? "a..N" : "aaa", asking(wqes())) << "at once";
     EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_dcx->ep, 0, NULL));
     EXPECT_EQ("", asking(wqes())) << "only once";
     put(1);
@@ -225,7 +226,7 @@ TEST_P(dcx_tail, flush_interface)
 {
     put(3);
     EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_dcx->iface, 0, NULL));
-    EXPECT_EQ(is_exclusive() ? "a..N" : "aaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "a..N" : "aaa", asking(wqes()));
     progress();
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
 }
@@ -236,9 +237,9 @@ TEST_P(dcx_tail, sleeps)
     put(3);
     progress();
     wqes();
-    EXPECT_EQ(is_exclusive() ? UCS_ERR_BUSY : UCS_OK,
+    EXPECT_EQ(is_moderated() ? UCS_ERR_BUSY : UCS_OK,
               uct_iface_event_arm(m_dcx->iface, UCT_EVENT_SEND_COMP));
-    EXPECT_EQ(is_exclusive() ? "N" : "", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "N" : "", asking(wqes()));
 }
 
 /* What the user waits for is not held up. */
@@ -263,7 +264,7 @@ TEST_P(dcx_tail, awaited)
                                     remote(0), rkey(), &fetch.comp));
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_put_zcopy(m_dcx->ep, &iov, 1, remote(8),
                                                rkey(), &zcopy.comp));
-    EXPECT_EQ(is_exclusive() ? "a.aaa" : "aaaaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "a.aaa" : "aaaaa", asking(wqes()));
     progress();
     EXPECT_EQ(1u, get.count);
     EXPECT_EQ(1u, fetch.count);
@@ -290,7 +291,7 @@ TEST_P(dcx_tail, others_wait)
         req->is_sent = (status == UCS_OK);
         return status;
     };
-    if (is_exclusive()) {
+    if (is_moderated()) {
         ASSERT_EQ(UCS_ERR_NO_RESOURCE, put(ep, rkey()));
         ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep, &req, 0));
         progress();
@@ -315,7 +316,7 @@ TEST_P(dcx_tail, destroy)
     for (int i = 0; i < 3; i++) {
         progress();
     }
-    EXPECT_EQ(is_exclusive() ? "a...N" : "aaaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "a...N" : "aaaa", asking(wqes()));
     for (uint8_t i = 0; i < 4; i++) {
         EXPECT_EQ(i + 1, *(uint8_t*)remote(i * 100 + 99));
     }
@@ -342,7 +343,7 @@ TEST_P(dcx_tail, error)
     ASSERT_EQ(100, put_copied(2, 100));
     ASSERT_EQ(UCS_OK, put(m_dcx->ep, rkey() ^ 0x500));
     ASSERT_EQ(100, put_copied(3, 200));
-    EXPECT_EQ(is_exclusive() ? "a..." : "aaaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "a..." : "aaaa", asking(wqes()));
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(m_dcx->ep, 0, &end.comp));
     while (end.count == 0) {
         progress();
@@ -358,7 +359,7 @@ TEST_P(dcx_tail, error)
     m_at = m_dcx->view().pi;
     std::swap(m_dcx->ep, other);
     put(3);
-    EXPECT_EQ(is_exclusive() ? "a.." : "aaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "a.." : "aaa", asking(wqes()));
     m_dcx->flush();
     EXPECT_TRUE(is_at_rest());
     EXPECT_EQ(1u, m_dcx->errors.size());
@@ -395,7 +396,7 @@ TEST_P(dcx_tail, posted_from_callback)
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_put_zcopy(m_dcx->ep, &iov, 1, remote(8),
                                                rkey(), &end.comp));
     EXPECT_LE(1u, progress());
-    EXPECT_EQ(is_exclusive() ? "aa.." : "aaaa", asking(wqes()));
+    EXPECT_EQ(is_moderated() ? "aa.." : "aaaa", asking(wqes()));
     m_dcx->flush();
     EXPECT_TRUE(is_at_rest());
 }
@@ -429,7 +430,7 @@ TEST_P(dcx_tail, full)
               uct_ep_flush(m_dcx->ep, UCT_FLUSH_FLAG_CANCEL, &canceled.comp));
     std::string asked = asking(wqes());
 
-    EXPECT_EQ(count + (is_exclusive() ? 2 : 1), asked.size());
+    EXPECT_EQ(count + (is_moderated() ? 2 : 1), asked.size());
     EXPECT_EQ('N', asked.back());
     while (canceled.count == 0) {
         progress();

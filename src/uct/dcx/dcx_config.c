@@ -101,7 +101,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"TX_CQ_MODERATION", "64",
      "Building blocks of 64 bytes that an endpoint may post on its own DC\n"
      "initiator before a short or copied operation asks for a completion\n"
-     "again; no more than a fourth of the send queue. 1: each does.",
+     "again; no more than a fourth of the send queue. 1: each does, as always\n"
+     "with TX_POLICY=dcs and on shared initiators.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.cq_moderation),
      UCS_CONFIG_TYPE_UINT},
 

@@ -210,6 +210,11 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     set->params.num_bb          = ucs_roundup_pow2(num_bb);
     set->params.moderation      = ucs_min(config->tx.cq_moderation,
                                           set->params.num_bb / 4);
+    if (set->pool.policy->share(&set->pool) == UINT_MAX) {
+        /* others get an initiator only when nothing is outstanding: that is
+         * to be seen at once */
+        set->params.moderation = 1;
+    }
     set->params.timeout         = uct_dcx_config_timeout_code(
             config->tx.timeout);
     set->params.retry_count     = config->tx.retry_count;

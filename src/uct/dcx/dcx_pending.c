@@ -32,6 +32,7 @@ static void uct_dcx_pending_throttle(uct_dcx_iface_t *iface)
 
     for (i = 0; i < set->num_created; ++i) {
         dci = &set->dci[set->created[i]];
+        uct_dcx_sq_look(&dci->sq);
         if (!uct_dcx_dci_is_shared(dci) && (share < (unsigned)dci->sq.room)) {
             uct_dcx_sq_set_room(&dci->sq, share);
         }

@@ -28,12 +28,27 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
         return uct_dcx_spill(iface, ep);
     }
 
+    if (iface->dci.throttled) {
+        uct_dcx_sq_look(&dci->sq); /* others wait for its end */
+    }
+
     dci->ep = ep;
     ep->dci = index;
     if (ep->flags & (UCT_DCX_EP_FLAG_INVALIDATED | UCT_DCX_EP_FLAG_FAILED)) {
         return uct_dcx_ep_attach_odd(iface, ep, dci);
     }
     return dci;
+}
+
+
+/* Has the next WQE ask for a completion, and all if others wait for their
+ * ends. */
+static void uct_dcx_tx_signal(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    uct_dcx_sq_signal(&dci->sq);
+    if (iface->dci.throttled) {
+        uct_dcx_sq_look(&dci->sq);
+    }
 }
 
 
@@ -51,7 +66,7 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     }
 
     if ((dci != NULL) && !uct_dcx_sq_is_clear(&dci->sq)) {
-        uct_dcx_sq_signal(&dci->sq);
+        uct_dcx_tx_signal(iface, dci);
     }
     return dci;
 }
@@ -65,10 +80,12 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
         return dci;
     }
 
-    dci = uct_dcx_fc_used_up(iface, ep, dci);
-    if (dci != NULL) {
-        uct_dcx_sq_signal(&dci->sq); /* it may have posted a request before */
+    if (uct_dcx_fc_used_up(iface, ep, dci) == NULL) {
+        uct_dcx_tx_ask(dci); /* who waits for a grant lets go of it soon */
+        return NULL;
     }
+
+    uct_dcx_tx_signal(iface, dci); /* a request may have been posted before */
     return dci;
 }
 
