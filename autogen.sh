@@ -1,4 +1,6 @@
 #!/bin/sh
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
 # Makes ./configure. Needs autoconf, automake and libtool.
 set -e
 cd "$(dirname "$0")"

@@ -6,6 +6,12 @@
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${DCX_BUILD:-$top/build}
 
+case $top$build in
+*[[:space:]]*) printf "'%s': autoconf builds in no folder with a space in its \
+name\n" "$build" >&2
+    exit 1 ;;
+esac
+
 packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
     xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils'
 packages_job='openmpi-bin libopenmpi-dev'
@@ -42,7 +48,7 @@ install_packages()
 {
     local missing
     command -v dpkg-query > /dev/null || die "this is no Debian system:" \
-        "install what README.md lists, then use ./configure and make"
+        "install what README.md lists, then go on with ./autogen.sh"
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
     say "about to install these Debian packages:" $missing
@@ -63,12 +69,23 @@ get_ucx_source()
     [ -n "${DCX_UCX_SOURCE:-}" ] || "$top/contrib/ucx-source" "$ucx_source"
 }
 
-# configure_build ARGUMENT...: ./configure in $build, if something changed
+# The prefix that $build was configured for; nothing if it was not
+build_prefix()
+{
+    sed -n 's/^prefix = //p' "$build/Makefile" 2> /dev/null || true
+}
+
+# configure_build PREFIX [ARGUMENT...]: ./configure in $build, if something
+# changed. Without a PREFIX it stays what it was, ./install at first.
 configure_build()
 {
-    local stamp=$build/.configured newest want
+    local stamp=$build/.configured newest want prefix=$1
+    shift
+    prefix=${prefix:-$(build_prefix)}
+    set -- --prefix="${prefix:-$top/install}" "$@"
     want="$* --with-ucx-source=$ucx_source ucx=$(ucx_info -v | head -n 1)"
-    mkdir -p "$build"
+    mkdir -p "$build" && [ -w "$build" ] ||
+        die "cannot write to $build: DCX_BUILD=DIR builds in another folder"
     newest=$(find "$top" "(" -name build -o -name .git -o -name install ")" \
         -prune -o "(" -name configure.ac -o -name Makefile.am -o \
         -name Makefile.inc ")" -newer "$stamp" -print 2> /dev/null || true)
