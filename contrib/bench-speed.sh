@@ -4,26 +4,6 @@
 # beside those of UCX's tcp and cma, medians of $rounds runs in turns. Sourced by
 # contrib/bench.
 
-# free_port: a TCP port of the loopback that nobody listens on
-free_port()
-{
-    local port
-    while port=$((20000 + RANDOM % 20000))
-        grep -qi ":$(printf %04x "$port") " /proc/net/tcp; do :; done
-    echo "$port"
-}
-
-# wait_listening PORT PID: until the server PID listens
-wait_listening()
-{
-    local hex
-    hex=$(printf ':%04X 00000000:0000 0A' "$1")
-    until grep -q "$hex" /proc/net/tcp /proc/net/tcp6; do
-        kill -0 "$2" 2> /dev/null || return 1
-        read -rt 0.02 <> <(:) || :
-    done
-}
-
 # perftest COLUMN ARGUMENT...: one run of ucx_perftest over two processes;
 # prints a column of its last line (3 median us, 7 MB/s, 9 messages/s)
 perftest()

@@ -103,6 +103,7 @@ configure_build()
         [ "$(cat "$stamp")" != "$want" ]; then
         make -s -C "$build" clean > /dev/null 2>&1 || true
     fi
+    rm -f "$stamp" # until it is done
     (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
         > configure.log 2>&1) ||
         { tail -n 8 "$build/configure.log"; die "configure failed"; }
