@@ -66,7 +66,6 @@ int64_t hca_chan_create(unsigned dev, int *fd)
         ret = -ENOMEM;
         goto err_close;
     }
-    chan->read_fd  = pipe_fds[0];
     chan->write_fd = pipe_fds[1];
     *fd            = pipe_fds[0];
     return hca_obj_publish(HCA_KIND_CHAN, chan);

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_FABRIC_VERSION 4u
+#define HCA_FABRIC_VERSION 5u
 #define HCA_FABRIC_AWAY    (1ul << 40)
 
 struct hca_fabric *hca_fabric;

@@ -149,7 +149,6 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
     obj->user_handle = 0;
     obj->events      = 0;
     obj->devx.chan   = 0;
-    atomic_store(&obj->users, 0);
     return obj;
 }
 

@@ -45,7 +45,6 @@ struct hca_obj {
     uint16_t         proc; /* slot of the owner */
     uint16_t         dev;  /* hca_dev.h */
     uint32_t         async_chan; /* where its async events go, 0 nowhere */
-    _Atomic(uint32_t) users; /* objects that refer to this one */
     uint64_t         user_handle; /* what its events report */
     uint32_t         events;      /* async events reported for it */
     struct hca_subscription devx;
@@ -61,8 +60,7 @@ struct hca_ring {
 /* Event channel: a pipe of the owner, written by whoever has an event. */
 struct hca_chan {
     struct hca_obj obj;
-    int            read_fd; /* both descriptors are the owner's */
-    int            write_fd;
+    int            write_fd; /* the owner's */
 };
 
 /* XRC domain; shared by the processes that opened it on one inode. */
@@ -205,7 +203,6 @@ struct hca_req {
 struct hca_resp {
     uint16_t ci;  /* next RQ WQE */
     bool     path_ok;  /* path leads back to dest_qpn: checked since RTR */
-    bool     flushed;  /* what was posted when the QP came to ERR */
     uint32_t psn; /* expected next */
     uint32_t msn; /* messages executed since RTR */
     uint64_t last_atomic; /* result of the last one, for its repetition */
@@ -252,8 +249,8 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev);
 /* Makes the object found by its number. @return the number. */
 uint32_t hca_obj_publish(enum hca_kind kind, void *obj);
 
-/* Takes a published or fresh object back. The caller holds no lock of it and
- * has checked `users`. */
+/* Takes a published or fresh object back. The caller holds no lock of it, and
+ * nothing of its process refers to it any more. */
 void hca_obj_free(enum hca_kind kind, void *obj);
 
 /* The slot a number names, live or not, without its lock: for fields that do
