@@ -193,12 +193,10 @@ void hca_qp_flush_failed(uint32_t qpn)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/*
- * A NIC reads the record of a send queue when that queue's doorbell rings; here
- * a store to the page lets every queue behind it look at its own. What a program
- * posted before the reset must not be found there, and not every program clears
- * the record as libmlx5 does: UCX writes the next index only.
- */
+/* A NIC reads the record of a send queue when that queue's doorbell rings; here
+ * it is looked at with each change of state as well. What a program posted
+ * before the reset must not be found there, and not every program clears the
+ * record as libmlx5 does: UCX writes the next index only. */
 static void hca_qp_clear_doorbell(struct hca_qp *qp)
 {
     uint32_t *dbrec = hca_ptr(qp->dbrec);
