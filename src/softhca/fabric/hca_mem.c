@@ -97,8 +97,10 @@ static int hca_mem_status(pid_t pid, ssize_t moved, size_t total)
 struct hca_mem_move {
     __typeof__(process_vm_readv) *fn;
     struct hca_owner              owner;
-    const struct iovec           *local, *remote;
-    unsigned                      nlocal, nremote;
+    const struct iovec           *local;
+    unsigned                      nlocal;
+    const struct iovec           *remote;
+    unsigned                      nremote;
 };
 
 static int hca_mem_move_once(const struct hca_mem_move *move, size_t total)
@@ -141,28 +143,35 @@ static int hca_mem_move(const struct hca_mem_move *move, size_t total)
     }
 }
 
+/* Inline, as the bulk of messages comes through here. */
+static inline __attribute__((always_inline)) int
+hca_mem_run(const struct hca_mem_move *move)
+{
+    bool writes  = (move->fn == process_vm_writev);
+    size_t total = hca_mem_total(move->local, move->nlocal);
+
+    if (total == 0) {
+        return 0;
+    }
+    if (move->owner.proc != hca_self) {
+        return hca_mem_move(move, total);
+    }
+    return writes ? hca_mem_copy(move->remote, move->local, total) :
+                    hca_mem_copy(move->local, move->remote, total);
+}
+
 int hca_mem_write(struct hca_owner owner, const struct iovec *local,
                   unsigned nlocal, const struct iovec *remote,
                   unsigned nremote)
 {
-    struct hca_mem_move move = {process_vm_writev, owner,  local, remote,
-                                nlocal,            nremote};
-    size_t total             = hca_mem_total(local, nlocal);
-
-    return (total == 0)             ? 0 :
-           (owner.proc == hca_self) ? hca_mem_copy(remote, local, total) :
-                                      hca_mem_move(&move, total);
+    return hca_mem_run(&(struct hca_mem_move){process_vm_writev, owner, local,
+                                              nlocal, remote, nremote});
 }
 
 int hca_mem_read(struct hca_owner owner, const struct iovec *local,
                  unsigned nlocal, const struct iovec *remote,
                  unsigned nremote)
 {
-    struct hca_mem_move move = {process_vm_readv, owner,  local, remote,
-                                nlocal,           nremote};
-    size_t total             = hca_mem_total(local, nlocal);
-
-    return (total == 0)             ? 0 :
-           (owner.proc == hca_self) ? hca_mem_copy(local, remote, total) :
-                                      hca_mem_move(&move, total);
+    return hca_mem_run(&(struct hca_mem_move){process_vm_readv, owner, local,
+                                              nlocal, remote, nremote});
 }

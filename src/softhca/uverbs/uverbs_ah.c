@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Address vectors: the check that address handles and MODIFY_QP share, and
- * CREATE_AH, which libmlx5 calls on RoCE only, for the destination's MAC.
+ * Address vectors: their formats in commands, the check that address handles
+ * and MODIFY_QP share, and CREATE_AH, which libmlx5 calls on RoCE only, for
+ * the destination's MAC.
  */
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
@@ -35,6 +36,57 @@ int uverbs_path_resolve(const struct uverbs_ctx *ctx, struct hca_path *path)
     }
     hca_dev_mac(dev, path->dmac);
     return 0;
+}
+
+/* The formats of CREATE_AH and MODIFY_QP name their fields alike; but of those
+ * of the route the one makes a struct. */
+#define UVERBS_AH_ATTR(_in, _route) \
+    (struct ibv_ah_attr) \
+    { \
+        .grh = { \
+            .flow_label    = (_route)->flow_label, \
+            .sgid_index    = (_route)->sgid_index, \
+            .hop_limit     = (_route)->hop_limit, \
+            .traffic_class = (_route)->traffic_class, \
+        }, \
+        .dlid          = (_in)->dlid, \
+        .sl            = (_in)->sl, \
+        .src_path_bits = (_in)->src_path_bits, \
+        .static_rate   = (_in)->static_rate, \
+        .is_global     = (_in)->is_global, \
+        .port_num      = (_in)->port_num, \
+    }
+
+static void uverbs_ah_in(const struct ib_uverbs_ah_attr *in,
+                         struct ibv_ah_attr *out)
+{
+    *out = UVERBS_AH_ATTR(in, &in->grh);
+    memcpy(out->grh.dgid.raw, in->grh.dgid, sizeof(in->grh.dgid));
+}
+
+void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
+                    struct ibv_ah_attr *out)
+{
+    *out = UVERBS_AH_ATTR(in, in);
+    memcpy(out->grh.dgid.raw, in->dgid, sizeof(in->dgid));
+}
+
+void uverbs_dest_out(const struct ibv_ah_attr *in,
+                     struct ib_uverbs_qp_dest *out)
+{
+    *out = (struct ib_uverbs_qp_dest){
+        .flow_label    = in->grh.flow_label,
+        .dlid          = in->dlid,
+        .sgid_index    = in->grh.sgid_index,
+        .hop_limit     = in->grh.hop_limit,
+        .traffic_class = in->grh.traffic_class,
+        .sl            = in->sl,
+        .src_path_bits = in->src_path_bits,
+        .static_rate   = in->static_rate,
+        .is_global     = in->is_global,
+        .port_num      = in->port_num,
+    };
+    memcpy(out->dgid, in->grh.dgid.raw, sizeof(out->dgid));
 }
 
 int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
@@ -81,26 +133,6 @@ const struct uverbs_type uverbs_ah_type = {
     UVERBS_OBJECT_AH, "address handles", uverbs_ah_release
 };
 
-static void uverbs_ah_attr(const struct ib_uverbs_ah_attr *in,
-                           struct ibv_ah_attr *out)
-{
-    *out = (struct ibv_ah_attr){
-        .grh = {
-            .flow_label    = in->grh.flow_label,
-            .sgid_index    = in->grh.sgid_index,
-            .hop_limit     = in->grh.hop_limit,
-            .traffic_class = in->grh.traffic_class,
-        },
-        .dlid          = in->dlid,
-        .sl            = in->sl,
-        .src_path_bits = in->src_path_bits,
-        .static_rate   = in->static_rate,
-        .is_global     = in->is_global,
-        .port_num      = in->port_num,
-    };
-    memcpy(out->grh.dgid.raw, in->grh.dgid, sizeof(in->grh.dgid));
-}
-
 static int uverbs_ah_respond(struct uverbs_req *req, const struct uverbs_ah *ah,
                              const struct hca_path *path)
 {
@@ -135,7 +167,7 @@ static int uverbs_create_ah(struct uverbs_req *req)
          (outlen < offsetof(struct mlx5_ib_create_ah_resp, reserved)))) {
         return -EINVAL;
     }
-    uverbs_ah_attr(&cmd.attr, &attr);
+    uverbs_ah_in(&cmd.attr, &attr);
     ret = uverbs_path(req->ctx, &attr, &path);
     if (ret == 0) {
         ret = uverbs_path_resolve(req->ctx, &path);

@@ -178,6 +178,14 @@ int uverbs_check_buf(const char *what, uint64_t addr, size_t size,
 int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
                       const struct ibv_qp_attr *attr, unsigned mask);
 
+/* --- uverbs_ah.c --- */
+
+/* Address vector of MODIFY_QP and QUERY_QP. */
+void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
+                    struct ibv_ah_attr *out);
+void uverbs_dest_out(const struct ibv_ah_attr *in,
+                     struct ib_uverbs_qp_dest *out);
+
 /* Address vector of the program, checked for this device.
  * @return 0 or -EINVAL. */
 int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,

@@ -14,44 +14,6 @@
 #define UVERBS_MODIFY_MASK    ((IBV_QP_DEST_QPN << 1) - 1)
 #define UVERBS_MODIFY_EX_MASK ((IBV_QP_RATE_LIMIT << 1) - 1)
 
-static void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
-                           struct ibv_ah_attr *out)
-{
-    *out = (struct ibv_ah_attr){
-        .grh = {
-            .flow_label    = in->flow_label,
-            .sgid_index    = in->sgid_index,
-            .hop_limit     = in->hop_limit,
-            .traffic_class = in->traffic_class,
-        },
-        .dlid          = in->dlid,
-        .sl            = in->sl,
-        .src_path_bits = in->src_path_bits,
-        .static_rate   = in->static_rate,
-        .is_global     = in->is_global,
-        .port_num      = in->port_num,
-    };
-    memcpy(out->grh.dgid.raw, in->dgid, sizeof(in->dgid));
-}
-
-static void uverbs_dest_out(const struct ibv_ah_attr *in,
-                            struct ib_uverbs_qp_dest *out)
-{
-    *out = (struct ib_uverbs_qp_dest){
-        .flow_label    = in->grh.flow_label,
-        .dlid          = in->dlid,
-        .sgid_index    = in->grh.sgid_index,
-        .hop_limit     = in->grh.hop_limit,
-        .traffic_class = in->grh.traffic_class,
-        .sl            = in->sl,
-        .src_path_bits = in->src_path_bits,
-        .static_rate   = in->static_rate,
-        .is_global     = in->is_global,
-        .port_num      = in->port_num,
-    };
-    memcpy(out->dgid, in->grh.dgid.raw, sizeof(out->dgid));
-}
-
 static void uverbs_modify_in(const struct ib_uverbs_modify_qp *cmd,
                              struct ibv_qp_attr *attr)
 {
