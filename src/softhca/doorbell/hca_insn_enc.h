@@ -1,0 +1,72 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How instructions are encoded: prefixes of the old kind, VEX and EVEX in one
+ * form, and the memory operand. The bytes are read once, through a cursor that
+ * cannot leave them: after running off the end every byte reads as zero, and
+ * the result is to be discarded. Internal to hca_insn.
+ * Specification: Intel SDM volume 2, chapter 2.
+ */
+#ifndef HCA_INSN_ENC_H
+#define HCA_INSN_ENC_H
+
+#include "hca_insn.h"
+
+/* The mandatory prefix as VEX and EVEX number it. */
+enum { PP_NONE, PP_66, PP_F3, PP_F2 };
+
+enum { ENC_LEGACY = 1, ENC_VEX = 2, ENC_EVEX = 4, ENC_ANY = 7 };
+
+enum { MAP_ONE_BYTE, MAP_0F, MAP_0F38, MAP_0F3A };
+
+#define REX_W 8
+#define REX_R 4
+#define REX_X 2
+#define REX_B 1
+
+struct insn_cursor {
+    const uint8_t *p;
+    size_t         left;
+    unsigned       used;
+    bool           over;
+};
+
+/* What the prefixes said, in one form for all encodings. */
+struct insn_prefix {
+    uint8_t enc;    /* one of ENC_* */
+    uint8_t map;
+    uint8_t pp;
+    uint8_t rex;    /* REX_* bits, positive logic */
+    bool    has_rex;
+    bool    opsize; /* 66 seen */
+    bool    reg_hi; /* EVEX: bit 4 of the register number */
+    uint8_t veclen; /* bytes */
+};
+
+/* The next byte; 0, and over, if there is none. */
+uint8_t hca_insn_u8(struct insn_cursor *c);
+
+/* Little endian and sign extended, as displacements and immediates are. */
+int32_t hca_insn_int(struct insn_cursor *c, unsigned bytes);
+
+/**
+ * Everything up to the opcode.
+ *
+ * @param pfx  starts as a legacy encoding without prefixes
+ *
+ * @return 0, -ENODATA, or -EINVAL: no store has these prefixes.
+ */
+int hca_insn_prefix_decode(struct insn_cursor *c, struct insn_prefix *pfx,
+                           uint8_t *opcode);
+
+/**
+ * The memory operand of a store.
+ *
+ * @param size  bytes stored: with EVEX an 8-bit displacement counts in units
+ *              of it (SDM 2.7.5; for plain stores the tuple is the whole store)
+ *
+ * @return modrm.reg extended by REX.R, -ENODATA, or -EINVAL (a register).
+ */
+int hca_insn_mem_decode(struct insn_cursor *c, const struct insn_prefix *pfx,
+                        unsigned size, struct hca_insn *out);
+
+#endif
