@@ -1,39 +1,20 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The program's own actions for SIGSEGV and SIGBUS, kept virtual while ours
- * are installed, and its signal masks. Called by the interposed functions in
- * any thread and context, and by the handler of hca_trap. No locks: an action
- * is written to a free slot and published by its number, so that handlers and
- * forked children never find it half done. Specification: signal(7),
+ * Our handler in front of the program's: installation, delivery of what is not
+ * ours, and the functions that stand in for libc's. Called by those in any
+ * thread and context, and by the handler of hca_trap. Specification: signal(7),
  * sigaction(2), Linux force_sig_info() for faults that are ignored or blocked.
  */
 #define _GNU_SOURCE
 #include "hca_trap_sig.h"
 #include "hca_trap.h"
+#include "hca_trap_virt.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* More than there can be threads in the middle of one sigaction() call. */
-#define SIG_SLOTS 64
-
-struct virt {
-    int              sig;
-    int              marker; /* stands for sig in kernel masks */
-    atomic_uint      next;
-    atomic_uint      current;
-    struct sigaction slots[SIG_SLOTS];
-};
-
-static struct virt virts[] = {
-    {.sig = SIGSEGV, .marker = 60},
-    {.sig = SIGBUS, .marker = 61},
-};
-
-#define VIRT_END (virts + sizeof(virts) / sizeof(virts[0]))
 
 static _Atomic(hca_trap_sig_fn) installed;
 
@@ -70,114 +51,18 @@ static int libc_sigmask(int how, const sigset_t *set, sigset_t *oldset)
                                                                 oldset);
 }
 
-static struct virt *virt_find(int sig)
-{
-    struct virt *v;
-
-    for (v = virts; v < VIRT_END; ++v) {
-        if (v->sig == sig) {
-            return v;
-        }
-    }
-    return NULL;
-}
-
-/* The action and the number under which it was published. */
-static unsigned virt_get(struct virt *v, struct sigaction *act)
-{
-    unsigned current;
-
-    do {
-        current = atomic_load_explicit(&v->current, memory_order_acquire);
-        *act    = v->slots[current % SIG_SLOTS];
-        atomic_thread_fence(memory_order_acquire);
-    } while (current != atomic_load_explicit(&v->current,
-                                             memory_order_relaxed));
-    return current;
-}
-
-static unsigned virt_prepare(struct virt *v, const struct sigaction *act)
-{
-    unsigned number = atomic_fetch_add(&v->next, 1) + 1;
-
-    v->slots[number % SIG_SLOTS] = *act;
-    return number;
-}
-
-static void virt_put(struct virt *v, const struct sigaction *act,
-                     struct sigaction *oldact)
-{
-    unsigned number = virt_prepare(v, act);
-
-    number = atomic_exchange(&v->current, number);
-    if (oldact != NULL) {
-        *oldact = v->slots[number % SIG_SLOTS];
-    }
-}
-
-static int action_is_handler(const struct sigaction *act)
-{
-    return (act->sa_handler != SIG_DFL) && (act->sa_handler != SIG_IGN);
-}
-
-/* The action for one signal about to be delivered; SA_RESETHAND takes it off
- * for the next, in one step. */
-static void virt_take(struct virt *v, struct sigaction *act)
-{
-    struct sigaction reset;
-    unsigned         current;
-
-    do {
-        current = virt_get(v, act);
-        if (!(act->sa_flags & SA_RESETHAND) || !action_is_handler(act)) {
-            return;
-        }
-        reset            = *act;
-        reset.sa_handler = SIG_DFL;
-    } while (!atomic_compare_exchange_strong(&v->current, &current,
-                                             virt_prepare(v, &reset)));
-}
-
-/* Only single words are touched: the mask in a signal frame is shorter than
- * sigset_t. */
-static void mask_to_kernel(sigset_t *mask)
-{
-    struct virt *v;
-
-    for (v = virts; v < VIRT_END; ++v) {
-        if (sigismember(mask, v->sig)) {
-            sigdelset(mask, v->sig);
-            sigaddset(mask, v->marker);
-        } else {
-            sigdelset(mask, v->marker);
-        }
-    }
-}
-
-/* A signal that is blocked in truth, from before we were loaded, stays in. */
-static void mask_to_program(sigset_t *mask)
-{
-    struct virt *v;
-
-    for (v = virts; v < VIRT_END; ++v) {
-        if (sigismember(mask, v->marker)) {
-            sigdelset(mask, v->marker);
-            sigaddset(mask, v->sig);
-        }
-    }
-}
-
 /* What the kernel gets for the program's action. The alternate stack and the
  * restart of system calls follow the program's handler, as that runs on top of
  * ours; without one, a program that has an alternate stack wants it used.
  * NODEFER: a guarded copy within the device may fault in turn. */
-static int action_install(const struct virt *v, const struct sigaction *act)
+static int action_install(const struct hca_trap_virt *v,
+                          const struct sigaction *act)
 {
     const int        follow = SA_ONSTACK | SA_RESTART;
     struct sigaction own    = {
         .sa_sigaction = atomic_load(&installed),
         .sa_flags     = SA_SIGINFO | SA_NODEFER |
-                        (action_is_handler(act) ? act->sa_flags & follow :
+                        (hca_trap_is_handler(act) ? act->sa_flags & follow :
                                                   follow),
     };
 
@@ -187,10 +72,10 @@ static int action_install(const struct virt *v, const struct sigaction *act)
 /* A virtually blocked signal was sent, and has been unblocked now. */
 static void marker_handler(int marker, siginfo_t *info, void *context)
 {
-    struct virt *v;
-    int          saved_errno = errno;
+    struct hca_trap_virt *v;
+    int                   saved_errno = errno;
 
-    for (v = virts; v < VIRT_END; ++v) {
+    for (v = hca_trap_virts; v < HCA_TRAP_VIRT_END; ++v) {
         if (v->marker == marker) {
             info->si_signo = v->sig;
             hca_trap_sig_chain(v->sig, info, context);
@@ -217,7 +102,7 @@ static int marker_install(int marker)
     return libc_sigaction(marker, &own, NULL) ? -errno : 0;
 }
 
-static int virt_install(struct virt *v, hca_trap_sig_fn handler)
+static int virt_install(struct hca_trap_virt *v, hca_trap_sig_fn handler)
 {
     struct sigaction old;
     int              ret;
@@ -230,8 +115,8 @@ static int virt_install(struct virt *v, hca_trap_sig_fn handler)
         return 0;
     }
 
-    mask_to_program(&old.sa_mask);
-    virt_put(v, &old, NULL);
+    hca_trap_mask_to_program(&old.sa_mask);
+    hca_trap_virt_put(v, &old, NULL);
     atomic_store(&installed, handler);
     ret = action_install(v, &old);
     return ret ? ret : marker_install(v->marker);
@@ -239,11 +124,11 @@ static int virt_install(struct virt *v, hca_trap_sig_fn handler)
 
 int hca_trap_sig_install(hca_trap_sig_fn handler)
 {
-    struct virt *v;
-    sigset_t     mask;
-    int          ret;
+    struct hca_trap_virt *v;
+    sigset_t              mask;
+    int                   ret;
 
-    for (v = virts; v < VIRT_END; ++v) {
+    for (v = hca_trap_virts; v < HCA_TRAP_VIRT_END; ++v) {
         ret = virt_install(v, handler);
         if (ret < 0) {
             return ret;
@@ -252,8 +137,8 @@ int hca_trap_sig_install(hca_trap_sig_fn handler)
 
     /* inherited through exec, or set before we were loaded */
     libc_sigmask(SIG_BLOCK, NULL, &mask);
-    mask_to_program(&mask);
-    mask_to_kernel(&mask);
+    hca_trap_mask_to_program(&mask);
+    hca_trap_mask_to_kernel(&mask);
     libc_sigmask(SIG_SETMASK, &mask, NULL);
     return 0;
 }
@@ -268,7 +153,7 @@ static void chain_call(const struct sigaction *act, int sig, siginfo_t *info,
     if (!(act->sa_flags & SA_NODEFER)) {
         sigaddset(&mask, sig);
     }
-    mask_to_kernel(&mask);
+    hca_trap_mask_to_kernel(&mask);
     libc_sigmask(SIG_BLOCK, &mask, NULL);
     if (act->sa_flags & SA_SIGINFO) {
         act->sa_sigaction(sig, info, uc);
@@ -277,7 +162,7 @@ static void chain_call(const struct sigaction *act, int sig, siginfo_t *info,
     }
 
     if (sigismember(&uc->uc_sigmask, sig)) {
-        mask_to_kernel(&uc->uc_sigmask);
+        hca_trap_mask_to_kernel(&uc->uc_sigmask);
     }
 }
 
@@ -304,25 +189,25 @@ static void chain_default(int sig, siginfo_t *info)
 
 void hca_trap_sig_chain(int sig, siginfo_t *info, ucontext_t *uc)
 {
-    struct virt     *v       = virt_find(sig);
-    int              fault   = hca_trap_sig_is_fault(info);
-    int              blocked = sigismember(&uc->uc_sigmask, v->marker);
-    struct sigaction act;
+    struct hca_trap_virt *v       = hca_trap_virt_find(sig);
+    int                   fault   = hca_trap_sig_is_fault(info);
+    int                   blocked = sigismember(&uc->uc_sigmask, v->marker);
+    struct sigaction      act;
 
     if (blocked && !fault) {
         signal_self(v->marker, info); /* pending, as the marker is blocked */
         return;
     }
 
-    virt_take(v, &act);
-    if (action_is_handler(&act) && !blocked) {
+    hca_trap_virt_take(v, &act);
+    if (hca_trap_is_handler(&act) && !blocked) {
         chain_call(&act, sig, info, uc);
     } else if (fault || (act.sa_handler == SIG_DFL)) {
         chain_default(sig, info);
     }
 }
 
-static int virt_sigaction(struct virt *v, const struct sigaction *act,
+static int virt_sigaction(struct hca_trap_virt *v, const struct sigaction *act,
                           struct sigaction *oldact)
 {
     struct sigaction own;
@@ -330,13 +215,13 @@ static int virt_sigaction(struct virt *v, const struct sigaction *act,
 
     if (act == NULL) {
         if (oldact != NULL) {
-            virt_get(v, oldact);
+            hca_trap_virt_get(v, oldact);
         }
         return 0;
     }
 
     own = *act; /* oldact may be the same memory */
-    virt_put(v, &own, oldact);
+    hca_trap_virt_put(v, &own, oldact);
     ret = action_install(v, &own);
     if (ret < 0) {
         errno = -ret;
@@ -348,8 +233,8 @@ static int virt_sigaction(struct virt *v, const struct sigaction *act,
 int hca_trap_sigaction(int sig, const struct sigaction *act,
                        struct sigaction *oldact)
 {
-    struct virt     *v = virt_find(sig);
-    struct sigaction own;
+    struct hca_trap_virt *v = hca_trap_virt_find(sig);
+    struct sigaction      own;
 
     if ((v != NULL) && (atomic_load(&installed) != NULL)) {
         return virt_sigaction(v, act, oldact);
@@ -357,7 +242,7 @@ int hca_trap_sigaction(int sig, const struct sigaction *act,
 
     if (act != NULL) {
         own = *act;
-        mask_to_kernel(&own.sa_mask);
+        hca_trap_mask_to_kernel(&own.sa_mask);
         act = &own;
     }
 
@@ -366,7 +251,7 @@ int hca_trap_sigaction(int sig, const struct sigaction *act,
     }
 
     if (oldact != NULL) {
-        mask_to_program(&oldact->sa_mask);
+        hca_trap_mask_to_program(&oldact->sa_mask);
     }
     return 0;
 }
@@ -390,7 +275,7 @@ hca_trap_sighandler hca_trap_signal(int sig, hca_trap_sighandler handler)
 {
     static _Atomic(void*) cache;
 
-    if (virt_find(sig) == NULL) {
+    if (hca_trap_virt_find(sig) == NULL) {
         return ((signal_fn)libc_symbol(&cache, "signal"))(sig, handler);
     }
     return signal_set(sig, handler, SA_RESTART);
@@ -408,12 +293,12 @@ int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset)
 
     if (set != NULL) {
         own = *set; /* oldset may be the same memory */
-        mask_to_kernel(&own);
+        hca_trap_mask_to_kernel(&own);
     }
 
     ret = libc_sigmask(how, (set != NULL) ? &own : NULL, oldset);
     if ((ret == 0) && (oldset != NULL)) {
-        mask_to_program(oldset);
+        hca_trap_mask_to_program(oldset);
     }
     return ret;
 }
@@ -424,7 +309,7 @@ const sigset_t *hca_trap_wait_mask(const sigset_t *set, sigset_t *own)
         return NULL;
     }
     *own = *set;
-    mask_to_kernel(own);
+    hca_trap_mask_to_kernel(own);
     return own;
 }
 
