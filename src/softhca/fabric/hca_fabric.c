@@ -14,6 +14,7 @@
 #include "hca_obj.h"
 #include "hca_proc.h"
 #include "hca_rundir.h"
+#include "hca_segment.h"
 #include "softhca/preload/hca_sysfs.h"
 #include "hca_umem.h"
 
@@ -21,128 +22,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#define HCA_FABRIC_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_FABRIC_VERSION 5u
-#define HCA_FABRIC_AWAY    (1ul << 40)
-
-struct hca_fabric *hca_fabric;
 unsigned hca_self;
-
-static int hca_fabric_fd; /* the segment's; open as long as it is mapped */
 
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
 static int hca_attach_result;
-
-static size_t hca_page_up(size_t size)
-{
-    return (size + 4095) & ~4095ul;
-}
-
-static size_t hca_fabric_size(void)
-{
-    return hca_page_up(sizeof(struct hca_fabric)) +
-           hca_page_up(hca_obj_tables_size()) + HCA_MAX_CHUNKS * HCA_CHUNK_SIZE;
-}
-
-static void hca_fabric_format(void)
-{
-    hca_mutex_init(&hca_fabric->lock);
-    hca_mutex_init(&hca_fabric->reap_lock);
-    for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
-        hca_mutex_init(&hca_fabric->atomic_locks[i]);
-    }
-    atomic_store(&hca_fabric->next_pdn, 1);
-    hca_fabric->version = HCA_FABRIC_VERSION;
-    hca_fabric->tables  = hca_page_up(sizeof(struct hca_fabric));
-    hca_fabric->arena   = hca_fabric->tables +
-                          hca_page_up(hca_obj_tables_size());
-    hca_obj_tables_init();
-    hca_fabric->magic = HCA_FABRIC_MAGIC;
-}
-
-static int hca_fabric_map(int fd)
-{
-    /* a hint far below the libraries: what is within 2 GiB of them is for
-     * trampolines (hca_patch.h) */
-    void *hint = (void*)(((uintptr_t)&hca_fabric - HCA_FABRIC_AWAY) & ~4095ul);
-    void *map  = mmap(hint, hca_fabric_size(), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, fd, 0);
-    int ret;
-
-    if (map == MAP_FAILED) {
-        ret = -errno;
-        hca_error("fabric: no %zu GiB of address space: %s; raise ulimit -v",
-                  hca_fabric_size() >> 30, strerror(-ret));
-        return ret;
-    }
-    madvise(map, hca_fabric_size(), MADV_DONTDUMP);
-    hca_fabric    = map;
-    hca_fabric_fd = hca_fd_keep(fd);
-    return 0;
-}
-
-/* mremap() with a size of 0 is one step and needs no descriptor; but valgrind
- * does not know it. */
-int hca_fabric_map_again(const void *from, size_t size, void *to)
-{
-    long ret;
-
-    if (hca_cpu_valgrind()) {
-        ret = syscall(SYS_mmap, to, size, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_FIXED, hca_fabric_fd, hca_off(from));
-    } else {
-        ret = syscall(SYS_mremap, from, 0ul, size,
-                      MREMAP_MAYMOVE | MREMAP_FIXED, to);
-    }
-    return (ret == -1) ? -errno : 0;
-}
-
-/* The memory that a new fabric lives in. @return descriptor or -errno. */
-static int hca_fabric_create(const char *name)
-{
-    struct rlimit limit;
-    char label[64];
-    int fd, ret;
-
-    if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) &&
-        (limit.rlim_cur < hca_fabric_size())) {
-        hca_error("fabric: ulimit -f is below %zu GiB; raise it (the memory "
-                  "is taken only where it is used)", hca_fabric_size() >> 30);
-        return -EFBIG;
-    }
-
-    snprintf(label, sizeof(label), "softhca:%s", name);
-    fd = memfd_create(label, MFD_CLOEXEC);
-    if ((fd < 0) || (fchmod(fd, 0600) < 0) ||
-        (ftruncate(fd, hca_fabric_size()) < 0)) {
-        ret = -errno;
-        hca_error("fabric: no shared memory: %s", strerror(-ret));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return ret;
-    }
-    return fd;
-}
-
-static int hca_fabric_check(void)
-{
-    if ((hca_fabric->magic == HCA_FABRIC_MAGIC) &&
-        (hca_fabric->version == HCA_FABRIC_VERSION)) {
-        return 0;
-    }
-    hca_error("fabric: the running one is of another build; set "
-              "SOFTHCA_FABRIC to another name or end its processes");
-    return -EPROTO;
-}
 
 /* The dead that no one was left to notice. */
 static void hca_fabric_sweep(void)
@@ -197,7 +84,7 @@ static void hca_fabric_leave(void)
 
 static int hca_fabric_join(void)
 {
-    int ret = hca_fabric_check();
+    int ret = hca_segment_check();
 
     if (ret == 0) {
         hca_fabric_sweep();
@@ -218,18 +105,18 @@ static int hca_fabric_open(const char *name)
     bool is_new = (fd == -ENOENT);
 
     if (is_new) {
-        fd = hca_fabric_create(name);
+        fd = hca_segment_create(name);
     }
     if (fd < 0) {
         return fd;
     }
 
-    ret = hca_fabric_map(fd);
+    ret = hca_segment_map(fd);
     if (ret != 0) {
         goto err_close;
     }
     if (is_new) {
-        hca_fabric_format();
+        hca_segment_format();
     }
     ret = hca_fabric_join();
     if (ret != 0) {
@@ -244,8 +131,7 @@ static int hca_fabric_open(const char *name)
 err_leave:
     hca_fabric_leave();
 err_unmap:
-    munmap(hca_fabric, hca_fabric_size());
-    hca_fabric = NULL;
+    hca_segment_unmap();
 err_close:
     hca_fd_close(fd);
     return ret;
@@ -330,16 +216,6 @@ bool hca_fabric_is_attached(void)
     return (hca_attached_pid == getpid()) && (hca_attach_result == 0);
 }
 
-/* valgrind's search for leaks, which comes after this, would read the whole
- * segment and so fill its holes: gigabytes, for minutes. What is hidden from
- * it no one uses any more, the objects of this process being gone. */
-static void hca_fabric_hide(void)
-{
-    size_t head = hca_page_up(sizeof(struct hca_fabric));
-
-    mprotect((char*)hca_fabric + head, hca_fabric_size() - head, PROT_NONE);
-}
-
 void hca_fabric_detach(void)
 {
     if (!hca_fabric_is_attached()) {
@@ -351,7 +227,7 @@ void hca_fabric_detach(void)
     hca_fabric_leave();
     hca_cpu_init();
     if (hca_cpu_valgrind()) {
-        hca_fabric_hide();
+        hca_segment_hide();
     }
     if (hca_rundir_lock() == 0) {
         hca_rundir_remove();
@@ -380,29 +256,4 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
     }
     hca_mutex_unlock(&hca_fabric->reap_lock);
     hca_exec_leave();
-}
-
-void hca_mutex_init(pthread_mutex_t *mutex)
-{
-    pthread_mutexattr_t attr;
-
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(mutex, &attr);
-    pthread_mutexattr_destroy(&attr);
-}
-
-bool hca_mutex_lock(pthread_mutex_t *mutex)
-{
-    if (__builtin_expect(pthread_mutex_lock(mutex) != EOWNERDEAD, 1)) {
-        return false;
-    }
-    pthread_mutex_consistent(mutex);
-    return true;
-}
-
-void hca_mutex_unlock(pthread_mutex_t *mutex)
-{
-    pthread_mutex_unlock(mutex);
 }

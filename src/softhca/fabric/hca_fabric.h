@@ -89,8 +89,8 @@ const char *hca_fabric_dir(void);
 
 /* Marks a process as dead and takes back its objects and chunks. Any process
  * may call it once it knows of the death (hca_proc.h), with no lock of that
- * one's objects held; `gen` says which life of the slot is meant. Where a stopped
- * process holds an object, the rest is left to the next caller. */
+ * one's objects held; `gen` says which life of the slot is meant. Where a
+ * stopped process holds an object, the rest is left to the next caller. */
 void hca_fabric_reap(unsigned proc, uint32_t gen);
 
 static inline void *hca_ptr(hca_off_t off)
@@ -102,10 +102,6 @@ static inline hca_off_t hca_off(const void *ptr)
 {
     return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
 }
-
-/* Maps pages of the segment a second time, in place of what is at `to`. The
- * call is made directly, past any hook. @return 0 or -errno. */
-int hca_fabric_map_again(const void *from, size_t size, void *to);
 
 /* Whether [ptr, ptr + size) lies in this process' part of the arena. */
 bool hca_arena_contains(const void *ptr, size_t size);

@@ -9,6 +9,7 @@
 #include "hca_log.h"
 #include "hca_maps.h"
 #include "hca_proc.h"
+#include "hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
@@ -98,7 +99,7 @@ static int hca_umem_exchange(struct hca_umem *umem)
     }
     ret = hca_umem_copy(umem->base, umem->pages, umem->size);
     if (ret == 0) {
-        ret = hca_fabric_map_again(umem->base, umem->size, umem->pages);
+        ret = hca_segment_map_again(umem->base, umem->size, umem->pages);
     }
     if (ret != 0) {
         syscall(SYS_mprotect, umem->pages, umem->size, PROT_READ | PROT_WRITE);

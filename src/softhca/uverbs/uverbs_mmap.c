@@ -16,6 +16,7 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_log.h"
 #include "softhca/fabric/hca_maps.h"
+#include "softhca/fabric/hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
@@ -94,7 +95,7 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
     /* device memory: a second mapping where the program expects it */
     ret = (map->kind == UVERBS_MAP_UAR) ?
           uverbs_map_uar(map, addr) :
-          hca_fabric_map_again(map->mem, map->size, (void*)addr);
+          hca_segment_map_again(map->mem, map->size, (void*)addr);
     if (ret != 0) {
         hca_error("mapping of offset 0x%lx: %s", (long)map->offset,
                   strerror(-ret));
