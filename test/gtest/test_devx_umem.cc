@@ -16,6 +16,121 @@ namespace {
 class devx_umems : public verbs_test {
 };
 
+/* --- pages ---------------------------------------------------------------- */
+
+TEST_P(devx_umems, keeps_what_is_in_its_pages)
+{
+    devx_pages pages(3);
+    struct mlx5dv_devx_umem *umem;
+
+    for (size_t i = 0; i < pages.size; i++) {
+        pages.addr[i] = i * 7;
+    }
+    umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr + 100, 8000, 0);
+    ASSERT_NE(nullptr, umem);
+    pages.addr[5000] = 0x77;
+    for (size_t i = 0; i < pages.size; i++) {
+        ASSERT_EQ((i == 5000) ? 0x77 : (uint8_t)(i * 7), pages.addr[i]) << i;
+    }
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    EXPECT_EQ(0x77, pages.addr[5000]);
+    EXPECT_EQ((uint8_t)(4999 * 7), pages.addr[4999]);
+}
+
+TEST_P(devx_umems, forked_child_has_pages_of_its_own)
+{
+    devx_pages pages(1);
+    struct mlx5dv_devx_umem *umem;
+    int status;
+    pid_t pid;
+
+    umem = mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size, 0);
+    ASSERT_NE(nullptr, umem);
+    pages.addr[0] = 1;
+    pid           = fork();
+    if (pid == 0) {
+        bool same     = pages.addr[0] == 1;
+        pages.addr[0] = 2;
+        _exit(same ? 0 : 1);
+    }
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_EQ(0, status);
+    EXPECT_EQ(1, pages.addr[0]);
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+}
+
+/* Each word is looked at before it is written again. */
+TEST_P(devx_umems, neighbours_of_a_umem_lose_no_store)
+{
+    devx_pages pages(1);
+    volatile uint64_t *beside = (uint64_t*)(pages.addr + 2048);
+    std::atomic<bool> stop{false};
+    uint64_t lost = 0;
+    std::thread writer([&] {
+        for (uint64_t i = 128; !stop; i++) {
+            lost            += (i >= 256) && (beside[i % 128] != i - 128);
+            beside[i % 128]  = i;
+        }
+    });
+
+    for (unsigned i = 0; i < 500; i++) {
+        struct mlx5dv_devx_umem *umem =
+                mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 2048, 0);
+
+        EXPECT_NE(nullptr, umem);
+        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    }
+    stop = true;
+    writer.join();
+    EXPECT_EQ(0u, lost);
+}
+
+TEST_P(devx_umems, pages_that_were_unmapped_do_not_come_back)
+{
+    devx_pages pages(1);
+    struct mlx5dv_devx_umem *umem =
+            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, pages.size, 0);
+
+    ASSERT_NE(nullptr, umem);
+    ASSERT_EQ(pages.addr, mmap(pages.addr, pages.size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                               0));
+    pages.addr[9] = 9;
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    EXPECT_EQ(9, pages.addr[9]);
+}
+
+TEST_P(devx_umems, refuses_what_cannot_be)
+{
+    devx_pages pages(3);
+    struct mlx5dv_devx_umem *umem =
+            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 4096, 0);
+    struct {
+        const char *what;
+        uint8_t    *addr;
+        size_t     size;
+        uint32_t   access;
+        int        error;
+    } cases[] = {
+        {"no bytes", pages.addr + 4096, 0, 0, EINVAL},
+        {"atomics", pages.addr + 4096, 64, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
+        {"remote without local", pages.addr + 4096, 64,
+         IBV_ACCESS_REMOTE_WRITE, EINVAL},
+        {"a page of another", pages.addr + 4000, 4096, 0, EEXIST},
+        {"a hole", pages.addr + 4096, 8192, 0, EFAULT},
+    };
+
+    ASSERT_NE(nullptr, umem);
+    munmap(pages.addr + 8192, 4096);
+    for (const auto &c : cases) {
+        EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, c.addr, c.size,
+                                                c.access)) << c.what;
+        EXPECT_EQ(c.error, errno) << c.what;
+    }
+    pages.addr[4096] = 1; /* still writable */
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+}
+
 /* --- the device beside it ------------------------------------------------- */
 
 /* Makes a umem of the first bytes of a page, and none, all the while. */

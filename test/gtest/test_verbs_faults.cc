@@ -4,13 +4,9 @@
  * do not answer or were killed, rights that do not suffice, queues that go
  * into error, and what is reported by async events. Statuses and events are
  * those of the InfiniBand specification, volume 1, chapters 9.7, 10.3.1 and
- * 11.6. And doorbells that a signal handler rings.
+ * 11.6.
  */
 #include "verbs_peer.h"
-
-#include <atomic>
-#include <csignal>
-#include <time.h>
 
 namespace {
 
@@ -341,97 +337,6 @@ TEST_P(verbs_faults, failed_pair_reports_the_last_use_of_its_srq)
         EXPECT_TRUE(verbs_is_empty(pair.b.recv_cq)) << "others may use it";
     }
     EXPECT_EQ(0, ibv_destroy_srq(srq));
-}
-
-/* --- signals -------------------------------------------------------------- */
-
-/* What the handler posts on: a domain of its own, so that no lock of libmlx5
- * is one that the interrupted call may hold */
-struct {
-    verbs_op         *op;
-    verbs_ep         *ep;
-    std::atomic<int> posted, failed;
-} in_handler;
-
-void post_in_handler(int)
-{
-    struct ibv_wc wc;
-    int saved_errno = errno;
-
-    if (in_handler.op->post(in_handler.ep->qp) == 0) {
-        in_handler.posted++;
-    }
-    while (ibv_poll_cq(in_handler.ep->send_cq, 1, &wc) > 0) {
-        in_handler.failed += (wc.status != IBV_WC_SUCCESS);
-    }
-    errno = saved_errno;
-}
-
-/* Sends SIGALRM to the process each 100 us while it lives. */
-class alarm_clock {
-public:
-    alarm_clock()
-    {
-        struct sigevent event     = {};
-        struct itimerspec period  = {{0, 100000}, {0, 100000}};
-        struct sigaction action   = {};
-
-        action.sa_handler = post_in_handler;
-        action.sa_flags   = SA_RESTART;
-        sigaction(SIGALRM, &action, &m_saved);
-        event.sigev_notify = SIGEV_SIGNAL;
-        event.sigev_signo  = SIGALRM;
-        HCA_CHECK_CALL(timer_create(CLOCK_MONOTONIC, &event, &m_timer) == 0);
-        timer_settime(m_timer, 0, &period, NULL);
-    }
-
-    ~alarm_clock()
-    {
-        struct sigaction ignore = {};
-
-        timer_delete(m_timer);
-        ignore.sa_handler = SIG_IGN; /* drops one that is pending */
-        sigaction(SIGALRM, &ignore, NULL);
-        sigaction(SIGALRM, &m_saved, NULL);
-    }
-
-private:
-    timer_t          m_timer;
-    struct sigaction m_saved;
-};
-
-TEST_P(verbs_faults, doorbells_ring_from_a_signal_handler)
-{
-    struct ibv_td_init_attr td_attr = {};
-    struct ibv_td *td               = ibv_alloc_td(dev.ctx, &td_attr);
-    struct ibv_parent_domain_init_attr attr = {};
-    verbs_options options;
-
-    ASSERT_NE(nullptr, td);
-    attr.pd    = dev.pd;
-    attr.td    = td;
-    options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
-    ASSERT_NE(nullptr, options.pd);
-    {
-        verbs_pair inner(dev, options, {}), outer(dev);
-        verbs_op op = write(), mine = write(0, dst.size / 2);
-
-        mine.remote((uintptr_t)dst.addr + dst.size / 2, dst.mr->rkey);
-        in_handler.op     = &op;
-        in_handler.ep     = &inner.a;
-        in_handler.posted = 0;
-        in_handler.failed = 0;
-        alarm_clock clock;
-        EXPECT_TRUE(verbs_until([&] {
-            EXPECT_EQ(IBV_WC_SUCCESS, run(outer.a, mine));
-            return (in_handler.posted >= 500) || HasFailure();
-        })) << in_handler.posted << " signals";
-    }
-    EXPECT_EQ(0, in_handler.failed);
-    EXPECT_EQ(0x11, dst.addr[63]);
-    EXPECT_EQ(0x11, dst.addr[dst.size - 1]);
-    EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
-    EXPECT_EQ(0, ibv_dealloc_td(td));
 }
 
 /* --- killed peers --------------------------------------------------------- */

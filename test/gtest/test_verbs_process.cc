@@ -2,13 +2,16 @@
 /*
  * What a process may do to itself while it uses the device, and what is to
  * come of it: descriptors that are used up or closed, threads that are
- * cancelled.
+ * cancelled, doorbells that a signal handler rings.
  */
 #include "no_descriptors.h"
 #include "verbs_peer.h"
 
+#include <atomic>
+#include <csignal>
 #include <fcntl.h>
 #include <thread>
+#include <time.h>
 
 namespace {
 
@@ -49,6 +52,97 @@ TEST_P(verbs_process, cancelled_thread_leaves_the_device_in_order)
     }
     EXPECT_EQ(0, ibv_destroy_cq(options.send_cq));
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+/* --- signals -------------------------------------------------------------- */
+
+/* What the handler posts on: a domain of its own, so that no lock of libmlx5
+ * is one that the interrupted call may hold */
+struct {
+    verbs_op         *op;
+    verbs_ep         *ep;
+    std::atomic<int> posted, failed;
+} in_handler;
+
+void post_in_handler(int)
+{
+    struct ibv_wc wc;
+    int saved_errno = errno;
+
+    if (in_handler.op->post(in_handler.ep->qp) == 0) {
+        in_handler.posted++;
+    }
+    while (ibv_poll_cq(in_handler.ep->send_cq, 1, &wc) > 0) {
+        in_handler.failed += (wc.status != IBV_WC_SUCCESS);
+    }
+    errno = saved_errno;
+}
+
+/* Sends SIGALRM to the process each 100 us while it lives. */
+class alarm_clock {
+public:
+    alarm_clock()
+    {
+        struct sigevent event     = {};
+        struct itimerspec period  = {{0, 100000}, {0, 100000}};
+        struct sigaction action   = {};
+
+        action.sa_handler = post_in_handler;
+        action.sa_flags   = SA_RESTART;
+        sigaction(SIGALRM, &action, &m_saved);
+        event.sigev_notify = SIGEV_SIGNAL;
+        event.sigev_signo  = SIGALRM;
+        HCA_CHECK_CALL(timer_create(CLOCK_MONOTONIC, &event, &m_timer) == 0);
+        timer_settime(m_timer, 0, &period, NULL);
+    }
+
+    ~alarm_clock()
+    {
+        struct sigaction ignore = {};
+
+        timer_delete(m_timer);
+        ignore.sa_handler = SIG_IGN; /* drops one that is pending */
+        sigaction(SIGALRM, &ignore, NULL);
+        sigaction(SIGALRM, &m_saved, NULL);
+    }
+
+private:
+    timer_t          m_timer;
+    struct sigaction m_saved;
+};
+
+TEST_P(verbs_process, doorbells_ring_from_a_signal_handler)
+{
+    struct ibv_td_init_attr td_attr = {};
+    struct ibv_td *td               = ibv_alloc_td(dev.ctx, &td_attr);
+    struct ibv_parent_domain_init_attr attr = {};
+    verbs_options options;
+
+    ASSERT_NE(nullptr, td);
+    attr.pd    = dev.pd;
+    attr.td    = td;
+    options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
+    ASSERT_NE(nullptr, options.pd);
+    {
+        verbs_pair inner(dev, options, {}), outer(dev);
+        verbs_op op = write(), mine = write(0, dst.size / 2);
+
+        mine.remote((uintptr_t)dst.addr + dst.size / 2, dst.mr->rkey);
+        in_handler.op     = &op;
+        in_handler.ep     = &inner.a;
+        in_handler.posted = 0;
+        in_handler.failed = 0;
+        alarm_clock clock;
+        EXPECT_TRUE(verbs_until([&] {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(outer.a, mine));
+            return (in_handler.posted >= 500) || HasFailure();
+        })) << in_handler.posted << " signals";
+    }
+    EXPECT_EQ(0, in_handler.failed);
+    EXPECT_EQ(0x11, dst.addr[63]);
+    EXPECT_EQ(0x11, dst.addr[dst.size - 1]);
+    EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
+    EXPECT_EQ(0, ibv_dealloc_td(td));
 }
 
 /* --- descriptors ---------------------------------------------------------- */

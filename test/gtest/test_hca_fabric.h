@@ -1,0 +1,90 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What tests of the fabric share: a run-time folder of their own, and bodies
+ * that run in forked children, as each needs a process that has not attached.
+ */
+#ifndef DCX_TEST_HCA_FABRIC_H
+#define DCX_TEST_HCA_FABRIC_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+
+extern "C" {
+#include "softhca/fabric/hca_log.h"
+#include "softhca/fabric/hca_proc.h"
+}
+
+#include <dirent.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+class hca_fabric_test : public testing::Test {
+protected:
+    void SetUp() override
+    {
+        char dir[] = "/dev/shm/dcx-test-XXXXXX";
+
+        ASSERT_NE(nullptr, mkdtemp(dir));
+        m_dir = dir;
+        setenv("SOFTHCA_DIR", (m_dir + "/run").c_str(), 1);
+    }
+
+    void TearDown() override
+    {
+        EXPECT_TRUE(entries(m_dir).empty()) << "left in the run-time folder";
+        rmdir(m_dir.c_str());
+    }
+
+    static std::vector<std::string> entries(const std::string &path)
+    {
+        std::vector<std::string> names;
+        DIR *dir = opendir(path.c_str());
+
+        for (struct dirent *e; dir && (e = readdir(dir));) {
+            if (e->d_name[0] != '.') {
+                names.push_back(e->d_name);
+            }
+        }
+        if (dir) {
+            closedir(dir);
+        }
+        return names;
+    }
+
+    static pid_t spawn(const std::function<void()> &body)
+    {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            body();
+            _exit(testing::Test::HasFailure());
+        }
+        return pid;
+    }
+
+    /* Runs body as a process of its own; its failures are this test's. */
+    static void run(const std::function<void()> &body)
+    {
+        int status;
+        pid_t pid = spawn(body);
+
+        ASSERT_EQ(pid, waitpid(pid, &status, 0));
+        ASSERT_TRUE(WIFEXITED(status));
+        ASSERT_EQ(0, WEXITSTATUS(status));
+    }
+
+    static void attach()
+    {
+        ASSERT_EQ(0, hca_fabric_attach());
+        ASSERT_EQ(0, hca_helper_start());
+    }
+
+    std::string m_dir;
+};
+
+#endif

@@ -1,0 +1,361 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What is left of a process that is killed: its objects and memory, what it
+ * had begun, and how others learn of its end.
+ */
+#include <infiniband/mlx5dv.h>
+
+#include "no_descriptors.h"
+#include "test_hca_fabric.h"
+
+#include <endian.h>
+#include <signal.h>
+
+static void kill_and_wait(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* A process that is to be killed: attached, with memory and a CQ. */
+class victim {
+public:
+    victim()
+    {
+        int ready[2];
+
+        EXPECT_EQ(0, pipe(ready));
+        m_pid = fork();
+        if (m_pid == 0) {
+            EXPECT_EQ(0, hca_fabric_attach());
+            hca_arena_alloc(8 << 20);
+            num = hca_obj_publish(HCA_KIND_CQ, hca_obj_alloc(HCA_KIND_CQ, 0));
+            EXPECT_EQ((ssize_t)sizeof(num),
+                      write(ready[1], &num, sizeof(num)));
+            pause();
+        }
+        EXPECT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
+        close(ready[0]);
+        close(ready[1]);
+        EXPECT_NE(nullptr, cq());
+        slot = cq()->proc;
+    }
+
+    /* NULL once it has been taken back */
+    struct hca_obj *cq() const
+    {
+        return (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+    }
+
+    void die()
+    {
+        kill_and_wait(m_pid);
+    }
+
+    uint32_t num  = 0; /* of its CQ */
+    unsigned slot = 0;
+
+private:
+    pid_t m_pid;
+};
+
+/* A child that holds an object, arena memory and its lock, then is killed. */
+TEST_F(hca_fabric_test, killed_process_leaves_nothing)
+{
+    run([] {
+        int ready[2];
+        uint32_t num = 0;
+        pid_t pid;
+
+        ASSERT_EQ(0, pipe(ready));
+        pid = fork();
+        if (pid == 0) {
+            attach();
+            hca_arena_alloc(1 << 20);
+            void *obj = hca_obj_alloc(HCA_KIND_CQ, 0);
+            num       = hca_obj_publish(HCA_KIND_CQ, obj);
+            hca_obj_lock(HCA_KIND_CQ, num);
+            EXPECT_EQ((ssize_t)sizeof(num), write(ready[1], &num, sizeof(num)));
+            pause();
+        }
+        ASSERT_EQ((ssize_t)sizeof(num), read(ready[0], &num, sizeof(num)));
+        attach();
+        struct hca_obj *obj =
+                (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
+        ASSERT_NE(nullptr, obj);
+        unsigned slot = obj->proc;
+        EXPECT_TRUE(hca_proc_alive(slot));
+
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        while (hca_proc_alive(slot)) {
+            poll(NULL, 0, 1); /* the helper sees the pidfd */
+        }
+        while (hca_fabric->procs[slot].state != HCA_PROC_FREE) {
+            poll(NULL, 0, 1);
+        }
+        EXPECT_EQ(nullptr, hca_obj_lock(HCA_KIND_CQ, num));
+        for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+            EXPECT_NE(slot + 1, hca_fabric->chunk_owner[i]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* All processes are killed: the next one finds a clean house. */
+TEST_F(hca_fabric_test, next_run_sweeps_after_all_were_killed)
+{
+    pid_t pid;
+    int status;
+
+    pid = spawn([] {
+        attach();
+        raise(SIGKILL);
+    });
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(1u, entries(m_dir + "/run").size());
+    run([] {
+        attach();
+        EXPECT_EQ(1u, hca_self) << "a new fabric";
+        hca_fabric_detach();
+    });
+}
+
+/* It died before anyone asked: the answer itself takes everything back. */
+TEST_F(hca_fabric_test, first_question_after_the_death)
+{
+    run([] {
+        attach();
+        victim peer;
+
+        peer.die();
+        EXPECT_FALSE(hca_proc_alive(peer.slot));
+        EXPECT_EQ(nullptr, peer.cq());
+        hca_fabric_detach();
+    });
+}
+
+/* Several processes see one death at once. What it leaves is given back once:
+ * memory that another has taken meanwhile keeps its contents. */
+TEST_F(hca_fabric_test, watchers_take_back_once)
+{
+    run([] {
+        enum { WATCHERS = 4, BLOCKS = 8 };
+        attach();
+        for (int round = 0; round < 10; round++) {
+            char *blocks[BLOCKS];
+            pid_t watchers[WATCHERS];
+            victim peer;
+            int ready[2];
+            char byte;
+
+            ASSERT_EQ(0, pipe(ready));
+            for (pid_t &pid : watchers) {
+                pid = fork();
+                if (pid == 0) {
+                    attach();
+                    hca_proc_alive(peer.slot);
+                    EXPECT_EQ(1, write(ready[1], "", 1));
+                    pause();
+                }
+            }
+            for (int i = 0; i < WATCHERS; i++) {
+                ASSERT_EQ(1, read(ready[0], &byte, 1));
+            }
+            peer.die();
+            while (peer.cq() != nullptr) {
+                sched_yield();
+            }
+            for (char *&block : blocks) {
+                block = (char*)hca_arena_alloc(1 << 20);
+                memset(block, 0x5a, 1 << 20);
+            }
+            for (pid_t pid : watchers) {
+                kill_and_wait(pid);
+            }
+            for (char *block : blocks) {
+                EXPECT_EQ(nullptr, memchr(block, 0, 1 << 20));
+                hca_arena_free(block);
+            }
+            close(ready[0]);
+            close(ready[1]);
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* The pid of a dead process may be another's by now. */
+TEST_F(hca_fabric_test, stranger_with_the_pid_is_not_the_process)
+{
+    run([] {
+        attach();
+        victim peer;
+
+        hca_fabric->procs[peer.slot].start_time++;
+        EXPECT_FALSE(hca_proc_alive(peer.slot));
+        EXPECT_EQ(-ESRCH, hca_proc_open_fd(peer.slot, 0));
+        peer.die();
+        hca_fabric_detach();
+    });
+}
+
+/* It cannot be asked about a peer, which is no reason to bury it. */
+TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
+{
+    run([] {
+        attach();
+        std::string log;
+        victim peer;
+
+        testing::internal::CaptureStderr();
+        for (unsigned left = 0; left < 3; left++) {
+            no_descriptors fill(left);
+            EXPECT_TRUE(hca_proc_alive(peer.slot)) << left << " are left";
+            EXPECT_TRUE(hca_proc_alive(peer.slot));
+            EXPECT_NE(-ESRCH, hca_proc_open_fd(peer.slot, STDIN_FILENO));
+        }
+        log = testing::internal::GetCapturedStderr();
+        EXPECT_NE(nullptr, peer.cq());
+        EXPECT_NE(std::string::npos, log.find("will go unnoticed")) << log;
+        EXPECT_EQ(log.find('\n'), log.rfind('\n')) << "not once: " << log;
+
+        peer.die();
+        while (hca_proc_alive(peer.slot)) {
+            poll(NULL, 0, 1); /* there was a descriptor in the end */
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* A death that is certain needs no descriptor. */
+TEST_F(hca_fabric_test, process_without_descriptors_sees_a_death)
+{
+    run([] {
+        attach();
+        victim peer;
+
+        peer.die();
+        {
+            no_descriptors fill(0);
+            EXPECT_FALSE(hca_proc_alive(peer.slot));
+        }
+        EXPECT_EQ(nullptr, peer.cq());
+        hca_fabric_detach();
+    });
+}
+
+/* A copy that was begun goes to the process that was meant, or nowhere. */
+TEST_F(hca_fabric_test, copy_does_not_go_to_the_next_owner_of_a_slot)
+{
+    run([] {
+        uint64_t word       = 1;
+        struct iovec local  = {&word, sizeof(word)}, remote = local;
+
+        attach();
+        victim peer;
+        struct hca_owner first = hca_owner(peer.slot);
+
+        EXPECT_EQ(0, hca_mem_write(first, &local, 1, &remote, 1));
+        peer.die();
+        EXPECT_FALSE(hca_proc_alive(first.proc));
+
+        victim next;
+
+        EXPECT_EQ(first.proc, next.slot);
+        EXPECT_EQ(-ESRCH, hca_mem_write(first, &local, 1, &remote, 1));
+        EXPECT_EQ(0, hca_mem_write(hca_owner(first.proc), &local, 1, &remote,
+                                   1));
+        next.die();
+        hca_fabric_detach();
+    });
+}
+
+/* A CQ of 4 entries and the receives of a QP that lead there */
+struct queues {
+    struct hca_cq *cq;
+    struct hca_qp *qp;
+    uint8_t       *ring;
+    uint32_t      *dbrec; /* of the CQ, then of the QP */
+};
+
+static queues make_queues()
+{
+    queues q;
+
+    q.ring  = (uint8_t*)hca_arena_alloc(8192);
+    q.dbrec = (uint32_t*)(q.ring + 4096);
+    for (unsigned i = 0; i < 4; i++) {
+        q.ring[i * 64 + 63] = MLX5_CQE_INVALID << 4;
+    }
+    q.cq               = (struct hca_cq*)hca_obj_alloc(HCA_KIND_CQ, 0);
+    q.cq->ring         = {hca_off(q.ring), 2, 6};
+    q.cq->dbrec        = hca_off(q.dbrec);
+    q.qp               = (struct hca_qp*)hca_obj_alloc(HCA_KIND_QP, 0);
+    q.qp->rq           = {hca_off(q.ring + 2048), 2, 4};
+    q.qp->dbrec        = hca_off(q.dbrec + 2);
+    q.qp->rcqn         = hca_obj_publish(HCA_KIND_CQ, q.cq);
+    hca_obj_publish(HCA_KIND_QP, q.qp);
+    return q;
+}
+
+/* Runs body in a process that attaches and is killed. */
+static void run_and_kill(const std::function<void()> &body)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        hca_fabric_attach();
+        body();
+        raise(SIGKILL);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+/* Its writer was killed before it counted the entry, which the program may
+ * have taken already. */
+TEST_F(hca_fabric_test, entry_of_a_killed_writer_counts)
+{
+    run([] {
+        attach();
+        queues q     = make_queues();
+        uint32_t num = q.cq->obj.num;
+
+        for (unsigned i = 0; i < 6; i++) {
+            run_and_kill([&] {
+                hca_obj_lock(HCA_KIND_CQ, num);
+                q.ring[(i % 4) * 64 + 63] = (MLX5_CQE_REQ << 4) | (i / 4);
+            });
+            ASSERT_EQ(q.cq, hca_obj_lock(HCA_KIND_CQ, num));
+            EXPECT_EQ(i + 1, q.cq->pi);
+            hca_obj_unlock(q.cq);
+        }
+        run_and_kill([&] { hca_obj_lock(HCA_KIND_CQ, num); });
+        ASSERT_EQ(q.cq, hca_obj_lock(HCA_KIND_CQ, num));
+        EXPECT_EQ(6u, q.cq->pi) << "it had written nothing";
+        hca_obj_unlock(q.cq);
+        hca_fabric_detach();
+    });
+}
+
+/* Who put a QP in error was killed before it flushed the receives. */
+TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
+{
+    run([] {
+        attach();
+        queues q     = make_queues();
+        uint32_t num = q.qp->obj.num;
+
+        q.dbrec[2] = htobe32(3);
+        run_and_kill([&] {
+            hca_obj_lock(HCA_KIND_QP, num);
+            q.qp->state = IBV_QPS_ERR;
+        });
+        ASSERT_EQ(q.qp, hca_obj_lock(HCA_KIND_QP, num));
+        EXPECT_EQ(3u, q.cq->pi);
+        EXPECT_EQ(3u, q.qp->resp.ci);
+        EXPECT_EQ(MLX5_CQE_RESP_ERR, q.ring[63] >> 4);
+        hca_obj_unlock(q.qp);
+        hca_fabric_detach();
+    });
+}

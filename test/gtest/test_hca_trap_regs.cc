@@ -1,0 +1,224 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Registers, flags, red zone and stack of the code whose store is a doorbell:
+ * all as before, however the device came to run.
+ */
+#include "test_hca_trap.h"
+
+#include <cerrno>
+#include <random>
+
+SITE(site_clean, "mov %rsi, (%rdi)")
+SITE(site_bounce, "mov %rsi, (%rdi)\nnop")
+SITE(site_bounce_vec, "vmovq %rsi, %xmm15\nvmovdqu %xmm15, (%rdi)\nnop")
+
+/* Loads all registers and flags from regs_in, fills the red zone, stores, and
+ * puts all that it finds then into regs_out. */
+struct regs {
+    uint64_t gpr[16];
+    uint64_t flags;
+    uint64_t red[16];
+    uint8_t  ymm[16][32];
+};
+extern "C" regs regs_in, regs_out;
+regs            regs_in, regs_out;
+
+#define EACH_GPR(_op) \
+    _op("rcx", "8") _op("rdx", "16") _op("rbx", "24") _op("rbp", "40") \
+    _op("rsi", "48") _op("rdi", "56") _op("r8", "64") _op("r9", "72") \
+    _op("r10", "80") _op("r11", "88") _op("r12", "96") _op("r13", "104") \
+    _op("r14", "112") _op("r15", "120")
+#define EACH_YMM(_op) \
+    _op("0") _op("1") _op("2") _op("3") _op("4") _op("5") _op("6") _op("7") \
+    _op("8") _op("9") _op("10") _op("11") _op("12") _op("13") _op("14") \
+    _op("15")
+#define EACH_RED(_op) EACH_YMM(_op)
+#define LOAD_GPR(_r, _o)  "mov " _o "+regs_in(%rip), %" _r "\n"
+#define STORE_GPR(_r, _o) "mov %" _r ", " _o "+regs_out(%rip)\n"
+#define LOAD_YMM(_n)  "vmovdqu 264+32*" _n "+regs_in(%rip), %ymm" _n "\n"
+#define STORE_YMM(_n) "vmovdqu %ymm" _n ", 264+32*" _n "+regs_out(%rip)\n"
+#define LOAD_RED(_n) \
+    "mov 136+8*" _n "+regs_in(%rip), %rax\nmov %rax, -128+8*" _n "(%rsp)\n"
+#define STORE_RED(_n) \
+    "mov -128+8*" _n "(%rsp), %rax\nmov %rax, 136+8*" _n "+regs_out(%rip)\n"
+
+#define REGS_SITE(_name, _insn) \
+    __asm__(".text\n.globl " #_name "\n" #_name ":\n" \
+            "push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\n" \
+            "push %r15\npush 128+regs_in(%rip)\npopfq\n" \
+            EACH_RED(LOAD_RED) EACH_YMM(LOAD_YMM) EACH_GPR(LOAD_GPR) \
+            "mov regs_in(%rip), %rax\nmov %rsp, 32+regs_in(%rip)\n" \
+            _insn "\nsfence\n" \
+            "mov %rsp, 32+regs_out(%rip)\nmov %rax, regs_out(%rip)\n" \
+            EACH_GPR(STORE_GPR) EACH_YMM(STORE_YMM) EACH_RED(STORE_RED) \
+            "pushfq\npop 128+regs_out(%rip)\ncld\nvzeroupper\n" \
+            "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\n" \
+            "ret\n"); \
+    extern "C" void _name(void);
+
+REGS_SITE(regs_store, "mov %rax, (%rdx)")
+REGS_SITE(regs_store_bounce, "nop\nmov %rax, (%rdx)\nnop")
+REGS_SITE(regs_store_ymm, "vmovdqu %ymm7, 0x20(%rdx)")
+
+namespace {
+
+/* A C function may use every register; this one does. */
+void clobber(hca_trap*)
+{
+    static const uint32_t mxcsr = 0x1f80 | 0x6000;
+
+    __asm__ volatile("vpcmpeqd %%ymm0, %%ymm0, %%ymm0\n"
+                     "vmovdqa %%ymm0, %%ymm7\nvmovdqa %%ymm0, %%ymm15\n"
+                     "ldmxcsr %0\n"
+                     "vzeroupper\n"
+                     "pxor %%xmm1, %%xmm1\npxor %%xmm9, %%xmm9"
+                     :
+                     : "m"(mxcsr)
+                     : "xmm0", "xmm1", "xmm7", "xmm9", "xmm15");
+    errno = EBADMSG;
+}
+
+void check_regs(void (*store)(void), void *page)
+{
+    std::mt19937_64 random(4711);
+    uint32_t        mxcsr = 0x1f80 | 0x2000, after;
+
+    for (uint64_t &word : regs_in.gpr) {
+        word = random();
+    }
+    for (uint64_t &word : regs_in.red) {
+        word = random();
+    }
+    for (auto &ymm : regs_in.ymm) {
+        for (uint8_t &byte : ymm) {
+            byte = random();
+        }
+    }
+    regs_in.gpr[2] = (uintptr_t)page;
+    memset(&regs_out, 0, sizeof(regs_out));
+    errno = EXDEV;
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    store();
+    __asm__ volatile("stmxcsr %0" : "=m"(after));
+    mxcsr = 0x1f80;
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    EXPECT_EQ(EXDEV, errno);
+    EXPECT_EQ(0x1f80u | 0x2000, after);
+    for (int i = 0; i < 16; ++i) {
+        EXPECT_EQ(regs_in.gpr[i], regs_out.gpr[i]) << "register " << i;
+        EXPECT_EQ(regs_in.red[i], regs_out.red[i]) << "red zone " << i;
+        EXPECT_EQ(0, memcmp(regs_in.ymm[i], regs_out.ymm[i], 32))
+                << "ymm" << i;
+    }
+    EXPECT_EQ(regs_in.flags & 0xcd5, regs_out.flags & 0xcd5);
+}
+
+/* All arithmetic flags set, then clear, then the direction flag. */
+const uint64_t flag_sets[] = {0x202 | 0x8d5, 0x202, 0x202 | 0x400 | 0x801};
+
+/* The ways to save vector registers that this CPU has, the best one first. */
+enum { WAY_BEST, WAY_XSAVEC, WAY_XSAVE, WAYS };
+
+void set_way(int way)
+{
+    hca_trap_init(true);
+    if (way != WAY_BEST) {
+        hca_cpu_save.plain = 0;
+    }
+    if (way == WAY_XSAVE) {
+        hca_cpu_save.compact = 0;
+    }
+}
+
+class hca_trap_registers : public hca_trap {
+protected:
+    void SetUp() override
+    {
+        hca_trap::SetUp();
+        then = clobber;
+        if (!__builtin_cpu_supports("avx2")) {
+            GTEST_SKIP() << "this CPU has no AVX2";
+        }
+    }
+
+    void check()
+    {
+        for (uint64_t flags : flag_sets) {
+            regs_in.flags = flags;
+            count         = 0;
+            check_regs(regs_store, page);
+            EXPECT_TRUE(stored(regs_in.gpr[0]));
+            check_regs(regs_store_ymm, page);
+            EXPECT_TRUE(stored(regs_in.ymm[7], 32));
+            EXPECT_EQ(2u, count);
+        }
+    }
+};
+
+TEST_F(hca_trap_registers, survive)
+{
+    check();
+    hca_trap_init(true);
+    check();
+    for (int way = WAY_BEST; way < WAYS; ++way) {
+        SCOPED_TRACE(way);
+        set_way(way);
+        check();
+    }
+}
+
+/* The program's SSE code must not become slow: with the upper halves clean
+ * before, they are so behind. */
+TEST_F(hca_trap_registers, upper_halves_stay_clean)
+{
+    uint32_t in_use, high;
+
+    if (hca_cpu_valgrind()) {
+        GTEST_SKIP() << "valgrind has no xgetbv 1";
+    }
+
+    hca_trap_init(true);
+    for (int i = 0; i < 3; ++i) {
+        __asm__ volatile("vzeroupper");
+        site_clean(page, i);
+        __asm__ volatile("xgetbv" : "=a"(in_use), "=d"(high) : "c"(1));
+        EXPECT_FALSE(in_use & 4);
+    }
+}
+
+/* Needs more than the alternate stack has. */
+void deep(hca_trap *self)
+{
+    volatile char room[65536];
+
+    ASSERT_FALSE(on_altstack(__builtin_frame_address(0)));
+    room[0] = room[sizeof(room) - 1] = 1;
+    clobber(self);
+}
+
+TEST_F(hca_trap_altstack, device_runs_on_the_threads_stack)
+{
+    then = deep;
+    for (unsigned i = 1; i <= 3; ++i) {
+        site_bounce(page, i);
+        EXPECT_EQ(i, count);
+        EXPECT_EQ(i, last.value[0]);
+        site_bounce_vec(page, i);
+        EXPECT_EQ(i + 1, count + 0u) << "vector";
+        EXPECT_EQ(i, last.value[0]);
+        EXPECT_EQ(16u, last.size);
+        count = i;
+    }
+}
+
+TEST_F(hca_trap_altstack, registers)
+{
+    then = deep;
+    for (uint64_t flags : flag_sets) {
+        regs_in.flags = flags;
+        check_regs(regs_store_bounce, page);
+        EXPECT_EQ(regs_in.gpr[0], *(uint64_t*)last.value);
+    }
+}
+
+} /* namespace */
