@@ -17,10 +17,31 @@ uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
 }
 
 
-/* Whether a receive buffer of the peer, smaller than ours, takes the message.
- * Logged if not. */
+/* Opens the inline segment of a message, of which 'length' bytes that follow
+ * its header are put there. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_am_inline_begin(uct_dcx_wqe_t *wqe, uint8_t id, size_t length)
+{
+    const size_t hdr_size = sizeof(uct_dcx_am_hdr_t);
+
+    uct_dcx_wqe_inline_begin(wqe, hdr_size + length);
+    uct_dcx_am_set_hdr(uct_dcx_wqe_inline_place(wqe, hdr_size), id);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_am_post(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, const uct_dcx_wqe_t *wqe,
+                const uct_dcx_tx_t *tx)
+{
+    uct_dcx_tx_post(dci, wqe, tx);
+    ep->credits--;
+}
+
+
+/* Whether a receive buffer of the peer, which is smaller than ours, takes the
+ * message. Logged if not. */
 static UCS_F_NOINLINE int
-uct_dcx_am_fits(const uct_dcx_ep_t *ep, size_t length)
+uct_dcx_am_fits_small(const uct_dcx_ep_t *ep, size_t length)
 {
     size_t max = ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit;
 
@@ -35,25 +56,26 @@ uct_dcx_am_fits(const uct_dcx_ep_t *ep, size_t length)
 }
 
 
-/* ... and is not sent: 'dci' was got for it. */
-static UCS_F_NOINLINE ucs_status_t
-uct_dcx_am_too_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+/* ... of any peer. If not, 'dci', which was got for it, is settled. */
+static inline int
+uct_dcx_am_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 {
+    if (!(ep->flags & UCT_DCX_EP_FLAG_SMALL) ||
+        uct_dcx_am_fits_small(ep, length)) {
+        return 1;
+    }
+
     uct_dcx_tx_settle(uct_dcx_ep_iface(ep), dci);
-    return UCS_ERR_EXCEEDS_LIMIT;
+    return 0;
 }
 
 
 /* --- short ----------------------------------------------------------------- */
 
-static ucs_status_t
-uct_dcx_am_short_any(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                     const void *payload, unsigned length);
-
-
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                 const void *payload, unsigned length, uct_dcx_way_t way)
+                 const void *payload, unsigned length,
+                 uct_ep_am_short_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -61,7 +83,6 @@ uct_dcx_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED
     };
-    uct_dcx_am_hdr_t hdr;
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
@@ -69,34 +90,28 @@ uct_dcx_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     UCT_CHECK_LENGTH(sizeof(header) + length, 0, iface->limits.am_short,
                      "am_short");
 
-    dci = uct_dcx_tx_get_am(iface, ep, way);
+    dci = uct_dcx_tx_get_am(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_am_short_any(tl_ep, id, header, payload, length) :
-               uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, id, header, payload, length) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_am_set_hdr(&hdr, id);
-
-    uct_dcx_tx_start(&wqe, dci, ep, way);
-    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(header) + length);
-    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
+    uct_dcx_am_inline_begin(&wqe, id, sizeof(header) + length);
     uct_dcx_wqe_inline_head(&wqe, &header, sizeof(header));
     uct_dcx_wqe_inline_put(&wqe, payload, length);
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_tx_post(dci, &wqe, &tx);
-    ep->credits--;
+    uct_dcx_am_post(ep, dci, &wqe, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
 
 
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_am_short_any(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                     const void *payload, unsigned length)
+uct_dcx_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                      const void *payload, unsigned length)
 {
-    return uct_dcx_am_short(tl_ep, id, header, payload, length,
-                            UCT_DCX_WAY_ANY);
+    return uct_dcx_am_short(tl_ep, id, header, payload, length, NULL);
 }
 
 
@@ -104,18 +119,13 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                                  const void *payload, unsigned length)
 {
     return uct_dcx_am_short(tl_ep, id, header, payload, length,
-                            UCT_DCX_WAY_PLAIN);
+                            uct_dcx_am_short_slow);
 }
-
-
-static ucs_status_t
-uct_dcx_am_short_iov_any(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
-                         size_t iovcnt);
 
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
-                     size_t iovcnt, uct_dcx_way_t way)
+                     size_t iovcnt, uct_ep_am_short_iov_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -124,7 +134,6 @@ uct_dcx_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED
     };
-    uct_dcx_am_hdr_t hdr;
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
     size_t i;
@@ -132,56 +141,46 @@ uct_dcx_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length, 0, iface->limits.am_short, "am_short_iov");
 
-    dci = uct_dcx_tx_get_am(iface, ep, way);
+    dci = uct_dcx_tx_get_am(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_am_short_iov_any(tl_ep, id, iov, iovcnt) :
-               uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, id, iov, iovcnt) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_am_set_hdr(&hdr, id);
-
-    uct_dcx_tx_start(&wqe, dci, ep, way);
-    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + length);
-    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
+    uct_dcx_am_inline_begin(&wqe, id, length);
     for (i = 0; i < iovcnt; ++i) {
         uct_dcx_wqe_inline_put(&wqe, iov[i].buffer,
                                uct_iov_get_length(&iov[i]));
     }
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_tx_post(dci, &wqe, &tx);
-    ep->credits--;
+    uct_dcx_am_post(ep, dci, &wqe, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
 }
 
 
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_am_short_iov_any(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
-                         size_t iovcnt)
+uct_dcx_am_short_iov_slow(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
+                          size_t iovcnt)
 {
-    return uct_dcx_am_short_iov(tl_ep, id, iov, iovcnt, UCT_DCX_WAY_ANY);
+    return uct_dcx_am_short_iov(tl_ep, id, iov, iovcnt, NULL);
 }
 
 
 ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
                                      const uct_iov_t *iov, size_t iovcnt)
 {
-    return uct_dcx_am_short_iov(tl_ep, id, iov, iovcnt, UCT_DCX_WAY_PLAIN);
+    return uct_dcx_am_short_iov(tl_ep, id, iov, iovcnt,
+                                uct_dcx_am_short_iov_slow);
 }
 
 
 /* --- copied ---------------------------------------------------------------- */
 
-
-static ssize_t
-uct_dcx_am_bcopy_any(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
-                     void *arg, unsigned flags);
-
-
 static UCS_F_ALWAYS_INLINE ssize_t
 uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
-                 void *arg, unsigned flags, uct_dcx_way_t way)
+                 void *arg, unsigned flags, uct_ep_am_bcopy_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -198,17 +197,15 @@ uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
 
     UCT_CHECK_AM_ID(id);
 
-    dci = uct_dcx_tx_get_am(iface, ep, way);
+    dci = uct_dcx_tx_get_am(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_am_bcopy_any(tl_ep, id, pack_cb, arg, flags) :
-               uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, id, pack_cb, arg, flags) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
     desc = uct_dcx_tx_get_desc(iface);
     if (ucs_unlikely(desc == NULL)) {
-        uct_dcx_tx_settle(iface, dci);
-        return UCS_ERR_NO_MEMORY;
+        return uct_dcx_tx_no_memory(iface, dci);
     }
 
     hdr = UCS_PTR_BYTE_OFFSET(uct_dcx_tx_payload(desc), -sizeof(*hdr));
@@ -216,27 +213,25 @@ uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     length = pack_cb(hdr + 1, arg);
     ucs_assertv(length <= iface->limits.am_bcopy, "packed %zu of %zu bytes",
                 length, iface->limits.am_bcopy);
-    if ((way != UCT_DCX_WAY_PLAIN) && (ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_am_fits(ep, length)) {
+    if ((slow == NULL) && !uct_dcx_am_fits(ep, dci, length)) {
         ucs_mpool_put(desc);
-        return uct_dcx_am_too_long(ep, dci);
+        return UCS_ERR_EXCEEDS_LIMIT;
     }
 
     tx.buffer = desc;
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
     uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
-    uct_dcx_tx_post(dci, &wqe, &tx);
-    ep->credits--;
+    uct_dcx_am_post(ep, dci, &wqe, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
 
 
 static UCS_F_NOINLINE ssize_t
-uct_dcx_am_bcopy_any(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
-                     void *arg, unsigned flags)
+uct_dcx_am_bcopy_slow(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                      void *arg, unsigned flags)
 {
-    return uct_dcx_am_bcopy(tl_ep, id, pack_cb, arg, flags, UCT_DCX_WAY_ANY);
+    return uct_dcx_am_bcopy(tl_ep, id, pack_cb, arg, flags, NULL);
 }
 
 
@@ -244,33 +239,28 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
                             uct_pack_callback_t pack_cb, void *arg,
                             unsigned flags)
 {
-    return uct_dcx_am_bcopy(tl_ep, id, pack_cb, arg, flags, UCT_DCX_WAY_PLAIN);
+    return uct_dcx_am_bcopy(tl_ep, id, pack_cb, arg, flags,
+                            uct_dcx_am_bcopy_slow);
 }
 
 
 /* --- zero copy ------------------------------------------------------------- */
 
-
-static ucs_status_t
-uct_dcx_am_zcopy_any(uct_ep_h tl_ep, uint8_t id, const void *header,
-                     unsigned header_length, const uct_iov_t *iov,
-                     size_t iovcnt, unsigned flags, uct_completion_t *comp);
-
-
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                  unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
-                 unsigned flags, uct_completion_t *comp, uct_dcx_way_t way)
+                 unsigned flags, uct_completion_t *comp,
+                 uct_ep_am_zcopy_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length          = header_length + uct_iov_total_length(iov, iovcnt);
     uct_dcx_tx_t tx        = {
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
         .done   = uct_dcx_tx_done_comp,
         .comp   = comp
     };
-    uct_dcx_am_hdr_t hdr;
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
@@ -278,46 +268,37 @@ uct_dcx_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.am_iov, "am_zcopy");
     UCT_CHECK_LENGTH(header_length, 0, iface->limits.am_hdr,
                      "am_zcopy header");
-    UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
-                     iface->limits.am_zcopy, "am_zcopy");
+    UCT_CHECK_LENGTH(length, 0, iface->limits.am_zcopy, "am_zcopy");
 
-    dci = uct_dcx_tx_get_am(iface, ep, way);
+    dci = uct_dcx_tx_get_am(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_am_zcopy_any(tl_ep, id, header, header_length, iov,
-                                    iovcnt, flags, comp) :
-               uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, id, header, header_length, iov,
+                                     iovcnt, flags, comp) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
-    if ((way != UCT_DCX_WAY_PLAIN) && (ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_am_fits(ep, header_length + uct_iov_total_length(iov,
-                                                                  iovcnt))) {
-        return uct_dcx_am_too_long(ep, dci);
+    if ((slow == NULL) && !uct_dcx_am_fits(ep, dci, length)) {
+        return UCS_ERR_EXCEEDS_LIMIT;
     }
 
-    uct_dcx_am_set_hdr(&hdr, id);
-
-    uct_dcx_tx_start(&wqe, dci, ep, way);
-    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + header_length);
-    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
+    uct_dcx_am_inline_begin(&wqe, id, header_length);
     uct_dcx_wqe_inline_put(&wqe, header, header_length);
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_iov(&wqe, iov, iovcnt);
-    uct_dcx_tx_post(dci, &wqe, &tx);
-    ep->credits--;
-    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
-                      header_length + uct_iov_total_length(iov, iovcnt));
+    uct_dcx_am_post(ep, dci, &wqe, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY, length);
     return UCS_INPROGRESS;
 }
 
 
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_am_zcopy_any(uct_ep_h tl_ep, uint8_t id, const void *header,
-                     unsigned header_length, const uct_iov_t *iov,
-                     size_t iovcnt, unsigned flags, uct_completion_t *comp)
+uct_dcx_am_zcopy_slow(uct_ep_h tl_ep, uint8_t id, const void *header,
+                      unsigned header_length, const uct_iov_t *iov,
+                      size_t iovcnt, unsigned flags, uct_completion_t *comp)
 {
     return uct_dcx_am_zcopy(tl_ep, id, header, header_length, iov, iovcnt,
-                            flags, comp, UCT_DCX_WAY_ANY);
+                            flags, comp, NULL);
 }
 
 
@@ -327,5 +308,5 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                     size_t iovcnt, unsigned flags, uct_completion_t *comp)
 {
     return uct_dcx_am_zcopy(tl_ep, id, header, header_length, iov, iovcnt,
-                            flags, comp, UCT_DCX_WAY_PLAIN);
+                            flags, comp, uct_dcx_am_zcopy_slow);
 }

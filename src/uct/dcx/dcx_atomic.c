@@ -206,12 +206,13 @@ uct_dcx_atomic_done(const uct_dcx_iface_t *iface,
 }
 
 
-static ucs_status_t uct_dcx_atomic_any(uct_ep_h tl_ep, uct_dcx_atomic_t atomic);
+typedef ucs_status_t (*uct_dcx_atomic_func_t)(uct_ep_h ep,
+                                              uct_dcx_atomic_t atomic);
 
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_atomic_way(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic,
-                   uct_dcx_way_t way)
+                   uct_dcx_atomic_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -220,10 +221,10 @@ uct_dcx_atomic_way(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic,
     uct_dcx_wqe_t wqe;
     unsigned place;
 
-    dci = uct_dcx_tx_get(iface, ep, way);
+    dci = uct_dcx_tx_get(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_atomic_any(tl_ep, *atomic) : uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, *atomic) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
     place = dci->sq.mask + 1; /* nobody looks there */
@@ -233,7 +234,7 @@ uct_dcx_atomic_way(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic,
         tx.flags = MLX5_WQE_CTRL_CQ_UPDATE;
     }
 
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
     uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey);
     uct_dcx_atomic_put(&wqe, &tx, atomic);
     uct_dcx_wqe_data(&wqe, &dci->results[place], atomic->size,
@@ -244,17 +245,38 @@ uct_dcx_atomic_way(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic,
 }
 
 
+/* One for all, by value: what the others inline stays in registers. */
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_atomic_any(uct_ep_h tl_ep, uct_dcx_atomic_t atomic)
+uct_dcx_atomic_slow(uct_ep_h tl_ep, uct_dcx_atomic_t atomic)
 {
-    return uct_dcx_atomic_way(tl_ep, &atomic, UCT_DCX_WAY_ANY);
+    return uct_dcx_atomic_way(tl_ep, &atomic, NULL);
 }
 
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
 {
-    return uct_dcx_atomic_way(tl_ep, atomic, UCT_DCX_WAY_PLAIN);
+    return uct_dcx_atomic_way(tl_ep, atomic, uct_dcx_atomic_slow);
+}
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_atomic_post(uct_ep_h ep, const uct_dcx_atomic_t *atomic)
+{
+    if (ucs_unlikely(!(UCS_BIT(atomic->op) & UCT_DCX_ATOMIC_POST_OPS))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return uct_dcx_atomic(ep, atomic);
+}
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_atomic_fetch(uct_ep_h ep, const uct_dcx_atomic_t *atomic)
+{
+    if (ucs_unlikely(!(UCS_BIT(atomic->op) & UCT_DCX_ATOMIC_FETCH_OPS))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return uct_dcx_atomic(ep, atomic);
 }
 
 
@@ -310,10 +332,7 @@ uct_dcx_ep_atomic64_post(uct_ep_h ep, unsigned opcode, uint64_t value,
         .rkey        = rkey
     };
 
-    if (ucs_unlikely(!(UCS_BIT(opcode) & UCT_DCX_ATOMIC_POST_OPS))) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return uct_dcx_atomic(ep, &atomic);
+    return uct_dcx_atomic_post(ep, &atomic);
 }
 
 
@@ -329,10 +348,7 @@ uct_dcx_ep_atomic32_post(uct_ep_h ep, unsigned opcode, uint32_t value,
         .rkey        = rkey
     };
 
-    if (ucs_unlikely(!(UCS_BIT(opcode) & UCT_DCX_ATOMIC_POST_OPS))) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return uct_dcx_atomic(ep, &atomic);
+    return uct_dcx_atomic_post(ep, &atomic);
 }
 
 
@@ -351,10 +367,7 @@ uct_dcx_ep_atomic64_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
         .comp        = comp
     };
 
-    if (ucs_unlikely(!(UCS_BIT(opcode) & UCT_DCX_ATOMIC_FETCH_OPS))) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return uct_dcx_atomic(ep, &atomic);
+    return uct_dcx_atomic_fetch(ep, &atomic);
 }
 
 
@@ -373,8 +386,5 @@ uct_dcx_ep_atomic32_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
         .comp        = comp
     };
 
-    if (ucs_unlikely(!(UCS_BIT(opcode) & UCT_DCX_ATOMIC_FETCH_OPS))) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return uct_dcx_atomic(ep, &atomic);
+    return uct_dcx_atomic_fetch(ep, &atomic);
 }

@@ -8,14 +8,10 @@
 #include "dcx_tx.h"
 
 
-static ucs_status_t
-uct_dcx_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                      uint64_t remote_addr, uct_rkey_t rkey);
-
-
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                  uint64_t remote_addr, uct_rkey_t rkey, uct_dcx_way_t way)
+                  uint64_t remote_addr, uct_rkey_t rkey,
+                  uct_ep_put_short_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -25,14 +21,13 @@ uct_dcx_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 
     UCT_CHECK_LENGTH(length, 0, iface->limits.put_short, "put_short");
 
-    dci = uct_dcx_tx_get(iface, ep, way);
+    dci = uct_dcx_tx_get(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_put_short_any(tl_ep, buffer, length, remote_addr, rkey) :
-               uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, buffer, length, remote_addr, rkey) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
     if (ucs_likely(length > 0)) {
         uct_dcx_wqe_inline_begin(&wqe, length);
@@ -46,11 +41,10 @@ uct_dcx_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 
 
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                      uint64_t remote_addr, uct_rkey_t rkey)
+uct_dcx_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                       uint64_t remote_addr, uct_rkey_t rkey)
 {
-    return uct_dcx_put_short(tl_ep, buffer, length, remote_addr, rkey,
-                             UCT_DCX_WAY_ANY);
+    return uct_dcx_put_short(tl_ep, buffer, length, remote_addr, rkey, NULL);
 }
 
 
@@ -59,18 +53,14 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                   uct_rkey_t rkey)
 {
     return uct_dcx_put_short(tl_ep, buffer, length, remote_addr, rkey,
-                             UCT_DCX_WAY_PLAIN);
+                             uct_dcx_put_short_slow);
 }
-
-
-static ssize_t
-uct_dcx_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
-                      uint64_t remote_addr, uct_rkey_t rkey);
 
 
 static UCS_F_ALWAYS_INLINE ssize_t
 uct_dcx_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
-                  uint64_t remote_addr, uct_rkey_t rkey, uct_dcx_way_t way)
+                  uint64_t remote_addr, uct_rkey_t rkey,
+                  uct_ep_put_bcopy_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -83,17 +73,15 @@ uct_dcx_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     uct_dcx_wqe_t wqe;
     size_t length;
 
-    dci = uct_dcx_tx_get(iface, ep, way);
+    dci = uct_dcx_tx_get(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_put_bcopy_any(tl_ep, pack_cb, arg, remote_addr, rkey) :
-               uct_dcx_tx_no_resource(ep);
+        return (slow != NULL) ? slow(tl_ep, pack_cb, arg, remote_addr, rkey) :
+                                uct_dcx_tx_no_resource(ep);
     }
 
     desc = uct_dcx_tx_get_desc(iface);
     if (ucs_unlikely(desc == NULL)) {
-        uct_dcx_tx_settle(iface, dci);
-        return UCS_ERR_NO_MEMORY;
+        return uct_dcx_tx_no_memory(iface, dci);
     }
 
     length = pack_cb(uct_dcx_tx_payload(desc), arg);
@@ -101,7 +89,7 @@ uct_dcx_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
                 length, iface->limits.rma_bcopy);
 
     tx.buffer = desc;
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
     if (ucs_likely(length > 0)) {
         uct_dcx_wqe_data(&wqe, uct_dcx_tx_payload(desc), length, desc->lkey);
@@ -113,11 +101,10 @@ uct_dcx_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
 
 
 static UCS_F_NOINLINE ssize_t
-uct_dcx_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
-                      uint64_t remote_addr, uct_rkey_t rkey)
+uct_dcx_put_bcopy_slow(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
+                       uint64_t remote_addr, uct_rkey_t rkey)
 {
-    return uct_dcx_put_bcopy(tl_ep, pack_cb, arg, remote_addr, rkey,
-                             UCT_DCX_WAY_ANY);
+    return uct_dcx_put_bcopy(tl_ep, pack_cb, arg, remote_addr, rkey, NULL);
 }
 
 
@@ -125,44 +112,67 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
                              void *arg, uint64_t remote_addr, uct_rkey_t rkey)
 {
     return uct_dcx_put_bcopy(tl_ep, pack_cb, arg, remote_addr, rkey,
-                             UCT_DCX_WAY_PLAIN);
+                             uct_dcx_put_bcopy_slow);
 }
 
 
-static ucs_status_t
-uct_dcx_rma_zcopy_any(uct_dcx_ep_t *ep, uct_dcx_tx_t tx, const uct_iov_t *iov,
-                      size_t iovcnt, struct ibv_sge remote);
-
-
-/* Put and get between remote memory and registered pieces of local memory. */
+/* Between remote memory and registered pieces of local memory; UCT has one type
+ * for put and get of this kind. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_rma_zcopy(uct_dcx_ep_t *ep, const uct_dcx_tx_t *tx,
-                  const uct_iov_t *iov, size_t iovcnt,
-                  const struct ibv_sge *remote, uct_dcx_way_t way)
+uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                  uint64_t remote_addr, uct_rkey_t rkey,
+                  uct_completion_t *comp, uint8_t opcode,
+                  uct_ep_put_zcopy_func_t slow)
 {
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length          = uct_iov_total_length(iov, iovcnt);
+    int is_get             = (opcode == MLX5_OPCODE_RDMA_READ);
+    uct_dcx_tx_t tx        = {
+        .opcode = opcode,
+        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
+        .done   = uct_dcx_tx_done_comp,
+        .comp   = comp
+    };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
-    dci = uct_dcx_tx_get(uct_dcx_ep_iface(ep), ep, way);
+    UCT_CHECK_IOV_SIZE(iovcnt, is_get ? iface->limits.get_iov :
+                                        iface->limits.rma_iov,
+                       is_get ? "get_zcopy" : "put_zcopy");
+    UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy,
+                     is_get ? "get_zcopy" : "put_zcopy");
+    if (is_get) {
+        UCT_SKIP_ZERO_LENGTH(length);
+    }
+
+    dci = uct_dcx_tx_get(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_rma_zcopy_any(ep, *tx, iov, iovcnt, *remote) :
+        return (slow != NULL) ?
+               slow(tl_ep, iov, iovcnt, remote_addr, rkey, comp) :
                uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_tx_start(&wqe, dci, ep, way);
-    uct_dcx_wqe_raddr(&wqe, remote->addr, remote->lkey);
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
     uct_dcx_tx_iov(&wqe, iov, iovcnt);
-    uct_dcx_tx_post(dci, &wqe, tx);
+    uct_dcx_tx_post(dci, &wqe, &tx);
+    if (is_get) {
+        UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY, length);
+    } else {
+        UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY, length);
+    }
     return UCS_INPROGRESS;
 }
 
 
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_rma_zcopy_any(uct_dcx_ep_t *ep, uct_dcx_tx_t tx, const uct_iov_t *iov,
-                      size_t iovcnt, struct ibv_sge remote)
+uct_dcx_put_zcopy_slow(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                       uint64_t remote_addr, uct_rkey_t rkey,
+                       uct_completion_t *comp)
 {
-    return uct_dcx_rma_zcopy(ep, &tx, iov, iovcnt, &remote, UCT_DCX_WAY_ANY);
+    return uct_dcx_rma_zcopy(tl_ep, iov, iovcnt, remote_addr, rkey, comp,
+                             MLX5_OPCODE_RDMA_WRITE, NULL);
 }
 
 
@@ -170,25 +180,18 @@ ucs_status_t uct_dcx_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                                   size_t iovcnt, uint64_t remote_addr,
                                   uct_rkey_t rkey, uct_completion_t *comp)
 {
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
-    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    size_t length          = uct_iov_total_length(iov, iovcnt);
-    struct ibv_sge remote  = {.addr = remote_addr, .lkey = rkey};
-    uct_dcx_tx_t tx        = {
-        .opcode = MLX5_OPCODE_RDMA_WRITE,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
-        .done   = uct_dcx_tx_done_comp,
-        .comp   = comp
-    };
-    ucs_status_t status;
+    return uct_dcx_rma_zcopy(tl_ep, iov, iovcnt, remote_addr, rkey, comp,
+                             MLX5_OPCODE_RDMA_WRITE, uct_dcx_put_zcopy_slow);
+}
 
-    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.rma_iov, "put_zcopy");
-    UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy, "put_zcopy");
 
-    status = uct_dcx_rma_zcopy(ep, &tx, iov, iovcnt, &remote,
-                               UCT_DCX_WAY_PLAIN);
-    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY, length);
-    return status;
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_get_zcopy_slow(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                       uint64_t remote_addr, uct_rkey_t rkey,
+                       uct_completion_t *comp)
+{
+    return uct_dcx_rma_zcopy(tl_ep, iov, iovcnt, remote_addr, rkey, comp,
+                             MLX5_OPCODE_RDMA_READ, NULL);
 }
 
 
@@ -196,26 +199,8 @@ ucs_status_t uct_dcx_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                                   size_t iovcnt, uint64_t remote_addr,
                                   uct_rkey_t rkey, uct_completion_t *comp)
 {
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
-    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    size_t length          = uct_iov_total_length(iov, iovcnt);
-    struct ibv_sge remote  = {.addr = remote_addr, .lkey = rkey};
-    uct_dcx_tx_t tx        = {
-        .opcode = MLX5_OPCODE_RDMA_READ,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
-        .done   = uct_dcx_tx_done_comp,
-        .comp   = comp
-    };
-    ucs_status_t status;
-
-    UCT_CHECK_IOV_SIZE(iovcnt, iface->limits.get_iov, "get_zcopy");
-    UCT_CHECK_LENGTH(length, 0, iface->limits.rma_zcopy, "get_zcopy");
-    UCT_SKIP_ZERO_LENGTH(length);
-
-    status = uct_dcx_rma_zcopy(ep, &tx, iov, iovcnt, &remote,
-                               UCT_DCX_WAY_PLAIN);
-    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY, length);
-    return status;
+    return uct_dcx_rma_zcopy(tl_ep, iov, iovcnt, remote_addr, rkey, comp,
+                             MLX5_OPCODE_RDMA_READ, uct_dcx_get_zcopy_slow);
 }
 
 
@@ -235,16 +220,10 @@ static void uct_dcx_rma_done_get_bcopy(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
 }
 
 
-static ucs_status_t
-uct_dcx_get_bcopy_any(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
-                      void *arg, size_t length, uint64_t remote_addr,
-                      uct_rkey_t rkey, uct_completion_t *comp);
-
-
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void *arg,
                   size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                  uct_completion_t *comp, uct_dcx_way_t way)
+                  uct_completion_t *comp, uct_ep_get_bcopy_func_t slow)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
@@ -261,18 +240,16 @@ uct_dcx_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void *arg,
     UCT_CHECK_LENGTH(length, 0, iface->limits.rma_bcopy, "get_bcopy");
     UCT_SKIP_ZERO_LENGTH(length);
 
-    dci = uct_dcx_tx_get(iface, ep, way);
+    dci = uct_dcx_tx_get(iface, ep, slow != NULL);
     if (ucs_unlikely(dci == NULL)) {
-        return (way == UCT_DCX_WAY_PLAIN) ?
-               uct_dcx_get_bcopy_any(tl_ep, unpack_cb, arg, length,
+        return (slow != NULL) ? slow(tl_ep, unpack_cb, arg, length,
                                      remote_addr, rkey, comp) :
-               uct_dcx_tx_no_resource(ep);
+                                uct_dcx_tx_no_resource(ep);
     }
 
     desc = uct_dcx_tx_get_desc(iface);
     if (ucs_unlikely(desc == NULL)) {
-        uct_dcx_tx_settle(iface, dci);
-        return UCS_ERR_NO_MEMORY;
+        return uct_dcx_tx_no_memory(iface, dci);
     }
 
     desc->unpack_cb = unpack_cb;
@@ -280,7 +257,7 @@ uct_dcx_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void *arg,
     desc->length    = length;
 
     tx.buffer = desc;
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, slow != NULL);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
     uct_dcx_wqe_data(&wqe, uct_dcx_tx_payload(desc), length, desc->lkey);
     uct_dcx_tx_post(dci, &wqe, &tx);
@@ -290,12 +267,12 @@ uct_dcx_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void *arg,
 
 
 static UCS_F_NOINLINE ucs_status_t
-uct_dcx_get_bcopy_any(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
-                      void *arg, size_t length, uint64_t remote_addr,
-                      uct_rkey_t rkey, uct_completion_t *comp)
+uct_dcx_get_bcopy_slow(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                       void *arg, size_t length, uint64_t remote_addr,
+                       uct_rkey_t rkey, uct_completion_t *comp)
 {
     return uct_dcx_get_bcopy(tl_ep, unpack_cb, arg, length, remote_addr, rkey,
-                             comp, UCT_DCX_WAY_ANY);
+                             comp, NULL);
 }
 
 
@@ -305,5 +282,5 @@ uct_dcx_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
                      uct_rkey_t rkey, uct_completion_t *comp)
 {
     return uct_dcx_get_bcopy(tl_ep, unpack_cb, arg, length, remote_addr, rkey,
-                             comp, UCT_DCX_WAY_PLAIN);
+                             comp, uct_dcx_get_bcopy_slow);
 }

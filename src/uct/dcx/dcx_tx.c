@@ -150,6 +150,13 @@ ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep)
 }
 
 
+ucs_status_t uct_dcx_tx_no_memory(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_settle(iface, dci);
+    return UCS_ERR_NO_MEMORY;
+}
+
+
 /* --- ends of operations ---------------------------------------------------- */
 
 void uct_dcx_tx_done_comp(uct_dcx_dci_t *dci, uct_dcx_op_t *op,

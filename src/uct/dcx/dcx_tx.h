@@ -40,15 +40,12 @@ typedef struct uct_dcx_tx {
 } uct_dcx_tx_t;
 
 
-/* Each operation is compiled twice. The plain way is for an endpoint without
- * route header that has or takes an exclusive initiator, with nothing that it
- * has to look at: what it needs to know of that is tested at once. Where it is
- * not open, the operation starts again on the other way, which is open to
- * all. */
-typedef enum uct_dcx_way {
-    UCT_DCX_WAY_PLAIN,
-    UCT_DCX_WAY_ANY
-} uct_dcx_way_t;
+/* Each operation has one body, which is compiled twice. The plain way is for an
+ * endpoint without route header that has or takes an exclusive initiator, with
+ * nothing that it has to look at: what it needs to know of that is tested at
+ * once. Where it is not open, the operation starts again on its slow way, which
+ * is open to all. The body is given the function of that, or NULL on the slow
+ * way itself; so 'is_plain' below is a constant everywhere. */
 
 
 static UCS_F_ALWAYS_INLINE void *uct_dcx_tx_payload(uct_dcx_tx_desc_t *desc)
@@ -157,17 +154,17 @@ uct_dcx_tx_get_plain(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
 
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_tx_get(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, uct_dcx_way_t way)
+uct_dcx_tx_get(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, int is_plain)
 {
-    return (way == UCT_DCX_WAY_PLAIN) ? uct_dcx_tx_get_plain(iface, ep) :
-                                        uct_dcx_tx_get_dci(iface, ep);
+    return is_plain ? uct_dcx_tx_get_plain(iface, ep) :
+                      uct_dcx_tx_get_dci(iface, ep);
 }
 
 
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
-uct_dcx_tx_get_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, uct_dcx_way_t way)
+uct_dcx_tx_get_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, int is_plain)
 {
-    if (way != UCT_DCX_WAY_PLAIN) {
+    if (!is_plain) {
         return uct_dcx_tx_get_dci_am(iface, ep);
     }
 
@@ -187,6 +184,10 @@ void uct_dcx_tx_settle(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
 ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep);
 
 
+/* What a copied operation returns that got 'dci', but no buffer. */
+ucs_status_t uct_dcx_tx_no_memory(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci);
+
+
 /* A buffer for a copied operation; NULL if memory is short. */
 static UCS_F_ALWAYS_INLINE uct_dcx_tx_desc_t *
 uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
@@ -200,13 +201,13 @@ uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
 /* Starts a WQE with the ctrl segment left open and the peer's address. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_start(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
-                 uct_dcx_way_t way)
+                 int is_plain)
 {
     uct_dcx_sq_t *sq = &dci->sq;
 
     uct_dcx_wqe_begin(wqe, sq->start, sq->mask, sq->pi);
     uct_dcx_wqe_av(wqe, &ep->av);
-    if (way == UCT_DCX_WAY_PLAIN) {
+    if (is_plain) {
         return;
     }
 
@@ -227,7 +228,7 @@ uct_dcx_tx_start(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
 static inline void
 uct_dcx_tx_begin(uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
 {
-    uct_dcx_tx_start(wqe, dci, ep, UCT_DCX_WAY_ANY);
+    uct_dcx_tx_start(wqe, dci, ep, 0);
 }
 
 

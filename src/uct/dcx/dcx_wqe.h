@@ -213,13 +213,23 @@ uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 }
 
 
-/* What an inline segment begins with: together no more than the 12 bytes that
- * its first 16 have left, which never straddle the end of the ring. */
+/* The place of what an inline segment begins with: together no more than the 12
+ * bytes that its first 16 have left, which never straddle the end of the
+ * ring. */
+UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
+{
+    void *place = wqe->pos;
+
+    wqe->pos += length;
+    return place;
+}
+
+
+/* ... with what stands there */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {
-    memcpy(wqe->pos, data, length);
-    wqe->pos += length;
+    memcpy(uct_dcx_wqe_inline_place(wqe, length), data, length);
 }
 
 
