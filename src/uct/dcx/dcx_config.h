@@ -1,7 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The options of an interface, UCX_DCX_*. UCX reads them into this structure;
- * the interface checks and resolves them once, when it opens (dcx_iface.c).
+ * the interface checks and resolves them once, when it opens (dcx_iface.c). An
+ * option has a field here, its row and text in the table of dcx_config.c, and
+ * its range in dcx_config_check.c.
  */
 #ifndef UCT_DCX_CONFIG_H
 #define UCT_DCX_CONFIG_H
@@ -72,9 +74,9 @@ typedef struct uct_dcx_iface_config {
 extern ucs_config_field_t uct_dcx_iface_config_table[];
 
 
-/* Checks each value against its range, and those that belong together against
- * each other. The first one that is wrong is reported with the name of its
- * variable; UCS_ERR_INVALID_PARAM then. */
+/* dcx_config_check.c: checks each value against its range, and those that belong
+ * together against each other. The first one that is wrong is reported with the
+ * name of its variable; UCS_ERR_INVALID_PARAM then. */
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 
 /* ... against what the device has. 'max_bb' are the blocks of a WQE. */
