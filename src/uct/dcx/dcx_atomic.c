@@ -137,55 +137,56 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_tx_t *tx,
 }
 
 
-/* The old value */
-static UCS_F_ALWAYS_INLINE const void *
-uct_dcx_atomic_landed(const uct_dcx_dci_t *dci, const uct_dcx_op_t *op)
+/* Hands the old value over, of 4 or 8 bytes, as the device has it or in big
+ * endian. An operation that failed has none, and 'dci' may be NULL. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_atomic_end(uct_dcx_dci_t *dci, uct_dcx_op_t *op, ucs_status_t status,
+                   unsigned size, int is_be)
 {
-    return &dci->results[op->place];
+    const void *landed;
+
+    if (ucs_unlikely(status != UCS_OK)) {
+        uct_dcx_tx_done_comp(dci, op, status);
+        return;
+    }
+
+    landed = &dci->results[op->place];
+    if (size == sizeof(uint64_t)) {
+        *(uint64_t*)op->buffer = is_be ? be64toh(*(const uint64_t*)landed) :
+                                         *(const uint64_t*)landed;
+    } else {
+        *(uint32_t*)op->buffer = is_be ? be32toh(*(const uint32_t*)landed) :
+                                         *(const uint32_t*)landed;
+    }
+    uct_dcx_tx_done_comp(dci, op, UCS_OK);
 }
 
 
 static void uct_dcx_atomic_done64(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                   ucs_status_t status)
 {
-    if (ucs_likely(status == UCS_OK)) {
-        *(uint64_t*)op->buffer =
-                *(const uint64_t*)uct_dcx_atomic_landed(dci, op);
-    }
-    uct_dcx_tx_done_comp(dci, op, status);
+    uct_dcx_atomic_end(dci, op, status, sizeof(uint64_t), 0);
 }
 
 
 static void uct_dcx_atomic_done64_be(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                      ucs_status_t status)
 {
-    if (ucs_likely(status == UCS_OK)) {
-        *(uint64_t*)op->buffer =
-                be64toh(*(const uint64_t*)uct_dcx_atomic_landed(dci, op));
-    }
-    uct_dcx_tx_done_comp(dci, op, status);
+    uct_dcx_atomic_end(dci, op, status, sizeof(uint64_t), 1);
 }
 
 
 static void uct_dcx_atomic_done32(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                   ucs_status_t status)
 {
-    if (ucs_likely(status == UCS_OK)) {
-        *(uint32_t*)op->buffer =
-                *(const uint32_t*)uct_dcx_atomic_landed(dci, op);
-    }
-    uct_dcx_tx_done_comp(dci, op, status);
+    uct_dcx_atomic_end(dci, op, status, sizeof(uint32_t), 0);
 }
 
 
 static void uct_dcx_atomic_done32_be(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                      ucs_status_t status)
 {
-    if (ucs_likely(status == UCS_OK)) {
-        *(uint32_t*)op->buffer =
-                be32toh(*(const uint32_t*)uct_dcx_atomic_landed(dci, op));
-    }
-    uct_dcx_tx_done_comp(dci, op, status);
+    uct_dcx_atomic_end(dci, op, status, sizeof(uint32_t), 1);
 }
 
 
@@ -261,22 +262,47 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
 
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_atomic_post(uct_ep_h ep, const uct_dcx_atomic_t *atomic)
+uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
+                     uint64_t swap, uint64_t remote_addr, uct_rkey_t rkey,
+                     void *result, uct_completion_t *comp)
 {
-    if (ucs_unlikely(!(UCS_BIT(atomic->op) & UCT_DCX_ATOMIC_POST_OPS))) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return uct_dcx_atomic(ep, atomic);
+    uct_dcx_atomic_t atomic = {
+        .op          = UCT_ATOMIC_OP_CSWAP,
+        .size        = size,
+        .value       = swap,
+        .compare     = compare,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .comp        = comp
+    };
+
+    return uct_dcx_atomic(ep, &atomic);
 }
 
 
+/* Those with one operand, of which some have a 'result' only. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_atomic_fetch(uct_ep_h ep, const uct_dcx_atomic_t *atomic)
+uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
+                      uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,
+                      void *result, uct_completion_t *comp)
 {
-    if (ucs_unlikely(!(UCS_BIT(atomic->op) & UCT_DCX_ATOMIC_FETCH_OPS))) {
+    uint64_t allowed        = (result == NULL) ? UCT_DCX_ATOMIC_POST_OPS :
+                                                 UCT_DCX_ATOMIC_FETCH_OPS;
+    uct_dcx_atomic_t atomic = {
+        .op          = op,
+        .size        = size,
+        .value       = value,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .comp        = comp
+    };
+
+    if (ucs_unlikely(!(UCS_BIT(op) & allowed))) {
         return UCS_ERR_UNSUPPORTED;
     }
-    return uct_dcx_atomic(ep, atomic);
+    return uct_dcx_atomic(ep, &atomic);
 }
 
 
@@ -285,18 +311,8 @@ uct_dcx_ep_atomic_cswap64(uct_ep_h ep, uint64_t compare, uint64_t swap,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           uint64_t *result, uct_completion_t *comp)
 {
-    uct_dcx_atomic_t atomic = {
-        .op          = UCT_ATOMIC_OP_CSWAP,
-        .size        = sizeof(uint64_t),
-        .value       = swap,
-        .compare     = compare,
-        .remote_addr = remote_addr,
-        .rkey        = rkey,
-        .result      = result,
-        .comp        = comp
-    };
-
-    return uct_dcx_atomic(ep, &atomic);
+    return uct_dcx_atomic_cswap(ep, sizeof(swap), compare, swap, remote_addr,
+                                rkey, result, comp);
 }
 
 
@@ -305,18 +321,8 @@ uct_dcx_ep_atomic_cswap32(uct_ep_h ep, uint32_t compare, uint32_t swap,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           uint32_t *result, uct_completion_t *comp)
 {
-    uct_dcx_atomic_t atomic = {
-        .op          = UCT_ATOMIC_OP_CSWAP,
-        .size        = sizeof(uint32_t),
-        .value       = swap,
-        .compare     = compare,
-        .remote_addr = remote_addr,
-        .rkey        = rkey,
-        .result      = result,
-        .comp        = comp
-    };
-
-    return uct_dcx_atomic(ep, &atomic);
+    return uct_dcx_atomic_cswap(ep, sizeof(swap), compare, swap, remote_addr,
+                                rkey, result, comp);
 }
 
 
@@ -324,15 +330,8 @@ ucs_status_t
 uct_dcx_ep_atomic64_post(uct_ep_h ep, unsigned opcode, uint64_t value,
                          uint64_t remote_addr, uct_rkey_t rkey)
 {
-    uct_dcx_atomic_t atomic = {
-        .op          = opcode,
-        .size        = sizeof(uint64_t),
-        .value       = value,
-        .remote_addr = remote_addr,
-        .rkey        = rkey
-    };
-
-    return uct_dcx_atomic_post(ep, &atomic);
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, NULL, NULL);
 }
 
 
@@ -340,15 +339,8 @@ ucs_status_t
 uct_dcx_ep_atomic32_post(uct_ep_h ep, unsigned opcode, uint32_t value,
                          uint64_t remote_addr, uct_rkey_t rkey)
 {
-    uct_dcx_atomic_t atomic = {
-        .op          = opcode,
-        .size        = sizeof(uint32_t),
-        .value       = value,
-        .remote_addr = remote_addr,
-        .rkey        = rkey
-    };
-
-    return uct_dcx_atomic_post(ep, &atomic);
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, NULL, NULL);
 }
 
 
@@ -357,17 +349,8 @@ uct_dcx_ep_atomic64_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
                           uint64_t *result, uint64_t remote_addr,
                           uct_rkey_t rkey, uct_completion_t *comp)
 {
-    uct_dcx_atomic_t atomic = {
-        .op          = opcode,
-        .size        = sizeof(uint64_t),
-        .value       = value,
-        .remote_addr = remote_addr,
-        .rkey        = rkey,
-        .result      = result,
-        .comp        = comp
-    };
-
-    return uct_dcx_atomic_fetch(ep, &atomic);
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, result, comp);
 }
 
 
@@ -376,15 +359,6 @@ uct_dcx_ep_atomic32_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
                           uint32_t *result, uint64_t remote_addr,
                           uct_rkey_t rkey, uct_completion_t *comp)
 {
-    uct_dcx_atomic_t atomic = {
-        .op          = opcode,
-        .size        = sizeof(uint32_t),
-        .value       = value,
-        .remote_addr = remote_addr,
-        .rkey        = rkey,
-        .result      = result,
-        .comp        = comp
-    };
-
-    return uct_dcx_atomic_fetch(ep, &atomic);
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, result, comp);
 }

@@ -22,7 +22,8 @@ typedef struct uct_dcx_op    uct_dcx_op_t;
 typedef struct uct_dcx_drain uct_dcx_drain_t;
 
 
-/* Ends an operation: frees what it held, tells the user. */
+/* Ends an operation: frees what it held, tells the user. 'dci' may be NULL if
+ * it has failed. */
 typedef void (*uct_dcx_op_done_t)(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                   ucs_status_t status);
 

@@ -31,6 +31,14 @@ uct_dcx_tx_is_asked_for(const uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
+/* Whether WQEs are outstanding and no completion is on its way for any. */
+static inline int uct_dcx_tx_has_tail(const uct_dcx_dci_t *dci)
+{
+    return !uct_dcx_dci_is_idle(dci) &&
+           !uct_dcx_tx_is_asked_for(dci, dci->sq.ci);
+}
+
+
 /* To the target of the last WQE: the address is still there. */
 static void uct_dcx_tx_post_nop(uct_dcx_dci_t *dci)
 {
@@ -68,8 +76,7 @@ static void uct_dcx_tx_ask_list(ucs_list_link_t *tails)
     while (!ucs_list_is_empty(tails)) {
         dci = ucs_list_extract_head(tails, uct_dcx_dci_t, tail);
         ucs_list_head_init(&dci->tail);
-        if (!uct_dcx_dci_is_idle(dci) &&
-            !uct_dcx_tx_is_asked_for(dci, dci->sq.ci)) {
+        if (uct_dcx_tx_has_tail(dci)) {
             uct_dcx_tx_post_nop(dci);
         }
     }
@@ -99,15 +106,11 @@ void uct_dcx_tx_do_tails(uct_dcx_iface_t *iface)
 }
 
 
-/* A completion has been handled: has one been asked for that will come? */
-static void uct_dcx_tx_find_tail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
+/* A completion has been handled, and none will come behind it: the next WQE
+ * asks, or a NOP. */
+static void uct_dcx_tx_add_tail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
-    if (uct_dcx_dci_is_idle(dci) ||
-        uct_dcx_tx_is_asked_for(dci, dci->sq.ci)) {
-        return;
-    }
-
-    uct_dcx_sq_look(&dci->sq); /* the next one asks */
+    uct_dcx_sq_look(&dci->sq);
     ucs_list_del(&dci->tail);
     ucs_list_add_tail(&iface->dci.tails, &dci->tail);
     iface->todo |= UCT_DCX_TODO_TAILS;
@@ -117,12 +120,15 @@ static void uct_dcx_tx_find_tail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 /* --- completions ----------------------------------------------------------- */
 
 /* Operations have ended. After their callbacks, so that an endpoint which goes
- * on sending keeps what it has, and nobody overtakes those who wait. */
+ * on sending keeps what it has, and nobody overtakes those who wait. On a shared
+ * initiator there is nothing to settle, and never a tail. */
 static void uct_dcx_tx_ended(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_pending_got_room(iface, dci);
     uct_dcx_tx_settle(iface, dci);
-    uct_dcx_tx_find_tail(iface, dci);
+    if (uct_dcx_tx_has_tail(dci)) {
+        uct_dcx_tx_add_tail(iface, dci);
+    }
 }
 
 
@@ -136,11 +142,9 @@ static void uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     if (uct_dcx_dci_retire(dci, until)) {
         uct_dcx_pending_spend(dci, until - begin);
         if (uct_dcx_dci_is_shared(dci)) {
-            uct_dcx_pending_got_room(iface, dci);
             uct_dcx_spill_completed(iface, dci, begin);
-        } else {
-            uct_dcx_tx_ended(iface, dci);
         }
+        uct_dcx_tx_ended(iface, dci);
     }
 }
 
@@ -211,6 +215,7 @@ uct_dcx_tx_handle_plain(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
         }
     }
 
+    /* uct_dcx_tx_settle() in short */
     dci->turn++;
     dci->ep = NULL;
     ep->dci = UCT_DCX_NO_DCI;
@@ -232,7 +237,7 @@ uct_dcx_tx_handle(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 
 
 /* The same in a row of completions, where most are of WQEs that others are
- * outstanding behind. */
+ * outstanding behind: there is nothing to settle, and nobody waits for room. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tx_handle_row(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
