@@ -1,24 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The end of an endpoint's life: what it does after it has failed, or the user
- * has given it up, with an initiator of its own and on a shared one; and
- * addresses and messages that are refused. Drawing: docs/dcx.md, "The life of
- * an endpoint".
+ * has given it up, with an initiator of its own and on a shared one. Drawing:
+ * docs/dcx.md, "The life of an endpoint". What is refused from the beginning is
+ * in test_dcx_ep_input.cc.
  */
-#include "dcx_end.h"
-#include "dcx_loop.h"
-#include "ucx_log.h"
-
-#include <algorithm>
-
-extern "C" {
-#include <uct/base/uct_iface.h>
-}
+#include "dcx_ep_bench.h"
 
 namespace {
 
-/* The parameter: whether the initiator is shared */
-class dcx_ep : public testing::TestWithParam<bool> {
+class dcx_ep : public dcx_ep_bench {
 protected:
     struct request {
         explicit request(dcx_ep *test) : test(test)
@@ -40,105 +31,6 @@ protected:
         ucs_status_t      status = UCS_INPROGRESS;
     };
 
-    dcx_ep() : m_ep(m_dcx.make_ep())
-    {
-        m_dcx.survives_errors = true;
-        m_remote              = (uintptr_t)m_dcx.mem.data() + 8192;
-        m_rkey                = dcx_peek_rkey(m_dcx.memh);
-        m_iov.buffer          = m_dcx.mem.data();
-        m_iov.length          = 64;
-        m_iov.memh            = m_dcx.memh;
-        m_iov.count           = 1;
-    }
-
-    ~dcx_ep()
-    {
-        if (m_ep != NULL) {
-            uct_ep_destroy(m_ep);
-        }
-        /* nobody else has noticed anything, and nothing is lost; a grant may
-         * still have the only initiator */
-        progress_until([&] {
-            return uct_ep_put_short(m_dcx.ep, m_dcx.mem.data(), 8, m_remote,
-                                    m_rkey) != UCS_ERR_NO_RESOURCE;
-        });
-        for (unsigned i = 0; i < 3; i++) {
-            EXPECT_EQ(UCS_OK, uct_ep_put_short(m_dcx.ep, m_dcx.mem.data(), 8,
-                                               m_remote, m_rkey));
-        }
-        m_dcx.flush();
-        EXPECT_EQ("", m_log.take());
-    }
-
-    ucs_status_t put_short()
-    {
-        return uct_ep_put_short(m_ep, m_dcx.mem.data(), 8, m_remote, m_rkey);
-    }
-
-    ucs_status_t put_zcopy(dcx_end &end, bool allowed)
-    {
-        return uct_ep_put_zcopy(m_ep, &m_iov, 1, m_remote,
-                                allowed ? m_rkey : m_rkey ^ ~0xffu, &end.comp);
-    }
-
-    ucs_status_t flush(unsigned flags, dcx_end *end = NULL)
-    {
-        return uct_ep_flush(m_ep, flags, (end != NULL) ? &end->comp : NULL);
-    }
-
-    ucs_status_t cancel(dcx_end *end = NULL)
-    {
-        return flush(UCT_FLUSH_FLAG_CANCEL, end);
-    }
-
-    void progress_until(const std::function<bool()> &is_done)
-    {
-        dcx_deadline deadline;
-
-        while (!is_done()) {
-            ASSERT_FALSE(deadline.is_over());
-            uct_worker_progress(m_dcx.worker);
-        }
-    }
-
-    void wait_for_error(ucs_status_t status)
-    {
-        progress_until([&] { return !m_dcx.errors.empty(); });
-        EXPECT_EQ(std::vector<ucs_status_t>{status}, m_dcx.errors);
-    }
-
-    void fail()
-    {
-        dcx_end end;
-
-        EXPECT_EQ(UCS_INPROGRESS, put_zcopy(end, false));
-        wait_for_error(UCS_ERR_CONNECTION_RESET);
-        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
-        m_log.take();
-    }
-
-    /* Until there is no room, or none of its share */
-    unsigned fill()
-    {
-        unsigned count = 0;
-
-        while (put_short() == UCS_OK) {
-            count++;
-        }
-        return count;
-    }
-
-    static size_t pack(void*, void*)
-    {
-        ADD_FAILURE() << "packed for a failed endpoint";
-        return 0;
-    }
-
-    static void unpack(void*, const void*, size_t)
-    {
-        ADD_FAILURE() << "unpacked for a failed endpoint";
-    }
-
     static void purged(uct_pending_req_t*, void *arg)
     {
         ++*(unsigned*)arg;
@@ -154,13 +46,6 @@ protected:
 
     void expect_refused(ucs_status_t status);
     void expect_gone(ucs_status_t status);
-
-    ucx_log_reader m_log;
-    dcx_loop       m_dcx;
-    uct_ep_h       m_ep;
-    uct_iov_t      m_iov = {};
-    uint64_t       m_remote;
-    uct_rkey_t     m_rkey;
 };
 
 /* Every operation returns the error, and none is posted. */
@@ -441,128 +326,6 @@ TEST_P(dcx_ep, checked)
     EXPECT_EQ(UCS_OK, uct_ep_check(m_ep, 0, NULL));
     wait_for_error(UCS_ERR_CANCELED);
     m_dcx.flush();
-}
-
-/* --- bad input ------------------------------------------------------------- */
-
-/* Refused with one line that has 'text' in it */
-#define EXPECT_BAD_ADDR(_dev_addr, _iface_addr, _text) \
-    do { \
-        uct_ep_h _ep = NULL; \
-        EXPECT_FALSE(m_dcx.is_reachable(_dev_addr, _iface_addr)); \
-        EXPECT_EQ("", m_log.take()); \
-        EXPECT_NE(UCS_OK, m_dcx.create_ep(_dev_addr, _iface_addr, 0, &_ep)); \
-        std::string _said = m_log.take(); \
-        EXPECT_NE(std::string::npos, _said.find(_text)) << _said; \
-        EXPECT_EQ(1, std::count(_said.begin(), _said.end(), '\n')) << _said; \
-    } while (0)
-
-TEST_P(dcx_ep, bad_interface_address)
-{
-    auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
-
-    addr[0] = 3;
-    EXPECT_BAD_ADDR(dev, addr, "is of version 3, this is 5");
-
-    addr    = good;
-    addr[1] = 0x80;
-    EXPECT_BAD_ADDR(dev, addr, "its check is");
-    dcx_peek_seal_addr(addr.data());
-    EXPECT_BAD_ADDR(dev, addr, "unknown flags 0x80");
-
-    addr = good;
-    std::fill(addr.begin() + 2, addr.begin() + 5, 0);
-    dcx_peek_seal_addr(addr.data());
-    EXPECT_BAD_ADDR(dev, addr, "no number of a DCT");
-
-    addr     = good;
-    addr[21] = 1; /* 256 bytes */
-    dcx_peek_seal_addr(addr.data());
-    EXPECT_BAD_ADDR(dev, addr, "receive buffers of 256 bytes");
-    addr[20] = 0x41; /* 65 units of 64 KiB, and those */
-    dcx_peek_seal_addr(addr.data());
-    EXPECT_BAD_ADDR(dev, addr, "receive buffers of 4260096 bytes");
-
-    std::fill(addr.begin(), addr.end(), 0);
-    EXPECT_BAD_ADDR(dev, addr, "is of version 0");
-    std::fill(addr.begin(), addr.end(), 0xff);
-    EXPECT_BAD_ADDR(dev, addr, "is of version 255");
-
-    /* not the access key and the process, so that the check is always the
-     * same */
-    std::fill(good.begin() + 2, good.begin() + 19, 0x5a);
-    dcx_peek_seal_addr(good.data());
-    EXPECT_TRUE(m_dcx.is_reachable(dev, good));
-    for (size_t size = 5; size < good.size(); size++) {
-        addr = good;
-        std::fill(addr.begin() + size, addr.end(), 0xa5);
-        EXPECT_BAD_ADDR(dev, addr, "its check is");
-    }
-}
-
-TEST_P(dcx_ep, bad_device_address)
-{
-    auto good = m_dcx.dev_addr(), iface = m_dcx.iface_addr(), addr = good;
-
-    addr[0] |= 0x10;
-    EXPECT_BAD_ADDR(addr, iface, "unknown flags");
-
-    addr    = good;
-    addr[1] = 2;
-    EXPECT_BAD_ADDR(addr, iface, "InfiniBand and RoCE in one");
-
-    addr    = good;
-    addr[2] = 0xc0;
-    EXPECT_BAD_ADDR(addr, iface, "a LID that no port has");
-
-    addr    = good;
-    addr[4] = 0x11;
-    EXPECT_BAD_ADDR(addr, iface, "is in partition 0x11ff, this one in 0xffff");
-
-    std::fill(addr.begin(), addr.end(), 0);
-    EXPECT_BAD_ADDR(addr, iface, "a LID that no port has");
-    std::fill(addr.begin(), addr.end(), 0xff);
-    EXPECT_BAD_ADDR(addr, iface, "the peer's port is of Ethernet");
-    addr[0] = 0xfe;
-    EXPECT_BAD_ADDR(addr, iface, "unknown flags");
-
-    addr    = good;
-    addr[0] = 2;
-    std::fill(addr.begin() + 6, addr.end(), 0);
-    EXPECT_BAD_ADDR(addr, iface, "no GID");
-}
-
-TEST_P(dcx_ep, too_long)
-{
-#if ENABLE_PARAMS_CHECK
-    auto &cap = m_dcx.attr.cap;
-    dcx_end end;
-
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              uct_ep_am_short(m_ep, 5, 0, m_dcx.mem.data(),
-                              cap.am.max_short - 7));
-    EXPECT_NE(std::string::npos, m_log.take().find("am_short"));
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              uct_ep_put_short(m_ep, m_dcx.mem.data(), cap.put.max_short + 1,
-                               m_remote, m_rkey));
-    EXPECT_NE(std::string::npos, m_log.take().find("put_short"));
-    m_iov.length = cap.am.max_zcopy + 1;
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              uct_ep_am_zcopy(m_ep, 5, NULL, 0, &m_iov, 1, 0, &end.comp));
-    EXPECT_NE(std::string::npos, m_log.take().find("am_zcopy"));
-    m_iov.length = cap.put.max_zcopy + 1;
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM, put_zcopy(end, true));
-    EXPECT_NE(std::string::npos, m_log.take().find("put_zcopy"));
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              uct_ep_get_bcopy(m_ep, unpack, NULL, cap.get.max_bcopy + 1,
-                               m_remote, m_rkey, &end.comp));
-    EXPECT_NE(std::string::npos, m_log.take().find("get_bcopy"));
-    EXPECT_EQ(0u, end.count);
-    EXPECT_EQ(UCS_OK, put_short());
-    m_dcx.flush();
-#else
-    GTEST_SKIP() << "this UCX checks no parameters";
-#endif
 }
 
 INSTANTIATE_TEST_SUITE_P(exclusive, dcx_ep, testing::Values(false));
