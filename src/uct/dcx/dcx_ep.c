@@ -115,19 +115,20 @@ ucs_status_t
 uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
                    unsigned path_index, uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
-    uint32_t dctn         = ((uint32_t)target->dctn[0] << 16) |
-                            ((uint32_t)target->dctn[1] << 8) |
-                            target->dctn[2];
-    uct_dcx_route_t route = {
-        .addr       = &target->dev_addr,
-        .path_index = path_index,
-        .flow       = uct_dcx_ep_flow(iface, dctn)
-    };
+    uint32_t dctn = ((uint32_t)target->dctn[0] << 16) |
+                    ((uint32_t)target->dctn[1] << 8) | target->dctn[2];
+    uct_dcx_route_t route;
     ucs_status_t status;
 
-    status = uct_dcx_port_make_av(&iface->port, &route, av, grh);
-    if (status != UCS_OK) {
-        return status;
+    if ((path_index > 0) ||
+        !uct_dcx_port_make_plain_av(&iface->port, &target->dev_addr, av)) {
+        route.addr       = &target->dev_addr;
+        route.path_index = path_index;
+        route.flow       = uct_dcx_ep_flow(iface, dctn);
+        status           = uct_dcx_port_make_av(&iface->port, &route, av, grh);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
     av->key      = target->dc_key;

@@ -248,6 +248,15 @@ uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
 }
 
 
+/* See uct_dcx_port_make_plain_av(): what others have to be looked at for. */
+static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
+{
+    return (port->is_global || !port->dev->compact_av ||
+            !(port->pkey & 0x8000)) ?
+           UCT_DCX_PORT_NO_PKEY : htobe16(port->pkey);
+}
+
+
 ucs_status_t
 uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
                   const uct_dcx_iface_config_t *config)
@@ -279,6 +288,7 @@ uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
     port->num_paths = (config->path.num_paths == UCS_ULUNITS_AUTO) ?
                       uct_dcx_port_default_paths(port) :
                       config->path.num_paths;
+    port->plain_pkey = uct_dcx_port_plain_pkey(port);
     uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
     return UCS_OK;
 }

@@ -31,6 +31,10 @@ typedef struct uct_dcx_port {
     uint8_t                prefix_len; /* RoCE v2: bits of the IP address that
                                           a peer has to share */
     uct_dcx_neigh_t        neigh;      /* RoCE */
+    uint32_t               plain_pkey; /* as it travels in the addresses of
+                                          those of whom nothing else has to be
+                                          looked at; none has it if there are
+                                          no such peers */
 } uct_dcx_port_t;
 
 
@@ -44,6 +48,7 @@ typedef struct uct_dcx_dev_addr {
 } UCS_S_PACKED uct_dcx_dev_addr_t;
 
 enum {
+    UCT_DCX_PORT_NO_PKEY       = UINT16_MAX + 1,
     UCT_DCX_DEV_ADDR_ETHERNET = UCS_BIT(0),
     UCT_DCX_DEV_ADDR_GLOBAL   = UCS_BIT(1), /* wants a GRH */
     UCT_DCX_DEV_ADDR_LMC_SHIFT = 5          /* the port has 2^LMC LIDs */
@@ -70,6 +75,13 @@ static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
 }
 
 
+/* InfiniBand specification, "Local identifiers": others are multicast */
+static inline int uct_dcx_port_is_lid(unsigned lid)
+{
+    return (lid > 0) && (lid < 0xc000);
+}
+
+
 /* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
 ucs_status_t
 uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
@@ -92,6 +104,29 @@ void uct_dcx_port_get_address(const uct_dcx_port_t *port,
 
 int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
                               const uct_dcx_dev_addr_t *addr);
+
+/* Most peers are on InfiniBand, need no route header and are members of our
+ * partition as we are: makes the address vector of the first path to such a
+ * one, number and key of the DCT left 0. Returns 0 if the peer is another. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
+                           const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av)
+{
+    uint8_t flags = addr->flags & UCS_MASK(UCT_DCX_DEV_ADDR_LMC_SHIFT);
+
+    if (ucs_unlikely((addr->pkey != port->plain_pkey) ||
+                     ((flags | addr->gid_type) != 0) ||
+                     !uct_dcx_port_is_lid(be16toh(addr->lid)))) {
+        return 0;
+    }
+
+    av->key          = 0;
+    av->dqp_dct      = 0;
+    av->stat_rate_sl = port->sl;
+    av->fl_mlid      = 0;
+    av->rlid         = addr->lid;
+    return 1;
+}
 
 /* What an address handle and a QP need for this port, a peer apart. */
 void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,

@@ -82,8 +82,7 @@ static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
                NULL : "an unknown version of RoCE";
     }
 
-    /* InfiniBand specification, "Local identifiers": others are multicast */
-    if ((lid == 0) || (lid >= 0xc000)) {
+    if (!uct_dcx_port_is_lid(lid)) {
         return "a LID that no port has";
     }
     return (addr->gid_type == IBV_GID_TYPE_IB) ? NULL :
