@@ -68,6 +68,32 @@ TEST_P(dcx_slab, what_is_given_back_is_next)
     EXPECT_EQ(before, std::set<char*>(m_objs.begin(), m_objs.end()));
 }
 
+/* Each in use is visited, and none that was given back or never taken. */
+TEST_P(dcx_slab, for_each)
+{
+    std::multiset<char*> visited, expected;
+    const void *mark = this;
+    auto visit = [](void *obj, void *arg) {
+        ((std::multiset<char*>*)arg)->insert((char*)obj);
+    };
+
+    for (size_t count : {0, 1, 500, 5000}) {
+        get(count);
+        for (char *obj : m_objs) {
+            memcpy(obj, &mark, sizeof(mark));
+        }
+        for (size_t i = 0; i < count / 3; i++) {
+            std::swap(m_objs[i], m_objs.back());
+            put();
+        }
+        expected.clear();
+        expected.insert(m_objs.begin(), m_objs.end());
+        visited.clear();
+        uct_dcx_slab_for_each(&m_slab, mark, visit, &visited);
+        EXPECT_EQ(expected, visited);
+    }
+}
+
 TEST_P(dcx_slab, costs_what_they_are)
 {
     size_t before;

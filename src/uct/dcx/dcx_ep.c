@@ -101,7 +101,6 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_small_ep_t)
 }
 
 UCS_CLASS_DEFINE(uct_dcx_small_ep_t, uct_dcx_grh_ep_t);
-static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_small_ep_t, uct_ep_t);
 
 
 /* Spreads the pairs of targets, ours and the peer's, over the 16 bits. */
@@ -137,28 +136,50 @@ uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
 }
 
 
+/* Where endpoints lie that have such flags */
+static uct_dcx_slab_t *
+uct_dcx_ep_slab(uct_dcx_iface_t *iface, unsigned flags)
+{
+    if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
+        return &iface->small_eps;
+    }
+    return (flags & UCT_DCX_EP_FLAG_GRH) ? &iface->grh_eps : &iface->eps;
+}
+
+
+void uct_dcx_ep_for_each(uct_dcx_iface_t *iface,
+                         void (*visit)(void *ep, void *arg), void *arg)
+{
+    uct_dcx_slab_for_each(&iface->eps, iface, visit, arg);
+    uct_dcx_slab_for_each(&iface->grh_eps, iface, visit, arg);
+    uct_dcx_slab_for_each(&iface->small_eps, iface, visit, arg);
+}
+
+
 static ucs_status_t
 uct_dcx_ep_new(uct_dcx_iface_t *iface, const uct_dcx_av_t *av,
                const uct_dcx_grh_t *grh, uint32_t seg_size,
                uct_dcx_ep_t **ep_p)
 {
-    int is_grh           = uct_dcx_av_has_grh(av);
-    uct_dcx_slab_t *slab = is_grh ? &iface->grh_eps : &iface->eps;
-    uct_dcx_ep_t *ep;
+    unsigned flags = (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
+                     ((seg_size < iface->rx.seg_size) ?
+                      UCT_DCX_EP_FLAG_SMALL : 0);
+    uct_dcx_slab_t *slab = uct_dcx_ep_slab(iface, flags);
+    uct_dcx_ep_t *ep     = uct_dcx_slab_get(slab);
     ucs_status_t status;
 
-    if (ucs_unlikely(seg_size < iface->rx.seg_size)) {
-        return UCS_CLASS_NEW(uct_dcx_small_ep_t, ep_p, iface, av, grh,
-                             seg_size);
-    }
-
-    ep = uct_dcx_slab_get(slab);
     if (ep == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = is_grh ? UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, iface, av, grh) :
-                      UCS_CLASS_INIT(uct_dcx_ep_t, ep, iface, av);
+    if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
+        status = UCS_CLASS_INIT(uct_dcx_small_ep_t, ep, iface, av, grh,
+                                seg_size);
+    } else if (flags & UCT_DCX_EP_FLAG_GRH) {
+        status = UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, iface, av, grh);
+    } else {
+        status = UCS_CLASS_INIT(uct_dcx_ep_t, ep, iface, av);
+    }
     if (status != UCS_OK) {
         uct_dcx_slab_put(slab, ep);
         return status;
@@ -211,16 +232,16 @@ void uct_dcx_ep_destroy(uct_ep_h tl_ep)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_dcx_iface_t);
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_slab_t *slab   = uct_dcx_ep_slab(iface, ep->flags);
 
-    if (ep->flags & UCT_DCX_EP_FLAG_SMALL) {
-        UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_small_ep_t)(tl_ep);
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL)) {
+        UCS_CLASS_CLEANUP(uct_dcx_small_ep_t, ep);
     } else if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
         UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, ep);
-        uct_dcx_slab_put(&iface->grh_eps, ep);
     } else {
         UCS_CLASS_CLEANUP(uct_dcx_ep_t, ep);
-        uct_dcx_slab_put(&iface->eps, ep);
     }
+    uct_dcx_slab_put(slab, ep);
 }
 
 

@@ -79,7 +79,7 @@ typedef struct uct_dcx_grh_ep {
 typedef struct uct_dcx_small_ep {
     uct_dcx_grh_ep_t super;
     uint32_t         am_limit; /* bytes of an active message */
-} uct_dcx_small_ep_t;
+} UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
 
 /* A job has an endpoint for each peer. With asserts UCX's arbiter group takes
  * 16 bytes more. */
@@ -155,6 +155,11 @@ UCS_CLASS_DECLARE(uct_dcx_small_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*,
 ucs_status_t
 uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
                    unsigned path_index, uct_dcx_av_t *av, uct_dcx_grh_t *grh);
+
+/* Calls 'visit' for each endpoint of the user, of which it is not to destroy
+ * any. */
+void uct_dcx_ep_for_each(uct_dcx_iface_t *iface,
+                         void (*visit)(void *ep, void *arg), void *arg);
 
 /* Posts a write of no bytes: only a live peer answers it. */
 void uct_dcx_ep_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);

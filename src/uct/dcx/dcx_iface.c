@@ -238,6 +238,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     self->todo = 0;
     uct_dcx_slab_init(&self->eps, sizeof(uct_dcx_ep_t));
     uct_dcx_slab_init(&self->grh_eps, sizeof(uct_dcx_grh_ep_t));
+    uct_dcx_slab_init(&self->small_eps, sizeof(uct_dcx_small_ep_t));
     status = uct_dcx_port_init(&self->port, ucs_derived_of(md, uct_dcx_md_t),
                                params->mode.device.dev_name, config);
     if (status != UCS_OK) {
@@ -304,7 +305,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     uct_dcx_port_cleanup(&self->port);
 
     num_eps = uct_dcx_slab_cleanup(&self->eps) +
-              uct_dcx_slab_cleanup(&self->grh_eps);
+              uct_dcx_slab_cleanup(&self->grh_eps) +
+              uct_dcx_slab_cleanup(&self->small_eps);
     if (num_eps > 0) {
         ucs_warn("iface %p is closed with %zu endpoints left", self, num_eps);
     }

@@ -67,6 +67,7 @@ struct uct_dcx_iface {
     ucs_mpool_t             tx_mp;      /* uct_dcx_tx_desc_t */
     uct_dcx_slab_t          eps;        /* uct_dcx_ep_t */
     uct_dcx_slab_t          grh_eps;    /* uct_dcx_grh_ep_t */
+    uct_dcx_slab_t          small_eps;  /* uct_dcx_small_ep_t */
     uct_dcx_limits_t        limits;
     unsigned                tx_max_poll;
     uct_dcx_port_t          port;

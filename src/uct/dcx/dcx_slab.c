@@ -14,6 +14,8 @@
 #if __has_include(<valgrind/memcheck.h>)
 #  include <valgrind/memcheck.h>
 #else
+#  define VALGRIND_DISABLE_ERROR_REPORTING
+#  define VALGRIND_ENABLE_ERROR_REPORTING
 #  define VALGRIND_CREATE_MEMPOOL(_pool, _redzone, _is_zeroed)
 #  define VALGRIND_DESTROY_MEMPOOL(_pool)
 #  define VALGRIND_MEMPOOL_ALLOC(_pool, _addr, _size)
@@ -52,21 +54,28 @@ size_t uct_dcx_slab_cleanup(uct_dcx_slab_t *slab)
 }
 
 
+/* Bytes of the objects of a chunk */
+static size_t uct_dcx_slab_used(const uct_dcx_slab_t *slab)
+{
+    size_t room = UCT_DCX_SLAB_CHUNK - UCT_DCX_SLAB_ALIGN;
+
+    return room - room % slab->size;
+}
+
+
 static int uct_dcx_slab_grow(uct_dcx_slab_t *slab)
 {
     char *chunk = ucs_malloc(UCT_DCX_SLAB_CHUNK, "uct_dcx_slab");
-    size_t count;
 
     if (chunk == NULL) {
         return 0;
     }
 
-    count          = (UCT_DCX_SLAB_CHUNK - UCT_DCX_SLAB_ALIGN) / slab->size;
-    *(void**)chunk  = slab->chunks;
+    *(void**)chunk = slab->chunks;
     slab->chunks   = chunk;
     slab->next     = chunk + UCT_DCX_SLAB_ALIGN;
-    slab->end      = slab->next + count * slab->size;
-    VALGRIND_MAKE_MEM_NOACCESS(slab->next, count * slab->size);
+    slab->end      = slab->next + uct_dcx_slab_used(slab);
+    VALGRIND_MAKE_MEM_NOACCESS(slab->next, uct_dcx_slab_used(slab));
     return 1;
 }
 
@@ -97,4 +106,34 @@ void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj)
     slab->free   = obj;
     slab->num_used--;
     VALGRIND_MEMPOOL_FREE(slab, obj);
+}
+
+
+/* One that was given back begins with the next of those, or NULL. */
+static int uct_dcx_slab_is_marked(void *obj, const void *mark)
+{
+    int is_marked;
+
+    VALGRIND_DISABLE_ERROR_REPORTING;
+    is_marked = *(void**)obj == mark;
+    VALGRIND_ENABLE_ERROR_REPORTING;
+    return is_marked;
+}
+
+
+void uct_dcx_slab_for_each(uct_dcx_slab_t *slab, const void *mark,
+                           void (*visit)(void *obj, void *arg), void *arg)
+{
+    char *chunk, *obj, *end;
+
+    for (chunk = slab->chunks; chunk != NULL; chunk = *(void**)chunk) {
+        obj = chunk + UCT_DCX_SLAB_ALIGN;
+        end = (chunk == slab->chunks) ? slab->next :
+                                        obj + uct_dcx_slab_used(slab);
+        for (; obj < end; obj += slab->size) {
+            if (uct_dcx_slab_is_marked(obj, mark)) {
+                visit(obj, arg);
+            }
+        }
+    }
 }

@@ -33,4 +33,10 @@ void *uct_dcx_slab_get(uct_dcx_slab_t *slab);
 
 void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj);
 
+/* Calls 'visit' for each object in use, which is not to take or give back any.
+ * They are told from the others as they begin with 'mark', which is no object
+ * of the slab. */
+void uct_dcx_slab_for_each(uct_dcx_slab_t *slab, const void *mark,
+                           void (*visit)(void *obj, void *arg), void *arg);
+
 #endif
