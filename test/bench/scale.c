@@ -129,6 +129,18 @@ static void send_all(const struct bench_pair *pair, uct_ep_h *eps,
     }
 }
 
+/* Both sides create what they create when it is first needed. */
+static void warm_up(const struct bench_pair *pair)
+{
+    uct_ep_h eps[ROW];
+
+    create(pair, eps, ROW);
+    send_all(pair, eps, ROW, message);
+    send_all(pair, eps, ROW, put);
+    bench_pair_flush(pair);
+    destroy(eps, ROW);
+}
+
 /* Prints what one takes; 'eps' has room for all. */
 static void run(const struct bench_pair *pair, uct_ep_h *eps, unsigned count)
 {
@@ -172,6 +184,7 @@ int main(int argc, char **argv)
     bench_pair_open(&pair, argv[1], argv[2]);
     BENCH_CHECK(uct_iface_set_am_handler(pair.b.iface, AM_ID, receive, NULL,
                                          0));
+    warm_up(&pair);
     run(&pair, eps, count);
     bench_pair_close(&pair);
     free(eps);

@@ -85,6 +85,20 @@ void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes)
 }
 
 
+void dcx_peek_set_max_asks(uct_iface_h iface, unsigned max)
+{
+    ucs_derived_of(iface, uct_dcx_iface_t)->fc.max_asks = max;
+}
+
+
+unsigned dcx_peek_num_blocked(uct_iface_h iface)
+{
+    const uct_dcx_fc_t *fc = &ucs_derived_of(iface, uct_dcx_iface_t)->fc;
+
+    return fc->num_blocked + fc->num_unasked;
+}
+
+
 int dcx_peek_has_fc(uct_iface_h iface)
 {
     return ucs_derived_of(iface, uct_dcx_iface_t)->fc.enabled;

@@ -51,6 +51,12 @@ void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 /* Whether an endpoint of the interface needs grants for active messages */
 int dcx_peek_has_fc(uct_iface_h iface);
 
+/* Requests for credits that the interface may have on the way */
+void dcx_peek_set_max_asks(uct_iface_h iface, unsigned max);
+
+/* Endpoints that wait for credits; those that could not ask yet count twice */
+unsigned dcx_peek_num_blocked(uct_iface_h iface);
+
 /* Active messages that an endpoint may send without a grant */
 unsigned dcx_peek_credits(uct_ep_h ep);
 

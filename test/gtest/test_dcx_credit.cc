@@ -46,16 +46,24 @@ TEST(dcx_credit, split)
     }
 }
 
-/* An account of a receiver that promises 'limit' */
+/* An account of a receiver that promises 'limit', and 'least' at a time */
 uct_dcx_credit_book_t
-open_book(unsigned limit, unsigned least, unsigned window, uint32_t received)
+open_book(unsigned limit, unsigned least, uint32_t received)
 {
-    uct_dcx_credit_sizes_t sizes = {.window  = (uint16_t)window,
+    uct_dcx_credit_sizes_t sizes = {.window  = 1,
                                     .initial = (uint16_t)least,
                                     .reserve = 0,
                                     .limit   = (uint16_t)limit};
 
     return uct_dcx_credit_open(&sizes, received);
+}
+
+/* What it gives, 0 if it has to wait */
+unsigned give(uct_dcx_credit_book_t *book, uint32_t received, unsigned want,
+              unsigned crowd)
+{
+    return uct_dcx_credit_has_room(book, received, want) ?
+           uct_dcx_credit_grant(book, received, want, crowd) : 0;
 }
 
 /* Grants of one size until there are no more; returns how many */
@@ -64,7 +72,7 @@ count_grants(uct_dcx_credit_book_t *book, unsigned crowd, unsigned size)
 {
     unsigned sum = uct_dcx_credit_out(book, 0), count = 0, grant;
 
-    while ((grant = uct_dcx_credit_grant(book, 0, 48, crowd)) > 0) {
+    while ((grant = give(book, 0, 48, crowd)) > 0) {
         EXPECT_EQ(size, grant);
         sum += grant;
         EXPECT_EQ(sum, uct_dcx_credit_out(book, 0));
@@ -77,26 +85,26 @@ count_grants(uct_dcx_credit_book_t *book, unsigned crowd, unsigned size)
 /* Few are given what they ask for. */
 TEST(dcx_credit, few)
 {
-    uct_dcx_credit_book_t book = open_book(512, 8, 64, 0);
+    uct_dcx_credit_book_t book = open_book(512, 8, 0);
 
     for (unsigned i = 0; i < 10; i++) {
-        EXPECT_EQ(48u, uct_dcx_credit_grant(&book, 0, 48, i));
+        EXPECT_EQ(48u, give(&book, 0, 48, i));
     }
-    EXPECT_EQ(32u, uct_dcx_credit_grant(&book, 0, 48, 10)) << "the rest";
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 48, 10));
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 7, 48, 10)) << "not worth it";
-    EXPECT_EQ(8u, uct_dcx_credit_grant(&book, 8, 48, 10));
+    EXPECT_EQ(32u, give(&book, 0, 48, 10)) << "the rest";
+    EXPECT_EQ(0u, give(&book, 0, 48, 10));
+    EXPECT_EQ(0u, give(&book, 7, 48, 10)) << "not worth it";
+    EXPECT_EQ(8u, give(&book, 8, 48, 10));
 }
 
 /* ... more of them the same share each */
 TEST(dcx_credit, shares)
 {
     for (unsigned crowd = 11; crowd <= 64; crowd++) {
-        uct_dcx_credit_book_t book = open_book(512, 8, 64, 0);
+        uct_dcx_credit_book_t book = open_book(512, 8, 0);
         unsigned share = 512 / crowd, count = 512 / share;
 
         for (unsigned i = 0; i < count; i++) {
-            EXPECT_EQ(share, uct_dcx_credit_grant(&book, 0, 48, crowd));
+            EXPECT_EQ(share, give(&book, 0, 48, crowd));
         }
         EXPECT_LE(crowd, count) << "enough for all";
     }
@@ -105,12 +113,12 @@ TEST(dcx_credit, shares)
 /* ... and in a crowd there is not enough for all: turns worth a request */
 TEST(dcx_credit, turns)
 {
-    uct_dcx_credit_book_t book = open_book(512, 8, 64, 0);
+    uct_dcx_credit_book_t book = open_book(512, 8, 0);
 
-    EXPECT_EQ(3u, uct_dcx_credit_grant(&book, 0, 3, 65)) << "as asked for";
+    EXPECT_EQ(3u, give(&book, 0, 3, 65)) << "as asked for";
     EXPECT_EQ((512u - 3) / 8, count_grants(&book, 65, 8));
-    EXPECT_EQ(8u, uct_dcx_credit_grant(&book, 8, 48, 100000));
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 8, 48, 100000));
+    EXPECT_EQ(8u, give(&book, 8, 48, 100000));
+    EXPECT_EQ(0u, give(&book, 8, 48, 100000));
 }
 
 /* Who asks is counted by and by, and forgotten likewise. */
@@ -133,24 +141,37 @@ TEST(dcx_credit, crowd)
     }
 }
 
+/* By default a turn is a quarter of the window, and no less than what an
+ * endpoint begins with. */
+TEST(dcx_credit, least)
+{
+    auto sizes = uct_dcx_credit_sizes(1023, 64, automatic, 0.25);
+    auto book  = uct_dcx_credit_open(&sizes, 0);
+
+    EXPECT_EQ(16u, give(&book, 0, 48, 100));
+    sizes = uct_dcx_credit_sizes(1023, 64, 40, 0.25);
+    book  = uct_dcx_credit_open(&sizes, 0);
+    EXPECT_EQ(40u, give(&book, 0, 48, 100));
+}
+
 TEST(dcx_credit, least_is_never_too_much)
 {
-    uct_dcx_credit_book_t book = open_book(2, 8, 64, 0);
+    uct_dcx_credit_book_t book = open_book(2, 8, 0);
 
-    EXPECT_EQ(2u, uct_dcx_credit_grant(&book, 0, 64, 0)) << "all there is";
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 64, 0));
-    EXPECT_EQ(2u, uct_dcx_credit_grant(&book, 2, 64, 5000));
-    EXPECT_EQ(1u, uct_dcx_credit_grant(&book, 4, 1, 0)) << "what was wanted";
-    book = open_book(2, 0, 1, 0);
-    EXPECT_EQ(1u, uct_dcx_credit_grant(&book, 0, 1, 5000));
+    EXPECT_EQ(2u, give(&book, 0, 64, 0)) << "all there is";
+    EXPECT_EQ(0u, give(&book, 0, 64, 0));
+    EXPECT_EQ(2u, give(&book, 2, 64, 5000));
+    EXPECT_EQ(1u, give(&book, 4, 1, 0)) << "what was wanted";
+    book = open_book(2, 0, 0);
+    EXPECT_EQ(1u, give(&book, 0, 1, 5000));
 }
 
 /* Messages that nobody was promised do not make room for a promise. */
 TEST(dcx_credit, other_messages)
 {
-    uct_dcx_credit_book_t book = open_book(100, 1, 64, 0);
+    uct_dcx_credit_book_t book = open_book(100, 1, 0);
 
-    EXPECT_EQ(25u, uct_dcx_credit_grant(&book, 0, 64, 4));
+    EXPECT_EQ(25u, give(&book, 0, 64, 4));
     uct_dcx_credit_skip(&book, 1);
     EXPECT_EQ(25u, uct_dcx_credit_out(&book, 1));
     EXPECT_EQ(0u, uct_dcx_credit_out(&book, 26));
@@ -163,23 +184,47 @@ TEST(dcx_credit, other_messages)
 
 TEST(dcx_credit, forgiven)
 {
-    uct_dcx_credit_book_t book = open_book(16, 16, 64, 0);
+    uct_dcx_credit_book_t book = open_book(16, 16, 0);
     unsigned rounds = 0;
 
     uct_dcx_credit_promise(&book, 0, 16);
-    EXPECT_EQ(0u, uct_dcx_credit_grant(&book, 0, 64, 0));
-    while (uct_dcx_credit_grant(&book, 0, 64, 0) == 0) {
+    EXPECT_EQ(0u, give(&book, 0, 64, 0));
+    while (give(&book, 0, 64, 0) == 0) {
         uct_dcx_credit_forgive(&book, 0);
         ASSERT_LT(rounds++, 6u) << "somebody waits for ever";
     }
 }
 
+/* The clock is looked at when nothing has come between two calls. */
+TEST(dcx_credit, quiet)
+{
+    uct_dcx_credit_quiet_t quiet = {};
+    const uint64_t patience = 100;
+
+    EXPECT_TRUE(uct_dcx_credit_heard(&quiet, 5)) << "since the beginning";
+    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, 5));
+    EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 1000, patience))
+            << "from now on";
+    EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 1099, patience));
+    EXPECT_TRUE(uct_dcx_credit_is_quiet(&quiet, 1100, patience));
+    EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 1199, patience))
+            << "once in each interval";
+    EXPECT_TRUE(uct_dcx_credit_is_quiet(&quiet, 1200, patience));
+
+    EXPECT_TRUE(uct_dcx_credit_heard(&quiet, 6));
+    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, 6));
+    EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 5000, patience))
+            << "what was before does not count";
+    EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 5099, patience));
+    EXPECT_TRUE(uct_dcx_credit_is_quiet(&quiet, 5100, patience));
+}
+
 TEST(dcx_credit, count_runs_over)
 {
     uint32_t received = UINT32_MAX - 2;
-    uct_dcx_credit_book_t book = open_book(64, 1, 64, received);
+    uct_dcx_credit_book_t book = open_book(64, 1, received);
 
-    EXPECT_EQ(16u, uct_dcx_credit_grant(&book, received, 64, 4));
+    EXPECT_EQ(16u, give(&book, received, 64, 4));
     EXPECT_EQ(16u, uct_dcx_credit_out(&book, received));
     EXPECT_EQ(11u, uct_dcx_credit_out(&book, received + 5));
     EXPECT_EQ(0u, uct_dcx_credit_out(&book, received + 17));
@@ -240,15 +285,14 @@ public:
         while (!m_held.empty()) {
             message ask   = m_held.front();
             auto &peer    = m_peers[ask.from];
-            unsigned give = uct_dcx_credit_grant(&m_book, m_received, ask.want,
-                                                 uct_dcx_credit_crowd_size(
-                                                         &m_crowd));
+            unsigned got  = give(&m_book, m_received, ask.want,
+                                 uct_dcx_credit_crowd_size(&m_crowd));
 
-            if (give == 0) {
+            if (got == 0) {
                 break;
             }
             m_held.pop_front();
-            peer.credit = uct_dcx_credit_split(peer.credit.left + give,
+            peer.credit = uct_dcx_credit_split(peer.credit.left + got,
                                                m_sizes.reserve);
             EXPECT_LE(peer.credit.left + peer.credit.reserve, m_sizes.window);
             peer.asked  = false;

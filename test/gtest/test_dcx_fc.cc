@@ -381,6 +381,56 @@ TEST_P(dcx_fc_p, flush)
     drain();
 }
 
+/* More of them have to ask than there is room for requests: the others are
+ * blocked all the same, and ask by and by. */
+TEST_P(dcx_fc_p, more_than_can_ask)
+{
+    const unsigned count = 10;
+
+    dcx_peek_set_max_asks(m_a->iface, 4);
+    for (unsigned i = 0; i < count; i++) {
+        dcx_sender &sender = add(*m_a, *m_b);
+
+        sender.send_all();
+        sender.send_in_line(100);
+        EXPECT_GE(2u, sender.sent) << "it is in line";
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(sender.ep(), 0, NULL));
+    }
+    progress_until([&] { return total_sent() == count * 100; });
+    drain();
+    m_a->flush();
+}
+
+/* ... to a peer with smaller buffers: these endpoints lie elsewhere. */
+TEST_P(dcx_fc_p, more_than_can_ask_a_small_peer)
+{
+    setenv("UCX_DCX_SEG_SIZE", "1024", 1);
+    m_a = std::make_unique<dcx_loop>();
+    setenv("UCX_DCX_SEG_SIZE", "512", 1);
+    dcx_peek_set_max_asks(m_a->iface, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        add(*m_a, *m_b).send_in_line(20);
+    }
+    progress_until([&] { return total_sent() == 3 * 20; });
+    drain();
+}
+
+/* Nothing is left of one that goes before it could ask; only what stands in
+ * line is waited for. */
+TEST_P(dcx_fc_p, destroyed_before_asking)
+{
+    dcx_peek_set_max_asks(m_a->iface, 1);
+    add(*m_a, *m_b).send_all();
+    add(*m_a, *m_b).send_all();
+    m_a->flush();
+    m_senders.back().send_in_line(3);
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_a->iface, 0, NULL));
+    m_senders.pop_back();
+    EXPECT_EQ(UCS_OK, uct_iface_flush(m_a->iface, 0, NULL));
+    m_senders.clear();
+    EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface));
+}
+
 INSTANTIATE_TEST_SUITE_P(ib, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));

@@ -41,6 +41,14 @@ typedef struct uct_dcx_credit_book {
 } uct_dcx_credit_book_t;
 
 
+/* Since when nothing has come, of a receiver that waits for what it promised.
+ * Time in any unit. */
+typedef struct uct_dcx_credit_quiet {
+    uint32_t received; /* messages by then */
+    uint64_t since;    /* 0: not looked at the clock yet */
+} uct_dcx_credit_quiet_t;
+
+
 /* How many endpoints ask: those told apart by a hash in this and in the last
  * window of requests. Their number takes no state for each of them. */
 enum {
@@ -97,7 +105,7 @@ static inline uct_dcx_credit_book_t
 uct_dcx_credit_open(const uct_dcx_credit_sizes_t *sizes, uint32_t received)
 {
     uct_dcx_credit_book_t book;
-    unsigned least = (sizes->window + 7) / 8;
+    unsigned least = (sizes->window + 3) / 4;
 
     least         = (least < sizes->initial) ? sizes->initial : least;
     book.limit    = sizes->limit;
@@ -163,28 +171,71 @@ uct_dcx_credit_crowd_size(const uct_dcx_credit_crowd_t *crowd)
 }
 
 
-/* What an endpoint that wants 'want' is given, 0 if it has to wait: its share
- * among so many that ask. If that is not worth a grant, they have turns. Either
- * way whoever asks first gets no more than whoever asks last. */
+/* How many more may be promised. */
+static inline uint32_t
+uct_dcx_credit_room(const uct_dcx_credit_book_t *book, uint32_t received)
+{
+    uint32_t out = uct_dcx_credit_out(book, received);
+
+    return (out < book->limit) ? book->limit - out : 0;
+}
+
+
+/* Whether an endpoint that wants 'want' is given any. */
+static inline int uct_dcx_credit_has_room(const uct_dcx_credit_book_t *book,
+                                          uint32_t received, unsigned want)
+{
+    return uct_dcx_credit_room(book, received) >=
+           ((want < book->least) ? want : book->least);
+}
+
+
+/* What it is given then: its share among so many that ask. If that is not
+ * worth a grant, they have turns. Either way whoever asks first gets no more
+ * than whoever asks last. */
 static inline unsigned
 uct_dcx_credit_grant(uct_dcx_credit_book_t *book, uint32_t received,
                      unsigned want, unsigned crowd)
 {
-    uint32_t out   = uct_dcx_credit_out(book, received);
-    uint32_t room  = (out < book->limit) ? book->limit - out : 0;
+    uint32_t room  = uct_dcx_credit_room(book, received);
     uint32_t share = book->limit / ((crowd > 0) ? crowd : 1);
     uint32_t grant = (share < book->least) ? book->least : share;
 
     grant = (grant > want) ? want : grant;
-    if (grant > room) {
-        if (room < book->least) {
-            return 0;
-        }
-        grant = room;
-    }
-
+    grant = (grant > room) ? room : grant;
     uct_dcx_credit_promise(book, received, grant);
     return grant;
+}
+
+
+/* Whether a message has come since the last call: the clock need not be looked
+ * at then. */
+static inline int
+uct_dcx_credit_heard(uct_dcx_credit_quiet_t *quiet, uint32_t received)
+{
+    if (quiet->received == received) {
+        return 0;
+    }
+
+    quiet->received = received;
+    quiet->since    = 0;
+    return 1;
+}
+
+
+/* None has. Whether that is so for as long as 'patience'; if so, it begins
+ * again. */
+static inline int uct_dcx_credit_is_quiet(uct_dcx_credit_quiet_t *quiet,
+                                          uint64_t now, uint64_t patience)
+{
+    int has_begun = quiet->since != 0;
+
+    if (has_begun && (now - quiet->since < patience)) {
+        return 0;
+    }
+
+    quiet->since = now;
+    return has_begun;
 }
 
 

@@ -3,14 +3,16 @@
  * Flow control, the receiver's side: requests are answered with grants; see
  * dcx_fc.h. A request is met where messages are delivered, so all that its
  * sender sent before it has been delivered by then. A grant goes out as the
- * one message of an endpoint that lives until it has arrived: it waits for an
- * initiator in line with everybody else, needs no credits, and if whom it is
- * for has died meanwhile, nobody else is held up.
+ * one message of an endpoint that is its own until it has arrived: it waits for
+ * an initiator in line with everybody else, needs no credits, and if whom it is
+ * for has died meanwhile, nobody else is held up. Then the endpoint is kept for
+ * another answer.
  */
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <ucs/time/time.h>
 
 /* Answers that are allocated at a time */
 #define UCT_DCX_FC_CHUNK  16
@@ -19,20 +21,30 @@
  * at the same time has some of them ask twice. */
 #define UCT_DCX_FC_MAX_ANSWERS  65536
 
-/* Calls of progress without a message until promised ones are given up: about
- * the time that a grant and what is sent then take */
-#define UCT_DCX_FC_PATIENCE  32
+/* Part of UCX_DCX_RNR_TIMEOUT after which promised messages that do not come are
+ * given up. If they come all the same and find no buffer, that is what it costs
+ * their sender; so those who wait may wait for some of it. By default this is
+ * 250 us, many times what a grant and what is sent then take on the way. */
+#define UCT_DCX_FC_PATIENCE  0.25
 
 
-/* A request that was received, until its grant has been. */
+/* A request that was received, until its grant has been. The memory is kept
+ * for the next one, with an endpoint that leads to another peer then. */
 typedef struct uct_dcx_fc_answer {
     uct_dcx_grh_ep_t   ep;      /* leads to who asked */
     uct_pending_req_t  req;     /* in line for an initiator */
-    ucs_list_link_t    list;    /* fc->held or fc->lined */
+    ucs_list_link_t    list;    /* fc->held, fc->lined, or fc->idle */
     uct_dcx_fc_token_t token;
     uint16_t           want;
     uint16_t           credits; /* what is granted */
 } uct_dcx_fc_answer_t;
+
+
+/* Of the endpoint of an answer: the user does not know of it, and never hears
+ * of it. */
+enum {
+    UCT_DCX_FC_EP_FLAGS = UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT
+};
 
 
 static ucs_mpool_ops_t uct_dcx_fc_mpool_ops = {
@@ -41,25 +53,113 @@ static ucs_mpool_ops_t uct_dcx_fc_mpool_ops = {
 };
 
 
-static void uct_dcx_fc_answer_free(uct_dcx_fc_answer_t *answer)
+/* --- answers --------------------------------------------------------------- */
+
+/* NULL if memory is short. */
+static UCS_F_NOINLINE uct_dcx_fc_answer_t *
+uct_dcx_fc_answer_new(uct_dcx_iface_t *iface)
+{
+    const uct_dcx_av_t none     = {};
+    uct_dcx_fc_answer_t *answer = ucs_mpool_get(&iface->fc.answers);
+
+    if (answer == NULL) {
+        return NULL;
+    }
+
+    if (UCS_CLASS_INIT(uct_dcx_grh_ep_t, &answer->ep, iface, &none, NULL) !=
+        UCS_OK) {
+        ucs_mpool_put(answer);
+        return NULL;
+    }
+    return answer;
+}
+
+
+static void uct_dcx_fc_answer_delete(uct_dcx_fc_answer_t *answer)
 {
     UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, &answer->ep);
     ucs_mpool_put(answer);
 }
 
 
+/* The way to the last one has failed, and the endpoint for good. */
+static UCS_F_NOINLINE uct_dcx_fc_answer_t *
+uct_dcx_fc_answer_renew(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
+{
+    uct_dcx_fc_answer_delete(answer);
+    return uct_dcx_fc_answer_new(iface);
+}
+
+
+static inline uct_dcx_fc_answer_t *uct_dcx_fc_answer_get(uct_dcx_iface_t *iface)
+{
+    ucs_list_link_t *idle = &iface->fc.idle;
+    uct_dcx_fc_answer_t *answer;
+
+    if (ucs_unlikely(ucs_list_is_empty(idle))) {
+        return uct_dcx_fc_answer_new(iface);
+    }
+
+    /* the one used last: its memory is near, and others are not for long */
+    answer = ucs_list_extract_head(idle, uct_dcx_fc_answer_t, list);
+    if (ucs_unlikely(answer->ep.super.flags & UCT_DCX_EP_FLAG_FAILED)) {
+        return uct_dcx_fc_answer_renew(iface, answer);
+    }
+    return answer;
+}
+
+
+static inline void
+uct_dcx_fc_answer_put(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
+{
+    ucs_list_add_head(&fc->idle, &answer->list);
+}
+
+
+/* An answer to that, NULL if there can be none: who gets none asks again. */
+static uct_dcx_fc_answer_t *
+uct_dcx_fc_answer_to(uct_dcx_iface_t *iface,
+                     const uct_dcx_fc_request_t *request)
+{
+    uct_dcx_fc_answer_t *answer = uct_dcx_fc_answer_get(iface);
+    uct_dcx_ep_t *ep;
+
+    if (answer == NULL) {
+        return NULL;
+    }
+
+    ep = &answer->ep.super;
+    if (uct_dcx_ep_make_av(iface, &request->origin, 0, &ep->av,
+                           &answer->ep.grh) != UCS_OK) {
+        uct_dcx_fc_answer_put(&iface->fc, answer);
+        return NULL;
+    }
+
+    ep->flags     = UCT_DCX_FC_EP_FLAGS |
+                    (uct_dcx_av_has_grh(&ep->av) ? UCT_DCX_EP_FLAG_GRH : 0);
+    answer->token = request->token;
+    answer->want  = be16toh(request->want);
+    return answer;
+}
+
+
+/* --- grants ---------------------------------------------------------------- */
+
 /* The grant has arrived, or never will: then its endpoint asks again. */
 static void uct_dcx_fc_done_grant(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                   ucs_status_t status)
 {
-    uct_dcx_fc_answer_free(op->buffer);
+    uct_dcx_fc_answer_t *answer = op->buffer;
+
+    uct_dcx_fc_answer_put(&uct_dcx_ep_iface(&answer->ep.super)->fc, answer);
 }
 
 
-static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_fc_post_grant(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer,
+                      uct_dcx_way_t way)
 {
     uct_dcx_ep_t *ep         = &answer->ep.super;
-    uct_dcx_iface_t *iface   = uct_dcx_ep_iface(ep);
     uct_dcx_am_hdr_t hdr     = {.am_id = UCT_DCX_FC_ID_GRANT};
     uct_dcx_fc_grant_t grant = {
         .token   = answer->token,
@@ -74,18 +174,25 @@ static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_tx_get(iface, ep, way);
     if (dci == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    uct_dcx_tx_begin(&wqe, dci, ep);
+    uct_dcx_tx_start(&wqe, dci, ep, way);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(grant));
     uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     uct_dcx_wqe_inline_head(&wqe, &grant, sizeof(grant));
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_tx_post(dci, &wqe, &tx);
     return UCS_OK;
+}
+
+
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_fc_post_grant_any(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
+{
+    return uct_dcx_fc_post_grant(iface, answer, UCT_DCX_WAY_ANY);
 }
 
 
@@ -96,7 +203,8 @@ static ucs_status_t uct_dcx_fc_pending_cb(uct_pending_req_t *req)
                                                    req);
     ucs_status_t status;
 
-    status = uct_dcx_fc_post_grant(answer);
+    status = uct_dcx_fc_post_grant_any(uct_dcx_ep_iface(&answer->ep.super),
+                                       answer);
     if (status == UCS_OK) {
         ucs_list_del(&answer->list);
     }
@@ -104,13 +212,13 @@ static ucs_status_t uct_dcx_fc_pending_cb(uct_pending_req_t *req)
 }
 
 
-static void uct_dcx_fc_send_grant(uct_dcx_iface_t *iface,
-                                  uct_dcx_fc_answer_t *answer)
+static UCS_F_NOINLINE void
+uct_dcx_fc_line_up(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
 {
     ucs_status_t status;
 
     do {
-        if (uct_dcx_fc_post_grant(answer) == UCS_OK) {
+        if (uct_dcx_fc_post_grant_any(iface, answer) == UCS_OK) {
             return;
         }
 
@@ -122,12 +230,26 @@ static void uct_dcx_fc_send_grant(uct_dcx_iface_t *iface,
 }
 
 
+static inline void uct_dcx_fc_send_grant(uct_dcx_iface_t *iface,
+                                         uct_dcx_fc_answer_t *answer)
+{
+    if (ucs_unlikely(uct_dcx_fc_post_grant(iface, answer, UCT_DCX_WAY_PLAIN) !=
+                     UCS_OK)) {
+        uct_dcx_fc_line_up(iface, answer);
+    }
+}
+
+
 /* Promises what the book allows. A promise is of a buffer that is posted. */
 static int
 uct_dcx_fc_decide(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
 {
     uct_dcx_fc_t *fc = &iface->fc;
     uct_dcx_rx_t *rx = &iface->rx;
+
+    if (!uct_dcx_credit_has_room(&fc->book, iface->rx_cq.ci, answer->want)) {
+        return 0;
+    }
 
     if (uct_dcx_rx_num_free(rx) > 0) {
         uct_dcx_srq_post(rx);
@@ -141,102 +263,66 @@ uct_dcx_fc_decide(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
                                                    fc->sizes.window),
                                            uct_dcx_credit_crowd_size(
                                                    &fc->crowd));
-    return answer->credits > 0;
+    return 1;
 }
 
 
-/* Whether those who were granted something have had the time to send it, and
- * have not. */
-static int uct_dcx_fc_is_quiet(uct_dcx_iface_t *iface)
+/* There is room for the first of those who wait. */
+static UCS_F_NOINLINE void uct_dcx_fc_grant_some(uct_dcx_iface_t *iface)
 {
-    uct_dcx_fc_t *fc  = &iface->fc;
-    uint32_t received = iface->rx_cq.ci;
+    ucs_list_link_t *held = &iface->fc.held;
+    uct_dcx_fc_answer_t *answer;
 
-    if ((fc->quiet_since != received) ||
-        (uct_dcx_cq_peek(&iface->rx_cq, received) != NULL)) {
-        fc->quiet_since = received;
-        fc->quiet       = 0;
+    do {
+        answer = ucs_list_head(held, uct_dcx_fc_answer_t, list);
+        if (!uct_dcx_fc_decide(iface, answer)) {
+            return;
+        }
+        ucs_list_del(&answer->list);
+        uct_dcx_fc_send_grant(iface, answer);
+    } while (!ucs_list_is_empty(held));
+}
+
+
+/* There is none, and no message has come. */
+static UCS_F_NOINLINE void uct_dcx_fc_grant_forgive(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_t *fc = &iface->fc;
+
+    if (uct_dcx_credit_is_quiet(&fc->quiet, ucs_get_time(), fc->patience)) {
+        uct_dcx_credit_forgive(&fc->book, iface->rx_cq.ci);
     }
-
-    if (fc->quiet++ < UCT_DCX_FC_PATIENCE) {
-        return 0;
-    }
-
-    fc->quiet = 0;
-    return 1;
 }
 
 
 void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface)
 {
     uct_dcx_fc_t *fc = &iface->fc;
-    uct_dcx_fc_answer_t *answer;
+    unsigned want    = ucs_list_head(&fc->held, uct_dcx_fc_answer_t,
+                                     list)->want;
 
-    while (!ucs_list_is_empty(&fc->held)) {
-        answer = ucs_list_head(&fc->held, uct_dcx_fc_answer_t, list);
-        if (!uct_dcx_fc_decide(iface, answer)) {
-            break;
-        }
-        ucs_list_del(&answer->list);
-        uct_dcx_fc_send_grant(iface, answer);
-    }
-
-    if (!ucs_list_is_empty(&fc->held) && uct_dcx_fc_is_quiet(iface)) {
-        uct_dcx_credit_forgive(&fc->book, iface->rx_cq.ci);
+    if (uct_dcx_credit_has_room(&fc->book, iface->rx_cq.ci, want)) {
+        uct_dcx_fc_grant_some(iface);
+    } else if (!uct_dcx_credit_heard(&fc->quiet, iface->rx_cq.ci) &&
+               (uct_dcx_cq_next(&iface->rx_cq) == NULL)) {
+        uct_dcx_fc_grant_forgive(iface);
     }
 }
 
 
-static uct_dcx_fc_answer_t *
-uct_dcx_fc_answer_new(uct_dcx_iface_t *iface,
-                      const uct_dcx_fc_request_t *request)
+void uct_dcx_fc_receive_request(uct_dcx_iface_t *iface,
+                                const uct_dcx_fc_request_t *request)
 {
+    uct_dcx_fc_t *fc = &iface->fc;
     uct_dcx_fc_answer_t *answer;
-    uct_dcx_grh_t grh;
-    uct_dcx_av_t av;
-
-    if (uct_dcx_ep_make_av(iface, &request->origin, 0, &av, &grh) != UCS_OK) {
-        return NULL;
-    }
-
-    /* who gets none asks again */
-    answer = ucs_mpool_get(&iface->fc.answers);
-    if (answer == NULL) {
-        return NULL;
-    }
-
-    if (UCS_CLASS_INIT(uct_dcx_grh_ep_t, &answer->ep, iface, &av, &grh) !=
-        UCS_OK) {
-        ucs_mpool_put(answer);
-        return NULL;
-    }
-
-    /* the user does not know of this endpoint, and never hears of it */
-    answer->ep.super.flags |= UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT;
-    answer->token           = request->token;
-    answer->want            = be16toh(request->want);
-    return answer;
-}
-
-
-int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
-                               unsigned length)
-{
-    uct_dcx_fc_t *fc                    = &iface->fc;
-    const uct_dcx_fc_request_t *request = message;
-    uct_dcx_fc_answer_t *answer;
-
-    if ((length != sizeof(*request)) || (request->want == 0)) {
-        return 0;
-    }
 
     uct_dcx_credit_skip(&fc->book, iface->rx_cq.ci);
-    uct_dcx_credit_crowd_add(&fc->crowd, be64toh(request->origin.dc_key) +
-                                         be16toh(request->who));
-    answer = uct_dcx_fc_answer_new(iface, request);
-    if (answer == NULL) {
+    uct_dcx_credit_crowd_add(&fc->crowd,
+                             request->origin.dc_key + request->who);
+    answer = uct_dcx_fc_answer_to(iface, request);
+    if (ucs_unlikely(answer == NULL)) {
         ucs_debug("iface %p: a request for credits is dropped", iface);
-        return 1;
+        return;
     }
 
     /* whoever asked before is served before */
@@ -246,18 +332,18 @@ int uct_dcx_fc_receive_request(uct_dcx_iface_t *iface, const void *message,
         ucs_list_add_tail(&fc->held, &answer->list);
         iface->todo |= UCT_DCX_TODO_FC;
     }
-    return 1;
 }
 
 
-ucs_status_t uct_dcx_fc_grant_init(uct_dcx_iface_t *iface)
+ucs_status_t uct_dcx_fc_grant_init(uct_dcx_iface_t *iface, double rnr_timeout)
 {
     uct_dcx_fc_t *fc = &iface->fc;
 
     fc->book        = uct_dcx_credit_open(&fc->sizes, iface->rx_cq.ci);
-    fc->quiet       = 0;
-    fc->quiet_since = iface->rx_cq.ci;
+    fc->patience    = ucs_time_from_sec(rnr_timeout * UCT_DCX_FC_PATIENCE);
+    memset(&fc->quiet, 0, sizeof(fc->quiet));
     memset(&fc->crowd, 0, sizeof(fc->crowd));
+    ucs_list_head_init(&fc->idle);
     ucs_list_head_init(&fc->held);
     ucs_list_head_init(&fc->lined);
 
@@ -273,26 +359,39 @@ static void uct_dcx_fc_drop(uct_pending_req_t *req, void *arg)
 }
 
 
-static void uct_dcx_fc_drop_all(ucs_list_link_t *list)
+static void uct_dcx_fc_drop_all(uct_dcx_fc_t *fc, ucs_list_link_t *list)
 {
     uct_dcx_fc_answer_t *answer, *next;
 
     ucs_list_for_each_safe(answer, next, list, list) {
         uct_dcx_ep_pending_purge(&answer->ep.super.super.super,
                                  uct_dcx_fc_drop, NULL);
-        uct_dcx_fc_answer_free(answer);
+        uct_dcx_fc_answer_put(fc, answer);
     }
+    ucs_list_head_init(list);
 }
 
 
 void uct_dcx_fc_grant_stop(uct_dcx_iface_t *iface)
 {
-    uct_dcx_fc_drop_all(&iface->fc.held);
-    uct_dcx_fc_drop_all(&iface->fc.lined);
+    uct_dcx_fc_drop_all(&iface->fc, &iface->fc.held);
+    uct_dcx_fc_drop_all(&iface->fc, &iface->fc.lined);
 }
 
 
+/* There are no initiators any more that answers could leave. */
 void uct_dcx_fc_grant_cleanup(uct_dcx_iface_t *iface)
 {
+    ucs_list_link_t *idle = &iface->fc.idle;
+    uct_dcx_fc_answer_t *answer;
+
+    while (!ucs_list_is_empty(idle)) {
+        answer                 = ucs_list_extract_head(idle,
+                                                       uct_dcx_fc_answer_t,
+                                                       list);
+        answer->ep.super.flags = UCT_DCX_FC_EP_FLAGS;
+        answer->ep.super.dci   = UCT_DCX_NO_DCI;
+        uct_dcx_fc_answer_delete(answer);
+    }
     ucs_mpool_cleanup(&iface->fc.answers, 1);
 }

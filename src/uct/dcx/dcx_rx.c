@@ -20,14 +20,9 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
 }
 
 
-static UCS_F_NOINLINE void
-uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
-                 unsigned length)
+void uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
+                      unsigned length)
 {
-    if ((length >= sizeof(*hdr)) && uct_dcx_fc_receive(iface, hdr, length)) {
-        return;
-    }
-
     ucs_error("%s:%u: a message of %u bytes for active message id %u is "
               "dropped: the sender is no dcx of this version",
               uct_dcx_iface_name(iface), iface->port.num, length,
@@ -45,7 +40,7 @@ uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
 
     if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*hdr), &payload) ||
                      (hdr->am_id >= UCT_AM_ID_MAX))) {
-        uct_dcx_rx_no_am(iface, hdr, payload + sizeof(*hdr));
+        uct_dcx_fc_receive(iface, hdr, length);
         return UCS_OK;
     }
 

@@ -119,6 +119,10 @@ void uct_dcx_rx_cleanup(uct_dcx_iface_t *iface);
  * completions taken. */
 unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe);
 
+/* A message that is nobody's. */
+void uct_dcx_rx_no_am(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
+                      unsigned length);
+
 /* Posts the buffers that were short before, if there are any by now. */
 void uct_dcx_rx_refill(uct_dcx_iface_t *iface);
 

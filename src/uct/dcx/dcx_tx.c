@@ -74,18 +74,23 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
 uct_dcx_dci_t *uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
-    uct_dcx_dci_t *dci = uct_dcx_tx_get_dci(iface, ep);
+    uct_dcx_dci_t *dci;
 
+    if ((ep->credits == 0) && (ep->flags & (UCT_DCX_EP_FLAG_FC_ASKED |
+                                            UCT_DCX_EP_FLAG_FC_BLOCKED))) {
+        uct_dcx_fc_wait(iface, ep);
+        return NULL;
+    }
+
+    dci = uct_dcx_tx_get_dci(iface, ep);
     if ((ep->credits > 0) || (dci == NULL)) {
         return dci;
     }
 
-    if (uct_dcx_fc_used_up(iface, ep, dci) == NULL) {
-        uct_dcx_tx_ask(dci); /* who waits for a grant lets go of it soon */
-        return NULL;
+    dci = uct_dcx_fc_used_up(iface, ep, dci);
+    if (dci != NULL) {
+        uct_dcx_tx_signal(iface, dci); /* a request was posted before */
     }
-
-    uct_dcx_tx_signal(iface, dci); /* a request may have been posted before */
     return dci;
 }
 

@@ -103,9 +103,13 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 /* The endpoint has no credit at hand for an active message. Takes what was kept
  * back and asks for more. 'dci' was got for the message: returned if it may be
- * sent, else settled, and NULL returned. */
+ * sent, else NULL is. */
 uct_dcx_dci_t *uct_dcx_fc_used_up(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
                                   uct_dcx_dci_t *dci);
+
+/* The same on the plain way, initiator and all. NULL: not on that. */
+uct_dcx_dci_t *
+uct_dcx_fc_used_up_plain(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 
 /* An idle initiator for an endpoint that has none, and about which there is
@@ -168,7 +172,8 @@ uct_dcx_tx_get_am(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep, int is_plain)
         return uct_dcx_tx_get_dci_am(iface, ep);
     }
 
-    return ucs_likely(ep->credits > 0) ? uct_dcx_tx_get_plain(iface, ep) : NULL;
+    return ucs_likely(ep->credits > 0) ? uct_dcx_tx_get_plain(iface, ep) :
+                                         uct_dcx_fc_used_up_plain(iface, ep);
 }
 
 
