@@ -108,11 +108,10 @@ public:
     /* The slowest has half of the mean at least. */
     void expect_fair() const
     {
-        expect_fair(m_members, 2);
+        expect_fair(m_members);
     }
 
-    /* ... of those that do the same. Beside other kinds an endpoint that sends
-     * messages has one grant in its turn, or two if the second comes in time. */
+    /* ... of the mean of those that do the same */
     void expect_fair_kinds() const
     {
         for (int op = 0; op < DCX_CROWD_NUM_OPS; op++) {
@@ -122,8 +121,7 @@ public:
             std::copy_if(m_members.begin(), m_members.end(),
                          std::back_inserter(kind),
                          [op](const member &m) { return m.op == op; });
-            expect_fair(kind, ((op == DCX_CROWD_AM) &&
-                               (kind.size() < m_members.size())) ? 3 : 2);
+            expect_fair(kind);
         }
     }
 
@@ -145,8 +143,7 @@ public:
 private:
     struct member;
 
-    static void
-    expect_fair(const std::list<member> &members, double factor)
+    static void expect_fair(const std::list<member> &members)
     {
         unsigned min = UINT32_MAX, max = 0;
         double sum   = 0;
@@ -156,7 +153,7 @@ private:
             max  = std::max(max, member.sent);
             sum += member.sent;
         }
-        EXPECT_GE(min * factor * members.size(), sum)
+        EXPECT_GE(2.0 * min * members.size(), sum)
                 << "min " << min << " max " << max;
     }
 
