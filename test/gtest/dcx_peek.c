@@ -99,6 +99,39 @@ unsigned dcx_peek_num_blocked(uct_iface_h iface)
 }
 
 
+void dcx_peek_set_origin_gid(uct_iface_h iface, const uint8_t *gid)
+{
+    uct_dcx_fc_t *fc = &ucs_derived_of(iface, uct_dcx_iface_t)->fc;
+
+    memcpy(fc->origin.fields.dev_addr.gid, gid, 16);
+}
+
+
+static struct {
+    uct_dcx_neigh_resolve_t resolve;
+    unsigned                *count;
+} dcx_peek_neigh;
+
+static ucs_status_t
+dcx_peek_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
+{
+    (*dcx_peek_neigh.count)++;
+    return dcx_peek_neigh.resolve(arg, gid, mac);
+}
+
+
+void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count)
+{
+    uct_dcx_neigh_t *neigh = &ucs_derived_of(iface,
+                                             uct_dcx_iface_t)->port.neigh;
+
+    *count                 = 0;
+    dcx_peek_neigh.count   = count;
+    dcx_peek_neigh.resolve = neigh->resolve;
+    neigh->resolve         = dcx_peek_resolve;
+}
+
+
 int dcx_peek_has_fc(uct_iface_h iface)
 {
     return ucs_derived_of(iface, uct_dcx_iface_t)->fc.enabled;

@@ -57,6 +57,14 @@ void dcx_peek_set_max_asks(uct_iface_h iface, unsigned max);
 /* Endpoints that wait for credits; those that could not ask yet count twice */
 unsigned dcx_peek_num_blocked(uct_iface_h iface);
 
+/* The address that the interface's requests for credits come from: to a GID of
+ * these bytes no way leads. */
+void dcx_peek_set_origin_gid(uct_iface_h iface, const uint8_t *gid);
+
+/* How often the kernel is asked from now on for the way to a RoCE neighbour, of
+ * one interface at a time */
+void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count);
+
 /* Active messages that an endpoint may send without a grant */
 unsigned dcx_peek_credits(uct_ep_h ep);
 

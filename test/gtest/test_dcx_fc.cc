@@ -6,6 +6,7 @@
  */
 #include "dcx_loop.h"
 
+#include <chrono>
 #include <functional>
 #include <list>
 #include <map>
@@ -245,6 +246,36 @@ TEST_P(dcx_fc_p, crowd)
     drain();
 }
 
+/* All that the receiver may promise is with endpoints that do not use it: who
+ * asks then waits for some of the time that a message without a buffer would
+ * take, and not much less than that. */
+TEST_P(dcx_fc_p, waits_for_promised_ones)
+{
+    using clock = std::chrono::steady_clock;
+
+    setenv("UCX_DCX_RNR_TIMEOUT", "80ms", 1);
+    setenv("UCX_DCX_FC_INITIAL", "0", 1);
+    m_b = std::make_unique<dcx_loop>();
+    unsetenv("UCX_DCX_RNR_TIMEOUT");
+    setenv("UCX_DCX_FC_INITIAL", "2", 1);
+    listen(*m_b);
+    for (unsigned credits = 0; credits < 31;) {
+        uct_ep_h idle = add(*m_a, *m_b).ep();
+
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, m_senders.back().send());
+        progress_until([&] { return dcx_peek_credits(idle) > 0; });
+        credits += dcx_peek_credits(idle);
+    }
+
+    dcx_sender &sender = add(*m_a, *m_b);
+    auto begin         = clock::now();
+
+    sender.send_in_line(3);
+    progress_until([&] { return sender.sent == 3; });
+    EXPECT_LE(std::chrono::milliseconds(20), clock::now() - begin);
+    drain();
+}
+
 /* Both ways at once: requests and grants share the initiators with messages
  * that wait for them. */
 TEST_P(dcx_fc_p, both_ways)
@@ -426,7 +457,7 @@ TEST_P(dcx_fc_p, destroyed_before_asking)
     m_senders.back().send_in_line(3);
     EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_a->iface, 0, NULL));
     m_senders.pop_back();
-    EXPECT_EQ(UCS_OK, uct_iface_flush(m_a->iface, 0, NULL));
+    m_a->flush();
     m_senders.clear();
     EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface));
 }
@@ -434,6 +465,31 @@ TEST_P(dcx_fc_p, destroyed_before_asking)
 INSTANTIATE_TEST_SUITE_P(ib, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
+
+/* --- RoCE ------------------------------------------------------------------ */
+
+class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {
+};
+
+/* No way leads to who asks: the kernel is asked once, not for each request. */
+TEST_P(dcx_fc_roce, no_way_to_answer)
+{
+    const uint8_t nowhere[16] = {0xfe, 0x80, 0x77};
+    unsigned asked;
+
+    dcx_peek_count_neigh(m_b->iface, &asked);
+    dcx_peek_set_origin_gid(m_a->iface, nowhere);
+    for (unsigned i = 0; i < 10; i++) {
+        add(*m_a, *m_b).send_all();
+        m_a->flush();
+    }
+    progress_until([&] { return m_total == total_sent(); });
+    while (uct_worker_progress(m_b->worker) > 0) { /* takes the requests */
+    }
+    EXPECT_EQ(1u, asked);
+}
+
+INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_roce, testing::Values(0));
 
 /* --- without flow control ------------------------------------------------- */
 

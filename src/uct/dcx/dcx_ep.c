@@ -110,29 +110,66 @@ static uint16_t uct_dcx_ep_flow(const uct_dcx_iface_t *iface, uint32_t dctn)
 }
 
 
+static inline uint32_t uct_dcx_ep_dctn(const uct_dcx_fc_origin_t *target)
+{
+    return ((uint32_t)target->dctn[0] << 16) |
+           ((uint32_t)target->dctn[1] << 8) | target->dctn[2];
+}
+
+
+static inline void
+uct_dcx_ep_complete_av(uct_dcx_av_t *av, const uct_dcx_fc_origin_t *target)
+{
+    av->key      = target->dc_key;
+    av->dqp_dct |= htobe32(uct_dcx_ep_dctn(target));
+}
+
+
+/* The address vector to a target. Errors are logged. */
+static ucs_status_t
+uct_dcx_ep_route(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
+                 uct_dcx_route_t *route, uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    ucs_status_t status;
+
+    route->addr = &target->dev_addr;
+    route->flow = uct_dcx_ep_flow(iface, uct_dcx_ep_dctn(target));
+    status      = uct_dcx_port_make_av(&iface->port, route, av, grh);
+    if (status == UCS_OK) {
+        uct_dcx_ep_complete_av(av, target);
+    }
+    return status;
+}
+
+
 ucs_status_t
+uct_dcx_ep_make_answer_av(uct_dcx_iface_t *iface,
+                          const uct_dcx_fc_origin_t *target, uct_dcx_av_t *av,
+                          uct_dcx_grh_t *grh)
+{
+    uct_dcx_route_t route = {.is_answer = 1};
+
+    if (ucs_likely(uct_dcx_port_make_plain_av(&iface->port, &target->dev_addr,
+                                              av))) {
+        uct_dcx_ep_complete_av(av, target);
+        return UCS_OK;
+    }
+    return uct_dcx_ep_route(iface, target, &route, av, grh);
+}
+
+
+static ucs_status_t
 uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
                    unsigned path_index, uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
-    uint32_t dctn = ((uint32_t)target->dctn[0] << 16) |
-                    ((uint32_t)target->dctn[1] << 8) | target->dctn[2];
-    uct_dcx_route_t route;
-    ucs_status_t status;
+    uct_dcx_route_t route = {.path_index = path_index};
 
-    if ((path_index > 0) ||
-        !uct_dcx_port_make_plain_av(&iface->port, &target->dev_addr, av)) {
-        route.addr       = &target->dev_addr;
-        route.path_index = path_index;
-        route.flow       = uct_dcx_ep_flow(iface, dctn);
-        status           = uct_dcx_port_make_av(&iface->port, &route, av, grh);
-        if (status != UCS_OK) {
-            return status;
-        }
+    if ((path_index == 0) &&
+        uct_dcx_port_make_plain_av(&iface->port, &target->dev_addr, av)) {
+        uct_dcx_ep_complete_av(av, target);
+        return UCS_OK;
     }
-
-    av->key      = target->dc_key;
-    av->dqp_dct |= htobe32(dctn);
-    return UCS_OK;
+    return uct_dcx_ep_route(iface, target, &route, av, grh);
 }
 
 

@@ -151,10 +151,11 @@ UCS_CLASS_DECLARE(uct_dcx_small_ep_t, uct_dcx_iface_t*, const uct_dcx_av_t*,
                   const uct_dcx_grh_t*, uint32_t);
 
 
-/* The address vector to a target. Errors are logged. */
+/* The address vector to a peer that asked for something. Errors are logged. */
 ucs_status_t
-uct_dcx_ep_make_av(uct_dcx_iface_t *iface, const uct_dcx_fc_origin_t *target,
-                   unsigned path_index, uct_dcx_av_t *av, uct_dcx_grh_t *grh);
+uct_dcx_ep_make_answer_av(uct_dcx_iface_t *iface,
+                          const uct_dcx_fc_origin_t *target, uct_dcx_av_t *av,
+                          uct_dcx_grh_t *grh);
 
 /* Calls 'visit' for each endpoint of the user, of which it is not to destroy
  * any. */

@@ -129,8 +129,8 @@ uct_dcx_fc_answer_to(uct_dcx_iface_t *iface,
     }
 
     ep = &answer->ep.super;
-    if (uct_dcx_ep_make_av(iface, &request->origin, 0, &ep->av,
-                           &answer->ep.grh) != UCS_OK) {
+    if (uct_dcx_ep_make_answer_av(iface, &request->origin, &ep->av,
+                                  &answer->ep.grh) != UCS_OK) {
         uct_dcx_fc_answer_put(&iface->fc, answer);
         return NULL;
     }

@@ -1,23 +1,66 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The table of MACs; see dcx_neigh.h. Called when an endpoint is created, or
- * destroyed after it failed.
+ * destroyed after it failed, and for the answer to a peer that asks for credits.
  */
 #include "dcx_neigh.h"
+
+#include <ucs/sys/math.h>
+#include <ucs/time/time.h>
+
+/* A question to which there is no answer may take the kernel a second (its
+ * address resolution, rdma_addr_find_l2_eth_by_grh()): not more than a tenth of
+ * the time for each port of the network. */
+#define UCT_DCX_NEIGH_PATIENCE  10.0
 
 
 void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
                         uct_dcx_neigh_resolve_t resolve, void *arg)
 {
-    kh_init_inplace(uct_dcx_neigh, &neigh->macs);
-    neigh->resolve = resolve;
-    neigh->arg     = arg;
+    kh_init_inplace(uct_dcx_neigh, &neigh->known);
+    neigh->resolve  = resolve;
+    neigh->arg      = arg;
+    neigh->patience = ucs_time_from_sec(UCT_DCX_NEIGH_PATIENCE);
 }
 
 
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh)
 {
-    kh_destroy_inplace(uct_dcx_neigh, &neigh->macs);
+    kh_destroy_inplace(uct_dcx_neigh, &neigh->known);
+}
+
+
+static uct_dcx_neighbour_t *
+uct_dcx_neigh_find(uct_dcx_neigh_t *neigh, const union ibv_gid *gid)
+{
+    khiter_t iter = kh_get(uct_dcx_neigh, &neigh->known, *gid);
+
+    return (iter != kh_end(&neigh->known)) ? &kh_value(&neigh->known, iter) :
+                                             NULL;
+}
+
+
+static ucs_status_t
+uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
+                  uct_dcx_mac_t *mac)
+{
+    uct_dcx_neighbour_t found = {};
+    ucs_status_t status       = neigh->resolve(neigh->arg, gid, &found.mac);
+    khiter_t iter;
+    int ret;
+
+    if (status == UCS_OK) {
+        *mac = found.mac;
+    } else {
+        found.failed = ucs_max(ucs_get_time(), 1);
+    }
+
+    /* without memory for it, it is asked for again the next time */
+    iter = kh_put(uct_dcx_neigh, &neigh->known, *gid, &ret);
+    if (ret >= 0) {
+        kh_value(&neigh->known, iter) = found;
+    }
+    return status;
 }
 
 
@@ -25,34 +68,36 @@ ucs_status_t
 uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
                   uct_dcx_mac_t *mac)
 {
-    khiter_t iter = kh_get(uct_dcx_neigh, &neigh->macs, *gid);
-    ucs_status_t status;
-    int ret;
+    const uct_dcx_neighbour_t *known = uct_dcx_neigh_find(neigh, gid);
 
-    if (iter != kh_end(&neigh->macs)) {
-        *mac = kh_value(&neigh->macs, iter);
-        return UCS_OK;
+    if ((known == NULL) || (known->failed != 0)) {
+        return uct_dcx_neigh_ask(neigh, gid, mac);
     }
 
-    status = neigh->resolve(neigh->arg, gid, mac);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    /* without memory for it, it is asked for again the next time */
-    iter = kh_put(uct_dcx_neigh, &neigh->macs, *gid, &ret);
-    if (ret >= 0) {
-        kh_value(&neigh->macs, iter) = *mac;
-    }
+    *mac = known->mac;
     return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_neigh_try(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
+                  uct_dcx_mac_t *mac)
+{
+    const uct_dcx_neighbour_t *known = uct_dcx_neigh_find(neigh, gid);
+
+    if ((known != NULL) && (known->failed != 0) &&
+        (ucs_get_time() - known->failed < neigh->patience)) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    return uct_dcx_neigh_get(neigh, gid, mac);
 }
 
 
 void uct_dcx_neigh_forget(uct_dcx_neigh_t *neigh, const union ibv_gid *gid)
 {
-    khiter_t iter = kh_get(uct_dcx_neigh, &neigh->macs, *gid);
+    khiter_t iter = kh_get(uct_dcx_neigh, &neigh->known, *gid);
 
-    if (iter != kh_end(&neigh->macs)) {
-        kh_del(uct_dcx_neigh, &neigh->macs, iter);
+    if (iter != kh_end(&neigh->known)) {
+        kh_del(uct_dcx_neigh, &neigh->known, iter);
     }
 }

@@ -2,8 +2,9 @@
 /*
  * The neighbours of a RoCE port: which MAC leads to which GID. The kernel
  * alone can tell (it asks with ARP, or knows the router), which takes a system
- * call; here its answers are kept, one for each port of the network, however
- * many peers live behind it. Belongs to a port; used by the interface's thread.
+ * call, and may take a second if nobody answers; here its answers are kept, one
+ * for each port of the network, however many peers live behind it. That it had
+ * none is kept for a while. Belongs to a port; used by the interface's thread.
  */
 #ifndef UCT_DCX_NEIGH_H
 #define UCT_DCX_NEIGH_H
@@ -12,12 +13,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <ucs/datastruct/khash.h>
+#include <ucs/time/time_def.h>
 #include <ucs/type/status.h>
 
 
 typedef struct uct_dcx_mac {
     uint8_t bytes[6];
 } uct_dcx_mac_t;
+
+
+/* What the kernel said, which was that there is no way if 'failed' is not 0:
+ * the time of that. */
+typedef struct uct_dcx_neighbour {
+    uct_dcx_mac_t mac;
+    ucs_time_t    failed;
+} uct_dcx_neighbour_t;
 
 
 static inline khint_t uct_dcx_neigh_hash(union ibv_gid gid)
@@ -32,8 +42,8 @@ static inline int uct_dcx_neigh_equal(union ibv_gid a, union ibv_gid b)
            (a.global.interface_id == b.global.interface_id);
 }
 
-KHASH_INIT(uct_dcx_neigh, union ibv_gid, uct_dcx_mac_t, 1, uct_dcx_neigh_hash,
-           uct_dcx_neigh_equal);
+KHASH_INIT(uct_dcx_neigh, union ibv_gid, uct_dcx_neighbour_t, 1,
+           uct_dcx_neigh_hash, uct_dcx_neigh_equal);
 
 
 /* Asks for the MAC of 'gid'; reports its own errors. */
@@ -42,9 +52,10 @@ typedef ucs_status_t
                            uct_dcx_mac_t *mac);
 
 typedef struct uct_dcx_neigh {
-    khash_t(uct_dcx_neigh)  macs;
+    khash_t(uct_dcx_neigh)  known;
     uct_dcx_neigh_resolve_t resolve;
     void                    *arg;
+    ucs_time_t              patience; /* after a failure */
 } uct_dcx_neigh_t;
 
 
@@ -52,8 +63,14 @@ void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
                         uct_dcx_neigh_resolve_t resolve, void *arg);
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh);
 
+/* Asks if the MAC is not known. */
 ucs_status_t
 uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
+                  uct_dcx_mac_t *mac);
+
+/* The same, but not so soon after a failure: others wait meanwhile. */
+ucs_status_t
+uct_dcx_neigh_try(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
                   uct_dcx_mac_t *mac);
 
 /* The peer did not answer: it may have moved. */

@@ -61,6 +61,7 @@ typedef struct uct_dcx_route {
     unsigned                 path_index;
     uint16_t                 flow; /* RoCE v2: where 16 bits differ, switches
                                       may choose different links */
+    int                      is_answer; /* called by progress */
 } uct_dcx_route_t;
 
 
@@ -134,7 +135,9 @@ void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
 
 /* Makes the address vector of a route, number and key of the DCT left 0. With
  * bit 31 of av->dqp_dct set, 'grh' belongs to it. On InfiniBand this is a copy
- * of bytes; on RoCE the first route to a GID takes a system call. */
+ * of bytes; on RoCE the first route to a GID takes a system call. If that fails,
+ * the next one comes with the next endpoint of the user, or for an answer when
+ * some time has passed. */
 ucs_status_t
 uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                      uct_dcx_av_t *av, uct_dcx_grh_t *grh);

@@ -2,8 +2,9 @@
 /*
  * Addresses of ports: how ours travels, whom we reach, and how a peer's
  * becomes an address vector; see dcx_port.h. Called when endpoints are created,
- * a hundred thousand of them in a big job: no system call, but for the MAC of
- * a RoCE neighbour that is not known yet.
+ * a hundred thousand of them in a big job, and for each peer that asks for
+ * credits: no system call, but for the MAC of a RoCE neighbour that is not known
+ * yet.
  */
 #include "dcx_port.h"
 #include "dcx_subnet.h"
@@ -174,7 +175,8 @@ uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
     uct_dcx_mac_t mac;
 
     memcpy(gid.raw, route->addr->gid, sizeof(gid.raw));
-    status = uct_dcx_neigh_get(&port->neigh, &gid, &mac);
+    status = route->is_answer ? uct_dcx_neigh_try(&port->neigh, &gid, &mac) :
+                                uct_dcx_neigh_get(&port->neigh, &gid, &mac);
     if (status != UCS_OK) {
         return status;
     }

@@ -2,8 +2,15 @@
 /*
  * What every operation does: get an initiator, begin a WQE with the address
  * of the peer, and post it. Inlined into the operations (dcx_am.c, dcx_rma.c,
- * dcx_atomic.c); nothing here or there calls libibverbs or libmlx5. Used by
- * the interface's thread.
+ * dcx_atomic.c). Used by the interface's thread.
+ *
+ * Between an operation's entry and the doorbell, and in progress, libibverbs and
+ * libmlx5 are called only when there is something new, all of it once or rarely:
+ * an initiator that was not needed before is created, one that fails or is taken
+ * from an endpoint is brought back to work, a pool of buffers grows and registers
+ * more memory, and on RoCE the first request for credits from a port of the
+ * network asks for its MAC, which may take a second if nobody answers there
+ * (dcx_neigh.c).
  */
 #ifndef UCT_DCX_TX_H
 #define UCT_DCX_TX_H
