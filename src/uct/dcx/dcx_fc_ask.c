@@ -128,7 +128,7 @@ void uct_dcx_fc_unblock(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_fc_post_on_way(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
-                       const uct_dcx_fc_ask_t *ask, uct_dcx_way_t way)
+                       const uct_dcx_fc_ask_t *ask, int is_plain)
 {
     const uct_dcx_fc_t *fc         = &iface->fc;
     const uint8_t *origin          = fc->origin.segs;
@@ -153,7 +153,7 @@ uct_dcx_fc_post_on_way(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
     uct_dcx_wqe_t wqe;
     unsigned i;
 
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, is_plain);
     memcpy(uct_dcx_wqe_seg(&wqe), &head, UCT_DCX_WQE_SEG);
     for (i = 0; i < sizeof(fc->origin); i += UCT_DCX_WQE_SEG) {
         memcpy(uct_dcx_wqe_seg(&wqe), origin + i, UCT_DCX_WQE_SEG);
@@ -166,7 +166,7 @@ static UCS_F_NOINLINE void
 uct_dcx_fc_post_request(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
                         const uct_dcx_fc_ask_t *ask)
 {
-    uct_dcx_fc_post_on_way(iface, dci, ask, UCT_DCX_WAY_ANY);
+    uct_dcx_fc_post_on_way(iface, dci, ask, 0);
 }
 
 
@@ -190,7 +190,7 @@ uct_dcx_fc_used_up_plain(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     ep->reserve = 0;
     ask         = uct_dcx_fc_take_ask(&iface->fc, ep);
     if (ask != NULL) {
-        uct_dcx_fc_post_on_way(iface, dci, ask, UCT_DCX_WAY_PLAIN);
+        uct_dcx_fc_post_on_way(iface, dci, ask, 1);
     }
 
     if (!uct_dcx_sq_is_clear(&dci->sq)) {

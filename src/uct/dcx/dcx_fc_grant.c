@@ -157,7 +157,7 @@ static void uct_dcx_fc_done_grant(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_fc_post_grant(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer,
-                      uct_dcx_way_t way)
+                      int is_plain)
 {
     uct_dcx_ep_t *ep         = &answer->ep.super;
     uct_dcx_am_hdr_t hdr     = {.am_id = UCT_DCX_FC_ID_GRANT};
@@ -174,12 +174,12 @@ uct_dcx_fc_post_grant(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer,
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
-    dci = uct_dcx_tx_get(iface, ep, way);
+    dci = uct_dcx_tx_get(iface, ep, is_plain);
     if (dci == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    uct_dcx_tx_start(&wqe, dci, ep, way);
+    uct_dcx_tx_start(&wqe, dci, ep, is_plain);
     uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(grant));
     uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
     uct_dcx_wqe_inline_head(&wqe, &grant, sizeof(grant));
@@ -192,7 +192,7 @@ uct_dcx_fc_post_grant(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer,
 static UCS_F_NOINLINE ucs_status_t
 uct_dcx_fc_post_grant_any(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
 {
-    return uct_dcx_fc_post_grant(iface, answer, UCT_DCX_WAY_ANY);
+    return uct_dcx_fc_post_grant(iface, answer, 0);
 }
 
 
@@ -233,7 +233,7 @@ uct_dcx_fc_line_up(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
 static inline void uct_dcx_fc_send_grant(uct_dcx_iface_t *iface,
                                          uct_dcx_fc_answer_t *answer)
 {
-    if (ucs_unlikely(uct_dcx_fc_post_grant(iface, answer, UCT_DCX_WAY_PLAIN) !=
+    if (ucs_unlikely(uct_dcx_fc_post_grant(iface, answer, 1) !=
                      UCS_OK)) {
         uct_dcx_fc_line_up(iface, answer);
     }
