@@ -397,6 +397,11 @@ bool strict_bench::wait(raw_cq &cq, struct mlx5_err_cqe *cqe)
     return within_a_second([&] { return cq.poll(cqe); });
 }
 
+bool strict_bench::wait_error(struct ibv_qp *qp) const
+{
+    return within_a_second([&] { return state(qp) == IBV_QPS_ERR; });
+}
+
 std::vector<uint8_t> strict_bench::memory() const
 {
     std::vector<uint8_t> all = src->copy(), more = dst->copy();

@@ -311,6 +311,9 @@ public:
     /* The next entry of the send or receive CQ, within a second */
     bool wait(raw_cq &cq, struct mlx5_err_cqe *cqe);
 
+    /* That a QP comes to the error state, within a second */
+    bool wait_error(struct ibv_qp *qp) const;
+
     /* All memory of the bench */
     std::vector<uint8_t> memory() const;
 

@@ -280,6 +280,9 @@ TEST_P(dcx_shared, invalidate)
     dcx_end end;
 
     send(m_a, 0);
+    while (m_live_a.headers.empty()) {
+        m_live_a.progress(); /* its completion is for later */
+    }
     EXPECT_EQ(UCS_OK, dcx_peek_invalidate(m_a));
     if (!is_shared()) {
         put(m_a, m_live_a, end);
@@ -294,10 +297,16 @@ TEST_P(dcx_shared, invalidate)
 INSTANTIATE_TEST_SUITE_P(any, dcx_shared,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
                                          "dcs_hybrid"), dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(late, dcx_shared, testing::Values("dcs", "rand"),
+                         dcx_policy_name);
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"any", dcx_shared_env()}});
+    auto late = dcx_shared_env();
+
+    late.push_back({"SOFTHCA_DELAY", "50"});
+    return hca_test_main(argc, argv, {{"any", dcx_shared_env()},
+                                      {"late", late}});
 }

@@ -95,6 +95,7 @@ protected:
         struct mlx5_err_cqe cqe = {};
 
         if (row.outcome == OUTCOME_EVENT) {
+            EXPECT_TRUE(m_bench->wait_error(m_bench->sender));
             return;
         }
         ASSERT_TRUE(m_bench->wait(*m_bench->send_cq, &cqe))
@@ -235,6 +236,10 @@ HCA_STRICT_MODE(roce);
 HCA_STRICT_MODE(nak_inval);
 HCA_STRICT_MODE(nak_access);
 HCA_STRICT_MODE(nak_op);
+
+/* The same, by a device that is late */
+INSTANTIATE_TEST_SUITE_P(late, strict_device,
+                         testing::ValuesIn(rows_of("plain")), row_name);
 
 /* Checks that no row can have as its own, with the reason */
 const std::set<int> without_row = {
@@ -407,6 +412,7 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"plain", {}},
                           {"strict", {{"SOFTHCA_STRICT", "1"}}},
+                          {"late", {{"SOFTHCA_DELAY", "200"}}},
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
                           {"nak_inval", {{"SOFTHCA_FAULT", "nak_inval:nth=2"}}},
                           {"nak_access",
