@@ -1,4 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The segment: made, mapped, recognized. See hca_segment.h; what is in it says
+ * hca_fabric.h.
+ */
 #define _GNU_SOURCE
 #include "hca_segment.h"
 #include "softhca/doorbell/hca_cpu.h"

@@ -23,8 +23,8 @@
 
 /* After a WQE that cannot be read, where the next one is is unknown: all that
  * was rung is given up with it. */
-static void hca_request_fail(struct hca_request *rq, enum hca_check check,
-                             uint16_t posted)
+static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
+                               uint16_t posted)
 {
     struct hca_qp *qp = rq->qp;
 
@@ -35,7 +35,7 @@ static void hca_request_fail(struct hca_request *rq, enum hca_check check,
     hca_qp_fail_requester(qp);
 }
 
-static void hca_request_done(struct hca_request *rq)
+static void hca_requester_done(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
@@ -62,12 +62,12 @@ static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
     rq.tries = &qp->req.tries;
     check    = hca_request_execute(&rq, qp->req.ci, posted);
     if (__builtin_expect(check == HCA_OK, 1)) {
-        hca_request_done(&rq);
+        hca_requester_done(&rq);
     } else if (check == HCA_WAIT) {
         qp->req.waiting = true;
         hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq.wait_ns);
     } else {
-        hca_request_fail(&rq, check, posted);
+        hca_requester_fail(&rq, check, posted);
     }
 }
 

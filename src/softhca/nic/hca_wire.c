@@ -112,7 +112,7 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
         return;
     }
     if ((target->type != hca_services[qp->type].peer) ||
-               !hca_wire_reaches(qp, msg, target)) {
+        !hca_wire_reaches(qp, msg, target)) {
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);
     } else {
