@@ -236,9 +236,6 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
                               UCS_STATS_ARG("dcx"));
 
     self->todo = 0;
-    uct_dcx_slab_init(&self->eps, sizeof(uct_dcx_ep_t));
-    uct_dcx_slab_init(&self->grh_eps, sizeof(uct_dcx_grh_ep_t));
-    uct_dcx_slab_init(&self->small_eps, sizeof(uct_dcx_small_ep_t));
     status = uct_dcx_port_init(&self->port, ucs_derived_of(md, uct_dcx_md_t),
                                params->mode.device.dev_name, config);
     if (status != UCS_OK) {
@@ -271,6 +268,11 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     if (status != UCS_OK) {
         goto err_cleanup_rx;
     }
+
+    /* nothing fails behind them, as they would need a cleanup */
+    uct_dcx_slab_init(&self->eps, sizeof(uct_dcx_ep_t));
+    uct_dcx_slab_init(&self->grh_eps, sizeof(uct_dcx_grh_ep_t));
+    uct_dcx_slab_init(&self->small_eps, sizeof(uct_dcx_small_ep_t));
 
     ucs_debug("iface %p: %s:%u, DCT 0x%x, up to %u DCIs of %u blocks", self,
               uct_dcx_iface_name(self), self->port.num, self->rx.dct->qp_num,
