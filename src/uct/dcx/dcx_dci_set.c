@@ -188,7 +188,7 @@ uct_dcx_place_t uct_dcx_dci_set_spill(uct_dcx_iface_t *iface)
 
 /* --- opening and closing -------------------------------------------------- */
 
-static ucs_status_t
+static void
 uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
                             const uct_dcx_iface_config_t *config)
 {
@@ -198,7 +198,6 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     unsigned max_rd_atomic             = ucs_max(attr->max_qp_init_rd_atom, 1);
     unsigned num_bb                    = config->tx.queue_len *
                                          iface->limits.max_bb;
-    unsigned max_cqes;
 
     if (config->tx.max_rd_atomic > max_rd_atomic) {
         ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
@@ -224,24 +223,32 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
     set->params.log_streams     = ucs_ilog2(config->tx.num_streams);
     set->params.log_errored     = ucs_min(set->params.log_streams,
                                           iface->port.dev->log_errored);
+}
 
-    iface->tx_max_poll          = ucs_min(config->tx.max_poll,
-                                          set->params.num_bb - 1);
 
-    if (set->params.num_bb + iface->tx_max_poll > (unsigned)attr->max_cqe) {
+/* How many initiators have a completion queue together, and how many completions
+ * are taken from it at a time. */
+static ucs_status_t
+uct_dcx_dci_set_init_groups(uct_dcx_iface_t *iface,
+                            const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_dci_set_t *set = &iface->dci;
+    unsigned num_bb        = set->params.num_bb;
+    unsigned max_cqe       = iface->port.dev->attr.max_cqe;
+
+    iface->tx_max_poll = ucs_min(config->tx.max_poll, num_bb - 1);
+    if (num_bb + iface->tx_max_poll > max_cqe) {
         ucs_error("a send queue of %u blocks is too long for a completion "
-                  "queue of %s, which takes %d: lower UCX_DCX_TX_QUEUE_LEN",
-                  set->params.num_bb, uct_dcx_iface_name(iface),
-                  attr->max_cqe);
+                  "queue of %s, which takes %u: lower UCX_DCX_TX_QUEUE_LEN",
+                  num_bb, uct_dcx_iface_name(iface), max_cqe);
         return UCS_ERR_INVALID_PARAM;
     }
 
     /* every block of every send queue may complete before anybody looks */
-    max_cqes       = ucs_min(UCT_DCX_GROUP_CQES,
-                             attr->max_cqe - iface->tx_max_poll);
+    max_cqe        = ucs_min(UCT_DCX_GROUP_CQES, max_cqe - iface->tx_max_poll);
     set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
                              UCT_DCX_MAX_PER_GROUP);
-    set->per_group = ucs_min(set->per_group, max_cqes / set->params.num_bb);
+    set->per_group = ucs_min(set->per_group, max_cqe / num_bb);
     set->per_group = ucs_max(set->per_group, 1);
     return UCS_OK;
 }
@@ -338,7 +345,8 @@ ucs_status_t uct_dcx_dci_set_init(uct_dcx_iface_t *iface,
         goto err_cleanup_mpool;
     }
 
-    status = uct_dcx_dci_set_init_params(iface, config);
+    uct_dcx_dci_set_init_params(iface, config);
+    status = uct_dcx_dci_set_init_groups(iface, config);
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -17,10 +17,10 @@
  *   endpoint end with the error. One of another endpoint to the same target may
  *   have begun: not if the target refused the failed one, as it then executes
  *   nothing that came behind; nor if the failed one was to send what we could
- *   not read, as packets go out in order. Else, a put or get is posted again: as it has not
- *   completed, nobody may rely on what it writes being there, or not being
- *   there. A send or an atomic cannot be, and takes its endpoint with it; it is
- *   that of a peer that did not answer.
+ *   not read, as packets go out in order. Else, a put or get is posted again:
+ *   as it has not completed, nobody may rely on what it writes being there, or
+ *   not being there. A send or an atomic cannot be, and takes its endpoint with
+ *   it; it is that of a peer that did not answer.
  * - If the first was flushed, another stream has taken the whole initiator to
  *   the error state, and the same holds for it and those behind it. Devices
  *   with room for an error in each stream (dcx_dci.c) do not do that.

@@ -122,7 +122,7 @@ static inline uint8_t uct_dcx_iface_addr_flags(const uct_dcx_iface_t *iface)
  * completions taken. */
 unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface);
 
-/* dcx_tx.c: takes send completions of the first queue, 'cqe' first, which is
+/* dcx_tx_poll.c: takes send completions of the first queue, 'cqe' first, which is
  * the next of them, and sees to iface->todo after that. Returns how many. */
 unsigned
 uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
@@ -141,8 +141,8 @@ uct_dcx_iface_progress_tx(uct_dcx_iface_t *iface)
 }
 
 
-/* dcx_addr.c: whether the address is of a peer that this interface can speak to. Otherwise
- * it is logged why not, at 'level'. */
+/* dcx_addr.c: whether the address is of a peer that this interface can speak
+ * to. Otherwise it is logged why not, at 'level'. */
 int uct_dcx_addr_check(const uct_dcx_iface_t *iface,
                        const uct_dcx_iface_addr_t *addr, ucs_log_level_t level);
 
