@@ -57,8 +57,9 @@ struct uct_dcx_dci {
     uint16_t        op_tail;      /* where the next one goes */
     uint16_t        index;
     uint8_t         in_error;     /* was moved to the error state by us */
-    uct_dcx_ep_t    **eps;        /* shared: whose WQE begins at each block,
-                                     NULL: nobody's any more; exclusive: NULL */
+    uct_dcx_ep_t    **eps;        /* shared: whose WQE that is outstanding
+                                     begins at each block, NULL: none does, or he
+                                     is gone; exclusive: NULL */
     uint32_t        *streams;     /* shared: what the next WQE of each carries,
                                      one if it has no streams */
     uct_dcx_drain_t *drain;       /* shared: NULL, unless it drains */
@@ -121,6 +122,16 @@ uct_dcx_dci_wqe_ep(const uct_dcx_dci_t *dci, uint16_t index)
 {
     return uct_dcx_dci_is_shared(dci) ? dci->eps[index & dci->sq.mask] :
                                         dci->ep;
+}
+
+
+/* Those that begin before the consumer index, from block 'begin' on, have
+ * completed on a shared initiator. */
+static inline void uct_dcx_dci_forget_eps(uct_dcx_dci_t *dci, uint16_t begin)
+{
+    for (; begin != dci->sq.ci; ++begin) {
+        dci->eps[begin & dci->sq.mask] = NULL;
+    }
 }
 
 

@@ -322,6 +322,7 @@ static void uct_dcx_sort_all(const uct_dcx_sort_t *sort, uct_dcx_lost_t *lost,
             op->canceled = 0;
         }
     }
+    ucs_assert(ucs_list_is_empty(&flushes));
 }
 
 

@@ -123,7 +123,8 @@ static_assert(UCT_DCX_NO_DCI & UCT_DCX_EP_STATE_NO_DCI, "it is told by a bit");
 
 
 /* Whether nothing of the endpoint is outstanding on its initiator. On a shared
- * one an answer "no" may be wrong, when the counters have gone round since. */
+ * one 'last' may be from before the counters went round: nothing of it begins
+ * there then. */
 static inline int
 uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
 {

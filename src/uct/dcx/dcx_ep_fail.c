@@ -100,6 +100,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
     uct_dcx_dci_mark_canceled(dci, ep);
     uct_dcx_tx_begin(&wqe, dci, ep);
     uct_dcx_tx_post(dci, &wqe, &tx);
+    uct_dcx_sq_look(&dci->sq); /* 'stop' stays beside 'pi', as it goes round */
     return UCS_OK;
 }
 

@@ -45,7 +45,6 @@ void uct_dcx_spill_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         return;
     }
 
-    /* what stands there is an endpoint of old, where no WQE begins */
     for (; begin != dci->sq.ci; ++begin) {
         ep = dci->eps[begin & dci->sq.mask];
         if ((ep != NULL) && (ep->dci == dci->index) &&

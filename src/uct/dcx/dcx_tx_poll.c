@@ -143,6 +143,7 @@ static void uct_dcx_tx_completed(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
         uct_dcx_pending_spend(dci, until - begin);
         if (uct_dcx_dci_is_shared(dci)) {
             uct_dcx_spill_completed(iface, dci, begin);
+            uct_dcx_dci_forget_eps(dci, begin);
         }
         uct_dcx_tx_ended(iface, dci);
     }

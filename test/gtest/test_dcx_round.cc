@@ -1,0 +1,143 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A shared initiator that has been used for long: its counters of 16 bits have
+ * gone round, and endpoints that once posted on it are at rest, or gone.
+ */
+#include "dcx_shared_bench.h"
+
+namespace {
+
+class dcx_round : public dcx_shared {
+protected:
+    /* It is copied into the WQE: 8 bytes fit into one block, 60 take two. */
+    ucs_status_t put_short(uct_ep_h ep, const live_peer &peer, unsigned length)
+    {
+        return uct_ep_put_short(ep, m_dcx->mem.data(), length,
+                                (uintptr_t)peer.loop.mem.data() + 8192,
+                                dcx_peek_rkey(peer.loop.memh));
+    }
+
+    /* Posts WQEs of two blocks to m_a's peer until the next one begins at
+     * `end`. Meanwhile nothing is outstanding of `at_rest`. */
+    void go_round(unsigned end, uct_ep_h at_rest)
+    {
+        while (m_dcx->view().pi != end) {
+            if (put_short(m_a, m_live_a, 60) != UCS_OK) {
+                uct_worker_progress(m_dcx->worker);
+            }
+            ASSERT_EQ(UCS_OK, uct_ep_flush(at_rest, 0, NULL))
+                    << m_dcx->view().pi;
+        }
+    }
+};
+
+/* Where its last WQE began is in the middle of one now, of a peer that does not
+ * answer. The flush of another one ends behind that. */
+TEST_P(dcx_round, at_rest)
+{
+    uct_ep_h rest = make_ep(m_live_a.loop);
+    dcx_end end, flushed;
+
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(UCS_OK, put_short(rest, m_live_a, 8));
+        m_dcx->flush();
+    }
+    ASSERT_EQ(2u, m_dcx->view().pi);
+    ASSERT_NO_FATAL_FAILURE(go_round(0, rest));
+    m_dcx->flush();
+
+    EXPECT_EQ(UCS_OK, put_short(make_dead_eps(1)[0], m_live_a, 60));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(rest, 0, NULL));
+    put(m_a, m_live_a, end);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &flushed.comp));
+    flush();
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(UCS_OK, flushed.status);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    expect_works(rest);
+}
+
+/* Endpoints that are given up leave a mark in the queue, and nothing else is
+ * posted there: the next one is known to it none the less. */
+TEST_P(dcx_round, marks)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end end, failed;
+
+    for (unsigned i = 0; i < 33000; i++) {
+        uct_ep_h ep = m_dcx->make_ep(m_live_a.loop);
+
+        EXPECT_EQ(UCS_OK, dcx_peek_invalidate(ep));
+        m_dcx->flush();
+        uct_ep_destroy(ep);
+    }
+    m_dcx->errors.clear();
+
+    put(m_a, m_live_a, end);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, NULL));
+    put(dead, m_live_a, failed);
+    flush();
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+    EXPECT_EQ(std::vector<ucs_status_t>{UCS_ERR_ENDPOINT_TIMEOUT},
+              m_dcx->errors);
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_round, testing::Values("rand", "hw_dcs"),
+                         dcx_policy_name);
+
+/* --- those who are there for the time being -------------------------------- */
+
+/* Peers with smaller receive buffers, whose endpoints are not in the slabs of
+ * the interface: the memory of one that is gone is anybody's. */
+class dcx_spilled : public dcx_round {
+protected:
+    struct small_buffers {
+        small_buffers() { setenv("UCX_DCX_SEG_SIZE", "600", 1); }
+        ~small_buffers() { setenv("UCX_DCX_SEG_SIZE", "1024", 1); }
+    };
+
+    static std::unique_ptr<live_peer> make_small()
+    {
+        small_buffers set;
+
+        return std::make_unique<live_peer>();
+    }
+};
+
+/* It has left the shared initiator before. */
+TEST_P(dcx_spilled, gone)
+{
+    auto small = make_small();
+
+    for (unsigned round = 0; round < 3; round++) {
+        uct_ep_h ep = make_ep(small->loop);
+
+        EXPECT_EQ(UCS_OK, put_short(m_a, m_live_a, 8));
+        for (unsigned i = 0; i < 5; i++) {
+            EXPECT_EQ(UCS_OK, put_short(ep, *small, 8));
+        }
+        m_dcx->flush();
+        destroy_ep(ep);
+
+        /* no WQE begins where all of its did */
+        for (unsigned i = 0; i < 12; i++) {
+            EXPECT_EQ(UCS_OK, put_short(m_a, m_live_a, 8));
+            for (unsigned j = 0; j < 3; j++) {
+                EXPECT_EQ(UCS_OK, put_short(m_b, m_live_b, 100));
+            }
+            m_dcx->flush();
+        }
+    }
+    expect_works(m_b);
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_spilled, testing::Values("dcs_hybrid"),
+                         dcx_policy_name);
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {{"any", dcx_shared_env()}});
+}
