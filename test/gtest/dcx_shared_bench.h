@@ -204,6 +204,26 @@ struct dcx_request {
     }
 };
 
+/* A request that does what the test says */
+struct dcx_pending_call {
+    dcx_pending_call(const std::function<ucs_status_t()> &call) : call(call)
+    {
+        req.func = run;
+    }
+
+    static ucs_status_t run(uct_pending_req_t *req)
+    {
+        dcx_pending_call *self = (dcx_pending_call*)req; /* its first member */
+
+        self->status = self->call();
+        return self->status;
+    }
+
+    uct_pending_req_t             req    = {};
+    ucs_status_t                  status = UCS_INPROGRESS;
+    std::function<ucs_status_t()> call;
+};
+
 inline std::string
 dcx_policy_name(const testing::TestParamInfo<const char*> &info)
 {

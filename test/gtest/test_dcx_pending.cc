@@ -7,22 +7,6 @@
 
 namespace {
 
-/* A request that does what the test says */
-struct request {
-    request(const std::function<ucs_status_t()> &call) : call(call)
-    {
-        req.func = run;
-    }
-
-    static ucs_status_t run(uct_pending_req_t *req)
-    {
-        return ((request*)req)->call(); /* its first member */
-    }
-
-    uct_pending_req_t             req = {};
-    std::function<ucs_status_t()> call;
-};
-
 class dcx_pending : public dcx_shared {
 protected:
     ~dcx_pending()
@@ -66,8 +50,8 @@ protected:
         return list;
     }
 
-    std::list<dcx_end> m_ends;
-    std::list<request> m_line;
+    std::list<dcx_end>          m_ends;
+    std::list<dcx_pending_call> m_line;
 };
 
 /* Completions are taken before those in line are served: the room that the
@@ -99,6 +83,44 @@ TEST_P(dcx_pending, request_adds_another)
     EXPECT_EQ(std::vector<uint64_t>{2}, m_live_b.headers);
 }
 
+/* One that could not send leaves another in its place: its endpoint is behind
+ * itself now. */
+TEST_P(dcx_pending, request_does_not_overtake_itself)
+{
+    ucs_status_t beside = UCS_OK;
+
+    fill(m_a);
+    add(m_a, [&] {
+        add(m_a, 1000);
+        beside = uct_ep_am_short(m_a, 6, 2000, NULL, 0);
+        return UCS_OK;
+    });
+    flush();
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, beside);
+    EXPECT_EQ(std::vector<uint64_t>{1000}, marked());
+}
+
+/* It sends in pieces, and flushes. */
+TEST_P(dcx_pending, request_sends_all)
+{
+    dcx_end flushed;
+
+    fill(m_a);
+    add(m_a, [&] {
+        EXPECT_EQ(UCS_OK, uct_ep_am_short(m_a, 6, 1000, NULL, 0));
+        EXPECT_EQ(UCS_OK, uct_ep_am_short(m_a, 6, 1001, NULL, 0));
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &flushed.comp));
+        return UCS_OK;
+    });
+    add(m_b, 1);
+    while (flushed.count == 0) {
+        progress();
+    }
+    flush();
+    EXPECT_EQ((std::vector<uint64_t>{1000, 1001}), marked());
+    EXPECT_EQ(std::vector<uint64_t>{1}, m_live_b.headers);
+}
+
 /* One that fails for want of something that no completion tells of, with and
  * without others of its endpoint outstanding, is called again. What comes
  * behind it stays there. */
@@ -126,6 +148,40 @@ TEST_P(dcx_pending, refused_is_called_again)
 INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
                                          "dcs_hybrid"), dcx_policy_name);
+
+/* --- endpoints that meet --------------------------------------------------- */
+
+class dcx_pending_shared : public dcx_pending {
+};
+
+/* A request sends, and the user, who is told so, goes on: with another endpoint
+ * that stands in line behind it, or comes newly. */
+TEST_P(dcx_pending_shared, request_does_not_overtake)
+{
+    uct_ep_h second = make_ep(m_live_a.loop), third = make_ep(m_live_a.loop);
+    std::vector<ucs_status_t> beside;
+
+    fill(m_a);
+    add(m_a, [&] {
+        ucs_status_t status = uct_ep_am_short(m_a, 6, 1000, NULL, 0);
+
+        if (status == UCS_OK) {
+            beside.push_back(uct_ep_am_short(second, 6, 2001, NULL, 0));
+            beside.push_back(uct_ep_flush(second, 0, NULL));
+            beside.push_back(uct_ep_am_short(third, 6, 2002, NULL, 0));
+            add(third, 2000);
+        }
+        return status;
+    });
+    add(second, 1001);
+    add(second, 1002);
+    flush();
+    EXPECT_EQ(std::vector<ucs_status_t>(3, UCS_ERR_NO_RESOURCE), beside);
+    EXPECT_EQ((std::vector<uint64_t>{1000, 1001, 2000, 1002}), marked());
+}
+
+INSTANTIATE_TEST_SUITE_P(pending, dcx_pending_shared,
+                         testing::Values("rand", "hw_dcs"), dcx_policy_name);
 
 /* --- what waits for a grant ------------------------------------------------ */
 

@@ -66,6 +66,8 @@ struct uct_dcx_dci {
     uct_dcx_ep_t    *ep;          /* exclusive: NULL in the pool, or left */
     ucs_list_link_t flushes;      /* in the order of their indexes */
     ucs_arbiter_t   waiters;      /* endpoints with requests in line for room */
+    uct_dcx_ep_t    *served;      /* shared: whose request is being called: he
+                                     may post although others are in line */
     ucs_list_link_t ready;        /* in the list of the set */
     ucs_list_link_t tail;         /* in the list of the set, or empty */
     uint8_t         is_ready;     /* waiters are to be served */
@@ -113,6 +115,15 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_idle(const uct_dcx_dci_t *dci)
 static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_shared(const uct_dcx_dci_t *dci)
 {
     return dci->eps != NULL;
+}
+
+
+/* Whether 'ep', which has the initiator, may post a WQE of the greatest size. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_dci_has_room(const uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
+{
+    return uct_dcx_sq_has_room(&dci->sq) ||
+           ((dci->served == ep) && uct_dcx_sq_fits(&dci->sq));
 }
 
 

@@ -306,7 +306,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     dci = &iface->dci.dci[ep->dci];
     if (uct_dcx_pending_is_blocked(ep) ||
-        (!uct_dcx_sq_has_room(&dci->sq) &&
+        (!uct_dcx_dci_has_room(dci, ep) &&
          !(uct_dcx_ep_is_idle(ep, dci) &&
            ucs_arbiter_group_is_empty(&ep->pending)))) {
         return uct_dcx_tx_no_resource(ep); /* others may be in line for it */

@@ -44,7 +44,7 @@ uct_dcx_dci_t *uct_dcx_fc_used_up(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
         uct_dcx_fc_wait(iface, ep);
         return NULL;
     }
-    return uct_dcx_sq_has_room(&dci->sq) ? dci : NULL;
+    return uct_dcx_dci_has_room(dci, ep) ? dci : NULL;
 }
 
 

@@ -7,8 +7,9 @@
  *
  * While somebody waits for an initiator, those who hold an exclusive one have
  * their shares, which completions use up. While somebody waits for room in one,
- * only those in its line get any: its limit is negative but for the time they
- * are served, also for what the user posts in a callback before that.
+ * only those in its line get any: its limit is negative, also for what the user
+ * posts in a callback. While one of their requests is called, its endpoint may
+ * post: of an exclusive one nobody else can, a shared one knows him (served).
  */
 #include "dcx_pending.h"
 #include "dcx_tx.h"
@@ -99,6 +100,9 @@ void uct_dcx_pending_queue(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
     ucs_arbiter_group_schedule(&dci->waiters, &ep->pending);
     uct_dcx_sq_set_limit(&dci->sq, -1);
+    if (dci->served == ep) {
+        dci->served = NULL; /* it is behind itself now */
+    }
     if (uct_dcx_dci_is_shared(dci)) {
         iface->todo |= UCT_DCX_TODO_PENDING; /* see uct_dcx_spill_serve() */
     }
@@ -146,7 +150,7 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 
 void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
 {
-    if (ucs_arbiter_is_empty(&dci->waiters)) {
+    if (ucs_arbiter_is_empty(&dci->waiters) && (dci->served == NULL)) {
         uct_dcx_sq_set_limit(&dci->sq, dci->sq.room);
     }
 }
@@ -237,7 +241,7 @@ uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
     int is_blocked = ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED;
 
     if ((ep->dci == dci->index) && !is_blocked &&
-        !uct_dcx_pending_has_room(dci)) {
+        !uct_dcx_sq_fits(&dci->sq)) {
         uct_dcx_pending_hold(iface, dci);
         return UCS_ARBITER_CB_RESULT_STOP;
     }
@@ -258,6 +262,26 @@ uct_dcx_pending_refused(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 }
 
 
+/* Calls a request, whose endpoint may post in it. */
+static ucs_status_t
+uct_dcx_pending_call(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
+                     uct_pending_req_t *req)
+{
+    ucs_status_t status;
+
+    /* for each anew: one that comes into the line in the call takes it away */
+    if (!uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_sq_set_limit(&dci->sq, dci->sq.room);
+        return req->func(req);
+    }
+
+    dci->served = ep;
+    status      = req->func(req);
+    dci->served = NULL;
+    return status;
+}
+
+
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                         ucs_arbiter_elem_t *elem, void *arg)
@@ -266,11 +290,8 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_dcx_dci_t *dci     = ucs_container_of(arbiter, uct_dcx_dci_t, waiters);
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
-    ucs_status_t status;
+    ucs_status_t status    = uct_dcx_pending_call(dci, ep, req);
 
-    /* for each anew: one that comes into the line in the call takes it away */
-    uct_dcx_sq_set_limit(&dci->sq, dci->sq.room);
-    status        = req->func(req);
     if (status == UCS_OK) {
         /* it may have sent nothing; 'elem' may be no more, the arbiter has put
          * another in its place meanwhile */

@@ -62,13 +62,6 @@ uct_dcx_pending_set_ready(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-/* Whether there is room for those in line. */
-static inline int uct_dcx_pending_has_room(const uct_dcx_dci_t *dci)
-{
-    return uct_dcx_sq_used(&dci->sq) <= dci->sq.room;
-}
-
-
 /* 'count' blocks have completed. If the queue is held back they are used up:
  * an endpoint that never has its whole share outstanding, but never nothing
  * either, would keep its initiator for ever. */
@@ -88,7 +81,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_pending_got_room(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     if (ucs_unlikely(!ucs_arbiter_is_empty(&dci->waiters)) &&
-        uct_dcx_pending_has_room(dci)) {
+        uct_dcx_sq_fits(&dci->sq)) {
         uct_dcx_pending_set_ready(iface, dci);
     }
 }

@@ -101,7 +101,14 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 }
 
 
-/* Whether a WQE of the greatest size fits, and whether others let it. */
+/* Whether a WQE of the greatest size fits, for those in line. */
+static inline int uct_dcx_sq_fits(const uct_dcx_sq_t *sq)
+{
+    return uct_dcx_sq_used(sq) <= sq->room;
+}
+
+
+/* Whether it does, and those in line let it. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;

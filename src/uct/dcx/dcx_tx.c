@@ -58,7 +58,7 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 
     if (ep->dci != UCT_DCX_NO_DCI) {
         dci = &iface->dci.dci[ep->dci];
-        dci = uct_dcx_sq_has_room(&dci->sq) ? dci : NULL;
+        dci = uct_dcx_dci_has_room(dci, ep) ? dci : NULL;
     } else if (ucs_arbiter_is_empty(&iface->dci.wait_dci)) {
         dci = uct_dcx_tx_attach(iface, ep);
     } else {
