@@ -205,6 +205,12 @@ void dcx_peek_no_more_dcis(uct_iface_h iface)
 }
 
 
+void dcx_peek_no_more_buffers(uct_iface_h iface)
+{
+    ucs_derived_of(iface, uct_dcx_iface_t)->rx.mp.data->quota = 0;
+}
+
+
 ucs_status_t dcx_peek_invalidate(uct_ep_h ep)
 {
     return uct_ep_invalidate(ep, 0);

@@ -86,6 +86,9 @@ unsigned dcx_peek_place(uct_ep_h ep);
 /* From now on none can be created. */
 void dcx_peek_no_more_dcis(uct_iface_h iface);
 
+/* ... and no receive buffers be had but those that exist. */
+void dcx_peek_no_more_buffers(uct_iface_h iface);
+
 /* uct_ep_invalidate(), which is not in UCT's public headers */
 ucs_status_t dcx_peek_invalidate(uct_ep_h ep);
 

@@ -108,8 +108,14 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
     int count              = uct_dcx_event_drain(iface);
     ucs_status_t status;
 
-    /* nobody is woken by what no completion was asked for */
+    /* nobody is woken by what no completion was asked for, by an initiator that
+     * became idle without one, or by messages that find no buffer */
     uct_dcx_tx_ask_tails(iface);
+    uct_dcx_spill_serve(iface);
+    if (iface->todo & UCT_DCX_TODO_REFILL) {
+        uct_dcx_rx_refill(iface);
+    }
+
     if (count < 0) {
         return UCS_ERR_IO_ERROR;
     }

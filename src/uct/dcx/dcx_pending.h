@@ -97,15 +97,19 @@ static inline int uct_dcx_pending_is_empty(uct_dcx_iface_t *iface)
 
 /* Whether a call of progress would serve someone without a completion. Where
  * there are only shared initiators, those in line for one have failed; where
- * endpoints spill, they can have that one. */
+ * endpoints spill, they can have that one, if it is to be had. */
 static inline int uct_dcx_pending_is_ready(uct_dcx_iface_t *iface)
 {
+    uct_dcx_dci_set_t *set     = &iface->dci;
+    const uct_dcx_pool_t *pool = &set->pool;
+
     return !uct_dcx_pending_is_empty(iface) &&
-           (ucs_arbiter_is_empty(&iface->dci.wait_dci) ||
-            !ucs_list_is_empty(&iface->dci.ready) ||
-            uct_dcx_pool_has_idle(&iface->dci.pool) ||
-            (iface->dci.pool.size.num_exclusive == 0) ||
-            iface->dci.pool.policy->spills);
+           (ucs_arbiter_is_empty(&set->wait_dci) ||
+            !ucs_list_is_empty(&set->ready) ||
+            uct_dcx_pool_has_idle(pool) || (pool->size.num_exclusive == 0) ||
+            (pool->policy->spills &&
+             (!set->is_short ||
+              (set->dci[pool->size.num_exclusive].qp != NULL))));
 }
 
 #endif
