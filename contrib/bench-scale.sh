@@ -1,10 +1,10 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "scale" of contrib/bench: 10, 1,000 and 100,000 endpoints on one
+# The section "scale" of contrib/bench: 10 to 100,000 endpoints on one
 # interface of dcx and of UCX's dc_mlx5, on the software device, whose log tells
 # the queue pairs. Sourced by contrib/bench.
 
-scale_counts='10 1000 100000'
+scale_counts='10 100 1000 100000'
 
 # scale_run BUILD TRANSPORT ENDPOINTS: bytes, ns to create, ns to destroy
 scale_run()
