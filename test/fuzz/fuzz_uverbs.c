@@ -51,8 +51,8 @@ void *__real_hca_obj_alloc(enum hca_kind kind, unsigned dev);
 void *__wrap_hca_obj_alloc(enum hca_kind kind, unsigned dev);
 void __real_hca_obj_free(enum hca_kind kind, void *obj);
 void __wrap_hca_obj_free(enum hca_kind kind, void *obj);
-int64_t __real_hca_chan_create(unsigned dev, int *fd);
-int64_t __wrap_hca_chan_create(unsigned dev, int *fd);
+int64_t __real_hca_chan_create(unsigned dev, bool is_async, int *fd);
+int64_t __wrap_hca_chan_create(unsigned dev, bool is_async, int *fd);
 
 void *__wrap_hca_obj_alloc(enum hca_kind kind, unsigned dev)
 {
@@ -69,9 +69,9 @@ void __wrap_hca_obj_free(enum hca_kind kind, void *obj)
 }
 
 /* The program's descriptors: it would close them itself. */
-int64_t __wrap_hca_chan_create(unsigned dev, int *fd)
+int64_t __wrap_hca_chan_create(unsigned dev, bool is_async, int *fd)
 {
-    int64_t chan = __real_hca_chan_create(dev, fd);
+    int64_t chan = __real_hca_chan_create(dev, is_async, fd);
 
     if ((chan >= 0) && (fuzz_num_fds < FUZZ_MAX_FDS)) {
         fuzz_fds[fuzz_num_fds++] = *fd; /* a failed answer closes it early */

@@ -117,7 +117,7 @@ TEST_F(hca_fabric_test, channel_keeps_order_and_can_be_purged)
         uint32_t count = 0;
 
         attach();
-        chan = hca_chan_create(0, &fd);
+        chan = hca_chan_create(0, false, &fd);
         ASSERT_GT(chan, 0);
         for (record = 0; record < 10; record++) {
             ASSERT_EQ(0, hca_chan_write(chan, &record, sizeof(record),

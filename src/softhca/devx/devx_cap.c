@@ -202,11 +202,12 @@ static const struct devx_field devx_query_vport_fields[] = {
 #define VPORT_LID        DEVX_BITS(0x5c, 31, 16)
 #define VPORT_SM_LID     DEVX_BITS(0x60, 31, 16)
 
-enum { VPORT_PHYS_LINK_UP = 5 };
+enum { VPORT_PHYS_POLLING = 2, VPORT_PHYS_LINK_UP = 5 };
 
 static enum devx_status devx_query_vport(struct devx_call *call)
 {
     uint64_t guid = be64toh(hca_dev_guid(call->ctx->dev));
+    bool down     = hca_dev_is_down(call->ctx->dev);
     uint8_t *out  = call->out + VPORT_AT;
     enum devx_status status;
 
@@ -218,9 +219,10 @@ static enum devx_status devx_query_vport(struct devx_call *call)
         return devx_refuse(call, DEVX_BAD_PARAM, 0x08,
                            "port_num, of an Ethernet port,", 1);
     }
-    devx_set(out, VPORT_PHYS_STATE, VPORT_PHYS_LINK_UP);
-    devx_set(out, VPORT_PORT_STATE, IBV_PORT_ACTIVE);
-    devx_set(out, VPORT_STATE, IBV_PORT_ACTIVE);
+    devx_set(out, VPORT_PHYS_STATE,
+             down ? VPORT_PHYS_POLLING : VPORT_PHYS_LINK_UP);
+    devx_set(out, VPORT_PORT_STATE, down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE);
+    devx_set(out, VPORT_STATE, down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE);
     devx_set(out, VPORT_SYS_GUID, guid);
     devx_set(out, VPORT_PORT_GUID, guid);
     devx_set(out, VPORT_NODE_GUID, guid);

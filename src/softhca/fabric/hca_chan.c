@@ -42,7 +42,7 @@ void hca_chan_forked(void)
     }
 }
 
-int64_t hca_chan_create(unsigned dev, int *fd)
+int64_t hca_chan_create(unsigned dev, bool is_async, int *fd)
 {
     struct hca_chan *chan;
     char path[32];
@@ -67,6 +67,7 @@ int64_t hca_chan_create(unsigned dev, int *fd)
         goto err_close;
     }
     chan->write_fd = pipe_fds[1];
+    chan->is_async = is_async;
     *fd            = pipe_fds[0];
     return hca_obj_publish(HCA_KIND_CHAN, chan);
 

@@ -77,9 +77,11 @@ static inline unsigned hca_dev_lmc(unsigned dev)
     return (hca_fabric->dev_link[dev] & HCA_LINK_LMC) >> HCA_LINK_LMC_SHIFT;
 }
 
+/* Since the device is there, or for now. */
 static inline bool hca_dev_is_down(unsigned dev)
 {
-    return (hca_fabric->dev_link[dev] & HCA_LINK_DOWN) != 0;
+    return (hca_fabric->dev_link[dev] & HCA_LINK_DOWN) ||
+           hca_fabric->port_down[dev];
 }
 
 /* Whether mlx5_n is only in the list, as a device of another driver. */

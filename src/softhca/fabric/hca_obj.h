@@ -61,6 +61,7 @@ struct hca_ring {
 struct hca_chan {
     struct hca_obj obj;
     int            write_fd; /* the owner's */
+    bool           is_async; /* of the device's events, not of completions */
 };
 
 /* XRC domain; shared by the processes that opened it on one inode. */

@@ -95,7 +95,7 @@ int hca_chan_write(uint32_t chan, const void *record, size_t size,
 
 /* Creates the pipe of a channel of this process; *fd is the end to read, and
  * is the program's to close. @return channel number, or -errno. */
-int64_t hca_chan_create(unsigned dev, int *fd);
+int64_t hca_chan_create(unsigned dev, bool is_async, int *fd);
 void hca_chan_destroy(uint32_t chan);
 
 /* Removes the records that match from a channel of this process that nobody

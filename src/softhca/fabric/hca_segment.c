@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define HCA_SEGMENT_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_SEGMENT_VERSION 5u
+#define HCA_SEGMENT_VERSION 6u
 #define HCA_SEGMENT_AWAY    (1ul << 40)
 
 struct hca_fabric *hca_fabric;

@@ -4,6 +4,7 @@
  * as every thread that sends comes by.
  */
 #include "hca_fault.h"
+#include "hca_port.h"
 #include "softhca/fabric/hca_log.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@ enum hca_fault_kind {
     HCA_FAULT_NAK_INVAL,
     HCA_FAULT_NAK_ACCESS,
     HCA_FAULT_NAK_OP,
+    HCA_FAULT_PORT_DOWN,
     HCA_NUM_FAULTS
 };
 
@@ -38,6 +40,7 @@ static const struct {
     [HCA_FAULT_NAK_INVAL]  = {"nak_inval", HCA_ACK_INVAL},
     [HCA_FAULT_NAK_ACCESS] = {"nak_access", HCA_ACK_ACCESS},
     [HCA_FAULT_NAK_OP]     = {"nak_op", HCA_ACK_OP},
+    [HCA_FAULT_PORT_DOWN]  = {"port_down", HCA_ACK_NONE},
 };
 
 static const char *const hca_fault_ops[] = {
@@ -131,7 +134,7 @@ void hca_fault_init(void)
             hca_error("SOFTHCA_FAULT=%s: use up to %u rules "
                       "what[:op=send|write|read|atomic][:nth=N][:count=N], "
                       "what: drop, drop_ack, rnr, nak_inval, nak_access, "
-                      "nak_op", value, HCA_FAULT_RULES);
+                      "nak_op, port_down", value, HCA_FAULT_RULES);
             hca_fault_num_rules = 0;
             break;
         }
@@ -149,6 +152,10 @@ static bool hca_fault_hits(struct hca_fault_rule *rule,
         return false;
     }
     n = atomic_fetch_add(&rule->seen, 1) + 1;
+    if ((rule->kind == HCA_FAULT_PORT_DOWN) && (rule->count != 0) &&
+        (n == rule->nth + rule->count)) {
+        hca_port_set(msg->src_dev, false);
+    }
     return (n >= rule->nth) &&
            ((rule->count == 0) || (n < rule->nth + rule->count));
 }
@@ -159,6 +166,9 @@ bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack)
         struct hca_fault_rule *rule = &hca_fault_rules[i];
 
         if ((rule->kind != HCA_FAULT_DROP_ACK) && hca_fault_hits(rule, msg)) {
+            if (rule->kind == HCA_FAULT_PORT_DOWN) {
+                hca_port_set(msg->src_dev, true);
+            }
             ack->code = hca_fault_kinds[rule->kind].code;
             hca_info("qp 0x%x: fault: %s of psn %u", msg->src_qpn,
                      hca_fault_kinds[rule->kind].name, msg->psn);

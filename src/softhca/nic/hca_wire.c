@@ -69,7 +69,8 @@ bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
            (!path->grh || hca_gid_leads(path, from, to));
 }
 
-/* A connected QP's path does not change while it is in RTS: one look. */
+/* A connected QP's path does not change while it is in RTS: one look. Whether
+ * the ports are up does. */
 static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
                              const struct hca_qp *target)
 {
@@ -80,7 +81,8 @@ static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
         qp->req.path_ok = hca_path_leads(msg->path, msg->src_dev,
                                          target->obj.dev);
     }
-    return qp->req.path_ok;
+    return qp->req.path_ok && !hca_dev_is_down(msg->src_dev) &&
+           !hca_dev_is_down(target->obj.dev);
 }
 
 /* The target, locked; NULL if there is none that could answer. Whether its

@@ -81,7 +81,8 @@ static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
     if (ret != 0) {
         return ret;
     }
-    chan = hca_chan_create(ctx->dev, &event->fd);
+    chan = hca_chan_create(ctx->dev, type == UVERBS_OBJECT_ASYNC_EVENT,
+                           &event->fd);
     if (chan < 0) {
         uverbs_obj_delete(&event->obj);
         return chan;

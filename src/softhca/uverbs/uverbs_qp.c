@@ -208,7 +208,9 @@ static int uverbs_qp_new(struct uverbs_req *req,
     qp->qp    = hw;
     qp->async = uverbs_async(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
     uverbs_qp_refs(qp, p);
-    hw->obj.async_chan  = (qp->async != NULL) ? qp->async->chan : 0;
+    /* events of a DCT stay in the kernel (dct_allowed_event_types()) */
+    hw->obj.async_chan  = ((qp->async != NULL) && (hw->type != HCA_QP_DCT)) ?
+                          qp->async->chan : 0;
     hw->obj.user_handle =
             uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE);
     *qpp = qp;
