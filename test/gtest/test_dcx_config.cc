@@ -29,6 +29,7 @@ const std::map<std::string, option> options = {
     {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
 
     /* sending */
     {"SEG_SIZE", {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"},

@@ -56,6 +56,8 @@ uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params)
     };
     struct ibv_cq_ex *cq_ex;
 
+    cq->what = params->what;
+    cq->cqn  = 0;
     cq_ex = mlx5dv_create_cq(params->ctx, &attr, &dv_attr);
     if (cq_ex == NULL) {
         ucs_log(params->log_level,

@@ -31,6 +31,7 @@ typedef struct uct_dcx_cq {
     uint32_t        cqn;
     uint32_t        arm_sn;  /* moves on with each event received */
     unsigned        unacked; /* events to acknowledge before destroying */
+    const char       *what;  /* it is there for */
     struct ibv_cq   *cq;
 } uct_dcx_cq_t;
 
@@ -42,6 +43,7 @@ typedef struct uct_dcx_cq_params {
     unsigned                length;    /* entries wanted */
     unsigned                cqe_size;  /* 64 or 128 */
     const char              *name;     /* for messages */
+    const char              *what;     /* it is there for: "sends" */
     ucs_log_level_t         log_level; /* of errors */
 } uct_dcx_cq_params_t;
 

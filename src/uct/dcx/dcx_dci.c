@@ -70,12 +70,13 @@ uct_dcx_dci_create_qp(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
 {
     const uct_dcx_dci_set_t *set       = &iface->dci;
     struct ibv_qp_init_attr_ex attr    = {
-        .qp_type   = IBV_QPT_DRIVER,
-        .comp_mask = IBV_QP_INIT_ATTR_PD,
-        .pd        = iface->port.dev->pd,
-        .send_cq   = dci->cq->cq,
-        .recv_cq   = dci->cq->cq,
-        .cap       = {
+        .qp_type    = IBV_QPT_DRIVER,
+        .qp_context = (void*)(uintptr_t)dci->index, /* for its events */
+        .comp_mask  = IBV_QP_INIT_ATTR_PD,
+        .pd         = iface->port.dev->pd,
+        .send_cq    = dci->cq->cq,
+        .recv_cq    = dci->cq->cq,
+        .cap        = {
             .max_send_sge = 1,
             .max_send_wr  = set->params.max_send_wr
         }

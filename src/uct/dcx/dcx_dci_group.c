@@ -63,6 +63,7 @@ uct_dcx_dci_group_init(uct_dcx_iface_t *iface, uct_dcx_dci_group_t *group,
                      iface->tx_max_poll,
         .cqe_size  = sizeof(struct mlx5_cqe64),
         .name      = uct_dcx_iface_name(iface),
+        .what      = "sends",
         .log_level = level
     };
     ucs_status_t status;

@@ -51,6 +51,12 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "none: for such a device if it lacks them.",
      ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
 
+    {"ASYNC_EVENTS", "y",
+     "Read what the device tells by itself, on UCX's own thread for such things,\n"
+     "and log it: a port that goes down or comes up again, a queue or the\n"
+     "device that fails, addresses that change.",
+     ucs_offsetof(uct_dcx_md_config_t, async_events), UCS_CONFIG_TYPE_BOOL},
+
     {.name = NULL}
 };
 
@@ -80,6 +86,7 @@ static void uct_dcx_md_close(uct_md_h tl_md)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
+    uct_dcx_async_cleanup(&md->async);
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
     }
@@ -192,15 +199,24 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_close_device;
     }
 
+    if (config->async_events) {
+        status = uct_dcx_async_init(&md->async, md->dev.ctx);
+        if (status != UCS_OK) {
+            goto err_cleanup_mkeys;
+        }
+    }
+
     md->super.component = &uct_dcx_component;
     status              = uct_dcx_md_init_rcache(md, config);
     if (status != UCS_OK) {
-        goto err_cleanup_mkeys;
+        goto err_cleanup_async;
     }
 
     *md_p = &md->super;
     return UCS_OK;
 
+err_cleanup_async:
+    uct_dcx_async_cleanup(&md->async);
 err_cleanup_mkeys:
     uct_dcx_mkeys_cleanup(&md->mkeys);
 err_close_device:

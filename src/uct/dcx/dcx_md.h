@@ -6,6 +6,7 @@
 #ifndef UCT_DCX_MD_H
 #define UCT_DCX_MD_H
 
+#include "dcx_async.h"
 #include "dcx_mkey.h"
 
 #include <uct/base/uct_md.h>
@@ -17,6 +18,7 @@ typedef struct uct_dcx_md {
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
+    uct_dcx_async_t   async;     /* events of the device */
 } uct_dcx_md_t;
 
 
@@ -26,6 +28,7 @@ typedef struct uct_dcx_md_config {
     int                      fork_init;   /* the same */
     int                      devx;        /* the same */
     int                      ext_atomics; /* the same */
+    int                      async_events;
     uct_md_rcache_config_t   rcache_config;
 } uct_dcx_md_config_t;
 

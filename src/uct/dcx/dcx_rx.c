@@ -268,6 +268,7 @@ uct_dcx_rx_init_cq(uct_dcx_iface_t *iface,
         .length    = iface->rx.length + iface->rx.max_poll,
         .cqe_size  = (config->rx.inl == 0) ? 64 : 128,
         .name      = uct_dcx_iface_name(iface),
+        .what      = "receives",
         .log_level = UCS_LOG_LEVEL_ERROR
     };
 

@@ -1,0 +1,44 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Asynchronous events of a device: what happens to its ports and queues, told
+ * by the kernel while nobody asks (ibv_get_async_event(3)). Each is logged in
+ * one line and acknowledged. Belongs to a memory domain, which has a context,
+ * and with it a stream of events, of its own. Read on UCX's async thread;
+ * nothing that an interface owns is looked at.
+ */
+#ifndef UCT_DCX_ASYNC_H
+#define UCT_DCX_ASYNC_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <sys/types.h>
+#include <ucs/config/types.h>
+#include <ucs/type/status.h>
+
+
+typedef struct uct_dcx_async {
+    struct ibv_context *ctx;       /* NULL: nobody reads */
+    pid_t              pid;        /* who does; a forked child does not */
+    pthread_mutex_t    lock;       /* held while an event is read and told */
+    uint8_t            is_down[256 / 8]; /* ports, a bit for each */
+} uct_dcx_async_t;
+
+
+/* Begins to read events of 'ctx', whose descriptor no longer blocks then.
+ * Errors are logged. */
+ucs_status_t
+uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx);
+
+/* No event is being read, and none will be, when it returns. Before that, the
+ * descriptor must not be closed. For one that is zero, or was not initialized
+ * for want of a wish, it does nothing. */
+void uct_dcx_async_cleanup(uct_dcx_async_t *async);
+
+/* What to tell a user of an event; 'text' gets one line, with the device's
+ * name. @return how grave it is. */
+ucs_log_level_t
+uct_dcx_async_describe(uct_dcx_async_t *async,
+                       const struct ibv_async_event *event, char *text,
+                       size_t max);
+
+#endif
