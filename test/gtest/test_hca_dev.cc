@@ -68,6 +68,18 @@ TEST_F(hca_dev, config_refused)
             expect_refused(name, value);
         }
     }
+    for (const char *value : {"", "DC", "dc;sm", "dc, sm", "srq"}) {
+        expect_refused("SOFTHCA_LACKS", value);
+    }
+    for (const char *value : {"", "max_qp", "max_qp=", "max_qp=0", "max_qp=-1",
+                              "max_qp=1x", "max_cqe=2147483648", "max_cqe=512",
+                              "max_qp_wr=511", "max_sge=1",
+                              "max_qp=1,max_cqe"}) {
+        expect_refused("SOFTHCA_LIMITS", value);
+    }
+    for (const char *value : {"", "Y", "1"}) {
+        expect_refused("SOFTHCA_MEMLOCK", value);
+    }
     setenv("SOFTHCA_LINK", "roce", 1);
     expect_refused("SOFTHCA_LMC", "1");
 }

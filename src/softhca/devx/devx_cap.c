@@ -30,7 +30,8 @@ enum devx_where {
     DEVX_ON_ALL,
     DEVX_ON_IB,
     DEVX_ON_ROCE,
-    DEVX_ON_BOND
+    DEVX_ON_BOND,
+    DEVX_ON_DC
 };
 
 struct devx_cap {
@@ -83,7 +84,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
     CAP(GENERAL, 0x40, 31, 31, 1),   /* compact_address_vector */
     CAP(GENERAL, 0x40, 10, 10, 1),   /* sctr_data_cqe */
-    CAP(GENERAL, 0x40, 5, 5, 1),     /* dct */
+    CAP_ON(DC, GENERAL, 0x40, 5, 5, 1), /* dct */
     CAP_ON(ROCE, GENERAL, 0x40, 2, 2, 1), /* roce */
     CAP(GENERAL, 0x40, 1, 1, 1),     /* atomic */
     CAP(GENERAL, 0x44, 31, 31, 1),   /* cq_oi */
@@ -141,7 +142,8 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
 
     return (where == DEVX_ON_ALL) || ((where == DEVX_ON_IB) && !roce) ||
            ((where == DEVX_ON_ROCE) && roce) ||
-           ((where == DEVX_ON_BOND) && devx_is_bond(call));
+           ((where == DEVX_ON_BOND) && devx_is_bond(call)) ||
+           ((where == DEVX_ON_DC) && !hca_lacks(HCA_LACK_DC));
 }
 
 static enum devx_status devx_query_cap(struct devx_call *call)

@@ -105,6 +105,9 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     uint8_t gid[16];
     enum devx_status status;
 
+    if (hca_lacks(HCA_LACK_DC)) {
+        return devx_refuse(call, DEVX_BAD_OP, 0, "opcode, without DC,", 0);
+    }
     status = devx_check(call, 0, DCT_CTX, devx_dct_fields);
     if (status == DEVX_OK) {
         status = devx_check(call, DCT_CTX, DCT_CTX_SIZE, devx_dctc_fields);
@@ -181,7 +184,7 @@ static enum devx_status devx_create_dct(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    hw = hca_obj_alloc(HCA_KIND_QP, call->ctx->dev);
+    hw = uverbs_qp_alloc(call->ctx->dev);
     if (hw == NULL) {
         return DEVX_NO_RES;
     }

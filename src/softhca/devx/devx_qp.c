@@ -253,7 +253,7 @@ static enum devx_status devx_create_qp(struct devx_call *call)
         return status;
     }
     uverbs_map_resolve(call->ctx);
-    hw = hca_obj_alloc(HCA_KIND_QP, call->ctx->dev);
+    hw = uverbs_qp_alloc(call->ctx->dev);
     if (hw == NULL) {
         return DEVX_NO_RES;
     }

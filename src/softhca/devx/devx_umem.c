@@ -19,6 +19,7 @@ struct devx_umem {
     struct uverbs_obj obj;
     struct hca_umem   umem;
     uint64_t          addr, length;
+    uint64_t          pinned; /* pages */
 };
 
 static const struct uverbs_attr_spec devx_umem_reg_attrs[] = {
@@ -80,10 +81,16 @@ static int devx_umem_new(struct uverbs_req *req, uint64_t addr,
     if (ret != 0) {
         return ret;
     }
+    ret = uverbs_pin(addr, length, &umem->pinned);
+    if (ret != 0) {
+        uverbs_obj_delete(&umem->obj);
+        return ret;
+    }
     ret = hca_umem_share(&umem->umem, addr, length, writes);
     if (ret != 0) {
         hca_warn("umem: %lu bytes at 0x%lx: %s", (unsigned long)length,
                  (unsigned long)addr, devx_umem_error(-ret));
+        uverbs_unpin(umem->pinned);
         uverbs_obj_delete(&umem->obj);
         return ret;
     }
@@ -124,6 +131,7 @@ static void devx_umem_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     (void)events;
+    uverbs_unpin(((struct devx_umem*)obj)->pinned);
     hca_umem_unshare(&((struct devx_umem*)obj)->umem);
 }
 

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_dev.h"
+#include "hca_caps.h"
 #include "hca_log.h"
 
 #include <endian.h>
@@ -103,6 +104,10 @@ static int hca_config_check(const struct hca_config *config)
         hca_error("SOFTHCA_LAG=y: use n, ports of InfiniBand are not bonded");
         return -EINVAL;
     }
+    if (hca_lacks(HCA_LACK_SM) && (config->link != HCA_LINK_IB)) {
+        hca_error("SOFTHCA_LACKS=sm: RoCE has no subnet manager to lack");
+        return -EINVAL;
+    }
     return 0;
 }
 
@@ -144,6 +149,9 @@ int hca_config_init(void)
                               &config.other);
     }
     if (ret == 0) {
+        ret = hca_caps_init();
+    }
+    if (ret == 0) {
         ret = hca_config_check(&config);
     }
     if (ret == 0) {
@@ -170,7 +178,8 @@ int hca_dev_register(void)
         uint8_t other = HCA_LINK_NONE;
         uint8_t own   = hca_config.link |
                         (hca_config.lmc << HCA_LINK_LMC_SHIFT) |
-                        ((n == hca_config.down) ? HCA_LINK_DOWN : 0);
+                        (((n == hca_config.down) || hca_lacks(HCA_LACK_SM)) ?
+                         HCA_LINK_DOWN : 0);
 
         if (!atomic_compare_exchange_strong(&hca_fabric->dev_link[dev], &other,
                                             own) && (other != own)) {

@@ -12,6 +12,7 @@
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
 
+#include "hca_caps.h"
 #include "hca_fabric.h"
 
 #define HCA_DEVS_PER_NODE 16u
@@ -82,6 +83,14 @@ static inline bool hca_dev_is_down(unsigned dev)
 {
     return (hca_fabric->dev_link[dev] & HCA_LINK_DOWN) ||
            hca_fabric->port_down[dev];
+}
+
+/* Whether a port that lets nothing pass has a link all the same: no subnet
+ * manager has brought it up. */
+static inline bool hca_dev_is_init(unsigned dev)
+{
+    return hca_lacks(HCA_LACK_SM) && !hca_fabric->port_down[dev] &&
+           (dev != hca_dev_local(hca_config.down));
 }
 
 /* Whether mlx5_n is only in the list, as a device of another driver. */

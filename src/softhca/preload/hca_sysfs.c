@@ -275,6 +275,19 @@ static int hca_sysfs_order(int dirfd)
     return 0;
 }
 
+/* As without the module ib_uverbs: the devices are there, and no program can
+ * open one. */
+static int hca_sysfs_hide_verbs(int dirfd)
+{
+    if ((renameat(dirfd, HCA_SYSFS_VERBS, dirfd, HCA_SYSFS_DIR "/hidden") <
+         0) ||
+        (renameat(dirfd, HCA_DEVFS_DIR "/infiniband", dirfd,
+                  HCA_DEVFS_DIR "/hidden") < 0)) {
+        return hca_sysfs_fail(-errno, HCA_SYSFS_VERBS);
+    }
+    return 0;
+}
+
 int hca_sysfs_create(const char *dir)
 {
     int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -292,6 +305,9 @@ int hca_sysfs_create(const char *dir)
     }
     for (unsigned n = 0; (ret == 0) && (n < hca_config.num_devs); n++) {
         ret = hca_sysfs_create_dev(dirfd, n);
+    }
+    if ((ret == 0) && hca_lacks(HCA_LACK_UVERBS)) {
+        ret = hca_sysfs_hide_verbs(dirfd);
     }
     close(dirfd);
     return ret;

@@ -80,7 +80,9 @@ static int hca_sysfs_print_lmc(const struct hca_sysfs_ctx *ctx, char *buf,
 static int hca_sysfs_print_sm_lid(const struct hca_sysfs_ctx *ctx, char *buf,
                                   size_t size)
 {
-    return snprintf(buf, size, "0x%x", hca_sysfs_is_roce(ctx) ? 0 : 1);
+    bool has_sm = !hca_sysfs_is_roce(ctx) && !hca_dev_is_init(ctx->dev);
+
+    return snprintf(buf, size, "0x%x", has_sm ? 1 : 0);
 }
 
 static int hca_sysfs_print_cap_mask(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -94,14 +96,16 @@ static int hca_sysfs_print_state(const struct hca_sysfs_ctx *ctx, char *buf,
                                  size_t size)
 {
     return snprintf(buf, size, "%s",
+                    hca_dev_is_init(ctx->dev) ? "2: INIT" :
                     hca_dev_is_down(ctx->dev) ? "1: DOWN" : "4: ACTIVE");
 }
 
 static int hca_sysfs_print_phys_state(const struct hca_sysfs_ctx *ctx,
                                       char *buf, size_t size)
 {
-    return snprintf(buf, size, "%s",
-                    hca_dev_is_down(ctx->dev) ? "2: Polling" : "5: LinkUp");
+    bool down = hca_dev_is_down(ctx->dev) && !hca_dev_is_init(ctx->dev);
+
+    return snprintf(buf, size, "%s", down ? "2: Polling" : "5: LinkUp");
 }
 
 static int hca_sysfs_print_link_layer(const struct hca_sysfs_ctx *ctx,

@@ -145,7 +145,9 @@ int preload_opened(const char *path, int fd)
         return fd;
     }
     n   = hca_sysfs_dev(minor);
-    ret = (n < 0) ? -ENXIO : uverbs_open(fd, hca_dev_local(n));
+    ret = (n < 0) ? -ENXIO :
+          hca_lacks(HCA_LACK_ACCESS) ? -EACCES :
+          uverbs_open(fd, hca_dev_local(n));
     if (ret == 0) {
         preload_set_top(fd);
         return fd;

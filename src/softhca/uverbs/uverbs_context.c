@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
+#include "softhca/fabric/hca_caps.h"
 
 #include <errno.h>
 
@@ -13,6 +14,9 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
 {
     if ((in->flags & ~(uint32_t)MLX5_IB_ALLOC_UCTX_DEVX) != 0) {
         return -EINVAL;
+    }
+    if ((in->flags & MLX5_IB_ALLOC_UCTX_DEVX) && hca_lacks(HCA_LACK_DEVX)) {
+        return -EINVAL; /* mlx5_ib_devx_create() */
     }
     if ((in->comp_mask != 0) || (in->reserved0 != 0) ||
         (in->reserved1 != 0) || (in->reserved2 != 0)) {
@@ -33,9 +37,9 @@ static void uverbs_ucontext(const struct uverbs_ctx *ctx,
         .cache_line_size   = 64,
         .max_sq_desc_sz    = UVERBS_MAX_SQ_DESC,
         .max_rq_desc_sz    = UVERBS_MAX_RQ_DESC,
-        .max_send_wqebb    = UVERBS_MAX_WR,
-        .max_recv_wr       = UVERBS_MAX_WR,
-        .max_srq_recv_wr   = UVERBS_MAX_WR,
+        .max_send_wqebb    = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR),
+        .max_recv_wr       = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR),
+        .max_srq_recv_wr   = hca_limit(HCA_LIMIT_SRQ_WR, UVERBS_MAX_WR - 1) + 1,
         .num_ports         = 1,
         .comp_mask         = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY,
         .response_length   = sizeof(*resp),

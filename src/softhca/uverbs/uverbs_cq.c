@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
 #include "softhca/nic/hca_exec.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_log.h"
 
 #include <errno.h>
@@ -34,6 +35,11 @@ int uverbs_check_buf(const char *what, uint64_t addr, size_t size,
         return -EINVAL;
     }
     return 0;
+}
+
+static uint32_t uverbs_cq_max(void)
+{
+    return hca_limit(HCA_LIMIT_CQE, UVERBS_MAX_CQE - 1);
 }
 
 static void uverbs_cq_release(struct uverbs_obj *obj,
@@ -85,7 +91,7 @@ static int uverbs_cq_check(const struct uverbs_req *req, uint32_t cqe)
                             IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN)) {
         return -EINVAL;
     }
-    if ((cqe == 0) || (cqe >= UVERBS_MAX_CQE) ||
+    if ((cqe == 0) || (cqe > uverbs_cq_max()) ||
         (vector >= UVERBS_NUM_VECTORS)) {
         return -EINVAL;
     }
@@ -265,7 +271,7 @@ static int uverbs_resize_cq(struct uverbs_req *req)
     if (cq == NULL) {
         return -EINVAL;
     }
-    if ((cmd.cqe == 0) || (cmd.cqe >= UVERBS_MAX_CQE) ||
+    if ((cmd.cqe == 0) || (cmd.cqe > uverbs_cq_max()) ||
         (ucmd.reserved0 != 0) || (ucmd.reserved1 != 0) ||
         (ucmd.cqe_size != cq->cqe_size)) {
         return -EINVAL;

@@ -17,12 +17,12 @@ static void uverbs_device_limits(struct ib_uverbs_query_device_resp *resp)
 {
     resp->max_mr_size         = UINT64_MAX;
     resp->page_size_cap       = ~4095ull;
-    resp->max_qp              = UVERBS_MAX_QP;
-    resp->max_qp_wr           = UVERBS_MAX_WR;
+    resp->max_qp              = hca_limit(HCA_LIMIT_QP, UVERBS_MAX_QP);
+    resp->max_qp_wr           = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR);
     resp->max_sge             = UVERBS_MAX_SGE;
     resp->max_sge_rd          = UVERBS_MAX_SGE;
     resp->max_cq              = UVERBS_MAX_CQ;
-    resp->max_cqe             = UVERBS_MAX_CQE - 1;
+    resp->max_cqe             = hca_limit(HCA_LIMIT_CQE, UVERBS_MAX_CQE - 1);
     resp->max_mr              = UVERBS_MAX_MR;
     resp->max_pd              = UVERBS_MAX_PD;
     resp->max_qp_rd_atom      = UVERBS_MAX_RD_ATOMIC;
@@ -31,7 +31,7 @@ static void uverbs_device_limits(struct ib_uverbs_query_device_resp *resp)
     resp->max_mw              = UVERBS_MAX_MR;
     resp->max_ah              = UVERBS_MAX_AH;
     resp->max_srq             = UVERBS_MAX_SRQ;
-    resp->max_srq_wr          = UVERBS_MAX_WR - 1;
+    resp->max_srq_wr          = hca_limit(HCA_LIMIT_SRQ_WR, UVERBS_MAX_WR - 1);
     resp->max_srq_sge         = UVERBS_MAX_RQ_DESC / 16 - 1;
     resp->max_pkeys           = UVERBS_PKEY_TBL_LEN;
     resp->local_ca_ack_delay  = 16;

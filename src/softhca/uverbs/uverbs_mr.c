@@ -145,6 +145,7 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
 
     (void)events;
     uverbs_mkey_free(mr->mkey);
+    uverbs_unpin(mr->pinned);
     uverbs_drop(mr->pd);
     uverbs_drop(mr->dm);
 }
@@ -153,6 +154,15 @@ const struct uverbs_type uverbs_mr_type = {
     UVERBS_OBJECT_MR, "memory regions", uverbs_mr_release
 };
 
+/* Pages on demand are not locked. */
+static int uverbs_region_pin(const struct uverbs_region *region,
+                             uint64_t *pages)
+{
+    *pages = 0;
+    return (region->access & IBV_ACCESS_ON_DEMAND) ? 0 :
+           uverbs_pin(region->start, region->length, pages);
+}
+
 static int uverbs_reg_mr(struct uverbs_req *req)
 {
     struct ib_uverbs_reg_mr_resp resp = {0};
@@ -160,6 +170,7 @@ static int uverbs_reg_mr(struct uverbs_req *req)
     struct uverbs_region region;
     struct uverbs_pd *pd;
     struct uverbs_mr *mr;
+    uint64_t pinned;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
@@ -178,10 +189,16 @@ static int uverbs_reg_mr(struct uverbs_req *req)
         return -EINVAL;
     }
 
-    ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
+    ret = uverbs_region_pin(&region, &pinned);
     if (ret != 0) {
         return ret;
     }
+    ret = uverbs_mr_new(req->ctx, pd, &region, &mr);
+    if (ret != 0) {
+        uverbs_unpin(pinned);
+        return ret;
+    }
+    mr->pinned     = pinned;
     resp.mr_handle = mr->obj.handle;
     resp.lkey      = uverbs_key(mr->mkey);
     resp.rkey      = resp.lkey;
@@ -239,6 +256,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     struct uverbs_region region;
     struct uverbs_pd *pd = NULL;
     struct uverbs_mr *mr;
+    uint64_t pinned;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
@@ -267,6 +285,16 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     ret = uverbs_rereg_region(mr, &cmd, &region);
     if (ret != 0) {
         return ret;
+    }
+
+    /* the new pages first, as a failure leaves the region as it was */
+    if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        ret = uverbs_region_pin(&region, &pinned);
+        if (ret != 0) {
+            return ret;
+        }
+        uverbs_unpin(mr->pinned);
+        mr->pinned = pinned;
     }
 
     uverbs_mr_change(mr, cmd.flags, &region, pd);

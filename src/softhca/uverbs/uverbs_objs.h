@@ -59,6 +59,7 @@ struct uverbs_mr {
     struct hca_mkey  *mkey;
     struct uverbs_pd *pd;
     struct uverbs_dm *dm;
+    uint64_t          pinned; /* pages */
 };
 
 struct uverbs_qp {
@@ -73,6 +74,13 @@ struct uverbs_qp {
     struct uverbs_event *async;
     struct ibv_qp_cap    cap;
 };
+
+/* --- uverbs_pin.c --- */
+
+/* Counts the pages of [start, start + length) as locked memory.
+ * @return 0 and what to give back in the end; -ENOMEM: beyond the limit. */
+int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages);
+void uverbs_unpin(uint64_t pages);
 
 /* --- uverbs_mr.c, uverbs_mkey.c --- */
 
@@ -153,6 +161,10 @@ void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
 void uverbs_map_resolve(struct uverbs_ctx *ctx);
 
 /* --- uverbs_qp*.c --- */
+
+/* A fresh QP, as from hca_obj_alloc(). @return NULL if the device has as many
+ * as it may. */
+struct hca_qp *uverbs_qp_alloc(unsigned dev);
 
 /* The device's QP behind a handle; NULL if it is gone (OPEN_QP). */
 struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp);

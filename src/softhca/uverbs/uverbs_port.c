@@ -19,7 +19,8 @@
 
 static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
 {
-    bool roce = hca_dev_is_roce(dev), down = hca_dev_is_down(dev);
+    bool roce = hca_dev_is_roce(dev), init = hca_dev_is_init(dev);
+    bool down = hca_dev_is_down(dev) && !init;
 
     *r = (struct ib_uverbs_query_port_resp){
         .port_cap_flags = HCA_PORT_CAP_MASK,
@@ -28,8 +29,9 @@ static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
         .pkey_tbl_len   = UVERBS_PKEY_TBL_LEN,
         .lid            = hca_dev_lid(dev),
         .lmc            = hca_dev_lmc(dev),
-        .sm_lid         = roce ? 0 : 1,
-        .state          = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
+        .sm_lid         = (roce || init) ? 0 : 1,
+        .state          = down ? IBV_PORT_DOWN :
+                          init ? IBV_PORT_INIT : IBV_PORT_ACTIVE,
         .max_mtu        = IBV_MTU_4096,
         .active_mtu     = IBV_MTU_4096,
         .max_vl_num     = roce ? 0 : UVERBS_PORT_VLS,

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
 #include "uverbs_qp.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_exec.h"
 #include "softhca/nic/hca_wqe.h"
 
@@ -186,6 +187,31 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
     }
 }
 
+struct uverbs_qp_count {
+    unsigned dev, count;
+};
+
+static void uverbs_qp_count(void *obj, void *arg)
+{
+    const struct hca_qp *qp       = obj;
+    struct uverbs_qp_count *count = arg;
+
+    count->count += (qp->obj.dev == count->dev);
+}
+
+/* Where the table is not the limit, they are counted. */
+struct hca_qp *uverbs_qp_alloc(unsigned dev)
+{
+    uint32_t limit               = hca_limit(HCA_LIMIT_QP, UVERBS_MAX_QP);
+    struct uverbs_qp_count count = {.dev = dev};
+
+    for (unsigned proc = 0;
+         (proc < HCA_MAX_PROCS) && (limit < UVERBS_MAX_QP); proc++) {
+        hca_obj_foreach(HCA_KIND_QP, proc, uverbs_qp_count, &count);
+    }
+    return (count.count < limit) ? hca_obj_alloc(HCA_KIND_QP, dev) : NULL;
+}
+
 static int uverbs_qp_new(struct uverbs_req *req,
                          const struct uverbs_qp_params *p,
                          struct uverbs_qp **qpp)
@@ -198,7 +224,7 @@ static int uverbs_qp_new(struct uverbs_req *req,
     if (ret != 0) {
         return ret;
     }
-    hw = hca_obj_alloc(HCA_KIND_QP, req->ctx->dev);
+    hw = uverbs_qp_alloc(req->ctx->dev);
     if (hw == NULL) {
         uverbs_obj_delete(&qp->obj);
         return -ENOMEM;

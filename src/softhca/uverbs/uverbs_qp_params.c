@@ -41,6 +41,9 @@ static int uverbs_qp_check_type(uint64_t type, uint32_t flags,
         *out = HCA_QP_XRC_RECV;
         return 0;
     case IB_UVERBS_QPT_DRIVER:
+        if ((dc != 0) && hca_lacks(HCA_LACK_DC)) {
+            return -EOPNOTSUPP; /* check_qp_type() of mlx5_ib */
+        }
         *out = (dc == MLX5_QP_FLAG_TYPE_DCI) ? HCA_QP_DCI : HCA_QP_DCT;
         return ((dc == MLX5_QP_FLAG_TYPE_DCI) ||
                 (dc == MLX5_QP_FLAG_TYPE_DCT)) ? 0 : -EINVAL;
@@ -90,15 +93,15 @@ static int uverbs_qp_check_rings(const struct uverbs_qp_params *p)
 {
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
     uint32_t sq = ucmd->sq_wqe_count, rq = ucmd->rq_wqe_count;
+    uint32_t max_wr = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR);
     size_t size = 0;
     int ret;
 
-    if ((p->cap.max_recv_wr > UVERBS_MAX_WR) || (sq & (sq - 1)) ||
-        (sq > UVERBS_MAX_WR)) {
+    if ((p->cap.max_recv_wr > max_wr) || (sq & (sq - 1)) || (sq > max_wr)) {
         return -EINVAL;
     }
     if (uverbs_qp_has_rq(p)) {
-        if ((rq == 0) || (rq & (rq - 1)) || (rq > UVERBS_MAX_WR * 2) ||
+        if ((rq == 0) || (rq & (rq - 1)) || (rq > max_wr * 2) ||
             (ucmd->rq_wqe_shift < 4) || (ucmd->rq_wqe_shift > 9)) {
             return -EINVAL;
         }

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_objs.h"
+#include "softhca/fabric/hca_caps.h"
 
 #include <errno.h>
 
@@ -131,7 +132,7 @@ static int uverbs_srq_check(struct uverbs_req *req,
     }
     params->max_wr  = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_MAX_WR);
     params->max_sge = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE);
-    if ((params->max_wr >= UVERBS_MAX_WR) ||
+    if ((params->max_wr > hca_limit(HCA_LIMIT_SRQ_WR, UVERBS_MAX_WR - 1)) ||
         (params->max_sge > UVERBS_MAX_RQ_DESC / 16 - 1)) {
         return -EINVAL;
     }

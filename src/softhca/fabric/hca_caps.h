@@ -1,0 +1,55 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What the devices of this process have less than they could: SOFTHCA_LACKS,
+ * SOFTHCA_LIMITS, SOFTHCA_MEMLOCK. Read once, while attaching (hca_dev.c); what
+ * is not there is neither reported nor done.
+ */
+#ifndef HCA_CAPS_H
+#define HCA_CAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hca_lack {
+    HCA_LACK_DC,     /* the transport */
+    HCA_LACK_DEVX,   /* contexts for it */
+    HCA_LACK_SM,     /* a subnet manager: ports stay in INIT */
+    HCA_LACK_ACCESS, /* the right to open /dev/infiniband/uverbsN */
+    HCA_LACK_UVERBS, /* the kernel's module ib_uverbs */
+    HCA_NUM_LACKS
+};
+
+enum hca_limit {
+    HCA_LIMIT_QP,     /* max_qp */
+    HCA_LIMIT_QP_WR,  /* max_qp_wr */
+    HCA_LIMIT_CQE,    /* max_cqe */
+    HCA_LIMIT_SRQ_WR, /* max_srq_wr */
+    HCA_NUM_LIMITS
+};
+
+struct hca_caps {
+    unsigned lacks;                  /* bits 1 << enum hca_lack */
+    uint32_t limits[HCA_NUM_LIMITS]; /* 0: that of the device */
+    bool     memlock;                /* regions count against RLIMIT_MEMLOCK */
+};
+
+extern struct hca_caps hca_caps;
+
+/* Reads the variables. @return 0, or -EINVAL after a line that names the
+ * variable, its value and what is allowed. */
+int hca_caps_init(void);
+
+static inline bool hca_lacks(enum hca_lack lack)
+{
+    return (hca_caps.lacks >> lack) & 1;
+}
+
+/* A limit of the device, which has `own` if nothing less was asked for. */
+static inline uint32_t hca_limit(enum hca_limit limit, uint32_t own)
+{
+    uint32_t asked = hca_caps.limits[limit];
+
+    return ((asked != 0) && (asked < own)) ? asked : own;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory that the kernel would pin (ib_umem_get()): with SOFTHCA_MEMLOCK=y its
+ * pages count against the RLIMIT_MEMLOCK of the process, unless that has
+ * CAP_IPC_LOCK. Nothing is locked. Threads of several contexts come here.
+ */
+#define _GNU_SOURCE
+#include "uverbs_objs.h"
+#include "softhca/fabric/hca_caps.h"
+#include "softhca/fabric/hca_log.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static _Atomic uint64_t uverbs_pinned;
+static _Atomic pid_t uverbs_pin_pid; /* whose that is, not a child's */
+
+static bool uverbs_pin_is_free(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+    return (syscall(SYS_capget, &header, data) == 0) &&
+           (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &
+            CAP_TO_MASK(CAP_IPC_LOCK));
+}
+
+static uint64_t uverbs_pin_limit(void)
+{
+    struct rlimit limit;
+
+    if ((getrlimit(RLIMIT_MEMLOCK, &limit) != 0) ||
+        (limit.rlim_cur == RLIM_INFINITY)) {
+        return UINT64_MAX;
+    }
+    return limit.rlim_cur / 4096;
+}
+
+int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages)
+{
+    uint64_t count = ((start + length + 4095) >> 12) - (start >> 12);
+    uint64_t limit = uverbs_pin_limit(), pinned;
+
+    *pages = 0;
+    if (!hca_caps.memlock) {
+        return 0;
+    }
+    if (atomic_exchange(&uverbs_pin_pid, uverbs_pid) != uverbs_pid) {
+        atomic_store(&uverbs_pinned, 0);
+    }
+    pinned = atomic_fetch_add(&uverbs_pinned, count);
+    if ((pinned + count > limit) && !uverbs_pin_is_free()) {
+        atomic_fetch_sub(&uverbs_pinned, count);
+        hca_info("%lu pages to be locked, besides %lu: the limit is %lu",
+                 count, pinned, limit);
+        return -ENOMEM;
+    }
+    *pages = count;
+    return 0;
+}
+
+void uverbs_unpin(uint64_t pages)
+{
+    atomic_fetch_sub(&uverbs_pinned, pages);
+}
