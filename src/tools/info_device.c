@@ -6,10 +6,12 @@
  */
 #include "info_device.h"
 #include "uct/dcx/dcx_policy.h"
+#include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,21 +37,6 @@ static const char *info_yes_no(bool yes)
 }
 
 /* --- the device ----------------------------------------------------------- */
-/* A limit of the device, of which so much is needed */
-static void info_limit(const struct info_device *dev, const char *what,
-                       const char *variable, unsigned long found,
-                       unsigned long needs)
-{
-    struct info_row *row = info_part_add(dev->part, what, variable);
-
-    info_row_found(row, "%lu", found);
-    info_row_needs(row, "%lu", needs);
-    if (found < needs) {
-        info_row_bad(dev->part, row, "%s: the device has %lu, dcx needs %lu: "
-                     "lower %s", what, found, needs, variable);
-    }
-}
-
 /* The driver's name is the last part of a link. */
 static void info_driver(struct info_device *dev)
 {
@@ -91,31 +78,6 @@ static void info_transport(struct info_device *dev)
     info_row_found(row, "%s", !device->has_devx ? "no" :
                    device->answers ? "yes" : "yes, answers no questions");
     info_row_needs(row, "optional");
-}
-
-static void info_limits(struct info_device *dev)
-{
-    const uct_dcx_iface_config_t *config = dev->config;
-    const struct ibv_device_attr *attr   = &dev->md.dev.attr;
-    const uct_dcx_policy_t *policy       =
-            uct_dcx_policy_get(config->tx.policy);
-    uct_dcx_pool_size_t dcis = policy->size(config->tx.num_dci);
-    unsigned blocks = ucs_roundup_pow2(UCT_DCX_MIN_MAX_BB *
-                                       (size_t)config->tx.queue_len);
-
-    info_limit(dev, "queue pairs", "UCX_DCX_NUM_DCI", attr->max_qp,
-               dcis.num_exclusive + dcis.num_shared + 1);
-    info_limit(dev, "send queue, blocks", "UCX_DCX_TX_QUEUE_LEN",
-               attr->max_qp_wr, blocks);
-    info_limit(dev, "completion queue", "UCX_DCX_NUM_DCI", attr->max_cqe - 1,
-               blocks * (dcis.num_exclusive + dcis.num_shared));
-    info_limit(dev, "shared receive queue", "UCX_DCX_RX_QUEUE_LEN",
-               (attr->max_srq > 0) ? attr->max_srq_wr : 0,
-               config->rx.queue_len);
-    info_limit(dev, "reads at a time", "UCX_DCX_MAX_RD_ATOMIC",
-               attr->max_qp_init_rd_atom, 1);
-    info_limit(dev, "region, bytes", NULL, attr->max_mr_size,
-               config->seg_size);
 }
 
 static const char *info_sizes(unsigned sizes)
@@ -176,11 +138,14 @@ static void info_streams(struct info_device *dev)
 
     info_row_needs(row, "%u", config->tx.num_streams);
     if (count == 0) {
-        info_row_bad(dev->part, row, "UCX_DCX_TX_POLICY=%s needs them, and "
-                     "the device has none", policy->name);
-    } else if (count < config->tx.num_streams) {
-        info_row_bad(dev->part, row, "the device has %u; lower "
-                     "UCX_DCX_NUM_DCI_STREAMS", count);
+        if (info_row_bad(dev->part, row, "UCX_DCX_TX_POLICY=%s needs them, and "
+                         "the device has none", policy->name)) {
+            info_part_mend(dev->part, "unset UCX_DCX_TX_POLICY");
+        }
+    } else if ((count < config->tx.num_streams) &&
+               info_row_bad(dev->part, row, "the device has %u; lower "
+                            "UCX_DCX_NUM_DCI_STREAMS", count)) {
+        info_part_mend(dev->part, "export UCX_DCX_NUM_DCI_STREAMS=%u", count);
     }
 }
 
@@ -229,7 +194,7 @@ static void info_device_open(struct info_device *dev)
     }
 
     info_transport(dev);
-    info_limits(dev);
+    info_limits(dev->part, &dev->md.dev.attr, dev->config);
     info_atomics(dev);
     info_extras(dev);
     info_memlock(dev);
@@ -239,9 +204,35 @@ static void info_device_open(struct info_device *dev)
     for (struct info_part *port = dev->part->next; port; port = port->next) {
         if (info_part_usable(port) && !info_part_usable(dev->part)) {
             snprintf(port->why, sizeof(port->why), "%s", dev->part->why);
+            snprintf(port->mend, sizeof(port->mend), "%s", dev->part->mend);
         }
     }
     uct_dcx_device_close(&dev->md.dev);
+}
+
+/* What libibverbs says of a node that may not be opened is that there is none:
+ * it goes on to look elsewhere (open_cdev()). */
+static void info_no_access(struct info_device *dev)
+{
+    struct info_row *row = info_part_add(dev->part, "access", NULL);
+    char path[PATH_MAX];
+    int fd;
+
+    snprintf(path, sizeof(path), "/dev/infiniband/%.64s", dev->ibdev->dev_name);
+    info_row_needs(row, "read, write");
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if ((fd < 0) && (errno == EACCES)) {
+        info_row_found(row, "no");
+        if (info_row_bad(dev->part, row, "no right to open %s", path)) {
+            info_part_mend(dev->part, "chmod a+rw %s", path);
+        }
+        return;
+    }
+    if (fd >= 0) {
+        close(fd);
+        info_row_found(row, "yes");
+    }
+    info_row_bad(dev->part, row, "%s", info_log_take());
 }
 
 static void info_device(struct info_device *dev)
@@ -258,8 +249,7 @@ static void info_device(struct info_device *dev)
                             dev->md_config->ext_atomics) == UCS_OK) {
         info_device_open(dev);
     } else {
-        info_row_bad(dev->part, info_part_add(dev->part, "access", NULL), "%s",
-                     info_log_take());
+        info_no_access(dev);
     }
 }
 

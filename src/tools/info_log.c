@@ -7,14 +7,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <ucs/config/global_opts.h>
 #include <ucs/config/types.h>
 #include <ucs/debug/log_def.h>
+#include <ucs/sys/math.h>
 
 #define INFO_LOG_MAX 256
 
 static char info_log_text[INFO_LOG_MAX];
+static ucs_log_level_t info_log_level; /* of that */
 
-/* Keeps the first one: the finder of an error logs it. */
+/* Keeps the first of the gravest: the finder of an error logs it. */
 static ucs_log_func_rc_t
 info_log_handle(const char *file, unsigned line, const char *function,
                 ucs_log_level_t level, const ucs_log_component_config_t *config,
@@ -27,15 +30,19 @@ info_log_handle(const char *file, unsigned line, const char *function,
     if (level > UCS_LOG_LEVEL_DIAG) {
         return UCS_LOG_FUNC_RC_CONTINUE;
     }
-    if (info_log_text[0] == '\0') {
+    if ((info_log_text[0] == '\0') || (level < info_log_level)) {
         vsnprintf(info_log_text, sizeof(info_log_text), format, ap);
+        info_log_level = level;
     }
     return UCS_LOG_FUNC_RC_STOP;
 }
 
 void info_log_keep(void)
 {
+    ucs_log_component_config_t *config = &ucs_global_opts.log_component;
+
     ucs_log_push_handler(info_log_handle);
+    config->log_level = ucs_max(config->log_level, UCS_LOG_LEVEL_DIAG);
 }
 
 const char *info_log_take(void)

@@ -81,17 +81,28 @@ void info_row_needs(struct info_row *row, const char *format, ...)
     va_end(ap);
 }
 
-void info_row_bad(struct info_part *part, struct info_row *row,
+bool info_row_bad(struct info_part *part, struct info_row *row,
                   const char *format, ...)
 {
     va_list ap;
 
     row->is_bad = true;
-    if (info_part_usable(part)) {
-        va_start(ap, format);
-        vsnprintf(part->why, sizeof(part->why), format, ap);
-        va_end(ap);
+    if (!info_part_usable(part)) {
+        return false;
     }
+    va_start(ap, format);
+    vsnprintf(part->why, sizeof(part->why), format, ap);
+    va_end(ap);
+    return true;
+}
+
+void info_part_mend(struct info_part *part, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(part->mend, sizeof(part->mend), format, ap);
+    va_end(ap);
 }
 
 bool info_report_usable(const struct info_report *report)

@@ -25,6 +25,7 @@ struct info_part {
     char              name[64];
     bool              is_port;
     char              why[INFO_TEXT_MAX]; /* dcx cannot use it; or "" */
+    char              mend[INFO_TEXT_MAX]; /* the command that mends it; or "" */
     unsigned          num_rows;
     struct info_row   rows[INFO_ROWS_MAX];
     struct info_part *next;
@@ -52,10 +53,15 @@ void info_row_found(struct info_row *row, const char *format, ...)
 void info_row_needs(struct info_row *row, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* Marks the row as what keeps dcx from the part. The first reason stands. */
-void info_row_bad(struct info_part *part, struct info_row *row,
+/* Marks the row as what keeps dcx from the part. The first reason stands.
+ * @return whether this is it. */
+bool info_row_bad(struct info_part *part, struct info_row *row,
                   const char *format, ...)
         __attribute__((format(printf, 3, 4)));
+
+/* Names the command that mends the reason. */
+void info_part_mend(struct info_part *part, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
 
 static inline bool info_part_usable(const struct info_part *part)
 {

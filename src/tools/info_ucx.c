@@ -193,12 +193,12 @@ info_choice(const struct info_report *report, struct info_verdict *verdict)
     if (info_ucx_lane() != NULL) {
         return;
     }
-    if (info_lane[0] != '\0') {
-        info_blame(verdict, "it prefers %s", info_lane);
-        info_mend(verdict, "export UCX_TLS=dcx,self,sm");
-    } else if (strstr(error, "ulimit") != NULL) {
+    if (strstr(error, "ulimit") != NULL) {
         info_blame(verdict, "%s", error);
         info_mend(verdict, "ulimit -l unlimited");
+    } else if (info_lane[0] != '\0') {
+        info_blame(verdict, "it prefers %s", info_lane);
+        info_mend(verdict, "export UCX_TLS=dcx,self,sm");
     } else {
         info_blame(verdict, "%s",
                    (error[0] != '\0') ? error : ucs_status_string(status));

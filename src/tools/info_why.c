@@ -5,6 +5,7 @@
  */
 #include "info_why.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
@@ -71,10 +72,35 @@ static bool info_has_idle_nic(void)
     return found;
 }
 
+/* A device that the kernel has and libibverbs does not list */
+static bool info_has_kernel_device(char *name, size_t max)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    struct dirent *entry;
+    bool found = false;
+
+    while ((dir != NULL) && !found && ((entry = readdir(dir)) != NULL)) {
+        found = (entry->d_name[0] != '.');
+        snprintf(name, max, "%.60s", entry->d_name);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
 static void info_no_device(const struct info_report *report,
                            struct info_verdict *verdict)
 {
+    char name[64];
+
     if (report->first != NULL) {
+        return;
+    }
+    if (info_has_kernel_device(name, sizeof(name))) {
+        info_blame(verdict, "%s is there, but no program can open it: the "
+                   "kernel's module ib_uverbs is not loaded", name);
+        info_mend(verdict, "modprobe ib_uverbs");
         return;
     }
     info_blame(verdict, "this machine has no RDMA device");
@@ -121,16 +147,10 @@ static void info_no_port(const struct info_report *report,
         worst = part->is_port ? part : worst;
     }
     info_blame(verdict, "%s: %s", worst->name, worst->why);
-    for (unsigned i = 0; i < worst->num_rows; i++) {
-        if (worst->rows[i].is_bad && (worst->rows[i].variable != NULL)) {
-            info_mend(verdict, "unset %s", worst->rows[i].variable);
-            return;
-        }
-    }
-    if (strstr(worst->why, "UCX_DCX_") != NULL) {
+    if (worst->mend[0] != '\0') {
+        info_mend(verdict, "%s", worst->mend);
+    } else if (strstr(worst->why, "UCX_DCX_") != NULL) {
         info_mend_variable(verdict, worst->why);
-    } else if (strstr(worst->why, "subnet manager") != NULL) {
-        info_mend(verdict, "systemctl start opensm");
     } else if (worst->is_port && (strstr(worst->why, "down") != NULL)) {
         info_mend_link(verdict, worst->name);
     } else {

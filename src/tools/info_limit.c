@@ -1,0 +1,129 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Rows of limits; see info_limit.h. A limit that is too low has a command that
+ * asks for no more than there is.
+ */
+#include "info_limit.h"
+#include "uct/dcx/dcx_policy.h"
+
+#include <ucs/sys/math.h>
+
+/* A limit of the device, of which so much is needed */
+struct info_need {
+    const char   *what;
+    const char   *variable;
+    unsigned long found, needs;
+    unsigned long fits;     /* the variable's value that needs no more */
+};
+
+static void info_limit(struct info_part *part, const struct info_need *need)
+{
+    struct info_row *row = info_part_add(part, need->what, need->variable);
+
+    info_row_found(row, "%lu", need->found);
+    info_row_needs(row, "%lu", need->needs);
+    if ((need->found < need->needs) &&
+        info_row_bad(part, row, "%s: the device has %lu, dcx needs %lu: "
+                     "lower %s", need->what, need->found, need->needs,
+                     need->variable)) {
+        info_part_mend(part, "export %s=%lu", need->variable,
+                       ucs_max(need->fits, 1));
+    }
+}
+
+/* As dcx_dci_set.c and dcx_dci_group.c reckon it */
+static unsigned long info_blocks(unsigned queue_len)
+{
+    return ucs_roundup_pow2(UCT_DCX_MIN_MAX_BB * (size_t)queue_len);
+}
+
+static unsigned long
+info_send_cqes(const uct_dcx_iface_config_t *config, unsigned queue_len)
+{
+    unsigned long blocks = info_blocks(queue_len);
+
+    return blocks + ucs_min(config->tx.max_poll, blocks - 1);
+}
+
+static void
+info_send_limits(struct info_part *part, const struct ibv_device_attr *attr,
+                 const uct_dcx_iface_config_t *config)
+{
+    struct info_need queue = {
+        .what     = "send queue, blocks",
+        .variable = "UCX_DCX_TX_QUEUE_LEN",
+        .found    = attr->max_qp_wr,
+        .needs    = info_blocks(config->tx.queue_len),
+        .fits     = config->tx.queue_len
+    };
+    struct info_need cqes  = {
+        .what     = "send completions",
+        .variable = "UCX_DCX_TX_QUEUE_LEN",
+        .found    = attr->max_cqe,
+        .needs    = info_send_cqes(config, config->tx.queue_len),
+        .fits     = config->tx.queue_len
+    };
+
+    while ((queue.fits > 1) && (info_blocks(queue.fits) > queue.found)) {
+        queue.fits /= 2;
+    }
+    while ((cqes.fits > 1) &&
+           (info_send_cqes(config, cqes.fits) > cqes.found)) {
+        cqes.fits /= 2;
+    }
+    info_limit(part, &queue);
+    info_limit(part, &cqes);
+}
+
+static void
+info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
+                 const uct_dcx_iface_config_t *config)
+{
+    unsigned long polled   = 1 + ucs_min(config->rx.max_poll,
+                                         config->rx.queue_len);
+    struct info_need queue = {
+        .what     = "shared receive queue",
+        .variable = "UCX_DCX_RX_QUEUE_LEN",
+        .found    = (attr->max_srq > 0) ? attr->max_srq_wr : 0,
+        .needs    = config->rx.queue_len
+    };
+    struct info_need cqes  = {
+        .what     = "receive completions",
+        .variable = "UCX_DCX_RX_QUEUE_LEN",
+        .found    = attr->max_cqe,
+        .needs    = config->rx.queue_len + polled
+    };
+
+    queue.fits = queue.found;
+    cqes.fits  = (cqes.found > polled) ? cqes.found - polled : 0;
+    info_limit(part, &queue);
+    info_limit(part, &cqes);
+}
+
+void info_limits(struct info_part *part, const struct ibv_device_attr *attr,
+                 const uct_dcx_iface_config_t *config)
+{
+    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
+    uct_dcx_pool_size_t dcis = policy->size(config->tx.num_dci);
+    unsigned others          = dcis.num_exclusive + dcis.num_shared + 1 -
+                               config->tx.num_dci;
+    struct info_need qps     = {
+        .what     = "queue pairs",
+        .variable = "UCX_DCX_NUM_DCI",
+        .found    = attr->max_qp,
+        .needs    = config->tx.num_dci + others,
+        .fits     = (attr->max_qp > (int)others) ? attr->max_qp - others : 0
+    };
+    struct info_row *row;
+
+    info_limit(part, &qps);
+    info_send_limits(part, attr, config);
+    info_recv_limits(part, attr, config);
+
+    row = info_part_add(part, "reads at a time", "UCX_DCX_MAX_RD_ATOMIC");
+    info_row_found(row, "%d", attr->max_qp_init_rd_atom);
+    info_row_needs(row, "%u at most", config->tx.max_rd_atomic);
+
+    row = info_part_add(part, "region, bytes", NULL);
+    info_row_found(row, "%lu", attr->max_mr_size);
+}
