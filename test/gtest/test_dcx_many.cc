@@ -229,6 +229,26 @@ TEST_P(dcx_many, no_more_to_be_had)
     EXPECT_EQ(count + 3, m_live.headers.size());
 }
 
+/* Completion queues of this device hold what seven send queues of 64 blocks may
+ * complete, and 16 more; eight would share one if they could. */
+class dcx_many_small : public dcx_many {
+};
+
+TEST_P(dcx_many_small, as_many_share_a_queue_as_the_device_lets)
+{
+    open("8");
+    make_eps(8);
+    for (unsigned i = 0; i < 8; i++) {
+        EXPECT_EQ(UCS_OK, send(i));
+    }
+    EXPECT_EQ(8u, dcis().num_dci);
+    EXPECT_EQ(2u, dcis().num_cqs);
+    flush();
+    EXPECT_EQ(8u, m_live.headers.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(small, dcx_many_small, testing::Values("dcs"));
+
 std::string policy_name(const testing::TestParamInfo<const char*> &info)
 {
     return info.param;
@@ -247,8 +267,11 @@ int main(int argc, char **argv)
     std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_TX_QUEUE_LEN", "16"}, {"UCX_DCX_RX_QUEUE_LEN", "4096"},
         {"UCX_DCX_SEG_SIZE", "512"}, {"UCX_DCX_FC_ENABLE", "n"}
-    }, late = env;
+    }, late = env, small = env;
 
     late.push_back({"SOFTHCA_DELAY", "50"});
-    return hca_test_main(argc, argv, {{"any", env}, {"late", late}});
+    small.push_back({"UCX_DCX_RX_QUEUE_LEN", "200"});
+    small.push_back({"SOFTHCA_LIMITS", "max_cqe=511"});
+    return hca_test_main(argc, argv, {{"any", env}, {"late", late},
+                                      {"small", small}});
 }
