@@ -253,7 +253,7 @@ TEST_P(dcx_fc_p, waits_for_promised_ones)
 {
     using clock = std::chrono::steady_clock;
 
-    setenv("UCX_DCX_RNR_TIMEOUT", "80ms", 1);
+    setenv("UCX_DCX_RNR_TIMEOUT", "320ms", 1);
     setenv("UCX_DCX_FC_INITIAL", "0", 1);
     m_b = std::make_unique<dcx_loop>();
     unsetenv("UCX_DCX_RNR_TIMEOUT");
@@ -272,7 +272,7 @@ TEST_P(dcx_fc_p, waits_for_promised_ones)
 
     sender.send_in_line(3);
     progress_until([&] { return sender.sent == 3; });
-    /* a quarter of that; half as much is beyond doubt, whatever the clocks */
+    /* a sixteenth of that; half as much is beyond doubt, whatever the clocks */
     EXPECT_LE(std::chrono::milliseconds(10), clock::now() - begin);
     drain();
 }

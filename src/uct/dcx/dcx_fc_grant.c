@@ -21,11 +21,11 @@
  * at the same time has some of them ask twice. */
 #define UCT_DCX_FC_MAX_ANSWERS  65536
 
-/* Part of UCX_DCX_RNR_TIMEOUT after which promised messages that do not come are
- * given up. If they come all the same and find no buffer, that is what it costs
- * their sender; so those who wait may wait for some of it. By default this is
- * 250 us, many times what a grant and what is sent then take on the way. */
-#define UCT_DCX_FC_PATIENCE  0.25
+/* Part of UCX_DCX_RNR_TIMEOUT after which promised messages that do not come
+ * are given up. If they come all the same and find no buffer, that is what it
+ * costs their sender; those who wait may wait for some of it. By default this
+ * is 62 us, many times what a grant and what is sent then take on the way. */
+#define UCT_DCX_FC_PATIENCE  0.0625
 
 
 /* A request that was received, until its grant has been. The memory is kept
