@@ -57,7 +57,7 @@ scale_table()
             function heap(tl)
             {
                 # that of a few is lost in blocks that malloc had left over
-                return (endpoints < 100) ? "-" : sprintf("%.0f", bytes[tl])
+                return (endpoints < 1000) ? "-" : sprintf("%.0f", bytes[tl])
             }
             END {
                 printf "%8d  %4d %4d  %5s %5s  %5.0f %5.0f %5.2f  " \
