@@ -12,6 +12,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,42 +112,46 @@ static int hca_config_check(const struct hca_config *config)
     return 0;
 }
 
+/* Variables that are a number */
+static const struct {
+    const char *name;
+    unsigned    min, max;
+    size_t      offset; /* of its unsigned in struct hca_config */
+} hca_config_uints[] = {
+    {"SOFTHCA_DEVICES", 1, HCA_DEVS_PER_NODE,
+     offsetof(struct hca_config, num_devs)},
+    {"SOFTHCA_NODE", 0, HCA_MAX_DEVS / HCA_DEVS_PER_NODE - 1,
+     offsetof(struct hca_config, node)},
+    {"SOFTHCA_LMC", 0, 7, offsetof(struct hca_config, lmc)},
+    {"SOFTHCA_DCI_STREAMS", 0, HCA_MAX_LOG_STREAMS,
+     offsetof(struct hca_config, log_streams)},
+    {"SOFTHCA_DCI_ERRORED", 0, HCA_MAX_LOG_ERRORED,
+     offsetof(struct hca_config, log_errored)},
+    {"SOFTHCA_DOWN", 0, HCA_DEVS_PER_NODE - 1,
+     offsetof(struct hca_config, down)},
+    {"SOFTHCA_OTHER", 0, HCA_DEVS_PER_NODE - 1,
+     offsetof(struct hca_config, other)},
+};
+
 int hca_config_init(void)
 {
     struct hca_config config = hca_config;
-    int ret;
+    int ret                  = 0;
 
-    ret = hca_config_uint("SOFTHCA_DEVICES", 1, HCA_DEVS_PER_NODE,
-                          &config.num_devs);
-    if (ret == 0) {
-        ret = hca_config_uint("SOFTHCA_NODE", 0,
-                              HCA_MAX_DEVS / HCA_DEVS_PER_NODE - 1,
-                              &config.node);
+    for (size_t i = 0; (ret == 0) && (i < sizeof(hca_config_uints) /
+                                              sizeof(hca_config_uints[0]));
+         i++) {
+        ret = hca_config_uint(hca_config_uints[i].name,
+                              hca_config_uints[i].min,
+                              hca_config_uints[i].max,
+                              (unsigned*)((char*)&config +
+                                          hca_config_uints[i].offset));
     }
     if (ret == 0) {
         ret = hca_config_link("SOFTHCA_LINK", &config.link);
     }
     if (ret == 0) {
-        ret = hca_config_uint("SOFTHCA_LMC", 0, 7, &config.lmc);
-    }
-    if (ret == 0) {
         ret = hca_config_bool("SOFTHCA_LAG", &config.lag);
-    }
-    if (ret == 0) {
-        ret = hca_config_uint("SOFTHCA_DCI_STREAMS", 0, HCA_MAX_LOG_STREAMS,
-                              &config.log_streams);
-    }
-    if (ret == 0) {
-        ret = hca_config_uint("SOFTHCA_DCI_ERRORED", 0, HCA_MAX_LOG_ERRORED,
-                              &config.log_errored);
-    }
-    if (ret == 0) {
-        ret = hca_config_uint("SOFTHCA_DOWN", 0, HCA_DEVS_PER_NODE - 1,
-                              &config.down);
-    }
-    if (ret == 0) {
-        ret = hca_config_uint("SOFTHCA_OTHER", 0, HCA_DEVS_PER_NODE - 1,
-                              &config.other);
     }
     if (ret == 0) {
         ret = hca_caps_init();

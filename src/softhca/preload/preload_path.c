@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
 static int preload_openat(int dirfd, const char *path, int flags, mode_t mode)
@@ -230,13 +231,18 @@ int __xstat64(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __lxstat64(int version, const char *path, struct stat *st);
 
-PRELOAD_EXPORT int __xstat(int version, const char *path, struct stat *st)
+static bool preload_stat_version(int version)
 {
     if ((version != 0) && (version != 1)) {
         errno = EINVAL;
-        return -1;
+        return false;
     }
-    return stat(path, st);
+    return true;
+}
+
+PRELOAD_EXPORT int __xstat(int version, const char *path, struct stat *st)
+{
+    return preload_stat_version(version) ? stat(path, st) : -1;
 }
 
 PRELOAD_EXPORT int __xstat64(int version, const char *path, struct stat *st)
@@ -246,11 +252,7 @@ PRELOAD_EXPORT int __xstat64(int version, const char *path, struct stat *st)
 
 PRELOAD_EXPORT int __lxstat(int version, const char *path, struct stat *st)
 {
-    if ((version != 0) && (version != 1)) {
-        errno = EINVAL;
-        return -1;
-    }
-    return lstat(path, st);
+    return preload_stat_version(version) ? lstat(path, st) : -1;
 }
 
 PRELOAD_EXPORT int __lxstat64(int version, const char *path, struct stat *st)

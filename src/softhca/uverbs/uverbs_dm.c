@@ -99,8 +99,12 @@ static int uverbs_dm_new(struct uverbs_ctx *ctx, size_t length,
         ret = -ENOMEM;
         goto err_free;
     }
-    ret = uverbs_map_expect(ctx, UVERBS_MAP_DM, index, uverbs_dm_offset(index),
-                            dm->mem, size);
+    ret = uverbs_map_expect(ctx, &(struct uverbs_map_plan){
+                                         .kind   = UVERBS_MAP_DM,
+                                         .id     = index,
+                                         .offset = uverbs_dm_offset(index),
+                                         .mem    = dm->mem,
+                                         .size   = size});
     if (ret != 0) {
         goto err_free;
     }

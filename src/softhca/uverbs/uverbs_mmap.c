@@ -170,10 +170,11 @@ static bool uverbs_map_fault(const void *ptr)
     return backed;
 }
 
-int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
-                      uint32_t id, uint64_t offset, void *mem, size_t size)
+int uverbs_map_expect(struct uverbs_ctx *ctx,
+                      const struct uverbs_map_plan *plan)
 {
-    int ret = (kind == UVERBS_MAP_DM) ? hca_trap_bus(uverbs_map_fault) : 0;
+    int ret = (plan->kind == UVERBS_MAP_DM) ? hca_trap_bus(uverbs_map_fault) :
+                                              0;
 
     if (ret != 0) {
         return ret;
@@ -182,12 +183,12 @@ int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
         struct uverbs_map *map = &uverbs_maps[i];
 
         if (uverbs_map_claim(map, UVERBS_MAP_FREE)) {
-            map->kind   = kind;
-            map->id     = id;
+            map->kind   = plan->kind;
+            map->id     = plan->id;
             map->ctx    = ctx;
-            map->offset = offset;
-            map->mem    = mem;
-            map->size   = size;
+            map->offset = plan->offset;
+            map->mem    = plan->mem;
+            map->size   = plan->size;
             atomic_store(&map->state, UVERBS_MAP_EXPECTED);
             ctx->unmapped++;
             return 0;

@@ -149,11 +149,18 @@ bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id);
 
 enum uverbs_map_kind { UVERBS_MAP_UAR, UVERBS_MAP_DM };
 
-/* Announces a mapping that the program will make through the device file at
- * `offset`. @param mem what is to be found there (device memory).
- * @return 0, -ENOMEM. */
-int uverbs_map_expect(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
-                      uint32_t id, uint64_t offset, void *mem, size_t size);
+/* A mapping that the program will make through the device file at `offset`. */
+struct uverbs_map_plan {
+    enum uverbs_map_kind kind;
+    uint32_t             id;
+    uint64_t             offset;
+    void                *mem; /* what is to be found there (device memory) */
+    size_t               size;
+};
+
+/* Announces it. @return 0, -ENOMEM. */
+int uverbs_map_expect(struct uverbs_ctx *ctx,
+                      const struct uverbs_map_plan *plan);
 void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
                        uint32_t id);
 

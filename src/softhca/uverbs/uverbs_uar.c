@@ -105,8 +105,11 @@ static int uverbs_uar_new(struct uverbs_ctx *ctx, struct uverbs_uar **uarp,
         goto err_delete;
     }
     *offset = (UVERBS_UAR_COOKIE + serial) << 12;
-    ret     = uverbs_map_expect(ctx, UVERBS_MAP_UAR, uar->page_id, *offset,
-                                NULL, 4096);
+    ret     = uverbs_map_expect(ctx, &(struct uverbs_map_plan){
+                                             .kind   = UVERBS_MAP_UAR,
+                                             .id     = uar->page_id,
+                                             .offset = *offset,
+                                             .size   = 4096});
     if (ret != 0) {
         goto err_give;
     }
