@@ -24,6 +24,14 @@
 #  define VALGRIND_MAKE_MEM_NOACCESS(_addr, _size)
 #endif
 
+/* The same for AddressSanitizer, where it is compiled in */
+#if __has_include(<sanitizer/asan_interface.h>)
+#  include <sanitizer/asan_interface.h>
+#else
+#  define ASAN_POISON_MEMORY_REGION(_addr, _size)
+#  define ASAN_UNPOISON_MEMORY_REGION(_addr, _size)
+#endif
+
 
 /* A chunk and what malloc() adds to it is four pages. */
 #define UCT_DCX_SLAB_CHUNK  (16384 - 16)
@@ -95,6 +103,7 @@ void *uct_dcx_slab_get(uct_dcx_slab_t *slab)
     }
 
     slab->num_used++;
+    ASAN_UNPOISON_MEMORY_REGION(obj, slab->size);
     VALGRIND_MEMPOOL_ALLOC(slab, obj, slab->size);
     return obj;
 }
@@ -106,6 +115,10 @@ void uct_dcx_slab_put(uct_dcx_slab_t *slab, void *obj)
     slab->free   = obj;
     slab->num_used--;
     VALGRIND_MEMPOOL_FREE(slab, obj);
+
+    /* all but the link, which the slab itself reads */
+    ASAN_POISON_MEMORY_REGION((char*)obj + sizeof(void*),
+                              slab->size - sizeof(void*));
 }
 
 
