@@ -469,6 +469,39 @@ protected:
         EXPECT_GE(started, counter);
     }
 
+    /* --- the counters of the initiators ----------------------------------- */
+
+    /* Those that are there have nothing outstanding, while another one posts
+     * WQEs of two blocks until the counters have gone round. */
+    void go_round()
+    {
+        uct_ep_h other = m_dcx->make_ep(m_live_a.loop);
+        dcx_deadline deadline;
+
+        for (unsigned i = 0; i <= (UINT16_MAX + 256) / 2;) {
+            ASSERT_FALSE(deadline.is_over());
+            if (uct_ep_put_short(other, m_dcx->mem.data(), 64,
+                                 (uintptr_t)m_live_a.loop.mem.data() + 8192,
+                                 dcx_peek_rkey(m_live_a.loop.memh)) == UCS_OK) {
+                i++;
+            } else {
+                progress();
+            }
+            ASSERT_NO_FATAL_FAILURE(check_rest());
+        }
+        uct_ep_destroy(other);
+    }
+
+    void check_rest()
+    {
+        for (const auto &ep : m_eps) {
+            if (!ep.is_gone && !ep.has_erred) {
+                ASSERT_EQ(UCS_OK, uct_ep_flush(ep.ep, 0, NULL))
+                        << "ep " << ep.id;
+            }
+        }
+    }
+
     static constexpr unsigned max_depth = 3;
 
     std::mt19937              m_random;
@@ -495,26 +528,61 @@ TEST_P(dcx_chaos, each_ends_once)
     check_fetches(SELF, *m_dcx);
 }
 
+std::string dcx_chaos_name(
+        const testing::TestParamInfo<dcx_chaos::ParamType> &info)
+{
+    return std::string(std::get<0>(info.param)) + "_" +
+           std::to_string(std::get<1>(info.param));
+}
+
+class dcx_chaos_round : public dcx_chaos {
+};
+
+/* Who is at rest stays so, whatever others have outstanding. */
+TEST_P(dcx_chaos_round, at_rest)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        act();
+    }
+    finish();
+    go_round();
+    finish();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        any, dcx_chaos_round,
+        testing::Combine(testing::Values("rand", "hw_dcs"),
+                         testing::Range(1u, 5u)),
+        dcx_chaos_name);
+
 INSTANTIATE_TEST_SUITE_P(
         any, dcx_chaos,
         testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
                                          "dcs_hybrid"),
                          testing::Range(1u, 5u)),
-        [](const auto &info) {
-            return std::string(std::get<0>(info.param)) + "_" +
-                   std::to_string(std::get<1>(info.param));
-        });
+        dcx_chaos_name);
+
+/* One initiator of each kind: endpoints come and go on the shared one. */
+INSTANTIATE_TEST_SUITE_P(
+        one, dcx_chaos,
+        testing::Combine(testing::Values("dcs_hybrid"),
+                         testing::Range(1u, 9u)),
+        dcx_chaos_name);
 
 } /* namespace */
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"any", {
+    std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_NUM_DCI", "3"}, {"UCX_DCX_TX_QUEUE_LEN", "4"},
         {"UCX_DCX_QUOTA", "6"}, {"UCX_DCX_TIMEOUT", "100us"},
         {"UCX_DCX_RETRY_COUNT", "1"}, {"UCX_DCX_RX_QUEUE_LEN", "1024"},
         {"UCX_DCX_SEG_SIZE", "1024"}, {"UCX_DCX_FC_WINDOW", "6"},
         {"UCX_DCX_FC_INITIAL", "2"}, {"UCX_DCX_FC_RESEND_TIMEOUT", "5ms"},
         {"UCX_LOG_LEVEL", "error"}
-    }}});
+    };
+    auto one = env;
+
+    one.push_back({"UCX_DCX_NUM_DCI", "1"});
+    return hca_test_main(argc, argv, {{"any", env}, {"one", one}});
 }

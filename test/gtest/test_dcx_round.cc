@@ -88,34 +88,18 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_round, testing::Values("rand", "hw_dcs"),
 
 /* --- those who are there for the time being -------------------------------- */
 
-/* Peers with smaller receive buffers, whose endpoints are not in the slabs of
- * the interface: the memory of one that is gone is anybody's. */
 class dcx_spilled : public dcx_round {
-protected:
-    struct small_buffers {
-        small_buffers() { setenv("UCX_DCX_SEG_SIZE", "600", 1); }
-        ~small_buffers() { setenv("UCX_DCX_SEG_SIZE", "1024", 1); }
-    };
-
-    static std::unique_ptr<live_peer> make_small()
-    {
-        small_buffers set;
-
-        return std::make_unique<live_peer>();
-    }
 };
 
 /* It has left the shared initiator before. */
 TEST_P(dcx_spilled, gone)
 {
-    auto small = make_small();
-
     for (unsigned round = 0; round < 3; round++) {
-        uct_ep_h ep = make_ep(small->loop);
+        uct_ep_h ep = make_ep(m_live_a.loop);
 
         EXPECT_EQ(UCS_OK, put_short(m_a, m_live_a, 8));
         for (unsigned i = 0; i < 5; i++) {
-            EXPECT_EQ(UCS_OK, put_short(ep, *small, 8));
+            EXPECT_EQ(UCS_OK, put_short(ep, m_live_a, 8));
         }
         m_dcx->flush();
         destroy_ep(ep);
