@@ -16,7 +16,6 @@
  * the WQE in 16-byte units. */
 #define PRM_CTRL_OPCODE  0x000000ffu
 #define PRM_CTRL_IDX     0x00ffff00u
-#define PRM_CTRL_OPMOD   0xff000000u
 #define PRM_CTRL_DS      0x0000003fu
 #define PRM_CTRL_QPN     0xffffff00u
 

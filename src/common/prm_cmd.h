@@ -16,8 +16,7 @@
 /* First 16 bits of a command */
 enum {
     PRM_CMD_QUERY_HCA_CAP = 0x100,
-    PRM_CMD_CREATE_MKEY   = 0x200,
-    PRM_CMD_DESTROY_MKEY  = 0x202
+    PRM_CMD_CREATE_MKEY   = 0x200
 };
 
 /* --- QUERY_HCA_CAP -------------------------------------------------------- */
@@ -27,7 +26,6 @@ enum {
     PRM_CAP_GENERAL = 0,
     PRM_CAP_ATOMIC  = 3,
 
-    PRM_CAP_MAXIMAL = 0,
     PRM_CAP_CURRENT = 1
 };
 
@@ -113,8 +111,6 @@ static_assert(offsetof(struct prm_mkc, translations_octword_size) == 0x34,
 static_assert(sizeof(struct prm_mkc) == 0x40, "mkc_bits");
 
 /* prm_mkc.rights */
-#define PRM_MKC_FREE             0x40000000u
-#define PRM_MKC_UMR_EN           0x00008000u
 #define PRM_MKC_ATOMIC           0x00004000u
 #define PRM_MKC_REMOTE_WRITE     0x00002000u
 #define PRM_MKC_REMOTE_READ      0x00001000u

@@ -45,6 +45,27 @@ TEST_F(hca_fabric_test, refuses_a_wrong_name)
     unsetenv("SOFTHCA_FABRIC");
 }
 
+TEST_F(hca_fabric_test, refuses_that_of_another_build)
+{
+    run([] {
+        attach();
+        hca_fabric->source++;
+        run([] {
+            testing::internal::CaptureStderr();
+            EXPECT_EQ(-EPROTO, hca_fabric_attach());
+            EXPECT_NE(std::string::npos,
+                      testing::internal::GetCapturedStderr().find(
+                              "of another build of softhca"));
+        });
+        hca_fabric->source--;
+        run([] {
+            EXPECT_EQ(0, hca_fabric_attach());
+            hca_fabric_detach();
+        });
+        hca_fabric_detach();
+    });
+}
+
 TEST_F(hca_fabric_test, arena_gives_back_what_it_gave)
 {
     run([] {

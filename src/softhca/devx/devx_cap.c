@@ -22,7 +22,6 @@ enum devx_page {
     DEVX_PAGE_ROCE    = 0x04
 };
 
-#define DEVX_PAGE_SIZE 0x1000u
 #define DEVX_PAGE_AT   0x10u /* in the out mailbox */
 
 /* Which ports have a capability */

@@ -277,18 +277,6 @@ enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16])
     return (index & 1) ? HCA_GID_ROCE_V2 : HCA_GID_ROCE_V1;
 }
 
-int hca_dev_by_lid(uint16_t lid)
-{
-    unsigned dev = (lid < HCA_LID_FIRST) ? lid - 1u :
-                   (lid - HCA_LID_FIRST) / HCA_LID_SPAN;
-
-    return ((lid != 0) && (dev < HCA_MAX_DEVS) &&
-            (hca_fabric->dev_link[dev] != HCA_LINK_NONE) &&
-            !hca_dev_is_roce(dev) &&
-            ((lid & ~hca_dev_path_mask(dev)) == hca_dev_lid(dev))) ?
-           (int)dev : -1;
-}
-
 /* The device's number as the last bytes of each form of GID have it. */
 static unsigned hca_dev_gid_number(const uint8_t gid[16])
 {

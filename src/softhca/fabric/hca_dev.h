@@ -116,8 +116,7 @@ void hca_dev_mac(unsigned dev, uint8_t mac[6]);
 /* Entry `index` of the GID table. @return its type; HCA_GID_NONE: empty. */
 enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16]);
 
-/* The device that owns a LID / a GID; -1 if no process has one. */
-int hca_dev_by_lid(uint16_t lid);
+/* The device that owns a GID; -1 if no process has one. */
 int hca_dev_by_gid(const uint8_t gid[16]);
 
 #endif

@@ -52,7 +52,7 @@ struct hca_proc {
  * another left. */
 struct hca_fabric {
     uint64_t         magic; /* written last: the segment is ready */
-    uint32_t         version;
+    uint32_t         source; /* sum of the source of who made it */
     pthread_mutex_t  lock;
     pthread_mutex_t  reap_lock;
     struct hca_proc  procs[HCA_MAX_PROCS];

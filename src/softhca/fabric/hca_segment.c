@@ -20,8 +20,10 @@
 #include <unistd.h>
 
 #define HCA_SEGMENT_MAGIC   0x6163686674666f73ull /* "softhca" */
-#define HCA_SEGMENT_VERSION 6u
 #define HCA_SEGMENT_AWAY    (1ul << 40)
+
+/* Of the source that this library is of; the Makefile computes it. */
+extern const unsigned hca_source_sum;
 
 struct hca_fabric *hca_fabric;
 
@@ -46,7 +48,7 @@ void hca_segment_format(void)
         hca_mutex_init(&hca_fabric->atomic_locks[i]);
     }
     atomic_store(&hca_fabric->next_pdn, 1);
-    hca_fabric->version = HCA_SEGMENT_VERSION;
+    hca_fabric->source  = hca_source_sum;
     hca_fabric->tables  = hca_page_up(sizeof(struct hca_fabric));
     hca_fabric->arena   = hca_fabric->tables +
                           hca_page_up(hca_obj_tables_size());
@@ -121,10 +123,10 @@ int hca_segment_create(const char *name)
 int hca_segment_check(void)
 {
     if ((hca_fabric->magic == HCA_SEGMENT_MAGIC) &&
-        (hca_fabric->version == HCA_SEGMENT_VERSION)) {
+        (hca_fabric->source == hca_source_sum)) {
         return 0;
     }
-    hca_error("fabric: the running one is of another build; set "
+    hca_error("fabric: the running one is of another build of softhca; set "
               "SOFTHCA_FABRIC to another name or end its processes");
     return -EPROTO;
 }

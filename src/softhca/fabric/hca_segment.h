@@ -23,7 +23,7 @@ int hca_segment_map_again(const void *from, size_t size, void *to);
 /* Writes what a new one begins with. */
 void hca_segment_format(void);
 
-/* Whether it has the layout of this build. @return 0 or -EPROTO. */
+/* Whether a library of the same source has made it. @return 0 or -EPROTO. */
 int hca_segment_check(void);
 
 /* valgrind's search for leaks, which comes after this, would read the whole

@@ -119,13 +119,12 @@ static bool hca_fault_parse_rule(struct hca_fault_rule *rule, char *text)
 void hca_fault_init(void)
 {
     const char *value = getenv("SOFTHCA_FAULT");
-    char text[256], *save, *item;
+    char *text        = (value == NULL) ? NULL : strdup(value);
+    char *save, *item;
 
-    if (value == NULL) {
+    if (text == NULL) {
         return;
     }
-    strncpy(text, value, sizeof(text) - 1);
-    text[sizeof(text) - 1] = '\0';
     for (item = strtok_r(text, ",", &save); item != NULL;
          item = strtok_r(NULL, ",", &save)) {
         if ((hca_fault_num_rules == HCA_FAULT_RULES) ||
@@ -140,6 +139,7 @@ void hca_fault_init(void)
         }
         hca_fault_num_rules++;
     }
+    free(text);
     hca_fault_active = (hca_fault_num_rules > 0);
 }
 

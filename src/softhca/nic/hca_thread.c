@@ -38,6 +38,15 @@ void hca_exec_enter(void)
     hca_thread_fence();
 }
 
+/* Flushes the send queues of what hca_thread_add_failed() has. No lock may be
+ * held. */
+static void hca_thread_drain(void)
+{
+    while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
+        hca_qp_flush_failed(hca_thread.failed[--hca_thread.num_failed]);
+    }
+}
+
 /* What the nested doorbells asked for. */
 static void hca_thread_run_nested(void)
 {
@@ -74,12 +83,5 @@ void hca_thread_add_failed(uint32_t qpn)
 {
     if (hca_thread.num_failed < HCA_THREAD_FAILED) {
         hca_thread.failed[hca_thread.num_failed++] = qpn;
-    }
-}
-
-void hca_thread_drain(void)
-{
-    while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
-        hca_qp_flush_failed(hca_thread.failed[--hca_thread.num_failed]);
     }
 }

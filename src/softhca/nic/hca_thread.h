@@ -37,8 +37,4 @@ bool hca_thread_enter_doorbell(uint32_t cqn);
  * next doorbell flushes it. */
 void hca_thread_add_failed(uint32_t qpn);
 
-/* Flushes the send queues of what hca_thread_add_failed() has. No lock may be
- * held. */
-void hca_thread_drain(void);
-
 #endif

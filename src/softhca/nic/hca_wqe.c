@@ -57,7 +57,8 @@ static const struct hca_op hca_ops[256] = {
 #undef XRC
 #undef DCI
 
-const struct hca_op *hca_op(uint8_t opcode)
+/* NULL if the device does not have the opcode. */
+static const struct hca_op *hca_op(uint8_t opcode)
 {
     return (hca_ops[opcode].name == NULL) ? NULL : &hca_ops[opcode];
 }

@@ -34,9 +34,6 @@ struct hca_op {
     uint16_t    flags;    /* enum hca_op_flags */
 };
 
-/* NULL if the device does not have the opcode. */
-const struct hca_op *hca_op(uint8_t opcode);
-
 struct hca_wqe_seg {
     uint64_t addr; /* of inline data: where in the copy it is */
     uint32_t length;

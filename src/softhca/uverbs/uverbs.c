@@ -70,7 +70,8 @@ static const struct uverbs_write *uverbs_write_row(uint64_t cmd)
     return NULL;
 }
 
-const char *uverbs_write_name(const struct uverbs_req *req)
+/* Name of the write command in a request, for the log. */
+static const char *uverbs_write_name(const struct uverbs_req *req)
 {
     const struct uverbs_write *row =
             uverbs_write_row(uverbs_get_const(req, UVERBS_ATTR_WRITE_CMD));

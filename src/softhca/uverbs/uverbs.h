@@ -233,10 +233,9 @@ int uverbs_put_handle(struct uverbs_req *req, uint16_t id, uint64_t value);
 /* The checked object of an attribute, NULL if it was not given. */
 void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id);
 
-/* Reads and writes the program's memory. @return 0, -EFAULT. */
+/* Reads the program's memory. @return 0, -EFAULT. */
 extern pid_t uverbs_pid; /* this process: set by uverbs_open() */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size);
-int uverbs_copy_out(uint64_t dst, const void *src, size_t size);
 
 /* What read attributes: the parts of a write command. */
 #define uverbs_core_in(_req, _dst) \
@@ -257,9 +256,6 @@ int uverbs_destroy_counted(struct uverbs_req *req);
 
 /* Handler of INVOKE_WRITE. */
 int uverbs_write(struct uverbs_req *req);
-
-/* Name of the write command in a request, for the log. */
-const char *uverbs_write_name(const struct uverbs_req *req);
 
 /* Rows of each file, ending with one without a handler. */
 extern const struct uverbs_method uverbs_context_methods[],

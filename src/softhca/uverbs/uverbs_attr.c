@@ -33,7 +33,7 @@ int uverbs_copy_in(void *dst, uint64_t src, size_t size)
            0 : -EFAULT;
 }
 
-int uverbs_copy_out(uint64_t dst, const void *src, size_t size)
+static int uverbs_copy_out(uint64_t dst, const void *src, size_t size)
 {
     struct iovec local  = {(void*)(uintptr_t)src, size};
     struct iovec remote = {(void*)(uintptr_t)dst, size};
