@@ -19,7 +19,7 @@ struct info_args {
     const char *device;
 };
 
-/* As those of dcx-run: 0 all is well, 1 dcx cannot be used, 2 a wrong call */
+/* Exit status: 0 all is well, 1 dcx cannot be used, 2 a wrong call */
 enum { INFO_GOOD = 0, INFO_BAD = 1, INFO_USAGE = 2 };
 
 static void info_usage(FILE *out)
@@ -139,5 +139,9 @@ int main(int argc, char **argv)
         status = info_show(&report, args.json);
     }
     info_report_cleanup(&report);
+    if ((fflush(stdout) != 0) || ferror(stdout)) {
+        perror("dcx_info: cannot write");
+        return INFO_USAGE;
+    }
     return status;
 }

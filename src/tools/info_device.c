@@ -138,13 +138,13 @@ static void info_streams(struct info_device *dev)
 
     info_row_needs(row, "%u", config->tx.num_streams);
     if (count == 0) {
-        if (info_row_bad(dev->part, row, "UCX_DCX_TX_POLICY=%s needs them, and "
-                         "the device has none", policy->name)) {
+        if (info_row_bad(dev->part, row, "UCX_DCX_TX_POLICY=%s needs DCI "
+                         "streams, and the device has none", policy->name)) {
             info_part_mend(dev->part, "unset UCX_DCX_TX_POLICY");
         }
     } else if ((count < config->tx.num_streams) &&
-               info_row_bad(dev->part, row, "the device has %u; lower "
-                            "UCX_DCX_NUM_DCI_STREAMS", count)) {
+               info_row_bad(dev->part, row, "the device has %u DCI "
+                            "streams; lower UCX_DCX_NUM_DCI_STREAMS", count)) {
         info_part_mend(dev->part, "export UCX_DCX_NUM_DCI_STREAMS=%u", count);
     }
 }

@@ -62,7 +62,8 @@ info_tls(const struct info_report *report, struct info_verdict *verdict)
         info_mend(verdict, "export UCX_TLS=dcx,self,sm");
     } else if (!negated && !listed && !info_list_has(value, "all")) {
         info_blame(verdict, "UCX_TLS=%s does not list it", value);
-        info_mend(verdict, "export UCX_TLS=dcx,%.200s", value);
+        info_mend(verdict, "export UCX_TLS=dcx%s%.200s",
+                  (value[0] == '\0') ? "" : ",", value);
     }
 }
 

@@ -89,10 +89,41 @@ static bool info_has_kernel_device(char *name, size_t max)
     return found;
 }
 
+/* The entry of LD_PRELOAD that ends in `name`, as it stands there */
+static bool info_preloaded(const char *name, char *path, size_t max)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    char *copy          = strdup((preload == NULL) ? "" : preload);
+    bool found          = false;
+    char *entry, *rest, *base;
+
+    for (entry = strtok_r(copy, " :", &rest); (entry != NULL) && !found;
+         entry = strtok_r(NULL, " :", &rest)) {
+        base  = strrchr(entry, '/');
+        found = !strcmp((base == NULL) ? entry : base + 1, name);
+        snprintf(path, max, "%s", entry);
+    }
+    free(copy);
+    return found;
+}
+
+/* A setting of it is wrong, or without any the default folder cannot be had. */
+static void info_no_softhca(struct info_verdict *verdict)
+{
+    info_blame(verdict, "softhca, the software device, could not start: its "
+               "error line says why");
+    info_mend(verdict, "export SOFTHCA_DIR=$(mktemp -d)");
+    for (char **var = environ; *var != NULL; var++) {
+        if (!strncmp(*var, "SOFTHCA_", 8)) {
+            info_mend(verdict, "unset ${!SOFTHCA_@}");
+        }
+    }
+}
+
 static void info_no_device(const struct info_report *report,
                            struct info_verdict *verdict)
 {
-    char name[64];
+    char name[64], path[PATH_MAX];
 
     if (report->first != NULL) {
         return;
@@ -101,6 +132,10 @@ static void info_no_device(const struct info_report *report,
         info_blame(verdict, "%s is there, but no program can open it: the "
                    "kernel's module ib_uverbs is not loaded", name);
         info_mend(verdict, "modprobe ib_uverbs");
+        return;
+    }
+    if (info_preloaded("libsofthca.so", path, sizeof(path))) {
+        info_no_softhca(verdict);
         return;
     }
     info_blame(verdict, "this machine has no RDMA device");
@@ -159,24 +194,6 @@ static void info_no_port(const struct info_report *report,
 }
 
 /* --- the module ----------------------------------------------------------- */
-/* The entry of LD_PRELOAD that ends in `name`, as it stands there */
-static bool info_preloaded(const char *name, char *path, size_t max)
-{
-    const char *preload = getenv("LD_PRELOAD");
-    char *copy          = strdup((preload == NULL) ? "" : preload);
-    bool found          = false;
-    char *entry, *rest, *base;
-
-    for (entry = strtok_r(copy, " :", &rest); (entry != NULL) && !found;
-         entry = strtok_r(NULL, " :", &rest)) {
-        base  = strrchr(entry, '/');
-        found = !strcmp((base == NULL) ? entry : base + 1, name);
-        snprintf(path, max, "%s", entry);
-    }
-    free(copy);
-    return found;
-}
-
 static void info_no_loader(const struct info_report *report,
                            struct info_verdict *verdict)
 {
