@@ -173,7 +173,8 @@ static void info_extras(struct info_device *dev)
 static void info_memlock(struct info_device *dev)
 {
     const size_t needs   = dev->config->seg_size * dev->config->rx.queue_len;
-    struct info_row *row = info_part_add(dev->part, "locked memory", "ulimit -l");
+    struct info_row *row = info_part_add(dev->part, "locked memory",
+                                         "ulimit -l");
     struct rlimit limit;
 
     getrlimit(RLIMIT_MEMLOCK, &limit);

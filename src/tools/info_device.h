@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Looks at the RDMA devices of the machine with the eyes of the transport, whose
- * own code opens them and resolves the options of a port (src/uct/dcx).
+ * Looks at the RDMA devices of the machine with the eyes of the transport,
+ * whose own code opens them and resolves the options of a port (src/uct/dcx).
  */
 #ifndef DCX_INFO_DEVICE_H
 #define DCX_INFO_DEVICE_H

@@ -51,7 +51,7 @@ static bool info_ompi_file(const char *path, const char *name, char *value)
     return found;
 }
 
-/* @param value of INFO_TEXT_MAX bytes. @return where it is set; NULL: nowhere */
+/* @param value of INFO_TEXT_MAX bytes. @return where it is set, or NULL */
 static const char *info_ompi_value(const char *name, char *value)
 {
     static char path[PATH_MAX];

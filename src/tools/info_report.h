@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx_info found, as parts (a device, or a port of one) of rows, and how it
- * is printed. One thread.
+ * What dcx_info found, as parts (a device, or a port of one) of rows, and how
+ * it is printed. One thread.
  */
 #ifndef DCX_INFO_REPORT_H
 #define DCX_INFO_REPORT_H
@@ -25,7 +25,7 @@ struct info_part {
     char              name[64];
     bool              is_port;
     char              why[INFO_TEXT_MAX]; /* dcx cannot use it; or "" */
-    char              mend[INFO_TEXT_MAX]; /* the command that mends it; or "" */
+    char              mend[INFO_TEXT_MAX]; /* the command that does, or "" */
     unsigned          num_rows;
     struct info_row   rows[INFO_ROWS_MAX];
     struct info_part *next;

@@ -269,8 +269,8 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
     return access;
 }
 
-/* What verbs have no attribute for: the kernel's driver sets both by itself. The
- * mode belongs to the right, and without one there are no atomics. */
+/* What verbs have no attribute for: the kernel's driver sets both by itself.
+ * The mode belongs to the right, and without one there are no atomics. */
 static void devx_step_apply(const struct devx_call *call,
                             const struct devx_step *step, struct hca_qp *hw)
 {

@@ -14,8 +14,9 @@ static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
     return atomic_load_explicit(&qp->state, memory_order_acquire);
 }
 
-/* Reads and atomics that may be under way at once: the kernel hands the device
- * the logarithm, rounded up (__mlx5_ib_modify_qp(): log_sra_max, log_rra_max). */
+/* Reads and atomics that may be under way at once: the kernel hands the
+ * device the logarithm, rounded up (__mlx5_ib_modify_qp(): log_sra_max,
+ * log_rra_max). */
 static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
 {
     return (max_rd_atomic <= 1) ? 1 :

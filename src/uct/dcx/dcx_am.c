@@ -70,7 +70,7 @@ uct_dcx_am_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 }
 
 
-/* --- short ----------------------------------------------------------------- */
+/* --- short ---------------------------------------------------------------- */
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
@@ -176,7 +176,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 }
 
 
-/* --- copied ---------------------------------------------------------------- */
+/* --- copied --------------------------------------------------------------- */
 
 static UCS_F_ALWAYS_INLINE ssize_t
 uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
@@ -244,7 +244,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 }
 
 
-/* --- zero copy ------------------------------------------------------------- */
+/* --- zero copy ------------------------------------------------------------ */
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,

@@ -74,9 +74,9 @@ typedef struct uct_dcx_iface_config {
 extern ucs_config_field_t uct_dcx_iface_config_table[];
 
 
-/* dcx_config_check.c: checks each value against its range, and those that belong
- * together against each other. The first one that is wrong is reported with the
- * name of its variable; UCS_ERR_INVALID_PARAM then. */
+/* dcx_config_check.c: checks each value against its range, and those that
+ * belong together against each other. The first one that is wrong is
+ * reported with the name of its variable; UCS_ERR_INVALID_PARAM then. */
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 
 /* ... against what the device has. 'max_bb' are the blocks of a WQE. */

@@ -35,8 +35,8 @@ struct uct_dcx_op {
     void              *buffer;
     uint16_t          index;    /* first block of its WQE */
     uint16_t          canceled; /* ends with UCS_ERR_CANCELED, whatever comes */
-    uint16_t          place;    /* where in 'results' that of an atomic lands; it
-                                   moves in the ring with the operation */
+    uint16_t          place;    /* where in 'results' that of an atomic lands;
+                                   it moves in the ring with the operation */
 };
 
 
@@ -58,8 +58,8 @@ struct uct_dcx_dci {
     uint16_t        index;
     uint8_t         in_error;     /* was moved to the error state by us */
     uct_dcx_ep_t    **eps;        /* shared: whose WQE that is outstanding
-                                     begins at each block, NULL: none does, or he
-                                     is gone; exclusive: NULL */
+                                     begins at each block, NULL: none does, or
+                                     he is gone; exclusive: NULL */
     uint32_t        *streams;     /* shared: what the next WQE of each carries,
                                      one if it has no streams */
     uct_dcx_drain_t *drain;       /* shared: NULL, unless it drains */
@@ -118,7 +118,7 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_shared(const uct_dcx_dci_t *dci)
 }
 
 
-/* Whether 'ep', which has the initiator, may post a WQE of the greatest size. */
+/* Whether 'ep', which has the initiator, may post a WQE of any size. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_dci_has_room(const uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 {

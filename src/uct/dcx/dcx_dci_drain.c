@@ -38,7 +38,7 @@ uct_dcx_drain_failure_at(const uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
-/* --- what has been acknowledged -------------------------------------------- */
+/* --- what has been acknowledged ------------------------------------------- */
 
 /* In a callback the user may destroy endpoints, or give them up, but finds no
  * room to post. */
@@ -106,7 +106,7 @@ static void uct_dcx_drain_end_flushes(uct_dcx_dci_t *dci)
 }
 
 
-/* --- from the first to the last completion --------------------------------- */
+/* --- from the first to the last completion -------------------------------- */
 
 static void uct_dcx_drain_finish(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {

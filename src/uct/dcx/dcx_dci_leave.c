@@ -61,7 +61,7 @@ static void uct_dcx_dci_cancel(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 }
 
 
-/* --- exclusive ------------------------------------------------------------- */
+/* --- exclusive ------------------------------------------------------------ */
 
 static void uct_dcx_dci_leave_exclusive(uct_dcx_iface_t *iface,
                                         uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
@@ -86,7 +86,7 @@ static void uct_dcx_dci_leave_exclusive(uct_dcx_iface_t *iface,
 }
 
 
-/* --- shared ---------------------------------------------------------------- */
+/* --- shared --------------------------------------------------------------- */
 
 /* Whether the completion of the WQE at 'index', or of one behind it, has been
  * written. */

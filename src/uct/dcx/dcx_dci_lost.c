@@ -96,7 +96,7 @@ void uct_dcx_lost_take_all(uct_dcx_lost_t *lost, uct_dcx_dci_t *dci,
 }
 
 
-/* --- those who are told ---------------------------------------------------- */
+/* --- those who are told --------------------------------------------------- */
 
 static void uct_dcx_lost_end_op(uct_dcx_lost_op_t *lost_op, uct_dcx_dci_t *dci,
                                 ucs_status_t status)

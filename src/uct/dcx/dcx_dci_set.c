@@ -226,8 +226,8 @@ uct_dcx_dci_set_init_params(uct_dcx_iface_t *iface,
 }
 
 
-/* How many initiators have a completion queue together, and how many completions
- * are taken from it at a time. */
+/* How many initiators have a completion queue together, and how many
+ * completions are taken from it at a time. */
 static ucs_status_t
 uct_dcx_dci_set_init_groups(uct_dcx_iface_t *iface,
                             const uct_dcx_iface_config_t *config)

@@ -48,10 +48,10 @@ typedef struct uct_dcx_dci_params {
 
 /* The part iface->dci */
 typedef struct uct_dcx_dci_set {
-    uct_dcx_dci_t        *dci;       /* of the pool's numbers; see 'qp' in each */
+    uct_dcx_dci_t        *dci;       /* of the pool's numbers; see 'qp' there */
     uct_dcx_pool_t       pool;
     ucs_arbiter_t        wait_dci;   /* endpoints that wait for an initiator */
-    ucs_list_link_t      ready;      /* initiators whose waiters can be served */
+    ucs_list_link_t      ready;      /* those whose waiters can be served */
     ucs_list_link_t      tails;      /* initiators with WQEs that no completion
                                         was asked for, see dcx_tx_poll.c */
     ucs_list_link_t      tails_due;  /* ... since the last call of progress */

@@ -45,7 +45,7 @@ typedef struct uct_dcx_sort {
 } uct_dcx_sort_t;
 
 
-/* --- WQEs that are read back ----------------------------------------------- */
+/* --- WQEs that are read back ---------------------------------------------- */
 
 static const struct mlx5_wqe_ctrl_seg *
 uct_dcx_sort_ctrl(const uct_dcx_sort_t *sort, uint16_t index)
@@ -120,7 +120,7 @@ static int uct_dcx_sort_is_end(const uct_dcx_sort_t *sort,
 }
 
 
-/* --- who is lost ----------------------------------------------------------- */
+/* --- who is lost ---------------------------------------------------------- */
 
 /* Whether the WQE at 'index' takes its endpoint with it */
 static int uct_dcx_sort_is_fatal(const uct_dcx_sort_t *sort,
@@ -179,7 +179,7 @@ static int uct_dcx_sort_is_lost(const uct_dcx_sort_t *sort,
 }
 
 
-/* --- what is taken, and what is left --------------------------------------- */
+/* --- what is taken, and what is left -------------------------------------- */
 
 /* Brings an operation to the end of those that are kept. It changes places with
  * one that is out: each place of results stays that of one operation. */

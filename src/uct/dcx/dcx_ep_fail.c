@@ -61,7 +61,7 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
 }
 
 
-/* --- shared initiators ----------------------------------------------------- */
+/* --- shared initiators ---------------------------------------------------- */
 
 /* Everything that was posted before an endpoint was given up has ended. */
 static void uct_dcx_ep_done_mark(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
@@ -105,7 +105,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 }
 
 
-/* --- what the user wants --------------------------------------------------- */
+/* --- what the user wants -------------------------------------------------- */
 
 uct_dcx_dci_t *
 uct_dcx_ep_attach_odd(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,

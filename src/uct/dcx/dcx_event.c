@@ -2,9 +2,9 @@
 /*
  * Waiting without polling: one completion channel for all queues of an
  * interface, and with flow control a timer, as an endpoint that waits for
- * credits has to ask again. The user gets one descriptor for both. Called by UCT
- * in the interface's thread; the contract is that of uct_iface_event_arm() in
- * uct/api/uct.h.
+ * credits has to ask again. The user gets one descriptor for both. Called by
+ * UCT in the interface's thread; the contract is that of uct_iface_event_arm()
+ * in uct/api/uct.h.
  */
 #include "dcx_tx.h"
 

@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Flow control of active messages. A receiver has one queue of buffers for
- * all of its peers; a message that finds it empty is refused by the device and
- * sent again later (RNR). So each endpoint has credits, begins with a few, and
- * asks the receiver for more before they are used up; without any, active
- * messages wait. Asking and granting are messages of the transport's own.
- * dcx_fc.c and dcx_fc_ask.c are the sender's side, dcx_fc_grant.c the
- * receiver's, dcx_credit.h the arithmetic. Everything belongs to the thread that progresses the
- * interface. Drawing and guarantee: docs/dcx.md, "Flow control".
+ * Flow control of active messages. A receiver has one queue of buffers for all
+ * of its peers; a message that finds it empty is refused by the device and sent
+ * again later (RNR). So each endpoint has credits, begins with a few, and asks
+ * the receiver for more before they are used up; without any, active messages
+ * wait. Asking and granting are messages of the transport's own. dcx_fc.c and
+ * dcx_fc_ask.c are the sender's side, dcx_fc_grant.c the receiver's,
+ * dcx_credit.h the arithmetic. Everything belongs to the thread that progresses
+ * the interface. Drawing and guarantee: docs/dcx.md, "Flow control".
  */
 #ifndef UCT_DCX_FC_H
 #define UCT_DCX_FC_H

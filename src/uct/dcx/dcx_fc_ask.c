@@ -34,7 +34,7 @@ static_assert(sizeof(uct_dcx_fc_request_t) ==
               "with nothing in between");
 
 
-/* --- the table ------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 /* Makes it longer, at its end. */
 static int uct_dcx_fc_extend(uct_dcx_fc_t *fc)
@@ -124,7 +124,7 @@ void uct_dcx_fc_unblock(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 }
 
 
-/* --- requests -------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_fc_post_on_way(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci,
@@ -213,7 +213,7 @@ void uct_dcx_fc_ask(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 }
 
 
-/* --- the timer ------------------------------------------------------------- */
+/* --- the timer ------------------------------------------------------------ */
 
 /* The request of a blocked endpoint was not answered yet. The receiver may be
  * busy, or had no memory for the answer; or it is dead, and then the device

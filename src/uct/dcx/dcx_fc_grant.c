@@ -53,7 +53,7 @@ static ucs_mpool_ops_t uct_dcx_fc_mpool_ops = {
 };
 
 
-/* --- answers --------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 /* NULL if memory is short. */
 static UCS_F_NOINLINE uct_dcx_fc_answer_t *
@@ -143,7 +143,7 @@ uct_dcx_fc_answer_to(uct_dcx_iface_t *iface,
 }
 
 
-/* --- grants ---------------------------------------------------------------- */
+/* --- grants --------------------------------------------------------------- */
 
 /* The grant has arrived, or never will: then its endpoint asks again. */
 static void uct_dcx_fc_done_grant(uct_dcx_dci_t *dci, uct_dcx_op_t *op,

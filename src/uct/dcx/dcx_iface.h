@@ -122,8 +122,9 @@ static inline uint8_t uct_dcx_iface_addr_flags(const uct_dcx_iface_t *iface)
  * completions taken. */
 unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface);
 
-/* dcx_tx_poll.c: takes send completions of the first queue, 'cqe' first, which is
- * the next of them, and sees to iface->todo after that. Returns how many. */
+/* dcx_tx_poll.c: takes send completions of the first queue, 'cqe' first,
+ * which is the next of them, and sees to iface->todo after that. Returns how
+ * many. */
 unsigned
 uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
 

@@ -10,8 +10,9 @@
  * key (dcx_mkey.h) which no other handle has: invalidating it completes at once
  * and takes nothing from those who exported the same region, or hold it. When
  * such a handle is only deregistered, its key waits with the region for the
- * next one, unless many wait already. A handle without such a key is invalidated
- * with its region: out of the cache, and complete when the last holder lets go.
+ * next one, unless many wait already. A handle without such a key is
+ * invalidated with its region: out of the cache, and complete when the last
+ * holder lets go.
  */
 #ifndef UCT_DCX_MEM_H
 #define UCT_DCX_MEM_H

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The table of MACs; see dcx_neigh.h. Called when an endpoint is created, or
- * destroyed after it failed, and for the answer to a peer that asks for credits.
+ * destroyed after it failed, and for the answer to a peer that asks for
+ * credits.
  */
 #include "dcx_neigh.h"
 

@@ -10,8 +10,8 @@
  * takes it away from one that has used its quota while others wait.
  *
  * "rand": an endpoint is bound to a shared initiator, chosen by lot. "hw_dcs":
- * there is one shared initiator, and an endpoint is bound to a stream of it; the
- * device does what "dcs" does with initiators. "dcs_hybrid": as "dcs" while
+ * there is one shared initiator, and an endpoint is bound to a stream of it;
+ * the device does what "dcs" does with initiators. "dcs_hybrid": as "dcs" while
  * there are idle ones, as "hw_dcs" if there are none.
  */
 #include "dcx_policy.h"

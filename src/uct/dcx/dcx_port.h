@@ -133,11 +133,11 @@ uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
 void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
                           struct ibv_ah_attr *ah_attr);
 
-/* Makes the address vector of a route, number and key of the DCT left 0. With
- * bit 31 of av->dqp_dct set, 'grh' belongs to it. On InfiniBand this is a copy
- * of bytes; on RoCE the first route to a GID takes a system call. If that fails,
- * the next one comes with the next endpoint of the user, or for an answer when
- * some time has passed. */
+/* Makes the address vector of a route, number and key of the DCT left 0.
+ * With bit 31 of av->dqp_dct set, 'grh' belongs to it. On InfiniBand this is
+ * a copy of bytes; on RoCE the first route to a GID takes a system call. If
+ * that fails, the next one comes with the next endpoint of the user, or for
+ * an answer when some time has passed. */
 ucs_status_t
 uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                      uct_dcx_av_t *av, uct_dcx_grh_t *grh);

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses of ports: how ours travels, whom we reach, and how a peer's
- * becomes an address vector; see dcx_port.h. Called when endpoints are created,
- * a hundred thousand of them in a big job, and for each peer that asks for
- * credits: no system call, but for the MAC of a RoCE neighbour that is not known
- * yet.
+ * Addresses of ports: how ours travels, whom we reach, and how a peer's becomes
+ * an address vector; see dcx_port.h. Called when endpoints are created, a
+ * hundred thousand of them in a big job, and for each peer that asks for
+ * credits: no system call, but for the MAC of a RoCE neighbour that is not
+ * known yet.
  */
 #include "dcx_port.h"
 #include "dcx_subnet.h"

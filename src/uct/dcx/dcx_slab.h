@@ -22,7 +22,7 @@ typedef struct uct_dcx_slab {
 } uct_dcx_slab_t;
 
 
-/* 'size' is a multiple of 16, which objects are aligned to, and at most 1 KiB. */
+/* 'size' is a multiple of 16, which objects are aligned to; 1 KiB at most. */
 void uct_dcx_slab_init(uct_dcx_slab_t *slab, size_t size);
 
 /* Returns how many objects have not been given back. Their memory is gone. */

@@ -9,7 +9,7 @@
 #include <ucs/debug/log.h>
 
 
-/* --- initiators ------------------------------------------------------------ */
+/* --- initiators ----------------------------------------------------------- */
 
 uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
@@ -162,7 +162,7 @@ ucs_status_t uct_dcx_tx_no_memory(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-/* --- ends of operations ---------------------------------------------------- */
+/* --- ends of operations --------------------------------------------------- */
 
 void uct_dcx_tx_done_comp(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                           ucs_status_t status)
@@ -180,7 +180,7 @@ void uct_dcx_tx_done_desc(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
 }
 
 
-/* --- buffers --------------------------------------------------------------- */
+/* --- buffers -------------------------------------------------------------- */
 
 static void
 uct_dcx_tx_desc_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)

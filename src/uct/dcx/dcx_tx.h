@@ -1,16 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What every operation does: get an initiator, begin a WQE with the address
- * of the peer, and post it. Inlined into the operations (dcx_am.c, dcx_rma.c,
+ * What every operation does: get an initiator, begin a WQE with the address of
+ * the peer, and post it. Inlined into the operations (dcx_am.c, dcx_rma.c,
  * dcx_atomic.c). Used by the interface's thread.
  *
- * Between an operation's entry and the doorbell, and in progress, libibverbs and
- * libmlx5 are called only when there is something new, all of it once or rarely:
- * an initiator that was not needed before is created, one that fails or is taken
- * from an endpoint is brought back to work, a pool of buffers grows and registers
- * more memory, and on RoCE the first request for credits from a port of the
- * network asks for its MAC, which may take a second if nobody answers there
- * (dcx_neigh.c).
+ * Between an operation's entry and the doorbell, and in progress, libibverbs
+ * and libmlx5 are called only when there is something new, all of it once or
+ * rarely: an initiator that was not needed before is created, one that fails or
+ * is taken from an endpoint is brought back to work, a pool of buffers grows
+ * and registers more memory, and on RoCE the first request for credits from a
+ * port of the network asks for its MAC, which may take a second if nobody
+ * answers there (dcx_neigh.c).
  */
 #ifndef UCT_DCX_TX_H
 #define UCT_DCX_TX_H
@@ -61,7 +61,7 @@ static UCS_F_ALWAYS_INLINE void *uct_dcx_tx_payload(uct_dcx_tx_desc_t *desc)
 }
 
 
-/* --- initiators ------------------------------------------------------------ */
+/* --- initiators ----------------------------------------------------------- */
 
 /* Whether an endpoint without initiator may take one now: whoever waits in
  * line goes first. */
@@ -86,8 +86,8 @@ uct_dcx_tx_can_send(uct_dcx_iface_t *iface, const uct_dcx_ep_t *ep)
 }
 
 
-/* Without an idle initiator: binds the endpoint to a shared one if the policy has
- * one for that. Returns it if it has room, else NULL. */
+/* Without an idle initiator: binds the endpoint to a shared one if the
+ * policy has one for that. Returns it if it has room, else NULL. */
 uct_dcx_dci_t *uct_dcx_spill(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 
 /* All before the consumer index have completed on a shared initiator, from
@@ -208,7 +208,7 @@ uct_dcx_tx_get_desc(uct_dcx_iface_t *iface)
 }
 
 
-/* --- WQEs ------------------------------------------------------------------ */
+/* --- WQEs ----------------------------------------------------------------- */
 
 /* Starts a WQE with the ctrl segment left open and the peer's address. */
 static UCS_F_ALWAYS_INLINE void

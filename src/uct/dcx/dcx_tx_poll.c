@@ -6,17 +6,17 @@
  * Not every WQE asks for a completion: the first one on an idle queue does, one
  * every UCX_DCX_TX_CQ_MODERATION blocks behind it, and those whose end the user
  * waits for; each ends all before it. When the last one that asked has
- * completed and others are behind it, the next one asks; if none is posted until
- * the next call of progress, or somebody waits, a NOP is posted that asks. So
- * each that is outstanding ends with a completion that has been asked for, or
- * its initiator is in the list of tails.
+ * completed and others are behind it, the next one asks; if none is posted
+ * until the next call of progress, or somebody waits, a NOP is posted that
+ * asks. So each that is outstanding ends with a completion that has been asked
+ * for, or its initiator is in the list of tails.
  */
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
 
 
-/* --- WQEs behind the last one that asked for a completion ------------------- */
+/* --- WQEs behind the last one that asked for a completion ----------------- */
 
 /* Whether a completion is on its way that ends the WQE at 'index', which is
  * outstanding. */
@@ -117,11 +117,11 @@ static void uct_dcx_tx_add_tail(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 }
 
 
-/* --- completions ----------------------------------------------------------- */
+/* --- completions ---------------------------------------------------------- */
 
-/* Operations have ended. After their callbacks, so that an endpoint which goes
- * on sending keeps what it has, and nobody overtakes those who wait. On a shared
- * initiator there is nothing to settle, and never a tail. */
+/* Operations have ended. After their callbacks, so that an endpoint which
+ * goes on sending keeps what it has, and nobody overtakes those who wait. On
+ * a shared initiator there is nothing to settle, and never a tail. */
 static void uct_dcx_tx_ended(uct_dcx_iface_t *iface, uct_dcx_dci_t *dci)
 {
     uct_dcx_pending_got_room(iface, dci);
