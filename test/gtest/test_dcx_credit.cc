@@ -195,14 +195,17 @@ TEST(dcx_credit, forgiven)
     }
 }
 
-/* The clock is looked at when nothing has come between two calls. */
+/* The clock is looked at when nothing that was promised has come between two
+ * calls. */
 TEST(dcx_credit, quiet)
 {
-    uct_dcx_credit_quiet_t quiet = {};
+    uct_dcx_credit_book_t book = open_book(64, 4, 5);
+    uct_dcx_credit_quiet_t quiet;
     const uint64_t patience = 100;
 
-    EXPECT_TRUE(uct_dcx_credit_heard(&quiet, 5)) << "since the beginning";
-    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, 5));
+    uct_dcx_credit_promise(&book, 5, 3);
+    uct_dcx_credit_listen(&quiet, &book, 5);
+    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, &book, 5));
     EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 1000, patience))
             << "from now on";
     EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 1099, patience));
@@ -211,12 +214,17 @@ TEST(dcx_credit, quiet)
             << "once in each interval";
     EXPECT_TRUE(uct_dcx_credit_is_quiet(&quiet, 1200, patience));
 
-    EXPECT_TRUE(uct_dcx_credit_heard(&quiet, 6));
-    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, 6));
+    uct_dcx_credit_skip(&book, 6);
+    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, &book, 6)) << "a request";
+    EXPECT_TRUE(uct_dcx_credit_heard(&quiet, &book, 7)) << "a message";
+    EXPECT_FALSE(uct_dcx_credit_heard(&quiet, &book, 7));
     EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 5000, patience))
             << "what was before does not count";
     EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 5099, patience));
     EXPECT_TRUE(uct_dcx_credit_is_quiet(&quiet, 5100, patience));
+
+    uct_dcx_credit_listen(&quiet, &book, 7);
+    EXPECT_FALSE(uct_dcx_credit_is_quiet(&quiet, 9000, patience)) << "anew";
 }
 
 TEST(dcx_credit, count_runs_over)

@@ -171,6 +171,8 @@ protected:
         return total;
     }
 
+    void promise_all(const char *rnr_timeout);
+
     std::unique_ptr<dcx_loop>    m_a = std::make_unique<dcx_loop>();
     std::unique_ptr<dcx_loop>    m_b = std::make_unique<dcx_loop>();
     std::list<dcx_sender>        m_senders;
@@ -246,14 +248,11 @@ TEST_P(dcx_fc_p, crowd)
     drain();
 }
 
-/* All that the receiver may promise is with endpoints that do not use it: who
- * asks then waits for some of the time that a message without a buffer would
- * take, and not much less than that. */
-TEST_P(dcx_fc_p, waits_for_promised_ones)
+/* A new receiver, all of whose credits are with endpoints that do not use
+ * them */
+void dcx_fc::promise_all(const char *rnr_timeout)
 {
-    using clock = std::chrono::steady_clock;
-
-    setenv("UCX_DCX_RNR_TIMEOUT", "320ms", 1);
+    setenv("UCX_DCX_RNR_TIMEOUT", rnr_timeout, 1);
     setenv("UCX_DCX_FC_INITIAL", "0", 1);
     m_b = std::make_unique<dcx_loop>();
     unsetenv("UCX_DCX_RNR_TIMEOUT");
@@ -266,6 +265,15 @@ TEST_P(dcx_fc_p, waits_for_promised_ones)
         progress_until([&] { return dcx_peek_credits(idle) > 0; });
         credits += dcx_peek_credits(idle);
     }
+}
+
+/* Who asks then waits for some of the time that a message without a buffer
+ * would take, and not much less than that. */
+TEST_P(dcx_fc_p, waits_for_promised_ones)
+{
+    using clock = std::chrono::steady_clock;
+
+    promise_all("320ms");
 
     dcx_sender &sender = add(*m_a, *m_b);
     auto begin         = clock::now();
@@ -274,6 +282,24 @@ TEST_P(dcx_fc_p, waits_for_promised_ones)
     progress_until([&] { return sender.sent == 3; });
     /* a sixteenth of that; half as much is beyond doubt, whatever the clocks */
     EXPECT_LE(std::chrono::milliseconds(10), clock::now() - begin);
+    drain();
+}
+
+/* ... no longer if the receiver sends without a pause meanwhile, and so gets
+ * grants all the time. */
+TEST_P(dcx_fc_p, waits_for_promised_ones_only)
+{
+    promise_all("32ms");
+
+    dcx_sender &back   = add(*m_b, *m_a);
+    dcx_sender &sender = add(*m_a, *m_b);
+
+    sender.send_in_line(3);
+    progress_until([&] {
+        while (back.send() == UCS_OK) {
+        }
+        return sender.sent == 3;
+    });
     drain();
 }
 
@@ -466,6 +492,47 @@ TEST_P(dcx_fc_p, destroyed_before_asking)
 INSTANTIATE_TEST_SUITE_P(ib, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_p, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
+
+/* --- one initiator --------------------------------------------------------- */
+
+class dcx_fc_one : public dcx_fc, public testing::WithParamInterface<int> {
+};
+
+/* An endpoint in line for the initiator, with a put, is blocked there by a
+ * message that has no credit: it does not keep the initiator from others. */
+TEST_P(dcx_fc_one, blocked_in_line)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+    dcx_sender &other  = add(*m_a, *m_b);
+    uct_pending_req_t req;
+
+    sender.send_all();
+    progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
+    for (unsigned n = dcx_peek_credits(sender.ep()); n > 0; n--) {
+        EXPECT_EQ(UCS_OK, sender.send());
+    }
+    EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface)) << "it has only asked";
+
+    /* without progress of the receiver no grant comes from here on */
+    while (dcx_peek_place(sender.ep()) != 0xffff) {
+        uct_worker_progress(m_a->worker);
+    }
+    EXPECT_EQ(UCS_OK, other.send());
+    req.func = [](uct_pending_req_t*) { return UCS_ERR_NO_RESOURCE; };
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(sender.ep(), &req, 0));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, sender.send());
+    EXPECT_EQ(1u, dcx_peek_num_blocked(m_a->iface));
+    while (dcx_peek_place(other.ep()) != 0xffff) {
+        uct_worker_progress(m_a->worker);
+    }
+    uct_worker_progress(m_a->worker);
+    EXPECT_EQ(0xffffu, dcx_peek_place(sender.ep()));
+    EXPECT_EQ(UCS_OK, other.send());
+    uct_ep_pending_purge(sender.ep(), NULL, NULL);
+    drain();
+}
+
+INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_one, testing::Values(0));
 
 /* --- RoCE ------------------------------------------------------------------ */
 

@@ -41,11 +41,11 @@ typedef struct uct_dcx_credit_book {
 } uct_dcx_credit_book_t;
 
 
-/* Since when nothing has come, of a receiver that waits for what it promised.
- * Time in any unit. */
+/* Since when none of the promised messages has come, of a receiver that waits
+ * for them. Time in any unit. */
 typedef struct uct_dcx_credit_quiet {
-    uint32_t received; /* messages by then */
-    uint64_t since;    /* 0: not looked at the clock yet */
+    uint32_t out;   /* not come by then */
+    uint64_t since; /* 0: not looked at the clock yet */
 } uct_dcx_credit_quiet_t;
 
 
@@ -208,17 +208,27 @@ uct_dcx_credit_grant(uct_dcx_credit_book_t *book, uint32_t received,
 }
 
 
-/* Whether a message has come since the last call: the clock need not be looked
- * at then. */
-static inline int
-uct_dcx_credit_heard(uct_dcx_credit_quiet_t *quiet, uint32_t received)
+/* Begins to wait. */
+static inline void uct_dcx_credit_listen(uct_dcx_credit_quiet_t *quiet,
+                                         const uct_dcx_credit_book_t *book,
+                                         uint32_t received)
 {
-    if (quiet->received == received) {
+    quiet->out   = uct_dcx_credit_out(book, received);
+    quiet->since = 0;
+}
+
+
+/* Whether a promised message has come since then, or since the last call: the
+ * clock need not be looked at. Requests and grants are none of those. */
+static inline int
+uct_dcx_credit_heard(uct_dcx_credit_quiet_t *quiet,
+                     const uct_dcx_credit_book_t *book, uint32_t received)
+{
+    if (uct_dcx_credit_out(book, received) >= quiet->out) {
         return 0;
     }
 
-    quiet->received = received;
-    quiet->since    = 0;
+    uct_dcx_credit_listen(quiet, book, received);
     return 1;
 }
 

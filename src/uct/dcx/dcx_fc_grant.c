@@ -267,6 +267,15 @@ uct_dcx_fc_decide(uct_dcx_iface_t *iface, uct_dcx_fc_answer_t *answer)
 }
 
 
+/* Those that are held wait for promised messages from now on. */
+static inline void uct_dcx_fc_listen(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_t *fc = &iface->fc;
+
+    uct_dcx_credit_listen(&fc->quiet, &fc->book, iface->rx_cq.ci);
+}
+
+
 /* There is room for the first of those who wait. */
 static UCS_F_NOINLINE void uct_dcx_fc_grant_some(uct_dcx_iface_t *iface)
 {
@@ -284,13 +293,14 @@ static UCS_F_NOINLINE void uct_dcx_fc_grant_some(uct_dcx_iface_t *iface)
 }
 
 
-/* There is none, and no message has come. */
+/* There is none, and no promised message has come. */
 static UCS_F_NOINLINE void uct_dcx_fc_grant_forgive(uct_dcx_iface_t *iface)
 {
     uct_dcx_fc_t *fc = &iface->fc;
 
     if (uct_dcx_credit_is_quiet(&fc->quiet, ucs_get_time(), fc->patience)) {
         uct_dcx_credit_forgive(&fc->book, iface->rx_cq.ci);
+        uct_dcx_fc_listen(iface);
     }
 }
 
@@ -303,7 +313,8 @@ void uct_dcx_fc_grant_held(uct_dcx_iface_t *iface)
 
     if (uct_dcx_credit_has_room(&fc->book, iface->rx_cq.ci, want)) {
         uct_dcx_fc_grant_some(iface);
-    } else if (!uct_dcx_credit_heard(&fc->quiet, iface->rx_cq.ci) &&
+        uct_dcx_fc_listen(iface);
+    } else if (!uct_dcx_credit_heard(&fc->quiet, &fc->book, iface->rx_cq.ci) &&
                (uct_dcx_cq_next(&iface->rx_cq) == NULL)) {
         uct_dcx_fc_grant_forgive(iface);
     }
@@ -329,6 +340,9 @@ void uct_dcx_fc_receive_request(uct_dcx_iface_t *iface,
     if (ucs_list_is_empty(&fc->held) && uct_dcx_fc_decide(iface, answer)) {
         uct_dcx_fc_send_grant(iface, answer);
     } else {
+        if (ucs_list_is_empty(&fc->held)) {
+            uct_dcx_fc_listen(iface);
+        }
         ucs_list_add_tail(&fc->held, &answer->list);
         iface->todo |= UCT_DCX_TODO_FC;
     }

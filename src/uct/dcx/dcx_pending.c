@@ -219,6 +219,11 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
         return uct_dcx_pending_refuse(elem);
     }
 
+    /* it has come to that in line: a grant brings it back */
+    if (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) {
+        return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+    }
+
     uct_dcx_tx_attach(iface, ep);
     if (ep->dci == UCT_DCX_NO_DCI) {
         return UCS_ARBITER_CB_RESULT_STOP;

@@ -69,7 +69,9 @@ uct_dcx_spill_back_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
-    if (!uct_dcx_ep_is_idle(ep, dci)) {
+    /* blocked, it would stand in no line of the other one */
+    if ((ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) ||
+        !uct_dcx_ep_is_idle(ep, dci)) {
         return UCS_ARBITER_CB_RESULT_RESCHED_GROUP;
     }
 
