@@ -228,13 +228,30 @@ static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
 }
 
 
-ucs_status_t
-uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
+/* Whether this process has, or may start, UCX's async thread. A forked child has
+ * its parent's table of handlers, but no thread, and shares the set of
+ * descriptors with the parent's: what it adds would wake that one in vain. */
+static int uct_dcx_async_is_possible(void)
 {
-    const char *name = ibv_get_device_name(ctx->device);
+    static pid_t first; /* to read events at all */
+    pid_t none = 0, pid = getpid();
+
+    return __atomic_compare_exchange_n(&first, &none, pid, 0, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED) || (none == pid);
+}
+
+
+void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
+{
     ucs_status_t status;
 
     memset(async, 0, sizeof(*async));
+    if (!uct_dcx_async_is_possible()) {
+        ucs_debug("%s: a forked child reads no events",
+                  ibv_get_device_name(ctx->device));
+        return;
+    }
+
     pthread_mutex_init(&async->lock, NULL);
     async->ctx = ctx;
     async->pid = getpid();
@@ -247,12 +264,12 @@ uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
                                              uct_dcx_async_read, async, NULL);
     }
     if (status != UCS_OK) {
-        ucs_error("%s: its events cannot be read (%s); UCX_DCX_ASYNC_EVENTS=n "
-                  "does without", name, ucs_status_string(status));
+        ucs_warn("%s: its events cannot be read (%s), so that a port that goes "
+                 "down is not told; UCX_DCX_ASYNC_EVENTS=n is silent on that",
+                 ibv_get_device_name(ctx->device), ucs_status_string(status));
         pthread_mutex_destroy(&async->lock);
         async->ctx = NULL;
     }
-    return status;
 }
 
 

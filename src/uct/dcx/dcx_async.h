@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <sys/types.h>
 #include <ucs/config/types.h>
-#include <ucs/type/status.h>
 
 
 typedef struct uct_dcx_async {
@@ -24,10 +23,10 @@ typedef struct uct_dcx_async {
 } uct_dcx_async_t;
 
 
-/* Begins to read events of 'ctx', whose descriptor no longer blocks then.
- * Errors are logged. */
-ucs_status_t
-uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx);
+/* Begins to read events of 'ctx', whose descriptor no longer blocks then. Where
+ * that cannot be done it is logged, and the domain goes without; so does, in
+ * silence, a child that was forked by a process that reads events. */
+void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx);
 
 /* No event is being read, and none will be, when it returns. Before that, the
  * descriptor must not be closed. For one that is zero, or was not initialized

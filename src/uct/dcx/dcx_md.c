@@ -200,10 +200,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
     }
 
     if (config->async_events) {
-        status = uct_dcx_async_init(&md->async, md->dev.ctx);
-        if (status != UCS_OK) {
-            goto err_cleanup_mkeys;
-        }
+        uct_dcx_async_init(&md->async, md->dev.ctx);
     }
 
     md->super.component = &uct_dcx_component;
@@ -217,7 +214,6 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
 
 err_cleanup_async:
     uct_dcx_async_cleanup(&md->async);
-err_cleanup_mkeys:
     uct_dcx_mkeys_cleanup(&md->mkeys);
 err_close_device:
     uct_dcx_device_close(&md->dev);
