@@ -496,6 +496,18 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
 /* --- one initiator --------------------------------------------------------- */
 
 class dcx_fc_one : public dcx_fc, public testing::WithParamInterface<int> {
+protected:
+    /* ... while m_b stands still */
+    void progress_a_until(const std::function<bool()> &done, dcx_loop &other)
+    {
+        dcx_deadline deadline;
+
+        while (!done()) {
+            ASSERT_FALSE(deadline.is_over());
+            uct_worker_progress(m_a->worker);
+            uct_worker_progress(other.worker);
+        }
+    }
 };
 
 /* An endpoint in line for the initiator, with a put, is blocked there by a
@@ -530,6 +542,41 @@ TEST_P(dcx_fc_one, blocked_in_line)
     EXPECT_EQ(UCS_OK, other.send());
     uct_ep_pending_purge(sender.ep(), NULL, NULL);
     drain();
+}
+
+/* Endpoints to a peer that stands still are reminded of again and again: each of
+ * them takes the initiator. Others have their turn all the same, here one that
+ * could not ask before, */
+TEST_P(dcx_fc_one, all_are_reminded_of_late_ones)
+{
+    dcx_loop c;
+    dcx_sender *late;
+
+    listen(c);
+    dcx_peek_set_max_asks(m_a->iface, 2);
+    add(*m_a, *m_b).send_all();
+    {
+        dcx_sender other(*m_a, *m_b, ~0u);
+
+        other.send_all();
+        late = &add(*m_a, c);
+        late->send_in_line(20);
+    }
+    progress_a_until([&] { return late->sent == 20; }, c);
+    progress_a_until([&] { return m_got[1] == 20; }, c);
+}
+
+/* ... and one whose peer is dead. */
+TEST_P(dcx_fc_one, all_are_reminded_of_dead_ones)
+{
+    auto c = std::make_unique<dcx_loop>();
+
+    add(*m_a, *c).send_all();
+    add(*m_a, *m_b).send_all();
+    m_a->flush();
+    c.reset();
+    progress_a_until([&] { return !m_a->errors.empty(); }, *m_a);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_a->errors[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_one, testing::Values(0));

@@ -112,8 +112,9 @@ void uct_dcx_fc_progress(uct_dcx_iface_t *iface)
         now = ucs_get_time();
         if (now >= fc->next_tick) {
             fc->next_tick = now + fc->interval;
-            uct_dcx_fc_tick(iface);
+            uct_dcx_fc_tick(fc);
         }
+        uct_dcx_fc_remind_due(iface);
     } else if (!uct_dcx_fc_is_ready(fc)) {
         iface->todo &= ~UCT_DCX_TODO_FC;
     }

@@ -97,6 +97,10 @@ typedef struct uct_dcx_fc {
                                          * entry */
     ucs_time_t             interval;
     ucs_time_t             next_tick;
+    unsigned               num_due;     /* entries that the last tick has still
+                                         * to look at */
+    unsigned               next_due;    /* ... and the first of them */
+    int                    is_late_due; /* it has also to ask late */
 
     /* receiver */
     uct_dcx_credit_book_t  book;
@@ -164,8 +168,12 @@ void uct_dcx_fc_block(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 /* The endpoint neither waits nor has it asked any more. */
 void uct_dcx_fc_unblock(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep);
 
-/* Reminds the receivers of those who wait. */
-void uct_dcx_fc_tick(uct_dcx_iface_t *iface);
+/* The receivers of all those who wait are to be reminded. */
+void uct_dcx_fc_tick(uct_dcx_fc_t *fc);
+
+/* Reminds of those for whom there is an initiator now; the next call goes on
+ * with the others. */
+void uct_dcx_fc_remind_due(uct_dcx_iface_t *iface);
 
 /* Who asked; NULL if he is gone, or was answered before. */
 static inline uct_dcx_ep_t *

@@ -62,12 +62,20 @@ static int uct_dcx_fc_extend(uct_dcx_fc_t *fc)
 }
 
 
-/* NULL if there are too many, or memory is short. */
+/* Whether one more can be on the way: not if there are too many, or memory is
+ * short. */
+static inline int uct_dcx_fc_has_place(uct_dcx_fc_t *fc)
+{
+    return (fc->free_ask != UCT_DCX_FC_NO_ASK) || uct_dcx_fc_extend(fc);
+}
+
+
+/* NULL if there is no place for it. */
 static uct_dcx_fc_ask_t *uct_dcx_fc_take_ask(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 {
     uct_dcx_fc_ask_t *ask;
 
-    if ((fc->free_ask == UCT_DCX_FC_NO_ASK) && !uct_dcx_fc_extend(fc)) {
+    if (!uct_dcx_fc_has_place(fc)) {
         return NULL;
     }
 
@@ -215,18 +223,55 @@ void uct_dcx_fc_ask(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 
 /* --- the timer ------------------------------------------------------------ */
 
+/* An initiator for a reminder, which does not stand in line: without it those
+ * who do may wait for ever. It takes one WQE, now and then. */
+static uct_dcx_dci_t *
+uct_dcx_fc_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_t *dci;
+
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        dci = uct_dcx_tx_attach(iface, ep);
+    } else {
+        dci = &iface->dci.dci[ep->dci];
+        dci = uct_dcx_sq_fits(&dci->sq) ? dci : NULL;
+    }
+
+    if (dci != NULL) {
+        uct_dcx_sq_signal(&dci->sq);
+        uct_dcx_sq_look(&dci->sq); /* others may be in line */
+    }
+    return dci;
+}
+
+
+/* Whether that found none because none was idle: later there will be one. If the
+ * endpoint has one that is full, what is in there tells whether the peer is
+ * dead. */
+static inline int uct_dcx_fc_has_no_dci(const uct_dcx_ep_t *ep)
+{
+    return (ep->dci == UCT_DCX_NO_DCI) &&
+           !(ep->flags & UCT_DCX_EP_FLAG_FAILED);
+}
+
+
 /* The request of a blocked endpoint was not answered yet. The receiver may be
  * busy, or had no memory for the answer; or it is dead, and then the device
  * says so when it is sent something. A probe takes no receive buffer of it,
- * a request does: those come at ever longer intervals. */
-static void uct_dcx_fc_remind(uct_dcx_iface_t *iface, uct_dcx_fc_ask_t *ask)
+ * a request does: those come at ever longer intervals. Returns 0 if there is no
+ * initiator for that now. */
+static int uct_dcx_fc_remind(uct_dcx_iface_t *iface, uct_dcx_fc_ask_t *ask)
 {
     uct_dcx_ep_t *ep = ask->ep;
     uct_dcx_dci_t *dci;
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    if ((ep == NULL) || !(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED)) {
+        return 1;
+    }
+
+    dci = uct_dcx_fc_get_dci(iface, ep);
     if (dci == NULL) {
-        return;
+        return !uct_dcx_fc_has_no_dci(ep);
     }
 
     ask->ticks++;
@@ -235,6 +280,7 @@ static void uct_dcx_fc_remind(uct_dcx_iface_t *iface, uct_dcx_fc_ask_t *ask)
     } else {
         uct_dcx_ep_post_probe(ep, dci);
     }
+    return 1;
 }
 
 
@@ -242,23 +288,46 @@ static void uct_dcx_fc_remind(uct_dcx_iface_t *iface, uct_dcx_fc_ask_t *ask)
 static void uct_dcx_fc_ask_late(void *obj, void *arg)
 {
     uct_dcx_iface_t *iface = arg;
+    uct_dcx_fc_t *fc       = &iface->fc;
     uct_dcx_ep_t *ep       = obj;
     uct_dcx_dci_t *dci;
 
-    if (!uct_dcx_fc_is_unasked(ep)) {
+    if (!uct_dcx_fc_is_unasked(ep) || !uct_dcx_fc_has_place(fc)) {
         return;
     }
 
-    dci = uct_dcx_tx_get_dci(iface, ep);
+    dci = uct_dcx_fc_get_dci(iface, ep);
     if (dci == NULL) {
+        fc->is_late_due |= uct_dcx_fc_has_no_dci(ep);
         return;
     }
 
     uct_dcx_fc_ask(iface, ep, dci);
-    if (uct_dcx_fc_is_unasked(ep)) {
-        uct_dcx_tx_settle(iface, dci); /* still none */
-    } else {
-        iface->fc.num_unasked--;
+    fc->num_unasked--;
+}
+
+
+void uct_dcx_fc_tick(uct_dcx_fc_t *fc)
+{
+    fc->num_due     = fc->num_asks;
+    fc->is_late_due = (fc->num_unasked > 0);
+}
+
+
+void uct_dcx_fc_remind_due(uct_dcx_iface_t *iface)
+{
+    uct_dcx_fc_t *fc = &iface->fc;
+
+    if (fc->is_late_due) {
+        fc->is_late_due = 0;
+        uct_dcx_ep_for_each(iface, uct_dcx_fc_ask_late, iface);
+    }
+
+    for (; fc->num_due > 0; --fc->num_due) {
+        if (!uct_dcx_fc_remind(iface, &fc->asks[fc->next_due])) {
+            return;
+        }
+        fc->next_due = (fc->next_due + 1) % fc->num_asks;
     }
 }
 
@@ -269,24 +338,6 @@ static void uct_dcx_fc_count_pending(void *obj, void *arg)
 
     *(unsigned*)arg += uct_dcx_fc_is_unasked(ep) &&
                        uct_dcx_pending_is_blocked(ep);
-}
-
-
-void uct_dcx_fc_tick(uct_dcx_iface_t *iface)
-{
-    uct_dcx_fc_t *fc = &iface->fc;
-    unsigned i;
-
-    for (i = 0; i < fc->num_asks; ++i) {
-        if ((fc->asks[i].ep != NULL) &&
-            (fc->asks[i].ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED)) {
-            uct_dcx_fc_remind(iface, &fc->asks[i]);
-        }
-    }
-
-    if (fc->num_unasked > 0) {
-        uct_dcx_ep_for_each(iface, uct_dcx_fc_ask_late, iface);
-    }
 }
 
 
@@ -319,6 +370,9 @@ void uct_dcx_fc_ask_init(uct_dcx_fc_t *fc)
     fc->seq         = 0;
     fc->num_blocked = 0;
     fc->num_unasked = 0;
+    fc->num_due     = 0;
+    fc->next_due    = 0;
+    fc->is_late_due = 0;
 }
 
 
