@@ -581,6 +581,98 @@ TEST_P(dcx_fc_one, all_are_reminded_of_dead_ones)
 
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_one, testing::Values(0));
 
+/* --- two initiators ------------------------------------------------------- */
+
+class dcx_fc_two : public dcx_fc, public testing::WithParamInterface<int> {
+protected:
+    /* A request that puts, and counts down when that has completed */
+    struct put {
+        static ucs_status_t post(uct_pending_req_t *req)
+        {
+            put *self = (put*)req;
+            ucs_status_t status;
+            uct_iov_t iov = {};
+
+            iov.buffer = self->from->mem.data();
+            iov.length = 64;
+            iov.memh   = self->from->memh;
+            iov.count  = 1;
+            status     = uct_ep_put_zcopy(self->ep, &iov, 1,
+                                          (uintptr_t)self->to->mem.data(),
+                                          dcx_peek_rkey(self->to->memh),
+                                          &self->comp);
+            return (status == UCS_INPROGRESS) ? UCS_OK : status;
+        }
+
+        uct_pending_req_t req  = {};
+        uct_completion_t  comp = {};
+        dcx_loop          *from, *to;
+        uct_ep_h          ep;
+    };
+
+    put make_put(uct_ep_h ep)
+    {
+        put p;
+
+        p.req.func   = put::post;
+        p.comp.func  = [](uct_completion_t*) {};
+        p.comp.count = 2; /* 1 at the end */
+        p.from       = m_a.get();
+        p.to         = m_b.get();
+        p.ep         = ep;
+        return p;
+    }
+};
+
+/* An endpoint that was blocked in line is lent an initiator for its reminder, and
+ * has its grant before that has completed: it gets no second initiator then, on
+ * which nobody would know of what it posts. */
+TEST_P(dcx_fc_two, reminded_in_line)
+{
+    dcx_sender &sender = add(*m_a, *m_b);
+    uct_ep_h eps[]     = {m_a->make_ep(*m_b), m_a->make_ep(*m_b),
+                          m_a->make_ep(*m_b)};
+    put first = make_put(eps[0]), second = make_put(eps[1]);
+    put third = make_put(eps[2]), own    = make_put(sender.ep());
+
+    sender.send_all();
+    progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
+    for (unsigned n = dcx_peek_credits(sender.ep()); n > 0; n--) {
+        EXPECT_EQ(UCS_OK, sender.send());
+    }
+    while (dcx_peek_place(sender.ep()) != 0xffff) {
+        uct_worker_progress(m_a->worker);
+    }
+
+    EXPECT_EQ(UCS_OK, put::post(&first.req));
+    EXPECT_EQ(UCS_OK, put::post(&second.req));
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(eps[2], &third.req, 0));
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(sender.ep(), &own.req, 0));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, sender.send());
+
+    /* the grant is there, and the tick is due */
+    for (unsigned i = 0; i < 100; i++) {
+        uct_worker_progress(m_b->worker);
+    }
+    usleep(30000);
+    uct_ep_pending_purge(eps[2], NULL, NULL);
+    while (own.comp.count == 2) {
+        if (uct_ep_flush(sender.ep(), 0, NULL) == UCS_OK) {
+            EXPECT_EQ(1, own.comp.count) << "flushed, but not complete";
+            break;
+        }
+        uct_worker_progress(m_a->worker);
+    }
+    drain();
+    EXPECT_EQ(1, own.comp.count);
+    m_a->flush();
+    for (auto ep : eps) {
+        uct_ep_destroy(ep);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(two_dcis, dcx_fc_two, testing::Values(0));
+
 /* --- RoCE ------------------------------------------------------------------ */
 
 class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {
@@ -649,11 +741,15 @@ int main(int argc, char **argv)
         {"UCX_DCX_RNR_RETRY_COUNT", "0"}, {"UCX_DCX_TIMEOUT", "1ms"},
         {"UCX_DCX_RETRY_COUNT", "2"}, {"UCX_LOG_LEVEL", "fatal"}
     };
-    auto roce = env, one_dci = env, off = env;
+    auto roce = env, one_dci = env, two_dcis = env, off = env;
 
     roce.push_back({"SOFTHCA_LINK", "roce"});
     one_dci.push_back({"UCX_DCX_NUM_DCI", "1"});
+    two_dcis.insert(two_dcis.end(), {{"UCX_DCX_NUM_DCI", "2"},
+                                     {"UCX_DCX_TX_MAX_POLL", "1"},
+                                     {"UCX_DCX_RX_MAX_POLL", "1"}});
     off.push_back({"UCX_DCX_FC_ENABLE", "n"});
     return hca_test_main(argc, argv, {{"ib", env}, {"roce", roce},
-                                      {"one_dci", one_dci}, {"off", off}});
+                                      {"one_dci", one_dci},
+                                      {"two_dcis", two_dcis}, {"off", off}});
 }

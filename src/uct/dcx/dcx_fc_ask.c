@@ -103,6 +103,7 @@ void uct_dcx_fc_block(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
     uct_dcx_fc_t *fc = &iface->fc;
 
+    uct_dcx_pending_block(iface, ep);
     ep->flags       |= UCT_DCX_EP_FLAG_FC_BLOCKED;
     fc->num_unasked += uct_dcx_fc_is_unasked(ep);
     if (fc->num_blocked++ == 0) {
@@ -230,17 +231,22 @@ uct_dcx_fc_get_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_t *dci;
 
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        dci = uct_dcx_tx_attach(iface, ep);
-    } else {
-        dci = &iface->dci.dci[ep->dci];
-        dci = uct_dcx_sq_fits(&dci->sq) ? dci : NULL;
+    /* it may get a shared one in which others are in line, too */
+    if ((ep->dci == UCT_DCX_NO_DCI) &&
+        (uct_dcx_tx_attach(iface, ep) == NULL) &&
+        ((ep->dci == UCT_DCX_NO_DCI) ||
+         (ep->flags & (UCT_DCX_EP_FLAG_INVALIDATED |
+                       UCT_DCX_EP_FLAG_FAILED)))) {
+        return NULL;
     }
 
-    if (dci != NULL) {
-        uct_dcx_sq_signal(&dci->sq);
-        uct_dcx_sq_look(&dci->sq); /* others may be in line */
+    dci = &iface->dci.dci[ep->dci];
+    if (!uct_dcx_sq_fits(&dci->sq)) {
+        return NULL;
     }
+
+    uct_dcx_sq_signal(&dci->sq);
+    uct_dcx_sq_look(&dci->sq); /* as others may be in line */
     return dci;
 }
 
@@ -318,7 +324,8 @@ void uct_dcx_fc_remind_due(uct_dcx_iface_t *iface)
 {
     uct_dcx_fc_t *fc = &iface->fc;
 
-    if (fc->is_late_due) {
+    if (fc->is_late_due && (uct_dcx_pool_has_idle(&iface->dci.pool) ||
+                            (iface->dci.pool.size.num_exclusive == 0))) {
         fc->is_late_due = 0;
         uct_dcx_ep_for_each(iface, uct_dcx_fc_ask_late, iface);
     }

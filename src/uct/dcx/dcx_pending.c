@@ -148,6 +148,14 @@ void uct_dcx_pending_lost_dci(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep,
 }
 
 
+void uct_dcx_pending_block(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
+{
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        ucs_arbiter_group_desched(&iface->dci.wait_dci, &ep->pending);
+    }
+}
+
+
 void uct_dcx_pending_left_line(uct_dcx_dci_t *dci)
 {
     if (ucs_arbiter_is_empty(&dci->waiters) && (dci->served == NULL)) {
@@ -219,11 +227,7 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
         return uct_dcx_pending_refuse(elem);
     }
 
-    /* it has come to that in line: a grant brings it back */
-    if (ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED) {
-        return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
-    }
-
+    ucs_assert(!(ep->flags & UCT_DCX_EP_FLAG_FC_BLOCKED));
     uct_dcx_tx_attach(iface, ep);
     if (ep->dci == UCT_DCX_NO_DCI) {
         return UCS_ARBITER_CB_RESULT_STOP;

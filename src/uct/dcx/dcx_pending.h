@@ -46,6 +46,11 @@ static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
 }
 
 
+/* No credit is left: who is in line for an initiator is so no more. In the line
+ * of one he may stay, with what needs no credit. */
+void uct_dcx_pending_block(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
+
+
 /* The grant has come: into one of the lines. */
 void uct_dcx_pending_resume(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep);
 

@@ -17,6 +17,7 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_iface_t *iface, uct_dcx_ep_t *ep)
     uct_dcx_dci_t *dci;
     uint16_t index;
 
+    ucs_assert(ep->dci == UCT_DCX_NO_DCI);
     if (!uct_dcx_pool_has_idle(pool)) {
         return uct_dcx_spill(iface, ep);
     }
