@@ -229,6 +229,7 @@ static void uverbs_forked(void)
     pthread_mutex_init(&uverbs_files_lock, NULL);
     uverbs_uar_forked();
     uverbs_dm_forked();
+    uverbs_pin_forked();
 }
 
 static void uverbs_watch_fork(void)

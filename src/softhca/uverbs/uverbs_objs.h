@@ -82,6 +82,9 @@ struct uverbs_qp {
 int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages);
 void uverbs_unpin(uint64_t pages);
 
+/* In a forked child, which has nothing pinned. */
+void uverbs_pin_forked(void);
+
 /* --- uverbs_mr.c, uverbs_mkey.c --- */
 
 /* A translation, as REG_MR and REREG_MR describe it. */

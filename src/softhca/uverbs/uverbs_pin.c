@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 static _Atomic uint64_t uverbs_pinned;
-static _Atomic pid_t uverbs_pin_pid; /* whose that is, not a child's */
 
 static bool uverbs_pin_is_free(void)
 {
@@ -48,9 +47,6 @@ int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages)
     if (!hca_caps.memlock) {
         return 0;
     }
-    if (atomic_exchange(&uverbs_pin_pid, uverbs_pid) != uverbs_pid) {
-        atomic_store(&uverbs_pinned, 0);
-    }
     pinned = atomic_fetch_add(&uverbs_pinned, count);
     if ((pinned + count > limit) && !uverbs_pin_is_free()) {
         atomic_fetch_sub(&uverbs_pinned, count);
@@ -65,4 +61,9 @@ int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages)
 void uverbs_unpin(uint64_t pages)
 {
     atomic_fetch_sub(&uverbs_pinned, pages);
+}
+
+void uverbs_pin_forked(void)
+{
+    atomic_store(&uverbs_pinned, 0);
 }
