@@ -696,6 +696,24 @@ TEST_P(dcx_fc_roce, no_way_to_answer)
     EXPECT_EQ(1u, asked);
 }
 
+/* The way to who asked has failed: the next answer to there asks for it anew, in
+ * case it has changed. */
+TEST_P(dcx_fc_roce, another_way_to_answer)
+{
+    unsigned asked;
+
+    add(*m_a, *m_b).send_all();
+    m_a->flush();
+    m_senders.clear();
+    m_a = std::make_unique<dcx_loop>();
+    listen(*m_a);
+    m_got.clear();
+    m_num_senders = 100;
+    dcx_peek_count_neigh(m_b->iface, &asked);
+    add(*m_a, *m_b).send_in_line(UINT32_MAX);
+    progress_until([&] { return asked > 0; });
+}
+
 INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_roce, testing::Values(0));
 
 /* --- without flow control ------------------------------------------------- */

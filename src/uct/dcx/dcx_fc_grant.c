@@ -145,13 +145,19 @@ uct_dcx_fc_answer_to(uct_dcx_iface_t *iface,
 
 /* --- grants --------------------------------------------------------------- */
 
-/* The grant has arrived, or never will: then its endpoint asks again. */
+/* The grant has arrived, or never will: then its endpoint asks again. On RoCE the
+ * way to there may have changed: the next answer asks for it anew. */
 static void uct_dcx_fc_done_grant(uct_dcx_dci_t *dci, uct_dcx_op_t *op,
                                   ucs_status_t status)
 {
     uct_dcx_fc_answer_t *answer = op->buffer;
+    uct_dcx_iface_t *iface      = uct_dcx_ep_iface(&answer->ep.super);
 
-    uct_dcx_fc_answer_put(&uct_dcx_ep_iface(&answer->ep.super)->fc, answer);
+    if (ucs_unlikely(status != UCS_OK) &&
+        (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH)) {
+        uct_dcx_port_forget(&iface->port, &answer->ep.grh);
+    }
+    uct_dcx_fc_answer_put(&iface->fc, answer);
 }
 
 
