@@ -173,6 +173,19 @@ protected:
 
     void promise_all(const char *rnr_timeout);
 
+    /* The sender goes, with its requests on the way, and another one comes.
+     * What it had sent is still in the queue: counted anew from 100 on. */
+    void replace_a()
+    {
+        m_a->flush();
+        m_senders.clear();
+        m_a = std::make_unique<dcx_loop>();
+        listen(*m_a);
+        m_got.clear();
+        m_total       = 0;
+        m_num_senders = 100;
+    }
+
     std::unique_ptr<dcx_loop>    m_a = std::make_unique<dcx_loop>();
     std::unique_ptr<dcx_loop>    m_b = std::make_unique<dcx_loop>();
     std::list<dcx_sender>        m_senders;
@@ -354,14 +367,8 @@ TEST_P(dcx_fc_p, asker_dies)
     for (unsigned i = 0; i < 4; i++) {
         add(*m_a, *m_b).send_all();
     }
-    m_a->flush();
-    m_senders.clear();
-    m_a = std::make_unique<dcx_loop>();
-    listen(*m_a);
+    replace_a();
 
-    m_got.clear();
-    m_total       = 0;
-    m_num_senders = 100; /* those before are still in the queue */
     dcx_sender &sender = add(*m_a, *m_b);
     sender.send_in_line(100);
     progress_until([&] { return m_got[100] == 100; });
@@ -703,12 +710,7 @@ TEST_P(dcx_fc_roce, another_way_to_answer)
     unsigned asked;
 
     add(*m_a, *m_b).send_all();
-    m_a->flush();
-    m_senders.clear();
-    m_a = std::make_unique<dcx_loop>();
-    listen(*m_a);
-    m_got.clear();
-    m_num_senders = 100;
+    replace_a();
     dcx_peek_count_neigh(m_b->iface, &asked);
     add(*m_a, *m_b).send_in_line(UINT32_MAX);
     progress_until([&] { return asked > 0; });

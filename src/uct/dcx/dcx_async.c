@@ -248,7 +248,7 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
     memset(async, 0, sizeof(*async));
     if (!uct_dcx_async_is_possible()) {
         ucs_diag("%s: a forked child reads no events of the device",
-                  ibv_get_device_name(ctx->device));
+                 ibv_get_device_name(ctx->device));
         return;
     }
 
