@@ -110,13 +110,26 @@ configure_build()
     echo "$want" > "$stamp"
 }
 
-# build_targets TARGET...: make, quietly, with its output kept
+# build_targets TARGET...: make, quietly, with its output kept. A file marks a
+# build in which the compiler warned of something.
 build_targets()
 {
     say "building in $build"
     make -C "$build" -j"$(nproc)" "$@" > "$build/make.log" 2>&1 ||
         { grep -E -A3 'error|Error' "$build/make.log" | tail -n 40
           die "the build failed: all of it is in $build/make.log"; }
+    ! grep -Eq ':[0-9]+: warning: ' "$build/make.log" || touch "$build/.warned"
+}
+
+# build_strictly TARGET...: with warnings as errors. Make takes objects as they
+# are, thus none remains of a build that had warnings.
+build_strictly()
+{
+    if [ -e "$build/.warned" ]; then
+        make -s -C "$build" clean > /dev/null 2>&1
+        rm "$build/.warned"
+    fi
+    build_targets WERROR=-Werror "$@"
 }
 
 # Open MPI starts nothing for root unless told so

@@ -4,6 +4,8 @@
 # DIR/src with its objects in DIR/obj. Sourced by bash after common.sh.
 #
 # DIR/.dcx-ucx names the version and the options that DIR was configured for.
+# $ucx_tree: a source tree, a folder or an archive; none for Debian's package
+ucx_tree=
 
 # The options that Debian configured UCX with, less the folders and what it says
 # of its own build system
@@ -37,25 +39,66 @@ configure_ucx()
         { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
 }
 
+# find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from the
+# folder of the user's choice or from beside this tree; ends as a test that is
+# skipped if there is none
+find_ucx_tree()
+{
+    local trees=${DCX_UCX_TREES:-$top/../shared/ucx} tree
+    for tree in "$trees/ucx-$1" "$trees/ucx-$1".tar.*; do
+        if [ -e "$tree" ]; then
+            ucx_tree=$(realpath "$tree")
+            return 0
+        fi
+    done
+    echo "SKIP: $trees has no source tree of UCX $1 (DCX_UCX_TREES=DIR names"         "a folder that has)"
+    exit 77
+}
+
+# What tells one source tree from another
+ucx_tree_name()
+{
+    if [ -n "$ucx_tree" ]; then
+        stat -c '%n %s %Y' "$ucx_tree"
+    else
+        dpkg-query -W -f '${source:Version}' libucx-dev
+    fi
+}
+
+# copy_ucx_tree DIR: the source tree as DIR, which does not exist
+copy_ucx_tree()
+{
+    if [ -f "$ucx_tree" ]; then
+        mkdir "$1"
+        tar -x -f "$ucx_tree" -C "$1" --strip-components=1
+    elif [ -n "$ucx_tree" ]; then
+        cp -a "$ucx_tree" "$1"
+    else
+        "$top/contrib/ucx-source" --all "$build/ucx-tree"
+        cp -a "$build/ucx-tree" "$1"
+    fi
+    [ -f "$1/src/uct/base/uct_iface.h" ] ||
+        die "${ucx_tree:-$build/ucx-tree} is no source tree of UCX"
+}
+
 # prepare_ucx DIR EDIT [OPTION...]: a copy of the source tree that the program
 # EDIT has changed (true for none), configured with Debian's options and OPTIONs
 prepare_ucx()
 {
     local dir=$1 edit=$2 want
     shift 2
-    want="$(dpkg-query -W -f '${source:Version}' libucx-dev) $*
+    want="$(ucx_tree_name) $*
 $(ucx_options) $(ucx_flags) $(cksum < "$(type -P "$edit")")"
     if [ "$(cat "$dir/.dcx-ucx" 2> /dev/null)" = "$want" ]; then
         return 0
     fi
     [ -e "$dir/.dcx-ucx" ] || [ -z "$(ls -A "$dir" 2> /dev/null)" ] ||
         die "$dir is in use for something else: name a new folder"
-    "$top/contrib/ucx-source" --all "$build/ucx-tree"
     say "configuring UCX in $dir"
     rm -rf "$dir"
     mkdir -p "$dir/obj"
     : > "$dir/.dcx-ucx"
-    cp -a "$build/ucx-tree" "$dir/src"
+    copy_ucx_tree "$dir/src"
     (cd "$dir/src" && "$edit")
     configure_ucx "$dir" "$@"
     echo "$want" > "$dir/.dcx-ucx"

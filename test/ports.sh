@@ -10,13 +10,16 @@ listening()
          END { exit !found }' /proc/net/tcp /proc/net/tcp6 2> /dev/null
 }
 
-# A port that nobody listens on, below the range that clients get theirs from
+# A port that nobody listens on, below the range that clients get theirs from. No
+# two tests that run side by side get the same: a folder has an entry for each.
 free_port()
 {
     local port
     while :; do
         port=$((RANDOM % 12000 + 20000))
-        if ! listening "$port"; then
+        if ! listening "$port" &&
+            { [ -z "${DCX_TEST_PORTS:-}" ] ||
+                mkdir "$DCX_TEST_PORTS/$port" 2> /dev/null; }; then
             echo "$port"
             return
         fi

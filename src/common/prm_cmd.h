@@ -16,7 +16,8 @@
 /* First 16 bits of a command */
 enum {
     PRM_CMD_QUERY_HCA_CAP = 0x100,
-    PRM_CMD_CREATE_MKEY   = 0x200
+    PRM_CMD_CREATE_MKEY   = 0x200,
+    PRM_CMD_QUERY_LAG     = 0x842
 };
 
 /* --- QUERY_HCA_CAP -------------------------------------------------------- */
@@ -87,6 +88,31 @@ enum {
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
     PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209
 };
+
+/* --- QUERY_LAG ------------------------------------------------------------ */
+
+/* query_lag_in_bits */
+struct prm_query_lag_in {
+    __be16  opcode;
+    __be16  uid;
+    __be16  reserved1;
+    __be16  op_mod;
+    uint8_t reserved2[8];
+};
+static_assert(sizeof(struct prm_query_lag_in) == 16, "query_lag_in_bits");
+
+/* query_lag_out_bits with lagc_bits */
+struct prm_query_lag_out {
+    uint8_t status;
+    uint8_t reserved1[3];
+    __be32  syndrome;
+    __be32  state;    /* PRM_LAG_STATE */
+    __be32  tx_remap;
+};
+static_assert(sizeof(struct prm_query_lag_out) == 16, "query_lag_out_bits");
+
+/* prm_query_lag_out.state; 0: the ports go their own ways */
+#define PRM_LAG_STATE            0x00000007u
 
 /* --- CREATE_MKEY ---------------------------------------------------------- */
 

@@ -5,7 +5,9 @@
  * is too little. See info_device.h.
  */
 #include "info_device.h"
-#include "uct/dcx/dcx_policy.h"
+#include "uct/dcx/base/dcx_config_check.h"
+#include "uct/dcx/base/dcx_policy.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 #include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
@@ -132,7 +134,7 @@ static void info_streams(struct info_device *dev)
     }
 
     if (!policy->has_streams) {
-        info_row_needs(row, "for hw_dcs, dcs_hybrid");
+        info_row_needs(row, "for hw_dcs");
         return;
     }
 
@@ -274,8 +276,7 @@ static void info_options_read(void *options, ucs_config_field_t *table,
                               struct info_report *report)
 {
     info_log_take();
-    if (ucs_config_parser_fill_opts(options, table, "UCX_", "DCX_", 0) !=
-        UCS_OK) {
+    if (uct_dcx_ucx_read_options(options, table, "DCX_") != UCS_OK) {
         info_name_option(info_log_take(), report->error,
                          sizeof(report->error));
         ucs_config_parser_set_default_values(options, table);
@@ -297,12 +298,13 @@ info_options_check(uct_dcx_iface_config_t *config, struct info_report *report)
 
 int info_device_report(struct info_report *report, const char *name)
 {
+    ucs_config_field_t *md_table = uct_dcx_component.super.md_config.table;
     uct_dcx_iface_config_t config;
     uct_dcx_md_config_t md_config;
     struct ibv_device **list;
 
     info_options_read(&config, uct_dcx_iface_config_table, report);
-    info_options_read(&md_config, uct_dcx_component.md_config.table, report);
+    info_options_read(&md_config, md_table, report);
     info_options_check(&config, report);
     /* an error is that there are none: no module of the kernel */
     list = ibv_get_device_list(NULL);
@@ -322,7 +324,6 @@ int info_device_report(struct info_report *report, const char *name)
         ibv_free_device_list(list);
     }
     ucs_config_parser_release_opts(&config, uct_dcx_iface_config_table);
-    ucs_config_parser_release_opts(&md_config,
-                                   uct_dcx_component.md_config.table);
+    ucs_config_parser_release_opts(&md_config, md_table);
     return ((name == NULL) || (report->first != NULL)) ? 0 : -ENODEV;
 }

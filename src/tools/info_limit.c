@@ -4,7 +4,8 @@
  * asks for no more than there is.
  */
 #include "info_limit.h"
-#include "uct/dcx/dcx_policy.h"
+#include "uct/dcx/base/dcx_policy.h"
+#include "uct/dcx/base/dcx_sizes.h"
 
 #include <ucs/sys/math.h>
 
@@ -31,56 +32,43 @@ static void info_limit(struct info_part *part, const struct info_need *need)
     }
 }
 
-/* As dcx_dci_set.c and dcx_dci_group.c reckon it */
-static unsigned long info_blocks(unsigned queue_len)
-{
-    return ucs_roundup_pow2(UCT_DCX_MIN_MAX_BB * (size_t)queue_len);
-}
-
-static unsigned long
-info_send_cqes(const uct_dcx_iface_config_t *config, unsigned queue_len)
-{
-    unsigned long blocks = info_blocks(queue_len);
-
-    return blocks + ucs_min(config->tx.max_poll, blocks - 1);
-}
-
 static void
 info_send_limits(struct info_part *part, const struct ibv_device_attr *attr,
-                 const uct_dcx_iface_config_t *config)
+                 const uct_dcx_iface_config_t *config,
+                 const uct_dcx_sizes_t *sizes)
 {
-    struct info_need queue = {
-        .what     = "send queue, blocks",
+    uct_dcx_iface_config_t fewer = *config;
+    struct info_need queue       = {
+        .what     = "send queue, WQEBBs",
         .variable = "UCX_DCX_TX_QUEUE_LEN",
         .found    = attr->max_qp_wr,
-        .needs    = info_blocks(config->tx.queue_len),
-        .fits     = config->tx.queue_len
+        .needs    = sizes->num_bb
     };
-    struct info_need cqes  = {
+    struct info_need cqes        = {
         .what     = "send completions",
         .variable = "UCX_DCX_TX_QUEUE_LEN",
         .found    = attr->max_cqe,
-        .needs    = info_send_cqes(config, config->tx.queue_len),
-        .fits     = config->tx.queue_len
+        .needs    = sizes->tx_cqes
     };
+    uct_dcx_sizes_t smaller      = *sizes;
 
-    while ((queue.fits > 1) && (info_blocks(queue.fits) > queue.found)) {
-        queue.fits /= 2;
+    while ((fewer.tx.queue_len > 1) && ((smaller.num_bb > queue.found) ||
+                                        (smaller.tx_cqes > cqes.found))) {
+        fewer.tx.queue_len /= 2;
+        uct_dcx_sizes_init(&smaller, &fewer);
     }
-    while ((cqes.fits > 1) &&
-           (info_send_cqes(config, cqes.fits) > cqes.found)) {
-        cqes.fits /= 2;
-    }
+    queue.fits = fewer.tx.queue_len;
+    cqes.fits  = fewer.tx.queue_len;
     info_limit(part, &queue);
     info_limit(part, &cqes);
 }
 
 static void
 info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
-                 const uct_dcx_iface_config_t *config)
+                 const uct_dcx_iface_config_t *config,
+                 const uct_dcx_sizes_t *sizes)
 {
-    unsigned long polled   = 1 + ucs_min(config->rx.max_poll,
-                                         config->rx.queue_len);
+    unsigned long others   = sizes->rx_cqes - config->rx.queue_len;
     struct info_need queue = {
         .what     = "shared receive queue",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
@@ -91,11 +79,11 @@ info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
         .what     = "receive completions",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
         .found    = attr->max_cqe,
-        .needs    = config->rx.queue_len + polled
+        .needs    = sizes->rx_cqes
     };
 
     queue.fits = queue.found;
-    cqes.fits  = (cqes.found > polled) ? cqes.found - polled : 0;
+    cqes.fits  = (cqes.found > others) ? cqes.found - others : 0;
     info_limit(part, &queue);
     info_limit(part, &cqes);
 }
@@ -114,11 +102,13 @@ void info_limits(struct info_part *part, const struct ibv_device_attr *attr,
         .needs    = config->tx.num_dci + others,
         .fits     = (attr->max_qp > (int)others) ? attr->max_qp - others : 0
     };
+    uct_dcx_sizes_t sizes;
     struct info_row *row;
 
+    uct_dcx_sizes_init(&sizes, config);
     info_limit(part, &qps);
-    info_send_limits(part, attr, config);
-    info_recv_limits(part, attr, config);
+    info_send_limits(part, attr, config, &sizes);
+    info_recv_limits(part, attr, config, &sizes);
 
     row = info_part_add(part, "reads at a time", "UCX_DCX_MAX_RD_ATOMIC");
     info_row_found(row, "%d", attr->max_qp_init_rd_atom);

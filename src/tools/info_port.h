@@ -8,7 +8,7 @@
 
 #include "info_report.h"
 
-#include "uct/dcx/dcx_port.h"
+#include "uct/dcx/net/dcx_port.h"
 
 /* Appends port `num` of the domain's device. */
 void info_port_report(struct info_report *report, uct_dcx_md_t *md,

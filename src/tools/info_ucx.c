@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Causes that lie with the options of UCX and of Open MPI; see info_why.h. In
+ * Causes that lie with the options of UCX and of Open MPI; see info_ucx.h. In
  * the end UCP itself is asked which transport it takes between two processes,
  * with an endpoint that leads back to its own worker.
  */
+#include "info_ucx.h"
 #include "info_log.h"
 #include "info_ompi.h"
-#include "info_why.h"
 
 #include <stdlib.h>
 #include <string.h>

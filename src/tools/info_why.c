@@ -4,6 +4,7 @@
  * walk through all of them; see info_why.h.
  */
 #include "info_why.h"
+#include "info_ucx.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

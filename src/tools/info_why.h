@@ -19,8 +19,7 @@ struct info_verdict {
 typedef void (*info_cause_t)(const struct info_report *report,
                              struct info_verdict *verdict);
 
-extern const info_cause_t info_device_causes[]; /* info_why.c */
-extern const info_cause_t info_ucx_causes[];    /* info_ucx.c */
+extern const info_cause_t info_device_causes[];
 
 /* Fills a verdict; both texts are formats of printf. */
 void info_blame(struct info_verdict *verdict, const char *format, ...)
@@ -33,9 +32,5 @@ void info_mend_variable(struct info_verdict *verdict, const char *text);
 
 /* Prints what is wrong, or that nothing is. @return whether UCX uses dcx. */
 bool info_why_print(const struct info_report *report, bool json, FILE *out);
-
-/* Which device and port carries UCX's messages, "dcx/mlx5_0:1", as UCP chose
- * it; NULL if that is not dcx. For info_why.c. */
-const char *info_ucx_lane(void);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * libdcx_loader.so, preloaded by dcx-run: shows the transport to UCX.
  *
- * UCX 1.13 opens only the modules of a list that was compiled into it. When
- * libuct.so looks for its transports, it calls ucs_load_modules("uct", ...) of
- * libucs.so; the function of that name below comes first, lets the real one
- * work, then opens libuct_dcx.so, whose constructor registers the transport.
- * A process that never uses UCT pays for nothing but the mapping of this file.
+ * UCX opens only the modules of a list that was compiled into it, or those of
+ * its own folder. When libuct.so looks for its transports, it calls
+ * ucs_load_modules("uct", ...) of libucs.so; the function of that name below
+ * comes first, lets the real one work, then opens libuct_dcx.so, whose
+ * constructor registers the transport. A process that never uses UCT pays for
+ * nothing but the mapping of this file.
  *
  * It must not link with UCX: it is preloaded into every process of a job.
  */

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
+#include "softhca/dispatch/dispatch.h"
 
 #include <string.h>
 
@@ -163,7 +164,7 @@ int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
 
     memcpy(at, &hdr, sizeof(hdr));
     memcpy(at + sizeof(hdr), req->attrs, size);
-    ret = uverbs_ioctl(fd, RDMA_VERBS_IOCTL, at);
+    ret = dispatch_ioctl(fd, RDMA_VERBS_IOCTL, at);
     if ((ret == 0) && (size > 0) && (req->attrs[0].len == 0)) {
         struct ib_uverbs_attr first; /* the new object, if it makes one */
 

@@ -7,7 +7,7 @@
 #ifndef FUZZ_REQ_H
 #define FUZZ_REQ_H
 
-#include "softhca/uverbs/uverbs_objs.h"
+#include "softhca/uverbs/uverbs.h"
 
 #define FUZZ_BUF_SIZE  16384
 #define FUZZ_RING_SIZE (1u << 20)

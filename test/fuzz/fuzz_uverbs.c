@@ -13,9 +13,12 @@
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/devx/devx.h"
+#include "softhca/dispatch/dispatch.h"
+#include "softhca/fabric/hca_arena.h"
+#include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_log.h"
-#include "softhca/fabric/hca_proc.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -205,8 +208,8 @@ static void fuzz_noise_header(int fd, uint32_t uar)
     }
     memset(at, 0, size);
     memcpy(at, &hdr, sizeof(hdr));
-    uverbs_ioctl(fd, fuzz_below(8) ? RDMA_VERBS_IOCTL : fuzz_int(4), at);
-    uverbs_ioctl(fd, RDMA_VERBS_IOCTL, (void*)(uintptr_t)fuzz_addr(8));
+    dispatch_ioctl(fd, fuzz_below(8) ? RDMA_VERBS_IOCTL : fuzz_int(4), at);
+    dispatch_ioctl(fd, RDMA_VERBS_IOCTL, (void*)(uintptr_t)fuzz_addr(8));
 }
 
 static const fuzz_op fuzz_noise_ops[] = {
@@ -250,7 +253,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     setenv("SOFTHCA_DIR", fuzz_dir, 1);
     setenv("SOFTHCA_LOG_FILE", "/dev/null", 0);
     hca_log_init();
-    if (hca_fabric_attach() != 0) {
+    if (hca_fabric_attach(NULL) != 0) {
         abort();
     }
     atexit(fuzz_cleanup);
@@ -265,7 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     void *page   = MAP_FAILED;
 
     fuzz_input(data, size);
-    if ((fd < 0) || (uverbs_open(fd, hca_dev_local(0)) != 0)) {
+    if ((fd < 0) || (dispatch_open(fd, hca_dev_local(0)) != 0)) {
         abort();
     }
     if (fuzz_below(32) != 0) { /* else: without a context */
@@ -278,7 +281,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_run_op(fd, uar);
     }
 
-    uverbs_close(fd);
+    dispatch_close(fd);
     close(fd);
     if (page != MAP_FAILED) {
         munmap(page, 4096);

@@ -290,8 +290,10 @@ private:
     {
         struct ibv_wc wc = {};
         int count        = 0;
+        dcx_deadline deadline;
 
         while (count == 0) {
+            deadline.check("a completion");
             count = ibv_poll_cq(m_cq, 1, &wc);
         }
         HCA_CHECK_CALL(count == 1);

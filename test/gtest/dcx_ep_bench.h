@@ -12,7 +12,6 @@
 #include "ucx_log.h"
 
 extern "C" {
-#include <uct/base/uct_iface.h>
 }
 
 /* The parameter: whether the initiator is shared */

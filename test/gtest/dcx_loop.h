@@ -8,11 +8,14 @@
 
 #include "hca_fixture.h"
 
-#include <chrono>
 #include <dlfcn.h>
 
 extern "C" {
 #include "dcx_peek.h"
+
+/* libuct has it, but no public header of UCX. What says more, flags or a pointer,
+ * differs between versions, and is 0 here. */
+ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned long none);
 }
 
 #define UCT_CALL(_expr) \
@@ -23,20 +26,6 @@ extern "C" {
                                      ucs_status_string(_status)); \
         } \
     } while (0)
-
-/* How long a test waits for what must come. It is time that ends it, not a
- * number of calls: what those cost changes with the code and the machine. */
-class dcx_deadline {
-public:
-    bool is_over() const
-    {
-        return std::chrono::steady_clock::now() > m_end;
-    }
-
-private:
-    const std::chrono::steady_clock::time_point m_end =
-            std::chrono::steady_clock::now() + std::chrono::minutes(1);
-};
 
 /* An interface, an endpoint to itself, and registered memory */
 class dcx_loop {
@@ -68,7 +57,10 @@ public:
 
     void flush()
     {
+        dcx_deadline deadline;
+
         while (uct_iface_flush(iface, 0, NULL) == UCS_INPROGRESS) {
+            deadline.check("a flushed interface");
             uct_worker_progress(worker);
         }
     }
@@ -148,22 +140,6 @@ public:
                 (const uct_iface_addr_t*)iface_addr.data());
     }
 
-    /* Names of all options, of the domain and of the interface */
-    std::vector<std::string> options() const
-    {
-        uct_md_config_t *md_config;
-        uct_iface_config_t *config;
-        std::vector<std::string> all;
-
-        UCT_CALL(uct_md_config_read(m_component, NULL, NULL, &md_config));
-        add_options(md_config, &all);
-        uct_config_release(md_config);
-        UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
-        add_options(config, &all);
-        uct_config_release(config);
-        return all;
-    }
-
     uct_worker_h         worker = NULL;
     uct_iface_h          iface  = NULL;
     uct_iface_attr_t     attr;
@@ -200,14 +176,6 @@ private:
         const char *name = getenv("DCX_TEST_MODULE");
 
         return (name != NULL) ? name : DCX_TEST_MODULE;
-    }
-
-    static void add_options(const void *config, std::vector<std::string> *all)
-    {
-        std::vector<const char*> names(256);
-
-        names.resize(dcx_peek_options(config, names.data(), names.size()));
-        all->insert(all->end(), names.begin(), names.end());
     }
 
     /* Whatever of it was opened */

@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See dcx_peek.h. Compiled as the transport is: structures of UCX depend on
- * the macros it was built with.
+ * See dcx_peek.h. Compiled as the transport is: where members of its structures
+ * lie depends on the headers of UCX and the macros it was built with.
  */
 #include "dcx_peek.h"
 
-#include "uct/dcx/dcx_ep.h"
-#include "uct/dcx/dcx_mem.h"
+#include "uct/dcx/iface/dcx_iface.h"
+#include "uct/dcx/mem/dcx_mem.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 
 
 void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
@@ -15,7 +16,7 @@ void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
     const uct_dcx_iface_t *iface     = ucs_derived_of(tl_iface,
                                                       uct_dcx_iface_t);
     const uct_dcx_iface_addr_t *addr = iface_addr;
-    const uct_dcx_sq_t *sq           = &iface->dci.dci[0].sq;
+    const uct_dcx_sq_t *sq           = &iface->super.dci.dci[0].txq.sq;
 
     view->ring      = sq->start;
     view->num_bb    = sq->mask + 1;
@@ -25,10 +26,10 @@ void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
     view->dctn      = ((uint32_t)addr->dctn[0] << 16) |
                       ((uint32_t)addr->dctn[1] << 8) | addr->dctn[2];
     view->dc_key    = be64toh(addr->dc_key);
-    view->am_short  = iface->limits.am_short - sizeof(uint64_t);
-    view->put_short = iface->limits.put_short;
-    view->am_iov    = iface->limits.am_iov;
-    view->rma_iov   = iface->limits.rma_iov;
+    view->am_short  = iface->super.limits.am_short - sizeof(uint64_t);
+    view->put_short = iface->super.limits.put_short;
+    view->am_iov    = iface->super.limits.am_iov;
+    view->rma_iov   = iface->super.limits.rma_iov;
 }
 
 
@@ -36,25 +37,25 @@ void dcx_peek_seal_addr(void *iface_addr)
 {
     uct_dcx_iface_addr_t *addr = iface_addr;
 
-    addr->check = uct_dcx_iface_addr_hash(*addr);
+    addr->check = uct_dcx_addr_hash(*addr);
 }
 
 
 struct ibv_qp *dcx_peek_dci(uct_iface_h iface)
 {
-    return ucs_derived_of(iface, uct_dcx_iface_t)->dci.dci[0].qp;
+    return ucs_derived_of(iface, uct_dcx_queues_t)->dci.dci[0].txq.qp;
 }
 
 
 struct ibv_qp *dcx_peek_dct(uct_iface_h iface)
 {
-    return ucs_derived_of(iface, uct_dcx_iface_t)->rx.dct;
+    return ucs_derived_of(iface, uct_dcx_queues_t)->rx.dct;
 }
 
 
 const struct mlx5_cqe64 *dcx_peek_last_recv(uct_iface_h iface)
 {
-    uct_dcx_cq_t *cq = &ucs_derived_of(iface, uct_dcx_iface_t)->rx_cq;
+    uct_dcx_cq_t *cq = &ucs_derived_of(iface, uct_dcx_queues_t)->rx.cq;
 
     return uct_dcx_cq_peek(cq, cq->ci - 1);
 }
@@ -77,25 +78,48 @@ int dcx_peek_av(uct_ep_h tl_ep, uint8_t *av)
 }
 
 
-void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes)
+int dcx_peek_is_connected(uct_ep_h ep, const void *dev_addr,
+                          const void *iface_addr)
 {
-    sizes->ep          = sizeof(uct_dcx_ep_t);
-    sizes->grh_ep      = sizeof(uct_dcx_grh_ep_t);
-    sizes->has_asserts = ENABLE_ASSERT;
+    uct_base_iface_t *iface = ucs_derived_of(ep->iface, uct_base_iface_t);
+
+    return ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super)
+            ->ep_is_connected(ep, dev_addr, iface_addr);
 }
 
 
-void dcx_peek_set_max_asks(uct_iface_h iface, unsigned max)
+void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes)
 {
-    ucs_derived_of(iface, uct_dcx_iface_t)->fc.max_asks = max;
+    sizes->ep     = sizeof(uct_dcx_ep_t);
+    sizes->grh_ep = sizeof(uct_dcx_grh_ep_t);
+}
+
+
+void dcx_peek_set_max_fc_entries(uct_iface_h iface, unsigned max)
+{
+    ucs_derived_of(iface, uct_dcx_iface_t)->fc.table.max = max;
+}
+
+
+void dcx_peek_set_max_answers(uct_iface_h iface, unsigned max)
+{
+    ucs_derived_of(iface, uct_dcx_iface_t)->fc.answers.data->quota = max;
+}
+
+
+unsigned dcx_peek_reminders(uct_ep_h tl_ep)
+{
+    const uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    const uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface,
+                                                  uct_dcx_iface_t);
+
+    return iface->fc.table.entries[ep->fc_entry].ticks;
 }
 
 
 unsigned dcx_peek_num_blocked(uct_iface_h iface)
 {
-    const uct_dcx_fc_t *fc = &ucs_derived_of(iface, uct_dcx_iface_t)->fc;
-
-    return fc->num_blocked + fc->num_unasked;
+    return ucs_derived_of(iface, uct_dcx_iface_t)->fc.table.num_blocked;
 }
 
 
@@ -123,7 +147,7 @@ dcx_peek_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
 void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count)
 {
     uct_dcx_neigh_t *neigh = &ucs_derived_of(iface,
-                                             uct_dcx_iface_t)->port.neigh;
+                                             uct_dcx_queues_t)->port.neigh;
 
     *count                 = 0;
     dcx_peek_neigh.count   = count;
@@ -140,29 +164,22 @@ int dcx_peek_has_fc(uct_iface_h iface)
 
 unsigned dcx_peek_credits(uct_ep_h tl_ep)
 {
-    const uct_dcx_ep_t *ep = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    const uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    const uct_dcx_iface_t *iface = ucs_derived_of(tl_ep->iface,
+                                                  uct_dcx_iface_t);
 
     return ep->credits +
-           ((ep->flags & UCT_DCX_EP_FLAG_FC_ASKED) ? 0 : ep->reserve);
+           (((ep->fc_entry == UCT_DCX_EP_NO_FC_ENTRY) ||
+             uct_dcx_ep_has_asked(ep)) ?
+            0 : iface->fc.table.entries[ep->fc_entry].reserve);
 }
 
 
-unsigned dcx_peek_options(const void *config, const char **names, unsigned max)
+void dcx_peek_tick(uct_iface_h tl_iface)
 {
-    const uct_config_bundle_t *bundle = (const uct_config_bundle_t*)config - 1;
-    const ucs_config_field_t *field;
-    unsigned count                    = 0;
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
 
-    for (field = bundle->table; field->name != NULL; ++field) {
-        if (field->name[0] == '\0') {
-            continue; /* a table of UCX in this one */
-        }
-        if (count < max) {
-            names[count] = field->name;
-        }
-        ++count;
-    }
-    return count;
+    iface->fc.next_tick = 0;
 }
 
 
@@ -181,14 +198,15 @@ uint32_t dcx_peek_rkey(uct_mem_h memh)
 void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count)
 {
     const uct_dcx_dci_set_t *set =
-            &ucs_derived_of(iface, uct_dcx_iface_t)->dci;
+            &ucs_derived_of(iface, uct_dcx_queues_t)->dci;
     unsigned i;
 
     count->num_dci      = set->num_created;
     count->num_draining = 0;
     count->num_cqs      = set->num_groups;
     for (i = 0; i < set->num_created; ++i) {
-        count->num_draining += (set->dci[set->created[i]].drain != NULL);
+        count->num_draining += (set->dci[set->created[i]].state ==
+                                UCT_DCX_DCI_DRAINING);
     }
 }
 
@@ -201,17 +219,5 @@ unsigned dcx_peek_place(uct_ep_h ep)
 
 void dcx_peek_no_more_dcis(uct_iface_h iface)
 {
-    ucs_derived_of(iface, uct_dcx_iface_t)->dci.is_short = 1;
-}
-
-
-void dcx_peek_no_more_buffers(uct_iface_h iface)
-{
-    ucs_derived_of(iface, uct_dcx_iface_t)->rx.mp.data->quota = 0;
-}
-
-
-ucs_status_t dcx_peek_invalidate(uct_ep_h ep)
-{
-    return uct_ep_invalidate(ep, 0);
+    ucs_derived_of(iface, uct_dcx_queues_t)->dci.is_short = 1;
 }

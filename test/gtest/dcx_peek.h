@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A look inside an interface of dcx, whose headers are C, for tests in C++.
+ * A look inside an interface of dcx, by dcx's own headers, which are C, for tests
+ * in C++. Nothing in here knows the structures of UCX.
  */
 #ifndef DCX_TEST_DCX_PEEK_H
 #define DCX_TEST_DCX_PEEK_H
@@ -41,20 +42,29 @@ const struct mlx5_cqe64 *dcx_peek_last_recv(uct_iface_h iface);
  * behind the compact form zero if it has that. Returns whether it has. */
 int dcx_peek_av(uct_ep_h ep, uint8_t *av);
 
-/* sizeof() of the two kinds of endpoint, and of UCX's part of them */
+/* What UCP asks from 1.18 on: whether the endpoint leads to these addresses */
+int dcx_peek_is_connected(uct_ep_h ep, const void *dev_addr,
+                          const void *iface_addr);
+
+/* sizeof() of the two kinds of endpoint, whose limits dcx_ep.h asserts */
 struct dcx_ep_sizes {
     size_t ep, grh_ep;
-    int    has_asserts; /* UCX was built with them: its part is longer */
 };
 void dcx_peek_ep_sizes(struct dcx_ep_sizes *sizes);
 
 /* Whether an endpoint of the interface needs grants for active messages */
 int dcx_peek_has_fc(uct_iface_h iface);
 
-/* Requests for credits that the interface may have on the way */
-void dcx_peek_set_max_asks(uct_iface_h iface, unsigned max);
+/* Endpoints of the interface that may have asked for credits, or have a loan */
+void dcx_peek_set_max_fc_entries(uct_iface_h iface, unsigned max);
 
-/* Endpoints that wait for credits; those that could not ask yet count twice */
+/* Answers that the interface may make room for, beside those that exist */
+void dcx_peek_set_max_answers(uct_iface_h iface, unsigned max);
+
+/* How often the receiver was reminded of an endpoint that waits for credits */
+unsigned dcx_peek_reminders(uct_ep_h ep);
+
+/* Endpoints that wait for credits */
 unsigned dcx_peek_num_blocked(uct_iface_h iface);
 
 /* The address that the interface's requests for credits come from: to a GID of
@@ -68,10 +78,8 @@ void dcx_peek_count_neigh(uct_iface_h iface, unsigned *count);
 /* Active messages that an endpoint may send without a grant */
 unsigned dcx_peek_credits(uct_ep_h ep);
 
-/* Names of the options of a configuration that UCT has read, those of UCX's
- * own tables in it left out. Returns how many; writes 'max' at most. */
-unsigned dcx_peek_options(const void *config, const char **names,
-                          unsigned max);
+/* The next progress reminds those who are blocked. */
+void dcx_peek_tick(uct_iface_h iface);
 
 /* Initiators that exist, those of them that drain, and the completion queues
  * that they share */
@@ -85,12 +93,6 @@ unsigned dcx_peek_place(uct_ep_h ep);
 
 /* From now on none can be created. */
 void dcx_peek_no_more_dcis(uct_iface_h iface);
-
-/* ... and no receive buffers be had but those that exist. */
-void dcx_peek_no_more_buffers(uct_iface_h iface);
-
-/* uct_ep_invalidate(), which is not in UCT's public headers */
-ucs_status_t dcx_peek_invalidate(uct_ep_h ep);
 
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);

@@ -78,9 +78,11 @@ protected:
     /* Calls until there are resources */
     ucs_status_t post(const std::function<ucs_status_t()> &call)
     {
+        dcx_deadline deadline;
         ucs_status_t status;
 
         while ((status = call()) == UCS_ERR_NO_RESOURCE) {
+            deadline.check("resources for an operation");
             progress();
         }
         EXPECT_FALSE(UCS_STATUS_IS_ERR(status)) << ucs_status_string(status);
@@ -156,7 +158,10 @@ protected:
 
     void flush()
     {
+        dcx_deadline deadline;
+
         while (uct_iface_flush(m_dcx->iface, 0, NULL) == UCS_INPROGRESS) {
+            deadline.check("a flushed interface");
             progress();
         }
         for (int i = 0; i < 100; i++) {

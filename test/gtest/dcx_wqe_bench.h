@@ -14,7 +14,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-enum-enum-conversion"
 extern "C" {
-#include "uct/dcx/dcx_sq.h"
+#include "uct/dcx/dev/dcx_sq.h"
 }
 #pragma GCC diagnostic pop
 
@@ -47,20 +47,17 @@ public:
                uint32_t dctn)
     {
         uct_dcx_av_t base;
-        uct_dcx_grh_t grh;
 
         memcpy(&base, &av, sizeof(base));
-        memcpy(&grh, (const char*)&av + sizeof(base), sizeof(grh));
+        memcpy(&m_grh, (const char*)&av + sizeof(base), sizeof(m_grh));
         base.key     = htobe64(dc_target::key);
         base.dqp_dct = htobe32((form == AV_COMPACT) ?
                                dctn : dctn | MLX5_EXTENDED_UD_AV);
 
         m_index = index;
+        m_form  = form;
         uct_dcx_wqe_begin(&wqe, m_mem, m_mask, index);
         uct_dcx_wqe_av(&wqe, &base);
-        if (form != AV_COMPACT) {
-            uct_dcx_wqe_grh(&wqe, &grh);
-        }
     }
 
     void put_inline(const std::vector<uint8_t> &data)
@@ -89,7 +86,12 @@ public:
     {
         size_t start            = (m_index & m_mask) * 64u;
         uct_dcx_wqe_ctrl_t ctrl = {};
-        wqe_bytes bytes(wqe.ds * 16);
+        wqe_bytes bytes;
+
+        if (m_form != AV_COMPACT) {
+            uct_dcx_wqe_grh(&wqe, &m_grh);
+        }
+        bytes.resize(wqe.ds * 16);
 
         ctrl.opcode = opcode;
         ctrl.opmod  = opmod;
@@ -131,6 +133,8 @@ private:
     unsigned                m_mask;
     uint32_t                m_qpn;
     uint16_t                m_index;
+    av_form                 m_form;
+    uct_dcx_grh_t           m_grh;
 };
 
 class dcx_wqe_bench : public testing::TestWithParam<av_form> {

@@ -14,11 +14,13 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,6 +124,29 @@ inline int hca_test_main(int argc, char **argv,
     }
     return result;
 }
+
+/* How long a test waits for what must come. It is time that ends it, not a
+ * number of calls: what those cost changes with the code and the machine. */
+class dcx_deadline {
+public:
+    bool is_over() const
+    {
+        return std::chrono::steady_clock::now() > m_end;
+    }
+
+    /* Ends the test in a loop that waits for `what` for too long. */
+    void check(const char *what) const
+    {
+        if (is_over()) {
+            throw std::runtime_error(std::string("a minute has passed without ") +
+                                     what);
+        }
+    }
+
+private:
+    const std::chrono::steady_clock::time_point m_end =
+            std::chrono::steady_clock::now() + std::chrono::minutes(1);
+};
 
 /* --- the log of the device ------------------------------------------------ */
 

@@ -18,7 +18,7 @@
 #include <ucs/debug/log_def.h>
 
 extern "C" {
-#include "uct/dcx/dcx_async.h"
+#include "uct/dcx/dev/dcx_async.h"
 
 /* of libucs, in a header that is not for C++ */
 ucs_status_t ucs_async_remove_handler(int id, int is_sync);
@@ -264,7 +264,7 @@ TEST_P(dcx_async_queues, every_kind)
         {IBV_EVENT_PKEY_CHANGE, 1, "W mlx5_0:1: the partitions.*UCX_DCX_PKEY"},
         {IBV_EVENT_GID_CHANGE, 2, "W mlx5_0:2: addresses.*UCX_DCX_GID_INDEX"},
         {IBV_EVENT_SM_CHANGE, 1, "D mlx5_0:1: .*subnet manager"},
-        {IBV_EVENT_CLIENT_REREGISTER, 1, "D mlx5_0:1: .*register anew"},
+        {IBV_EVENT_CLIENT_REREGISTER, 1, "D mlx5_0:1: .*register again"},
         {IBV_EVENT_QP_REQ_ERR, queue, "D mlx5_0: DCI 0, .*not valid"},
         {IBV_EVENT_QP_ACCESS_ERR, (uintptr_t)dct(),
          "D mlx5_0: the DCT, qp 0x[0-9a-f]+: .*no right"},

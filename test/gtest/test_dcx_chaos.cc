@@ -360,7 +360,7 @@ protected:
     {
         if (lot < 82) {
             ep->has_erred = true;
-            dcx_peek_invalidate(ep->ep);
+            uct_ep_invalidate(ep->ep, 0);
         } else if (lot < 86) {
             uct_ep_check(ep->ep, 0, NULL);
         } else if (lot < 90) {
@@ -557,16 +557,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
         any, dcx_chaos,
-        testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
-                                         "dcs_hybrid"),
+        testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          testing::Range(1u, 5u)),
-        dcx_chaos_name);
-
-/* One initiator of each kind: endpoints come and go on the shared one. */
-INSTANTIATE_TEST_SUITE_P(
-        one, dcx_chaos,
-        testing::Combine(testing::Values("dcs_hybrid"),
-                         testing::Range(1u, 9u)),
         dcx_chaos_name);
 
 } /* namespace */
@@ -581,8 +573,6 @@ int main(int argc, char **argv)
         {"UCX_DCX_FC_INITIAL", "2"}, {"UCX_DCX_FC_RESEND_TIMEOUT", "5ms"},
         {"UCX_LOG_LEVEL", "error"}
     };
-    auto one = env;
 
-    one.push_back({"UCX_DCX_NUM_DCI", "1"});
-    return hca_test_main(argc, argv, {{"any", env}, {"one", one}});
+    return hca_test_main(argc, argv, {{"any", env}});
 }

@@ -14,7 +14,7 @@
 #include <ucs/type/status.h>
 
 extern "C" {
-#include "uct/dcx/dcx_device.h"
+#include "uct/dcx/dev/dcx_device.h"
 }
 
 namespace {

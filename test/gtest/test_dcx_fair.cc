@@ -2,9 +2,9 @@
 /*
  * 1,000 endpoints that always have something to send over 4 initiators: all
  * get their share. And few initiators that may do one read at a time: nobody
- * holds one thing while he waits for another. Policies "dcs" and "dcs_hybrid"
- * promise no shares, the first but of messages: an endpoint that never pauses
- * never lets go.
+ * holds one thing while he waits for another. Policy "dcs"
+ * promises no shares but of messages: an endpoint that never pauses never lets
+ * go.
  */
 #include "dcx_crowd.h"
 
@@ -233,8 +233,7 @@ TEST_P(dcx_fair_one, no_deadlock)
 }
 
 INSTANTIATE_TEST_SUITE_P(one, dcx_fair_one,
-                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs",
-                                         "dcs_hybrid"));
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"));
 
 } /* namespace */
 

@@ -31,9 +31,11 @@ protected:
     /* Repeats what is refused for want of resources. */
     template<typename F> ucs_status_t post(F op)
     {
+        dcx_deadline deadline;
         ucs_status_t status;
 
         while ((status = op()) == UCS_ERR_NO_RESOURCE) {
+            deadline.check("resources for an operation");
             uct_worker_progress(m_dcx.worker);
         }
         EXPECT_EQ(UCS_INPROGRESS, status);
@@ -158,6 +160,8 @@ TEST_P(dcx_late, copies_are_not_used_again_too_early)
     };
 
     for (unsigned round = 0; round < 40; round++) {
+        dcx_deadline deadline;
+
         for (unsigned i = 0; i < times; i++) {
             uint8_t byte = round + i;
             ssize_t ret;
@@ -165,6 +169,7 @@ TEST_P(dcx_late, copies_are_not_used_again_too_early)
             while ((ret = uct_ep_put_bcopy(m_dcx.ep, pack, &byte,
                                            raddr(far(i)), m_rkey)) ==
                    UCS_ERR_NO_RESOURCE) {
+                deadline.check("resources for an operation");
                 uct_worker_progress(m_dcx.worker);
             }
             EXPECT_EQ((ssize_t)size, ret);

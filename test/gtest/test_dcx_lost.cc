@@ -7,6 +7,8 @@
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
 
+#include <algorithm>
+
 namespace {
 
 class dcx_lost : public dcx_shared {
@@ -52,20 +54,7 @@ protected:
     }
 };
 
-/* For an interface that is opened behind it */
-struct two_dcis {
-    two_dcis()
-    {
-        setenv("UCX_DCX_NUM_DCI", "2", 1);
-    }
-
-    ~two_dcis()
-    {
-        setenv("UCX_DCX_NUM_DCI", "1", 1);
-    }
-};
-
-class dcx_resets : private two_dcis, public dcx_lost {
+class dcx_resets : public dcx_lost {
 };
 
 /* What is kept when one fails may fail in its own right. */
@@ -159,8 +148,8 @@ TEST_P(dcx_lost, results_of_kept)
     }
 }
 
-/* Memory that cannot be read is an error of one endpoint, whoever sends to the
- * same peer behind it. */
+/* Memory that cannot be read is an error of one endpoint, whoever sends to
+ * another peer behind it. */
 TEST_P(dcx_lost, bad_memory)
 {
     const char *bad[] = {"put", "message"};
@@ -182,11 +171,11 @@ TEST_P(dcx_lost, bad_memory)
                                    (uintptr_t)m_live_a.loop.mem.data(),
                                    dcx_peek_rkey(m_live_a.loop.memh),
                                    &end.comp));
-        send(m_a, sent++);
+        send(m_b, sent++);
         flush();
         EXPECT_EQ(UCS_ERR_IO_ERROR, end.status);
         EXPECT_EQ(1u, m_dcx->errors.size());
-        EXPECT_EQ(numbers(sent), m_live_a.headers);
+        EXPECT_EQ(numbers(sent), m_live_b.headers);
         EXPECT_NE(std::string::npos, log.take().find("is not registered"));
     }
 }
@@ -225,8 +214,8 @@ protected:
     std::string                m_received;
 };
 
-/* The device is done with it when that returns, and others go on. */
-TEST_P(dcx_lost_memory, is_released)
+/* It is the operations' until they have ended, and others go on. */
+TEST_P(dcx_lost_memory, is_in_use_until_the_end)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
     dcx_end ends[num_buffers + 1], kept;
@@ -237,18 +226,19 @@ TEST_P(dcx_lost_memory, is_released)
     }
     send(m_a, 0);
     put(m_b, m_live_b, kept);
+    ends[num_buffers].then = [&] { m_dcx->mem[0] = 'Z'; };
     destroy_ep(ep);
-    m_dcx->mem[0] = 'Z';
+    EXPECT_EQ(0u, ends[num_buffers].count);
+
+    while (m_received.size() < std::size(ends)) {
+        uct_worker_progress(m_slow->loop.worker);
+    }
+    flush();
     for (const auto &end : ends) {
         EXPECT_EQ(1u, end.count);
         EXPECT_EQ(UCS_ERR_CANCELED, end.status);
     }
-
-    for (unsigned i = 0; i < 2 * num_buffers; i++) {
-        uct_worker_progress(m_slow->loop.worker);
-    }
-    flush();
-    EXPECT_EQ(std::string(num_buffers, 'A'), m_received);
+    EXPECT_EQ(std::string(std::size(ends), 'A'), m_received);
     EXPECT_EQ(UCS_OK, kept.status);
     EXPECT_EQ(1u, kept.count);
     EXPECT_EQ(numbers(1), m_live_a.headers);
@@ -258,7 +248,7 @@ TEST_P(dcx_lost_memory, is_released)
 }
 
 /* ... in a callback, too */
-TEST_P(dcx_lost_memory, is_released_in_a_callback)
+TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
     dcx_end ends[num_buffers + 1], kept;
@@ -268,6 +258,10 @@ TEST_P(dcx_lost_memory, is_released_in_a_callback)
         send_memory(ep, end);
     }
     put(m_b, m_live_b, kept);
+    while (m_received.size() < std::size(ends)) {
+        uct_worker_progress(m_slow->loop.worker);
+        uct_worker_progress(m_dcx->worker);
+    }
     flush();
     for (unsigned i = 0; i < std::size(ends); i++) {
         EXPECT_EQ(1u, ends[i].count);
@@ -279,31 +273,30 @@ TEST_P(dcx_lost_memory, is_released_in_a_callback)
     expect_works(m_b);
 }
 
-/* --- resets between two calls of progress ---------------------------------- */
+/* --- resets --------------------------------------------------------------- */
 
-/* Completions of what was reset take no room from those that come. The first
- * one in the queue is another initiator's. */
+/* Completions of what was reset take no room from those that come, and another
+ * initiator's, which are in the same queue, stay. */
 TEST_P(dcx_resets, leave_no_completions)
 {
-    dcx_end first, last;
     hca_log_reader log;
 
-    put(m_a, m_live_a, first);
     for (unsigned i = 0; i < 12; i++) {
-        uct_ep_h ep = make_ep(m_live_b.loop);
+        uct_ep_h ep = make_dead_eps(1)[0];
+        dcx_end beside;
         ends all;
 
         fill(ep, m_live_b, &all);
         EXPECT_LT(40u, all.size());
-        destroy_ep(ep);
-        expect_all(all, UCS_ERR_CANCELED);
+        put(m_a, m_live_a, beside);
+        flush();
+        expect_all(all, UCS_ERR_ENDPOINT_TIMEOUT);
+        EXPECT_EQ(UCS_OK, beside.status);
+        EXPECT_EQ(1u, beside.count);
     }
-    EXPECT_EQ(0u, first.count);
-    put(m_b, m_live_b, last);
-    flush();
-    EXPECT_EQ(UCS_OK, first.status);
-    EXPECT_EQ(UCS_OK, last.status);
-    EXPECT_EQ("", log.take());
+    EXPECT_EQ(12u, m_dcx->errors.size());
+    std::string text = log.take();
+    EXPECT_EQ(12, std::count(text.begin(), text.end(), '\n')) << text;
     expect_works(m_a);
 }
 
@@ -384,11 +377,47 @@ TEST_P(dcx_lost_fence, passes_to_next)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
+/* --- one completion in a call of progress ---------------------------------- */
+
+class dcx_lost_steps : public dcx_lost {
+};
+
+/* An endpoint was given up, and hears of it while others are still awaited. A
+ * flush that cancels finds all of its operations acknowledged by then. */
+TEST_P(dcx_lost_steps, cancel_while_it_drains)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end first, acknowledged, flushed, behind[8];
+
+    put(dead, m_live_a, first);
+    put(m_a, m_live_a, acknowledged);
+    EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_a, 0));
+    for (auto &end : behind) {
+        put(m_b, m_live_b, end);
+    }
+
+    dcx_deadline deadline;
+    while (m_dcx->errors.empty()) {
+        deadline.check("an endpoint that was given up");
+        progress();
+    }
+    EXPECT_EQ(UCS_ERR_CANCELED, m_dcx->errors[0]);
+    EXPECT_EQ(0u, first.count) << "it drains no more";
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_ep_flush(m_a, UCT_FLUSH_FLAG_CANCEL, &flushed.comp));
+    flush();
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
+    expect_works(m_b);
+}
+
+INSTANTIATE_TEST_SUITE_P(one, dcx_lost_steps, testing::Values("hw_dcs"),
+                         dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost_fence, testing::Values("rand"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost_memory,
                          testing::Values("rand", "hw_dcs"), dcx_policy_name);
-INSTANTIATE_TEST_SUITE_P(any, dcx_resets, testing::Values("dcs", "dcs_quota"),
+INSTANTIATE_TEST_SUITE_P(two, dcx_resets, testing::Values("dcs", "dcs_quota"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),
                          dcx_policy_name);
@@ -397,5 +426,9 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv, {{"any", dcx_shared_env()}});
+    auto env = dcx_shared_env(), two = env, one = env;
+
+    two.push_back({"UCX_DCX_NUM_DCI", "2"});
+    one.push_back({"UCX_DCX_TX_MAX_POLL", "1"});
+    return hca_test_main(argc, argv, {{"any", env}, {"two", two}, {"one", one}});
 }

@@ -4,7 +4,7 @@
  * registration cache and without, and on a device that has no indirect keys.
  */
 #include "dcx_loop.h"
-#include "uct/dcx/dcx_stale.h"
+#include "uct/dcx/base/dcx_stale.h"
 
 #include <memory>
 #include <set>

@@ -18,7 +18,7 @@
 #include <vector>
 
 extern "C" {
-#include "uct/dcx/dcx_mkey.h"
+#include "uct/dcx/mem/dcx_mkey.h"
 }
 
 struct mlx5dv_devx_obj {

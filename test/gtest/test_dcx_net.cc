@@ -10,8 +10,8 @@
 #include <string>
 
 extern "C" {
-#include "uct/dcx/dcx_neigh.h"
-#include "uct/dcx/dcx_subnet.h"
+#include "uct/dcx/net/dcx_neigh.h"
+#include "uct/dcx/base/dcx_subnet.h"
 }
 
 namespace {

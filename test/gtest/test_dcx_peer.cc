@@ -11,7 +11,6 @@
 #include <memory>
 
 extern "C" {
-#include <uct/base/uct_iface.h>
 }
 
 namespace {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 extern "C" {
-#include "uct/dcx/dcx_policy.h"
+#include "uct/dcx/base/dcx_policy.h"
 }
 
 #include <algorithm>
@@ -84,15 +84,13 @@ TEST_P(any_policy, binds_or_lends)
 TEST_P(any_policy, numbers_and_streams_are_in_range)
 {
     for (unsigned i = 0; i < 1000; i++) {
-        for (auto place : {uct_dcx_pool_bind(&m_pool),
-                           uct_dcx_pool_spill(&m_pool)}) {
-            if (place.dci != UCT_DCX_NO_DCI) {
-                EXPECT_LT(place.dci, uct_dcx_pool_num_dci(&m_pool));
-                EXPECT_TRUE(uct_dcx_pool_is_shared(&m_pool, place.dci));
-            }
-            EXPECT_LT(place.stream, m_pool.policy->has_streams ? num_streams :
-                                                                 1);
+        uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
+
+        if (place.dci != UCT_DCX_NO_DCI) {
+            EXPECT_LT(place.dci, uct_dcx_pool_num_dci(&m_pool));
+            EXPECT_TRUE(uct_dcx_pool_is_shared(&m_pool, place.dci));
         }
+        EXPECT_LT(place.stream, m_pool.policy->has_streams ? num_streams : 1);
     }
 }
 
@@ -199,8 +197,7 @@ TEST_P(exclusive_policy, none_is_lost_or_handed_out_twice)
 }
 
 INSTANTIATE_TEST_SUITE_P(all, exclusive_policy,
-                         testing::Values("dcs", "dcs_quota", "dcs_hybrid"),
-                         name_of);
+                         testing::Values("dcs", "dcs_quota"), name_of);
 
 /* --- shared initiators ---------------------------------------------------- */
 
@@ -250,27 +247,20 @@ INSTANTIATE_TEST_SUITE_P(all, rand_policy, testing::Values("rand"), name_of);
 /* --- streams -------------------------------------------------------------- */
 
 class stream_policy : public policy_test {
-protected:
-    /* A place on the shared initiator */
-    uct_dcx_place_t next()
-    {
-        return m_pool.policy->spills ? uct_dcx_pool_spill(&m_pool) :
-                                       uct_dcx_pool_bind(&m_pool);
-    }
 };
 
 TEST_P(stream_policy, are_of_one_initiator_in_turn)
 {
     for (unsigned i = 0; i < 100; i++) {
-        uct_dcx_place_t place = next();
+        uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
 
         EXPECT_EQ(uct_dcx_pool_num_dci(&m_pool) - 1, place.dci);
         EXPECT_EQ(i % num_streams, place.stream);
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, stream_policy,
-                         testing::Values("hw_dcs", "dcs_hybrid"), name_of);
+INSTANTIATE_TEST_SUITE_P(all, stream_policy, testing::Values("hw_dcs"),
+                         name_of);
 
 class any_size : public policy_test {
 };
@@ -280,13 +270,11 @@ TEST_P(any_size, of_the_pool)
     static const struct {
         std::string name;
         unsigned    num_exclusive, num_shared;
-        bool        spills;
     } rows[] = {
-        {"dcs", num_dci, 0, false},
-        {"dcs_quota", num_dci, 0, false},
-        {"rand", 0, num_dci, false},
-        {"hw_dcs", 0, 1, false},
-        {"dcs_hybrid", num_dci, 1, true}
+        {"dcs", num_dci, 0},
+        {"dcs_quota", num_dci, 0},
+        {"rand", 0, num_dci},
+        {"hw_dcs", 0, 1}
     };
     unsigned count = 0;
 
@@ -294,8 +282,6 @@ TEST_P(any_size, of_the_pool)
         if (row.name == GetParam()) {
             EXPECT_EQ(row.num_exclusive, m_pool.size.num_exclusive);
             EXPECT_EQ(row.num_shared, m_pool.size.num_shared);
-            EXPECT_EQ(row.spills,
-                      uct_dcx_pool_spill(&m_pool).dci != UCT_DCX_NO_DCI);
             count++;
         }
     }

@@ -213,7 +213,10 @@ TEST_P(dcx_tail, flush)
     EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_dcx->ep, 0, NULL));
     EXPECT_EQ("", asking(wqes())) << "only once";
     put(1);
+
+    dcx_deadline deadline;
     while (end.count == 0) {
+        deadline.check("the end of the flush");
         ASSERT_LT(0u, progress());
     }
     EXPECT_EQ(UCS_OK, end.status);
@@ -345,7 +348,10 @@ TEST_P(dcx_tail, error)
     ASSERT_EQ(100, put_copied(3, 200));
     EXPECT_EQ(is_moderated() ? "a..." : "aaaa", asking(wqes()));
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(m_dcx->ep, 0, &end.comp));
+
+    dcx_deadline deadline;
     while (end.count == 0) {
+        deadline.check("the end of the flush");
         progress();
     }
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
@@ -373,7 +379,10 @@ TEST_P(dcx_tail, cancel)
     put(3);
     ASSERT_EQ(UCS_INPROGRESS,
               uct_ep_flush(m_dcx->ep, UCT_FLUSH_FLAG_CANCEL, &end.comp));
+
+    dcx_deadline deadline;
     while (end.count == 0) {
+        deadline.check("the end of the cancel");
         progress();
     }
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
@@ -432,7 +441,10 @@ TEST_P(dcx_tail, full)
 
     EXPECT_EQ(count + (is_moderated() ? 2 : 1), asked.size());
     EXPECT_EQ('N', asked.back());
+
+    dcx_deadline deadline;
     while (canceled.count == 0) {
+        deadline.check("the end of the cancel");
         progress();
     }
     m_dcx->flush();

@@ -6,13 +6,15 @@
  */
 #include "test_hca_fabric.h"
 
+#include <atomic>
+#include <fstream>
 #include <sys/stat.h>
 
 TEST_F(hca_fabric_test, attaches_once_and_leaves_nothing)
 {
     run([] {
         attach();
-        EXPECT_EQ(0, hca_fabric_attach());
+        EXPECT_EQ(0, hca_fabric_attach(nullptr));
         EXPECT_NE(0u, hca_self);
         hca_fabric_detach();
         hca_fabric_detach();
@@ -26,7 +28,7 @@ TEST_F(hca_fabric_test, refuses_a_folder_that_others_may_enter)
     ASSERT_EQ(0, mkdir(run_dir.c_str(), 0755));
     run([] {
         testing::internal::CaptureStderr();
-        EXPECT_EQ(-EPERM, hca_fabric_attach());
+        EXPECT_EQ(-EPERM, hca_fabric_attach(nullptr));
         EXPECT_NE(std::string::npos,
                   testing::internal::GetCapturedStderr().find("chmod 700"));
     });
@@ -38,7 +40,7 @@ TEST_F(hca_fabric_test, refuses_a_wrong_name)
     setenv("SOFTHCA_FABRIC", "a/b", 1);
     run([] {
         testing::internal::CaptureStderr();
-        EXPECT_EQ(-EINVAL, hca_fabric_attach());
+        EXPECT_EQ(-EINVAL, hca_fabric_attach(nullptr));
         EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr()
                                              .find("SOFTHCA_FABRIC=a/b"));
     });
@@ -52,14 +54,14 @@ TEST_F(hca_fabric_test, refuses_that_of_another_build)
         hca_fabric->source++;
         run([] {
             testing::internal::CaptureStderr();
-            EXPECT_EQ(-EPROTO, hca_fabric_attach());
+            EXPECT_EQ(-EPROTO, hca_fabric_attach(nullptr));
             EXPECT_NE(std::string::npos,
                       testing::internal::GetCapturedStderr().find(
                               "of another build of softhca"));
         });
         hca_fabric->source--;
         run([] {
-            EXPECT_EQ(0, hca_fabric_attach());
+            EXPECT_EQ(0, hca_fabric_attach(nullptr));
             hca_fabric_detach();
         });
         hca_fabric_detach();
@@ -186,9 +188,7 @@ TEST_F(hca_fabric_test, timers_run_in_order_and_not_after_cancel)
         hca_timer_arm(&timers[3], now + 2500000);
         hca_timer_arm(&timers[1], now + 2000000);
         hca_timer_cancel(&timers[3]);
-        while (timer_count < 3) {
-            poll(NULL, 0, 1);
-        }
+        ASSERT_TRUE(hca_eventually([] { return timer_count >= 3; }));
         for (int i = 0; i < 3; i++) {
             EXPECT_GE(timer_log[i], now + (i + 1) * 1000000ull);
         }
@@ -232,12 +232,24 @@ TEST_F(hca_fabric_test, forked_child_may_attach)
     });
 }
 
-static std::atomic<bool> helper_works;
+static std::atomic<bool> helper_works, forks;
 
+/* Whether the first thread is in a call of the system that waits */
+static bool main_thread_waits()
+{
+    std::ifstream stat("/proc/self/stat");
+    std::string line;
+
+    std::getline(stat, line); /* PID (NAME) STATE ... */
+    return line[line.rfind(')') + 2] == 'S';
+}
+
+/* Goes on until fork() waits for it, or, if that does not, the caller for its
+ * child. */
 static void work_fn(struct hca_timer *)
 {
     helper_works = true;
-    poll(NULL, 0, 20);
+    EXPECT_TRUE(hca_eventually([] { return forks && main_thread_waits(); }));
     helper_works = false;
 }
 
@@ -252,9 +264,8 @@ TEST_F(hca_fabric_test, fork_waits_for_the_helper)
         attach();
         timer.fn = work_fn;
         hca_timer_arm(&timer, hca_time_ns());
-        while (!helper_works) {
-            sched_yield();
-        }
+        ASSERT_TRUE(hca_eventually([] { return helper_works.load(); }));
+        forks = true;
         pid = fork();
         if (pid == 0) {
             _exit(helper_works);

@@ -10,10 +10,16 @@
 #include <stdatomic.h>
 
 extern "C" {
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_arena.h"
+#include "softhca/fabric/hca_chan.h"
+#include "softhca/fabric/hca_mem.h"
 #include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_timer.h"
+#include "softhca/nic/hca_nic.h"
 }
 
+#include <chrono>
 #include <dirent.h>
 #include <functional>
 #include <gtest/gtest.h>
@@ -22,6 +28,20 @@ extern "C" {
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
+
+/* Whether `done` becomes true within a minute; looks each millisecond. */
+inline bool hca_eventually(const std::function<bool()> &done)
+{
+    auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+
+    while (!done()) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        poll(NULL, 0, 1);
+    }
+    return true;
+}
 
 class hca_fabric_test : public testing::Test {
 protected:
@@ -80,8 +100,9 @@ protected:
 
     static void attach()
     {
-        ASSERT_EQ(0, hca_fabric_attach());
+        ASSERT_EQ(0, hca_fabric_attach(nullptr));
         ASSERT_EQ(0, hca_helper_start());
+        hca_nic_init();
     }
 
     std::string m_dir;

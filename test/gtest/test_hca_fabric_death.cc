@@ -27,7 +27,7 @@ public:
         EXPECT_EQ(0, pipe(ready));
         m_pid = fork();
         if (m_pid == 0) {
-            EXPECT_EQ(0, hca_fabric_attach());
+            EXPECT_EQ(0, hca_fabric_attach(nullptr));
             hca_arena_alloc(8 << 20);
             num = hca_obj_publish(HCA_KIND_CQ, hca_obj_alloc(HCA_KIND_CQ, 0));
             EXPECT_EQ((ssize_t)sizeof(num),
@@ -88,12 +88,11 @@ TEST_F(hca_fabric_test, killed_process_leaves_nothing)
 
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
-        while (hca_proc_alive(slot)) {
-            poll(NULL, 0, 1); /* the helper sees the pidfd */
-        }
-        while (hca_fabric->procs[slot].state != HCA_PROC_FREE) {
-            poll(NULL, 0, 1);
-        }
+        ASSERT_TRUE(hca_eventually([=] { return !hca_proc_alive(slot); }))
+                << "the helper does not see the pidfd";
+        ASSERT_TRUE(hca_eventually([=] {
+            return hca_fabric->procs[slot].state == HCA_PROC_FREE;
+        }));
         EXPECT_EQ(nullptr, hca_obj_lock(HCA_KIND_CQ, num));
         for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
             EXPECT_NE(slot + 1, hca_fabric->chunk_owner[i]);
@@ -164,9 +163,7 @@ TEST_F(hca_fabric_test, watchers_take_back_once)
                 ASSERT_EQ(1, read(ready[0], &byte, 1));
             }
             peer.die();
-            while (peer.cq() != nullptr) {
-                sched_yield();
-            }
+            ASSERT_TRUE(hca_eventually([&] { return peer.cq() == nullptr; }));
             for (char *&block : blocks) {
                 block = (char*)hca_arena_alloc(1 << 20);
                 memset(block, 0x5a, 1 << 20);
@@ -221,9 +218,8 @@ TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
         EXPECT_EQ(log.find('\n'), log.rfind('\n')) << "not once: " << log;
 
         peer.die();
-        while (hca_proc_alive(peer.slot)) {
-            poll(NULL, 0, 1); /* there was a descriptor in the end */
-        }
+        ASSERT_TRUE(hca_eventually([&] { return !hca_proc_alive(peer.slot); }))
+                << "there was a descriptor in the end";
         hca_fabric_detach();
     });
 }
@@ -305,7 +301,7 @@ static void run_and_kill(const std::function<void()> &body)
     pid_t pid = fork();
 
     if (pid == 0) {
-        hca_fabric_attach();
+        hca_fabric_attach(nullptr);
         body();
         raise(SIGKILL);
     }

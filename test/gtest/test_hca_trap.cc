@@ -115,7 +115,7 @@ TEST_F(hca_trap, forms)
             EXPECT_EQ(f.size, last.size);
             EXPECT_TRUE(stored(value)) << "pass " << pass;
         }
-        if (!hca_cpu_valgrind()) {
+        if (!hca_valgrind_active()) {
             EXPECT_EQ(f.patchable, jumps_within((void*)f.site, 20));
         }
     }
@@ -156,7 +156,7 @@ char *row_page;
  * is, had that not been executed already. */
 TEST_F(hca_trap, row_of_stores_traps_once)
 {
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         GTEST_SKIP() << "valgrind: addresses are not known beforehand";
     }
 
@@ -191,7 +191,7 @@ TEST_F(hca_trap, string_instructions)
 {
     std::vector<uint8_t> from(192);
 
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         GTEST_SKIP() << "valgrind counts rcx down before it stores";
     }
 
@@ -217,7 +217,7 @@ TEST_F(hca_trap, last_bytes_of_a_page)
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *site = text + PAGE - sizeof(code);
 
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         munmap(text, 2 * PAGE);
         GTEST_SKIP() << "valgrind itself reads beyond the end of code";
     }
@@ -252,7 +252,7 @@ TEST_F(hca_trap, threads_while_rewriting)
     std::vector<std::thread> threads;
     unsigned                 rewritten = 0;
 
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         GTEST_SKIP() << "valgrind: nothing is rewritten";
     }
 
@@ -297,7 +297,7 @@ TEST_F(hca_trap, other_memory)
         EXPECT_EQ(5u + pass, memory[1]);
         EXPECT_EQ(pass + 1u, count);
     }
-    EXPECT_TRUE(patched(site_native) || hca_cpu_valgrind());
+    EXPECT_TRUE(patched(site_native) || hca_valgrind_active());
 }
 
 /* ---- a debugger's breakpoint behind a rewritten store -------------------- */
@@ -329,7 +329,7 @@ protected:
     {
         struct sigaction act = {}, old;
 
-        if (hca_cpu_valgrind()) {
+        if (hca_valgrind_active()) {
             GTEST_SKIP() << "valgrind: nothing is rewritten";
         }
 

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 extern "C" {
+#include "softhca/base/hca_valgrind.h"
 #include "softhca/doorbell/hca_cpu.h"
 #include "softhca/doorbell/hca_trap.h"
 }
@@ -70,7 +71,7 @@ protected:
     /* Valgrind shows a handler some registers late: no hint of the value. */
     bool stored(const void *value, unsigned size) const
     {
-        return hca_cpu_valgrind() || (memcmp(value, last.value, size) == 0);
+        return hca_valgrind_active() || (memcmp(value, last.value, size) == 0);
     }
 
     bool stored(uint64_t value) const
@@ -111,7 +112,7 @@ protected:
         stack_t stack = {altstack, 0, sizeof(altstack)};
 
         hca_trap::SetUp();
-        if (hca_cpu_valgrind()) {
+        if (hca_valgrind_active()) {
             GTEST_SKIP() << "valgrind: the device uses the alternate stack";
         }
         ASSERT_EQ(0, sigaltstack(&stack, nullptr));

@@ -173,7 +173,7 @@ TEST_F(hca_trap_registers, upper_halves_stay_clean)
 {
     uint32_t in_use, high;
 
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         GTEST_SKIP() << "valgrind has no xgetbv 1";
     }
 

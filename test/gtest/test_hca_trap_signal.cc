@@ -97,7 +97,7 @@ TEST_F(hca_trap_signals, foreign_fault)
         site_foreign(page, 1);
         EXPECT_EQ(pass + 1u, count);
     }
-    EXPECT_TRUE(patched(site_foreign) || hca_cpu_valgrind());
+    EXPECT_TRUE(patched(site_foreign) || hca_valgrind_active());
 }
 
 TEST_F(hca_trap_signals, foreign_fault_of_a_protected_page)
@@ -330,7 +330,7 @@ void on_alarm(int)
 /* A handler of the program stores, also in the middle of the device. */
 void interrupted(char *page, unsigned rounds, std::atomic<unsigned> *sum)
 {
-    const int        usec  = hca_cpu_valgrind() ? 5000 : 50;
+    const int        usec  = hca_valgrind_active() ? 5000 : 50;
     struct itimerval timer = {{0, usec}, {0, usec}};
     unsigned         i, before = *sum;
 

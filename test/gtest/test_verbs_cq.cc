@@ -139,8 +139,9 @@ protected:
     void take_event()
     {
         verbs_expect_event(channel, pair->b.recv_cq);
-        while (!verbs_is_empty(pair->b.recv_cq)) {
-        }
+        EXPECT_TRUE(verbs_until([&] {
+            return verbs_is_empty(pair->b.recv_cq);
+        }));
     }
 
     struct ibv_comp_channel     *channel = ibv_create_comp_channel(dev.ctx);

@@ -225,6 +225,7 @@ report_ucx_class()
     printf 'UCX   %-44s %3d passed, %3d skipped, %3d failed %6d.%02d s\n' \
         "$class" $((passed - was_passed)) $((skipped - was_skipped)) \
         $((failed - was_failed)) $((total / 1000)) $((total % 1000 / 10))
+    note_time "ucx/$class" "$total" 0 # gtest does not tell the CPU's
 }
 
 # report_ucx_rows: how many cases needed which row, for the closing list; after a

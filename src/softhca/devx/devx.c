@@ -6,8 +6,11 @@
  * there, mlx5_get_cmd_status_err()).
  */
 #define _GNU_SOURCE
-#include "devx_qpc.h"
-#include "softhca/fabric/hca_log.h"
+#include "devx.h"
+#include "devx_qp.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/uverbs/uverbs_qp.h"
+#include "softhca/uverbs/uverbs_uar.h"
 
 #include <errno.h>
 #include <stdlib.h>

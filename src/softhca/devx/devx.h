@@ -9,11 +9,17 @@
  * Opcodes, layouts and statuses: mlx5_ifc.h. What the kernel does before and
  * after a command: its drivers/infiniband/hw/mlx5/devx.c. The mutex of the
  * context is held.
+ *
+ * devx/ is called by dispatch/, by its rows of methods and types. It uses the
+ * objects of uverbs/, which does not know that there are others.
  */
 #ifndef DEVX_H
 #define DEVX_H
 
-#include "softhca/uverbs/uverbs_objs.h"
+#include "common/prm_cmd.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/uverbs/uverbs.h"
+
 
 /* --- fields -------------------------------------------------------------- */
 
@@ -23,6 +29,16 @@
     (((uint32_t)(_offset) << 16) | ((_high) << 8) | (_low))
 #define DEVX_WORD(_offset)  DEVX_BITS(_offset, 31, 0)
 #define DEVX_QWORD(_offset) DEVX_BITS(_offset, 63, 0)
+
+/* The same of what common/prm_cmd.h declares: part of a word, a word, half of
+ * one, two. */
+#define DEVX_FIELD(_struct, _member, _mask) \
+    DEVX_BITS(offsetof(struct _struct, _member), 31 - __builtin_clz(_mask), \
+              __builtin_ctz(_mask))
+#define DEVX_FIELD32(_struct, _member) \
+    DEVX_WORD(offsetof(struct _struct, _member))
+#define DEVX_FIELD64(_struct, _member) \
+    DEVX_QWORD(offsetof(struct _struct, _member))
 
 uint64_t devx_get(const void *base, uint32_t bits);
 void devx_set(void *base, uint32_t bits, uint64_t value);
@@ -96,7 +112,6 @@ struct devx_call {
 #define DEVX_OUT_NUMBER   DEVX_BITS(0x08, 23, 0) /* of what was created */
 
 /* Rows of every command's header, op_mod being 0. */
-#define DEVX_OP_CREATE_MKEY 0x200
 #define DEVX_OP_CREATE_QP   0x500
 #define DEVX_OP_CREATE_DCT  0x710
 #define DEVX_OP_CREATE_RMP  0x90c
@@ -134,7 +149,10 @@ struct devx_obj {
     struct uverbs_obj     *uses[DEVX_MAX_USES]; /* held while it lives */
 };
 
+/* The type and the methods of each file that has some. */
 extern const struct uverbs_type devx_obj_type, devx_umem_type, devx_event_type;
+extern const struct uverbs_method devx_methods[], devx_umem_methods[],
+        devx_event_methods[];
 
 /* Makes call->obj; the caller fills in number, hw and release at the end,
  * when nothing can fail any more. @return DEVX_OK, DEVX_NO_RES. */

@@ -16,13 +16,13 @@
 /* Modifier: page in the upper bits; bit 0 asks for the values in use instead
  * of the largest, which are the same here. */
 enum devx_page {
-    DEVX_PAGE_GENERAL = 0x00,
+    DEVX_PAGE_GENERAL = PRM_CAP_GENERAL,
     DEVX_PAGE_ODP     = 0x02,
-    DEVX_PAGE_ATOMIC  = 0x03,
+    DEVX_PAGE_ATOMIC  = PRM_CAP_ATOMIC,
     DEVX_PAGE_ROCE    = 0x04
 };
 
-#define DEVX_PAGE_AT   0x10u /* in the out mailbox */
+#define DEVX_PAGE_AT offsetof(struct prm_query_hca_cap_out, cap)
 
 /* Which ports have a capability */
 enum devx_where {
@@ -46,9 +46,18 @@ struct devx_cap {
     {DEVX_PAGE_##_page, DEVX_ON_##_where, DEVX_BITS(_offset, _high, _low), \
      _value}
 
+/* A single bit of the general page, PRM_HCA_CAP_*; a member of the page of
+ * atomics, which is the lower half of its word. */
+#define CAP_BIT(_bit) \
+    CAP(GENERAL, (_bit) / 32 * 4, 31 - (_bit) % 32, 31 - (_bit) % 32, 1)
+#define CAP_ATOMIC(_member, _value) \
+    CAP(ATOMIC, offsetof(struct prm_atomic_caps, _member) & ~3u, 15, 0, _value)
+
 /* Compare-swap and fetch-add, and both with masks; operands of 4 and 8 bytes.
  * Replies are in the order of the host, as verbs report it (atomic_cap). */
-#define DEVX_ATOMIC_OPS   0xf
+#define DEVX_ATOMIC_OPS \
+    (PRM_ATOMIC_CMP_SWAP | PRM_ATOMIC_FETCH_ADD | PRM_ATOMIC_MASKED_CMP_SWAP | \
+     PRM_ATOMIC_MASKED_FETCH_ADD)
 #define DEVX_ATOMIC_SIZES ((1 << 2) | (1 << 3))
 
 /* Bits 31..26: send, receive, write, read, atomic, receive of an SRQ */
@@ -64,7 +73,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x18, 4, 0, 16),    /* log_max_cq */
     CAP(GENERAL, 0x1c, 21, 16, 20),  /* log_max_mkey */
     CAP(GENERAL, 0x20, 31, 24, HCA_MKEY_DEPTH), /* max_indirection */
-    CAP(GENERAL, 0x20, 23, 23, 1),   /* fixed_buffer_size: KSM */
+    CAP_BIT(PRM_HCA_CAP_FIXED_BUFFER_SIZE), /* KSM */
     CAP(GENERAL, 0x20, 22, 16, 64),  /* log_max_mrw_sz */
     CAP(GENERAL, 0x20, 6, 6, 1),     /* null_mkey */
     CAP(GENERAL, 0x20, 5, 0, DEVX_LOG_MAX_KLMS), /* log_max_klm_list_size */
@@ -81,7 +90,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x38, 28, 24, HCA_LOG_MSG_MAX), /* log_max_msg */
     CAP_ON(BOND, GENERAL, 0x3c, 7, 7, 1), /* init2_lag_tx_port_affinity */
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
-    CAP(GENERAL, 0x40, 31, 31, 1),   /* compact_address_vector */
+    CAP_BIT(PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR),
     CAP(GENERAL, 0x40, 10, 10, 1),   /* sctr_data_cqe */
     CAP_ON(DC, GENERAL, 0x40, 5, 5, 1), /* dct */
     CAP_ON(ROCE, GENERAL, 0x40, 2, 2, 1), /* roce */
@@ -117,9 +126,9 @@ static const struct devx_cap devx_caps[] = {
 
     CAP(ATOMIC, 0x08, 31, 30, 1),  /* atomic_req_8B_endianness_mode */
     CAP(ATOMIC, 0x08, 25, 25, 1),  /* supported_..._endianness_mode_1 */
-    CAP(ATOMIC, 0x10, 15, 0, DEVX_ATOMIC_OPS),
-    CAP(ATOMIC, 0x14, 15, 0, DEVX_ATOMIC_SIZES), /* atomic_size_qp */
-    CAP(ATOMIC, 0x18, 15, 0, DEVX_ATOMIC_SIZES), /* atomic_size_dc */
+    CAP_ATOMIC(operations, DEVX_ATOMIC_OPS),
+    CAP_ATOMIC(size_qp, DEVX_ATOMIC_SIZES),
+    CAP_ATOMIC(size_dc, DEVX_ATOMIC_SIZES),
 
     CAP_ON(ROCE, ROCE, 0x00, 27, 27, 1), /* sw_r_roce_src_udp_port */
 };
@@ -169,7 +178,7 @@ static const struct devx_field devx_header_fields[] = {
     {NULL, 0, 0}
 };
 
-#define LAG_STATE DEVX_BITS(0x08, 2, 0) /* 0: the port is no bond */
+#define LAG_STATE DEVX_FIELD(prm_query_lag_out, state, PRM_LAG_STATE)
 
 static enum devx_status devx_query_lag(struct devx_call *call)
 {
@@ -233,17 +242,17 @@ static enum devx_status devx_query_vport(struct devx_call *call)
 }
 
 const struct devx_cmd devx_cap_cmds[] = {
-    {.opcode   = 0x100,
+    {.opcode   = PRM_CMD_QUERY_HCA_CAP,
      .class    = DEVX_GENERAL,
      .name     = "query_hca_cap",
-     .in_size  = 16,
+     .in_size  = sizeof(struct prm_query_hca_cap_in),
      .out_size = DEVX_PAGE_AT + 0x100, /* as old programs know it: perftest */
      .run      = devx_query_cap},
-    {.opcode   = 0x842,
+    {.opcode   = PRM_CMD_QUERY_LAG,
      .class    = DEVX_GENERAL,
      .name     = "query_lag",
-     .in_size  = 16,
-     .out_size = 16,
+     .in_size  = sizeof(struct prm_query_lag_in),
+     .out_size = sizeof(struct prm_query_lag_out),
      .run      = devx_query_lag},
     {.opcode   = 0x762,
      .class    = DEVX_GENERAL,

@@ -8,7 +8,10 @@
 #define _GNU_SOURCE
 #include "devx.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/nic/hca_exec.h"
+#include "softhca/nic/hca_qp.h"
+#include "softhca/uverbs/uverbs_cq.h"
+#include "softhca/uverbs/uverbs_pd.h"
+#include "softhca/uverbs/uverbs_qp.h"
 
 #define DCT_CTX      0x10u
 #define DCT_CTX_SIZE 0x70u

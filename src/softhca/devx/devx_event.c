@@ -6,7 +6,9 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
-#include "softhca/nic/hca_exec.h"
+#include "softhca/nic/hca_async.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/uverbs/uverbs_event.h"
 
 #include <errno.h>
 

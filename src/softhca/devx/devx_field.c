@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -8,40 +8,52 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
+#include "softhca/fabric/hca_arena.h"
+#include "softhca/uverbs/uverbs_mkey.h"
+#include "softhca/uverbs/uverbs_pd.h"
 
 #include <string.h>
 
 /* create_mkey_in */
-#define MKEY_CTX      0x10u /* mkc */
-#define MKEY_CTX_SIZE 0x40u
-#define MKEY_ACTUAL   DEVX_WORD(0x60) /* translations_octword_actual_size */
-#define MKEY_IN_SIZE  0x110u /* entries follow */
+#define MKEY_CTX      offsetof(struct prm_create_mkey_in, mkc)
+#define MKEY_CTX_SIZE sizeof(struct prm_mkc)
+#define MKEY_ACTUAL_AT \
+    offsetof(struct prm_create_mkey_in, translations_octword_actual_size)
+#define MKEY_ACTUAL   DEVX_WORD(MKEY_ACTUAL_AT)
+#define MKEY_IN_SIZE  sizeof(struct prm_create_mkey_in) /* entries follow */
 
-/* mkc */
-#define MKC_FREE        DEVX_BITS(0x00, 30, 30)
-#define MKC_MODE_4_2    DEVX_BITS(0x00, 28, 26)
-#define MKC_UMR_EN      DEVX_BITS(0x00, 15, 15)
-#define MKC_ATOMIC      DEVX_BITS(0x00, 14, 14)
-#define MKC_RW          DEVX_BITS(0x00, 13, 13)
-#define MKC_RR          DEVX_BITS(0x00, 12, 12)
-#define MKC_LW          DEVX_BITS(0x00, 11, 11)
-#define MKC_LR          DEVX_BITS(0x00, 10, 10)
-#define MKC_MODE        DEVX_BITS(0x00, 9, 8)
-#define MKC_QPN         DEVX_BITS(0x04, 31, 8)
-#define MKC_VARIANT     DEVX_BITS(0x04, 7, 0)
-#define MKC_LENGTH64    DEVX_BITS(0x0c, 31, 31)
-#define MKC_EN_RINVAL   DEVX_BITS(0x0c, 24, 24)
-#define MKC_PD          DEVX_BITS(0x0c, 23, 0)
-#define MKC_START       DEVX_QWORD(0x10)
-#define MKC_LEN         DEVX_QWORD(0x18)
-#define MKC_OCTWORDS    DEVX_WORD(0x34)
-#define MKC_ENTITY      DEVX_BITS(0x38, 4, 0)
+/* mkc; bits that the transport does not use stand here */
+#define MKC_RIGHTS(_mask) DEVX_FIELD(prm_mkc, rights, _mask)
+#define MKC_FREE        MKC_RIGHTS(1u << 30)
+#define MKC_MODE_4_2    MKC_RIGHTS(7u << 26)
+#define MKC_RELAXED_W   MKC_RIGHTS(1u << 18)
+#define MKC_SMALL_FENCE MKC_RIGHTS(1u << 16)
+#define MKC_UMR_EN      MKC_RIGHTS(1u << 15)
+#define MKC_ATOMIC      MKC_RIGHTS(PRM_MKC_ATOMIC)
+#define MKC_RW          MKC_RIGHTS(PRM_MKC_REMOTE_WRITE)
+#define MKC_RR          MKC_RIGHTS(PRM_MKC_REMOTE_READ)
+#define MKC_LW          MKC_RIGHTS(PRM_MKC_LOCAL_WRITE)
+#define MKC_LR          MKC_RIGHTS(PRM_MKC_LOCAL_READ)
+#define MKC_MODE        MKC_RIGHTS(PRM_MKC_ACCESS_MODE)
+#define MKC_QPN         DEVX_FIELD(prm_mkc, qpn_mkey_7_0, PRM_MKC_ANY_QP)
+#define MKC_VARIANT     DEVX_FIELD(prm_mkc, qpn_mkey_7_0, PRM_MKC_VARIANT)
+#define MKC_LENGTH64    DEVX_FIELD(prm_mkc, flags_pd, 1u << 31)
+#define MKC_EN_RINVAL   DEVX_FIELD(prm_mkc, flags_pd, 1u << 24)
+#define MKC_PD          DEVX_FIELD(prm_mkc, flags_pd, 0xffffffu)
+#define MKC_START       DEVX_FIELD64(prm_mkc, start_addr)
+#define MKC_LEN         DEVX_FIELD64(prm_mkc, len)
+#define MKC_OCTWORDS    DEVX_FIELD32(prm_mkc, translations_octword_size)
+#define MKC_RELAXED_R   DEVX_FIELD(prm_mkc, log_entity_size, 1u << 6)
+#define MKC_ENTITY      DEVX_FIELD(prm_mkc, log_entity_size, 0x1fu)
+
+/* In the mailbox, for refusals */
+#define MKC_AT(_member) (MKEY_CTX + offsetof(struct prm_mkc, _member))
 
 /* klm */
-#define KLM_SIZE   16u
-#define KLM_LENGTH DEVX_WORD(0x00)
-#define KLM_KEY    DEVX_WORD(0x04)
-#define KLM_ADDR   DEVX_QWORD(0x08)
+#define KLM_SIZE   sizeof(struct prm_klm)
+#define KLM_LENGTH DEVX_FIELD32(prm_klm, byte_count)
+#define KLM_KEY    DEVX_FIELD32(prm_klm, mkey)
+#define KLM_ADDR   DEVX_FIELD64(prm_klm, address)
 
 enum { MKC_MODE_KLM = 2, MKC_MODE_KSM = 3 };
 
@@ -62,8 +74,8 @@ static const struct devx_field devx_mkey_tail_fields[] = {
 static const struct devx_field devx_mkc_fields[] = {
     {"free", MKC_FREE, 1},
     {"access_mode_4_2", MKC_MODE_4_2, 0},
-    {"relaxed_ordering_write", DEVX_BITS(0x00, 18, 18), 1},
-    {"small_fence_on_rdma_read_response", DEVX_BITS(0x00, 16, 16), 1},
+    {"relaxed_ordering_write", MKC_RELAXED_W, 1},
+    {"small_fence_on_rdma_read_response", MKC_SMALL_FENCE, 1},
     {"umr_en", MKC_UMR_EN, 1},
     {"a", MKC_ATOMIC, 1},
     {"rw", MKC_RW, 1},
@@ -79,7 +91,7 @@ static const struct devx_field devx_mkc_fields[] = {
     {"start_addr", MKC_START, DEVX_ANY},
     {"len", MKC_LEN, DEVX_ANY},
     {"translations_octword_size", MKC_OCTWORDS, DEVX_ANY},
-    {"relaxed_ordering_read", DEVX_BITS(0x38, 6, 6), 1},
+    {"relaxed_ordering_read", MKC_RELAXED_R, 1},
     {"log_entity_size", MKC_ENTITY, DEVX_ANY},
     {NULL, 0, 0}
 };
@@ -102,15 +114,16 @@ static enum devx_status devx_mkey_check_list(struct devx_call *call,
     size_t room = (call->in_len - MKEY_IN_SIZE) / KLM_SIZE;
 
     if (mkey->max > 1u << DEVX_LOG_MAX_KLMS) {
-        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX + 0x34,
+        return devx_refuse(call, DEVX_BAD_PARAM,
+                           MKC_AT(translations_octword_size),
                            "mkc translations_octword_size", mkey->max);
     }
     if (mkey->num > room) {
-        return devx_refuse(call, DEVX_BAD_INP_LEN, 0x60,
+        return devx_refuse(call, DEVX_BAD_INP_LEN, MKEY_ACTUAL_AT,
                            "translations_octword_actual_size", mkey->num);
     }
     if (mkey->num > mkey->max) {
-        return devx_refuse(call, DEVX_BAD_PARAM, 0x60,
+        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_ACTUAL_AT,
                            "translations_octword_actual_size", mkey->num);
     }
     if (mkey->free) {
@@ -119,7 +132,7 @@ static enum devx_status devx_mkey_check_list(struct devx_call *call,
     if ((mkey->shift != 0) &&
         ((mkey->length == 0) ||
          ((mkey->length - 1) >> mkey->shift >= mkey->num))) {
-        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX + 0x18, "mkc len",
+        return devx_refuse(call, DEVX_BAD_PARAM, MKC_AT(len), "mkc len",
                            mkey->length);
     }
     return DEVX_OK;
@@ -145,12 +158,12 @@ static enum devx_status devx_mkey_read(struct devx_call *call,
         .pd     = devx_find_pd(call, devx_get(mkc, MKC_PD)),
     };
     if (mkey->pd == NULL) {
-        return devx_refuse(call, DEVX_BAD_RES, MKEY_CTX + 0x0c, "mkc pd",
+        return devx_refuse(call, DEVX_BAD_RES, MKC_AT(flags_pd), "mkc pd",
                            devx_get(mkc, MKC_PD));
     }
     /* entities are pages, as those of the host are (log_page_size) */
     if ((mode == MKC_MODE_KSM) ? (mkey->shift < 12) : (mkey->shift != 0)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX + 0x38,
+        return devx_refuse(call, DEVX_BAD_PARAM, MKC_AT(log_entity_size),
                            "mkc log_entity_size", mkey->shift);
     }
     return devx_mkey_check_list(call, mkey);
@@ -266,11 +279,11 @@ static enum devx_status devx_create_mkey(struct devx_call *call)
 }
 
 const struct devx_cmd devx_mkey_cmds[] = {
-    {.opcode   = DEVX_OP_CREATE_MKEY,
+    {.opcode   = PRM_CMD_CREATE_MKEY,
      .class    = DEVX_CREATE,
      .name     = "create_mkey",
      .in_size  = MKEY_IN_SIZE,
-     .out_size = 16,
+     .out_size = sizeof(struct prm_create_mkey_out),
      .has_list = true,
      .run      = devx_create_mkey},
     {.name = NULL},

@@ -6,6 +6,9 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
+#include "softhca/uverbs/uverbs_cq.h"
+#include "softhca/uverbs/uverbs_pd.h"
+#include "softhca/uverbs/uverbs_srq.h"
 
 enum devx_status devx_obj_new(struct devx_call *call)
 {

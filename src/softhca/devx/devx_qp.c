@@ -5,9 +5,15 @@
  * send queue, as libmlx5's buffer.
  */
 #define _GNU_SOURCE
-#include "devx_qpc.h"
-#include "softhca/nic/hca_exec.h"
+#include "devx_qp.h"
+#include "devx.h"
+#include "softhca/nic/hca_uar.h"
 #include "softhca/nic/hca_wqe.h"
+#include "softhca/uverbs/uverbs_cq.h"
+#include "softhca/uverbs/uverbs_mmap.h"
+#include "softhca/uverbs/uverbs_pd.h"
+#include "softhca/uverbs/uverbs_qp.h"
+#include "softhca/uverbs/uverbs_uar.h"
 
 #include <endian.h>
 #include <string.h>

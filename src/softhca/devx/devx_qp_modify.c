@@ -7,9 +7,12 @@
  * if opt_param_mask says so (the kernel's linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
  */
 #define _GNU_SOURCE
-#include "devx_qpc.h"
 #include "softhca/fabric/hca_dev.h"
+#include "devx.h"
+#include "devx_qp.h"
 #include "softhca/nic/hca_wqe.h"
+#include "softhca/uverbs/uverbs_mmap.h"
+#include "softhca/uverbs/uverbs_qp.h"
 
 #include <string.h>
 

@@ -6,8 +6,9 @@
  * qpc_ext.
  */
 #define _GNU_SOURCE
-#include "devx_qpc.h"
-#include "softhca/nic/hca_exec.h"
+#include "devx.h"
+#include "devx_qp.h"
+#include "softhca/nic/hca_stream.h"
 
 #define STREAM_IN_SIZE 464u
 
@@ -47,7 +48,7 @@ enum devx_status devx_qp_reset_stream(struct devx_call *call, struct hca_qp *hw)
                            "opt_param_mask_95_32", 0);
     }
     stream = devx_get(call->in, STREAM_ID);
-    return (hca_qp_reset_stream(hw, stream) == 0) ? DEVX_OK :
+    return (hca_stream_reset(hw, stream) == 0) ? DEVX_OK :
            devx_refuse(call, DEVX_BAD_PARAM, 0x110,
                        "dci_stream_channel_id, not in error,", stream);
 }

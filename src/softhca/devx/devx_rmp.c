@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
+#include "softhca/uverbs/uverbs_pd.h"
 
 /* create_rmp_in */
 #define RMP_CTX     0x20u /* rmpc */

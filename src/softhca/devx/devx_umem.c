@@ -6,8 +6,10 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_umem.h"
+#include "softhca/uverbs/uverbs_mr.h"
+#include "softhca/uverbs/uverbs_pin.h"
 
 #include <errno.h>
 #include <string.h>

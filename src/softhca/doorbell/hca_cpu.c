@@ -11,14 +11,7 @@
 
 #include <asm/sigcontext.h>
 #include <cpuid.h>
-#include <stdlib.h>
 #include <string.h>
-
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
-#else
-#define RUNNING_ON_VALGRIND 0 /* its preloaded library tells as well */
-#endif
 
 #define YMM_SIZE     32
 #define FXSAVE_XMM   160 /* offset: the low halves, 16 bytes each */
@@ -34,8 +27,6 @@ enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
     (BIT(SSE) | BIT(AVX) | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
 
 struct hca_cpu_save hca_cpu_save;
-
-static bool hca_cpu_on_valgrind;
 
 static struct hca_cpu_layout hca_cpu_standard = {.offset[SSE] = FXSAVE_XMM};
 static struct hca_cpu_layout hca_cpu_compact  = {.offset[SSE] = FXSAVE_XMM};
@@ -74,23 +65,10 @@ static uint32_t layout_scan(uint32_t mask)
     return (next > end) ? next : end;
 }
 
-static bool valgrind_preloaded(void)
-{
-    const char *preload = getenv("LD_PRELOAD");
-
-    return (preload != NULL) && (strstr(preload, "vgpreload") != NULL);
-}
-
-bool hca_cpu_valgrind(void)
-{
-    return hca_cpu_on_valgrind;
-}
-
 void hca_cpu_init(void)
 {
     uint32_t eax, ebx, ecx, edx;
 
-    hca_cpu_on_valgrind = RUNNING_ON_VALGRIND || valgrind_preloaded();
     __cpuid(1, eax, ebx, ecx, edx);
     if (!(ecx & bit_OSXSAVE)) {
         return;

@@ -47,10 +47,6 @@ struct hca_cpu_vec {
 /* Asks CPUID. Idempotent; before any other function of this file. */
 void hca_cpu_init(void);
 
-/* The program is run by valgrind: code must not be rewritten, and writes below
- * the stack pointer would be reported. */
-bool hca_cpu_valgrind(void);
-
 /* The image that a trampoline made as hca_cpu_save says. */
 struct hca_cpu_vec hca_cpu_vec_saved(const void *image);
 

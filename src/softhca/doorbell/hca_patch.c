@@ -16,9 +16,10 @@
 #define _GNU_SOURCE
 #include "hca_patch.h"
 #include "hca_cpu.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "hca_patch_code.h"
 #include "hca_text.h"
+#include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ static int patch_sync_cores(void)
 void hca_patch_init(bool on, const void *enter)
 {
     patch_enter = enter;
-    if (on && (hca_cpu_valgrind() || !hca_cpu_save.usable ||
+    if (on && (hca_valgrind_active() || !hca_cpu_save.usable ||
                (patch_sync_cores() < 0))) {
         hca_debug("patch: off, every doorbell traps");
         on = false;

@@ -9,7 +9,7 @@
 #include "hca_trap.h"
 #include "hca_cpu.h"
 #include "hca_insn.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "hca_patch.h"
 #include "hca_text.h"
 #include "hca_trap_enter.h"
@@ -17,6 +17,7 @@
 #include "hca_trap_guard.h"
 #include "hca_trap_sig.h"
 #include "hca_trap_table.h"
+#include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
 #include <string.h>
@@ -162,7 +163,7 @@ static void trap_direct(const struct trap_store *s)
     uint8_t            value[HCA_INSN_MAX_STORE];
 
     memset(value, 0, sizeof(value));
-    if (!hca_cpu_valgrind()) {
+    if (!hca_valgrind_active()) {
         hca_cpu_value(&s->insn.src, s->gpr, vec, value);
     }
     trap_ring(s, 0, value, s->insn.src.size);
@@ -180,7 +181,7 @@ static bool trap_is_string(const struct trap_store *s)
  * (They may be libc's, which is not rewritten: hca_patch.c.) */
 static void trap_follow(struct trap_store *s)
 {
-    while (!hca_cpu_valgrind()) {
+    while (!hca_valgrind_active()) {
         s->rip = s->uc->uc_mcontext.gregs[REG_RIP];
         if ((trap_decode(s) < 0) || trap_is_string(s) ||
             (hca_patch_find(s->rip) != 0)) {
@@ -198,7 +199,7 @@ static void trap_follow(struct trap_store *s)
 static bool trap_execute(struct trap_store *s)
 {
     bool bounce = trap_on_altstack(s->uc) && hca_cpu_save.usable &&
-                  !hca_cpu_valgrind();
+                  !hca_valgrind_active();
 
     if (trap_is_string(s)) {
         return trap_string(s);
@@ -222,7 +223,7 @@ static void trap_explain(const struct trap_store *s)
     hca_error("trap: instruction %02x %02x %02x %02x %02x %02x at %p stores to "
               "a doorbell but is not understood%s", s->code[0], s->code[1],
               s->code[2], s->code[3], s->code[4], s->code[5], (void*)s->rip,
-              hca_cpu_valgrind() ? "; give valgrind the options "
+              hca_valgrind_active() ? "; give valgrind the options "
                                    "--px-default=allregs-at-mem-access and "
                                    "--px-file-backed=allregs-at-mem-access" :
                                    "");
@@ -233,7 +234,7 @@ static void trap_explain(const struct trap_store *s)
  * left out. */
 static bool trap_locate(struct trap_store *s, uintptr_t fault)
 {
-    s->addr = hca_cpu_valgrind() ? fault :
+    s->addr = hca_valgrind_active() ? fault :
                                    hca_insn_ea(&s->insn, s->gpr, s->rip);
     return (fault - s->addr < s->insn.src.size) &&
            (s->addr - s->hit.start < s->hit.len);
@@ -351,6 +352,7 @@ static void trap_handler(int sig, siginfo_t *info, void *context)
 void hca_trap_init(bool patch)
 {
     hca_cpu_init();
+    (void)hca_valgrind_active(); /* asks now, not in a handler */
     hca_patch_init(patch, hca_trap_enter);
 }
 

@@ -7,6 +7,11 @@
  * that this takes, SIGSEGV and SIGBUS, stay usable by the program: it sees its
  * own actions and masks, through the functions at the end, which the preload
  * library offers under libc's names.
+ *
+ * doorbell/ is called by nic/ (pages, guarded atomics), fabric/ (guarded
+ * copies, pages that are exchanged), uverbs/ (device memory) and preload/
+ * (signals). It calls a function for a store and does not know what a queue or
+ * a device is. This header is its door; the others are for its own files.
  */
 #ifndef HCA_TRAP_H
 #define HCA_TRAP_H
@@ -43,6 +48,9 @@ typedef void (*hca_trap_sighandler)(int sig);
  *               that is safe; false: every store traps
  */
 void hca_trap_init(bool patch);
+
+/** Installs the handlers, once. @return 0, or -errno of sigaction. */
+int hca_trap_install(void);
 
 /**
  * From now on a faulting store to the range calls fn. The first call installs

@@ -12,7 +12,4 @@
 /* Whether a fault was that of a frozen page, which it is no longer. */
 bool hca_trap_frozen(const siginfo_t *info);
 
-/* Installs the handlers (hca_trap.c). @return 0, or -errno of sigaction. */
-int hca_trap_install(void);
-
 #endif

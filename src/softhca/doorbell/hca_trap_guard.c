@@ -10,9 +10,9 @@
  * does not show a handler all registers as they are within a loop. The same for
  * one compare and exchange.
  */
-#include "hca_trap.h"
 #include "hca_trap_guard.h"
 #include "hca_cpu.h"
+#include "hca_trap.h"
 
 #include <stdbool.h>
 #include <stddef.h>

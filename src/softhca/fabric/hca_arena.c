@@ -6,8 +6,10 @@
  * one mutex. Control path only: libmlx5 allocates here when it makes a queue.
  */
 #define _GNU_SOURCE
+#include "hca_arena.h"
 #include "hca_fabric.h"
-#include "hca_log.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_caps.h"
-#include "hca_log.h"
+#include "softhca/base/hca_log.h"
 
 #include <errno.h>
 #include <stdlib.h>

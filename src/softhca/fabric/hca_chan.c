@@ -8,9 +8,10 @@
  * would end with that lock, and those of whom it was called by.
  */
 #define _GNU_SOURCE
+#include "hca_chan.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
 #include "hca_proc.h"
-#include "hca_fd.h"
-#include "hca_log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "hca_dev.h"
 #include "hca_caps.h"
-#include "hca_log.h"
+#include "softhca/base/hca_log.h"
 
 #include <endian.h>
 #include <errno.h>

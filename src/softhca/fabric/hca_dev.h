@@ -18,6 +18,10 @@
 #define HCA_DEVS_PER_NODE 16u
 #define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
 
+/* Of every port, in sysfs as in QUERY_PORT and QUERY_GID */
+#define HCA_PORT_CAP_MASK 0x2651e84au
+#define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
+
 #define HCA_MAX_LOG_STREAMS 8u
 #define HCA_MAX_LOG_ERRORED 4u
 

@@ -6,17 +6,18 @@
  */
 #define _GNU_SOURCE
 #include "hca_fabric.h"
-#include "softhca/doorbell/hca_cpu.h"
+#include "hca_arena.h"
+#include "hca_chan.h"
 #include "hca_dev.h"
-#include "hca_fd.h"
-#include "softhca/nic/hca_exec.h"
-#include "hca_log.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_obj.h"
 #include "hca_proc.h"
 #include "hca_rundir.h"
 #include "hca_segment.h"
-#include "softhca/preload/hca_sysfs.h"
 #include "hca_umem.h"
+#include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+struct hca_fabric *hca_fabric;
 unsigned hca_self;
 
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -137,7 +139,7 @@ err_close:
     return ret;
 }
 
-static int hca_fabric_attach_once(void)
+static int hca_fabric_attach_once(hca_fabric_fill_t fill)
 {
     const char *name = getenv("SOFTHCA_FABRIC");
     int ret;
@@ -163,7 +165,7 @@ static int hca_fabric_attach_once(void)
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     ret = hca_fabric_open(name);
     if (ret == 0) {
-        ret = hca_sysfs_create(hca_rundir_path());
+        ret = (fill == NULL) ? 0 : fill(hca_rundir_path());
         if (ret != 0) {
             hca_fabric_leave();
         }
@@ -187,10 +189,9 @@ static void hca_fabric_forked(void)
     hca_arena_forked();
     hca_chan_forked();
     hca_proc_forked();
-    hca_uar_forked();
 }
 
-int hca_fabric_attach(void)
+int hca_fabric_attach(hca_fabric_fill_t fill)
 {
     static bool has_handler;
     int cancels;
@@ -204,7 +205,7 @@ int hca_fabric_attach(void)
                                          hca_fabric_forked) == 0;
         }
         hca_attached_pid  = getpid();
-        hca_attach_result = hca_fabric_attach_once();
+        hca_attach_result = hca_fabric_attach_once(fill);
     }
     pthread_mutex_unlock(&hca_attach_mutex);
     pthread_setcancelstate(cancels, NULL);
@@ -225,8 +226,7 @@ void hca_fabric_detach(void)
     hca_umem_abandon();
     hca_arena_abandon();
     hca_fabric_leave();
-    hca_cpu_init();
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         hca_segment_hide();
     }
     if (hca_rundir_lock() == 0) {
@@ -244,7 +244,6 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc = &hca_fabric->procs[slot];
 
-    hca_exec_enter();
     hca_mutex_lock(&hca_fabric->reap_lock);
     if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
         hca_info("fabric: process %d left", proc->pid);
@@ -255,5 +254,4 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
         }
     }
     hca_mutex_unlock(&hca_fabric->reap_lock);
-    hca_exec_leave();
 }

@@ -12,6 +12,10 @@
  *
  * An address in the segment is kept as an offset (hca_off_t, 0 for none): each
  * process maps it elsewhere.
+ *
+ * fabric/ is called by all rooms above it. It keeps objects, memory and
+ * processes, and does not know what they are for: who executes on an object,
+ * which program made it, which files show the device.
  */
 #ifndef HCA_FABRIC_H
 #define HCA_FABRIC_H
@@ -68,21 +72,23 @@ struct hca_fabric {
 extern struct hca_fabric *hca_fabric; /* NULL until attached */
 extern unsigned hca_self;             /* this process' slot */
 
+/* Puts into the directory of this process what else is to be found there.
+ * @return 0 or -errno, logged. */
+typedef int (*hca_fabric_fill_t)(const char *dir);
+
 /* Attaches this process, once; later calls return the first result. Reads
  * SOFTHCA_DIR, SOFTHCA_FABRIC.
+ * @param fill  called before any other call returns; NULL: there is nothing
  * @return 0 or -errno, logged with what to do. */
-int hca_fabric_attach(void);
+int hca_fabric_attach(hca_fabric_fill_t fill);
 
 /* Leaves: takes back what this process still holds, removes its directory.
- * Called at exit; a forked child's call does nothing. */
+ * Called at exit; a forked child's call does nothing. No doorbell of this
+ * thread may come meanwhile: the caller sees to that. */
 void hca_fabric_detach(void);
 
 /* Whether this very process (not one that forked it) is attached now. */
 bool hca_fabric_is_attached(void);
-
-/* In a forked child: forgets what is its parent's, so that the child may
- * attach for itself. Each module of the device has a part in it. */
-void hca_arena_forked(void);
 
 /* The directory of this process, with no slash at its end; valid once
  * attached. */
@@ -91,7 +97,8 @@ const char *hca_fabric_dir(void);
 /* Marks a process as dead and takes back its objects and chunks. Any process
  * may call it once it knows of the death (hca_proc.h), with no lock of that
  * one's objects held; `gen` says which life of the slot is meant. Where a
- * stopped process holds an object, the rest is left to the next caller. */
+ * stopped process holds an object, the rest is left to the next caller. As
+ * for hca_fabric_detach(), no doorbell of this thread may come meanwhile. */
 void hca_fabric_reap(unsigned proc, uint32_t gen);
 
 static inline void *hca_ptr(hca_off_t off)
@@ -103,30 +110,5 @@ static inline hca_off_t hca_off(const void *ptr)
 {
     return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
 }
-
-/* Whether [ptr, ptr + size) lies in this process' part of the arena. */
-bool hca_arena_contains(const void *ptr, size_t size);
-
-/* Page-granular, zeroed memory of this process in the arena.
- * @return NULL with errno set: ENOSPC, ENOMEM. */
-void *hca_arena_alloc(size_t size);
-
-/* Gives back what hca_arena_alloc() returned. */
-void hca_arena_free(void *ptr);
-
-/* Returns the chunks of a process to the fabric. */
-void hca_arena_reap(unsigned proc);
-
-/* Puts private copies in place of this process' chunks, so that a thread that
- * goes on after the process has left writes nothing of another's. */
-void hca_arena_abandon(void);
-
-/* Robust, process-shared mutex in the segment. */
-void hca_mutex_init(pthread_mutex_t *mutex);
-
-/* @return true if the last owner died inside: the caller repairs what the
- * mutex guards (it is consistent again for pthreads). */
-bool hca_mutex_lock(pthread_mutex_t *mutex);
-void hca_mutex_unlock(pthread_mutex_t *mutex);
 
 #endif

@@ -5,8 +5,8 @@
  * with process_vm_readv/writev, which copy straight between the two.
  */
 #define _GNU_SOURCE
-#include "hca_log.h"
-#include "hca_proc.h"
+#include "hca_mem.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>

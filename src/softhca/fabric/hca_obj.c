@@ -5,8 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "hca_obj.h"
-#include "hca_log.h"
-#include "softhca/nic/hca_exec.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -21,21 +21,22 @@ struct hca_kind_ops {
     size_t      keep; /* bytes at the front that survive a slot's life */
     unsigned    index_bits;
     unsigned    gen_bits;
+    void      (*repair)(void *obj); /* hca_obj_set_repair() */
 };
 
-static const struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
+static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4},
+                       offsetof(struct hca_mkey, type), 20, 4, NULL},
     [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
-                       sizeof(struct hca_obj), 16, 8},
+                       sizeof(struct hca_obj), 16, 8, NULL},
     [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),
-                       sizeof(struct hca_obj), 16, 8},
+                       sizeof(struct hca_obj), 16, 8, NULL},
     [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
-                       offsetof(struct hca_qp, type), 16, 8},
+                       offsetof(struct hca_qp, type), 16, 8, NULL},
     [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
-                       sizeof(struct hca_obj), 14, 10},
+                       sizeof(struct hca_obj), 14, 10, NULL},
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
-                       sizeof(struct hca_obj), 12, 8},
+                       sizeof(struct hca_obj), 12, 8, NULL},
 };
 
 /* Largest table, in 64-bit words of its bitmap. */
@@ -200,15 +201,18 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
            obj : NULL;
 }
 
-/* What is left of the others is whole at each moment. */
+void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj))
+{
+    hca_kinds[kind].repair = repair;
+}
+
+/* What is left of those that have none is whole at each moment. */
 static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
 {
     hca_info("%s 0x%x: its last user died", hca_kinds[kind].name,
              atomic_load(&obj->num));
-    if (kind == HCA_KIND_QP) {
-        hca_qp_repair((struct hca_qp*)obj);
-    } else if (kind == HCA_KIND_CQ) {
-        hca_cq_repair((struct hca_cq*)obj);
+    if (hca_kinds[kind].repair != NULL) {
+        hca_kinds[kind].repair(obj);
     }
 }
 

@@ -263,6 +263,10 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num);
 void *hca_obj_lock(enum hca_kind kind, uint32_t num);
 void hca_obj_unlock(void *obj);
 
+/* Who repairs an object of this kind, with its lock held: what the last owner
+ * of that had begun. Before the first object of this process is made. */
+void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj));
+
 /* Calls fn for each live object of process proc. fn may free it. */
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,
                      void (*fn)(void *obj, void *arg), void *arg);

@@ -7,8 +7,8 @@
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
-#include "hca_fd.h"
-#include "hca_log.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
 #include "hca_timer.h"
 
 #include <errno.h>
@@ -316,12 +316,4 @@ int hca_proc_open_fd(unsigned slot, int fd)
         return ret;
     }
     return own;
-}
-
-uint64_t hca_time_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000ull + now.tv_nsec;
 }

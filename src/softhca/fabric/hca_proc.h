@@ -8,9 +8,7 @@
 #ifndef HCA_PROC_H
 #define HCA_PROC_H
 
-#include "hca_obj.h"
-
-#include <sys/uio.h>
+#include "hca_fabric.h"
 
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);
@@ -21,9 +19,8 @@ void hca_proc_fork_begin(void);
 void hca_proc_fork_end(void);
 
 /* In a forked child: the helper, its timers and what it watched are the
- * parent's; so are the opened channels. */
+ * parent's. */
 void hca_proc_forked(void);
-void hca_chan_forked(void);
 
 /* When a process started, in clock ticks after boot: tells it from another
  * that was given its pid. @return 0, -ESRCH (there is none), or -errno: it
@@ -40,68 +37,8 @@ int hca_proc_check(const struct hca_proc *proc);
  * Whoever cannot be asked about counts as alive, with a warning. */
 bool hca_proc_alive(unsigned proc);
 
-/* A timer of the helper. Embedded in process-local memory. */
-struct hca_timer {
-    uint64_t          due; /* CLOCK_MONOTONIC ns, 0 not armed */
-    void            (*fn)(struct hca_timer *timer); /* in the helper */
-    struct hca_timer *next;
-};
-
-/* Arms (or moves) a timer. fn runs once, in the helper thread, with no lock
- * held; it may arm the timer again. */
-void hca_timer_arm(struct hca_timer *timer, uint64_t due);
-
-/* When it returns, fn does not run and will not. Not from inside fn. */
-void hca_timer_cancel(struct hca_timer *timer);
-
-uint64_t hca_time_ns(void);
-
-/* Whose memory is meant. The pid is kept because the slot may be another's at
- * the time of the copy: then there is no process of that pid any more. */
-struct hca_owner {
-    unsigned proc;
-    pid_t    pid;
-};
-
-/* While the lock of an object of that process is held, which therefore has its
- * slot, alive or not; or for this process. */
-static inline struct hca_owner hca_owner(unsigned proc)
-{
-    return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
-}
-
-/* Copies between local pieces and pieces of the owner's memory (which may be
- * this process). Total lengths are equal; iov counts <= IOV_MAX each.
- * @return 0, -EFAULT (some address is not mapped or not accessible),
- *         -ESRCH (the process is gone), -EPERM (the system forbids it). */
-int hca_mem_write(struct hca_owner owner, const struct iovec *local,
-                  unsigned nlocal, const struct iovec *remote,
-                  unsigned nremote);
-int hca_mem_read(struct hca_owner owner, const struct iovec *local,
-                 unsigned nlocal, const struct iovec *remote,
-                 unsigned nremote);
-
 /* Descriptor number of another process, opened here for reading and writing.
  * @return descriptor (the caller's) or -errno. */
 int hca_proc_open_fd(unsigned proc, int fd);
-
-/* Writes one event record into a channel: a whole or nothing. The owner reads
- * it from its descriptor.
- * @param count  raised by one for what was written
- * @return 0, -ESRCH (the channel is gone), or -errno, logged: -EAGAIN (it is
- *         full), or why the owner's pipe cannot be opened. */
-int hca_chan_write(uint32_t chan, const void *record, size_t size,
-                   uint32_t *count);
-
-/* Creates the pipe of a channel of this process; *fd is the end to read, and
- * is the program's to close. @return channel number, or -errno. */
-int64_t hca_chan_create(unsigned dev, bool is_async, int *fd);
-void hca_chan_destroy(uint32_t chan);
-
-/* Removes the records that match from a channel of this process that nobody
- * has read yet. @return how many were removed. */
-unsigned hca_chan_purge(uint32_t chan, size_t record_size,
-                        bool (*match)(const void *record, void *arg),
-                        void *arg);
 
 #endif

@@ -7,8 +7,8 @@
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
-#include "hca_fd.h"
-#include "hca_log.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,10 +5,11 @@
  */
 #define _GNU_SOURCE
 #include "hca_segment.h"
-#include "softhca/doorbell/hca_cpu.h"
-#include "hca_fd.h"
-#include "hca_log.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_obj.h"
+#include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +25,6 @@
 
 /* Of the source that this library is of; the Makefile computes it. */
 extern const unsigned hca_source_sum;
-
-struct hca_fabric *hca_fabric;
 
 static int hca_segment_fd; /* open as long as it is mapped */
 
@@ -83,7 +82,7 @@ int hca_segment_map_again(const void *from, size_t size, void *to)
 {
     long ret;
 
-    if (hca_cpu_valgrind()) {
+    if (hca_valgrind_active()) {
         ret = syscall(SYS_mmap, to, size, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED, hca_segment_fd, hca_off(from));
     } else {

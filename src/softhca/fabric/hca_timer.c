@@ -6,12 +6,13 @@
  */
 #define _GNU_SOURCE
 #include "hca_timer.h"
-#include "hca_fd.h"
-#include "hca_proc.h"
+#include "softhca/base/hca_fd.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t hca_timer_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -33,6 +34,14 @@ void hca_timer_forked(void)
     pthread_mutex_init(&hca_timer_mutex, NULL);
     hca_timers        = NULL;
     hca_timer_running = NULL;
+}
+
+uint64_t hca_time_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 static void hca_timer_program(void)

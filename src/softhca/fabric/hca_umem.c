@@ -5,10 +5,10 @@
  */
 #define _GNU_SOURCE
 #include "hca_umem.h"
+#include "hca_arena.h"
 #include "hca_fabric.h"
-#include "hca_log.h"
-#include "hca_maps.h"
-#include "hca_proc.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_maps.h"
 #include "hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
 

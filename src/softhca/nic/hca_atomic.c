@@ -5,6 +5,7 @@
  * this one's is exchanged with the CPU's own instruction.
  */
 #include "hca_atomic.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>

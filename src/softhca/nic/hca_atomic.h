@@ -6,8 +6,8 @@
 #ifndef HCA_ATOMIC_H
 #define HCA_ATOMIC_H
 
+#include "softhca/fabric/hca_mem.h"
 #include "hca_wqe.h"
-#include "softhca/fabric/hca_proc.h"
 
 /* Executes on `addr` of `owner`; the operand is in host order.
  * @return 0 and the value before, or as hca_mem_read(). */

@@ -4,11 +4,11 @@
  * (write combining): what it is about is remembered per thread.
  */
 #include "hca_bf.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
 #include "hca_requester.h"
 #include "hca_thread.h"
 #include "hca_wqe.h"
-#include "softhca/fabric/hca_proc.h"
 
 #include <common/prm.h>
 #include <endian.h>

@@ -5,7 +5,7 @@
  * specification, volume 1, 10.10.2 and 9.9.
  */
 #include "hca_check.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>

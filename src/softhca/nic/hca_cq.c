@@ -5,9 +5,9 @@
  */
 #define _GNU_SOURCE
 #include "hca_cq.h"
+#include "hca_async.h"
 #include "hca_cq_event.h"
-#include "hca_exec.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -130,11 +130,12 @@ static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
 }
 
 /* An entry is the program's with its last word; it counts after that. */
-void hca_cq_repair(struct hca_cq *cq)
+void hca_cq_repair(void *obj)
 {
-    uint32_t pi    = cq->pi & HCA_CQ_INDEX;
-    uint32_t slot  = pi & ((1u << cq->ring.log_cnt) - 1);
-    uint8_t op_own = ((uint8_t*)hca_ptr(cq->ring.buf))
+    struct hca_cq *cq = obj;
+    uint32_t pi       = cq->pi & HCA_CQ_INDEX;
+    uint32_t slot     = pi & ((1u << cq->ring.log_cnt) - 1);
+    uint8_t op_own    = ((uint8_t*)hca_ptr(cq->ring.buf))
                      [((size_t)(slot + 1) << cq->ring.log_stride) - 1];
 
     if (((op_own >> 4) != MLX5_CQE_INVALID) &&

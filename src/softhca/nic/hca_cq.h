@@ -38,4 +38,15 @@ unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
  *         the QP has to go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
+/* Goes on in another ring: RESIZE_CQ. The old one is not touched afterwards.
+ * @return 0, -ENOENT, -EINVAL (more is waiting than the new one holds). */
+int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
+
+/* The last who held obj.lock died inside, and it is held again now: finishes
+ * what was begun (hca_obj_set_repair()). */
+void hca_cq_repair(void *obj);
+
+/* An index, cut to the bits it has. */
+uint32_t hca_cq_index(uint32_t pi);
+
 #endif

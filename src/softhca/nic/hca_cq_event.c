@@ -6,7 +6,9 @@
  * CQ doorbell record; mlx5_arm_cq(), mlx5_cq_event()).
  */
 #include "hca_cq_event.h"
-#include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_chan.h"
+#include "hca_cq.h"
+#include "softhca/fabric/hca_timer.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>

@@ -21,7 +21,4 @@ void hca_cq_notify(struct hca_cq *cq, bool solicited);
 /* The same for completions whose writer died before it came to this. */
 void hca_cq_notify_late(struct hca_cq *cq);
 
-/* An index, cut to the bits it has. */
-uint32_t hca_cq_index(uint32_t pi);
-
 #endif

@@ -4,8 +4,8 @@
  * as every thread that sends comes by.
  */
 #include "hca_fault.h"
+#include "softhca/base/hca_log.h"
 #include "hca_port.h"
-#include "softhca/fabric/hca_log.h"
 
 #include <stdlib.h>
 #include <string.h>

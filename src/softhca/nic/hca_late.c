@@ -6,11 +6,11 @@
  */
 #include "hca_late.h"
 #include "hca_completer.h"
+#include "softhca/base/hca_log.h"
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_stream.h"
 #include "hca_uar.h"
-#include "softhca/fabric/hca_log.h"
 
 #include <stdlib.h>
 

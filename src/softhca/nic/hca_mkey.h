@@ -7,7 +7,8 @@
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
 
-#include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_mem.h"
+#include "softhca/fabric/hca_obj.h"
 
 #include <sys/uio.h>
 

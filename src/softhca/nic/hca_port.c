@@ -5,8 +5,9 @@
  * and it goes to every file of async events that is open on the device.
  */
 #include "hca_port.h"
+#include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/fabric/hca_proc.h"
 

@@ -7,11 +7,11 @@
  */
 #define _GNU_SOURCE
 #include "hca_qp.h"
+#include "hca_async.h"
 #include "hca_completer.h"
-#include "hca_exec.h"
 #include "hca_late.h"
-#include "softhca/fabric/hca_log.h"
-#include "softhca/fabric/hca_proc.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_requester.h"
 #include "hca_rq.h"
 #include "hca_stream.h"
@@ -23,40 +23,6 @@
 #include <rdma/ib_user_verbs.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t hca_eqe_bit(enum ibv_event_type type)
-{
-    static const uint8_t types[] = {
-        [IBV_EVENT_CQ_ERR]              = HCA_EQE_CQ_ERROR,
-        [IBV_EVENT_QP_FATAL]            = HCA_EQE_WQ_CATAS,
-        [IBV_EVENT_QP_REQ_ERR]          = HCA_EQE_WQ_INVAL,
-        [IBV_EVENT_QP_ACCESS_ERR]       = HCA_EQE_WQ_ACCESS,
-        [IBV_EVENT_SRQ_ERR]             = HCA_EQE_SRQ_CATAS,
-        [IBV_EVENT_QP_LAST_WQE_REACHED] = HCA_EQE_SRQ_LAST_WQE,
-        [IBV_EVENT_SRQ_LIMIT_REACHED]   = HCA_EQE_SRQ_LIMIT,
-    };
-
-    return ((type < sizeof(types)) && (types[type] != 0)) ?
-           HCA_EQE_BIT(types[type]) : 0;
-}
-
-void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
-{
-    struct ib_uverbs_async_event_desc desc = {
-        .element    = obj->user_handle,
-        .event_type = type,
-    };
-    uint32_t uncounted = 0; /* nobody acknowledges those of DEVX */
-
-    hca_info("object 0x%x: async event %d", atomic_load(&obj->num), type);
-    if (obj->async_chan != 0) {
-        hca_chan_write(obj->async_chan, &desc, sizeof(desc), &obj->events);
-    }
-    if ((obj->devx.chan != 0) && (obj->devx.mask & hca_eqe_bit(type))) {
-        hca_chan_write(obj->devx.chan, &obj->devx.cookie,
-                       sizeof(obj->devx.cookie), &uncounted);
-    }
-}
 
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
 {
@@ -120,8 +86,10 @@ static void hca_qp_enter_error(struct hca_qp *qp)
     }
 }
 
-void hca_qp_repair(struct hca_qp *qp)
+void hca_qp_repair(void *obj)
 {
+    struct hca_qp *qp = obj;
+
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
         hca_qp_flush_rq(qp);
     }
@@ -280,7 +248,7 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
 {
     int ret;
 
-    hca_exec_enter();
+    hca_thread_enter();
     hca_mutex_lock(&qp->sq_lock);
     hca_qp_lock(qp);
     ret = hca_qp_enter(qp, from, to);
@@ -289,22 +257,22 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
-    hca_exec_leave();
+    hca_thread_leave();
     return ret;
 }
 
 void hca_sq_run(struct hca_qp *qp)
 {
-    hca_exec_enter();
+    hca_thread_enter();
     hca_requester_run(qp, qp->obj.num);
-    hca_exec_leave();
+    hca_thread_leave();
 }
 
 void hca_qp_quiesce(struct hca_qp *qp)
 {
     struct hca_sq *sq;
 
-    hca_exec_enter();
+    hca_thread_enter();
     hca_mutex_lock(&qp->sq_lock);
     sq = qp->req.sq;
     if (sq != NULL) {
@@ -320,5 +288,5 @@ void hca_qp_quiesce(struct hca_qp *qp)
     /* who executes on it as a responder holds this one */
     hca_mutex_lock(&qp->obj.lock);
     hca_mutex_unlock(&qp->obj.lock);
-    hca_exec_leave();
+    hca_thread_leave();
 }

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Life of a QP as execution sees it: states, the way into the error state and
- * what is flushed there. hca_exec.h has the half that the control side calls.
+ * what is flushed there.
  */
 #ifndef HCA_QP_H
 #define HCA_QP_H
@@ -48,5 +48,27 @@ void hca_qp_flush_rq(struct hca_qp *qp);
 /* The SQ of a QP that hca_qp_fail() put in error. No lock is held. If its
  * owner is executing on it, that one will flush it. */
 void hca_qp_flush_failed(uint32_t qpn);
+
+/* --- for those who make and change queue pairs --------------------------- */
+
+/* Runs what is posted on the SQ. The caller holds no lock. */
+void hca_sq_run(struct hca_qp *qp);
+
+/* A state change by MODIFY_QP, with the attributes already checked by the
+ * caller and written to qp->attr and its decoded fields. Takes both locks:
+ * RESET rewinds, ERR flushes what is posted, RTS runs.
+ * @param from  the state in which the caller found the change to be allowed
+ * @return 0, or -EINVAL if a peer has put the QP in error meanwhile; to RESET
+ *         and ERR leads a way from everywhere. */
+int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
+                     enum ibv_qp_state to);
+
+/* Called after hca_sq_del() and before the QP is freed: when it returns, no
+ * thread of any process executes on the QP, and no timer of it is armed. */
+void hca_qp_quiesce(struct hca_qp *qp);
+
+/* The last who held obj.lock died inside, and it is held again now: finishes
+ * what was begun (hca_obj_set_repair()). */
+void hca_qp_repair(void *obj);
 
 #endif

@@ -9,11 +9,12 @@
  */
 #include "hca_requester.h"
 #include "hca_completer.h"
-#include "hca_exec.h"
 #include "hca_late.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_stream.h"
+#include "hca_thread.h"
 #include "hca_uar.h"
 
 /* A queue in error is looked at after the first millisecond, then after twice
@@ -154,7 +155,7 @@ void hca_requester_timer(struct hca_timer *timer)
 {
     struct hca_sq *sq = (struct hca_sq*)timer;
 
-    hca_exec_enter();
+    hca_thread_enter();
     hca_mutex_lock(&sq->qp->sq_lock);
     if ((sq->qp->req.sq == sq) && sq->qp->req.attached) {
         sq->qp->req.waiting = false;
@@ -164,5 +165,5 @@ void hca_requester_timer(struct hca_timer *timer)
         sq->qp->req.due = false;
     }
     hca_mutex_unlock(&sq->qp->sq_lock);
-    hca_exec_leave();
+    hca_thread_leave();
 }

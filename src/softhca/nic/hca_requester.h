@@ -5,7 +5,9 @@
 #ifndef HCA_REQUESTER_H
 #define HCA_REQUESTER_H
 
-#include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_obj.h"
+#include "softhca/fabric/hca_timer.h"
+
 
 /* Runs the SQ up to its doorbell record. No lock of any object is held. The
  * QP is that of a number looked up without a lock: if it is another by now,

@@ -8,6 +8,7 @@
 #include "hca_completer.h"
 #include "hca_cq.h"
 #include "hca_grh.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
 
 #include <endian.h>

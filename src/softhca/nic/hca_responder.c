@@ -7,9 +7,9 @@
  * serves many and stays as it is.
  */
 #include "hca_responder.h"
+#include "hca_async.h"
 #include "hca_completer.h"
-#include "hca_exec.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "hca_qp.h"
 #include "hca_resp_exec.h"
 

@@ -8,8 +8,8 @@
  * list that is shorter than its stride.
  */
 #include "hca_rq.h"
-#include "hca_exec.h"
-#include "softhca/fabric/hca_log.h"
+#include "hca_async.h"
+#include "softhca/base/hca_log.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>

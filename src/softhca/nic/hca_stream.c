@@ -18,11 +18,12 @@
  */
 #include "hca_stream.h"
 #include "hca_completer.h"
-#include "hca_exec.h"
 #include "hca_late.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
 #include "hca_request.h"
+#include "hca_thread.h"
 #include "hca_uar.h"
 
 #include <errno.h>
@@ -361,11 +362,11 @@ void hca_stream_run(struct hca_qp *qp)
     }
 }
 
-int hca_qp_reset_stream(struct hca_qp *qp, uint16_t stream)
+int hca_stream_reset(struct hca_qp *qp, uint16_t stream)
 {
     uint16_t *errored = NULL;
 
-    hca_exec_enter();
+    hca_thread_enter();
     hca_mutex_lock(&qp->sq_lock);
     if (qp->req.attached && qp->has_streams &&
         (hca_qp_state(qp) == IBV_QPS_RTS)) {
@@ -377,6 +378,6 @@ int hca_qp_reset_stream(struct hca_qp *qp, uint16_t stream)
         *errored = streams->errored[--streams->num_errored];
     }
     hca_mutex_unlock(&qp->sq_lock);
-    hca_exec_leave();
+    hca_thread_leave();
     return (errored != NULL) ? 0 : -EINVAL;
 }

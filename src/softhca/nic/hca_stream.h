@@ -18,6 +18,10 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp);
 /* Of a QP that goes to RESET: nothing is fetched, waits or is in error. */
 void hca_stream_clear(struct hca_streams *streams);
 
+/* Makes a stream of a DCI in RTS usable again that is in error.
+ * @return 0, or -EINVAL if it is not. */
+int hca_stream_reset(struct hca_qp *qp, uint16_t stream);
+
 /* Executes what is posted, and what waited and is due. */
 void hca_stream_run(struct hca_qp *qp);
 

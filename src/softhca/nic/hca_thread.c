@@ -7,7 +7,6 @@
  */
 #include "hca_thread.h"
 #include "hca_cq_event.h"
-#include "hca_exec.h"
 #include "hca_qp.h"
 #include "hca_uar.h"
 
@@ -28,11 +27,11 @@ bool hca_thread_enter_doorbell(uint32_t cqn)
         hca_thread.again = true;
         return false;
     }
-    hca_exec_enter();
+    hca_thread_enter();
     return true;
 }
 
-void hca_exec_enter(void)
+void hca_thread_enter(void)
 {
     hca_thread.depth++;
     hca_thread_fence();
@@ -59,7 +58,7 @@ static void hca_thread_run_nested(void)
     hca_thread_drain();
 }
 
-void hca_exec_leave(void)
+void hca_thread_leave(void)
 {
     hca_thread_fence();
     if (hca_thread.depth > 1) {

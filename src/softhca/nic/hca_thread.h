@@ -29,6 +29,13 @@ struct hca_thread {
 extern __thread struct hca_thread hca_thread
         __attribute__((tls_model("initial-exec")));
 
+/* Brackets for code that takes locks of objects. A signal handler of the
+ * program may interrupt it in the same thread and ring a doorbell, which would
+ * wait for its own thread: inside the brackets a doorbell is only noted, and
+ * run by the outermost hca_thread_leave(). They nest. */
+void hca_thread_enter(void);
+void hca_thread_leave(void);
+
 /* Enters for a doorbell, of a CQ if cqn is not 0. @return false if this thread
  * is inside already: it has been noted, and the caller returns. */
 bool hca_thread_enter_doorbell(uint32_t cqn);

@@ -9,12 +9,9 @@
  */
 #include "hca_uar.h"
 #include "hca_bf.h"
-#include "hca_check.h"
 #include "hca_cq_event.h"
-#include "hca_exec.h"
-#include "hca_fault.h"
-#include "hca_late.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "hca_requester.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
@@ -44,14 +41,14 @@ static struct hca_uar *hca_uars;
 
 static void hca_uar_lock(void)
 {
-    hca_exec_enter();
+    hca_thread_enter();
     pthread_mutex_lock(&hca_uar_mutex);
 }
 
 static void hca_uar_unlock(void)
 {
     pthread_mutex_unlock(&hca_uar_mutex);
-    hca_exec_leave();
+    hca_thread_leave();
 }
 
 void hca_uar_forked(void)
@@ -189,7 +186,7 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
     } else {
         hca_bf_more(pos, value, size);
     }
-    hca_exec_leave();
+    hca_thread_leave();
 }
 
 /* A nested doorbell may have been one of a CQ as well. */
@@ -201,26 +198,11 @@ void hca_uar_run_all(void)
     hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
 }
 
-static void hca_uar_read_env(void)
-{
-    const char *patch = getenv("SOFTHCA_PATCH");
-
-    if ((patch != NULL) && strcmp(patch, "y") && strcmp(patch, "n")) {
-        hca_error("SOFTHCA_PATCH=%s: use y or n", patch);
-    }
-    hca_trap_init((patch == NULL) || strcmp(patch, "n"));
-    hca_strict_init();
-    hca_fault_init();
-    hca_late_init();
-}
-
 int hca_uar_add(uint32_t id, void *page)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct hca_uar *uar;
     int ret = -ENOMEM;
 
-    pthread_once(&once, hca_uar_read_env);
     hca_uar_lock();
     uar = hca_uar_get(id);
     if (uar != NULL) {

@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * UAR pages and the send queues that are bound to them, as this process sees
- * them. hca_exec.h has the half that the control side calls.
+ * them.
  */
 #ifndef HCA_UAR_H
 #define HCA_UAR_H
 
-#include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_obj.h"
+#include "softhca/fabric/hca_timer.h"
 
 /* Process-local part of a send queue. */
 struct hca_sq {
@@ -17,6 +18,19 @@ struct hca_sq {
     struct hca_late    *late;    /* executed and not complete, the oldest */
     struct hca_sq      *next;
 };
+
+/* A UAR page was mapped at `page` (4 KiB, of this process) with this id:
+ * stores to it ring doorbells from now on. @return 0 or -errno. */
+int hca_uar_add(uint32_t uar, void *page);
+void hca_uar_del(uint32_t uar);
+
+/* In a forked child: the pages and queues are the parent's. */
+void hca_uar_forked(void);
+
+/* A published QP that sends (all but DCT, XRC_RECV) starts / stops listening
+ * to its UAR. del: from now on nothing of it is executed. */
+int hca_sq_add(struct hca_qp *qp);
+void hca_sq_del(struct hca_qp *qp);
 
 /* Runs every send queue of this process whose doorbell record moved. */
 void hca_uar_run_all(void);

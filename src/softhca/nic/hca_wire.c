@@ -7,7 +7,7 @@
 #include "hca_wire.h"
 #include "softhca/fabric/hca_dev.h"
 #include "hca_fault.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_proc.h"
 #include "hca_responder.h"
 

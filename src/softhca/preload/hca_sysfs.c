@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "hca_sysfs.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 #include "hca_sysfs_attr.h"
 
 #include <dirent.h>
@@ -40,11 +40,6 @@ static const struct {
     {HCA_SYSFS_PCI, "driver", "../../../bus/pci/drivers/%s_core"},
     {HCA_SYSFS_IBDEV, "device", "../.."},
 };
-
-const char *hca_sysfs_driver(unsigned n)
-{
-    return hca_dev_is_other(n) ? "mlx4" : "mlx5";
-}
 
 /* Path of a folder below the process' directory. */
 static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,

@@ -7,10 +7,6 @@
 #ifndef HCA_SYSFS_H
 #define HCA_SYSFS_H
 
-/* What QUERY_PORT and QUERY_GID answer too. */
-#define HCA_PORT_CAP_MASK 0x2651e84au
-#define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
-
 /* Folders below the process' directory: /sys/class/... is found in
  * HCA_SYSFS_DIR/class/..., /dev/infiniband in HCA_DEVFS_DIR/infiniband. */
 #define HCA_SYSFS_DIR "sysfs"

@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "hca_sysfs_attr.h"
 #include "softhca/fabric/hca_dev.h"
-#include "hca_sysfs.h"
 #include "softhca/uverbs/uverbs.h"
 
 #include <endian.h>
@@ -16,6 +15,11 @@
 
 #define HCA_PCI_VENDOR    0x15b3u /* Mellanox */
 #define HCA_PCI_CONNECTX3 0x1003u
+
+const char *hca_sysfs_driver(unsigned n)
+{
+    return hca_dev_is_other(n) ? "mlx4" : "mlx5";
+}
 
 static bool hca_sysfs_is_roce(const struct hca_sysfs_ctx *ctx)
 {

@@ -23,9 +23,6 @@ enum hca_sysfs_folder {
     HCA_SYSFS_UVERBS
 };
 
-/* The driver of mlx5_n, which may be another one's device: "mlx5". */
-const char *hca_sysfs_driver(unsigned n);
-
 /* Prints the contents without the newline. @return length; 0: no file. */
 typedef int (*hca_sysfs_print_t)(const struct hca_sysfs_ctx *ctx, char *buf,
                                  size_t size);
@@ -40,5 +37,8 @@ struct hca_sysfs_file {
 
 /* Ends with a file without name. */
 extern const struct hca_sysfs_file hca_sysfs_files[];
+
+/* The driver of mlx5_n, which may be another one's device: "mlx5". */
+const char *hca_sysfs_driver(unsigned n);
 
 #endif

@@ -7,11 +7,12 @@
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
 #include "preload.h"
+#include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_fd.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
-#include "softhca/uverbs/uverbs.h"
+#include "softhca/nic/hca_thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,7 +61,9 @@ static void preload_exit(int status, void *arg)
 {
     (void)status;
     (void)arg;
+    hca_thread_enter();
     hca_fabric_detach();
+    hca_thread_leave();
 }
 
 /* Destructors of other libraries (UCX, MPI) may still close devices, and that
@@ -102,7 +105,7 @@ const char *preload_path(const char *path)
     if (!is_sysfs && !preload_is_below(path, PRELOAD_DEVFS)) {
         return path;
     }
-    if (hca_fabric_attach() != 0) {
+    if (hca_fabric_attach(hca_sysfs_create) != 0) {
         errno = ENOENT;
         return NULL;
     }
@@ -122,7 +125,7 @@ const char *preload_path(const char *path)
  * pthread_atfork() handler. */
 static bool preload_is_device(int fd)
 {
-    return uverbs_is_open(fd) && (atomic_load(&preload_pid) == getpid());
+    return dispatch_is_open(fd) && (atomic_load(&preload_pid) == getpid());
 }
 
 static void preload_set_top(unsigned fd)
@@ -147,7 +150,7 @@ int preload_opened(const char *path, int fd)
     n   = hca_sysfs_dev(minor);
     ret = (n < 0) ? -ENXIO :
           hca_lacks(HCA_LACK_ACCESS) ? -EACCES :
-          uverbs_open(fd, hca_dev_local(n));
+          dispatch_open(fd, hca_dev_local(n));
     if (ret == 0) {
         preload_set_top(fd);
         return fd;
@@ -177,11 +180,11 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(ap, request);
     arg = va_arg(ap, void*);
     va_end(ap);
-    if (!uverbs_is_open(fd)) {
+    if (!dispatch_is_open(fd)) {
         return preload_libc()->ioctl(fd, request, arg);
     }
 
-    ret = uverbs_ioctl(fd, request, arg);
+    ret = dispatch_ioctl(fd, request, arg);
     if (ret < 0) {
         errno = -ret;
         return -1;
@@ -196,7 +199,7 @@ PRELOAD_EXPORT int close(int fd)
         return -1;
     }
     if (preload_is_device(fd)) {
-        uverbs_close(fd);
+        dispatch_close(fd);
     }
     return preload_libc()->close(fd);
 }
@@ -208,7 +211,7 @@ static void preload_closing(unsigned first, unsigned last)
     last = (last < top) ? last : top;
     for (unsigned fd = first; fd <= last; fd++) {
         if (preload_is_device(fd)) {
-            uverbs_close(fd);
+            dispatch_close(fd);
         }
     }
 }
@@ -258,7 +261,7 @@ PRELOAD_EXPORT void closefrom(int first)
 static int preload_duplicated(int fd, int newfd)
 {
     if ((newfd >= 0) && preload_is_device(fd) &&
-        (uverbs_dup(fd, newfd) == 0)) {
+        (dispatch_dup(fd, newfd) == 0)) {
         preload_set_top(newfd);
     }
     return newfd;
@@ -275,7 +278,7 @@ PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
     int ret        = preload_libc()->dup3(fd, newfd, flags);
 
     if (is_device && (ret >= 0)) {
-        uverbs_close(newfd);
+        dispatch_close(newfd);
     }
     if (ret >= 0) {
         hca_fd_lose(newfd);

@@ -6,6 +6,10 @@
  *
  * preload.c has what the others share, descriptors and the library's start
  * and end; preload_path.c, preload_signal.c and preload_verbs.c the rest.
+ *
+ * preload/ is called by the program, who takes it for libc. It knows which path
+ * or descriptor is a device's and hands that on to dispatch/; what an ioctl
+ * means it does not know. The files of sysfs are its own (hca_sysfs.h).
  */
 #ifndef PRELOAD_H
 #define PRELOAD_H

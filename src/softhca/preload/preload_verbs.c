@@ -8,9 +8,9 @@
  */
 #define _GNU_SOURCE
 #include "preload.h"
-#include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_log.h"
-#include "softhca/uverbs/uverbs.h"
+#include "softhca/dispatch/dispatch.h"
+#include "softhca/fabric/hca_arena.h"
+#include "softhca/base/hca_log.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
     __typeof__(ibv_close_device) *close_device;
     int ret;
 
-    if ((ctx == NULL) || !uverbs_is_open(ctx->cmd_fd)) {
+    if ((ctx == NULL) || !dispatch_is_open(ctx->cmd_fd)) {
         return ctx;
     }
     ret = preload_set_allocators(ctx);

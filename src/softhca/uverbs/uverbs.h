@@ -10,6 +10,11 @@
  *
  * A context belongs to one opened device file. Its mutex is held while a
  * handler runs and guards everything a context owns.
+ *
+ * uverbs/ is called by dispatch/, which finds the row of a request, and by
+ * devx/, whose objects are made of the same parts. It knows neither descriptors
+ * (but for those of channels) nor the device's own commands. What the files
+ * know of each other's objects is in a header for each.
  */
 #ifndef UVERBS_H
 #define UVERBS_H
@@ -23,26 +28,6 @@
 #include <rdma/mlx5-abi.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/mlx5_user_ioctl_verbs.h>
-
-/* --- for preload.c ------------------------------------------------------- */
-
-/* A program opened the node of device `dev`; fd is /dev/zero. @return 0, or
- * -EMFILE (the number is beyond what the table holds), -ENOMEM, or what
- * hca_fabric_attach() returns. */
-int uverbs_open(int fd, unsigned dev);
-
-/* newfd is a duplicate of fd. @return 0, -EBADF, -EMFILE. */
-int uverbs_dup(int fd, int newfd);
-
-/* fd is being closed. The last duplicate releases what the context holds. In
- * a forked child it only forgets the descriptor. */
-void uverbs_close(int fd);
-
-/* @return 0 or -errno; -ENOTTY for any request but RDMA_VERBS_IOCTL. */
-int uverbs_ioctl(int fd, unsigned long request, void *arg);
-
-/* Whether fd is an opened device: one load. */
-bool uverbs_is_open(int fd);
 
 /* --- limits that the device reports and checks --------------------------- */
 #define UVERBS_MAX_MR        ((1u << 20) - 1) /* size of the mkey table */
@@ -104,6 +89,9 @@ struct uverbs_ctx {
     struct uverbs_obj   **objs;     /* by handle; free ones are linked */
     uint32_t              num_objs;
     uint32_t              free_obj;
+    /* all that there are, in the order in which they are given back */
+    const struct uverbs_type *const *types;
+    unsigned              num_types;
 };
 
 /* Adds an object of `size` bytes, zeroed but for its header.
@@ -130,17 +118,35 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
 /* @return 0; -EBUSY if another object needs it. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
-/* Releases everything, users before what they use. */
+/* Releases everything, users before what they use: the types of ctx->types. */
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx);
 
 /* The other end of GET_CONTEXT. */
 void uverbs_context_cleanup(struct uverbs_ctx *ctx);
 
-/* The types, in the order in which a context gives them back. */
+/* The type of each file. */
 extern const struct uverbs_type uverbs_qp_type, uverbs_srq_type,
         uverbs_cq_type, uverbs_ah_type, uverbs_mw_type, uverbs_mr_type,
         uverbs_dm_type, uverbs_xrcd_type, uverbs_pd_type, uverbs_uar_type,
         uverbs_event_type, uverbs_async_type;
+
+static inline void uverbs_ref(struct uverbs_obj *obj)
+{
+    if (obj != NULL) {
+        obj->users++;
+    }
+}
+
+static inline void uverbs_unref(struct uverbs_obj *obj)
+{
+    if (obj != NULL) {
+        obj->users--;
+    }
+}
+
+/* For members that may be NULL. */
+#define uverbs_hold(_ptr) uverbs_ref((_ptr) ? &(_ptr)->obj : NULL)
+#define uverbs_drop(_ptr) uverbs_unref((_ptr) ? &(_ptr)->obj : NULL)
 
 /* --- requests ------------------------------------------------------------ */
 enum uverbs_attr_kind {
@@ -234,7 +240,7 @@ int uverbs_put_handle(struct uverbs_req *req, uint16_t id, uint64_t value);
 void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id);
 
 /* Reads the program's memory. @return 0, -EFAULT. */
-extern pid_t uverbs_pid; /* this process: set by uverbs_open() */
+extern pid_t uverbs_pid; /* this process: set when a device is opened */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size);
 
 /* What read attributes: the parts of a write command. */
@@ -257,14 +263,16 @@ int uverbs_destroy_counted(struct uverbs_req *req);
 /* Handler of INVOKE_WRITE. */
 int uverbs_write(struct uverbs_req *req);
 
+/* Name of the write command in a request, for the log. */
+const char *uverbs_write_name(const struct uverbs_req *req);
+
 /* Rows of each file, ending with one without a handler. */
 extern const struct uverbs_method uverbs_context_methods[],
         uverbs_port_methods[], uverbs_pd_methods[], uverbs_mr_methods[],
         uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
         uverbs_cq_methods[], uverbs_srq_methods[], uverbs_xrcd_methods[],
         uverbs_ah_methods[], uverbs_qp_methods[], uverbs_event_methods[],
-        uverbs_uar_methods[], devx_methods[], devx_umem_methods[],
-        devx_event_methods[];
+        uverbs_uar_methods[];
 extern const struct uverbs_write uverbs_device_writes[], uverbs_pd_writes[],
         uverbs_mr_writes[], uverbs_mw_writes[], uverbs_cq_writes[],
         uverbs_srq_writes[], uverbs_xrcd_writes[], uverbs_ah_writes[],

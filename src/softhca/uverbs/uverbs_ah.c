@@ -5,8 +5,11 @@
  * the destination's MAC.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs_ah.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_pd.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,8 @@
  * nobody knows is an error only if the program says that it matters.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs.h"
+#include "uverbs_event.h"
 
 #include <errno.h>
 #include <string.h>

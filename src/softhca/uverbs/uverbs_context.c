@@ -4,8 +4,10 @@
  * device (rdma/mlx5-abi.h). And INVOKE_WRITE, the door of the write commands.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
 #include "softhca/fabric/hca_caps.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_mkey.h"
 
 #include <errno.h>
 

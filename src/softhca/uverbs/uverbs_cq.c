@@ -4,10 +4,16 @@
  * the device fills the ring (hca_cq.c). Checks as in mlx5_ib's cq.c.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/nic/hca_exec.h"
+#include "uverbs_cq.h"
+#include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/nic/hca_cq.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_mmap.h"
+#include "uverbs_uar.h"
 
 #include <errno.h>
 

@@ -5,8 +5,10 @@
  * goes RESET, INIT, RTR and no further.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/nic/hca_exec.h"
+#include "uverbs_dct.h"
+#include "softhca/fabric/hca_obj.h"
+#include "softhca/nic/hca_qp.h"
+#include "uverbs.h"
 
 #include <errno.h>
 

@@ -6,7 +6,12 @@
  * uverbs_dm_lock.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs_dm.h"
+#include "softhca/fabric/hca_arena.h"
+#include "uverbs.h"
+#include "uverbs_mkey.h"
+#include "uverbs_mmap.h"
+#include "uverbs_mr.h"
 
 #include <errno.h>
 

@@ -6,8 +6,9 @@
  * longer the pipe's is given back when the next one is made.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/fabric/hca_proc.h"
+#include "uverbs_event.h"
+#include "softhca/fabric/hca_chan.h"
+#include "uverbs.h"
 
 #include <errno.h>
 #include <sys/stat.h>

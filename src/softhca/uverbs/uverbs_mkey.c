@@ -6,8 +6,10 @@
  * made bad first, then in_use is waited for.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/fabric/hca_log.h"
+#include "uverbs_mkey.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_obj.h"
 
 #include <sys/syscall.h>
 #include <time.h>

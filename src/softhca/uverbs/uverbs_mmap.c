@@ -11,13 +11,13 @@
  * handler reads it. Written under the mutex of the entry's context.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/nic/hca_exec.h"
-#include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_log.h"
-#include "softhca/fabric/hca_maps.h"
+#include "uverbs_mmap.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_maps.h"
 #include "softhca/fabric/hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
+#include "softhca/nic/hca_uar.h"
+#include "uverbs.h"
 
 #include <errno.h>
 #include <string.h>

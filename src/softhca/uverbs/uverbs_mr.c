@@ -5,8 +5,13 @@
  * are those of ib_uverbs and mlx5_ib (ib_check_mr_access, ib_umem_get).
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/fabric/hca_maps.h"
+#include "uverbs_mr.h"
+#include "softhca/base/hca_maps.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_mkey.h"
+#include "uverbs_pin.h"
 
 #include <errno.h>
 #include <sys/mman.h>

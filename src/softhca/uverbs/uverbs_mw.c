@@ -4,7 +4,10 @@
  * it. Type 2 belongs to the QP that bound it and can be invalidated.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_mkey.h"
+#include "uverbs_pd.h"
 
 #include <errno.h>
 

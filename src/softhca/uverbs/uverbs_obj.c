@@ -4,25 +4,15 @@
  * objects end. The mutex of the context guards all of it.
  */
 #define _GNU_SOURCE
-#include "softhca/devx/devx.h"
-#include "softhca/fabric/hca_log.h"
+#include "uverbs_event.h"
+#include "softhca/base/hca_log.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Users before what they use: the order in which a context is given back. */
-static const struct uverbs_type *const uverbs_types[] = {
-    &devx_obj_type, &devx_umem_type,
-    &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
-    &uverbs_mw_type, &uverbs_mr_type,   &uverbs_dm_type,   &uverbs_xrcd_type,
-    &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &devx_event_type,
-    &uverbs_uar_type,
-};
-
-#define UVERBS_NUM_TYPES (sizeof(uverbs_types) / sizeof(uverbs_types[0]))
-#define UVERBS_NO_OBJ    UINT32_MAX
+#define UVERBS_NO_OBJ UINT32_MAX
 
 /* A free entry holds the index of the next one, shifted to be odd: no object
  * is there. */
@@ -124,12 +114,12 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
 
 static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
 {
-    unsigned i = 0;
+    const struct uverbs_type *const *types = obj->ctx->types;
 
-    while (uverbs_types[i]->id != obj->type) {
-        i++;
+    while ((*types)->id != obj->type) {
+        types++;
     }
-    return uverbs_types[i];
+    return *types;
 }
 
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
@@ -176,14 +166,13 @@ static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
 
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
 {
-    for (unsigned i = 0; i < UVERBS_NUM_TYPES; i++) {
-        unsigned count = uverbs_destroy_type(ctx, uverbs_types[i]);
+    for (unsigned i = 0; i < ctx->num_types; i++) {
+        const struct uverbs_type *type = ctx->types[i];
+        unsigned count                 = uverbs_destroy_type(ctx, type);
 
         /* channels have no command that destroys them */
-        if ((count != 0) &&
-            (uverbs_types[i]->release != uverbs_event_release)) {
-            hca_info("context: closed with %u %s left", count,
-                     uverbs_types[i]->name);
+        if ((count != 0) && (type->release != uverbs_event_release)) {
+            hca_info("context: closed with %u %s left", count, type->name);
         }
     }
     free(ctx->objs);

@@ -4,7 +4,11 @@
  * of an on-demand region are those of the processor, as of any other.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_mkey.h"
+#include "uverbs_pd.h"
 
 #include <errno.h>
 

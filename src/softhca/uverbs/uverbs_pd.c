@@ -4,7 +4,9 @@
  * processes have the same. Parent and thread domains are libmlx5's affair.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs_pd.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "uverbs.h"
 
 static int uverbs_alloc_pd(struct uverbs_req *req)
 {

@@ -5,12 +5,13 @@
  * CAP_IPC_LOCK. Nothing is locked. Threads of several contexts come here.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs_pin.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "uverbs.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/preload/hca_sysfs.h"
 
 #include <errno.h>
 #include <net/if.h>

@@ -4,11 +4,13 @@
  * uverbs_qp_params.c; states are changed in uverbs_qp_modify.c.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
 #include "uverbs_qp.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/nic/hca_exec.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/nic/hca_qp.h"
+#include "softhca/nic/hca_uar.h"
 #include "softhca/nic/hca_wqe.h"
+#include "uverbs_mmap.h"
 
 #include <errno.h>
 

@@ -3,9 +3,14 @@
  * MODIFY_QP, QUERY_QP and OPEN_QP: the write commands of queue pairs.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/nic/hca_exec.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_obj.h"
+#include "softhca/nic/hca_qp.h"
+#include "uverbs.h"
+#include "uverbs_ah.h"
+#include "uverbs_dct.h"
+#include "uverbs_mmap.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,8 @@
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_log.h"
+#include "softhca/base/hca_log.h"
+#include "uverbs_uar.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  * mlx5 can do (hw/mlx5/qp.c, optab: it has no way to SQD), and its own rules
  * for a DCI (modify_dci_qp_is_ok()). A DCT is in uverbs_dct.c.
  */
-#include "uverbs_objs.h"
+#include "uverbs_qp.h"
 
 #define UVERBS_RC_RTR \
     (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \

@@ -4,8 +4,13 @@
  * the arena; its size follows from max_wr and max_sge as in mlx5_ib's srq.c.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs_srq.h"
 #include "softhca/fabric/hca_caps.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
+#include "uverbs_cq.h"
 
 #include <errno.h>
 

@@ -5,8 +5,10 @@
  * (uverbs_mmap.c). Page numbers are those of the process: uverbs_uar_lock.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
-#include "softhca/nic/hca_exec.h"
+#include "uverbs_uar.h"
+#include "softhca/nic/hca_uar.h"
+#include "uverbs.h"
+#include "uverbs_mmap.h"
 
 #include <errno.h>
 

@@ -8,7 +8,10 @@
  * again, and the one with the higher number takes that of the lower.
  */
 #define _GNU_SOURCE
-#include "uverbs_objs.h"
+#include "uverbs_xrcd.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_obj.h"
+#include "uverbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,47 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * One line per event, to stderr or to the file named by SOFTHCA_LOG_FILE, up
+ * to the level of SOFTHCA_LOG (error, warn, info, debug, trace; default warn).
+ * In UCX's manner: lower case, object first ("qp 0x10042: ..."). A line is one
+ * write(2), built on the stack, so that it may be called inside a trap.
+ *
+ * base/ is what every other room may use: log lines, descriptors, mutexes,
+ * mappings, valgrind. It knows nothing of devices, and each file of it little
+ * of the others.
+ */
+#ifndef HCA_LOG_H
+#define HCA_LOG_H
+
+#include <stdarg.h>
+
+enum hca_log_level {
+    HCA_LOG_ERROR, /* cannot go on */
+    HCA_LOG_WARN,  /* odd, but goes on; a program that works logs none */
+    HCA_LOG_INFO,  /* objects and state changes */
+    HCA_LOG_DEBUG, /* control path: every ioctl */
+    HCA_LOG_TRACE  /* data path: every message */
+};
+
+extern enum hca_log_level hca_log_level;
+
+/* Reads SOFTHCA_LOG and SOFTHCA_LOG_FILE; a wrong level is an error line that
+ * lists the right ones, and leaves the default. Called once, at load. */
+void hca_log_init(void);
+
+void hca_log_write(enum hca_log_level level, const char *fmt, ...)
+        __attribute__((format(printf, 2, 3)));
+
+#define hca_log(_level, ...) \
+    do { \
+        if (__builtin_expect((_level) <= hca_log_level, 0)) { \
+            hca_log_write(_level, __VA_ARGS__); \
+        } \
+    } while (0)
+
+#define hca_error(...) hca_log(HCA_LOG_ERROR, __VA_ARGS__)
+#define hca_warn(...)  hca_log(HCA_LOG_WARN, __VA_ARGS__)
+#define hca_info(...)  hca_log(HCA_LOG_INFO, __VA_ARGS__)
+#define hca_debug(...) hca_log(HCA_LOG_DEBUG, __VA_ARGS__)
+#define hca_trace(...) hca_log(HCA_LOG_TRACE, __VA_ARGS__)
+
+#endif

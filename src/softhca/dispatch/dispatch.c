@@ -1,0 +1,290 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Opened device files, the ioctl, the tables of methods and of types: see
+ * dispatch.h. dispatch_files_lock guards the table of files and the references
+ * of contexts; it is never held while a handler runs.
+ */
+#define _GNU_SOURCE
+#include "dispatch.h"
+#include "softhca/devx/devx.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/nic/hca_nic.h"
+#include "softhca/fabric/hca_proc.h"
+#include "softhca/nic/hca_thread.h"
+#include "softhca/nic/hca_uar.h"
+#include "softhca/uverbs/uverbs_dm.h"
+#include "softhca/uverbs/uverbs_pin.h"
+#include "softhca/uverbs/uverbs_uar.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Descriptors from 0; pages of it are touched as they are used. */
+#define DISPATCH_MAX_FDS 65536
+
+static _Atomic(struct uverbs_ctx*) dispatch_files[DISPATCH_MAX_FDS];
+static pthread_mutex_t dispatch_files_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct uverbs_method *const dispatch_methods[] = {
+    uverbs_context_methods, uverbs_port_methods, uverbs_pd_methods,
+    uverbs_mr_methods,      uverbs_mw_methods,   uverbs_dm_methods,
+    uverbs_cq_methods,      uverbs_srq_methods,  uverbs_xrcd_methods,
+    uverbs_ah_methods,      uverbs_qp_methods,   uverbs_event_methods,
+    uverbs_uar_methods,     uverbs_odp_methods,  devx_methods,
+    devx_umem_methods,      devx_event_methods,
+};
+
+/* Users before what they use: the order in which a context is given back. */
+static const struct uverbs_type *const dispatch_types[] = {
+    &devx_obj_type, &devx_umem_type,
+    &uverbs_qp_type, &uverbs_srq_type,  &uverbs_cq_type,   &uverbs_ah_type,
+    &uverbs_mw_type, &uverbs_mr_type,   &uverbs_dm_type,   &uverbs_xrcd_type,
+    &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &devx_event_type,
+    &uverbs_uar_type,
+};
+
+static const struct uverbs_method *dispatch_method(uint16_t object,
+                                                   uint16_t id)
+{
+    for (unsigned i = 0;
+         i < sizeof(dispatch_methods) / sizeof(dispatch_methods[0]); i++) {
+        const struct uverbs_method *method = dispatch_methods[i];
+
+        for (; method->handler != NULL; method++) {
+            if ((method->object == object) && (method->id == id)) {
+                return method;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The driver's answer is taken as written, as the kernel does. */
+static int dispatch_finish(struct uverbs_req *req)
+{
+    struct uverbs_slot *slot = &req->slots[UVERBS_MAX_SPECS - 1];
+
+    if (!req->method->uhw || (slot->attr == NULL) ||
+        (slot->attr->flags & UVERBS_ATTR_F_VALID_OUTPUT)) {
+        return 0;
+    }
+    return uverbs_put(req, UVERBS_ATTR_UHW_OUT, NULL, 0);
+}
+
+static int dispatch_run(struct uverbs_req *req,
+                      const struct ib_uverbs_ioctl_hdr *hdr)
+{
+    struct uverbs_ctx *ctx = req->ctx;
+    bool opens = (req->method->object == UVERBS_OBJECT_DEVICE) &&
+                 ((req->method->id == UVERBS_METHOD_GET_CONTEXT) ||
+                  (req->method->id == UVERBS_METHOD_INVOKE_WRITE));
+    int ret;
+
+    hca_thread_enter();
+    pthread_mutex_lock(&ctx->lock);
+    ret = uverbs_req_parse(req, hdr);
+    if (ret != 0) {
+        goto out;
+    }
+    if (!ctx->ready && !opens) {
+        ret = -EINVAL; /* the kernel has no ucontext then */
+        goto out;
+    }
+
+    ret = req->method->handler(req);
+    if (ret == 0) {
+        ret = dispatch_finish(req);
+    }
+out:
+    hca_debug("uverbs: %s%s%s: %s", req->method->name,
+              (req->method->handler == uverbs_write) ? " " : "",
+              (req->method->handler == uverbs_write) ?
+                      uverbs_write_name(req) : "",
+              (ret == 0) ? "ok" : strerror(-ret));
+    pthread_mutex_unlock(&ctx->lock);
+    hca_thread_leave();
+    return ret;
+}
+
+static int dispatch_verbs(struct uverbs_ctx *ctx,
+                        struct ib_uverbs_ioctl_hdr *user)
+{
+    struct ib_uverbs_ioctl_hdr hdr;
+    struct uverbs_req req;
+
+    if (uverbs_copy_in(&hdr, (uintptr_t)user, sizeof(hdr)) != 0) {
+        return -EFAULT;
+    }
+    if ((hdr.num_attrs > UVERBS_MAX_ATTRS) ||
+        (hdr.length != sizeof(hdr) + hdr.num_attrs * sizeof(user->attrs[0]))) {
+        return -EINVAL;
+    }
+    if ((hdr.reserved1 != 0) || (hdr.reserved2 != 0)) {
+        return -EPROTONOSUPPORT;
+    }
+    if (hdr.driver_id != RDMA_DRIVER_MLX5) {
+        return -EINVAL;
+    }
+
+    req.ctx        = ctx;
+    req.user_attrs = user->attrs;
+    req.method     = dispatch_method(hdr.object_id, hdr.method_id);
+    if (req.method == NULL) {
+        hca_debug("uverbs: method 0x%x/0x%x: not supported", hdr.object_id,
+                  hdr.method_id);
+        return -EPROTONOSUPPORT;
+    }
+    return dispatch_run(&req, &hdr);
+}
+
+bool dispatch_is_open(int fd)
+{
+    return ((unsigned)fd < DISPATCH_MAX_FDS) &&
+           (atomic_load_explicit(&dispatch_files[fd], memory_order_relaxed) !=
+            NULL);
+}
+
+static struct uverbs_ctx *dispatch_ctx_get(int fd)
+{
+    struct uverbs_ctx *ctx = NULL;
+
+    pthread_mutex_lock(&dispatch_files_lock);
+    if ((unsigned)fd < DISPATCH_MAX_FDS) {
+        ctx = atomic_load(&dispatch_files[fd]);
+    }
+    if (ctx != NULL) {
+        ctx->refs++; /* a close that took it out now waits for the lock */
+    }
+    pthread_mutex_unlock(&dispatch_files_lock);
+    return ctx;
+}
+
+static void dispatch_ctx_put(struct uverbs_ctx *ctx)
+{
+    bool last;
+
+    pthread_mutex_lock(&dispatch_files_lock);
+    last = (--ctx->refs == 0);
+    pthread_mutex_unlock(&dispatch_files_lock);
+    if (!last) {
+        return;
+    }
+
+    hca_thread_enter();
+    pthread_mutex_lock(&ctx->lock);
+    uverbs_obj_destroy_all(ctx);
+    uverbs_context_cleanup(ctx);
+    pthread_mutex_unlock(&ctx->lock);
+    hca_thread_leave();
+    pthread_mutex_destroy(&ctx->lock);
+    hca_info("context: closed");
+    free(ctx);
+}
+
+/* Another thread may have held these when it forked. What is open stays the
+ * parent's: an ioctl is refused, a close only forgets. */
+static void dispatch_forked(void)
+{
+    pthread_mutex_init(&dispatch_files_lock, NULL);
+    uverbs_uar_forked();
+    uverbs_dm_forked();
+    uverbs_pin_forked();
+    hca_uar_forked();
+}
+
+static void dispatch_init(void)
+{
+    pthread_atfork(NULL, NULL, dispatch_forked);
+    hca_nic_init();
+}
+
+int dispatch_open(int fd, unsigned dev)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct uverbs_ctx *ctx;
+    int ret;
+
+    pthread_once(&once, dispatch_init);
+    if ((unsigned)fd >= DISPATCH_MAX_FDS) {
+        hca_error("descriptor %d: devices need one below %d", fd,
+                  DISPATCH_MAX_FDS);
+        return -EMFILE;
+    }
+    ret = hca_fabric_attach(NULL);
+    if (ret == 0) {
+        ret = hca_helper_start();
+    }
+    if (ret != 0) {
+        return ret;
+    }
+    ctx = calloc(1, sizeof(*ctx));
+    if (ctx == NULL) {
+        return -ENOMEM;
+    }
+
+    pthread_mutex_init(&ctx->lock, NULL);
+    uverbs_pid = getpid();
+    ctx->dev       = dev;
+    ctx->pid       = uverbs_pid;
+    ctx->refs      = 1;
+    ctx->types     = dispatch_types;
+    ctx->num_types = sizeof(dispatch_types) / sizeof(dispatch_types[0]);
+    dispatch_close(fd); /* whoever had that number closed it behind our back */
+    atomic_store(&dispatch_files[fd], ctx);
+    return 0;
+}
+
+int dispatch_dup(int fd, int newfd)
+{
+    struct uverbs_ctx *ctx;
+
+    if ((unsigned)newfd >= DISPATCH_MAX_FDS) {
+        return -EMFILE;
+    }
+    ctx = dispatch_ctx_get(fd);
+    if (ctx == NULL) {
+        return -EBADF;
+    }
+    dispatch_close(newfd);
+    atomic_store(&dispatch_files[newfd], ctx);
+    return 0;
+}
+
+void dispatch_close(int fd)
+{
+    struct uverbs_ctx *ctx = NULL;
+
+    if (dispatch_is_open(fd)) {
+        ctx = atomic_exchange(&dispatch_files[fd], NULL);
+    }
+    /* in a forked child the objects are still the parent's, and the lock may
+     * be held by a thread that was not forked */
+    if ((ctx != NULL) && (ctx->pid == getpid())) {
+        dispatch_ctx_put(ctx);
+    }
+}
+
+int dispatch_ioctl(int fd, unsigned long request, void *arg)
+{
+    struct uverbs_ctx *ctx;
+    int ret;
+
+    ctx = dispatch_ctx_get(fd);
+    if (ctx == NULL) {
+        return -EBADF;
+    }
+    if (request != RDMA_VERBS_IOCTL) {
+        ret = -ENOTTY;
+    } else if (ctx->pid != getpid()) {
+        hca_warn("context: opened by process %d, which forked this one; open "
+                 "the device here", ctx->pid);
+        ret = -EIO;
+    } else {
+        ret = dispatch_verbs(ctx, arg);
+    }
+    dispatch_ctx_put(ctx);
+    return ret;
+}

@@ -1,0 +1,34 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * From a descriptor to a handler: the opened device files, their ioctl, and the
+ * tables of what uverbs/ and devx/ offer, which both must not know of each
+ * other.
+ *
+ * dispatch/ is called by preload/, from the functions that take the place of
+ * libc's open, close, dup and ioctl. It alone knows all methods and all types
+ * of objects, and nothing of paths, sysfs or libc.
+ */
+#ifndef DISPATCH_H
+#define DISPATCH_H
+
+#include <stdbool.h>
+
+/* A program opened the node of device `dev`; fd is /dev/zero. @return 0, or
+ * -EMFILE (the number is beyond what the table holds), -ENOMEM, or what
+ * hca_fabric_attach() returns. */
+int dispatch_open(int fd, unsigned dev);
+
+/* newfd is a duplicate of fd. @return 0, -EBADF, -EMFILE. */
+int dispatch_dup(int fd, int newfd);
+
+/* fd is being closed. The last duplicate releases what the context holds. In
+ * a forked child it only forgets the descriptor. */
+void dispatch_close(int fd);
+
+/* @return 0 or -errno; -ENOTTY for any request but RDMA_VERBS_IOCTL. */
+int dispatch_ioctl(int fd, unsigned long request, void *arg);
+
+/* Whether fd is an opened device: one load. */
+bool dispatch_is_open(int fd);
+
+#endif

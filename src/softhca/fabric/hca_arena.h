@@ -1,0 +1,31 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory of the segment for what one process' device reaches in another's:
+ * rings, completion queues, doorbell records. A process has chunks of its own.
+ */
+#ifndef HCA_ARENA_H
+#define HCA_ARENA_H
+
+#include "hca_fabric.h"
+
+/* Whether [ptr, ptr + size) lies in this process' part of the arena. */
+bool hca_arena_contains(const void *ptr, size_t size);
+
+/* Page-granular, zeroed memory of this process in the arena.
+ * @return NULL with errno set: ENOSPC, ENOMEM. */
+void *hca_arena_alloc(size_t size);
+
+/* Gives back what hca_arena_alloc() returned. */
+void hca_arena_free(void *ptr);
+
+/* Returns the chunks of a process to the fabric. */
+void hca_arena_reap(unsigned proc);
+
+/* Puts private copies in place of this process' chunks, so that a thread that
+ * goes on after the process has left writes nothing of another's. */
+void hca_arena_abandon(void);
+
+/* In a forked child: the chunks are its parent's. */
+void hca_arena_forked(void);
+
+#endif

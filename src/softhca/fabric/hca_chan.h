@@ -1,0 +1,34 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Event channels: an object each, which any process writes and its owner's
+ * program reads.
+ */
+#ifndef HCA_CHAN_H
+#define HCA_CHAN_H
+
+#include "hca_obj.h"
+
+/* Writes one event record into a channel: a whole or nothing. The owner reads
+ * it from its descriptor.
+ * @param count  raised by one for what was written
+ * @return 0, -ESRCH (the channel is gone), or -errno, logged: -EAGAIN (it is
+ *         full), or why the owner's pipe cannot be opened. */
+int hca_chan_write(uint32_t chan, const void *record, size_t size,
+                   uint32_t *count);
+
+/* Creates the pipe of a channel of this process; *fd is the end to read, and
+ * is the program's to close. @return channel number, or -errno. */
+int64_t hca_chan_create(unsigned dev, bool is_async, int *fd);
+void hca_chan_destroy(uint32_t chan);
+
+/* Removes the records that match from a channel of this process that nobody
+ * has read yet. @return how many were removed. */
+unsigned hca_chan_purge(uint32_t chan, size_t record_size,
+                        bool (*match)(const void *record, void *arg),
+                        void *arg);
+
+/* In a forked child: what is open of other processes' channels is the
+ * parent's. */
+void hca_chan_forked(void);
+
+#endif

@@ -1,0 +1,38 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory of the programs: this process' own and that of others, which keys name
+ * and WQEs say how much of.
+ */
+#ifndef HCA_MEM_H
+#define HCA_MEM_H
+
+#include "hca_fabric.h"
+
+#include <sys/uio.h>
+
+/* Whose memory is meant. The pid is kept because the slot may be another's at
+ * the time of the copy: then there is no process of that pid any more. */
+struct hca_owner {
+    unsigned proc;
+    pid_t    pid;
+};
+
+/* While the lock of an object of that process is held, which therefore has its
+ * slot, alive or not; or for this process. */
+static inline struct hca_owner hca_owner(unsigned proc)
+{
+    return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
+}
+
+/* Copies between local pieces and pieces of the owner's memory (which may be
+ * this process). Total lengths are equal; iov counts <= IOV_MAX each.
+ * @return 0, -EFAULT (some address is not mapped or not accessible),
+ *         -ESRCH (the process is gone), -EPERM (the system forbids it). */
+int hca_mem_write(struct hca_owner owner, const struct iovec *local,
+                  unsigned nlocal, const struct iovec *remote,
+                  unsigned nremote);
+int hca_mem_read(struct hca_owner owner, const struct iovec *local,
+                 unsigned nlocal, const struct iovec *remote,
+                 unsigned nremote);
+
+#endif

@@ -1,0 +1,40 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completion channels and async event files.
+ */
+#ifndef UVERBS_EVENT_H
+#define UVERBS_EVENT_H
+
+#include "uverbs.h"
+
+/* A completion channel or an async event file. The program closes its
+ * descriptor without telling; that is found out from the inode. */
+struct uverbs_event {
+    struct uverbs_obj    obj;
+    int                  fd;
+    uint64_t             st_dev, st_ino;
+    uint32_t             chan; /* HCA_KIND_CHAN */
+    struct uverbs_event *next; /* of the context */
+};
+
+/* The async event file given in attribute `id`, or the context's own. */
+struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id);
+
+/* Handler of a method that makes a channel and answers with its descriptor in
+ * attribute `id`. */
+int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id);
+
+/* Of all types of channels. */
+void uverbs_event_release(struct uverbs_obj *obj,
+                          struct uverbs_events *events);
+
+/* The channel of a descriptor. @return NULL with *err = -EBADF. */
+struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
+                                       int64_t fd, int *err);
+
+/* Takes back the events of an object that lie unread in a channel (0: none).
+ * @return how many. */
+unsigned uverbs_purge_async(uint32_t chan, const struct hca_obj *obj);
+unsigned uverbs_purge_comp(uint32_t chan, const struct hca_obj *cq);
+
+#endif

@@ -1,0 +1,30 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory keys, whatever they are made for: regions, windows, entries of others.
+ */
+#ifndef UVERBS_MKEY_H
+#define UVERBS_MKEY_H
+
+#include "uverbs.h"
+
+#define UVERBS_ANY_QPN 0xffffffu /* hca_mkey.qpn: no QP in particular */
+
+/* Key of an mkey: its number and its variant. */
+uint32_t uverbs_key(const struct hca_mkey *mkey);
+
+/* Gives a fresh mkey a variant, so that its key is none that libmlx5 takes
+ * for "no key", and publishes it. @return the key. */
+uint32_t uverbs_mkey_publish(struct hca_mkey *mkey);
+
+/* The same with the variant that the program chose. */
+uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant);
+
+/* Takes the translation away (mkey->is_free) and waits for the accesses that
+ * had begun before. One of a process that died in it never ends: so not for
+ * ever. */
+void uverbs_mkey_disable(struct hca_mkey *mkey);
+
+/* Takes an mkey back once no access is under way on it. */
+void uverbs_mkey_free(struct hca_mkey *mkey);
+
+#endif

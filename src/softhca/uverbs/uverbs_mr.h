@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory regions.
+ */
+#ifndef UVERBS_MR_H
+#define UVERBS_MR_H
+
+#include "uverbs_dm.h"
+#include "uverbs_pd.h"
+
+struct uverbs_mr {
+    struct uverbs_obj obj;
+    struct hca_mkey  *mkey;
+    struct uverbs_pd *pd;
+    struct uverbs_dm *dm;
+    uint64_t          pinned; /* pages */
+};
+
+/* A translation, as REG_MR and REREG_MR describe it. */
+struct uverbs_region {
+    uint64_t start, length, iova;
+    uint32_t access;
+};
+
+/* Rights that a region may give. @return 0, -EINVAL. */
+int uverbs_check_access(uint32_t access);
+
+/* A region with a fresh key; the translation is already checked.
+ * @return 0, -ENOMEM. */
+int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
+                  const struct uverbs_region *region, struct uverbs_mr **mrp);
+
+#endif

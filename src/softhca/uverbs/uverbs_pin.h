@@ -1,0 +1,18 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory that counts as locked (SOFTHCA_MEMLOCK).
+ */
+#ifndef UVERBS_PIN_H
+#define UVERBS_PIN_H
+
+#include <stdint.h>
+
+/* Counts the pages of [start, start + length) as locked memory.
+ * @return 0 and what to give back in the end; -ENOMEM: beyond the limit. */
+int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages);
+void uverbs_unpin(uint64_t pages);
+
+/* In a forked child, which has nothing pinned. */
+void uverbs_pin_forked(void);
+
+#endif

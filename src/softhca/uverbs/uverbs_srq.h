@@ -1,0 +1,22 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Shared receive queues.
+ */
+#ifndef UVERBS_SRQ_H
+#define UVERBS_SRQ_H
+
+#include "uverbs_cq.h"
+#include "uverbs_pd.h"
+#include "uverbs_xrcd.h"
+
+struct uverbs_srq {
+    struct uverbs_obj    obj;
+    struct hca_srq      *srq;
+    struct uverbs_pd    *pd;
+    struct uverbs_cq    *cq;   /* XRC */
+    struct uverbs_xrcd  *xrcd; /* XRC */
+    struct uverbs_event *async;
+    uint32_t             max_sge;
+};
+
+#endif

@@ -1,0 +1,16 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * UAR pages.
+ */
+#ifndef UVERBS_UAR_H
+#define UVERBS_UAR_H
+
+#include "uverbs.h"
+
+/* In a forked child: nobody holds the lock. */
+void uverbs_uar_forked(void);
+
+/* Whether the UAR page is one of this context. */
+bool uverbs_uar_valid(const struct uverbs_ctx *ctx, uint32_t page_id);
+
+#endif

@@ -1,0 +1,61 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Write commands: the old interface, which arrives inside one ioctl of the new
+ * one (INVOKE_WRITE). A command is a row of a table of the file that it is
+ * about.
+ */
+#define _GNU_SOURCE
+#include "uverbs.h"
+
+#include <errno.h>
+
+static const struct uverbs_write *const uverbs_writes[] = {
+    uverbs_device_writes, uverbs_pd_writes, uverbs_mr_writes,
+    uverbs_mw_writes,     uverbs_cq_writes, uverbs_srq_writes,
+    uverbs_xrcd_writes,   uverbs_ah_writes, uverbs_qp_writes,
+    uverbs_event_writes,
+};
+
+static const struct uverbs_write *uverbs_write_row(uint64_t cmd)
+{
+    for (unsigned i = 0;
+         i < sizeof(uverbs_writes) / sizeof(uverbs_writes[0]); i++) {
+        const struct uverbs_write *row = uverbs_writes[i];
+
+        for (; row->handler != NULL; row++) {
+            if (row->cmd == cmd) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *uverbs_write_name(const struct uverbs_req *req)
+{
+    const struct uverbs_write *row =
+            uverbs_write_row(uverbs_get_const(req, UVERBS_ATTR_WRITE_CMD));
+
+    return (row == NULL) ? "unknown" : row->name;
+}
+
+int uverbs_write(struct uverbs_req *req)
+{
+    uint64_t cmd = uverbs_get_const(req, UVERBS_ATTR_WRITE_CMD);
+    const struct uverbs_write *row;
+
+    if (cmd > UINT32_MAX) {
+        return -EINVAL;
+    }
+    row = uverbs_write_row(cmd);
+    if (row == NULL) {
+        return -EOPNOTSUPP;
+    }
+    /* libibverbs probes with no data at all, and takes this very error as
+     * the sign that every write command may come by ioctl */
+    if ((uverbs_len(req, UVERBS_ATTR_CORE_IN) < row->req_size) ||
+        (uverbs_len(req, UVERBS_ATTR_CORE_OUT) < row->resp_size)) {
+        return -ENOSPC;
+    }
+    return req->ctx->ready ? row->handler(req) : -EINVAL;
+}

@@ -1,0 +1,16 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Causes that lie with the options of UCX and of Open MPI.
+ */
+#ifndef DCX_INFO_UCX_H
+#define DCX_INFO_UCX_H
+
+#include "info_why.h"
+
+extern const info_cause_t info_ucx_causes[];
+
+/* Which device and port carries UCX's messages, "dcx/mlx5_0:1", as UCP chose
+ * it; NULL if that is not dcx, or was not asked for yet. */
+const char *info_ucx_lane(void);
+
+#endif

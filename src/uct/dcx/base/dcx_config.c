@@ -1,0 +1,293 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The table of the interface's options, shown by "ucx_info -cf", and what the
+ * device takes for values that it has a form of its own for. Their ranges are
+ * in dcx_config_check.c.
+ */
+#include "dcx_config.h"
+#include "dcx_policy.h"
+
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <ucs/sys/string.h>
+
+
+static const char *uct_dcx_mtu_names[] = {
+    [0]            = "default",
+    [IBV_MTU_256]  = "256",
+    [IBV_MTU_512]  = "512",
+    [IBV_MTU_1024] = "1024",
+    [IBV_MTU_2048] = "2048",
+    [IBV_MTU_4096] = "4096",
+    [IBV_MTU_4096 + 1] = NULL
+};
+
+
+ucs_config_field_t uct_dcx_iface_config_table[] = {
+    {"", "", NULL,
+     ucs_offsetof(uct_dcx_iface_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+    {"SEG_SIZE", "8256",
+     "Size of a receive buffer in bytes, and so of the greatest active\n"
+     "message, its header of 2 bytes included, and of a copied put or get.\n"
+     "Where processes of a job have different values, messages have to be\n"
+     "kept below the smaller one: UCP does so with UCX_ADDRESS_VERSION=v2.",
+     ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"NUM_DCI", "8",
+     "Number of DC initiator QPs, 1-1024: how many endpoints can have\n"
+     "operations in flight at a time. One is created when it is first needed.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.num_dci), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_POLICY", "dcs_quota",
+     "How an endpoint gets a DC initiator:\n"
+     "\n"
+     "dcs        The one given back last; kept while operations are\n"
+     "           outstanding.\n"
+     "\n"
+     "dcs_quota  The same, but while other endpoints wait for one, an\n"
+     "           endpoint that has used its quota lets its operations\n"
+     "           complete and joins the wait queue. No endpoint starves.\n"
+     "\n"
+     "rand       An endpoint gets one by lot when it is created, and shares\n"
+     "           it with others. Behind a peer that does not answer they wait\n"
+     "           until the retries are exhausted.\n"
+     "\n"
+     "hw_dcs     There is one, with streams that do not wait for each other\n"
+     "           in the device; endpoints get a stream in turn when they are\n"
+     "           created. NUM_DCI does not count. The device needs to have\n"
+     "           streams.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.policy),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_policy_names)},
+
+    {"QUOTA", "32",
+     "For TX_POLICY=dcs_quota: WQEBBs (building blocks of 64 bytes) that an\n"
+     "endpoint may post in a turn while others wait. A short message takes 1\n"
+     "or 2.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.quota), UCS_CONFIG_TYPE_UINT},
+
+    {"NUM_DCI_STREAMS", "8",
+     "For TX_POLICY=hw_dcs: streams of the shared DC initiator, a power of\n"
+     "two: how many peers can be slow, or fail, at a time without being in\n"
+     "the way of others in the device.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.num_streams),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"RAND_SEED", "0",
+     "For TX_POLICY=rand: a number from which the lots follow; 0 takes\n"
+     "another one each time.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.rand_seed), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_QUEUE_LEN", "128",
+     "Operations of the greatest size that fit in the send queue of one DC\n"
+     "initiator; of small ones it takes up to four times as many.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_MIN_INLINE", "64",
+     "Bytes that am_short and put_short have to carry at least. Up to 172\n"
+     "nothing changes; more makes WQEs and send queues longer.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.min_inline),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_MAX_POLL", "16",
+     "Send completions that one call of progress takes at most; always fewer\n"
+     "than a send queue has WQEBBs.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_CQ_MODERATION", "64",
+     "WQEBBs (building blocks of 64 bytes) that an endpoint may post on its\n"
+     "own DC initiator before a short or copied operation requests a\n"
+     "completion again; no more than a fourth of the send queue. 1: each\n"
+     "does, as always with TX_POLICY=dcs and on shared initiators.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.cq_moderation),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"RX_QUEUE_LEN", "1024",
+     "Receive buffers posted at a time, shared by all peers. A peer that\n"
+     "finds none left tries again after RNR_TIMEOUT.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_INLINE", "64",
+     "Bytes of a message that the device may put into the completion itself:\n"
+     "0 for none, else 64.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.inl), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"RX_MAX_POLL", "16",
+     "Messages that one call of progress delivers at most; never more than\n"
+     "RX_QUEUE_LEN.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    {"FC_ENABLE", "y",
+     "Flow control of active messages: an endpoint sends no more of them than\n"
+     "the receiver has granted, so that a slow receiver does not run out of\n"
+     "buffers. All processes of a job need the same value.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
+
+    {"FC_WINDOW", "auto",
+     "Active messages that an endpoint of a peer may send before it hears\n"
+     "from this process, at most. \"auto\" is a sixteenth of RX_QUEUE_LEN.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.window), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"FC_INITIAL", "auto",
+     "... and those that it begins with, and is granted at once whenever it\n"
+     "asks: receive buffers that stand ready for each such endpoint. What\n"
+     "goes beyond that is lent, from half of RX_QUEUE_LEN for all. \"auto\"\n"
+     "is an eighth of FC_WINDOW.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.initial),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"FC_THRESH", "0.25",
+     "Part of what it was lent that is left when an endpoint asks for more,\n"
+     "0-0.9.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.thresh), UCS_CONFIG_TYPE_DOUBLE},
+
+    {"FC_RESEND_TIMEOUT", "1s",
+     "Time after which an endpoint that got no answer looks whether the\n"
+     "receiver is alive, or asks again.",
+     ucs_offsetof(uct_dcx_iface_config_t, fc.resend_timeout),
+     UCS_CONFIG_TYPE_TIME},
+
+    {"TIMEOUT", "1.0s",
+     "Time until a packet that is not acknowledged is sent again. The device\n"
+     "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "7",
+     "How often a packet is sent again before the peer counts as dead, 0-7.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"RNR_TIMEOUT", "1ms",
+     "Time that a peer waits when no receive buffer was left, up to 655.36ms.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.rnr_timeout),
+     UCS_CONFIG_TYPE_TIME},
+
+    {"RNR_RETRY_COUNT", "7",
+     "How often to try again when the peer has no receive buffer, 0-7; 7 is\n"
+     "without end.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"MAX_RD_ATOMIC", "16",
+     "Gets and atomics that a DC initiator has on the wire at a time, if the\n"
+     "device allows as many.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"SL", "0",
+     "InfiniBand service level, 0-15; on RoCE the priority, 0-7.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_UINT},
+
+    {"TRAFFIC_CLASS", "auto",
+     "Traffic class of the global route header, 0-255. \"auto\" is 106 on\n"
+     "RoCE v2 and 0 elsewhere.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"GID_INDEX", "auto",
+     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it\n"
+     "is the first of version 2 with an IPv4 address, else of version 2, else\n"
+     "of version 1.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"PKEY", "auto",
+     "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
+     "the first with full membership. Peers in other partitions are not\n"
+     "reachable, nor are limited members if this process is one.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.pkey),
+     UCS_CONFIG_TYPE_STRING},
+
+    {"PATH_MTU", "default",
+     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
+     "of the port.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.mtu),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_mtu_names)},
+
+    {"IS_GLOBAL", "n",
+     "Send a global route header on InfiniBand also to peers of the same\n"
+     "subnet; reaches other subnets if they do so as well.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"HOP_LIMIT", "255",
+     "Hop limit of the global route header, 0-255.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.hop_limit),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"NUM_PATHS", "auto",
+     "Ways through the network to one peer, 1-128; UCP sends parts of a big\n"
+     "message over each. On InfiniBand they differ in the low bits of source\n"
+     "and destination LID, as far as the LMC of the subnet lets them; on RoCE\n"
+     "v2 in the UDP source port. \"auto\" is 2 on bonded ports (RoCE LAG),\n"
+     "2^LMC with an LMC, 2 on NDR and 1 elsewhere.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.num_paths),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"ROCE_LOCAL_SUBNET", "n",
+     "On RoCE v2, take only peers of the own IP subnet for reachable. \"n\":\n"
+     "all that have an address of the same family.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"ROCE_SUBNET_PREFIX_LEN", "auto",
+     "For ROCE_LOCAL_SUBNET=y: length of the subnet prefix in bits, 0-32 for\n"
+     "IPv4, 0-128 for IPv6. \"auto\" takes that of the network interface that\n"
+     "has the address, \"inf\" all bits: only the own port is reachable.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {.name = NULL}
+};
+
+
+int uct_dcx_config_pkey(const char *str, uint16_t *pkey)
+{
+    unsigned long value;
+    char *end;
+
+    if (!strcasecmp(str, "auto")) {
+        *pkey = 0;
+        return 1;
+    }
+
+    value = strtoul(str, &end, 0);
+    *pkey = value;
+    return (end != str) && (*end == '\0') && (value >= 1) && (value <= 0x7fff);
+}
+
+
+uint8_t uct_dcx_config_timeout_code(double seconds)
+{
+    double step  = 4.096e-6 * 2;
+    uint8_t code = 1;
+
+    while ((step < seconds) && (code < 31)) {
+        step *= 2;
+        ++code;
+    }
+    return code;
+}
+
+
+uint8_t uct_dcx_config_rnr_code(double seconds)
+{
+    /* in units of 10 us, from code 1 on; code 0 is the longest */
+    static const uint16_t timers[] = {
+        1,    2,    3,    4,    6,    8,    12,    16,    24,    32,    48,
+        64,   96,   128,  192,  256,  384,  512,   768,   1024,  1536,  2048,
+        3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152
+    };
+    double units = seconds * 1e5;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(timers); ++i) {
+        /* a thousandth of slack for decimal fractions */
+        if (units <= timers[i] * 1.001) {
+            return i + 1;
+        }
+    }
+    return 0;
+}

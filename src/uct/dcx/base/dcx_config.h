@@ -1,0 +1,90 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The options of an interface, UCX_DCX_*. UCX reads them into this structure;
+ * the interface checks and resolves them once, when it opens (dcx_iface.c). An
+ * option has a field here, its row and text in the table of dcx_config.c, and
+ * its range in dcx_config_check.c.
+ *
+ * base/ is the room of what needs no device: options, the choice of initiators,
+ * the arithmetic of credits, memory for many objects. Called by all rooms, it
+ * knows none of them.
+ */
+#ifndef UCT_DCX_CONFIG_H
+#define UCT_DCX_CONFIG_H
+
+#include <ucs/sys/math.h>
+#include <uct/base/uct_iface.h>
+
+
+/* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
+#define UCT_DCX_MIN_MAX_BB 4
+
+/* UCP's addresses have 16 bits for the greatest message, in units of 64 */
+#define UCT_DCX_MIN_SEG_SIZE 512
+#define UCT_DCX_MAX_SEG_SIZE (4 * UCS_MBYTE)
+
+
+typedef struct uct_dcx_iface_config {
+    uct_iface_config_t super;
+    size_t             seg_size;        /* bytes */
+
+    struct {
+        unsigned       num_dci;
+        unsigned       policy;          /* index in uct_dcx_policy_names */
+        unsigned       quota;           /* WQEBBs */
+        unsigned       num_streams;     /* a power of two */
+        unsigned       rand_seed;       /* 0: another one each time */
+        unsigned       queue_len;       /* WQEs of the greatest size */
+        size_t         min_inline;      /* bytes */
+        unsigned       max_poll;
+        unsigned       cq_moderation;   /* WQEBBs */
+        unsigned       max_rd_atomic;
+        double         timeout;         /* seconds */
+        unsigned       retry_count;
+        unsigned       rnr_retry_count;
+    } tx;
+
+    struct {
+        unsigned       queue_len;
+        size_t         inl;             /* bytes */
+        unsigned       max_poll;
+        double         rnr_timeout;     /* seconds */
+    } rx;
+
+    struct {
+        int            enable;
+        unsigned long  window;          /* or UCS_ULUNITS_AUTO */
+        unsigned long  initial;         /* or UCS_ULUNITS_AUTO */
+        double         thresh;          /* part of the window */
+        double         resend_timeout;  /* seconds */
+    } fc;
+
+    struct {
+        unsigned       sl;
+        unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
+        unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */
+        char           *pkey;           /* see uct_dcx_config_pkey() */
+        unsigned       mtu;             /* enum ibv_mtu, 0: that of the port */
+        int            is_global;
+        unsigned       hop_limit;
+        unsigned long  num_paths;       /* or UCS_ULUNITS_AUTO */
+        int            roce_local_subnet;
+        unsigned long  roce_prefix_len; /* bits, or UCS_ULUNITS_AUTO, _INF */
+    } path;
+} uct_dcx_iface_config_t;
+
+
+extern ucs_config_field_t uct_dcx_iface_config_table[];
+
+/* The number of a partition, 0 for "auto". UCX's own type for it would take
+ * 0xfffe for "auto". Returns whether it is one of the two. */
+int uct_dcx_config_pkey(const char *str, uint16_t *pkey);
+
+/* The encoding of a local ACK timeout: 4.096 us * 2^code, rounded up. 1..31 */
+uint8_t uct_dcx_config_timeout_code(double seconds);
+
+/* The encoding of an RNR timer (InfiniBand specification, "RNR NAK timer"):
+ * the shortest that is not below 'seconds', else the longest. */
+uint8_t uct_dcx_config_rnr_code(double seconds);
+
+#endif

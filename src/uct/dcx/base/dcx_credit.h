@@ -1,0 +1,117 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The arithmetic of flow control: how many active messages an endpoint may
+ * send before it hears from the receiver. A credit is one message, and one
+ * receive buffer. Each endpoint has a base that is its own; what it may send
+ * beyond that is lent from a bank, and is returned with its next request. So a
+ * receiver knows of its peers no more than the sum of what it has lent.
+ * Pure code: no device, no endpoint, no UCX. Its user is fc/.
+ */
+#ifndef UCT_DCX_CREDIT_H
+#define UCT_DCX_CREDIT_H
+
+#include <stdint.h>
+
+/* Asks for a default of uct_dcx_credit_bank() */
+#define UCT_DCX_CREDIT_AUTO  UINT16_MAX
+
+/* Requests of an epoch, of those for which the bank has less than a base. A
+ * loan that is not returned in its own or the next one is forgotten: its holder
+ * has ended, or is idle. */
+enum {
+    UCT_DCX_CREDIT_EPOCH = 4096
+};
+
+
+/* The receiver's account */
+typedef struct uct_dcx_credit_bank {
+    uint16_t window;   /* what an endpoint of a peer has at most */
+    uint16_t base;     /* ... begins with, and is granted whenever it asks */
+    uint16_t size;     /* what all of them may be lent at a time */
+    uint16_t share;    /* one is lent 1 / share of what is left of that */
+    uint16_t epoch;
+    uint16_t requests; /* in this epoch */
+    uint32_t lent[2];  /* and not returned, of even and of odd epochs: of this
+                        * one and the one before */
+} uct_dcx_credit_bank_t;
+
+
+/* Credits beyond the base, and when they were lent */
+typedef struct uct_dcx_credit_loan {
+    uint16_t credits;
+    uint16_t epoch;
+} uct_dcx_credit_loan_t;
+
+
+/* Half of 'queue_len' receive buffers is for the bases of endpoints, the other
+ * for loans. Whoever comes first is lent no more than half of that. */
+static inline uct_dcx_credit_bank_t
+uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
+{
+    uct_dcx_credit_bank_t bank = {};
+    unsigned max_loan;
+
+    if (window == UCT_DCX_CREDIT_AUTO) {
+        window = (queue_len > 16) ? queue_len / 16 : 1;
+    }
+
+    if (base == UCT_DCX_CREDIT_AUTO) {
+        base = (window + 7) / 8;
+    }
+
+    max_loan    = (window > base) ? window - base : 1;
+    bank.window = window;
+    bank.base   = base;
+    bank.size   = queue_len / 2;
+    bank.share  = (bank.size >= 2 * max_loan) ? bank.size / max_loan : 2;
+    return bank;
+}
+
+
+/* What one more endpoint may be lent. Each loan leaves less for the next one:
+ * if n keep asking, they come to size / (n + share - 1) each. */
+static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
+{
+    uint32_t lent     = bank->lent[0] + bank->lent[1];
+    uint32_t max_loan = bank->window - bank->base;
+    uint32_t offer    = (lent < bank->size) ?
+                        (bank->size - lent) / bank->share : 0;
+
+    return (offer < max_loan) ? offer : max_loan;
+}
+
+
+static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
+                                         uct_dcx_credit_loan_t loan)
+{
+    uint32_t *lent = &bank->lent[loan.epoch & 1];
+
+    if ((uint16_t)(bank->epoch - loan.epoch) < 2) {
+        *lent -= (*lent < loan.credits) ? *lent : loan.credits;
+    }
+}
+
+
+/* An endpoint asks that has 'left' credits, and has returned its loan. It is
+ * lent 'offer', or what it still has beyond its base if that is more. Returns
+ * the credits that it is granted: with those left they are its base, of one at
+ * least, and the loan. */
+static inline unsigned
+uct_dcx_credit_grant(uct_dcx_credit_bank_t *bank, unsigned left,
+                     unsigned offer, uct_dcx_credit_loan_t *loan)
+{
+    unsigned base = (bank->base > 0) ? bank->base : 1;
+
+    if ((offer < base) && (++bank->requests == UCT_DCX_CREDIT_EPOCH)) {
+        bank->requests = 0;
+        bank->epoch++;
+        bank->lent[bank->epoch & 1] = 0;
+    }
+
+    loan->credits = (left > base + offer) ? left - base : offer;
+    loan->epoch   = bank->epoch;
+    bank->lent[bank->epoch & 1] += loan->credits;
+    return base + loan->credits - left;
+}
+
+#endif

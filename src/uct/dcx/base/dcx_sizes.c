@@ -1,0 +1,50 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Lengths of queues; see dcx_sizes.h. Called when an interface opens, and by
+ * dcx_info.
+ */
+#include "dcx_sizes.h"
+#include "uct/dcx/ucx/dcx_ucx.h" /* ucs_roundup_pow2() */
+
+#include <infiniband/mlx5dv.h>
+
+
+/* What comes before the data of the shortest operations, in the longer form of
+ * the address: that of a put is the longest (dcx_caps.c) */
+#define UCT_DCX_SIZES_PUT  (sizeof(struct mlx5_wqe_ctrl_seg) + \
+                            sizeof(struct mlx5_wqe_av) + \
+                            sizeof(struct mlx5_wqe_raddr_seg) + \
+                            sizeof(struct mlx5_wqe_inl_data_seg))
+
+/* What libmlx5 reckons for a WQE of a DCI with one scatter entry */
+#define UCT_DCX_SIZES_WR_BB  4
+
+
+static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
+                                  const uct_dcx_iface_config_t *config)
+{
+    size_t room = UCT_DCX_SIZES_PUT + config->tx.min_inline;
+    unsigned num_bb;
+
+    sizes->max_bb      = ucs_max(ucs_div_round_up(room, MLX5_SEND_WQE_BB),
+                                 UCT_DCX_MIN_MAX_BB);
+    num_bb             = config->tx.queue_len * sizes->max_bb;
+    sizes->max_send_wr = ucs_div_round_up(num_bb, UCT_DCX_SIZES_WR_BB);
+    sizes->num_bb      = ucs_roundup_pow2(num_bb);
+
+    /* every WQEBB may complete before anybody looks, and callbacks post again
+     * before a batch of completions is given back at its end */
+    sizes->tx_max_poll = ucs_min(config->tx.max_poll, sizes->num_bb - 1);
+    sizes->tx_cqes     = sizes->num_bb + sizes->tx_max_poll;
+}
+
+
+void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
+                        const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_sizes_init_tx(sizes, config);
+
+    sizes->rx_length   = config->rx.queue_len + 1;
+    sizes->rx_max_poll = ucs_min(config->rx.max_poll, sizes->rx_length);
+    sizes->rx_cqes     = sizes->rx_length + sizes->rx_max_poll;
+}

@@ -1,0 +1,289 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Asynchronous events; see dcx_async.h. The table says for each what it means
+ * to a user of dcx. Which of them mlx5 devices have: mlx5_ib_event(),
+ * rsc_event_notifier() and mlx5_ib_cq_event() of the kernel's mlx5_ib; those of
+ * a target (DCT) do not leave the kernel.
+ */
+#include "dcx_async.h"
+#include "dcx_cq.h"
+
+#include <errno.h>
+#include <string.h>
+#include <ucs/async/async.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/sys.h>
+#include <unistd.h>
+
+
+/* What an event is about: says which member of the union counts */
+typedef enum uct_dcx_async_about {
+    UCT_DCX_ASYNC_DEVICE,
+    UCT_DCX_ASYNC_PORT,
+    UCT_DCX_ASYNC_QP,
+    UCT_DCX_ASYNC_CQ,
+    UCT_DCX_ASYNC_SRQ
+} uct_dcx_async_about_t;
+
+
+typedef struct uct_dcx_async_kind {
+    uct_dcx_async_about_t about;
+    ucs_log_level_t       level;
+    const char            *text; /* NULL: nothing that dcx knows */
+} uct_dcx_async_kind_t;
+
+
+static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
+    [IBV_EVENT_DEVICE_FATAL] =
+            {UCT_DCX_ASYNC_DEVICE, UCS_LOG_LEVEL_ERROR,
+             "the device failed, or was taken away: nothing on it completes "
+             "any more; restart the program, 'dmesg' has the cause"},
+
+    [IBV_EVENT_PORT_ERR] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+             "the port is down: what is sent on it is tried again, and fails "
+             "after about UCX_DCX_RETRY_COUNT times UCX_DCX_TIMEOUT; see to "
+             "the cable, the switch or the network interface"},
+    [IBV_EVENT_PORT_ACTIVE] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN, "the port is up again"},
+    [IBV_EVENT_LID_CHANGE] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+             "the LID of the port may have changed: if it has, peers no longer "
+             "reach this process; restart the program then"},
+    [IBV_EVENT_PKEY_CHANGE] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+             "the partitions of the port have changed: if UCX_DCX_PKEY is none "
+             "of them any more, operations fail; restart the program then"},
+    [IBV_EVENT_GID_CHANGE] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_WARN,
+             "addresses of the port have changed: if that of UCX_DCX_GID_INDEX "
+             "has, peers no longer reach this process; restart the program "
+             "then"},
+    [IBV_EVENT_SM_CHANGE] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
+             "the port has another subnet manager"},
+    [IBV_EVENT_CLIENT_REREGISTER] =
+            {UCT_DCX_ASYNC_PORT, UCS_LOG_LEVEL_DIAG,
+             "the subnet manager requests that clients register again"},
+
+    [IBV_EVENT_CQ_ERR] =
+            {UCT_DCX_ASYNC_CQ, UCS_LOG_LEVEL_ERROR,
+             "it overran, or its memory cannot be written: nothing of it "
+             "completes any more; restart the program"},
+
+    [IBV_EVENT_SRQ_ERR] =
+            {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR,
+             "it cannot be read: this process receives no more messages, and "
+             "its peers wait for it; restart the program"},
+    [IBV_EVENT_SRQ_LIMIT_REACHED] =
+            {UCT_DCX_ASYNC_SRQ, UCS_LOG_LEVEL_DEBUG, "few buffers are left"},
+
+    [IBV_EVENT_QP_FATAL] =
+            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_ERROR,
+             "the device cannot go on with it: what was posted there may never "
+             "complete; restart the program"},
+    [IBV_EVENT_QP_REQ_ERR] =
+            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
+             "a request of a peer was refused, it is not valid"},
+    [IBV_EVENT_QP_ACCESS_ERR] =
+            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DIAG,
+             "a request of a peer was refused, it has no right to the memory"},
+    [IBV_EVENT_COMM_EST] =
+            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG, "the first message came"},
+    [IBV_EVENT_SQ_DRAINED] =
+            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG, "it has drained"},
+    [IBV_EVENT_QP_LAST_WQE_REACHED] =
+            {UCT_DCX_ASYNC_QP, UCS_LOG_LEVEL_DEBUG,
+             "it takes no more buffers"},
+};
+
+
+static const uct_dcx_async_kind_t *
+uct_dcx_async_kind(enum ibv_event_type type)
+{
+    if ((type >= ucs_static_array_size(uct_dcx_async_kinds)) ||
+        (uct_dcx_async_kinds[type].text == NULL)) {
+        return NULL;
+    }
+    return &uct_dcx_async_kinds[type];
+}
+
+
+/* The queue of an event lives on until that is acknowledged. */
+static void
+uct_dcx_async_name(const struct ibv_async_event *event,
+                   uct_dcx_async_about_t about, char *name, size_t max)
+{
+    const struct ibv_qp *qp = event->element.qp;
+    const uct_dcx_cq_t *cq;
+
+    switch (about) {
+    case UCT_DCX_ASYNC_PORT:
+        snprintf(name, max, ":%d", event->element.port_num);
+        break;
+    case UCT_DCX_ASYNC_CQ:
+        cq = event->element.cq->cq_context;
+        snprintf(name, max, ": completion queue 0x%x, of %s",
+                 (cq == NULL) ? 0 : cq->cqn,
+                 (cq == NULL) ? "nobody" : cq->what);
+        break;
+    case UCT_DCX_ASYNC_SRQ:
+        snprintf(name, max, ": the queue of receive buffers");
+        break;
+    case UCT_DCX_ASYNC_QP:
+        if (qp->srq != NULL) {
+            snprintf(name, max, ": the DCT, qp 0x%x", qp->qp_num);
+        } else {
+            snprintf(name, max, ": DCI %lu, qp 0x%x",
+                     (unsigned long)qp->qp_context, qp->qp_num);
+        }
+        break;
+    default:
+        name[0] = '\0';
+        break;
+    }
+}
+
+
+/* A port that goes down may be reported twice: again when the cable is back and
+ * the subnet manager has not been there yet (handle_port_change() of mlx5_ib).
+ * A port that comes up without having been down is not worth a line. */
+static int uct_dcx_async_is_change(uct_dcx_async_t *async,
+                                   const struct ibv_async_event *event)
+{
+    unsigned port = event->element.port_num & 0xff;
+    uint8_t bit   = UCS_BIT(port % 8);
+    int is_err    = (event->event_type == IBV_EVENT_PORT_ERR);
+    int was_down;
+
+    if (!is_err && (event->event_type != IBV_EVENT_PORT_ACTIVE)) {
+        return 1;
+    }
+
+    was_down                  = !!(async->is_down[port / 8] & bit);
+    async->is_down[port / 8] ^= (was_down != is_err) ? bit : 0;
+    return was_down != is_err;
+}
+
+
+ucs_log_level_t
+uct_dcx_async_describe(uct_dcx_async_t *async,
+                       const struct ibv_async_event *event, char *text,
+                       size_t max)
+{
+    const uct_dcx_async_kind_t *kind = uct_dcx_async_kind(event->event_type);
+    const char *device               = ibv_get_device_name(async->ctx->device);
+    char name[64];
+
+    if (kind == NULL) {
+        snprintf(text, max, "%s: event %d: %s", device, event->event_type,
+                 ibv_event_type_str(event->event_type));
+        return UCS_LOG_LEVEL_DIAG;
+    }
+
+    uct_dcx_async_name(event, kind->about, name, sizeof(name));
+    snprintf(text, max, "%s%s: %s", device, name, kind->text);
+    return uct_dcx_async_is_change(async, event) ? kind->level :
+                                                 UCS_LOG_LEVEL_DEBUG;
+}
+
+
+static void uct_dcx_async_tell(uct_dcx_async_t *async,
+                               struct ibv_async_event *event)
+{
+    char text[512];
+    ucs_log_level_t level;
+
+    level = uct_dcx_async_describe(async, event, text, sizeof(text));
+    ucs_log(level, "%s", text);
+    ibv_ack_async_event(event);
+}
+
+
+/* The descriptor reports an error from now on, again and again: a device that
+ * was taken away (ib_uverbs_event_read() of the kernel). */
+static void uct_dcx_async_give_up(uct_dcx_async_t *async)
+{
+    ucs_diag("%s: no more events can be read: %s",
+             ibv_get_device_name(async->ctx->device),
+             (errno == 0) ? "their end" : strerror(errno));
+    ucs_async_remove_handler(async->ctx->async_fd, 0);
+}
+
+
+/* One event each time: the thread comes back as long as there are some. */
+static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
+{
+    uct_dcx_async_t *async = arg;
+    struct ibv_async_event event;
+
+    pthread_mutex_lock(&async->lock);
+    errno = 0;
+    if (ibv_get_async_event(async->ctx, &event) == 0) {
+        uct_dcx_async_tell(async, &event);
+    } else if ((errno != EAGAIN) && (errno != EINTR)) {
+        uct_dcx_async_give_up(async);
+    }
+    pthread_mutex_unlock(&async->lock);
+}
+
+
+/* Whether this process has, or may start, UCX's async thread. A forked child
+ * has its parent's table of handlers, but no thread, and shares the set of
+ * descriptors with the parent's: what it adds would wake that one in vain. */
+static int uct_dcx_async_is_possible(void)
+{
+    static pid_t first; /* to read events at all */
+    pid_t none = 0, pid = getpid();
+
+    return __atomic_compare_exchange_n(&first, &none, pid, 0, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED) || (none == pid);
+}
+
+
+void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
+{
+    ucs_status_t status;
+
+    memset(async, 0, sizeof(*async));
+    if (!uct_dcx_async_is_possible()) {
+        ucs_diag("%s: a forked child reads no events of the device",
+                 ibv_get_device_name(ctx->device));
+        return;
+    }
+
+    pthread_mutex_init(&async->lock, NULL);
+    async->ctx = ctx;
+    async->pid = getpid();
+
+    status = ucs_sys_fcntl_modfl(ctx->async_fd, O_NONBLOCK, 0);
+    if (status == UCS_OK) {
+        status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                             ctx->async_fd,
+                                             UCS_EVENT_SET_EVREAD,
+                                             uct_dcx_async_read, async, NULL);
+    }
+    if (status != UCS_OK) {
+        ucs_warn("%s: its events cannot be read (%s), so that a port that goes "
+                 "down is not reported; UCX_DCX_ASYNC_EVENTS=n avoids this "
+                 "warning",
+                 ibv_get_device_name(ctx->device), ucs_status_string(status));
+        pthread_mutex_destroy(&async->lock);
+        async->ctx = NULL;
+    }
+}
+
+
+void uct_dcx_async_cleanup(uct_dcx_async_t *async)
+{
+    /* the thread, and what it waits on, are the parent's */
+    if ((async->ctx == NULL) || (async->pid != getpid())) {
+        return;
+    }
+
+    /* waits for a call under way, but not for uct_dcx_async_give_up() */
+    ucs_async_remove_handler(async->ctx->async_fd, 1);
+    pthread_mutex_lock(&async->lock);
+    pthread_mutex_unlock(&async->lock);
+    pthread_mutex_destroy(&async->lock);
+}

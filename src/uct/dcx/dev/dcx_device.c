@@ -1,0 +1,359 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Opening an mlx5 device and finding out what it can do. Called by the memory
+ * domain (dcx_md.c). Capabilities that verbs do not show are asked of the
+ * firmware with DEVX, command QUERY_HCA_CAP (common/prm_cmd.h).
+ */
+#include "dcx_device.h"
+#include "common/prm_cmd.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+
+/* Standard atomics, and the masked ones that UCX calls extended */
+#define UCT_DCX_ATOMIC_OPS_STD (PRM_ATOMIC_CMP_SWAP | PRM_ATOMIC_FETCH_ADD)
+#define UCT_DCX_ATOMIC_OPS_EXT (PRM_ATOMIC_MASKED_CMP_SWAP | \
+                                PRM_ATOMIC_MASKED_FETCH_ADD)
+
+
+int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
+{
+    if (!mlx5dv_is_supported(ibdev)) {
+        ucs_debug("%s: not driven by libmlx5, dcx cannot use it",
+                  ibv_get_device_name(ibdev));
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static ucs_status_t
+uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
+                         struct prm_query_hca_cap_out *out)
+{
+    struct prm_query_hca_cap_in in = {
+        .opcode = htobe16(PRM_CMD_QUERY_HCA_CAP),
+        .op_mod = htobe16((type << 1) | PRM_CAP_CURRENT)
+    };
+
+    memset(out, 0, sizeof(*out));
+    if (!dev->has_devx) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), out,
+                                sizeof(*out)) != 0) {
+        ucs_debug("%s: QUERY_HCA_CAP of page %u refused: %m",
+                  uct_dcx_device_name(dev), type);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    return UCS_OK;
+}
+
+
+/* What verbs say, on a device that answers no QUERY_HCA_CAP: "atomic_cap" is
+ * set when it has 8-byte atomics that reply in host order (get_atomic_caps in
+ * the kernel's mlx5_ib). That it has extended ones too is taken on trust, and
+ * UCX_DCX_EXT_ATOMICS=n is for one that does not. */
+static void
+uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
+                             ucs_ternary_auto_value_t ext_atomics)
+{
+    uct_dcx_atomic_caps_t *caps = &dev->atomic;
+
+    memset(caps, 0, sizeof(*caps));
+    if (dev->attr.atomic_cap == IBV_ATOMIC_NONE) {
+        return;
+    }
+
+    caps->std = sizeof(uint64_t);
+    if (ext_atomics != UCS_NO) {
+        caps->ext    = sizeof(uint64_t) | sizeof(uint32_t);
+        caps->ext_be = sizeof(uint32_t);
+    }
+}
+
+
+static void
+uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
+                             ucs_ternary_auto_value_t ext_atomics)
+{
+    uct_dcx_atomic_caps_t *caps = &dev->atomic;
+    const struct prm_atomic_caps *page;
+    struct prm_query_hca_cap_out out;
+    unsigned ops, sizes, host_order;
+
+    if (uct_dcx_device_query_cap(dev, PRM_CAP_ATOMIC, &out) != UCS_OK) {
+        uct_dcx_device_guess_atomics(dev, ext_atomics);
+        return;
+    }
+
+    memset(caps, 0, sizeof(*caps));
+    page       = &out.cap.atomic;
+    ops        = be16toh(page->operations);
+    host_order = page->req_8b_endianness >> 6;
+    sizes      = be16toh(page->size_qp) & be16toh(page->size_dc) &
+                 (sizeof(uint32_t) | sizeof(uint64_t));
+
+    if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_STD)) {
+        caps->std    = sizeof(uint64_t);
+        caps->std_be = host_order ? 0 : sizeof(uint64_t);
+    }
+
+    if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_EXT) &&
+        (ext_atomics != UCS_NO)) {
+        caps->ext    = sizes;
+        caps->ext_be = sizes & ~(host_order ? sizeof(uint64_t) : 0);
+    }
+}
+
+
+/* A bit of the general page, PRM_HCA_CAP_* */
+static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
+                              unsigned bit)
+{
+    return (out->cap.bytes[bit / 8] >> (7 - (bit % 8))) & 1;
+}
+
+
+static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
+{
+    struct prm_query_hca_cap_out out;
+
+    if (uct_dcx_device_query_cap(dev, PRM_CAP_GENERAL, &out) != UCS_OK) {
+        dev->compact_av = 1;
+        return;
+    }
+
+    dev->compact_av    = uct_dcx_device_cap(&out,
+                                            PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
+    dev->has_umr       = !uct_dcx_device_cap(
+            &out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
+    dev->answers       = 1;
+    dev->indirect_keys =
+            uct_dcx_device_cap(&out, PRM_HCA_CAP_FIXED_BUFFER_SIZE) &&
+            !uct_dcx_device_cap(&out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
+}
+
+
+/* There is no capability flag for DC; the kernel refuses to create a DCI on a
+ * device that lacks it (mlx5_ib, check_qp_type). */
+static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
+{
+    struct ibv_qp_init_attr_ex attr  = {
+        .qp_type   = IBV_QPT_DRIVER,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd        = dev->pd,
+        .cap       = {.max_send_wr = 1, .max_send_sge = 1}
+    };
+    struct mlx5dv_qp_init_attr dv_attr = {
+        .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC,
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
+    };
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+
+    cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
+    if (cq == NULL) {
+        ucs_debug("%s: cannot probe for DC, no completion queue: %m",
+                  uct_dcx_device_name(dev));
+        return;
+    }
+
+    attr.send_cq = attr.recv_cq = cq;
+    qp           = mlx5dv_create_qp(dev->ctx, &attr, &dv_attr);
+    if (qp == NULL) {
+        ucs_debug("%s: the device has no DC transport: %m",
+                  uct_dcx_device_name(dev));
+    } else {
+        dev->has_dc = 1;
+        ibv_destroy_qp(qp);
+    }
+    ibv_destroy_cq(cq);
+}
+
+
+/* libmlx5 knows them from QUERY_HCA_CAP, which it asks for itself. */
+static void uct_dcx_device_query_streams(uct_dcx_device_t *dev)
+{
+    struct mlx5dv_context attr = {
+        .comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS
+    };
+
+    if ((mlx5dv_query_device(dev->ctx, &attr) == 0) &&
+        (attr.comp_mask & MLX5DV_CONTEXT_MASK_DCI_STREAMS)) {
+        dev->log_streams = attr.dci_streams_caps.max_log_num_concurent;
+        dev->log_errored = attr.dci_streams_caps.max_log_num_errored;
+    }
+}
+
+
+static void uct_dcx_device_find_bus(uct_dcx_device_t *dev)
+{
+    unsigned domain, bus, slot, function;
+    char path[PATH_MAX], resolved[PATH_MAX];
+    ucs_sys_bus_id_t bus_id;
+    const char *name;
+
+    dev->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+    snprintf(path, sizeof(path), "%.*s/device", PATH_MAX - 16,
+             dev->ctx->device->ibdev_path);
+    if (realpath(path, resolved) == NULL) {
+        return;
+    }
+
+    name = strrchr(resolved, '/');
+    if ((name != NULL) && (sscanf(name, "/%x:%x:%x.%x", &domain, &bus, &slot,
+                                  &function) == 4)) {
+        bus_id.domain   = domain;
+        bus_id.bus      = bus;
+        bus_id.slot     = slot;
+        bus_id.function = function;
+        if (ucs_topo_find_device_by_bus_id(&bus_id, &dev->sys_device) !=
+            UCS_OK) {
+            dev->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+            return;
+        }
+        uct_dcx_ucx_name_device(dev->sys_device, uct_dcx_device_name(dev));
+    }
+}
+
+
+/* The file has groups of 32 bits, the lowest processors in the last one. */
+static void uct_dcx_device_parse_cpus(ucs_cpu_set_t *cpus, char *list)
+{
+    unsigned base = 0;
+    unsigned long bits;
+    unsigned bit;
+    char *group;
+
+    do {
+        group = strrchr(list, ',');
+        bits  = strtoul((group == NULL) ? list : group + 1, NULL, 16);
+        for (bit = 0; (bit < 32) && (base + bit < UCS_CPU_SETSIZE); ++bit) {
+            if (bits & UCS_BIT(bit)) {
+                UCS_CPU_SET(base + bit, cpus);
+            }
+        }
+        base += 32;
+        if (group != NULL) {
+            *group = '\0';
+        }
+    } while (group != NULL);
+}
+
+
+static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
+{
+    char path[PATH_MAX], list[1024];
+    FILE *file;
+
+    /* without the file, no processor is better than another */
+    memset(&dev->local_cpus, 0xff, sizeof(dev->local_cpus));
+    snprintf(path, sizeof(path), "%.*s/device/local_cpus", PATH_MAX - 32,
+             dev->ctx->device->ibdev_path);
+    file = fopen(path, "r");
+    if (file == NULL) {
+        return;
+    }
+
+    if (fgets(list, sizeof(list), file) != NULL) {
+        UCS_CPU_ZERO(&dev->local_cpus);
+        uct_dcx_device_parse_cpus(&dev->local_cpus, list);
+    }
+    fclose(file);
+}
+
+
+static ucs_status_t
+uct_dcx_device_open_context(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                            ucs_ternary_auto_value_t devx)
+{
+    struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
+    const char *name                = ibv_get_device_name(ibdev);
+
+    if (devx != UCS_NO) {
+        dev->ctx      = mlx5dv_open_device(ibdev, &attr);
+        dev->has_devx = (dev->ctx != NULL);
+        if (dev->has_devx) {
+            return UCS_OK;
+        }
+
+        if (devx == UCS_YES) {
+            ucs_error("%s: failed to open with DEVX: %m; UCX_DCX_DEVX=try "
+                      "goes on without", name);
+            return UCS_ERR_UNSUPPORTED;
+        }
+        ucs_debug("%s: no DEVX (%m), opening it without", name);
+    }
+
+    /* libmlx5 asks for DEVX here too, for itself; we give no command */
+    dev->ctx = ibv_open_device(ibdev);
+    if (dev->ctx == NULL) {
+        ucs_diag("%s: failed to open: %m; is /dev/infiniband accessible?",
+                 name);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                    ucs_ternary_auto_value_t devx,
+                    ucs_ternary_auto_value_t ext_atomics)
+{
+    ucs_status_t status;
+
+    memset(dev, 0, sizeof(*dev));
+    status = uct_dcx_device_open_context(dev, ibdev, devx);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (ibv_query_device(dev->ctx, &dev->attr) != 0) {
+        ucs_error("%s: ibv_query_device() failed: %m",
+                  uct_dcx_device_name(dev));
+        goto err_close;
+    }
+
+    dev->pd = ibv_alloc_pd(dev->ctx);
+    if (dev->pd == NULL) {
+        ucs_error("%s: ibv_alloc_pd() failed: %m", uct_dcx_device_name(dev));
+        goto err_close;
+    }
+
+    uct_dcx_device_query_atomics(dev, ext_atomics);
+    uct_dcx_device_query_general(dev);
+    uct_dcx_device_probe_dc(dev);
+    uct_dcx_device_query_streams(dev);
+    uct_dcx_device_find_bus(dev);
+    uct_dcx_device_find_cpus(dev);
+    return UCS_OK;
+
+err_close:
+    ibv_close_device(dev->ctx);
+    return UCS_ERR_IO_ERROR;
+}
+
+
+void uct_dcx_device_close(uct_dcx_device_t *dev)
+{
+    const char *name = uct_dcx_device_name(dev);
+
+    if (ibv_dealloc_pd(dev->pd) != 0) {
+        ucs_warn("%s: failed to free the protection domain: %m", name);
+    }
+    if (ibv_close_device(dev->ctx) != 0) {
+        ucs_warn("an mlx5 device could not be closed: %m");
+    }
+}

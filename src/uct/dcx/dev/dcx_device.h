@@ -1,0 +1,67 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An mlx5 device as dcx opened it: context, protection domain and what the
+ * device can do, found out once. Belongs to a memory domain; read-only after
+ * uct_dcx_device_open(), so any thread may look.
+ *
+ * dev/ is the room of the device: what it can do, its events, and the formats
+ * and rings that it shares with us (dcx_wqe.h, dcx_sq.h, dcx_cq.h). Called by
+ * all rooms above. It must not know of DC, endpoints or UCT's operations.
+ */
+#ifndef UCT_DCX_DEVICE_H
+#define UCT_DCX_DEVICE_H
+
+#include "common/prm.h"
+
+#include <ucs/sys/topo/base/topo.h>
+#include <ucs/type/cpu_set.h>
+#include <ucs/type/status.h>
+#include <ucs/config/types.h>
+
+
+/* Atomics as sets of operand sizes: sizeof(uint32_t) | sizeof(uint64_t). */
+typedef struct uct_dcx_atomic_caps {
+    uint8_t std;    /* fetch-and-add, compare-and-swap */
+    uint8_t std_be; /* of these, sizes whose result comes in big endian */
+    uint8_t ext;    /* the same with masks */
+    uint8_t ext_be;
+} uct_dcx_atomic_caps_t;
+
+
+typedef struct uct_dcx_device {
+    struct ibv_context     *ctx;
+    struct ibv_pd          *pd;
+    struct ibv_device_attr attr;
+    uct_dcx_atomic_caps_t  atomic;
+    int                    has_devx;
+    int                    answers;       /* QUERY_HCA_CAP */
+    int                    has_dc;
+    int                    compact_av;    /* takes 16-byte address vectors */
+    int                    indirect_keys; /* makes KSM keys, with atomics */
+    int                    has_umr;       /* of indirect keys */
+    uint8_t                log_streams;   /* of a DCI, 0: it has none */
+    uint8_t                log_errored;   /* ... that may be in error */
+    ucs_sys_device_t       sys_device;
+    ucs_cpu_set_t          local_cpus;
+} uct_dcx_device_t;
+
+
+/* Whether dcx can work with the device at all; says why not at debug level. */
+int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
+
+/* Opens 'ibdev', with DEVX or without. ext_atomics: whether to use extended
+ * atomics on a device that does not let itself be asked about them. Errors are
+ * logged. */
+ucs_status_t
+uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
+                    ucs_ternary_auto_value_t devx,
+                    ucs_ternary_auto_value_t ext_atomics);
+
+void uct_dcx_device_close(uct_dcx_device_t *dev);
+
+static inline const char *uct_dcx_device_name(const uct_dcx_device_t *dev)
+{
+    return ibv_get_device_name(dev->ctx->device);
+}
+
+#endif

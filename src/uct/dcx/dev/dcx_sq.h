@@ -1,0 +1,153 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A send queue as its owner sees it: a ring of WQEBBs (building blocks of 64
+ * bytes) in memory that libmlx5 allocated, two 16-bit counters that run freely,
+ * and the doorbell. Owned by the thread that progresses the interface.
+ * Doorbell protocol: PRM, "posting a work request"; the register is described
+ * in mlx5dv_init_obj(3), struct mlx5dv_qp.
+ */
+#ifndef UCT_DCX_SQ_H
+#define UCT_DCX_SQ_H
+
+#include "dcx_wqe.h"
+
+#include <ucs/arch/cpu.h>
+#include <ucs/sys/compiler_def.h>
+
+
+/* WQEBBs that operations never fill: two NOPs can always be posted. */
+#define UCT_DCX_SQ_SPARE  2
+
+
+typedef struct uct_dcx_sq {
+    uint8_t         *start;
+    volatile __be32 *dbrec;
+    uintptr_t       bf;       /* register that takes the next doorbell */
+    uintptr_t       bf_flip;  /* bit by which the halves of it alternate */
+    uint64_t        sender;   /* uct_dcx_wqe_sender() */
+    uint32_t        qpn;
+    uint32_t        mask;     /* number of WQEBBs - 1 */
+    uint64_t        carry;    /* uct_dcx_wqe_flags() of the next WQE, beside
+                               * those of its operation: a fence, its stream,
+                               * and that it requests a completion */
+    uint16_t        pi;       /* next WQEBB to write */
+    uint16_t        stop;     /* a WQE that begins before it needs no check of
+                               * anything else */
+    uint16_t        last;     /* where the WQE posted last begins */
+    uint16_t        ci;       /* all WQEBBs before it have completed */
+    uint16_t        window;   /* greatest distance to 'stop', 0: none is */
+    uint16_t        signaled; /* where the last WQE that requests a completion
+                               * begins, or will begin */
+    uint16_t        capacity; /* a WQE may begin while no more is in use */
+    uint16_t        limit;    /* ... or less, if others wait for the queue */
+} uct_dcx_sq_t;
+
+
+/* Nothing is outstanding, so that there is nothing a fence would wait for. */
+static UCS_F_ALWAYS_INLINE void uct_dcx_sq_idle(uct_dcx_sq_t *sq)
+{
+    sq->carry    = uct_dcx_wqe_flags(MLX5_WQE_CTRL_CQ_UPDATE);
+    sq->signaled = sq->pi;
+    sq->stop     = sq->pi + sq->window;
+}
+
+
+/* Everything is checked before the next WQE: uct_dcx_sq_is_clear() does not
+ * hold for it. */
+static inline void uct_dcx_sq_stop(uct_dcx_sq_t *sq)
+{
+    sq->stop = sq->pi;
+}
+
+
+/* A completion is requested every 'num_bb' WQEBBs. 0: for each WQE, and
+ * everything is checked before each, as a shared initiator needs it. */
+static inline void uct_dcx_sq_moderate(uct_dcx_sq_t *sq, uint16_t num_bb)
+{
+    sq->window = num_bb;
+}
+
+
+/* As it is when the QP was created or brought to RESET. */
+static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
+{
+    sq->pi   = 0;
+    sq->ci   = 0;
+    sq->last = UINT16_MAX;
+    uct_dcx_sq_idle(sq);
+}
+
+
+static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
+{
+    return sq->pi - sq->ci;
+}
+
+
+/* Whether a WQE of the greatest size may begin. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
+{
+    return uct_dcx_sq_used(sq) <= sq->limit;
+}
+
+
+/* Whether the next WQE may begin, of any size, without any other check. It
+ * requests a completion if it has to. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_clear(const uct_dcx_sq_t *sq)
+{
+    return (int16_t)(sq->pi - sq->stop) < 0;
+}
+
+
+/* Has the next WQE request a completion. One may begin. */
+static inline void uct_dcx_sq_signal(uct_dcx_sq_t *sq)
+{
+    uint16_t available = sq->limit + 1 - uct_dcx_sq_used(sq);
+
+    sq->carry   |= uct_dcx_wqe_flags(MLX5_WQE_CTRL_CQ_UPDATE);
+    sq->signaled = sq->pi;
+    sq->stop     = sq->pi + ((available < sq->window) ? available : sq->window);
+}
+
+
+/* What ends with the WQE that begins at 'index': exactly, if it was posted
+ * last; else its first WQEBB, the others follow with the next WQE. */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_dcx_sq_end(const uct_dcx_sq_t *sq, uint16_t index)
+{
+    return (index == sq->last) ? sq->pi : (uint16_t)(index + 1);
+}
+
+
+static UCS_F_ALWAYS_INLINE void *
+uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
+{
+    return sq->start + ((size_t)(index & sq->mask) << MLX5_SEND_WQE_SHIFT);
+}
+
+
+/* Hands everything up to 'num_bb' WQEBBs past 'pi', where the last WQE begins,
+ * to the device. 'doorbell' is what uct_dcx_wqe_finish() returned. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
+                uint64_t doorbell)
+{
+    sq->last = pi;
+    pi      += num_bb;
+    sq->pi   = pi;
+
+    /* the WQE is in memory before the record that announces it */
+    ucs_memory_cpu_store_fence();
+    *sq->dbrec = htobe32(pi);
+
+    /* the record is in memory before the device is told to look at it */
+    ucs_memory_bus_store_fence();
+    *(volatile uint64_t*)sq->bf = doorbell;
+
+    /* the register may be write-combining: push the store out, and keep it
+     * before the next doorbell, whichever queue that one is for */
+    ucs_memory_bus_store_fence();
+    sq->bf ^= sq->bf_flip;
+}
+
+#endif

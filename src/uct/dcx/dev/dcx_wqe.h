@@ -1,0 +1,432 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How a send WQE of a DC initiator is written: a cursor over the ring and one
+ * small function for each kind of segment. Nothing here knows an interface or
+ * UCX, so that a test can write any operation into a plain buffer and compare
+ * it with what libmlx5's builders wrote. The order is always: begin, address
+ * vector, segments of the operation, finish (which writes the ctrl segment).
+ * Called with the ring owned by the caller's thread. Formats: mlx5dv.h and
+ * common/prm.h; the order of segments is that of the PRM, "send WQE".
+ */
+#ifndef UCT_DCX_WQE_H
+#define UCT_DCX_WQE_H
+
+#include "common/prm.h"
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    UCT_DCX_WQE_SEG = 16, /* a WQE is counted in segments of this size */
+    UCT_DCX_WQE_INLINE_HDR = sizeof(struct mlx5_wqe_inl_data_seg)
+};
+
+
+/* The first 16 bytes of struct mlx5_wqe_av. Alone it is the compact form,
+ * which an InfiniBand destination without GRH takes. */
+typedef struct uct_dcx_av {
+    __be64  key;          /* DC access key of the peer */
+    __be32  dqp_dct;      /* number of the DCT; bit 31: 32 bytes follow */
+    uint8_t stat_rate_sl;
+    uint8_t fl_mlid;
+    __be16  rlid;
+} uct_dcx_av_t;
+
+
+/* The other 32 bytes of struct mlx5_wqe_av: the extended form. */
+typedef struct uct_dcx_grh {
+    uint8_t reserved[4];
+    uint8_t rmac[6];
+    uint8_t tclass;
+    uint8_t hop_limit;
+    __be32  grh_gid_fl;
+    uint8_t rgid[16];
+} uct_dcx_grh_t;
+
+static_assert(sizeof(uct_dcx_av_t) == UCT_DCX_WQE_SEG, "one segment");
+static_assert(sizeof(uct_dcx_av_t) + sizeof(uct_dcx_grh_t) ==
+              sizeof(struct mlx5_wqe_av), "the two halves of the AV");
+static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
+              "the AV is cut where its compact form ends");
+
+
+/* Where the next byte of the WQE goes. The ring's limits are multiples of 64,
+ * so a segment of 16 bytes never straddles the end of the ring. */
+typedef struct uct_dcx_wqe {
+    uint8_t  *pos;   /* may be the end, which means the start */
+    uint8_t  *first; /* of the WQE */
+    uint8_t  *block; /* inline data goes on in this WQEBB, if it fits */
+    uint8_t  *start; /* of the ring */
+    unsigned mask;   /* WQEBBs of the ring - 1 */
+    uint16_t index;  /* of the first WQEBB */
+    unsigned ds;     /* segments begun so far, ctrl included */
+    int      inside; /* so many more are in one block with the last one */
+} uct_dcx_wqe_t;
+
+
+/* What the ctrl segment says beside its size. */
+typedef struct uct_dcx_wqe_ctrl {
+    uint8_t  opcode;   /* MLX5_OPCODE_* */
+    uint8_t  opmod;
+    uint16_t index;    /* WQEBB at which the WQE starts */
+    uint32_t flags;    /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
+    uint64_t carry;    /* more of them, as uct_dcx_wqe_flags() has them */
+    uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
+} uct_dcx_wqe_ctrl_t;
+
+/* The stream of a DCI that has them, in front of fm_ce_se (libmlx5,
+ * mlx5_send_wr_set_dc_addr_stream()) */
+#define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)
+
+
+/* Both halves of a masked compare-and-swap, in the order of memory. */
+typedef struct uct_dcx_wqe_masked_cswap {
+    uint64_t swap;
+    uint64_t compare;
+    uint64_t swap_mask;
+    uint64_t compare_mask;
+} uct_dcx_wqe_masked_cswap_t;
+
+
+/* What moves the cursor is inlined at once, so that the compiler sees how far
+ * it has moved: see uct_dcx_wqe_wrap(). */
+#define UCT_DCX_WQE_F  static inline __attribute__((always_inline))
+
+
+/* Starts a WQE at WQEBB 'index' of a ring of 'bb_mask' + 1. */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
+                  uint16_t index)
+{
+    wqe->start  = (uint8_t*)start;
+    wqe->mask   = bb_mask;
+    wqe->index  = index;
+    wqe->first  = wqe->start +
+                  ((size_t)(index & bb_mask) << MLX5_SEND_WQE_SHIFT);
+    wqe->block  = wqe->first;
+    wqe->pos    = wqe->first + sizeof(struct mlx5_wqe_ctrl_seg);
+    wqe->ds     = 1;
+    wqe->inside = 3;
+}
+
+
+UCT_DCX_WQE_F uint8_t *uct_dcx_wqe_ring_end(const uct_dcx_wqe_t *wqe)
+{
+    return wqe->start + ((size_t)(wqe->mask + 1) << MLX5_SEND_WQE_SHIFT);
+}
+
+
+/* A segment begins here: at the ring's start, if the last one was the ring's
+ * last. The first segments of an operation cannot be that, and where the
+ * compiler knows that it is one of those it leaves the test out. Elsewhere it
+ * takes the limit of a block to be the ring's. */
+UCT_DCX_WQE_F void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
+{
+    int is_inside = __builtin_constant_p(wqe->inside) && (wqe->inside > 0);
+
+    wqe->inside--;
+    if (!is_inside && !((uintptr_t)wqe->pos % MLX5_SEND_WQE_BB) &&
+        (wqe->pos == uct_dcx_wqe_ring_end(wqe))) {
+        wqe->pos = wqe->start;
+    }
+}
+
+
+/* Takes the next segment; the cursor stands behind it. */
+UCT_DCX_WQE_F void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
+{
+    void *seg;
+
+    uct_dcx_wqe_wrap(wqe);
+    seg       = wqe->pos;
+    wqe->pos += UCT_DCX_WQE_SEG;
+    wqe->ds++;
+    return seg;
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
+{
+    memcpy(uct_dcx_wqe_seg(wqe), av, sizeof(*av));
+}
+
+
+/* Segment 'number' of the WQE, also behind the end of the ring */
+static inline void *
+uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe, unsigned number)
+{
+    size_t offset = (size_t)(wqe->first - wqe->start) +
+                    (number * UCT_DCX_WQE_SEG);
+    size_t length = (size_t)(wqe->mask + 1) << MLX5_SEND_WQE_SHIFT;
+
+    return wqe->start + (offset & (length - 1));
+}
+
+
+/* Puts the second half of the address behind the first, which has bit 31 of
+ * dqp_dct set. Called last: few endpoints have one, so all others write their
+ * segments as if there were none, and here they are moved. */
+static inline void
+uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
+{
+    const unsigned begin = 2; /* behind ctrl and address */
+    const unsigned count = sizeof(*grh) / UCT_DCX_WQE_SEG;
+    unsigned i;
+
+    for (i = wqe->ds; i-- > begin;) {
+        memcpy(uct_dcx_wqe_seg_at(wqe, i + count), uct_dcx_wqe_seg_at(wqe, i),
+               UCT_DCX_WQE_SEG);
+    }
+
+    for (i = 0; i < count; ++i) {
+        memcpy(uct_dcx_wqe_seg_at(wqe, begin + i),
+               (const uint8_t*)grh + (i * UCT_DCX_WQE_SEG), UCT_DCX_WQE_SEG);
+    }
+    wqe->ds += count;
+    wqe->pos = (uint8_t*)uct_dcx_wqe_seg_at(wqe, wqe->ds);
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
+{
+    struct mlx5_wqe_raddr_seg *raddr;
+
+    raddr           = (struct mlx5_wqe_raddr_seg*)uct_dcx_wqe_seg(wqe);
+    raddr->raddr    = htobe64(remote_addr);
+    raddr->rkey     = htobe32(rkey);
+    raddr->reserved = 0;
+}
+
+
+/* length is at most 2^31 - 1: the top bit would make the segment inline */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
+                 uint32_t lkey)
+{
+    struct mlx5_wqe_data_seg *data;
+
+    data             = (struct mlx5_wqe_data_seg*)uct_dcx_wqe_seg(wqe);
+    data->byte_count = htobe32(length);
+    data->lkey       = htobe32(lkey);
+    data->addr       = htobe64((uintptr_t)buffer);
+}
+
+
+/* Opens an inline segment that carries 'length' bytes, which must then be put
+ * with uct_dcx_wqe_inline_put() and closed with uct_dcx_wqe_inline_end(). */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
+{
+    struct mlx5_wqe_inl_data_seg *inl;
+
+    uct_dcx_wqe_wrap(wqe);
+    inl             = (struct mlx5_wqe_inl_data_seg*)wqe->pos;
+    inl->byte_count = htobe32(length | MLX5_INLINE_SEG);
+    wqe->pos       += UCT_DCX_WQE_INLINE_HDR;
+    wqe->ds        += (UCT_DCX_WQE_INLINE_HDR + length + UCT_DCX_WQE_SEG - 1) /
+                      UCT_DCX_WQE_SEG;
+}
+
+
+/* The place of what an inline segment begins with: together no more than the 12
+ * bytes that its first 16 have left, which never straddle the end of the
+ * ring. */
+UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
+{
+    void *place = wqe->pos;
+
+    wqe->pos += length;
+    return place;
+}
+
+
+/* ... with what stands there */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    memcpy(uct_dcx_wqe_inline_place(wqe, length), data, length);
+}
+
+
+/* memcpy() that is inlined for the lengths of most headers and short messages.
+ * 'src' may be NULL if there is nothing to copy. */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_copy(uint8_t *dst, const void *src, size_t length)
+{
+    const uint8_t *from = (const uint8_t*)src;
+    const size_t part   = sizeof(uint64_t);
+    uint64_t head, tail;
+
+    if ((length - part) <= part) {
+        memcpy(&head, from, part);
+        memcpy(&tail, from + length - part, part);
+        memcpy(dst, &head, part);
+        memcpy(dst + length - part, &tail, part);
+    } else if (length > 0) {
+        memcpy(dst, from, length);
+    }
+}
+
+
+/* ... where the ring's end may be in between */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    size_t left = uct_dcx_wqe_ring_end(wqe) - wqe->pos;
+
+    if (length < left) {
+        memcpy(wqe->pos, data, length);
+        wqe->pos += length;
+    } else {
+        memcpy(wqe->pos, data, left);
+        memcpy(wqe->start, (const uint8_t*)data + left, length - left);
+        wqe->pos = wqe->start + (length - left);
+    }
+    wqe->block = wqe->pos - MLX5_SEND_WQE_BB; /* it is full */
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_put(uct_dcx_wqe_t *wqe, const void *data, size_t length)
+{
+    ptrdiff_t left = wqe->block + MLX5_SEND_WQE_BB - wqe->pos;
+
+    if (__builtin_expect((ptrdiff_t)length <= left, 1)) {
+        uct_dcx_wqe_copy(wqe->pos, data, length);
+        wqe->pos += length;
+    } else {
+        uct_dcx_wqe_inline_wrap(wqe, data, length);
+    }
+}
+
+
+UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
+{
+    const uintptr_t mask = UCT_DCX_WQE_SEG - 1;
+
+    /* the ring is aligned as its segments are */
+    wqe->pos    = (uint8_t*)(((uintptr_t)wqe->pos + mask) & ~mask);
+    wqe->inside = 0;
+}
+
+
+/* Operands of the atomics of the InfiniBand specification, 64 bit. 'compare'
+ * is not looked at by fetch-and-add. */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_atomic(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
+{
+    struct mlx5_wqe_atomic_seg *atomic;
+
+    atomic           = (struct mlx5_wqe_atomic_seg*)uct_dcx_wqe_seg(wqe);
+    atomic->swap_add = htobe64(swap_add);
+    atomic->compare  = htobe64(compare);
+}
+
+
+/* Extended atomics. In a field boundary each set bit stops the carry there:
+ * 0 adds the whole operand, all ones add bit by bit, which is XOR. */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_masked_fadd32(uct_dcx_wqe_t *wqe, uint32_t add, uint32_t boundary)
+{
+    struct prm_masked_fadd32_seg *seg;
+
+    seg                 = (struct prm_masked_fadd32_seg*)uct_dcx_wqe_seg(wqe);
+    seg->add_data       = htobe32(add);
+    seg->field_boundary = htobe32(boundary);
+    seg->reserved       = 0;
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_masked_fadd64(uct_dcx_wqe_t *wqe, uint64_t add, uint64_t boundary)
+{
+    struct prm_masked_fadd64_seg *seg;
+
+    seg                 = (struct prm_masked_fadd64_seg*)uct_dcx_wqe_seg(wqe);
+    seg->add_data       = htobe64(add);
+    seg->field_boundary = htobe64(boundary);
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_masked_cswap32(uct_dcx_wqe_t *wqe,
+                           const uct_dcx_wqe_masked_cswap_t *args)
+{
+    struct prm_masked_cswap32_seg *seg;
+
+    seg               = (struct prm_masked_cswap32_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap_data    = htobe32((uint32_t)args->swap);
+    seg->compare_data = htobe32((uint32_t)args->compare);
+    seg->swap_mask    = htobe32((uint32_t)args->swap_mask);
+    seg->compare_mask = htobe32((uint32_t)args->compare_mask);
+}
+
+
+UCT_DCX_WQE_F void
+uct_dcx_wqe_masked_cswap64(uct_dcx_wqe_t *wqe,
+                           const uct_dcx_wqe_masked_cswap_t *args)
+{
+    struct prm_masked_cswap64_seg *seg;
+
+    seg          = (struct prm_masked_cswap64_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap    = htobe64(args->swap);
+    seg->compare = htobe64(args->compare);
+    seg          = (struct prm_masked_cswap64_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap    = htobe64(args->swap_mask);
+    seg->compare = htobe64(args->compare_mask);
+}
+
+
+/* WQEBBs (building blocks of 64 bytes) that so many segments take */
+static inline unsigned uct_dcx_wqe_ds_to_bb(unsigned ds)
+{
+    const unsigned seg         = UCT_DCX_WQE_SEG;
+    const unsigned segs_per_bb = MLX5_SEND_WQE_BB / seg;
+
+    return (ds + segs_per_bb - 1) / segs_per_bb;
+}
+
+
+static inline unsigned uct_dcx_wqe_num_bb(const uct_dcx_wqe_t *wqe)
+{
+    return uct_dcx_wqe_ds_to_bb(wqe->ds);
+}
+
+
+/* The part of a ctrl segment's first eight bytes that is the same in all WQEs
+ * of a QP, as it lies in memory. */
+static inline uint64_t uct_dcx_wqe_sender(uint32_t qpn)
+{
+    return htobe64((uint64_t)qpn << 8);
+}
+
+
+/* The last eight bytes of a ctrl segment, as they lie in memory: signature (0),
+ * stream, fm_ce_se, immediate (0). */
+static inline uint64_t uct_dcx_wqe_flags(uint32_t flags)
+{
+    return htobe64((uint64_t)flags << 32);
+}
+
+
+/* Writes the ctrl segment at 'first', the start of the WQE. Returns its first
+ * eight bytes as they lie in memory: what the doorbell register takes. */
+UCT_DCX_WQE_F uint64_t
+uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, void *first,
+                   const uct_dcx_wqe_ctrl_t *ctrl)
+{
+    uint32_t what = ((uint32_t)ctrl->opmod << 24) |
+                    ((uint32_t)ctrl->index << 8) | ctrl->opcode;
+    uint64_t head = htobe64(((uint64_t)what << 32) | wqe->ds) | ctrl->sender;
+    uint64_t tail = uct_dcx_wqe_flags(ctrl->flags) | ctrl->carry;
+
+    memcpy(first, &head, sizeof(head));
+    memcpy((uint8_t*)first + sizeof(head), &tail, sizeof(tail));
+    return head;
+}
+
+#endif

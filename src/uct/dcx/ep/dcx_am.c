@@ -1,0 +1,229 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Active messages, the sending side. Called by UCT in the interface's thread.
+ * On the wire a message is uct_dcx_am_hdr_t and what the user gave; all carry
+ * the solicited bit, which wakes a peer that waits for events.
+ */
+#include "dcx_am.h"
+#include "dcx_ep.h"
+#include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/queue/dcx_post.h"
+
+#include <ucs/debug/log.h>
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
+{
+    hdr->opcode = IBV_TMH_NO_TAG;
+    hdr->am_id  = id;
+}
+
+
+/* Opens the inline segment of a message, of which 'length' bytes that follow
+ * its header are put there. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_am_inline_begin(uct_dcx_wqe_t *wqe, uint8_t id, size_t length)
+{
+    const size_t hdr_size = sizeof(uct_dcx_am_hdr_t);
+
+    uct_dcx_wqe_inline_begin(wqe, hdr_size + length);
+    uct_dcx_am_set_hdr(uct_dcx_wqe_inline_place(wqe, hdr_size), id);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_am_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
+                const uct_dcx_post_t *tx)
+{
+    uct_dcx_post_end(wqe, dci, ep, tx);
+    ep->credits--;
+}
+
+
+/* Whether a receive buffer of the peer, which is smaller than ours, takes the
+ * message. If not, that is logged, and 'dci', which was got for it, settled. */
+static UCS_F_NOINLINE int
+uct_dcx_am_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
+{
+    size_t max = ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit;
+
+    if (length <= max) {
+        return 1;
+    }
+
+    ucs_error("a message of %zu bytes is too long for a peer whose "
+              "UCX_DCX_SEG_SIZE leaves room for %zu: set the same in all "
+              "processes, or UCX_ADDRESS_VERSION=v2", length, max);
+    uct_dcx_tx_settle(uct_dcx_ep_dci_set(ep), dci);
+    return 0;
+}
+
+
+/* --- short ---------------------------------------------------------------- */
+
+ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                 const void *payload, unsigned length)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_post_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED
+    };
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(sizeof(header) + length, 0, queues->limits.am_short,
+                     "am_short");
+
+    dci = uct_dcx_fc_get(queues, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_am_inline_begin(&wqe, id, sizeof(header) + length);
+    uct_dcx_wqe_inline_head(&wqe, &header, sizeof(header));
+    uct_dcx_wqe_inline_put(&wqe, payload, length);
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                     const uct_iov_t *iov, size_t iovcnt)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length            = uct_iov_total_length(iov, iovcnt);
+    uct_dcx_post_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED
+    };
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    size_t i;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(length, 0, queues->limits.am_short, "am_short_iov");
+
+    dci = uct_dcx_fc_get(queues, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_am_inline_begin(&wqe, id, length);
+    for (i = 0; i < iovcnt; ++i) {
+        uct_dcx_wqe_inline_put(&wqe, iov[i].buffer,
+                               uct_iov_get_length(&iov[i]));
+    }
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
+    return UCS_OK;
+}
+
+
+/* --- copied --------------------------------------------------------------- */
+
+ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                            uct_pack_callback_t pack_cb, void *arg,
+                            unsigned flags)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_post_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_desc_done
+    };
+    uct_dcx_desc_t *desc;
+    uct_dcx_am_hdr_t *hdr;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    size_t length;
+
+    UCT_CHECK_AM_ID(id);
+
+    dci = uct_dcx_fc_get(queues, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    desc = uct_dcx_desc_get(&queues->desc_mp);
+    if (ucs_unlikely(desc == NULL)) {
+        return uct_dcx_tx_no_memory(&queues->dci, dci);
+    }
+
+    hdr = UCS_PTR_BYTE_OFFSET(uct_dcx_desc_payload(desc), -sizeof(*hdr));
+    uct_dcx_am_set_hdr(hdr, id);
+    length = pack_cb(hdr + 1, arg);
+    ucs_assertv(length <= queues->limits.am_bcopy, "packed %zu of %zu bytes",
+                length, queues->limits.am_bcopy);
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+        !uct_dcx_am_fits(ep, dci, length)) {
+        ucs_mpool_put(desc);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    tx.buffer = desc;
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
+    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+
+/* --- zero copy ------------------------------------------------------------ */
+
+ucs_status_t
+uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                    unsigned header_length, const uct_iov_t *iov,
+                    size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length            = header_length +
+                               uct_iov_total_length(iov, iovcnt);
+    uct_dcx_post_t tx        = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
+        .done   = uct_dcx_post_done_comp,
+        .comp   = comp
+    };
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_IOV_SIZE(iovcnt, queues->limits.am_iov, "am_zcopy");
+    UCT_CHECK_LENGTH(header_length, 0, queues->limits.am_hdr,
+                     "am_zcopy header");
+    UCT_CHECK_LENGTH(length, 0, queues->limits.am_zcopy, "am_zcopy");
+
+    dci = uct_dcx_fc_get(queues, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+        !uct_dcx_am_fits(ep, dci, header_length +
+                                  uct_iov_total_length(iov, iovcnt))) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_am_inline_begin(&wqe, id, header_length);
+    uct_dcx_wqe_inline_put(&wqe, header, header_length);
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_post_iov(&wqe, iov, iovcnt);
+    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY, length);
+    return UCS_INPROGRESS;
+}

@@ -1,0 +1,346 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Remote atomics. Called by UCT in the interface's thread. 64-bit ADD and
+ * CSWAP are those of the InfiniBand specification; all others are extended
+ * atomics, which take masks: AND, OR and SWAP are compare-and-swaps that
+ * compare nothing and swap some bits, XOR is an addition without carry.
+ * The device always returns the old value; it lands in memory that belongs to
+ * the operation, and is handed over when the WQE completes.
+ */
+#include "dcx_atomic.h"
+#include "dcx_ep.h"
+#include "uct/dcx/queue/dcx_post.h"
+
+
+#define UCT_DCX_ATOMIC_POST_OPS  (UCS_BIT(UCT_ATOMIC_OP_ADD) | \
+                                  UCS_BIT(UCT_ATOMIC_OP_AND) | \
+                                  UCS_BIT(UCT_ATOMIC_OP_OR)  | \
+                                  UCS_BIT(UCT_ATOMIC_OP_XOR))
+#define UCT_DCX_ATOMIC_FETCH_OPS (UCT_DCX_ATOMIC_POST_OPS | \
+                                  UCS_BIT(UCT_ATOMIC_OP_SWAP))
+
+
+/* One atomic, the same for all of UCT's entry points. */
+typedef struct uct_dcx_atomic {
+    uct_atomic_op_t  op;
+    unsigned         size;        /* of the operand: 4 or 8 */
+    uint64_t         value;
+    uint64_t         compare;     /* CSWAP */
+    uint64_t         remote_addr;
+    uint32_t         rkey;
+    void             *result;     /* NULL: not wanted */
+    uct_completion_t *comp;
+} uct_dcx_atomic_t;
+
+
+void uct_dcx_atomic_query(const uct_dcx_device_t *dev, uct_iface_attr_t *attr)
+{
+    const uct_dcx_atomic_caps_t *caps = &dev->atomic;
+
+    if (caps->std & sizeof(uint64_t)) {
+        attr->cap.atomic64.op_flags  |= UCS_BIT(UCT_ATOMIC_OP_ADD);
+        attr->cap.atomic64.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_ADD) |
+                                        UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+    }
+
+    if (caps->ext & sizeof(uint64_t)) {
+        attr->cap.atomic64.op_flags  |= UCT_DCX_ATOMIC_POST_OPS &
+                                        ~UCS_BIT(UCT_ATOMIC_OP_ADD);
+        attr->cap.atomic64.fop_flags |= UCT_DCX_ATOMIC_FETCH_OPS &
+                                        ~UCS_BIT(UCT_ATOMIC_OP_ADD);
+    }
+
+    if (caps->ext & sizeof(uint32_t)) {
+        attr->cap.atomic32.op_flags  |= UCT_DCX_ATOMIC_POST_OPS;
+        attr->cap.atomic32.fop_flags |= UCT_DCX_ATOMIC_FETCH_OPS |
+                                        UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+    }
+
+    if ((caps->std | caps->ext) != 0) {
+        attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_DEVICE;
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_atomic_is_std(const uct_dcx_atomic_t *atomic)
+{
+    return (atomic->size == sizeof(uint64_t)) &&
+           ((atomic->op == UCT_ATOMIC_OP_ADD) ||
+            (atomic->op == UCT_ATOMIC_OP_CSWAP));
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_atomic_put_std(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
+                       const uct_dcx_atomic_t *atomic)
+{
+    tx->opcode = (atomic->op == UCT_ATOMIC_OP_ADD) ? MLX5_OPCODE_ATOMIC_FA :
+                                                     MLX5_OPCODE_ATOMIC_CS;
+    uct_dcx_wqe_atomic(wqe, atomic->value, atomic->compare);
+}
+
+
+/* ADD of 32 bits, and XOR */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_atomic_put_fadd(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
+                        const uct_dcx_atomic_t *atomic)
+{
+    uint64_t boundary = (atomic->op == UCT_ATOMIC_OP_XOR) ? UINT64_MAX : 0;
+
+    tx->opcode = MLX5_OPCODE_ATOMIC_MASKED_FA;
+    if (atomic->size == sizeof(uint64_t)) {
+        uct_dcx_wqe_masked_fadd64(wqe, atomic->value, boundary);
+    } else {
+        uct_dcx_wqe_masked_fadd32(wqe, atomic->value, boundary);
+    }
+}
+
+
+/* AND, OR, SWAP, and CSWAP of 32 bits */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_atomic_put_cswap(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
+                         const uct_dcx_atomic_t *atomic)
+{
+    uct_dcx_wqe_masked_cswap_t args = {
+        .swap         = atomic->value,
+        .compare      = atomic->compare,
+        .swap_mask    = (atomic->op == UCT_ATOMIC_OP_AND) ? ~atomic->value :
+                        (atomic->op == UCT_ATOMIC_OP_OR)  ? atomic->value :
+                                                            UINT64_MAX,
+        .compare_mask = (atomic->op == UCT_ATOMIC_OP_CSWAP) ? UINT64_MAX : 0
+    };
+
+    tx->opcode = MLX5_OPCODE_ATOMIC_MASKED_CS;
+    if (atomic->size == sizeof(uint64_t)) {
+        uct_dcx_wqe_masked_cswap64(wqe, &args);
+    } else {
+        uct_dcx_wqe_masked_cswap32(wqe, &args);
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
+                   const uct_dcx_atomic_t *atomic)
+{
+    if (uct_dcx_atomic_is_std(atomic)) {
+        uct_dcx_atomic_put_std(wqe, tx, atomic);
+        return;
+    }
+
+    tx->opmod = PRM_OPMOD_EXT_ATOMIC(atomic->size == sizeof(uint64_t) ? 3 : 2);
+    if ((atomic->op == UCT_ATOMIC_OP_ADD) ||
+        (atomic->op == UCT_ATOMIC_OP_XOR)) {
+        uct_dcx_atomic_put_fadd(wqe, tx, atomic);
+    } else {
+        uct_dcx_atomic_put_cswap(wqe, tx, atomic);
+    }
+}
+
+
+/* Hands the old value over, of 4 or 8 bytes, as the device has it or in big
+ * endian. An operation that failed has none, and 'txq' may be NULL. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_atomic_end(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                    ucs_status_t status,
+                   unsigned size, int is_be)
+{
+    const void *landed;
+
+    if (ucs_unlikely(status != UCS_OK)) {
+        uct_dcx_post_done_comp(txq, slot, status);
+        return;
+    }
+
+    landed = &ucs_container_of(txq, uct_dcx_dci_t, txq)->results[slot->place];
+    if (size == sizeof(uint64_t)) {
+        *(uint64_t*)slot->buffer = is_be ? be64toh(*(const uint64_t*)landed) :
+                                         *(const uint64_t*)landed;
+    } else {
+        *(uint32_t*)slot->buffer = is_be ? be32toh(*(const uint32_t*)landed) :
+                                         *(const uint32_t*)landed;
+    }
+    uct_dcx_post_done_comp(txq, slot, UCS_OK);
+}
+
+
+static void uct_dcx_atomic_done64(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                    ucs_status_t status)
+{
+    uct_dcx_atomic_end(txq, slot, status, sizeof(uint64_t), 0);
+}
+
+
+static void uct_dcx_atomic_done64_be(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                    ucs_status_t status)
+{
+    uct_dcx_atomic_end(txq, slot, status, sizeof(uint64_t), 1);
+}
+
+
+static void uct_dcx_atomic_done32(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                    ucs_status_t status)
+{
+    uct_dcx_atomic_end(txq, slot, status, sizeof(uint32_t), 0);
+}
+
+
+static void uct_dcx_atomic_done32_be(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                    ucs_status_t status)
+{
+    uct_dcx_atomic_end(txq, slot, status, sizeof(uint32_t), 1);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_slot_done_t
+uct_dcx_atomic_done(const uct_dcx_queues_t *queues,
+                    const uct_dcx_atomic_t *atomic)
+{
+    const uct_dcx_atomic_caps_t *caps = &queues->port.dev->atomic;
+    unsigned be_sizes                 = uct_dcx_atomic_is_std(atomic) ?
+                                        caps->std_be : caps->ext_be;
+
+    if (atomic->size == sizeof(uint64_t)) {
+        return (be_sizes & sizeof(uint64_t)) ? uct_dcx_atomic_done64_be :
+                                               uct_dcx_atomic_done64;
+    }
+    return (be_sizes & sizeof(uint32_t)) ? uct_dcx_atomic_done32_be :
+                                           uct_dcx_atomic_done32;
+}
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_post_t tx        = {.comp = atomic->comp, .buffer = atomic->result};
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    unsigned place;
+
+    dci = uct_dcx_tx_get(&queues->dci, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    place = dci->txq.sq.mask + 1; /* nobody looks there */
+    if (atomic->result != NULL) {
+        place    = uct_dcx_txq_slot(&dci->txq, dci->txq.tail)->place;
+        tx.done  = uct_dcx_atomic_done(queues, atomic);
+        tx.flags = MLX5_WQE_CTRL_CQ_UPDATE;
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey);
+    uct_dcx_atomic_put(&wqe, &tx, atomic);
+    uct_dcx_wqe_data(&wqe, &dci->results[place], atomic->size,
+                     dci->results_lkey);
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_ATOMIC(&ep->super);
+    return (atomic->result != NULL) ? UCS_INPROGRESS : UCS_OK;
+}
+
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
+                     uint64_t swap, uint64_t remote_addr, uct_rkey_t rkey,
+                     void *result, uct_completion_t *comp)
+{
+    uct_dcx_atomic_t atomic = {
+        .op          = UCT_ATOMIC_OP_CSWAP,
+        .size        = size,
+        .value       = swap,
+        .compare     = compare,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .comp        = comp
+    };
+
+    return uct_dcx_atomic(ep, &atomic);
+}
+
+
+/* Those with one operand, of which some have a 'result' only. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
+                      uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,
+                      void *result, uct_completion_t *comp)
+{
+    uint64_t allowed        = (result == NULL) ? UCT_DCX_ATOMIC_POST_OPS :
+                                                 UCT_DCX_ATOMIC_FETCH_OPS;
+    uct_dcx_atomic_t atomic = {
+        .op          = op,
+        .size        = size,
+        .value       = value,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .comp        = comp
+    };
+
+    if (ucs_unlikely(!(UCS_BIT(op) & allowed))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return uct_dcx_atomic(ep, &atomic);
+}
+
+
+ucs_status_t
+uct_dcx_ep_atomic_cswap64(uct_ep_h ep, uint64_t compare, uint64_t swap,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uint64_t *result, uct_completion_t *comp)
+{
+    return uct_dcx_atomic_cswap(ep, sizeof(swap), compare, swap, remote_addr,
+                                rkey, result, comp);
+}
+
+
+ucs_status_t
+uct_dcx_ep_atomic_cswap32(uct_ep_h ep, uint32_t compare, uint32_t swap,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uint32_t *result, uct_completion_t *comp)
+{
+    return uct_dcx_atomic_cswap(ep, sizeof(swap), compare, swap, remote_addr,
+                                rkey, result, comp);
+}
+
+
+ucs_status_t
+uct_dcx_ep_atomic64_post(uct_ep_h ep, unsigned opcode, uint64_t value,
+                         uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, NULL, NULL);
+}
+
+
+ucs_status_t
+uct_dcx_ep_atomic32_post(uct_ep_h ep, unsigned opcode, uint32_t value,
+                         uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, NULL, NULL);
+}
+
+
+ucs_status_t
+uct_dcx_ep_atomic64_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
+                          uint64_t *result, uint64_t remote_addr,
+                          uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, result, comp);
+}
+
+
+ucs_status_t
+uct_dcx_ep_atomic32_fetch(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
+                          uint32_t *result, uint64_t remote_addr,
+                          uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
+                                 rkey, result, comp);
+}

@@ -1,0 +1,352 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Endpoints: creation, end, and the operations that move no data. Called by
+ * UCT in the interface's thread; the contract is in uct/api/uct.h.
+ */
+#include "dcx_ep.h"
+#include "dcx_ep_cancel.h"
+#include "uct/dcx/net/dcx_addr.h"
+#include "uct/dcx/queue/dcx_post.h"
+#include "uct/dcx/recover/dcx_recover.h"
+#include "uct/dcx/sched/dcx_ep_fail.h"
+#include "uct/dcx/sched/dcx_fc_table.h"
+#include "uct/dcx/sched/dcx_pending.h"
+
+#include <ucs/debug/log.h>
+
+
+#define UCT_DCX_DCTN_BITS  24
+
+
+UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_queues_t *queues,
+                    const uct_dcx_av_t *av)
+{
+    uct_dcx_place_t place;
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &queues->super);
+
+    place = uct_dcx_dci_set_bind(&queues->dci);
+    ucs_arbiter_group_init(&self->pending);
+    self->av       = *av;
+    self->dci      = place.dci;
+    self->stream   = place.stream;
+    self->last     = 0;
+    self->state    = UCT_DCX_EP_OPEN;
+    self->flags    = (place.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
+    self->credits  = 0;
+    self->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
+    self->pid      = 0;
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
+{
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(self);
+    uct_dcx_dci_t *dci;
+    uint16_t index;
+
+    uct_dcx_fc_table_leave(queues->dci.fc_table, self);
+    uct_dcx_pending_cleanup(self);
+    uct_dcx_recover_forget(&queues->dci, self);
+    uct_dcx_op_purge(&queues->dci.ops, self, UCS_ERR_CANCELED);
+    index = uct_dcx_ep_last_dci(self);
+    if (index == UCT_DCX_NO_DCI) {
+        return;
+    }
+
+    dci = &queues->dci.dci[index];
+    if (!uct_dcx_ep_is_idle(self, dci)) {
+        ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
+                  self, dci->txq.sq.qpn);
+    }
+    uct_dcx_tx_leave(&queues->dci, dci, self);
+}
+
+UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);
+
+
+UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_queues_t *queues,
+                    const uct_dcx_av_t *av, const uct_dcx_grh_t *grh)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_ep_t, queues, av);
+
+    if (uct_dcx_av_has_grh(av)) {
+        self->super.flags |= UCT_DCX_EP_FLAG_GRH;
+        self->grh          = *grh;
+    }
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
+{
+    const unsigned flags = UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRH;
+
+    if ((self->super.state == UCT_DCX_EP_FAILED) &&
+        ((self->super.flags & flags) == UCT_DCX_EP_FLAG_GRH)) {
+        uct_dcx_port_forget(&uct_dcx_ep_queues(&self->super)->port,
+                            &self->grh);
+    }
+}
+
+UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
+
+
+UCS_CLASS_INIT_FUNC(uct_dcx_small_ep_t, uct_dcx_queues_t *queues,
+                    const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
+                    uint32_t seg_size)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_grh_ep_t, queues, av, grh);
+
+    self->super.super.flags |= UCT_DCX_EP_FLAG_SMALL;
+    self->am_limit           = seg_size - sizeof(uct_dcx_am_hdr_t);
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_small_ep_t)
+{
+}
+
+UCS_CLASS_DEFINE(uct_dcx_small_ep_t, uct_dcx_grh_ep_t);
+
+
+/* It has no peer yet. */
+static ucs_status_t
+uct_dcx_ep_init_answer(uct_dcx_grh_ep_t *ep, uct_dcx_queues_t *queues)
+{
+    const uct_dcx_av_t none = {};
+
+    return UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, queues, &none, NULL);
+}
+
+
+static void uct_dcx_ep_cleanup_answer(uct_dcx_grh_ep_t *ep)
+{
+    UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, ep);
+}
+
+
+const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops = {
+    .init    = uct_dcx_ep_init_answer,
+    .cleanup = uct_dcx_ep_cleanup_answer
+};
+
+
+/* The memory for endpoints with such flags */
+static uct_dcx_slab_t *
+uct_dcx_ep_slab(uct_dcx_queues_t *queues, unsigned flags)
+{
+    if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
+        return &queues->eps.small;
+    }
+    return (flags & UCT_DCX_EP_FLAG_GRH) ? &queues->eps.grh :
+                                           &queues->eps.plain;
+}
+
+
+static ucs_status_t
+uct_dcx_ep_new(uct_dcx_queues_t *queues, const uct_dcx_av_t *av,
+               const uct_dcx_grh_t *grh, uint32_t seg_size,
+               uct_dcx_ep_t **ep_p)
+{
+    unsigned flags       = (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
+                           ((seg_size < queues->rx.seg_size) ?
+                            UCT_DCX_EP_FLAG_SMALL : 0);
+    uct_dcx_slab_t *slab = uct_dcx_ep_slab(queues, flags);
+    uct_dcx_ep_t *ep     = uct_dcx_slab_get(slab);
+    ucs_status_t status;
+
+    if (ep == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
+        status = UCS_CLASS_INIT(uct_dcx_small_ep_t, ep, queues, av, grh,
+                                seg_size);
+    } else if (flags & UCT_DCX_EP_FLAG_GRH) {
+        status = UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, queues, av, grh);
+    } else {
+        status = UCS_CLASS_INIT(uct_dcx_ep_t, ep, queues, av);
+    }
+    if (status != UCS_OK) {
+        uct_dcx_slab_put(slab, ep);
+        return status;
+    }
+
+    *ep_p = ep;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(params->iface, uct_dcx_queues_t);
+    const uct_dcx_iface_addr_t *addr;
+    uct_dcx_addr_own_t own;
+    uct_dcx_target_t target;
+    uct_dcx_ep_t *ep;
+    uct_dcx_grh_t grh;
+    uct_dcx_av_t av;
+    ucs_status_t status;
+
+    UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
+    addr = (const uct_dcx_iface_addr_t*)params->iface_addr;
+    own  = uct_dcx_fc_addr_own(queues->fc);
+    if (!uct_dcx_addr_check(addr, &own, UCS_LOG_LEVEL_ERROR)) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    target.dc_key   = addr->dc_key;
+    target.dev_addr = *(const uct_dcx_dev_addr_t*)params->dev_addr;
+    memcpy(target.dctn, addr->dctn, sizeof(target.dctn));
+    status = uct_dcx_target_make_av(&queues->port, queues->rx.dct->qp_num,
+                                    &target,
+                                    UCT_EP_PARAMS_GET_PATH_INDEX(params), &av,
+                                    &grh);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_ep_new(queues, &av, &grh, be32toh(addr->seg_size), &ep);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    ep->pid     = be32toh(addr->pid);
+    ep->credits = be16toh(addr->credits);
+    *ep_p       = &ep->super.super;
+    return UCS_OK;
+}
+
+
+void uct_dcx_ep_destroy(uct_ep_h tl_ep)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_slab_t *slab     = uct_dcx_ep_slab(queues, ep->flags);
+
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL)) {
+        UCS_CLASS_CLEANUP(uct_dcx_small_ep_t, ep);
+    } else if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
+        UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, ep);
+    } else {
+        UCS_CLASS_CLEANUP(uct_dcx_ep_t, ep);
+    }
+    uct_dcx_slab_put(slab, ep);
+}
+
+
+/* No WQE of the endpoint is outstanding. */
+static ucs_status_t
+uct_dcx_ep_flush_ops(uct_dcx_ep_t *ep, uct_completion_t *comp)
+{
+    ucs_status_t status;
+
+    status = uct_dcx_op_flush(&uct_dcx_ep_dci_set(ep)->ops, ep, NULL, 0, comp);
+    if (status == UCS_OK) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+    } else {
+        UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    }
+    return status;
+}
+
+
+ucs_status_t
+uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_t *dci;
+
+    if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL)) {
+        return uct_dcx_ep_flush_cancel(ep, comp);
+    }
+
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        if (ucs_unlikely(ep->state == UCT_DCX_EP_FAILED)) {
+            return uct_dcx_ep_refuse(ep);
+        }
+        if (!ucs_arbiter_group_is_empty(&ep->pending)) {
+            return uct_dcx_tx_no_resource(ep); /* behind its requests */
+        }
+        return uct_dcx_ep_flush_ops(ep, comp);
+    }
+
+    dci = &queues->dci.dci[ep->dci];
+    if (uct_dcx_pending_is_blocked(ep) ||
+        (!uct_dcx_dci_may_post(dci, ep) &&
+         !(uct_dcx_ep_is_idle(ep, dci) &&
+           ucs_arbiter_group_is_empty(&ep->pending)))) {
+        return uct_dcx_tx_no_resource(ep); /* behind those who wait for it */
+    }
+
+    return uct_dcx_ep_is_idle(ep, dci) ? uct_dcx_ep_flush_ops(ep, comp) :
+                                         uct_dcx_ep_flush_wait(ep, dci, comp);
+}
+
+
+/* Writes and sends of one endpoint are executed in order anyhow: they share a
+ * queue, or the earlier ones have completed; on a shared one, a stream of it.
+ * A fence adds that what follows waits for earlier gets and atomics. */
+ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        uct_dcx_dci_fence(&queues->dci.dci[ep->dci], ep->stream);
+    }
+
+    UCT_TL_EP_STAT_FENCE(&ep->super);
+    return UCS_OK;
+}
+
+
+/* UCP asks before it takes the endpoint over to another configuration. */
+int uct_dcx_ep_is_connected(uct_ep_h tl_ep,
+                            const uct_device_addr_t *tl_dev_addr,
+                            const uct_iface_addr_t *tl_iface_addr)
+{
+    const uct_dcx_dev_addr_t *dev_addr =
+            (const uct_dcx_dev_addr_t*)tl_dev_addr;
+    const uct_dcx_iface_addr_t *addr   =
+            (const uct_dcx_iface_addr_t*)tl_iface_addr;
+    uct_dcx_ep_t *ep                   = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    const uct_dcx_grh_t *grh           =
+            uct_dcx_av_has_grh(&ep->av) ?
+            &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh : NULL;
+    uint32_t dctn                      = be32toh(ep->av.dqp_dct) &
+                                         UCS_MASK(UCT_DCX_DCTN_BITS);
+
+    return (dctn == uct_dcx_target_dctn(addr->dctn)) &&
+           (ep->av.key == addr->dc_key) &&
+           uct_dcx_port_is_av_to(&ep->av, grh, dev_addr);
+}
+
+
+ucs_status_t
+uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_t *dci;
+
+    UCT_CHECK_PARAM(comp == NULL, "unsupported completion of ep_check");
+    UCT_CHECK_PARAM(flags == 0, "unsupported flags 0x%x", flags);
+
+    if ((ep->dci != UCT_DCX_NO_DCI) &&
+        !uct_dcx_ep_is_idle(ep, &queues->dci.dci[ep->dci])) {
+        return UCS_OK; /* what is on the wire checks the peer as well */
+    }
+
+    dci = uct_dcx_tx_get_dci(ep);
+    if (dci == NULL) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_post_probe(ep, dci);
+    return UCS_OK;
+}

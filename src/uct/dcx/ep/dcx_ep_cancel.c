@@ -1,0 +1,133 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An endpoint that the user invalidates (uct_ep_invalidate()), or flushes with
+ * UCT_FLUSH_FLAG_CANCEL; see sched/dcx_ep_fail.h for what it is then. Called in
+ * the interface's thread.
+ */
+#include "dcx_ep_cancel.h"
+#include "uct/dcx/queue/dcx_signal.h"
+#include "uct/dcx/recover/dcx_recover.h"
+#include "uct/dcx/sched/dcx_ep_fail.h"
+#include "uct/dcx/sched/dcx_fc_table.h"
+#include "uct/dcx/sched/dcx_pending.h"
+#include "uct/dcx/sched/dcx_tx.h"
+
+#include <ucs/debug/log.h>
+
+
+ucs_status_t
+uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                      uct_completion_t *comp)
+{
+    uint16_t index = uct_dcx_dci_is_shared(dci) ? ep->last : dci->txq.sq.last;
+    ucs_status_t status;
+
+    status = uct_dcx_op_flush(&uct_dcx_ep_dci_set(ep)->ops, ep, &dci->txq.ops,
+                              index, comp);
+    if (UCS_STATUS_IS_ERR(status)) {
+        return status;
+    }
+
+    uct_dcx_state_watch(dci);
+    uct_dcx_signal_request(dci);
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
+}
+
+
+/* Nothing of the endpoint is outstanding on an initiator. But recovery may be
+ * in the middle of ending lost operations, and some of them may be its own. */
+static ucs_status_t
+uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
+{
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+
+    uct_dcx_ep_fail(ep, UCS_ERR_CANCELED);
+    uct_dcx_op_purge(&set->ops, ep, UCS_ERR_CANCELED);
+    if (!uct_dcx_recover_tells(set)) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+    return uct_dcx_op_flush(&set->ops, ep, &set->lost->ops, 0, comp);
+}
+
+
+static ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+{
+    ucs_status_t status = UCS_OK;
+
+    if (!(ep->flags & UCT_DCX_EP_FLAG_MUTED) &&
+        (ep->state != UCT_DCX_EP_FAILED)) {
+        status = uct_dcx_dci_is_shared(dci) ? uct_dcx_ep_post_mark(ep, dci) :
+                                              uct_dcx_ep_dci_to_error(dci);
+    }
+
+    if (status == UCS_OK) {
+        ep->flags |= UCT_DCX_EP_FLAG_MUTED;
+    }
+    return status;
+}
+
+
+/* From now on the user is told of no error of this peer. */
+ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
+{
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
+    uint16_t index           = uct_dcx_ep_last_dci(ep);
+    uct_dcx_dci_t *dci;
+    ucs_status_t status;
+
+    if ((index == UCT_DCX_NO_DCI) ||
+        uct_dcx_ep_is_idle(ep, &queues->dci.dci[index])) {
+        ep->flags |= UCT_DCX_EP_FLAG_MUTED;
+        return uct_dcx_ep_flush_lost(ep, comp);
+    }
+
+    dci    = &queues->dci.dci[index];
+    status = uct_dcx_ep_cancel(ep, dci);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_dcx_op_purge(&queues->dci.ops, ep, UCS_ERR_CANCELED);
+    return uct_dcx_ep_flush_wait(ep, dci, comp);
+}
+
+
+/* It needs no credits any more. Its pending requests are called, and get the
+ * error from the operations that they try. */
+static void uct_dcx_ep_give_up(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uct_dcx_fc_table_leave(set->fc_table, ep);
+    uct_dcx_state_set_ep(ep, UCT_DCX_EP_GIVEN_UP);
+    uct_dcx_pending_resume(set, ep);
+}
+
+
+/* The error handler is called by progress. If no initiator is idle now, the
+ * endpoint fails when it gets one for its next operation. */
+ucs_status_t uct_dcx_ep_invalidate(uct_ep_h tl_ep)
+{
+    uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    uct_dcx_dci_t *dci;
+    ucs_status_t status;
+
+    if (ep->state >= UCT_DCX_EP_GIVEN_UP) {
+        return UCS_OK;
+    }
+
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        uct_dcx_ep_give_up(set, ep);
+        uct_dcx_tx_get_dci(ep);
+        return UCS_OK;
+    }
+
+    dci    = &set->dci[ep->dci];
+    status = uct_dcx_dci_is_shared(dci) ? uct_dcx_ep_post_mark(ep, dci) :
+                                          uct_dcx_ep_dci_to_error(dci);
+    if (status == UCS_OK) {
+        uct_dcx_ep_give_up(set, ep);
+    }
+    return status;
+}

@@ -1,0 +1,22 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An endpoint that the user invalidates or cancels, and what a flush waits for.
+ */
+#ifndef UCT_DCX_EP_CANCEL_H
+#define UCT_DCX_EP_CANCEL_H
+
+#include "dcx_ep.h"
+
+
+/* A flush of 'ep' that waits for what is outstanding on 'dci'. */
+ucs_status_t
+uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                      uct_completion_t *comp);
+
+/* uct_ep_flush() with UCT_FLUSH_FLAG_CANCEL */
+ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp);
+
+/* Operation of UCT's tables */
+ucs_status_t uct_dcx_ep_invalidate(uct_ep_h ep);
+
+#endif

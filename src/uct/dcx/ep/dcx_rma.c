@@ -1,0 +1,206 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Remote memory access: put and get. Called by UCT in the interface's thread.
+ * A get of no bytes is over at once. A put of no bytes is posted, without data
+ * segment: users probe a peer with it. (A data segment of 0 bytes would mean
+ * 2^31 of them: PRM, struct mlx5_wqe_data_seg.)
+ */
+#include "dcx_rma.h"
+#include "dcx_ep.h"
+#include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/queue/dcx_post.h"
+
+
+ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                  unsigned length, uint64_t remote_addr,
+                                  uct_rkey_t rkey)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_post_t tx        = {.opcode = MLX5_OPCODE_RDMA_WRITE};
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_LENGTH(length, 0, queues->limits.put_short, "put_short");
+
+    dci = uct_dcx_tx_get(&queues->dci, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    if (ucs_likely(length > 0)) {
+        uct_dcx_wqe_inline_begin(&wqe, length);
+        uct_dcx_wqe_inline_put(&wqe, buffer, length);
+        uct_dcx_wqe_inline_end(&wqe);
+    }
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    return UCS_OK;
+}
+
+
+ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                             void *arg, uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_post_t tx        = {
+        .opcode = MLX5_OPCODE_RDMA_WRITE,
+        .done   = uct_dcx_desc_done
+    };
+    uct_dcx_desc_t *desc;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+    size_t length;
+
+    dci = uct_dcx_tx_get(&queues->dci, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    desc = uct_dcx_desc_get(&queues->desc_mp);
+    if (ucs_unlikely(desc == NULL)) {
+        return uct_dcx_tx_no_memory(&queues->dci, dci);
+    }
+
+    length = pack_cb(uct_dcx_desc_payload(desc), arg);
+    ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
+                length, queues->limits.rma_bcopy);
+
+    tx.buffer = desc;
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    if (ucs_likely(length > 0)) {
+        uct_dcx_wqe_data(&wqe, uct_dcx_desc_payload(desc), length, desc->lkey);
+    }
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
+    return length;
+}
+
+
+/* Between remote memory and registered pieces of local memory; UCT has one type
+ * for put and get of this kind. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                  uint64_t remote_addr, uct_rkey_t rkey,
+                  uct_completion_t *comp, uint8_t opcode)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    size_t length            = uct_iov_total_length(iov, iovcnt);
+    int is_get               = (opcode == MLX5_OPCODE_RDMA_READ);
+    uct_dcx_post_t tx        = {
+        .opcode = opcode,
+        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
+        .done   = uct_dcx_post_done_comp,
+        .comp   = comp
+    };
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_IOV_SIZE(iovcnt, is_get ? queues->limits.get_iov :
+                                        queues->limits.rma_iov,
+                       is_get ? "get_zcopy" : "put_zcopy");
+    UCT_CHECK_LENGTH(length, 0, queues->limits.rma_zcopy,
+                     is_get ? "get_zcopy" : "put_zcopy");
+    if (is_get) {
+        UCT_SKIP_ZERO_LENGTH(length);
+    }
+
+    dci = uct_dcx_tx_get(&queues->dci, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    uct_dcx_post_iov(&wqe, iov, iovcnt);
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    if (is_get) {
+        UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY, length);
+    } else {
+        UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY, length);
+    }
+    return UCS_INPROGRESS;
+}
+
+
+ucs_status_t uct_dcx_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                  size_t iovcnt, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_dcx_rma_zcopy(tl_ep, iov, iovcnt, remote_addr, rkey, comp,
+                             MLX5_OPCODE_RDMA_WRITE);
+}
+
+
+ucs_status_t uct_dcx_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                  size_t iovcnt, uint64_t remote_addr,
+                                  uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_dcx_rma_zcopy(tl_ep, iov, iovcnt, remote_addr, rkey, comp,
+                             MLX5_OPCODE_RDMA_READ);
+}
+
+
+static void uct_dcx_rma_done_get_bcopy(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                       ucs_status_t status)
+{
+    uct_dcx_desc_t *desc = slot->buffer;
+
+    if (ucs_likely(status == UCS_OK)) {
+        desc->unpack_cb(desc->arg, uct_dcx_desc_payload(desc), desc->length);
+    }
+
+    ucs_mpool_put_inline(slot->buffer);
+    if (slot->comp != NULL) {
+        uct_invoke_completion(slot->comp, status);
+    }
+}
+
+
+ucs_status_t
+uct_dcx_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                     void *arg, size_t length, uint64_t remote_addr,
+                     uct_rkey_t rkey, uct_completion_t *comp)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_post_t tx        = {
+        .opcode = MLX5_OPCODE_RDMA_READ,
+        .flags  = MLX5_WQE_CTRL_CQ_UPDATE,
+        .done   = uct_dcx_rma_done_get_bcopy,
+        .comp   = comp
+    };
+    uct_dcx_desc_t *desc;
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    UCT_CHECK_LENGTH(length, 0, queues->limits.rma_bcopy, "get_bcopy");
+    UCT_SKIP_ZERO_LENGTH(length);
+
+    dci = uct_dcx_tx_get(&queues->dci, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    desc = uct_dcx_desc_get(&queues->desc_mp);
+    if (ucs_unlikely(desc == NULL)) {
+        return uct_dcx_tx_no_memory(&queues->dci, dci);
+    }
+
+    desc->unpack_cb = unpack_cb;
+    desc->arg       = arg;
+    desc->length    = length;
+
+    tx.buffer = desc;
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    uct_dcx_wqe_data(&wqe, uct_dcx_desc_payload(desc), length, desc->lkey);
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
+    return UCS_INPROGRESS;
+}

@@ -1,0 +1,381 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Flow control, the sender's side: endpoints that ask for credits, wait for
+ * them, and get them; see dcx_fc.h.
+ */
+#include "dcx_fc_grant.h"
+#include "uct/dcx/queue/dcx_post.h"
+#include "uct/dcx/queue/dcx_signal.h"
+#include "uct/dcx/sched/dcx_pending.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <ucs/time/time.h>
+
+/* A tick, and then each power of two, at which a request is sent again: it
+ * takes a buffer of a receiver that may only be busy. */
+#define UCT_DCX_FC_RESEND_TICK  8
+
+
+/* A request as it lies in its WQE: our address follows in other segments. */
+typedef struct uct_dcx_fc_request_head {
+    __be32             byte_count;
+    uct_dcx_am_hdr_t   hdr;
+    uct_dcx_fc_grant_t state;
+} UCS_S_PACKED uct_dcx_fc_request_head_t;
+
+static_assert(sizeof(uct_dcx_fc_request_head_t) == UCT_DCX_WQE_SEG,
+              "one segment");
+
+
+/* --- requests ------------------------------------------------------------- */
+
+/* A loan is returned once, even if the request is sent again. */
+static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
+                                    uct_dcx_fc_entry_t *entry)
+{
+    uct_dcx_ep_t *ep               = entry->ep;
+    uct_dcx_fc_request_head_t head = {
+        .byte_count    = htobe32(MLX5_INLINE_SEG |
+                                 (sizeof(uct_dcx_am_hdr_t) +
+                                  sizeof(uct_dcx_fc_request_t))),
+        .hdr.am_id     = UCT_DCX_FC_ID_REQUEST,
+        .state.entry   = htobe16(ep->fc_entry),
+        .state.seq     = htobe16(entry->seq),
+        .state.credits = htobe16(ep->credits),
+        .state.loan    = htobe16(entry->loan.credits),
+        .state.epoch   = htobe16(entry->loan.epoch)
+    };
+    uct_dcx_post_t tx              = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED
+    };
+    uct_dcx_wqe_t wqe;
+    unsigned i;
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    memcpy(uct_dcx_wqe_seg(&wqe), &head, UCT_DCX_WQE_SEG);
+    for (i = 0; i < sizeof(fc->origin); i += UCT_DCX_WQE_SEG) {
+        memcpy(uct_dcx_wqe_seg(&wqe), fc->origin.segs + i, UCT_DCX_WQE_SEG);
+    }
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    entry->loan.credits = 0;
+}
+
+
+/* The endpoint has no credits, and has asked: it waits for the grant. */
+static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_set_t *set = &fc->queues->dci;
+    uct_dcx_dci_t *dci;
+
+    if (ep->state != UCT_DCX_EP_BLOCKED) {
+        uct_dcx_pending_block(set, ep);
+        uct_dcx_state_set_ep(ep, UCT_DCX_EP_BLOCKED);
+        if (fc->table.num_blocked++ == 0) {
+            fc->next_tick = ucs_get_time() + fc->interval;
+            set->todo    |= UCT_DCX_TODO_FC;
+        }
+    }
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        dci = &set->dci[ep->dci];
+        uct_dcx_tx_settle(set, dci);
+        uct_dcx_signal_request(dci); /* it gives it back when that has come */
+    }
+}
+
+
+/* The endpoint has no credits available: takes its reserve, and asks. Without a
+ * loan it has no reserve, and waits for a round trip; most peers in a large job
+ * never get so many messages. If there is no entry for it, it does not ask and
+ * leaves the rest to the device. */
+static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
+                               uct_dcx_dci_t *dci)
+{
+    uct_dcx_fc_entry_t *entry;
+
+    if (!fc->enabled || (ep->state == UCT_DCX_EP_GIVEN_UP)) {
+        ep->credits = UINT16_MAX;
+        return;
+    }
+
+    entry = uct_dcx_fc_table_get(&fc->table, ep);
+    if (entry == NULL) {
+        ep->credits = ucs_max(fc->bank.base, 1);
+        return;
+    }
+
+    ep->credits = entry->reserve;
+    uct_dcx_state_set_ep(ep, UCT_DCX_EP_ASKED);
+    entry->ticks = 0;
+    entry->seq++;
+    uct_dcx_fc_post_request(fc, dci, entry);
+}
+
+
+uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    uct_dcx_fc_t *fc       = uct_dcx_ep_queues(ep)->fc;
+    uct_dcx_dci_t *dci     = NULL;
+
+    if (!uct_dcx_ep_has_asked(ep)) {
+        dci = uct_dcx_tx_get_dci(ep);
+        if (dci == NULL) {
+            return NULL;
+        }
+        uct_dcx_fc_used_up(fc, ep, dci);
+    }
+
+    if (ep->credits == 0) {
+        uct_dcx_fc_block(fc, ep);
+        return NULL;
+    }
+
+    if (!uct_dcx_dci_may_post(dci, ep)) {
+        return NULL;
+    }
+    uct_dcx_tx_signal(set, dci); /* a request was posted before */
+    return dci;
+}
+
+
+/* --- grants --------------------------------------------------------------- */
+
+/* The entry that sent the request. NULL if its endpoint was destroyed, or the
+ * request was answered before. */
+static uct_dcx_fc_entry_t *
+uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
+{
+    unsigned index = be16toh(grant->entry);
+    uct_dcx_fc_entry_t *entry;
+
+    if (index >= fc->table.num) {
+        return NULL;
+    }
+
+    entry = &fc->table.entries[index];
+    return ((entry->seq == be16toh(grant->seq)) && (entry->ep != NULL) &&
+            uct_dcx_ep_has_asked(entry->ep)) ? entry : NULL;
+}
+
+
+static void
+uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
+{
+    uct_dcx_fc_entry_t *entry = uct_dcx_fc_find(fc, grant);
+    unsigned credits, reserve;
+    uct_dcx_ep_t *ep;
+
+    if (ucs_unlikely(entry == NULL)) {
+        ucs_debug("iface %p: a grant for a destroyed endpoint is dropped",
+                  fc->queues);
+        return;
+    }
+
+    ep                  = entry->ep;
+    credits             = ep->credits + be16toh(grant->credits);
+    entry->loan.credits = be16toh(grant->loan);
+    entry->loan.epoch   = be16toh(grant->epoch);
+    reserve             = entry->loan.credits * fc->thresh;
+    entry->reserve      = ucs_min(credits, ucs_max(reserve, 1));
+    ep->credits         = credits - entry->reserve;
+    uct_dcx_fc_table_unblock(&fc->table, ep);
+    if (entry->loan.credits == 0) {
+        ep->credits = credits; /* without a loan it has no reserve */
+        uct_dcx_fc_table_put(&fc->table, ep);
+    }
+    uct_dcx_pending_resume(&fc->queues->dci, ep);
+}
+
+
+void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
+                        size_t length)
+{
+    const uct_dcx_port_t *port = &fc->queues->port;
+    unsigned id                = (length >= sizeof(*hdr)) ? hdr->am_id : 0;
+
+    if (fc->enabled && (id == UCT_DCX_FC_ID_GRANT) &&
+        (length == sizeof(*hdr) + sizeof(uct_dcx_fc_grant_t))) {
+        uct_dcx_fc_receive_grant(fc, (const void*)(hdr + 1));
+    } else if (fc->enabled && (id == UCT_DCX_FC_ID_REQUEST) &&
+               (length == sizeof(*hdr) + sizeof(uct_dcx_fc_request_t))) {
+        uct_dcx_fc_receive_request(fc, (const void*)(hdr + 1));
+    } else {
+        ucs_error("%s:%u: a message of %zu bytes for active message id %u is "
+                  "dropped: the sender is no dcx of this version",
+                  uct_dcx_port_dev_name(port), port->num, length, id);
+    }
+}
+
+
+/* --- the timer ------------------------------------------------------------ */
+
+/* An initiator for a reminder. It does not wait its turn, as those in the wait
+ * queue may wait for the answer to it. It takes one WQE, now and then. */
+static uct_dcx_dci_t *
+uct_dcx_fc_reminder_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_t *dci;
+
+    if ((ep->dci == UCT_DCX_NO_DCI) && (uct_dcx_tx_attach(set, ep) == NULL)) {
+        return NULL;
+    }
+
+    dci = &set->dci[ep->dci];
+    if (!uct_dcx_dci_has_room(dci)) {
+        return NULL;
+    }
+
+    uct_dcx_sq_signal(&dci->txq.sq);
+    uct_dcx_sq_stop(&dci->txq.sq); /* others may be in its wait queue */
+    return dci;
+}
+
+
+/* The request of a blocked endpoint was not answered yet. The receiver may be
+ * busy, or had no memory for the answer; or it is dead, and then the device
+ * says so when it is sent something. A probe takes no receive buffer of it.
+ * Returns 0 if no initiator is idle: later one will be. If the endpoint has one
+ * that is full, what is posted there finds out whether the peer is dead. */
+static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
+{
+    uct_dcx_ep_t *ep = entry->ep;
+    uct_dcx_dci_t *dci;
+
+    if ((ep == NULL) || ep->state != UCT_DCX_EP_BLOCKED) {
+        return 1;
+    }
+
+    if (uct_dcx_tx_is_lost(&fc->queues->dci, ep)) {
+        uct_dcx_tx_no_resource(ep); /* it fails */
+        return 1;
+    }
+
+    dci = uct_dcx_fc_reminder_dci(&fc->queues->dci, ep);
+    if (dci == NULL) {
+        return (ep->dci != UCT_DCX_NO_DCI) ||
+               (ep->state == UCT_DCX_EP_FAILED);
+    }
+
+    entry->ticks++;
+    if ((entry->ticks >= UCT_DCX_FC_RESEND_TICK) && ucs_is_pow2(entry->ticks)) {
+        uct_dcx_fc_post_request(fc, dci, entry);
+    } else {
+        uct_dcx_post_probe(ep, dci);
+    }
+    return 1;
+}
+
+
+/* At a tick all who are blocked are due. Where initiators are missing, the next
+ * call goes on. */
+void uct_dcx_fc_progress(uct_dcx_fc_t *fc)
+{
+    ucs_time_t left;
+
+    if (!uct_dcx_fc_time_left(fc, &left)) {
+        fc->queues->dci.todo &= ~UCT_DCX_TODO_FC;
+        return;
+    }
+
+    if (left == 0) {
+        fc->next_tick = ucs_get_time() + fc->interval;
+        fc->num_due   = fc->table.num;
+    }
+
+    while ((fc->num_due > 0) &&
+           uct_dcx_fc_remind(fc, &fc->table.entries[fc->next_due])) {
+        fc->next_due = (fc->next_due + 1) % fc->table.num;
+        fc->num_due--;
+    }
+}
+
+
+int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left)
+{
+    ucs_time_t now;
+
+    *left = 0;
+    if (fc->table.num_blocked == 0) {
+        return 0;
+    }
+
+    now   = ucs_get_time();
+    *left = (now < fc->next_tick) ? fc->next_tick - now : 0;
+    return 1;
+}
+
+
+int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc)
+{
+    const uct_dcx_fc_table_t *table = &fc->table;
+    unsigned i;
+
+    for (i = 0; (table->num_blocked > 0) && (i < table->num); ++i) {
+        if ((table->entries[i].ep != NULL) &&
+            uct_dcx_pending_is_blocked(table->entries[i].ep)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+/* --- opening and closing -------------------------------------------------- */
+
+static unsigned uct_dcx_fc_size(unsigned long value)
+{
+    return (value == UCS_ULUNITS_AUTO) ? UCT_DCX_CREDIT_AUTO : value;
+}
+
+
+ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
+                             const uct_dcx_fc_ep_ops_t *ep_ops,
+                             const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_target_t *origin = &fc->origin.fields;
+    unsigned window          = uct_dcx_fc_size(config->fc.window);
+    unsigned initial         = uct_dcx_fc_size(config->fc.initial);
+    unsigned posted          = queues->rx.length - 1;
+
+    memset(fc, 0, sizeof(*fc));
+    fc->queues           = queues;
+    fc->ep_ops           = ep_ops;
+    fc->enabled          = config->fc.enable;
+    fc->thresh           = config->fc.thresh;
+    fc->interval         = ucs_time_from_sec(config->fc.resend_timeout);
+    fc->bank             = uct_dcx_credit_bank(posted, window, initial);
+    queues->fc           = fc;
+    queues->dci.fc_table = &fc->table;
+    uct_dcx_fc_table_init(&fc->table);
+    if (fc->enabled &&
+        ((fc->bank.window > posted) || (fc->bank.base > fc->bank.window))) {
+        ucs_error("UCX_DCX_FC_INITIAL (%u) may be no more than "
+                  "UCX_DCX_FC_WINDOW (%u), and that no more than "
+                  "UCX_DCX_RX_QUEUE_LEN (%u)", fc->bank.base, fc->bank.window,
+                  posted);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    uct_dcx_port_get_address(&queues->port, &origin->dev_addr);
+    uct_dcx_target_set_dctn(origin->dctn, queues->rx.dct->qp_num);
+    origin->dc_key = htobe64(queues->rx.dc_key);
+    return uct_dcx_fc_grant_init(fc);
+}
+
+
+void uct_dcx_fc_stop(uct_dcx_fc_t *fc)
+{
+    uct_dcx_fc_grant_stop(fc);
+    fc->queues->dci.todo &= ~UCT_DCX_TODO_FC;
+}
+
+
+void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc)
+{
+    ucs_mpool_cleanup(&fc->answers, 1);
+    uct_dcx_fc_table_cleanup(&fc->table);
+}

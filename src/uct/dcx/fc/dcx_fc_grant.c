@@ -1,0 +1,229 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Flow control, the receiver's side: a request is answered with a grant at
+ * once; see dcx_fc.h. It is met where messages are delivered, so all that its
+ * sender sent before it has been delivered by then. A grant goes out as the one
+ * message of an endpoint of its own: it waits for an initiator as
+ * others do and needs no credits. If the peer has died meanwhile, no other
+ * endpoint is held up.
+ */
+#include "dcx_fc_grant.h"
+#include "uct/dcx/queue/dcx_post.h"
+#include "uct/dcx/sched/dcx_pending.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+
+/* Answers that are allocated at a time, and at most. If more endpoints to here
+ * ask at the same time, some of them ask twice. */
+#define UCT_DCX_FC_CHUNK        16
+#define UCT_DCX_FC_MAX_ANSWERS  65536
+
+
+/* A grant, and the endpoint to the peer that sent the request. Both are kept
+ * for the next request of any peer. */
+typedef struct uct_dcx_fc_answer {
+    uct_dcx_grh_ep_t   ep;
+    int                has_ep;
+    uct_pending_req_t  req;    /* waits for an initiator */
+    ucs_list_link_t    list;   /* ... in fc->waiting */
+    uct_dcx_fc_grant_t grant;
+} uct_dcx_fc_answer_t;
+
+
+static void uct_dcx_fc_answer_init(ucs_mpool_t *mp, void *obj, void *chunk)
+{
+    ((uct_dcx_fc_answer_t*)obj)->has_ep = 0;
+}
+
+
+/* There are no initiators any more that the endpoint could leave. */
+static void uct_dcx_fc_answer_cleanup(ucs_mpool_t *mp, void *obj)
+{
+    const uct_dcx_fc_t *fc      = ucs_container_of(mp, uct_dcx_fc_t, answers);
+    uct_dcx_fc_answer_t *answer = obj;
+
+    if (answer->has_ep) {
+        answer->ep.super.flags    = 0;
+        answer->ep.super.dci      = UCT_DCX_NO_DCI;
+        answer->ep.super.fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
+        answer->ep.super.left     = UCT_DCX_NO_DCI;
+        fc->ep_ops->cleanup(&answer->ep);
+    }
+}
+
+
+static ucs_mpool_ops_t uct_dcx_fc_answer_ops = {
+    .chunk_alloc   = ucs_mpool_chunk_malloc,
+    .chunk_release = ucs_mpool_chunk_free,
+    .obj_init      = uct_dcx_fc_answer_init,
+    .obj_cleanup   = uct_dcx_fc_answer_cleanup
+};
+
+
+/* Has the endpoint of an answer lead there. It is created the first time, and
+ * created again if it has failed since. */
+static ucs_status_t
+uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
+                      const uct_dcx_target_t *target)
+{
+    uct_dcx_ep_t *ep = &answer->ep.super;
+    ucs_status_t status;
+
+    if (answer->has_ep && ucs_unlikely(ep->state == UCT_DCX_EP_FAILED)) {
+        fc->ep_ops->cleanup(&answer->ep);
+        answer->has_ep = 0;
+    }
+
+    if (ucs_unlikely(!answer->has_ep)) {
+        status = fc->ep_ops->init(&answer->ep, fc->queues);
+        if (status != UCS_OK) {
+            return status;
+        }
+        answer->has_ep = 1;
+    }
+
+    status = uct_dcx_target_make_answer_av(&fc->queues->port,
+                                           fc->queues->rx.dct->qp_num, target,
+                                           &ep->av, &answer->ep.grh);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* the user never hears of it */
+    ep->flags = UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT |
+                (ep->flags & UCT_DCX_EP_FLAG_SHARED) |
+                (uct_dcx_av_has_grh(&ep->av) ? UCT_DCX_EP_FLAG_GRH : 0);
+    return UCS_OK;
+}
+
+
+/* The grant has arrived, or is lost: then its endpoint sends the request again.
+ * On RoCE the MAC of the peer may have changed: the next answer looks it up. */
+static void uct_dcx_fc_done_grant(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                                  ucs_status_t status)
+{
+    uct_dcx_fc_answer_t *answer = slot->buffer;
+
+    if (ucs_unlikely(status != UCS_OK) &&
+        (answer->ep.super.flags & UCT_DCX_EP_FLAG_GRH)) {
+        uct_dcx_port_forget(&uct_dcx_ep_queues(&answer->ep.super)->port,
+                            &answer->ep.grh);
+    }
+    ucs_mpool_put(answer);
+}
+
+
+/* Called again if it has to wait for an initiator. When there will never be one
+ * the answer is dropped: whoever asked is as good as dead to us. */
+static ucs_status_t uct_dcx_fc_post_grant(uct_pending_req_t *req)
+{
+    uct_dcx_fc_answer_t *answer = ucs_container_of(req, uct_dcx_fc_answer_t,
+                                                   req);
+    uct_dcx_ep_t *ep            = &answer->ep.super;
+    uct_dcx_dci_set_t *set      = uct_dcx_ep_dci_set(ep);
+    uct_dcx_am_hdr_t hdr        = {.am_id = UCT_DCX_FC_ID_GRANT};
+    uct_dcx_post_t tx           = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_fc_done_grant,
+        .buffer = answer
+    };
+    uct_dcx_dci_t *dci;
+    uct_dcx_wqe_t wqe;
+
+    dci = uct_dcx_tx_get_dci(ep);
+    if ((dci == NULL) && !uct_dcx_tx_is_lost(set, ep) &&
+        (ep->state != UCT_DCX_EP_FAILED)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    ucs_list_del(&answer->list);
+    if (dci == NULL) {
+        ucs_mpool_put(answer);
+        return UCS_OK;
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_inline_begin(&wqe, sizeof(hdr) + sizeof(answer->grant));
+    uct_dcx_wqe_inline_head(&wqe, &hdr, sizeof(hdr));
+    uct_dcx_wqe_inline_head(&wqe, &answer->grant, sizeof(answer->grant));
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    return UCS_OK;
+}
+
+
+/* What may be lent are buffers that are posted; none while memory is short. */
+static unsigned uct_dcx_fc_offer(uct_dcx_fc_t *fc)
+{
+    uct_dcx_rx_t *rx = &fc->queues->rx;
+
+    if (uct_dcx_srq_num_free(rx) > 0) {
+        uct_dcx_srq_post(rx);
+    }
+    return (uct_dcx_srq_num_free(rx) > 0) ? 0 : uct_dcx_credit_offer(&fc->bank);
+}
+
+
+void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
+                                const uct_dcx_fc_request_t *request)
+{
+    uct_dcx_credit_loan_t loan = {
+        .credits = be16toh(request->state.loan),
+        .epoch   = be16toh(request->state.epoch)
+    };
+    uct_dcx_fc_answer_t *answer;
+    unsigned credits;
+
+    uct_dcx_credit_return(&fc->bank, loan);
+    answer = ucs_mpool_get(&fc->answers);
+    if (ucs_unlikely(answer == NULL)) {
+        ucs_debug("iface %p: a request for credits is dropped", fc->queues);
+        return;
+    }
+
+    if (uct_dcx_fc_set_target(fc, answer, &request->origin) != UCS_OK) {
+        ucs_mpool_put(answer);
+        return;
+    }
+
+    credits = uct_dcx_credit_grant(&fc->bank, be16toh(request->state.credits),
+                                   uct_dcx_fc_offer(fc), &loan);
+    answer->grant         = request->state;
+    answer->grant.credits = htobe16(credits);
+    answer->grant.loan    = htobe16(loan.credits);
+    answer->grant.epoch   = htobe16(loan.epoch);
+    answer->req.func      = uct_dcx_fc_post_grant;
+    ucs_list_add_tail(&fc->waiting, &answer->list);
+    while ((uct_dcx_fc_post_grant(&answer->req) != UCS_OK) &&
+           (uct_dcx_ep_pending_add(&answer->ep.super.super.super, &answer->req,
+                                   0) != UCS_OK)) {
+    }
+}
+
+
+ucs_status_t uct_dcx_fc_grant_init(uct_dcx_fc_t *fc)
+{
+    ucs_list_head_init(&fc->waiting);
+    return uct_dcx_ucx_mpool_init(&fc->answers, sizeof(uct_dcx_fc_answer_t),
+                                  UCT_DCX_FC_CHUNK, UCT_DCX_FC_MAX_ANSWERS,
+                                  &uct_dcx_fc_answer_ops, "uct_dcx_fc_answers");
+}
+
+
+static void uct_dcx_fc_drop(uct_pending_req_t *req, void *arg)
+{
+    ucs_mpool_put(ucs_container_of(req, uct_dcx_fc_answer_t, req));
+}
+
+
+void uct_dcx_fc_grant_stop(uct_dcx_fc_t *fc)
+{
+    uct_dcx_fc_answer_t *answer, *next;
+
+    ucs_list_for_each_safe(answer, next, &fc->waiting, list) {
+        uct_dcx_ep_pending_purge(&answer->ep.super.super.super,
+                                 uct_dcx_fc_drop, NULL);
+    }
+}

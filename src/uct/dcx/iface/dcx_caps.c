@@ -1,0 +1,222 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What an interface announces: the sizes of its operations, worked out once
+ * from the size of a WQE, its flags, and figures of speed. Called by UCT.
+ */
+#include "dcx_caps.h"
+#include "uct/dcx/base/dcx_sizes.h"
+#include "uct/dcx/ep/dcx_atomic.h"
+#include "uct/dcx/net/dcx_addr.h"
+#include "uct/dcx/net/dcx_port_addr.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
+
+
+/* What am_zcopy takes apart from its header */
+#define UCT_DCX_AM_IOV         3
+
+/* What every WQE begins with, in the longer form of the address */
+#define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
+                                sizeof(struct mlx5_wqe_av))
+
+/* The longest WQE of a read that the device takes (MLX5_MAX_SGE_RD in Linux,
+ * include/linux/mlx5/device.h) */
+#define UCT_DCX_MAX_READ_WQE   512
+
+/* Length field of a data segment, and messages that all mlx5 devices take */
+#define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
+
+
+void uct_dcx_caps_init(uct_dcx_limits_t *limits,
+                       const uct_dcx_iface_config_t *config,
+                       const uct_dcx_port_t *port)
+{
+    const size_t am_hdr   = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
+    const size_t put_hdr  = UCT_DCX_WQE_INLINE_HDR +
+                            sizeof(struct mlx5_wqe_raddr_seg);
+    const size_t data_seg = sizeof(struct mlx5_wqe_data_seg);
+    uct_dcx_sizes_t sizes;
+    size_t room;
+
+    static_assert(UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t) +
+                  sizeof(uint64_t) <= UCT_DCX_WQE_INLINE_HDR +
+                  sizeof(struct mlx5_wqe_raddr_seg),
+                  "uct_dcx_sizes_init() takes the header of a put");
+
+    uct_dcx_sizes_init(&sizes, config);
+    limits->max_bb    = sizes.max_bb;
+    room              = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
+    limits->am_short  = ucs_min(room - am_hdr,
+                                config->seg_size - sizeof(uct_dcx_am_hdr_t));
+    limits->am_iov    = UCT_DCX_AM_IOV;
+    limits->am_bcopy  = config->seg_size - sizeof(uct_dcx_am_hdr_t);
+    limits->am_zcopy  = limits->am_bcopy;
+    limits->am_hdr    = ucs_min(room - am_hdr - (limits->am_iov * data_seg),
+                                limits->am_zcopy);
+    limits->put_short = room - put_hdr;
+    limits->rma_iov   = (room - sizeof(struct mlx5_wqe_raddr_seg)) / data_seg;
+    limits->get_iov   = ucs_min(limits->rma_iov,
+                                (UCT_DCX_MAX_READ_WQE - UCT_DCX_CTRL_AV -
+                                 sizeof(struct mlx5_wqe_raddr_seg)) /
+                                data_seg);
+    limits->rma_bcopy = config->seg_size;
+    limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
+}
+
+
+static ucs_status_t
+uct_dcx_caps_check_streams(const uct_dcx_iface_config_t *config,
+                           const uct_dcx_device_t *dev)
+{
+    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
+
+    if (!policy->has_streams) {
+        return UCS_OK;
+    }
+
+    if (dev->log_streams == 0) {
+        ucs_error("UCX_DCX_TX_POLICY=%s: %s has no DCI streams, which it "
+                  "needs; choose another, such as dcs_quota", policy->name,
+                  uct_dcx_device_name(dev));
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (config->tx.num_streams > UCS_BIT(dev->log_streams)) {
+        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is too much for the device, "
+                  "which takes %lu", config->tx.num_streams,
+                  UCS_BIT(dev->log_streams));
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,
+                   const uct_dcx_device_t *dev)
+{
+    const struct ibv_device_attr *attr = &dev->attr;
+    const struct {
+        const char    *name;
+        unsigned long value;
+        unsigned long max;
+    } limits[] = {
+        {"NUM_DCI", config->tx.num_dci, attr->max_qp},
+        /* in WQEBBs: the kernel's mlx5_ib holds a send queue's length in them
+         * against the number that it announces (calc_sq_size()) */
+        {"TX_QUEUE_LEN", config->tx.queue_len, attr->max_qp_wr / max_bb},
+        {"RX_QUEUE_LEN", config->rx.queue_len, attr->max_srq_wr}
+    };
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(limits); ++i) {
+        if (limits[i].value > limits[i].max) {
+            ucs_error("UCX_DCX_%s=%lu is too much for the device, which takes "
+                      "%lu", limits[i].name, limits[i].value, limits[i].max);
+            return UCS_ERR_INVALID_PARAM;
+        }
+    }
+    return uct_dcx_caps_check_streams(config, dev);
+}
+
+
+static void uct_dcx_caps_query_am(const uct_dcx_queues_t *queues,
+                                  uct_iface_attr_t *attr)
+{
+    const uct_dcx_limits_t *limits = &queues->limits;
+
+    attr->cap.am.max_short       = limits->am_short;
+    attr->cap.am.max_bcopy       = limits->am_bcopy;
+    attr->cap.am.min_zcopy       = 0;
+    attr->cap.am.max_zcopy       = limits->am_zcopy;
+    attr->cap.am.max_hdr         = limits->am_hdr;
+    attr->cap.am.max_iov         = limits->am_iov;
+    attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.am.align_mtu       = uct_dcx_port_mtu_bytes(&queues->port);
+}
+
+
+static void uct_dcx_caps_query_rma(const uct_dcx_queues_t *queues,
+                                   uct_iface_attr_t *attr)
+{
+    const uct_dcx_limits_t *limits = &queues->limits;
+    unsigned mtu                   = uct_dcx_port_mtu_bytes(&queues->port);
+
+    attr->cap.put.max_short       = limits->put_short;
+    attr->cap.put.max_bcopy       = limits->rma_bcopy;
+    attr->cap.put.min_zcopy       = 0;
+    attr->cap.put.max_zcopy       = limits->rma_zcopy;
+    attr->cap.put.max_iov         = limits->rma_iov;
+    attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.put.align_mtu       = mtu;
+
+    attr->cap.get.max_bcopy       = limits->rma_bcopy;
+    attr->cap.get.min_zcopy       = 0;
+    attr->cap.get.max_zcopy       = limits->rma_zcopy;
+    attr->cap.get.max_iov         = limits->get_iov;
+    attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.get.align_mtu       = mtu;
+}
+
+
+ucs_status_t
+uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
+
+    uct_base_iface_query(&queues->super, attr);
+    attr->cap.flags       = UCT_IFACE_FLAG_AM_SHORT          |
+                            UCT_IFACE_FLAG_AM_BCOPY          |
+                            UCT_IFACE_FLAG_AM_ZCOPY          |
+                            UCT_IFACE_FLAG_PUT_SHORT         |
+                            UCT_IFACE_FLAG_PUT_BCOPY         |
+                            UCT_IFACE_FLAG_PUT_ZCOPY         |
+                            UCT_IFACE_FLAG_GET_BCOPY         |
+                            UCT_IFACE_FLAG_GET_ZCOPY         |
+                            UCT_IFACE_FLAG_PENDING           |
+                            UCT_IFACE_FLAG_CONNECT_TO_IFACE  |
+                            UCT_IFACE_FLAG_CB_SYNC           |
+                            UCT_IFACE_FLAG_EP_CHECK          |
+                            UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                            UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF    |
+                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV      |
+                            UCT_IFACE_FLAG_EVENT_FD;
+    attr->device_addr_len = sizeof(uct_dcx_dev_addr_t);
+    attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
+    attr->ep_addr_len     = 0;
+    attr->max_conn_priv   = 0;
+    attr->dev_num_paths   = queues->port.num_paths;
+    uct_dcx_caps_query_am(queues, attr);
+    uct_dcx_caps_query_rma(queues, attr);
+    uct_dcx_atomic_query(queues->port.dev, attr);
+
+    attr->latency             = ucs_linear_func_make(
+            uct_dcx_port_latency(&queues->port), 0);
+    attr->bandwidth.shared    = uct_dcx_port_bandwidth(&queues->port);
+    attr->bandwidth.dedicated = 0;
+    attr->overhead            = 40e-9; /* of a post, as UCX has it for mlx5 */
+    attr->priority            = 0;
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_caps_estimate_perf(uct_iface_h tl_iface, uct_perf_attr_t *attr)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
+    ucs_status_t status;
+
+    status = uct_base_iface_estimate_perf(tl_iface, attr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (attr->field_mask & UCT_PERF_ATTR_FIELD_MAX_INFLIGHT_EPS) {
+        attr->max_inflight_eps = uct_dcx_pool_num_dci(&queues->dci.pool);
+    }
+    return UCS_OK;
+}

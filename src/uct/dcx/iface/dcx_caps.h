@@ -1,0 +1,29 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What an interface can do: limits that follow from the options and the port,
+ * and what UCT asks about them.
+ */
+#ifndef UCT_DCX_CAPS_H
+#define UCT_DCX_CAPS_H
+
+#include "uct/dcx/queue/dcx_queues.h"
+
+
+/* The sizes of operations */
+void uct_dcx_caps_init(uct_dcx_limits_t *limits,
+                       const uct_dcx_iface_config_t *config,
+                       const uct_dcx_port_t *port);
+
+/* Whether the device has what the options ask for. 'max_bb' are the WQEBBs of a
+ * WQE. The first option that is too much is logged; UCS_ERR_INVALID_PARAM
+ * then. */
+ucs_status_t
+uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,
+                   const uct_dcx_device_t *dev);
+
+/* Operations of UCT's tables */
+ucs_status_t uct_dcx_caps_query(uct_iface_h iface, uct_iface_attr_t *attr);
+ucs_status_t
+uct_dcx_caps_estimate_perf(uct_iface_h iface, uct_perf_attr_t *attr);
+
+#endif

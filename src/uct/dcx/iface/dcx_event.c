@@ -1,0 +1,219 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Waiting without polling: one completion channel for all queues of an
+ * interface, and with flow control a timer, as an endpoint that waits for
+ * credits has to request them again. The user gets one descriptor for both.
+ * Called by UCT in the interface's thread; the contract is that of
+ * uct_iface_event_arm() in uct/api/uct.h.
+ */
+#include "dcx_event.h"
+#include "dcx_rx.h"
+#include "uct/dcx/queue/dcx_signal.h"
+#include "uct/dcx/sched/dcx_pending.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/sys.h>
+#include <ucs/time/time.h>
+#include <unistd.h>
+
+
+ucs_status_t uct_dcx_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+
+    *fd_p = iface->event.fd;
+    return UCS_OK;
+}
+
+
+/* Reads the events that have come. Returns their number, negative on error. */
+static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
+{
+    struct ibv_cq *cq;
+    void *context;
+    int count;
+
+    for (count = 0; ibv_get_cq_event(iface->super.channel, &cq, &context) == 0;
+         ++count) {
+        uct_dcx_cq_event(context);
+    }
+
+    if ((errno != EAGAIN) && (errno != EINTR)) {
+        ucs_error("%s: ibv_get_cq_event() failed: %m",
+                  uct_dcx_port_dev_name(&iface->super.port));
+        return -1;
+    }
+    return count;
+}
+
+
+/* Returns UCS_ERR_BUSY if a completion is there already. */
+static ucs_status_t uct_dcx_event_arm_cq(uct_dcx_cq_t *cq, int solicited)
+{
+    uct_dcx_cq_arm(cq, solicited);
+    return (uct_dcx_cq_peek(cq, cq->ci) == NULL) ? UCS_OK : UCS_ERR_BUSY;
+}
+
+
+static ucs_status_t uct_dcx_event_arm_tx(uct_dcx_dci_set_t *set)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < set->num_groups; ++i) {
+        status = uct_dcx_event_arm_cq(&set->group[i].cq, 0);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}
+
+
+/* Has the descriptor wake its reader when blocked endpoints are to be reminded,
+ * or not any more. Setting a timer clears that it has gone off. */
+static ucs_status_t uct_dcx_event_arm_timer(uct_dcx_iface_t *iface)
+{
+    uct_dcx_event_t *event   = &iface->event;
+    struct itimerspec expiry = {};
+    ucs_time_t left;
+
+    if (!uct_dcx_fc_time_left(&iface->fc, &left)) {
+        if (!event->timer_runs) {
+            return UCS_OK;
+        }
+    } else if (left == 0) {
+        return UCS_ERR_BUSY;
+    } else {
+        ucs_sec_to_timespec(ucs_time_to_sec(left), &expiry.it_value);
+        expiry.it_value.tv_nsec += (expiry.it_value.tv_sec == 0) &&
+                                   (expiry.it_value.tv_nsec == 0);
+    }
+
+    if (timerfd_settime(event->timer_fd, 0, &expiry, NULL) != 0) {
+        ucs_error("%s: timerfd_settime() failed: %m",
+                  uct_dcx_port_dev_name(&iface->super.port));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    event->timer_runs = (left > 0);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    uct_dcx_dci_set_t *set = &iface->super.dci;
+    int count              = uct_dcx_event_drain(iface);
+    ucs_status_t status;
+
+    /* unsignaled WQEs, and messages that find no buffer, would not wake the
+     * process */
+    uct_dcx_signal_request_all(set);
+    if (set->todo & UCT_DCX_TODO_REFILL) {
+        uct_dcx_rx_refill(&iface->super);
+    }
+
+    if (count < 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* what can be done right now would not wake the process */
+    if ((count > 0) || uct_dcx_pending_is_ready(set)) {
+        return UCS_ERR_BUSY;
+    }
+
+    status = uct_dcx_event_arm_timer(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (events & UCT_EVENT_SEND_COMP) {
+        status = uct_dcx_event_arm_tx(set);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (events & UCT_EVENT_RECV) {
+        return uct_dcx_event_arm_cq(&iface->super.rx.cq, 1);
+    }
+    return UCS_OK;
+}
+
+
+static int uct_dcx_event_add(uct_dcx_event_t *event, int fd)
+{
+    struct epoll_event in = {.events = EPOLLIN};
+
+    return epoll_ctl(event->fd, EPOLL_CTL_ADD, fd, &in);
+}
+
+
+static void uct_dcx_event_close(uct_dcx_event_t *event)
+{
+    if (event->timer_fd >= 0) {
+        close(event->timer_fd);
+    }
+    if (event->fd >= 0) {
+        close(event->fd);
+    }
+}
+
+
+static ucs_status_t uct_dcx_event_init_fd(uct_dcx_iface_t *iface)
+{
+    uct_dcx_event_t *event = &iface->event;
+
+    event->timer_runs = 0;
+    event->fd         = epoll_create1(EPOLL_CLOEXEC);
+    event->timer_fd   = timerfd_create(CLOCK_MONOTONIC,
+                                       TFD_CLOEXEC | TFD_NONBLOCK);
+    if ((event->fd < 0) || (event->timer_fd < 0) ||
+        (uct_dcx_event_add(event, iface->super.channel->fd) != 0) ||
+        (uct_dcx_event_add(event, event->timer_fd) != 0)) {
+        ucs_error("%s: no descriptor to wait for events: %m",
+                  uct_dcx_port_dev_name(&iface->super.port));
+        uct_dcx_event_close(event);
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
+{
+    ucs_status_t status;
+
+    iface->super.channel = ibv_create_comp_channel(iface->super.port.dev->ctx);
+    if (iface->super.channel == NULL) {
+        ucs_error("%s: ibv_create_comp_channel() failed: %m",
+                  uct_dcx_port_dev_name(&iface->super.port));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* arming reads until there is no more */
+    status = ucs_sys_fcntl_modfl(iface->super.channel->fd, O_NONBLOCK, 0);
+    if (status == UCS_OK) {
+        status = uct_dcx_event_init_fd(iface);
+    }
+    if (status != UCS_OK) {
+        ibv_destroy_comp_channel(iface->super.channel);
+    }
+    return status;
+}
+
+
+void uct_dcx_event_cleanup(uct_dcx_iface_t *iface)
+{
+    uct_dcx_event_close(&iface->event);
+    if (ibv_destroy_comp_channel(iface->super.channel) != 0) {
+        ucs_warn("%s: failed to destroy the completion channel: %m",
+                 uct_dcx_port_dev_name(&iface->super.port));
+    }
+}

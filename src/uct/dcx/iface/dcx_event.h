@@ -1,0 +1,19 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Waiting for events.
+ */
+#ifndef UCT_DCX_EVENT_H
+#define UCT_DCX_EVENT_H
+
+#include "dcx_iface.h"
+
+
+/* The channel, which goes after its queues, and iface->event */
+ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface);
+void uct_dcx_event_cleanup(uct_dcx_iface_t *iface);
+
+/* Operations of UCT's tables */
+ucs_status_t uct_dcx_event_fd_get(uct_iface_h iface, int *fd_p);
+ucs_status_t uct_dcx_event_arm(uct_iface_h iface, unsigned events);
+
+#endif

@@ -1,0 +1,431 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The interface: opened and closed by UCT on a worker, addressed, progressed
+ * and flushed. Its parts have files of their own (dcx_dci_set.c, dcx_rx.c,
+ * dcx_cq.c, dcx_port.c); here they are put together, and here is the
+ * transport's entry in UCT's list. Contract: uct/api/uct.h, uct/api/tl.h.
+ */
+#include "dcx_iface.h"
+#include "dcx_caps.h"
+#include "dcx_event.h"
+#include "dcx_rx.h"
+#include "dcx_tx_poll.h"
+#include "uct/dcx/base/dcx_config_check.h"
+#include "uct/dcx/ep/dcx_am.h"
+#include "uct/dcx/ep/dcx_atomic.h"
+#include "uct/dcx/ep/dcx_ep.h"
+#include "uct/dcx/ep/dcx_ep_cancel.h"
+#include "uct/dcx/ep/dcx_rma.h"
+#include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/queue/dcx_signal.h"
+#include "uct/dcx/recover/dcx_recover.h"
+#include "uct/dcx/sched/dcx_pending.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/sys.h>
+#include <ucs/type/class.h>
+
+
+static ucs_status_t uct_dcx_iface_get_device_address(uct_iface_h tl_iface,
+                                                     uct_device_addr_t *addr)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
+
+    uct_dcx_port_get_address(&queues->port, (uct_dcx_dev_addr_t*)addr);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
+{
+    uct_dcx_iface_t *iface     = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    const uct_dcx_rx_t *rx     = &iface->super.rx;
+    uct_dcx_iface_addr_t *addr = (uct_dcx_iface_addr_t*)tl_addr;
+
+    addr->version  = UCT_DCX_ADDR_VERSION;
+    addr->flags    = uct_dcx_fc_addr_own(&iface->fc).flags;
+    addr->dc_key   = htobe64(rx->dc_key);
+    addr->seg_size = htobe32(rx->seg_size);
+    addr->credits  = htobe16(iface->fc.bank.base);
+    addr->pid      = htobe32(getpid());
+    uct_dcx_target_set_dctn(addr->dctn, rx->dct->qp_num);
+    addr->check    = uct_dcx_addr_hash(*addr);
+    return UCS_OK;
+}
+
+
+/* The peer may be this process: a DCI reaches the DCT next to it. */
+static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
+                                      const uct_device_addr_t *tl_dev_addr,
+                                      const uct_iface_addr_t *tl_iface_addr)
+{
+    uct_dcx_iface_t *iface             = ucs_derived_of(tl_iface,
+                                                        uct_dcx_iface_t);
+    const uct_dcx_dev_addr_t *dev_addr =
+            (const uct_dcx_dev_addr_t*)tl_dev_addr;
+    const uct_dcx_iface_addr_t *addr   =
+            (const uct_dcx_iface_addr_t*)tl_iface_addr;
+    const uct_dcx_addr_own_t own       = uct_dcx_fc_addr_own(&iface->fc);
+
+    if ((addr != NULL) &&
+        !uct_dcx_addr_check(addr, &own, UCS_LOG_LEVEL_DEBUG)) {
+        return 0;
+    }
+
+    return uct_dcx_port_is_reachable(&iface->super.port, dev_addr);
+}
+
+
+UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_t *set = &iface->super.dci;
+    unsigned count         = 0;
+
+    if (set->todo & UCT_DCX_TODO_GROUPS) {
+        count = uct_dcx_tx_poll_others(&iface->super);
+    }
+
+    if (set->todo & UCT_DCX_TODO_REFILL) {
+        uct_dcx_rx_refill(&iface->super);
+    }
+
+    if (set->todo & UCT_DCX_TODO_FC) {
+        uct_dcx_fc_progress(&iface->fc);
+    }
+
+    if (set->todo & UCT_DCX_TODO_PENDING) {
+        uct_dcx_pending_serve(set);
+    }
+
+    if (set->todo & UCT_DCX_TODO_UNSIGNALED) {
+        uct_dcx_signal_progress(set);
+    }
+    return count;
+}
+
+
+/* Most calls find nothing. Until one finds something, no function is called
+ * and no register has to be saved. */
+static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&iface->super.rx.cq);
+
+    return (cqe != NULL) ? uct_dcx_rx_poll(iface, cqe) :
+                           uct_dcx_tx_progress(iface);
+}
+
+
+/* Whether operations of the user are outstanding. A grant is none: if it is
+ * alone on an exclusive initiator, a flush does not wait for it, as its peer
+ * may not exist any more. */
+static int uct_dcx_iface_waits_for(const uct_dcx_dci_t *dci)
+{
+    return !uct_dcx_txq_is_idle(&dci->txq) &&
+           ((dci->ep == NULL) || !(dci->ep->flags & UCT_DCX_EP_FLAG_GRANT));
+}
+
+
+static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                        uct_completion_t *comp)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    uct_dcx_dci_set_t *set = &iface->super.dci;
+    int is_idle            = 1;
+    unsigned i;
+
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    for (i = 0; i < set->num_created; ++i) {
+        uct_dcx_signal_request(&set->dci[set->created[i]]);
+        is_idle &= !uct_dcx_iface_waits_for(&set->dci[set->created[i]]);
+    }
+
+    if (!is_idle || !ucs_list_is_empty(&set->ops.open) ||
+        uct_dcx_fc_has_pending(&iface->fc)) {
+        UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super.super);
+        return UCS_INPROGRESS;
+    }
+
+    UCT_TL_IFACE_STAT_FLUSH(&iface->super.super);
+    return UCS_OK;
+}
+
+
+/* See uct_dcx_ep_fence(). An idle initiator has nothing to wait for. */
+static ucs_status_t uct_dcx_iface_fence(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
+    uct_dcx_dci_set_t *set   = &queues->dci;
+    uct_dcx_dci_t *dci;
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        if (!uct_dcx_txq_is_idle(&dci->txq)) {
+            uct_dcx_dci_fence_all(dci, set->pool.num_streams);
+        }
+    }
+
+    UCT_TL_IFACE_STAT_FENCE(&queues->super);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
+                      const uct_dcx_iface_config_t *config)
+{
+    const uct_dcx_dci_set_params_t params = {
+        .port    = &queues->port,
+        .channel = queues->channel,
+        .max_bb  = queues->limits.max_bb
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_desc_init_mpool(&queues->super, &queues->desc_mp,
+                                     queues->limits.rma_bcopy);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_dci_set_init(&queues->dci, &params, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_mpool;
+    }
+
+    status = uct_dcx_recover_init(&queues->dci);
+    if (status != UCS_OK) {
+        goto err_cleanup_dci_set;
+    }
+
+    return UCS_OK;
+
+err_cleanup_dci_set:
+    uct_dcx_dci_set_cleanup(&queues->dci);
+err_cleanup_mpool:
+    ucs_mpool_cleanup(&queues->desc_mp, 1);
+    return status;
+}
+
+
+static void uct_dcx_iface_cleanup_tx(uct_dcx_queues_t *queues)
+{
+    uct_dcx_dci_set_cleanup(&queues->dci);
+    ucs_mpool_cleanup(&queues->desc_mp, 1);
+}
+
+
+static ucs_status_t
+uct_dcx_iface_check_params(uct_worker_h worker,
+                           const uct_iface_params_t *params)
+{
+    UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
+                    "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
+    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        ucs_error("dcx opens an interface on a device only");
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode ==
+        UCS_THREAD_MODE_MULTI) {
+        ucs_error("dcx does not work with a worker of several threads at a "
+                  "time");
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
+}
+
+
+static uct_iface_ops_t uct_dcx_iface_ops;
+static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops;
+
+
+static UCS_CLASS_INIT_FUNC(uct_dcx_queues_t, uct_md_h md, uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_dcx_iface_ops,
+                              &uct_dcx_iface_internal_ops.super, md, worker,
+                              params, tl_config UCS_STATS_ARG(
+                                      UCT_IFACE_PARAM_VALUE(params, stats_root,
+                                                            STATS_ROOT, NULL))
+                              UCS_STATS_ARG("dcx"));
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_queues_t)
+{
+}
+
+UCS_CLASS_DEFINE(uct_dcx_queues_t, uct_base_iface_t);
+
+
+static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    const uct_dcx_iface_config_t *config =
+            ucs_derived_of(tl_config, uct_dcx_iface_config_t);
+    uct_dcx_queues_t *queues             = &self->super;
+    ucs_status_t status;
+
+    status = uct_dcx_iface_check_params(worker, params);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_config_check(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_queues_t, md, worker, params, tl_config);
+
+    status = uct_dcx_port_init(&queues->port, ucs_derived_of(md, uct_dcx_md_t),
+                               params->mode.device.dev_name, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_dcx_caps_init(&queues->limits, config, &queues->port);
+    status = uct_dcx_caps_check(config, queues->limits.max_bb,
+                                queues->port.dev);
+    if (status != UCS_OK) {
+        goto err_cleanup_port;
+    }
+
+    status = uct_dcx_event_init(self);
+    if (status != UCS_OK) {
+        goto err_cleanup_port;
+    }
+
+    status = uct_dcx_iface_init_tx(queues, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_event;
+    }
+
+    status = uct_dcx_rx_init(queues, config, params);
+    if (status != UCS_OK) {
+        goto err_cleanup_tx;
+    }
+
+    status = uct_dcx_fc_init(&self->fc, queues, &uct_dcx_ep_fc_ops, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_rx;
+    }
+
+    /* nothing fails behind them, as they would need a cleanup */
+    uct_dcx_slab_init(&queues->eps.plain, sizeof(uct_dcx_ep_t));
+    uct_dcx_slab_init(&queues->eps.grh, sizeof(uct_dcx_grh_ep_t));
+    uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));
+
+    ucs_debug("iface %p: %s:%u, DCT 0x%x, up to %u DCIs of %u WQEBBs", self,
+              uct_dcx_port_dev_name(&queues->port), queues->port.num,
+              queues->rx.dct->qp_num,
+              uct_dcx_pool_num_dci(&queues->dci.pool),
+              queues->dci.dci[0].txq.sq.mask + 1);
+    return UCS_OK;
+
+err_cleanup_rx:
+    uct_dcx_rx_cleanup(queues);
+err_cleanup_tx:
+    uct_dcx_iface_cleanup_tx(queues);
+    uct_dcx_recover_cleanup(&queues->dci);
+err_cleanup_event:
+    uct_dcx_event_cleanup(self);
+err_cleanup_port:
+    uct_dcx_port_cleanup(&queues->port);
+    return status;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
+{
+    uct_dcx_queues_t *queues = &self->super;
+    size_t num_eps;
+
+    uct_base_iface_progress_disable(&queues->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+
+    uct_dcx_fc_stop(&self->fc);
+    uct_dcx_rx_cleanup(queues);
+    uct_dcx_iface_cleanup_tx(queues);
+    uct_dcx_fc_cleanup(&self->fc);
+    uct_dcx_recover_cleanup(&queues->dci); /* after the last endpoint */
+    uct_dcx_event_cleanup(self);
+    uct_dcx_port_cleanup(&queues->port);
+
+    num_eps = uct_dcx_slab_cleanup(&queues->eps.plain) +
+              uct_dcx_slab_cleanup(&queues->eps.grh) +
+              uct_dcx_slab_cleanup(&queues->eps.small);
+    if (num_eps > 0) {
+        ucs_warn("iface %p is closed with %zu endpoints left", self, num_eps);
+    }
+}
+
+UCS_CLASS_DEFINE(uct_dcx_iface_t, uct_dcx_queues_t);
+static UCS_CLASS_DEFINE_NEW_FUNC(uct_dcx_iface_t, uct_iface_t, uct_md_h,
+                                 uct_worker_h, const uct_iface_params_t*,
+                                 const uct_iface_config_t*);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_iface_t, uct_iface_t);
+
+
+static uct_iface_ops_t uct_dcx_iface_ops = {
+    .ep_put_short             = uct_dcx_ep_put_short,
+    .ep_put_bcopy             = uct_dcx_ep_put_bcopy,
+    .ep_put_zcopy             = uct_dcx_ep_put_zcopy,
+    .ep_get_bcopy             = uct_dcx_ep_get_bcopy,
+    .ep_get_zcopy             = uct_dcx_ep_get_zcopy,
+    .ep_am_short              = uct_dcx_ep_am_short,
+    .ep_am_short_iov          = uct_dcx_ep_am_short_iov,
+    .ep_am_bcopy              = uct_dcx_ep_am_bcopy,
+    .ep_am_zcopy              = uct_dcx_ep_am_zcopy,
+    .ep_atomic_cswap64        = uct_dcx_ep_atomic_cswap64,
+    .ep_atomic_cswap32        = uct_dcx_ep_atomic_cswap32,
+    .ep_atomic64_post         = uct_dcx_ep_atomic64_post,
+    .ep_atomic32_post         = uct_dcx_ep_atomic32_post,
+    .ep_atomic64_fetch        = uct_dcx_ep_atomic64_fetch,
+    .ep_atomic32_fetch        = uct_dcx_ep_atomic32_fetch,
+    .ep_pending_add           = uct_dcx_ep_pending_add,
+    .ep_pending_purge         = uct_dcx_ep_pending_purge,
+    .ep_flush                 = uct_dcx_ep_flush,
+    .ep_fence                 = uct_dcx_ep_fence,
+    .ep_check                 = uct_dcx_ep_check,
+    .ep_create                = uct_dcx_ep_create,
+    .ep_destroy               = uct_dcx_ep_destroy,
+    .iface_flush              = uct_dcx_iface_flush,
+    .iface_fence              = uct_dcx_iface_fence,
+    .iface_progress_enable    = uct_base_iface_progress_enable,
+    .iface_progress_disable   = uct_base_iface_progress_disable,
+    .iface_progress           = uct_dcx_iface_progress,
+    .iface_event_fd_get       = uct_dcx_event_fd_get,
+    .iface_event_arm          = uct_dcx_event_arm,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_iface_t),
+    .iface_query              = uct_dcx_caps_query,
+    .iface_get_device_address = uct_dcx_iface_get_device_address,
+    .iface_get_address        = uct_dcx_iface_get_address,
+    .iface_is_reachable       = uct_dcx_iface_is_reachable
+};
+
+static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops = {
+    .super                   = {
+        UCT_DCX_UCX_IFACE_OPS
+        .iface_estimate_perf = uct_dcx_caps_estimate_perf
+    },
+    .ep_invalidate           = uct_dcx_ep_invalidate,
+    .ep_is_connected         = uct_dcx_ep_is_connected
+};
+
+
+UCT_TL_DEFINE_ENTRY(&uct_dcx_component.super, dcx,
+                    uct_dcx_port_query_devices, uct_dcx_iface_t, "DCX_",
+                    uct_dcx_iface_config_table, uct_dcx_iface_config_t);
+
+UCT_SINGLE_TL_INIT(&uct_dcx_component.super, dcx, ctor, , )

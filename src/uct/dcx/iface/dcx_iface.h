@@ -1,0 +1,36 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The interface: the parts it is made of, each declared in the room that it
+ * belongs to. One thread at a time may use an interface (UCT's rule for thread
+ * modes single and serialized).
+ *
+ * iface/ is the room on top: it opens and closes an interface, puts the parts
+ * together, answers UCT's questions about it, and progresses it: messages and
+ * completions come in here. Called by UCT alone. It must not know how a WQE is
+ * written, nor who gets an initiator; no other room includes its headers.
+ */
+#ifndef UCT_DCX_IFACE_H
+#define UCT_DCX_IFACE_H
+
+#include "uct/dcx/fc/dcx_fc.h"
+
+
+/* What the user waits on, dcx_event.c */
+typedef struct uct_dcx_event {
+    int fd;         /* ready when one of the channel and the timer is */
+    int timer_fd;
+    int timer_runs; /* or has gone off */
+} uct_dcx_event_t;
+
+
+typedef struct uct_dcx_iface {
+    uct_dcx_queues_t super;
+    uct_dcx_fc_t     fc;
+    uct_dcx_event_t  event;
+} uct_dcx_iface_t;
+
+
+/* All that is put down in 'todo'. Returns the number of completions taken. */
+unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface);
+
+#endif

@@ -1,0 +1,30 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The receiving half of an interface: the DC target that all peers address, and
+ * the delivery of active messages. The queue behind the target and its buffers
+ * are in queue/dcx_srq.h. Called by progress.
+ */
+#ifndef UCT_DCX_RX_H
+#define UCT_DCX_RX_H
+
+#include "dcx_iface.h"
+
+
+/* Creates target, queue and buffers; needs iface->port and iface->channel.
+ * 'params' gives headroom and alignment. Errors are logged. */
+ucs_status_t
+uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
+                const uct_iface_params_t *params);
+
+/* Takes the target off the network first, then frees what it wrote to. */
+void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues);
+
+/* Delivers messages, the one of 'cqe' first, which is the next completion, and
+ * posts fresh buffers; then does the rest of progress. Returns the number of
+ * completions taken. */
+unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe);
+
+/* Posts the buffers that were short before, if there are any by now. */
+void uct_dcx_rx_refill(uct_dcx_queues_t *queues);
+
+#endif

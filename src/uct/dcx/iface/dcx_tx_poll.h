@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Send completions. Called by progress, in the interface's thread.
+ */
+#ifndef UCT_DCX_TX_POLL_H
+#define UCT_DCX_TX_POLL_H
+
+#include "dcx_iface.h"
+
+
+/* Takes send completions of the first queue, 'cqe' first, which is the next of
+ * them, and does after that what there is to do (todo). Returns how many. */
+unsigned
+uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
+
+/* Takes send completions of all queues but the first. Returns how many. */
+unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues);
+
+
+/* What a call of progress does when there is no message, or none any more. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_dcx_tx_progress(uct_dcx_iface_t *iface)
+{
+    uct_dcx_dci_set_t *set       = &iface->super.dci;
+    const struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&set->group[0].cq);
+
+    if (cqe != NULL) {
+        return uct_dcx_tx_poll(iface, cqe);
+    }
+    return ucs_unlikely(set->todo != 0) ? uct_dcx_iface_do(iface) : 0;
+}
+
+#endif

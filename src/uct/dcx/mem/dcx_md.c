@@ -1,0 +1,332 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The component "dcx" and its memory domains. UCT calls in here to list, open,
+ * query and close them; see uct/base/uct_component.h and uct_md.h for the
+ * contract. Registration itself is in dcx_mem.c.
+ */
+#include "dcx_md.h"
+#include "dcx_mem.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/string.h>
+
+
+/* Measured by UCX for its own registration of host memory (ib_md.c). */
+#define UCT_DCX_MD_REG_COST_BASE     16e-6
+#define UCT_DCX_MD_REG_COST_PER_BYTE 0.06e-9
+
+
+static ucs_config_field_t uct_dcx_md_config_table[] = {
+    {"", "", NULL,
+     ucs_offsetof(uct_dcx_md_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+
+    {"RCACHE", UCT_DCX_UCX_RCACHE_DEFAULT,
+     "Keep registered memory in a cache until it is unmapped. \"try\" goes\n"
+     "on without a cache where it cannot be created, \"y\" does not. Where\n"
+     "UCP has a cache for all transports (UCX_RCACHE_*) the default is \"n\".",
+     ucs_offsetof(uct_dcx_md_config_t, rcache), UCS_CONFIG_TYPE_TERNARY},
+
+    {"", "", NULL,
+     ucs_offsetof(uct_dcx_md_config_t, rcache_config),
+     UCS_CONFIG_TYPE_TABLE(UCT_DCX_UCX_RCACHE_TABLE)},
+
+    {"FORK_INIT", "try",
+     "Prepare for fork() with ibv_fork_init(), which does nothing on Linux\n"
+     "5.12 and newer. \"try\" goes on where it fails, \"y\" does not, \"n\"\n"
+     "leaves it out.",
+     ucs_offsetof(uct_dcx_md_config_t, fork_init), UCS_CONFIG_TYPE_TERNARY},
+
+    {"DEVX", "try",
+     "Open the device with DEVX, by which dcx queries its capabilities and\n"
+     "makes the keys that let memory be taken back from a failed peer.\n"
+     "\"try\" goes on where the device or the kernel refuses it, \"y\" does\n"
+     "not, \"n\" does without.",
+     ucs_offsetof(uct_dcx_md_config_t, devx), UCS_CONFIG_TYPE_TERNARY},
+
+    {"EXT_ATOMICS", "try",
+     "Extended (masked) atomics: 32-bit operations, AND, OR, XOR and SWAP.\n"
+     "\"try\" and \"y\" use what the device reports, and all of them on a\n"
+     "device that has atomics but refuses to say which (no DEVX). \"n\" uses\n"
+     "none: for such a device if it lacks them.",
+     ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
+
+    {"ASYNC_EVENTS", "y",
+     "Read the asynchronous events of the device, on UCX's own thread for\n"
+     "such things, and log them: a port that goes down or comes up again, a\n"
+     "queue or the device that fails, addresses that change.",
+     ucs_offsetof(uct_dcx_md_config_t, async_events), UCS_CONFIG_TYPE_BOOL},
+
+    {.name = NULL}
+};
+
+
+static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+
+    attr->can_invalidate = md->dev.indirect_keys;
+    attr->max_reg        = md->dev.attr.max_mr_size;
+    attr->rkey_size      = UCT_DCX_RKEY_PACKED_SIZE;
+    attr->reg_cost       = md->reg_cost;
+    attr->local_cpus     = md->dev.local_cpus;
+}
+
+
+static void uct_dcx_md_close(uct_md_h tl_md)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+
+    uct_dcx_async_cleanup(&md->async);
+    if (md->rcache != NULL) {
+        ucs_rcache_destroy(md->rcache);
+    }
+    uct_dcx_mkeys_cleanup(&md->mkeys);
+    uct_dcx_device_close(&md->dev);
+    ucs_free(md);
+}
+
+
+/* Pointers that UCT calls only if a capability is announced are left out. */
+static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
+    .super         = {
+        UCT_DCX_UCX_MD_OPS
+        .close     = uct_dcx_md_close,
+        .mem_dereg = uct_dcx_mem_dereg
+    },
+    .query         = uct_dcx_md_query,
+    .mem_reg       = uct_dcx_mem_reg,
+    .mkey_pack     = uct_dcx_mem_pack
+};
+
+static uct_dcx_ucx_md_ops_t uct_dcx_md_cached_ops = {
+    .super         = {
+        UCT_DCX_UCX_MD_OPS
+        .close     = uct_dcx_md_close,
+        .mem_dereg = uct_dcx_mem_cached_dereg
+    },
+    .query         = uct_dcx_md_query,
+    .mem_reg       = uct_dcx_mem_cached_reg,
+    .mkey_pack     = uct_dcx_mem_pack
+};
+
+
+static ucs_status_t
+uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+{
+    const char *name = uct_dcx_device_name(&md->dev);
+    ucs_status_t status;
+
+    md->super.ops = &uct_dcx_md_ops.super;
+    md->rcache    = NULL;
+    md->reg_cost  = ucs_linear_func_make(UCT_DCX_MD_REG_COST_BASE,
+                                         UCT_DCX_MD_REG_COST_PER_BYTE);
+    if (config->rcache == UCS_NO) {
+        return UCS_OK;
+    }
+
+    status = uct_dcx_mem_cache_create(&md->super, &config->rcache_config,
+                                      &md->rcache);
+    if (status == UCS_OK) {
+        md->super.ops = &uct_dcx_md_cached_ops.super;
+        md->reg_cost  = ucs_linear_func_make(
+                uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);
+        return UCS_OK;
+    }
+
+    md->rcache = NULL;
+    if (config->rcache == UCS_YES) {
+        ucs_error("%s: no registration cache (%s); UCX_DCX_RCACHE=try goes on "
+                  "without", name, ucs_status_string(status));
+        return status;
+    }
+
+    ucs_debug("%s: no registration cache: %s", name,
+              ucs_status_string(status));
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_md_init_fork(const uct_dcx_md_config_t *config)
+{
+    if ((config->fork_init == UCS_NO) || (ibv_fork_init() == 0)) {
+        return UCS_OK;
+    }
+
+    if (config->fork_init == UCS_YES) {
+        ucs_error("ibv_fork_init() failed: %m; call it before memory is "
+                  "registered, or set UCX_DCX_FORK_INIT=try");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    ucs_debug("ibv_fork_init() failed: %m");
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
+                  uct_md_h *md_p)
+{
+    ucs_status_t status;
+    uct_dcx_md_t *md;
+
+    status = uct_dcx_md_init_fork(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    md = ucs_calloc(1, sizeof(*md), "uct_dcx_md");
+    if (md == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_dcx_device_open(&md->dev, ibdev, config->devx,
+                                 config->ext_atomics);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_dcx_mkeys_init(&md->mkeys, &md->dev);
+    if (status != UCS_OK) {
+        goto err_close_device;
+    }
+
+    if (config->async_events) {
+        uct_dcx_async_init(&md->async, md->dev.ctx);
+    }
+
+    md->super.component = &uct_dcx_component.super;
+    status              = uct_dcx_md_init_rcache(md, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_async;
+    }
+
+    *md_p = &md->super;
+    return UCS_OK;
+
+err_cleanup_async:
+    uct_dcx_async_cleanup(&md->async);
+    uct_dcx_mkeys_cleanup(&md->mkeys);
+err_close_device:
+    uct_dcx_device_close(&md->dev);
+err_free:
+    ucs_free(md);
+    return status;
+}
+
+
+static struct ibv_device *
+uct_dcx_md_find_device(struct ibv_device **list, const char *name)
+{
+    for (; *list != NULL; ++list) {
+        if (!strcmp(ibv_get_device_name(*list), name)) {
+            return *list;
+        }
+    }
+    return NULL;
+}
+
+
+static ucs_status_t
+uct_dcx_md_open(uct_component_t *component, const char *md_name,
+                const uct_md_config_t *md_config, uct_md_h *md_p)
+{
+    const uct_dcx_md_config_t *config = ucs_derived_of(md_config,
+                                                       uct_dcx_md_config_t);
+    struct ibv_device **list, *ibdev;
+    ucs_status_t status;
+
+    list = ibv_get_device_list(NULL);
+    if (list == NULL) {
+        ucs_error("dcx: cannot list the RDMA devices: %m");
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    ibdev = uct_dcx_md_find_device(list, md_name);
+    if (ibdev == NULL) {
+        ucs_error("dcx: there is no RDMA device '%s'; 'ibv_devices' lists them",
+                  md_name);
+        status = UCS_ERR_NO_DEVICE;
+    } else if (!uct_dcx_device_is_mlx5(ibdev)) {
+        ucs_error("dcx: '%s' is not an mlx5 device, dcx works with no other",
+                  md_name);
+        status = UCS_ERR_UNSUPPORTED;
+    } else {
+        status = uct_dcx_md_create(ibdev, config, md_p);
+    }
+
+    ibv_free_device_list(list);
+    return status;
+}
+
+
+static ucs_status_t
+uct_dcx_query_md_resources(uct_component_t *component,
+                           uct_md_resource_desc_t **resources_p,
+                           unsigned *num_resources_p)
+{
+    uct_md_resource_desc_t *resources;
+    struct ibv_device **list;
+    int i, count = 0;
+    unsigned found = 0;
+
+    list = ibv_get_device_list(&count);
+    if ((list == NULL) || (count == 0)) {
+        ucs_debug("dcx: this machine has no RDMA device");
+        goto out_none;
+    }
+
+    resources = ucs_calloc(count, sizeof(*resources), "uct_dcx_resources");
+    if (resources == NULL) {
+        ibv_free_device_list(list);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    for (i = 0; i < count; ++i) {
+        if (uct_dcx_device_is_mlx5(list[i])) {
+            ucs_snprintf_zero(resources[found++].md_name,
+                              UCT_MD_NAME_MAX, "%s",
+                              ibv_get_device_name(list[i]));
+        }
+    }
+
+    if (found == 0) {
+        ucs_free(resources);
+        goto out_none;
+    }
+
+    ibv_free_device_list(list);
+    *resources_p     = resources;
+    *num_resources_p = found;
+    return UCS_OK;
+
+out_none:
+    if (list != NULL) {
+        ibv_free_device_list(list);
+    }
+    return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+}
+
+
+uct_dcx_ucx_component_t uct_dcx_component = {
+    .super = {
+        UCT_DCX_UCX_COMPONENT_OPS
+        .query_md_resources = uct_dcx_query_md_resources,
+        .md_open            = uct_dcx_md_open,
+        .rkey_release       = uct_dcx_rkey_release,
+        .name               = "dcx",
+        .md_config          = {
+            .name           = "dcx memory domain",
+            .prefix         = "DCX_",
+            .table          = uct_dcx_md_config_table,
+            .size           = sizeof(uct_dcx_md_config_t)
+        },
+        .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
+        .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
+                &uct_dcx_component.super),
+        .flags              = 0
+    },
+    .rkey_unpack            = uct_dcx_rkey_unpack
+};

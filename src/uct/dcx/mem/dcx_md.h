@@ -1,0 +1,41 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The memory domain of dcx: one for each mlx5 device. Opened and closed by
+ * UCT; interfaces of the device refer to it and are gone before it.
+ *
+ * mem/ is the room of registered memory: the domain, registrations and their
+ * cache, keys. Called by UCT, from any thread, and for the keys of buffers. It
+ * must not know interfaces and queues.
+ */
+#ifndef UCT_DCX_MD_H
+#define UCT_DCX_MD_H
+
+#include "uct/dcx/dev/dcx_async.h"
+#include "dcx_mkey.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+
+typedef struct uct_dcx_md {
+    uct_md_t          super;
+    uct_dcx_device_t  dev;
+    ucs_rcache_t      *rcache;   /* NULL: register on each call */
+    ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
+    uct_dcx_mkeys_t   mkeys;
+    uct_dcx_async_t   async;     /* events of the device */
+} uct_dcx_md_t;
+
+
+typedef struct uct_dcx_md_config {
+    uct_md_config_t             super;
+    int                         rcache;      /* ucs_ternary_auto_value_t */
+    int                         fork_init;   /* the same */
+    int                         devx;        /* the same */
+    int                         ext_atomics; /* the same */
+    int                         async_events;
+    uct_dcx_ucx_rcache_config_t rcache_config;
+} uct_dcx_md_config_t;
+
+
+extern uct_dcx_ucx_component_t uct_dcx_component;
+
+#endif

@@ -1,0 +1,399 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Registration of memory and remote keys; see dcx_mem.h. The cache is UCX's
+ * ucs_rcache: it hears of unmapped memory through ucm and holds regions that
+ * overlap as one.
+ */
+#include "dcx_mem.h"
+#include "dcx_md.h"
+
+#include <endian.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/sys.h>
+#include <uct/base/uct_iface.h>
+
+#define UCT_DCX_MEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+#define UCT_DCX_RKEY_MAGIC 0xdcd2
+#define UCT_DCX_RKEY_CHECK 0x5aa5
+
+
+/* A remote key on the wire. 'check' tells a key from what is not one: bytes
+ * that were cut off, or of another transport. */
+typedef struct uct_dcx_packed_rkey {
+    __be16 magic;
+    __be16 check;
+    __be32 rkey;
+} UCS_S_PACKED uct_dcx_packed_rkey_t;
+
+static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
+              "the size that md_attr announces");
+
+
+typedef struct uct_dcx_cached_region {
+    ucs_rcache_region_t super;
+    uct_dcx_region_t    region;
+} uct_dcx_cached_region_t;
+
+
+/* A handle with the region that it alone has */
+typedef struct uct_dcx_single_mem {
+    uct_dcx_mem_t    super;
+    uct_dcx_region_t region;
+} uct_dcx_single_mem_t;
+
+
+static ucs_status_t
+uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
+                    size_t length, int silent)
+{
+    region->idle     = NULL;
+    region->num_idle = 0;
+    region->mr       = ibv_reg_mr(md->dev.pd, address, length,
+                                  UCT_DCX_MEM_ACCESS);
+    if (region->mr == NULL) {
+        ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
+                "%s: failed to register %p of %zu bytes: %m; see 'ulimit -l'",
+                uct_dcx_device_name(&md->dev), address, length);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
+{
+    uct_dcx_mkey_t *mkey, *next;
+
+    for (mkey = region->idle; mkey != NULL; mkey = next) {
+        next = mkey->next;
+        (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
+    }
+
+    if (ibv_dereg_mr(region->mr) != 0) {
+        ucs_warn("%s: failed to deregister a region: %m",
+                 uct_dcx_device_name(&md->dev));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+
+static void uct_dcx_mem_init(uct_dcx_mem_t *mem, uct_dcx_region_t *region)
+{
+    mem->lkey    = region->mr->lkey;
+    mem->rkey    = region->mr->rkey;
+    mem->region  = region;
+    mem->mkey    = NULL;
+    mem->is_bare = 0;
+}
+
+
+ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
+                             uint64_t flags, uct_mem_h *memh_p)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_dcx_single_mem_t *mem;
+    ucs_status_t status;
+
+    mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
+    if (mem == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_dcx_region_init(&mem->region, md, address, length,
+                                 flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    if (status != UCS_OK) {
+        ucs_free(mem);
+        return status;
+    }
+
+    uct_dcx_mem_init(&mem->super, &mem->region);
+    *memh_p = mem;
+    return UCS_OK;
+}
+
+
+/* To invoke when the invalidation is complete; NULL: no invalidation */
+static uct_completion_t *
+uct_dcx_mem_invalidation(const uct_md_mem_dereg_params_t *params)
+{
+    return (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+            UCT_MD_MEM_DEREG_FLAG_INVALIDATE) ?
+           UCT_MD_MEM_DEREG_FIELD_VALUE(params, comp, FIELD_COMPLETION, NULL) :
+           NULL;
+}
+
+
+/* Leaves the handle's key with the region, as its peers are done with it. */
+static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    uct_dcx_region_t *region = mem->region;
+    uct_dcx_mkey_t *mkey     = mem->mkey;
+
+    if (mkey == NULL) {
+        return;
+    }
+
+    mem->mkey = NULL;
+    ucs_spin_lock(&md->mkeys.lock);
+    if (region->num_idle < UCT_DCX_MEM_MAX_IDLE) {
+        mkey->next   = region->idle;
+        region->idle = mkey;
+        region->num_idle++;
+        mkey         = NULL;
+    }
+    ucs_spin_unlock(&md->mkeys.lock);
+
+    if (mkey != NULL) {
+        (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
+    }
+}
+
+
+ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
+                               const uct_md_mem_dereg_params_t *params)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_completion_t *comp;
+    uct_dcx_mem_t *mem;
+    ucs_status_t status;
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
+
+    mem  = params->memh;
+    comp = uct_dcx_mem_invalidation(params);
+    uct_dcx_mem_return_mkey(md, mem);
+    status = uct_dcx_region_cleanup(mem->region, md);
+    ucs_free(mem);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+    return status;
+}
+
+
+ucs_status_t uct_dcx_mem_cached_reg(uct_md_h tl_md, void *address,
+                                    size_t length, uint64_t flags,
+                                    uct_mem_h *memh_p)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    ucs_rcache_region_t *region;
+    uct_dcx_mem_t *mem;
+    ucs_status_t status;
+
+    mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
+    if (mem == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_dcx_ucx_rcache_get(md->rcache, address, length, &flags,
+                                    &region);
+    if (status != UCS_OK) {
+        ucs_free(mem);
+        return status;
+    }
+
+    uct_dcx_mem_init(mem, &ucs_derived_of(region,
+                                          uct_dcx_cached_region_t)->region);
+    *memh_p = mem;
+    return UCS_OK;
+}
+
+
+static void uct_dcx_mem_invalidated(void *arg)
+{
+    uct_invoke_completion(arg, UCS_OK);
+}
+
+
+/* Whether no peer has access any more by what 'mem' gave out, with the region
+ * in place */
+static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    ucs_status_t status;
+
+    if ((mem->mkey == NULL) || mem->is_bare) {
+        return 0;
+    }
+
+    status    = uct_dcx_mkey_destroy(&md->mkeys, mem->mkey);
+    mem->mkey = NULL;
+    return status == UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_mem_cached_dereg(uct_md_h tl_md,
+                         const uct_md_mem_dereg_params_t *params)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_dcx_cached_region_t *region;
+    uct_completion_t *comp;
+    uct_dcx_mem_t *mem;
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
+
+    mem    = params->memh;
+    comp   = uct_dcx_mem_invalidation(params);
+    region = ucs_container_of(mem->region, uct_dcx_cached_region_t, region);
+    if ((comp != NULL) && !uct_dcx_mem_revoke(md, mem)) {
+        /* completes when the last holder of the region lets go of it */
+        ucs_rcache_region_invalidate(md->rcache, &region->super,
+                                     uct_dcx_mem_invalidated, comp);
+        comp = NULL;
+    }
+
+    uct_dcx_mem_return_mkey(md, mem);
+    ucs_rcache_region_put(md->rcache, &region->super);
+    ucs_free(mem);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, UCS_OK);
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
+                   ucs_rcache_region_t *rregion, uint16_t rcache_flags)
+{
+    uct_dcx_cached_region_t *region = ucs_derived_of(rregion,
+                                                     uct_dcx_cached_region_t);
+    const uint64_t *flags           = arg;
+    int silent                      = (rcache_flags &
+                                       UCS_RCACHE_MEM_REG_HIDE_ERRORS) ||
+                                      (*flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+
+    return uct_dcx_region_init(&region->region, context,
+                               (void*)rregion->super.start,
+                               rregion->super.end - rregion->super.start,
+                               silent);
+}
+
+
+static void uct_dcx_rcache_dereg(void *context, ucs_rcache_t *rcache,
+                                 ucs_rcache_region_t *rregion)
+{
+    (void)uct_dcx_region_cleanup(
+            &ucs_derived_of(rregion, uct_dcx_cached_region_t)->region, context);
+}
+
+
+static void
+uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
+                    ucs_rcache_region_t *rregion, char *buf, size_t max)
+{
+    const struct ibv_mr *mr = ucs_derived_of(rregion, uct_dcx_cached_region_t)
+                                      ->region.mr;
+
+    snprintf(buf, max, "lkey 0x%x rkey 0x%x", mr->lkey, mr->rkey);
+}
+
+
+static ucs_rcache_ops_t uct_dcx_rcache_ops = {
+    UCT_DCX_UCX_RCACHE_OPS
+    .mem_reg     = uct_dcx_rcache_reg,
+    .mem_dereg   = uct_dcx_rcache_dereg,
+    .dump_region = uct_dcx_rcache_dump
+};
+
+
+ucs_status_t
+uct_dcx_mem_cache_create(uct_md_h tl_md,
+                         const uct_dcx_ucx_rcache_config_t *config,
+                         ucs_rcache_t **rcache_p)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+
+    return uct_dcx_ucx_rcache_create(config, sizeof(uct_dcx_cached_region_t),
+                                     &uct_dcx_rcache_ops, md,
+                                     uct_dcx_device_name(&md->dev), rcache_p);
+}
+
+
+/* The key that this handle alone gives out: one that waits with the region,
+ * else a new one */
+static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    uct_dcx_region_t *region = mem->region;
+
+    ucs_spin_lock(&md->mkeys.lock);
+    mem->mkey = region->idle;
+    if (mem->mkey != NULL) {
+        region->idle = mem->mkey->next;
+        region->num_idle--;
+    }
+    ucs_spin_unlock(&md->mkeys.lock);
+
+    return (mem->mkey != NULL) ?
+           UCS_OK :
+           uct_dcx_mkey_create(&md->mkeys, region->mr, &mem->mkey);
+}
+
+
+/* Half of the key, mixed with the other half */
+static uint16_t uct_dcx_rkey_check(uint32_t rkey)
+{
+    return (rkey ^ (rkey >> 16)) ^ UCT_DCX_RKEY_CHECK;
+}
+
+
+ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
+                              void *buffer)
+{
+    uct_dcx_md_t *md              = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_dcx_mem_t *mem            = memh;
+    uct_dcx_packed_rkey_t *packed = buffer;
+    ucs_status_t status;
+    uint32_t rkey;
+
+    if (!invalidate) {
+        mem->is_bare = 1;
+        rkey         = mem->rkey;
+    } else if (!md->dev.indirect_keys) {
+        ucs_error("%s: the device has no indirect keys, memory cannot be "
+                  "invalidated", uct_dcx_device_name(&md->dev));
+        return UCS_ERR_UNSUPPORTED;
+    } else {
+        status = (mem->mkey == NULL) ? uct_dcx_mem_get_mkey(md, mem) : UCS_OK;
+        if (status != UCS_OK) {
+            return status;
+        }
+        rkey = mem->mkey->rkey;
+    }
+
+    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
+    packed->check = htobe16(uct_dcx_rkey_check(rkey));
+    packed->rkey  = htobe32(rkey);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p)
+{
+    const uct_dcx_packed_rkey_t *packed = buffer;
+    uint32_t rkey                       = be32toh(packed->rkey);
+
+    if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
+        (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
+        ucs_error("this is no remote key of dcx (0x%04x%04x%08x): it was cut "
+                  "off or overwritten, or the peer runs another version",
+                  be16toh(packed->magic), be16toh(packed->check), rkey);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    *rkey_p = rkey;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_rkey_release(uct_component_t *component, uct_rkey_t rkey,
+                                  void *handle)
+{
+    return UCS_OK;
+}

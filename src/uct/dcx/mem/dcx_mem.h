@@ -1,0 +1,82 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Registered memory: the handle that UCT passes around, its registration with
+ * and without a cache, and the key that travels to the peer. Called by UCT
+ * through the operations of the memory domain, from any thread (the cache has
+ * its own lock).
+ *
+ * Each registration has a handle of its own; handles share a region if it comes
+ * from the cache. A handle that is packed to be invalidated gets an indirect
+ * key (dcx_mkey.h) which no other handle has: invalidating it completes at once
+ * and takes nothing from those who exported the same region, or hold it. When
+ * such a handle is only deregistered, its key waits with the region for the
+ * next one, unless many wait already. A handle without such a key is
+ * invalidated with its region: out of the cache, and complete when the last
+ * holder lets go.
+ */
+#ifndef UCT_DCX_MEM_H
+#define UCT_DCX_MEM_H
+
+#include "dcx_mkey.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+
+/* Memory that the device knows; of one handle, or in the cache */
+typedef struct uct_dcx_region {
+    struct ibv_mr  *mr;
+    uct_dcx_mkey_t *idle;    /* indirect keys that no handle has now */
+    unsigned       num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
+} uct_dcx_region_t;
+
+
+/* uct_mem_h of this transport */
+typedef struct uct_dcx_mem {
+    uint32_t         lkey;    /* of the region */
+    uint32_t         rkey;
+    uct_dcx_region_t *region;
+    uct_dcx_mkey_t   *mkey;   /* to be invalidated, or NULL */
+    int              is_bare; /* the region's own key was packed */
+} uct_dcx_mem_t;
+
+
+enum {
+    UCT_DCX_RKEY_PACKED_SIZE = 8,
+
+    /* as many as UCX has handles of a region in ordinary use; more are left by
+     * a burst, and the device's keys are limited */
+    UCT_DCX_MEM_MAX_IDLE     = 16
+};
+
+
+static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
+{
+    return ((const uct_dcx_mem_t*)memh)->lkey;
+}
+
+
+/* Operations of a memory domain that registers on each call. */
+ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
+                             uint64_t flags, uct_mem_h *memh_p);
+ucs_status_t
+uct_dcx_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
+
+/* The same through the registration cache of the domain. */
+ucs_status_t uct_dcx_mem_cached_reg(uct_md_h md, void *address, size_t length,
+                                    uint64_t flags, uct_mem_h *memh_p);
+ucs_status_t
+uct_dcx_mem_cached_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
+
+/* Creates the cache of 'tl_md'; ucs_rcache_destroy() ends it. */
+ucs_status_t
+uct_dcx_mem_cache_create(uct_md_h tl_md,
+                         const uct_dcx_ucx_rcache_config_t *config,
+                         ucs_rcache_t **rcache_p);
+
+/* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
+ucs_status_t
+uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
+ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p);
+ucs_status_t uct_dcx_rkey_release(uct_component_t *component, uct_rkey_t rkey,
+                                  void *handle);
+
+#endif

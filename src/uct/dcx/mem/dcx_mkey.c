@@ -1,0 +1,259 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Making and destroying indirect keys with DEVX, command CREATE_MKEY; see
+ * dcx_mkey.h.
+ */
+#include "dcx_mkey.h"
+#include "common/prm_cmd.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+
+/* Each entry of the key is for so much of the region, the last one for less:
+ * what UCX's own transports use (ib_mlx5dv_md.c). */
+#define UCT_DCX_MKEY_LOG_ENTITY   31
+#define UCT_DCX_MKEY_ENTITY       UCS_BIT(UCT_DCX_MKEY_LOG_ENTITY)
+
+/* The key begins and ends at multiples of this. Atomics through an indirect
+ * key want at least their own size (ib_mlx5dv_md.c); the region below it is
+ * what limits access. */
+#define UCT_DCX_MKEY_ALIGN        4096ul
+
+/* Numbers to try: each costs the device an index that it gave us before */
+#define UCT_DCX_MKEY_TRIES        (4 * UCT_DCX_MKEY_HELD)
+
+#define UCT_DCX_MKEY_RIGHTS       (PRM_MKC_ATOMIC | PRM_MKC_REMOTE_WRITE | \
+                                   PRM_MKC_REMOTE_READ | \
+                                   PRM_MKC_LOCAL_WRITE | PRM_MKC_LOCAL_READ)
+
+
+ucs_status_t
+uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys, const uct_dcx_device_t *dev)
+{
+    struct mlx5dv_pd dv_pd = {};
+    struct mlx5dv_obj obj  = {.pd = {.in = dev->pd, .out = &dv_pd}};
+
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD) != 0) {
+        ucs_error("%s: mlx5dv_init_obj(pd) failed: %m",
+                  uct_dcx_device_name(dev));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    mkeys->dev = dev;
+    mkeys->pdn = dv_pd.pdn;
+    return ucs_spinlock_init(&mkeys->lock, 0);
+}
+
+
+static ucs_status_t
+uct_dcx_mkey_destroy_obj(const uct_dcx_mkeys_t *mkeys,
+                         struct mlx5dv_devx_obj *obj)
+{
+    if (mlx5dv_devx_obj_destroy(obj) != 0) {
+        ucs_warn("%s: failed to destroy an indirect key: %m",
+                 uct_dcx_device_name(mkeys->dev));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+
+void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_MKEY_HELD; ++i) {
+        if (mkeys->held[i] != NULL) {
+            uct_dcx_mkey_destroy_obj(mkeys, mkeys->held[i]);
+        }
+    }
+    ucs_spinlock_destroy(&mkeys->lock);
+}
+
+
+/* What the key spans: a little more than the region. */
+static uint64_t uct_dcx_mkey_start(const struct ibv_mr *mr)
+{
+    return ucs_align_down_pow2((uintptr_t)mr->addr, UCT_DCX_MKEY_ALIGN);
+}
+
+
+static uint64_t uct_dcx_mkey_length(const struct ibv_mr *mr)
+{
+    return ucs_align_up_pow2((uintptr_t)mr->addr + mr->length,
+                             UCT_DCX_MKEY_ALIGN) - uct_dcx_mkey_start(mr);
+}
+
+
+static void
+uct_dcx_mkey_fill(const uct_dcx_mkeys_t *mkeys, const struct ibv_mr *mr,
+                  unsigned num_entries, struct prm_create_mkey_in *in)
+{
+    uint64_t address = uct_dcx_mkey_start(mr);
+    unsigned i;
+
+    in->opcode                           = htobe16(PRM_CMD_CREATE_MKEY);
+    in->mkc.flags_pd                     = htobe32(mkeys->pdn);
+    in->mkc.start_addr                   = htobe64(address);
+    in->mkc.len                          = htobe64(uct_dcx_mkey_length(mr));
+    in->mkc.translations_octword_size    = htobe32(num_entries);
+    in->mkc.log_entity_size              = htobe32(UCT_DCX_MKEY_LOG_ENTITY);
+    in->translations_octword_actual_size = htobe32(num_entries);
+    for (i = 0; i < num_entries; ++i) {
+        in->klm[i].mkey    = htobe32(mr->lkey);
+        in->klm[i].address = htobe64(address);
+        address           += UCT_DCX_MKEY_ENTITY;
+    }
+}
+
+
+/* One key over what 'in' describes, with the next variant */
+static struct mlx5dv_devx_obj *
+uct_dcx_mkey_create_obj(uct_dcx_mkeys_t *mkeys, uint32_t rights,
+                        struct prm_create_mkey_in *in, uint32_t *number_p)
+{
+    struct prm_create_mkey_out out = {};
+    struct mlx5dv_devx_obj *obj;
+    uint8_t variant;
+    size_t size;
+
+    ucs_spin_lock(&mkeys->lock);
+    variant = mkeys->variant++;
+    ucs_spin_unlock(&mkeys->lock);
+
+    in->mkc.rights       = htobe32(rights | PRM_MKC_ACCESS_MODE_KSM);
+    in->mkc.qpn_mkey_7_0 = htobe32(PRM_MKC_ANY_QP | variant);
+    size                 = sizeof(*in) +
+                           (be32toh(in->translations_octword_actual_size) *
+                            sizeof(in->klm[0]));
+    obj                  = mlx5dv_devx_obj_create(mkeys->dev->ctx, in, size,
+                                                  &out, sizeof(out));
+    if (obj == NULL) {
+        ucs_error("%s: no indirect key (CREATE_MKEY: %m, syndrome 0x%x)",
+                  uct_dcx_device_name(mkeys->dev), be32toh(out.syndrome));
+        return NULL;
+    }
+
+    *number_p = (be32toh(out.mkey_index) << 8) | variant;
+    return obj;
+}
+
+
+/* Keeps an index busy, most likely the one given back just now; releases the
+ * one that was kept longest. */
+static void uct_dcx_mkey_hold(uct_dcx_mkeys_t *mkeys,
+                              struct prm_create_mkey_in *in)
+{
+    struct mlx5dv_devx_obj *obj, *oldest;
+    uint32_t number;
+
+    obj = uct_dcx_mkey_create_obj(mkeys, 0, in, &number);
+    ucs_spin_lock(&mkeys->lock);
+    oldest                         = mkeys->held[mkeys->next_held];
+    mkeys->held[mkeys->next_held]  = obj;
+    mkeys->next_held               = (mkeys->next_held + 1) %
+                                     UCT_DCX_MKEY_HELD;
+    ucs_spin_unlock(&mkeys->lock);
+
+    if (oldest != NULL) {
+        uct_dcx_mkey_destroy_obj(mkeys, oldest);
+    }
+}
+
+
+static int uct_dcx_mkey_is_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
+{
+    int is_stale;
+
+    ucs_spin_lock(&mkeys->lock);
+    is_stale = uct_dcx_stale_has(&mkeys->stale, number);
+    ucs_spin_unlock(&mkeys->lock);
+    return is_stale;
+}
+
+
+/* A key with a number that no peer can still have */
+static ucs_status_t
+uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, struct prm_create_mkey_in *in,
+                          uct_dcx_mkey_t *mkey)
+{
+    unsigned tries;
+
+    for (tries = 0; tries < UCT_DCX_MKEY_TRIES; ++tries) {
+        mkey->obj = uct_dcx_mkey_create_obj(mkeys, UCT_DCX_MKEY_RIGHTS, in,
+                                            &mkey->rkey);
+        if (mkey->obj == NULL) {
+            return UCS_ERR_IO_ERROR;
+        }
+
+        if (!uct_dcx_mkey_is_stale(mkeys, mkey->rkey)) {
+            return UCS_OK;
+        }
+
+        ucs_debug("%s: indirect key 0x%x was in use before",
+                  uct_dcx_device_name(mkeys->dev), mkey->rkey);
+        uct_dcx_mkey_destroy_obj(mkeys, mkey->obj);
+        uct_dcx_mkey_hold(mkeys, in);
+    }
+
+    ucs_error("%s: the device has no index for an indirect key that was not "
+              "in use before", uct_dcx_device_name(mkeys->dev));
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
+                                 const struct ibv_mr *mr,
+                                 uct_dcx_mkey_t **mkey_p)
+{
+    unsigned num_entries = ucs_div_round_up(uct_dcx_mkey_length(mr),
+                                            UCT_DCX_MKEY_ENTITY);
+    struct prm_create_mkey_in *in;
+    uct_dcx_mkey_t *mkey;
+    ucs_status_t status;
+
+    in   = ucs_calloc(1, sizeof(*in) + (num_entries * sizeof(in->klm[0])),
+                      "uct_dcx_mkey_mailbox");
+    mkey = ucs_calloc(1, sizeof(*mkey), "uct_dcx_mkey");
+    if ((in == NULL) || (mkey == NULL)) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_free_mkey;
+    }
+
+    uct_dcx_mkey_fill(mkeys, mr, num_entries, in);
+    status = uct_dcx_mkey_create_fresh(mkeys, in, mkey);
+    if (status != UCS_OK) {
+        goto err_free_mkey;
+    }
+
+    ucs_debug("%s: indirect key 0x%x for %p of %zu bytes",
+              uct_dcx_device_name(mkeys->dev), mkey->rkey, mr->addr,
+              mr->length);
+    ucs_free(in);
+    *mkey_p = mkey;
+    return UCS_OK;
+
+err_free_mkey:
+    ucs_free(mkey);
+    ucs_free(in);
+    return status;
+}
+
+
+ucs_status_t uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey)
+{
+    ucs_status_t status;
+
+    /* first, as another thread may get the index before we are back */
+    ucs_spin_lock(&mkeys->lock);
+    uct_dcx_stale_add(&mkeys->stale, mkey->rkey);
+    ucs_spin_unlock(&mkeys->lock);
+
+    status = uct_dcx_mkey_destroy_obj(mkeys, mkey->obj);
+    ucs_free(mkey);
+    return status;
+}

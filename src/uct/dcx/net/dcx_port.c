@@ -1,0 +1,350 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Ports and their options; see dcx_port.h. Called when UCT lists devices or
+ * opens an interface. Addresses are in dcx_port_addr.c.
+ */
+#include "dcx_port.h"
+#include "dcx_port_addr.h"
+#include "dcx_port_gid.h"
+#include "common/prm_cmd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/string.h>
+
+
+/* ibv_port_attr.active_speed, 100 Gb/s a lane */
+#define UCT_DCX_SPEED_NDR  128
+
+
+ucs_status_t
+uct_dcx_port_query_devices(uct_md_h tl_md,
+                           uct_tl_device_resource_t **devices_p,
+                           unsigned *num_devices_p)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_tl_device_resource_t *devices, *device;
+    struct ibv_port_attr attr;
+    unsigned num, found = 0;
+
+    if (!md->dev.has_dc) {
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    devices = ucs_calloc(ucs_max(md->dev.attr.phys_port_cnt, 1),
+                         sizeof(*devices), "uct_dcx_devices");
+    if (devices == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    for (num = 1; num <= md->dev.attr.phys_port_cnt; ++num) {
+        if ((ibv_query_port(md->dev.ctx, num, &attr) != 0) ||
+            (attr.state != IBV_PORT_ACTIVE)) {
+            ucs_debug("%s:%u is not active", uct_dcx_device_name(&md->dev),
+                      num);
+            continue;
+        }
+
+        device             = &devices[found++];
+        device->type       = UCT_DEVICE_TYPE_NET;
+        device->sys_device = md->dev.sys_device;
+        ucs_snprintf_zero(device->name, sizeof(device->name), "%s:%u",
+                          uct_dcx_device_name(&md->dev), num);
+    }
+
+    *devices_p     = devices;
+    *num_devices_p = found;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
+{
+    const char *name = uct_dcx_device_name(port->dev);
+    size_t length    = strlen(name);
+    unsigned long num;
+    char *end;
+
+    num = strncmp(dev_name, name, length) || (dev_name[length] != ':') ?
+          0 : strtoul(dev_name + length + 1, &end, 10);
+    if ((num < 1) || (num > port->dev->attr.phys_port_cnt) || (*end != '\0')) {
+        ucs_error("'%s' is no port of device %s, which has %s:1 to %s:%u",
+                  dev_name, name, name, name, port->dev->attr.phys_port_cnt);
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    port->num = num;
+    if (ibv_query_port(port->dev->ctx, port->num, &port->attr) != 0) {
+        ucs_error("%s: ibv_query_port() failed: %m", dev_name);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    if (port->attr.state != IBV_PORT_ACTIVE) {
+        ucs_error("%s is not active (%s): check cable and subnet manager",
+                  dev_name, ibv_port_state_str(port->attr.state));
+        return UCS_ERR_UNREACHABLE;
+    }
+    return UCS_OK;
+}
+
+
+/* Bit 15 is full membership; a key asked for matches whichever it has. */
+static int uct_dcx_port_pkey_fits(uint16_t pkey, uint16_t wanted)
+{
+    return (wanted == 0) ? (pkey & 0x8000) : ((pkey & 0x7fff) == wanted);
+}
+
+
+static ucs_status_t
+uct_dcx_port_init_pkey(uct_dcx_port_t *port,
+                       const uct_dcx_iface_config_t *config)
+{
+    uint16_t wanted;
+    __be16 pkey;
+    int index;
+
+    uct_dcx_config_pkey(config->path.pkey, &wanted); /* was checked */
+
+    for (index = 0; index < port->attr.pkey_tbl_len; ++index) {
+        if ((ibv_query_pkey(port->dev->ctx, port->num, index, &pkey) == 0) &&
+            uct_dcx_port_pkey_fits(be16toh(pkey), wanted)) {
+            port->pkey       = be16toh(pkey);
+            port->pkey_index = index;
+            return UCS_OK;
+        }
+    }
+
+    if (wanted == 0) {
+        ucs_error("%s:%u has no partition key with full membership: set "
+                  "UCX_DCX_PKEY", uct_dcx_device_name(port->dev), port->num);
+    } else {
+        ucs_error("UCX_DCX_PKEY=0x%x: %s:%u is not in that partition", wanted,
+                  uct_dcx_device_name(port->dev), port->num);
+    }
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
+                                           const uct_dcx_iface_config_t *config)
+{
+    int roce_v2 = uct_dcx_port_is_roce(port) &&
+                  (port->gid_type == IBV_GID_TYPE_ROCE_V2);
+
+    if (uct_dcx_port_is_roce(port) && (config->path.sl > 7)) {
+        ucs_error("UCX_DCX_SL=%u: on RoCE it is a priority, set it to 0-7",
+                  config->path.sl);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (config->path.mtu > port->attr.active_mtu) {
+        ucs_error("UCX_DCX_PATH_MTU=%u: port %s:%u has %u at most",
+                  128u << config->path.mtu, uct_dcx_device_name(port->dev),
+                  port->num, 128u << port->attr.active_mtu);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    port->mtu           = (config->path.mtu != 0) ?
+                          (enum ibv_mtu)config->path.mtu :
+                          port->attr.active_mtu;
+    port->sl            = config->path.sl;
+    port->hop_limit     = config->path.hop_limit;
+    port->traffic_class = (config->path.traffic_class != UCS_ULUNITS_AUTO) ?
+                          config->path.traffic_class : (roce_v2 ? 106 : 0);
+    port->is_global     = uct_dcx_port_is_roce(port) ||
+                          config->path.is_global ||
+                          (port->attr.flags & IBV_QPF_GRH_REQUIRED);
+    return UCS_OK;
+}
+
+
+/* Whether the device's ports are bonded: QUERY_LAG (common/prm_cmd.h). A device
+ * that does not have the command, or refuses it, counts as not bonded. */
+static int uct_dcx_port_is_lag(const uct_dcx_port_t *port)
+{
+    struct prm_query_lag_in in   = {.opcode = htobe16(PRM_CMD_QUERY_LAG)};
+    struct prm_query_lag_out out = {};
+
+    return (mlx5dv_devx_general_cmd(port->dev->ctx, &in, sizeof(in), &out,
+                                    sizeof(out)) == 0) &&
+           (be32toh(out.state) & PRM_LAG_STATE);
+}
+
+
+/* As many as lead over different links. One more on NDR, where a single send
+ * queue does not fill the link (UCX counts so too, ib_iface.c). */
+static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
+{
+    if (uct_dcx_port_is_roce(port) && uct_dcx_port_is_lag(port)) {
+        return 2;
+    }
+    if (port->attr.lmc > 0) {
+        return UCS_BIT(port->attr.lmc);
+    }
+    return (port->attr.active_speed >= UCT_DCX_SPEED_NDR) ? 2 : 1;
+}
+
+
+/* Asks the kernel for the way to a neighbour, by an address handle: its vector
+ * is all there is to one of this device. */
+static ucs_status_t
+uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
+{
+    const uct_dcx_port_t *port = arg;
+    struct mlx5dv_ah dv_ah     = {};
+    struct mlx5dv_obj obj      = {.ah = {.out = &dv_ah}};
+    ucs_status_t status        = UCS_OK;
+    char name[INET6_ADDRSTRLEN];
+    struct ibv_ah_attr ah_attr;
+    struct ibv_ah *ah;
+
+    uct_dcx_port_fill_ah(port, &ah_attr);
+    ah_attr.grh.dgid = *gid;
+    ah               = ibv_create_ah(port->dev->pd, &ah_attr);
+    if (ah == NULL) {
+        ucs_error("%s:%u: no way to the peer with GID %s: %m",
+                  uct_dcx_device_name(port->dev), port->num,
+                  inet_ntop(AF_INET6, gid->raw, name, sizeof(name)));
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    obj.ah.in = ah;
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) == 0) {
+        memcpy(mac->bytes, dv_ah.av->rmac, sizeof(mac->bytes));
+    } else {
+        ucs_error("%s:%u: mlx5dv_init_obj(ah) failed: %m",
+                  uct_dcx_device_name(port->dev), port->num);
+        status = UCS_ERR_IO_ERROR;
+    }
+
+    ibv_destroy_ah(ah);
+    return status;
+}
+
+
+/* See uct_dcx_port_make_plain_av(): what others have to be looked at for. */
+static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
+{
+    return (port->is_global || !port->dev->compact_av ||
+            !(port->pkey & 0x8000)) ?
+           UCT_DCX_PORT_NO_PKEY : htobe16(port->pkey);
+}
+
+
+ucs_status_t
+uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
+                  const uct_dcx_iface_config_t *config)
+{
+    ucs_status_t status;
+
+    memset(port, 0, sizeof(*port));
+    port->dev = &md->dev;
+    status    = uct_dcx_port_find(port, dev_name);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_port_init_gid(port, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_port_init_pkey(port, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_port_init_path(port, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    port->num_paths = (config->path.num_paths == UCS_ULUNITS_AUTO) ?
+                      uct_dcx_port_default_paths(port) :
+                      config->path.num_paths;
+    port->plain_pkey = uct_dcx_port_plain_pkey(port);
+    uct_dcx_neigh_init(&port->neigh, uct_dcx_port_resolve, port);
+    return UCS_OK;
+}
+
+
+void uct_dcx_port_cleanup(uct_dcx_port_t *port)
+{
+    uct_dcx_neigh_cleanup(&port->neigh);
+}
+
+
+void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
+                          struct ibv_ah_attr *ah_attr)
+{
+    memset(ah_attr, 0, sizeof(*ah_attr));
+    ah_attr->port_num          = port->num;
+    ah_attr->sl                = port->sl;
+    ah_attr->is_global         = port->is_global;
+    ah_attr->grh.sgid_index    = port->gid_index;
+    ah_attr->grh.hop_limit     = port->hop_limit;
+    ah_attr->grh.traffic_class = port->traffic_class;
+}
+
+
+/* One entry for each value of ibv_port_attr.active_speed: signal rate of a
+ * lane in bit/s less the line code, latency in seconds. The figures are those
+ * that UCX's own transports announce (ib_iface.c), so that the choice between
+ * them and dcx is one of like with like. */
+typedef struct uct_dcx_port_speed {
+    unsigned active_speed;
+    double   rate;
+    double   latency;
+} uct_dcx_port_speed_t;
+
+static const uct_dcx_port_speed_t uct_dcx_port_speeds[] = {
+    {UCT_DCX_SPEED_NDR, 100e9 * 64 / 66, 600e-9},
+    {64, 51.5625e9 * 64 / 66, 600e-9},   /* HDR */
+    {32, 25.78125e9 * 64 / 66, 600e-9},  /* EDR */
+    {16, 14.0625e9 * 64 / 66, 700e-9},   /* FDR */
+    {8, 10.3125e9 * 64 / 66, 700e-9},    /* FDR10 */
+    {4, 10e9 * 8 / 10, 1300e-9},         /* QDR */
+    {2, 5e9 * 8 / 10, 2500e-9},          /* DDR */
+    {0, 2.5e9 * 8 / 10, 5000e-9}         /* SDR, or not known */
+};
+
+
+static const uct_dcx_port_speed_t *
+uct_dcx_port_speed(const uct_dcx_port_t *port)
+{
+    const uct_dcx_port_speed_t *speed = uct_dcx_port_speeds;
+
+    while (speed->active_speed > port->attr.active_speed) {
+        ++speed;
+    }
+    return speed;
+}
+
+
+double uct_dcx_port_latency(const uct_dcx_port_t *port)
+{
+    const double roce = 200e-9; /* more on Ethernet switches */
+    const double dc   = 60e-9;  /* the connect packet */
+
+    return uct_dcx_port_speed(port)->latency + dc +
+           (uct_dcx_port_is_roce(port) ? roce : 0);
+}
+
+
+double uct_dcx_port_bandwidth(const uct_dcx_port_t *port)
+{
+    /* InfiniBand specification, PortInfo.LinkWidthActive */
+    static const uint8_t widths[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12,
+                                     [16] = 2};
+    unsigned width   = port->attr.active_width;
+    unsigned headers = port->is_global ? 100 : 60; /* of a packet, bytes */
+    double mtu       = uct_dcx_port_mtu_bytes(port);
+    unsigned lanes;
+
+    lanes = ((width < ucs_static_array_size(widths)) && widths[width]) ?
+            widths[width] : 1;
+    return uct_dcx_port_speed(port)->rate / 8 * lanes * mtu / (mtu + headers);
+}

@@ -1,0 +1,88 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A port of the device and the way through the network: which addresses it
+ * has, how a peer's address becomes an address vector. Resolved when the
+ * interface opens and read-only after that.
+ *
+ * net/ is the room of addresses and ways: ports, GIDs, neighbours, targets, and
+ * the address vectors to them. Called when an interface opens, when endpoints
+ * are created and for answers of flow control. It must not know queues, nor who
+ * goes the way.
+ */
+#ifndef UCT_DCX_PORT_H
+#define UCT_DCX_PORT_H
+
+#include "uct/dcx/base/dcx_config.h"
+#include "uct/dcx/mem/dcx_md.h"
+#include "dcx_neigh.h"
+
+
+typedef struct uct_dcx_port {
+    const uct_dcx_device_t *dev;
+    uint8_t                num;
+    struct ibv_port_attr   attr;
+    enum ibv_mtu           mtu;
+    union ibv_gid          gid;
+    uint8_t                gid_index;
+    uint8_t                gid_type;   /* enum ibv_gid_type */
+    uint16_t               pkey;       /* bit 15: full member */
+    uint16_t               pkey_index;
+    uint8_t                sl;
+    uint8_t                traffic_class;
+    uint8_t                hop_limit;
+    uint8_t                is_global;  /* each packet has a GRH */
+    uint8_t                num_paths;
+    uint8_t                prefix_len; /* RoCE v2: bits of the IP address that
+                                          a peer has to share */
+    uct_dcx_neigh_t        neigh;      /* RoCE */
+    uint32_t               plain_pkey; /* as it travels in the addresses of
+                                          those of whom nothing else has to be
+                                          looked at; none has it if there are
+                                          no such peers */
+} uct_dcx_port_t;
+
+
+enum {
+    UCT_DCX_PORT_NO_PKEY = UINT16_MAX + 1
+};
+
+
+static inline const char *uct_dcx_port_dev_name(const uct_dcx_port_t *port)
+{
+    return uct_dcx_device_name(port->dev);
+}
+
+static inline int uct_dcx_port_is_roce(const uct_dcx_port_t *port)
+{
+    return port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
+{
+    return 128u << port->mtu;
+}
+
+
+/* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
+ucs_status_t
+uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
+                           unsigned *num_devices_p);
+
+/* Finds the port that 'dev_name' ("mlx5_0:1") means and resolves the options
+ * of the path. Errors are logged and name the option. */
+ucs_status_t
+uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
+                  const uct_dcx_iface_config_t *config);
+void uct_dcx_port_cleanup(uct_dcx_port_t *port);
+
+
+/* What an address handle and a QP need for this port, a peer apart. */
+void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
+                          struct ibv_ah_attr *ah_attr);
+
+
+/* One-way figures for the choice between transports: seconds, bytes/second */
+double uct_dcx_port_latency(const uct_dcx_port_t *port);
+double uct_dcx_port_bandwidth(const uct_dcx_port_t *port);
+
+#endif

@@ -1,0 +1,279 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Addresses of ports: how ours travels, whom we reach, and how a peer's becomes
+ * an address vector; see dcx_port.h. Called when endpoints are created, a
+ * hundred thousand of them in a big job, and for each peer that asks for
+ * credits: no system call, but for the MAC of a RoCE neighbour that is not
+ * known yet.
+ */
+#include "dcx_port_addr.h"
+#include "uct/dcx/base/dcx_subnet.h"
+
+#include <ucs/debug/log.h>
+
+
+/* UDP source ports of RoCE v2: those that libmlx5 takes too
+ * (IB_ROCE_UDP_ENCAP_VALID_PORT_MIN), the dynamic ones of RFC 6335. */
+#define UCT_DCX_UDP_PORT_MIN  0xc000
+#define UCT_DCX_UDP_PORT_MASK 0x3fff
+
+/* In the kernel's "struct mlx5_av": there is a header. Reserved on Ethernet. */
+#define UCT_DCX_GRH_FLAG      UCS_BIT(30)
+
+
+void uct_dcx_port_get_address(const uct_dcx_port_t *port,
+                              uct_dcx_dev_addr_t *addr)
+{
+    addr->flags    = (uct_dcx_port_is_roce(port) ?
+                      UCT_DCX_DEV_ADDR_ETHERNET : 0) |
+                     (port->is_global ? UCT_DCX_DEV_ADDR_GLOBAL : 0) |
+                     (port->attr.lmc << UCT_DCX_DEV_ADDR_LMC_SHIFT);
+    addr->gid_type = uct_dcx_port_is_roce(port) ? port->gid_type : 0;
+    addr->lid      = htobe16(port->attr.lid);
+    addr->pkey     = htobe16(port->pkey);
+    memcpy(addr->gid, port->gid.raw, sizeof(addr->gid));
+}
+
+
+/* Both in one partition, and one of them a full member: limited members do not
+ * hear each other (InfiniBand specification, "Partitioning"). */
+static int uct_dcx_port_shares_partition(const uct_dcx_port_t *port,
+                                         const uct_dcx_dev_addr_t *addr)
+{
+    uint16_t pkey = be16toh(addr->pkey);
+
+    return !((port->pkey ^ pkey) & 0x7fff) && ((port->pkey | pkey) & 0x8000);
+}
+
+
+/* One version of RoCE; for version 2 also one of IP, and the same subnet as far
+ * as the options want it. */
+static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
+                                     const uct_dcx_dev_addr_t *addr)
+{
+    union ibv_gid gid;
+
+    if (addr->gid_type != port->gid_type) {
+        return 0;
+    }
+
+    memcpy(gid.raw, addr->gid, sizeof(gid.raw));
+    return (port->gid_type != IBV_GID_TYPE_ROCE_V2) ||
+           uct_dcx_subnet_is_same(&port->gid, &gid, port->prefix_len);
+}
+
+
+/* What no port has in its address, in words; NULL if there is no such thing. */
+static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
+{
+    static const uint8_t none[sizeof(addr->gid)];
+    unsigned lid = be16toh(addr->lid);
+    int is_roce  = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
+    int has_gid  = memcmp(addr->gid, none, sizeof(none)) != 0;
+
+    if (addr->flags & UCS_MASK(UCT_DCX_DEV_ADDR_LMC_SHIFT) &
+        ~(UCT_DCX_DEV_ADDR_ETHERNET | UCT_DCX_DEV_ADDR_GLOBAL)) {
+        return "unknown flags";
+    }
+
+    if (!has_gid && (is_roce || (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL))) {
+        return "no GID";
+    }
+
+    if (is_roce) {
+        return ((addr->gid_type == IBV_GID_TYPE_ROCE_V1) ||
+                (addr->gid_type == IBV_GID_TYPE_ROCE_V2)) ?
+               NULL : "an unknown version of RoCE";
+    }
+
+    if (!uct_dcx_port_is_lid(lid)) {
+        return "a LID that no port has";
+    }
+    return (addr->gid_type == IBV_GID_TYPE_IB) ? NULL :
+                                                 "InfiniBand and RoCE in one";
+}
+
+
+int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
+                              const uct_dcx_dev_addr_t *addr)
+{
+    const size_t prefix_size = sizeof(port->gid.global.subnet_prefix);
+    int is_roce              = !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET);
+
+    if ((uct_dcx_port_addr_fault(addr) != NULL) ||
+        (is_roce != uct_dcx_port_is_roce(port)) ||
+        !uct_dcx_port_shares_partition(port, addr)) {
+        return 0;
+    }
+
+    if (is_roce) {
+        return uct_dcx_port_roce_reaches(port, addr);
+    }
+
+    return !memcmp(addr->gid, port->gid.raw, prefix_size) ||
+           (port->is_global && (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL));
+}
+
+
+/* Bits of the LID that tell the paths of a port apart */
+static unsigned uct_dcx_port_path_bits(unsigned path_index, unsigned lmc)
+{
+    return path_index & UCS_MASK(lmc);
+}
+
+
+static void
+uct_dcx_port_make_grh(const uct_dcx_port_t *port,
+                      const uct_dcx_dev_addr_t *addr, uct_dcx_grh_t *grh)
+{
+    uint32_t flag = uct_dcx_port_is_roce(port) ? 0 : UCT_DCX_GRH_FLAG;
+
+    grh->tclass     = port->traffic_class;
+    grh->hop_limit  = port->hop_limit;
+    grh->grh_gid_fl = htobe32(flag | ((uint32_t)port->gid_index << 20));
+    memcpy(grh->rgid, addr->gid, sizeof(grh->rgid));
+}
+
+
+/* Byte for byte what mlx5_create_ah() of libmlx5 makes on InfiniBand, where it
+ * calls neither the kernel nor the device. */
+static void
+uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
+                        const uct_dcx_route_t *route, uct_dcx_av_t *av,
+                        uct_dcx_grh_t *grh)
+{
+    const uct_dcx_dev_addr_t *addr = route->addr;
+    int is_global                  = port->is_global ||
+                                     (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
+    unsigned peer_lmc              = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
+
+    av->stat_rate_sl = port->sl;
+    av->fl_mlid      = uct_dcx_port_path_bits(route->path_index,
+                                              port->attr.lmc);
+    av->rlid         = addr->lid |
+                       htobe16(uct_dcx_port_path_bits(route->path_index,
+                                                      peer_lmc));
+    if (is_global) {
+        uct_dcx_port_make_grh(port, addr, grh);
+    }
+    if (is_global || !port->dev->compact_av) {
+        av->dqp_dct = htobe32(MLX5_EXTENDED_UD_AV);
+    }
+}
+
+
+/* ... and on RoCE, where it draws the UDP port by lot; the paths of a flow
+ * surely have different ones here. */
+static ucs_status_t
+uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                          uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    unsigned udp_port = UCT_DCX_UDP_PORT_MIN |
+                        ((route->flow + route->path_index) &
+                         UCT_DCX_UDP_PORT_MASK);
+    union ibv_gid gid;
+    ucs_status_t status;
+    uct_dcx_mac_t mac;
+
+    memcpy(gid.raw, route->addr->gid, sizeof(gid.raw));
+    status = route->is_answer ? uct_dcx_neigh_try(&port->neigh, &gid, &mac) :
+                                uct_dcx_neigh_get(&port->neigh, &gid, &mac);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    av->dqp_dct      = htobe32(MLX5_EXTENDED_UD_AV);
+    av->stat_rate_sl = port->sl << 1;
+    av->rlid         = (port->gid_type == IBV_GID_TYPE_ROCE_V2) ?
+                       htobe16(udp_port) : 0;
+    uct_dcx_port_make_grh(port, route->addr, grh);
+    memcpy(grh->rmac, mac.bytes, sizeof(grh->rmac));
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
+                                             const uct_dcx_route_t *route)
+{
+    const char *fault = uct_dcx_port_addr_fault(route->addr);
+    int is_roce       = uct_dcx_port_is_roce(port);
+
+    if (is_roce != !!(route->addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
+        ucs_error("%s:%u: the peer's port is of %s, this one of %s",
+                  uct_dcx_device_name(port->dev), port->num,
+                  is_roce ? "InfiniBand" : "Ethernet",
+                  is_roce ? "Ethernet" : "InfiniBand");
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (fault != NULL) {
+        ucs_error("%s:%u: the peer's device address is damaged, it has %s",
+                  uct_dcx_device_name(port->dev), port->num, fault);
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (route->path_index >= port->num_paths) {
+        ucs_error("%s:%u: path %u, but UCX_DCX_NUM_PATHS is %u",
+                  uct_dcx_device_name(port->dev), port->num,
+                  route->path_index, port->num_paths);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (!uct_dcx_port_shares_partition(port, route->addr)) {
+        ucs_error("%s:%u: the peer's port is in partition 0x%x, this one in "
+                  "0x%x", uct_dcx_device_name(port->dev), port->num,
+                  be16toh(route->addr->pkey), port->pkey);
+        return UCS_ERR_UNREACHABLE;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    ucs_status_t status;
+
+    status = uct_dcx_port_check_route(port, route);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    memset(av, 0, sizeof(*av));
+    memset(grh, 0, sizeof(*grh));
+    if (uct_dcx_port_is_roce(port)) {
+        return uct_dcx_port_make_roce_av(port, route, av, grh);
+    }
+    uct_dcx_port_make_ib_av(port, route, av, grh);
+    return UCS_OK;
+}
+
+
+int uct_dcx_port_is_av_to(const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
+                          const uct_dcx_dev_addr_t *addr)
+{
+    int is_gid = (grh != NULL) &&
+                 !memcmp(grh->rgid, addr->gid, sizeof(addr->gid));
+    uint16_t path_bits;
+
+    if (addr->flags & UCT_DCX_DEV_ADDR_ETHERNET) {
+        return is_gid;
+    }
+
+    path_bits = be16toh(av->rlid) - be16toh(addr->lid);
+    return (path_bits < UCS_BIT(addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT)) &&
+           (is_gid || (grh == NULL) ||
+            !(grh->grh_gid_fl & htobe32(UCT_DCX_GRH_FLAG)));
+}
+
+
+void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh)
+{
+    union ibv_gid gid;
+
+    if (uct_dcx_port_is_roce(port)) {
+        memcpy(gid.raw, grh->rgid, sizeof(gid.raw));
+        uct_dcx_neigh_forget(&port->neigh, &gid);
+    }
+}

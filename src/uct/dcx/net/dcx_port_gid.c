@@ -1,0 +1,131 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The GID by which a port is known, and the subnet that it lies in; see
+ * dcx_port.h. Called when an interface opens.
+ */
+#include "dcx_port_gid.h"
+#include "uct/dcx/base/dcx_subnet.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/string.h>
+
+
+/* The higher, the better to take by default; 0 is not to be taken. */
+static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
+{
+    const struct in6_addr *addr = (const struct in6_addr*)entry->gid.raw;
+
+    if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
+        return IN6_IS_ADDR_V4MAPPED(addr) ? 3 : 2;
+    }
+    return (entry->gid_type == IBV_GID_TYPE_ROCE_V1) ? 1 : 0;
+}
+
+
+static ucs_status_t
+uct_dcx_port_select_roce_gid(uct_dcx_port_t *port, struct ibv_gid_entry *best)
+{
+    unsigned rating, best_rating = 0;
+    struct ibv_gid_entry entry;
+    int index;
+
+    for (index = 0; index < port->attr.gid_tbl_len; ++index) {
+        if (ibv_query_gid_ex(port->dev->ctx, port->num, index, &entry, 0)) {
+            continue; /* an empty entry */
+        }
+
+        rating = uct_dcx_port_rate_gid(&entry);
+        if (rating > best_rating) {
+            best_rating = rating;
+            *best       = entry;
+        }
+    }
+
+    if (best_rating == 0) {
+        ucs_error("%s:%u has no GID: give its network interface an address",
+                  uct_dcx_device_name(port->dev), port->num);
+        return UCS_ERR_NO_DEVICE;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_port_find_gid(uct_dcx_port_t *port, unsigned long gid_index)
+{
+    struct ibv_gid_entry entry = {};
+    ucs_status_t status;
+
+    if ((gid_index == UCS_ULUNITS_AUTO) && uct_dcx_port_is_roce(port)) {
+        status = uct_dcx_port_select_roce_gid(port, &entry);
+        if (status != UCS_OK) {
+            return status;
+        }
+    } else {
+        gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
+        if (ibv_query_gid_ex(port->dev->ctx, port->num, gid_index, &entry, 0)) {
+            ucs_error("UCX_DCX_GID_INDEX=%lu: %s:%u has no such GID; "
+                      "'ibv_devinfo -v' lists them", gid_index,
+                      uct_dcx_device_name(port->dev), port->num);
+            return UCS_ERR_INVALID_PARAM;
+        }
+        entry.gid_index = gid_index;
+    }
+
+    port->gid       = entry.gid;
+    port->gid_index = entry.gid_index;
+    port->gid_type  = entry.gid_type;
+    return UCS_OK;
+}
+
+
+/* The prefix by which peers are taken for reachable, see the options. */
+static ucs_status_t
+uct_dcx_port_init_subnet(uct_dcx_port_t *port,
+                         const uct_dcx_iface_config_t *config)
+{
+    unsigned addr_bits = uct_dcx_subnet_addr_bits(&port->gid);
+    unsigned long bits = config->path.roce_prefix_len;
+    int found;
+
+    if (bits == UCS_ULUNITS_INF) {
+        port->prefix_len = addr_bits;
+        return UCS_OK;
+    }
+
+    if (bits == UCS_ULUNITS_AUTO) {
+        found = uct_dcx_subnet_prefix_len(&port->gid);
+        if (found < 0) {
+            ucs_error("UCX_DCX_ROCE_LOCAL_SUBNET=y: no network interface has "
+                      "the address of %s:%u, GID %u: set "
+                      "UCX_DCX_ROCE_SUBNET_PREFIX_LEN",
+                      uct_dcx_device_name(port->dev), port->num,
+                      port->gid_index);
+            return UCS_ERR_INVALID_PARAM;
+        }
+        bits = found;
+    }
+
+    if (bits > addr_bits) {
+        ucs_error("UCX_DCX_ROCE_SUBNET_PREFIX_LEN=%lu: the address of %s:%u, "
+                  "GID %u, has %u bits", bits, uct_dcx_device_name(port->dev),
+                  port->num, port->gid_index, addr_bits);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    port->prefix_len = bits;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
+                                   const uct_dcx_iface_config_t *config)
+{
+    ucs_status_t status;
+
+    status = uct_dcx_port_find_gid(port, config->path.gid_index);
+    if ((status != UCS_OK) || (port->gid_type != IBV_GID_TYPE_ROCE_V2) ||
+        !config->path.roce_local_subnet) {
+        return status;
+    }
+    return uct_dcx_port_init_subnet(port, config);
+}

@@ -1,0 +1,377 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The DC initiators of an interface as a set; see dcx_dci_set.h. Called when
+ * an interface opens and closes, and by those who need an initiator that does
+ * not exist yet, away from the fast path.
+ */
+#include "dcx_dci.h"
+#include "dcx_dci_group.h"
+#include "uct/dcx/base/dcx_trace.h"
+#include "uct/dcx/base/dcx_sizes.h"
+
+#include <sys/random.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
+
+
+/* Completions of so many send queues come to one completion queue, unless it
+ * would become longer than the second number, or than the device has it. */
+#define UCT_DCX_MAX_PER_GROUP  64
+#define UCT_DCX_GROUP_CQES     32768
+
+
+/* --- from QP number to initiator ------------------------------------------ */
+
+uct_dcx_dci_t *
+uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn)
+{
+    uct_dcx_dci_t *dci;
+    uint32_t i;
+
+    /* a number that another one has taken the place of is in one of the next */
+    for (i = 0; i <= set->qpn_mask; ++i) {
+        dci = set->by_qpn[(qpn + i) & set->qpn_mask];
+        if (dci->txq.sq.qpn == qpn) {
+            return dci;
+        }
+    }
+    return NULL;
+}
+
+
+static void
+uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uint32_t slot = dci->txq.sq.qpn;
+
+    while (set->by_qpn[slot & set->qpn_mask] != &set->dci[set->created[0]]) {
+        ++slot; /* a free place names the first initiator */
+    }
+    set->by_qpn[slot & set->qpn_mask] = dci;
+}
+
+
+/* Makes the table longer if it has to be, so that one more can be entered and
+ * no more than a fourth is in use. */
+static ucs_status_t uct_dcx_dci_set_grow_qpns(uct_dcx_dci_set_t *set)
+{
+    uint32_t size = ucs_roundup_pow2((set->num_created + 1) * 4);
+    uct_dcx_dci_t **by_qpn;
+    uint32_t i;
+
+    if ((set->by_qpn != NULL) && (size <= set->qpn_mask + 1)) {
+        return UCS_OK;
+    }
+
+    by_qpn = ucs_malloc(size * sizeof(*by_qpn), "uct_dcx_by_qpn");
+    if (by_qpn == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ucs_free(set->by_qpn);
+    set->by_qpn   = by_qpn;
+    set->qpn_mask = size - 1;
+    for (i = 0; i < size; ++i) {
+        by_qpn[i] = &set->dci[set->created[0]];
+    }
+    for (i = 1; i < set->num_created; ++i) {
+        uct_dcx_dci_set_enter_qpn(set, &set->dci[set->created[i]]);
+    }
+    return UCS_OK;
+}
+
+
+/* --- initiators that come into being -------------------------------------- */
+
+static ucs_status_t
+uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
+                    ucs_log_level_t level)
+{
+    uct_dcx_dci_t *dci   = &set->dci[index];
+    unsigned group_index = set->num_created / set->per_group;
+    uct_dcx_dci_group_t *group;
+    ucs_status_t status;
+    size_t offset;
+
+    group = &set->group[group_index];
+    if (group_index == set->num_groups) {
+        status = uct_dcx_dci_group_init(set, group, level);
+        if (status != UCS_OK) {
+            return status;
+        }
+        set->num_groups++; /* it may stay without an initiator */
+    }
+
+    offset            = (set->num_created % set->per_group) *
+                        uct_dcx_dci_group_num_results(set);
+    dci->index        = index;
+    dci->results      = group->results + offset;
+    dci->results_lkey = group->results_mr->lkey;
+
+    set->created[set->num_created] = index;
+    status = uct_dcx_dci_set_grow_qpns(set);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_dci_init(set, dci, &group->cq, level);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_dcx_dci_set_enter_qpn(set, dci);
+    set->num_created++;
+    uct_dcx_dci_set_open(set);
+    ucs_debug("%s: DCI 0x%x of %u WQEBBs is number %u",
+              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
+              dci->txq.sq.mask + 1, index);
+    return UCS_OK;
+}
+
+
+UCS_F_NOINLINE uct_dcx_dci_t *
+uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
+{
+    uct_dcx_dci_t *dci = &set->dci[index];
+
+    if (dci->txq.qp != NULL) {
+        return dci;
+    }
+
+    if (set->is_short) {
+        return NULL;
+    }
+
+    if (uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
+        ucs_diag("%s: goes on with %u of %u DCIs",
+                 uct_dcx_port_dev_name(set->port), set->num_created,
+                 uct_dcx_pool_num_dci(&set->pool));
+        set->is_short = 1;
+        uct_dcx_dci_set_open(set);
+        return NULL;
+    }
+    return dci;
+}
+
+
+/* One that exists, and works if there is any such; chosen by 'index' */
+static uint16_t
+uct_dcx_dci_set_find_usable(const uct_dcx_dci_set_t *set, uint16_t index)
+{
+    unsigned i;
+    uint16_t other;
+
+    for (i = 0; i < set->num_created; ++i) {
+        other = set->created[(index + i) % set->num_created];
+        if (set->dci[other].state != UCT_DCX_DCI_LOST) {
+            return other;
+        }
+    }
+    return set->created[index % set->num_created];
+}
+
+
+uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
+{
+    uct_dcx_place_t place = uct_dcx_pool_bind(&set->pool);
+    uct_dcx_dci_t *dci;
+
+    if (place.dci != UCT_DCX_NO_DCI) {
+        dci = uct_dcx_dci_set_create(set, place.dci);
+        if ((dci == NULL) || (dci->state == UCT_DCX_DCI_LOST)) {
+            place.dci = uct_dcx_dci_set_find_usable(set, place.dci);
+        }
+    }
+    return place;
+}
+
+
+/* --- opening and closing -------------------------------------------------- */
+
+static void
+uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
+                            const uct_dcx_iface_config_t *config)
+{
+    const struct ibv_device_attr *attr = &set->port->dev->attr;
+    unsigned max_rd_atomic             = ucs_max(attr->max_qp_init_rd_atom, 1);
+    uct_dcx_sizes_t sizes;
+
+    if (config->tx.max_rd_atomic > max_rd_atomic) {
+        ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
+                 config->tx.max_rd_atomic, uct_dcx_port_dev_name(set->port),
+                 max_rd_atomic);
+    }
+
+    uct_dcx_sizes_init(&sizes, config);
+    set->params.max_send_wr     = sizes.max_send_wr;
+    set->params.num_bb          = sizes.num_bb;
+    set->max_poll               = sizes.tx_max_poll;
+    set->params.moderation      = ucs_min(config->tx.cq_moderation,
+                                          set->params.num_bb / 4);
+    if (set->pool.policy->share(&set->pool) == UINT_MAX) {
+        /* others get an initiator only when nothing is outstanding: that is
+         * to be seen at once */
+        set->params.moderation = 1;
+    }
+    set->params.timeout         = uct_dcx_config_timeout_code(
+            config->tx.timeout);
+    set->params.retry_count     = config->tx.retry_count;
+    set->params.rnr_retry_count = config->tx.rnr_retry_count;
+    set->params.max_rd_atomic   = ucs_min(config->tx.max_rd_atomic,
+                                          max_rd_atomic);
+    set->params.log_streams     = ucs_ilog2(config->tx.num_streams);
+    set->params.log_errored     = ucs_min(set->params.log_streams,
+                                          set->port->dev->log_errored);
+}
+
+
+/* How many initiators have a completion queue together. */
+static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
+{
+    unsigned num_bb  = set->params.num_bb;
+    unsigned max_cqe = set->port->dev->attr.max_cqe;
+
+    if (num_bb + set->max_poll > max_cqe) {
+        ucs_error("a send queue of %u WQEBBs is too long for a completion "
+                  "queue of %s, which takes %u: lower UCX_DCX_TX_QUEUE_LEN",
+                  num_bb, uct_dcx_port_dev_name(set->port), max_cqe);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    /* every WQEBB of every send queue may complete before progress is called */
+    max_cqe        = ucs_min(UCT_DCX_GROUP_CQES, max_cqe - set->max_poll);
+    set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
+                             UCT_DCX_MAX_PER_GROUP);
+    set->per_group = ucs_min(set->per_group, max_cqe / num_bb);
+    set->per_group = ucs_max(set->per_group, 1);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
+                          const uct_dcx_iface_config_t *config)
+{
+    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
+    uct_dcx_pool_params_t params   = {
+        .policy      = config->tx.policy,
+        .num_dci     = config->tx.num_dci,
+        .quota       = config->tx.quota,
+        .num_streams = policy->has_streams ? config->tx.num_streams : 1,
+        .seed        = config->tx.rand_seed
+    };
+
+    if ((config->tx.rand_seed == 0) &&
+        (getrandom(&params.seed, sizeof(params.seed), 0) < 0)) {
+        ucs_diag("getrandom() failed: %m");
+    }
+
+    return (uct_dcx_pool_init(pool, &params) == 0) ? UCS_OK :
+                                                     UCS_ERR_NO_MEMORY;
+}
+
+
+/* Memory for all that may ever exist: what that is never touched costs
+ * nothing. */
+static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
+{
+    unsigned num_dci    = uct_dcx_pool_num_dci(&set->pool);
+    unsigned num_groups = ucs_div_round_up(num_dci, set->per_group);
+
+    set->memory  = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");
+    set->group   = ucs_calloc(num_groups, sizeof(*set->group),
+                              "uct_dcx_groups");
+    set->created = ucs_calloc(num_dci, sizeof(*set->created),
+                              "uct_dcx_created");
+    if ((set->memory == NULL) || (set->group == NULL) ||
+        (set->created == NULL)) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    set->dci = (void*)ucs_align_up_pow2((uintptr_t)set->memory,
+                                        UCT_DCX_DCI_SIZE);
+    return UCS_OK;
+}
+
+
+static void uct_dcx_dci_set_free(uct_dcx_dci_set_t *set)
+{
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        uct_dcx_dci_cleanup(&set->dci[set->created[i]]);
+    }
+
+    for (i = 0; i < set->num_groups; ++i) {
+        uct_dcx_dci_group_cleanup(&set->group[i]);
+    }
+
+    ucs_free(set->by_qpn);
+    ucs_free(set->created);
+    ucs_free(set->group);
+    ucs_free(set->memory);
+    uct_dcx_pool_cleanup(&set->pool);
+}
+
+
+ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
+                                  const uct_dcx_dci_set_params_t *params,
+                                  const uct_dcx_iface_config_t *config)
+{
+    ucs_status_t status;
+
+    memset(set, 0, sizeof(*set));
+    set->port    = params->port;
+    set->channel = params->channel;
+    set->max_bb  = params->max_bb;
+    set->traced  = uct_dcx_trace_is_on();
+    ucs_arbiter_init(&set->waitq);
+    ucs_list_head_init(&set->ready);
+    ucs_list_head_init(&set->unsignaled);
+    ucs_list_head_init(&set->unsignaled_due);
+
+    status = uct_dcx_op_set_init(&set->ops);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_dci_set_init_pool(&set->pool, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_ops;
+    }
+
+    uct_dcx_dci_set_init_params(set, config);
+    status = uct_dcx_dci_set_init_groups(set);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_dcx_dci_set_alloc(set);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    /* one is needed in any case: what is wrong with them shows now */
+    status = uct_dcx_dci_set_add(set, 0, UCS_LOG_LEVEL_ERROR);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    return UCS_OK;
+
+err_free:
+    uct_dcx_dci_set_free(set);
+err_cleanup_ops:
+    uct_dcx_op_set_cleanup(&set->ops);
+    return status;
+}
+
+
+void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set)
+{
+    uct_dcx_dci_set_free(set);
+    uct_dcx_op_set_cleanup(&set->ops);
+    ucs_arbiter_cleanup(&set->waitq);
+}

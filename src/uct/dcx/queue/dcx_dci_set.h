@@ -1,0 +1,152 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The DC initiators of an interface: those that exist, and what they share. An
+ * initiator is created when it is first needed. They come in groups; a group
+ * has a completion queue that holds a completion for each WQEBB of each of its
+ * send queues, and the memory that results of atomics land in. Owned by the
+ * thread that progresses the interface.
+ */
+#ifndef UCT_DCX_DCI_SET_H
+#define UCT_DCX_DCI_SET_H
+
+#include "uct/dcx/base/dcx_config.h"
+#include "uct/dcx/dev/dcx_cq.h"
+#include "uct/dcx/base/dcx_policy.h"
+#include "uct/dcx/net/dcx_port.h"
+#include "uct/dcx/dev/dcx_sq.h"
+#include "dcx_op.h"
+
+#include <ucs/datastruct/arbiter.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/mpool.h>
+
+typedef struct uct_dcx_dci      uct_dcx_dci_t;
+typedef struct uct_dcx_ep       uct_dcx_ep_t;
+typedef struct uct_dcx_lost     uct_dcx_lost_t;     /* recover/ */
+typedef struct uct_dcx_fc_table uct_dcx_fc_table_t; /* sched/ */
+
+
+/* What progress has to see to without a completion; in most of its calls
+ * there is nothing. */
+enum {
+    /* wait queues may be served: uct_dcx_pending_serve() */
+    UCT_DCX_TODO_PENDING    = UCS_BIT(0),
+
+    /* buffers were short when messages were received */
+    UCT_DCX_TODO_REFILL     = UCS_BIT(1),
+
+    /* send completions come to more than one queue, for good */
+    UCT_DCX_TODO_GROUPS     = UCS_BIT(2),
+
+    /* an endpoint is blocked: it waits for credits */
+    UCT_DCX_TODO_FC         = UCS_BIT(3),
+
+    /* initiators have unsignaled WQEs: see uct_dcx_dci_set_t */
+    UCT_DCX_TODO_UNSIGNALED = UCS_BIT(4)
+};
+
+
+typedef struct uct_dcx_dci_group {
+    uct_dcx_cq_t  cq;
+    uint64_t      *results;
+    struct ibv_mr *results_mr;
+} uct_dcx_dci_group_t;
+
+
+/* What a new initiator is created with. */
+typedef struct uct_dcx_dci_params {
+    unsigned max_send_wr;     /* as libmlx5 counts */
+    unsigned num_bb;          /* WQEBBs of the send queue, a power of two */
+    uint16_t moderation;      /* see uct_dcx_sq_moderate() */
+    uint8_t  timeout;         /* code of the ACK timeout */
+    uint8_t  retry_count;
+    uint8_t  rnr_retry_count;
+    uint8_t  max_rd_atomic;
+    uint8_t  log_streams;     /* of a shared one, if the policy has them */
+    uint8_t  log_errored;     /* ... that may be in error before it is */
+} uct_dcx_dci_params_t;
+
+
+/* All of them, and what they are made from. Most of the rooms above take no
+ * more of an interface than this. */
+typedef struct uct_dcx_dci_set {
+    uint8_t              todo;       /* UCT_DCX_TODO_*, also of the receiving
+                                        side: progress looks at one byte */
+    uct_dcx_dci_t        *dci;       /* of the pool's numbers; see 'qp' there */
+    uct_dcx_pool_t       pool;
+    ucs_arbiter_t        waitq;      /* endpoints that wait for an initiator */
+    ucs_list_link_t      ready;      /* initiators with a wait queue that can
+                                        be served */
+    ucs_list_link_t      unsignaled; /* initiators with WQEs that no requested
+                                        completion ends, see dcx_signal.h */
+    ucs_list_link_t      unsignaled_due; /* ... since the last progress */
+    int                  throttled;  /* shares are in force */
+    unsigned             take_above; /* whoever comes may take an initiator if
+                                        more than so many are idle: at the
+                                        bottom of the pool are those that do not
+                                        exist yet; UINT_MAX while others wait,
+                                        and if changes of states are logged */
+    int                  traced;     /* all changes of states are logged */
+
+    uct_dcx_dci_t        **by_qpn;   /* hash table by QP number */
+    uint32_t             qpn_mask;   /* its length - 1 */
+
+    uct_dcx_dci_group_t  *group;     /* 'num_groups' of them exist */
+    unsigned             num_groups;
+    unsigned             per_group;  /* initiators in each */
+
+    uint16_t             *created;   /* initiators that exist, the oldest first,
+                                        'per_group' of them to a group */
+    unsigned             num_created;
+    int                  is_short;   /* no more can be had */
+    uct_dcx_dci_params_t params;
+
+    uct_dcx_op_set_t     ops;
+    uct_dcx_lost_t       *lost;      /* recover/ */
+    unsigned             num_lost;   /* initiators in state LOST, and those
+                                        that could not be created */
+    uct_dcx_fc_table_t   *fc_table;  /* endpoints that requested credits */
+    const uct_dcx_port_t *port;
+    struct ibv_comp_channel *channel;
+    unsigned             max_bb;     /* WQEBBs of a WQE, at most */
+    unsigned             max_poll;   /* completions of one call of progress */
+    void                 *memory;    /* dci, before alignment */
+} uct_dcx_dci_set_t;
+
+
+/* Sets 'take_above'. */
+static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
+{
+    set->take_above = (set->throttled || set->traced) ? UINT_MAX :
+                      set->is_short                   ? 0 :
+                      set->pool.size.num_exclusive - set->num_created;
+}
+
+
+/* Where the initiators of a set are created, and for WQEs of which size. */
+typedef struct uct_dcx_dci_set_params {
+    const uct_dcx_port_t    *port;
+    struct ibv_comp_channel *channel;
+    unsigned                max_bb;
+} uct_dcx_dci_set_params_t;
+
+
+/* Sets up the pool and creates the first initiator. Errors are logged. */
+ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
+                                  const uct_dcx_dci_set_params_t *params,
+                                  const uct_dcx_iface_config_t *config);
+
+void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
+
+/* Initiator 'index', created if it does not exist. NULL if it cannot be had:
+ * others have to do. */
+uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);
+
+/* The place of a new endpoint; its initiator exists. */
+uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set);
+
+/* See uct_dcx_dci_find(): the whole table. */
+uct_dcx_dci_t *
+uct_dcx_dci_set_search(const uct_dcx_dci_set_t *set, uint32_t qpn);
+
+#endif

@@ -1,0 +1,39 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Buffers of copied operations; see dcx_desc.h.
+ */
+#include "dcx_desc.h"
+#include "dcx_srq.h"
+#include "uct/dcx/mem/dcx_mem.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+
+void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                       ucs_status_t status)
+{
+    ucs_mpool_put_inline(slot->buffer);
+}
+
+
+static void
+uct_dcx_desc_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    uct_dcx_desc_t *desc = obj;
+
+    desc->lkey = uct_dcx_mem_lkey(memh);
+}
+
+
+ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
+                                     size_t length)
+{
+    UCS_STATIC_ASSERT(sizeof(uct_dcx_desc_t) + sizeof(uct_dcx_am_hdr_t) <=
+                      UCT_DCX_DESC_PAYLOAD);
+    /* no limit of its own: each buffer belongs to a WQE, of which there is a
+     * limited number */
+    return uct_dcx_ucx_mpool_init_registered(iface, mp,
+                                             UCT_DCX_DESC_PAYLOAD + length,
+                                             UCT_DCX_DESC_PAYLOAD,
+                                             UCS_SYS_CACHE_LINE_SIZE, 64,
+                                             uct_dcx_desc_init, "uct_dcx_desc");
+}

@@ -1,0 +1,49 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Buffers of copied operations. Used by the operations and by what ends them,
+ * in the interface's thread.
+ */
+#ifndef UCT_DCX_DESC_H
+#define UCT_DCX_DESC_H
+
+#include "dcx_dci.h"
+
+#include <uct/base/uct_iface.h>
+
+
+/* A buffer of registered memory for copied operations. The payload follows at
+ * UCT_DCX_DESC_PAYLOAD, the header of an active message right before it. */
+typedef struct uct_dcx_desc {
+    uint32_t              lkey;
+    uint32_t              length;    /* of a get */
+    uct_unpack_callback_t unpack_cb; /* of a get */
+    void                  *arg;
+} uct_dcx_desc_t;
+
+enum {
+    UCT_DCX_DESC_PAYLOAD = 64
+};
+
+
+static UCS_F_ALWAYS_INLINE void *uct_dcx_desc_payload(uct_dcx_desc_t *desc)
+{
+    return UCS_PTR_BYTE_OFFSET(desc, UCT_DCX_DESC_PAYLOAD);
+}
+
+
+/* Creates a pool of buffers that hold 'length' bytes. */
+ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
+                                     size_t length);
+
+/* The end of an operation that frees its buffer, and calls no completion. */
+void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                       ucs_status_t status);
+
+
+/* A buffer for a copied operation; NULL if memory is short. */
+static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *uct_dcx_desc_get(ucs_mpool_t *mp)
+{
+    return ucs_mpool_get_inline(mp);
+}
+
+#endif

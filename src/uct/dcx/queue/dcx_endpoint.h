@@ -1,0 +1,152 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An endpoint as data: the way to one peer, which initiator it has, what it may
+ * send. What is done with it is in the rooms above: sched/ says who gets an
+ * initiator, ep/ has UCT's operations. Used by the interface's thread.
+ */
+#ifndef UCT_DCX_ENDPOINT_H
+#define UCT_DCX_ENDPOINT_H
+
+#include "dcx_queues.h"
+
+
+/* What an endpoint is doing. sched/dcx_state.h has the changes between them,
+ * docs/dcx.md a drawing. */
+typedef enum uct_dcx_ep_state {
+    UCT_DCX_EP_OPEN,
+    UCT_DCX_EP_ASKED,    /* a request for credits is on the way */
+    UCT_DCX_EP_BLOCKED,  /* ... and there is no credit left */
+    UCT_DCX_EP_GIVEN_UP, /* by uct_ep_invalidate(): it fails when it has an
+                          * initiator, or when its mark on a shared one
+                          * completes */
+    UCT_DCX_EP_FAILED,   /* it has no initiator any more, and its operations are
+                          * refused with 'error' */
+    UCT_DCX_EP_LAST
+} uct_dcx_ep_state_t;
+
+
+enum {
+    /* the address vector has a second part: this is a uct_dcx_grh_ep_t */
+    UCT_DCX_EP_FLAG_GRH     = UCS_BIT(0),
+
+    /* the peer's receive buffers are smaller than ours: this is a
+     * uct_dcx_small_ep_t */
+    UCT_DCX_EP_FLAG_SMALL   = UCS_BIT(1),
+
+    /* not the user's: a grant goes out on it */
+    UCT_DCX_EP_FLAG_GRANT   = UCS_BIT(2),
+
+    /* the user is told of no error of it */
+    UCT_DCX_EP_FLAG_MUTED   = UCS_BIT(3),
+
+    /* an operation was refused, and the reason logged */
+    UCT_DCX_EP_FLAG_REFUSED = UCS_BIT(4),
+
+    /* it posts on a shared initiator, always on the same one */
+    UCT_DCX_EP_FLAG_SHARED  = UCS_BIT(5),
+
+    /* all that posting a WQE has to do something about */
+    UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
+                               UCT_DCX_EP_FLAG_SHARED
+};
+
+
+enum {
+    UCT_DCX_EP_NO_FC_ENTRY = UINT16_MAX
+};
+
+
+struct uct_dcx_ep {
+    uct_base_ep_t       super;
+    ucs_arbiter_group_t pending;
+    uct_dcx_av_t        av;
+    uint16_t            dci;     /* or UCT_DCX_NO_DCI */
+    uint8_t             state;   /* uct_dcx_ep_state_t */
+    uint8_t             flags;   /* UCT_DCX_EP_FLAG_* */
+    uint16_t            stream;  /* of a shared initiator, 0 if it has none */
+    uint16_t            last;    /* first WQEBB of its last WQE there */
+    union {
+        uint16_t        credits; /* active messages until it requests more */
+        uint16_t        left;    /* failed: shared initiator on which the last
+                                  * of its operations may be, or none */
+    };
+    union {
+        uint16_t        fc_entry; /* in the table of flow control */
+        uint16_t        error;    /* failed: -ucs_status_t */
+    };
+    uint32_t            pid;     /* of the peer */
+};
+
+/* The endpoint of a peer whose packets need a global route header. */
+typedef struct uct_dcx_grh_ep {
+    uct_dcx_ep_t  super;
+    uct_dcx_grh_t grh;
+} uct_dcx_grh_ep_t;
+
+/* The endpoint of a peer with smaller receive buffers than ours, with or
+ * without a header. */
+typedef struct uct_dcx_small_ep {
+    uct_dcx_grh_ep_t super;
+    uint32_t         am_limit; /* bytes of an active message */
+} UCS_V_ALIGNED(16) uct_dcx_small_ep_t;
+
+/* A job has an endpoint for each peer. With asserts UCX's arbiter group takes
+ * 16 bytes more. */
+#define UCT_DCX_EP_ASSERT_SIZE  (UCS_ENABLE_ASSERT * 16)
+static_assert(sizeof(uct_dcx_ep_t) <= 48 + UCT_DCX_EP_ASSERT_SIZE,
+              "endpoint without GRH");
+static_assert(sizeof(uct_dcx_grh_ep_t) <= 80 + UCT_DCX_EP_ASSERT_SIZE,
+              "endpoint with GRH");
+static_assert((sizeof(uct_dcx_ep_t) % 16 == 0) &&
+              (sizeof(uct_dcx_grh_ep_t) % 16 == 0), "uct_dcx_slab_init()");
+
+
+/* Whether an address vector goes on with a global route header. */
+static inline int uct_dcx_av_has_grh(const uct_dcx_av_t *av)
+{
+    return (av->dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) != 0;
+}
+
+
+static inline uct_dcx_queues_t *uct_dcx_ep_queues(const uct_dcx_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_dcx_queues_t);
+}
+
+
+static inline uct_dcx_dci_set_t *uct_dcx_ep_dci_set(const uct_dcx_ep_t *ep)
+{
+    return &uct_dcx_ep_queues(ep)->dci;
+}
+
+
+static inline int uct_dcx_ep_has_asked(const uct_dcx_ep_t *ep)
+{
+    return (ep->state == UCT_DCX_EP_ASKED) ||
+           (ep->state == UCT_DCX_EP_BLOCKED);
+}
+
+
+/* Whether nothing of the endpoint is outstanding on its initiator. On a shared
+ * one 'last' may be from before the counters went round: nothing of it begins
+ * there then. */
+static inline int
+uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_dci_is_shared(dci)) {
+        return uct_dcx_txq_is_idle(&dci->txq);
+    }
+
+    return !uct_dcx_txq_is_outstanding(&dci->txq, ep->last) ||
+           (uct_dcx_dci_wqe_ep(dci, ep->last) != ep);
+}
+
+
+/* The initiator on which operations of the endpoint may be outstanding, or
+ * UCT_DCX_NO_DCI. */
+static inline uint16_t uct_dcx_ep_last_dci(const uct_dcx_ep_t *ep)
+{
+    return (ep->state == UCT_DCX_EP_FAILED) ? ep->left : ep->dci;
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Operations that are more than one WQE. What ends with its WQE has a slot
+ * beside it in the ring (dcx_txq.h) and needs no more. An operation of this
+ * kind is an object: it waits for a WQE, or for events (a message on the
+ * receive side, the completion of another queue), or for both, and it ends when
+ * all of that has come. A flush is one; it waits for the last WQE of its
+ * endpoint and for the operations that the endpoint began before. Owned by the
+ * thread that progresses the interface.
+ *
+ * Flush, cancel, destroy and failure go by operations:
+ * - uct_dcx_op_flush() waits for those that are open,
+ * - uct_dcx_op_purge() ends those of an endpoint that has failed or was given
+ *   up: an error ends an operation as soon as the device is done with its WQE,
+ *   whatever else it was to wait for.
+ */
+#ifndef UCT_DCX_OP_H
+#define UCT_DCX_OP_H
+
+#include <stdint.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/mpool.h>
+#include <uct/base/uct_iface.h>
+
+typedef struct uct_dcx_ep     uct_dcx_ep_t;
+typedef struct uct_dcx_op     uct_dcx_op_t;
+typedef struct uct_dcx_op_set uct_dcx_op_set_t;
+
+
+/* All that the operation waited for has come, or 'status' is an error. Frees
+ * what it held, and may have it wait for more: then it goes on, and the user's
+ * completion is not called yet. */
+typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op, ucs_status_t status);
+
+struct uct_dcx_op {
+    uct_dcx_op_set_t *set;
+    ucs_list_link_t  list;      /* of the open ones, or linked to itself */
+    ucs_list_link_t  wqe;       /* in the queue of the WQE that it waits for, in
+                                 * the order of indexes; or linked to itself */
+    uct_dcx_ep_t     *ep;       /* to compare with only: once it is destroyed,
+                                 * the operation waits for its WQE alone */
+    uct_completion_t *comp;     /* may be NULL */
+    uct_dcx_op_end_t end;       /* may be NULL */
+    uint16_t         index;     /* first WQEBB of that WQE */
+    uint16_t         events;    /* that have still to come */
+    uint8_t          is_flush;
+    uint8_t          is_ending; /* 'end' is being called */
+    ucs_status_t     status;    /* its first error */
+};
+
+
+/* The operations of an interface. */
+struct uct_dcx_op_set {
+    ucs_mpool_t     mp;
+    ucs_list_link_t open;  /* the oldest first, and the flushes behind them
+                            * that wait for those */
+};
+
+
+ucs_status_t uct_dcx_op_set_init(uct_dcx_op_set_t *set);
+
+/* Ends all that are open with UCS_ERR_CANCELED. No queue has any left. */
+void uct_dcx_op_set_cleanup(uct_dcx_op_set_t *set);
+
+/* An operation of 'ep' that waits for nothing yet. NULL: memory is short. */
+uct_dcx_op_t *uct_dcx_op_new(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
+                             uct_completion_t *comp, uct_dcx_op_end_t end);
+
+/* It waits for 'events' more. */
+void uct_dcx_op_wait_events(uct_dcx_op_t *op, unsigned events);
+
+/* It waits for the WQE at 'index', which is outstanding; 'wqes' is the list of
+ * its queue. */
+void uct_dcx_op_wait_wqe(uct_dcx_op_t *op, ucs_list_link_t *wqes,
+                         uint16_t index);
+
+/* One event has come, with an error or UCS_OK. */
+void uct_dcx_op_event(uct_dcx_op_t *op, ucs_status_t status);
+
+/* The WQE has completed. */
+void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status);
+
+/* Waits for the WQE at 'index' of a queue (none if 'wqes' is NULL) and for what
+ * 'ep' has open. Returns UCS_OK if there is nothing to wait for,
+ * UCS_INPROGRESS, or UCS_ERR_NO_MEMORY. Without 'comp' no operation is
+ * created. */
+ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
+                              ucs_list_link_t *wqes, uint16_t index,
+                              uct_completion_t *comp);
+
+/* Those of the endpoint that wait for events do so no longer: they end with
+ * 'status', now or with their WQE. */
+void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
+                      ucs_status_t status);
+
+#endif

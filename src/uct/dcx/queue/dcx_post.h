@@ -1,0 +1,74 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Posting: a WQE begins with the address of the peer, and is handed to the
+ * device. Inlined into the operations (ep/) and into flow control. What few
+ * endpoints have, a global route header or a shared initiator, is done out of
+ * line, when the segments are written. Used by the interface's thread; no
+ * library is called.
+ */
+#ifndef UCT_DCX_POST_H
+#define UCT_DCX_POST_H
+
+#include "dcx_endpoint.h"
+#include "uct/dcx/mem/dcx_mem.h"
+
+#include <uct/base/uct_iov.inl>
+
+
+/* Starts a WQE with the ctrl segment left open and the peer's address. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_post_begin(uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
+                   const uct_dcx_ep_t *ep)
+{
+    uct_dcx_wqe_begin(wqe, dci->txq.sq.start, dci->txq.sq.mask,
+                      dci->txq.sq.pi);
+    uct_dcx_wqe_av(wqe, &ep->av);
+}
+
+
+/* uct_dcx_post_end() of an endpoint with one of UCT_DCX_EP_FLAGS_SPECIAL; 'ds'
+ * segments are written. */
+void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
+                              uct_dcx_post_t *tx) __attribute__((cold));
+
+
+/* All segments of the operation are written: posts it. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
+                 uct_dcx_ep_t *ep, const uct_dcx_post_t *tx)
+{
+    uct_dcx_post_t copy; /* so that 'tx' itself stays in registers */
+
+    if (ucs_likely(!(ep->flags & UCT_DCX_EP_FLAGS_SPECIAL))) {
+        uct_dcx_txq_post(&dci->txq, wqe, tx);
+    } else {
+        copy = *tx;
+        uct_dcx_post_end_special(dci, ep, wqe->ds, &copy);
+    }
+}
+
+
+/* One data segment for each piece of memory that is not empty. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t i, length;
+
+    for (i = 0; i < iovcnt; ++i) {
+        length = uct_iov_get_length(&iov[i]);
+        if (length > 0) {
+            uct_dcx_wqe_data(wqe, iov[i].buffer, length,
+                             uct_dcx_mem_lkey(iov[i].memh));
+        }
+    }
+}
+
+
+/* Posts a write of no bytes: only a live peer answers it. */
+void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
+
+/* The end of an operation of which the user is told. */
+void uct_dcx_post_done_comp(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
+                            ucs_status_t status);
+
+#endif

@@ -1,0 +1,59 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The queues of an interface.
+ *
+ * queue/ is the room of the rings: DC initiators with what is outstanding on
+ * them, the receive queue, their buffers and completions, and how a WQE is
+ * posted. All rooms above call it. It must not know why somebody posts, who
+ * gets which initiator or who waits for one, nor what becomes of an operation
+ * that fails: of an endpoint it has the data, not the rules.
+ */
+#ifndef UCT_DCX_QUEUES_H
+#define UCT_DCX_QUEUES_H
+
+#include "dcx_dci.h"
+#include "dcx_srq.h"
+#include "uct/dcx/base/dcx_slab.h"
+
+typedef struct uct_dcx_fc uct_dcx_fc_t; /* fc/ */
+
+
+/* Sizes of the greatest operations, resolved when the interface opens. */
+typedef struct uct_dcx_limits {
+    unsigned max_bb;        /* WQEBBs of a WQE */
+    size_t   am_short;      /* message, its 8-byte header included */
+    size_t   am_bcopy;
+    size_t   am_zcopy;      /* header and data */
+    size_t   am_hdr;
+    size_t   am_iov;
+    size_t   put_short;
+    size_t   rma_bcopy;
+    size_t   rma_zcopy;
+    size_t   rma_iov;
+    size_t   get_iov;       /* not above rma_iov */
+} uct_dcx_limits_t;
+
+
+/* Where the endpoints of the user lie, by their kinds (dcx_endpoint.h). */
+typedef struct uct_dcx_ep_slabs {
+    uct_dcx_slab_t plain;  /* uct_dcx_ep_t */
+    uct_dcx_slab_t grh;    /* uct_dcx_grh_ep_t */
+    uct_dcx_slab_t small;  /* uct_dcx_small_ep_t */
+} uct_dcx_ep_slabs_t;
+
+
+/* What an endpoint leads to: the first part of an interface. Whoever needs less
+ * takes that: the set of initiators, the receive queue, a pool, the port. */
+typedef struct uct_dcx_queues {
+    uct_base_iface_t        super;
+    uct_dcx_dci_set_t       dci;
+    uct_dcx_rx_t            rx;
+    ucs_mpool_t             desc_mp;  /* uct_dcx_desc_t */
+    uct_dcx_limits_t        limits;
+    uct_dcx_ep_slabs_t      eps;
+    uct_dcx_port_t          port;
+    struct ibv_comp_channel *channel; /* of all completion queues */
+    uct_dcx_fc_t            *fc;      /* looked at when credits are short */
+} uct_dcx_queues_t;
+
+#endif

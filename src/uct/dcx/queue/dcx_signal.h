@@ -1,0 +1,53 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Which WQEs request a completion. The others are unsignaled.
+ *
+ * The first WQE on an idle queue requests one, then one every
+ * UCX_DCX_TX_CQ_MODERATION WQEBBs, and those that the user is told of. A
+ * completion ends all WQEs before its own, too. When the last one that was
+ * requested has come and unsignaled WQEs are behind it, the next WQE requests
+ * one. If none is posted until the next call of progress, or if others wait, a
+ * NOP is posted that does. So each WQE that is outstanding ends with a
+ * completion that has been requested, or its initiator is in the list of those
+ * with unsignaled WQEs. Used by the interface's thread.
+ */
+#ifndef UCT_DCX_SIGNAL_H
+#define UCT_DCX_SIGNAL_H
+
+#include "dcx_dci.h"
+
+
+/* Whether a completion is on its way that ends the WQE at 'index', which is
+ * outstanding. */
+static inline int
+uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci, uint16_t index)
+{
+    const uct_dcx_sq_t *sq = &dci->txq.sq;
+
+    return uct_dcx_txq_is_outstanding(&dci->txq, sq->signaled) &&
+           UCS_CIRCULAR_COMPARE16(sq->signaled, >=, index);
+}
+
+
+/* Whether WQEs are outstanding and no completion is on its way for any. */
+static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
+{
+    return !uct_dcx_txq_is_idle(&dci->txq) &&
+           !uct_dcx_signal_is_requested(dci, dci->txq.sq.ci);
+}
+
+
+/* Has a completion come for all that was posted. */
+void uct_dcx_signal_request(uct_dcx_dci_t *dci);
+
+/* ... on all initiators with unsignaled WQEs */
+void uct_dcx_signal_request_all(uct_dcx_dci_set_t *set);
+
+/* ... on those that had them in the call of progress before, too. */
+void uct_dcx_signal_progress(uct_dcx_dci_set_t *set);
+
+/* A completion was handled, and unsignaled WQEs are behind it: the next WQE
+ * requests one, or a NOP. */
+void uct_dcx_signal_add_unsignaled(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
+
+#endif

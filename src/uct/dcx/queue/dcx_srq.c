@@ -1,0 +1,221 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The shared receive queue and its buffers; see dcx_srq.h. The queue is a
+ * linked list in memory that libmlx5 allocated (PRM, "SRQ"; struct
+ * mlx5_wqe_srq_next_seg): the device takes entries along the chain, in
+ * software the chain grows at its tail by whatever completes, so that a slow
+ * message holds up no other. The last entry of the chain is never posted, as
+ * its link is not known yet.
+ */
+#include "dcx_srq.h"
+#include "uct/dcx/mem/dcx_mem.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+
+static void uct_dcx_srq_release(uct_recv_desc_t *self, void *desc)
+{
+    uct_dcx_rx_t *rx = ucs_container_of(self, uct_dcx_rx_t, release);
+
+    ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(desc, (ptrdiff_t)rx->headroom -
+                                             (ptrdiff_t)rx->payload_offset));
+}
+
+
+/* Gives entry 'index' a buffer if it has none. */
+static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
+{
+    struct mlx5_wqe_data_seg *data = &rx->wqes[index].data;
+    uct_dcx_rx_desc_t *desc;
+
+    if (rx->hdrs[index] != NULL) {
+        return 1;
+    }
+
+    desc = ucs_mpool_get_inline(&rx->mp);
+    if (ucs_unlikely(desc == NULL)) {
+        return 0;
+    }
+
+    rx->missing--;
+    rx->hdrs[index] = uct_dcx_srq_hdr(rx, desc);
+    data->lkey      = htobe32(desc->lkey);
+    data->addr      = htobe64((uintptr_t)rx->hdrs[index]);
+    return 1;
+}
+
+
+/* Moves the head along the chain, over the entries that have buffers or get
+ * them. Returns how many. */
+static UCS_F_NOINLINE unsigned uct_dcx_srq_walk(uct_dcx_rx_t *rx)
+{
+    unsigned count = 0;
+
+    while ((rx->head != rx->tail) && uct_dcx_srq_fill(rx, rx->head)) {
+        rx->head = be16toh(rx->wqes[rx->head].next.next_wqe_index);
+        ++count;
+    }
+    return count;
+}
+
+
+void uct_dcx_srq_post(uct_dcx_rx_t *rx)
+{
+    unsigned posted;
+
+    if (ucs_likely(rx->missing == 0)) {
+        /* the user has kept none: all are linked and filled */
+        rx->head = rx->tail;
+        posted   = uct_dcx_srq_num_free(rx);
+    } else {
+        posted = uct_dcx_srq_walk(rx);
+    }
+
+    rx->excess  -= posted;
+    rx->counter += posted;
+
+    /* the entries are in memory before the record that announces them */
+    ucs_memory_cpu_store_fence();
+    *rx->dbrec = htobe32(rx->counter);
+}
+
+
+static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
+{
+    unsigned i;
+
+    for (i = 0; i < rx->length; ++i) {
+        memset(&rx->wqes[i], 0, sizeof(rx->wqes[i]));
+        rx->wqes[i].next.next_wqe_index = htobe16((i + 1) % rx->length);
+        rx->wqes[i].data.byte_count     = htobe32(rx->seg_size);
+    }
+
+    rx->head    = 0;
+    rx->tail    = rx->length - 1;
+    rx->counter = 0;
+    rx->missing = rx->length;
+    rx->batch   = ucs_min(16, (rx->length - 1) / 2 + 1);
+    rx->excess  = rx->length - 1 - rx->batch;
+}
+
+
+/* Takes the queue over from libmlx5, which would go on from its own list. It
+ * may have made more entries than asked for: the chain leaves those out. */
+static ucs_status_t
+uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
+                      unsigned queue_len)
+{
+    struct mlx5dv_srq dv_srq = {};
+    struct mlx5dv_obj obj    = {.srq = {.in = rx->srq, .out = &dv_srq}};
+
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) != 0) {
+        ucs_error("%s: mlx5dv_init_obj(srq) failed: %m",
+                  uct_dcx_device_name(dev));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    if ((dv_srq.stride != sizeof(*rx->wqes)) || (dv_srq.head != 0) ||
+        (dv_srq.tail < 1) || (dv_srq.tail > UINT16_MAX / 2)) {
+        ucs_error("%s: a receive queue with stride %u, head %u and tail %u is "
+                  "not known to dcx", uct_dcx_device_name(dev),
+                  dv_srq.stride, dv_srq.head, dv_srq.tail);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    rx->wqes   = dv_srq.buf;
+    rx->dbrec  = dv_srq.dbrec;
+    rx->length = ucs_min(dv_srq.tail, queue_len) + 1;
+    uct_dcx_srq_link(rx);
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_srq_init(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
+                 const uct_dcx_iface_config_t *config)
+{
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
+    };
+    ucs_status_t status;
+
+    rx->srq = ibv_create_srq(dev->pd, &attr);
+    if (rx->srq == NULL) {
+        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
+                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_device_name(dev),
+                  config->rx.queue_len);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_dcx_srq_take_over(rx, dev, config->rx.queue_len);
+    if (status != UCS_OK) {
+        goto err_destroy_srq;
+    }
+
+    rx->hdrs = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
+    if (rx->hdrs == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy_srq;
+    }
+
+    return UCS_OK;
+
+err_destroy_srq:
+    ibv_destroy_srq(rx->srq);
+    return status;
+}
+
+
+static void
+uct_dcx_srq_init_buffer(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    uct_dcx_rx_desc_t *desc = obj;
+
+    desc->lkey = uct_dcx_mem_lkey(memh);
+}
+
+
+ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                                      const uct_iface_params_t *params)
+{
+    size_t align, align_offset;
+    ucs_status_t status;
+
+    /* a pointer to rx->release lies right before the user's headroom */
+    rx->headroom       = UCT_IFACE_PARAM_VALUE(params, rx_headroom,
+                                               RX_HEADROOM, 0);
+    rx->payload_offset = sizeof(uct_dcx_rx_desc_t) +
+                         ucs_max(sizeof(uct_recv_desc_t*) + rx->headroom,
+                                 sizeof(uct_dcx_am_hdr_t));
+
+    status = uct_iface_param_am_alignment(params, rx->seg_size,
+                                          rx->payload_offset,
+                                          rx->payload_offset, &align,
+                                          &align_offset);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    rx->release.cb = uct_dcx_srq_release;
+    return uct_dcx_ucx_mpool_init_registered(
+            iface, &rx->mp,
+            rx->payload_offset + rx->seg_size - sizeof(uct_dcx_am_hdr_t),
+            align_offset, align, ucs_max(rx->length / 4, 16),
+            uct_dcx_srq_init_buffer, "uct_dcx_rx_desc");
+}
+
+
+void uct_dcx_srq_cleanup_buffers(uct_dcx_rx_t *rx)
+{
+    unsigned i;
+
+    for (i = 0; i < rx->length; ++i) {
+        if (rx->hdrs[i] != NULL) {
+            ucs_mpool_put_inline(uct_dcx_srq_desc(rx, rx->hdrs[i]));
+        }
+    }
+    ucs_mpool_cleanup(&rx->mp, 1);
+}

@@ -1,0 +1,108 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The shared receive queue of an interface and its buffers: what is posted, and
+ * what a message looks like. Filled and emptied by the receiving side; owned by
+ * the thread that progresses the interface.
+ */
+#ifndef UCT_DCX_SRQ_H
+#define UCT_DCX_SRQ_H
+
+#include "uct/dcx/base/dcx_config.h"
+#include "uct/dcx/dev/dcx_cq.h"
+#include "uct/dcx/dev/dcx_device.h"
+
+#include <ucs/datastruct/mpool.h>
+
+
+/* What precedes each active message on the wire. These are the first bytes of
+ * a tag matching header (struct ibv_tmh): a device that matches tags leaves
+ * a message of this opcode alone. */
+typedef struct uct_dcx_am_hdr {
+    uint8_t opcode; /* IBV_TMH_NO_TAG */
+    uint8_t am_id;
+} UCS_S_PACKED uct_dcx_am_hdr_t;
+
+
+/* Head of a receive buffer. Behind it, at rx->payload_offset, lies the
+ * payload of the message, and right before that its uct_dcx_am_hdr_t. */
+typedef struct uct_dcx_rx_desc {
+    uint32_t lkey;
+} uct_dcx_rx_desc_t;
+
+
+/* One entry of the SRQ: the device follows the chain of next_wqe_index. */
+typedef struct uct_dcx_srq_wqe {
+    struct mlx5_wqe_srq_next_seg next;
+    struct mlx5_wqe_data_seg     data;
+} uct_dcx_srq_wqe_t;
+
+static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
+
+
+/* What messages come in by. */
+typedef struct uct_dcx_rx {
+    uct_dcx_cq_t       cq;
+    uct_dcx_srq_wqe_t  *wqes;
+    uct_dcx_am_hdr_t   **hdrs;    /* in the buffer of each entry, NULL if it
+                                   * has none */
+    volatile __be32    *dbrec;
+    uint16_t           head;      /* next entry to post */
+    uint16_t           tail;      /* end of the chain, never posted */
+    uint16_t           counter;   /* entries posted since the beginning */
+    int                excess;    /* entries from head to before tail, over
+                                   * 'batch' */
+    unsigned           missing;   /* entries without a buffer */
+    int                batch;     /* post when so many are free */
+    unsigned           max_poll;  /* messages of one call of progress */
+    unsigned           length;    /* entries in the ring */
+    unsigned           payload_offset;
+    unsigned           headroom;  /* of the user, right before the payload */
+    unsigned           seg_size;
+    uct_recv_desc_t    release;   /* takes back a buffer the user kept */
+    ucs_mpool_t        mp;
+    struct ibv_srq     *srq;
+    struct ibv_qp      *dct;
+    uint64_t           dc_key;
+} uct_dcx_rx_t;
+
+
+/* Entries that are neither posted nor hold a message. */
+static inline unsigned uct_dcx_srq_num_free(const uct_dcx_rx_t *rx)
+{
+    return rx->excess + rx->batch;
+}
+
+
+/* Where the device puts a message into a buffer. */
+static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
+uct_dcx_srq_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
+{
+    return UCS_PTR_BYTE_OFFSET(desc, rx->payload_offset -
+                               sizeof(uct_dcx_am_hdr_t));
+}
+
+
+/* ... and back */
+static inline uct_dcx_rx_desc_t *
+uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
+{
+    return UCS_PTR_BYTE_OFFSET(hdr + 1, -(ptrdiff_t)rx->payload_offset);
+}
+
+
+/* Creates the queue: rx->srq, its chain and table of buffers. */
+ucs_status_t
+uct_dcx_srq_init(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
+                 const uct_dcx_iface_config_t *config);
+
+/* Creates rx->mp for 'iface', and lays out its buffers for 'params'. */
+ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                                      const uct_iface_params_t *params);
+
+/* Frees all buffers. The device must be off them. */
+void uct_dcx_srq_cleanup_buffers(uct_dcx_rx_t *rx);
+
+/* Posts the free entries for which there are buffers. */
+void uct_dcx_srq_post(uct_dcx_rx_t *rx);
+
+#endif

@@ -1,0 +1,69 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What a completion with error says, and how the user is told of it; see
+ * dcx_failure.h. Called by dcx_recover.c.
+ */
+#include "dcx_failure.h"
+
+#include <ucs/debug/log.h>
+
+
+static void
+uct_dcx_failure_log(const uct_dcx_failure_t *failure,
+                    const uct_dcx_port_t *port, const uct_dcx_dci_t *dci,
+                    const char *peer, ucs_log_level_t level)
+{
+    const char *cause = uct_dcx_peer_cause(failure->syndrome);
+
+    if (uct_dcx_dci_is_shared(dci) && uct_dcx_failure_is_flush(failure)) {
+        cause = "another one on the same initiator did, and it is not known "
+                "whether this one has arrived";
+    }
+
+    ucs_log(level, "%s:%u: operation to %s failed: %s (%s, syndrome 0x%x, "
+            "vendor 0x%x; DCI 0x%x, WQE %u)", uct_dcx_port_dev_name(port),
+            port->num, peer, cause, failure->reason, failure->syndrome,
+            failure->vendor_syndrome, dci->txq.sq.qpn, failure->index);
+}
+
+
+void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
+                           const uct_dcx_port_t *port,
+                           const uct_dcx_dci_t *dci,
+                           const struct mlx5_cqe64 *cqe)
+{
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+
+    failure->status          = uct_dcx_cqe_status(cqe, &failure->reason);
+    failure->syndrome        = err->syndrome;
+    failure->vendor_syndrome = err->vendor_err_synd;
+    failure->index           = be16toh(cqe->wqe_counter);
+    if (uct_dcx_dci_is_shared(dci) && uct_dcx_failure_is_flush(failure)) {
+        failure->status = UCS_ERR_IO_ERROR; /* the user has not canceled it */
+    }
+
+    if (uct_dcx_dci_wqe_ep(dci, failure->index) == NULL) {
+        uct_dcx_failure_log(failure, port, dci, "a peer that was given up",
+                            UCS_LOG_LEVEL_DEBUG);
+    }
+}
+
+
+void uct_dcx_failure_report(const uct_dcx_failure_t *failure,
+                            const uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
+{
+    uct_base_iface_t *iface    = &uct_dcx_ep_queues(ep)->super;
+    const uct_dcx_port_t *port = uct_dcx_ep_dci_set(ep)->port;
+    ucs_log_level_t level      = UCS_LOG_LEVEL_DEBUG;
+    char peer[UCT_DCX_PEER_NAME_MAX];
+    ucs_status_t status;
+
+    uct_dcx_peer_name(port, ep, peer); /* the handler may destroy it */
+    status = uct_iface_handle_ep_err(&iface->super, &ep->super.super,
+                                     failure->status);
+    if (failure->status != UCS_ERR_CANCELED) {
+        level = uct_base_iface_failure_log_level(iface, status,
+                                                 failure->status);
+    }
+    uct_dcx_failure_log(failure, port, dci, peer, level);
+}

@@ -1,0 +1,303 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * An initiator that fails, until it works again; see dcx_recover.h.
+ *
+ * 1. A completion with error says that the queue, or one stream of it, has
+ *    stopped. What was posted before has been acknowledged, and ends.
+ * 2. A shared initiator drains: no endpoint posts on it. The device executes
+ *    what is on other streams and flushes the rest (PRM, "QP error state";
+ *    mlx5dv_dci_stream_id_reset(3)), with a completion for each WQE. So it is
+ *    known what was executed. What was acknowledged ends. Of an exclusive one
+ *    all is lost behind the failure, and nothing is waited for.
+ * 3. The QP is reset, so that the device does not use the queue any more. What
+ *    is lost is taken out, the rest is posted again (dcx_resend.c).
+ * 4. The user is told: first of operations, in order, then of endpoints.
+ *    Whatever is done in a callback, the initiator works already.
+ *
+ * If the device does not do step 3, the initiator is lost: no endpoint gets it
+ * any more, and the endpoints of a shared one fail.
+ */
+#include "dcx_recover.h"
+#include "dcx_failure.h"
+#include "uct/dcx/sched/dcx_pending.h"
+#include "uct/dcx/sched/dcx_tx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+/* --- what it needs -------------------------------------------------------- */
+
+ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set)
+{
+    unsigned num_bb = set->params.num_bb;
+    uct_dcx_lost_t *lost;
+
+    lost = ucs_calloc(1, sizeof(*lost), "uct_dcx_lost");
+    if (lost == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    set->lost = lost;
+    ucs_list_head_init(&lost->ops);
+    lost->slots  = ucs_malloc(num_bb * sizeof(*lost->slots),
+                              "uct_dcx_lost_slots");
+    lost->eps    = ucs_malloc(num_bb * sizeof(*lost->eps), "uct_dcx_lost_eps");
+    lost->ring   = ucs_malloc(num_bb * MLX5_SEND_WQE_BB, "uct_dcx_lost_ring");
+    lost->owners = ucs_malloc(num_bb * sizeof(*lost->owners),
+                              "uct_dcx_lost_owners");
+    if ((lost->slots == NULL) || (lost->eps == NULL) || (lost->ring == NULL) ||
+        (lost->owners == NULL)) {
+        uct_dcx_recover_cleanup(set);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+
+void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set)
+{
+    uct_dcx_lost_t *lost = set->lost;
+
+    ucs_free(lost->owners);
+    ucs_free(lost->ring);
+    ucs_free(lost->eps);
+    ucs_free(lost->slots);
+    ucs_free(lost);
+}
+
+
+/* --- what has been acknowledged ------------------------------------------- */
+
+static uct_dcx_op_t *
+uct_dcx_recover_find_op(uct_dcx_dci_t *dci, uint16_t index)
+{
+    uct_dcx_op_t *op;
+
+    ucs_list_for_each(op, &dci->txq.ops, wqe) {
+        if (op->index == index) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+
+/* The WQE at 'index' was. In a callback the user may destroy endpoints, or
+ * cancel them, but cannot post. */
+static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
+{
+    uct_dcx_slot_t *slot, ended;
+    uct_dcx_op_t *op;
+
+    while (dci->drained != dci->txq.tail) {
+        slot = uct_dcx_txq_slot(&dci->txq, dci->drained);
+        if (UCS_CIRCULAR_COMPARE16(slot->index, >, index)) {
+            break;
+        }
+
+        dci->drained++;
+        if (slot->index == index) {
+            ended        = *slot;
+            slot->done   = NULL;
+            slot->status = UCS_OK;
+            uct_dcx_slot_end(&dci->txq, &ended, UCS_OK);
+        }
+    }
+
+    while ((op = uct_dcx_recover_find_op(dci, index)) != NULL) {
+        uct_dcx_op_wqe_done(op, UCS_OK);
+    }
+}
+
+
+/* --- from the last completion to a queue that works ----------------------- */
+
+static ucs_status_t
+uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
+        ucs_error("%s: DCI 0x%x cannot be reset: %m; it is not used any more",
+                  uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
+    return uct_dcx_dci_connect(set, dci);
+}
+
+
+/* Streams without a failure have one now. */
+static void
+uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    static const uct_dcx_failure_t failure = {
+        .status   = UCS_ERR_IO_ERROR,
+        .reason   = "the initiator is not used any more",
+        .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR
+    };
+    unsigned i;
+
+    uct_dcx_state_lose(dci);
+    uct_dcx_pending_set_ready(set, dci); /* they are told when they are called */
+    set->num_lost++;
+    for (i = 0; i < set->pool.num_streams; ++i) {
+        if (dci->failures[i].status == UCS_OK) {
+            dci->failures[i] = failure;
+        }
+    }
+}
+
+
+/* An exclusive initiator is taken from its endpoint. */
+static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_ep_t *ep = dci->ep;
+
+    if (ep != NULL) {
+        uct_dcx_state_leave(dci, ep);
+        uct_dcx_pending_lost_dci(set, ep, dci);
+        uct_dcx_lost_add_ep(set->lost, dci, ep);
+    }
+}
+
+
+/* What is in the queue goes out, as if the last WQE were posted now. */
+static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
+{
+    uint64_t doorbell;
+
+    if (sq->pi != sq->ci) {
+        memcpy(&doorbell, uct_dcx_sq_block(sq, sq->last), sizeof(doorbell));
+        uct_dcx_sq_ring(sq, sq->last, sq->pi - sq->last, doorbell);
+    }
+}
+
+
+static void
+uct_dcx_recover_tell_ep(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                        unsigned i)
+{
+    uct_dcx_lost_t *lost             = set->lost;
+    const uct_dcx_failure_t *failure = &dci->failures[lost->eps[i]->stream];
+
+    uct_dcx_op_purge(&set->ops, lost->eps[i], failure->status);
+    if (lost->eps[i] != NULL) { /* not destroyed by that */
+        uct_dcx_failure_report(failure, dci, lost->eps[i]);
+    }
+}
+
+
+static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_lost_t *lost = set->lost;
+    unsigned i;
+
+    for (i = 0; i < lost->num_slots; ++i) {
+        uct_dcx_slot_end(&dci->txq, &lost->slots[i], UCS_OK);
+    }
+    lost->num_slots = 0;
+
+    while (!ucs_list_is_empty(&lost->ops)) {
+        uct_dcx_op_wqe_done(ucs_list_head(&lost->ops, uct_dcx_op_t, wqe),
+                            UCS_OK);
+    }
+
+    for (i = 0; i < lost->num_eps; ++i) {
+        if (lost->eps[i] != NULL) {
+            uct_dcx_recover_tell_ep(set, dci, i);
+        }
+    }
+    lost->num_eps = 0;
+}
+
+
+static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_lost_t *lost = set->lost;
+    int is_shared        = uct_dcx_dci_is_shared(dci);
+
+    ucs_assert((lost->num_slots == 0) && (lost->num_eps == 0));
+    if (uct_dcx_recover_reset(set, dci) != UCS_OK) {
+        uct_dcx_recover_retire(set, dci);
+    } else if (is_shared) {
+        uct_dcx_state_drained(dci);
+    }
+
+    uct_dcx_recover_part(set, dci);
+    if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
+        uct_dcx_resend(lost, dci);
+        uct_dcx_dci_fence_all(dci, set->pool.num_streams);
+        uct_dcx_recover_ring(&dci->txq.sq);
+    } else {
+        uct_dcx_lost_add_all(lost, dci);
+    }
+
+    dci->txq.turn++;
+    uct_dcx_pending_got_room(set, dci);
+    uct_dcx_tx_settle(set, dci);
+    uct_dcx_recover_tell(set, dci);
+}
+
+
+/* --- from the first completion to the last -------------------------------- */
+
+static void uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                                  uint16_t index)
+{
+    /* none of the callbacks gets the initiator back into the pool, as this WQE
+     * is still outstanding */
+    uct_dcx_txq_retire(&dci->txq, index);
+    ucs_debug("%s: DCI 0x%x failed, %u WQEBBs are outstanding",
+              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
+              uct_dcx_sq_used(&dci->txq.sq));
+    if (uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_state_drain(dci);
+    }
+
+    dci->drained = dci->txq.head;
+    memset(dci->failures, 0,
+           set->pool.num_streams * sizeof(*dci->failures));
+}
+
+
+void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                          const struct mlx5_cqe64 *cqe)
+{
+    uint16_t index = be16toh(cqe->wqe_counter);
+    uct_dcx_failure_t *failure;
+
+    if (dci->state == UCT_DCX_DCI_LOST) {
+        return;
+    }
+
+    if (dci->state != UCT_DCX_DCI_DRAINING) {
+        uct_dcx_recover_begin(set, dci, index);
+    }
+
+    failure = uct_dcx_failure_of(dci, uct_dcx_sq_block(&dci->txq.sq, index));
+    if (uct_dcx_cqe_is_sent(cqe)) {
+        uct_dcx_recover_acknowledged(dci, index);
+    } else if (failure->status == UCS_OK) {
+        uct_dcx_failure_parse(failure, set->port, dci, cqe);
+    }
+
+    if (!uct_dcx_dci_is_shared(dci) || (index == dci->txq.sq.last)) {
+        uct_dcx_recover_finish(set, dci);
+    }
+}
+
+
+void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
+{
+    uct_dcx_lost_t *lost = set->lost;
+    unsigned i;
+
+    for (i = 0; i < lost->num_eps; ++i) {
+        if (lost->eps[i] == ep) {
+            lost->eps[i] = NULL;
+        }
+    }
+}

@@ -1,0 +1,32 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * From a completion with error to a queue that works again, and a user who was
+ * told.
+ * Called by progress and when endpoints end, in the interface's thread.
+ */
+#ifndef UCT_DCX_RECOVER_H
+#define UCT_DCX_RECOVER_H
+
+#include "dcx_resend.h"
+
+
+/* All memory that recovery will need. The set is open. */
+ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set);
+
+void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set);
+
+/* A send completion with error, or any of an initiator that does not work. */
+void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                          const struct mlx5_cqe64 *cqe);
+
+/* The endpoint is being destroyed: its error handler is not called any more. */
+void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep);
+
+
+/* Whether lost operations are being ended, and some of them have not ended. */
+static inline int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set)
+{
+    return (set->lost->num_slots > 0) || !ucs_list_is_empty(&set->lost->ops);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The table of flow control; see dcx_fc_table.h.
+ */
+#include "dcx_fc_table.h"
+#include "dcx_state.h"
+
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+#define UCT_DCX_FC_TABLE_MIN  64
+
+
+void uct_dcx_fc_table_init(uct_dcx_fc_table_t *table)
+{
+    memset(table, 0, sizeof(*table));
+    table->max  = UCT_DCX_EP_NO_FC_ENTRY;
+    table->free = UCT_DCX_EP_NO_FC_ENTRY;
+}
+
+
+void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table)
+{
+    ucs_free(table->entries);
+}
+
+
+/* Makes the table longer, at its end. */
+static int uct_dcx_fc_table_extend(uct_dcx_fc_table_t *table)
+{
+    unsigned num = ucs_min(ucs_max(table->num * 2, UCT_DCX_FC_TABLE_MIN),
+                           table->max);
+    uct_dcx_fc_entry_t *entries;
+
+    if (num <= table->num) {
+        return 0;
+    }
+
+    entries = ucs_realloc(table->entries, num * sizeof(*entries),
+                          "uct_dcx_fc_table");
+    if (entries == NULL) {
+        return 0;
+    }
+
+    memset(&entries[table->num], 0, (num - table->num) * sizeof(*entries));
+    table->entries = entries;
+    while (table->num < num) {
+        entries[table->num].next = table->free;
+        table->free              = table->num++;
+    }
+    return 1;
+}
+
+
+uct_dcx_fc_entry_t *
+uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
+{
+    uct_dcx_fc_entry_t *entry;
+
+    if (ep->fc_entry != UCT_DCX_EP_NO_FC_ENTRY) {
+        return &table->entries[ep->fc_entry];
+    }
+
+    if ((table->free == UCT_DCX_EP_NO_FC_ENTRY) &&
+        !uct_dcx_fc_table_extend(table)) {
+        return NULL;
+    }
+
+    ep->fc_entry        = table->free;
+    entry               = &table->entries[ep->fc_entry];
+    table->free         = entry->next;
+    entry->ep           = ep;
+    entry->loan.credits = 0;
+    entry->reserve      = 0;
+    return entry;
+}
+
+
+void uct_dcx_fc_table_put(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
+{
+    uct_dcx_fc_entry_t *entry = &table->entries[ep->fc_entry];
+
+    entry->ep    = NULL;
+    entry->next  = table->free;
+    table->free  = ep->fc_entry;
+    ep->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
+}
+
+
+void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
+{
+    table->num_blocked -= (ep->state == UCT_DCX_EP_BLOCKED);
+    if (uct_dcx_ep_has_asked(ep)) {
+        uct_dcx_state_set_ep(ep, UCT_DCX_EP_OPEN);
+    }
+}
+
+
+void uct_dcx_fc_table_leave(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
+{
+    if ((ep->state != UCT_DCX_EP_FAILED) &&
+        (ep->fc_entry != UCT_DCX_EP_NO_FC_ENTRY)) {
+        uct_dcx_fc_table_unblock(table, ep);
+        uct_dcx_fc_table_put(table, ep);
+    }
+}

@@ -1,0 +1,95 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Endpoints that wait for resources, and the order in which they get them. An
+ * endpoint with pending requests is in one of two wait queues: that for an
+ * initiator, or that of the one that it has. Both are served round robin, one
+ * request of an endpoint at a time. Used by the interface's thread.
+ */
+#ifndef UCT_DCX_PENDING_H
+#define UCT_DCX_PENDING_H
+
+#include "dcx_state.h"
+
+
+/* Serves all wait queues; called by progress after completions were taken, if
+ * UCT_DCX_TODO_PENDING is set. */
+void uct_dcx_pending_serve(uct_dcx_dci_set_t *set);
+
+/* The endpoint has just lost 'dci': its requests wait for another. */
+void uct_dcx_pending_lost_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
+                              uct_dcx_dci_t *dci);
+
+/* The endpoint has failed: its requests are called in their turn, and get the
+ * error from their operations. It need not wait for an initiator. */
+void uct_dcx_pending_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
+
+/* The requests wait in the queue of the initiator that the endpoint has. */
+void uct_dcx_pending_queue(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
+
+/* Drops all requests of an endpoint that is going away. */
+void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
+
+/* No credit is left: the endpoint does not wait for an initiator any more. In
+ * the wait queue of one it may stay, with what needs no credit. */
+void uct_dcx_pending_block(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
+
+/* The grant has come: into one of the wait queues. */
+void uct_dcx_pending_resume(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
+
+/* UCT's uct_ep_pending_add() and uct_ep_pending_purge() */
+ucs_status_t uct_dcx_ep_pending_add(uct_ep_h ep, uct_pending_req_t *req,
+                                    unsigned flags);
+void uct_dcx_ep_pending_purge(uct_ep_h ep, uct_pending_purge_callback_t cb,
+                              void *arg);
+
+
+/* The requests of the endpoint wait for a grant, in no wait queue. */
+static inline int uct_dcx_pending_is_blocked(uct_dcx_ep_t *ep)
+{
+    return (ep->state == UCT_DCX_EP_BLOCKED) &&
+           !ucs_arbiter_group_is_empty(&ep->pending);
+}
+
+
+/* The wait queue of 'dci' can be served. */
+static inline void
+uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (ucs_list_is_empty(&dci->ready)) {
+        set->todo |= UCT_DCX_TODO_PENDING;
+        ucs_list_add_tail(&set->ready, &dci->ready);
+    }
+}
+
+
+/* Operations have completed. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_pending_got_room(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (ucs_unlikely(!ucs_arbiter_is_empty(&dci->waitq)) &&
+        uct_dcx_dci_has_room(dci)) {
+        uct_dcx_pending_set_ready(set, dci);
+    }
+}
+
+
+/* Whether no endpoint is to be served, and no share is in force. */
+static inline int uct_dcx_pending_is_empty(uct_dcx_dci_set_t *set)
+{
+    return ucs_arbiter_is_empty(&set->waitq) &&
+           ucs_list_is_empty(&set->ready) && !set->throttled;
+}
+
+
+/* Whether a call of progress would serve endpoints without a completion. Where
+ * there are only shared initiators, those who wait for one have failed. */
+static inline int uct_dcx_pending_is_ready(uct_dcx_dci_set_t *set)
+{
+    return !uct_dcx_pending_is_empty(set) &&
+           (ucs_arbiter_is_empty(&set->waitq) ||
+            !ucs_list_is_empty(&set->ready) ||
+            uct_dcx_pool_has_idle(&set->pool) ||
+            (set->pool.size.num_exclusive == 0));
+}
+
+#endif

@@ -1,0 +1,288 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * States of initiators and endpoints; see dcx_state.h.
+ */
+#include "dcx_state.h"
+#include "uct/dcx/base/dcx_trace.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+
+#define UCT_DCX_DCI_BIT(_state)  UCS_BIT(UCT_DCX_DCI_##_state)
+
+/* An initiator of one state may go over to those of the mask. */
+static const struct {
+    const char *name;
+    unsigned   next;
+} uct_dcx_dci_states[] = {
+    [UCT_DCX_DCI_NONE]     = {"NONE", 0},
+    [UCT_DCX_DCI_IDLE]     = {"IDLE", UCT_DCX_DCI_BIT(HELD) |
+                                      UCT_DCX_DCI_BIT(WATCHED)},
+    [UCT_DCX_DCI_HELD]     = {"HELD", UCT_DCX_DCI_BIT(IDLE) |
+                                      UCT_DCX_DCI_BIT(WATCHED) |
+                                      UCT_DCX_DCI_BIT(WAITQ) |
+                                      UCT_DCX_DCI_BIT(LEFT) |
+                                      UCT_DCX_DCI_BIT(ERROR) |
+                                      UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_WATCHED]  = {"WATCHED", UCT_DCX_DCI_BIT(IDLE) |
+                                         UCT_DCX_DCI_BIT(WAITQ) |
+                                         UCT_DCX_DCI_BIT(LEFT) |
+                                         UCT_DCX_DCI_BIT(ERROR) |
+                                         UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_LEFT]     = {"LEFT", UCT_DCX_DCI_BIT(IDLE) |
+                                      UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_ERROR]    = {"ERROR", UCT_DCX_DCI_BIT(IDLE) |
+                                       UCT_DCX_DCI_BIT(LEFT) |
+                                       UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_OPEN]     = {"OPEN", UCT_DCX_DCI_BIT(WAITQ) |
+                                      UCT_DCX_DCI_BIT(DRAINING) |
+                                      UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_DRAINING] = {"DRAINING", UCT_DCX_DCI_BIT(OPEN) |
+                                          UCT_DCX_DCI_BIT(WAITQ) |
+                                          UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_WAITQ]    = {"WAITQ", UCT_DCX_DCI_BIT(IDLE) |
+                                       UCT_DCX_DCI_BIT(WATCHED) |
+                                       UCT_DCX_DCI_BIT(LEFT) |
+                                       UCT_DCX_DCI_BIT(ERROR) |
+                                       UCT_DCX_DCI_BIT(OPEN) |
+                                       UCT_DCX_DCI_BIT(DRAINING) |
+                                       UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_LOST]     = {"LOST", 0}
+};
+
+static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
+              "all states");
+
+
+const char *uct_dcx_dci_state_name(const uct_dcx_dci_t *dci)
+{
+    return uct_dcx_dci_states[dci->state].name;
+}
+
+
+static void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
+{
+    if (dci->state == state) {
+        return;
+    }
+
+    ucs_assertv(uct_dcx_dci_states[dci->state].next & UCS_BIT(state),
+                "DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
+                uct_dcx_dci_state_name(dci), uct_dcx_dci_states[state].name);
+    uct_dcx_trace("DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
+                  uct_dcx_dci_state_name(dci), uct_dcx_dci_states[state].name);
+    dci->state = state;
+
+    /* the state is checked before the next WQE */
+    uct_dcx_sq_stop(&dci->txq.sq);
+}
+
+
+/* --- endpoint of it ------------------------------------------------------- */
+
+void uct_dcx_state_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                        uct_dcx_ep_t *ep)
+{
+    uct_dcx_sq_t *sq = &dci->txq.sq;
+
+    dci->ep = ep;
+    ep->dci = dci->index;
+    if (set->throttled || set->traced) {
+        uct_dcx_state_set(dci, UCT_DCX_DCI_WATCHED);
+    } else {
+        dci->state = UCT_DCX_DCI_HELD; /* not traced */
+    }
+
+    if (set->throttled) {
+        sq->limit = ucs_min(sq->capacity,
+                            set->pool.policy->share(&set->pool));
+    }
+}
+
+
+uct_dcx_ep_t *uct_dcx_state_put(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_ep_t *ep = dci->ep;
+
+    ucs_assert(uct_dcx_txq_is_idle(&dci->txq));
+    uct_dcx_state_set(dci, UCT_DCX_DCI_IDLE);
+    dci->txq.turn++;
+    dci->txq.sq.limit = dci->txq.sq.capacity;
+    uct_dcx_sq_idle(&dci->txq.sq);
+    uct_dcx_pool_put(&set->pool, dci->index);
+
+    dci->ep = NULL;
+    if (ep != NULL) {
+        ep->dci = UCT_DCX_NO_DCI;
+    }
+    return ep;
+}
+
+
+void uct_dcx_state_leave(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
+{
+    ep->dci = UCT_DCX_NO_DCI;
+    if (uct_dcx_dci_is_shared(dci)) {
+        return;
+    }
+
+    dci->ep = NULL;
+    if (dci->state != UCT_DCX_DCI_LOST) {
+        uct_dcx_state_set(dci, UCT_DCX_DCI_LEFT);
+    }
+}
+
+
+/* --- what it does --------------------------------------------------------- */
+
+void uct_dcx_state_watch(uct_dcx_dci_t *dci)
+{
+    if (dci->state == UCT_DCX_DCI_HELD) {
+        uct_dcx_state_set(dci, UCT_DCX_DCI_WATCHED);
+    }
+}
+
+
+void uct_dcx_state_wait(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
+{
+    const unsigned works = UCT_DCX_DCI_BIT(HELD) | UCT_DCX_DCI_BIT(WATCHED) |
+                           UCT_DCX_DCI_BIT(OPEN);
+
+    if (UCS_BIT(dci->state) & works) {
+        uct_dcx_state_set(dci, UCT_DCX_DCI_WAITQ);
+    }
+
+    if (dci->served == ep) {
+        dci->served = NULL; /* it is behind itself now */
+    }
+}
+
+
+void uct_dcx_state_unwait(uct_dcx_dci_t *dci)
+{
+    if ((dci->state == UCT_DCX_DCI_WAITQ) && (dci->served == NULL) &&
+        ucs_arbiter_is_empty(&dci->waitq)) {
+        uct_dcx_state_set(dci, uct_dcx_dci_is_shared(dci) ?
+                               UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WATCHED);
+    }
+}
+
+
+void uct_dcx_state_error(uct_dcx_dci_t *dci)
+{
+    uct_dcx_state_set(dci, UCT_DCX_DCI_ERROR);
+}
+
+
+void uct_dcx_state_drain(uct_dcx_dci_t *dci)
+{
+    uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
+}
+
+
+void uct_dcx_state_drained(uct_dcx_dci_t *dci)
+{
+    uct_dcx_state_set(dci, ucs_arbiter_is_empty(&dci->waitq) ?
+                           UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
+}
+
+
+void uct_dcx_state_lose(uct_dcx_dci_t *dci)
+{
+    uct_dcx_state_set(dci, UCT_DCX_DCI_LOST);
+}
+
+
+/* --- shares --------------------------------------------------------------- */
+
+void uct_dcx_state_throttle(uct_dcx_dci_set_t *set)
+{
+    unsigned share = set->pool.policy->share(&set->pool);
+    uct_dcx_dci_t *dci;
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        uct_dcx_state_watch(dci);
+        uct_dcx_sq_stop(&dci->txq.sq);
+        if (dci->ep != NULL) {
+            dci->txq.sq.limit = ucs_min(dci->txq.sq.limit, share);
+        }
+    }
+    set->throttled = 1;
+    uct_dcx_dci_set_open(set);
+}
+
+
+void uct_dcx_state_unthrottle(uct_dcx_dci_set_t *set)
+{
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        set->dci[set->created[i]].txq.sq.limit =
+                set->dci[set->created[i]].txq.sq.capacity;
+    }
+    set->throttled = 0;
+    uct_dcx_dci_set_open(set);
+}
+
+
+void uct_dcx_state_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (set->throttled && !uct_dcx_dci_is_shared(dci) &&
+        (set->pool.policy->share(&set->pool) < UINT_MAX)) {
+        dci->txq.sq.limit = 0;
+        uct_dcx_sq_stop(&dci->txq.sq);
+    }
+}
+
+
+void uct_dcx_state_spend(uct_dcx_dci_t *dci, uint16_t num_bb)
+{
+    uct_dcx_sq_t *sq = &dci->txq.sq;
+
+    if (sq->limit < sq->capacity) {
+        sq->limit -= ucs_min(sq->limit, num_bb);
+        uct_dcx_sq_stop(sq);
+    }
+}
+
+
+/* --- endpoints ------------------------------------------------------------ */
+
+#define UCT_DCX_EP_BIT(_state)  UCS_BIT(UCT_DCX_EP_##_state)
+
+static const struct {
+    const char *name;
+    unsigned   next;
+} uct_dcx_ep_states[] = {
+    [UCT_DCX_EP_OPEN]     = {"OPEN", UCT_DCX_EP_BIT(ASKED) |
+                                     UCT_DCX_EP_BIT(GIVEN_UP) |
+                                     UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_ASKED]    = {"ASKED", UCT_DCX_EP_BIT(OPEN) |
+                                      UCT_DCX_EP_BIT(BLOCKED)},
+    [UCT_DCX_EP_BLOCKED]  = {"BLOCKED", UCT_DCX_EP_BIT(OPEN)},
+    [UCT_DCX_EP_GIVEN_UP] = {"GIVEN_UP", UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_FAILED]   = {"FAILED", 0}
+};
+
+static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
+              "all states");
+
+
+const char *uct_dcx_ep_state_name(const uct_dcx_ep_t *ep)
+{
+    return uct_dcx_ep_states[ep->state].name;
+}
+
+
+void uct_dcx_state_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
+{
+    ucs_assertv(uct_dcx_ep_states[ep->state].next & UCS_BIT(state),
+                "ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
+                uct_dcx_ep_states[state].name);
+    uct_dcx_trace("ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
+                  uct_dcx_ep_states[state].name);
+    ep->state = state;
+}

@@ -1,0 +1,134 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Initiators for operations; see dcx_tx.h.
+ */
+#include "dcx_tx.h"
+#include "dcx_ep_fail.h"
+#include "dcx_pending.h"
+
+#include <ucs/debug/log.h>
+
+
+uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uct_dcx_pool_t *pool = &set->pool;
+    uct_dcx_dci_t *dci;
+    uint16_t index;
+
+    ucs_assert(ep->dci == UCT_DCX_NO_DCI);
+    if (!uct_dcx_pool_has_idle(pool)) {
+        return NULL;
+    }
+
+    index = uct_dcx_pool_take(pool);
+    dci   = &set->dci[index];
+    if ((dci->txq.qp == NULL) && (uct_dcx_dci_set_create(set, index) == NULL)) {
+        /* no endpoint waits for those that never come to be */
+        uct_dcx_pool_truncate(pool, index);
+        set->num_lost += uct_dcx_pool_num_dci(pool) - set->num_created;
+        return NULL;
+    }
+
+    uct_dcx_state_take(set, dci, ep);
+    if (ep->state >= UCT_DCX_EP_GIVEN_UP) {
+        return uct_dcx_ep_attach_failed(set, ep, dci);
+    }
+    return dci;
+}
+
+
+void uct_dcx_tx_signal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_sq_signal(&dci->txq.sq);
+    if (set->throttled) {
+        uct_dcx_sq_stop(&dci->txq.sq);
+    }
+}
+
+
+uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep)
+{
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    uct_dcx_dci_t *dci;
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        dci = &set->dci[ep->dci];
+        dci = uct_dcx_dci_may_post(dci, ep) ? dci : NULL;
+    } else if (ucs_arbiter_is_empty(&set->waitq)) {
+        dci = uct_dcx_tx_attach(set, ep);
+    } else {
+        return NULL; /* they go first */
+    }
+
+    if ((dci != NULL) && !uct_dcx_sq_is_clear(&dci->txq.sq)) {
+        uct_dcx_tx_signal(set, dci);
+    }
+    return dci;
+}
+
+
+uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    /* flushes that are ending are still in the list when nothing is
+     * outstanding any more */
+    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_txq_is_idle(&dci->txq) ||
+        !ucs_list_is_empty(&dci->txq.ops) ||
+        (dci->state == UCT_DCX_DCI_LOST)) {
+        return NULL;
+    }
+    return uct_dcx_state_put(set, dci);
+}
+
+
+void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_ep_t *ep = uct_dcx_tx_detach(set, dci);
+
+    if ((ep != NULL) && !ucs_arbiter_group_is_empty(&ep->pending)) {
+        uct_dcx_pending_lost_dci(set, ep, dci);
+    }
+}
+
+
+void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                      uct_dcx_ep_t *ep)
+{
+    uct_dcx_op_t *op;
+    unsigned i;
+
+    uct_dcx_dci_mark_canceled(dci, ep);
+    ucs_list_for_each(op, &dci->txq.ops, wqe) {
+        if (op->ep == ep) {
+            op->status = UCS_ERR_CANCELED;
+        }
+    }
+
+    for (i = 0; uct_dcx_dci_is_shared(dci) && (i <= dci->txq.sq.mask); ++i) {
+        if (dci->eps[i] == ep) {
+            dci->eps[i] = NULL;
+        }
+    }
+    uct_dcx_state_leave(dci, ep);
+}
+
+
+ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep)
+{
+    if (uct_dcx_tx_is_lost(uct_dcx_ep_dci_set(ep), ep)) {
+        uct_dcx_ep_fail(ep, UCS_ERR_IO_ERROR);
+    }
+
+    if (ep->state == UCT_DCX_EP_FAILED) {
+        return uct_dcx_ep_refuse(ep);
+    }
+
+    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+ucs_status_t uct_dcx_tx_no_memory(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_tx_settle(set, dci);
+    return UCS_ERR_NO_MEMORY;
+}

@@ -1,0 +1,130 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The border to UCX: the one room that knows which version of UCX dcx is built
+ * for. What differs from version to version has one name and one form here; all
+ * else is included from UCX by whoever uses it. All rooms may use it, and it
+ * calls none of them: what is above it comes in by the tables below.
+ *
+ * UCT_DCX_UCX_VERSION, from configure, is the header of the version, and its
+ * sources are those that are compiled: dcx_ucx_1_13, or dcx_ucx_since together
+ * with dcx_ucx_1_18 or dcx_ucx_1_22. A function that UCX calls in a form of its
+ * version is defined there; it finds our table by the member of it that is
+ * UCX's, and calls on in our form.
+ */
+#ifndef UCT_DCX_UCX_H
+#define UCT_DCX_UCX_H
+
+#include UCT_DCX_UCX_VERSION
+
+#include <ucs/arch/cpu.h>
+#include <ucs/datastruct/mpool.h>
+#include <ucs/memory/rcache.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/topo/base/topo.h>
+#include <uct/base/uct_component.h>
+#include <uct/base/uct_iface.h>
+#include <uct/base/uct_md.h>
+
+
+/* --- memory domains ------------------------------------------------------- */
+
+/* What a memory domain of registered host memory tells UCT about itself */
+typedef struct uct_dcx_ucx_md_attr {
+    int               can_invalidate; /* keys can be taken back */
+    size_t            max_reg;
+    size_t            rkey_size;      /* bytes of a packed key */
+    ucs_linear_func_t reg_cost;
+    ucs_cpu_set_t     local_cpus;
+} uct_dcx_ucx_md_attr_t;
+
+
+/* Operations of a memory domain. 'super' begins with UCT_DCX_UCX_MD_OPS, which
+ * sets the members of which the form differs, to functions that call ours. */
+typedef struct uct_dcx_ucx_md_ops {
+    uct_md_ops_t super;
+
+    void         (*query)(uct_md_h md, uct_dcx_ucx_md_attr_t *attr);
+
+    /* 'flags' are UCT_MD_MEM_* */
+    ucs_status_t (*mem_reg)(uct_md_h md, void *address, size_t length,
+                            uint64_t flags, uct_mem_h *memh_p);
+
+    /* 'invalidate': the key is one that can be taken back */
+    ucs_status_t (*mkey_pack)(uct_md_h md, uct_mem_h memh, int invalidate,
+                              void *buffer);
+} uct_dcx_ucx_md_ops_t;
+
+
+/* A component. 'super' begins with UCT_DCX_UCX_COMPONENT_OPS. */
+typedef struct uct_dcx_ucx_component {
+    uct_component_t super;
+
+    ucs_status_t    (*rkey_unpack)(const void *buffer, uct_rkey_t *rkey_p);
+} uct_dcx_ucx_component_t;
+
+
+/* --- interfaces ----------------------------------------------------------- */
+
+/* UCT's internal operations of an interface. 'super' begins with
+ * UCT_DCX_UCX_IFACE_OPS. */
+typedef struct uct_dcx_ucx_iface_ops {
+    uct_iface_internal_ops_t super;
+
+    ucs_status_t             (*ep_invalidate)(uct_ep_h ep);
+
+    /* whether the endpoint leads to the interface of these addresses */
+    int                      (*ep_is_connected)(
+            uct_ep_h ep, const uct_device_addr_t *dev_addr,
+            const uct_iface_addr_t *iface_addr);
+} uct_dcx_ucx_iface_ops_t;
+
+
+/* --- the registration cache ----------------------------------------------- */
+
+/* uct_dcx_ucx_rcache_config_t and UCT_DCX_UCX_RCACHE_TABLE: the options of a
+ * cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: whether a memory domain
+ * should have one, "n" where UCP has one above all domains.
+ * UCT_DCX_UCX_RCACHE_OPS: what an ucs_rcache_ops_t begins with. */
+
+/* Creates a cache of host memory; ucs_rcache_destroy() ends it. */
+ucs_status_t
+uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
+                          size_t region_size, const ucs_rcache_ops_t *ops,
+                          void *context, const char *name,
+                          ucs_rcache_t **rcache_p);
+
+/* Finds the region of a buffer that is read and written, or registers it. */
+ucs_status_t
+uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
+                       void *arg, ucs_rcache_region_t **region_p);
+
+/* Seconds that it takes to find a region. */
+double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
+
+
+/* --- memory pools, devices, options --------------------------------------- */
+
+/* A pool of objects, each on cache lines of its own, 'chunk' of them at a time;
+ * ucs_mpool_cleanup() ends it. */
+ucs_status_t
+uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
+                       unsigned max, ucs_mpool_ops_t *ops, const char *name);
+
+/* A pool of buffers of registered memory without an upper limit; what is
+ * 'align_offset' bytes inside of them is a multiple of 'align'. */
+ucs_status_t
+uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
+                                  size_t size, size_t align_offset,
+                                  size_t align, unsigned chunk,
+                                  uct_iface_mpool_init_obj_cb_t init_obj,
+                                  const char *name);
+
+/* What UCX calls a PCI device in its log. */
+void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);
+
+/* Options as the environment (UCX_<prefix><name>) and UCX's files have them. */
+ucs_status_t
+uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
+                         const char *prefix);
+
+#endif

@@ -1,0 +1,256 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Operations that end by something else than their WQE: flush, cancel, destroy
+ * and failure of their endpoint go by them. dcx is linked into the program,
+ * which begins such operations itself.
+ */
+#include "dcx_ep_bench.h"
+
+extern "C" {
+#include "dcx_op_driver.h"
+}
+
+namespace {
+
+class dcx_op : public dcx_ep_bench {
+protected:
+    ~dcx_op()
+    {
+        if (m_ep != NULL) {
+            flush_all();
+        }
+    }
+
+    void flush_all()
+    {
+        progress_until([&] {
+            return uct_iface_flush(m_dcx.iface, 0, NULL) == UCS_OK;
+        });
+    }
+
+    /* Nothing that is outstanding on a queue is waited for any more. */
+    void progress_while_idle()
+    {
+        for (unsigned i = 0; i < 1000; i++) {
+            uct_worker_progress(m_dcx.worker);
+        }
+    }
+
+    void *begin(dcx_end &end, unsigned events = 1, bool wqe = false)
+    {
+        return dcx_op_begin(m_ep, events, wqe, &end.comp);
+    }
+};
+
+TEST_P(dcx_op, flush)
+{
+    dcx_end end, flushed;
+    void *op = begin(end, 2);
+
+    EXPECT_EQ(UCS_INPROGRESS, flush(0));
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_dcx.iface, 0, NULL));
+    dcx_op_event(op, UCS_OK);
+    progress_while_idle();
+    EXPECT_EQ(0u, end.count + flushed.count);
+
+    flushed.then = [&] { EXPECT_EQ(1u, end.count) << "in order"; };
+    dcx_op_event(op, UCS_OK);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(UCS_OK, flushed.status);
+    EXPECT_EQ(UCS_OK, flush(0));
+    EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx.iface, 0, NULL));
+}
+
+/* A flush waits for what was begun before it, and only for its endpoint */
+TEST_P(dcx_op, flush_of_others)
+{
+    uct_ep_h other = m_dcx.make_ep();
+    dcx_end first, second, flushed;
+    void *op = begin(first), *later;
+
+    EXPECT_EQ(UCS_OK, uct_ep_flush(other, 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    later = begin(second);
+    dcx_op_event(op, UCS_OK);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(0u, second.count);
+    dcx_op_event(later, UCS_OK);
+    EXPECT_EQ(1u, second.count);
+    uct_ep_destroy(other);
+}
+
+/* The WQE and the event, in either order; the flush behind waits for both */
+TEST_P(dcx_op, wqe_and_event)
+{
+    for (bool is_wqe_first : {true, false}) {
+        dcx_end end, flushed;
+        void *op;
+
+        EXPECT_EQ(UCS_OK, put_short());
+        op = begin(end, 1, true);
+        EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+        if (is_wqe_first) {
+            progress_while_idle();
+            EXPECT_EQ(0u, end.count + flushed.count);
+        }
+        dcx_op_event(op, UCS_OK);
+        EXPECT_EQ(is_wqe_first ? 1u : 0u, end.count);
+        progress_until([&] { return flushed.count > 0; });
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_OK, end.status);
+    }
+}
+
+/* A key that is written on another queue comes first, then the operation goes
+ * on, and waits for something else. */
+TEST_P(dcx_op, goes_on)
+{
+    dcx_end end, flushed;
+    void *op = dcx_op_begin_twice(m_ep, 1, 1, &end.comp);
+
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    dcx_op_event(op, UCS_OK);
+    EXPECT_EQ(0u, end.count);
+    EXPECT_EQ(0u, flushed.count) << "it has not ended";
+    dcx_op_event(op, UCS_OK);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(1u, flushed.count);
+}
+
+/* Its endpoint is given up while what it held is freed: that ends it once. */
+TEST_P(dcx_op, purged_by_its_end)
+{
+    dcx_end end, flushed;
+    void *op = dcx_op_begin_purged(m_ep, 1, &end.comp);
+
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    dcx_op_event(op, UCS_OK);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_EQ(1u, flushed.count);
+}
+
+TEST_P(dcx_op, event_with_error)
+{
+    dcx_end end, flushed;
+    void *op = begin(end, 2);
+
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    dcx_op_event(op, UCS_ERR_IO_ERROR);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, end.status);
+    EXPECT_EQ(1u, flushed.count);
+}
+
+TEST_P(dcx_op, canceled)
+{
+    dcx_end end, flushed, canceled;
+
+    begin(end);
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    EXPECT_EQ(UCS_OK, cancel(&canceled));
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(0u, m_dcx.errors.size());
+}
+
+/* ... while its WQE is outstanding: it ends with that */
+TEST_P(dcx_op, canceled_with_wqe)
+{
+    dcx_end end, canceled;
+
+    EXPECT_EQ(UCS_OK, put_short());
+    begin(end, 1, true);
+    EXPECT_EQ(UCS_INPROGRESS, cancel(&canceled));
+    progress_until([&] { return canceled.count > 0; });
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+}
+
+TEST_P(dcx_op, invalidated)
+{
+    dcx_end end;
+
+    begin(end);
+    EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_ep, 0));
+    wait_for_error(UCS_ERR_CANCELED);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+}
+
+/* Users hear of their operations before they hear of the endpoint. */
+TEST_P(dcx_op, failed)
+{
+    dcx_end end([&] { EXPECT_EQ(0u, m_dcx.errors.size()); }), flushed;
+
+    begin(end);
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    fail();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
+    EXPECT_EQ(1u, flushed.count);
+}
+
+TEST_P(dcx_op, failed_and_destroyed)
+{
+    dcx_end end([&] {
+        uct_ep_destroy(m_ep);
+        m_ep = NULL;
+    }), failed;
+
+    begin(end);
+    EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
+    progress_until([&] { return end.count > 0; });
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
+    EXPECT_EQ(0u, m_dcx.errors.size()) << "nobody is left to hear of it";
+    m_log.take();
+}
+
+TEST_P(dcx_op, destroyed)
+{
+    dcx_end end, flushed;
+
+    begin(end);
+    EXPECT_EQ(UCS_INPROGRESS, flush(0, &flushed));
+    uct_ep_destroy(m_ep);
+    m_ep = NULL;
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx.iface, 0, NULL));
+}
+
+TEST_P(dcx_op, destroyed_with_wqe)
+{
+    dcx_end end;
+
+    EXPECT_EQ(UCS_OK, put_short());
+    begin(end, 1, true);
+    uct_ep_destroy(m_ep);
+    m_ep = NULL;
+    EXPECT_EQ(0u, end.count);
+    flush_all();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+}
+
+INSTANTIATE_TEST_SUITE_P(exclusive, dcx_op, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(shared, dcx_op, testing::Values(true));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    std::vector<std::pair<const char*, const char*>> env = {
+        {"UCX_DCX_FAILURE", "error"}, {"SOFTHCA_LOG", "error"}
+    };
+    auto shared = env;
+
+    shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
+    shared.push_back({"UCX_DCX_NUM_DCI", "1"});
+    return hca_test_main(argc, argv, {{"exclusive", env}, {"shared", shared}});
+}

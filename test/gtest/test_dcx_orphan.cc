@@ -1,0 +1,493 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Endpoints that are destroyed with operations outstanding to a peer that does
+ * not answer, or does not receive: uct_ep_destroy() returns at once, on
+ * whatever kind of initiator, and the operations end later, once. And
+ * initiators that the device does not bring back to work after an error.
+ */
+#include "dcx_shared_bench.h"
+#include "ucx_log.h"
+
+#include <chrono>
+#include <dlfcn.h>
+
+/* Calls of ibv_modify_qp() that fail: the state that was asked for, or none */
+static struct {
+    int      state = -1;
+    unsigned count = 0;
+} refuse_state;
+
+static unsigned num_modified;
+
+extern "C" int
+ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+{
+    typedef int (*modify_t)(struct ibv_qp*, struct ibv_qp_attr*, int);
+    static modify_t real = (modify_t)dlsym(dlopen("libibverbs.so.1", RTLD_LAZY),
+                                           "ibv_modify_qp");
+
+    num_modified++;
+    if ((attr->qp_state == refuse_state.state) && (refuse_state.count > 0)) {
+        refuse_state.count--;
+        errno = EIO;
+        return EIO;
+    }
+    return real(qp, attr, attr_mask);
+}
+
+namespace {
+
+class dcx_orphan : public dcx_shared {
+protected:
+    using ends = std::list<dcx_end>;
+
+    dcx_orphan()
+    {
+        num_modified = 0;
+    }
+
+    uct_iov_t iov(size_t length)
+    {
+        return {m_dcx->mem.data(), length, m_dcx->memh, 0, 1};
+    }
+
+    /* One of each kind that uses memory of the user */
+    void post_all(uct_ep_h ep, live_peer &peer, ends &all)
+    {
+        uint64_t addr  = (uintptr_t)peer.loop.mem.data() + 8192;
+        uct_rkey_t key = dcx_peek_rkey(peer.loop.memh);
+        uct_iov_t much = iov(512), few = iov(16);
+
+        put(ep, peer, all.emplace_back());
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_zcopy(ep, &much, 1, addr, key,
+                                                   &all.emplace_back().comp));
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_am_zcopy(ep, 6, NULL, 0, &few, 1, 0,
+                                                  &all.emplace_back().comp));
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &m_result,
+                                        addr, key, &all.emplace_back().comp));
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0,
+                                               &all.emplace_back().comp));
+    }
+
+    /* Endpoints with operations outstanding are destroyed. The shortest time
+     * counts, as others use the machine too. */
+    void destroy_quickly(const std::function<uct_ep_h()> &make, live_peer &peer,
+                         std::list<ends> &all)
+    {
+        auto shortest = std::chrono::nanoseconds::max();
+
+        for (int i = 0; i < 5; i++) {
+            uct_ep_h ep = make();
+
+            post_all(ep, peer, all.emplace_back());
+            unsigned before = num_modified;
+            auto begin      = std::chrono::steady_clock::now();
+            destroy_ep(ep);
+            shortest = std::min<std::chrono::nanoseconds>(
+                    shortest, std::chrono::steady_clock::now() - begin);
+            EXPECT_EQ(before, num_modified) << "the device was asked";
+            expect_all(all.back(), 0);
+        }
+        EXPECT_GT(std::chrono::milliseconds(1), shortest);
+    }
+
+    static void expect_all(const ends &all, unsigned count)
+    {
+        for (const auto &end : all) {
+            EXPECT_EQ(count, end.count);
+            EXPECT_EQ(count ? UCS_ERR_CANCELED : UCS_INPROGRESS, end.status);
+        }
+    }
+
+    uint64_t m_result = 0;
+};
+
+TEST_P(dcx_orphan, of_a_dead_peer)
+{
+    std::list<ends> all;
+
+    destroy_quickly([&] { return make_dead_eps(1)[0]; }, m_live_a, all);
+    send(m_a, 0);
+    flush();
+    for (const auto &ends : all) {
+        expect_all(ends, 1);
+    }
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    EXPECT_EQ(numbers(1), m_live_a.headers);
+    expect_works(m_b);
+}
+
+/* It lives, and is stopped: what was sent to it arrives when it goes on. */
+TEST_P(dcx_orphan, of_a_peer_that_stands_still)
+{
+    std::list<ends> all;
+
+    setenv("UCX_DCX_RX_QUEUE_LEN", "4", 1);
+    live_peer stopped;
+    setenv("UCX_DCX_RX_QUEUE_LEN", "512", 1);
+
+    uct_ep_h first = make_ep(stopped.loop);
+    for (uint64_t i = 0; i < 4; i++) {
+        send(first, i);
+    }
+    destroy_quickly([&] {
+        uct_ep_h ep = make_ep(stopped.loop);
+
+        send(ep, 4);
+        return ep;
+    }, stopped, all);
+
+    dcx_deadline deadline;
+    while ((uct_iface_flush(m_dcx->iface, 0, NULL) == UCS_INPROGRESS) &&
+           !deadline.is_over()) {
+        progress();
+        stopped.progress();
+    }
+    for (int i = 0; i < 100; i++) {
+        stopped.progress();
+    }
+    for (const auto &ends : all) {
+        expect_all(ends, 1);
+    }
+    EXPECT_EQ(4 + 2 * all.size(), stopped.headers.size());
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_a);
+}
+
+/* The interface is closed before they have ended. */
+TEST_P(dcx_orphan, of_an_interface_that_is_closed)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    ends all;
+
+    post_all(dead, m_live_a, all);
+    while (!m_eps.empty()) {
+        destroy_ep(m_eps.front());
+    }
+    expect_all(all, 0);
+    m_dcx.reset();
+    expect_all(all, 1);
+}
+
+/* In the callback of an operation before them */
+TEST_P(dcx_orphan, of_a_callback)
+{
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end first([&] { destroy_ep(ep); });
+    ends all;
+
+    put(ep, m_live_a, first);
+    post_all(ep, m_live_a, all);
+    flush();
+    EXPECT_EQ(UCS_OK, first.status);
+    expect_all(all, 1);
+    EXPECT_EQ(1u, m_live_a.headers.size()) << "it was sent all the same";
+    expect_works(m_b);
+}
+
+/* In the callback of a flush, with another one behind it */
+TEST_P(dcx_orphan, of_the_callback_of_a_flush)
+{
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end first([&] { destroy_ep(ep); }), second, put_end;
+
+    put(ep, m_live_a, put_end);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0, &first.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0, &second.comp));
+    flush();
+    EXPECT_EQ(UCS_OK, first.status);
+    EXPECT_EQ(1u, second.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, second.status);
+    expect_works(m_b);
+}
+
+/* ... in which it is given up: its request hears of it, too. */
+TEST_P(dcx_orphan, cancelled_in_the_callback_of_a_flush)
+{
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_pending_call request([&] {
+        return uct_ep_am_short(ep, 6, 0, NULL, 0);
+    });
+    bool is_waiting = false;
+    dcx_end first([&] {
+        is_waiting = uct_ep_pending_add(ep, &request.req, 0) == UCS_OK;
+        EXPECT_FALSE(UCS_STATUS_IS_ERR(
+                uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, NULL)));
+    });
+    ends puts;
+
+    while (try_put(ep, m_live_a, puts.emplace_back()) == UCS_INPROGRESS) {
+    }
+    dcx_pending_call before([&] {
+        ucs_status_t status = uct_ep_flush(ep, 0, &first.comp);
+
+        return (status == UCS_INPROGRESS) ? UCS_OK : status;
+    });
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(ep, 0, &first.comp));
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(ep, &before.req, 0));
+
+    dcx_deadline deadline;
+    while (((first.count == 0) || is_waiting) && !deadline.is_over()) {
+        progress();
+        is_waiting = is_waiting && (request.status == UCS_INPROGRESS);
+    }
+    EXPECT_EQ(1u, first.count);
+    EXPECT_FALSE(is_waiting) << "nobody has called it";
+    uct_ep_pending_purge(ep, NULL, NULL);
+    expect_works(m_b);
+}
+
+INSTANTIATE_TEST_SUITE_P(many, dcx_orphan, testing::Values("dcs", "dcs_quota"),
+                         dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_orphan, testing::Values("rand", "hw_dcs"),
+                         dcx_policy_name);
+
+/* --- initiators that do not come back ------------------------------------- */
+
+class dcx_retired : public dcx_shared {
+protected:
+    ~dcx_retired()
+    {
+        refuse_state.state = -1;
+    }
+
+    /* A put fails, and its initiator does not get to 'state' then. Returns what
+     * was logged. */
+    std::string retire(enum ibv_qp_state state, dcx_end &failed,
+                       const std::function<void()> &behind)
+    {
+        ucx_log_reader log;
+
+        put(make_dead_eps(1)[0], m_live_a, failed);
+        behind();
+        refuse_state.state = state;
+        refuse_state.count = 1;
+        flush();
+        EXPECT_EQ(0u, refuse_state.count);
+        return log.take();
+    }
+
+    static unsigned num_lines(const std::string &text, const char *what)
+    {
+        unsigned count = 0;
+
+        for (size_t at = 0; (at = text.find(what, at)) != std::string::npos;
+             at++) {
+            count++;
+        }
+        return count;
+    }
+
+    void expect_refuses(uct_ep_h ep)
+    {
+        ucx_log_reader log;
+        dcx_end end;
+
+        EXPECT_EQ(UCS_ERR_IO_ERROR, try_put(ep, m_live_a, end));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_am_short(ep, 6, 0, NULL, 0));
+        log.take();
+    }
+
+    void test_last(enum ibv_qp_state state, const char *said)
+    {
+        dcx_end failed, other, flushed;
+        dcx_request request = {};
+
+        std::string text = retire(state, failed, [&] {
+            if (is_shared()) {
+                EXPECT_EQ(UCS_INPROGRESS, try_put(m_a, m_live_a, other));
+                EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0,
+                                                       &flushed.comp));
+            } else {
+                request.req.func = dcx_request::send;
+                request.ep       = m_a;
+                EXPECT_EQ(UCS_ERR_NO_RESOURCE,
+                          uct_ep_am_short(m_a, 6, 0, NULL, 0));
+                EXPECT_EQ(UCS_OK, uct_ep_pending_add(m_a, &request.req, 0));
+            }
+        });
+
+        EXPECT_EQ(1u, num_lines(text, said)) << text;
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+        EXPECT_EQ(1u, failed.count);
+        if (is_shared()) {
+            /* on a stream of its own it has been acknowledged */
+            EXPECT_EQ(!strcmp(GetParam(), "rand") ? UCS_ERR_ENDPOINT_TIMEOUT :
+                                                    UCS_OK, other.status);
+            EXPECT_EQ(1u, other.count);
+            EXPECT_EQ(other.status, flushed.status);
+        }
+        EXPECT_EQ(is_shared() ? 2u : 1u, m_dcx->errors.size());
+        expect_refuses(m_b);
+        expect_refuses(make_ep(m_live_b.loop));
+        uct_ep_pending_purge(m_a, NULL, NULL);
+        EXPECT_EQ(0u, m_live_a.headers.size());
+    }
+};
+
+/* The only one: all endpoints hear of it when they want something. */
+TEST_P(dcx_retired, cannot_be_reset)
+{
+    test_last(IBV_QPS_RESET, "cannot be reset");
+}
+
+TEST_P(dcx_retired, cannot_be_connected)
+{
+    test_last(IBV_QPS_RTS, "cannot be brought to RTS");
+}
+
+/* Who waits for room, or for an initiator, with nothing outstanding, hears of
+ * it in his request. */
+TEST_P(dcx_retired, is_heard_of_by_who_waits)
+{
+    dcx_end failed;
+    std::list<dcx_end> others;
+    dcx_pending_call request([&] {
+        return uct_ep_am_short(m_b, 6, 0, NULL, 0);
+    });
+
+    retire(IBV_QPS_RESET, failed, [&] {
+        while (try_put(m_a, m_live_a, others.emplace_back()) ==
+               UCS_INPROGRESS) {
+        }
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(m_b, 6, 0, NULL, 0));
+        EXPECT_EQ(UCS_OK, uct_ep_pending_add(m_b, &request.req, 0));
+    });
+
+    EXPECT_EQ(UCS_ERR_IO_ERROR, request.status);
+    uct_ep_pending_purge(m_b, NULL, NULL);
+}
+
+/* The only initiator that there is, though more were asked for */
+TEST_P(dcx_retired, is_the_last_that_could_be_had)
+{
+    if (is_shared()) {
+        GTEST_SKIP() << "each endpoint has its initiator from the beginning";
+    }
+
+    setenv("UCX_DCX_NUM_DCI", "4", 1);
+    m_dcx->survives_errors = true;
+    while (!m_eps.empty()) {
+        destroy_ep(m_eps.front());
+    }
+    m_dcx.reset(new dcx_loop);
+    setenv("UCX_DCX_NUM_DCI", "1", 1);
+    m_dcx->survives_errors = true;
+    m_a                    = make_ep(m_live_a.loop);
+    m_b                    = make_ep(m_live_b.loop);
+
+    dcx_end failed;
+    dcx_peek_no_more_dcis(m_dcx->iface);
+    retire(IBV_QPS_RESET, failed, [&] {
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(m_b, 6, 0, NULL, 0));
+    });
+    expect_refuses(m_b);
+}
+
+/* An endpoint that is given up cannot stop the initiator that it gets for
+ * that: it does not keep it. */
+TEST_P(dcx_retired, cannot_be_stopped)
+{
+    ucx_log_reader log;
+
+    if (is_shared()) {
+        GTEST_SKIP() << "nobody stops an initiator that others use";
+    }
+
+    refuse_state.state = IBV_QPS_ERR;
+    refuse_state.count = 1;
+    uct_ep_invalidate(m_a, 0);
+    EXPECT_EQ(0u, refuse_state.count);
+    expect_works(m_b);
+    EXPECT_GT(0, uct_ep_am_short(m_a, 6, 0, NULL, 0));
+    expect_works(m_b);
+    log.take();
+}
+
+/* Peers go on asking for credits. */
+class dcx_retired_fc : public dcx_retired {
+protected:
+    void ask(dcx_loop &from)
+    {
+        uct_ep_h ep = from.make_ep(*m_dcx);
+
+        while (uct_ep_am_short(ep, 5, 0, NULL, 0) == UCS_OK) {
+        }
+        from.flush();
+        uct_ep_destroy(ep);
+    }
+};
+
+TEST_P(dcx_retired_fc, no_answer)
+{
+    dcx_end failed;
+
+    retire(IBV_QPS_RESET, failed, [] {});
+    for (int i = 0; i < 3; i++) {
+        ask(m_live_a.loop);
+        progress();
+    }
+    EXPECT_LT(0u, m_dcx->received);
+}
+
+/* Whom an answer is for is gone, and then the interface is closed. */
+TEST_P(dcx_retired_fc, closed_behind_an_answer)
+{
+    {
+        dcx_loop peer;
+
+        ask(peer);
+    }
+    flush();
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    while (!m_eps.empty()) {
+        destroy_ep(m_eps.front());
+    }
+    m_dcx.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(fc, dcx_retired_fc,
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         dcx_policy_name);
+
+/* One of two: endpoints go on with the other, those that were bound to it
+ * fail. */
+class dcx_retired_one : public dcx_retired {
+};
+
+TEST_P(dcx_retired_one, others_go_on)
+{
+    dcx_end failed;
+
+    retire(IBV_QPS_RESET, failed, [] {});
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
+    for (unsigned i = 0; i < 20; i++) {
+        expect_works(make_ep(m_live_a.loop));
+    }
+    if (!is_shared()) {
+        expect_works(m_a);
+        expect_works(m_b);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_retired,
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(two, dcx_retired_one,
+                         testing::Values("dcs", "dcs_quota", "rand"),
+                         dcx_policy_name);
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    auto env = dcx_shared_env(), two = env, many = env, fc = env;
+
+    many.push_back({"UCX_DCX_NUM_DCI", "8"});
+    two.push_back({"UCX_DCX_NUM_DCI", "2"});
+    fc.insert(fc.end(), {{"UCX_DCX_FC_ENABLE", "y"}, {"UCX_DCX_FC_WINDOW", "8"},
+                         {"UCX_DCX_FC_INITIAL", "2"}});
+    return hca_test_main(argc, argv, {{"any", env}, {"two", two}, {"many", many},
+                                      {"fc", fc}});
+}
