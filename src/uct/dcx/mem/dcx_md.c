@@ -10,6 +10,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
+#include <ucs/sys/stubs.h>
 
 
 /* Measured by UCX for its own registration of host memory (ib_md.c). */
@@ -100,17 +101,6 @@ static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
     .mkey_pack     = uct_dcx_mem_pack
 };
 
-static uct_dcx_ucx_md_ops_t uct_dcx_md_cached_ops = {
-    .super         = {
-        UCT_DCX_UCX_MD_OPS
-        .close     = uct_dcx_md_close,
-        .mem_dereg = uct_dcx_mem_cached_dereg
-    },
-    .query         = uct_dcx_md_query,
-    .mem_reg       = uct_dcx_mem_cached_reg,
-    .mkey_pack     = uct_dcx_mem_pack
-};
-
 
 static ucs_status_t
 uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
@@ -118,10 +108,8 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
     const char *name = uct_dcx_device_name(&md->dev);
     ucs_status_t status;
 
-    md->super.ops = &uct_dcx_md_ops.super;
-    md->rcache    = NULL;
-    md->reg_cost  = ucs_linear_func_make(UCT_DCX_MD_REG_COST_BASE,
-                                         UCT_DCX_MD_REG_COST_PER_BYTE);
+    md->reg_cost = ucs_linear_func_make(UCT_DCX_MD_REG_COST_BASE,
+                                        UCT_DCX_MD_REG_COST_PER_BYTE);
     if (config->rcache == UCS_NO) {
         return UCS_OK;
     }
@@ -129,8 +117,7 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
     status = uct_dcx_mem_cache_create(&md->super, &config->rcache_config,
                                       &md->rcache);
     if (status == UCS_OK) {
-        md->super.ops = &uct_dcx_md_cached_ops.super;
-        md->reg_cost  = ucs_linear_func_make(
+        md->reg_cost = ucs_linear_func_make(
                 uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);
         return UCS_OK;
     }
@@ -197,6 +184,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         uct_dcx_async_init(&md->async, md->dev.ctx);
     }
 
+    md->super.ops       = &uct_dcx_md_ops.super;
     md->super.component = &uct_dcx_component.super;
     status              = uct_dcx_md_init_rcache(md, config);
     if (status != UCS_OK) {
@@ -267,24 +255,15 @@ uct_dcx_query_md_resources(uct_component_t *component,
                            uct_md_resource_desc_t **resources_p,
                            unsigned *num_resources_p)
 {
+    int count                = 0;
+    unsigned found           = 0;
+    struct ibv_device **list = ibv_get_device_list(&count);
     uct_md_resource_desc_t *resources;
-    struct ibv_device **list;
-    int i, count = 0;
-    unsigned found = 0;
+    int i;
 
-    list = ibv_get_device_list(&count);
-    if ((list == NULL) || (count == 0)) {
-        ucs_debug("dcx: this machine has no RDMA device");
-        goto out_none;
-    }
-
-    resources = ucs_calloc(count, sizeof(*resources), "uct_dcx_resources");
-    if (resources == NULL) {
-        ibv_free_device_list(list);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    for (i = 0; i < count; ++i) {
+    resources = ucs_calloc(ucs_max(count, 1), sizeof(*resources),
+                           "uct_dcx_resources");
+    for (i = 0; (resources != NULL) && (i < count); ++i) {
         if (uct_dcx_device_is_mlx5(list[i])) {
             ucs_snprintf_zero(resources[found++].md_name,
                               UCT_MD_NAME_MAX, "%s",
@@ -292,21 +271,22 @@ uct_dcx_query_md_resources(uct_component_t *component,
         }
     }
 
-    if (found == 0) {
-        ucs_free(resources);
-        goto out_none;
-    }
-
-    ibv_free_device_list(list);
-    *resources_p     = resources;
-    *num_resources_p = found;
-    return UCS_OK;
-
-out_none:
     if (list != NULL) {
         ibv_free_device_list(list);
     }
-    return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+    if (resources == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    if (found == 0) {
+        ucs_debug("dcx: this machine has no mlx5 device");
+        ucs_free(resources);
+        return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+    }
+
+    *resources_p     = resources;
+    *num_resources_p = found;
+    return UCS_OK;
 }
 
 
@@ -315,7 +295,7 @@ uct_dcx_ucx_component_t uct_dcx_component = {
         UCT_DCX_UCX_COMPONENT_OPS
         .query_md_resources = uct_dcx_query_md_resources,
         .md_open            = uct_dcx_md_open,
-        .rkey_release       = uct_dcx_rkey_release,
+        .rkey_release       = (void*)ucs_empty_function_return_success,
         .name               = "dcx",
         .md_config          = {
             .name           = "dcx memory domain",

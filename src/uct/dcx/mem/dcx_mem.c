@@ -31,19 +31,6 @@ static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
-typedef struct uct_dcx_cached_region {
-    ucs_rcache_region_t super;
-    uct_dcx_region_t    region;
-} uct_dcx_cached_region_t;
-
-
-/* A handle with the region that it alone has */
-typedef struct uct_dcx_single_mem {
-    uct_dcx_mem_t    super;
-    uct_dcx_region_t region;
-} uct_dcx_single_mem_t;
-
-
 static ucs_status_t
 uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                     size_t length, int silent)
@@ -83,13 +70,48 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
 }
 
 
-static void uct_dcx_mem_init(uct_dcx_mem_t *mem, uct_dcx_region_t *region)
+/* A region of its own, or one from the cache */
+static ucs_status_t
+uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
+                   uint64_t flags, uct_dcx_region_t **region_p)
 {
-    mem->lkey    = region->mr->lkey;
-    mem->rkey    = region->mr->rkey;
-    mem->region  = region;
-    mem->mkey    = NULL;
-    mem->is_bare = 0;
+    ucs_rcache_region_t *cached = NULL;
+    ucs_status_t status;
+
+    if (md->rcache != NULL) {
+        status    = uct_dcx_ucx_rcache_get(md->rcache, address, length, &flags,
+                                           &cached);
+        *region_p = ucs_derived_of(cached, uct_dcx_region_t);
+        return status;
+    }
+
+    *region_p = ucs_malloc(sizeof(**region_p), "uct_dcx_region");
+    if (*region_p == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_dcx_region_init(*region_p, md, address, length,
+                                 flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    if (status != UCS_OK) {
+        ucs_free(*region_p);
+    }
+    return status;
+}
+
+
+static ucs_status_t
+uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
+{
+    ucs_status_t status;
+
+    if (md->rcache != NULL) {
+        ucs_rcache_region_put(md->rcache, &region->super);
+        return UCS_OK;
+    }
+
+    status = uct_dcx_region_cleanup(region, md);
+    ucs_free(region);
+    return status;
 }
 
 
@@ -97,23 +119,23 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_dcx_single_mem_t *mem;
+    uct_dcx_mem_t *mem;
     ucs_status_t status;
 
-    mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
+    mem = ucs_calloc(1, sizeof(*mem), "uct_dcx_mem");
     if (mem == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_region_init(&mem->region, md, address, length,
-                                 flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    status = uct_dcx_region_get(md, address, length, flags, &mem->region);
     if (status != UCS_OK) {
         ucs_free(mem);
         return status;
     }
 
-    uct_dcx_mem_init(&mem->super, &mem->region);
-    *memh_p = mem;
+    mem->lkey = mem->region->mr->lkey;
+    mem->rkey = mem->region->mr->rkey;
+    *memh_p   = mem;
     return UCS_OK;
 }
 
@@ -155,56 +177,6 @@ static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
-                               const uct_md_mem_dereg_params_t *params)
-{
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_completion_t *comp;
-    uct_dcx_mem_t *mem;
-    ucs_status_t status;
-
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
-
-    mem  = params->memh;
-    comp = uct_dcx_mem_invalidation(params);
-    uct_dcx_mem_return_mkey(md, mem);
-    status = uct_dcx_region_cleanup(mem->region, md);
-    ucs_free(mem);
-    if (comp != NULL) {
-        uct_invoke_completion(comp, status);
-    }
-    return status;
-}
-
-
-ucs_status_t uct_dcx_mem_cached_reg(uct_md_h tl_md, void *address,
-                                    size_t length, uint64_t flags,
-                                    uct_mem_h *memh_p)
-{
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    ucs_rcache_region_t *region;
-    uct_dcx_mem_t *mem;
-    ucs_status_t status;
-
-    mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
-    if (mem == NULL) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    status = uct_dcx_ucx_rcache_get(md->rcache, address, length, &flags,
-                                    &region);
-    if (status != UCS_OK) {
-        ucs_free(mem);
-        return status;
-    }
-
-    uct_dcx_mem_init(mem, &ucs_derived_of(region,
-                                          uct_dcx_cached_region_t)->region);
-    *memh_p = mem;
-    return UCS_OK;
-}
-
-
 static void uct_dcx_mem_invalidated(void *arg)
 {
     uct_invoke_completion(arg, UCS_OK);
@@ -227,34 +199,33 @@ static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-ucs_status_t
-uct_dcx_mem_cached_dereg(uct_md_h tl_md,
-                         const uct_md_mem_dereg_params_t *params)
+ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
+                               const uct_md_mem_dereg_params_t *params)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_dcx_cached_region_t *region;
     uct_completion_t *comp;
     uct_dcx_mem_t *mem;
+    ucs_status_t status;
 
     UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
 
-    mem    = params->memh;
-    comp   = uct_dcx_mem_invalidation(params);
-    region = ucs_container_of(mem->region, uct_dcx_cached_region_t, region);
-    if ((comp != NULL) && !uct_dcx_mem_revoke(md, mem)) {
+    mem  = params->memh;
+    comp = uct_dcx_mem_invalidation(params);
+    if ((comp != NULL) && (md->rcache != NULL) &&
+        !uct_dcx_mem_revoke(md, mem)) {
         /* completes when the last holder of the region lets go of it */
-        ucs_rcache_region_invalidate(md->rcache, &region->super,
+        ucs_rcache_region_invalidate(md->rcache, &mem->region->super,
                                      uct_dcx_mem_invalidated, comp);
         comp = NULL;
     }
 
     uct_dcx_mem_return_mkey(md, mem);
-    ucs_rcache_region_put(md->rcache, &region->super);
+    status = uct_dcx_region_put(md, mem->region);
     ucs_free(mem);
     if (comp != NULL) {
-        uct_invoke_completion(comp, UCS_OK);
+        uct_invoke_completion(comp, status);
     }
-    return UCS_OK;
+    return status;
 }
 
 
@@ -262,15 +233,12 @@ static ucs_status_t
 uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
                    ucs_rcache_region_t *rregion, uint16_t rcache_flags)
 {
-    uct_dcx_cached_region_t *region = ucs_derived_of(rregion,
-                                                     uct_dcx_cached_region_t);
-    const uint64_t *flags           = arg;
-    int silent                      = (rcache_flags &
-                                       UCS_RCACHE_MEM_REG_HIDE_ERRORS) ||
-                                      (*flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    const uint64_t *flags = arg;
+    int silent            = (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) ||
+                            (*flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
 
-    return uct_dcx_region_init(&region->region, context,
-                               (void*)rregion->super.start,
+    return uct_dcx_region_init(ucs_derived_of(rregion, uct_dcx_region_t),
+                               context, (void*)rregion->super.start,
                                rregion->super.end - rregion->super.start,
                                silent);
 }
@@ -279,8 +247,8 @@ uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
 static void uct_dcx_rcache_dereg(void *context, ucs_rcache_t *rcache,
                                  ucs_rcache_region_t *rregion)
 {
-    (void)uct_dcx_region_cleanup(
-            &ucs_derived_of(rregion, uct_dcx_cached_region_t)->region, context);
+    (void)uct_dcx_region_cleanup(ucs_derived_of(rregion, uct_dcx_region_t),
+                                 context);
 }
 
 
@@ -288,8 +256,7 @@ static void
 uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
                     ucs_rcache_region_t *rregion, char *buf, size_t max)
 {
-    const struct ibv_mr *mr = ucs_derived_of(rregion, uct_dcx_cached_region_t)
-                                      ->region.mr;
+    const struct ibv_mr *mr = ucs_derived_of(rregion, uct_dcx_region_t)->mr;
 
     snprintf(buf, max, "lkey 0x%x rkey 0x%x", mr->lkey, mr->rkey);
 }
@@ -310,7 +277,7 @@ uct_dcx_mem_cache_create(uct_md_h tl_md,
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
-    return uct_dcx_ucx_rcache_create(config, sizeof(uct_dcx_cached_region_t),
+    return uct_dcx_ucx_rcache_create(config, sizeof(uct_dcx_region_t),
                                      &uct_dcx_rcache_ops, md,
                                      uct_dcx_device_name(&md->dev), rcache_p);
 }
@@ -388,12 +355,5 @@ ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p)
     }
 
     *rkey_p = rkey;
-    return UCS_OK;
-}
-
-
-ucs_status_t uct_dcx_rkey_release(uct_component_t *component, uct_rkey_t rkey,
-                                  void *handle)
-{
     return UCS_OK;
 }

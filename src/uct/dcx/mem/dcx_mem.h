@@ -23,9 +23,10 @@
 
 /* Memory that the device knows; of one handle, or in the cache */
 typedef struct uct_dcx_region {
-    struct ibv_mr  *mr;
-    uct_dcx_mkey_t *idle;    /* indirect keys that no handle has now */
-    unsigned       num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
+    ucs_rcache_region_t super;    /* in the cache */
+    struct ibv_mr       *mr;
+    uct_dcx_mkey_t      *idle;    /* indirect keys that no handle has now */
+    unsigned            num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
 } uct_dcx_region_t;
 
 
@@ -54,17 +55,12 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 }
 
 
-/* Operations of a memory domain that registers on each call. */
+/* Operations of a memory domain: by its cache if it has one, else each call
+ * registers. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 ucs_status_t
 uct_dcx_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
-
-/* The same through the registration cache of the domain. */
-ucs_status_t uct_dcx_mem_cached_reg(uct_md_h md, void *address, size_t length,
-                                    uint64_t flags, uct_mem_h *memh_p);
-ucs_status_t
-uct_dcx_mem_cached_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
 
 /* Creates the cache of 'tl_md'; ucs_rcache_destroy() ends it. */
 ucs_status_t
@@ -76,7 +72,5 @@ uct_dcx_mem_cache_create(uct_md_h tl_md,
 ucs_status_t
 uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
 ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p);
-ucs_status_t uct_dcx_rkey_release(uct_component_t *component, uct_rkey_t rkey,
-                                  void *handle);
 
 #endif
