@@ -298,7 +298,7 @@ info_options_check(uct_dcx_iface_config_t *config, struct info_report *report)
 
 int info_device_report(struct info_report *report, const char *name)
 {
-    ucs_config_field_t *md_table = uct_dcx_component.super.md_config.table;
+    ucs_config_field_t *md_table = uct_dcx_component.md_config.table;
     uct_dcx_iface_config_t config;
     uct_dcx_md_config_t md_config;
     struct ibv_device **list;

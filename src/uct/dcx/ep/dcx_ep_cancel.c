@@ -106,7 +106,8 @@ static void uct_dcx_ep_give_up(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 
 /* The error handler is called by progress. If no initiator is idle now, the
  * endpoint fails when it gets one for its next operation. */
-ucs_status_t uct_dcx_ep_invalidate(uct_ep_h tl_ep)
+ucs_status_t
+uct_dcx_ep_invalidate(uct_ep_h tl_ep, uct_dcx_ucx_ep_invalidate_arg_t arg)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);

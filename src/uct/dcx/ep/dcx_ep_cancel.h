@@ -17,6 +17,7 @@ uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp);
 
 /* Operation of UCT's tables */
-ucs_status_t uct_dcx_ep_invalidate(uct_ep_h ep);
+ucs_status_t
+uct_dcx_ep_invalidate(uct_ep_h ep, uct_dcx_ucx_ep_invalidate_arg_t arg);
 
 #endif

@@ -417,15 +417,15 @@ static uct_iface_ops_t uct_dcx_iface_ops = {
 static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops = {
     .super                   = {
         UCT_DCX_UCX_IFACE_OPS
-        .iface_estimate_perf = uct_dcx_caps_estimate_perf
+        .iface_estimate_perf = uct_dcx_caps_estimate_perf,
+        .ep_invalidate       = uct_dcx_ep_invalidate
     },
-    .ep_invalidate           = uct_dcx_ep_invalidate,
     .ep_is_connected         = uct_dcx_ep_is_connected
 };
 
 
-UCT_TL_DEFINE_ENTRY(&uct_dcx_component.super, dcx,
+UCT_TL_DEFINE_ENTRY(&uct_dcx_component, dcx,
                     uct_dcx_port_query_devices, uct_dcx_iface_t, "DCX_",
                     uct_dcx_iface_config_table, uct_dcx_iface_config_t);
 
-UCT_SINGLE_TL_INIT(&uct_dcx_component.super, dcx, ctor, , )
+UCT_SINGLE_TL_INIT(&uct_dcx_component, dcx, ctor, , )

@@ -185,7 +185,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
     }
 
     md->super.ops       = &uct_dcx_md_ops.super;
-    md->super.component = &uct_dcx_component.super;
+    md->super.component = &uct_dcx_component;
     status              = uct_dcx_md_init_rcache(md, config);
     if (status != UCS_OK) {
         goto err_cleanup_async;
@@ -290,23 +290,21 @@ uct_dcx_query_md_resources(uct_component_t *component,
 }
 
 
-uct_dcx_ucx_component_t uct_dcx_component = {
-    .super = {
-        UCT_DCX_UCX_COMPONENT_OPS
-        .query_md_resources = uct_dcx_query_md_resources,
-        .md_open            = uct_dcx_md_open,
-        .rkey_release       = (void*)ucs_empty_function_return_success,
-        .name               = "dcx",
-        .md_config          = {
-            .name           = "dcx memory domain",
-            .prefix         = "DCX_",
-            .table          = uct_dcx_md_config_table,
-            .size           = sizeof(uct_dcx_md_config_t)
-        },
-        .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
-        .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
-                &uct_dcx_component.super),
-        .flags              = 0
+uct_component_t uct_dcx_component = {
+    UCT_DCX_UCX_COMPONENT_OPS
+    .query_md_resources = uct_dcx_query_md_resources,
+    .md_open            = uct_dcx_md_open,
+    .rkey_unpack        = uct_dcx_rkey_unpack,
+    .rkey_release       = (void*)ucs_empty_function_return_success,
+    .name               = "dcx",
+    .md_config          = {
+        .name           = "dcx memory domain",
+        .prefix         = "DCX_",
+        .table          = uct_dcx_md_config_table,
+        .size           = sizeof(uct_dcx_md_config_t)
     },
-    .rkey_unpack            = uct_dcx_rkey_unpack
+    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
+    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
+            &uct_dcx_component),
+    .flags              = 0
 };

@@ -36,6 +36,6 @@ typedef struct uct_dcx_md_config {
 } uct_dcx_md_config_t;
 
 
-extern uct_dcx_ucx_component_t uct_dcx_component;
+extern uct_component_t uct_dcx_component;
 
 #endif

@@ -341,7 +341,10 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
 }
 
 
-ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p)
+ucs_status_t
+uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
+                    UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
+                    void **handle_p)
 {
     const uct_dcx_packed_rkey_t *packed = buffer;
     uint32_t rkey                       = be32toh(packed->rkey);
@@ -354,6 +357,7 @@ ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    *rkey_p = rkey;
+    *rkey_p   = rkey;
+    *handle_p = NULL;
     return UCS_OK;
 }

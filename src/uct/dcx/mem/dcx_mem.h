@@ -71,6 +71,9 @@ uct_dcx_mem_cache_create(uct_md_h tl_md,
 /* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
 uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
-ucs_status_t uct_dcx_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p);
+ucs_status_t
+uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
+                    UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
+                    void **handle_p);
 
 #endif

@@ -6,10 +6,11 @@
  * calls none of them: what is above it comes in by the tables below.
  *
  * UCT_DCX_UCX_VERSION, from configure, is the header of the version, and its
- * sources are those that are compiled: dcx_ucx_1_13, or dcx_ucx_since together
- * with dcx_ucx_1_18 or dcx_ucx_1_22. A function that UCX calls in a form of its
- * version is defined there; it finds our table by the member of it that is
- * UCX's, and calls on in our form.
+ * source is the one that is compiled: dcx_ucx_1_13, or dcx_ucx_since for all
+ * later ones. A function that UCX calls in a form of its version is defined
+ * there; it finds our table by the member of it that is UCX's, and calls on in
+ * our form. Where the form differs in a parameter that dcx does not look at,
+ * the header of the version names that, and ours is called as it is.
  */
 #ifndef UCT_DCX_UCX_H
 #define UCT_DCX_UCX_H
@@ -55,22 +56,24 @@ typedef struct uct_dcx_ucx_md_ops {
 } uct_dcx_ucx_md_ops_t;
 
 
-/* A component. 'super' begins with UCT_DCX_UCX_COMPONENT_OPS. */
-typedef struct uct_dcx_ucx_component {
-    uct_component_t super;
+static inline const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_md_ops(uct_md_h md)
+{
+    return ucs_container_of(md->ops, uct_dcx_ucx_md_ops_t, super);
+}
 
-    ucs_status_t    (*rkey_unpack)(const void *buffer, uct_rkey_t *rkey_p);
-} uct_dcx_ucx_component_t;
+
+/* A component begins with UCT_DCX_UCX_COMPONENT_OPS. Its rkey_unpack() has
+ * UCT_DCX_UCX_RKEY_UNPACK_ARG before the results: the parameter that some
+ * versions have there. */
 
 
 /* --- interfaces ----------------------------------------------------------- */
 
 /* UCT's internal operations of an interface. 'super' begins with
- * UCT_DCX_UCX_IFACE_OPS. */
+ * UCT_DCX_UCX_IFACE_OPS. ep_invalidate() takes one argument more than the
+ * endpoint, a uct_dcx_ucx_ep_invalidate_arg_t. */
 typedef struct uct_dcx_ucx_iface_ops {
     uct_iface_internal_ops_t super;
-
-    ucs_status_t             (*ep_invalidate)(uct_ep_h ep);
 
     /* whether the endpoint leads to the interface of these addresses */
     int                      (*ep_is_connected)(

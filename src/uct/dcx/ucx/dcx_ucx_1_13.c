@@ -9,17 +9,11 @@
 #include <ucs/sys/sys.h>
 
 
-static const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_1_13_md_ops(uct_md_h md)
-{
-    return ucs_container_of(md->ops, uct_dcx_ucx_md_ops_t, super);
-}
-
-
 ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr)
 {
     uct_dcx_ucx_md_attr_t md_attr;
 
-    uct_dcx_ucx_1_13_md_ops(md)->query(md, &md_attr);
+    uct_dcx_ucx_md_ops(md)->query(md, &md_attr);
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                                  UCT_MD_FLAG_NEED_RKEY |
                                  (md_attr.can_invalidate ?
@@ -41,8 +35,7 @@ ucs_status_t
 uct_dcx_ucx_1_13_mem_reg(uct_md_h md, void *address, size_t length,
                          unsigned flags, uct_mem_h *memh_p)
 {
-    return uct_dcx_ucx_1_13_md_ops(md)->mem_reg(md, address, length, flags,
-                                                memh_p);
+    return uct_dcx_ucx_md_ops(md)->mem_reg(md, address, length, flags, memh_p);
 }
 
 
@@ -54,27 +47,8 @@ uct_dcx_ucx_1_13_mkey_pack(uct_md_h md, uct_mem_h memh,
     unsigned flags = UCS_PARAM_VALUE(UCT_MD_MKEY_PACK, params, flags,
                                      FIELD_FLAGS, 0);
 
-    return uct_dcx_ucx_1_13_md_ops(md)->mkey_pack(
+    return uct_dcx_ucx_md_ops(md)->mkey_pack(
             md, memh, !!(flags & UCT_MD_MKEY_PACK_FLAG_INVALIDATE), buffer);
-}
-
-
-ucs_status_t
-uct_dcx_ucx_1_13_rkey_unpack(uct_component_t *component, const void *buffer,
-                             uct_rkey_t *rkey_p, void **handle_p)
-{
-    *handle_p = NULL;
-    return ucs_container_of(component, uct_dcx_ucx_component_t, super)
-            ->rkey_unpack(buffer, rkey_p);
-}
-
-
-ucs_status_t uct_dcx_ucx_1_13_ep_invalidate(uct_ep_h ep, unsigned flags)
-{
-    uct_base_iface_t *iface = ucs_derived_of(ep->iface, uct_base_iface_t);
-
-    return ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super)
-            ->ep_invalidate(ep);
 }
 
 

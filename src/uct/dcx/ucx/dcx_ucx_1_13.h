@@ -12,6 +12,9 @@
 
 
 typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
+typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
+
+#define UCT_DCX_UCX_RKEY_UNPACK_ARG
 
 #define UCT_DCX_UCX_RCACHE_TABLE    uct_md_config_rcache_table
 #define UCT_DCX_UCX_RCACHE_DEFAULT  "try"
@@ -26,15 +29,13 @@ typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
 
 #define UCT_DCX_UCX_COMPONENT_OPS \
     .cm_open     = ucs_empty_function_return_unsupported, \
-    .rkey_unpack = uct_dcx_ucx_1_13_rkey_unpack, \
     .rkey_ptr    = ucs_empty_function_return_unsupported, \
     .md_vfs_init = (uct_component_md_vfs_init_func_t)ucs_empty_function,
 
 #define UCT_DCX_UCX_IFACE_OPS \
     .iface_vfs_refresh = (uct_iface_vfs_refresh_func_t)ucs_empty_function, \
     .ep_query          = (uct_ep_query_func_t) \
-                         ucs_empty_function_return_unsupported, \
-    .ep_invalidate     = uct_dcx_ucx_1_13_ep_invalidate,
+                         ucs_empty_function_return_unsupported,
 
 
 ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr);
@@ -45,9 +46,5 @@ ucs_status_t
 uct_dcx_ucx_1_13_mkey_pack(uct_md_h md, uct_mem_h memh,
                            const uct_md_mkey_pack_params_t *params,
                            void *buffer);
-ucs_status_t
-uct_dcx_ucx_1_13_rkey_unpack(uct_component_t *component, const void *buffer,
-                             uct_rkey_t *rkey_p, void **handle_p);
-ucs_status_t uct_dcx_ucx_1_13_ep_invalidate(uct_ep_h ep, unsigned flags);
 
 #endif

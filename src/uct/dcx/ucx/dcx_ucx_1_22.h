@@ -8,12 +8,12 @@
 #include "dcx_ucx_since.h"
 
 
+typedef const uct_ep_invalidate_params_t *uct_dcx_ucx_ep_invalidate_arg_t;
+
+#define UCT_DCX_UCX_RKEY_UNPACK_ARG const uct_rkey_unpack_params_t *params,
+
 /* the cache is used from any thread */
 #define UCT_DCX_UCX_RCACHE_FLAGS    UCS_RCACHE_FLAG_NEED_LRU_LOCK
-
-#define UCT_DCX_UCX_COMPONENT_OPS \
-    UCT_DCX_UCX_SINCE_COMPONENT_OPS \
-    .rkey_unpack = uct_dcx_ucx_1_22_rkey_unpack,
 
 #define UCT_DCX_UCX_MD_OPS \
     UCT_DCX_UCX_SINCE_MD_OPS \
@@ -21,18 +21,8 @@
 
 #define UCT_DCX_UCX_IFACE_OPS \
     UCT_DCX_UCX_SINCE_IFACE_OPS \
-    .ep_invalidate    = uct_dcx_ucx_1_22_ep_invalidate, \
     .iface_query_v2   = uct_iface_base_query_v2, \
     .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED, \
     .ep_put_sgl_zcopy = UCT_DCX_UCX_UNSUPPORTED,
-
-
-ucs_status_t
-uct_dcx_ucx_1_22_rkey_unpack(uct_component_t *component, const void *buffer,
-                             const uct_rkey_unpack_params_t *params,
-                             uct_rkey_t *rkey_p, void **handle_p);
-ucs_status_t
-uct_dcx_ucx_1_22_ep_invalidate(uct_ep_h ep,
-                               const uct_ep_invalidate_params_t *params);
 
 #endif

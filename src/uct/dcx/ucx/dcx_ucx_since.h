@@ -31,7 +31,7 @@ typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
     .mem_attach         = UCT_DCX_UCX_UNSUPPORTED, \
     .detect_memory_type = UCT_DCX_UCX_UNSUPPORTED,
 
-#define UCT_DCX_UCX_SINCE_COMPONENT_OPS \
+#define UCT_DCX_UCX_COMPONENT_OPS \
     .cm_open      = UCT_DCX_UCX_UNSUPPORTED, \
     .rkey_ptr     = UCT_DCX_UCX_UNSUPPORTED, \
     .rkey_compare = uct_base_rkey_compare, \
