@@ -186,6 +186,7 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     const uct_dcx_iface_addr_t *addr;
     uct_dcx_addr_own_t own;
     uct_dcx_target_t target;
+    uct_dcx_route_t route;
     uct_dcx_ep_t *ep;
     uct_dcx_grh_t grh;
     uct_dcx_av_t av;
@@ -201,10 +202,12 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     target.dc_key   = addr->dc_key;
     target.dev_addr = *(const uct_dcx_dev_addr_t*)params->dev_addr;
     memcpy(target.dctn, addr->dctn, sizeof(target.dctn));
-    status = uct_dcx_target_make_av(&queues->port, queues->rx.dct->qp_num,
-                                    &target,
-                                    UCT_EP_PARAMS_GET_PATH_INDEX(params), &av,
-                                    &grh);
+    route  = (uct_dcx_route_t){
+        .target     = &target,
+        .own_dctn   = queues->rx.dct->qp_num,
+        .path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params)
+    };
+    status = uct_dcx_port_make_av(&queues->port, &route, &av, &grh);
     if (status != UCS_OK) {
         return status;
     }

@@ -17,7 +17,7 @@
 #define UCT_DCX_FC_H
 
 #include "uct/dcx/net/dcx_addr.h"
-#include "uct/dcx/net/dcx_target.h"
+#include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/sched/dcx_fc_table.h"
 #include "uct/dcx/sched/dcx_tx.h"
 

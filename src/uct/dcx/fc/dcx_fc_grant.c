@@ -67,7 +67,12 @@ static ucs_status_t
 uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
                       const uct_dcx_target_t *target)
 {
-    uct_dcx_ep_t *ep = &answer->ep.super;
+    const uct_dcx_route_t route = {
+        .target    = target,
+        .own_dctn  = fc->queues->rx.dct->qp_num,
+        .is_answer = 1
+    };
+    uct_dcx_ep_t *ep            = &answer->ep.super;
     ucs_status_t status;
 
     if (answer->has_ep && ucs_unlikely(ep->state == UCT_DCX_EP_FAILED)) {
@@ -83,9 +88,8 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
         answer->has_ep = 1;
     }
 
-    status = uct_dcx_target_make_answer_av(&fc->queues->port,
-                                           fc->queues->rx.dct->qp_num, target,
-                                           &ep->av, &answer->ep.grh);
+    status = uct_dcx_port_make_av(&fc->queues->port, &route, &ep->av,
+                                  &answer->ep.grh);
     if (status != UCS_OK) {
         return status;
     }

@@ -4,8 +4,6 @@
  * opens an interface. Addresses are in dcx_port_addr.c.
  */
 #include "dcx_port.h"
-#include "dcx_port_addr.h"
-#include "dcx_port_gid.h"
 #include "common/prm_cmd.h"
 
 #include <arpa/inet.h>
@@ -77,6 +75,7 @@ uct_dcx_port_find(uct_dcx_port_t *port, const char *dev_name)
     }
 
     port->num = num;
+    ucs_strncpy_zero(port->name, dev_name, sizeof(port->name));
     if (ibv_query_port(port->dev->ctx, port->num, &port->attr) != 0) {
         ucs_error("%s: ibv_query_port() failed: %m", dev_name);
         return UCS_ERR_IO_ERROR;
@@ -118,11 +117,11 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port,
     }
 
     if (wanted == 0) {
-        ucs_error("%s:%u has no partition key with full membership: set "
-                  "UCX_DCX_PKEY", uct_dcx_device_name(port->dev), port->num);
+        ucs_error("%s has no partition key with full membership: set "
+                  "UCX_DCX_PKEY", port->name);
     } else {
-        ucs_error("UCX_DCX_PKEY=0x%x: %s:%u is not in that partition", wanted,
-                  uct_dcx_device_name(port->dev), port->num);
+        ucs_error("UCX_DCX_PKEY=0x%x: %s is not in that partition", wanted,
+                  port->name);
     }
     return UCS_ERR_INVALID_PARAM;
 }
@@ -141,9 +140,9 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
     }
 
     if (config->path.mtu > port->attr.active_mtu) {
-        ucs_error("UCX_DCX_PATH_MTU=%u: port %s:%u has %u at most",
-                  128u << config->path.mtu, uct_dcx_device_name(port->dev),
-                  port->num, 128u << port->attr.active_mtu);
+        ucs_error("UCX_DCX_PATH_MTU=%u: port %s has %u at most",
+                  128u << config->path.mtu, port->name,
+                  128u << port->attr.active_mtu);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -205,8 +204,7 @@ uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
     ah_attr.grh.dgid = *gid;
     ah               = ibv_create_ah(port->dev->pd, &ah_attr);
     if (ah == NULL) {
-        ucs_error("%s:%u: no way to the peer with GID %s: %m",
-                  uct_dcx_device_name(port->dev), port->num,
+        ucs_error("%s: no way to the peer with GID %s: %m", port->name,
                   inet_ntop(AF_INET6, gid->raw, name, sizeof(name)));
         return UCS_ERR_UNREACHABLE;
     }
@@ -215,8 +213,7 @@ uct_dcx_port_resolve(void *arg, const union ibv_gid *gid, uct_dcx_mac_t *mac)
     if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_AH) == 0) {
         memcpy(mac->bytes, dv_ah.av->rmac, sizeof(mac->bytes));
     } else {
-        ucs_error("%s:%u: mlx5dv_init_obj(ah) failed: %m",
-                  uct_dcx_device_name(port->dev), port->num);
+        ucs_error("%s: mlx5dv_init_obj(ah) failed: %m", port->name);
         status = UCS_ERR_IO_ERROR;
     }
 

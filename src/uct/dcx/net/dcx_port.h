@@ -19,6 +19,7 @@
 
 typedef struct uct_dcx_port {
     const uct_dcx_device_t *dev;
+    char                   name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
     uint8_t                num;
     struct ibv_port_attr   attr;
     enum ibv_mtu           mtu;
@@ -74,6 +75,10 @@ ucs_status_t
 uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
                   const uct_dcx_iface_config_t *config);
 void uct_dcx_port_cleanup(uct_dcx_port_t *port);
+
+/* Part of it: finds the own GID and, on RoCE, its subnet. */
+ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
+                                   const uct_dcx_iface_config_t *config);
 
 
 /* What an address handle and a QP need for this port, a peer apart. */

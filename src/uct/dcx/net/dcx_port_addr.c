@@ -21,6 +21,13 @@
 #define UCT_DCX_GRH_FLAG      UCS_BIT(30)
 
 
+/* InfiniBand specification, "Local identifiers": others are multicast */
+static int uct_dcx_port_is_lid(unsigned lid)
+{
+    return (lid > 0) && (lid < 0xc000);
+}
+
+
 void uct_dcx_port_get_address(const uct_dcx_port_t *port,
                               uct_dcx_dev_addr_t *addr)
 {
@@ -142,7 +149,7 @@ uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
                         const uct_dcx_route_t *route, uct_dcx_av_t *av,
                         uct_dcx_grh_t *grh)
 {
-    const uct_dcx_dev_addr_t *addr = route->addr;
+    const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
     int is_global                  = port->is_global ||
                                      (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
     unsigned peer_lmc              = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
@@ -162,20 +169,31 @@ uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
 }
 
 
+/* Spreads the pairs of targets, ours and the peer's, over 16 bits. */
+static uint16_t uct_dcx_port_flow(const uct_dcx_route_t *route)
+{
+    uint32_t dctn = uct_dcx_target_dctn(route->target->dctn);
+
+    return ((dctn ^ (route->own_dctn << 8)) * 0x9e3779b1u) >> 16;
+}
+
+
 /* ... and on RoCE, where it draws the UDP port by lot; the paths of a flow
  * surely have different ones here. */
 static ucs_status_t
 uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                           uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
-    unsigned udp_port = UCT_DCX_UDP_PORT_MIN |
-                        ((route->flow + route->path_index) &
-                         UCT_DCX_UDP_PORT_MASK);
+    const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
+    unsigned udp_port              = UCT_DCX_UDP_PORT_MIN |
+                                     ((uct_dcx_port_flow(route) +
+                                       route->path_index) &
+                                      UCT_DCX_UDP_PORT_MASK);
     union ibv_gid gid;
     ucs_status_t status;
     uct_dcx_mac_t mac;
 
-    memcpy(gid.raw, route->addr->gid, sizeof(gid.raw));
+    memcpy(gid.raw, addr->gid, sizeof(gid.raw));
     status = route->is_answer ? uct_dcx_neigh_try(&port->neigh, &gid, &mac) :
                                 uct_dcx_neigh_get(&port->neigh, &gid, &mac);
     if (status != UCS_OK) {
@@ -186,7 +204,7 @@ uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
     av->stat_rate_sl = port->sl << 1;
     av->rlid         = (port->gid_type == IBV_GID_TYPE_ROCE_V2) ?
                        htobe16(udp_port) : 0;
-    uct_dcx_port_make_grh(port, route->addr, grh);
+    uct_dcx_port_make_grh(port, addr, grh);
     memcpy(grh->rmac, mac.bytes, sizeof(grh->rmac));
     return UCS_OK;
 }
@@ -195,43 +213,65 @@ uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
 static ucs_status_t uct_dcx_port_check_route(const uct_dcx_port_t *port,
                                              const uct_dcx_route_t *route)
 {
-    const char *fault = uct_dcx_port_addr_fault(route->addr);
-    int is_roce       = uct_dcx_port_is_roce(port);
+    const uct_dcx_dev_addr_t *addr = &route->target->dev_addr;
+    const char *fault              = uct_dcx_port_addr_fault(addr);
+    int is_roce                    = uct_dcx_port_is_roce(port);
 
-    if (is_roce != !!(route->addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
-        ucs_error("%s:%u: the peer's port is of %s, this one of %s",
-                  uct_dcx_device_name(port->dev), port->num,
+    if (is_roce != !!(addr->flags & UCT_DCX_DEV_ADDR_ETHERNET)) {
+        ucs_error("%s: the peer's port is of %s, this one of %s", port->name,
                   is_roce ? "InfiniBand" : "Ethernet",
                   is_roce ? "Ethernet" : "InfiniBand");
         return UCS_ERR_INVALID_ADDR;
     }
 
     if (fault != NULL) {
-        ucs_error("%s:%u: the peer's device address is damaged, it has %s",
-                  uct_dcx_device_name(port->dev), port->num, fault);
+        ucs_error("%s: the peer's device address is damaged, it has %s",
+                  port->name, fault);
         return UCS_ERR_INVALID_ADDR;
     }
 
     if (route->path_index >= port->num_paths) {
-        ucs_error("%s:%u: path %u, but UCX_DCX_NUM_PATHS is %u",
-                  uct_dcx_device_name(port->dev), port->num,
+        ucs_error("%s: path %u, but UCX_DCX_NUM_PATHS is %u", port->name,
                   route->path_index, port->num_paths);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (!uct_dcx_port_shares_partition(port, route->addr)) {
-        ucs_error("%s:%u: the peer's port is in partition 0x%x, this one in "
-                  "0x%x", uct_dcx_device_name(port->dev), port->num,
-                  be16toh(route->addr->pkey), port->pkey);
+    if (!uct_dcx_port_shares_partition(port, addr)) {
+        ucs_error("%s: the peer's port is in partition 0x%x, this one in 0x%x",
+                  port->name, be16toh(addr->pkey), port->pkey);
         return UCS_ERR_UNREACHABLE;
     }
     return UCS_OK;
 }
 
 
-ucs_status_t
-uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
-                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+/* Most peers are on InfiniBand, need no route header and are members of our
+ * partition as we are: makes the address vector of the first path to such a
+ * one, number and key of the DCT left 0. Returns 0 if the peer is another. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
+                           const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av)
+{
+    uint8_t flags = addr->flags & UCS_MASK(UCT_DCX_DEV_ADDR_LMC_SHIFT);
+
+    if (ucs_unlikely((addr->pkey != port->plain_pkey) ||
+                     ((flags | addr->gid_type) != 0) ||
+                     !uct_dcx_port_is_lid(be16toh(addr->lid)))) {
+        return 0;
+    }
+
+    av->dqp_dct      = 0;
+    av->stat_rate_sl = port->sl;
+    av->fl_mlid      = 0;
+    av->rlid         = addr->lid;
+    return 1;
+}
+
+
+/* The same to any peer, by any path */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_port_make_any_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                         uct_dcx_av_t *av, uct_dcx_grh_t *grh)
 {
     ucs_status_t status;
 
@@ -246,6 +286,27 @@ uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
         return uct_dcx_port_make_roce_av(port, route, av, grh);
     }
     uct_dcx_port_make_ib_av(port, route, av, grh);
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
+                     uct_dcx_av_t *av, uct_dcx_grh_t *grh)
+{
+    const uct_dcx_target_t *target = route->target;
+    ucs_status_t status;
+
+    if (ucs_unlikely(route->path_index != 0) ||
+        !uct_dcx_port_make_plain_av(port, &target->dev_addr, av)) {
+        status = uct_dcx_port_make_any_av(port, route, av, grh);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    av->key      = target->dc_key;
+    av->dqp_dct |= htobe32(uct_dcx_target_dctn(target->dctn));
     return UCS_OK;
 }
 

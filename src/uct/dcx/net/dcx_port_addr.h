@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses of ports, and the ways to them: address vectors. Called when
- * endpoints are created, and by flow control for its answers.
+ * Addresses of ports and of targets behind them, and the ways there: address
+ * vectors. Called when endpoints are created, and by flow control for its
+ * answers.
  */
 #ifndef UCT_DCX_PORT_ADDR_H
 #define UCT_DCX_PORT_ADDR_H
@@ -26,21 +27,37 @@ enum {
 };
 
 
-/* One of the ways to a peer */
-typedef struct uct_dcx_route {
-    const uct_dcx_dev_addr_t *addr;
-    unsigned                 path_index;
-    uint16_t                 flow; /* RoCE v2: where 16 bits differ, switches
-                                      may choose different links */
-    int                      is_answer; /* called by progress */
-} uct_dcx_route_t;
+/* What names a target (DCT), as it travels in a request for credits: a receive
+ * completion does not say which peer has sent. */
+typedef struct uct_dcx_target {
+    __be64             dc_key;
+    uint8_t            dctn[3];
+    uct_dcx_dev_addr_t dev_addr;
+} UCS_S_PACKED uct_dcx_target_t;
 
 
-/* InfiniBand specification, "Local identifiers": others are multicast */
-static inline int uct_dcx_port_is_lid(unsigned lid)
+static inline void uct_dcx_target_set_dctn(uint8_t bytes[3], uint32_t dctn)
 {
-    return (lid > 0) && (lid < 0xc000);
+    bytes[0] = dctn >> 16;
+    bytes[1] = dctn >> 8;
+    bytes[2] = dctn;
 }
+
+
+static inline uint32_t uct_dcx_target_dctn(const uint8_t bytes[3])
+{
+    return ((uint32_t)bytes[0] << 16) | ((uint32_t)bytes[1] << 8) | bytes[2];
+}
+
+
+/* One of the ways to a target */
+typedef struct uct_dcx_route {
+    const uct_dcx_target_t *target;
+    uint32_t               own_dctn;   /* of our target: pairs of targets are
+                                          spread over the links */
+    unsigned               path_index;
+    int                    is_answer;  /* called by progress */
+} uct_dcx_route_t;
 
 
 void uct_dcx_port_get_address(const uct_dcx_port_t *port,
@@ -49,34 +66,11 @@ void uct_dcx_port_get_address(const uct_dcx_port_t *port,
 int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
                               const uct_dcx_dev_addr_t *addr);
 
-/* Most peers are on InfiniBand, need no route header and are members of our
- * partition as we are: makes the address vector of the first path to such a
- * one, number and key of the DCT left 0. Returns 0 if the peer is another. */
-static UCS_F_ALWAYS_INLINE int
-uct_dcx_port_make_plain_av(const uct_dcx_port_t *port,
-                           const uct_dcx_dev_addr_t *addr, uct_dcx_av_t *av)
-{
-    uint8_t flags = addr->flags & UCS_MASK(UCT_DCX_DEV_ADDR_LMC_SHIFT);
-
-    if (ucs_unlikely((addr->pkey != port->plain_pkey) ||
-                     ((flags | addr->gid_type) != 0) ||
-                     !uct_dcx_port_is_lid(be16toh(addr->lid)))) {
-        return 0;
-    }
-
-    av->key          = 0;
-    av->dqp_dct      = 0;
-    av->stat_rate_sl = port->sl;
-    av->fl_mlid      = 0;
-    av->rlid         = addr->lid;
-    return 1;
-}
-
-/* Makes the address vector of a route, number and key of the DCT left 0.
- * With bit 31 of av->dqp_dct set, 'grh' belongs to it. On InfiniBand this is
- * a copy of bytes; on RoCE the first route to a GID takes a system call. If
- * that fails, the next one comes with the next endpoint of the user, or for
- * an answer when some time has passed. */
+/* Makes the address vector of a route. With bit 31 of av->dqp_dct set, 'grh'
+ * belongs to it. On InfiniBand this is a copy of bytes; on RoCE the first route
+ * to a GID takes a system call. If that fails, the next one comes with the next
+ * endpoint of the user, or for an answer when some time has passed. Errors are
+ * logged. */
 ucs_status_t
 uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                      uct_dcx_av_t *av, uct_dcx_grh_t *grh);

@@ -3,7 +3,7 @@
  * The GID by which a port is known, and the subnet that it lies in; see
  * dcx_port.h. Called when an interface opens.
  */
-#include "dcx_port_gid.h"
+#include "dcx_port.h"
 #include "uct/dcx/base/dcx_subnet.h"
 
 #include <ucs/debug/log.h>
@@ -42,8 +42,8 @@ uct_dcx_port_select_roce_gid(uct_dcx_port_t *port, struct ibv_gid_entry *best)
     }
 
     if (best_rating == 0) {
-        ucs_error("%s:%u has no GID: give its network interface an address",
-                  uct_dcx_device_name(port->dev), port->num);
+        ucs_error("%s has no GID: give its network interface an address",
+                  port->name);
         return UCS_ERR_NO_DEVICE;
     }
     return UCS_OK;
@@ -64,9 +64,8 @@ uct_dcx_port_find_gid(uct_dcx_port_t *port, unsigned long gid_index)
     } else {
         gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
         if (ibv_query_gid_ex(port->dev->ctx, port->num, gid_index, &entry, 0)) {
-            ucs_error("UCX_DCX_GID_INDEX=%lu: %s:%u has no such GID; "
-                      "'ibv_devinfo -v' lists them", gid_index,
-                      uct_dcx_device_name(port->dev), port->num);
+            ucs_error("UCX_DCX_GID_INDEX=%lu: %s has no such GID; "
+                      "'ibv_devinfo -v' lists them", gid_index, port->name);
             return UCS_ERR_INVALID_PARAM;
         }
         entry.gid_index = gid_index;
@@ -97,9 +96,8 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
         found = uct_dcx_subnet_prefix_len(&port->gid);
         if (found < 0) {
             ucs_error("UCX_DCX_ROCE_LOCAL_SUBNET=y: no network interface has "
-                      "the address of %s:%u, GID %u: set "
-                      "UCX_DCX_ROCE_SUBNET_PREFIX_LEN",
-                      uct_dcx_device_name(port->dev), port->num,
+                      "the address of %s, GID %u: set "
+                      "UCX_DCX_ROCE_SUBNET_PREFIX_LEN", port->name,
                       port->gid_index);
             return UCS_ERR_INVALID_PARAM;
         }
@@ -107,9 +105,9 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
     }
 
     if (bits > addr_bits) {
-        ucs_error("UCX_DCX_ROCE_SUBNET_PREFIX_LEN=%lu: the address of %s:%u, "
-                  "GID %u, has %u bits", bits, uct_dcx_device_name(port->dev),
-                  port->num, port->gid_index, addr_bits);
+        ucs_error("UCX_DCX_ROCE_SUBNET_PREFIX_LEN=%lu: the address of %s, "
+                  "GID %u, has %u bits", bits, port->name, port->gid_index,
+                  addr_bits);
         return UCS_ERR_INVALID_PARAM;
     }
     port->prefix_len = bits;
