@@ -92,10 +92,9 @@ void info_limits(struct info_part *part, const struct ibv_device_attr *attr,
                  const uct_dcx_iface_config_t *config)
 {
     const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
-    uct_dcx_pool_size_t dcis = policy->size(config->tx.num_dci);
-    unsigned others          = dcis.num_exclusive + dcis.num_shared + 1 -
-                               config->tx.num_dci;
-    struct info_need qps     = {
+    unsigned others      = uct_dcx_policy_num_dci(policy, config->tx.num_dci) +
+                           1 - config->tx.num_dci;
+    struct info_need qps = {
         .what     = "queue pairs",
         .variable = "UCX_DCX_NUM_DCI",
         .found    = attr->max_qp,

@@ -73,12 +73,9 @@ TEST_P(any_policy, binds_or_lends)
 {
     uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
 
-    EXPECT_EQ(m_pool.size.num_exclusive > 0, place.dci == UCT_DCX_NO_DCI);
-    EXPECT_EQ(m_pool.size.num_exclusive > 0, uct_dcx_pool_has_idle(&m_pool));
-    EXPECT_LE(1u, uct_dcx_pool_num_dci(&m_pool));
-    if (place.dci != UCT_DCX_NO_DCI) {
-        EXPECT_TRUE(uct_dcx_pool_is_shared(&m_pool, place.dci));
-    }
+    EXPECT_EQ(!m_pool.policy->is_shared, place.dci == UCT_DCX_NO_DCI);
+    EXPECT_EQ(!m_pool.policy->is_shared, !!uct_dcx_pool_has_idle(&m_pool));
+    EXPECT_LE(1u, m_pool.num_dci);
 }
 
 TEST_P(any_policy, numbers_and_streams_are_in_range)
@@ -87,8 +84,7 @@ TEST_P(any_policy, numbers_and_streams_are_in_range)
         uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
 
         if (place.dci != UCT_DCX_NO_DCI) {
-            EXPECT_LT(place.dci, uct_dcx_pool_num_dci(&m_pool));
-            EXPECT_TRUE(uct_dcx_pool_is_shared(&m_pool, place.dci));
+            EXPECT_LT(place.dci, m_pool.num_dci);
         }
         EXPECT_LT(place.stream, m_pool.policy->has_streams ? num_streams : 1);
     }
@@ -122,28 +118,17 @@ TEST_P(exclusive_policy, hands_out_each_once_from_zero)
     for (unsigned i = 0; i < num_dci; i++) {
         EXPECT_TRUE(uct_dcx_pool_has_idle(&m_pool));
         EXPECT_EQ(i, uct_dcx_pool_take(&m_pool));
-        EXPECT_FALSE(uct_dcx_pool_is_shared(&m_pool, i));
     }
     EXPECT_FALSE(uct_dcx_pool_has_idle(&m_pool));
     EXPECT_EQ(UCT_DCX_NO_DCI, uct_dcx_pool_take(&m_pool));
-}
-
-TEST_P(exclusive_policy, keeps_an_initiator_that_has_work)
-{
-    uint16_t dci = uct_dcx_pool_take(&m_pool);
-
-    EXPECT_FALSE(uct_dcx_pool_settle(&m_pool, dci, 1));
-    EXPECT_EQ(num_dci - 1u, m_pool.num_idle);
-    EXPECT_TRUE(uct_dcx_pool_settle(&m_pool, dci, 0));
-    EXPECT_EQ((unsigned)num_dci, m_pool.num_idle);
 }
 
 TEST_P(exclusive_policy, reuses_the_warmest_first)
 {
     uint16_t a = uct_dcx_pool_take(&m_pool), b = uct_dcx_pool_take(&m_pool);
 
-    uct_dcx_pool_settle(&m_pool, a, 0);
-    uct_dcx_pool_settle(&m_pool, b, 0);
+    uct_dcx_pool_put(&m_pool, a);
+    uct_dcx_pool_put(&m_pool, b);
     EXPECT_EQ(b, uct_dcx_pool_take(&m_pool));
     EXPECT_EQ(a, uct_dcx_pool_take(&m_pool));
 }
@@ -151,7 +136,7 @@ TEST_P(exclusive_policy, reuses_the_warmest_first)
 TEST_P(exclusive_policy, quota_limits_where_there_is_one)
 {
     EXPECT_EQ((GetParam() == "dcs_quota") ? (unsigned)quota : UINT_MAX,
-              m_pool.policy->share(&m_pool));
+              m_pool.share);
 }
 
 /* Number 2 cannot be created: 0 and 1 are all there is from then on. */
@@ -162,8 +147,8 @@ TEST_P(exclusive_policy, truncated)
     }
     uct_dcx_pool_truncate(&m_pool, 2);
     EXPECT_FALSE(uct_dcx_pool_has_idle(&m_pool));
-    EXPECT_TRUE(uct_dcx_pool_settle(&m_pool, 1, 0));
-    EXPECT_TRUE(uct_dcx_pool_settle(&m_pool, 0, 0));
+    uct_dcx_pool_put(&m_pool, 1);
+    uct_dcx_pool_put(&m_pool, 0);
     EXPECT_EQ(0, uct_dcx_pool_take(&m_pool));
     EXPECT_EQ(1, uct_dcx_pool_take(&m_pool));
     EXPECT_EQ(UCT_DCX_NO_DCI, uct_dcx_pool_take(&m_pool));
@@ -189,7 +174,7 @@ TEST_P(exclusive_policy, none_is_lost_or_handed_out_twice)
         } else if (!taken.empty()) {
             unsigned at = random() % taken.size();
 
-            ASSERT_TRUE(uct_dcx_pool_settle(&m_pool, taken[at], 0));
+            uct_dcx_pool_put(&m_pool, taken[at]);
             taken.erase(taken.begin() + at);
         }
         ASSERT_EQ(num_dci - taken.size(), m_pool.num_idle);
@@ -254,7 +239,7 @@ TEST_P(stream_policy, are_of_one_initiator_in_turn)
     for (unsigned i = 0; i < 100; i++) {
         uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
 
-        EXPECT_EQ(uct_dcx_pool_num_dci(&m_pool) - 1, place.dci);
+        EXPECT_EQ(m_pool.num_dci - 1, place.dci);
         EXPECT_EQ(i % num_streams, place.stream);
     }
 }
@@ -269,19 +254,19 @@ TEST_P(any_size, of_the_pool)
 {
     static const struct {
         std::string name;
-        unsigned    num_exclusive, num_shared;
+        unsigned    count, num_idle;
     } rows[] = {
-        {"dcs", num_dci, 0},
-        {"dcs_quota", num_dci, 0},
-        {"rand", 0, num_dci},
-        {"hw_dcs", 0, 1}
+        {"dcs", num_dci, num_dci},
+        {"dcs_quota", num_dci, num_dci},
+        {"rand", num_dci, 0},
+        {"hw_dcs", 1, 0}
     };
     unsigned count = 0;
 
     for (const auto &row : rows) {
         if (row.name == GetParam()) {
-            EXPECT_EQ(row.num_exclusive, m_pool.size.num_exclusive);
-            EXPECT_EQ(row.num_shared, m_pool.size.num_shared);
+            EXPECT_EQ(row.count, m_pool.num_dci);
+            EXPECT_EQ(row.num_idle, m_pool.num_idle);
             count++;
         }
     }

@@ -19,52 +19,11 @@
 #include <stdlib.h>
 
 
-static uct_dcx_pool_size_t uct_dcx_exclusive_size(unsigned num_dci)
-{
-    return (uct_dcx_pool_size_t){.num_exclusive = num_dci};
-}
-
-
-static uct_dcx_pool_size_t uct_dcx_shared_size(unsigned num_dci)
-{
-    return (uct_dcx_pool_size_t){.num_shared = num_dci};
-}
-
-
-static uct_dcx_pool_size_t uct_dcx_one_shared_size(unsigned num_dci)
-{
-    (void)num_dci;
-    return (uct_dcx_pool_size_t){.num_shared = 1};
-}
-
-
-static unsigned uct_dcx_no_share(const uct_dcx_pool_t *pool)
-{
-    (void)pool;
-    return UINT_MAX;
-}
-
-
-static unsigned uct_dcx_quota_share(const uct_dcx_pool_t *pool)
-{
-    return pool->quota;
-}
-
-
 static const uct_dcx_policy_t uct_dcx_policies[] = {
-    {.name  = "dcs",
-     .size  = uct_dcx_exclusive_size,
-     .share = uct_dcx_no_share},
-    {.name  = "dcs_quota",
-     .size  = uct_dcx_exclusive_size,
-     .share = uct_dcx_quota_share},
-    {.name  = "rand",
-     .size  = uct_dcx_shared_size,
-     .share = uct_dcx_no_share},
-    {.name        = "hw_dcs",
-     .size        = uct_dcx_one_shared_size,
-     .has_streams = 1,
-     .share       = uct_dcx_no_share},
+    {.name = "dcs"},
+    {.name = "dcs_quota", .has_quota = 1},
+    {.name = "rand", .is_shared = 1},
+    {.name = "hw_dcs", .is_shared = 1, .has_streams = 1}
 };
 
 
@@ -85,24 +44,23 @@ const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index)
 int
 uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params)
 {
-    unsigned num_idle, i;
+    const uct_dcx_policy_t *policy = &uct_dcx_policies[params->policy];
+    unsigned i;
 
-    pool->policy      = &uct_dcx_policies[params->policy];
-    pool->size        = pool->policy->size(params->num_dci);
-    pool->quota       = params->quota;
-    pool->num_streams = params->num_streams;
+    pool->policy      = policy;
+    pool->num_dci     = uct_dcx_policy_num_dci(policy, params->num_dci);
+    pool->share       = policy->has_quota ? params->quota : UINT_MAX;
+    pool->num_streams = policy->has_streams ? params->num_streams : 1;
     pool->next_stream = 0;
     pool->random      = params->seed;
-    pool->num_idle    = pool->size.num_exclusive;
-
-    num_idle   = pool->num_idle;
-    pool->idle = malloc((num_idle + 1) * sizeof(*pool->idle));
+    pool->num_idle    = policy->is_shared ? 0 : pool->num_dci;
+    pool->idle        = malloc(pool->num_dci * sizeof(*pool->idle));
     if (pool->idle == NULL) {
         return -1;
     }
 
-    for (i = 0; i < num_idle; ++i) {
-        pool->idle[i] = num_idle - 1 - i;
+    for (i = 0; i < pool->num_idle; ++i) {
+        pool->idle[i] = pool->num_idle - 1 - i;
     }
     return 0;
 }
@@ -126,25 +84,16 @@ static uint64_t uct_dcx_pool_random(uct_dcx_pool_t *pool)
 }
 
 
-static uct_dcx_place_t uct_dcx_pool_shared_place(uct_dcx_pool_t *pool)
-{
-    uint64_t number       = uct_dcx_pool_random(pool) % pool->size.num_shared;
-    uct_dcx_place_t place = {.dci = pool->size.num_exclusive + number};
-
-    if (pool->policy->has_streams) {
-        place.stream = pool->next_stream++ % pool->num_streams;
-    }
-    return place;
-}
-
-
 uct_dcx_place_t uct_dcx_pool_bind(uct_dcx_pool_t *pool)
 {
-    if (pool->size.num_exclusive > 0) {
+    if (!pool->policy->is_shared) {
         return (uct_dcx_place_t){.dci = UCT_DCX_NO_DCI};
     }
 
-    return uct_dcx_pool_shared_place(pool);
+    return (uct_dcx_place_t){
+        .dci    = uct_dcx_pool_random(pool) % pool->num_dci,
+        .stream = pool->next_stream++ % pool->num_streams
+    };
 }
 
 
@@ -152,7 +101,7 @@ void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci)
 {
     /* those given back lie on top of those never used, and there was none; some
      * may never come back */
-    assert(pool->num_idle + dci + 1 <= pool->size.num_exclusive);
+    assert(pool->num_idle + dci + 1 <= pool->num_dci);
     (void)dci;
     pool->num_idle = 0;
 }

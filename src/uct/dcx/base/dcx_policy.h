@@ -16,9 +16,6 @@
 
 #define UCT_DCX_NO_DCI  UINT16_MAX
 
-typedef struct uct_dcx_pool   uct_dcx_pool_t;
-typedef struct uct_dcx_policy uct_dcx_policy_t;
-
 
 /* Where an endpoint posts: the number of an initiator, and of a stream if it
  * has any, else 0. */
@@ -28,55 +25,52 @@ typedef struct uct_dcx_place {
 } uct_dcx_place_t;
 
 
-/* How many initiators there are at most. All are of one kind. */
-typedef struct uct_dcx_pool_size {
-    unsigned num_exclusive;
-    unsigned num_shared;
-} uct_dcx_pool_size_t;
-
-
 typedef struct uct_dcx_pool_params {
     unsigned policy;      /* index in uct_dcx_policy_names */
     unsigned num_dci;     /* as many as the user allows */
     unsigned quota;       /* WQEBBs */
-    unsigned num_streams; /* of a shared initiator, 1: it has none */
+    unsigned num_streams; /* of a shared initiator that has some */
     uint64_t seed;        /* of what is left to chance */
 } uct_dcx_pool_params_t;
 
 
-struct uct_dcx_policy {
-    const char          *name; /* value of UCX_DCX_TX_POLICY */
+typedef struct uct_dcx_policy {
+    const char *name;       /* value of UCX_DCX_TX_POLICY */
+    uint8_t    is_shared;   /* all of its initiators are, or none */
+    uint8_t    has_streams; /* it has one, with streams */
+    uint8_t    has_quota;
+} uct_dcx_policy_t;
 
-    /* Initiators for the 'num_dci' that the user allows */
-    uct_dcx_pool_size_t (*size)(unsigned num_dci);
 
-    /* The shared initiators have streams */
-    uint8_t             has_streams;
+typedef struct uct_dcx_pool {
+    const uct_dcx_policy_t *policy;
+    uint16_t               *idle;     /* stack of exclusive ones to be had */
+    unsigned               num_idle;
+    unsigned               num_dci;   /* at most */
 
     /* How many WQEBBs an endpoint may post on an exclusive initiator
      * while others wait for one, those outstanding by then included. One that
      * wants more has to part with its own before it goes on. UINT_MAX: it may
      * keep it. */
-    unsigned            (*share)(const uct_dcx_pool_t *pool);
-};
-
-
-struct uct_dcx_pool {
-    const uct_dcx_policy_t *policy;
-    uint16_t               *idle;     /* stack of exclusive ones to be had */
-    unsigned               num_idle;
-    uct_dcx_pool_size_t    size;
-    unsigned               quota;     /* of the policies that have one */
+    unsigned               share;
     unsigned               num_streams;
     unsigned               next_stream;
     uint64_t               random;    /* state of the generator */
-};
+} uct_dcx_pool_t;
 
 
 /* NULL-terminated names, in the order of the configuration's enum. */
 extern const char *uct_dcx_policy_names[];
 
 const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index);
+
+/* How many initiators there are where the user allows 'num_dci' */
+static inline unsigned
+uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy, unsigned num_dci)
+{
+    return policy->has_streams ? 1 : num_dci;
+}
+
 
 /* All exclusive initiators are idle, number 0 is taken first. Returns 0, or -1
  * when memory is short. */
@@ -91,19 +85,6 @@ uct_dcx_place_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
 
 /* Number 'dci', just taken, cannot be had, nor can those behind it. */
 void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);
-
-
-static inline unsigned uct_dcx_pool_num_dci(const uct_dcx_pool_t *pool)
-{
-    return pool->size.num_exclusive + pool->size.num_shared;
-}
-
-
-static inline int
-uct_dcx_pool_is_shared(const uct_dcx_pool_t *pool, uint16_t dci)
-{
-    return dci >= pool->size.num_exclusive;
-}
 
 
 static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
@@ -127,23 +108,8 @@ static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
 /* Gives one back. */
 static inline void uct_dcx_pool_put(uct_dcx_pool_t *pool, uint16_t dci)
 {
-    assert(pool->num_idle < pool->size.num_exclusive);
+    assert(pool->num_idle < pool->num_dci);
     pool->idle[pool->num_idle++] = dci;
-}
-
-
-/* An exclusive initiator is left with 'outstanding' WQEBBs, the
- * endpoint that holds it posts none at the moment. Returns nonzero if the
- * endpoint has to part with it, and then the initiator is back in the pool. */
-static inline int
-uct_dcx_pool_settle(uct_dcx_pool_t *pool, uint16_t dci, unsigned outstanding)
-{
-    if (outstanding > 0) {
-        return 0;
-    }
-
-    uct_dcx_pool_put(pool, dci);
-    return 1;
 }
 
 #endif

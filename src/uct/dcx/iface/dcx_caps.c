@@ -216,7 +216,7 @@ uct_dcx_caps_estimate_perf(uct_iface_h tl_iface, uct_perf_attr_t *attr)
     }
 
     if (attr->field_mask & UCT_PERF_ATTR_FIELD_MAX_INFLIGHT_EPS) {
-        attr->max_inflight_eps = uct_dcx_pool_num_dci(&queues->dci.pool);
+        attr->max_inflight_eps = queues->dci.pool.num_dci;
     }
     return UCS_OK;
 }

@@ -326,11 +326,9 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     uct_dcx_slab_init(&queues->eps.grh, sizeof(uct_dcx_grh_ep_t));
     uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));
 
-    ucs_debug("iface %p: %s:%u, DCT 0x%x, up to %u DCIs of %u WQEBBs", self,
-              uct_dcx_port_dev_name(&queues->port), queues->port.num,
-              queues->rx.dct->qp_num,
-              uct_dcx_pool_num_dci(&queues->dci.pool),
-              queues->dci.dci[0].txq.sq.mask + 1);
+    ucs_debug("iface %p: %s, DCT 0x%x, up to %u DCIs of %u WQEBBs", self,
+              queues->port.name, queues->rx.dct->qp_num,
+              queues->dci.pool.num_dci, queues->dci.dci[0].txq.sq.mask + 1);
     return UCS_OK;
 
 err_cleanup_rx:

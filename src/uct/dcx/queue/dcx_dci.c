@@ -88,8 +88,7 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}
     };
 
-    if (set->pool.policy->has_streams &&
-        uct_dcx_pool_is_shared(&set->pool, dci->index)) {
+    if (set->pool.policy->has_streams) {
         uct_dcx_dci_fill_streams(set, &dv_attr);
     }
 
@@ -98,7 +97,7 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         ucs_log(level, "%s: failed to create DCI %u of %u: %m; lower "
                 "UCX_DCX_NUM_DCI or UCX_DCX_TX_QUEUE_LEN",
                 uct_dcx_port_dev_name(set->port), set->num_created + 1,
-                uct_dcx_pool_num_dci(&set->pool));
+                set->pool.num_dci);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -142,8 +141,7 @@ uct_dcx_dci_init_shared(uct_dcx_dci_t *dci, unsigned num_streams)
 ucs_status_t uct_dcx_dci_init(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                               uct_dcx_cq_t *cq, ucs_log_level_t level)
 {
-    int is_shared               = uct_dcx_pool_is_shared(&set->pool,
-                                                         dci->index);
+    int is_shared               = set->pool.policy->is_shared;
     uct_dcx_txq_params_t params = {
         .cq         = cq,
         .max_bb     = set->max_bb,

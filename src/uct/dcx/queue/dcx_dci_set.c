@@ -147,7 +147,7 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
     if (uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
         ucs_diag("%s: goes on with %u of %u DCIs",
                  uct_dcx_port_dev_name(set->port), set->num_created,
-                 uct_dcx_pool_num_dci(&set->pool));
+                 set->pool.num_dci);
         set->is_short = 1;
         uct_dcx_dci_set_open(set);
         return NULL;
@@ -210,7 +210,7 @@ uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
     set->max_poll               = sizes.tx_max_poll;
     set->params.moderation      = ucs_min(config->tx.cq_moderation,
                                           set->params.num_bb / 4);
-    if (set->pool.policy->share(&set->pool) == UINT_MAX) {
+    if (set->pool.share == UINT_MAX) {
         /* others get an initiator only when nothing is outstanding: that is
          * to be seen at once */
         set->params.moderation = 1;
@@ -242,8 +242,7 @@ static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
 
     /* every WQEBB of every send queue may complete before progress is called */
     max_cqe        = ucs_min(UCT_DCX_GROUP_CQES, max_cqe - set->max_poll);
-    set->per_group = ucs_min(uct_dcx_pool_num_dci(&set->pool),
-                             UCT_DCX_MAX_PER_GROUP);
+    set->per_group = ucs_min(set->pool.num_dci, UCT_DCX_MAX_PER_GROUP);
     set->per_group = ucs_min(set->per_group, max_cqe / num_bb);
     set->per_group = ucs_max(set->per_group, 1);
     return UCS_OK;
@@ -254,12 +253,11 @@ static ucs_status_t
 uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
                           const uct_dcx_iface_config_t *config)
 {
-    const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
-    uct_dcx_pool_params_t params   = {
+    uct_dcx_pool_params_t params = {
         .policy      = config->tx.policy,
         .num_dci     = config->tx.num_dci,
         .quota       = config->tx.quota,
-        .num_streams = policy->has_streams ? config->tx.num_streams : 1,
+        .num_streams = config->tx.num_streams,
         .seed        = config->tx.rand_seed
     };
 
@@ -277,7 +275,7 @@ uct_dcx_dci_set_init_pool(uct_dcx_pool_t *pool,
  * nothing. */
 static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 {
-    unsigned num_dci    = uct_dcx_pool_num_dci(&set->pool);
+    unsigned num_dci    = set->pool.num_dci;
     unsigned num_groups = ucs_div_round_up(num_dci, set->per_group);
 
     set->memory  = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");

@@ -119,7 +119,7 @@ static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
 {
     set->take_above = (set->throttled || set->traced) ? UINT_MAX :
                       set->is_short                   ? 0 :
-                      set->pool.size.num_exclusive - set->num_created;
+                      set->pool.num_dci - set->num_created;
 }
 
 

@@ -89,7 +89,7 @@ static inline int uct_dcx_pending_is_ready(uct_dcx_dci_set_t *set)
            (ucs_arbiter_is_empty(&set->waitq) ||
             !ucs_list_is_empty(&set->ready) ||
             uct_dcx_pool_has_idle(&set->pool) ||
-            (set->pool.size.num_exclusive == 0));
+            set->pool.policy->is_shared);
 }
 
 #endif

@@ -95,8 +95,7 @@ void uct_dcx_state_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     }
 
     if (set->throttled) {
-        sq->limit = ucs_min(sq->capacity,
-                            set->pool.policy->share(&set->pool));
+        sq->limit = ucs_min(sq->capacity, set->pool.share);
     }
 }
 
@@ -198,7 +197,6 @@ void uct_dcx_state_lose(uct_dcx_dci_t *dci)
 
 void uct_dcx_state_throttle(uct_dcx_dci_set_t *set)
 {
-    unsigned share = set->pool.policy->share(&set->pool);
     uct_dcx_dci_t *dci;
     unsigned i;
 
@@ -207,7 +205,7 @@ void uct_dcx_state_throttle(uct_dcx_dci_set_t *set)
         uct_dcx_state_watch(dci);
         uct_dcx_sq_stop(&dci->txq.sq);
         if (dci->ep != NULL) {
-            dci->txq.sq.limit = ucs_min(dci->txq.sq.limit, share);
+            dci->txq.sq.limit = ucs_min(dci->txq.sq.limit, set->pool.share);
         }
     }
     set->throttled = 1;
@@ -231,7 +229,7 @@ void uct_dcx_state_unthrottle(uct_dcx_dci_set_t *set)
 void uct_dcx_state_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     if (set->throttled && !uct_dcx_dci_is_shared(dci) &&
-        (set->pool.policy->share(&set->pool) < UINT_MAX)) {
+        (set->pool.share < UINT_MAX)) {
         dci->txq.sq.limit = 0;
         uct_dcx_sq_stop(&dci->txq.sq);
     }

@@ -25,7 +25,7 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     if ((dci->txq.qp == NULL) && (uct_dcx_dci_set_create(set, index) == NULL)) {
         /* no endpoint waits for those that never come to be */
         uct_dcx_pool_truncate(pool, index);
-        set->num_lost += uct_dcx_pool_num_dci(pool) - set->num_created;
+        set->num_lost += pool->num_dci - set->num_created;
         return NULL;
     }
 

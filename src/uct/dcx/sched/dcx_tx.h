@@ -31,7 +31,7 @@ static inline int
 uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 {
     return (ep->dci == UCT_DCX_NO_DCI) ?
-           (set->num_lost == uct_dcx_pool_num_dci(&set->pool)) :
+           (set->num_lost == set->pool.num_dci) :
            (set->dci[ep->dci].state == UCT_DCX_DCI_LOST);
 }
 
