@@ -5,7 +5,6 @@
  * is too little. See info_device.h.
  */
 #include "info_device.h"
-#include "uct/dcx/base/dcx_config_check.h"
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 #include "info_limit.h"

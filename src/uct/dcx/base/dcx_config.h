@@ -76,6 +76,11 @@ typedef struct uct_dcx_iface_config {
 
 extern ucs_config_field_t uct_dcx_iface_config_table[];
 
+/* Checks each value against its range, and those that belong together against
+ * each other. The first one that is wrong is reported with the name of its
+ * variable and what it may be; UCS_ERR_INVALID_PARAM then. */
+ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
+
 /* The number of a partition, 0 for "auto". UCX's own type for it would take
  * 0xfffe for "auto". Returns whether it is one of the two. */
 int uct_dcx_config_pkey(const char *str, uint16_t *pkey);

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Whether the values of the options are in their ranges, and go together; see
- * dcx_config_check.h.
+ * dcx_config.h.
  */
-#include "dcx_config_check.h"
-#include "dcx_policy.h"
+#include "dcx_config.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -21,50 +20,25 @@ typedef struct uct_dcx_config_range {
     unsigned long value;
     unsigned long min;
     unsigned long max;
+    int           or_auto; /* UCS_ULUNITS_AUTO is one value more */
 } uct_dcx_config_range_t;
 
-/* A time above 0 */
-typedef struct uct_dcx_config_time {
-    const char *name;
-    double     seconds;
-    double     max;
-} uct_dcx_config_time_t;
 
-
-/* As the user has written it, in 'buffer' of 32 bytes if it is a number. */
-static const char *uct_dcx_config_value(unsigned long value, char *buffer)
-{
-    if (value == UCS_ULUNITS_INF) {
-        return "inf";
-    }
-    if (value == UCS_ULUNITS_AUTO) {
-        return "auto";
-    }
-    snprintf(buffer, 32, "%lu", value);
-    return buffer;
-}
-
-
-/* 'or_auto': whether UCS_ULUNITS_AUTO is one value more. */
 static ucs_status_t
-uct_dcx_config_check_ranges(const uct_dcx_config_range_t *range, size_t count,
-                            int or_auto)
+uct_dcx_config_check_range(const uct_dcx_config_range_t *range)
 {
     char value[32];
 
-    for (; count > 0; ++range, --count) {
-        if (or_auto && (range->value == UCS_ULUNITS_AUTO)) {
-            continue;
-        }
-
-        if ((range->value < range->min) || (range->value > range->max)) {
-            ucs_error("UCX_DCX_%s=%s is out of range: set it to %lu-%lu%s",
-                      range->name, uct_dcx_config_value(range->value, value),
-                      range->min, range->max, or_auto ? " or auto" : "");
-            return UCS_ERR_INVALID_PARAM;
-        }
+    if (((range->value >= range->min) && (range->value <= range->max)) ||
+        (range->or_auto && (range->value == UCS_ULUNITS_AUTO))) {
+        return UCS_OK;
     }
-    return UCS_OK;
+
+    ucs_config_sprintf_ulunits(value, sizeof(value), &range->value, NULL);
+    ucs_error("UCX_DCX_%s=%s is out of range: set it to %lu-%lu%s",
+              range->name, value, range->min, range->max,
+              range->or_auto ? " or auto" : "");
+    return UCS_ERR_INVALID_PARAM;
 }
 
 
@@ -73,46 +47,40 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
 {
     const uct_dcx_config_range_t ranges[] = {
         {"SEG_SIZE", config->seg_size, UCT_DCX_MIN_SEG_SIZE,
-         UCT_DCX_MAX_SEG_SIZE},
-        {"NUM_DCI", config->tx.num_dci, 1, 1024},
-        {"QUOTA", config->tx.quota, 1, 32768},
-        {"NUM_DCI_STREAMS", config->tx.num_streams, 1, 32768},
-        {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192},
-        {"TX_MIN_INLINE", config->tx.min_inline, 0, 512},
-        {"TX_MAX_POLL", config->tx.max_poll, 1, 65536},
-        {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, 32768},
-        {"RX_QUEUE_LEN", config->rx.queue_len, 4, UCT_DCX_MAX_RX_QUEUE_LEN},
-        {"RX_INLINE", config->rx.inl, 0, 64},
-        {"RX_MAX_POLL", config->rx.max_poll, 1, 65536},
-        {"RETRY_COUNT", config->tx.retry_count, 0, 7},
-        {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, 7},
-        {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128},
-        {"SL", config->path.sl, 0, 15},
-        {"HOP_LIMIT", config->path.hop_limit, 0, 255}
-    };
-
-    return uct_dcx_config_check_ranges(ranges, ucs_static_array_size(ranges),
-                                       0);
-}
-
-
-static ucs_status_t
-uct_dcx_config_check_autos(const uct_dcx_iface_config_t *config)
-{
-    const uct_dcx_config_range_t ranges[] = {
-        {"FC_WINDOW", config->fc.window, 1, UCT_DCX_MAX_RX_QUEUE_LEN},
-        {"FC_INITIAL", config->fc.initial, 0, UCT_DCX_MAX_RX_QUEUE_LEN},
-        {"TRAFFIC_CLASS", config->path.traffic_class, 0, 255},
-        {"GID_INDEX", config->path.gid_index, 0, 255},
-        {"NUM_PATHS", config->path.num_paths, 1, 128},
+         UCT_DCX_MAX_SEG_SIZE, 0},
+        {"NUM_DCI", config->tx.num_dci, 1, 1024, 0},
+        {"QUOTA", config->tx.quota, 1, 32768, 0},
+        {"NUM_DCI_STREAMS", config->tx.num_streams, 1, 32768, 0},
+        {"TX_QUEUE_LEN", config->tx.queue_len, 4, 8192, 0},
+        {"TX_MIN_INLINE", config->tx.min_inline, 0, 512, 0},
+        {"TX_MAX_POLL", config->tx.max_poll, 1, 65536, 0},
+        {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, 32768, 0},
+        {"RX_QUEUE_LEN", config->rx.queue_len, 4, UCT_DCX_MAX_RX_QUEUE_LEN, 0},
+        {"RX_INLINE", config->rx.inl, 0, 64, 0},
+        {"RX_MAX_POLL", config->rx.max_poll, 1, 65536, 0},
+        {"RETRY_COUNT", config->tx.retry_count, 0, 7, 0},
+        {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, 7, 0},
+        {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128, 0},
+        {"SL", config->path.sl, 0, 15, 0},
+        {"HOP_LIMIT", config->path.hop_limit, 0, 255, 0},
+        {"FC_WINDOW", config->fc.window, 1, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
+        {"FC_INITIAL", config->fc.initial, 0, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
+        {"TRAFFIC_CLASS", config->path.traffic_class, 0, 255, 1},
+        {"GID_INDEX", config->path.gid_index, 0, 255, 1},
+        {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
         /* "inf" is the longest there is */
         {"ROCE_SUBNET_PREFIX_LEN",
          (config->path.roce_prefix_len == UCS_ULUNITS_INF) ? 128 :
-         config->path.roce_prefix_len, 0, 128}
+         config->path.roce_prefix_len, 0, 128, 1}
     };
+    ucs_status_t status = UCS_OK;
+    unsigned i;
 
-    return uct_dcx_config_check_ranges(ranges, ucs_static_array_size(ranges),
-                                       1);
+    for (i = 0; (i < ucs_static_array_size(ranges)) && (status == UCS_OK);
+         ++i) {
+        status = uct_dcx_config_check_range(&ranges[i]);
+    }
+    return status;
 }
 
 
@@ -121,12 +89,15 @@ uct_dcx_config_check_autos(const uct_dcx_iface_config_t *config)
 static ucs_status_t
 uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 {
-    const uct_dcx_config_time_t times[] = {
+    const struct {
+        const char *name;
+        double     seconds;
+        double     max;
+    } *time, times[] = {
         {"TIMEOUT", config->tx.timeout, 4.096e-6 * UCS_BIT(31)},
         {"RNR_TIMEOUT", config->rx.rnr_timeout, 655.36e-3},
         {"FC_RESEND_TIMEOUT", config->fc.resend_timeout, 3600}
     };
-    const uct_dcx_config_time_t *time;
 
     for (time = times; time < times + ucs_static_array_size(times); ++time) {
         if (!((time->seconds > 0) && (time->seconds <= time->max * 1.001))) {
@@ -145,10 +116,26 @@ uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 }
 
 
+/* Values that say more than a range. A short message has to fit in a receive
+ * buffer, with its headers of dcx (2 bytes) and of uct_ep_am_short() (8). */
 static ucs_status_t
-uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
+uct_dcx_config_check_others(const uct_dcx_iface_config_t *config)
 {
+    size_t max = config->seg_size - 2 - sizeof(uint64_t);
     uint16_t pkey;
+
+    if (config->tx.min_inline > max) {
+        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_SEG_SIZE=%zu a "
+                  "message carries %zu at most", config->tx.min_inline,
+                  config->seg_size, max);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (!ucs_is_pow2(config->tx.num_streams)) {
+        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is not a power of two: set it "
+                  "to 1, 2, 4, ...", config->tx.num_streams);
+        return UCS_ERR_INVALID_PARAM;
+    }
 
     if (!config->path.roce_local_subnet &&
         (config->path.roce_prefix_len != UCS_ULUNITS_AUTO)) {
@@ -166,29 +153,6 @@ uct_dcx_config_check_path(const uct_dcx_iface_config_t *config)
 }
 
 
-/* Sizes and numbers that have to fit. A short message does so in a receive
- * buffer, with its headers of dcx (2 bytes) and of uct_ep_am_short() (8). */
-static ucs_status_t
-uct_dcx_config_check_sizes(const uct_dcx_iface_config_t *config)
-{
-    size_t max = config->seg_size - 2 - sizeof(uint64_t);
-
-    if (config->tx.min_inline > max) {
-        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_SEG_SIZE=%zu a "
-                  "message carries %zu at most", config->tx.min_inline,
-                  config->seg_size, max);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    if (!ucs_is_pow2(config->tx.num_streams)) {
-        ucs_error("UCX_DCX_NUM_DCI_STREAMS=%u is not a power of two: set it "
-                  "to 1, 2, 4, ...", config->tx.num_streams);
-        return UCS_ERR_INVALID_PARAM;
-    }
-    return UCS_OK;
-}
-
-
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
 {
     ucs_status_t status;
@@ -198,20 +162,10 @@ ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config)
         return status;
     }
 
-    status = uct_dcx_config_check_autos(config);
-    if (status != UCS_OK) {
-        return status;
-    }
-
     status = uct_dcx_config_check_doubles(config);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_config_check_sizes(config);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    return uct_dcx_config_check_path(config);
+    return uct_dcx_config_check_others(config);
 }

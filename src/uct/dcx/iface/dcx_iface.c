@@ -10,7 +10,6 @@
 #include "dcx_event.h"
 #include "dcx_rx.h"
 #include "dcx_tx_poll.h"
-#include "uct/dcx/base/dcx_config_check.h"
 #include "uct/dcx/ep/dcx_am.h"
 #include "uct/dcx/ep/dcx_atomic.h"
 #include "uct/dcx/ep/dcx_ep.h"
