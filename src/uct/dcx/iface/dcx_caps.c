@@ -129,7 +129,6 @@ static void uct_dcx_caps_query_am(const uct_dcx_queues_t *queues,
 
     attr->cap.am.max_short       = limits->am_short;
     attr->cap.am.max_bcopy       = limits->am_bcopy;
-    attr->cap.am.min_zcopy       = 0;
     attr->cap.am.max_zcopy       = limits->am_zcopy;
     attr->cap.am.max_hdr         = limits->am_hdr;
     attr->cap.am.max_iov         = limits->am_iov;
@@ -146,14 +145,12 @@ static void uct_dcx_caps_query_rma(const uct_dcx_queues_t *queues,
 
     attr->cap.put.max_short       = limits->put_short;
     attr->cap.put.max_bcopy       = limits->rma_bcopy;
-    attr->cap.put.min_zcopy       = 0;
     attr->cap.put.max_zcopy       = limits->rma_zcopy;
     attr->cap.put.max_iov         = limits->rma_iov;
     attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.put.align_mtu       = mtu;
 
     attr->cap.get.max_bcopy       = limits->rma_bcopy;
-    attr->cap.get.min_zcopy       = 0;
     attr->cap.get.max_zcopy       = limits->rma_zcopy;
     attr->cap.get.max_iov         = limits->get_iov;
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
@@ -166,7 +163,7 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_iface, uct_dcx_queues_t);
 
-    uct_base_iface_query(&queues->super, attr);
+    uct_base_iface_query(&queues->super, attr); /* what is not named is 0 */
     attr->cap.flags       = UCT_IFACE_FLAG_AM_SHORT          |
                             UCT_IFACE_FLAG_AM_BCOPY          |
                             UCT_IFACE_FLAG_AM_ZCOPY          |
@@ -187,19 +184,15 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                             UCT_IFACE_FLAG_EVENT_FD;
     attr->device_addr_len = sizeof(uct_dcx_dev_addr_t);
     attr->iface_addr_len  = sizeof(uct_dcx_iface_addr_t);
-    attr->ep_addr_len     = 0;
-    attr->max_conn_priv   = 0;
     attr->dev_num_paths   = queues->port.num_paths;
     uct_dcx_caps_query_am(queues, attr);
     uct_dcx_caps_query_rma(queues, attr);
     uct_dcx_atomic_query(queues->port.dev, attr);
 
-    attr->latency             = ucs_linear_func_make(
+    attr->latency          = ucs_linear_func_make(
             uct_dcx_port_latency(&queues->port), 0);
-    attr->bandwidth.shared    = uct_dcx_port_bandwidth(&queues->port);
-    attr->bandwidth.dedicated = 0;
-    attr->overhead            = 40e-9; /* of a post, as UCX has it for mlx5 */
-    attr->priority            = 0;
+    attr->bandwidth.shared = uct_dcx_port_bandwidth(&queues->port);
+    attr->overhead         = 40e-9; /* of a post, as UCX has it for mlx5 */
     return UCS_OK;
 }
 
