@@ -6,22 +6,15 @@
 
 #include <ifaddrs.h>
 #include <string.h>
+#include <ucs/arch/bitops.h>
 
 
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
                            unsigned bits)
 {
-    unsigned bytes, rest;
-
-    if (uct_dcx_subnet_is_ipv4(a) != uct_dcx_subnet_is_ipv4(b)) {
-        return 0;
-    }
-
-    bits += 128 - uct_dcx_subnet_addr_bits(a);
-    bytes = bits / 8;
-    rest  = bits % 8;
-    return !memcmp(a->raw, b->raw, bytes) &&
-           ((rest == 0) || !((a->raw[bytes] ^ b->raw[bytes]) >> (8 - rest)));
+    return (uct_dcx_subnet_is_ipv4(a) == uct_dcx_subnet_is_ipv4(b)) &&
+           ucs_bitwise_is_equal(a->raw, b->raw,
+                                128 - uct_dcx_subnet_addr_bits(a) + bits);
 }
 
 
