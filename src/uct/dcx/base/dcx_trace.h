@@ -7,10 +7,22 @@
 #ifndef UCT_DCX_TRACE_H
 #define UCT_DCX_TRACE_H
 
-/* Whether the user wants them. */
-int uct_dcx_trace_is_on(void);
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/log.h>
 
-void uct_dcx_trace(const char *format, ...)
-        __attribute__((format(printf, 1, 2)));
+
+/* Whether the user wants them. */
+static inline int uct_dcx_trace_is_on(void)
+{
+    return ucs_global_opts.log_component.log_level >= UCS_LOG_LEVEL_TRACE;
+}
+
+/* A macro, as those of UCX's log are: the line has the place that calls it. */
+#define uct_dcx_trace(_fmt, ...) \
+    do { \
+        if (uct_dcx_trace_is_on()) { \
+            ucs_debug(_fmt, ## __VA_ARGS__); \
+        } \
+    } while (0)
 
 #endif
