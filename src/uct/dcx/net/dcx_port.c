@@ -227,7 +227,7 @@ static uint32_t uct_dcx_port_plain_pkey(const uct_dcx_port_t *port)
 {
     return (port->is_global || !port->dev->compact_av ||
             !(port->pkey & 0x8000)) ?
-           UCT_DCX_PORT_NO_PKEY : htobe16(port->pkey);
+           UINT32_MAX : htobe16(port->pkey);
 }
 
 

@@ -43,11 +43,6 @@ typedef struct uct_dcx_port {
 } uct_dcx_port_t;
 
 
-enum {
-    UCT_DCX_PORT_NO_PKEY = UINT16_MAX + 1
-};
-
-
 static inline const char *uct_dcx_port_dev_name(const uct_dcx_port_t *port)
 {
     return uct_dcx_device_name(port->dev);

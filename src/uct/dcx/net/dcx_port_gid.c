@@ -13,10 +13,8 @@
 /* The higher, the better to take by default; 0 is not to be taken. */
 static unsigned uct_dcx_port_rate_gid(const struct ibv_gid_entry *entry)
 {
-    const struct in6_addr *addr = (const struct in6_addr*)entry->gid.raw;
-
     if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
-        return IN6_IS_ADDR_V4MAPPED(addr) ? 3 : 2;
+        return uct_dcx_subnet_is_ipv4(&entry->gid) ? 3 : 2;
     }
     return (entry->gid_type == IBV_GID_TYPE_ROCE_V1) ? 1 : 0;
 }
