@@ -7,6 +7,7 @@
 #include <ifaddrs.h>
 #include <string.h>
 #include <ucs/arch/bitops.h>
+#include <ucs/sys/sock.h>
 
 
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
@@ -18,34 +19,16 @@ int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
 }
 
 
-/* The bytes of an address in a form that GIDs have too; NULL if it is none. */
-static const uint8_t *uct_dcx_subnet_bytes(const struct sockaddr *sa)
-{
-    if (sa == NULL) {
-        return NULL;
-    }
-
-    switch (sa->sa_family) {
-    case AF_INET:
-        return (const uint8_t*)&((const struct sockaddr_in*)sa)->sin_addr;
-    case AF_INET6:
-        return (const uint8_t*)&((const struct sockaddr_in6*)sa)->sin6_addr;
-    default:
-        return NULL;
-    }
-}
-
-
 static int uct_dcx_subnet_owns(const struct ifaddrs *ifa,
                                const union ibv_gid *gid)
 {
-    int family           = uct_dcx_subnet_is_ipv4(gid) ? AF_INET : AF_INET6;
-    size_t size          = uct_dcx_subnet_addr_bits(gid) / 8;
-    const uint8_t *bytes = uct_dcx_subnet_bytes(ifa->ifa_addr);
+    int family  = uct_dcx_subnet_is_ipv4(gid) ? AF_INET : AF_INET6;
+    size_t size = uct_dcx_subnet_addr_bits(gid) / 8;
 
-    return (bytes != NULL) && (ifa->ifa_addr->sa_family == family) &&
-           (ifa->ifa_netmask != NULL) &&
-           !memcmp(bytes, gid->raw + sizeof(gid->raw) - size, size);
+    return (ifa->ifa_addr != NULL) && (ifa->ifa_netmask != NULL) &&
+           (ifa->ifa_addr->sa_family == family) &&
+           !memcmp(ucs_sockaddr_get_inet_addr(ifa->ifa_addr),
+                   gid->raw + sizeof(gid->raw) - size, size);
 }
 
 
@@ -57,7 +40,7 @@ static int uct_dcx_subnet_mask_len(const struct ifaddrs *ifa, unsigned max)
     unsigned bits = 0;
 
     ifa->ifa_netmask->sa_family = ifa->ifa_addr->sa_family;
-    mask                        = uct_dcx_subnet_bytes(ifa->ifa_netmask);
+    mask                        = ucs_sockaddr_get_inet_addr(ifa->ifa_netmask);
     while ((bits < max) && (mask[bits / 8] & (0x80 >> (bits % 8)))) {
         ++bits;
     }

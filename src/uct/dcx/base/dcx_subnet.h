@@ -2,7 +2,7 @@
 /*
  * GIDs of RoCE v2 as the IP addresses that they are: how many of their bits
  * name the subnet, and whether two share it. Pure, so that a test needs no
- * device: knows neither a port nor UCX.
+ * device: knows no port.
  */
 #ifndef UCT_DCX_SUBNET_H
 #define UCT_DCX_SUBNET_H
