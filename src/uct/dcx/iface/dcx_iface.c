@@ -220,27 +220,6 @@ static void uct_dcx_iface_cleanup_tx(uct_dcx_queues_t *queues)
 }
 
 
-static ucs_status_t
-uct_dcx_iface_check_params(uct_worker_h worker,
-                           const uct_iface_params_t *params)
-{
-    UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
-                    "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
-    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
-        ucs_error("dcx opens an interface on a device only");
-        return UCS_ERR_UNSUPPORTED;
-    }
-
-    if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode ==
-        UCS_THREAD_MODE_MULTI) {
-        ucs_error("dcx does not work with a worker of several threads at a "
-                  "time");
-        return UCS_ERR_INVALID_PARAM;
-    }
-    return UCS_OK;
-}
-
-
 static uct_iface_ops_t uct_dcx_iface_ops;
 static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops;
 
@@ -275,9 +254,11 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     uct_dcx_queues_t *queues             = &self->super;
     ucs_status_t status;
 
-    status = uct_dcx_iface_check_params(worker, params);
-    if (status != UCS_OK) {
-        return status;
+    if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode ==
+        UCS_THREAD_MODE_MULTI) {
+        ucs_error("dcx does not work with a worker of several threads at a "
+                  "time");
+        return UCS_ERR_INVALID_PARAM;
     }
 
     status = uct_dcx_config_check(config);
