@@ -86,9 +86,8 @@ uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe,
     const char *reason;
 
     uct_dcx_cqe_status(cqe, &reason);
-    ucs_error("%s:%u: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor "
-              "0x%x)", uct_dcx_port_dev_name(&queues->port), queues->port.num,
-              queues->rx.dct->qp_num, reason, err->syndrome,
+    ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
+              queues->port.name, queues->rx.dct->qp_num, reason, err->syndrome,
               err->vendor_err_synd);
     return index < queues->rx.length;
 }
