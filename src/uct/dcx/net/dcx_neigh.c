@@ -9,35 +9,19 @@
 #include <ucs/sys/math.h>
 #include <ucs/time/time.h>
 
-/* A question to which there is no answer may take the kernel a second (its
- * address resolution, rdma_addr_find_l2_eth_by_grh()): not more than a tenth of
- * the time for each port of the network. */
-#define UCT_DCX_NEIGH_PATIENCE  10.0
-
 
 void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
                         uct_dcx_neigh_resolve_t resolve, void *arg)
 {
     kh_init_inplace(uct_dcx_neigh, &neigh->known);
-    neigh->resolve  = resolve;
-    neigh->arg      = arg;
-    neigh->patience = ucs_time_from_sec(UCT_DCX_NEIGH_PATIENCE);
+    neigh->resolve = resolve;
+    neigh->arg     = arg;
 }
 
 
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh)
 {
     kh_destroy_inplace(uct_dcx_neigh, &neigh->known);
-}
-
-
-static uct_dcx_neighbour_t *
-uct_dcx_neigh_find(uct_dcx_neigh_t *neigh, const union ibv_gid *gid)
-{
-    khiter_t iter = kh_get(uct_dcx_neigh, &neigh->known, *gid);
-
-    return (iter != kh_end(&neigh->known)) ? &kh_value(&neigh->known, iter) :
-                                             NULL;
 }
 
 
@@ -67,30 +51,23 @@ uct_dcx_neigh_ask(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
 
 ucs_status_t
 uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  uct_dcx_mac_t *mac)
+                  ucs_time_t patience, uct_dcx_mac_t *mac)
 {
-    const uct_dcx_neighbour_t *known = uct_dcx_neigh_find(neigh, gid);
+    khiter_t iter = kh_get(uct_dcx_neigh, &neigh->known, *gid);
+    const uct_dcx_neighbour_t *known;
 
-    if ((known == NULL) || (known->failed != 0)) {
-        return uct_dcx_neigh_ask(neigh, gid, mac);
+    if (iter != kh_end(&neigh->known)) {
+        known = &kh_value(&neigh->known, iter);
+        if (known->failed == 0) {
+            *mac = known->mac;
+            return UCS_OK;
+        }
+
+        if (ucs_get_time() - known->failed < patience) {
+            return UCS_ERR_UNREACHABLE;
+        }
     }
-
-    *mac = known->mac;
-    return UCS_OK;
-}
-
-
-ucs_status_t
-uct_dcx_neigh_try(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  uct_dcx_mac_t *mac)
-{
-    const uct_dcx_neighbour_t *known = uct_dcx_neigh_find(neigh, gid);
-
-    if ((known != NULL) && (known->failed != 0) &&
-        (ucs_get_time() - known->failed < neigh->patience)) {
-        return UCS_ERR_UNREACHABLE;
-    }
-    return uct_dcx_neigh_get(neigh, gid, mac);
+    return uct_dcx_neigh_ask(neigh, gid, mac);
 }
 
 

@@ -55,7 +55,6 @@ typedef struct uct_dcx_neigh {
     khash_t(uct_dcx_neigh)  known;
     uct_dcx_neigh_resolve_t resolve;
     void                    *arg;
-    ucs_time_t              patience; /* after a failure */
 } uct_dcx_neigh_t;
 
 
@@ -63,15 +62,11 @@ void uct_dcx_neigh_init(uct_dcx_neigh_t *neigh,
                         uct_dcx_neigh_resolve_t resolve, void *arg);
 void uct_dcx_neigh_cleanup(uct_dcx_neigh_t *neigh);
 
-/* Asks if the MAC is not known. */
+/* Asks if the MAC is not known, but not so soon after a failure: others wait
+ * meanwhile. 'patience' is how long that counts, 0 if the caller may wait. */
 ucs_status_t
 uct_dcx_neigh_get(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  uct_dcx_mac_t *mac);
-
-/* The same, but not so soon after a failure: others wait meanwhile. */
-ucs_status_t
-uct_dcx_neigh_try(uct_dcx_neigh_t *neigh, const union ibv_gid *gid,
-                  uct_dcx_mac_t *mac);
+                  ucs_time_t patience, uct_dcx_mac_t *mac);
 
 /* The peer did not answer: it may have moved. */
 void uct_dcx_neigh_forget(uct_dcx_neigh_t *neigh, const union ibv_gid *gid);

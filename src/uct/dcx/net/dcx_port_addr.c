@@ -10,12 +10,18 @@
 #include "uct/dcx/base/dcx_subnet.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/time/time.h>
 
 
 /* UDP source ports of RoCE v2: those that libmlx5 takes too
  * (IB_ROCE_UDP_ENCAP_VALID_PORT_MIN), the dynamic ones of RFC 6335. */
 #define UCT_DCX_UDP_PORT_MIN  0xc000
 #define UCT_DCX_UDP_PORT_MASK 0x3fff
+
+/* A question to which there is no answer may take the kernel a second (its
+ * address resolution, rdma_addr_find_l2_eth_by_grh()): progress spends no more
+ * than a tenth of the time on each port of the network. */
+#define UCT_DCX_NEIGH_PATIENCE 10.0
 
 /* In the kernel's "struct mlx5_av": there is a header. Reserved on Ethernet. */
 #define UCT_DCX_GRH_FLAG      UCS_BIT(30)
@@ -189,13 +195,15 @@ uct_dcx_port_make_roce_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                                      ((uct_dcx_port_flow(route) +
                                        route->path_index) &
                                       UCT_DCX_UDP_PORT_MASK);
+    ucs_time_t patience            = route->is_answer ?
+                                     ucs_time_from_sec(UCT_DCX_NEIGH_PATIENCE) :
+                                     0;
     union ibv_gid gid;
     ucs_status_t status;
     uct_dcx_mac_t mac;
 
     memcpy(gid.raw, addr->gid, sizeof(gid.raw));
-    status = route->is_answer ? uct_dcx_neigh_try(&port->neigh, &gid, &mac) :
-                                uct_dcx_neigh_get(&port->neigh, &gid, &mac);
+    status = uct_dcx_neigh_get(&port->neigh, &gid, patience, &mac);
     if (status != UCS_OK) {
         return status;
     }
