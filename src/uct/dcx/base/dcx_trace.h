@@ -7,8 +7,16 @@
 #ifndef UCT_DCX_TRACE_H
 #define UCT_DCX_TRACE_H
 
-/* Whether the user wants them. */
-int uct_dcx_trace_is_on(void);
+#include <ucs/config/global_opts.h>
+
+/* Whether the user wants them: looked at before uct_dcx_trace() is called, so
+ * that it costs little where states change often. */
+static inline int uct_dcx_trace_is_on(void)
+{
+    return ucs_unlikely(ucs_global_opts.log_component.log_level >=
+                        UCS_LOG_LEVEL_TRACE);
+}
+
 
 void uct_dcx_trace(const char *format, ...)
         __attribute__((format(printf, 1, 2)));

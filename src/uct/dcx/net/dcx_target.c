@@ -12,14 +12,6 @@ static uint16_t uct_dcx_target_flow(uint32_t own_dctn, uint32_t dctn)
 }
 
 
-static inline void
-uct_dcx_target_complete_av(uct_dcx_av_t *av, const uct_dcx_target_t *target)
-{
-    av->key      = target->dc_key;
-    av->dqp_dct |= htobe32(uct_dcx_target_dctn(target->dctn));
-}
-
-
 /* The way that needs to be looked at. */
 static ucs_status_t
 uct_dcx_target_route(uct_dcx_port_t *port, uint32_t own_dctn,
@@ -46,10 +38,6 @@ uct_dcx_target_make_answer_av(uct_dcx_port_t *port, uint32_t own_dctn,
 {
     uct_dcx_route_t route = {.is_answer = 1};
 
-    if (ucs_likely(uct_dcx_port_make_plain_av(port, &target->dev_addr, av))) {
-        uct_dcx_target_complete_av(av, target);
-        return UCS_OK;
-    }
     return uct_dcx_target_route(port, own_dctn, target, &route, av, grh);
 }
 
@@ -61,9 +49,7 @@ uct_dcx_target_make_av(uct_dcx_port_t *port, uint32_t own_dctn,
 {
     uct_dcx_route_t route = {.path_index = path_index};
 
-    if ((path_index == 0) &&
-        uct_dcx_port_make_plain_av(port, &target->dev_addr, av)) {
-        uct_dcx_target_complete_av(av, target);
+    if ((path_index == 0) && uct_dcx_target_make_plain_av(port, target, av)) {
         return UCS_OK;
     }
     return uct_dcx_target_route(port, own_dctn, target, &route, av, grh);

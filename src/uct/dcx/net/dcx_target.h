@@ -33,6 +33,29 @@ static inline uint32_t uct_dcx_target_dctn(const uint8_t bytes[3])
 }
 
 
+static inline void
+uct_dcx_target_complete_av(uct_dcx_av_t *av, const uct_dcx_target_t *target)
+{
+    av->key      = target->dc_key;
+    av->dqp_dct |= htobe32(uct_dcx_target_dctn(target->dctn));
+}
+
+
+/* The address vector to a target on the first path, as most are: see
+ * uct_dcx_port_make_plain_av(). Returns 0 if this is another. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_target_make_plain_av(const uct_dcx_port_t *port,
+                             const uct_dcx_target_t *target, uct_dcx_av_t *av)
+{
+    if (!uct_dcx_port_make_plain_av(port, &target->dev_addr, av)) {
+        return 0;
+    }
+
+    uct_dcx_target_complete_av(av, target);
+    return 1;
+}
+
+
 /* The address vector to a target, on one of the paths to its port. 'own_dctn'
  * is our target: pairs of targets are spread over the links. Errors are
  * logged. */
@@ -41,7 +64,7 @@ uct_dcx_target_make_av(uct_dcx_port_t *port, uint32_t own_dctn,
                        const uct_dcx_target_t *target, unsigned path_index,
                        uct_dcx_av_t *av, uct_dcx_grh_t *grh);
 
-/* The same to a peer that asked for something. */
+/* The same to a peer that asked for something, and has no plain one. */
 ucs_status_t
 uct_dcx_target_make_answer_av(uct_dcx_port_t *port, uint32_t own_dctn,
                               const uct_dcx_target_t *target, uct_dcx_av_t *av,
