@@ -7,7 +7,9 @@
 #include "dcx_end.h"
 #include "dcx_loop.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <list>
 #include <map>
 #include <memory>
@@ -214,8 +216,8 @@ TEST_P(dcx_fc_p, receiver_stands_still)
     EXPECT_EQ(1000u, m_total);
 }
 
-/* 64 buffers: half of them for 8 endpoints of 2 credits, 2 more for requests
- * and grants of each. They send whenever they can, the receiver receives
+/* 64 buffers: three fifths of them for 8 endpoints of 2 credits, 2 more for
+ * requests and grants of each. They send whenever they can, the receiver receives
  * rarely, in between others come and go. */
 TEST_P(dcx_fc_p, many_endpoints)
 {
@@ -242,7 +244,7 @@ TEST_P(dcx_fc_p, many_endpoints)
     drain();
 }
 
-/* ... and more of them than half of the queue is for, in line. All come to an
+/* ... and more of them than these are for, in line. All come to an
  * end: those that have credits and send nothing do not keep the others from
  * getting some. */
 TEST_P(dcx_fc_p, crowd)
@@ -597,6 +599,50 @@ protected:
     }
 };
 
+/* Those who are lent something and end return it with the next endpoint to
+ * there. */
+TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
+{
+    for (unsigned i = 0; i < count; i++) {
+        fill(add(*m_a, *m_b));
+        EXPECT_EQ(64u, dcx_peek_credits(m_senders.back().ep())) << i;
+        drain();
+        m_a->flush();
+        m_senders.clear();
+        m_got.clear();
+        m_total = 0;
+    }
+}
+
+/* ... and of those who are idle it is forgotten: all others come to their
+ * share. */
+TEST_P(dcx_fc_fifty, idle_do_not_hog)
+{
+    const unsigned busy = 10, goal = 2500;
+
+    for (unsigned i = 0; i < count; i++) {
+        fill(add(*m_a, *m_b));
+    }
+    drain();
+    EXPECT_EQ(10u, dcx_peek_credits(m_senders.back().ep())) << "nothing is left";
+    auto last = std::prev(m_senders.end(), busy);
+
+    for (auto sender = last; sender != m_senders.end(); ++sender) {
+        sender->send_in_line(goal);
+    }
+    progress_until([&] {
+        return std::all_of(last, m_senders.end(), [&](const dcx_sender &sender) {
+            return sender.sent == goal;
+        });
+    });
+    drain();
+    for (auto sender = last; sender != m_senders.end(); ++sender) {
+        fill(*sender);
+        EXPECT_LE(25u, dcx_peek_credits(sender->ep()));
+    }
+    drain();
+}
+
 /* All have what they can get, and send it at a time, with their requests: then
  * the receiver comes back. A message that met no buffer would fail its
  * endpoint: no sender tries again. */
@@ -619,7 +665,7 @@ TEST_P(dcx_fc_fifty, receiver_stands_still)
         progress_a_until([&] {
             return dcx_peek_num_blocked(m_a->iface) == count;
         });
-        EXPECT_LT(count * (8 + 6), total_sent() - sent) << "it is no test";
+        EXPECT_LT(count * (10 + 5), total_sent() - sent) << "it is no test";
         progress_until([&] { return total_sent() == sent + count * 1000; });
         drain();
     }

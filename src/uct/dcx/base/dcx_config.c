@@ -133,8 +133,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"FC_INITIAL", "auto",
      "... and those that it begins with, and is granted at once whenever it\n"
      "asks: receive buffers that stand ready for each such endpoint. What\n"
-     "goes beyond that is lent, from half of RX_QUEUE_LEN for all. \"auto\"\n"
-     "is an eighth of FC_WINDOW.",
+     "goes beyond that is lent, from two fifths of RX_QUEUE_LEN for all.\n"
+     "\"auto\" is a seventh of FC_WINDOW.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.initial),
      UCS_CONFIG_TYPE_ULUNITS},
 

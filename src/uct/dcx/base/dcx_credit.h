@@ -17,9 +17,10 @@
 
 /* Requests of an epoch, of those for which the bank has less than a base. A
  * loan that is not returned in its own or the next one is forgotten: its holder
- * has ended, or is idle. */
+ * has ended, or is idle. Of 50 endpoints that send alike each asks 20 times
+ * meanwhile. */
 enum {
-    UCT_DCX_CREDIT_EPOCH = 4096
+    UCT_DCX_CREDIT_EPOCH = 1024
 };
 
 
@@ -43,8 +44,9 @@ typedef struct uct_dcx_credit_loan {
 } uct_dcx_credit_loan_t;
 
 
-/* Half of 'queue_len' receive buffers is for the bases of endpoints, the other
- * for loans. Whoever comes first is lent no more than half of that. */
+/* Two fifths of 'queue_len' receive buffers are for loans, the others for the
+ * bases of endpoints. One alone is lent a whole window, but no more than half of
+ * the bank. */
 static inline uct_dcx_credit_bank_t
 uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 {
@@ -56,13 +58,13 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
     }
 
     if (base == UCT_DCX_CREDIT_AUTO) {
-        base = (window + 7) / 8;
+        base = (window + 6) / 7;
     }
 
     max_loan    = (window > base) ? window - base : 1;
     bank.window = window;
     bank.base   = base;
-    bank.size   = queue_len / 2;
+    bank.size   = queue_len * 2 / 5;
     bank.share  = (bank.size >= 2 * max_loan) ? bank.size / max_loan : 2;
     return bank;
 }

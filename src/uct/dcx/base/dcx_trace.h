@@ -14,7 +14,8 @@
 /* Whether the user wants them. */
 static inline int uct_dcx_trace_is_on(void)
 {
-    return ucs_global_opts.log_component.log_level >= UCS_LOG_LEVEL_TRACE;
+    return ucs_unlikely(ucs_global_opts.log_component.log_level >=
+                        UCS_LOG_LEVEL_TRACE);
 }
 
 /* A macro, as those of UCX's log are: the line has the place that calls it. */

@@ -87,8 +87,8 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 }
 
 
-/* The endpoint has no credits available: takes its reserve, and asks. Without a
- * loan it has no reserve, and waits for a round trip; most peers in a large job
+/* The endpoint has no credits available: takes its reserve, and asks. The first
+ * time it has no reserve, and waits for a round trip; most peers in a large job
  * never get so many messages. If there is no entry for it, it does not ask and
  * leaves the rest to the device. */
 static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
@@ -122,7 +122,7 @@ uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
     uct_dcx_dci_t *dci     = NULL;
 
     if (!uct_dcx_ep_has_asked(ep)) {
-        dci = uct_dcx_tx_get_dci(ep);
+        dci = uct_dcx_tx_get(set, ep);
         if (dci == NULL) {
             return NULL;
         }
@@ -144,8 +144,8 @@ uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
 
 /* --- grants --------------------------------------------------------------- */
 
-/* The entry that sent the request. NULL if its endpoint was destroyed, or the
- * request was answered before. */
+/* The entry that sent the request. NULL if it was answered before, or the entry
+ * is another endpoint's now. */
 static uct_dcx_fc_entry_t *
 uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
 {
@@ -157,12 +157,13 @@ uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
     }
 
     entry = &fc->table.entries[index];
-    return ((entry->seq == be16toh(grant->seq)) && (entry->ep != NULL) &&
-            uct_dcx_ep_has_asked(entry->ep)) ? entry : NULL;
+    return ((entry->seq == be16toh(grant->seq)) &&
+            ((entry->ep == NULL) || uct_dcx_ep_has_asked(entry->ep))) ?
+           entry : NULL;
 }
 
 
-static void
+static UCS_F_NOINLINE void
 uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
 {
     uct_dcx_fc_entry_t *entry = uct_dcx_fc_find(fc, grant);
@@ -170,32 +171,40 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
     uct_dcx_ep_t *ep;
 
     if (ucs_unlikely(entry == NULL)) {
-        ucs_debug("iface %p: a grant for a destroyed endpoint is dropped",
-                  fc->queues);
+        ucs_debug("iface %p: a grant that comes late is dropped", fc->queues);
         return;
     }
 
     ep                  = entry->ep;
-    credits             = ep->credits + be16toh(grant->credits);
     entry->loan.credits = be16toh(grant->loan);
     entry->loan.epoch   = be16toh(grant->epoch);
+    if (ucs_unlikely(ep == NULL)) {
+        return; /* destroyed: the next endpoint to there returns the loan */
+    }
+
+    credits             = ep->credits + be16toh(grant->credits);
     reserve             = entry->loan.credits * fc->thresh;
     entry->reserve      = ucs_min(credits, ucs_max(reserve, 1));
     ep->credits         = credits - entry->reserve;
     uct_dcx_fc_table_unblock(&fc->table, ep);
-    if (entry->loan.credits == 0) {
-        ep->credits = credits; /* without a loan it has no reserve */
-        uct_dcx_fc_table_put(&fc->table, ep);
-    }
     uct_dcx_pending_resume(&fc->queues->dci, ep);
+}
+
+
+static UCS_F_NOINLINE void
+uct_dcx_fc_receive_unknown(const uct_dcx_port_t *port, unsigned id,
+                           size_t length)
+{
+    ucs_error("%s:%u: a message of %zu bytes for active message id %u is "
+              "dropped: the sender is no dcx of this version",
+              uct_dcx_port_dev_name(port), port->num, length, id);
 }
 
 
 void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length)
 {
-    const uct_dcx_port_t *port = &fc->queues->port;
-    unsigned id                = (length >= sizeof(*hdr)) ? hdr->am_id : 0;
+    unsigned id = (length >= sizeof(*hdr)) ? hdr->am_id : 0;
 
     if (fc->enabled && (id == UCT_DCX_FC_ID_GRANT) &&
         (length == sizeof(*hdr) + sizeof(uct_dcx_fc_grant_t))) {
@@ -204,9 +213,7 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                (length == sizeof(*hdr) + sizeof(uct_dcx_fc_request_t))) {
         uct_dcx_fc_receive_request(fc, (const void*)(hdr + 1));
     } else {
-        ucs_error("%s:%u: a message of %zu bytes for active message id %u is "
-                  "dropped: the sender is no dcx of this version",
-                  uct_dcx_port_dev_name(port), port->num, length, id);
+        uct_dcx_fc_receive_unknown(&fc->queues->port, id, length);
     }
 }
 

@@ -113,7 +113,7 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
                         size_t length);
 
 /* uct_dcx_fc_get() of an endpoint without credits. */
-uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
+uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep);
 
 /* The initiator on which 'ep' may post an active message, as uct_dcx_tx_get()
  * has it; the message takes a credit when it is posted. */

@@ -86,6 +86,9 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
             return status;
         }
         answer->has_ep = 1;
+
+        /* the user never hears of it */
+        ep->flags |= UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT;
     }
 
     status = uct_dcx_port_make_av(&fc->queues->port, &route, &ep->av,
@@ -94,9 +97,7 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
         return status;
     }
 
-    /* the user never hears of it */
-    ep->flags = UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRANT |
-                (ep->flags & UCT_DCX_EP_FLAG_SHARED) |
+    ep->flags = (ep->flags & ~UCT_DCX_EP_FLAG_GRH) |
                 (uct_dcx_av_has_grh(&ep->av) ? UCT_DCX_EP_FLAG_GRH : 0);
     return UCS_OK;
 }
@@ -120,14 +121,12 @@ static void uct_dcx_fc_done_grant(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 
 /* Called again if it has to wait for an initiator. When there will never be one
  * the answer is dropped: whoever asked is as good as dead to us. */
-static ucs_status_t uct_dcx_fc_post_grant(uct_pending_req_t *req)
+static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
 {
-    uct_dcx_fc_answer_t *answer = ucs_container_of(req, uct_dcx_fc_answer_t,
-                                                   req);
-    uct_dcx_ep_t *ep            = &answer->ep.super;
-    uct_dcx_dci_set_t *set      = uct_dcx_ep_dci_set(ep);
-    uct_dcx_am_hdr_t hdr        = {.am_id = UCT_DCX_FC_ID_GRANT};
-    uct_dcx_post_t tx           = {
+    uct_dcx_ep_t *ep       = &answer->ep.super;
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    uct_dcx_am_hdr_t hdr   = {.am_id = UCT_DCX_FC_ID_GRANT};
+    uct_dcx_post_t tx      = {
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED,
         .done   = uct_dcx_fc_done_grant,
@@ -136,14 +135,11 @@ static ucs_status_t uct_dcx_fc_post_grant(uct_pending_req_t *req)
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
 
-    dci = uct_dcx_tx_get_dci(ep);
-    if ((dci == NULL) && !uct_dcx_tx_is_lost(set, ep) &&
-        (ep->state != UCT_DCX_EP_FAILED)) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-
-    ucs_list_del(&answer->list);
-    if (dci == NULL) {
+    dci = uct_dcx_tx_get(set, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        if (!uct_dcx_tx_is_lost(set, ep) && (ep->state != UCT_DCX_EP_FAILED)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
         ucs_mpool_put(answer);
         return UCS_OK;
     }
@@ -155,6 +151,35 @@ static ucs_status_t uct_dcx_fc_post_grant(uct_pending_req_t *req)
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     return UCS_OK;
+}
+
+
+static ucs_status_t uct_dcx_fc_resume_grant(uct_pending_req_t *req)
+{
+    uct_dcx_fc_answer_t *answer = ucs_container_of(req, uct_dcx_fc_answer_t,
+                                                   req);
+    ucs_list_link_t *waiting    =
+            &uct_dcx_ep_queues(&answer->ep.super)->fc->waiting;
+    ucs_status_t status;
+
+    ucs_list_del(&answer->list);
+    status = uct_dcx_fc_post_grant(answer);
+    if (status != UCS_OK) {
+        ucs_list_add_tail(waiting, &answer->list);
+    }
+    return status;
+}
+
+
+/* It waits for an initiator, or there is one by now. */
+static void uct_dcx_fc_wait_grant(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
+{
+    answer->req.func = uct_dcx_fc_resume_grant;
+    ucs_list_add_tail(&fc->waiting, &answer->list);
+    while ((uct_dcx_ep_pending_add(&answer->ep.super.super.super, &answer->req,
+                                   0) != UCS_OK) &&
+           (uct_dcx_fc_resume_grant(&answer->req) != UCS_OK)) {
+    }
 }
 
 
@@ -198,11 +223,8 @@ void uct_dcx_fc_receive_request(uct_dcx_fc_t *fc,
     answer->grant.credits = htobe16(credits);
     answer->grant.loan    = htobe16(loan.credits);
     answer->grant.epoch   = htobe16(loan.epoch);
-    answer->req.func      = uct_dcx_fc_post_grant;
-    ucs_list_add_tail(&fc->waiting, &answer->list);
-    while ((uct_dcx_fc_post_grant(&answer->req) != UCS_OK) &&
-           (uct_dcx_ep_pending_add(&answer->ep.super.super.super, &answer->req,
-                                   0) != UCS_OK)) {
+    if (ucs_unlikely(uct_dcx_fc_post_grant(answer) != UCS_OK)) {
+        uct_dcx_fc_wait_grant(fc, answer);
     }
 }
 

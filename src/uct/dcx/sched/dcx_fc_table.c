@@ -66,24 +66,16 @@ uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
         return NULL;
     }
 
-    ep->fc_entry        = table->free;
-    entry               = &table->entries[ep->fc_entry];
-    table->free         = entry->next;
-    entry->ep           = ep;
-    entry->loan.credits = 0;
-    entry->reserve      = 0;
+    ep->fc_entry   = table->free;
+    entry          = &table->entries[ep->fc_entry];
+    table->free    = entry->next;
+    entry->ep      = ep;
+    entry->reserve = 0;
+    if (memcmp(&entry->av, &ep->av, sizeof(ep->av)) != 0) {
+        entry->av           = ep->av;
+        entry->loan.credits = 0;
+    }
     return entry;
-}
-
-
-void uct_dcx_fc_table_put(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
-{
-    uct_dcx_fc_entry_t *entry = &table->entries[ep->fc_entry];
-
-    entry->ep    = NULL;
-    entry->next  = table->free;
-    table->free  = ep->fc_entry;
-    ep->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
 }
 
 
@@ -98,9 +90,14 @@ void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 
 void uct_dcx_fc_table_leave(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 {
-    if ((ep->state != UCT_DCX_EP_FAILED) &&
-        (ep->fc_entry != UCT_DCX_EP_NO_FC_ENTRY)) {
-        uct_dcx_fc_table_unblock(table, ep);
-        uct_dcx_fc_table_put(table, ep);
+    if ((ep->state == UCT_DCX_EP_FAILED) ||
+        (ep->fc_entry == UCT_DCX_EP_NO_FC_ENTRY)) {
+        return;
     }
+
+    uct_dcx_fc_table_unblock(table, ep);
+    table->entries[ep->fc_entry].ep   = NULL;
+    table->entries[ep->fc_entry].next = table->free;
+    table->free                       = ep->fc_entry;
+    ep->fc_entry                      = UCT_DCX_EP_NO_FC_ENTRY;
 }

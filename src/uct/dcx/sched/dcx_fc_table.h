@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What flow control (fc/) remembers of an endpoint that has a loan of credits,
- * or has requested some: an entry in a table that grows. It is in this room as
- * entries are given back when endpoints fail or are destroyed. Owned by the
+ * What flow control (fc/) remembers of an endpoint that has requested credits:
+ * an entry in a table that grows. It is in this room as entries are given back
+ * when endpoints fail or are destroyed; the loan stays in them. Owned by the
  * thread that progresses the interface.
  */
 #ifndef UCT_DCX_FC_TABLE_H
@@ -14,7 +14,9 @@
 
 typedef struct uct_dcx_fc_entry {
     uct_dcx_ep_t          *ep;     /* NULL: this entry is free */
-    uct_dcx_credit_loan_t loan;    /* is returned with the next request */
+    uct_dcx_av_t          av;      /* of the last endpoint that it was for */
+    uct_dcx_credit_loan_t loan;    /* is returned with the next request, of that
+                                    * endpoint or another to the same target */
     uint16_t              reserve; /* credits left when it requests more */
     uint16_t              seq;     /* of the last request from this entry */
     uint16_t              ticks;   /* of the timer, since it is blocked */
@@ -39,13 +41,11 @@ void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table);
 uct_dcx_fc_entry_t *
 uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* ... given back: it has no loan and waits for no grant. */
-void uct_dcx_fc_table_put(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
-
 /* A grant has come for the endpoint. */
 void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* The endpoint goes or fails: a grant that comes for it is dropped. */
+/* The endpoint goes or fails: of a grant that comes for it the loan is kept for
+ * the next one to the same target. */
 void uct_dcx_fc_table_leave(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
 #endif

@@ -70,8 +70,11 @@ static void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
     ucs_assertv(uct_dcx_dci_states[dci->state].next & UCS_BIT(state),
                 "DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
                 uct_dcx_dci_state_name(dci), uct_dcx_dci_states[state].name);
-    uct_dcx_trace("DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
-                  uct_dcx_dci_state_name(dci), uct_dcx_dci_states[state].name);
+    if (uct_dcx_trace_is_on()) {
+        uct_dcx_trace("DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
+                      uct_dcx_dci_state_name(dci),
+                      uct_dcx_dci_states[state].name);
+    }
     dci->state = state;
 
     /* the state is checked before the next WQE */
@@ -275,12 +278,13 @@ const char *uct_dcx_ep_state_name(const uct_dcx_ep_t *ep)
 }
 
 
-void uct_dcx_state_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
+void uct_dcx_state_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
     ucs_assertv(uct_dcx_ep_states[ep->state].next & UCS_BIT(state),
                 "ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
                 uct_dcx_ep_states[state].name);
-    uct_dcx_trace("ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
-                  uct_dcx_ep_states[state].name);
-    ep->state = state;
+    if (uct_dcx_trace_is_on()) {
+        uct_dcx_trace("ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
+                      uct_dcx_ep_states[state].name);
+    }
 }

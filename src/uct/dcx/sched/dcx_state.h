@@ -15,6 +15,7 @@
 #ifndef UCT_DCX_STATE_H
 #define UCT_DCX_STATE_H
 
+#include "uct/dcx/base/dcx_trace.h"
 #include "uct/dcx/queue/dcx_endpoint.h"
 
 
@@ -115,8 +116,18 @@ uct_dcx_state_put_plain(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 
 /* --- endpoints ------------------------------------------------------------ */
 
+/* Asserts that the change is in the table, and traces it. */
+void uct_dcx_state_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state);
+
 /* A change that is in the table. */
-void uct_dcx_state_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state);
+static inline void
+uct_dcx_state_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
+{
+    if (UCS_ENABLE_ASSERT || uct_dcx_trace_is_on()) {
+        uct_dcx_state_check_ep(ep, state);
+    }
+    ep->state = state;
+}
 
 /* Its name in traces and in docs/dcx.md */
 const char *uct_dcx_ep_state_name(const uct_dcx_ep_t *ep);
