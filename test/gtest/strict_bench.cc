@@ -43,18 +43,16 @@ const transition transitions[][2] = {
                       IBV_QP_TIMEOUT | IBV_QP_SQ_PSN}},
 };
 
-bool within_a_second(const std::function<bool()> &done)
+bool comes_true(const std::function<bool()> &done)
 {
-    struct timespec start, now;
+    dcx_deadline deadline;
 
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    do {
-        if (done()) {
-            return true;
+    while (!done()) {
+        if (deadline.is_over()) {
+            return false;
         }
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec < 2);
-    return false;
+    }
+    return true;
 }
 
 } /* namespace */
@@ -394,12 +392,12 @@ void strict_bench::post_recv(uint32_t length)
 
 bool strict_bench::wait(raw_cq &cq, struct mlx5_err_cqe *cqe)
 {
-    return within_a_second([&] { return cq.poll(cqe); });
+    return comes_true([&] { return cq.poll(cqe); });
 }
 
 bool strict_bench::wait_error(struct ibv_qp *qp) const
 {
-    return within_a_second([&] { return state(qp) == IBV_QPS_ERR; });
+    return comes_true([&] { return state(qp) == IBV_QPS_ERR; });
 }
 
 std::vector<uint8_t> strict_bench::memory() const

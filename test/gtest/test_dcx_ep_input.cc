@@ -33,7 +33,6 @@ TEST_P(dcx_ep_input, bad_interface_address)
 
     addr    = good;
     addr[1] = 0x80;
-    EXPECT_BAD_ADDR(dev, addr, "its check is");
     dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "unknown flags 0x80");
 
@@ -56,10 +55,13 @@ TEST_P(dcx_ep_input, bad_interface_address)
     EXPECT_BAD_ADDR(dev, addr, "is of version 255");
 
     /* not the access key and the process, so that the check is always the
-     * same */
+     * same: it is a byte, which also fits one of 256 that are wrong */
     std::fill(good.begin() + 2, good.begin() + 19, 0x5a);
     dcx_peek_seal_addr(good.data());
     EXPECT_TRUE(m_dcx.is_reachable(dev, good));
+    addr    = good;
+    addr[1] = 0x80;
+    EXPECT_BAD_ADDR(dev, addr, "its check is");
     for (size_t size = 5; size < good.size(); size++) {
         addr = good;
         std::fill(addr.begin() + size, addr.end(), 0xa5);

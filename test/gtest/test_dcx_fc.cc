@@ -486,6 +486,11 @@ protected:
  * message that has no credit: it does not keep the initiator from others. */
 TEST_P(dcx_fc_one, blocked_in_line)
 {
+    /* no reminder, which would have the initiator for a moment */
+    setenv("UCX_DCX_FC_RESEND_TIMEOUT", "3600s", 1);
+    replace_a();
+    setenv("UCX_DCX_FC_RESEND_TIMEOUT", "20ms", 1);
+
     dcx_sender &sender = add(*m_a, *m_b);
     dcx_sender &other  = add(*m_a, *m_b);
     uct_pending_req_t req;

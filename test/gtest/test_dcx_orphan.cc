@@ -471,11 +471,50 @@ TEST_P(dcx_retired_one, others_go_on)
     }
 }
 
+/* It was the only one that existed: all endpoints had drawn it. */
+class dcx_retired_first : public dcx_retired {
+protected:
+    dcx_retired_first()
+    {
+        while (!m_eps.empty()) {
+            destroy_ep(m_eps.front());
+        }
+        setenv("UCX_DCX_RAND_SEED", "18", 1); /* and then draw it once more */
+        m_dcx.reset(new dcx_loop);
+        unsetenv("UCX_DCX_RAND_SEED");
+        m_dcx->survives_errors = true;
+        m_a                    = make_ep(m_live_a.loop);
+        m_b                    = make_ep(m_live_b.loop);
+    }
+
+    unsigned num_dci() const
+    {
+        struct dcx_dci_count count;
+
+        dcx_peek_dcis(m_dcx->iface, &count);
+        return count.num_dci;
+    }
+};
+
+TEST_P(dcx_retired_first, another_is_created)
+{
+    dcx_end failed;
+
+    retire(IBV_QPS_RESET, failed, [] {});
+    EXPECT_EQ(1u, num_dci()) << "it is no test";
+    for (unsigned i = 0; i < 20; i++) {
+        expect_works(make_ep(m_live_a.loop));
+    }
+    EXPECT_EQ(2u, num_dci());
+}
+
 INSTANTIATE_TEST_SUITE_P(any, dcx_retired,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(two, dcx_retired_one,
                          testing::Values("dcs", "dcs_quota", "rand"),
+                         dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(two, dcx_retired_first, testing::Values("rand"),
                          dcx_policy_name);
 
 } /* namespace */

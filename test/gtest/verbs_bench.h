@@ -18,7 +18,7 @@
 
 /* --- waiting -------------------------------------------------------------- */
 
-constexpr int VERBS_DEADLINE_MS = 10000;
+constexpr int VERBS_DEADLINE_MS = 60000;
 
 inline uint64_t verbs_now_us()
 {

@@ -91,15 +91,16 @@ static int sweep_watch(const char *folder)
     return fd;
 }
 
-/* The pidfd comes first: if the process ends after it was found alive, that
- * can be read from it. */
+/* Whether the process has ended is asked before its lock is tried: what ends
+ * in between still has its pidfd, which tells of it. Who has ended and yet has
+ * a lock is of another pid namespace. */
 static int sweep_look_at(const char *name, void *arg)
 {
     struct sweep *sweep = arg;
     int pidfd           = sweep_pidfd(atoi(name));
+    bool has_ended      = sweep_has_ended(pidfd);
 
-    if (!hca_rundir_sweep(name) && !sweep_has_ended(pidfd) &&
-        (sweep->num < SWEEP_MAX)) {
+    if (!hca_rundir_sweep(name) && !has_ended && (sweep->num < SWEEP_MAX)) {
         sweep->fds[sweep->num].fd       = pidfd;
         sweep->fds[sweep->num++].events = POLLIN;
     } else if (pidfd >= 0) {

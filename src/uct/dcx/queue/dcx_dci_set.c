@@ -156,9 +156,10 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
 }
 
 
-/* One that exists, and works if there is any such; chosen by 'index' */
+/* One that works, chosen by 'index': of those that exist, else a new one. If
+ * there is none to be had, one that does not work. */
 static uint16_t
-uct_dcx_dci_set_find_usable(const uct_dcx_dci_set_t *set, uint16_t index)
+uct_dcx_dci_set_find_usable(uct_dcx_dci_set_t *set, uint16_t index)
 {
     unsigned i;
     uint16_t other;
@@ -167,6 +168,13 @@ uct_dcx_dci_set_find_usable(const uct_dcx_dci_set_t *set, uint16_t index)
         other = set->created[(index + i) % set->num_created];
         if (set->dci[other].state != UCT_DCX_DCI_LOST) {
             return other;
+        }
+    }
+
+    for (i = 0; i < set->pool.num_dci; ++i) {
+        if ((set->dci[i].txq.qp == NULL) &&
+            (uct_dcx_dci_set_create(set, i) != NULL)) {
+            return i;
         }
     }
     return set->created[index % set->num_created];
