@@ -4,7 +4,6 @@
  * On the wire a message is uct_dcx_am_hdr_t and what the user gave; all carry
  * the solicited bit, which wakes a peer that waits for events.
  */
-#include "dcx_am.h"
 #include "dcx_ep.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"

@@ -309,7 +309,7 @@ uct_dcx_ep_atomic_cswap32(uct_ep_h ep, uint32_t compare, uint32_t swap,
 
 
 ucs_status_t
-uct_dcx_ep_atomic64_post(uct_ep_h ep, unsigned opcode, uint64_t value,
+uct_dcx_ep_atomic64_post(uct_ep_h ep, uct_atomic_op_t opcode, uint64_t value,
                          uint64_t remote_addr, uct_rkey_t rkey)
 {
     return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,
@@ -318,7 +318,7 @@ uct_dcx_ep_atomic64_post(uct_ep_h ep, unsigned opcode, uint64_t value,
 
 
 ucs_status_t
-uct_dcx_ep_atomic32_post(uct_ep_h ep, unsigned opcode, uint32_t value,
+uct_dcx_ep_atomic32_post(uct_ep_h ep, uct_atomic_op_t opcode, uint32_t value,
                          uint64_t remote_addr, uct_rkey_t rkey)
 {
     return uct_dcx_atomic_update(ep, opcode, sizeof(value), value, remote_addr,

@@ -26,14 +26,37 @@ UCS_CLASS_DECLARE(uct_dcx_small_ep_t, uct_dcx_queues_t*, const uct_dcx_av_t*,
 extern const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops;
 
 
-/* Operations of UCT's tables; what they return is written in uct/api/uct.h. */
-ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p);
-void uct_dcx_ep_destroy(uct_ep_h ep);
-ucs_status_t
-uct_dcx_ep_flush(uct_ep_h ep, unsigned flags, uct_completion_t *comp);
-ucs_status_t uct_dcx_ep_fence(uct_ep_h ep, unsigned flags);
-ucs_status_t
-uct_dcx_ep_check(uct_ep_h ep, unsigned flags, uct_completion_t *comp);
+/* Operations of UCT's tables: they take and return what UCT's function of the
+ * name does, see uct/api/uct.h. */
+#define UCT_DCX_EP_OP(_name)  __typeof__(uct_ep_##_name) uct_dcx_ep_##_name
+
+/* dcx_ep.c */
+UCT_DCX_EP_OP(create);
+UCT_DCX_EP_OP(destroy);
+UCT_DCX_EP_OP(flush);
+UCT_DCX_EP_OP(fence);
+UCT_DCX_EP_OP(check);
+
+/* dcx_am.c */
+UCT_DCX_EP_OP(am_short);
+UCT_DCX_EP_OP(am_short_iov);
+UCT_DCX_EP_OP(am_bcopy);
+UCT_DCX_EP_OP(am_zcopy);
+
+/* dcx_rma.c */
+UCT_DCX_EP_OP(put_short);
+UCT_DCX_EP_OP(put_bcopy);
+UCT_DCX_EP_OP(put_zcopy);
+UCT_DCX_EP_OP(get_bcopy);
+UCT_DCX_EP_OP(get_zcopy);
+
+/* dcx_atomic.c */
+UCT_DCX_EP_OP(atomic_cswap64);
+UCT_DCX_EP_OP(atomic_cswap32);
+UCT_DCX_EP_OP(atomic64_post);
+UCT_DCX_EP_OP(atomic32_post);
+UCT_DCX_EP_OP(atomic64_fetch);
+UCT_DCX_EP_OP(atomic32_fetch);
 
 /* Whether the endpoint leads to the interface that has these addresses. */
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,

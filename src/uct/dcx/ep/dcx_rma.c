@@ -5,7 +5,6 @@
  * segment: users probe a peer with it. (A data segment of 0 bytes would mean
  * 2^31 of them: PRM, struct mlx5_wqe_data_seg.)
  */
-#include "dcx_rma.h"
 #include "dcx_ep.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_post.h"
