@@ -105,36 +105,36 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
+/* What it has of each stream, and of each WQEBB if it is shared */
 static ucs_status_t
-uct_dcx_dci_init_failures(uct_dcx_dci_t *dci, unsigned num_streams)
-{
-    dci->failures = ucs_malloc(num_streams * sizeof(*dci->failures),
-                               "uct_dcx_failures");
-    return (dci->failures == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
-}
-
-
-/* What only a shared one has */
-static ucs_status_t
-uct_dcx_dci_init_shared(uct_dcx_dci_t *dci, unsigned num_streams)
+uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared, unsigned num_streams)
 {
     unsigned i;
 
-    dci->eps     = ucs_calloc(dci->txq.sq.mask + 1, sizeof(*dci->eps),
-                              "uct_dcx_eps");
-    dci->streams = ucs_malloc(num_streams * sizeof(*dci->streams),
-                              "uct_dcx_streams");
-    if ((dci->eps == NULL) || (dci->streams == NULL)) {
-        ucs_free(dci->streams);
-        ucs_free(dci->eps);
+    dci->failures = ucs_malloc(num_streams * sizeof(*dci->failures),
+                               "uct_dcx_failures");
+    dci->streams  = ucs_malloc(num_streams * sizeof(*dci->streams),
+                               "uct_dcx_streams");
+    dci->eps      = is_shared ? ucs_calloc(dci->txq.sq.mask + 1,
+                                           sizeof(*dci->eps), "uct_dcx_eps") :
+                                NULL;
+    if ((dci->failures == NULL) || (dci->streams == NULL) ||
+        (is_shared && (dci->eps == NULL))) {
         return UCS_ERR_NO_MEMORY;
     }
 
     for (i = 0; i < num_streams; ++i) {
         dci->streams[i] = UCT_DCX_WQE_STREAM(i);
     }
-    dci->state = UCT_DCX_DCI_OPEN;
     return UCS_OK;
+}
+
+
+static void uct_dcx_dci_free(uct_dcx_dci_t *dci)
+{
+    ucs_free(dci->eps);
+    ucs_free(dci->streams);
+    ucs_free(dci->failures);
 }
 
 
@@ -171,24 +171,16 @@ ucs_status_t uct_dcx_dci_init(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         goto err_destroy_qp;
     }
 
-    status = uct_dcx_dci_init_failures(dci, set->pool.num_streams);
+    status = uct_dcx_dci_alloc(dci, is_shared, set->pool.num_streams);
     if (status != UCS_OK) {
-        goto err_cleanup_txq;
+        goto err_free;
     }
 
-    dci->state = UCT_DCX_DCI_IDLE;
-    if (is_shared) {
-        status = uct_dcx_dci_init_shared(dci, set->pool.num_streams);
-    }
-    if (status != UCS_OK) {
-        goto err_free_failures;
-    }
-
+    dci->state = is_shared ? UCT_DCX_DCI_OPEN : UCT_DCX_DCI_IDLE;
     return UCS_OK;
 
-err_free_failures:
-    ucs_free(dci->failures);
-err_cleanup_txq:
+err_free:
+    uct_dcx_dci_free(dci);
     uct_dcx_txq_cleanup(&dci->txq);
 err_destroy_qp:
     ibv_destroy_qp(dci->txq.qp);
@@ -207,9 +199,7 @@ void uct_dcx_dci_cleanup(uct_dcx_dci_t *dci)
 
     uct_dcx_txq_cleanup(&dci->txq);
     ucs_arbiter_cleanup(&dci->waitq);
-    ucs_free(dci->failures);
-    ucs_free(dci->streams);
-    ucs_free(dci->eps);
+    uct_dcx_dci_free(dci);
 }
 
 
