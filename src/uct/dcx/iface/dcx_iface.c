@@ -177,11 +177,6 @@ static ucs_status_t
 uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
                       const uct_dcx_iface_config_t *config)
 {
-    const uct_dcx_dci_set_params_t params = {
-        .port    = &queues->port,
-        .channel = queues->channel,
-        .max_bb  = queues->limits.max_bb
-    };
     ucs_status_t status;
 
     status = uct_dcx_desc_init_mpool(&queues->super, &queues->desc_mp,
@@ -190,7 +185,8 @@ uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
         return status;
     }
 
-    status = uct_dcx_dci_set_init(&queues->dci, &params, config);
+    status = uct_dcx_dci_set_init(&queues->dci, &queues->port, queues->channel,
+                                  queues->limits.max_bb, config);
     if (status != UCS_OK) {
         goto err_cleanup_mpool;
     }

@@ -5,7 +5,6 @@
  * not exist yet, away from the fast path.
  */
 #include "dcx_dci.h"
-#include "dcx_dci_group.h"
 #include "uct/dcx/base/dcx_trace.h"
 #include "uct/dcx/base/dcx_sizes.h"
 
@@ -46,40 +45,99 @@ uct_dcx_dci_set_enter_qpn(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uint32_t slot = dci->txq.sq.qpn;
 
-    while (set->by_qpn[slot & set->qpn_mask] != &set->dci[set->created[0]]) {
+    while (set->by_qpn[slot & set->qpn_mask] != set->dci) {
         ++slot; /* a free place names the first initiator */
     }
     set->by_qpn[slot & set->qpn_mask] = dci;
 }
 
 
-/* Makes the table longer if it has to be, so that one more can be entered and
- * no more than a fourth is in use. */
-static ucs_status_t uct_dcx_dci_set_grow_qpns(uct_dcx_dci_set_t *set)
+/* --- what a group shares -------------------------------------------------- */
+
+/* Places for results of one initiator, in whole cache lines: one for each
+ * WQEBB, and one for all atomics that are not fetched. */
+static size_t
+uct_dcx_dci_group_num_results(const uct_dcx_dci_set_t *set)
 {
-    uint32_t size = ucs_roundup_pow2((set->num_created + 1) * 4);
-    uct_dcx_dci_t **by_qpn;
-    uint32_t i;
+    return set->params.num_bb +
+           (UCS_SYS_CACHE_LINE_SIZE / sizeof(*set->dci->results));
+}
 
-    if ((set->by_qpn != NULL) && (size <= set->qpn_mask + 1)) {
-        return UCS_OK;
-    }
 
-    by_qpn = ucs_malloc(size * sizeof(*by_qpn), "uct_dcx_by_qpn");
-    if (by_qpn == NULL) {
+static ucs_status_t
+uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
+                               uct_dcx_dci_group_t *group,
+                               ucs_log_level_t level)
+{
+    size_t size = set->per_group *
+                  uct_dcx_dci_group_num_results(set) *
+                  sizeof(*group->results);
+    void *results;
+
+    size = ucs_align_up(size, ucs_get_page_size());
+    if (ucs_posix_memalign(&results, ucs_get_page_size(), size,
+                           "uct_dcx_results") != 0) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    ucs_free(set->by_qpn);
-    set->by_qpn   = by_qpn;
-    set->qpn_mask = size - 1;
-    for (i = 0; i < size; ++i) {
-        by_qpn[i] = &set->dci[set->created[0]];
-    }
-    for (i = 1; i < set->num_created; ++i) {
-        uct_dcx_dci_set_enter_qpn(set, &set->dci[set->created[i]]);
+    group->results    = results;
+    group->results_mr = ibv_reg_mr(set->port->dev->pd, results, size,
+                                   IBV_ACCESS_LOCAL_WRITE);
+    if (group->results_mr == NULL) {
+        ucs_log(level, "%s: failed to register %zu bytes: %m; see 'ulimit -l'",
+                uct_dcx_port_dev_name(set->port), size);
+        ucs_free(results);
+        return UCS_ERR_IO_ERROR;
     }
     return UCS_OK;
+}
+
+
+/* Callbacks post again, and that completes, before a batch of completions is
+ * given back at its end. */
+static ucs_status_t
+uct_dcx_dci_group_init(uct_dcx_dci_set_t *set, uct_dcx_dci_group_t *group,
+                       ucs_log_level_t level)
+{
+    uct_dcx_cq_params_t params = {
+        .ctx       = set->port->dev->ctx,
+        .channel   = set->channel,
+        .length    = (set->per_group * set->params.num_bb) +
+                     set->max_poll,
+        .cqe_size  = sizeof(struct mlx5_cqe64),
+        .name      = uct_dcx_port_dev_name(set->port),
+        .what      = "sends",
+        .log_level = level
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_cq_init(&group->cq, &params);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_dci_group_init_results(set, group, level);
+    if (status != UCS_OK) {
+        uct_dcx_cq_cleanup(&group->cq);
+        return status;
+    }
+
+    if (set->num_groups > 0) {
+        set->todo |= UCT_DCX_TODO_GROUPS;
+        /* the user may have armed the interface already */
+        uct_dcx_cq_arm(&group->cq, 0);
+    }
+    return UCS_OK;
+}
+
+
+static void uct_dcx_dci_group_cleanup(uct_dcx_dci_group_t *group)
+{
+    if (ibv_dereg_mr(group->results_mr) != 0) {
+        ucs_warn("mr 0x%x: failed to deregister: %m", group->results_mr->lkey);
+    }
+    ucs_free(group->results);
+    uct_dcx_cq_cleanup(&group->cq);
 }
 
 
@@ -110,19 +168,13 @@ uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
     dci->results      = group->results + offset;
     dci->results_lkey = group->results_mr->lkey;
 
-    set->created[set->num_created] = index;
-    status = uct_dcx_dci_set_grow_qpns(set);
-    if (status != UCS_OK) {
-        return status;
-    }
-
     status = uct_dcx_dci_init(set, dci, &group->cq, level);
     if (status != UCS_OK) {
         return status;
     }
 
     uct_dcx_dci_set_enter_qpn(set, dci);
-    set->num_created++;
+    set->created[set->num_created++] = index;
     uct_dcx_dci_set_open(set);
     ucs_debug("%s: DCI 0x%x of %u WQEBBs is number %u",
               uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
@@ -285,19 +337,27 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 {
     unsigned num_dci    = set->pool.num_dci;
     unsigned num_groups = ucs_div_round_up(num_dci, set->per_group);
+    uint32_t i;
 
+    /* no more than a fourth of the table is in use */
+    set->qpn_mask = ucs_roundup_pow2(num_dci * 4) - 1;
     set->memory  = ucs_calloc(num_dci + 1, sizeof(*set->dci), "uct_dcx_dci");
     set->group   = ucs_calloc(num_groups, sizeof(*set->group),
                               "uct_dcx_groups");
     set->created = ucs_calloc(num_dci, sizeof(*set->created),
                               "uct_dcx_created");
+    set->by_qpn  = ucs_malloc((set->qpn_mask + 1) * sizeof(*set->by_qpn),
+                              "uct_dcx_by_qpn");
     if ((set->memory == NULL) || (set->group == NULL) ||
-        (set->created == NULL)) {
+        (set->created == NULL) || (set->by_qpn == NULL)) {
         return UCS_ERR_NO_MEMORY;
     }
 
     set->dci = (void*)ucs_align_up_pow2((uintptr_t)set->memory,
                                         UCT_DCX_DCI_SIZE);
+    for (i = 0; i <= set->qpn_mask; ++i) {
+        set->by_qpn[i] = set->dci;
+    }
     return UCS_OK;
 }
 
@@ -322,16 +382,17 @@ static void uct_dcx_dci_set_free(uct_dcx_dci_set_t *set)
 }
 
 
-ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
-                                  const uct_dcx_dci_set_params_t *params,
-                                  const uct_dcx_iface_config_t *config)
+ucs_status_t
+uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
+                     struct ibv_comp_channel *channel, unsigned max_bb,
+                     const uct_dcx_iface_config_t *config)
 {
     ucs_status_t status;
 
     memset(set, 0, sizeof(*set));
-    set->port    = params->port;
-    set->channel = params->channel;
-    set->max_bb  = params->max_bb;
+    set->port    = port;
+    set->channel = channel;
+    set->max_bb  = max_bb;
     set->traced  = uct_dcx_trace_is_on();
     ucs_arbiter_init(&set->waitq);
     ucs_list_head_init(&set->ready);

@@ -123,18 +123,12 @@ static inline void uct_dcx_dci_set_open(uct_dcx_dci_set_t *set)
 }
 
 
-/* Where the initiators of a set are created, and for WQEs of which size. */
-typedef struct uct_dcx_dci_set_params {
-    const uct_dcx_port_t    *port;
-    struct ibv_comp_channel *channel;
-    unsigned                max_bb;
-} uct_dcx_dci_set_params_t;
-
-
-/* Sets up the pool and creates the first initiator. Errors are logged. */
-ucs_status_t uct_dcx_dci_set_init(uct_dcx_dci_set_t *set,
-                                  const uct_dcx_dci_set_params_t *params,
-                                  const uct_dcx_iface_config_t *config);
+/* Sets up the pool and creates the first initiator, for WQEs of 'max_bb' WQEBBs
+ * at most. Errors are logged. */
+ucs_status_t
+uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
+                     struct ibv_comp_channel *channel, unsigned max_bb,
+                     const uct_dcx_iface_config_t *config);
 
 void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
 
