@@ -53,10 +53,4 @@ struct prm_masked_cswap64_seg {
 };
 static_assert(sizeof(struct prm_masked_cswap64_seg) == 16, "one octoword");
 
-struct prm_masked_fadd64_seg {
-    __be64 add_data;
-    __be64 field_boundary;
-};
-static_assert(sizeof(struct prm_masked_fadd64_seg) == 16, "one octoword");
-
 #endif

@@ -95,14 +95,13 @@ public:
 
         ctrl.opcode = opcode;
         ctrl.opmod  = opmod;
-        ctrl.index  = m_index;
         ctrl.flags  = MLX5_WQE_CTRL_CQ_UPDATE |
                       ((flags & IBV_SEND_SOLICITED) ?
                        MLX5_WQE_CTRL_SOLICITED : 0) |
                       ((flags & IBV_SEND_FENCE) ? MLX5_WQE_CTRL_FENCE : 0) |
                       UCT_DCX_WQE_STREAM(stream);
         ctrl.sender = uct_dcx_wqe_sender(m_qpn);
-        doorbell    = uct_dcx_wqe_finish(&wqe, m_mem + start, &ctrl);
+        doorbell    = uct_dcx_wqe_finish(&wqe, &ctrl);
         EXPECT_EQ(std::vector<uint8_t>(4),
                   std::vector<uint8_t>(&m_mem[start + 12], &m_mem[start + 16]))
                 << "immediate";
@@ -224,7 +223,7 @@ protected:
         }
         if ((op.opcode == MLX5_OPCODE_ATOMIC_CS) ||
             (op.opcode == MLX5_OPCODE_ATOMIC_FA)) {
-            uct_dcx_wqe_atomic(&m_ring.wqe, op.swap_add, op.compare);
+            uct_dcx_wqe_atomic64(&m_ring.wqe, op.swap_add, op.compare);
         }
         if (!op.inl.empty()) {
             m_ring.put_inline(op.inl);

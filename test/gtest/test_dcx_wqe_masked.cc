@@ -28,33 +28,33 @@ struct masked_row {
     std::vector<expected_field>       fields;
 };
 
-const uct_dcx_wqe_masked_cswap_t cswap_args = {
-    0x0102030405060708, 0x1112131415161718, 0x2122232425262728,
-    0x3132333435363738
-};
-
 const masked_row masked_rows[] = {
     {"cswap64", MLX5_OPCODE_ATOMIC_MASKED_CS, 0x09,
-     [](uct_dcx_wqe_t *wqe) { uct_dcx_wqe_masked_cswap64(wqe, &cswap_args); },
+     [](uct_dcx_wqe_t *wqe) {
+         uct_dcx_wqe_atomic64(wqe, 0x0102030405060708, 0x1112131415161718);
+         uct_dcx_wqe_atomic64(wqe, 0x2122232425262728, 0x3132333435363738);
+     },
      2, {{"atomic.swap", 0x0102030405060708},
          {"atomic.compare", 0x1112131415161718},
          {"atomic.swap_mask", 0x2122232425262728},
          {"atomic.compare_mask", 0x3132333435363738}}},
     {"cswap32", MLX5_OPCODE_ATOMIC_MASKED_CS, 0x08,
-     [](uct_dcx_wqe_t *wqe) { uct_dcx_wqe_masked_cswap32(wqe, &cswap_args); },
+     [](uct_dcx_wqe_t *wqe) {
+         uct_dcx_wqe_atomic32(wqe, 0x05060708, 0x15161718, 0x25262728,
+                              0x35363738);
+     },
      1, {{"atomic.swap", 0x05060708}, {"atomic.compare", 0x15161718},
          {"atomic.swap_mask", 0x25262728},
          {"atomic.compare_mask", 0x35363738}}},
     {"fadd64", MLX5_OPCODE_ATOMIC_MASKED_FA, 0x09,
      [](uct_dcx_wqe_t *wqe) {
-         uct_dcx_wqe_masked_fadd64(wqe, 0x0102030405060708,
-                                   0x8000000080000000);
+         uct_dcx_wqe_atomic64(wqe, 0x0102030405060708, 0x8000000080000000);
      },
      1, {{"atomic.add", 0x0102030405060708},
          {"atomic.field_boundary", 0x8000000080000000}}},
     {"fadd32", MLX5_OPCODE_ATOMIC_MASKED_FA, 0x08,
      [](uct_dcx_wqe_t *wqe) {
-         uct_dcx_wqe_masked_fadd32(wqe, 0x01020304, 0x80008000);
+         uct_dcx_wqe_atomic32(wqe, 0x01020304, 0x80008000, 0, 0);
      },
      1, {{"atomic.add", 0x01020304}, {"atomic.field_boundary", 0x80008000},
          {"atomic.reserved", 0}}},

@@ -70,7 +70,6 @@ typedef struct uct_dcx_wqe {
 typedef struct uct_dcx_wqe_ctrl {
     uint8_t  opcode;   /* MLX5_OPCODE_* */
     uint8_t  opmod;
-    uint16_t index;    /* WQEBB at which the WQE starts */
     uint32_t flags;    /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
     uint64_t carry;    /* more of them, as uct_dcx_wqe_flags() has them */
     uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
@@ -79,15 +78,6 @@ typedef struct uct_dcx_wqe_ctrl {
 /* The stream of a DCI that has them, in front of fm_ce_se (libmlx5,
  * mlx5_send_wr_set_dc_addr_stream()) */
 #define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)
-
-
-/* Both halves of a masked compare-and-swap, in the order of memory. */
-typedef struct uct_dcx_wqe_masked_cswap {
-    uint64_t swap;
-    uint64_t compare;
-    uint64_t swap_mask;
-    uint64_t compare_mask;
-} uct_dcx_wqe_masked_cswap_t;
 
 
 /* What moves the cursor is inlined at once, so that the compiler sees how far
@@ -314,70 +304,35 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 }
 
 
-/* Operands of the atomics of the InfiniBand specification, 64 bit. 'compare'
- * is not looked at by fetch-and-add. */
+/* Two operands of an atomic of 64 bit: what to add or swap in, and what to
+ * compare with. A masked compare-and-swap has a second segment of this kind,
+ * with the masks of either; a masked addition has a field boundary in place of
+ * what is compared: each bit set there stops the carry. 0 adds the whole
+ * operand, all ones add bit by bit, which is XOR. */
 UCT_DCX_WQE_F void
-uct_dcx_wqe_atomic(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
+uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
 {
-    struct mlx5_wqe_atomic_seg *atomic;
+    struct mlx5_wqe_atomic_seg *seg;
 
-    atomic           = (struct mlx5_wqe_atomic_seg*)uct_dcx_wqe_seg(wqe);
-    atomic->swap_add = htobe64(swap_add);
-    atomic->compare  = htobe64(compare);
+    seg           = (struct mlx5_wqe_atomic_seg*)uct_dcx_wqe_seg(wqe);
+    seg->swap_add = htobe64(swap_add);
+    seg->compare  = htobe64(compare);
 }
 
 
-/* Extended atomics. In a field boundary each set bit stops the carry there:
- * 0 adds the whole operand, all ones add bit by bit, which is XOR. */
+/* The same of 32 bit, which are all masked: one segment. An addition has no
+ * masks. */
 UCT_DCX_WQE_F void
-uct_dcx_wqe_masked_fadd32(uct_dcx_wqe_t *wqe, uint32_t add, uint32_t boundary)
-{
-    struct prm_masked_fadd32_seg *seg;
-
-    seg                 = (struct prm_masked_fadd32_seg*)uct_dcx_wqe_seg(wqe);
-    seg->add_data       = htobe32(add);
-    seg->field_boundary = htobe32(boundary);
-    seg->reserved       = 0;
-}
-
-
-UCT_DCX_WQE_F void
-uct_dcx_wqe_masked_fadd64(uct_dcx_wqe_t *wqe, uint64_t add, uint64_t boundary)
-{
-    struct prm_masked_fadd64_seg *seg;
-
-    seg                 = (struct prm_masked_fadd64_seg*)uct_dcx_wqe_seg(wqe);
-    seg->add_data       = htobe64(add);
-    seg->field_boundary = htobe64(boundary);
-}
-
-
-UCT_DCX_WQE_F void
-uct_dcx_wqe_masked_cswap32(uct_dcx_wqe_t *wqe,
-                           const uct_dcx_wqe_masked_cswap_t *args)
+uct_dcx_wqe_atomic32(uct_dcx_wqe_t *wqe, uint32_t swap_add, uint32_t compare,
+                     uint32_t swap_mask, uint32_t compare_mask)
 {
     struct prm_masked_cswap32_seg *seg;
 
     seg               = (struct prm_masked_cswap32_seg*)uct_dcx_wqe_seg(wqe);
-    seg->swap_data    = htobe32((uint32_t)args->swap);
-    seg->compare_data = htobe32((uint32_t)args->compare);
-    seg->swap_mask    = htobe32((uint32_t)args->swap_mask);
-    seg->compare_mask = htobe32((uint32_t)args->compare_mask);
-}
-
-
-UCT_DCX_WQE_F void
-uct_dcx_wqe_masked_cswap64(uct_dcx_wqe_t *wqe,
-                           const uct_dcx_wqe_masked_cswap_t *args)
-{
-    struct prm_masked_cswap64_seg *seg;
-
-    seg          = (struct prm_masked_cswap64_seg*)uct_dcx_wqe_seg(wqe);
-    seg->swap    = htobe64(args->swap);
-    seg->compare = htobe64(args->compare);
-    seg          = (struct prm_masked_cswap64_seg*)uct_dcx_wqe_seg(wqe);
-    seg->swap    = htobe64(args->swap_mask);
-    seg->compare = htobe64(args->compare_mask);
+    seg->swap_data    = htobe32(swap_add);
+    seg->compare_data = htobe32(compare);
+    seg->swap_mask    = htobe32(swap_mask);
+    seg->compare_mask = htobe32(compare_mask);
 }
 
 
@@ -413,19 +368,18 @@ static inline uint64_t uct_dcx_wqe_flags(uint32_t flags)
 }
 
 
-/* Writes the ctrl segment at 'first', the start of the WQE. Returns its first
- * eight bytes as they lie in memory: what the doorbell register takes. */
+/* Writes the ctrl segment. Returns its first eight bytes as they lie in memory:
+ * what the doorbell register takes. */
 UCT_DCX_WQE_F uint64_t
-uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, void *first,
-                   const uct_dcx_wqe_ctrl_t *ctrl)
+uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, const uct_dcx_wqe_ctrl_t *ctrl)
 {
     uint32_t what = ((uint32_t)ctrl->opmod << 24) |
-                    ((uint32_t)ctrl->index << 8) | ctrl->opcode;
+                    ((uint32_t)wqe->index << 8) | ctrl->opcode;
     uint64_t head = htobe64(((uint64_t)what << 32) | wqe->ds) | ctrl->sender;
     uint64_t tail = uct_dcx_wqe_flags(ctrl->flags) | ctrl->carry;
 
-    memcpy(first, &head, sizeof(head));
-    memcpy((uint8_t*)first + sizeof(head), &tail, sizeof(tail));
+    memcpy(wqe->first, &head, sizeof(head));
+    memcpy(wqe->first + sizeof(head), &tail, sizeof(tail));
     return head;
 }
 

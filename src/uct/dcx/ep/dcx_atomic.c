@@ -71,51 +71,36 @@ uct_dcx_atomic_is_std(const uct_dcx_atomic_t *atomic)
 }
 
 
+/* AND, OR, SWAP, and CSWAP of 32 bits */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_atomic_put_std(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
-                       const uct_dcx_atomic_t *atomic)
+uct_dcx_atomic_put_cswap(uct_dcx_wqe_t *wqe, const uct_dcx_atomic_t *atomic)
 {
-    tx->opcode = (atomic->op == UCT_ATOMIC_OP_ADD) ? MLX5_OPCODE_ATOMIC_FA :
-                                                     MLX5_OPCODE_ATOMIC_CS;
-    uct_dcx_wqe_atomic(wqe, atomic->value, atomic->compare);
+    uint64_t swap_mask    = (atomic->op == UCT_ATOMIC_OP_AND) ? ~atomic->value :
+                            (atomic->op == UCT_ATOMIC_OP_OR)  ? atomic->value :
+                                                                UINT64_MAX;
+    uint64_t compare_mask = (atomic->op == UCT_ATOMIC_OP_CSWAP) ? UINT64_MAX :
+                                                                  0;
+
+    if (atomic->size == sizeof(uint64_t)) {
+        uct_dcx_wqe_atomic64(wqe, atomic->value, atomic->compare);
+        uct_dcx_wqe_atomic64(wqe, swap_mask, compare_mask);
+    } else {
+        uct_dcx_wqe_atomic32(wqe, atomic->value, atomic->compare, swap_mask,
+                             compare_mask);
+    }
 }
 
 
 /* ADD of 32 bits, and XOR */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_atomic_put_fadd(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
-                        const uct_dcx_atomic_t *atomic)
+uct_dcx_atomic_put_fadd(uct_dcx_wqe_t *wqe, const uct_dcx_atomic_t *atomic)
 {
     uint64_t boundary = (atomic->op == UCT_ATOMIC_OP_XOR) ? UINT64_MAX : 0;
 
-    tx->opcode = MLX5_OPCODE_ATOMIC_MASKED_FA;
     if (atomic->size == sizeof(uint64_t)) {
-        uct_dcx_wqe_masked_fadd64(wqe, atomic->value, boundary);
+        uct_dcx_wqe_atomic64(wqe, atomic->value, boundary);
     } else {
-        uct_dcx_wqe_masked_fadd32(wqe, atomic->value, boundary);
-    }
-}
-
-
-/* AND, OR, SWAP, and CSWAP of 32 bits */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_atomic_put_cswap(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
-                         const uct_dcx_atomic_t *atomic)
-{
-    uct_dcx_wqe_masked_cswap_t args = {
-        .swap         = atomic->value,
-        .compare      = atomic->compare,
-        .swap_mask    = (atomic->op == UCT_ATOMIC_OP_AND) ? ~atomic->value :
-                        (atomic->op == UCT_ATOMIC_OP_OR)  ? atomic->value :
-                                                            UINT64_MAX,
-        .compare_mask = (atomic->op == UCT_ATOMIC_OP_CSWAP) ? UINT64_MAX : 0
-    };
-
-    tx->opcode = MLX5_OPCODE_ATOMIC_MASKED_CS;
-    if (atomic->size == sizeof(uint64_t)) {
-        uct_dcx_wqe_masked_cswap64(wqe, &args);
-    } else {
-        uct_dcx_wqe_masked_cswap32(wqe, &args);
+        uct_dcx_wqe_atomic32(wqe, atomic->value, boundary, 0, 0);
     }
 }
 
@@ -125,16 +110,20 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
                    const uct_dcx_atomic_t *atomic)
 {
     if (uct_dcx_atomic_is_std(atomic)) {
-        uct_dcx_atomic_put_std(wqe, tx, atomic);
+        tx->opcode = (atomic->op == UCT_ATOMIC_OP_ADD) ?
+                     MLX5_OPCODE_ATOMIC_FA : MLX5_OPCODE_ATOMIC_CS;
+        uct_dcx_wqe_atomic64(wqe, atomic->value, atomic->compare);
         return;
     }
 
     tx->opmod = PRM_OPMOD_EXT_ATOMIC(atomic->size == sizeof(uint64_t) ? 3 : 2);
     if ((atomic->op == UCT_ATOMIC_OP_ADD) ||
         (atomic->op == UCT_ATOMIC_OP_XOR)) {
-        uct_dcx_atomic_put_fadd(wqe, tx, atomic);
+        tx->opcode = MLX5_OPCODE_ATOMIC_MASKED_FA;
+        uct_dcx_atomic_put_fadd(wqe, atomic);
     } else {
-        uct_dcx_atomic_put_cswap(wqe, tx, atomic);
+        tx->opcode = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        uct_dcx_atomic_put_cswap(wqe, atomic);
     }
 }
 

@@ -105,7 +105,6 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
     uct_dcx_wqe_ctrl_t ctrl = {
         .opcode = post->opcode,
         .opmod  = post->opmod,
-        .index  = wqe->index,
         .flags  = post->flags,
         .carry  = sq->carry,
         .sender = sq->sender
@@ -128,7 +127,7 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
     }
 
     sq->carry = 0;
-    doorbell  = uct_dcx_wqe_finish(wqe, wqe->first, &ctrl);
+    doorbell  = uct_dcx_wqe_finish(wqe, &ctrl);
     uct_dcx_sq_ring(sq, wqe->index, uct_dcx_wqe_num_bb(wqe), doorbell);
 }
 
