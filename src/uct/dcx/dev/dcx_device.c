@@ -8,12 +8,14 @@
 #include "common/prm_cmd.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <ucs/sys/sys.h>
 
 
 /* Standard atomics, and the masked ones that UCX calls extended */
@@ -76,8 +78,7 @@ uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
 
     caps->std = sizeof(uint64_t);
     if (ext_atomics != UCS_NO) {
-        caps->ext    = sizeof(uint64_t) | sizeof(uint32_t);
-        caps->ext_be = sizeof(uint32_t);
+        caps->ext = sizeof(uint64_t) | sizeof(uint32_t);
     }
 }
 
@@ -89,7 +90,7 @@ uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
     uct_dcx_atomic_caps_t *caps = &dev->atomic;
     const struct prm_atomic_caps *page;
     struct prm_query_hca_cap_out out;
-    unsigned ops, sizes, host_order;
+    unsigned ops;
 
     if (uct_dcx_device_query_cap(dev, PRM_CAP_ATOMIC, &out) != UCS_OK) {
         uct_dcx_device_guess_atomics(dev, ext_atomics);
@@ -99,19 +100,15 @@ uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
     memset(caps, 0, sizeof(*caps));
     page       = &out.cap.atomic;
     ops        = be16toh(page->operations);
-    host_order = page->req_8b_endianness >> 6;
-    sizes      = be16toh(page->size_qp) & be16toh(page->size_dc) &
-                 (sizeof(uint32_t) | sizeof(uint64_t));
-
+    caps->be64 = !(page->req_8b_endianness >> 6);
     if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_STD)) {
-        caps->std    = sizeof(uint64_t);
-        caps->std_be = host_order ? 0 : sizeof(uint64_t);
+        caps->std = sizeof(uint64_t);
     }
 
     if (ucs_test_all_flags(ops, UCT_DCX_ATOMIC_OPS_EXT) &&
         (ext_atomics != UCS_NO)) {
-        caps->ext    = sizes;
-        caps->ext_be = sizes & ~(host_order ? sizeof(uint64_t) : 0);
+        caps->ext = be16toh(page->size_qp) & be16toh(page->size_dc) &
+                    (sizeof(uint32_t) | sizeof(uint64_t));
     }
 }
 
@@ -198,78 +195,46 @@ static void uct_dcx_device_query_streams(uct_dcx_device_t *dev)
 
 static void uct_dcx_device_find_bus(uct_dcx_device_t *dev)
 {
-    unsigned domain, bus, slot, function;
     char path[PATH_MAX], resolved[PATH_MAX];
-    ucs_sys_bus_id_t bus_id;
-    const char *name;
 
     dev->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
     snprintf(path, sizeof(path), "%.*s/device", PATH_MAX - 16,
              dev->ctx->device->ibdev_path);
-    if (realpath(path, resolved) == NULL) {
-        return;
-    }
-
-    name = strrchr(resolved, '/');
-    if ((name != NULL) && (sscanf(name, "/%x:%x:%x.%x", &domain, &bus, &slot,
-                                  &function) == 4)) {
-        bus_id.domain   = domain;
-        bus_id.bus      = bus;
-        bus_id.slot     = slot;
-        bus_id.function = function;
-        if (ucs_topo_find_device_by_bus_id(&bus_id, &dev->sys_device) !=
-            UCS_OK) {
-            dev->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
-            return;
-        }
+    if ((realpath(path, resolved) != NULL) &&
+        (ucs_topo_find_device_by_bdf_name(ucs_basename(resolved),
+                                          &dev->sys_device) == UCS_OK)) {
         uct_dcx_ucx_name_device(dev->sys_device, uct_dcx_device_name(dev));
     }
 }
 
 
-/* The file has groups of 32 bits, the lowest processors in the last one. */
+/* The file has numbers and ranges of them: "0-15,32-47". */
 static void uct_dcx_device_parse_cpus(ucs_cpu_set_t *cpus, char *list)
 {
-    unsigned base = 0;
-    unsigned long bits;
-    unsigned bit;
-    char *group;
+    unsigned long cpu, last;
 
-    do {
-        group = strrchr(list, ',');
-        bits  = strtoul((group == NULL) ? list : group + 1, NULL, 16);
-        for (bit = 0; (bit < 32) && (base + bit < UCS_CPU_SETSIZE); ++bit) {
-            if (bits & UCS_BIT(bit)) {
-                UCS_CPU_SET(base + bit, cpus);
-            }
+    while (isdigit(*list)) {
+        cpu  = strtoul(list, &list, 10);
+        last = (*list == '-') ? strtoul(list + 1, &list, 10) : cpu;
+        for (; (cpu <= last) && (cpu < UCS_CPU_SETSIZE); ++cpu) {
+            UCS_CPU_SET(cpu, cpus);
         }
-        base += 32;
-        if (group != NULL) {
-            *group = '\0';
-        }
-    } while (group != NULL);
+        list += (*list == ',');
+    }
 }
 
 
 static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
 {
-    char path[PATH_MAX], list[1024];
-    FILE *file;
+    char list[1024];
 
     /* without the file, no processor is better than another */
     memset(&dev->local_cpus, 0xff, sizeof(dev->local_cpus));
-    snprintf(path, sizeof(path), "%.*s/device/local_cpus", PATH_MAX - 32,
-             dev->ctx->device->ibdev_path);
-    file = fopen(path, "r");
-    if (file == NULL) {
-        return;
-    }
-
-    if (fgets(list, sizeof(list), file) != NULL) {
+    if (ucs_read_file_str(list, sizeof(list), 1, "%s/device/local_cpulist",
+                          dev->ctx->device->ibdev_path) > 0) {
         UCS_CPU_ZERO(&dev->local_cpus);
         uct_dcx_device_parse_cpus(&dev->local_cpus, list);
     }
-    fclose(file);
 }
 
 

@@ -21,10 +21,10 @@
 
 /* Atomics as sets of operand sizes: sizeof(uint32_t) | sizeof(uint64_t). */
 typedef struct uct_dcx_atomic_caps {
-    uint8_t std;    /* fetch-and-add, compare-and-swap */
-    uint8_t std_be; /* of these, sizes whose result comes in big endian */
-    uint8_t ext;    /* the same with masks */
-    uint8_t ext_be;
+    uint8_t std;  /* fetch-and-add, compare-and-swap */
+    uint8_t ext;  /* the same with masks */
+    uint8_t be64; /* results of 8 bytes come in big endian; of 4 they always
+                   * do */
 } uct_dcx_atomic_caps_t;
 
 

@@ -128,74 +128,46 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
 }
 
 
-/* Hands the old value over, of 4 or 8 bytes, as the device has it or in big
- * endian. An operation that failed has none, and 'txq' may be NULL. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_atomic_end(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
-                                    ucs_status_t status,
-                   unsigned size, int is_be)
+/* The old value, as the device has it. 'txq' is that of the operation. */
+static UCS_F_ALWAYS_INLINE const void *
+uct_dcx_atomic_landed(uct_dcx_txq_t *txq, const uct_dcx_slot_t *slot)
 {
-    const void *landed;
-
-    if (ucs_unlikely(status != UCS_OK)) {
-        uct_dcx_post_done_comp(txq, slot, status);
-        return;
-    }
-
-    landed = &ucs_container_of(txq, uct_dcx_dci_t, txq)->results[slot->place];
-    if (size == sizeof(uint64_t)) {
-        *(uint64_t*)slot->buffer = is_be ? be64toh(*(const uint64_t*)landed) :
-                                         *(const uint64_t*)landed;
-    } else {
-        *(uint32_t*)slot->buffer = is_be ? be32toh(*(const uint32_t*)landed) :
-                                         *(const uint32_t*)landed;
-    }
-    uct_dcx_post_done_comp(txq, slot, UCS_OK);
+    return &ucs_container_of(txq, uct_dcx_dci_t, txq)->results[slot->place];
 }
 
 
+/* What hands the old value over. An operation that failed has none, and 'txq'
+ * may be NULL. */
 static void uct_dcx_atomic_done64(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
-                                    ucs_status_t status)
+                                  ucs_status_t status)
 {
-    uct_dcx_atomic_end(txq, slot, status, sizeof(uint64_t), 0);
+    if (ucs_likely(status == UCS_OK)) {
+        *(uint64_t*)slot->buffer =
+                *(const uint64_t*)uct_dcx_atomic_landed(txq, slot);
+    }
+    uct_dcx_post_done_comp(txq, slot, status);
 }
 
 
 static void uct_dcx_atomic_done64_be(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
-                                    ucs_status_t status)
+                                     ucs_status_t status)
 {
-    uct_dcx_atomic_end(txq, slot, status, sizeof(uint64_t), 1);
+    if (ucs_likely(status == UCS_OK)) {
+        *(uint64_t*)slot->buffer =
+                be64toh(*(const uint64_t*)uct_dcx_atomic_landed(txq, slot));
+    }
+    uct_dcx_post_done_comp(txq, slot, status);
 }
 
 
 static void uct_dcx_atomic_done32(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
-                                    ucs_status_t status)
+                                  ucs_status_t status)
 {
-    uct_dcx_atomic_end(txq, slot, status, sizeof(uint32_t), 0);
-}
-
-
-static void uct_dcx_atomic_done32_be(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
-                                    ucs_status_t status)
-{
-    uct_dcx_atomic_end(txq, slot, status, sizeof(uint32_t), 1);
-}
-
-
-static UCS_F_ALWAYS_INLINE uct_dcx_slot_done_t
-uct_dcx_atomic_done(const uct_dcx_queues_t *queues,
-                    const uct_dcx_atomic_t *atomic)
-{
-    const uct_dcx_atomic_caps_t *caps = &queues->port.dev->atomic;
-    unsigned be_sizes                 = uct_dcx_atomic_is_std(atomic) ?
-                                        caps->std_be : caps->ext_be;
-
-    if (atomic->size == sizeof(uint64_t)) {
-        return (be_sizes & sizeof(uint64_t)) ? uct_dcx_atomic_done64_be :
-                                               uct_dcx_atomic_done64;
+    if (ucs_likely(status == UCS_OK)) {
+        *(uint32_t*)slot->buffer =
+                be32toh(*(const uint32_t*)uct_dcx_atomic_landed(txq, slot));
     }
-    return (be_sizes & sizeof(uint32_t)) ? uct_dcx_atomic_done32_be :
-                                           uct_dcx_atomic_done32;
+    uct_dcx_post_done_comp(txq, slot, status);
 }
 
 
@@ -217,7 +189,9 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     place = dci->txq.sq.mask + 1; /* nobody looks there */
     if (atomic->result != NULL) {
         place    = uct_dcx_txq_slot(&dci->txq, dci->txq.tail)->place;
-        tx.done  = uct_dcx_atomic_done(queues, atomic);
+        tx.done  = (atomic->size == sizeof(uint32_t)) ? uct_dcx_atomic_done32 :
+                   queues->port.dev->atomic.be64 ? uct_dcx_atomic_done64_be :
+                                                   uct_dcx_atomic_done64;
         tx.flags = MLX5_WQE_CTRL_CQ_UPDATE;
     }
 
