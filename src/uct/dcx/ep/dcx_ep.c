@@ -18,119 +18,59 @@
 #define UCT_DCX_DCTN_BITS  24
 
 
-UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_queues_t *queues,
-                    const uct_dcx_av_t *av)
+/* It has no peer yet. */
+static ucs_status_t
+uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
 {
     uct_dcx_place_t place;
+    ucs_status_t status;
 
-    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &queues->super);
+    status = UCS_CLASS_INIT(uct_base_ep_t, &ep->super, &queues->super);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     place = uct_dcx_dci_set_bind(&queues->dci);
-    ucs_arbiter_group_init(&self->pending);
-    self->av       = *av;
-    self->dci      = place.dci;
-    self->stream   = place.stream;
-    self->last     = 0;
-    self->state    = UCT_DCX_EP_OPEN;
-    self->flags    = (place.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
-    self->credits  = 0;
-    self->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
-    self->pid      = 0;
+    ucs_arbiter_group_init(&ep->pending);
+    memset(&ep->av, 0, sizeof(ep->av));
+    ep->dci      = place.dci;
+    ep->stream   = place.stream;
+    ep->last     = 0;
+    ep->state    = UCT_DCX_EP_OPEN;
+    ep->flags    = (place.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
+    ep->credits  = 0;
+    ep->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
+    ep->pid      = 0;
     return UCS_OK;
 }
 
 
-static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
+static void uct_dcx_ep_cleanup(uct_dcx_ep_t *ep)
 {
-    uct_dcx_queues_t *queues = uct_dcx_ep_queues(self);
+    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
     uct_dcx_dci_t *dci;
     uint16_t index;
 
-    uct_dcx_fc_table_leave(queues->dci.fc_table, self);
-    uct_dcx_pending_cleanup(self);
-    uct_dcx_recover_forget(&queues->dci, self);
-    uct_dcx_op_purge(&queues->dci.ops, self, UCS_ERR_CANCELED);
-    index = uct_dcx_ep_last_dci(self);
-    if (index == UCT_DCX_NO_DCI) {
-        return;
+    uct_dcx_fc_table_leave(queues->dci.fc_table, ep);
+    uct_dcx_pending_cleanup(ep);
+    uct_dcx_recover_forget(&queues->dci, ep);
+    uct_dcx_op_purge(&queues->dci.ops, ep, UCS_ERR_CANCELED);
+    index = uct_dcx_ep_last_dci(ep);
+    if (index != UCT_DCX_NO_DCI) {
+        dci = &queues->dci.dci[index];
+        if (!uct_dcx_ep_is_idle(ep, dci)) {
+            ucs_debug("ep %p is destroyed with operations outstanding on DCI "
+                      "0x%x", ep, dci->txq.sq.qpn);
+        }
+        uct_dcx_tx_leave(&queues->dci, dci, ep);
     }
-
-    dci = &queues->dci.dci[index];
-    if (!uct_dcx_ep_is_idle(self, dci)) {
-        ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
-                  self, dci->txq.sq.qpn);
-    }
-    uct_dcx_tx_leave(&queues->dci, dci, self);
-}
-
-UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);
-
-
-UCS_CLASS_INIT_FUNC(uct_dcx_grh_ep_t, uct_dcx_queues_t *queues,
-                    const uct_dcx_av_t *av, const uct_dcx_grh_t *grh)
-{
-    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_ep_t, queues, av);
-
-    if (uct_dcx_av_has_grh(av)) {
-        self->super.flags |= UCT_DCX_EP_FLAG_GRH;
-        self->grh          = *grh;
-    }
-    return UCS_OK;
-}
-
-
-static UCS_CLASS_CLEANUP_FUNC(uct_dcx_grh_ep_t)
-{
-    const unsigned flags = UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRH;
-
-    if ((self->super.state == UCT_DCX_EP_FAILED) &&
-        ((self->super.flags & flags) == UCT_DCX_EP_FLAG_GRH)) {
-        uct_dcx_port_forget(&uct_dcx_ep_queues(&self->super)->port,
-                            &self->grh);
-    }
-}
-
-UCS_CLASS_DEFINE(uct_dcx_grh_ep_t, uct_dcx_ep_t);
-
-
-UCS_CLASS_INIT_FUNC(uct_dcx_small_ep_t, uct_dcx_queues_t *queues,
-                    const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
-                    uint32_t seg_size)
-{
-    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_grh_ep_t, queues, av, grh);
-
-    self->super.super.flags |= UCT_DCX_EP_FLAG_SMALL;
-    self->am_limit           = seg_size - sizeof(uct_dcx_am_hdr_t);
-    return UCS_OK;
-}
-
-
-static UCS_CLASS_CLEANUP_FUNC(uct_dcx_small_ep_t)
-{
-}
-
-UCS_CLASS_DEFINE(uct_dcx_small_ep_t, uct_dcx_grh_ep_t);
-
-
-/* It has no peer yet. */
-static ucs_status_t
-uct_dcx_ep_init_answer(uct_dcx_grh_ep_t *ep, uct_dcx_queues_t *queues)
-{
-    const uct_dcx_av_t none = {};
-
-    return UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, queues, &none, NULL);
-}
-
-
-static void uct_dcx_ep_cleanup_answer(uct_dcx_grh_ep_t *ep)
-{
-    UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, ep);
+    UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
 }
 
 
 const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops = {
-    .init    = uct_dcx_ep_init_answer,
-    .cleanup = uct_dcx_ep_cleanup_answer
+    .init    = uct_dcx_ep_init,
+    .cleanup = uct_dcx_ep_cleanup
 };
 
 
@@ -162,19 +102,21 @@ uct_dcx_ep_new(uct_dcx_queues_t *queues, const uct_dcx_av_t *av,
         return UCS_ERR_NO_MEMORY;
     }
 
-    if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
-        status = UCS_CLASS_INIT(uct_dcx_small_ep_t, ep, queues, av, grh,
-                                seg_size);
-    } else if (flags & UCT_DCX_EP_FLAG_GRH) {
-        status = UCS_CLASS_INIT(uct_dcx_grh_ep_t, ep, queues, av, grh);
-    } else {
-        status = UCS_CLASS_INIT(uct_dcx_ep_t, ep, queues, av);
-    }
+    status = uct_dcx_ep_init(ep, queues);
     if (status != UCS_OK) {
         uct_dcx_slab_put(slab, ep);
         return status;
     }
 
+    ep->av     = *av;
+    ep->flags |= flags;
+    if (flags & UCT_DCX_EP_FLAG_GRH) {
+        ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh = *grh;
+    }
+    if (ucs_unlikely(flags & UCT_DCX_EP_FLAG_SMALL)) {
+        ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit =
+                seg_size - sizeof(uct_dcx_am_hdr_t);
+    }
     *ep_p = ep;
     return UCS_OK;
 }
@@ -229,14 +171,14 @@ void uct_dcx_ep_destroy(uct_ep_h tl_ep)
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_slab_t *slab     = uct_dcx_ep_slab(queues, ep->flags);
+    const unsigned flags     = UCT_DCX_EP_FLAG_MUTED | UCT_DCX_EP_FLAG_GRH;
 
-    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL)) {
-        UCS_CLASS_CLEANUP(uct_dcx_small_ep_t, ep);
-    } else if (ep->flags & UCT_DCX_EP_FLAG_GRH) {
-        UCS_CLASS_CLEANUP(uct_dcx_grh_ep_t, ep);
-    } else {
-        UCS_CLASS_CLEANUP(uct_dcx_ep_t, ep);
+    if ((ep->state == UCT_DCX_EP_FAILED) &&
+        ((ep->flags & flags) == UCT_DCX_EP_FLAG_GRH)) {
+        uct_dcx_port_forget(&queues->port,
+                            &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh);
     }
+    uct_dcx_ep_cleanup(ep);
     uct_dcx_slab_put(slab, ep);
 }
 

@@ -15,13 +15,6 @@
 #include "uct/dcx/fc/dcx_fc.h"
 
 
-UCS_CLASS_DECLARE(uct_dcx_ep_t, uct_dcx_queues_t*, const uct_dcx_av_t*);
-UCS_CLASS_DECLARE(uct_dcx_grh_ep_t, uct_dcx_queues_t*, const uct_dcx_av_t*,
-                  const uct_dcx_grh_t*);
-UCS_CLASS_DECLARE(uct_dcx_small_ep_t, uct_dcx_queues_t*, const uct_dcx_av_t*,
-                  const uct_dcx_grh_t*, uint32_t);
-
-
 /* How flow control makes the endpoints of its answers */
 extern const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops;
 

@@ -60,8 +60,8 @@ static_assert(sizeof(uct_dcx_fc_origin_t) - sizeof(uct_dcx_target_t) <
 
 /* Endpoints of answers are created by the room above, as all others. */
 typedef struct uct_dcx_fc_ep_ops {
-    ucs_status_t (*init)(uct_dcx_grh_ep_t *ep, uct_dcx_queues_t *queues);
-    void         (*cleanup)(uct_dcx_grh_ep_t *ep);
+    ucs_status_t (*init)(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues);
+    void         (*cleanup)(uct_dcx_ep_t *ep);
 } uct_dcx_fc_ep_ops_t;
 
 

@@ -48,7 +48,7 @@ static void uct_dcx_fc_answer_cleanup(ucs_mpool_t *mp, void *obj)
         answer->ep.super.dci      = UCT_DCX_NO_DCI;
         answer->ep.super.fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
         answer->ep.super.left     = UCT_DCX_NO_DCI;
-        fc->ep_ops->cleanup(&answer->ep);
+        fc->ep_ops->cleanup(&answer->ep.super);
     }
 }
 
@@ -76,12 +76,12 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
     ucs_status_t status;
 
     if (answer->has_ep && ucs_unlikely(ep->state == UCT_DCX_EP_FAILED)) {
-        fc->ep_ops->cleanup(&answer->ep);
+        fc->ep_ops->cleanup(ep);
         answer->has_ep = 0;
     }
 
     if (ucs_unlikely(!answer->has_ep)) {
-        status = fc->ep_ops->init(&answer->ep, fc->queues);
+        status = fc->ep_ops->init(ep, fc->queues);
         if (status != UCS_OK) {
             return status;
         }
