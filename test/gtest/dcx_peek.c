@@ -57,7 +57,7 @@ const struct mlx5_cqe64 *dcx_peek_last_recv(uct_iface_h iface)
 {
     uct_dcx_cq_t *cq = &ucs_derived_of(iface, uct_dcx_queues_t)->rx.cq;
 
-    return uct_dcx_cq_peek(cq, cq->ci - 1);
+    return uct_dcx_cq_entry(cq, cq->ci - 1);
 }
 
 

@@ -26,7 +26,6 @@ protected:
         params.ctx       = m_dev.ctx;
         params.length    = 4 * SEND_WR;
         params.cqe_size  = sizeof(struct mlx5_cqe64);
-        params.name      = "mlx5_0";
         params.what      = "sends";
         params.log_level = UCS_LOG_LEVEL_ERROR;
         HCA_CHECK_CALL(uct_dcx_cq_init(&m_cq, &params) == UCS_OK);
@@ -80,10 +79,11 @@ protected:
         }
         uct_dcx_cq_advance(&m_cq, sizeof(*cqe));
         EXPECT_EQ(m_qp->qp_num, uct_dcx_cqe_qpn(cqe));
-        opcode = uct_dcx_cqe_opcode(cqe);
+        opcode = cqe->op_own >> 4;
         if (opcode == MLX5_CQE_REQ) {
-            EXPECT_TRUE(uct_dcx_txq_completed(&m_txq,
-                                              be16toh(cqe->wqe_counter)));
+            EXPECT_TRUE(uct_dcx_txq_retire(
+                    &m_txq,
+                    uct_dcx_sq_end(&m_txq.sq, be16toh(cqe->wqe_counter))));
         }
         uct_dcx_cq_update(&m_cq);
         return opcode;
@@ -136,7 +136,6 @@ private:
         params.max_bb     = MAX_BB;
         params.num_bb     = 4 * SEND_WR;
         params.moderation = MODERATION;
-        params.name       = "mlx5_0";
         HCA_CHECK_CALL(uct_dcx_txq_init(&m_txq, &params) == UCS_OK);
     }
 

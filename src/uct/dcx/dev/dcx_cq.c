@@ -62,13 +62,14 @@ uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params)
     if (cq_ex == NULL) {
         ucs_log(params->log_level,
                 "%s: failed to create a completion queue of %u entries: %m",
-                params->name, params->length);
+                ibv_get_device_name(params->ctx->device), params->length);
         return UCS_ERR_IO_ERROR;
     }
 
     cq->cq = ibv_cq_ex_to_cq(cq_ex);
     if (uct_dcx_cq_take_over(cq) != UCS_OK) {
-        ucs_error("%s: mlx5dv_init_obj(cq) failed: %m", params->name);
+        ucs_error("%s: mlx5dv_init_obj(cq) failed: %m",
+                  ibv_get_device_name(params->ctx->device));
         ibv_destroy_cq(cq->cq);
         return UCS_ERR_IO_ERROR;
     }
@@ -125,7 +126,9 @@ void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn)
     uint32_t end = cq->ci;
     uint32_t begin, index;
 
-    while (((end - cq->ci) < cq->count) && (uct_dcx_cq_peek(cq, end) != NULL)) {
+    while (((end - cq->ci) < cq->count) &&
+           (uct_dcx_cq_check_owner(uct_dcx_cq_entry(cq, end),
+                                   !!(end & cq->count)) != NULL)) {
         ++end;
     }
 

@@ -42,7 +42,6 @@ typedef struct uct_dcx_cq_params {
     struct ibv_comp_channel *channel;
     unsigned                length;    /* entries wanted */
     unsigned                cqe_size;  /* 64 or 128 */
-    const char              *name;     /* for messages */
     const char              *what;     /* it is there for: "sends" */
     ucs_log_level_t         log_level; /* of errors */
 } uct_dcx_cq_params_t;
@@ -56,6 +55,7 @@ uct_dcx_cq_entry(const uct_dcx_cq_t *cq, uint32_t index)
 }
 
 
+/* The entry as a completion, NULL if the device has not written it. */
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_check_owner(void *entry, uint8_t owner)
 {
@@ -69,15 +69,6 @@ uct_dcx_cq_check_owner(void *entry, uint8_t owner)
     /* nothing of the entry, nor of the data, is read before the owner bit */
     ucs_memory_cpu_load_fence();
     return cqe;
-}
-
-
-/* The completion at 'index' if the device has written it, else NULL. */
-static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
-uct_dcx_cq_peek(const uct_dcx_cq_t *cq, uint32_t index)
-{
-    return uct_dcx_cq_check_owner(uct_dcx_cq_entry(cq, index),
-                                  !!(index & cq->count));
 }
 
 
@@ -101,13 +92,6 @@ uct_dcx_cq_advance(uct_dcx_cq_t *cq, uint32_t size)
         cq->next   = cq->cqe64;
         cq->owner ^= MLX5_CQE_OWNER_MASK;
     }
-}
-
-
-static UCS_F_ALWAYS_INLINE unsigned
-uct_dcx_cqe_opcode(const struct mlx5_cqe64 *cqe)
-{
-    return cqe->op_own >> 4;
 }
 
 

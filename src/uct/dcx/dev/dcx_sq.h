@@ -60,14 +60,6 @@ static inline void uct_dcx_sq_stop(uct_dcx_sq_t *sq)
 }
 
 
-/* A completion is requested every 'num_bb' WQEBBs. 0: for each WQE, and
- * everything is checked before each, as a shared initiator needs it. */
-static inline void uct_dcx_sq_moderate(uct_dcx_sq_t *sq, uint16_t num_bb)
-{
-    sq->window = num_bb;
-}
-
-
 /* As it is when the QP was created or brought to RESET. */
 static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
 {

@@ -55,7 +55,7 @@ static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
 static ucs_status_t uct_dcx_event_arm_cq(uct_dcx_cq_t *cq, int solicited)
 {
     uct_dcx_cq_arm(cq, solicited);
-    return (uct_dcx_cq_peek(cq, cq->ci) == NULL) ? UCS_OK : UCS_ERR_BUSY;
+    return (uct_dcx_cq_next(cq) == NULL) ? UCS_OK : UCS_ERR_BUSY;
 }
 
 

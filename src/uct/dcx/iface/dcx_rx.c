@@ -259,7 +259,6 @@ uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
         .ctx       = queues->port.dev->ctx,
         .channel   = queues->channel,
         .cqe_size  = (config->rx.inl == 0) ? 64 : 128,
-        .name      = uct_dcx_port_dev_name(&queues->port),
         .what      = "receives",
         .log_level = UCS_LOG_LEVEL_ERROR
     };

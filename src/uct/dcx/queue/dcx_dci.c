@@ -53,17 +53,6 @@ uct_dcx_dci_connect(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Each stream may be in error, if the device lets it: then no error of one is
- * that of the whole initiator. */
-static void uct_dcx_dci_fill_streams(const uct_dcx_dci_set_t *set,
-                                     struct mlx5dv_qp_init_attr *attr)
-{
-    attr->comp_mask   |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
-    attr->dc_init_attr.dci_streams.log_num_concurent = set->params.log_streams;
-    attr->dc_init_attr.dci_streams.log_num_errored   = set->params.log_errored;
-}
-
-
 static ucs_status_t
 uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                       const uct_dcx_cq_t *cq, ucs_log_level_t level)
@@ -89,7 +78,13 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     };
 
     if (set->pool.policy->has_streams) {
-        uct_dcx_dci_fill_streams(set, &dv_attr);
+        /* each may be in error, if the device lets it: then no error of one is
+         * that of the whole initiator */
+        dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+        dv_attr.dc_init_attr.dci_streams.log_num_concurent =
+                set->params.log_streams;
+        dv_attr.dc_init_attr.dci_streams.log_num_errored =
+                set->params.log_errored;
     }
 
     dci->txq.qp = mlx5dv_create_qp(set->port->dev->ctx, &attr, &dv_attr);
@@ -146,8 +141,7 @@ ucs_status_t uct_dcx_dci_init(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         .cq         = cq,
         .max_bb     = set->max_bb,
         .num_bb     = set->params.num_bb,
-        .moderation = (is_shared || set->traced) ? 0 : set->params.moderation,
-        .name       = uct_dcx_port_dev_name(set->port)
+        .moderation = (is_shared || set->traced) ? 0 : set->params.moderation
     };
     ucs_status_t status;
 

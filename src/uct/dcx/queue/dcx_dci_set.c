@@ -105,7 +105,6 @@ uct_dcx_dci_group_init(uct_dcx_dci_set_t *set, uct_dcx_dci_group_t *group,
         .length    = (set->per_group * set->params.num_bb) +
                      set->max_poll,
         .cqe_size  = sizeof(struct mlx5_cqe64),
-        .name      = uct_dcx_port_dev_name(set->port),
         .what      = "sends",
         .log_level = level
     };

@@ -57,7 +57,7 @@ typedef struct uct_dcx_dci_group {
 typedef struct uct_dcx_dci_params {
     unsigned max_send_wr;     /* as libmlx5 counts */
     unsigned num_bb;          /* WQEBBs of the send queue, a power of two */
-    uint16_t moderation;      /* see uct_dcx_sq_moderate() */
+    uint16_t moderation;      /* see uct_dcx_txq_params_t */
     uint8_t  timeout;         /* code of the ACK timeout */
     uint8_t  retry_count;
     uint8_t  rnr_retry_count;

@@ -12,11 +12,12 @@ static ucs_status_t
 uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
 {
     uct_dcx_sq_t *sq       = &txq->sq;
+    const char *name       = ibv_get_device_name(params->qp->context->device);
     struct mlx5dv_qp dv_qp = {};
     struct mlx5dv_obj obj  = {.qp = {.in = params->qp, .out = &dv_qp}};
 
     if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) != 0) {
-        ucs_error("%s: mlx5dv_init_obj(qp) failed: %m", params->name);
+        ucs_error("%s: mlx5dv_init_obj(qp) failed: %m", name);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -26,8 +27,7 @@ uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
         (dv_qp.sq.stride != MLX5_SEND_WQE_BB)) {
         ucs_error("%s: a send queue of %u WQEBBs of %u bytes is of no use, "
                   "%u were requested; change UCX_DCX_TX_QUEUE_LEN",
-                  params->name, dv_qp.sq.wqe_cnt, dv_qp.sq.stride,
-                  params->num_bb);
+                  name, dv_qp.sq.wqe_cnt, dv_qp.sq.stride, params->num_bb);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -40,7 +40,7 @@ uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
     sq->mask     = dv_qp.sq.wqe_cnt - 1;
     sq->capacity = dv_qp.sq.wqe_cnt - params->max_bb - UCT_DCX_SQ_SPARE;
     sq->limit    = sq->capacity;
-    uct_dcx_sq_moderate(sq, params->moderation);
+    sq->window   = params->moderation;
     uct_dcx_sq_reset(sq);
     return UCS_OK;
 }

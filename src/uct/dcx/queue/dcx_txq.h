@@ -84,18 +84,6 @@ uct_dcx_txq_slot(const uct_dcx_txq_t *txq, uint16_t number)
 }
 
 
-/* Takes a slot for the WQE that begins at 'index'. There is one for each WQEBB
- * of the ring, so one is free. */
-static UCS_F_ALWAYS_INLINE uct_dcx_slot_t *
-uct_dcx_txq_push(uct_dcx_txq_t *txq, uint16_t index)
-{
-    uct_dcx_slot_t *slot = uct_dcx_txq_slot(txq, txq->tail++);
-
-    slot->index = index;
-    return slot;
-}
-
-
 /* Completes the WQE, whose segments are written, and rings the doorbell. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
@@ -113,9 +101,11 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
     uint64_t doorbell;
 
     if (post->done != NULL) {
-        slot       = uct_dcx_txq_push(txq, wqe->index);
-        slot->done = post->done;
-        slot->comp = post->comp;
+        /* there is one for each WQEBB of the ring, so one is free */
+        slot        = uct_dcx_txq_slot(txq, txq->tail++);
+        slot->index = wqe->index;
+        slot->done  = post->done;
+        slot->comp  = post->comp;
         if (!__builtin_constant_p(post->buffer == NULL) ||
             (post->buffer != NULL)) {
             slot->buffer = post->buffer; /* else it is not looked at */
@@ -178,22 +168,15 @@ uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
 }
 
 
-/* The WQE at 'index' and all before it have completed. Returns as
- * uct_dcx_txq_retire(). */
-static inline int uct_dcx_txq_completed(uct_dcx_txq_t *txq, uint16_t index)
-{
-    return uct_dcx_txq_retire(txq, uct_dcx_sq_end(&txq->sq, index));
-}
-
-
 /* What a queue is made of. */
 typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
     uct_dcx_cq_t  *cq;        /* that its send completions come to */
     unsigned      max_bb;     /* WQEBBs of the longest WQE */
     unsigned      num_bb;     /* WQEBBs that 'cq' has entries for */
-    uint16_t      moderation; /* see uct_dcx_sq_moderate() */
-    const char    *name;      /* of the device, for messages */
+    uint16_t      moderation; /* WQEBBs after which a completion is requested.
+                               * 0: for each WQE, and everything is checked
+                               * before each, as a shared initiator needs it */
 } uct_dcx_txq_params_t;
 
 /* Takes over the send queue of a QP, in whatever state that is. Errors are
