@@ -88,11 +88,13 @@ static uct_dcx_op_t *uct_dcx_op_next_done(const uct_dcx_op_set_t *set)
 }
 
 
-/* An operation has changed: it may be done, and with it flushes behind it. */
-static void uct_dcx_op_update(uct_dcx_op_t *op)
+/* An operation has changed, with an error or UCS_OK: it may be done, and with it
+ * flushes behind it. */
+static void uct_dcx_op_update(uct_dcx_op_t *op, ucs_status_t status)
 {
     uct_dcx_op_set_t *set = op->set;
 
+    op->status = (op->status == UCS_OK) ? status : op->status;
     if (!uct_dcx_op_is_done(op)) {
         return;
     }
@@ -169,16 +171,14 @@ void uct_dcx_op_event(uct_dcx_op_t *op, ucs_status_t status)
 {
     ucs_assert(op->events > 0);
     op->events--;
-    op->status = (op->status == UCS_OK) ? status : op->status;
-    uct_dcx_op_update(op);
+    uct_dcx_op_update(op, status);
 }
 
 
 void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status)
 {
     uct_dcx_op_unlink(&op->wqe);
-    op->status = (op->status == UCS_OK) ? status : op->status;
-    uct_dcx_op_update(op);
+    uct_dcx_op_update(op, status);
 }
 
 
@@ -247,10 +247,9 @@ void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
     uct_dcx_op_t *op;
 
     while ((op = uct_dcx_op_find(set, ep)) != NULL) {
-        op->status = (op->status == UCS_OK) ? status : op->status;
         op->events = 0;
         uct_dcx_op_leave(op);
-        uct_dcx_op_update(op);
+        uct_dcx_op_update(op, status);
     }
 }
 
