@@ -155,7 +155,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
         return uct_dcx_tx_no_resource(ep);
     }
 
-    desc = uct_dcx_desc_get(&queues->desc_mp);
+    desc = ucs_mpool_get_inline(&queues->desc_mp);
     if (ucs_unlikely(desc == NULL)) {
         return uct_dcx_tx_no_memory(&queues->dci, dci);
     }

@@ -59,7 +59,7 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
         return uct_dcx_tx_no_resource(ep);
     }
 
-    desc = uct_dcx_desc_get(&queues->desc_mp);
+    desc = ucs_mpool_get_inline(&queues->desc_mp);
     if (ucs_unlikely(desc == NULL)) {
         return uct_dcx_tx_no_memory(&queues->dci, dci);
     }
@@ -186,7 +186,7 @@ uct_dcx_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
         return uct_dcx_tx_no_resource(ep);
     }
 
-    desc = uct_dcx_desc_get(&queues->desc_mp);
+    desc = ucs_mpool_get_inline(&queues->desc_mp);
     if (ucs_unlikely(desc == NULL)) {
         return uct_dcx_tx_no_memory(&queues->dci, dci);
     }

@@ -15,12 +15,9 @@ void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 }
 
 
-static void
-uct_dcx_desc_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+void uct_dcx_desc_init(uct_iface_h iface, void *obj, uct_mem_h memh)
 {
-    uct_dcx_desc_t *desc = obj;
-
-    desc->lkey = uct_dcx_mem_lkey(memh);
+    *(uint32_t*)obj = uct_dcx_mem_lkey(memh);
 }
 
 

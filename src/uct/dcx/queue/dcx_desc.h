@@ -39,11 +39,7 @@ ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
 void uct_dcx_desc_done(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                        ucs_status_t status);
 
-
-/* A buffer for a copied operation; NULL if memory is short. */
-static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *uct_dcx_desc_get(ucs_mpool_t *mp)
-{
-    return ucs_mpool_get_inline(mp);
-}
+/* Initializes a buffer of a registered pool that begins with its lkey. */
+void uct_dcx_desc_init(uct_iface_h iface, void *obj, uct_mem_h memh);
 
 #endif

@@ -8,7 +8,7 @@
  * its link is not known yet.
  */
 #include "dcx_srq.h"
-#include "uct/dcx/mem/dcx_mem.h"
+#include "dcx_desc.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
@@ -169,15 +169,6 @@ err_destroy_srq:
 }
 
 
-static void
-uct_dcx_srq_init_buffer(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
-{
-    uct_dcx_rx_desc_t *desc = obj;
-
-    desc->lkey = uct_dcx_mem_lkey(memh);
-}
-
-
 ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
                                       const uct_iface_params_t *params)
 {
@@ -204,7 +195,7 @@ ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
             iface, &rx->mp,
             rx->payload_offset + rx->seg_size - sizeof(uct_dcx_am_hdr_t),
             align_offset, align, ucs_max(rx->length / 4, 16),
-            uct_dcx_srq_init_buffer, "uct_dcx_rx_desc");
+            uct_dcx_desc_init, "uct_dcx_rx_desc");
 }
 
 
