@@ -148,7 +148,7 @@ TEST_P(dcx_wqe, doorbell)
         uint16_t index = m_twin.index();
         unsigned which = (sq.bf == (uintptr_t)&reg[0]) ? 0 : 1;
         wqe_bytes ours = expect_same(op);
-        unsigned num_bb = uct_dcx_wqe_num_bb(&m_ring.wqe);
+        unsigned num_bb = uct_dcx_wqe_ds_to_bb(m_ring.wqe.ds);
 
         uct_dcx_sq_ring(&sq, index, num_bb, m_ring.doorbell);
         EXPECT_EQ(0, memcmp((void*)&reg[which], ours.data(), 8));

@@ -71,7 +71,6 @@ uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
 {
     uct_dcx_atomic_caps_t *caps = &dev->atomic;
 
-    memset(caps, 0, sizeof(*caps));
     if (dev->attr.atomic_cap == IBV_ATOMIC_NONE) {
         return;
     }
@@ -97,7 +96,6 @@ uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
         return;
     }
 
-    memset(caps, 0, sizeof(*caps));
     page       = &out.cap.atomic;
     ops        = be16toh(page->operations);
     caps->be64 = !(page->req_8b_endianness >> 6);

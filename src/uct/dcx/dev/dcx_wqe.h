@@ -346,12 +346,6 @@ static inline unsigned uct_dcx_wqe_ds_to_bb(unsigned ds)
 }
 
 
-static inline unsigned uct_dcx_wqe_num_bb(const uct_dcx_wqe_t *wqe)
-{
-    return uct_dcx_wqe_ds_to_bb(wqe->ds);
-}
-
-
 /* The part of a ctrl segment's first eight bytes that is the same in all WQEs
  * of a QP, as it lies in memory. */
 static inline uint64_t uct_dcx_wqe_sender(uint32_t qpn)

@@ -34,14 +34,6 @@ typedef struct uct_dcx_limits {
 } uct_dcx_limits_t;
 
 
-/* Where the endpoints of the user lie, by their kinds (dcx_endpoint.h). */
-typedef struct uct_dcx_ep_slabs {
-    uct_dcx_slab_t plain;  /* uct_dcx_ep_t */
-    uct_dcx_slab_t grh;    /* uct_dcx_grh_ep_t */
-    uct_dcx_slab_t small;  /* uct_dcx_small_ep_t */
-} uct_dcx_ep_slabs_t;
-
-
 /* What an endpoint leads to: the first part of an interface. Whoever needs less
  * takes that: the set of initiators, the receive queue, a pool, the port. */
 typedef struct uct_dcx_queues {
@@ -50,7 +42,11 @@ typedef struct uct_dcx_queues {
     uct_dcx_rx_t            rx;
     ucs_mpool_t             desc_mp;  /* uct_dcx_desc_t */
     uct_dcx_limits_t        limits;
-    uct_dcx_ep_slabs_t      eps;
+    struct {
+        uct_dcx_slab_t      plain;    /* uct_dcx_ep_t */
+        uct_dcx_slab_t      grh;      /* uct_dcx_grh_ep_t */
+        uct_dcx_slab_t      small;    /* uct_dcx_small_ep_t */
+    } eps;                            /* where those of the user lie */
     uct_dcx_port_t          port;
     struct ibv_comp_channel *channel; /* of all completion queues */
     uct_dcx_fc_t            *fc;      /* looked at when credits are short */

@@ -118,7 +118,7 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
 
     sq->carry = 0;
     doorbell  = uct_dcx_wqe_finish(wqe, &ctrl);
-    uct_dcx_sq_ring(sq, wqe->index, uct_dcx_wqe_num_bb(wqe), doorbell);
+    uct_dcx_sq_ring(sq, wqe->index, uct_dcx_wqe_ds_to_bb(wqe->ds), doorbell);
 }
 
 
