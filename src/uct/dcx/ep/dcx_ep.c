@@ -42,25 +42,12 @@ UCS_CLASS_INIT_FUNC(uct_dcx_ep_t, uct_dcx_queues_t *queues,
 
 static UCS_CLASS_CLEANUP_FUNC(uct_dcx_ep_t)
 {
-    uct_dcx_queues_t *queues = uct_dcx_ep_queues(self);
-    uct_dcx_dci_t *dci;
-    uint16_t index;
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(self);
 
-    uct_dcx_fc_table_leave(queues->dci.fc_table, self);
+    uct_dcx_fc_table_leave(set->fc_table, self);
     uct_dcx_pending_cleanup(self);
-    uct_dcx_recover_forget(&queues->dci, self);
-    uct_dcx_op_purge(&queues->dci.ops, self, UCS_ERR_CANCELED);
-    index = uct_dcx_ep_last_dci(self);
-    if (index == UCT_DCX_NO_DCI) {
-        return;
-    }
-
-    dci = &queues->dci.dci[index];
-    if (!uct_dcx_ep_is_idle(self, dci)) {
-        ucs_debug("ep %p is destroyed with operations outstanding on DCI 0x%x",
-                  self, dci->txq.sq.qpn);
-    }
-    uct_dcx_tx_leave(&queues->dci, dci, self);
+    uct_dcx_op_purge(&set->ops, self, UCS_ERR_CANCELED);
+    uct_dcx_recover_leave(set, self);
 }
 
 UCS_CLASS_DEFINE(uct_dcx_ep_t, uct_base_ep_t);

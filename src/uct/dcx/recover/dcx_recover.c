@@ -19,6 +19,7 @@
  */
 #include "dcx_recover.h"
 #include "dcx_failure.h"
+#include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/sched/dcx_pending.h"
 #include "uct/dcx/sched/dcx_tx.h"
 
@@ -113,19 +114,20 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 
 /* --- from the last completion to a queue that works ----------------------- */
 
+/* From here on the device reads and writes no memory for it. */
 static ucs_status_t
-uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+uct_dcx_recover_stop(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
     if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
-        ucs_error("%s: DCI 0x%x cannot be reset: %m; it is not used any more",
+        ucs_error("%s: DCI 0x%x cannot be reset: %m",
                   uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
         return UCS_ERR_IO_ERROR;
     }
 
     uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
-    return uct_dcx_dci_connect(set, dci);
+    return UCS_OK;
 }
 
 
@@ -157,6 +159,7 @@ static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     uct_dcx_ep_t *ep = dci->ep;
 
     if (ep != NULL) {
+        set->lost->ep = ep;
         uct_dcx_state_leave(dci, ep);
         uct_dcx_pending_lost_dci(set, ep, dci);
         uct_dcx_lost_add_ep(set->lost, dci, ep);
@@ -190,21 +193,29 @@ uct_dcx_recover_tell_ep(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+/* A callback may destroy the endpoint, and has the others called meanwhile. */
+static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 {
-    uct_dcx_lost_t *lost = set->lost;
-    unsigned i;
-
-    for (i = 0; i < lost->num_slots; ++i) {
-        uct_dcx_slot_end(&dci->txq, &lost->slots[i], UCS_OK);
+    while (lost->next < lost->num_slots) {
+        uct_dcx_slot_end(NULL, &lost->slots[lost->next++], UCS_OK);
     }
-    lost->num_slots = 0;
 
     while (!ucs_list_is_empty(&lost->ops)) {
         uct_dcx_op_wqe_done(ucs_list_head(&lost->ops, uct_dcx_op_t, wqe),
                             UCS_OK);
     }
+}
 
+
+static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    uct_dcx_lost_t *lost = set->lost;
+    unsigned i;
+
+    uct_dcx_recover_tell_ops(lost);
+    lost->num_slots = 0;
+    lost->next      = 0;
+    lost->ep        = NULL;
     for (i = 0; i < lost->num_eps; ++i) {
         if (lost->eps[i] != NULL) {
             uct_dcx_recover_tell_ep(set, dci, i);
@@ -220,7 +231,8 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     int is_shared        = uct_dcx_dci_is_shared(dci);
 
     ucs_assert((lost->num_slots == 0) && (lost->num_eps == 0));
-    if (uct_dcx_recover_reset(set, dci) != UCS_OK) {
+    if ((uct_dcx_recover_stop(set, dci) != UCS_OK) ||
+        (uct_dcx_dci_connect(set, dci) != UCS_OK)) {
         uct_dcx_recover_retire(set, dci);
     } else if (is_shared) {
         uct_dcx_state_drained(dci);
@@ -244,12 +256,16 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 /* --- from the first completion to the last -------------------------------- */
 
-static void uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                                  uint16_t index)
+/* Returns 0 if a callback has reset the queue, as it destroyed the endpoint.
+ * Nothing else gets the initiator back into the pool, as this WQE is still
+ * outstanding. */
+static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                                 uint16_t index)
 {
-    /* none of the callbacks gets the initiator back into the pool, as this WQE
-     * is still outstanding */
-    uct_dcx_txq_retire(&dci->txq, index);
+    if (!uct_dcx_txq_retire(&dci->txq, index)) {
+        return 0;
+    }
+
     ucs_debug("%s: DCI 0x%x failed, %u WQEBBs are outstanding",
               uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
               uct_dcx_sq_used(&dci->txq.sq));
@@ -260,6 +276,7 @@ static void uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     dci->drained = dci->txq.head;
     memset(dci->failures, 0,
            set->pool.num_streams * sizeof(*dci->failures));
+    return 1;
 }
 
 
@@ -273,8 +290,9 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         return;
     }
 
-    if (dci->state != UCT_DCX_DCI_DRAINING) {
-        uct_dcx_recover_begin(set, dci, index);
+    if ((dci->state != UCT_DCX_DCI_DRAINING) &&
+        !uct_dcx_recover_begin(set, dci, index)) {
+        return;
     }
 
     failure = uct_dcx_failure_of(dci, uct_dcx_sq_block(&dci->txq.sq, index));
@@ -290,9 +308,12 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
+/* --- an endpoint that is destroyed ---------------------------------------- */
+
+/* Its error handler is not called, and lost operations of its own end now. */
+static void
+uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 {
-    uct_dcx_lost_t *lost = set->lost;
     unsigned i;
 
     for (i = 0; i < lost->num_eps; ++i) {
@@ -300,4 +321,70 @@ void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
             lost->eps[i] = NULL;
         }
     }
+
+    if (lost->ep == ep) {
+        uct_dcx_recover_tell_ops(lost);
+    }
+}
+
+
+/* Whether the user is to be told of something, or has lent memory. Else all of
+ * it is the user's no more, and is left to go out. */
+static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
+{
+    uint16_t number;
+
+    for (number = txq->head; number != txq->tail; ++number) {
+        if (uct_dcx_txq_slot(txq, number)->done != uct_dcx_desc_done) {
+            return 1;
+        }
+    }
+    return !ucs_list_is_empty(&txq->ops);
+}
+
+
+/* Takes the device off what is outstanding on an exclusive initiator, whatever
+ * its peer does. Returns 0 if it does not go: it may still use the memory. */
+static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (uct_dcx_txq_is_idle(&dci->txq)) {
+        return 1;
+    }
+
+    if (uct_dcx_recover_stop(set, dci) != UCS_OK) {
+        return 0;
+    }
+
+    if (uct_dcx_dci_connect(set, dci) != UCS_OK) {
+        uct_dcx_recover_retire(set, dci);
+    }
+    uct_dcx_sq_reset(&dci->txq.sq);
+    return 1;
+}
+
+
+/* The initiator is in nobody's hands while the user is told: what is told need
+ * not be moved out of the ring, however many endpoints the callbacks destroy in
+ * turn. */
+void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uint16_t index = uct_dcx_ep_last_dci(ep);
+    uct_dcx_dci_t *dci;
+
+    uct_dcx_recover_forget(set->lost, ep);
+    if (index == UCT_DCX_NO_DCI) {
+        return;
+    }
+
+    dci = &set->dci[index];
+    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_recover_is_awaited(&dci->txq) ||
+        !uct_dcx_recover_abort(set, dci)) {
+        uct_dcx_tx_leave(set, dci, ep);
+        return;
+    }
+
+    uct_dcx_state_leave(dci, ep);
+    dci->txq.turn++;
+    uct_dcx_txq_cancel(&dci->txq);
+    uct_dcx_tx_settle(set, dci);
 }
