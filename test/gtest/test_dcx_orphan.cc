@@ -302,6 +302,33 @@ TEST_P(dcx_orphan, of_each_other)
     expect_works(m_a);
 }
 
+/* A callback cannot do anything with it any more. */
+TEST_P(dcx_orphan, of_a_callback_that_posts)
+{
+    uct_ep_h ep              = make_ep(m_live_a.loop);
+    dcx_pending_call request = {[] { return UCS_OK; }};
+    dcx_end more, first;
+
+    if (is_shared()) {
+        GTEST_SKIP() << "none is called while it is destroyed";
+    }
+
+    first.then = [&] {
+        EXPECT_EQ(UCS_ERR_CANCELED, first.status);
+        EXPECT_EQ(UCS_ERR_CANCELED, try_put(ep, m_live_a, more));
+        EXPECT_EQ(UCS_ERR_CANCELED, uct_ep_am_short(ep, 6, 0, NULL, 0));
+        EXPECT_EQ(UCS_ERR_CANCELED, uct_ep_flush(ep, 0, &more.comp));
+        EXPECT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep, &request.req, 0));
+    };
+    put(ep, m_live_a, first);
+    destroy_ep(ep);
+    EXPECT_EQ(1u, first.count);
+    flush();
+    EXPECT_EQ(0u, more.count);
+    EXPECT_EQ(0u, m_live_a.headers.size());
+    expect_works(m_b);
+}
+
 /* Another initiator is brought back to work, and the user is told of what it has
  * lost: by the completions, then by the error handler. */
 TEST_P(dcx_orphan, of_a_callback_of_recovery)

@@ -20,6 +20,7 @@
 #include "dcx_recover.h"
 #include "dcx_failure.h"
 #include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/sched/dcx_ep_fail.h"
 #include "uct/dcx/sched/dcx_pending.h"
 #include "uct/dcx/sched/dcx_tx.h"
 
@@ -31,40 +32,30 @@
 
 ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set)
 {
-    unsigned num_bb = set->params.num_bb;
+    size_t num_bb = set->params.num_bb;
     uct_dcx_lost_t *lost;
 
-    lost = ucs_calloc(1, sizeof(*lost), "uct_dcx_lost");
+    lost = ucs_calloc(1, sizeof(*lost) +
+                         num_bb * (sizeof(*lost->slots) + sizeof(*lost->eps) +
+                                   sizeof(*lost->owners) + MLX5_SEND_WQE_BB),
+                      "uct_dcx_lost");
     if (lost == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    set->lost = lost;
     ucs_list_head_init(&lost->ops);
-    lost->slots  = ucs_malloc(num_bb * sizeof(*lost->slots),
-                              "uct_dcx_lost_slots");
-    lost->eps    = ucs_malloc(num_bb * sizeof(*lost->eps), "uct_dcx_lost_eps");
-    lost->ring   = ucs_malloc(num_bb * MLX5_SEND_WQE_BB, "uct_dcx_lost_ring");
-    lost->owners = ucs_malloc(num_bb * sizeof(*lost->owners),
-                              "uct_dcx_lost_owners");
-    if ((lost->slots == NULL) || (lost->eps == NULL) || (lost->ring == NULL) ||
-        (lost->owners == NULL)) {
-        uct_dcx_recover_cleanup(set);
-        return UCS_ERR_NO_MEMORY;
-    }
+    lost->slots  = (uct_dcx_slot_t*)(lost + 1);
+    lost->eps    = (uct_dcx_ep_t**)(lost->slots + num_bb);
+    lost->owners = lost->eps + num_bb;
+    lost->ring   = (uint8_t*)(lost->owners + num_bb);
+    set->lost    = lost;
     return UCS_OK;
 }
 
 
 void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set)
 {
-    uct_dcx_lost_t *lost = set->lost;
-
-    ucs_free(lost->owners);
-    ucs_free(lost->ring);
-    ucs_free(lost->eps);
-    ucs_free(lost->slots);
-    ucs_free(lost);
+    ucs_free(set->lost);
 }
 
 
@@ -90,19 +81,16 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 {
     uct_dcx_slot_t *slot, ended;
     uct_dcx_op_t *op;
+    uint16_t number;
 
-    while (dci->drained != dci->txq.tail) {
-        slot = uct_dcx_txq_slot(&dci->txq, dci->drained);
-        if (UCS_CIRCULAR_COMPARE16(slot->index, >, index)) {
-            break;
-        }
-
-        dci->drained++;
+    for (number = dci->txq.head; number != dci->txq.tail; ++number) {
+        slot = uct_dcx_txq_slot(&dci->txq, number);
         if (slot->index == index) {
             ended        = *slot;
             slot->done   = NULL;
             slot->status = UCS_OK;
             uct_dcx_slot_end(&dci->txq, &ended, UCS_OK);
+            break;
         }
     }
 
@@ -114,24 +102,7 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 
 /* --- from the last completion to a queue that works ----------------------- */
 
-/* From here on the device reads and writes no memory for it. */
-static ucs_status_t
-uct_dcx_recover_stop(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
-        ucs_error("%s: DCI 0x%x cannot be reset: %m",
-                  uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
-    return UCS_OK;
-}
-
-
-/* Streams without a failure have one now. */
+/* It is not used any more. Streams without a failure have one now. */
 static void
 uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
@@ -142,14 +113,38 @@ uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     };
     unsigned i;
 
-    uct_dcx_state_lose(dci);
+    uct_dcx_state_set(dci, UCT_DCX_DCI_LOST);
     uct_dcx_pending_set_ready(set, dci); /* they are told when they are called */
     set->num_lost++;
-    for (i = 0; i < set->pool.num_streams; ++i) {
+    for (i = 0; uct_dcx_dci_is_shared(dci) && (i < set->pool.num_streams);
+         ++i) {
         if (dci->failures[i].status == UCS_OK) {
             dci->failures[i] = failure;
         }
     }
+}
+
+
+/* Takes the device off the memory of all that is outstanding, and has the
+ * initiator work again, or be LOST. Returns 0 if the device does not go. */
+static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+    ucs_debug("%s: DCI 0x%x is reset, %u WQEBBs are outstanding",
+              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
+              uct_dcx_sq_used(&dci->txq.sq));
+    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
+        ucs_error("%s: DCI 0x%x cannot be reset: %m",
+                  uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
+        return 0;
+    }
+
+    uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
+    if (uct_dcx_dci_connect(set, dci) != UCS_OK) {
+        uct_dcx_recover_retire(set, dci);
+    }
+    return 1;
 }
 
 
@@ -179,20 +174,6 @@ static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
 }
 
 
-static void
-uct_dcx_recover_tell_ep(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                        unsigned i)
-{
-    uct_dcx_lost_t *lost             = set->lost;
-    const uct_dcx_failure_t *failure = &dci->failures[lost->eps[i]->stream];
-
-    uct_dcx_op_purge(&set->ops, lost->eps[i], failure->status);
-    if (lost->eps[i] != NULL) { /* not destroyed by that */
-        uct_dcx_failure_report(failure, dci, lost->eps[i]);
-    }
-}
-
-
 /* A callback may destroy the endpoint, and has the others called meanwhile. */
 static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 {
@@ -210,6 +191,7 @@ static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_lost_t *lost = set->lost;
+    const uct_dcx_failure_t *failure;
     unsigned i;
 
     uct_dcx_recover_tell_ops(lost);
@@ -217,8 +199,14 @@ static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     lost->next      = 0;
     lost->ep        = NULL;
     for (i = 0; i < lost->num_eps; ++i) {
-        if (lost->eps[i] != NULL) {
-            uct_dcx_recover_tell_ep(set, dci, i);
+        if (lost->eps[i] == NULL) {
+            continue;
+        }
+
+        failure = &dci->failures[lost->eps[i]->stream];
+        uct_dcx_op_purge(&set->ops, lost->eps[i], failure->status);
+        if (lost->eps[i] != NULL) { /* not destroyed by that */
+            uct_dcx_failure_report(failure, dci, lost->eps[i]);
         }
     }
     lost->num_eps = 0;
@@ -231,15 +219,14 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     int is_shared        = uct_dcx_dci_is_shared(dci);
 
     ucs_assert((lost->num_slots == 0) && (lost->num_eps == 0));
-    if ((uct_dcx_recover_stop(set, dci) != UCS_OK) ||
-        (uct_dcx_dci_connect(set, dci) != UCS_OK)) {
+    if (!uct_dcx_recover_reset(set, dci)) {
         uct_dcx_recover_retire(set, dci);
-    } else if (is_shared) {
-        uct_dcx_state_drained(dci);
     }
 
     uct_dcx_recover_part(set, dci);
     if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
+        uct_dcx_state_set(dci, UCT_DCX_DCI_WAITQ);
+        uct_dcx_state_unwait(dci);
         uct_dcx_resend(lost, dci);
         uct_dcx_dci_fence_all(dci, set->pool.num_streams);
         uct_dcx_recover_ring(&dci->txq.sq);
@@ -266,14 +253,12 @@ static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         return 0;
     }
 
-    ucs_debug("%s: DCI 0x%x failed, %u WQEBBs are outstanding",
-              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
-              uct_dcx_sq_used(&dci->txq.sq));
+    ucs_debug("%s: DCI 0x%x has failed", uct_dcx_port_dev_name(set->port),
+              dci->txq.sq.qpn);
     if (uct_dcx_dci_is_shared(dci)) {
-        uct_dcx_state_drain(dci);
+        uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
     }
 
-    dci->drained = dci->txq.head;
     memset(dci->failures, 0,
            set->pool.num_streams * sizeof(*dci->failures));
     return 1;
@@ -343,22 +328,16 @@ static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
 }
 
 
-/* Takes the device off what is outstanding on an exclusive initiator, whatever
- * its peer does. Returns 0 if it does not go: it may still use the memory. */
+/* The device has nothing of an exclusive initiator in its hands any more,
+ * whatever the peer does. Returns 0 if it may have. */
 static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    if (uct_dcx_txq_is_idle(&dci->txq)) {
-        return 1;
+    if (!uct_dcx_txq_is_idle(&dci->txq)) {
+        if (!uct_dcx_recover_reset(set, dci)) {
+            return 0;
+        }
+        uct_dcx_sq_reset(&dci->txq.sq);
     }
-
-    if (uct_dcx_recover_stop(set, dci) != UCS_OK) {
-        return 0;
-    }
-
-    if (uct_dcx_dci_connect(set, dci) != UCS_OK) {
-        uct_dcx_recover_retire(set, dci);
-    }
-    uct_dcx_sq_reset(&dci->txq.sq);
     return 1;
 }
 
@@ -384,6 +363,8 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     }
 
     uct_dcx_state_leave(dci, ep);
+    ep->flags |= UCT_DCX_EP_FLAG_MUTED;
+    uct_dcx_ep_fail(ep, UCS_ERR_CANCELED); /* if a callback posts */
     dci->txq.turn++;
     uct_dcx_txq_cancel(&dci->txq);
     uct_dcx_tx_settle(set, dci);

@@ -56,15 +56,8 @@ void uct_dcx_peer_name(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
                        char name[UCT_DCX_PEER_NAME_MAX])
 {
     char where[80];
-    int is_here;
+    int is_here = uct_dcx_peer_port(port, ep, where, sizeof(where));
 
-    if (ep == NULL) {
-        ucs_strncpy_safe(name, "a peer that was given up",
-                         UCT_DCX_PEER_NAME_MAX);
-        return;
-    }
-
-    is_here = uct_dcx_peer_port(port, ep, where, sizeof(where));
     ucs_snprintf_safe(name, UCT_DCX_PEER_NAME_MAX,
                       "DCT 0x%x at %s, process %u%s%s%s",
                       be32toh(ep->av.dqp_dct) & 0xffffff, where, ep->pid,

@@ -218,20 +218,6 @@ uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
 }
 
 
-/* Calls a request; its endpoint may post meanwhile. */
-static ucs_status_t
-uct_dcx_pending_call(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
-                     uct_pending_req_t *req)
-{
-    ucs_status_t status;
-
-    dci->served = ep;
-    status      = req->func(req);
-    dci->served = NULL;
-    return status;
-}
-
-
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                         ucs_arbiter_elem_t *elem, void *arg)
@@ -240,8 +226,11 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_dcx_dci_t *dci     = ucs_container_of(arbiter, uct_dcx_dci_t, waitq);
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
-    ucs_status_t status    = uct_dcx_pending_call(dci, ep, req);
+    ucs_status_t status;
 
+    dci->served = ep; /* it may post meanwhile */
+    status      = req->func(req);
+    dci->served = NULL;
     if (status == UCS_OK) {
         /* it may have sent nothing; 'elem' may be no more, the arbiter has put
          * another in its place meanwhile */

@@ -55,13 +55,7 @@ static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
               "all states");
 
 
-const char *uct_dcx_dci_state_name(const uct_dcx_dci_t *dci)
-{
-    return uct_dcx_dci_states[dci->state].name;
-}
-
-
-static void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
+void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 {
     if (dci->state == state) {
         return;
@@ -69,12 +63,11 @@ static void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 
     ucs_assertv(uct_dcx_dci_states[dci->state].next & UCS_BIT(state),
                 "DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
-                uct_dcx_dci_state_name(dci), uct_dcx_dci_states[state].name);
-    if (uct_dcx_trace_is_on()) {
-        uct_dcx_trace("DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
-                      uct_dcx_dci_state_name(dci),
-                      uct_dcx_dci_states[state].name);
-    }
+                uct_dcx_dci_states[dci->state].name,
+                uct_dcx_dci_states[state].name);
+    uct_dcx_trace("DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
+                  uct_dcx_dci_states[dci->state].name,
+                  uct_dcx_dci_states[state].name);
     dci->state = state;
 
     /* the state is checked before the next WQE */
@@ -171,31 +164,6 @@ void uct_dcx_state_unwait(uct_dcx_dci_t *dci)
 }
 
 
-void uct_dcx_state_error(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, UCT_DCX_DCI_ERROR);
-}
-
-
-void uct_dcx_state_drain(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
-}
-
-
-void uct_dcx_state_drained(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, ucs_arbiter_is_empty(&dci->waitq) ?
-                           UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
-}
-
-
-void uct_dcx_state_lose(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, UCT_DCX_DCI_LOST);
-}
-
-
 /* --- shares --------------------------------------------------------------- */
 
 void uct_dcx_state_throttle(uct_dcx_dci_set_t *set)
@@ -272,19 +240,11 @@ static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
               "all states");
 
 
-const char *uct_dcx_ep_state_name(const uct_dcx_ep_t *ep)
-{
-    return uct_dcx_ep_states[ep->state].name;
-}
-
-
 void uct_dcx_state_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
     ucs_assertv(uct_dcx_ep_states[ep->state].next & UCS_BIT(state),
-                "ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
+                "ep %p: %s -> %s", ep, uct_dcx_ep_states[ep->state].name,
                 uct_dcx_ep_states[state].name);
-    if (uct_dcx_trace_is_on()) {
-        uct_dcx_trace("ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
-                      uct_dcx_ep_states[state].name);
-    }
+    uct_dcx_trace("ep %p: %s -> %s", ep, uct_dcx_ep_states[ep->state].name,
+                  uct_dcx_ep_states[state].name);
 }
