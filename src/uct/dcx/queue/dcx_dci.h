@@ -22,7 +22,7 @@ enum {
 /* The first completion with error on a stream (recover/) */
 typedef struct uct_dcx_failure {
     ucs_status_t status;     /* of its operations; UCS_OK: there was none */
-    const char   *reason;    /* what the device says */
+    const uct_dcx_syndrome_t *meaning;
     uint16_t     index;      /* WQEBB at which the WQE begins */
     uint8_t      syndrome;
     uint8_t      vendor_syndrome;

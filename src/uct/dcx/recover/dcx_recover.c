@@ -106,9 +106,13 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 static void
 uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    static const uct_dcx_failure_t failure = {
+    static const uct_dcx_syndrome_t unusable = {
+        UCS_ERR_IO_ERROR, "the initiator is not used any more",
+        "the device could not bring it back to work"
+    };
+    static const uct_dcx_failure_t failure   = {
         .status   = UCS_ERR_IO_ERROR,
-        .reason   = "the initiator is not used any more",
+        .meaning  = &unusable,
         .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR
     };
     unsigned i;
@@ -225,8 +229,8 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
     uct_dcx_recover_part(set, dci);
     if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
-        uct_dcx_state_set(dci, UCT_DCX_DCI_WAITQ);
-        uct_dcx_state_unwait(dci);
+        uct_dcx_state_set(dci, ucs_arbiter_is_empty(&dci->waitq) ?
+                               UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
         uct_dcx_resend(lost, dci);
         uct_dcx_dci_fence_all(dci, set->pool.num_streams);
         uct_dcx_recover_ring(&dci->txq.sq);

@@ -13,38 +13,31 @@
 #include <ucs/debug/log.h>
 
 
-/* Nothing is outstanding on its exclusive initiator, but flushes may just be
- * ending there, one of which has called us. */
-static void uct_dcx_ep_part(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
-                            uct_dcx_dci_t *dci)
-{
-    if (uct_dcx_tx_detach(set, dci) == NULL) {
-        uct_dcx_tx_leave(set, dci, ep);
-    }
-    uct_dcx_pending_lost_dci(set, ep, dci);
-}
-
-
 int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status)
 {
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
-    uint16_t index         = ep->dci;
+    uct_dcx_dci_t *dci;
 
     if (ep->state == UCT_DCX_EP_FAILED) {
         return 0;
     }
 
-    if ((index != UCT_DCX_NO_DCI) &&
-        !uct_dcx_dci_is_shared(&set->dci[index])) {
-        uct_dcx_ep_part(set, ep, &set->dci[index]);
-        index = UCT_DCX_NO_DCI;
+    if ((ep->dci != UCT_DCX_NO_DCI) &&
+        !uct_dcx_dci_is_shared(&set->dci[ep->dci])) {
+        /* nothing is outstanding there, but flushes may just be ending, one of
+         * which has called us */
+        dci = &set->dci[ep->dci];
+        if (uct_dcx_tx_detach(set, dci) == NULL) {
+            uct_dcx_tx_leave(set, dci, ep);
+        }
+        uct_dcx_pending_lost_dci(set, ep, dci);
     }
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
     uct_dcx_state_set_ep(ep, UCT_DCX_EP_FAILED);
-    ep->error  = -status;
-    ep->left   = index;
-    ep->dci    = UCT_DCX_NO_DCI;
+    ep->error = -status;
+    ep->left  = ep->dci; /* a shared one */
+    ep->dci   = UCT_DCX_NO_DCI;
     uct_dcx_pending_failed(set, ep);
     return !(ep->flags & UCT_DCX_EP_FLAG_MUTED);
 }
