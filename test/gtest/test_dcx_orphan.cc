@@ -710,6 +710,34 @@ TEST_P(dcx_retired, cannot_be_connected_after_destroy)
     expect_refuses(m_b);
 }
 
+/* ... in a callback: progress goes on behind it. */
+TEST_P(dcx_retired, cannot_be_connected_in_a_callback)
+{
+    ucx_log_reader log;
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end behind[2], first([&] {
+        refuse_state.state = IBV_QPS_RTS;
+        refuse_state.count = 1;
+        destroy_ep(ep);
+        EXPECT_EQ(1u, behind[1].count);
+    });
+
+    if (is_shared()) {
+        GTEST_SKIP() << "nobody stops an initiator that others use";
+    }
+
+    put(ep, m_live_a, first);
+    for (auto &end : behind) {
+        put(ep, m_live_a, end);
+    }
+    flush();
+    EXPECT_EQ(UCS_OK, first.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, behind[0].status);
+    EXPECT_EQ(0u, m_dcx->view().pi) << "something is posted on it";
+    EXPECT_EQ(1u, num_lines(log.take(), "cannot be brought to RTS"));
+    expect_refuses(m_b);
+}
+
 INSTANTIATE_TEST_SUITE_P(fc, dcx_retired_fc,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          dcx_policy_name);

@@ -16,6 +16,11 @@
  *
  * If the device does not do step 3, the initiator is lost: no endpoint gets it
  * any more, and the endpoints of a shared one fail.
+ *
+ * An exclusive initiator whose endpoint is destroyed is reset without an error,
+ * if the user waits for what is outstanding: that ends before it is given back,
+ * right from the ring. So it needs nothing of what recovery, which may be in
+ * the middle of telling the user, keeps in 'lost'.
  */
 #include "dcx_recover.h"
 #include "dcx_failure.h"
