@@ -273,6 +273,36 @@ TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
     expect_works(m_b);
 }
 
+/* On an initiator of its own it is the user's again when the endpoint is gone:
+ * what the peer takes later is not read. */
+class dcx_left_memory : public dcx_lost_memory {
+};
+
+TEST_P(dcx_left_memory, is_not_in_use)
+{
+    uct_ep_h ep = make_ep(m_slow->loop);
+    dcx_end ends[num_buffers + 1];
+
+    m_dcx->mem[0] = 'A';
+    for (auto &end : ends) {
+        send_memory(ep, end);
+    }
+    destroy_ep(ep);
+    for (const auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    }
+
+    m_dcx->mem[0] = 'Z';
+    expect_works(m_a);
+    for (unsigned i = 0; i < 1000; i++) {
+        uct_worker_progress(m_slow->loop.worker);
+        progress();
+    }
+    EXPECT_EQ(std::string(num_buffers, 'A'), m_received);
+    expect_works(m_b);
+}
+
 /* --- resets --------------------------------------------------------------- */
 
 /* Completions of what was reset take no room from those that come, and another
@@ -417,6 +447,8 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_lost_fence, testing::Values("rand"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost_memory,
                          testing::Values("rand", "hw_dcs"), dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_left_memory,
+                         testing::Values("dcs", "dcs_quota"), dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(two, dcx_resets, testing::Values("dcs", "dcs_quota"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_lost, testing::Values("rand", "hw_dcs"),

@@ -232,10 +232,31 @@ TEST_P(dcx_op, destroyed_with_wqe)
     begin(end, 1, true);
     uct_ep_destroy(m_ep);
     m_ep = NULL;
-    EXPECT_EQ(0u, end.count);
+    EXPECT_EQ(GetParam() ? 0u : 1u, end.count); /* its queue was stopped */
     flush_all();
     EXPECT_EQ(1u, end.count);
     EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+}
+
+/* ... in the end of one that a completion with error behind it ends first */
+TEST_P(dcx_op, destroyed_before_an_error)
+{
+    dcx_end failed, end([&] {
+        uct_ep_destroy(m_ep);
+        m_ep = NULL;
+        EXPECT_EQ(GetParam() ? 0u : 1u, failed.count);
+    });
+
+    EXPECT_EQ(UCS_OK, put_short());
+    EXPECT_EQ(UCS_OK, put_short()); /* requests no completion, if it can */
+    begin(end, 0, true);
+    EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
+    progress_until([&] { return failed.count > 0; });
+    flush_all();
+    EXPECT_EQ(UCS_OK, end.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, failed.status);
+    EXPECT_EQ(1u, failed.count);
+    EXPECT_EQ(0u, m_dcx.errors.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(exclusive, dcx_op, testing::Values(false));

@@ -2,12 +2,14 @@
 /*
  * Endpoints that are destroyed with operations outstanding to a peer that does
  * not answer, or does not receive: uct_ep_destroy() returns at once, on
- * whatever kind of initiator, and the operations end later, once. And
- * initiators that the device does not bring back to work after an error.
+ * whatever kind of initiator. The operations end once: within it if the
+ * initiator was the endpoint's own, else later. And initiators that the device
+ * does not bring back to work, after an error or an endpoint that is destroyed.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
 
+#include <algorithm>
 #include <chrono>
 #include <dlfcn.h>
 
@@ -59,6 +61,9 @@ protected:
         uct_iov_t much = iov(512), few = iov(16);
 
         put(ep, peer, all.emplace_back());
+        EXPECT_EQ(UCS_INPROGRESS,
+                  uct_ep_get_bcopy(ep, unpack, &m_result, sizeof(m_result),
+                                   addr, key, &all.emplace_back().comp));
         EXPECT_EQ(UCS_INPROGRESS, uct_ep_get_zcopy(ep, &much, 1, addr, key,
                                                    &all.emplace_back().comp));
         EXPECT_EQ(UCS_INPROGRESS, uct_ep_am_zcopy(ep, 6, NULL, 0, &few, 1, 0,
@@ -86,10 +91,18 @@ protected:
             destroy_ep(ep);
             shortest = std::min<std::chrono::nanoseconds>(
                     shortest, std::chrono::steady_clock::now() - begin);
-            EXPECT_EQ(before, num_modified) << "the device was asked";
-            expect_all(all.back(), 0);
+            if (is_shared()) {
+                EXPECT_EQ(before, num_modified) << "the device was asked";
+            }
+            expect_all(all.back(), at_once());
         }
         EXPECT_GT(std::chrono::milliseconds(1), shortest);
+    }
+
+    /* How often the user hears of an operation in uct_ep_destroy() */
+    unsigned at_once() const
+    {
+        return is_shared() ? 0 : 1;
     }
 
     static void expect_all(const ends &all, unsigned count)
@@ -100,7 +113,29 @@ protected:
         }
     }
 
+    static bool post_if_room(const std::function<ucs_status_t()> &call)
+    {
+        ucs_status_t status = call();
+
+        EXPECT_TRUE((status == UCS_INPROGRESS) ||
+                    (status == UCS_ERR_NO_RESOURCE));
+        return status == UCS_INPROGRESS;
+    }
+
+    /* ... unless others have all initiators */
+    void post_all_if_room(uct_ep_h ep, live_peer &peer, ends &all)
+    {
+        dcx_end &first = all.emplace_back();
+
+        if (post_if_room([&] { return try_put(ep, peer, first); })) {
+            post_all(ep, peer, all);
+        } else {
+            all.pop_back();
+        }
+    }
+
     uint64_t m_result = 0;
+    ends     m_ends;
 };
 
 TEST_P(dcx_orphan, of_a_dead_peer)
@@ -118,7 +153,8 @@ TEST_P(dcx_orphan, of_a_dead_peer)
     expect_works(m_b);
 }
 
-/* It lives, and is stopped: what was sent to it arrives when it goes on. */
+/* It lives, and is stopped: what was sent to it arrives when it goes on, if the
+ * initiator was not stopped. */
 TEST_P(dcx_orphan, of_a_peer_that_stands_still)
 {
     std::list<ends> all;
@@ -150,7 +186,7 @@ TEST_P(dcx_orphan, of_a_peer_that_stands_still)
     for (const auto &ends : all) {
         expect_all(ends, 1);
     }
-    EXPECT_EQ(4 + 2 * all.size(), stopped.headers.size());
+    EXPECT_EQ(4 + (is_shared() ? 2 * all.size() : 0), stopped.headers.size());
     EXPECT_EQ(0u, m_dcx->errors.size());
     expect_works(m_a);
 }
@@ -165,7 +201,7 @@ TEST_P(dcx_orphan, of_an_interface_that_is_closed)
     while (!m_eps.empty()) {
         destroy_ep(m_eps.front());
     }
-    expect_all(all, 0);
+    expect_all(all, at_once());
     m_dcx.reset();
     expect_all(all, 1);
 }
@@ -174,8 +210,11 @@ TEST_P(dcx_orphan, of_an_interface_that_is_closed)
 TEST_P(dcx_orphan, of_a_callback)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
-    dcx_end first([&] { destroy_ep(ep); });
     ends all;
+    dcx_end first([&] {
+        destroy_ep(ep);
+        expect_all(all, at_once());
+    });
 
     put(ep, m_live_a, first);
     post_all(ep, m_live_a, all);
@@ -186,11 +225,188 @@ TEST_P(dcx_orphan, of_a_callback)
     expect_works(m_b);
 }
 
+/* What was copied, and is nobody's any more, goes out all the same. */
+TEST_P(dcx_orphan, of_messages)
+{
+    for (uint64_t i = 0; i < 10; i++) {
+        uct_ep_h ep = make_ep(m_live_a.loop);
+
+        send(ep, 2 * i);
+        send_bcopy(ep, 2 * i + 1);
+        unsigned before = num_modified;
+        destroy_ep(ep);
+        EXPECT_EQ(before, num_modified) << "the device was asked";
+    }
+    flush();
+    std::sort(m_live_a.headers.begin(), m_live_a.headers.end());
+    EXPECT_EQ(numbers(20), m_live_a.headers);
+    expect_works(m_b);
+}
+
+/* Completions that have come and were not taken are nobody's else, whoever gets
+ * the initiator next. */
+TEST_P(dcx_orphan, of_what_has_completed)
+{
+    for (unsigned i = 0; i < 200; i++) {
+        uct_ep_h ep = make_ep(m_live_a.loop);
+        ends all;
+        dcx_end next;
+
+        for (unsigned j = 0; j < 3; j++) {
+            put(ep, m_live_a, all.emplace_back());
+        }
+        destroy_ep(ep);
+        expect_all(all, at_once());
+        put(m_b, m_live_b, next);
+        flush();
+        expect_all(all, 1);
+        EXPECT_EQ(UCS_OK, next.status);
+        EXPECT_EQ(1u, next.count);
+    }
+}
+
+/* Each in a callback of the one before it, which is being destroyed */
+TEST_P(dcx_orphan, of_each_other)
+{
+    std::vector<uct_ep_h> dead = make_dead_eps(5);
+    std::vector<ends> all(dead.size());
+
+    for (unsigned i = 0; i < dead.size(); i++) {
+        auto &own = all[i];
+
+        for (unsigned j = 0; j < 2; j++) {
+            dcx_end &end = own.emplace_back();
+
+            if (post_if_room([&] { return try_put(dead[i], m_live_a, end); })) {
+                continue;
+            }
+            own.pop_back(); /* one initiator is not enough for all */
+        }
+        if (!own.empty() && (i + 1 < dead.size())) {
+            own.front().then = [this, &dead, &all, i] {
+                destroy_ep(dead[i + 1]);
+                if (!is_shared()) { /* there it may have failed by then */
+                    expect_all(all[i + 1], 1);
+                }
+            };
+        }
+    }
+    destroy_ep(dead[0]);
+    expect_all(all[0], at_once());
+    flush();
+    for (const auto &own : all) {
+        for (const auto &end : own) {
+            EXPECT_EQ(1u, end.count);
+        }
+    }
+    expect_works(m_a);
+}
+
+/* A callback cannot do anything with it any more. */
+TEST_P(dcx_orphan, of_a_callback_that_posts)
+{
+    uct_ep_h ep              = make_ep(m_live_a.loop);
+    dcx_pending_call request = {[] { return UCS_OK; }};
+    dcx_end more, first;
+
+    if (is_shared()) {
+        GTEST_SKIP() << "none is called while it is destroyed";
+    }
+
+    first.then = [&] {
+        EXPECT_EQ(UCS_ERR_CANCELED, first.status);
+        EXPECT_EQ(UCS_ERR_CANCELED, try_put(ep, m_live_a, more));
+        EXPECT_EQ(UCS_ERR_CANCELED, uct_ep_am_short(ep, 6, 0, NULL, 0));
+        EXPECT_EQ(UCS_ERR_CANCELED, uct_ep_flush(ep, 0, &more.comp));
+        EXPECT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep, &request.req, 0));
+    };
+    put(ep, m_live_a, first);
+    destroy_ep(ep);
+    EXPECT_EQ(1u, first.count);
+    flush();
+    EXPECT_EQ(0u, more.count);
+    EXPECT_EQ(0u, m_live_a.headers.size());
+    expect_works(m_b);
+}
+
+/* Another initiator is brought back to work, and the user is told of what it has
+ * lost: by the completions, then by the error handler. */
+TEST_P(dcx_orphan, of_a_callback_of_recovery)
+{
+    std::vector<uct_ep_h> live = {make_ep(m_live_a.loop),
+                                  make_ep(m_live_b.loop)};
+    uct_ep_h dead              = make_dead_eps(1)[0];
+    dcx_end behind, first([&] {
+        for (uct_ep_h ep : live) {
+            ends all;
+
+            post_all_if_room(ep, m_live_a, all);
+            destroy_ep(ep);
+            if (!is_shared()) {
+                expect_all(all, 1);
+            }
+            m_ends.splice(m_ends.end(), all);
+        }
+        EXPECT_EQ(0u, behind.count) << "it is another's";
+    });
+
+    put(dead, m_live_a, first);
+    put(dead, m_live_a, behind);
+    flush();
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, first.status);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, behind.status);
+    EXPECT_EQ(1u, behind.count);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    expect_all(m_ends, 1);
+    expect_works(m_a);
+}
+
+/* Its peer does not answer, and the error has not been seen: all is over when
+ * it is destroyed, whatever has come by then. */
+TEST_P(dcx_orphan, of_an_error)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        uct_ep_h dead = make_dead_eps(1)[0];
+        ends all;
+
+        post_all(dead, m_live_a, all);
+        usleep(i * 2000); /* the tries take some of that */
+        destroy_ep(dead);
+        expect_all(all, at_once());
+        expect_works(m_a);
+        expect_all(all, 1);
+    }
+    EXPECT_EQ(0u, m_dcx->errors.size());
+}
+
+/* In the callback of an operation before one that has failed: progress has the
+ * completion with the error in its hands. */
+TEST_P(dcx_orphan, of_a_callback_before_an_error)
+{
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end wrong, first([&] {
+        destroy_ep(ep);
+        EXPECT_EQ(at_once(), wrong.count);
+    });
+
+    put(ep, m_live_a, first);
+    put(ep, m_live_a, wrong, ~0xffu);
+    flush();
+    EXPECT_EQ(UCS_OK, first.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, wrong.status);
+    EXPECT_EQ(1u, wrong.count);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_b);
+}
+
 /* In the callback of a flush, with another one behind it */
 TEST_P(dcx_orphan, of_the_callback_of_a_flush)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
-    dcx_end first([&] { destroy_ep(ep); }), second, put_end;
+    dcx_end second, put_end, first([&] {
+        destroy_ep(ep);
+        EXPECT_EQ(at_once(), second.count);
+    });
 
     put(ep, m_live_a, put_end);
     EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0, &first.comp));
@@ -445,6 +661,81 @@ TEST_P(dcx_retired_fc, closed_behind_an_answer)
         destroy_ep(m_eps.front());
     }
     m_dcx.reset();
+}
+
+/* An endpoint is destroyed, and the device does not stop for it: what is
+ * outstanding ends when the device is done, as it may use the memory. */
+TEST_P(dcx_retired, cannot_be_reset_for_destroy)
+{
+    ucx_log_reader log;
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end end;
+
+    if (is_shared()) {
+        GTEST_SKIP() << "nobody stops an initiator that others use";
+    }
+
+    put(ep, m_live_a, end);
+    refuse_state.state = IBV_QPS_RESET;
+    refuse_state.count = 1;
+    destroy_ep(ep);
+    EXPECT_EQ(0u, refuse_state.count);
+    EXPECT_EQ(0u, end.count);
+    flush();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_EQ(1u, num_lines(log.take(), "cannot be reset"));
+    expect_works(m_b);
+}
+
+/* ... or is not brought back: the user is told at once, others go on without
+ * it. */
+TEST_P(dcx_retired, cannot_be_connected_after_destroy)
+{
+    ucx_log_reader log;
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end end;
+
+    if (is_shared()) {
+        GTEST_SKIP() << "nobody stops an initiator that others use";
+    }
+
+    put(ep, m_live_a, end);
+    refuse_state.state = IBV_QPS_RTS;
+    refuse_state.count = 1;
+    destroy_ep(ep);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_EQ(1u, num_lines(log.take(), "cannot be brought to RTS"));
+    expect_refuses(m_b);
+}
+
+/* ... in a callback: progress goes on behind it. */
+TEST_P(dcx_retired, cannot_be_connected_in_a_callback)
+{
+    ucx_log_reader log;
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end behind[2], first([&] {
+        refuse_state.state = IBV_QPS_RTS;
+        refuse_state.count = 1;
+        destroy_ep(ep);
+        EXPECT_EQ(1u, behind[1].count);
+    });
+
+    if (is_shared()) {
+        GTEST_SKIP() << "nobody stops an initiator that others use";
+    }
+
+    put(ep, m_live_a, first);
+    for (auto &end : behind) {
+        put(ep, m_live_a, end);
+    }
+    flush();
+    EXPECT_EQ(UCS_OK, first.status);
+    EXPECT_EQ(UCS_ERR_CANCELED, behind[0].status);
+    EXPECT_EQ(0u, m_dcx->view().pi) << "something is posted on it";
+    EXPECT_EQ(1u, num_lines(log.take(), "cannot be brought to RTS"));
+    expect_refuses(m_b);
 }
 
 INSTANTIATE_TEST_SUITE_P(fc, dcx_retired_fc,

@@ -152,52 +152,56 @@ void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn)
 }
 
 
-typedef struct uct_dcx_syndrome {
-    ucs_status_t status;
-    const char   *reason;
-} uct_dcx_syndrome_t;
-
 static const uct_dcx_syndrome_t uct_dcx_syndromes[256] = {
     [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR] =
-            {UCS_ERR_IO_ERROR, "local length error"},
+            {UCS_ERR_IO_ERROR, "local length error",
+             "a length is not allowed here"},
     [MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR] =
-            {UCS_ERR_IO_ERROR, "local QP operation error"},
+            {UCS_ERR_IO_ERROR, "local QP operation error",
+             "this process posted what the device does not take"},
     [MLX5_CQE_SYNDROME_LOCAL_PROT_ERR] =
-            {UCS_ERR_IO_ERROR, "local protection error"},
+            {UCS_ERR_IO_ERROR, "local protection error",
+             "memory of this process is not registered, or not any more"},
     [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] =
-            {UCS_ERR_CANCELED, "flushed, the QP is in error state"},
-    [MLX5_CQE_SYNDROME_MW_BIND_ERR] =
-            {UCS_ERR_IO_ERROR, "memory window bind error"},
+            {UCS_ERR_CANCELED, "flushed, the QP is in error state",
+             "it was canceled"},
     [MLX5_CQE_SYNDROME_BAD_RESP_ERR] =
-            {UCS_ERR_IO_ERROR, "bad response"},
+            {UCS_ERR_IO_ERROR, "bad response",
+             "the peer answered with nonsense"},
     [MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR] =
-            {UCS_ERR_IO_ERROR, "local access error"},
+            {UCS_ERR_IO_ERROR, "local access error",
+             "memory of this process may not be written"},
     [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
-            {UCS_ERR_IO_ERROR, "remote invalid request"},
+            {UCS_ERR_IO_ERROR, "remote invalid request",
+             "the peer does not take such a request: is UCX_DCX_SEG_SIZE the "
+             "same everywhere?"},
     [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
-            {UCS_ERR_CONNECTION_RESET, "remote access error"},
+            {UCS_ERR_CONNECTION_RESET, "remote access error",
+             "the peer does not allow it: wrong key or address, or its memory "
+             "is not registered any more"},
     [MLX5_CQE_SYNDROME_REMOTE_OP_ERR] =
-            {UCS_ERR_CONNECTION_RESET, "remote operation error"},
+            {UCS_ERR_CONNECTION_RESET, "remote operation error",
+             "the peer's device could not do it: is its memory gone?"},
     [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded"},
+            {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded",
+             "the peer does not answer, is it alive?"},
     [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "receiver not ready for too long"},
+            {UCS_ERR_ENDPOINT_TIMEOUT, "receiver not ready for too long",
+             "the peer has no receive buffer left: it does not progress, or "
+             "wants a greater UCX_DCX_RX_QUEUE_LEN"},
     [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] =
-            {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted"},
+            {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted",
+             "the peer gave it up"}
 };
 
 
-ucs_status_t
-uct_dcx_cqe_status(const struct mlx5_cqe64 *cqe, const char **reason)
+const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe)
 {
-    const struct mlx5_err_cqe *err      = (const struct mlx5_err_cqe*)cqe;
-    const uct_dcx_syndrome_t  *syndrome = &uct_dcx_syndromes[err->syndrome];
+    static const uct_dcx_syndrome_t unknown = {
+        UCS_ERR_IO_ERROR, "unknown error", "for a reason that dcx does not know"
+    };
+    const uct_dcx_syndrome_t *syndrome =
+            &uct_dcx_syndromes[((const struct mlx5_err_cqe*)cqe)->syndrome];
 
-    if (syndrome->reason == NULL) {
-        *reason = "unknown error";
-        return UCS_ERR_IO_ERROR;
-    }
-
-    *reason = syndrome->reason;
-    return syndrome->status;
+    return (syndrome->reason != NULL) ? syndrome : &unknown;
 }

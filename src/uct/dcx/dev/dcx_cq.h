@@ -136,8 +136,13 @@ void uct_dcx_cq_event(uct_dcx_cq_t *cq);
  * entries back to the device. */
 void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn);
 
-/* What a completion with error means to UCT; 'reason' gets a description. */
-ucs_status_t
-uct_dcx_cqe_status(const struct mlx5_cqe64 *cqe, const char **reason);
+/* What a completion with error means */
+typedef struct uct_dcx_syndrome {
+    ucs_status_t status;  /* to UCT */
+    const char   *reason; /* as the device has it */
+    const char   *cause;  /* to the user, and what to look at */
+} uct_dcx_syndrome_t;
+
+const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe);
 
 #endif

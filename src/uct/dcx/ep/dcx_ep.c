@@ -47,23 +47,12 @@ uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
 
 static void uct_dcx_ep_cleanup(uct_dcx_ep_t *ep)
 {
-    uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
-    uct_dcx_dci_t *dci;
-    uint16_t index;
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
 
-    uct_dcx_fc_table_leave(queues->dci.fc_table, ep);
+    uct_dcx_fc_table_leave(set->fc_table, ep);
     uct_dcx_pending_cleanup(ep);
-    uct_dcx_recover_forget(&queues->dci, ep);
-    uct_dcx_op_purge(&queues->dci.ops, ep, UCS_ERR_CANCELED);
-    index = uct_dcx_ep_last_dci(ep);
-    if (index != UCT_DCX_NO_DCI) {
-        dci = &queues->dci.dci[index];
-        if (!uct_dcx_ep_is_idle(ep, dci)) {
-            ucs_debug("ep %p is destroyed with operations outstanding on DCI "
-                      "0x%x", ep, dci->txq.sq.qpn);
-        }
-        uct_dcx_tx_leave(&queues->dci, dci, ep);
-    }
+    uct_dcx_op_purge(&set->ops, ep, UCS_ERR_CANCELED);
+    uct_dcx_recover_leave(set, ep);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
 }
 

@@ -52,23 +52,6 @@ uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
 }
 
 
-static ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
-{
-    ucs_status_t status = UCS_OK;
-
-    if (!(ep->flags & UCT_DCX_EP_FLAG_MUTED) &&
-        (ep->state != UCT_DCX_EP_FAILED)) {
-        status = uct_dcx_dci_is_shared(dci) ? uct_dcx_ep_post_mark(ep, dci) :
-                                              uct_dcx_ep_dci_to_error(dci);
-    }
-
-    if (status == UCS_OK) {
-        ep->flags |= UCT_DCX_EP_FLAG_MUTED;
-    }
-    return status;
-}
-
-
 /* From now on the user is told of no error of this peer. */
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
 {
@@ -83,52 +66,48 @@ ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
         return uct_dcx_ep_flush_lost(ep, comp);
     }
 
-    dci    = &queues->dci.dci[index];
-    status = uct_dcx_ep_cancel(ep, dci);
-    if (status != UCS_OK) {
-        return status;
+    dci = &queues->dci.dci[index];
+    if (!(ep->flags & UCT_DCX_EP_FLAG_MUTED) &&
+        (ep->state != UCT_DCX_EP_FAILED)) {
+        status = uct_dcx_ep_cancel(ep, dci);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
+    ep->flags |= UCT_DCX_EP_FLAG_MUTED;
     uct_dcx_op_purge(&queues->dci.ops, ep, UCS_ERR_CANCELED);
     return uct_dcx_ep_flush_wait(ep, dci, comp);
 }
 
 
-/* It needs no credits any more. Its pending requests are called, and get the
- * error from the operations that they try. */
-static void uct_dcx_ep_give_up(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
-{
-    uct_dcx_fc_table_leave(set->fc_table, ep);
-    uct_dcx_state_set_ep(ep, UCT_DCX_EP_GIVEN_UP);
-    uct_dcx_pending_resume(set, ep);
-}
-
-
-/* The error handler is called by progress. If no initiator is idle now, the
- * endpoint fails when it gets one for its next operation. */
+/* It needs no credits any more, and its pending requests get the error from the
+ * operations that they try. The error handler is called by progress. If no
+ * initiator is idle now, the endpoint fails when it gets one for its next
+ * operation. */
 ucs_status_t
 uct_dcx_ep_invalidate(uct_ep_h tl_ep, uct_dcx_ucx_ep_invalidate_arg_t arg)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
-    uct_dcx_dci_t *dci;
     ucs_status_t status;
 
     if (ep->state >= UCT_DCX_EP_GIVEN_UP) {
         return UCS_OK;
     }
 
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        uct_dcx_ep_give_up(set, ep);
-        uct_dcx_tx_get_dci(ep);
-        return UCS_OK;
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        status = uct_dcx_ep_cancel(ep, &set->dci[ep->dci]);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
-    dci    = &set->dci[ep->dci];
-    status = uct_dcx_dci_is_shared(dci) ? uct_dcx_ep_post_mark(ep, dci) :
-                                          uct_dcx_ep_dci_to_error(dci);
-    if (status == UCS_OK) {
-        uct_dcx_ep_give_up(set, ep);
+    uct_dcx_fc_table_leave(set->fc_table, ep);
+    uct_dcx_state_set_ep(ep, UCT_DCX_EP_GIVEN_UP);
+    uct_dcx_pending_resume(set, ep);
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        uct_dcx_tx_get_dci(ep);
     }
-    return status;
+    return UCS_OK;
 }

@@ -83,11 +83,10 @@ uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe,
                   uint16_t index)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
-    const char *reason;
 
-    uct_dcx_cqe_status(cqe, &reason);
     ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
-              queues->port.name, queues->rx.dct->qp_num, reason, err->syndrome,
+              queues->port.name, queues->rx.dct->qp_num,
+              uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
               err->vendor_err_synd);
     return index < queues->rx.length;
 }

@@ -22,7 +22,7 @@ enum {
 /* The first completion with error on a stream (recover/) */
 typedef struct uct_dcx_failure {
     ucs_status_t status;     /* of its operations; UCS_OK: there was none */
-    const char   *reason;    /* what the device says */
+    const uct_dcx_syndrome_t *meaning;
     uint16_t     index;      /* WQEBB at which the WQE begins */
     uint8_t      syndrome;
     uint8_t      vendor_syndrome;
@@ -59,7 +59,6 @@ struct uct_dcx_dci {
     uct_dcx_txq_t   txq;          /* its QP is NULL if there is none yet */
     uint8_t         state;        /* uct_dcx_dci_state_t */
     uint16_t        index;
-    uint16_t        drained;      /* DRAINING: the next slot to be looked at */
     uct_dcx_ep_t    *ep;          /* exclusive: that has it, or NULL */
     uct_dcx_ep_t    **eps;        /* shared, for each WQEBB: the endpoint of the
                                      outstanding WQE that begins there; NULL:

@@ -97,15 +97,14 @@ int uct_dcx_txq_end_ops(uct_dcx_txq_t *txq, uint16_t until)
 }
 
 
-void uct_dcx_txq_cleanup(uct_dcx_txq_t *txq)
+void uct_dcx_txq_cancel(uct_dcx_txq_t *txq)
 {
     uct_dcx_slot_t *slot;
 
-    /* the device is off the buffers: those still outstanding can be freed */
     while (txq->head != txq->tail) {
         slot = uct_dcx_txq_slot(txq, txq->head++);
         if (slot->done != NULL) {
-            slot->done(txq, slot, UCS_ERR_CANCELED);
+            uct_dcx_slot_end(txq, slot, UCS_ERR_CANCELED);
         }
     }
 
@@ -113,5 +112,11 @@ void uct_dcx_txq_cleanup(uct_dcx_txq_t *txq)
         uct_dcx_op_wqe_done(ucs_list_head(&txq->ops, uct_dcx_op_t, wqe),
                             UCS_ERR_CANCELED);
     }
+}
+
+
+void uct_dcx_txq_cleanup(uct_dcx_txq_t *txq)
+{
+    uct_dcx_txq_cancel(txq);
     ucs_free(txq->slots);
 }

@@ -184,7 +184,11 @@ typedef struct uct_dcx_txq_params {
 ucs_status_t
 uct_dcx_txq_init(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params);
 
-/* The QP is destroyed: ends what is left with UCS_ERR_CANCELED. */
+/* The device is off the buffers: ends all that is left with UCS_ERR_CANCELED.
+ * Nobody posts meanwhile. */
+void uct_dcx_txq_cancel(uct_dcx_txq_t *txq);
+
+/* The QP is destroyed, and so is what is left. */
 void uct_dcx_txq_cleanup(uct_dcx_txq_t *txq);
 
 #endif

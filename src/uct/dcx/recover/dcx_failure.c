@@ -13,7 +13,7 @@ uct_dcx_failure_log(const uct_dcx_failure_t *failure,
                     const uct_dcx_port_t *port, const uct_dcx_dci_t *dci,
                     const char *peer, ucs_log_level_t level)
 {
-    const char *cause = uct_dcx_peer_cause(failure->syndrome);
+    const char *cause = failure->meaning->cause;
 
     if (uct_dcx_dci_is_shared(dci) && uct_dcx_failure_is_flush(failure)) {
         cause = "another one on the same initiator did, and it is not known "
@@ -22,7 +22,7 @@ uct_dcx_failure_log(const uct_dcx_failure_t *failure,
 
     ucs_log(level, "%s:%u: operation to %s failed: %s (%s, syndrome 0x%x, "
             "vendor 0x%x; DCI 0x%x, WQE %u)", uct_dcx_port_dev_name(port),
-            port->num, peer, cause, failure->reason, failure->syndrome,
+            port->num, peer, cause, failure->meaning->reason, failure->syndrome,
             failure->vendor_syndrome, dci->txq.sq.qpn, failure->index);
 }
 
@@ -34,7 +34,8 @@ void uct_dcx_failure_parse(uct_dcx_failure_t *failure,
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
 
-    failure->status          = uct_dcx_cqe_status(cqe, &failure->reason);
+    failure->meaning         = uct_dcx_cqe_syndrome(cqe);
+    failure->status          = failure->meaning->status;
     failure->syndrome        = err->syndrome;
     failure->vendor_syndrome = err->vendor_err_synd;
     failure->index           = be16toh(cqe->wqe_counter);

@@ -16,9 +16,16 @@
  *
  * If the device does not do step 3, the initiator is lost: no endpoint gets it
  * any more, and the endpoints of a shared one fail.
+ *
+ * An exclusive initiator whose endpoint is destroyed is reset without an error,
+ * if the user waits for what is outstanding: that ends before it is given back,
+ * right from the ring. So it needs nothing of what recovery, which may be in
+ * the middle of telling the user, keeps in 'lost'.
  */
 #include "dcx_recover.h"
 #include "dcx_failure.h"
+#include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/sched/dcx_ep_fail.h"
 #include "uct/dcx/sched/dcx_pending.h"
 #include "uct/dcx/sched/dcx_tx.h"
 
@@ -30,40 +37,30 @@
 
 ucs_status_t uct_dcx_recover_init(uct_dcx_dci_set_t *set)
 {
-    unsigned num_bb = set->params.num_bb;
+    size_t num_bb = set->params.num_bb;
     uct_dcx_lost_t *lost;
 
-    lost = ucs_calloc(1, sizeof(*lost), "uct_dcx_lost");
+    lost = ucs_calloc(1, sizeof(*lost) +
+                         num_bb * (sizeof(*lost->slots) + sizeof(*lost->eps) +
+                                   sizeof(*lost->owners) + MLX5_SEND_WQE_BB),
+                      "uct_dcx_lost");
     if (lost == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    set->lost = lost;
     ucs_list_head_init(&lost->ops);
-    lost->slots  = ucs_malloc(num_bb * sizeof(*lost->slots),
-                              "uct_dcx_lost_slots");
-    lost->eps    = ucs_malloc(num_bb * sizeof(*lost->eps), "uct_dcx_lost_eps");
-    lost->ring   = ucs_malloc(num_bb * MLX5_SEND_WQE_BB, "uct_dcx_lost_ring");
-    lost->owners = ucs_malloc(num_bb * sizeof(*lost->owners),
-                              "uct_dcx_lost_owners");
-    if ((lost->slots == NULL) || (lost->eps == NULL) || (lost->ring == NULL) ||
-        (lost->owners == NULL)) {
-        uct_dcx_recover_cleanup(set);
-        return UCS_ERR_NO_MEMORY;
-    }
+    lost->slots  = (uct_dcx_slot_t*)(lost + 1);
+    lost->eps    = (uct_dcx_ep_t**)(lost->slots + num_bb);
+    lost->owners = lost->eps + num_bb;
+    lost->ring   = (uint8_t*)(lost->owners + num_bb);
+    set->lost    = lost;
     return UCS_OK;
 }
 
 
 void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set)
 {
-    uct_dcx_lost_t *lost = set->lost;
-
-    ucs_free(lost->owners);
-    ucs_free(lost->ring);
-    ucs_free(lost->eps);
-    ucs_free(lost->slots);
-    ucs_free(lost);
+    ucs_free(set->lost);
 }
 
 
@@ -89,19 +86,16 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 {
     uct_dcx_slot_t *slot, ended;
     uct_dcx_op_t *op;
+    uint16_t number;
 
-    while (dci->drained != dci->txq.tail) {
-        slot = uct_dcx_txq_slot(&dci->txq, dci->drained);
-        if (UCS_CIRCULAR_COMPARE16(slot->index, >, index)) {
-            break;
-        }
-
-        dci->drained++;
+    for (number = dci->txq.head; number != dci->txq.tail; ++number) {
+        slot = uct_dcx_txq_slot(&dci->txq, number);
         if (slot->index == index) {
             ended        = *slot;
             slot->done   = NULL;
             slot->status = UCS_OK;
             uct_dcx_slot_end(&dci->txq, &ended, UCS_OK);
+            break;
         }
     }
 
@@ -113,41 +107,53 @@ static void uct_dcx_recover_acknowledged(uct_dcx_dci_t *dci, uint16_t index)
 
 /* --- from the last completion to a queue that works ----------------------- */
 
-static ucs_status_t
-uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
-        ucs_error("%s: DCI 0x%x cannot be reset: %m; it is not used any more",
-                  uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
-    return uct_dcx_dci_connect(set, dci);
-}
-
-
-/* Streams without a failure have one now. */
+/* It is not used any more. Streams without a failure have one now. */
 static void
 uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    static const uct_dcx_failure_t failure = {
+    static const uct_dcx_syndrome_t unusable = {
+        UCS_ERR_IO_ERROR, "the initiator is not used any more",
+        "the device could not bring it back to work"
+    };
+    static const uct_dcx_failure_t failure   = {
         .status   = UCS_ERR_IO_ERROR,
-        .reason   = "the initiator is not used any more",
+        .meaning  = &unusable,
         .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR
     };
     unsigned i;
 
-    uct_dcx_state_lose(dci);
+    uct_dcx_state_set(dci, UCT_DCX_DCI_LOST);
     uct_dcx_pending_set_ready(set, dci); /* they are told when they are called */
     set->num_lost++;
-    for (i = 0; i < set->pool.num_streams; ++i) {
+    for (i = 0; uct_dcx_dci_is_shared(dci) && (i < set->pool.num_streams);
+         ++i) {
         if (dci->failures[i].status == UCS_OK) {
             dci->failures[i] = failure;
         }
     }
+}
+
+
+/* Takes the device off the memory of all that is outstanding, and has the
+ * initiator work again, or be LOST. Returns 0 if the device does not go. */
+static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+    ucs_debug("%s: DCI 0x%x is reset, %u WQEBBs are outstanding",
+              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
+              uct_dcx_sq_used(&dci->txq.sq));
+    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
+        ucs_error("%s: DCI 0x%x cannot be reset: %m",
+                  uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
+        return 0;
+    }
+
+    uct_dcx_cq_remove(dci->txq.cq, dci->txq.sq.qpn);
+    if (uct_dcx_dci_connect(set, dci) != UCS_OK) {
+        uct_dcx_recover_retire(set, dci);
+    }
+    return 1;
 }
 
 
@@ -157,6 +163,7 @@ static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     uct_dcx_ep_t *ep = dci->ep;
 
     if (ep != NULL) {
+        set->lost->ep = ep;
         uct_dcx_state_leave(dci, ep);
         uct_dcx_pending_lost_dci(set, ep, dci);
         uct_dcx_lost_add_ep(set->lost, dci, ep);
@@ -176,16 +183,16 @@ static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
 }
 
 
-static void
-uct_dcx_recover_tell_ep(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                        unsigned i)
+/* A callback may destroy the endpoint, and has the others called meanwhile. */
+static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 {
-    uct_dcx_lost_t *lost             = set->lost;
-    const uct_dcx_failure_t *failure = &dci->failures[lost->eps[i]->stream];
+    while (lost->next < lost->num_slots) {
+        uct_dcx_slot_end(NULL, &lost->slots[lost->next++], UCS_OK);
+    }
 
-    uct_dcx_op_purge(&set->ops, lost->eps[i], failure->status);
-    if (lost->eps[i] != NULL) { /* not destroyed by that */
-        uct_dcx_failure_report(failure, dci, lost->eps[i]);
+    while (!ucs_list_is_empty(&lost->ops)) {
+        uct_dcx_op_wqe_done(ucs_list_head(&lost->ops, uct_dcx_op_t, wqe),
+                            UCS_OK);
     }
 }
 
@@ -193,21 +200,22 @@ uct_dcx_recover_tell_ep(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_lost_t *lost = set->lost;
+    const uct_dcx_failure_t *failure;
     unsigned i;
 
-    for (i = 0; i < lost->num_slots; ++i) {
-        uct_dcx_slot_end(&dci->txq, &lost->slots[i], UCS_OK);
-    }
+    uct_dcx_recover_tell_ops(lost);
     lost->num_slots = 0;
-
-    while (!ucs_list_is_empty(&lost->ops)) {
-        uct_dcx_op_wqe_done(ucs_list_head(&lost->ops, uct_dcx_op_t, wqe),
-                            UCS_OK);
-    }
-
+    lost->next      = 0;
+    lost->ep        = NULL;
     for (i = 0; i < lost->num_eps; ++i) {
-        if (lost->eps[i] != NULL) {
-            uct_dcx_recover_tell_ep(set, dci, i);
+        if (lost->eps[i] == NULL) {
+            continue;
+        }
+
+        failure = &dci->failures[lost->eps[i]->stream];
+        uct_dcx_op_purge(&set->ops, lost->eps[i], failure->status);
+        if (lost->eps[i] != NULL) { /* not destroyed by that */
+            uct_dcx_failure_report(failure, dci, lost->eps[i]);
         }
     }
     lost->num_eps = 0;
@@ -220,14 +228,14 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     int is_shared        = uct_dcx_dci_is_shared(dci);
 
     ucs_assert((lost->num_slots == 0) && (lost->num_eps == 0));
-    if (uct_dcx_recover_reset(set, dci) != UCS_OK) {
+    if (!uct_dcx_recover_reset(set, dci)) {
         uct_dcx_recover_retire(set, dci);
-    } else if (is_shared) {
-        uct_dcx_state_drained(dci);
     }
 
     uct_dcx_recover_part(set, dci);
     if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
+        uct_dcx_state_set(dci, ucs_arbiter_is_empty(&dci->waitq) ?
+                               UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
         uct_dcx_resend(lost, dci);
         uct_dcx_dci_fence_all(dci, set->pool.num_streams);
         uct_dcx_recover_ring(&dci->txq.sq);
@@ -244,22 +252,25 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 /* --- from the first completion to the last -------------------------------- */
 
-static void uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                                  uint16_t index)
+/* Returns 0 if a callback has reset the queue, as it destroyed the endpoint.
+ * Nothing else gets the initiator back into the pool, as this WQE is still
+ * outstanding. */
+static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                                 uint16_t index)
 {
-    /* none of the callbacks gets the initiator back into the pool, as this WQE
-     * is still outstanding */
-    uct_dcx_txq_retire(&dci->txq, index);
-    ucs_debug("%s: DCI 0x%x failed, %u WQEBBs are outstanding",
-              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
-              uct_dcx_sq_used(&dci->txq.sq));
-    if (uct_dcx_dci_is_shared(dci)) {
-        uct_dcx_state_drain(dci);
+    if (!uct_dcx_txq_retire(&dci->txq, index)) {
+        return 0;
     }
 
-    dci->drained = dci->txq.head;
+    ucs_debug("%s: DCI 0x%x has failed", uct_dcx_port_dev_name(set->port),
+              dci->txq.sq.qpn);
+    if (uct_dcx_dci_is_shared(dci)) {
+        uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
+    }
+
     memset(dci->failures, 0,
            set->pool.num_streams * sizeof(*dci->failures));
+    return 1;
 }
 
 
@@ -273,8 +284,9 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         return;
     }
 
-    if (dci->state != UCT_DCX_DCI_DRAINING) {
-        uct_dcx_recover_begin(set, dci, index);
+    if ((dci->state != UCT_DCX_DCI_DRAINING) &&
+        !uct_dcx_recover_begin(set, dci, index)) {
+        return;
     }
 
     failure = uct_dcx_failure_of(dci, uct_dcx_sq_block(&dci->txq.sq, index));
@@ -290,9 +302,12 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
+/* --- an endpoint that is destroyed ---------------------------------------- */
+
+/* Its error handler is not called, and lost operations of its own end now. */
+static void
+uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 {
-    uct_dcx_lost_t *lost = set->lost;
     unsigned i;
 
     for (i = 0; i < lost->num_eps; ++i) {
@@ -300,4 +315,66 @@ void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
             lost->eps[i] = NULL;
         }
     }
+
+    if (lost->ep == ep) {
+        uct_dcx_recover_tell_ops(lost);
+    }
+}
+
+
+/* Whether the user is to be told of something, or has lent memory. Else all of
+ * it is the user's no more, and is left to go out. */
+static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
+{
+    uint16_t number;
+
+    for (number = txq->head; number != txq->tail; ++number) {
+        if (uct_dcx_txq_slot(txq, number)->done != uct_dcx_desc_done) {
+            return 1;
+        }
+    }
+    return !ucs_list_is_empty(&txq->ops);
+}
+
+
+/* The device has nothing of an exclusive initiator in its hands any more,
+ * whatever the peer does. Returns 0 if it may have. */
+static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (!uct_dcx_txq_is_idle(&dci->txq)) {
+        if (!uct_dcx_recover_reset(set, dci)) {
+            return 0;
+        }
+        uct_dcx_sq_reset(&dci->txq.sq);
+    }
+    return 1;
+}
+
+
+/* The initiator is in nobody's hands while the user is told: what is told need
+ * not be moved out of the ring, however many endpoints the callbacks destroy in
+ * turn. */
+void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uint16_t index = uct_dcx_ep_last_dci(ep);
+    uct_dcx_dci_t *dci;
+
+    uct_dcx_recover_forget(set->lost, ep);
+    if (index == UCT_DCX_NO_DCI) {
+        return;
+    }
+
+    dci = &set->dci[index];
+    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_recover_is_awaited(&dci->txq) ||
+        !uct_dcx_recover_abort(set, dci)) {
+        uct_dcx_tx_leave(set, dci, ep);
+        return;
+    }
+
+    uct_dcx_state_leave(dci, ep);
+    ep->flags |= UCT_DCX_EP_FLAG_MUTED;
+    uct_dcx_ep_fail(ep, UCS_ERR_CANCELED); /* if a callback posts */
+    dci->txq.turn++;
+    uct_dcx_txq_cancel(&dci->txq);
+    uct_dcx_tx_settle(set, dci);
 }

@@ -19,14 +19,17 @@ void uct_dcx_recover_cleanup(uct_dcx_dci_set_t *set);
 void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                           const struct mlx5_cqe64 *cqe);
 
-/* The endpoint is being destroyed: its error handler is not called any more. */
-void uct_dcx_recover_forget(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep);
+/* The endpoint is being destroyed. Its error handler is not called any more.
+ * What it has outstanding on an initiator of its own ends before this returns,
+ * on a shared one when the device is done with it. */
+void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
 /* Whether lost operations are being ended, and some of them have not ended. */
 static inline int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set)
 {
-    return (set->lost->num_slots > 0) || !ucs_list_is_empty(&set->lost->ops);
+    return (set->lost->next < set->lost->num_slots) ||
+           !ucs_list_is_empty(&set->lost->ops);
 }
 
 #endif

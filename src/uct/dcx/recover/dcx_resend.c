@@ -46,18 +46,6 @@ static unsigned uct_dcx_resend_num_bb(const struct mlx5_wqe_ctrl_seg *ctrl)
 }
 
 
-static int
-uct_dcx_resend_is_same_target(const struct mlx5_wqe_ctrl_seg *ctrl_a,
-                              const struct mlx5_wqe_ctrl_seg *ctrl_b)
-{
-    const uct_dcx_av_t *a = (const uct_dcx_av_t*)(ctrl_a + 1);
-    const uct_dcx_av_t *b = (const uct_dcx_av_t*)(ctrl_b + 1);
-
-    return (a->key == b->key) &&
-           !((a->dqp_dct ^ b->dqp_dct) & htobe32(0xffffff));
-}
-
-
 static int uct_dcx_resend_is_repeatable(const struct mlx5_wqe_ctrl_seg *ctrl)
 {
     unsigned opcode = be32toh(ctrl->opmod_idx_opcode) & 0xff;
@@ -112,9 +100,13 @@ static int uct_dcx_resend_next(uct_dcx_resend_t *walk)
 /* It is behind a failure, or that is its own: whether it is to that target */
 static int uct_dcx_resend_is_to_failed(const uct_dcx_resend_t *walk)
 {
-    return uct_dcx_resend_is_same_target(
-            walk->ctrl, uct_dcx_resend_ctrl(walk->lost, walk->dci,
-                                            walk->failure->index));
+    const struct mlx5_wqe_ctrl_seg *failed =
+            uct_dcx_resend_ctrl(walk->lost, walk->dci, walk->failure->index);
+    const uct_dcx_av_t *a = (const uct_dcx_av_t*)(walk->ctrl + 1);
+    const uct_dcx_av_t *b = (const uct_dcx_av_t*)(failed + 1);
+
+    return (a->key == b->key) &&
+           !((a->dqp_dct ^ b->dqp_dct) & htobe32(0xffffff));
 }
 
 

@@ -15,6 +15,9 @@
 struct uct_dcx_lost {
     uct_dcx_slot_t  *slots;   /* with their status */
     unsigned        num_slots;
+    unsigned        next;     /* of which the user is told */
+    const uct_dcx_ep_t *ep;   /* whose they are, if the initiator was its own;
+                               * to compare with only */
     uct_dcx_ep_t    **eps;    /* NULL: destroyed meanwhile */
     unsigned        num_eps;
     ucs_list_link_t ops;      /* that waited for a lost WQE */

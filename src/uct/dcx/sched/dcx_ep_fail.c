@@ -13,38 +13,31 @@
 #include <ucs/debug/log.h>
 
 
-/* Nothing is outstanding on its exclusive initiator, but flushes may just be
- * ending there, one of which has called us. */
-static void uct_dcx_ep_part(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
-                            uct_dcx_dci_t *dci)
-{
-    if (uct_dcx_tx_detach(set, dci) == NULL) {
-        uct_dcx_tx_leave(set, dci, ep);
-    }
-    uct_dcx_pending_lost_dci(set, ep, dci);
-}
-
-
 int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status)
 {
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
-    uint16_t index         = ep->dci;
+    uct_dcx_dci_t *dci;
 
     if (ep->state == UCT_DCX_EP_FAILED) {
         return 0;
     }
 
-    if ((index != UCT_DCX_NO_DCI) &&
-        !uct_dcx_dci_is_shared(&set->dci[index])) {
-        uct_dcx_ep_part(set, ep, &set->dci[index]);
-        index = UCT_DCX_NO_DCI;
+    if ((ep->dci != UCT_DCX_NO_DCI) &&
+        !uct_dcx_dci_is_shared(&set->dci[ep->dci])) {
+        /* nothing is outstanding there, but flushes may just be ending, one of
+         * which has called us */
+        dci = &set->dci[ep->dci];
+        if (uct_dcx_tx_detach(set, dci) == NULL) {
+            uct_dcx_tx_leave(set, dci, ep);
+        }
+        uct_dcx_pending_lost_dci(set, ep, dci);
     }
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
     uct_dcx_state_set_ep(ep, UCT_DCX_EP_FAILED);
-    ep->error  = -status;
-    ep->left   = index;
-    ep->dci    = UCT_DCX_NO_DCI;
+    ep->error = -status;
+    ep->left  = ep->dci; /* a shared one */
+    ep->dci   = UCT_DCX_NO_DCI;
     uct_dcx_pending_failed(set, ep);
     return !(ep->flags & UCT_DCX_EP_FLAG_MUTED);
 }
@@ -100,7 +93,7 @@ static void uct_dcx_ep_done_mark(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 }
 
 
-ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_NOP,
@@ -121,7 +114,7 @@ ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 }
 
 
-ucs_status_t uct_dcx_ep_dci_to_error(uct_dcx_dci_t *dci)
+ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     uct_dcx_post_t tx       = {
@@ -129,6 +122,10 @@ ucs_status_t uct_dcx_ep_dci_to_error(uct_dcx_dci_t *dci)
         .flags  = MLX5_WQE_CTRL_CQ_UPDATE
     };
     uct_dcx_wqe_t wqe;
+
+    if (uct_dcx_dci_is_shared(dci)) {
+        return uct_dcx_ep_post_mark(ep, dci);
+    }
 
     if (dci->state == UCT_DCX_DCI_ERROR) {
         return UCS_OK;
@@ -140,28 +137,10 @@ ucs_status_t uct_dcx_ep_dci_to_error(uct_dcx_dci_t *dci)
         return UCS_ERR_IO_ERROR;
     }
 
-    uct_dcx_state_error(dci);
+    uct_dcx_state_set(dci, UCT_DCX_DCI_ERROR);
 
     /* flushed like all others, and so it is certain that an error is seen */
-    uct_dcx_post_begin(&wqe, dci, dci->ep);
-    uct_dcx_post_end(&wqe, dci, dci->ep, &tx);
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
     return UCS_OK;
-}
-
-
-uct_dcx_dci_t *
-uct_dcx_ep_attach_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
-                         uct_dcx_dci_t *dci)
-{
-    if (ep->state == UCT_DCX_EP_FAILED) {
-        uct_dcx_tx_detach(set, dci);
-        return NULL;
-    }
-
-    if (uct_dcx_ep_dci_to_error(dci) != UCS_OK) {
-        /* no completion will tell of it: it has failed now */
-        uct_dcx_ep_fail(ep, UCS_ERR_CANCELED);
-        return NULL;
-    }
-    return dci;
 }

@@ -19,19 +19,11 @@ int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status);
 /* The error of a failed endpoint. The first time it is logged. */
 ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
 
-/* Others use the initiator too, and it is not stopped: a NOP marks the place
- * from which on the endpoint has failed, and what stands before ends as
- * cancelled when the device is done with it. */
-ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
-
-/* Takes an exclusive queue to the error state and sees to it that a completion
- * with error comes, even if nothing was outstanding any more. */
-ucs_status_t uct_dcx_ep_dci_to_error(uct_dcx_dci_t *dci);
-
-/* 'dci' was taken for an endpoint that has failed, or is to. NULL: it went back
- * to the pool. */
-uct_dcx_dci_t *
-uct_dcx_ep_attach_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
-                         uct_dcx_dci_t *dci);
+/* The endpoint, which has 'dci', fails when a completion comes that progress
+ * finds. An exclusive queue goes to the error state. A shared one is not
+ * stopped, as others use it: a NOP marks the place from which on the endpoint
+ * has failed, and what stands before ends as canceled when the device is done
+ * with it. */
+ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
 
 #endif

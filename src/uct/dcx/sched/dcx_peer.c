@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Names of peers and causes of failures; see dcx_peer.h. An endpoint holds no
- * more of its peer than its address vector and its process id.
+ * Names of peers; see dcx_peer.h. An endpoint holds no more of its peer than its
+ * address vector and its process id.
  */
 #include "dcx_peer.h"
 
@@ -56,57 +56,11 @@ void uct_dcx_peer_name(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
                        char name[UCT_DCX_PEER_NAME_MAX])
 {
     char where[80];
-    int is_here;
+    int is_here = uct_dcx_peer_port(port, ep, where, sizeof(where));
 
-    if (ep == NULL) {
-        ucs_strncpy_safe(name, "a peer that was given up",
-                         UCT_DCX_PEER_NAME_MAX);
-        return;
-    }
-
-    is_here = uct_dcx_peer_port(port, ep, where, sizeof(where));
     ucs_snprintf_safe(name, UCT_DCX_PEER_NAME_MAX,
                       "DCT 0x%x at %s, process %u%s%s%s",
                       be32toh(ep->av.dqp_dct) & 0xffffff, where, ep->pid,
                       is_here ? " on this host (" : "",
                       is_here ? ucs_get_host_name() : "", is_here ? ")" : "");
-}
-
-
-static const char *uct_dcx_peer_causes[256] = {
-    [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR] =
-            "a length is not allowed here",
-    [MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR] =
-            "this process posted what the device does not take",
-    [MLX5_CQE_SYNDROME_LOCAL_PROT_ERR] =
-            "memory of this process is not registered, or not any more",
-    [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] =
-            "it was canceled",
-    [MLX5_CQE_SYNDROME_BAD_RESP_ERR] =
-            "the peer answered with nonsense",
-    [MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR] =
-            "memory of this process may not be written",
-    [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
-            "the peer does not take such a request: is UCX_DCX_SEG_SIZE the "
-            "same everywhere?",
-    [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
-            "the peer does not allow it: wrong key or address, or its memory "
-            "is not registered any more",
-    [MLX5_CQE_SYNDROME_REMOTE_OP_ERR] =
-            "the peer's device could not do it: is its memory gone?",
-    [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
-            "the peer does not answer, is it alive?",
-    [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
-            "the peer has no receive buffer left: it does not progress, or "
-            "wants a greater UCX_DCX_RX_QUEUE_LEN",
-    [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR] =
-            "the peer gave it up"
-};
-
-
-const char *uct_dcx_peer_cause(unsigned syndrome)
-{
-    const char *cause = uct_dcx_peer_causes[syndrome & 255];
-
-    return (cause != NULL) ? cause : "for a reason that dcx does not know";
 }

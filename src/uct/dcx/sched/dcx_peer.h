@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What log messages say of a peer: its name, and why an operation to it failed,
- * in words. Called when something has failed, never on the data path.
+ * What log messages call a peer. Called when something has failed, never on the
+ * data path.
  */
 #ifndef UCT_DCX_PEER_H
 #define UCT_DCX_PEER_H
@@ -14,12 +14,8 @@ enum {
 
 
 /* Writes the name of the peer of 'ep': number of the target, address of its
- * port, process, and its host if that is ours. NULL if the endpoint was
- * destroyed. */
+ * port, process, and its host if that is ours. */
 void uct_dcx_peer_name(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
                        char name[UCT_DCX_PEER_NAME_MAX]);
-
-/* What a syndrome of a completion with error means, and what to look at. */
-const char *uct_dcx_peer_cause(unsigned syndrome);
 
 #endif

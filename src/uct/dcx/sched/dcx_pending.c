@@ -35,10 +35,20 @@ static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
 }
 
 
-/* The requests wait for an initiator. */
-static void uct_dcx_pending_join(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+/* The requests wait in the queue of the initiator that the endpoint has, or for
+ * one; in none of them if it is blocked. */
+static void uct_dcx_pending_enter(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
+    uct_dcx_dci_t *dci;
+
     if (ep->state == UCT_DCX_EP_BLOCKED) {
+        return;
+    }
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        dci = &set->dci[ep->dci];
+        ucs_arbiter_group_schedule(&dci->waitq, &ep->pending);
+        uct_dcx_state_wait(dci, ep);
         return;
     }
 
@@ -47,19 +57,6 @@ static void uct_dcx_pending_join(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
         uct_dcx_state_throttle(set);
         set->todo |= UCT_DCX_TODO_PENDING; /* serving lifts the shares */
     }
-}
-
-
-void uct_dcx_pending_queue(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
-{
-    uct_dcx_dci_t *dci = &set->dci[ep->dci];
-
-    if (ep->state == UCT_DCX_EP_BLOCKED) {
-        return;
-    }
-
-    ucs_arbiter_group_schedule(&dci->waitq, &ep->pending);
-    uct_dcx_state_wait(dci, ep);
 }
 
 
@@ -82,10 +79,8 @@ ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                       UCT_PENDING_REQ_PRIV_LEN);
     uct_pending_req_arb_group_push(&ep->pending, req);
     UCT_TL_EP_STAT_PEND(&ep->super);
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        uct_dcx_pending_join(set, ep);
-    } else {
-        uct_dcx_pending_queue(set, ep);
+    uct_dcx_pending_enter(set, ep);
+    if (ep->dci != UCT_DCX_NO_DCI) {
         uct_dcx_state_hold(set, &set->dci[ep->dci]);
     }
     return UCS_OK;
@@ -97,7 +92,7 @@ void uct_dcx_pending_lost_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
 {
     if (!ucs_arbiter_group_is_empty(&ep->pending)) {
         ucs_arbiter_group_desched(&dci->waitq, &ep->pending);
-        uct_dcx_pending_join(set, ep);
+        uct_dcx_pending_enter(set, ep);
     }
 }
 
@@ -119,7 +114,7 @@ void uct_dcx_pending_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     }
 
     if (ep->left == UCT_DCX_NO_DCI) {
-        uct_dcx_pending_join(set, ep);
+        uct_dcx_pending_enter(set, ep);
     } else {
         dci = &set->dci[ep->left];
         uct_dcx_pending_lost_dci(set, ep, dci);
@@ -134,10 +129,8 @@ void uct_dcx_pending_resume(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
         return;
     }
 
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        uct_dcx_pending_join(set, ep);
-    } else {
-        uct_dcx_pending_queue(set, ep);
+    uct_dcx_pending_enter(set, ep);
+    if (ep->dci != UCT_DCX_NO_DCI) {
         uct_dcx_pending_set_ready(set, &set->dci[ep->dci]);
     }
 }
@@ -180,8 +173,7 @@ uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
-    uct_dcx_pending_queue(set, ep);
-    uct_dcx_pending_set_ready(set, &set->dci[ep->dci]);
+    uct_dcx_pending_resume(set, ep);
     return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
 }
 
@@ -218,20 +210,6 @@ uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
 }
 
 
-/* Calls a request; its endpoint may post meanwhile. */
-static ucs_status_t
-uct_dcx_pending_call(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
-                     uct_pending_req_t *req)
-{
-    ucs_status_t status;
-
-    dci->served = ep;
-    status      = req->func(req);
-    dci->served = NULL;
-    return status;
-}
-
-
 static ucs_arbiter_cb_result_t
 uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
                         ucs_arbiter_elem_t *elem, void *arg)
@@ -240,8 +218,11 @@ uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
     uct_dcx_dci_t *dci     = ucs_container_of(arbiter, uct_dcx_dci_t, waitq);
     uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
     uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
-    ucs_status_t status    = uct_dcx_pending_call(dci, ep, req);
+    ucs_status_t status;
 
+    dci->served = ep; /* it may post meanwhile */
+    status      = req->func(req);
+    dci->served = NULL;
     if (status == UCS_OK) {
         /* it may have sent nothing; 'elem' may be no more, the arbiter has put
          * another in its place meanwhile */

@@ -23,9 +23,6 @@ void uct_dcx_pending_lost_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
  * error from their operations. It need not wait for an initiator. */
 void uct_dcx_pending_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
-/* The requests wait in the queue of the initiator that the endpoint has. */
-void uct_dcx_pending_queue(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
-
 /* Drops all requests of an endpoint that is going away. */
 void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep);
 

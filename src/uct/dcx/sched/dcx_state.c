@@ -11,43 +11,39 @@
 
 #define UCT_DCX_DCI_BIT(_state)  UCS_BIT(UCT_DCX_DCI_##_state)
 
-/* An initiator of one state may go over to those of the mask. */
-static const struct {
+/* What has this state may go over to those of the mask. */
+typedef struct uct_dcx_state {
     const char *name;
     unsigned   next;
-} uct_dcx_dci_states[] = {
+} uct_dcx_state_t;
+
+
+/* ... of an exclusive initiator that an endpoint has */
+#define UCT_DCX_DCI_ENDS  (UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LEFT) | \
+                           UCT_DCX_DCI_BIT(ERROR) | UCT_DCX_DCI_BIT(LOST))
+
+static const uct_dcx_state_t uct_dcx_dci_states[] = {
     [UCT_DCX_DCI_NONE]     = {"NONE", 0},
     [UCT_DCX_DCI_IDLE]     = {"IDLE", UCT_DCX_DCI_BIT(HELD) |
                                       UCT_DCX_DCI_BIT(WATCHED)},
-    [UCT_DCX_DCI_HELD]     = {"HELD", UCT_DCX_DCI_BIT(IDLE) |
+    [UCT_DCX_DCI_HELD]     = {"HELD", UCT_DCX_DCI_ENDS |
                                       UCT_DCX_DCI_BIT(WATCHED) |
-                                      UCT_DCX_DCI_BIT(WAITQ) |
-                                      UCT_DCX_DCI_BIT(LEFT) |
-                                      UCT_DCX_DCI_BIT(ERROR) |
-                                      UCT_DCX_DCI_BIT(LOST)},
-    [UCT_DCX_DCI_WATCHED]  = {"WATCHED", UCT_DCX_DCI_BIT(IDLE) |
-                                         UCT_DCX_DCI_BIT(WAITQ) |
-                                         UCT_DCX_DCI_BIT(LEFT) |
-                                         UCT_DCX_DCI_BIT(ERROR) |
-                                         UCT_DCX_DCI_BIT(LOST)},
+                                      UCT_DCX_DCI_BIT(WAITQ)},
+    [UCT_DCX_DCI_WATCHED]  = {"WATCHED", UCT_DCX_DCI_ENDS |
+                                         UCT_DCX_DCI_BIT(WAITQ)},
     [UCT_DCX_DCI_LEFT]     = {"LEFT", UCT_DCX_DCI_BIT(IDLE) |
                                       UCT_DCX_DCI_BIT(LOST)},
-    [UCT_DCX_DCI_ERROR]    = {"ERROR", UCT_DCX_DCI_BIT(IDLE) |
-                                       UCT_DCX_DCI_BIT(LEFT) |
-                                       UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_ERROR]    = {"ERROR", UCT_DCX_DCI_ENDS},
     [UCT_DCX_DCI_OPEN]     = {"OPEN", UCT_DCX_DCI_BIT(WAITQ) |
                                       UCT_DCX_DCI_BIT(DRAINING) |
                                       UCT_DCX_DCI_BIT(LOST)},
     [UCT_DCX_DCI_DRAINING] = {"DRAINING", UCT_DCX_DCI_BIT(OPEN) |
                                           UCT_DCX_DCI_BIT(WAITQ) |
                                           UCT_DCX_DCI_BIT(LOST)},
-    [UCT_DCX_DCI_WAITQ]    = {"WAITQ", UCT_DCX_DCI_BIT(IDLE) |
+    [UCT_DCX_DCI_WAITQ]    = {"WAITQ", UCT_DCX_DCI_ENDS |
                                        UCT_DCX_DCI_BIT(WATCHED) |
-                                       UCT_DCX_DCI_BIT(LEFT) |
-                                       UCT_DCX_DCI_BIT(ERROR) |
                                        UCT_DCX_DCI_BIT(OPEN) |
-                                       UCT_DCX_DCI_BIT(DRAINING) |
-                                       UCT_DCX_DCI_BIT(LOST)},
+                                       UCT_DCX_DCI_BIT(DRAINING)},
     [UCT_DCX_DCI_LOST]     = {"LOST", 0}
 };
 
@@ -55,30 +51,28 @@ static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
               "all states");
 
 
-const char *uct_dcx_dci_state_name(const uct_dcx_dci_t *dci)
+/* Asserts and traces a change of what is called 'what' and has the number or
+ * address 'id'. */
+static void uct_dcx_state_check(const uct_dcx_state_t *table, const char *what,
+                                uintptr_t id, unsigned state, unsigned next)
 {
-    return uct_dcx_dci_states[dci->state].name;
+    ucs_assertv(table[state].next & UCS_BIT(next), "%s 0x%lx: %s -> %s", what,
+                id, table[state].name, table[next].name);
+    uct_dcx_trace("%s 0x%lx: %s -> %s", what, id, table[state].name,
+                  table[next].name);
 }
 
 
-static void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
+void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 {
-    if (dci->state == state) {
-        return;
-    }
+    if (dci->state != state) {
+        uct_dcx_state_check(uct_dcx_dci_states, "DCI", dci->txq.sq.qpn,
+                            dci->state, state);
+        dci->state = state;
 
-    ucs_assertv(uct_dcx_dci_states[dci->state].next & UCS_BIT(state),
-                "DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
-                uct_dcx_dci_state_name(dci), uct_dcx_dci_states[state].name);
-    if (uct_dcx_trace_is_on()) {
-        uct_dcx_trace("DCI 0x%x: %s -> %s", dci->txq.sq.qpn,
-                      uct_dcx_dci_state_name(dci),
-                      uct_dcx_dci_states[state].name);
+        /* the state is checked before the next WQE */
+        uct_dcx_sq_stop(&dci->txq.sq);
     }
-    dci->state = state;
-
-    /* the state is checked before the next WQE */
-    uct_dcx_sq_stop(&dci->txq.sq);
 }
 
 
@@ -171,31 +165,6 @@ void uct_dcx_state_unwait(uct_dcx_dci_t *dci)
 }
 
 
-void uct_dcx_state_error(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, UCT_DCX_DCI_ERROR);
-}
-
-
-void uct_dcx_state_drain(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
-}
-
-
-void uct_dcx_state_drained(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, ucs_arbiter_is_empty(&dci->waitq) ?
-                           UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
-}
-
-
-void uct_dcx_state_lose(uct_dcx_dci_t *dci)
-{
-    uct_dcx_state_set(dci, UCT_DCX_DCI_LOST);
-}
-
-
 /* --- shares --------------------------------------------------------------- */
 
 void uct_dcx_state_throttle(uct_dcx_dci_set_t *set)
@@ -254,10 +223,7 @@ void uct_dcx_state_spend(uct_dcx_dci_t *dci, uint16_t num_bb)
 
 #define UCT_DCX_EP_BIT(_state)  UCS_BIT(UCT_DCX_EP_##_state)
 
-static const struct {
-    const char *name;
-    unsigned   next;
-} uct_dcx_ep_states[] = {
+static const uct_dcx_state_t uct_dcx_ep_states[] = {
     [UCT_DCX_EP_OPEN]     = {"OPEN", UCT_DCX_EP_BIT(ASKED) |
                                      UCT_DCX_EP_BIT(GIVEN_UP) |
                                      UCT_DCX_EP_BIT(FAILED)},
@@ -272,19 +238,8 @@ static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
               "all states");
 
 
-const char *uct_dcx_ep_state_name(const uct_dcx_ep_t *ep)
-{
-    return uct_dcx_ep_states[ep->state].name;
-}
-
-
 void uct_dcx_state_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
-    ucs_assertv(uct_dcx_ep_states[ep->state].next & UCS_BIT(state),
-                "ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
-                uct_dcx_ep_states[state].name);
-    if (uct_dcx_trace_is_on()) {
-        uct_dcx_trace("ep %p: %s -> %s", ep, uct_dcx_ep_state_name(ep),
-                      uct_dcx_ep_states[state].name);
-    }
+    uct_dcx_state_check(uct_dcx_ep_states, "ep", (uintptr_t)ep, ep->state,
+                        state);
 }

@@ -19,10 +19,6 @@
 #include "uct/dcx/queue/dcx_endpoint.h"
 
 
-/* Its name in traces and in docs/dcx.md */
-const char *uct_dcx_dci_state_name(const uct_dcx_dci_t *dci);
-
-
 /* --- initiators ----------------------------------------------------------- */
 
 /* IDLE -> HELD: 'ep', which has none, gets it; WATCHED while shares are in
@@ -49,17 +45,8 @@ void uct_dcx_state_unwait(uct_dcx_dci_t *dci);
  * has failed. */
 void uct_dcx_state_leave(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
 
-/* -> ERROR: it was moved to the error state. */
-void uct_dcx_state_error(uct_dcx_dci_t *dci);
-
-/* OPEN, WAITQ -> DRAINING: no endpoint posts. */
-void uct_dcx_state_drain(uct_dcx_dci_t *dci);
-
-/* DRAINING -> OPEN or WAITQ */
-void uct_dcx_state_drained(uct_dcx_dci_t *dci);
-
-/* -> LOST: it cannot be brought back to work. */
-void uct_dcx_state_lose(uct_dcx_dci_t *dci);
+/* Any other change that is in the table. */
+void uct_dcx_state_set(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state);
 
 /* Endpoints wait for an initiator: those who hold one have shares. */
 void uct_dcx_state_throttle(uct_dcx_dci_set_t *set);
@@ -128,8 +115,5 @@ uct_dcx_state_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
     }
     ep->state = state;
 }
-
-/* Its name in traces and in docs/dcx.md */
-const char *uct_dcx_ep_state_name(const uct_dcx_ep_t *ep);
 
 #endif

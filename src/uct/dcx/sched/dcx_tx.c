@@ -16,7 +16,7 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     uint16_t index;
 
     ucs_assert(ep->dci == UCT_DCX_NO_DCI);
-    if (!uct_dcx_pool_has_idle(pool)) {
+    if (!uct_dcx_pool_has_idle(pool) || (ep->state == UCT_DCX_EP_FAILED)) {
         return NULL;
     }
 
@@ -30,8 +30,11 @@ uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     }
 
     uct_dcx_state_take(set, dci, ep);
-    if (ep->state >= UCT_DCX_EP_GIVEN_UP) {
-        return uct_dcx_ep_attach_failed(set, ep, dci);
+    if ((ep->state == UCT_DCX_EP_GIVEN_UP) &&
+        (uct_dcx_ep_cancel(ep, dci) != UCS_OK)) {
+        /* no completion will tell of it: it has failed now */
+        uct_dcx_ep_fail(ep, UCS_ERR_CANCELED);
+        return NULL;
     }
     return dci;
 }

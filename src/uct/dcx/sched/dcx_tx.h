@@ -16,15 +16,6 @@
 #include "dcx_state.h"
 
 
-/* Whether an endpoint without initiator may take one now: those in the wait
- * queue go first. */
-static inline int uct_dcx_tx_may_take(uct_dcx_dci_set_t *set)
-{
-    return uct_dcx_pool_has_idle(&set->pool) &&
-           ucs_arbiter_is_empty(&set->waitq);
-}
-
-
 /* Whether there will never be an initiator for it: all that it could get are
  * lost. */
 static inline int
@@ -48,8 +39,9 @@ uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
         return 0;
     }
 
-    if (ep->dci == UCT_DCX_NO_DCI) {
-        return uct_dcx_tx_may_take(set);
+    if (ep->dci == UCT_DCX_NO_DCI) { /* those in the wait queue go first */
+        return uct_dcx_pool_has_idle(&set->pool) &&
+               ucs_arbiter_is_empty(&set->waitq);
     }
     return uct_dcx_dci_may_post(&set->dci[ep->dci], ep);
 }
