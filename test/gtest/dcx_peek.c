@@ -170,7 +170,7 @@ unsigned dcx_peek_credits(uct_ep_h tl_ep)
 
     return ep->credits +
            (((ep->fc_entry == UCT_DCX_EP_NO_FC_ENTRY) ||
-             uct_dcx_ep_has_asked(ep)) ?
+             uct_dcx_ep_has_requested(ep)) ?
             0 : iface->fc.table.entries[ep->fc_entry].reserve);
 }
 

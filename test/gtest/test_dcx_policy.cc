@@ -50,9 +50,9 @@ protected:
         EXPECT_EQ(0, uct_dcx_pool_init(&m_pool, &params));
     }
 
-    std::vector<uct_dcx_place_t> bind(unsigned count)
+    std::vector<uct_dcx_binding_t> bind(unsigned count)
     {
-        std::vector<uct_dcx_place_t> places;
+        std::vector<uct_dcx_binding_t> places;
 
         while (places.size() < count) {
             places.push_back(uct_dcx_pool_bind(&m_pool));
@@ -71,7 +71,7 @@ class any_policy : public policy_test {
 /* An endpoint has a place from the beginning where there are only shared ones */
 TEST_P(any_policy, binds_or_lends)
 {
-    uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
+    uct_dcx_binding_t place = uct_dcx_pool_bind(&m_pool);
 
     EXPECT_EQ(!m_pool.policy->is_shared, place.dci == UCT_DCX_NO_DCI);
     EXPECT_EQ(!m_pool.policy->is_shared, !!uct_dcx_pool_has_idle(&m_pool));
@@ -81,7 +81,7 @@ TEST_P(any_policy, binds_or_lends)
 TEST_P(any_policy, numbers_and_streams_are_in_range)
 {
     for (unsigned i = 0; i < 1000; i++) {
-        uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
+        uct_dcx_binding_t place = uct_dcx_pool_bind(&m_pool);
 
         if (place.dci != UCT_DCX_NO_DCI) {
             EXPECT_LT(place.dci, m_pool.num_dci);
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(all, exclusive_policy,
 class rand_policy : public policy_test {
 protected:
     static std::vector<unsigned> numbers(
-            const std::vector<uct_dcx_place_t> &places)
+            const std::vector<uct_dcx_binding_t> &places)
     {
         std::vector<unsigned> list;
 
@@ -237,7 +237,7 @@ class stream_policy : public policy_test {
 TEST_P(stream_policy, are_of_one_initiator_in_turn)
 {
     for (unsigned i = 0; i < 100; i++) {
-        uct_dcx_place_t place = uct_dcx_pool_bind(&m_pool);
+        uct_dcx_binding_t place = uct_dcx_pool_bind(&m_pool);
 
         EXPECT_EQ(m_pool.num_dci - 1, place.dci);
         EXPECT_EQ(i % num_streams, place.stream);

@@ -145,7 +145,7 @@ private:
         uct_dcx_sq_t *sq = &m_txq.sq;
 
         if (!uct_dcx_sq_is_clear(sq)) {
-            while (!uct_dcx_sq_has_room(sq)) {
+            while (!uct_dcx_sq_is_available(sq)) {
                 ASSERT_EQ(MLX5_CQE_REQ, poll());
             }
             uct_dcx_sq_signal(sq);

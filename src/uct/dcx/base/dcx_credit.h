@@ -17,7 +17,7 @@
 
 /* Requests of an epoch, of those for which the bank has less than a base. A
  * loan that is not returned in its own or the next one is forgotten: its holder
- * has ended, or is idle. Of 50 endpoints that send alike each asks 20 times
+ * has ended, or is idle. Of 50 endpoints that send alike each requests 20 times
  * meanwhile. */
 enum {
     UCT_DCX_CREDIT_EPOCH = 1024
@@ -27,7 +27,7 @@ enum {
 /* The receiver's account */
 typedef struct uct_dcx_credit_bank {
     uint16_t window;   /* what an endpoint of a peer has at most */
-    uint16_t base;     /* ... begins with, and is granted whenever it asks */
+    uint16_t base;     /* ... begins with, and is granted at each request */
     uint16_t size;     /* what all of them may be lent at a time */
     uint16_t share;    /* one is lent 1 / share of what is left of that */
     uint16_t epoch;
@@ -94,7 +94,7 @@ static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
 }
 
 
-/* An endpoint asks that has 'left' credits, and has returned its loan. It is
+/* The request of an endpoint that has 'left' credits and returned its loan. It is
  * lent 'offer', or what it still has beyond its base if that is more. Returns
  * the credits that it is granted: with those left they are its base, of one at
  * least, and the loan. */

@@ -84,13 +84,13 @@ static uint64_t uct_dcx_pool_random(uct_dcx_pool_t *pool)
 }
 
 
-uct_dcx_place_t uct_dcx_pool_bind(uct_dcx_pool_t *pool)
+uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool)
 {
     if (!pool->policy->is_shared) {
-        return (uct_dcx_place_t){.dci = UCT_DCX_NO_DCI};
+        return (uct_dcx_binding_t){.dci = UCT_DCX_NO_DCI};
     }
 
-    return (uct_dcx_place_t){
+    return (uct_dcx_binding_t){
         .dci    = uct_dcx_pool_random(pool) % pool->num_dci,
         .stream = pool->next_stream++ % pool->num_streams
     };

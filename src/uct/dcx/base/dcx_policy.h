@@ -19,10 +19,10 @@
 
 /* Where an endpoint posts: the number of an initiator, and of a stream if it
  * has any, else 0. */
-typedef struct uct_dcx_place {
+typedef struct uct_dcx_binding {
     uint16_t dci;    /* or UCT_DCX_NO_DCI */
     uint16_t stream;
-} uct_dcx_place_t;
+} uct_dcx_binding_t;
 
 
 typedef struct uct_dcx_pool_params {
@@ -79,9 +79,9 @@ uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params);
 
 void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
 
-/* The place of a new endpoint, which it keeps for its life. UCT_DCX_NO_DCI if
- * it takes one when it has something to send. */
-uct_dcx_place_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
+/* Where a new endpoint posts for its life. UCT_DCX_NO_DCI if it takes an
+ * initiator when it has something to send. */
+uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
 
 /* Number 'dci', just taken, cannot be had, nor can those behind it. */
 void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);

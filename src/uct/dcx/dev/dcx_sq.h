@@ -77,7 +77,7 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 
 
 /* Whether a WQE of the greatest size may begin. */
-static UCS_F_ALWAYS_INLINE int uct_dcx_sq_has_room(const uct_dcx_sq_t *sq)
+static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_available(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;
 }

@@ -132,7 +132,7 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
 static UCS_F_ALWAYS_INLINE const void *
 uct_dcx_atomic_landed(uct_dcx_txq_t *txq, const uct_dcx_slot_t *slot)
 {
-    return &ucs_container_of(txq, uct_dcx_dci_t, txq)->results[slot->place];
+    return &ucs_container_of(txq, uct_dcx_dci_t, txq)->results[slot->result];
 }
 
 
@@ -179,16 +179,16 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     uct_dcx_post_t tx        = {.comp = atomic->comp, .buffer = atomic->result};
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
-    unsigned place;
+    unsigned result;
 
     dci = uct_dcx_tx_get(&queues->dci, ep);
     if (ucs_unlikely(dci == NULL)) {
         return uct_dcx_tx_no_resource(ep);
     }
 
-    place = dci->txq.sq.mask + 1; /* nobody looks there */
+    result = dci->txq.sq.mask + 1; /* of those that nobody looks at */
     if (atomic->result != NULL) {
-        place    = uct_dcx_txq_slot(&dci->txq, dci->txq.tail)->place;
+        result   = uct_dcx_txq_slot(&dci->txq, dci->txq.tail)->result;
         tx.done  = (atomic->size == sizeof(uint32_t)) ? uct_dcx_atomic_done32 :
                    queues->port.dev->atomic.be64 ? uct_dcx_atomic_done64_be :
                                                    uct_dcx_atomic_done64;
@@ -198,7 +198,7 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey);
     uct_dcx_atomic_put(&wqe, &tx, atomic);
-    uct_dcx_wqe_data(&wqe, &dci->results[place], atomic->size,
+    uct_dcx_wqe_data(&wqe, &dci->results[result], atomic->size,
                      dci->results_lkey);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_ATOMIC(&ep->super);

@@ -22,7 +22,7 @@
 static ucs_status_t
 uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
 {
-    uct_dcx_place_t place;
+    uct_dcx_binding_t binding;
     ucs_status_t status;
 
     status = UCS_CLASS_INIT(uct_base_ep_t, &ep->super, &queues->super);
@@ -30,14 +30,14 @@ uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
         return status;
     }
 
-    place = uct_dcx_dci_set_bind(&queues->dci);
+    binding = uct_dcx_dci_set_bind(&queues->dci);
     ucs_arbiter_group_init(&ep->pending);
     memset(&ep->av, 0, sizeof(ep->av));
-    ep->dci      = place.dci;
-    ep->stream   = place.stream;
+    ep->dci      = binding.dci;
+    ep->stream   = binding.stream;
     ep->last     = 0;
     ep->state    = UCT_DCX_EP_OPEN;
-    ep->flags    = (place.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
+    ep->flags    = (binding.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
     ep->credits  = 0;
     ep->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
     ep->pid      = 0;

@@ -64,7 +64,7 @@ static void uct_dcx_fc_post_request(uct_dcx_fc_t *fc, uct_dcx_dci_t *dci,
 }
 
 
-/* The endpoint has no credits, and has asked: it waits for the grant. */
+/* The endpoint has no credits: it waits for the grant that it has requested. */
 static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 {
     uct_dcx_dci_set_t *set = &fc->queues->dci;
@@ -87,10 +87,10 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 }
 
 
-/* The endpoint has no credits available: takes its reserve, and asks. The first
- * time it has no reserve, and waits for a round trip; most peers in a large job
- * never get so many messages. If there is no entry for it, it does not ask and
- * leaves the rest to the device. */
+/* The endpoint has no credits available: takes its reserve, and requests more.
+ * The first time it has no reserve, and waits for a round trip; most peers in a
+ * large job never get so many messages. If there is no entry for it, it requests
+ * nothing and leaves the rest to the device. */
 static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
                                uct_dcx_dci_t *dci)
 {
@@ -108,7 +108,7 @@ static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
     }
 
     ep->credits = entry->reserve;
-    uct_dcx_state_set_ep(ep, UCT_DCX_EP_ASKED);
+    uct_dcx_state_set_ep(ep, UCT_DCX_EP_REQUESTED);
     entry->ticks = 0;
     entry->seq++;
     uct_dcx_fc_post_request(fc, dci, entry);
@@ -121,7 +121,7 @@ uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep)
     uct_dcx_fc_t *fc       = uct_dcx_ep_queues(ep)->fc;
     uct_dcx_dci_t *dci     = NULL;
 
-    if (!uct_dcx_ep_has_asked(ep)) {
+    if (!uct_dcx_ep_has_requested(ep)) {
         dci = uct_dcx_tx_get(set, ep);
         if (dci == NULL) {
             return NULL;
@@ -158,7 +158,7 @@ uct_dcx_fc_find(const uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
 
     entry = &fc->table.entries[index];
     return ((entry->seq == be16toh(grant->seq)) &&
-            ((entry->ep == NULL) || uct_dcx_ep_has_asked(entry->ep))) ?
+            ((entry->ep == NULL) || uct_dcx_ep_has_requested(entry->ep))) ?
            entry : NULL;
 }
 
@@ -232,7 +232,7 @@ uct_dcx_fc_reminder_dci(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     }
 
     dci = &set->dci[ep->dci];
-    if (!uct_dcx_dci_has_room(dci)) {
+    if (!uct_dcx_dci_is_available(dci)) {
         return NULL;
     }
 

@@ -2,11 +2,11 @@
 /*
  * Flow control of active messages. A receiver has one queue of buffers for all
  * of its peers; a message that finds it empty is refused by the device and sent
- * again later (RNR). So each endpoint has credits, begins with a few, and asks
- * the receiver for more before they are used up; without any, active messages
- * wait. Requests and grants are messages of the transport's own. Everything
- * belongs to the thread that progresses the interface. Drawing and guarantee:
- * docs/dcx.md, "Flow control".
+ * again later (RNR). So each endpoint has credits, begins with a few, and
+ * requests more of the receiver before they are used up; without any, active
+ * messages wait. Requests and grants are messages of the transport's own.
+ * Everything belongs to the thread that progresses the interface. Drawing and
+ * guarantee: docs/dcx.md, "Flow control".
  *
  * fc/ is the room of that: dcx_fc.c is the sender's side, dcx_fc_grant.c the
  * receiver's. Called by active messages (ep/), by the delivery of messages and

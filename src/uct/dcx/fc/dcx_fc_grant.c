@@ -120,7 +120,7 @@ static void uct_dcx_fc_done_grant(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
 
 
 /* Called again if it has to wait for an initiator. When there will never be one
- * the answer is dropped: whoever asked is as good as dead to us. */
+ * the answer is dropped: whoever requested it is as good as dead to us. */
 static ucs_status_t uct_dcx_fc_post_grant(uct_dcx_fc_answer_t *answer)
 {
     uct_dcx_ep_t *ep       = &answer->ep.super;

@@ -112,12 +112,14 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_shared(const uct_dcx_dci_t *dci)
 
 
 /* Whether those in its wait queue may post a WQE of any size. */
-static UCS_F_ALWAYS_INLINE int uct_dcx_dci_has_room(const uct_dcx_dci_t *dci)
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_dci_is_available(const uct_dcx_dci_t *dci)
 {
     const unsigned closed = UCS_BIT(UCT_DCX_DCI_DRAINING) |
                             UCS_BIT(UCT_DCX_DCI_LOST);
 
-    return uct_dcx_sq_has_room(&dci->txq.sq) && !(UCS_BIT(dci->state) & closed);
+    return uct_dcx_sq_is_available(&dci->txq.sq) &&
+           !(UCS_BIT(dci->state) & closed);
 }
 
 
@@ -125,7 +127,7 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_has_room(const uct_dcx_dci_t *dci)
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_dci_may_post(const uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 {
-    return uct_dcx_dci_has_room(dci) &&
+    return uct_dcx_dci_is_available(dci) &&
            ((dci->state != UCT_DCX_DCI_WAITQ) || (dci->served == ep));
 }
 

@@ -232,18 +232,18 @@ uct_dcx_dci_set_find_usable(uct_dcx_dci_set_t *set, uint16_t index)
 }
 
 
-uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
+uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 {
-    uct_dcx_place_t place = uct_dcx_pool_bind(&set->pool);
+    uct_dcx_binding_t binding = uct_dcx_pool_bind(&set->pool);
     uct_dcx_dci_t *dci;
 
-    if (place.dci != UCT_DCX_NO_DCI) {
-        dci = uct_dcx_dci_set_create(set, place.dci);
+    if (binding.dci != UCT_DCX_NO_DCI) {
+        dci = uct_dcx_dci_set_create(set, binding.dci);
         if ((dci == NULL) || (dci->state == UCT_DCX_DCI_LOST)) {
-            place.dci = uct_dcx_dci_set_find_usable(set, place.dci);
+            binding.dci = uct_dcx_dci_set_find_usable(set, binding.dci);
         }
     }
-    return place;
+    return binding;
 }
 
 

@@ -136,8 +136,8 @@ void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
  * others have to do. */
 uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);
 
-/* The place of a new endpoint; its initiator exists. */
-uct_dcx_place_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set);
+/* Where a new endpoint posts; its initiator exists. */
+uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set);
 
 /* See uct_dcx_dci_find(): the whole table. */
 uct_dcx_dci_t *

@@ -14,13 +14,13 @@
  * docs/dcx.md a drawing. */
 typedef enum uct_dcx_ep_state {
     UCT_DCX_EP_OPEN,
-    UCT_DCX_EP_ASKED,    /* a request for credits is on the way */
-    UCT_DCX_EP_BLOCKED,  /* ... and there is no credit left */
-    UCT_DCX_EP_GIVEN_UP, /* by uct_ep_invalidate(): it fails when it has an
-                          * initiator, or when its mark on a shared one
-                          * completes */
-    UCT_DCX_EP_FAILED,   /* it has no initiator any more, and its operations are
-                          * refused with 'error' */
+    UCT_DCX_EP_REQUESTED, /* a request for credits is on the way */
+    UCT_DCX_EP_BLOCKED,   /* ... and there is no credit left */
+    UCT_DCX_EP_GIVEN_UP,  /* by uct_ep_invalidate(): it fails when it has an
+                           * initiator, or when its mark on a shared one
+                           * completes */
+    UCT_DCX_EP_FAILED,    /* it has no initiator any more, and its operations
+                           * are refused with 'error' */
     UCT_DCX_EP_LAST
 } uct_dcx_ep_state_t;
 
@@ -120,9 +120,9 @@ static inline uct_dcx_dci_set_t *uct_dcx_ep_dci_set(const uct_dcx_ep_t *ep)
 }
 
 
-static inline int uct_dcx_ep_has_asked(const uct_dcx_ep_t *ep)
+static inline int uct_dcx_ep_has_requested(const uct_dcx_ep_t *ep)
 {
-    return (ep->state == UCT_DCX_EP_ASKED) ||
+    return (ep->state == UCT_DCX_EP_REQUESTED) ||
            (ep->state == UCT_DCX_EP_BLOCKED);
 }
 

@@ -64,7 +64,7 @@ uct_dcx_txq_init(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
     }
 
     for (i = 0; i <= txq->sq.mask; ++i) {
-        txq->slots[i].place = i;
+        txq->slots[i].result = i;
     }
 
     ucs_list_head_init(&txq->ops);

@@ -33,7 +33,7 @@ struct uct_dcx_slot {
     uint16_t            index;    /* first WQEBB of its WQE */
     int16_t             status;   /* what it ends with, whatever comes, if it
                                      is not UCS_OK */
-    uint16_t            place;    /* where in 'results' of a DCI that of an
+    uint16_t            result;   /* where in 'results' of a DCI that of an
                                      atomic lands; it moves in the ring with
                                      the slot */
 };

@@ -244,7 +244,7 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     }
 
     dci->txq.turn++;
-    uct_dcx_pending_got_room(set, dci);
+    uct_dcx_pending_dci_available(set, dci);
     uct_dcx_tx_settle(set, dci);
     uct_dcx_recover_tell(set, dci);
 }

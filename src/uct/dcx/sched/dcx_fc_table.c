@@ -82,7 +82,7 @@ uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 {
     table->num_blocked -= (ep->state == UCT_DCX_EP_BLOCKED);
-    if (uct_dcx_ep_has_asked(ep)) {
+    if (uct_dcx_ep_has_requested(ep)) {
         uct_dcx_state_set_ep(ep, UCT_DCX_EP_OPEN);
     }
 }

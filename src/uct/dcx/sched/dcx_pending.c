@@ -30,7 +30,7 @@ static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
 
     uct_dcx_state_unthrottle(set);
     for (i = 0; i < set->num_created; ++i) {
-        uct_dcx_pending_got_room(set, &set->dci[set->created[i]]);
+        uct_dcx_pending_dci_available(set, &set->dci[set->created[i]]);
     }
 }
 
@@ -189,7 +189,7 @@ uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
     int is_blocked = (ep->state == UCT_DCX_EP_BLOCKED);
 
     if ((ep->dci == dci->index) && !is_blocked &&
-        !uct_dcx_dci_has_room(dci)) {
+        !uct_dcx_dci_is_available(dci)) {
         uct_dcx_state_hold(set, dci);
         return UCS_ARBITER_CB_RESULT_STOP;
     }

@@ -61,10 +61,10 @@ uct_dcx_pending_set_ready(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 /* Operations have completed. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_pending_got_room(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+uct_dcx_pending_dci_available(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     if (ucs_unlikely(!ucs_arbiter_is_empty(&dci->waitq)) &&
-        uct_dcx_dci_has_room(dci)) {
+        uct_dcx_dci_is_available(dci)) {
         uct_dcx_pending_set_ready(set, dci);
     }
 }

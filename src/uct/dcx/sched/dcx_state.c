@@ -224,14 +224,14 @@ void uct_dcx_state_spend(uct_dcx_dci_t *dci, uint16_t num_bb)
 #define UCT_DCX_EP_BIT(_state)  UCS_BIT(UCT_DCX_EP_##_state)
 
 static const uct_dcx_state_t uct_dcx_ep_states[] = {
-    [UCT_DCX_EP_OPEN]     = {"OPEN", UCT_DCX_EP_BIT(ASKED) |
-                                     UCT_DCX_EP_BIT(GIVEN_UP) |
-                                     UCT_DCX_EP_BIT(FAILED)},
-    [UCT_DCX_EP_ASKED]    = {"ASKED", UCT_DCX_EP_BIT(OPEN) |
-                                      UCT_DCX_EP_BIT(BLOCKED)},
-    [UCT_DCX_EP_BLOCKED]  = {"BLOCKED", UCT_DCX_EP_BIT(OPEN)},
-    [UCT_DCX_EP_GIVEN_UP] = {"GIVEN_UP", UCT_DCX_EP_BIT(FAILED)},
-    [UCT_DCX_EP_FAILED]   = {"FAILED", 0}
+    [UCT_DCX_EP_OPEN]      = {"OPEN", UCT_DCX_EP_BIT(REQUESTED) |
+                                      UCT_DCX_EP_BIT(GIVEN_UP) |
+                                      UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_REQUESTED] = {"REQUESTED", UCT_DCX_EP_BIT(OPEN) |
+                                           UCT_DCX_EP_BIT(BLOCKED)},
+    [UCT_DCX_EP_BLOCKED]   = {"BLOCKED", UCT_DCX_EP_BIT(OPEN)},
+    [UCT_DCX_EP_GIVEN_UP]  = {"GIVEN_UP", UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_FAILED]    = {"FAILED", 0}
 };
 
 static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
