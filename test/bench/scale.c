@@ -129,15 +129,24 @@ static void send_all(const struct bench_pair *pair, uct_ep_h *eps,
     }
 }
 
-/* Both sides create what they create when it is first needed. */
+/* Both sides create what they create when it is first needed: initiators when
+ * they post, those of the receiver of messages for its grants. */
 static void warm_up(const struct bench_pair *pair)
 {
+    struct bench_pair back = *pair;
     uct_ep_h eps[ROW];
 
     create(pair, eps, ROW);
     send_all(pair, eps, ROW, message);
     send_all(pair, eps, ROW, put);
     bench_pair_flush(pair);
+    destroy(eps, ROW);
+
+    back.a = pair->b;
+    back.b = pair->a;
+    create(&back, eps, ROW);
+    send_all(&back, eps, ROW, put);
+    bench_pair_flush(&back);
     destroy(eps, ROW);
 }
 
