@@ -561,6 +561,13 @@ INSTANTIATE_TEST_SUITE_P(
                          testing::Range(1u, 5u)),
         dcx_chaos_name);
 
+/* ... and the device is late. */
+INSTANTIATE_TEST_SUITE_P(
+        late, dcx_chaos,
+        testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         testing::Range(100u, 106u)),
+        dcx_chaos_name);
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -574,5 +581,8 @@ int main(int argc, char **argv)
         {"UCX_LOG_LEVEL", "error"}
     };
 
-    return hca_test_main(argc, argv, {{"any", env}});
+    auto late = env;
+
+    late.push_back({"SOFTHCA_DELAY", "50"});
+    return hca_test_main(argc, argv, {{"any", env}, {"late", late}});
 }

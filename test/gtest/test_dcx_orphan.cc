@@ -454,6 +454,104 @@ TEST_P(dcx_orphan, cancelled_in_the_callback_of_a_flush)
     expect_works(m_b);
 }
 
+/* ... with another one behind it, which ends before the one that gives up, and
+ * before the endpoint is gone if that has an initiator of its own */
+TEST_P(dcx_orphan, cancelled_and_destroyed_in_the_callback_of_a_flush)
+{
+    uct_ep_h ep = make_ep(m_live_a.loop);
+    dcx_end put_end, second, last([&] { EXPECT_EQ(1u, second.count); });
+    dcx_end first([&] {
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL,
+                                               &last.comp));
+        destroy_ep(ep);
+        EXPECT_EQ(at_once(), second.count);
+        EXPECT_EQ(at_once(), last.count);
+    });
+
+    put(ep, m_live_a, put_end);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0, &first.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep, 0, &second.comp));
+    flush();
+    EXPECT_EQ(1u, first.count);
+    EXPECT_EQ(1u, second.count);
+    EXPECT_EQ(1u, last.count);
+    EXPECT_EQ(0u, m_dcx->errors.size());
+    expect_works(m_b);
+}
+
+/* Lost operations are being ended, and a flush is behind them: one that gives
+ * up comes behind that. */
+TEST_P(dcx_orphan, cancelled_in_a_callback_of_recovery)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+    dcx_end behind, flushed, last([&] { EXPECT_EQ(1u, flushed.count); });
+    dcx_end first([&] {
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, UCT_FLUSH_FLAG_CANCEL,
+                                               &last.comp));
+    });
+
+    put(dead, m_live_a, first);
+    put(dead, m_live_a, behind);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(dead, 0, &flushed.comp));
+    flush();
+    EXPECT_EQ(1u, flushed.count);
+    EXPECT_EQ(1u, last.count);
+    expect_works(m_a);
+}
+
+/* Whoever flushes the interface in a callback hears that others have still to
+ * end. */
+class dcx_orphan_flush : public dcx_orphan {
+protected:
+    void expect_flush(const dcx_end &behind)
+    {
+        EXPECT_EQ(behind.count ? UCS_OK : UCS_INPROGRESS,
+                  uct_iface_flush(m_dcx->iface, 0, NULL));
+    }
+
+    dcx_end m_behind{[this] { expect_flush(m_behind); }};
+    dcx_end m_first{[this] { expect_flush(m_behind); }};
+};
+
+TEST_P(dcx_orphan_flush, within_destroy)
+{
+    uct_ep_h ep = make_ep(m_live_a.loop);
+
+    if (is_shared()) {
+        GTEST_SKIP() << "none is called while it is destroyed";
+    }
+
+    put(ep, m_live_a, m_first);
+    put(ep, m_live_a, m_behind);
+    destroy_ep(ep);
+    EXPECT_EQ(1u, m_behind.count);
+}
+
+TEST_P(dcx_orphan_flush, within_recovery)
+{
+    uct_ep_h dead = make_dead_eps(1)[0];
+
+    put(dead, m_live_a, m_first);
+    put(dead, m_live_a, m_behind);
+    flush();
+    EXPECT_EQ(1u, m_behind.count);
+}
+
+TEST_P(dcx_orphan_flush, within_a_flush)
+{
+    dcx_end end;
+
+    put(m_a, m_live_a, end);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &m_first.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_a, 0, &m_behind.comp));
+    flush();
+    EXPECT_EQ(1u, m_behind.count);
+}
+
+INSTANTIATE_TEST_SUITE_P(many, dcx_orphan_flush,
+                         testing::Values("dcs", "dcs_quota"), dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(any, dcx_orphan_flush,
+                         testing::Values("rand", "hw_dcs"), dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(many, dcx_orphan, testing::Values("dcs", "dcs_quota"),
                          dcx_policy_name);
 INSTANTIATE_TEST_SUITE_P(any, dcx_orphan, testing::Values("rand", "hw_dcs"),

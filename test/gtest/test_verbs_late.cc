@@ -110,6 +110,23 @@ TEST_P(verbs_late, result_without_its_region_is_a_protection_error)
     EXPECT_EQ(IBV_QPS_ERR, m_pair.a.state());
 }
 
+/* Completions come in the order of the queue, an error's too. */
+TEST_P(verbs_late, error_comes_behind_what_was_read_before_it)
+{
+    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2).local(src, 8)
+                     .remote((uintptr_t)dst.addr, dst.mr->rkey ^ 0xdead00);
+    verbs_op first = read(IBV_SEND_SIGNALED);
+
+    memset(src.addr, 0x11, 64);
+    memset(dst.addr, 0x22, 64);
+    wrong.attach();
+    first.wr.next = &wrong.wr;
+    ASSERT_EQ(0, first.post(m_pair.a.qp));
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+    EXPECT_EQ(0x22, src.addr[0]);
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_REM_ACCESS_ERR, 2, 2);
+}
+
 /* Whenever the queue goes, nothing of it stays. */
 TEST_P(verbs_late, queue_ends_with_what_is_under_way)
 {

@@ -23,12 +23,19 @@
 #define HCA_ERR_LOOKS   8
 
 /* After a WQE that cannot be read, where the next one is is unknown: all that
- * was rung is given up with it. */
+ * was rung is given up with it. What a late device keeps back completes before
+ * it; if that fails, this one is flushed. */
 static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
                                uint16_t posted)
 {
     struct hca_qp *qp = rq->qp;
 
+    if (qp->req.num_late > 0) {
+        hca_late_finish(qp);
+        if (hca_qp_state(qp) != IBV_QPS_RTS) {
+            return;
+        }
+    }
     hca_completer_send_error(qp, &rq->wqe, check,
                              (rq->ack.check != HCA_OK) ? rq->ack.check :
                                                          check);

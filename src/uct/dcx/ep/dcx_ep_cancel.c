@@ -52,6 +52,21 @@ uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
 }
 
 
+/* Nothing of the endpoint is outstanding on its initiator, and no flush of it
+ * is to end there: one that does may have called us, and others follow. */
+static int uct_dcx_ep_has_ended(const uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+{
+    uct_dcx_op_t *op;
+
+    ucs_list_for_each(op, &dci->txq.ops, wqe) {
+        if (op->ep == ep) {
+            return 0;
+        }
+    }
+    return uct_dcx_ep_is_idle(ep, dci);
+}
+
+
 /* From now on the user is told of no error of this peer. */
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
 {
@@ -61,7 +76,7 @@ ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
     ucs_status_t status;
 
     if ((index == UCT_DCX_NO_DCI) ||
-        uct_dcx_ep_is_idle(ep, &queues->dci.dci[index])) {
+        uct_dcx_ep_has_ended(ep, &queues->dci.dci[index])) {
         ep->flags |= UCT_DCX_EP_FLAG_MUTED;
         return uct_dcx_ep_flush_lost(ep, comp);
     }

@@ -115,12 +115,12 @@ static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
 }
 
 
-/* Whether operations of the user are outstanding. A grant is none: if it is
+/* Whether operations of the user have not ended. A grant is none: if it is
  * alone on an exclusive initiator, a flush does not wait for it, as its peer
  * may not exist any more. */
-static int uct_dcx_iface_waits_for(const uct_dcx_dci_t *dci)
+static int uct_dcx_iface_waits_for(uct_dcx_dci_t *dci)
 {
-    return !uct_dcx_txq_is_idle(&dci->txq) &&
+    return !uct_dcx_txq_has_ended(&dci->txq) &&
            ((dci->ep == NULL) || !(dci->ep->flags & UCT_DCX_EP_FLAG_GRANT));
 }
 
@@ -130,7 +130,7 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
     uct_dcx_dci_set_t *set = &iface->super.dci;
-    int is_idle            = 1;
+    int is_idle            = !uct_dcx_recover_tells(set);
     unsigned i;
 
     if (comp != NULL) {

@@ -69,6 +69,15 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_txq_is_idle(const uct_dcx_txq_t *txq)
 }
 
 
+/* Whether all that was posted has completed, and all has ended that waited for
+ * it. In callbacks there may be more that is about to. */
+static inline int uct_dcx_txq_has_ended(uct_dcx_txq_t *txq)
+{
+    return uct_dcx_txq_is_idle(txq) && (txq->head == txq->tail) &&
+           ucs_list_is_empty(&txq->ops);
+}
+
+
 /* Whether the WQEBB at 'index' was posted and has not completed. */
 static inline int
 uct_dcx_txq_is_outstanding(const uct_dcx_txq_t *txq, uint16_t index)

@@ -169,6 +169,7 @@ static void uct_dcx_lost_add_op(uct_dcx_lost_t *lost, uct_dcx_op_t *op,
 {
     ucs_list_del(&op->wqe);
     ucs_list_add_tail(&lost->ops, &op->wqe);
+    op->index = 0; /* of none any more: a flush that comes goes behind it */
     if (op->status == UCS_OK) {
         op->status = status;
     }

@@ -16,7 +16,6 @@
 int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status)
 {
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
-    uct_dcx_dci_t *dci;
 
     if (ep->state == UCT_DCX_EP_FAILED) {
         return 0;
@@ -24,13 +23,8 @@ int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status)
 
     if ((ep->dci != UCT_DCX_NO_DCI) &&
         !uct_dcx_dci_is_shared(&set->dci[ep->dci])) {
-        /* nothing is outstanding there, but flushes may just be ending, one of
-         * which has called us */
-        dci = &set->dci[ep->dci];
-        if (uct_dcx_tx_detach(set, dci) == NULL) {
-            uct_dcx_tx_leave(set, dci, ep);
-        }
-        uct_dcx_pending_lost_dci(set, ep, dci);
+        uct_dcx_tx_settle(set, &set->dci[ep->dci]);
+        ucs_assert(ep->dci == UCT_DCX_NO_DCI);
     }
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
