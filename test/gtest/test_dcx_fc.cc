@@ -440,6 +440,25 @@ TEST_P(dcx_fc_p, answered_twice)
     drain();
 }
 
+/* Each grant is good for something, even with a window of one message. */
+TEST_P(dcx_fc_p, one_credit)
+{
+    setenv("UCX_DCX_FC_WINDOW", "1", 1);
+    setenv("UCX_DCX_FC_INITIAL", "1", 1);
+    m_b = std::make_unique<dcx_loop>();
+    setenv("UCX_DCX_FC_WINDOW", "8", 1);
+    setenv("UCX_DCX_FC_INITIAL", "2", 1);
+    listen(*m_b);
+    dcx_sender &sender = add(*m_a, *m_b);
+
+    for (uint32_t count = 1; count <= 10; count++) {
+        sender.send_all();
+        EXPECT_EQ(count, sender.sent);
+        progress_until([&] { return dcx_peek_num_blocked(m_a->iface) == 0; });
+    }
+    drain();
+}
+
 /* More endpoints than may ask: the others do not wait for grants, and the
  * device tries again when the receiver has no buffer. */
 TEST_P(dcx_fc_p, more_than_can_ask)
