@@ -7,6 +7,7 @@
 #include "common/prm_cmd.h"
 
 #include <endian.h>
+#include <fstream>
 #include <functional>
 #include <ucs/config/types.h>
 #include <ucs/sys/topo/base/topo.h>
@@ -187,6 +188,30 @@ TEST_F(dcx_device, compact_address_vector)
     EXPECT_FALSE(open().compact_av);
     answer_bits({PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR});
     EXPECT_TRUE(open().compact_av);
+}
+
+/* Two nodes of memory whose processors take turns: the longest list there is */
+TEST_F(dcx_device, local_cpus)
+{
+    char dir[]               = "/tmp/dcx_device.XXXXXX";
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    uct_dcx_device_t dev;
+    std::string cpus = "0";
+
+    for (unsigned cpu = 2; cpu < UCS_CPU_SETSIZE; cpu += 2) {
+        cpus += "," + std::to_string(cpu);
+    }
+    ASSERT_NE(nullptr, mkdtemp(dir));
+    std::filesystem::create_directory(std::string(dir) + "/device");
+    std::ofstream(std::string(dir) + "/device/local_cpulist") << cpus << "\n";
+    strcpy(list[0]->ibdev_path, dir);
+    EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY));
+    for (unsigned cpu = 0; cpu < UCS_CPU_SETSIZE; cpu++) {
+        EXPECT_EQ(cpu % 2 == 0, !!ucs_cpu_is_set(cpu, &dev.local_cpus)) << cpu;
+    }
+    uct_dcx_device_close(&dev);
+    ibv_free_device_list(list);
+    std::filesystem::remove_all(dir);
 }
 
 /* The software device answers, and as the rest of it behaves */

@@ -224,7 +224,7 @@ static void uct_dcx_device_parse_cpus(ucs_cpu_set_t *cpus, char *list)
 
 static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
 {
-    char list[1024];
+    char list[4096]; /* no file of sysfs is longer */
 
     /* without the file, no processor is better than another */
     memset(&dev->local_cpus, 0xff, sizeof(dev->local_cpus));

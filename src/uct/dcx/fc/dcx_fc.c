@@ -184,7 +184,7 @@ uct_dcx_fc_receive_grant(uct_dcx_fc_t *fc, const uct_dcx_fc_grant_t *grant)
 
     credits             = ep->credits + be16toh(grant->credits);
     reserve             = entry->loan.credits * fc->thresh;
-    entry->reserve      = ucs_min(credits, ucs_max(reserve, 1));
+    entry->reserve      = ucs_min(ucs_max(reserve, 1), credits - (credits > 0));
     ep->credits         = credits - entry->reserve;
     uct_dcx_fc_table_unblock(&fc->table, ep);
     uct_dcx_pending_resume(&fc->queues->dci, ep);

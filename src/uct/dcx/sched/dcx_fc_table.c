@@ -8,7 +8,10 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 
-#define UCT_DCX_FC_TABLE_MIN  64
+#define UCT_DCX_FC_TABLE_MIN     64
+
+/* Free entries that are looked at for a loan from the same target */
+#define UCT_DCX_FC_TABLE_SEARCH  1024
 
 
 void uct_dcx_fc_table_init(uct_dcx_fc_table_t *table)
@@ -52,6 +55,30 @@ static int uct_dcx_fc_table_extend(uct_dcx_fc_table_t *table)
 }
 
 
+/* A free entry, of the last endpoint to the same target if there is one. Those
+ * never used are at the end of the list: they come first else, and then the one
+ * that is free for longest. */
+static uint16_t
+uct_dcx_fc_table_take(uct_dcx_fc_table_t *table, const uct_dcx_av_t *av)
+{
+    unsigned left  = UCT_DCX_FC_TABLE_SEARCH;
+    uint16_t *link = &table->free;
+    uct_dcx_fc_entry_t *entry;
+    uint16_t index;
+
+    for (;;) {
+        index = *link;
+        entry = &table->entries[index];
+        if ((memcmp(&entry->av, av, sizeof(*av)) == 0) || (entry->seq == 0) ||
+            (entry->next == UCT_DCX_EP_NO_FC_ENTRY) || (--left == 0)) {
+            *link = entry->next;
+            return index;
+        }
+        link = &entry->next;
+    }
+}
+
+
 uct_dcx_fc_entry_t *
 uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 {
@@ -66,9 +93,8 @@ uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
         return NULL;
     }
 
-    ep->fc_entry   = table->free;
+    ep->fc_entry   = uct_dcx_fc_table_take(table, &ep->av);
     entry          = &table->entries[ep->fc_entry];
-    table->free    = entry->next;
     entry->ep      = ep;
     entry->reserve = 0;
     if (memcmp(&entry->av, &ep->av, sizeof(ep->av)) != 0) {
