@@ -9,6 +9,7 @@
 #include "devx.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_qp.h"
+#include "softhca/nic/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_pd.h"
 #include "softhca/uverbs/uverbs_qp.h"
@@ -150,6 +151,7 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->rcqn          = dct->cq->cq->obj.num;
     hw->scqn          = hw->rcqn;
     hw->srqn          = devx_get(ctx, DCTC_SRQN);
+    hw->has_tm        = hca_srq_has_tm(hw->srqn);
     hw->uidx          = devx_get(ctx, DCTC_USER_INDEX);
     hw->dc_key        = devx_get(ctx, DCTC_KEY);
     hw->access        = devx_dctc_access(ctx);

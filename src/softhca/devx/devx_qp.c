@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "devx_qp.h"
 #include "devx.h"
+#include "softhca/nic/hca_tm.h"
 #include "softhca/nic/hca_uar.h"
 #include "softhca/nic/hca_wqe.h"
 #include "softhca/uverbs/uverbs_cq.h"
@@ -130,6 +131,11 @@ static enum devx_status devx_qp_receives(struct devx_call *call,
         if (srq == NULL) {
             return devx_qp_bad(call, DEVX_BAD_RES, QPC_SRQN,
                                "qpc srqn_rmpn_xrqn");
+        }
+        hw->has_tm = hca_srq_has_tm(hw->srqn);
+        if (hw->has_tm && (hw->type != HCA_QP_RC)) {
+            return devx_qp_bad(call, DEVX_BAD_PARAM, QPC_SRQN,
+                               "qpc srqn_rmpn_xrqn, with tag matching,");
         }
         devx_obj_use(call, srq);
         return DEVX_OK;

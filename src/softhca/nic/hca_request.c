@@ -6,6 +6,7 @@
 #include "hca_cq.h"
 #include "hca_late.h"
 #include "hca_qp.h"
+#include "hca_tm_op.h"
 #include "hca_umr.h"
 
 #include <endian.h>
@@ -344,6 +345,8 @@ static enum hca_check hca_request_local(struct hca_request *rq)
         return hca_umr_execute(rq->qp, &rq->wqe);
     case MLX5_OPCODE_LOCAL_INVAL:
         return hca_umr_local_inval(rq->qp, &rq->wqe);
+    case MLX5_OPCODE_TAG_MATCHING:
+        return hca_tm_op_execute(rq->qp, &rq->wqe);
     default:
         return HCA_OK; /* NOP */
     }

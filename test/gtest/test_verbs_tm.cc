@@ -1,0 +1,557 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Tag matching through libibverbs: ibv_create_srq_ex(3), ibv_post_srq_ops(3),
+ * and rdma-core's Documentation/tag_matching.md.
+ */
+#include "tm_bench.h"
+#include "verbs_peer.h"
+
+namespace {
+
+verbs_options tm_ep(const tm_srq &tm)
+{
+    verbs_options options;
+
+    options.srq = tm.srq;
+    return options;
+}
+
+class verbs_tm : public verbs_test {
+protected:
+    /* Sends the message from `src`. @return how it ended */
+    enum ibv_wc_status send(verbs_ep &ep, const tm_msg &msg,
+                            enum ibv_wr_opcode opcode = IBV_WR_SEND,
+                            uint32_t imm = 0)
+    {
+        verbs_op op(opcode);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        op.wr.imm_data = htobe32(imm);
+        return run(ep, op.local(src, msg.bytes.size()));
+    }
+
+    enum ibv_wc_status eager(uint64_t tag, uint32_t length = 64)
+    {
+        return send(pair.a, tm_msg(IBV_TMH_EAGER, tag, length, tag ^ 0xaa));
+    }
+
+    void expect_eager(uint64_t wr_id, unsigned slot, uint64_t tag,
+                      uint32_t length = 64)
+    {
+        tm_msg msg(IBV_TMH_EAGER, tag, length);
+
+        EXPECT_EQ(length, tm.expect_match(wr_id, tag, tag ^ 0xaa));
+        EXPECT_TRUE(tm.holds(slot, msg.data(), length));
+    }
+
+    /* What is added after this matches nothing until it is told of. */
+    void send_unexpected(unsigned slot, uint64_t tag)
+    {
+        tm.recv(slot);
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(tag));
+        tm.expect_recv(slot);
+    }
+
+    tm_srq     tm{dev};
+    verbs_pair pair{dev, {}, tm_ep(tm)};
+};
+
+TEST_P(verbs_tm, is_reported)
+{
+    struct ibv_device_attr_ex attr = {};
+
+    ASSERT_EQ(0, ibv_query_device_ex(dev.ctx, NULL, &attr));
+    EXPECT_EQ(1023u, attr.tm_caps.max_num_tags);
+    EXPECT_EQ(32768u, attr.tm_caps.max_ops);
+    EXPECT_EQ(1u, attr.tm_caps.max_sge);
+}
+
+TEST_P(verbs_tm, takes_an_expected_message_without_its_header)
+{
+    tm.add({.wr_id = 7, .tag = 0x1122334455667788, .slot = 2});
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(0x1122334455667788));
+    expect_eager(7, 2, 0x1122334455667788);
+    EXPECT_EQ(0x22, tm.at(2)[64]) << "beyond the message";
+    EXPECT_TRUE(tm.is_empty());
+}
+
+TEST_P(verbs_tm, hands_out_immediate_data)
+{
+    tm.add({.tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, send(pair.a, tm_msg(IBV_TMH_EAGER, 5, 8),
+                                   IBV_WR_SEND_WITH_IMM, 0xabcdef01));
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(TM_MATCH | TM_DATA | IBV_WC_WITH_IMM, wc.flags);
+    EXPECT_EQ(0xabcdef01, wc.imm);
+}
+
+TEST_P(verbs_tm, gives_what_matches_nothing_to_a_receive)
+{
+    tm_msg msg(IBV_TMH_EAGER, 6, 100, 6 ^ 0xaa);
+
+    tm.add({.wr_id = 1, .tag = 5});
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(6, 100));
+    EXPECT_EQ(116u, tm.expect_recv(3).byte_len);
+    EXPECT_TRUE(tm.holds(3, msg.bytes.data(), 116));
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+    expect_eager(1, 0, 5);
+}
+
+/* Of a message without a tag only the first byte is the device's; the end of a
+ * rendezvous is for the program. Neither is unexpected. */
+TEST_P(verbs_tm, matches_no_message_without_a_tag)
+{
+    tm_msg no_tag(IBV_TMH_NO_TAG, 0, 0), fin(IBV_TMH_FIN, 0, 0);
+
+    tm.add({.wr_id = 1, .mask = 0});
+    no_tag.bytes.resize(1);
+    for (unsigned slot : {3, 4}) {
+        tm.recv(slot);
+        EXPECT_EQ(IBV_WC_SUCCESS, send(pair.a, (slot == 3) ? no_tag : fin));
+        EXPECT_EQ((slot == 3) ? 1u : 16u,
+                  tm.expect_recv(slot, IBV_WC_TM_NO_TAG).byte_len);
+    }
+    tm.add({.wr_id = 2, .tag = 5, .slot = 1});
+    for (unsigned slot : {0, 1}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+        expect_eager(slot + 1, slot, 5);
+    }
+}
+
+TEST_P(verbs_tm, matches_in_the_order_of_the_list)
+{
+    const uint64_t order[] = {1, 2, 4, 5, 3}; /* wr_ids */
+
+    tm.add({.wr_id = 1, .tag = 9});
+    tm.add({.wr_id = 2, .mask = 0}); /* any */
+    tm.add({.wr_id = 3, .tag = 8});
+    tm.add({.wr_id = 4, .tag = 9});
+    tm.add({.wr_id = 5, .tag = 0x100, .mask = 0x100});
+    for (uint64_t wr_id : order) {
+        uint64_t tag = (wr_id == 5) ? 0x1fe : (wr_id == 3) ? 8 : 9;
+
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(tag));
+        expect_eager(wr_id, 0, tag);
+    }
+}
+
+TEST_P(verbs_tm, tells_of_a_match_before_the_data_of_several_packets)
+{
+    const uint32_t length = 3000; /* packets have 1024 */
+    tm_msg msg(IBV_TMH_EAGER, 5, length);
+
+    for (unsigned turn = 0; turn < 2; turn++) {
+        tm.add({.wr_id = 1, .tag = 5, .length = 4096});
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5, turn ? length : 1024 - 16));
+        tm_wc wc = tm.wait();
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(IBV_WC_TM_RECV, wc.opcode);
+        EXPECT_EQ(5u, wc.tag);
+        EXPECT_EQ(turn ? TM_MATCH : TM_MATCH | TM_DATA, wc.flags);
+    }
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(TM_DATA, wc.flags);
+    EXPECT_EQ(length, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, msg.data(), length));
+}
+
+/* m1 is unexpected; its buffer, posted by a program that has not seen it, must
+ * not get m2. What was posted before m1 came still matches. */
+TEST_P(verbs_tm, matches_nothing_new_until_the_program_is_in_step)
+{
+    tm.add({.wr_id = 1, .tag = 1});
+    send_unexpected(8, 2);
+
+    tm_srq::op late = {.wr_id = 2, .tag = 2, .slot = 1, .sync = 0};
+    EXPECT_TRUE(tm.run(IBV_WR_TAG_ADD, late).flags & IBV_WC_TM_SYNC_REQ);
+    send_unexpected(9, 2);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(1));
+    expect_eager(1, 0, 1);
+
+    tm.sync(1);
+    send_unexpected(10, 2);
+    tm.sync(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(2));
+    expect_eager(2, 1, 2);
+}
+
+TEST_P(verbs_tm, is_in_step_by_an_add)
+{
+    send_unexpected(8, 2);
+    tm.add({.wr_id = 1, .tag = 2, .sync = 0});
+    tm_srq::op now = {.wr_id = 2, .tag = 3, .slot = 1, .sync = 1};
+    EXPECT_FALSE(tm.run(IBV_WR_TAG_ADD, now).flags & IBV_WC_TM_SYNC_REQ);
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(3 - i));
+        expect_eager(2 - i, 1 - i, 3 - i);
+    }
+}
+
+/* A count that goes back, or is ahead of the messages, is the program's fault:
+ * it is told so, and nothing matches until it is right. */
+TEST_P(verbs_tm, says_that_a_count_is_wrong)
+{
+    hca_log_reader log;
+
+    send_unexpected(8, 1);
+    tm.sync(1);
+    EXPECT_EQ("", log.take());
+    for (int count : {0, 3}) {
+        tm.add({.wr_id = 1, .tag = 5, .sync = count});
+        EXPECT_NE(std::string::npos, log.take().find("tm sw_cnt is 0x"));
+        send_unexpected(9, 5);
+        tm.sync((count == 0) ? 2 : 3);
+        log.take();
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+        expect_eager(1, 0, 5);
+    }
+}
+
+TEST_P(verbs_tm, removes_what_has_not_matched)
+{
+    uint32_t handles[5];
+
+    for (unsigned i = 0; i < 5; i++) {
+        handles[i] = tm.add({.wr_id = i, .tag = i % 2, .slot = i});
+    }
+    for (unsigned i : {2, 0, 4}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, tm.del(handles[i]));
+    }
+    send_unexpected(8, 0);
+    for (unsigned i : {1, 3}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(1));
+        expect_eager(i, i, 1);
+    }
+}
+
+TEST_P(verbs_tm, cannot_remove_what_has_matched)
+{
+    tm_srq::op what = {.handle = tm.add({.wr_id = 1, .tag = 5})};
+
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+    ASSERT_EQ(0, tm.post(IBV_WR_TAG_DEL, what));
+    expect_eager(1, 0, 5);
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_DEL, wc.opcode);
+    EXPECT_EQ(IBV_WC_TM_ERR, wc.status);
+}
+
+/* All entries, time and again, out of order */
+TEST_P(verbs_tm, goes_on_with_a_list_that_was_full)
+{
+    tm_srq::op more = {.tag = 99};
+
+    for (unsigned turn = 0; turn < 20; turn++) {
+        for (unsigned i = 0; i < 15; i++) {
+            tm.add({.wr_id = i, .tag = i});
+        }
+        EXPECT_EQ(ENOMEM, tm.post(IBV_WR_TAG_ADD, more));
+        for (unsigned i = 0; i < 15; i++) {
+            unsigned tag = (i * 7 + turn) % 15;
+
+            EXPECT_EQ(IBV_WC_SUCCESS, eager(tag));
+            expect_eager(tag, 0, tag);
+        }
+    }
+}
+
+/* The buffer stays: the next that fits has it. */
+TEST_P(verbs_tm, refuses_a_message_that_is_too_long)
+{
+    hca_log_reader log;
+    verbs_pair other(dev, {}, tm_ep(tm));
+
+    tm.add({.wr_id = 1, .tag = 5, .length = 63});
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, eager(5));
+    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_EQ(IBV_EVENT_QP_REQ_ERR, verbs_event(dev.ctx).event_type);
+    EXPECT_NE(std::string::npos,
+              log.take().find("data of the message is 0x40"));
+    EXPECT_TRUE(tm.is_empty());
+
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              send(other.a, tm_msg(IBV_TMH_EAGER, 5, 63, 5 ^ 0xaa)));
+    expect_eager(1, 0, 5, 63);
+}
+
+/* The match has been told of: the buffer is the program's again, without the
+ * data. */
+TEST_P(verbs_tm, gives_back_a_buffer_whose_memory_went_away)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = 4096});
+    tm.mem.unmap();
+    EXPECT_EQ(IBV_WC_REM_OP_ERR, eager(5, 3000));
+    EXPECT_EQ(TM_MATCH, tm.wait().flags);
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_TRUE(tm.is_empty());
+    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_EQ(IBV_EVENT_QP_FATAL, verbs_event(dev.ctx).event_type);
+}
+
+TEST_P(verbs_tm, takes_an_empty_message)
+{
+    for (uint32_t length : {0, 64}) {
+        tm.add({.wr_id = length, .tag = 5, .length = length});
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5, 0));
+        expect_eager(length, 0, 5, 0);
+    }
+}
+
+/* One for which there is no receive is not counted: the sender tries again. */
+TEST_P(verbs_tm, counts_no_message_that_found_no_receive)
+{
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, eager(5));
+    tm_srq::op what = {.wr_id = 1, .tag = 5};
+    EXPECT_FALSE(tm.run(IBV_WR_TAG_ADD, what).flags & IBV_WC_TM_SYNC_REQ);
+    verbs_pair other(dev, {}, tm_ep(tm));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              send(other.a, tm_msg(IBV_TMH_EAGER, 5, 64, 5 ^ 0xaa)));
+    expect_eager(1, 0, 5);
+}
+
+TEST_P(verbs_tm, takes_pieces_from_all_over)
+{
+    tm_msg msg(IBV_TMH_EAGER, 5, 64, 5 ^ 0xaa);
+    verbs_op op(IBV_WR_SEND);
+
+    /* of the header, and behind it */
+    memcpy(src.addr, msg.bytes.data(), 10);
+    memcpy(src.addr + 1000, msg.bytes.data() + 10, 30);
+    memcpy(src.addr + 2000, msg.bytes.data() + 40, 40);
+    op.local((uintptr_t)src.addr, 10, src.mr->lkey)
+            .local((uintptr_t)src.addr + 1000, 30, src.mr->lkey)
+            .local((uintptr_t)src.addr + 2000, 40, src.mr->lkey);
+    tm.add({.wr_id = 1, .tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    expect_eager(1, 0, 5);
+}
+
+TEST_P(verbs_tm, is_made_of_what_there_can_be)
+{
+    struct ibv_qp_init_attr attr = {};
+
+    for (uint32_t tags : {1024u, 1u << 31}) {
+        EXPECT_EQ(nullptr, tm_srq::create(dev, tm.cq, {.tags = tags}));
+    }
+    for (uint32_t tags : {1u, 16u, 1023u}) {
+        struct ibv_srq *srq = tm_srq::create(dev, tm.cq, {.tags = tags});
+
+        ASSERT_NE(nullptr, srq);
+        EXPECT_EQ(0, ibv_destroy_srq(srq));
+    }
+    attr.send_cq = attr.recv_cq = pair.a.send_cq;
+    attr.srq     = tm.srq;
+    attr.cap     = {1, 0, 1, 0, 0};
+    for (enum ibv_qp_type type : {IBV_QPT_UC, IBV_QPT_UD}) {
+        attr.qp_type = type;
+        EXPECT_EQ(nullptr, ibv_create_qp(dev.pd, &attr));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
+
+/* --- DC ------------------------------------------------------------------- */
+
+/* An initiator and a target, whose receives are matched */
+class verbs_tm_dc : public verbs_test {
+protected:
+    static constexpr uint64_t key = 0x1122334455667788;
+
+    verbs_tm_dc()
+    {
+        struct ibv_ah_attr ah_attr = dev.ah_attr(true);
+        struct ibv_qp_attr attr    = hca_qp_attr(dev, 0);
+
+        HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
+        HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
+        HCA_CHECK_CALL((m_dct = create(MLX5DV_DCTYPE_DCT)) != NULL);
+        HCA_CHECK_CALL((m_dci = create(MLX5DV_DCTYPE_DCI)) != NULL);
+        hca_connect_dct(m_dct, dev, ACCESS_QP_ALL);
+        hca_connect_dci(m_dci, attr);
+    }
+
+    ~verbs_tm_dc()
+    {
+        EXPECT_EQ(0, ibv_destroy_qp(m_dci));
+        EXPECT_EQ(0, ibv_destroy_qp(m_dct));
+        EXPECT_EQ(0, ibv_destroy_cq(m_cq));
+        EXPECT_EQ(0, ibv_destroy_ah(m_ah));
+    }
+
+    enum ibv_wc_status eager(uint64_t tag, uint32_t length)
+    {
+        struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(m_dci);
+        tm_msg msg(IBV_TMH_EAGER, tag, length);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        ibv_wr_start(ex);
+        ex->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_send(ex);
+        mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(ex), m_ah,
+                              m_dct->qp_num, key);
+        ibv_wr_set_sge(ex, src.mr->lkey, (uintptr_t)src.addr,
+                       msg.bytes.size());
+        EXPECT_EQ(0, ibv_wr_complete(ex));
+        return verbs_wait(m_cq).status;
+    }
+
+    tm_srq tm{dev};
+
+private:
+    struct ibv_qp *create(enum mlx5dv_dc_type type)
+    {
+        struct ibv_qp_init_attr_ex attr    = {};
+        struct mlx5dv_qp_init_attr dv_attr = {};
+
+        attr.qp_type      = IBV_QPT_DRIVER;
+        attr.comp_mask    = IBV_QP_INIT_ATTR_PD;
+        attr.pd           = dev.pd;
+        attr.send_cq      = m_cq;
+        attr.recv_cq      = m_cq;
+        dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type = type;
+        if (type == MLX5DV_DCTYPE_DCT) {
+            attr.srq                            = tm.srq;
+            dv_attr.dc_init_attr.dct_access_key = key;
+        } else {
+            attr.comp_mask     |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+            attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+            attr.cap            = {.max_send_wr = 16, .max_recv_wr = 0,
+                                   .max_send_sge = 1, .max_recv_sge = 0,
+                                   .max_inline_data = 0};
+        }
+        return mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
+    }
+
+    struct ibv_ah *m_ah;
+    struct ibv_cq *m_cq;
+    struct ibv_qp *m_dci, *m_dct;
+};
+
+TEST_P(verbs_tm_dc, is_matched)
+{
+    tm.add({.wr_id = 1, .tag = 5});
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(6, 64));
+    tm.expect_recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5, 64));
+    EXPECT_EQ(64u, tm.expect_match(1, 5));
+    EXPECT_TRUE(tm.holds(0, tm_msg(IBV_TMH_EAGER, 5, 64).data(), 64));
+}
+
+TEST_P(verbs_tm_dc, is_matched_if_it_takes_many_packets)
+{
+    const uint32_t length = strict_mem::size - sizeof(struct ibv_tmh);
+
+    tm.add({.wr_id = 1, .tag = 5, .length = strict_mem::size});
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5, length));
+    EXPECT_EQ(TM_MATCH, tm.wait().flags);
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(TM_DATA, wc.flags);
+    EXPECT_EQ(length, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, tm_msg(IBV_TMH_EAGER, 5, length).data(), length));
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dc, testing::Values(0));
+
+/* --- data in the completion ----------------------------------------------- */
+
+/* What fits goes there, and libmlx5 to the buffer with it: of a tagged buffer
+ * with the larger entries only. */
+class verbs_tm_cqe : public verbs_test {
+};
+
+TEST_P(verbs_tm_cqe, may_hold_the_data)
+{
+    tm_options options;
+
+    options.cqe_size = GetParam();
+    tm_srq tm(dev, options);
+    verbs_pair pair(dev, {}, tm_ep(tm));
+    for (uint32_t length : {1u, 8u, 16u, 17u, 32u, 48u, 64u, 65u}) {
+        tm_msg msg(IBV_TMH_EAGER, length, length);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        tm.add({.wr_id = 1, .tag = length, .slot = 1});
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair.a, verbs_test::send(0, msg.bytes.size())));
+        EXPECT_EQ(length, tm.expect_match(1, length));
+        EXPECT_TRUE(tm.holds(1, msg.data(), length)) << length;
+    }
+    for (uint32_t length : {0u, 1u, 16u, 48u}) {
+        tm_msg msg(IBV_TMH_EAGER, length, length);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        tm.recv(2);
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair.a, verbs_test::send(0, msg.bytes.size())));
+        EXPECT_EQ(length + 16, tm.expect_recv(2).byte_len);
+        EXPECT_TRUE(tm.holds(2, msg.bytes.data(), length + 16)) << length;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_cqe, testing::Values(64, 128));
+
+/* --- another process ------------------------------------------------------ */
+
+constexpr unsigned NUM_PEER_MSGS = 15;
+
+void peer_main(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
+        tm_msg msg(IBV_TMH_EAGER, i, i * 64);
+
+        memcpy(mem.addr, msg.bytes.data(), msg.bytes.size());
+        EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, msg.bytes.size())
+                             .post(ep.qp));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    }
+    peer_meet(fd);
+}
+
+class verbs_tm_process : public testing::TestWithParam<int> {
+};
+
+TEST_P(verbs_tm_process, sends_to_tagged_buffers)
+{
+    peer_process peer(peer_main);
+    hca_device dev;
+    tm_srq tm(dev);
+    verbs_ep ep(dev, tm_ep(tm));
+
+    for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
+        tm.add({.wr_id = i, .tag = i, .slot = i});
+    }
+    peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, tm.mem));
+    peer_meet(peer.fd);
+    for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
+        EXPECT_EQ(i * 64, tm.expect_match(i, i));
+        EXPECT_TRUE(tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(),
+                             i * 64));
+    }
+    EXPECT_EQ(0, peer.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_process, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {
+        {"plain", {}},
+        {"late", {{"SOFTHCA_DELAY", "20"}}},
+        {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
+    });
+}
