@@ -71,6 +71,17 @@ enum {
 #define PRM_TM_SW_CNT       0x40 /* sw_cnt is valid */
 #define PRM_TM_CQE_REQ      0x80 /* has a completion */
 
+/* Header of a rendezvous request over DC, behind struct ibv_rvh: the target of
+ * the requester (UCX 1.13, dc_mlx5.h, struct ibv_ravh) */
+struct prm_ravh {
+    __be32 sl_dct;
+    __be32 reserved;
+    __be64 dc_access_key;
+};
+static_assert(sizeof(struct prm_ravh) == 16, "one octoword");
+
+#define PRM_RAVH_DCT        0x00ffffffu
+
 /* mlx5_cqe64.app, and .app_op with it (rdma-core, providers/mlx5/cq.c).
  * app_info is the index of the entry. */
 #define PRM_CQE_APP_TAG_MATCHING 1
@@ -83,6 +94,7 @@ enum {
     PRM_CQE_TM_REMOVE       = 0x6,
     PRM_CQE_TM_NOOP         = 0x7,
     PRM_CQE_TM_CONSUMED_MSG = 0xa, /* matched, with its data */
+    PRM_CQE_TM_CONSUMED_MSG_SW_RNDV = 0xb, /* ... that the program has to get */
     PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* ... none will come any more */
 };
 

@@ -6,7 +6,9 @@
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
+#include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_resp_tm.h"
+#include "softhca/nic/hca_rndv.h"
 #include "softhca/nic/hca_tm.h"
 #include "softhca/nic/hca_tm_op.h"
 
@@ -39,7 +41,7 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     tm->mkey->type   = HCA_MKEY_MR;
     tm->mkey->pdn    = FUZZ_TM_PDN;
     tm->mkey->qpn    = 0xffffff;
-    tm->mkey->access = IBV_ACCESS_LOCAL_WRITE;
+    tm->mkey->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
     tm->mkey->iova   = (uintptr_t)fuzz_buf;
     tm->mkey->va     = (uintptr_t)fuzz_buf;
     tm->mkey->length = FUZZ_BUF_SIZE;
@@ -67,6 +69,15 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     tm->qp->has_tm = true;
     tm->qp->cs_res = fuzz_below(3) * 32;
     hca_obj_publish(HCA_KIND_QP, tm->qp);
+
+    /* connected to itself, for a rendezvous; gives up at once */
+    tm->qp->state     = fuzz_below(4) ? IBV_QPS_RTS : IBV_QPS_RTR;
+    tm->qp->dest_qpn  = tm->qp->obj.num;
+    tm->qp->path.dlid = hca_dev_lid(0);
+    tm->qp->access    = IBV_ACCESS_REMOTE_READ;
+    tm->qp->mtu       = IBV_MTU_256;
+    tm->qp->timeout   = 1;
+    tm->qp->max_dest_rd_atomic = 1;
 }
 
 static void fuzz_tm_destroy(struct fuzz_tm *tm)
@@ -159,9 +170,14 @@ static void fuzz_tm_recv(const struct fuzz_tm *tm)
 static void fuzz_tm_send(struct fuzz_tm *tm)
 {
     static const struct hca_path path;
-    struct ibv_tmh tmh = {.opcode = fuzz_below(8) ? IBV_TMH_EAGER :
-                                                    fuzz_below(5),
-                          .tag    = htobe64(fuzz_below(4))};
+    struct hca_rndv_request rndv = {
+        .tmh = {.opcode = fuzz_below(4) ? IBV_TMH_EAGER : fuzz_below(5),
+                .tag    = htobe64(fuzz_below(4))},
+        .rvh = {.va   = htobe64((uintptr_t)fuzz_buf + fuzz_int(1)),
+                .rkey = htobe32((tm->mkey->obj.num << 8) |
+                                tm->mkey->variant),
+                .len  = htobe32(fuzz_below(128))},
+    };
     struct hca_ack ack = {.code = HCA_ACK_NONE};
     static struct hca_responder resp;
     struct hca_sgl data;
@@ -172,8 +188,8 @@ static void fuzz_tm_send(struct fuzz_tm *tm)
     size_t length = fuzz_below(4) ? 64 : fuzz_int(2) % 8192;
     size_t first  = fuzz_below(64);
 
-    fuzz_tm_spoil(&tmh, sizeof(tmh));
-    memcpy(fuzz_buf, &tmh, sizeof(tmh));
+    fuzz_tm_spoil(&rndv, sizeof(rndv));
+    memcpy(fuzz_buf, &rndv, sizeof(rndv));
     hca_sgl_init(&data, hca_owner(hca_self));
     first = (first < length) ? first : length;
     if (first > 0) {
@@ -192,6 +208,7 @@ static void fuzz_tm_send(struct fuzz_tm *tm)
     hca_resp_tm_send(&resp);
     hca_obj_unlock(tm->qp);
     hca_sgl_put(&resp.memory);
+    hca_rndv_run();
 }
 
 void fuzz_tm(int fd, uint32_t uar)

@@ -173,11 +173,16 @@ std::vector<strict_row> header_rows()
     };
     rows.push_back(row);
 
-    row.name  = "tmh_opcode_of_a_rendezvous";
-    row.spoil = [](strict_bench &bench, raw_wqe&) {
-        bench.src->addr[0] = IBV_TMH_RNDV;
-    };
-    rows.push_back(row);
+    row.check = HCA_CHECK_TMH_RNDV;
+    row.field = "rendezvous message length";
+    for (unsigned length : {31, 65}) {
+        row.name  = (length == 31) ? "rndv_of_31_bytes" : "rndv_of_65_bytes";
+        row.spoil = [=](strict_bench &bench, raw_wqe &wqe) {
+            bench.src->addr[0] = IBV_TMH_RNDV;
+            wqe.set32(wqe.at_data, length);
+        };
+        rows.push_back(row);
+    }
 
     row.name  = "tm_data_beyond_the_buffer";
     row.check = HCA_CHECK_TM_LEN;

@@ -64,6 +64,8 @@ TEST_P(verbs_tm, is_reported)
     EXPECT_EQ(1023u, attr.tm_caps.max_num_tags);
     EXPECT_EQ(32768u, attr.tm_caps.max_ops);
     EXPECT_EQ(1u, attr.tm_caps.max_sge);
+    EXPECT_EQ(64u, attr.tm_caps.max_rndv_hdr_size);
+    EXPECT_EQ((unsigned)IBV_TM_CAP_RC, attr.tm_caps.flags);
 }
 
 TEST_P(verbs_tm, takes_an_expected_message_without_its_header)
@@ -356,6 +358,209 @@ TEST_P(verbs_tm, is_made_of_what_there_can_be)
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
 
+/* --- rendezvous ----------------------------------------------------------- */
+
+class verbs_tm_rndv : public verbs_tm {
+protected:
+    static constexpr uint32_t LENGTH = 5000;
+
+    verbs_tm_rndv()
+    {
+        for (size_t i = 0; i < m_data.size; i++) {
+            m_data.addr[i] = i * 7;
+        }
+    }
+
+    tm_rndv headers(enum ibv_tmh_op op, uint32_t length = LENGTH) const
+    {
+        return tm_rndv(op, 5, m_data.addr + 1, m_data.mr->rkey, length);
+    }
+
+    /* Of LENGTH bytes at tag 5, with something of the program's behind it */
+    enum ibv_wc_status request(verbs_ep &ep, const tm_rndv &rndv)
+    {
+        memset(src.addr, 0x77, 64);
+        memcpy(src.addr, &rndv.headers, sizeof(rndv.headers));
+        return run(ep, verbs_test::send(0, 64));
+    }
+
+    enum ibv_wc_status request()
+    {
+        return request(pair.a, headers(IBV_TMH_RNDV));
+    }
+
+    /* The receive of the FIN */
+    void recv_fin()
+    {
+        EXPECT_EQ(0, verbs_recv(pair.a.qp, dst, 64));
+    }
+
+    void expect_fin()
+    {
+        tm_rndv fin       = headers(IBV_TMH_FIN);
+        struct ibv_wc wc = verbs_wait(pair.a.recv_cq);
+
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(sizeof(fin.headers), wc.byte_len);
+        EXPECT_EQ(0, memcmp(dst.addr, &fin.headers, sizeof(fin.headers)));
+    }
+
+    void expect_consumed()
+    {
+        tm_wc wc = tm.wait();
+
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(IBV_WC_TM_RECV, wc.opcode);
+        EXPECT_EQ(1u, wc.wr_id);
+        EXPECT_EQ(TM_MATCH, wc.flags);
+        EXPECT_EQ(5u, wc.tag);
+        EXPECT_EQ(0x01020304u, wc.priv);
+    }
+
+    void expect_data()
+    {
+        tm_wc wc = tm.wait();
+
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(1u, wc.wr_id);
+        EXPECT_EQ(TM_DATA, wc.flags);
+        EXPECT_EQ(LENGTH, wc.byte_len);
+        EXPECT_TRUE(tm.holds(0, m_data.addr + 1, LENGTH));
+    }
+
+    strict_mem m_data{dev.pd, ACCESS_ALL, 0x33};
+};
+
+TEST_P(verbs_tm_rndv, fetches_what_matches)
+{
+    for (unsigned turn = 0; turn < 3; turn++) {
+        memset(tm.mem.addr, 0, tm.mem.size);
+        recv_fin();
+        tm.add({.wr_id = 1, .tag = 5, .length = LENGTH + turn});
+        EXPECT_EQ(IBV_WC_SUCCESS, request());
+        expect_consumed();
+        expect_data();
+        expect_fin();
+        EXPECT_EQ(0, tm.mem.addr[LENGTH]) << "beyond the data";
+    }
+    EXPECT_TRUE(tm.is_empty());
+}
+
+TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
+{
+    tm_rndv rndv = headers(IBV_TMH_RNDV);
+
+    tm.add({.wr_id = 1, .tag = 6});
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    EXPECT_EQ(64u, tm.expect_recv(3).byte_len);
+    EXPECT_TRUE(tm.holds(3, &rndv.headers, sizeof(rndv.headers)));
+
+    tm_srq::op late = {.wr_id = 2, .tag = 5, .sync = 0};
+    EXPECT_TRUE(tm.run(IBV_WR_TAG_ADD, late).flags & IBV_WC_TM_SYNC_REQ)
+            << "it is counted";
+}
+
+/* The program has to get it: the request lies in the buffer. */
+TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
+{
+    tm_rndv rndv = headers(IBV_TMH_RNDV);
+
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH - 1});
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(64u, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, &rndv.headers, sizeof(rndv.headers)));
+    EXPECT_EQ(0x77, tm.at(0)[63]);
+    EXPECT_TRUE(tm.is_empty());
+}
+
+/* ... and is refused where not even that fits. */
+TEST_P(verbs_tm_rndv, needs_a_buffer_for_its_headers)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = 63});
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, request());
+    EXPECT_TRUE(tm.is_empty());
+    EXPECT_EQ(IBV_EVENT_QP_REQ_ERR, verbs_event(dev.ctx).event_type);
+}
+
+TEST_P(verbs_tm_rndv, fetches_nothing_if_there_is_nothing)
+{
+    recv_fin();
+    tm.add({.wr_id = 1, .tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(pair.a, headers(IBV_TMH_RNDV, 0)));
+    expect_consumed();
+    EXPECT_EQ(TM_DATA, tm.wait().flags);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.recv_cq).status);
+}
+
+/* Both ends go into error, and the buffer is the program's again. */
+TEST_P(verbs_tm_rndv, cannot_fetch_by_a_key_that_is_none)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              request(pair.a, tm_rndv(IBV_TMH_RNDV, 5, m_data.addr,
+                                      m_data.mr->rkey ^ 0x800000, LENGTH)));
+    expect_consumed();
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
+    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_EQ(IBV_EVENT_QP_ACCESS_ERR, verbs_event(dev.ctx).event_type);
+}
+
+/* The data is there; the FIN waits for a receive, for ever if need be. */
+TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
+{
+    verbs_options patient = tm_ep(tm);
+    struct ibv_wc wc      = {};
+
+    patient.rnr_retry = 7;
+    verbs_pair other(dev, {}, patient);
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
+    expect_consumed();
+    expect_data();
+    EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
+    EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
+    wc = verbs_wait(other.a.recv_cq);
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(IBV_QPS_RTS, other.b.state());
+}
+
+TEST_P(verbs_tm_rndv, ends_with_a_receive_queue_of_tags)
+{
+    tm_srq     own(dev);
+    verbs_pair both(dev, tm_ep(own), tm_ep(tm));
+
+    own.recv(3);
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(both.a, headers(IBV_TMH_RNDV)));
+    expect_consumed();
+    expect_data();
+    own.expect_recv(3, IBV_WC_TM_NO_TAG);
+}
+
+/* Between the match and the read */
+TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
+{
+    recv_fin();
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    pair.b.destroy_qp();
+    expect_consumed();
+    tm_wc wc = tm.wait();
+    EXPECT_TRUE((wc.status == IBV_WC_SUCCESS) ||
+                (wc.status == IBV_WC_TM_RNDV_INCOMPLETE));
+    EXPECT_EQ(1u, wc.wr_id);
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_rndv, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
+
 /* --- DC ------------------------------------------------------------------- */
 
 /* An initiator and a target, whose receives are matched */
@@ -500,7 +705,7 @@ INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_cqe, testing::Values(64, 128));
 
 /* --- another process ------------------------------------------------------ */
 
-constexpr unsigned NUM_PEER_MSGS = 15;
+constexpr unsigned NUM_PEER_MSGS = 14; /* and a rendezvous */
 
 void peer_main(int fd)
 {
@@ -517,6 +722,18 @@ void peer_main(int fd)
                              .post(ep.qp));
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     }
+
+    tm_rndv rndv(IBV_TMH_RNDV, 99, mem.addr, mem.mr->rkey, 8192);
+    memset(mem.addr, 0x44, mem.size);
+    memcpy(mem.addr + 8192, &rndv.headers, sizeof(rndv.headers));
+    EXPECT_EQ(0, verbs_recv(ep.qp, mem, 64));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
+                         .local((uintptr_t)mem.addr + 8192,
+                                sizeof(rndv.headers), mem.mr->lkey)
+                         .post(ep.qp));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.recv_cq).status);
+    EXPECT_EQ(IBV_TMH_FIN, mem.addr[0]);
     peer_meet(fd);
 }
 
@@ -533,13 +750,19 @@ TEST_P(verbs_tm_process, sends_to_tagged_buffers)
     for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
         tm.add({.wr_id = i, .tag = i, .slot = i});
     }
+    tm.add({.wr_id = 99, .tag = 99, .length = 8192});
     peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, tm.mem));
     peer_meet(peer.fd);
     for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
         EXPECT_EQ(i * 64, tm.expect_match(i, i));
+    }
+    EXPECT_EQ(TM_MATCH, tm.wait().flags);
+    EXPECT_EQ(8192u, tm.wait().byte_len);
+    for (unsigned i = 8; i < NUM_PEER_MSGS; i++) { /* the others are over */
         EXPECT_TRUE(tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(),
                              i * 64));
     }
+    EXPECT_TRUE(tm.holds(0, std::vector<uint8_t>(8192, 0x44).data(), 8192));
     EXPECT_EQ(0, peer.wait());
 }
 

@@ -286,4 +286,25 @@ public:
     std::vector<uint8_t> bytes;
 };
 
+/* A request to fetch data, and what tells that this is done: the same headers
+ * with another opcode */
+class tm_rndv {
+public:
+    tm_rndv(enum ibv_tmh_op op, uint64_t tag, const void *addr, uint32_t rkey,
+            uint32_t length)
+    {
+        headers.tmh.opcode  = op;
+        headers.tmh.app_ctx = htobe32(0x01020304);
+        headers.tmh.tag     = htobe64(tag);
+        headers.rvh.va      = htobe64((uintptr_t)addr);
+        headers.rvh.rkey    = htobe32(rkey);
+        headers.rvh.len     = htobe32(length);
+    }
+
+    struct {
+        struct ibv_tmh tmh;
+        struct ibv_rvh rvh;
+    } headers = {};
+};
+
 #endif

@@ -142,6 +142,10 @@ struct hca_srq {
     uint32_t         cqn;      /* XRC and tag matching only */
     uint32_t         uidx;
     hca_off_t        tm;       /* struct hca_tm, 0: no tag matching */
+    struct {
+        bool         is_set;
+        uint8_t      mtu, sl, ack_timeout;
+    } dc;                      /* with what it reads from initiators of DC */
     uint16_t         head;     /* next WQE to consume */
     uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
     uint16_t         limit;    /* armed low-water mark, 0 none */

@@ -190,12 +190,15 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_TM_INDEX]       = OP("tm index", "one of the list"),
     [HCA_CHECK_TM_FULL]        = OP("tm index", "an entry that is free"),
     [HCA_CHECK_TMH_OPCODE]     = INVAL("tmh opcode",
-                                       "no_tag, eager, fin, or what the "
-                                       "device offers"),
+                                       "that of a message of tag "
+                                       "matching"),
     [HCA_CHECK_TMH_LEN]        = INVAL("message length",
                                        "no less than its tmh"),
     [HCA_CHECK_TM_LEN]         = INVAL("data of the message",
                                        "no more than the tagged buffer holds"),
+    [HCA_CHECK_TMH_RNDV]       = INVAL("rendezvous message length",
+                                       "that of its headers (48 over dc, else "
+                                       "32) to 64"),
 };
 
 bool hca_strict;

@@ -132,6 +132,7 @@ enum hca_check {
     HCA_CHECK_TMH_OPCODE,
     HCA_CHECK_TMH_LEN,
     HCA_CHECK_TM_LEN,
+    HCA_CHECK_TMH_RNDV,
     HCA_NUM_CHECKS
 };
 

@@ -8,6 +8,9 @@
  *
  *   one packet        CONSUMED_MSG
  *   more than one     CONSUMED (the lock is released, data moves) EXPECTED
+ *   rendezvous        CONSUMED (hca_rndv.c fetches the data) EXPECTED
+ *     that does not   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
+ *     fit
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
  *
@@ -17,9 +20,10 @@
  */
 #include "hca_resp_tm.h"
 #include "hca_cq.h"
+#include "hca_rndv.h"
 #include "hca_tm.h"
 
-#include <common/prm.h>
+#include <endian.h>
 #include <string.h>
 
 #define HCA_TM_INLINE 64u /* libmlx5 knows no other size of a tagged buffer */
@@ -28,7 +32,10 @@
 struct hca_tm_msg {
     struct hca_responder *resp;
     struct hca_srq       *srq; /* locked, or NULL */
-    struct ibv_tmh        tmh;
+    union {
+        struct ibv_tmh    tmh;
+        struct hca_rndv_request rndv;
+    };
     uint64_t              length; /* behind the header */
 };
 
@@ -48,22 +55,22 @@ static bool hca_tm_lock(struct hca_tm_msg *msg)
     return msg->resp->srq_held;
 }
 
-/* As much of it as there is. */
+/* As much of it as there may be. */
 static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
 {
     const struct hca_sgl *data = msg->resp->msg->data;
-    size_t size = (data->length < sizeof(msg->tmh)) ? data->length :
-                                                      sizeof(msg->tmh);
+    size_t size = (data->length < sizeof(msg->rndv)) ? data->length :
+                                                       sizeof(msg->rndv);
     struct hca_sgl src, dst;
 
-    memset(&msg->tmh, 0, sizeof(msg->tmh));
+    memset(&msg->rndv, 0, sizeof(msg->rndv));
     if (size == 0) {
         return hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, 0);
     }
-    msg->length = data->length - size;
+    msg->length = data->length - sizeof(msg->tmh);
     hca_sgl_part(&src, data, 0, size);
     hca_sgl_init(&dst, hca_owner(hca_self));
-    hca_sgl_add(&dst, &msg->tmh, size);
+    hca_sgl_add(&dst, &msg->rndv, size);
     return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
 }
 
@@ -79,6 +86,10 @@ static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
     case IBV_TMH_EAGER:
         return (length >= sizeof(msg->tmh)) ? HCA_OK :
                hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, length);
+    case IBV_TMH_RNDV:
+        return ((length >= hca_rndv_header(msg->resp->qp)) &&
+                (length <= HCA_RNDV_MAX_HDR)) ? HCA_OK :
+               hca_resp_bad(msg->resp, HCA_CHECK_TMH_RNDV, length);
     default:
         return hca_resp_bad(msg->resp, HCA_CHECK_TMH_OPCODE, msg->tmh.opcode);
     }
@@ -224,6 +235,63 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
            hca_tm_more_packets(msg, &from);
 }
 
+/* --- rendezvous ---------------------------------------------------------- */
+
+/* The message itself goes to the buffer: a program gets the data from there. */
+static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_recv *recv      = &resp->recv;
+    enum hca_check check;
+
+    msg->length = resp->msg->data->length;
+    if (msg->length > recv->length) {
+        return hca_resp_bad(resp, HCA_CHECK_TM_LEN, msg->length);
+    }
+    resp->memory.owner = recv->owner;
+    check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
+    if (check == HCA_OK) {
+        check = hca_resp_copy(resp, &resp->memory, resp->msg->data,
+                              HCA_CHECK_RECV_LKEY_FAULT);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    hca_tm_consume(hca_srq_tm(msg->srq), recv->tm_index);
+    return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV, NULL);
+}
+
+/* DC: what the SRQ reads with has to have been set. */
+static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
+{
+    return (be32toh(msg->rndv.rvh.len) <= msg->resp->recv.length) &&
+           ((msg->resp->qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
+}
+
+static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_tm *tm          = hca_srq_tm(msg->srq);
+    enum hca_check check;
+
+    hca_srq_take_tagged(msg->srq, &tm->entries[index].data, &resp->recv);
+    resp->recv.tm_index = index;
+    if (!hca_tm_can_fetch(msg)) {
+        return hca_tm_sw_rndv(msg);
+    }
+    resp->memory.owner = resp->recv.owner;
+    check = hca_recv_map(resp->qp, &resp->recv, be32toh(msg->rndv.rvh.len),
+                         &resp->memory);
+    if (check == HCA_OK) {
+        check = hca_rndv_start(resp, msg->srq, &msg->rndv);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    hca_tm_consume_begin(tm, index);
+    return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);
+}
+
 /* --- which of them ------------------------------------------------------- */
 
 static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
@@ -233,12 +301,16 @@ static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
     if (msg->srq->in_error) {
         return hca_resp_bad(msg->resp, HCA_CHECK_SRQ, msg->srq->obj.num);
     }
-    if (msg->tmh.opcode != IBV_TMH_EAGER) {
+    if ((msg->tmh.opcode != IBV_TMH_EAGER) &&
+        (msg->tmh.opcode != IBV_TMH_RNDV)) {
         return hca_tm_no_tag(msg);
     }
     index = hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
-    return (index == HCA_TM_NONE) ? hca_tm_to_unexpected(msg) :
-                                    hca_tm_expected(msg, index);
+    if (index == HCA_TM_NONE) {
+        return hca_tm_to_unexpected(msg);
+    }
+    return (msg->tmh.opcode == IBV_TMH_RNDV) ? hca_tm_rndv(msg, index) :
+                                               hca_tm_expected(msg, index);
 }
 
 enum hca_check hca_resp_tm_send(struct hca_responder *resp)

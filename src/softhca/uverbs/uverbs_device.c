@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "uverbs.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_rndv.h"
 #include "softhca/nic/hca_tm.h"
 #include "uverbs_srq.h"
 
@@ -95,6 +96,8 @@ static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
     caps->max_num_tags = uverbs_max_tags();
     caps->max_ops      = UVERBS_MAX_WR;
     caps->max_sge      = HCA_TM_MAX_SGE;
+    caps->flags        = IBV_TM_CAP_RC; /* rendezvous, that is */
+    caps->max_rndv_hdr_size = HCA_RNDV_MAX_HDR;
 }
 
 static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
