@@ -16,6 +16,15 @@ verbs_options tm_ep(const tm_srq &tm)
     return options;
 }
 
+/* Without a send queue of its own: the device reads through it */
+verbs_options tm_rndv_ep(const tm_srq &tm)
+{
+    verbs_options options = tm_ep(tm);
+
+    options.send_wr = 0;
+    return options;
+}
+
 class verbs_tm : public verbs_test {
 protected:
     /* Sends the message from `src`. @return how it ended */
@@ -377,28 +386,28 @@ protected:
     }
 
     /* Of LENGTH bytes at tag 5, with something of the program's behind it */
-    enum ibv_wc_status request(verbs_ep &ep, const tm_rndv &rndv)
+    enum ibv_wc_status request(verbs_ep &ep, const tm_rndv &msg)
     {
         memset(src.addr, 0x77, 64);
-        memcpy(src.addr, &rndv.headers, sizeof(rndv.headers));
+        memcpy(src.addr, &msg.headers, sizeof(msg.headers));
         return run(ep, verbs_test::send(0, 64));
     }
 
     enum ibv_wc_status request()
     {
-        return request(pair.a, headers(IBV_TMH_RNDV));
+        return request(rndv.a, headers(IBV_TMH_RNDV));
     }
 
     /* The receive of the FIN */
     void recv_fin()
     {
-        EXPECT_EQ(0, verbs_recv(pair.a.qp, dst, 64));
+        EXPECT_EQ(0, verbs_recv(rndv.a.qp, dst, 64));
     }
 
     void expect_fin()
     {
         tm_rndv fin       = headers(IBV_TMH_FIN);
-        struct ibv_wc wc = verbs_wait(pair.a.recv_cq);
+        struct ibv_wc wc = verbs_wait(rndv.a.recv_cq);
 
         EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
         EXPECT_EQ(sizeof(fin.headers), wc.byte_len);
@@ -429,6 +438,7 @@ protected:
     }
 
     strict_mem m_data{dev.pd, ACCESS_ALL, 0x33};
+    verbs_pair rndv{dev, {}, tm_rndv_ep(tm)};
 };
 
 TEST_P(verbs_tm_rndv, fetches_what_matches)
@@ -448,13 +458,13 @@ TEST_P(verbs_tm_rndv, fetches_what_matches)
 
 TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
 {
-    tm_rndv rndv = headers(IBV_TMH_RNDV);
+    tm_rndv msg = headers(IBV_TMH_RNDV);
 
     tm.add({.wr_id = 1, .tag = 6});
     tm.recv(3);
     EXPECT_EQ(IBV_WC_SUCCESS, request());
     EXPECT_EQ(64u, tm.expect_recv(3).byte_len);
-    EXPECT_TRUE(tm.holds(3, &rndv.headers, sizeof(rndv.headers)));
+    EXPECT_TRUE(tm.holds(3, &msg.headers, sizeof(msg.headers)));
 
     tm_srq::op late = {.wr_id = 2, .tag = 5, .sync = 0};
     EXPECT_TRUE(tm.run(IBV_WR_TAG_ADD, late).flags & IBV_WC_TM_SYNC_REQ)
@@ -464,7 +474,7 @@ TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
 /* The program has to get it: the request lies in the buffer. */
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
 {
-    tm_rndv rndv = headers(IBV_TMH_RNDV);
+    tm_rndv msg = headers(IBV_TMH_RNDV);
 
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH - 1});
     EXPECT_EQ(IBV_WC_SUCCESS, request());
@@ -472,9 +482,17 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
     EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
     EXPECT_EQ(1u, wc.wr_id);
     EXPECT_EQ(64u, wc.byte_len);
-    EXPECT_TRUE(tm.holds(0, &rndv.headers, sizeof(rndv.headers)));
+    EXPECT_TRUE(tm.holds(0, &msg.headers, sizeof(msg.headers)));
     EXPECT_EQ(0x77, tm.at(0)[63]);
     EXPECT_TRUE(tm.is_empty());
+}
+
+/* So it is if the queue pair has a send queue, which a program may use. */
+TEST_P(verbs_tm_rndv, leaves_to_the_program_what_it_has_no_queue_for)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(pair.a, headers(IBV_TMH_RNDV)));
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, tm.wait().status);
 }
 
 /* ... and is refused where not even that fits. */
@@ -490,10 +508,10 @@ TEST_P(verbs_tm_rndv, fetches_nothing_if_there_is_nothing)
 {
     recv_fin();
     tm.add({.wr_id = 1, .tag = 5});
-    EXPECT_EQ(IBV_WC_SUCCESS, request(pair.a, headers(IBV_TMH_RNDV, 0)));
+    EXPECT_EQ(IBV_WC_SUCCESS, request(rndv.a, headers(IBV_TMH_RNDV, 0)));
     expect_consumed();
     EXPECT_EQ(TM_DATA, tm.wait().flags);
-    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.recv_cq).status);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(rndv.a.recv_cq).status);
 }
 
 /* Both ends go into error, and the buffer is the program's again. */
@@ -501,21 +519,21 @@ TEST_P(verbs_tm_rndv, cannot_fetch_by_a_key_that_is_none)
 {
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
     EXPECT_EQ(IBV_WC_SUCCESS,
-              request(pair.a, tm_rndv(IBV_TMH_RNDV, 5, m_data.addr,
+              request(rndv.a, tm_rndv(IBV_TMH_RNDV, 5, m_data.addr,
                                       m_data.mr->rkey ^ 0x800000, LENGTH)));
     expect_consumed();
     tm_wc wc = tm.wait();
     EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
     EXPECT_EQ(1u, wc.wr_id);
-    EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
-    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_EQ(IBV_QPS_ERR, rndv.a.state());
+    EXPECT_EQ(IBV_QPS_ERR, rndv.b.state());
     EXPECT_EQ(IBV_EVENT_QP_ACCESS_ERR, verbs_event(dev.ctx).event_type);
 }
 
 /* The data is there; the FIN waits for a receive, for ever if need be. */
 TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
 {
-    verbs_options patient = tm_ep(tm);
+    verbs_options patient = tm_rndv_ep(tm);
     struct ibv_wc wc      = {};
 
     patient.rnr_retry = 7;
@@ -534,7 +552,7 @@ TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
 TEST_P(verbs_tm_rndv, ends_with_a_receive_queue_of_tags)
 {
     tm_srq     own(dev);
-    verbs_pair both(dev, tm_ep(own), tm_ep(tm));
+    verbs_pair both(dev, tm_ep(own), tm_rndv_ep(tm));
 
     own.recv(3);
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
@@ -550,7 +568,7 @@ TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
     recv_fin();
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
     EXPECT_EQ(IBV_WC_SUCCESS, request());
-    pair.b.destroy_qp();
+    rndv.b.destroy_qp();
     expect_consumed();
     tm_wc wc = tm.wait();
     EXPECT_TRUE((wc.status == IBV_WC_SUCCESS) ||
@@ -563,80 +581,21 @@ INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
 
 /* --- DC ------------------------------------------------------------------- */
 
-/* An initiator and a target, whose receives are matched */
 class verbs_tm_dc : public verbs_test {
 protected:
-    static constexpr uint64_t key = 0x1122334455667788;
-
-    verbs_tm_dc()
-    {
-        struct ibv_ah_attr ah_attr = dev.ah_attr(true);
-        struct ibv_qp_attr attr    = hca_qp_attr(dev, 0);
-
-        HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
-        HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
-        HCA_CHECK_CALL((m_dct = create(MLX5DV_DCTYPE_DCT)) != NULL);
-        HCA_CHECK_CALL((m_dci = create(MLX5DV_DCTYPE_DCI)) != NULL);
-        hca_connect_dct(m_dct, dev, ACCESS_QP_ALL);
-        hca_connect_dci(m_dci, attr);
-    }
-
-    ~verbs_tm_dc()
-    {
-        EXPECT_EQ(0, ibv_destroy_qp(m_dci));
-        EXPECT_EQ(0, ibv_destroy_qp(m_dct));
-        EXPECT_EQ(0, ibv_destroy_cq(m_cq));
-        EXPECT_EQ(0, ibv_destroy_ah(m_ah));
-    }
-
     enum ibv_wc_status eager(uint64_t tag, uint32_t length)
     {
-        struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(m_dci);
         tm_msg msg(IBV_TMH_EAGER, tag, length);
 
         memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
-        ibv_wr_start(ex);
-        ex->wr_flags = IBV_SEND_SIGNALED;
-        ibv_wr_send(ex);
-        mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(ex), m_ah,
-                              m_dct->qp_num, key);
-        ibv_wr_set_sge(ex, src.mr->lkey, (uintptr_t)src.addr,
-                       msg.bytes.size());
-        EXPECT_EQ(0, ibv_wr_complete(ex));
-        return verbs_wait(m_cq).status;
+        return m_dci.send(m_dct.qp->qp_num, src, msg.bytes.size());
     }
 
     tm_srq tm{dev};
 
 private:
-    struct ibv_qp *create(enum mlx5dv_dc_type type)
-    {
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
-
-        attr.qp_type      = IBV_QPT_DRIVER;
-        attr.comp_mask    = IBV_QP_INIT_ATTR_PD;
-        attr.pd           = dev.pd;
-        attr.send_cq      = m_cq;
-        attr.recv_cq      = m_cq;
-        dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type = type;
-        if (type == MLX5DV_DCTYPE_DCT) {
-            attr.srq                            = tm.srq;
-            dv_attr.dc_init_attr.dct_access_key = key;
-        } else {
-            attr.comp_mask     |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-            attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
-            attr.cap            = {.max_send_wr = 16, .max_recv_wr = 0,
-                                   .max_send_sge = 1, .max_recv_sge = 0,
-                                   .max_inline_data = 0};
-        }
-        return mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
-    }
-
-    struct ibv_ah *m_ah;
-    struct ibv_cq *m_cq;
-    struct ibv_qp *m_dci, *m_dct;
+    tm_dct m_dct{dev, tm.srq};
+    tm_dci m_dci{dev};
 };
 
 TEST_P(verbs_tm_dc, is_matched)
@@ -745,7 +704,7 @@ TEST_P(verbs_tm_process, sends_to_tagged_buffers)
     peer_process peer(peer_main);
     hca_device dev;
     tm_srq tm(dev);
-    verbs_ep ep(dev, tm_ep(tm));
+    verbs_ep ep(dev, tm_rndv_ep(tm));
 
     for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
         tm.add({.wr_id = i, .tag = i, .slot = i});

@@ -258,6 +258,100 @@ public:
     struct ibv_srq   *srq;
 };
 
+/* --- DC ------------------------------------------------------------------- */
+
+/* The key of all targets here */
+constexpr uint64_t TM_DC_KEY = 0x1122334455667788;
+
+class tm_dct {
+public:
+    tm_dct(const hca_device &dev, struct ibv_srq *srq)
+    {
+        struct ibv_qp_init_attr_ex attr    = {};
+        struct mlx5dv_qp_init_attr dv_attr = {};
+
+        HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
+        attr.qp_type      = IBV_QPT_DRIVER;
+        attr.comp_mask    = IBV_QP_INIT_ATTR_PD;
+        attr.pd           = dev.pd;
+        attr.send_cq      = cq;
+        attr.recv_cq      = cq;
+        attr.srq          = srq;
+        dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
+        dv_attr.dc_init_attr.dct_access_key = TM_DC_KEY;
+        HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+        hca_connect_dct(qp, dev, ACCESS_QP_ALL);
+    }
+
+    ~tm_dct()
+    {
+        EXPECT_EQ(0, ibv_destroy_qp(qp));
+        EXPECT_EQ(0, ibv_destroy_cq(cq));
+    }
+
+    tm_dct(const tm_dct&) = delete;
+
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+};
+
+class tm_dci {
+public:
+    explicit tm_dci(const hca_device &dev)
+    {
+        struct ibv_ah_attr ah_attr         = dev.ah_attr(true);
+        struct ibv_qp_init_attr_ex attr    = {};
+        struct mlx5dv_qp_init_attr dv_attr = {};
+
+        HCA_CHECK_CALL((m_ah = ibv_create_ah(dev.pd, &ah_attr)));
+        HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
+        attr.qp_type          = IBV_QPT_DRIVER;
+        attr.comp_mask        = IBV_QP_INIT_ATTR_PD |
+                                IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.send_ops_flags   = IBV_QP_EX_WITH_SEND;
+        attr.pd               = dev.pd;
+        attr.send_cq          = m_cq;
+        attr.recv_cq          = m_cq;
+        attr.cap.max_send_wr  = 16;
+        attr.cap.max_send_sge = 1;
+        dv_attr.comp_mask     = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+        hca_connect_dci(m_qp, dev);
+    }
+
+    ~tm_dci()
+    {
+        EXPECT_EQ(0, ibv_destroy_qp(m_qp));
+        EXPECT_EQ(0, ibv_destroy_cq(m_cq));
+        EXPECT_EQ(0, ibv_destroy_ah(m_ah));
+    }
+
+    tm_dci(const tm_dci&) = delete;
+
+    /* The first `length` bytes. @return how it ended */
+    enum ibv_wc_status send(uint32_t dctn, const strict_mem &mem,
+                            uint32_t length)
+    {
+        struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(m_qp);
+
+        ibv_wr_start(ex);
+        ex->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_send(ex);
+        mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(ex), m_ah, dctn,
+                              TM_DC_KEY);
+        ibv_wr_set_sge(ex, mem.mr->lkey, (uintptr_t)mem.addr, length);
+        EXPECT_EQ(0, ibv_wr_complete(ex));
+        return verbs_wait(m_cq).status;
+    }
+
+private:
+    struct ibv_ah *m_ah;
+    struct ibv_cq *m_cq;
+    struct ibv_qp *m_qp;
+};
+
 /* --- messages ------------------------------------------------------------- */
 
 /* One in the making: a header and bytes that tell it from others */

@@ -31,10 +31,11 @@ static const struct devx_field devx_create_qp_fields[] = {
 };
 
 /* What is said at creation; all else is 0 until the state changes. There are
- * no offloads, signatures, counters or migration. */
+ * no signatures, counters or migration. */
 static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc st", QPC_ST, QPC_ST_DCI},
     {"qpc pm_state", QPC_PM_STATE, DEVX_ANY},
+    {"qpc offload_type", QPC_OFFLOAD, QPC_OFFLOAD_RNDV},
     {"qpc end_padding_mode", DEVX_BITS(0x00, 3, 2), DEVX_ANY},
     {"qpc block_lb_mc", DEVX_BITS(0x04, 30, 30), 1},
     {"qpc latency_sensitive", DEVX_BITS(0x04, 28, 28), 1},
@@ -173,6 +174,22 @@ static enum devx_status devx_qp_objects(struct devx_call *call,
     return devx_qp_receives(call, hw);
 }
 
+/* A rendezvous needs a list of tags, and a send queue that is the device's. */
+static enum devx_status devx_qp_offload(struct devx_call *call,
+                                        struct hca_qp *hw)
+{
+    const uint8_t *ctx = call->in + DEVX_QP_CTX;
+
+    if (devx_get(ctx, QPC_OFFLOAD) != QPC_OFFLOAD_RNDV) {
+        return DEVX_OK;
+    }
+    hw->has_rndv = hw->has_tm && devx_get(ctx, QPC_NO_SQ);
+    return hw->has_rndv ? DEVX_OK :
+           devx_qp_bad(call, DEVX_BAD_PARAM, QPC_OFFLOAD,
+                       "qpc offload_type, with a send queue or without tag "
+                       "matching,");
+}
+
 static enum devx_status devx_qp_memory(struct devx_call *call,
                                        struct hca_qp *hw)
 {
@@ -238,6 +255,9 @@ static enum devx_status devx_qp_make(struct devx_call *call,
     status = devx_qp_type(call, hw);
     if (status == DEVX_OK) {
         status = devx_qp_objects(call, hw);
+    }
+    if (status == DEVX_OK) {
+        status = devx_qp_offload(call, hw);
     }
     if (status == DEVX_OK) {
         status = devx_qp_memory(call, hw);

@@ -9,8 +9,7 @@
  *   one packet        CONSUMED_MSG
  *   more than one     CONSUMED (the lock is released, data moves) EXPECTED
  *   rendezvous        CONSUMED (hca_rndv.c fetches the data) EXPECTED
- *     that does not   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
- *     fit
+ *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
  *
@@ -264,8 +263,11 @@ static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
 /* DC: what the SRQ reads with has to have been set. */
 static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
 {
+    const struct hca_qp *qp = msg->resp->qp;
+
     return (be32toh(msg->rndv.rvh.len) <= msg->resp->recv.length) &&
-           ((msg->resp->qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
+           qp->has_rndv && msg->srq->has_rndv &&
+           ((qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
 }
 
 static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A rendezvous under way is memory of the sender's process. While it sends for
- * a connected QP it holds that one's sq_lock, as its requester does, and uses
- * its PSN; for a DC target it is an initiator that nobody sees, with the
- * parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
+ * a connected QP, whose program sends nothing, it holds that one's sq_lock, as
+ * its requester would, and uses its PSN; for a DC target it is an initiator that
+ * nobody sees, with the parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
  */
 #include "hca_rndv.h"
 #include "hca_completer.h"
@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HCA_RNDV_BUSY_NS    100000ull /* until the QP's own WQE is through */
 #define HCA_RNDV_DC_RETRIES 7u
 
 enum hca_rndv_state {
@@ -240,8 +239,7 @@ static void hca_rndv_transmit(struct hca_rndv *rndv,
 
 /* --- who sends ----------------------------------------------------------- */
 
-/* Its requester: between two WQEs of its own, if it has any. A NIC gives the
- * send queue to the SRQ. */
+/* It has no send queue of the program's. */
 static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
 {
     const struct hca_rndv_sender sender = {
@@ -253,10 +251,6 @@ static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
         .rnr_retry = qp->rnr_retry,
     };
 
-    if (qp->req.waiting) {
-        rndv->wait_ns = HCA_RNDV_BUSY_NS;
-        return;
-    }
     hca_rndv_transmit(rndv, &sender);
     if (rndv->state == HCA_RNDV_FAILED) {
         hca_qp_fail_requester(qp);

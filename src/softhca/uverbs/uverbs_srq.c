@@ -191,6 +191,7 @@ static void uverbs_srq_fill(struct hca_srq *hw,
     hw->dbrec           = hca_off((void*)(uintptr_t)params->ucmd.db_addr);
     hw->is_xrc          = params->xrc;
     hw->uidx            = params->ucmd.uidx;
+    hw->has_rndv        = params->tm; /* create_xrq_cmd() of mlx5_ib */
 }
 
 static int uverbs_srq_new(struct uverbs_req *req,
