@@ -53,4 +53,49 @@ struct prm_masked_cswap64_seg {
 };
 static_assert(sizeof(struct prm_masked_cswap64_seg) == 16, "one octoword");
 
+/* --- tag matching ---------------------------------------------------------
+ * Headers of messages: <infiniband/tm_types.h>. Operations on the list of
+ * posted tags: WQEs of the opcode MLX5_OPCODE_TAG_MATCHING, a struct
+ * mlx5_wqe_tm_seg and, to append, a data segment (rdma-core,
+ * providers/mlx5/qp.c, mlx5_post_srq_ops()). */
+
+/* mlx5_wqe_tm_seg.opcode: the operation in its upper half */
+#define PRM_TM_OPCODE_SHIFT 4
+enum {
+    PRM_TM_OPCODE_NOP    = 0,
+    PRM_TM_OPCODE_APPEND = 1, /* index: of the entry appended next */
+    PRM_TM_OPCODE_REMOVE = 2  /* index: of the entry to remove */
+};
+
+/* mlx5_wqe_tm_seg.flags */
+#define PRM_TM_SW_CNT       0x40 /* sw_cnt is valid */
+#define PRM_TM_CQE_REQ      0x80 /* has a completion */
+
+/* Header of a rendezvous request over DC, behind struct ibv_rvh: the target of
+ * the requester (UCX 1.13, dc_mlx5.h, struct ibv_ravh) */
+struct prm_ravh {
+    __be32 sl_dct;
+    __be32 reserved;
+    __be64 dc_access_key;
+};
+static_assert(sizeof(struct prm_ravh) == 16, "one octoword");
+
+#define PRM_RAVH_DCT        0x00ffffffu
+
+/* mlx5_cqe64.app, and .app_op with it (rdma-core, providers/mlx5/cq.c).
+ * app_info is the index of the entry. */
+#define PRM_CQE_APP_TAG_MATCHING 1
+enum {
+    PRM_CQE_TM_CONSUMED     = 0x1, /* matched, the data is to come */
+    PRM_CQE_TM_EXPECTED     = 0x2, /* ... and has come */
+    PRM_CQE_TM_UNEXPECTED   = 0x3,
+    PRM_CQE_TM_NO_TAG       = 0x4,
+    PRM_CQE_TM_APPEND       = 0x5,
+    PRM_CQE_TM_REMOVE       = 0x6,
+    PRM_CQE_TM_NOOP         = 0x7,
+    PRM_CQE_TM_CONSUMED_MSG = 0xa, /* matched, with its data */
+    PRM_CQE_TM_CONSUMED_MSG_SW_RNDV = 0xb, /* ... that the program has to get */
+    PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* ... none will come any more */
+};
+
 #endif

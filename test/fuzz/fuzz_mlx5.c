@@ -120,6 +120,7 @@ static void fuzz_create_srq(int fd, uint32_t uar)
     fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, 4, fuzz_below(40));
     fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_LIMIT, 4, fuzz_int(1));
     if (fuzz_below(2)) {
+        fuzz_const(&req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, 4, fuzz_int(2));
         fuzz_attr(&req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, 0,
                   fuzz_handle(UVERBS_OBJECT_XRCD));
         fuzz_attr(&req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, 0,
@@ -275,6 +276,6 @@ const fuzz_op fuzz_mlx5_ops[] = {
     fuzz_alloc_pd,  fuzz_reg_mr,   fuzz_create_cq, fuzz_create_srq,
     fuzz_create_qp, fuzz_modify_qp, fuzz_modify_qp, fuzz_open_xrcd,
     fuzz_create_ah, fuzz_comp_channel, fuzz_devx,    fuzz_devx,
-    fuzz_devx,      fuzz_devx,
+    fuzz_devx,      fuzz_devx,     fuzz_tm,
 };
 const unsigned fuzz_num_mlx5_ops = FUZZ_COUNT(fuzz_mlx5_ops);

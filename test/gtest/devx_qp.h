@@ -48,29 +48,11 @@ struct devx_ring : devx_pages {
     struct mlx5dv_devx_umem *umem;
 };
 
-class devx_rmp {
+/* A shared receive queue of one kind or another */
+class devx_rq {
 public:
     enum { LIST = 0, CYCLIC = 1 };
     static constexpr unsigned count = 16, stride = 32;
-
-    devx_rmp(const hca_device &dev, unsigned wq_type) : ring(dev.ctx, 1)
-    {
-        devx_mailbox in(0x110, 0x90c);
-        const size_t wq = 0x50;
-
-        in.set(0x20, 23, 20, 1); /* RDY */
-        in.set(wq, 31, 28, wq_type).put(wq + 0x08, devx_pdn(dev.pd));
-        in.put64(wq + 0x10, ring.dbr_offset());
-        in.set(wq + 0x20, 19, 16, 5).set(wq + 0x20, 4, 0, 4);
-        in.put(wq + 0x28, ring.umem->umem_id);
-        in.put(wq + 0x2c, ring.umem->umem_id);
-        for (unsigned i = 0; i < count; i++) { /* a cyclic one ignores it */
-            next_seg(i)->next_wqe_index =
-                    htobe16((wq_type == LIST) ? (i + 1) % count : 0xffff);
-        }
-        object = std::make_unique<devx_object>(dev.ctx, in);
-        HCA_CHECK_CALL(object->obj != NULL);
-    }
 
     void post_recv(const void *addr, uint32_t length, uint32_t lkey)
     {
@@ -84,6 +66,26 @@ public:
     devx_ring ring;
     std::unique_ptr<devx_object> object;
 
+protected:
+    devx_rq(const hca_device &dev, unsigned wq_type) : ring(dev.ctx, 1)
+    {
+        for (unsigned i = 0; i < count; i++) { /* a cyclic one ignores it */
+            next_seg(i)->next_wqe_index =
+                    htobe16((wq_type == LIST) ? (i + 1) % count : 0xffff);
+        }
+    }
+
+    /* The context of the queue, at `wq` */
+    void put_wq(const hca_device &dev, devx_mailbox &in, size_t wq,
+                unsigned wq_type) const
+    {
+        in.set(wq, 31, 28, wq_type).put(wq + 0x08, devx_pdn(dev.pd));
+        in.put64(wq + 0x10, ring.dbr_offset());
+        in.set(wq + 0x20, 19, 16, 5).set(wq + 0x20, 4, 0, 4);
+        in.put(wq + 0x28, ring.umem->umem_id);
+        in.put(wq + 0x2c, ring.umem->umem_id);
+    }
+
 private:
     struct mlx5_wqe_srq_next_seg *next_seg(unsigned i) const
     {
@@ -91,6 +93,19 @@ private:
     }
 
     uint16_t m_pi = 0;
+};
+
+class devx_rmp : public devx_rq {
+public:
+    devx_rmp(const hca_device &dev, unsigned wq_type) : devx_rq(dev, wq_type)
+    {
+        devx_mailbox in(0x110, 0x90c);
+
+        in.set(0x20, 23, 20, 1); /* RDY */
+        put_wq(dev, in, 0x50, wq_type);
+        object = std::make_unique<devx_object>(dev.ctx, in);
+        HCA_CHECK_CALL(object->obj != NULL);
+    }
 };
 
 /* What INIT2RTR says beside the peer */
@@ -104,7 +119,7 @@ public:
     static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
     static constexpr uint32_t uidx = 0x4321;
 
-    devx_qp(const hca_device &dev, const devx_rmp &rmp) :
+    devx_qp(const hca_device &dev, const devx_rq &rmp) :
         cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev)
     {
         m_uar = mlx5dv_devx_alloc_uar(dev.ctx, 0);
@@ -121,7 +136,7 @@ public:
     }
 
     /* RC, 64 blocks */
-    devx_mailbox create_in(const devx_rmp &rmp) const
+    devx_mailbox create_in(const devx_rq &rmp) const
     {
         devx_mailbox in(0x110, 0x500);
 

@@ -15,6 +15,7 @@ const enum ibv_qp_type qp_types[][2] = {
     [SERVICE_UD]  = {IBV_QPT_UD, IBV_QPT_UD},
     [SERVICE_XRC] = {IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV},
     [SERVICE_DC]  = {IBV_QPT_DRIVER, IBV_QPT_DRIVER},
+    [SERVICE_TM]  = {IBV_QPT_RC, IBV_QPT_RC},
 };
 
 /* Attributes that the transitions want, beside the state (IBTA 11.2.5.2) */
@@ -41,6 +42,9 @@ const transition transitions[][2] = {
     [SERVICE_XRC] = {{to_init, to_rtr, req},
                      {to_init, to_rtr | resp,
                       IBV_QP_TIMEOUT | IBV_QP_SQ_PSN}},
+    [SERVICE_DC]  = {},
+    [SERVICE_TM]  = {{to_init, to_rtr | resp, req},
+                     {to_init, to_rtr | resp, req}},
 };
 
 bool comes_true(const std::function<bool()> &done)
@@ -144,6 +148,12 @@ struct ibv_srq *strict_bench::create_srq()
         attr.xrcd       = xrcd;
         attr.cq         = recv_cq->cq;
     }
+    if (m_service == SERVICE_TM) {
+        attr.comp_mask |= IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
+        attr.srq_type   = IBV_SRQT_TM;
+        attr.cq         = recv_cq->cq;
+        attr.tm_cap     = {tags - 1, 16};
+    }
     HCA_CHECK_CALL((result = ibv_create_srq_ex(dev.ctx, &attr)) != NULL);
     return result;
 }
@@ -167,7 +177,8 @@ struct ibv_qp *strict_bench::create_qp(bool is_sender)
         attr.cap       = {};
         qp             = ibv_create_qp_ex(dev.ctx, &attr);
     } else if (m_service != SERVICE_DC) {
-        attr.cap.max_recv_wr = (m_service == SERVICE_XRC) ? 0 : 16;
+        attr.cap.max_recv_wr = has_srq() ? 0 : 16;
+        attr.srq             = (m_service == SERVICE_TM) ? srq : NULL;
         qp                   = ibv_create_qp_ex(dev.ctx, &attr);
     } else {
         dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC;

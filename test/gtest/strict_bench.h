@@ -16,8 +16,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/* TM: both are RC queue pairs of an SRQ with tag matching, so that the sender
+ * is one of its command QPs as well. */
 enum strict_service { SERVICE_RC, SERVICE_UC, SERVICE_UD, SERVICE_XRC,
-                      SERVICE_DC };
+                      SERVICE_DC, SERVICE_TM };
 
 constexpr int ACCESS_ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
@@ -79,7 +81,7 @@ public:
     {
         struct mlx5dv_obj obj = {};
 
-        HCA_CHECK_CALL((cq = ibv_create_cq(ctx, cqe, NULL, NULL, 0)) != NULL);
+        HCA_CHECK_CALL((cq = create(ctx, cqe)) != NULL);
         obj.cq.in  = cq;
         obj.cq.out = &m_dv;
         HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) == 0);
@@ -118,6 +120,15 @@ public:
     struct ibv_cq *cq;
 
 private:
+    /* An extended one, as libmlx5 wants for tag matching */
+    static struct ibv_cq *create(struct ibv_context *ctx, unsigned cqe)
+    {
+        struct ibv_cq_init_attr_ex attr = {};
+
+        attr.cqe = cqe;
+        return ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr));
+    }
+
     struct mlx5dv_cq m_dv = {};
     uint32_t         m_ci = 0;
 };
@@ -277,6 +288,7 @@ class strict_bench {
 public:
     static constexpr uint64_t dc_key = 0x1122334455667788;
     static constexpr uint32_t qkey   = 0x11223344;
+    static constexpr uint32_t tags   = 16; /* entries of the list */
 
     strict_bench(strict_service service, const strict_options &options);
     ~strict_bench();
@@ -324,7 +336,8 @@ public:
 
     bool has_srq() const
     {
-        return (m_service == SERVICE_DC) || (m_service == SERVICE_XRC);
+        return (m_service == SERVICE_DC) || (m_service == SERVICE_XRC) ||
+               (m_service == SERVICE_TM);
     }
 
     /* Makes the sender as new. */

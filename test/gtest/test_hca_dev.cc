@@ -73,7 +73,7 @@ TEST_F(hca_dev, config_refused)
     }
     for (const char *value : {"", "max_qp", "max_qp=", "max_qp=0", "max_qp=-1",
                               "max_qp=1x", "max_cqe=2147483648", "max_cqe=512",
-                              "max_qp_wr=511", "max_sge=1",
+                              "max_qp_wr=511", "max_sge=1", "max_num_tags=64",
                               "max_qp=1,max_cqe"}) {
         expect_refused("SOFTHCA_LIMITS", value);
     }

@@ -4,7 +4,7 @@
  * memory that counts as locked (SOFTHCA_MEMLOCK): what is not there is neither
  * reported nor done, with the errors of the kernel's mlx5_ib.
  */
-#include "verbs_bench.h"
+#include "tm_bench.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -65,6 +65,21 @@ TEST_P(verbs_limits, are_reported_and_hold)
     EXPECT_EQ(nullptr, ibv_create_srq(m_dev.pd, &srq_attr));
 }
 
+TEST_P(verbs_limits, of_tags)
+{
+    struct ibv_device_attr_ex attr = {};
+    struct ibv_cq_ex *cq           = tm_srq::create_cq(m_dev, {});
+
+    ASSERT_EQ(0, ibv_query_device_ex(m_dev.ctx, NULL, &attr));
+    EXPECT_EQ(63u, attr.tm_caps.max_num_tags);
+    EXPECT_EQ(nullptr, tm_srq::create(m_dev, cq, {.tags = 64, .max_ops = 8}));
+    struct ibv_srq *srq = tm_srq::create(m_dev, cq,
+                                         {.tags = 63, .max_ops = 8});
+    ASSERT_NE(nullptr, srq);
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+    EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+}
+
 INSTANTIATE_TEST_SUITE_P(limits, verbs_limits, testing::Values(0));
 
 /* --- what is not there ---------------------------------------------------- */
@@ -97,6 +112,37 @@ TEST_P(verbs_lacks, devx_and_dc)
     EXPECT_EQ(EOPNOTSUPP, errno);
     EXPECT_EQ(0, ibv_destroy_cq(attr.send_cq));
     EXPECT_EQ(0, ibv_dealloc_pd(attr.pd));
+    EXPECT_EQ(0, ibv_close_device(ctx));
+}
+
+TEST_P(verbs_lacks, tag_matching)
+{
+    struct ibv_device **list       = ibv_get_device_list(NULL);
+    struct ibv_context *ctx        = ibv_open_device(list[0]);
+    struct ibv_device_attr_ex attr = {};
+
+    ibv_free_device_list(list);
+    ASSERT_NE(nullptr, ctx);
+    ASSERT_EQ(0, ibv_query_device_ex(ctx, NULL, &attr));
+    EXPECT_EQ(0u, attr.tm_caps.max_num_tags);
+    EXPECT_EQ(0u, attr.tm_caps.max_ops);
+
+    struct ibv_cq_init_attr_ex cq_attr   = {};
+    struct ibv_cq_ex *cq                 = NULL;
+    struct ibv_srq_init_attr_ex srq_attr = {};
+    cq_attr.cqe        = 15;
+    cq                 = ibv_create_cq_ex(ctx, &cq_attr);
+    srq_attr.attr      = {15, 1, 0};
+    srq_attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                         IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
+    srq_attr.srq_type  = IBV_SRQT_TM;
+    srq_attr.pd        = ibv_alloc_pd(ctx);
+    srq_attr.cq        = ibv_cq_ex_to_cq(cq);
+    srq_attr.tm_cap    = {1, 1};
+    EXPECT_EQ(nullptr, ibv_create_srq_ex(ctx, &srq_attr));
+    EXPECT_EQ(EOPNOTSUPP, errno);
+    EXPECT_EQ(0, ibv_destroy_cq(srq_attr.cq));
+    EXPECT_EQ(0, ibv_dealloc_pd(srq_attr.pd));
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
@@ -241,8 +287,9 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"limits", {{"SOFTHCA_LIMITS",
-                     "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127"}}},
-        {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm"}}},
+                     "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
+                     "max_num_tags=63"}}},
+        {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm,tm"}}},
         {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
     });
 }

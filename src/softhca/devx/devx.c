@@ -20,7 +20,7 @@
 #define DEVX_MAX_OUT     (16u + 4096u)
 
 static const struct devx_cmd *const devx_cmds[] = {
-    devx_cap_cmds, devx_mkey_cmds, devx_rmp_cmds,
+    devx_cap_cmds, devx_mkey_cmds, devx_rmp_cmds, devx_xrq_cmds,
     devx_dct_cmds, devx_qp_cmds,   devx_qp_modify_cmds,
 };
 
@@ -182,6 +182,7 @@ static int devx_create(struct uverbs_req *req)
 static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
                        uint32_t number)
 {
+    const struct hca_srq *srq;
     const struct hca_qp *qp;
 
     switch (obj->type) {
@@ -194,8 +195,10 @@ static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
                (creator == ((qp->type == HCA_QP_DCT) ? DEVX_OP_CREATE_DCT :
                                                        DEVX_OP_CREATE_QP));
     case UVERBS_OBJECT_SRQ:
-        return (creator == DEVX_OP_CREATE_RMP) &&
-               (((const struct uverbs_srq*)obj)->srq->obj.num == number);
+        srq = ((const struct uverbs_srq*)obj)->srq;
+        return (srq->obj.num == number) &&
+               (creator == ((srq->tm != 0) ? DEVX_OP_CREATE_XRQ :
+                                             DEVX_OP_CREATE_RMP));
     default:
         return false;
     }

@@ -114,6 +114,7 @@ struct devx_call {
 /* Rows of every command's header, op_mod being 0. */
 #define DEVX_OP_CREATE_QP   0x500
 #define DEVX_OP_CREATE_DCT  0x710
+#define DEVX_OP_CREATE_XRQ  0x717
 #define DEVX_OP_CREATE_RMP  0x90c
 
 #define DEVX_HEADER_FIELDS \
@@ -134,7 +135,7 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
 
 /* Rows of each file. */
 extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
-        devx_rmp_cmds[], devx_dct_cmds[];
+        devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[];
 
 /* --- objects ------------------------------------------------------------- */
 #define DEVX_MAX_USES 8

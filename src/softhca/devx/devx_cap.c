@@ -10,6 +10,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_mkey.h"
 #include "softhca/nic/hca_wqe.h"
+#include "softhca/uverbs/uverbs_srq.h"
 
 #include <endian.h>
 
@@ -30,7 +31,9 @@ enum devx_where {
     DEVX_ON_IB,
     DEVX_ON_ROCE,
     DEVX_ON_BOND,
-    DEVX_ON_DC
+    DEVX_ON_DC,
+    DEVX_ON_TM,
+    DEVX_ON_DC_TM
 };
 
 struct devx_cap {
@@ -118,6 +121,10 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x70, 28, 24, 16),  /* log_max_rmp */
     CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
+    CAP_ON(TM, GENERAL, 0xbc, 15, 15, 1), /* tag_matching */
+    CAP_ON(TM, GENERAL, 0xbc, 14, 14, 1), /* rndv_offload_rc */
+    CAP_ON(DC_TM, GENERAL, 0xbc, 13, 13, 1), /* rndv_offload_dc */
+    CAP_ON(TM, GENERAL, 0xbc, 4, 0, 16), /* log_max_xrq */
 
     CAP(ODP, 0x10, 31, 26, DEVX_ODP_ALL),  /* rc_odp_caps */
     CAP(ODP, 0x18, 31, 26, DEVX_ODP_SEND), /* ud_odp_caps */
@@ -151,8 +158,15 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
     return (where == DEVX_ON_ALL) || ((where == DEVX_ON_IB) && !roce) ||
            ((where == DEVX_ON_ROCE) && roce) ||
            ((where == DEVX_ON_BOND) && devx_is_bond(call)) ||
-           ((where == DEVX_ON_DC) && !hca_lacks(HCA_LACK_DC));
+           ((where == DEVX_ON_DC) && !hca_lacks(HCA_LACK_DC)) ||
+           ((where == DEVX_ON_TM) && !hca_lacks(HCA_LACK_TM)) ||
+           ((where == DEVX_ON_DC_TM) && !hca_lacks(HCA_LACK_TM) &&
+            !hca_lacks(HCA_LACK_DC));
 }
+
+/* The one that a variable sets */
+#define CAP_LOG_TAGS DEVX_BITS(0xbc, 12, 8) /* log_tag_matching_list_sz */
+
 
 static enum devx_status devx_query_cap(struct devx_call *call)
 {
@@ -169,6 +183,10 @@ static enum devx_status devx_query_cap(struct devx_call *call)
         if ((cap->page == page) && devx_has_cap(call, cap->where)) {
             devx_set(call->out + DEVX_PAGE_AT, cap->bits, cap->value);
         }
+    }
+    if ((page == DEVX_PAGE_GENERAL) && devx_has_cap(call, DEVX_ON_TM)) {
+        devx_set(call->out + DEVX_PAGE_AT, CAP_LOG_TAGS,
+                 __builtin_ctz(uverbs_max_tags() + 1));
     }
     return DEVX_OK;
 }

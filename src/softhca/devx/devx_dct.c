@@ -7,8 +7,10 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
+#include "devx_qp.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_qp.h"
+#include "softhca/nic/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_pd.h"
 #include "softhca/uverbs/uverbs_qp.h"
@@ -20,6 +22,7 @@
 
 /* dctc */
 #define DCTC_STATE      DEVX_BITS(0x00, 27, 24)
+#define DCTC_OFFLOAD    DEVX_BITS(0x00, 7, 4) /* as of a queue pair */
 #define DCTC_USER_INDEX DEVX_BITS(0x04, 23, 0)
 #define DCTC_CQN        DEVX_BITS(0x08, 23, 0)
 #define DCTC_ATOMIC_MODE DEVX_BITS(0x0c, 23, 20)
@@ -46,9 +49,10 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0}
 };
 
-/* No offloads; handshakes, counters and latency are none of this device. */
+/* Handshakes, counters and latency are none of this device. */
 static const struct devx_field devx_dctc_fields[] = {
     {"dctc state", DCTC_STATE, DCTC_STATE_ACTIVE},
+    {"dctc offload_type", DCTC_OFFLOAD, QPC_OFFLOAD_RNDV},
     {"dctc user_index", DCTC_USER_INDEX, UVERBS_UIDX_MASK},
     {"dctc cqn", DCTC_CQN, DEVX_ANY},
     {"dctc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY},
@@ -122,6 +126,12 @@ static enum devx_status devx_dct_check(struct devx_call *call)
         return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x28,
                            "dctc mtu, or port,", 0);
     }
+    if (devx_get(ctx, DCTC_OFFLOAD) &&
+        !hca_srq_has_tm(devx_get(ctx, DCTC_SRQN))) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX,
+                           "dctc offload_type, without tag matching,",
+                           devx_get(ctx, DCTC_OFFLOAD));
+    }
     if (hca_dev_is_roce(call->ctx->dev) &&
         (hca_dev_gid(call->ctx->dev, devx_get(ctx, DCTC_GID_INDEX), gid) ==
          HCA_GID_NONE)) {
@@ -150,6 +160,8 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->rcqn          = dct->cq->cq->obj.num;
     hw->scqn          = hw->rcqn;
     hw->srqn          = devx_get(ctx, DCTC_SRQN);
+    hw->has_tm        = hca_srq_has_tm(hw->srqn);
+    hw->has_rndv      = hw->has_tm && devx_get(ctx, DCTC_OFFLOAD);
     hw->uidx          = devx_get(ctx, DCTC_USER_INDEX);
     hw->dc_key        = devx_get(ctx, DCTC_KEY);
     hw->access        = devx_dctc_access(ctx);

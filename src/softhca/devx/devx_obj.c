@@ -79,11 +79,12 @@ static bool devx_is_srq(const struct uverbs_obj *obj, uint32_t number)
     return ((const struct uverbs_srq*)obj)->srq->obj.num == number;
 }
 
-static bool devx_is_rmp(const struct uverbs_obj *obj, uint32_t number)
+static bool devx_is_rmp_or_xrq(const struct uverbs_obj *obj, uint32_t number)
 {
     const struct devx_obj *devx = (const struct devx_obj*)obj;
 
-    return (devx->cmd->opcode == DEVX_OP_CREATE_RMP) &&
+    return ((devx->cmd->opcode == DEVX_OP_CREATE_RMP) ||
+            (devx->cmd->opcode == DEVX_OP_CREATE_XRQ)) &&
            (devx->number == number);
 }
 
@@ -93,8 +94,8 @@ struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn)
 
     srq = uverbs_obj_search(call->ctx, UVERBS_OBJECT_SRQ, devx_is_srq, srqn);
     return (srq != NULL) ? srq :
-           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ, devx_is_rmp,
-                             srqn);
+           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
+                             devx_is_rmp_or_xrq, srqn);
 }
 
 struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "devx_qp.h"
 #include "devx.h"
+#include "softhca/nic/hca_tm.h"
 #include "softhca/nic/hca_uar.h"
 #include "softhca/nic/hca_wqe.h"
 #include "softhca/uverbs/uverbs_cq.h"
@@ -30,10 +31,11 @@ static const struct devx_field devx_create_qp_fields[] = {
 };
 
 /* What is said at creation; all else is 0 until the state changes. There are
- * no offloads, signatures, counters or migration. */
+ * no signatures, counters or migration. */
 static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc st", QPC_ST, QPC_ST_DCI},
     {"qpc pm_state", QPC_PM_STATE, DEVX_ANY},
+    {"qpc offload_type", QPC_OFFLOAD, QPC_OFFLOAD_RNDV},
     {"qpc end_padding_mode", DEVX_BITS(0x00, 3, 2), DEVX_ANY},
     {"qpc block_lb_mc", DEVX_BITS(0x04, 30, 30), 1},
     {"qpc latency_sensitive", DEVX_BITS(0x04, 28, 28), 1},
@@ -131,6 +133,11 @@ static enum devx_status devx_qp_receives(struct devx_call *call,
             return devx_qp_bad(call, DEVX_BAD_RES, QPC_SRQN,
                                "qpc srqn_rmpn_xrqn");
         }
+        hw->has_tm = hca_srq_has_tm(hw->srqn);
+        if (hw->has_tm && (hw->type != HCA_QP_RC)) {
+            return devx_qp_bad(call, DEVX_BAD_PARAM, QPC_SRQN,
+                               "qpc srqn_rmpn_xrqn, with tag matching,");
+        }
         devx_obj_use(call, srq);
         return DEVX_OK;
     default:
@@ -165,6 +172,22 @@ static enum devx_status devx_qp_objects(struct devx_call *call,
     hw->scqn = scq->cq->obj.num;
     hw->rcqn = rcq->cq->obj.num;
     return devx_qp_receives(call, hw);
+}
+
+/* A rendezvous needs a list of tags, and a send queue that is the device's. */
+static enum devx_status devx_qp_offload(struct devx_call *call,
+                                        struct hca_qp *hw)
+{
+    const uint8_t *ctx = call->in + DEVX_QP_CTX;
+
+    if (devx_get(ctx, QPC_OFFLOAD) != QPC_OFFLOAD_RNDV) {
+        return DEVX_OK;
+    }
+    hw->has_rndv = hw->has_tm && devx_get(ctx, QPC_NO_SQ);
+    return hw->has_rndv ? DEVX_OK :
+           devx_qp_bad(call, DEVX_BAD_PARAM, QPC_OFFLOAD,
+                       "qpc offload_type, with a send queue or without tag "
+                       "matching,");
 }
 
 static enum devx_status devx_qp_memory(struct devx_call *call,
@@ -232,6 +255,9 @@ static enum devx_status devx_qp_make(struct devx_call *call,
     status = devx_qp_type(call, hw);
     if (status == DEVX_OK) {
         status = devx_qp_objects(call, hw);
+    }
+    if (status == DEVX_OK) {
+        status = devx_qp_offload(call, hw);
     }
     if (status == DEVX_OK) {
         status = devx_qp_memory(call, hw);

@@ -20,6 +20,7 @@
 #define QPC_LAG_PORT    DEVX_BITS(0x00, 27, 24)
 #define QPC_ST          DEVX_BITS(0x00, 23, 16)
 #define QPC_PM_STATE    DEVX_BITS(0x00, 12, 11)
+#define QPC_OFFLOAD     DEVX_BITS(0x00, 7, 4)
 #define QPC_PD          DEVX_BITS(0x04, 23, 0)
 #define QPC_MTU         DEVX_BITS(0x08, 31, 29)
 #define QPC_LOG_MSG_MAX DEVX_BITS(0x08, 28, 24)
@@ -80,6 +81,9 @@ enum devx_qpc_st {
     QPC_ST_UD  = 2,
     QPC_ST_DCI = 5
 };
+
+/* What the device does with the queue pair: rendezvous by tag matching */
+enum { QPC_OFFLOAD_RNDV = 1 };
 
 /* States as the device counts them; the others are those of verbs. */
 enum { QPC_STATE_SQER = 4, QPC_STATE_ERR = 6, QPC_STATE_SQD = 7 };

@@ -18,6 +18,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_SM]     = "sm",
     [HCA_LACK_ACCESS] = "access",
     [HCA_LACK_UVERBS] = "uverbs",
+    [HCA_LACK_TM]     = "tm",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
@@ -25,13 +26,15 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
     [HCA_LIMIT_QP_WR]  = "max_qp_wr",
     [HCA_LIMIT_CQE]    = "max_cqe",
     [HCA_LIMIT_SRQ_WR] = "max_srq_wr",
+    [HCA_LIMIT_TAGS]   = "max_num_tags",
 };
 
 /* The device has rings of 2^n entries; of some it keeps one for itself
  * (mlx5_ib_query_device()). */
 static bool hca_caps_is_ring(int limit, unsigned long number)
 {
-    if ((limit == HCA_LIMIT_CQE) || (limit == HCA_LIMIT_SRQ_WR)) {
+    if ((limit == HCA_LIMIT_CQE) || (limit == HCA_LIMIT_SRQ_WR) ||
+        (limit == HCA_LIMIT_TAGS)) {
         number++;
     }
     return (limit == HCA_LIMIT_QP) || ((number & (number - 1)) == 0);
@@ -108,12 +111,14 @@ int hca_caps_init(void)
     struct hca_caps caps = {};
     int ret;
 
-    ret = hca_caps_list("SOFTHCA_LACKS", "dc, devx, sm, access, uverbs, or "
-                        "several of these with commas", hca_caps_lack, &caps);
+    ret = hca_caps_list("SOFTHCA_LACKS", "dc, devx, sm, access, uverbs, tm, "
+                        "or several of these with commas", hca_caps_lack,
+                        &caps);
     if (ret == 0) {
         ret = hca_caps_list("SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, "
-                            "max_cqe=2^N-1, max_srq_wr=2^N-1, or several of "
-                            "these with commas", hca_caps_limit, &caps);
+                            "max_cqe=2^N-1, max_srq_wr=2^N-1, "
+                            "max_num_tags=2^N-1, or several of these with "
+                            "commas", hca_caps_limit, &caps);
     }
     if ((ret == 0) && (memlock != NULL)) {
         caps.memlock = !strcmp(memlock, "y");

@@ -16,6 +16,7 @@ enum hca_lack {
     HCA_LACK_SM,     /* a subnet manager: ports stay in INIT */
     HCA_LACK_ACCESS, /* the right to open /dev/infiniband/uverbsN */
     HCA_LACK_UVERBS, /* the kernel's module ib_uverbs */
+    HCA_LACK_TM,     /* tag matching */
     HCA_NUM_LACKS
 };
 
@@ -24,6 +25,7 @@ enum hca_limit {
     HCA_LIMIT_QP_WR,  /* max_qp_wr */
     HCA_LIMIT_CQE,    /* max_cqe */
     HCA_LIMIT_SRQ_WR, /* max_srq_wr */
+    HCA_LIMIT_TAGS,   /* max_num_tags */
     HCA_NUM_LIMITS
 };
 

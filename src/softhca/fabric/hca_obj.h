@@ -139,8 +139,14 @@ struct hca_srq {
     hca_off_t        dbrec;    /* producer counter, 16 bits valid */
     uint32_t         pdn;
     uint32_t         xrcdn;    /* XRC only */
-    uint32_t         cqn;      /* XRC only */
+    uint32_t         cqn;      /* XRC and tag matching only */
     uint32_t         uidx;
+    hca_off_t        tm;       /* struct hca_tm, 0: no tag matching */
+    bool             has_rndv; /* it fetches data by rendezvous ... */
+    struct {
+        bool         is_on, is_set;
+        uint8_t      mtu, sl, ack_timeout;
+    } dc;                      /* ... with these from initiators of DC */
     uint16_t         head;     /* next WQE to consume */
     uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
     uint16_t         limit;    /* armed low-water mark, 0 none */
@@ -216,6 +222,8 @@ struct hca_qp {
     _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks */
     uint8_t            sq_sig_all;
     bool               wq_sig; /* WQEs carry a signature */
+    bool               has_tm; /* what it receives is matched by its SRQ ... */
+    bool               has_rndv; /* ... which may read through it */
     uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
     bool               has_streams; /* DCI; log2 of how many at once, and of */
     uint8_t            log_streams, log_errored; /* ... how many in error */

@@ -179,6 +179,26 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
                                         "memory that is still mapped"),
     [HCA_CHECK_RECV_LKEY_PIECES] = RECV("receive lkey, what it leads to",
                                         "at most 4 levels, 128 pieces"),
+
+    [HCA_CHECK_TM_SRQ]         = OP("srq of the qp", "one with tag matching"),
+    [HCA_CHECK_TM_OPCODE]      = OP("tm opcode",
+                                    "0x00 (nop), 0x10 (append), 0x20 (remove)"),
+    [HCA_CHECK_TM_FLAGS]       = OP("tm flags", "sw_cnt, cqe_req"),
+    [HCA_CHECK_TM_RSVD]        = OP("tm reserved field", "0"),
+    [HCA_CHECK_TM_SIZE]        = OP("ctrl ds",
+                                    "4 to append, 3 for other operations"),
+    [HCA_CHECK_TM_INDEX]       = OP("tm index", "one of the list"),
+    [HCA_CHECK_TM_FULL]        = OP("tm index", "an entry that is free"),
+    [HCA_CHECK_TMH_OPCODE]     = INVAL("tmh opcode",
+                                       "that of a message of tag "
+                                       "matching"),
+    [HCA_CHECK_TMH_LEN]        = INVAL("message length",
+                                       "no less than its tmh"),
+    [HCA_CHECK_TM_LEN]         = INVAL("data of the message",
+                                       "no more than the tagged buffer holds"),
+    [HCA_CHECK_TMH_RNDV]       = INVAL("rendezvous message length",
+                                       "that of its headers (48 over dc, else "
+                                       "32) to 64"),
 };
 
 bool hca_strict;

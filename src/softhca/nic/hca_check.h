@@ -120,6 +120,19 @@ enum hca_check {
     HCA_CHECK_RECV_LKEY_QP,
     HCA_CHECK_RECV_LKEY_FAULT,
     HCA_CHECK_RECV_LKEY_PIECES,
+
+    /* tag matching: operations on the list, headers of messages */
+    HCA_CHECK_TM_SRQ = 0x70,
+    HCA_CHECK_TM_OPCODE,
+    HCA_CHECK_TM_FLAGS,
+    HCA_CHECK_TM_RSVD,
+    HCA_CHECK_TM_SIZE,
+    HCA_CHECK_TM_INDEX,
+    HCA_CHECK_TM_FULL,
+    HCA_CHECK_TMH_OPCODE,
+    HCA_CHECK_TMH_LEN,
+    HCA_CHECK_TM_LEN,
+    HCA_CHECK_TMH_RNDV,
     HCA_NUM_CHECKS
 };
 

@@ -10,7 +10,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "hca_grh.h"
 
-#include <infiniband/mlx5dv.h>
+#include <common/prm.h>
 
 static uint32_t hca_completer_sop_qpn(const struct hca_qp *qp,
                                       const struct hca_wqe *wqe)
@@ -84,6 +84,33 @@ static uint8_t hca_completer_sl(const struct hca_msg *msg)
            hca_grh_packet_type(msg->path, msg->src_dev) : msg->path->sl;
 }
 
+/* A match is told with the header; what follows it, or is no match, is not.
+ * Of a tagged buffer the length of the data counts, without the header, and
+ * what goes into the CQE takes its first half (providers/mlx5/cq.c,
+ * handle_tag_matching()). */
+static void hca_completer_add_tm(struct hca_cqe *cqe,
+                                 const struct hca_recv *recv)
+{
+    cqe->app      = PRM_CQE_APP_TAG_MATCHING;
+    cqe->app_op   = recv->tm_op;
+    cqe->app_info = recv->tm_index;
+    cqe->front    = recv->tmh;
+    if ((recv->tm_op == PRM_CQE_TM_NO_TAG) ||
+        (recv->tm_op == PRM_CQE_TM_UNEXPECTED)) {
+        return;
+    }
+    cqe->wqe_counter = 0;
+    if (recv->tm_op == PRM_CQE_TM_CONSUMED) {
+        cqe->opcode   = MLX5_CQE_NO_PACKET;
+        cqe->imm      = 0;
+        cqe->byte_cnt = 0;
+    } else {
+        cqe->byte_cnt = recv->tm_bytes;
+        cqe->data_len = (cqe->data != NULL) ? cqe->byte_cnt : 0;
+        cqe->wide     = true;
+    }
+}
+
 enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
                                   const struct hca_msg *msg, const void *data)
@@ -110,7 +137,26 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
         cqe.data     = data;
         cqe.data_len = msg->data->length;
     }
+    if (recv->tm_op != 0) {
+        hca_completer_add_tm(&cqe, recv);
+    }
     return (hca_cq_post(recv->cqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
+}
+
+enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
+                                   uint16_t index,
+                                   const struct mlx5_tm_cqe *result)
+{
+    struct hca_cqe cqe = {
+        .opcode   = MLX5_CQE_NO_PACKET,
+        .uidx     = srq->uidx,
+        .app      = PRM_CQE_APP_TAG_MATCHING,
+        .app_op   = tm_op,
+        .app_info = index,
+        .front    = result,
+    };
+
+    return (hca_cq_post(srq->cqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 
 static void hca_completer_resp_error(const struct hca_qp *qp, uint32_t cqn,

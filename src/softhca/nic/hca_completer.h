@@ -9,6 +9,8 @@
 #include "hca_rq.h"
 #include "hca_wire.h"
 
+#include <infiniband/mlx5dv.h>
+
 /* A send WQE is done. `data`, if any, goes into the CQE.
  * @return HCA_OK, or HCA_CHECK_CQ: the QP has to go to the error state. */
 enum hca_check hca_completer_send(const struct hca_qp *qp,
@@ -26,6 +28,12 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
                                   const struct hca_recv *recv,
                                   const struct hca_msg *msg,
                                   const void *data);
+
+/* An operation on the list of tags is done, under the lock of the SRQ.
+ * @return as hca_completer_send(). */
+enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
+                                   uint16_t index,
+                                   const struct mlx5_tm_cqe *result);
 
 /* A receive WQE was taken by a message that failed. */
 void hca_completer_recv_error(const struct hca_qp *qp,

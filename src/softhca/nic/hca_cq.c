@@ -18,6 +18,7 @@
 
 #define HCA_CQ_INDEX 0xffffffu /* indices have 24 bits */
 #define HCA_CQE_SE   0x02      /* op_own (mlx5dv_get_cqe_se()) */
+#define HCA_CQE_FRONT 16       /* struct ibv_tmh, struct mlx5_tm_cqe */
 
 static_assert(sizeof(struct mlx5_cqe64) == 64, "64-byte entry");
 static_assert(sizeof(struct mlx5_err_cqe) == 64, "64-byte entry");
@@ -47,6 +48,16 @@ static uint64_t hca_cq_timestamp(void)
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+static void hca_cqe_fill_app(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
+{
+    to->app      = cqe->app;
+    to->app_op   = cqe->app_op;
+    to->app_info = htobe16(cqe->app_info);
+    if (cqe->front != NULL) {
+        memcpy(to, cqe->front, HCA_CQE_FRONT);
+    }
+}
+
 static void hca_cqe_fill_good(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
 {
     to->ml_path        = cqe->dlid_path;
@@ -58,6 +69,9 @@ static void hca_cqe_fill_good(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
     to->byte_cnt       = htobe32(cqe->byte_cnt);
     to->sop_drop_qpn   = htobe32(cqe->sop_qpn);
     to->wqe_counter    = htobe16(cqe->wqe_counter);
+    if (cqe->app != 0) {
+        hca_cqe_fill_app(to, cqe);
+    }
 }
 
 static void hca_cqe_fill_error(struct mlx5_err_cqe *to,
@@ -83,7 +97,7 @@ static bool hca_cqe_is_error(const struct hca_cqe *cqe)
 static uint8_t hca_cqe_fill_data(struct mlx5_cqe64 *to, uint8_t *first_half,
                                  const struct hca_cqe *cqe)
 {
-    if (cqe->data_len > 32) {
+    if ((cqe->data_len > 32) || cqe->wide) {
         memcpy(first_half, cqe->data, cqe->data_len);
         return MLX5_INLINE_SCATTER_64;
     }

@@ -27,6 +27,10 @@ struct hca_cqe {
     uint32_t    byte_cnt;
     const void *data;      /* NULL, or up to 64 bytes to go inline ... */
     uint8_t     data_len;  /* ... as hca_cq_inline_room() allows */
+    bool        wide;      /* ... to the first half of 128, however few */
+    uint8_t     app, app_op; /* tag matching: PRM_CQE_TM_* ... */
+    uint16_t    app_info;    /* ... of this entry of the list ... */
+    const void *front;       /* ... NULL, or 16 bytes to begin with */
 };
 
 /* Bytes of a message that may go into a CQE of this queue, for a QP that

@@ -272,6 +272,28 @@ void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
     }
 }
 
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
+                  size_t offset, size_t length)
+{
+    hca_sgl_init(dst, src->owner);
+    dst->has_null = src->has_null;
+    for (unsigned i = 0; (length > 0) && (i < src->count); i++) {
+        const struct iovec *iov = &src->iov[i];
+        size_t n;
+
+        if (offset >= iov->iov_len) {
+            offset -= iov->iov_len;
+            continue;
+        }
+        n = iov->iov_len - offset;
+        n = (n < length) ? n : length;
+        hca_sgl_add(dst, (iov->iov_base == NULL) ? NULL :
+                         (char*)iov->iov_base + offset, n);
+        length -= n;
+        offset  = 0;
+    }
+}
+
 /* One stretch of a copy in which neither side changes its piece. */
 static int hca_sgl_copy_piece(struct hca_owner to_whom, struct iovec *dst,
                               struct hca_owner of_whom, struct iovec *src)

@@ -87,6 +87,11 @@ void hca_sgl_put(struct hca_sgl *sgl);
 /* Drops the first bytes of the list, to leave the place of a header. */
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
 
+/* Makes dst, which holds no keys of its own, `length` bytes of src from offset
+ * on; src has that many. */
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
+                  size_t offset, size_t length);
+
 /* Moves src to dst, of the same length; one of them is this process'. Null
  * pieces read as zeros and swallow what is written. @return as hca_mem_*. */
 int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src);

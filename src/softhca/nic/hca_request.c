@@ -6,6 +6,7 @@
 #include "hca_cq.h"
 #include "hca_late.h"
 #include "hca_qp.h"
+#include "hca_tm_op.h"
 #include "hca_umr.h"
 
 #include <endian.h>
@@ -104,6 +105,17 @@ static const uint32_t hca_rnr_time[32] = {
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
+uint64_t hca_request_rnr_ns(uint8_t timer)
+{
+    return hca_rnr_time[timer & 31] * 10000ull;
+}
+
+uint64_t hca_request_timeout_ns(uint8_t timeout)
+{
+    return (timeout == 0) ? HCA_TIMEOUT_FOREVER_NS :
+                            HCA_IBTA_TIMEOUT_NS << (timeout & 31);
+}
+
 static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
 {
     rq->wait_ns = ns;
@@ -115,15 +127,14 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
     struct hca_qp *qp = rq->qp;
 
     rq->tries->retries = 0;
-    if (qp->rnr_retry != 7) {
+    if (qp->rnr_retry != HCA_RNR_FOREVER) {
         if (rq->tries->rnr_retries >= qp->rnr_retry) {
             return hca_check_wqe(HCA_CHECK_RNR_EXC, rq->wqe.qpn, rq->wqe.idx,
                                  qp->rnr_retry);
         }
         rq->tries->rnr_retries++;
     }
-    return hca_request_wait(rq, hca_rnr_time[rq->ack.rnr_timer & 31] *
-                                10000ull);
+    return hca_request_wait(rq, hca_request_rnr_ns(rq->ack.rnr_timer));
 }
 
 /* A DC target has a connection to each initiator, with its PSN, as long as that
@@ -142,11 +153,8 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     struct hca_qp *qp = rq->qp;
 
     hca_request_lost(rq);
-    if (qp->timeout == 0) {
-        return hca_request_wait(rq, HCA_TIMEOUT_FOREVER_NS);
-    }
-    rq->tries->retries++;
-    return hca_request_wait(rq, HCA_IBTA_TIMEOUT_NS << (qp->timeout & 31));
+    rq->tries->retries += (qp->timeout != 0);
+    return hca_request_wait(rq, hca_request_timeout_ns(qp->timeout));
 }
 
 /* --- what goes out, what comes back ------------------------------------- */
@@ -344,6 +352,8 @@ static enum hca_check hca_request_local(struct hca_request *rq)
         return hca_umr_execute(rq->qp, &rq->wqe);
     case MLX5_OPCODE_LOCAL_INVAL:
         return hca_umr_local_inval(rq->qp, &rq->wqe);
+    case MLX5_OPCODE_TAG_MATCHING:
+        return hca_tm_op_execute(rq->qp, &rq->wqe);
     default:
         return HCA_OK; /* NOP */
     }

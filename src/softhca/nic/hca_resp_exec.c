@@ -5,59 +5,26 @@
  */
 #include "hca_resp_exec.h"
 #include "hca_atomic.h"
-#include "hca_completer.h"
-#include "hca_cq.h"
-#include "hca_grh.h"
-#include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
+#include "hca_resp_tm.h"
 
-#include <endian.h>
-#include <errno.h>
-#include <string.h>
+/* --- SEND --------------------------------------------------------------- */
 
-/* A DCT takes messages from many at once: its lock is not held while more
- * than this is copied. */
-#define HCA_DCT_COPY_LOCKED 16384u
-
-static enum hca_check hca_resp_bad(const struct hca_responder *resp,
-                                        enum hca_check check, uint64_t got)
+static enum hca_check hca_resp_send(struct hca_responder *resp)
 {
-    return hca_check_recv(check, resp->qp->obj.num, got);
-}
+    enum hca_check check;
 
-/* --- pieces of execution ------------------------------------------------ */
-
-static enum hca_check hca_resp_take_recv(struct hca_responder *resp)
-{
-    struct hca_qp *qp = resp->qp;
-
-    if (qp->type == HCA_QP_XRC_RECV) {
-        return hca_srq_take(qp, resp->msg->srqn, &resp->recv);
+    if (__builtin_expect(resp->qp->has_tm, 0)) {
+        return hca_resp_tm_send(resp);
     }
-    return (qp->srqn != 0) ? hca_srq_take(qp, qp->srqn, &resp->recv) :
-                             hca_rq_take(qp, &resp->recv);
-}
-
-/* Protection domain of remote accesses, and whose memory they mean: an XRC
- * target has neither of its own, they are those of the SRQ. */
-static bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
-{
-    const struct hca_srq *srq;
-
-    *pdn = resp->qp->pdn;
-    if (resp->qp->type == HCA_QP_XRC_RECV) {
-        srq = hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn);
-        if ((srq == NULL) || !srq->is_xrc ||
-            (srq->xrcdn != resp->qp->xrcdn)) {
-            return false;
-        }
-        *pdn               = srq->pdn;
-        resp->memory.owner = hca_owner(srq->obj.proc);
-        /* its process had the slot if the SRQ is still there */
-        return hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn) == srq;
+    check = hca_resp_take_recv(resp);
+    if ((check == HCA_OK) && resp->msg->has_inval) {
+        check = hca_resp_invalidate(resp);
     }
-    return true;
+    return (check == HCA_OK) ? hca_resp_deliver(resp) : check;
 }
+
+/* --- RDMA --------------------------------------------------------------- */
 
 /* What the message names by raddr and rkey. A key is not looked at if there
  * is nothing to reach (IBTA 9.7.4.1.5). */
@@ -86,156 +53,6 @@ static enum hca_check hca_resp_map(struct hca_responder *resp,
            hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
                              (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
 }
-
-static bool hca_resp_unlocks(const struct hca_responder *resp)
-{
-    return (resp->qp->type == HCA_QP_DCT) &&
-           (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
-}
-
-/* @return false if the QP was destroyed meanwhile. */
-static bool hca_resp_relock(struct hca_responder *resp)
-{
-    hca_mutex_lock(&resp->qp->obj.lock);
-    return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
-}
-
-/* Its process is gone, or out of reach: nobody answers. */
-static bool hca_resp_unreached(int ret)
-{
-    return (ret == -ESRCH) || (ret == -EPERM);
-}
-
-/* @param fault  what it means that memory is not there */
-static enum hca_check hca_resp_copy(struct hca_responder *resp,
-                                         const struct hca_sgl *dst,
-                                         const struct hca_sgl *src,
-                                         enum hca_check fault)
-{
-    bool unlocks = hca_resp_unlocks(resp);
-    int ret;
-
-    if (unlocks) {
-        hca_obj_unlock(resp->qp);
-    }
-    ret = hca_sgl_copy(dst, src);
-    if (unlocks && !hca_resp_relock(resp)) {
-        return HCA_DROP;
-    }
-    if (ret == 0) {
-        return HCA_OK;
-    }
-    return hca_resp_unreached(ret) ? HCA_DROP :
-           hca_resp_bad(resp, fault, resp->msg->raddr);
-}
-
-/* The CQE is what takes a receive off the queue: a sender that dies in the
- * middle of its copy leaves the queue as it was. */
-static enum hca_check hca_resp_complete(struct hca_responder *resp,
-                                        const void *data)
-{
-    hca_rq_consume(resp->qp, &resp->recv);
-    return hca_completer_recv(resp->qp, &resp->recv, resp->msg, data);
-}
-
-/* --- SEND --------------------------------------------------------------- */
-
-static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
-{
-    uint8_t data[64];
-    struct hca_sgl local;
-    enum hca_check check;
-
-    hca_sgl_init(&local, hca_owner(hca_self));
-    hca_sgl_add(&local, data, resp->msg->data->length);
-    check = hca_resp_copy(resp, &local, resp->msg->data,
-                               HCA_CHECK_RECV_LKEY_FAULT);
-    return (check == HCA_OK) ? hca_resp_complete(resp, data) : check;
-}
-
-/* UD: the first 40 bytes of the buffer are the header's, there or not. */
-static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
-{
-    const struct hca_sgl *data = resp->msg->data;
-    uint8_t grh[HCA_GRH_SIZE];
-    struct hca_sgl src;
-
-    if (!resp->msg->path->grh) {
-        hca_sgl_skip(&resp->memory, HCA_GRH_SIZE);
-        return hca_resp_copy(resp, &resp->memory, data,
-                                  HCA_CHECK_RECV_LKEY_FAULT);
-    }
-    hca_grh_build(grh, resp->msg->path, resp->msg->src_dev, data->length);
-    hca_sgl_init(&src, data->owner);
-    src.has_null = data->has_null;
-    hca_sgl_add(&src, grh, sizeof(grh));
-    memcpy(&src.iov[1], data->iov, data->count * sizeof(data->iov[0]));
-    src.count  += data->count;
-    src.length += data->length;
-    return hca_resp_copy(resp, &resp->memory, &src,
-                              HCA_CHECK_RECV_LKEY_FAULT);
-}
-
-static enum hca_check hca_resp_put(struct hca_responder *resp)
-{
-    unsigned header = (resp->qp->type == HCA_QP_UD) ? HCA_GRH_SIZE : 0;
-    uint64_t length = resp->msg->data->length;
-    enum hca_check check;
-
-    resp->memory.owner = resp->recv.owner;
-    check = hca_recv_map(resp->qp, &resp->recv, length + header,
-                         &resp->memory);
-    if ((check != HCA_OK) || (length + header == 0)) {
-        return check;
-    }
-    return (header > 0) ? hca_resp_put_ud(resp) :
-           hca_resp_copy(resp, &resp->memory, resp->msg->data,
-                              HCA_CHECK_RECV_LKEY_FAULT);
-}
-
-static enum hca_check hca_resp_invalidate(struct hca_responder *resp)
-{
-    struct hca_key_use use = {
-        .key = be32toh(resp->msg->imm),
-        .qpn = resp->qp->obj.num,
-        .dev = resp->qp->obj.dev,
-    };
-
-    if (!hca_resp_pdn(resp, &use.pdn) ||
-        (hca_mkey_invalidate(&use) != HCA_KEY_OK)) {
-        return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
-    }
-    return HCA_OK;
-}
-
-static bool hca_resp_fits_cqe(const struct hca_responder *resp)
-{
-    uint64_t length = resp->msg->data->length;
-
-    return (resp->qp->cs_res != 0) && (length > 0) &&
-           (resp->qp->type != HCA_QP_UD) &&
-           (length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res)) &&
-           (length <= resp->recv.length);
-}
-
-static enum hca_check hca_resp_send(struct hca_responder *resp)
-{
-    enum hca_check check = hca_resp_take_recv(resp);
-
-    if ((check == HCA_OK) && resp->msg->has_inval) {
-        check = hca_resp_invalidate(resp);
-    }
-    if (check != HCA_OK) {
-        return check;
-    }
-    if (hca_resp_fits_cqe(resp)) {
-        return hca_resp_put_inline(resp);
-    }
-    check = hca_resp_put(resp);
-    return (check == HCA_OK) ? hca_resp_complete(resp, NULL) : check;
-}
-
-/* --- RDMA --------------------------------------------------------------- */
 
 static enum hca_check hca_resp_write(struct hca_responder *resp)
 {

@@ -6,20 +6,7 @@
 #ifndef HCA_RESP_EXEC_H
 #define HCA_RESP_EXEC_H
 
-#include "hca_rq.h"
-#include "hca_wire.h"
-
-/* Peculiar to the responder: the message vanishes, nobody answers. */
-#define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
-
-/* A message under execution. */
-struct hca_responder {
-    struct hca_qp        *qp;
-    const struct hca_msg *msg;
-    struct hca_ack       *ack;
-    struct hca_recv       recv;
-    struct hca_sgl        memory; /* what the message reads or writes here */
-};
+#include "hca_resp_recv.h"
 
 /* @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or what is wrong, logged. The
  * caller releases resp->memory. */

@@ -173,6 +173,7 @@ void hca_responder_receive(struct hca_qp *qp, const struct hca_msg *msg,
     resp.msg        = msg;
     resp.ack        = ack;
     resp.recv.taken = false;
+    resp.srq_held   = false;
     hca_sgl_init(&resp.memory, hca_owner(qp->obj.proc));
 
     is_repeated = msg->executed ||

@@ -12,7 +12,6 @@
 #include "softhca/base/hca_log.h"
 
 #include <endian.h>
-#include <infiniband/mlx5dv.h>
 #include <string.h>
 
 #define HCA_INVALID_LKEY 0x100u /* MLX5_INVALID_LKEY */
@@ -33,6 +32,7 @@ static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
 
     recv->taken   = true;
     recv->in_ring = false;
+    recv->tm_op   = 0;
     recv->count   = 0;
     recv->length  = 0;
     for (unsigned i = 0; (i < max) && (i < HCA_RECV_SEGS); i++, seg++) {
@@ -144,12 +144,12 @@ static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
 }
 
 /* An XRC message names the SRQ, which has to be of the QP's domain and brings
- * its own completion queue. */
-static enum hca_check hca_srq_take_locked(struct hca_qp *qp,
-                                          struct hca_srq *srq,
-                                          struct hca_recv *recv)
+ * its own completion queue, as one with tag matching does. */
+enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
+                                   struct hca_recv *recv)
 {
     bool is_xrc = (qp->type == HCA_QP_XRC_RECV);
+    bool own_cq = is_xrc || (srq->tm != 0);
 
     if (is_xrc && (!srq->is_xrc || (srq->xrcdn != qp->xrcdn))) {
         return hca_check_recv(HCA_CHECK_XRC_DOMAIN, qp->obj.num,
@@ -160,8 +160,8 @@ static enum hca_check hca_srq_take_locked(struct hca_qp *qp,
     }
     recv->owner = hca_owner(srq->obj.proc); /* XRC: need not be the QP's */
     recv->pdn   = srq->pdn;
-    recv->cqn   = is_xrc ? srq->cqn : qp->rcqn;
-    recv->uidx  = is_xrc ? srq->uidx : qp->uidx;
+    recv->cqn   = own_cq ? srq->cqn : qp->rcqn;
+    recv->uidx  = own_cq ? srq->uidx : qp->uidx;
     return hca_srq_pop(srq, qp->obj.num, recv);
 }
 
@@ -179,6 +179,19 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
     check = hca_srq_take_locked(qp, srq, recv);
     hca_obj_unlock(srq);
     return check;
+}
+
+void hca_srq_take_tagged(const struct hca_srq *srq,
+                         const struct mlx5_wqe_data_seg *seg,
+                         struct hca_recv *recv)
+{
+    hca_recv_parse(recv, seg, sizeof(*seg));
+    recv->taken = false;
+    recv->index = 0;
+    recv->owner = hca_owner(srq->obj.proc);
+    recv->pdn   = srq->pdn;
+    recv->cqn   = srq->cqn;
+    recv->uidx  = srq->uidx;
 }
 
 enum hca_check hca_recv_map(const struct hca_qp *qp,

@@ -9,6 +9,8 @@
 #include "hca_check.h"
 #include "hca_mkey.h"
 
+#include <infiniband/mlx5dv.h>
+
 #define HCA_RECV_SEGS 64u
 
 /* A receive WQE, copied out of its ring. */
@@ -20,6 +22,10 @@ struct hca_recv {
     uint32_t pdn;
     uint32_t cqn;      /* where it completes ... */
     uint32_t uidx;     /* ... and for whom */
+    uint8_t  tm_op;    /* PRM_CQE_TM_* of that, 0: no tag matching */
+    uint16_t tm_index; /* of the tagged buffer that it is */
+    uint32_t tm_bytes; /* that came to it */
+    const struct ibv_tmh *tmh; /* goes with that, or NULL */
     unsigned count;
     uint64_t length;
     struct {
@@ -42,9 +48,20 @@ void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv);
 unsigned hca_rq_posted(const struct hca_qp *qp);
 
 /* Takes the next WQE of a shared queue for qp. The lock of the SRQ is taken
- * and released inside; recv->cqn, uidx are qp's, or for XRC the SRQ's. */
+ * and released inside; recv->cqn, uidx are qp's, or the SRQ's if it is one of
+ * XRC or with tag matching. */
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
                             struct hca_recv *recv);
+
+/* The same of one whose lock is held. */
+enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
+                                   struct hca_recv *recv);
+
+/* Fills in recv with a tagged buffer of the queue, whose lock is held. It is no
+ * receive of the queue: not `taken`. */
+void hca_srq_take_tagged(const struct hca_srq *srq,
+                         const struct mlx5_wqe_data_seg *seg,
+                         struct hca_recv *recv);
 
 /* Appends the first `length` bytes of the buffer to sgl.
  * @return HCA_OK or a row of HCA_CHECK_RECV_*, which is logged. */

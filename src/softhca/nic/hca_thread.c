@@ -8,6 +8,7 @@
 #include "hca_thread.h"
 #include "hca_cq_event.h"
 #include "hca_qp.h"
+#include "hca_rndv.h"
 #include "hca_uar.h"
 
 __thread struct hca_thread hca_thread;
@@ -37,10 +38,13 @@ void hca_thread_enter(void)
     hca_thread_fence();
 }
 
-/* Flushes the send queues of what hca_thread_add_failed() has. No lock may be
- * held. */
+/* Fetches what has matched, and flushes the send queues of what
+ * hca_thread_add_failed() has. No lock may be held. */
 static void hca_thread_drain(void)
 {
+    while (__builtin_expect(hca_thread.rndv != NULL, 0)) {
+        hca_rndv_run();
+    }
     while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
         hca_qp_flush_failed(hca_thread.failed[--hca_thread.num_failed]);
     }

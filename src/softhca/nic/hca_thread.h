@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hca_rndv;
+
 #define HCA_THREAD_FAILED 8u
 #define HCA_THREAD_CQS    8u
 
@@ -22,6 +24,7 @@ struct hca_thread {
     uint16_t bf_idx, bf_size;
     unsigned num_failed;
     uint32_t failed[HCA_THREAD_FAILED];
+    struct hca_rndv *rndv; /* that this thread is to fetch, the last first */
 };
 
 /* In the static TLS block, so that a signal handler can reach it without the

@@ -69,12 +69,12 @@ static bool hca_umr_is_zero(const void *ptr, size_t length)
 static enum hca_check hca_umr_read_ctrl(struct hca_umr *umr)
 {
     struct mlx5_wqe_umr_ctrl_seg seg;
-    unsigned need = umr->wqe->umr_at + HCA_UMR_CTRL + HCA_UMR_MKEY;
+    unsigned need = umr->wqe->body_at + HCA_UMR_CTRL + HCA_UMR_MKEY;
 
     if (umr->wqe->ds < need) {
         return hca_umr_bad(umr, HCA_CHECK_DS_SHORT, umr->wqe->ds);
     }
-    memcpy(&seg, umr->wqe->raw + umr->wqe->umr_at * 16, sizeof(seg));
+    memcpy(&seg, umr->wqe->raw + umr->wqe->body_at * 16, sizeof(seg));
     umr->flags = seg.flags;
     umr->mask  = be64toh(seg.mkey_mask);
     umr->klms  = be16toh(seg.klm_octowords);
@@ -118,7 +118,7 @@ static uint32_t hca_umr_access(uint8_t flags)
 
 static void hca_umr_read_mkey(struct hca_umr *umr)
 {
-    unsigned at = umr->wqe->umr_at + HCA_UMR_CTRL;
+    unsigned at = umr->wqe->body_at + HCA_UMR_CTRL;
     struct mlx5_wqe_mkey_context_seg seg;
     struct mlx5_wqe_umr_klm_seg klm;
 

@@ -49,6 +49,8 @@ static const struct hca_op hca_ops[256] = {
     [MLX5_OPCODE_LOCAL_INVAL] = {"local_inval", RC | UC | XRC | DCI,
                                  HCA_OP_LOCAL},
     [MLX5_OPCODE_UMR] = {"umr", RC | UC | XRC, HCA_OP_LOCAL | HCA_OP_UMR},
+    [MLX5_OPCODE_TAG_MATCHING] = {"tag_matching", RC,
+                                  HCA_OP_LOCAL | HCA_OP_TM},
 };
 
 #undef RC

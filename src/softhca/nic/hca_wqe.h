@@ -25,7 +25,8 @@ enum hca_op_flags {
     HCA_OP_DATA_IN  = 1 << 4, /* no inline segments */
     HCA_OP_LOCAL    = 1 << 5, /* nothing goes out: no AV, no XRC segment */
     HCA_OP_UMR      = 1 << 6,
-    HCA_OP_IGNORE   = 1 << 7  /* what follows ctrl is not read (NOP) */
+    HCA_OP_IGNORE   = 1 << 7, /* what follows ctrl is not read (NOP) */
+    HCA_OP_TM       = 1 << 8
 };
 
 struct hca_op {
@@ -66,7 +67,7 @@ struct hca_wqe {
     uint64_t              raddr;
     uint32_t              rkey;
     struct hca_wqe_atomic atomic;
-    unsigned              umr_at; /* octoword of the UMR control segment */
+    unsigned              body_at; /* octoword of the segments of UMR or TM */
     uint64_t              length; /* sum of the segments */
     unsigned              num_segs;
     struct hca_wqe_seg    segs[HCA_WQE_SEGS];

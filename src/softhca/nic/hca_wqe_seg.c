@@ -287,8 +287,8 @@ enum hca_check hca_wqe_parse_body(struct hca_wqe_cursor *cursor)
     if (flags & HCA_OP_IGNORE) {
         return HCA_OK;
     }
-    if (flags & HCA_OP_UMR) {
-        cursor->wqe->umr_at = cursor->at;
+    if (flags & (HCA_OP_UMR | HCA_OP_TM)) {
+        cursor->wqe->body_at = cursor->at;
         return HCA_OK;
     }
     if ((cursor->wqe->opcode == MLX5_OPCODE_RDMA_READ) &&

@@ -6,6 +6,9 @@
 #define _GNU_SOURCE
 #include "uverbs.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_rndv.h"
+#include "softhca/nic/hca_tm.h"
+#include "uverbs_srq.h"
 
 #include <errno.h>
 
@@ -84,8 +87,22 @@ static int uverbs_query_device_uhw(struct uverbs_req *req)
     return uverbs_uhw_out(req, &resp);
 }
 
+/* As by mlx5_ib_query_device(). */
+static void uverbs_device_tm(struct ib_uverbs_tm_caps *caps)
+{
+    if (hca_lacks(HCA_LACK_TM)) {
+        return;
+    }
+    caps->max_num_tags = uverbs_max_tags();
+    caps->max_ops      = UVERBS_MAX_WR;
+    caps->max_sge      = HCA_TM_MAX_SGE;
+    caps->flags        = IBV_TM_CAP_RC; /* rendezvous, that is */
+    caps->max_rndv_hdr_size = HCA_RNDV_MAX_HDR;
+}
+
 static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
 {
+    uverbs_device_tm(&resp->tm_caps);
     resp->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
     resp->odp_caps.per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
     resp->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;

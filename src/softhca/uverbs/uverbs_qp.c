@@ -8,6 +8,7 @@
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/nic/hca_qp.h"
+#include "softhca/nic/hca_tm.h"
 #include "softhca/nic/hca_uar.h"
 #include "softhca/nic/hca_wqe.h"
 #include "uverbs_mmap.h"
@@ -147,6 +148,10 @@ static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_qp_params *p)
     hw->scqn       = (p->scq != NULL) ? p->scq->cq->obj.num : 0;
     hw->rcqn       = (p->rcq != NULL) ? p->rcq->cq->obj.num : 0;
     hw->srqn       = (p->srq != NULL) ? p->srq->srq->obj.num : 0;
+    hw->has_tm     = hca_srq_has_tm(hw->srqn);
+    /* qpc.offload_type: _create_user_qp() of mlx5_ib */
+    hw->has_rndv   = hw->has_tm && (p->type == HCA_QP_RC) &&
+                     (p->ucmd.sq_wqe_count == 0);
     hw->xrcdn      = (p->xrcd != NULL) ? p->xrcd->xrcdn : 0;
     hw->uidx       = p->ucmd.uidx;
 

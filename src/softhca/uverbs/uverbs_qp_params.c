@@ -69,6 +69,10 @@ static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
     if ((p->pd == NULL) || (p->scq == NULL)) {
         return -ENOENT;
     }
+    if ((p->srq != NULL) && (p->srq->srq->tm != 0) &&
+        (p->type != HCA_QP_RC) && (p->type != HCA_QP_DCT)) {
+        return -EINVAL; /* tag matching is for reliable services */
+    }
 
     switch (p->type) {
     case HCA_QP_XRC_SEND:

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Shared receive queues, basic and XRC. The ring is a linked list of WQEs in
- * the arena; its size follows from max_wr and max_sge as in mlx5_ib's srq.c.
+ * Shared receive queues: basic, XRC, and with tag matching. The ring is a
+ * linked list of WQEs in the arena; its size follows from max_wr and max_sge as
+ * in mlx5_ib's srq.c.
  */
 #define _GNU_SOURCE
 #include "uverbs_srq.h"
@@ -9,6 +10,7 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_obj.h"
+#include "softhca/nic/hca_tm.h"
 #include "uverbs.h"
 #include "uverbs_cq.h"
 
@@ -30,6 +32,9 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
     async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
     if (events != NULL) {
         events->async = async;
+    }
+    if (hw->tm != 0) {
+        hca_tm_destroy(hw);
     }
     hca_obj_free(HCA_KIND_SRQ, hw);
     uverbs_drop(srq->pd);
@@ -67,7 +72,8 @@ static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {
 /* What CREATE_SRQ asks for, checked. */
 struct uverbs_srq_params {
     struct mlx5_ib_create_srq ucmd;
-    bool                      xrc;
+    bool                      xrc, tm;
+    uint32_t                  log_tags; /* entries of the list */
     uint32_t                  max_wr, max_sge;
     uint32_t                  log_cnt, log_stride;
 };
@@ -77,12 +83,38 @@ static uint32_t uverbs_log2_up(uint32_t value)
     return (value <= 1) ? 0 : 32 - __builtin_clz(value - 1);
 }
 
+uint32_t uverbs_max_tags(void)
+{
+    return hca_limit(HCA_LIMIT_TAGS, (1u << HCA_TM_LOG_MAX) - 1);
+}
+
+/* One entry more than there are tags, as libmlx5 counts on. */
+static int uverbs_srq_check_tm(const struct uverbs_req *req,
+                               struct uverbs_srq_params *params)
+{
+    uint32_t tags = uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS);
+
+    if (hca_lacks(HCA_LACK_TM)) {
+        return -EOPNOTSUPP;
+    }
+    if (!uverbs_has(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE)) {
+        return -ENOENT;
+    }
+    if ((tags == 0) || (tags > uverbs_max_tags())) {
+        return -EINVAL;
+    }
+    params->tm       = true;
+    params->log_tags = uverbs_log2_up(tags + 1);
+    return 0;
+}
+
 static int uverbs_srq_check_type(const struct uverbs_req *req,
                                  struct uverbs_srq_params *params)
 {
+    params->xrc = false;
+    params->tm  = false;
     switch (uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_TYPE)) {
     case IB_UVERBS_SRQT_BASIC:
-        params->xrc = false;
         return 0;
     case IB_UVERBS_SRQT_XRC:
         params->xrc = true;
@@ -90,7 +122,7 @@ static int uverbs_srq_check_type(const struct uverbs_req *req,
                 uverbs_has(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE)) ?
                0 : -ENOENT;
     case IB_UVERBS_SRQT_TM:
-        return -EOPNOTSUPP; /* reported as absent: tm_caps are zero */
+        return uverbs_srq_check_tm(req, params);
     default:
         return -EINVAL;
     }
@@ -115,7 +147,7 @@ static int uverbs_srq_check_ucmd(struct uverbs_req *req,
         (ucmd->flags != 0)) {
         return -EINVAL;
     }
-    if (params->xrc && (ucmd->uidx >= UVERBS_UIDX_MASK)) {
+    if ((params->xrc || params->tm) && (ucmd->uidx >= UVERBS_UIDX_MASK)) {
         return -EINVAL;
     }
     ret = uverbs_check_buf("srq buffer", ucmd->buf_addr,
@@ -159,6 +191,7 @@ static void uverbs_srq_fill(struct hca_srq *hw,
     hw->dbrec           = hca_off((void*)(uintptr_t)params->ucmd.db_addr);
     hw->is_xrc          = params->xrc;
     hw->uidx            = params->ucmd.uidx;
+    hw->has_rndv        = params->tm; /* create_xrq_cmd() of mlx5_ib */
 }
 
 static int uverbs_srq_new(struct uverbs_req *req,
@@ -179,16 +212,27 @@ static int uverbs_srq_new(struct uverbs_req *req,
         return -ENOMEM;
     }
 
+    if (params->tm) {
+        hw->tm = hca_tm_create(params->log_tags);
+        if (hw->tm == 0) {
+            hca_obj_free(HCA_KIND_SRQ, hw);
+            uverbs_obj_delete(&srq->obj);
+            return -ENOMEM;
+        }
+    }
+
     srq->srq     = hw;
     srq->max_sge = ((1u << params->log_stride) - UVERBS_SRQ_NEXT_SEG) / 16;
     srq->pd      = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE);
     srq->async   = uverbs_async(req, UVERBS_ATTR_CREATE_SRQ_EVENT_FD);
     uverbs_srq_fill(hw, params);
     hw->pdn      = srq->pd->pdn;
+    if (params->xrc || params->tm) {
+        srq->cq = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE);
+        hw->cqn = srq->cq->cq->obj.num;
+    }
     if (params->xrc) {
-        srq->cq   = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE);
         srq->xrcd = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE);
-        hw->cqn   = srq->cq->cq->obj.num;
         hw->xrcdn = srq->xrcd->xrcdn;
     }
     uverbs_hold(srq->pd);

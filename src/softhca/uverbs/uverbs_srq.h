@@ -13,10 +13,13 @@ struct uverbs_srq {
     struct uverbs_obj    obj;
     struct hca_srq      *srq;
     struct uverbs_pd    *pd;
-    struct uverbs_cq    *cq;   /* XRC */
+    struct uverbs_cq    *cq;   /* XRC, tag matching */
     struct uverbs_xrcd  *xrcd; /* XRC */
     struct uverbs_event *async;
     uint32_t             max_sge;
 };
+
+/* Tags that the list of one holds. */
+uint32_t uverbs_max_tags(void);
 
 #endif

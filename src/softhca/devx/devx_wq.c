@@ -1,0 +1,82 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Receive queues in umems. WQEs are a linked list, or a ring (wq_type cyclic);
+ * in both they begin with the segment that has the index of the next.
+ */
+#define _GNU_SOURCE
+#include "devx_wq.h"
+
+/* wq */
+#define WQ_TYPE       DEVX_BITS(0x00, 31, 28)
+#define WQ_DBR_ADDR   DEVX_QWORD(0x10)
+#define WQ_LOG_STRIDE DEVX_BITS(0x20, 19, 16)
+#define WQ_LOG_SIZE   DEVX_BITS(0x20, 4, 0)
+#define WQ_DBR_UMEM   DEVX_WORD(0x28)
+#define WQ_UMEM       DEVX_WORD(0x2c)
+
+enum { WQ_TYPE_LIST = 0, WQ_TYPE_CYCLIC = 1 };
+
+/* The kernel sets the bits that say that umems are meant. No striding, no
+ * signature; padding of packets' ends means nothing without a bus. */
+static const struct devx_field devx_wq_fields[] = {
+    {"wq_type", WQ_TYPE, WQ_TYPE_CYCLIC},
+    {"end_padding_mode", DEVX_BITS(0x00, 26, 25), 1},
+    {"lwm", WQ_LWM, DEVX_ANY},
+    {"pd", WQ_PD, DEVX_ANY},
+    {"uar_page", DEVX_BITS(0x0c, 23, 0), DEVX_ANY},
+    {"dbr_addr", WQ_DBR_ADDR, DEVX_ANY},
+    {"log_wq_stride", WQ_LOG_STRIDE, 9}, /* UVERBS_MAX_RQ_DESC */
+    {"log_wq_pg_sz", DEVX_BITS(0x20, 12, 8), DEVX_ANY},
+    {"log_wq_sz", WQ_LOG_SIZE, 15},      /* UVERBS_MAX_WR */
+    {"dbr_umem_valid", DEVX_BITS(0x24, 31, 31), 1},
+    {"wq_umem_valid", DEVX_BITS(0x24, 30, 30), 1},
+    {"dbr_umem_id", WQ_DBR_UMEM, DEVX_ANY},
+    {"wq_umem_id", WQ_UMEM, DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+enum devx_status devx_wq_check(struct devx_call *call, size_t base)
+{
+    uint64_t log_stride = devx_get(call->in + base, WQ_LOG_STRIDE);
+    enum devx_status status;
+
+    status = devx_check(call, base, DEVX_WQ_SIZE, devx_wq_fields);
+    if ((status == DEVX_OK) && (log_stride < 5)) { /* one behind the first */
+        return devx_refuse(call, DEVX_BAD_PARAM, base + 0x20,
+                           "wq log_wq_stride", log_stride);
+    }
+    return status;
+}
+
+enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
+                              struct hca_srq *hw)
+{
+    const uint8_t *wq = call->in + base;
+    struct devx_umem_use ring = {
+        .id    = devx_get(wq, WQ_UMEM),
+        .size  = (size_t)1 << (devx_get(wq, WQ_LOG_SIZE) +
+                               devx_get(wq, WQ_LOG_STRIDE)),
+        .align = 64,
+        .field = base + 0x2c,
+    };
+    struct devx_umem_use dbr = {
+        .id     = devx_get(wq, WQ_DBR_UMEM),
+        .offset = devx_get(wq, WQ_DBR_ADDR),
+        .size   = 8,
+        .align  = 8,
+        .field  = base + 0x28,
+    };
+    enum devx_status status;
+
+    status = devx_find_umem(call, &ring);
+    if (status == DEVX_OK) {
+        status = devx_find_umem(call, &dbr);
+    }
+    hw->ring.buf        = ring.off;
+    hw->ring.log_cnt    = devx_get(wq, WQ_LOG_SIZE);
+    hw->ring.log_stride = devx_get(wq, WQ_LOG_STRIDE);
+    hw->dbrec           = dbr.off;
+    hw->limit           = devx_get(wq, WQ_LWM);
+    hw->is_cyclic       = devx_get(wq, WQ_TYPE) == WQ_TYPE_CYCLIC;
+    return status;
+}

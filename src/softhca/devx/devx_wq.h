@@ -1,0 +1,24 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Context of a receive queue in the mailboxes of RMPs and XRQs (mlx5_ifc.h:
+ * wq).
+ */
+#ifndef DEVX_WQ_H
+#define DEVX_WQ_H
+
+#include "devx.h"
+#include "softhca/fabric/hca_obj.h"
+
+#define DEVX_WQ_SIZE 0xc0u
+
+#define WQ_LWM DEVX_BITS(0x04, 15, 0)
+#define WQ_PD  DEVX_BITS(0x08, 23, 0)
+
+/* Checks the context that begins at `base` of the in mailbox. */
+enum devx_status devx_wq_check(struct devx_call *call, size_t base);
+
+/* The ring, where it and the doorbell record are, the low-water mark. */
+enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
+                              struct hca_srq *hw);
+
+#endif

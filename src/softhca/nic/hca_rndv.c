@@ -1,0 +1,398 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A rendezvous under way is memory of the sender's process. While it sends for
+ * a connected QP, whose program sends nothing, it holds that one's sq_lock, as
+ * its requester would, and uses its PSN; for a DC target it is an initiator that
+ * nobody sees, with the parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
+ */
+#include "hca_rndv.h"
+#include "hca_completer.h"
+#include "hca_late.h"
+#include "hca_qp.h"
+#include "hca_request.h"
+#include "hca_thread.h"
+#include "hca_tm.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_dev.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HCA_RNDV_DC_RETRIES 7u
+
+enum hca_rndv_state {
+    HCA_RNDV_READ,
+    HCA_RNDV_FIN,
+    HCA_RNDV_DONE,
+    HCA_RNDV_FAILED
+};
+
+static_assert(sizeof(struct hca_rndv_request) == 48, "headers of a message");
+
+/* What it sends with; of a connected QP read anew each time. */
+struct hca_rndv_sender {
+    struct hca_qp  *qp;   /* sq_lock is held, or it is only this one's */
+    struct hca_path path; /* DC */
+    uint32_t        dest_qpn;
+    uint8_t         mtu, timeout, retry_cnt, rnr_retry;
+};
+
+struct hca_rndv {
+    struct hca_timer        timer; /* first: hca_rndv_timer() */
+    struct hca_rndv        *next;  /* of this thread's */
+    enum hca_rndv_state     state;
+    bool                    is_dc;
+    uint16_t                dev;
+    uint32_t                qpn, srqn;
+    struct hca_recv         recv;  /* the tagged buffer */
+    struct hca_msg          msg;   /* the request, for the completion */
+    struct hca_path         msg_path, way_back;
+    uint8_t                 mtu, timeout; /* DC */
+    struct hca_rndv_request request;
+    struct hca_tries        tries;
+    uint64_t                wait_ns; /* before the next try */
+};
+
+static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
+{
+    return be32toh(rndv->request.rvh.len);
+}
+
+/* --- completion ---------------------------------------------------------- */
+
+/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come */
+static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
+{
+    struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->srqn);
+    const struct hca_qp qp = {.obj = {.num = rndv->qpn, .dev = rndv->dev}};
+    const struct hca_sgl none = {.length = 0};
+
+    if (srq == NULL) {
+        return; /* gone, with its program */
+    }
+    hca_tm_consume_end(hca_srq_tm(srq), rndv->recv.tm_index);
+    rndv->recv.tm_op    = tm_op;
+    rndv->recv.tmh      = (tm_op == PRM_CQE_TM_EXPECTED) ? NULL :
+                                                           &rndv->request.tmh;
+    rndv->recv.tm_bytes = hca_rndv_length(rndv);
+    rndv->msg.path      = &rndv->msg_path;
+    rndv->msg.data      = &none;
+    hca_completer_recv(&qp, &rndv->recv, &rndv->msg, NULL);
+    hca_obj_unlock(srq);
+}
+
+static void hca_rndv_fail(struct hca_rndv *rndv)
+{
+    if (rndv->state == HCA_RNDV_READ) {
+        hca_rndv_complete(rndv, PRM_CQE_TM_MSG_COMPLETION_CANCELED);
+    }
+    rndv->state = HCA_RNDV_FAILED;
+}
+
+static void hca_rndv_refused(struct hca_rndv *rndv, enum hca_check check,
+                             uint64_t got)
+{
+    hca_check_recv(check, rndv->qpn, got);
+    hca_rndv_fail(rndv);
+}
+
+/* --- the two messages ---------------------------------------------------- */
+
+/* To where the data goes. @return HCA_OK, or what is wrong, logged. */
+static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
+                                    const struct hca_rndv_sender *sender,
+                                    struct hca_msg *msg, struct hca_sgl *sgl)
+{
+    uint32_t length = hca_rndv_length(rndv);
+
+    msg->op    = HCA_MSG_READ;
+    msg->raddr = be64toh(rndv->request.rvh.va);
+    msg->rkey  = be32toh(rndv->request.rvh.rkey);
+    hca_sgl_init(sgl, rndv->recv.owner);
+    return hca_recv_map(sender->qp, &rndv->recv, length, sgl);
+}
+
+/* The headers of the request with another opcode */
+static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
+                                   const struct hca_rndv_sender *sender,
+                                   struct hca_msg *msg, struct hca_sgl *sgl)
+{
+    (void)sender;
+    msg->op = HCA_MSG_SEND;
+    rndv->request.tmh.opcode = IBV_TMH_FIN;
+    hca_sgl_init(sgl, hca_owner(hca_self));
+    hca_sgl_add(sgl, &rndv->request,
+                offsetof(struct hca_rndv_request, ravh));
+    return HCA_OK;
+}
+
+static enum hca_check (*const hca_rndv_msgs[])(
+        struct hca_rndv *rndv, const struct hca_rndv_sender *sender,
+        struct hca_msg *msg, struct hca_sgl *sgl) = {
+    [HCA_RNDV_READ] = hca_rndv_read,
+    [HCA_RNDV_FIN]  = hca_rndv_fin,
+};
+
+static void hca_rndv_address(const struct hca_rndv *rndv,
+                             const struct hca_rndv_sender *sender,
+                             struct hca_msg *msg)
+{
+    msg->mtu      = sender->mtu;
+    msg->src_dev  = rndv->dev;
+    msg->src_qpn  = rndv->qpn;
+    msg->dest_qpn = sender->dest_qpn;
+    msg->psn      = sender->qp->req.psn;
+    msg->dc_key   = be64toh(rndv->request.ravh.dc_access_key);
+    msg->executed = rndv->tries.executed;
+    msg->path     = rndv->is_dc ? &sender->path : &sender->qp->path;
+}
+
+/* --- what the answer means ----------------------------------------------- */
+
+static void hca_rndv_acked(struct hca_rndv *rndv,
+                           const struct hca_rndv_sender *sender)
+{
+    sender->qp->req.psn = (sender->qp->req.psn + 1) & HCA_PSN_MASK;
+    memset(&rndv->tries, 0, sizeof(rndv->tries));
+    if (rndv->state == HCA_RNDV_READ) {
+        hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED);
+    }
+    rndv->state++;
+}
+
+/* Whoever sent the request has no receive for the FIN. */
+static void hca_rndv_rnr(struct hca_rndv *rndv,
+                         const struct hca_rndv_sender *sender,
+                         const struct hca_ack *ack)
+{
+    rndv->tries.retries = 0;
+    if ((sender->rnr_retry != HCA_RNR_FOREVER) &&
+        (rndv->tries.rnr_retries++ >= sender->rnr_retry)) {
+        hca_rndv_refused(rndv, HCA_CHECK_RNR_EXC, sender->rnr_retry);
+        return;
+    }
+    rndv->wait_ns = hca_request_rnr_ns(ack->rnr_timer);
+}
+
+static void hca_rndv_unanswered(struct hca_rndv *rndv,
+                                const struct hca_rndv_sender *sender,
+                                const struct hca_ack *ack)
+{
+    rndv->tries.executed |= ack->lost && rndv->is_dc;
+    if ((sender->timeout != 0) &&
+        (rndv->tries.retries++ >= sender->retry_cnt)) {
+        hca_rndv_refused(rndv, HCA_CHECK_RETRY_EXC, rndv->tries.retries);
+        return;
+    }
+    rndv->wait_ns = hca_request_timeout_ns(sender->timeout);
+}
+
+static void hca_rndv_answered(struct hca_rndv *rndv,
+                              const struct hca_rndv_sender *sender,
+                              const struct hca_ack *ack)
+{
+    static const uint8_t naks[] = {
+        [HCA_ACK_INVAL]  = HCA_CHECK_REMOTE_INVAL,
+        [HCA_ACK_ACCESS] = HCA_CHECK_REMOTE_ACCESS,
+        [HCA_ACK_OP]     = HCA_CHECK_REMOTE_OP,
+    };
+
+    switch (ack->code) {
+    case HCA_ACK:
+        hca_rndv_acked(rndv, sender);
+        break;
+    case HCA_ACK_RNR:
+        hca_rndv_rnr(rndv, sender, ack);
+        break;
+    case HCA_ACK_SEQ:
+    case HCA_ACK_NONE:
+        hca_rndv_unanswered(rndv, sender, ack);
+        break;
+    default:
+        hca_rndv_refused(rndv, naks[ack->code], ack->check);
+        break;
+    }
+}
+
+static void hca_rndv_transmit(struct hca_rndv *rndv,
+                              const struct hca_rndv_sender *sender)
+{
+    struct hca_msg msg = {.data = NULL};
+    enum hca_check check;
+    struct hca_ack ack;
+    struct hca_sgl sgl;
+
+    check = hca_rndv_msgs[rndv->state](rndv, sender, &msg, &sgl);
+    if (check == HCA_OK) {
+        msg.data = &sgl;
+        hca_rndv_address(rndv, sender, &msg);
+        hca_wire_send(sender->qp, &msg, &ack);
+    }
+    hca_sgl_put(&sgl);
+    if (check == HCA_OK) {
+        hca_rndv_answered(rndv, sender, &ack);
+    } else {
+        hca_rndv_fail(rndv); /* the buffer's key is gone since the match */
+    }
+}
+
+/* --- who sends ----------------------------------------------------------- */
+
+/* It has no send queue of the program's. */
+static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
+{
+    const struct hca_rndv_sender sender = {
+        .qp        = qp,
+        .dest_qpn  = qp->dest_qpn,
+        .mtu       = qp->mtu,
+        .timeout   = qp->timeout,
+        .retry_cnt = qp->retry_cnt,
+        .rnr_retry = qp->rnr_retry,
+    };
+
+    hca_rndv_transmit(rndv, &sender);
+    if (rndv->state == HCA_RNDV_FAILED) {
+        hca_qp_fail_requester(qp);
+        hca_thread_add_failed(rndv->qpn);
+    }
+}
+
+static void hca_rndv_rc(struct hca_rndv *rndv)
+{
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, rndv->qpn);
+
+    if (qp != NULL) {
+        hca_mutex_lock(&qp->sq_lock);
+        if ((atomic_load(&qp->obj.num) == rndv->qpn) &&
+            (hca_qp_state(qp) == IBV_QPS_RTS)) {
+            hca_rndv_send_rc(rndv, qp);
+            hca_mutex_unlock(&qp->sq_lock);
+            return;
+        }
+        hca_mutex_unlock(&qp->sq_lock);
+    }
+    hca_rndv_fail(rndv); /* reset, in error or destroyed meanwhile */
+}
+
+static void hca_rndv_dc(struct hca_rndv *rndv)
+{
+    struct hca_qp qp = {
+        .obj  = {.num = rndv->qpn, .dev = rndv->dev},
+        .type = HCA_QP_DCI,
+        .pdn  = rndv->recv.pdn,
+    };
+    const struct hca_rndv_sender sender = {
+        .qp        = &qp,
+        .path      = rndv->way_back,
+        .dest_qpn  = be32toh(rndv->request.ravh.sl_dct) & PRM_RAVH_DCT,
+        .mtu       = rndv->mtu,
+        .timeout   = rndv->timeout,
+        .retry_cnt = HCA_RNDV_DC_RETRIES,
+        .rnr_retry = HCA_RNR_FOREVER,
+    };
+
+    hca_rndv_transmit(rndv, &sender);
+}
+
+static void hca_rndv_timer(struct hca_timer *timer);
+
+/* The helper may run it before this returns. */
+static void hca_rndv_wait(struct hca_rndv *rndv, uint64_t ns)
+{
+    rndv->timer.fn = hca_rndv_timer;
+    hca_timer_arm(&rndv->timer, hca_time_ns() + ns);
+}
+
+/* One step after the other, until there is something to wait for. */
+static void hca_rndv_continue(struct hca_rndv *rndv)
+{
+    rndv->wait_ns = 0;
+    while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
+        if (rndv->is_dc) {
+            hca_rndv_dc(rndv);
+        } else {
+            hca_rndv_rc(rndv);
+        }
+    }
+    if (rndv->wait_ns != 0) {
+        hca_rndv_wait(rndv, rndv->wait_ns);
+    } else {
+        free(rndv);
+    }
+}
+
+static void hca_rndv_timer(struct hca_timer *timer)
+{
+    hca_thread_enter();
+    hca_rndv_continue((struct hca_rndv*)timer);
+    hca_thread_leave();
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+/* From where the request came. */
+static void hca_rndv_turn(struct hca_rndv *rndv,
+                          const struct hca_responder *resp, uint8_t sl)
+{
+    const struct hca_msg *msg = resp->msg;
+    struct hca_path *path     = &rndv->way_back;
+    bool is_roce              = hca_dev_is_roce(rndv->dev);
+
+    path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
+    path->sl         = sl;
+    path->grh        = is_roce || msg->path->grh;
+    path->sgid_index = resp->qp->path.sgid_index;
+    path->hop_limit  = resp->qp->path.hop_limit;
+    if (path->grh) {
+        hca_dev_gid(msg->src_dev, msg->path->sgid_index, path->dgid);
+        hca_dev_mac(msg->src_dev, path->dmac);
+    }
+}
+
+enum hca_check hca_rndv_start(const struct hca_responder *resp,
+                              const struct hca_srq *srq,
+                              const struct hca_rndv_request *request)
+{
+    struct hca_rndv *rndv = calloc(1, sizeof(*rndv));
+
+    if (rndv == NULL) {
+        return hca_resp_bad(resp, HCA_CHECK_CQ, resp->recv.cqn);
+    }
+    rndv->is_dc    = (resp->qp->type == HCA_QP_DCT);
+    rndv->dev      = resp->qp->obj.dev;
+    rndv->qpn      = resp->qp->obj.num;
+    rndv->srqn     = srq->obj.num;
+    rndv->recv     = resp->recv;
+    rndv->msg      = *resp->msg;
+    rndv->msg_path = *resp->msg->path;
+    rndv->mtu      = srq->dc.mtu;
+    rndv->timeout  = srq->dc.ack_timeout;
+    rndv->request  = *request;
+    if (rndv->is_dc) {
+        hca_rndv_turn(rndv, resp, srq->dc.sl);
+    }
+    if (hca_late_ns != 0) {
+        hca_rndv_wait(rndv, hca_late_ns);
+        return HCA_OK;
+    }
+    rndv->next      = hca_thread.rndv;
+    hca_thread.rndv = rndv;
+    return HCA_OK;
+}
+
+void hca_rndv_run(void)
+{
+    struct hca_rndv *rndv = hca_thread.rndv;
+    struct hca_rndv *next, *list = NULL;
+
+    for (hca_thread.rndv = NULL; rndv != NULL; rndv = next) {
+        next       = rndv->next; /* into the order of their matches */
+        rndv->next = list;
+        list       = rndv;
+    }
+    for (; list != NULL; list = next) {
+        next = list->next;
+        hca_rndv_continue(list);
+    }
+}

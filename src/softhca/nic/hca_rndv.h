@@ -1,0 +1,52 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Rendezvous: what the device of a receiver does on its own when a request has
+ * matched. It reads the data from the sender to the tagged buffer, completes
+ * that, and tells the sender that its memory is free (FIN).
+ *
+ *   sender                               receiver
+ *    SEND  TMH RVH (DC: RAVH) ---------->  match: CONSUMED
+ *          <---------------------------  READ, of the QP that received it, or
+ *    data  --------------------------->    for a DCT as an initiator of its own
+ *          <---------------------------  FIN: TMH RVH        EXPECTED
+ *
+ * The thread that delivered the request goes on with it, once it holds no lock:
+ * the sender's, so that the receiver's program need not run. What has to wait
+ * (RNR, an answer that is lost) is its process' helper's.
+ */
+#ifndef HCA_RNDV_H
+#define HCA_RNDV_H
+
+#include "hca_resp_recv.h"
+#include "softhca/fabric/hca_timer.h"
+
+#include <common/prm.h>
+
+/* Longest request: the headers, and what the program adds. */
+#define HCA_RNDV_MAX_HDR 64u
+
+/* Where the data of a request is. */
+struct hca_rndv_request {
+    struct ibv_tmh  tmh;
+    struct ibv_rvh  rvh;
+    struct prm_ravh ravh; /* DC */
+};
+
+/* Headers of a request to a QP. */
+static inline size_t hca_rndv_header(const struct hca_qp *qp)
+{
+    return offsetof(struct hca_rndv_request, ravh) +
+           ((qp->type == HCA_QP_DCT) ? sizeof(struct prm_ravh) : 0);
+}
+
+/* The entry resp->recv.tm_index of the SRQ, which is locked, has matched and is
+ * busy: begins to fetch the data. @return HCA_OK, or HCA_CHECK_CQ if there is
+ * no memory for that. */
+enum hca_check hca_rndv_start(const struct hca_responder *resp,
+                              const struct hca_srq *srq,
+                              const struct hca_rndv_request *request);
+
+/* Runs what hca_rndv_start() has begun in this thread, which holds no lock. */
+void hca_rndv_run(void);
+
+#endif

@@ -1,0 +1,197 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The list itself. It is whole in the direction of `next` after each store, so
+ * that the other fields can be found from that if a process dies in between.
+ */
+#include "hca_tm.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_arena.h"
+
+void hca_tm_init(struct hca_tm *tm, uint16_t size)
+{
+    tm->size     = size;
+    tm->head     = HCA_TM_NONE;
+    tm->tail     = HCA_TM_NONE;
+    tm->inactive = HCA_TM_NONE;
+}
+
+hca_off_t hca_tm_create(unsigned log_size)
+{
+    size_t size       = (size_t)1 << log_size;
+    struct hca_tm *tm = hca_arena_alloc(sizeof(*tm) +
+                                        size * sizeof(tm->entries[0]));
+
+    if (tm == NULL) {
+        return 0;
+    }
+    hca_tm_init(tm, size);
+    return hca_off(tm);
+}
+
+void hca_tm_destroy(const struct hca_srq *srq)
+{
+    struct hca_tm *tm = hca_srq_tm(srq);
+
+    hca_info("srq 0x%x: tag matching: %llu expected, %llu unexpected, %llu "
+             "without a tag", srq->obj.num,
+             (unsigned long long)tm->num_expected,
+             (unsigned long long)tm->num_unexpected,
+             (unsigned long long)tm->num_no_tag);
+    hca_arena_free(tm);
+}
+
+bool hca_srq_has_tm(uint32_t srqn)
+{
+    const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ, srqn);
+
+    return (srq != NULL) && (srq->tm != 0);
+}
+
+static void hca_tm_link(struct hca_tm *tm, uint16_t index)
+{
+    struct hca_tm_entry *entry = &tm->entries[index];
+
+    entry->next  = HCA_TM_NONE;
+    entry->prev  = tm->tail;
+    entry->state = HCA_TM_LISTED;
+    if (tm->sw_phase_cnt == tm->hw_phase_cnt) {
+        tm->inactive = HCA_TM_NONE;
+    } else if (tm->inactive == HCA_TM_NONE) {
+        tm->inactive = index;
+    }
+    atomic_signal_fence(memory_order_seq_cst); /* before it can be found */
+    if (tm->tail == HCA_TM_NONE) {
+        tm->head = index;
+    } else {
+        tm->entries[tm->tail].next = index;
+    }
+    tm->tail = index;
+}
+
+static void hca_tm_unlink(struct hca_tm *tm, uint16_t index, uint8_t state)
+{
+    struct hca_tm_entry *entry = &tm->entries[index];
+
+    if (tm->inactive == index) {
+        tm->inactive = entry->next;
+    }
+    if (entry->prev == HCA_TM_NONE) {
+        tm->head = entry->next;
+    } else {
+        tm->entries[entry->prev].next = entry->next;
+    }
+    atomic_signal_fence(memory_order_seq_cst); /* it cannot be found now */
+    if (entry->next == HCA_TM_NONE) {
+        tm->tail = entry->prev;
+    } else {
+        tm->entries[entry->next].prev = entry->prev;
+    }
+    entry->state = state;
+}
+
+enum hca_check hca_tm_check_next(const struct hca_tm *tm, uint16_t next)
+{
+    if (next >= tm->size) {
+        return HCA_CHECK_TM_INDEX;
+    }
+    return ((next == tm->append_next) ||
+            (tm->entries[next].state != HCA_TM_FREE)) ? HCA_CHECK_TM_FULL :
+                                                        HCA_OK;
+}
+
+void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
+                   uint16_t next)
+{
+    struct hca_tm_entry *entry = &tm->entries[tm->append_next];
+
+    entry->tag  = fields->tag;
+    entry->mask = fields->mask;
+    entry->data = fields->data;
+    hca_tm_link(tm, tm->append_next);
+    tm->append_next = next;
+}
+
+bool hca_tm_remove(struct hca_tm *tm, uint16_t index)
+{
+    if (tm->entries[index].state != HCA_TM_LISTED) {
+        return false;
+    }
+    hca_tm_unlink(tm, index, HCA_TM_FREE);
+    return true;
+}
+
+void hca_tm_sync(struct hca_tm *tm, uint16_t sw_cnt)
+{
+    tm->sw_phase_cnt = sw_cnt;
+    if (sw_cnt == tm->hw_phase_cnt) {
+        tm->inactive = HCA_TM_NONE;
+    }
+}
+
+uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag)
+{
+    uint16_t index;
+
+    for (index = tm->head; index != tm->inactive;
+         index = tm->entries[index].next) {
+        if ((tag & tm->entries[index].mask) == tm->entries[index].tag) {
+            return index;
+        }
+    }
+    return HCA_TM_NONE;
+}
+
+void hca_tm_consume(struct hca_tm *tm, uint16_t index)
+{
+    tm->num_expected++;
+    hca_tm_unlink(tm, index, HCA_TM_FREE);
+}
+
+void hca_tm_consume_begin(struct hca_tm *tm, uint16_t index)
+{
+    tm->num_expected++;
+    hca_tm_unlink(tm, index, HCA_TM_BUSY);
+}
+
+void hca_tm_consume_end(struct hca_tm *tm, uint16_t index)
+{
+    tm->entries[index].state = HCA_TM_FREE;
+}
+
+void hca_tm_unexpected(struct hca_tm *tm)
+{
+    tm->num_unexpected++;
+    tm->hw_phase_cnt++;
+}
+
+/* An entry that was being linked or unlinked is in the list if it can be
+ * reached; one that cannot is free, or busy for a message of the dead one. */
+void hca_tm_relink(struct hca_tm *tm)
+{
+    uint16_t index, prev = HCA_TM_NONE;
+    bool has_inactive    = false;
+
+    for (unsigned i = 0; i < tm->size; i++) {
+        if (tm->entries[i].state == HCA_TM_LISTED) {
+            tm->entries[i].state = HCA_TM_FREE;
+        }
+    }
+    for (index = tm->head; index != HCA_TM_NONE;
+         index = tm->entries[index].next) {
+        tm->entries[index].prev  = prev;
+        tm->entries[index].state = HCA_TM_LISTED;
+        has_inactive            |= (index == tm->inactive);
+        prev                     = index;
+    }
+    tm->tail     = prev;
+    tm->inactive = has_inactive ? tm->inactive : HCA_TM_NONE;
+}
+
+void hca_tm_repair(void *obj)
+{
+    const struct hca_srq *srq = obj;
+
+    if (srq->tm != 0) {
+        hca_tm_relink(hca_srq_tm(srq));
+    }
+}

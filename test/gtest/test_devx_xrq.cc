@@ -1,0 +1,297 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Shared receive queues with tag matching, by DEVX: what UCX's rc_mlx5 and
+ * dc_mlx5 make them of, a command queue pair by DEVX, targets that fetch the
+ * data of a rendezvous, and what the device refuses of all that.
+ */
+#include "devx_qp.h"
+#include "tm_bench.h"
+
+#include <common/prm.h>
+
+namespace {
+
+class devx_xrq : public devx_rq {
+public:
+    static constexpr size_t CTX = 0x10, WQ = 0x90;
+    static constexpr uint32_t uidx = 0x77;
+
+    explicit devx_xrq(const hca_device &dev) :
+        devx_rq(dev, CYCLIC), cq(dev.ctx, 63), good(0x150, 0x717)
+    {
+        good.set(CTX, 11, 8, 1).set(CTX, 3, 0, 1); /* tag matching, rndv */
+        good.put(CTX + 0x04, uidx);
+        good.put(CTX + 0x08, devx_qp::devx_cqn(cq.cq));
+        good.set(CTX + 0x0c, 0, 0, 1).set(CTX + 0x20, 31, 28, 4);
+        put_wq(dev, good, WQ, CYCLIC);
+        object = std::make_unique<devx_object>(dev.ctx, good);
+        HCA_CHECK_CALL(object->obj != NULL);
+    }
+
+    ~devx_xrq()
+    {
+        object.reset(); /* before its CQ */
+    }
+
+    uint32_t number() const
+    {
+        return object->out.number();
+    }
+
+    /* @return the status */
+    int modify(const devx_mailbox &in, devx_mailbox *out)
+    {
+        mlx5dv_devx_obj_modify(object->obj, in.bytes.data(), in.bytes.size(),
+                               out->bytes.data(), out->bytes.size());
+        return out->status();
+    }
+
+    devx_mailbox query()
+    {
+        devx_mailbox in = devx_mailbox(16, 0x719).put(8, number());
+        devx_mailbox out(0x150);
+
+        EXPECT_EQ(0, mlx5dv_devx_obj_query(object->obj, in.bytes.data(), 16,
+                                           out.bytes.data(),
+                                           out.bytes.size()));
+        return out;
+    }
+
+    /* SET_XRQ_DC_PARAMS_ENTRY, as UCX gives it */
+    devx_mailbox dc_params() const
+    {
+        devx_mailbox in(0x30, 0x726);
+
+        in.put(8, number()).set(0x10, 28, 24, 14);
+        in.set(0x10, 18, 16, IBV_MTU_1024).put64(0x18, TM_DC_KEY);
+        return in;
+    }
+
+    /* The next completion, of this kind */
+    struct mlx5_cqe64 expect(uint8_t app_op)
+    {
+        struct mlx5_cqe64 cqe = {};
+        struct mlx5_err_cqe got;
+
+        EXPECT_TRUE(verbs_until([&] { return cq.poll(&got); }));
+        memcpy(&cqe, &got, sizeof(cqe));
+        EXPECT_EQ(PRM_CQE_APP_TAG_MATCHING, cqe.app);
+        EXPECT_EQ(app_op, cqe.app_op);
+        EXPECT_EQ(uidx, be32toh(cqe.srqn_uidx));
+        return cqe;
+    }
+
+    raw_cq       cq;
+    devx_mailbox good;
+};
+
+class devx_tm : public verbs_test {
+protected:
+    /* Entry 0, for tag 5, by a command queue pair */
+    void append(devx_qp &cmd, uint32_t length)
+    {
+        struct mlx5_wqe_tm_seg seg = {};
+        raw_wqe wqe(MLX5_OPCODE_TAG_MATCHING);
+
+        seg.opcode      = PRM_TM_OPCODE_APPEND << PRM_TM_OPCODE_SHIFT;
+        seg.flags       = PRM_TM_CQE_REQ | PRM_TM_SW_CNT;
+        seg.index       = htobe16(1);
+        seg.append_tag  = htobe64(5);
+        seg.append_mask = ~0ull;
+        wqe.bytes[11]   = 0; /* no completion of its own */
+        cmd.post(wqe.add(seg).data(dst.addr, length, dst.mr->lkey));
+        xrq.expect(PRM_CQE_TM_APPEND);
+    }
+
+    void expect_refused(const devx_mailbox &in, uint8_t status,
+                        uint32_t syndrome, const char *what)
+    {
+        devx_object object(dev.ctx, in);
+
+        EXPECT_EQ(nullptr, object.obj) << what;
+        EXPECT_EQ(status, object.out.status()) << what;
+        EXPECT_EQ(syndrome, object.out.syndrome()) << what;
+    }
+
+    void expect_not_set(const devx_mailbox &in, uint8_t status,
+                        uint32_t syndrome, const char *what)
+    {
+        devx_mailbox out(16);
+
+        EXPECT_EQ(status, xrq.modify(in, &out)) << what;
+        EXPECT_EQ(syndrome, out.syndrome()) << what;
+    }
+
+    devx_xrq xrq{dev};
+};
+
+TEST_P(devx_tm, is_what_it_was_made_of)
+{
+    devx_mailbox out = xrq.query(), none(16);
+    constexpr size_t ctx = devx_xrq::CTX;
+
+    EXPECT_EQ(0u, out.get(ctx, 31, 28)) << "good";
+    EXPECT_EQ(1u, out.get(ctx, 11, 8)) << "tag matching";
+    EXPECT_EQ(1u, out.get(ctx, 3, 0)) << "rendezvous";
+    EXPECT_EQ(xrq.good.word(ctx + 8), out.word(ctx + 8)) << "cqn";
+    EXPECT_EQ(4u, out.get(ctx + 0x20, 31, 28)) << "list";
+    EXPECT_EQ(0u, out.get(ctx + 0x20, 15, 0)) << "append_next_index";
+
+    devx_qp cmd(dev, xrq);
+    cmd.connect(cmd);
+    append(cmd, 64);
+    EXPECT_EQ(1u, xrq.query().get(ctx + 0x20, 15, 0));
+    EXPECT_EQ(EBUSY, mlx5dv_devx_obj_destroy(xrq.object->obj));
+    EXPECT_EQ(0, xrq.modify(devx_mailbox(16, 0x71a)
+                                    .put(8, xrq.number()).put(12, 3), &none));
+    EXPECT_EQ(3u, xrq.query().get(devx_xrq::WQ + 4, 15, 0)) << "lwm";
+}
+
+TEST_P(devx_tm, refuses_what_cannot_be)
+{
+    auto with            = [&] { return devx_mailbox(xrq.good); };
+    constexpr size_t ctx = devx_xrq::CTX, wq = devx_xrq::WQ;
+
+    expect_refused(with().set(ctx, 11, 8, 0), DEVX_BAD_PARAM, ctx,
+                   "no tag matching");
+    expect_refused(with().set(ctx, 3, 0, 2), DEVX_BAD_PARAM, ctx, "offload");
+    expect_refused(with().set(ctx + 0x20, 31, 28, 11), DEVX_BAD_PARAM,
+                   ctx + 0x20, "more tags than there can be");
+    expect_refused(with().put(ctx + 0x24, 1), DEVX_BAD_PARAM, ctx + 0x24,
+                   "counters at creation");
+    expect_refused(with().set(ctx + 8, 23, 0, 0xfffff0), DEVX_BAD_RES, ctx + 8,
+                   "cq of nobody");
+    expect_refused(with().set(wq, 31, 28, 2), DEVX_BAD_PARAM, wq, "strides");
+    expect_refused(with().set(wq + 8, 23, 0, 0xfffff0), DEVX_BAD_RES, wq + 8,
+                   "pd of nobody");
+    expect_refused(with().set(wq + 0x20, 19, 16, 4), DEVX_BAD_PARAM, wq + 0x20,
+                   "a stride without room for data");
+    expect_refused(with().put(wq + 0x2c, 0), DEVX_BAD_RES, wq + 0x2c,
+                   "umem of nobody");
+
+    expect_not_set(xrq.dc_params().set(0x10, 18, 16, 0), DEVX_BAD_PARAM, 0x10,
+                   "no mtu");
+    expect_not_set(xrq.dc_params().set(0x10, 18, 16, 6), DEVX_BAD_PARAM, 0x10,
+                   "an mtu of 8192");
+    expect_not_set(xrq.dc_params().put(0x20, 1), DEVX_BAD_PARAM, 0x20,
+                   "a reserved word");
+}
+
+/* A queue pair that the device sends through has no send queue of the
+ * program's, and a list of tags. */
+TEST_P(devx_tm, wants_a_queue_pair_to_itself)
+{
+    devx_qp cmd(dev, xrq);
+    devx_mailbox good = cmd.create_in(xrq);
+    constexpr size_t ctx = devx_qp::CTX;
+
+    good.set(ctx, 7, 4, 1);
+    expect_refused(good, DEVX_BAD_PARAM, ctx, "a send queue");
+    good.set(ctx + 8, 15, 15, 1).set(ctx + 8, 14, 11, 0);
+    EXPECT_NE(nullptr, devx_object(dev.ctx, good).obj);
+    good.set(ctx, 23, 16, 1);
+    expect_refused(good, DEVX_BAD_PARAM, ctx + 0xac, "an unreliable one");
+}
+
+/* A request of a DC initiator: TMH, RVH, and its own target, to read through */
+class devx_tm_dc : public devx_tm {
+protected:
+    static constexpr uint32_t LENGTH = 5000;
+
+    devx_tm_dc()
+    {
+        struct ibv_srq_init_attr attr = {NULL, {15, 1, 0}};
+
+        HCA_CHECK_CALL((srq = ibv_create_srq(dev.pd, &attr)) != NULL);
+        m_own.reset(new tm_dct(dev, srq));
+        m_dctn   = m_own->qp->qp_num;
+        m_dct_in = devx_dct_in(dev, xrq.cq.cq, xrq.number());
+        m_dct_in.set(0x10, 7, 4, 1);
+        m_dct.reset(new devx_object(dev.ctx, m_dct_in));
+        HCA_CHECK_CALL(m_dct->obj != NULL);
+        for (size_t i = 0; i < m_data.size; i++) {
+            m_data.addr[i] = i * 7;
+        }
+        m_cmd.connect(m_cmd);
+    }
+
+    ~devx_tm_dc()
+    {
+        m_dct.reset();
+        m_own.reset();
+        EXPECT_EQ(0, ibv_destroy_srq(srq));
+    }
+
+    enum ibv_wc_status request()
+    {
+        tm_rndv rndv(IBV_TMH_RNDV, 5, m_data.addr, m_data.mr->rkey, LENGTH);
+        struct prm_ravh ravh = {};
+
+        ravh.sl_dct        = htobe32(m_dctn);
+        ravh.dc_access_key = htobe64(TM_DC_KEY);
+        memcpy(src.addr, &rndv.headers, sizeof(rndv.headers));
+        memcpy(src.addr + sizeof(rndv.headers), &ravh, sizeof(ravh));
+        return m_dci.send(m_dct->out.number(), src,
+                          sizeof(rndv.headers) + sizeof(ravh));
+    }
+
+    struct ibv_srq           *srq;
+    std::unique_ptr<tm_dct>  m_own;  /* of the initiator, to read from */
+    uint32_t                 m_dctn; /* what a request says of it */
+    strict_mem               m_data{dev.pd, ACCESS_ALL, 0x33};
+    devx_mailbox             m_dct_in{16};
+    devx_qp                  m_cmd{dev, xrq};
+
+private:
+    std::unique_ptr<devx_object> m_dct;
+    tm_dci                       m_dci{dev};
+};
+
+TEST_P(devx_tm_dc, fetches_the_data_of_a_rendezvous)
+{
+    devx_mailbox out(16);
+    struct mlx5_cqe64 cqe;
+
+    EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
+    EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64)); /* at its end */
+    append(m_cmd, LENGTH);
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    cqe = xrq.expect(PRM_CQE_TM_CONSUMED);
+    EXPECT_EQ(htobe64(5), cqe.tmh.tag);
+    cqe = xrq.expect(PRM_CQE_TM_EXPECTED);
+    EXPECT_EQ(LENGTH, be32toh(cqe.byte_cnt));
+    struct ibv_wc wc = verbs_wait(m_own->cq);
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh), wc.byte_len);
+    EXPECT_EQ(IBV_TMH_FIN, m_data.addr[0]);
+    EXPECT_EQ(0, memcmp(dst.addr + 64, m_data.addr + 64, LENGTH - 64));
+}
+
+TEST_P(devx_tm_dc, fetches_nothing_without_parameters)
+{
+    append(m_cmd, LENGTH);
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    EXPECT_EQ(48u, be32toh(xrq.expect(PRM_CQE_TM_CONSUMED_MSG_SW_RNDV)
+                                   .byte_cnt));
+    EXPECT_EQ(0, memcmp(dst.addr, src.addr, 48));
+}
+
+/* There is no such target: the buffer is the program's again. */
+TEST_P(devx_tm_dc, gives_up_on_who_does_not_answer)
+{
+    devx_mailbox params = xrq.dc_params(), out(16);
+
+    EXPECT_EQ(0, xrq.modify(params.set(0x10, 28, 24, 1), &out));
+    append(m_cmd, LENGTH);
+    m_dctn ^= 0x800000;
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    xrq.expect(PRM_CQE_TM_CONSUMED);
+    xrq.expect(PRM_CQE_TM_MSG_COMPLETION_CANCELED);
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, devx_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, devx_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, devx_tm_dc, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, devx_tm_dc, testing::Values(0));
+
+} /* namespace */

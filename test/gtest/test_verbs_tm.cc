@@ -1,0 +1,739 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Tag matching through libibverbs: ibv_create_srq_ex(3), ibv_post_srq_ops(3),
+ * and rdma-core's Documentation/tag_matching.md.
+ */
+#include "tm_bench.h"
+#include "verbs_peer.h"
+
+namespace {
+
+verbs_options tm_ep(const tm_srq &tm)
+{
+    verbs_options options;
+
+    options.srq = tm.srq;
+    return options;
+}
+
+/* Without a send queue of its own: the device reads through it */
+verbs_options tm_rndv_ep(const tm_srq &tm)
+{
+    verbs_options options = tm_ep(tm);
+
+    options.send_wr = 0;
+    return options;
+}
+
+class verbs_tm : public verbs_test {
+protected:
+    /* Sends the message from `src`. @return how it ended */
+    enum ibv_wc_status send(verbs_ep &ep, const tm_msg &msg,
+                            enum ibv_wr_opcode opcode = IBV_WR_SEND,
+                            uint32_t imm = 0)
+    {
+        verbs_op op(opcode);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        op.wr.imm_data = htobe32(imm);
+        return run(ep, op.local(src, msg.bytes.size()));
+    }
+
+    enum ibv_wc_status eager(uint64_t tag, uint32_t length = 64)
+    {
+        return send(pair.a, tm_msg(IBV_TMH_EAGER, tag, length, tag ^ 0xaa));
+    }
+
+    void expect_eager(uint64_t wr_id, unsigned slot, uint64_t tag,
+                      uint32_t length = 64)
+    {
+        tm_msg msg(IBV_TMH_EAGER, tag, length);
+
+        EXPECT_EQ(length, tm.expect_match(wr_id, tag, tag ^ 0xaa));
+        EXPECT_TRUE(tm.holds(slot, msg.data(), length));
+    }
+
+    /* What is added after this matches nothing until it is told of. */
+    void send_unexpected(unsigned slot, uint64_t tag)
+    {
+        tm.recv(slot);
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(tag));
+        tm.expect_recv(slot);
+    }
+
+    tm_srq     tm{dev};
+    verbs_pair pair{dev, {}, tm_ep(tm)};
+};
+
+TEST_P(verbs_tm, is_reported)
+{
+    struct ibv_device_attr_ex attr = {};
+
+    ASSERT_EQ(0, ibv_query_device_ex(dev.ctx, NULL, &attr));
+    EXPECT_EQ(1023u, attr.tm_caps.max_num_tags);
+    EXPECT_EQ(32768u, attr.tm_caps.max_ops);
+    EXPECT_EQ(1u, attr.tm_caps.max_sge);
+    EXPECT_EQ(64u, attr.tm_caps.max_rndv_hdr_size);
+    EXPECT_EQ((unsigned)IBV_TM_CAP_RC, attr.tm_caps.flags);
+}
+
+TEST_P(verbs_tm, takes_an_expected_message_without_its_header)
+{
+    tm.add({.wr_id = 7, .tag = 0x1122334455667788, .slot = 2});
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(0x1122334455667788));
+    expect_eager(7, 2, 0x1122334455667788);
+    EXPECT_EQ(0x22, tm.at(2)[64]) << "beyond the message";
+    EXPECT_TRUE(tm.is_empty());
+}
+
+TEST_P(verbs_tm, hands_out_immediate_data)
+{
+    tm.add({.tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, send(pair.a, tm_msg(IBV_TMH_EAGER, 5, 8),
+                                   IBV_WR_SEND_WITH_IMM, 0xabcdef01));
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(TM_MATCH | TM_DATA | IBV_WC_WITH_IMM, wc.flags);
+    EXPECT_EQ(0xabcdef01, wc.imm);
+}
+
+TEST_P(verbs_tm, gives_what_matches_nothing_to_a_receive)
+{
+    tm_msg msg(IBV_TMH_EAGER, 6, 100, 6 ^ 0xaa);
+
+    tm.add({.wr_id = 1, .tag = 5});
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(6, 100));
+    EXPECT_EQ(116u, tm.expect_recv(3).byte_len);
+    EXPECT_TRUE(tm.holds(3, msg.bytes.data(), 116));
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+    expect_eager(1, 0, 5);
+}
+
+/* Of a message without a tag only the first byte is the device's; the end of a
+ * rendezvous is for the program. Neither is unexpected. */
+TEST_P(verbs_tm, matches_no_message_without_a_tag)
+{
+    tm_msg no_tag(IBV_TMH_NO_TAG, 0, 0), fin(IBV_TMH_FIN, 0, 0);
+
+    tm.add({.wr_id = 1, .mask = 0});
+    no_tag.bytes.resize(1);
+    for (unsigned slot : {3, 4}) {
+        tm.recv(slot);
+        EXPECT_EQ(IBV_WC_SUCCESS, send(pair.a, (slot == 3) ? no_tag : fin));
+        EXPECT_EQ((slot == 3) ? 1u : 16u,
+                  tm.expect_recv(slot, IBV_WC_TM_NO_TAG).byte_len);
+    }
+    tm.add({.wr_id = 2, .tag = 5, .slot = 1});
+    for (unsigned slot : {0, 1}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+        expect_eager(slot + 1, slot, 5);
+    }
+}
+
+TEST_P(verbs_tm, matches_in_the_order_of_the_list)
+{
+    const uint64_t order[] = {1, 2, 4, 5, 3}; /* wr_ids */
+
+    tm.add({.wr_id = 1, .tag = 9});
+    tm.add({.wr_id = 2, .mask = 0}); /* any */
+    tm.add({.wr_id = 3, .tag = 8});
+    tm.add({.wr_id = 4, .tag = 9});
+    tm.add({.wr_id = 5, .tag = 0x100, .mask = 0x100});
+    for (uint64_t wr_id : order) {
+        uint64_t tag = (wr_id == 5) ? 0x1fe : (wr_id == 3) ? 8 : 9;
+
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(tag));
+        expect_eager(wr_id, 0, tag);
+    }
+}
+
+TEST_P(verbs_tm, tells_of_a_match_before_the_data_of_several_packets)
+{
+    const uint32_t length = 3000; /* packets have 1024 */
+    tm_msg msg(IBV_TMH_EAGER, 5, length);
+
+    for (unsigned turn = 0; turn < 2; turn++) {
+        tm.add({.wr_id = 1, .tag = 5, .length = 4096});
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5, turn ? length : 1024 - 16));
+        tm_wc wc = tm.wait();
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(IBV_WC_TM_RECV, wc.opcode);
+        EXPECT_EQ(5u, wc.tag);
+        EXPECT_EQ(turn ? TM_MATCH : TM_MATCH | TM_DATA, wc.flags);
+    }
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(TM_DATA, wc.flags);
+    EXPECT_EQ(length, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, msg.data(), length));
+}
+
+/* m1 is unexpected; its buffer, posted by a program that has not seen it, must
+ * not get m2. What was posted before m1 came still matches. */
+TEST_P(verbs_tm, matches_nothing_new_until_the_program_is_in_step)
+{
+    tm.add({.wr_id = 1, .tag = 1});
+    send_unexpected(8, 2);
+
+    tm_srq::op late = {.wr_id = 2, .tag = 2, .slot = 1, .sync = 0};
+    EXPECT_TRUE(tm.run(IBV_WR_TAG_ADD, late).flags & IBV_WC_TM_SYNC_REQ);
+    send_unexpected(9, 2);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(1));
+    expect_eager(1, 0, 1);
+
+    tm.sync(1);
+    send_unexpected(10, 2);
+    tm.sync(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(2));
+    expect_eager(2, 1, 2);
+}
+
+TEST_P(verbs_tm, is_in_step_by_an_add)
+{
+    send_unexpected(8, 2);
+    tm.add({.wr_id = 1, .tag = 2, .sync = 0});
+    tm_srq::op now = {.wr_id = 2, .tag = 3, .slot = 1, .sync = 1};
+    EXPECT_FALSE(tm.run(IBV_WR_TAG_ADD, now).flags & IBV_WC_TM_SYNC_REQ);
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(3 - i));
+        expect_eager(2 - i, 1 - i, 3 - i);
+    }
+}
+
+/* A count that goes back, or is ahead of the messages, is the program's fault:
+ * it is told so, and nothing matches until it is right. */
+TEST_P(verbs_tm, says_that_a_count_is_wrong)
+{
+    hca_log_reader log;
+
+    send_unexpected(8, 1);
+    tm.sync(1);
+    EXPECT_EQ("", log.take());
+    for (int count : {0, 3}) {
+        tm.add({.wr_id = 1, .tag = 5, .sync = count});
+        EXPECT_NE(std::string::npos, log.take().find("tm sw_cnt is 0x"));
+        send_unexpected(9, 5);
+        tm.sync((count == 0) ? 2 : 3);
+        log.take();
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+        expect_eager(1, 0, 5);
+    }
+}
+
+TEST_P(verbs_tm, removes_what_has_not_matched)
+{
+    uint32_t handles[5];
+
+    for (unsigned i = 0; i < 5; i++) {
+        handles[i] = tm.add({.wr_id = i, .tag = i % 2, .slot = i});
+    }
+    for (unsigned i : {2, 0, 4}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, tm.del(handles[i]));
+    }
+    send_unexpected(8, 0);
+    for (unsigned i : {1, 3}) {
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(1));
+        expect_eager(i, i, 1);
+    }
+}
+
+TEST_P(verbs_tm, cannot_remove_what_has_matched)
+{
+    tm_srq::op what = {.handle = tm.add({.wr_id = 1, .tag = 5})};
+
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+    ASSERT_EQ(0, tm.post(IBV_WR_TAG_DEL, what));
+    expect_eager(1, 0, 5);
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_DEL, wc.opcode);
+    EXPECT_EQ(IBV_WC_TM_ERR, wc.status);
+}
+
+/* All entries, time and again, out of order */
+TEST_P(verbs_tm, goes_on_with_a_list_that_was_full)
+{
+    tm_srq::op more = {.tag = 99};
+
+    for (unsigned turn = 0; turn < 20; turn++) {
+        for (unsigned i = 0; i < 15; i++) {
+            tm.add({.wr_id = i, .tag = i});
+        }
+        EXPECT_EQ(ENOMEM, tm.post(IBV_WR_TAG_ADD, more));
+        for (unsigned i = 0; i < 15; i++) {
+            unsigned tag = (i * 7 + turn) % 15;
+
+            EXPECT_EQ(IBV_WC_SUCCESS, eager(tag));
+            expect_eager(tag, 0, tag);
+        }
+    }
+}
+
+/* The buffer stays: the next that fits has it. */
+TEST_P(verbs_tm, refuses_a_message_that_is_too_long)
+{
+    hca_log_reader log;
+    verbs_pair other(dev, {}, tm_ep(tm));
+
+    tm.add({.wr_id = 1, .tag = 5, .length = 63});
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, eager(5));
+    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_EQ(IBV_EVENT_QP_REQ_ERR, verbs_event(dev.ctx).event_type);
+    EXPECT_NE(std::string::npos,
+              log.take().find("data of the message is 0x40"));
+    EXPECT_TRUE(tm.is_empty());
+
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              send(other.a, tm_msg(IBV_TMH_EAGER, 5, 63, 5 ^ 0xaa)));
+    expect_eager(1, 0, 5, 63);
+}
+
+/* The match has been told of: the buffer is the program's again, without the
+ * data. */
+TEST_P(verbs_tm, gives_back_a_buffer_whose_memory_went_away)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = 4096});
+    tm.mem.unmap();
+    EXPECT_EQ(IBV_WC_REM_OP_ERR, eager(5, 3000));
+    EXPECT_EQ(TM_MATCH, tm.wait().flags);
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_TRUE(tm.is_empty());
+    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_EQ(IBV_EVENT_QP_FATAL, verbs_event(dev.ctx).event_type);
+}
+
+TEST_P(verbs_tm, takes_an_empty_message)
+{
+    for (uint32_t length : {0, 64}) {
+        tm.add({.wr_id = length, .tag = 5, .length = length});
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5, 0));
+        expect_eager(length, 0, 5, 0);
+    }
+}
+
+/* One for which there is no receive is not counted: the sender tries again. */
+TEST_P(verbs_tm, counts_no_message_that_found_no_receive)
+{
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, eager(5));
+    tm_srq::op what = {.wr_id = 1, .tag = 5};
+    EXPECT_FALSE(tm.run(IBV_WR_TAG_ADD, what).flags & IBV_WC_TM_SYNC_REQ);
+    verbs_pair other(dev, {}, tm_ep(tm));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              send(other.a, tm_msg(IBV_TMH_EAGER, 5, 64, 5 ^ 0xaa)));
+    expect_eager(1, 0, 5);
+}
+
+TEST_P(verbs_tm, takes_pieces_from_all_over)
+{
+    tm_msg msg(IBV_TMH_EAGER, 5, 64, 5 ^ 0xaa);
+    verbs_op op(IBV_WR_SEND);
+
+    /* of the header, and behind it */
+    memcpy(src.addr, msg.bytes.data(), 10);
+    memcpy(src.addr + 1000, msg.bytes.data() + 10, 30);
+    memcpy(src.addr + 2000, msg.bytes.data() + 40, 40);
+    op.local((uintptr_t)src.addr, 10, src.mr->lkey)
+            .local((uintptr_t)src.addr + 1000, 30, src.mr->lkey)
+            .local((uintptr_t)src.addr + 2000, 40, src.mr->lkey);
+    tm.add({.wr_id = 1, .tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+    expect_eager(1, 0, 5);
+}
+
+TEST_P(verbs_tm, is_made_of_what_there_can_be)
+{
+    struct ibv_qp_init_attr attr = {};
+
+    for (uint32_t tags : {1024u, 1u << 31}) {
+        EXPECT_EQ(nullptr, tm_srq::create(dev, tm.cq, {.tags = tags}));
+    }
+    for (uint32_t tags : {1u, 16u, 1023u}) {
+        struct ibv_srq *srq = tm_srq::create(dev, tm.cq, {.tags = tags});
+
+        ASSERT_NE(nullptr, srq);
+        EXPECT_EQ(0, ibv_destroy_srq(srq));
+    }
+    attr.send_cq = attr.recv_cq = pair.a.send_cq;
+    attr.srq     = tm.srq;
+    attr.cap     = {1, 0, 1, 0, 0};
+    for (enum ibv_qp_type type : {IBV_QPT_UC, IBV_QPT_UD}) {
+        attr.qp_type = type;
+        EXPECT_EQ(nullptr, ibv_create_qp(dev.pd, &attr));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
+
+/* --- rendezvous ----------------------------------------------------------- */
+
+class verbs_tm_rndv : public verbs_tm {
+protected:
+    static constexpr uint32_t LENGTH = 5000;
+
+    verbs_tm_rndv()
+    {
+        for (size_t i = 0; i < m_data.size; i++) {
+            m_data.addr[i] = i * 7;
+        }
+    }
+
+    tm_rndv headers(enum ibv_tmh_op op, uint32_t length = LENGTH) const
+    {
+        return tm_rndv(op, 5, m_data.addr + 1, m_data.mr->rkey, length);
+    }
+
+    /* Of LENGTH bytes at tag 5, with something of the program's behind it */
+    enum ibv_wc_status request(verbs_ep &ep, const tm_rndv &msg)
+    {
+        memset(src.addr, 0x77, 64);
+        memcpy(src.addr, &msg.headers, sizeof(msg.headers));
+        return run(ep, verbs_test::send(0, 64));
+    }
+
+    enum ibv_wc_status request()
+    {
+        return request(rndv.a, headers(IBV_TMH_RNDV));
+    }
+
+    /* The receive of the FIN */
+    void recv_fin()
+    {
+        EXPECT_EQ(0, verbs_recv(rndv.a.qp, dst, 64));
+    }
+
+    void expect_fin()
+    {
+        tm_rndv fin       = headers(IBV_TMH_FIN);
+        struct ibv_wc wc = verbs_wait(rndv.a.recv_cq);
+
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(sizeof(fin.headers), wc.byte_len);
+        EXPECT_EQ(0, memcmp(dst.addr, &fin.headers, sizeof(fin.headers)));
+    }
+
+    void expect_consumed()
+    {
+        tm_wc wc = tm.wait();
+
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(IBV_WC_TM_RECV, wc.opcode);
+        EXPECT_EQ(1u, wc.wr_id);
+        EXPECT_EQ(TM_MATCH, wc.flags);
+        EXPECT_EQ(5u, wc.tag);
+        EXPECT_EQ(0x01020304u, wc.priv);
+    }
+
+    void expect_data()
+    {
+        tm_wc wc = tm.wait();
+
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(1u, wc.wr_id);
+        EXPECT_EQ(TM_DATA, wc.flags);
+        EXPECT_EQ(LENGTH, wc.byte_len);
+        EXPECT_TRUE(tm.holds(0, m_data.addr + 1, LENGTH));
+    }
+
+    strict_mem m_data{dev.pd, ACCESS_ALL, 0x33};
+    verbs_pair rndv{dev, {}, tm_rndv_ep(tm)};
+};
+
+TEST_P(verbs_tm_rndv, fetches_what_matches)
+{
+    for (unsigned turn = 0; turn < 3; turn++) {
+        memset(tm.mem.addr, 0, tm.mem.size);
+        recv_fin();
+        tm.add({.wr_id = 1, .tag = 5, .length = LENGTH + turn});
+        EXPECT_EQ(IBV_WC_SUCCESS, request());
+        expect_consumed();
+        expect_data();
+        expect_fin();
+        EXPECT_EQ(0, tm.mem.addr[LENGTH]) << "beyond the data";
+    }
+    EXPECT_TRUE(tm.is_empty());
+}
+
+TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
+{
+    tm_rndv msg = headers(IBV_TMH_RNDV);
+
+    tm.add({.wr_id = 1, .tag = 6});
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    EXPECT_EQ(64u, tm.expect_recv(3).byte_len);
+    EXPECT_TRUE(tm.holds(3, &msg.headers, sizeof(msg.headers)));
+
+    tm_srq::op late = {.wr_id = 2, .tag = 5, .sync = 0};
+    EXPECT_TRUE(tm.run(IBV_WR_TAG_ADD, late).flags & IBV_WC_TM_SYNC_REQ)
+            << "it is counted";
+}
+
+/* The program has to get it: the request lies in the buffer. */
+TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
+{
+    tm_rndv msg = headers(IBV_TMH_RNDV);
+
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH - 1});
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(64u, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, &msg.headers, sizeof(msg.headers)));
+    EXPECT_EQ(0x77, tm.at(0)[63]);
+    EXPECT_TRUE(tm.is_empty());
+}
+
+/* So it is if the queue pair has a send queue, which a program may use. */
+TEST_P(verbs_tm_rndv, leaves_to_the_program_what_it_has_no_queue_for)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(pair.a, headers(IBV_TMH_RNDV)));
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, tm.wait().status);
+}
+
+/* ... and is refused where not even that fits. */
+TEST_P(verbs_tm_rndv, needs_a_buffer_for_its_headers)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = 63});
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, request());
+    EXPECT_TRUE(tm.is_empty());
+    EXPECT_EQ(IBV_EVENT_QP_REQ_ERR, verbs_event(dev.ctx).event_type);
+}
+
+TEST_P(verbs_tm_rndv, fetches_nothing_if_there_is_nothing)
+{
+    recv_fin();
+    tm.add({.wr_id = 1, .tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(rndv.a, headers(IBV_TMH_RNDV, 0)));
+    expect_consumed();
+    EXPECT_EQ(TM_DATA, tm.wait().flags);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(rndv.a.recv_cq).status);
+}
+
+/* Both ends go into error, and the buffer is the program's again. */
+TEST_P(verbs_tm_rndv, cannot_fetch_by_a_key_that_is_none)
+{
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              request(rndv.a, tm_rndv(IBV_TMH_RNDV, 5, m_data.addr,
+                                      m_data.mr->rkey ^ 0x800000, LENGTH)));
+    expect_consumed();
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(IBV_QPS_ERR, rndv.a.state());
+    EXPECT_EQ(IBV_QPS_ERR, rndv.b.state());
+    EXPECT_EQ(IBV_EVENT_QP_ACCESS_ERR, verbs_event(dev.ctx).event_type);
+}
+
+/* The data is there; the FIN waits for a receive, for ever if need be. */
+TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
+{
+    verbs_options patient = tm_rndv_ep(tm);
+    struct ibv_wc wc      = {};
+
+    patient.rnr_retry = 7;
+    verbs_pair other(dev, {}, patient);
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
+    expect_consumed();
+    expect_data();
+    EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
+    EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
+    wc = verbs_wait(other.a.recv_cq);
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    EXPECT_EQ(IBV_QPS_RTS, other.b.state());
+}
+
+TEST_P(verbs_tm_rndv, ends_with_a_receive_queue_of_tags)
+{
+    tm_srq     own(dev);
+    verbs_pair both(dev, tm_ep(own), tm_rndv_ep(tm));
+
+    own.recv(3);
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(both.a, headers(IBV_TMH_RNDV)));
+    expect_consumed();
+    expect_data();
+    own.expect_recv(3, IBV_WC_TM_NO_TAG);
+}
+
+/* Between the match and the read */
+TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
+{
+    recv_fin();
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    rndv.b.destroy_qp();
+    expect_consumed();
+    tm_wc wc = tm.wait();
+    EXPECT_TRUE((wc.status == IBV_WC_SUCCESS) ||
+                (wc.status == IBV_WC_TM_RNDV_INCOMPLETE));
+    EXPECT_EQ(1u, wc.wr_id);
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_rndv, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
+
+/* --- DC ------------------------------------------------------------------- */
+
+class verbs_tm_dc : public verbs_test {
+protected:
+    enum ibv_wc_status eager(uint64_t tag, uint32_t length)
+    {
+        tm_msg msg(IBV_TMH_EAGER, tag, length);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        return m_dci.send(m_dct.qp->qp_num, src, msg.bytes.size());
+    }
+
+    tm_srq tm{dev};
+
+private:
+    tm_dct m_dct{dev, tm.srq};
+    tm_dci m_dci{dev};
+};
+
+TEST_P(verbs_tm_dc, is_matched)
+{
+    tm.add({.wr_id = 1, .tag = 5});
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(6, 64));
+    tm.expect_recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5, 64));
+    EXPECT_EQ(64u, tm.expect_match(1, 5));
+    EXPECT_TRUE(tm.holds(0, tm_msg(IBV_TMH_EAGER, 5, 64).data(), 64));
+}
+
+TEST_P(verbs_tm_dc, is_matched_if_it_takes_many_packets)
+{
+    const uint32_t length = strict_mem::size - sizeof(struct ibv_tmh);
+
+    tm.add({.wr_id = 1, .tag = 5, .length = strict_mem::size});
+    EXPECT_EQ(IBV_WC_SUCCESS, eager(5, length));
+    EXPECT_EQ(TM_MATCH, tm.wait().flags);
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(TM_DATA, wc.flags);
+    EXPECT_EQ(length, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, tm_msg(IBV_TMH_EAGER, 5, length).data(), length));
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dc, testing::Values(0));
+
+/* --- data in the completion ----------------------------------------------- */
+
+/* What fits goes there, and libmlx5 to the buffer with it: of a tagged buffer
+ * with the larger entries only. */
+class verbs_tm_cqe : public verbs_test {
+};
+
+TEST_P(verbs_tm_cqe, may_hold_the_data)
+{
+    tm_options options;
+
+    options.cqe_size = GetParam();
+    tm_srq tm(dev, options);
+    verbs_pair pair(dev, {}, tm_ep(tm));
+    for (uint32_t length : {1u, 8u, 16u, 17u, 32u, 48u, 64u, 65u}) {
+        tm_msg msg(IBV_TMH_EAGER, length, length);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        tm.add({.wr_id = 1, .tag = length, .slot = 1});
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair.a, verbs_test::send(0, msg.bytes.size())));
+        EXPECT_EQ(length, tm.expect_match(1, length));
+        EXPECT_TRUE(tm.holds(1, msg.data(), length)) << length;
+    }
+    for (uint32_t length : {0u, 1u, 16u, 48u}) {
+        tm_msg msg(IBV_TMH_EAGER, length, length);
+
+        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
+        tm.recv(2);
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair.a, verbs_test::send(0, msg.bytes.size())));
+        EXPECT_EQ(length + 16, tm.expect_recv(2).byte_len);
+        EXPECT_TRUE(tm.holds(2, msg.bytes.data(), length + 16)) << length;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_cqe, testing::Values(64, 128));
+
+/* --- another process ------------------------------------------------------ */
+
+constexpr unsigned NUM_PEER_MSGS = 14; /* and a rendezvous */
+
+void peer_main(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
+        tm_msg msg(IBV_TMH_EAGER, i, i * 64);
+
+        memcpy(mem.addr, msg.bytes.data(), msg.bytes.size());
+        EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, msg.bytes.size())
+                             .post(ep.qp));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    }
+
+    tm_rndv rndv(IBV_TMH_RNDV, 99, mem.addr, mem.mr->rkey, 8192);
+    memset(mem.addr, 0x44, mem.size);
+    memcpy(mem.addr + 8192, &rndv.headers, sizeof(rndv.headers));
+    EXPECT_EQ(0, verbs_recv(ep.qp, mem, 64));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
+                         .local((uintptr_t)mem.addr + 8192,
+                                sizeof(rndv.headers), mem.mr->lkey)
+                         .post(ep.qp));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.recv_cq).status);
+    EXPECT_EQ(IBV_TMH_FIN, mem.addr[0]);
+    peer_meet(fd);
+}
+
+class verbs_tm_process : public testing::TestWithParam<int> {
+};
+
+TEST_P(verbs_tm_process, sends_to_tagged_buffers)
+{
+    peer_process peer(peer_main);
+    hca_device dev;
+    tm_srq tm(dev);
+    verbs_ep ep(dev, tm_rndv_ep(tm));
+
+    for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
+        tm.add({.wr_id = i, .tag = i, .slot = i});
+    }
+    tm.add({.wr_id = 99, .tag = 99, .length = 8192});
+    peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, tm.mem));
+    peer_meet(peer.fd);
+    for (unsigned i = 0; i < NUM_PEER_MSGS; i++) {
+        EXPECT_EQ(i * 64, tm.expect_match(i, i));
+    }
+    EXPECT_EQ(TM_MATCH, tm.wait().flags);
+    EXPECT_EQ(8192u, tm.wait().byte_len);
+    for (unsigned i = 8; i < NUM_PEER_MSGS; i++) { /* the others are over */
+        EXPECT_TRUE(tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(),
+                             i * 64));
+    }
+    EXPECT_TRUE(tm.holds(0, std::vector<uint8_t>(8192, 0x44).data(), 8192));
+    EXPECT_EQ(0, peer.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_process, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {
+        {"plain", {}},
+        {"late", {{"SOFTHCA_DELAY", "20"}}},
+        {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
+    });
+}
