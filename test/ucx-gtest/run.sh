@@ -55,7 +55,8 @@ ucx_row()
 # The names of all cases, one a line, those of a class together
 list_ucx_cases()
 {
-    ucx_gtest --gtest_list_tests --gtest_filter="$ucx_instances" |
+    SOFTHCA_DIR=$run_dir/ucx-list ucx_gtest --gtest_list_tests \
+        --gtest_filter="$ucx_instances" |
         awk '/^[^ \[]+\.([ ]|$)/ { class = $1 } /^  [^ ]/ { print class $1 }'
 }
 
