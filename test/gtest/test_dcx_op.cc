@@ -40,6 +40,8 @@ protected:
     {
         return dcx_op_begin(m_ep, events, wqe, &end.comp);
     }
+
+    void *m_other = NULL;
 };
 
 TEST_P(dcx_op, flush)
@@ -208,6 +210,46 @@ TEST_P(dcx_op, failed_and_destroyed)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
     EXPECT_EQ(0u, m_dcx.errors.size()) << "nobody is left to hear of it";
     m_log.take();
+}
+
+/* ... and another one is created in its place, whose operations go on. */
+TEST_P(dcx_op, failed_and_another_is_in_its_place)
+{
+    uct_ep_h first = m_ep;
+    dcx_end other, failed, end([&] {
+        uct_ep_destroy(m_ep);
+        m_ep    = m_dcx.make_ep();
+        m_other = begin(other);
+    });
+
+    begin(end);
+    EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
+    progress_until([&] { return end.count > 0; });
+    ASSERT_EQ(first, m_ep) << "it is no test";
+    EXPECT_EQ(0u, other.count);
+    if (other.count == 0) {
+        dcx_op_event(m_other, UCS_OK);
+    }
+    EXPECT_EQ(UCS_OK, other.status);
+    EXPECT_EQ(1u, other.count);
+    m_log.take();
+}
+
+/* Nothing can be done with it any more when one of them ends. */
+TEST_P(dcx_op, destroyed_and_used)
+{
+    dcx_end more, end([&] {
+        EXPECT_EQ(UCS_ERR_CANCELED, put_short());
+        EXPECT_EQ(UCS_ERR_CANCELED, put_zcopy(more, true));
+        EXPECT_EQ(UCS_ERR_CANCELED, flush(0));
+    });
+
+    begin(end);
+    uct_ep_destroy(m_ep);
+    m_ep = NULL;
+    EXPECT_EQ(1u, end.count);
+    flush_all();
+    EXPECT_EQ(0u, more.count);
 }
 
 TEST_P(dcx_op, destroyed)

@@ -43,7 +43,8 @@ static void uct_dcx_op_leave(uct_dcx_op_t *op)
 
     for (; link != &op->set->open; link = link->next) {
         flush = ucs_container_of(link, uct_dcx_op_t, list);
-        if (flush->is_flush && (flush->ep == op->ep) && !op->is_flush) {
+        if (flush->is_flush && (flush->ep == op->ep) && !op->is_flush &&
+            (flush->status == UCS_OK)) {
             flush->events--;
         }
     }
@@ -88,6 +89,16 @@ static uct_dcx_op_t *uct_dcx_op_next_done(const uct_dcx_op_set_t *set)
 }
 
 
+static void uct_dcx_op_finish_done(const uct_dcx_op_set_t *set)
+{
+    uct_dcx_op_t *op;
+
+    while ((op = uct_dcx_op_next_done(set)) != NULL) {
+        uct_dcx_op_finish(op);
+    }
+}
+
+
 /* An operation has changed, with an error or UCS_OK: it may be done, and with it
  * flushes behind it. */
 static void uct_dcx_op_update(uct_dcx_op_t *op, ucs_status_t status)
@@ -95,13 +106,9 @@ static void uct_dcx_op_update(uct_dcx_op_t *op, ucs_status_t status)
     uct_dcx_op_set_t *set = op->set;
 
     op->status = (op->status == UCS_OK) ? status : op->status;
-    if (!uct_dcx_op_is_done(op)) {
-        return;
-    }
-
-    uct_dcx_op_finish(op);
-    while ((op = uct_dcx_op_next_done(set)) != NULL) {
+    if (uct_dcx_op_is_done(op)) {
         uct_dcx_op_finish(op);
+        uct_dcx_op_finish_done(set);
     }
 }
 
@@ -227,30 +234,30 @@ ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
 }
 
 
-static uct_dcx_op_t *
-uct_dcx_op_find(const uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep)
+/* It waits for no events any more. If something else is to come it goes out of
+ * the list: its endpoint may be destroyed, and another be created there. */
+static void uct_dcx_op_fail(uct_dcx_op_t *op, ucs_status_t status)
 {
-    uct_dcx_op_t *op;
-
-    ucs_list_for_each(op, &set->open, list) {
-        if ((op->ep == ep) || (ep == NULL)) {
-            return op;
-        }
+    op->events = 0;
+    op->status = (op->status == UCS_OK) ? status : op->status;
+    if (!uct_dcx_op_is_done(op)) {
+        uct_dcx_op_unlink(&op->list);
     }
-    return NULL;
 }
 
 
+/* All of them fail before one ends: what is begun in a callback does not. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status)
 {
-    uct_dcx_op_t *op;
+    uct_dcx_op_t *op, *next;
 
-    while ((op = uct_dcx_op_find(set, ep)) != NULL) {
-        op->events = 0;
-        uct_dcx_op_leave(op);
-        uct_dcx_op_update(op, status);
+    ucs_list_for_each_safe(op, next, &set->open, list) {
+        if ((op->ep == ep) || (ep == NULL)) {
+            uct_dcx_op_fail(op, status);
+        }
     }
+    uct_dcx_op_finish_done(set);
 }
 
 

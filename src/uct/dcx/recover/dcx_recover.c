@@ -351,30 +351,40 @@ static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
+/* Returns whether what is outstanding is to be ended now. */
+static int uct_dcx_recover_take_off(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                                    uct_dcx_ep_t *ep)
+{
+    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_recover_is_awaited(&dci->txq) ||
+        !uct_dcx_recover_abort(set, dci)) {
+        uct_dcx_tx_leave(set, dci, ep);
+        return 0;
+    }
+
+    uct_dcx_state_leave(dci, ep);
+    return 1;
+}
+
+
 /* The initiator is in nobody's hands while the user is told: what is told need
  * not be moved out of the ring, however many endpoints the callbacks destroy in
  * turn. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
-    uint16_t index = uct_dcx_ep_last_dci(ep);
-    uct_dcx_dci_t *dci;
+    uint16_t index     = uct_dcx_ep_last_dci(ep);
+    uct_dcx_dci_t *dci = NULL;
 
     uct_dcx_recover_forget(set->lost, ep);
-    if (index == UCT_DCX_NO_DCI) {
-        return;
+    if ((index != UCT_DCX_NO_DCI) &&
+        uct_dcx_recover_take_off(set, &set->dci[index], ep)) {
+        dci = &set->dci[index];
     }
 
-    dci = &set->dci[index];
-    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_recover_is_awaited(&dci->txq) ||
-        !uct_dcx_recover_abort(set, dci)) {
-        uct_dcx_tx_leave(set, dci, ep);
-        return;
-    }
-
-    uct_dcx_state_leave(dci, ep);
     ep->flags |= UCT_DCX_EP_FLAG_MUTED;
     uct_dcx_ep_fail(ep, UCS_ERR_CANCELED); /* if a callback posts */
-    dci->txq.turn++;
-    uct_dcx_txq_cancel(&dci->txq);
-    uct_dcx_tx_settle(set, dci);
+    if (dci != NULL) {
+        dci->txq.turn++;
+        uct_dcx_txq_cancel(&dci->txq);
+        uct_dcx_tx_settle(set, dci);
+    }
 }
