@@ -217,27 +217,6 @@ static uct_iface_ops_t uct_dcx_iface_ops;
 static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops;
 
 
-static UCS_CLASS_INIT_FUNC(uct_dcx_queues_t, uct_md_h md, uct_worker_h worker,
-                           const uct_iface_params_t *params,
-                           const uct_iface_config_t *tl_config)
-{
-    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_dcx_iface_ops,
-                              &uct_dcx_iface_internal_ops.super, md, worker,
-                              params, tl_config UCS_STATS_ARG(
-                                      UCT_IFACE_PARAM_VALUE(params, stats_root,
-                                                            STATS_ROOT, NULL))
-                              UCS_STATS_ARG("dcx"));
-    return UCS_OK;
-}
-
-
-static UCS_CLASS_CLEANUP_FUNC(uct_dcx_queues_t)
-{
-}
-
-UCS_CLASS_DEFINE(uct_dcx_queues_t, uct_base_iface_t);
-
-
 static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
                            const uct_iface_params_t *params,
                            const uct_iface_config_t *tl_config)
@@ -259,12 +238,21 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         return status;
     }
 
-    UCS_CLASS_CALL_SUPER_INIT(uct_dcx_queues_t, md, worker, params, tl_config);
+    status = UCS_CLASS_INIT(uct_base_iface_t, &queues->super,
+                            &uct_dcx_iface_ops,
+                            &uct_dcx_iface_internal_ops.super, md, worker,
+                            params, tl_config UCS_STATS_ARG(
+                                    UCT_IFACE_PARAM_VALUE(params, stats_root,
+                                                          STATS_ROOT, NULL))
+                            UCS_STATS_ARG("dcx"));
+    if (status != UCS_OK) {
+        return status;
+    }
 
     status = uct_dcx_port_init(&queues->port, ucs_derived_of(md, uct_dcx_md_t),
                                params->mode.device.dev_name, config);
     if (status != UCS_OK) {
-        return status;
+        goto err_cleanup_super;
     }
 
     uct_dcx_caps_init(&queues->limits, config, &queues->port);
@@ -313,6 +301,8 @@ err_cleanup_event:
     uct_dcx_event_cleanup(self);
 err_cleanup_port:
     uct_dcx_port_cleanup(&queues->port);
+err_cleanup_super:
+    UCS_CLASS_CLEANUP(uct_base_iface_t, &queues->super);
     return status;
 }
 
@@ -339,9 +329,11 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
     if (num_eps > 0) {
         ucs_warn("iface %p is closed with %zu endpoints left", self, num_eps);
     }
+
+    UCS_CLASS_CLEANUP(uct_base_iface_t, &queues->super);
 }
 
-UCS_CLASS_DEFINE(uct_dcx_iface_t, uct_dcx_queues_t);
+UCS_CLASS_DEFINE(uct_dcx_iface_t, void);
 static UCS_CLASS_DEFINE_NEW_FUNC(uct_dcx_iface_t, uct_iface_t, uct_md_h,
                                  uct_worker_h, const uct_iface_params_t*,
                                  const uct_iface_config_t*);
