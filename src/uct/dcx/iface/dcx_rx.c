@@ -9,7 +9,6 @@
 
 #include <sys/random.h>
 #include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
 
 
 /* The device is done with the entry that a completion has named. Returns
@@ -297,61 +296,44 @@ uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
         return UCS_ERR_IO_ERROR;
     }
 
-    rx->seg_size = config->seg_size;
-    status       = uct_dcx_srq_init(rx, queues->port.dev, config);
+    status = uct_dcx_srq_init(rx, &queues->super, queues->port.dev, config,
+                              params);
     if (status != UCS_OK) {
         return status;
     }
 
     status = uct_dcx_rx_init_cq(queues, config);
     if (status != UCS_OK) {
-        goto err_destroy_srq;
-    }
-
-    status = uct_dcx_srq_init_buffers(rx, &queues->super, params);
-    if (status != UCS_OK) {
-        goto err_cleanup_cq;
+        goto err_cleanup_srq;
     }
 
     status = uct_dcx_rx_prepost(queues);
     if (status != UCS_OK) {
-        goto err_cleanup_mpool;
+        goto err_cleanup_cq;
     }
 
     status = uct_dcx_rx_create_dct(queues, config);
     if (status != UCS_OK) {
-        goto err_cleanup_mpool;
+        goto err_cleanup_cq;
     }
 
     return UCS_OK;
 
-err_cleanup_mpool:
-    uct_dcx_srq_cleanup_buffers(rx);
 err_cleanup_cq:
-    uct_dcx_cq_cleanup(&queues->rx.cq);
-err_destroy_srq:
-    ibv_destroy_srq(rx->srq);
-    ucs_free(rx->hdrs);
+    uct_dcx_cq_cleanup(&rx->cq);
+err_cleanup_srq:
+    uct_dcx_srq_cleanup(rx, queues->port.dev);
     return status;
 }
 
 
 void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues)
 {
-    uct_dcx_rx_t *rx = &queues->rx;
-
-    if (ibv_destroy_qp(rx->dct) != 0) {
+    if (ibv_destroy_qp(queues->rx.dct) != 0) {
         ucs_warn("%s: failed to destroy the DCT: %m",
                  uct_dcx_port_dev_name(&queues->port));
     }
 
     uct_dcx_cq_cleanup(&queues->rx.cq);
-    if (ibv_destroy_srq(rx->srq) != 0) {
-        ucs_warn("%s: failed to destroy the receive queue: %m",
-                 uct_dcx_port_dev_name(&queues->port));
-    }
-
-    /* the device is off the buffers */
-    uct_dcx_srq_cleanup_buffers(rx);
-    ucs_free(rx->hdrs);
+    uct_dcx_srq_cleanup(&queues->rx, queues->port.dev);
 }

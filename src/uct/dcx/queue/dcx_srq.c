@@ -128,49 +128,19 @@ uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
     rx->wqes   = dv_srq.buf;
     rx->dbrec  = dv_srq.dbrec;
     rx->length = ucs_min(dv_srq.tail, queue_len) + 1;
+    rx->hdrs   = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
+    if (rx->hdrs == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
     uct_dcx_srq_link(rx);
     return UCS_OK;
 }
 
 
-ucs_status_t
-uct_dcx_srq_init(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
-                 const uct_dcx_iface_config_t *config)
-{
-    struct ibv_srq_init_attr attr = {
-        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
-    };
-    ucs_status_t status;
-
-    rx->srq = ibv_create_srq(dev->pd, &attr);
-    if (rx->srq == NULL) {
-        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
-                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_device_name(dev),
-                  config->rx.queue_len);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    status = uct_dcx_srq_take_over(rx, dev, config->rx.queue_len);
-    if (status != UCS_OK) {
-        goto err_destroy_srq;
-    }
-
-    rx->hdrs = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
-    if (rx->hdrs == NULL) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_destroy_srq;
-    }
-
-    return UCS_OK;
-
-err_destroy_srq:
-    ibv_destroy_srq(rx->srq);
-    return status;
-}
-
-
-ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                                      const uct_iface_params_t *params)
+static ucs_status_t
+uct_dcx_srq_init_mpool(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                       const uct_iface_params_t *params)
 {
     size_t align, align_offset;
     ucs_status_t status;
@@ -199,14 +169,61 @@ ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
 }
 
 
-void uct_dcx_srq_cleanup_buffers(uct_dcx_rx_t *rx)
+ucs_status_t
+uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                 const uct_dcx_device_t *dev,
+                 const uct_dcx_iface_config_t *config,
+                 const uct_iface_params_t *params)
+{
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
+    };
+    ucs_status_t status;
+
+    rx->seg_size = config->seg_size;
+    rx->srq      = ibv_create_srq(dev->pd, &attr);
+    if (rx->srq == NULL) {
+        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
+                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_device_name(dev),
+                  config->rx.queue_len);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_dcx_srq_take_over(rx, dev, config->rx.queue_len);
+    if (status != UCS_OK) {
+        goto err_destroy_srq;
+    }
+
+    status = uct_dcx_srq_init_mpool(rx, iface, params);
+    if (status != UCS_OK) {
+        goto err_free_hdrs;
+    }
+
+    return UCS_OK;
+
+err_free_hdrs:
+    ucs_free(rx->hdrs);
+err_destroy_srq:
+    ibv_destroy_srq(rx->srq);
+    return status;
+}
+
+
+void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 {
     unsigned i;
 
+    if (ibv_destroy_srq(rx->srq) != 0) {
+        ucs_warn("%s: failed to destroy the receive queue: %m",
+                 uct_dcx_device_name(dev));
+    }
+
+    /* the device is off the buffers */
     for (i = 0; i < rx->length; ++i) {
         if (rx->hdrs[i] != NULL) {
             ucs_mpool_put_inline(uct_dcx_srq_desc(rx, rx->hdrs[i]));
         }
     }
     ucs_mpool_cleanup(&rx->mp, 1);
+    ucs_free(rx->hdrs);
 }

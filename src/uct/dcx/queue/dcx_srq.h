@@ -90,17 +90,16 @@ uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
 }
 
 
-/* Creates the queue: rx->srq, its chain and table of buffers. */
+/* Creates the queue and the pool of its buffers for 'iface'; 'params' gives
+ * headroom and alignment. Errors are logged. */
 ucs_status_t
-uct_dcx_srq_init(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
-                 const uct_dcx_iface_config_t *config);
+uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
+                 const uct_dcx_device_t *dev,
+                 const uct_dcx_iface_config_t *config,
+                 const uct_iface_params_t *params);
 
-/* Creates rx->mp for 'iface', and lays out its buffers for 'params'. */
-ucs_status_t uct_dcx_srq_init_buffers(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                                      const uct_iface_params_t *params);
-
-/* Frees all buffers. The device must be off them. */
-void uct_dcx_srq_cleanup_buffers(uct_dcx_rx_t *rx);
+/* Frees the buffers when the device is off them. */
+void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev);
 
 /* Posts the free entries for which there are buffers. */
 void uct_dcx_srq_post(uct_dcx_rx_t *rx);
