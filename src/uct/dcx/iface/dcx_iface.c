@@ -75,13 +75,13 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
 }
 
 
-UCS_F_NOINLINE unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface)
+UCS_F_NOINLINE unsigned
+uct_dcx_iface_do(uct_dcx_iface_t *iface, unsigned count)
 {
     uct_dcx_dci_set_t *set = &iface->super.dci;
-    unsigned count         = 0;
 
     if (set->todo & UCT_DCX_TODO_GROUPS) {
-        count = uct_dcx_tx_poll_others(&iface->super);
+        count += uct_dcx_tx_poll_others(&iface->super);
     }
 
     if (set->todo & UCT_DCX_TODO_REFILL) {

@@ -30,7 +30,8 @@ typedef struct uct_dcx_iface {
 } uct_dcx_iface_t;
 
 
-/* All that is put down in 'todo'. Returns the number of completions taken. */
-unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface);
+/* All that is put down in 'todo', after 'count' completions were taken. Returns
+ * how many there are then. */
+unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface, unsigned count);
 
 #endif

@@ -183,15 +183,6 @@ unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
 }
 
 
-/* What there is to do after completions: WQEBBs are available for those who
- * wait */
-static UCS_F_NOINLINE unsigned
-uct_dcx_tx_do(uct_dcx_iface_t *iface, unsigned count)
-{
-    return count + uct_dcx_iface_do(iface);
-}
-
-
 /* One completion was taken, and there are more. */
 static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
 {
@@ -199,7 +190,7 @@ static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
     unsigned count           = uct_dcx_tx_poll_cq(queues,
                                                   &queues->dci.group[0].cq);
 
-    return (queues->dci.todo == 0) ? count : uct_dcx_tx_do(iface, count);
+    return (queues->dci.todo == 0) ? count : uct_dcx_iface_do(iface, count);
 }
 
 
@@ -217,5 +208,5 @@ uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
     }
 
     uct_dcx_cq_update(&queues->dci.group[0].cq);
-    return ucs_likely(queues->dci.todo == 0) ? 1 : uct_dcx_tx_do(iface, 1);
+    return ucs_likely(queues->dci.todo == 0) ? 1 : uct_dcx_iface_do(iface, 1);
 }

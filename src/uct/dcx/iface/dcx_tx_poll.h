@@ -27,7 +27,7 @@ uct_dcx_tx_progress(uct_dcx_iface_t *iface)
     if (cqe != NULL) {
         return uct_dcx_tx_poll(iface, cqe);
     }
-    return ucs_unlikely(set->todo != 0) ? uct_dcx_iface_do(iface) : 0;
+    return ucs_unlikely(set->todo != 0) ? uct_dcx_iface_do(iface, 0) : 0;
 }
 
 #endif
