@@ -98,17 +98,6 @@ static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
 };
 
 
-static const uct_dcx_async_kind_t *
-uct_dcx_async_kind(enum ibv_event_type type)
-{
-    if ((type >= ucs_static_array_size(uct_dcx_async_kinds)) ||
-        (uct_dcx_async_kinds[type].text == NULL)) {
-        return NULL;
-    }
-    return &uct_dcx_async_kinds[type];
-}
-
-
 /* The queue of an event lives on until that is acknowledged. */
 static void
 uct_dcx_async_name(const struct ibv_async_event *event,
@@ -166,37 +155,26 @@ static int uct_dcx_async_is_change(uct_dcx_async_t *async,
 }
 
 
-ucs_log_level_t
-uct_dcx_async_describe(uct_dcx_async_t *async,
-                       const struct ibv_async_event *event, char *text,
-                       size_t max)
+static void uct_dcx_async_log(uct_dcx_async_t *async,
+                              const struct ibv_async_event *event)
 {
-    const uct_dcx_async_kind_t *kind = uct_dcx_async_kind(event->event_type);
-    const char *device               = ibv_get_device_name(async->ctx->device);
+    const char *device       = ibv_get_device_name(async->ctx->device);
+    enum ibv_event_type type = event->event_type;
+    const uct_dcx_async_kind_t *kind;
+    ucs_log_level_t level;
     char name[64];
 
-    if (kind == NULL) {
-        snprintf(text, max, "%s: event %d: %s", device, event->event_type,
-                 ibv_event_type_str(event->event_type));
-        return UCS_LOG_LEVEL_DIAG;
+    if ((type >= ucs_static_array_size(uct_dcx_async_kinds)) ||
+        (uct_dcx_async_kinds[type].text == NULL)) {
+        ucs_diag("%s: event %d: %s", device, type, ibv_event_type_str(type));
+        return;
     }
 
+    kind = &uct_dcx_async_kinds[type];
     uct_dcx_async_name(event, kind->about, name, sizeof(name));
-    snprintf(text, max, "%s%s: %s", device, name, kind->text);
-    return uct_dcx_async_is_change(async, event) ? kind->level :
-                                                 UCS_LOG_LEVEL_DEBUG;
-}
-
-
-static void uct_dcx_async_tell(uct_dcx_async_t *async,
-                               struct ibv_async_event *event)
-{
-    char text[512];
-    ucs_log_level_t level;
-
-    level = uct_dcx_async_describe(async, event, text, sizeof(text));
-    ucs_log(level, "%s", text);
-    ibv_ack_async_event(event);
+    level = uct_dcx_async_is_change(async, event) ? kind->level :
+                                                    UCS_LOG_LEVEL_DEBUG;
+    ucs_log(level, "%s%s: %s", device, name, kind->text);
 }
 
 
@@ -220,7 +198,8 @@ static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
     pthread_mutex_lock(&async->lock);
     errno = 0;
     if (ibv_get_async_event(async->ctx, &event) == 0) {
-        uct_dcx_async_tell(async, &event);
+        uct_dcx_async_log(async, &event);
+        ibv_ack_async_event(&event);
     } else if ((errno != EAGAIN) && (errno != EINTR)) {
         uct_dcx_async_give_up(async);
     }

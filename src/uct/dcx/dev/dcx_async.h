@@ -12,7 +12,6 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <sys/types.h>
-#include <ucs/config/types.h>
 
 
 typedef struct uct_dcx_async {
@@ -32,12 +31,5 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx);
  * descriptor must not be closed. Does nothing if 'async' is zero: the user
  * did not want events. */
 void uct_dcx_async_cleanup(uct_dcx_async_t *async);
-
-/* What is logged for an event; 'text' gets one line, with the device's
- * name. @return how grave it is. */
-ucs_log_level_t
-uct_dcx_async_describe(uct_dcx_async_t *async,
-                       const struct ibv_async_event *event, char *text,
-                       size_t max);
 
 #endif
