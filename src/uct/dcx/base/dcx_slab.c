@@ -14,8 +14,6 @@
 #if __has_include(<valgrind/memcheck.h>)
 #  include <valgrind/memcheck.h>
 #else
-#  define VALGRIND_DISABLE_ERROR_REPORTING
-#  define VALGRIND_ENABLE_ERROR_REPORTING
 #  define VALGRIND_CREATE_MEMPOOL(_pool, _redzone, _is_zeroed)
 #  define VALGRIND_DESTROY_MEMPOOL(_pool)
 #  define VALGRIND_MEMPOOL_ALLOC(_pool, _addr, _size)
@@ -62,18 +60,10 @@ size_t uct_dcx_slab_cleanup(uct_dcx_slab_t *slab)
 }
 
 
-/* Bytes of the objects of a chunk */
-static size_t uct_dcx_slab_used(const uct_dcx_slab_t *slab)
-{
-    size_t room = UCT_DCX_SLAB_CHUNK - UCT_DCX_SLAB_ALIGN;
-
-    return room - room % slab->size;
-}
-
-
 static int uct_dcx_slab_grow(uct_dcx_slab_t *slab)
 {
-    char *chunk = ucs_malloc(UCT_DCX_SLAB_CHUNK, "uct_dcx_slab");
+    const size_t room = UCT_DCX_SLAB_CHUNK - UCT_DCX_SLAB_ALIGN;
+    char *chunk       = ucs_malloc(UCT_DCX_SLAB_CHUNK, "uct_dcx_slab");
 
     if (chunk == NULL) {
         return 0;
@@ -82,8 +72,8 @@ static int uct_dcx_slab_grow(uct_dcx_slab_t *slab)
     *(void**)chunk = slab->chunks;
     slab->chunks   = chunk;
     slab->next     = chunk + UCT_DCX_SLAB_ALIGN;
-    slab->end      = slab->next + uct_dcx_slab_used(slab);
-    VALGRIND_MAKE_MEM_NOACCESS(slab->next, uct_dcx_slab_used(slab));
+    slab->end      = slab->next + (room - room % slab->size);
+    VALGRIND_MAKE_MEM_NOACCESS(slab->next, slab->end - slab->next);
     return 1;
 }
 

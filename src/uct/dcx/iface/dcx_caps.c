@@ -40,8 +40,7 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     uct_dcx_sizes_t sizes;
     size_t room;
 
-    static_assert(UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t) +
-                  sizeof(uint64_t) <= UCT_DCX_WQE_INLINE_HDR +
+    static_assert(sizeof(uct_dcx_am_hdr_t) + sizeof(uint64_t) <=
                   sizeof(struct mlx5_wqe_raddr_seg),
                   "uct_dcx_sizes_init() takes the header of a put");
 

@@ -128,13 +128,6 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
 }
 
 
-/* Bits of the LID that tell the paths of a port apart */
-static unsigned uct_dcx_port_path_bits(unsigned path_index, unsigned lmc)
-{
-    return path_index & UCS_MASK(lmc);
-}
-
-
 static void
 uct_dcx_port_make_grh(const uct_dcx_port_t *port,
                       const uct_dcx_dev_addr_t *addr, uct_dcx_grh_t *grh)
@@ -160,12 +153,11 @@ uct_dcx_port_make_ib_av(const uct_dcx_port_t *port,
                                      (addr->flags & UCT_DCX_DEV_ADDR_GLOBAL);
     unsigned peer_lmc              = addr->flags >> UCT_DCX_DEV_ADDR_LMC_SHIFT;
 
+    /* the low bits of the LIDs tell the paths of a port apart */
     av->stat_rate_sl = port->sl;
-    av->fl_mlid      = uct_dcx_port_path_bits(route->path_index,
-                                              port->attr.lmc);
+    av->fl_mlid      = route->path_index & UCS_MASK(port->attr.lmc);
     av->rlid         = addr->lid |
-                       htobe16(uct_dcx_port_path_bits(route->path_index,
-                                                      peer_lmc));
+                       htobe16(route->path_index & UCS_MASK(peer_lmc));
     if (is_global) {
         uct_dcx_port_make_grh(port, addr, grh);
     }
