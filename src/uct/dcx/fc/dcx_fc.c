@@ -195,9 +195,9 @@ static UCS_F_NOINLINE void
 uct_dcx_fc_receive_unknown(const uct_dcx_port_t *port, unsigned id,
                            size_t length)
 {
-    ucs_error("%s:%u: a message of %zu bytes for active message id %u is "
+    ucs_error("%s: a message of %zu bytes for active message id %u is "
               "dropped: the sender is no dcx of this version",
-              uct_dcx_port_dev_name(port), port->num, length, id);
+              port->name, length, id);
 }
 
 

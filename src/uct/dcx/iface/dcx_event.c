@@ -44,7 +44,7 @@ static int uct_dcx_event_drain(uct_dcx_iface_t *iface)
 
     if ((errno != EAGAIN) && (errno != EINTR)) {
         ucs_error("%s: ibv_get_cq_event() failed: %m",
-                  uct_dcx_port_dev_name(&iface->super.port));
+                  iface->super.port.name);
         return -1;
     }
     return count;
@@ -96,7 +96,7 @@ static ucs_status_t uct_dcx_event_arm_timer(uct_dcx_iface_t *iface)
 
     if (timerfd_settime(event->timer_fd, 0, &expiry, NULL) != 0) {
         ucs_error("%s: timerfd_settime() failed: %m",
-                  uct_dcx_port_dev_name(&iface->super.port));
+                  iface->super.port.name);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -178,7 +178,7 @@ static ucs_status_t uct_dcx_event_init_fd(uct_dcx_iface_t *iface)
         (uct_dcx_event_add(event, iface->super.channel->fd) != 0) ||
         (uct_dcx_event_add(event, event->timer_fd) != 0)) {
         ucs_error("%s: no descriptor to wait for events: %m",
-                  uct_dcx_port_dev_name(&iface->super.port));
+                  iface->super.port.name);
         uct_dcx_event_close(event);
         return UCS_ERR_IO_ERROR;
     }
@@ -193,7 +193,7 @@ ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
     iface->super.channel = ibv_create_comp_channel(iface->super.port.dev->ctx);
     if (iface->super.channel == NULL) {
         ucs_error("%s: ibv_create_comp_channel() failed: %m",
-                  uct_dcx_port_dev_name(&iface->super.port));
+                  iface->super.port.name);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -214,6 +214,6 @@ void uct_dcx_event_cleanup(uct_dcx_iface_t *iface)
     uct_dcx_event_close(&iface->event);
     if (ibv_destroy_comp_channel(iface->super.channel) != 0) {
         ucs_warn("%s: failed to destroy the completion channel: %m",
-                 uct_dcx_port_dev_name(&iface->super.port));
+                 iface->super.port.name);
     }
 }

@@ -232,14 +232,13 @@ uct_dcx_rx_create_dct(uct_dcx_queues_t *queues,
 
     rx->dct = mlx5dv_create_qp(queues->port.dev->ctx, &attr, &dv_attr);
     if (rx->dct == NULL) {
-        ucs_error("%s: failed to create a DCT: %m",
-                  uct_dcx_port_dev_name(&queues->port));
+        ucs_error("%s: failed to create a DCT: %m", queues->port.name);
         return UCS_ERR_IO_ERROR;
     }
 
     if (uct_dcx_rx_modify_dct(queues, config) != UCS_OK) {
         ucs_error("%s: the DCT cannot be brought to RTR: %m",
-                  uct_dcx_port_dev_name(&queues->port));
+                  queues->port.name);
         ibv_destroy_qp(rx->dct);
         return UCS_ERR_IO_ERROR;
     }
@@ -274,8 +273,7 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
     uct_dcx_srq_post(&queues->rx);
     if (uct_dcx_srq_num_free(&queues->rx) > 0) {
         ucs_error("%s: memory is short for %u receive buffers of %u bytes; "
-                  "lower UCX_DCX_RX_QUEUE_LEN",
-                  uct_dcx_port_dev_name(&queues->port),
+                  "lower UCX_DCX_RX_QUEUE_LEN", queues->port.name,
                   queues->rx.length, queues->rx.seg_size);
         return UCS_ERR_NO_MEMORY;
     }
@@ -330,8 +328,7 @@ err_cleanup_srq:
 void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues)
 {
     if (ibv_destroy_qp(queues->rx.dct) != 0) {
-        ucs_warn("%s: failed to destroy the DCT: %m",
-                 uct_dcx_port_dev_name(&queues->port));
+        ucs_warn("%s: failed to destroy the DCT: %m", queues->port.name);
     }
 
     uct_dcx_cq_cleanup(&queues->rx.cq);

@@ -43,11 +43,6 @@ typedef struct uct_dcx_port {
 } uct_dcx_port_t;
 
 
-static inline const char *uct_dcx_port_dev_name(const uct_dcx_port_t *port)
-{
-    return uct_dcx_device_name(port->dev);
-}
-
 static inline int uct_dcx_port_is_roce(const uct_dcx_port_t *port)
 {
     return port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;

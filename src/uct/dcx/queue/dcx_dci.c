@@ -45,7 +45,7 @@ uct_dcx_dci_connect(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                                       IBV_QP_MAX_QP_RD_ATOMIC)) {
         ucs_error("%s: DCI 0x%x cannot be brought to RTS: %m",
-                  uct_dcx_port_dev_name(set->port), dci->txq.qp->qp_num);
+                  set->port->name, dci->txq.qp->qp_num);
         return UCS_ERR_IO_ERROR;
     }
 
@@ -91,8 +91,7 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     if (dci->txq.qp == NULL) {
         ucs_log(level, "%s: failed to create DCI %u of %u: %m; lower "
                 "UCX_DCX_NUM_DCI or UCX_DCX_TX_QUEUE_LEN",
-                uct_dcx_port_dev_name(set->port), set->num_created + 1,
-                set->pool.num_dci);
+                set->port->name, set->num_created + 1, set->pool.num_dci);
         return UCS_ERR_IO_ERROR;
     }
 

@@ -85,7 +85,7 @@ uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
                                    IBV_ACCESS_LOCAL_WRITE);
     if (group->results_mr == NULL) {
         ucs_log(level, "%s: failed to register %zu bytes: %m; see 'ulimit -l'",
-                uct_dcx_port_dev_name(set->port), size);
+                set->port->name, size);
         ucs_free(results);
         return UCS_ERR_IO_ERROR;
     }
@@ -176,8 +176,7 @@ uct_dcx_dci_set_add(uct_dcx_dci_set_t *set, uint16_t index,
     set->created[set->num_created++] = index;
     uct_dcx_dci_set_open(set);
     ucs_debug("%s: DCI 0x%x of %u WQEBBs is number %u",
-              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
-              dci->txq.sq.mask + 1, index);
+              set->port->name, dci->txq.sq.qpn, dci->txq.sq.mask + 1, index);
     return UCS_OK;
 }
 
@@ -197,8 +196,7 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
 
     if (uct_dcx_dci_set_add(set, index, UCS_LOG_LEVEL_WARN) != UCS_OK) {
         ucs_diag("%s: goes on with %u of %u DCIs",
-                 uct_dcx_port_dev_name(set->port), set->num_created,
-                 set->pool.num_dci);
+                 set->port->name, set->num_created, set->pool.num_dci);
         set->is_short = 1;
         uct_dcx_dci_set_open(set);
         return NULL;
@@ -259,8 +257,7 @@ uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
 
     if (config->tx.max_rd_atomic > max_rd_atomic) {
         ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
-                 config->tx.max_rd_atomic, uct_dcx_port_dev_name(set->port),
-                 max_rd_atomic);
+                 config->tx.max_rd_atomic, set->port->name, max_rd_atomic);
     }
 
     uct_dcx_sizes_init(&sizes, config);
@@ -295,7 +292,7 @@ static ucs_status_t uct_dcx_dci_set_init_groups(uct_dcx_dci_set_t *set)
     if (num_bb + set->max_poll > max_cqe) {
         ucs_error("a send queue of %u WQEBBs is too long for a completion "
                   "queue of %s, which takes %u: lower UCX_DCX_TX_QUEUE_LEN",
-                  num_bb, uct_dcx_port_dev_name(set->port), max_cqe);
+                  num_bb, set->port->name, max_cqe);
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -20,9 +20,9 @@ uct_dcx_failure_log(const uct_dcx_failure_t *failure,
                 "whether this one has arrived";
     }
 
-    ucs_log(level, "%s:%u: operation to %s failed: %s (%s, syndrome 0x%x, "
-            "vendor 0x%x; DCI 0x%x, WQE %u)", uct_dcx_port_dev_name(port),
-            port->num, peer, cause, failure->meaning->reason, failure->syndrome,
+    ucs_log(level, "%s: operation to %s failed: %s (%s, syndrome 0x%x, "
+            "vendor 0x%x; DCI 0x%x, WQE %u)", port->name, peer, cause,
+            failure->meaning->reason, failure->syndrome,
             failure->vendor_syndrome, dci->txq.sq.qpn, failure->index);
 }
 

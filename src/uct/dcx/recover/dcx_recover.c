@@ -141,11 +141,10 @@ static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
     ucs_debug("%s: DCI 0x%x is reset, %u WQEBBs are outstanding",
-              uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn,
-              uct_dcx_sq_used(&dci->txq.sq));
+              set->port->name, dci->txq.sq.qpn, uct_dcx_sq_used(&dci->txq.sq));
     if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
         ucs_error("%s: DCI 0x%x cannot be reset: %m",
-                  uct_dcx_port_dev_name(set->port), dci->txq.sq.qpn);
+                  set->port->name, dci->txq.sq.qpn);
         return 0;
     }
 
@@ -262,8 +261,7 @@ static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         return 0;
     }
 
-    ucs_debug("%s: DCI 0x%x has failed", uct_dcx_port_dev_name(set->port),
-              dci->txq.sq.qpn);
+    ucs_debug("%s: DCI 0x%x has failed", set->port->name, dci->txq.sq.qpn);
     if (uct_dcx_dci_is_shared(dci)) {
         uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
     }

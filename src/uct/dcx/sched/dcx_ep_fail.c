@@ -51,10 +51,9 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
             level = iface->config.failure_level;
         }
         uct_dcx_peer_name(port, ep, name);
-        ucs_log(level, "%s:%u: operation to %s is refused: the endpoint has "
+        ucs_log(level, "%s: operation to %s is refused: the endpoint has "
                 "failed before (%s), and can only be destroyed",
-                uct_dcx_port_dev_name(port), port->num, name,
-                ucs_status_string(status));
+                port->name, name, ucs_status_string(status));
     }
     return status;
 }
