@@ -114,8 +114,10 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
         return UCS_OK;
     }
 
-    status = uct_dcx_mem_cache_create(&md->super, &config->rcache_config,
-                                      &md->rcache);
+    status = uct_dcx_ucx_rcache_create(&config->rcache_config,
+                                       sizeof(uct_dcx_region_t),
+                                       &uct_dcx_mem_rcache_ops, md, name,
+                                       &md->rcache);
     if (status == UCS_OK) {
         md->reg_cost = ucs_linear_func_make(
                 uct_dcx_ucx_rcache_overhead(&config->rcache_config), 0);

@@ -262,25 +262,12 @@ uct_dcx_rcache_dump(void *context, ucs_rcache_t *rcache,
 }
 
 
-static ucs_rcache_ops_t uct_dcx_rcache_ops = {
+const ucs_rcache_ops_t uct_dcx_mem_rcache_ops = {
     UCT_DCX_UCX_RCACHE_OPS
     .mem_reg     = uct_dcx_rcache_reg,
     .mem_dereg   = uct_dcx_rcache_dereg,
     .dump_region = uct_dcx_rcache_dump
 };
-
-
-ucs_status_t
-uct_dcx_mem_cache_create(uct_md_h tl_md,
-                         const uct_dcx_ucx_rcache_config_t *config,
-                         ucs_rcache_t **rcache_p)
-{
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-
-    return uct_dcx_ucx_rcache_create(config, sizeof(uct_dcx_region_t),
-                                     &uct_dcx_rcache_ops, md,
-                                     uct_dcx_device_name(&md->dev), rcache_p);
-}
 
 
 /* The key that this handle alone gives out: one that waits with the region,

@@ -62,11 +62,9 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
 ucs_status_t
 uct_dcx_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
 
-/* Creates the cache of 'tl_md'; ucs_rcache_destroy() ends it. */
-ucs_status_t
-uct_dcx_mem_cache_create(uct_md_h tl_md,
-                         const uct_dcx_ucx_rcache_config_t *config,
-                         ucs_rcache_t **rcache_p);
+/* Of the cache of a domain, which is their context: regions are
+ * uct_dcx_region_t. */
+extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 
 /* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
