@@ -233,7 +233,6 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 
     pthread_mutex_init(&async->lock, NULL);
     async->ctx = ctx;
-    async->pid = getpid();
 
     status = ucs_sys_fcntl_modfl(ctx->async_fd, O_NONBLOCK, 0);
     if (status == UCS_OK) {
@@ -256,7 +255,7 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 void uct_dcx_async_cleanup(uct_dcx_async_t *async)
 {
     /* the thread, and what it waits on, are the parent's */
-    if ((async->ctx == NULL) || (async->pid != getpid())) {
+    if ((async->ctx == NULL) || !uct_dcx_async_is_possible()) {
         return;
     }
 

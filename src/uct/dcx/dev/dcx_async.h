@@ -11,13 +11,12 @@
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
-#include <sys/types.h>
+#include <stdint.h>
 
 
 typedef struct uct_dcx_async {
-    struct ibv_context *ctx;       /* NULL: no events are read */
-    pid_t              pid;        /* process that reads; no forked child */
-    pthread_mutex_t    lock;       /* held while an event is read and logged */
+    struct ibv_context *ctx;         /* NULL: no events are read */
+    pthread_mutex_t    lock;         /* while an event is read and logged */
     uint8_t            is_down[256 / 8]; /* ports, a bit for each */
 } uct_dcx_async_t;
 
