@@ -78,8 +78,7 @@ uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, size_t length,
 
 /* Returns whether the completion took an entry of the queue. */
 static UCS_F_NOINLINE int
-uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe,
-                  uint16_t index)
+uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
 
@@ -87,7 +86,7 @@ uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe,
               queues->port.name, queues->rx.dct->qp_num,
               uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
               err->vendor_err_synd);
-    return index < queues->rx.length;
+    return be16toh(cqe->wqe_counter) < queues->rx.length;
 }
 
 
@@ -123,7 +122,7 @@ uct_dcx_rx_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
         /* first half of 128 bytes */
         uct_dcx_rx_deliver(iface, (uct_dcx_am_hdr_t*)(cqe - 1), length, 0);
     } else {
-        return uct_dcx_rx_failed(&iface->super, cqe, be16toh(cqe->wqe_counter));
+        return uct_dcx_rx_failed(&iface->super, cqe);
     }
     return 1;
 }
