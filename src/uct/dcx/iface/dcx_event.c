@@ -155,64 +155,43 @@ static int uct_dcx_event_add(uct_dcx_event_t *event, int fd)
 }
 
 
-static void uct_dcx_event_close(uct_dcx_event_t *event)
+ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
 {
-    if (event->timer_fd >= 0) {
-        close(event->timer_fd);
-    }
-    if (event->fd >= 0) {
-        close(event->fd);
-    }
-}
-
-
-static ucs_status_t uct_dcx_event_init_fd(uct_dcx_iface_t *iface)
-{
+    struct ibv_comp_channel *channel;
     uct_dcx_event_t *event = &iface->event;
 
-    event->timer_runs = 0;
-    event->fd         = epoll_create1(EPOLL_CLOEXEC);
-    event->timer_fd   = timerfd_create(CLOCK_MONOTONIC,
-                                       TFD_CLOEXEC | TFD_NONBLOCK);
-    if ((event->fd < 0) || (event->timer_fd < 0) ||
-        (uct_dcx_event_add(event, iface->super.channel->fd) != 0) ||
+    channel              = ibv_create_comp_channel(iface->super.port.dev->ctx);
+    iface->super.channel = channel;
+    event->timer_runs    = 0;
+    event->fd            = epoll_create1(EPOLL_CLOEXEC);
+    event->timer_fd      = timerfd_create(CLOCK_MONOTONIC,
+                                          TFD_CLOEXEC | TFD_NONBLOCK);
+
+    /* arming reads the channel until there is no more */
+    if ((channel == NULL) || (event->fd < 0) || (event->timer_fd < 0) ||
+        (ucs_sys_fcntl_modfl(channel->fd, O_NONBLOCK, 0) != UCS_OK) ||
+        (uct_dcx_event_add(event, channel->fd) != 0) ||
         (uct_dcx_event_add(event, event->timer_fd) != 0)) {
         ucs_error("%s: no descriptor to wait for events: %m",
                   iface->super.port.name);
-        uct_dcx_event_close(event);
+        uct_dcx_event_cleanup(iface);
         return UCS_ERR_IO_ERROR;
     }
     return UCS_OK;
 }
 
 
-ucs_status_t uct_dcx_event_init(uct_dcx_iface_t *iface)
-{
-    ucs_status_t status;
-
-    iface->super.channel = ibv_create_comp_channel(iface->super.port.dev->ctx);
-    if (iface->super.channel == NULL) {
-        ucs_error("%s: ibv_create_comp_channel() failed: %m",
-                  iface->super.port.name);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    /* arming reads until there is no more */
-    status = ucs_sys_fcntl_modfl(iface->super.channel->fd, O_NONBLOCK, 0);
-    if (status == UCS_OK) {
-        status = uct_dcx_event_init_fd(iface);
-    }
-    if (status != UCS_OK) {
-        ibv_destroy_comp_channel(iface->super.channel);
-    }
-    return status;
-}
-
-
+/* Of an interface that could not be opened, too, which may lack some. */
 void uct_dcx_event_cleanup(uct_dcx_iface_t *iface)
 {
-    uct_dcx_event_close(&iface->event);
-    if (ibv_destroy_comp_channel(iface->super.channel) != 0) {
+    if (iface->event.timer_fd >= 0) {
+        close(iface->event.timer_fd);
+    }
+    if (iface->event.fd >= 0) {
+        close(iface->event.fd);
+    }
+    if ((iface->super.channel != NULL) &&
+        (ibv_destroy_comp_channel(iface->super.channel) != 0)) {
         ucs_warn("%s: failed to destroy the completion channel: %m",
                  iface->super.port.name);
     }
