@@ -727,6 +727,200 @@ TEST_P(verbs_tm_process, sends_to_tagged_buffers)
 
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_process, testing::Values(0));
 
+/* --- a sender that is killed ---------------------------------------------- */
+
+/* Copying it takes much longer than to see that it has begun. */
+constexpr uint32_t LONG = 64u << 20;
+
+/* Of its own pages, which nobody has touched */
+class long_mem {
+public:
+    explicit long_mem(struct ibv_pd *pd)
+    {
+        void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        HCA_CHECK_CALL(addr != MAP_FAILED);
+        HCA_CHECK_CALL((mr = ibv_reg_mr(pd, addr, size, ACCESS_ALL)) != NULL);
+    }
+
+    ~long_mem()
+    {
+        void *addr = mr->addr;
+
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+        munmap(addr, size);
+    }
+
+    long_mem(const long_mem&) = delete;
+
+    static constexpr size_t size = LONG + sizeof(struct ibv_tmh);
+    struct ibv_mr *mr;
+};
+
+/* The end of the parent, or its signal, ends it. */
+[[noreturn]] void wait_for_the_end(int fd)
+{
+    char byte;
+
+    while (::read(fd, &byte, 1) > 0) {
+    }
+    _exit(1);
+}
+
+void long_sender(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    long_mem msg(dev.pd);
+    verbs_ep ep(dev);
+    tm_msg head(IBV_TMH_EAGER, 5, 0, 6);
+
+    memcpy(msg.mr->addr, head.bytes.data(), head.bytes.size());
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND)
+                         .local((uintptr_t)msg.mr->addr, msg.size,
+                                msg.mr->lkey)
+                         .post(ep.qp));
+    wait_for_the_end(fd);
+}
+
+void rndv_sender(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+    tm_rndv rndv(IBV_TMH_RNDV, 5, mem.addr, mem.mr->rkey, 4096);
+
+    memcpy(mem.addr, &rndv.headers, sizeof(rndv.headers));
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers))
+                         .post(ep.qp));
+    wait_for_the_end(fd);
+}
+
+class verbs_tm_killed : public testing::TestWithParam<int> {
+protected:
+    /* The first completion is there, and the sender is dead. @return when it
+     * was killed */
+    uint64_t kill_after_match(peer_process &peer)
+    {
+        EXPECT_EQ(TM_MATCH, tm.wait().flags);
+        uint64_t now = verbs_now_us();
+        kill(peer.pid, SIGKILL);
+        EXPECT_TRUE(WIFSIGNALED(peer.wait()));
+        return now;
+    }
+
+    /* @return false if all of the message had come */
+    bool is_cut(verbs_ep &ep)
+    {
+        peer_process peer(long_sender);
+
+        tm.add({.wr_id = 1, .tag = 5, .length = LONG, .other = big.mr});
+        peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, tm.mem));
+        kill_after_match(peer);
+        return tm.is_empty();
+    }
+
+    void expect_canceled()
+    {
+        tm_wc wc = tm.wait();
+
+        EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+        EXPECT_EQ(1u, wc.wr_id);
+        EXPECT_EQ(5u, wc.tag);
+        EXPECT_TRUE(tm.is_empty());
+    }
+
+    /* All of the entries */
+    void expect_free()
+    {
+        for (unsigned i = 0; i < 15; i++) {
+            tm.add({.wr_id = i, .tag = i});
+        }
+    }
+
+    hca_device dev;
+    tm_srq     tm{dev};
+    long_mem   big{dev.pd};
+};
+
+/* No packet comes any more, which nobody tells the queue pair: the buffer is
+ * outstanding until its program puts that in error. */
+TEST_P(verbs_tm_killed, in_the_middle_of_a_message)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        verbs_ep ep(dev, tm_ep(tm));
+
+        if (!is_cut(ep)) {
+            continue;
+        }
+        EXPECT_EQ(IBV_QPS_RTS, ep.state());
+        EXPECT_TRUE(tm.is_empty());
+        hca_modify(ep.qp, {}, IBV_QPS_ERR, 0);
+        expect_canceled();
+        EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
+                  verbs_event(dev.ctx).event_type);
+        expect_free();
+        return;
+    }
+    FAIL() << "no sender was killed in time";
+}
+
+/* ... and for ever if it resets that, in error or not later. */
+TEST_P(verbs_tm_killed, and_the_queue_pair_is_reset)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        verbs_ep ep(dev, tm_ep(tm));
+
+        if (!is_cut(ep)) {
+            continue;
+        }
+        hca_modify(ep.qp, {}, IBV_QPS_RESET, 0);
+        ep.connect(ep.attr(ep.qp->qp_num));
+        hca_modify(ep.qp, {}, IBV_QPS_ERR, 0);
+        EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
+                  verbs_event(dev.ctx).event_type);
+        EXPECT_TRUE(tm.is_empty());
+        return;
+    }
+    FAIL() << "no sender was killed in time";
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_killed, testing::Values(0));
+
+/* A late device begins to fetch when the sender is dead. */
+using verbs_tm_killed_rndv = verbs_tm_killed;
+
+/* The read is not answered, and its retries run out: not earlier. */
+TEST_P(verbs_tm_killed_rndv, before_its_data_is_fetched)
+{
+    verbs_options patient = tm_rndv_ep(tm);
+
+    patient.timeout = 14; /* 67 ms, and one more try */
+    for (unsigned i = 0; i < 20; i++) {
+        peer_process peer(rndv_sender);
+        verbs_ep ep(dev, patient);
+
+        tm.add({.wr_id = 1, .tag = 5, .length = 4096});
+        peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, tm.mem));
+        uint64_t begin = kill_after_match(peer);
+        if (!tm.is_empty()) {
+            continue;
+        }
+        expect_canceled();
+        EXPECT_LE(67000u, verbs_now_us() - begin);
+        EXPECT_EQ(IBV_QPS_ERR, ep.state());
+        EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
+                  verbs_event(dev.ctx).event_type);
+        return;
+    }
+    FAIL() << "no sender was killed in time";
+}
+
+INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_killed_rndv, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -734,6 +928,7 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv, {
         {"plain", {}},
         {"late", {{"SOFTHCA_DELAY", "20"}}},
+        {"slow", {{"SOFTHCA_DELAY", "100000"}}},
         {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
     });
 }

@@ -95,14 +95,16 @@ public:
         uint32_t length = SLOT;
         int      sync   = -1;   /* unexpected messages that were seen */
         uint32_t handle = 0;
+        struct ibv_mr *other = NULL; /* memory in place of the slot */
     };
 
     /* Without the wait @return errno */
     int post(enum ibv_ops_wr_opcode opcode, op &what,
              int flags = IBV_OPS_SIGNALED)
     {
-        struct ibv_sge sge   = {(uintptr_t)at(what.slot), what.length,
-                                mem.mr->lkey};
+        struct ibv_mr *mr    = (what.other != NULL) ? what.other : mem.mr;
+        void *addr           = (what.other != NULL) ? mr->addr : at(what.slot);
+        struct ibv_sge sge   = {(uintptr_t)addr, what.length, mr->lkey};
         struct ibv_ops_wr wr = {};
         struct ibv_ops_wr *bad;
         int ret;

@@ -29,6 +29,8 @@
 struct hca_fabric *hca_fabric;
 unsigned hca_self;
 
+static bool (*hca_heir)(unsigned proc); /* hca_fabric_set_heir() */
+
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
 static int hca_attach_result;
@@ -240,6 +242,11 @@ const char *hca_fabric_dir(void)
     return hca_rundir_path();
 }
 
+void hca_fabric_set_heir(bool (*heir)(unsigned proc))
+{
+    hca_heir = heir;
+}
+
 void hca_fabric_reap(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc = &hca_fabric->procs[slot];
@@ -248,7 +255,7 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
     if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
         hca_info("fabric: process %d left", proc->pid);
         atomic_store(&proc->state, HCA_PROC_DEAD);
-        if (hca_obj_reap(slot)) {
+        if (hca_obj_reap(slot) && ((hca_heir == NULL) || hca_heir(slot))) {
             hca_arena_reap(slot);
             atomic_store(&proc->state, HCA_PROC_FREE);
         }

@@ -101,6 +101,12 @@ const char *hca_fabric_dir(void);
  * for hca_fabric_detach(), no doorbell of this thread may come meanwhile. */
 void hca_fabric_reap(unsigned proc, uint32_t gen);
 
+/* Who goes on with what a process was executing, once its own objects are gone;
+ * no object may be locked that the caller of hca_fabric_reap() holds. `heir`
+ * returns false if it could not take over all: the next caller tries again.
+ * Called before the first object of this process is made. */
+void hca_fabric_set_heir(bool (*heir)(unsigned proc));
+
 static inline void *hca_ptr(hca_off_t off)
 {
     return (off == 0) ? NULL : (char*)hca_fabric + off;

@@ -236,6 +236,32 @@ void *hca_obj_lock(enum hca_kind kind, uint32_t num)
     return obj;
 }
 
+void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
+                         const struct timespec *deadline)
+{
+    struct hca_obj *obj = hca_obj_peek(kind, num);
+    int ret;
+
+    if (obj == NULL) {
+        return NULL;
+    }
+    ret = pthread_mutex_clocklock(&obj->lock, CLOCK_MONOTONIC, deadline);
+    if (ret == ETIMEDOUT) {
+        return NULL;
+    }
+    if (ret == EOWNERDEAD) {
+        pthread_mutex_consistent(&obj->lock);
+    }
+    if (atomic_load(&obj->num) != num) {
+        hca_mutex_unlock(&obj->lock);
+        return NULL;
+    }
+    if (ret == EOWNERDEAD) {
+        hca_obj_repair(kind, obj);
+    }
+    return obj;
+}
+
 void hca_obj_unlock(void *obj)
 {
     hca_mutex_unlock(&((struct hca_obj*)obj)->lock);

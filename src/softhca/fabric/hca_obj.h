@@ -20,6 +20,7 @@
 #include "hca_fabric.h"
 
 #include <infiniband/verbs.h>
+#include <time.h>
 
 enum hca_kind {
     HCA_KIND_MKEY,
@@ -270,6 +271,11 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num);
  * last owner died is repaired first. */
 void *hca_obj_lock(enum hca_kind kind, uint32_t num);
 void hca_obj_unlock(void *obj);
+
+/* Like hca_obj_lock(), but waits for a stopped process no longer than until
+ * `deadline` of CLOCK_MONOTONIC. */
+void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
+                         const struct timespec *deadline);
 
 /* Who repairs an object of this kind, with its lock held: what the last owner
  * of that had begun. Before the first object of this process is made. */

@@ -9,6 +9,7 @@
 #include "softhca/base/hca_log.h"
 #include "hca_qp.h"
 #include "hca_tm.h"
+#include "hca_tm_job.h"
 #include "softhca/doorbell/hca_trap.h"
 
 #include <pthread.h>
@@ -29,6 +30,7 @@ static void hca_nic_init_once(void)
     hca_obj_set_repair(HCA_KIND_QP, hca_qp_repair);
     hca_obj_set_repair(HCA_KIND_CQ, hca_cq_repair);
     hca_obj_set_repair(HCA_KIND_SRQ, hca_tm_repair);
+    hca_fabric_set_heir(hca_tm_job_inherit);
 }
 
 void hca_nic_init(void)

@@ -16,7 +16,9 @@
 #include "hca_rq.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
+#include "hca_tm_job.h"
 #include "hca_uar.h"
+#include "softhca/fabric/hca_proc.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -81,6 +83,7 @@ static void hca_qp_enter_error(struct hca_qp *qp)
     hca_info("qp 0x%x: in error", atomic_load(&qp->obj.num));
     atomic_store(&qp->state, IBV_QPS_ERR);
     hca_qp_flush_rq(qp);
+    hca_tm_job_flush(qp);
     if ((qp->srqn != 0) && (qp->type != HCA_QP_DCT)) {
         hca_async_event(&qp->obj, IBV_EVENT_QP_LAST_WQE_REACHED);
     }
@@ -92,6 +95,7 @@ void hca_qp_repair(void *obj)
 
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
         hca_qp_flush_rq(qp);
+        hca_tm_job_flush(qp);
     }
 }
 
@@ -190,6 +194,7 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     if (qp->has_streams && (sq != NULL)) {
         hca_stream_clear(sq->streams);
     }
+    hca_tm_job_drop(qp);
 }
 
 static void hca_qp_to_rtr(struct hca_qp *qp)
@@ -243,6 +248,17 @@ static int hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state from,
     return 0;
 }
 
+/* Messages to tagged buffers are executed by the peer's process, to which this
+ * one need not send anything: its end has to be noticed here. */
+static void hca_qp_watch_peer(const struct hca_qp *qp)
+{
+    const struct hca_qp *peer = hca_obj_peek(HCA_KIND_QP, qp->dest_qpn);
+
+    if (qp->has_tm && (qp->type == HCA_QP_RC) && (peer != NULL)) {
+        hca_proc_alive(peer->obj.proc);
+    }
+}
+
 int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
                      enum ibv_qp_state to)
 {
@@ -257,6 +273,9 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
+    if ((ret == 0) && (to == IBV_QPS_RTR)) {
+        hca_qp_watch_peer(qp);
+    }
     hca_thread_leave();
     return ret;
 }

@@ -195,9 +195,13 @@ static enum hca_check hca_tm_more_packets(struct hca_tm_msg *msg,
                                           const struct hca_sgl *from)
 {
     struct hca_responder *resp = msg->resp;
+    struct hca_tm *tm          = hca_srq_tm(msg->srq);
+    struct hca_tm_job *job     = hca_tm_job(tm, resp->recv.tm_index);
     enum hca_check check;
 
-    hca_tm_consume_begin(hca_srq_tm(msg->srq), resp->recv.tm_index);
+    hca_tm_job_init(job, resp, &msg->rndv);
+    job->length = msg->length;
+    hca_tm_consume_begin(tm, resp->recv.tm_index);
     check = hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);
     hca_tm_unlock(msg);
     if (check != HCA_OK) {

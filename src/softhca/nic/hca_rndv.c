@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A rendezvous under way is memory of the sender's process. While it sends for
- * a connected QP, whose program sends nothing, it holds that one's sq_lock, as
- * its requester would, and uses its PSN; for a DC target it is an initiator that
- * nobody sees, with the parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
+ * A rendezvous under way is memory of the sender's process, and a record beside
+ * the list (hca_tm_job.h). While it sends for a connected QP, whose program
+ * sends nothing, it holds that one's sq_lock, as its requester would, and uses
+ * its PSN; for a DC target it is an initiator that nobody sees, with the
+ * parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
  */
 #include "hca_rndv.h"
 #include "hca_completer.h"
@@ -12,6 +13,7 @@
 #include "hca_request.h"
 #include "hca_thread.h"
 #include "hca_tm.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
 
@@ -42,21 +44,15 @@ struct hca_rndv {
     struct hca_timer        timer; /* first: hca_rndv_timer() */
     struct hca_rndv        *next;  /* of this thread's */
     enum hca_rndv_state     state;
-    bool                    is_dc;
-    uint16_t                dev;
-    uint32_t                qpn, srqn;
+    struct hca_tm_job       job;
     struct hca_recv         recv;  /* the tagged buffer */
-    struct hca_msg          msg;   /* the request, for the completion */
-    struct hca_path         msg_path, way_back;
-    uint8_t                 mtu, timeout; /* DC */
-    struct hca_rndv_request request;
     struct hca_tries        tries;
     uint64_t                wait_ns; /* before the next try */
 };
 
 static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 {
-    return be32toh(rndv->request.rvh.len);
+    return be32toh(rndv->job.request.rvh.len);
 }
 
 /* --- completion ---------------------------------------------------------- */
@@ -64,21 +60,22 @@ static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 /* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come */
 static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 {
-    struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->srqn);
-    const struct hca_qp qp = {.obj = {.num = rndv->qpn, .dev = rndv->dev}};
+    struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
+    struct hca_tm_job *job    = &rndv->job;
+    struct hca_recv *recv     = &rndv->recv;
+    const struct hca_qp qp    = {.obj = {.num = job->qpn, .dev = job->dev}};
     const struct hca_sgl none = {.length = 0};
 
     if (srq == NULL) {
         return; /* gone, with its program */
     }
-    hca_tm_consume_end(hca_srq_tm(srq), rndv->recv.tm_index);
-    rndv->recv.tm_op    = tm_op;
-    rndv->recv.tmh      = (tm_op == PRM_CQE_TM_EXPECTED) ? NULL :
-                                                           &rndv->request.tmh;
-    rndv->recv.tm_bytes = hca_rndv_length(rndv);
-    rndv->msg.path      = &rndv->msg_path;
-    rndv->msg.data      = &none;
-    hca_completer_recv(&qp, &rndv->recv, &rndv->msg, NULL);
+    hca_tm_consume_end(hca_srq_tm(srq), recv->tm_index);
+    recv->tm_op    = tm_op;
+    recv->tmh      = (tm_op == PRM_CQE_TM_EXPECTED) ? NULL : &job->request.tmh;
+    recv->tm_bytes = hca_rndv_length(rndv);
+    job->msg.path  = &job->msg_path;
+    job->msg.data  = &none;
+    hca_completer_recv(&qp, recv, &job->msg, NULL);
     hca_obj_unlock(srq);
 }
 
@@ -93,7 +90,7 @@ static void hca_rndv_fail(struct hca_rndv *rndv)
 static void hca_rndv_refused(struct hca_rndv *rndv, enum hca_check check,
                              uint64_t got)
 {
-    hca_check_recv(check, rndv->qpn, got);
+    hca_check_recv(check, rndv->job.qpn, got);
     hca_rndv_fail(rndv);
 }
 
@@ -107,8 +104,8 @@ static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
     uint32_t length = hca_rndv_length(rndv);
 
     msg->op    = HCA_MSG_READ;
-    msg->raddr = be64toh(rndv->request.rvh.va);
-    msg->rkey  = be32toh(rndv->request.rvh.rkey);
+    msg->raddr = be64toh(rndv->job.request.rvh.va);
+    msg->rkey  = be32toh(rndv->job.request.rvh.rkey);
     hca_sgl_init(sgl, rndv->recv.owner);
     return hca_recv_map(sender->qp, &rndv->recv, length, sgl);
 }
@@ -120,9 +117,9 @@ static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
 {
     (void)sender;
     msg->op = HCA_MSG_SEND;
-    rndv->request.tmh.opcode = IBV_TMH_FIN;
+    rndv->job.request.tmh.opcode = IBV_TMH_FIN;
     hca_sgl_init(sgl, hca_owner(hca_self));
-    hca_sgl_add(sgl, &rndv->request,
+    hca_sgl_add(sgl, &rndv->job.request,
                 offsetof(struct hca_rndv_request, ravh));
     return HCA_OK;
 }
@@ -139,13 +136,13 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
                              struct hca_msg *msg)
 {
     msg->mtu      = sender->mtu;
-    msg->src_dev  = rndv->dev;
-    msg->src_qpn  = rndv->qpn;
+    msg->src_dev  = rndv->job.dev;
+    msg->src_qpn  = rndv->job.qpn;
     msg->dest_qpn = sender->dest_qpn;
     msg->psn      = sender->qp->req.psn;
-    msg->dc_key   = be64toh(rndv->request.ravh.dc_access_key);
+    msg->dc_key   = be64toh(rndv->job.request.ravh.dc_access_key);
     msg->executed = rndv->tries.executed;
-    msg->path     = rndv->is_dc ? &sender->path : &sender->qp->path;
+    msg->path     = rndv->job.is_dc ? &sender->path : &sender->qp->path;
 }
 
 /* --- what the answer means ----------------------------------------------- */
@@ -179,7 +176,7 @@ static void hca_rndv_unanswered(struct hca_rndv *rndv,
                                 const struct hca_rndv_sender *sender,
                                 const struct hca_ack *ack)
 {
-    rndv->tries.executed |= ack->lost && rndv->is_dc;
+    rndv->tries.executed |= ack->lost && rndv->job.is_dc;
     if ((sender->timeout != 0) &&
         (rndv->tries.retries++ >= sender->retry_cnt)) {
         hca_rndv_refused(rndv, HCA_CHECK_RETRY_EXC, rndv->tries.retries);
@@ -254,17 +251,17 @@ static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
     hca_rndv_transmit(rndv, &sender);
     if (rndv->state == HCA_RNDV_FAILED) {
         hca_qp_fail_requester(qp);
-        hca_thread_add_failed(rndv->qpn);
+        hca_thread_add_failed(rndv->job.qpn);
     }
 }
 
 static void hca_rndv_rc(struct hca_rndv *rndv)
 {
-    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, rndv->qpn);
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, rndv->job.qpn);
 
     if (qp != NULL) {
         hca_mutex_lock(&qp->sq_lock);
-        if ((atomic_load(&qp->obj.num) == rndv->qpn) &&
+        if ((atomic_load(&qp->obj.num) == rndv->job.qpn) &&
             (hca_qp_state(qp) == IBV_QPS_RTS)) {
             hca_rndv_send_rc(rndv, qp);
             hca_mutex_unlock(&qp->sq_lock);
@@ -278,16 +275,16 @@ static void hca_rndv_rc(struct hca_rndv *rndv)
 static void hca_rndv_dc(struct hca_rndv *rndv)
 {
     struct hca_qp qp = {
-        .obj  = {.num = rndv->qpn, .dev = rndv->dev},
+        .obj  = {.num = rndv->job.qpn, .dev = rndv->job.dev},
         .type = HCA_QP_DCI,
         .pdn  = rndv->recv.pdn,
     };
     const struct hca_rndv_sender sender = {
         .qp        = &qp,
-        .path      = rndv->way_back,
-        .dest_qpn  = be32toh(rndv->request.ravh.sl_dct) & PRM_RAVH_DCT,
-        .mtu       = rndv->mtu,
-        .timeout   = rndv->timeout,
+        .path      = rndv->job.way_back,
+        .dest_qpn  = be32toh(rndv->job.request.ravh.sl_dct) & PRM_RAVH_DCT,
+        .mtu       = rndv->job.mtu,
+        .timeout   = rndv->job.timeout,
         .retry_cnt = HCA_RNDV_DC_RETRIES,
         .rnr_retry = HCA_RNR_FOREVER,
     };
@@ -309,7 +306,7 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
 {
     rndv->wait_ns = 0;
     while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
-        if (rndv->is_dc) {
+        if (rndv->job.is_dc) {
             hca_rndv_dc(rndv);
         } else {
             hca_rndv_rc(rndv);
@@ -336,8 +333,8 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
                           const struct hca_responder *resp, uint8_t sl)
 {
     const struct hca_msg *msg = resp->msg;
-    struct hca_path *path     = &rndv->way_back;
-    bool is_roce              = hca_dev_is_roce(rndv->dev);
+    struct hca_path *path     = &rndv->job.way_back;
+    bool is_roce              = hca_dev_is_roce(rndv->job.dev);
 
     path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
     path->sl         = sl;
@@ -359,19 +356,15 @@ enum hca_check hca_rndv_start(const struct hca_responder *resp,
     if (rndv == NULL) {
         return hca_resp_bad(resp, HCA_CHECK_CQ, resp->recv.cqn);
     }
-    rndv->is_dc    = (resp->qp->type == HCA_QP_DCT);
-    rndv->dev      = resp->qp->obj.dev;
-    rndv->qpn      = resp->qp->obj.num;
-    rndv->srqn     = srq->obj.num;
-    rndv->recv     = resp->recv;
-    rndv->msg      = *resp->msg;
-    rndv->msg_path = *resp->msg->path;
-    rndv->mtu      = srq->dc.mtu;
-    rndv->timeout  = srq->dc.ack_timeout;
-    rndv->request  = *request;
-    if (rndv->is_dc) {
+    hca_tm_job_init(&rndv->job, resp, request);
+    rndv->recv        = resp->recv;
+    rndv->job.is_rndv = true;
+    rndv->job.mtu     = srq->dc.mtu;
+    rndv->job.timeout = srq->dc.ack_timeout;
+    if (rndv->job.is_dc) {
         hca_rndv_turn(rndv, resp, srq->dc.sl);
     }
+    *hca_tm_job(hca_srq_tm(srq), resp->recv.tm_index) = rndv->job;
     if (hca_late_ns != 0) {
         hca_rndv_wait(rndv, hca_late_ns);
         return HCA_OK;
@@ -379,6 +372,25 @@ enum hca_check hca_rndv_start(const struct hca_responder *resp,
     rndv->next      = hca_thread.rndv;
     hca_thread.rndv = rndv;
     return HCA_OK;
+}
+
+bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
+{
+    const struct hca_tm *tm = hca_srq_tm(srq);
+    struct hca_tm_job *job  = hca_tm_job(tm, index);
+    struct hca_rndv *rndv   = calloc(1, sizeof(*rndv));
+
+    if (rndv == NULL) {
+        return false;
+    }
+    hca_info("srq 0x%x: entry %u: the process that fetched its data died",
+             srq->obj.num, index);
+    job->proc = hca_self;
+    rndv->job = *job;
+    hca_srq_take_tagged(srq, &tm->entries[index].data, &rndv->recv);
+    rndv->recv.tm_index = index;
+    hca_rndv_wait(rndv, 0);
+    return true;
 }
 
 void hca_rndv_run(void)

@@ -3,7 +3,7 @@
  * The list itself. It is whole in the direction of `next` after each store, so
  * that the other fields can be found from that if a process dies in between.
  */
-#include "hca_tm.h"
+#include "hca_tm_job.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
 
@@ -25,6 +25,11 @@ hca_off_t hca_tm_create(unsigned log_size)
         return 0;
     }
     hca_tm_init(tm, size);
+    tm->jobs = hca_off(hca_arena_alloc(hca_tm_jobs_size(size)));
+    if (tm->jobs == 0) {
+        hca_arena_free(tm);
+        return 0;
+    }
     return hca_off(tm);
 }
 
@@ -37,6 +42,7 @@ void hca_tm_destroy(const struct hca_srq *srq)
              (unsigned long long)tm->num_expected,
              (unsigned long long)tm->num_unexpected,
              (unsigned long long)tm->num_no_tag);
+    hca_arena_free(hca_ptr(tm->jobs));
     hca_arena_free(tm);
 }
 

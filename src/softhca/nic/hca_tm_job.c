@@ -1,0 +1,160 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/* Tagged buffers of senders that died: see hca_tm_job.h. */
+#include "hca_tm_job.h"
+#include "hca_completer.h"
+#include "hca_rndv.h"
+#include "softhca/base/hca_log.h"
+
+void hca_tm_job_init(struct hca_tm_job *job, const struct hca_responder *resp,
+                     const struct hca_rndv_request *request)
+{
+    const struct hca_qp *qp = resp->qp;
+
+    *job = (struct hca_tm_job){
+        .proc     = hca_self,
+        .is_dc    = (qp->type == HCA_QP_DCT),
+        .dev      = qp->obj.dev,
+        .qpn      = qp->obj.num,
+        .srqn     = qp->srqn,
+        .msg      = *resp->msg,
+        .msg_path = *resp->msg->path,
+        .request  = *request,
+    };
+}
+
+/* Calls fn for each busy entry of an SRQ, whose lock is held. */
+static void hca_tm_job_foreach(struct hca_srq *srq,
+                               void (*fn)(struct hca_srq *srq, uint16_t index,
+                                          void *arg), void *arg)
+{
+    const struct hca_tm *tm = hca_srq_tm(srq);
+
+    for (unsigned i = 0; i < tm->size; i++) {
+        if (tm->entries[i].state == HCA_TM_BUSY) {
+            fn(srq, i, arg);
+        }
+    }
+}
+
+/* --- eager ---------------------------------------------------------------- */
+
+static bool hca_tm_job_is_cut(const struct hca_tm_job *job,
+                              const struct hca_qp *qp)
+{
+    return !job->is_rndv && (job->qpn == qp->obj.num);
+}
+
+static void hca_tm_job_cancel(struct hca_srq *srq, uint16_t index, void *arg)
+{
+    const struct hca_qp *qp = arg;
+    struct hca_tm *tm       = hca_srq_tm(srq);
+    struct hca_tm_job *job  = hca_tm_job(tm, index);
+    struct hca_msg msg      = job->msg;
+    struct hca_sgl none     = {.length = 0};
+    struct hca_recv recv;
+
+    if (!hca_tm_job_is_cut(job, qp)) {
+        return;
+    }
+    hca_info("qp 0x%x: its peer left in the middle of a message for entry %u "
+             "of srq 0x%x", job->qpn, index, srq->obj.num);
+    hca_srq_take_tagged(srq, &tm->entries[index].data, &recv);
+    recv.tm_op    = PRM_CQE_TM_MSG_COMPLETION_CANCELED;
+    recv.tm_index = index;
+    recv.tm_bytes = job->length;
+    recv.tmh      = &job->request.tmh;
+    msg.path      = &job->msg_path;
+    msg.data      = &none;
+    hca_tm_consume_end(tm, index);
+    hca_completer_recv(qp, &recv, &msg, NULL);
+}
+
+static void hca_tm_job_forget(struct hca_srq *srq, uint16_t index, void *arg)
+{
+    struct hca_tm_job *job = hca_tm_job(hca_srq_tm(srq), index);
+
+    if (hca_tm_job_is_cut(job, arg)) {
+        job->qpn = 0;
+    }
+}
+
+/* Nobody else is in the middle of a message now: who is holds obj.lock. */
+static void hca_tm_job_of_qp(const struct hca_qp *qp,
+                             void (*fn)(struct hca_srq *srq, uint16_t index,
+                                        void *arg))
+{
+    struct hca_srq *srq;
+
+    if (!qp->has_tm || (qp->type == HCA_QP_DCT)) {
+        return;
+    }
+    srq = hca_obj_lock(HCA_KIND_SRQ, qp->srqn);
+    if (srq != NULL) {
+        hca_tm_job_foreach(srq, fn, (void*)qp);
+        hca_obj_unlock(srq);
+    }
+}
+
+void hca_tm_job_flush(const struct hca_qp *qp)
+{
+    hca_tm_job_of_qp(qp, hca_tm_job_cancel);
+}
+
+void hca_tm_job_drop(const struct hca_qp *qp)
+{
+    hca_tm_job_of_qp(qp, hca_tm_job_forget);
+}
+
+/* --- rendezvous ----------------------------------------------------------- */
+
+struct hca_tm_heir {
+    unsigned        proc;
+    struct timespec deadline;
+    bool            is_done;
+};
+
+/* A process that leaves in order leaves its own to others. */
+static void hca_tm_job_take(struct hca_srq *srq, uint16_t index, void *arg)
+{
+    struct hca_tm_heir *heir = arg;
+    struct hca_tm_job *job   = hca_tm_job(hca_srq_tm(srq), index);
+
+    if (!job->is_rndv || (job->proc != heir->proc)) {
+        return;
+    }
+    if ((heir->proc == hca_self) || !hca_rndv_inherit(srq, index)) {
+        heir->is_done = false;
+    }
+}
+
+static void hca_tm_job_take_all(void *obj, void *arg)
+{
+    struct hca_tm_heir *heir = arg;
+    struct hca_srq *srq      = obj;
+    uint32_t srqn            = atomic_load(&srq->obj.num);
+
+    if (!hca_srq_has_tm(srqn)) {
+        return;
+    }
+    if (!hca_obj_lock_until(HCA_KIND_SRQ, srqn, &heir->deadline)) {
+        heir->is_done = (hca_obj_peek(HCA_KIND_SRQ, srqn) == NULL);
+        return;
+    }
+    hca_tm_job_foreach(srq, hca_tm_job_take, heir);
+    hca_obj_unlock(srq);
+}
+
+bool hca_tm_job_inherit(unsigned proc)
+{
+    struct hca_tm_heir heir = {.proc = proc, .is_done = true};
+
+    clock_gettime(CLOCK_MONOTONIC, &heir.deadline);
+    heir.deadline.tv_sec++;
+    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
+        if ((i != proc) && (atomic_load(&hca_fabric->procs[i].state) !=
+                            HCA_PROC_FREE)) {
+            hca_obj_foreach(HCA_KIND_SRQ, i, hca_tm_job_take_all, &heir);
+        }
+    }
+    return heir.is_done;
+}
