@@ -16,7 +16,6 @@
 #include "softhca/fabric/hca_dev.h"
 
 #include <endian.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HCA_RNDV_DC_RETRIES 7u
@@ -53,6 +52,36 @@ struct hca_rndv {
     struct hca_tries        tries;
     uint64_t                wait_ns; /* before the next try */
 };
+
+/* A doorbell may ring in a signal handler, whatever that interrupted: they come
+ * from no allocator. */
+static struct hca_rndv hca_rndvs[HCA_RNDV_MAX];
+static _Atomic(uint64_t) hca_rndvs_used;
+
+static_assert(HCA_RNDV_MAX == 64, "bits of hca_rndvs_used");
+
+struct hca_rndv *hca_rndv_get(void)
+{
+    uint64_t used = atomic_load(&hca_rndvs_used);
+    struct hca_rndv *rndv;
+    unsigned i;
+
+    do {
+        if (used == UINT64_MAX) {
+            return NULL;
+        }
+        i = __builtin_ctzll(~used);
+    } while (!atomic_compare_exchange_weak(&hca_rndvs_used, &used,
+                                           used | (1ull << i)));
+    rndv = &hca_rndvs[i];
+    memset(rndv, 0, sizeof(*rndv));
+    return rndv;
+}
+
+void hca_rndv_put(struct hca_rndv *rndv)
+{
+    atomic_fetch_and(&hca_rndvs_used, ~(1ull << (rndv - hca_rndvs)));
+}
 
 static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 {
@@ -318,7 +347,7 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
     if (rndv->wait_ns != 0) {
         hca_rndv_wait(rndv, rndv->wait_ns);
     } else {
-        free(rndv);
+        hca_rndv_put(rndv);
     }
 }
 
@@ -350,15 +379,10 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
     }
 }
 
-enum hca_check hca_rndv_start(const struct hca_responder *resp,
-                              const struct hca_srq *srq,
-                              const struct hca_rndv_request *request)
+void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
+                    const struct hca_srq *srq,
+                    const struct hca_rndv_request *request)
 {
-    struct hca_rndv *rndv = calloc(1, sizeof(*rndv));
-
-    if (rndv == NULL) {
-        return hca_resp_bad(resp, HCA_CHECK_CQ, resp->recv.cqn);
-    }
     rndv->is_dc    = (resp->qp->type == HCA_QP_DCT);
     rndv->dev      = resp->qp->obj.dev;
     rndv->qpn      = resp->qp->obj.num;
@@ -374,11 +398,10 @@ enum hca_check hca_rndv_start(const struct hca_responder *resp,
     }
     if (hca_late_ns != 0) {
         hca_rndv_wait(rndv, hca_late_ns);
-        return HCA_OK;
+        return;
     }
     rndv->next      = hca_thread.rndv;
     hca_thread.rndv = rndv;
-    return HCA_OK;
 }
 
 void hca_rndv_run(void)
