@@ -44,6 +44,7 @@ struct hca_rndv {
     bool                    is_dc;
     uint16_t                dev;
     uint32_t                qpn, srqn;
+    uint32_t                num_resets; /* of that QP */
     struct hca_recv         recv;  /* the tagged buffer */
     struct hca_msg          msg;   /* the request, for the completion */
     struct hca_path         msg_path, way_back;
@@ -179,10 +180,17 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
 
 /* --- what the answer means ----------------------------------------------- */
 
+static void hca_rndv_next_psn(const struct hca_rndv_sender *sender)
+{
+    sender->qp->req.psn = (sender->qp->req.psn + 1) & HCA_PSN_MASK;
+}
+
 static void hca_rndv_acked(struct hca_rndv *rndv,
                            const struct hca_rndv_sender *sender)
 {
-    sender->qp->req.psn = (sender->qp->req.psn + 1) & HCA_PSN_MASK;
+    if (!rndv->tries.executed) {
+        hca_rndv_next_psn(sender);
+    }
     memset(&rndv->tries, 0, sizeof(rndv->tries));
     if (rndv->state == HCA_RNDV_READ) {
         hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED);
@@ -204,11 +212,16 @@ static void hca_rndv_rnr(struct hca_rndv *rndv,
     rndv->wait_ns = hca_request_rnr_ns(ack->rnr_timer);
 }
 
+/* Others go on with the next PSN meanwhile: that of this one does not tell the
+ * responder that it has been there. */
 static void hca_rndv_unanswered(struct hca_rndv *rndv,
                                 const struct hca_rndv_sender *sender,
                                 const struct hca_ack *ack)
 {
-    rndv->tries.executed |= ack->lost && rndv->is_dc;
+    if (ack->lost && !rndv->tries.executed) {
+        rndv->tries.executed = true;
+        hca_rndv_next_psn(sender);
+    }
     if ((sender->timeout != 0) &&
         (rndv->tries.retries++ >= sender->retry_cnt)) {
         hca_rndv_refused(rndv, HCA_CHECK_RETRY_EXC, rndv->tries.retries);
@@ -294,6 +307,7 @@ static void hca_rndv_rc(struct hca_rndv *rndv)
     if (qp != NULL) {
         hca_mutex_lock(&qp->sq_lock);
         if ((atomic_load(&qp->obj.num) == rndv->qpn) &&
+            (qp->num_resets == rndv->num_resets) &&
             (hca_qp_state(qp) == IBV_QPS_RTS)) {
             hca_rndv_send_rc(rndv, qp);
             hca_mutex_unlock(&qp->sq_lock);
@@ -321,7 +335,11 @@ static void hca_rndv_dc(struct hca_rndv *rndv)
         .rnr_retry = HCA_RNR_FOREVER,
     };
 
-    hca_rndv_transmit(rndv, &sender);
+    if (hca_obj_peek(HCA_KIND_SRQ, rndv->srqn) != NULL) {
+        hca_rndv_transmit(rndv, &sender);
+    } else {
+        hca_rndv_fail(rndv); /* the buffers are its program's again */
+    }
 }
 
 static void hca_rndv_timer(struct hca_timer *timer);
@@ -383,16 +401,17 @@ void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
                     const struct hca_srq *srq,
                     const struct hca_rndv_request *request)
 {
-    rndv->is_dc    = (resp->qp->type == HCA_QP_DCT);
-    rndv->dev      = resp->qp->obj.dev;
-    rndv->qpn      = resp->qp->obj.num;
-    rndv->srqn     = srq->obj.num;
-    rndv->recv     = resp->recv;
-    rndv->msg      = *resp->msg;
-    rndv->msg_path = *resp->msg->path;
-    rndv->mtu      = srq->dc.mtu;
-    rndv->timeout  = srq->dc.ack_timeout;
-    rndv->request  = *request;
+    rndv->is_dc      = (resp->qp->type == HCA_QP_DCT);
+    rndv->dev        = resp->qp->obj.dev;
+    rndv->qpn        = resp->qp->obj.num;
+    rndv->srqn       = srq->obj.num;
+    rndv->num_resets = resp->qp->num_resets;
+    rndv->recv       = resp->recv;
+    rndv->msg        = *resp->msg;
+    rndv->msg_path   = *resp->msg->path;
+    rndv->mtu        = srq->dc.mtu;
+    rndv->timeout    = srq->dc.ack_timeout;
+    rndv->request    = *request;
     if (rndv->is_dc) {
         hca_rndv_turn(rndv, resp, srq->dc.sl);
     }
