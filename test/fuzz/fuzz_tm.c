@@ -83,8 +83,7 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
 static void fuzz_tm_destroy(struct fuzz_tm *tm)
 {
     hca_obj_free(HCA_KIND_QP, tm->qp);
-    hca_tm_destroy(tm->srq);
-    hca_obj_free(HCA_KIND_SRQ, tm->srq);
+    hca_tm_free_srq(tm->srq);
     hca_obj_free(HCA_KIND_CQ, tm->cq);
     hca_obj_free(HCA_KIND_MKEY, tm->mkey);
 }

@@ -371,5 +371,7 @@ INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
 int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv,
-                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+                         {{"ib", {}},
+                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}}});
 }

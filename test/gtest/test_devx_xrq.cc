@@ -7,6 +7,7 @@
 #include "devx_qp.h"
 #include "tm_bench.h"
 
+#include <algorithm>
 #include <common/prm.h>
 
 namespace {
@@ -212,7 +213,7 @@ protected:
         for (size_t i = 0; i < m_data.size; i++) {
             m_data.addr[i] = i * 7;
         }
-        m_cmd.connect(m_cmd);
+        m_cmd->connect(*m_cmd);
     }
 
     ~devx_tm_dc()
@@ -240,10 +241,10 @@ protected:
     uint32_t                 m_dctn; /* what a request says of it */
     strict_mem               m_data{dev.pd, ACCESS_ALL, 0x33};
     devx_mailbox             m_dct_in{16};
-    devx_qp                  m_cmd{dev, xrq};
+    std::unique_ptr<devx_qp> m_cmd{new devx_qp(dev, xrq)};
+    std::unique_ptr<devx_object> m_dct;
 
 private:
-    std::unique_ptr<devx_object> m_dct;
     tm_dci                       m_dci{dev};
 };
 
@@ -254,7 +255,7 @@ TEST_P(devx_tm_dc, fetches_the_data_of_a_rendezvous)
 
     EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
     EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64)); /* at its end */
-    append(m_cmd, LENGTH);
+    append(*m_cmd, LENGTH);
     EXPECT_EQ(IBV_WC_SUCCESS, request());
     cqe = xrq.expect(PRM_CQE_TM_CONSUMED);
     EXPECT_EQ(htobe64(5), cqe.tmh.tag);
@@ -269,7 +270,7 @@ TEST_P(devx_tm_dc, fetches_the_data_of_a_rendezvous)
 
 TEST_P(devx_tm_dc, fetches_nothing_without_parameters)
 {
-    append(m_cmd, LENGTH);
+    append(*m_cmd, LENGTH);
     EXPECT_EQ(IBV_WC_SUCCESS, request());
     EXPECT_EQ(48u, be32toh(xrq.expect(PRM_CQE_TM_CONSUMED_MSG_SW_RNDV)
                                    .byte_cnt));
@@ -282,16 +283,40 @@ TEST_P(devx_tm_dc, gives_up_on_who_does_not_answer)
     devx_mailbox params = xrq.dc_params(), out(16);
 
     EXPECT_EQ(0, xrq.modify(params.set(0x10, 28, 24, 1), &out));
-    append(m_cmd, LENGTH);
+    append(*m_cmd, LENGTH);
     m_dctn ^= 0x800000;
     EXPECT_EQ(IBV_WC_SUCCESS, request());
     xrq.expect(PRM_CQE_TM_CONSUMED);
     xrq.expect(PRM_CQE_TM_MSG_COMPLETION_CANCELED);
 }
 
+/* The first read is lost; what it was for is gone when it is tried again. */
+class devx_tm_lost : public devx_tm_dc {
+};
+
+TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
+{
+    constexpr int SOME_TRIES = 300; /* ms; one is 67 ms */
+    devx_mailbox out(16);
+
+    EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
+    EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64));
+    append(*m_cmd, LENGTH);
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    xrq.expect(PRM_CQE_TM_CONSUMED);
+    m_dct.reset();
+    m_cmd.reset();
+    xrq.object.reset();
+    memset(dst.addr, 0x55, dst.size);
+    poll(NULL, 0, SOME_TRIES);
+    EXPECT_EQ(LENGTH, std::count(dst.addr, dst.addr + LENGTH, 0x55));
+    EXPECT_TRUE(verbs_is_empty(m_own->cq)) << "nothing was fetched";
+}
+
 INSTANTIATE_TEST_SUITE_P(ib, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_tm_dc, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_tm_dc, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(lost, devx_tm_lost, testing::Values(0));
 
 } /* namespace */

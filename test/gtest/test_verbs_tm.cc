@@ -6,6 +6,9 @@
 #include "tm_bench.h"
 #include "verbs_peer.h"
 
+#include <signal.h>
+#include <sys/time.h>
+
 namespace {
 
 verbs_options tm_ep(const tm_srq &tm)
@@ -576,8 +579,138 @@ TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
     EXPECT_EQ(1u, wc.wr_id);
 }
 
+/* What a queue pair had begun ends with its reset: not through the connection
+ * that it has after that. */
+TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
+{
+    constexpr int SOME_RNR_TIMES = 100; /* ms; one is 10 us */
+    verbs_options patient = tm_rndv_ep(tm);
+
+    patient.rnr_retry = 7;
+    verbs_pair first(dev, {}, patient);
+    verbs_ep second(dev);
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(first.a, headers(IBV_TMH_RNDV)));
+    expect_consumed();
+    expect_data();
+    hca_modify(first.b.qp, {}, IBV_QPS_RESET, 0);
+    second.connect(first.b);
+    first.b.connect(second);
+    EXPECT_EQ(0, verbs_recv(second.qp, dst, 64));
+    poll(NULL, 0, SOME_RNR_TIMES);
+    EXPECT_TRUE(verbs_is_empty(second.recv_cq));
+
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, request(second, headers(IBV_TMH_RNDV)));
+    expect_consumed();
+    expect_data();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(second.recv_cq).status);
+}
+
+/* There is an end to how many the device has under way. */
+TEST_P(verbs_tm_rndv, leaves_to_the_program_what_is_too_much)
+{
+    constexpr unsigned MANY = 64;
+    verbs_options patient;
+    tm_options options;
+
+    options.tags = MANY + 1;
+    options.cqe  = 4 * MANY;
+    tm_srq more(dev, options);
+    patient           = tm_rndv_ep(more);
+    patient.rnr_retry = 7;
+    verbs_pair other(dev, {}, patient);
+    for (unsigned i = 0; i <= MANY; i++) {
+        more.add({.wr_id = i, .tag = 5, .length = LENGTH});
+        EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
+        tm_wc wc = more.wait();
+        EXPECT_EQ(i, wc.wr_id);
+        if (i < MANY) {
+            EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+            EXPECT_EQ(LENGTH, more.wait().byte_len);
+        } else {
+            EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+        }
+    }
+    for (unsigned i = 0; i < MANY; i++) { /* they wait for that */
+        EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
+    }
+}
+
+/* A program's signal handler may send whatever the program is in, be it the
+ * allocator. */
+verbs_op *tm_alarm_op;
+struct ibv_qp *tm_alarm_qp;
+volatile sig_atomic_t tm_alarms;
+
+void tm_on_alarm(int)
+{
+    tm_alarm_op->post(tm_alarm_qp);
+    tm_alarms = tm_alarms + 1;
+}
+
+TEST_P(verbs_tm_rndv, may_be_asked_for_in_a_signal_handler)
+{
+    constexpr int TURNS          = 50;
+    const struct itimerval soon  = {{0, 0}, {0, 300}};
+    struct sigaction action      = {}, saved;
+    tm_rndv msg                  = headers(IBV_TMH_RNDV);
+    verbs_op op                  = verbs_test::send(0, 64);
+
+    memcpy(src.addr, &msg.headers, sizeof(msg.headers));
+    tm_alarm_op       = &op;
+    tm_alarm_qp       = rndv.a.qp;
+    tm_alarms         = 0;
+    action.sa_handler = tm_on_alarm;
+    action.sa_flags   = SA_RESTART;
+    ASSERT_EQ(0, sigaction(SIGALRM, &action, &saved));
+    for (int turn = 0; turn < TURNS; turn++) {
+        recv_fin();
+        tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+        setitimer(ITIMER_REAL, &soon, NULL);
+        while (tm_alarms == turn) {
+            void *volatile memory = malloc(3000); /* of no thread's cache */
+            free(memory);
+        }
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(rndv.a.send_cq).status);
+        expect_consumed();
+        expect_data();
+        expect_fin();
+    }
+    sigaction(SIGALRM, &saved, NULL);
+}
+
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
+
+/* The answer to the first FIN is lost, while there is a second request. */
+class verbs_tm_lost : public verbs_tm_rndv {
+};
+
+TEST_P(verbs_tm_lost, is_told_once_of_each)
+{
+    constexpr int SOME_TRIES = 500; /* ms; one is 67 ms */
+    verbs_options slow = tm_rndv_ep(tm);
+
+    slow.timeout = 14;
+    verbs_pair other(dev, {}, slow);
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+        EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
+        expect_consumed();
+        expect_data();
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
+    }
+    poll(NULL, 0, SOME_TRIES);
+    EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
+    EXPECT_EQ(IBV_QPS_RTS, other.b.state());
+}
+
+INSTANTIATE_TEST_SUITE_P(lost, verbs_tm_lost, testing::Values(0));
 
 /* --- DC ------------------------------------------------------------------- */
 
@@ -929,6 +1062,7 @@ int main(int argc, char **argv)
         {"plain", {}},
         {"late", {{"SOFTHCA_DELAY", "20"}}},
         {"slow", {{"SOFTHCA_DELAY", "100000"}}},
+        {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
         {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
     });
 }

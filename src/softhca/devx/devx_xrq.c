@@ -85,8 +85,7 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
 
 static void devx_xrq_release(struct devx_obj *obj)
 {
-    hca_tm_destroy(obj->hw);
-    hca_obj_free(HCA_KIND_SRQ, obj->hw);
+    hca_tm_free_srq(obj->hw);
 }
 
 /* The objects that it is made of, found by their numbers. */

@@ -185,7 +185,8 @@ struct hca_path {
 struct hca_tries {
     uint8_t retries;     /* done without an answer ... */
     uint8_t rnr_retries; /* ... and with RNR for one */
-    bool    executed;    /* DC: the peer has done it, its answer was lost */
+    bool    executed;    /* the peer has done it, its answer was lost:
+                             of DC, or for a rendezvous */
     uint64_t atomic;     /* what that was */
 };
 
@@ -245,6 +246,7 @@ struct hca_qp {
     bool               no_atomics;  /* whatever `access` says: atomic mode 0 */
     uint32_t           access; /* what a peer may do: IBV_ACCESS_REMOTE_* */
     uint32_t           sq_psn, rq_psn;
+    uint32_t           num_resets; /* what began before the last one is over */
     struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */
     struct hca_req     req;
     struct hca_resp    resp;

@@ -188,6 +188,7 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     memset(&qp->resp, 0, sizeof(qp->resp));
     qp->req.sq       = sq;
     qp->req.attached = attached;
+    qp->num_resets++;
     if (attached) {
         hca_qp_clear_doorbell(qp);
     }

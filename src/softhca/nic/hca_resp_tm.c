@@ -278,22 +278,23 @@ static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
 {
     struct hca_responder *resp = msg->resp;
     struct hca_tm *tm          = hca_srq_tm(msg->srq);
+    struct hca_rndv *rndv;
     enum hca_check check;
 
     hca_srq_take_tagged(msg->srq, &tm->entries[index].data, &resp->recv);
     resp->recv.tm_index = index;
-    if (!hca_tm_can_fetch(msg)) {
+    rndv = hca_tm_can_fetch(msg) ? hca_rndv_get() : NULL;
+    if (rndv == NULL) {
         return hca_tm_sw_rndv(msg);
     }
     resp->memory.owner = resp->recv.owner;
     check = hca_recv_map(resp->qp, &resp->recv, be32toh(msg->rndv.rvh.len),
                          &resp->memory);
-    if (check == HCA_OK) {
-        check = hca_rndv_start(resp, msg->srq, &msg->rndv);
-    }
     if (check != HCA_OK) {
+        hca_rndv_put(rndv);
         return check;
     }
+    hca_rndv_start(rndv, resp, msg->srq, &msg->rndv);
     hca_tm_consume_begin(tm, index);
     return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);
 }

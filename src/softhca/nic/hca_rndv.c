@@ -18,7 +18,6 @@
 #include "softhca/fabric/hca_dev.h"
 
 #include <endian.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HCA_RNDV_DC_RETRIES 7u
@@ -49,6 +48,36 @@ struct hca_rndv {
     struct hca_tries        tries;
     uint64_t                wait_ns; /* before the next try */
 };
+
+/* A doorbell may ring in a signal handler, whatever that interrupted: they come
+ * from no allocator. */
+static struct hca_rndv hca_rndvs[HCA_RNDV_MAX];
+static _Atomic(uint64_t) hca_rndvs_used;
+
+static_assert(HCA_RNDV_MAX == 64, "bits of hca_rndvs_used");
+
+struct hca_rndv *hca_rndv_get(void)
+{
+    uint64_t used = atomic_load(&hca_rndvs_used);
+    struct hca_rndv *rndv;
+    unsigned i;
+
+    do {
+        if (used == UINT64_MAX) {
+            return NULL;
+        }
+        i = __builtin_ctzll(~used);
+    } while (!atomic_compare_exchange_weak(&hca_rndvs_used, &used,
+                                           used | (1ull << i)));
+    rndv = &hca_rndvs[i];
+    memset(rndv, 0, sizeof(*rndv));
+    return rndv;
+}
+
+void hca_rndv_put(struct hca_rndv *rndv)
+{
+    atomic_fetch_and(&hca_rndvs_used, ~(1ull << (rndv - hca_rndvs)));
+}
 
 static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 {
@@ -147,10 +176,17 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
 
 /* --- what the answer means ----------------------------------------------- */
 
+static void hca_rndv_next_psn(const struct hca_rndv_sender *sender)
+{
+    sender->qp->req.psn = (sender->qp->req.psn + 1) & HCA_PSN_MASK;
+}
+
 static void hca_rndv_acked(struct hca_rndv *rndv,
                            const struct hca_rndv_sender *sender)
 {
-    sender->qp->req.psn = (sender->qp->req.psn + 1) & HCA_PSN_MASK;
+    if (!rndv->tries.executed) {
+        hca_rndv_next_psn(sender);
+    }
     memset(&rndv->tries, 0, sizeof(rndv->tries));
     if (rndv->state == HCA_RNDV_READ) {
         hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED);
@@ -172,11 +208,16 @@ static void hca_rndv_rnr(struct hca_rndv *rndv,
     rndv->wait_ns = hca_request_rnr_ns(ack->rnr_timer);
 }
 
+/* Others go on with the next PSN meanwhile: that of this one does not tell the
+ * responder that it has been there. */
 static void hca_rndv_unanswered(struct hca_rndv *rndv,
                                 const struct hca_rndv_sender *sender,
                                 const struct hca_ack *ack)
 {
-    rndv->tries.executed |= ack->lost && rndv->job.is_dc;
+    if (ack->lost && !rndv->tries.executed) {
+        rndv->tries.executed = true;
+        hca_rndv_next_psn(sender);
+    }
     if ((sender->timeout != 0) &&
         (rndv->tries.retries++ >= sender->retry_cnt)) {
         hca_rndv_refused(rndv, HCA_CHECK_RETRY_EXC, rndv->tries.retries);
@@ -262,6 +303,7 @@ static void hca_rndv_rc(struct hca_rndv *rndv)
     if (qp != NULL) {
         hca_mutex_lock(&qp->sq_lock);
         if ((atomic_load(&qp->obj.num) == rndv->job.qpn) &&
+            (qp->num_resets == rndv->job.num_resets) &&
             (hca_qp_state(qp) == IBV_QPS_RTS)) {
             hca_rndv_send_rc(rndv, qp);
             hca_mutex_unlock(&qp->sq_lock);
@@ -289,7 +331,11 @@ static void hca_rndv_dc(struct hca_rndv *rndv)
         .rnr_retry = HCA_RNR_FOREVER,
     };
 
-    hca_rndv_transmit(rndv, &sender);
+    if (hca_obj_peek(HCA_KIND_SRQ, rndv->job.srqn) != NULL) {
+        hca_rndv_transmit(rndv, &sender);
+    } else {
+        hca_rndv_fail(rndv); /* the buffers are its program's again */
+    }
 }
 
 static void hca_rndv_timer(struct hca_timer *timer);
@@ -315,7 +361,7 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
     if (rndv->wait_ns != 0) {
         hca_rndv_wait(rndv, rndv->wait_ns);
     } else {
-        free(rndv);
+        hca_rndv_put(rndv);
     }
 }
 
@@ -347,15 +393,10 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
     }
 }
 
-enum hca_check hca_rndv_start(const struct hca_responder *resp,
-                              const struct hca_srq *srq,
-                              const struct hca_rndv_request *request)
+void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
+                    const struct hca_srq *srq,
+                    const struct hca_rndv_request *request)
 {
-    struct hca_rndv *rndv = calloc(1, sizeof(*rndv));
-
-    if (rndv == NULL) {
-        return hca_resp_bad(resp, HCA_CHECK_CQ, resp->recv.cqn);
-    }
     hca_tm_job_init(&rndv->job, resp, request);
     rndv->recv        = resp->recv;
     rndv->job.is_rndv = true;
@@ -367,18 +408,17 @@ enum hca_check hca_rndv_start(const struct hca_responder *resp,
     *hca_tm_job(hca_srq_tm(srq), resp->recv.tm_index) = rndv->job;
     if (hca_late_ns != 0) {
         hca_rndv_wait(rndv, hca_late_ns);
-        return HCA_OK;
+        return;
     }
     rndv->next      = hca_thread.rndv;
     hca_thread.rndv = rndv;
-    return HCA_OK;
 }
 
 bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
 {
     const struct hca_tm *tm = hca_srq_tm(srq);
     struct hca_tm_job *job  = hca_tm_job(tm, index);
-    struct hca_rndv *rndv   = calloc(1, sizeof(*rndv));
+    struct hca_rndv *rndv   = hca_rndv_get();
 
     if (rndv == NULL) {
         return false;

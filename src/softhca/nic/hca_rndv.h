@@ -23,8 +23,13 @@
 #include "hca_tm_job.h"
 #include "softhca/fabric/hca_timer.h"
 
+/* As many may be under way from the messages of one process. */
+#define HCA_RNDV_MAX 64u
+
 /* Longest request: the headers, and what the program adds. */
 #define HCA_RNDV_MAX_HDR 64u
+
+struct hca_rndv;
 
 /* Headers of a request to a QP. */
 static inline size_t hca_rndv_header(const struct hca_qp *qp)
@@ -33,15 +38,21 @@ static inline size_t hca_rndv_header(const struct hca_qp *qp)
            ((qp->type == HCA_QP_DCT) ? sizeof(struct prm_ravh) : 0);
 }
 
+/* Room for one more. @return NULL if as many are under way as can be. */
+struct hca_rndv *hca_rndv_get(void);
+
+/* Gives back what hca_rndv_start() is not called with. */
+void hca_rndv_put(struct hca_rndv *rndv);
+
 /* The entry resp->recv.tm_index of the SRQ, which is locked, has matched and is
- * about to be busy: begins to fetch the data. @return HCA_OK, or HCA_CHECK_CQ if there is
- * no memory for that. */
-enum hca_check hca_rndv_start(const struct hca_responder *resp,
-                              const struct hca_srq *srq,
-                              const struct hca_rndv_request *request);
+ * about to be busy: begins to fetch the data. */
+void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
+                    const struct hca_srq *srq,
+                    const struct hca_rndv_request *request);
 
 /* The helper of this process goes on with what another, which is dead, fetched
- * for an entry; the SRQ is locked. @return false if there is no memory. */
+ * for an entry; the SRQ is locked. @return false if as many are under way as can
+ * be. */
 bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index);
 
 /* Runs what hca_rndv_start() has begun in this thread, which holds no lock. */

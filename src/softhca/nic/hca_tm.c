@@ -33,12 +33,17 @@ hca_off_t hca_tm_create(unsigned log_size)
     return hca_off(tm);
 }
 
-void hca_tm_destroy(const struct hca_srq *srq)
+void hca_tm_free_srq(struct hca_srq *srq)
 {
-    struct hca_tm *tm = hca_srq_tm(srq);
+    struct hca_tm *tm = (srq->tm != 0) ? hca_srq_tm(srq) : NULL;
+    uint32_t num      = srq->obj.num;
 
+    hca_obj_free(HCA_KIND_SRQ, srq); /* nobody finds the list any more */
+    if (tm == NULL) {
+        return;
+    }
     hca_info("srq 0x%x: tag matching: %llu expected, %llu unexpected, %llu "
-             "without a tag", srq->obj.num,
+             "without a tag", num,
              (unsigned long long)tm->num_expected,
              (unsigned long long)tm->num_unexpected,
              (unsigned long long)tm->num_no_tag);

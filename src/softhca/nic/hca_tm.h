@@ -57,8 +57,9 @@ hca_off_t hca_tm_create(unsigned log_size);
 /* Makes it empty; all of `tm` is zero. */
 void hca_tm_init(struct hca_tm *tm, uint16_t size);
 
-/* With a line about what it did. */
-void hca_tm_destroy(const struct hca_srq *srq);
+/* Takes an SRQ back, and its list if it has one, with a line about what that
+ * did. As hca_obj_free(): whoever has the lock goes on with both of them. */
+void hca_tm_free_srq(struct hca_srq *srq);
 
 static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
 {

@@ -11,14 +11,15 @@ void hca_tm_job_init(struct hca_tm_job *job, const struct hca_responder *resp,
     const struct hca_qp *qp = resp->qp;
 
     *job = (struct hca_tm_job){
-        .proc     = hca_self,
-        .is_dc    = (qp->type == HCA_QP_DCT),
-        .dev      = qp->obj.dev,
-        .qpn      = qp->obj.num,
-        .srqn     = qp->srqn,
-        .msg      = *resp->msg,
-        .msg_path = *resp->msg->path,
-        .request  = *request,
+        .proc       = hca_self,
+        .is_dc      = (qp->type == HCA_QP_DCT),
+        .dev        = qp->obj.dev,
+        .qpn        = qp->obj.num,
+        .srqn       = qp->srqn,
+        .num_resets = qp->num_resets,
+        .msg        = *resp->msg,
+        .msg_path   = *resp->msg->path,
+        .request    = *request,
     };
 }
 

@@ -32,6 +32,7 @@ struct hca_tm_job {
     bool                    is_rndv, is_dc;
     uint16_t                dev;
     uint32_t                qpn, srqn;
+    uint32_t                num_resets; /* of that QP */
     uint64_t                length;
     struct hca_msg          msg;   /* for the completion; no pointer is valid */
     struct hca_path         msg_path, way_back;

@@ -27,7 +27,8 @@ struct hca_msg {
     bool                         has_inval;
     bool                         solicited;
     uint8_t                      mtu;     /* enum ibv_mtu, of the path */
-    bool                         executed; /* DC: before, the answer was lost */
+    bool                         executed; /* before, the answer was lost:
+                                              of DC, or for a rendezvous */
     uint8_t                      reads;   /* and atomics under way before it */
     uint16_t                     src_dev;
     uint32_t                     src_qpn, dest_qpn;

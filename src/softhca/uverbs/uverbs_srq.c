@@ -33,10 +33,7 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
     if (events != NULL) {
         events->async = async;
     }
-    if (hw->tm != 0) {
-        hca_tm_destroy(hw);
-    }
-    hca_obj_free(HCA_KIND_SRQ, hw);
+    hca_tm_free_srq(hw);
     uverbs_drop(srq->pd);
     uverbs_drop(srq->cq);
     uverbs_drop(srq->xrcd);
