@@ -216,15 +216,11 @@ static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
     }
 }
 
-void *hca_obj_lock(enum hca_kind kind, uint32_t num)
+/* Its lock is held, is_broken: after an owner that died. @return it, unlocked and
+ * NULL if it is another one by now. */
+static inline void *hca_obj_locked(enum hca_kind kind, struct hca_obj *obj,
+                                   uint32_t num, bool is_broken)
 {
-    struct hca_obj *obj = hca_obj_peek(kind, num);
-    bool is_broken;
-
-    if (obj == NULL) {
-        return NULL;
-    }
-    is_broken = hca_mutex_lock(&obj->lock);
     if (__builtin_expect(is_broken, 0) &&
         (atomic_load(&obj->num) != 0)) {
         hca_obj_repair(kind, obj);
@@ -236,30 +232,39 @@ void *hca_obj_lock(enum hca_kind kind, uint32_t num)
     return obj;
 }
 
-void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
-                         const struct timespec *deadline)
+void *hca_obj_lock(enum hca_kind kind, uint32_t num)
 {
     struct hca_obj *obj = hca_obj_peek(kind, num);
-    int ret;
 
     if (obj == NULL) {
         return NULL;
     }
-    ret = pthread_mutex_clocklock(&obj->lock, CLOCK_MONOTONIC, deadline);
-    if (ret == ETIMEDOUT) {
-        return NULL;
-    }
-    if (ret == EOWNERDEAD) {
+    return hca_obj_locked(kind, obj, num, hca_mutex_lock(&obj->lock));
+}
+
+/* @return false if the deadline came first. */
+static bool hca_obj_wait(struct hca_obj *obj, const struct timespec *deadline,
+                         bool *is_broken)
+{
+    int ret = pthread_mutex_clocklock(&obj->lock, CLOCK_MONOTONIC, deadline);
+
+    *is_broken = (ret == EOWNERDEAD);
+    if (*is_broken) {
         pthread_mutex_consistent(&obj->lock);
     }
-    if (atomic_load(&obj->num) != num) {
-        hca_mutex_unlock(&obj->lock);
+    return ret != ETIMEDOUT;
+}
+
+void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
+                         const struct timespec *deadline)
+{
+    struct hca_obj *obj = hca_obj_peek(kind, num);
+    bool is_broken;
+
+    if ((obj == NULL) || !hca_obj_wait(obj, deadline, &is_broken)) {
         return NULL;
     }
-    if (ret == EOWNERDEAD) {
-        hca_obj_repair(kind, obj);
-    }
-    return obj;
+    return hca_obj_locked(kind, obj, num, is_broken);
 }
 
 void hca_obj_unlock(void *obj)
@@ -294,16 +299,11 @@ static void hca_obj_reap_one(void *ptr, void *arg)
 {
     struct hca_obj_reaper *reaper = arg;
     struct hca_obj *obj           = ptr;
-    int ret;
+    bool is_broken; /* and needs no repair, as it goes */
 
-    ret = pthread_mutex_clocklock(&obj->lock, CLOCK_MONOTONIC,
-                                  &reaper->deadline);
-    if (ret == ETIMEDOUT) {
+    if (!hca_obj_wait(obj, &reaper->deadline, &is_broken)) {
         reaper->is_done = false;
         return;
-    }
-    if (ret == EOWNERDEAD) {
-        pthread_mutex_consistent(&obj->lock);
     }
     hca_obj_retire(reaper->kind, obj);
 }
