@@ -35,9 +35,7 @@ public:
 
     explicit dc_target(hca_device &dev) : m_buf(buf_size)
     {
-        struct ibv_srq_init_attr srq_attr  = {};
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
+        struct ibv_srq_init_attr srq_attr = {};
 
         HCA_CHECK_CALL((m_cq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0)));
         HCA_CHECK_CALL((m_mr = ibv_reg_mr(dev.pd, m_buf.data(), buf_size,
@@ -46,19 +44,10 @@ public:
         srq_attr.attr.max_sge = 1;
         HCA_CHECK_CALL((m_srq = ibv_create_srq(dev.pd, &srq_attr)));
 
-        attr.qp_type         = IBV_QPT_DRIVER;
-        attr.comp_mask       = IBV_QP_INIT_ATTR_PD;
-        attr.pd              = dev.pd;
-        attr.send_cq         = m_cq;
-        attr.recv_cq         = m_cq;
-        attr.srq             = m_srq;
-        dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
-        dv_attr.dc_init_attr.dct_access_key = key;
-        HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
-        hca_connect_dct(m_qp, dev,
-                        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-                        IBV_ACCESS_REMOTE_ATOMIC);
+        m_qp = hca_create_dct(dev, m_cq, m_srq, key,
+                              IBV_ACCESS_REMOTE_READ |
+                              IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_ATOMIC);
         for (unsigned i = 0; i < 8; i++) {
             post_recv();
         }

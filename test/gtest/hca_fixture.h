@@ -312,4 +312,27 @@ inline void hca_connect_dct(struct ibv_qp *qp, const hca_device &dev,
                IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
 }
 
+/* A target of DC that works, the caller's to destroy. Throws if it cannot be. */
+inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
+                                     struct ibv_srq *srq, uint64_t key,
+                                     int access)
+{
+    struct ibv_qp_init_attr_ex attr    = {};
+    struct mlx5dv_qp_init_attr dv_attr = {};
+    struct ibv_qp *qp;
+
+    attr.qp_type      = IBV_QPT_DRIVER;
+    attr.comp_mask    = IBV_QP_INIT_ATTR_PD;
+    attr.pd           = dev.pd;
+    attr.send_cq      = cq;
+    attr.recv_cq      = cq;
+    attr.srq          = srq;
+    dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+    dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
+    dv_attr.dc_init_attr.dct_access_key = key;
+    HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
+    hca_connect_dct(qp, dev, access);
+    return qp;
+}
+
 #endif

@@ -17,25 +17,13 @@ public:
 
     streams_target(const hca_device &dev, const strict_mem &mem) : m_mem(mem)
     {
-        struct ibv_srq_init_attr srq_attr  = {};
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
+        struct ibv_srq_init_attr srq_attr = {};
 
         srq_attr.attr.max_wr  = 63;
         srq_attr.attr.max_sge = 1;
         HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 127, NULL, NULL, 0)));
         HCA_CHECK_CALL((srq = ibv_create_srq(dev.pd, &srq_attr)));
-        attr.qp_type         = IBV_QPT_DRIVER;
-        attr.comp_mask       = IBV_QP_INIT_ATTR_PD;
-        attr.pd              = dev.pd;
-        attr.send_cq         = cq;
-        attr.recv_cq         = cq;
-        attr.srq             = srq;
-        dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
-        dv_attr.dc_init_attr.dct_access_key = key;
-        HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
-        hca_connect_dct(qp, dev, ACCESS_QP_ALL);
+        qp = hca_create_dct(dev, cq, srq, key, ACCESS_QP_ALL);
     }
 
     ~streams_target()

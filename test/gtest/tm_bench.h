@@ -269,21 +269,8 @@ class tm_dct {
 public:
     tm_dct(const hca_device &dev, struct ibv_srq *srq)
     {
-        struct ibv_qp_init_attr_ex attr    = {};
-        struct mlx5dv_qp_init_attr dv_attr = {};
-
         HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0)));
-        attr.qp_type      = IBV_QPT_DRIVER;
-        attr.comp_mask    = IBV_QP_INIT_ATTR_PD;
-        attr.pd           = dev.pd;
-        attr.send_cq      = cq;
-        attr.recv_cq      = cq;
-        attr.srq          = srq;
-        dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
-        dv_attr.dc_init_attr.dc_type        = MLX5DV_DCTYPE_DCT;
-        dv_attr.dc_init_attr.dct_access_key = TM_DC_KEY;
-        HCA_CHECK_CALL((qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
-        hca_connect_dct(qp, dev, ACCESS_QP_ALL);
+        qp = hca_create_dct(dev, cq, srq, TM_DC_KEY, ACCESS_QP_ALL);
     }
 
     ~tm_dct()
