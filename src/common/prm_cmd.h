@@ -15,10 +15,31 @@
 
 /* First 16 bits of a command */
 enum {
-    PRM_CMD_QUERY_HCA_CAP = 0x100,
-    PRM_CMD_CREATE_MKEY   = 0x200,
-    PRM_CMD_QUERY_LAG     = 0x842
+    PRM_CMD_QUERY_HCA_CAP           = 0x100,
+    PRM_CMD_CREATE_MKEY             = 0x200,
+    PRM_CMD_CREATE_QP               = 0x500,
+    PRM_CMD_RST2INIT_QP             = 0x502,
+    PRM_CMD_INIT2RTR_QP             = 0x503,
+    PRM_CMD_RTR2RTS_QP              = 0x504,
+    PRM_CMD_CREATE_DCT              = 0x710,
+    PRM_CMD_CREATE_XRQ              = 0x717,
+    PRM_CMD_SET_XRQ_DC_PARAMS_ENTRY = 0x726,
+    PRM_CMD_QUERY_LAG               = 0x842
 };
+
+/* What answers begin with: create_xrq_out_bits, create_dct_out_bits,
+ * create_qp_out_bits have no more, and those that modify no number. */
+struct prm_cmd_out {
+    uint8_t status;
+    uint8_t reserved1[3];
+    __be32  syndrome;
+    __be32  number;    /* of the new object, low 24 bits */
+    __be32  reserved2;
+};
+static_assert(sizeof(struct prm_cmd_out) == 16, "create_xrq_out_bits");
+
+/* Numbers of objects: what is above them in their word is reserved. */
+#define PRM_NUMBER 0x00ffffffu
 
 /* --- QUERY_HCA_CAP -------------------------------------------------------- */
 
@@ -86,8 +107,17 @@ enum {
     PRM_HCA_CAP_FIXED_BUFFER_SIZE          = 0x108, /* KSM keys */
     PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR     = 0x200,
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
-    PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209
+    PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209,
+    PRM_HCA_CAP_TAG_MATCHING               = 0x5f0,
+    PRM_HCA_CAP_RNDV_OFFLOAD_DC            = 0x5f2
 };
+
+/* Bytes of it, of which these are the low 5 bits */
+enum {
+    PRM_HCA_CAP_LOG_TAG_LIST = 0xbe, /* log_tag_matching_list_sz */
+    PRM_HCA_CAP_LOG_MAX_XRQ  = 0xbf
+};
+#define PRM_HCA_CAP_LOG 0x1f
 
 /* --- QUERY_LAG ------------------------------------------------------------ */
 
@@ -186,5 +216,270 @@ struct prm_create_mkey_out {
     __be32  reserved2;
 };
 static_assert(sizeof(struct prm_create_mkey_out) == 16, "create_mkey_out_bits");
+
+/* --- CREATE_XRQ, SET_XRQ_DC_PARAMS_ENTRY ---------------------------------- */
+
+/* wq_bits. The kernel sets the bits that say that umems are meant
+ * (devx_set_umem_valid() of mlx5_ib). */
+struct prm_wq {
+    __be32  type;       /* 0: linked list */
+    __be32  lwm;
+    __be32  pd;
+    __be32  uar_page;
+    __be64  dbr_addr;   /* in its umem */
+    __be32  hw_counter;
+    __be32  sw_counter;
+    __be32  log_sizes;  /* PRM_WQ_LOG_* */
+    __be32  flags;
+    __be32  dbr_umem_id;
+    __be32  wq_umem_id;
+    uint8_t reserved[0x90];
+};
+static_assert(offsetof(struct prm_wq, log_sizes) == 0x20,
+              "wq_bits.log_wq_stride");
+static_assert(offsetof(struct prm_wq, wq_umem_id) == 0x2c,
+              "wq_bits.wq_umem_id");
+static_assert(sizeof(struct prm_wq) == 0xc0, "wq_bits");
+
+/* prm_wq.log_sizes */
+#define PRM_WQ_LOG_STRIDE        0x000f0000u
+#define PRM_WQ_LOG_SIZE          0x0000001fu
+
+/* xrqc_bits, with tag_matching_topology_context_bits in it */
+struct prm_xrqc {
+    __be32        topology;   /* PRM_XRQC_* */
+    __be32        user_index;
+    __be32        cqn;
+    __be32        dc;         /* bit 0 */
+    uint8_t       reserved1[16];
+    __be32        log_list;   /* PRM_XRQC_LOG_LIST */
+    uint8_t       reserved2[0x5c];
+    struct prm_wq wq;
+};
+static_assert(offsetof(struct prm_xrqc, log_list) == 0x20,
+              "xrqc_bits.tag_matching_topology_context");
+static_assert(offsetof(struct prm_xrqc, wq) == 0x80, "xrqc_bits.wq");
+
+/* prm_xrqc.topology */
+#define PRM_XRQC_TAG_MATCHING    0x00000100u
+#define PRM_XRQC_OFFLOAD_RNDV    0x00000001u
+
+/* prm_xrqc.log_list: entries of the list, one of which stays free */
+#define PRM_XRQC_LOG_LIST        0xf0000000u
+
+/* create_xrq_in_bits */
+struct prm_create_xrq_in {
+    __be16          opcode;
+    __be16          uid;
+    __be16          reserved1;
+    __be16          op_mod;
+    uint8_t         reserved2[8];
+    struct prm_xrqc xrqc;
+};
+static_assert(sizeof(struct prm_create_xrq_in) == 0x150, "create_xrq_in_bits");
+
+/* set_xrq_dc_params_entry_in_bits, which only UCX's mlx5_ifc.h has */
+struct prm_set_xrq_dc_params_in {
+    __be16  opcode;
+    __be16  uid;
+    __be16  reserved1;
+    __be16  op_mod;
+    __be32  xrqn;
+    __be32  reserved2;
+    __be32  path;          /* PRM_XRQ_DC_* */
+    __be32  sl;            /* low 4 bits; beside it those of the way back */
+    __be64  dc_access_key;
+    uint8_t reserved3[16];
+};
+static_assert(offsetof(struct prm_set_xrq_dc_params_in, dc_access_key) == 0x18,
+              "set_xrq_dc_params_entry_in_bits.dc_access_key");
+static_assert(sizeof(struct prm_set_xrq_dc_params_in) == 0x30,
+              "set_xrq_dc_params_entry_in_bits");
+
+/* prm_set_xrq_dc_params_in.path */
+#define PRM_XRQ_DC_ACK_TIMEOUT   0x1f000000u
+#define PRM_XRQ_DC_MTU           0x00070000u
+#define PRM_XRQ_DC_PKEY_INDEX    0x0000ffffu
+
+/* --- CREATE_DCT ----------------------------------------------------------- */
+
+/* dctc_bits */
+struct prm_dctc {
+    __be32  offload;          /* PRM_OFFLOAD_* */
+    __be32  user_index;
+    __be32  cqn;
+    __be32  rights;           /* PRM_DCTC_* */
+    uint8_t reserved1;
+    uint8_t cs_res;           /* PRM_DCTC_CS_RES_64 */
+    uint8_t min_rnr_nak;
+    uint8_t reserved2;
+    __be32  srqn;             /* or of an XRQ */
+    __be32  pd;
+    uint8_t tclass;
+    uint8_t flow_label[3];
+    __be64  dc_access_key;
+    uint8_t mtu;
+    uint8_t port;
+    __be16  pkey_index;
+    uint8_t reserved3;
+    uint8_t my_addr_index;    /* of the GID */
+    uint8_t reserved4;
+    uint8_t hop_limit;
+    __be32  violations;
+    uint8_t reserved5[2];
+    __be16  prio_dscp;        /* PRM_DCTC_ETH_PRIO, _DSCP: RoCE */
+    uint8_t reserved6[0x38];
+};
+static_assert(offsetof(struct prm_dctc, srqn) == 0x14, "dctc_bits.srqn_xrqn");
+static_assert(offsetof(struct prm_dctc, mtu) == 0x28, "dctc_bits.mtu");
+static_assert(offsetof(struct prm_dctc, prio_dscp) == 0x36, "dctc_bits.dscp");
+static_assert(sizeof(struct prm_dctc) == 0x70,
+              "dctc_bits, and what follows in create_dct_in_bits");
+
+/* prm_dctc.rights */
+#define PRM_DCTC_ATOMIC_MODE     0x00f00000u
+#define PRM_DCTC_RRE             0x00080000u
+#define PRM_DCTC_RWE             0x00040000u
+#define PRM_DCTC_RAE             0x00020000u
+
+/* prm_dctc.cs_res: up to 64 bytes go to the completion (UCX's mlx5_ifc.h) */
+#define PRM_DCTC_CS_RES_64       2
+
+/* prm_dctc.prio_dscp */
+#define PRM_DCTC_ETH_PRIO        0x0700u
+#define PRM_DCTC_DSCP            0x003fu
+
+/* Of targets and queue pairs: the device sends what a rendezvous needs. */
+#define PRM_OFFLOAD_RNDV         0x00000010u
+
+/* Of both: atomics as the InfiniBand specification has them, or of up to 8
+ * bytes and with masks (MLX5_ATOMIC_MODE_* of mlx5_ib) */
+enum {
+    PRM_ATOMIC_MODE_NONE    = 0,
+    PRM_ATOMIC_MODE_IB_COMP = 1,
+    PRM_ATOMIC_MODE_8B      = 3
+};
+
+/* create_dct_in_bits */
+struct prm_create_dct_in {
+    __be16          opcode;
+    __be16          uid;
+    __be16          reserved1;
+    __be16          op_mod;
+    uint8_t         reserved2[8];
+    struct prm_dctc dctc;
+};
+static_assert(sizeof(struct prm_create_dct_in) == 0x80, "create_dct_in_bits");
+
+/* --- CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP ---------------------- */
+
+/* ads_bits */
+struct prm_ads {
+    __be16  reserved1;
+    __be16  pkey_index;
+    uint8_t reserved2;
+    uint8_t grh_mlid;       /* PRM_ADS_GRH, path bits */
+    __be16  rlid;
+    uint8_t ack_timeout;    /* 5 high bits */
+    uint8_t src_addr_index; /* of the GID */
+    uint8_t rate;
+    uint8_t hop_limit;
+    __be32  tclass;         /* PRM_ADS_TCLASS, flow label */
+    uint8_t rgid[16];
+    uint8_t reserved3;
+    uint8_t dscp;           /* 6 low bits */
+    __be16  udp_sport;
+    uint8_t sl;             /* of RoCE in the upper half */
+    uint8_t port;
+    uint8_t rmac[6];
+};
+static_assert(sizeof(struct prm_ads) == 0x2c, "ads_bits");
+
+#define PRM_ADS_GRH              0x80
+#define PRM_ADS_ACK_TIMEOUT      3          /* shift */
+#define PRM_ADS_TCLASS           0x0ff00000u
+#define PRM_ADS_ETH_PRIO         4          /* shift */
+
+/* qpc_bits */
+struct prm_qpc {
+    __be32         state;        /* PRM_QPC_PM_MIGRATED; 0: an RC QP */
+    __be32         pd;
+    __be32         sizes;        /* PRM_QPC_* */
+    __be32         uar_page;
+    __be32         user_index;
+    __be32         remote_qpn;
+    struct prm_ads path;
+    struct prm_ads alt_path;
+    __be32         retry;        /* PRM_QPC_RETRY_COUNT, _RNR_RETRY */
+    __be32         reserved1;
+    __be32         next_send_psn;
+    __be32         cqn_snd;
+    uint8_t        reserved2[16];
+    __be32         rights;
+    __be32         min_rnr_nak;  /* PRM_QPC_MIN_RNR_NAK, PSN */
+    __be32         xrcd;
+    __be32         cqn_rcv;
+    __be64         dbr_addr;     /* in its umem */
+    __be32         q_key;
+    __be32         rq_type_srqn; /* PRM_QPC_RQ_TYPE_SRQ */
+    uint8_t        reserved3[0x34];
+    __be32         dbr_umem_id;
+};
+static_assert(offsetof(struct prm_qpc, retry) == 0x70, "qpc_bits.retry_count");
+static_assert(offsetof(struct prm_qpc, rights) == 0x90, "qpc_bits.rre");
+static_assert(offsetof(struct prm_qpc, rq_type_srqn) == 0xac,
+              "qpc_bits.srqn_rmpn_xrqn");
+static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
+
+/* prm_qpc.state */
+#define PRM_QPC_PM_MIGRATED      0x00001800u
+
+/* prm_qpc.sizes */
+#define PRM_QPC_MTU              0xe0000000u
+#define PRM_QPC_LOG_MSG_MAX      0x1f000000u
+#define PRM_QPC_LOG_SQ_SIZE      0x00007800u
+
+/* prm_qpc.retry */
+#define PRM_QPC_RETRY_COUNT      0x00070000u
+#define PRM_QPC_RNR_RETRY        0x0000e000u
+
+/* prm_qpc.min_rnr_nak */
+#define PRM_QPC_MIN_RNR_NAK      0x1f000000u
+
+/* prm_qpc.rq_type_srqn: receives come from an SRQ or an XRQ */
+#define PRM_QPC_RQ_TYPE_SRQ      0x01000000u
+
+/* create_qp_in_bits */
+struct prm_create_qp_in {
+    __be16         opcode;
+    __be16         uid;
+    __be16         reserved1;
+    __be16         op_mod;
+    uint8_t        reserved2[8];
+    __be32         opt_param_mask;
+    __be32         ece;
+    struct prm_qpc qpc;
+    uint8_t        reserved3[8];
+    __be32         wq_umem_id;
+    __be32         wq_umem_valid;
+};
+static_assert(offsetof(struct prm_create_qp_in, wq_umem_id) == 0x108,
+              "create_qp_in_bits.wq_umem_id");
+static_assert(sizeof(struct prm_create_qp_in) == 0x110, "create_qp_in_bits");
+
+/* rst2init_qp_in_bits, init2rtr_qp_in_bits, rtr2rts_qp_in_bits */
+struct prm_modify_qp_in {
+    __be16         opcode;
+    __be16         uid;
+    __be16         reserved1;
+    __be16         op_mod;
+    __be32         qpn;
+    __be32         reserved2;
+    __be32         opt_param_mask;
+    __be32         ece;
+    struct prm_qpc qpc;
+    uint8_t        reserved3[16];
+};
+static_assert(sizeof(struct prm_modify_qp_in) == 0x110, "rst2init_qp_in_bits");
 
 #endif

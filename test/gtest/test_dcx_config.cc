@@ -68,6 +68,13 @@ const std::map<std::string, option> options = {
     {"FC_THRESH", {{"0", "0.9"}, {"-0.1", "0.91", "nan"}}},
     {"FC_RESEND_TIMEOUT", {{"1us", "3600s"}, {"0", "-1s", "3700s"}}},
 
+    /* tags */
+    {"TM_ENABLE", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"TM_LIST_SIZE", {{"1", "8192"}, {"0", "8193", "inf"},
+                      {{"TM_ENABLE", "y"}}}},
+    {"TM_SEG_SIZE", {{"512", "4m", "auto"}, {"0", "511", "4194305", "inf"},
+                     {{"TM_ENABLE", "y"}, {"RX_QUEUE_LEN", "4"}}}},
+
     /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15"}, {"16", "-1"}}},
     {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
@@ -201,6 +208,13 @@ TEST(dcx_config, inline_beyond_segment)
     expect_opens({{"SEG_SIZE", "522"}, {"TX_MIN_INLINE", "512"}});
     expect_refused({{"SEG_SIZE", "521"}, {"TX_MIN_INLINE", "512"}},
                    {"UCX_DCX_TX_MIN_INLINE=512", "UCX_DCX_SEG_SIZE=521"});
+}
+
+TEST(dcx_config, inline_beyond_segment_of_tags)
+{
+    expect_opens({{"TM_SEG_SIZE", "522"}, {"TX_MIN_INLINE", "512"}});
+    expect_refused({{"TM_SEG_SIZE", "521"}, {"TX_MIN_INLINE", "512"}},
+                   {"UCX_DCX_TX_MIN_INLINE=512", "UCX_DCX_TM_SEG_SIZE=521"});
 }
 
 TEST(dcx_config, prefix_without_subnet)

@@ -48,12 +48,6 @@ const uint32_t access_rights = PRM_MKC_ATOMIC | PRM_MKC_REMOTE_WRITE |
 /* What stands in for libmlx5 */
 extern "C" {
 
-int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t)
-{
-    obj->pd.out->pdn = 0x123456;
-    return 0;
-}
-
 struct mlx5dv_devx_obj *
 mlx5dv_devx_obj_create(struct ibv_context*, const void *in, size_t inlen,
                        void *out, size_t outlen)
@@ -109,6 +103,7 @@ protected:
         device         = &m_device;
         m_ctx.device   = &m_ibdev;
         m_dev.ctx      = &m_ctx;
+        m_dev.pdn      = 0x123456;
         m_mr.addr      = (void*)0x10000;
         m_mr.length    = 8192;
         m_mr.lkey      = 0x4711;

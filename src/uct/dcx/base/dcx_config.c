@@ -149,6 +149,23 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, fc.resend_timeout),
      UCS_CONFIG_TYPE_TIME},
 
+    {"TM_ENABLE", "n",
+     "Whether the device matches tagged messages with the buffers that are\n"
+     "posted for them: \"try\" does so if it can, \"y\" fails if it cannot.",
+     ucs_offsetof(uct_dcx_iface_config_t, tm.enable),
+     UCS_CONFIG_TYPE_TERNARY},
+
+    {"TM_LIST_SIZE", "1024",
+     "Tagged buffers that the device has at a time, 1-8192, if it takes as\n"
+     "many. What does not fit is matched by software.",
+     ucs_offsetof(uct_dcx_iface_config_t, tm.list_size), UCS_CONFIG_TYPE_UINT},
+
+    {"TM_SEG_SIZE", "auto",
+     "What SEG_SIZE is when the device matches tags: the greatest tagged\n"
+     "message that is not a rendezvous. \"auto\" is the same.",
+     ucs_offsetof(uct_dcx_iface_config_t, tm.seg_size),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
     {"TIMEOUT", "1.0s",
      "Time until a packet that is not acknowledged is sent again. The device\n"
      "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",

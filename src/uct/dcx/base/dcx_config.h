@@ -60,6 +60,12 @@ typedef struct uct_dcx_iface_config {
     } fc;
 
     struct {
+        int            enable;          /* ucs_ternary_auto_value_t */
+        unsigned       list_size;       /* tagged buffers */
+        size_t         seg_size;        /* bytes, or UCS_MEMUNITS_AUTO */
+    } tm;
+
+    struct {
         unsigned       sl;
         unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
         unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */

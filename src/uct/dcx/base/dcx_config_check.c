@@ -14,6 +14,10 @@
 #define UCT_DCX_MAX_RX_QUEUE_LEN  16384
 
 
+/* The queue of list operations has two WQEBBs for each, and 32768 at most. */
+#define UCT_DCX_MAX_TM_LIST_SIZE  8192
+
+
 /* A value that has a range */
 typedef struct uct_dcx_config_range {
     const char    *name;
@@ -67,6 +71,9 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"FC_INITIAL", config->fc.initial, 0, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
         {"TRAFFIC_CLASS", config->path.traffic_class, 0, 255, 1},
         {"GID_INDEX", config->path.gid_index, 0, 255, 1},
+        {"TM_LIST_SIZE", config->tm.list_size, 1, UCT_DCX_MAX_TM_LIST_SIZE, 0},
+        {"TM_SEG_SIZE", config->tm.seg_size, UCT_DCX_MIN_SEG_SIZE,
+         UCT_DCX_MAX_SEG_SIZE, 1},
         {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
         /* "inf" is the longest there is */
         {"ROCE_SUBNET_PREFIX_LEN",
@@ -116,18 +123,32 @@ uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 }
 
 
-/* Values that say more than a range. A short message has to fit in a receive
- * buffer, with its headers of dcx (2 bytes) and of uct_ep_am_short() (8). */
+/* A short message has to fit in a receive buffer, with its headers of dcx (2
+ * bytes) and of uct_ep_am_short() (8). */
+static int uct_dcx_config_fits_inline(const uct_dcx_iface_config_t *config,
+                                      const char *name, size_t seg_size)
+{
+    size_t max = seg_size - 2 - sizeof(uint64_t);
+
+    if (config->tx.min_inline > max) {
+        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_%s=%zu a message "
+                  "carries %zu at most", config->tx.min_inline, name, seg_size,
+                  max);
+        return 0;
+    }
+    return 1;
+}
+
+
+/* Values that say more than a range. */
 static ucs_status_t
 uct_dcx_config_check_others(const uct_dcx_iface_config_t *config)
 {
-    size_t max = config->seg_size - 2 - sizeof(uint64_t);
     uint16_t pkey;
 
-    if (config->tx.min_inline > max) {
-        ucs_error("UCX_DCX_TX_MIN_INLINE=%zu: with UCX_DCX_SEG_SIZE=%zu a "
-                  "message carries %zu at most", config->tx.min_inline,
-                  config->seg_size, max);
+    if (!uct_dcx_config_fits_inline(config, "SEG_SIZE", config->seg_size) ||
+        !uct_dcx_config_fits_inline(config, "TM_SEG_SIZE",
+                                    config->tm.seg_size)) {
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -7,6 +7,7 @@
 #include "uct/dcx/ucx/dcx_ucx.h" /* ucs_roundup_pow2() */
 
 #include <infiniband/mlx5dv.h>
+#include <ucs/sys/string.h>
 
 
 /* What comes before the data of the shortest operations, in the longer form of
@@ -18,6 +19,12 @@
 
 /* What libmlx5 reckons for a WQE of a DCI with one scatter entry */
 #define UCT_DCX_SIZES_WR_BB  4
+
+/* Completions of a tagged buffer: the message that it matched, the end of the
+ * data, and the end of its removal. Beside those, the end of an appending now
+ * and then, and the first error of the queue of such commands. */
+#define UCT_DCX_SIZES_TAG_CQES   3
+#define UCT_DCX_SIZES_SPARE_CQES 8
 
 
 static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
@@ -47,4 +54,21 @@ void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
     sizes->rx_length   = config->rx.queue_len + 1;
     sizes->rx_max_poll = ucs_min(config->rx.max_poll, sizes->rx_length);
     sizes->rx_cqes     = sizes->rx_length + sizes->rx_max_poll;
+}
+
+
+void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags)
+{
+    if (num_tags > 0) {
+        sizes->rx_cqes += (num_tags * UCT_DCX_SIZES_TAG_CQES) +
+                          UCT_DCX_SIZES_SPARE_CQES;
+    }
+}
+
+
+size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
+                         unsigned num_tags)
+{
+    return ((num_tags > 0) && (config->tm.seg_size != UCS_MEMUNITS_AUTO)) ?
+           config->tm.seg_size : config->seg_size;
 }

@@ -26,4 +26,12 @@ typedef struct uct_dcx_sizes {
 void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
                         const uct_dcx_iface_config_t *config);
 
+/* ... and the device matches tags, with so many tagged buffers; nothing with
+ * none */
+void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags);
+
+/* Of a receive buffer, with so many tagged buffers */
+size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
+                         unsigned num_tags);
+
 #endif

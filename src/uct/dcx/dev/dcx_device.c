@@ -119,6 +119,28 @@ static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
 }
 
 
+/* An entry of the list is kept free; the size of a header is the kernel's to
+ * say (tm_caps in mlx5_ib_query_device()). */
+static void
+uct_dcx_device_query_tm(uct_dcx_device_t *dev,
+                        const struct prm_query_hca_cap_out *out)
+{
+    const uint8_t *page            = out->cap.bytes;
+    struct ibv_device_attr_ex attr = {};
+
+    if (!uct_dcx_device_cap(out, PRM_HCA_CAP_TAG_MATCHING) ||
+        !(page[PRM_HCA_CAP_LOG_MAX_XRQ] & PRM_HCA_CAP_LOG) ||
+        (ibv_query_device_ex(dev->ctx, NULL, &attr) != 0)) {
+        return;
+    }
+
+    dev->tm.max_tags = UCS_MASK(page[PRM_HCA_CAP_LOG_TAG_LIST] &
+                                PRM_HCA_CAP_LOG);
+    dev->tm.rndv_dc  = uct_dcx_device_cap(out, PRM_HCA_CAP_RNDV_OFFLOAD_DC);
+    dev->tm.max_hdr  = attr.tm_caps.max_rndv_hdr_size;
+}
+
+
 static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 {
     struct prm_query_hca_cap_out out;
@@ -136,6 +158,7 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     dev->indirect_keys =
             uct_dcx_device_cap(&out, PRM_HCA_CAP_FIXED_BUFFER_SIZE) &&
             !uct_dcx_device_cap(&out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
+    uct_dcx_device_query_tm(dev, &out);
 }
 
 
@@ -270,6 +293,30 @@ uct_dcx_device_open_context(uct_dcx_device_t *dev, struct ibv_device *ibdev,
 }
 
 
+static ucs_status_t uct_dcx_device_init_pd(uct_dcx_device_t *dev)
+{
+    struct mlx5dv_pd dv_pd = {};
+    struct mlx5dv_obj obj  = {.pd = {.out = &dv_pd}};
+
+    dev->pd = ibv_alloc_pd(dev->ctx);
+    if (dev->pd == NULL) {
+        ucs_error("%s: ibv_alloc_pd() failed: %m", uct_dcx_device_name(dev));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    obj.pd.in = dev->pd;
+    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD) != 0) {
+        ucs_error("%s: mlx5dv_init_obj(pd) failed: %m",
+                  uct_dcx_device_name(dev));
+        ibv_dealloc_pd(dev->pd);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    dev->pdn = dv_pd.pdn;
+    return UCS_OK;
+}
+
+
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
                     ucs_ternary_auto_value_t devx,
@@ -289,9 +336,7 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
         goto err_close;
     }
 
-    dev->pd = ibv_alloc_pd(dev->ctx);
-    if (dev->pd == NULL) {
-        ucs_error("%s: ibv_alloc_pd() failed: %m", uct_dcx_device_name(dev));
+    if (uct_dcx_device_init_pd(dev) != UCS_OK) {
         goto err_close;
     }
 

@@ -28,11 +28,21 @@ typedef struct uct_dcx_atomic_caps {
 } uct_dcx_atomic_caps_t;
 
 
+/* Matching of tags by the device, all 0 if it has none. */
+typedef struct uct_dcx_tm_caps {
+    unsigned max_tags; /* tagged buffers of one list */
+    int      rndv_dc;  /* it fetches the data of a rendezvous by DC */
+    unsigned max_hdr;  /* of a rendezvous request */
+} uct_dcx_tm_caps_t;
+
+
 typedef struct uct_dcx_device {
     struct ibv_context     *ctx;
     struct ibv_pd          *pd;
+    uint32_t               pdn;
     struct ibv_device_attr attr;
     uct_dcx_atomic_caps_t  atomic;
+    uct_dcx_tm_caps_t      tm;
     int                    has_devx;
     int                    answers;       /* QUERY_HCA_CAP */
     int                    has_dc;

@@ -135,7 +135,7 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     memcpy(target.dctn, addr->dctn, sizeof(target.dctn));
     route  = (uct_dcx_route_t){
         .target     = &target,
-        .own_dctn   = queues->rx.dct->qp_num,
+        .own_dctn   = queues->rx.dctn,
         .path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params)
     };
     status = uct_dcx_port_make_av(&queues->port, &route, &av, &grh);

@@ -368,7 +368,7 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
     }
 
     uct_dcx_port_get_address(&queues->port, &origin->dev_addr);
-    uct_dcx_target_set_dctn(origin->dctn, queues->rx.dct->qp_num);
+    uct_dcx_target_set_dctn(origin->dctn, queues->rx.dctn);
     origin->dc_key = htobe64(queues->rx.dc_key);
     return uct_dcx_fc_grant_init(fc);
 }

@@ -69,7 +69,7 @@ uct_dcx_fc_set_target(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer,
 {
     const uct_dcx_route_t route = {
         .target    = target,
-        .own_dctn  = fc->queues->rx.dct->qp_num,
+        .own_dctn  = fc->queues->rx.dctn,
         .is_answer = 1
     };
     uct_dcx_ep_t *ep            = &answer->ep.super;

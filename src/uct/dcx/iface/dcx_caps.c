@@ -29,6 +29,47 @@
 #define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
 
 
+/* Why the device cannot match tags, NULL if it can */
+static const char *uct_dcx_caps_tm_fault(const uct_dcx_device_t *dev)
+{
+    return !dev->has_devx ? "it was opened without DEVX" :
+           !dev->answers ? "it answers no QUERY_HCA_CAP" :
+           (dev->tm.max_tags == 0) ? "the device has no tag matching" : NULL;
+}
+
+
+ucs_status_t
+uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
+                     const uct_dcx_device_t *dev, unsigned *num_tags_p)
+{
+    const char *fault = uct_dcx_caps_tm_fault(dev);
+    static int is_told;
+
+    *num_tags_p = 0;
+    if (config->tm.enable == UCS_NO) {
+        return UCS_OK;
+    }
+
+    if (fault == NULL) {
+        *num_tags_p = ucs_min(config->tm.list_size, dev->tm.max_tags);
+        return UCS_OK;
+    }
+
+    if (config->tm.enable == UCS_YES) {
+        ucs_error("UCX_DCX_TM_ENABLE=y: %s matches no tags: %s; "
+                  "UCX_DCX_TM_ENABLE=try goes on without",
+                  uct_dcx_device_name(dev), fault);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (!is_told) {
+        ucs_info("%s matches no tags: %s", uct_dcx_device_name(dev), fault);
+        is_told = 1;
+    }
+    return UCS_OK;
+}
+
+
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
                        const uct_dcx_port_t *port)
@@ -45,12 +86,13 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                   "uct_dcx_sizes_init() takes the header of a put");
 
     uct_dcx_sizes_init(&sizes, config);
+    limits->seg_size  = uct_dcx_sizes_seg(config, limits->num_tags);
     limits->max_bb    = sizes.max_bb;
     room              = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
     limits->am_short  = ucs_min(room - am_hdr,
-                                config->seg_size - sizeof(uct_dcx_am_hdr_t));
+                                limits->seg_size - sizeof(uct_dcx_am_hdr_t));
     limits->am_iov    = UCT_DCX_AM_IOV;
-    limits->am_bcopy  = config->seg_size - sizeof(uct_dcx_am_hdr_t);
+    limits->am_bcopy  = limits->seg_size - sizeof(uct_dcx_am_hdr_t);
     limits->am_zcopy  = limits->am_bcopy;
     limits->am_hdr    = ucs_min(room - am_hdr - (limits->am_iov * data_seg),
                                 limits->am_zcopy);
@@ -60,7 +102,7 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                                 (UCT_DCX_MAX_READ_WQE - UCT_DCX_CTRL_AV -
                                  sizeof(struct mlx5_wqe_raddr_seg)) /
                                 data_seg);
-    limits->rma_bcopy = config->seg_size;
+    limits->rma_bcopy = limits->seg_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
 }
 

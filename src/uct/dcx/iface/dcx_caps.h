@@ -9,7 +9,14 @@
 #include "uct/dcx/queue/dcx_queues.h"
 
 
-/* The sizes of operations */
+/* Decides whether the device matches tags, before uct_dcx_caps_init(): with how
+ * many tagged buffers, 0 for none. It is an error if the options want what the
+ * device does not have; that is logged. */
+ucs_status_t
+uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
+                     const uct_dcx_device_t *dev, unsigned *num_tags_p);
+
+/* The sizes of operations; limits->num_tags is set. */
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
                        const uct_dcx_port_t *port);

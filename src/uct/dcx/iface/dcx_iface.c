@@ -42,12 +42,13 @@ uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
     uct_dcx_iface_addr_t *addr = (uct_dcx_iface_addr_t*)tl_addr;
 
     addr->version  = UCT_DCX_ADDR_VERSION;
-    addr->flags    = uct_dcx_fc_addr_own(&iface->fc).flags;
+    addr->flags    = uct_dcx_fc_addr_own(&iface->fc).flags |
+                     ((rx->num_tags > 0) ? UCT_DCX_ADDR_FLAG_TM : 0);
     addr->dc_key   = htobe64(rx->dc_key);
     addr->seg_size = htobe32(rx->seg_size);
     addr->credits  = htobe16(iface->fc.bank.base);
     addr->pid      = htobe32(getpid());
-    uct_dcx_target_set_dctn(addr->dctn, rx->dct->qp_num);
+    uct_dcx_target_set_dctn(addr->dctn, rx->dctn);
     addr->check    = uct_dcx_addr_hash(*addr);
     return UCS_OK;
 }
@@ -213,6 +214,42 @@ static void uct_dcx_iface_cleanup_tx(uct_dcx_queues_t *queues)
 }
 
 
+/* The receiving half, with what the device matches */
+static ucs_status_t
+uct_dcx_iface_init_rx(uct_dcx_iface_t *iface,
+                      const uct_dcx_iface_config_t *config,
+                      const uct_iface_params_t *params)
+{
+    uct_dcx_queues_t *queues = &iface->super;
+    ucs_status_t status;
+
+    queues->tm = NULL;
+    status     = uct_dcx_rx_init(queues, config, params);
+    if ((status != UCS_OK) || (queues->rx.num_tags == 0)) {
+        return status;
+    }
+
+    status = uct_dcx_tm_init(&iface->tm, queues, queues->rx.num_tags, params);
+    if (status != UCS_OK) {
+        uct_dcx_rx_cleanup(queues);
+        return status;
+    }
+
+    queues->tm = &iface->tm;
+    return UCS_OK;
+}
+
+
+/* The XRQ goes last. */
+static void uct_dcx_iface_cleanup_rx(uct_dcx_queues_t *queues)
+{
+    if (queues->tm != NULL) {
+        uct_dcx_tm_cleanup(queues->tm);
+    }
+    uct_dcx_rx_cleanup(queues);
+}
+
+
 static uct_iface_ops_t uct_dcx_iface_ops;
 static uct_dcx_ucx_iface_ops_t uct_dcx_iface_internal_ops;
 
@@ -255,6 +292,12 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_super;
     }
 
+    status = uct_dcx_caps_init_tm(config, queues->port.dev,
+                                  &queues->limits.num_tags);
+    if (status != UCS_OK) {
+        goto err_cleanup_port;
+    }
+
     uct_dcx_caps_init(&queues->limits, config, &queues->port);
     status = uct_dcx_caps_check(config, queues->limits.max_bb,
                                 queues->port.dev);
@@ -272,7 +315,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_event;
     }
 
-    status = uct_dcx_rx_init(queues, config, params);
+    status = uct_dcx_iface_init_rx(self, config, params);
     if (status != UCS_OK) {
         goto err_cleanup_tx;
     }
@@ -288,12 +331,12 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     uct_dcx_slab_init(&queues->eps.small, sizeof(uct_dcx_small_ep_t));
 
     ucs_debug("iface %p: %s, DCT 0x%x, up to %u DCIs of %u WQEBBs", self,
-              queues->port.name, queues->rx.dct->qp_num,
+              queues->port.name, queues->rx.dctn,
               queues->dci.pool.num_dci, queues->dci.dci[0].txq.sq.mask + 1);
     return UCS_OK;
 
 err_cleanup_rx:
-    uct_dcx_rx_cleanup(queues);
+    uct_dcx_iface_cleanup_rx(queues);
 err_cleanup_tx:
     uct_dcx_iface_cleanup_tx(queues);
     uct_dcx_recover_cleanup(&queues->dci);
@@ -316,7 +359,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_dcx_iface_t)
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 
     uct_dcx_fc_stop(&self->fc);
-    uct_dcx_rx_cleanup(queues);
+    uct_dcx_iface_cleanup_rx(queues);
     uct_dcx_iface_cleanup_tx(queues);
     uct_dcx_fc_cleanup(&self->fc);
     uct_dcx_recover_cleanup(&queues->dci); /* after the last endpoint */

@@ -13,6 +13,7 @@
 #define UCT_DCX_IFACE_H
 
 #include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/tm/dcx_tm.h"
 
 
 /* What the user waits on, dcx_event.c */
@@ -27,6 +28,7 @@ typedef struct uct_dcx_iface {
     uct_dcx_queues_t super;
     uct_dcx_fc_t     fc;
     uct_dcx_event_t  event;
+    uct_dcx_tm_t     tm;
 } uct_dcx_iface_t;
 
 

@@ -1,79 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Receiving: delivery of active messages, and the DC target that lets them in;
- * see dcx_rx.h.
+ * Receiving: completions, and delivery of active messages; see dcx_rx.h.
  */
 #include "dcx_rx.h"
+#include "dcx_dct.h"
+#include "dcx_rx_deliver.h"
 #include "dcx_tx_poll.h"
 #include "uct/dcx/base/dcx_sizes.h"
 
 #include <sys/random.h>
-#include <ucs/debug/log.h>
-
-
-/* The device is done with the entry that a completion has named. Returns
- * whether enough of them are free to be posted. */
-static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
-{
-    rx->wqes[rx->tail].next.next_wqe_index = index;
-    rx->tail                               = be16toh(index);
-    return ++rx->excess >= 0;
-}
-
-
-/* A message of 'length' bytes at 'hdr'. Returns UCS_INPROGRESS if the user
- * keeps the buffer, as 'flags' allow. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
-                   size_t length, unsigned flags)
-{
-    size_t payload;
-
-    if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*hdr), &payload) ||
-                     (hdr->am_id >= UCT_AM_ID_MAX))) {
-        uct_dcx_fc_receive(&iface->fc, hdr, length);
-        return UCS_OK;
-    }
-
-    uct_iface_trace_am(&iface->super.super, UCT_AM_TRACE_TYPE_RECV, hdr->am_id,
-                       hdr + 1, payload, "RX: AM");
-    return uct_iface_invoke_am(&iface->super.super, hdr->am_id,
-                               (void*)(hdr + 1), payload, flags);
-}
-
-
-static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
-uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
-{
-    return rx->hdrs[be16toh(cqe->wqe_counter)];
-}
-
-
-/* The user owns the buffer, from the headroom before the payload on. */
-static UCS_F_NOINLINE void
-uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
-{
-    void *desc = UCS_PTR_BYTE_OFFSET(uct_dcx_rx_buffer(rx, cqe) + 1,
-                                     -(ptrdiff_t)rx->headroom);
-
-    uct_recv_desc(desc)                 = &rx->release;
-    rx->hdrs[be16toh(cqe->wqe_counter)] = NULL;
-    rx->missing++;
-}
-
-
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, size_t length,
-                          const struct mlx5_cqe64 *cqe)
-{
-    ucs_status_t status;
-
-    status = uct_dcx_rx_deliver(iface, uct_dcx_rx_buffer(&iface->super.rx, cqe),
-                                length, UCT_CB_PARAM_FLAG_DESC);
-    if (ucs_unlikely(status == UCS_INPROGRESS)) {
-        uct_dcx_rx_keep(&iface->super.rx, cqe);
-    }
-}
 
 
 /* Returns whether the completion took an entry of the queue. */
@@ -83,7 +18,7 @@ uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
 
     ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
-              queues->port.name, queues->rx.dct->qp_num,
+              queues->port.name, queues->rx.dctn,
               uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
               err->vendor_err_synd);
     return be16toh(cqe->wqe_counter) < queues->rx.length;
@@ -174,77 +109,6 @@ unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-static ucs_status_t
-uct_dcx_rx_modify_dct(uct_dcx_queues_t *queues,
-                      const uct_dcx_iface_config_t *config)
-{
-    struct ibv_qp *dct      = queues->rx.dct;
-    struct ibv_qp_attr attr = {
-        .qp_state        = IBV_QPS_INIT,
-        .pkey_index      = queues->port.pkey_index,
-        .port_num        = queues->port.num,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                           IBV_ACCESS_REMOTE_ATOMIC
-    };
-
-    if (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-                                  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0) {
-        return UCS_ERR_IO_ERROR;
-    }
-
-    attr.qp_state      = IBV_QPS_RTR;
-    attr.path_mtu      = queues->port.mtu;
-    attr.min_rnr_timer = uct_dcx_config_rnr_code(config->rx.rnr_timeout);
-    uct_dcx_port_fill_ah(&queues->port, &attr.ah_attr);
-    return (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER |
-                                      IBV_QP_AV | IBV_QP_PATH_MTU) != 0) ?
-           UCS_ERR_IO_ERROR : UCS_OK;
-}
-
-
-/* Without the flag libmlx5 requests data in the completion, and the device
- * puts up to 64 bytes there if the completion has 128 (create_dct in libmlx5
- * and in the kernel's mlx5_ib); it refuses the flag that forces it. */
-static ucs_status_t
-uct_dcx_rx_create_dct(uct_dcx_queues_t *queues,
-                      const uct_dcx_iface_config_t *config)
-{
-    uct_dcx_rx_t *rx                   = &queues->rx;
-    struct ibv_qp_init_attr_ex attr    = {
-        .qp_type   = IBV_QPT_DRIVER,
-        .comp_mask = IBV_QP_INIT_ATTR_PD,
-        .pd        = queues->port.dev->pd,
-        .send_cq   = queues->rx.cq.cq,
-        .recv_cq   = queues->rx.cq.cq,
-        .srq       = rx->srq
-    };
-    struct mlx5dv_qp_init_attr dv_attr = {
-        .comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_DC,
-        .dc_init_attr = {.dc_type        = MLX5DV_DCTYPE_DCT,
-                         .dct_access_key = rx->dc_key}
-    };
-
-    if (config->rx.inl == 0) {
-        dv_attr.comp_mask   |= MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
-        dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
-    }
-
-    rx->dct = mlx5dv_create_qp(queues->port.dev->ctx, &attr, &dv_attr);
-    if (rx->dct == NULL) {
-        ucs_error("%s: failed to create a DCT: %m", queues->port.name);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    if (uct_dcx_rx_modify_dct(queues, config) != UCS_OK) {
-        ucs_error("%s: the DCT cannot be brought to RTR: %m",
-                  queues->port.name);
-        ibv_destroy_qp(rx->dct);
-        return UCS_ERR_IO_ERROR;
-    }
-    return UCS_OK;
-}
-
-
 /* Buffers are posted again while a batch of messages is being delivered
  * (dcx_fc_grant.c), and its completions are given back only at its end. */
 static ucs_status_t
@@ -261,6 +125,7 @@ uct_dcx_rx_init_cq(uct_dcx_queues_t *queues,
     uct_dcx_sizes_t sizes;
 
     uct_dcx_sizes_init(&sizes, config);
+    uct_dcx_sizes_add_tags(&sizes, queues->rx.num_tags);
     queues->rx.max_poll = sizes.rx_max_poll;
     params.length       = sizes.rx_cqes;
     return uct_dcx_cq_init(&queues->rx.cq, &params);
@@ -293,43 +158,42 @@ uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
         return UCS_ERR_IO_ERROR;
     }
 
-    status = uct_dcx_srq_init(rx, &queues->super, queues->port.dev, config,
-                              params);
+    rx->seg_size = queues->limits.seg_size;
+    rx->num_tags = queues->limits.num_tags;
+    status       = uct_dcx_rx_init_cq(queues, config);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_dcx_rx_init_cq(queues, config);
+    status = uct_dcx_srq_init(rx, &queues->super, &queues->port, config,
+                              params);
     if (status != UCS_OK) {
-        goto err_cleanup_srq;
+        goto err_cleanup_cq;
     }
 
     status = uct_dcx_rx_prepost(queues);
     if (status != UCS_OK) {
-        goto err_cleanup_cq;
+        goto err_cleanup_srq;
     }
 
-    status = uct_dcx_rx_create_dct(queues, config);
+    status = uct_dcx_dct_init(queues, config);
     if (status != UCS_OK) {
-        goto err_cleanup_cq;
+        goto err_cleanup_srq;
     }
 
     return UCS_OK;
 
-err_cleanup_cq:
-    uct_dcx_cq_cleanup(&rx->cq);
 err_cleanup_srq:
     uct_dcx_srq_cleanup(rx, queues->port.dev);
+err_cleanup_cq:
+    uct_dcx_cq_cleanup(&rx->cq);
     return status;
 }
 
 
 void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues)
 {
-    if (ibv_destroy_qp(queues->rx.dct) != 0) {
-        ucs_warn("%s: failed to destroy the DCT: %m", queues->port.name);
-    }
-
-    uct_dcx_cq_cleanup(&queues->rx.cq);
+    uct_dcx_dct_cleanup(queues);
     uct_dcx_srq_cleanup(&queues->rx, queues->port.dev);
+    uct_dcx_cq_cleanup(&queues->rx.cq);
 }

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The receiving half of an interface: the DC target that all peers address, and
- * the delivery of active messages. The queue behind the target and its buffers
- * are in queue/dcx_srq.h. Called by progress.
+ * The receiving half of an interface: the DC target that all peers address
+ * (dcx_dct.h), and the delivery of active messages. The queue behind the target
+ * and its buffers are in queue/dcx_srq.h. Called by progress.
  */
 #ifndef UCT_DCX_RX_H
 #define UCT_DCX_RX_H

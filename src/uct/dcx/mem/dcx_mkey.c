@@ -33,17 +33,7 @@
 ucs_status_t
 uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys, const uct_dcx_device_t *dev)
 {
-    struct mlx5dv_pd dv_pd = {};
-    struct mlx5dv_obj obj  = {.pd = {.in = dev->pd, .out = &dv_pd}};
-
-    if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD) != 0) {
-        ucs_error("%s: mlx5dv_init_obj(pd) failed: %m",
-                  uct_dcx_device_name(dev));
-        return UCS_ERR_IO_ERROR;
-    }
-
     mkeys->dev = dev;
-    mkeys->pdn = dv_pd.pdn;
     return ucs_spinlock_init(&mkeys->lock, 0);
 }
 
@@ -97,7 +87,7 @@ uct_dcx_mkey_fill(const uct_dcx_mkeys_t *mkeys, const struct ibv_mr *mr,
     unsigned i;
 
     in->opcode                           = htobe16(PRM_CMD_CREATE_MKEY);
-    in->mkc.flags_pd                     = htobe32(mkeys->pdn);
+    in->mkc.flags_pd                     = htobe32(mkeys->dev->pdn);
     in->mkc.start_addr                   = htobe64(address);
     in->mkc.len                          = htobe64(uct_dcx_mkey_length(mr));
     in->mkc.translations_octword_size    = htobe32(num_entries);

@@ -46,7 +46,6 @@ typedef struct uct_dcx_mkey {
 /* The indirect keys of a memory domain */
 typedef struct uct_dcx_mkeys {
     const uct_dcx_device_t *dev;
-    uint32_t               pdn;
     ucs_spinlock_t         lock; /* of what follows, and of regions' lists */
     uint8_t                variant;
     unsigned               next_held;

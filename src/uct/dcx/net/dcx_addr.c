@@ -26,7 +26,7 @@ uct_dcx_addr_check_options(const uct_dcx_iface_addr_t *addr,
         return 0;
     }
 
-    if (addr->flags != own->flags) {
+    if ((addr->flags ^ own->flags) & UCT_DCX_ADDR_FLAG_FC) {
         ucs_log(level, "the peer has UCX_DCX_FC_ENABLE=%c, this process %c: "
                 "set the same everywhere",
                 (addr->flags & UCT_DCX_ADDR_FLAG_FC) ? 'y' : 'n',
@@ -53,7 +53,7 @@ int uct_dcx_addr_check(const uct_dcx_iface_addr_t *addr,
         return 0;
     }
 
-    if (addr->flags & ~UCT_DCX_ADDR_FLAG_FC) {
+    if (addr->flags & ~(UCT_DCX_ADDR_FLAG_FC | UCT_DCX_ADDR_FLAG_TM)) {
         ucs_log(level, "the peer's interface address is damaged, it has "
                 "unknown flags 0x%x", addr->flags);
         return 0;

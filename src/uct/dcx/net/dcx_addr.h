@@ -21,7 +21,7 @@
 /* The interface address, as it travels: 24 bytes. */
 typedef struct uct_dcx_iface_addr {
     uint8_t version;  /* UCT_DCX_ADDR_VERSION */
-    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_*, must be those of the sender */
+    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_* */
     uint8_t dctn[3];  /* number of the DCT, big endian */
     __be64  dc_key;
     __be16  credits;  /* what an endpoint to here begins with */
@@ -36,7 +36,9 @@ enum {
 };
 
 enum {
-    UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0) /* speaks flow control */
+    UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0), /* speaks flow control: peers have to
+                                        * agree */
+    UCT_DCX_ADDR_FLAG_TM = UCS_BIT(1)  /* the target matches tags */
 };
 
 
@@ -55,7 +57,7 @@ static inline uint8_t uct_dcx_addr_hash(uct_dcx_iface_addr_t addr)
 
 /* What an address is held against: what its own interface has. */
 typedef struct uct_dcx_addr_own {
-    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_* */
+    uint8_t flags;    /* UCT_DCX_ADDR_FLAG_* in which peers have to agree */
     size_t  am_short; /* longest short message on the wire */
 } uct_dcx_addr_own_t;
 

@@ -16,11 +16,14 @@
 #include "uct/dcx/base/dcx_slab.h"
 
 typedef struct uct_dcx_fc uct_dcx_fc_t; /* fc/ */
+typedef struct uct_dcx_tm uct_dcx_tm_t; /* tm/ */
 
 
 /* Sizes of the greatest operations, resolved when the interface opens. */
 typedef struct uct_dcx_limits {
     unsigned max_bb;        /* WQEBBs of a WQE */
+    unsigned num_tags;      /* tagged buffers, 0: the device matches no tags */
+    size_t   seg_size;      /* receive buffer */
     size_t   am_short;      /* message, its 8-byte header included */
     size_t   am_bcopy;
     size_t   am_zcopy;      /* header and data */
@@ -50,6 +53,7 @@ typedef struct uct_dcx_queues {
     uct_dcx_port_t          port;
     struct ibv_comp_channel *channel; /* of all completion queues */
     uct_dcx_fc_t            *fc;      /* looked at when credits are short */
+    uct_dcx_tm_t            *tm;      /* NULL: the device matches no tags */
 } uct_dcx_queues_t;
 
 #endif

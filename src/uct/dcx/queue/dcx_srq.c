@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The shared receive queue and its buffers; see dcx_srq.h. The queue is a
- * linked list in memory that libmlx5 allocated (PRM, "SRQ"; struct
- * mlx5_wqe_srq_next_seg): the device takes entries along the chain, in
- * software the chain grows at its tail by whatever completes, so that a slow
- * message holds up no other. The last entry of the chain is never posted, as
- * its link is not known yet.
+ * linked list in memory that libmlx5 allocated, or the transport for an XRQ
+ * (PRM, "SRQ"; struct mlx5_wqe_srq_next_seg): the device takes entries along
+ * the chain, in software the chain grows at its tail by whatever completes, so
+ * that a slow message holds up no other. The last entry of the chain is never
+ * posted, as its link is not known yet.
  */
 #include "dcx_srq.h"
 #include "dcx_desc.h"
@@ -102,11 +102,9 @@ static void uct_dcx_srq_link(uct_dcx_rx_t *rx)
 }
 
 
-/* Takes the queue over from libmlx5, which would go on from its own list. It
- * may have made more entries than asked for: the chain leaves those out. */
+/* Takes the queue over from libmlx5, which would go on from its own list. */
 static ucs_status_t
-uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
-                      unsigned queue_len)
+uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 {
     struct mlx5dv_srq dv_srq = {};
     struct mlx5dv_obj obj    = {.srq = {.in = rx->srq, .out = &dv_srq}};
@@ -127,7 +125,80 @@ uct_dcx_srq_take_over(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
 
     rx->wqes   = dv_srq.buf;
     rx->dbrec  = dv_srq.dbrec;
-    rx->length = ucs_min(dv_srq.tail, queue_len) + 1;
+    rx->length = dv_srq.tail + 1;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_srq_create_verbs(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev,
+                         const uct_dcx_iface_config_t *config)
+{
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
+    };
+    ucs_status_t status;
+
+    rx->srq = ibv_create_srq(dev->pd, &attr);
+    if (rx->srq == NULL) {
+        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
+                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_device_name(dev),
+                  config->rx.queue_len);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_dcx_srq_take_over(rx, dev);
+    if (status != UCS_OK) {
+        ibv_destroy_srq(rx->srq);
+    }
+    return status;
+}
+
+
+static ucs_status_t
+uct_dcx_srq_create_xrq(uct_dcx_rx_t *rx, const uct_dcx_port_t *port,
+                       const uct_dcx_iface_config_t *config)
+{
+    const uct_dcx_xrq_params_t params = {
+        .port     = port,
+        .length   = ucs_roundup_pow2(config->rx.queue_len + 1),
+        .stride   = sizeof(*rx->wqes),
+        .num_tags = rx->num_tags,
+        .cqn      = rx->cq.cqn,
+        .dc_key   = rx->dc_key,
+        .timeout  = uct_dcx_config_timeout_code(config->tx.timeout)
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_xrq_init(&rx->xrq, &params);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    rx->wqes   = rx->xrq.ring.start;
+    rx->dbrec  = &uct_dcx_devx_ring_dbrec(&rx->xrq.ring)[MLX5_RCV_DBR];
+    rx->length = params.length;
+    return UCS_OK;
+}
+
+
+static void
+uct_dcx_srq_destroy(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
+{
+    if (rx->num_tags > 0) {
+        uct_dcx_xrq_cleanup(&rx->xrq);
+    } else if (ibv_destroy_srq(rx->srq) != 0) {
+        ucs_warn("%s: failed to destroy the receive queue: %m",
+                 uct_dcx_device_name(dev));
+    }
+}
+
+
+/* There may be more entries than asked for: the chain leaves those out. */
+static ucs_status_t
+uct_dcx_srq_alloc(uct_dcx_rx_t *rx, unsigned queue_len)
+{
+    rx->length = ucs_min(rx->length, queue_len + 1);
     rx->hdrs   = ucs_calloc(rx->length, sizeof(*rx->hdrs), "uct_dcx_rx_hdrs");
     if (rx->hdrs == NULL) {
         return UCS_ERR_NO_MEMORY;
@@ -171,27 +242,22 @@ uct_dcx_srq_init_mpool(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
 
 ucs_status_t
 uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                 const uct_dcx_device_t *dev,
+                 const uct_dcx_port_t *port,
                  const uct_dcx_iface_config_t *config,
                  const uct_iface_params_t *params)
 {
-    struct ibv_srq_init_attr attr = {
-        .attr = {.max_wr = config->rx.queue_len, .max_sge = 1}
-    };
     ucs_status_t status;
 
-    rx->seg_size = config->seg_size;
-    rx->srq      = ibv_create_srq(dev->pd, &attr);
-    if (rx->srq == NULL) {
-        ucs_error("%s: failed to create a receive queue of %u: %m; lower "
-                  "UCX_DCX_RX_QUEUE_LEN", uct_dcx_device_name(dev),
-                  config->rx.queue_len);
-        return UCS_ERR_IO_ERROR;
+    status = (rx->num_tags > 0) ?
+             uct_dcx_srq_create_xrq(rx, port, config) :
+             uct_dcx_srq_create_verbs(rx, port->dev, config);
+    if (status != UCS_OK) {
+        return status;
     }
 
-    status = uct_dcx_srq_take_over(rx, dev, config->rx.queue_len);
+    status = uct_dcx_srq_alloc(rx, config->rx.queue_len);
     if (status != UCS_OK) {
-        goto err_destroy_srq;
+        goto err_destroy;
     }
 
     status = uct_dcx_srq_init_mpool(rx, iface, params);
@@ -203,8 +269,8 @@ uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
 
 err_free_hdrs:
     ucs_free(rx->hdrs);
-err_destroy_srq:
-    ibv_destroy_srq(rx->srq);
+err_destroy:
+    uct_dcx_srq_destroy(rx, port->dev);
     return status;
 }
 
@@ -213,10 +279,7 @@ void uct_dcx_srq_cleanup(uct_dcx_rx_t *rx, const uct_dcx_device_t *dev)
 {
     unsigned i;
 
-    if (ibv_destroy_srq(rx->srq) != 0) {
-        ucs_warn("%s: failed to destroy the receive queue: %m",
-                 uct_dcx_device_name(dev));
-    }
+    uct_dcx_srq_destroy(rx, dev);
 
     /* the device is off the buffers */
     for (i = 0; i < rx->length; ++i) {

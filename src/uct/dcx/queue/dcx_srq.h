@@ -1,15 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The shared receive queue of an interface and its buffers: what is posted, and
- * what a message looks like. Filled and emptied by the receiving side; owned by
- * the thread that progresses the interface.
+ * what a message looks like. It is an SRQ of verbs, or an XRQ if the device
+ * matches tags; both have the same ring. Filled and emptied by the receiving
+ * side; owned by the thread that progresses the interface.
  */
 #ifndef UCT_DCX_SRQ_H
 #define UCT_DCX_SRQ_H
 
 #include "uct/dcx/base/dcx_config.h"
 #include "uct/dcx/dev/dcx_cq.h"
-#include "uct/dcx/dev/dcx_device.h"
+#include "dcx_xrq.h"
 
 #include <ucs/datastruct/mpool.h>
 
@@ -60,8 +61,13 @@ typedef struct uct_dcx_rx {
     unsigned           seg_size;
     uct_recv_desc_t    release;   /* takes back a buffer the user kept */
     ucs_mpool_t        mp;
-    struct ibv_srq     *srq;
+    unsigned           num_tags;  /* tagged buffers, 0: the device matches no
+                                   * tags */
+    struct ibv_srq     *srq;      /* by verbs, */
     struct ibv_qp      *dct;
+    uct_dcx_xrq_t      xrq;       /* ... or by DEVX, if there are tags */
+    uct_dcx_devx_obj_t dct_obj;
+    uint32_t           dctn;
     uint64_t           dc_key;
 } uct_dcx_rx_t;
 
@@ -91,10 +97,11 @@ uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
 
 
 /* Creates the queue and the pool of its buffers for 'iface'; 'params' gives
- * headroom and alignment. Errors are logged. */
+ * headroom and alignment. Set are rx->seg_size, ->num_tags, ->cq and ->dc_key.
+ * Errors are logged. */
 ucs_status_t
 uct_dcx_srq_init(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
-                 const uct_dcx_device_t *dev,
+                 const uct_dcx_port_t *port,
                  const uct_dcx_iface_config_t *config,
                  const uct_iface_params_t *params);
 

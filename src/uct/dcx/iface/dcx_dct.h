@@ -1,0 +1,19 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The DC target that all peers address: by verbs, or by DEVX if the device
+ * matches tags, as verbs attach none to an XRQ. Called when an interface opens
+ * and closes.
+ */
+#ifndef UCT_DCX_DCT_H
+#define UCT_DCX_DCT_H
+
+#include "uct/dcx/queue/dcx_queues.h"
+
+
+/* Lets messages into the receive queue, which is there. Errors are logged. */
+ucs_status_t uct_dcx_dct_init(uct_dcx_queues_t *queues,
+                              const uct_dcx_iface_config_t *config);
+
+void uct_dcx_dct_cleanup(uct_dcx_queues_t *queues);
+
+#endif

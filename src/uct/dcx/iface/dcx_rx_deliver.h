@@ -1,0 +1,79 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A message that has come, from its completion to the user and to the free
+ * entry of the queue: inlined into what takes completions (dcx_rx.c).
+ */
+#ifndef UCT_DCX_RX_DELIVER_H
+#define UCT_DCX_RX_DELIVER_H
+
+#include "dcx_rx.h"
+
+#include <ucs/debug/log.h>
+
+
+/* The device is done with the entry that a completion has named. Returns
+ * whether enough of them are free to be posted. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_rx_free(uct_dcx_rx_t *rx, __be16 index)
+{
+    rx->wqes[rx->tail].next.next_wqe_index = index;
+    rx->tail                               = be16toh(index);
+    return ++rx->excess >= 0;
+}
+
+
+/* A message of 'length' bytes at 'hdr'. Returns UCS_INPROGRESS if the user
+ * keeps the buffer, as 'flags' allow. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_rx_deliver(uct_dcx_iface_t *iface, const uct_dcx_am_hdr_t *hdr,
+                   size_t length, unsigned flags)
+{
+    size_t payload;
+
+    if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*hdr), &payload) ||
+                     (hdr->am_id >= UCT_AM_ID_MAX))) {
+        uct_dcx_fc_receive(&iface->fc, hdr, length);
+        return UCS_OK;
+    }
+
+    uct_iface_trace_am(&iface->super.super, UCT_AM_TRACE_TYPE_RECV, hdr->am_id,
+                       hdr + 1, payload, "RX: AM");
+    return uct_iface_invoke_am(&iface->super.super, hdr->am_id,
+                               (void*)(hdr + 1), payload, flags);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_am_hdr_t *
+uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
+{
+    return rx->hdrs[be16toh(cqe->wqe_counter)];
+}
+
+
+/* The user owns the buffer, from the headroom before the payload on. Not
+ * extern: for callers of its own file the compiler makes better code. */
+static UCS_F_NOINLINE void
+uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
+{
+    void *desc = UCS_PTR_BYTE_OFFSET(uct_dcx_rx_buffer(rx, cqe) + 1,
+                                     -(ptrdiff_t)rx->headroom);
+
+    uct_recv_desc(desc)                 = &rx->release;
+    rx->hdrs[be16toh(cqe->wqe_counter)] = NULL;
+    rx->missing++;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rx_deliver_buffer(uct_dcx_iface_t *iface, size_t length,
+                          const struct mlx5_cqe64 *cqe)
+{
+    ucs_status_t status;
+
+    status = uct_dcx_rx_deliver(iface, uct_dcx_rx_buffer(&iface->super.rx, cqe),
+                                length, UCT_CB_PARAM_FLAG_DESC);
+    if (ucs_unlikely(status == UCS_INPROGRESS)) {
+        uct_dcx_rx_keep(&iface->super.rx, cqe);
+    }
+}
+
+#endif

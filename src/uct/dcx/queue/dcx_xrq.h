@@ -1,0 +1,39 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The receive queue of an interface whose device matches tags, and how that one
+ * fetches the data of a rendezvous: an XRQ, made by DEVX, as there is none of
+ * verbs for DC. What is in the ring is said in dcx_srq.h. Called when an
+ * interface opens and closes.
+ */
+#ifndef UCT_DCX_XRQ_H
+#define UCT_DCX_XRQ_H
+
+#include "uct/dcx/dev/dcx_devx.h"
+#include "uct/dcx/net/dcx_port.h"
+
+
+typedef struct uct_dcx_xrq {
+    uct_dcx_devx_ring_t ring;
+    uct_dcx_devx_obj_t  obj;
+} uct_dcx_xrq_t;
+
+
+/* What it needs to be created with. */
+typedef struct uct_dcx_xrq_params {
+    const uct_dcx_port_t *port;
+    unsigned             length;   /* entries, a power of two */
+    size_t               stride;   /* bytes of an entry */
+    unsigned             num_tags; /* tagged buffers, one at least */
+    uint32_t             cqn;      /* of the completions */
+    uint64_t             dc_key;
+    uint8_t              timeout;  /* code of a read that gets no answer */
+} uct_dcx_xrq_params_t;
+
+
+/* Errors are logged. */
+ucs_status_t
+uct_dcx_xrq_init(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params);
+
+void uct_dcx_xrq_cleanup(uct_dcx_xrq_t *xrq);
+
+#endif
