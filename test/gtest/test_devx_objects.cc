@@ -373,5 +373,6 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"ib", {}},
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}}});
+                          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
+                          {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}}});
 }

@@ -313,6 +313,25 @@ TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
     EXPECT_TRUE(verbs_is_empty(m_own->cq)) << "nothing was fetched";
 }
 
+/* A device whose targets fetch nothing */
+class devx_tm_no_rndv : public verbs_test {
+};
+
+TEST_P(devx_tm_no_rndv, is_neither_reported_nor_done)
+{
+    devx_mailbox out(0x1010);
+
+    ASSERT_EQ(0, mlx5dv_devx_general_cmd(
+                         dev.ctx, devx_mailbox(16, 0x100).put(4, 1).bytes
+                                          .data(), 16, out.bytes.data(),
+                         out.bytes.size()));
+    EXPECT_EQ(1u, out.get(0x10 + 0xbc, 15, 15)) << "tag_matching";
+    EXPECT_EQ(1u, out.get(0x10 + 0xbc, 14, 14)) << "rndv_offload_rc";
+    EXPECT_EQ(0u, out.get(0x10 + 0xbc, 13, 13)) << "rndv_offload_dc";
+    EXPECT_THROW(devx_xrq xrq(dev), std::runtime_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(no_rndv, devx_tm_no_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_tm_dc, testing::Values(0));

@@ -160,8 +160,7 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
            ((where == DEVX_ON_BOND) && devx_is_bond(call)) ||
            ((where == DEVX_ON_DC) && !hca_lacks(HCA_LACK_DC)) ||
            ((where == DEVX_ON_TM) && !hca_lacks(HCA_LACK_TM)) ||
-           ((where == DEVX_ON_DC_TM) && !hca_lacks(HCA_LACK_TM) &&
-            !hca_lacks(HCA_LACK_DC));
+           ((where == DEVX_ON_DC_TM) && hca_has_dc_rndv());
 }
 
 /* The one that a variable sets */

@@ -127,7 +127,7 @@ static enum devx_status devx_dct_check(struct devx_call *call)
                            "dctc mtu, or port,", 0);
     }
     if (devx_get(ctx, DCTC_OFFLOAD) &&
-        !hca_srq_has_tm(devx_get(ctx, DCTC_SRQN))) {
+        (!hca_has_dc_rndv() || !hca_srq_has_tm(devx_get(ctx, DCTC_SRQN)))) {
         return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX,
                            "dctc offload_type, without tag matching,",
                            devx_get(ctx, DCTC_OFFLOAD));

@@ -78,6 +78,10 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
         return devx_refuse(call, DEVX_BAD_PARAM, XRQ_CTX, "xrqc topology",
                            devx_get(ctx, XRQC_TOPOLOGY));
     }
+    if (devx_get(ctx, XRQC_DC) && !hca_has_dc_rndv()) {
+        return devx_refuse(call, DEVX_BAD_PARAM, XRQ_CTX + 0x0c,
+                           "xrqc dc, without rendezvous by DC,", 1);
+    }
     return ((1u << log_list) <= uverbs_max_tags() + 1) ? DEVX_OK :
            devx_refuse(call, DEVX_BAD_PARAM, XRQ_CTX + 0x20,
                        "xrqc log_matching_list_sz", log_list);

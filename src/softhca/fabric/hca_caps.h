@@ -17,6 +17,7 @@ enum hca_lack {
     HCA_LACK_ACCESS, /* the right to open /dev/infiniband/uverbsN */
     HCA_LACK_UVERBS, /* the kernel's module ib_uverbs */
     HCA_LACK_TM,     /* tag matching */
+    HCA_LACK_TM_DC,  /* ... with rendezvous by DC */
     HCA_NUM_LACKS
 };
 
@@ -44,6 +45,13 @@ int hca_caps_init(void);
 static inline bool hca_lacks(enum hca_lack lack)
 {
     return (hca_caps.lacks >> lack) & 1;
+}
+
+/* Whether DC targets fetch the data of a rendezvous. */
+static inline bool hca_has_dc_rndv(void)
+{
+    return !hca_lacks(HCA_LACK_DC) && !hca_lacks(HCA_LACK_TM) &&
+           !hca_lacks(HCA_LACK_TM_DC);
 }
 
 /* A limit of the device, which has `own` if nothing less was asked for. */
