@@ -6,6 +6,7 @@
  */
 #include "info_device.h"
 #include "uct/dcx/base/dcx_policy.h"
+#include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 #include "info_limit.h"
 #include "info_log.h"
@@ -29,7 +30,6 @@ struct info_device {
     uct_dcx_md_t                  md;     /* of which only the device is used */
     const uct_dcx_iface_config_t *config;
     const uct_dcx_md_config_t    *md_config;
-    struct ibv_device_attr_ex     attr;
 };
 
 static const char *info_yes_no(bool yes)
@@ -150,20 +150,38 @@ static void info_streams(struct info_device *dev)
     }
 }
 
-static void info_extras(struct info_device *dev)
+/* What the device matches, and what it does then by itself */
+static void info_tags(struct info_device *dev)
 {
-    const struct ibv_tm_caps *tm = &dev->attr.tm_caps;
+    const uct_dcx_iface_config_t *config = dev->config;
+    const uct_dcx_device_t *device       = &dev->md.dev;
+    const char *fault                    = uct_dcx_device_tm_fault(device);
     struct info_row *row;
 
-    row = info_part_add(dev->part, "tag matching", NULL);
-    if (tm->max_num_tags == 0) {
-        info_row_found(row, "no");
-    } else {
-        info_row_found(row, "%u tags%s", tm->max_num_tags,
-                       (tm->flags & IBV_TM_CAP_RC) ? "" : ", not for RC");
+    row = info_part_add(dev->part, "tag matching", "UCX_DCX_TM_ENABLE");
+    info_row_found(row, "%s", info_yes_no(fault == NULL));
+    info_row_needs(row, "%s", (config->tm.enable == UCS_YES) ? "yes" :
+                              (config->tm.enable == UCS_NO) ? "not used" :
+                                                              "optional");
+    if ((config->tm.enable == UCS_YES) && (fault != NULL) &&
+        info_row_bad(dev->part, row, "UCX_DCX_TM_ENABLE=y, and %s", fault)) {
+        info_part_mend(dev->part, "export UCX_DCX_TM_ENABLE=try");
     }
-    info_row_needs(row, "not used");
 
+    row = info_part_add(dev->part, "tagged buffers", "UCX_DCX_TM_LIST_SIZE");
+    info_row_found(row, "%u", device->tm.max_tags);
+    info_row_needs(row, "%u at most", config->tm.list_size);
+
+    row = info_part_add(dev->part, "rendezvous by DC", NULL);
+    info_row_found(row, "%s", info_yes_no(device->tm.rndv_dc));
+    info_row_needs(row, "to fetch large messages");
+}
+
+static void info_extras(struct info_device *dev)
+{
+    struct info_row *row;
+
+    info_tags(dev);
     row = info_part_add(dev->part, "UMR", NULL);
     info_row_found(row, "%s", info_yes_no(dev->md.dev.has_umr));
     info_row_needs(row, "not used");
@@ -173,7 +191,9 @@ static void info_extras(struct info_device *dev)
 
 static void info_memlock(struct info_device *dev)
 {
-    const size_t needs   = dev->config->seg_size * dev->config->rx.queue_len;
+    const unsigned tags  = info_num_tags(&dev->md.dev, dev->config);
+    const size_t needs   = uct_dcx_sizes_seg(dev->config, tags) *
+                           dev->config->rx.queue_len;
     struct info_row *row = info_part_add(dev->part, "locked memory",
                                          "ulimit -l");
     struct rlimit limit;
@@ -188,15 +208,11 @@ static void info_memlock(struct info_device *dev)
 }
 
 /* --- all of them ---------------------------------------------------------- */
-/* What the transport opened; the rest of what libibverbs knows */
+/* What the transport opened */
 static void info_device_open(struct info_device *dev)
 {
-    if (ibv_query_device_ex(dev->md.dev.ctx, NULL, &dev->attr) != 0) {
-        memset(&dev->attr, 0, sizeof(dev->attr));
-    }
-
     info_transport(dev);
-    info_limits(dev->part, &dev->md.dev.attr, dev->config);
+    info_limits(dev->part, &dev->md.dev, dev->config);
     info_atomics(dev);
     info_extras(dev);
     info_memlock(dev);

@@ -65,10 +65,10 @@ info_send_limits(struct info_part *part, const struct ibv_device_attr *attr,
 
 static void
 info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
-                 const uct_dcx_iface_config_t *config,
-                 const uct_dcx_sizes_t *sizes)
+                 const uct_dcx_iface_config_t *config, unsigned num_tags)
 {
-    unsigned long others   = sizes->rx_cqes - config->rx.queue_len;
+    uct_dcx_sizes_t sizes;
+    unsigned long others;
     struct info_need queue = {
         .what     = "shared receive queue",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
@@ -78,19 +78,34 @@ info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
     struct info_need cqes  = {
         .what     = "receive completions",
         .variable = "UCX_DCX_RX_QUEUE_LEN",
-        .found    = attr->max_cqe,
-        .needs    = sizes->rx_cqes
+        .found    = attr->max_cqe
     };
 
+    uct_dcx_sizes_init(&sizes, config);
+    others     = sizes.rx_cqes - config->rx.queue_len;
     queue.fits = queue.found;
     cqes.fits  = (cqes.found > others) ? cqes.found - others : 0;
+    if ((num_tags > 0) && (cqes.found >= sizes.rx_cqes)) {
+        cqes.variable = "UCX_DCX_TM_LIST_SIZE";
+        cqes.fits     = uct_dcx_sizes_max_tags(&sizes, cqes.found);
+    }
+    uct_dcx_sizes_add_tags(&sizes, num_tags);
+    cqes.needs = sizes.rx_cqes;
     info_limit(part, &queue);
     info_limit(part, &cqes);
 }
 
-void info_limits(struct info_part *part, const struct ibv_device_attr *attr,
+unsigned info_num_tags(const uct_dcx_device_t *dev,
+                       const uct_dcx_iface_config_t *config)
+{
+    return (config->tm.enable == UCS_NO) ? 0 :
+           ucs_min(config->tm.list_size, dev->tm.max_tags);
+}
+
+void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
                  const uct_dcx_iface_config_t *config)
 {
+    const struct ibv_device_attr *attr = &dev->attr;
     const uct_dcx_policy_t *policy = uct_dcx_policy_get(config->tx.policy);
     unsigned others      = uct_dcx_policy_num_dci(policy, config->tx.num_dci) +
                            1 - config->tx.num_dci;
@@ -107,7 +122,7 @@ void info_limits(struct info_part *part, const struct ibv_device_attr *attr,
     uct_dcx_sizes_init(&sizes, config);
     info_limit(part, &qps);
     info_send_limits(part, attr, config, &sizes);
-    info_recv_limits(part, attr, config, &sizes);
+    info_recv_limits(part, attr, config, info_num_tags(dev, config));
 
     row = info_part_add(part, "reads at a time", "UCX_DCX_MAX_RD_ATOMIC");
     info_row_found(row, "%d", attr->max_qp_init_rd_atom);

@@ -8,7 +8,11 @@
 
 #include "info_port.h"
 
-void info_limits(struct info_part *part, const struct ibv_device_attr *attr,
+void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
                  const uct_dcx_iface_config_t *config);
+
+/* Tagged buffers that an interface has with these options */
+unsigned info_num_tags(const uct_dcx_device_t *dev,
+                       const uct_dcx_iface_config_t *config);
 
 #endif

@@ -66,6 +66,16 @@ void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags)
 }
 
 
+unsigned
+uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_cqes)
+{
+    unsigned others = sizes->rx_cqes + UCT_DCX_SIZES_SPARE_CQES;
+
+    return (max_cqes > others) ? (max_cqes - others) / UCT_DCX_SIZES_TAG_CQES :
+                                 0;
+}
+
+
 size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
                          unsigned num_tags)
 {

@@ -30,6 +30,10 @@ void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
  * none */
 void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags);
 
+/* The most that could be added, where a completion queue has 'max_cqes' */
+unsigned
+uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_cqes);
+
 /* Of a receive buffer, with so many tagged buffers */
 size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
                          unsigned num_tags);

@@ -365,3 +365,11 @@ void uct_dcx_device_close(uct_dcx_device_t *dev)
         ucs_warn("an mlx5 device could not be closed: %m");
     }
 }
+
+
+const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev)
+{
+    return !dev->has_devx ? "it was opened without DEVX" :
+           !dev->answers ? "it answers no QUERY_HCA_CAP" :
+           (dev->tm.max_tags == 0) ? "it has no tag matching" : NULL;
+}

@@ -69,6 +69,9 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
 
 void uct_dcx_device_close(uct_dcx_device_t *dev);
 
+/* Why it cannot match tags, in words; NULL if it can. */
+const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
+
 static inline const char *uct_dcx_device_name(const uct_dcx_device_t *dev)
 {
     return ibv_get_device_name(dev->ctx->device);

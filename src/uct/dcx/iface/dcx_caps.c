@@ -29,20 +29,11 @@
 #define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
 
 
-/* Why the device cannot match tags, NULL if it can */
-static const char *uct_dcx_caps_tm_fault(const uct_dcx_device_t *dev)
-{
-    return !dev->has_devx ? "it was opened without DEVX" :
-           !dev->answers ? "it answers no QUERY_HCA_CAP" :
-           (dev->tm.max_tags == 0) ? "the device has no tag matching" : NULL;
-}
-
-
 ucs_status_t
 uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
                      const uct_dcx_device_t *dev, unsigned *num_tags_p)
 {
-    const char *fault = uct_dcx_caps_tm_fault(dev);
+    const char *fault = uct_dcx_device_tm_fault(dev);
     static int is_told;
 
     *num_tags_p = 0;
