@@ -183,6 +183,12 @@ void dcx_peek_tick(uct_iface_h tl_iface)
 }
 
 
+unsigned dcx_peek_num_tags(uct_iface_h iface)
+{
+    return ucs_derived_of(iface, uct_dcx_queues_t)->rx.num_tags;
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -94,6 +94,9 @@ unsigned dcx_peek_place(uct_ep_h ep);
 /* From now on none can be created. */
 void dcx_peek_no_more_dcis(uct_iface_h iface);
 
+/* Tagged buffers of the interface, 0 if its device matches no tags */
+unsigned dcx_peek_num_tags(uct_iface_h iface);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

@@ -214,6 +214,45 @@ TEST_F(dcx_device, local_cpus)
     std::filesystem::remove_all(dir);
 }
 
+/* The bits are those of mlx5_ifc.h; the size of a header is verbs'. */
+TEST_F(dcx_device, tag_matching)
+{
+    const unsigned xrqs = 0x5ff, log_tags_4 = 0x5f5, log_tags_1 = 0x5f7;
+
+    answer_bits({PRM_HCA_CAP_TAG_MATCHING, xrqs, log_tags_4, log_tags_1});
+    uct_dcx_device_t dev = open();
+    EXPECT_EQ(31u, dev.tm.max_tags) << "one of 2^5 is kept";
+    EXPECT_EQ(0, dev.tm.rndv_dc);
+    EXPECT_EQ(64u, dev.tm.max_hdr);
+    EXPECT_EQ(nullptr, uct_dcx_device_tm_fault(&dev));
+
+    answer_bits({PRM_HCA_CAP_TAG_MATCHING, PRM_HCA_CAP_RNDV_OFFLOAD_DC, xrqs,
+                 log_tags_1});
+    dev = open();
+    EXPECT_EQ(1u, dev.tm.max_tags);
+    EXPECT_EQ(1, dev.tm.rndv_dc);
+
+    for (unsigned lacks : {PRM_HCA_CAP_TAG_MATCHING + 0u, xrqs, log_tags_1}) {
+        std::vector<unsigned> bits;
+
+        for (unsigned bit : {PRM_HCA_CAP_TAG_MATCHING + 0u, xrqs, log_tags_1}) {
+            if (bit != lacks) {
+                bits.push_back(bit);
+            }
+        }
+        answer_bits(bits);
+        dev = open();
+        EXPECT_EQ(0u, dev.tm.max_tags);
+        EXPECT_STREQ("it has no tag matching", uct_dcx_device_tm_fault(&dev));
+    }
+
+    answer = [](unsigned, struct prm_query_hca_cap_out*) { return false; };
+    dev    = open();
+    EXPECT_STREQ("it answers no QUERY_HCA_CAP", uct_dcx_device_tm_fault(&dev));
+    dev = open(UCS_NO);
+    EXPECT_STREQ("it was opened without DEVX", uct_dcx_device_tm_fault(&dev));
+}
+
 /* The software device answers, and as the rest of it behaves */
 TEST_F(dcx_device, its_own_answer)
 {
@@ -222,6 +261,8 @@ TEST_F(dcx_device, its_own_answer)
     EXPECT_TRUE(dev.has_devx);
     EXPECT_TRUE(dev.compact_av);
     EXPECT_TRUE(dev.indirect_keys);
+    EXPECT_EQ(1023u, dev.tm.max_tags);
+    EXPECT_TRUE(dev.tm.rndv_dc);
     expect_atomics(dev, 8, 4 | 8, false);
 }
 

@@ -1,0 +1,350 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What an interface is made of when the device matches tags: that it opens on
+ * devices that have more or less of that, that active messages and flow control
+ * are as without, and that each call which can fail fails the opening with a
+ * line that names it, and leaves nothing behind. dcx is linked in, so that those
+ * calls go through here.
+ */
+#include "dcx_loop.h"
+#include "ucx_log.h"
+
+#include <functional>
+#include <memory>
+
+namespace {
+
+/* Calls of DEVX: what exists of each kind, and the one that is to fail */
+struct devx_calls {
+    unsigned count = 0, fails = 0, alive = 0;
+};
+
+devx_calls calls;
+
+bool next_call_fails()
+{
+    errno = EREMOTEIO;
+    return ++calls.count == calls.fails;
+}
+
+template<typename T> T *created(T *object)
+{
+    calls.alive += (object != NULL);
+    return object;
+}
+
+template<typename T> int destroyed(int (*destroy)(T*), T *object)
+{
+    calls.alive--;
+    return destroy(object);
+}
+
+} /* namespace */
+
+extern "C" {
+
+#define WRAP(_result, _name, ...) \
+    _result __real_##_name(__VA_ARGS__); \
+    _result __wrap_##_name(__VA_ARGS__)
+
+WRAP(struct mlx5dv_devx_obj*, mlx5dv_devx_obj_create, struct ibv_context *ctx,
+     const void *in, size_t inlen, void *out, size_t outlen)
+{
+    return next_call_fails() ? NULL :
+           created(__real_mlx5dv_devx_obj_create(ctx, in, inlen, out, outlen));
+}
+
+WRAP(int, mlx5dv_devx_obj_modify, struct mlx5dv_devx_obj *obj, const void *in,
+     size_t inlen, void *out, size_t outlen)
+{
+    return next_call_fails() ? EREMOTEIO :
+           __real_mlx5dv_devx_obj_modify(obj, in, inlen, out, outlen);
+}
+
+WRAP(int, mlx5dv_devx_obj_destroy, struct mlx5dv_devx_obj *obj)
+{
+    return destroyed(__real_mlx5dv_devx_obj_destroy, obj);
+}
+
+WRAP(struct mlx5dv_devx_umem*, mlx5dv_devx_umem_reg, struct ibv_context *ctx,
+     void *addr, size_t size, uint32_t access)
+{
+    return next_call_fails() ? NULL :
+           created(__real_mlx5dv_devx_umem_reg(ctx, addr, size, access));
+}
+
+WRAP(int, mlx5dv_devx_umem_dereg, struct mlx5dv_devx_umem *umem)
+{
+    return destroyed(__real_mlx5dv_devx_umem_dereg, umem);
+}
+
+WRAP(struct mlx5dv_devx_uar*, mlx5dv_devx_alloc_uar, struct ibv_context *ctx,
+     uint32_t flags)
+{
+    return next_call_fails() ? NULL :
+           created(__real_mlx5dv_devx_alloc_uar(ctx, flags));
+}
+
+WRAP(void, mlx5dv_devx_free_uar, struct mlx5dv_devx_uar *uar)
+{
+    calls.alive--;
+    __real_mlx5dv_devx_free_uar(uar);
+}
+
+} /* extern "C" */
+
+namespace {
+
+class dcx_tm : public testing::TestWithParam<int> {
+protected:
+    static constexpr uint8_t id = 6;
+
+    dcx_tm()
+    {
+        calls = devx_calls();
+        setenv("UCX_DCX_TM_ENABLE", "y", 1);
+    }
+
+    ~dcx_tm()
+    {
+        unsetenv("UCX_DCX_TM_ENABLE");
+        unsetenv("UCX_DCX_TM_LIST_SIZE");
+        unsetenv("UCX_DCX_DEVX");
+        EXPECT_EQ(0u, calls.alive) << "DEVX objects were left";
+        EXPECT_EQ("", m_hca_log.take());
+    }
+
+    /* Messages of `from` arrive at `to` as they were sent. */
+    void expect_sends(dcx_loop &from, dcx_loop &to)
+    {
+        uct_ep_h ep = from.make_ep(to);
+
+        UCT_CALL(uct_iface_set_am_handler(to.iface, id, take, this, 0));
+        for (size_t length = 0; length <= from.attr.cap.am.max_short - 8;
+             length++) {
+            send(from, to, length, [&](const std::vector<uint8_t> &data) {
+                uint64_t header;
+
+                memcpy(&header, data.data(), sizeof(header));
+                return uct_ep_am_short(ep, id, header, data.data() + 8,
+                                       data.size() - 8);
+            });
+        }
+        for (size_t length : {0ul, 1ul, 53ul, 54ul, 55ul, 1000ul, 4096ul,
+                              from.attr.cap.am.max_bcopy - 8}) {
+            send(from, to, length, [&](const std::vector<uint8_t> &data) {
+                ssize_t ret = uct_ep_am_bcopy(ep, id, pack, (void*)&data, 0);
+
+                return (ret < 0) ? (ucs_status_t)ret : UCS_OK;
+            });
+        }
+        uct_ep_destroy(ep);
+    }
+
+    /* What opening says when it fails, "" if it does not. */
+    std::string open_fails()
+    {
+        ucx_log_reader log;
+
+        try {
+            dcx_loop();
+        } catch (const std::runtime_error&) {
+            return log.take();
+        }
+        return log.take();
+    }
+
+    ucx_log_reader m_log;
+    hca_log_reader m_hca_log;
+
+private:
+    /* 8 bytes, and `length` behind them */
+    void send(dcx_loop &from, dcx_loop &to, size_t length,
+              std::function<ucs_status_t(const std::vector<uint8_t>&)> post)
+    {
+        std::vector<uint8_t> data(8 + length);
+        dcx_deadline deadline;
+        ucs_status_t status;
+
+        for (size_t i = 0; i < data.size(); i++) {
+            data[i] = i * 7 + length;
+        }
+        while ((status = post(data)) == UCS_ERR_NO_RESOURCE) {
+            deadline.check("room");
+            uct_worker_progress(from.worker);
+            uct_worker_progress(to.worker);
+        }
+        ASSERT_EQ(UCS_OK, status) << length;
+        while (!m_is_there) {
+            deadline.check("a message");
+            uct_worker_progress(from.worker);
+            uct_worker_progress(to.worker);
+        }
+        m_is_there = false;
+        EXPECT_EQ(data, m_received) << length;
+    }
+
+    static size_t pack(void *dest, void *arg)
+    {
+        const auto *data = (const std::vector<uint8_t>*)arg;
+
+        memcpy(dest, data->data(), data->size());
+        return data->size();
+    }
+
+    static ucs_status_t take(void *arg, void *data, size_t length, unsigned)
+    {
+        dcx_tm *self = (dcx_tm*)arg;
+
+        self->m_received.assign((uint8_t*)data, (uint8_t*)data + length);
+        self->m_is_there = true;
+        return UCS_OK;
+    }
+
+    std::vector<uint8_t> m_received;
+    bool                 m_is_there = false;
+};
+
+TEST_P(dcx_tm, active_messages)
+{
+    dcx_loop dcx;
+
+    EXPECT_EQ(1023u, dcx_peek_num_tags(dcx.iface));
+    expect_sends(dcx, dcx);
+}
+
+/* ... and with fewer tags than the device has, and more */
+TEST_P(dcx_tm, list_sizes)
+{
+    for (const char *size : {"1", "8", "1023", "8192"}) {
+        setenv("UCX_DCX_TM_LIST_SIZE", size, 1);
+        dcx_loop dcx;
+        EXPECT_EQ(std::min(atoi(size), 1023),
+                  (int)dcx_peek_num_tags(dcx.iface));
+    }
+}
+
+/* Whether tags are matched is the affair of each. */
+TEST_P(dcx_tm, peers_without)
+{
+    dcx_loop tags;
+
+    setenv("UCX_DCX_TM_ENABLE", "n", 1);
+    dcx_loop none;
+    EXPECT_EQ(0u, dcx_peek_num_tags(none.iface));
+    EXPECT_TRUE(tags.is_reachable(none.dev_addr(), none.iface_addr()));
+    EXPECT_TRUE(none.is_reachable(tags.dev_addr(), tags.iface_addr()));
+    expect_sends(tags, none);
+    expect_sends(none, tags);
+}
+
+/* More than there are receives, and credits */
+TEST_P(dcx_tm, flow_control)
+{
+    constexpr unsigned count = 5000;
+    dcx_deadline deadline;
+    dcx_loop dcx;
+
+    for (unsigned i = 0; i < count;) {
+        ucs_status_t status = uct_ep_am_short(dcx.ep, 5, i, NULL, 0);
+
+        if (status == UCS_OK) {
+            i++;
+            continue;
+        }
+        ASSERT_EQ(UCS_ERR_NO_RESOURCE, status);
+        deadline.check("credits");
+        uct_worker_progress(dcx.worker);
+    }
+    dcx.flush();
+    while (dcx.received < count) {
+        deadline.check("messages");
+        uct_worker_progress(dcx.worker);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, dcx_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(global, dcx_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_tm, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(no_rndv, dcx_tm, testing::Values(0));
+
+/* --- what fails ----------------------------------------------------------- */
+
+class dcx_tm_fails : public dcx_tm {
+};
+
+TEST_P(dcx_tm_fails, each_call)
+{
+    const char *const lines[] = {
+        "failed to register a ring of", "failed to create XRQ",
+        "SET_XRQ_DC_PARAMS_ENTRY failed", "failed to create DCT",
+        "failed to register a ring of", "no doorbell page",
+        "failed to create command QP", "RST2INIT_QP failed",
+        "INIT2RTR_QP failed", "RTR2RTS_QP failed"
+    };
+
+    for (const char *line : lines) {
+        unsigned fails = calls.fails + 1;
+
+        calls       = devx_calls();
+        calls.fails = fails;
+        std::string text = open_fails();
+        EXPECT_NE(std::string::npos, text.find(line)) << text;
+        EXPECT_EQ(fails, calls.count) << line << ": nothing is tried behind it";
+        EXPECT_EQ(0u, calls.alive) << line;
+    }
+
+    calls = devx_calls();
+    EXPECT_EQ("", open_fails());
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, dcx_tm_fails, testing::Values(0));
+
+/* --- devices that match no tags ------------------------------------------- */
+
+class dcx_tm_none : public dcx_tm {
+protected:
+    void expect_none(const char *why)
+    {
+        std::string text = open_fails();
+
+        EXPECT_NE(std::string::npos, text.find("UCX_DCX_TM_ENABLE=y")) << text;
+        EXPECT_NE(std::string::npos, text.find(why)) << text;
+        setenv("UCX_DCX_TM_ENABLE", "try", 1);
+        dcx_loop dcx;
+        EXPECT_EQ(0u, dcx_peek_num_tags(dcx.iface));
+        expect_sends(dcx, dcx);
+        EXPECT_EQ("", m_log.take());
+    }
+};
+
+TEST_P(dcx_tm_none, tag_matching)
+{
+    expect_none("it has no tag matching");
+}
+
+INSTANTIATE_TEST_SUITE_P(lacks, dcx_tm_none, testing::Values(0));
+
+class dcx_tm_no_devx : public dcx_tm_none {
+};
+
+TEST_P(dcx_tm_no_devx, tag_matching)
+{
+    setenv("UCX_DCX_DEVX", "n", 1);
+    expect_none("it was opened without DEVX");
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, dcx_tm_no_devx, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {
+        {"ib", {}},
+        {"global", {{"UCX_DCX_IS_GLOBAL", "y"}}},
+        {"roce", {{"SOFTHCA_LINK", "roce"}}},
+        {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+        {"lacks", {{"SOFTHCA_LACKS", "tm"}}},
+    });
+}
