@@ -68,3 +68,9 @@ void dcx_op_event(void *op, ucs_status_t status)
 {
     uct_dcx_op_event(op, status);
 }
+
+
+void dcx_op_cancel(void *op)
+{
+    uct_dcx_op_cancel(op);
+}

@@ -23,4 +23,7 @@ void *dcx_op_begin_purged(uct_ep_h ep, unsigned events, uct_completion_t *comp);
 /* One event has come. */
 void dcx_op_event(void *op, ucs_status_t status);
 
+/* Takes it out: nobody hears of it any more. */
+void dcx_op_cancel(void *op);
+
 #endif

@@ -172,22 +172,6 @@ void uct_dcx_ep_destroy(uct_ep_h tl_ep)
 }
 
 
-/* No WQE of the endpoint is outstanding. */
-static ucs_status_t
-uct_dcx_ep_flush_ops(uct_dcx_ep_t *ep, uct_completion_t *comp)
-{
-    ucs_status_t status;
-
-    status = uct_dcx_op_flush(&uct_dcx_ep_dci_set(ep)->ops, ep, NULL, 0, comp);
-    if (status == UCS_OK) {
-        UCT_TL_EP_STAT_FLUSH(&ep->super);
-    } else {
-        UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
-    }
-    return status;
-}
-
-
 ucs_status_t
 uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 {
@@ -206,7 +190,8 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         if (!ucs_arbiter_group_is_empty(&ep->pending)) {
             return uct_dcx_tx_no_resource(ep); /* behind its requests */
         }
-        return uct_dcx_ep_flush_ops(ep, comp);
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
     }
 
     dci = &queues->dci.dci[ep->dci];
@@ -217,8 +202,12 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         return uct_dcx_tx_no_resource(ep); /* behind those who wait for it */
     }
 
-    return uct_dcx_ep_is_idle(ep, dci) ? uct_dcx_ep_flush_ops(ep, comp) :
-                                         uct_dcx_ep_flush_wait(ep, dci, comp);
+    if (!uct_dcx_ep_is_idle(ep, dci)) {
+        return uct_dcx_ep_flush_wait(ep, dci, comp);
+    }
+
+    UCT_TL_EP_STAT_FLUSH(&ep->super);
+    return UCS_OK;
 }
 
 

@@ -143,8 +143,7 @@ static ucs_status_t uct_dcx_iface_flush(uct_iface_h tl_iface, unsigned flags,
         is_idle &= !uct_dcx_iface_waits_for(&set->dci[set->created[i]]);
     }
 
-    if (!is_idle || !ucs_list_is_empty(&set->ops.open) ||
-        uct_dcx_fc_has_pending(&iface->fc)) {
+    if (!is_idle || uct_dcx_fc_has_pending(&iface->fc)) {
         UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super.super);
         return UCS_INPROGRESS;
     }

@@ -31,24 +31,10 @@ static void uct_dcx_op_unlink(ucs_list_link_t *link)
 }
 
 
-/* The flushes that wait for an operation have one less to wait for. */
-static void uct_dcx_op_leave(uct_dcx_op_t *op)
+static void uct_dcx_op_put(uct_dcx_op_t *op)
 {
-    ucs_list_link_t *link = op->list.next;
-    uct_dcx_op_t *flush;
-
-    if (ucs_list_is_empty(&op->list)) {
-        return;
-    }
-
-    for (; link != &op->set->open; link = link->next) {
-        flush = ucs_container_of(link, uct_dcx_op_t, list);
-        if (flush->is_flush && (flush->ep == op->ep) && !op->is_flush &&
-            (flush->status == UCS_OK)) {
-            flush->events--;
-        }
-    }
-    uct_dcx_op_unlink(&op->list);
+    ucs_list_del(&op->list);
+    ucs_mpool_put(op);
 }
 
 
@@ -63,52 +49,24 @@ static void uct_dcx_op_finish(uct_dcx_op_t *op)
         op->end(op, op->status);
         op->is_ending = 0;
         if (!uct_dcx_op_is_done(op)) {
-            return; /* it goes on, and flushes wait on */
+            return; /* it goes on */
         }
     }
 
     status = op->status;
-    uct_dcx_op_leave(op);
-    ucs_mpool_put(op);
+    uct_dcx_op_put(op);
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
 }
 
 
-static uct_dcx_op_t *uct_dcx_op_next_done(const uct_dcx_op_set_t *set)
-{
-    uct_dcx_op_t *op;
-
-    ucs_list_for_each(op, &set->open, list) {
-        if (uct_dcx_op_is_done(op)) {
-            return op;
-        }
-    }
-    return NULL;
-}
-
-
-static void uct_dcx_op_finish_done(const uct_dcx_op_set_t *set)
-{
-    uct_dcx_op_t *op;
-
-    while ((op = uct_dcx_op_next_done(set)) != NULL) {
-        uct_dcx_op_finish(op);
-    }
-}
-
-
-/* An operation has changed, with an error or UCS_OK: it may be done, and with it
- * flushes behind it. */
+/* An operation has changed, with an error or UCS_OK: it may be done. */
 static void uct_dcx_op_update(uct_dcx_op_t *op, ucs_status_t status)
 {
-    uct_dcx_op_set_t *set = op->set;
-
     op->status = (op->status == UCS_OK) ? status : op->status;
     if (uct_dcx_op_is_done(op)) {
         uct_dcx_op_finish(op);
-        uct_dcx_op_finish_done(set);
     }
 }
 
@@ -128,27 +86,21 @@ uct_dcx_op_t *uct_dcx_op_new(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
     op->ep        = ep;
     op->comp      = comp;
     op->end       = end;
+    op->owner     = NULL;
+    op->id        = 0;
     op->index     = 0;
     op->events    = 0;
-    op->is_flush  = 0;
     op->is_ending = 0;
     op->status    = UCS_OK;
     return op;
 }
 
 
-/* From now on a flush waits for it. */
-static void uct_dcx_op_enter(uct_dcx_op_t *op)
+void uct_dcx_op_wait_events(uct_dcx_op_t *op, unsigned events)
 {
     if (ucs_list_is_empty(&op->list)) {
         ucs_list_add_tail(&op->set->open, &op->list);
     }
-}
-
-
-void uct_dcx_op_wait_events(uct_dcx_op_t *op, unsigned events)
-{
-    uct_dcx_op_enter(op);
     op->events += events;
 }
 
@@ -157,10 +109,6 @@ void uct_dcx_op_wait_wqe(uct_dcx_op_t *op, ucs_list_link_t *wqes,
                          uint16_t index)
 {
     ucs_list_link_t *pos = wqes->prev;
-
-    if (!op->is_flush) {
-        uct_dcx_op_enter(op);
-    }
 
     /* mostly it is the last one: a flush is for what was just posted */
     while ((pos != wqes) &&
@@ -189,17 +137,10 @@ void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status)
 }
 
 
-/* How many operations of the endpoint are open, flushes not counted */
-static unsigned
-uct_dcx_op_num_open(const uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep)
+void uct_dcx_op_cancel(uct_dcx_op_t *op)
 {
-    unsigned count = 0;
-    uct_dcx_op_t *op;
-
-    ucs_list_for_each(op, &set->open, list) {
-        count += (op->ep == ep) && !op->is_flush;
-    }
-    return count;
+    ucs_list_del(&op->wqe);
+    uct_dcx_op_put(op);
 }
 
 
@@ -207,12 +148,7 @@ ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
                               ucs_list_link_t *wqes, uint16_t index,
                               uct_completion_t *comp)
 {
-    unsigned events = uct_dcx_op_num_open(set, ep);
     uct_dcx_op_t *op;
-
-    if ((wqes == NULL) && (events == 0)) {
-        return UCS_OK;
-    }
 
     if (comp == NULL) {
         return UCS_INPROGRESS;
@@ -223,13 +159,7 @@ ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
         return UCS_ERR_NO_MEMORY;
     }
 
-    op->is_flush = 1;
-    if (events > 0) {
-        uct_dcx_op_wait_events(op, events);
-    }
-    if (wqes != NULL) {
-        uct_dcx_op_wait_wqe(op, wqes, index);
-    }
+    uct_dcx_op_wait_wqe(op, wqes, index);
     return UCS_INPROGRESS;
 }
 
@@ -246,6 +176,19 @@ static void uct_dcx_op_fail(uct_dcx_op_t *op, ucs_status_t status)
 }
 
 
+static uct_dcx_op_t *uct_dcx_op_next_done(const uct_dcx_op_set_t *set)
+{
+    uct_dcx_op_t *op;
+
+    ucs_list_for_each(op, &set->open, list) {
+        if (uct_dcx_op_is_done(op)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+
 /* All of them fail before one ends: what is begun in a callback does not. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status)
@@ -257,7 +200,10 @@ void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
             uct_dcx_op_fail(op, status);
         }
     }
-    uct_dcx_op_finish_done(set);
+
+    while ((op = uct_dcx_op_next_done(set)) != NULL) {
+        uct_dcx_op_finish(op);
+    }
 }
 
 

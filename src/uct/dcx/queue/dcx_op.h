@@ -5,14 +5,13 @@
  * kind is an object: it waits for a WQE, or for events (a message on the
  * receive side, the completion of another queue), or for both, and it ends when
  * all of that has come. A flush is one; it waits for the last WQE of its
- * endpoint and for the operations that the endpoint began before. Owned by the
- * thread that progresses the interface.
+ * endpoint, and for no events: those of a rendezvous come when the peer's user
+ * has posted a receive, which may be behind our flush. Owned by the thread that
+ * progresses the interface.
  *
- * Flush, cancel, destroy and failure go by operations:
- * - uct_dcx_op_flush() waits for those that are open,
- * - uct_dcx_op_purge() ends those of an endpoint that has failed or was given
- *   up: an error ends an operation as soon as the device is done with its WQE,
- *   whatever else it was to wait for.
+ * Cancel, destroy and failure go by uct_dcx_op_purge(), which ends those of an
+ * endpoint: an error ends an operation as soon as the device is done with its
+ * WQE, whatever else it was to wait for.
  */
 #ifndef UCT_DCX_OP_H
 #define UCT_DCX_OP_H
@@ -34,16 +33,18 @@ typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op, ucs_status_t status);
 
 struct uct_dcx_op {
     uct_dcx_op_set_t *set;
-    ucs_list_link_t  list;      /* of the open ones, or linked to itself */
+    ucs_list_link_t  list;      /* of those that wait for events, or linked to
+                                 * itself */
     ucs_list_link_t  wqe;       /* in the queue of the WQE that it waits for, in
                                  * the order of indexes; or linked to itself */
     uct_dcx_ep_t     *ep;       /* to compare with only: once it is destroyed,
                                  * the operation waits for its WQE alone */
     uct_completion_t *comp;     /* may be NULL */
     uct_dcx_op_end_t end;       /* may be NULL */
+    void             *owner;    /* for 'end', as is what follows */
+    uint32_t         id;
     uint16_t         index;     /* first WQEBB of that WQE */
     uint16_t         events;    /* that have still to come */
-    uint8_t          is_flush;
     uint8_t          is_ending; /* 'end' is being called */
     ucs_status_t     status;    /* its first error */
 };
@@ -52,8 +53,7 @@ struct uct_dcx_op {
 /* The operations of an interface. */
 struct uct_dcx_op_set {
     ucs_mpool_t     mp;
-    ucs_list_link_t open;  /* the oldest first, and the flushes behind them
-                            * that wait for those */
+    ucs_list_link_t open;  /* those that wait for events, the oldest first */
 };
 
 
@@ -80,9 +80,12 @@ void uct_dcx_op_event(uct_dcx_op_t *op, ucs_status_t status);
 /* The WQE has completed. */
 void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status);
 
-/* Waits for the WQE at 'index' of a queue (none if 'wqes' is NULL) and for what
- * 'ep' has open. Returns UCS_OK if there is nothing to wait for,
- * UCS_INPROGRESS, or UCS_ERR_NO_MEMORY. Without 'comp' no operation is
+/* Takes it out, whatever it waits for: neither 'end' nor the user's completion
+ * is called. */
+void uct_dcx_op_cancel(uct_dcx_op_t *op);
+
+/* An operation that waits for the WQE at 'index' of a queue, and no more.
+ * Returns UCS_INPROGRESS, or UCS_ERR_NO_MEMORY. Without 'comp' none is
  * created. */
 ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
                               ucs_list_link_t *wqes, uint16_t index,
