@@ -4,104 +4,19 @@
  * dc_mlx5 make them of, a command queue pair by DEVX, targets that fetch the
  * data of a rendezvous, and what the device refuses of all that.
  */
-#include "devx_qp.h"
-#include "tm_bench.h"
+#include "devx_xrq.h"
 
 #include <algorithm>
 #include <common/prm.h>
 
 namespace {
 
-class devx_xrq : public devx_rq {
-public:
-    static constexpr size_t CTX = 0x10, WQ = 0x90;
-    static constexpr uint32_t uidx = 0x77;
-
-    explicit devx_xrq(const hca_device &dev) :
-        devx_rq(dev, CYCLIC), cq(dev.ctx, 63), good(0x150, 0x717)
-    {
-        good.set(CTX, 11, 8, 1).set(CTX, 3, 0, 1); /* tag matching, rndv */
-        good.put(CTX + 0x04, uidx);
-        good.put(CTX + 0x08, devx_qp::devx_cqn(cq.cq));
-        good.set(CTX + 0x0c, 0, 0, 1).set(CTX + 0x20, 31, 28, 4);
-        put_wq(dev, good, WQ, CYCLIC);
-        object = std::make_unique<devx_object>(dev.ctx, good);
-        HCA_CHECK_CALL(object->obj != NULL);
-    }
-
-    ~devx_xrq()
-    {
-        object.reset(); /* before its CQ */
-    }
-
-    uint32_t number() const
-    {
-        return object->out.number();
-    }
-
-    /* @return the status */
-    int modify(const devx_mailbox &in, devx_mailbox *out)
-    {
-        mlx5dv_devx_obj_modify(object->obj, in.bytes.data(), in.bytes.size(),
-                               out->bytes.data(), out->bytes.size());
-        return out->status();
-    }
-
-    devx_mailbox query()
-    {
-        devx_mailbox in = devx_mailbox(16, 0x719).put(8, number());
-        devx_mailbox out(0x150);
-
-        EXPECT_EQ(0, mlx5dv_devx_obj_query(object->obj, in.bytes.data(), 16,
-                                           out.bytes.data(),
-                                           out.bytes.size()));
-        return out;
-    }
-
-    /* SET_XRQ_DC_PARAMS_ENTRY, as UCX gives it */
-    devx_mailbox dc_params() const
-    {
-        devx_mailbox in(0x30, 0x726);
-
-        in.put(8, number()).set(0x10, 28, 24, 14);
-        in.set(0x10, 18, 16, IBV_MTU_1024).put64(0x18, TM_DC_KEY);
-        return in;
-    }
-
-    /* The next completion, of this kind */
-    struct mlx5_cqe64 expect(uint8_t app_op)
-    {
-        struct mlx5_cqe64 cqe = {};
-        struct mlx5_err_cqe got;
-
-        EXPECT_TRUE(verbs_until([&] { return cq.poll(&got); }));
-        memcpy(&cqe, &got, sizeof(cqe));
-        EXPECT_EQ(PRM_CQE_APP_TAG_MATCHING, cqe.app);
-        EXPECT_EQ(app_op, cqe.app_op);
-        EXPECT_EQ(uidx, be32toh(cqe.srqn_uidx));
-        return cqe;
-    }
-
-    raw_cq       cq;
-    devx_mailbox good;
-};
-
 class devx_tm : public verbs_test {
 protected:
-    /* Entry 0, for tag 5, by a command queue pair */
+    /* For tag 5 */
     void append(devx_qp &cmd, uint32_t length)
     {
-        struct mlx5_wqe_tm_seg seg = {};
-        raw_wqe wqe(MLX5_OPCODE_TAG_MATCHING);
-
-        seg.opcode      = PRM_TM_OPCODE_APPEND << PRM_TM_OPCODE_SHIFT;
-        seg.flags       = PRM_TM_CQE_REQ | PRM_TM_SW_CNT;
-        seg.index       = htobe16(1);
-        seg.append_tag  = htobe64(5);
-        seg.append_mask = ~0ull;
-        wqe.bytes[11]   = 0; /* no completion of its own */
-        cmd.post(wqe.add(seg).data(dst.addr, length, dst.mr->lkey));
-        xrq.expect(PRM_CQE_TM_APPEND);
+        xrq.append(cmd, 5, dst, length);
     }
 
     void expect_refused(const devx_mailbox &in, uint8_t status,
