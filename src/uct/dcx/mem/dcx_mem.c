@@ -297,18 +297,26 @@ static uint16_t uct_dcx_rkey_check(uint32_t rkey)
 }
 
 
+void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer)
+{
+    uct_dcx_packed_rkey_t *packed = buffer;
+
+    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
+    packed->check = htobe16(uct_dcx_rkey_check(rkey));
+    packed->rkey  = htobe32(rkey);
+}
+
+
 ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
                               void *buffer)
 {
-    uct_dcx_md_t *md              = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_dcx_mem_t *mem            = memh;
-    uct_dcx_packed_rkey_t *packed = buffer;
+    uct_dcx_md_t *md   = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_dcx_mem_t *mem = memh;
     ucs_status_t status;
     uint32_t rkey;
 
     if (!invalidate) {
-        mem->is_bare = 1;
-        rkey         = mem->rkey;
+        rkey = uct_dcx_mem_give_rkey(memh);
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: the device has no indirect keys, memory cannot be "
                   "invalidated", uct_dcx_device_name(&md->dev));
@@ -321,9 +329,7 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
         rkey = mem->mkey->rkey;
     }
 
-    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
-    packed->check = htobe16(uct_dcx_rkey_check(rkey));
-    packed->rkey  = htobe32(rkey);
+    uct_dcx_mem_pack_rkey(rkey, buffer);
     return UCS_OK;
 }
 

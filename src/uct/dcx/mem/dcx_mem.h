@@ -55,6 +55,17 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)
 }
 
 
+/* The region's own key: a peer that gets it keeps access for as long as the
+ * region is registered. */
+static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
+{
+    uct_dcx_mem_t *mem = memh;
+
+    mem->is_bare = 1;
+    return mem->rkey;
+}
+
+
 /* Operations of a memory domain: by its cache if it has one, else each call
  * registers. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
@@ -69,6 +80,7 @@ extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 /* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
 uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
+void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer);
 ucs_status_t
 uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
                     UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
