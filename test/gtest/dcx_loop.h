@@ -9,6 +9,7 @@
 #include "hca_fixture.h"
 
 #include <dlfcn.h>
+#include <functional>
 
 extern "C" {
 #include "dcx_peek.h"
@@ -31,6 +32,7 @@ ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned long none);
 class dcx_loop {
 public:
     static constexpr size_t mem_size = 16384;
+    static constexpr size_t headroom = 0;
 
     dcx_loop()
     {
@@ -150,6 +152,14 @@ public:
     /* Active messages of id 5 */
     unsigned             received = 0;
 
+    /* Tagged messages that match nothing: whoever takes them says whether he
+     * keeps the buffer; without anybody they are lost */
+    std::function<ucs_status_t(void *data, size_t length, unsigned flags,
+                               uct_tag_t tag, uint64_t imm)> on_eager;
+    std::function<ucs_status_t(uct_tag_t tag, const void *hdr, unsigned length,
+                               uint64_t remote, size_t size,
+                               const void *rkey)> on_rndv;
+
     /* What endpoints have failed with; fatal unless `survives_errors` */
     std::vector<ucs_status_t> errors;
     std::vector<uct_ep_h>     failed_eps;
@@ -241,12 +251,22 @@ private:
         params.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
                             UCT_IFACE_PARAM_FIELD_DEVICE |
                             UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
-                            UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG;
+                            UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                            UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                            UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
+                            UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB |
+                            UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
+                            UCT_IFACE_PARAM_FIELD_RX_HEADROOM;
         params.open_mode  = UCT_IFACE_OPEN_MODE_DEVICE;
         params.mode.device.tl_name  = "dcx";
         params.mode.device.dev_name = "mlx5_0:1";
         params.err_handler          = failed;
         params.err_handler_arg      = this;
+        params.eager_cb             = eager;
+        params.eager_arg            = this;
+        params.rndv_cb              = rndv;
+        params.rndv_arg             = this;
+        params.rx_headroom          = headroom;
         UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
         ucs_status_t status = uct_iface_open(m_md, worker, &params, config,
                                              &iface);
@@ -275,6 +295,26 @@ private:
         self->errors.push_back(status);
         self->failed_eps.push_back(ep);
         return self->survives_errors ? UCS_OK : status;
+    }
+
+    static ucs_status_t eager(void *arg, void *data, size_t length,
+                              unsigned flags, uct_tag_t tag, uint64_t imm,
+                              void**)
+    {
+        dcx_loop *self = (dcx_loop*)arg;
+
+        return self->on_eager ? self->on_eager(data, length, flags, tag, imm) :
+                                UCS_OK;
+    }
+
+    static ucs_status_t rndv(void *arg, unsigned, uint64_t tag,
+                             const void *hdr, unsigned length, uint64_t remote,
+                             size_t size, const void *rkey)
+    {
+        dcx_loop *self = (dcx_loop*)arg;
+
+        return self->on_rndv ?
+               self->on_rndv(tag, hdr, length, remote, size, rkey) : UCS_OK;
     }
 
     static ucs_status_t count(void *arg, void*, size_t, unsigned)

@@ -74,6 +74,8 @@ const std::map<std::string, option> options = {
                       {{"TM_ENABLE", "y"}}}},
     {"TM_SEG_SIZE", {{"512", "4m", "auto"}, {"0", "511", "4194305", "inf"},
                      {{"TM_ENABLE", "y"}, {"RX_QUEUE_LEN", "4"}}}},
+    {"TM_MIN_RECV", {{"64", "4m", "auto"}, {"0", "63", "4194305", "inf"},
+                     {{"TM_ENABLE", "y"}}}},
 
     /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15"}, {"16", "-1"}}},

@@ -166,6 +166,14 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tm.seg_size),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"TM_MIN_RECV", "auto",
+     "The shortest buffer that the device is given, 64 at least. A message that\n"
+     "it has matched and that is too long for its buffer makes the sender fail,\n"
+     "where software would report that it was truncated. \"auto\" is a buffer\n"
+     "that every message fits which is not a rendezvous.",
+     ucs_offsetof(uct_dcx_iface_config_t, tm.min_recv),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
     {"TIMEOUT", "1.0s",
      "Time until a packet that is not acknowledged is sent again. The device\n"
      "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",

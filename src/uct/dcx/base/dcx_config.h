@@ -23,6 +23,10 @@
 #define UCT_DCX_MIN_SEG_SIZE 512
 #define UCT_DCX_MAX_SEG_SIZE (4 * UCS_MBYTE)
 
+/* A device that has matched a request for a rendezvous, and does not fetch the
+ * data, leaves the request in the tagged buffer: none is longer. */
+#define UCT_DCX_MAX_TM_REQUEST 64
+
 
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;
@@ -63,6 +67,7 @@ typedef struct uct_dcx_iface_config {
         int            enable;          /* ucs_ternary_auto_value_t */
         unsigned       list_size;       /* tagged buffers */
         size_t         seg_size;        /* bytes, or UCS_MEMUNITS_AUTO */
+        size_t         min_recv;        /* bytes, or UCS_MEMUNITS_AUTO */
     } tm;
 
     struct {

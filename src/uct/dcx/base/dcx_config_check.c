@@ -74,6 +74,8 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"TM_LIST_SIZE", config->tm.list_size, 1, UCT_DCX_MAX_TM_LIST_SIZE, 0},
         {"TM_SEG_SIZE", config->tm.seg_size, UCT_DCX_MIN_SEG_SIZE,
          UCT_DCX_MAX_SEG_SIZE, 1},
+        {"TM_MIN_RECV", config->tm.min_recv, UCT_DCX_MAX_TM_REQUEST,
+         UCT_DCX_MAX_SEG_SIZE, 1},
         {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
         /* "inf" is the longest there is */
         {"ROCE_SUBNET_PREFIX_LEN",

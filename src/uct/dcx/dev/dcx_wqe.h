@@ -71,6 +71,7 @@ typedef struct uct_dcx_wqe_ctrl {
     uint8_t  opcode;   /* MLX5_OPCODE_* */
     uint8_t  opmod;
     uint32_t flags;    /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
+    uint32_t imm;      /* of SEND_IMM */
     uint64_t carry;    /* more of them, as uct_dcx_wqe_flags() has them */
     uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
 } uct_dcx_wqe_ctrl_t;
@@ -223,8 +224,8 @@ uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 
 
 /* The place of what an inline segment begins with: together no more than the 12
- * bytes that its first 16 have left, which never straddle the end of the
- * ring. */
+ * bytes that its first 16 have left, which never straddle the end of the ring;
+ * right behind the address, no more than the 28 that the block has left. */
 UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
 {
     void *place = wqe->pos;
@@ -370,7 +371,8 @@ uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, const uct_dcx_wqe_ctrl_t *ctrl)
     uint32_t what = ((uint32_t)ctrl->opmod << 24) |
                     ((uint32_t)wqe->index << 8) | ctrl->opcode;
     uint64_t head = htobe64(((uint64_t)what << 32) | wqe->ds) | ctrl->sender;
-    uint64_t tail = uct_dcx_wqe_flags(ctrl->flags) | ctrl->carry;
+    uint64_t tail = htobe64(((uint64_t)ctrl->flags << 32) | ctrl->imm) |
+                    ctrl->carry;
 
     memcpy(wqe->first, &head, sizeof(head));
     memcpy(wqe->first + sizeof(head), &tail, sizeof(tail));

@@ -9,8 +9,6 @@
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_post.h"
 
-#include <ucs/debug/log.h>
-
 
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
@@ -38,25 +36,6 @@ uct_dcx_am_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
 {
     uct_dcx_post_end(wqe, dci, ep, tx);
     ep->credits--;
-}
-
-
-/* Whether a receive buffer of the peer, which is smaller than ours, takes the
- * message. If not, that is logged, and 'dci', which was got for it, settled. */
-static UCS_F_NOINLINE int
-uct_dcx_am_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
-{
-    size_t max = ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit;
-
-    if (length <= max) {
-        return 1;
-    }
-
-    ucs_error("a message of %zu bytes is too long for a peer whose "
-              "UCX_DCX_SEG_SIZE leaves room for %zu: set the same in all "
-              "processes, or UCX_ADDRESS_VERSION=v2", length, max);
-    uct_dcx_tx_settle(uct_dcx_ep_dci_set(ep), dci);
-    return 0;
 }
 
 
@@ -166,7 +145,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     ucs_assertv(length <= queues->limits.am_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.am_bcopy);
     if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_am_fits(ep, dci, length)) {
+        !uct_dcx_ep_fits(ep, dci, length)) {
         ucs_mpool_put(desc);
         return UCS_ERR_EXCEEDS_LIMIT;
     }
@@ -212,7 +191,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     }
 
     if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_am_fits(ep, dci, header_length +
+        !uct_dcx_ep_fits(ep, dci, header_length +
                                   uct_iov_total_length(iov, iovcnt))) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }

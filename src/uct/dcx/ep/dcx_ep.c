@@ -77,12 +77,15 @@ uct_dcx_ep_slab(uct_dcx_queues_t *queues, unsigned flags)
 
 static ucs_status_t
 uct_dcx_ep_new(uct_dcx_queues_t *queues, const uct_dcx_av_t *av,
-               const uct_dcx_grh_t *grh, uint32_t seg_size,
+               const uct_dcx_grh_t *grh, const uct_dcx_iface_addr_t *addr,
                uct_dcx_ep_t **ep_p)
 {
+    uint32_t seg_size    = be32toh(addr->seg_size);
     unsigned flags       = (uct_dcx_av_has_grh(av) ? UCT_DCX_EP_FLAG_GRH : 0) |
                            ((seg_size < queues->rx.seg_size) ?
-                            UCT_DCX_EP_FLAG_SMALL : 0);
+                            UCT_DCX_EP_FLAG_SMALL : 0) |
+                           ((addr->flags & UCT_DCX_ADDR_FLAG_TM) ?
+                            0 : UCT_DCX_EP_FLAG_NO_TM);
     uct_dcx_slab_t *slab = uct_dcx_ep_slab(queues, flags);
     uct_dcx_ep_t *ep     = uct_dcx_slab_get(slab);
     ucs_status_t status;
@@ -143,7 +146,7 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    status = uct_dcx_ep_new(queues, &av, &grh, be32toh(addr->seg_size), &ep);
+    status = uct_dcx_ep_new(queues, &av, &grh, addr, &ep);
     if (status != UCS_OK) {
         return status;
     }
@@ -208,6 +211,22 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     UCT_TL_EP_STAT_FLUSH(&ep->super);
     return UCS_OK;
+}
+
+
+int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
+{
+    size_t max = ucs_derived_of(ep, uct_dcx_small_ep_t)->am_limit;
+
+    if (length <= max) {
+        return 1;
+    }
+
+    ucs_error("a message of %zu bytes is too long for a peer whose "
+              "UCX_DCX_SEG_SIZE leaves room for %zu: set the same in all "
+              "processes, or UCX_ADDRESS_VERSION=v2", length, max);
+    uct_dcx_tx_settle(uct_dcx_ep_dci_set(ep), dci);
+    return 0;
 }
 
 

@@ -36,6 +36,14 @@ UCT_DCX_EP_OP(am_short_iov);
 UCT_DCX_EP_OP(am_bcopy);
 UCT_DCX_EP_OP(am_zcopy);
 
+/* dcx_tag.c */
+UCT_DCX_EP_OP(tag_eager_short);
+UCT_DCX_EP_OP(tag_eager_bcopy);
+UCT_DCX_EP_OP(tag_eager_zcopy);
+UCT_DCX_EP_OP(tag_rndv_zcopy);
+UCT_DCX_EP_OP(tag_rndv_cancel);
+UCT_DCX_EP_OP(tag_rndv_request);
+
 /* dcx_rma.c */
 UCT_DCX_EP_OP(put_short);
 UCT_DCX_EP_OP(put_bcopy);
@@ -54,5 +62,10 @@ UCT_DCX_EP_OP(atomic32_fetch);
 /* Whether the endpoint leads to the interface that has these addresses. */
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr);
+
+/* Whether a receive buffer of the peer, which is smaller than ours, takes an
+ * active message of so many bytes. If not, that is logged, and 'dci', which was
+ * got for it, settled. */
+int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length);
 
 #endif

@@ -8,9 +8,11 @@
 #include "uct/dcx/ep/dcx_atomic.h"
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/net/dcx_port_addr.h"
+#include "uct/dcx/tm/dcx_tm.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 
 
@@ -31,13 +33,14 @@
 
 ucs_status_t
 uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
-                     const uct_dcx_device_t *dev, unsigned *num_tags_p)
+                     const uct_dcx_device_t *dev,
+                     const uct_iface_params_t *params, unsigned *num_tags_p)
 {
     const char *fault = uct_dcx_device_tm_fault(dev);
     static int is_told;
 
     *num_tags_p = 0;
-    if (config->tm.enable == UCS_NO) {
+    if ((config->tm.enable == UCS_NO) || !uct_dcx_tm_is_wanted(params)) {
         return UCS_OK;
     }
 
@@ -95,6 +98,38 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                                 data_seg);
     limits->rma_bcopy = limits->seg_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
+    memset(&limits->tag, 0, sizeof(limits->tag));
+    if (limits->num_tags > 0) {
+        uct_dcx_caps_init_tag(limits, port->dev->tm.rndv_dc ?
+                                      port->dev->tm.max_hdr : 0);
+        if (config->tm.min_recv != UCS_MEMUNITS_AUTO) {
+            limits->tag.min_recv = config->tm.min_recv;
+        }
+    }
+}
+
+
+/* UCP's own header of a rendezvous needs the longest request that we send, and
+ * UCP aborts if it may not be that long: a device that takes less is told to
+ * fetch nothing. */
+void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request)
+{
+    const size_t inl_hdr = UCT_DCX_WQE_INLINE_HDR + sizeof(struct ibv_tmh);
+    size_t room          = limits->max_bb * MLX5_SEND_WQE_BB - UCT_DCX_CTRL_AV;
+
+    limits->tag.bcopy     = limits->seg_size - sizeof(struct ibv_tmh);
+    limits->tag.max_short = ucs_min(room - inl_hdr, limits->tag.bcopy);
+    limits->tag.min_recv  = ucs_max(limits->tag.bcopy, UCT_DCX_MAX_TM_REQUEST);
+    limits->tag.iov       = (room - ucs_align_up(inl_hdr, UCT_DCX_WQE_SEG)) /
+                            sizeof(struct mlx5_wqe_data_seg);
+    if (max_request >= UCT_DCX_MAX_TM_REQUEST) {
+        limits->tag.rndv_zcopy = limits->rma_zcopy;
+        limits->tag.rndv_hdr   = UCT_DCX_MAX_TM_REQUEST - UCT_DCX_TM_RNDV_HDR +
+                                 UCT_DCX_TM_RNDV_IN_TMH;
+    } else {
+        limits->tag.rndv_zcopy = 0;
+        limits->tag.rndv_hdr   = limits->tag.max_short;
+    }
 }
 
 
@@ -190,6 +225,33 @@ static void uct_dcx_caps_query_rma(const uct_dcx_queues_t *queues,
 }
 
 
+static void uct_dcx_caps_query_tag(const uct_dcx_queues_t *queues,
+                                   uct_iface_attr_t *attr)
+{
+    const uct_dcx_limits_t *limits = &queues->limits;
+
+    if (queues->tm == NULL) {
+        return;
+    }
+
+    attr->cap.flags                   |= UCT_IFACE_FLAG_TAG_EAGER_SHORT |
+                                         UCT_IFACE_FLAG_TAG_EAGER_BCOPY |
+                                         UCT_IFACE_FLAG_TAG_EAGER_ZCOPY |
+                                         UCT_IFACE_FLAG_TAG_RNDV_ZCOPY;
+    attr->cap.tag.eager.max_short      = limits->tag.max_short;
+    attr->cap.tag.eager.max_bcopy      = limits->tag.bcopy;
+    attr->cap.tag.eager.max_zcopy      = limits->tag.bcopy;
+    attr->cap.tag.eager.max_iov        = limits->tag.iov;
+    attr->cap.tag.rndv.max_zcopy       = limits->tag.rndv_zcopy;
+    attr->cap.tag.rndv.max_hdr         = limits->tag.rndv_hdr;
+    attr->cap.tag.rndv.max_iov         = 1;
+    attr->cap.tag.recv.min_recv        = limits->tag.min_recv;
+    attr->cap.tag.recv.max_zcopy       = limits->rma_zcopy;
+    attr->cap.tag.recv.max_iov         = 1;
+    attr->cap.tag.recv.max_outstanding = limits->num_tags;
+}
+
+
 ucs_status_t
 uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
@@ -219,6 +281,7 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->dev_num_paths   = queues->port.num_paths;
     uct_dcx_caps_query_am(queues, attr);
     uct_dcx_caps_query_rma(queues, attr);
+    uct_dcx_caps_query_tag(queues, attr);
     uct_dcx_atomic_query(queues->port.dev, attr);
 
     attr->latency          = ucs_linear_func_make(

@@ -10,16 +10,22 @@
 
 
 /* Decides whether the device matches tags, before uct_dcx_caps_init(): with how
- * many tagged buffers, 0 for none. It is an error if the options want what the
- * device does not have; that is logged. */
+ * many tagged buffers, 0 for none, or if the user of 'params' has no tags. It is
+ * an error if the options want what the device does not have; that is logged. */
 ucs_status_t
 uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
-                     const uct_dcx_device_t *dev, unsigned *num_tags_p);
+                     const uct_dcx_device_t *dev,
+                     const uct_iface_params_t *params, unsigned *num_tags_p);
 
 /* The sizes of operations; limits->num_tags is set. */
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
                        const uct_dcx_port_t *port);
+
+/* ... and those of tagged messages, where tags are matched by a device that
+ * fetches the data of requests of up to 'max_request' bytes (0: it does not).
+ * After the others. */
+void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request);
 
 /* Whether the device has what the options ask for. 'max_bb' are the WQEBBs of a
  * WQE. The first option that is too much is logged; UCS_ERR_INVALID_PARAM

@@ -140,8 +140,10 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
         }
     }
 
+    /* no completion of a list of tags is solicited */
     if (events & UCT_EVENT_RECV) {
-        return uct_dcx_event_arm_cq(&iface->super.rx.cq, 1);
+        return uct_dcx_event_arm_cq(&iface->super.rx.cq,
+                                    iface->super.tm == NULL);
     }
     return UCS_OK;
 }

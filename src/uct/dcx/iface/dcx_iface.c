@@ -17,6 +17,7 @@
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/recover/dcx_recover.h"
 #include "uct/dcx/sched/dcx_pending.h"
+#include "uct/dcx/tm/dcx_tm.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
@@ -234,7 +235,8 @@ uct_dcx_iface_init_rx(uct_dcx_iface_t *iface,
         return status;
     }
 
-    queues->tm = &iface->tm;
+    queues->tm                             = &iface->tm;
+    queues->super.super.ops.iface_progress = uct_dcx_rx_tm_progress;
     return UCS_OK;
 }
 
@@ -291,7 +293,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_super;
     }
 
-    status = uct_dcx_caps_init_tm(config, queues->port.dev,
+    status = uct_dcx_caps_init_tm(config, queues->port.dev, params,
                                   &queues->limits.num_tags);
     if (status != UCS_OK) {
         goto err_cleanup_port;
@@ -392,6 +394,14 @@ static uct_iface_ops_t uct_dcx_iface_ops = {
     .ep_am_short_iov          = uct_dcx_ep_am_short_iov,
     .ep_am_bcopy              = uct_dcx_ep_am_bcopy,
     .ep_am_zcopy              = uct_dcx_ep_am_zcopy,
+    .ep_tag_eager_short       = uct_dcx_ep_tag_eager_short,
+    .ep_tag_eager_bcopy       = uct_dcx_ep_tag_eager_bcopy,
+    .ep_tag_eager_zcopy       = uct_dcx_ep_tag_eager_zcopy,
+    .ep_tag_rndv_zcopy        = uct_dcx_ep_tag_rndv_zcopy,
+    .ep_tag_rndv_cancel       = uct_dcx_ep_tag_rndv_cancel,
+    .ep_tag_rndv_request      = uct_dcx_ep_tag_rndv_request,
+    .iface_tag_recv_zcopy     = uct_dcx_tm_recv_zcopy,
+    .iface_tag_recv_cancel    = uct_dcx_tm_recv_cancel,
     .ep_atomic_cswap64        = uct_dcx_ep_atomic_cswap64,
     .ep_atomic_cswap32        = uct_dcx_ep_atomic_cswap32,
     .ep_atomic64_post         = uct_dcx_ep_atomic64_post,

@@ -11,20 +11,6 @@
 #include <sys/random.h>
 
 
-/* Returns whether the completion took an entry of the queue. */
-static UCS_F_NOINLINE int
-uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
-{
-    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
-
-    ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
-              queues->port.name, queues->rx.dctn,
-              uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
-              err->vendor_err_synd);
-    return be16toh(cqe->wqe_counter) < queues->rx.length;
-}
-
-
 void uct_dcx_rx_refill(uct_dcx_queues_t *queues)
 {
     uct_dcx_rx_t *rx = &queues->rx;

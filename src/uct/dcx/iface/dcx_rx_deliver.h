@@ -49,17 +49,40 @@ uct_dcx_rx_buffer(const uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 }
 
 
-/* The user owns the buffer, from the headroom before the payload on. Not
- * extern: for callers of its own file the compiler makes better code. */
+/* The user owns the buffer, from the headroom before 'payload' on, until he
+ * releases it. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rx_give(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe, void *payload,
+                uct_recv_desc_t *release)
+{
+    void *desc = UCS_PTR_BYTE_OFFSET(payload, -(ptrdiff_t)rx->headroom);
+
+    uct_recv_desc(desc)                 = release;
+    rx->hdrs[be16toh(cqe->wqe_counter)] = NULL;
+    rx->missing++;
+}
+
+
+/* ... of an active message. Not extern: for callers of its own file the
+ * compiler makes better code. */
 static UCS_F_NOINLINE void
 uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 {
-    void *desc = UCS_PTR_BYTE_OFFSET(uct_dcx_rx_buffer(rx, cqe) + 1,
-                                     -(ptrdiff_t)rx->headroom);
+    uct_dcx_rx_give(rx, cqe, uct_dcx_rx_buffer(rx, cqe) + 1, &rx->release);
+}
 
-    uct_recv_desc(desc)                 = &rx->release;
-    rx->hdrs[be16toh(cqe->wqe_counter)] = NULL;
-    rx->missing++;
+
+/* Returns whether the completion took an entry of the queue. */
+static UCS_F_NOINLINE int
+uct_dcx_rx_failed(uct_dcx_queues_t *queues, const struct mlx5_cqe64 *cqe)
+{
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+
+    ucs_error("%s: receive failed on DCT 0x%x: %s (syndrome 0x%x, vendor 0x%x)",
+              queues->port.name, queues->rx.dctn,
+              uct_dcx_cqe_syndrome(cqe)->reason, err->syndrome,
+              err->vendor_err_synd);
+    return be16toh(cqe->wqe_counter) < queues->rx.length;
 }
 
 

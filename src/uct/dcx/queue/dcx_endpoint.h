@@ -45,6 +45,9 @@ enum {
     /* it posts on a shared initiator, always on the same one */
     UCT_DCX_EP_FLAG_SHARED  = UCS_BIT(5),
 
+    /* the peer does not match tags */
+    UCT_DCX_EP_FLAG_NO_TM   = UCS_BIT(6),
+
     /* all that posting a WQE has to do something about */
     UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
                                UCT_DCX_EP_FLAG_SHARED

@@ -34,6 +34,15 @@ typedef struct uct_dcx_limits {
     size_t   rma_zcopy;
     size_t   rma_iov;
     size_t   get_iov;       /* not above rma_iov */
+    struct {                /* 0 without tag matching */
+        size_t   max_short; /* also the header of a request that the user
+                             * carries out */
+        size_t   bcopy;     /* also without a copy */
+        size_t   iov;
+        size_t   rndv_zcopy;
+        size_t   rndv_hdr;
+        size_t   min_recv;  /* the shortest buffer that is posted */
+    } tag;
 } uct_dcx_limits_t;
 
 

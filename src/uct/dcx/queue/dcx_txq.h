@@ -57,6 +57,7 @@ typedef struct uct_dcx_post {
     uint8_t             opcode;
     uint8_t             opmod;
     uint8_t             flags;   /* of the ctrl segment: MLX5_WQE_CTRL_* */
+    uint32_t            imm;     /* of SEND_IMM */
     uct_dcx_slot_done_t done;    /* NULL: nothing ends with it */
     uct_completion_t    *comp;
     void                *buffer;
@@ -103,6 +104,7 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
         .opcode = post->opcode,
         .opmod  = post->opmod,
         .flags  = post->flags,
+        .imm    = post->imm,
         .carry  = sq->carry,
         .sender = sq->sender
     };

@@ -3,17 +3,128 @@
  * Tag matching of an interface: opened and closed; see dcx_tm.h.
  */
 #include "dcx_tm.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
 
 
-ucs_status_t uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues,
-                             unsigned num_tags,
-                             const uct_iface_params_t *params)
+/* UCP asks for tags in all of its workers' interfaces, if at all. */
+int uct_dcx_tm_is_wanted(const uct_iface_params_t *params)
 {
-    return uct_dcx_tm_cmd_init(&tm->cmd, queues, num_tags);
+    const uint64_t callbacks = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                               UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB;
+    uint64_t features        = UCT_IFACE_PARAM_VALUE(params, features,
+                                                     FEATURES,
+                                                     UCT_IFACE_FEATURE_TAG);
+
+    return ucs_test_all_flags(params->field_mask, callbacks) &&
+           (features & UCT_IFACE_FEATURE_TAG);
+}
+
+
+static void uct_dcx_tm_release_desc(uct_recv_desc_t *self, void *desc)
+{
+    uct_dcx_tm_t *tm    = ucs_container_of(self, uct_dcx_tm_t, release);
+    uct_dcx_rx_t *rx    = &tm->queues->rx;
+    struct ibv_tmh *tmh = (struct ibv_tmh*)UCS_PTR_BYTE_OFFSET(desc,
+                                                               rx->headroom) -
+                          1;
+
+    ucs_mpool_put_inline(uct_dcx_srq_desc(rx, (uct_dcx_am_hdr_t*)tmh));
+}
+
+
+static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
+{
+    const unsigned num_awaited = tm->cmd.sq.mask + 1;
+
+    tm->entries = ucs_calloc(tm->num_entries, sizeof(*tm->entries),
+                             "uct_dcx_tm_entries");
+    tm->free    = ucs_calloc(tm->num_entries, sizeof(*tm->free),
+                             "uct_dcx_tm_free");
+    tm->buckets = ucs_calloc(tm->num_entries, sizeof(*tm->buckets),
+                             "uct_dcx_tm_buckets");
+    tm->awaited = ucs_calloc(num_awaited, sizeof(*tm->awaited),
+                             "uct_dcx_tm_awaited");
+    return ((tm->entries == NULL) || (tm->free == NULL) ||
+            (tm->buckets == NULL) || (tm->awaited == NULL)) ?
+           UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+
+static void uct_dcx_tm_free(uct_dcx_tm_t *tm)
+{
+    ucs_free(tm->awaited);
+    ucs_free(tm->buckets);
+    ucs_free(tm->free);
+    ucs_free(tm->entries);
+}
+
+
+/* The device puts the first buffer at 0. */
+static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
+{
+    unsigned i;
+
+    tm->next        = 0;
+    tm->num_free    = 0;
+    tm->bucket_mask = tm->num_entries - 1;
+    tm->cqe_mask    = tm->cmd.sq.mask / 4;
+    for (i = 0; i < tm->num_entries; ++i) {
+        tm->buckets[i] = UCT_DCX_TM_NONE;
+        if (i > 0) {
+            tm->free[tm->num_free++] = tm->num_entries - i;
+        }
+    }
+}
+
+
+ucs_status_t
+uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
+                const uct_iface_params_t *params)
+{
+    ucs_status_t status;
+
+    memset(tm, 0, sizeof(*tm));
+    tm->queues      = queues;
+    tm->eager_cb    = params->eager_cb;
+    tm->eager_arg   = UCT_IFACE_PARAM_VALUE(params, eager_arg, HW_TM_EAGER_ARG,
+                                            NULL);
+    tm->rndv_cb     = params->rndv_cb;
+    tm->rndv_arg    = UCT_IFACE_PARAM_VALUE(params, rndv_arg, HW_TM_RNDV_ARG,
+                                            NULL);
+    tm->release.cb  = uct_dcx_tm_release_desc;
+    tm->num_entries = ucs_roundup_pow2(num_tags + 1);
+
+    status = uct_dcx_tm_cmd_init(&tm->cmd, queues, num_tags);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_tm_alloc(tm);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_dcx_tm_rndv_init(&tm->rndv);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    uct_dcx_tm_init_list(tm);
+    return UCS_OK;
+
+err_free:
+    uct_dcx_tm_free(tm);
+    uct_dcx_tm_cmd_cleanup(&tm->cmd);
+    return status;
 }
 
 
 void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm)
 {
+    uct_dcx_tm_rndv_cleanup(&tm->rndv);
+    uct_dcx_tm_free(tm);
     uct_dcx_tm_cmd_cleanup(&tm->cmd);
 }

@@ -1,31 +1,171 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tag matching by the device: what an interface has for it beside its receive
- * queue, which is an XRQ then. Belongs to the thread that progresses the
- * interface.
+ * Tag matching by the device: buffers that the user has posted with a tag are
+ * appended to a list of the receive queue, which is an XRQ then. The device
+ * puts a message that matches right there and fetches the data of a rendezvous
+ * by itself; what matches none comes by a receive buffer like an active
+ * message. Everything belongs to the thread that progresses the interface.
+ * Drawing: docs/tag-matching.md. How the list works: rdma-core,
+ * Documentation/tag_matching.md.
  *
- * tm/ is the room of that: the queue by which the device is told of tagged
- * buffers (dcx_tm_cmd.h). Called when an interface opens and closes. It must
- * not know how a message is sent, nor whose a receive buffer is.
+ * tm/ is the room of that: dcx_tm_list.c has the posted buffers, dcx_tm_cmd.c
+ * the queue by which the device is told of them, dcx_tm_unexp.c the messages
+ * that match none, dcx_tm_rndv.c the rendezvous of the sending side. Called by
+ * UCT (posting), by tagged operations (ep/) and by the delivery of messages
+ * (iface/). It must not know how a message is sent, nor whose a receive buffer
+ * is.
  */
 #ifndef UCT_DCX_TM_H
 #define UCT_DCX_TM_H
 
 #include "dcx_tm_cmd.h"
+#include "dcx_tm_rndv.h"
+#include "uct/dcx/queue/dcx_queues.h"
+
+#include <infiniband/tm_types.h>
 
 
-struct uct_dcx_tm {
-    uct_dcx_tm_cmd_t cmd;
+enum {
+    UCT_DCX_TM_NONE         = UINT16_MAX, /* index of no entry */
+
+    /* headers of a request for a rendezvous, and how much of the user's header
+     * the first of them takes */
+    UCT_DCX_TM_RNDV_HDR     = sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh) +
+                              sizeof(struct prm_ravh),
+    UCT_DCX_TM_RNDV_IN_TMH  = 2,
+
+    /* the device compares counts of 16 bits: it is told long before it could
+     * take a late one for an early one */
+    UCT_DCX_TM_MAX_UNSYNCED = 1 << 13
 };
 
 
+/* A tagged buffer of the device's list. It is in use until all that says
+ * something of it has come: its match or its removal, and the end of each
+ * REMOVE. */
+typedef struct uct_dcx_tm_entry {
+    uct_tag_context_t *ctx;        /* NULL: nobody is told */
+    void              *buffer;
+    uct_tag_t         tag;         /* of the message that has matched */
+    __be32            app_ctx;     /* ... in its header */
+    uint16_t          cmd;         /* WQEBB of its APPEND */
+    uint16_t          chain;       /* next one of its bucket */
+    uint8_t           num_awaited; /* 0: free */
+    uint8_t           is_matched;
+    uint8_t           is_hashed;
+} uct_dcx_tm_entry_t;
+
+
+/* A list operation that completes */
+typedef struct uct_dcx_tm_awaited {
+    uint16_t index; /* of the entry */
+    uint16_t cmd;   /* WQEBB */
+} uct_dcx_tm_awaited_t;
+
+
+struct uct_dcx_tm {
+    uct_dcx_queues_t         *queues;
+    uct_dcx_tm_cmd_t         cmd;
+    uct_dcx_tm_entry_t       *entries;
+    uint16_t                 next;         /* where the device puts what is
+                                            * appended next */
+    uint16_t                 num_free;
+    uint16_t                 num_entries;  /* 'next' is never free */
+    uint16_t                 unexpected;   /* messages that were delivered */
+    uint16_t                 synced;       /* ... when the device was told */
+    uint16_t                 bucket_mask;
+    uint16_t                 cqe_mask;     /* APPENDs between two that
+                                            * complete - 1 */
+    uint16_t                 awaited_head;
+    uint16_t                 awaited_tail;
+    uint16_t                 *free;        /* a stack */
+    uint16_t                 *buckets;     /* entries by their buffers */
+    uct_dcx_tm_awaited_t     *awaited;     /* one for each WQEBB */
+    uct_dcx_tm_rndv_t        rndv;
+    uct_tag_unexp_eager_cb_t eager_cb;
+    void                     *eager_arg;
+    uct_tag_unexp_rndv_cb_t  rndv_cb;
+    void                     *rndv_arg;
+    int                      has_failed;
+    uct_recv_desc_t          release;      /* takes back the buffer of an
+                                            * unexpected message */
+};
+
+
+/* How many completions the list has outstanding at most, on a list of 'num_tags'
+ * buffers: a match is one or two, a removal one. */
+static inline unsigned uct_dcx_tm_max_cqes(unsigned num_tags)
+{
+    return 3 * (num_tags + 1);
+}
+
+
+/* Whether a user who gave these parameters may post tags. */
+int uct_dcx_tm_is_wanted(const uct_iface_params_t *params);
+
 /* 'queues' are open, and the receive queue is an XRQ with a list of 'num_tags'
  * buffers and one more. Errors are logged. */
-ucs_status_t uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues,
-                             unsigned num_tags,
-                             const uct_iface_params_t *params);
+ucs_status_t
+uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
+                const uct_iface_params_t *params);
 
 /* No completion comes any more. */
 void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm);
+
+
+/* UCT's operations: see uct_iface_tag_recv_zcopy(), ..._cancel() */
+ucs_status_t
+uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
+                      const uct_iov_t *iov, size_t iovcnt,
+                      uct_tag_context_t *ctx);
+ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
+                                    uct_tag_context_t *ctx, int force);
+
+
+/* A completion of the list: a match, or an operation. */
+void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe);
+
+/* A message of 'length' bytes at 'tmh' that has matched nothing, with its
+ * completion. 'flags' are those of a receive callback; returns UCS_INPROGRESS
+ * if the user keeps the buffer, as they allow. */
+ucs_status_t
+uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
+                      const struct mlx5_cqe64 *cqe, unsigned flags);
+
+/* A request for a rendezvous, at 'tmh', that the device does not fetch: the user
+ * is to. */
+ucs_status_t
+uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
+                           size_t length);
+
+
+/* The command queue has failed: nothing is posted or removed any more. */
+void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
+
+/* Messages were delivered that matched nothing. Until the device is told, it
+ * leaves what was posted since they arrived unmatched: so that it is, if there
+ * is anything posted. */
+void uct_dcx_tm_sync(uct_dcx_tm_t *tm);
+
+
+/* The user's immediate of a message; 0 of one that was sent without. */
+static UCS_F_ALWAYS_INLINE uint64_t
+uct_dcx_tm_imm(const struct mlx5_cqe64 *cqe, __be32 app_ctx)
+{
+    if (mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) !=
+        MLX5_CQE_RESP_SEND_IMM) {
+        return 0;
+    }
+    return ((uint64_t)be32toh(app_ctx) << 32) | be32toh(cqe->imm_inval_pkey);
+}
+
+
+/* An immediate of 0 is a request of a rendezvous that the user carries out. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_tm_is_request(const struct mlx5_cqe64 *cqe, uint64_t imm)
+{
+    return (imm == 0) && (mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) ==
+                          MLX5_CQE_RESP_SEND_IMM);
+}
 
 #endif

@@ -1,0 +1,416 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The list of tagged buffers as the interface sees it; see dcx_tm.h.
+ *
+ * An APPEND names the entry that the *next* one takes, and its own goes where
+ * the last one said: so one entry is always set aside (tm->next). That an entry
+ * has matched says that its APPEND was executed, and all before it: few of them
+ * request a completion. Each REMOVE does: what it removes may have matched
+ * meanwhile, and only the completion tells.
+ */
+#include "dcx_tm.h"
+#include "uct/dcx/mem/dcx_mem.h"
+
+#include <uct/base/uct_iov.inl>
+#include <ucs/debug/log.h>
+
+
+static UCS_F_ALWAYS_INLINE uint16_t *
+uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
+{
+    uintptr_t bits = (uintptr_t)buffer;
+
+    /* buffers begin at multiples of anything */
+    return &tm->buckets[((bits >> 6) ^ (bits >> 14) ^ bits) & tm->bucket_mask];
+}
+
+
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_dcx_tm_index(const uct_dcx_tm_t *tm, const uct_dcx_tm_entry_t *entry)
+{
+    return entry - tm->entries;
+}
+
+
+/* Whether a posted entry has this buffer. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t first, const void *buffer)
+{
+    uint16_t index;
+
+    for (index = first; index != UCT_DCX_TM_NONE;
+         index = tm->entries[index].chain) {
+        if (tm->entries[index].buffer == buffer) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_unhash(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry)
+{
+    uint16_t index  = uct_dcx_tm_index(tm, entry);
+    uint16_t *place = uct_dcx_tm_bucket(tm, entry->buffer);
+
+    if (ucs_unlikely(!entry->is_hashed)) {
+        return;
+    }
+
+    while (*place != index) {
+        place = &tm->entries[*place].chain;
+    }
+    *place           = entry->chain;
+    entry->is_hashed = 0;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_release(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry)
+{
+    uct_dcx_tm_unhash(tm, entry);
+    tm->free[tm->num_free++] = uct_dcx_tm_index(tm, entry);
+}
+
+
+/* 'count' of what the entry waits for have come. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_settle(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry, unsigned count)
+{
+    ucs_assert(entry->num_awaited >= count);
+    entry->num_awaited -= count;
+    if (ucs_likely(entry->num_awaited == 0)) {
+        uct_dcx_tm_release(tm, entry);
+    }
+}
+
+
+/* --- operations ----------------------------------------------------------- */
+
+/* Its completion will come, in the order of such operations. */
+static void uct_dcx_tm_await(uct_dcx_tm_t *tm, uint16_t index)
+{
+    uct_dcx_tm_awaited_t *awaited =
+            &tm->awaited[tm->awaited_tail++ & tm->cmd.sq.mask];
+
+    awaited->index = index;
+    awaited->cmd   = tm->cmd.sq.pi;
+}
+
+
+/* Posts a list operation, which takes one WQEBB; an APPEND with the buffer
+ * 'data'. Each tells the device what has been delivered to the user. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_post(uct_dcx_tm_t *tm, unsigned op, unsigned flags, uint16_t index,
+                uct_tag_t tag, uct_tag_t mask,
+                const struct mlx5_wqe_data_seg *data)
+{
+    uct_dcx_sq_t *sq               = &tm->cmd.sq;
+    const uct_dcx_wqe_ctrl_t ctrl  = {
+        .opcode = MLX5_OPCODE_TAG_MATCHING,
+        .sender = sq->sender
+    };
+    const struct mlx5_wqe_tm_seg seg = {
+        .opcode      = op << PRM_TM_OPCODE_SHIFT,
+        .flags       = PRM_TM_SW_CNT | flags,
+        .index       = htobe16(index),
+        .sw_cnt      = htobe16(tm->unexpected),
+        .append_tag  = tag,
+        .append_mask = mask
+    };
+    uct_dcx_wqe_t wqe;
+    uint64_t doorbell;
+    void *place;
+
+    uct_dcx_wqe_begin(&wqe, sq->start, sq->mask, sq->pi);
+    place = uct_dcx_wqe_seg(&wqe);
+    uct_dcx_wqe_seg(&wqe); /* the second half */
+    memcpy(place, &seg, sizeof(seg));
+    if (data != NULL) {
+        memcpy(uct_dcx_wqe_seg(&wqe), data, sizeof(*data));
+    }
+
+    tm->synced = tm->unexpected;
+    doorbell   = uct_dcx_wqe_finish(&wqe, &ctrl);
+    uct_dcx_sq_ring(sq, wqe.index, 1, doorbell);
+}
+
+
+/* Everything before WQEBB 'cmd' and that itself was executed. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_executed(uct_dcx_tm_t *tm, uint16_t cmd)
+{
+    uint16_t end = cmd + 1;
+
+    if (UCS_CIRCULAR_COMPARE16(end, >, tm->cmd.sq.ci)) {
+        tm->cmd.sq.ci = end;
+    }
+}
+
+
+/* Whether the queue takes an APPEND, and after that a REMOVE of each entry. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
+{
+    unsigned num_posted = tm->num_entries - tm->num_free;
+
+    return uct_dcx_sq_used(&tm->cmd.sq) + num_posted < tm->cmd.sq.mask;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_append(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
+                  uct_tag_t mask, const uct_iov_t *iov)
+{
+    size_t length                        = uct_iov_get_length(iov);
+    const struct mlx5_wqe_data_seg data = {
+        .byte_count = htobe32(length),
+        /* a length of 0 alone would be 2 GiB */
+        .lkey       = htobe32(ucs_likely(length > 0) ?
+                              uct_dcx_mem_lkey(iov->memh) : MLX5_INVALID_LKEY),
+        .addr       = htobe64((length > 0) ? (uintptr_t)iov->buffer : 0)
+    };
+    unsigned flags                       = 0;
+
+    if (ucs_unlikely(!(tm->cmd.sq.pi & tm->cqe_mask))) {
+        uct_dcx_tm_await(tm, index);
+        flags = PRM_TM_CQE_REQ;
+    }
+
+    tm->entries[index].cmd = tm->cmd.sq.pi;
+    tm->next               = tm->free[--tm->num_free];
+    uct_dcx_tm_post(tm, PRM_TM_OPCODE_APPEND, flags, tm->next, tag, mask,
+                    &data);
+}
+
+
+ucs_status_t
+uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
+                      const uct_iov_t *iov, size_t iovcnt,
+                      uct_tag_context_t *ctx)
+{
+    uct_dcx_tm_t *tm = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm;
+    uct_dcx_tm_entry_t *entry;
+    uint16_t *bucket, index;
+
+    UCT_CHECK_IOV_SIZE(iovcnt, 1ul, "tag_recv_zcopy");
+    if (ucs_unlikely((tm->num_free == 0) || !uct_dcx_tm_has_room(tm))) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    /* a request of a rendezvous lies in its buffer while it is read */
+    bucket = uct_dcx_tm_bucket(tm, iov->buffer);
+    if (ucs_unlikely(uct_dcx_tm_is_posted(tm, *bucket, iov->buffer))) {
+        return UCS_ERR_ALREADY_EXISTS;
+    }
+
+    index              = tm->next;
+    entry              = &tm->entries[index];
+    entry->ctx         = ctx;
+    entry->buffer      = iov->buffer;
+    entry->num_awaited = 1;
+    entry->is_matched  = 0;
+    entry->is_hashed   = 1;
+    entry->chain       = *bucket;
+    *bucket            = index;
+
+    memcpy(ctx->priv, &index, sizeof(index));
+    uct_dcx_tm_append(tm, index, tag, tag_mask, iov);
+    return UCS_OK;
+}
+
+
+/* What has matched is the device's until the data is there; then it ends as if
+ * nobody had canceled. */
+ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
+                                    uct_tag_context_t *ctx, int force)
+{
+    uct_dcx_tm_t *tm = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm;
+    uct_dcx_tm_entry_t *entry;
+    uint16_t index;
+
+    memcpy(&index, ctx->priv, sizeof(index));
+    entry = &tm->entries[index];
+    ucs_assertv((index < tm->num_entries) && (entry->ctx == ctx),
+                "a receive that is not posted is canceled");
+
+    if (force) {
+        entry->ctx = NULL;
+        uct_dcx_tm_unhash(tm, entry);
+    }
+
+    if (!entry->is_matched) {
+        entry->num_awaited++;
+        uct_dcx_tm_await(tm, index);
+        uct_dcx_tm_post(tm, PRM_TM_OPCODE_REMOVE, PRM_TM_CQE_REQ, index, 0, 0,
+                        NULL);
+    }
+    return UCS_OK;
+}
+
+
+/* --- completions ---------------------------------------------------------- */
+
+/* An entry ends, and may be posted again in the callback. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_end(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry, unsigned count,
+               uint64_t imm, size_t length, void *inline_data,
+               ucs_status_t status)
+{
+    uct_tag_context_t *ctx = entry->ctx;
+    uct_tag_t tag          = entry->tag;
+
+    entry->ctx = NULL;
+    uct_dcx_tm_settle(tm, entry, count);
+    if (ucs_likely(ctx != NULL)) {
+        ctx->completed_cb(ctx, tag, imm, length, inline_data, status);
+    }
+}
+
+
+/* The whole message is there. Data of up to 64 bytes is in front of the
+ * completion if that has 128. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
+                   struct mlx5_cqe64 *cqe)
+{
+    uct_tag_context_t *ctx = entry->ctx;
+    uint64_t imm           = uct_dcx_tm_imm(cqe, entry->app_ctx);
+    size_t length          = be32toh(cqe->byte_cnt);
+    int is_inline          = cqe->op_own & MLX5_INLINE_SCATTER_64;
+    void *data             = is_inline ? cqe - 1 : NULL;
+
+    if (ucs_likely(!uct_dcx_tm_is_request(cqe, imm))) {
+        uct_dcx_tm_end(tm, entry, 1, imm, length, data, UCS_OK);
+        return;
+    }
+
+    entry->ctx = NULL;
+    uct_dcx_tm_settle(tm, entry, 1);
+    if (ctx != NULL) {
+        ctx->rndv_cb(ctx, entry->tag, is_inline ? data : entry->buffer, length,
+                     UCS_OK, is_inline ? UCT_TAG_RECV_CB_INLINE_DATA : 0);
+    }
+}
+
+
+/* The header of the message that has taken the entry lies in the completion. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_matched(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
+                   const struct mlx5_cqe64 *cqe)
+{
+    uct_dcx_tm_executed(tm, entry->cmd);
+    entry->is_matched = 1;
+    entry->tag        = cqe->tmh.tag;
+    entry->app_ctx    = cqe->tmh.app_ctx;
+}
+
+
+static UCS_F_ALWAYS_INLINE void uct_dcx_tm_consumed(uct_dcx_tm_entry_t *entry)
+{
+    if (ucs_likely(entry->ctx != NULL)) {
+        entry->ctx->tag_consumed_cb(entry->ctx);
+    }
+}
+
+
+/* The device has matched a rendezvous and leaves the rest to the user, as the
+ * data is too long, or too many are under way. The user is handed the request
+ * as one that has matched nothing, finds the same receive for it and cancels
+ * that here by force. One who does not is told that the buffer is too small. */
+static UCS_F_NOINLINE void
+uct_dcx_tm_refused(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
+                   const struct mlx5_cqe64 *cqe)
+{
+    struct {
+        struct ibv_tmh tmh;
+        uint8_t        rest[UCT_DCX_MAX_TM_REQUEST - sizeof(struct ibv_tmh)];
+    } request;
+    size_t length = ucs_min(be32toh(cqe->byte_cnt), sizeof(request));
+
+    uct_dcx_tm_executed(tm, entry->cmd);
+    entry->is_matched = 1;
+    memcpy(&request, entry->buffer, length);
+    entry->tag = request.tmh.tag;
+    uct_dcx_tm_unexpected_rndv(tm, &request.tmh, length);
+    uct_dcx_tm_end(tm, entry, 1, 0, 0, NULL, UCS_ERR_MESSAGE_TRUNCATED);
+}
+
+
+/* An APPEND or a REMOVE */
+static UCS_F_NOINLINE void
+uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
+{
+    const uct_dcx_tm_awaited_t *awaited =
+            &tm->awaited[tm->awaited_head++ & tm->cmd.sq.mask];
+    uct_dcx_tm_entry_t *entry           = &tm->entries[awaited->index];
+
+    uct_dcx_tm_executed(tm, awaited->cmd);
+    if (cqe->app_op != PRM_CQE_TM_REMOVE) {
+        return;
+    }
+
+    if (cqe->tm_cqe.success & htobe32(MLX5_TMC_SUCCESS)) {
+        uct_dcx_tm_end(tm, entry, 2, 0, 0, NULL, UCS_ERR_CANCELED);
+    } else {
+        uct_dcx_tm_settle(tm, entry, 1); /* a message was first */
+    }
+}
+
+
+void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
+{
+    uct_dcx_tm_entry_t *entry = &tm->entries[be16toh(cqe->app_info)];
+
+    switch (cqe->app_op) {
+    case PRM_CQE_TM_CONSUMED_MSG:
+        uct_dcx_tm_matched(tm, entry, cqe);
+        uct_dcx_tm_consumed(entry);
+        uct_dcx_tm_arrived(tm, entry, cqe);
+        break;
+    case PRM_CQE_TM_CONSUMED:
+        uct_dcx_tm_matched(tm, entry, cqe);
+        uct_dcx_tm_consumed(entry);
+        break;
+    case PRM_CQE_TM_EXPECTED:
+        uct_dcx_tm_arrived(tm, entry, cqe);
+        break;
+    case PRM_CQE_TM_CONSUMED_MSG_SW_RNDV:
+        uct_dcx_tm_refused(tm, entry, cqe);
+        break;
+    case PRM_CQE_TM_MSG_COMPLETION_CANCELED:
+        uct_dcx_tm_end(tm, entry, 1, 0, 0, NULL, UCS_ERR_CONNECTION_RESET);
+        break;
+    default: /* APPEND, REMOVE, NOOP */
+        uct_dcx_tm_op_complete(tm, cqe);
+        break;
+    }
+}
+
+
+
+void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
+{
+    const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+
+    if (!tm->has_failed) {
+        ucs_error("%s: the queue of tagged buffers has failed: %s (syndrome "
+                  "0x%x, vendor 0x%x); UCX_DCX_TM_ENABLE=n does without",
+                  tm->queues->port.name, uct_dcx_cqe_syndrome(cqe)->reason,
+                  err->syndrome, err->vendor_err_synd);
+    }
+    tm->has_failed = 1;
+    tm->num_free   = 0; /* uct_iface_tag_recv_zcopy() refuses */
+}
+
+
+void uct_dcx_tm_sync(uct_dcx_tm_t *tm)
+{
+    int is_behind = (uint16_t)(tm->unexpected - tm->synced) >=
+                    UCT_DCX_TM_MAX_UNSYNCED;
+
+    if ((is_behind || (tm->num_free + 1 < tm->num_entries)) &&
+        uct_dcx_tm_has_room(tm)) {
+        uct_dcx_tm_post(tm, PRM_TM_OPCODE_NOP, 0, 0, 0, 0, NULL);
+    }
+}

@@ -1,0 +1,129 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Rendezvous under way; see dcx_tm_rndv.h. There is no limit but that of ids: a
+ * user whom one refuses for lack of them could wait for none.
+ */
+#include "dcx_tm_rndv.h"
+
+#include <endian.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+enum {
+    UCT_DCX_TM_RNDV_LENGTH = 64 /* to begin with; a power of two */
+};
+
+
+ucs_status_t uct_dcx_tm_rndv_init(uct_dcx_tm_rndv_t *rndv)
+{
+    rndv->mask  = UCT_DCX_TM_RNDV_LENGTH - 1;
+    rndv->count = 0;
+    rndv->last  = 0;
+    rndv->ops   = ucs_calloc(UCT_DCX_TM_RNDV_LENGTH, sizeof(*rndv->ops),
+                             "uct_dcx_tm_rndv");
+    return (rndv->ops != NULL) ? UCS_OK : UCS_ERR_NO_MEMORY;
+}
+
+
+void uct_dcx_tm_rndv_cleanup(uct_dcx_tm_rndv_t *rndv)
+{
+    ucs_assert(rndv->count == 0);
+    ucs_free(rndv->ops);
+}
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_op_t **
+uct_dcx_tm_rndv_place(const uct_dcx_tm_rndv_t *rndv, uint32_t id)
+{
+    return &rndv->ops[id & rndv->mask];
+}
+
+
+/* Ids that differed in their low bits do so in one more. */
+static int uct_dcx_tm_rndv_grow(uct_dcx_tm_rndv_t *rndv)
+{
+    size_t length             = (size_t)rndv->mask + 1;
+    uct_dcx_tm_rndv_t greater = *rndv;
+    size_t i;
+
+    greater.mask = (2 * length) - 1;
+    greater.ops  = ucs_calloc(2 * length, sizeof(*greater.ops),
+                              "uct_dcx_tm_rndv");
+    if (greater.ops == NULL) {
+        return 0;
+    }
+
+    for (i = 0; i < length; ++i) {
+        if (rndv->ops[i] != NULL) {
+            *uct_dcx_tm_rndv_place(&greater, rndv->ops[i]->id) = rndv->ops[i];
+        }
+    }
+    ucs_free(rndv->ops);
+    *rndv = greater;
+    return 1;
+}
+
+
+static void uct_dcx_tm_rndv_remove(uct_dcx_op_t *op)
+{
+    uct_dcx_tm_rndv_t *rndv = op->owner;
+
+    *uct_dcx_tm_rndv_place(rndv, op->id) = NULL;
+    rndv->count--;
+}
+
+
+static void uct_dcx_tm_rndv_end(uct_dcx_op_t *op, ucs_status_t status)
+{
+    uct_dcx_tm_rndv_remove(op);
+}
+
+
+uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
+                                    uct_completion_t *comp)
+{
+    uct_dcx_op_t *op;
+
+    if (ucs_unlikely(rndv->count > (rndv->mask / 2)) &&
+        !uct_dcx_tm_rndv_grow(rndv)) {
+        return NULL;
+    }
+
+    op = uct_dcx_op_new(&uct_dcx_ep_dci_set(ep)->ops, ep, comp,
+                        uct_dcx_tm_rndv_end);
+    if (op == NULL) {
+        return NULL;
+    }
+
+    /* half of the places are free */
+    while (*uct_dcx_tm_rndv_place(rndv, ++rndv->last) != NULL) {
+    }
+
+    *uct_dcx_tm_rndv_place(rndv, rndv->last) = op;
+    rndv->count++;
+    op->owner = rndv;
+    op->id    = rndv->last;
+    uct_dcx_op_wait_events(op, 1);
+    return op;
+}
+
+
+void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx)
+{
+    uint32_t id      = be32toh(app_ctx);
+    uct_dcx_op_t *op = *uct_dcx_tm_rndv_place(rndv, id);
+
+    if (ucs_unlikely((op == NULL) || (op->id != id))) {
+        ucs_debug("rendezvous 0x%x is over, but had ended before", id);
+        return;
+    }
+    uct_dcx_op_event(op, UCS_OK);
+}
+
+
+void uct_dcx_tm_rndv_cancel(uct_dcx_op_t *op)
+{
+    uct_dcx_tm_rndv_remove(op);
+    uct_dcx_op_cancel(op);
+}

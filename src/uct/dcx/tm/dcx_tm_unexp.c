@@ -1,0 +1,76 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Messages that match no buffer of the list; see dcx_tm.h. The device counts
+ * them, and so do we.
+ */
+#include "dcx_tm.h"
+#include "uct/dcx/mem/dcx_mem.h"
+
+#include <ucs/debug/log.h>
+
+
+/* The user's header in one piece, in 'tmh' itself: its first bytes are in the
+ * reserved ones of the message's header, as the device limits the length of a
+ * request, and the others behind all headers. Returns NULL if it is none. */
+static void *uct_dcx_tm_rndv_hdr(struct ibv_tmh *tmh, size_t *length)
+{
+    const uint8_t count = tmh->reserved[0];
+    uint8_t *hdr        = UCS_PTR_BYTE_OFFSET(tmh, UCT_DCX_TM_RNDV_HDR);
+
+    if ((*length < UCT_DCX_TM_RNDV_HDR) || (count > UCT_DCX_TM_RNDV_IN_TMH)) {
+        return NULL;
+    }
+
+    *length += count - UCT_DCX_TM_RNDV_HDR;
+    return memcpy(hdr - count, &tmh->reserved[1], count);
+}
+
+
+ucs_status_t
+uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
+                           size_t length)
+{
+    const struct ibv_rvh rvh = *(const struct ibv_rvh*)(tmh + 1);
+    void *hdr                = uct_dcx_tm_rndv_hdr(tmh, &length);
+    uint8_t rkey[UCT_DCX_RKEY_PACKED_SIZE];
+
+    if (ucs_unlikely(hdr == NULL)) {
+        ucs_error("%s: a rendezvous request of %zu bytes is malformed",
+                  tm->queues->port.name, length);
+        return UCS_OK;
+    }
+
+    uct_dcx_mem_pack_rkey(be32toh(rvh.rkey), rkey);
+    return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, hdr, length,
+                       be64toh(rvh.va), be32toh(rvh.len), rkey);
+}
+
+
+ucs_status_t
+uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
+                      const struct mlx5_cqe64 *cqe, unsigned flags)
+{
+    uint64_t imm  = uct_dcx_tm_imm(cqe, tmh->app_ctx);
+    void *context = NULL;
+    size_t payload;
+
+    tm->unexpected++;
+    if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*tmh), &payload))) {
+        ucs_error("%s: a tagged message of %zu bytes is dropped",
+                  tm->queues->port.name, length);
+        return UCS_OK;
+    }
+
+    if (ucs_unlikely(tmh->opcode == IBV_TMH_RNDV)) {
+        return uct_dcx_tm_unexpected_rndv(tm, tmh, length);
+    }
+
+    if (ucs_unlikely(uct_dcx_tm_is_request(cqe, imm))) {
+        return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, tmh + 1, payload, 0, 0,
+                           NULL);
+    }
+
+    return tm->eager_cb(tm->eager_arg, tmh + 1, payload,
+                        flags | UCT_CB_PARAM_FLAG_FIRST, tmh->tag, imm,
+                        &context);
+}
