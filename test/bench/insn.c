@@ -10,12 +10,11 @@
  * line printed here: operation, how many in a row, part, messages, and calls
  * of progress that found nothing. Used by test/bench/count-insn.
  */
-#include "uct_pair.h"
+#include "collect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <valgrind/callgrind.h>
 
 enum {
     AM_ID      = 5,
@@ -149,26 +148,6 @@ static const struct op ops[] = {
     {"atomic_post", atomic_post, 0}
 };
 
-static void collect(int on)
-{
-    if (on) {
-        CALLGRIND_TOGGLE_COLLECT;
-    }
-}
-
-/* Progress until it finds nothing */
-static void drain(struct run *run, uct_iface_h iface, int counted)
-{
-    unsigned found;
-
-    do {
-        collect(counted);
-        found = uct_iface_progress(iface);
-        collect(counted);
-        run->empty += counted && (found == 0);
-    } while (found > 0);
-}
-
 /* An endpoint without credits waits for a grant; it does so once, when it warms
  * up. */
 static void post(struct run *run, const struct op *op, int counted)
@@ -176,14 +155,14 @@ static void post(struct run *run, const struct op *op, int counted)
     int status;
 
     for (;;) {
-        collect(counted);
+        bench_collect(counted);
         status = op->post(run);
-        collect(counted);
+        bench_collect(counted);
         if (status != UCS_ERR_NO_RESOURCE) {
             break;
         }
-        drain(run, run->pair.b.iface, 0);
-        drain(run, run->pair.a.iface, 0);
+        bench_drain(run->pair.b.iface, 0);
+        bench_drain(run->pair.a.iface, 0);
     }
     bench_check((status < 0) ? status : UCS_OK, op->name);
 }
@@ -199,20 +178,9 @@ static void run_part(struct run *run, const struct op *op, unsigned messages,
             post(run, op, part == POST);
         }
         /* in this order, so that the sender sees what it is granted */
-        drain(run, run->pair.b.iface, part == RECV);
-        drain(run, run->pair.a.iface, part == SEND);
+        run->empty += bench_drain(run->pair.b.iface, part == RECV);
+        run->empty += bench_drain(run->pair.a.iface, part == SEND);
     }
-}
-
-static void dump(const struct run *run, const char *op, unsigned row,
-                 const char *part)
-{
-    char label[128];
-
-    snprintf(label, sizeof(label), "%s %u %s %u %u", op, row, part,
-             run->messages, run->empty);
-    puts(label);
-    CALLGRIND_DUMP_STATS_AT(label);
 }
 
 static void run_op(struct run *run, const struct op *op, unsigned row)
@@ -228,21 +196,9 @@ static void run_op(struct run *run, const struct op *op, unsigned row)
         }
         run_part(run, op, run->messages, row, part);
         bench_pair_flush(&run->pair);
-        dump(run, op->name, row, part_names[part]);
+        bench_dump(op->name, (row == 1) ? "1" : "16", part_names[part],
+                   run->messages, run->empty);
     }
-}
-
-/* Whether argv, if it names operations, names this one */
-static int wanted(const struct op *op, int argc, char **argv)
-{
-    int i;
-
-    for (i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], op->name)) {
-            return 1;
-        }
-    }
-    return argc == 0;
 }
 
 /* What a call of progress takes that finds nothing */
@@ -252,9 +208,9 @@ static void run_idle(struct run *run)
 
     run->empty = 0;
     for (i = 0; i < run->messages; i++) {
-        drain(run, run->pair.a.iface, 1);
+        run->empty += bench_drain(run->pair.a.iface, 1);
     }
-    dump(run, "idle", 1, "call");
+    bench_dump("idle", "1", "call", run->messages, run->empty);
 }
 
 int main(int argc, char **argv)
@@ -275,7 +231,7 @@ int main(int argc, char **argv)
                                          &run, 0));
     run_idle(&run);
     for (i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-        if (wanted(&ops[i], argc - 4, argv + 4)) {
+        if (bench_wanted(ops[i].name, argv + 4)) {
             run_op(&run, &ops[i], 1);
             run_op(&run, &ops[i], 16);
         }

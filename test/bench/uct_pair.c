@@ -91,15 +91,56 @@ static void bench_find_md(struct bench_pair *pair, const char *tl,
     }
 }
 
+/* A message that is to match a posted receive and does not ends the process. */
+static ucs_status_t unexpected_eager(void *arg, void *data, size_t length,
+                                     unsigned flags, uct_tag_t tag,
+                                     uint64_t imm, void **context)
+{
+    (void)arg;
+    (void)data;
+    (void)length;
+    (void)flags;
+    (void)tag;
+    (void)imm;
+    (void)context;
+    bench_check(UCS_ERR_NO_ELEM, "receive of an eager message");
+    return UCS_OK;
+}
+
+static ucs_status_t unexpected_rndv(void *arg, unsigned flags, uint64_t tag,
+                                    const void *header, unsigned header_length,
+                                    uint64_t addr, size_t length,
+                                    const void *rkey)
+{
+    (void)arg;
+    (void)flags;
+    (void)tag;
+    (void)header;
+    (void)header_length;
+    (void)addr;
+    (void)length;
+    (void)rkey;
+    bench_check(UCS_ERR_NO_ELEM, "receive of a rendezvous");
+    return UCS_OK;
+}
+
+/* What an interface is opened with to match tags, beside the rest */
+enum {
+    TM_FIELDS = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB
+};
+
 static void bench_side_open(struct bench_pair *pair, struct bench_side *side,
-                            const char *tl, const char *dev)
+                            const char *tl, const char *dev, int tm_fields)
 {
     uct_iface_params_t params = {
         .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                UCT_IFACE_PARAM_FIELD_DEVICE,
+                                UCT_IFACE_PARAM_FIELD_DEVICE | tm_fields,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = tl,
-        .mode.device.dev_name = dev
+        .mode.device.dev_name = dev,
+        .eager_cb             = unexpected_eager,
+        .rndv_cb              = unexpected_rndv
     };
     uct_iface_config_t *config;
 
@@ -159,14 +200,30 @@ uct_ep_h bench_pair_connect(const struct bench_pair *pair)
     return ep;
 }
 
-void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev)
+static void bench_pair_open_with(struct bench_pair *pair, const char *tl,
+                                 const char *dev, int tm_fields)
 {
     memset(pair, 0, sizeof(*pair));
     bench_find_md(pair, tl, dev);
-    bench_side_open(pair, &pair->a, tl, dev);
-    bench_side_open(pair, &pair->b, tl, dev);
+    bench_side_open(pair, &pair->a, tl, dev, tm_fields);
+    bench_side_open(pair, &pair->b, tl, dev, tm_fields);
     bench_register(pair);
     pair->ep = bench_pair_connect(pair);
+}
+
+void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev)
+{
+    bench_pair_open_with(pair, tl, dev, 0);
+}
+
+void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
+                        const char *dev)
+{
+    setenv("UCX_DCX_TM_ENABLE", "y", 1);
+    setenv("UCX_DC_MLX5_TM_ENABLE", "y", 1);
+    bench_pair_open_with(pair, tl, dev, TM_FIELDS);
+    bench_check((pair->b.attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_BCOPY) ?
+                        UCS_OK : UCS_ERR_UNSUPPORTED, "tag matching");
 }
 
 void bench_pair_flush(const struct bench_pair *pair)

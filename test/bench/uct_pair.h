@@ -15,7 +15,7 @@
     bench_check((_expr), #_expr)
 
 enum {
-    BENCH_MEM_SIZE = 1 << 16
+    BENCH_MEM_SIZE = 1 << 19
 };
 
 struct bench_side {
@@ -44,6 +44,11 @@ void bench_check(ucs_status_t status, const char *what);
 
 /* Opens 'tl' (such as "dcx") on 'dev' (such as "mlx5_0:1"). */
 void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev);
+
+/* The same, with tag matching on. Each tagged message is to match a posted
+ * receive: one that does not ends the process. */
+void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
+                        const char *dev);
 
 void bench_pair_close(struct bench_pair *pair);
 

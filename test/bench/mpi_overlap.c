@@ -1,0 +1,168 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How much of a transfer is hidden behind computation of the receiver:
+ *
+ *     mpirun -np 2 mpi_overlap [MESSAGES [SECONDS [SIZE...]]]
+ *
+ * Rank 1 posts a receive and tells rank 0, which sends then and has sent nothing
+ * since both met: a message on its way would keep a NIC from matching what is
+ * posted meanwhile. Rank 1 computes for twice the time that a transfer takes
+ * without, and at most SECONDS more if the data is not there by then, and enters
+ * MPI no more before MPI_Wait. Prints for each size, 64 KiB to 4 MiB if there is
+ * none:
+ *
+ *     SIZE   us of a transfer   us of MPI_Wait   part hidden   N of MESSAGES there
+ *
+ * with medians, and how often the last byte was in place before MPI_Wait.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRANSFERS = 11, MAX_MESSAGES = 1000 };
+
+struct job {
+    int    rank;
+    int    messages;
+    double patience; /* seconds that rank 1 goes on to compute */
+    char  *buf;
+    int    size;
+    int    there;    /* messages whose data was, before MPI_Wait */
+};
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double*)a, y = *(const double*)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, count, sizeof(*values), compare);
+    return values[count / 2];
+}
+
+/* The last byte has come: no call of MPI tells that. */
+static int is_there(const struct job *job, char value)
+{
+    return *(volatile char*)(job->buf + job->size - 1) == value;
+}
+
+/* Arithmetic for some time, and for up to 'patience' more without the data */
+static void compute(const struct job *job, char value, double seconds,
+                    double patience)
+{
+    double start = MPI_Wtime(), passed = 0;
+    volatile double x = 1;
+
+    while ((passed < seconds) ||
+           ((passed < seconds + patience) && !is_there(job, value))) {
+        for (int i = 0; i < 100; i++) {
+            x = x * 0.5 + 1;
+        }
+        passed = MPI_Wtime() - start;
+    }
+}
+
+static void check(const struct job *job, char value)
+{
+    if ((job->buf[0] != value) || !is_there(job, value)) {
+        fprintf(stderr, "mpi_overlap: wrong data\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+/* One message. Returns the seconds of MPI_Wait at rank 1, which has computed
+ * for 'seconds' before. */
+static double message(struct job *job, char value, double seconds)
+{
+    MPI_Request req;
+    double start;
+
+    memset(job->buf, (job->rank == 0) ? value : 0, job->size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (job->rank == 0) {
+        MPI_Recv(NULL, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(job->buf, job->size, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+        return 0;
+    }
+    MPI_Irecv(job->buf, job->size, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &req);
+    MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+    if (seconds > 0) {
+        compute(job, value, seconds, job->patience);
+        job->there += is_there(job, value);
+    }
+    start = MPI_Wtime();
+    MPI_Wait(&req, MPI_STATUS_IGNORE);
+    start = MPI_Wtime() - start;
+    check(job, value);
+    return start;
+}
+
+/* The median of some messages that rank 1 waits for at once */
+static double transfer_alone(struct job *job)
+{
+    double waits[TRANSFERS];
+
+    for (int i = 0; i < TRANSFERS; i++) {
+        waits[i] = message(job, 1 + i % 100, 0);
+    }
+    return median(waits, TRANSFERS);
+}
+
+/* Messages alone and with computation in turns: what the machine does beside is
+ * in both. */
+static void run(struct job *job)
+{
+    static double alone[MAX_MESSAGES], waits[MAX_MESSAGES];
+    double seconds, transfer, wait, hidden;
+
+    seconds    = 2 * transfer_alone(job);
+    job->there = 0;
+    for (int i = 0; i < job->messages; i++) {
+        alone[i] = message(job, 1 + i % 100, 0);
+        waits[i] = message(job, 2 + i % 100, seconds);
+    }
+    transfer = median(alone, job->messages);
+    wait     = median(waits, job->messages);
+    hidden   = 1 - wait / transfer;
+    if (job->rank == 1) {
+        printf("%-8d %10.1f %10.1f %8.3f %6d of %d there\n", job->size,
+               transfer * 1e6, wait * 1e6, (hidden > 0) ? hidden : 0,
+               job->there, job->messages);
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {0};
+    int ranks;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    job.messages = (argc > 1) ? atoi(argv[1]) : 21;
+    job.patience = (argc > 2) ? atof(argv[2]) : 0;
+    if ((ranks != 2) || (job.messages < 1) || (job.messages > MAX_MESSAGES)) {
+        fprintf(stderr, "usage: mpirun -np 2 mpi_overlap "
+                        "[MESSAGES [SECONDS [SIZE...]]]\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    for (int i = 3; i < argc; i++) {
+        job.size = atoi(argv[i]);
+        job.buf  = malloc(job.size);
+        run(&job);
+        free(job.buf);
+    }
+    for (job.size = 64 << 10; (argc <= 3) && (job.size <= 4 << 20);
+         job.size *= 2) {
+        job.buf = malloc(job.size);
+        run(&job);
+        free(job.buf);
+    }
+    MPI_Finalize();
+    return 0;
+}
