@@ -373,5 +373,7 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"ib", {}},
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"late", {{"SOFTHCA_DELAY", "20"}}},
+                          {"slow", {{"SOFTHCA_DELAY", "100000"}}},
                           {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}}});
 }
