@@ -177,6 +177,8 @@ TEST_P(devx_tm, refuses_what_cannot_be)
                    "an mtu of 8192");
     expect_not_set(xrq.dc_params().put(0x20, 1), DEVX_BAD_PARAM, 0x20,
                    "a reserved word");
+    expect_not_set(devx_mailbox(0x10, 0x72a).put(8, xrq.number()), DEVX_BAD_OP,
+                   0, "modify_xrq");
 }
 
 /* A queue pair that the device sends through has no send queue of the

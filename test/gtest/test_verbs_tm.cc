@@ -367,6 +367,33 @@ TEST_P(verbs_tm, is_made_of_what_there_can_be)
     }
 }
 
+/* What a NIC has no counters for: the log tells, when the queue is queried. */
+class verbs_tm_counts : public verbs_tm {
+};
+
+TEST_P(verbs_tm_counts, are_logged_by_a_query)
+{
+    struct ibv_srq_attr attr = {};
+    hca_log_reader log;
+    tm_msg no_tag(IBV_TMH_NO_TAG, 0, 0);
+
+    for (unsigned i = 0; i < 3; i++) {
+        tm.add({.wr_id = 1, .tag = 5});
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+        expect_eager(1, 0, 5);
+    }
+    send_unexpected(8, 6);
+    send_unexpected(8, 6);
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, send(pair.a, no_tag));
+    log.take();
+    EXPECT_EQ(0, ibv_query_srq(tm.srq, &attr));
+    EXPECT_NE(std::string::npos,
+              log.take().find("tag matching: 3 expected, 2 unexpected, 1 "
+                              "without a tag"));
+}
+
+INSTANTIATE_TEST_SUITE_P(info, verbs_tm_counts, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
 
@@ -1191,6 +1218,7 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"plain", {}},
+        {"info", {{"SOFTHCA_LOG", "info"}}},
         {"late", {{"SOFTHCA_DELAY", "20"}}},
         {"slow", {{"SOFTHCA_DELAY", "100000"}}},
         {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
