@@ -7,8 +7,8 @@
  * (0x72a), of which mlx5_ifc.h has the opcode and mlx5_ib's devx.c the place of
  * xrqn (that of ARM_XRQ): no public source says what else is in its mailbox.
  *
- * No counter of a NIC tells matches: mlx5_ib's counters.c has none, and xrqc has
- * hw_phase_cnt, which counts unexpected messages. A query logs them.
+ * No counter of a NIC tells matches: mlx5_ib's counters.c has none, and xrqc
+ * has hw_phase_cnt, which counts unexpected messages. A query logs them.
  */
 #define _GNU_SOURCE
 #include "devx.h"

@@ -2,9 +2,9 @@
 /*
  * The peers of this process, and its helper thread. The helper waits in one
  * epoll set for the pidfd of every peer that was asked about, for the timerfd
- * of hca_timer.c, and for a pipe into which peers write their slots that want to
- * be watched here. It has all signals blocked: no handler of the program ever
- * runs in it.
+ * of hca_timer.c, and for a pipe into which peers write their slots that want
+ * to be watched here. It has all signals blocked: no handler of the program
+ * ever runs in it.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
