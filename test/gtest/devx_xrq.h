@@ -81,16 +81,16 @@ public:
         return cqe;
     }
 
-    /* Entry 0, by a command queue pair */
+    /* Entry 0, or one behind it, by a command queue pair */
     void append(devx_qp &cmd, uint64_t tag, const strict_mem &to,
-                uint32_t length)
+                uint32_t length, unsigned index = 0)
     {
         struct mlx5_wqe_tm_seg seg = {};
         raw_wqe wqe(MLX5_OPCODE_TAG_MATCHING);
 
         seg.opcode      = PRM_TM_OPCODE_APPEND << PRM_TM_OPCODE_SHIFT;
         seg.flags       = PRM_TM_CQE_REQ | PRM_TM_SW_CNT;
-        seg.index       = htobe16(1);
+        seg.index       = htobe16(index + 1);
         seg.append_tag  = htobe64(tag);
         seg.append_mask = ~0ull;
         wqe.bytes[11]   = 0; /* no completion of its own */

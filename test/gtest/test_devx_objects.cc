@@ -373,6 +373,8 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"ib", {}},
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
-                          {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}}});
+                           {"late", {{"SOFTHCA_DELAY", "20"}}},
+                           {"slow", {{"SOFTHCA_DELAY", "100000"}}},
+                           {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
+                           {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}}});
 }

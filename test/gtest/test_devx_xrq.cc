@@ -5,6 +5,7 @@
  * data of a rendezvous, and what the device refuses of all that.
  */
 #include "devx_xrq.h"
+#include "verbs_peer.h"
 
 #include <algorithm>
 #include <common/prm.h>
@@ -13,10 +14,10 @@ namespace {
 
 class devx_tm : public verbs_test {
 protected:
-    /* For tag 5 */
-    void append(devx_qp &cmd, uint32_t length)
+    /* Entry 0, for tag 5, or one behind it */
+    void append(devx_qp &cmd, uint32_t length, unsigned index = 0)
     {
-        xrq.append(cmd, 5, dst, length);
+        xrq.append(cmd, 5, dst, length, index);
     }
 
     void expect_refused(const devx_mailbox &in, uint8_t status,
@@ -91,6 +92,8 @@ TEST_P(devx_tm, refuses_what_cannot_be)
                    "an mtu of 8192");
     expect_not_set(xrq.dc_params().put(0x20, 1), DEVX_BAD_PARAM, 0x20,
                    "a reserved word");
+    expect_not_set(devx_mailbox(0x10, 0x72a).put(8, xrq.number()), DEVX_BAD_OP,
+                   0, "modify_xrq");
 }
 
 /* A queue pair that the device sends through has no send queue of the
@@ -109,10 +112,25 @@ TEST_P(devx_tm, wants_a_queue_pair_to_itself)
     expect_refused(good, DEVX_BAD_PARAM, ctx + 0xac, "an unreliable one");
 }
 
-/* A request of a DC initiator: TMH, RVH, and its own target, to read through */
+/* The request of a DC initiator for `data`: TMH, RVH, and its own target, to
+ * read through. @return its length */
+uint32_t put_rndv_dc(const strict_mem &mem, const strict_mem &data,
+                     uint32_t length, uint32_t dctn)
+{
+    tm_rndv rndv(IBV_TMH_RNDV, 5, data.addr, data.mr->rkey, length);
+    struct prm_ravh ravh = {};
+
+    ravh.sl_dct        = htobe32(dctn);
+    ravh.dc_access_key = htobe64(TM_DC_KEY);
+    memcpy(mem.addr, &rndv.headers, sizeof(rndv.headers));
+    memcpy(mem.addr + sizeof(rndv.headers), &ravh, sizeof(ravh));
+    return sizeof(rndv.headers) + sizeof(ravh);
+}
+
 class devx_tm_dc : public devx_tm {
 protected:
     static constexpr uint32_t LENGTH = 5000;
+    static constexpr int SLOW_PEER   = 300; /* ms; an RNR time is 10 us */
 
     devx_tm_dc()
     {
@@ -140,15 +158,21 @@ protected:
 
     enum ibv_wc_status request()
     {
-        tm_rndv rndv(IBV_TMH_RNDV, 5, m_data.addr, m_data.mr->rkey, LENGTH);
-        struct prm_ravh ravh = {};
+        return m_dci.send(m_dct->out.number(), src, put_request());
+    }
 
-        ravh.sl_dct        = htobe32(m_dctn);
-        ravh.dc_access_key = htobe64(TM_DC_KEY);
-        memcpy(src.addr, &rndv.headers, sizeof(rndv.headers));
-        memcpy(src.addr + sizeof(rndv.headers), &ravh, sizeof(ravh));
-        return m_dci.send(m_dct->out.number(), src,
-                          sizeof(rndv.headers) + sizeof(ravh));
+    /* Into `src`. @return its length */
+    uint32_t put_request()
+    {
+        return put_rndv_dc(src, m_data, LENGTH, m_dctn);
+    }
+
+    /* An entry has matched, and its data is there. */
+    void expect_fetched()
+    {
+        xrq.expect(PRM_CQE_TM_CONSUMED);
+        EXPECT_EQ(LENGTH,
+                  be32toh(xrq.expect(PRM_CQE_TM_EXPECTED).byte_cnt));
     }
 
     struct ibv_srq           *srq;
@@ -205,6 +229,81 @@ TEST_P(devx_tm_dc, gives_up_on_who_does_not_answer)
     xrq.expect(PRM_CQE_TM_MSG_COMPLETION_CANCELED);
 }
 
+/* The FIN of one waits for a receive, for ever if need be, and nothing waits
+ * for that: another is fetched meanwhile. */
+TEST_P(devx_tm_dc, waits_for_a_receive_of_the_fin)
+{
+    devx_mailbox out(16);
+
+    EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
+    for (unsigned i = 0; i < 2; i++) {
+        append(*m_cmd, LENGTH, i);
+        EXPECT_EQ(IBV_WC_SUCCESS, request());
+        expect_fetched();
+        poll(NULL, 0, SLOW_PEER);
+        EXPECT_TRUE(verbs_is_empty(m_own->cq));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_own->cq).status);
+        EXPECT_EQ(IBV_TMH_FIN, m_data.addr[0]);
+    }
+}
+
+/* A request that finds neither an entry nor a receive is tried again. */
+TEST_P(devx_tm_dc, waits_for_an_entry)
+{
+    tm_dci patient(dev, 7);
+    devx_mailbox out(16);
+
+    EXPECT_EQ(0, xrq.modify(xrq.dc_params(), &out));
+    EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64));
+    patient.post(m_dct->out.number(), src, put_request());
+    poll(NULL, 0, SLOW_PEER);
+    append(*m_cmd, LENGTH);
+    EXPECT_EQ(IBV_WC_SUCCESS, patient.wait());
+    expect_fetched();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_own->cq).status);
+}
+
+/* Asks whoever says what its target is to fetch something, and waits for the
+ * end. */
+void dc_rndv_sender(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    struct ibv_srq_init_attr attr = {NULL, {15, 1, 0}};
+    struct ibv_srq *srq           = ibv_create_srq(dev.pd, &attr);
+    tm_dct own(dev, srq);
+    tm_dci dci(dev);
+    uint32_t dctn;
+
+    HCA_CHECK_CALL(::read(fd, &dctn, sizeof(dctn)) == sizeof(dctn));
+    dci.post(dctn, mem, put_rndv_dc(mem, mem, 4096, own.qp->qp_num));
+    peer_wait_for_the_end(fd);
+}
+
+/* A late device begins to fetch when the sender is dead. */
+class devx_tm_killed : public devx_tm_dc {
+protected:
+    peer_process m_peer{dc_rndv_sender}; /* forked late: opens its own device */
+};
+
+/* This process sends nothing to the dead one, and calls nothing. */
+TEST_P(devx_tm_killed, ends_what_it_had_asked_for)
+{
+    const uint32_t dctn = m_dct->out.number();
+    devx_mailbox params = xrq.dc_params(), out(16);
+
+    EXPECT_EQ(0, xrq.modify(params.set(0x10, 28, 24, 1), &out));
+    append(*m_cmd, LENGTH);
+    HCA_CHECK_CALL(::write(m_peer.fd, &dctn, sizeof(dctn)) == sizeof(dctn));
+    xrq.expect(PRM_CQE_TM_CONSUMED);
+    kill(m_peer.pid, SIGKILL);
+    xrq.expect(PRM_CQE_TM_MSG_COMPLETION_CANCELED);
+    EXPECT_TRUE(WIFSIGNALED(m_peer.wait()));
+}
+
 /* The first read is lost; what it was for is gone when it is tried again. */
 class devx_tm_lost : public devx_tm_dc {
 };
@@ -251,6 +350,8 @@ INSTANTIATE_TEST_SUITE_P(ib, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_tm_dc, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_tm_dc, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, devx_tm_dc, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(slow, devx_tm_killed, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, devx_tm_lost, testing::Values(0));
 
 } /* namespace */

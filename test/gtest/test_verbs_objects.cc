@@ -5,7 +5,7 @@
  * is busy, and what cannot be is refused with the error of the kernel's uverbs.
  * Completion queues and memory have files of their own.
  */
-#include "verbs_bench.h"
+#include "tm_bench.h"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -297,6 +297,57 @@ TEST_P(verbs_objects, xrc_domain_of_a_file_is_shared_by_contexts)
         EXPECT_EQ(0, ibv_destroy_cq(recv_cq));
         EXPECT_EQ(0, ibv_destroy_cq(send_cq));
     }
+    close(fd);
+}
+
+/* --- tags ----------------------------------------------------------------- */
+
+/* libmlx5's command queue pair has no global route, without which no kernel
+ * connects it on RoCE; the queue by DEVX is there. */
+TEST_P(verbs_objects, srq_with_tags_is_for_infiniband)
+{
+    struct ibv_cq_ex *cq = tm_srq::create_cq(dev, {});
+    struct ibv_srq *srq;
+
+    ASSERT_NE(nullptr, cq);
+    srq = tm_srq::create(dev, cq, {});
+    EXPECT_EQ(dev.is_roce(), srq == NULL);
+    if (srq != NULL) {
+        EXPECT_EQ(0, ibv_destroy_srq(srq));
+    }
+    EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq))) << "something is left";
+}
+
+/* It is of no XRC domain: its number is none that a message could name. */
+TEST_P(verbs_objects, srq_with_tags_takes_no_xrc_message)
+{
+    if (dev.is_roce()) {
+        return; /* there is none, see above */
+    }
+    tm_srq tm(dev);
+    char path[] = "/dev/shm/dcx-test-xrc-XXXXXX";
+    int fd      = mkstemp(path);
+    xrc_domain domain(dev, fd, O_CREAT);
+    struct ibv_cq *cq       = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+    struct ibv_qp *receiver = xrc_create_qp(dev, domain.xrcd, NULL);
+    struct ibv_qp *sender   = xrc_create_qp(dev, NULL, cq);
+    hca_log_reader log;
+    verbs_op op = send();
+
+    unlink(path);
+    ASSERT_TRUE(receiver && sender);
+    xrc_connect(dev, sender, receiver);
+    tm.recv(3);
+    tm.add({.wr_id = 1, .mask = 0});
+    src.addr[0] = IBV_TMH_EAGER;
+    ASSERT_EQ(0, ibv_get_srq_num(tm.srq, &op.wr.qp_type.xrc.remote_srqn));
+    ASSERT_EQ(0, op.post(sender));
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, verbs_wait(cq).status);
+    EXPECT_NE(std::string::npos, log.take().find("xrc srqn is"));
+    EXPECT_TRUE(tm.is_empty());
+    EXPECT_EQ(0, ibv_destroy_qp(sender));
+    EXPECT_EQ(0, ibv_destroy_qp(receiver));
+    EXPECT_EQ(0, ibv_destroy_cq(cq));
     close(fd);
 }
 

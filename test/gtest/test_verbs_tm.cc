@@ -367,6 +367,33 @@ TEST_P(verbs_tm, is_made_of_what_there_can_be)
     }
 }
 
+/* What a NIC has no counters for: the log tells, when the queue is queried. */
+class verbs_tm_counts : public verbs_tm {
+};
+
+TEST_P(verbs_tm_counts, are_logged_by_a_query)
+{
+    struct ibv_srq_attr attr = {};
+    hca_log_reader log;
+    tm_msg no_tag(IBV_TMH_NO_TAG, 0, 0);
+
+    for (unsigned i = 0; i < 3; i++) {
+        tm.add({.wr_id = 1, .tag = 5});
+        EXPECT_EQ(IBV_WC_SUCCESS, eager(5));
+        expect_eager(1, 0, 5);
+    }
+    send_unexpected(8, 6);
+    send_unexpected(8, 6);
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, send(pair.a, no_tag));
+    log.take();
+    EXPECT_EQ(0, ibv_query_srq(tm.srq, &attr));
+    EXPECT_NE(std::string::npos,
+              log.take().find("tag matching: 3 expected, 2 unexpected, 1 "
+                              "without a tag"));
+}
+
+INSTANTIATE_TEST_SUITE_P(info, verbs_tm_counts, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
 
@@ -375,6 +402,7 @@ INSTANTIATE_TEST_SUITE_P(late, verbs_tm, testing::Values(0));
 class verbs_tm_rndv : public verbs_tm {
 protected:
     static constexpr uint32_t LENGTH = 5000;
+    static constexpr int SLOW_PEER   = 300; /* ms; an RNR time is 10 us */
 
     verbs_tm_rndv()
     {
@@ -533,23 +561,67 @@ TEST_P(verbs_tm_rndv, cannot_fetch_by_a_key_that_is_none)
     EXPECT_EQ(IBV_EVENT_QP_ACCESS_ERR, verbs_event(dev.ctx).event_type);
 }
 
-/* The data is there; the FIN waits for a receive, for ever if need be. */
+/* The data is there; the FIN waits for a receive, for ever if need be, and
+ * nobody waits for that: the second one goes the same way meanwhile. */
 TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
 {
     verbs_options patient = tm_rndv_ep(tm);
-    struct ibv_wc wc      = {};
 
     patient.rnr_retry = 7;
     verbs_pair other(dev, {}, patient);
+    for (unsigned i = 0; i < 2; i++) {
+        tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+        EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
+        expect_consumed();
+        expect_data();
+        poll(NULL, 0, SLOW_PEER);
+        EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
+    }
+    EXPECT_EQ(IBV_QPS_RTS, other.b.state());
+}
+
+/* ... unless its queue pair has an end to its patience: both of them, and with
+ * it the FIN, which the sender then takes from its own queue pair's state. */
+TEST_P(verbs_tm_rndv, gives_up_on_the_fin_as_its_queue_pair_does)
+{
+    verbs_options short_tempered = tm_rndv_ep(tm);
+
+    short_tempered.rnr_retry = 2;
+    verbs_pair other(dev, {}, short_tempered);
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
     EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
     expect_consumed();
     expect_data();
-    EXPECT_TRUE(verbs_is_empty(other.a.recv_cq));
+    EXPECT_TRUE(verbs_until([&] { return other.b.state() == IBV_QPS_ERR; }));
+    EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
+              verbs_event(dev.ctx).event_type);
+    EXPECT_TRUE(tm.is_empty());
+}
+
+/* A request that finds neither an entry nor a receive: it is tried again, and
+ * matches what has been added by then. */
+TEST_P(verbs_tm_rndv, waits_for_an_entry)
+{
+    verbs_options patient;
+    tm_rndv msg = headers(IBV_TMH_RNDV);
+
+    patient.rnr_retry = 7;
+    verbs_pair other(dev, patient, tm_rndv_ep(tm));
     EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
-    wc = verbs_wait(other.a.recv_cq);
-    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
-    EXPECT_EQ(IBV_QPS_RTS, other.b.state());
+    memcpy(src.addr, &msg.headers, sizeof(msg.headers));
+    EXPECT_EQ(0, verbs_test::send(0, 64).post(other.a.qp));
+    poll(NULL, 0, SLOW_PEER);
+    EXPECT_TRUE(verbs_is_empty(other.a.send_cq));
+    EXPECT_TRUE(tm.is_empty());
+    tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.send_cq).status);
+    expect_consumed();
+    expect_data();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
 }
 
 TEST_P(verbs_tm_rndv, ends_with_a_receive_queue_of_tags)
@@ -608,31 +680,32 @@ TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
 }
 
 /* There is an end to how many the device has under way. */
+constexpr unsigned MAX_RNDV = 64;
+
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_is_too_much)
 {
-    constexpr unsigned MANY = 64;
     verbs_options patient;
     tm_options options;
 
-    options.tags = MANY + 1;
-    options.cqe  = 4 * MANY;
+    options.tags = MAX_RNDV + 1;
+    options.cqe  = 4 * MAX_RNDV;
     tm_srq more(dev, options);
     patient           = tm_rndv_ep(more);
     patient.rnr_retry = 7;
     verbs_pair other(dev, {}, patient);
-    for (unsigned i = 0; i <= MANY; i++) {
+    for (unsigned i = 0; i <= MAX_RNDV; i++) {
         more.add({.wr_id = i, .tag = 5, .length = LENGTH});
         EXPECT_EQ(IBV_WC_SUCCESS, request(other.a, headers(IBV_TMH_RNDV)));
         tm_wc wc = more.wait();
         EXPECT_EQ(i, wc.wr_id);
-        if (i < MANY) {
+        if (i < MAX_RNDV) {
             EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
             EXPECT_EQ(LENGTH, more.wait().byte_len);
         } else {
             EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
         }
     }
-    for (unsigned i = 0; i < MANY; i++) { /* they wait for that */
+    for (unsigned i = 0; i < MAX_RNDV; i++) { /* they wait for that */
         EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
     }
@@ -891,16 +964,6 @@ public:
     struct ibv_mr *mr;
 };
 
-/* The end of the parent, or its signal, ends it. */
-[[noreturn]] void wait_for_the_end(int fd)
-{
-    char byte;
-
-    while (::read(fd, &byte, 1) > 0) {
-    }
-    _exit(1);
-}
-
 void long_sender(int fd)
 {
     hca_device dev;
@@ -915,7 +978,7 @@ void long_sender(int fd)
                          .local((uintptr_t)msg.mr->addr, msg.size,
                                 msg.mr->lkey)
                          .post(ep.qp));
-    wait_for_the_end(fd);
+    peer_wait_for_the_end(fd);
 }
 
 void rndv_sender(int fd)
@@ -929,7 +992,7 @@ void rndv_sender(int fd)
     peer_connect(fd, ep, peer_exchange(fd, ep, mem));
     EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers))
                          .post(ep.qp));
-    wait_for_the_end(fd);
+    peer_wait_for_the_end(fd);
 }
 
 class verbs_tm_killed : public testing::TestWithParam<int> {
@@ -1054,12 +1117,108 @@ TEST_P(verbs_tm_killed_rndv, before_its_data_is_fetched)
 
 INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_killed_rndv, testing::Values(0));
 
+/* --- a receiver that is killed -------------------------------------------- */
+
+constexpr unsigned NUM_TO_DIE = 4;
+
+/* Has entries for as many, and says that all of them have matched. */
+void rndv_receiver(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    tm_srq tm(dev);
+    verbs_options patient = tm_rndv_ep(tm);
+
+    patient.rnr_retry = 7;
+    verbs_ep ep(dev, patient);
+    for (unsigned i = 0; i < NUM_TO_DIE; i++) {
+        tm.add({.wr_id = i, .tag = 5, .length = 5000});
+    }
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    for (unsigned i = 0; i < NUM_TO_DIE;) {
+        i += (tm.wait().flags & TM_MATCH) ? 1 : 0;
+    }
+    peer_meet(fd);
+    peer_wait_for_the_end(fd);
+}
+
+class verbs_tm_dead_receiver : public verbs_tm_rndv {
+protected:
+    /* So many requests, as many of them at a time as there is room for */
+    void send_requests(verbs_ep &ep, unsigned count)
+    {
+        constexpr unsigned ROOM = 32;
+        tm_rndv msg             = headers(IBV_TMH_RNDV);
+
+        memcpy(src.addr, &msg.headers, sizeof(msg.headers));
+        for (unsigned i = 0; i < count + ROOM; i++) {
+            if (i >= ROOM) {
+                EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+            }
+            if (i < count) {
+                EXPECT_EQ(0, verbs_test::send(0, 64).post(ep.qp));
+            }
+        }
+    }
+
+    /* The device has room for as many as ever. */
+    void expect_room()
+    {
+        tm_options options;
+
+        options.tags    = MAX_RNDV;
+        options.max_ops = MAX_RNDV;
+        options.cqe     = 4 * MAX_RNDV;
+        tm_srq more(dev, options);
+        verbs_options patient = tm_rndv_ep(more);
+        patient.rnr_retry     = 7;
+        verbs_pair other(dev, {}, patient);
+        for (unsigned i = 0; i < MAX_RNDV; i++) {
+            tm_srq::op what = {.wr_id = i, .tag = 5, .length = LENGTH};
+
+            EXPECT_EQ(0, more.post(IBV_WR_TAG_ADD, what));
+        }
+        for (unsigned i = 0; i < MAX_RNDV; i++) {
+            EXPECT_EQ(IBV_WC_TM_ADD, more.wait().opcode);
+        }
+        send_requests(other.a, MAX_RNDV);
+        for (unsigned i = 0; i < 2 * MAX_RNDV; i++) {
+            EXPECT_EQ(IBV_WC_SUCCESS, more.wait().status);
+        }
+    }
+};
+
+/* Before its device has fetched anything, or when the FINs wait for receives:
+ * none comes, and nothing of it stays. */
+TEST_P(verbs_tm_dead_receiver, leaves_nothing_behind)
+{
+    hca_log_reader log;
+    peer_process peer(rndv_receiver);
+    verbs_ep ep(dev);
+
+    peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, src));
+    send_requests(ep, NUM_TO_DIE);
+    peer_meet(peer.fd);
+    kill(peer.pid, SIGKILL);
+    EXPECT_TRUE(WIFSIGNALED(peer.wait()));
+    poll(NULL, 0, SLOW_PEER);
+    EXPECT_EQ(0, verbs_recv(ep.qp, dst, 64));
+    expect_room();
+    EXPECT_TRUE(verbs_is_empty(ep.recv_cq));
+    EXPECT_EQ(IBV_QPS_RTS, ep.state());
+    EXPECT_EQ("", log.take());
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dead_receiver, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_dead_receiver, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"plain", {}},
+        {"info", {{"SOFTHCA_LOG", "info"}}},
         {"late", {{"SOFTHCA_DELAY", "20"}}},
         {"slow", {{"SOFTHCA_DELAY", "100000"}}},
         {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},

@@ -287,9 +287,10 @@ public:
 
 class tm_dci {
 public:
-    explicit tm_dci(const hca_device &dev)
+    explicit tm_dci(const hca_device &dev, uint8_t rnr_retry = 0)
     {
         struct ibv_ah_attr ah_attr         = dev.ah_attr(true);
+        struct ibv_qp_attr qp_attr         = hca_qp_attr(dev, 0);
         struct ibv_qp_init_attr_ex attr    = {};
         struct mlx5dv_qp_init_attr dv_attr = {};
 
@@ -307,7 +308,8 @@ public:
         dv_attr.comp_mask     = MLX5DV_QP_INIT_ATTR_MASK_DC;
         dv_attr.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
         HCA_CHECK_CALL((m_qp = mlx5dv_create_qp(dev.ctx, &attr, &dv_attr)));
-        hca_connect_dci(m_qp, dev);
+        qp_attr.rnr_retry = rnr_retry;
+        hca_connect_dci(m_qp, qp_attr);
     }
 
     ~tm_dci()
@@ -323,6 +325,12 @@ public:
     enum ibv_wc_status send(uint32_t dctn, const strict_mem &mem,
                             uint32_t length)
     {
+        post(dctn, mem, length);
+        return wait();
+    }
+
+    void post(uint32_t dctn, const strict_mem &mem, uint32_t length)
+    {
         struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(m_qp);
 
         ibv_wr_start(ex);
@@ -332,6 +340,10 @@ public:
                               TM_DC_KEY);
         ibv_wr_set_sge(ex, mem.mr->lkey, (uintptr_t)mem.addr, length);
         EXPECT_EQ(0, ibv_wr_complete(ex));
+    }
+
+    enum ibv_wc_status wait()
+    {
         return verbs_wait(m_cq).status;
     }
 

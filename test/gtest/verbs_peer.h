@@ -46,6 +46,16 @@ inline void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
     peer_meet(fd);
 }
 
+/* The end of the parent, or its signal, ends it. */
+[[noreturn]] inline void peer_wait_for_the_end(int fd)
+{
+    char byte;
+
+    while (::read(fd, &byte, 1) > 0) {
+    }
+    _exit(1);
+}
+
 /* Runs main(fd) in a child. It ends with 1 if main threw or a check failed. */
 class peer_process {
 public:

@@ -3,7 +3,12 @@
  * CREATE_XRQ, QUERY_XRQ, ARM_XRQ, SET_XRQ_DC_PARAMS_ENTRY: a shared receive
  * queue with tag matching, which is an SRQ of type TM to verbs. Layouts:
  * mlx5_ifc.h of the kernel (xrqc) and of UCX (set_xrq_dc_params_entry). What
- * an XRQ without tag matching is for (NVMe) is not there.
+ * an XRQ without tag matching is for (NVMe) is not there; nor is MODIFY_XRQ
+ * (0x72a), of which mlx5_ifc.h has the opcode and mlx5_ib's devx.c the place of
+ * xrqn (that of ARM_XRQ): no public source says what else is in its mailbox.
+ *
+ * No counter of a NIC tells matches: mlx5_ib's counters.c has none, and xrqc
+ * has hw_phase_cnt, which counts unexpected messages. A query logs them.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -200,6 +205,7 @@ static enum devx_status devx_query_xrq(struct devx_call *call)
     }
     hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
     devx_put_xrqc(call->out + XRQ_CTX, hw);
+    hca_tm_log_counts(hw->obj.num, hca_srq_tm(hw));
     hca_obj_unlock(hw);
     return DEVX_OK;
 }

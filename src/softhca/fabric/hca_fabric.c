@@ -67,6 +67,7 @@ static int hca_fabric_enter(void)
             proc->pid        = getpid();
             proc->start_time = start_time;
             proc->gen++;
+            proc->asks_fd = 0;
             atomic_store(&proc->holds, 0);
             atomic_store(&proc->freezes, 0);
             atomic_store(&proc->state, HCA_PROC_ALIVE);

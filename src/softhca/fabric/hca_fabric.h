@@ -47,6 +47,7 @@ struct hca_proc {
     uint32_t         gen; /* counts the processes that had this slot */
     pid_t            pid;
     uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
+    int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
     _Atomic(uint32_t) holds; /* keys in use by it this moment */
     _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
 } __attribute__((aligned(64)));

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The peers of this process, and its helper thread. The helper waits in one
- * epoll set for the pidfd of every peer that was asked about and for the
- * timerfd of hca_timer.c. It has all signals blocked: no handler of the
- * program ever runs in it.
+ * epoll set for the pidfd of every peer that was asked about, for the timerfd
+ * of hca_timer.c, and for a pipe into which peers write their slots that want
+ * to be watched here. It has all signals blocked: no handler of the program
+ * ever runs in it.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
@@ -42,8 +43,15 @@ static int hca_helper_epoll = -1;
  * intercepts its calls (UCX's memory hooks), and no helper to release them. */
 static pthread_mutex_t hca_helper_work = PTHREAD_MUTEX_INITIALIZER;
 
-/* Tag in epoll data for the timer; others are slot << 32 | gen. */
+/* Tags in epoll data; others are slot << 32 | gen. */
 #define HCA_HELPER_TIMER 0ull
+#define HCA_HELPER_ASKS  1ull
+
+/* Who wants to be watched here: both ends, so that it has no end. */
+static int hca_asks[2];
+
+/* Lives of other slots whose helper was told to watch this process. */
+static _Atomic uint32_t hca_asked[HCA_MAX_PROCS];
 
 /* Without stdio, which allocates, past any hook, and no cancellation point. */
 static int hca_proc_read_stat(pid_t pid, char *stat, size_t size)
@@ -107,6 +115,16 @@ static void hca_helper_peer_died(unsigned slot, uint32_t gen)
     hca_fabric_reap(slot, gen);
 }
 
+static void hca_helper_asked(void)
+{
+    uint32_t slot;
+
+    if ((syscall(SYS_read, hca_asks[0], &slot, sizeof(slot)) ==
+         sizeof(slot)) && (slot < HCA_MAX_PROCS)) {
+        hca_proc_alive(slot);
+    }
+}
+
 static void *hca_helper_main(void *arg)
 {
     struct epoll_event event;
@@ -119,6 +137,8 @@ static void *hca_helper_main(void *arg)
         pthread_mutex_lock(&hca_helper_work);
         if (event.data.u64 == HCA_HELPER_TIMER) {
             hca_timer_expire();
+        } else if (event.data.u64 == HCA_HELPER_ASKS) {
+            hca_helper_asked();
         } else {
             hca_helper_peer_died(event.data.u64 >> 32,
                                  (uint32_t)event.data.u64);
@@ -149,24 +169,46 @@ static int hca_helper_spawn(void)
     return -ret;
 }
 
+static int hca_helper_add(int fd, uint64_t tag)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = tag};
+
+    return (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, fd, &event) < 0) ?
+           -errno : 0;
+}
+
+static int hca_helper_listen(void)
+{
+    int ret;
+
+    if (pipe2(hca_asks, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return -errno;
+    }
+    hca_asks[0] = hca_fd_keep(hca_asks[0]);
+    hca_asks[1] = hca_fd_keep(hca_asks[1]);
+    ret         = hca_helper_add(hca_asks[0], HCA_HELPER_ASKS);
+    if (ret == 0) {
+        hca_fabric->procs[hca_self].asks_fd = hca_asks[0];
+    }
+    return ret;
+}
+
 static int hca_helper_init(void)
 {
-    struct epoll_event event = {.events   = EPOLLIN,
-                                .data.u64 = HCA_HELPER_TIMER};
-    int timer_fd;
+    int ret;
 
     hca_helper_epoll = hca_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     if (hca_helper_epoll < 0) {
         return -errno;
     }
-    timer_fd = hca_timer_init();
-    if (timer_fd < 0) {
-        return timer_fd;
+    ret = hca_timer_init();
+    if (ret >= 0) {
+        ret = hca_helper_add(ret, HCA_HELPER_TIMER);
     }
-    if (epoll_ctl(hca_helper_epoll, EPOLL_CTL_ADD, timer_fd, &event) < 0) {
-        return -errno;
+    if (ret == 0) {
+        ret = hca_helper_listen();
     }
-    return hca_helper_spawn();
+    return (ret == 0) ? hca_helper_spawn() : ret;
 }
 
 int hca_helper_start(void)
@@ -203,9 +245,12 @@ void hca_proc_forked(void)
             hca_fd_close(hca_peers[i].pidfd);
             atomic_store(&hca_peers[i].gen, 0);
         }
+        atomic_store(&hca_asked[i], 0);
     }
     if (hca_helper_runs) {
         hca_fd_close(hca_helper_epoll);
+        hca_fd_close(hca_asks[0]);
+        hca_fd_close(hca_asks[1]);
         hca_timer_forked();
     }
     hca_helper_runs = false;
@@ -296,6 +341,36 @@ bool hca_proc_alive(unsigned slot)
     return (atomic_load_explicit(&hca_peers[slot].gen,
                                  memory_order_relaxed) == gen) ||
            hca_proc_ask(slot, gen);
+}
+
+static int hca_proc_write_ask(unsigned slot)
+{
+    uint32_t self = hca_self;
+    int fd        = hca_proc_open_fd(slot, hca_fabric->procs[slot].asks_fd);
+    int ret       = (fd < 0) ? fd : 0;
+
+    if (fd >= 0) {
+        ret = (syscall(SYS_write, fd, &self, sizeof(self)) < 0) ? -errno : 0;
+        syscall(SYS_close, fd);
+    }
+    return ret;
+}
+
+void hca_proc_have_watched(unsigned slot)
+{
+    const struct hca_proc *proc = &hca_fabric->procs[slot];
+    uint32_t gen                = proc->gen;
+    int ret;
+
+    if ((slot == hca_self) || (atomic_load(&hca_asked[slot]) == gen)) {
+        return;
+    }
+    ret = hca_proc_write_ask(slot);
+    if ((ret != 0) && (ret != -ESRCH)) {
+        hca_warn("process %d: cannot be asked to notice the end of this one: "
+                 "%s", proc->pid, strerror(-ret));
+    }
+    atomic_store(&hca_asked[slot], gen);
 }
 
 int hca_proc_open_fd(unsigned slot, int fd)

@@ -37,6 +37,11 @@ int hca_proc_check(const struct hca_proc *proc);
  * Whoever cannot be asked about counts as alive, with a warning. */
 bool hca_proc_alive(unsigned proc);
 
+/* Has the helper of another process watch this one, which is about to do
+ * something for that one's objects: its end is noticed there although nobody
+ * sends to it. Once in the lives of both; a helper has to run in the other. */
+void hca_proc_have_watched(unsigned proc);
+
 /* Descriptor number of another process, opened here for reading and writing.
  * @return descriptor (the caller's) or -errno. */
 int hca_proc_open_fd(unsigned proc, int fd);

@@ -18,7 +18,6 @@
 #include "hca_thread.h"
 #include "hca_tm_job.h"
 #include "hca_uar.h"
-#include "softhca/fabric/hca_proc.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -249,17 +248,6 @@ static int hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state from,
     return 0;
 }
 
-/* Messages to tagged buffers are executed by the peer's process, to which this
- * one need not send anything: its end has to be noticed here. */
-static void hca_qp_watch_peer(const struct hca_qp *qp)
-{
-    const struct hca_qp *peer = hca_obj_peek(HCA_KIND_QP, qp->dest_qpn);
-
-    if (qp->has_tm && (qp->type == HCA_QP_RC) && (peer != NULL)) {
-        hca_proc_alive(peer->obj.proc);
-    }
-}
-
 int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
                      enum ibv_qp_state to)
 {
@@ -274,9 +262,6 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
-    if ((ret == 0) && (to == IBV_QPS_RTR)) {
-        hca_qp_watch_peer(qp);
-    }
     hca_thread_leave();
     return ret;
 }

@@ -16,6 +16,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_proc.h"
 
 #include <endian.h>
 #include <string.h>
@@ -347,12 +348,15 @@ static void hca_rndv_wait(struct hca_rndv *rndv, uint64_t ns)
     hca_timer_arm(&rndv->timer, hca_time_ns() + ns);
 }
 
-/* One step after the other, until there is something to wait for. */
+/* One step after the other, until there is something to wait for. A device of a
+ * process that is dead sends nothing more. */
 static void hca_rndv_continue(struct hca_rndv *rndv)
 {
     rndv->wait_ns = 0;
     while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
-        if (rndv->job.is_dc) {
+        if (!hca_proc_alive(rndv->recv.owner.proc)) {
+            rndv->state = HCA_RNDV_FAILED;
+        } else if (rndv->job.is_dc) {
             hca_rndv_dc(rndv);
         } else {
             hca_rndv_rc(rndv);
@@ -406,6 +410,7 @@ void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
         hca_rndv_turn(rndv, resp, srq->dc.sl);
     }
     *hca_tm_job(hca_srq_tm(srq), resp->recv.tm_index) = rndv->job;
+    hca_proc_have_watched(srq->obj.proc);
     if (hca_late_ns != 0) {
         hca_rndv_wait(rndv, hca_late_ns);
         return;
@@ -427,6 +432,7 @@ bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
              srq->obj.num, index);
     job->proc = hca_self;
     rndv->job = *job;
+    hca_proc_have_watched(srq->obj.proc);
     hca_srq_take_tagged(srq, &tm->entries[index].data, &rndv->recv);
     rndv->recv.tm_index = index;
     hca_rndv_wait(rndv, 0);

@@ -13,8 +13,8 @@
  * The thread that delivered the request goes on with it, once it holds no lock:
  * the sender's, so that the receiver's program need not run. What has to wait
  * (RNR, an answer that is lost) is its process' helper's. If that process dies
- * the helper of one that finds it dead begins anew: the receiver's watches those
- * whose queue pairs it is connected to.
+ * the helper of one that finds it dead begins anew: the receiver's at the
+ * latest, which is asked to watch it before the match (hca_proc_have_watched()).
  */
 #ifndef HCA_RNDV_H
 #define HCA_RNDV_H

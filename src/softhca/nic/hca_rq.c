@@ -144,7 +144,8 @@ static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
 }
 
 /* An XRC message names the SRQ, which has to be of the QP's domain and brings
- * its own completion queue, as one with tag matching does. */
+ * its own completion queue, as one with tag matching does. No SRQ is both: an
+ * XRQ has no XRC domain (xrqc, and create_xrq_cmd() of mlx5_ib sets none). */
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv)
 {

@@ -33,6 +33,15 @@ hca_off_t hca_tm_create(unsigned log_size)
     return hca_off(tm);
 }
 
+void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm)
+{
+    hca_info("srq 0x%x: tag matching: %llu expected, %llu unexpected, %llu "
+             "without a tag", srqn,
+             (unsigned long long)tm->num_expected,
+             (unsigned long long)tm->num_unexpected,
+             (unsigned long long)tm->num_no_tag);
+}
+
 void hca_tm_free_srq(struct hca_srq *srq)
 {
     struct hca_tm *tm = (srq->tm != 0) ? hca_srq_tm(srq) : NULL;
@@ -42,11 +51,7 @@ void hca_tm_free_srq(struct hca_srq *srq)
     if (tm == NULL) {
         return;
     }
-    hca_info("srq 0x%x: tag matching: %llu expected, %llu unexpected, %llu "
-             "without a tag", num,
-             (unsigned long long)tm->num_expected,
-             (unsigned long long)tm->num_unexpected,
-             (unsigned long long)tm->num_no_tag);
+    hca_tm_log_counts(num, tm);
     hca_arena_free(hca_ptr(tm->jobs));
     hca_arena_free(tm);
 }

@@ -57,6 +57,9 @@ hca_off_t hca_tm_create(unsigned log_size);
 /* Makes it empty; all of `tm` is zero. */
 void hca_tm_init(struct hca_tm *tm, uint16_t size);
 
+/* Logs how many messages a list has matched and not matched so far. */
+void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm);
+
 /* Takes an SRQ back, and its list if it has one, with a line about what that
  * did. As hca_obj_free(): whoever has the lock goes on with both of them. */
 void hca_tm_free_srq(struct hca_srq *srq);

@@ -98,11 +98,13 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     bool roce = hca_dev_is_roce(ctx->dev);
     uint8_t gid[16];
 
+    /* rdma_check_ah_attr() of ib_core: RoCE has no path without a GRH. That
+     * ends ibv_create_srq_ex(IBV_SRQT_TM) there: create_cmd_qp() of libmlx5
+     * connects its queue pair to itself by LID, without one */
     if ((attr->port_num != 1) || (attr->sl > 15) ||
         (roce && !attr->is_global)) {
         return -EINVAL;
     }
-    /* rdma_check_ah_attr(): on InfiniBand a path needs a LID */
     if (attr->is_global &&
         (hca_dev_gid(ctx->dev, attr->grh.sgid_index, gid) == HCA_GID_NONE)) {
         return -EINVAL;

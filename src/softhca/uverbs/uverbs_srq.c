@@ -347,6 +347,9 @@ static int uverbs_query_srq(struct uverbs_req *req)
     resp.max_wr    = (1u << srq->srq->ring.log_cnt) - 1;
     resp.max_sge   = srq->max_sge;
     resp.srq_limit = srq->srq->limit;
+    if (srq->srq->tm != 0) {
+        hca_tm_log_counts(srq->srq->obj.num, hca_srq_tm(srq->srq));
+    }
     return uverbs_core_out(req, &resp);
 }
 
