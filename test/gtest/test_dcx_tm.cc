@@ -165,6 +165,26 @@ protected:
         return getenv("SOFTHCA_LACKS") == NULL;
     }
 
+    /* As the software device names its first port; on RoCE it reports the
+     * priority as the service level. */
+    static void expect_own_path(const devx_mailbox &out, size_t path)
+    {
+        const bool roce   = dcx_is_roce();
+        const bool global = getenv("UCX_DCX_IS_GLOBAL") != NULL;
+
+        EXPECT_EQ(global || roce, out.get(path + 0x04, 23, 23)) << "GRH";
+        EXPECT_EQ(roce ? 0u : 1u, out.get(path + 0x04, 15, 0)) << "LID";
+        EXPECT_EQ(14u, out.get(path + 0x08, 31, 27)) << "ack timeout";
+        EXPECT_EQ(roce ? 3u : 0u, out.get(path + 0x08, 23, 16)) << "GID";
+        EXPECT_EQ((global || roce) ? 17u : 0u, out.get(path + 0x08, 7, 0));
+        EXPECT_EQ(roce ? 0xffffu : global ? 0xfe800000u : 0u,
+                  out.word(path + (roce ? 0x18 : 0x10))) << "GID";
+        EXPECT_EQ(5u, out.get(path + 0x24, 27, 24)) << "SL";
+        EXPECT_EQ(1u, out.get(path + 0x24, 23, 16)) << "port";
+        EXPECT_EQ(roce ? 0x0264u : 0u, out.get(path + 0x24, 15, 0)) << "MAC";
+        EXPECT_EQ(roce ? 0x63780000u : 0u, out.word(path + 0x28)) << "MAC";
+    }
+
     static void query(struct mlx5dv_devx_obj *obj, uint16_t opcode,
                       uint32_t number, devx_mailbox *out)
     {
@@ -271,9 +291,10 @@ TEST_P(dcx_tm, objects)
     setenv("UCX_DCX_PATH_MTU", "512", 1);
     setenv("UCX_DCX_RNR_TIMEOUT", "2.56ms", 1);
     setenv("UCX_DCX_HOP_LIMIT", "17", 1);
+    setenv("UCX_DCX_SL", "5", 1);
     setenv("UCX_DCX_TM_LIST_SIZE", "100", 1);
     dcx_loop dcx;
-    for (const char *name : {"PATH_MTU", "RNR_TIMEOUT", "HOP_LIMIT"}) {
+    for (const char *name : {"PATH_MTU", "RNR_TIMEOUT", "HOP_LIMIT", "SL"}) {
         unsetenv((std::string("UCX_DCX_") + name).c_str());
     }
     view = dcx.view();
@@ -304,6 +325,7 @@ TEST_P(dcx_tm, objects)
     EXPECT_EQ(objects.cmd_qpn, qp.get(qpc + 0x14, 23, 0)) << "itself";
     EXPECT_EQ(objects.xrqn, qp.get(qpc + 0xac, 23, 0));
     EXPECT_EQ(1u, qp.get(qpc + 0xac, 26, 24)) << "receives of an SRQ";
+    expect_own_path(qp, qpc + 0x18);
 }
 
 /* More than there are receives, and credits */
