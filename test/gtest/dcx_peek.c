@@ -189,6 +189,19 @@ unsigned dcx_peek_num_tags(uct_iface_h iface)
 }
 
 
+void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects)
+{
+    const uct_dcx_queues_t *queues = ucs_derived_of(iface, uct_dcx_queues_t);
+
+    objects->xrq     = queues->rx.xrq.obj.obj;
+    objects->xrqn    = queues->rx.xrq.obj.number;
+    objects->dct     = queues->rx.dct_obj.obj;
+    objects->dctn    = queues->rx.dct_obj.number;
+    objects->cmd     = queues->tm->cmd.qp.obj;
+    objects->cmd_qpn = queues->tm->cmd.qp.number;
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -97,6 +97,13 @@ void dcx_peek_no_more_dcis(uct_iface_h iface);
 /* Tagged buffers of the interface, 0 if its device matches no tags */
 unsigned dcx_peek_num_tags(uct_iface_h iface);
 
+/* What is made by DEVX then */
+struct dcx_devx_objects {
+    struct mlx5dv_devx_obj *xrq, *dct, *cmd;
+    uint32_t               xrqn, dctn, cmd_qpn;
+};
+void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

@@ -7,6 +7,7 @@
  * calls go through here.
  */
 #include "dcx_loop.h"
+#include "devx_bench.h"
 #include "ucx_log.h"
 
 #include <functional>
@@ -154,6 +155,46 @@ protected:
         return log.take();
     }
 
+    static bool dcx_is_roce()
+    {
+        return hca_device().is_roce();
+    }
+
+    static unsigned has_rndv()
+    {
+        return getenv("SOFTHCA_LACKS") == NULL;
+    }
+
+    /* As the software device names its first port; on RoCE it reports the
+     * priority as the service level. */
+    static void expect_own_path(const devx_mailbox &out, size_t path)
+    {
+        const bool roce   = dcx_is_roce();
+        const bool global = getenv("UCX_DCX_IS_GLOBAL") != NULL;
+
+        EXPECT_EQ(global || roce, out.get(path + 0x04, 23, 23)) << "GRH";
+        EXPECT_EQ(roce ? 0u : 1u, out.get(path + 0x04, 15, 0)) << "LID";
+        EXPECT_EQ(14u, out.get(path + 0x08, 31, 27)) << "ack timeout";
+        EXPECT_EQ(roce ? 3u : 0u, out.get(path + 0x08, 23, 16)) << "GID";
+        EXPECT_EQ((global || roce) ? 17u : 0u, out.get(path + 0x08, 7, 0));
+        EXPECT_EQ(roce ? 0xffffu : global ? 0xfe800000u : 0u,
+                  out.word(path + (roce ? 0x18 : 0x10))) << "GID";
+        EXPECT_EQ(5u, out.get(path + 0x24, 27, 24)) << "SL";
+        EXPECT_EQ(1u, out.get(path + 0x24, 23, 16)) << "port";
+        EXPECT_EQ(roce ? 0x0264u : 0u, out.get(path + 0x24, 15, 0)) << "MAC";
+        EXPECT_EQ(roce ? 0x63780000u : 0u, out.word(path + 0x28)) << "MAC";
+    }
+
+    static void query(struct mlx5dv_devx_obj *obj, uint16_t opcode,
+                      uint32_t number, devx_mailbox *out)
+    {
+        devx_mailbox in = devx_mailbox(16, opcode).put(8, number);
+
+        EXPECT_EQ(0, mlx5dv_devx_obj_query(obj, in.bytes.data(), 16,
+                                           out->bytes.data(),
+                                           out->bytes.size()));
+    }
+
     ucx_log_reader m_log;
     hca_log_reader m_hca_log;
 
@@ -236,6 +277,55 @@ TEST_P(dcx_tm, peers_without)
     EXPECT_TRUE(none.is_reachable(tags.dev_addr(), tags.iface_addr()));
     expect_sends(tags, none);
     expect_sends(none, tags);
+}
+
+/* What the device says of them */
+TEST_P(dcx_tm, objects)
+{
+    constexpr size_t ctx = 0x10, qpc = 0x18;
+    const bool roce      = dcx_is_roce();
+    dcx_devx_objects objects;
+    devx_mailbox xrq(0x150), dct(0x80), qp(0x100);
+    struct dcx_view view;
+
+    setenv("UCX_DCX_PATH_MTU", "512", 1);
+    setenv("UCX_DCX_RNR_TIMEOUT", "2.56ms", 1);
+    setenv("UCX_DCX_HOP_LIMIT", "17", 1);
+    setenv("UCX_DCX_SL", "5", 1);
+    setenv("UCX_DCX_TM_LIST_SIZE", "100", 1);
+    dcx_loop dcx;
+    for (const char *name : {"PATH_MTU", "RNR_TIMEOUT", "HOP_LIMIT", "SL"}) {
+        unsetenv((std::string("UCX_DCX_") + name).c_str());
+    }
+    view = dcx.view();
+    dcx_peek_devx(dcx.iface, &objects);
+
+    query(objects.xrq, 0x719, objects.xrqn, &xrq);
+    EXPECT_EQ(1u, xrq.get(ctx, 11, 8)) << "tag matching";
+    EXPECT_EQ(has_rndv(), xrq.get(ctx, 3, 0)) << "offload";
+    EXPECT_EQ(has_rndv(), xrq.get(ctx + 0x0c, 0, 0)) << "dc";
+    EXPECT_EQ(7u, xrq.get(ctx + 0x20, 31, 28)) << "list of 128";
+
+    query(objects.dct, 0x713, objects.dctn, &dct);
+    EXPECT_EQ(view.dctn, objects.dctn);
+    EXPECT_EQ(xrq.get(ctx + 0x08, 23, 0), dct.get(ctx + 0x08, 23, 0)) << "cqn";
+    EXPECT_EQ(7u, dct.get(ctx + 0x0c, 19, 17)) << "rre, rwe, rae";
+    EXPECT_EQ(16u, dct.get(ctx + 0x10, 12, 8)) << "RNR timer of 2.56 ms";
+    EXPECT_EQ(objects.xrqn, dct.get(ctx + 0x14, 23, 0));
+    EXPECT_EQ(view.dc_key >> 32, dct.word(ctx + 0x20));
+    EXPECT_EQ((uint32_t)view.dc_key, dct.word(ctx + 0x24));
+    EXPECT_EQ((unsigned)IBV_MTU_512, dct.get(ctx + 0x28, 26, 24));
+    EXPECT_EQ(1u, dct.get(ctx + 0x28, 23, 16)) << "port";
+    EXPECT_EQ(roce ? 3u : 0u, dct.get(ctx + 0x2c, 23, 16)) << "GID";
+    EXPECT_EQ(17u, dct.get(ctx + 0x2c, 7, 0)) << "hop limit";
+
+    query(objects.cmd, 0x50b, objects.cmd_qpn, &qp);
+    EXPECT_EQ((unsigned)IBV_QPS_RTS, qp.get(qpc, 31, 28));
+    EXPECT_EQ(8u, qp.get(qpc + 0x08, 14, 11)) << "2 * 100 + 8 WQEBBs";
+    EXPECT_EQ(objects.cmd_qpn, qp.get(qpc + 0x14, 23, 0)) << "itself";
+    EXPECT_EQ(objects.xrqn, qp.get(qpc + 0xac, 23, 0));
+    EXPECT_EQ(1u, qp.get(qpc + 0xac, 26, 24)) << "receives of an SRQ";
+    expect_own_path(qp, qpc + 0x18);
 }
 
 /* More than there are receives, and credits */
