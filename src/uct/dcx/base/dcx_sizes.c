@@ -21,9 +21,10 @@
 #define UCT_DCX_SIZES_WR_BB  4
 
 /* Completions of a tagged buffer: the message that it matched, the end of the
- * data, and the end of its removal. Beside those, the end of an appending now
- * and then, and the first error of the queue of such commands. */
-#define UCT_DCX_SIZES_TAG_CQES   3
+ * data, and the end of its removal; if the queue of such commands fails, two are
+ * flushed for it. Beside those, the end of an appending now and then, and the
+ * commands that belong to no buffer. */
+#define UCT_DCX_SIZES_TAG_CQES   5
 #define UCT_DCX_SIZES_SPARE_CQES 8
 
 

@@ -92,14 +92,6 @@ struct uct_dcx_tm {
 };
 
 
-/* How many completions the list has outstanding at most, on a list of 'num_tags'
- * buffers: a match is one or two, a removal one. */
-static inline unsigned uct_dcx_tm_max_cqes(unsigned num_tags)
-{
-    return 3 * (num_tags + 1);
-}
-
-
 /* Whether a user who gave these parameters may post tags. */
 int uct_dcx_tm_is_wanted(const uct_iface_params_t *params);
 
