@@ -49,10 +49,10 @@ typedef struct uct_dcx_tm_entry {
     uct_tag_t         tag;         /* of the message that has matched */
     __be32            app_ctx;     /* ... in its header */
     uint16_t          cmd;         /* WQEBB of its APPEND */
-    uint16_t          chain;       /* next one of its bucket */
+    uint16_t          bucket;      /* of its buffer, or UCT_DCX_TM_NONE */
+    uint16_t          chain;       /* next one of that */
     uint8_t           num_awaited; /* 0: free */
     uint8_t           is_matched;
-    uint8_t           is_hashed;
 } uct_dcx_tm_entry_t;
 
 
@@ -124,8 +124,8 @@ ucs_status_t
 uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
                       const struct mlx5_cqe64 *cqe, unsigned flags);
 
-/* A request for a rendezvous, at 'tmh', that the device does not fetch: the user
- * is to. */
+/* A request for a rendezvous, at 'tmh', that the device does not fetch: the
+ * user is to. */
 ucs_status_t
 uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                            size_t length);

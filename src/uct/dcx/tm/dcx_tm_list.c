@@ -15,30 +15,24 @@
 #include <ucs/debug/log.h>
 
 
-static UCS_F_ALWAYS_INLINE uint16_t *
+static UCS_F_ALWAYS_INLINE uint16_t
 uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
 {
     uintptr_t bits = (uintptr_t)buffer;
 
     /* buffers begin at multiples of anything */
-    return &tm->buckets[((bits >> 6) ^ (bits >> 14) ^ bits) & tm->bucket_mask];
+    return ((bits >> 6) ^ (bits >> 14) ^ bits) & tm->bucket_mask;
 }
 
 
-static UCS_F_ALWAYS_INLINE uint16_t
-uct_dcx_tm_index(const uct_dcx_tm_t *tm, const uct_dcx_tm_entry_t *entry)
-{
-    return entry - tm->entries;
-}
-
-
-/* Whether a posted entry has this buffer. */
+/* Whether an entry of the bucket has this buffer. */
 static UCS_F_ALWAYS_INLINE int
-uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t first, const void *buffer)
+uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t bucket,
+                     const void *buffer)
 {
     uint16_t index;
 
-    for (index = first; index != UCT_DCX_TM_NONE;
+    for (index = tm->buckets[bucket]; index != UCT_DCX_TM_NONE;
          index = tm->entries[index].chain) {
         if (tm->entries[index].buffer == buffer) {
             return 1;
@@ -48,40 +42,37 @@ uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t first, const void *buffer)
 }
 
 
+/* The buffer may be posted anew. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_unhash(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry)
+uct_dcx_tm_unhash(uct_dcx_tm_t *tm, uint16_t index)
 {
-    uint16_t index  = uct_dcx_tm_index(tm, entry);
-    uint16_t *place = uct_dcx_tm_bucket(tm, entry->buffer);
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
+    uint16_t *place;
 
-    if (ucs_unlikely(!entry->is_hashed)) {
+    if (ucs_unlikely(entry->bucket == UCT_DCX_TM_NONE)) {
         return;
     }
 
+    place = &tm->buckets[entry->bucket];
     while (*place != index) {
         place = &tm->entries[*place].chain;
     }
-    *place           = entry->chain;
-    entry->is_hashed = 0;
-}
-
-
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_release(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry)
-{
-    uct_dcx_tm_unhash(tm, entry);
-    tm->free[tm->num_free++] = uct_dcx_tm_index(tm, entry);
+    *place        = entry->chain;
+    entry->bucket = UCT_DCX_TM_NONE;
 }
 
 
 /* 'count' of what the entry waits for have come. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_settle(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry, unsigned count)
+uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 {
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
+
     ucs_assert(entry->num_awaited >= count);
     entry->num_awaited -= count;
     if (ucs_likely(entry->num_awaited == 0)) {
-        uct_dcx_tm_release(tm, entry);
+        uct_dcx_tm_unhash(tm, index);
+        tm->free[tm->num_free++] = index;
     }
 }
 
@@ -106,8 +97,8 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, unsigned op, unsigned flags, uint16_t index,
                 uct_tag_t tag, uct_tag_t mask,
                 const struct mlx5_wqe_data_seg *data)
 {
-    uct_dcx_sq_t *sq               = &tm->cmd.sq;
-    const uct_dcx_wqe_ctrl_t ctrl  = {
+    uct_dcx_sq_t *sq                 = &tm->cmd.sq;
+    const uct_dcx_wqe_ctrl_t ctrl    = {
         .opcode = MLX5_OPCODE_TAG_MATCHING,
         .sender = sq->sender
     };
@@ -162,15 +153,15 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_append(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
                   uct_tag_t mask, const uct_iov_t *iov)
 {
-    size_t length                        = uct_iov_get_length(iov);
-    const struct mlx5_wqe_data_seg data = {
-        .byte_count = htobe32(length),
-        /* a length of 0 alone would be 2 GiB */
-        .lkey       = htobe32(ucs_likely(length > 0) ?
-                              uct_dcx_mem_lkey(iov->memh) : MLX5_INVALID_LKEY),
-        .addr       = htobe64((length > 0) ? (uintptr_t)iov->buffer : 0)
-    };
-    unsigned flags                       = 0;
+    struct mlx5_wqe_data_seg data = {.lkey = htobe32(MLX5_INVALID_LKEY)};
+    size_t length                 = uct_iov_get_length(iov);
+    unsigned flags                = 0;
+
+    if (ucs_likely(length > 0)) { /* of memory it would be 2 GiB */
+        data.byte_count = htobe32(length);
+        data.lkey       = htobe32(uct_dcx_mem_lkey(iov->memh));
+        data.addr       = htobe64((uintptr_t)iov->buffer);
+    }
 
     if (ucs_unlikely(!(tm->cmd.sq.pi & tm->cqe_mask))) {
         uct_dcx_tm_await(tm, index);
@@ -191,7 +182,7 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
 {
     uct_dcx_tm_t *tm = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm;
     uct_dcx_tm_entry_t *entry;
-    uint16_t *bucket, index;
+    uint16_t bucket, index;
 
     UCT_CHECK_IOV_SIZE(iovcnt, 1ul, "tag_recv_zcopy");
     if (ucs_unlikely((tm->num_free == 0) || !uct_dcx_tm_has_room(tm))) {
@@ -200,19 +191,19 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
 
     /* a request of a rendezvous lies in its buffer while it is read */
     bucket = uct_dcx_tm_bucket(tm, iov->buffer);
-    if (ucs_unlikely(uct_dcx_tm_is_posted(tm, *bucket, iov->buffer))) {
+    if (ucs_unlikely(uct_dcx_tm_is_posted(tm, bucket, iov->buffer))) {
         return UCS_ERR_ALREADY_EXISTS;
     }
 
-    index              = tm->next;
-    entry              = &tm->entries[index];
-    entry->ctx         = ctx;
-    entry->buffer      = iov->buffer;
-    entry->num_awaited = 1;
-    entry->is_matched  = 0;
-    entry->is_hashed   = 1;
-    entry->chain       = *bucket;
-    *bucket            = index;
+    index               = tm->next;
+    entry               = &tm->entries[index];
+    entry->ctx          = ctx;
+    entry->buffer       = iov->buffer;
+    entry->num_awaited  = 1;
+    entry->is_matched   = 0;
+    entry->bucket       = bucket;
+    entry->chain        = tm->buckets[bucket];
+    tm->buckets[bucket] = index;
 
     memcpy(ctx->priv, &index, sizeof(index));
     uct_dcx_tm_append(tm, index, tag, tag_mask, iov);
@@ -236,7 +227,7 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 
     if (force) {
         entry->ctx = NULL;
-        uct_dcx_tm_unhash(tm, entry);
+        uct_dcx_tm_unhash(tm, index);
     }
 
     if (!entry->is_matched) {
@@ -251,19 +242,58 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 
 /* --- completions ---------------------------------------------------------- */
 
+/* What is known of a message that has matched */
+typedef struct uct_dcx_tm_message {
+    uct_tag_t tag;
+    uint64_t  imm;
+    size_t    length;
+    void      *inline_data; /* NULL: it lies in the buffer */
+} uct_dcx_tm_message_t;
+
+
 /* An entry ends, and may be posted again in the callback. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_end(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry, unsigned count,
-               uint64_t imm, size_t length, void *inline_data,
-               ucs_status_t status)
+uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
+               const uct_dcx_tm_message_t *msg, ucs_status_t status)
 {
-    uct_tag_context_t *ctx = entry->ctx;
-    uct_tag_t tag          = entry->tag;
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
+    uct_tag_context_t *ctx    = entry->ctx;
 
     entry->ctx = NULL;
-    uct_dcx_tm_settle(tm, entry, count);
+    uct_dcx_tm_settle(tm, index, count);
     if (ucs_likely(ctx != NULL)) {
-        ctx->completed_cb(ctx, tag, imm, length, inline_data, status);
+        ctx->completed_cb(ctx, msg->tag, msg->imm, msg->length,
+                          msg->inline_data, status);
+    }
+}
+
+
+/* ... without a message */
+static UCS_F_NOINLINE void
+uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
+                 ucs_status_t status)
+{
+    const uct_dcx_tm_message_t none = {.tag = tm->entries[index].tag};
+
+    uct_dcx_tm_end(tm, index, count, &none, status);
+}
+
+
+/* The message is a request for a rendezvous that the user carries out. */
+static UCS_F_NOINLINE void
+uct_dcx_tm_requested(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
+                     size_t length, void *inline_data)
+{
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
+    uct_tag_context_t *ctx    = entry->ctx;
+    void *data                = (inline_data != NULL) ? inline_data :
+                                                        entry->buffer;
+
+    entry->ctx = NULL;
+    uct_dcx_tm_settle(tm, index, 1);
+    if (ctx != NULL) {
+        ctx->rndv_cb(ctx, tag, data, length, UCS_OK,
+                     (inline_data != NULL) ? UCT_TAG_RECV_CB_INLINE_DATA : 0);
     }
 }
 
@@ -271,43 +301,31 @@ uct_dcx_tm_end(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry, unsigned count,
 /* The whole message is there. Data of up to 64 bytes is in front of the
  * completion if that has 128. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
-                   struct mlx5_cqe64 *cqe)
+uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
+                   __be32 app_ctx, struct mlx5_cqe64 *cqe)
 {
-    uct_tag_context_t *ctx = entry->ctx;
-    uint64_t imm           = uct_dcx_tm_imm(cqe, entry->app_ctx);
-    size_t length          = be32toh(cqe->byte_cnt);
-    int is_inline          = cqe->op_own & MLX5_INLINE_SCATTER_64;
-    void *data             = is_inline ? cqe - 1 : NULL;
+    const uct_dcx_tm_message_t msg = {
+        .tag         = tag,
+        .imm         = uct_dcx_tm_imm(cqe, app_ctx),
+        .length      = be32toh(cqe->byte_cnt),
+        .inline_data = (cqe->op_own & MLX5_INLINE_SCATTER_64) ? cqe - 1 : NULL
+    };
 
-    if (ucs_likely(!uct_dcx_tm_is_request(cqe, imm))) {
-        uct_dcx_tm_end(tm, entry, 1, imm, length, data, UCS_OK);
+    if (ucs_unlikely(uct_dcx_tm_is_request(cqe, msg.imm))) {
+        uct_dcx_tm_requested(tm, index, tag, msg.length, msg.inline_data);
         return;
     }
-
-    entry->ctx = NULL;
-    uct_dcx_tm_settle(tm, entry, 1);
-    if (ctx != NULL) {
-        ctx->rndv_cb(ctx, entry->tag, is_inline ? data : entry->buffer, length,
-                     UCS_OK, is_inline ? UCT_TAG_RECV_CB_INLINE_DATA : 0);
-    }
+    uct_dcx_tm_end(tm, index, 1, &msg, UCS_OK);
 }
 
 
-/* The header of the message that has taken the entry lies in the completion. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_matched(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
-                   const struct mlx5_cqe64 *cqe)
+uct_dcx_tm_consumed(uct_dcx_tm_t *tm, uint16_t index)
 {
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
+
     uct_dcx_tm_executed(tm, entry->cmd);
     entry->is_matched = 1;
-    entry->tag        = cqe->tmh.tag;
-    entry->app_ctx    = cqe->tmh.app_ctx;
-}
-
-
-static UCS_F_ALWAYS_INLINE void uct_dcx_tm_consumed(uct_dcx_tm_entry_t *entry)
-{
     if (ucs_likely(entry->ctx != NULL)) {
         entry->ctx->tag_consumed_cb(entry->ctx);
     }
@@ -319,9 +337,10 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_tm_consumed(uct_dcx_tm_entry_t *entry)
  * as one that has matched nothing, finds the same receive for it and cancels
  * that here by force. One who does not is told that the buffer is too small. */
 static UCS_F_NOINLINE void
-uct_dcx_tm_refused(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
+uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
                    const struct mlx5_cqe64 *cqe)
 {
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
     struct {
         struct ibv_tmh tmh;
         uint8_t        rest[UCT_DCX_MAX_TM_REQUEST - sizeof(struct ibv_tmh)];
@@ -333,7 +352,7 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
     memcpy(&request, entry->buffer, length);
     entry->tag = request.tmh.tag;
     uct_dcx_tm_unexpected_rndv(tm, &request.tmh, length);
-    uct_dcx_tm_end(tm, entry, 1, 0, 0, NULL, UCS_ERR_MESSAGE_TRUNCATED);
+    uct_dcx_tm_abort(tm, index, 1, UCS_ERR_MESSAGE_TRUNCATED);
 }
 
 
@@ -341,52 +360,52 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uct_dcx_tm_entry_t *entry,
 static UCS_F_NOINLINE void
 uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
-    const uct_dcx_tm_awaited_t *awaited =
-            &tm->awaited[tm->awaited_head++ & tm->cmd.sq.mask];
-    uct_dcx_tm_entry_t *entry           = &tm->entries[awaited->index];
+    const uct_dcx_tm_awaited_t awaited =
+            tm->awaited[tm->awaited_head++ & tm->cmd.sq.mask];
 
-    uct_dcx_tm_executed(tm, awaited->cmd);
+    uct_dcx_tm_executed(tm, awaited.cmd);
     if (cqe->app_op != PRM_CQE_TM_REMOVE) {
         return;
     }
 
     if (cqe->tm_cqe.success & htobe32(MLX5_TMC_SUCCESS)) {
-        uct_dcx_tm_end(tm, entry, 2, 0, 0, NULL, UCS_ERR_CANCELED);
+        uct_dcx_tm_abort(tm, awaited.index, 2, UCS_ERR_CANCELED);
     } else {
-        uct_dcx_tm_settle(tm, entry, 1); /* a message was first */
+        uct_dcx_tm_settle(tm, awaited.index, 1); /* a message was first */
     }
 }
 
 
+/* The header of the message lies in the completion that says it has matched. */
 void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
 {
-    uct_dcx_tm_entry_t *entry = &tm->entries[be16toh(cqe->app_info)];
+    uint16_t index            = be16toh(cqe->app_info);
+    uct_dcx_tm_entry_t *entry = &tm->entries[index];
 
     switch (cqe->app_op) {
     case PRM_CQE_TM_CONSUMED_MSG:
-        uct_dcx_tm_matched(tm, entry, cqe);
-        uct_dcx_tm_consumed(entry);
-        uct_dcx_tm_arrived(tm, entry, cqe);
+        uct_dcx_tm_consumed(tm, index);
+        uct_dcx_tm_arrived(tm, index, cqe->tmh.tag, cqe->tmh.app_ctx, cqe);
         break;
     case PRM_CQE_TM_CONSUMED:
-        uct_dcx_tm_matched(tm, entry, cqe);
-        uct_dcx_tm_consumed(entry);
+        entry->tag     = cqe->tmh.tag;
+        entry->app_ctx = cqe->tmh.app_ctx;
+        uct_dcx_tm_consumed(tm, index);
         break;
     case PRM_CQE_TM_EXPECTED:
-        uct_dcx_tm_arrived(tm, entry, cqe);
+        uct_dcx_tm_arrived(tm, index, entry->tag, entry->app_ctx, cqe);
         break;
     case PRM_CQE_TM_CONSUMED_MSG_SW_RNDV:
-        uct_dcx_tm_refused(tm, entry, cqe);
+        uct_dcx_tm_refused(tm, index, cqe);
         break;
     case PRM_CQE_TM_MSG_COMPLETION_CANCELED:
-        uct_dcx_tm_end(tm, entry, 1, 0, 0, NULL, UCS_ERR_CONNECTION_RESET);
+        uct_dcx_tm_abort(tm, index, 1, UCS_ERR_CONNECTION_RESET);
         break;
     default: /* APPEND, REMOVE, NOOP */
         uct_dcx_tm_op_complete(tm, cqe);
         break;
     }
 }
-
 
 
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
