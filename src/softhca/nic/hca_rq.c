@@ -108,6 +108,8 @@ static void hca_srq_check_limit(struct hca_srq *srq, unsigned posted)
     }
 }
 
+/* The index that its completion has is that of a list's WQE, or counts those of
+ * a ring, as of any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
 static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
                                   struct hca_recv *recv)
 {
@@ -132,7 +134,7 @@ static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
     if (next_index >= (1u << srq->ring.log_cnt)) {
         return hca_srq_fail(srq, HCA_CHECK_SRQ_NEXT, qpn, next_index);
     }
-    recv->index = srq->head;
+    recv->index = srq->is_cyclic ? srq->consumed : srq->head;
     hca_recv_parse(recv, wqe + sizeof(next), stride - sizeof(next));
     /* counted first: who is killed in between leaves a receive that nobody
      * gets, not one that was not posted */
