@@ -98,4 +98,14 @@ enum {
     PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* ... none will come any more */
 };
 
+/* mlx5_cqe64.byte_cnt and mlx5_cqe64.rsvd20[2..3] of a packet in strides (UCX
+ * 1.18, ib_mlx5.h, ib_mlx5.inl; the number of strides: libmlx5 of MLNX_OFED,
+ * less the bits that are flags here). wqe_counter is that of the WQE. */
+#define PRM_CQE_MP_BYTES    0x0000ffffu
+#define PRM_CQE_MP_STRIDES  0x1fff0000u
+#define PRM_CQE_MP_FIRST    0x20000000u /* packet of its message */
+#define PRM_CQE_MP_LAST     0x40000000u
+#define PRM_CQE_MP_FILLER   0x80000000u /* strides that were passed over */
+#define PRM_CQE_MP_STRIDES_SHIFT 16
+
 #endif

@@ -60,6 +60,10 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     tm->srq->pdn   = FUZZ_TM_PDN;
     tm->srq->cqn   = tm->cq->obj.num;
     tm->srq->tm    = hca_tm_create(FUZZ_TM_LOG);
+    if (fuzz_below(2)) {
+        tm->srq->strides.number   = 8;
+        tm->srq->strides.log_size = 6 + fuzz_below(3);
+    }
     hca_obj_publish(HCA_KIND_SRQ, tm->srq);
 
     tm->qp         = hca_obj_alloc(HCA_KIND_QP, 0);
@@ -118,10 +122,11 @@ static void fuzz_tm_spoil(void *ptr, size_t size)
     }
 }
 
-static struct mlx5_wqe_data_seg fuzz_tm_buffer(const struct fuzz_tm *tm)
+static struct mlx5_wqe_data_seg fuzz_tm_buffer(const struct fuzz_tm *tm,
+                                               uint32_t length)
 {
     return (struct mlx5_wqe_data_seg){
-        .byte_count = htobe32(fuzz_below(4) ? 64 : fuzz_int(2)),
+        .byte_count = htobe32(fuzz_below(4) ? length : fuzz_int(2)),
         .lkey       = htobe32((tm->mkey->obj.num << 8) | tm->mkey->variant),
         .addr       = htobe64((uintptr_t)fuzz_buf + fuzz_int(1)),
     };
@@ -132,7 +137,7 @@ static void fuzz_tm_op(struct fuzz_tm *tm)
     static const uint8_t ops[] = {PRM_TM_OPCODE_APPEND, PRM_TM_OPCODE_APPEND,
                                   PRM_TM_OPCODE_REMOVE, PRM_TM_OPCODE_NOP};
     struct hca_wqe wqe             = {.qpn = tm->qp->obj.num, .body_at = 1};
-    struct mlx5_wqe_data_seg data  = fuzz_tm_buffer(tm);
+    struct mlx5_wqe_data_seg data  = fuzz_tm_buffer(tm, 64);
     struct mlx5_wqe_tm_seg seg     = {0};
     uint8_t op = ops[fuzz_below(FUZZ_COUNT(ops))];
 
@@ -154,7 +159,8 @@ static void fuzz_tm_op(struct fuzz_tm *tm)
 
 static void fuzz_tm_recv(const struct fuzz_tm *tm)
 {
-    struct mlx5_wqe_data_seg data = fuzz_tm_buffer(tm);
+    struct mlx5_wqe_data_seg data = fuzz_tm_buffer(
+            tm, 64 + (tm->srq->strides.number << tm->srq->strides.log_size));
     uint32_t *posted = (uint32_t*)hca_ptr(tm->srq->dbrec);
     uint8_t *wqe     = (uint8_t*)hca_ptr(tm->srq->ring.buf) +
                        tm->srq->head * 32;
@@ -184,6 +190,7 @@ static void fuzz_tm_send(struct fuzz_tm *tm)
         .op = HCA_MSG_SEND, .has_imm = fuzz_below(2), .mtu = IBV_MTU_256,
         .dest_qpn = tm->qp->obj.num, .path = &path, .data = &data,
     };
+    bool goes_on  = (tm->srq->strides.number > 0) && (fuzz_below(8) == 0);
     size_t length = fuzz_below(4) ? 64 : fuzz_int(2) % 8192;
     size_t first  = fuzz_below(64);
 
@@ -198,6 +205,7 @@ static void fuzz_tm_send(struct fuzz_tm *tm)
         hca_sgl_add(&data, fuzz_buf + first, length - first);
     }
 
+    msg.arrived = goes_on ? fuzz_below(length + 1) : 0;
     memset(&resp, 0, sizeof(resp));
     resp.qp  = tm->qp;
     resp.msg = &msg;

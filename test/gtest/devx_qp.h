@@ -48,70 +48,102 @@ struct devx_ring : devx_pages {
     struct mlx5dv_devx_umem *umem;
 };
 
+/* What a receive queue is like: wq_type, logarithms of the WQE's size and, if it
+ * has strides, of their number and size */
+struct devx_wq {
+    unsigned type;
+    unsigned log_stride  = 5; /* one segment */
+    unsigned log_strides = 0, log_size = 0;
+
+    bool is_list() const { return (type & 1) == 0; }
+};
+
 /* A shared receive queue of one kind or another */
 class devx_rq {
 public:
-    enum { LIST = 0, CYCLIC = 1 };
-    static constexpr unsigned count = 16, stride = 32;
+    enum { LIST = 0, CYCLIC = 1, LIST_STRIDES = 2, CYCLIC_STRIDES = 3 };
+    static constexpr unsigned count = 16;
 
-    void post_recv(const void *addr, uint32_t length, uint32_t lkey)
+    void post_recv(const std::vector<struct ibv_sge> &sges)
     {
         struct mlx5_wqe_data_seg *seg =
                 (struct mlx5_wqe_data_seg*)(next_seg(m_pi % count) + 1);
 
-        *seg = {htobe32(length), htobe32(lkey), htobe64((uintptr_t)addr)};
+        for (const auto &sge : sges) {
+            *seg++ = {htobe32(sge.length), htobe32(sge.lkey),
+                      htobe64(sge.addr)};
+        }
+        if ((uint8_t*)seg < (uint8_t*)next_seg(m_pi % count + 1)) {
+            *seg = {0, htobe32(0x100), 0}; /* MLX5_INVALID_LKEY: the end */
+        }
         __atomic_store_n(ring.dbr(), htobe32(++m_pi), __ATOMIC_RELEASE);
+    }
+
+    void post_recv(const void *addr, uint32_t length, uint32_t lkey)
+    {
+        post_recv({{(uintptr_t)addr, length, lkey}});
     }
 
     devx_ring ring;
     std::unique_ptr<devx_object> object;
 
 protected:
-    devx_rq(const hca_device &dev, unsigned wq_type) : ring(dev.ctx, 1)
+    devx_rq(const hca_device &dev, const devx_wq &wq) :
+        ring(dev.ctx, (count << wq.log_stride) / 4096 + 1), m_wq(wq)
     {
         for (unsigned i = 0; i < count; i++) { /* a cyclic one ignores it */
             next_seg(i)->next_wqe_index =
-                    htobe16((wq_type == LIST) ? (i + 1) % count : 0xffff);
+                    htobe16(wq.is_list() ? (i + 1) % count : 0xffff);
         }
     }
 
-    /* The context of the queue, at `wq` */
-    void put_wq(const hca_device &dev, devx_mailbox &in, size_t wq,
-                unsigned wq_type) const
+    /* The context of the queue, at `at` */
+    void put_wq(const hca_device &dev, devx_mailbox &in, size_t at) const
     {
-        in.set(wq, 31, 28, wq_type).put(wq + 0x08, devx_pdn(dev.pd));
-        in.put64(wq + 0x10, ring.dbr_offset());
-        in.set(wq + 0x20, 19, 16, 5).set(wq + 0x20, 4, 0, 4);
-        in.put(wq + 0x28, ring.umem->umem_id);
-        in.put(wq + 0x2c, ring.umem->umem_id);
+        in.set(at, 31, 28, m_wq.type).put(at + 0x08, devx_pdn(dev.pd));
+        in.put64(at + 0x10, ring.dbr_offset());
+        in.set(at + 0x20, 19, 16, m_wq.log_stride).set(at + 0x20, 4, 0, 4);
+        in.put(at + 0x28, ring.umem->umem_id);
+        in.put(at + 0x2c, ring.umem->umem_id);
+        if (m_wq.log_strides > 0) {
+            in.set(at + 0x24, 11, 8, m_wq.log_strides - 9);
+            in.set(at + 0x24, 2, 0, m_wq.log_size - 6);
+        }
     }
 
 private:
     struct mlx5_wqe_srq_next_seg *next_seg(unsigned i) const
     {
-        return (struct mlx5_wqe_srq_next_seg*)(ring.addr + i * stride);
+        return (struct mlx5_wqe_srq_next_seg*)(ring.addr +
+                                               (i << m_wq.log_stride));
     }
 
-    uint16_t m_pi = 0;
+    const devx_wq m_wq;
+    uint16_t      m_pi = 0;
 };
 
 class devx_rmp : public devx_rq {
 public:
-    devx_rmp(const hca_device &dev, unsigned wq_type) : devx_rq(dev, wq_type)
+    devx_rmp(const hca_device &dev, unsigned wq_type) :
+        devx_rq(dev, {.type = wq_type}), good(0x110, 0x90c)
     {
-        devx_mailbox in(0x110, 0x90c);
-
-        in.set(0x20, 23, 20, 1); /* RDY */
-        put_wq(dev, in, 0x50, wq_type);
-        object = std::make_unique<devx_object>(dev.ctx, in);
+        good.set(0x20, 23, 20, 1); /* RDY */
+        put_wq(dev, good, WQ);
+        object = std::make_unique<devx_object>(dev.ctx, good);
         HCA_CHECK_CALL(object->obj != NULL);
     }
+
+    static constexpr size_t WQ = 0x50;
+
+    devx_mailbox good;
 };
 
-/* What INIT2RTR says beside the peer */
+/* What the transitions say beside the peer */
 struct devx_rtr {
     unsigned log_msg_max = 30;
     unsigned atomic_mode = 3; /* operands of up to 8 bytes */
+    unsigned retry_cnt   = 1;
+    unsigned rnr_retry   = 0; /* 7: for ever, each after 10 us */
 };
 
 class devx_qp {
@@ -161,7 +193,7 @@ public:
         in.set(CTX + 0x08, 28, 24, rtr.log_msg_max);
         in.set(CTX + 0x90, 19, 16, rtr.atomic_mode);
         in.put(CTX + 0x14, peer.qpn).set(CTX + 0x90, 23, 21, 4);
-        in.set(CTX + 0x90, 15, 13, 7);
+        in.set(CTX + 0x90, 15, 13, 7).set(CTX + 0x94, 28, 24, 1);
         in.set(PATH + 0x04, 15, 0, m_dev.port.lid);
         in.set(PATH + 0x08, 23, 16, m_dev.sgid_index());
         in.set(PATH + 0x08, 7, 0, 64).set(PATH + 0x24, 23, 16, 1);
@@ -178,7 +210,9 @@ public:
         init.put(8, qpn).set(PATH + 0x24, 23, 16, 1);
         init.set(CTX + 0x90, 15, 13, 7);
         rts.put(8, qpn).set(CTX + 0x70, 23, 21, 4);
-        rts.set(CTX + 0x70, 18, 16, 1).set(PATH + 0x08, 31, 27, 1);
+        rts.set(CTX + 0x70, 18, 16, rtr.retry_cnt);
+        rts.set(CTX + 0x70, 15, 13, rtr.rnr_retry);
+        rts.set(PATH + 0x08, 31, 27, 1);
         EXPECT_EQ(0, modify(init, &out)) << out.syndrome();
         EXPECT_EQ(0, modify(to_rtr(peer, rtr), &out)) << out.syndrome();
         EXPECT_EQ(0, modify(rts, &out)) << out.syndrome();

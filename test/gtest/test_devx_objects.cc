@@ -374,8 +374,11 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"ib", {}},
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                           {"late", {{"SOFTHCA_DELAY", "20"}}},
-                           {"slow", {{"SOFTHCA_DELAY", "100000"}}},
-                           {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
-                           {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}}});
+                          {"late", {{"SOFTHCA_DELAY", "20"}}},
+                          {"slow", {{"SOFTHCA_DELAY", "100000"}}},
+                          {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
+                          {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+                          {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},
+                          {"lost_twice",
+                           {{"SOFTHCA_FAULT", "drop_ack:op=send:count=2"}}}});
 }

@@ -8,7 +8,6 @@
 #include "verbs_peer.h"
 
 #include <algorithm>
-#include <common/prm.h>
 
 namespace {
 
@@ -78,7 +77,11 @@ TEST_P(devx_tm, refuses_what_cannot_be)
                    "counters at creation");
     expect_refused(with().set(ctx + 8, 23, 0, 0xfffff0), DEVX_BAD_RES, ctx + 8,
                    "cq of nobody");
-    expect_refused(with().set(wq, 31, 28, 2), DEVX_BAD_PARAM, wq, "strides");
+    expect_refused(with().set(wq, 31, 28, 4), DEVX_BAD_PARAM, wq, "wq_type");
+    expect_refused(with().set(wq + 0x24, 11, 8, 1), DEVX_BAD_PARAM, wq + 0x24,
+                   "strides of a queue without");
+    expect_refused(with().set(wq + 0x24, 2, 0, 1), DEVX_BAD_PARAM, wq + 0x24,
+                   "their size");
     expect_refused(with().set(wq + 8, 23, 0, 0xfffff0), DEVX_BAD_RES, wq + 8,
                    "pd of nobody");
     expect_refused(with().set(wq + 0x20, 19, 16, 4), DEVX_BAD_PARAM, wq + 0x20,

@@ -6,7 +6,7 @@
  * without a byte of memory touched. The same thing without the change works,
  * on the same queues. The rows stand in strict_rows_*.cc.
  */
-#include "devx_qp.h"
+#include "devx_xrq.h"
 #include "strict_rows.h"
 
 #include <regex>
@@ -258,6 +258,8 @@ const std::set<int> without_row = {
     HCA_CHECK_FLUSH,
     /* the register, not the WQE: strict_push */
     HCA_CHECK_BF_COPY,
+    /* libibverbs has no receives in strides: strict_strides */
+    HCA_CHECK_STRIDES,
 };
 
 /* The queue is found by the number that is stored to the register: one that is
@@ -392,6 +394,57 @@ TEST_P(strict_target, atomics_need_a_mode)
 }
 
 INSTANTIATE_TEST_SUITE_P(plain, strict_target, testing::Values(0, 3));
+
+/* A WQE of 8 strides of 64 bytes has room for all of them, and a packet for all
+ * of its bytes. Nothing of it is written. */
+struct strides_case {
+    const char     *name;
+    uint32_t       wqe, message;
+    enum hca_check check;
+};
+
+class strict_strides : public testing::TestWithParam<strides_case> {
+};
+
+TEST_P(strict_strides, have_room)
+{
+    strict_bench bench(SERVICE_DC, {});
+    devx_xrq xrq(bench.dev, {.type = devx_rq::CYCLIC_STRIDES, .log_strides = 3,
+                             .log_size = 6});
+    devx_object dct(bench.dev.ctx, devx_dct_in(bench.dev, bench.recv_cq->cq,
+                                               xrq.number()));
+    raw_wqe wqe             = bench.send(GetParam().message);
+    struct mlx5_err_cqe cqe = {};
+    hca_log_reader log;
+
+    ASSERT_NE(nullptr, dct.obj);
+    memset(bench.src->addr, 0, 1024); /* IBV_TMH_NO_TAG */
+    xrq.post_recv(bench.dst->addr, GetParam().wqe, bench.dst->mr->lkey);
+    wqe.set32(wqe.at_av + 8, dct.out.number() | (1u << 31));
+    bench.finish(wqe);
+    auto memory = bench.memory();
+    bench.post(wqe);
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    ASSERT_TRUE(bench.wait(xrq.cq, &cqe) || (GetParam().check == HCA_OK));
+    if (GetParam().check == HCA_OK) {
+        EXPECT_EQ(MLX5_CQE_RESP_SEND, cqe.op_own >> 4);
+        EXPECT_EQ("", log.take());
+        return;
+    }
+    EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
+    EXPECT_EQ(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, cqe.syndrome);
+    EXPECT_EQ((int)GetParam().check, cqe.vendor_err_synd);
+    EXPECT_EQ(memory, bench.memory());
+    EXPECT_NE(std::string::npos,
+              log.take().find(hca_check_desc(GetParam().check)->what));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        plain, strict_strides,
+        testing::Values(strides_case{"right", 512, 512, HCA_OK},
+                        strides_case{"wqe", 511, 64, HCA_CHECK_STRIDES},
+                        strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
+        [](const auto &info) { return info.param.name; });
 
 class strict_table : public testing::TestWithParam<int> {
 };

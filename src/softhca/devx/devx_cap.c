@@ -3,7 +3,8 @@
  * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
  * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
  * what has no row is not there. Places of the fields: mlx5_ifc.h
- * (cmd_hca_cap, atomic_caps, roce_cap, odp_cap, lagc, hca_vport_context).
+ * (cmd_hca_cap, atomic_caps, roce_cap, odp_cap, lagc, hca_vport_context); of
+ * strides that of MLNX_OFED (ib_striding_wq) and of UCX.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -33,6 +34,7 @@ enum devx_where {
     DEVX_ON_BOND,
     DEVX_ON_DC,
     DEVX_ON_TM,
+    DEVX_ON_STRIDES,
     DEVX_ON_DC_TM
 };
 
@@ -94,6 +96,7 @@ static const struct devx_cap devx_caps[] = {
     CAP_ON(BOND, GENERAL, 0x3c, 7, 7, 1), /* init2_lag_tx_port_affinity */
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
     CAP_BIT(PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR),
+    CAP_ON(STRIDES, GENERAL, 0x40, 26, 26, 1), /* ib_striding_wq */
     CAP(GENERAL, 0x40, 10, 10, 1),   /* sctr_data_cqe */
     CAP_ON(DC, GENERAL, 0x40, 5, 5, 1), /* dct */
     CAP_ON(ROCE, GENERAL, 0x40, 2, 2, 1), /* roce */
@@ -101,6 +104,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x44, 31, 31, 1),   /* cq_oi */
     CAP(GENERAL, 0x44, 30, 30, 1),   /* cq_resize */
     CAP(GENERAL, 0x44, 29, 29, 1),   /* cq_moderation */
+    CAP_ON(STRIDES, GENERAL, 0x44, 26, 26, 1), /* ..._cq_first_indication */
     CAP(GENERAL, 0x44, 24, 24, 1),   /* pg */
     CAP(GENERAL, 0x44, 3, 3, 1),     /* xrc */
     CAP(GENERAL, 0x44, 2, 2, 1),     /* ud */
@@ -119,6 +123,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x64, 20, 16, 24),  /* log_max_pd */
     CAP(GENERAL, 0x64, 4, 0, 12),    /* log_max_xrcd */
     CAP(GENERAL, 0x70, 28, 24, 16),  /* log_max_rmp */
+    CAP_ON(STRIDES, GENERAL, 0x74, 31, 31, 1), /* ext_stride_num_range */
     CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
     CAP_ON(TM, GENERAL, 0xbc, 15, 15, 1), /* tag_matching */
@@ -160,6 +165,8 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
            ((where == DEVX_ON_BOND) && devx_is_bond(call)) ||
            ((where == DEVX_ON_DC) && !hca_lacks(HCA_LACK_DC)) ||
            ((where == DEVX_ON_TM) && !hca_lacks(HCA_LACK_TM)) ||
+           ((where == DEVX_ON_STRIDES) && !hca_lacks(HCA_LACK_TM) &&
+            !hca_lacks(HCA_LACK_STRIDES)) ||
            ((where == DEVX_ON_DC_TM) && hca_has_dc_rndv());
 }
 

@@ -3,7 +3,8 @@
  * CREATE_RMP, MODIFY_RMP: a receive memory pool, which is what a shared receive
  * queue of verbs is to the device (the kernel's hw/mlx5/srq_cmd.c makes its
  * own so), its number that of an SRQ. rmpc basic_cyclic_rcv_wqe, which would
- * leave the first segment of a WQE out, is not there.
+ * leave the first segment of a WQE out, is not there, and strides are for tag
+ * matching only (hca_resp_strides.h).
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -32,6 +33,7 @@ static const struct devx_field devx_rmpc_fields[] = {
 
 static enum devx_status devx_rmp_check(struct devx_call *call)
 {
+    uint64_t type = devx_get(call->in + RMP_WQ, WQ_TYPE);
     enum devx_status status;
 
     status = devx_check(call, 0, RMP_CTX, devx_rmp_fields);
@@ -41,6 +43,10 @@ static enum devx_status devx_rmp_check(struct devx_call *call)
     }
     if (status == DEVX_OK) {
         status = devx_wq_check(call, RMP_WQ);
+    }
+    if ((status == DEVX_OK) && (type > WQ_TYPE_CYCLIC)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, RMP_WQ,
+                           "wq_type, without tag matching,", type);
     }
     return status;
 }

@@ -5,21 +5,29 @@
  */
 #define _GNU_SOURCE
 #include "devx_wq.h"
+#include "softhca/fabric/hca_caps.h"
 
 /* wq */
-#define WQ_TYPE       DEVX_BITS(0x00, 31, 28)
-#define WQ_DBR_ADDR   DEVX_QWORD(0x10)
-#define WQ_LOG_STRIDE DEVX_BITS(0x20, 19, 16)
-#define WQ_LOG_SIZE   DEVX_BITS(0x20, 4, 0)
-#define WQ_DBR_UMEM   DEVX_WORD(0x28)
-#define WQ_UMEM       DEVX_WORD(0x2c)
+#define WQ_DBR_ADDR    DEVX_QWORD(0x10)
+#define WQ_LOG_STRIDE  DEVX_BITS(0x20, 19, 16)
+#define WQ_LOG_SIZE    DEVX_BITS(0x20, 4, 0)
+#define WQ_NUM_STRIDES DEVX_BITS(0x24, 11, 8)
+#define WQ_STRIDE_SIZE DEVX_BITS(0x24, 2, 0)
+#define WQ_DBR_UMEM    DEVX_WORD(0x28)
+#define WQ_UMEM        DEVX_WORD(0x2c)
 
-enum { WQ_TYPE_LIST = 0, WQ_TYPE_CYCLIC = 1 };
+/* Their logarithms, with a sign (HCA capability ext_stride_num_range) and
+ * without one; the least that there is (the kernel's hw/mlx5/mlx5_ib.h,
+ * MLX5_EXT_MIN_SINGLE_WQE_LOG_NUM_STRIDES and what stands beside it). */
+#define WQ_NUM_STRIDES_BITS 4
+#define WQ_NUM_STRIDES_BASE 9
+#define WQ_NUM_STRIDES_MIN  3
+#define WQ_STRIDE_SIZE_BASE 6
 
-/* The kernel sets the bits that say that umems are meant. No striding, no
- * signature; padding of packets' ends means nothing without a bus. */
+/* The kernel sets the bits that say that umems are meant. No signature;
+ * padding of packets' ends means nothing without a bus. */
 static const struct devx_field devx_wq_fields[] = {
-    {"wq_type", WQ_TYPE, WQ_TYPE_CYCLIC},
+    {"wq_type", WQ_TYPE, WQ_TYPE_CYCLIC_STRIDES},
     {"end_padding_mode", DEVX_BITS(0x00, 26, 25), 1},
     {"lwm", WQ_LWM, DEVX_ANY},
     {"pd", WQ_PD, DEVX_ANY},
@@ -30,10 +38,50 @@ static const struct devx_field devx_wq_fields[] = {
     {"log_wq_sz", WQ_LOG_SIZE, 15},      /* UVERBS_MAX_WR */
     {"dbr_umem_valid", DEVX_BITS(0x24, 31, 31), 1},
     {"wq_umem_valid", DEVX_BITS(0x24, 30, 30), 1},
+    {"log_wqe_num_of_strides", WQ_NUM_STRIDES, DEVX_ANY},
+    {"log_wqe_stride_size", WQ_STRIDE_SIZE, DEVX_ANY},
     {"dbr_umem_id", WQ_DBR_UMEM, DEVX_ANY},
     {"wq_umem_id", WQ_UMEM, DEVX_ANY},
     {NULL, 0, 0}
 };
+
+static bool devx_wq_has_strides(const uint8_t *wq)
+{
+    return devx_get(wq, WQ_TYPE) >= WQ_TYPE_LIST_STRIDES;
+}
+
+static int devx_wq_log_strides(const uint8_t *wq)
+{
+    int value = devx_get(wq, WQ_NUM_STRIDES);
+
+    if (value >> (WQ_NUM_STRIDES_BITS - 1)) {
+        value -= 1 << WQ_NUM_STRIDES_BITS;
+    }
+    return WQ_NUM_STRIDES_BASE + value;
+}
+
+/* A queue without strides says nothing of them. */
+static enum devx_status devx_wq_check_strides(struct devx_call *call,
+                                              size_t base)
+{
+    const uint8_t *wq = call->in + base;
+    uint64_t number   = devx_get(wq, WQ_NUM_STRIDES);
+    uint64_t size     = devx_get(wq, WQ_STRIDE_SIZE);
+
+    if (!devx_wq_has_strides(wq)) {
+        return ((number | size) == 0) ? DEVX_OK :
+               devx_refuse(call, DEVX_BAD_PARAM, base + 0x24,
+                           "strides, of a wq without,", number | size);
+    }
+    if (hca_lacks(HCA_LACK_STRIDES)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, base,
+                           "wq_type, without strides,",
+                           devx_get(wq, WQ_TYPE));
+    }
+    return (devx_wq_log_strides(wq) >= WQ_NUM_STRIDES_MIN) ? DEVX_OK :
+           devx_refuse(call, DEVX_BAD_PARAM, base + 0x24,
+                       "wq log_wqe_num_of_strides", number);
+}
 
 enum devx_status devx_wq_check(struct devx_call *call, size_t base)
 {
@@ -41,6 +89,9 @@ enum devx_status devx_wq_check(struct devx_call *call, size_t base)
     enum devx_status status;
 
     status = devx_check(call, base, DEVX_WQ_SIZE, devx_wq_fields);
+    if (status == DEVX_OK) {
+        status = devx_wq_check_strides(call, base);
+    }
     if ((status == DEVX_OK) && (log_stride < 5)) { /* one behind the first */
         return devx_refuse(call, DEVX_BAD_PARAM, base + 0x20,
                            "wq log_wq_stride", log_stride);
@@ -77,6 +128,11 @@ enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
     hw->ring.log_stride = devx_get(wq, WQ_LOG_STRIDE);
     hw->dbrec           = dbr.off;
     hw->limit           = devx_get(wq, WQ_LWM);
-    hw->is_cyclic       = devx_get(wq, WQ_TYPE) == WQ_TYPE_CYCLIC;
+    hw->is_cyclic       = (devx_get(wq, WQ_TYPE) & WQ_TYPE_CYCLIC) != 0;
+    if (devx_wq_has_strides(wq)) {
+        hw->strides.number   = 1u << devx_wq_log_strides(wq);
+        hw->strides.log_size = WQ_STRIDE_SIZE_BASE +
+                               devx_get(wq, WQ_STRIDE_SIZE);
+    }
     return status;
 }

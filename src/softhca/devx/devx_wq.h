@@ -11,6 +11,14 @@
 
 #define DEVX_WQ_SIZE 0xc0u
 
+#define WQ_TYPE DEVX_BITS(0x00, 31, 28)
+enum {
+    WQ_TYPE_LIST           = 0,
+    WQ_TYPE_CYCLIC         = 1,
+    WQ_TYPE_LIST_STRIDES   = 2,
+    WQ_TYPE_CYCLIC_STRIDES = 3
+};
+
 #define WQ_LWM DEVX_BITS(0x04, 15, 0)
 #define WQ_PD  DEVX_BITS(0x08, 23, 0)
 

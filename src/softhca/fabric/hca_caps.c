@@ -13,13 +13,14 @@
 struct hca_caps hca_caps;
 
 static const char *const hca_lack_names[HCA_NUM_LACKS] = {
-    [HCA_LACK_DC]     = "dc",
-    [HCA_LACK_DEVX]   = "devx",
-    [HCA_LACK_SM]     = "sm",
-    [HCA_LACK_ACCESS] = "access",
-    [HCA_LACK_UVERBS] = "uverbs",
-    [HCA_LACK_TM]     = "tm",
-    [HCA_LACK_TM_DC]  = "tm_rndv_dc",
+    [HCA_LACK_DC]      = "dc",
+    [HCA_LACK_DEVX]    = "devx",
+    [HCA_LACK_SM]      = "sm",
+    [HCA_LACK_ACCESS]  = "access",
+    [HCA_LACK_UVERBS]  = "uverbs",
+    [HCA_LACK_TM]      = "tm",
+    [HCA_LACK_TM_DC]   = "tm_rndv_dc",
+    [HCA_LACK_STRIDES] = "strides",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
@@ -113,8 +114,8 @@ int hca_caps_init(void)
     int ret;
 
     ret = hca_caps_list("SOFTHCA_LACKS", "dc, devx, sm, access, uverbs, tm, "
-                        "tm_rndv_dc, or several of these with commas",
-                        hca_caps_lack, &caps);
+                        "tm_rndv_dc, strides, or several of these with "
+                        "commas", hca_caps_lack, &caps);
     if (ret == 0) {
         ret = hca_caps_list("SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, "
                             "max_cqe=2^N-1, max_srq_wr=2^N-1, "

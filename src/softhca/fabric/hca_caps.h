@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 enum hca_lack {
-    HCA_LACK_DC,     /* the transport */
-    HCA_LACK_DEVX,   /* contexts for it */
-    HCA_LACK_SM,     /* a subnet manager: ports stay in INIT */
-    HCA_LACK_ACCESS, /* the right to open /dev/infiniband/uverbsN */
-    HCA_LACK_UVERBS, /* the kernel's module ib_uverbs */
-    HCA_LACK_TM,     /* tag matching */
-    HCA_LACK_TM_DC,  /* ... with rendezvous by DC */
+    HCA_LACK_DC,      /* the transport */
+    HCA_LACK_DEVX,    /* contexts for it */
+    HCA_LACK_SM,      /* a subnet manager: ports stay in INIT */
+    HCA_LACK_ACCESS,  /* the right to open /dev/infiniband/uverbsN */
+    HCA_LACK_UVERBS,  /* the kernel's module ib_uverbs */
+    HCA_LACK_TM,      /* tag matching */
+    HCA_LACK_TM_DC,   /* ... with rendezvous by DC */
+    HCA_LACK_STRIDES, /* ... with receives that have strides */
     HCA_NUM_LACKS
 };
 

@@ -148,6 +148,11 @@ struct hca_srq {
         bool         is_on, is_set;
         uint8_t      mtu, sl, ack_timeout;
     } dc;                      /* ... with these from initiators of DC */
+    struct {
+        uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
+        uint32_t     next;     /* of the WQE at `head` */
+        uint8_t      log_size; /* bytes of one */
+    } strides;
     uint16_t         head;     /* next WQE to consume */
     uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
     uint16_t         limit;    /* armed low-water mark, 0 none */
@@ -187,7 +192,10 @@ struct hca_tries {
     uint8_t rnr_retries; /* ... and with RNR for one */
     bool    executed;    /* the peer has done it, its answer was lost:
                              of DC, or for a rendezvous */
-    uint64_t atomic;     /* what that was */
+    union {
+        uint64_t atomic; /* what that was */
+        uint64_t arrived; /* else, of a SEND: bytes that strides hold */
+    };
 };
 
 /* Requester half, under sq_lock, run by the owner's process only (but flushed

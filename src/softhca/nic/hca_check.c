@@ -149,6 +149,9 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
                                        "that of the qp"),
     [HCA_CHECK_RD_ATOMIC]      = INVAL("reads and atomics under way",
                                        "no more than max_dest_rd_atomic"),
+    [HCA_CHECK_STRIDES]        = RESP("receive buffer, bytes",
+                                      "as many as its strides have",
+                                      LOCAL_LENGTH_ERR, INVAL, QP_REQ_ERR),
 
     [HCA_CHECK_RKEY]           = ACCESS("rkey", "a key of the device"),
     [HCA_CHECK_RKEY_FREE]      = ACCESS("rkey", "a key that is not free"),

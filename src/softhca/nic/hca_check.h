@@ -100,6 +100,7 @@ enum hca_check {
     HCA_CHECK_RKEY_INVAL,
     HCA_CHECK_PATH_MTU,
     HCA_CHECK_RD_ATOMIC,
+    HCA_CHECK_STRIDES,
 
     /* remote keys; the order is that of enum hca_key_fault */
     HCA_CHECK_RKEY = 0x60,

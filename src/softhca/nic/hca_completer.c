@@ -84,6 +84,22 @@ static uint8_t hca_completer_sl(const struct hca_msg *msg)
            hca_grh_packet_type(msg->path, msg->src_dev) : msg->path->sl;
 }
 
+/* Strides that were too few are of no message. */
+static void hca_completer_add_strides(struct hca_cqe *cqe,
+                                      const struct hca_recv *recv)
+{
+    if (recv->mp_flags & PRM_CQE_MP_FILLER) {
+        cqe->opcode    = MLX5_CQE_RESP_SEND;
+        cqe->app_op    = 0;
+        cqe->imm       = 0;
+        cqe->byte_cnt  = 0;
+        cqe->solicited = false;
+    }
+    cqe->stride    = recv->stride;
+    cqe->byte_cnt |= recv->mp_flags |
+                     (recv->num_strides << PRM_CQE_MP_STRIDES_SHIFT);
+}
+
 /* A match is told with the header; what follows it, or is no match, is not.
  * Of a tagged buffer the length of the data counts, without the header, and
  * what goes into the CQE takes its first half (providers/mlx5/cq.c,
@@ -97,6 +113,9 @@ static void hca_completer_add_tm(struct hca_cqe *cqe,
     cqe->front    = recv->tmh;
     if ((recv->tm_op == PRM_CQE_TM_NO_TAG) ||
         (recv->tm_op == PRM_CQE_TM_UNEXPECTED)) {
+        if (recv->num_strides > 0) {
+            hca_completer_add_strides(cqe, recv);
+        }
         return;
     }
     cqe->wqe_counter = 0;

@@ -50,9 +50,12 @@ static uint64_t hca_cq_timestamp(void)
 
 static void hca_cqe_fill_app(struct mlx5_cqe64 *to, const struct hca_cqe *cqe)
 {
+    uint16_t stride = htobe16(cqe->stride);
+
     to->app      = cqe->app;
     to->app_op   = cqe->app_op;
     to->app_info = htobe16(cqe->app_info);
+    memcpy(&to->rsvd20[2], &stride, sizeof(stride));
     if (cqe->front != NULL) {
         memcpy(to, cqe->front, HCA_CQE_FRONT);
     }

@@ -30,6 +30,7 @@ struct hca_cqe {
     bool        wide;      /* ... to the first half of 128, however few */
     uint8_t     app, app_op; /* tag matching: PRM_CQE_TM_* ... */
     uint16_t    app_info;    /* ... of this entry of the list ... */
+    uint16_t    stride;      /* ... or from this stride of the receive on ... */
     const void *front;       /* ... NULL, or 16 bytes to begin with */
 };
 

@@ -122,10 +122,20 @@ static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
     return HCA_WAIT;
 }
 
+/* A responder with strides has taken the packets that there was room for, and
+ * expects the next one. */
+static void hca_request_arrived(struct hca_request *rq)
+{
+    if ((rq->msg.op == HCA_MSG_SEND) && (rq->ack.arrived > 0)) {
+        rq->tries->arrived = rq->ack.arrived;
+    }
+}
+
 static enum hca_check hca_request_rnr(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
+    hca_request_arrived(rq);
     rq->tries->retries = 0;
     if (qp->rnr_retry != HCA_RNR_FOREVER) {
         if (rq->tries->rnr_retries >= qp->rnr_retry) {
@@ -152,6 +162,7 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
+    hca_request_arrived(rq);
     hca_request_lost(rq);
     rq->tries->retries += (qp->timeout != 0);
     return hca_request_wait(rq, hca_request_timeout_ns(qp->timeout));
@@ -200,7 +211,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->mtu       = rq->qp->mtu;
     msg->reads     = hca_request_reads(rq->qp);
     msg->executed  = rq->tries->executed;
-    msg->atomic_before = rq->tries->atomic;
+    msg->atomic_before = rq->tries->atomic; /* or `arrived` */
     msg->src_dev   = rq->qp->obj.dev;
     msg->src_qpn   = rq->wqe.qpn;
     msg->psn       = rq->qp->req.psn;

@@ -12,6 +12,7 @@
  *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
+ *   the last two in strides: one of them for each packet (hca_resp_strides.h)
  *
  * What fails in front of its completion leaves the list as it was and has none
  * here: the index in a completion in error would be that of a receive of the
@@ -19,6 +20,7 @@
  */
 #include "hca_resp_tm.h"
 #include "hca_cq.h"
+#include "hca_resp_strides.h"
 #include "hca_rndv.h"
 #include "hca_tm.h"
 
@@ -94,6 +96,12 @@ static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
     }
 }
 
+/* Strides have its first packets: it was looked at before. */
+static bool hca_tm_goes_on(const struct hca_tm_msg *msg)
+{
+    return msg->resp->msg->arrived > 0;
+}
+
 /* --- to a receive of the SRQ --------------------------------------------- */
 
 static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
@@ -102,21 +110,33 @@ static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
     struct hca_recv *recv      = &resp->recv;
     enum hca_check check;
 
+    if (msg->srq->strides.number > 0) {
+        return hca_resp_strides_send(resp, msg->srq, tm_op);
+    }
     check = hca_srq_take_locked(resp->qp, msg->srq, recv);
     if (check != HCA_OK) {
         return check;
     }
-    recv->tm_op    = tm_op;
-    recv->tm_index = 0;
-    recv->tmh      = NULL;
+    recv->tm_op       = tm_op;
+    recv->tm_index    = 0;
+    recv->tmh         = NULL;
+    recv->num_strides = 0;
     return hca_resp_deliver(resp);
+}
+
+/* Of one in strides the first packets may be there. */
+static bool hca_tm_has_begun(const struct hca_tm_msg *msg,
+                             enum hca_check check)
+{
+    return !hca_tm_goes_on(msg) &&
+           ((check == HCA_OK) || (msg->resp->ack->arrived > 0));
 }
 
 static enum hca_check hca_tm_no_tag(struct hca_tm_msg *msg)
 {
     enum hca_check check = hca_tm_to_srq(msg, PRM_CQE_TM_NO_TAG);
 
-    hca_srq_tm(msg->srq)->num_no_tag += (check == HCA_OK);
+    hca_srq_tm(msg->srq)->num_no_tag += hca_tm_has_begun(msg, check);
     return check;
 }
 
@@ -124,7 +144,7 @@ static enum hca_check hca_tm_to_unexpected(struct hca_tm_msg *msg)
 {
     enum hca_check check = hca_tm_to_srq(msg, PRM_CQE_TM_UNEXPECTED);
 
-    if (check == HCA_OK) {
+    if (hca_tm_has_begun(msg, check)) {
         hca_tm_unexpected(hca_srq_tm(msg->srq));
     }
     return check;
@@ -312,7 +332,8 @@ static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
         (msg->tmh.opcode != IBV_TMH_RNDV)) {
         return hca_tm_no_tag(msg);
     }
-    index = hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
+    index = hca_tm_goes_on(msg) ? HCA_TM_NONE :
+            hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
     if (index == HCA_TM_NONE) {
         return hca_tm_to_unexpected(msg);
     }
@@ -329,7 +350,7 @@ enum hca_check hca_resp_tm_send(struct hca_responder *resp)
     if (check == HCA_OK) {
         check = hca_tm_check_header(&msg);
     }
-    if ((check == HCA_OK) && resp->msg->has_inval) {
+    if ((check == HCA_OK) && resp->msg->has_inval && !hca_tm_goes_on(&msg)) {
         check = hca_resp_invalidate(resp);
     }
     if (check != HCA_OK) {

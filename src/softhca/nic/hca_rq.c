@@ -6,11 +6,16 @@
  * the next (struct mlx5_wqe_srq_next_seg), which a cyclic one does not look at.
  * A segment with lkey 0x100 ends a
  * list that is shorter than its stride.
+ *
+ * The WQE of an SRQ with strides is for many packets, each of which begins with
+ * the next stride of it. The strides lie behind each other in what its segments
+ * name, wherever those begin and end.
  */
 #include "hca_rq.h"
 #include "hca_async.h"
 #include "softhca/base/hca_log.h"
 
+#include <common/prm.h>
 #include <endian.h>
 #include <string.h>
 
@@ -108,48 +113,63 @@ static void hca_srq_check_limit(struct hca_srq *srq, unsigned posted)
     }
 }
 
+/* Of each receive: as many instructions as if strides were not there */
+#define HCA_SRQ_F static inline __attribute__((always_inline))
+
+/* The WQE that is taken next, besides what is in it. */
+struct hca_srq_wqe {
+    uint16_t posted; /* how many there are */
+    uint16_t next;   /* the one behind it */
+};
+
 /* The index that its completion has is that of a list's WQE, or counts those of
  * a ring, as of any other ring (UCX, uct_rc_mlx5_iface_release_srq_seg()). */
-static enum hca_check hca_srq_pop(struct hca_srq *srq, uint32_t qpn,
-                                  struct hca_recv *recv)
+HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
+                                      struct hca_recv *recv,
+                                      struct hca_srq_wqe *at)
 {
     size_t stride   = (size_t)1 << srq->ring.log_stride;
+    unsigned size   = 1u << srq->ring.log_cnt;
     uint16_t posted = hca_rq_counter(srq->dbrec) - srq->consumed;
-    struct mlx5_wqe_srq_next_seg next;
-    const uint8_t *wqe;
-    unsigned next_index;
+    const struct mlx5_wqe_srq_next_seg *wqe;
+    unsigned next;
 
     if (posted == 0) {
         return HCA_CHECK_NO_RECV;
     }
-    if (posted > (1u << srq->ring.log_cnt)) {
+    if (posted > size) {
         return hca_srq_fail(srq, HCA_CHECK_SRQ_OVERRUN, qpn, posted);
     }
 
-    wqe = (const uint8_t*)hca_ptr(srq->ring.buf) + srq->head * stride;
-    memcpy(&next, wqe, sizeof(next));
-    next_index = srq->is_cyclic ?
-                 (srq->head + 1u) & ((1u << srq->ring.log_cnt) - 1) :
-                 be16toh(next.next_wqe_index);
-    if (next_index >= (1u << srq->ring.log_cnt)) {
-        return hca_srq_fail(srq, HCA_CHECK_SRQ_NEXT, qpn, next_index);
+    wqe  = hca_ptr(srq->ring.buf) + srq->head * stride;
+    next = srq->is_cyclic ? ((srq->head + 1u) & (size - 1)) :
+                            be16toh(wqe->next_wqe_index);
+    if (next >= size) {
+        return hca_srq_fail(srq, HCA_CHECK_SRQ_NEXT, qpn, next);
     }
     recv->index = srq->is_cyclic ? srq->consumed : srq->head;
-    hca_recv_parse(recv, wqe + sizeof(next), stride - sizeof(next));
-    /* counted first: who is killed in between leaves a receive that nobody
-     * gets, not one that was not posted */
+    hca_recv_parse(recv, wqe + 1, stride - sizeof(*wqe));
+    at->posted = posted;
+    at->next   = next;
+    return HCA_OK;
+}
+
+/* Counted first: who is killed in between leaves a receive that nobody gets,
+ * not one that was not posted. */
+HCA_SRQ_F void hca_srq_pop(struct hca_srq *srq, const struct hca_srq_wqe *at)
+{
     srq->consumed++;
     atomic_signal_fence(memory_order_seq_cst);
-    srq->head = next_index;
-    hca_srq_check_limit(srq, posted - 1);
-    return HCA_OK;
+    srq->head = at->next;
+    hca_srq_check_limit(srq, at->posted - 1);
 }
 
 /* An XRC message names the SRQ, which has to be of the QP's domain and brings
  * its own completion queue, as one with tag matching does. No SRQ is both: an
  * XRQ has no XRC domain (xrqc, and create_xrq_cmd() of mlx5_ib sets none). */
-enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
-                                   struct hca_recv *recv)
+HCA_SRQ_F enum hca_check hca_srq_prepare(const struct hca_qp *qp,
+                                         const struct hca_srq *srq,
+                                         struct hca_recv *recv)
 {
     bool is_xrc = (qp->type == HCA_QP_XRC_RECV);
     bool own_cq = is_xrc || (srq->tm != 0);
@@ -165,7 +185,22 @@ enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
     recv->pdn   = srq->pdn;
     recv->cqn   = own_cq ? srq->cqn : qp->rcqn;
     recv->uidx  = own_cq ? srq->uidx : qp->uidx;
-    return hca_srq_pop(srq, qp->obj.num, recv);
+    return HCA_OK;
+}
+
+enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
+                                   struct hca_recv *recv)
+{
+    enum hca_check check = hca_srq_prepare(qp, srq, recv);
+    struct hca_srq_wqe at;
+
+    if (check == HCA_OK) {
+        check = hca_srq_look(srq, qp->obj.num, recv, &at);
+    }
+    if (check == HCA_OK) {
+        hca_srq_pop(srq, &at);
+    }
+    return check;
 }
 
 enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
@@ -182,6 +217,92 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
     check = hca_srq_take_locked(qp, srq, recv);
     hca_obj_unlock(srq);
     return check;
+}
+
+/* --- strides -------------------------------------------------------------- */
+
+/* Makes it the bytes from `offset` on, as many as `length`; it has them. */
+static void hca_recv_cut(struct hca_recv *recv, uint64_t offset,
+                         uint64_t length)
+{
+    unsigned i = 0;
+
+    while (offset >= recv->segs[i].length) {
+        offset -= recv->segs[i++].length;
+    }
+    recv->count -= i;
+    memmove(recv->segs, recv->segs + i, recv->count * sizeof(recv->segs[0]));
+    recv->segs[0].addr   += offset;
+    recv->segs[0].length -= offset;
+    recv->length          = length;
+}
+
+/* The WQE that has the next stride. One without, of which a process died that
+ * took the last, is left behind. */
+static enum hca_check hca_srq_look_strides(struct hca_srq *srq, uint32_t qpn,
+                                           struct hca_recv *recv,
+                                           struct hca_srq_wqe *at)
+{
+    enum hca_check check = hca_srq_look(srq, qpn, recv, at);
+
+    if ((check == HCA_OK) && (srq->strides.next >= srq->strides.number)) {
+        hca_srq_pop(srq, at);
+        srq->strides.next = 0;
+        check             = hca_srq_look(srq, qpn, recv, at);
+    }
+    return check;
+}
+
+/* The WQE is behind before its strides are counted anew: see above. */
+static void hca_srq_count_strides(struct hca_srq *srq,
+                                  const struct hca_srq_wqe *at, uint32_t count)
+{
+    srq->strides.next += count;
+    if (srq->strides.next == srq->strides.number) {
+        hca_srq_pop(srq, at);
+        atomic_signal_fence(memory_order_seq_cst);
+        srq->strides.next = 0;
+    }
+}
+
+/* A packet without data takes one as well. */
+static uint64_t hca_srq_num_strides(const struct hca_srq *srq, uint64_t length)
+{
+    return (length == 0) ? 1 :
+           ((length - 1) >> srq->strides.log_size) + 1;
+}
+
+enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
+                                    uint64_t length, struct hca_recv *recv)
+{
+    uint32_t number = srq->strides.number;
+    uint64_t need   = hca_srq_num_strides(srq, length);
+    struct hca_srq_wqe at;
+    enum hca_check check;
+    uint32_t left;
+
+    recv->taken = false;
+    check       = hca_srq_prepare(qp, srq, recv);
+    if (check == HCA_OK) {
+        check = hca_srq_look_strides(srq, qp->obj.num, recv, &at);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    left              = number - srq->strides.next;
+    recv->stride      = srq->strides.next;
+    recv->num_strides = (need <= left) ? need : left;
+    recv->mp_flags    = (need <= left) ? 0 : PRM_CQE_MP_FILLER;
+    hca_srq_count_strides(srq, &at, recv->num_strides);
+    if (recv->length < (uint64_t)number << srq->strides.log_size) {
+        return hca_check_recv(HCA_CHECK_STRIDES, qp->obj.num, recv->length);
+    }
+    if (need > number) {
+        return hca_check_recv(HCA_CHECK_RECV_LEN, qp->obj.num, length);
+    }
+    hca_recv_cut(recv, (uint64_t)recv->stride << srq->strides.log_size,
+                 (uint64_t)recv->num_strides << srq->strides.log_size);
+    return HCA_OK;
 }
 
 void hca_srq_take_tagged(const struct hca_srq *srq,

@@ -26,6 +26,9 @@ struct hca_recv {
     uint16_t tm_index; /* of the tagged buffer that it is */
     uint32_t tm_bytes; /* that came to it */
     const struct ibv_tmh *tmh; /* goes with that, or NULL */
+    uint32_t stride;      /* the first that it is ... */
+    uint32_t num_strides; /* ... of these, 0: no strides */
+    uint32_t mp_flags;    /* ... for PRM_CQE_MP_* */
     unsigned count;
     uint64_t length;
     struct {
@@ -56,6 +59,12 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
 /* The same of one whose lock is held. */
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv);
+
+/* Takes the strides for a packet from one with strides, whose lock is held.
+ * Strides at the end of a WQE that are too few for it are passed over: recv is
+ * these then, with PRM_CQE_MP_FILLER, to complete in front of the next try. */
+enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
+                                    uint64_t length, struct hca_recv *recv);
 
 /* Fills in recv with a tagged buffer of the queue, whose lock is held. It is no
  * receive of the queue: not `taken`. */

@@ -36,10 +36,11 @@ hca_off_t hca_tm_create(unsigned log_size)
 void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm)
 {
     hca_info("srq 0x%x: tag matching: %llu expected, %llu unexpected, %llu "
-             "without a tag", srqn,
+             "without a tag, %llu strides", srqn,
              (unsigned long long)tm->num_expected,
              (unsigned long long)tm->num_unexpected,
-             (unsigned long long)tm->num_no_tag);
+             (unsigned long long)tm->num_no_tag,
+             (unsigned long long)tm->num_strides);
 }
 
 void hca_tm_free_srq(struct hca_srq *srq)

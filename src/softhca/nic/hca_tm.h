@@ -46,7 +46,7 @@ struct hca_tm {
     uint16_t head, tail;
     uint16_t inactive;    /* the first that matches nothing yet */
     uint16_t sw_phase_cnt, hw_phase_cnt;
-    uint64_t num_expected, num_unexpected, num_no_tag;
+    uint64_t num_expected, num_unexpected, num_no_tag, num_strides;
     hca_off_t jobs;       /* struct hca_tm_job, one an entry */
     struct hca_tm_entry entries[];
 };

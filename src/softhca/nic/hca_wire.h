@@ -41,7 +41,11 @@ struct hca_msg {
     uint32_t                     rkey;
     const struct hca_path       *path;
     const struct hca_wqe_atomic *atomic;
-    uint64_t                     atomic_before; /* with executed */
+    union {
+        uint64_t                 atomic_before; /* with executed */
+        uint64_t                 arrived; /* else, of a SEND: bytes of it that
+                                             strides held before an RNR */
+    };
     const struct hca_sgl        *data;    /* out, or where a read goes */
 };
 
@@ -50,7 +54,10 @@ struct hca_ack {
     enum hca_check    check;     /* why not */
     uint8_t           rnr_timer; /* code of the responder */
     bool              lost;      /* executed, but the answer was lost */
-    uint64_t          atomic;    /* value before the operation */
+    union {
+        uint64_t      atomic;    /* value before the operation */
+        uint64_t      arrived;   /* of a SEND to strides: bytes that are there */
+    };
 };
 
 /* Delivers a message of qp, whose sq_lock is held. ack is filled in whatever
