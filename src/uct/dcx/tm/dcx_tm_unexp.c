@@ -46,15 +46,14 @@ uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
 }
 
 
-ucs_status_t
-uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
-                      const struct mlx5_cqe64 *cqe, unsigned flags)
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_tm_deliver(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
+                   const struct mlx5_cqe64 *cqe, unsigned flags)
 {
     uint64_t imm  = uct_dcx_tm_imm(cqe, tmh->app_ctx);
     void *context = NULL;
     size_t payload;
 
-    tm->unexpected++;
     if (ucs_unlikely(__builtin_sub_overflow(length, sizeof(*tmh), &payload))) {
         ucs_error("%s: a tagged message of %zu bytes is dropped",
                   tm->queues->port.name, length);
@@ -73,4 +72,17 @@ uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
     return tm->eager_cb(tm->eager_arg, tmh + 1, payload,
                         flags | UCT_CB_PARAM_FLAG_FIRST, tmh->tag, imm,
                         &context);
+}
+
+
+/* It counts as seen when the user has done with it what he does: the receive
+ * that he finds for it may not match before he has removed that. */
+ucs_status_t
+uct_dcx_tm_unexpected(uct_dcx_tm_t *tm, struct ibv_tmh *tmh, size_t length,
+                      const struct mlx5_cqe64 *cqe, unsigned flags)
+{
+    ucs_status_t status = uct_dcx_tm_deliver(tm, tmh, length, cqe, flags);
+
+    tm->unexpected++;
+    return status;
 }
