@@ -124,6 +124,8 @@ err_free:
 
 void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm)
 {
+    /* of endpoints that nobody has destroyed */
+    uct_dcx_op_purge(&tm->queues->dci.ops, NULL, UCS_ERR_CANCELED);
     uct_dcx_tm_rndv_cleanup(&tm->rndv);
     uct_dcx_tm_free(tm);
     uct_dcx_tm_cmd_cleanup(&tm->cmd);
