@@ -48,8 +48,7 @@ typedef struct uct_dcx_tm_entry {
     void              *buffer;
     uct_tag_t         tag;         /* of the message that has matched */
     __be32            app_ctx;     /* ... in its header */
-    uint16_t          cmd;         /* WQEBB of its APPEND */
-    uint16_t          bucket;      /* of its buffer, or UCT_DCX_TM_NONE */
+    uint16_t          bucket;      /* of its buffer, while there is 'ctx' */
     uint16_t          chain;       /* next one of that */
     uint8_t           num_awaited; /* 0: free */
     uint8_t           is_matched;
@@ -58,7 +57,7 @@ typedef struct uct_dcx_tm_entry {
 
 /* A list operation that completes */
 typedef struct uct_dcx_tm_awaited {
-    uint16_t index; /* of the entry */
+    uint16_t index; /* of the entry, if it is a REMOVE */
     uint16_t cmd;   /* WQEBB */
 } uct_dcx_tm_awaited_t;
 
@@ -74,8 +73,8 @@ struct uct_dcx_tm {
     uint16_t                 unexpected;   /* messages that were delivered */
     uint16_t                 synced;       /* ... when the device was told */
     uint16_t                 bucket_mask;
-    uint16_t                 cqe_mask;     /* APPENDs between two that
-                                            * complete - 1 */
+    uint16_t                 cqe_mask;     /* of WQEBBs, those where it is 0
+                                            * complete */
     uint16_t                 awaited_head;
     uint16_t                 awaited_tail;
     uint16_t                 *free;        /* a stack */

@@ -3,10 +3,10 @@
  * The list of tagged buffers as the interface sees it; see dcx_tm.h.
  *
  * An APPEND names the entry that the *next* one takes, and its own goes where
- * the last one said: so one entry is always set aside (tm->next). That an entry
- * has matched says that its APPEND was executed, and all before it: few of them
- * request a completion. Each REMOVE does: what it removes may have matched
- * meanwhile, and only the completion tells.
+ * the last one said: so one entry is always set aside (tm->next). Operations
+ * are executed in order, so that few of them request a completion: one in each
+ * quarter of the ring, whatever it is, and each REMOVE, as only the completion
+ * tells whether what it removes has matched meanwhile.
  */
 #include "dcx_tm.h"
 #include "uct/dcx/mem/dcx_mem.h"
@@ -42,23 +42,26 @@ uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t bucket,
 }
 
 
-/* The buffer may be posted anew. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_unhash(uct_dcx_tm_t *tm, uint16_t index)
+/* The user hears nothing more of it, and may post its buffer anew, even if the
+ * entry still waits for its removal. Returns who is to be told, or NULL. */
+static UCS_F_ALWAYS_INLINE uct_tag_context_t *
+uct_dcx_tm_detach(uct_dcx_tm_t *tm, uint16_t index)
 {
     uct_dcx_tm_entry_t *entry = &tm->entries[index];
+    uct_tag_context_t *ctx    = entry->ctx;
     uint16_t *place;
 
-    if (ucs_unlikely(entry->bucket == UCT_DCX_TM_NONE)) {
-        return;
+    if (ucs_unlikely(ctx == NULL)) {
+        return NULL;
     }
 
     place = &tm->buckets[entry->bucket];
     while (*place != index) {
         place = &tm->entries[*place].chain;
     }
-    *place        = entry->chain;
-    entry->bucket = UCT_DCX_TM_NONE;
+    *place     = entry->chain;
+    entry->ctx = NULL;
+    return ctx;
 }
 
 
@@ -71,7 +74,6 @@ uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
     ucs_assert(entry->num_awaited >= count);
     entry->num_awaited -= count;
     if (ucs_likely(entry->num_awaited == 0)) {
-        uct_dcx_tm_unhash(tm, index);
         tm->free[tm->num_free++] = index;
     }
 }
@@ -79,7 +81,8 @@ uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 
 /* --- operations ----------------------------------------------------------- */
 
-/* Its completion will come, in the order of such operations. */
+/* The next operation completes, in the order of those that do; if it is a
+ * REMOVE, it is for entry 'index'. */
 static void uct_dcx_tm_await(uct_dcx_tm_t *tm, uint16_t index)
 {
     uct_dcx_tm_awaited_t *awaited =
@@ -87,6 +90,18 @@ static void uct_dcx_tm_await(uct_dcx_tm_t *tm, uint16_t index)
 
     awaited->index = index;
     awaited->cmd   = tm->cmd.sq.pi;
+}
+
+
+/* ... if it is its turn, being no REMOVE. */
+static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
+{
+    if (ucs_likely(tm->cmd.sq.pi & tm->cqe_mask)) {
+        return 0;
+    }
+
+    uct_dcx_tm_await(tm, UCT_DCX_TM_NONE);
+    return PRM_TM_CQE_REQ;
 }
 
 
@@ -128,34 +143,22 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, unsigned op, unsigned flags, uint16_t index,
 }
 
 
-/* Everything before WQEBB 'cmd' and that itself was executed. */
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_executed(uct_dcx_tm_t *tm, uint16_t cmd)
-{
-    uint16_t end = cmd + 1;
-
-    if (UCS_CIRCULAR_COMPARE16(end, >, tm->cmd.sq.ci)) {
-        tm->cmd.sq.ci = end;
-    }
-}
-
-
 /* Whether the queue takes an APPEND, and after that a REMOVE of each entry. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
 {
     unsigned num_posted = tm->num_entries - tm->num_free;
 
-    return uct_dcx_sq_used(&tm->cmd.sq) + num_posted < tm->cmd.sq.mask;
+    return uct_dcx_sq_used(&tm->cmd.sq) + num_posted < tm->cmd.sq.limit;
 }
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_append(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
-                  uct_tag_t mask, const uct_iov_t *iov)
+uct_dcx_tm_append(uct_dcx_tm_t *tm, uct_tag_t tag, uct_tag_t mask,
+                  const uct_iov_t *iov)
 {
     struct mlx5_wqe_data_seg data = {.lkey = htobe32(MLX5_INVALID_LKEY)};
     size_t length                 = uct_iov_get_length(iov);
-    unsigned flags                = 0;
+    unsigned flags                = uct_dcx_tm_cqe_flag(tm);
 
     if (ucs_likely(length > 0)) { /* of memory it would be 2 GiB */
         data.byte_count = htobe32(length);
@@ -163,14 +166,9 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
         data.addr       = htobe64((uintptr_t)iov->buffer);
     }
 
-    if (ucs_unlikely(!(tm->cmd.sq.pi & tm->cqe_mask))) {
-        uct_dcx_tm_await(tm, index);
-        flags = PRM_TM_CQE_REQ;
-    }
-
-    tm->entries[index].cmd = tm->cmd.sq.pi;
-    tm->next               = tm->free[--tm->num_free];
-    uct_dcx_tm_post(tm, PRM_TM_OPCODE_APPEND, flags, tm->next, tag, mask,
+    /* the device compares (tag & mask) of a message with this one */
+    tm->next = tm->free[--tm->num_free];
+    uct_dcx_tm_post(tm, PRM_TM_OPCODE_APPEND, flags, tm->next, tag & mask, mask,
                     &data);
 }
 
@@ -206,13 +204,14 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
     tm->buckets[bucket] = index;
 
     memcpy(ctx->priv, &index, sizeof(index));
-    uct_dcx_tm_append(tm, index, tag, tag_mask, iov);
+    uct_dcx_tm_append(tm, tag, tag_mask, iov);
     return UCS_OK;
 }
 
 
 /* What has matched is the device's until the data is there; then it ends as if
- * nobody had canceled. */
+ * nobody had canceled. Who cancels by force what he has canceled before waits
+ * for the one removal. */
 ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                                     uct_tag_context_t *ctx, int force)
 {
@@ -226,11 +225,10 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                 "a receive that is not posted is canceled");
 
     if (force) {
-        entry->ctx = NULL;
-        uct_dcx_tm_unhash(tm, index);
+        uct_dcx_tm_detach(tm, index);
     }
 
-    if (!entry->is_matched) {
+    if (!entry->is_matched && (entry->num_awaited == 1)) {
         entry->num_awaited++;
         uct_dcx_tm_await(tm, index);
         uct_dcx_tm_post(tm, PRM_TM_OPCODE_REMOVE, PRM_TM_CQE_REQ, index, 0, 0,
@@ -256,10 +254,8 @@ static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
                const uct_dcx_tm_message_t *msg, ucs_status_t status)
 {
-    uct_dcx_tm_entry_t *entry = &tm->entries[index];
-    uct_tag_context_t *ctx    = entry->ctx;
+    uct_tag_context_t *ctx = uct_dcx_tm_detach(tm, index);
 
-    entry->ctx = NULL;
     uct_dcx_tm_settle(tm, index, count);
     if (ucs_likely(ctx != NULL)) {
         ctx->completed_cb(ctx, msg->tag, msg->imm, msg->length,
@@ -284,12 +280,10 @@ static UCS_F_NOINLINE void
 uct_dcx_tm_requested(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
                      size_t length, void *inline_data)
 {
-    uct_dcx_tm_entry_t *entry = &tm->entries[index];
-    uct_tag_context_t *ctx    = entry->ctx;
-    void *data                = (inline_data != NULL) ? inline_data :
-                                                        entry->buffer;
+    uct_tag_context_t *ctx = uct_dcx_tm_detach(tm, index);
+    void *data             = (inline_data != NULL) ? inline_data :
+                                                     tm->entries[index].buffer;
 
-    entry->ctx = NULL;
     uct_dcx_tm_settle(tm, index, 1);
     if (ctx != NULL) {
         ctx->rndv_cb(ctx, tag, data, length, UCS_OK,
@@ -324,7 +318,6 @@ uct_dcx_tm_consumed(uct_dcx_tm_t *tm, uint16_t index)
 {
     uct_dcx_tm_entry_t *entry = &tm->entries[index];
 
-    uct_dcx_tm_executed(tm, entry->cmd);
     entry->is_matched = 1;
     if (ucs_likely(entry->ctx != NULL)) {
         entry->ctx->tag_consumed_cb(entry->ctx);
@@ -347,7 +340,6 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
     } request;
     size_t length = ucs_min(be32toh(cqe->byte_cnt), sizeof(request));
 
-    uct_dcx_tm_executed(tm, entry->cmd);
     entry->is_matched = 1;
     memcpy(&request, entry->buffer, length);
     entry->tag = request.tmh.tag;
@@ -356,14 +348,14 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
 }
 
 
-/* An APPEND or a REMOVE */
+/* An operation that has requested it; those before it were executed, too. */
 static UCS_F_NOINLINE void
 uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
     const uct_dcx_tm_awaited_t awaited =
             tm->awaited[tm->awaited_head++ & tm->cmd.sq.mask];
 
-    uct_dcx_tm_executed(tm, awaited.cmd);
+    tm->cmd.sq.ci = awaited.cmd + 1;
     if (cqe->app_op != PRM_CQE_TM_REMOVE) {
         return;
     }
@@ -418,8 +410,8 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
                   tm->queues->port.name, uct_dcx_cqe_syndrome(cqe)->reason,
                   err->syndrome, err->vendor_err_synd);
     }
-    tm->has_failed = 1;
-    tm->num_free   = 0; /* uct_iface_tag_recv_zcopy() refuses */
+    tm->has_failed   = 1;
+    tm->cmd.sq.limit = 0; /* uct_iface_tag_recv_zcopy() refuses */
 }
 
 
@@ -430,6 +422,7 @@ void uct_dcx_tm_sync(uct_dcx_tm_t *tm)
 
     if ((is_behind || (tm->num_free + 1 < tm->num_entries)) &&
         uct_dcx_tm_has_room(tm)) {
-        uct_dcx_tm_post(tm, PRM_TM_OPCODE_NOP, 0, 0, 0, 0, NULL);
+        uct_dcx_tm_post(tm, PRM_TM_OPCODE_NOP, uct_dcx_tm_cqe_flag(tm), 0, 0, 0,
+                        NULL);
     }
 }
