@@ -32,7 +32,6 @@ ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned long none);
 class dcx_loop {
 public:
     static constexpr size_t mem_size = 16384;
-    static constexpr size_t headroom = 0;
 
     dcx_loop()
     {
@@ -47,6 +46,14 @@ public:
     ~dcx_loop()
     {
         close();
+    }
+
+    /* Bytes in front of each message; a mode may ask for some */
+    static size_t headroom()
+    {
+        const char *bytes = getenv("DCX_TEST_HEADROOM");
+
+        return (bytes != NULL) ? atoi(bytes) : 0;
     }
 
     struct dcx_view view() const
@@ -266,7 +273,7 @@ private:
         params.eager_arg            = this;
         params.rndv_cb              = rndv;
         params.rndv_arg             = this;
-        params.rx_headroom          = headroom;
+        params.rx_headroom          = headroom();
         UCT_CALL(uct_md_iface_config_read(m_md, "dcx", NULL, NULL, &config));
         ucs_status_t status = uct_iface_open(m_md, worker, &params, config,
                                              &iface);

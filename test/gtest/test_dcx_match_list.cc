@@ -1,0 +1,987 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The list of tagged buffers that the device has, at its limits: full, drained,
+ * flooded, canceled while a message comes; and the end of endpoints and
+ * interfaces while a rendezvous is under way. The sender is an interface of its
+ * own, so that the receiving one may be left alone.
+ */
+#include "dcx_match_bench.h"
+
+#include <atomic>
+#include <deque>
+#include <random>
+#include <thread>
+
+namespace {
+
+class dcx_list : public dcx_tag_bench {
+protected:
+    dcx_list() : m_far_ep(m_far.make_ep(m_dcx))
+    {
+        m_far.survives_errors = true;
+    }
+
+    ~dcx_list()
+    {
+        if (m_far_ep != NULL) {
+            uct_ep_destroy(m_far_ep);
+        }
+    }
+
+    size_t list_size() const
+    {
+        return m_dcx.attr.cap.tag.recv.max_outstanding;
+    }
+
+    /* Progress of the sender alone */
+    template <typename F> void far_until(F done)
+    {
+        dcx_deadline deadline;
+
+        while (!done()) {
+            deadline.check("the sender");
+            uct_worker_progress(m_far.worker);
+        }
+    }
+
+    /* ... and of both */
+    template <typename F> void both_until(F done)
+    {
+        dcx_deadline deadline;
+
+        while (!done()) {
+            deadline.check("progress of both");
+            uct_worker_progress(m_far.worker);
+            uct_worker_progress(m_dcx.worker);
+        }
+    }
+
+    /* Neither does anything for a while. */
+    void settle()
+    {
+        for (unsigned idle = 0; idle < 100;) {
+            idle = (uct_worker_progress(m_far.worker) +
+                            uct_worker_progress(m_dcx.worker) >
+                    0) ?
+                           0 :
+                           idle + 1;
+            if (is_late()) {
+                usleep(20);
+            }
+        }
+    }
+
+    static bool is_late()
+    {
+        return getenv("SOFTHCA_DELAY") != NULL;
+    }
+
+    /* Sends by the far interface; only that is progressed */
+    ucs_status_t far_try(uct_tag_t tag, const void *data, size_t length)
+    {
+        return uct_ep_tag_eager_short(m_far_ep, tag, data, length);
+    }
+
+    /* Until it has room; both are progressed */
+    template <typename F> void far_retry(F call)
+    {
+        dcx_deadline deadline;
+        ssize_t result;
+
+        while ((result = call()) == UCS_ERR_NO_RESOURCE) {
+            deadline.check("room");
+            uct_worker_progress(m_far.worker);
+            uct_worker_progress(m_dcx.worker);
+        }
+        ASSERT_GE(result, 0);
+    }
+
+    void far_send(uct_tag_t tag, uint64_t data)
+    {
+        far_retry([&] { return far_try(tag, &data, sizeof(data)); });
+    }
+
+    void far_send_bcopy(uct_tag_t tag, dcx_tag_mem &mem)
+    {
+        far_retry([&] {
+            return uct_ep_tag_eager_bcopy(m_far_ep, tag, 0, pack, &mem, 0);
+        });
+    }
+
+    /* It is in the receive queue of the other side, which has seen nothing. */
+    void far_send_arrived(uct_tag_t tag, dcx_tag_mem &mem)
+    {
+        dcx_end end;
+
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_tag_eager_zcopy(m_far_ep, tag, 0, &mem.iov, 1, 0,
+                                         &end.comp));
+        far_until([&] { return end.count == 1; });
+        ASSERT_EQ(UCS_OK, end.status);
+    }
+
+    ucs_status_ptr_t far_rndv(uct_tag_t tag, const dcx_tag_mem &mem,
+                              dcx_end &end)
+    {
+        return uct_ep_tag_rndv_zcopy(m_far_ep, tag, "header", 6, &mem.iov, 1, 0,
+                                     &end.comp);
+    }
+
+    /* As many buffers as the list takes, and no more, all of one tag; a message
+     * for each of them comes in order. */
+    void fill_and_drain(uct_tag_t tag)
+    {
+        std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
+        dcx_tag_recv one_more(m_dcx, 64);
+
+        for (size_t i = 0; i < list_size(); i++) {
+            recvs.emplace_back(new dcx_tag_recv(m_dcx, 64));
+            ASSERT_EQ(UCS_OK, recvs.back()->post(tag)) << i;
+        }
+        EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, one_more.post(tag));
+        for (size_t i = 0; i < list_size(); i++) {
+            far_send(tag, i);
+            both_until([&] { return recvs[i]->has_ended(); });
+            ASSERT_EQ(1u, recvs[i]->num_consumed);
+            ASSERT_EQ(UCS_OK, recvs[i]->status);
+            ASSERT_EQ(i, *(uint64_t*)recvs[i]->mem.bytes.data());
+            if (i == 0) {
+                EXPECT_EQ(UCS_OK, one_more.post(tag + 1));
+            }
+        }
+        EXPECT_EQ(UCS_OK, one_more.cancel(false));
+        both_until([&] { return one_more.has_ended(); });
+        EXPECT_EQ(UCS_ERR_CANCELED, one_more.status);
+        EXPECT_TRUE(m_unexpected.empty());
+    }
+
+    dcx_loop m_far;
+    uct_ep_h m_far_ep;
+};
+
+/* --- the list ------------------------------------------------------------- */
+
+TEST_P(dcx_list, full_and_drained)
+{
+    for (uct_tag_t tag : {5, 6, 7}) {
+        fill_and_drain(tag);
+    }
+}
+
+/* Bits that the mask leaves out do not count, in whichever of the tags */
+TEST_P(dcx_list, mask_leaves_bits_out)
+{
+    dcx_tag_recv recv(m_dcx, 64);
+
+    EXPECT_EQ(UCS_OK, recv.post(0x1234, 0xff));
+    far_send(0x5634, 1);
+    both_until([&] { return recv.has_ended(); });
+    EXPECT_EQ(0x5634u, recv.tag);
+}
+
+TEST_P(dcx_list, wildcard_between_exact_tags)
+{
+    const std::vector<std::pair<uct_tag_t, uct_tag_t>> posts =
+            {{5, ~0ull}, {0, 0}, {5, ~0ull}, {0x1200, 0xff00}, {5, ~0ull}};
+    const std::vector<uct_tag_t> tags  = {5, 5, 0x1234, 5, 5};
+    const std::vector<unsigned> places = {0, 1, 3, 2, 4};
+    std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
+
+    if (list_size() < posts.size()) {
+        GTEST_SKIP() << "the list is too short";
+    }
+
+    for (const auto &post : posts) {
+        recvs.emplace_back(new dcx_tag_recv(m_dcx, 64));
+        ASSERT_EQ(UCS_OK, recvs.back()->post(post.first, post.second));
+    }
+    for (unsigned i = 0; i < tags.size(); i++) {
+        SCOPED_TRACE(i);
+        far_send(tags[i], i);
+        both_until([&] { return recvs[places[i]]->has_ended(); });
+        EXPECT_EQ(tags[i], recvs[places[i]]->tag);
+        EXPECT_EQ(i, *(uint64_t*)recvs[places[i]]->mem.bytes.data());
+    }
+}
+
+/* One receive stays while tens of thousands come and go behind it: nothing the
+ * interface remembers of its post is of use any more. */
+TEST_P(dcx_list, old_receive)
+{
+    const unsigned steps = is_late() ? 200 : 40000;
+    dcx_tag_recv old(m_dcx, 64);
+    uint64_t data = 77;
+
+    if (list_size() == 1) {
+        GTEST_SKIP() << "the list is too short";
+    }
+
+    EXPECT_EQ(UCS_OK, old.post(1));
+    dcx_tag_recv recv(m_dcx, 64);
+    for (unsigned i = 0; i < steps; i++) {
+        recv.num_consumed = recv.num_completed = 0;
+        ASSERT_EQ(UCS_OK, recv.post(2)) << i;
+        ASSERT_EQ(UCS_OK, retry([&] {
+                      return uct_ep_tag_eager_short(m_dcx.ep, 2, &data,
+                                                    sizeof(data));
+                  }));
+        progress_until([&] { return recv.has_ended(); });
+    }
+    far_send(1, 78);
+    both_until([&] { return old.has_ended(); });
+    for (unsigned i = 0; i < 3; i++) {
+        fill_and_drain(3);
+    }
+}
+
+/* The device is told of each of them, by operations on the list that belong to
+ * no receive. A receive that is never matched stays there all the time. */
+TEST_P(dcx_list, told_of_many)
+{
+    const unsigned count = is_late() ? 300 : 10000;
+    dcx_tag_recv never(m_dcx, 64), recv(m_dcx, 64);
+
+    EXPECT_EQ(UCS_OK, never.post(1));
+    for (unsigned i = 0; i < count; i++) {
+        far_send(2, i);
+        both_until([&] { return !m_unexpected.empty(); });
+        ASSERT_EQ(i, *(uint64_t*)wait_unexpected().data.data());
+    }
+    if (list_size() > 1) {
+        settle();
+        ASSERT_EQ(UCS_OK, recv.post(2));
+        far_send(2, count);
+        both_until([&] { return recv.has_ended(); });
+    }
+    EXPECT_EQ(UCS_OK, never.cancel(false));
+    both_until([&] { return never.has_ended(); });
+    EXPECT_EQ(UCS_ERR_CANCELED, never.status);
+    fill_and_drain(3);
+}
+
+/* --- unexpected messages -------------------------------------------------- */
+
+/* The receiver does nothing, until the sender can do no more. */
+TEST_P(dcx_list, floods)
+{
+    const uint64_t total = is_late() ? 3000 : 70000;
+    uint64_t sent = 0, got = 0, batch = 0;
+    dcx_deadline deadline;
+
+    m_dcx.on_eager = [&](void *data, size_t, unsigned, uct_tag_t, uint64_t) {
+        EXPECT_EQ(got++, *(uint64_t*)data);
+        return UCS_OK;
+    };
+    while (got < total) {
+        unsigned idle = 0;
+
+        deadline.check("the flood");
+        for (batch = 0; (sent < total) && (idle < 50); batch++) {
+            if (far_try(sent, &sent, sizeof(sent)) == UCS_OK) {
+                sent++;
+                idle = 0;
+            } else {
+                uct_worker_progress(m_far.worker);
+                idle++;
+            }
+        }
+        settle();
+    }
+    EXPECT_EQ(total, got);
+    fill_and_drain(total + 1);
+}
+
+/* Until the user has been handed what is unexpected, the device matches nothing
+ * that was posted since that came, but what was posted before. */
+TEST_P(dcx_list, posted_behind_unexpected)
+{
+    dcx_tag_mem mem(m_dcx, 32, 1), far_mem(m_far, 32, 1);
+    dcx_tag_recv before(m_dcx, 64), behind(m_dcx, 64);
+
+    if (list_size() == 1) {
+        GTEST_SKIP() << "the list is too short";
+    }
+
+    EXPECT_EQ(UCS_OK, before.post(5));
+    far_send_arrived(6, far_mem);
+    EXPECT_EQ(UCS_OK, behind.post(6));
+    far_send_arrived(6, far_mem);
+    far_send_arrived(5, far_mem);
+    EXPECT_EQ(6u, wait_unexpected().tag);
+    EXPECT_EQ(6u, wait_unexpected().tag);
+    progress_until([&] { return before.has_ended(); });
+    EXPECT_FALSE(behind.has_ended());
+    settle(); /* the device is told */
+    far_send_arrived(6, far_mem);
+    expect_received(behind, 6, 0, mem);
+}
+
+/* Buffers that the user keeps are replaced, and are his until he gives them
+ * back. */
+TEST_P(dcx_list, kept_buffers)
+{
+    const unsigned total = is_late() ? 100 : 3000;
+    dcx_tag_mem mem(m_far, 200);
+    std::deque<void *> kept;
+    uint64_t next = 0, sent = 0;
+    auto release = [&] {
+        EXPECT_EQ(next++, *(uint64_t*)((char*)kept.front() + 100));
+        uct_iface_release_desc((char*)kept.front() - m_dcx.headroom());
+        kept.pop_front();
+    };
+
+    m_dcx.on_eager = [&](void *data, size_t length, unsigned flags, uct_tag_t,
+                         uint64_t) {
+        EXPECT_TRUE(flags & UCT_CB_PARAM_FLAG_DESC);
+        EXPECT_EQ(200u, length);
+        memset((char*)data - m_dcx.headroom(), 0xee, m_dcx.headroom());
+        kept.push_back(data);
+        return UCS_INPROGRESS;
+    };
+    for (sent = 0; sent < total; sent++) {
+        *(uint64_t*)&mem.bytes[100] = sent;
+        far_send_bcopy(5, mem);
+        if (kept.size() > total / 2) {
+            release();
+        }
+    }
+    both_until([&] { return next + kept.size() == total; });
+    while (!kept.empty()) {
+        release();
+    }
+    m_dcx.on_eager = nullptr;
+    fill_and_drain(6);
+}
+
+/* --- what UCP does: receives and messages find each other ----------------- */
+
+/* Receives that the device does not take wait here, and so do those behind
+ * them. Messages that match none do, too. */
+class dcx_pairs : public dcx_list {
+protected:
+    struct pair_recv : dcx_tag_recv {
+        using dcx_tag_recv::dcx_tag_recv;
+
+        uct_tag_t want = 0, mask = 0;
+        bool is_posted = false;
+        int message    = -1; /* that has found it */
+    };
+
+    dcx_pairs()
+    {
+        m_dcx.on_eager = [this](void *data, size_t, unsigned, uct_tag_t tag,
+                                uint64_t) {
+            int message = *(uint64_t*)data;
+
+            for (size_t i = 0; i < m_recvs.size(); i++) {
+                if (is_open(*m_recvs[i]) && matches(*m_recvs[i], tag)) {
+                    found(*m_recvs[i], message);
+                    return UCS_OK;
+                }
+            }
+            m_waiting.push_back({tag, message});
+            return UCS_OK;
+        };
+    }
+
+    static bool matches(const pair_recv &recv, uct_tag_t tag)
+    {
+        return ((tag ^ recv.want) & recv.mask) == 0;
+    }
+
+    static bool is_open(const pair_recv &recv)
+    {
+        return (recv.message < 0) && (recv.num_consumed == 0);
+    }
+
+    void found(pair_recv &recv, int message)
+    {
+        recv.message = message;
+        if (recv.is_posted) {
+            EXPECT_EQ(UCS_OK, recv.cancel(true));
+        }
+    }
+
+    void post(uct_tag_t tag, uct_tag_t mask)
+    {
+        m_recvs.emplace_back(new pair_recv(m_dcx, 64));
+        pair_recv &recv = *m_recvs.back();
+        recv.want       = tag;
+        recv.mask       = mask;
+        for (auto it = m_waiting.begin(); it != m_waiting.end(); ++it) {
+            if (matches(recv, it->first)) {
+                found(recv, it->second);
+                m_waiting.erase(it);
+                return;
+            }
+        }
+        for (const auto &other : m_recvs) {
+            if ((other.get() != &recv) && is_open(*other) &&
+                !other->is_posted) {
+                return;
+            }
+        }
+        recv.is_posted = (recv.dcx_tag_recv::post(tag, mask) == UCS_OK);
+    }
+
+    /* Whoever comes first gets the first that is left. */
+    std::vector<int> reference(const std::vector<uct_tag_t> &tags) const
+    {
+        std::vector<int> places(m_recvs.size(), -1);
+
+        for (size_t message = 0; message < tags.size(); message++) {
+            for (size_t i = 0; i < m_recvs.size(); i++) {
+                if ((places[i] < 0) && matches(*m_recvs[i], tags[message])) {
+                    places[i] = message;
+                    break;
+                }
+            }
+        }
+        return places;
+    }
+
+    std::vector<std::unique_ptr<pair_recv>> m_recvs;
+    std::deque<std::pair<uct_tag_t, int>> m_waiting;
+};
+
+TEST_P(dcx_pairs, order_of_mpi)
+{
+    const uct_tag_t masks[] = {~0ull, ~0ull, ~0ull, 0xf, 0xf0, 0};
+
+    for (unsigned seed = 0; seed < (is_late() ? 20 : 200); seed++) {
+        SCOPED_TRACE(seed);
+        std::mt19937 random(seed);
+        std::vector<uct_tag_t> tags;
+        unsigned bias = 1 + (random() % 7);
+
+        for (unsigned step = 0; step < 300; step++) {
+            uct_tag_t tag = (random() % 3) | ((random() % 3) << 4);
+
+            if ((random() % 8) < bias) {
+                post(tag, masks[random() % 6]);
+            } else {
+                tags.push_back(tag);
+                far_send(tag, tags.size() - 1);
+            }
+            if ((random() % 8) == 0) {
+                uct_worker_progress(m_dcx.worker);
+                uct_worker_progress(m_far.worker);
+            }
+        }
+        settle();
+
+        std::vector<int> places = reference(tags);
+        for (size_t i = 0; i < m_recvs.size(); i++) {
+            pair_recv &recv = *m_recvs[i];
+
+            if (recv.num_completed > 0) {
+                EXPECT_EQ(-1, recv.message);
+                recv.message = *(uint64_t*)recv.mem.bytes.data();
+            }
+            ASSERT_EQ(places[i], recv.message) << "receive " << i;
+            if ((recv.message < 0) && recv.is_posted) {
+                EXPECT_EQ(UCS_OK, recv.cancel(true));
+            }
+        }
+        settle(); /* nothing is left for buffers that go away */
+        m_recvs.clear();
+        m_waiting.clear();
+    }
+    m_dcx.on_eager = nullptr;
+    fill_and_drain(100);
+}
+
+/* --- cancel --------------------------------------------------------------- */
+
+/* One thread sends as many messages as it is allowed to. */
+class dcx_cancel : public dcx_list {
+protected:
+    enum kind { SHORT, LONG, RNDV, NUM_KINDS };
+
+    /* What the main thread says of the last message */
+    enum { UNKNOWN, MATCHED, UNEXPECTED };
+
+    ~dcx_cancel()
+    {
+        stop();
+    }
+
+    /* The data of the shortest may lie in its completion, where nobody looks
+     * who has canceled by force. */
+    void start(unsigned count, size_t shortest)
+    {
+        m_length[SHORT] = shortest;
+        m_length[LONG]  = m_far.attr.cap.tag.eager.max_bcopy;
+        m_length[RNDV]  = 20000;
+        for (unsigned kind = 0; kind < NUM_KINDS; kind++) {
+            m_recvs[kind].reset(new dcx_tag_recv(m_dcx, m_length[kind]));
+        }
+        m_sender = std::thread([this, count] { send_all(count); });
+    }
+
+    void stop()
+    {
+        m_is_stuck = true;
+        m_said     = MATCHED;
+        if (m_sender.joinable()) {
+            m_sender.join();
+        }
+    }
+
+    dcx_tag_recv &post(unsigned i)
+    {
+        dcx_tag_recv &recv = *m_recvs[i % NUM_KINDS];
+
+        recv.num_consumed = recv.num_completed = 0;
+        progress_until([&] {
+            ucs_status_t status = recv.post(i);
+
+            EXPECT_NE(UCS_ERR_ALREADY_EXISTS, status);
+            return status != UCS_ERR_EXCEEDS_LIMIT; /* it is being removed */
+        });
+        return recv;
+    }
+
+    void send_one(unsigned kind, uct_tag_t tag, dcx_tag_mem &mem)
+    {
+        dcx_deadline deadline;
+        dcx_end end;
+        void *op = NULL;
+
+        *(uint64_t*)mem.bytes.data() = tag;
+        for (;;) {
+            ucs_status_t status = UCS_OK;
+
+            if (kind == RNDV) {
+                op     = far_rndv(tag, mem, end);
+                status = UCS_PTR_IS_ERR(op) ? UCS_PTR_STATUS(op) : UCS_OK;
+            } else {
+                status = uct_ep_tag_eager_zcopy(m_far_ep, tag, 0, &mem.iov, 1,
+                                                0, &end.comp);
+            }
+            if (status != UCS_ERR_NO_RESOURCE) {
+                break;
+            }
+            uct_worker_progress(m_far.worker);
+        }
+        while ((m_said == UNKNOWN) ||
+               ((end.count == 0) && ((kind != RNDV) || (m_said == MATCHED)))) {
+            if (deadline.is_over()) {
+                m_is_stuck = true;
+                return;
+            }
+            uct_worker_progress(m_far.worker);
+        }
+        if ((kind == RNDV) && (m_said == UNEXPECTED)) {
+            EXPECT_EQ(0u, end.count);
+            EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_far_ep, op));
+        } else {
+            EXPECT_EQ(1u, end.count);
+            EXPECT_EQ(UCS_OK, end.status);
+        }
+    }
+
+    void send_all(unsigned count)
+    {
+        std::vector<std::unique_ptr<dcx_tag_mem>> mems;
+
+        for (unsigned kind = 0; kind < NUM_KINDS; kind++) {
+            mems.emplace_back(new dcx_tag_mem(m_far, m_length[kind], 7));
+        }
+        for (unsigned i = 1; (i <= count) && !m_is_stuck; i++) {
+            while ((m_allowed < i) && !m_is_stuck) {
+                std::this_thread::yield();
+            }
+            send_one(i % NUM_KINDS, i, *mems[i % NUM_KINDS]);
+            m_done = i;
+        }
+    }
+
+    /* It may be sent now, and this waits as long as it likes. */
+    void race(unsigned i, std::mt19937 &random)
+    {
+        m_said    = UNKNOWN;
+        m_allowed = i;
+        for (unsigned spin = random() % (is_late() ? 200000 : 4000); spin > 0;
+             spin--) {
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+        if (random() % 4 == 0) {
+            sched_yield();
+        }
+        if (random() % 2) {
+            uct_worker_progress(m_dcx.worker);
+        }
+    }
+
+    void say(unsigned i, int said)
+    {
+        dcx_deadline deadline;
+
+        m_said = said;
+        while ((m_done < i) && !m_is_stuck) {
+            deadline.check("an end of what was sent");
+            uct_worker_progress(m_dcx.worker);
+            std::this_thread::yield();
+        }
+        ASSERT_FALSE(m_is_stuck);
+    }
+
+    size_t m_length[NUM_KINDS];
+    std::unique_ptr<dcx_tag_recv> m_recvs[NUM_KINDS];
+    std::thread m_sender;
+    std::atomic<unsigned> m_allowed{0}, m_done{0};
+    std::atomic<int> m_said{UNKNOWN};
+    std::atomic<bool> m_is_stuck{false};
+};
+
+TEST_P(dcx_cancel, races_with_match)
+{
+    const unsigned count = is_late() ? 1500 : 6000;
+    unsigned ends[3]     = {};
+    std::mt19937 random(1);
+
+    start(count, 40);
+    for (unsigned i = 1; (i <= count) && !HasFatalFailure(); i++) {
+        dcx_tag_recv &recv = post(i);
+        bool is_canceled   = false;
+
+        race(i, random);
+        if (!recv.has_ended()) {
+            is_canceled = true;
+            EXPECT_EQ(UCS_OK, recv.cancel(false));
+            /* what is canceled by force afterwards is removed once */
+        }
+        progress_until([&] { return recv.has_ended(); });
+        if (recv.status == UCS_OK) {
+            EXPECT_EQ(1u, recv.num_consumed);
+            EXPECT_EQ(i, *(uint64_t*)recv.mem.bytes.data());
+            ends[is_canceled]++;
+        } else {
+            EXPECT_EQ(UCS_ERR_CANCELED, recv.status);
+            EXPECT_EQ(0u, recv.num_consumed);
+            EXPECT_EQ(i, wait_unexpected().tag);
+            ends[2]++;
+        }
+        EXPECT_TRUE(m_unexpected.empty());
+        say(i, (recv.status == UCS_OK) ? MATCHED : UNEXPECTED);
+    }
+    stop();
+    RecordProperty("matched before", ends[0]);
+    RecordProperty("matched though canceled", ends[1]);
+    RecordProperty("canceled", ends[2]);
+    EXPECT_GT(ends[1], 0u);
+    EXPECT_GT(ends[2], 0u);
+    fill_and_drain(count + 1);
+}
+
+/* Who cancels by force hears nothing. The message is in the buffer, if that was
+ * first, or unexpected. The buffer is posted again at once. */
+TEST_P(dcx_cancel, by_force_races_with_match)
+{
+    const unsigned count = is_late() ? 1500 : 6000;
+    unsigned ends[3]     = {};
+    std::mt19937 random(2);
+
+    start(count, 200);
+    for (unsigned i = 1; (i <= count) && !HasFatalFailure(); i++) {
+        void *buffer            = m_recvs[i % NUM_KINDS]->mem.bytes.data();
+        volatile uint64_t &word = *(uint64_t*)buffer;
+        unsigned which          = 0;
+        dcx_deadline deadline;
+
+        word               = 0;
+        dcx_tag_recv &recv = post(i);
+        race(i, random);
+        if (!recv.has_ended()) {
+            if (random() % 2) {
+                EXPECT_EQ(UCS_OK, recv.cancel(false));
+            }
+            EXPECT_EQ(UCS_OK, recv.cancel(true));
+            while ((word != i) && m_unexpected.empty()) {
+                deadline.check("the message");
+                uct_worker_progress(m_dcx.worker);
+            }
+            EXPECT_EQ(0u, recv.num_completed);
+            which = (word == i) ? 1 : 2;
+        }
+        if (!m_unexpected.empty()) {
+            EXPECT_EQ(i, wait_unexpected().tag);
+            EXPECT_EQ(2u, which);
+        }
+        ends[which]++;
+        say(i, (which == 2) ? UNEXPECTED : MATCHED);
+        EXPECT_TRUE(m_unexpected.empty());
+    }
+    stop();
+    EXPECT_GT(ends[1], 0u);
+    EXPECT_GT(ends[2], 0u);
+    settle();
+    fill_and_drain(count + 1);
+}
+
+/* A callback may post, cancel and destroy what it likes. */
+TEST_P(dcx_list, callbacks_do_everything)
+{
+    dcx_tag_mem mem(m_dcx, 5000, 3), far_mem(m_far, 5000, 3);
+    dcx_tag_recv first(m_dcx, 5000), other(m_dcx, 5000);
+    unsigned rounds = 0;
+    dcx_end ends[100];
+    unsigned sent = 0;
+
+    if (list_size() == 1) {
+        GTEST_SKIP() << "the list is too short";
+    }
+
+    EXPECT_EQ(UCS_OK, other.post(7));
+    first.then = [&] {
+        EXPECT_EQ(UCS_OK, other.cancel(true));
+        EXPECT_EQ(UCS_OK, other.post(7));
+        first.num_consumed = first.num_completed = 0;
+        if (++rounds < 100) {
+            EXPECT_EQ(UCS_OK, first.post(6));
+        } else {
+            uct_ep_destroy(m_far_ep);
+            m_far_ep = NULL;
+        }
+    };
+    EXPECT_EQ(UCS_OK, first.post(6));
+    both_until([&] {
+        if ((sent == rounds) && (sent < 100) &&
+            !UCS_PTR_IS_ERR(far_rndv(6, far_mem, ends[sent]))) {
+            sent++;
+        }
+        return rounds == 100;
+    });
+    EXPECT_EQ(mem.bytes, first.mem.bytes);
+    EXPECT_EQ(UCS_OK, other.cancel(true));
+    settle();
+    for (const auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+    }
+}
+
+/* --- rendezvous ----------------------------------------------------------- */
+
+/* By default no buffer is given to the device that a message could be too long
+ * for, or that a request of a rendezvous has no room in. */
+TEST_P(dcx_list, shortest_receive)
+{
+    const auto &cap = m_dcx.attr.cap.tag;
+
+    EXPECT_GE(cap.recv.min_recv, cap.eager.max_bcopy);
+    EXPECT_GE(cap.recv.min_recv, cap.eager.max_zcopy);
+    EXPECT_GE(cap.recv.min_recv, cap.eager.max_short);
+    EXPECT_GE(cap.recv.min_recv, sizeof(struct ibv_tmh) +
+                                         sizeof(struct ibv_rvh) + 16 +
+                                         cap.rndv.max_hdr - 2);
+}
+
+/* A rendezvous of one byte too much is not put into the buffer, but its request
+ * is; behind the buffer there is nothing of either. */
+TEST_P(dcx_list, rndv_into_shortest_buffer)
+{
+    for (size_t room : {(size_t)64, (size_t)100, (size_t)4096}) {
+        for (size_t length : {room, room + 1}) {
+            SCOPED_TRACE(length);
+            std::string hdr(m_far.attr.cap.tag.rndv.max_hdr, 'h');
+            dcx_tag_mem mem(m_far, length, 5);
+            dcx_tag_recv recv(m_dcx, room + 64);
+            const std::vector<uint8_t> blank = recv.mem.bytes;
+            dcx_end end;
+
+            recv.mem.iov.length = room;
+            EXPECT_EQ(UCS_OK, recv.post(5));
+            ucs_status_ptr_t op =
+                    uct_ep_tag_rndv_zcopy(m_far_ep, 5, hdr.data(), hdr.size(),
+                                          &mem.iov, 1, 0, &end.comp);
+            ASSERT_FALSE(UCS_PTR_IS_ERR(op));
+            both_until([&] { return recv.has_ended(); });
+            EXPECT_EQ(0, memcmp(&recv.mem.bytes[room], &blank[room], 64));
+            if (length == room) {
+                EXPECT_EQ(UCS_OK, recv.status);
+                EXPECT_EQ(0, memcmp(mem.bytes.data(), recv.mem.bytes.data(),
+                                    room));
+                both_until([&] { return end.count == 1; });
+            } else {
+                EXPECT_EQ(UCS_ERR_MESSAGE_TRUNCATED, recv.status);
+                EXPECT_EQ(bytes(hdr.data(), hdr.size()),
+                          wait_unexpected().data);
+                EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_far_ep, op));
+                EXPECT_EQ(0u, end.count);
+            }
+        }
+    }
+}
+
+/* --- the end of things ---------------------------------------------------- */
+
+/* Nobody wants the rendezvous: flushes end, and the endpoint's end is its. */
+TEST_P(dcx_list, ends_while_unexpected)
+{
+    dcx_tag_mem mem(m_far, 20000);
+    dcx_end end, flushed, canceled;
+
+    EXPECT_FALSE(UCS_PTR_IS_ERR(far_rndv(5, mem, end)));
+    ucs_status_t status = uct_ep_flush(m_far_ep, 0, &flushed.comp);
+    if (status == UCS_INPROGRESS) {
+        far_until([&] { return flushed.count == 1; });
+    } else {
+        EXPECT_EQ(UCS_OK, status);
+    }
+    far_until([&] { return uct_iface_flush(m_far.iface, 0, NULL) == UCS_OK; });
+    EXPECT_EQ(0u, end.count);
+    uct_ep_destroy(m_far_ep);
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_TRUE(wait_unexpected().is_rndv);
+
+    m_far_ep = m_far.make_ep(m_dcx);
+    dcx_end second;
+    EXPECT_FALSE(UCS_PTR_IS_ERR(far_rndv(5, mem, second)));
+    status = uct_ep_flush(m_far_ep, UCT_FLUSH_FLAG_CANCEL, &canceled.comp);
+    if (status == UCS_INPROGRESS) {
+        far_until([&] { return canceled.count == 1; });
+    }
+    far_until([&] { return second.count == 1; });
+    EXPECT_EQ(UCS_ERR_CANCELED, second.status);
+}
+
+/* The FIN is there, but not seen: the endpoint ends before, and the next one's
+ * rendezvous is not taken for it. */
+TEST_P(dcx_list, late_fin)
+{
+    dcx_tag_mem mem(m_far, 20000, 4);
+
+    for (unsigned i = 0; i < 300; i++) {
+        dcx_tag_recv recv(m_dcx, 20000), next(m_dcx, 20000);
+        dcx_end end, next_end;
+
+        ASSERT_EQ(UCS_OK, recv.post(5));
+        ASSERT_FALSE(UCS_PTR_IS_ERR(far_rndv(5, mem, end)));
+        progress_until([&] { return recv.has_ended(); });
+        ASSERT_EQ(0u, end.count);
+        uct_ep_destroy(m_far_ep);
+        ASSERT_EQ(1u, end.count);
+        ASSERT_EQ(UCS_ERR_CANCELED, end.status);
+        m_far_ep = m_far.make_ep(m_dcx);
+        ASSERT_FALSE(UCS_PTR_IS_ERR(far_rndv(6, mem, next_end)));
+        settle();
+        ASSERT_EQ(1u, end.count);
+        ASSERT_EQ(0u, next_end.count);
+        EXPECT_EQ(6u, wait_unexpected().tag);
+        uct_ep_destroy(m_far_ep);
+        ASSERT_EQ(1u, next_end.count);
+        m_far_ep = m_far.make_ep(m_dcx);
+    }
+}
+
+/* All sorts of things are under way when an interface is closed, that of the
+ * sender or that of the receiver. What has been posted ends. */
+TEST_P(dcx_list, close)
+{
+    const unsigned rounds = is_late() ? 10 : 40;
+
+    for (unsigned i = 0; i < rounds; i++) {
+        SCOPED_TRACE(i);
+        std::unique_ptr<dcx_loop> loop(new dcx_loop);
+        std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
+        dcx_end ends[4];
+        dcx_tag_mem far_mem(m_far, 100000, 4);
+        std::unique_ptr<dcx_tag_mem> mem(new dcx_tag_mem(*loop, 100000, 4));
+        uct_ep_h to   = loop->make_ep(m_dcx);
+        uct_ep_h from = m_far.make_ep(*loop);
+
+        loop->survives_errors = true;
+        for (unsigned n = 0; n < std::min<size_t>(list_size(), 3); n++) {
+            recvs.emplace_back(new dcx_tag_recv(*loop, 100000));
+            ASSERT_EQ(UCS_OK, recvs.back()->post(5 + n));
+        }
+        dcx_tag_recv recv(m_dcx, 100000);
+        ASSERT_EQ(UCS_OK, recv.post(5));
+
+        /* one that matches and one that does not, in both directions */
+        for (unsigned n = 0; n < 2; n++) {
+            EXPECT_FALSE(UCS_PTR_IS_ERR(uct_ep_tag_rndv_zcopy(
+                    to, 5 + n, "", 0, &mem->iov, 1, 0, &ends[n].comp)));
+            EXPECT_FALSE(UCS_PTR_IS_ERR(
+                    uct_ep_tag_rndv_zcopy(from, 5 + 9 * n, "", 0, &far_mem.iov,
+                                          1, 0, &ends[2 + n].comp)));
+        }
+        if (i % 2) {
+            uct_worker_progress(loop->worker);
+        }
+        uct_ep_destroy(to);
+        EXPECT_EQ(1u, ends[0].count);
+        EXPECT_EQ(1u, ends[1].count);
+        EXPECT_EQ(UCS_ERR_CANCELED, ends[1].status);
+        loop->on_eager = nullptr;
+        recvs.clear();
+        mem.reset();
+        uct_ep_destroy(from);
+        EXPECT_EQ(1u, ends[2].count);
+        EXPECT_EQ(1u, ends[3].count);
+        loop.reset();
+
+        /* the peer is gone: the receive has matched and ends, or may be
+         * taken back */
+        if (!recv.has_ended()) {
+            EXPECT_EQ(UCS_OK, recv.cancel(false));
+        }
+        both_until([&] { return recv.has_ended(); });
+        m_unexpected.clear();
+    }
+    settle();
+    m_unexpected.clear();
+    m_log.take();
+    fill_and_drain(100);
+}
+
+/* An interface that is closed with an endpoint left ends what waits there. */
+TEST_P(dcx_list, close_with_endpoint_left)
+{
+    std::unique_ptr<dcx_loop> loop(new dcx_loop);
+    dcx_tag_mem *mem = new dcx_tag_mem(*loop, 20000);
+    dcx_end end;
+
+    uct_ep_h ep = loop->make_ep(m_dcx);
+    EXPECT_FALSE(UCS_PTR_IS_ERR(
+            uct_ep_tag_rndv_zcopy(ep, 5, "", 0, &mem->iov, 1, 0, &end.comp)));
+    EXPECT_TRUE(wait_unexpected().is_rndv);
+    delete mem;
+    loop.reset();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    EXPECT_NE(std::string::npos, m_log.take().find("endpoints left"));
+}
+
+#define DCX_LIST_MODE(_mode) \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_list, testing::Values(0)); \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_pairs, testing::Values(0)); \
+    INSTANTIATE_TEST_SUITE_P(_mode, dcx_cancel, testing::Values(0))
+
+DCX_LIST_MODE(base);
+DCX_LIST_MODE(roce);
+DCX_LIST_MODE(late);
+DCX_LIST_MODE(one);
+DCX_LIST_MODE(three);
+DCX_LIST_MODE(small);
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {
+        {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
+        {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
+                  {"UCX_DCX_RX_INLINE", "0"}}},
+        {"late", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_DELAY", "20"}}},
+        {"one", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "1"}}},
+        {"three", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "3"},
+                   {"DCX_TEST_HEADROOM", "64"}}},
+        /* the sender is told that there is no buffer, and tries again */
+        {"small", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_RX_QUEUE_LEN", "64"},
+                   {"UCX_DCX_FC_ENABLE", "n"}, {"UCX_DCX_TM_LIST_SIZE", "100"},
+                   {"DCX_TEST_HEADROOM", "200"}}},
+    });
+}
