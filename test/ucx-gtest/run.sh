@@ -2,7 +2,8 @@
 #
 # UCX's own tests, run by test/run-tests, which sources this file: the gtest
 # program that contrib/ucx-gtest builds, for dcx, and for dc_mlx5 as a check of
-# the device. Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
+# the device; of rc_mlx5 those of tag matching, for every message (rcx of UCP).
+# Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
 #
 # The cases of a class run in one process on a device of its own; as many
 # classes at a time as there are cores. A case that crashes or hangs has failed;
@@ -13,6 +14,7 @@
 # that all of them occur.
 
 ucx_instances='dcx/*:dc_mlx5/*:dc_mlx5_alone/*:ib/test_*md*.*:all/*:rc_dc/*:dc_ud/*'
+ucx_instances=$ucx_instances:rcx/test_ucp_tag*:rc_mlx5/test_tag*:all_rcdc/*
 # seconds for one case, watched over by gtest itself, and then for its process
 ucx_case_limit=300
 ucx_process_limit=1500
@@ -99,7 +101,8 @@ choose_ucx_cases()
         echo "$name" >> "$1/${class//\//@}"
     done 3< <(list_ucx_cases |
         if [ -n "$full" ]; then cat; else reduce_ucx_cases; fi)
-    for kind in dcx/uct dcx/md dcx/ucp dc_mlx5/uct dc_mlx5/ucp ib/md; do
+    for kind in dcx/uct dcx/md dcx/ucp dc_mlx5/uct dc_mlx5/ucp ib/md rcx/ucp \
+        rc_mlx5/uct; do
         [ -n "${seen[$kind]:-}" ] || fail_ucx "UCX has no case of $kind"
     done
 }
@@ -122,6 +125,7 @@ run_ucx_class()
     : > "$log"
     cp "$1" "$todo"
     export SOFTHCA_DIR=$run_dir/ucx-${1##*/}
+    case $class in rcx/*) export UCX_RC_TM_ENABLE=y UCX_TM_THRESH=0 ;; esac
     while [ -s "$todo" ]; do
         ucx_gtest --gtest_filter="$(paste -sd : "$todo")" > "$log.part" 2>&1
         status=$?
