@@ -208,6 +208,8 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
     entry              = &tm->entries[index];
     entry->ctx         = ctx;
     entry->buffer      = iov->buffer;
+    entry->tag         = tag;
+    entry->length      = uct_iov_get_length(iov);
     entry->num_awaited = 1;
     entry->is_matched  = 0;
     entry->is_hashed   = 1;
@@ -351,7 +353,8 @@ uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
     }
 
     if (cqe->tm_cqe.success & htobe32(MLX5_TMC_SUCCESS)) {
-        uct_dcx_tm_end(tm, entry, 2, 0, 0, NULL, UCS_ERR_CANCELED);
+        /* with what was posted, as UCX's own transports do */
+        uct_dcx_tm_end(tm, entry, 2, 0, entry->length, NULL, UCS_ERR_CANCELED);
     } else {
         uct_dcx_tm_settle(tm, entry, 1); /* a message was first */
     }
