@@ -3,7 +3,8 @@
  * Checks MPI over whatever transport it was started with: runs each check on
  * all ranks, adds up the errors, reports one line a check, and exits with 1 if
  * a value was wrong anywhere. With an argument, only the checks whose names
- * begin with it. The values expected are computed locally.
+ * begin with it, or, behind a '-', do not. The values expected are computed
+ * locally.
  */
 #include "test/mpi/check.h"
 
@@ -36,6 +37,14 @@ static int run_check(const struct check *check)
     return all != 0;
 }
 
+static int is_chosen(const char *name, const char *prefix)
+{
+    int is_excluded = (prefix[0] == '-');
+
+    prefix += is_excluded;
+    return (strncmp(name, prefix, strlen(prefix)) != 0) == is_excluded;
+}
+
 int main(int argc, char **argv)
 {
     static const struct check *const tables[] = {
@@ -54,8 +63,7 @@ int main(int argc, char **argv)
 
     for (unsigned i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         for (const struct check *check = tables[i]; check->name; check++) {
-            if ((argc < 2) ||
-                !strncmp(check->name, argv[1], strlen(argv[1]))) {
+            if ((argc < 2) || is_chosen(check->name, argv[1])) {
                 failed += run_check(check);
                 run++;
             }

@@ -2,8 +2,10 @@
 #
 # UCX's own tests, run by test/run-tests, which sources this file: the gtest
 # program that contrib/ucx-gtest builds, for dcx, and for dc_mlx5 as a check of
-# the device; of rc_mlx5 those of tag matching, for every message (rcx of UCP).
-# Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
+# the device. Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
+#
+# runs.list says which run, with what in the environment: some more than once,
+# then under the name "ucx/TRANSPORT+RUN/CLASS.NAME/N".
 #
 # The cases of a class run in one process on a device of its own; as many
 # classes at a time as there are cores. A case that crashes or hangs has failed;
@@ -13,8 +15,6 @@
 # there. Without --full each case runs with one of its parameters, in turns, so
 # that all of them occur.
 
-ucx_instances='dcx/*:dc_mlx5/*:dc_mlx5_alone/*:ib/test_*md*.*:all/*:rc_dc/*:dc_ud/*'
-ucx_instances=$ucx_instances:rcx/test_ucp_tag*:rc_mlx5/test_tag*:all_rcdc/*
 # seconds for one case, watched over by gtest itself, and then for its process
 ucx_case_limit=300
 ucx_process_limit=1500
@@ -26,6 +26,13 @@ ucx_gtest()
         UCX_WARN_UNUSED_ENV_VARS=n timeout -k 5 "$ucx_process_limit" \
         "$ucx_gtest_program" -s "$ucx_seed" -t "$ucx_case_limit" "$@" \
         < /dev/null
+}
+
+# ucx_rows FILE: without comments
+ucx_rows()
+{
+    sed -e '/^[[:space:]]*\(#.*\)\{0,1\}$/d' \
+        "$DCX_SOURCE_DIR/test/ucx-gtest/$1"
 }
 
 # Reads expected.list into ucx_what, ucx_pattern and ucx_why; counts of cases
@@ -40,26 +47,46 @@ read_ucx_expected()
         ucx_pattern+=("${line%% | *}")
         ucx_why+=("${line#* | }")
         ucx_met+=(0)
-    done 3< <(sed -e '/^[[:space:]]*\(#.*\)\{0,1\}$/d' \
-        "$source_dir/test/ucx-gtest/expected.list")
+    done 3< <(ucx_rows expected.list)
 }
 
-# ucx_row WHAT TEST: sets row to that of expected.list which says WHAT of TEST
+# ucx_row WHAT TEST: sets row to that of expected.list which says WHAT of TEST, in
+# the run that it is of or in all of them
 ucx_row()
 {
+    local any_run=${2%%[+/]*}/${2#*/}
     for ((row = 0; row < ${#ucx_what[@]}; row++)); do
         # shellcheck disable=SC2053 # a glob is meant
-        [[ ${ucx_what[row]} == "$1" && $2 == ${ucx_pattern[row]} ]] && return
+        [[ ${ucx_what[row]} == "$1" && ($2 == ${ucx_pattern[row]} ||
+            $any_run == ${ucx_pattern[row]}) ]] && return
     done
     return 1
 }
 
-# The names of all cases, one a line, those of a class together
-list_ucx_cases()
+# list_ucx_run RUN FILTER: the names of its cases, one a line, those of a class
+# together
+list_ucx_run()
 {
     SOFTHCA_DIR=$run_dir/ucx-list ucx_gtest --gtest_list_tests \
-        --gtest_filter="$ucx_instances" |
-        awk '/^[^ \[]+\.([ ]|$)/ { class = $1 } /^  [^ ]/ { print class $1 }'
+        --gtest_filter="$2" < /dev/null | awk -v run="${1#-}" '
+            /^[^ \[]+\.([ ]|$)/ { class = $1; sub(/\//, run "/", class) }
+            /^  [^ ]/ { print class $1 }'
+}
+
+# The names of the cases of all runs
+list_ucx_cases()
+{
+    local run filter variables
+    while read -r run filter variables; do
+        list_ucx_run "$run" "$filter"
+    done < <(ucx_rows runs.list)
+}
+
+# ucx_variables RUN: what it has in the environment
+ucx_variables()
+{
+    ucx_rows runs.list | awk -v run="${1:--}" '
+        $1 == run { for (i = 3; i <= NF; i++) print $i }'
 }
 
 # From the names of all cases those that a run without --full has
@@ -101,8 +128,8 @@ choose_ucx_cases()
         echo "$name" >> "$1/${class//\//@}"
     done 3< <(list_ucx_cases |
         if [ -n "$full" ]; then cat; else reduce_ucx_cases; fi)
-    for kind in dcx/uct dcx/md dcx/ucp dc_mlx5/uct dc_mlx5/ucp ib/md rcx/ucp \
-        rc_mlx5/uct; do
+    for kind in dcx/uct dcx/md dcx/ucp dc_mlx5/uct dc_mlx5/ucp ib/md \
+        {rcx+all/ucp,rc_mlx5+all/uct} dcx+{tags,rand,late}/{ucp,uct}; do
         [ -n "${seen[$kind]:-}" ] || fail_ucx "UCX has no case of $kind"
     done
 }
@@ -120,15 +147,20 @@ run_ucx_class()
 {
     local class=${1##*/} log status todo=$1.todo ran=$1.ran
     class=${class//@//}
+    local run=${class%%/*}
+    run=${run#"${run%%+*}"}
     log=$logs/ucx/$class.log
     mkdir -p "${log%/*}"
     : > "$log"
     cp "$1" "$todo"
     export SOFTHCA_DIR=$run_dir/ucx-${1##*/}
-    case $class in rcx/*) export UCX_RC_TM_ENABLE=y UCX_TM_THRESH=0 ;; esac
     while [ -s "$todo" ]; do
-        ucx_gtest --gtest_filter="$(paste -sd : "$todo")" > "$log.part" 2>&1
+        # shellcheck disable=SC2046 # words
+        env $(ucx_variables "$run") bash -c 'ucx_gtest "$@"' _ \
+            --gtest_filter="$(sed 's|+[^/]*||' "$todo" | paste -sd :)" \
+            > "$log.part" 2>&1
         status=$?
+        sed -i "s|^\(\[ [A-Z ]* \] [^/ ]*\)/|\1$run/|" "$log.part"
         awk '/^\[ RUN      \] / { print $4 }' "$log.part" > "$ran"
         cat "$log.part" >> "$log"
         [ -s "$ran" ] || break
@@ -253,7 +285,7 @@ report_ucx_rows()
 # classes with most cases first and those that need all cores last, alone
 run_ucx_classes()
 {
-    export -f run_ucx_class ucx_gtest
+    export -f run_ucx_class ucx_gtest ucx_rows ucx_variables
     export logs run_dir ucx_gtest_program ucx_seed ucx_case_limit \
         ucx_process_limit
     local each='run_ucx_class "$1"; echo "$1"'

@@ -4,12 +4,12 @@
  */
 #include "dcx_devx.h"
 #include "common/prm_cmd.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <ucs/arch/cpu.h>
 #include <ucs/debug/log.h>
-#include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
 
 

@@ -46,8 +46,9 @@ enum {
 typedef struct uct_dcx_tm_entry {
     uct_tag_context_t *ctx;        /* NULL: nobody is told */
     void              *buffer;
-    uct_tag_t         tag;         /* of the message that has matched */
-    __be32            app_ctx;     /* ... in its header */
+    uct_tag_t         tag;         /* as posted, then that of the message */
+    uint32_t          length;      /* as posted */
+    __be32            app_ctx;     /* in the header of the message */
     uint16_t          bucket;      /* of its buffer, while there is 'ctx' */
     uint16_t          chain;       /* next one of that */
     uint8_t           num_awaited; /* 0: free */

@@ -197,6 +197,8 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
     entry               = &tm->entries[index];
     entry->ctx          = ctx;
     entry->buffer       = iov->buffer;
+    entry->tag          = tag;
+    entry->length       = uct_iov_get_length(iov);
     entry->num_awaited  = 1;
     entry->is_matched   = 0;
     entry->bucket       = bucket;
@@ -264,12 +266,15 @@ uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
 }
 
 
-/* ... without a message */
+/* ... without a message: with what was posted, as UCX's own transports do */
 static UCS_F_NOINLINE void
 uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
                  ucs_status_t status)
 {
-    const uct_dcx_tm_message_t none = {.tag = tm->entries[index].tag};
+    const uct_dcx_tm_message_t none = {
+        .tag    = tm->entries[index].tag,
+        .length = tm->entries[index].length
+    };
 
     uct_dcx_tm_end(tm, index, count, &none, status);
 }
