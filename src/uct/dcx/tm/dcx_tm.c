@@ -43,7 +43,7 @@ static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
                              "uct_dcx_tm_entries");
     tm->free    = ucs_calloc(tm->num_entries, sizeof(*tm->free),
                              "uct_dcx_tm_free");
-    tm->buckets = ucs_calloc(tm->num_entries, sizeof(*tm->buckets),
+    tm->buckets = ucs_calloc(tm->bucket_mask + 1, sizeof(*tm->buckets),
                              "uct_dcx_tm_buckets");
     tm->awaited = ucs_calloc(num_awaited, sizeof(*tm->awaited),
                              "uct_dcx_tm_awaited");
@@ -67,15 +67,14 @@ static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 {
     unsigned i;
 
-    tm->next        = 0;
-    tm->num_free    = 0;
-    tm->bucket_mask = tm->num_entries - 1;
-    tm->cqe_mask    = tm->cmd.sq.mask / 4;
-    for (i = 0; i < tm->num_entries; ++i) {
+    tm->next     = 0;
+    tm->num_free = 0;
+    tm->cqe_mask = tm->cmd.sq.mask / 4;
+    for (i = 0; i <= tm->bucket_mask; ++i) {
         tm->buckets[i] = UCT_DCX_TM_NONE;
-        if (i > 0) {
-            tm->free[tm->num_free++] = tm->num_entries - i;
-        }
+    }
+    for (i = tm->num_entries - 1; i > 0; --i) {
+        tm->free[tm->num_free++] = i;
     }
 }
 
@@ -95,7 +94,8 @@ uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
     tm->rndv_arg    = UCT_IFACE_PARAM_VALUE(params, rndv_arg, HW_TM_RNDV_ARG,
                                             NULL);
     tm->release.cb  = uct_dcx_tm_release_desc;
-    tm->num_entries = ucs_roundup_pow2(num_tags + 1);
+    tm->num_entries = num_tags + 1;
+    tm->bucket_mask = ucs_roundup_pow2(tm->num_entries) - 1;
 
     status = uct_dcx_tm_cmd_init(&tm->cmd, queues, num_tags);
     if (status != UCS_OK) {
