@@ -131,7 +131,9 @@ uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                            size_t length);
 
 
-/* The command queue has failed: nothing is posted or removed any more. */
+/* An operation of the command queue has failed, and all that follow do: nothing
+ * is posted or removed any more. What was not appended ends with
+ * UCS_ERR_IO_ERROR. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 
 /* Messages were delivered that matched nothing. Until the device is told, it

@@ -145,7 +145,7 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
 {
     unsigned num_posted = tm->num_entries - tm->num_free;
 
-    return uct_dcx_sq_used(&tm->cmd.sq) + num_posted < tm->cmd.sq.mask;
+    return uct_dcx_sq_used(&tm->cmd.sq) + num_posted < tm->cmd.sq.limit;
 }
 
 
@@ -408,6 +408,55 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
 }
 
 
+/* --- a command queue that has failed --------------------------------------- */
+
+/* The user is told; the entry is not free, as the device may have it. */
+static void uct_dcx_tm_give_up(uct_dcx_tm_entry_t *entry, ucs_status_t status)
+{
+    uct_tag_context_t *ctx = entry->ctx;
+
+    if ((ctx != NULL) && !entry->is_matched) {
+        entry->ctx = NULL;
+        ctx->completed_cb(ctx, entry->tag, 0, 0, NULL, status);
+    }
+}
+
+
+/* The entry whose APPEND was at 'cmd', or NULL */
+static uct_dcx_tm_entry_t *uct_dcx_tm_appended(uct_dcx_tm_t *tm, uint16_t cmd)
+{
+    unsigned i;
+
+    for (i = 0; i < tm->num_entries; ++i) {
+        if ((tm->entries[i].num_awaited > 0) && (tm->entries[i].cmd == cmd)) {
+            return &tm->entries[i];
+        }
+    }
+    return NULL;
+}
+
+
+/* Each operation has a completion then. What was not appended would never
+ * match, and what was not removed may still do so, but nobody is told. */
+static void uct_dcx_tm_flushed(uct_dcx_tm_t *tm, uint16_t cmd)
+{
+    uct_dcx_tm_entry_t *entry     = uct_dcx_tm_appended(tm, cmd);
+    uct_dcx_tm_awaited_t *awaited =
+            &tm->awaited[tm->awaited_head & tm->cmd.sq.mask];
+    int is_awaited                = (tm->awaited_head != tm->awaited_tail) &&
+                                    (awaited->cmd == cmd);
+
+    tm->awaited_head += is_awaited;
+    if (entry != NULL) {
+        uct_dcx_tm_give_up(entry, UCS_ERR_IO_ERROR);
+    } else if (is_awaited) {
+        entry = &tm->entries[awaited->index];
+        uct_dcx_tm_give_up(entry, UCS_ERR_CANCELED);
+        uct_dcx_tm_settle(tm, awaited->index, 1);
+    }
+}
+
+
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
@@ -418,8 +467,9 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
                   tm->queues->port.name, uct_dcx_cqe_syndrome(cqe)->reason,
                   err->syndrome, err->vendor_err_synd);
     }
-    tm->has_failed = 1;
-    tm->num_free   = 0; /* uct_iface_tag_recv_zcopy() refuses */
+    tm->has_failed   = 1;
+    tm->cmd.sq.limit = 0; /* uct_iface_tag_recv_zcopy() refuses */
+    uct_dcx_tm_flushed(tm, be16toh(cqe->wqe_counter));
 }
 
 
