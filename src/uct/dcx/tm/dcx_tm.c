@@ -37,7 +37,7 @@ static void uct_dcx_tm_release_desc(uct_recv_desc_t *self, void *desc)
 
 static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
 {
-    const unsigned num_awaited = tm->cmd.sq.mask + 1;
+    const size_t num_ops = (size_t)tm->cmd.sq.mask + 1;
 
     tm->entries = ucs_calloc(tm->num_entries, sizeof(*tm->entries),
                              "uct_dcx_tm_entries");
@@ -45,10 +45,12 @@ static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
                              "uct_dcx_tm_free");
     tm->buckets = ucs_calloc((size_t)tm->bucket_mask + 1, sizeof(*tm->buckets),
                              "uct_dcx_tm_buckets");
-    tm->awaited = ucs_calloc(num_awaited, sizeof(*tm->awaited),
+    tm->ops     = ucs_calloc(num_ops, sizeof(*tm->ops), "uct_dcx_tm_ops");
+    tm->awaited = ucs_calloc(num_ops, sizeof(*tm->awaited),
                              "uct_dcx_tm_awaited");
     return ((tm->entries == NULL) || (tm->free == NULL) ||
-            (tm->buckets == NULL) || (tm->awaited == NULL)) ?
+            (tm->buckets == NULL) || (tm->ops == NULL) ||
+            (tm->awaited == NULL)) ?
            UCS_ERR_NO_MEMORY : UCS_OK;
 }
 
@@ -56,6 +58,7 @@ static ucs_status_t uct_dcx_tm_alloc(uct_dcx_tm_t *tm)
 static void uct_dcx_tm_free(uct_dcx_tm_t *tm)
 {
     ucs_free(tm->awaited);
+    ucs_free(tm->ops);
     ucs_free(tm->buckets);
     ucs_free(tm->free);
     ucs_free(tm->entries);

@@ -56,13 +56,6 @@ typedef struct uct_dcx_tm_entry {
 } uct_dcx_tm_entry_t;
 
 
-/* A list operation that completes */
-typedef struct uct_dcx_tm_awaited {
-    uint16_t index; /* of the entry, if it is a REMOVE */
-    uint16_t cmd;   /* WQEBB */
-} uct_dcx_tm_awaited_t;
-
-
 struct uct_dcx_tm {
     uct_dcx_queues_t         *queues;
     uct_dcx_tm_cmd_t         cmd;
@@ -80,13 +73,15 @@ struct uct_dcx_tm {
     uint16_t                 awaited_tail;
     uint16_t                 *free;        /* a stack */
     uint16_t                 *buckets;     /* entries by their buffers */
-    uct_dcx_tm_awaited_t     *awaited;     /* one for each WQEBB */
+    uint16_t                 *ops;         /* the entry of each WQEBB of the
+                                            * ring, or UCT_DCX_TM_NONE */
+    uint16_t                 *awaited;     /* WQEBBs whose operations complete,
+                                            * in turn */
     uct_dcx_tm_rndv_t        rndv;
     uct_tag_unexp_eager_cb_t eager_cb;
     void                     *eager_arg;
     uct_tag_unexp_rndv_cb_t  rndv_cb;
     void                     *rndv_arg;
-    int                      has_failed;
     uct_recv_desc_t          release;      /* takes back the buffer of an
                                             * unexpected message */
 };
@@ -131,7 +126,9 @@ uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
                            size_t length);
 
 
-/* The command queue has failed: nothing is posted or removed any more. */
+/* An operation of the command queue has failed, and all that follow do: nothing
+ * is posted or removed any more. What was not appended ends with
+ * UCS_ERR_IO_ERROR. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 
 /* Messages were delivered that matched nothing. Until the device is told, it

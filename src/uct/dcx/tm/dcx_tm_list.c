@@ -81,35 +81,26 @@ uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 
 /* --- operations ----------------------------------------------------------- */
 
-/* The next operation completes, in the order of those that do; if it is a
- * REMOVE, it is for entry 'index'. */
-static void uct_dcx_tm_await(uct_dcx_tm_t *tm, uint16_t index)
+/* The next operation completes, in the order of those that do. */
+static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
 {
-    uct_dcx_tm_awaited_t *awaited =
-            &tm->awaited[tm->awaited_tail++ & tm->cmd.sq.mask];
-
-    awaited->index = index;
-    awaited->cmd   = tm->cmd.sq.pi;
+    tm->awaited[tm->awaited_tail++ & tm->cmd.sq.mask] = tm->cmd.sq.pi;
+    return PRM_TM_CQE_REQ;
 }
 
 
 /* ... if it is its turn, being no REMOVE. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
 {
-    if (ucs_likely(tm->cmd.sq.pi & tm->cqe_mask)) {
-        return 0;
-    }
-
-    uct_dcx_tm_await(tm, UCT_DCX_TM_NONE);
-    return PRM_TM_CQE_REQ;
+    return ucs_likely(tm->cmd.sq.pi & tm->cqe_mask) ? 0 : uct_dcx_tm_await(tm);
 }
 
 
-/* Posts a list operation, which takes one WQEBB; an APPEND with the buffer
- * 'data'. Each tells the device what has been delivered to the user. */
+/* Posts a list operation for an entry, which takes one WQEBB; an APPEND with the
+ * buffer 'data'. Each tells the device what has been delivered to the user. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_post(uct_dcx_tm_t *tm, unsigned op, unsigned flags, uint16_t index,
-                uct_tag_t tag, uct_tag_t mask,
+uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
+                uint16_t index, uct_tag_t tag, uct_tag_t mask,
                 const struct mlx5_wqe_data_seg *data)
 {
     uct_dcx_sq_t *sq                 = &tm->cmd.sq;
@@ -137,8 +128,9 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, unsigned op, unsigned flags, uint16_t index,
         memcpy(uct_dcx_wqe_seg(&wqe), data, sizeof(*data));
     }
 
-    tm->synced = tm->unexpected;
-    doorbell   = uct_dcx_wqe_finish(&wqe, &ctrl);
+    tm->synced                 = tm->unexpected;
+    tm->ops[sq->pi & sq->mask] = entry;
+    doorbell                   = uct_dcx_wqe_finish(&wqe, &ctrl);
     uct_dcx_sq_ring(sq, wqe.index, 1, doorbell);
 }
 
@@ -159,6 +151,7 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, uct_tag_t tag, uct_tag_t mask,
     struct mlx5_wqe_data_seg data = {.lkey = htobe32(MLX5_INVALID_LKEY)};
     size_t length                 = uct_iov_get_length(iov);
     unsigned flags                = uct_dcx_tm_cqe_flag(tm);
+    uint16_t index                = tm->next;
 
     if (ucs_likely(length > 0)) { /* of memory it would be 2 GiB */
         data.byte_count = htobe32(length);
@@ -168,8 +161,8 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, uct_tag_t tag, uct_tag_t mask,
 
     /* the device compares (tag & mask) of a message with this one */
     tm->next = tm->free[--tm->num_free];
-    uct_dcx_tm_post(tm, PRM_TM_OPCODE_APPEND, flags, tm->next, tag & mask, mask,
-                    &data);
+    uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_APPEND, flags, tm->next,
+                    tag & mask, mask, &data);
 }
 
 
@@ -232,9 +225,8 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 
     if (!entry->is_matched && (entry->num_awaited == 1)) {
         entry->num_awaited++;
-        uct_dcx_tm_await(tm, index);
-        uct_dcx_tm_post(tm, PRM_TM_OPCODE_REMOVE, PRM_TM_CQE_REQ, index, 0, 0,
-                        NULL);
+        uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_REMOVE, uct_dcx_tm_await(tm),
+                        index, 0, 0, NULL);
     }
     return UCS_OK;
 }
@@ -357,18 +349,19 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
 static UCS_F_NOINLINE void
 uct_dcx_tm_op_complete(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
-    const uct_dcx_tm_awaited_t awaited =
-            tm->awaited[tm->awaited_head++ & tm->cmd.sq.mask];
+    const uint16_t mask = tm->cmd.sq.mask;
+    uint16_t cmd        = tm->awaited[tm->awaited_head++ & mask];
+    uint16_t index      = tm->ops[cmd & mask];
 
-    tm->cmd.sq.ci = awaited.cmd + 1;
+    tm->cmd.sq.ci = cmd + 1;
     if (cqe->app_op != PRM_CQE_TM_REMOVE) {
         return;
     }
 
     if (cqe->tm_cqe.success & htobe32(MLX5_TMC_SUCCESS)) {
-        uct_dcx_tm_abort(tm, awaited.index, 2, UCS_ERR_CANCELED);
+        uct_dcx_tm_abort(tm, index, 2, UCS_ERR_CANCELED);
     } else {
-        uct_dcx_tm_settle(tm, awaited.index, 1); /* a message was first */
+        uct_dcx_tm_settle(tm, index, 1); /* a message was first */
     }
 }
 
@@ -405,18 +398,27 @@ void uct_dcx_tm_list_complete(uct_dcx_tm_t *tm, struct mlx5_cqe64 *cqe)
 }
 
 
+/* Each operation has a completion from then on. What was not appended never
+ * matches, and of what was not removed nobody is told any more; neither entry
+ * becomes free, as the device may have it. */
 void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err = (const struct mlx5_err_cqe*)cqe;
+    uint16_t index                 = tm->ops[be16toh(cqe->wqe_counter) &
+                                             tm->cmd.sq.mask];
 
-    if (!tm->has_failed) {
+    if (tm->cmd.sq.limit > 0) {
         ucs_error("%s: the queue of tagged buffers has failed: %s (syndrome "
                   "0x%x, vendor 0x%x); UCX_DCX_TM_ENABLE=n does without",
                   tm->queues->port.name, uct_dcx_cqe_syndrome(cqe)->reason,
                   err->syndrome, err->vendor_err_synd);
     }
-    tm->has_failed   = 1;
+
     tm->cmd.sq.limit = 0; /* uct_iface_tag_recv_zcopy() refuses */
+    if ((index != UCT_DCX_TM_NONE) && !tm->entries[index].is_matched) {
+        uct_dcx_tm_abort(tm, index, 0, (tm->entries[index].num_awaited > 1) ?
+                                       UCS_ERR_CANCELED : UCS_ERR_IO_ERROR);
+    }
 }
 
 
@@ -427,7 +429,7 @@ void uct_dcx_tm_sync(uct_dcx_tm_t *tm)
 
     if ((is_behind || (tm->num_free + 1 < tm->num_entries)) &&
         uct_dcx_tm_has_room(tm)) {
-        uct_dcx_tm_post(tm, PRM_TM_OPCODE_NOP, uct_dcx_tm_cqe_flag(tm), 0, 0, 0,
-                        NULL);
+        uct_dcx_tm_post(tm, UCT_DCX_TM_NONE, PRM_TM_OPCODE_NOP,
+                        uct_dcx_tm_cqe_flag(tm), 0, 0, 0, NULL);
     }
 }

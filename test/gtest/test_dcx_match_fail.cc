@@ -1,0 +1,534 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Tagged messages and rendezvous to peers that die, with every policy of
+ * initiators; and such of senders that are killed.
+ */
+#include "dcx_match_bench.h"
+#include "dcx_shared_bench.h"
+#include "dcx_tag_source.h"
+
+#include <signal.h>
+
+namespace {
+
+/* --- peers that die, whoever has the initiators ---------------------------- */
+
+class dcx_match_shared : public dcx_shared {
+protected:
+    dcx_match_shared() : m_source(*m_dcx), m_note_a(m_live_a.loop)
+    {
+    }
+
+    void send(tag_kind kind, uct_ep_h ep, uct_tag_t tag, dcx_end &end)
+    {
+        post([&] { return m_source.send(kind, ep, tag, end); });
+    }
+
+    template <typename F> void progress_until(F done)
+    {
+        dcx_deadline deadline;
+
+        while (!done()) {
+            deadline.check("progress");
+            progress();
+        }
+    }
+
+    /* An endpoint to a peer that goes with `count` requests of rendezvous that
+     * it has not looked at */
+    uct_ep_h make_dying_ep(std::vector<dcx_end> &ends)
+    {
+        dcx_loop peer;
+        uct_ep_h ep = make_ep(peer);
+
+        for (auto &end : ends) {
+            send(RNDV, ep, 1, end);
+        }
+        flush();
+        for (auto &end : ends) {
+            EXPECT_EQ(0u, end.count);
+        }
+        return ep;
+    }
+
+    /* Keepalive, until the endpoint has failed */
+    void check_until_failed(uct_ep_h ep)
+    {
+        dcx_deadline deadline;
+
+        while (m_dcx->errors.empty()) {
+            ucs_status_t status = uct_ep_check(ep, 0, NULL);
+
+            EXPECT_TRUE((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE))
+                    << ucs_status_string(status);
+            deadline.check("the failure");
+            progress();
+        }
+    }
+
+    tag_source m_source;
+    tag_note   m_note_a;
+};
+
+/* Nothing is on the wire any more: keepalive tells. */
+TEST_P(dcx_match_shared, dies_before_it_reads)
+{
+    std::vector<dcx_end> ends(20);
+    uct_ep_h ep = make_dying_ep(ends);
+
+    check_until_failed(ep);
+    for (auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+    }
+    dcx_end end;
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_source.send(RNDV, ep, 1, end));
+    destroy_ep(ep);
+    EXPECT_EQ(1u, m_dcx->errors.size());
+    send(SHORT, m_a, 5, end);
+    flush();
+    EXPECT_EQ(std::vector<uint64_t>{5}, m_note_a.tags);
+}
+
+/* The endpoint is destroyed in the completion of the first one that fails: the
+ * others end there. */
+TEST_P(dcx_match_shared, destroyed_when_it_fails)
+{
+    std::vector<dcx_end> ends(5);
+    uct_ep_h ep = make_dying_ep(ends);
+    dcx_deadline deadline;
+    bool is_destroyed = false;
+
+    ends[0].then = [&] {
+        is_destroyed = true;
+        destroy_ep(ep);
+    };
+    while (!is_destroyed) {
+        uct_ep_check(ep, 0, NULL);
+        progress();
+        deadline.check("the failure");
+    }
+    for (auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+    }
+    EXPECT_EQ(0u, m_dcx->errors.size());
+}
+
+/* The user gives the endpoint up: by uct_ep_invalidate(), by a flush */
+TEST_P(dcx_match_shared, given_up)
+{
+    for (bool by_flush : {false, true}) {
+        std::vector<dcx_end> ends(5);
+        uct_ep_h ep = make_ep(m_live_a.loop);
+        dcx_end flushed;
+
+        m_dcx->errors.clear();
+        for (auto &end : ends) {
+            send(RNDV, ep, 1, end);
+        }
+        if (by_flush) {
+            uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, &flushed.comp);
+        } else {
+            EXPECT_EQ(UCS_OK, uct_ep_invalidate(ep, 0));
+        }
+        progress_until([&] { return ends[4].count > 0; });
+        for (auto &end : ends) {
+            EXPECT_EQ(1u, end.count);
+            EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+        }
+        flush();
+        EXPECT_EQ(!by_flush, m_dcx->errors.size());
+        destroy_ep(ep);
+    }
+}
+
+/* All kinds to a peer that lives, and to one that dies: what is to the first one
+ * arrives once and in order, and its rendezvous end well. */
+TEST_P(dcx_match_shared, dead_beside_live)
+{
+    constexpr unsigned rounds = 15, count = 20;
+    std::list<dcx_end> good;
+    uint64_t sent = 0;
+
+    for (unsigned round = 0; round < rounds; round++) {
+        std::vector<dcx_end> asked(3), bad(NUM_KINDS);
+        std::list<dcx_tag_recv> recvs;
+        uct_ep_h dead;
+
+        SCOPED_TRACE(round);
+        m_dcx->errors.clear();
+        dead = make_dying_ep(asked);
+        for (unsigned i = 0; i < count; i++) {
+            recvs.emplace_back(m_live_b.loop, 1000);
+            EXPECT_EQ(UCS_OK, recvs.back().post(i));
+        }
+        for (unsigned i = 0; i < count; i++, sent++) {
+            good.emplace_back();
+            this->send((tag_kind)(sent % 3), m_a, sent, good.back());
+            if ((i >= round) && (i - round < NUM_KINDS) &&
+                m_dcx->errors.empty()) {
+                tag_kind kind = (tag_kind)((i - round + round) % NUM_KINDS);
+
+                /* it may fail any time */
+                post([&] {
+                    ucs_status_t status = m_source.send(kind, dead, 1,
+                                                        bad[i - round]);
+
+                    return m_dcx->errors.empty() ? status : UCS_OK;
+                });
+            }
+            good.emplace_back();
+            this->send((tag_kind)(i % 4), m_b, i, good.back());
+        }
+        if (m_dcx->errors.empty()) {
+            check_until_failed(dead);
+        }
+        progress_until([&] {
+            for (auto &recv : recvs) {
+                if (!recv.has_ended()) {
+                    return false;
+                }
+            }
+            return m_note_a.tags.size() == sent;
+        });
+        flush();
+        for (auto &recv : recvs) {
+            EXPECT_EQ(UCS_OK, recv.status);
+        }
+        for (auto &end : asked) {
+            EXPECT_EQ(1u, end.count);
+            EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+        }
+        for (auto &end : bad) {
+            EXPECT_LE(end.count, 1u);
+            EXPECT_NE(UCS_OK, end.status);
+        }
+        EXPECT_EQ(1u, m_dcx->errors.size());
+        destroy_ep(dead);
+    }
+    for (auto &end : good) {
+        EXPECT_LE(end.count, 1u);
+        EXPECT_TRUE((end.count == 0) || (end.status == UCS_OK));
+    }
+    EXPECT_EQ(numbers(sent), m_note_a.tags);
+}
+
+/* Requests in line, of both kinds in turn: nobody overtakes. */
+TEST_P(dcx_match_shared, one_line_for_both_kinds)
+{
+    std::list<dcx_pending_call> line;
+    std::vector<uint64_t> got;
+    dcx_end end;
+
+    m_live_b.loop.on_eager = [&](void*, size_t, unsigned, uct_tag_t tag,
+                                 uint64_t) {
+        EXPECT_EQ(got.size(), m_live_b.headers.size());
+        got.push_back(tag);
+        return UCS_OK;
+    };
+    for (uint64_t i = 0; i < 300; i++) {
+        auto call = [=, this, &end] {
+            return (i % 2) ? uct_ep_am_short(m_b, 6, i / 2, NULL, 0) :
+                             m_source.send(SHORT, m_b, i / 2, end);
+        };
+
+        line.emplace_back(call);
+        while ((uct_ep_pending_add(m_b, &line.back().req, 0) != UCS_OK) &&
+               (call() == UCS_ERR_NO_RESOURCE)) {
+        }
+        if (i % 2) {
+            send(SHORT, m_a, i, end);
+        }
+    }
+    EXPECT_EQ(UCS_INPROGRESS, line.back().status) << "it waits";
+    progress_until([&] { return m_live_b.headers.size() == 150; });
+    EXPECT_EQ(numbers(150), got);
+    EXPECT_EQ(numbers(150), m_live_b.headers);
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_match_shared,
+                         testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
+                         dcx_policy_name);
+INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared,
+                         testing::Values("dcs", "rand"), dcx_policy_name);
+
+/* --- processes that are killed --------------------------------------------- */
+
+/* Another process, which is told by bytes what to do, and says by others what it
+ * has done. To be started before the test opens the device itself. */
+class tag_child {
+public:
+    explicit tag_child(const std::function<void(tag_child&)> &body)
+    {
+        int down[2], up[2];
+
+        HCA_CHECK_CALL((pipe(down) == 0) && (pipe(up) == 0));
+        HCA_CHECK_CALL((pid = fork()) >= 0);
+        m_in  = (pid == 0) ? down[0] : up[0];
+        m_out = (pid == 0) ? up[1] : down[1];
+        close((pid == 0) ? down[1] : up[1]);
+        close((pid == 0) ? up[0] : down[0]);
+        if (pid == 0) {
+            body(*this);
+            _exit(0);
+        }
+    }
+
+    ~tag_child()
+    {
+        kill();
+        close(m_in);
+        close(m_out);
+    }
+
+    tag_child(const tag_child&) = delete;
+
+    void kill()
+    {
+        if (pid > 0) {
+            ::kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            pid = -1;
+        }
+    }
+
+    void say(const std::vector<uint8_t> &bytes)
+    {
+        uint8_t length = bytes.size();
+
+        HCA_CHECK_CALL(write(m_out, &length, 1) == 1);
+        HCA_CHECK_CALL(write(m_out, bytes.data(), length) == length);
+    }
+
+    std::vector<uint8_t> hear()
+    {
+        uint8_t length;
+
+        HCA_CHECK_CALL(read(m_in, &length, 1) == 1);
+        std::vector<uint8_t> bytes(length);
+        HCA_CHECK_CALL((length == 0) ||
+                       (read(m_in, bytes.data(), length) == length));
+        return bytes;
+    }
+
+    void say_addr(const dcx_loop &loop)
+    {
+        say(loop.dev_addr());
+        say(loop.iface_addr());
+    }
+
+    uct_ep_h hear_addr(dcx_loop &loop)
+    {
+        auto dev_addr = hear(), iface_addr = hear();
+        uct_ep_h ep;
+
+        UCT_CALL(loop.create_ep(dev_addr, iface_addr, 0, &ep));
+        return ep;
+    }
+
+    pid_t pid;
+
+private:
+    int m_in, m_out;
+};
+
+class dcx_match_killed : public testing::TestWithParam<int> {
+protected:
+    static constexpr size_t LENGTH = 1 << 20;
+
+    /* The child first */
+    void open(const std::function<void(tag_child&, dcx_loop&)> &body)
+    {
+        m_child = std::make_unique<tag_child>([=](tag_child &child) {
+            dcx_loop loop;
+
+            loop.survives_errors = true;
+            child.say_addr(loop);
+            body(child, loop);
+            for (;;) {
+                pause();
+            }
+        });
+        m_dcx = std::make_unique<dcx_loop>();
+        m_dcx->survives_errors = true;
+        m_ep = m_child->hear_addr(*m_dcx);
+    }
+
+    ~dcx_match_killed()
+    {
+        if (m_ep != NULL) {
+            uct_ep_destroy(m_ep);
+        }
+        m_source.reset();
+    }
+
+    template <typename F> void progress_until(F done)
+    {
+        dcx_deadline deadline;
+
+        while (!done()) {
+            deadline.check("progress");
+            uct_worker_progress(m_dcx->worker);
+        }
+    }
+
+    /* ... and the device has it: what is posted later is in the list */
+    static void post_and_wait(dcx_loop &loop, dcx_tag_recv &recv)
+    {
+        dcx_tag_recv next(loop, 100);
+        tag_source source(loop);
+        dcx_deadline deadline;
+        dcx_end end;
+
+        HCA_CHECK_CALL(recv.post(5) == UCS_OK);
+        HCA_CHECK_CALL(next.post(6) == UCS_OK);
+        HCA_CHECK_CALL(source.send(SHORT, loop.ep, 6, end) == UCS_OK);
+        while (!next.has_ended()) {
+            deadline.check("a message to itself");
+            uct_worker_progress(loop.worker);
+        }
+    }
+
+    void send_rndv(dcx_end &end)
+    {
+        m_source = std::make_unique<tag_source>(*m_dcx, (size_t)LENGTH);
+        EXPECT_EQ(UCS_INPROGRESS, m_source->send(RNDV, m_ep, 5, end));
+    }
+
+    /* It fails by keepalive. */
+    void expect_failure(dcx_end &end)
+    {
+        progress_until([&] {
+            uct_ep_check(m_ep, 0, NULL);
+            return !m_dcx->errors.empty();
+        });
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
+    }
+
+    /* Sends one rendezvous when it is told to */
+    static void send_to_parent(tag_child &child, dcx_loop &loop)
+    {
+        uct_ep_h ep = child.hear_addr(loop);
+        tag_source source(loop, (size_t)LENGTH);
+        dcx_end end;
+
+        child.hear();
+        source.send(RNDV, ep, 5, end);
+        for (;;) {
+            uct_worker_progress(loop.worker);
+        }
+    }
+
+    std::unique_ptr<tag_child>  m_child;
+    std::unique_ptr<dcx_loop>   m_dcx;
+    std::unique_ptr<tag_source> m_source;
+    uct_ep_h                    m_ep = NULL;
+};
+
+/* It has not looked at the request. */
+TEST_P(dcx_match_killed, receiver_with_a_request)
+{
+    dcx_end end;
+
+    open([](tag_child&, dcx_loop&) {});
+    send_rndv(end);
+    m_dcx->flush();
+    m_child->kill();
+    EXPECT_EQ(0u, end.count);
+    expect_failure(end);
+}
+
+/* The request has matched: its device is to read, or has read. Whatever comes
+ * first, the rendezvous ends. */
+TEST_P(dcx_match_killed, receiver_that_has_matched)
+{
+    dcx_end end;
+
+    open([](tag_child &child, dcx_loop &loop) {
+        static dcx_tag_recv recv(loop, LENGTH);
+
+        post_and_wait(loop, recv);
+        child.say({});
+    });
+    m_child->hear();
+    send_rndv(end);
+    m_dcx->flush();
+    m_child->kill();
+    if (GetParam()) {
+        EXPECT_EQ(0u, end.count);
+        expect_failure(end);
+    } else { /* the device has done everything within the doorbell */
+        progress_until([&] { return end.count > 0; });
+        EXPECT_EQ(UCS_OK, end.status);
+    }
+}
+
+/* A device that is not late would have read at once. */
+class dcx_match_orphan : public dcx_match_killed {
+};
+
+/* Its memory is gone while our device reads it. */
+TEST_P(dcx_match_orphan, sender)
+{
+    open(send_to_parent);
+    dcx_tag_recv recv(*m_dcx, LENGTH), next(*m_dcx, 100);
+    tag_source source(*m_dcx);
+    dcx_end end;
+
+    m_child->say_addr(*m_dcx);
+    post_and_wait(*m_dcx, recv);
+    m_child->say({});
+    progress_until([&] { return recv.num_consumed > 0; });
+    m_child->kill();
+    EXPECT_FALSE(recv.has_ended());
+    progress_until([&] { return recv.has_ended(); });
+    EXPECT_EQ(1u, recv.num_completed);
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, recv.status);
+    EXPECT_EQ(5u, recv.tag);
+
+    /* entry and device go on */
+    EXPECT_EQ(UCS_OK, next.post(6));
+    EXPECT_EQ(UCS_OK, source.send(SHORT, m_dcx->ep, 6, end));
+    progress_until([&] { return next.has_ended(); });
+    EXPECT_EQ(UCS_OK, next.status);
+}
+
+/* ... which the user had canceled: he hears once. */
+TEST_P(dcx_match_orphan, sender_of_a_canceled_one)
+{
+    open(send_to_parent);
+    dcx_tag_recv recv(*m_dcx, LENGTH);
+
+    m_child->say_addr(*m_dcx);
+    post_and_wait(*m_dcx, recv);
+    m_child->say({});
+    progress_until([&] { return recv.num_consumed > 0; });
+    EXPECT_EQ(UCS_OK, recv.cancel(false));
+    m_child->kill();
+    progress_until([&] { return recv.has_ended(); });
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, recv.status);
+    EXPECT_EQ(UCS_OK, recv.post(6)) << "the buffer is free";
+    EXPECT_EQ(UCS_OK, recv.cancel(true));
+}
+
+INSTANTIATE_TEST_SUITE_P(any, dcx_match_killed, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(very_late, dcx_match_killed, testing::Values(1));
+INSTANTIATE_TEST_SUITE_P(very_late, dcx_match_orphan, testing::Values(1));
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    auto env = dcx_shared_env();
+
+    env.push_back({"UCX_DCX_TM_ENABLE", "y"});
+    env.push_back({"UCX_LOG_LEVEL", "fatal"}); /* peers that die are logged */
+    auto late = env, very_late = env;
+
+    late.push_back({"SOFTHCA_DELAY", "50"});
+    very_late.push_back({"SOFTHCA_DELAY", "50000"});
+    return hca_test_main(argc, argv, {{"any", env}, {"late", late},
+                                      {"very_late", very_late}});
+}
