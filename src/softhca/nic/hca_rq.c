@@ -192,7 +192,7 @@ enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv)
 {
     enum hca_check check = hca_srq_prepare(qp, srq, recv);
-    struct hca_srq_wqe at;
+    struct hca_srq_wqe at = {};
 
     if (check == HCA_OK) {
         check = hca_srq_look(srq, qp->obj.num, recv, &at);
@@ -277,7 +277,7 @@ enum hca_check hca_srq_take_strides(struct hca_qp *qp, struct hca_srq *srq,
 {
     uint32_t number = srq->strides.number;
     uint64_t need   = hca_srq_num_strides(srq, length);
-    struct hca_srq_wqe at;
+    struct hca_srq_wqe at = {};
     enum hca_check check;
     uint32_t left;
 
