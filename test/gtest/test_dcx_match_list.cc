@@ -571,6 +571,7 @@ protected:
                 return;
             }
             uct_worker_progress(m_far.worker);
+            std::this_thread::yield();
         }
         if ((kind == RNDV) && (m_said == UNEXPECTED)) {
             EXPECT_EQ(0u, end.count);
@@ -637,7 +638,7 @@ protected:
 
 TEST_P(dcx_cancel, races_with_match)
 {
-    const unsigned count = is_late() ? 1500 : 6000;
+    const unsigned count = is_late() ? 1500 : 3000;
     unsigned ends[3]     = {};
     std::mt19937 random(1);
 
@@ -652,7 +653,10 @@ TEST_P(dcx_cancel, races_with_match)
             EXPECT_EQ(UCS_OK, recv.cancel(false));
             /* what is canceled by force afterwards is removed once */
         }
-        progress_until([&] { return recv.has_ended(); });
+        progress_until([&] {
+            std::this_thread::yield();
+            return recv.has_ended();
+        });
         if (recv.status == UCS_OK) {
             EXPECT_EQ(1u, recv.num_consumed);
             EXPECT_EQ(i, *(uint64_t*)recv.mem.bytes.data());
@@ -679,7 +683,7 @@ TEST_P(dcx_cancel, races_with_match)
  * first, or unexpected. The buffer is posted again at once. */
 TEST_P(dcx_cancel, by_force_races_with_match)
 {
-    const unsigned count = is_late() ? 1500 : 6000;
+    const unsigned count = is_late() ? 1500 : 3000;
     unsigned ends[3]     = {};
     std::mt19937 random(2);
 
@@ -701,6 +705,7 @@ TEST_P(dcx_cancel, by_force_races_with_match)
             while ((word != i) && m_unexpected.empty()) {
                 deadline.check("the message");
                 uct_worker_progress(m_dcx.worker);
+                std::this_thread::yield();
             }
             EXPECT_EQ(0u, recv.num_completed);
             which = (word == i) ? 1 : 2;
