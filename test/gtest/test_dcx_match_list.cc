@@ -59,12 +59,14 @@ protected:
     /* Neither does anything for a while. */
     void settle()
     {
-        for (unsigned idle = 0; idle < 100;) {
-            idle = (uct_worker_progress(m_far.worker) +
-                            uct_worker_progress(m_dcx.worker) >
-                    0) ?
-                           0 :
-                           idle + 1;
+        dcx_deadline deadline;
+
+        for (unsigned idle = 0; idle < 100; idle++) {
+            deadline.check("both to settle");
+            if (uct_worker_progress(m_far.worker) +
+                uct_worker_progress(m_dcx.worker) > 0) {
+                idle = 0;
+            }
             if (is_late()) {
                 usleep(20);
             }
