@@ -64,6 +64,19 @@ public:
         return view;
     }
 
+    /* The rest goes on: memory that the device had is the test's only now */
+    void close_iface()
+    {
+        if (ep != NULL) {
+            uct_ep_destroy(ep);
+            ep = NULL;
+        }
+        if (iface != NULL) {
+            uct_iface_close(iface);
+            iface = NULL;
+        }
+    }
+
     void flush()
     {
         dcx_deadline deadline;
@@ -198,14 +211,9 @@ private:
     /* Whatever of it was opened */
     void close()
     {
-        if (ep != NULL) {
-            uct_ep_destroy(ep);
-        }
+        close_iface();
         if (memh != UCT_MEM_HANDLE_NULL) {
             uct_md_mem_dereg(m_md, memh);
-        }
-        if (iface != NULL) {
-            uct_iface_close(iface);
         }
         if (m_md != NULL) {
             uct_md_close(m_md);

@@ -949,12 +949,12 @@ TEST_P(dcx_list, close)
         EXPECT_EQ(1u, ends[0].count);
         EXPECT_EQ(1u, ends[1].count);
         EXPECT_EQ(UCS_ERR_CANCELED, ends[1].status);
-        loop->on_eager = nullptr;
-        recvs.clear();
-        mem.reset();
         uct_ep_destroy(from);
         EXPECT_EQ(1u, ends[2].count);
         EXPECT_EQ(1u, ends[3].count);
+        loop->close_iface();
+        recvs.clear();
+        mem.reset();
         loop.reset();
 
         /* the peer is gone: the receive has matched and ends, or may be
