@@ -178,6 +178,7 @@ static bool hca_resp_fits_cqe(const struct hca_responder *resp)
     uint64_t length = resp->msg->data->length;
 
     return (resp->qp->cs_res != 0) && (length > 0) &&
+           (resp->recv.num_strides == 0) &&
            (resp->qp->type != HCA_QP_UD) &&
            (length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res)) &&
            (length <= resp->recv.length);
