@@ -100,9 +100,8 @@ enum {
 
 /* mlx5_cqe64.byte_cnt and mlx5_cqe64.rsvd20[2..3] of a packet in strides (UCX
  * 1.18, ib_mlx5.h, ib_mlx5.inl; the number of strides: libmlx5 of MLNX_OFED,
- * less the bits that are flags here). wqe_counter is that of the WQE. */
-#define PRM_CQE_MP_BYTES    0x0000ffffu
-#define PRM_CQE_MP_STRIDES  0x1fff0000u
+ * less the bits that are flags here). Bits 15 to 0 are the length, 28 to 16 the
+ * number of strides; wqe_counter is that of the WQE. */
 #define PRM_CQE_MP_FIRST    0x20000000u /* packet of its message */
 #define PRM_CQE_MP_LAST     0x40000000u
 #define PRM_CQE_MP_FILLER   0x80000000u /* strides that were passed over */

@@ -327,7 +327,7 @@ struct prm_dctc {
     uint8_t hop_limit;
     __be32  violations;
     uint8_t reserved5[2];
-    __be16  prio_dscp;        /* PRM_DCTC_ETH_PRIO, _DSCP: RoCE */
+    __be16  prio_dscp;        /* PRM_DCTC_ETH_PRIO, and 6 bits: RoCE */
     uint8_t reserved6[0x38];
 };
 static_assert(offsetof(struct prm_dctc, srqn) == 0x14, "dctc_bits.srqn_xrqn");
@@ -347,7 +347,6 @@ static_assert(sizeof(struct prm_dctc) == 0x70,
 
 /* prm_dctc.prio_dscp */
 #define PRM_DCTC_ETH_PRIO        0x0700u
-#define PRM_DCTC_DSCP            0x003fu
 
 /* Of targets and queue pairs: the device sends what a rendezvous needs. */
 #define PRM_OFFLOAD_RNDV         0x00000010u
@@ -416,7 +415,7 @@ struct prm_qpc {
     __be32         cqn_snd;
     uint8_t        reserved2[16];
     __be32         rights;
-    __be32         min_rnr_nak;  /* PRM_QPC_MIN_RNR_NAK, PSN */
+    __be32         min_rnr_nak;  /* 5 bits from bit 24 on, and a PSN */
     __be32         xrcd;
     __be32         cqn_rcv;
     __be64         dbr_addr;     /* in its umem */
@@ -442,9 +441,6 @@ static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 /* prm_qpc.retry */
 #define PRM_QPC_RETRY_COUNT      0x00070000u
 #define PRM_QPC_RNR_RETRY        0x0000e000u
-
-/* prm_qpc.min_rnr_nak */
-#define PRM_QPC_MIN_RNR_NAK      0x1f000000u
 
 /* prm_qpc.rq_type_srqn: receives come from an SRQ or an XRQ */
 #define PRM_QPC_RQ_TYPE_SRQ      0x01000000u

@@ -137,15 +137,20 @@ void uct_dcx_tm_failed(uct_dcx_tm_t *tm, const struct mlx5_cqe64 *cqe);
 void uct_dcx_tm_sync(uct_dcx_tm_t *tm);
 
 
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_tm_has_imm(const struct mlx5_cqe64 *cqe)
+{
+    return mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) ==
+           MLX5_CQE_RESP_SEND_IMM;
+}
+
+
 /* The user's immediate of a message; 0 of one that was sent without. */
 static UCS_F_ALWAYS_INLINE uint64_t
 uct_dcx_tm_imm(const struct mlx5_cqe64 *cqe, __be32 app_ctx)
 {
-    if (mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) !=
-        MLX5_CQE_RESP_SEND_IMM) {
-        return 0;
-    }
-    return ((uint64_t)be32toh(app_ctx) << 32) | be32toh(cqe->imm_inval_pkey);
+    return uct_dcx_tm_has_imm(cqe) ? ((uint64_t)be32toh(app_ctx) << 32) |
+                                     be32toh(cqe->imm_inval_pkey) : 0;
 }
 
 
@@ -153,8 +158,7 @@ uct_dcx_tm_imm(const struct mlx5_cqe64 *cqe, __be32 app_ctx)
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_tm_is_request(const struct mlx5_cqe64 *cqe, uint64_t imm)
 {
-    return (imm == 0) && (mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) ==
-                          MLX5_CQE_RESP_SEND_IMM);
+    return (imm == 0) && uct_dcx_tm_has_imm(cqe);
 }
 
 #endif
