@@ -13,6 +13,19 @@
 
 #include <memory>
 #include <numeric>
+#include <thread>
+
+/* Until the device knows what was posted, and what the user has been handed: a
+ * message that is sent from now on matches that. */
+inline void dcx_wait_told(const dcx_loop &loop)
+{
+    dcx_deadline deadline;
+
+    while (!dcx_peek_list_is_told(loop.iface)) {
+        deadline.check("a device that knows the list");
+        std::this_thread::yield();
+    }
+}
 
 /* Registered memory, filled with what no other of another seed has */
 struct dcx_tag_mem {

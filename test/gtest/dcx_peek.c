@@ -9,6 +9,8 @@
 #include "uct/dcx/mem/dcx_mem.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
+#include <endian.h>
+
 
 void dcx_peek(uct_iface_h tl_iface, const void *iface_addr,
               struct dcx_view *view)
@@ -199,6 +201,31 @@ void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects)
     objects->dctn    = queues->rx.dct_obj.number;
     objects->cmd     = queues->tm->cmd.qp.obj;
     objects->cmd_qpn = queues->tm->cmd.qp.number;
+}
+
+
+unsigned dcx_peek_num_posted(uct_iface_h iface)
+{
+    const uct_dcx_tm_t *tm = ucs_derived_of(iface, uct_dcx_queues_t)->tm;
+
+    return tm->num_entries - 1 - tm->num_free;
+}
+
+
+/* query_xrq_in and query_xrq_out of mlx5_ifc.h; in xrqc from byte 0x10 on, its
+ * tag_matching_topology_context is at 0x20. */
+int dcx_peek_list_is_told(uct_iface_h iface)
+{
+    enum { QUERY_XRQ = 0x719, TOPOLOGY = 0x30 / 4 };
+    const uct_dcx_queues_t *queues = ucs_derived_of(iface, uct_dcx_queues_t);
+    const uint32_t in[4]           = {htobe32(QUERY_XRQ << 16), 0,
+                                      htobe32(queues->rx.xrq.obj.number)};
+    uint32_t out[0x150 / 4]        = {};
+
+    return (mlx5dv_devx_obj_query(queues->rx.xrq.obj.obj, in, sizeof(in), out,
+                                  sizeof(out)) == 0) &&
+           ((be32toh(out[TOPOLOGY]) & UINT16_MAX) == queues->tm->next) &&
+           ((be32toh(out[TOPOLOGY + 1]) >> 16) == queues->tm->synced);
 }
 
 

@@ -104,6 +104,15 @@ struct dcx_devx_objects {
 };
 void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects);
 
+/* Tagged buffers that are posted, or canceled and not yet removed */
+unsigned dcx_peek_num_posted(uct_iface_h iface);
+
+/* Whether the device knows what was posted, and how many unexpected messages the
+ * user has been handed. A message and an operation on the list are not in order:
+ * a late device may find one unexpected that was sent after its receive was
+ * posted. */
+int dcx_peek_list_is_told(uct_iface_h iface);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

@@ -163,6 +163,7 @@ TEST_P(dcx_match_shared, dead_beside_live)
             recvs.emplace_back(m_live_b.loop, 1000);
             EXPECT_EQ(UCS_OK, recvs.back().post(i));
         }
+        dcx_wait_told(m_live_b.loop);
         for (unsigned i = 0; i < count; i++, sent++) {
             good.emplace_back();
             this->send((tag_kind)(sent % 3), m_a, sent, good.back());
@@ -373,21 +374,10 @@ protected:
         }
     }
 
-    /* ... and the device has it: what is posted later is in the list */
     static void post_and_wait(dcx_loop &loop, dcx_tag_recv &recv)
     {
-        dcx_tag_recv next(loop, 100);
-        tag_source source(loop);
-        dcx_deadline deadline;
-        dcx_end end;
-
         HCA_CHECK_CALL(recv.post(5) == UCS_OK);
-        HCA_CHECK_CALL(next.post(6) == UCS_OK);
-        HCA_CHECK_CALL(source.send(SHORT, loop.ep, 6, end) == UCS_OK);
-        while (!next.has_ended()) {
-            deadline.check("a message to itself");
-            uct_worker_progress(loop.worker);
-        }
+        dcx_wait_told(loop);
     }
 
     void send_rndv(dcx_end &end)
@@ -490,6 +480,7 @@ TEST_P(dcx_match_orphan, sender)
 
     /* entry and device go on */
     EXPECT_EQ(UCS_OK, next.post(6));
+    dcx_wait_told(*m_dcx);
     EXPECT_EQ(UCS_OK, source.send(SHORT, m_dcx->ep, 6, end));
     progress_until([&] { return next.has_ended(); });
     EXPECT_EQ(UCS_OK, next.status);

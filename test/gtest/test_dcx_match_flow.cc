@@ -575,6 +575,7 @@ TEST_P(dcx_match_sleep, message)
             SCOPED_TRACE(kind);
             if (is_expected) {
                 EXPECT_EQ(UCS_OK, recv.post(1));
+                dcx_wait_told(m_dcx);
             }
             note.tags.clear();
             quiesce(m_dcx);
@@ -598,6 +599,7 @@ TEST_P(dcx_match_sleep, rendezvous)
         dcx_end end;
 
         EXPECT_EQ(UCS_OK, recv.post(1));
+        dcx_wait_told(m_dcx);
         quiesce(m_dcx);
         quiesce(m_peer);
         EXPECT_EQ(UCS_INPROGRESS, m_source.send(RNDV, m_ep, 1, end));
@@ -644,6 +646,7 @@ TEST_P(dcx_match_sleep, is_woken)
             note.tags.clear();
             if (is_expected) {
                 EXPECT_EQ(UCS_OK, recv.post(1));
+                dcx_wait_told(m_dcx);
             }
             quiesce(m_dcx);
             EXPECT_EQ(0, poll(&poll_fd, 1, 0)) << "armed, and nothing there";

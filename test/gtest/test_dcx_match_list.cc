@@ -7,10 +7,10 @@
  */
 #include "dcx_match_bench.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <random>
-#include <thread>
 
 namespace {
 
@@ -136,11 +136,13 @@ protected:
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
         dcx_tag_recv one_more(m_dcx, 64);
 
+        both_until([&] { return dcx_peek_num_posted(m_dcx.iface) == 0; });
         for (size_t i = 0; i < list_size(); i++) {
             recvs.emplace_back(new dcx_tag_recv(m_dcx, 64));
             ASSERT_EQ(UCS_OK, recvs.back()->post(tag)) << i;
         }
         EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, one_more.post(tag));
+        dcx_wait_told(m_dcx);
         for (size_t i = 0; i < list_size(); i++) {
             far_send(tag, i);
             both_until([&] { return recvs[i]->has_ended(); });
@@ -184,6 +186,7 @@ TEST_P(dcx_list, mask_leaves_bits_out)
     dcx_tag_recv recv(m_dcx, 64);
 
     EXPECT_EQ(UCS_OK, recv.post(0x1234, 0xff));
+    dcx_wait_told(m_dcx);
     far_send(0x5634, 1);
     both_until([&] { return recv.has_ended(); });
     EXPECT_EQ(0x5634u, recv.tag);
@@ -201,6 +204,7 @@ TEST_P(dcx_long_list, wildcard_between_exact_tags)
         recvs.emplace_back(new dcx_tag_recv(m_dcx, 64));
         ASSERT_EQ(UCS_OK, recvs.back()->post(post.first, post.second));
     }
+    dcx_wait_told(m_dcx);
     for (unsigned i = 0; i < tags.size(); i++) {
         SCOPED_TRACE(i);
         far_send(tags[i], i);
@@ -223,6 +227,7 @@ TEST_P(dcx_long_list, old_receive)
     for (unsigned i = 0; i < steps; i++) {
         recv.num_consumed = recv.num_completed = 0;
         ASSERT_EQ(UCS_OK, recv.post(2)) << i;
+        dcx_wait_told(m_dcx);
         ASSERT_EQ(UCS_OK, retry([&] {
                       return uct_ep_tag_eager_short(m_dcx.ep, 2, &data,
                                                     sizeof(data));
@@ -250,8 +255,8 @@ TEST_P(dcx_list, told_of_many)
         ASSERT_EQ(i, *(uint64_t*)wait_unexpected().data.data());
     }
     if (list_size() > 1) {
-        settle();
         ASSERT_EQ(UCS_OK, recv.post(2));
+        dcx_wait_told(m_dcx);
         far_send(2, count);
         both_until([&] { return recv.has_ended(); });
     }
@@ -305,6 +310,7 @@ TEST_P(dcx_long_list, posted_behind_unexpected)
     dcx_tag_recv before(m_dcx, 64), behind(m_dcx, 64);
 
     EXPECT_EQ(UCS_OK, before.post(5));
+    dcx_wait_told(m_dcx);
     far_send_arrived(6, far_mem);
     EXPECT_EQ(UCS_OK, behind.post(6));
     far_send_arrived(6, far_mem);
@@ -313,7 +319,7 @@ TEST_P(dcx_long_list, posted_behind_unexpected)
     EXPECT_EQ(6u, wait_unexpected().tag);
     progress_until([&] { return before.has_ended(); });
     EXPECT_FALSE(behind.has_ended());
-    settle(); /* the device is told */
+    dcx_wait_told(m_dcx);
     far_send_arrived(6, far_mem);
     expect_received(behind, 6, 0, mem);
 }
@@ -426,6 +432,17 @@ protected:
         recv.is_posted = (recv.dcx_tag_recv::post(tag, mask) == UCS_OK);
     }
 
+    /* Messages that have come: in receives, or waiting */
+    size_t num_come() const
+    {
+        return m_waiting.size() +
+               std::count_if(m_recvs.begin(), m_recvs.end(),
+                             [](const auto &recv) {
+                                 return (recv->message >= 0) ||
+                                        (recv->num_completed > 0);
+                             });
+    }
+
     /* Whoever comes first gets the first that is left. */
     std::vector<int> reference(const std::vector<uct_tag_t> &tags) const
     {
@@ -470,7 +487,7 @@ TEST_P(dcx_pairs, order_of_mpi)
                 uct_worker_progress(m_far.worker);
             }
         }
-        settle();
+        both_until([&] { return num_come() == tags.size(); });
 
         std::vector<int> places = reference(tags);
         for (size_t i = 0; i < m_recvs.size(); i++) {
@@ -485,7 +502,7 @@ TEST_P(dcx_pairs, order_of_mpi)
                 EXPECT_EQ(UCS_OK, recv.cancel(true));
             }
         }
-        settle(); /* nothing is left for buffers that go away */
+        both_until([&] { return dcx_peek_num_posted(m_dcx.iface) == 0; });
         m_recvs.clear();
         m_waiting.clear();
     }
@@ -723,7 +740,6 @@ TEST_P(dcx_cancel, by_force_races_with_match)
     stop();
     EXPECT_GT(ends[1], 0u);
     EXPECT_GT(ends[2], 0u);
-    settle();
     fill_and_drain(count + 1);
 }
 
@@ -751,6 +767,7 @@ TEST_P(dcx_long_list, callbacks_do_everything)
     EXPECT_EQ(UCS_OK, first.post(6));
     both_until([&] {
         if ((sent == rounds) && (sent < 100) &&
+            dcx_peek_list_is_told(m_dcx.iface) &&
             !UCS_PTR_IS_ERR(far_rndv(6, far_mem, ends[sent]))) {
             sent++;
         }
@@ -795,6 +812,7 @@ TEST_P(dcx_list, rndv_into_shortest_buffer)
 
             recv.mem.iov.length = room;
             EXPECT_EQ(UCS_OK, recv.post(5));
+            dcx_wait_told(m_dcx);
             ucs_status_ptr_t op =
                     uct_ep_tag_rndv_zcopy(m_far_ep, 5, hdr.data(), hdr.size(),
                                           &mem.iov, 1, 0, &end.comp);
@@ -861,6 +879,7 @@ TEST_P(dcx_list, late_fin)
         dcx_end end, next_end;
 
         ASSERT_EQ(UCS_OK, recv.post(5));
+        dcx_wait_told(m_dcx);
         ASSERT_FALSE(UCS_PTR_IS_ERR(far_rndv(5, mem, end)));
         progress_until([&] { return recv.has_ended(); });
         ASSERT_EQ(0u, end.count);
@@ -888,6 +907,7 @@ TEST_P(dcx_no_fc, later_fin)
     dcx_end ends[table + 1];
 
     ASSERT_EQ(UCS_OK, recv.post(5));
+    dcx_wait_told(m_dcx);
     for (unsigned i = 0; i <= table; i++) {
         ucs_status_ptr_t op = far_rndv((i == 0) ? 5 : 6, mem, ends[i]);
 
