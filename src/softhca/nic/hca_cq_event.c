@@ -152,6 +152,14 @@ void hca_cq_arm(uint32_t cqn)
     }
 }
 
+/* A first request for all completions leaves the record as it was: 0. */
+static bool hca_cq_may_be_asked(const struct hca_cq *cq, uint32_t word)
+{
+    bool is_first = !cq->armed && (cq->fired_sn == 0) && (cq->chan != 0);
+
+    return (word != cq->arm_word) || is_first;
+}
+
 void hca_cq_arm_if_moved(uint32_t cqn)
 {
     struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
@@ -159,7 +167,7 @@ void hca_cq_arm_if_moved(uint32_t cqn)
 
     if (cq != NULL) {
         word = hca_cq_arm_word(cq);
-        if (word != cq->arm_word) {
+        if (hca_cq_may_be_asked(cq, word)) {
             hca_cq_arm_locked(cq, word);
         }
         hca_obj_unlock(cq);

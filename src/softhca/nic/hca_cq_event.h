@@ -12,7 +12,8 @@
 void hca_cq_arm(uint32_t cqn);
 
 /* A doorbell asked to arm some CQ: looks whether the record of this one has
- * moved. (A first request for all completions cannot be told from none.) */
+ * moved. A first request for all completions cannot be told from none; so a CQ
+ * that was never armed is: an event too much is no harm, one too few is. */
 void hca_cq_arm_if_moved(uint32_t cqn);
 
 /* A completion was added while the CQ is armed. */
