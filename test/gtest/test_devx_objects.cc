@@ -314,6 +314,8 @@ TEST_P(devx_objects, queue_pair_refuses_what_cannot_be)
     expect_refused(with().set(ctx, 23, 16, 3), DEVX_BAD_PARAM, ctx, "st");
     expect_refused(with().set(ctx, 7, 4, 1), DEVX_BAD_PARAM, ctx,
                    "offload_type");
+    expect_refused(with().set(ctx + 8, 7, 6, 2), DEVX_BAD_PARAM, ctx + 8,
+                   "ts_format: the device has no time of day");
     expect_refused(with().set(ctx + 4, 23, 0, 0xfffff0), DEVX_BAD_RES, ctx + 4,
                    "pd of nobody");
     expect_refused(with().set(ctx + 0xc, 23, 0, 0xfff0), DEVX_BAD_RES,
@@ -327,6 +329,17 @@ TEST_P(devx_objects, queue_pair_refuses_what_cannot_be)
                    "a ring larger than its umem");
     expect_refused(with().put64(ctx + 0xa0, 4092), DEVX_BAD_PARAM, ctx + 0xe4,
                    "a doorbell record beyond its umem");
+}
+
+/* As UCX 1.18 and later ones ask for it */
+TEST_P(devx_objects, queue_pair_has_timestamps_of_the_default_format)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp qp(dev, rmp);
+    devx_mailbox in = qp.create_in(rmp);
+
+    in.set(devx_qp::CTX + 8, 7, 6, 1);
+    EXPECT_NE(nullptr, devx_object(dev.ctx, in).obj);
 }
 
 /* --- targets -------------------------------------------------------------- */

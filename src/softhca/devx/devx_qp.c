@@ -45,6 +45,7 @@ static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc log_rq_stride", QPC_LOG_STRIDE, 5}, /* UVERBS_MAX_RQ_DESC */
     {"qpc no_sq", QPC_NO_SQ, 1},
     {"qpc log_sq_size", QPC_LOG_SQ_SIZE, 15}, /* UVERBS_MAX_WR */
+    {"qpc ts_format", DEVX_BITS(0x08, 7, 6), 1}, /* 2: real time */
     {"qpc rlky", DEVX_BITS(0x08, 4, 4), 1},
     {"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY},
     {"qpc uar_page", QPC_UAR, DEVX_ANY},
