@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
 #include <unistd.h>
 
 /* A device under examination */
@@ -150,6 +151,29 @@ static void info_streams(struct info_device *dev)
     }
 }
 
+static void info_tagged_buffers(struct info_device *dev)
+{
+    const uct_dcx_iface_config_t *config = dev->config;
+    const unsigned wanted = uct_dcx_sizes_num_tags(config);
+    const unsigned max    = info_max_tags(&dev->md.dev, config);
+    struct info_row *row  = info_part_add(dev->part, "tagged buffers",
+                                          "UCX_DCX_TM_LIST_SIZE");
+
+    info_row_found(row, "%u", max);
+    if ((config->tm.enable != UCS_YES) ||
+        (config->tm.list_size == UCS_ULUNITS_AUTO)) {
+        info_row_needs(row, "%u at most", wanted);
+        return;
+    }
+
+    info_row_needs(row, "%u", wanted);
+    if ((max < wanted) &&
+        info_row_bad(dev->part, row, "the device takes %u tagged buffers; "
+                     "lower UCX_DCX_TM_LIST_SIZE", max)) {
+        info_part_mend(dev->part, "export UCX_DCX_TM_LIST_SIZE=%u", max);
+    }
+}
+
 /* What the device matches, and what it does then by itself */
 static void info_tags(struct info_device *dev)
 {
@@ -168,10 +192,7 @@ static void info_tags(struct info_device *dev)
         info_part_mend(dev->part, "export UCX_DCX_TM_ENABLE=try");
     }
 
-    row = info_part_add(dev->part, "tagged buffers", "UCX_DCX_TM_LIST_SIZE");
-    info_row_found(row, "%u", device->tm.max_tags);
-    info_row_needs(row, "%u at most", config->tm.list_size);
-
+    info_tagged_buffers(dev);
     row = info_part_add(dev->part, "rendezvous by DC", NULL);
     info_row_found(row, "%s", info_yes_no(device->tm.rndv_dc));
     info_row_needs(row, "to fetch large messages");

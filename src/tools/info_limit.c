@@ -82,24 +82,32 @@ info_recv_limits(struct info_part *part, const struct ibv_device_attr *attr,
     };
 
     uct_dcx_sizes_init(&sizes, config);
+    uct_dcx_sizes_add_tags(&sizes, num_tags);
     others     = sizes.rx_cqes - config->rx.queue_len;
     queue.fits = queue.found;
     cqes.fits  = (cqes.found > others) ? cqes.found - others : 0;
-    if ((num_tags > 0) && (cqes.found >= sizes.rx_cqes)) {
-        cqes.variable = "UCX_DCX_TM_LIST_SIZE";
-        cqes.fits     = uct_dcx_sizes_max_tags(&sizes, cqes.found);
-    }
-    uct_dcx_sizes_add_tags(&sizes, num_tags);
     cqes.needs = sizes.rx_cqes;
     info_limit(part, &queue);
     info_limit(part, &cqes);
 }
 
+unsigned info_max_tags(const uct_dcx_device_t *dev,
+                       const uct_dcx_iface_config_t *config)
+{
+    uct_dcx_sizes_t sizes;
+
+    uct_dcx_sizes_init(&sizes, config);
+    return uct_dcx_sizes_max_tags(&sizes, dev->tm.max_tags, dev->attr.max_cqe);
+}
+
 unsigned info_num_tags(const uct_dcx_device_t *dev,
                        const uct_dcx_iface_config_t *config)
 {
+    const unsigned least = (config->tm.enable == UCS_YES);
+
     return (config->tm.enable == UCS_NO) ? 0 :
-           ucs_min(config->tm.list_size, dev->tm.max_tags);
+           ucs_max(ucs_min(uct_dcx_sizes_num_tags(config),
+                           info_max_tags(dev, config)), least);
 }
 
 void info_limits(struct info_part *part, const uct_dcx_device_t *dev,

@@ -11,7 +11,11 @@
 void info_limits(struct info_part *part, const uct_dcx_device_t *dev,
                  const uct_dcx_iface_config_t *config);
 
-/* Tagged buffers that an interface has with these options */
+/* Tagged buffers that an interface could have beside its receive queue */
+unsigned info_max_tags(const uct_dcx_device_t *dev,
+                       const uct_dcx_iface_config_t *config);
+
+/* ... and has with these options; one at least if they insist */
 unsigned info_num_tags(const uct_dcx_device_t *dev,
                        const uct_dcx_iface_config_t *config);
 

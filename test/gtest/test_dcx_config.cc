@@ -70,8 +70,8 @@ const std::map<std::string, option> options = {
 
     /* tags */
     {"TM_ENABLE", {{"y", "n", "try"}, {"perhaps", "2"}}},
-    {"TM_LIST_SIZE", {{"1", "8192"}, {"0", "8193", "inf"},
-                      {{"TM_ENABLE", "y"}}}},
+    {"TM_LIST_SIZE", {{"1", "8192", "auto"}, {"0", "8193", "inf"},
+                      {{"TM_ENABLE", "try"}}}},
     {"TM_SEG_SIZE", {{"512", "4m", "auto"}, {"0", "511", "4194305", "inf"},
                      {{"TM_ENABLE", "y"}, {"RX_QUEUE_LEN", "4"}}}},
     {"TM_MIN_RECV", {{"64", "4m", "auto"}, {"0", "63", "4194305", "inf"},

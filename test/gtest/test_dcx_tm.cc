@@ -155,6 +155,30 @@ protected:
         return log.take();
     }
 
+    static void expect_tags(const char *list_size, unsigned num_tags)
+    {
+        setenv("UCX_DCX_TM_LIST_SIZE", list_size, 1);
+        dcx_loop dcx;
+        EXPECT_EQ(num_tags, dcx_peek_num_tags(dcx.iface)) << list_size;
+    }
+
+    /* More is refused if the user insists on it, and he is told how many. */
+    void expect_max_tags(unsigned max)
+    {
+        const std::string more = std::to_string(max + 1);
+
+        expect_tags("auto", max);
+        expect_tags(std::to_string(max).c_str(), max);
+        setenv("UCX_DCX_TM_LIST_SIZE", more.c_str(), 1);
+        EXPECT_EQ("UCX_DCX_TM_LIST_SIZE=" + more + " is too much for the "
+                  "device, which takes " + std::to_string(max) + "\n",
+                  open_fails());
+        setenv("UCX_DCX_TM_ENABLE", "try", 1);
+        expect_tags(more.c_str(), max);
+        expect_tags("8192", max);
+        EXPECT_EQ("", m_log.take());
+    }
+
     static bool dcx_is_roce()
     {
         return hca_device().is_roce();
@@ -257,12 +281,9 @@ TEST_P(dcx_tm, active_messages)
 /* ... and with fewer tags than the device has, and more */
 TEST_P(dcx_tm, list_sizes)
 {
-    for (const char *size : {"1", "8", "1023", "8192"}) {
-        setenv("UCX_DCX_TM_LIST_SIZE", size, 1);
-        dcx_loop dcx;
-        EXPECT_EQ(std::min(atoi(size), 1023),
-                  (int)dcx_peek_num_tags(dcx.iface));
-    }
+    expect_tags("1", 1);
+    expect_tags("8", 8);
+    expect_max_tags(1023);
 }
 
 /* Whether tags are matched is the affair of each. */
@@ -426,6 +447,36 @@ TEST_P(dcx_tm_no_devx, tag_matching)
 
 INSTANTIATE_TEST_SUITE_P(ib, dcx_tm_no_devx, testing::Values(0));
 
+/* --- completion queues of 2047 -------------------------------------------- */
+
+class dcx_tm_short : public dcx_tm_none {
+protected:
+    ~dcx_tm_short()
+    {
+        unsetenv("UCX_DCX_RX_QUEUE_LEN");
+    }
+};
+
+/* 1041 are for messages, and 5 for each buffer beside 8 for all of them. */
+TEST_P(dcx_tm_short, list)
+{
+    expect_max_tags(199);
+}
+
+TEST_P(dcx_tm_short, one)
+{
+    setenv("UCX_DCX_RX_QUEUE_LEN", "2017", 1);
+    expect_max_tags(1);
+}
+
+TEST_P(dcx_tm_short, none)
+{
+    setenv("UCX_DCX_RX_QUEUE_LEN", "2018", 1);
+    expect_none("UCX_DCX_RX_QUEUE_LEN leaves none");
+}
+
+INSTANTIATE_TEST_SUITE_P(shorter, dcx_tm_short, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -436,5 +487,6 @@ int main(int argc, char **argv)
         {"roce", {{"SOFTHCA_LINK", "roce"}}},
         {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
         {"lacks", {{"SOFTHCA_LACKS", "tm"}}},
+        {"shorter", {{"SOFTHCA_LIMITS", "max_cqe=2047"}}},
     });
 }

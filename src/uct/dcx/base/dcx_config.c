@@ -155,10 +155,12 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tm.enable),
      UCS_CONFIG_TYPE_TERNARY},
 
-    {"TM_LIST_SIZE", "1024",
-     "Tagged buffers that the device has at a time, 1-8192, if it takes as\n"
-     "many. What does not fit is matched by software.",
-     ucs_offsetof(uct_dcx_iface_config_t, tm.list_size), UCS_CONFIG_TYPE_UINT},
+    {"TM_LIST_SIZE", "auto",
+     "Tagged buffers that the device has at a time, 1-8192. What does not fit\n"
+     "is matched by software. \"auto\" is 1023, or as many as the device takes;\n"
+     "of another number it has fewer, too, unless TM_ENABLE=y: that fails.",
+     ucs_offsetof(uct_dcx_iface_config_t, tm.list_size),
+     UCS_CONFIG_TYPE_ULUNITS},
 
     {"TM_SEG_SIZE", "auto",
      "What SEG_SIZE is when the device matches tags: the greatest tagged\n"

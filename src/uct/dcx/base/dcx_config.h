@@ -65,7 +65,7 @@ typedef struct uct_dcx_iface_config {
 
     struct {
         int            enable;          /* ucs_ternary_auto_value_t */
-        unsigned       list_size;       /* tagged buffers */
+        unsigned long  list_size;       /* tagged buffers, or UCS_ULUNITS_AUTO */
         size_t         seg_size;        /* bytes, or UCS_MEMUNITS_AUTO */
         size_t         min_recv;        /* bytes, or UCS_MEMUNITS_AUTO */
     } tm;

@@ -71,7 +71,7 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"FC_INITIAL", config->fc.initial, 0, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
         {"TRAFFIC_CLASS", config->path.traffic_class, 0, 255, 1},
         {"GID_INDEX", config->path.gid_index, 0, 255, 1},
-        {"TM_LIST_SIZE", config->tm.list_size, 1, UCT_DCX_MAX_TM_LIST_SIZE, 0},
+        {"TM_LIST_SIZE", config->tm.list_size, 1, UCT_DCX_MAX_TM_LIST_SIZE, 1},
         {"TM_SEG_SIZE", config->tm.seg_size, UCT_DCX_MIN_SEG_SIZE,
          UCT_DCX_MAX_SEG_SIZE, 1},
         {"TM_MIN_RECV", config->tm.min_recv, UCT_DCX_MAX_TM_REQUEST,

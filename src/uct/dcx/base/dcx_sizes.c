@@ -27,6 +27,9 @@
 #define UCT_DCX_SIZES_TAG_CQES   5
 #define UCT_DCX_SIZES_SPARE_CQES 8
 
+/* A list has room for a power of two, of which one is never used. */
+#define UCT_DCX_SIZES_AUTO_TAGS  1023
+
 
 static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
                                   const uct_dcx_iface_config_t *config)
@@ -67,13 +70,20 @@ void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags)
 }
 
 
-unsigned
-uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_cqes)
+unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes,
+                                unsigned max_tags, unsigned max_cqes)
 {
     unsigned others = sizes->rx_cqes + UCT_DCX_SIZES_SPARE_CQES;
 
-    return (max_cqes > others) ? (max_cqes - others) / UCT_DCX_SIZES_TAG_CQES :
-                                 0;
+    return (max_cqes <= others) ? 0 :
+           ucs_min(max_tags, (max_cqes - others) / UCT_DCX_SIZES_TAG_CQES);
+}
+
+
+unsigned uct_dcx_sizes_num_tags(const uct_dcx_iface_config_t *config)
+{
+    return (config->tm.list_size == UCS_ULUNITS_AUTO) ? UCT_DCX_SIZES_AUTO_TAGS :
+                                                        config->tm.list_size;
 }
 
 

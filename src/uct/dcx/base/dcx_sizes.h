@@ -30,9 +30,13 @@ void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
  * none */
 void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags);
 
-/* The most that could be added, where a completion queue has 'max_cqes' */
-unsigned
-uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes, unsigned max_cqes);
+/* The most that could be added, where the device has 'max_tags' of them, and
+ * 'max_cqes' in a completion queue */
+unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes,
+                                unsigned max_tags, unsigned max_cqes);
+
+/* How many the options want */
+unsigned uct_dcx_sizes_num_tags(const uct_dcx_iface_config_t *config);
 
 /* Of a receive buffer, with so many tagged buffers */
 size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,

@@ -31,24 +31,55 @@
 #define UCT_DCX_MAX_MESSAGE    UCS_BIT(30)
 
 
+/* How long the list is, of a device that takes 'max' */
+static ucs_status_t
+uct_dcx_caps_list_size(const uct_dcx_iface_config_t *config,
+                       const uct_dcx_device_t *dev, unsigned max,
+                       unsigned *num_tags_p)
+{
+    unsigned wanted = uct_dcx_sizes_num_tags(config);
+    static int is_told;
+
+    if ((wanted > max) && (config->tm.enable == UCS_YES) &&
+        (config->tm.list_size != UCS_ULUNITS_AUTO)) {
+        ucs_error("UCX_DCX_TM_LIST_SIZE=%u is too much for the device, which "
+                  "takes %u", wanted, max);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((wanted > max) && !is_told) {
+        ucs_info("%s takes %u tagged buffers at a time, not %u",
+                 uct_dcx_device_name(dev), max, wanted);
+        is_told = 1;
+    }
+    *num_tags_p = ucs_min(wanted, max);
+    return UCS_OK;
+}
+
+
 ucs_status_t
 uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
                      const uct_dcx_device_t *dev,
                      const uct_iface_params_t *params, unsigned *num_tags_p)
 {
     const char *fault = uct_dcx_device_tm_fault(dev);
+    uct_dcx_sizes_t sizes;
     static int is_told;
+    unsigned max;
 
     *num_tags_p = 0;
     if ((config->tm.enable == UCS_NO) || !uct_dcx_tm_is_wanted(params)) {
         return UCS_OK;
     }
 
-    if (fault == NULL) {
-        *num_tags_p = ucs_min(config->tm.list_size, dev->tm.max_tags);
-        return UCS_OK;
+    uct_dcx_sizes_init(&sizes, config);
+    max = uct_dcx_sizes_max_tags(&sizes, dev->tm.max_tags, dev->attr.max_cqe);
+    if ((fault == NULL) && (max > 0)) {
+        return uct_dcx_caps_list_size(config, dev, max, num_tags_p);
     }
 
+    fault = (fault != NULL) ? fault : "UCX_DCX_RX_QUEUE_LEN leaves none of its "
+                                      "completions for tags";
     if (config->tm.enable == UCS_YES) {
         ucs_error("UCX_DCX_TM_ENABLE=y: %s matches no tags: %s; "
                   "UCX_DCX_TM_ENABLE=try goes on without",
