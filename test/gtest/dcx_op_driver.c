@@ -27,43 +27,6 @@ void *dcx_op_begin(uct_ep_h tl_ep, unsigned events, int wqe,
 }
 
 
-static unsigned dcx_op_more;
-
-static void dcx_op_go_on(uct_dcx_op_t *op, ucs_status_t status)
-{
-    if ((status == UCS_OK) && (dcx_op_more > 0)) {
-        uct_dcx_op_wait_events(op, dcx_op_more);
-        dcx_op_more = 0;
-    }
-}
-
-
-void *dcx_op_begin_twice(uct_ep_h ep, unsigned events, unsigned more,
-                         uct_completion_t *comp)
-{
-    uct_dcx_op_t *op = dcx_op_begin(ep, events, 0, comp);
-
-    op->end     = dcx_op_go_on;
-    dcx_op_more = more;
-    return op;
-}
-
-
-static void dcx_op_purge_all(uct_dcx_op_t *op, ucs_status_t status)
-{
-    uct_dcx_op_purge(op->set, op->ep, UCS_ERR_CANCELED);
-}
-
-
-void *dcx_op_begin_purged(uct_ep_h ep, unsigned events, uct_completion_t *comp)
-{
-    uct_dcx_op_t *op = dcx_op_begin(ep, events, 0, comp);
-
-    op->end = dcx_op_purge_all;
-    return op;
-}
-
-
 void dcx_op_event(void *op, ucs_status_t status)
 {
     uct_dcx_op_event(op, status);

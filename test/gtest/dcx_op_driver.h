@@ -13,13 +13,6 @@
 void *dcx_op_begin(uct_ep_h ep, unsigned events, int wqe,
                    uct_completion_t *comp);
 
-/* The same, but when that has come it waits for `more` events */
-void *dcx_op_begin_twice(uct_ep_h ep, unsigned events, unsigned more,
-                         uct_completion_t *comp);
-
-/* The same, but its endpoint is purged while it ends */
-void *dcx_op_begin_purged(uct_ep_h ep, unsigned events, uct_completion_t *comp);
-
 /* One event has come. */
 void dcx_op_event(void *op, ucs_status_t status);
 

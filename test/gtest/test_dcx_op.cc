@@ -115,30 +115,6 @@ TEST_P(dcx_op, taken_out_while_purged)
     EXPECT_EQ(0u, second.count);
 }
 
-/* A key that is written on another queue comes first, then the operation goes
- * on, and waits for something else. */
-TEST_P(dcx_op, goes_on)
-{
-    dcx_end end;
-    void *op = dcx_op_begin_twice(m_ep, 1, 1, &end.comp);
-
-    dcx_op_event(op, UCS_OK);
-    EXPECT_EQ(0u, end.count);
-    dcx_op_event(op, UCS_OK);
-    EXPECT_EQ(1u, end.count);
-}
-
-/* Its endpoint is given up while what it held is freed: that ends it once. */
-TEST_P(dcx_op, purged_by_its_end)
-{
-    dcx_end end;
-    void *op = dcx_op_begin_purged(m_ep, 1, &end.comp);
-
-    dcx_op_event(op, UCS_OK);
-    EXPECT_EQ(1u, end.count);
-    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
-}
-
 TEST_P(dcx_op, event_with_error)
 {
     dcx_end end;

@@ -34,7 +34,7 @@ static void uct_dcx_rx_tm_unexpected(uct_dcx_iface_t *iface,
                                      struct mlx5_cqe64 *cqe)
 {
     uct_dcx_rx_t *rx = &iface->super.rx;
-    uct_dcx_tm_t *tm = iface->super.tm;
+    uct_dcx_tm_t *tm = &iface->tm;
     ucs_status_t status;
     struct ibv_tmh *tmh;
     unsigned flags;
@@ -58,7 +58,7 @@ static void uct_dcx_rx_tm_no_tag(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 
     hdr = uct_dcx_rx_tm_data(rx, cqe, &flags);
     if ((hdr->opcode == IBV_TMH_FIN) && (length >= sizeof(struct ibv_tmh))) {
-        uct_dcx_tm_rndv_fin(&iface->super.tm->rndv,
+        uct_dcx_tm_rndv_fin(&iface->tm.rndv,
                             ((struct ibv_tmh*)hdr)->app_ctx);
         return;
     }
@@ -78,7 +78,7 @@ uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 
     if (ucs_unlikely(opcode >= MLX5_CQE_REQ_ERR)) {
         if (opcode == MLX5_CQE_REQ_ERR) {
-            uct_dcx_tm_failed(iface->super.tm, cqe);
+            uct_dcx_tm_failed(&iface->tm, cqe);
             return 0;
         }
         return uct_dcx_rx_failed(&iface->super, cqe);
@@ -92,7 +92,7 @@ uct_dcx_rx_tm_handle(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
         uct_dcx_rx_tm_unexpected(iface, cqe);
         return 1;
     default:
-        uct_dcx_tm_list_complete(iface->super.tm, cqe);
+        uct_dcx_tm_list_complete(&iface->tm, cqe);
         return 0;
     }
 }
@@ -102,7 +102,7 @@ static UCS_F_NOINLINE unsigned
 uct_dcx_rx_tm_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
     uct_dcx_rx_t *rx = &iface->super.rx;
-    uct_dcx_tm_t *tm = iface->super.tm;
+    uct_dcx_tm_t *tm = &iface->tm;
     unsigned count   = 0;
 
     do {

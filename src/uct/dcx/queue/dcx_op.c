@@ -19,7 +19,7 @@ static ucs_mpool_ops_t uct_dcx_op_mpool_ops = {
 
 static inline int uct_dcx_op_is_done(uct_dcx_op_t *op)
 {
-    return !op->is_ending && ucs_list_is_empty(&op->wqe) &&
+    return ucs_list_is_empty(&op->wqe) &&
            ((op->events == 0) || (op->status != UCS_OK));
 }
 
@@ -31,33 +31,12 @@ static void uct_dcx_op_unlink(ucs_list_link_t *link)
 }
 
 
-static void uct_dcx_op_put(uct_dcx_op_t *op)
-{
-    ucs_list_del(&op->list);
-    ucs_mpool_put(op);
-}
-
-
 static void uct_dcx_op_finish(uct_dcx_op_t *op)
 {
-    uct_completion_t *comp = op->comp;
-    ucs_status_t status;
-
-    op->events = 0;
     if (op->end != NULL) {
-        op->is_ending = 1; /* it may be purged meanwhile */
-        op->end(op, op->status);
-        op->is_ending = 0;
-        if (!uct_dcx_op_is_done(op)) {
-            return; /* it goes on */
-        }
+        op->end(op);
     }
-
-    status = op->status;
-    uct_dcx_op_put(op);
-    if (comp != NULL) {
-        uct_invoke_completion(comp, status);
-    }
+    uct_dcx_op_complete(op);
 }
 
 
@@ -82,16 +61,12 @@ uct_dcx_op_t *uct_dcx_op_new(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
 
     ucs_list_head_init(&op->list);
     ucs_list_head_init(&op->wqe);
-    op->set       = set;
-    op->ep        = ep;
-    op->comp      = comp;
-    op->end       = end;
-    op->owner     = NULL;
-    op->id        = 0;
-    op->index     = 0;
-    op->events    = 0;
-    op->is_ending = 0;
-    op->status    = UCS_OK;
+    op->set    = set;
+    op->ep     = ep;
+    op->comp   = comp;
+    op->end    = end;
+    op->events = 0;
+    op->status = UCS_OK;
     return op;
 }
 
@@ -139,8 +114,9 @@ void uct_dcx_op_wqe_done(uct_dcx_op_t *op, ucs_status_t status)
 
 void uct_dcx_op_cancel(uct_dcx_op_t *op)
 {
+    op->comp = NULL;
     ucs_list_del(&op->wqe);
-    uct_dcx_op_put(op);
+    uct_dcx_op_complete(op);
 }
 
 

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 #include <ucs/datastruct/list.h>
-#include <ucs/datastruct/mpool.h>
+#include <ucs/datastruct/mpool.inl>
 #include <uct/base/uct_iface.h>
 
 typedef struct uct_dcx_ep     uct_dcx_ep_t;
@@ -26,10 +26,9 @@ typedef struct uct_dcx_op     uct_dcx_op_t;
 typedef struct uct_dcx_op_set uct_dcx_op_set_t;
 
 
-/* All that the operation waited for has come, or 'status' is an error. Frees
- * what it held, and may have it wait for more: then it goes on, and the user's
- * completion is not called yet. */
-typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op, ucs_status_t status);
+/* All that the operation waited for has come, or it has failed: frees what it
+ * held. The user's completion is called after that. */
+typedef void (*uct_dcx_op_end_t)(uct_dcx_op_t *op);
 
 struct uct_dcx_op {
     uct_dcx_op_set_t *set;
@@ -45,7 +44,6 @@ struct uct_dcx_op {
     uint32_t         id;
     uint16_t         index;     /* first WQEBB of that WQE */
     uint16_t         events;    /* that have still to come */
-    uint8_t          is_ending; /* 'end' is being called */
     ucs_status_t     status;    /* its first error */
 };
 
@@ -95,5 +93,19 @@ ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
  * 'status', now or with their WQE. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status);
+
+
+/* It waits for nothing any more, and what it held is freed: the user is told. */
+static UCS_F_ALWAYS_INLINE void uct_dcx_op_complete(uct_dcx_op_t *op)
+{
+    uct_completion_t *comp = op->comp;
+    ucs_status_t status    = op->status;
+
+    ucs_list_del(&op->list);
+    ucs_mpool_put_inline(op);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
 
 #endif

@@ -65,18 +65,12 @@ static int uct_dcx_tm_rndv_grow(uct_dcx_tm_rndv_t *rndv)
 }
 
 
-static void uct_dcx_tm_rndv_remove(uct_dcx_op_t *op)
+static void uct_dcx_tm_rndv_end(uct_dcx_op_t *op)
 {
     uct_dcx_tm_rndv_t *rndv = op->owner;
 
     *uct_dcx_tm_rndv_place(rndv, op->id) = NULL;
     rndv->count--;
-}
-
-
-static void uct_dcx_tm_rndv_end(uct_dcx_op_t *op, ucs_status_t status)
-{
-    uct_dcx_tm_rndv_remove(op);
 }
 
 
@@ -111,19 +105,25 @@ uct_dcx_op_t *uct_dcx_tm_rndv_begin(uct_dcx_tm_rndv_t *rndv, uct_dcx_ep_t *ep,
 
 void uct_dcx_tm_rndv_fin(uct_dcx_tm_rndv_t *rndv, __be32 app_ctx)
 {
-    uint32_t id      = be32toh(app_ctx);
-    uct_dcx_op_t *op = *uct_dcx_tm_rndv_place(rndv, id);
+    uint32_t id          = be32toh(app_ctx);
+    uct_dcx_op_t **place = uct_dcx_tm_rndv_place(rndv, id);
+    uct_dcx_op_t *op     = *place;
 
     if (ucs_unlikely((op == NULL) || (op->id != id))) {
         ucs_debug("rendezvous 0x%x is over, but had ended before", id);
         return;
     }
-    uct_dcx_op_event(op, UCS_OK);
+
+    /* the one event that it waits for */
+    ucs_assert((op->events == 1) && ucs_list_is_empty(&op->wqe));
+    *place = NULL;
+    rndv->count--;
+    uct_dcx_op_complete(op);
 }
 
 
 void uct_dcx_tm_rndv_cancel(uct_dcx_op_t *op)
 {
-    uct_dcx_tm_rndv_remove(op);
+    uct_dcx_tm_rndv_end(op);
     uct_dcx_op_cancel(op);
 }
