@@ -316,6 +316,69 @@ TEST_P(verbs_tm, takes_an_empty_message)
     }
 }
 
+/* A message that invalidates a key does so once it has a receive, tagged or
+ * not: before, its sender tries again. */
+class verbs_tm_window : public verbs_tm {
+protected:
+    verbs_tm_window()
+    {
+        EXPECT_EQ(IBV_WC_SUCCESS, bind(key));
+    }
+
+    ~verbs_tm_window()
+    {
+        EXPECT_EQ(0, ibv_dealloc_mw(mw));
+    }
+
+    enum ibv_wc_status send_with_inv()
+    {
+        return send(pair.a, tm_msg(IBV_TMH_EAGER, 5, 64),
+                    IBV_WR_SEND_WITH_INV, be32toh(key));
+    }
+
+    /* One that is still open is not bound again. */
+    enum ibv_wc_status bind(uint32_t new_key)
+    {
+        verbs_op op(IBV_WR_BIND_MW);
+
+        op.wr.bind_mw = {mw, new_key, {dst.mr, (uintptr_t)dst.addr, 512,
+                                       IBV_ACCESS_REMOTE_WRITE}};
+        return run(pair.b, op);
+    }
+
+    bool is_open()
+    {
+        return bind(ibv_inc_rkey(key)) == IBV_WC_MW_BIND_ERR;
+    }
+
+    struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);
+    uint32_t      key = ibv_inc_rkey(mw->rkey);
+};
+
+TEST_P(verbs_tm_window, stays_without_a_receive)
+{
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, send_with_inv());
+    EXPECT_TRUE(is_open());
+}
+
+TEST_P(verbs_tm_window, is_closed_by_a_receive)
+{
+    tm.recv(3);
+    EXPECT_EQ(IBV_WC_SUCCESS, send_with_inv());
+    EXPECT_TRUE(tm.expect_recv(3).flags & IBV_WC_WITH_INV);
+    EXPECT_FALSE(is_open());
+}
+
+TEST_P(verbs_tm_window, is_closed_by_a_match)
+{
+    tm.add({.wr_id = 1, .tag = 5});
+    EXPECT_EQ(IBV_WC_SUCCESS, send_with_inv());
+    EXPECT_TRUE(tm.wait().flags & IBV_WC_WITH_INV);
+    EXPECT_FALSE(is_open());
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_window, testing::Values(0));
+
 /* One for which there is no receive is not counted: the sender tries again. */
 TEST_P(verbs_tm, counts_no_message_that_found_no_receive)
 {

@@ -18,9 +18,6 @@ static enum hca_check hca_resp_send(struct hca_responder *resp)
         return hca_resp_tm_send(resp);
     }
     check = hca_resp_take_recv(resp);
-    if ((check == HCA_OK) && resp->msg->has_inval) {
-        check = hca_resp_invalidate(resp);
-    }
     return (check == HCA_OK) ? hca_resp_deliver(resp) : check;
 }
 

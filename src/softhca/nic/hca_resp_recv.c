@@ -166,6 +166,9 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp)
         .dev = resp->qp->obj.dev,
     };
 
+    if (!resp->msg->has_inval) {
+        return HCA_OK;
+    }
     if (!hca_resp_pdn(resp, &use.pdn) ||
         (hca_mkey_invalidate(&use) != HCA_KEY_OK)) {
         return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
@@ -186,8 +189,11 @@ static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 
 enum hca_check hca_resp_deliver(struct hca_responder *resp)
 {
-    enum hca_check check;
+    enum hca_check check = hca_resp_invalidate(resp);
 
+    if (check != HCA_OK) {
+        return check;
+    }
     if (hca_resp_fits_cqe(resp)) {
         return hca_resp_put_inline(resp);
     }

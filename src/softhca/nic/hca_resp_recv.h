@@ -42,7 +42,8 @@ enum hca_check hca_resp_complete(struct hca_responder *resp,
 /* The whole message to the receive that was taken, and its completion. */
 enum hca_check hca_resp_deliver(struct hca_responder *resp);
 
-/* Of a SEND that invalidates: the key. */
+/* Of a SEND that invalidates: the key, when there is a receive for it. Before,
+ * the sender may have to try again. */
 enum hca_check hca_resp_invalidate(struct hca_responder *resp);
 
 /* The domain of remote keys; sets the owner of resp->memory. @return false if

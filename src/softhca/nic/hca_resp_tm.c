@@ -323,6 +323,7 @@ static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
 
 static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
 {
+    enum hca_check check;
     uint16_t index;
 
     if (msg->srq->in_error) {
@@ -337,6 +338,10 @@ static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
     if (index == HCA_TM_NONE) {
         return hca_tm_to_unexpected(msg);
     }
+    check = hca_resp_invalidate(msg->resp);
+    if (check != HCA_OK) {
+        return check;
+    }
     return (msg->tmh.opcode == IBV_TMH_RNDV) ? hca_tm_rndv(msg, index) :
                                                hca_tm_expected(msg, index);
 }
@@ -349,9 +354,6 @@ enum hca_check hca_resp_tm_send(struct hca_responder *resp)
     check = hca_tm_read_header(&msg);
     if (check == HCA_OK) {
         check = hca_tm_check_header(&msg);
-    }
-    if ((check == HCA_OK) && resp->msg->has_inval && !hca_tm_goes_on(&msg)) {
-        check = hca_resp_invalidate(resp);
     }
     if (check != HCA_OK) {
         return check;
