@@ -7,7 +7,7 @@
 #define HCA_RQ_H
 
 #include "hca_check.h"
-#include "hca_mkey.h"
+#include "hca_sgl.h"
 
 #include <infiniband/mlx5dv.h>
 

@@ -8,7 +8,7 @@
 #define HCA_WIRE_H
 
 #include "hca_check.h"
-#include "hca_mkey.h"
+#include "hca_sgl.h"
 #include "hca_wqe.h"
 
 #define HCA_PSN_MASK 0xffffffu

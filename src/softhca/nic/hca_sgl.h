@@ -1,0 +1,71 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The memory of one message: each piece that a WQE names is looked up, checked
+ * and held until the bytes have moved, and ends up in a list of addresses of
+ * one process.
+ */
+#ifndef HCA_SGL_H
+#define HCA_SGL_H
+
+#include "hca_mkey.h"
+#include "softhca/fabric/hca_mem.h"
+
+#include <sys/uio.h>
+
+/* Pieces of one message. A WQE has at most 63 octowords; what an indirect key
+ * leads to has to fit in besides. */
+#define HCA_SGL_MAX 128u
+
+struct hca_sgl {
+    unsigned         count;
+    struct hca_owner owner;    /* whose addresses these are */
+    unsigned         num_held;
+    bool             has_null; /* some iov_base is NULL: the null key */
+    uint64_t         length;
+    struct hca_mkey *held[HCA_SGL_MAX];
+    struct iovec     iov[HCA_SGL_MAX + 1]; /* ... and a header */
+};
+
+static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
+{
+    sgl->count    = 0;
+    sgl->owner    = owner;
+    sgl->num_held = 0;
+    sgl->has_null = false;
+    sgl->length   = 0;
+}
+
+/* Appends local memory of the device itself (inline data, headers).
+ * @return false if the list is full. */
+static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
+                               size_t length)
+{
+    if (__builtin_expect(sgl->count == HCA_SGL_MAX, 0)) {
+        return false;
+    }
+    sgl->iov[sgl->count].iov_base  = (void*)base;
+    sgl->iov[sgl->count++].iov_len = length;
+    sgl->length                   += length;
+    return true;
+}
+
+/* Checks the use, holds the key and appends the range. */
+enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
+                                   const struct hca_key_use *use);
+
+/* Lets go of the keys. */
+void hca_sgl_put(struct hca_sgl *sgl);
+
+/* Drops the first bytes of the list, to leave the place of a header. */
+void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
+
+/* Makes dst, which holds no keys of its own, `length` bytes of src from offset
+ * on; src has that many. */
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
+                  size_t offset, size_t length);
+
+/* Moves src to dst, of the same length; one of them is this process'. Null
+ * pieces read as zeros and swallow what is written. @return as hca_mem_*. */
+int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src);
+
+#endif
