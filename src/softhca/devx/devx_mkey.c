@@ -101,7 +101,7 @@ struct devx_mkey {
     uint32_t          num, max; /* entries given, room for */
     uint64_t          length;
     uint8_t           shift; /* KSM */
-    bool              free;
+    bool              free, has_umr;
     struct uverbs_pd *pd;
 };
 
@@ -155,6 +155,7 @@ static enum devx_status devx_mkey_read(struct devx_call *call,
                                                 devx_get(mkc, MKC_LEN),
         .shift  = devx_get(mkc, MKC_ENTITY),
         .free   = devx_get(mkc, MKC_FREE),
+        .has_umr = devx_get(mkc, MKC_UMR_EN),
         .pd     = devx_find_pd(call, devx_get(mkc, MKC_PD)),
     };
     if (mkey->pd == NULL) {
@@ -208,9 +209,12 @@ static void devx_mkey_fill(const struct devx_call *call,
     hw->iova          = devx_get(mkc, MKC_START);
     hw->length        = mkey->length;
     hw->is_free       = mkey->free;
-    hw->local_inv_ok  = devx_get(mkc, MKC_EN_RINVAL);
+    hw->has_umr       = mkey->has_umr;
+    hw->remote_inv_ok = devx_get(mkc, MKC_EN_RINVAL);
+    hw->local_inv_ok  = hw->has_umr || hw->remote_inv_ok;
     hw->klm_shift     = mkey->shift;
     hw->num_klms      = mkey->num;
+    hw->max_klms      = mkey->max;
     for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
         klm[i].length = devx_get(entry, KLM_LENGTH);
         klm[i].key    = devx_get(entry, KLM_KEY);
@@ -225,9 +229,11 @@ static void devx_mkey_free_klms(struct hca_mkey *hw)
     }
 }
 
-/* Room for the entries given; UMR, which could write more, is not there. */
-static bool devx_mkey_alloc_klms(struct hca_mkey *hw, uint32_t num)
+/* Room for what the command gives, or for all that a UMR may. */
+static bool devx_mkey_alloc_klms(struct hca_mkey *hw,
+                                 const struct devx_mkey *mkey)
 {
+    uint32_t num = mkey->has_umr ? mkey->max : mkey->num;
     void *klms = (num <= HCA_MKEY_FEW) ? hw->few :
                  hca_arena_alloc(num * sizeof(struct hca_klm));
 
@@ -253,7 +259,7 @@ static enum devx_status devx_mkey_make(struct devx_call *call,
     if (hw == NULL) {
         return DEVX_NO_RES;
     }
-    if (!devx_mkey_alloc_klms(hw, mkey->num)) {
+    if (!devx_mkey_alloc_klms(hw, mkey)) {
         hca_obj_free(HCA_KIND_MKEY, hw);
         return DEVX_NO_RES;
     }

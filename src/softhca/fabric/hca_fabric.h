@@ -50,6 +50,8 @@ struct hca_proc {
     int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
     _Atomic(uint32_t) holds; /* keys in use by it this moment */
     _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
+    _Atomic(uint32_t) walks[2]; /* over its indirect keys (nic/hca_walk.h) ... */
+    _Atomic(uint32_t) walk_turn; /* ... where new ones count: its lowest bit */
 } __attribute__((aligned(64)));
 
 /* Head of the segment. lock guards procs, chunks and object numbers;

@@ -79,10 +79,16 @@ enum hca_mkey_type {
     HCA_MKEY_INDIRECT  /* list of entries: ranges of other keys */
 };
 
-/* Entry of an indirect key. */
+/* Entry of an indirect key: a range, or one block of each row (`repeat`). */
 struct hca_klm {
     uint64_t addr; /* in the space of `key` */
-    uint32_t length;
+    union {
+        uint32_t     length;
+        struct {
+            uint16_t bytes;  /* of the block ... */
+            uint16_t stride; /* ... and from it to that of the next row */
+        };
+    };
     uint32_t key;
 };
 
@@ -97,7 +103,9 @@ struct hca_mkey {
     uint8_t          variant; /* low 8 bits of the key */
     bool             is_free; /* no translation now (LOCAL_INV, new MW) */
     bool             implicit_odp;
-    bool             local_inv_ok; /* may be invalidated by LOCAL_INV */
+    bool             has_umr; /* a UMR WQE may give it another layout */
+    bool             local_inv_ok; /* LOCAL_INV may invalidate it ... */
+    bool             remote_inv_ok; /* ... and a SEND with invalidate */
     bool             no_local_read; /* nothing is gathered from it */
     uint32_t         access;  /* enum ibv_access_flags */
     uint32_t         pdn;
@@ -109,6 +117,9 @@ struct hca_mkey {
     uint64_t         base_addr; /* ... and where in it the window starts */
     uint32_t         num_klms;  /* INDIRECT: entries ... */
     uint8_t          klm_shift; /* ... of 2^shift bytes each; 0: as they say */
+    uint32_t         max_klms;  /* room; of a strided layout one for its head */
+    uint32_t         repeat;    /* rows of a strided layout, 0: it is a list */
+    uint32_t         row_bytes; /* of all its entries together */
     hca_off_t        klms;      /* struct hca_klm: in `few`, or the arena */
     struct hca_klm   few[HCA_MKEY_FEW];
 };

@@ -47,6 +47,13 @@ static bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
             (length <= mkey->length - offset));
 }
 
+const struct hca_mkey *hca_mkey_find(uint32_t key)
+{
+    struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);
+
+    return ((mkey != NULL) && (mkey->variant == (key & 0xff))) ? mkey : NULL;
+}
+
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use)
 {

@@ -41,6 +41,10 @@ struct hca_key_use {
 struct hca_mkey *hca_mkey_hold(uint32_t key);
 void hca_mkey_release(struct hca_mkey *mkey);
 
+/* The key without a hold on it: between hca_walk_enter() and hca_walk_leave()
+ * (hca_walk.h). @return NULL if there is none. */
+const struct hca_mkey *hca_mkey_find(uint32_t key);
+
 /* Whether a key that is held allows a use, but for what it leads to. */
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);

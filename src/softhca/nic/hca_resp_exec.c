@@ -111,7 +111,7 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
 {
     int ret;
 
-    if (resp->memory.has_null) {
+    if (resp->memory.has_via) { /* the null key: too short for many pieces */
         resp->ack->atomic = 0;
         return HCA_OK;
     }

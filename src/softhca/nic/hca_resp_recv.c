@@ -132,11 +132,8 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
     }
     hca_grh_build(grh, resp->msg->path, resp->msg->src_dev, data->length);
     hca_sgl_init(&src, data->owner);
-    src.has_null = data->has_null;
     hca_sgl_add(&src, grh, sizeof(grh));
-    memcpy(&src.iov[1], data->iov, data->count * sizeof(data->iov[0]));
-    src.count  += data->count;
-    src.length += data->length;
+    hca_sgl_append(&src, data, 0, data->length);
     return hca_resp_copy(resp, &resp->memory, &src,
                               HCA_CHECK_RECV_LKEY_FAULT);
 }

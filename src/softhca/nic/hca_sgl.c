@@ -4,7 +4,8 @@
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"
-#include "hca_mkey.h"
+#include "hca_batch.h"
+#include "hca_walk.h"
 
 #include <string.h>
 
@@ -19,15 +20,36 @@ static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
     return true;
 }
 
+/* From now on each entry has a `via`. */
+static void hca_sgl_set_via(struct hca_sgl *sgl, const struct hca_key_use *use)
+{
+    if (!sgl->has_via) {
+        memset(sgl->via, 0, sizeof(sgl->via));
+        sgl->has_via = true;
+        sgl->use     = *use;
+    }
+}
+
+static enum hca_key_fault hca_sgl_add_via(struct hca_sgl *sgl,
+                                          const struct hca_key_use *use,
+                                          const struct hca_mkey *mkey)
+{
+    hca_sgl_set_via(sgl, use);
+    if (!hca_sgl_add(sgl, (void*)use->addr, use->length)) {
+        return HCA_KEY_PIECES;
+    }
+    sgl->via[sgl->count - 1] = mkey;
+    return HCA_KEY_OK;
+}
+
 static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
                                             const struct hca_mkey *mkey,
                                             const struct hca_key_use *use)
 {
     uint64_t va = mkey->va + (use->addr - mkey->iova);
 
-    if (mkey->type == HCA_MKEY_NULL) {
-        va            = 0;
-        sgl->has_null = true;
+    if (__builtin_expect(mkey->type == HCA_MKEY_NULL, 0)) {
+        return hca_sgl_add_via(sgl, use, mkey);
     }
     return hca_sgl_add(sgl, (void*)va, use->length) ? HCA_KEY_OK :
                                                       HCA_KEY_PIECES;
@@ -64,90 +86,86 @@ err_release:
     return fault;
 }
 
-static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
-                                            const struct hca_key_use *use,
-                                            unsigned depth);
-
-/* The part of a use that lies in entry `index`, which begins at byte `start`
- * of the key: as a use of the entry's own key, of which the owner's rights
- * count, as for windows. */
-static struct hca_key_use hca_klm_part(const struct hca_mkey *mkey,
-                                       const struct hca_key_use *use,
-                                       uint64_t index, uint64_t start)
+/* Takes back what was appended from entry `count` on. */
+static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
 {
-    const struct hca_klm *klm = (struct hca_klm*)hca_ptr(mkey->klms) + index;
-    uint64_t size = (mkey->klm_shift != 0) ? 1ull << mkey->klm_shift :
-                                             klm->length;
-    uint64_t from = use->addr - mkey->iova, to = from + use->length;
-    struct hca_key_use part = *use;
-
-    from        = (from > start) ? from - start : 0;
-    to          = (to - start < size) ? to - start : size;
-    part.key    = klm->key;
-    part.addr   = klm->addr + from;
-    part.length = (to > from) ? to - from : 0;
-    part.access = (use->access & ~IBV_ACCESS_REMOTE_READ) ?
-                  IBV_ACCESS_LOCAL_WRITE : 0;
-    return part;
+    while (sgl->count > count) {
+        sgl->length -= sgl->iov[--sgl->count].iov_len;
+        if (sgl->has_via) {
+            sgl->via[sgl->count] = NULL;
+        }
+    }
 }
 
-/* Entries lie one behind the other in the space of the key, which begins with
- * the first of them at mkey->iova. */
-static enum hca_key_fault hca_sgl_add_klms(struct hca_sgl *sgl,
-                                           const struct hca_mkey *mkey,
-                                           const struct hca_key_use *use,
-                                           unsigned depth)
+/* Appends the pieces, which are checked by that.
+ * @return HCA_KEY_PIECES if there are more than a few. */
+static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
+                                          const struct hca_mkey *mkey,
+                                          const struct hca_key_use *use)
 {
-    const struct hca_klm *klms = hca_ptr(mkey->klms);
-    uint64_t from = use->addr - mkey->iova, left = use->length, start = 0;
-    uint64_t i    = 0;
+    enum hca_key_fault fault;
+    struct hca_key_use null = *use;
+    const struct hca_mkey *key;
+    struct hca_walk walk;
+    struct iovec piece;
 
-    if (mkey->klm_shift != 0) {
-        i     = from >> mkey->klm_shift;
-        start = i << mkey->klm_shift;
-    } else {
-        while ((i < mkey->num_klms) && (from >= start + klms[i].length)) {
-            start += klms[i++].length;
+    hca_walk_begin(&walk, mkey, use);
+    for (;;) {
+        fault = hca_walk_next(&walk, &piece, &key);
+        if ((fault != HCA_KEY_OK) || (piece.iov_len == 0)) {
+            return fault;
+        }
+        if (sgl->count >= HCA_SGL_FEW) {
+            return HCA_KEY_PIECES;
+        }
+        null.length = piece.iov_len;
+        if (key->type == HCA_MKEY_NULL) {
+            hca_sgl_add_via(sgl, &null, key);
+        } else {
+            hca_sgl_add(sgl, piece.iov_base, piece.iov_len);
         }
     }
-    for (; (i < mkey->num_klms) && (left > 0); i++) {
-        struct hca_key_use part = hca_klm_part(mkey, use, i, start);
-        enum hca_key_fault fault;
+}
 
-        if (part.length > 0) {
-            fault = hca_sgl_add_level(sgl, &part, depth + 1);
-            if (fault != HCA_KEY_OK) {
-                return fault;
-            }
-        }
-        left  -= part.length;
-        start += (mkey->klm_shift != 0) ? 1ull << mkey->klm_shift :
-                                          klms[i].length;
+/* No atomics go through rows. */
+static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
+                                             const struct hca_mkey *mkey,
+                                             const struct hca_key_use *use)
+{
+    unsigned count = sgl->count;
+    enum hca_key_fault fault;
+
+    if ((mkey->repeat != 0) && (use->access & IBV_ACCESS_REMOTE_ATOMIC)) {
+        return HCA_KEY_ACCESS;
     }
-    return (left == 0) ? HCA_KEY_OK : HCA_KEY_BOUNDS;
+    if (!sgl->has_walks) {
+        sgl->turn      = hca_walk_enter(sgl->owner.proc);
+        sgl->has_walks = true;
+    }
+    fault = hca_sgl_add_few(sgl, mkey, use);
+    if (fault != HCA_KEY_PIECES) {
+        return fault;
+    }
+    hca_sgl_cut(sgl, count);
+    fault = hca_walk_check(mkey, use);
+    return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
 }
 
 /* A key that is held from here on until the message is done with. */
 static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
                                            struct hca_mkey *mkey,
-                                           const struct hca_key_use *use,
-                                           unsigned depth)
+                                           const struct hca_key_use *use)
 {
-    if ((mkey->type == HCA_MKEY_INDIRECT) && (depth == HCA_MKEY_DEPTH)) {
-        hca_mkey_release(mkey);
-        return HCA_KEY_PIECES;
-    }
     if (!hca_sgl_hold(sgl, mkey)) {
         return HCA_KEY_PIECES;
     }
     return (mkey->type == HCA_MKEY_INDIRECT) ?
-           hca_sgl_add_klms(sgl, mkey, use, depth) :
+           hca_sgl_add_layout(sgl, mkey, use) :
            hca_sgl_add_range(sgl, mkey, use);
 }
 
-static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
-                                            const struct hca_key_use *use,
-                                            unsigned depth)
+enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
+                                   const struct hca_key_use *use)
 {
     struct hca_mkey *mkey = hca_mkey_hold(use->key);
     enum hca_key_fault fault;
@@ -166,17 +184,14 @@ static enum hca_key_fault hca_sgl_add_level(struct hca_sgl *sgl,
         hca_mkey_release(mkey);
         return fault;
     }
-    return hca_sgl_add_held(sgl, mkey, use, depth);
-}
-
-enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
-                                   const struct hca_key_use *use)
-{
-    return hca_sgl_add_level(sgl, use, 0);
+    return hca_sgl_add_held(sgl, mkey, use);
 }
 
 void hca_sgl_put(struct hca_sgl *sgl)
 {
+    if (__builtin_expect(sgl->has_walks, 0)) {
+        hca_walk_leave(sgl->owner.proc, sgl->turn);
+    }
     while (sgl->num_held > 0) {
         hca_mkey_release(sgl->held[--sgl->num_held]);
     }
@@ -192,20 +207,34 @@ void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
     }
     sgl->count -= i;
     memmove(sgl->iov, sgl->iov + i, sgl->count * sizeof(sgl->iov[0]));
+    if (sgl->has_via) {
+        memmove(sgl->via, sgl->via + i, sgl->count * sizeof(sgl->via[0]));
+    }
     if (length > 0) {
-        if (sgl->iov[0].iov_base != NULL) {
-            sgl->iov[0].iov_base = (char*)sgl->iov[0].iov_base + length;
-        }
+        sgl->iov[0].iov_base = (char*)sgl->iov[0].iov_base + length;
         sgl->iov[0].iov_len -= length;
         sgl->length         -= length;
     }
 }
 
-void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
-                  size_t offset, size_t length)
+static void hca_sgl_append_entry(struct hca_sgl *dst,
+                                 const struct hca_sgl *src, unsigned index,
+                                 size_t offset, size_t length)
 {
-    hca_sgl_init(dst, src->owner);
-    dst->has_null = src->has_null;
+    if (dst->has_via) {
+        dst->via[dst->count] = src->via[index];
+    }
+    dst->iov[dst->count].iov_base = (char*)src->iov[index].iov_base + offset;
+    dst->iov[dst->count++].iov_len = length;
+    dst->length                   += length;
+}
+
+void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
+                    size_t offset, size_t length)
+{
+    if (src->has_via) {
+        hca_sgl_set_via(dst, &src->use);
+    }
     for (unsigned i = 0; (length > 0) && (i < src->count); i++) {
         const struct iovec *iov = &src->iov[i];
         size_t n;
@@ -216,79 +245,23 @@ void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
         }
         n = iov->iov_len - offset;
         n = (n < length) ? n : length;
-        hca_sgl_add(dst, (iov->iov_base == NULL) ? NULL :
-                         (char*)iov->iov_base + offset, n);
+        hca_sgl_append_entry(dst, src, i, offset, n);
         length -= n;
         offset  = 0;
     }
 }
 
-/* One stretch of a copy in which neither side changes its piece. */
-static int hca_sgl_copy_piece(struct hca_owner to_whom, struct iovec *dst,
-                              struct hca_owner of_whom, struct iovec *src)
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
+                  size_t offset, size_t length)
 {
-    static const char zeros[4096];
-    int ret;
-
-    if (dst->iov_base == NULL) {
-        return 0;
-    }
-    if (src->iov_base != NULL) {
-        return (of_whom.proc == hca_self) ?
-               hca_mem_write(to_whom, src, 1, dst, 1) :
-               hca_mem_read(of_whom, dst, 1, src, 1);
-    }
-    for (size_t done = 0; done < dst->iov_len;) {
-        size_t n = dst->iov_len - done;
-        struct iovec from, to;
-
-        n    = (n < sizeof(zeros)) ? n : sizeof(zeros);
-        from = (struct iovec){(void*)zeros, n};
-        to   = (struct iovec){(char*)dst->iov_base + done, n};
-        ret  = hca_mem_write(to_whom, &from, 1, &to, 1);
-        if (ret != 0) {
-            return ret;
-        }
-        done += n;
-    }
-    return 0;
-}
-
-static struct iovec hca_iov_part(const struct iovec *iov, size_t offset,
-                                 size_t length)
-{
-    return (struct iovec){
-        (iov->iov_base == NULL) ? NULL : (char*)iov->iov_base + offset, length};
-}
-
-/* Piece by piece, as some of them are null. */
-static int hca_sgl_copy_null(const struct hca_sgl *dst,
-                             const struct hca_sgl *src)
-{
-    size_t dst_off = 0, src_off = 0;
-    unsigned d = 0, s = 0;
-
-    while ((d < dst->count) && (s < src->count)) {
-        size_t dst_left = dst->iov[d].iov_len - dst_off;
-        size_t src_left = src->iov[s].iov_len - src_off;
-        size_t n        = (dst_left < src_left) ? dst_left : src_left;
-        struct iovec to   = hca_iov_part(&dst->iov[d], dst_off, n);
-        struct iovec from = hca_iov_part(&src->iov[s], src_off, n);
-        int ret = hca_sgl_copy_piece(dst->owner, &to, src->owner, &from);
-
-        if (ret != 0) {
-            return ret;
-        }
-        dst_off = (n == dst_left) ? (d++, 0) : dst_off + n;
-        src_off = (n == src_left) ? (s++, 0) : src_off + n;
-    }
-    return 0;
+    hca_sgl_init(dst, src->owner);
+    hca_sgl_append(dst, src, offset, length);
 }
 
 int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
 {
-    if (__builtin_expect(dst->has_null || src->has_null, 0)) {
-        return hca_sgl_copy_null(dst, src);
+    if (__builtin_expect(dst->has_via || src->has_via, 0)) {
+        return hca_batch_copy(dst, src);
     }
     return (src->owner.proc == hca_self) ?
            hca_mem_write(dst->owner, src->iov, src->count, dst->iov,

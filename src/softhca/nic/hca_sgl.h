@@ -12,27 +12,38 @@
 
 #include <sys/uio.h>
 
-/* Pieces of one message. A WQE has at most 63 octowords; what an indirect key
- * leads to has to fit in besides. */
+/* Entries of a list. A WQE has at most 63 octowords; short layouts that its
+ * keys lead to and a header fit in besides. */
 #define HCA_SGL_MAX 128u
 
+/* Up to here an indirect key is replaced by the pieces it leads to. */
+#define HCA_SGL_FEW 32u
+
+/* An entry is a piece of memory or, where `via` names a key, what that leads
+ * to: zeros, or (INDIRECT) the range that begins at iov_base in its space, in
+ * as many pieces as there are. Those are found during the copy. */
 struct hca_sgl {
-    unsigned         count;
-    struct hca_owner owner;    /* whose addresses these are */
-    unsigned         num_held;
-    bool             has_null; /* some iov_base is NULL: the null key */
-    uint64_t         length;
-    struct hca_mkey *held[HCA_SGL_MAX];
-    struct iovec     iov[HCA_SGL_MAX + 1]; /* ... and a header */
+    unsigned               count;
+    struct hca_owner       owner;     /* whose addresses these are */
+    unsigned               num_held;
+    bool                   has_via;   /* some entry has; `via` is valid */
+    bool                   has_walks; /* hca_walk_leave() has to be called */
+    uint8_t                turn;      /* ... with this */
+    uint64_t               length;
+    struct hca_key_use     use;       /* with has_via: whom keys are asked for */
+    struct hca_mkey       *held[HCA_SGL_MAX];
+    const struct hca_mkey *via[HCA_SGL_MAX + 1];
+    struct iovec           iov[HCA_SGL_MAX + 1]; /* ... and a header */
 };
 
 static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
 {
-    sgl->count    = 0;
-    sgl->owner    = owner;
-    sgl->num_held = 0;
-    sgl->has_null = false;
-    sgl->length   = 0;
+    sgl->count     = 0;
+    sgl->owner     = owner;
+    sgl->num_held  = 0;
+    sgl->has_via   = false;
+    sgl->has_walks = false;
+    sgl->length    = 0;
 }
 
 /* Appends local memory of the device itself (inline data, headers).
@@ -49,7 +60,8 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
     return true;
 }
 
-/* Checks the use, holds the key and appends the range. */
+/* Checks all of the use, holds the key and appends the range. What an indirect
+ * key leads to stays until hca_sgl_put(), too. */
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use);
 
@@ -59,13 +71,17 @@ void hca_sgl_put(struct hca_sgl *sgl);
 /* Drops the first bytes of the list, to leave the place of a header. */
 void hca_sgl_skip(struct hca_sgl *sgl, size_t length);
 
-/* Makes dst, which holds no keys of its own, `length` bytes of src from offset
- * on; src has that many. */
+/* Appends `length` bytes of src from offset on to dst, which holds no keys of
+ * its own and ends before src does; src has that many. */
+void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
+                    size_t offset, size_t length);
+
+/* Makes dst those bytes. */
 void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
                   size_t offset, size_t length);
 
-/* Moves src to dst, of the same length; one of them is this process'. Null
- * pieces read as zeros and swallow what is written. @return as hca_mem_*. */
+/* Moves src to dst, of the same length; one of them is this process'. The null
+ * key reads as zeros and swallows what is written. @return as hca_mem_*. */
 int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src);
 
 #endif

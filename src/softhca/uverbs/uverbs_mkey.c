@@ -55,22 +55,45 @@ static bool uverbs_keys_held(void)
     return false;
 }
 
-void uverbs_mkey_disable(struct hca_mkey *mkey)
+/* Waits until no process that lives is among those counted. */
+static void uverbs_mkey_drain(const struct hca_mkey *mkey,
+                              _Atomic(uint32_t) *users)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
     unsigned tries              = 40000; /* above 2 s: a copy of 1 GiB ends */
 
-    /* pairs with hca_mkey_hold(): an access raises in_use, then looks */
-    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    while (atomic_load(&mkey->in_use) != 0) {
+    while (atomic_load(users) != 0) {
         if ((tries-- == 0) || !uverbs_keys_held()) {
             hca_info("mkey 0x%x: given back while a process that died was "
                      "using it", uverbs_key(mkey));
-            atomic_store(&mkey->in_use, 0);
+            atomic_store(users, 0);
             break;
         }
         syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
     }
+}
+
+/* Who came to it over an indirect key (hca_walk.h). New walks take the other
+ * turn, so that an end comes. */
+static void uverbs_mkey_drain_walks(const struct hca_mkey *mkey)
+{
+    struct hca_proc *proc = &hca_fabric->procs[mkey->obj.proc];
+
+    for (unsigned turn = 0; turn < 2; turn++) {
+        if (atomic_load(&proc->walks[turn]) != 0) {
+            atomic_store(&proc->walk_turn, !turn);
+            uverbs_mkey_drain(mkey, &proc->walks[turn]);
+        }
+    }
+}
+
+void uverbs_mkey_disable(struct hca_mkey *mkey)
+{
+    /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
+     * count, then looks */
+    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
+    uverbs_mkey_drain(mkey, &mkey->in_use);
+    uverbs_mkey_drain_walks(mkey);
 }
 
 void uverbs_mkey_free(struct hca_mkey *mkey)

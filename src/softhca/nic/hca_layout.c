@@ -1,0 +1,93 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Walks over layouts of indirect keys; called for each use of one, with the key
+ * held. Entries of no length (a list is padded with them) are passed over.
+ */
+#include "hca_layout.h"
+
+static uint64_t hca_layout_size(const struct hca_layout *layout,
+                                const struct hca_klm *klm)
+{
+    return (layout->repeat != 0) ? klm->bytes :
+           (layout->shift != 0)  ? 1ull << layout->shift : klm->length;
+}
+
+/* Entries are passed over until the one that `skip` bytes lead into. */
+static void hca_layout_settle(struct hca_layout *layout)
+{
+    for (; layout->entry < layout->num; layout->entry++) {
+        uint64_t size = hca_layout_size(layout, &layout->klms[layout->entry]);
+
+        if (layout->skip < size) {
+            return;
+        }
+        layout->skip -= size;
+    }
+}
+
+void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
+                     uint64_t offset)
+{
+    *layout = (struct hca_layout){
+        .klms      = hca_ptr(mkey->klms),
+        .num       = mkey->num_klms,
+        .shift     = mkey->klm_shift,
+        .repeat    = mkey->repeat,
+        .row_bytes = mkey->row_bytes,
+        .skip      = offset,
+    };
+    if ((layout->repeat != 0) && (layout->row_bytes != 0)) {
+        uint64_t row = offset / layout->row_bytes;
+
+        layout->row  = (row < layout->repeat) ? row : layout->repeat;
+        layout->skip = offset % layout->row_bytes;
+    } else if (layout->shift != 0) {
+        uint64_t entry = offset >> layout->shift;
+
+        layout->entry = (entry < layout->num) ? entry : layout->num;
+        layout->skip  = offset & ((1ull << layout->shift) - 1);
+    }
+    hca_layout_settle(layout);
+}
+
+static bool hca_layout_is_over(const struct hca_layout *layout)
+{
+    return (layout->entry >= layout->num) ||
+           ((layout->repeat != 0) && (layout->row >= layout->repeat));
+}
+
+static void hca_layout_advance(struct hca_layout *layout)
+{
+    layout->skip = 0;
+    layout->entry++;
+    hca_layout_settle(layout);
+    if ((layout->repeat != 0) && (layout->entry >= layout->num)) {
+        layout->row++;
+        layout->entry = 0;
+        hca_layout_settle(layout);
+    }
+}
+
+bool hca_layout_next(struct hca_layout *layout, uint64_t max,
+                     struct hca_layout_part *part)
+{
+    const struct hca_klm *klm;
+    uint64_t left;
+
+    if (hca_layout_is_over(layout)) {
+        return false;
+    }
+    klm          = &layout->klms[layout->entry];
+    left         = hca_layout_size(layout, klm) - layout->skip;
+    part->key    = klm->key;
+    part->addr   = klm->addr + layout->skip;
+    part->length = (left < max) ? left : max;
+    if (layout->repeat != 0) {
+        part->addr += (uint64_t)layout->row * klm->stride;
+    }
+    layout->skip += part->length;
+    if (part->length == left) {
+        hca_layout_advance(layout);
+    }
+    return true;
+}

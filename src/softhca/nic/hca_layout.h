@@ -1,0 +1,42 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What an indirect key leads to, one run of bytes after the other: ranges of
+ * other keys. Nothing is looked up here, and nothing held.
+ *
+ * A list (KLM, KSM): its entries lie one behind the other. Strided: a row is
+ * one block of each entry, and row r has the block of an entry r strides behind
+ * its first.
+ */
+#ifndef HCA_LAYOUT_H
+#define HCA_LAYOUT_H
+
+#include "softhca/fabric/hca_obj.h"
+
+/* Where a walk is. What the key says is taken once, as a UMR may change it
+ * meanwhile: that one's data is undefined, but no entry is read that is not
+ * there. */
+struct hca_layout {
+    const struct hca_klm *klms;
+    uint32_t              num;
+    uint8_t               shift;
+    uint32_t              repeat, row_bytes; /* 0: a list */
+    uint32_t              row, entry;
+    uint64_t              skip; /* bytes of the entry that are behind */
+};
+
+struct hca_layout_part {
+    uint32_t key;
+    uint64_t addr;
+    uint64_t length;
+};
+
+/* A walk that begins `offset` bytes into the key. */
+void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
+                     uint64_t offset);
+
+/* The next run, of `max` bytes (not 0) or less.
+ * @return false if the layout has ended. */
+bool hca_layout_next(struct hca_layout *layout, uint64_t max,
+                     struct hca_layout_part *part);
+
+#endif

@@ -1,0 +1,227 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Walks over indirect keys: see hca_walk.h. Executed by whoever moves the data,
+ * the owner of the keys or a peer.
+ */
+#include "hca_walk.h"
+
+/* Two counts, used by turns: who waits for one has later walks use the other
+ * (uverbs_mkey.c). Raised before any key is looked at, which pairs with a key
+ * that is made bad before the counts are. */
+unsigned hca_walk_enter(unsigned proc)
+{
+    struct hca_proc *owner = &hca_fabric->procs[proc];
+    unsigned turn          = atomic_load(&owner->walk_turn) & 1;
+
+    atomic_fetch_add(&owner->walks[turn], 1);
+    return turn;
+}
+
+void hca_walk_leave(unsigned proc, unsigned turn)
+{
+    atomic_fetch_sub_explicit(&hca_fabric->procs[proc].walks[turn], 1,
+                              memory_order_release);
+}
+
+/* The owner's rights count below the first key, as for windows. */
+static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
+{
+    struct hca_key_use below = *use;
+
+    below.access = (use->access & ~IBV_ACCESS_REMOTE_READ) ?
+                   IBV_ACCESS_LOCAL_WRITE : 0;
+    return below;
+}
+
+/* An entry's key, if it is one that the process of the first one has. */
+static const struct hca_mkey *hca_walk_find(uint32_t key, unsigned proc)
+{
+    const struct hca_mkey *mkey = hca_mkey_find(key);
+
+    return ((mkey != NULL) && (mkey->obj.proc == proc)) ? mkey : NULL;
+}
+
+/* --- the check ------------------------------------------------------------ */
+
+static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
+                                               const struct hca_key_use *use,
+                                               unsigned depth);
+
+/* @param use  of the key that an entry names */
+static enum hca_key_fault hca_walk_check_part(unsigned proc,
+                                              const struct hca_key_use *use,
+                                              unsigned depth)
+{
+    const struct hca_mkey *mkey = hca_walk_find(use->key, proc);
+    enum hca_key_fault fault;
+
+    if (mkey == NULL) {
+        return HCA_KEY_UNKNOWN;
+    }
+    fault = hca_mkey_check(mkey, use);
+    if ((fault != HCA_KEY_OK) || (mkey->type != HCA_MKEY_INDIRECT)) {
+        return fault;
+    }
+    return (depth < HCA_MKEY_DEPTH) ? hca_walk_check_level(mkey, use, depth) :
+                                      HCA_KEY_PIECES;
+}
+
+/* From the first byte of an entry's block in one row to the last one in
+ * another: more than the blocks are. */
+static bool hca_walk_check_rows(const struct hca_mkey *mkey,
+                                const struct hca_layout *first,
+                                const struct hca_key_use *use, unsigned depth)
+{
+    uint64_t start = (use->addr - mkey->iova) % first->row_bytes;
+    uint64_t rows  = (start + use->length - 1) / first->row_bytes + 1;
+    struct hca_key_use below = hca_walk_below(use);
+
+    for (uint32_t i = 0; i < first->num; i++) {
+        const struct hca_klm *klm = &first->klms[i];
+
+        if (klm->bytes == 0) {
+            continue;
+        }
+        below.key    = klm->key;
+        below.addr   = klm->addr + (uint64_t)first->row * klm->stride;
+        below.length = (rows - 1) * klm->stride + klm->bytes;
+        if (hca_walk_check_part(mkey->obj.proc, &below, depth) !=
+            HCA_KEY_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
+                                              struct hca_layout *layout,
+                                              const struct hca_key_use *use,
+                                              unsigned depth)
+{
+    struct hca_key_use below = hca_walk_below(use);
+    enum hca_key_fault fault = HCA_KEY_OK;
+    uint64_t left            = use->length;
+    struct hca_layout_part part;
+
+    while ((left > 0) && (fault == HCA_KEY_OK)) {
+        if (!hca_layout_next(layout, left, &part)) {
+            return HCA_KEY_BOUNDS;
+        }
+        below.key    = part.key;
+        below.addr   = part.addr;
+        below.length = part.length;
+        left        -= part.length;
+        fault        = hca_walk_check_part(mkey->obj.proc, &below, depth);
+    }
+    return fault;
+}
+
+/* @param depth  levels that lead here, this one with them */
+static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
+                                               const struct hca_key_use *use,
+                                               unsigned depth)
+{
+    uint64_t offset = use->addr - mkey->iova;
+    struct hca_layout layout;
+
+    hca_layout_seek(&layout, mkey, offset);
+    if ((layout.repeat != 0) && (layout.row_bytes != 0)) {
+        uint64_t size = (uint64_t)layout.repeat * layout.row_bytes;
+
+        if ((offset > size) || (use->length > size - offset)) {
+            return HCA_KEY_BOUNDS;
+        }
+        if (hca_walk_check_rows(mkey, &layout, use, depth + 1)) {
+            return HCA_KEY_OK;
+        }
+    }
+    return hca_walk_check_runs(mkey, &layout, use, depth + 1);
+}
+
+enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
+                                  const struct hca_key_use *use)
+{
+    return hca_walk_check_level(mkey, use, 0);
+}
+
+/* --- piece by piece ------------------------------------------------------- */
+
+static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
+                          uint64_t addr, uint64_t length)
+{
+    hca_layout_seek(&walk->levels[walk->depth].layout, mkey,
+                    addr - mkey->iova);
+    walk->levels[walk->depth++].left = length;
+}
+
+void hca_walk_begin(struct hca_walk *walk, const struct hca_mkey *mkey,
+                    const struct hca_key_use *use)
+{
+    walk->use   = hca_walk_below(use);
+    walk->proc  = mkey->obj.proc;
+    walk->depth = 0;
+    walk->mkey  = NULL;
+    hca_walk_push(walk, mkey, use->addr, use->length);
+}
+
+/* Neighbours mostly name one key. */
+static enum hca_key_fault hca_walk_look(struct hca_walk *walk,
+                                        const struct hca_layout_part *part)
+{
+    if ((walk->mkey == NULL) || (part->key != walk->key)) {
+        walk->mkey = hca_walk_find(part->key, walk->proc);
+        walk->key  = part->key;
+        if (walk->mkey == NULL) {
+            return HCA_KEY_UNKNOWN;
+        }
+    }
+    walk->use.addr   = part->addr;
+    walk->use.length = part->length;
+    return hca_mkey_check(walk->mkey, &walk->use);
+}
+
+/* The next range of another key: the end of each level ends those above it. */
+static enum hca_key_fault hca_walk_part(struct hca_walk *walk,
+                                        struct hca_layout_part *part)
+{
+    while ((walk->depth > 0) && (walk->levels[walk->depth - 1].left == 0)) {
+        walk->depth--;
+    }
+    if (walk->depth == 0) {
+        part->length = 0;
+        return HCA_KEY_OK;
+    }
+    if (!hca_layout_next(&walk->levels[walk->depth - 1].layout,
+                         walk->levels[walk->depth - 1].left, part)) {
+        return HCA_KEY_BOUNDS;
+    }
+    walk->levels[walk->depth - 1].left -= part->length;
+    return hca_walk_look(walk, part);
+}
+
+enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
+                                 const struct hca_mkey **key)
+{
+    struct hca_layout_part part;
+    enum hca_key_fault fault;
+
+    for (;;) {
+        fault = hca_walk_part(walk, &part);
+        if ((fault != HCA_KEY_OK) || (part.length == 0)) {
+            piece->iov_len = 0;
+            return fault;
+        }
+        if (walk->mkey->type != HCA_MKEY_INDIRECT) {
+            break;
+        }
+        if (walk->depth == HCA_MKEY_DEPTH) {
+            return HCA_KEY_PIECES;
+        }
+        hca_walk_push(walk, walk->mkey, part.addr, part.length);
+    }
+    piece->iov_base = (void*)(walk->mkey->va + (part.addr -
+                                                walk->mkey->iova));
+    piece->iov_len  = part.length;
+    *key            = walk->mkey;
+    return HCA_KEY_OK;
+}
