@@ -331,7 +331,7 @@ TEST_P(devx_mkeys, creation_refuses_what_cannot_be)
                    "more entries than there are");
     expect_refused(whole().put(DEVX_MKC + 0x34, 0), DEVX_BAD_PARAM, 0x60,
                    "more entries than there is room for");
-    expect_refused(whole().put(DEVX_MKC + 0x34, 65), DEVX_BAD_PARAM,
+    expect_refused(whole().put(DEVX_MKC + 0x34, 65537), DEVX_BAD_PARAM,
                    DEVX_MKC + 0x34, "a longer list than the capability");
     expect_refused(whole().put(0x64, 1), DEVX_BAD_PARAM, 0x64, "a umem");
     expect_refused(devx_mailbox(ksm).put64(DEVX_MKC + 0x18, 8193),

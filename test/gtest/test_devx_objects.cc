@@ -54,7 +54,7 @@ TEST_P(devx_objects, capabilities_are_those_of_the_device)
     EXPECT_EQ(dev.is_roce(), general.get(0x10 + 0x34, 9, 8)) << "port_type";
     EXPECT_EQ(7u, general.get(0x10 + 0xbc, 15, 13)) << "tag matching, rndv";
     EXPECT_EQ(10u, general.get(0x10 + 0xbc, 12, 8)) << "entries of the list";
-    EXPECT_EQ(6u, general.get(0x10 + 0x20, 5, 0)) << "entries of a key";
+    EXPECT_EQ(16u, general.get(0x10 + 0x20, 5, 0)) << "entries of a key";
     EXPECT_EQ(0xfu, atomic.get(0x10 + 0x10, 15, 0)) << "operations";
     EXPECT_EQ(0xcu, atomic.get(0x10 + 0x14, 15, 0)) << "sizes";
     EXPECT_EQ(0xcu, atomic.get(0x10 + 0x18, 15, 0)) << "sizes of dc";

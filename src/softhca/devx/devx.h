@@ -185,9 +185,10 @@ struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
 #define DEVX_LAG_PORTS 2
 bool devx_is_bond(const struct devx_call *call);
 
-/* Entries of an indirect key: a message over all of them fits in an hca_sgl,
- * which has HCA_SGL_MAX pieces. */
-#define DEVX_LOG_MAX_KLMS 6
+/* Entries of an indirect key: what klm_octowords of a UMR WQE counts (16 bits).
+ * A command brings less: its mailbox is an attribute of an ioctl, which has at
+ * most 65535 bytes (struct ib_uverbs_attr). */
+#define DEVX_LOG_MAX_KLMS 16
 
 /* --- umems --------------------------------------------------------------- */
 

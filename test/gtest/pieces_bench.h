@@ -1,0 +1,144 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What tests of long lists share: memory of some MiB, blocks that lie in it at
+ * random, a key over any number of them, and a loop that copies what a message
+ * over that key has to.
+ */
+#ifndef DCX_TEST_PIECES_BENCH_H
+#define DCX_TEST_PIECES_BENCH_H
+
+#include "devx_bench.h"
+
+#include <random>
+
+/* Registered memory whose bytes tell where they are */
+class pieces_mem {
+public:
+    pieces_mem(struct ibv_pd *pd, size_t size, uint8_t fill) : bytes(size)
+    {
+        for (size_t i = 0; i < size; i++) {
+            bytes[i] = i * 7 + (i >> 8) + fill;
+        }
+        mr = ibv_reg_mr(pd, bytes.data(), size, ACCESS_ALL);
+        HCA_CHECK_CALL(mr != NULL);
+    }
+
+    ~pieces_mem()
+    {
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+    }
+
+    pieces_mem(const pieces_mem&) = delete;
+
+    uint64_t addr(size_t offset = 0) const
+    {
+        return (uintptr_t)bytes.data() + offset;
+    }
+
+    std::vector<uint8_t> bytes;
+    struct ibv_mr        *mr;
+};
+
+/* Blocks of a piece of memory, one behind the other in the space of a key */
+struct pieces_blocks {
+    struct block {
+        size_t   offset;
+        uint32_t length;
+    };
+
+    /* `count` blocks of 1 to 64 bytes, some of them neighbours */
+    static pieces_blocks random(unsigned count, unsigned seed)
+    {
+        std::mt19937 rand(seed);
+        pieces_blocks blocks;
+        size_t offset = rand() % 64;
+
+        for (unsigned i = 0; i < count; i++) {
+            uint32_t length = 1 + rand() % 64;
+
+            blocks.list.push_back({offset, length});
+            blocks.length += length;
+            offset        += length + ((rand() % 4) ? rand() % 64 : 0);
+        }
+        if (seed % 2) { /* not in the order of addresses */
+            std::shuffle(blocks.list.begin(), blocks.list.end(), rand);
+        }
+        return blocks;
+    }
+
+    std::vector<uint8_t> gather(const std::vector<uint8_t> &from) const
+    {
+        std::vector<uint8_t> to;
+
+        for (const auto &block : list) {
+            to.insert(to.end(), from.begin() + block.offset,
+                      from.begin() + block.offset + block.length);
+        }
+        return to;
+    }
+
+    void scatter(std::vector<uint8_t> &to, const std::vector<uint8_t> &from,
+                 size_t length) const
+    {
+        size_t at = 0;
+
+        for (const auto &block : list) {
+            for (uint32_t i = 0; (i < block.length) && (at < length); i++) {
+                to[block.offset + i] = from[at++];
+            }
+        }
+    }
+
+    std::vector<block> list;
+    uint64_t           length = 0;
+};
+
+/* A key over blocks; as many as do not fit in a command, by keys over parts. */
+class pieces_key {
+public:
+    static constexpr unsigned PART = 4000;
+
+    pieces_key(const hca_device &dev, const pieces_mem &mem,
+               const pieces_blocks &blocks)
+    {
+        std::vector<devx_klm> parts, klms;
+        uint64_t length = 0;
+
+        for (const auto &block : blocks.list) {
+            klms.push_back({mem.addr(block.offset), block.length,
+                            mem.mr->lkey});
+            length += block.length;
+            if ((klms.size() == PART) || (&block == &blocks.list.back())) {
+                parts.push_back({0, (uint32_t)length,
+                                 make(dev, length, klms)});
+                klms.clear();
+                length = 0;
+            }
+        }
+        key = (parts.size() == 1) ? parts[0].key :
+              make(dev, blocks.length, parts);
+    }
+
+    ~pieces_key()
+    {
+        while (!m_keys.empty()) {
+            m_keys.pop_back();
+        }
+    }
+
+    uint32_t key;
+
+private:
+    uint32_t make(const hca_device &dev, uint64_t length,
+                  const std::vector<devx_klm> &klms)
+    {
+        m_keys.push_back(std::make_unique<devx_mkey>(
+                dev.ctx, devx_mkey_in(dev.pd, 0, length, klms)));
+        HCA_CHECK_CALL(m_keys.back()->obj != NULL);
+        return m_keys.back()->key;
+    }
+
+    std::vector<std::unique_ptr<devx_mkey>> m_keys;
+};
+
+#endif
