@@ -3,8 +3,9 @@
  * Pieces of two lists, side by side, are collected and copied together. The
  * kernel takes a remote piece for about as long as it copies 4 KiB (it looks
  * for its pages anew: mm/process_vm_access.c, process_vm_rw_single_vec()), and
- * a local one for a tenth of that. So neighbours are joined, and what is read
- * of a peer is read with the small gaps between its pieces.
+ * a local one for a tenth of that. So neighbours are joined, what is read of a
+ * peer is read with the small gaps between its pieces, and many small pieces of
+ * this process come from, or go to, a buffer by loads and stores.
  */
 #define _GNU_SOURCE
 #include "hca_batch.h"
@@ -13,7 +14,10 @@
 #include <errno.h>
 
 /* Pieces of a side; they lie on the stack of whoever rings a doorbell. */
-#define HCA_BATCH_MAX 256u
+#define HCA_BATCH_MAX 264u
+
+/* More than these are many: copied through the buffer. */
+#define HCA_BATCH_FEW 8u
 
 /* Bytes between two pieces of a peer that are read and dropped. As it is less
  * than a page, only pages are touched that a piece lies in. */
@@ -33,11 +37,18 @@ struct hca_batch {
     bool             writes;
     bool             joins; /* gaps may be read */
     unsigned         nlocal, nremote;
+    size_t           total;
     struct iovec     local[HCA_BATCH_MAX], remote[HCA_BATCH_MAX];
     char             gap[HCA_BATCH_GAP];
 };
 
 static const char hca_batch_zeros[4096];
+
+/* The buffer: of who has it. Others, a signal handler in its midst among them,
+ * do without. */
+#define HCA_BATCH_BUFFER 65536u
+static char hca_batch_buffer[HCA_BATCH_BUFFER];
+static atomic_flag hca_batch_buffer_used = ATOMIC_FLAG_INIT;
 
 /* --- where a list is ------------------------------------------------------ */
 
@@ -99,17 +110,55 @@ static void hca_batch_at_advance(struct hca_batch_at *at, size_t length)
 
 /* --- what is collected ---------------------------------------------------- */
 
+static int hca_batch_move(struct hca_batch *batch, const struct iovec *local,
+                          unsigned nlocal)
+{
+    return batch->writes ?
+           hca_mem_write(batch->owner, local, nlocal, batch->remote,
+                         batch->nremote) :
+           hca_mem_read(batch->owner, local, nlocal, batch->remote,
+                        batch->nremote);
+}
+
+static int hca_batch_move_buffered(struct hca_batch *batch)
+{
+    const struct iovec buffer    = {hca_batch_buffer, batch->total};
+    const struct hca_owner owner = hca_owner(hca_self);
+    int ret;
+
+    if (batch->writes) {
+        ret = hca_mem_read(owner, &buffer, 1, batch->local, batch->nlocal);
+        return (ret == 0) ? hca_batch_move(batch, &buffer, 1) : ret;
+    }
+    ret = hca_batch_move(batch, &buffer, 1);
+    return (ret == 0) ? hca_mem_write(owner, &buffer, 1, batch->local,
+                                      batch->nlocal) : ret;
+}
+
+static bool hca_batch_is_small(const struct hca_batch *batch)
+{
+    return (batch->nlocal > HCA_BATCH_FEW) &&
+           (batch->total <= HCA_BATCH_BUFFER) &&
+           (batch->owner.proc != hca_self);
+}
+
 static int hca_batch_flush(struct hca_batch *batch)
 {
-    unsigned nlocal = batch->nlocal, nremote = batch->nremote;
+    int ret;
 
+    if (hca_batch_is_small(batch) &&
+        !atomic_flag_test_and_set_explicit(&hca_batch_buffer_used,
+                                           memory_order_acquire)) {
+        ret = hca_batch_move_buffered(batch);
+        atomic_flag_clear_explicit(&hca_batch_buffer_used,
+                                   memory_order_release);
+    } else {
+        ret = hca_batch_move(batch, batch->local, batch->nlocal);
+    }
     batch->nlocal  = 0;
     batch->nremote = 0;
-    return batch->writes ?
-           hca_mem_write(batch->owner, batch->local, nlocal, batch->remote,
-                         nremote) :
-           hca_mem_read(batch->owner, batch->local, nlocal, batch->remote,
-                        nremote);
+    batch->total   = 0;
+    return ret;
 }
 
 static void hca_batch_append(struct iovec *iov, unsigned *count, void *base,
@@ -124,36 +173,48 @@ static void hca_batch_append(struct iovec *iov, unsigned *count, void *base,
     }
 }
 
-/* Reads the bytes in front of the next remote piece, if they are few. */
-static void hca_batch_join(struct hca_batch *batch, char *base)
+/* Bytes in front of the next remote piece that are to be read: 0 if none. */
+static size_t hca_batch_gap(const struct hca_batch *batch, const char *base)
 {
-    struct iovec *last = batch->remote + batch->nremote - 1;
+    const struct iovec *last = batch->remote + batch->nremote - 1;
     size_t gap;
 
     if (!batch->joins || (batch->nremote == 0)) {
-        return;
+        return 0;
     }
     gap = base - ((char*)last->iov_base + last->iov_len); /* or very large */
-    if ((gap > 0) && (gap <= HCA_BATCH_GAP)) {
-        batch->local[batch->nlocal++] = (struct iovec){batch->gap, gap};
-        last->iov_len                += gap;
-    }
+    return (gap <= HCA_BATCH_GAP) ? gap : 0;
+}
+
+/* ... or would be too large for the buffer, which pays for many pieces only. */
+static bool hca_batch_is_full(const struct hca_batch *batch, size_t length)
+{
+    return (batch->nlocal + 2 > HCA_BATCH_MAX) ||
+           (batch->nremote == HCA_BATCH_MAX) ||
+           ((batch->nlocal > HCA_BATCH_FEW) &&
+            (batch->total + length > HCA_BATCH_BUFFER));
 }
 
 static int hca_batch_add(struct hca_batch *batch, void *local, void *remote,
                          size_t length)
 {
-    if ((batch->nlocal + 2 > HCA_BATCH_MAX) ||
-        (batch->nremote == HCA_BATCH_MAX)) {
+    size_t gap = hca_batch_gap(batch, remote);
+
+    if (hca_batch_is_full(batch, gap + length)) {
         int ret = hca_batch_flush(batch);
 
         if (ret != 0) {
             return ret;
         }
+        gap = 0;
     }
-    hca_batch_join(batch, remote);
+    if (gap > 0) {
+        batch->local[batch->nlocal++] = (struct iovec){batch->gap, gap};
+    }
     hca_batch_append(batch->local, &batch->nlocal, local, length);
-    hca_batch_append(batch->remote, &batch->nremote, remote, length);
+    hca_batch_append(batch->remote, &batch->nremote, (char*)remote - gap,
+                     gap + length);
+    batch->total += gap + length;
     return 0;
 }
 
@@ -197,9 +258,10 @@ int hca_batch_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
 
     batch.writes  = (src->owner.proc == hca_self);
     batch.owner   = batch.writes ? dst->owner : src->owner;
-    batch.joins   = !batch.writes;
+    batch.joins   = !batch.writes && (src->owner.proc != hca_self);
     batch.nlocal  = 0;
     batch.nremote = 0;
+    batch.total   = 0;
     hca_batch_at_init(&to, dst);
     hca_batch_at_init(&from, src);
     for (;;) {

@@ -34,19 +34,6 @@ struct hca_mkey *hca_mkey_hold(uint32_t key)
     return NULL;
 }
 
-static bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
-                           uint64_t length)
-{
-    uint64_t offset = addr - mkey->iova;
-
-    if (addr + length < addr) {
-        return false;
-    }
-    return mkey->implicit_odp ||
-           ((addr >= mkey->iova) && (offset <= mkey->length) &&
-            (length <= mkey->length - offset));
-}
-
 const struct hca_mkey *hca_mkey_find(uint32_t key)
 {
     struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);

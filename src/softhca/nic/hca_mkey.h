@@ -36,6 +36,20 @@ struct hca_key_use {
     uint64_t length; /* not 0 */
 };
 
+/* Whether the range lies in the key's own. */
+static inline bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
+                                  uint64_t length)
+{
+    uint64_t offset = addr - mkey->iova;
+
+    if (addr + length < addr) {
+        return false;
+    }
+    return mkey->implicit_odp ||
+           ((addr >= mkey->iova) && (offset <= mkey->length) &&
+            (length <= mkey->length - offset));
+}
+
 /* Holds the key until hca_mkey_release(): it stays as it is, even if it is
  * destroyed meanwhile. @return NULL if there is none. */
 struct hca_mkey *hca_mkey_hold(uint32_t key);

@@ -48,9 +48,6 @@ static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
 {
     uint64_t va = mkey->va + (use->addr - mkey->iova);
 
-    if (__builtin_expect(mkey->type == HCA_MKEY_NULL, 0)) {
-        return hca_sgl_add_via(sgl, use, mkey);
-    }
     return hca_sgl_add(sgl, (void*)va, use->length) ? HCA_KEY_OK :
                                                       HCA_KEY_PIECES;
 }
@@ -151,17 +148,22 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
 }
 
-/* A key that is held from here on until the message is done with. */
-static enum hca_key_fault hca_sgl_add_held(struct hca_sgl *sgl,
-                                           struct hca_mkey *mkey,
-                                           const struct hca_key_use *use)
+static enum hca_key_fault hca_sgl_add_other(struct hca_sgl *sgl,
+                                            struct hca_mkey *mkey,
+                                            const struct hca_key_use *use)
 {
+    enum hca_key_fault fault;
+
+    if (mkey->type == HCA_MKEY_MW) {
+        fault = hca_sgl_add_window(sgl, mkey, use);
+        hca_mkey_release(mkey);
+        return fault;
+    }
     if (!hca_sgl_hold(sgl, mkey)) {
         return HCA_KEY_PIECES;
     }
-    return (mkey->type == HCA_MKEY_INDIRECT) ?
-           hca_sgl_add_layout(sgl, mkey, use) :
-           hca_sgl_add_range(sgl, mkey, use);
+    return (mkey->type == HCA_MKEY_NULL) ? hca_sgl_add_via(sgl, use, mkey) :
+                                           hca_sgl_add_layout(sgl, mkey, use);
 }
 
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
@@ -175,16 +177,15 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
     }
     fault = (mkey->obj.proc == sgl->owner.proc) ? hca_mkey_check(mkey, use) :
                                             HCA_KEY_UNKNOWN;
-    if ((fault == HCA_KEY_OK) && (mkey->type == HCA_MKEY_MW)) {
-        fault = hca_sgl_add_window(sgl, mkey, use);
+    if (__builtin_expect(fault != HCA_KEY_OK, 0)) {
         hca_mkey_release(mkey);
         return fault;
     }
-    if (fault != HCA_KEY_OK) {
-        hca_mkey_release(mkey);
-        return fault;
+    if (__builtin_expect(mkey->type != HCA_MKEY_MR, 0)) {
+        return hca_sgl_add_other(sgl, mkey, use);
     }
-    return hca_sgl_add_held(sgl, mkey, use);
+    return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, use) :
+                                     HCA_KEY_PIECES;
 }
 
 void hca_sgl_put(struct hca_sgl *sgl)

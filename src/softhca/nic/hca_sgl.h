@@ -30,7 +30,7 @@ struct hca_sgl {
     bool                   has_walks; /* hca_walk_leave() has to be called */
     uint8_t                turn;      /* ... with this */
     uint64_t               length;
-    struct hca_key_use     use;       /* with has_via: whom keys are asked for */
+    struct hca_key_use     use;       /* with has_via: who asks for keys */
     struct hca_mkey       *held[HCA_SGL_MAX];
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
     struct iovec           iov[HCA_SGL_MAX + 1]; /* ... and a header */

@@ -33,12 +33,30 @@ static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
     return below;
 }
 
-/* An entry's key, if it is one that the process of the first one has. */
-static const struct hca_mkey *hca_walk_find(uint32_t key, unsigned proc)
+/* Checks what an entry leads to. Neighbours mostly name one key, whose rights
+ * need no second look. */
+static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
+                                        const struct hca_key_use *use,
+                                        unsigned proc)
 {
-    const struct hca_mkey *mkey = hca_mkey_find(key);
+    const struct hca_mkey *mkey = seen->mkey;
+    enum hca_key_fault fault;
 
-    return ((mkey != NULL) && (mkey->obj.proc == proc)) ? mkey : NULL;
+    if (__builtin_expect((mkey != NULL) && (seen->key == use->key), 1)) {
+        return ((mkey->type == HCA_MKEY_NULL) ||
+                hca_mkey_spans(mkey, use->addr, use->length)) ?
+               HCA_KEY_OK : HCA_KEY_BOUNDS;
+    }
+    seen->mkey = NULL;
+    mkey       = hca_mkey_find(use->key);
+    if ((mkey == NULL) || (mkey->obj.proc != proc)) {
+        return HCA_KEY_UNKNOWN;
+    }
+    fault = hca_mkey_check(mkey, use);
+    if (fault == HCA_KEY_OK) {
+        *seen = (struct hca_walk_seen){use->key, mkey};
+    }
+    return fault;
 }
 
 /* --- the check ------------------------------------------------------------ */
@@ -48,22 +66,18 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                unsigned depth);
 
 /* @param use  of the key that an entry names */
-static enum hca_key_fault hca_walk_check_part(unsigned proc,
+static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
+                                              unsigned proc,
                                               const struct hca_key_use *use,
                                               unsigned depth)
 {
-    const struct hca_mkey *mkey = hca_walk_find(use->key, proc);
-    enum hca_key_fault fault;
+    enum hca_key_fault fault = hca_walk_look(seen, use, proc);
 
-    if (mkey == NULL) {
-        return HCA_KEY_UNKNOWN;
-    }
-    fault = hca_mkey_check(mkey, use);
-    if ((fault != HCA_KEY_OK) || (mkey->type != HCA_MKEY_INDIRECT)) {
+    if ((fault != HCA_KEY_OK) || (seen->mkey->type != HCA_MKEY_INDIRECT)) {
         return fault;
     }
-    return (depth < HCA_MKEY_DEPTH) ? hca_walk_check_level(mkey, use, depth) :
-                                      HCA_KEY_PIECES;
+    return (depth < HCA_MKEY_DEPTH) ?
+           hca_walk_check_level(seen->mkey, use, depth) : HCA_KEY_PIECES;
 }
 
 /* From the first byte of an entry's block in one row to the last one in
@@ -74,7 +88,8 @@ static bool hca_walk_check_rows(const struct hca_mkey *mkey,
 {
     uint64_t start = (use->addr - mkey->iova) % first->row_bytes;
     uint64_t rows  = (start + use->length - 1) / first->row_bytes + 1;
-    struct hca_key_use below = hca_walk_below(use);
+    struct hca_key_use below  = hca_walk_below(use);
+    struct hca_walk_seen seen = {.mkey = NULL};
 
     for (uint32_t i = 0; i < first->num; i++) {
         const struct hca_klm *klm = &first->klms[i];
@@ -85,7 +100,7 @@ static bool hca_walk_check_rows(const struct hca_mkey *mkey,
         below.key    = klm->key;
         below.addr   = klm->addr + (uint64_t)first->row * klm->stride;
         below.length = (rows - 1) * klm->stride + klm->bytes;
-        if (hca_walk_check_part(mkey->obj.proc, &below, depth) !=
+        if (hca_walk_check_part(&seen, mkey->obj.proc, &below, depth) !=
             HCA_KEY_OK) {
             return false;
         }
@@ -98,9 +113,10 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
                                               const struct hca_key_use *use,
                                               unsigned depth)
 {
-    struct hca_key_use below = hca_walk_below(use);
-    enum hca_key_fault fault = HCA_KEY_OK;
-    uint64_t left            = use->length;
+    struct hca_key_use below  = hca_walk_below(use);
+    struct hca_walk_seen seen = {.mkey = NULL};
+    enum hca_key_fault fault  = HCA_KEY_OK;
+    uint64_t left             = use->length;
     struct hca_layout_part part;
 
     while ((left > 0) && (fault == HCA_KEY_OK)) {
@@ -111,7 +127,7 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
         below.addr   = part.addr;
         below.length = part.length;
         left        -= part.length;
-        fault        = hca_walk_check_part(mkey->obj.proc, &below, depth);
+        fault = hca_walk_check_part(&seen, mkey->obj.proc, &below, depth);
     }
     return fault;
 }
@@ -160,24 +176,8 @@ void hca_walk_begin(struct hca_walk *walk, const struct hca_mkey *mkey,
     walk->use   = hca_walk_below(use);
     walk->proc  = mkey->obj.proc;
     walk->depth = 0;
-    walk->mkey  = NULL;
+    walk->seen  = (struct hca_walk_seen){.mkey = NULL};
     hca_walk_push(walk, mkey, use->addr, use->length);
-}
-
-/* Neighbours mostly name one key. */
-static enum hca_key_fault hca_walk_look(struct hca_walk *walk,
-                                        const struct hca_layout_part *part)
-{
-    if ((walk->mkey == NULL) || (part->key != walk->key)) {
-        walk->mkey = hca_walk_find(part->key, walk->proc);
-        walk->key  = part->key;
-        if (walk->mkey == NULL) {
-            return HCA_KEY_UNKNOWN;
-        }
-    }
-    walk->use.addr   = part->addr;
-    walk->use.length = part->length;
-    return hca_mkey_check(walk->mkey, &walk->use);
 }
 
 /* The next range of another key: the end of each level ends those above it. */
@@ -196,12 +196,16 @@ static enum hca_key_fault hca_walk_part(struct hca_walk *walk,
         return HCA_KEY_BOUNDS;
     }
     walk->levels[walk->depth - 1].left -= part->length;
-    return hca_walk_look(walk, part);
+    walk->use.key    = part->key;
+    walk->use.addr   = part->addr;
+    walk->use.length = part->length;
+    return hca_walk_look(&walk->seen, &walk->use, walk->proc);
 }
 
 enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
                                  const struct hca_mkey **key)
 {
+    const struct hca_mkey *mkey;
     struct hca_layout_part part;
     enum hca_key_fault fault;
 
@@ -211,17 +215,17 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
             piece->iov_len = 0;
             return fault;
         }
-        if (walk->mkey->type != HCA_MKEY_INDIRECT) {
+        mkey = walk->seen.mkey;
+        if (mkey->type != HCA_MKEY_INDIRECT) {
             break;
         }
         if (walk->depth == HCA_MKEY_DEPTH) {
             return HCA_KEY_PIECES;
         }
-        hca_walk_push(walk, walk->mkey, part.addr, part.length);
+        hca_walk_push(walk, mkey, part.addr, part.length);
     }
-    piece->iov_base = (void*)(walk->mkey->va + (part.addr -
-                                                walk->mkey->iova));
+    piece->iov_base = (void*)(mkey->va + (part.addr - mkey->iova));
     piece->iov_len  = part.length;
-    *key            = walk->mkey;
+    *key            = mkey;
     return HCA_KEY_OK;
 }

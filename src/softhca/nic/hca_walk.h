@@ -13,13 +13,18 @@
 
 #include <sys/uio.h>
 
+/* The key that the last entry named, if mkey is not NULL. */
+struct hca_walk_seen {
+    uint32_t               key;
+    const struct hca_mkey *mkey;
+};
+
 /* Where a use has come to. */
 struct hca_walk {
     struct hca_key_use     use;   /* what entries' keys are asked for */
     unsigned               proc;  /* whose keys they are */
     unsigned               depth; /* levels in use, 0: nothing is left */
-    uint32_t               key;   /* of the last piece ... */
-    const struct hca_mkey *mkey;  /* ... and what it leads to, if not NULL */
+    struct hca_walk_seen   seen;
     struct {
         struct hca_layout  layout;
         uint64_t           left;
