@@ -339,24 +339,29 @@ TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
 {
     pieces_mem from(dev.pd, FLAT, 1), to(dev.pd, WIDE, 2);
     pieces_blocks list = pieces_blocks::random(10000, 2);
-    pieces_key list_key(dev, to, list);
+    std::atomic<uint32_t> key{0};
     std::atomic<bool> stop{false};
     std::thread writer([&] {
-        while (!stop) {
+        for (uint8_t fill = 0; !stop; fill++) {
             verbs_pair two(dev);
+            std::fill(from.bytes.begin(), from.bytes.end(), fill);
             run(two.a, verbs_op(IBV_WR_RDMA_WRITE)
                        .local(from.addr(), list.length, from.mr->lkey)
-                       .remote(0, list_key.key));
+                       .remote(0, key));
         }
     });
 
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 100; i++) {
+        pieces_key list_key(dev, to, list);
+
+        key = list_key.key;
+        usleep(i * 10);
         EXPECT_EQ(0, ibv_dereg_mr(to.mr));
         std::vector<uint8_t> was = to.bytes;
-        sched_yield();
+        usleep(1000); /* more than a message takes */
         EXPECT_TRUE(to.bytes == was) << "written after its end";
         to.mr = ibv_reg_mr(dev.pd, to.bytes.data(), WIDE, ACCESS_ALL);
-        ASSERT_NE(nullptr, to.mr);
+        EXPECT_NE(nullptr, to.mr);
     }
     stop = true;
     writer.join();
