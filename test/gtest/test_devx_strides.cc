@@ -41,9 +41,8 @@ protected:
                        dst.mr->lkey);
     }
 
-    /* The first bytes of src, with that header */
-    void send(uint8_t tmh_opcode, uint32_t length,
-              uint8_t opcode = MLX5_OPCODE_SEND)
+    /* Makes a message of the first bytes of src, with that header */
+    void fill(uint8_t tmh_opcode, uint32_t length)
     {
         struct ibv_tmh tmh = {};
 
@@ -53,6 +52,13 @@ protected:
         tmh.opcode = tmh_opcode;
         tmh.tag    = htobe64(5);
         memcpy(src.addr, &tmh, sizeof(tmh));
+    }
+
+    /* Sends it. */
+    void send(uint8_t tmh_opcode, uint32_t length,
+              uint8_t opcode = MLX5_OPCODE_SEND)
+    {
+        fill(tmh_opcode, length);
         qp->post(raw_wqe(opcode).imm((opcode == MLX5_OPCODE_SEND) ? 0 : 0x77)
                  .data(src.addr, length, src.mr->lkey));
     }
@@ -161,6 +167,36 @@ TEST_P(devx_strides, have_a_packet_each)
 }
 
 /* Of one list of tags and two kinds of receives, only these have strides. */
+/* From a byte in each entry to as many */
+TEST_P(devx_strides, packets_of_a_long_list)
+{
+    constexpr uint32_t length = 3 * MTU - 100;
+    std::vector<devx_klm> from, to;
+
+    for (uint32_t i = 0; i < length; i++) {
+        from.push_back({(uintptr_t)src.addr + i, 1, src.mr->lkey});
+    }
+    for (uint32_t i = 0; i < WQE / 4; i++) {
+        to.push_back({(uintptr_t)dst.addr + i * 4, 4, dst.mr->lkey});
+    }
+    make();
+    {
+        devx_mkey from_key(dev.ctx, devx_mkey_in(dev.pd, 0, length, from));
+        devx_mkey to_key(dev.ctx, devx_mkey_in(dev.pd, 0, WQE, to));
+
+        ASSERT_NE(nullptr, from_key.obj);
+        ASSERT_NE(nullptr, to_key.obj);
+        xrq->post_recv(NULL, WQE, to_key.key);
+        fill(IBV_TMH_EAGER, length);
+        qp->post(raw_wqe(MLX5_OPCODE_SEND).data(NULL, length, from_key.key));
+        expect_sent();
+        expect(UNEXPECTED, 0, 0, MTU, FIRST);
+        expect(UNEXPECTED, 0, 1, MTU, 0, MTU);
+        expect(UNEXPECTED, 0, 2, MTU - 100, LAST, 2 * MTU);
+    }
+    EXPECT_EQ(0x22, dst.addr[length]);
+}
+
 TEST_P(devx_strides, are_not_for_tagged_buffers)
 {
     make();

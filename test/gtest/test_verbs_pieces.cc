@@ -5,6 +5,7 @@
  * loop, those beside the pieces as they were.
  */
 #include "pieces_bench.h"
+#include "tm_bench.h"
 #include "verbs_peer.h"
 
 #include <atomic>
@@ -334,6 +335,75 @@ TEST_P(verbs_pieces, srq_receives_a_list)
     EXPECT_EQ(0, ibv_destroy_srq(options.srq));
 }
 
+/* A tagged buffer of nine thousand pieces */
+class verbs_tagged_pieces : public verbs_test {
+protected:
+    static verbs_options ep(const tm_srq &tm)
+    {
+        verbs_options options;
+
+        options.srq     = tm.srq;
+        options.send_wr = 0; /* the device reads through it */
+        return options;
+    }
+
+    verbs_tagged_pieces()
+    {
+        mr.lkey = key.key;
+        tm.add({.wr_id = 7, .tag = 5, .length = (uint32_t)blocks.length,
+                .other = &mr});
+    }
+
+    /* Expects what lies at `from` */
+    void expect_data(const uint8_t *from)
+    {
+        std::vector<uint8_t> data(from, from + blocks.length);
+        tm_wc wc = tm.wait();
+
+        EXPECT_EQ(TM_MATCH, wc.flags);
+        wc = tm.wait();
+        EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+        EXPECT_EQ(TM_DATA, wc.flags);
+        EXPECT_EQ(blocks.length, wc.byte_len);
+        blocks.scatter(was, data, data.size());
+        EXPECT_TRUE(wide.bytes == was);
+    }
+
+    pieces_mem           flat{dev.pd, FLAT, 1}, wide{dev.pd, WIDE, 2};
+    std::vector<uint8_t> was{wide.bytes};
+    pieces_blocks        blocks{pieces_blocks::random(9000, 3)};
+    pieces_key           key{dev, wide, blocks};
+    struct ibv_mr        mr = {};
+    tm_srq               tm{dev};
+    verbs_pair           pair{dev, {}, ep(tm)};
+};
+
+TEST_P(verbs_tagged_pieces, eager)
+{
+    struct ibv_tmh tmh = {};
+
+    tmh.opcode = IBV_TMH_EAGER;
+    tmh.tag    = htobe64(5);
+    memcpy(flat.bytes.data(), &tmh, sizeof(tmh));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              run(pair.a, verbs_op(IBV_WR_SEND)
+                          .local(flat.addr(), sizeof(tmh) + blocks.length,
+                                 flat.mr->lkey)));
+    expect_data(&flat.bytes[sizeof(tmh)]);
+}
+
+TEST_P(verbs_tagged_pieces, rendezvous)
+{
+    tm_rndv msg(IBV_TMH_RNDV, 5, &flat.bytes[100], flat.mr->rkey,
+                blocks.length);
+
+    EXPECT_EQ(0, verbs_recv(pair.a.qp, dst, 64)); /* for the FIN */
+    memcpy(src.addr, &msg.headers, sizeof(msg.headers));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, send(0, sizeof(msg.headers))));
+    expect_data(&flat.bytes[100]);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.recv_cq).status);
+}
+
 /* A region is not gone before the message that found it is done with it. */
 TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
 {
@@ -462,6 +532,7 @@ TEST_P(verbs_far_pieces, each_operation_in_ten_thousand_pieces)
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_pieces, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_tagged_pieces, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_bad_piece, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_pieces, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_far_pieces, testing::Values(0));
