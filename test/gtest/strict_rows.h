@@ -63,6 +63,7 @@ inline void PrintTo(const strict_row &row, std::ostream *out)
 std::vector<strict_row> strict_rows_wqe();
 std::vector<strict_row> strict_rows_key();
 std::vector<strict_row> strict_rows_umr();
+std::vector<strict_row> strict_rows_layout();
 std::vector<strict_row> strict_rows_tm();
 std::vector<strict_row> strict_rows_responder();
 std::vector<strict_row> strict_rows_wire();

@@ -80,7 +80,11 @@ std::vector<strict_row> ctrl_rows()
         row("umr_flag_of_bit_6", HCA_CHECK_UMR_FLAGS, "umr flags", good_bind,
             flip_umr(UMR_FLAGS, 0x40)),
         row("umr_not_inline", HCA_CHECK_UMR_FLAGS, "umr flags", good_bind,
-            flip_umr(UMR_FLAGS, MLX5_WQE_UMR_CTRL_FLAG_INLINE)),
+            [](strict_bench&, raw_wqe &wqe) {
+                wqe.flip(wqe.at_umr + UMR_FLAGS,
+                         MLX5_WQE_UMR_CTRL_FLAG_INLINE);
+                wqe.set_ds(9); /* one octoword tells where they are */
+            }),
         row("umr_mask_without_length", HCA_CHECK_UMR_MASK, "umr mkey_mask",
             good_bind, flip_umr(UMR_MASK + 7,
                                 MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN)),

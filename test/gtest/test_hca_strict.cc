@@ -19,8 +19,8 @@ std::vector<strict_row> all_rows()
     std::vector<strict_row> rows;
 
     for (const auto &more : {strict_rows_wqe(), strict_rows_key(),
-                             strict_rows_umr(), strict_rows_tm(),
-                             strict_rows_responder(),
+                             strict_rows_umr(), strict_rows_layout(),
+                             strict_rows_tm(), strict_rows_responder(),
                              strict_rows_wire()}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }

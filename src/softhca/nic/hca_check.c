@@ -88,15 +88,18 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_LKEY_PIECES]    = PROT("lkey, what it leads to",
                                       "at most 4 levels, 128 pieces"),
 
-    [HCA_CHECK_UMR_FLAGS]      = BIND("umr flags", "those of a bind"),
-    [HCA_CHECK_UMR_MASK]       = BIND("umr mkey_mask", "that of a bind"),
+    [HCA_CHECK_UMR_FLAGS]      = BIND("umr flags",
+                                      "those of a bind or a layout"),
+    [HCA_CHECK_UMR_MASK]       = BIND("umr mkey_mask",
+                                      "that of a bind or a layout"),
     [HCA_CHECK_UMR_SIZE]       = BIND("umr klm_octowords",
-                                      "4 to bind, 0 to unbind, and in ds"),
+                                      "as many as in ds, a multiple of 4 (4 "
+                                      "to bind, 0 to unbind)"),
     [HCA_CHECK_UMR_RSVD]       = BIND("umr reserved field", "0"),
     [HCA_CHECK_UMR_KEY]        = BIND("umr key (ctrl imm)",
                                       "a key of the device"),
     [HCA_CHECK_UMR_TYPE]       = BIND("umr key (ctrl imm)",
-                                      "a memory window"),
+                                      "a memory window, or a key with umr_en"),
     [HCA_CHECK_UMR_PD]         = BIND("umr key's pd", "that of the qp"),
     [HCA_CHECK_UMR_NOT_FREE]   = BIND("umr key", "free (CHECK_FREE)"),
     [HCA_CHECK_UMR_QPN]        = BIND("umr mkey qpn", "this qp"),
@@ -109,7 +112,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_UMR_BIND]       = BIND("umr klm address",
                                       "a range within the region"),
     [HCA_CHECK_INVAL_KEY]      = PROT("key to invalidate (ctrl imm)",
-                                      "a bound window of this qp"),
+                                      "a key of this qp that is not free, and "
+                                      "may be"),
 
     [HCA_CHECK_RETRY_EXC]      = WIRE("answer", "one within the retries",
                                       TRANSPORT_RETRY_EXC_ERR),
@@ -202,6 +206,24 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_TMH_RNDV]       = INVAL("rendezvous message length",
                                        "that of its headers (48 over dc, else "
                                        "32) to 64"),
+
+    [HCA_CHECK_UMR_ROOM]       = BIND("umr klm_octowords",
+                                      "no more than the key has room for"),
+    [HCA_CHECK_UMR_DATA]       = BIND("umr data segment byte_count",
+                                      "16 for each of klm_octowords"),
+    [HCA_CHECK_UMR_MKC_RSVD]   = BIND("umr mkey context, reserved field",
+                                      "0"),
+    [HCA_CHECK_UMR_REPEAT]     = BIND("umr repeat block repeat_count",
+                                      "1 or more"),
+    [HCA_CHECK_UMR_NUM_ENT]    = BIND("umr repeat block num_ent",
+                                      "1 or more, in klm_octowords"),
+    [HCA_CHECK_UMR_BLOCK_RSVD] = BIND("umr repeat block reserved field", "0"),
+    [HCA_CHECK_UMR_ROW]        = BIND("umr repeat block byte_count",
+                                      "that of all entries"),
+    [HCA_CHECK_UMR_BLOCK]      = BIND("umr repeat entry byte_count",
+                                      "1 or more"),
+    [HCA_CHECK_UMR_STRIDE]     = BIND("umr repeat entry stride",
+                                      "no less than its byte_count"),
 };
 
 bool hca_strict;

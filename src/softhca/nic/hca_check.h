@@ -59,7 +59,7 @@ enum hca_check {
     HCA_CHECK_LKEY_FAULT,
     HCA_CHECK_LKEY_PIECES,
 
-    /* memory windows and invalidation */
+    /* memory windows, layouts of keys, invalidation */
     HCA_CHECK_UMR_FLAGS = 0x30,
     HCA_CHECK_UMR_MASK,
     HCA_CHECK_UMR_SIZE,
@@ -134,6 +134,17 @@ enum hca_check {
     HCA_CHECK_TMH_LEN,
     HCA_CHECK_TM_LEN,
     HCA_CHECK_TMH_RNDV,
+
+    /* layouts by UMR */
+    HCA_CHECK_UMR_ROOM = 0x80,
+    HCA_CHECK_UMR_DATA,
+    HCA_CHECK_UMR_MKC_RSVD,
+    HCA_CHECK_UMR_REPEAT,
+    HCA_CHECK_UMR_NUM_ENT,
+    HCA_CHECK_UMR_BLOCK_RSVD,
+    HCA_CHECK_UMR_ROW,
+    HCA_CHECK_UMR_BLOCK,
+    HCA_CHECK_UMR_STRIDE,
     HCA_NUM_CHECKS
 };
 

@@ -8,8 +8,10 @@
 static uint64_t hca_layout_size(const struct hca_layout *layout,
                                 const struct hca_klm *klm)
 {
-    return (layout->repeat != 0) ? klm->bytes :
-           (layout->shift != 0)  ? 1ull << layout->shift : klm->length;
+    if (layout->repeat != 0) {
+        return klm->bytes;
+    }
+    return (layout->shift != 0) ? 1ull << layout->shift : klm->length;
 }
 
 /* Entries are passed over until the one that `skip` bytes lead into. */

@@ -70,27 +70,60 @@ enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                                           HCA_KEY_BOUNDS;
 }
 
-enum hca_key_fault hca_mkey_invalidate(const struct hca_key_use *use)
+static enum hca_key_fault
+hca_mkey_may_invalidate(const struct hca_mkey *mkey,
+                        const struct hca_key_use *use)
+{
+    if ((mkey->obj.dev != use->dev) || (mkey->variant != (use->key & 0xff))) {
+        return HCA_KEY_UNKNOWN;
+    }
+    if (mkey->is_free) {
+        return HCA_KEY_FREE;
+    }
+    if (mkey->pdn != use->pdn) {
+        return HCA_KEY_PD;
+    }
+    return ((mkey->qpn != 0xffffff) && (mkey->qpn != use->qpn)) ? HCA_KEY_QP :
+                                                                  HCA_KEY_OK;
+}
+
+static enum hca_key_fault
+hca_mkey_invalidate(const struct hca_key_use *use,
+                    bool (*is_allowed)(const struct hca_mkey *mkey))
 {
     struct hca_mkey *mkey = hca_obj_lock(HCA_KIND_MKEY, use->key >> 8);
-    enum hca_key_fault fault = HCA_KEY_OK;
+    enum hca_key_fault fault;
 
     if (mkey == NULL) {
         return HCA_KEY_UNKNOWN;
     }
-    if ((mkey->obj.dev != use->dev) || (mkey->variant != (use->key & 0xff))) {
-        fault = HCA_KEY_UNKNOWN;
-    } else if (mkey->is_free) {
-        fault = HCA_KEY_FREE;
-    } else if (mkey->pdn != use->pdn) {
-        fault = HCA_KEY_PD;
-    } else if (!mkey->local_inv_ok) {
+    fault = hca_mkey_may_invalidate(mkey, use);
+    if ((fault == HCA_KEY_OK) && !is_allowed(mkey)) {
         fault = HCA_KEY_ACCESS;
-    } else if ((mkey->qpn != 0xffffff) && (mkey->qpn != use->qpn)) {
-        fault = HCA_KEY_QP;
-    } else {
+    }
+    if (fault == HCA_KEY_OK) {
         mkey->is_free = true;
     }
     hca_obj_unlock(mkey);
     return fault;
+}
+
+static bool hca_mkey_is_local(const struct hca_mkey *mkey)
+{
+    return mkey->local_inv_ok;
+}
+
+static bool hca_mkey_is_remote(const struct hca_mkey *mkey)
+{
+    return mkey->remote_inv_ok;
+}
+
+enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use)
+{
+    return hca_mkey_invalidate(use, hca_mkey_is_local);
+}
+
+enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use)
+{
+    return hca_mkey_invalidate(use, hca_mkey_is_remote);
 }

@@ -63,8 +63,9 @@ const struct hca_mkey *hca_mkey_find(uint32_t key);
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Invalidates the window (or other key that allows it) `key` for a message
- * to, or a WQE of, a QP. @return HCA_KEY_OK or why not. */
-enum hca_key_fault hca_mkey_invalidate(const struct hca_key_use *use);
+/* Invalidates a key that allows it (a window of type 2, some indirect ones) for
+ * a WQE of a QP, or for a message to it. @return HCA_KEY_OK or why not. */
+enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use);
+enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
 
 #endif

@@ -167,7 +167,7 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp)
         return HCA_OK;
     }
     if (!hca_resp_pdn(resp, &use.pdn) ||
-        (hca_mkey_invalidate(&use) != HCA_KEY_OK)) {
+        (hca_mkey_invalidate_remote(&use) != HCA_KEY_OK)) {
         return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
     }
     return HCA_OK;

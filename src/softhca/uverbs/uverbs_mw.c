@@ -47,11 +47,12 @@ static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
         return -ENOMEM;
     }
 
-    mw->mkey->type         = HCA_MKEY_MW;
-    mw->mkey->is_free      = true;
-    mw->mkey->local_inv_ok = (type == IBV_MW_TYPE_2);
-    mw->mkey->qpn          = UVERBS_ANY_QPN;
-    mw->mkey->pdn          = pd->pdn;
+    mw->mkey->type          = HCA_MKEY_MW;
+    mw->mkey->is_free       = true;
+    mw->mkey->local_inv_ok  = (type == IBV_MW_TYPE_2);
+    mw->mkey->remote_inv_ok = (type == IBV_MW_TYPE_2);
+    mw->mkey->qpn           = UVERBS_ANY_QPN;
+    mw->mkey->pdn           = pd->pdn;
     uverbs_mkey_publish(mw->mkey);
     mw->pd = pd;
     uverbs_hold(pd);
