@@ -199,9 +199,11 @@ public:
                                     IBV_QP_EX_WITH_LOCAL_INV |
                                     IBV_QP_EX_WITH_SEND_WITH_INV;
 
-    explicit umr_pair(const hca_device &dev, struct ibv_pd *pd = NULL,
-                      struct ibv_srq *srq = NULL) :
-        m_dev(dev), m_pd((pd != NULL) ? pd : dev.pd)
+    /* @param srq of the second, NULL: its own receives
+     * @param rnr_retry 7: the first waits for a receive */
+    explicit umr_pair(const hca_device &dev, struct ibv_srq *srq = NULL,
+                      uint8_t rnr_retry = 0) :
+        m_dev(dev), m_rnr_retry(rnr_retry)
     {
         HCA_CHECK_CALL((cq = ibv_create_cq(dev.ctx, 255, NULL, NULL, 0)));
         HCA_CHECK_CALL((peer_cq = ibv_create_cq(dev.ctx, 255, NULL, NULL, 0)));
@@ -253,6 +255,15 @@ public:
         return finish();
     }
 
+    /* One that no builder writes */
+    enum ibv_wc_status raw(raw_wqe wqe)
+    {
+        wqe.finish(0, qp->qp_num);
+        start(0);
+        mlx5dv_wr_raw_wqe(dvx, wqe.bytes.data());
+        return finish();
+    }
+
     enum ibv_wc_status local_inv(uint32_t key)
     {
         start(0);
@@ -299,7 +310,7 @@ private:
         attr.send_cq             = cq;
         attr.recv_cq             = cq;
         attr.srq                 = srq;
-        attr.pd                  = m_pd;
+        attr.pd                  = m_dev.pd;
         attr.comp_mask           = IBV_QP_INIT_ATTR_PD |
                                    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         attr.send_ops_flags      = ops;
@@ -321,6 +332,7 @@ private:
     {
         struct ibv_qp_attr attr = hca_qp_attr(m_dev, dest_qpn);
 
+        attr.rnr_retry = m_rnr_retry;
         hca_modify(qp, attr, IBV_QPS_INIT,
                    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
         hca_modify(qp, attr, IBV_QPS_RTR, verbs_ep::rtr_mask);
@@ -328,7 +340,7 @@ private:
     }
 
     const hca_device &m_dev;
-    struct ibv_pd    *m_pd;
+    const uint8_t    m_rnr_retry;
 };
 
 #endif
