@@ -276,6 +276,6 @@ const fuzz_op fuzz_mlx5_ops[] = {
     fuzz_alloc_pd,  fuzz_reg_mr,   fuzz_create_cq, fuzz_create_srq,
     fuzz_create_qp, fuzz_modify_qp, fuzz_modify_qp, fuzz_open_xrcd,
     fuzz_create_ah, fuzz_comp_channel, fuzz_devx,    fuzz_devx,
-    fuzz_devx,      fuzz_devx,     fuzz_tm,
+    fuzz_devx,      fuzz_devx,     fuzz_tm,        fuzz_umr,
 };
 const unsigned fuzz_num_mlx5_ops = FUZZ_COUNT(fuzz_mlx5_ops);

@@ -3,7 +3,7 @@
  * What the files of the fuzz target of uverbs share. fuzz_req.c makes requests
  * out of an input, fuzz_mlx5.c those that libmlx5 would send, fuzz_devx.c those
  * of DEVX, fuzz_uverbs.c those that nobody sends, fuzz_tm.c what it takes to
- * match tags.
+ * match tags, fuzz_umr.c layouts of keys.
  */
 #ifndef FUZZ_REQ_H
 #define FUZZ_REQ_H
@@ -67,6 +67,7 @@ typedef void (*fuzz_op)(int fd, uint32_t uar);
 
 void fuzz_devx(int fd, uint32_t uar); /* fuzz_devx.c */
 void fuzz_tm(int fd, uint32_t uar);   /* fuzz_tm.c */
+void fuzz_umr(int fd, uint32_t uar);  /* fuzz_umr.c */
 
 extern const fuzz_op fuzz_mlx5_ops[];
 extern const unsigned fuzz_num_mlx5_ops;

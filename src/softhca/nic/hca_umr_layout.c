@@ -25,7 +25,7 @@
 #define HCA_UMR_OP_REPEAT 0x400u
 
 /* Octowords that are read at once */
-#define HCA_UMR_CHUNK 64u
+#define HCA_UMR_CHUNK 32u
 
 /* Translations as they are in the WQE or in memory */
 union hca_umr_octoword {
