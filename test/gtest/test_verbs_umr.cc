@@ -140,6 +140,43 @@ TEST_P(verbs_umr, translations_in_memory)
     }
 }
 
+/* As many as a message may have pieces, and more than are read at once */
+TEST_P(verbs_umr, thousands_of_translations)
+{
+    constexpr unsigned entries = 10000;
+    std::vector<uint8_t> memory(entries * 5), data(entries * 2);
+    std::vector<struct ibv_sge> ranges;
+    umr_key many(dev.pd, entries);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, memory.data(), memory.size(),
+                                   ACCESS_ALL);
+    struct ibv_mr *from = ibv_reg_mr(dev.pd, data.data(), data.size(), 0);
+
+    HCA_CHECK_CALL((mr != NULL) && (from != NULL));
+    for (unsigned i = 0; i < entries; i++) {
+        data[2 * i]     = i;
+        data[2 * i + 1] = i >> 8;
+        ranges.push_back({(uintptr_t)&memory[i * 5], 2, mr->lkey});
+    }
+    const auto list     = umr_list(ranges);
+    struct ibv_mr *list_mr = ibv_reg_mr(dev.pd, (void*)list.data(),
+                                        list.size() * 16, 0);
+    HCA_CHECK_CALL(list_mr != NULL);
+    ASSERT_EQ(IBV_WC_SUCCESS,
+              pair.raw(umr_wqe_by_reference(many.lkey(), entries * 2,
+                                            list.size(), list.data(),
+                                            list_mr->lkey)));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              pair.run(verbs_op(IBV_WR_RDMA_WRITE)
+                       .local((uintptr_t)data.data(), data.size(), from->lkey)
+                       .remote(0, many.rkey())));
+    for (unsigned i = 0; i < memory.size(); i++) {
+        ASSERT_EQ((i % 5 < 2) ? data[i / 5 * 2 + i % 5] : 0, memory[i]) << i;
+    }
+    for (struct ibv_mr *each : {list_mr, from, mr}) {
+        EXPECT_EQ(0, ibv_dereg_mr(each));
+    }
+}
+
 TEST_P(verbs_umr, rows_in_memory)
 {
     const auto rows = umr_rows(4, {{(uintptr_t)dst.addr + 8, 16, 48,
@@ -449,8 +486,8 @@ private:
     {
         const unsigned entries = 1 + below(8);
         const bool is_shared   = below(2) == 0;
-        umr_layout layout      = umr_layout::rows(1 + below(10));
         const uint32_t slot    = 1 + below(90), stride = slot * entries;
+        umr_layout layout      = umr_layout::rows(1 + below(16000 / stride));
         size_t at              = below(64);
 
         for (unsigned i = 0; i < entries; i++) {
