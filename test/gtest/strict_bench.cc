@@ -70,6 +70,9 @@ strict_bench::strict_bench(strict_service service,
     struct mlx5dv_obj obj   = {};
 
     HCA_CHECK_CALL((other_pd = ibv_alloc_pd(dev.ctx)) != NULL);
+    if (options.to_cqe) {
+        setenv("MLX5_SCATTER_TO_CQE", "1", 1);
+    }
     send_cq.reset(new raw_cq(dev.ctx, 63));
     recv_cq.reset(new raw_cq(dev.ctx, options.recv_cqe));
     src.reset(new strict_mem(dev.pd, IBV_ACCESS_LOCAL_WRITE, 0x11));
@@ -91,6 +94,7 @@ strict_bench::strict_bench(strict_service service,
     sender   = create_qp(true);
     receiver = create_qp(false);
     unsetenv("MLX5_QP_SIGNATURE");
+    setenv("MLX5_SCATTER_TO_CQE", "0", 1);
     connect(receiver, sender, {.access = options.access});
     connect(sender, receiver, {.mtu           = options.mtu,
                                .max_rd_atomic = options.max_rd_atomic});

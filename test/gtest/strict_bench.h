@@ -278,6 +278,7 @@ private:
 struct strict_options {
     int      access   = ACCESS_QP_ALL; /* of the receiving QP */
     bool     wq_sig   = false;
+    bool     to_cqe   = false; /* short data goes to completions */
     unsigned recv_cqe = 63;
     bool     grh      = false;         /* of the address vector */
     enum ibv_mtu mtu  = IBV_MTU_1024;  /* of the sending QP */

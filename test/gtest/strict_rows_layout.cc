@@ -364,6 +364,35 @@ std::vector<strict_row> use_rows()
     return rows;
 }
 
+/* Data in the completion, of a receive whose address is an offset */
+strict_row cqe_row()
+{
+    strict_row to_cqe = row("short_data_for_a_layout_in_the_completion",
+                            HCA_CHECK_CQE_KEY,
+                            "receive lkey of data in the cqe",
+                            [](strict_bench &bench) {
+        bench.post_recv();
+        return bench.send(32);
+    }, [](strict_bench &bench, raw_wqe &wqe) {
+        const uint32_t key = new_key(bench, bench.dev.pd);
+        struct mlx5_err_cqe cqe;
+
+        bench.post_good(umr_wqe(key, 64, list_of(bench)));
+        bench.post_good(bench.send(32));
+        EXPECT_TRUE(bench.wait(*bench.recv_cq, &cqe));
+        bench.post_recv(NULL, 64, key);
+        bench.finish(wqe);
+    });
+
+    to_cqe.mode           = "strict";
+    to_cqe.options.to_cqe = true;
+    to_cqe.syndrome       = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
+    to_cqe.outcome        = OUTCOME_RECV;
+    to_cqe.recv_syndrome  = PROT;
+    to_cqe.events = "local work queue catastrophic error of receiver";
+    return to_cqe;
+}
+
 } /* namespace */
 
 std::vector<strict_row> strict_rows_layout()
@@ -374,5 +403,6 @@ std::vector<strict_row> strict_rows_layout()
                              inval_rows(), use_rows()}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
+    rows.push_back(cqe_row());
     return rows;
 }

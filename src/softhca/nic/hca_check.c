@@ -224,6 +224,9 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
                                       "1 or more"),
     [HCA_CHECK_UMR_STRIDE]     = BIND("umr repeat entry stride",
                                       "no less than its byte_count"),
+
+    [HCA_CHECK_CQE_KEY]        = RECV("receive lkey of data in the cqe",
+                                      "no indirect key"),
 };
 
 bool hca_strict;

@@ -145,6 +145,9 @@ enum hca_check {
     HCA_CHECK_UMR_ROW,
     HCA_CHECK_UMR_BLOCK,
     HCA_CHECK_UMR_STRIDE,
+
+    /* what a program may not want */
+    HCA_CHECK_CQE_KEY,
     HCA_NUM_CHECKS
 };
 

@@ -111,6 +111,12 @@ static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
     struct hca_sgl local;
     enum hca_check check;
 
+    if (hca_strict) {
+        check = hca_recv_check_cqe(resp->qp, &resp->recv);
+        if (check != HCA_OK) {
+            return check;
+        }
+    }
     hca_sgl_init(&local, hca_owner(hca_self));
     hca_sgl_add(&local, data, resp->msg->data->length);
     check = hca_resp_copy(resp, &local, resp->msg->data,

@@ -348,3 +348,18 @@ enum hca_check hca_recv_map(const struct hca_qp *qp,
     }
     return HCA_OK;
 }
+
+enum hca_check hca_recv_check_cqe(const struct hca_qp *qp,
+                                  const struct hca_recv *recv)
+{
+    for (unsigned i = 0; i < recv->count; i++) {
+        const struct hca_mkey *key = hca_obj_peek(HCA_KIND_MKEY,
+                                                  recv->segs[i].lkey >> 8);
+
+        if ((key != NULL) && (key->type == HCA_MKEY_INDIRECT)) {
+            return hca_check_recv(HCA_CHECK_CQE_KEY, qp->obj.num,
+                                  recv->segs[i].lkey);
+        }
+    }
+    return HCA_OK;
+}

@@ -72,6 +72,14 @@ void hca_srq_take_tagged(const struct hca_srq *srq,
                          const struct mlx5_wqe_data_seg *seg,
                          struct hca_recv *recv);
 
+/* SOFTHCA_STRICT: data that scatter to CQE leaves in the completion is the
+ * program's to move to the address of the buffer, which is none of memory if
+ * the key is indirect. Hardware does not look, nor does libmlx5
+ * (providers/mlx5/qp.c: mlx5_copy_to_recv_wqe()).
+ * @return HCA_OK or what is wrong, logged. */
+enum hca_check hca_recv_check_cqe(const struct hca_qp *qp,
+                                  const struct hca_recv *recv);
+
 /* Appends the first `length` bytes of the buffer to sgl.
  * @return HCA_OK or a row of HCA_CHECK_RECV_*, which is logged. */
 enum hca_check hca_recv_map(const struct hca_qp *qp,
