@@ -6,33 +6,32 @@
  */
 #include "tm_bench.h"
 #include "umr_bench.h"
+#include "verbs_peer.h"
 
 #include <algorithm>
 #include <random>
 
 namespace {
 
+/* Rows of 16 of 64 bytes, from byte 8 on */
+umr_layout matrix(const strict_mem &mem, uint32_t rows = 4)
+{
+    return umr_layout::rows(rows).block(mem.addr + 8, mem.mr->lkey, 16, 48);
+}
+
+void expect_matrix(const strict_mem &mem, uint8_t fill, uint32_t rows = 4)
+{
+    for (unsigned i = 0; i < rows * 64; i++) {
+        bool is_in = (i % 64 >= 8) && (i % 64 < 24);
+
+        ASSERT_EQ(is_in ? 0x11 : fill, mem.addr[i]) << i;
+    }
+}
+
 class verbs_umr : public verbs_test {
 protected:
     static constexpr uint32_t no_write = IBV_ACCESS_LOCAL_WRITE |
                                          IBV_ACCESS_REMOTE_READ;
-
-    /* Rows of 16 of 64 bytes, from byte 8 on */
-    static umr_layout matrix(const strict_mem &mem, uint32_t rows = 4)
-    {
-        return umr_layout::rows(rows).block(mem.addr + 8, mem.mr->lkey, 16,
-                                            48);
-    }
-
-    static void expect_matrix(const strict_mem &mem, uint8_t fill,
-                              uint32_t rows = 4)
-    {
-        for (unsigned i = 0; i < rows * 64; i++) {
-            bool is_in = (i % 64 >= 8) && (i % 64 < 24);
-
-            ASSERT_EQ(is_in ? 0x11 : fill, mem.addr[i]) << i;
-        }
-    }
 
     umr_layout all_of(const strict_mem &mem) const
     {
@@ -444,6 +443,60 @@ TEST_P(verbs_umr, dc_on_both_sides)
     expect_matrix(to, 0x44);
 }
 
+/* --- two processes --------------------------------------------------------- */
+
+constexpr uint32_t PEER_ROWS = 250, PEER_BYTES = PEER_ROWS * 16;
+
+/* Writes its rows to those of the other process, and reads them back to rows of
+ * other memory. */
+void peer_main(int fd)
+{
+    hca_device dev;
+    strict_mem from(dev.pd, ACCESS_ALL, 0x11);
+    strict_mem to(dev.pd, ACCESS_ALL, 0x33);
+    verbs_ep ep(dev);
+    umr_pair umr(dev);
+    umr_key from_key(dev.pd), to_key(dev.pd);
+    const peer_card card = peer_exchange(fd, ep, from);
+    uint32_t rkey;
+
+    peer_connect(fd, ep, card);
+    HCA_CHECK_CALL(::read(fd, &rkey, sizeof(rkey)) == sizeof(rkey));
+    ASSERT_EQ(IBV_WC_SUCCESS, umr.set(from_key, matrix(from, PEER_ROWS)));
+    ASSERT_EQ(IBV_WC_SUCCESS, umr.set(to_key, matrix(to, PEER_ROWS)));
+    for (verbs_op op : {verbs_op(IBV_WR_RDMA_WRITE)
+                                .local(0, PEER_BYTES, from_key.lkey()),
+                        verbs_op(IBV_WR_RDMA_READ)
+                                .local(0, PEER_BYTES, to_key.lkey())}) {
+        ASSERT_EQ(0, op.remote(0, rkey).post(ep.qp));
+        ASSERT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
+    }
+    expect_matrix(to, 0x33, PEER_ROWS);
+    peer_meet(fd);
+}
+
+class verbs_umr_peer : public testing::TestWithParam<int> {
+};
+
+TEST_P(verbs_umr_peer, rows_of_one_process_to_rows_of_another)
+{
+    peer_process peer(peer_main);
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0x22);
+    verbs_ep ep(dev);
+    umr_pair umr(dev);
+    umr_key key(dev.pd);
+    const uint32_t rkey  = key.rkey();
+    const peer_card card = peer_exchange(peer.fd, ep, mem);
+
+    ASSERT_EQ(IBV_WC_SUCCESS, umr.set(key, matrix(mem, PEER_ROWS)));
+    peer_connect(peer.fd, ep, card);
+    HCA_CHECK_CALL(::write(peer.fd, &rkey, sizeof(rkey)) == sizeof(rkey));
+    peer_meet(peer.fd);
+    expect_matrix(mem, 0x22, PEER_ROWS);
+    EXPECT_EQ(0, peer.wait());
+}
+
 /* --- any layout ------------------------------------------------------------ */
 
 /* Layouts whose blocks do not overlap, over one piece of memory */
@@ -630,6 +683,7 @@ TEST_P(verbs_umr_any, data_is_that_of_a_plain_loop)
 
 #define UMR_MODE(_mode) \
     INSTANTIATE_TEST_SUITE_P(_mode, verbs_umr, testing::Values(0)); \
+    INSTANTIATE_TEST_SUITE_P(_mode, verbs_umr_peer, testing::Values(0)); \
     INSTANTIATE_TEST_SUITE_P(_mode, verbs_umr_any, testing::Values(0))
 
 UMR_MODE(ib);
