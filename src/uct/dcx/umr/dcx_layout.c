@@ -1,0 +1,466 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Layouts: built, checked, compared; see dcx_layout.h.
+ */
+#include "dcx_layout.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+/* What two layouts have in common if they are the same */
+static inline size_t uct_dcx_layout_content_size(const uct_dcx_layout_t *layout)
+{
+    return uct_dcx_layout_size(layout->num) -
+           offsetof(uct_dcx_layout_t, length);
+}
+
+
+int uct_dcx_layout_is_equal(const uct_dcx_layout_t *a,
+                            const uct_dcx_layout_t *b)
+{
+    return (a->hash == b->hash) && (a->num == b->num) &&
+           !memcmp(&a->length, &b->length, uct_dcx_layout_content_size(a));
+}
+
+
+int uct_dcx_layout_has_lkey(const uct_dcx_layout_t *layout, uint32_t lkey)
+{
+    unsigned i;
+
+    for (i = 0; i < layout->num; ++i) {
+        if (layout->entries[i].lkey == lkey) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+/* --- building ------------------------------------------------------------- */
+
+void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
+                          uint32_t access)
+{
+    memset(layout, 0, sizeof(*layout));
+    layout->kind   = UCT_DCX_LAYOUT_LIST;
+    layout->access = access;
+    layout->repeat = 1;
+    layout->max    = max;
+}
+
+
+static const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run)
+{
+    uint64_t end, span;
+
+    if (run->count == 0) {
+        return "count is 0";
+    }
+
+    if (run->bytes == 0) {
+        return "length is 0";
+    }
+
+    if ((run->count > 1) && (run->stride < run->bytes)) {
+        return "stride is smaller than length";
+    }
+
+    if (__builtin_mul_overflow(run->count - 1, run->stride, &span) ||
+        __builtin_add_overflow(span, run->bytes - 1, &span) ||
+        __builtin_add_overflow(run->addr, span, &end)) {
+        return "address, length, stride and count go beyond 64 bits";
+    }
+    return NULL;
+}
+
+
+/* Whether a layout of nothing else has this run as one entry. */
+static int uct_dcx_layout_is_interleaved(const uct_dcx_layout_run_t *run)
+{
+    return (run->count > 1) && (run->count <= UINT32_MAX) &&
+           (run->stride > run->bytes) &&
+           (run->stride <= UCT_DCX_LAYOUT_MAX_BLOCK);
+}
+
+
+static void
+uct_dcx_layout_put(uct_dcx_layout_t *layout, uint64_t addr, uint32_t bytes,
+                   uint32_t stride, uint32_t lkey)
+{
+    layout->entries[layout->num++] = (uct_dcx_layout_entry_t){
+        .addr   = addr,
+        .bytes  = bytes,
+        .stride = stride,
+        .lkey   = lkey
+    };
+}
+
+
+/* Appends one piece of a LIST; to the last one, if it is adjacent. */
+static const char *
+uct_dcx_layout_add_piece(uct_dcx_layout_t *layout, uint64_t addr,
+                         uint64_t length, uint32_t lkey)
+{
+    const uint64_t max_piece = UCT_DCX_LAYOUT_MAX_PIECE;
+    uct_dcx_layout_entry_t *last;
+    uint64_t part;
+
+    if (layout->num > 0) {
+        last = &layout->entries[layout->num - 1];
+        if ((last->lkey == lkey) && (last->addr + last->bytes == addr)) {
+            part = max_piece - last->bytes;
+            part = (part < length) ? part : length;
+
+            last->bytes += part;
+            addr        += part;
+            length      -= part;
+        }
+    }
+
+    for (; length > 0; addr += part, length -= part) {
+        if (layout->num == layout->max) {
+            return "too many pieces";
+        }
+        part = (length < max_piece) ? length : max_piece;
+        uct_dcx_layout_put(layout, addr, part, 0, lkey);
+    }
+    return NULL;
+}
+
+
+static const char *uct_dcx_layout_add_pieces(uct_dcx_layout_t *layout,
+                                             const uct_dcx_layout_run_t *run)
+{
+    const char *fault = NULL;
+    uint64_t i;
+
+    if (run->stride == run->bytes) { /* it is one */
+        return uct_dcx_layout_add_piece(layout, run->addr,
+                                        run->count * run->bytes, run->lkey);
+    }
+
+    for (i = 0; (i < run->count) && (fault == NULL); ++i) {
+        fault = uct_dcx_layout_add_piece(layout, run->addr + (i * run->stride),
+                                         run->bytes, run->lkey);
+    }
+    return fault;
+}
+
+
+/* What was the only run so far is one of several: piece by piece from now on. */
+static const char *uct_dcx_layout_unroll(uct_dcx_layout_t *layout)
+{
+    const uct_dcx_layout_entry_t *entry = &layout->entries[0];
+    const uct_dcx_layout_run_t run      = {
+        .addr   = entry->addr,
+        .bytes  = entry->bytes,
+        .stride = entry->stride,
+        .count  = layout->repeat,
+        .lkey   = entry->lkey
+    };
+
+    layout->kind   = UCT_DCX_LAYOUT_LIST;
+    layout->repeat = 1;
+    layout->num    = 0;
+    return uct_dcx_layout_add_pieces(layout, &run);
+}
+
+
+const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
+                               const uct_dcx_layout_run_t *run)
+{
+    const char *fault = uct_dcx_layout_check(run);
+    uint64_t length;
+
+    if (fault != NULL) {
+        return fault;
+    }
+
+    if (__builtin_mul_overflow(run->count, run->bytes, &length) ||
+        __builtin_add_overflow(layout->length, length, &layout->length)) {
+        return "the sum of lengths goes beyond 64 bits";
+    }
+
+    if (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED) {
+        fault = uct_dcx_layout_unroll(layout);
+    } else if ((layout->num == 0) && (layout->max > 0) &&
+               uct_dcx_layout_is_interleaved(run)) {
+        layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
+        layout->repeat = run->count;
+        uct_dcx_layout_put(layout, run->addr, run->bytes, run->stride,
+                           run->lkey);
+        return NULL;
+    }
+    return (fault != NULL) ? fault : uct_dcx_layout_add_pieces(layout, run);
+}
+
+
+/* A LIST whose pieces are as long as each other, and as far apart, says the
+ * same with one entry. */
+static void uct_dcx_layout_fold(uct_dcx_layout_t *layout)
+{
+    uct_dcx_layout_entry_t *first = &layout->entries[0];
+    const uct_dcx_layout_entry_t *entry;
+    uct_dcx_layout_run_t run = {
+        .bytes  = first->bytes,
+        .count  = layout->num,
+        .stride = first[1].addr - first->addr
+    };
+    unsigned i;
+
+    if (!uct_dcx_layout_is_interleaved(&run)) {
+        return;
+    }
+
+    for (i = 1; i < layout->num; ++i) {
+        entry = &first[i];
+        if ((entry->lkey != first->lkey) || (entry->bytes != first->bytes) ||
+            (entry->addr != first->addr + (i * run.stride))) {
+            return;
+        }
+    }
+
+    layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
+    layout->repeat = layout->num;
+    layout->num    = 1;
+    first->stride  = run.stride;
+}
+
+
+/* Entries are mixed by multiplication (Fibonacci hashing: 2^64 over the golden
+ * ratio), which has the upper bits depend on all; they are folded down at the
+ * end, for tables that take the lower ones. */
+static uint64_t uct_dcx_layout_hash(const uct_dcx_layout_t *layout)
+{
+    const uint64_t factor = 0x9e3779b97f4a7c15ul;
+    const uint8_t *bytes  = (const uint8_t*)&layout->length;
+    size_t size           = uct_dcx_layout_content_size(layout);
+    uint64_t hash         = 0;
+    uint64_t word;
+    size_t pos;
+
+    static_assert(sizeof(uct_dcx_layout_entry_t) % sizeof(word) == 0,
+                  "in words");
+    for (pos = 0; pos < size; pos += sizeof(word)) {
+        memcpy(&word, bytes + pos, sizeof(word));
+        hash  = (hash ^ word) * factor;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+
+void uct_dcx_layout_end(uct_dcx_layout_t *layout)
+{
+    if ((layout->kind == UCT_DCX_LAYOUT_LIST) && (layout->num > 1)) {
+        uct_dcx_layout_fold(layout);
+    }
+    layout->hash = uct_dcx_layout_hash(layout);
+}
+
+
+/* --- overlap -------------------------------------------------------------- */
+
+/* What is left of the blocks of an entry. Those of all entries stand in a heap,
+ * the one that begins first on top. */
+typedef struct uct_dcx_layout_rest {
+    uint64_t addr; /* of the next one */
+    uint64_t left;
+    uint32_t bytes;
+    uint32_t stride;
+    uint32_t lkey;
+} uct_dcx_layout_rest_t;
+
+
+static inline int uct_dcx_layout_is_before(const uct_dcx_layout_rest_t *a,
+                                           const uct_dcx_layout_rest_t *b)
+{
+    return (a->lkey != b->lkey) ? (a->lkey < b->lkey) : (a->addr < b->addr);
+}
+
+
+/* The one of the two below 'parent' that begins first; 'num' if none is. */
+static inline size_t
+uct_dcx_layout_child(const uct_dcx_layout_rest_t *heap, size_t num,
+                     size_t parent)
+{
+    size_t child = (2 * parent) + 1;
+
+    if (child >= num) {
+        return num;
+    }
+    return ((child + 1 < num) &&
+            uct_dcx_layout_is_before(&heap[child + 1], &heap[child])) ?
+           child + 1 : child;
+}
+
+
+/* The one at 'parent' goes down to its place. */
+static void
+uct_dcx_layout_sift(uct_dcx_layout_rest_t *heap, size_t num, size_t parent)
+{
+    uct_dcx_layout_rest_t moved = heap[parent];
+    size_t child;
+
+    for (;;) {
+        child = uct_dcx_layout_child(heap, num, parent);
+        if ((child == num) ||
+            !uct_dcx_layout_is_before(&heap[child], &moved)) {
+            break;
+        }
+        heap[parent] = heap[child];
+        parent       = child;
+    }
+    heap[parent] = moved;
+}
+
+
+/* Leaves out the blocks of the first entry that begin before, or where, the next
+ * one's do. Returns whether the last of them reaches into that. */
+static int uct_dcx_layout_skip(uct_dcx_layout_rest_t *first,
+                               const uct_dcx_layout_rest_t *next)
+{
+    uint64_t skip = first->left - 1;
+    uint64_t fit;
+
+    if (first->lkey != next->lkey) {
+        first->left = 0;
+        return 0;
+    }
+
+    if (skip > 0) {
+        fit  = (next->addr - first->addr) / first->stride;
+        skip = (fit < skip) ? fit : skip;
+    }
+
+    first->addr += skip * first->stride;
+    if (first->bytes > next->addr - first->addr) {
+        return 1;
+    }
+
+    first->addr += first->stride;
+    first->left -= skip + 1;
+    return 0;
+}
+
+
+static int uct_dcx_layout_heap_overlaps(uct_dcx_layout_rest_t *heap, size_t num)
+{
+    size_t i;
+
+    for (i = num / 2; i-- > 0;) {
+        uct_dcx_layout_sift(heap, num, i);
+    }
+
+    while (num > 1) {
+        if (uct_dcx_layout_skip(&heap[0],
+                                &heap[uct_dcx_layout_child(heap, num, 0)])) {
+            return 1;
+        }
+
+        if (heap[0].left == 0) {
+            heap[0] = heap[--num];
+        }
+        uct_dcx_layout_sift(heap, num, 0);
+    }
+    return 0;
+}
+
+
+int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
+{
+    const uct_dcx_layout_entry_t *entry;
+    uct_dcx_layout_rest_t *heap;
+    unsigned i;
+    int result;
+
+    if (layout->num == 1) {
+        return 0; /* its stride was looked at */
+    }
+
+    heap = malloc(layout->num * sizeof(*heap));
+    if (heap == NULL) {
+        return -1;
+    }
+
+    for (i = 0; i < layout->num; ++i) {
+        entry   = &layout->entries[i];
+        heap[i] = (uct_dcx_layout_rest_t){
+            .addr   = entry->addr,
+            .left   = layout->repeat,
+            .bytes  = entry->bytes,
+            .stride = entry->stride,
+            .lkey   = entry->lkey
+        };
+    }
+
+    result = uct_dcx_layout_heap_overlaps(heap, layout->num);
+    free(heap);
+    return result;
+}
+
+
+/* --- use ------------------------------------------------------------------ */
+
+static inline void *
+uct_dcx_layout_block(const uct_dcx_layout_entry_t *entry, uint32_t number)
+{
+    return (void*)(uintptr_t)(entry->addr + ((uint64_t)number * entry->stride));
+}
+
+
+void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer)
+{
+    const uct_dcx_layout_entry_t *end = layout->entries + layout->num;
+    const uct_dcx_layout_entry_t *entry;
+    uint8_t *to = buffer;
+    uint32_t i;
+
+    for (i = 0; i < layout->repeat; ++i) {
+        for (entry = layout->entries; entry < end; ++entry) {
+            memcpy(to, uct_dcx_layout_block(entry, i), entry->bytes);
+            to += entry->bytes;
+        }
+    }
+}
+
+
+void uct_dcx_layout_scatter(const uct_dcx_layout_t *layout, const void *buffer)
+{
+    const uct_dcx_layout_entry_t *end = layout->entries + layout->num;
+    const uct_dcx_layout_entry_t *entry;
+    const uint8_t *from = buffer;
+    uint32_t i;
+
+    for (i = 0; i < layout->repeat; ++i) {
+        for (entry = layout->entries; entry < end; ++entry) {
+            memcpy(uct_dcx_layout_block(entry, i), from, entry->bytes);
+            from += entry->bytes;
+        }
+    }
+}
+
+
+uct_dcx_layout_form_t
+uct_dcx_layout_pick(const uct_dcx_layout_t *layout,
+                    const uct_dcx_layout_limits_t *limits)
+{
+    uint64_t num_pieces = uct_dcx_layout_num_pieces(layout);
+    int can_copy        = layout->length <= limits->max_copy;
+
+    if (num_pieces <= limits->max_plain) {
+        return UCT_DCX_LAYOUT_FORM_PLAIN;
+    }
+
+    if (can_copy && ((layout->length <= limits->copy) ||
+                     (layout->length / num_pieces <= limits->copy_piece))) {
+        return UCT_DCX_LAYOUT_FORM_COPY;
+    }
+
+    if (uct_dcx_layout_num_klm(layout) <= limits->max_klm) {
+        return UCT_DCX_LAYOUT_FORM_KEY;
+    }
+    return can_copy ? UCT_DCX_LAYOUT_FORM_COPY : UCT_DCX_LAYOUT_FORM_NONE;
+}

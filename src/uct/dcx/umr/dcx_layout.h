@@ -1,0 +1,177 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A layout: where the bytes lie that one key names, one after the other. A key
+ * that has a layout (dcx_slot.h) is zero-based: addresses in it are offsets into
+ * that data. Plain data that owns nothing: no device, no lock, and the same in
+ * each process.
+ *
+ *   LIST         entry 0, entry 1, ...                             (KLMs)
+ *   INTERLEAVED  block 0 of entry 0, of entry 1, ..., block 1 of entry 0, ...:
+ *                'repeat' times round                     (repeated block)
+ *
+ * umr/ is the room of keys whose layout is given to the device by a work queue
+ * entry: UMR, user-mode memory registration. Called by mem/ and by the endpoints'
+ * operations; it knows the device and numbers of keys, neither regions nor
+ * interfaces.
+ */
+#ifndef UCT_DCX_LAYOUT_H
+#define UCT_DCX_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+enum {
+    /* Of an INTERLEAVED entry, bytes of a block, and from one to the next: the
+     * repeated block has 16 bits for either (mlx5dv.h, struct
+     * mlx5_wqe_umr_repeat_ent_seg) */
+    UCT_DCX_LAYOUT_MAX_BLOCK   = 65535,
+
+    /* bytes of a LIST's entry: "up to 2GB" (mlx5dv.h, struct
+     * mlx5_wqe_umr_klm_seg), kept to a power of two */
+    UCT_DCX_LAYOUT_MAX_PIECE   = 1 << 30,
+
+    /* klm_octowords has 16 bits and comes in fours (mlx5dv.h, struct
+     * mlx5_wqe_umr_ctrl_seg); the repeated block's own header is one of them */
+    UCT_DCX_LAYOUT_MAX_ENTRIES = 65528,
+
+    UCT_DCX_LAYOUT_KLM_ALIGN   = 4
+};
+
+
+typedef enum uct_dcx_layout_kind {
+    UCT_DCX_LAYOUT_LIST,
+    UCT_DCX_LAYOUT_INTERLEAVED
+} uct_dcx_layout_kind_t;
+
+
+typedef struct uct_dcx_layout_entry {
+    uint64_t addr;     /* of its first byte; an offset if 'lkey' is that of a
+                        * key with a layout */
+    uint32_t bytes;    /* of a block; never 0 */
+    uint32_t stride;   /* from the beginning of a block to that of the next;
+                        * 0 in a LIST */
+    uint32_t lkey;
+    uint32_t reserved; /* 0: all bytes count in the content */
+} uct_dcx_layout_entry_t;
+
+
+/* The content, which 'hash' and equality take in, begins with 'length'. */
+typedef struct uct_dcx_layout {
+    uint64_t               max;     /* entries that there is room for */
+    uint64_t               hash;
+    uint64_t               length;  /* bytes of all data: 'repeat' times those
+                                     * of the entries' blocks */
+    uint32_t               kind;    /* uct_dcx_layout_kind_t */
+    uint32_t               access;  /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
+                                     * _REMOTE_WRITE; no atomics */
+    uint32_t               repeat;  /* 1 in a LIST */
+    uint32_t               num;     /* entries, at least one */
+    uct_dcx_layout_entry_t entries[];
+} uct_dcx_layout_t;
+
+
+/* Bytes of a layout of 'num' entries */
+static inline size_t uct_dcx_layout_size(unsigned num)
+{
+    return sizeof(uct_dcx_layout_t) + (num * sizeof(uct_dcx_layout_entry_t));
+}
+
+
+/* Translations of 16 bytes that a key needs for it, in fours as UMR has them */
+static inline unsigned uct_dcx_layout_num_klm(const uct_dcx_layout_t *layout)
+{
+    unsigned num = layout->num + (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED);
+
+    return (num + UCT_DCX_LAYOUT_KLM_ALIGN - 1) &
+           ~(UCT_DCX_LAYOUT_KLM_ALIGN - 1u);
+}
+
+
+/* Pieces of memory that it is made of: of one piece the bytes lie side by
+ * side. */
+static inline uint64_t
+uct_dcx_layout_num_pieces(const uct_dcx_layout_t *layout)
+{
+    return (uint64_t)layout->repeat * layout->num;
+}
+
+
+/* Piece 'index': address and bytes; the rest is that of its entry. */
+static inline uct_dcx_layout_entry_t
+uct_dcx_layout_piece(const uct_dcx_layout_t *layout, uint64_t index)
+{
+    uct_dcx_layout_entry_t piece = layout->entries[index % layout->num];
+
+    piece.addr += (index / layout->num) * piece.stride;
+    return piece;
+}
+
+
+/* Blocks of memory at the same distance of each other */
+typedef struct uct_dcx_layout_run {
+    uint64_t addr;   /* of the first */
+    uint64_t bytes;  /* of a block */
+    uint64_t stride; /* from the beginning of a block to that of the next; not
+                      * looked at if there is only one */
+    uint64_t count;  /* blocks */
+    uint32_t lkey;
+} uct_dcx_layout_run_t;
+
+
+/* Begins a layout in memory of uct_dcx_layout_size(max) bytes, with nothing in
+ * it. */
+void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
+                          uint32_t access);
+
+/* Appends all blocks of a run. What is adjacent to the last one becomes one
+ * piece with it, and a single run remains one entry whatever its count is, if
+ * the device has a form for it. Returns NULL, or what is wrong with the run, as
+ * the end of a sentence; then the layout is of no use any more. */
+const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
+                               const uct_dcx_layout_run_t *run);
+
+/* Nothing is appended any more: finds its shortest form, and its hash. There is
+ * at least one entry. */
+void uct_dcx_layout_end(uct_dcx_layout_t *layout);
+
+/* Whether a byte belongs to two pieces, so that it could not be a destination.
+ * Memory of one key is compared. Returns 1, 0, or -1 if memory is short. */
+int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout);
+
+/* Whether both say the same, rights included. Both have ended. */
+int uct_dcx_layout_is_equal(const uct_dcx_layout_t *a,
+                            const uct_dcx_layout_t *b);
+
+/* Whether one of its entries lies in memory of this key. */
+int uct_dcx_layout_has_lkey(const uct_dcx_layout_t *layout, uint32_t lkey);
+
+/* By the processor: from the pieces to 'buffer', and from 'buffer' to them.
+ * Addresses are those of this process. */
+void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer);
+void uct_dcx_layout_scatter(const uct_dcx_layout_t *layout,
+                            const void *buffer);
+
+
+/* How an operation moves data that has a layout */
+typedef enum uct_dcx_layout_form {
+    UCT_DCX_LAYOUT_FORM_NONE,  /* not at all: too much of it */
+    UCT_DCX_LAYOUT_FORM_PLAIN, /* a scatter entry of its WQE for each piece */
+    UCT_DCX_LAYOUT_FORM_COPY,  /* the processor copies to or from a buffer */
+    UCT_DCX_LAYOUT_FORM_KEY    /* by a key that has the layout */
+} uct_dcx_layout_form_t;
+
+/* What the operation, and the options, allow */
+typedef struct uct_dcx_layout_limits {
+    unsigned max_plain;  /* pieces */
+    size_t   max_copy;   /* bytes that a buffer takes */
+    size_t   copy;       /* bytes up to which it is copied */
+    size_t   copy_piece; /* ... or up to which an average piece is */
+    unsigned max_klm;    /* translations of a key, 0: there are none */
+} uct_dcx_layout_limits_t;
+
+uct_dcx_layout_form_t
+uct_dcx_layout_pick(const uct_dcx_layout_t *layout,
+                    const uct_dcx_layout_limits_t *limits);
+
+#endif
