@@ -21,6 +21,7 @@ enum {
     PRM_CMD_RST2INIT_QP             = 0x502,
     PRM_CMD_INIT2RTR_QP             = 0x503,
     PRM_CMD_RTR2RTS_QP              = 0x504,
+    PRM_CMD_2RST_QP                 = 0x50a,
     PRM_CMD_CREATE_DCT              = 0x710,
     PRM_CMD_CREATE_XRQ              = 0x717,
     PRM_CMD_SET_XRQ_DC_PARAMS_ENTRY = 0x726,
@@ -370,7 +371,7 @@ struct prm_create_dct_in {
 };
 static_assert(sizeof(struct prm_create_dct_in) == 0x80, "create_dct_in_bits");
 
-/* --- CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP ---------------------- */
+/* --- CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2RST_QP ------------- */
 
 /* ads_bits */
 struct prm_ads {
@@ -442,8 +443,10 @@ static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 #define PRM_QPC_RETRY_COUNT      0x00070000u
 #define PRM_QPC_RNR_RETRY        0x0000e000u
 
-/* prm_qpc.rq_type_srqn: receives come from an SRQ or an XRQ */
+/* prm_qpc.rq_type_srqn: receives come from an SRQ or an XRQ, or there are none
+ * (MLX5_SRQ_RQ, MLX5_ZERO_LEN_RQ of the kernel's qp.h) */
 #define PRM_QPC_RQ_TYPE_SRQ      0x01000000u
+#define PRM_QPC_RQ_TYPE_NONE     0x03000000u
 
 /* create_qp_in_bits */
 struct prm_create_qp_in {
@@ -463,7 +466,8 @@ static_assert(offsetof(struct prm_create_qp_in, wq_umem_id) == 0x108,
               "create_qp_in_bits.wq_umem_id");
 static_assert(sizeof(struct prm_create_qp_in) == 0x110, "create_qp_in_bits");
 
-/* rst2init_qp_in_bits, init2rtr_qp_in_bits, rtr2rts_qp_in_bits */
+/* rst2init_qp_in_bits, init2rtr_qp_in_bits, rtr2rts_qp_in_bits; of
+ * qp_2rst_in_bits the beginning */
 struct prm_modify_qp_in {
     __be16         opcode;
     __be16         uid;

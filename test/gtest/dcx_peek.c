@@ -199,8 +199,8 @@ void dcx_peek_devx(uct_iface_h iface, struct dcx_devx_objects *objects)
     objects->xrqn    = queues->rx.xrq.obj.number;
     objects->dct     = queues->rx.dct_obj.obj;
     objects->dctn    = queues->rx.dct_obj.number;
-    objects->cmd     = queues->tm->cmd.qp.obj;
-    objects->cmd_qpn = queues->tm->cmd.qp.number;
+    objects->cmd     = queues->tm->cmd.obj.obj;
+    objects->cmd_qpn = queues->tm->cmd.obj.number;
 }
 
 

@@ -43,6 +43,20 @@ typedef struct uct_dcx_sq {
 } uct_dcx_sq_t;
 
 
+/* What a queue is made of; what is 0 needs no mention. */
+typedef struct uct_dcx_sq_params {
+    void            *start;
+    volatile __be32 *dbrec;
+    void            *bf;
+    unsigned        bf_size;  /* of each half of the register; 0: there are no
+                               * halves */
+    uint32_t        qpn;
+    unsigned        num_bb;   /* WQEBBs, a power of two */
+    unsigned        capacity; /* see uct_dcx_sq_t */
+    uint16_t        window;
+} uct_dcx_sq_params_t;
+
+
 /* Nothing is outstanding, so that there is nothing a fence would wait for. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_sq_idle(uct_dcx_sq_t *sq)
 {
@@ -67,6 +81,23 @@ static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
     sq->ci   = 0;
     sq->last = UINT16_MAX;
     uct_dcx_sq_idle(sq);
+}
+
+
+static inline void
+uct_dcx_sq_init(uct_dcx_sq_t *sq, const uct_dcx_sq_params_t *params)
+{
+    sq->start    = (uint8_t*)params->start;
+    sq->dbrec    = params->dbrec;
+    sq->bf       = (uintptr_t)params->bf;
+    sq->bf_flip  = params->bf_size;
+    sq->sender   = uct_dcx_wqe_sender(params->qpn);
+    sq->qpn      = params->qpn;
+    sq->mask     = params->num_bb - 1;
+    sq->capacity = params->capacity;
+    sq->limit    = params->capacity;
+    sq->window   = params->window;
+    uct_dcx_sq_reset(sq);
 }
 
 

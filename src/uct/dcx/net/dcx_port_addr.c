@@ -311,6 +311,57 @@ uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
 }
 
 
+/* As mlx5_set_path() of the kernel's mlx5_ib */
+static void uct_dcx_port_fill_path(const uct_dcx_port_t *port,
+                                   const uct_dcx_av_t *av,
+                                   const uct_dcx_grh_t *grh,
+                                   struct prm_ads *ads)
+{
+    ads->port       = port->num;
+    ads->pkey_index = htobe16(port->pkey_index);
+    if (uct_dcx_port_is_roce(port)) {
+        ads->udp_sport = av->rlid;
+        ads->dscp      = port->traffic_class >> 2;
+        ads->sl        = port->sl << PRM_ADS_ETH_PRIO;
+        memcpy(ads->rmac, grh->rmac, sizeof(ads->rmac));
+    } else {
+        ads->rlid     = av->rlid;
+        ads->grh_mlid = port->is_global ? PRM_ADS_GRH : 0;
+        ads->sl       = port->sl;
+    }
+
+    if (uct_dcx_port_is_roce(port) || port->is_global) {
+        ads->src_addr_index = port->gid_index;
+        ads->hop_limit      = port->hop_limit;
+        ads->tclass         = uct_dcx_devx_bits(PRM_ADS_TCLASS,
+                                                port->traffic_class);
+        memcpy(ads->rgid, grh->rgid, sizeof(ads->rgid));
+    }
+}
+
+
+ucs_status_t
+uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path)
+{
+    uct_dcx_target_t target     = {};
+    const uct_dcx_route_t route = {.target = &target};
+    uct_dcx_grh_t grh           = {};
+    ucs_status_t status;
+    uct_dcx_av_t av;
+
+    uct_dcx_port_get_address(port, &target.dev_addr);
+    status = uct_dcx_port_make_av(port, &route, &av, &grh);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    memset(path, 0, sizeof(*path));
+    path->mtu = port->mtu;
+    uct_dcx_port_fill_path(port, &av, &grh, &path->ads);
+    return UCS_OK;
+}
+
+
 int uct_dcx_port_is_av_to(const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
                           const uct_dcx_dev_addr_t *addr)
 {

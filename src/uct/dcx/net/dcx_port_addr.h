@@ -8,6 +8,7 @@
 #define UCT_DCX_PORT_ADDR_H
 
 #include "dcx_port.h"
+#include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/dev/dcx_wqe.h"
 
 
@@ -74,6 +75,11 @@ int uct_dcx_port_is_reachable(const uct_dcx_port_t *port,
 ucs_status_t
 uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
                      uct_dcx_av_t *av, uct_dcx_grh_t *grh);
+
+/* The way to the own port, for a QP that is connected to itself. Takes what
+ * uct_dcx_port_make_av() takes, errors are logged. */
+ucs_status_t
+uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path);
 
 /* A peer of this GID failed: what is known of its whereabouts may be old. */
 void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);

@@ -11,10 +11,10 @@
 static ucs_status_t
 uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
 {
-    uct_dcx_sq_t *sq       = &txq->sq;
     const char *name       = ibv_get_device_name(params->qp->context->device);
     struct mlx5dv_qp dv_qp = {};
     struct mlx5dv_obj obj  = {.qp = {.in = params->qp, .out = &dv_qp}};
+    uct_dcx_sq_params_t sq;
 
     if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) != 0) {
         ucs_error("%s: mlx5dv_init_obj(qp) failed: %m", name);
@@ -31,17 +31,15 @@ uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    sq->start    = dv_qp.sq.buf;
-    sq->dbrec    = &dv_qp.dbrec[MLX5_SND_DBR];
-    sq->bf       = (uintptr_t)dv_qp.bf.reg;
-    sq->bf_flip  = dv_qp.bf.size;
-    sq->qpn      = params->qp->qp_num;
-    sq->sender   = uct_dcx_wqe_sender(sq->qpn);
-    sq->mask     = dv_qp.sq.wqe_cnt - 1;
-    sq->capacity = dv_qp.sq.wqe_cnt - params->max_bb - UCT_DCX_SQ_SPARE;
-    sq->limit    = sq->capacity;
-    sq->window   = params->moderation;
-    uct_dcx_sq_reset(sq);
+    sq.start    = dv_qp.sq.buf;
+    sq.dbrec    = &dv_qp.dbrec[MLX5_SND_DBR];
+    sq.bf       = dv_qp.bf.reg;
+    sq.bf_size  = dv_qp.bf.size;
+    sq.qpn      = params->qp->qp_num;
+    sq.num_bb   = dv_qp.sq.wqe_cnt;
+    sq.capacity = dv_qp.sq.wqe_cnt - params->max_bb - UCT_DCX_SQ_SPARE;
+    sq.window   = params->moderation;
+    uct_dcx_sq_init(&txq->sq, &sq);
     return UCS_OK;
 }
 

@@ -3,10 +3,15 @@
  * Tag matching of an interface: opened and closed; see dcx_tm.h.
  */
 #include "dcx_tm.h"
+#include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+
+
+/* WQEBBs of the command queue for operations that belong to no buffer */
+#define UCT_DCX_TM_CMD_SPARE  8
 
 
 /* UCP asks for tags in all of its workers' interfaces, if at all. */
@@ -83,6 +88,29 @@ static void uct_dcx_tm_init_list(uct_dcx_tm_t *tm)
 }
 
 
+/* Each buffer may be appended and removed before the device has got to either. */
+static ucs_status_t
+uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
+{
+    uct_dcx_queues_t *queues        = tm->queues;
+    uct_dcx_devx_path_t path        = {};
+    uct_dcx_devx_qp_params_t params = {
+        .dev    = queues->port.dev,
+        .path   = &path,
+        .name   = "command QP",
+        .cqn    = queues->rx.cq.cqn,
+        .srqn   = queues->rx.xrq.obj.number,
+        .num_bb = ucs_roundup_pow2((2 * num_tags) + UCT_DCX_TM_CMD_SPARE),
+        .max_bb = 1
+    };
+    ucs_status_t status;
+
+    status = uct_dcx_port_own_path(&queues->port, &path);
+    return (status == UCS_OK) ? uct_dcx_devx_qp_init(&tm->cmd, &params) :
+                                status;
+}
+
+
 ucs_status_t
 uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
                 const uct_iface_params_t *params)
@@ -101,7 +129,7 @@ uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
     tm->num_entries = num_tags + 1;
     tm->bucket_mask = ucs_roundup_pow2(tm->num_entries) - 1;
 
-    status = uct_dcx_tm_cmd_init(&tm->cmd, queues, num_tags);
+    status = uct_dcx_tm_init_cmd(tm, num_tags);
     if (status != UCS_OK) {
         return status;
     }
@@ -121,7 +149,7 @@ uct_dcx_tm_init(uct_dcx_tm_t *tm, uct_dcx_queues_t *queues, unsigned num_tags,
 
 err_free:
     uct_dcx_tm_free(tm);
-    uct_dcx_tm_cmd_cleanup(&tm->cmd);
+    uct_dcx_devx_qp_cleanup(&tm->cmd);
     return status;
 }
 
@@ -132,5 +160,5 @@ void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm)
     uct_dcx_op_purge(&tm->queues->dci.ops, NULL, UCS_ERR_CANCELED);
     uct_dcx_tm_rndv_cleanup(&tm->rndv);
     uct_dcx_tm_free(tm);
-    uct_dcx_tm_cmd_cleanup(&tm->cmd);
+    uct_dcx_devx_qp_cleanup(&tm->cmd);
 }

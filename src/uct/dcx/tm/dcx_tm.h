@@ -8,18 +8,22 @@
  * Drawing: docs/tag-matching.md. How the list works: rdma-core,
  * Documentation/tag_matching.md.
  *
- * tm/ is the room of that: dcx_tm_list.c has the posted buffers, dcx_tm_cmd.c
- * the queue by which the device is told of them, dcx_tm_unexp.c the messages
- * that match none, dcx_tm_rndv.c the rendezvous of the sending side. Called by
- * UCT (posting), by tagged operations (ep/) and by the delivery of messages
- * (iface/). It must not know how a message is sent, nor whose a receive buffer
- * is.
+ * The device is told of buffers by the command queue of the list: a QP that is
+ * attached to the XRQ and connected to itself. Each operation takes one WQEBB;
+ * its completion, if it requests one, is one of the receive CQ, and so is the
+ * end of the queue in an error: its number is in sop_drop_qpn then.
+ *
+ * tm/ is the room of that: dcx_tm_list.c has the posted buffers, dcx_tm_unexp.c
+ * the messages that match none, dcx_tm_rndv.c the rendezvous of the sending
+ * side. Called by UCT (posting), by tagged operations (ep/) and by the delivery
+ * of messages (iface/). It must not know how a message is sent, nor whose a
+ * receive buffer is.
  */
 #ifndef UCT_DCX_TM_H
 #define UCT_DCX_TM_H
 
-#include "dcx_tm_cmd.h"
 #include "dcx_tm_rndv.h"
+#include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/queue/dcx_queues.h"
 
 #include <infiniband/tm_types.h>
@@ -58,7 +62,7 @@ typedef struct uct_dcx_tm_entry {
 
 struct uct_dcx_tm {
     uct_dcx_queues_t         *queues;
-    uct_dcx_tm_cmd_t         cmd;
+    uct_dcx_devx_qp_t        cmd;
     uct_dcx_tm_entry_t       *entries;
     uint16_t                 next;         /* where the device puts what is
                                             * appended next */
