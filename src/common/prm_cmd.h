@@ -120,6 +120,10 @@ enum {
 };
 #define PRM_HCA_CAP_LOG 0x1f
 
+/* ... and of this one the low 6: log_max_klm_list_size */
+#define PRM_HCA_CAP_LOG_MAX_KLM  0x23
+#define PRM_HCA_CAP_LOG_KLM      0x3f
+
 /* --- QUERY_LAG ------------------------------------------------------------ */
 
 /* query_lag_in_bits */
@@ -168,12 +172,15 @@ static_assert(offsetof(struct prm_mkc, translations_octword_size) == 0x34,
 static_assert(sizeof(struct prm_mkc) == 0x40, "mkc_bits");
 
 /* prm_mkc.rights */
+#define PRM_MKC_FREE             0x40000000u /* has no layout yet */
+#define PRM_MKC_UMR_EN           0x00008000u /* ... and gets it by UMR */
 #define PRM_MKC_ATOMIC           0x00004000u
 #define PRM_MKC_REMOTE_WRITE     0x00002000u
 #define PRM_MKC_REMOTE_READ      0x00001000u
 #define PRM_MKC_LOCAL_WRITE      0x00000800u
 #define PRM_MKC_LOCAL_READ       0x00000400u
 #define PRM_MKC_ACCESS_MODE      0x00000300u /* low 2 bits of the mode */
+#define PRM_MKC_ACCESS_MODE_KLM  0x00000200u
 #define PRM_MKC_ACCESS_MODE_KSM  0x00000300u
 
 /* prm_mkc.qpn_mkey_7_0 */
@@ -466,8 +473,7 @@ static_assert(offsetof(struct prm_create_qp_in, wq_umem_id) == 0x108,
               "create_qp_in_bits.wq_umem_id");
 static_assert(sizeof(struct prm_create_qp_in) == 0x110, "create_qp_in_bits");
 
-/* rst2init_qp_in_bits, init2rtr_qp_in_bits, rtr2rts_qp_in_bits; of
- * qp_2rst_in_bits the beginning */
+/* rst2init_qp_in_bits, init2rtr_qp_in_bits, rtr2rts_qp_in_bits */
 struct prm_modify_qp_in {
     __be16         opcode;
     __be16         uid;
@@ -481,5 +487,16 @@ struct prm_modify_qp_in {
     uint8_t        reserved3[16];
 };
 static_assert(sizeof(struct prm_modify_qp_in) == 0x110, "rst2init_qp_in_bits");
+
+/* qp_2rst_in_bits */
+struct prm_2rst_qp_in {
+    __be16 opcode;
+    __be16 uid;
+    __be16 reserved1;
+    __be16 op_mod;
+    __be32 qpn;
+    __be32 reserved2;
+};
+static_assert(sizeof(struct prm_2rst_qp_in) == 0x10, "qp_2rst_in_bits");
 
 #endif

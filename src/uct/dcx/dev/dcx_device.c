@@ -154,6 +154,8 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
                                             PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
     dev->has_umr       = !uct_dcx_device_cap(
             &out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
+    dev->max_klm       = UCS_BIT(ucs_min(out.cap.bytes[PRM_HCA_CAP_LOG_MAX_KLM] &
+                                         PRM_HCA_CAP_LOG_KLM, 30));
     dev->answers       = 1;
     dev->indirect_keys =
             uct_dcx_device_cap(&out, PRM_HCA_CAP_FIXED_BUFFER_SIZE) &&

@@ -49,6 +49,7 @@ typedef struct uct_dcx_device {
     int                    compact_av;    /* takes 16-byte address vectors */
     int                    indirect_keys; /* makes KSM keys, with atomics */
     int                    has_umr;       /* of indirect keys */
+    unsigned               max_klm;       /* translations of one */
     uint8_t                log_streams;   /* of a DCI, 0: it has none */
     uint8_t                log_errored;   /* ... that may be in error */
     ucs_sys_device_t       sys_device;

@@ -196,10 +196,13 @@ err_cleanup_ring:
 
 ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp)
 {
-    struct prm_modify_qp_in in = {};
+    const struct prm_2rst_qp_in in = {
+        .opcode = htobe16(PRM_CMD_2RST_QP),
+        .qpn    = htobe32(qp->obj.number)
+    };
     ucs_status_t status;
 
-    status = uct_dcx_devx_qp_modify(qp, PRM_CMD_2RST_QP, "2RST_QP", &in);
+    status = uct_dcx_devx_modify(&qp->obj, "2RST_QP", &in, sizeof(in));
     if (status != UCS_OK) {
         return status;
     }

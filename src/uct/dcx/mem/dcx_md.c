@@ -59,6 +59,19 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "queue or the device that fails, addresses that change.",
      ucs_offsetof(uct_dcx_md_config_t, async_events), UCS_CONFIG_TYPE_BOOL},
 
+    {"UMR_SLOTS", "64",
+     "Layouts of strided data that the device keeps at a time, 1-4096: of each\n"
+     "of three sizes, up to 4 pieces, up to 52, and more. One that is used\n"
+     "again costs nothing; a new one takes the place of the one used least\n"
+     "recently. Keys for them are made when they are first needed.",
+     ucs_offsetof(uct_dcx_md_config_t, umr_slots), UCS_CONFIG_TYPE_UINT},
+
+    {"UMR_MAX_ENTRIES", "1024",
+     "Pieces of the greatest layout, 4-65528; fewer if the device's keys take\n"
+     "no more.",
+     ucs_offsetof(uct_dcx_md_config_t, umr_max_entries),
+     UCS_CONFIG_TYPE_UINT},
+
     {.name = NULL}
 };
 
@@ -83,6 +96,7 @@ static void uct_dcx_md_close(uct_md_h tl_md)
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
     }
+    uct_dcx_slots_cleanup(&md->slots);
     uct_dcx_mkeys_cleanup(&md->mkeys);
     uct_dcx_device_close(&md->dev);
     ucs_free(md);
@@ -154,6 +168,41 @@ static ucs_status_t uct_dcx_md_init_fork(const uct_dcx_md_config_t *config)
 }
 
 
+static int uct_dcx_md_is_stale(void *arg, uint32_t number)
+{
+    return uct_dcx_mkey_is_stale(arg, number);
+}
+
+
+static ucs_status_t
+uct_dcx_md_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+{
+    const uct_dcx_slots_params_t params = {
+        .dev         = &md->dev,
+        .max_slots   = config->umr_slots,
+        .max_entries = config->umr_max_entries,
+        .is_stale    = uct_dcx_md_is_stale,
+        .arg         = &md->mkeys
+    };
+
+    if ((config->umr_slots < 1) || (config->umr_slots > 4096)) {
+        ucs_error("UCX_DCX_UMR_SLOTS=%u is out of range: set it to 1-4096",
+                  config->umr_slots);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->umr_max_entries < UCT_DCX_LAYOUT_KLM_ALIGN) ||
+        (config->umr_max_entries > UCT_DCX_LAYOUT_MAX_ENTRIES)) {
+        ucs_error("UCX_DCX_UMR_MAX_ENTRIES=%u is out of range: set it to %u-%u",
+                  config->umr_max_entries, UCT_DCX_LAYOUT_KLM_ALIGN,
+                  UCT_DCX_LAYOUT_MAX_ENTRIES);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return uct_dcx_slots_init(&md->slots, &params);
+}
+
+
 static ucs_status_t
 uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
                   uct_md_h *md_p)
@@ -182,6 +231,11 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_close_device;
     }
 
+    status = uct_dcx_md_init_slots(md, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_mkeys;
+    }
+
     if (config->async_events) {
         uct_dcx_async_init(&md->async, md->dev.ctx);
     }
@@ -198,6 +252,8 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
 
 err_cleanup_async:
     uct_dcx_async_cleanup(&md->async);
+    uct_dcx_slots_cleanup(&md->slots);
+err_cleanup_mkeys:
     uct_dcx_mkeys_cleanup(&md->mkeys);
 err_close_device:
     uct_dcx_device_close(&md->dev);

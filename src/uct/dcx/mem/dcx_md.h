@@ -11,6 +11,7 @@
 #define UCT_DCX_MD_H
 
 #include "uct/dcx/dev/dcx_async.h"
+#include "uct/dcx/umr/dcx_slot.h"
 #include "dcx_mkey.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -21,6 +22,7 @@ typedef struct uct_dcx_md {
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
+    uct_dcx_slots_t   slots;     /* keys with layouts */
     uct_dcx_async_t   async;     /* events of the device */
 } uct_dcx_md_t;
 
@@ -32,6 +34,8 @@ typedef struct uct_dcx_md_config {
     int                         devx;        /* the same */
     int                         ext_atomics; /* the same */
     int                         async_events;
+    unsigned                    umr_slots;       /* of each size */
+    unsigned                    umr_max_entries; /* of a layout */
     uct_dcx_ucx_rcache_config_t rcache_config;
 } uct_dcx_md_config_t;
 

@@ -60,6 +60,7 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
         (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
     }
 
+    uct_dcx_slots_forget(&md->slots, region->mr->lkey);
     if (ibv_dereg_mr(region->mr) != 0) {
         ucs_warn("%s: failed to deregister a region: %m",
                  uct_dcx_device_name(&md->dev));

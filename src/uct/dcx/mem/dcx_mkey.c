@@ -155,7 +155,7 @@ static void uct_dcx_mkey_hold(uct_dcx_mkeys_t *mkeys,
 }
 
 
-static int uct_dcx_mkey_is_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
+int uct_dcx_mkey_is_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
 {
     int is_stale;
 

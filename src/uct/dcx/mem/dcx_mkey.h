@@ -70,4 +70,7 @@ ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
 ucs_status_t
 uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey);
 
+/* Whether a key had this number, and a peer may still have it. */
+int uct_dcx_mkey_is_stale(uct_dcx_mkeys_t *mkeys, uint32_t number);
+
 #endif

@@ -1,0 +1,223 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Key slots: keys that are made ahead, of a few sizes, and get a layout by one
+ * UMR. A layout that is asked for again is found by its content and costs
+ * nothing; one that is new takes a slot that has none, or that of the layout
+ * used least recently that nobody uses. Nothing here waits for the device but
+ * uct_dcx_slots_forget(): who asks for a layout that is on its way is told to
+ * ask again.
+ *
+ *            get, miss              its UMR has completed
+ *    FREE ---------------> PENDING ----------------------> READY
+ *      ^  <---------------    |  it failed                   |
+ *      |   queue restarted    v                              |
+ *      +------------------ FAILED                            |
+ *      |    get: told once                                   |
+ *      +-----------------------------------------------------+
+ *             the slot is needed, or what it names goes
+ *
+ * The first WQE to an idle queue has its doorbell at once; what is asked for
+ * while it is under way goes under one doorbell, when that has completed or
+ * uct_dcx_slots_progress() is called.
+ *
+ * Each layout that a slot gets has another number: the index of its key with
+ * the next variant. One with rights for peers that was given to one
+ * (uct_dcx_slots_give_rkey()) does not come back before 4,096 others have been
+ * given up, for the reasons that mem/dcx_mkey.h has.
+ *
+ * Slots are those of a memory domain, for all its threads: one spinlock, which
+ * is let go while keys are made.
+ */
+#ifndef UCT_DCX_SLOT_H
+#define UCT_DCX_SLOT_H
+
+#include "dcx_umr.h"
+#include "uct/dcx/base/dcx_stale.h"
+
+#include <ucs/datastruct/list.h>
+#include <ucs/type/spinlock.h>
+
+
+enum {
+    UCT_DCX_SLOT_SIZES   = 3,
+    UCT_DCX_SLOT_BUCKETS = 256,
+
+    /* A layout that nobody has used since its UMR stays for so many calls of
+     * uct_dcx_slots_get(): who asked for it comes back, or is gone. */
+    UCT_DCX_SLOT_GRACE   = 256
+};
+
+
+typedef enum uct_dcx_slot_state {
+    UCT_DCX_SLOT_FREE,
+    UCT_DCX_SLOT_PENDING,
+    UCT_DCX_SLOT_READY,
+    UCT_DCX_SLOT_FAILED
+} uct_dcx_slot_state_t;
+
+
+typedef struct uct_dcx_slot_size uct_dcx_slot_size_t;
+
+/* What is of the caller's interest stands first, as in a handle of memory. */
+typedef struct uct_dcx_key_slot {
+    uint32_t                lkey;
+    uint32_t                rkey;     /* the same number */
+    uint32_t                users;
+    uint32_t                used;     /* when: slots' clock */
+    uint8_t                 state;    /* uct_dcx_slot_state_t */
+    uint8_t                 is_set;   /* the device may have a layout of it */
+    uint8_t                 is_new;   /* nobody has used the layout yet */
+    uint8_t                 is_given; /* a peer has the number */
+    uint8_t                 variant;
+    uint16_t                begin;    /* PENDING: WQEBBs of its WQEs */
+    uint16_t                end;
+    uct_dcx_slot_size_t     *size;
+    struct uct_dcx_key_slot *chain;   /* of its bucket, if it is not FREE */
+    ucs_list_link_t         list;     /* those that are PENDING, or those of a
+                                       * size that may be taken */
+    uct_dcx_layout_t        *layout;  /* room for the greatest */
+    uct_dcx_umr_klm_t       *klm;     /* ... for its translations; NULL: they
+                                       * are inline */
+    uint32_t                klm_lkey;
+    uct_dcx_devx_obj_t      obj;
+} uct_dcx_key_slot_t;
+
+
+/* Keys that were made at a time, with memory for them */
+typedef struct uct_dcx_slot_batch {
+    ucs_list_link_t    list;
+    unsigned           num;
+    void               *klm;
+    size_t             klm_size;
+    struct ibv_mr      *mr;      /* of 'klm'; NULL: none is needed */
+    uint8_t            *layouts;
+    uct_dcx_key_slot_t slots[];
+} uct_dcx_slot_batch_t;
+
+
+struct uct_dcx_slot_size {
+    unsigned        num_klm;
+    unsigned        num;        /* slots that there are */
+    unsigned        max;        /* ... and may be */
+    int             is_growing; /* a thread makes more */
+    ucs_list_link_t lru;        /* may be taken: those without a layout, then in
+                                 * the order in which they were used */
+    ucs_list_link_t batches;
+};
+
+
+typedef struct uct_dcx_slots_stats {
+    uint64_t hits;        /* the layout was there */
+    uint64_t misses;      /* ... had to be made by a UMR */
+    uint64_t evictions;   /* ... in the place of another one */
+    uint64_t exhausted;   /* none was to be had, or none is so large */
+    uint64_t invalidated; /* layouts that went with what they named */
+    uint64_t failures;    /* UMRs that failed */
+    uint64_t doorbells;
+    unsigned num_slots;
+    unsigned num_set;     /* ... with a layout */
+} uct_dcx_slots_stats_t;
+
+
+typedef struct uct_dcx_slots_params {
+    const uct_dcx_device_t *dev;
+    unsigned               max_slots;   /* of each size */
+    unsigned               max_entries; /* of the greatest layout */
+
+    /* whether another key had this number, and a peer may still have it */
+    int                    (*is_stale)(void *arg, uint32_t number);
+    void                   *arg;
+} uct_dcx_slots_params_t;
+
+
+typedef struct uct_dcx_slots {
+    uct_dcx_slots_params_t params;
+    ucs_spinlock_t         lock;     /* of what follows */
+    int                    is_open;
+    ucs_status_t           status;   /* an error: the queue is of no use */
+    uint32_t               turn;     /* moves on when a UMR has ended */
+    uint32_t               clock;    /* calls of uct_dcx_slots_get() */
+    uct_dcx_umr_t          umr;
+    uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_SIZES];
+    ucs_list_link_t        pending;  /* in the order of their WQEs */
+    uct_dcx_key_slot_t     *buckets[UCT_DCX_SLOT_BUCKETS];
+    uct_dcx_slots_stats_t  stats;
+    uct_dcx_stale_t        stale;    /* numbers of layouts that peers had */
+    unsigned               num_given;
+} uct_dcx_slots_t;
+
+
+/* Of a memory domain; nothing is made yet. */
+ucs_status_t uct_dcx_slots_init(uct_dcx_slots_t *slots,
+                                const uct_dcx_slots_params_t *params);
+
+/* Nobody has a slot any more. */
+void uct_dcx_slots_cleanup(uct_dcx_slots_t *slots);
+
+
+/* Whether uct_dcx_slots_open() was successful */
+static inline int uct_dcx_slots_is_open(const uct_dcx_slots_t *slots)
+{
+    return __atomic_load_n(&slots->is_open, __ATOMIC_ACQUIRE);
+}
+
+
+/* Before the first layout: makes the UMR queue, once. 'path' leads to the own
+ * port. Returns UCS_ERR_UNSUPPORTED if the device has no UMR; errors are
+ * logged. */
+ucs_status_t
+uct_dcx_slots_open(uct_dcx_slots_t *slots, const uct_dcx_devx_path_t *path);
+
+/* Translations of the greatest layout */
+unsigned uct_dcx_slots_max_klm(const uct_dcx_slots_t *slots);
+
+/* A slot that has this layout, whose keys are valid for as long as it is in
+ * use. They are open. Returns
+ *   UCS_OK                 the caller is a user of '*slot_p' until
+ *                          uct_dcx_slots_put()
+ *   UCS_ERR_NO_RESOURCE    it is on its way: ask again when
+ *                          uct_dcx_slots_progress() says another turn
+ *   UCS_ERR_EXCEEDS_LIMIT  it is too large, or all slots are in use: do without
+ *   UCS_ERR_IO_ERROR       its UMR has failed, with a line that says why, or
+ *                          the queue is of no use any more */
+ucs_status_t
+uct_dcx_slots_get(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
+                  uct_dcx_key_slot_t **slot_p);
+
+void uct_dcx_slots_put(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+
+/* The number for a peer. The caller uses the slot, whose layout has rights for
+ * peers. */
+uint32_t uct_dcx_slots_give_rkey(uct_dcx_slots_t *slots,
+                                 uct_dcx_key_slot_t *slot);
+
+
+/* A count that changes when a UMR ends: read before uct_dcx_slots_get(), it
+ * tells from what uct_dcx_slots_progress() returns later whether it is time to
+ * ask again. */
+static inline uint32_t uct_dcx_slots_turn(const uct_dcx_slots_t *slots)
+{
+    return __atomic_load_n(&slots->turn, __ATOMIC_ACQUIRE);
+}
+
+/* Takes completions, rings for what was asked for meanwhile; returns the turn.
+ * To be called while somebody waits for a layout, and only then. */
+uint32_t uct_dcx_slots_progress(uct_dcx_slots_t *slots);
+
+
+/* The other part of uct_dcx_slots_forget() */
+void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey);
+
+/* Memory with this key is about to be deregistered: takes all layouts that name
+ * it from the device, and waits until that is done. */
+static inline void uct_dcx_slots_forget(uct_dcx_slots_t *slots, uint32_t lkey)
+{
+    if (ucs_unlikely(uct_dcx_slots_is_open(slots))) {
+        uct_dcx_slots_forget_lkey(slots, lkey);
+    }
+}
+
+void
+uct_dcx_slots_query(uct_dcx_slots_t *slots, uct_dcx_slots_stats_t *stats);
+
+#endif

@@ -1,0 +1,148 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Keys that get their layout by UMR; see dcx_slot_key.h. What the command says
+ * is what libmlx5 says in mlx5dv_create_mkey().
+ */
+#include "dcx_slot_key.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <sys/mman.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+
+/* Translations that are read from memory begin at multiples of this (Linux,
+ * mlx5_ib: MLX5_UMR_ALIGN). */
+#define UCT_DCX_SLOT_KLM_ALIGN  2048ul
+
+
+static ucs_status_t
+uct_dcx_slot_create_key(uct_dcx_key_slot_t *slot, const uct_dcx_device_t *dev)
+{
+    struct prm_create_mkey_in in = {.opcode = htobe16(PRM_CMD_CREATE_MKEY)};
+
+    in.mkc.rights                    = htobe32(PRM_MKC_FREE | PRM_MKC_UMR_EN |
+                                               PRM_MKC_LOCAL_READ |
+                                               PRM_MKC_ACCESS_MODE_KLM);
+    in.mkc.qpn_mkey_7_0              = htobe32(PRM_MKC_ANY_QP);
+    in.mkc.flags_pd                  = htobe32(dev->pdn);
+    in.mkc.translations_octword_size = htobe32(slot->size->num_klm);
+    return uct_dcx_devx_create(&slot->obj, dev, "key of a layout", &in,
+                               sizeof(in));
+}
+
+
+/* Memory for translations that do not fit a WQE */
+static ucs_status_t
+uct_dcx_slot_batch_alloc_klm(uct_dcx_slot_batch_t *batch,
+                             const uct_dcx_device_t *dev, size_t stride)
+{
+    batch->klm_size = batch->num * stride;
+    batch->klm      = mmap(NULL, batch->klm_size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (batch->klm == MAP_FAILED) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    batch->mr = ibv_reg_mr(dev->pd, batch->klm, batch->klm_size, 0);
+    if (batch->mr == NULL) {
+        ucs_error("%s: failed to register %zu bytes for layouts: %m",
+                  uct_dcx_device_name(dev), batch->klm_size);
+        munmap(batch->klm, batch->klm_size);
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+static void uct_dcx_slot_batch_free(uct_dcx_slot_batch_t *batch)
+{
+    if (batch->mr != NULL) {
+        if (ibv_dereg_mr(batch->mr) != 0) {
+            ucs_warn("failed to deregister memory for layouts: %m");
+        }
+        munmap(batch->klm, batch->klm_size);
+    }
+    ucs_free(batch->layouts);
+    ucs_free(batch);
+}
+
+
+static uct_dcx_slot_batch_t *
+uct_dcx_slot_batch_alloc(const uct_dcx_device_t *dev,
+                         const uct_dcx_slot_size_t *size, unsigned num)
+{
+    size_t stride = ucs_align_up_pow2(size->num_klm * sizeof(uct_dcx_umr_klm_t),
+                                      UCT_DCX_SLOT_KLM_ALIGN);
+    uct_dcx_slot_batch_t *batch;
+
+    batch = ucs_calloc(1, sizeof(*batch) + (num * sizeof(batch->slots[0])),
+                       "uct_dcx_slot_batch");
+    if (batch == NULL) {
+        return NULL;
+    }
+
+    batch->num     = num;
+    batch->layouts = ucs_malloc(num * uct_dcx_layout_size(size->num_klm),
+                                "uct_dcx_slot_layouts");
+    if ((batch->layouts == NULL) ||
+        ((size->num_klm > UCT_DCX_UMR_MAX_INLINE) &&
+         (uct_dcx_slot_batch_alloc_klm(batch, dev, stride) != UCS_OK))) {
+        uct_dcx_slot_batch_free(batch);
+        return NULL;
+    }
+    return batch;
+}
+
+
+static void uct_dcx_slot_init(uct_dcx_slot_batch_t *batch, unsigned index,
+                              uct_dcx_slot_size_t *size)
+{
+    uct_dcx_key_slot_t *slot = &batch->slots[index];
+    size_t layout_size       = uct_dcx_layout_size(size->num_klm);
+
+    slot->size   = size;
+    slot->layout = (uct_dcx_layout_t*)(batch->layouts + (index * layout_size));
+    if (batch->mr != NULL) {
+        slot->klm      = UCS_PTR_BYTE_OFFSET(batch->klm, index *
+                                             (batch->klm_size / batch->num));
+        slot->klm_lkey = batch->mr->lkey;
+    }
+}
+
+
+uct_dcx_slot_batch_t *
+uct_dcx_slot_batch_create(const uct_dcx_device_t *dev,
+                          uct_dcx_slot_size_t *size, unsigned num)
+{
+    uct_dcx_slot_batch_t *batch = uct_dcx_slot_batch_alloc(dev, size, num);
+    unsigned i;
+
+    if (batch == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < num; ++i) {
+        uct_dcx_slot_init(batch, i, size);
+        if (uct_dcx_slot_create_key(&batch->slots[i], dev) != UCS_OK) {
+            batch->num = i;
+            uct_dcx_slot_batch_destroy(batch);
+            return NULL;
+        }
+    }
+    return batch;
+}
+
+
+void uct_dcx_slot_batch_destroy(uct_dcx_slot_batch_t *batch)
+{
+    unsigned i;
+
+    for (i = 0; i < batch->num; ++i) {
+        if (batch->slots[i].obj.obj != NULL) {
+            uct_dcx_devx_destroy(&batch->slots[i].obj);
+        }
+    }
+    uct_dcx_slot_batch_free(batch);
+}

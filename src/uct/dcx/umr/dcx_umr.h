@@ -1,0 +1,79 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The UMR queue of a memory domain: gives keys their layouts and takes them
+ * away, by WQEs of one small RC QP that is connected to itself (libmlx5 has UMR
+ * on RC only). Several WQEs go under one doorbell and have one completion; they
+ * are executed in order. Called by the slots (dcx_slot.c) alone, which have the
+ * lock.
+ */
+#ifndef UCT_DCX_UMR_H
+#define UCT_DCX_UMR_H
+
+#include "dcx_umr_wqe.h"
+#include "uct/dcx/dev/dcx_cq.h"
+#include "uct/dcx/dev/dcx_devx_qp.h"
+
+
+enum {
+    UCT_DCX_UMR_NUM_BB = 256, /* WQEBBs of the ring */
+
+    /* WQEBBs of a new layout in the place of an old one */
+    UCT_DCX_UMR_MAX_BB = UCT_DCX_UMR_INVALIDATE_BB + UCT_DCX_UMR_LAYOUT_BB
+};
+
+
+typedef struct uct_dcx_umr {
+    uct_dcx_devx_qp_t        qp;
+    uct_dcx_cq_t             cq;
+    struct mlx5_wqe_ctrl_seg *unrung;    /* WQE written last, if there was no
+                                          * doorbell since */
+    uint64_t                 doorbell;   /* its value */
+    uint16_t                 first;      /* ... and where it begins */
+    uint16_t                 rung;       /* what is before has had a doorbell */
+    uint16_t                 failed;     /* WQE that failed */
+    uint16_t                 ends[UCT_DCX_UMR_NUM_BB]; /* where what ends with
+                                                        * the WQE at an index
+                                                        * that completes ends */
+    const uct_dcx_syndrome_t *error;     /* why it failed */
+    uint64_t                 num_doorbells;
+} uct_dcx_umr_t;
+
+
+/* Makes it. Errors are logged. */
+ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
+                              const uct_dcx_devx_path_t *path);
+
+void uct_dcx_umr_cleanup(uct_dcx_umr_t *umr);
+
+/* Whether an invalidation and a layout may be posted now */
+static inline int uct_dcx_umr_is_available(const uct_dcx_umr_t *umr)
+{
+    return uct_dcx_sq_is_available(&umr->qp.sq);
+}
+
+static inline int uct_dcx_umr_is_idle(const uct_dcx_umr_t *umr)
+{
+    return uct_dcx_sq_used(&umr->qp.sq) == 0;
+}
+
+/* Write a WQE; the device does not see it before uct_dcx_umr_ring(). 'list' has
+ * room for the translations, unless they are inline; it is not touched again
+ * before the WQE has completed. */
+void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
+                             const uct_dcx_layout_t *layout,
+                             uct_dcx_umr_klm_t *list, uint32_t list_lkey);
+void uct_dcx_umr_post_invalidate(uct_dcx_umr_t *umr, uint32_t number);
+
+/* One doorbell for all that was written since the last one; none, if nothing
+ * was. */
+void uct_dcx_umr_ring(uct_dcx_umr_t *umr);
+
+/* Takes the completions that have come. All WQEs before qp.sq.ci have ended
+ * then. Returns UCS_ERR_IO_ERROR if one has failed: 'failed' and 'error' say
+ * which and why, and nothing behind it is executed. */
+ucs_status_t uct_dcx_umr_poll(uct_dcx_umr_t *umr);
+
+/* Makes the queue work again after that, empty. Errors are logged. */
+ucs_status_t uct_dcx_umr_restart(uct_dcx_umr_t *umr);
+
+#endif

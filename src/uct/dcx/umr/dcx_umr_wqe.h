@@ -1,0 +1,184 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The WQEs that give a key its layout and take it away, as libmlx5 writes them
+ * (rdma-core, providers/mlx5/qp.c: mlx5_send_wr_mkey_configure() and what it
+ * is followed by, set_bind_wr() for IBV_WR_LOCAL_INV): both are UMRs, opcode
+ * MLX5_OPCODE_UMR, with the key in the immediate of the ctrl segment.
+ *
+ *   ctrl | UMR ctrl | mkey context | translations, or a data segment that
+ *   16   | 48       | 64           | tells where they are
+ *
+ * Knows nothing but bytes, as dcx_wqe.h. Formats: mlx5dv.h, struct
+ * mlx5_wqe_umr_*.
+ */
+#ifndef UCT_DCX_UMR_WQE_H
+#define UCT_DCX_UMR_WQE_H
+
+#include "dcx_layout.h"
+#include "uct/dcx/dev/dcx_wqe.h"
+
+enum {
+    /* A WQE has 63 segments at most (PRM_CTRL_DS): with the 8 before them so
+     * many translations, in fours, fit in */
+    UCT_DCX_UMR_MAX_INLINE   = 52,
+
+    /* WQEBBs of the longest layout, and of an invalidation */
+    UCT_DCX_UMR_LAYOUT_BB    = 15,
+    UCT_DCX_UMR_INVALIDATE_BB = 2
+};
+
+/* In place of the first entry's key, if a block is repeated (libmlx5,
+ * umr_strided_seg_create()) */
+#define UCT_DCX_UMR_OP_REPEAT      0x400u
+
+/* Any QP may use the key; the low byte is the variant. */
+#define UCT_DCX_UMR_ANY_QP         0xffffff00u
+
+#define UCT_DCX_UMR_MASK_ACCESS \
+    (MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | \
+     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ | \
+     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | \
+     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
+
+#define UCT_DCX_UMR_MASK_LAYOUT \
+    (MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | \
+     MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | UCT_DCX_UMR_MASK_ACCESS)
+
+#define UCT_DCX_UMR_MASK_INVALIDATE \
+    (MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | \
+     MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN)
+
+
+/* A translation: one octoword */
+typedef union uct_dcx_umr_klm {
+    struct mlx5_wqe_umr_klm_seg          klm;
+    struct mlx5_wqe_umr_repeat_block_seg repeat;
+    struct mlx5_wqe_umr_repeat_ent_seg   block;
+} uct_dcx_umr_klm_t;
+
+static_assert(sizeof(uct_dcx_umr_klm_t) == UCT_DCX_WQE_SEG, "one octoword");
+static_assert(sizeof(struct mlx5_wqe_umr_ctrl_seg) == 3 * UCT_DCX_WQE_SEG,
+              "with the ctrl segment one WQEBB");
+static_assert(sizeof(struct mlx5_wqe_mkey_context_seg) == MLX5_SEND_WQE_BB,
+              "one WQEBB");
+
+
+static inline uint8_t uct_dcx_umr_access(uint32_t access)
+{
+    return ((access & IBV_ACCESS_LOCAL_WRITE) ?
+            MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE : 0) |
+           ((access & IBV_ACCESS_REMOTE_READ) ?
+            MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ : 0) |
+           ((access & IBV_ACCESS_REMOTE_WRITE) ?
+            MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE : 0);
+}
+
+
+/* Whether the translations stand in the WQE */
+static inline int uct_dcx_umr_is_inline(const uct_dcx_layout_t *layout)
+{
+    return uct_dcx_layout_num_klm(layout) <= UCT_DCX_UMR_MAX_INLINE;
+}
+
+
+/* Translation 'index' of a layout; those behind the last entry are 0. */
+static inline void
+uct_dcx_umr_translate(const uct_dcx_layout_t *layout, unsigned index,
+                      uct_dcx_umr_klm_t *to)
+{
+    unsigned is_repeat = (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED);
+    const uct_dcx_layout_entry_t *entry = &layout->entries[index - is_repeat];
+
+    memset(to, 0, sizeof(*to));
+    if (is_repeat && (index == 0)) {
+        to->repeat.byte_count   = htobe32(layout->length / layout->repeat);
+        to->repeat.op           = htobe32(UCT_DCX_UMR_OP_REPEAT);
+        to->repeat.repeat_count = htobe32(layout->repeat);
+        to->repeat.num_ent      = htobe16(layout->num);
+    } else if (index - is_repeat >= layout->num) {
+        return;
+    } else if (is_repeat) {
+        to->block.stride     = htobe16(entry->stride);
+        to->block.byte_count = htobe16(entry->bytes);
+        to->block.memkey     = htobe32(entry->lkey);
+        to->block.va         = htobe64(entry->addr);
+    } else {
+        to->klm.byte_count = htobe32(entry->bytes);
+        to->klm.mkey       = htobe32(entry->lkey);
+        to->klm.address    = htobe64(entry->addr);
+    }
+}
+
+
+/* The segments that both begin with, all zero. They stay in one block each. */
+static inline struct mlx5_wqe_umr_ctrl_seg *
+uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
+{
+    struct mlx5_wqe_umr_ctrl_seg *ctrl;
+    unsigned i;
+
+    ctrl = (struct mlx5_wqe_umr_ctrl_seg*)wqe->pos;
+    for (i = 0; i < sizeof(*ctrl) / UCT_DCX_WQE_SEG; ++i) {
+        memset(uct_dcx_wqe_seg(wqe), 0, UCT_DCX_WQE_SEG);
+    }
+
+    *mkey_p = (struct mlx5_wqe_mkey_context_seg*)uct_dcx_wqe_seg_at(wqe,
+                                                                    wqe->ds);
+    for (i = 0; i < sizeof(**mkey_p) / UCT_DCX_WQE_SEG; ++i) {
+        memset(uct_dcx_wqe_seg(wqe), 0, UCT_DCX_WQE_SEG);
+    }
+    return ctrl;
+}
+
+
+/* Writes the segments that give the key of 'number' a layout: its index is the
+ * key's, its variant the new one. 'list' is where the translations are that are
+ * not inline, 'list_lkey' the key of that memory. */
+static inline void
+uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
+                         const uct_dcx_layout_t *layout, const void *list,
+                         uint32_t list_lkey)
+{
+    unsigned num_klm = uct_dcx_layout_num_klm(layout);
+    struct mlx5_wqe_mkey_context_seg *mkey;
+    struct mlx5_wqe_umr_ctrl_seg *ctrl;
+    unsigned i;
+
+    ctrl                = uct_dcx_umr_begin(wqe, &mkey);
+    ctrl->klm_octowords = htobe16(num_klm);
+    ctrl->mkey_mask     = htobe64(UCT_DCX_UMR_MASK_LAYOUT);
+    mkey->access_flags  = uct_dcx_umr_access(layout->access);
+    mkey->qpn_mkey      = htobe32(UCT_DCX_UMR_ANY_QP | (number & 0xff));
+    mkey->len           = htobe64(layout->length);
+
+    if (uct_dcx_umr_is_inline(layout)) {
+        ctrl->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;
+        for (i = 0; i < num_klm; ++i) {
+            uct_dcx_umr_translate(layout, i,
+                                  (uct_dcx_umr_klm_t*)uct_dcx_wqe_seg(wqe));
+        }
+    } else {
+        /* one data segment of all of them (Linux, mlx5_ib: umr.h, struct
+         * mlx5r_umr_wqe) */
+        uct_dcx_wqe_data(wqe, list, num_klm * UCT_DCX_WQE_SEG, list_lkey);
+    }
+}
+
+
+/* Writes the segments that take the layout of a key away, so that nobody has
+ * access by it. Its variant is 0 from then on. */
+static inline void uct_dcx_umr_write_invalidate(uct_dcx_wqe_t *wqe)
+{
+    struct mlx5_wqe_mkey_context_seg *mkey;
+    struct mlx5_wqe_umr_ctrl_seg *ctrl;
+
+    ctrl            = uct_dcx_umr_begin(wqe, &mkey);
+    ctrl->flags     = MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET |
+                      MLX5_WQE_UMR_CTRL_FLAG_INLINE |
+                      MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN;
+    ctrl->mkey_mask = htobe64(UCT_DCX_UMR_MASK_INVALIDATE);
+    mkey->free      = MLX5_WQE_MKEY_CONTEXT_FREE;
+    mkey->qpn_mkey  = htobe32(UCT_DCX_UMR_ANY_QP);
+}
+
+#endif

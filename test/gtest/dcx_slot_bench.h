@@ -1,0 +1,162 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What tests of key slots share: dcx's slots on the device of verbs_bench.h, and
+ * layouts for them.
+ */
+#ifndef DCX_TEST_DCX_SLOT_BENCH_H
+#define DCX_TEST_DCX_SLOT_BENCH_H
+
+#include "devx_bench.h"
+#include "umr_bench.h"
+
+#include <ucs/config/types.h>
+#include <ucs/sys/topo/base/topo.h>
+#include <ucs/type/cpu_set.h>
+
+extern "C" {
+#include "uct/dcx/umr/dcx_slot.h"
+}
+
+/* A layout that owns its memory */
+class dcx_layout {
+public:
+    dcx_layout(uct_dcx_layout_kind_t kind, uint32_t repeat,
+               const std::vector<uct_dcx_layout_entry_t> &entries,
+               uint32_t access = IBV_ACCESS_LOCAL_WRITE)
+    {
+        m_bytes.resize(uct_dcx_layout_size(entries.size()) / sizeof(uint64_t));
+        get()->kind   = kind;
+        get()->repeat = repeat;
+        get()->access = access;
+        get()->num    = entries.size();
+        for (size_t i = 0; i < entries.size(); i++) {
+            get()->entries[i] = entries[i];
+            get()->length    += (uint64_t)entries[i].bytes * repeat;
+            get()->hash       = get()->hash * 31 + entries[i].addr +
+                                entries[i].bytes;
+        }
+    }
+
+    uct_dcx_layout_t *get()
+    {
+        return (uct_dcx_layout_t*)m_bytes.data();
+    }
+
+    uct_dcx_layout_t *operator->() { return get(); }
+
+private:
+    std::vector<uint64_t> m_bytes;
+};
+
+class dcx_slot_test : public verbs_test {
+protected:
+    static constexpr uint32_t remote = IBV_ACCESS_LOCAL_WRITE |
+                                       IBV_ACCESS_REMOTE_READ |
+                                       IBV_ACCESS_REMOTE_WRITE;
+
+    /* Rows of 16 bytes in dst, each 64 behind the other */
+    dcx_layout rows(uint32_t repeat, uint32_t offset = 0,
+                    uint32_t access = IBV_ACCESS_LOCAL_WRITE)
+    {
+        return dcx_layout(UCT_DCX_LAYOUT_INTERLEAVED, repeat,
+                          {{(uintptr_t)dst.addr + offset, 16, 64,
+                            dst.mr->lkey, 0}}, access);
+    }
+
+    /* Every other byte of dst */
+    dcx_layout list(uint32_t num, uint32_t offset = 0)
+    {
+        std::vector<uct_dcx_layout_entry_t> entries;
+
+        for (uint32_t i = 0; i < num; i++) {
+            entries.push_back({(uintptr_t)dst.addr + offset + 2 * i, 1, 0,
+                               dst.mr->lkey, 0});
+        }
+        return dcx_layout(UCT_DCX_LAYOUT_LIST, 1, entries);
+    }
+
+    /* Slots that are open */
+    struct slots_t {
+        slots_t(const hca_device &hca, unsigned max_slots)
+        {
+            uct_dcx_slots_params_t params = {};
+            uct_dcx_devx_path_t path      = {};
+
+            dev.ctx      = hca.ctx;
+            dev.pd       = hca.pd;
+            dev.pdn      = devx_pdn(hca.pd);
+            dev.has_devx = 1;
+            dev.has_umr  = 1;
+            dev.max_klm  = 64;
+            params.dev         = &dev;
+            params.max_slots   = max_slots;
+            params.max_entries = 1024;
+            HCA_CHECK_CALL(uct_dcx_slots_init(&slots, &params) == UCS_OK);
+            path.mtu      = IBV_MTU_1024;
+            path.ads.port = 1;
+            path.ads.rlid = htobe16(hca.port.lid);
+            HCA_CHECK_CALL(uct_dcx_slots_open(&slots, &path) == UCS_OK);
+        }
+
+        ~slots_t()
+        {
+            uct_dcx_slots_cleanup(&slots);
+        }
+
+        ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_slot_t **slot)
+        {
+            return uct_dcx_slots_get(&slots, layout.get(), slot);
+        }
+
+        /* Until it is there, or cannot be had */
+        ucs_status_t wait(dcx_layout &layout, uct_dcx_key_slot_t **slot)
+        {
+            dcx_deadline deadline;
+            ucs_status_t status;
+
+            while ((status = try_get(layout, slot)) == UCS_ERR_NO_RESOURCE) {
+                deadline.check("a layout");
+                uct_dcx_slots_progress(&slots);
+            }
+            return status;
+        }
+
+        uct_dcx_key_slot_t *get(dcx_layout &layout)
+        {
+            uct_dcx_key_slot_t *slot = NULL;
+
+            EXPECT_EQ(UCS_OK, wait(layout, &slot));
+            return slot;
+        }
+
+        /* ... and nobody uses it any more */
+        uint32_t touch(dcx_layout &layout)
+        {
+            uct_dcx_key_slot_t *slot = get(layout);
+            uint32_t lkey            = slot->lkey;
+
+            put(slot);
+            return lkey;
+        }
+
+        void put(uct_dcx_key_slot_t *slot)
+        {
+            uct_dcx_slots_put(&slots, slot);
+        }
+
+        uct_dcx_slots_stats_t stats()
+        {
+            uct_dcx_slots_stats_t stats;
+
+            uct_dcx_slots_query(&slots, &stats);
+            return stats;
+        }
+
+        uct_dcx_device_t dev = {};
+        uct_dcx_slots_t  slots;
+    };
+
+    umr_pair pair{dev};
+};
+
+#endif

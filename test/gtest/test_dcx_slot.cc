@@ -1,0 +1,352 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Key slots of dcx on the device: which layout gets which, when it is there, and
+ * what goes again.
+ */
+#include "dcx_slot_bench.h"
+#include "ucx_log.h"
+
+#include <random>
+#include <set>
+#include <thread>
+
+namespace {
+
+class dcx_slot : public dcx_slot_test {
+protected:
+    /* Through the key to dst, from offset 0 on */
+    enum ibv_wc_status write_to(uint32_t rkey, uint32_t length)
+    {
+        return pair.run(verbs_op(IBV_WR_RDMA_WRITE).local(src, length)
+                                .remote(0, rkey));
+    }
+};
+
+TEST_P(dcx_slot, miss_then_hit)
+{
+    slots_t slots(dev, 8);
+    dcx_layout layout         = rows(4, 8, remote);
+    uint32_t turn             = uct_dcx_slots_turn(&slots.slots);
+    uct_dcx_key_slot_t *slot  = NULL, *again = NULL;
+
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(layout, &slot));
+    ASSERT_EQ(UCS_OK, slots.wait(layout, &slot));
+    EXPECT_NE(turn, uct_dcx_slots_turn(&slots.slots));
+    EXPECT_EQ(slot->lkey, *(uint32_t*)slot);
+    EXPECT_EQ(slot->rkey, slot->lkey);
+    ASSERT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 64));
+    for (unsigned i = 0; i < 256; i++) {
+        EXPECT_EQ(((i % 64 >= 8) && (i % 64 < 24)) ? 0x11 : 0x22, dst.addr[i])
+                << i;
+    }
+
+    dcx_layout same = rows(4, 8, remote);
+    ASSERT_EQ(UCS_OK, slots.try_get(same, &again)) << "a hit needs no WQE";
+    EXPECT_EQ(slot, again);
+    slots.put(slot);
+    slots.put(again);
+    EXPECT_EQ(1u, slots.stats().misses);
+    EXPECT_EQ(1u, slots.stats().hits);
+    EXPECT_EQ(1u, slots.stats().doorbells);
+    EXPECT_EQ(0u, slots.stats().evictions);
+    EXPECT_EQ(1u, slots.stats().num_set);
+}
+
+/* Rights count as content. */
+TEST_P(dcx_slot, has_the_rights_of_its_layout)
+{
+    slots_t slots(dev, 8);
+    dcx_layout local  = rows(4), far = rows(4, 0, remote);
+    uint32_t local_key = slots.touch(local), far_key = slots.touch(far);
+
+    EXPECT_NE(local_key, far_key);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(far_key, 64));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(local_key, 64));
+}
+
+/* Each size, the greatest by reference */
+TEST_P(dcx_slot, sizes)
+{
+    slots_t slots(dev, 8);
+
+    EXPECT_EQ(64u, uct_dcx_slots_max_klm(&slots.slots));
+    for (uint32_t num : {1u, 4u, 5u, 52u, 53u, 64u}) {
+        dcx_layout layout = list(num);
+        uint32_t key      = slots.touch(layout);
+
+        memset(dst.addr, 0x22, 2 * num);
+        memset(src.addr, num, num);
+        ASSERT_EQ(IBV_WC_SUCCESS,
+                  pair.run(verbs_op(IBV_WR_RDMA_READ).local(0, num, key)
+                                   .remote(src)));
+        for (uint32_t i = 0; i < 2 * num; i++) {
+            ASSERT_EQ((i % 2) ? 0x22 : num, dst.addr[i]) << num << " " << i;
+        }
+    }
+
+    dcx_layout more = list(65);
+    uct_dcx_key_slot_t *slot;
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, slots.try_get(more, &slot));
+    EXPECT_EQ(1u, slots.stats().exhausted);
+}
+
+TEST_P(dcx_slot, evicts_the_one_used_least_recently)
+{
+    slots_t slots(dev, 4);
+    std::vector<dcx_layout> layouts;
+    std::vector<uint32_t> keys;
+    uct_dcx_key_slot_t *slot;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        layouts.push_back(rows(4, i, remote));
+        keys.push_back(slots.touch(layouts[i]));
+    }
+    slots.touch(layouts[0]);
+
+    dcx_layout fifth = rows(4, 5, remote);
+    uint32_t key     = slots.touch(fifth);
+    EXPECT_EQ(1u, slots.stats().evictions);
+    EXPECT_EQ(keys[1] >> 8, key >> 8) << "was used before all others";
+    EXPECT_NE(keys[1], key) << "another number";
+    EXPECT_EQ(UCS_OK, slots.try_get(layouts[0], &slot));
+    slots.put(slot);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(layouts[1], &slot));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 16));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(keys[1], 16)) << "it was taken away";
+}
+
+TEST_P(dcx_slot, users_are_never_evicted)
+{
+    slots_t slots(dev, 2);
+    dcx_layout one = rows(1), two = rows(2), three = rows(3);
+    uct_dcx_key_slot_t *a = slots.get(one), *b = slots.get(two), *c;
+
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, slots.try_get(three, &c));
+    EXPECT_EQ(1u, slots.stats().exhausted);
+    slots.put(b);
+    c = slots.get(three);
+    EXPECT_EQ(b, c);
+    EXPECT_EQ(0, memcmp(one.get(), a->layout, uct_dcx_layout_size(1)));
+    slots.put(a);
+    slots.put(c);
+}
+
+/* One that was asked for and is not yet used waits for its user. */
+TEST_P(dcx_slot, new_ones_have_a_time_of_grace)
+{
+    slots_t slots(dev, 1);
+    dcx_layout one = rows(1), two = rows(2);
+    uct_dcx_key_slot_t *slot;
+
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(one, &slot));
+    while (!uct_dcx_slots_progress(&slots.slots)) {
+    }
+    for (unsigned i = 1; i < UCT_DCX_SLOT_GRACE; i++) {
+        ASSERT_EQ(UCS_ERR_EXCEEDS_LIMIT, slots.try_get(two, &slot)) << i;
+    }
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(two, &slot));
+}
+
+TEST_P(dcx_slot, several_under_one_doorbell)
+{
+    slots_t slots(dev, 8);
+    std::vector<dcx_layout> layouts;
+    uct_dcx_key_slot_t *slot;
+
+    for (uint32_t i = 0; i < 6; i++) {
+        layouts.push_back(rows(1 + i));
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(layouts[i], &slot));
+    }
+    for (auto &layout : layouts) {
+        slots.touch(layout);
+    }
+    EXPECT_EQ(6u, slots.stats().misses);
+    if (GetParam()) { /* the first alone, the others while that was under way */
+        EXPECT_EQ(2u, slots.stats().doorbells);
+    }
+}
+
+TEST_P(dcx_slot, forgets_what_a_region_names)
+{
+    slots_t slots(dev, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    dcx_layout used = rows(4, 0, remote), idle = rows(3, 0, remote);
+    dcx_layout pending = rows(2, 0, remote);
+    dcx_layout kept(UCT_DCX_LAYOUT_LIST, 1,
+                    {{(uintptr_t)other.addr, 64, 0, other.mr->lkey, 0}},
+                    remote);
+    uint32_t idle_key = slots.touch(idle), kept_key = slots.touch(kept);
+    uct_dcx_key_slot_t *user = slots.get(used), *slot;
+
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(pending, &slot));
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_EQ(3u, slots.stats().invalidated);
+    EXPECT_EQ(1u, slots.stats().num_set);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(kept_key, 64));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(idle_key, 16));
+    pair.reconnect();
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(user->rkey, 16)) << "also of one in use";
+    slots.put(user);
+    EXPECT_EQ(UCS_OK, slots.try_get(kept, &slot));
+    slots.put(slot);
+
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_EQ(3u, slots.stats().invalidated) << "nothing is left of it";
+    slots.touch(idle);
+}
+
+/* A layout whose translations cannot be read: its UMR fails, and those behind
+ * it are asked for again. */
+TEST_P(dcx_slot, failure)
+{
+    slots_t slots(dev, 8);
+    dcx_layout bad = list(60), good = rows(4, 0, remote), after = rows(5);
+    dcx_layout first = list(61);
+    ucx_log_reader log;
+    uct_dcx_key_slot_t *slot;
+
+    slots.touch(first);
+    slots.touch(good);
+    slot = ucs_list_head(&slots.slots.sizes[2].lru, uct_dcx_key_slot_t, list);
+    slot->klm_lkey ^= 0xff00;
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(bad, &slot));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(after, &slot));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(bad, &slot));
+    EXPECT_NE(std::string::npos, log.take().find("a list of 60 entries"));
+    EXPECT_EQ(1u, slots.stats().failures);
+
+    slots.touch(after);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slots.touch(good), 16));
+    EXPECT_EQ("", log.take());
+    slots.touch(bad); /* another slot */
+}
+
+/* A ring of 256 blocks goes round, and is full where the device is late. */
+TEST_P(dcx_slot, ring)
+{
+    slots_t slots(dev, 64);
+    std::vector<dcx_layout> layouts;
+    uct_dcx_key_slot_t *slot;
+
+    for (uint32_t i = 0; i < 48; i++) {
+        layouts.push_back(list(40 + i % 12, i));
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        for (auto &layout : layouts) {
+            ucs_status_t status = slots.try_get(layout, &slot);
+
+            ASSERT_TRUE((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
+            if (status == UCS_OK) {
+                slots.put(slot);
+            }
+        }
+        for (auto &layout : layouts) {
+            slots.touch(layout);
+        }
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    }
+    EXPECT_EQ(3u * 48, slots.stats().misses);
+    EXPECT_EQ(3u * 48, slots.stats().invalidated);
+    EXPECT_EQ(0u, slots.stats().failures);
+}
+
+/* A number that a peer had does not come back for a long time. */
+TEST_P(dcx_slot, numbers_of_peers_are_not_used_again)
+{
+    slots_t slots(dev, 1);
+    std::set<uint32_t> numbers;
+    uct_dcx_key_slot_t *slot;
+
+    for (unsigned i = 0; i < 256; i++) {
+        dcx_layout layout = rows(1 + i % 7, i, remote);
+
+        slot = slots.get(layout);
+        EXPECT_TRUE(numbers.insert(
+                uct_dcx_slots_give_rkey(&slots.slots, slot)).second) << i;
+        slots.put(slot);
+    }
+
+    dcx_layout one_more = rows(8, 0, remote), local = rows(8);
+    slots.slots.clock  += UCT_DCX_SLOT_GRACE;
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, slots.try_get(one_more, &slot))
+            << "all numbers of the key are with peers";
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(local, &slot))
+            << "peers have no right to this one";
+}
+
+/* ... nor one that another kind of key had. */
+TEST_P(dcx_slot, numbers_of_other_keys_are_not_used)
+{
+    slots_t slots(dev, 1);
+    std::set<uint32_t> stale;
+    dcx_layout first = rows(1, 0, remote), second = rows(2, 0, remote);
+    uint32_t key     = slots.touch(first);
+
+    for (unsigned i = 0; i < 10; i++) {
+        stale.insert((key & ~0xffu) | ((key + 1 + i) & 0xff));
+    }
+    slots.slots.params.arg      = &stale;
+    slots.slots.params.is_stale = [](void *arg, uint32_t number) -> int {
+        return ((std::set<uint32_t>*)arg)->count(number);
+    };
+    EXPECT_EQ((key & ~0xffu) | ((key + 11) & 0xff), slots.touch(second));
+}
+
+/* Four threads want 24 layouts of 8 slots. */
+TEST_P(dcx_slot, threads)
+{
+    slots_t slots(dev, 8);
+    std::vector<dcx_layout> layouts;
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> got{0}, wrong{0};
+
+    for (uint32_t i = 0; i < 24; i++) {
+        layouts.push_back(rows(1 + i));
+    }
+    for (unsigned seed = 0; seed < 4; seed++) {
+        threads.emplace_back([&, seed] {
+            std::mt19937 random(seed);
+
+            for (unsigned i = 0; i < 500; i++) {
+                dcx_layout &layout = layouts[random() % layouts.size()];
+                uct_dcx_key_slot_t *slot;
+                ucs_status_t status = slots.wait(layout, &slot);
+
+                if (status == UCS_OK) {
+                    got++;
+                    wrong += !uct_dcx_layout_is_equal(slot->layout,
+                                                      layout.get());
+                    slots.put(slot);
+                    if (random() % 64 == 0) {
+                        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+                    }
+                } else {
+                    wrong += (status != UCS_ERR_EXCEEDS_LIMIT);
+                }
+            }
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(0u, wrong);
+    EXPECT_LT(100u, got);
+    EXPECT_EQ(0u, slots.stats().failures);
+    EXPECT_EQ(8u, slots.stats().num_slots);
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, dcx_slot, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(strict, dcx_slot, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, dcx_slot, testing::Values(1));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv, {
+        {"ib", {}},
+        {"strict", {{"SOFTHCA_STRICT", "1"}}},
+        {"late", {{"SOFTHCA_DELAY", "300"}}},
+    });
+}
