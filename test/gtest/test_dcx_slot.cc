@@ -348,5 +348,8 @@ int main(int argc, char **argv)
         {"ib", {}},
         {"strict", {{"SOFTHCA_STRICT", "1"}}},
         {"late", {{"SOFTHCA_DELAY", "300"}}},
+        {"cached", {{"UCX_DCX_RCACHE", "y"}}},
+        {"single", {{"UCX_DCX_RCACHE", "n"}}},
+        {"roce", {{"UCX_DCX_RCACHE", "n"}, {"SOFTHCA_LINK", "roce"}}},
     });
 }
