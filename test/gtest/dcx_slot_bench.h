@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of key slots share: dcx's slots on the device of verbs_bench.h, and
- * layouts for them.
+ * What tests of key slots share: dcx's slots on the device of verbs_bench.h,
+ * and layouts for them.
  */
 #ifndef DCX_TEST_DCX_SLOT_BENCH_H
 #define DCX_TEST_DCX_SLOT_BENCH_H

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Key slots of dcx on the device: which layout gets which, when it is there, and
- * what goes again.
+ * Key slots of dcx on the device: which layout gets which, when it is there,
+ * and what goes again.
  */
 #include "dcx_slot_bench.h"
 #include "ucx_log.h"

@@ -9,8 +9,8 @@
 #include "dcx_slot.h"
 
 
-/* Makes up to 'num' slots of a size, which have no layout. Returns NULL, logged,
- * if there can be none. */
+/* Makes 'num' slots of a size, which have no layout. Returns NULL, logged, if it
+ * cannot. */
 uct_dcx_slot_batch_t *
 uct_dcx_slot_batch_create(const uct_dcx_device_t *dev,
                           uct_dcx_slot_size_t *size, unsigned num);
