@@ -52,6 +52,26 @@ TEST_P(dcx_slot, miss_then_hit)
     EXPECT_EQ(1u, slots.stats().num_set);
 }
 
+/* Has no layouts, and nothing is made on it */
+TEST_P(dcx_slot, device_without_umr)
+{
+    uct_dcx_slots_params_t params = {};
+    uct_dcx_devx_path_t path      = {};
+    uct_dcx_device_t device       = {};
+    uct_dcx_slots_t slots;
+
+    device.ctx         = dev.ctx;
+    device.has_devx    = 1;
+    params.dev         = &device;
+    params.max_slots   = 8;
+    params.max_entries = 8;
+    ASSERT_EQ(UCS_OK, uct_dcx_slots_init(&slots, &params));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_dcx_slots_open(&slots, &path));
+    EXPECT_FALSE(uct_dcx_slots_is_open(&slots));
+    uct_dcx_slots_forget(&slots, 0x100);
+    uct_dcx_slots_cleanup(&slots);
+}
+
 /* Rights count as content. */
 TEST_P(dcx_slot, has_the_rights_of_its_layout)
 {

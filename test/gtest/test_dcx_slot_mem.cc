@@ -4,6 +4,7 @@
  * without. Part of the program of test_dcx_slot.cc.
  */
 #include "dcx_loop.h"
+#include "ucx_log.h"
 
 extern "C" {
 #include "dcx_slot_driver.h"
@@ -87,6 +88,37 @@ TEST_P(dcx_slot_mem, layouts_go_with_their_region)
     expect_layouts(1, 1);
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(key, 0, 7));
     EXPECT_EQ(UCS_OK, put(kept, 0, 7));
+}
+
+/* What the variables may be */
+TEST_P(dcx_slot_mem, options)
+{
+    static const struct {
+        const char *name, *value, *range;
+    } bad[] = {{"UMR_SLOTS", "0", "1-4096"},
+               {"UMR_SLOTS", "4097", "1-4096"},
+               {"UMR_MAX_ENTRIES", "3", "4-65528"},
+               {"UMR_MAX_ENTRIES", "65529", "4-65528"}};
+
+    for (const auto &option : bad) {
+        uct_md_config_t *config;
+        ucx_log_reader log;
+        std::string line;
+        uct_md_h md;
+
+        UCT_CALL(uct_md_config_read(m_dcx.component(), NULL, NULL, &config));
+        UCT_CALL(uct_config_modify(config, option.name, option.value));
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                  uct_md_open(m_dcx.component(), "mlx5_0", config, &md));
+        uct_config_release(config);
+        line = log.take();
+        EXPECT_NE(std::string::npos,
+                  line.find(std::string("UCX_DCX_") + option.name + "=" +
+                            option.value)) << line;
+        EXPECT_NE(std::string::npos, line.find(option.range)) << line;
+    }
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), m_memh));
+    munmap(m_pages, length);
 }
 
 INSTANTIATE_TEST_SUITE_P(cached, dcx_slot_mem, testing::Values(true));
