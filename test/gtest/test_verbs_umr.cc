@@ -52,7 +52,7 @@ protected:
     umr_key  key{dev.pd};
 };
 
-/* --- forms ----------------------------------------------------------------- */
+/* --- forms ---------------------------------------------------------------- */
 
 TEST_P(verbs_umr, rows_of_one_block)
 {
@@ -218,7 +218,7 @@ TEST_P(verbs_umr, keys_lead_through_each_other_to_a_depth)
     }
 }
 
-/* --- which keys there are -------------------------------------------------- */
+/* --- which keys there are ------------------------------------------------- */
 
 TEST_P(verbs_umr, key_without_a_layout_leads_nowhere)
 {
@@ -360,7 +360,7 @@ TEST_P(verbs_umr, no_atomic_goes_through_rows)
     EXPECT_EQ(0x22, dst.addr[8]);
 }
 
-/* --- operations on both sides ---------------------------------------------- */
+/* --- operations on both sides --------------------------------------------- */
 
 TEST_P(verbs_umr, receive_of_an_srq)
 {
@@ -443,7 +443,7 @@ TEST_P(verbs_umr, dc_on_both_sides)
     expect_matrix(to, 0x44);
 }
 
-/* --- two processes --------------------------------------------------------- */
+/* --- two processes -------------------------------------------------------- */
 
 constexpr uint32_t PEER_ROWS = 250, PEER_BYTES = PEER_ROWS * 16;
 
@@ -497,7 +497,7 @@ TEST_P(verbs_umr_peer, rows_of_one_process_to_rows_of_another)
     EXPECT_EQ(0, peer.wait());
 }
 
-/* --- any layout ------------------------------------------------------------ */
+/* --- any layout ----------------------------------------------------------- */
 
 /* Layouts whose blocks do not overlap, over one piece of memory */
 class umr_random {

@@ -40,7 +40,7 @@ public:
     struct mlx5dv_mkey *mkey;
 };
 
-/* --- layouts --------------------------------------------------------------- */
+/* --- layouts -------------------------------------------------------------- */
 
 /* What a key is to lead to: rows of blocks, or ranges. */
 struct umr_layout {
@@ -96,7 +96,7 @@ private:
     }
 };
 
-/* --- WQEs as the builders write them (providers/mlx5/qp.c) -------------------- */
+/* --- WQEs as the builders write them (providers/mlx5/qp.c) ---------------- */
 
 /* Translations */
 using umr_octoword = struct mlx5_wqe_umr_klm_seg;
@@ -189,7 +189,7 @@ inline raw_wqe umr_wqe_by_reference(uint32_t key, uint64_t length,
             .data(addr, octowords * 16, lkey);
 }
 
-/* --- who posts them --------------------------------------------------------- */
+/* --- who posts them ------------------------------------------------------- */
 
 /* Two RC queue pairs, of which the first has the builders. */
 class umr_pair {
