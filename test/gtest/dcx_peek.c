@@ -6,6 +6,7 @@
 #include "dcx_peek.h"
 
 #include "uct/dcx/iface/dcx_iface.h"
+#include "uct/dcx/mem/dcx_md.h"
 #include "uct/dcx/mem/dcx_mem.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -226,6 +227,16 @@ int dcx_peek_list_is_told(uct_iface_h iface)
                                   sizeof(out)) == 0) &&
            ((be32toh(out[TOPOLOGY]) & UINT16_MAX) == queues->tm->next) &&
            ((be32toh(out[TOPOLOGY + 1]) >> 16) == queues->tm->synced);
+}
+
+
+void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats)
+{
+    const uct_base_iface_t *base = ucs_derived_of(iface, uct_base_iface_t);
+    const uct_dcx_md_t *md       = ucs_derived_of(base->md, uct_dcx_md_t);
+
+    stats->hits   = md->slots.stats.hits;
+    stats->misses = md->slots.stats.misses;
 }
 
 

@@ -113,6 +113,12 @@ unsigned dcx_peek_num_posted(uct_iface_h iface);
  * posted. */
 int dcx_peek_list_is_told(uct_iface_h iface);
 
+/* How often layouts were there when they were asked for, and had to be made */
+struct dcx_layout_stats {
+    uint64_t hits, misses;
+};
+void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

@@ -176,6 +176,24 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tm.min_recv),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"STRIDED_MAX_PLAIN", "64",
+     "Pieces of memory that an operation with strides, or with many entries,\n"
+     "names in its WQE, 1-64; no more than the WQE takes.",
+     ucs_offsetof(uct_dcx_iface_config_t, strided.max_plain),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"STRIDED_COPY", "512",
+     "Bytes of such an operation, in more pieces than that, up to which they\n"
+     "are copied to or from a buffer; no more than SEG_SIZE.",
+     ucs_offsetof(uct_dcx_iface_config_t, strided.copy),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"STRIDED_COPY_PIECE", "32",
+     "... and of an average piece, up to which they are copied whatever there\n"
+     "is of them, if a buffer takes it.",
+     ucs_offsetof(uct_dcx_iface_config_t, strided.copy_piece),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
     {"TIMEOUT", "1.0s",
      "Time until a packet that is not acknowledged is sent again. The device\n"
      "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",

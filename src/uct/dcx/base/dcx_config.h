@@ -71,6 +71,12 @@ typedef struct uct_dcx_iface_config {
     } tm;
 
     struct {
+        unsigned       max_plain;       /* pieces of memory */
+        size_t         copy;            /* bytes */
+        size_t         copy_piece;      /* bytes */
+    } strided;
+
+    struct {
         unsigned       sl;
         unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
         unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */

@@ -4,7 +4,7 @@
  * On the wire a message is uct_dcx_am_hdr_t and what the user gave; all carry
  * the solicited bit, which wakes a peer that waits for events.
  */
-#include "dcx_ep.h"
+#include "dcx_strided.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_post.h"
@@ -168,8 +168,6 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    size_t length            = header_length +
-                               uct_iov_total_length(iov, iovcnt);
     uct_dcx_post_t tx        = {
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
@@ -178,9 +176,16 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
+    size_t length;
 
     UCT_CHECK_AM_ID(id);
-    UCT_CHECK_IOV_SIZE(iovcnt, queues->limits.am_iov, "am_zcopy");
+    if (ucs_unlikely(!uct_dcx_iov_is_plain(iov, iovcnt, queues->limits.am_iov,
+                                           &length))) {
+        return uct_dcx_strided_am_zcopy(tl_ep, id, header, header_length, iov,
+                                        iovcnt, flags, comp);
+    }
+
+    length += header_length;
     UCT_CHECK_LENGTH(header_length, 0, queues->limits.am_hdr,
                      "am_zcopy header");
     UCT_CHECK_LENGTH(length, 0, queues->limits.am_zcopy, "am_zcopy");
@@ -191,8 +196,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     }
 
     if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_ep_fits(ep, dci, header_length +
-                                  uct_iov_total_length(iov, iovcnt))) {
+        !uct_dcx_ep_fits(ep, dci, length)) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 

@@ -5,7 +5,7 @@
  * segment: users probe a peer with it. (A data segment of 0 bytes would mean
  * 2^31 of them: PRM, struct mlx5_wqe_data_seg.)
  */
-#include "dcx_ep.h"
+#include "dcx_strided.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_post.h"
 
@@ -89,7 +89,6 @@ uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    size_t length            = uct_iov_total_length(iov, iovcnt);
     int is_get               = (opcode == MLX5_OPCODE_RDMA_READ);
     uct_dcx_post_t tx        = {
         .opcode = opcode,
@@ -99,10 +98,18 @@ uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
+    size_t length;
 
-    UCT_CHECK_IOV_SIZE(iovcnt, is_get ? queues->limits.get_iov :
-                                        queues->limits.rma_iov,
-                       is_get ? "get_zcopy" : "put_zcopy");
+    if (ucs_unlikely(!uct_dcx_iov_is_plain(iov, iovcnt,
+                                           is_get ? queues->limits.get_iov :
+                                                    queues->limits.rma_iov,
+                                           &length))) {
+        return is_get ? uct_dcx_strided_get_zcopy(tl_ep, iov, iovcnt,
+                                                  remote_addr, rkey, comp) :
+                        uct_dcx_strided_put_zcopy(tl_ep, iov, iovcnt,
+                                                  remote_addr, rkey, comp);
+    }
+
     UCT_CHECK_LENGTH(length, 0, queues->limits.rma_zcopy,
                      is_get ? "get_zcopy" : "put_zcopy");
     if (is_get) {

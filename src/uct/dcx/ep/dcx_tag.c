@@ -16,7 +16,7 @@
  * a receive buffer of the peer, and so takes a credit; all carry the solicited
  * bit, as active messages do.
  */
-#include "dcx_ep.h"
+#include "dcx_strided.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_post.h"
@@ -211,7 +211,6 @@ uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    size_t length            = uct_iov_total_length(iov, iovcnt);
     uct_dcx_post_t tx        = {
         .opcode = uct_dcx_tag_opcode(imm),
         .flags  = MLX5_WQE_CTRL_SOLICITED | MLX5_WQE_CTRL_CQ_UPDATE,
@@ -221,8 +220,14 @@ uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
     };
     uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
+    size_t length;
 
-    UCT_CHECK_IOV_SIZE(iovcnt, queues->limits.tag.iov, "tag_eager_zcopy");
+    if (ucs_unlikely(!uct_dcx_iov_is_plain(iov, iovcnt, queues->limits.tag.iov,
+                                           &length))) {
+        return uct_dcx_strided_tag_eager_zcopy(tl_ep, tag, imm, iov, iovcnt,
+                                               flags, comp);
+    }
+
     UCT_CHECK_LENGTH(length, 0, queues->limits.tag.bcopy, "tag_eager_zcopy");
 
     dci = uct_dcx_tag_get(queues, ep);
@@ -231,8 +236,7 @@ uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
     }
 
     if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_ep_fits(ep, dci, uct_iov_total_length(iov, iovcnt) +
-                                  UCT_DCX_TAG_MORE)) {
+        !uct_dcx_ep_fits(ep, dci, length + UCT_DCX_TAG_MORE)) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
@@ -307,12 +311,16 @@ uct_dcx_ep_tag_rndv_zcopy(uct_ep_h tl_ep, uct_tag_t tag, const void *header,
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    size_t length            = uct_iov_total_length(iov, iovcnt);
     uct_dcx_tag_rndv_hdr_t hdr;
     uct_dcx_dci_t *dci;
     uct_dcx_op_t *op;
+    size_t length;
 
-    UCT_CHECK_PARAM_PTR(iovcnt <= 1, "tag_rndv_zcopy of %zu pieces", iovcnt);
+    if (ucs_unlikely(!uct_dcx_iov_is_plain(iov, iovcnt, 1, &length))) {
+        return uct_dcx_strided_tag_rndv_zcopy(tl_ep, tag, header, header_length,
+                                              iov, iovcnt, flags, comp);
+    }
+
     UCT_CHECK_PARAM_PTR(header_length <= queues->limits.tag.rndv_hdr,
                         "tag_rndv_zcopy with a header of %u bytes",
                         header_length);

@@ -6,6 +6,7 @@
 #include "dcx_caps.h"
 #include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ep/dcx_atomic.h"
+#include "uct/dcx/mem/dcx_iov.h"
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/tm/dcx_tm.h"
@@ -97,7 +98,8 @@ uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
 
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
-                       const uct_dcx_port_t *port)
+                       const uct_dcx_port_t *port,
+                       const uct_dcx_slots_t *slots)
 {
     const size_t am_hdr   = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
     const size_t put_hdr  = UCT_DCX_WQE_INLINE_HDR +
@@ -129,6 +131,13 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                                 data_seg);
     limits->rma_bcopy = limits->seg_size;
     limits->rma_zcopy = ucs_min(port->attr.max_msg_sz, UCT_DCX_MAX_MESSAGE);
+
+    limits->strided.max_plain  = config->strided.max_plain;
+    limits->strided.copy       = config->strided.copy;
+    limits->strided.copy_piece = config->strided.copy_piece;
+    limits->strided.max_klm    = port->dev->has_umr ?
+                                 uct_dcx_slots_max_klm(slots) : 0;
+
     memset(&limits->tag, 0, sizeof(limits->tag));
     if (limits->num_tags > 0) {
         uct_dcx_caps_init_tag(limits, port->dev->tm.rndv_dc ?
@@ -229,9 +238,16 @@ static void uct_dcx_caps_query_am(const uct_dcx_queues_t *queues,
     attr->cap.am.max_bcopy       = limits->am_bcopy;
     attr->cap.am.max_zcopy       = limits->am_zcopy;
     attr->cap.am.max_hdr         = limits->am_hdr;
-    attr->cap.am.max_iov         = limits->am_iov;
+    attr->cap.am.max_iov         = UCT_DCX_IOV_ANNOUNCED;
     attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.am.align_mtu       = uct_dcx_port_mtu_bytes(&queues->port);
+}
+
+
+/* Entries of an operation that is not copied if it is long */
+static size_t uct_dcx_caps_max_iov(const uct_dcx_limits_t *limits, size_t plain)
+{
+    return ucs_max(ucs_min(limits->strided.max_klm, UCT_DCX_IOV_ANNOUNCED), plain);
 }
 
 
@@ -244,13 +260,15 @@ static void uct_dcx_caps_query_rma(const uct_dcx_queues_t *queues,
     attr->cap.put.max_short       = limits->put_short;
     attr->cap.put.max_bcopy       = limits->rma_bcopy;
     attr->cap.put.max_zcopy       = limits->rma_zcopy;
-    attr->cap.put.max_iov         = limits->rma_iov;
+    attr->cap.put.max_iov         = uct_dcx_caps_max_iov(limits,
+                                                         limits->rma_iov);
     attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.put.align_mtu       = mtu;
 
     attr->cap.get.max_bcopy       = limits->rma_bcopy;
     attr->cap.get.max_zcopy       = limits->rma_zcopy;
-    attr->cap.get.max_iov         = limits->get_iov;
+    attr->cap.get.max_iov         = uct_dcx_caps_max_iov(limits,
+                                                         limits->get_iov);
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.get.align_mtu       = mtu;
 }
@@ -272,7 +290,7 @@ static void uct_dcx_caps_query_tag(const uct_dcx_queues_t *queues,
     attr->cap.tag.eager.max_short      = limits->tag.max_short;
     attr->cap.tag.eager.max_bcopy      = limits->tag.bcopy;
     attr->cap.tag.eager.max_zcopy      = limits->tag.bcopy;
-    attr->cap.tag.eager.max_iov        = limits->tag.iov;
+    attr->cap.tag.eager.max_iov        = UCT_DCX_IOV_ANNOUNCED;
     attr->cap.tag.rndv.max_zcopy       = limits->tag.rndv_zcopy;
     attr->cap.tag.rndv.max_hdr         = limits->tag.rndv_hdr;
     attr->cap.tag.rndv.max_iov         = 1;

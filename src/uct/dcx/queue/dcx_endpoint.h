@@ -48,6 +48,9 @@ enum {
     /* the peer does not match tags */
     UCT_DCX_EP_FLAG_NO_TM   = UCS_BIT(6),
 
+    /* its last operation waits for the layout of a key */
+    UCT_DCX_EP_FLAG_LAYOUT  = UCS_BIT(7),
+
     /* all that posting a WQE has to do something about */
     UCT_DCX_EP_FLAGS_SPECIAL = UCT_DCX_EP_FLAG_GRH | UCT_DCX_EP_FLAG_SMALL |
                                UCT_DCX_EP_FLAG_SHARED

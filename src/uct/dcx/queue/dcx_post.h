@@ -10,7 +10,7 @@
 #define UCT_DCX_POST_H
 
 #include "dcx_endpoint.h"
-#include "uct/dcx/mem/dcx_mem.h"
+#include "uct/dcx/mem/dcx_iov.h"
 
 #include <uct/base/uct_iov.inl>
 
@@ -48,18 +48,30 @@ uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
 }
 
 
-/* One data segment for each piece of memory that is not empty. */
+/* One data segment, if the piece of memory is not empty. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_post_piece(uct_dcx_wqe_t *wqe, const uct_iov_t *iov)
+{
+    if (iov->length > 0) {
+        uct_dcx_wqe_data(wqe, iov->buffer, iov->length,
+                         uct_dcx_mem_lkey(iov->memh));
+    }
+}
+
+
+/* ... for each of them; they are plain (dcx_iov.h). */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 {
-    size_t i, length;
+    size_t i;
+
+    if (ucs_likely(iovcnt == 1)) {
+        uct_dcx_post_piece(wqe, iov);
+        return;
+    }
 
     for (i = 0; i < iovcnt; ++i) {
-        length = uct_iov_get_length(&iov[i]);
-        if (length > 0) {
-            uct_dcx_wqe_data(wqe, iov[i].buffer, length,
-                             uct_dcx_mem_lkey(iov[i].memh));
-        }
+        uct_dcx_post_piece(wqe, &iov[i]);
     }
 }
 

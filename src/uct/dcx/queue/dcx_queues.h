@@ -34,6 +34,12 @@ typedef struct uct_dcx_limits {
     size_t   rma_zcopy;
     size_t   rma_iov;
     size_t   get_iov;       /* not above rma_iov */
+    struct {                /* of memory that is not plain (dcx_iov.h) */
+        unsigned max_plain; /* pieces that become scatter entries */
+        size_t   copy;      /* bytes that are copied, if they are in more */
+        size_t   copy_piece; /* ... and of an average piece */
+        unsigned max_klm;   /* of a key with a layout, 0: there are none */
+    } strided;
     struct {                /* 0 without tag matching */
         size_t   max_short; /* also the header of a request that the user
                              * carries out */
@@ -54,6 +60,7 @@ typedef struct uct_dcx_queues {
     uct_dcx_rx_t            rx;
     ucs_mpool_t             desc_mp;  /* uct_dcx_desc_t */
     uct_dcx_limits_t        limits;
+    unsigned                num_keyed; /* operations by a key with a layout */
     struct {
         uct_dcx_slab_t      plain;    /* uct_dcx_ep_t */
         uct_dcx_slab_t      grh;      /* uct_dcx_grh_ep_t */

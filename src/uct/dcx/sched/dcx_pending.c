@@ -61,16 +61,19 @@ static void uct_dcx_pending_enter(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 
 
 /* If the endpoint has pending requests already, the new one goes behind them,
- * whether it could send or not. If it has failed, the caller tries again and
+ * whether it could send or not. One that waits for a layout is called in each
+ * call of progress, as it could send: see uct_dcx_pending_refused(). If it has failed, the caller tries again and
  * gets the error. */
 ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                     unsigned flags)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    int waits_for_layout   = ep->flags & UCT_DCX_EP_FLAG_LAYOUT;
 
+    ep->flags &= ~UCT_DCX_EP_FLAG_LAYOUT;
     if ((ep->state == UCT_DCX_EP_FAILED) ||
-        (ucs_arbiter_group_is_empty(&ep->pending) &&
+        (ucs_arbiter_group_is_empty(&ep->pending) && !waits_for_layout &&
          uct_dcx_tx_can_send(set, ep))) {
         return UCS_ERR_BUSY;
     }
@@ -79,7 +82,12 @@ ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                       UCT_PENDING_REQ_PRIV_LEN);
     uct_pending_req_arb_group_push(&ep->pending, req);
     UCT_TL_EP_STAT_PEND(&ep->super);
-    uct_dcx_pending_enter(set, ep);
+    if (waits_for_layout) {
+        uct_dcx_pending_resume(set, ep); /* no completion calls it */
+    } else {
+        uct_dcx_pending_enter(set, ep);
+    }
+
     if (ep->dci != UCT_DCX_NO_DCI) {
         uct_dcx_state_hold(set, &set->dci[ep->dci]);
     }

@@ -11,7 +11,6 @@
 #include "dcx_tm.h"
 #include "uct/dcx/mem/dcx_mem.h"
 
-#include <uct/base/uct_iov.inl>
 #include <ucs/debug/log.h>
 
 
@@ -149,12 +148,11 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, uct_tag_t tag, uct_tag_t mask,
                   const uct_iov_t *iov)
 {
     struct mlx5_wqe_data_seg data = {.lkey = htobe32(MLX5_INVALID_LKEY)};
-    size_t length                 = uct_iov_get_length(iov);
     unsigned flags                = uct_dcx_tm_cqe_flag(tm);
     uint16_t index                = tm->next;
 
-    if (ucs_likely(length > 0)) { /* of memory it would be 2 GiB */
-        data.byte_count = htobe32(length);
+    if (ucs_likely(iov->length > 0)) { /* of memory it would be 2 GiB */
+        data.byte_count = htobe32(iov->length);
         data.lkey       = htobe32(uct_dcx_mem_lkey(iov->memh));
         data.addr       = htobe64((uintptr_t)iov->buffer);
     }
@@ -163,6 +161,27 @@ uct_dcx_tm_append(uct_dcx_tm_t *tm, uct_tag_t tag, uct_tag_t mask,
     tm->next = tm->free[--tm->num_free];
     uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_APPEND, flags, tm->next,
                     tag & mask, mask, &data);
+}
+
+
+/* One that is not plain (dcx_iov.h): the device takes one piece. */
+static UCS_F_NOINLINE ucs_status_t
+uct_dcx_tm_recv_strided(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
+                        const uct_iov_t *iov, size_t iovcnt,
+                        uct_tag_context_t *ctx)
+{
+    uct_iov_t one = {.count = 1};
+
+    if ((iovcnt == 1) && ((iov->count == 0) || (iov->stride == iov->length))) {
+        one         = *iov;
+        one.length *= iov->count;
+        one.count   = 1;
+    } else if (iovcnt > 0) {
+        ucs_error("tag_recv_zcopy: iovcnt is %zu, or iov[0] has blocks: it "
+                  "takes one piece", iovcnt);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    return uct_dcx_tm_recv_zcopy(tl_iface, tag, tag_mask, &one, 1, ctx);
 }
 
 
@@ -175,7 +194,11 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
     uct_dcx_tm_entry_t *entry;
     uint16_t bucket, index;
 
-    UCT_CHECK_IOV_SIZE(iovcnt, 1ul, "tag_recv_zcopy");
+    if (ucs_unlikely((iovcnt != 1) || (iov->count != 1))) {
+        return uct_dcx_tm_recv_strided(tl_iface, tag, tag_mask, iov, iovcnt,
+                                       ctx);
+    }
+
     if (ucs_unlikely((tm->num_free == 0) || !uct_dcx_tm_has_room(tm))) {
         return UCS_ERR_EXCEEDS_LIMIT;
     }
@@ -191,7 +214,7 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
     entry->ctx          = ctx;
     entry->buffer       = iov->buffer;
     entry->tag          = tag;
-    entry->length       = uct_iov_get_length(iov);
+    entry->length       = iov->length;
     entry->num_awaited  = 1;
     entry->is_matched   = 0;
     entry->bucket       = bucket;

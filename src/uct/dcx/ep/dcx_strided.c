@@ -1,0 +1,599 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Operations on memory that is not plain; see dcx_strided.h. The memory is made
+ * a layout of, which also finds what is adjacent, and the operation posted by one
+ * of the forms of uct_dcx_layout_pick(). Whatever the form is, it ends as
+ * UCT's operation on plain memory does: in completions, errors, flush, and the
+ * end of its endpoint there is nothing of its own.
+ */
+#include "dcx_strided.h"
+#include "uct/dcx/mem/dcx_iov.h"
+#include "uct/dcx/mem/dcx_md.h"
+#include "uct/dcx/net/dcx_port_addr.h"
+#include "uct/dcx/queue/dcx_desc.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+enum {
+    /* scatter entries on the stack */
+    UCT_DCX_STRIDED_MAX_PLAIN   = 64,
+
+    /* entries of a layout there; more take memory of the heap */
+    UCT_DCX_STRIDED_MAX_ENTRIES = 16
+};
+
+
+typedef struct uct_dcx_strided uct_dcx_strided_t;
+
+/* UCT's operation on plain memory */
+typedef ucs_status_t
+(*uct_dcx_strided_post_t)(const uct_dcx_strided_t *op, const uct_iov_t *iov,
+                          size_t iovcnt, uct_completion_t *comp);
+
+/* An operation, less its memory */
+struct uct_dcx_strided {
+    const char             *name;
+    uct_ep_h               ep;
+    uct_completion_t       *comp;
+    uct_dcx_strided_post_t post;
+    size_t                 max_plain;  /* entries that it takes plain */
+    size_t                 max_length; /* bytes */
+    int                    is_dest;    /* data comes to the memory */
+    union {
+        struct {
+            const void     *header;
+            unsigned       header_length;
+            uint8_t        id;
+        } am;
+        struct {
+            uint64_t       remote_addr;
+            uct_rkey_t     rkey;
+        } rma;
+        struct {
+            uct_tag_t      tag;
+            uint64_t       imm;
+        } tag;
+    };
+    unsigned               flags;
+};
+
+
+/* What a copied operation holds until it ends */
+typedef struct uct_dcx_strided_copy {
+    uct_completion_t super;
+    uct_completion_t *comp;  /* of the user, or NULL */
+    uct_dcx_desc_t   *desc;
+    int              is_dest;
+    uct_dcx_layout_t layout; /* if it is a destination, with its entries */
+} uct_dcx_strided_copy_t;
+
+
+/* What an operation by a key with a layout holds until it ends */
+typedef struct uct_dcx_strided_keyed {
+    uct_completion_t   super;
+    uct_completion_t   *comp;   /* of the user, or NULL */
+    uct_dcx_queues_t   *queues;
+    uct_dcx_slots_t    *slots;
+    uct_dcx_key_slot_t *slot;
+} uct_dcx_strided_keyed_t;
+
+
+static inline uct_dcx_queues_t *
+uct_dcx_strided_queues(const uct_dcx_strided_t *op)
+{
+    return ucs_derived_of(op->ep->iface, uct_dcx_queues_t);
+}
+
+
+/* --- plain ---------------------------------------------------------------- */
+
+/* A handle of memory begins with its key, so that the place of a key is one. */
+static ucs_status_t uct_dcx_strided_plain(const uct_dcx_strided_t *op,
+                                          const uct_dcx_layout_t *layout)
+{
+    unsigned num = uct_dcx_layout_num_pieces(layout);
+    uct_dcx_layout_entry_t pieces[UCT_DCX_STRIDED_MAX_PLAIN];
+    uct_iov_t iov[UCT_DCX_STRIDED_MAX_PLAIN];
+    unsigned i;
+
+    static_assert(offsetof(uct_dcx_mem_t, lkey) == 0, "uct_dcx_mem_lkey()");
+    for (i = 0; i < num; ++i) {
+        pieces[i] = uct_dcx_layout_piece(layout, i);
+        iov[i]    = (uct_iov_t){
+            .buffer = (void*)(uintptr_t)pieces[i].addr,
+            .length = pieces[i].bytes,
+            .memh   = &pieces[i].lkey,
+            .count  = 1
+        };
+    }
+    return op->post(op, iov, num, op->comp);
+}
+
+
+/* --- copied --------------------------------------------------------------- */
+
+static void uct_dcx_strided_copy_free(uct_dcx_strided_copy_t *copy)
+{
+    ucs_mpool_put(copy->desc);
+    ucs_free(copy);
+}
+
+
+static void uct_dcx_strided_copy_done(uct_completion_t *self)
+{
+    uct_dcx_strided_copy_t *copy = ucs_derived_of(self, uct_dcx_strided_copy_t);
+    uct_completion_t *comp       = copy->comp;
+    ucs_status_t status          = self->status;
+
+    if (copy->is_dest && (status == UCS_OK)) {
+        uct_dcx_layout_scatter(&copy->layout,
+                               uct_dcx_desc_payload(copy->desc));
+    }
+
+    uct_dcx_strided_copy_free(copy);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+
+static uct_dcx_strided_copy_t *
+uct_dcx_strided_copy_new(const uct_dcx_strided_t *op,
+                         const uct_dcx_layout_t *layout)
+{
+    size_t size = uct_dcx_layout_size(op->is_dest ? layout->num : 0);
+    uct_dcx_strided_copy_t *copy;
+
+    copy = ucs_malloc(offsetof(uct_dcx_strided_copy_t, layout) + size,
+                      "uct_dcx_strided_copy");
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    copy->desc = ucs_mpool_get(&uct_dcx_strided_queues(op)->desc_mp);
+    if (copy->desc == NULL) {
+        ucs_free(copy);
+        return NULL;
+    }
+
+    copy->super.func   = uct_dcx_strided_copy_done;
+    copy->super.count  = 1;
+    copy->super.status = UCS_OK;
+    copy->comp         = op->comp;
+    copy->is_dest      = op->is_dest;
+    memcpy(&copy->layout, layout, size);
+    return copy;
+}
+
+
+/* A buffer begins with its key, too: its place is the handle. */
+static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
+                                           const uct_dcx_layout_t *layout)
+{
+    uct_dcx_strided_copy_t *copy;
+    ucs_status_t status;
+    uct_iov_t iov;
+
+    static_assert(offsetof(uct_dcx_desc_t, lkey) == 0, "uct_dcx_mem_lkey()");
+    copy = uct_dcx_strided_copy_new(op, layout);
+    if (copy == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    iov = (uct_iov_t){
+        .buffer = uct_dcx_desc_payload(copy->desc),
+        .length = layout->length,
+        .memh   = copy->desc,
+        .count  = 1
+    };
+    if (!op->is_dest) {
+        uct_dcx_layout_gather(layout, iov.buffer);
+    }
+
+    status = op->post(op, &iov, 1, &copy->super);
+    if (status != UCS_INPROGRESS) {
+        uct_dcx_strided_copy_free(copy);
+    }
+    return status;
+}
+
+
+/* --- by key --------------------------------------------------------------- */
+
+static void uct_dcx_strided_keyed_free(uct_dcx_strided_keyed_t *keyed)
+{
+    keyed->queues->num_keyed--;
+    uct_dcx_slots_put(keyed->slots, keyed->slot);
+    ucs_free(keyed);
+}
+
+
+static void uct_dcx_strided_keyed_done(uct_completion_t *self)
+{
+    uct_dcx_strided_keyed_t *keyed = ucs_derived_of(self,
+                                                    uct_dcx_strided_keyed_t);
+    uct_completion_t *comp         = keyed->comp;
+    ucs_status_t status            = self->status;
+
+    uct_dcx_strided_keyed_free(keyed);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+
+/* A slot begins with its key, and addresses in it begin at 0. */
+static ucs_status_t
+uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
+                           uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    const uct_iov_t iov = {.length = length, .memh = slot, .count = 1};
+    uct_dcx_strided_keyed_t *keyed;
+    ucs_status_t status;
+
+    static_assert(offsetof(uct_dcx_key_slot_t, lkey) == 0,
+                  "uct_dcx_mem_lkey()");
+    keyed = ucs_malloc(sizeof(*keyed), "uct_dcx_strided_keyed");
+    if (keyed == NULL) {
+        uct_dcx_slots_put(slots, slot);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    keyed->super.func   = uct_dcx_strided_keyed_done;
+    keyed->super.count  = 1;
+    keyed->super.status = UCS_OK;
+    keyed->comp         = op->comp;
+    keyed->queues       = uct_dcx_strided_queues(op);
+    keyed->slots        = slots;
+    keyed->slot         = slot;
+    keyed->queues->num_keyed++;
+
+    status = op->post(op, &iov, 1, &keyed->super);
+    if (status != UCS_INPROGRESS) {
+        uct_dcx_strided_keyed_free(keyed);
+    }
+    return status;
+}
+
+
+/* The queue that gives keys their layouts is made with the first of them. If it
+ * cannot be made, why is logged, and this interface goes on without. */
+static int uct_dcx_strided_open(uct_dcx_queues_t *queues,
+                                uct_dcx_slots_t *slots)
+{
+    uct_dcx_devx_path_t path;
+
+    if (ucs_likely(uct_dcx_slots_is_open(slots))) {
+        return 1;
+    }
+
+    if ((uct_dcx_port_own_path(&queues->port, &path) != UCS_OK) ||
+        (uct_dcx_slots_open(slots, &path) != UCS_OK)) {
+        queues->limits.strided.max_klm = 0;
+        return 0;
+    }
+    return 1;
+}
+
+
+/* The layout is on its way, or waits for a slot: the operation is tried
+ * again. */
+static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
+{
+    uct_dcx_ep_t *ep = ucs_derived_of(op->ep, uct_dcx_ep_t);
+
+    ep->flags |= UCT_DCX_EP_FLAG_LAYOUT;
+    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+/* UCS_ERR_UNSUPPORTED: do without a key. */
+static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
+                                          const uct_dcx_layout_t *layout)
+{
+    uct_dcx_queues_t *queues = uct_dcx_strided_queues(op);
+    uct_dcx_slots_t *slots   = &ucs_derived_of(queues->super.md,
+                                               uct_dcx_md_t)->slots;
+    uct_dcx_key_slot_t *slot;
+
+    if (!uct_dcx_strided_open(queues, slots)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    switch (uct_dcx_slots_get(slots, layout, &slot)) {
+    case UCS_OK:
+        return uct_dcx_strided_post_keyed(op, layout->length, slots, slot);
+    case UCS_ERR_NO_RESOURCE:
+        return uct_dcx_strided_wait(op);
+    case UCS_ERR_EXCEEDS_LIMIT: /* those of ours come back */
+        return ((queues->num_keyed > 0) &&
+                (layout->length > queues->limits.rma_bcopy)) ?
+               uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+}
+
+
+/* --- what is picked ------------------------------------------------------- */
+
+static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
+                                             const uct_dcx_layout_t *layout)
+{
+    ucs_error("%s: %zu bytes in %zu pieces: without a key that has a layout it "
+              "takes %zu pieces, or %zu bytes", op->name,
+              (size_t)layout->length,
+              (size_t)uct_dcx_layout_num_pieces(layout), op->max_plain,
+              uct_dcx_strided_queues(op)->limits.rma_bcopy);
+    return UCS_ERR_UNSUPPORTED;
+}
+
+
+/* Nothing is prepared for an operation that could not be posted. */
+static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
+                                         const uct_dcx_layout_t *layout)
+{
+    const uct_dcx_limits_t *queue_limits = &uct_dcx_strided_queues(op)->limits;
+    const uct_dcx_layout_limits_t limits = {
+        .max_plain  = ucs_min(ucs_min(op->max_plain,
+                                      queue_limits->strided.max_plain),
+                              UCT_DCX_STRIDED_MAX_PLAIN),
+        .max_copy   = queue_limits->rma_bcopy,
+        .copy       = queue_limits->strided.copy,
+        .copy_piece = queue_limits->strided.copy_piece,
+        .max_klm    = queue_limits->strided.max_klm
+    };
+    uct_dcx_layout_form_t form = uct_dcx_layout_pick(layout, &limits);
+    uct_dcx_ep_t *ep           = ucs_derived_of(op->ep, uct_dcx_ep_t);
+    ucs_status_t status;
+
+    if (form == UCT_DCX_LAYOUT_FORM_PLAIN) {
+        return uct_dcx_strided_plain(op, layout);
+    }
+
+    if (!uct_dcx_tx_can_send(uct_dcx_ep_dci_set(ep), ep)) {
+        return uct_dcx_tx_no_resource(ep);
+    }
+
+    if (form == UCT_DCX_LAYOUT_FORM_KEY) {
+        status = uct_dcx_strided_keyed(op, layout);
+        if (status != UCS_ERR_UNSUPPORTED) {
+            return status;
+        }
+    }
+    return (layout->length <= limits.max_copy) ?
+           uct_dcx_strided_copied(op, layout) :
+           uct_dcx_strided_too_much(op, layout);
+}
+
+
+/* Whether it is one that UCT allows */
+static ucs_status_t uct_dcx_strided_check(const uct_dcx_strided_t *op,
+                                          const uct_dcx_layout_t *layout)
+{
+    int overlaps;
+
+    if (layout->length > op->max_length) {
+        ucs_error("%s: %zu bytes, it takes %zu", op->name,
+                  (size_t)layout->length, op->max_length);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    overlaps = op->is_dest ? uct_dcx_layout_overlaps(layout) : 0;
+    if (overlaps > 0) {
+        ucs_error("%s: iov: blocks of the destination overlap", op->name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return (overlaps < 0) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_strided_build(const uct_dcx_strided_t *op, const uct_iov_t *iov,
+                      size_t iovcnt, uct_dcx_layout_t *layout)
+{
+    ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, op->name, layout);
+
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (layout->num == 0) {
+        return op->post(op, NULL, 0, op->comp);
+    }
+
+    status = uct_dcx_strided_check(op, layout);
+    return (status == UCS_OK) ? uct_dcx_strided_post(op, layout) : status;
+}
+
+
+static ucs_status_t uct_dcx_strided_run(const uct_dcx_strided_t *op,
+                                        const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t num = uct_dcx_iov_num_entries(iov, iovcnt);
+    union {
+        uct_dcx_layout_t layout;
+        uint8_t          space[sizeof(uct_dcx_layout_t) +
+                               (UCT_DCX_STRIDED_MAX_ENTRIES *
+                                sizeof(uct_dcx_layout_entry_t))];
+    } few;
+    uct_dcx_layout_t *layout = &few.layout;
+    ucs_status_t status;
+
+    if (iovcnt > UCT_DCX_IOV_MAX) {
+        ucs_error("%s: iovcnt is %zu, it takes %d", op->name, iovcnt,
+                  UCT_DCX_IOV_MAX);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (num > UCT_DCX_STRIDED_MAX_ENTRIES) {
+        layout = ucs_malloc(uct_dcx_layout_size(num), "uct_dcx_layout");
+        if (layout == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    uct_dcx_layout_begin(layout, num, op->is_dest ? IBV_ACCESS_LOCAL_WRITE : 0);
+    status = uct_dcx_strided_build(op, iov, iovcnt, layout);
+    if (layout != &few.layout) {
+        ucs_free(layout);
+    }
+    return status;
+}
+
+
+/* --- operations ----------------------------------------------------------- */
+
+static ucs_status_t
+uct_dcx_strided_post_am(const uct_dcx_strided_t *op, const uct_iov_t *iov,
+                        size_t iovcnt, uct_completion_t *comp)
+{
+    return uct_dcx_ep_am_zcopy(op->ep, op->am.id, op->am.header,
+                               op->am.header_length, iov, iovcnt, op->flags,
+                               comp);
+}
+
+
+ucs_status_t
+uct_dcx_strided_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
+                         unsigned header_length, const uct_iov_t *iov,
+                         size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
+                                                 uct_dcx_queues_t)->limits;
+    const uct_dcx_strided_t op = {
+        .name       = "am_zcopy",
+        .ep         = ep,
+        .comp       = comp,
+        .post       = uct_dcx_strided_post_am,
+        .max_plain  = limits->am_iov,
+        .max_length = limits->am_zcopy - header_length,
+        .am         = {
+            .id            = id,
+            .header        = header,
+            .header_length = header_length
+        },
+        .flags      = flags
+    };
+
+    UCT_CHECK_LENGTH(header_length, 0, limits->am_hdr, "am_zcopy header");
+    return uct_dcx_strided_run(&op, iov, iovcnt);
+}
+
+
+static ucs_status_t
+uct_dcx_strided_post_put(const uct_dcx_strided_t *op, const uct_iov_t *iov,
+                         size_t iovcnt, uct_completion_t *comp)
+{
+    return uct_dcx_ep_put_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
+                                op->rma.rkey, comp);
+}
+
+
+ucs_status_t
+uct_dcx_strided_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
+                                                 uct_dcx_queues_t)->limits;
+    const uct_dcx_strided_t op = {
+        .name       = "put_zcopy",
+        .ep         = ep,
+        .comp       = comp,
+        .post       = uct_dcx_strided_post_put,
+        .max_plain  = limits->rma_iov,
+        .max_length = limits->rma_zcopy,
+        .rma        = {.remote_addr = remote_addr, .rkey = rkey}
+    };
+
+    return uct_dcx_strided_run(&op, iov, iovcnt);
+}
+
+
+static ucs_status_t
+uct_dcx_strided_post_get(const uct_dcx_strided_t *op, const uct_iov_t *iov,
+                         size_t iovcnt, uct_completion_t *comp)
+{
+    return uct_dcx_ep_get_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
+                                op->rma.rkey, comp);
+}
+
+
+ucs_status_t
+uct_dcx_strided_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
+                                                 uct_dcx_queues_t)->limits;
+    const uct_dcx_strided_t op = {
+        .name       = "get_zcopy",
+        .ep         = ep,
+        .comp       = comp,
+        .post       = uct_dcx_strided_post_get,
+        .max_plain  = limits->get_iov,
+        .max_length = limits->rma_zcopy,
+        .is_dest    = 1,
+        .rma        = {.remote_addr = remote_addr, .rkey = rkey}
+    };
+
+    return uct_dcx_strided_run(&op, iov, iovcnt);
+}
+
+
+static ucs_status_t
+uct_dcx_strided_post_tag(const uct_dcx_strided_t *op, const uct_iov_t *iov,
+                         size_t iovcnt, uct_completion_t *comp)
+{
+    return uct_dcx_ep_tag_eager_zcopy(op->ep, op->tag.tag, op->tag.imm, iov,
+                                      iovcnt, op->flags, comp);
+}
+
+
+ucs_status_t
+uct_dcx_strided_tag_eager_zcopy(uct_ep_h ep, uct_tag_t tag, uint64_t imm,
+                                const uct_iov_t *iov, size_t iovcnt,
+                                unsigned flags, uct_completion_t *comp)
+{
+    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
+                                                 uct_dcx_queues_t)->limits;
+    const uct_dcx_strided_t op = {
+        .name       = "tag_eager_zcopy",
+        .ep         = ep,
+        .comp       = comp,
+        .post       = uct_dcx_strided_post_tag,
+        .max_plain  = limits->tag.iov,
+        .max_length = limits->tag.bcopy,
+        .tag        = {.tag = tag, .imm = imm},
+        .flags      = flags
+    };
+
+    return uct_dcx_strided_run(&op, iov, iovcnt);
+}
+
+
+/* The peer's device fetches the data by one key, of which the memory has to be a
+ * single piece. */
+ucs_status_ptr_t
+uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,
+                               unsigned header_length, const uct_iov_t *iov,
+                               size_t iovcnt, unsigned flags,
+                               uct_completion_t *comp)
+{
+    uct_iov_t one = *iov;
+
+    if ((iovcnt == 1) && ((iov->count == 0) || (iov->stride == iov->length))) {
+        one.length *= iov->count;
+        one.count   = 1;
+        return uct_dcx_ep_tag_rndv_zcopy(ep, tag, header, header_length, &one,
+                                         1, flags, comp);
+    }
+
+    ucs_error("tag_rndv_zcopy: iovcnt is %zu, or iov[0] has blocks: it takes "
+              "one piece", iovcnt);
+    return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED);
+}

@@ -1,0 +1,70 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Pieces of registered memory, as UCT's operations take them: uct_iov_t. Most
+ * are plain, one piece each, and an operation posts them as they are. One with
+ * blocks in it ('count' and 'stride'), and more of them than a WQE takes, are
+ * made a layout of (dcx_layout.h). Pure: nothing is posted here.
+ */
+#ifndef UCT_DCX_IOV_H
+#define UCT_DCX_IOV_H
+
+#include "dcx_mem.h"
+#include "uct/dcx/umr/dcx_layout.h"
+
+
+enum {
+    /* entries that operations take at most */
+    UCT_DCX_IOV_MAX       = 1024,
+
+    /* ... and say that they take: UCP has so many of them on its stack, and from
+     * 30 on aborts (ucs_alloca() in proto_am.inl); it uses 16 */
+    UCT_DCX_IOV_ANNOUNCED = 16
+};
+
+
+/* uct_dcx_iov_is_plain() of several */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
+                      size_t *length_p)
+{
+    const uct_iov_t *end = iov + iovcnt;
+
+    *length_p = 0;
+    if (iovcnt > max) {
+        return 0;
+    }
+
+    for (; iov < end; ++iov) {
+        if (iov->count != 1) {
+            return 0;
+        }
+        *length_p += iov->length;
+    }
+    return 1;
+}
+
+
+/* Whether all are one piece each, and no more of them than 'max', which is at
+ * least one. Then they have so many bytes. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
+                     size_t *length_p)
+{
+    if (ucs_likely(iovcnt == 1)) {
+        *length_p = iov->length;
+        return iov->count == 1;
+    }
+    return uct_dcx_iov_are_plain(iov, iovcnt, max, length_p);
+}
+
+
+/* Entries that a layout of them may need, at least one */
+size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt);
+
+/* Makes a layout of them. 'layout' has begun, with room for as many entries.
+ * Those without bytes are left out; if no other is left, layout->num is 0.
+ * What is wrong with an entry is logged, with the name of the operation. */
+ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
+                                const char *name, uct_dcx_layout_t *layout);
+
+#endif

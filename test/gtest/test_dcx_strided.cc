@@ -1,0 +1,789 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Zero-copy operations on memory that is not plain: blocks with a stride, and
+ * more entries than a WQE takes. What arrives is held against a plain loop over
+ * all bytes, and no other byte changes. How a layout is built and a form picked
+ * is in test_dcx_layout.cc.
+ */
+#include "dcx_match_bench.h"
+
+#include <random>
+
+namespace {
+
+using iovs = std::vector<uct_iov_t>;
+
+/* Memory that is registered, of random bytes */
+struct region {
+    region(dcx_loop &loop, size_t length, unsigned seed) :
+        bytes(length), m_md(loop.md())
+    {
+        std::mt19937 random(seed);
+
+        for (auto &b : bytes) {
+            b = random();
+        }
+        UCT_CALL(uct_md_mem_reg(m_md, bytes.data(), length,
+                                UCT_MD_MEM_ACCESS_ALL, &memh));
+    }
+
+    ~region()
+    {
+        uct_md_mem_dereg(m_md, memh);
+    }
+
+    region(const region&) = delete;
+
+    uct_iov_t at(size_t offset, size_t length, size_t stride = 0,
+                 unsigned count = 1)
+    {
+        EXPECT_LE(offset + ((count == 0) ? 0 : (count - 1) * stride + length),
+                  bytes.size());
+        return {bytes.data() + offset, length, memh, stride, count};
+    }
+
+    std::vector<uint8_t> bytes;
+    uct_mem_h            memh;
+
+private:
+    uct_md_h m_md;
+};
+
+/* Where each byte lies, in order */
+std::vector<uint8_t*> places(const iovs &iov)
+{
+    std::vector<uint8_t*> list;
+
+    for (const uct_iov_t &e : iov) {
+        for (unsigned i = 0; i < e.count; i++) {
+            for (size_t j = 0; j < e.length; j++) {
+                list.push_back((uint8_t*)e.buffer + (i * e.stride) + j);
+            }
+        }
+    }
+    return list;
+}
+
+std::vector<uint8_t> gathered(const iovs &iov)
+{
+    std::vector<uint8_t> data;
+
+    for (uint8_t *place : places(iov)) {
+        data.push_back(*place);
+    }
+    return data;
+}
+
+class dcx_strided : public testing::TestWithParam<int> {
+protected:
+    enum { SIZE = 1 << 18, AM_ID = 7 };
+
+    dcx_strided() :
+        m_ep(m_dcx.make_ep()), m_a(m_dcx, SIZE, 1), m_b(m_dcx, SIZE, 2),
+        m_remote(m_dcx, SIZE, 3), m_rkey(dcx_peek_rkey(m_remote.memh))
+    {
+        m_dcx.survives_errors = true;
+        UCT_CALL(uct_iface_set_am_handler(m_dcx.iface, AM_ID, receive, this,
+                                          0));
+    }
+
+    ~dcx_strided()
+    {
+        if (m_ep != NULL) {
+            uct_ep_destroy(m_ep);
+        }
+        m_dcx.flush();
+        EXPECT_EQ("", m_log.take());
+    }
+
+    /* A strided get that waits for its turn */
+    struct request {
+        explicit request(dcx_strided *test) :
+            test(test), iov{test->m_a.at(0, 8, 64, 100)}
+        {
+            req.func = called;
+        }
+
+        static ucs_status_t called(uct_pending_req_t *req)
+        {
+            request *self       = (request*)req; /* its first member */
+            ucs_status_t status = self->test->get(self->iov, &self->end.comp);
+
+            return (status == UCS_ERR_NO_RESOURCE) ? status : UCS_OK;
+        }
+
+        uct_pending_req_t req = {};
+        dcx_strided       *test;
+        iovs              iov;
+        dcx_end           end;
+    };
+
+    static ucs_status_t receive(void *arg, void *data, size_t length, unsigned)
+    {
+        dcx_strided *self = (dcx_strided*)arg;
+
+        self->m_messages.emplace_back((uint8_t*)data, (uint8_t*)data + length);
+        return UCS_OK;
+    }
+
+    ucs_status_t put(const iovs &iov, uct_completion_t *comp)
+    {
+        return uct_ep_put_zcopy(m_ep, iov.data(), iov.size(),
+                                (uintptr_t)m_remote.bytes.data(), m_rkey, comp);
+    }
+
+    ucs_status_t get(const iovs &iov, uct_completion_t *comp)
+    {
+        return uct_ep_get_zcopy(m_ep, iov.data(), iov.size(),
+                                (uintptr_t)m_remote.bytes.data(), m_rkey, comp);
+    }
+
+    ucs_status_t am(const iovs &iov, uct_completion_t *comp)
+    {
+        return uct_ep_am_zcopy(m_ep, AM_ID, "head", 4, iov.data(), iov.size(),
+                               0, comp);
+    }
+
+    template <typename F> void progress_until(F done)
+    {
+        dcx_deadline deadline;
+
+        while (!done()) {
+            deadline.check("progress");
+            uct_worker_progress(m_dcx.worker);
+        }
+    }
+
+    /* Posts it as soon as there is room, and waits for its end */
+    template <typename F> void run(F post)
+    {
+        ucs_status_t status;
+        dcx_end end;
+
+        progress_until([&] {
+            status = post(&end.comp);
+            return status != UCS_ERR_NO_RESOURCE;
+        });
+        ASSERT_EQ(UCS_INPROGRESS, status) << m_log.take();
+        progress_until([&] { return end.count > 0; });
+        ASSERT_EQ(UCS_OK, end.status);
+    }
+
+    void check_put(const iovs &iov)
+    {
+        auto local = m_a.bytes, expected = m_remote.bytes;
+        auto data  = gathered(iov);
+
+        std::copy(data.begin(), data.end(), expected.begin());
+        run([&](uct_completion_t *comp) { return put(iov, comp); });
+        ASSERT_EQ(expected, m_remote.bytes);
+        ASSERT_EQ(local, m_a.bytes);
+    }
+
+    void check_get(const iovs &iov)
+    {
+        auto a = m_a.bytes, b = m_b.bytes;
+        unsigned pos = 0;
+
+        run([&](uct_completion_t *comp) { return get(iov, comp); });
+        a.swap(m_a.bytes);
+        b.swap(m_b.bytes);
+        /* entries point into what is in a and b now */
+        for (uint8_t *place : places(iov)) {
+            bool is_a    = (place >= a.data()) && (place < a.data() + SIZE);
+            auto &there  = is_a ? a : b;
+            auto &before = is_a ? m_a.bytes : m_b.bytes;
+
+            before[place - there.data()] = m_remote.bytes[pos++];
+        }
+        bool is_same = (a == m_a.bytes) && (b == m_b.bytes);
+        a.swap(m_a.bytes);
+        b.swap(m_b.bytes);
+        ASSERT_TRUE(is_same) << "bytes of the blocks, or of holes, differ";
+    }
+
+    void check_am(const iovs &iov)
+    {
+        auto expected = gathered(iov);
+
+        for (char c : {'d', 'a', 'e', 'h'}) {
+            expected.insert(expected.begin(), c);
+        }
+        m_messages.clear();
+        run([&](uct_completion_t *comp) { return am(iov, comp); });
+        progress_until([&] { return !m_messages.empty(); });
+        ASSERT_EQ(1u, m_messages.size());
+        ASSERT_EQ(expected, m_messages[0]);
+    }
+
+    void check_all(const iovs &iov)
+    {
+        check_put(iov);
+        check_get(iov);
+        check_am(iov);
+    }
+
+    /* From then on an operation finds the layout with a key, if it takes one */
+    void warm_up(const iovs &iov)
+    {
+        check_all(iov);
+        m_messages.clear();
+    }
+
+    /* None is posted, and why is logged */
+    template <typename F>
+    void expect_refused(F post, const std::string &why,
+                        ucs_status_t status = UCS_ERR_INVALID_PARAM)
+    {
+        dcx_end end;
+
+        EXPECT_EQ(status, post(&end.comp));
+        m_dcx.flush();
+        EXPECT_EQ(0u, end.count);
+
+        auto text = m_log.take();
+        EXPECT_NE(std::string::npos, text.find(why)) << text;
+    }
+
+    void expect_refused(const iovs &iov, const std::string &why)
+    {
+        auto a = m_a.bytes, remote = m_remote.bytes;
+
+        expect_refused([&](uct_completion_t *c) { return put(iov, c); }, why);
+        expect_refused([&](uct_completion_t *c) { return get(iov, c); }, why);
+        expect_refused([&](uct_completion_t *c) { return am(iov, c); }, why);
+        EXPECT_EQ(a, m_a.bytes);
+        EXPECT_EQ(remote, m_remote.bytes);
+    }
+
+    ucx_log_reader                    m_log;
+    dcx_loop                          m_dcx;
+    uct_ep_h                          m_ep;
+    region                            m_a, m_b, m_remote;
+    uct_rkey_t                        m_rkey;
+    std::vector<std::vector<uint8_t>> m_messages;
+};
+
+/* --- what arrives --------------------------------------------------------- */
+
+TEST_P(dcx_strided, few_blocks)
+{
+    check_all({m_a.at(100, 8, 64, 3)});
+}
+
+TEST_P(dcx_strided, many_blocks)
+{
+    check_all({m_a.at(0, 8, 1024, 100)});
+}
+
+TEST_P(dcx_strided, rows_far_apart)
+{
+    check_all({m_a.at(5, 100, 80000, 3), m_b.at(6, 20, 66000, 3)});
+}
+
+TEST_P(dcx_strided, mixed_with_plain_entries)
+{
+    check_all({m_a.at(0, 40), m_b.at(16, 3, 7, 50), m_a.at(100, 1),
+               m_b.at(4096, 100, 100, 5), m_a.at(8192, 16, 32, 2)});
+}
+
+TEST_P(dcx_strided, many_plain_entries)
+{
+    iovs iov;
+
+    for (unsigned i = 0; i < 100; i++) {
+        iov.push_back(((i % 3) ? m_a : m_b).at(i * 50, 1 + (i % 40)));
+    }
+    check_all(iov);
+}
+
+/* As many as it takes, which is more than it announces, and no more */
+TEST_P(dcx_strided, limit_of_entries)
+{
+    iovs iov;
+
+    EXPECT_EQ(16u, m_dcx.attr.cap.am.max_iov);
+    while (iov.size() < 1024) {
+        iov.push_back(m_a.at(SIZE - 16 - (iov.size() * 16), 3));
+    }
+    check_all(iov);
+    iov.push_back(m_a.at(0, 1));
+    expect_refused(iov, "iovcnt is 1025");
+}
+
+TEST_P(dcx_strided, entries_without_bytes)
+{
+    uct_iov_t none = {};
+
+    check_all({none, m_a.at(100, 8, 64, 3), m_a.at(0, 8, 0, 0), none,
+               m_a.at(0, 0, 8, 9)});
+}
+
+TEST_P(dcx_strided, nothing)
+{
+    const iovs empty = {m_a.at(0, 8, 16, 0)}, two = {m_a.at(0, 0, 8, 9), {}};
+    dcx_end end;
+
+    for (auto &iov : {empty, two}) {
+        EXPECT_EQ(UCS_OK, get(iov, &end.comp));
+        check_put(iov);
+        check_am(iov);
+    }
+}
+
+/* What is adjacent is one piece of memory, however much of it there is. */
+TEST_P(dcx_strided, adjacent_blocks)
+{
+    check_put({m_a.at(64, 1024, 1024, 100)});
+    check_get({m_a.at(64, 1024, 1024, 100), m_a.at(64 + 102400, 4096)});
+}
+
+TEST_P(dcx_strided, long_pieces)
+{
+    check_put({m_a.at(64, 20000, 40000, 3)});
+    check_get({m_a.at(64, 20000, 40000, 3), m_b.at(1, 50000)});
+}
+
+TEST_P(dcx_strided, random)
+{
+    const char *text = getenv("DCX_STRIDED_SEED");
+    uint32_t seed    = (text != NULL) ? strtoul(text, NULL, 0) :
+                                        std::random_device()();
+    std::mt19937 random(seed);
+    auto lot = [&](unsigned min, unsigned max) {
+        return min + (random() % (max - min + 1));
+    };
+
+    printf("DCX_STRIDED_SEED=%u\n", seed);
+    for (unsigned i = 0; i < 300; i++) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", layout " +
+                     std::to_string(i));
+        size_t pos = lot(0, 100), left = m_dcx.attr.cap.am.max_zcopy - 4;
+        iovs iov;
+
+        for (unsigned j = lot(1, 12); j > 0; j--) {
+            unsigned length = lot(1, 40), count = lot(0, 2) ? lot(0, 30) : 1;
+            unsigned stride = length + (lot(0, 1) ? lot(0, 200) : 0);
+            region &mem     = lot(0, 1) ? m_a : m_b;
+
+            if (length * count <= left) {
+                iov.push_back(mem.at(pos, length, stride, count));
+                pos  += (stride * count) + lot(0, 20);
+                left -= length * count;
+            }
+        }
+        if (gathered(iov).empty()) {
+            continue;
+        }
+        ASSERT_NO_FATAL_FAILURE(check_all(iov));
+    }
+}
+
+/* --- what is refused ------------------------------------------------------ */
+
+TEST_P(dcx_strided, stride_smaller_than_length)
+{
+    expect_refused({m_a.at(0, 8), m_a.at(100, 8, 7, 2)},
+                   "iov[1] (length 8, stride 7, count 2): stride is smaller "
+                   "than length");
+}
+
+TEST_P(dcx_strided, beyond_64_bits)
+{
+    uct_iov_t far = m_a.at(0, 8);
+
+    far.count  = 3;
+    far.stride = SIZE_MAX / 2;
+    expect_refused({far}, "go beyond 64 bits");
+    far.length = SIZE_MAX / 2;
+    far.stride = SIZE_MAX / 2;
+    expect_refused({far}, "go beyond 64 bits");
+}
+
+TEST_P(dcx_strided, destination_overlaps)
+{
+    const iovs iov = {m_a.at(0, 8, 64, 10), m_a.at(135, 8)};
+    auto before    = m_a.bytes;
+
+    expect_refused([&](uct_completion_t *c) { return get(iov, c); },
+                   "get_zcopy: iov: blocks of the destination overlap");
+    EXPECT_EQ(before, m_a.bytes);
+    check_put(iov); /* as a source it is all right */
+    check_get({m_a.at(0, 8, 64, 10), m_a.at(136, 8)});
+}
+
+TEST_P(dcx_strided, too_long)
+{
+    const iovs iov = {m_a.at(0, m_dcx.attr.cap.am.max_zcopy / 20, 10000, 21)};
+
+    expect_refused([&](uct_completion_t *c) { return am(iov, c); },
+                   "am_zcopy");
+}
+
+/* --- ends ----------------------------------------------------------------- */
+
+TEST_P(dcx_strided, without_completion)
+{
+    const iovs iov = {m_a.at(0, 8, 64, 100)};
+
+    warm_up(iov);
+    EXPECT_EQ(UCS_INPROGRESS, put(iov, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, get(iov, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, am(iov, NULL));
+    m_dcx.flush();
+    auto data = gathered(iov);
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), m_remote.bytes.begin()));
+}
+
+TEST_P(dcx_strided, one_completion_for_several)
+{
+    const iovs iov = {m_a.at(0, 8, 64, 100)}, few = {m_a.at(0, 8, 64, 2)};
+    dcx_end end;
+
+    warm_up(iov);
+    warm_up(few);
+    end.comp.count = 4;
+    for (auto &each : {iov, few}) {
+        EXPECT_EQ(UCS_INPROGRESS, put(each, &end.comp));
+        EXPECT_EQ(UCS_INPROGRESS, get(each, &end.comp));
+    }
+    EXPECT_EQ(0u, end.count);
+    progress_until([&] { return end.count > 0; });
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_OK, end.status);
+}
+
+/* When the flush ends, the blocks are there. */
+TEST_P(dcx_strided, flush)
+{
+    const iovs iov = {m_a.at(0, 8, 64, 100)};
+    dcx_end end, flushed([&] { EXPECT_EQ(1u, end.count); });
+
+    warm_up(iov);
+    EXPECT_EQ(UCS_INPROGRESS, get(iov, &end.comp));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_ep, 0, &flushed.comp));
+    progress_until([&] { return flushed.count > 0; });
+
+    auto data = gathered(iov);
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), m_remote.bytes.begin()));
+}
+
+TEST_P(dcx_strided, pending)
+{
+    request waiting(this);
+    const iovs &iov = waiting.iov;
+    ucs_status_t status;
+    unsigned posted = 0;
+    dcx_end end;
+
+    warm_up(iov);
+    end.comp.count = 1000000;
+    while ((status = put(iov, &end.comp)) == UCS_INPROGRESS) {
+        posted++;
+    }
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
+    EXPECT_LT(0u, posted);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, get(iov, &end.comp));
+
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(m_ep, &waiting.req, 0));
+    progress_until([&] { return waiting.end.count > 0; });
+    EXPECT_EQ(UCS_OK, waiting.end.status);
+    EXPECT_EQ(1000000 - (int)posted, end.comp.count);
+}
+
+/* It takes a credit as any active message does. */
+TEST_P(dcx_strided, without_credits)
+{
+    const iovs iov = {m_a.at(0, 8, 64, 100)};
+    ucs_status_t status;
+    unsigned sent = 0;
+
+    warm_up(iov);
+    while ((status = am(iov, NULL)) == UCS_INPROGRESS) {
+        sent++;
+    }
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
+    m_dcx.flush();
+    progress_until([&] { return m_messages.size() == sent; });
+    check_am(iov);
+}
+
+TEST_P(dcx_strided, failure)
+{
+    const iovs iov   = {m_a.at(0, 8, 64, 100)}, few = {m_a.at(0, 8, 64, 2)};
+    uct_rkey_t rkey  = m_rkey;
+    dcx_end ends[3];
+
+    warm_up(few);
+    warm_up(iov);
+    auto before = m_a.bytes;
+    m_rkey ^= ~0xffu;
+    EXPECT_EQ(UCS_INPROGRESS, get(iov, &ends[0].comp));
+    m_rkey = rkey;
+    EXPECT_EQ(UCS_INPROGRESS, get(iov, &ends[1].comp));
+    EXPECT_EQ(UCS_INPROGRESS, get(few, &ends[2].comp));
+    progress_until([&] { return ends[2].count > 0; });
+    for (auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
+    }
+    EXPECT_TRUE(std::equal(before.begin() + 192, before.end(),
+                           m_a.bytes.begin() + 192))
+            << "nothing is unpacked";
+    progress_until([&] { return !m_dcx.errors.empty(); });
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(iov, NULL));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, am(iov, NULL));
+    m_log.take();
+}
+
+/* All ends before uct_ep_destroy() returns, or on a shared queue later. */
+TEST_P(dcx_strided, endpoint_destroyed)
+{
+    const iovs iov = {m_a.at(0, 8, 64, 100)};
+    dcx_end ends[3];
+
+    warm_up(iov);
+    EXPECT_EQ(UCS_INPROGRESS, get(iov, &ends[0].comp));
+    EXPECT_EQ(UCS_INPROGRESS, put(iov, &ends[1].comp));
+    EXPECT_EQ(UCS_INPROGRESS, am(iov, &ends[2].comp));
+    uct_ep_destroy(m_ep);
+    m_ep = NULL;
+    m_dcx.flush();
+    for (auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+    }
+}
+
+TEST_P(dcx_strided, interface_closed)
+{
+    dcx_loop other;
+    region mem(other, 8192, 4);
+    uct_ep_h ep            = other.make_ep(m_dcx);
+    const uct_iov_t blocks = mem.at(0, 8, 64, 100);
+    dcx_deadline deadline;
+    dcx_end end;
+
+    while (uct_ep_put_zcopy(ep, &blocks, 1, (uintptr_t)m_remote.bytes.data(),
+                            m_rkey, &end.comp) == UCS_ERR_NO_RESOURCE) {
+        deadline.check("an initiator and a layout");
+        uct_worker_progress(other.worker);
+    }
+    uct_ep_destroy(ep);
+    other.close_iface();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_ERR_CANCELED, end.status);
+}
+
+INSTANTIATE_TEST_SUITE_P(exclusive, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(shared, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(keys, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(keys_shared, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_strided, testing::Values(0));
+
+/* --- by keys -------------------------------------------------------------- */
+
+class dcx_strided_keys : public dcx_strided {
+protected:
+    dcx_layout_stats stats()
+    {
+        dcx_layout_stats stats;
+
+        dcx_peek_layouts(m_dcx.iface, &stats);
+        return stats;
+    }
+};
+
+/* More than any buffer takes; again and again it costs no further UMR. */
+TEST_P(dcx_strided_keys, one_layout_stays)
+{
+    const iovs run  = {m_a.at(8, 2000, 4000, 60)};
+    const iovs list = {m_a.at(8, 2000, 70000, 3), m_b.at(3, 999, 30000, 8)};
+
+    for (auto &iov : {run, list}) {
+        auto before = stats();
+
+        check_put(iov);
+        EXPECT_EQ(before.misses + 1, stats().misses);
+        for (unsigned i = 0; i < 10; i++) {
+            check_put(iov);
+        }
+        EXPECT_EQ(before.misses + 1, stats().misses);
+        EXPECT_LE(before.hits + 10, stats().hits);
+        check_get(iov);
+        EXPECT_EQ(before.misses + 2, stats().misses);
+    }
+}
+
+/* The operation does not wait for its layout; its request does. */
+TEST_P(dcx_strided_keys, pending)
+{
+    request waiting(this);
+
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, get(waiting.iov, &waiting.end.comp));
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(m_ep, &waiting.req, 0));
+    progress_until([&] { return waiting.end.count > 0; });
+    EXPECT_EQ(UCS_OK, waiting.end.status);
+    EXPECT_EQ(1u, stats().misses);
+}
+
+/* More layouts at a time than there are keys: they come back. */
+TEST_P(dcx_strided_keys, more_than_there_are)
+{
+    std::vector<dcx_end> ends(300);
+    unsigned i = 0;
+
+    for (auto &end : ends) {
+        const iovs iov = {m_a.at(8 * i++, 2000, 4000, 60)};
+
+        progress_until([&] {
+            return put(iov, &end.comp) != UCS_ERR_NO_RESOURCE;
+        });
+    }
+    m_dcx.flush();
+    for (auto &end : ends) {
+        EXPECT_EQ(1u, end.count);
+        EXPECT_EQ(UCS_OK, end.status);
+    }
+}
+
+/* The handle goes, and its number comes back for other memory. */
+TEST_P(dcx_strided_keys, memory_goes)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        region mem(m_dcx, 100000, 10 + i);
+
+        check_put({mem.at(0, 2000, 4000, 20)});
+    }
+}
+
+TEST_P(dcx_strided_keys, announced)
+{
+    EXPECT_LT(11u, m_dcx.attr.cap.put.max_iov);
+    EXPECT_EQ(m_dcx.attr.cap.put.max_iov, m_dcx.attr.cap.get.max_iov);
+}
+
+INSTANTIATE_TEST_SUITE_P(keys, dcx_strided_keys, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(keys_shared, dcx_strided_keys, testing::Values(0));
+
+/* A device without: what is long in many pieces is refused. */
+class dcx_strided_lacks : public dcx_strided {
+};
+
+TEST_P(dcx_strided_lacks, refused)
+{
+    const iovs iov = {m_a.at(8, 2000, 4000, 60)};
+
+    EXPECT_EQ(11u, m_dcx.attr.cap.put.max_iov);
+    expect_refused([&](uct_completion_t *c) { return put(iov, c); },
+                   "put_zcopy: 120000 bytes in 60 pieces",
+                   UCS_ERR_UNSUPPORTED);
+    check_all({m_a.at(0, 8, 64, 100)});
+}
+
+INSTANTIATE_TEST_SUITE_P(no_devx, dcx_strided_lacks, testing::Values(0));
+
+/* --- tags ----------------------------------------------------------------- */
+
+class dcx_strided_tag : public dcx_tag_bench {
+protected:
+    ucs_status_t send(const iovs &iov, dcx_end &end)
+    {
+        return retry([&] {
+            return uct_ep_tag_eager_zcopy(m_dcx.ep, 5, 77ull << 32, iov.data(),
+                                          iov.size(), 0, &end.comp);
+        });
+    }
+};
+
+TEST_P(dcx_strided_tag, eager)
+{
+    region a(m_dcx, 65536, 1), b(m_dcx, 65536, 2);
+
+    EXPECT_EQ(16u, m_dcx.attr.cap.tag.eager.max_iov);
+    for (auto &iov : {iovs{a.at(1, 20, 100, 2)},
+                      iovs{a.at(1, 20, 100, 200)},
+                      iovs{a.at(3, 100, 60000, 2), b.at(0, 50),
+                           b.at(100, 9, 18, 3)}}) {
+        dcx_tag_recv recv(m_dcx, 8192);
+        auto data = gathered(iov);
+        dcx_end end;
+
+        EXPECT_EQ(UCS_OK, recv.post(5));
+        EXPECT_EQ(UCS_INPROGRESS, send(iov, end));
+        progress_until([&] { return recv.has_ended() && (end.count > 0); });
+        EXPECT_EQ(UCS_OK, end.status);
+        EXPECT_EQ(77ull << 32, recv.imm);
+        ASSERT_EQ(data.size(), recv.length);
+        EXPECT_TRUE(std::equal(data.begin(), data.end(),
+                               recv.mem.bytes.begin()));
+    }
+}
+
+/* One piece of memory, in blocks that are adjacent */
+TEST_P(dcx_strided_tag, adjacent_blocks)
+{
+    dcx_tag_mem mem(m_dcx, 40000);
+    dcx_tag_recv recv(m_dcx, 40000);
+    dcx_end end;
+
+    mem.iov.length      = 1000;
+    mem.iov.stride      = 1000;
+    mem.iov.count       = 40;
+    recv.mem.iov.length = 500;
+    recv.mem.iov.stride = 500;
+    recv.mem.iov.count  = 80;
+    EXPECT_EQ(UCS_OK, recv.post(5));
+    EXPECT_FALSE(UCS_PTR_IS_ERR(send_rndv(5, "head", mem, end)));
+    progress_until([&] { return recv.has_ended() && (end.count > 0); });
+    EXPECT_EQ(40000u, recv.length);
+    EXPECT_EQ(mem.bytes, recv.mem.bytes);
+}
+
+TEST_P(dcx_strided_tag, one_piece_is_needed)
+{
+    dcx_tag_mem mem(m_dcx, 4000);
+    dcx_tag_recv recv(m_dcx, 4000);
+    dcx_end end;
+
+    for (uct_iov_t *iov : {&mem.iov, &recv.mem.iov}) {
+        iov->length = 100;
+        iov->stride = 200;
+        iov->count  = 20;
+    }
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, recv.post(5));
+    EXPECT_NE(std::string::npos, m_log.take().find("tag_recv_zcopy: iovcnt"));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              UCS_PTR_STATUS(send_rndv(5, "head", mem, end)));
+    EXPECT_NE(std::string::npos, m_log.take().find("tag_rndv_zcopy: iovcnt"));
+}
+
+INSTANTIATE_TEST_SUITE_P(tags, dcx_strided_tag, testing::Values(0));
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    std::vector<std::pair<const char*, const char*>> env = {
+        {"UCX_DCX_TX_QUEUE_LEN", "16"},
+        {"UCX_DCX_NUM_DCI", "2"}, {"UCX_DCX_FAILURE", "error"},
+        {"SOFTHCA_LOG", "error"}
+    };
+    auto shared = env, roce = env, keys = env;
+
+    shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
+    roce.push_back({"SOFTHCA_LINK", "roce"});
+    /* whatever is in more than one piece goes by a key */
+    keys.push_back({"UCX_DCX_STRIDED_MAX_PLAIN", "1"});
+    keys.push_back({"UCX_DCX_STRIDED_COPY", "0"});
+    keys.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "0"});
+
+    auto keys_shared = keys, no_devx = keys;
+    no_devx.push_back({"UCX_DCX_DEVX", "n"});
+    keys_shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
+    return hca_test_main(argc, argv, {
+        {"exclusive", env}, {"shared", shared}, {"roce", roce},
+        {"keys", keys}, {"keys_shared", keys_shared}, {"no_devx", no_devx},
+        {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}
+    });
+}
