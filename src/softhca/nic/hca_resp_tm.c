@@ -117,10 +117,9 @@ static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
     if (check != HCA_OK) {
         return check;
     }
-    recv->tm_op       = tm_op;
-    recv->tm_index    = 0;
-    recv->tmh         = NULL;
-    recv->num_strides = 0;
+    recv->tm_op    = tm_op;
+    recv->tm_index = 0;
+    recv->tmh      = NULL;
     return hca_resp_deliver(resp);
 }
 

@@ -35,11 +35,12 @@ static void hca_recv_parse(struct hca_recv *recv, const void *wqe,
     const struct mlx5_wqe_data_seg *seg = wqe;
     unsigned max = length / sizeof(*seg);
 
-    recv->taken   = true;
-    recv->in_ring = false;
-    recv->tm_op   = 0;
-    recv->count   = 0;
-    recv->length  = 0;
+    recv->taken       = true;
+    recv->in_ring     = false;
+    recv->tm_op       = 0;
+    recv->num_strides = 0;
+    recv->count       = 0;
+    recv->length      = 0;
     for (unsigned i = 0; (i < max) && (i < HCA_RECV_SEGS); i++, seg++) {
         struct mlx5_wqe_data_seg copy = *seg;
         uint32_t bytes = be32toh(copy.byte_count) & 0x7fffffff;
