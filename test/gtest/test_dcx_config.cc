@@ -30,6 +30,8 @@ const std::map<std::string, option> options = {
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
+    {"UMR_SLOTS", {{"1", "4096"}, {"0", "4097", "-1"}}},
+    {"UMR_MAX_ENTRIES", {{"4", "65528"}, {"3", "65529", "-1"}}},
 
     /* sending */
     {"SEG_SIZE", {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"},

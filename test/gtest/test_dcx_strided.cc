@@ -647,6 +647,24 @@ TEST_P(dcx_strided_keys, more_than_there_are)
     }
 }
 
+/* ... and asked for all at once, by somebody who then wants only the last */
+TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
+{
+    dcx_end end;
+    iovs iov;
+
+    for (unsigned i = 0; i < 300; i++) {
+        iov = {m_a.at(8 * i, 2000, 4000, 60)};
+        ASSERT_EQ(UCS_ERR_NO_RESOURCE, put(iov, &end.comp)) << i;
+    }
+    progress_until([&] {
+        return put(iov, &end.comp) != UCS_ERR_NO_RESOURCE;
+    });
+    m_dcx.flush();
+    EXPECT_EQ(1u, end.count);
+    EXPECT_EQ(UCS_OK, end.status);
+}
+
 /* The handle goes, and its number comes back for other memory. */
 TEST_P(dcx_strided_keys, memory_goes)
 {

@@ -41,6 +41,7 @@ struct uct_dcx_strided {
     size_t                 max_plain;  /* entries that it takes plain */
     size_t                 max_length; /* bytes */
     int                    is_dest;    /* data comes to the memory */
+    int                    is_rma;
     union {
         struct {
             const void     *header;
@@ -74,7 +75,6 @@ typedef struct uct_dcx_strided_copy {
 typedef struct uct_dcx_strided_keyed {
     uct_completion_t   super;
     uct_completion_t   *comp;   /* of the user, or NULL */
-    uct_dcx_queues_t   *queues;
     uct_dcx_slots_t    *slots;
     uct_dcx_key_slot_t *slot;
 } uct_dcx_strided_keyed_t;
@@ -204,7 +204,6 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
 
 static void uct_dcx_strided_keyed_free(uct_dcx_strided_keyed_t *keyed)
 {
-    keyed->queues->num_keyed--;
     uct_dcx_slots_put(keyed->slots, keyed->slot);
     ucs_free(keyed);
 }
@@ -245,16 +244,17 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
     keyed->super.count  = 1;
     keyed->super.status = UCS_OK;
     keyed->comp         = op->comp;
-    keyed->queues       = uct_dcx_strided_queues(op);
     keyed->slots        = slots;
     keyed->slot         = slot;
-    keyed->queues->num_keyed++;
 
     status = op->post(op, &iov, 1, &keyed->super);
     if (status != UCS_INPROGRESS) {
         uct_dcx_strided_keyed_free(keyed);
+        return status;
     }
-    return status;
+
+    ucs_derived_of(op->ep, uct_dcx_ep_t)->flags &= ~UCT_DCX_EP_FLAG_LAYOUT;
+    return UCS_INPROGRESS;
 }
 
 
@@ -308,9 +308,8 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
         return uct_dcx_strided_post_keyed(op, layout->length, slots, slot);
     case UCS_ERR_NO_RESOURCE:
         return uct_dcx_strided_wait(op);
-    case UCS_ERR_EXCEEDS_LIMIT: /* those of ours come back */
-        return ((queues->num_keyed > 0) &&
-                (layout->length > queues->limits.rma_bcopy)) ?
+    case UCS_ERR_BUSY: /* they come back */
+        return (layout->length > queues->limits.rma_bcopy) ?
                uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
     default:
         return UCS_ERR_UNSUPPORTED;
@@ -332,7 +331,22 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
 }
 
 
-/* Nothing is prepared for an operation that could not be posted. */
+/* Whether it is worth preparing: an operation that could not be posted is refused
+ * as one on plain memory is, and so is one of an endpoint that has failed. Puts
+ * and gets need no credits. */
+static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
+{
+    uct_dcx_ep_t *ep       = ucs_derived_of(op->ep, uct_dcx_ep_t);
+    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+
+    if ((ep->state == UCT_DCX_EP_FAILED) || uct_dcx_tx_is_lost(set, ep)) {
+        return 0;
+    }
+    return (op->is_rma && (ep->state == UCT_DCX_EP_BLOCKED)) ||
+           uct_dcx_tx_can_send(set, ep);
+}
+
+
 static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
                                          const uct_dcx_layout_t *layout)
 {
@@ -347,15 +361,14 @@ static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
         .max_klm    = queue_limits->strided.max_klm
     };
     uct_dcx_layout_form_t form = uct_dcx_layout_pick(layout, &limits);
-    uct_dcx_ep_t *ep           = ucs_derived_of(op->ep, uct_dcx_ep_t);
     ucs_status_t status;
 
     if (form == UCT_DCX_LAYOUT_FORM_PLAIN) {
         return uct_dcx_strided_plain(op, layout);
     }
 
-    if (!uct_dcx_tx_can_send(uct_dcx_ep_dci_set(ep), ep)) {
-        return uct_dcx_tx_no_resource(ep);
+    if (!uct_dcx_strided_can_post(op)) {
+        return uct_dcx_tx_no_resource(ucs_derived_of(op->ep, uct_dcx_ep_t));
     }
 
     if (form == UCT_DCX_LAYOUT_FORM_KEY) {
@@ -507,6 +520,7 @@ uct_dcx_strided_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
         .post       = uct_dcx_strided_post_put,
         .max_plain  = limits->rma_iov,
         .max_length = limits->rma_zcopy,
+        .is_rma     = 1,
         .rma        = {.remote_addr = remote_addr, .rkey = rkey}
     };
 
@@ -538,6 +552,7 @@ uct_dcx_strided_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
         .max_plain  = limits->get_iov,
         .max_length = limits->rma_zcopy,
         .is_dest    = 1,
+        .is_rma     = 1,
         .rma        = {.remote_addr = remote_addr, .rkey = rkey}
     };
 

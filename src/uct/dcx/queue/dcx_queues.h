@@ -60,7 +60,6 @@ typedef struct uct_dcx_queues {
     uct_dcx_rx_t            rx;
     ucs_mpool_t             desc_mp;  /* uct_dcx_desc_t */
     uct_dcx_limits_t        limits;
-    unsigned                num_keyed; /* operations by a key with a layout */
     struct {
         uct_dcx_slab_t      plain;    /* uct_dcx_ep_t */
         uct_dcx_slab_t      grh;      /* uct_dcx_grh_ep_t */

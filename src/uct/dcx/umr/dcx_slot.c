@@ -9,6 +9,7 @@
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <ucs/time/time.h>
 
 
 enum {
@@ -218,6 +219,7 @@ static void uct_dcx_slots_settle_failed(uct_dcx_slots_t *slots)
             uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_FAILED);
         } else {
             uct_dcx_slots_unhash(slots, slot);
+            slot->is_new = 0;
             uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_FREE);
         }
     }
@@ -438,7 +440,8 @@ uct_dcx_slots_miss(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
     slot = uct_dcx_slots_victim(slots, size, layout, &variant);
     if (slot == NULL) {
         slots->stats.exhausted++;
-        return UCS_ERR_EXCEEDS_LIMIT;
+        return ((size->num > 0) || size->is_growing) ? UCS_ERR_BUSY :
+                                                       UCS_ERR_EXCEEDS_LIMIT;
     }
 
     uct_dcx_slots_fill(slots, slot, layout, variant);
@@ -509,7 +512,7 @@ uct_dcx_slots_get(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
     ucs_status_t status;
 
     ucs_spin_lock(&slots->lock);
-    slots->clock++;
+    slots->clock = (uint64_t)ucs_time_to_msec(ucs_get_time());
     uct_dcx_slots_poll_locked(slots);
     status = uct_dcx_slots_get_locked(slots, layout, slot_p);
     ucs_spin_unlock(&slots->lock);

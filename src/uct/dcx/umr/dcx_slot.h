@@ -42,9 +42,9 @@ enum {
     UCT_DCX_SLOT_SIZES   = 3,
     UCT_DCX_SLOT_BUCKETS = 256,
 
-    /* A layout that nobody has used since its UMR stays for so many calls of
-     * uct_dcx_slots_get(): who asked for it comes back, or is gone. */
-    UCT_DCX_SLOT_GRACE   = 256
+    /* A layout that nobody has used since its UMR stays for so many
+     * milliseconds: who asked for it comes back, or is gone. */
+    UCT_DCX_SLOT_GRACE   = 1000
 };
 
 
@@ -136,7 +136,7 @@ typedef struct uct_dcx_slots {
     int                    is_open;
     ucs_status_t           status;   /* an error: the queue is of no use */
     uint32_t               turn;     /* moves on when a UMR has ended */
-    uint32_t               clock;    /* calls of uct_dcx_slots_get() */
+    uint32_t               clock;    /* of the last call, in milliseconds */
     uct_dcx_umr_t          umr;
     uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_SIZES];
     ucs_list_link_t        pending;  /* in the order of their WQEs */
@@ -177,7 +177,9 @@ unsigned uct_dcx_slots_max_klm(const uct_dcx_slots_t *slots);
  *                          uct_dcx_slots_put()
  *   UCS_ERR_NO_RESOURCE    it is on its way: ask again when
  *                          uct_dcx_slots_progress() says another turn
- *   UCS_ERR_EXCEEDS_LIMIT  it is too large, or all slots are in use: do without
+ *   UCS_ERR_BUSY           all slots are in use, or wait for those who asked for
+ *                          their layouts: ask again, or do without
+ *   UCS_ERR_EXCEEDS_LIMIT  it is too large, or no slot can be made: do without
  *   UCS_ERR_IO_ERROR       its UMR has failed, with a line that says why, or
  *                          the queue is of no use any more */
 ucs_status_t
