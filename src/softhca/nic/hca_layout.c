@@ -84,6 +84,9 @@ bool hca_layout_next(struct hca_layout *layout, uint64_t max,
     part->key    = klm->key;
     part->addr   = klm->addr + layout->skip;
     part->length = (left < max) ? left : max;
+    if (part->length == 0) {
+        return false; /* a UMR shortened the entry just now */
+    }
     if (layout->repeat != 0) {
         part->addr += (uint64_t)layout->row * klm->stride;
     }

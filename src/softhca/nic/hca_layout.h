@@ -35,7 +35,7 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset);
 
 /* The next run, of `max` bytes (not 0) or less.
- * @return false if the layout has ended. */
+ * @return false if the layout has ended, or changed; else it is not empty. */
 bool hca_layout_next(struct hca_layout *layout, uint64_t max,
                      struct hca_layout_part *part);
 
