@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_pd.h"
@@ -241,11 +242,21 @@ static bool devx_mkey_alloc_klms(struct hca_mkey *hw,
     return klms != NULL;
 }
 
+/* Ends what UMR does to the key: one under way before, as it writes the entries
+ * and may make the key good again. */
+static void devx_mkey_end_umr(struct hca_mkey *hw)
+{
+    hca_mutex_lock(&hw->obj.lock);
+    hw->has_umr = false;
+    hca_mutex_unlock(&hw->obj.lock);
+}
+
 /* Accesses that began before are waited for, later ones find no key. */
 static void devx_mkey_release(struct devx_obj *obj)
 {
     struct hca_mkey *hw = obj->hw;
 
+    devx_mkey_end_umr(hw);
     uverbs_mkey_disable(hw);
     devx_mkey_free_klms(hw);
     hca_obj_free(HCA_KIND_MKEY, hw);
