@@ -111,12 +111,12 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
 {
     int ret;
 
+    if (resp->memory.count != 1) { /* an indirect key cuts the operand */
+        return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
+    }
     if (resp->memory.has_via) { /* the null key: too short for many pieces */
         resp->ack->atomic = 0;
         return HCA_OK;
-    }
-    if (resp->memory.count != 1) { /* an indirect key cuts the operand */
-        return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
     }
     ret = hca_atomic_execute(resp->memory.owner,
                              (uintptr_t)resp->memory.iov[0].iov_base,

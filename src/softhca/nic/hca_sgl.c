@@ -94,7 +94,7 @@ static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
     }
 }
 
-/* Appends the pieces, which are checked by that.
+/* Appends the pieces, which are checked by that. No atomics go through rows.
  * @return HCA_KEY_PIECES if there are more than a few. */
 static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                                           const struct hca_mkey *mkey,
@@ -112,6 +112,10 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
         if ((fault != HCA_KEY_OK) || (piece.iov_len == 0)) {
             return fault;
         }
+        if ((use->access & IBV_ACCESS_REMOTE_ATOMIC) &&
+            hca_walk_has_rows(&walk)) {
+            return HCA_KEY_ACCESS;
+        }
         if (sgl->count >= HCA_SGL_FEW) {
             return HCA_KEY_PIECES;
         }
@@ -124,7 +128,6 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
     }
 }
 
-/* No atomics go through rows. */
 static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
                                              const struct hca_mkey *mkey,
                                              const struct hca_key_use *use)
@@ -132,9 +135,6 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     unsigned count = sgl->count;
     enum hca_key_fault fault;
 
-    if ((mkey->repeat != 0) && (use->access & IBV_ACCESS_REMOTE_ATOMIC)) {
-        return HCA_KEY_ACCESS;
-    }
     if (!sgl->has_walks) {
         sgl->turn      = hca_walk_enter(sgl->owner.proc);
         sgl->has_walks = true;

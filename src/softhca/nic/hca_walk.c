@@ -229,3 +229,13 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
     *key            = mkey;
     return HCA_KEY_OK;
 }
+
+bool hca_walk_has_rows(const struct hca_walk *walk)
+{
+    for (unsigned i = 0; i < walk->depth; i++) {
+        if (walk->levels[i].layout.repeat != 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -53,4 +53,7 @@ void hca_walk_begin(struct hca_walk *walk, const struct hca_mkey *mkey,
 enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
                                  const struct hca_mkey **key);
 
+/* Whether that piece was reached through rows, at any level. */
+bool hca_walk_has_rows(const struct hca_walk *walk);
+
 #endif
