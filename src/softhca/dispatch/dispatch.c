@@ -14,6 +14,7 @@
 #include "softhca/nic/hca_thread.h"
 #include "softhca/nic/hca_uar.h"
 #include "softhca/uverbs/uverbs_dm.h"
+#include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_pin.h"
 #include "softhca/uverbs/uverbs_uar.h"
 
@@ -192,6 +193,7 @@ static void dispatch_forked(void)
     uverbs_uar_forked();
     uverbs_dm_forked();
     uverbs_pin_forked();
+    uverbs_mkey_forked();
     hca_uar_forked();
 }
 

@@ -11,6 +11,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_obj.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,18 +74,28 @@ static void uverbs_mkey_drain(const struct hca_mkey *mkey,
     }
 }
 
+/* One waits at a time: each sends new walks where it does not wait itself. */
+static pthread_mutex_t uverbs_walks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void uverbs_mkey_forked(void)
+{
+    pthread_mutex_init(&uverbs_walks_lock, NULL);
+}
+
 /* Who came to it over an indirect key (hca_walk.h). New walks take the other
  * turn, so that an end comes. */
 static void uverbs_mkey_drain_walks(const struct hca_mkey *mkey)
 {
     struct hca_proc *proc = &hca_fabric->procs[mkey->obj.proc];
 
+    pthread_mutex_lock(&uverbs_walks_lock);
     for (unsigned turn = 0; turn < 2; turn++) {
         if (atomic_load(&proc->walks[turn]) != 0) {
             atomic_store(&proc->walk_turn, !turn);
             uverbs_mkey_drain(mkey, &proc->walks[turn]);
         }
     }
+    pthread_mutex_unlock(&uverbs_walks_lock);
 }
 
 void uverbs_mkey_disable(struct hca_mkey *mkey)

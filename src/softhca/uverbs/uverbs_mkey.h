@@ -27,4 +27,7 @@ void uverbs_mkey_disable(struct hca_mkey *mkey);
 /* Takes an mkey back once no access is under way on it. */
 void uverbs_mkey_free(struct hca_mkey *mkey);
 
+/* In a forked child: nobody waits for anything. */
+void uverbs_mkey_forked(void);
+
 #endif
