@@ -203,6 +203,30 @@ TEST_P(devx_mkeys, atomic_operand_lies_in_one_entry)
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, op));
 }
 
+/* Half of the operand in memory, half of it nowhere */
+TEST_P(devx_mkeys, atomic_operand_does_not_reach_into_the_null_key)
+{
+    struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
+    verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
+
+    ASSERT_NE(nullptr, null);
+    {
+        devx_mkey key(dev.ctx, devx_mkey_in(dev.pd, 0, 64,
+                                            {klm(dst, 0, 4),
+                                             {0, 60, null->lkey}}));
+        verbs_pair pair(dev);
+
+        ASSERT_NE(nullptr, key.obj);
+        op.wr.wr.atomic.compare_add = 7;
+        op.wr.wr.atomic.rkey        = key.key;
+        op.wr.wr.atomic.remote_addr = 8;
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, op));
+        op.wr.wr.atomic.remote_addr = 0;
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, op));
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(null));
+}
+
 TEST_P(devx_mkeys, more_entries_than_a_slot_holds)
 {
     std::vector<devx_klm> klms;
