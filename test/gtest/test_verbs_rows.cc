@@ -201,6 +201,79 @@ TEST_P(verbs_far_rows, two_mib_in_rows_of_a_peer)
     EXPECT_EQ(0, peer.wait());
 }
 
+/* Invalidates a key in the midst of a message to it, until that has failed. The
+ * message begins with the rows, thrice, and ends with one byte. */
+void far_inval(int fd)
+{
+    hca_device dev;
+    pieces_mem mem(dev.pd, SIZE, 0);
+    strict_mem last(dev.pd, ACCESS_ALL, 0x22);
+    umr_key rows(dev.pd, 4), key(dev.pd, 4);
+    umr_pair pair(dev);
+    verbs_ep ep(dev);
+    umr_layout list;
+    rows_card card = {ep.qp->qp_num, 0, key.rkey(), 0};
+    volatile uint8_t *first = mem.bytes.data();
+    uint8_t is_done         = 0;
+
+    for (unsigned i = 0; i < 3; i++) {
+        list.range(NULL, LENGTH, rows.lkey());
+    }
+    list.range(last.addr, 1, last.mr->lkey);
+    HCA_CHECK_CALL(pair.set(rows, umr_layout::rows(ROWS)
+                                  .block(mem.bytes.data(), mem.mr->lkey, ROW,
+                                         STRIDE - ROW)) == IBV_WC_SUCCESS);
+    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+    HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
+    ep.connect(ep.attr(card.qpn));
+    while (!is_done) {
+        *first       = 0x22;
+        last.addr[0] = 0x22;
+        HCA_CHECK_CALL(pair.set(key, list) == IBV_WC_SUCCESS);
+        peer_meet(fd);
+        while (*first == 0x22) {
+            sched_yield();
+        }
+        EXPECT_EQ(IBV_WC_SUCCESS, pair.local_inv(key.rkey()));
+        HCA_CHECK_CALL(::read(fd, &is_done, 1) == 1);
+    }
+    EXPECT_EQ(0x22, last.addr[0]);
+    peer_meet(fd);
+}
+
+struct inval_process {
+    peer_process peer{far_inval};
+};
+
+class verbs_far_inval : public inval_process, public verbs_rows {
+};
+
+TEST_P(verbs_far_inval, message_ends_when_its_key_is_invalidated)
+{
+    verbs_ep ep(dev);
+    pieces_mem from(dev.pd, 3 * LENGTH + 1, 0);
+    rows_card card, own = {ep.qp->qp_num, 0, 0, 0};
+    uint8_t is_done = 0;
+
+    std::fill(from.bytes.begin(), from.bytes.end(), 0x11);
+    HCA_CHECK_CALL(::read(peer.fd, &card, sizeof(card)) == sizeof(card));
+    HCA_CHECK_CALL(::write(peer.fd, &own, sizeof(own)) == sizeof(own));
+    ep.connect(ep.attr(card.qpn));
+    for (unsigned i = 0; (i < 20) && !is_done; i++) {
+        verbs_op op(IBV_WR_RDMA_WRITE);
+
+        peer_meet(peer.fd);
+        is_done = (run(ep, op.local(from.addr(), from.bytes.size(),
+                                    from.mr->lkey)
+                             .remote(0, card.rows)) != IBV_WC_SUCCESS);
+        HCA_CHECK_CALL(::write(peer.fd, &is_done, 1) == 1);
+    }
+    ASSERT_TRUE(is_done);
+    peer_meet(peer.fd);
+    EXPECT_EQ(0, peer.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_far_inval, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_rows, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_rows, testing::Values(0));
 

@@ -9,7 +9,9 @@
 #include "verbs_peer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <random>
+#include <thread>
 
 namespace {
 
@@ -333,6 +335,43 @@ TEST_P(verbs_umr, key_is_as_it_was_until_the_umr_is_executed)
     EXPECT_EQ(0x11, dst.addr[8]);
 }
 
+/* A message moves the bytes of one layout, or none. */
+TEST_P(verbs_umr, layout_changes_while_it_is_used)
+{
+    constexpr unsigned blocks = 16, bytes = 4, stride = 12, far = 4096;
+    umr_layout list, rows = umr_layout::rows(blocks).block(
+            dst.addr + far, dst.mr->lkey, bytes, stride - bytes);
+    std::atomic<bool> is_over{false};
+    std::vector<uint8_t> none(strict_mem::size, 0x22), near = none,
+            there = none;
+
+    for (unsigned i = 0; i < blocks; i++) {
+        list.range(dst.addr + i * stride, bytes, dst.mr->lkey);
+        memset(&near[i * stride], 0x11, bytes);
+        memset(&there[far + i * stride], 0x11, bytes);
+    }
+    ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, list));
+    std::thread changer([&] {
+        umr_pair other(dev);
+
+        for (unsigned i = 0; i < 10000; i++) {
+            EXPECT_EQ(IBV_WC_SUCCESS, other.set(key, rows));
+            EXPECT_EQ(IBV_WC_SUCCESS, other.set(key, list));
+        }
+        is_over = true;
+    });
+    while (!is_over && !HasFailure()) {
+        enum ibv_wc_status status = write_through(key.rkey());
+        std::vector<uint8_t> now  = dst.copy();
+
+        EXPECT_TRUE((status == IBV_WC_SUCCESS) ?
+                    ((now == near) || (now == there)) : (now == none))
+                << status;
+        memset(dst.addr, 0x22, strict_mem::size);
+    }
+    changer.join();
+}
+
 TEST_P(verbs_umr, rights_are_those_of_the_layout_and_of_what_is_below)
 {
     strict_mem read_only(dev.pd, IBV_ACCESS_REMOTE_READ, 0x33);
@@ -350,6 +389,7 @@ TEST_P(verbs_umr, rights_are_those_of_the_layout_and_of_what_is_below)
 TEST_P(verbs_umr, no_atomic_goes_through_rows)
 {
     verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD).local(src, 8);
+    umr_key outer(dev.pd, 4);
 
     op.wr.wr.atomic.rkey        = key.rkey();
     op.wr.wr.atomic.compare_add = 1;
@@ -357,6 +397,12 @@ TEST_P(verbs_umr, no_atomic_goes_through_rows)
     EXPECT_EQ(IBV_WC_SUCCESS, pair.run(op)) << "a list";
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, matrix(dst)));
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, pair.run(op));
+    EXPECT_EQ(0x22, dst.addr[8]);
+    pair.reconnect();
+    ASSERT_EQ(IBV_WC_SUCCESS,
+              pair.set(outer, umr_layout().range(NULL, 64, key.lkey())));
+    op.wr.wr.atomic.rkey = outer.rkey();
+    EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, pair.run(op)) << "below a list";
     EXPECT_EQ(0x22, dst.addr[8]);
 }
 

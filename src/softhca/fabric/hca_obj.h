@@ -120,6 +120,7 @@ struct hca_mkey {
     uint32_t         max_klms;  /* room; of a strided layout one for its head */
     uint32_t         repeat;    /* rows of a strided layout, 0: it is a list */
     uint32_t         row_bytes; /* of all its entries together */
+    _Atomic(uint32_t) change;   /* goes on with each UMR; odd: in one */
     hca_off_t        klms;      /* struct hca_klm: in `few`, or the arena */
     struct hca_klm   few[HCA_MKEY_FEW];
 };

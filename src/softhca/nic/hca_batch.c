@@ -62,7 +62,8 @@ static void hca_batch_at_init(struct hca_batch_at *at,
     at->is_null       = false;
 }
 
-static void hca_batch_enter(struct hca_batch_at *at)
+/* @return as hca_batch_at_piece() */
+static int hca_batch_enter(struct hca_batch_at *at)
 {
     const struct hca_sgl *sgl  = at->sgl;
     const struct iovec *iov    = &sgl->iov[at->next];
@@ -73,12 +74,12 @@ static void hca_batch_enter(struct hca_batch_at *at)
     if ((via == NULL) || (via->type != HCA_MKEY_INDIRECT)) {
         at->piece   = *iov;
         at->is_null = (via != NULL);
-        return;
+        return 0;
     }
     use        = sgl->use;
     use.addr   = (uintptr_t)iov->iov_base;
     use.length = iov->iov_len;
-    hca_walk_begin(&at->walk, via, &use);
+    return (hca_walk_begin(&at->walk, via, &use) == HCA_KEY_OK) ? 0 : -EFAULT;
 }
 
 /* Sees to it that there is a piece, unless the list has ended.
@@ -93,10 +94,10 @@ static int hca_batch_at_piece(struct hca_batch_at *at)
                 return -EFAULT;
             }
             at->is_null = (key != NULL) && (key->type == HCA_MKEY_NULL);
-        } else if (at->next < at->sgl->count) {
-            hca_batch_enter(at);
-        } else {
+        } else if (at->next == at->sgl->count) {
             break;
+        } else if (hca_batch_enter(at) != 0) {
+            return -EFAULT;
         }
     }
     return 0;

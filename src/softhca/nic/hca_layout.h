@@ -13,8 +13,8 @@
 #include "softhca/fabric/hca_obj.h"
 
 /* Where a walk is. What the key says is taken once, as a UMR may change it
- * meanwhile: that one's data is undefined, but no entry is read that is not
- * there. */
+ * meanwhile: what is read is of no use then (hca_walk.h), but no entry is read
+ * that is not there. */
 struct hca_layout {
     const struct hca_klm *klms;
     uint32_t              num;

@@ -106,9 +106,11 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
     struct hca_walk walk;
     struct iovec piece;
 
-    hca_walk_begin(&walk, mkey, use);
+    fault = hca_walk_begin(&walk, mkey, use);
     for (;;) {
-        fault = hca_walk_next(&walk, &piece, &key);
+        if (fault == HCA_KEY_OK) {
+            fault = hca_walk_next(&walk, &piece, &key);
+        }
         if ((fault != HCA_KEY_OK) || (piece.iov_len == 0)) {
             return fault;
         }

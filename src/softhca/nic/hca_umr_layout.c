@@ -338,23 +338,29 @@ static void hca_umr_put_context(const struct hca_umr *umr,
     }
 }
 
-/* A use of the key that is under way may see half of it: hca_layout.h. */
+/* A use of the key that is under way may see half of it, and ends with an error
+ * then: pairs with hca_walk_is_same(). Whoever died in here left `change` odd
+ * and the key free. */
 static enum hca_check hca_umr_apply_layout(const struct hca_umr *umr,
                                            const struct hca_umr_form *form,
                                            struct hca_mkey *key)
 {
     bool is_free         = (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE) ?
                            umr->is_free : key->is_free;
+    uint32_t change      = atomic_load(&key->change) | 1;
     enum hca_check check = HCA_OK;
 
     key->is_free = true;
+    atomic_store(&key->change, change);
     atomic_thread_fence(memory_order_seq_cst);
     if (umr->klms != 0) {
         check = hca_umr_put(umr, form, key);
     }
     if (check == HCA_OK) {
         hca_umr_put_context(umr, key);
-        atomic_thread_fence(memory_order_release);
+    }
+    atomic_store(&key->change, change + 1);
+    if (check == HCA_OK) {
         key->is_free = is_free;
     }
     return check;

@@ -33,6 +33,21 @@ static struct hca_key_use hca_walk_below(const struct hca_key_use *use)
     return below;
 }
 
+static uint32_t hca_walk_change(const struct hca_mkey *mkey)
+{
+    return atomic_load_explicit(&mkey->change, memory_order_acquire);
+}
+
+/* Whether what was read of the key since `change` was is one layout's, and it
+ * still has it: pairs with hca_umr_apply_layout(), where it is free as long as
+ * `change` is odd. */
+static bool hca_walk_is_same(const struct hca_mkey *mkey, uint32_t change)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return !__atomic_load_n(&mkey->is_free, __ATOMIC_ACQUIRE) &&
+           (hca_walk_change(mkey) == change);
+}
+
 /* Checks what an entry leads to. Neighbours mostly name one key, whose rights
  * need no second look. */
 static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
@@ -41,8 +56,10 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
 {
     const struct hca_mkey *mkey = seen->mkey;
     enum hca_key_fault fault;
+    uint32_t change;
 
-    if (__builtin_expect((mkey != NULL) && (seen->key == use->key), 1)) {
+    if (__builtin_expect((mkey != NULL) && (seen->key == use->key) &&
+                         hca_walk_is_same(mkey, seen->change), 1)) {
         return ((mkey->type == HCA_MKEY_NULL) ||
                 hca_mkey_spans(mkey, use->addr, use->length)) ?
                HCA_KEY_OK : HCA_KEY_BOUNDS;
@@ -52,9 +69,10 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     if ((mkey == NULL) || (mkey->obj.proc != proc)) {
         return HCA_KEY_UNKNOWN;
     }
-    fault = hca_mkey_check(mkey, use);
+    change = hca_walk_change(mkey);
+    fault  = hca_mkey_check(mkey, use);
     if (fault == HCA_KEY_OK) {
-        *seen = (struct hca_walk_seen){use->key, mkey};
+        *seen = (struct hca_walk_seen){use->key, mkey, change};
     }
     return fault;
 }
@@ -162,22 +180,40 @@ enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
 
 /* --- piece by piece ------------------------------------------------------- */
 
+/* @param change  of the key, before it was checked for this */
 static void hca_walk_push(struct hca_walk *walk, const struct hca_mkey *mkey,
-                          uint64_t addr, uint64_t length)
+                          uint32_t change, const struct hca_layout_part *part)
 {
     hca_layout_seek(&walk->levels[walk->depth].layout, mkey,
-                    addr - mkey->iova);
-    walk->levels[walk->depth++].left = length;
+                    part->addr - mkey->iova);
+    walk->levels[walk->depth].mkey   = mkey;
+    walk->levels[walk->depth].change = change;
+    walk->levels[walk->depth++].left = part->length;
 }
 
-void hca_walk_begin(struct hca_walk *walk, const struct hca_mkey *mkey,
-                    const struct hca_key_use *use)
+enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
+                                  const struct hca_mkey *mkey,
+                                  const struct hca_key_use *use)
 {
+    struct hca_layout_part all = {use->key, use->addr, use->length};
+    uint32_t change            = hca_walk_change(mkey);
+
     walk->use   = hca_walk_below(use);
     walk->proc  = mkey->obj.proc;
     walk->depth = 0;
     walk->seen  = (struct hca_walk_seen){.mkey = NULL};
-    hca_walk_push(walk, mkey, use->addr, use->length);
+    hca_walk_push(walk, mkey, change, &all);
+    return hca_mkey_check(mkey, use);
+}
+
+static bool hca_walk_is_valid(const struct hca_walk *walk)
+{
+    for (unsigned i = 0; i < walk->depth; i++) {
+        if (!hca_walk_is_same(walk->levels[i].mkey, walk->levels[i].change)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The next range of another key: the end of each level ends those above it. */
@@ -194,6 +230,9 @@ static enum hca_key_fault hca_walk_part(struct hca_walk *walk,
     if (!hca_layout_next(&walk->levels[walk->depth - 1].layout,
                          walk->levels[walk->depth - 1].left, part)) {
         return HCA_KEY_BOUNDS;
+    }
+    if (!hca_walk_is_valid(walk)) {
+        return HCA_KEY_FREE;
     }
     walk->levels[walk->depth - 1].left -= part->length;
     walk->use.key    = part->key;
@@ -222,7 +261,7 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
         if (walk->depth == HCA_MKEY_DEPTH) {
             return HCA_KEY_PIECES;
         }
-        hca_walk_push(walk, mkey, part.addr, part.length);
+        hca_walk_push(walk, mkey, walk->seen.change, &part);
     }
     piece->iov_base = (void*)(mkey->va + (part.addr - mkey->iova));
     piece->iov_len  = part.length;

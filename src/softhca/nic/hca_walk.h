@@ -17,6 +17,7 @@
 struct hca_walk_seen {
     uint32_t               key;
     const struct hca_mkey *mkey;
+    uint32_t               change; /* of it, before it was checked */
 };
 
 /* Where a use has come to. */
@@ -26,8 +27,10 @@ struct hca_walk {
     unsigned               depth; /* levels in use, 0: nothing is left */
     struct hca_walk_seen   seen;
     struct {
-        struct hca_layout  layout;
-        uint64_t           left;
+        const struct hca_mkey *mkey;
+        uint32_t               change; /* as above */
+        struct hca_layout      layout;
+        uint64_t               left;
     } levels[HCA_MKEY_DEPTH];
 };
 
@@ -43,13 +46,17 @@ void hca_walk_leave(unsigned proc, unsigned turn);
 enum hca_key_fault hca_walk_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use);
 
-/* Begins a walk over that use. */
-void hca_walk_begin(struct hca_walk *walk, const struct hca_mkey *mkey,
-                    const struct hca_key_use *use);
+/* Begins a walk over that use.
+ * @return HCA_KEY_OK, or why the key, as it is now, does not allow it. */
+enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
+                                  const struct hca_mkey *mkey,
+                                  const struct hca_key_use *use);
 
 /* The next piece, of length 0 at the end; `key` tells what it belongs to: where
  * that is the null key, iov_base is of no meaning. Each piece is checked, as a
- * UMR may have changed the layout since hca_walk_check(). */
+ * UMR may have changed the layout since hca_walk_check(). A key that has been
+ * changed, invalidated or taken back since the walk came to it is HCA_KEY_FREE,
+ * so that all pieces are those of one layout. */
 enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
                                  const struct hca_mkey **key);
 
