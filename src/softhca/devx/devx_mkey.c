@@ -257,9 +257,10 @@ static void devx_mkey_release(struct devx_obj *obj)
     struct hca_mkey *hw = obj->hw;
 
     devx_mkey_end_umr(hw);
-    uverbs_mkey_disable(hw);
-    devx_mkey_free_klms(hw);
-    hca_obj_free(HCA_KIND_MKEY, hw);
+    if (uverbs_mkey_disable(hw)) {
+        devx_mkey_free_klms(hw);
+        hca_obj_free(HCA_KIND_MKEY, hw);
+    }
 }
 
 static enum devx_status devx_mkey_make(struct devx_call *call,

@@ -70,8 +70,7 @@ static int hca_fabric_enter(void)
             proc->asks_fd = 0;
             atomic_store(&proc->holds, 0);
             atomic_store(&proc->freezes, 0);
-            atomic_store(&proc->walks[0], 0);
-            atomic_store(&proc->walks[1], 0);
+            memset(&hca_fabric->walks[i], 0, sizeof(hca_fabric->walks[i]));
             atomic_store(&proc->state, HCA_PROC_ALIVE);
             hca_self = i;
             hca_mutex_unlock(&hca_fabric->lock);

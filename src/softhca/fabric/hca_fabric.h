@@ -50,9 +50,14 @@ struct hca_proc {
     int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
     _Atomic(uint32_t) holds; /* keys in use by it this moment */
     _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
-    _Atomic(uint32_t) walks[2]; /* over its indirect keys (nic/hca_walk.h) ... */
-    _Atomic(uint32_t) walk_turn; /* ... where new ones count: its lowest bit */
+    _Atomic(uint32_t) walk_turn; /* where walks of its keys count: lowest bit */
 } __attribute__((aligned(64)));
+
+/* Walks of one process over indirect keys, by whose keys they are
+ * (nic/hca_walk.h). What one that died had under way ends with it. */
+struct hca_walks {
+    _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
+};
 
 /* Head of the segment. lock guards procs, chunks and object numbers;
  * reap_lock, taken before it, that one process at a time takes back what
@@ -70,6 +75,7 @@ struct hca_fabric {
     hca_off_t        tables;
     hca_off_t        arena;
     pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
+    struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: who attaches has a row */
 };
 
 extern struct hca_fabric *hca_fabric; /* NULL until attached */

@@ -10,16 +10,15 @@
  * that is made bad before the counts are. */
 unsigned hca_walk_enter(unsigned proc)
 {
-    struct hca_proc *owner = &hca_fabric->procs[proc];
-    unsigned turn          = atomic_load(&owner->walk_turn) & 1;
+    unsigned turn = atomic_load(&hca_fabric->procs[proc].walk_turn) & 1;
 
-    atomic_fetch_add(&owner->walks[turn], 1);
+    atomic_fetch_add(&hca_fabric->walks[hca_self].of[proc][turn], 1);
     return turn;
 }
 
 void hca_walk_leave(unsigned proc, unsigned turn)
 {
-    atomic_fetch_sub_explicit(&hca_fabric->procs[proc].walks[turn], 1,
+    atomic_fetch_sub_explicit(&hca_fabric->walks[hca_self].of[proc][turn], 1,
                               memory_order_release);
 }
 

@@ -10,7 +10,9 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_obj.h"
+#include "softhca/fabric/hca_proc.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -56,22 +58,32 @@ static bool uverbs_keys_held(void)
     return false;
 }
 
-/* Waits until no process that lives is among those counted. */
-static void uverbs_mkey_drain(const struct hca_mkey *mkey,
-                              _Atomic(uint32_t) *users)
+static void uverbs_mkey_pause(void)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
-    unsigned tries              = 40000; /* above 2 s: a copy of 1 GiB ends */
 
-    while (atomic_load(users) != 0) {
-        if ((tries-- == 0) || !uverbs_keys_held()) {
+    syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
+}
+
+/* Waits until no process that lives uses the key.
+ * @return false if that takes too long. */
+static bool uverbs_mkey_drain(struct hca_mkey *mkey)
+{
+    unsigned tries = 40000; /* above 2 s: a copy of 1 GiB ends */
+
+    while (atomic_load(&mkey->in_use) != 0) {
+        if (!uverbs_keys_held()) {
             hca_info("mkey 0x%x: given back while a process that died was "
                      "using it", uverbs_key(mkey));
-            atomic_store(users, 0);
+            atomic_store(&mkey->in_use, 0);
             break;
         }
-        syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
+        if (tries-- == 0) {
+            return false;
+        }
+        uverbs_mkey_pause();
     }
+    return true;
 }
 
 /* One waits at a time: each sends new walks where it does not wait itself. */
@@ -82,33 +94,73 @@ void uverbs_mkey_forked(void)
     pthread_mutex_init(&uverbs_walks_lock, NULL);
 }
 
-/* Who came to it over an indirect key (hca_walk.h). New walks take the other
- * turn, so that an end comes. */
-static void uverbs_mkey_drain_walks(const struct hca_mkey *mkey)
+static bool uverbs_walker_lives(unsigned walker)
 {
-    struct hca_proc *proc = &hca_fabric->procs[mkey->obj.proc];
+    const struct hca_proc *proc = &hca_fabric->procs[walker];
 
-    pthread_mutex_lock(&uverbs_walks_lock);
-    for (unsigned turn = 0; turn < 2; turn++) {
-        if (atomic_load(&proc->walks[turn]) != 0) {
-            atomic_store(&proc->walk_turn, !turn);
-            uverbs_mkey_drain(mkey, &proc->walks[turn]);
-        }
-    }
-    pthread_mutex_unlock(&uverbs_walks_lock);
+    return (atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
+           (hca_proc_check(proc) != -ESRCH);
 }
 
-void uverbs_mkey_disable(struct hca_mkey *mkey)
+/* One that was killed is not always known to be dead: it is asked for. */
+static bool uverbs_drain_walker(unsigned walker, unsigned turn)
+{
+    _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[hca_self][turn];
+    unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */
+
+    for (; atomic_load(walks) != 0; tries--) {
+        if ((tries % 1000 == 0) && !uverbs_walker_lives(walker)) {
+            break;
+        }
+        if (tries == 0) {
+            return false;
+        }
+        uverbs_mkey_pause();
+    }
+    return true;
+}
+
+static bool uverbs_drain_turn(unsigned turn)
+{
+    bool is_done = true;
+
+    atomic_store(&hca_fabric->procs[hca_self].walk_turn, !turn);
+    for (unsigned i = 1; is_done && (i < HCA_MAX_PROCS); i++) {
+        if (atomic_load(&hca_fabric->procs[i].state) == HCA_PROC_ALIVE) {
+            is_done = uverbs_drain_walker(i, turn);
+        }
+    }
+    return is_done;
+}
+
+/* Who came to it over an indirect key (hca_walk.h). New walks take the other
+ * turn, so that an end comes. */
+static bool uverbs_mkey_drain_walks(void)
+{
+    bool is_done;
+
+    pthread_mutex_lock(&uverbs_walks_lock);
+    is_done = uverbs_drain_turn(0) && uverbs_drain_turn(1);
+    pthread_mutex_unlock(&uverbs_walks_lock);
+    return is_done;
+}
+
+bool uverbs_mkey_disable(struct hca_mkey *mkey)
 {
     /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
      * count, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    uverbs_mkey_drain(mkey, &mkey->in_use);
-    uverbs_mkey_drain_walks(mkey);
+    if (uverbs_mkey_drain(mkey) && uverbs_mkey_drain_walks()) {
+        return true;
+    }
+    hca_warn("mkey 0x%x: a process that does not go on still uses it",
+             uverbs_key(mkey));
+    return false;
 }
 
 void uverbs_mkey_free(struct hca_mkey *mkey)
 {
-    uverbs_mkey_disable(mkey);
-    hca_obj_free(HCA_KIND_MKEY, mkey);
+    if (uverbs_mkey_disable(mkey)) {
+        hca_obj_free(HCA_KIND_MKEY, mkey);
+    }
 }

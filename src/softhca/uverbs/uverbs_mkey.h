@@ -20,11 +20,13 @@ uint32_t uverbs_mkey_publish(struct hca_mkey *mkey);
 uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant);
 
 /* Takes the translation away (mkey->is_free) and waits for the accesses that
- * had begun before. One of a process that died in it never ends: so not for
- * ever. */
-void uverbs_mkey_disable(struct hca_mkey *mkey);
+ * had begun before. Those of a process that died never end: not for them.
+ * @return false if one of a process that lives did not end either, as that is
+ * stopped: the mkey, and what belongs to it, has to stay as it is. */
+bool uverbs_mkey_disable(struct hca_mkey *mkey);
 
-/* Takes an mkey back once no access is under way on it. */
+/* Takes an mkey back once no access is under way on it; if one does not end,
+ * its slot is lost until the process ends. */
 void uverbs_mkey_free(struct hca_mkey *mkey);
 
 /* In a forked child: nobody waits for anything. */
