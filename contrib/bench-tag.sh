@@ -19,7 +19,7 @@ declare -A tag_settings=(
 tag_doorbells()
 {
     case $("$run" "${device[@]}" --device) in
-    softhca*) export UCX_DC_MLX5_MMIO_MODE=db ;;
+    softhca*) export UCX_DC_MLX5_MMIO_MODE=db UCX_WARN_UNUSED_ENV_VARS=n ;;
     esac
 }
 
