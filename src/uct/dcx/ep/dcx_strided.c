@@ -599,16 +599,12 @@ uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,
                                size_t iovcnt, unsigned flags,
                                uct_completion_t *comp)
 {
-    uct_iov_t one = *iov;
+    ucs_status_t status;
+    uct_iov_t one;
 
-    if ((iovcnt == 1) && ((iov->count == 0) || (iov->stride == iov->length))) {
-        one.length *= iov->count;
-        one.count   = 1;
-        return uct_dcx_ep_tag_rndv_zcopy(ep, tag, header, header_length, &one,
-                                         1, flags, comp);
-    }
-
-    ucs_error("tag_rndv_zcopy: iovcnt is %zu, or iov[0] has blocks: it takes "
-              "one piece", iovcnt);
-    return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED);
+    status = uct_dcx_iov_as_one(iov, iovcnt, "tag_rndv_zcopy", &one);
+    return (status == UCS_OK) ?
+           uct_dcx_ep_tag_rndv_zcopy(ep, tag, header, header_length, &one, 1,
+                                     flags, comp) :
+           UCS_STATUS_PTR(status);
 }

@@ -14,6 +14,27 @@ static inline int uct_dcx_iov_is_empty(const uct_iov_t *iov)
 }
 
 
+ucs_status_t uct_dcx_iov_as_one(const uct_iov_t *iov, size_t iovcnt,
+                                const char *name, uct_iov_t *one)
+{
+    if (iovcnt == 0) {
+        *one = (uct_iov_t){.count = 1};
+        return UCS_OK;
+    }
+
+    if ((iovcnt > 1) || ((iov->count > 0) && (iov->stride != iov->length))) {
+        ucs_error("%s: iovcnt is %zu, or iov[0] has blocks: it takes one piece",
+                  name, iovcnt);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    *one         = *iov;
+    one->length *= iov->count;
+    one->count   = 1;
+    return UCS_OK;
+}
+
+
 /* A piece takes an entry for each UCT_DCX_LAYOUT_MAX_PIECE begun. What does not
  * fit in 64 bits is refused when it is added. */
 static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)

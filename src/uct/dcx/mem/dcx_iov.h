@@ -58,6 +58,11 @@ uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 }
 
 
+/* For an operation that takes one piece: makes 'one' of entries that are not plain,
+ * if they are as much. Else that is logged, with the name of the operation. */
+ucs_status_t uct_dcx_iov_as_one(const uct_iov_t *iov, size_t iovcnt,
+                                const char *name, uct_iov_t *one);
+
 /* Entries that a layout of them may need, at least one */
 size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt);
 

@@ -62,8 +62,8 @@ static void uct_dcx_pending_enter(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 
 /* If the endpoint has pending requests already, the new one goes behind them,
  * whether it could send or not. One that waits for a layout is called in each
- * call of progress, as it could send: see uct_dcx_pending_refused(). If it has failed, the caller tries again and
- * gets the error. */
+ * call of progress, as it could send: see uct_dcx_pending_refused(). If it has
+ * failed, the caller tries again and gets the error. */
 ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                     unsigned flags)
 {

@@ -9,7 +9,7 @@
  * tells whether what it removes has matched meanwhile.
  */
 #include "dcx_tm.h"
-#include "uct/dcx/mem/dcx_mem.h"
+#include "uct/dcx/mem/dcx_iov.h"
 
 #include <ucs/debug/log.h>
 
@@ -170,18 +170,13 @@ uct_dcx_tm_recv_strided(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
                         const uct_iov_t *iov, size_t iovcnt,
                         uct_tag_context_t *ctx)
 {
-    uct_iov_t one = {.count = 1};
+    ucs_status_t status;
+    uct_iov_t one;
 
-    if ((iovcnt == 1) && ((iov->count == 0) || (iov->stride == iov->length))) {
-        one         = *iov;
-        one.length *= iov->count;
-        one.count   = 1;
-    } else if (iovcnt > 0) {
-        ucs_error("tag_recv_zcopy: iovcnt is %zu, or iov[0] has blocks: it "
-                  "takes one piece", iovcnt);
-        return UCS_ERR_UNSUPPORTED;
-    }
-    return uct_dcx_tm_recv_zcopy(tl_iface, tag, tag_mask, &one, 1, ctx);
+    status = uct_dcx_iov_as_one(iov, iovcnt, "tag_recv_zcopy", &one);
+    return (status == UCS_OK) ?
+           uct_dcx_tm_recv_zcopy(tl_iface, tag, tag_mask, &one, 1, ctx) :
+           status;
 }
 
 
