@@ -247,7 +247,7 @@ static void uct_dcx_caps_query_am(const uct_dcx_queues_t *queues,
 /* Entries of an operation that is not copied if it is long */
 static size_t uct_dcx_caps_max_iov(const uct_dcx_limits_t *limits, size_t plain)
 {
-    return ucs_max(ucs_min(limits->strided.max_klm, UCT_DCX_IOV_ANNOUNCED), plain);
+    return ucs_max(ucs_min(limits->strided.max_klm, UCT_DCX_IOV_MAX), plain);
 }
 
 

@@ -16,8 +16,9 @@ enum {
     /* entries that operations take at most */
     UCT_DCX_IOV_MAX       = 1024,
 
-    /* ... and say that they take: UCP has so many of them on its stack, and from
-     * 30 on aborts (ucs_alloca() in proto_am.inl); it uses 16 */
+    /* ... and that messages say they take: UCP has so many of them on its stack,
+     * and from 30 on aborts (ucs_alloca() in proto_am.inl); it uses 16. Of puts
+     * and gets it takes at most 16, whatever they say (UCP_MAX_IOV) */
     UCT_DCX_IOV_ANNOUNCED = 16
 };
 
