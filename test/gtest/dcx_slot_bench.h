@@ -116,7 +116,6 @@ protected:
 
             while ((status = try_get(layout, slot)) == UCS_ERR_NO_RESOURCE) {
                 deadline.check("a layout");
-                uct_dcx_slots_progress(&slots);
             }
             return status;
         }

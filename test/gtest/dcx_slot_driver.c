@@ -10,17 +10,6 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 
-static ucs_status_t dcx_slot_open(uct_iface_h iface, uct_dcx_slots_t *slots)
-{
-    uct_dcx_queues_t *queues = ucs_derived_of(iface, uct_dcx_queues_t);
-    uct_dcx_devx_path_t path;
-    ucs_status_t status;
-
-    status = uct_dcx_port_own_path(&queues->port, &path);
-    return (status == UCS_OK) ? uct_dcx_slots_open(slots, &path) : status;
-}
-
-
 static uct_dcx_key_slot_t *
 dcx_slot_wait(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
 {
@@ -29,7 +18,6 @@ dcx_slot_wait(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
 
     do {
         status = uct_dcx_slots_get(slots, layout, &slot);
-        uct_dcx_slots_progress(slots);
     } while (status == UCS_ERR_NO_RESOURCE);
     return (status == UCS_OK) ? slot : NULL;
 }
@@ -57,7 +45,8 @@ uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
     }
 
     uct_dcx_layout_end(layout);
-    if (dcx_slot_open(iface, slots) == UCS_OK) {
+    if (uct_dcx_port_open_slots(&ucs_derived_of(iface, uct_dcx_queues_t)->port,
+                                slots) == UCS_OK) {
         slot = dcx_slot_wait(slots, layout);
     }
     if (slot == NULL) {

@@ -258,26 +258,6 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
 }
 
 
-/* The queue that gives keys their layouts is made with the first of them. If it
- * cannot be made, why is logged, and this interface goes on without. */
-static int uct_dcx_strided_open(uct_dcx_queues_t *queues,
-                                uct_dcx_slots_t *slots)
-{
-    uct_dcx_devx_path_t path;
-
-    if (ucs_likely(uct_dcx_slots_is_open(slots))) {
-        return 1;
-    }
-
-    if ((uct_dcx_port_own_path(&queues->port, &path) != UCS_OK) ||
-        (uct_dcx_slots_open(slots, &path) != UCS_OK)) {
-        queues->limits.strided.max_klm = 0;
-        return 0;
-    }
-    return 1;
-}
-
-
 /* The layout is on its way, or waits for a slot: the operation is tried
  * again. */
 static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
@@ -290,7 +270,8 @@ static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
 }
 
 
-/* UCS_ERR_UNSUPPORTED: do without a key. */
+/* UCS_ERR_UNSUPPORTED: do without a key; if none can have a layout, from now
+ * on. */
 static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
                                           const uct_dcx_layout_t *layout)
 {
@@ -299,7 +280,8 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
                                                uct_dcx_md_t)->slots;
     uct_dcx_key_slot_t *slot;
 
-    if (!uct_dcx_strided_open(queues, slots)) {
+    if (uct_dcx_port_open_slots(&queues->port, slots) != UCS_OK) {
+        queues->limits.strided.max_klm = 0;
         return UCS_ERR_UNSUPPORTED;
     }
 

@@ -51,7 +51,7 @@ void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
 }
 
 
-static const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run)
+const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run)
 {
     uint64_t end, span;
 
@@ -197,6 +197,79 @@ const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
 }
 
 
+int uct_dcx_layout_has_rounds(const uct_dcx_layout_run_t *runs, unsigned num)
+{
+    unsigned i;
+
+    for (i = 0; i < num; ++i) {
+        if ((runs[i].bytes > UCT_DCX_LAYOUT_MAX_BLOCK) ||
+            (runs[i].stride > UCT_DCX_LAYOUT_MAX_BLOCK)) {
+            return 0;
+        }
+    }
+    return (runs[0].count > 1) && (runs[0].count <= UINT32_MAX);
+}
+
+
+/* One entry for each run */
+static void
+uct_dcx_layout_interleave(uct_dcx_layout_t *layout,
+                          const uct_dcx_layout_run_t *runs, unsigned num)
+{
+    unsigned i;
+
+    layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
+    layout->repeat = runs[0].count;
+    for (i = 0; i < num; ++i) {
+        layout->length += runs[i].count * runs[i].bytes;
+        uct_dcx_layout_put(layout, runs[i].addr, runs[i].bytes, runs[i].stride,
+                           runs[i].lkey);
+    }
+}
+
+
+/* Piece by piece, as a LIST */
+static const char *
+uct_dcx_layout_unroll_rounds(uct_dcx_layout_t *layout,
+                             const uct_dcx_layout_run_t *runs, unsigned num)
+{
+    const char *fault = NULL;
+    uint64_t round;
+    unsigned i;
+
+    for (round = 0; (round < runs[0].count) && (fault == NULL); ++round) {
+        for (i = 0; (i < num) && (fault == NULL); ++i) {
+            layout->length += runs[i].bytes;
+            fault           = uct_dcx_layout_add_piece(
+                    layout, runs[i].addr + (round * runs[i].stride),
+                    runs[i].bytes, runs[i].lkey);
+        }
+    }
+    return fault;
+}
+
+
+const char *
+uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
+                          const uct_dcx_layout_run_t *runs, unsigned num)
+{
+    if (num == 1) {
+        return uct_dcx_layout_add(layout, runs);
+    }
+
+    if (!uct_dcx_layout_has_rounds(runs, num)) {
+        return uct_dcx_layout_unroll_rounds(layout, runs, num);
+    }
+
+    if (num > layout->max) {
+        return "too many pieces";
+    }
+
+    uct_dcx_layout_interleave(layout, runs, num);
+    return NULL;
+}
+
+
 /* A LIST whose pieces are as long as each other, and as far apart, says the
  * same with one entry. */
 static void uct_dcx_layout_fold(uct_dcx_layout_t *layout)
@@ -317,8 +390,8 @@ uct_dcx_layout_sift(uct_dcx_layout_rest_t *heap, size_t num, size_t parent)
 }
 
 
-/* Leaves out the blocks of the first entry that begin before, or where, the next
- * one's do. Returns whether the last of them reaches into that. */
+/* Leaves out the blocks of the first entry that begin before, or where, the
+ * next one's do. Returns whether the last of them reaches into that. */
 static int uct_dcx_layout_skip(uct_dcx_layout_rest_t *first,
                                const uct_dcx_layout_rest_t *next)
 {

@@ -119,6 +119,9 @@ typedef struct uct_dcx_layout_run {
 } uct_dcx_layout_run_t;
 
 
+/* NULL, or what is wrong with a run as the end of a sentence */
+const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run);
+
 /* Begins a layout in memory of uct_dcx_layout_size(max) bytes, with nothing in
  * it. */
 void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
@@ -130,6 +133,18 @@ void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
  * the end of a sentence; then the layout is of no use any more. */
 const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
                                const uct_dcx_layout_run_t *run);
+
+/* Whether the device has a form for rounds of blocks of these runs, which have
+ * the same count: block 0 of each, block 1 of each, ... */
+int uct_dcx_layout_has_rounds(const uct_dcx_layout_run_t *runs, unsigned num);
+
+/* Appends these rounds to a layout with nothing in it: as one entry for each
+ * run if the device has a form for them, else piece by piece. Each run was
+ * checked, and the sum of their bytes. Returns NULL, or what is wrong with
+ * them. */
+const char *
+uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
+                          const uct_dcx_layout_run_t *runs, unsigned num);
 
 /* Nothing is appended any more: finds its shortest form, and its hash. There is
  * at least one entry. */

@@ -17,8 +17,12 @@
  *             the slot is needed, or what it names goes
  *
  * The first WQE to an idle queue has its doorbell at once; what is asked for
- * while it is under way goes under one doorbell, when that has completed or
- * uct_dcx_slots_progress() is called.
+ * while it is under way goes under one doorbell, when that has completed.
+ *
+ * A slot may also be owned (uct_dcx_slots_own()): it is not found by content, no
+ * other layout takes its place, and it keeps its number over
+ * uct_dcx_slots_set(). Such slots are not those of the cache: who holds them does
+ * so for as long as he likes, and operations wait only for what comes back.
  *
  * Each layout that a slot gets has another number: the index of its key with
  * the next variant. One with rights for peers that was given to one
@@ -40,6 +44,7 @@
 
 enum {
     UCT_DCX_SLOT_SIZES   = 3,
+    UCT_DCX_SLOT_KINDS   = 2 * UCT_DCX_SLOT_SIZES,
     UCT_DCX_SLOT_BUCKETS = 256,
 
     /* A layout that nobody has used since its UMR stays for so many
@@ -67,8 +72,11 @@ typedef struct uct_dcx_key_slot {
     uint8_t                 state;    /* uct_dcx_slot_state_t */
     uint8_t                 is_set;   /* the device may have a layout of it */
     uint8_t                 is_new;   /* nobody has used the layout yet */
-    uint8_t                 is_given; /* a peer has the number */
-    uint8_t                 variant;
+    uint8_t                 is_given; /* a peer has the number; owned: it has
+                                       * one */
+    uint8_t                 is_going; /* the layout is being forgotten */
+    uint32_t                was;      /* PENDING: the number of the layout of
+                                       * before, which goes first; or 0 */
     uint16_t                begin;    /* PENDING: WQEBBs of its WQEs */
     uint16_t                end;
     uct_dcx_slot_size_t     *size;
@@ -96,10 +104,11 @@ typedef struct uct_dcx_slot_batch {
 
 
 struct uct_dcx_slot_size {
+    int             is_owned;   /* its slots are not those of the cache */
     unsigned        num_klm;
     unsigned        num;        /* slots that there are */
     unsigned        max;        /* ... and may be */
-    int             is_growing; /* a thread makes more */
+    int             is_growing; /* threads that make more */
     ucs_list_link_t lru;        /* may be taken: those without a layout, then in
                                  * the order in which they were used */
     ucs_list_link_t batches;
@@ -113,6 +122,7 @@ typedef struct uct_dcx_slots_stats {
     uint64_t exhausted;   /* none was to be had, or none is so large */
     uint64_t invalidated; /* layouts that went with what they named */
     uint64_t failures;    /* UMRs that failed */
+    uint64_t sets;        /* layouts of owned slots */
     uint64_t doorbells;
     unsigned num_slots;
     unsigned num_set;     /* ... with a layout */
@@ -122,6 +132,7 @@ typedef struct uct_dcx_slots_stats {
 typedef struct uct_dcx_slots_params {
     const uct_dcx_device_t *dev;
     unsigned               max_slots;   /* of each size */
+    unsigned               max_owned;   /* the same */
     unsigned               max_entries; /* of the greatest layout */
 
     /* whether another key had this number, and a peer may still have it */
@@ -135,10 +146,10 @@ typedef struct uct_dcx_slots {
     ucs_spinlock_t         lock;     /* of what follows */
     int                    is_open;
     ucs_status_t           status;   /* an error: the queue is of no use */
-    uint32_t               turn;     /* moves on when a UMR has ended */
     uint32_t               clock;    /* of the last call, in milliseconds */
     uct_dcx_umr_t          umr;
-    uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_SIZES];
+    uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_KINDS]; /* those of the cache,
+                                                       * then owned ones */
     ucs_list_link_t        pending;  /* in the order of their WQEs */
     uct_dcx_key_slot_t     *buckets[UCT_DCX_SLOT_BUCKETS];
     uct_dcx_slots_stats_t  stats;
@@ -175,8 +186,7 @@ unsigned uct_dcx_slots_max_klm(const uct_dcx_slots_t *slots);
  * use. They are open. Returns
  *   UCS_OK                 the caller is a user of '*slot_p' until
  *                          uct_dcx_slots_put()
- *   UCS_ERR_NO_RESOURCE    it is on its way: ask again when
- *                          uct_dcx_slots_progress() says another turn
+ *   UCS_ERR_NO_RESOURCE    it is on its way: ask again
  *   UCS_ERR_BUSY           all slots are in use, or wait for those who asked for
  *                          their layouts: ask again, or do without
  *   UCS_ERR_EXCEEDS_LIMIT  it is too large, or no slot can be made: do without
@@ -194,24 +204,44 @@ uint32_t uct_dcx_slots_give_rkey(uct_dcx_slots_t *slots,
                                  uct_dcx_key_slot_t *slot);
 
 
-/* A count that changes when a UMR ends: read before uct_dcx_slots_get(), it
- * tells from what uct_dcx_slots_progress() returns later whether it is time to
- * ask again. */
-static inline uint32_t uct_dcx_slots_turn(const uct_dcx_slots_t *slots)
-{
-    return __atomic_load_n(&slots->turn, __ATOMIC_ACQUIRE);
-}
+/* Takes a slot out of those for owners, with room for 'num_klm' translations; it
+ * has a number, and no layout. They are open. Returns
+ *   UCS_ERR_EXCEEDS_LIMIT  no key is so large
+ *   UCS_ERR_NO_RESOURCE    all are owned
+ *   UCS_ERR_IO_ERROR       no more can be made, with a line that says why, or the
+ *                          queue is of no use any more */
+ucs_status_t uct_dcx_slots_own(uct_dcx_slots_t *slots, unsigned num_klm,
+                               uct_dcx_key_slot_t **slot_p);
 
-/* Takes completions, rings for what was asked for meanwhile; returns the turn.
- * To be called while somebody waits for a layout, and only then. */
-uint32_t uct_dcx_slots_progress(uct_dcx_slots_t *slots);
+/* Gives it back: its layout is taken from the device, and so are those that
+ * name its number. Waits until that is done. */
+void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+
+/* The same, but the owner keeps the slot: it has another number from the next
+ * layout on. */
+void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+
+/* Gives an owned slot a layout, which fits, in the place of the one before. It goes
+ * to the device with uct_dcx_slots_test() of any owned slot. Returns
+ *   UCS_ERR_NO_RESOURCE    the one before is on its way still, or too many are
+ *   UCS_ERR_EXCEEDS_LIMIT  peers may have all numbers of this key
+ *   UCS_ERR_IO_ERROR       the queue is of no use any more */
+ucs_status_t uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                               const uct_dcx_layout_t *layout);
+
+/* Whether an owned slot has its layout: UCS_OK, UCS_INPROGRESS,
+ * UCS_ERR_IO_ERROR (the UMR failed, with a line that says why), UCS_ERR_NO_ELEM
+ * (it has none) */
+ucs_status_t
+uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
 
 /* The other part of uct_dcx_slots_forget() */
 void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey);
 
 /* Memory with this key is about to be deregistered: takes all layouts that name
- * it from the device, and waits until that is done. */
+ * it from the device, and those that name these, and waits until that is
+ * done. */
 static inline void uct_dcx_slots_forget(uct_dcx_slots_t *slots, uint32_t lkey)
 {
     if (ucs_unlikely(uct_dcx_slots_is_open(slots))) {

@@ -16,6 +16,9 @@
  * mlx5_ib: MLX5_UMR_ALIGN). */
 #define UCT_DCX_SLOT_KLM_ALIGN  2048ul
 
+/* Keys that are made at a time */
+#define UCT_DCX_SLOT_BATCH      8
+
 
 static ucs_status_t
 uct_dcx_slot_create_key(uct_dcx_key_slot_t *slot, const uct_dcx_device_t *dev)
@@ -112,7 +115,7 @@ static void uct_dcx_slot_init(uct_dcx_slot_batch_t *batch, unsigned index,
 }
 
 
-uct_dcx_slot_batch_t *
+static uct_dcx_slot_batch_t *
 uct_dcx_slot_batch_create(const uct_dcx_device_t *dev,
                           uct_dcx_slot_size_t *size, unsigned num)
 {
@@ -145,4 +148,75 @@ void uct_dcx_slot_batch_destroy(uct_dcx_slot_batch_t *batch)
         }
     }
     uct_dcx_slot_batch_free(batch);
+}
+
+
+uct_dcx_slot_size_t *
+uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_SLOT_SIZES; ++i) {
+        if (sizes[i].num_klm >= num_klm) {
+            return &sizes[i];
+        }
+    }
+    return NULL;
+}
+
+
+void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
+{
+    unsigned num = ucs_min(size->max - size->num, UCT_DCX_SLOT_BATCH);
+    uct_dcx_slot_batch_t *batch;
+    unsigned i;
+
+    size->is_growing++;
+    size->num += num;
+    ucs_spin_unlock(&slots->lock);
+    batch = uct_dcx_slot_batch_create(slots->params.dev, size, num);
+    ucs_spin_lock(&slots->lock);
+    size->is_growing--;
+    if (batch == NULL) {
+        size->num -= num;
+        size->max  = size->num; /* once is enough */
+        return;
+    }
+
+    for (i = 0; i < num; ++i) {
+        batch->slots[i].lkey = batch->slots[i].obj.number << 8;
+        ucs_list_add_head(&size->lru, &batch->slots[i].list);
+    }
+    ucs_list_add_tail(&size->batches, &batch->list);
+    slots->stats.num_slots += num;
+}
+
+
+static int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number)
+{
+    const uct_dcx_slots_params_t *params = &slots->params;
+
+    return ((slots->num_given > 0) &&
+            uct_dcx_stale_has(&slots->stale, number)) ||
+           ((params->is_stale != NULL) &&
+            params->is_stale(params->arg, number));
+}
+
+
+int uct_dcx_slots_next_number(const uct_dcx_slots_t *slots,
+                              const uct_dcx_key_slot_t *slot, uint32_t access,
+                              uint32_t *number_p)
+{
+    const uint32_t remote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+    uint32_t index        = slot->obj.number << 8;
+    uint8_t variant       = slot->lkey;
+
+    while (++variant != (uint8_t)slot->lkey) {
+        if (!(access & remote) ||
+            !uct_dcx_slots_is_stale(slots, index | variant)) {
+            *number_p = index | variant;
+            return 1;
+        }
+    }
+    return 0;
 }
