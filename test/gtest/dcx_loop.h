@@ -14,8 +14,8 @@
 extern "C" {
 #include "dcx_peek.h"
 
-/* libuct has it, but no public header of UCX. What says more, flags or a pointer,
- * differs between versions, and is 0 here. */
+/* libuct has it, but no public header of UCX. What says more, flags or a
+ * pointer, differs between versions, and is 0 here. */
 ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned long none);
 }
 
@@ -54,6 +54,14 @@ public:
         const char *bytes = getenv("DCX_TEST_HEADROOM");
 
         return (bytes != NULL) ? atoi(bytes) : 0;
+    }
+
+    /* The dcx that is loaded: the environment may name another build of it. */
+    static const char *module()
+    {
+        const char *name = getenv("DCX_TEST_MODULE");
+
+        return (name != NULL) ? name : DCX_TEST_MODULE;
     }
 
     struct dcx_view view() const
@@ -198,14 +206,6 @@ private:
         mem.resize(mem_size, 0x11);
         UCT_CALL(uct_md_mem_reg(m_md, mem.data(), mem_size,
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
-    }
-
-    /* The environment may name another build of it. */
-    static const char *module()
-    {
-        const char *name = getenv("DCX_TEST_MODULE");
-
-        return (name != NULL) ? name : DCX_TEST_MODULE;
     }
 
     /* Whatever of it was opened */

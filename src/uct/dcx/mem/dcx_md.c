@@ -66,6 +66,11 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "least recently. Keys for them are made when they are first needed.",
      ucs_offsetof(uct_dcx_md_config_t, umr_slots), UCS_CONFIG_TYPE_UINT},
 
+    {"UMR_LAYOUTS", "1024",
+     "Layouts that are memory handles (uct_dcx_layout_create()), 1-65536, of\n"
+     "each of those sizes.",
+     ucs_offsetof(uct_dcx_md_config_t, umr_layouts), UCS_CONFIG_TYPE_UINT},
+
     {"UMR_MAX_ENTRIES", "1024",
      "Pieces of the greatest layout, 4-65528; fewer if the device's keys take\n"
      "no more.",
@@ -96,6 +101,7 @@ static void uct_dcx_md_close(uct_md_h tl_md)
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
     }
+    ucs_spinlock_destroy(&md->layouts_lock);
     uct_dcx_slots_cleanup(&md->slots);
     uct_dcx_mkeys_cleanup(&md->mkeys);
     uct_dcx_device_close(&md->dev);
@@ -180,6 +186,7 @@ uct_dcx_md_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
     const uct_dcx_slots_params_t params = {
         .dev         = &md->dev,
         .max_slots   = config->umr_slots,
+        .max_owned   = config->umr_layouts,
         .max_entries = config->umr_max_entries,
         .is_stale    = uct_dcx_md_is_stale,
         .arg         = &md->mkeys
@@ -188,6 +195,12 @@ uct_dcx_md_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
     if ((config->umr_slots < 1) || (config->umr_slots > 4096)) {
         ucs_error("UCX_DCX_UMR_SLOTS=%u is out of range: set it to 1-4096",
                   config->umr_slots);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->umr_layouts < 1) || (config->umr_layouts > 65536)) {
+        ucs_error("UCX_DCX_UMR_LAYOUTS=%u is out of range: set it to 1-65536",
+                  config->umr_layouts);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -236,6 +249,12 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_cleanup_mkeys;
     }
 
+    ucs_list_head_init(&md->layouts);
+    status = ucs_spinlock_init(&md->layouts_lock, 0);
+    if (status != UCS_OK) {
+        goto err_cleanup_slots;
+    }
+
     if (config->async_events) {
         uct_dcx_async_init(&md->async, md->dev.ctx);
     }
@@ -252,6 +271,8 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
 
 err_cleanup_async:
     uct_dcx_async_cleanup(&md->async);
+    ucs_spinlock_destroy(&md->layouts_lock);
+err_cleanup_slots:
     uct_dcx_slots_cleanup(&md->slots);
 err_cleanup_mkeys:
     uct_dcx_mkeys_cleanup(&md->mkeys);

@@ -23,6 +23,8 @@ typedef struct uct_dcx_md {
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
     uct_dcx_slots_t   slots;     /* keys with layouts */
+    ucs_spinlock_t    layouts_lock;
+    ucs_list_link_t   layouts;   /* handles of layouts, and what each names */
     uct_dcx_async_t   async;     /* events of the device */
 } uct_dcx_md_t;
 
@@ -35,6 +37,7 @@ typedef struct uct_dcx_md_config {
     int                         ext_atomics; /* the same */
     int                         async_events;
     unsigned                    umr_slots;       /* of each size */
+    unsigned                    umr_layouts;     /* handles, of each size */
     unsigned                    umr_max_entries; /* of a layout */
     uct_dcx_ucx_rcache_config_t rcache_config;
 } uct_dcx_md_config_t;

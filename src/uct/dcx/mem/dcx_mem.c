@@ -6,6 +6,8 @@
  */
 #include "dcx_mem.h"
 #include "dcx_md.h"
+#include "dcx_mem_layout.h"
+#include "dcx_mem_live.h"
 
 #include <endian.h>
 #include <ucs/debug/memtrack_int.h>
@@ -134,8 +136,16 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return status;
     }
 
+    status = uct_dcx_mem_live_add(mem);
+    if (status != UCS_OK) {
+        (void)uct_dcx_region_put(md, mem->region);
+        ucs_free(mem);
+        return status;
+    }
+
     mem->lkey = mem->region->mr->lkey;
     mem->rkey = mem->region->mr->rkey;
+    mem->md   = tl_md;
     *memh_p   = mem;
     return UCS_OK;
 }
@@ -200,18 +210,12 @@ static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
-                               const uct_md_mem_dereg_params_t *params)
+/* Memory of a region; 'comp' is invoked when nobody reaches it any more. */
+static ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
+                                        uct_completion_t *comp)
 {
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_completion_t *comp;
-    uct_dcx_mem_t *mem;
     ucs_status_t status;
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
-
-    mem  = params->memh;
-    comp = uct_dcx_mem_invalidation(params);
     if ((comp != NULL) && (md->rcache != NULL) &&
         !uct_dcx_mem_revoke(md, mem)) {
         /* completes when the last holder of the region lets go of it */
@@ -227,6 +231,34 @@ ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
         uct_invoke_completion(comp, status);
     }
     return status;
+}
+
+
+ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
+                               const uct_md_mem_dereg_params_t *params)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_completion_t *comp;
+    uct_dcx_mem_t *mem;
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
+
+    mem  = params->memh;
+    comp = uct_dcx_mem_invalidation(params);
+    uct_dcx_mem_live_remove(mem);
+    if (mem->num_named > 0) {
+        uct_dcx_mem_layout_forget(md, mem);
+    }
+
+    if (!uct_dcx_mem_is_layout(mem)) {
+        return uct_dcx_mem_release(md, mem, comp);
+    }
+
+    uct_dcx_mem_layout_destroy(md, ucs_derived_of(mem, uct_dcx_mem_layout_t));
+    if (comp != NULL) {
+        uct_invoke_completion(comp, UCS_OK);
+    }
+    return UCS_OK;
 }
 
 
@@ -316,7 +348,7 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
     ucs_status_t status;
     uint32_t rkey;
 
-    if (!invalidate) {
+    if (!invalidate || uct_dcx_mem_is_layout(memh)) {
         rkey = uct_dcx_mem_give_rkey(memh);
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: the device has no indirect keys, memory cannot be "

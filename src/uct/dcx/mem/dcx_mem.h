@@ -13,6 +13,8 @@
  * next one, unless many wait already. A handle without such a key is
  * invalidated with its region: out of the cache, and complete when the last
  * holder lets go.
+ *
+ * A handle may also be that of a layout (dcx_mem_layout.h), which has no region.
  */
 #ifndef UCT_DCX_MEM_H
 #define UCT_DCX_MEM_H
@@ -32,11 +34,13 @@ typedef struct uct_dcx_region {
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t         lkey;    /* of the region */
+    uint32_t         lkey;      /* of the region */
     uint32_t         rkey;
-    uct_dcx_region_t *region;
-    uct_dcx_mkey_t   *mkey;   /* to be invalidated, or NULL */
-    int              is_bare; /* the region's own key was packed */
+    uct_dcx_region_t *region;   /* NULL: it is that of a layout */
+    uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
+    int              is_bare;   /* the region's own key was packed */
+    unsigned         num_named; /* how often layouts name it */
+    uct_md_h         md;
 } uct_dcx_mem_t;
 
 
@@ -47,6 +51,13 @@ enum {
      * a burst, and the device's keys are limited */
     UCT_DCX_MEM_MAX_IDLE     = 16
 };
+
+
+/* Addresses in it are offsets. */
+static inline int uct_dcx_mem_is_layout(uct_mem_h memh)
+{
+    return ((const uct_dcx_mem_t*)memh)->region == NULL;
+}
 
 
 static UCS_F_ALWAYS_INLINE uint32_t uct_dcx_mem_lkey(uct_mem_h memh)

@@ -1,0 +1,261 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What dcx exports: the functions of <uct/dcx/dcx.h>, see there. They name the
+ * arguments that are wrong; what is behind them is in mem/dcx_mem_layout.c.
+ *
+ * The only symbols of the library that others see.
+ */
+#include "dcx.h"
+#include "uct/dcx/mem/dcx_mem_layout.h"
+#include "uct/dcx/net/dcx_port_addr.h"
+#include "uct/dcx/queue/dcx_queues.h"
+
+#include <ucs/debug/log.h>
+
+#define UCT_DCX_EXPORT __attribute__((visibility("default")))
+
+#define UCT_DCX_LAYOUT_ACCESS \
+    (UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_ACCESS_LOCAL_WRITE | \
+     UCT_MD_MEM_ACCESS_REMOTE_GET | UCT_MD_MEM_ACCESS_REMOTE_PUT)
+
+
+static inline int uct_dcx_is_md(uct_md_h md)
+{
+    return (md != NULL) && (md->component == &uct_dcx_component);
+}
+
+
+UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
+                                                  size_t max_pieces,
+                                                  uct_mem_h *memh_p)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(iface, uct_dcx_queues_t);
+    uct_dcx_mem_layout_t *layout;
+    uct_dcx_md_t *md;
+    ucs_status_t status;
+
+    if ((iface == NULL) || !uct_dcx_is_md(queues->super.md)) {
+        ucs_error("uct_dcx_layout_create: iface is not of dcx");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (max_pieces == 0) {
+        ucs_error("uct_dcx_layout_create: max_pieces is 0");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    md     = ucs_derived_of(queues->super.md, uct_dcx_md_t);
+    status = uct_dcx_port_open_slots(&queues->port, &md->slots);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_mem_layout_create(md, max_pieces, &layout);
+    if (status == UCS_OK) {
+        *memh_p = layout;
+    }
+    return status;
+}
+
+
+/* --- description ---------------------------------------------------------- */
+
+/* Blocks of an entry; in a list it is one. Returns NULL, or what is wrong. */
+static const char *
+uct_dcx_block_run(const uct_dcx_block_t *block, size_t repeat,
+                  uct_dcx_layout_run_t *run)
+{
+    *run = (uct_dcx_layout_run_t){
+        .addr   = block->address,
+        .bytes  = block->length,
+        .stride = block->length,
+        .count  = repeat
+    };
+    return ((repeat > 1) &&
+            __builtin_add_overflow(block->length, block->skip, &run->stride)) ?
+           "skip and length go beyond 64 bits" : NULL;
+}
+
+
+/* Whether the device has a form in which a block is one piece whatever
+ * 'repeat' is */
+static int uct_dcx_block_is_round(const uct_dcx_block_t *block, size_t repeat)
+{
+    uct_dcx_layout_run_t run;
+
+    return (uct_dcx_block_run(block, repeat, &run) == NULL) &&
+           uct_dcx_layout_has_rounds(&run, 1);
+}
+
+
+/* A piece takes one for each UCT_DCX_LAYOUT_MAX_PIECE begun. */
+static size_t uct_dcx_block_parts(const uct_dcx_block_t *block)
+{
+    return (block->length / UCT_DCX_LAYOUT_MAX_PIECE) +
+           ((block->length % UCT_DCX_LAYOUT_MAX_PIECE) != 0);
+}
+
+
+UCT_DCX_EXPORT size_t
+uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params)
+{
+    const uct_dcx_block_t *block = params->blocks;
+    size_t num = 0, parts        = 0;
+    int has_rounds               = 1;
+    size_t pieces;
+
+    for (; block < params->blocks + params->num; ++block) {
+        if (block->length > 0) {
+            num++;
+            parts      += uct_dcx_block_parts(block);
+            has_rounds &= uct_dcx_block_is_round(block, params->repeat);
+        }
+    }
+
+    if ((num > 0) && has_rounds) {
+        return num + 1;
+    }
+
+    return __builtin_mul_overflow(parts, params->repeat, &pieces) ? SIZE_MAX :
+                                                                    pieces;
+}
+
+
+/* IBV_ACCESS_*: whoever puts or gets needs no right of another. */
+static uint32_t uct_dcx_layout_access(uint64_t access)
+{
+    if (access == 0) {
+        return IBV_ACCESS_LOCAL_WRITE;
+    }
+
+    return ((access & UCT_MD_MEM_ACCESS_LOCAL_WRITE) ?
+            IBV_ACCESS_LOCAL_WRITE : 0) |
+           ((access & UCT_MD_MEM_ACCESS_REMOTE_GET) ?
+            IBV_ACCESS_REMOTE_READ : 0) |
+           ((access & UCT_MD_MEM_ACCESS_REMOTE_PUT) ?
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE : 0);
+}
+
+
+/* What is not of one block; NULL: nothing is wrong */
+static const char *
+uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params)
+{
+    return (params->repeat == 0) ? "repeat is 0" :
+           (params->num == 0)    ? "num is 0" :
+           (params->access & ~UCT_DCX_LAYOUT_ACCESS) ?
+           "access has more than puts, gets, and use by this process" :
+           (uct_dcx_layout_pieces(params) == 0) ?
+           "blocks: all lengths are 0" : NULL;
+}
+
+
+static ucs_status_t
+uct_dcx_layout_add_blocks(uct_dcx_mem_layout_t *layout,
+                          const uct_dcx_layout_params_t *params)
+{
+    const uct_dcx_block_t *block;
+    uct_dcx_layout_run_t run;
+    const char *fault;
+    size_t i;
+
+    for (i = 0; i < params->num; ++i) {
+        block = &params->blocks[i];
+        if (block->length == 0) {
+            continue;
+        }
+
+        fault = uct_dcx_block_run(block, params->repeat, &run);
+        if (fault == NULL) {
+            fault = uct_dcx_mem_layout_add(layout, block->memh, &run);
+        }
+        if (fault != NULL) {
+            ucs_error("uct_dcx_layout_set: params->blocks[%zu] (address 0x%lx, "
+                      "length %zu, skip %zu, memh %p; repeat %zu): %s", i,
+                      block->address, block->length, block->skip, block->memh,
+                      params->repeat, fault);
+            return UCS_ERR_INVALID_PARAM;
+        }
+    }
+    return UCS_OK;
+}
+
+
+UCT_DCX_EXPORT ucs_status_t
+uct_dcx_layout_set(uct_mem_h memh, const uct_dcx_layout_params_t *params)
+{
+    uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_of(memh);
+    ucs_status_t status;
+    const char *fault;
+
+    if (layout == NULL) {
+        ucs_error("uct_dcx_layout_set: memh %p is no layout", memh);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    fault = uct_dcx_layout_check_params(params);
+    if (fault != NULL) {
+        ucs_error("uct_dcx_layout_set: params->%s", fault);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (uct_dcx_layout_pieces(params) > layout->max) {
+        ucs_error("uct_dcx_layout_set: params->blocks: %zu pieces, the layout "
+                  "was created for %zu", uct_dcx_layout_pieces(params),
+                  layout->max);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    uct_dcx_mem_layout_begin(layout, uct_dcx_layout_access(params->access));
+    status = uct_dcx_layout_add_blocks(layout, params);
+    return (status == UCS_OK) ? uct_dcx_mem_layout_commit(layout) : status;
+}
+
+
+/* --- what there is -------------------------------------------------------- */
+
+UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_test(uct_mem_h memh)
+{
+    uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_of(memh);
+
+    if (layout == NULL) {
+        ucs_error("uct_dcx_layout_test: memh %p is no layout", memh);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return uct_dcx_mem_layout_test(layout);
+}
+
+
+UCT_DCX_EXPORT size_t uct_dcx_layout_length(uct_mem_h memh)
+{
+    const uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_of(memh);
+
+    return (layout == NULL) ? 0 : layout->parts.length;
+}
+
+
+UCT_DCX_EXPORT ucs_status_t
+uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats)
+{
+    uct_dcx_slots_stats_t slots;
+
+    if (!uct_dcx_is_md(md)) {
+        ucs_error("uct_dcx_layout_query: md is not of dcx");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    uct_dcx_slots_query(&ucs_derived_of(md, uct_dcx_md_t)->slots, &slots);
+    *stats = (uct_dcx_layout_stats_t){
+        .hits        = slots.hits,
+        .misses      = slots.misses,
+        .evictions   = slots.evictions,
+        .exhausted   = slots.exhausted,
+        .invalidated = slots.invalidated,
+        .failures    = slots.failures,
+        .sets        = slots.sets,
+        .doorbells   = slots.doorbells,
+        .num_keys    = slots.num_slots,
+        .num_layouts = slots.num_set
+    };
+    return UCS_OK;
+}

@@ -1,0 +1,377 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Handles of layouts; see dcx_mem_layout.h. The lock of the domain's layouts is
+ * for what one names, which other threads read, and clear when memory goes.
+ */
+#include "dcx_mem_layout.h"
+#include "dcx_mem_live.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+
+static inline uct_dcx_md_t *
+uct_dcx_mem_layout_md(const uct_dcx_mem_layout_t *layout)
+{
+    return ucs_derived_of(layout->super.md, uct_dcx_md_t);
+}
+
+
+uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh)
+{
+    return (uct_dcx_mem_live_has(memh) && uct_dcx_mem_is_layout(memh)) ?
+           ucs_derived_of(memh, uct_dcx_mem_layout_t) : NULL;
+}
+
+
+/* --- creation ------------------------------------------------------------- */
+
+static int uct_dcx_mem_parts_init(uct_dcx_mem_parts_t *parts, size_t max)
+{
+    parts->runs  = ucs_malloc(max * sizeof(*parts->runs), "uct_dcx_runs");
+    parts->named = ucs_malloc(max * sizeof(*parts->named), "uct_dcx_named");
+    return (parts->runs != NULL) && (parts->named != NULL);
+}
+
+
+static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
+{
+    ucs_free(layout->parts.runs);
+    ucs_free(layout->parts.named);
+    ucs_free(layout->next.runs);
+    ucs_free(layout->next.named);
+    ucs_free(layout->layout);
+    ucs_free(layout);
+}
+
+
+static uct_dcx_mem_layout_t *uct_dcx_mem_layout_alloc(size_t max)
+{
+    uct_dcx_mem_layout_t *layout = ucs_calloc(1, sizeof(*layout),
+                                              "uct_dcx_mem_layout");
+
+    if (layout == NULL) {
+        return NULL;
+    }
+
+    layout->max    = max;
+    layout->layout = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
+    if (!uct_dcx_mem_parts_init(&layout->parts, max) ||
+        !uct_dcx_mem_parts_init(&layout->next, max) ||
+        (layout->layout == NULL) ||
+        (uct_dcx_mem_live_add(&layout->super) != UCS_OK)) {
+        uct_dcx_mem_layout_free(layout);
+        return NULL;
+    }
+    return layout;
+}
+
+
+/* A key, with a line in the log if there is none */
+static ucs_status_t
+uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
+                       uct_dcx_key_slot_t **slot_p)
+{
+    unsigned max_klm    = uct_dcx_slots_max_klm(&md->slots);
+    ucs_status_t status = UCS_ERR_EXCEEDS_LIMIT;
+
+    if (max <= max_klm) {
+        status = uct_dcx_slots_own(&md->slots, max, slot_p);
+    }
+
+    switch (status) {
+    case UCS_ERR_EXCEEDS_LIMIT:
+        ucs_error("uct_dcx_layout_create: max_pieces: %zu, the keys of %s take "
+                  "%u (device: %u, UCX_DCX_UMR_MAX_ENTRIES)", max,
+                  uct_dcx_device_name(&md->dev), max_klm, md->dev.max_klm);
+        return status;
+    case UCS_ERR_NO_RESOURCE:
+        ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
+                  "use on %s (UCX_DCX_UMR_LAYOUTS)", md->slots.params.max_owned,
+                  max, uct_dcx_device_name(&md->dev));
+        return UCS_ERR_EXCEEDS_LIMIT;
+    default:
+        return status;
+    }
+}
+
+
+ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
+                                       uct_dcx_mem_layout_t **layout_p)
+{
+    uct_dcx_mem_layout_t *layout;
+    uct_dcx_key_slot_t *slot;
+    ucs_status_t status;
+
+    status = uct_dcx_mem_layout_own(md, max, &slot);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    layout = uct_dcx_mem_layout_alloc(max);
+    if (layout == NULL) {
+        ucs_error("uct_dcx_layout_create: no memory for %zu pieces", max);
+        uct_dcx_slots_disown(&md->slots, slot);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    layout->slot       = slot;
+    layout->super.lkey = slot->lkey;
+    layout->super.rkey = slot->rkey;
+    layout->super.md   = &md->super;
+    ucs_spin_lock(&md->layouts_lock);
+    ucs_list_add_tail(&md->layouts, &layout->list);
+    ucs_spin_unlock(&md->layouts_lock);
+    *layout_p = layout;
+    return UCS_OK;
+}
+
+
+/* --- what it names -------------------------------------------------------- */
+
+static void uct_dcx_mem_parts_count(uct_dcx_mem_parts_t *parts, int change)
+{
+    unsigned i;
+
+    for (i = 0; i < parts->num; ++i) {
+        parts->named[i]->num_named += change;
+    }
+}
+
+
+static int uct_dcx_mem_layout_names(const uct_dcx_mem_layout_t *layout,
+                                    const uct_dcx_mem_t *mem)
+{
+    unsigned i;
+
+    for (i = 0; i < layout->parts.num; ++i) {
+        if (layout->parts.named[i] == mem) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+/* With the lock: it names nothing any more. */
+static void uct_dcx_mem_layout_clear(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_mem_parts_count(&layout->parts, -1);
+    layout->parts.num = 0;
+}
+
+
+void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    uct_dcx_mem_layout_t *layout;
+
+    ucs_spin_lock(&md->layouts_lock);
+    ucs_list_for_each(layout, &md->layouts, list) {
+        if (uct_dcx_mem_layout_names(layout, mem)) {
+            uct_dcx_mem_layout_clear(layout);
+            uct_dcx_slots_drop(&md->slots, layout->slot);
+        }
+    }
+    ucs_spin_unlock(&md->layouts_lock);
+}
+
+
+void
+uct_dcx_mem_layout_destroy(uct_dcx_md_t *md, uct_dcx_mem_layout_t *layout)
+{
+    ucs_spin_lock(&md->layouts_lock);
+    uct_dcx_mem_layout_clear(layout);
+    ucs_list_del(&layout->list);
+    ucs_spin_unlock(&md->layouts_lock);
+
+    uct_dcx_slots_disown(&md->slots, layout->slot);
+    uct_dcx_mem_layout_free(layout);
+}
+
+
+/* --- setting -------------------------------------------------------------- */
+
+void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
+{
+    layout->access      = access;
+    layout->next.num    = 0;
+    layout->next.depth  = 1;
+    layout->next.length = 0;
+}
+
+
+/* Nesting only ever gets deeper where nothing is above, so that it never goes
+ * in a circle. */
+static const char *
+uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
+                                uct_dcx_mem_layout_t *inner)
+{
+    unsigned depth      = inner->parts.depth + 1;
+    ucs_status_t status = uct_dcx_mem_layout_test(inner);
+
+    if (inner == layout) {
+        return "memh is the layout itself";
+    }
+
+    if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
+        return "memh is a layout that nothing was set in";
+    }
+
+    if (depth > UCT_DCX_MEM_LAYOUT_DEPTH) {
+        return "memh is a layout that is 4 deep already";
+    }
+
+    if ((layout->super.num_named > 0) && (depth > layout->parts.depth)) {
+        return "memh is a layout as deep as the one it is set in, which others "
+               "name";
+    }
+
+    layout->next.depth = ucs_max(layout->next.depth, depth);
+    return NULL;
+}
+
+
+/* From where to where 'mem' has bytes */
+static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
+                             uint64_t *length_p)
+{
+    if (mem->region == NULL) {
+        *begin_p  = 0;
+        *length_p = ((const uct_dcx_mem_layout_t*)mem)->parts.length;
+    } else {
+        *begin_p  = (uintptr_t)mem->region->mr->addr;
+        *length_p = mem->region->mr->length;
+    }
+}
+
+
+/* The run itself goes up to 64 bits. */
+static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
+                               const uct_dcx_layout_run_t *run)
+{
+    uint64_t span = ((run->count - 1) * run->stride) + run->bytes;
+    uint64_t begin, length;
+
+    uct_dcx_mem_span(mem, &begin, &length);
+    return (run->addr >= begin) && (span <= length) &&
+           (run->addr - begin <= length - span);
+}
+
+
+static const char *
+uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
+                         const uct_dcx_layout_run_t *run)
+{
+    uct_dcx_mem_t *mem = memh;
+    const char *fault;
+
+    if (!uct_dcx_mem_live_has(memh)) {
+        return "memh is no handle of dcx, or was deregistered";
+    }
+
+    if (mem->md != layout->super.md) {
+        return "memh is of another memory domain";
+    }
+
+    fault = uct_dcx_mem_is_layout(memh) ?
+            uct_dcx_mem_layout_check_nested(
+                    layout, ucs_derived_of(memh, uct_dcx_mem_layout_t)) : NULL;
+    if (fault != NULL) {
+        return fault;
+    }
+
+    if (uct_dcx_layout_check(run) != NULL) {
+        return "address, length, skip and repeat go beyond 64 bits";
+    }
+    return uct_dcx_mem_has_run(mem, run) ? NULL :
+           "address: blocks are not in the memory of memh";
+}
+
+
+const char *
+uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
+                       const uct_dcx_layout_run_t *run)
+{
+    uct_dcx_mem_parts_t *next = &layout->next;
+    const char *fault         = uct_dcx_mem_layout_check(layout, memh, run);
+    uint64_t length;
+
+    if (fault != NULL) {
+        return fault;
+    }
+
+    if (__builtin_mul_overflow(run->count, run->bytes, &length) ||
+        __builtin_add_overflow(next->length, length, &next->length)) {
+        return "length: the sum of lengths goes beyond 64 bits";
+    }
+
+    next->runs[next->num]      = *run;
+    next->runs[next->num].lkey = uct_dcx_mem_lkey(memh);
+    next->named[next->num]     = memh;
+    next->num++;
+    return NULL;
+}
+
+
+static const char *uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout)
+{
+    const uct_dcx_mem_parts_t *next = &layout->next;
+    const char *fault;
+    int overlaps;
+
+    uct_dcx_layout_begin(layout->layout, layout->max, layout->access);
+    fault = uct_dcx_layout_add_rounds(layout->layout, next->runs, next->num);
+    if (fault != NULL) {
+        return fault;
+    }
+
+    uct_dcx_layout_end(layout->layout);
+    overlaps = (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
+               uct_dcx_layout_overlaps(layout->layout) : 0;
+    return (overlaps == 0) ? NULL :
+           (overlaps > 0) ? "they overlap, and may be written to" :
+                            "no memory to look whether they overlap";
+}
+
+
+/* With the lock: what was the next one is the one that it has. */
+static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_mem_parts_t before = layout->parts;
+
+    uct_dcx_mem_parts_count(&layout->next, 1);
+    uct_dcx_mem_parts_count(&layout->parts, -1);
+    layout->parts      = layout->next;
+    layout->next       = before;
+    layout->super.lkey = layout->slot->lkey;
+    layout->super.rkey = layout->slot->rkey;
+}
+
+
+ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_md_t *md  = uct_dcx_mem_layout_md(layout);
+    const char *fault = uct_dcx_mem_layout_build(layout);
+    ucs_status_t status;
+
+    if (fault != NULL) {
+        ucs_error("uct_dcx_layout_set: params->blocks: %s", fault);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    ucs_spin_lock(&md->layouts_lock);
+    status = uct_dcx_slots_set(&md->slots, layout->slot, layout->layout);
+    if (status == UCS_OK) {
+        uct_dcx_mem_layout_turn(layout);
+    }
+    ucs_spin_unlock(&md->layouts_lock);
+    return status;
+}
+
+
+ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
+{
+    return uct_dcx_slots_test(&uct_dcx_mem_layout_md(layout)->slots,
+                              layout->slot);
+}

@@ -1,0 +1,91 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A layout as a handle of memory: a key slot that is owned, with what it names.
+ * What a user may do with it is said in <uct/dcx/dcx.h>, whose functions
+ * (dcx.c) call this.
+ *
+ *     begin, add, add, ..., commit
+ *
+ * gives it a layout: what is added is checked, and nothing changes before commit.
+ *
+ * Handles know by what they are named: memory counts it, a layout has a list of
+ * what it names, the memory domain has a list of layouts. So when memory goes,
+ * its layouts go from the device, also where the region stays in the cache.
+ */
+#ifndef UCT_DCX_MEM_LAYOUT_H
+#define UCT_DCX_MEM_LAYOUT_H
+
+#include "dcx_md.h"
+#include "dcx_mem.h"
+
+
+enum {
+    /* Layouts in each other: a device follows so many keys (max_indirection,
+     * mlx5_ifc.h) */
+    UCT_DCX_MEM_LAYOUT_DEPTH = 4
+};
+
+
+/* What a layout is made of: room for 'max' of each */
+typedef struct uct_dcx_mem_parts {
+    uct_dcx_layout_run_t *runs;
+    uct_dcx_mem_t        **named;  /* the handle of each */
+    unsigned             num;
+    unsigned             depth;    /* 1: it names memory alone */
+    uint64_t             length;   /* bytes */
+} uct_dcx_mem_parts_t;
+
+
+typedef struct uct_dcx_mem_layout {
+    uct_dcx_mem_t       super;
+    uct_dcx_key_slot_t  *slot;
+    ucs_list_link_t     list;      /* of its domain */
+    size_t              max;       /* pieces */
+    uint32_t            access;    /* IBV_ACCESS_*, of the next one */
+    uct_dcx_mem_parts_t parts;     /* of the one that was set last */
+    uct_dcx_mem_parts_t next;      /* of the one that is being made */
+    uct_dcx_layout_t    *layout;   /* room for it */
+} uct_dcx_mem_layout_t;
+
+
+/* How deep layouts are in each other at this handle; memory: 0 */
+static inline unsigned uct_dcx_mem_depth(uct_mem_h memh)
+{
+    return uct_dcx_mem_is_layout(memh) ?
+           ((const uct_dcx_mem_layout_t*)memh)->parts.depth : 0;
+}
+
+
+/* The handle, if it is one of a layout; else NULL */
+uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh);
+
+/* Makes one of up to 'max' pieces. Slots are open. Errors are logged. */
+ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
+                                       uct_dcx_mem_layout_t **layout_p);
+
+/* When it returns, nobody reaches anything by it. */
+void
+uct_dcx_mem_layout_destroy(uct_dcx_md_t *md, uct_dcx_mem_layout_t *layout);
+
+/* 'mem' is about to go: takes layouts that name it from the device. */
+void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
+
+/* The next layout has nothing in it yet. */
+void
+uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access);
+
+/* Adds blocks in memory of 'memh', of which no more than 'max' are added. All
+ * runs have the same count. Returns NULL, or what is wrong, beginning with the
+ * name of the argument. */
+const char *
+uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
+                       const uct_dcx_layout_run_t *run);
+
+/* Gives what was added to the device. Returns UCS_ERR_INVALID_PARAM (logged),
+ * or as uct_dcx_slots_set(); then nothing has changed. */
+ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
+
+/* As uct_dcx_slots_test() */
+ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout);
+
+#endif
