@@ -52,7 +52,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
 
     status = uct_dcx_mem_layout_create(md, max_pieces, &layout);
     if (status == UCS_OK) {
-        *memh_p = layout;
+        *memh_p = layout->mem;
     }
     return status;
 }

@@ -89,8 +89,9 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
  * Gives the layout to the device, in the place of the one before. The remote key
  * stays the same, so that peers need not be told; but it is another one if memory
  * was deregistered that the layout before named. No operation of this process or
- * of a peer uses it meanwhile; 'params' and the blocks are not needed after the
- * call. What is set one after the other goes to the device under one doorbell,
+ * of a peer uses it meanwhile, nor one that names it: which goes on to do so, and
+ * has the bytes of the new one at the same offsets. 'params' and the blocks are
+ * not needed after the call. What is set one after the other goes to the device under one doorbell,
  * that of uct_dcx_layout_test().
  *
  * Returns UCS_ERR_INVALID_PARAM   the layout of before remains

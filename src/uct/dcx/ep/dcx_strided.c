@@ -8,7 +8,7 @@
  */
 #include "dcx_strided.h"
 #include "uct/dcx/mem/dcx_iov.h"
-#include "uct/dcx/mem/dcx_md.h"
+#include "uct/dcx/mem/dcx_mem_layout.h"
 #include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/queue/dcx_desc.h"
 
@@ -273,7 +273,8 @@ static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
 /* UCS_ERR_UNSUPPORTED: do without a key; if none can have a layout, from now
  * on. */
 static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
-                                          const uct_dcx_layout_t *layout)
+                                          const uct_dcx_layout_t *layout,
+                                          size_t max_copy)
 {
     uct_dcx_queues_t *queues = uct_dcx_strided_queues(op);
     uct_dcx_slots_t *slots   = &ucs_derived_of(queues->super.md,
@@ -291,7 +292,7 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
     case UCS_ERR_NO_RESOURCE:
         return uct_dcx_strided_wait(op);
     case UCS_ERR_BUSY: /* they come back */
-        return (layout->length > queues->limits.rma_bcopy) ?
+        return (layout->length > max_copy) ?
                uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
     default:
         return UCS_ERR_UNSUPPORTED;
@@ -302,13 +303,14 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
 /* --- what is picked ------------------------------------------------------- */
 
 static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
-                                             const uct_dcx_layout_t *layout)
+                                             const uct_dcx_layout_t *layout,
+                                             size_t max_copy)
 {
     ucs_error("%s: %zu bytes in %zu pieces: without a key that has a layout it "
               "takes %zu pieces, or %zu bytes", op->name,
               (size_t)layout->length,
               (size_t)uct_dcx_layout_num_pieces(layout), op->max_plain,
-              uct_dcx_strided_queues(op)->limits.rma_bcopy);
+              max_copy);
     return UCS_ERR_UNSUPPORTED;
 }
 
@@ -329,18 +331,22 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 }
 
 
-static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
-                                         const uct_dcx_layout_t *layout)
+/* 'depth' as uct_dcx_iov_depth(): what the processor does not reach it does not
+ * copy, and a key leads only so deep. */
+static ucs_status_t
+uct_dcx_strided_post(const uct_dcx_strided_t *op,
+                     const uct_dcx_layout_t *layout, unsigned depth)
 {
     const uct_dcx_limits_t *queue_limits = &uct_dcx_strided_queues(op)->limits;
     const uct_dcx_layout_limits_t limits = {
         .max_plain  = ucs_min(ucs_min(op->max_plain,
                                       queue_limits->strided.max_plain),
                               UCT_DCX_STRIDED_MAX_PLAIN),
-        .max_copy   = queue_limits->rma_bcopy,
+        .max_copy   = (depth == 0) ? queue_limits->rma_bcopy : 0,
         .copy       = queue_limits->strided.copy,
         .copy_piece = queue_limits->strided.copy_piece,
-        .max_klm    = queue_limits->strided.max_klm
+        .max_klm    = (depth < UCT_DCX_MEM_LAYOUT_DEPTH) ?
+                      queue_limits->strided.max_klm : 0
     };
     uct_dcx_layout_form_t form = uct_dcx_layout_pick(layout, &limits);
     ucs_status_t status;
@@ -354,14 +360,14 @@ static ucs_status_t uct_dcx_strided_post(const uct_dcx_strided_t *op,
     }
 
     if (form == UCT_DCX_LAYOUT_FORM_KEY) {
-        status = uct_dcx_strided_keyed(op, layout);
+        status = uct_dcx_strided_keyed(op, layout, limits.max_copy);
         if (status != UCS_ERR_UNSUPPORTED) {
             return status;
         }
     }
     return (layout->length <= limits.max_copy) ?
            uct_dcx_strided_copied(op, layout) :
-           uct_dcx_strided_too_much(op, layout);
+           uct_dcx_strided_too_much(op, layout, limits.max_copy);
 }
 
 
@@ -401,7 +407,8 @@ uct_dcx_strided_build(const uct_dcx_strided_t *op, const uct_iov_t *iov,
     }
 
     status = uct_dcx_strided_check(op, layout);
-    return (status == UCS_OK) ? uct_dcx_strided_post(op, layout) : status;
+    return (status != UCS_OK) ? status :
+           uct_dcx_strided_post(op, layout, uct_dcx_iov_depth(iov, iovcnt));
 }
 
 

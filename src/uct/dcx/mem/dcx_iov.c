@@ -3,6 +3,7 @@
  * Pieces of registered memory; see dcx_iov.h.
  */
 #include "dcx_iov.h"
+#include "dcx_mem_layout.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -68,6 +69,20 @@ size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt)
         num += uct_dcx_iov_entries_of(&iov[i]);
     }
     return ucs_max(ucs_min(num, max), 1);
+}
+
+
+unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
+{
+    unsigned depth = 0;
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if (!uct_dcx_iov_is_empty(&iov[i])) {
+            depth = ucs_max(depth, uct_dcx_mem_depth(iov[i].memh));
+        }
+    }
+    return depth;
 }
 
 

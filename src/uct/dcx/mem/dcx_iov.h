@@ -67,6 +67,10 @@ ucs_status_t uct_dcx_iov_as_one(const uct_iov_t *iov, size_t iovcnt,
 /* Entries that a layout of them may need, at least one */
 size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt);
 
+/* How deep layouts are in each other at those with bytes; 0: all addresses are of
+ * memory that the processor reaches, otherwise some are offsets */
+unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt);
+
 /* Makes a layout of them. 'layout' has begun, with room for as many entries.
  * Those without bytes are left out; if no other is left, layout->num is 0.
  * What is wrong with an entry is logged, with the name of the operation. */

@@ -93,6 +93,31 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 }
 
 
+static ucs_status_t uct_dcx_md_init_handles(uct_dcx_md_t *md)
+{
+    ucs_status_t status = ucs_spinlock_init(&md->mems_lock, 0);
+
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    ucs_list_head_init(&md->layouts);
+    status = ucs_spinlock_init(&md->layouts_lock, 0);
+    if (status != UCS_OK) {
+        ucs_spinlock_destroy(&md->mems_lock);
+    }
+    return status;
+}
+
+
+static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
+{
+    uct_dcx_mem_cleanup(md);
+    ucs_spinlock_destroy(&md->layouts_lock);
+    ucs_spinlock_destroy(&md->mems_lock);
+}
+
+
 static void uct_dcx_md_close(uct_md_h tl_md)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
@@ -101,7 +126,7 @@ static void uct_dcx_md_close(uct_md_h tl_md)
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
     }
-    ucs_spinlock_destroy(&md->layouts_lock);
+    uct_dcx_md_cleanup_handles(md);
     uct_dcx_slots_cleanup(&md->slots);
     uct_dcx_mkeys_cleanup(&md->mkeys);
     uct_dcx_device_close(&md->dev);
@@ -249,8 +274,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_cleanup_mkeys;
     }
 
-    ucs_list_head_init(&md->layouts);
-    status = ucs_spinlock_init(&md->layouts_lock, 0);
+    status = uct_dcx_md_init_handles(md);
     if (status != UCS_OK) {
         goto err_cleanup_slots;
     }
@@ -271,7 +295,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
 
 err_cleanup_async:
     uct_dcx_async_cleanup(&md->async);
-    ucs_spinlock_destroy(&md->layouts_lock);
+    uct_dcx_md_cleanup_handles(md);
 err_cleanup_slots:
     uct_dcx_slots_cleanup(&md->slots);
 err_cleanup_mkeys:

@@ -12,21 +12,23 @@
 
 #include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/umr/dcx_slot.h"
-#include "dcx_mkey.h"
+#include "dcx_mem.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 
-typedef struct uct_dcx_md {
+struct uct_dcx_md {
     uct_md_t          super;
     uct_dcx_device_t  dev;
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
     uct_dcx_slots_t   slots;     /* keys with layouts */
+    ucs_spinlock_t    mems_lock;
+    uct_dcx_mem_t     *mems;     /* handles to be used again */
     ucs_spinlock_t    layouts_lock;
     ucs_list_link_t   layouts;   /* handles of layouts, and what each names */
     uct_dcx_async_t   async;     /* events of the device */
-} uct_dcx_md_t;
+};
 
 
 typedef struct uct_dcx_md_config {

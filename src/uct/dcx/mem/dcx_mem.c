@@ -7,7 +7,6 @@
 #include "dcx_mem.h"
 #include "dcx_md.h"
 #include "dcx_mem_layout.h"
-#include "dcx_mem_live.h"
 
 #include <endian.h>
 #include <ucs/debug/memtrack_int.h>
@@ -118,6 +117,50 @@ uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
 }
 
 
+uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md)
+{
+    uct_dcx_mem_t *mem;
+
+    ucs_spin_lock(&md->mems_lock);
+    mem = md->mems;
+    if (mem != NULL) {
+        md->mems = mem->next;
+    }
+    ucs_spin_unlock(&md->mems_lock);
+
+    if (mem == NULL) {
+        mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
+    }
+    if (mem != NULL) {
+        *mem = (uct_dcx_mem_t){.md = md};
+    }
+    return mem;
+}
+
+
+void uct_dcx_mem_free(uct_dcx_mem_t *mem)
+{
+    uct_dcx_md_t *md = mem->md;
+
+    mem->md = NULL;
+    ucs_spin_lock(&md->mems_lock);
+    mem->next = md->mems;
+    md->mems  = mem;
+    ucs_spin_unlock(&md->mems_lock);
+}
+
+
+void uct_dcx_mem_cleanup(uct_dcx_md_t *md)
+{
+    uct_dcx_mem_t *mem;
+
+    while ((mem = md->mems) != NULL) {
+        md->mems = mem->next;
+        ucs_free(mem);
+    }
+}
+
+
 ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p)
 {
@@ -125,27 +168,19 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
-    mem = ucs_calloc(1, sizeof(*mem), "uct_dcx_mem");
+    mem = uct_dcx_mem_alloc(md);
     if (mem == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
     status = uct_dcx_region_get(md, address, length, flags, &mem->region);
     if (status != UCS_OK) {
-        ucs_free(mem);
-        return status;
-    }
-
-    status = uct_dcx_mem_live_add(mem);
-    if (status != UCS_OK) {
-        (void)uct_dcx_region_put(md, mem->region);
-        ucs_free(mem);
+        uct_dcx_mem_free(mem);
         return status;
     }
 
     mem->lkey = mem->region->mr->lkey;
     mem->rkey = mem->region->mr->rkey;
-    mem->md   = tl_md;
     *memh_p   = mem;
     return UCS_OK;
 }
@@ -226,7 +261,7 @@ static ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
 
     uct_dcx_mem_return_mkey(md, mem);
     status = uct_dcx_region_put(md, mem->region);
-    ucs_free(mem);
+    uct_dcx_mem_free(mem);
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
@@ -245,7 +280,6 @@ ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
 
     mem  = params->memh;
     comp = uct_dcx_mem_invalidation(params);
-    uct_dcx_mem_live_remove(mem);
     if (mem->num_named > 0) {
         uct_dcx_mem_layout_forget(md, mem);
     }
@@ -254,7 +288,7 @@ ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
         return uct_dcx_mem_release(md, mem, comp);
     }
 
-    uct_dcx_mem_layout_destroy(md, ucs_derived_of(mem, uct_dcx_mem_layout_t));
+    uct_dcx_mem_layout_destroy(mem->layout);
     if (comp != NULL) {
         uct_invoke_completion(comp, UCS_OK);
     }

@@ -14,13 +14,19 @@
  * invalidated with its region: out of the cache, and complete when the last
  * holder lets go.
  *
- * A handle may also be that of a layout (dcx_mem_layout.h), which has no region.
+ * A handle may also be that of a layout (dcx_mem_layout.h).
+ *
+ * Handles are used again by their domain, and freed with it: one that was
+ * deregistered, and is named all the same, is known by its 'md'.
  */
 #ifndef UCT_DCX_MEM_H
 #define UCT_DCX_MEM_H
 
 #include "dcx_mkey.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
+
+typedef struct uct_dcx_md uct_dcx_md_t;
+typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 
 
 /* Memory that the device knows; of one handle, or in the cache */
@@ -36,11 +42,15 @@ typedef struct uct_dcx_region {
 typedef struct uct_dcx_mem {
     uint32_t         lkey;      /* of the region */
     uint32_t         rkey;
-    uct_dcx_region_t *region;   /* NULL: it is that of a layout */
+    uct_dcx_region_t *region;
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
     int              is_bare;   /* the region's own key was packed */
     unsigned         num_named; /* how often layouts name it */
-    uct_md_h         md;
+    uct_dcx_md_t     *md;       /* NULL: it was deregistered */
+    union {
+        uct_dcx_mem_layout_t *layout; /* in place of a region, or NULL */
+        struct uct_dcx_mem   *next;   /* deregistered: that was before it */
+    };
 } uct_dcx_mem_t;
 
 
@@ -54,7 +64,7 @@ enum {
 
 
 /* Addresses in it are offsets. */
-static inline int uct_dcx_mem_is_layout(uct_mem_h memh)
+static inline int uct_dcx_mem_is_layout(const void *memh)
 {
     return ((const uct_dcx_mem_t*)memh)->region == NULL;
 }
@@ -76,6 +86,13 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
     return mem->rkey;
 }
 
+
+/* A handle, all zero but for its domain; NULL: memory is short */
+uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md);
+void uct_dcx_mem_free(uct_dcx_mem_t *mem);
+
+/* The domain goes: so does the memory of handles that were freed. */
+void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
 /* Operations of a memory domain: by its cache if it has one, else each call
  * registers. */

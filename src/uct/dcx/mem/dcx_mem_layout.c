@@ -4,25 +4,10 @@
  * for what one names, which other threads read, and clear when memory goes.
  */
 #include "dcx_mem_layout.h"
-#include "dcx_mem_live.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
-
-
-static inline uct_dcx_md_t *
-uct_dcx_mem_layout_md(const uct_dcx_mem_layout_t *layout)
-{
-    return ucs_derived_of(layout->super.md, uct_dcx_md_t);
-}
-
-
-uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh)
-{
-    return (uct_dcx_mem_live_has(memh) && uct_dcx_mem_is_layout(memh)) ?
-           ucs_derived_of(memh, uct_dcx_mem_layout_t) : NULL;
-}
 
 
 /* --- creation ------------------------------------------------------------- */
@@ -42,11 +27,15 @@ static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
     ucs_free(layout->next.runs);
     ucs_free(layout->next.named);
     ucs_free(layout->layout);
+    if (layout->mem != NULL) {
+        uct_dcx_mem_free(layout->mem);
+    }
     ucs_free(layout);
 }
 
 
-static uct_dcx_mem_layout_t *uct_dcx_mem_layout_alloc(size_t max)
+static uct_dcx_mem_layout_t *
+uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max)
 {
     uct_dcx_mem_layout_t *layout = ucs_calloc(1, sizeof(*layout),
                                               "uct_dcx_mem_layout");
@@ -56,11 +45,11 @@ static uct_dcx_mem_layout_t *uct_dcx_mem_layout_alloc(size_t max)
     }
 
     layout->max    = max;
+    layout->mem    = uct_dcx_mem_alloc(md);
     layout->layout = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
     if (!uct_dcx_mem_parts_init(&layout->parts, max) ||
         !uct_dcx_mem_parts_init(&layout->next, max) ||
-        (layout->layout == NULL) ||
-        (uct_dcx_mem_live_add(&layout->super) != UCS_OK)) {
+        (layout->layout == NULL) || (layout->mem == NULL)) {
         uct_dcx_mem_layout_free(layout);
         return NULL;
     }
@@ -109,17 +98,17 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
         return status;
     }
 
-    layout = uct_dcx_mem_layout_alloc(max);
+    layout = uct_dcx_mem_layout_alloc(md, max);
     if (layout == NULL) {
         ucs_error("uct_dcx_layout_create: no memory for %zu pieces", max);
         uct_dcx_slots_disown(&md->slots, slot);
         return UCS_ERR_NO_MEMORY;
     }
 
-    layout->slot       = slot;
-    layout->super.lkey = slot->lkey;
-    layout->super.rkey = slot->rkey;
-    layout->super.md   = &md->super;
+    layout->slot        = slot;
+    layout->mem->lkey   = slot->lkey;
+    layout->mem->rkey   = slot->rkey;
+    layout->mem->layout = layout;
     ucs_spin_lock(&md->layouts_lock);
     ucs_list_add_tail(&md->layouts, &layout->list);
     ucs_spin_unlock(&md->layouts_lock);
@@ -177,9 +166,10 @@ void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-void
-uct_dcx_mem_layout_destroy(uct_dcx_md_t *md, uct_dcx_mem_layout_t *layout)
+void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 {
+    uct_dcx_md_t *md = layout->mem->md;
+
     ucs_spin_lock(&md->layouts_lock);
     uct_dcx_mem_layout_clear(layout);
     ucs_list_del(&layout->list);
@@ -222,7 +212,7 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
         return "memh is a layout that is 4 deep already";
     }
 
-    if ((layout->super.num_named > 0) && (depth > layout->parts.depth)) {
+    if ((layout->mem->num_named > 0) && (depth > layout->parts.depth)) {
         return "memh is a layout as deep as the one it is set in, which others "
                "name";
     }
@@ -236,9 +226,9 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
 static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
                              uint64_t *length_p)
 {
-    if (mem->region == NULL) {
+    if (uct_dcx_mem_is_layout(mem)) {
         *begin_p  = 0;
-        *length_p = ((const uct_dcx_mem_layout_t*)mem)->parts.length;
+        *length_p = mem->layout->parts.length;
     } else {
         *begin_p  = (uintptr_t)mem->region->mr->addr;
         *length_p = mem->region->mr->length;
@@ -266,17 +256,12 @@ uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
     uct_dcx_mem_t *mem = memh;
     const char *fault;
 
-    if (!uct_dcx_mem_live_has(memh)) {
-        return "memh is no handle of dcx, or was deregistered";
-    }
-
-    if (mem->md != layout->super.md) {
-        return "memh is of another memory domain";
+    if ((mem == NULL) || (mem->md != layout->mem->md)) {
+        return "memh is of another memory domain, or was deregistered";
     }
 
     fault = uct_dcx_mem_is_layout(memh) ?
-            uct_dcx_mem_layout_check_nested(
-                    layout, ucs_derived_of(memh, uct_dcx_mem_layout_t)) : NULL;
+            uct_dcx_mem_layout_check_nested(layout, mem->layout) : NULL;
     if (fault != NULL) {
         return fault;
     }
@@ -342,16 +327,16 @@ static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
 
     uct_dcx_mem_parts_count(&layout->next, 1);
     uct_dcx_mem_parts_count(&layout->parts, -1);
-    layout->parts      = layout->next;
-    layout->next       = before;
-    layout->super.lkey = layout->slot->lkey;
-    layout->super.rkey = layout->slot->rkey;
+    layout->parts     = layout->next;
+    layout->next      = before;
+    layout->mem->lkey = layout->slot->lkey;
+    layout->mem->rkey = layout->slot->rkey;
 }
 
 
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_md_t *md  = uct_dcx_mem_layout_md(layout);
+    uct_dcx_md_t *md  = layout->mem->md;
     const char *fault = uct_dcx_mem_layout_build(layout);
     ucs_status_t status;
 
@@ -372,6 +357,5 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 
 ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
 {
-    return uct_dcx_slots_test(&uct_dcx_mem_layout_md(layout)->slots,
-                              layout->slot);
+    return uct_dcx_slots_test(&layout->mem->md->slots, layout->slot);
 }

@@ -16,7 +16,6 @@
 #define UCT_DCX_MEM_LAYOUT_H
 
 #include "dcx_md.h"
-#include "dcx_mem.h"
 
 
 enum {
@@ -36,8 +35,8 @@ typedef struct uct_dcx_mem_parts {
 } uct_dcx_mem_parts_t;
 
 
-typedef struct uct_dcx_mem_layout {
-    uct_dcx_mem_t       super;
+struct uct_dcx_mem_layout {
+    uct_dcx_mem_t       *mem;      /* its handle */
     uct_dcx_key_slot_t  *slot;
     ucs_list_link_t     list;      /* of its domain */
     size_t              max;       /* pieces */
@@ -45,29 +44,36 @@ typedef struct uct_dcx_mem_layout {
     uct_dcx_mem_parts_t parts;     /* of the one that was set last */
     uct_dcx_mem_parts_t next;      /* of the one that is being made */
     uct_dcx_layout_t    *layout;   /* room for it */
-} uct_dcx_mem_layout_t;
+};
 
 
 /* How deep layouts are in each other at this handle; memory: 0 */
-static inline unsigned uct_dcx_mem_depth(uct_mem_h memh)
+static inline unsigned uct_dcx_mem_depth(const void *memh)
 {
     return uct_dcx_mem_is_layout(memh) ?
-           ((const uct_dcx_mem_layout_t*)memh)->parts.depth : 0;
+           ((const uct_dcx_mem_t*)memh)->layout->parts.depth : 0;
 }
 
 
-/* The handle, if it is one of a layout; else NULL */
-uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh);
+/* The layout of a handle, or NULL */
+static inline uct_dcx_mem_layout_t *uct_dcx_mem_layout_of(uct_mem_h memh)
+{
+    const uct_dcx_mem_t *mem = memh;
+
+    return ((mem != NULL) && (mem->md != NULL) && uct_dcx_mem_is_layout(mem)) ?
+           mem->layout : NULL;
+}
+
 
 /* Makes one of up to 'max' pieces. Slots are open. Errors are logged. */
 ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
                                        uct_dcx_mem_layout_t **layout_p);
 
 /* When it returns, nobody reaches anything by it. */
-void
-uct_dcx_mem_layout_destroy(uct_dcx_md_t *md, uct_dcx_mem_layout_t *layout);
+void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 
-/* 'mem' is about to go: takes layouts that name it from the device. */
+/* 'mem' is about to go: takes layouts that name it from the device. Meanwhile
+ * nobody sets one: microseconds, on a device that answers. */
 void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 
 /* The next layout has nothing in it yet. */

@@ -76,6 +76,14 @@ ucs_status_t uct_dcx_slots_own(uct_dcx_slots_t *slots, unsigned num_klm,
 }
 
 
+static int uct_dcx_slots_can_set(const uct_dcx_slots_t *slots,
+                                 const uct_dcx_key_slot_t *slot)
+{
+    return (slot->state != UCT_DCX_SLOT_PENDING) &&
+           uct_dcx_umr_is_available(&slots->umr);
+}
+
+
 static ucs_status_t
 uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                          const uct_dcx_layout_t *layout)
@@ -86,10 +94,12 @@ uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
         return slots->status;
     }
 
-    if ((slot->state == UCT_DCX_SLOT_PENDING) ||
-        !uct_dcx_umr_is_available(&slots->umr)) {
-        uct_dcx_umr_ring(&slots->umr);
-        return UCS_ERR_NO_RESOURCE;
+    if (!uct_dcx_slots_can_set(slots, slot)) {
+        uct_dcx_slots_poll(slots);
+        if (!uct_dcx_slots_can_set(slots, slot)) {
+            uct_dcx_umr_ring(&slots->umr);
+            return UCS_ERR_NO_RESOURCE;
+        }
     }
 
     if (!slot->is_given && !uct_dcx_slots_number(slots, slot, &number)) {
@@ -112,7 +122,6 @@ ucs_status_t uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
     ucs_status_t status;
 
     ucs_spin_lock(&slots->lock);
-    uct_dcx_slots_poll(slots);
     status = uct_dcx_slots_set_locked(slots, slot, layout);
     ucs_spin_unlock(&slots->lock);
     return status;
