@@ -198,15 +198,37 @@ static void info_tags(struct info_device *dev)
     info_row_needs(row, "to fetch large messages");
 }
 
-static void info_extras(struct info_device *dev)
+/* Keys are made when they are needed; without them strided data is copied, or
+ * sent in pieces. */
+static void info_layouts(struct info_device *dev)
 {
+    const uct_dcx_device_t *device    = &dev->md.dev;
+    const uct_dcx_md_config_t *config = dev->md_config;
     struct info_row *row;
 
-    info_tags(dev);
     row = info_part_add(dev->part, "UMR", NULL);
-    info_row_found(row, "%s", info_yes_no(dev->md.dev.has_umr));
-    info_row_needs(row, "not used");
+    info_row_found(row, "%s", info_yes_no(device->has_umr));
+    info_row_needs(row, "for strided data");
+    if (!device->has_umr) {
+        return;
+    }
 
+    row = info_part_add(dev->part, "pieces of a layout",
+                        "UCX_DCX_UMR_MAX_ENTRIES");
+    info_row_found(row, "%u", device->max_klm);
+    info_row_needs(row, "%u at most", config->umr_max_entries);
+
+    row = info_part_add(dev->part, "keys for layouts",
+                        "UCX_DCX_UMR_LAYOUTS");
+    info_row_found(row, "%d", device->attr.max_mr);
+    info_row_needs(row, "%u at most", UCT_DCX_SLOT_SIZES *
+                   (config->umr_slots + config->umr_layouts));
+}
+
+static void info_extras(struct info_device *dev)
+{
+    info_tags(dev);
+    info_layouts(dev);
     info_streams(dev);
 }
 

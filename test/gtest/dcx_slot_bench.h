@@ -77,7 +77,8 @@ protected:
 
     /* Slots that are open */
     struct slots_t {
-        slots_t(const hca_device &hca, unsigned max_slots)
+        slots_t(const hca_device &hca, unsigned max_slots,
+                unsigned max_owned = 0)
         {
             uct_dcx_slots_params_t params = {};
             uct_dcx_devx_path_t path      = {};
@@ -90,6 +91,7 @@ protected:
             dev.max_klm  = 64;
             params.dev         = &dev;
             params.max_slots   = max_slots;
+            params.max_owned   = max_owned;
             params.max_entries = 1024;
             HCA_CHECK_CALL(uct_dcx_slots_init(&slots, &params) == UCS_OK);
             path.mtu      = IBV_MTU_1024;
@@ -136,6 +138,34 @@ protected:
 
             put(slot);
             return lkey;
+        }
+
+        /* One for so many translations */
+        uct_dcx_key_slot_t *own(unsigned num_klm)
+        {
+            uct_dcx_key_slot_t *slot = NULL;
+
+            EXPECT_EQ(UCS_OK, uct_dcx_slots_own(&slots, num_klm, &slot));
+            return slot;
+        }
+
+        /* Until an owned one is told, or has failed */
+        ucs_status_t wait(uct_dcx_key_slot_t *slot)
+        {
+            dcx_deadline deadline;
+            ucs_status_t status;
+
+            while ((status = uct_dcx_slots_test(&slots, slot)) ==
+                   UCS_INPROGRESS) {
+                deadline.check("an owned slot");
+            }
+            return status;
+        }
+
+        void set(uct_dcx_key_slot_t *slot, dcx_layout &layout)
+        {
+            ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots, slot, layout.get()));
+            ASSERT_EQ(UCS_OK, wait(slot));
         }
 
         void put(uct_dcx_key_slot_t *slot)

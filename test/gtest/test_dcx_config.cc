@@ -31,6 +31,7 @@ const std::map<std::string, option> options = {
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
     {"UMR_SLOTS", {{"1", "4096"}, {"0", "4097", "-1"}}},
+    {"UMR_LAYOUTS", {{"1", "65536"}, {"0", "65537", "-1"}}},
     {"UMR_MAX_ENTRIES", {{"4", "65528"}, {"3", "65529", "-1"}}},
 
     /* sending */

@@ -312,6 +312,134 @@ TEST_P(dcx_slot, numbers_of_other_keys_are_not_used)
     EXPECT_EQ((key & ~0xffu) | ((key + 11) & 0xff), slots.touch(second));
 }
 
+/* --- owned ---------------------------------------------------------------- */
+
+TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
+{
+    slots_t slots(dev, 1, 2);
+    dcx_layout one = rows(1, 0, remote), two = rows(2, 0, remote);
+    uct_dcx_key_slot_t *a = slots.own(4), *b = slots.own(4), *c;
+
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_dcx_slots_own(&slots.slots, 4, &c));
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, uct_dcx_slots_own(&slots.slots, 65, &c));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, a));
+    slots.set(a, one);
+    slots.set(b, one);
+    EXPECT_EQ(0u, slots.stats().misses);
+
+    uct_dcx_key_slot_t *cached = slots.get(one);
+    EXPECT_NE(a, cached);
+    EXPECT_NE(b, cached);
+    EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &c)) << "none is taken from a";
+    slots.put(cached);
+    EXPECT_EQ(3u, slots.stats().num_set);
+
+    uint32_t number = a->lkey;
+    slots.set(a, two);
+    EXPECT_EQ(number, a->lkey);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(number, 32));
+    uct_dcx_slots_disown(&slots.slots, a);
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
+    EXPECT_EQ(2u, slots.stats().num_set);
+    EXPECT_EQ(0u, slots.stats().invalidated) << "that is of memory that goes";
+    a = slots.own(4);
+    EXPECT_NE(number, a->lkey);
+}
+
+/* What names the number of one that is dropped goes, too. */
+TEST_P(dcx_slot, dropped_with_what_names_it)
+{
+    slots_t slots(dev, 8, 8);
+    uct_dcx_key_slot_t *inner = slots.own(4), *outer = slots.own(4);
+    uct_dcx_key_slot_t *other = slots.own(4);
+    dcx_layout memory = rows(4, 0, remote), kept = rows(3, 0, remote);
+
+    slots.set(inner, memory);
+    slots.set(other, kept);
+    dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
+                      remote);
+    slots.set(outer, nested);
+    dcx_layout above(UCT_DCX_LAYOUT_LIST, 1, {{0, 16, 0, outer->lkey, 0}},
+                     remote);
+    uint32_t key = slots.touch(above);
+
+    ASSERT_EQ(IBV_WC_SUCCESS, write_to(key, 16));
+    uct_dcx_slots_drop(&slots.slots, inner);
+    EXPECT_EQ(3u, slots.stats().invalidated);
+    EXPECT_EQ(1u, slots.stats().num_set);
+    for (uint32_t number : {key, outer->lkey, inner->lkey}) {
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 8));
+        pair.reconnect();
+    }
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(other->lkey, 8));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, outer));
+
+    uint32_t before = inner->lkey;
+    slots.set(inner, memory);
+    EXPECT_NE(before, inner->lkey);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(inner->lkey, 16));
+}
+
+/* One whose UMR fails says so until it is set again; those behind it are posted
+ * again. */
+TEST_P(dcx_slot, failure_before_owned_ones)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout bad = list(60), good = rows(4, 0, remote);
+    dcx_layout before = rows(2, 0, remote);
+    uct_dcx_key_slot_t *a = slots.own(60), *b = slots.own(4), *c = slots.own(4);
+    ucx_log_reader log;
+
+    slots.set(c, before);
+    a->klm_lkey ^= 0xff00;
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, a, bad.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, b, good.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, c, good.get()));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
+    EXPECT_NE(std::string::npos, log.take().find("a list of 60 entries"));
+    EXPECT_EQ(UCS_OK, slots.wait(b));
+    EXPECT_EQ(UCS_OK, slots.wait(c));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(b->lkey, 64));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(c->lkey, 64));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
+    a->klm_lkey ^= 0xff00;
+    slots.set(a, bad);
+    EXPECT_EQ(1u, slots.stats().failures);
+    EXPECT_EQ("", log.take());
+}
+
+/* A queue that does not move: who forgets waits so long, then keys are destroyed
+ * instead, and there are no layouts any more. */
+TEST_P(dcx_slot, silent_queue)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout layout = rows(4, 0, remote), other = rows(3);
+    uct_dcx_key_slot_t *ready = slots.own(4), *pending = slots.own(4), *slot;
+    uint32_t cached = slots.touch(layout);
+    ucx_log_reader log;
+
+    slots.set(ready, layout);
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, pending, layout.get()));
+    slots.slots.umr.unrung = NULL; /* no doorbell for it */
+    slots.slots.timeout   /= 250; /* 20 ms */
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_NE(std::string::npos, log.take().find("does not move"));
+    for (uint32_t key : {cached, ready->lkey, pending->lkey}) {
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
+        pair.reconnect();
+    }
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, ready));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, pending));
+    EXPECT_EQ(UCS_ERR_IO_ERROR,
+              uct_dcx_slots_set(&slots.slots, ready, layout.get()));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, slots.try_get(other, &slot));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_slots_own(&slots.slots, 4, &slot));
+    uct_dcx_slots_disown(&slots.slots, ready);
+    uct_dcx_slots_disown(&slots.slots, pending);
+    EXPECT_EQ(0u, slots.stats().num_set);
+    EXPECT_EQ("", log.take());
+}
+
 /* Four threads want 24 layouts of 8 slots. */
 TEST_P(dcx_slot, threads)
 {

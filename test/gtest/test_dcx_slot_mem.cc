@@ -97,6 +97,8 @@ TEST_P(dcx_slot_mem, options)
         const char *name, *value, *range;
     } bad[] = {{"UMR_SLOTS", "0", "1-4096"},
                {"UMR_SLOTS", "4097", "1-4096"},
+               {"UMR_LAYOUTS", "0", "1-65536"},
+               {"UMR_LAYOUTS", "65537", "1-65536"},
                {"UMR_MAX_ENTRIES", "3", "4-65528"},
                {"UMR_MAX_ENTRIES", "65529", "4-65528"}};
 

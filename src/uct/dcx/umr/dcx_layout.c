@@ -442,6 +442,25 @@ static int uct_dcx_layout_heap_overlaps(uct_dcx_layout_rest_t *heap, size_t num)
 }
 
 
+/* Each piece of a list begins behind the one before: most lists are so. */
+static int uct_dcx_layout_is_ascending(const uct_dcx_layout_t *layout)
+{
+    const uct_dcx_layout_entry_t *entry = &layout->entries[1];
+
+    if (layout->kind != UCT_DCX_LAYOUT_LIST) {
+        return 0;
+    }
+
+    for (; entry < layout->entries + layout->num; ++entry) {
+        if ((entry->lkey != entry[-1].lkey) || (entry->addr < entry[-1].addr) ||
+            (entry->addr - entry[-1].addr < entry[-1].bytes)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+
 int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
 {
     const uct_dcx_layout_entry_t *entry;
@@ -449,8 +468,9 @@ int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
     unsigned i;
     int result;
 
-    if (layout->num == 1) {
-        return 0; /* its stride was looked at */
+    if ((layout->num == 1) || /* its stride was looked at */
+        uct_dcx_layout_is_ascending(layout)) {
+        return 0;
     }
 
     heap = malloc(layout->num * sizeof(*heap));

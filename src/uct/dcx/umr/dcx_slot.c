@@ -50,7 +50,8 @@ ucs_status_t uct_dcx_slots_init(uct_dcx_slots_t *slots,
                                 const uct_dcx_slots_params_t *params)
 {
     memset(slots, 0, sizeof(*slots));
-    slots->params = *params;
+    slots->params  = *params;
+    slots->timeout = ucs_time_from_sec(UCT_DCX_SLOT_TIMEOUT);
     ucs_list_head_init(&slots->pending);
     uct_dcx_slots_init_sizes(slots);
     return ucs_spinlock_init(&slots->lock, 0);
@@ -77,11 +78,12 @@ void uct_dcx_slots_cleanup(uct_dcx_slots_t *slots)
     const uct_dcx_slots_stats_t *stats = &slots->stats;
 
     if (slots->is_open) {
-        ucs_debug("%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
-                  "exhausted, %lu invalidated, %lu failures",
-                  uct_dcx_device_name(slots->params.dev), stats->hits,
-                  stats->misses, stats->evictions, stats->exhausted,
-                  stats->invalidated, stats->failures);
+        ucs_info("%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
+                 "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
+                 "%u keys, %lu doorbells", uct_dcx_device_name(slots->params.
+                 dev), stats->hits, stats->misses, stats->evictions,
+                 stats->exhausted, stats->sets, stats->invalidated,
+                 stats->failures, stats->num_slots, slots->umr.num_doorbells);
         uct_dcx_slots_close(slots);
     }
     ucs_spinlock_destroy(&slots->lock);

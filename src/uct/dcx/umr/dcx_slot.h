@@ -39,6 +39,7 @@
 #include "uct/dcx/base/dcx_stale.h"
 
 #include <ucs/datastruct/list.h>
+#include <ucs/time/time_def.h>
 #include <ucs/type/spinlock.h>
 
 
@@ -49,7 +50,11 @@ enum {
 
     /* A layout that nobody has used since its UMR stays for so many
      * milliseconds: who asked for it comes back, or is gone. */
-    UCT_DCX_SLOT_GRACE   = 1000
+    UCT_DCX_SLOT_GRACE   = 1000,
+
+    /* Who waits for the device does so for as many seconds without any progress;
+     * then the queue counts as failed. */
+    UCT_DCX_SLOT_TIMEOUT = 5
 };
 
 
@@ -147,6 +152,7 @@ typedef struct uct_dcx_slots {
     int                    is_open;
     ucs_status_t           status;   /* an error: the queue is of no use */
     uint32_t               clock;    /* of the last call, in milliseconds */
+    ucs_time_t             timeout;  /* UCT_DCX_SLOT_TIMEOUT */
     uct_dcx_umr_t          umr;
     uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_KINDS]; /* those of the cache,
                                                        * then owned ones */

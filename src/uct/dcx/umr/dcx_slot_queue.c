@@ -6,6 +6,7 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/time/time.h>
 
 
 uct_dcx_key_slot_t **
@@ -217,10 +218,32 @@ void uct_dcx_slots_clear(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 }
 
 
+/* A failure is something new for who waits. */
+static void uct_dcx_slots_give_up(uct_dcx_slots_t *slots)
+{
+    ucs_error("%s: the UMR queue does not move: no layouts any more",
+              uct_dcx_device_name(slots->params.dev));
+    slots->stats.failures++;
+    slots->status = UCS_ERR_IO_ERROR;
+}
+
+
 void uct_dcx_slots_drain(uct_dcx_slots_t *slots)
 {
+    const uct_dcx_umr_t *umr = &slots->umr;
+    uint64_t failures        = slots->stats.failures;
+    uint16_t ci              = umr->qp.sq.ci;
+    ucs_time_t since         = ucs_get_time();
+
     uct_dcx_umr_ring(&slots->umr);
-    while (!uct_dcx_umr_is_idle(&slots->umr) && (slots->status == UCS_OK)) {
+    while (!uct_dcx_umr_is_idle(umr) && (slots->status == UCS_OK)) {
         uct_dcx_slots_poll(slots);
+        if ((ci != umr->qp.sq.ci) || (failures != slots->stats.failures)) {
+            ci       = umr->qp.sq.ci;
+            failures = slots->stats.failures;
+            since    = ucs_get_time();
+        } else if (ucs_get_time() - since > slots->timeout) {
+            uct_dcx_slots_give_up(slots);
+        }
     }
 }

@@ -28,7 +28,8 @@ void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 /* Takes what has completed. */
 void uct_dcx_slots_poll(uct_dcx_slots_t *slots);
 
-/* Until all that was posted has ended, one way or the other */
+/* Until all that was posted has ended, one way or the other: if the device is
+ * silent for long, the queue is of no use any more. */
 void uct_dcx_slots_drain(uct_dcx_slots_t *slots);
 
 /* Takes a layout out of use, if it is. The device has it still. */
