@@ -60,6 +60,16 @@ struct layout_bench {
         return "";
     }
 
+    /* The same, block by block of each in turn */
+    std::string build_rounds(const runs &all)
+    {
+        const char *fault = uct_dcx_layout_add_rounds(get(), all.data(),
+                                                      all.size());
+
+        uct_dcx_layout_end(get());
+        return (fault == nullptr) ? "" : fault;
+    }
+
     uct_dcx_layout_form_t pick(const uct_dcx_layout_limits_t &limits)
     {
         return uct_dcx_layout_pick(get(), &limits);
@@ -81,6 +91,21 @@ bytes bytes_of(const runs &all)
         for (uint64_t i = 0; i < r.count * r.bytes; i++) {
             list.emplace_back(r.lkey, r.addr + (i / r.bytes * r.stride) +
                                       (i % r.bytes));
+        }
+    }
+    return list;
+}
+
+/* Block 0 of each run, block 1 of each, ... */
+bytes bytes_of_rounds(const runs &all)
+{
+    bytes list;
+
+    for (uint64_t i = 0; i < all[0].count; i++) {
+        for (const run &r : all) {
+            for (uint64_t k = 0; k < r.bytes; k++) {
+                list.emplace_back(r.lkey, r.addr + (i * r.stride) + k);
+            }
         }
     }
     return list;
@@ -300,6 +325,63 @@ TEST(dcx_layout_fault, too_many)
     EXPECT_EQ("too many pieces", none.build({{0x1000, 8, 16, 10, 7}}));
     EXPECT_EQ("", mixed.add({0x1000, 8, 16, 10, 7}));
     EXPECT_EQ("too many pieces", mixed.add({0x2000, 8, 0, 1, 7}));
+}
+
+/* --- rounds --------------------------------------------------------------- */
+
+TEST(dcx_layout_rounds, one_entry_for_each_run)
+{
+    layout_bench layout;
+    const runs all = {{0x1000, 8, 64, 50, 7}, {0x5000, 65535, 65535, 50, 8},
+                      {0x1008, 4, 4, 50, 7}};
+
+    ASSERT_TRUE(uct_dcx_layout_has_rounds(all.data(), 3));
+    ASSERT_EQ("", layout.build_rounds(all));
+    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, layout->kind);
+    EXPECT_EQ(50u, layout->repeat);
+    EXPECT_EQ(3u, layout->num);
+    EXPECT_EQ(50u * (8 + 65535 + 4), layout->length);
+    EXPECT_EQ(bytes_of_rounds(all), bytes_of(layout.get()));
+}
+
+/* What has more than 16 bits: a list, in which what is adjacent is one */
+TEST(dcx_layout_rounds, far_apart)
+{
+    for (const run &far : {run{0x100000, 8, 65536, 3, 7},
+                           run{0x100000, 65536, 65536, 3, 7}}) {
+        const runs all = {{0x1000, 8, 64, 3, 7}, far,
+                          {0x100000 + far.bytes, 5, far.stride, 3, 7}};
+        layout_bench layout;
+
+        ASSERT_FALSE(uct_dcx_layout_has_rounds(all.data(), 3));
+        ASSERT_EQ("", layout.build_rounds(all));
+        EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+        EXPECT_EQ(6u, layout->num);
+        EXPECT_EQ(bytes_of_rounds(all).size(), layout->length);
+        EXPECT_EQ(bytes_of_rounds(all), bytes_of(layout.get()));
+    }
+}
+
+TEST(dcx_layout_rounds, one_round_is_a_list)
+{
+    layout_bench layout;
+
+    ASSERT_EQ("", layout.build_rounds({{0x1000, 8, 0, 1, 7},
+                                       {0x1008, 8, 0, 1, 7},
+                                       {0x2000, 8, 0, 1, 7}}));
+    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+    EXPECT_EQ(2u, layout->num);
+}
+
+TEST(dcx_layout_rounds, too_many)
+{
+    const runs all = {{0x1000, 8, 64, 5, 7}, {0x5000, 8, 64, 5, 7}};
+    layout_bench none(1), list(9);
+
+    EXPECT_EQ("too many pieces", none.build_rounds(all));
+    EXPECT_EQ("too many pieces",
+              list.build_rounds({{0x1000, 8, 1 << 20, 5, 7},
+                                 {0x5000, 8, 1 << 20, 5, 7}}));
 }
 
 /* --- overlap -------------------------------------------------------------- */
@@ -544,6 +626,43 @@ TEST(dcx_layout_random, as_a_plain_loop)
     EXPECT_GT(kinds[UCT_DCX_LAYOUT_LIST], RANDOM_LAYOUTS / 10);
     EXPECT_GT(kinds[UCT_DCX_LAYOUT_INTERLEAVED], RANDOM_LAYOUTS / 10);
     EXPECT_GT(overlaps, RANDOM_LAYOUTS / 100);
+}
+
+TEST(dcx_layout_random, rounds_as_a_plain_loop)
+{
+    uint32_t seed = seed_of_run();
+    random_layouts random(seed);
+    unsigned overlaps = 0;
+
+    printf("DCX_LAYOUT_SEED=%u\n", seed);
+    for (unsigned i = 0; i < RANDOM_LAYOUTS; i++) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", layout " +
+                     std::to_string(i));
+        runs all = {random.any_run(4096)};
+
+        for (uint64_t j = random.lot(0, 5); j > 0; j--) {
+            all.push_back(random.any_run(4096));
+        }
+        for (run &r : all) {
+            r.count = all[0].count;
+            if (random.lot(0, 15) == 0) {
+                r.stride += 65536;
+            }
+        }
+
+        const bytes expected = bytes_of_rounds(all);
+        const std::set<byte> distinct(expected.begin(), expected.end());
+        layout_bench layout;
+
+        ASSERT_EQ("", layout.build_rounds(all));
+        ASSERT_EQ(expected.size(), layout->length);
+        ASSERT_EQ(expected, bytes_of(layout.get()));
+        ASSERT_EQ(distinct.size() < expected.size(),
+                  uct_dcx_layout_overlaps(layout.get()));
+        overlaps += (distinct.size() < expected.size());
+    }
+    EXPECT_GT(overlaps, RANDOM_LAYOUTS / 100);
+    EXPECT_LT(overlaps, RANDOM_LAYOUTS / 2);
 }
 
 TEST(dcx_layout_random, gathered_and_scattered)

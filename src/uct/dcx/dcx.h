@@ -48,7 +48,8 @@ typedef struct uct_dcx_block {
 /*
  * Block 0 of entry 0, of entry 1, ..., then block 1 of entry 0, of entry 1, ...:
  * 'repeat' times round. A list of pieces (composite) is one with repeat = 1.
- * Blocks do not overlap, unless 'access' lets nobody write to them.
+ * Blocks do not overlap, unless 'access' lets nobody write to them; those of one
+ * handle are compared.
  */
 typedef struct uct_dcx_layout_params {
     uint64_t              access; /* UCT_MD_MEM_ACCESS_*, no atomics; 0: for
