@@ -7,7 +7,6 @@
 #include "dcx_match_bench.h"
 
 #include <atomic>
-#include <set>
 #include <uct/api/v2/uct_v2.h>
 
 namespace {
@@ -338,18 +337,6 @@ TEST_P(dcx_mem_layout, invalidated)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(rkey, 80));
     EXPECT_EQ(before, m_a.bytes);
     m_log.take();
-}
-
-/* No peer can have the number of a layout that is made. */
-TEST_P(dcx_mem_layout, numbers_do_not_come_back)
-{
-    std::set<uct_rkey_t> numbers;
-
-    for (unsigned i = 0; i < 600; i++) {
-        layout_handle layout(m_dcx, 2);
-
-        ASSERT_TRUE(numbers.insert(layout.rkey()).second) << i;
-    }
 }
 
 /* Whoever may not put, does not; blocks that nobody writes to may overlap. */

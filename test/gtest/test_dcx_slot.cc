@@ -346,6 +346,21 @@ TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
     EXPECT_NE(number, a->lkey);
 }
 
+/* Whoever owns one may have told peers its number. */
+TEST_P(dcx_slot, numbers_of_owned_ones_are_not_used_again)
+{
+    slots_t slots(dev, 1, 1);
+    std::set<uint32_t> numbers;
+    uct_dcx_key_slot_t *slot;
+
+    for (unsigned i = 0; i < 256; i++) {
+        slot = slots.own(4);
+        ASSERT_TRUE(numbers.insert(slot->rkey).second) << i;
+        uct_dcx_slots_disown(&slots.slots, slot);
+    }
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_dcx_slots_own(&slots.slots, 4, &slot));
+}
+
 /* What names the number of one that is dropped goes, too. */
 TEST_P(dcx_slot, dropped_with_what_names_it)
 {

@@ -76,14 +76,15 @@ static void uct_dcx_slots_close(uct_dcx_slots_t *slots)
 void uct_dcx_slots_cleanup(uct_dcx_slots_t *slots)
 {
     const uct_dcx_slots_stats_t *stats = &slots->stats;
+    const char *name                   = uct_dcx_device_name(slots->params.dev);
 
     if (slots->is_open) {
         ucs_info("%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
                  "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
-                 "%u keys, %lu doorbells", uct_dcx_device_name(slots->params.
-                 dev), stats->hits, stats->misses, stats->evictions,
-                 stats->exhausted, stats->sets, stats->invalidated,
-                 stats->failures, stats->num_slots, slots->umr.num_doorbells);
+                 "%u keys, %lu doorbells", name, stats->hits, stats->misses,
+                 stats->evictions, stats->exhausted, stats->sets,
+                 stats->invalidated, stats->failures, stats->num_slots,
+                 slots->umr.num_doorbells);
         uct_dcx_slots_close(slots);
     }
     ucs_spinlock_destroy(&slots->lock);
