@@ -482,6 +482,27 @@ TEST_P(dcx_mem_layout, bad_handles)
     m_log.take();
 }
 
+/* The domain closes with layouts in it: it says so, and loses nothing. */
+TEST_P(dcx_mem_layout, left_by_the_user)
+{
+    uct_mem_h inner, outer;
+
+    {
+        dcx_loop loop;
+        uct_dcx_block_t block          = {(uintptr_t)loop.mem.data(), 8, 8,
+                                          loop.memh};
+        uct_dcx_layout_params_t params = {0, 2, 1, &block};
+
+        UCT_CALL(m_api.create(loop.iface, 2, &inner));
+        UCT_CALL(m_api.create(loop.iface, 2, &outer));
+        ASSERT_EQ(UCS_OK, m_api.set(inner, &params));
+        block = {0, 4, 4, inner};
+        ASSERT_EQ(UCS_OK, m_api.set(outer, &params));
+    }
+    EXPECT_NE(std::string::npos,
+              m_log.take().find("2 layouts were not deregistered"));
+}
+
 /* Keys of each size are counted for themselves. */
 TEST_P(dcx_mem_layout, all_in_use)
 {

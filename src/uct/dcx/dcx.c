@@ -139,14 +139,14 @@ static uint32_t uct_dcx_layout_access(uint64_t access)
 
 /* What is not of one block; NULL: nothing is wrong */
 static const char *
-uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params)
+uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params,
+                            size_t pieces)
 {
     return (params->repeat == 0) ? "repeat is 0" :
            (params->num == 0)    ? "num is 0" :
            (params->access & ~UCT_DCX_LAYOUT_ACCESS) ?
            "access has more than puts, gets, and use by this process" :
-           (uct_dcx_layout_pieces(params) == 0) ?
-           "blocks: all lengths are 0" : NULL;
+           (pieces == 0)         ? "blocks: all lengths are 0" : NULL;
 }
 
 
@@ -187,22 +187,23 @@ uct_dcx_layout_set(uct_mem_h memh, const uct_dcx_layout_params_t *params)
     uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_of(memh);
     ucs_status_t status;
     const char *fault;
+    size_t pieces;
 
     if (layout == NULL) {
         ucs_error("uct_dcx_layout_set: memh %p is no layout", memh);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    fault = uct_dcx_layout_check_params(params);
+    pieces = uct_dcx_layout_pieces(params);
+    fault  = uct_dcx_layout_check_params(params, pieces);
     if (fault != NULL) {
         ucs_error("uct_dcx_layout_set: params->%s", fault);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (uct_dcx_layout_pieces(params) > layout->max) {
+    if (pieces > layout->max) {
         ucs_error("uct_dcx_layout_set: params->blocks: %zu pieces, the layout "
-                  "was created for %zu", uct_dcx_layout_pieces(params),
-                  layout->max);
+                  "was created for %zu", pieces, layout->max);
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 

@@ -5,7 +5,7 @@
  * contract. Registration itself is in dcx_mem.c.
  */
 #include "dcx_md.h"
-#include "dcx_mem.h"
+#include "dcx_mem_layout.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -112,6 +112,7 @@ static ucs_status_t uct_dcx_md_init_handles(uct_dcx_md_t *md)
 
 static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
 {
+    uct_dcx_mem_layout_cleanup(md);
     uct_dcx_mem_cleanup(md);
     ucs_spinlock_destroy(&md->layouts_lock);
     ucs_spinlock_destroy(&md->mems_lock);

@@ -180,6 +180,22 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 }
 
 
+/* What they name may be gone. */
+void uct_dcx_mem_layout_cleanup(uct_dcx_md_t *md)
+{
+    uct_dcx_mem_layout_t *layout, *next;
+
+    if (!ucs_list_is_empty(&md->layouts)) {
+        ucs_warn("%s: %lu layouts were not deregistered",
+                 uct_dcx_device_name(&md->dev), ucs_list_length(&md->layouts));
+    }
+
+    ucs_list_for_each_safe(layout, next, &md->layouts, list) {
+        uct_dcx_mem_layout_destroy(layout);
+    }
+}
+
+
 /* --- setting -------------------------------------------------------------- */
 
 void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)

@@ -72,6 +72,9 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
 /* When it returns, nobody reaches anything by it. */
 void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 
+/* The domain goes: so do layouts that the user has left, which is logged. */
+void uct_dcx_mem_layout_cleanup(uct_dcx_md_t *md);
+
 /* 'mem' is about to go: takes layouts that name it from the device. Meanwhile
  * nobody sets one: microseconds, on a device that answers. */
 void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
