@@ -1,0 +1,384 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * halo [X Y Z [STEPS [PORT]]]: a box of X x Y x Z cells whose opposite sides
+ * are joined, on as many ranks as there are. A step makes each cell the mean of
+ * its six neighbours. The result must be, bit for bit, what one rank computes
+ * alone.
+ *
+ *     mpicc -O2 halo*.c -o halo $(pkg-config --cflags --libs dcx)
+ *     dcx-run mpirun -np 8 ./halo
+ *
+ * A rank has a part of the box, and around that a layer of ghost cells: copies
+ * of its neighbours' outermost cells, renewed before each step.
+ *
+ *     rank A                            rank B
+ *     +---+---------------+---+         +---+---------------+---+
+ *     |   |          face |   |         | g | face          |   |
+ *     |   |            ===|===|=========|=> |               |   |
+ *     |   |               | g |         |   |               |   |
+ *     |   |               | <=|=========|===|===            |   |
+ *     +---+---------------+---+         +---+---------------+---+
+ *
+ * The cells of a face do not lie side by side; of two of the six no two cells
+ * do. Nobody packs them: a face is a layout, a memory handle that stands for
+ * just these cells, and so are the ghost cells of a side. One put moves a face,
+ * from the layout here to the layout there.
+ *
+ * MPI introduces the ranks to each other and compares the results; what a step
+ * needs goes by UCT, which halo_net.c opens as any program does. halo_box.c has
+ * the cells, and what one rank computes alone.
+ */
+#include "halo_box.h"
+#include "halo_net.h"
+
+#include <uct/dcx/dcx.h>
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SIDES  = 6, /* 2 * d and 2 * d + 1 are the ends of dimension d: MPI's order
+                 * of the neighbours in a cartesian communicator */
+    NOTICE = 0  /* active message: the ghost cells of a side are there */
+};
+
+/* A face, or the ghost cells of a side */
+struct face {
+    int       first[3]; /* in the box with its ghost cells */
+    int       n[3];
+    uint64_t  access;
+    uct_mem_h rows;     /* the layout below */
+    uct_mem_h memh;     /* that of the face */
+};
+
+struct halo {
+    MPI_Comm          comm;
+    struct net        net;
+    struct box        box;
+    uct_mem_h         memh[2];         /* of box.cells */
+    struct face       face[SIDES];     /* what is sent */
+    struct face       ghost[2][SIDES]; /* where it arrives, in box.cells */
+    uct_ep_h          ep[SIDES];
+    uct_rkey_bundle_t rkey[2][SIDES];  /* of the neighbours' ghost cells */
+    int               arrived[SIDES];  /* in how many steps they came here */
+};
+
+/* --- layouts ------------------------------------------------------------- */
+
+/* A handle for 'repeat' blocks: a new one, or the one that there is */
+static void layout_set(struct net *net, uct_mem_h *memh, uint64_t access,
+                       size_t repeat, uct_dcx_block_t block)
+{
+    const uct_dcx_layout_params_t params = {
+        .access = access,
+        .repeat = repeat,
+        .num    = 1,
+        .blocks = &block
+    };
+
+    if (*memh == NULL) {
+        CHECK(uct_dcx_layout_create(net->iface, uct_dcx_layout_pieces(&params),
+                                    memh));
+    }
+    CHECK(uct_dcx_layout_set(*memh, &params));
+}
+
+static void layout_wait(uct_mem_h memh)
+{
+    ucs_status_t status;
+
+    while ((status = uct_dcx_layout_test(memh)) != UCS_OK) {
+        check(status, "layout");
+    }
+}
+
+/*
+ * The lower layout of a face: of each row of the box, the cells whose z is
+ * right. They are an array [size[0]][size[1]][n[2]]. This layout alone knows
+ * where the cells are: set once more, it moves the face to other ones. Its key
+ * stays the same, so that the layout above it needs no change.
+ */
+static void face_point(struct halo *halo, struct face *face, int which)
+{
+    const struct box *box = &halo->box;
+    uct_dcx_block_t block = {
+        .address = (uintptr_t)&box->cells[which][face->first[2]],
+        .length  = face->n[2] * sizeof(double),
+        .skip    = (box->size[2] - face->n[2]) * sizeof(double),
+        .memh    = halo->memh[which]
+    };
+
+    layout_set(&halo->net, &face->rows, face->access,
+               (size_t)box->size[0] * box->size[1], block);
+}
+
+/*
+ * The upper layout: of the array of the lower one, the rows whose y and x are
+ * right. A layout of layouts has one dimension more, and each of them is one
+ * entry, however many cells there are.
+ */
+static void face_open(struct halo *halo, struct face *face, int which)
+{
+    const size_t row = face->n[2] * sizeof(double), y = halo->box.size[1];
+    uct_dcx_block_t block = {
+        .address = (face->first[0] * y + face->first[1]) * row,
+        .length  = face->n[1] * row,
+        .skip    = (y - face->n[1]) * row
+    };
+
+    face_point(halo, face, which);
+    block.memh = face->rows;
+    layout_set(&halo->net, &face->memh, face->access, face->n[0], block);
+    layout_wait(face->rows);
+    layout_wait(face->memh);
+}
+
+static void face_close(struct halo *halo, struct face *face)
+{
+    CHECK(uct_md_mem_dereg(halo->net.md, face->memh));
+    CHECK(uct_md_mem_dereg(halo->net.md, face->rows));
+}
+
+/* The outermost own cells of a side, or its ghost cells */
+static struct face face_of(const struct box *box, int side, int is_ghost)
+{
+    const int d = side / 2, is_upper = side % 2;
+    struct face face = {
+        .first  = {1, 1, 1},
+        .n      = {box->n[0], box->n[1], box->n[2]},
+        .access = is_ghost ? UCT_MD_MEM_ACCESS_REMOTE_PUT : 0
+    };
+
+    face.n[d]     = 1;
+    face.first[d] = is_upper ? box->n[d] + is_ghost : !is_ghost;
+    return face;
+}
+
+/* --- the halo ------------------------------------------------------------ */
+
+static ucs_status_t halo_arrived(void *arg, void *data, size_t length,
+                                 unsigned flags)
+{
+    struct halo *halo = arg;
+
+    (void)length;
+    (void)flags;
+    halo->arrived[*(const uint64_t*)data]++;
+    return UCS_OK;
+}
+
+/* The keys of the cells that are put to. A neighbour at the upper end has this
+ * rank at its lower end. */
+static void halo_exchange_keys(struct halo *halo)
+{
+    uct_md_attr_t attr;
+    char *mine, *theirs;
+    size_t size;
+    int b, i;
+
+    CHECK(uct_md_query(halo->net.md, &attr));
+    size   = attr.rkey_packed_size;
+    mine   = alloc(SIDES * size);
+    theirs = alloc(SIDES * SIDES * size);
+    for (b = 0; b < 2; b++) {
+        for (i = 0; i < SIDES; i++) {
+            CHECK(uct_md_mkey_pack(halo->net.md, halo->ghost[b][i].memh,
+                                   mine + i * size));
+        }
+        MPI_Neighbor_allgather(mine, SIDES * size, MPI_BYTE, theirs,
+                               SIDES * size, MPI_BYTE, halo->comm);
+        for (i = 0; i < SIDES; i++) {
+            CHECK(uct_rkey_unpack(halo->net.component,
+                                  theirs + (i * SIDES + (i ^ 1)) * size,
+                                  &halo->rkey[b][i]));
+        }
+    }
+    free(theirs);
+    free(mine);
+}
+
+static void halo_open(struct halo *halo, const int *whole, const char *port)
+{
+    size_t bytes;
+    int b, i;
+
+    box_init(&halo->box, whole);
+    bytes = box_count(halo->box.size) * sizeof(double);
+    net_open(&halo->net, port);
+    CHECK(uct_iface_set_am_handler(halo->net.iface, NOTICE, halo_arrived, halo,
+                                   0));
+    for (b = 0; b < 2; b++) {
+        CHECK(uct_md_mem_reg(halo->net.md, halo->box.cells[b], bytes,
+                             UCT_MD_MEM_ACCESS_RMA, &halo->memh[b]));
+        for (i = 0; i < SIDES; i++) {
+            halo->ghost[b][i] = face_of(&halo->box, i, 1);
+            face_open(halo, &halo->ghost[b][i], b);
+        }
+    }
+    for (i = 0; i < SIDES; i++) {
+        halo->face[i] = face_of(&halo->box, i, 0);
+        face_open(halo, &halo->face[i], 0);
+    }
+    net_connect(&halo->net, halo->comm, halo->ep, SIDES);
+    halo_exchange_keys(halo);
+}
+
+/* A face, all of it: addresses in a layout are offsets, so that it begins at 0,
+ * here and there. */
+static void halo_put(struct halo *halo, int side, int b)
+{
+    const uct_mem_h memh = halo->face[side].memh;
+    const uct_iov_t iov  = {
+        .buffer = NULL,
+        .length = uct_dcx_layout_length(memh),
+        .memh   = memh,
+        .count  = 1
+    };
+    ucs_status_t status;
+
+    do {
+        status = uct_ep_put_zcopy(halo->ep[side], &iov, 1, 0,
+                                  halo->rkey[b][side].rkey, NULL);
+    } while (net_retry(&halo->net, status));
+}
+
+static void halo_notify(struct halo *halo, int side)
+{
+    ucs_status_t status;
+
+    do {
+        status = uct_ep_am_short(halo->ep[side], NOTICE, side ^ 1, NULL, 0);
+    } while (net_retry(&halo->net, status));
+}
+
+/*
+ * Fills the ghost cells of cells[step % 2].
+ *
+ * A put tells the peer nothing. After the flush the cells are in the peer's
+ * memory: a message that says so cannot come too early, and the layouts of the
+ * faces are free to be pointed at the cells of the next step. The first test
+ * rings one doorbell for all of them; the device is at work then while this
+ * rank waits and computes.
+ *
+ * The ghost cells have a layout for either of box.cells: a neighbour that has
+ * its notices may be a step ahead, and put its next face while this rank still
+ * reads the last one. It cannot be two ahead, as it waits for the notice of
+ * this rank then.
+ */
+static void halo_exchange(struct halo *halo, int step)
+{
+    const int b = step % 2;
+    int i;
+
+    for (i = 0; i < SIDES; i++) {
+        layout_wait(halo->face[i].rows);
+        halo_put(halo, i, b);
+    }
+    net_flush(&halo->net);
+    for (i = 0; i < SIDES; i++) {
+        halo_notify(halo, i);
+        face_point(halo, &halo->face[i], !b);
+    }
+    check(uct_dcx_layout_test(halo->face[0].rows), "layout");
+    for (i = 0; i < SIDES; i++) {
+        while (halo->arrived[i] <= step) {
+            uct_worker_progress(halo->net.worker);
+        }
+    }
+}
+
+/* Nobody puts to memory of a rank that is behind the barrier. */
+static void halo_close(struct halo *halo)
+{
+    int b, i;
+
+    net_flush(&halo->net);
+    MPI_Barrier(halo->comm);
+    for (i = 0; i < SIDES; i++) {
+        uct_ep_destroy(halo->ep[i]);
+        face_close(halo, &halo->face[i]);
+    }
+    for (b = 0; b < 2; b++) {
+        for (i = 0; i < SIDES; i++) {
+            CHECK(uct_rkey_release(halo->net.component, &halo->rkey[b][i]));
+            face_close(halo, &halo->ghost[b][i]);
+        }
+        CHECK(uct_md_mem_dereg(halo->net.md, halo->memh[b]));
+        free(halo->box.cells[b]);
+    }
+    net_close(&halo->net);
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+/* The grid of ranks, and the part of the box that this rank has */
+static void halo_divide(struct halo *halo, const int *whole, int *ranks)
+{
+    const int joined[3] = {1, 1, 1};
+    int d, size, rank, place[3];
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Dims_create(size, 3, ranks);
+    MPI_Cart_create(MPI_COMM_WORLD, 3, ranks, joined, 0, &halo->comm);
+    MPI_Comm_rank(halo->comm, &rank);
+    MPI_Cart_coords(halo->comm, rank, 3, place);
+    for (d = 0; d < 3; d++) {
+        check(whole[d] >= ranks[d] ? UCS_OK : UCS_ERR_INVALID_PARAM,
+              "a box of fewer cells than ranks");
+        halo->box.first[d] = (long)whole[d] * place[d] / ranks[d];
+        halo->box.n[d]     = (long)whole[d] * (place[d] + 1) / ranks[d] -
+                             halo->box.first[d];
+    }
+}
+
+/* Greatest difference to what rank 0 computes alone, over all ranks */
+static double halo_difference(struct halo *halo, const int *whole, int steps)
+{
+    const size_t count = box_count(whole);
+    double *cells      = alloc(2 * count * sizeof(double));
+    double *result     = cells, difference;
+    int rank;
+
+    MPI_Comm_rank(halo->comm, &rank);
+    if (rank == 0) {
+        result = box_run_alone(whole, steps, cells);
+    }
+    MPI_Bcast(result, count, MPI_DOUBLE, 0, halo->comm);
+    difference = box_difference(&halo->box, steps % 2, whole, result);
+    MPI_Allreduce(MPI_IN_PLACE, &difference, 1, MPI_DOUBLE, MPI_MAX,
+                  halo->comm);
+    free(cells);
+    return difference;
+}
+
+int main(int argc, char **argv)
+{
+    int whole[3] = {60, 50, 40}, ranks[3] = {0, 0, 0}, steps = 20, d, step;
+    struct halo halo = {0};
+    double difference;
+    int rank;
+
+    MPI_Init(&argc, &argv);
+    for (d = 0; (d < 3) && (d + 1 < argc); d++) {
+        whole[d] = atoi(argv[d + 1]);
+    }
+    steps = (argc > 4) ? atoi(argv[4]) : steps;
+
+    halo_divide(&halo, whole, ranks);
+    halo_open(&halo, whole, (argc > 5) ? argv[5] : "mlx5_0:1");
+    for (step = 0; step < steps; step++) {
+        halo_exchange(&halo, step);
+        box_step(&halo.box, step % 2);
+    }
+    difference = halo_difference(&halo, whole, steps);
+    halo_close(&halo);
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        printf("%d steps on %dx%dx%d, max difference %g\n", steps, ranks[0],
+               ranks[1], ranks[2], difference);
+    }
+    MPI_Finalize();
+    return difference != 0;
+}
