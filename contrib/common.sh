@@ -13,10 +13,11 @@ name\n" "$build" >&2
 esac
 
 packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
-    xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils'
+    xz-utils libibverbs-dev ibverbs-providers libucx-dev ucx-utils
+    libpmix-dev'
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
-    libclang-rt-14-dev valgrind'
+    libclang-rt-14-dev valgrind gnuplot-nox'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 

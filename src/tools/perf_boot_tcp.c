@@ -1,0 +1,149 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * perf_boot.h by a connection of TCP. It stays open: its end is the peer's.
+ */
+#include "perf_boot.h"
+#include "perf_say.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum {
+    /* s: for a peer that has connected and says nothing */
+    PERF_TCP_PATIENCE = 20
+};
+
+static int perf_tcp_fd = -1;
+
+static struct addrinfo *perf_tcp_resolve(const char *host, const char *port)
+{
+    struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags    = (host == NULL) ? AI_PASSIVE : 0
+    };
+    struct addrinfo *list;
+    int status = getaddrinfo(host, port, &hints, &list);
+
+    if (status != 0) {
+        perf_fail("%s: %s", (host == NULL) ? port : host,
+                  gai_strerror(status));
+    }
+    return list;
+}
+
+static int perf_tcp_listen_to(const struct addrinfo *to)
+{
+    int fd = socket(to->ai_family, to->ai_socktype, to->ai_protocol);
+    int on = 1;
+
+    if (fd < 0) {
+        return -1;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if ((bind(fd, to->ai_addr, to->ai_addrlen) != 0) || (listen(fd, 1) != 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int perf_tcp_connect_to(const struct addrinfo *to)
+{
+    int fd = socket(to->ai_family, to->ai_socktype, to->ai_protocol);
+
+    if ((fd >= 0) && (connect(fd, to->ai_addr, to->ai_addrlen) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* The first address that works; @return -1 with errno if none does */
+static int perf_tcp_try(const char *host, const char *port,
+                        int (*open_one)(const struct addrinfo *to))
+{
+    struct addrinfo *list = perf_tcp_resolve(host, port);
+    int fd                = -1;
+
+    for (struct addrinfo *to = list; (to != NULL) && (fd < 0);
+         to                  = to->ai_next) {
+        fd = open_one(to);
+    }
+    freeaddrinfo(list);
+    return fd;
+}
+
+static int perf_tcp_accept(const char *port)
+{
+    int listener = perf_tcp_try(NULL, port, perf_tcp_listen_to);
+    int fd;
+
+    if (listener < 0) {
+        perf_fail("cannot wait on port %s: %m; choose another with --port",
+                  port);
+    }
+    printf("# waiting on port %s\n", port);
+    fflush(stdout);
+    do {
+        fd = accept(listener, NULL, NULL);
+    } while ((fd < 0) && (errno == EINTR));
+    if (fd < 0) {
+        perf_fail("cannot accept on port %s: %m", port);
+    }
+    close(listener);
+    return fd;
+}
+
+static int perf_tcp_connect(const char *host, const char *port)
+{
+    int fd = perf_tcp_try(host, port, perf_tcp_connect_to);
+
+    if (fd < 0) {
+        perf_fail("cannot reach %s on port %s: %m; is dcx_perf waiting there?",
+                  host, port);
+    }
+    return fd;
+}
+
+static void perf_tcp_swap(const void *mine, void *theirs, size_t length)
+{
+    if ((send(perf_tcp_fd, mine, length, MSG_NOSIGNAL) != (ssize_t)length) ||
+        (recv(perf_tcp_fd, theirs, length, MSG_WAITALL) != (ssize_t)length)) {
+        perf_fail("who has connected does not speak as dcx_perf, or has ended");
+    }
+}
+
+static bool perf_tcp_is_gone(void)
+{
+    char byte;
+    ssize_t got = recv(perf_tcp_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return (got == 0) || ((got < 0) && (errno != EAGAIN) && (errno != EINTR));
+}
+
+static void perf_tcp_close(void)
+{
+    close(perf_tcp_fd);
+}
+
+void perf_boot_tcp_open(struct perf_boot *boot, const char *host,
+                        const char *port)
+{
+    struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};
+
+    perf_tcp_fd = (host == NULL) ? perf_tcp_accept(port) :
+                                   perf_tcp_connect(host, port);
+    setsockopt(perf_tcp_fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+               sizeof(patience));
+    *boot = (struct perf_boot) {
+        .measures = (host != NULL),
+        .swap     = perf_tcp_swap,
+        .is_gone  = perf_tcp_is_gone,
+        .close    = perf_tcp_close
+    };
+}

@@ -1,0 +1,65 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What a process has for a case: a buffer with its bytes in a shape,
+ * registered, with a layout if they are in pieces, and staging, where they lie
+ * side by side.
+ */
+#ifndef DCX_PERF_MEM_H
+#define DCX_PERF_MEM_H
+
+#include "perf_args.h"
+#include "perf_uct.h"
+
+enum {
+    PERF_RKEY_MAX = 16
+};
+
+/* What is measured at a time; the peer gets it as it is */
+struct perf_case {
+    uint32_t op;
+    uint32_t form;
+    uint32_t sides;
+    uint32_t window;
+    uint64_t size;
+    uint64_t block;
+    uint64_t stride;
+};
+
+/* What the peer needs of a side */
+struct perf_keys {
+    uint64_t buffer;
+    uint64_t staging;
+    uint32_t has_layout;
+    uint8_t  buffer_rkey[PERF_RKEY_MAX];
+    uint8_t  staging_rkey[PERF_RKEY_MAX];
+    uint8_t  layout_rkey[PERF_RKEY_MAX]; /* of offsets */
+};
+
+struct perf_mem {
+    struct perf_uct  *uct;
+    struct perf_shape shape;
+    uint8_t          *buffer;
+    uint8_t          *staging; /* window times the bytes of the shape */
+    size_t            staging_size;
+    uct_mem_h         buffer_memh;
+    uct_mem_h         staging_memh;
+    uct_mem_h         rows;    /* of a box: what its layout is a layout of */
+    uct_mem_h         layout;  /* NULL: in one piece, or too many for a key */
+};
+
+/* in_pieces: else in one piece, whatever the form of the case */
+void perf_mem_create(struct perf_mem *mem, struct perf_uct *uct,
+                     const struct perf_case *what, bool in_pieces);
+void perf_mem_destroy(struct perf_mem *mem);
+
+void perf_mem_keys(const struct perf_mem *mem, struct perf_keys *keys);
+
+/* Gives the layout to the device once more, and waits until it has it. */
+void perf_mem_set_layout(const struct perf_mem *mem);
+
+static inline uint8_t *perf_mem_stage(const struct perf_mem *mem, unsigned i)
+{
+    return mem->staging + i * mem->shape.size;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The ways in which the bytes of a case go from one process to the other. All
+ * run in the near process, and have ended when the bytes are in their place and
+ * the near process knows it.
+ */
+#ifndef DCX_PERF_METHOD_H
+#define DCX_PERF_METHOD_H
+
+#include "perf_call.h"
+#include "perf_clock.h"
+
+struct perf_bench {
+    struct perf_uct  *uct;
+    struct perf_case  what;
+    struct perf_mem   mem;    /* near */
+    struct perf_shape far;    /* the shape of the other side */
+    struct perf_keys  keys;   /* ... its addresses */
+    uct_rkey_bundle_t buffer; /* ... and keys */
+    uct_rkey_bundle_t staging;
+    uct_rkey_bundle_t layout;
+    uct_iov_t        *iov;    /* the near buffer by strides, for PERF_IOV */
+    size_t            num_iov;
+    uct_completion_t  comp;   /* counts what is under way, and one */
+    bool              is_refused; /* dcx does not take the operation */
+    unsigned          window;  /* transfers of a run */
+    struct perf_cpu   cpu;
+    int64_t           far_cpu_ns;
+};
+
+/* Whether there is such a way for the case */
+bool perf_method_is_there(const struct perf_bench *bench,
+                          enum perf_method method);
+
+/* A run; @return false if dcx refused it. */
+bool perf_method_run(struct perf_bench *bench, enum perf_method method);
+
+/* Describes the near buffer by strides; the caller frees it. */
+void perf_method_strides(struct perf_bench *bench);
+
+#endif

@@ -1,0 +1,74 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See perf_say.h.
+ */
+#include "perf_say.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool perf_progress_shown;
+
+static void perf_say(const char *format, va_list args)
+{
+    perf_progress_clear();
+    fflush(stdout);
+    fputs("dcx_perf: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void perf_fail(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    perf_say(format, args);
+    va_end(args);
+    exit(PERF_BAD);
+}
+
+/* A launcher starts all processes with the same arguments: one of them is
+ * enough to say what is wrong with them. It ends them all when the first one
+ * ends, so the others leave it the time. */
+void perf_wrong_call(const char *format, ...)
+{
+    const char *rank = getenv("PMIX_RANK");
+    va_list args;
+
+    if ((rank == NULL) || (atoi(rank) == 0)) {
+        va_start(args, format);
+        perf_say(format, args);
+        va_end(args);
+    } else {
+        sleep(1);
+    }
+    exit(PERF_USAGE);
+}
+
+void perf_progress(const char *format, ...)
+{
+    va_list args;
+
+    if (!isatty(STDERR_FILENO)) {
+        return;
+    }
+    fputs("\r\033[K", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fflush(stderr);
+    perf_progress_shown = true;
+}
+
+void perf_progress_clear(void)
+{
+    if (perf_progress_shown) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+        perf_progress_shown = false;
+    }
+}
