@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <thread>
 #include <time.h>
@@ -266,6 +267,36 @@ void replace_a_descriptor(int socket)
 TEST_P(verbs_process, descriptor_of_the_device_can_be_replaced)
 {
     EXPECT_EQ(0, peer_process(replace_a_descriptor).wait());
+}
+
+/* --- time ----------------------------------------------------------------- */
+
+TEST_P(verbs_process, time_of_the_device_is_told_apart)
+{
+    auto ticks = (uint64_t(*)())dlsym(RTLD_DEFAULT, "softhca_ticks");
+    std::vector<verbs_op> ops(16, write(1).flags(0));
+    uint64_t start, least = UINT64_MAX;
+    verbs_pair pair(dev);
+
+    ASSERT_TRUE(ticks != NULL);
+    for (int i = 0; i < 20; i++) {
+        start = ticks();
+        EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write(2)));
+        least = std::min(least, ticks() - start);
+    }
+    EXPECT_GT(least, 0u);
+
+    for (size_t i = 0; i < ops.size(); i++) {
+        ops[i].attach();
+        ops[i].wr.next = (i + 1 < ops.size()) ? &ops[i + 1].wr : NULL;
+    }
+    ops.back().flags(IBV_SEND_SIGNALED);
+    start = ticks();
+    EXPECT_EQ(0, ops[0].post(pair.a.qp));
+    EXPECT_GT(ticks() - start, 2 * least) << "more at one doorbell";
+    start = ticks();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.send_cq).status);
+    EXPECT_EQ(start, ticks()) << "not what the program does";
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_process, testing::Values(0));

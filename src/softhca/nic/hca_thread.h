@@ -25,6 +25,7 @@ struct hca_thread {
     unsigned num_failed;
     uint32_t failed[HCA_THREAD_FAILED];
     struct hca_rndv *rndv; /* that this thread is to fetch, the last first */
+    uint64_t ticks;        /* what softhca_ticks() returns */
 };
 
 /* In the static TLS block, so that a signal handler can reach it without the

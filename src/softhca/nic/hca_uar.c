@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <x86intrin.h>
 
 /* Offsets in the page (mlx5_ifc / providers/mlx5: two pairs of BlueFlame
  * buffers; the CQ doorbell). */
@@ -160,11 +161,11 @@ static void hca_uar_ring_sq(struct hca_uar *uar, const void *value,
     hca_requester_run(qp, qpn);
 }
 
-/* hca_trap_fn. Of a BlueFlame copy the first store rings. The hint of a send
- * queue is the beginning of ctrl, whose second word has the QPN in bits 31..8;
- * that of a CQ has its number in the second word (mlx5_arm_cq()). */
-static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
-                          unsigned size)
+/* Of a BlueFlame copy the first store rings. The hint of a send queue is the
+ * beginning of ctrl, whose second word has the QPN in bits 31..8; that of a CQ
+ * has its number in the second word (mlx5_arm_cq()). */
+static void hca_uar_ring(struct hca_uar *uar, uintptr_t offset,
+                         const void *value, unsigned size)
 {
     uint64_t hint = hca_uar_hint(value, size);
     bool is_cq    = (offset == HCA_UAR_CQ_DB);
@@ -180,13 +181,28 @@ static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
         return;
     }
     if (is_cq) {
-        hca_uar_ring_cq(arg, hint & 0xffffff);
+        hca_uar_ring_cq(uar, hint & 0xffffff);
     } else if (pos == 0) {
-        hca_uar_ring_sq(arg, value, size);
+        hca_uar_ring_sq(uar, value, size);
     } else {
         hca_bf_more(pos, value, size);
     }
     hca_thread_leave();
+}
+
+/* hca_trap_fn */
+static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
+                          unsigned size)
+{
+    uint64_t start = __rdtsc();
+
+    hca_uar_ring(arg, offset, value, size);
+    hca_thread.ticks += __rdtsc() - start;
+}
+
+uint64_t softhca_ticks(void)
+{
+    return hca_thread.ticks;
 }
 
 /* A nested doorbell may have been one of a CQ as well. */

@@ -35,4 +35,8 @@ void hca_sq_del(struct hca_qp *qp);
 /* Runs every send queue of this process whose doorbell record moved. */
 void hca_uar_run_all(void);
 
+/* For programs that measure, by dlsym(): ticks of the time-stamp counter that the
+ * device has taken of this thread's time, within its doorbells. */
+__attribute__((visibility("default"))) uint64_t softhca_ticks(void);
+
 #endif
