@@ -504,6 +504,18 @@ uct_dcx_layout_block(const uct_dcx_layout_entry_t *entry, uint32_t number)
 }
 
 
+/* What a column of a matrix has is copied without a call. */
+static inline void
+uct_dcx_layout_copy(void *to, const void *from, uint32_t bytes)
+{
+    if (bytes == sizeof(double)) {
+        memcpy(to, from, sizeof(double));
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
+
+
 void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer)
 {
     const uct_dcx_layout_entry_t *end = layout->entries + layout->num;
@@ -513,7 +525,8 @@ void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer)
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            memcpy(to, uct_dcx_layout_block(entry, i), entry->bytes);
+            uct_dcx_layout_copy(to, uct_dcx_layout_block(entry, i),
+                                entry->bytes);
             to += entry->bytes;
         }
     }
@@ -529,7 +542,8 @@ void uct_dcx_layout_scatter(const uct_dcx_layout_t *layout, const void *buffer)
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            memcpy(uct_dcx_layout_block(entry, i), from, entry->bytes);
+            uct_dcx_layout_copy(uct_dcx_layout_block(entry, i), from,
+                                entry->bytes);
             from += entry->bytes;
         }
     }
