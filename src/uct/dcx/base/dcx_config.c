@@ -182,13 +182,13 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, strided.max_plain),
      UCS_CONFIG_TYPE_UINT},
 
-    {"STRIDED_COPY", "512",
+    {"STRIDED_COPY", "2k",
      "Bytes of such an operation, in more pieces than that, up to which they\n"
      "are copied to or from a buffer; no more than SEG_SIZE.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy),
      UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"STRIDED_COPY_PIECE", "32",
+    {"STRIDED_COPY_PIECE", "64",
      "... and of an average piece, up to which they are copied whatever there\n"
      "is of them, if a buffer takes it.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy_piece),
