@@ -15,7 +15,7 @@
     bench_check((_expr), #_expr)
 
 enum {
-    BENCH_MEM_SIZE = 1 << 19
+    BENCH_MEM_SIZE = 1 << 23
 };
 
 struct bench_side {

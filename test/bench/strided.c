@@ -1,0 +1,695 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What strided data cost the program that puts them to a peer's buffer, for
+ * callgrind to count, or in its thread's time:
+ *
+ *     strided dcx DEVICE [blocks] [forms] [setup]
+ *
+ *   blocks  by a key whose layout is there, or a handle, beside packed, and
+ *           unpacked by the peer: messages and blocks of several lengths
+ *   forms   of few and of many pieces: in the WQE, copied by dcx, or by a key
+ *           whose layout is there, or is new
+ *   setup   a layout in a key that has none, or another; uct_dcx_layout_set()
+ *
+ * An operation is what posts it and progress until it has completed, one at a
+ * time. Under callgrind each kind has a dump (collect.h). Else lines of WHAT/HOW
+ * and nanoseconds are printed, less those that the software device takes of the
+ * thread, but with the trap of a doorbell.
+ */
+#define _GNU_SOURCE
+#include "collect.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uct/dcx/dcx.h>
+#include <valgrind/valgrind.h>
+#include <x86intrin.h>
+
+enum {
+    HALF       = BENCH_MEM_SIZE / 2, /* where the peer's memory begins */
+    MAX_LENGTH = 1 << 20,
+    MAX_IOV    = 1024,
+
+    MAX_OPERATIONS = 1024
+};
+
+struct run {
+    struct bench_pair pair;
+    uct_mem_h         memh;   /* of the sender's half */
+    size_t            block;  /* of 'iov' */
+    size_t            pieces;
+    uct_iov_t         iov[MAX_IOV];
+    unsigned          iovcnt;
+    uct_completion_t  comp;
+    int               done;
+    uct_pending_req_t pending;
+    ucs_status_t      posted;
+    int               is_cold; /* the memory is in no cache */
+    unsigned          operations; /* that were collected */
+    double            ticks[MAX_OPERATIONS];
+    double            ticks_per_ns;
+    unsigned          doorbells; /* so far, for layouts */
+    uint64_t          (*device_ticks)(void);
+};
+
+
+/* --- memory --------------------------------------------------------------- */
+
+/* The sender's blocks begin at 'offset', each two lengths behind the other. */
+static void run_interleaved(struct run *run, size_t pieces, size_t block,
+                            size_t offset)
+{
+    run->pieces = pieces;
+    run->block  = block;
+    run->iovcnt = 1;
+    run->iov[0] = (uct_iov_t){.buffer = run->pair.mem + offset,
+                              .length = block,
+                              .memh   = run->memh,
+                              .stride = 2 * block,
+                              .count  = pieces};
+}
+
+/* The same, but that each has an entry, and every other one lies a bit behind,
+ * so that they are no row. */
+static void run_list(struct run *run, size_t pieces, size_t block,
+                     size_t offset)
+{
+    unsigned i;
+
+    run->pieces = pieces;
+    run->block  = block;
+    run->iovcnt = pieces;
+    for (i = 0; i < pieces; i++) {
+        run->iov[i] = (uct_iov_t){
+            .buffer = run->pair.mem + offset + (2 * block * i) + (i % 2),
+            .length = block,
+            .memh   = run->memh,
+            .count  = 1
+        };
+    }
+}
+
+static void run_contiguous(struct run *run, size_t length)
+{
+    run->iovcnt = 1;
+    run->iov[0] = (uct_iov_t){.buffer = run->pair.mem,
+                              .length = length,
+                              .memh   = run->memh,
+                              .count  = 1};
+}
+
+/* As a program has it, which knows the length of a number */
+static void copy_blocks(uint8_t *to, size_t to_stride, const uint8_t *from,
+                        size_t from_stride, size_t pieces, size_t block)
+{
+    size_t i;
+
+    if (block == sizeof(uint64_t)) {
+        for (i = 0; i < pieces; i++) {
+            memcpy(to + (i * to_stride), from + (i * from_stride),
+                   sizeof(uint64_t));
+        }
+    } else {
+        for (i = 0; i < pieces; i++) {
+            memcpy(to + (i * to_stride), from + (i * from_stride), block);
+        }
+    }
+}
+
+static void pack(const struct run *run)
+{
+    copy_blocks(run->pair.mem + HALF - MAX_LENGTH, run->block, run->pair.mem,
+                2 * run->block, run->pieces, run->block);
+}
+
+static void unpack(const struct run *run)
+{
+    copy_blocks(run->pair.mem + HALF, 2 * run->block,
+                run->pair.mem + HALF - MAX_LENGTH, run->block, run->pieces,
+                run->block);
+}
+
+
+/* --- what is collected ---------------------------------------------------- */
+
+/* Ticks of this thread that are not the device's */
+static double own_ticks(const struct run *run)
+{
+    return (double)(__rdtsc() - run->device_ticks());
+}
+
+static void collect_begin(struct run *run)
+{
+    run->ticks[run->operations] = -own_ticks(run);
+    bench_collect(1);
+}
+
+/* ... of one more operation */
+static void collect_end(struct run *run)
+{
+    bench_collect(1);
+    run->ticks[run->operations++] += own_ticks(run);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double diff = *(const double*)a - *(const double*)b;
+
+    return (diff > 0) - (diff < 0);
+}
+
+/* All operations take the same: what takes longer was interrupted. */
+static double median_ns(struct run *run)
+{
+    qsort(run->ticks, run->operations, sizeof(*run->ticks), compare);
+    return run->ticks[run->operations / 2] / run->ticks_per_ns;
+}
+
+/* ... each of which was 'number' of what is printed */
+static void collected_rows(struct run *run, const char *what, const char *form,
+                           unsigned number)
+{
+    char how[64];
+
+    snprintf(how, sizeof(how), "%s%zux%zu", form, run->pieces, run->block);
+    if (RUNNING_ON_VALGRIND) {
+        bench_dump(what, how, "op", run->operations * number, 0);
+    } else {
+        printf("%s/%s %.1f\n", what, how, median_ns(run) / number);
+    }
+    run->operations = 0;
+}
+
+static void collected(struct run *run, const char *what, const char *form)
+{
+    collected_rows(run, what, form, 1);
+}
+
+static uint64_t no_ticks(void)
+{
+    return 0; /* a NIC takes none */
+}
+
+static double now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+static void set_clock(struct run *run)
+{
+    double start       = now_ns();
+    double start_ticks = __rdtsc();
+
+    run->device_ticks = dlsym(RTLD_DEFAULT, "softhca_ticks");
+    if (run->device_ticks == NULL) {
+        run->device_ticks = no_ticks;
+    }
+    while (now_ns() - start < 1e7) {
+    }
+    run->ticks_per_ns = (__rdtsc() - start_ticks) / (now_ns() - start);
+}
+
+
+/* --- operations ----------------------------------------------------------- */
+
+static void completed(uct_completion_t *comp)
+{
+    ucs_container_of(comp, struct run, comp)->done = 1;
+}
+
+static ucs_status_t try_post(struct run *run)
+{
+    return uct_ep_put_zcopy(run->pair.ep, run->iov, run->iovcnt,
+                            (uintptr_t)run->pair.mem + HALF,
+                            run->pair.rkey.rkey, &run->comp);
+}
+
+static ucs_status_t post_pending(uct_pending_req_t *pending)
+{
+    struct run *run = ucs_container_of(pending, struct run, pending);
+
+    run->posted = try_post(run);
+    return (run->posted == UCS_ERR_NO_RESOURCE) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+}
+
+/* A layout that is on its way is waited for as UCP does. */
+static void post(struct run *run)
+{
+    while ((run->posted = try_post(run)) == UCS_ERR_NO_RESOURCE) {
+        if (uct_ep_pending_add(run->pair.ep, &run->pending, 0) == UCS_OK) {
+            while (run->posted == UCS_ERR_NO_RESOURCE) {
+                uct_iface_progress(run->pair.a.iface);
+            }
+            break;
+        }
+    }
+    bench_check(run->posted, "uct_ep_put_zcopy");
+}
+
+/* As memory is that was not looked at for long */
+static void make_cold(const struct run *run)
+{
+    const size_t line = 64;
+    size_t end        = (2 * run->pieces * run->block) + 65536;
+    size_t pos;
+
+    if (run->is_cold) {
+        for (pos = 0; pos < end; pos += line) {
+            _mm_clflush(run->pair.mem + pos);
+            _mm_clflush(run->pair.mem + HALF + pos);
+        }
+        _mm_mfence();
+    }
+}
+
+static void put(struct run *run, int on)
+{
+    make_cold(run);
+    run->done = 0;
+    run->comp = (uct_completion_t){.func = completed, .count = 1};
+    if (on) {
+        collect_begin(run);
+    }
+    post(run);
+    while (!run->done) {
+        uct_iface_progress(run->pair.a.iface);
+    }
+    if (on) {
+        collect_end(run);
+    }
+}
+
+static void collected_many(struct run *run, const char *what, const char *name)
+{
+    char label[32];
+
+    snprintf(label, sizeof(label), "%s%s", what, name);
+    collected(run, label, "");
+}
+
+static void put_many(struct run *run, const char *what, const char *name,
+                     unsigned operations)
+{
+    unsigned i;
+
+    put(run, 0);
+    for (i = 0; i < operations; i++) {
+        put(run, 1);
+    }
+    collected_many(run, what, name);
+}
+
+static void copy_many(struct run *run, void (*copy)(const struct run *run),
+                      const char *what, const char *name,
+                      unsigned operations)
+{
+    unsigned i;
+
+    copy(run);
+    for (i = 0; i < operations; i++) {
+        make_cold(run);
+        collect_begin(run);
+        copy(run);
+        collect_end(run);
+    }
+    collected_many(run, what, name);
+}
+
+static void open_run(struct run *run, const char *tl, const char *dev)
+{
+    memset(run, 0, sizeof(*run));
+    set_clock(run);
+    bench_pair_open(&run->pair, tl, dev);
+    memset(run->pair.mem, 1, BENCH_MEM_SIZE);
+    BENCH_CHECK(uct_md_mem_reg(run->pair.md, run->pair.mem, HALF,
+                               UCT_MD_MEM_ACCESS_ALL, &run->memh));
+    run->pending.func = post_pending;
+}
+
+static void close_run(struct run *run)
+{
+    BENCH_CHECK(uct_md_mem_dereg(run->pair.md, run->memh));
+    bench_pair_close(&run->pair);
+}
+
+/* What strided memory is moved by, if it is of 'plain' pieces at most, or of
+ * 'copy' bytes at most; else a key */
+static void force(const char *plain, const char *copy)
+{
+    setenv("UCX_DCX_STRIDED_MAX_PLAIN", plain, 1);
+    setenv("UCX_DCX_STRIDED_COPY", copy, 1);
+    setenv("UCX_DCX_STRIDED_COPY_PIECE", "0", 1);
+}
+
+
+/* --- handles -------------------------------------------------------------- */
+
+/* What an operation's memory is as a handle */
+static uct_dcx_layout_params_t handle_params(const struct run *run,
+                                             uct_dcx_block_t *blocks)
+{
+    unsigned i;
+
+    for (i = 0; i < run->iovcnt; i++) {
+        blocks[i] = (uct_dcx_block_t){
+            .address = (uintptr_t)run->iov[i].buffer,
+            .length  = run->iov[i].length,
+            .skip    = run->iov[i].stride - run->iov[i].length,
+            .memh    = run->memh
+        };
+    }
+    return (uct_dcx_layout_params_t){.repeat = run->iov[0].count,
+                                     .num    = run->iovcnt,
+                                     .blocks = blocks};
+}
+
+static uct_mem_h handle_create(struct run *run,
+                               const uct_dcx_layout_params_t *params)
+{
+    uct_mem_h memh;
+
+    BENCH_CHECK(uct_dcx_layout_create(run->pair.a.iface,
+                                      uct_dcx_layout_pieces(params), &memh));
+    return memh;
+}
+
+/* Another layout for 'number' handles, then whether the device has them. Of long
+ * ones its queue takes no more than some at a time. */
+static void handle_set(struct run *run, uct_mem_h *memh, unsigned number,
+                       const uct_dcx_layout_params_t *params)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    collect_begin(run);
+    for (i = 0; i < number; i++) {
+        while ((status = uct_dcx_layout_set(memh[i], params)) ==
+               UCS_ERR_NO_RESOURCE) {
+            uct_dcx_layout_test(memh[0]);
+        }
+        bench_check(status, "uct_dcx_layout_set");
+    }
+    for (i = 0; i < number; i++) {
+        while ((status = uct_dcx_layout_test(memh[i])) == UCS_INPROGRESS) {
+        }
+        bench_check(status, "uct_dcx_layout_test");
+    }
+    collect_end(run);
+}
+
+/* Operations name it. */
+static void run_handle(struct run *run, uct_mem_h memh)
+{
+    run->iovcnt = 1;
+    run->iov[0] = (uct_iov_t){.length = uct_dcx_layout_length(memh),
+                              .memh   = memh,
+                              .count  = 1};
+}
+
+
+/* --- blocks --------------------------------------------------------------- */
+
+/* By a key, by a handle, and packed; with 'name' behind each kind */
+static void blocks_kinds(struct run *run, size_t length, size_t block,
+                         const char *name)
+{
+    /* A count is that of any operation; of times the median is taken. */
+    unsigned operations = RUNNING_ON_VALGRIND ? 2 : (1 << 25) / length;
+    uct_dcx_layout_params_t params;
+    uct_dcx_block_t description;
+    uct_mem_h memh;
+
+    operations = (operations < MAX_OPERATIONS) ? operations : MAX_OPERATIONS;
+    run_interleaved(run, length / block, block, 0);
+    params = handle_params(run, &description);
+    memh   = handle_create(run, &params);
+    handle_set(run, &memh, 1, &params);
+    run->operations = 0;
+
+    put_many(run, "key", name, operations);
+    run_handle(run, memh);
+    put_many(run, "handle", name, operations);
+    copy_many(run, pack, "pack", name, operations);
+    copy_many(run, unpack, "unpack", name, operations);
+    run_contiguous(run, length);
+    put_many(run, "contiguous", name, operations);
+    BENCH_CHECK(uct_md_mem_dereg(run->pair.md, memh));
+}
+
+static void blocks_case(struct run *run, size_t length, size_t block)
+{
+    blocks_kinds(run, length, block, "");
+    if (!RUNNING_ON_VALGRIND) {
+        run->is_cold = 1;
+        blocks_kinds(run, length, block, "_cold");
+        run->is_cold = 0;
+    }
+}
+
+static void blocks(const char *tl, const char *dev)
+{
+    static const size_t lengths[] = {4096, 16384, 65536, 262144,
+                                     MAX_LENGTH};
+    static const size_t sizes[]   = {8, 64, 256, 1024, 4096, 16384};
+    struct run run;
+    unsigned i, j;
+
+    force("1", "0");
+    open_run(&run, tl, dev);
+    for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        for (j = 0; j < sizeof(sizes) / sizeof(*sizes); j++) {
+            if (lengths[i] > sizes[j]) {
+                blocks_case(&run, lengths[i], sizes[j]);
+            }
+        }
+    }
+    close_run(&run);
+}
+
+
+/* --- forms ---------------------------------------------------------------- */
+
+enum {
+    FEW   = 16, /* operations that are counted: all take the same */
+    SLOTS = 4,
+    PLAIN = 11  /* pieces that the WQE of a put takes */
+};
+
+typedef void (*shape_t)(struct run *run, size_t pieces, size_t block,
+                        size_t offset);
+
+static const struct {
+    const char *name;
+    shape_t    set;
+} shapes[] = {{"row", run_interleaved}, {"list", run_list}};
+
+/* Layouts that take turns; with more than there are keys, each is new. */
+static void forms_turns(struct run *run, const char *what, unsigned shape,
+                        size_t pieces, size_t block, unsigned layouts)
+{
+    unsigned i;
+
+    for (i = 0; i < layouts + FEW; i++) {
+        shapes[shape].set(run, pieces, block, (i % layouts) * 4096);
+        put(run, i >= layouts);
+    }
+    collected(run, what, shapes[shape].name);
+}
+
+static void forms_of(const char *tl, const char *dev, const char *what,
+                     unsigned max_pieces, unsigned layouts, int is_cold)
+{
+    static const size_t pieces[] = {2, 4, 11, 16, 64, 128, 512};
+    static const size_t blocks[] = {8, 16, 32, 64, 128, 256, 512, 1024};
+    const size_t most            = 8192; /* below SEG_SIZE */
+    struct run run;
+    unsigned i, j, shape;
+
+    open_run(&run, tl, dev);
+    run.is_cold = is_cold;
+    for (i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+        for (j = 0; j < sizeof(blocks) / sizeof(*blocks); j++) {
+            if ((pieces[i] > max_pieces) || (pieces[i] * blocks[j] > most)) {
+                continue;
+            }
+            for (shape = 0; shape < 2; shape++) {
+                if ((shape == 1) && (pieces[i] <= PLAIN)) {
+                    continue; /* in the WQE, always */
+                }
+                forms_turns(&run, what, shape, pieces[i], blocks[j], layouts);
+            }
+        }
+    }
+    close_run(&run);
+}
+
+static void forms(const char *tl, const char *dev)
+{
+    char slots[16];
+
+    force("64", "0");
+    forms_of(tl, dev, "plain", PLAIN, 1, 0);
+    force("1", "8192");
+    forms_of(tl, dev, "copy", 512, 1, 0);
+    forms_of(tl, dev, "copy_cold", 512, 1, 1);
+    force("1", "0");
+    forms_of(tl, dev, "key", 512, 1, 0);
+    snprintf(slots, sizeof(slots), "%d", SLOTS);
+    setenv("UCX_DCX_UMR_SLOTS", slots, 1);
+    forms_of(tl, dev, "miss", 512, 4 * SLOTS, 0);
+    unsetenv("UCX_DCX_UMR_SLOTS");
+}
+
+
+/* --- setup ---------------------------------------------------------------- */
+
+static const struct {
+    unsigned shape;
+    size_t   pieces;
+} setups[] = {{0, 1024}, {1, 12}, {1, 52}, {1, 1024}};
+
+enum {
+    SETUP_BLOCK = 64
+};
+
+/* The sender's memory is registered again: the keys have no layouts then. */
+static void setup_forget(struct run *run)
+{
+    BENCH_CHECK(uct_md_mem_dereg(run->pair.md, run->memh));
+    BENCH_CHECK(uct_md_mem_reg(run->pair.md, run->pair.mem, HALF,
+                               UCT_MD_MEM_ACCESS_ALL, &run->memh));
+}
+
+/* Doorbells of the domain's queue for layouts, since the last call */
+static unsigned setup_doorbells(struct run *run)
+{
+    unsigned before = run->doorbells;
+    uct_dcx_layout_stats_t stats;
+
+    BENCH_CHECK(uct_dcx_layout_query(run->pair.md, &stats));
+    run->doorbells = stats.doorbells;
+    return run->doorbells - before;
+}
+
+static void setup_collected(struct run *run, const char *what, unsigned setup,
+                            unsigned number)
+{
+    const char *shape  = shapes[setups[setup].shape].name;
+    double operations  = run->operations * number;
+    unsigned doorbells = setup_doorbells(run);
+
+    collected_rows(run, what, shape, number);
+    if (!RUNNING_ON_VALGRIND) {
+        printf("doorbells_%s/%s%zux%zu %.3f\n", what, shape, run->pieces,
+               run->block, doorbells / operations);
+    }
+}
+
+/* Operations with FEW layouts. All are collected, as callgrind counts calls of
+ * those that are not. */
+static void setup_put(struct run *run, unsigned setup, unsigned first,
+                      const char *what)
+{
+    unsigned i;
+
+    for (i = 0; i < FEW; i++) {
+        shapes[setups[setup].shape].set(run, setups[setup].pieces, SETUP_BLOCK,
+                                        (first + i) * 4096);
+        put(run, 1);
+    }
+    setup_collected(run, what, setup, 1);
+}
+
+static void setup_case(struct run *run, unsigned setup)
+{
+    setup_put(run, setup, 0, "first");
+    setup_put(run, setup, 0, "there");
+    setup_put(run, setup, FEW, "replaced");
+    setup_forget(run);
+    setup_doorbells(run);
+    setup_put(run, setup, 0, "empty");
+}
+
+/* Operations on a handle */
+static void handle_put(struct run *run, unsigned setup, uct_mem_h memh)
+{
+    unsigned i;
+
+    run_handle(run, memh);
+    for (i = 0; i < FEW; i++) {
+        put(run, 1);
+    }
+    setup_collected(run, "handle", setup, 1);
+}
+
+static void handle_case(struct run *run, unsigned setup, const char *what,
+                        unsigned number)
+{
+    static uct_dcx_block_t blocks[MAX_IOV];
+    uct_dcx_layout_params_t params;
+    uct_mem_h memh[FEW];
+    unsigned i;
+
+    shapes[setups[setup].shape].set(run, setups[setup].pieces, SETUP_BLOCK, 0);
+    params = handle_params(run, blocks);
+    for (i = 0; i < number; i++) {
+        memh[i] = handle_create(run, &params);
+    }
+    handle_set(run, memh, number, &params);
+    setup_collected(run, "first_set", setup, number);
+    for (i = 0; i < FEW; i++) {
+        handle_set(run, memh, number, &params);
+    }
+    setup_collected(run, what, setup, number);
+    if (number == 1) {
+        handle_put(run, setup, memh[0]);
+    }
+    for (i = 0; i < number; i++) {
+        BENCH_CHECK(uct_md_mem_dereg(run->pair.md, memh[i]));
+    }
+}
+
+/* As many keys of each size as there are layouts in turn */
+static void setup(const char *tl, const char *dev)
+{
+    struct run run;
+    unsigned i;
+    char slots[16];
+
+    snprintf(slots, sizeof(slots), "%d", FEW);
+    setenv("UCX_DCX_UMR_SLOTS", slots, 1);
+    setenv("UCX_DCX_RCACHE", "n", 1);
+    force("1", "0");
+    open_run(&run, tl, dev);
+    for (i = 0; i < sizeof(setups) / sizeof(*setups); i++) {
+        setup_case(&run, i);
+        handle_case(&run, i, "set", 1);
+        handle_case(&run, i, "sets", FEW);
+    }
+    close_run(&run);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: strided dcx DEVICE [blocks] [forms] "
+                        "[setup]\n");
+        return 2;
+    }
+    if (bench_wanted("blocks", argv + 3)) {
+        blocks(argv[1], argv[2]);
+    }
+    if (bench_wanted("forms", argv + 3)) {
+        forms(argv[1], argv[2]);
+    }
+    if (bench_wanted("setup", argv + 3)) {
+        setup(argv[1], argv[2]);
+    }
+    return 0;
+}
