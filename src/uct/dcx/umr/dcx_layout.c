@@ -168,12 +168,45 @@ static const char *uct_dcx_layout_unroll(uct_dcx_layout_t *layout)
 }
 
 
+/* Whether it is one more piece of a LIST, with nothing special about it: then it
+ * has been appended. Lists are made of these. */
+static inline int
+uct_dcx_layout_add_plain(uct_dcx_layout_t *layout,
+                         const uct_dcx_layout_run_t *run)
+{
+    const uct_dcx_layout_entry_t *last;
+
+    if ((run->count != 1) || (layout->num == 0) ||
+        (layout->num == layout->max) ||
+        (layout->kind != UCT_DCX_LAYOUT_LIST) ||
+        (run->bytes > UCT_DCX_LAYOUT_MAX_PIECE) ||
+        (run->addr + run->bytes <= run->addr) ||
+        (layout->length + run->bytes < run->bytes)) {
+        return 0;
+    }
+
+    last = &layout->entries[layout->num - 1];
+    if (last->addr + last->bytes == run->addr) {
+        return 0;
+    }
+
+    layout->length += run->bytes;
+    uct_dcx_layout_put(layout, run->addr, run->bytes, 0, run->lkey);
+    return 1;
+}
+
+
 const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
                                const uct_dcx_layout_run_t *run)
 {
-    const char *fault = uct_dcx_layout_check(run);
+    const char *fault;
     uint64_t length;
 
+    if (uct_dcx_layout_add_plain(layout, run)) {
+        return NULL;
+    }
+
+    fault = uct_dcx_layout_check(run);
     if (fault != NULL) {
         return fault;
     }
