@@ -124,6 +124,14 @@ static int put_zcopy(struct run *run)
                             run->pair.rkey.rkey, &run->comp);
 }
 
+static int get_zcopy(struct run *run)
+{
+    uct_iov_t iov = local_iov(run);
+
+    return uct_ep_get_zcopy(run->pair.ep, &iov, 1, remote_addr(run),
+                            run->pair.rkey.rkey, &run->comp);
+}
+
 static int get_bcopy(struct run *run)
 {
     return uct_ep_get_bcopy(run->pair.ep, unpack, run->pair.mem, run->length,
@@ -145,6 +153,7 @@ static const struct op ops[] = {
     {"put_bcopy", put_bcopy, COPY_SIZE},
     {"put_zcopy", put_zcopy, COPY_SIZE},
     {"get_bcopy", get_bcopy, COPY_SIZE},
+    {"get_zcopy", get_zcopy, COPY_SIZE},
     {"atomic_post", atomic_post, 0}
 };
 
