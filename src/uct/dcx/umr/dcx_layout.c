@@ -549,6 +549,26 @@ uct_dcx_layout_copy(void *to, const void *from, uint32_t bytes)
 }
 
 
+uct_dcx_layout_entry_t
+uct_dcx_layout_find(const uct_dcx_layout_t *layout, uint64_t offset)
+{
+    const uint64_t round                = layout->length / layout->repeat;
+    const uct_dcx_layout_entry_t *entry = layout->entries;
+    uct_dcx_layout_entry_t piece;
+    uint64_t rest;
+
+    assert(offset < layout->length);
+    for (rest = offset % round; rest >= entry->bytes; ++entry) {
+        rest -= entry->bytes;
+    }
+
+    piece        = *entry;
+    piece.addr  += ((offset / round) * piece.stride) + rest;
+    piece.bytes -= rest;
+    return piece;
+}
+
+
 void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer)
 {
     const uct_dcx_layout_entry_t *end = layout->entries + layout->num;

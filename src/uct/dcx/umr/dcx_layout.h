@@ -108,6 +108,12 @@ uct_dcx_layout_piece(const uct_dcx_layout_t *layout, uint64_t index)
 }
 
 
+/* What of a piece begins with byte 'offset' of the data, which has more bytes
+ * than that */
+uct_dcx_layout_entry_t
+uct_dcx_layout_find(const uct_dcx_layout_t *layout, uint64_t offset);
+
+
 /* Blocks of memory at the same distance of each other */
 typedef struct uct_dcx_layout_run {
     uint64_t addr;   /* of the first */

@@ -73,6 +73,7 @@ typedef struct uct_dcx_key_slot {
     uint32_t                lkey;
     uint32_t                rkey;     /* the same number */
     uint32_t                users;
+    uint32_t                held;     /* of these, uct_dcx_slots_get_held() */
     uint32_t                used;     /* when: slots' clock */
     uint8_t                 state;    /* uct_dcx_slot_state_t */
     uint8_t                 is_set;   /* the device may have a layout of it */
@@ -113,6 +114,7 @@ struct uct_dcx_slot_size {
     unsigned        num_klm;
     unsigned        num;        /* slots that there are */
     unsigned        max;        /* ... and may be */
+    unsigned        num_held;   /* ... that are held */
     int             is_growing; /* threads that make more */
     ucs_list_link_t lru;        /* may be taken: those without a layout, then in
                                  * the order in which they were used */
