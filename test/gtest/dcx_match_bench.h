@@ -8,6 +8,7 @@
 #define DCX_TEST_DCX_MATCH_BENCH_H
 
 #include "dcx_end.h"
+#include "dcx_iov_bench.h"
 #include "dcx_loop.h"
 #include "ucx_log.h"
 
@@ -69,7 +70,10 @@ struct dcx_tag_recv {
 
     ucs_status_t post(uct_tag_t tag, uct_tag_t mask = ~0ull)
     {
-        return uct_iface_tag_recv_zcopy(m_iface, tag, mask, &mem.iov, 1, &ctx);
+        const iovs to = iov.empty() ? iovs{mem.iov} : iov;
+
+        return uct_iface_tag_recv_zcopy(m_iface, tag, mask, to.data(),
+                                        to.size(), &ctx);
     }
 
     ucs_status_t cancel(bool force)
@@ -84,6 +88,8 @@ struct dcx_tag_recv {
 
     uct_tag_context_t    ctx = {}; /* the first member */
     dcx_tag_mem          mem;
+    iovs                 iov;   /* in place of it, unless it is empty */
+    std::vector<uint8_t*> where; /* ... and its bytes, where that says offsets */
     unsigned             num_consumed = 0, num_completed = 0, num_rndv = 0;
     uct_tag_t            tag    = 0;
     uint64_t             imm    = 0;
@@ -116,10 +122,20 @@ private:
         self->length = length;
         self->status = status;
         if (inline_data != NULL) {
-            memcpy(self->mem.bytes.data(), inline_data, length);
+            self->unpack((uint8_t*)inline_data, length);
         }
         if (self->then) {
             self->then();
+        }
+    }
+
+    void unpack(const uint8_t *data, size_t length)
+    {
+        auto to = where.empty() ? places_of(iov.empty() ? iovs{mem.iov} : iov) :
+                                  where;
+
+        for (size_t i = 0; i < length; i++) {
+            *to[i] = data[i];
         }
     }
 

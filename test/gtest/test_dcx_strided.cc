@@ -11,69 +11,6 @@
 
 namespace {
 
-using iovs = std::vector<uct_iov_t>;
-
-/* Memory that is registered, of random bytes */
-struct region {
-    region(dcx_loop &loop, size_t length, unsigned seed) :
-        bytes(length), m_md(loop.md())
-    {
-        std::mt19937 random(seed);
-
-        for (auto &b : bytes) {
-            b = random();
-        }
-        UCT_CALL(uct_md_mem_reg(m_md, bytes.data(), length,
-                                UCT_MD_MEM_ACCESS_ALL, &memh));
-    }
-
-    ~region()
-    {
-        uct_md_mem_dereg(m_md, memh);
-    }
-
-    region(const region&) = delete;
-
-    uct_iov_t at(size_t offset, size_t length, size_t stride = 0,
-                 unsigned count = 1)
-    {
-        EXPECT_LE(offset + ((count == 0) ? 0 : (count - 1) * stride + length),
-                  bytes.size());
-        return {bytes.data() + offset, length, memh, stride, count};
-    }
-
-    std::vector<uint8_t> bytes;
-    uct_mem_h            memh;
-
-private:
-    uct_md_h m_md;
-};
-
-/* Where each byte lies, in order */
-std::vector<uint8_t*> places(const iovs &iov)
-{
-    std::vector<uint8_t*> list;
-
-    for (const uct_iov_t &e : iov) {
-        for (unsigned i = 0; i < e.count; i++) {
-            for (size_t j = 0; j < e.length; j++) {
-                list.push_back((uint8_t*)e.buffer + (i * e.stride) + j);
-            }
-        }
-    }
-    return list;
-}
-
-std::vector<uint8_t> gathered(const iovs &iov)
-{
-    std::vector<uint8_t> data;
-
-    for (uint8_t *place : places(iov)) {
-        data.push_back(*place);
-    }
-    return data;
-}
-
 class dcx_strided : public testing::TestWithParam<int> {
 protected:
     enum { SIZE = 1 << 18, AM_ID = 7 };
@@ -189,7 +126,7 @@ protected:
         a.swap(m_a.bytes);
         b.swap(m_b.bytes);
         /* entries point into what is in a and b now */
-        for (uint8_t *place : places(iov)) {
+        for (uint8_t *place : places_of(iov)) {
             bool is_a    = (place >= a.data()) && (place < a.data() + SIZE);
             auto &there  = is_a ? a : b;
             auto &before = is_a ? m_a.bytes : m_b.bytes;
@@ -756,24 +693,6 @@ TEST_P(dcx_strided_tag, adjacent_blocks)
     progress_until([&] { return recv.has_ended() && (end.count > 0); });
     EXPECT_EQ(40000u, recv.length);
     EXPECT_EQ(mem.bytes, recv.mem.bytes);
-}
-
-TEST_P(dcx_strided_tag, one_piece_is_needed)
-{
-    dcx_tag_mem mem(m_dcx, 4000);
-    dcx_tag_recv recv(m_dcx, 4000);
-    dcx_end end;
-
-    for (uct_iov_t *iov : {&mem.iov, &recv.mem.iov}) {
-        iov->length = 100;
-        iov->stride = 200;
-        iov->count  = 20;
-    }
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED, recv.post(5));
-    EXPECT_NE(std::string::npos, m_log.take().find("tag_recv_zcopy: iovcnt"));
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              UCS_PTR_STATUS(send_rndv(5, "head", mem, end)));
-    EXPECT_NE(std::string::npos, m_log.take().find("tag_rndv_zcopy: iovcnt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(tags, dcx_strided_tag, testing::Values(0));

@@ -9,8 +9,8 @@
 #include "dcx_strided.h"
 #include "uct/dcx/mem/dcx_iov.h"
 #include "uct/dcx/mem/dcx_mem_layout.h"
-#include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/umr/dcx_slot_held.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -18,10 +18,7 @@
 
 enum {
     /* scatter entries on the stack */
-    UCT_DCX_STRIDED_MAX_PLAIN   = 64,
-
-    /* entries of a layout there; more take memory of the heap */
-    UCT_DCX_STRIDED_MAX_ENTRIES = 16
+    UCT_DCX_STRIDED_MAX_PLAIN = 64
 };
 
 
@@ -42,6 +39,7 @@ struct uct_dcx_strided {
     size_t                 max_length; /* bytes */
     int                    is_dest;    /* data comes to the memory */
     int                    is_rma;
+    int                    is_rndv;    /* a peer reads the memory by its key */
     union {
         struct {
             const void     *header;
@@ -56,6 +54,13 @@ struct uct_dcx_strided {
             uct_tag_t      tag;
             uint64_t       imm;
         } tag;
+        struct {
+            uct_tag_t      tag;
+            const void     *header;
+            unsigned       header_length;
+            uint32_t       rkey;      /* of memory that is one piece */
+            void           **request; /* the result */
+        } rndv;
     };
     unsigned               flags;
 };
@@ -77,6 +82,7 @@ typedef struct uct_dcx_strided_keyed {
     uct_completion_t   *comp;   /* of the user, or NULL */
     uct_dcx_slots_t    *slots;
     uct_dcx_key_slot_t *slot;
+    int                is_held; /* until a peer has the data */
 } uct_dcx_strided_keyed_t;
 
 
@@ -89,22 +95,25 @@ uct_dcx_strided_queues(const uct_dcx_strided_t *op)
 
 /* --- plain ---------------------------------------------------------------- */
 
-/* A handle of memory begins with its key, so that the place of a key is one. */
 static ucs_status_t uct_dcx_strided_plain(const uct_dcx_strided_t *op,
                                           const uct_dcx_layout_t *layout)
 {
     unsigned num = uct_dcx_layout_num_pieces(layout);
-    uct_dcx_layout_entry_t pieces[UCT_DCX_STRIDED_MAX_PLAIN];
+    uct_dcx_mem_t memhs[UCT_DCX_STRIDED_MAX_PLAIN];
     uct_iov_t iov[UCT_DCX_STRIDED_MAX_PLAIN];
+    uct_dcx_layout_entry_t piece;
     unsigned i;
 
-    static_assert(offsetof(uct_dcx_mem_t, lkey) == 0, "uct_dcx_mem_lkey()");
     for (i = 0; i < num; ++i) {
-        pieces[i] = uct_dcx_layout_piece(layout, i);
-        iov[i]    = (uct_iov_t){
-            .buffer = (void*)(uintptr_t)pieces[i].addr,
-            .length = pieces[i].bytes,
-            .memh   = &pieces[i].lkey,
+        piece    = uct_dcx_layout_piece(layout, i);
+        memhs[i] = (uct_dcx_mem_t){
+            .lkey = piece.lkey,
+            .rkey = op->is_rndv ? op->rndv.rkey : 0
+        };
+        iov[i]   = (uct_iov_t){
+            .buffer = (void*)(uintptr_t)piece.addr,
+            .length = piece.bytes,
+            .memh   = &memhs[i],
             .count  = 1
         };
     }
@@ -202,9 +211,30 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
 
 /* --- by key --------------------------------------------------------------- */
 
+static ucs_status_t
+uct_dcx_strided_slot_get(const uct_dcx_strided_t *op, uct_dcx_slots_t *slots,
+                         const uct_dcx_layout_t *layout,
+                         uct_dcx_key_slot_t **slot_p)
+{
+    return op->is_rndv ? uct_dcx_slots_get_held(slots, layout, slot_p) :
+                         uct_dcx_slots_get(slots, layout, slot_p);
+}
+
+
+static void uct_dcx_strided_slot_put(int is_held, uct_dcx_slots_t *slots,
+                                     uct_dcx_key_slot_t *slot)
+{
+    if (is_held) {
+        uct_dcx_slots_put_held(slots, slot);
+    } else {
+        uct_dcx_slots_put(slots, slot);
+    }
+}
+
+
 static void uct_dcx_strided_keyed_free(uct_dcx_strided_keyed_t *keyed)
 {
-    uct_dcx_slots_put(keyed->slots, keyed->slot);
+    uct_dcx_strided_slot_put(keyed->is_held, keyed->slots, keyed->slot);
     ucs_free(keyed);
 }
 
@@ -223,20 +253,31 @@ static void uct_dcx_strided_keyed_done(uct_completion_t *self)
 }
 
 
-/* A slot begins with its key, and addresses in it begin at 0. */
+void uct_dcx_strided_canceled(uct_completion_t *comp)
+{
+    if ((comp != NULL) && (comp->func == uct_dcx_strided_keyed_done)) {
+        uct_dcx_strided_keyed_free(
+                ucs_derived_of(comp, uct_dcx_strided_keyed_t));
+    }
+}
+
+
+/* Addresses in the key begin at 0. */
 static ucs_status_t
 uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
                            uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
-    const uct_iov_t iov = {.length = length, .memh = slot, .count = 1};
+    uct_dcx_mem_t memh  = {
+        .lkey = slot->lkey,
+        .rkey = op->is_rndv ? uct_dcx_slots_give_rkey(slots, slot) : 0
+    };
+    const uct_iov_t iov = {.length = length, .memh = &memh, .count = 1};
     uct_dcx_strided_keyed_t *keyed;
     ucs_status_t status;
 
-    static_assert(offsetof(uct_dcx_key_slot_t, lkey) == 0,
-                  "uct_dcx_mem_lkey()");
     keyed = ucs_malloc(sizeof(*keyed), "uct_dcx_strided_keyed");
     if (keyed == NULL) {
-        uct_dcx_slots_put(slots, slot);
+        uct_dcx_strided_slot_put(op->is_rndv, slots, slot);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -246,6 +287,7 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
     keyed->comp         = op->comp;
     keyed->slots        = slots;
     keyed->slot         = slot;
+    keyed->is_held      = op->is_rndv;
 
     status = op->post(op, &iov, 1, &keyed->super);
     if (status != UCS_INPROGRESS) {
@@ -276,17 +318,16 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
                                           const uct_dcx_layout_t *layout,
                                           size_t max_copy)
 {
-    uct_dcx_queues_t *queues = uct_dcx_strided_queues(op);
-    uct_dcx_slots_t *slots   = &ucs_derived_of(queues->super.md,
-                                               uct_dcx_md_t)->slots;
+    uct_dcx_slots_t *slots = uct_dcx_queues_slots(uct_dcx_strided_queues(op));
     uct_dcx_key_slot_t *slot;
+    ucs_status_t status;
 
-    if (uct_dcx_port_open_slots(&queues->port, slots) != UCS_OK) {
-        queues->limits.strided.max_klm = 0;
+    if (slots == NULL) {
         return UCS_ERR_UNSUPPORTED;
     }
 
-    switch (uct_dcx_slots_get(slots, layout, &slot)) {
+    status = uct_dcx_strided_slot_get(op, slots, layout, &slot);
+    switch (status) {
     case UCS_OK:
         return uct_dcx_strided_post_keyed(op, layout->length, slots, slot);
     case UCS_ERR_NO_RESOURCE:
@@ -294,6 +335,8 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
     case UCS_ERR_BUSY: /* they come back */
         return (layout->length > max_copy) ?
                uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
+    case UCS_ERR_EXCEEDS_LIMIT: /* those who hold them may wait for the user */
+        return op->is_rndv ? status : UCS_ERR_UNSUPPORTED;
     default:
         return UCS_ERR_UNSUPPORTED;
     }
@@ -342,7 +385,8 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
         .max_plain  = ucs_min(ucs_min(op->max_plain,
                                       queue_limits->strided.max_plain),
                               UCT_DCX_STRIDED_MAX_PLAIN),
-        .max_copy   = (depth == 0) ? queue_limits->rma_bcopy : 0,
+        .max_copy   = (!op->is_rndv && (depth == 0)) ?
+                      queue_limits->rma_bcopy : 0,
         .copy       = queue_limits->strided.copy,
         .copy_piece = queue_limits->strided.copy_piece,
         .max_klm    = (depth < UCT_DCX_MEM_LAYOUT_DEPTH) ?
@@ -371,11 +415,10 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
 }
 
 
-/* Whether it is one that UCT allows */
-static ucs_status_t uct_dcx_strided_check(const uct_dcx_strided_t *op,
-                                          const uct_dcx_layout_t *layout)
+static ucs_status_t
+uct_dcx_strided_start(void *arg, const uct_dcx_layout_t *layout, unsigned depth)
 {
-    int overlaps;
+    const uct_dcx_strided_t *op = arg;
 
     if (layout->length > op->max_length) {
         ucs_error("%s: %zu bytes, it takes %zu", op->name,
@@ -383,67 +426,23 @@ static ucs_status_t uct_dcx_strided_check(const uct_dcx_strided_t *op,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    overlaps = op->is_dest ? uct_dcx_layout_overlaps(layout) : 0;
-    if (overlaps > 0) {
-        ucs_error("%s: iov: blocks of the destination overlap", op->name);
-        return UCS_ERR_INVALID_PARAM;
-    }
-    return (overlaps < 0) ? UCS_ERR_NO_MEMORY : UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_strided_build(const uct_dcx_strided_t *op, const uct_iov_t *iov,
-                      size_t iovcnt, uct_dcx_layout_t *layout)
-{
-    ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, op->name, layout);
-
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    if (layout->num == 0) {
-        return op->post(op, NULL, 0, op->comp);
-    }
-
-    status = uct_dcx_strided_check(op, layout);
-    return (status != UCS_OK) ? status :
-           uct_dcx_strided_post(op, layout, uct_dcx_iov_depth(iov, iovcnt));
+    return (layout->num > 0) ? uct_dcx_strided_post(op, layout, depth) :
+                               op->post(op, NULL, 0, op->comp);
 }
 
 
 static ucs_status_t uct_dcx_strided_run(const uct_dcx_strided_t *op,
                                         const uct_iov_t *iov, size_t iovcnt)
 {
-    size_t num = uct_dcx_iov_num_entries(iov, iovcnt);
-    union {
-        uct_dcx_layout_t layout;
-        uint8_t          space[sizeof(uct_dcx_layout_t) +
-                               (UCT_DCX_STRIDED_MAX_ENTRIES *
-                                sizeof(uct_dcx_layout_entry_t))];
-    } few;
-    uct_dcx_layout_t *layout = &few.layout;
-    ucs_status_t status;
+    const uct_dcx_iov_user_t user = {
+            .name   = op->name,
+            .access = op->is_dest ? IBV_ACCESS_LOCAL_WRITE :
+                      op->is_rndv ? IBV_ACCESS_REMOTE_READ :
+                                    0,
+            .func   = uct_dcx_strided_start,
+            .arg    = (void *)op};
 
-    if (iovcnt > UCT_DCX_IOV_MAX) {
-        ucs_error("%s: iovcnt is %zu, it takes %d", op->name, iovcnt,
-                  UCT_DCX_IOV_MAX);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    if (num > UCT_DCX_STRIDED_MAX_ENTRIES) {
-        layout = ucs_malloc(uct_dcx_layout_size(num), "uct_dcx_layout");
-        if (layout == NULL) {
-            return UCS_ERR_NO_MEMORY;
-        }
-    }
-
-    uct_dcx_layout_begin(layout, num, op->is_dest ? IBV_ACCESS_LOCAL_WRITE : 0);
-    status = uct_dcx_strided_build(op, iov, iovcnt, layout);
-    if (layout != &few.layout) {
-        ucs_free(layout);
-    }
-    return status;
+    return uct_dcx_iov_use(iov, iovcnt, &user);
 }
 
 
@@ -580,20 +579,74 @@ uct_dcx_strided_tag_eager_zcopy(uct_ep_h ep, uct_tag_t tag, uint64_t imm,
 }
 
 
+static ucs_status_t uct_dcx_strided_post_rndv(const uct_dcx_strided_t *op,
+                                              const uct_iov_t *iov,
+                                              size_t iovcnt,
+                                              uct_completion_t *comp)
+{
+    ucs_status_ptr_t request;
+
+    request = uct_dcx_ep_tag_rndv_zcopy(op->ep, op->rndv.tag, op->rndv.header,
+                                        op->rndv.header_length, iov, iovcnt,
+                                        op->flags, comp);
+    if (UCS_PTR_IS_ERR(request)) {
+        return UCS_PTR_STATUS(request);
+    }
+
+    *op->rndv.request = request;
+    return UCS_INPROGRESS;
+}
+
+
+/* A peer gets a key to all of this memory, its own or one with a layout. Returns
+ * that of the first; of memory that is one piece they are the same. */
+static uint32_t
+uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
+{
+    uint32_t first = 0;
+    uint32_t rkey;
+
+    for (; iovcnt > 0; ++iov, --iovcnt) {
+        if (!uct_dcx_iov_is_empty(iov)) {
+            rkey  = uct_dcx_mem_give_rkey(iov->memh);
+            first = (first == 0) ? rkey : first;
+        }
+    }
+    return first;
+}
+
+
 /* The peer's device fetches the data by one key, of which the memory has to be a
- * single piece. */
+ * single piece, or a layout. It is never copied: keys of buffers are for no
+ * peer. */
 ucs_status_ptr_t
 uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,
                                unsigned header_length, const uct_iov_t *iov,
                                size_t iovcnt, unsigned flags,
                                uct_completion_t *comp)
 {
+    uct_dcx_limits_t *limits   = &ucs_derived_of(ep->iface,
+                                                 uct_dcx_queues_t)->limits;
+    void *request              = NULL;
+    const uct_dcx_strided_t op = {
+        .name       = "tag_rndv_zcopy",
+        .ep         = ep,
+        .comp       = comp,
+        .post       = uct_dcx_strided_post_rndv,
+        .max_plain  = 1,
+        .max_length = limits->tag.rndv_zcopy,
+        .is_rndv    = 1,
+        .rndv       = {
+            .tag           = tag,
+            .header        = header,
+            .header_length = header_length,
+            .rkey          = uct_dcx_strided_give_rkeys(iov, iovcnt),
+            .request       = &request
+        },
+        .flags      = flags
+    };
     ucs_status_t status;
-    uct_iov_t one;
 
-    status = uct_dcx_iov_as_one(iov, iovcnt, "tag_rndv_zcopy", &one);
-    return (status == UCS_OK) ?
-           uct_dcx_ep_tag_rndv_zcopy(ep, tag, header, header_length, &one, 1,
-                                     flags, comp) :
-           UCS_STATUS_PTR(status);
+    status = uct_dcx_strided_run(&op, iov, iovcnt);
+    return (status == UCS_INPROGRESS) ? request : UCS_STATUS_PTR(status);
 }

@@ -22,4 +22,8 @@ UCT_DCX_STRIDED_OP(get_zcopy);
 UCT_DCX_STRIDED_OP(tag_eager_zcopy);
 UCT_DCX_STRIDED_OP(tag_rndv_zcopy);
 
+/* A rendezvous was canceled, whose completion would have been this one, or NULL:
+ * what was held for it is let go. */
+void uct_dcx_strided_canceled(uct_completion_t *comp);
+
 #endif

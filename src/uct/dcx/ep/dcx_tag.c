@@ -346,6 +346,9 @@ uct_dcx_ep_tag_rndv_zcopy(uct_ep_h tl_ep, uct_tag_t tag, const void *header,
 
 ucs_status_t uct_dcx_ep_tag_rndv_cancel(uct_ep_h tl_ep, void *op)
 {
+    uct_completion_t *comp = ((uct_dcx_op_t*)op)->comp;
+
     uct_dcx_tm_rndv_cancel(op);
+    uct_dcx_strided_canceled(comp);
     return UCS_OK;
 }

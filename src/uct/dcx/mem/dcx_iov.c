@@ -6,34 +6,14 @@
 #include "dcx_mem_layout.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 
 
-static inline int uct_dcx_iov_is_empty(const uct_iov_t *iov)
-{
-    return (iov->count == 0) || (iov->length == 0);
-}
-
-
-ucs_status_t uct_dcx_iov_as_one(const uct_iov_t *iov, size_t iovcnt,
-                                const char *name, uct_iov_t *one)
-{
-    if (iovcnt == 0) {
-        *one = (uct_iov_t){.count = 1};
-        return UCS_OK;
-    }
-
-    if ((iovcnt > 1) || ((iov->count > 0) && (iov->stride != iov->length))) {
-        ucs_error("%s: iovcnt is %zu, or iov[0] has blocks: it takes one piece",
-                  name, iovcnt);
-        return UCS_ERR_UNSUPPORTED;
-    }
-
-    *one         = *iov;
-    one->length *= iov->count;
-    one->count   = 1;
-    return UCS_OK;
-}
+enum {
+    /* entries of a layout on the stack; more take memory of the heap */
+    UCT_DCX_IOV_MAX_STACK = 16
+};
 
 
 /* A piece takes an entry for each UCT_DCX_LAYOUT_MAX_PIECE begun. What does not
@@ -53,8 +33,9 @@ static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)
 }
 
 
-/* A run alone stays one entry, see uct_dcx_layout_add(). */
-size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt)
+/* Entries that a layout of them may need, at least one. A run alone stays one
+ * entry, see uct_dcx_layout_add(). */
+static size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt)
 {
     const size_t max = UCT_DCX_LAYOUT_MAX_ENTRIES;
     size_t num       = 0;
@@ -72,7 +53,7 @@ size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
+static unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
 {
     unsigned depth = 0;
     size_t i;
@@ -101,8 +82,10 @@ uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_layout_t *layout)
 }
 
 
-ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
-                                const char *name, uct_dcx_layout_t *layout)
+/* 'layout' has begun, with room for as many entries. */
+static ucs_status_t
+uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
+                   uct_dcx_layout_t *layout)
 {
     const char *fault = NULL;
     size_t i;
@@ -124,4 +107,67 @@ ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
         uct_dcx_layout_end(layout);
     }
     return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_iov_check(const uct_dcx_layout_t *layout, const char *name)
+{
+    int overlaps = (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
+                   uct_dcx_layout_overlaps(layout) : 0;
+
+    if (overlaps > 0) {
+        ucs_error("%s: iov: blocks of the destination overlap", name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    return (overlaps < 0) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
+                 const uct_dcx_iov_user_t *user, uct_dcx_layout_t *layout)
+{
+    ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
+
+    if ((status == UCS_OK) && (layout->num > 0)) {
+        status = uct_dcx_iov_check(layout, user->name);
+    }
+    return (status != UCS_OK) ? status :
+           user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
+}
+
+
+ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
+                             const uct_dcx_iov_user_t *user)
+{
+    size_t num = uct_dcx_iov_num_entries(iov, iovcnt);
+    union {
+        uct_dcx_layout_t layout;
+        uint8_t          space[sizeof(uct_dcx_layout_t) +
+                               (UCT_DCX_IOV_MAX_STACK *
+                                sizeof(uct_dcx_layout_entry_t))];
+    } few;
+    uct_dcx_layout_t *layout = &few.layout;
+    ucs_status_t status;
+
+    if (iovcnt > UCT_DCX_IOV_MAX) {
+        ucs_error("%s: iovcnt is %zu, it takes %d", user->name, iovcnt,
+                  UCT_DCX_IOV_MAX);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (num > UCT_DCX_IOV_MAX_STACK) {
+        layout = ucs_malloc(uct_dcx_layout_size(num), "uct_dcx_layout");
+        if (layout == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    uct_dcx_layout_begin(layout, num, user->access);
+    status = uct_dcx_iov_call(iov, iovcnt, user, layout);
+    if (layout != &few.layout) {
+        ucs_free(layout);
+    }
+    return status;
 }

@@ -23,6 +23,13 @@ enum {
 };
 
 
+/* It has no bytes, and needs no handle. */
+static inline int uct_dcx_iov_is_empty(const uct_iov_t *iov)
+{
+    return (iov->count == 0) || (iov->length == 0);
+}
+
+
 /* uct_dcx_iov_is_plain() of several */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
@@ -59,22 +66,22 @@ uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 }
 
 
-/* For an operation that takes one piece: makes 'one' of entries that are not plain,
- * if they are as much. Else that is logged, with the name of the operation. */
-ucs_status_t uct_dcx_iov_as_one(const uct_iov_t *iov, size_t iovcnt,
-                                const char *name, uct_iov_t *one);
+/* Who needs a layout of entries: an operation */
+typedef struct uct_dcx_iov_user {
+    const char   *name;  /* in what is logged */
+    uint32_t     access; /* of the layout; with IBV_ACCESS_LOCAL_WRITE, blocks
+                          * must not overlap */
+    ucs_status_t (*func)(void *arg, const uct_dcx_layout_t *layout,
+                         unsigned depth);
+    void         *arg;
+} uct_dcx_iov_user_t;
 
-/* Entries that a layout of them may need, at least one */
-size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt);
-
-/* How deep layouts are in each other at those with bytes; 0: all addresses are of
- * memory that the processor reaches, otherwise some are offsets */
-unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt);
-
-/* Makes a layout of them. 'layout' has begun, with room for as many entries.
- * Those without bytes are left out; if no other is left, layout->num is 0.
- * What is wrong with an entry is logged, with the name of the operation. */
-ucs_status_t uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt,
-                                const char *name, uct_dcx_layout_t *layout);
+/* Makes a layout of them, which lasts until 'func' returns, and returns what that
+ * does. It is told how deep layouts are in each other at those with bytes; 0: all
+ * addresses are of memory that the processor reaches, otherwise some are offsets.
+ * Entries without bytes are left out; if no other is left, layout->num is 0.
+ * What is wrong with an entry is logged: UCS_ERR_INVALID_PARAM. */
+ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
+                             const uct_dcx_iov_user_t *user);
 
 #endif

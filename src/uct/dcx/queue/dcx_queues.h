@@ -14,6 +14,7 @@
 #include "dcx_dci.h"
 #include "dcx_srq.h"
 #include "uct/dcx/base/dcx_slab.h"
+#include "uct/dcx/umr/dcx_slot.h"
 
 typedef struct uct_dcx_fc uct_dcx_fc_t; /* fc/ */
 typedef struct uct_dcx_tm uct_dcx_tm_t; /* tm/ */
@@ -70,5 +71,11 @@ typedef struct uct_dcx_queues {
     uct_dcx_fc_t            *fc;      /* looked at when credits are short */
     uct_dcx_tm_t            *tm;      /* NULL: the device matches no tags */
 } uct_dcx_queues_t;
+
+
+/* Keys with layouts, of the memory domain. The queue that gives keys their
+ * layouts is made with the first of them. If it cannot be made, why is logged,
+ * and this interface goes on without: NULL. */
+uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues);
 
 #endif

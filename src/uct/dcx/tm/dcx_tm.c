@@ -159,6 +159,7 @@ void uct_dcx_tm_cleanup(uct_dcx_tm_t *tm)
     /* of endpoints that nobody has destroyed */
     uct_dcx_op_purge(&tm->queues->dci.ops, NULL, UCS_ERR_CANCELED);
     uct_dcx_tm_rndv_cleanup(&tm->rndv);
-    uct_dcx_tm_free(tm);
     uct_dcx_devx_qp_cleanup(&tm->cmd);
+    uct_dcx_tm_strided_cleanup(tm);
+    uct_dcx_tm_free(tm);
 }

@@ -13,11 +13,11 @@
  * its completion, if it requests one, is one of the receive CQ, and so is the
  * end of the queue in an error: its number is in sop_drop_qpn then.
  *
- * tm/ is the room of that: dcx_tm_list.c has the posted buffers, dcx_tm_unexp.c
- * the messages that match none, dcx_tm_rndv.c the rendezvous of the sending
- * side. Called by UCT (posting), by tagged operations (ep/) and by the delivery
- * of messages (iface/). It must not know how a message is sent, nor whose a
- * receive buffer is.
+ * tm/ is the room of that: dcx_tm_list.c has the posted buffers, dcx_tm_strided.c
+ * those that are not one piece of memory, dcx_tm_unexp.c the messages that match
+ * none, dcx_tm_rndv.c the rendezvous of the sending side. Called by UCT
+ * (posting), by tagged operations (ep/) and by the delivery of messages (iface/).
+ * It must not know how a message is sent, nor whose a receive buffer is.
  */
 #ifndef UCT_DCX_TM_H
 #define UCT_DCX_TM_H
@@ -25,6 +25,7 @@
 #include "dcx_tm_rndv.h"
 #include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/queue/dcx_queues.h"
+#include "uct/dcx/umr/dcx_slot.h"
 
 #include <infiniband/tm_types.h>
 
@@ -49,7 +50,7 @@ enum {
  * REMOVE. */
 typedef struct uct_dcx_tm_entry {
     uct_tag_context_t *ctx;        /* NULL: nobody is told */
-    void              *buffer;
+    void              *buffer;     /* where its first byte is */
     uct_tag_t         tag;         /* as posted, then that of the message */
     uint32_t          length;      /* as posted */
     __be32            app_ctx;     /* in the header of the message */
@@ -60,10 +61,27 @@ typedef struct uct_dcx_tm_entry {
 } uct_dcx_tm_entry_t;
 
 
+/* dcx_tm_strided.c */
+typedef struct uct_dcx_tm_strided uct_dcx_tm_strided_t;
+
+
+/* What is posted */
+typedef struct uct_dcx_tm_post {
+    uct_tag_t tag;
+    uct_tag_t mask;
+    void      *buffer; /* where its first byte is */
+    uint64_t  addr;    /* ... in the space of the key */
+    uint32_t  lkey;    /* MLX5_INVALID_LKEY without bytes: of memory it would be
+                        * 2 GiB */
+    uint32_t  length;
+} uct_dcx_tm_post_t;
+
+
 struct uct_dcx_tm {
     uct_dcx_queues_t         *queues;
     uct_dcx_devx_qp_t        cmd;
     uct_dcx_tm_entry_t       *entries;
+    uct_dcx_tm_strided_t     *strided;     /* ... beside them; NULL: none yet */
     uint16_t                 next;         /* where the device puts what is
                                             * appended next */
     uint16_t                 num_free;
@@ -111,6 +129,30 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
                       uct_tag_context_t *ctx);
 ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                                     uct_tag_context_t *ctx, int force);
+
+/* The part of uct_dcx_tm_recv_zcopy() that knows no iov */
+ucs_status_t
+uct_dcx_tm_list_post(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
+                     uct_tag_context_t *ctx);
+
+/* ... and for an iov that is not plain (dcx_iov.h), or in memory of a layout */
+__typeof__(uct_dcx_tm_recv_zcopy)
+        uct_dcx_tm_strided_recv_zcopy __attribute__((cold));
+
+/* The user's context of a buffer that was posted by it; NULL of one that was not,
+ * or is muted */
+uct_tag_context_t *
+uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index);
+
+/* ... and the user hears nothing more of it: see uct_dcx_tm_detach(). */
+void uct_dcx_tm_strided_mute(uct_dcx_tm_t *tm, uint16_t index);
+
+/* Copies the first bytes of a posted buffer, whatever it is made of. */
+ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
+                                     void *dest, size_t length);
+
+/* The list is no more. */
+void uct_dcx_tm_strided_cleanup(uct_dcx_tm_t *tm);
 
 
 /* A completion of the list: a match, or an operation. */

@@ -9,18 +9,17 @@
  * tells whether what it removes has matched meanwhile.
  */
 #include "dcx_tm.h"
-#include "uct/dcx/mem/dcx_iov.h"
+#include "uct/dcx/mem/dcx_mem.h"
 
 #include <ucs/debug/log.h>
 
 
+/* Buffers begin at multiples of anything: a multiplication has all of the lower
+ * bits count (2^32 less what Fibonacci hashing takes, so that it is positive). */
 static UCS_F_ALWAYS_INLINE uint16_t
 uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
 {
-    uintptr_t bits = (uintptr_t)buffer;
-
-    /* buffers begin at multiples of anything */
-    return ((bits >> 6) ^ (bits >> 14) ^ bits) & tm->bucket_mask;
+    return (((uintptr_t)buffer * 0x61c88647) >> 32) & tm->bucket_mask;
 }
 
 
@@ -144,39 +143,63 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_tm_append(uct_dcx_tm_t *tm, uct_tag_t tag, uct_tag_t mask,
-                  const uct_iov_t *iov)
+uct_dcx_tm_append(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post)
 {
-    struct mlx5_wqe_data_seg data = {.lkey = htobe32(MLX5_INVALID_LKEY)};
-    unsigned flags                = uct_dcx_tm_cqe_flag(tm);
-    uint16_t index                = tm->next;
-
-    if (ucs_likely(iov->length > 0)) { /* of memory it would be 2 GiB */
-        data.byte_count = htobe32(iov->length);
-        data.lkey       = htobe32(uct_dcx_mem_lkey(iov->memh));
-        data.addr       = htobe64((uintptr_t)iov->buffer);
-    }
+    const struct mlx5_wqe_data_seg data = {
+        .byte_count = htobe32(post->length),
+        .lkey       = htobe32(post->lkey),
+        .addr       = htobe64(post->addr)
+    };
+    unsigned flags                      = uct_dcx_tm_cqe_flag(tm);
+    uint16_t index                      = tm->next;
 
     /* the device compares (tag & mask) of a message with this one */
     tm->next = tm->free[--tm->num_free];
     uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_APPEND, flags, tm->next,
-                    tag & mask, mask, &data);
+                    post->tag & post->mask, post->mask, &data);
 }
 
 
-/* One that is not plain (dcx_iov.h): the device takes one piece. */
-static UCS_F_NOINLINE ucs_status_t
-uct_dcx_tm_recv_strided(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
-                        const uct_iov_t *iov, size_t iovcnt,
-                        uct_tag_context_t *ctx)
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_tm_recv(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
+                uct_tag_context_t *ctx)
 {
-    ucs_status_t status;
-    uct_iov_t one;
+    uct_dcx_tm_entry_t *entry;
+    uint16_t bucket, index;
 
-    status = uct_dcx_iov_as_one(iov, iovcnt, "tag_recv_zcopy", &one);
-    return (status == UCS_OK) ?
-           uct_dcx_tm_recv_zcopy(tl_iface, tag, tag_mask, &one, 1, ctx) :
-           status;
+    if (ucs_unlikely((tm->num_free == 0) || !uct_dcx_tm_has_room(tm))) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    /* a request of a rendezvous lies in its buffer while it is read */
+    bucket = uct_dcx_tm_bucket(tm, post->buffer);
+    if (ucs_unlikely(uct_dcx_tm_is_posted(tm, bucket, post->buffer))) {
+        return UCS_ERR_ALREADY_EXISTS;
+    }
+
+    index               = tm->next;
+    entry               = &tm->entries[index];
+    entry->ctx          = ctx;
+    entry->buffer       = post->buffer;
+    entry->tag          = post->tag;
+    entry->length       = post->length;
+    entry->num_awaited  = 1;
+    entry->is_matched   = 0;
+    entry->bucket       = bucket;
+    entry->chain        = tm->buckets[bucket];
+    tm->buckets[bucket] = index;
+
+    memcpy(ctx->priv, &index, sizeof(index));
+    uct_dcx_tm_append(tm, post);
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_tm_list_post(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
+                     uct_tag_context_t *ctx)
+{
+    return uct_dcx_tm_recv(tm, post, ctx);
 }
 
 
@@ -185,40 +208,30 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
                       const uct_iov_t *iov, size_t iovcnt,
                       uct_tag_context_t *ctx)
 {
-    uct_dcx_tm_t *tm = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm;
-    uct_dcx_tm_entry_t *entry;
-    uint16_t bucket, index;
+    uct_dcx_tm_post_t post = {
+        .tag  = tag,
+        .mask = tag_mask,
+        .lkey = MLX5_INVALID_LKEY
+    };
 
     if (ucs_unlikely((iovcnt != 1) || (iov->count != 1))) {
-        return uct_dcx_tm_recv_strided(tl_iface, tag, tag_mask, iov, iovcnt,
-                                       ctx);
+        return uct_dcx_tm_strided_recv_zcopy(tl_iface, tag, tag_mask, iov,
+                                             iovcnt, ctx);
     }
 
-    if (ucs_unlikely((tm->num_free == 0) || !uct_dcx_tm_has_room(tm))) {
-        return UCS_ERR_EXCEEDS_LIMIT;
+    if (ucs_likely(iov->length > 0)) {
+        if (ucs_unlikely(uct_dcx_mem_is_layout(iov->memh))) {
+            return uct_dcx_tm_strided_recv_zcopy(tl_iface, tag, tag_mask, iov,
+                                                 iovcnt, ctx);
+        }
+        post.lkey = uct_dcx_mem_lkey(iov->memh);
+        post.addr = (uintptr_t)iov->buffer;
     }
 
-    /* a request of a rendezvous lies in its buffer while it is read */
-    bucket = uct_dcx_tm_bucket(tm, iov->buffer);
-    if (ucs_unlikely(uct_dcx_tm_is_posted(tm, bucket, iov->buffer))) {
-        return UCS_ERR_ALREADY_EXISTS;
-    }
-
-    index               = tm->next;
-    entry               = &tm->entries[index];
-    entry->ctx          = ctx;
-    entry->buffer       = iov->buffer;
-    entry->tag          = tag;
-    entry->length       = iov->length;
-    entry->num_awaited  = 1;
-    entry->is_matched   = 0;
-    entry->bucket       = bucket;
-    entry->chain        = tm->buckets[bucket];
-    tm->buckets[bucket] = index;
-
-    memcpy(ctx->priv, &index, sizeof(index));
-    uct_dcx_tm_append(tm, tag, tag_mask, iov);
-    return UCS_OK;
+    post.buffer = iov->buffer;
+    post.length = iov->length;
+    return uct_dcx_tm_recv(ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
+                           &post, ctx);
 }
 
 
@@ -234,10 +247,14 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 
     memcpy(&index, ctx->priv, sizeof(index));
     entry = &tm->entries[index];
-    ucs_assertv((index < tm->num_entries) && (entry->ctx == ctx),
+    ucs_assertv((index < tm->num_entries) &&
+                ((entry->ctx == ctx) ||
+                 (uct_dcx_tm_strided_ctx(tm, index) == ctx)),
                 "a receive that is not posted is canceled");
 
-    if (force) {
+    if (force && ucs_unlikely(entry->ctx != ctx)) {
+        uct_dcx_tm_strided_mute(tm, index);
+    } else if (force) {
         uct_dcx_tm_detach(tm, index);
     }
 
@@ -308,7 +325,8 @@ uct_dcx_tm_requested(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
 
 
 /* The whole message is there. Data of up to 64 bytes is in front of the
- * completion if that has 128. */
+ * completion if that has 128, and the buffer is as it was: whatever that is made
+ * of, the user unpacks it (uct.h, completed_cb). */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tm_arrived(uct_dcx_tm_t *tm, uint16_t index, uct_tag_t tag,
                    __be32 app_ctx, struct mlx5_cqe64 *cqe)
@@ -354,12 +372,16 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
         uint8_t        rest[UCT_DCX_MAX_TM_REQUEST - sizeof(struct ibv_tmh)];
     } request;
     size_t length = ucs_min(be32toh(cqe->byte_cnt), sizeof(request));
+    ucs_status_t status;
 
     entry->is_matched = 1;
-    memcpy(&request, entry->buffer, length);
-    entry->tag = request.tmh.tag;
-    uct_dcx_tm_unexpected_rndv(tm, &request.tmh, length);
-    uct_dcx_tm_abort(tm, index, 1, UCS_ERR_MESSAGE_TRUNCATED);
+    status            = uct_dcx_tm_strided_read(tm, index, &request, length);
+    if (status == UCS_OK) {
+        entry->tag = request.tmh.tag;
+        uct_dcx_tm_unexpected_rndv(tm, &request.tmh, length);
+        status = UCS_ERR_MESSAGE_TRUNCATED;
+    }
+    uct_dcx_tm_abort(tm, index, 1, status);
 }
 
 

@@ -1,0 +1,344 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Tagged buffers that are not one piece of memory, see dcx_tm.h: the device's
+ * list has a key with their layout. It is that of a slot, which is held until the
+ * device is done with the buffer, or of a handle of the user.
+ *
+ * To the list such a buffer is one like any other, whose context is ours: what it
+ * hears we pass on to the user. A request of a rendezvous that the device leaves
+ * to the user lies in the first bytes of the buffer, and is read through the
+ * layout.
+ */
+#include "dcx_tm.h"
+#include "uct/dcx/mem/dcx_iov.h"
+#include "uct/dcx/mem/dcx_mem_layout.h"
+#include "uct/dcx/umr/dcx_slot_held.h"
+#include "uct/dcx/umr/dcx_slot_read.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+#define UCT_DCX_TM_STRIDED_NAME "tag_recv_zcopy"
+
+
+/* Beside an entry of the list */
+struct uct_dcx_tm_strided {
+    uct_tag_context_t  super; /* that of the entry */
+    uct_tag_context_t  *ctx;  /* the user's; NULL: he hears nothing more */
+    uct_dcx_tm_t       *tm;
+    uct_dcx_key_slot_t *slot; /* whose key it is; NULL: it is the user's */
+    uint64_t           addr;  /* of the buffer, in the space of the key */
+    uint32_t           lkey;
+};
+
+
+/* A receive that is to be posted, less its layout */
+typedef struct uct_dcx_tm_strided_recv {
+    uct_dcx_tm_t      *tm;
+    uct_tag_context_t *ctx;
+    uct_dcx_tm_post_t post;
+} uct_dcx_tm_strided_recv_t;
+
+
+static inline uct_dcx_slots_t *uct_dcx_tm_slots(const uct_dcx_tm_t *tm)
+{
+    return &ucs_derived_of(tm->queues->super.md, uct_dcx_md_t)->slots;
+}
+
+
+/* NULL: the entry is one piece of memory. */
+static uct_dcx_tm_strided_t *
+uct_dcx_tm_strided_of(const uct_dcx_tm_t *tm, uint16_t index)
+{
+    uct_dcx_tm_strided_t *strided = &tm->strided[index];
+
+    return ((tm->strided != NULL) &&
+            (tm->entries[index].ctx == &strided->super)) ? strided : NULL;
+}
+
+
+static void uct_dcx_tm_strided_put(uct_dcx_tm_strided_t *strided)
+{
+    if (strided->slot != NULL) {
+        uct_dcx_slots_put_held(uct_dcx_tm_slots(strided->tm), strided->slot);
+        strided->slot = NULL;
+    }
+}
+
+
+/* --- what the list says --------------------------------------------------- */
+
+static void uct_dcx_tm_strided_consumed(uct_tag_context_t *self)
+{
+    uct_tag_context_t *ctx = ucs_derived_of(self, uct_dcx_tm_strided_t)->ctx;
+
+    if (ctx != NULL) {
+        ctx->tag_consumed_cb(ctx);
+    }
+}
+
+
+/* The device is done with the buffer, and the entry may be posted again by the
+ * user: nothing is looked at after that. Once the queue of the list has failed it
+ * is unknown what the device still has. */
+static uct_tag_context_t *uct_dcx_tm_strided_end(uct_tag_context_t *self)
+{
+    uct_dcx_tm_strided_t *strided = ucs_derived_of(self, uct_dcx_tm_strided_t);
+
+    if (strided->tm->cmd.sq.limit > 0) {
+        uct_dcx_tm_strided_put(strided);
+    }
+    return strided->ctx;
+}
+
+
+static void
+uct_dcx_tm_strided_completed(uct_tag_context_t *self, uct_tag_t tag,
+                             uint64_t imm, size_t length, void *inline_data,
+                             ucs_status_t status)
+{
+    uct_tag_context_t *ctx = uct_dcx_tm_strided_end(self);
+
+    if (ctx != NULL) {
+        ctx->completed_cb(ctx, tag, imm, length, inline_data, status);
+    }
+}
+
+
+static ucs_status_t
+uct_dcx_tm_strided_gather(const uct_dcx_tm_strided_t *strided, void *dest,
+                          size_t length)
+{
+    return uct_dcx_slots_read(uct_dcx_tm_slots(strided->tm), strided->lkey,
+                              strided->addr, length, dest);
+}
+
+
+static void
+uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
+                             const void *header, unsigned length,
+                             ucs_status_t status, unsigned flags)
+{
+    void *copy = NULL;
+    uct_tag_context_t *ctx;
+
+    if (!(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
+        copy   = ucs_malloc(length, "uct_dcx_tm_request");
+        header = copy;
+        status = (copy == NULL) ? UCS_ERR_NO_MEMORY :
+                 uct_dcx_tm_strided_gather(
+                         ucs_derived_of(self, uct_dcx_tm_strided_t), copy,
+                         length);
+    }
+
+    ctx = uct_dcx_tm_strided_end(self);
+    if (ctx != NULL) {
+        ctx->rndv_cb(ctx, tag, header, length, status, flags);
+    }
+    ucs_free(copy);
+}
+
+
+uct_tag_context_t *
+uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index)
+{
+    const uct_dcx_tm_strided_t *strided = uct_dcx_tm_strided_of(tm, index);
+
+    return (strided != NULL) ? strided->ctx : NULL;
+}
+
+
+/* Its slot is held until the device is done with it, so the list has it till
+ * then; but nobody posts a buffer at this address. */
+void uct_dcx_tm_strided_mute(uct_dcx_tm_t *tm, uint16_t index)
+{
+    uct_dcx_tm_strided_t *strided = &tm->strided[index];
+
+    tm->entries[index].buffer = strided;
+    strided->ctx              = NULL;
+}
+
+
+ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
+                                     void *dest, size_t length)
+{
+    const uct_dcx_tm_strided_t *strided = uct_dcx_tm_strided_of(tm, index);
+
+    if (strided != NULL) {
+        return uct_dcx_tm_strided_gather(strided, dest, length);
+    }
+
+    memcpy(dest, tm->entries[index].buffer, length);
+    return UCS_OK;
+}
+
+
+/* --- posting -------------------------------------------------------------- */
+
+/* What stands beside entries, of all of them, is made with the first of them. */
+static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
+{
+    if (tm->strided == NULL) {
+        tm->strided = ucs_calloc(tm->num_entries, sizeof(*tm->strided),
+                                 "uct_dcx_tm_strided");
+    }
+    return (tm->strided != NULL) ? UCS_OK : UCS_ERR_NO_MEMORY;
+}
+
+
+/* 'slot' is of the key 'lkey', or NULL. */
+static ucs_status_t
+uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
+                        uint64_t addr, uct_dcx_key_slot_t *slot)
+{
+    uct_dcx_tm_t *tm    = recv->tm;
+    uint16_t index      = tm->next;
+    ucs_status_t status = uct_dcx_tm_strided_init(tm);
+    uct_dcx_tm_strided_t *strided;
+
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    strided         = &tm->strided[index];
+    recv->post.lkey = lkey;
+    recv->post.addr = addr;
+    status          = uct_dcx_tm_list_post(tm, &recv->post, &strided->super);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    strided->super.tag_consumed_cb = uct_dcx_tm_strided_consumed;
+    strided->super.completed_cb    = uct_dcx_tm_strided_completed;
+    strided->super.rndv_cb         = uct_dcx_tm_strided_requested;
+    strided->ctx                   = recv->ctx;
+    strided->tm                    = tm;
+    strided->slot                  = slot;
+    strided->addr                  = addr;
+    strided->lkey                  = lkey;
+    memcpy(recv->ctx->priv, &index, sizeof(index));
+    return UCS_OK;
+}
+
+
+/* Where as many slots are held as may be there is no room for more: the user goes
+ * on without the device. */
+static ucs_status_t
+uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
+                         uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
+{
+    uct_dcx_key_slot_t *slot;
+    ucs_status_t status;
+
+    status = uct_dcx_slots_get_held(slots, layout, &slot);
+    if (status != UCS_OK) {
+        return (status == UCS_ERR_BUSY) ? UCS_ERR_NO_RESOURCE : status;
+    }
+
+    status = uct_dcx_tm_strided_post(recv, slot->lkey, 0, slot);
+    if (status != UCS_OK) {
+        uct_dcx_slots_put_held(slots, slot);
+    }
+    return status;
+}
+
+
+static ucs_status_t
+uct_dcx_tm_strided_too_much(const uct_dcx_layout_t *layout)
+{
+    ucs_error(UCT_DCX_TM_STRIDED_NAME ": %lu bytes in %lu pieces: without a key "
+              "that has a layout it takes one piece", layout->length,
+              uct_dcx_layout_num_pieces(layout));
+    return UCS_ERR_UNSUPPORTED;
+}
+
+
+/* Its first byte is looked for before anything is made ready: what was taken away
+ * with its memory has none. */
+static ucs_status_t
+uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
+                         const uct_dcx_layout_t *layout, unsigned depth)
+{
+    const uct_dcx_layout_entry_t *first = &layout->entries[0];
+    uct_dcx_queues_t *queues            = recv->tm->queues;
+    uct_dcx_slots_t *slots              = NULL;
+
+    if (uct_dcx_slots_place(uct_dcx_tm_slots(recv->tm), first->lkey,
+                            first->addr, &recv->post.buffer) != UCS_OK) {
+        ucs_error(UCT_DCX_TM_STRIDED_NAME ": iov: the layout of a memory handle "
+                  "is not set, or ends before offset %lu", first->addr);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (uct_dcx_layout_num_pieces(layout) == 1) {
+        return uct_dcx_tm_strided_post(recv, first->lkey, first->addr, NULL);
+    }
+
+    if ((depth < UCT_DCX_MEM_LAYOUT_DEPTH) &&
+        (uct_dcx_layout_num_klm(layout) <= queues->limits.strided.max_klm)) {
+        slots = uct_dcx_queues_slots(queues);
+    }
+    return (slots != NULL) ? uct_dcx_tm_strided_keyed(recv, slots, layout) :
+                             uct_dcx_tm_strided_too_much(layout);
+}
+
+
+static ucs_status_t
+uct_dcx_tm_strided_func(void *arg, const uct_dcx_layout_t *layout,
+                        unsigned depth)
+{
+    uct_dcx_tm_strided_recv_t *recv = arg;
+    size_t max                      = recv->tm->queues->limits.rma_zcopy;
+
+    if (layout->num == 0) {
+        return uct_dcx_tm_list_post(recv->tm, &recv->post, recv->ctx);
+    }
+
+    if (layout->length > max) {
+        ucs_error(UCT_DCX_TM_STRIDED_NAME ": %lu bytes, it takes %zu",
+                  layout->length, max);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    recv->post.length = layout->length;
+    return uct_dcx_tm_strided_start(recv, layout, depth);
+}
+
+
+ucs_status_t
+uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
+                              uct_tag_t tag_mask, const uct_iov_t *iov,
+                              size_t iovcnt, uct_tag_context_t *ctx)
+{
+    uct_dcx_tm_strided_recv_t recv = {
+        .tm   = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
+        .ctx  = ctx,
+        .post = {
+            .tag    = tag,
+            .mask   = tag_mask,
+            .buffer = (iovcnt > 0) ? iov->buffer : NULL,
+            .lkey   = MLX5_INVALID_LKEY
+        }
+    };
+    const uct_dcx_iov_user_t user  = {
+        .name   = UCT_DCX_TM_STRIDED_NAME,
+        .access = IBV_ACCESS_LOCAL_WRITE,
+        .func   = uct_dcx_tm_strided_func,
+        .arg    = &recv
+    };
+
+    return uct_dcx_iov_use(iov, iovcnt, &user);
+}
+
+
+void uct_dcx_tm_strided_cleanup(uct_dcx_tm_t *tm)
+{
+    uint16_t index;
+
+    for (index = 0; (index < tm->num_entries) && (tm->strided != NULL);
+         ++index) {
+        uct_dcx_tm_strided_put(&tm->strided[index]);
+    }
+    ucs_free(tm->strided);
+}
