@@ -210,7 +210,8 @@ TEST_P(dcx_strided, few_blocks)
 
 TEST_P(dcx_strided, many_blocks)
 {
-    check_all({m_a.at(0, 8, 1024, 100)});
+    check_all({m_a.at(0, 8, 1024, 200)});
+    check_all({m_a.at(3, 7, 250, 1024)});
 }
 
 TEST_P(dcx_strided, rows_far_apart)
@@ -226,12 +227,14 @@ TEST_P(dcx_strided, mixed_with_plain_entries)
 
 TEST_P(dcx_strided, many_plain_entries)
 {
-    iovs iov;
+    for (unsigned num : {100, 200, 1000}) {
+        iovs iov;
 
-    for (unsigned i = 0; i < 100; i++) {
-        iov.push_back(((i % 3) ? m_a : m_b).at(i * 50, 1 + (i % 40)));
+        for (unsigned i = 0; i < num; i++) {
+            iov.push_back(((i % 3) ? m_a : m_b).at(i * 50, 1 + (i % 13)));
+        }
+        check_all(iov);
     }
-    check_all(iov);
 }
 
 /* As many as it takes, which is more than it announces, and no more */
@@ -516,6 +519,9 @@ INSTANTIATE_TEST_SUITE_P(exclusive, dcx_strided, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(shared, dcx_strided, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys, dcx_strided, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys_shared, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(keys_hw_dcs, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(keys_long, dcx_strided, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(hw_dcs, dcx_strided, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_strided, testing::Values(0));
 
 /* --- by keys -------------------------------------------------------------- */
@@ -529,7 +535,32 @@ protected:
         dcx_peek_layouts(m_dcx.iface, &stats);
         return stats;
     }
+
+    /* Pieces of one to four bytes of which no two become one, nor all a run */
+    iovs irregular(unsigned num)
+    {
+        iovs iov;
+
+        for (unsigned i = 0, pos = 5; i < num; i++) {
+            iov.push_back(((i % 3) ? m_a : m_b).at(pos, 1 + (i % 4)));
+            pos += 5 + (i % 11);
+        }
+        return iov;
+    }
 };
+
+/* From 53 pieces on the device reads the list from memory. Each operation goes
+ * by a key; an active message and a put have one layout. */
+TEST_P(dcx_strided_keys, lists)
+{
+    for (unsigned num : {12, 51, 52, 53, 64, 65, 200, 1023, 1024}) {
+        SCOPED_TRACE(num);
+        auto before = stats();
+
+        check_all(irregular(num));
+        EXPECT_EQ(before.misses + 2, stats().misses);
+    }
+}
 
 /* More than any buffer takes; again and again it costs no further UMR. */
 TEST_P(dcx_strided_keys, one_layout_stays)
@@ -618,8 +649,53 @@ TEST_P(dcx_strided_keys, announced)
     EXPECT_EQ(m_dcx.attr.cap.put.max_iov, m_dcx.attr.cap.get.max_iov);
 }
 
+/* As long as the option says, and no longer: 1,024 entries of 8 blocks. */
+class dcx_strided_long : public dcx_strided_keys {
+protected:
+    iovs blocks(unsigned num)
+    {
+        iovs iov;
+
+        for (unsigned i = 0, pos = 5; i < num; i++) {
+            iov.push_back(((i % 3) ? m_a : m_b).at(pos, 1, 3 + (i % 5), 8));
+            pos += 60 + (i % 11);
+        }
+        return iov;
+    }
+};
+
+TEST_P(dcx_strided_long, lists)
+{
+    for (unsigned num : {200, 1000, 1024}) {
+        SCOPED_TRACE(num);
+        auto before = stats();
+
+        check_all(blocks(num));
+        EXPECT_EQ(before.misses + 2, stats().misses);
+    }
+}
+
+/* What is short is copied, if no key takes it; what is not is refused. */
+TEST_P(dcx_strided_long, limit)
+{
+    auto before = stats();
+    iovs iov    = blocks(1024);
+
+    iov[1023] = m_a.at(SIZE - 100, 1, 3, 20);
+    check_all(iov);
+    EXPECT_EQ(before.misses, stats().misses);
+
+    for (auto &entry : iov) {
+        entry.length = 2;
+    }
+    expect_refused([&](uct_completion_t *c) { return put(iov, c); },
+                   "16408 bytes in 8204 pieces", UCS_ERR_UNSUPPORTED);
+}
+
+INSTANTIATE_TEST_SUITE_P(keys_long, dcx_strided_long, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys, dcx_strided_keys, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys_shared, dcx_strided_keys, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(keys_hw_dcs, dcx_strided_keys, testing::Values(0));
 
 /* A device without: what is long in many pieces is refused. */
 class dcx_strided_lacks : public dcx_strided {
@@ -642,6 +718,18 @@ INSTANTIATE_TEST_SUITE_P(no_devx, dcx_strided_lacks, testing::Values(0));
 
 class dcx_strided_tag : public dcx_tag_bench {
 protected:
+    /* ... of which no two become one */
+    static iovs many_pieces(region &a, region &b, unsigned num)
+    {
+        iovs iov;
+
+        for (unsigned i = 0, pos = 5; i < num; i++) {
+            iov.push_back(((i % 3) ? a : b).at(pos, 1 + (i % 4)));
+            pos += 5 + (i % 11);
+        }
+        return iov;
+    }
+
     ucs_status_t send(const iovs &iov, dcx_end &end)
     {
         return retry([&] {
@@ -658,6 +746,7 @@ TEST_P(dcx_strided_tag, eager)
     EXPECT_EQ(16u, m_dcx.attr.cap.tag.eager.max_iov);
     for (auto &iov : {iovs{a.at(1, 20, 100, 2)},
                       iovs{a.at(1, 20, 100, 200)},
+                      many_pieces(a, b, 200), many_pieces(b, a, 1024),
                       iovs{a.at(3, 100, 60000, 2), b.at(0, 50),
                            b.at(100, 9, 18, 3)}}) {
         dcx_tag_recv recv(m_dcx, 8192);
@@ -696,6 +785,7 @@ TEST_P(dcx_strided_tag, adjacent_blocks)
 }
 
 INSTANTIATE_TEST_SUITE_P(tags, dcx_strided_tag, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(tags_keys, dcx_strided_tag, testing::Values(0));
 
 } // namespace
 
@@ -706,21 +796,28 @@ int main(int argc, char **argv)
         {"UCX_DCX_NUM_DCI", "2"}, {"UCX_DCX_FAILURE", "error"},
         {"SOFTHCA_LOG", "error"}
     };
-    auto shared = env, roce = env, keys = env;
+    auto shared = env, hw_dcs = env, roce = env, keys = env;
 
     shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
+    hw_dcs.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     /* whatever is in more than one piece goes by a key */
     keys.push_back({"UCX_DCX_STRIDED_MAX_PLAIN", "1"});
     keys.push_back({"UCX_DCX_STRIDED_COPY", "0"});
     keys.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "0"});
 
-    auto keys_shared = keys, no_devx = keys;
+    auto keys_shared = keys, keys_hw_dcs = keys, keys_long = keys;
+    auto no_devx = keys, tags_keys = keys;
+    keys_long.push_back({"UCX_DCX_UMR_MAX_ENTRIES", "8192"});
+    keys_hw_dcs.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
+    tags_keys.push_back({"UCX_DCX_TM_ENABLE", "y"});
     no_devx.push_back({"UCX_DCX_DEVX", "n"});
     keys_shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
     return hca_test_main(argc, argv, {
         {"exclusive", env}, {"shared", shared}, {"roce", roce},
-        {"keys", keys}, {"keys_shared", keys_shared}, {"no_devx", no_devx},
-        {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}
+        {"keys", keys}, {"keys_shared", keys_shared},
+        {"keys_hw_dcs", keys_hw_dcs}, {"keys_long", keys_long},
+        {"hw_dcs", hw_dcs}, {"no_devx", no_devx},
+        {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}, {"tags_keys", tags_keys}
     });
 }
