@@ -195,12 +195,26 @@ static uint32_t devx_mkc_access(const uint8_t *mkc)
            (devx_get(mkc, MKC_ATOMIC) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
+static void devx_mkey_fill_klms(const struct devx_call *call,
+                                const struct devx_mkey *mkey,
+                                struct hca_klm *klm)
+{
+    const uint8_t *entry = call->in + MKEY_IN_SIZE;
+    uint64_t start       = 0;
+
+    for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
+        klm[i].start  = start;
+        klm[i].length = devx_get(entry, KLM_LENGTH);
+        klm[i].key    = devx_get(entry, KLM_KEY);
+        klm[i].addr   = devx_get(entry, KLM_ADDR);
+        start        += klm[i].length;
+    }
+}
+
 static void devx_mkey_fill(const struct devx_call *call,
                            const struct devx_mkey *mkey, struct hca_mkey *hw)
 {
-    const uint8_t *mkc   = call->in + MKEY_CTX;
-    const uint8_t *entry = call->in + MKEY_IN_SIZE;
-    struct hca_klm *klm  = hca_ptr(hw->klms);
+    const uint8_t *mkc = call->in + MKEY_CTX;
 
     hw->type          = HCA_MKEY_INDIRECT;
     hw->access        = devx_mkc_access(mkc);
@@ -216,11 +230,7 @@ static void devx_mkey_fill(const struct devx_call *call,
     hw->klm_shift     = mkey->shift;
     hw->num_klms      = mkey->num;
     hw->max_klms      = mkey->max;
-    for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
-        klm[i].length = devx_get(entry, KLM_LENGTH);
-        klm[i].key    = devx_get(entry, KLM_KEY);
-        klm[i].addr   = devx_get(entry, KLM_ADDR);
-    }
+    devx_mkey_fill_klms(call, mkey, hca_ptr(hw->klms));
 }
 
 static void devx_mkey_free_klms(struct hca_mkey *hw)

@@ -81,7 +81,8 @@ enum hca_mkey_type {
 
 /* Entry of an indirect key: a range, or one block of each row (`repeat`). */
 struct hca_klm {
-    uint64_t addr; /* in the space of `key` */
+    uint64_t addr;  /* in the space of `key` */
+    uint64_t start; /* bytes of the entries before it; in a row, if there are */
     union {
         uint32_t     length;
         struct {

@@ -27,6 +27,27 @@ static void hca_layout_settle(struct hca_layout *layout)
     }
 }
 
+/* The last entry that begins at `skip` or before: a walk through rows seeks for
+ * each of them, so not by the entries one after the other. */
+static void hca_layout_find(struct hca_layout *layout)
+{
+    uint32_t end = layout->num, at, middle;
+    uint64_t start, found = 0;
+
+    for (at = 0; end - at > 1;) {
+        middle = at + (end - at) / 2;
+        start  = layout->klms[middle].start;
+        if (start <= layout->skip) {
+            at    = middle;
+            found = start;
+        } else {
+            end = middle;
+        }
+    }
+    layout->entry = at;
+    layout->skip -= found;
+}
+
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset)
 {
@@ -48,6 +69,9 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
 
         layout->entry = (entry < layout->num) ? entry : layout->num;
         layout->skip  = offset & ((1ull << layout->shift) - 1);
+    }
+    if (layout->shift == 0) {
+        hca_layout_find(layout);
     }
     hca_layout_settle(layout);
 }

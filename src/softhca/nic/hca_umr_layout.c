@@ -264,6 +264,7 @@ static enum hca_check hca_umr_put_klm(const struct hca_umr *umr,
     struct hca_klm *klm = (struct hca_klm*)arg + index;
 
     (void)umr;
+    klm->start  = (index == 0) ? 0 : klm[-1].start + klm[-1].length;
     klm->length = be32toh(entry->klm.byte_count);
     klm->key    = be32toh(entry->klm.mkey);
     klm->addr   = be64toh(entry->klm.address);
@@ -277,6 +278,7 @@ static enum hca_check hca_umr_put_block(const struct hca_umr *umr,
     struct hca_klm *klm = (struct hca_klm*)arg + index;
 
     (void)umr;
+    klm->start  = (index == 0) ? 0 : klm[-1].start + klm[-1].bytes;
     klm->bytes  = be16toh(entry->block.byte_count);
     klm->stride = be16toh(entry->block.stride);
     klm->key    = be32toh(entry->block.memkey);
