@@ -140,6 +140,27 @@ private:
 constexpr uint8_t UNEXPECTED = PRM_CQE_TM_UNEXPECTED,
                   NO_TAG = PRM_CQE_TM_NO_TAG;
 
+/* What a query says of the queue is what it was made with. */
+TEST_P(devx_strides, query)
+{
+    constexpr size_t wq = devx_xrq::WQ;
+
+    for (unsigned type : {devx_rq::LIST_STRIDES, devx_rq::CYCLIC_STRIDES}) {
+        for (unsigned log_size : {6u, 10u}) {
+            qp.reset();
+            make(type, log_size);
+            devx_mailbox out = xrq->query();
+
+            EXPECT_EQ(type, out.get(wq, 31, 28));
+            for (size_t at : {wq + 0x08, wq + 0x20}) {
+                EXPECT_EQ(xrq->good.word(at), out.word(at)) << at;
+            }
+            EXPECT_EQ(xrq->good.get(wq + 0x24, 11, 0),
+                      out.get(wq + 0x24, 11, 0));
+        }
+    }
+}
+
 TEST_P(devx_strides, have_a_packet_each)
 {
     make();

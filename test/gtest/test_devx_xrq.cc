@@ -52,6 +52,9 @@ TEST_P(devx_tm, is_what_it_was_made_of)
     EXPECT_EQ(xrq.good.word(ctx + 8), out.word(ctx + 8)) << "cqn";
     EXPECT_EQ(4u, out.get(ctx + 0x20, 31, 28)) << "list";
     EXPECT_EQ(0u, out.get(ctx + 0x20, 15, 0)) << "append_next_index";
+    EXPECT_EQ(xrq.good.get(devx_xrq::WQ, 31, 28),
+              out.get(devx_xrq::WQ, 31, 28)) << "wq_type";
+    EXPECT_EQ(0u, out.get(devx_xrq::WQ + 0x24, 11, 0)) << "no strides";
 
     devx_qp cmd(dev, xrq);
     cmd.connect(cmd);

@@ -136,3 +136,27 @@ enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
     }
     return status;
 }
+
+static void devx_wq_put_strides(uint8_t *wq, const struct hca_srq *hw)
+{
+    int log_number = __builtin_ctz(hw->strides.number) - WQ_NUM_STRIDES_BASE;
+
+    devx_set(wq, WQ_NUM_STRIDES,
+             log_number & ((1u << WQ_NUM_STRIDES_BITS) - 1));
+    devx_set(wq, WQ_STRIDE_SIZE, hw->strides.log_size - WQ_STRIDE_SIZE_BASE);
+}
+
+void devx_wq_put(uint8_t *wq, const struct hca_srq *hw)
+{
+    bool has_strides = (hw->strides.number != 0);
+
+    devx_set(wq, WQ_TYPE, (has_strides ? WQ_TYPE_LIST_STRIDES : WQ_TYPE_LIST) |
+                          (hw->is_cyclic ? WQ_TYPE_CYCLIC : 0));
+    devx_set(wq, WQ_PD, hw->pdn);
+    devx_set(wq, WQ_LWM, hw->limit);
+    devx_set(wq, WQ_LOG_STRIDE, hw->ring.log_stride);
+    devx_set(wq, WQ_LOG_SIZE, hw->ring.log_cnt);
+    if (has_strides) {
+        devx_wq_put_strides(wq, hw);
+    }
+}

@@ -29,4 +29,7 @@ enum devx_status devx_wq_check(struct devx_call *call, size_t base);
 enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
                               struct hca_srq *hw);
 
+/* What a query says of it, in a context that is zero. */
+void devx_wq_put(uint8_t *wq, const struct hca_srq *hw);
+
 #endif

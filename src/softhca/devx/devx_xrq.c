@@ -190,8 +190,7 @@ static void devx_put_xrqc(uint8_t *ctx, const struct hca_srq *hw)
     devx_set(ctx, XRQC_APPEND_NEXT, tm->append_next);
     devx_set(ctx, XRQC_SW_PHASE, tm->sw_phase_cnt);
     devx_set(ctx, XRQC_HW_PHASE, tm->hw_phase_cnt);
-    devx_set(ctx + XRQ_WQ - XRQ_CTX, WQ_PD, hw->pdn);
-    devx_set(ctx + XRQ_WQ - XRQ_CTX, WQ_LWM, hw->limit);
+    devx_wq_put(ctx + XRQ_WQ - XRQ_CTX, hw);
 }
 
 static enum devx_status devx_query_xrq(struct devx_call *call)
