@@ -23,7 +23,7 @@ struct perf_call {
     uint32_t         verb;
     uint32_t         count;
     uint32_t         is_staged; /* staging is meant, in one piece */
-    uint32_t         with_cpu;  /* the answer has the time of the processor */
+    uint32_t         with_cpu;  /* the answer has cpu_ns and ns */
     uint64_t         seed;
     struct perf_case what;
 };
