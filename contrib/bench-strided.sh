@@ -169,7 +169,7 @@ strided_rule()
 strided_chart()
 {
     gnuplot <<END
-set terminal svg size 900,420 font "sans,12" background "white" noenhanced
+set terminal svg size 900,480 font "sans,12" background "white" noenhanced
 set output "$3"
 set multiplot layout 1,2
 set logscale xy
