@@ -8,6 +8,7 @@
 #include "dcx_layout_bench.h"
 #include "dcx_match_bench.h"
 #include "dcx_shared_bench.h"
+#include "devx_bench.h"
 
 #include <algorithm>
 #include <list>
@@ -588,6 +589,49 @@ TEST_P(dcx_match_strided, endpoint_ends)
     }
     progress_until([&] { return m_dcx.errors.size() == 2 * UMR_SLOTS; });
     expect_none_held();
+}
+
+/* The command queue of the list fails: what is in the list matches, what was not
+ * appended ends, and what the device may have keeps its slot. */
+TEST_P(dcx_match_strided, list_fails)
+{
+    auto in_list = make_recv(nth(m_b, 0)), canceled = make_recv(nth(m_b, 1));
+    auto not_appended = make_recv(nth(m_b, 2)), forced = make_recv(nth(m_b, 3));
+    devx_mailbox in(16, 0x507), out(16); /* 2ERR_QP */
+    dcx_devx_objects objects;
+    std::string text;
+    dcx_end end;
+
+    /* their layouts are there from then on */
+    for (auto recv : {not_appended.get(), forced.get()}) {
+        ASSERT_EQ(UCS_OK, post(*recv, 9));
+        EXPECT_EQ(UCS_OK, recv->cancel(true));
+        progress_until([&] { return dcx_peek_num_posted(m_dcx.iface) == 0; });
+    }
+    ASSERT_EQ(UCS_OK, post(*in_list, 5));
+    ASSERT_EQ(UCS_OK, post(*canceled, 6));
+    dcx_peek_devx(m_dcx.iface, &objects);
+    in.put(8, objects.cmd_qpn);
+    ASSERT_EQ(0, mlx5dv_devx_obj_modify(objects.cmd, in.bytes.data(), 16,
+                                        out.bytes.data(), 16));
+    EXPECT_EQ(UCS_OK, not_appended->post(7)) << "nobody knows yet";
+    EXPECT_EQ(UCS_OK, forced->post(8));
+    EXPECT_EQ(UCS_OK, forced->cancel(true));
+    EXPECT_EQ(UCS_OK, canceled->cancel(false));
+    progress_until([&] {
+        text += m_log.take();
+        return not_appended->has_ended() && canceled->has_ended();
+    });
+    EXPECT_NE("", text);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, not_appended->status);
+    EXPECT_EQ(UCS_ERR_CANCELED, canceled->status);
+    EXPECT_FALSE(forced->has_ended());
+
+    ASSERT_EQ(UCS_INPROGRESS, eager(5, {m_a.at(0, 2400)}, end));
+    progress_until([&] { return in_list->has_ended() && (end.count > 0); });
+    EXPECT_EQ(UCS_OK, in_list->status);
+    EXPECT_EQ(gathered({m_a.at(0, 2400)}), gathered(in_list->iov));
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, in_list->post(5));
 }
 
 /* With both under way; the memory domain goes on. */
