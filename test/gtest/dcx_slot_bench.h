@@ -162,9 +162,11 @@ protected:
             return status;
         }
 
-        void set(uct_dcx_key_slot_t *slot, dcx_layout &layout)
+        /* Peers have the number. */
+        void set(uct_dcx_key_slot_t *&slot, dcx_layout &layout)
         {
-            ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots, slot, layout.get()));
+            ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots, &slot, 1,
+                                                layout.get()));
             ASSERT_EQ(UCS_OK, wait(slot));
         }
 

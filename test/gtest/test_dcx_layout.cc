@@ -373,6 +373,20 @@ TEST(dcx_layout_rounds, one_round_is_a_list)
     EXPECT_EQ(2u, layout->num);
 }
 
+/* Adjacent blocks are a piece; more than one, if they are very many. */
+TEST(dcx_layout_rounds, adjacent)
+{
+    layout_bench piece(1), blocks(1);
+
+    ASSERT_EQ("", piece.build_rounds({{0x1000, 32768, 32768, 32768, 7}}));
+    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, piece->kind);
+    EXPECT_EQ(1u << 30, piece->length);
+    ASSERT_EQ("", blocks.build_rounds({{0x1000, 32768, 32768, 100000, 7}}));
+    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, blocks->kind);
+    EXPECT_EQ(100000u, blocks->repeat);
+    EXPECT_EQ(32768ul * 100000, blocks->length);
+}
+
 TEST(dcx_layout_rounds, too_many)
 {
     const runs all = {{0x1000, 8, 64, 5, 7}, {0x5000, 8, 64, 5, 7}};

@@ -7,6 +7,7 @@
 #include "dcx_match_bench.h"
 
 #include <atomic>
+#include <set>
 #include <uct/api/v2/uct_v2.h>
 
 namespace {
@@ -271,6 +272,25 @@ TEST_P(dcx_mem_layout, memory_is_deregistered)
     m_log.take();
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), again));
     EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(other.memh));
+}
+
+/* The same layout over memory that comes and goes: its number is another one if a
+ * peer can have it, and there is always one. */
+TEST_P(dcx_mem_layout, memory_comes_and_goes)
+{
+    layout_handle layout(m_dcx, 2);
+    std::set<uct_rkey_t> numbers;
+
+    for (unsigned i = 0; i < 600; i++) {
+        layout_mem mem(m_dcx, 256, 7);
+
+        layout.set(10, {mem.at(0, 8, 8)});
+        numbers.insert((i < 300) ? dcx_peek_rkey(layout.memh) : layout.rkey());
+        if (i % 100 == 99) {
+            EXPECT_EQ(UCS_OK, put(layout.rkey(), 80)) << i;
+        }
+    }
+    EXPECT_EQ(3u + 300, numbers.size()) << "packed three times, then each time";
 }
 
 /* A layout that others name goes: so do they. */

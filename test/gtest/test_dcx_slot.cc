@@ -338,7 +338,7 @@ TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
     slots.set(a, two);
     EXPECT_EQ(number, a->lkey);
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(number, 32));
-    uct_dcx_slots_disown(&slots.slots, a);
+    uct_dcx_slots_disown(&slots.slots, a, 1);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
     EXPECT_EQ(2u, slots.stats().num_set);
     EXPECT_EQ(0u, slots.stats().invalidated) << "that is of memory that goes";
@@ -346,19 +346,41 @@ TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
     EXPECT_NE(number, a->lkey);
 }
 
-/* Whoever owns one may have told peers its number. */
+/* Peers may have it, but there is always another one. */
 TEST_P(dcx_slot, numbers_of_owned_ones_are_not_used_again)
 {
     slots_t slots(dev, 1, 1);
     std::set<uint32_t> numbers;
     uct_dcx_key_slot_t *slot;
 
-    for (unsigned i = 0; i < 256; i++) {
+    for (unsigned i = 0; i < 4200; i++) {
         slot = slots.own(4);
-        ASSERT_TRUE(numbers.insert(slot->rkey).second) << i;
-        uct_dcx_slots_disown(&slots.slots, slot);
+        EXPECT_TRUE((i >= 4096) || numbers.insert(slot->rkey).second) << i;
+        uct_dcx_slots_disown(&slots.slots, slot, 1);
     }
-    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_dcx_slots_own(&slots.slots, 4, &slot));
+    EXPECT_LE(slots.stats().num_slots, 8u * 3);
+}
+
+/* ... unless they have not; a layout that was lost keeps its number then. */
+TEST_P(dcx_slot, numbers_that_no_peer_has)
+{
+    slots_t slots(dev, 1, 1);
+    dcx_layout layout        = rows(4, 0, remote);
+    uct_dcx_key_slot_t *slot = slots.own(4);
+    uint32_t number          = slot->lkey;
+
+    for (unsigned i = 0; i < 300; i++) {
+        ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0,
+                                            layout.get()));
+        ASSERT_EQ(UCS_OK, slots.wait(slot));
+        ASSERT_EQ(number, slot->lkey);
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        ASSERT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, slot));
+    }
+    slots.set(slot, layout);
+    EXPECT_NE(number, slot->lkey);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slot->lkey, 16));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
 }
 
 /* What names the number of one that is dropped goes, too. */
@@ -407,9 +429,9 @@ TEST_P(dcx_slot, failure_before_owned_ones)
 
     slots.set(c, before);
     a->klm_lkey ^= 0xff00;
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, a, bad.get()));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, b, good.get()));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, c, good.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &a, 1, bad.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &b, 1, good.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &c, 1, good.get()));
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
     EXPECT_NE(std::string::npos, log.take().find("a list of 60 entries"));
     EXPECT_EQ(UCS_OK, slots.wait(b));
@@ -434,7 +456,8 @@ TEST_P(dcx_slot, silent_queue)
     ucx_log_reader log;
 
     slots.set(ready, layout);
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, pending, layout.get()));
+    EXPECT_EQ(UCS_OK,
+              uct_dcx_slots_set(&slots.slots, &pending, 1, layout.get()));
     slots.slots.umr.unrung = NULL; /* no doorbell for it */
     slots.slots.timeout   /= 250; /* 20 ms */
     uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
@@ -446,11 +469,11 @@ TEST_P(dcx_slot, silent_queue)
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, ready));
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, pending));
     EXPECT_EQ(UCS_ERR_IO_ERROR,
-              uct_dcx_slots_set(&slots.slots, ready, layout.get()));
+              uct_dcx_slots_set(&slots.slots, &ready, 1, layout.get()));
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.try_get(other, &slot));
     EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_slots_own(&slots.slots, 4, &slot));
-    uct_dcx_slots_disown(&slots.slots, ready);
-    uct_dcx_slots_disown(&slots.slots, pending);
+    uct_dcx_slots_disown(&slots.slots, ready, 1);
+    uct_dcx_slots_disown(&slots.slots, pending, 1);
     EXPECT_EQ(0u, slots.stats().num_set);
     EXPECT_EQ("", log.take());
 }

@@ -46,16 +46,16 @@ typedef struct uct_dcx_block {
 
 
 /*
- * Block 0 of entry 0, of entry 1, ..., then block 1 of entry 0, of entry 1, ...:
- * 'repeat' times round. A list of pieces (composite) is one with repeat = 1.
- * Blocks do not overlap, unless 'access' lets nobody write to them; those of one
- * handle are compared.
+ * Block 0 of entry 0, of entry 1, ..., then block 1 of entry 0, of entry 1,
+ * ...: 'repeat' times round. A list of pieces (composite) is one with repeat =
+ * 1. Blocks do not overlap, unless 'access' lets nobody write to them; those of
+ * one handle are compared.
  */
 typedef struct uct_dcx_layout_params {
     uint64_t              access; /* UCT_MD_MEM_ACCESS_*, no atomics; 0: for
                                    * operations of this process, which may write
-                                   * to it. A rendezvous needs REMOTE_GET. What it
-                                   * gives is limited by what the memory
+                                   * to it. A rendezvous needs REMOTE_GET. What
+                                   * it gives is limited by what the memory
                                    * gives. */
     size_t                repeat; /* at least 1 */
     size_t                num;    /* entries, at least 1 */
@@ -70,11 +70,11 @@ typedef struct uct_dcx_layout_params {
  * iface: of dcx. The handle belongs to its memory domain, and may outlive it.
  * Used by the thread that uses the interface.
  *
- * The handle is the caller's, to be freed by uct_md_mem_dereg(), with or without
- * UCT_MD_MEM_DEREG_FLAG_INVALIDATE: when that returns, peers have lost access.
- * That is before the memory it names is deregistered; memory that goes first
- * takes the layouts that name it, and those that name these, out of use, before
- * uct_md_mem_dereg() returns or invokes a completion.
+ * The handle is the caller's, to be freed by uct_md_mem_dereg(), with or
+ * without UCT_MD_MEM_DEREG_FLAG_INVALIDATE: when that returns, peers have lost
+ * access. That is before the memory it names is deregistered; memory that goes
+ * first takes the layouts that name it, and those that name these, out of use,
+ * before uct_md_mem_dereg() returns or invokes a completion.
  *
  * Returns UCS_ERR_INVALID_PARAM   iface is not of dcx, max_pieces is 0
  *         UCS_ERR_EXCEEDS_LIMIT   the device's keys do not take as many, or all
@@ -87,13 +87,14 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
                                    uct_mem_h *memh_p);
 
 /*
- * Gives the layout to the device, in the place of the one before. The remote key
- * stays the same, so that peers need not be told; but it is another one if memory
- * was deregistered that the layout before named. No operation of this process or
- * of a peer uses it meanwhile, nor one that names it: which goes on to do so, and
- * has the bytes of the new one at the same offsets. 'params' and the blocks are
- * not needed after the call. What is set one after the other goes to the device under one doorbell,
- * that of uct_dcx_layout_test().
+ * Gives the layout to the device, in the place of the one before. The remote
+ * key stays the same, so that peers need not be told; but it is another one if
+ * it was packed, and memory was deregistered that the layout before named. No
+ * operation of this process or of a peer uses it meanwhile, nor one that names
+ * it: which goes on to do so, and has the bytes of the new one at the same
+ * offsets. 'params' and the blocks are not needed after the call. What is set
+ * one after the other goes to the device under one doorbell, that of
+ * uct_dcx_layout_test().
  *
  * Returns UCS_ERR_INVALID_PARAM   the layout of before remains
  *         UCS_ERR_EXCEEDS_LIMIT   more pieces than uct_dcx_layout_create() was
@@ -117,10 +118,10 @@ ucs_status_t uct_dcx_layout_test(uct_mem_h memh);
 size_t uct_dcx_layout_length(uct_mem_h memh);
 
 /*
- * Pieces that a key needs for it, which is what uct_dcx_layout_create() wants to
- * know: of entries with bytes as many as there are, and one for the repetition,
- * if blocks and their distances are below 64 KiB; else 'repeat' times as many. A
- * block of more than 1 GiB is one for each GiB begun.
+ * Pieces that a key needs for it, which is what uct_dcx_layout_create() wants
+ * to know: of entries with bytes as many as there are, and one for the
+ * repetition, if blocks and their distances are below 64 KiB; else 'repeat'
+ * times as many. A block of more than 1 GiB is one for each GiB begun.
  */
 size_t uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params);
 

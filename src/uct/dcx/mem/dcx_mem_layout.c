@@ -57,6 +57,19 @@ uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max)
 }
 
 
+/* The number of its slot, which no peer has yet if it is another one */
+static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_mem_t *mem = layout->mem;
+
+    if (mem->lkey != layout->slot->lkey) {
+        mem->lkey    = layout->slot->lkey;
+        mem->rkey    = layout->slot->rkey;
+        mem->is_bare = 0;
+    }
+}
+
+
 /* A key, with a line in the log if there is none */
 static ucs_status_t
 uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
@@ -101,14 +114,13 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
     layout = uct_dcx_mem_layout_alloc(md, max);
     if (layout == NULL) {
         ucs_error("uct_dcx_layout_create: no memory for %zu pieces", max);
-        uct_dcx_slots_disown(&md->slots, slot);
+        uct_dcx_slots_disown(&md->slots, slot, 0);
         return UCS_ERR_NO_MEMORY;
     }
 
     layout->slot        = slot;
-    layout->mem->lkey   = slot->lkey;
-    layout->mem->rkey   = slot->rkey;
     layout->mem->layout = layout;
+    uct_dcx_mem_layout_number(layout);
     ucs_spin_lock(&md->layouts_lock);
     ucs_list_add_tail(&md->layouts, &layout->list);
     ucs_spin_unlock(&md->layouts_lock);
@@ -175,7 +187,7 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
     ucs_list_del(&layout->list);
     ucs_spin_unlock(&md->layouts_lock);
 
-    uct_dcx_slots_disown(&md->slots, layout->slot);
+    uct_dcx_slots_disown(&md->slots, layout->slot, layout->mem->is_bare);
     uct_dcx_mem_layout_free(layout);
 }
 
@@ -343,10 +355,8 @@ static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
 
     uct_dcx_mem_parts_count(&layout->next, 1);
     uct_dcx_mem_parts_count(&layout->parts, -1);
-    layout->parts     = layout->next;
-    layout->next      = before;
-    layout->mem->lkey = layout->slot->lkey;
-    layout->mem->rkey = layout->slot->rkey;
+    layout->parts = layout->next;
+    layout->next  = before;
 }
 
 
@@ -362,7 +372,9 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
     }
 
     ucs_spin_lock(&md->layouts_lock);
-    status = uct_dcx_slots_set(&md->slots, layout->slot, layout->layout);
+    status = uct_dcx_slots_set(&md->slots, &layout->slot, layout->mem->is_bare,
+                               layout->layout);
+    uct_dcx_mem_layout_number(layout);
     if (status == UCS_OK) {
         uct_dcx_mem_layout_turn(layout);
     }

@@ -282,11 +282,19 @@ uct_dcx_layout_unroll_rounds(uct_dcx_layout_t *layout,
 }
 
 
+/* Adjacent blocks that are more than a piece in all */
+static int uct_dcx_layout_is_long(const uct_dcx_layout_run_t *run)
+{
+    return (run->stride == run->bytes) &&
+           (run->count > UCT_DCX_LAYOUT_MAX_PIECE / run->bytes);
+}
+
+
 const char *
 uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
                           const uct_dcx_layout_run_t *runs, unsigned num)
 {
-    if (num == 1) {
+    if ((num == 1) && !uct_dcx_layout_is_long(runs)) {
         return uct_dcx_layout_add(layout, runs);
     }
 

@@ -16,8 +16,12 @@
 enum {
     /* translations of the smaller keys: a few pieces, and as many as most
      * faces have; both are inline */
-    UCT_DCX_SLOT_FEW  = 4,
-    UCT_DCX_SLOT_SOME = UCT_DCX_UMR_MAX_INLINE
+    UCT_DCX_SLOT_FEW   = 4,
+    UCT_DCX_SLOT_SOME  = UCT_DCX_UMR_MAX_INLINE,
+
+    /* keys beside those that may be owned: of 255 numbers each they have always
+     * one that was not given up lately */
+    UCT_DCX_SLOT_SPARE = (UCT_DCX_STALE_NUMBERS / 255) + 1
 };
 
 
@@ -38,8 +42,9 @@ static void uct_dcx_slots_init_sizes(uct_dcx_slots_t *slots)
         size->is_owned = (i >= UCT_DCX_SLOT_SIZES);
         size->num_klm  = ucs_min(num_klm[i % UCT_DCX_SLOT_SIZES],
                                  ucs_min(most, params->dev->max_klm));
-        size->max      = size->is_owned ? params->max_owned :
-                                          params->max_slots;
+        size->max      = size->is_owned ?
+                         params->max_owned + UCT_DCX_SLOT_SPARE :
+                         params->max_slots;
         ucs_list_head_init(&size->lru);
         ucs_list_head_init(&size->batches);
     }

@@ -19,10 +19,12 @@
  * The first WQE to an idle queue has its doorbell at once; what is asked for
  * while it is under way goes under one doorbell, when that has completed.
  *
- * A slot may also be owned (uct_dcx_slots_own()): it is not found by content, no
- * other layout takes its place, and it keeps its number over
- * uct_dcx_slots_set(). Such slots are not those of the cache: who holds them does
- * so for as long as he likes, and operations wait only for what comes back.
+ * A slot may also be owned (uct_dcx_slots_own()): it is not found by content,
+ * no other layout takes its place, and it keeps its number over
+ * uct_dcx_slots_set(); only if peers have the number of a layout that was lost
+ * does its owner get another slot. Such slots are not those of the cache: who
+ * holds them does so for as long as he likes, and operations wait only for what
+ * comes back.
  *
  * Each layout that a slot gets has another number: the index of its key with
  * the next variant. One with rights for peers that was given to one
@@ -52,8 +54,8 @@ enum {
      * milliseconds: who asked for it comes back, or is gone. */
     UCT_DCX_SLOT_GRACE   = 1000,
 
-    /* Who waits for the device does so for as many seconds without any progress;
-     * then the queue counts as failed. */
+    /* Who waits for the device does so for as many seconds without any
+     * progress; then the queue counts as failed. */
     UCT_DCX_SLOT_TIMEOUT = 5
 };
 
@@ -78,9 +80,10 @@ typedef struct uct_dcx_key_slot {
     uint8_t                 state;    /* uct_dcx_slot_state_t */
     uint8_t                 is_set;   /* the device may have a layout of it */
     uint8_t                 is_new;   /* nobody has used the layout yet */
-    uint8_t                 is_given; /* a peer has the number; owned: it has
-                                       * one */
+    uint8_t                 is_given; /* a peer has the number, of one that is
+                                       * not owned */
     uint8_t                 is_going; /* the layout is being forgotten */
+    uint8_t                 is_lost;  /* owned: ... and was, since it was set */
     uint32_t                was;      /* PENDING: the number of the layout of
                                        * before, which goes first; or 0 */
     uint16_t                begin;    /* PENDING: WQEBBs of its WQEs */
@@ -115,6 +118,7 @@ struct uct_dcx_slot_size {
     unsigned        num;        /* slots that there are */
     unsigned        max;        /* ... and may be */
     unsigned        num_held;   /* ... that are held */
+    unsigned        num_owned;  /* ... and have owners */
     int             is_growing; /* threads that make more */
     ucs_list_link_t lru;        /* may be taken: those without a layout, then in
                                  * the order in which they were used */
@@ -213,29 +217,32 @@ uint32_t uct_dcx_slots_give_rkey(uct_dcx_slots_t *slots,
 
 
 /* Takes a slot out of those for owners, with room for 'num_klm' translations; it
- * has a number, and no layout. They are open. Returns
+ * has a number that no peer has, and no layout. They are open. Returns
  *   UCS_ERR_EXCEEDS_LIMIT  no key is so large
- *   UCS_ERR_NO_RESOURCE    all are owned
- *   UCS_ERR_IO_ERROR       no more can be made, with a line that says why, or the
- *                          queue is of no use any more */
+ *   UCS_ERR_NO_RESOURCE    as many as there may be are owned
+ *   UCS_ERR_IO_ERROR       no more can be made, with a line that says why, or
+ *                          the queue is of no use any more */
 ucs_status_t uct_dcx_slots_own(uct_dcx_slots_t *slots, unsigned num_klm,
                                uct_dcx_key_slot_t **slot_p);
 
-/* Gives it back: its layout is taken from the device, and so are those that
- * name its number. Waits until that is done. */
-void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+/* Gives it back: its layout is taken from the device, and so are those that name
+ * its number. Waits until that is done. 'is_given': a peer has the number. */
+void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                          int is_given);
 
-/* The same, but the owner keeps the slot: it has another number from the next
- * layout on. */
+/* The same, as memory that it names goes, but the owner keeps the slot. */
 void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
-/* Gives an owned slot a layout, which fits, in the place of the one before. It goes
- * to the device with uct_dcx_slots_test() of any owned slot. Returns
+/* Gives an owned slot a layout, which fits, in the place of the one before. It
+ * goes to the device with uct_dcx_slots_test() of any owned slot. If the one
+ * before was lost, and 'is_given', '*slot_p' is another slot from now on,
+ * whatever is returned:
  *   UCS_ERR_NO_RESOURCE    the one before is on its way still, or too many are
- *   UCS_ERR_EXCEEDS_LIMIT  peers may have all numbers of this key
- *   UCS_ERR_IO_ERROR       the queue is of no use any more */
-ucs_status_t uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
-                               const uct_dcx_layout_t *layout);
+ *   UCS_ERR_IO_ERROR       the queue is of no use any more, or no key can be made
+ *                          where another one is needed */
+ucs_status_t
+uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
+                  int is_given, const uct_dcx_layout_t *layout);
 
 /* Whether an owned slot has its layout: UCS_OK, UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (the UMR failed, with a line that says why), UCS_ERR_NO_ELEM
@@ -243,6 +250,10 @@ ucs_status_t uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 ucs_status_t
 uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
+
+/* Takes the layout of a slot from the device, and those that name it. */
+void
+uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
 /* The other part of uct_dcx_slots_forget() */
 void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey);

@@ -79,6 +79,7 @@ static void uct_dcx_slots_retire_going(uct_dcx_slots_t *slots,
     if (slot->is_going) {
         uct_dcx_slots_retire(slots, slot);
         slot->is_going = 0;
+        slot->is_lost  = 1;
     }
 }
 
@@ -107,29 +108,12 @@ void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
 }
 
 
-/* Those that name it first, as they are found by its number. */
-static void
-uct_dcx_slots_drop_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+/* Those that name it are found by its number. */
+void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
+    ucs_spin_lock(&slots->lock);
     uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
     slot->is_going = 1;
     uct_dcx_slots_forget_going(slots);
-}
-
-
-void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    ucs_spin_lock(&slots->lock);
-    slots->stats.invalidated += slot->is_set;
-    uct_dcx_slots_drop_locked(slots, slot);
-    ucs_spin_unlock(&slots->lock);
-}
-
-
-void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    ucs_spin_lock(&slots->lock);
-    uct_dcx_slots_drop_locked(slots, slot);
-    ucs_list_add_tail(&slot->size->lru, &slot->list);
     ucs_spin_unlock(&slots->lock);
 }

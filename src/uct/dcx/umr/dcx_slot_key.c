@@ -192,7 +192,7 @@ void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
 }
 
 
-static int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number)
+int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number)
 {
     const uct_dcx_slots_params_t *params = &slots->params;
 

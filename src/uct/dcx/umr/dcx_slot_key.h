@@ -19,6 +19,9 @@ uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm);
  * it cannot, that is logged, and there are not to be any more. */
 void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size);
 
+/* Whether a peer may still have a number that was given up */
+int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number);
+
 /* The number that the key of a slot gets with the next layout: another variant.
  * A layout that gives peers no right may have any. Returns 0 if peers may still
  * have all of them. */

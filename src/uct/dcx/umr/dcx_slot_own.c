@@ -6,33 +6,70 @@
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <ucs/debug/log.h>
 
-
-/* The number that an owned slot keeps: peers may get it at any time. */
-static int uct_dcx_slots_number(uct_dcx_slots_t *slots,
-                                uct_dcx_key_slot_t *slot, uint32_t *number_p)
+/* The number of the next owner: no peer has it. Variants are used in turn, so if
+ * the next one was given up lately, most others were. */
+static int uct_dcx_slots_number(const uct_dcx_slots_t *slots,
+                                uct_dcx_key_slot_t *slot, int is_thorough)
 {
-    return uct_dcx_slots_next_number(slots, slot, IBV_ACCESS_REMOTE_READ,
-                                     number_p);
+    uint32_t next = (slot->lkey & ~0xffu) | (uint8_t)(slot->lkey + 1);
+
+    if (!uct_dcx_slots_is_stale(slots, next)) {
+        slot->lkey = next;
+        return 1;
+    }
+    return is_thorough &&
+           uct_dcx_slots_next_number(slots, slot, IBV_ACCESS_REMOTE_READ,
+                                     &slot->lkey);
 }
 
 
 static uct_dcx_key_slot_t *
-uct_dcx_slots_own_one(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
+uct_dcx_slots_find_number(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
+                          int is_thorough)
 {
     uct_dcx_key_slot_t *slot;
 
     ucs_list_for_each(slot, &size->lru, list) {
-        if (uct_dcx_slots_number(slots, slot, &slot->lkey)) {
-            slot->rkey     = slot->lkey;
-            slot->is_given = 1;
-            ucs_list_del(&slot->list);
-            ucs_list_head_init(&slot->list);
+        if (uct_dcx_slots_number(slots, slot, is_thorough)) {
             return slot;
         }
     }
     return NULL;
+}
+
+
+/* One that nobody owns; makes more of them if there is none. */
+static uct_dcx_key_slot_t *
+uct_dcx_slots_take(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
+{
+    uct_dcx_key_slot_t *slot = uct_dcx_slots_find_number(slots, size, 0);
+
+    while ((slot == NULL) && (size->num < size->max)) {
+        uct_dcx_slots_grow(slots, size);
+        slot = uct_dcx_slots_find_number(slots, size, 0);
+    }
+
+    if (slot == NULL) {
+        slot = uct_dcx_slots_find_number(slots, size, 1);
+    }
+    if (slot != NULL) {
+        slot->rkey    = slot->lkey;
+        slot->is_lost = 0;
+        ucs_list_del(&slot->list);
+        ucs_list_head_init(&slot->list);
+    }
+    return slot;
+}
+
+
+/* Its layout is gone. 'is_given': a peer has the number. */
+static void uct_dcx_slots_leave(uct_dcx_slots_t *slots,
+                                uct_dcx_key_slot_t *slot, int is_given)
+{
+    slot->is_given = is_given;
+    uct_dcx_slots_retire(slots, slot);
+    ucs_list_add_tail(&slot->size->lru, &slot->list);
 }
 
 
@@ -52,15 +89,17 @@ uct_dcx_slots_own_locked(uct_dcx_slots_t *slots, unsigned num_klm,
         return slots->status;
     }
 
-    *slot_p = uct_dcx_slots_own_one(slots, size);
-    if ((*slot_p == NULL) && (size->num < size->max)) {
-        uct_dcx_slots_grow(slots, size);
-        if (size->max < slots->params.max_owned) {
-            return UCS_ERR_IO_ERROR;
-        }
-        *slot_p = uct_dcx_slots_own_one(slots, size);
+    if (size->num_owned == slots->params.max_owned) {
+        return UCS_ERR_NO_RESOURCE;
     }
-    return (*slot_p == NULL) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+
+    size->num_owned++; /* taking it may let go of the lock */
+    *slot_p = uct_dcx_slots_take(slots, size);
+    if (*slot_p == NULL) {
+        size->num_owned--;
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
 }
 
 
@@ -84,45 +123,59 @@ static int uct_dcx_slots_can_set(const uct_dcx_slots_t *slots,
 }
 
 
+/* For one that has lost its layout, as peers have its number */
 static ucs_status_t
-uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
-                         const uct_dcx_layout_t *layout)
+uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 {
-    uint32_t number = slot->lkey;
+    uct_dcx_key_slot_t *slot = uct_dcx_slots_take(slots, (*slot_p)->size);
 
-    if (slots->status != UCS_OK) {
-        return slots->status;
+    if (slot == NULL) {
+        return UCS_ERR_IO_ERROR;
     }
 
-    if (!uct_dcx_slots_can_set(slots, slot)) {
+    uct_dcx_slots_leave(slots, *slot_p, 1);
+    *slot_p = slot;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
+                         int is_given, const uct_dcx_layout_t *layout)
+{
+    ucs_status_t status = slots->status;
+
+    if ((status == UCS_OK) && (*slot_p)->is_lost && is_given) {
+        status = uct_dcx_slots_exchange(slots, slot_p);
+    }
+
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (!uct_dcx_slots_can_set(slots, *slot_p)) {
         uct_dcx_slots_poll(slots);
-        if (!uct_dcx_slots_can_set(slots, slot)) {
+        if (!uct_dcx_slots_can_set(slots, *slot_p)) {
             uct_dcx_umr_ring(&slots->umr);
             return UCS_ERR_NO_RESOURCE;
         }
     }
 
-    if (!slot->is_given && !uct_dcx_slots_number(slots, slot, &number)) {
-        ucs_error("%s: peers may still have all numbers of key 0x%x: take "
-                  "another one", uct_dcx_device_name(slots->params.dev),
-                  slot->lkey);
-        return UCS_ERR_EXCEEDS_LIMIT;
-    }
-
-    uct_dcx_slots_post(slots, slot, layout, number);
-    slot->is_given = 1;
+    uct_dcx_slots_post(slots, *slot_p, layout, (*slot_p)->lkey);
+    (*slot_p)->is_lost = 0;
     slots->stats.sets++;
     return UCS_OK;
 }
 
 
-ucs_status_t uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
-                               const uct_dcx_layout_t *layout)
+ucs_status_t
+uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
+                  int is_given, const uct_dcx_layout_t *layout)
 {
     ucs_status_t status;
 
     ucs_spin_lock(&slots->lock);
-    status = uct_dcx_slots_set_locked(slots, slot, layout);
+    status = uct_dcx_slots_set_locked(slots, slot_p, is_given, layout);
     ucs_spin_unlock(&slots->lock);
     return status;
 }
@@ -150,4 +203,25 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
     }
     ucs_spin_unlock(&slots->lock);
     return status;
+}
+
+
+void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    ucs_spin_lock(&slots->lock);
+    slots->stats.invalidated += slot->is_set;
+    ucs_spin_unlock(&slots->lock);
+    uct_dcx_slots_forget_slot(slots, slot);
+}
+
+
+void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                          int is_given)
+{
+    uct_dcx_slots_forget_slot(slots, slot);
+
+    ucs_spin_lock(&slots->lock);
+    slot->size->num_owned--;
+    uct_dcx_slots_leave(slots, slot, is_given);
+    ucs_spin_unlock(&slots->lock);
 }
