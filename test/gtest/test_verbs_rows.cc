@@ -8,6 +8,10 @@
 #include "umr_bench.h"
 #include "verbs_peer.h"
 
+#include <atomic>
+#include <memory>
+#include <thread>
+
 namespace {
 
 constexpr uint32_t ROWS = 262144, ROW = 8, STRIDE = 16;
@@ -296,6 +300,216 @@ TEST_P(verbs_far_inval, message_ends_when_its_key_is_invalidated)
     EXPECT_EQ(0, peer.wait());
 }
 
+/* --- a peer that is stopped ----------------------------------------------- */
+
+constexpr size_t FAR_LENGTH = 64 << 20;
+
+/* Writes to a key, as many bytes as it is told, until it is told 0: of rows, so
+ * that it takes many calls of the system. */
+void far_writer(int fd)
+{
+    constexpr uint32_t row = 2048;
+    hca_device dev;
+    std::vector<uint8_t> from(FAR_LENGTH / row * (row + 1), 0x11);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, from.data(), from.size(), 0);
+    uint64_t length   = 0;
+    umr_key key(dev.pd, 4);
+    umr_pair pair(dev);
+
+    HCA_CHECK_CALL(mr != NULL);
+    HCA_CHECK_CALL(pair.set(key, umr_layout::rows(FAR_LENGTH / row)
+                                 .block(from.data(), mr->lkey, row, 1), 0) ==
+                   IBV_WC_SUCCESS);
+    do {
+        verbs_ep ep(dev);
+        verbs_op op(IBV_WR_RDMA_WRITE);
+        rows_card card = {ep.qp->qp_num, 0, 0, 0};
+
+        HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+        HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
+        HCA_CHECK_CALL(::read(fd, &length, sizeof(length)) == sizeof(length));
+        ep.connect(ep.attr(card.qpn));
+        peer_meet(fd);
+        if (length > 0) {
+            EXPECT_EQ(0, op.local(0, length, key.lkey())
+                           .remote(card.addr, card.rows).post(ep.qp));
+            verbs_wait(ep.send_cq);
+            peer_meet(fd);
+        }
+    } while (length > 0);
+    ibv_dereg_mr(mr);
+}
+
+struct writer_process {
+    peer_process peer{far_writer};
+};
+
+class verbs_stopped : public writer_process, public verbs_rows {
+protected:
+    ~verbs_stopped()
+    {
+        go_on();
+    }
+
+    void tell(verbs_ep &ep, uint32_t rkey, uint64_t addr, uint64_t length)
+    {
+        rows_card own = {ep.qp->qp_num, 0, rkey, addr}, card;
+
+        HCA_CHECK_CALL(::read(peer.fd, &card, sizeof(card)) == sizeof(card));
+        HCA_CHECK_CALL(::write(peer.fd, &own, sizeof(own)) == sizeof(own));
+        HCA_CHECK_CALL(::write(peer.fd, &length, sizeof(length)) ==
+                       sizeof(length));
+        ep.connect(ep.attr(card.qpn));
+        peer_meet(peer.fd);
+    }
+
+    /* @return whether it stopped between the first byte and the last */
+    bool stop_within(volatile uint8_t *first, volatile uint8_t *last)
+    {
+        while (*first != 0x11) {
+        }
+        EXPECT_EQ(0, kill(peer.pid, SIGSTOP));
+        EXPECT_EQ(peer.pid, waitpid(peer.pid, NULL, WUNTRACED));
+        return *last != 0x11;
+    }
+
+    void go_on()
+    {
+        if (peer.pid != 0) {
+            kill(peer.pid, SIGCONT);
+        }
+    }
+
+    /* Has it write to a key until it is stopped in the midst of that. The queue
+     * pair has failed then, or not; another one is for another message. */
+    void stop_in_the_midst(std::unique_ptr<verbs_ep> &ep, uint32_t rkey,
+                           uint64_t addr, uint8_t *first, uint8_t *last,
+                           uint64_t length)
+    {
+        for (unsigned i = 0; i < 50; i++) {
+            *first = 0;
+            *last  = 0;
+            ep.reset(new verbs_ep(dev));
+            tell(*ep, rkey, addr, length);
+            if (stop_within(first, last)) {
+                return;
+            }
+            go_on();
+            peer_meet(peer.fd);
+        }
+        FAIL() << "it was always too late";
+    }
+
+    /* The message ends one way or the other, and so does the peer. */
+    void end_peer()
+    {
+        verbs_ep ep(dev);
+
+        go_on();
+        peer_meet(peer.fd);
+        tell(ep, 0, 0, 0);
+        EXPECT_EQ(0, peer.wait());
+    }
+
+    /* A region of its own, rows in it, and a peer that is stopped within */
+    struct stopped_walk {
+        explicit stopped_walk(verbs_stopped *test) :
+            mr(ibv_reg_mr(test->dev.pd, test->wide.bytes.data(), SIZE,
+                          ACCESS_ALL)), key(new umr_key(test->dev.pd, 4))
+        {
+            uint8_t *bytes = test->wide.bytes.data();
+
+            HCA_CHECK_CALL(mr != NULL);
+            HCA_CHECK_CALL(test->pair.set(*key, umr_layout::rows(ROWS)
+                                                .block(bytes, mr->lkey, ROW,
+                                                       STRIDE - ROW)) ==
+                           IBV_WC_SUCCESS);
+            test->stop_in_the_midst(ep, key->rkey(), 0, bytes,
+                                    bytes + SIZE - STRIDE, LENGTH);
+        }
+
+        struct ibv_mr             *mr;
+        std::unique_ptr<umr_key>  key;
+        std::unique_ptr<verbs_ep> ep;
+    };
+};
+
+/* It may go on to write to it at any time. */
+TEST_P(verbs_stopped, walker_keeps_the_region)
+{
+    stopped_walk walk(this);
+    std::atomic<bool> is_gone{false};
+    std::vector<uint8_t> was;
+    std::thread thread([&] {
+        EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
+        was     = wide.bytes;
+        is_gone = true;
+    });
+
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_FALSE(is_gone);
+    go_on();
+    thread.join();
+    end_peer();
+    EXPECT_TRUE(was == wide.bytes) << "written to after it was deregistered";
+}
+
+/* Of the key that it names itself, not for long: that is of no use then, and
+ * what it leads to is not either. */
+TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
+{
+    hca_log_reader log;
+    stopped_walk walk(this);
+
+    walk.key.reset();
+    EXPECT_NE(std::string::npos, log.take().find("a process that does not go "
+                                                 "on still uses it"));
+    end_peer();
+    EXPECT_NE(0x11, wide.bytes[SIZE - STRIDE]) << "it did not end";
+    EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
+}
+
+/* A window that is given back is not bound any more, however long that takes. */
+TEST_P(verbs_stopped, window_is_not_bound_while_it_goes)
+{
+    std::vector<uint8_t> to(FAR_LENGTH);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH,
+                                   ACCESS_ALL | IBV_ACCESS_MW_BIND);
+    struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1);
+    std::unique_ptr<verbs_ep> ep;
+    struct ibv_mw_bind bind = {};
+    enum ibv_wc_status status;
+    verbs_pair own(dev);
+
+    HCA_CHECK_CALL((mr != NULL) && (mw != NULL));
+    bind.send_flags = IBV_SEND_SIGNALED;
+    bind.bind_info  = {mr, (uintptr_t)to.data(), FAR_LENGTH,
+                       IBV_ACCESS_REMOTE_WRITE};
+    ASSERT_EQ(0, ibv_bind_mw(own.b.qp, mw, &bind));
+    ASSERT_EQ(IBV_WC_SUCCESS, verbs_wait(own.b.send_cq).status);
+    stop_in_the_midst(ep, mw->rkey, (uintptr_t)to.data(), &to.front(),
+                      &to.back(), FAR_LENGTH);
+
+    std::atomic<bool> is_gone{false};
+    std::thread thread([&] {
+        EXPECT_EQ(0, ibv_dealloc_mw(mw));
+        is_gone = true;
+    });
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    do {
+        EXPECT_EQ(0, ibv_bind_mw(own.b.qp, mw, &bind));
+        status = verbs_wait(own.b.send_cq).status;
+    } while ((status == IBV_WC_SUCCESS) &&
+             (std::chrono::steady_clock::now() < end));
+    EXPECT_EQ(IBV_WC_MW_BIND_ERR, status);
+    EXPECT_FALSE(is_gone);
+    go_on();
+    thread.join();
+    end_peer();
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_stopped, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_inval, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_rows, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_rows, testing::Values(0));

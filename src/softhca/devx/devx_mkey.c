@@ -252,21 +252,11 @@ static bool devx_mkey_alloc_klms(struct hca_mkey *hw,
     return klms != NULL;
 }
 
-/* Ends what UMR does to the key: one under way before, as it writes the entries
- * and may make the key good again. */
-static void devx_mkey_end_umr(struct hca_mkey *hw)
-{
-    hca_mutex_lock(&hw->obj.lock);
-    hw->has_umr = false;
-    hca_mutex_unlock(&hw->obj.lock);
-}
-
 /* Accesses that began before are waited for, later ones find no key. */
 static void devx_mkey_release(struct devx_obj *obj)
 {
     struct hca_mkey *hw = obj->hw;
 
-    devx_mkey_end_umr(hw);
     if (uverbs_mkey_disable(hw)) {
         devx_mkey_free_klms(hw);
         hca_obj_free(HCA_KIND_MKEY, hw);

@@ -104,7 +104,8 @@ struct hca_mkey {
     uint8_t          variant; /* low 8 bits of the key */
     bool             is_free; /* no translation now (LOCAL_INV, new MW) */
     bool             implicit_odp;
-    bool             has_umr; /* a UMR WQE may give it another layout */
+    bool             has_umr; /* a UMR WQE may give it another layout, or bind
+                               * it */
     bool             local_inv_ok; /* LOCAL_INV may invalidate it ... */
     bool             remote_inv_ok; /* ... and a SEND with invalidate */
     bool             no_local_read; /* nothing is gathered from it */

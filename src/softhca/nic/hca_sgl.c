@@ -154,15 +154,11 @@ static enum hca_key_fault hca_sgl_add_other(struct hca_sgl *sgl,
                                             struct hca_mkey *mkey,
                                             const struct hca_key_use *use)
 {
-    enum hca_key_fault fault;
-
-    if (mkey->type == HCA_MKEY_MW) {
-        fault = hca_sgl_add_window(sgl, mkey, use);
-        hca_mkey_release(mkey);
-        return fault;
-    }
     if (!hca_sgl_hold(sgl, mkey)) {
         return HCA_KEY_PIECES;
+    }
+    if (mkey->type == HCA_MKEY_MW) {
+        return hca_sgl_add_window(sgl, mkey, use);
     }
     return (mkey->type == HCA_MKEY_NULL) ? hca_sgl_add_via(sgl, use, mkey) :
                                            hca_sgl_add_layout(sgl, mkey, use);

@@ -17,8 +17,7 @@ static enum hca_check hca_umr_change(const struct hca_umr *umr,
 {
     bool is_window = (key->type == HCA_MKEY_MW);
 
-    if ((!is_window && !key->has_umr) ||
-        (key->obj.dev != umr->qp->obj.dev)) {
+    if (!key->has_umr || (key->obj.dev != umr->qp->obj.dev)) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_TYPE, be32toh(umr->wqe->imm));
     }
     if (key->pdn != umr->qp->pdn) {

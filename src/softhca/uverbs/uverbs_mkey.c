@@ -9,6 +9,7 @@
 #include "uverbs_mkey.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/fabric/hca_proc.h"
 
@@ -145,8 +146,18 @@ static bool uverbs_mkey_drain_walks(void)
     return is_done;
 }
 
+/* Ends what UMR does to the key: one under way before, as it writes what the key
+ * leads to and may make it good again. */
+static void uverbs_mkey_end_umr(struct hca_mkey *mkey)
+{
+    hca_mutex_lock(&mkey->obj.lock);
+    mkey->has_umr = false;
+    hca_mutex_unlock(&mkey->obj.lock);
+}
+
 bool uverbs_mkey_disable(struct hca_mkey *mkey)
 {
+    uverbs_mkey_end_umr(mkey);
     /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
      * count, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);

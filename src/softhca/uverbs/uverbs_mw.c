@@ -49,6 +49,7 @@ static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
 
     mw->mkey->type          = HCA_MKEY_MW;
     mw->mkey->is_free       = true;
+    mw->mkey->has_umr       = true; /* a bind */
     mw->mkey->local_inv_ok  = (type == IBV_MW_TYPE_2);
     mw->mkey->remote_inv_ok = (type == IBV_MW_TYPE_2);
     mw->mkey->qpn           = UVERBS_ANY_QPN;
