@@ -645,7 +645,9 @@ protected:
             am(all);
         }
         EXPECT_EQ("", both.log.take());
-        EXPECT_LT(0u, m_refused) << "no destination overlapped";
+        if (num >= 200) {
+            EXPECT_LT(0u, m_refused) << "no destination overlapped";
+        }
         m_ends = NULL;
     }
 
