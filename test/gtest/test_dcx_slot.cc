@@ -417,6 +417,72 @@ TEST_P(dcx_slot, dropped_with_what_names_it)
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(inner->lkey, 16));
 }
 
+/* Several go with one doorbell, and count once. */
+TEST_P(dcx_slot, marked_ones_go_at_once)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout memory = rows(4, 0, remote);
+    uct_dcx_key_slot_t *inner = slots.own(4), *outer = slots.own(4);
+    uct_dcx_key_slot_t *other = slots.own(4);
+
+    slots.set(inner, memory);
+    slots.set(other, memory);
+    dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
+                      remote);
+    slots.set(outer, nested);
+
+    uint64_t doorbells = slots.stats().doorbells;
+    for (auto slot : {inner, outer, other, inner}) {
+        uct_dcx_slots_mark(&slots.slots, slot);
+    }
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_peek(&slots.slots, other)) << "not yet";
+    uct_dcx_slots_forget_marked(&slots.slots);
+    EXPECT_EQ(doorbells + 1, slots.stats().doorbells);
+    EXPECT_EQ(3u, slots.stats().invalidated);
+    EXPECT_EQ(0u, slots.stats().num_set);
+    for (auto slot : {inner, outer, other}) {
+        EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 8));
+        pair.reconnect();
+    }
+}
+
+/* ... but not what has taken the place of one of them meanwhile. */
+TEST_P(dcx_slot, marked_one_gets_another_layout)
+{
+    slots_t slots(dev, 1, 8);
+    dcx_layout memory = rows(4, 0, remote), other = rows(3, 0, remote);
+    uct_dcx_key_slot_t *inner = slots.own(4);
+
+    slots.set(inner, memory);
+    dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
+                      remote);
+    slots.touch(nested);
+    uct_dcx_slots_mark(&slots.slots, inner);
+
+    uct_dcx_key_slot_t *user = slots.get(other);
+    uct_dcx_slots_forget_marked(&slots.slots);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(user->rkey, 16));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(inner->rkey, 16));
+    slots.put(user);
+}
+
+/* A look does not ring and poll, as a test does. */
+TEST_P(dcx_slot, peek_leaves_the_device_alone)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout layout        = rows(4);
+    uct_dcx_key_slot_t *slot = slots.own(4);
+
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
+    EXPECT_EQ(UCS_OK,
+              uct_dcx_slots_set(&slots.slots, &slot, 1, layout.get()));
+    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_slots_peek(&slots.slots, slot));
+    EXPECT_EQ(0u, slots.stats().doorbells);
+    EXPECT_EQ(UCS_OK, slots.wait(slot));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_peek(&slots.slots, slot));
+}
+
 /* One whose UMR fails says so until it is set again; those behind it are posted
  * again. */
 TEST_P(dcx_slot, failure_before_owned_ones)

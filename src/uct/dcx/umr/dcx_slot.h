@@ -233,6 +233,11 @@ void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 /* The same, as memory that it names goes, but the owner keeps the slot. */
 void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
+/* The same for several at once: each is marked, then one call waits for all of
+ * them. Until then their owners set nothing in them. */
+void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots);
+
 /* Gives an owned slot a layout, which fits, in the place of the one before. It
  * goes to the device with uct_dcx_slots_test() of any owned slot. If the one
  * before was lost, and 'is_given', '*slot_p' is another slot from now on,
@@ -249,6 +254,10 @@ uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
  * (it has none) */
 ucs_status_t
 uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+
+/* What uct_dcx_slots_test() has found last: leaves the device alone */
+ucs_status_t
+uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot);
 
 
 /* Takes the layout of a slot from the device, and those that name it. */

@@ -108,12 +108,38 @@ void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
 }
 
 
-/* Those that name it are found by its number. */
+/* Those that name it are found by its number. If it is marked, so are they. */
+static void
+uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    if (!slot->is_going) {
+        slot->is_going = 1;
+        uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
+    }
+}
+
+
+void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    ucs_spin_lock(&slots->lock);
+    slots->stats.invalidated += slot->is_set && !slot->is_going;
+    uct_dcx_slots_mark_slot(slots, slot);
+    ucs_spin_unlock(&slots->lock);
+}
+
+
+void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots)
+{
+    ucs_spin_lock(&slots->lock);
+    uct_dcx_slots_forget_going(slots);
+    ucs_spin_unlock(&slots->lock);
+}
+
+
 void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
     ucs_spin_lock(&slots->lock);
-    uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
-    slot->is_going = 1;
+    uct_dcx_slots_mark_slot(slots, slot);
     uct_dcx_slots_forget_going(slots);
     ucs_spin_unlock(&slots->lock);
 }

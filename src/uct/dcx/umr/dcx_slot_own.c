@@ -181,8 +181,8 @@ uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
 }
 
 
-ucs_status_t
-uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+static ucs_status_t uct_dcx_slots_state(const uct_dcx_slots_t *slots,
+                                        const uct_dcx_key_slot_t *slot)
 {
     static const ucs_status_t result[] = {
         [UCT_DCX_SLOT_FREE]    = UCS_ERR_NO_ELEM,
@@ -190,6 +190,27 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
         [UCT_DCX_SLOT_READY]   = UCS_OK,
         [UCT_DCX_SLOT_FAILED]  = UCS_ERR_IO_ERROR
     };
+
+    return ((slot->state == UCT_DCX_SLOT_PENDING) &&
+            (slots->status != UCS_OK)) ? slots->status : result[slot->state];
+}
+
+
+ucs_status_t
+uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot)
+{
+    ucs_status_t status;
+
+    ucs_spin_lock(&slots->lock);
+    status = uct_dcx_slots_state(slots, slot);
+    ucs_spin_unlock(&slots->lock);
+    return status;
+}
+
+
+ucs_status_t
+uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
     ucs_status_t status;
 
     ucs_spin_lock(&slots->lock);
@@ -197,10 +218,7 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
         uct_dcx_slots_poll(slots);
         uct_dcx_umr_ring(&slots->umr);
     }
-    status = result[slot->state];
-    if ((status == UCS_INPROGRESS) && (slots->status != UCS_OK)) {
-        status = slots->status;
-    }
+    status = uct_dcx_slots_state(slots, slot);
     ucs_spin_unlock(&slots->lock);
     return status;
 }
@@ -208,10 +226,8 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 
 void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
-    ucs_spin_lock(&slots->lock);
-    slots->stats.invalidated += slot->is_set;
-    ucs_spin_unlock(&slots->lock);
-    uct_dcx_slots_forget_slot(slots, slot);
+    uct_dcx_slots_mark(slots, slot);
+    uct_dcx_slots_forget_marked(slots);
 }
 
 

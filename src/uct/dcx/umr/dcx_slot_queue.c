@@ -137,8 +137,9 @@ void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
     }
 
     memcpy(slot->layout, layout, uct_dcx_layout_size(layout->num));
-    slot->lkey  = number;
-    slot->rkey  = number;
+    slot->lkey     = number;
+    slot->rkey     = number;
+    slot->is_going = 0; /* the one before goes with the WQEs of this one */
     uct_dcx_slots_hash(slots, slot);
     slot->state = UCT_DCX_SLOT_PENDING;
     ucs_list_del(&slot->list);
