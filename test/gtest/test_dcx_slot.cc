@@ -511,6 +511,41 @@ TEST_P(dcx_slot, failure_before_owned_ones)
     EXPECT_EQ("", log.take());
 }
 
+/* Owners wait for slots that others are making. */
+TEST_P(dcx_slot, owners_in_threads)
+{
+    slots_t slots(dev, 1, 8);
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> wrong{0};
+
+    for (unsigned i = 0; i < 8; i++) {
+        threads.emplace_back([&] {
+            uct_dcx_key_slot_t *slot;
+
+            wrong += (uct_dcx_slots_own(&slots.slots, 4, &slot) != UCS_OK);
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(0u, wrong);
+}
+
+/* What could not be made once is tried again. */
+TEST_P(dcx_slot, owners_try_again)
+{
+    slots_t slots(dev, 1, 8);
+    ucx_log_reader log;
+    uct_dcx_key_slot_t *slot;
+    uint32_t pdn = slots.dev.pdn;
+
+    slots.dev.pdn = 0xffffff;
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_slots_own(&slots.slots, 4, &slot));
+    EXPECT_NE(std::string::npos, log.take().find("key of a layout"));
+    slots.dev.pdn = pdn;
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_own(&slots.slots, 4, &slot));
+}
+
 /* A queue that does not move: who forgets waits so long, then keys are destroyed
  * instead, and there are no layouts any more. */
 TEST_P(dcx_slot, silent_queue)

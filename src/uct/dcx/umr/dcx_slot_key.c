@@ -45,6 +45,8 @@ uct_dcx_slot_batch_alloc_klm(uct_dcx_slot_batch_t *batch,
     batch->klm      = mmap(NULL, batch->klm_size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (batch->klm == MAP_FAILED) {
+        ucs_error("%s: no memory for layouts of %zu bytes: %m",
+                  uct_dcx_device_name(dev), batch->klm_size);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -72,6 +74,13 @@ static void uct_dcx_slot_batch_free(uct_dcx_slot_batch_t *batch)
 }
 
 
+static void uct_dcx_slot_no_memory(const uct_dcx_device_t *dev, unsigned num)
+{
+    ucs_error("%s: no memory for %u keys of layouts", uct_dcx_device_name(dev),
+              num);
+}
+
+
 static uct_dcx_slot_batch_t *
 uct_dcx_slot_batch_alloc(const uct_dcx_device_t *dev,
                          const uct_dcx_slot_size_t *size, unsigned num)
@@ -83,19 +92,27 @@ uct_dcx_slot_batch_alloc(const uct_dcx_device_t *dev,
     batch = ucs_calloc(1, sizeof(*batch) + (num * sizeof(batch->slots[0])),
                        "uct_dcx_slot_batch");
     if (batch == NULL) {
+        uct_dcx_slot_no_memory(dev, num);
         return NULL;
     }
 
     batch->num     = num;
     batch->layouts = ucs_malloc(num * uct_dcx_layout_size(size->num_klm),
                                 "uct_dcx_slot_layouts");
-    if ((batch->layouts == NULL) ||
-        ((size->num_klm > UCT_DCX_UMR_MAX_INLINE) &&
-         (uct_dcx_slot_batch_alloc_klm(batch, dev, stride) != UCS_OK))) {
-        uct_dcx_slot_batch_free(batch);
-        return NULL;
+    if (batch->layouts == NULL) {
+        uct_dcx_slot_no_memory(dev, num);
+        goto err;
+    }
+
+    if ((size->num_klm > UCT_DCX_UMR_MAX_INLINE) &&
+        (uct_dcx_slot_batch_alloc_klm(batch, dev, stride) != UCS_OK)) {
+        goto err;
     }
     return batch;
+
+err:
+    uct_dcx_slot_batch_free(batch);
+    return NULL;
 }
 
 
@@ -165,7 +182,7 @@ uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm)
 }
 
 
-void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
+int uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
 {
     unsigned num = ucs_min(size->max - size->num, UCT_DCX_SLOT_BATCH);
     uct_dcx_slot_batch_t *batch;
@@ -179,8 +196,10 @@ void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
     size->is_growing--;
     if (batch == NULL) {
         size->num -= num;
-        size->max  = size->num; /* once is enough */
-        return;
+        if (!size->is_owned) {
+            size->max = size->num; /* once is enough */
+        }
+        return 0;
     }
 
     for (i = 0; i < num; ++i) {
@@ -189,6 +208,7 @@ void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
     }
     ucs_list_add_tail(&size->batches, &batch->list);
     slots->stats.num_slots += num;
+    return 1;
 }
 
 

@@ -15,9 +15,10 @@
 uct_dcx_slot_size_t *
 uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm);
 
-/* Makes more slots of a size, meanwhile without the lock as that takes long. If
- * it cannot, that is logged, and there are not to be any more. */
-void uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size);
+/* Makes more slots of a size, meanwhile without the lock as that takes long.
+ * Returns 0 if it cannot: that is logged, and there are not to be any more for
+ * the cache. */
+int uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size);
 
 /* Whether a peer may still have a number that was given up */
 int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number);

@@ -6,6 +6,8 @@
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
+#include <sched.h>
+
 
 /* The number of the next owner: no peer has it. Variants are used in turn, so if
  * the next one was given up lately, most others were. */
@@ -39,16 +41,34 @@ uct_dcx_slots_find_number(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
 }
 
 
+/* None was found: makes more, or waits for who does. Returns whether there may be
+ * one now. */
+static int uct_dcx_slots_more(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
+{
+    if (size->num < size->max) {
+        return uct_dcx_slots_grow(slots, size);
+    }
+
+    if (size->is_growing == 0) {
+        return 0;
+    }
+
+    ucs_spin_unlock(&slots->lock);
+    sched_yield();
+    ucs_spin_lock(&slots->lock);
+    return 1;
+}
+
+
 /* One that nobody owns; makes more of them if there is none. */
 static uct_dcx_key_slot_t *
 uct_dcx_slots_take(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
 {
-    uct_dcx_key_slot_t *slot = uct_dcx_slots_find_number(slots, size, 0);
+    uct_dcx_key_slot_t *slot;
 
-    while ((slot == NULL) && (size->num < size->max)) {
-        uct_dcx_slots_grow(slots, size);
+    do {
         slot = uct_dcx_slots_find_number(slots, size, 0);
-    }
+    } while ((slot == NULL) && uct_dcx_slots_more(slots, size));
 
     if (slot == NULL) {
         slot = uct_dcx_slots_find_number(slots, size, 1);
@@ -95,11 +115,15 @@ uct_dcx_slots_own_locked(uct_dcx_slots_t *slots, unsigned num_klm,
 
     size->num_owned++; /* taking it may let go of the lock */
     *slot_p = uct_dcx_slots_take(slots, size);
-    if (*slot_p == NULL) {
-        size->num_owned--;
-        return UCS_ERR_IO_ERROR;
+    if ((*slot_p != NULL) && (slots->status == UCS_OK)) {
+        return UCS_OK;
     }
-    return UCS_OK;
+
+    if (*slot_p != NULL) {
+        uct_dcx_slots_leave(slots, *slot_p, 0);
+    }
+    size->num_owned--;
+    return UCS_ERR_IO_ERROR;
 }
 
 
@@ -123,7 +147,8 @@ static int uct_dcx_slots_can_set(const uct_dcx_slots_t *slots,
 }
 
 
-/* For one that has lost its layout, as peers have its number */
+/* For one that has lost its layout, as peers have its number. The queue may have
+ * failed meanwhile. */
 static ucs_status_t
 uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 {
@@ -135,7 +160,7 @@ uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 
     uct_dcx_slots_leave(slots, *slot_p, 1);
     *slot_p = slot;
-    return UCS_OK;
+    return slots->status;
 }
 
 
