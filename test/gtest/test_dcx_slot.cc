@@ -511,6 +511,89 @@ TEST_P(dcx_slot, failure_before_owned_ones)
     EXPECT_EQ("", log.take());
 }
 
+/* Behind a WQE that failed the device has the layouts of before still: they go
+ * with their memory although the slots have others by now, or none. */
+TEST_P(dcx_slot, failure_before_what_was_there)
+{
+    slots_t slots(dev, 1, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    dcx_layout bad = list(60), old = rows(4, 0, remote);
+    dcx_layout fresh(UCT_DCX_LAYOUT_LIST, 1,
+                     {{(uintptr_t)other.addr, 64, 0, other.mr->lkey, 0}},
+                     remote);
+    uct_dcx_key_slot_t *a = slots.own(60), *slot;
+    uint32_t key = slots.touch(old);
+    ucx_log_reader log;
+
+    a->klm_lkey ^= 0xff00;
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &a, 1, bad.get()));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(fresh, &slot));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
+    EXPECT_EQ(1u, slots.stats().num_set) << "the one that failed";
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 16)) << "it is there still";
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
+    log.take();
+}
+
+/* ... and behind a queue that gives up, whose WQEs are not executed later. */
+TEST_P(dcx_slot, silent_queue_before_what_was_there)
+{
+    slots_t slots(dev, 8, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    std::set<uint32_t> stale;
+    dcx_layout old = rows(4, 0, remote);
+    dcx_layout fresh(UCT_DCX_LAYOUT_LIST, 1,
+                     {{(uintptr_t)other.addr, 64, 0, other.mr->lkey, 0}},
+                     remote);
+    uct_dcx_key_slot_t *slot = slots.own(4), *before = slots.own(4);
+    ucx_log_reader log;
+
+    slots.slots.params.arg       = &stale;
+    slots.slots.params.add_stale = [](void *arg, uint32_t number) {
+        ((std::set<uint32_t>*)arg)->insert(number);
+    };
+    uint32_t given = before->lkey;
+    uct_dcx_slots_disown(&slots.slots, before, 1);
+    do { /* the same key with another number */
+        before = slots.own(4);
+    } while (before->lkey >> 8 != given >> 8);
+    slots.set(before, fresh);
+
+    slots.set(slot, old);
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 1, fresh.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &before, 1, old.get()));
+    slots.slots.umr.unrung = NULL;
+    slots.slots.timeout   /= 250;
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_NE(std::string::npos, log.take().find("does not move"));
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 16));
+    EXPECT_TRUE(uct_dcx_umr_is_idle(&slots.slots.umr)) << "it was reset";
+    EXPECT_EQ((std::set<uint32_t>{slot->lkey, before->lkey, given}), stale);
+    EXPECT_EQ(0u, slots.stats().num_set);
+    uct_dcx_slots_disown(&slots.slots, slot, 1);
+    uct_dcx_slots_disown(&slots.slots, before, 1);
+}
+
+/* Who forgets does not wait for a queue that fails whatever it is given. */
+TEST_P(dcx_slot, queue_that_always_fails)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout layout        = rows(4, 0, remote);
+    uct_dcx_key_slot_t *slot = slots.own(4);
+    ucx_log_reader log;
+
+    slots.set(slot, layout);
+    uint32_t key = slot->lkey;
+    slot->lkey   = 0; /* no key that a UMR can change */
+    uct_dcx_slots_drop(&slots.slots, slot);
+    slot->lkey = key;
+    EXPECT_NE(std::string::npos, log.take().find("fails again and again"));
+    EXPECT_EQ(4u, slots.stats().failures);
+    EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16)) << "it was destroyed";
+    uct_dcx_slots_disown(&slots.slots, slot, 1);
+}
+
 /* Owners wait for slots that others are making. */
 TEST_P(dcx_slot, owners_in_threads)
 {

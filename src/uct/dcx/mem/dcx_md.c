@@ -206,6 +206,16 @@ static int uct_dcx_md_is_stale(void *arg, uint32_t number)
 }
 
 
+static void uct_dcx_md_add_stale(void *arg, uint32_t number)
+{
+    uct_dcx_mkeys_t *mkeys = arg;
+
+    ucs_spin_lock(&mkeys->lock);
+    uct_dcx_stale_add(&mkeys->stale, number);
+    ucs_spin_unlock(&mkeys->lock);
+}
+
+
 static ucs_status_t
 uct_dcx_md_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 {
@@ -215,6 +225,7 @@ uct_dcx_md_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
         .max_owned   = config->umr_layouts,
         .max_entries = config->umr_max_entries,
         .is_stale    = uct_dcx_md_is_stale,
+        .add_stale   = uct_dcx_md_add_stale,
         .arg         = &md->mkeys
     };
 

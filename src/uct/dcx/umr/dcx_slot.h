@@ -148,6 +148,9 @@ typedef struct uct_dcx_slots_params {
 
     /* whether another key had this number, and a peer may still have it */
     int                    (*is_stale)(void *arg, uint32_t number);
+
+    /* ... of a key that is destroyed: peers may have it; or NULL */
+    void                   (*add_stale)(void *arg, uint32_t number);
     void                   *arg;
 } uct_dcx_slots_params_t;
 

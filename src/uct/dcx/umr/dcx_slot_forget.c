@@ -8,6 +8,12 @@
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 
+enum {
+    /* After so many failures of the queue its keys go instead of layouts. */
+    UCT_DCX_SLOT_ROUNDS = 3
+};
+
+
 /* What is done to each slot */
 typedef void (*uct_dcx_slots_do_t)(uct_dcx_slots_t *slots,
                                    uct_dcx_key_slot_t *slot, uint32_t lkey);
@@ -49,7 +55,51 @@ static void uct_dcx_slots_mark_named(uct_dcx_slots_t *slots,
 }
 
 
-/* With a queue that is of no use, the key goes itself. */
+/* Those that name it are found by its number. If it is marked, so are they. */
+static void
+uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    if (!slot->is_going) {
+        slot->is_going = 1;
+        uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
+    }
+}
+
+
+/* The queue is empty, or of no use: of what is set but not READY, as a UMR has
+ * failed, the device may have the layout of before, whatever that names. */
+static void uct_dcx_slots_mark_unknown(uct_dcx_slots_t *slots,
+                                       uct_dcx_key_slot_t *slot, uint32_t lkey)
+{
+    if (slot->is_set && (slot->state != UCT_DCX_SLOT_READY)) {
+        uct_dcx_slots_mark_slot(slots, slot);
+    }
+}
+
+
+/* If the queue is of no use, the key goes itself. Another kind of key may get
+ * its index then, but not a number that a peer may have. */
+static void
+uct_dcx_slots_destroy_key(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    const uct_dcx_slots_params_t *params = &slots->params;
+    unsigned i;
+
+    if (params->add_stale != NULL) {
+        params->add_stale(params->arg, slot->lkey);
+        for (i = 0; i < UCT_DCX_STALE_NUMBERS; ++i) {
+            if (slots->stale.numbers[i] >> 8 == slot->obj.number) {
+                params->add_stale(params->arg, slots->stale.numbers[i]);
+            }
+        }
+    }
+
+    uct_dcx_devx_destroy(&slot->obj);
+    slot->obj.obj = NULL;
+    slot->is_set  = 0;
+}
+
+
 static void uct_dcx_slots_clear_going(uct_dcx_slots_t *slots,
                                       uct_dcx_key_slot_t *slot, uint32_t lkey)
 {
@@ -65,9 +115,7 @@ static void uct_dcx_slots_clear_going(uct_dcx_slots_t *slots,
     if (slots->status == UCS_OK) {
         uct_dcx_umr_post_invalidate(&slots->umr, slot->lkey);
     } else {
-        uct_dcx_devx_destroy(&slot->obj);
-        slot->obj.obj = NULL;
-        slot->is_set  = 0;
+        uct_dcx_slots_destroy_key(slots, slot);
     }
 }
 
@@ -87,11 +135,17 @@ static void uct_dcx_slots_retire_going(uct_dcx_slots_t *slots,
 /* If the queue fails meanwhile, some may not have been invalidated. */
 static void uct_dcx_slots_forget_going(uct_dcx_slots_t *slots)
 {
+    unsigned rounds = 0;
     uint64_t failures;
 
     do {
         uct_dcx_slots_drain(slots);
+        if ((rounds++ == UCT_DCX_SLOT_ROUNDS) && (slots->status == UCS_OK)) {
+            uct_dcx_slots_give_up(slots, "fails again and again");
+        }
+
         failures = slots->stats.failures;
+        uct_dcx_slots_do_all(slots, 0, uct_dcx_slots_mark_unknown);
         uct_dcx_slots_do_all(slots, 0, uct_dcx_slots_clear_going);
         uct_dcx_slots_drain(slots);
     } while (failures != slots->stats.failures);
@@ -105,17 +159,6 @@ void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
     uct_dcx_slots_do_all(slots, lkey, uct_dcx_slots_mark_named);
     uct_dcx_slots_forget_going(slots);
     ucs_spin_unlock(&slots->lock);
-}
-
-
-/* Those that name it are found by its number. If it is marked, so are they. */
-static void
-uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    if (!slot->is_going) {
-        slot->is_going = 1;
-        uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
-    }
 }
 
 

@@ -195,6 +195,7 @@ void uct_dcx_slots_poll(uct_dcx_slots_t *slots)
     }
 }
 
+
 void uct_dcx_slots_retire(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
     if (slot->is_given) {
@@ -219,32 +220,38 @@ void uct_dcx_slots_clear(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 }
 
 
-/* A failure is something new for who waits. */
-static void uct_dcx_slots_give_up(uct_dcx_slots_t *slots)
+/* A failure is something new for who waits. A queue that was only late must not
+ * change keys that have got the indices of ours. */
+void uct_dcx_slots_give_up(uct_dcx_slots_t *slots, const char *reason)
 {
-    ucs_error("%s: the UMR queue does not move: no layouts any more",
-              uct_dcx_device_name(slots->params.dev));
+    ucs_error("%s: the UMR queue %s: no layouts any more",
+              uct_dcx_device_name(slots->params.dev), reason);
+    uct_dcx_umr_restart(&slots->umr);
     slots->stats.failures++;
     slots->status = UCS_ERR_IO_ERROR;
 }
 
 
+/* The time is taken before the queue is looked at: whoever was stopped for long
+ * finds what has completed meanwhile. */
 void uct_dcx_slots_drain(uct_dcx_slots_t *slots)
 {
     const uct_dcx_umr_t *umr = &slots->umr;
     uint64_t failures        = slots->stats.failures;
     uint16_t ci              = umr->qp.sq.ci;
     ucs_time_t since         = ucs_get_time();
+    ucs_time_t now;
 
     uct_dcx_umr_ring(&slots->umr);
     while (!uct_dcx_umr_is_idle(umr) && (slots->status == UCS_OK)) {
+        now = ucs_get_time();
         uct_dcx_slots_poll(slots);
         if ((ci != umr->qp.sq.ci) || (failures != slots->stats.failures)) {
             ci       = umr->qp.sq.ci;
             failures = slots->stats.failures;
             since    = ucs_get_time();
-        } else if (ucs_get_time() - since > slots->timeout) {
-            uct_dcx_slots_give_up(slots);
+        } else if (now - since > slots->timeout) {
+            uct_dcx_slots_give_up(slots, "does not move");
         }
     }
 }

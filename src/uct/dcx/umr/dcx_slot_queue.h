@@ -32,6 +32,10 @@ void uct_dcx_slots_poll(uct_dcx_slots_t *slots);
  * silent for long, the queue is of no use any more. */
 void uct_dcx_slots_drain(uct_dcx_slots_t *slots);
 
+/* The queue is of no use any more, and executes nothing of what was posted:
+ * 'reason' is for the log. */
+void uct_dcx_slots_give_up(uct_dcx_slots_t *slots, const char *reason);
+
 /* Takes a layout out of use, if it is. The device has it still. */
 void uct_dcx_slots_clear(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
