@@ -218,6 +218,19 @@ TEST_P(dcx_mem_layout, several_under_one_doorbell)
     EXPECT_EQ(20u, stats().sets);
 }
 
+/* Also of one in another */
+TEST_P(dcx_mem_layout, nested_under_one_doorbell)
+{
+    layout_handle inner(m_dcx, 2), outer(m_dcx, 2);
+    uint64_t doorbells = stats().doorbells;
+
+    EXPECT_EQ(UCS_OK, inner.try_set(10, {m_a.at(0, 8, 8)}));
+    EXPECT_EQ(UCS_OK, outer.try_set(2, {inner.at(0, 4, 4)}));
+    EXPECT_EQ(UCS_OK, outer.wait());
+    EXPECT_EQ(UCS_OK, inner.wait());
+    EXPECT_EQ(doorbells + 1, stats().doorbells);
+}
+
 /* More than the queue has room for, and one that is on its way */
 TEST_P(dcx_mem_layout, too_many_on_their_way)
 {
@@ -272,6 +285,30 @@ TEST_P(dcx_mem_layout, memory_is_deregistered)
     m_log.take();
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), again));
     EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(other.memh));
+}
+
+/* A layout that was set to other memory is on the device until that is done,
+ * which is no later than the end of the memory before. */
+TEST_P(dcx_mem_layout, memory_goes_before_the_next_layout_comes)
+{
+    layout_handle layout(m_dcx, 2);
+    layout_mem mem(m_dcx, 4096, 7);
+    uct_mem_h held;
+
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), mem.bytes.data(), 4096,
+                            UCT_MD_MEM_ACCESS_ALL, &held));
+    layout.set(10, {mem.at(0, 8, 8)});
+    uct_rkey_t rkey = layout.rkey();
+    auto before     = mem.bytes;
+    auto next       = m_a.at(0, 8, 8);
+
+    ASSERT_EQ(UCS_OK, layout.try_set(10, {next}));
+    mem.release();
+    EXPECT_EQ(UCS_OK, put(rkey, 80));
+    EXPECT_EQ(before, mem.bytes);
+    EXPECT_EQ(0, memcmp(m_a.bytes.data(), m_flat.bytes.data(), 8));
+    EXPECT_EQ(UCS_OK, layout.wait());
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), held));
 }
 
 /* The same layout over memory that comes and goes: its number is another one if a
@@ -499,6 +536,20 @@ TEST_P(dcx_mem_layout, bad_handles)
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.set(memh, &params));
     EXPECT_NE(std::string::npos, m_log.take().find("is no layout"));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.test(memh));
+    m_log.take();
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_md_mem_dereg(m_dcx.md(), memh));
+    EXPECT_NE(std::string::npos, m_log.take().find("deregistered before"));
+}
+
+/* The processor does not go where it leads, which is nowhere. */
+TEST_P(dcx_mem_layout, blocks_of_one_that_is_not_set)
+{
+    layout_handle layout(m_dcx, 2);
+    const uct_iov_t iov = {NULL, 8, layout.memh, 24, 20};
+
+    EXPECT_NE(UCS_OK, run([&](uct_completion_t *comp) {
+        return uct_ep_put_zcopy(m_ep, &iov, 1, flat_addr(), flat_rkey(), comp);
+    }));
     m_log.take();
 }
 

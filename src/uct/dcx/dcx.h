@@ -89,12 +89,15 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
 /*
  * Gives the layout to the device, in the place of the one before. The remote
  * key stays the same, so that peers need not be told; but it is another one if
- * it was packed, and memory was deregistered that the layout before named. No
+ * a peer may have it (it was packed, or a rendezvous was of it), and memory was
+ * deregistered that the layout before named: uct_dcx_layout_test() returns
+ * UCS_ERR_NO_ELEM in between. No
  * operation of this process or of a peer uses it meanwhile, nor one that names
  * it: which goes on to do so, and has the bytes of the new one at the same
  * offsets. 'params' and the blocks are not needed after the call. What is set
  * one after the other goes to the device under one doorbell, that of
- * uct_dcx_layout_test().
+ * uct_dcx_layout_test(). Whether blocks of several entries overlap takes a step
+ * for each block, if they may be written to.
  *
  * Returns UCS_ERR_INVALID_PARAM   the layout of before remains
  *         UCS_ERR_EXCEEDS_LIMIT   more pieces than uct_dcx_layout_create() was
@@ -102,6 +105,7 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
  *         UCS_ERR_NO_RESOURCE     the one set before is on its way still, or too
  *                                 many of others: test, then again; not logged
  *         UCS_ERR_IO_ERROR        the queue for it has failed; was logged
+ *         UCS_ERR_NO_MEMORY       to look whether blocks overlap
  */
 ucs_status_t uct_dcx_layout_set(uct_mem_h memh,
                                 const uct_dcx_layout_params_t *params);
@@ -110,7 +114,7 @@ ucs_status_t uct_dcx_layout_set(uct_mem_h memh,
  * Whether the device has it: until then the handle must not be used, but for
  * others that name it. Does not wait. Returns UCS_OK, UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (why was logged), UCS_ERR_NO_ELEM (nothing was set, or its
- * memory was deregistered; not logged).
+ * memory was deregistered; not logged), UCS_ERR_INVALID_PARAM (it is no layout).
  */
 ucs_status_t uct_dcx_layout_test(uct_mem_h memh);
 

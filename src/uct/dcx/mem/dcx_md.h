@@ -24,7 +24,8 @@ struct uct_dcx_md {
     uct_dcx_mkeys_t   mkeys;
     uct_dcx_slots_t   slots;     /* keys with layouts */
     ucs_spinlock_t    mems_lock;
-    uct_dcx_mem_t     *mems;     /* handles to be used again */
+    uct_dcx_mem_t     *mems;     /* handles to be used again, oldest first */
+    uct_dcx_mem_t     *last_mem; /* ... if there are any */
     ucs_spinlock_t    layouts_lock;
     ucs_list_link_t   layouts;   /* handles of layouts, and what each names */
     uct_dcx_async_t   async;     /* events of the device */

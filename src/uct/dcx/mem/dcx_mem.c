@@ -9,6 +9,7 @@
 #include "dcx_mem_layout.h"
 
 #include <endian.h>
+#include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
@@ -142,10 +143,15 @@ void uct_dcx_mem_free(uct_dcx_mem_t *mem)
 {
     uct_dcx_md_t *md = mem->md;
 
-    mem->md = NULL;
+    mem->md   = NULL;
+    mem->next = NULL;
     ucs_spin_lock(&md->mems_lock);
-    mem->next = md->mems;
-    md->mems  = mem;
+    if (md->mems == NULL) {
+        md->mems = mem;
+    } else {
+        md->last_mem->next = mem;
+    }
+    md->last_mem = mem;
     ucs_spin_unlock(&md->mems_lock);
 }
 
@@ -280,7 +286,13 @@ ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
 
     mem  = params->memh;
     comp = uct_dcx_mem_invalidation(params);
-    if (mem->num_named > 0) {
+    if (mem->md != md) {
+        ucs_error("%s: memory handle %p is of another memory domain, or was "
+                  "deregistered before", uct_dcx_device_name(&md->dev), mem);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (mem->was_named) {
         uct_dcx_mem_layout_forget(md, mem);
     }
 
@@ -337,23 +349,45 @@ const ucs_rcache_ops_t uct_dcx_mem_rcache_ops = {
 };
 
 
-/* The key that this handle alone gives out: one that waits with the region,
- * else a new one */
-static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+/* The key that this handle alone gives out: the one that it has, else 'fresh' or
+ * one that waits with the region. Returns it, or NULL. */
+static uct_dcx_mkey_t *uct_dcx_mem_take_mkey(uct_dcx_md_t *md,
+                                             uct_dcx_mem_t *mem,
+                                             uct_dcx_mkey_t *fresh)
 {
     uct_dcx_region_t *region = mem->region;
 
     ucs_spin_lock(&md->mkeys.lock);
-    mem->mkey = region->idle;
-    if (mem->mkey != NULL) {
+    if (mem->mkey == NULL) {
+        mem->mkey = fresh;
+    }
+    if ((mem->mkey == NULL) && (region->idle != NULL)) {
+        mem->mkey    = region->idle;
         region->idle = mem->mkey->next;
         region->num_idle--;
     }
     ucs_spin_unlock(&md->mkeys.lock);
+    return mem->mkey;
+}
 
-    return (mem->mkey != NULL) ?
-           UCS_OK :
-           uct_dcx_mkey_create(&md->mkeys, region->mr, &mem->mkey);
+
+/* ... else a new one. Of two threads that make one, the second has that of the
+ * first. */
+static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    uct_dcx_mkey_t *fresh;
+    ucs_status_t status;
+
+    if (uct_dcx_mem_take_mkey(md, mem, NULL) != NULL) {
+        return UCS_OK;
+    }
+
+    status = uct_dcx_mkey_create(&md->mkeys, mem->region->mr, &fresh);
+    if ((status == UCS_OK) &&
+        (uct_dcx_mem_take_mkey(md, mem, fresh) != fresh)) {
+        (void)uct_dcx_mkey_destroy(&md->mkeys, fresh);
+    }
+    return status;
 }
 
 
@@ -389,7 +423,7 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
                   "invalidated", uct_dcx_device_name(&md->dev));
         return UCS_ERR_UNSUPPORTED;
     } else {
-        status = (mem->mkey == NULL) ? uct_dcx_mem_get_mkey(md, mem) : UCS_OK;
+        status = uct_dcx_mem_get_mkey(md, mem);
         if (status != UCS_OK) {
             return status;
         }

@@ -46,6 +46,7 @@ typedef struct uct_dcx_mem {
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
     int              is_bare;   /* the region's own key was packed */
     unsigned         num_named; /* how often layouts name it */
+    int              was_named; /* ... or have: the device may have one yet */
     uct_dcx_md_t     *md;       /* NULL: it was deregistered */
     union {
         uct_dcx_mem_layout_t *layout; /* in place of a region, or NULL */

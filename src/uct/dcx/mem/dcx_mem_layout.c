@@ -44,9 +44,10 @@ uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max)
         return NULL;
     }
 
-    layout->max    = max;
-    layout->mem    = uct_dcx_mem_alloc(md);
-    layout->layout = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
+    layout->max         = max;
+    layout->mem         = uct_dcx_mem_alloc(md);
+    layout->layout      = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
+    layout->parts.depth = 1;
     if (!uct_dcx_mem_parts_init(&layout->parts, max) ||
         !uct_dcx_mem_parts_init(&layout->next, max) ||
         (layout->layout == NULL) || (layout->mem == NULL)) {
@@ -137,6 +138,7 @@ static void uct_dcx_mem_parts_count(uct_dcx_mem_parts_t *parts, int change)
 
     for (i = 0; i < parts->num; ++i) {
         parts->named[i]->num_named += change;
+        parts->named[i]->was_named  = 1;
     }
 }
 
@@ -163,6 +165,8 @@ static void uct_dcx_mem_layout_clear(uct_dcx_mem_layout_t *layout)
 }
 
 
+/* Also where no layout names it any more, one that does may be on the device, if
+ * what was set in its place is on its way. */
 void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     uct_dcx_mem_layout_t *layout;
@@ -170,8 +174,14 @@ void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
     ucs_spin_lock(&md->layouts_lock);
     ucs_list_for_each(layout, &md->layouts, list) {
         if (uct_dcx_mem_layout_names(layout, mem)) {
+            uct_dcx_slots_mark(&md->slots, layout->slot);
+        }
+    }
+
+    uct_dcx_slots_forget_marked(&md->slots);
+    ucs_list_for_each(layout, &md->layouts, list) {
+        if (uct_dcx_mem_layout_names(layout, mem)) {
             uct_dcx_mem_layout_clear(layout);
-            uct_dcx_slots_drop(&md->slots, layout->slot);
         }
     }
     ucs_spin_unlock(&md->layouts_lock);
@@ -183,11 +193,11 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
     uct_dcx_md_t *md = layout->mem->md;
 
     ucs_spin_lock(&md->layouts_lock);
+    uct_dcx_slots_disown(&md->slots, layout->slot, layout->mem->is_bare);
     uct_dcx_mem_layout_clear(layout);
     ucs_list_del(&layout->list);
     ucs_spin_unlock(&md->layouts_lock);
 
-    uct_dcx_slots_disown(&md->slots, layout->slot, layout->mem->is_bare);
     uct_dcx_mem_layout_free(layout);
 }
 
@@ -226,14 +236,16 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
                                 uct_dcx_mem_layout_t *inner)
 {
     unsigned depth      = inner->parts.depth + 1;
-    ucs_status_t status = uct_dcx_mem_layout_test(inner);
+    ucs_status_t status = uct_dcx_slots_peek(&inner->mem->md->slots,
+                                             inner->slot);
 
     if (inner == layout) {
         return "memh is the layout itself";
     }
 
     if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
-        return "memh is a layout that nothing was set in";
+        return "memh is a layout that nothing was set in, or the device failed "
+               "to";
     }
 
     if (depth > UCT_DCX_MEM_LAYOUT_DEPTH) {
@@ -268,12 +280,12 @@ static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
 static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
                                const uct_dcx_layout_run_t *run)
 {
-    uint64_t span = ((run->count - 1) * run->stride) + run->bytes;
+    uint64_t last = ((run->count - 1) * run->stride) + (run->bytes - 1);
     uint64_t begin, length;
 
     uct_dcx_mem_span(mem, &begin, &length);
-    return (run->addr >= begin) && (span <= length) &&
-           (run->addr - begin <= length - span);
+    return (run->addr >= begin) && (last < length) &&
+           (run->addr - begin < length - last);
 }
 
 
@@ -327,24 +339,29 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 }
 
 
-static const char *uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout)
+/* Errors are logged. */
+static ucs_status_t uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout)
 {
     const uct_dcx_mem_parts_t *next = &layout->next;
     const char *fault;
-    int overlaps;
+    int overlaps = 0;
 
     uct_dcx_layout_begin(layout->layout, layout->max, layout->access);
     fault = uct_dcx_layout_add_rounds(layout->layout, next->runs, next->num);
-    if (fault != NULL) {
-        return fault;
+    if (fault == NULL) {
+        uct_dcx_layout_end(layout->layout);
+        overlaps = (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
+                   uct_dcx_layout_overlaps(layout->layout) : 0;
+        fault    = (overlaps == 0) ? NULL :
+                   (overlaps > 0) ? "they overlap, and may be written to" :
+                                    "no memory to look whether they overlap";
     }
 
-    uct_dcx_layout_end(layout->layout);
-    overlaps = (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
-               uct_dcx_layout_overlaps(layout->layout) : 0;
-    return (overlaps == 0) ? NULL :
-           (overlaps > 0) ? "they overlap, and may be written to" :
-                            "no memory to look whether they overlap";
+    if (fault != NULL) {
+        ucs_error("uct_dcx_layout_set: params->blocks: %s", fault);
+        return (overlaps < 0) ? UCS_ERR_NO_MEMORY : UCS_ERR_INVALID_PARAM;
+    }
+    return UCS_OK;
 }
 
 
@@ -362,13 +379,11 @@ static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
 
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_md_t *md  = layout->mem->md;
-    const char *fault = uct_dcx_mem_layout_build(layout);
-    ucs_status_t status;
+    uct_dcx_md_t *md    = layout->mem->md;
+    ucs_status_t status = uct_dcx_mem_layout_build(layout);
 
-    if (fault != NULL) {
-        ucs_error("uct_dcx_layout_set: params->blocks: %s", fault);
-        return UCS_ERR_INVALID_PARAM;
+    if (status != UCS_OK) {
+        return status;
     }
 
     ucs_spin_lock(&md->layouts_lock);

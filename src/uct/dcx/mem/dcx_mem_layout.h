@@ -90,8 +90,9 @@ const char *
 uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
                        const uct_dcx_layout_run_t *run);
 
-/* Gives what was added to the device. Returns UCS_ERR_INVALID_PARAM (logged),
- * or as uct_dcx_slots_set(); then nothing has changed. */
+/* Gives what was added to the device. Returns UCS_ERR_INVALID_PARAM or
+ * UCS_ERR_NO_MEMORY (logged), or as uct_dcx_slots_set(); then nothing has
+ * changed. */
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
 
 /* As uct_dcx_slots_test() */
