@@ -33,6 +33,7 @@
 
 #include <uct/dcx/dcx.h>
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,17 @@ struct halo {
 
 /* --- layouts ------------------------------------------------------------- */
 
+static void layout_create(struct net *net, uct_mem_h *memh, size_t pieces)
+{
+    ucs_status_t status = uct_dcx_layout_create(net->iface, pieces, memh);
+    char what[120];
+
+    snprintf(what, sizeof(what), "a face of %zu pieces: set "
+             "UCX_DCX_UMR_MAX_ENTRIES to as many, or take more ranks", pieces);
+    check(status, (status == UCS_ERR_EXCEEDS_LIMIT) ? what :
+                                                      "uct_dcx_layout_create");
+}
+
 /* A handle for 'repeat' blocks: a new one, or the one that there is */
 static void layout_set(struct net *net, uct_mem_h *memh, uint64_t access,
                        size_t repeat, uct_dcx_block_t block)
@@ -76,12 +88,16 @@ static void layout_set(struct net *net, uct_mem_h *memh, uint64_t access,
         .num    = 1,
         .blocks = &block
     };
+    ucs_status_t status;
 
     if (*memh == NULL) {
-        CHECK(uct_dcx_layout_create(net->iface, uct_dcx_layout_pieces(&params),
-                                    memh));
+        layout_create(net, memh, uct_dcx_layout_pieces(&params));
     }
-    CHECK(uct_dcx_layout_set(*memh, &params));
+    while ((status = uct_dcx_layout_set(*memh, &params)) ==
+           UCS_ERR_NO_RESOURCE) {
+        (void)uct_dcx_layout_test(*memh); /* makes room */
+    }
+    check(status, "uct_dcx_layout_set");
 }
 
 static void layout_wait(uct_mem_h memh)
@@ -115,8 +131,10 @@ static void face_point(struct halo *halo, struct face *face, int which)
 
 /*
  * The upper layout: of the array of the lower one, the rows whose y and x are
- * right. A layout of layouts has one dimension more, and each of them is one
- * entry, however many cells there are.
+ * right. A layout of layouts has one dimension more. Each is one entry, however
+ * many cells there are, if its blocks are less than 64 KiB apart: for this one,
+ * planes of the lower one. Else each block is a piece, and a key has no more of
+ * these than UCX_DCX_UMR_MAX_ENTRIES.
  */
 static void face_open(struct halo *halo, struct face *face, int which)
 {
@@ -312,6 +330,22 @@ static void halo_close(struct halo *halo)
 
 /* --- all of it ----------------------------------------------------------- */
 
+/* MPI_Bcast() counts the cells by an int, and so do the sizes of a box, which
+ * have two ghost cells more. */
+static void check_arguments(const int *whole, int steps)
+{
+    double cells = 1;
+    int d;
+
+    for (d = 0; d < 3; d++) {
+        check(whole[d] > 0 ? UCS_OK : UCS_ERR_INVALID_PARAM, "X, Y, Z < 1");
+        cells *= whole[d];
+    }
+    check(cells <= INT_MAX - 2 ? UCS_OK : UCS_ERR_INVALID_PARAM,
+          "a box of 2^31 cells or more");
+    check(steps >= 0 ? UCS_OK : UCS_ERR_INVALID_PARAM, "STEPS < 0");
+}
+
 /* The grid of ranks, and the part of the box that this rank has */
 static void halo_divide(struct halo *halo, const int *whole, int *ranks)
 {
@@ -365,6 +399,7 @@ int main(int argc, char **argv)
     }
     steps = (argc > 4) ? atoi(argv[4]) : steps;
 
+    check_arguments(whole, steps);
     halo_divide(&halo, whole, ranks);
     halo_open(&halo, whole, (argc > 5) ? argv[5] : "mlx5_0:1");
     for (step = 0; step < steps; step++) {
