@@ -4,11 +4,25 @@
  * hold it.
  */
 #include "dcx_slot_held.h"
+#include "dcx_slot_queue.h"
 
 
 static int uct_dcx_slot_size_is_full(const uct_dcx_slot_size_t *size)
 {
     return size->num_held >= size->max / 2;
+}
+
+
+static int uct_dcx_slots_is_held(uct_dcx_slots_t *slots,
+                                 const uct_dcx_layout_t *layout)
+{
+    const uct_dcx_key_slot_t *slot = *uct_dcx_slots_bucket(slots, layout);
+
+    while ((slot != NULL) && ((slot->held == 0) ||
+                              !uct_dcx_layout_is_equal(slot->layout, layout))) {
+        slot = slot->chain;
+    }
+    return slot != NULL;
 }
 
 
@@ -28,7 +42,8 @@ static int uct_dcx_slots_is_full(uct_dcx_slots_t *slots,
     }
 
     if (size < slots->sizes + UCT_DCX_SLOT_SIZES) {
-        is_full                 = uct_dcx_slot_size_is_full(size);
+        is_full                 = uct_dcx_slot_size_is_full(size) &&
+                                  !uct_dcx_slots_is_held(slots, layout);
         slots->stats.exhausted += is_full;
     }
     ucs_spin_unlock(&slots->lock);
