@@ -10,6 +10,10 @@
 #include <set>
 #include <thread>
 
+extern "C" {
+#include "uct/dcx/umr/dcx_slot_read.h"
+}
+
 namespace {
 
 class dcx_slot : public dcx_slot_test {
@@ -656,6 +660,14 @@ TEST_P(dcx_slot, silent_queue)
               uct_dcx_slots_set(&slots.slots, &ready, 1, layout.get()));
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.try_get(other, &slot));
     EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_slots_own(&slots.slots, 4, &slot));
+
+    /* memory may have their index, with another variant */
+    void *place = NULL;
+    EXPECT_EQ(UCS_ERR_NO_ELEM,
+              uct_dcx_slots_place(&slots.slots, ready->lkey, 8, &place));
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_place(&slots.slots, ready->lkey ^ 1,
+                                          (uintptr_t)src.addr, &place));
+    EXPECT_EQ((void*)src.addr, place);
     uct_dcx_slots_disown(&slots.slots, ready, 1);
     uct_dcx_slots_disown(&slots.slots, pending, 1);
     EXPECT_EQ(0u, slots.stats().num_set);

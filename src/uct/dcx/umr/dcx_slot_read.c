@@ -8,11 +8,13 @@
 #include <ucs/sys/math.h>
 
 
-/* A number belongs to a slot whatever its variant is. */
+/* A number belongs to a slot whatever its variant is. Of a key that was destroyed
+ * the last one is left: another may be one of memory by now. */
 static int
 uct_dcx_slot_has_number(const uct_dcx_key_slot_t *slot, uint32_t number)
 {
-    return (slot->lkey ^ number) >> 8 == 0;
+    return (slot->obj.obj != NULL) ? ((slot->lkey ^ number) >> 8 == 0) :
+                                     (slot->lkey == number);
 }
 
 
