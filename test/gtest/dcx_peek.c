@@ -240,6 +240,14 @@ void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats)
 }
 
 
+void dcx_peek_no_more_layouts(uct_iface_h iface)
+{
+    const uct_base_iface_t *base = ucs_derived_of(iface, uct_base_iface_t);
+
+    ucs_derived_of(base->md, uct_dcx_md_t)->slots.status = UCS_ERR_IO_ERROR;
+}
+
+
 uint32_t dcx_peek_lkey(uct_mem_h memh)
 {
     return uct_dcx_mem_lkey(memh);

@@ -119,6 +119,9 @@ struct dcx_layout_stats {
 };
 void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats);
 
+/* From now on there are none, as if their queue were of no use any more. */
+void dcx_peek_no_more_layouts(uct_iface_h iface);
+
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
 uint32_t dcx_peek_rkey(uct_mem_h memh);

@@ -633,6 +633,18 @@ TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
     EXPECT_EQ(UCS_OK, end.status);
 }
 
+/* Their queue is of no use: what is too long to be copied says so. */
+TEST_P(dcx_strided_keys, none_any_more)
+{
+    dcx_end end;
+
+    check_put(irregular(12));
+    dcx_peek_no_more_layouts(m_dcx.iface);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, put({m_a.at(0, 2000, 4000, 60)}, &end.comp));
+    EXPECT_EQ("", m_log.take());
+    check_put(irregular(13));
+}
+
 /* The handle goes, and its number comes back for other memory. */
 TEST_P(dcx_strided_keys, memory_goes)
 {

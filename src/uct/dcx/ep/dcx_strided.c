@@ -337,6 +337,8 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
                uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
     case UCS_ERR_EXCEEDS_LIMIT: /* those who hold them may wait for the user */
         return op->is_rndv ? status : UCS_ERR_UNSUPPORTED;
+    case UCS_ERR_IO_ERROR: /* there is a line that says why */
+        return (layout->length > max_copy) ? status : UCS_ERR_UNSUPPORTED;
     default:
         return UCS_ERR_UNSUPPORTED;
     }
