@@ -484,6 +484,10 @@ TEST_P(dcx_match_strided, half_of_the_slots)
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, more->post(99));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
               UCS_PTR_STATUS(try_rndv(1000, nth(m_a, 100), end)));
+    ops.push_back(rndv(1000, nth(m_a, 0), end)); /* the same slot */
+    ASSERT_FALSE(UCS_PTR_IS_ERR(ops.back()));
+    EXPECT_EQ(1000u, wait_unexpected().tag);
+    EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, ops.back()));
 
     for (unsigned i = 0; i < 3 * UMR_SLOTS; i++) {
         const uct_iov_t iov = m_a.at(i, 300, 1000, 60);
@@ -822,6 +826,12 @@ TEST_P(dcx_match_layouts, not_set)
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
               post(*make_recv({{(void*)1620, 1, m_inner.memh, 0, 1}}), 5));
     EXPECT_NE(std::string::npos, m_log.take().find("ends before offset 1620"));
+    layout_handle unset(m_dcx, 10);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              post(*make_recv({m_b.at(0, 20), {(void*)3, 9, unset.memh, 0, 1},
+                               m_b.at(50, 20)}), 5));
+    EXPECT_NE(std::string::npos, m_log.take().find("ends before offset 3"));
+    EXPECT_EQ(0u, dcx_peek_num_posted(m_dcx.iface));
 }
 
 INSTANTIATE_TEST_SUITE_P(base, dcx_match_layouts, testing::Values(0));
@@ -875,6 +885,7 @@ int main(int argc, char **argv)
 
     shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
     late.push_back({"SOFTHCA_DELAY", "50"});
+    late.push_back({"UCX_DCX_RX_INLINE", "0"}); /* requests lie in the buffer */
     no_rcache.push_back({"UCX_DCX_RCACHE", "n"});
     return hca_test_main(argc, argv, {
         {"base", env}, {"shared", shared}, {"late", late},

@@ -147,7 +147,8 @@ uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index);
 /* ... and the user hears nothing more of it: see uct_dcx_tm_detach(). */
 void uct_dcx_tm_strided_mute(uct_dcx_tm_t *tm, uint16_t index);
 
-/* Copies the first bytes of a posted buffer, whatever it is made of. */
+/* Copies the first bytes of a posted buffer, whatever it is made of. Returns
+ * UCS_ERR_CANCELED if it is the user's again, as he has canceled by force. */
 ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
                                      void *dest, size_t length);
 

@@ -361,10 +361,11 @@ uct_dcx_tm_consumed(uct_dcx_tm_t *tm, uint16_t index)
 /* The device has matched a rendezvous and leaves the rest to the user, as the
  * data is too long, or too many are under way. The user is handed the request
  * as one that has matched nothing, finds the same receive for it and cancels
- * that here by force. One who does not is told that the buffer is too small. */
+ * that here by force. One who does not is told that the buffer is too small. The
+ * request may be in front of the completion (rdma-core, providers/mlx5/cq.c,
+ * handle_tag_matching()). */
 static UCS_F_NOINLINE void
-uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
-                   const struct mlx5_cqe64 *cqe)
+uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index, struct mlx5_cqe64 *cqe)
 {
     uct_dcx_tm_entry_t *entry = &tm->entries[index];
     struct {
@@ -374,8 +375,15 @@ uct_dcx_tm_refused(uct_dcx_tm_t *tm, uint16_t index,
     size_t length = ucs_min(be32toh(cqe->byte_cnt), sizeof(request));
     ucs_status_t status;
 
+    static_assert(sizeof(request) <= sizeof(*cqe), "it fits a CQE");
     entry->is_matched = 1;
-    status            = uct_dcx_tm_strided_read(tm, index, &request, length);
+    if (cqe->op_own & MLX5_INLINE_SCATTER_64) {
+        memcpy(&request, cqe - 1, length);
+        status = UCS_OK;
+    } else {
+        status = uct_dcx_tm_strided_read(tm, index, &request, length);
+    }
+
     if (status == UCS_OK) {
         entry->tag = request.tmh.tag;
         uct_dcx_tm_unexpected_rndv(tm, &request.tmh, length);

@@ -38,6 +38,7 @@ typedef struct uct_dcx_tm_strided_recv {
     uct_dcx_tm_t      *tm;
     uct_tag_context_t *ctx;
     uct_dcx_tm_post_t post;
+    int               in_layouts; /* of the user, set or not */
 } uct_dcx_tm_strided_recv_t;
 
 
@@ -115,21 +116,22 @@ uct_dcx_tm_strided_gather(const uct_dcx_tm_strided_t *strided, void *dest,
 }
 
 
+/* Memory of which the user hears nothing more may be gone. */
 static void
 uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
                              const void *header, unsigned length,
                              ucs_status_t status, unsigned flags)
 {
-    void *copy = NULL;
+    const uct_dcx_tm_strided_t *strided = ucs_derived_of(self,
+                                                         uct_dcx_tm_strided_t);
+    void *copy                          = NULL;
     uct_tag_context_t *ctx;
 
-    if (!(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
+    if ((strided->ctx != NULL) && !(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
         copy   = ucs_malloc(length, "uct_dcx_tm_request");
         header = copy;
         status = (copy == NULL) ? UCS_ERR_NO_MEMORY :
-                 uct_dcx_tm_strided_gather(
-                         ucs_derived_of(self, uct_dcx_tm_strided_t), copy,
-                         length);
+                 uct_dcx_tm_strided_gather(strided, copy, length);
     }
 
     ctx = uct_dcx_tm_strided_end(self);
@@ -164,12 +166,19 @@ ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
                                      void *dest, size_t length)
 {
     const uct_dcx_tm_strided_t *strided = uct_dcx_tm_strided_of(tm, index);
+    const uct_dcx_tm_entry_t *entry     = &tm->entries[index];
+
+    if (((strided != NULL) ? strided->ctx : entry->ctx) == NULL) {
+        ucs_diag("%s: a request of a rendezvous is lost in a buffer that was "
+                 "canceled by force", tm->queues->port.name);
+        return UCS_ERR_CANCELED;
+    }
 
     if (strided != NULL) {
         return uct_dcx_tm_strided_gather(strided, dest, length);
     }
 
-    memcpy(dest, tm->entries[index].buffer, length);
+    memcpy(dest, entry->buffer, length);
     return UCS_OK;
 }
 
@@ -254,8 +263,35 @@ uct_dcx_tm_strided_too_much(const uct_dcx_layout_t *layout)
 }
 
 
-/* Its first byte is looked for before anything is made ready: what was taken away
- * with its memory has none. */
+/* The first byte of each entry is looked for before anything is made ready, as
+ * what is in no layout, or was taken away with its memory, has none. Of entries of
+ * memory only that of the buffer is of interest. */
+static ucs_status_t
+uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
+                         const uct_dcx_layout_t *layout)
+{
+    uint32_t num = recv->in_layouts ? layout->num : 1;
+    const uct_dcx_layout_entry_t *entry;
+    void *place;
+    uint32_t i;
+
+    for (i = 0; i < num; ++i) {
+        entry = &layout->entries[i];
+        if (uct_dcx_slots_place(uct_dcx_tm_slots(recv->tm), entry->lkey,
+                                entry->addr, &place) != UCS_OK) {
+            ucs_error(UCT_DCX_TM_STRIDED_NAME ": iov: the layout of a memory "
+                      "handle is not set, or ends before offset %lu",
+                      entry->addr);
+            return UCS_ERR_INVALID_PARAM;
+        }
+        if (i == 0) {
+            recv->post.buffer = place;
+        }
+    }
+    return UCS_OK;
+}
+
+
 static ucs_status_t
 uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
                          const uct_dcx_layout_t *layout, unsigned depth)
@@ -263,12 +299,11 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
     const uct_dcx_layout_entry_t *first = &layout->entries[0];
     uct_dcx_queues_t *queues            = recv->tm->queues;
     uct_dcx_slots_t *slots              = NULL;
+    ucs_status_t status;
 
-    if (uct_dcx_slots_place(uct_dcx_tm_slots(recv->tm), first->lkey,
-                            first->addr, &recv->post.buffer) != UCS_OK) {
-        ucs_error(UCT_DCX_TM_STRIDED_NAME ": iov: the layout of a memory handle "
-                  "is not set, or ends before offset %lu", first->addr);
-        return UCS_ERR_INVALID_PARAM;
+    status = uct_dcx_tm_strided_place(recv, layout);
+    if (status != UCS_OK) {
+        return status;
     }
 
     if (uct_dcx_layout_num_pieces(layout) == 1) {
@@ -306,20 +341,33 @@ uct_dcx_tm_strided_func(void *arg, const uct_dcx_layout_t *layout,
 }
 
 
+static int uct_dcx_tm_strided_in_layouts(const uct_iov_t *iov, size_t iovcnt)
+{
+    const uct_iov_t *end = iov + iovcnt;
+
+    while ((iov < end) &&
+           (uct_dcx_iov_is_empty(iov) || !uct_dcx_mem_is_layout(iov->memh))) {
+        ++iov;
+    }
+    return iov < end;
+}
+
+
 ucs_status_t
 uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
                               uct_tag_t tag_mask, const uct_iov_t *iov,
                               size_t iovcnt, uct_tag_context_t *ctx)
 {
     uct_dcx_tm_strided_recv_t recv = {
-        .tm   = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
-        .ctx  = ctx,
-        .post = {
+        .tm         = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
+        .ctx        = ctx,
+        .post       = {
             .tag    = tag,
             .mask   = tag_mask,
             .buffer = (iovcnt > 0) ? iov->buffer : NULL,
             .lkey   = MLX5_INVALID_LKEY
-        }
+        },
+        .in_layouts = uct_dcx_tm_strided_in_layouts(iov, iovcnt)
     };
     const uct_dcx_iov_user_t user  = {
         .name   = UCT_DCX_TM_STRIDED_NAME,
