@@ -835,6 +835,41 @@ TEST_P(dcx_list, rndv_into_shortest_buffer)
     }
 }
 
+/* Nobody wants it any more when it turns out that the device has left a rendezvous
+ * to the user: a buffer in which the request lies is not read, be it one piece or
+ * several. */
+TEST_P(dcx_list, rndv_into_canceled_buffer)
+{
+    const bool is_inline = getenv("UCX_DCX_RX_INLINE") == NULL;
+
+    for (bool is_strided : {false, true}) {
+        dcx_tag_mem mem(m_far, 20000, 5);
+        dcx_tag_recv recv(m_dcx, 256);
+        dcx_end end, flushed;
+
+        if (is_strided) {
+            recv.iov = {{recv.mem.iov.buffer, 100, recv.mem.iov.memh, 128, 2}};
+        }
+        ASSERT_EQ(UCS_OK, retry([&] { return recv.post(5); }));
+        dcx_wait_told(m_dcx);
+        ucs_status_ptr_t op = far_rndv(5, mem, end);
+        ASSERT_FALSE(UCS_PTR_IS_ERR(op));
+        if (uct_ep_flush(m_far_ep, 0, &flushed.comp) == UCS_INPROGRESS) {
+            far_until([&] { return flushed.count == 1; });
+        }
+        EXPECT_EQ(UCS_OK, recv.cancel(true));
+        std::fill(recv.mem.bytes.begin(), recv.mem.bytes.end(), 0xee);
+        both_until([&] { return dcx_peek_num_posted(m_dcx.iface) == 0; });
+        EXPECT_FALSE(recv.has_ended());
+        EXPECT_EQ(is_inline, !m_unexpected.empty()) << is_strided;
+        if (is_inline) {
+            EXPECT_EQ(bytes("header", 6), wait_unexpected().data);
+        }
+        m_unexpected.clear();
+        EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_far_ep, op));
+    }
+}
+
 /* --- the end of things ---------------------------------------------------- */
 
 /* Nobody wants the rendezvous: flushes end, and the endpoint's end is its. */

@@ -929,6 +929,28 @@ TEST_P(verbs_tm_cqe, may_hold_the_data)
     }
 }
 
+/* So does a request of a rendezvous that is left to the program. */
+TEST_P(verbs_tm_cqe, may_hold_a_request)
+{
+    tm_options options;
+
+    options.cqe_size = GetParam();
+    tm_srq tm(dev, options);
+    verbs_pair pair(dev, {}, tm_ep(tm));
+    tm_rndv msg(IBV_TMH_RNDV, 5, src.addr, src.mr->rkey, 100);
+
+    memset(src.addr, 0x77, 64);
+    memcpy(src.addr, &msg.headers, sizeof(msg.headers));
+    tm.add({.wr_id = 1, .tag = 5, .length = 64});
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, verbs_test::send(0, 64)));
+    tm_wc wc = tm.wait();
+    EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
+    EXPECT_EQ(1u, wc.wr_id);
+    EXPECT_EQ(64u, wc.byte_len);
+    EXPECT_TRUE(tm.holds(0, src.addr, 64));
+    EXPECT_TRUE(tm.is_empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_cqe, testing::Values(64, 128));
 
 /* --- another process ------------------------------------------------------ */

@@ -170,7 +170,7 @@ static bool hca_tm_fits_cqe(const struct hca_tm_msg *msg)
 }
 
 /* @param to  where the data goes, NULL: to the CQE */
-static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg,
+static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
                                         const struct hca_sgl *to,
                                         const struct hca_sgl *from)
 {
@@ -191,8 +191,7 @@ static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg,
         return check;
     }
     hca_tm_consume(hca_srq_tm(msg->srq), resp->recv.tm_index);
-    return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED_MSG,
-                           (to == NULL) ? data : NULL);
+    return hca_tm_complete(msg, tm_op, (to == NULL) ? data : NULL);
 }
 
 /* The buffer is the program's again, with all of the data or, where the copy
@@ -245,7 +244,7 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
     }
     hca_sgl_part(&from, resp->msg->data, sizeof(msg->tmh), msg->length);
     if (hca_tm_fits_cqe(msg)) {
-        return hca_tm_one_packet(msg, NULL, &from);
+        return hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, NULL, &from);
     }
     resp->memory.owner = recv->owner;
     check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
@@ -253,13 +252,15 @@ static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
         return check;
     }
     return (resp->msg->data->length <= (128u << resp->msg->mtu)) ?
-           hca_tm_one_packet(msg, &resp->memory, &from) :
+           hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, &resp->memory,
+                             &from) :
            hca_tm_more_packets(msg, &from);
 }
 
 /* --- rendezvous ---------------------------------------------------------- */
 
-/* The message itself goes to the buffer: a program gets the data from there. */
+/* The message itself goes to the buffer, or to the CQE as libmlx5 expects of any
+ * match (handle_tag_matching()): the program fetches the data. */
 static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
 {
     struct hca_responder *resp = msg->resp;
@@ -270,17 +271,15 @@ static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
     if (msg->length > recv->length) {
         return hca_resp_bad(resp, HCA_CHECK_TM_LEN, msg->length);
     }
+    if (hca_tm_fits_cqe(msg)) {
+        return hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV, NULL,
+                                 resp->msg->data);
+    }
     resp->memory.owner = recv->owner;
     check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
-    if (check == HCA_OK) {
-        check = hca_resp_copy(resp, &resp->memory, resp->msg->data,
-                              HCA_CHECK_RECV_LKEY_FAULT);
-    }
-    if (check != HCA_OK) {
-        return check;
-    }
-    hca_tm_consume(hca_srq_tm(msg->srq), recv->tm_index);
-    return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV, NULL);
+    return (check != HCA_OK) ? check :
+           hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV,
+                             &resp->memory, resp->msg->data);
 }
 
 /* DC: what the SRQ reads with has to have been set. */
