@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,9 +21,11 @@ enum {
 
 static int perf_tcp_fd = -1;
 
-static struct addrinfo *perf_tcp_resolve(const char *host, const char *port)
+static struct addrinfo *
+perf_tcp_resolve(const char *host, const char *port, int family)
 {
     struct addrinfo hints = {
+        .ai_family   = family,
         .ai_socktype = SOCK_STREAM,
         .ai_flags    = (host == NULL) ? AI_PASSIVE : 0
     };
@@ -39,12 +42,15 @@ static struct addrinfo *perf_tcp_resolve(const char *host, const char *port)
 static int perf_tcp_listen_to(const struct addrinfo *to)
 {
     int fd = socket(to->ai_family, to->ai_socktype, to->ai_protocol);
-    int on = 1;
+    int on = 1, off = 0;
 
     if (fd < 0) {
         return -1;
     }
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (to->ai_family == AF_INET6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    }
     if ((bind(fd, to->ai_addr, to->ai_addrlen) != 0) || (listen(fd, 1) != 0)) {
         close(fd);
         return -1;
@@ -64,10 +70,10 @@ static int perf_tcp_connect_to(const struct addrinfo *to)
 }
 
 /* The first address that works; @return -1 with errno if none does */
-static int perf_tcp_try(const char *host, const char *port,
+static int perf_tcp_try(const char *host, const char *port, int family,
                         int (*open_one)(const struct addrinfo *to))
 {
-    struct addrinfo *list = perf_tcp_resolve(host, port);
+    struct addrinfo *list = perf_tcp_resolve(host, port, family);
     int fd                = -1;
 
     for (struct addrinfo *to = list; (to != NULL) && (fd < 0);
@@ -78,9 +84,18 @@ static int perf_tcp_try(const char *host, const char *port,
     return fd;
 }
 
+/* By IPv6, which takes peers of IPv4, too, unless the host has none */
+static int perf_tcp_listen(const char *port)
+{
+    int fd = perf_tcp_try(NULL, port, AF_INET6, perf_tcp_listen_to);
+
+    return (fd >= 0) ? fd :
+                       perf_tcp_try(NULL, port, AF_INET, perf_tcp_listen_to);
+}
+
 static int perf_tcp_accept(const char *port)
 {
-    int listener = perf_tcp_try(NULL, port, perf_tcp_listen_to);
+    int listener = perf_tcp_listen(port);
     int fd;
 
     if (listener < 0) {
@@ -101,7 +116,7 @@ static int perf_tcp_accept(const char *port)
 
 static int perf_tcp_connect(const char *host, const char *port)
 {
-    int fd = perf_tcp_try(host, port, perf_tcp_connect_to);
+    int fd = perf_tcp_try(host, port, AF_UNSPEC, perf_tcp_connect_to);
 
     if (fd < 0) {
         perf_fail("cannot reach %s on port %s: %m; is dcx_perf waiting there?",

@@ -31,11 +31,16 @@ void perf_do_clear(const struct perf_mem *mem, uint64_t seed)
 }
 
 bool perf_do_check(const struct perf_mem *mem, uint64_t seed, bool is_staged,
-                   struct perf_wrong *wrong)
+                   unsigned count, struct perf_wrong *wrong)
 {
-    return is_staged ? perf_data_check(mem->staging, mem->shape.size, seed,
-                                       wrong) :
-                       perf_shape_check(&mem->shape, mem->buffer, seed, wrong);
+    for (unsigned i = 0; i < count; i++) {
+        if (!perf_data_check(perf_mem_stage(mem, i), mem->shape.size, seed,
+                             wrong)) {
+            return false;
+        }
+    }
+    return is_staged ||
+           perf_shape_check(&mem->shape, mem->buffer, seed, wrong);
 }
 
 void perf_do_pack(const struct perf_mem *mem, unsigned count)
@@ -94,7 +99,7 @@ perf_serve_call(struct perf_uct *uct, struct perf_mem *mem,
         break;
     case PERF_CALL_CHECK:
         answer->is_wrong = !perf_do_check(mem, call->seed, call->is_staged,
-                                          &answer->wrong);
+                                          call->count, &answer->wrong);
         break;
     case PERF_CALL_PACK:
         perf_serve_copy(mem, call, answer, perf_do_pack);
@@ -118,6 +123,7 @@ void perf_serve(struct perf_uct *uct)
         perf_uct_receive(uct, &call, sizeof(call));
         memset(&answer, 0, sizeof(answer));
         perf_serve_call(uct, &mem, &call, &answer);
+        uct->may_end = (call.verb == PERF_CALL_QUIT);
         perf_uct_send(uct, &answer, sizeof(answer));
     } while (call.verb != PERF_CALL_QUIT);
     perf_uct_flush(uct);

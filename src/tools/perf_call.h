@@ -12,7 +12,8 @@ enum perf_verb {
     PERF_CALL_BEGIN,  /* a case: memory for it; the answer has its keys */
     PERF_CALL_FILL,   /* the pattern `seed` into the buffer */
     PERF_CALL_CLEAR,  /* no data anywhere */
-    PERF_CALL_CHECK,  /* the buffer has the pattern */
+    PERF_CALL_CHECK,  /* the buffer has the pattern, and `count` places of
+                       * staging */
     PERF_CALL_PACK,   /* from the buffer to `count` places of staging */
     PERF_CALL_UNPACK, /* ... and back */
     PERF_CALL_END,    /* of the case */
@@ -50,7 +51,7 @@ void perf_serve(struct perf_uct *uct);
 void perf_do_fill(const struct perf_mem *mem, uint64_t seed, bool is_staged);
 void perf_do_clear(const struct perf_mem *mem, uint64_t seed);
 bool perf_do_check(const struct perf_mem *mem, uint64_t seed, bool is_staged,
-                   struct perf_wrong *wrong);
+                   unsigned count, struct perf_wrong *wrong);
 void perf_do_pack(const struct perf_mem *mem, unsigned count);
 void perf_do_unpack(const struct perf_mem *mem, unsigned count);
 

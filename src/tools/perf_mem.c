@@ -116,7 +116,7 @@ static void perf_blocks_of(struct perf_blocks *blocks,
     }
 }
 
-/* @return NULL if a key does not take as many pieces, or there are none */
+/* @return NULL if no key takes as many pieces, or none is left */
 static uct_mem_h perf_layout_create(const struct perf_mem *mem,
                                     const struct perf_blocks *blocks)
 {
@@ -128,7 +128,7 @@ static uct_mem_h perf_layout_create(const struct perf_mem *mem,
         return NULL;
     }
     status = uct_dcx_layout_create(mem->uct->iface, pieces, &memh);
-    if (status == UCS_ERR_UNSUPPORTED) {
+    if ((status == UCS_ERR_UNSUPPORTED) || (status == UCS_ERR_EXCEEDS_LIMIT)) {
         return NULL;
     }
     perf_uct_check(status, "a key for a layout");

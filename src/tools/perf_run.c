@@ -112,10 +112,12 @@ static double perf_time_far(struct perf_bench *bench, int verb)
 
 /* --- checks --------------------------------------------------------------- */
 static void perf_tell(struct perf_bench *bench, enum perf_verb verb,
-                      uint64_t seed, bool is_staged, struct perf_answer *answer)
+                      uint64_t seed, bool is_staged, unsigned count,
+                      struct perf_answer *answer)
 {
     struct perf_call call = {
         .verb      = verb,
+        .count     = count,
         .is_staged = is_staged,
         .seed      = seed,
         .what      = bench->what
@@ -128,12 +130,12 @@ static void perf_is_wrong(const struct perf_bench *bench,
                           enum perf_method method,
                           const struct perf_wrong *wrong)
 {
-    perf_fail("%s, %s of %lu bytes in blocks of %lu, by %s: byte %lu of the "
+    perf_fail("%s, %s of %lu bytes in blocks of %lu, by %s: byte %ld of the "
               "%s is 0x%02x instead of 0x%02x%s",
               perf_op_names[bench->what.op],
               perf_form_names[bench->what.form], bench->what.size,
               bench->what.block, perf_method_names[method], wrong->offset,
-              (method == PERF_CONTIG) ? "data" : "destination", wrong->is,
+              wrong->is_packed ? "packed data" : "destination", wrong->is,
               wrong->expected,
               wrong->is_hole ? ", where no data belongs" : "");
 }
@@ -146,41 +148,59 @@ static void perf_check_begin(struct perf_bench *bench, uint64_t seed,
 
     if (bench->what.op == PERF_PUT) {
         perf_do_fill(&bench->mem, seed, is_staged);
-        perf_tell(bench, PERF_CALL_CLEAR, seed, is_staged, &answer);
+        perf_tell(bench, PERF_CALL_CLEAR, seed, is_staged, 0, &answer);
     } else {
-        perf_tell(bench, PERF_CALL_FILL, seed, is_staged, &answer);
+        perf_tell(bench, PERF_CALL_FILL, seed, is_staged, 0, &answer);
         perf_do_clear(&bench->mem, seed);
     }
 }
 
+/* Places of staging at the destination that have the data then */
+static unsigned
+perf_num_staged(const struct perf_bench *bench, enum perf_method method,
+                unsigned window)
+{
+    const struct perf_shape *to = (bench->what.op == PERF_PUT) ?
+                                  &bench->far : &bench->mem.shape;
+
+    if (method == PERF_CONTIG) {
+        return 1;
+    }
+    return ((method == PERF_PACK) && (to->form != PERF_CONTIGUOUS)) ?
+           window : 0;
+}
+
 static bool perf_check_end(struct perf_bench *bench, uint64_t seed,
-                           bool is_staged, struct perf_wrong *wrong)
+                           bool is_staged, unsigned count,
+                           struct perf_wrong *wrong)
 {
     struct perf_answer answer;
 
     if (bench->what.op == PERF_GET) {
-        return perf_do_check(&bench->mem, seed, is_staged, wrong);
+        return perf_do_check(&bench->mem, seed, is_staged, count, wrong);
     }
-    perf_tell(bench, PERF_CALL_CHECK, seed, is_staged, &answer);
+    perf_tell(bench, PERF_CALL_CHECK, seed, is_staged, count, &answer);
     *wrong = answer.wrong;
     return !answer.is_wrong;
 }
 
-/* One transfer, of which each byte is looked at. @return false if dcx refuses
- * it. */
-static bool
-perf_check(struct perf_bench *bench, enum perf_method method, uint64_t seed)
+/* So many transfers at a time, of which each byte is looked at. @return false
+ * if dcx refuses them. */
+static bool perf_check(struct perf_bench *bench, enum perf_method method,
+                       uint64_t seed, unsigned window)
 {
-    bool is_staged = (method == PERF_CONTIG);
+    unsigned count = perf_num_staged(bench, method, window);
+    bool is_staged = (method == PERF_CONTIG), is_done;
     struct perf_wrong wrong;
 
     perf_check_begin(bench, seed, is_staged);
-    bench->window = 1;
-    if (!perf_method_run(bench, method)) {
+    bench->window = window;
+    is_done       = perf_method_run(bench, method);
+    bench->window = bench->what.window;
+    if (!is_done) {
         return false;
     }
-    bench->window = bench->what.window;
-    if (!perf_check_end(bench, seed, is_staged, &wrong)) {
+    if (!perf_check_end(bench, seed, is_staged, count, &wrong)) {
         perf_is_wrong(bench, method, &wrong);
     }
     return true;
@@ -241,7 +261,8 @@ static void perf_measure(struct perf_job *job, struct perf_bench *bench,
 {
     uct_dcx_layout_stats_t before = perf_keys_now(bench);
 
-    if (!perf_check(bench, method, ++job->seed)) {
+    /* a single one, which nothing makes up for; at the end as was measured */
+    if (!perf_check(bench, method, ++job->seed, 1)) {
         return;
     }
     if (job->plan->warmup > 0) {
@@ -251,7 +272,7 @@ static void perf_measure(struct perf_job *job, struct perf_bench *bench,
     perf_measure_cpu(bench, method, result);
     perf_keys_since(bench, &before, result);
     result->is_there = (result->us >= 0) &&
-                       perf_check(bench, method, ++job->seed);
+                       perf_check(bench, method, ++job->seed, bench->window);
 }
 
 /* What the processors do in `pack`, each alone */
@@ -312,7 +333,7 @@ static void perf_bench_begin(struct perf_bench *bench, struct perf_uct *uct,
         perf_fail("there is no memory for a shape of %lu bytes", what->size);
     }
     perf_method_strides(bench);
-    perf_tell(bench, PERF_CALL_BEGIN, 0, false, &answer);
+    perf_tell(bench, PERF_CALL_BEGIN, 0, false, 0, &answer);
     bench->keys = answer.keys;
     perf_unpack_rkey(bench, bench->keys.buffer_rkey, &bench->buffer);
     perf_unpack_rkey(bench, bench->keys.staging_rkey, &bench->staging);
@@ -331,7 +352,7 @@ static void perf_bench_end(struct perf_bench *bench)
     if (bench->keys.has_layout) {
         perf_release_rkey(bench, &bench->layout);
     }
-    perf_tell(bench, PERF_CALL_END, 0, false, &answer);
+    perf_tell(bench, PERF_CALL_END, 0, false, 0, &answer);
     free(bench->iov);
     perf_shape_cleanup(&bench->far);
     perf_mem_destroy(&bench->mem);

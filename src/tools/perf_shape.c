@@ -219,13 +219,14 @@ void perf_data_clear(uint8_t *data, size_t size, uint64_t seed)
     }
 }
 
-static void perf_wrong_set(struct perf_wrong *wrong, uint64_t offset,
-                           uint8_t is, uint8_t expected)
+static void perf_wrong_set(struct perf_wrong *wrong, int64_t offset, uint8_t is,
+                           uint8_t expected, bool is_packed)
 {
-    wrong->offset   = offset;
-    wrong->is       = is;
-    wrong->expected = expected;
-    wrong->is_hole  = (expected & 0x80) != 0;
+    wrong->offset    = offset;
+    wrong->is        = is;
+    wrong->expected  = expected;
+    wrong->is_hole   = (expected & 0x80) != 0;
+    wrong->is_packed = is_packed;
 }
 
 bool perf_data_check(const uint8_t *data, size_t size, uint64_t seed,
@@ -233,7 +234,7 @@ bool perf_data_check(const uint8_t *data, size_t size, uint64_t seed,
 {
     for (size_t i = 0; i < size; i++) {
         if (data[i] != perf_byte(i, seed)) {
-            perf_wrong_set(wrong, i, data[i], perf_byte(i, seed));
+            perf_wrong_set(wrong, i, data[i], perf_byte(i, seed), true);
             return false;
         }
     }
@@ -273,7 +274,8 @@ bool perf_shape_check(const struct perf_shape *shape, const uint8_t *buffer,
     for (i = 0; (i < shape->extent) && (buffer[i] == expected[i]); i++) {
     }
     if (i < shape->extent) {
-        perf_wrong_set(wrong, i - PERF_GUARD, buffer[i], expected[i]);
+        perf_wrong_set(wrong, (int64_t)i - PERF_GUARD, buffer[i], expected[i],
+                       false);
     }
     free(expected);
     return i == shape->extent;

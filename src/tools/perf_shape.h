@@ -49,10 +49,11 @@ struct perf_shape {
 
 /* A byte that is not as it should be */
 struct perf_wrong {
-    uint64_t offset;  /* in the buffer, behind the guard */
-    uint8_t  is;
-    uint8_t  expected;
-    bool     is_hole; /* belongs to no piece */
+    int64_t offset;    /* in the buffer; of the guard before it < 0 */
+    uint8_t is;
+    uint8_t expected;
+    bool    is_hole;   /* belongs to no piece */
+    bool    is_packed; /* of data that lie side by side, not of a buffer */
 };
 
 extern const char *perf_form_names[PERF_FORMS];

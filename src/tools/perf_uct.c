@@ -240,12 +240,25 @@ static void perf_uct_ask(struct perf_uct *uct)
     }
 }
 
+/* Its last message may have come just before its end was seen. */
+static bool perf_uct_is_gone(struct perf_uct *uct)
+{
+    if (uct->has_mail || !uct->boot->is_gone()) {
+        return false;
+    }
+    while (uct_worker_progress(uct->worker) > 0) {
+    }
+    return !uct->has_mail;
+}
+
 void perf_uct_look_after(struct perf_uct *uct)
 {
-    if (uct->has_failed || (!uct->has_mail && uct->boot->is_gone())) {
-        perf_fail("the peer is gone");
+    if (!uct->may_end) {
+        if (uct->has_failed || perf_uct_is_gone(uct)) {
+            perf_fail("the peer is gone");
+        }
+        perf_uct_ask(uct);
     }
-    perf_uct_ask(uct);
     sched_yield(); /* there may be fewer cores than processes */
 }
 

@@ -30,6 +30,7 @@ struct perf_uct {
     char                    device[PERF_DEVICE_MAX];
     const struct perf_boot *boot;
     bool                    has_failed; /* the peer has */
+    bool                    may_end;    /* ... and it may go, too */
     unsigned                idle;       /* times that nothing came */
     bool                    has_mail;
     uint8_t                 mail[PERF_MAIL_MAX];
