@@ -9,7 +9,6 @@
 #include "uverbs_mkey.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/fabric/hca_proc.h"
 
@@ -21,6 +20,9 @@
 
 /* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
 #define UVERBS_INVALID_KEY 0x100u
+
+/* One WQE changes a key in far less. */
+#define UVERBS_UMR_SECONDS 2
 
 uint32_t uverbs_key(const struct hca_mkey *mkey)
 {
@@ -147,21 +149,34 @@ static bool uverbs_mkey_drain_walks(void)
 }
 
 /* Ends what UMR does to the key: one under way before, as it writes what the key
- * leads to and may make it good again. */
-static void uverbs_mkey_end_umr(struct hca_mkey *mkey)
+ * leads to and may make it good again. Others, of memory, are not locked.
+ * @return false if that takes too long. */
+static bool uverbs_mkey_end_umr(struct hca_mkey *mkey)
 {
-    hca_mutex_lock(&mkey->obj.lock);
+    struct timespec deadline;
+
+    if (!mkey->has_umr) {
+        return true;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += UVERBS_UMR_SECONDS;
+    if (!hca_obj_lock_until(HCA_KIND_MKEY, atomic_load(&mkey->obj.num),
+                            &deadline)) {
+        return false;
+    }
     mkey->has_umr = false;
-    hca_mutex_unlock(&mkey->obj.lock);
+    hca_obj_unlock(mkey);
+    return true;
 }
 
 bool uverbs_mkey_disable(struct hca_mkey *mkey)
 {
-    uverbs_mkey_end_umr(mkey);
+    bool is_done = uverbs_mkey_end_umr(mkey);
+
     /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
      * count, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    if (uverbs_mkey_drain(mkey) && uverbs_mkey_drain_walks()) {
+    if (is_done && uverbs_mkey_drain(mkey) && uverbs_mkey_drain_walks()) {
         return true;
     }
     hca_warn("mkey 0x%x: a process that does not go on still uses it",
