@@ -38,7 +38,6 @@ typedef struct uct_dcx_tm_strided_recv {
     uct_dcx_tm_t      *tm;
     uct_tag_context_t *ctx;
     uct_dcx_tm_post_t post;
-    int               in_layouts; /* of the user, set or not */
 } uct_dcx_tm_strided_recv_t;
 
 
@@ -264,13 +263,13 @@ uct_dcx_tm_strided_too_much(const uct_dcx_layout_t *layout)
 
 
 /* The first byte of each entry is looked for before anything is made ready, as
- * what is in no layout, or was taken away with its memory, has none. Of entries of
- * memory only that of the buffer is of interest. */
+ * what is in no layout, or was taken away with its memory, has none. Where all are
+ * of memory only that of the buffer is of interest. */
 static ucs_status_t
 uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
-                         const uct_dcx_layout_t *layout)
+                         const uct_dcx_layout_t *layout, unsigned depth)
 {
-    uint32_t num = recv->in_layouts ? layout->num : 1;
+    uint32_t num = (depth > 0) ? layout->num : 1;
     const uct_dcx_layout_entry_t *entry;
     void *place;
     uint32_t i;
@@ -301,7 +300,7 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
     uct_dcx_slots_t *slots              = NULL;
     ucs_status_t status;
 
-    status = uct_dcx_tm_strided_place(recv, layout);
+    status = uct_dcx_tm_strided_place(recv, layout, depth);
     if (status != UCS_OK) {
         return status;
     }
@@ -341,33 +340,20 @@ uct_dcx_tm_strided_func(void *arg, const uct_dcx_layout_t *layout,
 }
 
 
-static int uct_dcx_tm_strided_in_layouts(const uct_iov_t *iov, size_t iovcnt)
-{
-    const uct_iov_t *end = iov + iovcnt;
-
-    while ((iov < end) &&
-           (uct_dcx_iov_is_empty(iov) || !uct_dcx_mem_is_layout(iov->memh))) {
-        ++iov;
-    }
-    return iov < end;
-}
-
-
 ucs_status_t
 uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
                               uct_tag_t tag_mask, const uct_iov_t *iov,
                               size_t iovcnt, uct_tag_context_t *ctx)
 {
     uct_dcx_tm_strided_recv_t recv = {
-        .tm         = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
-        .ctx        = ctx,
-        .post       = {
+        .tm   = ucs_derived_of(tl_iface, uct_dcx_queues_t)->tm,
+        .ctx  = ctx,
+        .post = {
             .tag    = tag,
             .mask   = tag_mask,
             .buffer = (iovcnt > 0) ? iov->buffer : NULL,
             .lkey   = MLX5_INVALID_LKEY
-        },
-        .in_layouts = uct_dcx_tm_strided_in_layouts(iov, iovcnt)
+        }
     };
     const uct_dcx_iov_user_t user  = {
         .name   = UCT_DCX_TM_STRIDED_NAME,
