@@ -405,7 +405,8 @@ TEST_P(dcx_slot, dropped_with_what_names_it)
     uint32_t key = slots.touch(above);
 
     ASSERT_EQ(IBV_WC_SUCCESS, write_to(key, 16));
-    uct_dcx_slots_drop(&slots.slots, inner);
+    uct_dcx_slots_mark(&slots.slots, inner);
+    uct_dcx_slots_forget_marked(&slots.slots);
     EXPECT_EQ(3u, slots.stats().invalidated);
     EXPECT_EQ(1u, slots.stats().num_set);
     for (uint32_t number : {key, outer->lkey, inner->lkey}) {
@@ -590,7 +591,8 @@ TEST_P(dcx_slot, queue_that_always_fails)
     slots.set(slot, layout);
     uint32_t key = slot->lkey;
     slot->lkey   = 0; /* no key that a UMR can change */
-    uct_dcx_slots_drop(&slots.slots, slot);
+    uct_dcx_slots_mark(&slots.slots, slot);
+    uct_dcx_slots_forget_marked(&slots.slots);
     slot->lkey = key;
     EXPECT_NE(std::string::npos, log.take().find("fails again and again"));
     EXPECT_EQ(4u, slots.stats().failures);

@@ -208,11 +208,7 @@ static int uct_dcx_md_is_stale(void *arg, uint32_t number)
 
 static void uct_dcx_md_add_stale(void *arg, uint32_t number)
 {
-    uct_dcx_mkeys_t *mkeys = arg;
-
-    ucs_spin_lock(&mkeys->lock);
-    uct_dcx_stale_add(&mkeys->stale, number);
-    ucs_spin_unlock(&mkeys->lock);
+    uct_dcx_mkey_add_stale(arg, number);
 }
 
 

@@ -166,6 +166,14 @@ int uct_dcx_mkey_is_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
 }
 
 
+void uct_dcx_mkey_add_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
+{
+    ucs_spin_lock(&mkeys->lock);
+    uct_dcx_stale_add(&mkeys->stale, number);
+    ucs_spin_unlock(&mkeys->lock);
+}
+
+
 /* A key with a number that no peer can still have */
 static ucs_status_t
 uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, struct prm_create_mkey_in *in,
@@ -239,9 +247,7 @@ ucs_status_t uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey)
     ucs_status_t status;
 
     /* first, as another thread may get the index before we are back */
-    ucs_spin_lock(&mkeys->lock);
-    uct_dcx_stale_add(&mkeys->stale, mkey->rkey);
-    ucs_spin_unlock(&mkeys->lock);
+    uct_dcx_mkey_add_stale(mkeys, mkey->rkey);
 
     status = uct_dcx_mkey_destroy_obj(mkeys, mkey->obj);
     ucs_free(mkey);

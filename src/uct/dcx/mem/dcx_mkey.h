@@ -73,4 +73,7 @@ uct_dcx_mkey_destroy(uct_dcx_mkeys_t *mkeys, uct_dcx_mkey_t *mkey);
 /* Whether a key had this number, and a peer may still have it. */
 int uct_dcx_mkey_is_stale(uct_dcx_mkeys_t *mkeys, uint32_t number);
 
+/* A key had it, and is gone. */
+void uct_dcx_mkey_add_stale(uct_dcx_mkeys_t *mkeys, uint32_t number);
+
 #endif

@@ -122,20 +122,6 @@ unsigned uct_dcx_slots_max_klm(const uct_dcx_slots_t *slots)
 }
 
 
-/* --- finding -------------------------------------------------------------- */
-
-static uct_dcx_key_slot_t *
-uct_dcx_slots_find(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
-{
-    uct_dcx_key_slot_t *slot = *uct_dcx_slots_bucket(slots, layout);
-
-    while ((slot != NULL) && !uct_dcx_layout_is_equal(slot->layout, layout)) {
-        slot = slot->chain;
-    }
-    return slot;
-}
-
-
 /* --- getting one ---------------------------------------------------------- */
 
 /* The slot of a size that is first to take another layout */

@@ -233,11 +233,9 @@ ucs_status_t uct_dcx_slots_own(uct_dcx_slots_t *slots, unsigned num_klm,
 void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                           int is_given);
 
-/* The same, as memory that it names goes, but the owner keeps the slot. */
-void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
-
-/* The same for several at once: each is marked, then one call waits for all of
- * them. Until then their owners set nothing in them. */
+/* The same, as memory that they name goes, but owners keep their slots: each is
+ * marked, then one call waits for all of them. Until then nothing is set in
+ * them. */
 void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots);
 
@@ -263,7 +261,8 @@ ucs_status_t
 uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot);
 
 
-/* Takes the layout of a slot from the device, and those that name it. */
+/* With the lock: takes the layout of a slot from the device, and those that name
+ * it, and waits until that is done. */
 void
 uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 

@@ -181,8 +181,6 @@ void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots)
 
 void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
-    ucs_spin_lock(&slots->lock);
     uct_dcx_slots_mark_slot(slots, slot);
     uct_dcx_slots_forget_going(slots);
-    ucs_spin_unlock(&slots->lock);
 }

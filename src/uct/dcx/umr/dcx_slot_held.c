@@ -4,6 +4,7 @@
  * hold it.
  */
 #include "dcx_slot_held.h"
+#include "dcx_slot_key.h"
 #include "dcx_slot_queue.h"
 
 
@@ -13,39 +14,22 @@ static int uct_dcx_slot_size_is_full(const uct_dcx_slot_size_t *size)
 }
 
 
-static int uct_dcx_slots_is_held(uct_dcx_slots_t *slots,
-                                 const uct_dcx_layout_t *layout)
-{
-    const uct_dcx_key_slot_t *slot = *uct_dcx_slots_bucket(slots, layout);
-
-    while ((slot != NULL) && ((slot->held == 0) ||
-                              !uct_dcx_layout_is_equal(slot->layout, layout))) {
-        slot = slot->chain;
-    }
-    return slot != NULL;
-}
-
-
 /* Whether it is of no use to ask for it, so that no other layout has to go for
  * it. */
 static int uct_dcx_slots_is_full(uct_dcx_slots_t *slots,
                                  const uct_dcx_layout_t *layout)
 {
-    unsigned num_klm          = uct_dcx_layout_num_klm(layout);
-    uct_dcx_slot_size_t *size = slots->sizes;
-    int is_full               = 0;
+    const uct_dcx_slot_size_t *size =
+            uct_dcx_slots_size(slots->sizes, uct_dcx_layout_num_klm(layout));
+    const uct_dcx_key_slot_t *slot;
+    int is_full = 0;
 
     ucs_spin_lock(&slots->lock);
-    while ((size < slots->sizes + UCT_DCX_SLOT_SIZES) &&
-           (size->num_klm < num_klm)) {
-        ++size;
+    if ((size != NULL) && uct_dcx_slot_size_is_full(size)) {
+        slot    = uct_dcx_slots_find(slots, layout);
+        is_full = (slot == NULL) || (slot->held == 0);
     }
-
-    if (size < slots->sizes + UCT_DCX_SLOT_SIZES) {
-        is_full                 = uct_dcx_slot_size_is_full(size) &&
-                                  !uct_dcx_slots_is_held(slots, layout);
-        slots->stats.exhausted += is_full;
-    }
+    slots->stats.exhausted += is_full;
     ucs_spin_unlock(&slots->lock);
     return is_full;
 }

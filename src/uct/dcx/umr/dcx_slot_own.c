@@ -249,19 +249,11 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 }
 
 
-void uct_dcx_slots_drop(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    uct_dcx_slots_mark(slots, slot);
-    uct_dcx_slots_forget_marked(slots);
-}
-
-
 void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                           int is_given)
 {
-    uct_dcx_slots_forget_slot(slots, slot);
-
     ucs_spin_lock(&slots->lock);
+    uct_dcx_slots_forget_slot(slots, slot);
     slot->size->num_owned--;
     uct_dcx_slots_leave(slots, slot, is_given);
     ucs_spin_unlock(&slots->lock);

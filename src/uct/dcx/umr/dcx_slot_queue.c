@@ -9,10 +9,22 @@
 #include <ucs/time/time.h>
 
 
-uct_dcx_key_slot_t **
+static uct_dcx_key_slot_t **
 uct_dcx_slots_bucket(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
 {
     return &slots->buckets[layout->hash % UCT_DCX_SLOT_BUCKETS];
+}
+
+
+uct_dcx_key_slot_t *
+uct_dcx_slots_find(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
+{
+    uct_dcx_key_slot_t *slot = *uct_dcx_slots_bucket(slots, layout);
+
+    while ((slot != NULL) && !uct_dcx_layout_is_equal(slot->layout, layout)) {
+        slot = slot->chain;
+    }
+    return slot;
 }
 
 

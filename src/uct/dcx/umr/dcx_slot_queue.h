@@ -9,9 +9,9 @@
 #include "dcx_slot.h"
 
 
-/* Where slots stand whose layouts have this hash */
-uct_dcx_key_slot_t **
-uct_dcx_slots_bucket(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout);
+/* The slot that has this layout, or NULL; owned ones are not found. */
+uct_dcx_key_slot_t *
+uct_dcx_slots_find(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout);
 
 /* Its layout counts, and is found from now on; that of an owned one is not. */
 void uct_dcx_slots_hash(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
