@@ -6,32 +6,12 @@
 #ifndef DCX_TEST_DCX_IOV_BENCH_H
 #define DCX_TEST_DCX_IOV_BENCH_H
 
-#include "dcx_loop.h"
-
-#include <random>
+#include "dcx_region.h"
 
 using iovs = std::vector<uct_iov_t>;
 
-/* Memory that is registered, of random bytes */
-struct region {
-    region(dcx_loop &loop, size_t length, unsigned seed) :
-        bytes(length), m_md(loop.md())
-    {
-        std::mt19937 random(seed);
-
-        for (auto &b : bytes) {
-            b = random();
-        }
-        UCT_CALL(uct_md_mem_reg(m_md, bytes.data(), length,
-                                UCT_MD_MEM_ACCESS_ALL, &memh));
-    }
-
-    ~region()
-    {
-        uct_md_mem_dereg(m_md, memh);
-    }
-
-    region(const region&) = delete;
+struct region : dcx_region {
+    using dcx_region::dcx_region;
 
     uct_iov_t at(size_t offset, size_t length, size_t stride = 0,
                  unsigned count = 1)
@@ -40,12 +20,6 @@ struct region {
                   bytes.size());
         return {bytes.data() + offset, length, memh, stride, count};
     }
-
-    std::vector<uint8_t> bytes;
-    uct_mem_h            memh;
-
-private:
-    uct_md_h m_md;
 };
 
 /* Where each byte lies, in order */

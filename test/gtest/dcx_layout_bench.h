@@ -8,49 +8,16 @@
 
 #include "dcx_end.h"
 #include "dcx_layouts.h"
+#include "dcx_region.h"
 #include "ucx_log.h"
 
-#include <random>
-
-/* Memory that is registered, of random bytes */
-struct layout_mem {
-    layout_mem(dcx_loop &loop, size_t length, unsigned seed) :
-        bytes(length), m_md(loop.md())
-    {
-        std::mt19937 random(seed);
-
-        for (auto &b : bytes) {
-            b = random();
-        }
-        UCT_CALL(uct_md_mem_reg(m_md, bytes.data(), length,
-                                UCT_MD_MEM_ACCESS_ALL, &memh));
-    }
-
-    ~layout_mem()
-    {
-        release();
-    }
-
-    layout_mem(const layout_mem&) = delete;
-
-    void release()
-    {
-        if (memh != NULL) {
-            UCT_CALL(uct_md_mem_dereg(m_md, memh));
-            memh = NULL;
-        }
-    }
+struct layout_mem : dcx_region {
+    using dcx_region::dcx_region;
 
     uct_dcx_block_t at(size_t offset, size_t length, size_t skip = 0)
     {
         return {(uintptr_t)bytes.data() + offset, length, skip, memh};
     }
-
-    std::vector<uint8_t> bytes;
-    uct_mem_h            memh = NULL;
-
-private:
-    uct_md_h m_md;
 };
 
 using blocks = std::vector<uct_dcx_block_t>;
