@@ -1,0 +1,29 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Data types of MPI as shapes: what MPI_Type_get_envelope() and
+ * MPI_Type_get_contents() of the MPI in this process tell. Nothing of an MPI is
+ * linked, and no header of one is included: its functions are looked up, its
+ * constants are those of its binary interface.
+ */
+#ifndef MPI_TYPE_H
+#define MPI_TYPE_H
+
+#include "shape/shape.h"
+
+typedef struct mpi_lib mpi_lib_t;
+
+/* Whether there is an MPI in the process that is known. Cheap; may be called
+ * before MPI_Init(). */
+int mpi_lib_is_present(void);
+
+/* The MPI that made a generic data type, by the address of one of its
+ * functions; NULL: it is of no MPI that is known, in a version that is. */
+const mpi_lib_t *mpi_lib_of(const void *code);
+
+/* The shape of the type whose generic data type has 'context', which the caller
+ * frees by free(); NULL: it cannot be told, or has more than 'max_nests' nests.
+ * Called within calls of MPI, by any thread; the type is committed and alive. */
+shape_t *mpi_type_shape(const mpi_lib_t *lib, const void *context,
+                        size_t max_nests);
+
+#endif
