@@ -29,9 +29,11 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
-    {"SEG_SIZE", "8256",
+    {"SEG_SIZE", "8250",
      "Size of a receive buffer in bytes, and so of the greatest active\n"
      "message, its header of 2 bytes included, and of a copied put or get.\n"
+     "A multiple of 8 apart from that header: MPICH refuses a part of a\n"
+     "message that ends within a number.\n"
      "Where processes of a job have different values, messages have to be\n"
      "kept below the smaller one: UCP does so with UCX_ADDRESS_VERSION=v2.",
      ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
