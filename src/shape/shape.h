@@ -44,6 +44,13 @@ typedef struct shape_nest {
 } shape_nest_t;
 
 
+/* Where a nest's bytes are in those of a round, and the nest's offset */
+typedef struct shape_place {
+    size_t    begin;
+    ptrdiff_t offset;
+} shape_place_t;
+
+
 typedef struct shape {
     uint64_t     id;         /* of no other shape of this process, ever */
     size_t       size;       /* bytes of an element; 0: it has none */
@@ -54,6 +61,9 @@ typedef struct shape {
     size_t       repeat;     /* at least 1 */
     ptrdiff_t    stride;     /* from a round to the next */
     unsigned     num;        /* nests */
+    int          is_list;    /* no nest has dimensions */
+    size_t       round;      /* bytes of a round */
+    const shape_place_t *places; /* of the nests, and of the end of a round */
     shape_nest_t nests[];
 } shape_t;
 

@@ -21,14 +21,15 @@ shape_builder_t *shape_build_begin(size_t max_nests);
  * appended. */
 void shape_build_add(shape_builder_t *builder, const shape_nest_t *nest);
 
-/* Appends all that a shape has, 'offset' bytes further on, in up to 'num_dims'
- * dimensions of its own outside: what a type of types needs. */
+/* Appends all that a shape has, 'offset' bytes further on, in 'num_dims' dimensions
+ * outside of it, at most SHAPE_MAX_DIMS: what a type of types needs. Several nests
+ * stay rounds of a shape only if nothing else is appended, before or after. */
 void shape_build_add_shape(shape_builder_t *builder, const shape_t *shape,
                            ptrdiff_t offset, const shape_dim_t *dims,
                            unsigned num_dims);
 
 /* Frees the builder. Returns the shape, which the caller frees by free(), or
- * NULL: too many nests, sums beyond 63 bits, or no memory. */
+ * NULL: too many nests, offsets beyond 62 bits or a length beyond 63, or no memory. */
 shape_t *shape_build_end(shape_builder_t *builder, ptrdiff_t extent);
 
 #endif
