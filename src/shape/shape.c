@@ -72,14 +72,15 @@ static int shape_each_block(shape_each_t *each, char *address, size_t bytes)
 static int shape_each_dims(shape_each_t *each, char *address, size_t bytes,
                            const shape_dim_t *dims, unsigned num_dims)
 {
-    const shape_dim_t *dim = dims + num_dims - 1;
-    int ret                = 0;
+    const shape_dim_t *dim;
+    int ret = 0;
     size_t i;
 
     if (num_dims == 0) {
         return shape_each_block(each, address, bytes);
     }
 
+    dim = &dims[num_dims - 1];
     for (i = 0; (i < dim->count) && (ret == 0); ++i) {
         ret = shape_each_dims(each, address + ((ptrdiff_t)i * dim->stride),
                               bytes, dims, num_dims - 1);

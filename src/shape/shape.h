@@ -62,6 +62,7 @@ typedef struct shape {
     ptrdiff_t    stride;     /* from a round to the next */
     unsigned     num;        /* nests */
     int          is_list;    /* no nest has dimensions */
+    size_t       block;      /* bytes of each block of a list, 0: they differ */
     size_t       round;      /* bytes of a round */
     const shape_place_t *places; /* of the nests, and of the end of a round */
     shape_nest_t nests[];

@@ -24,7 +24,7 @@ enum {
 
     /* blocks of which a nest is not worth its dimensions, in a list: blocks that
      * are equal and equidistant by accident */
-    SHAPE_BUILD_FEW   = 4
+    SHAPE_BUILD_FEW   = 8
 };
 
 
@@ -252,10 +252,11 @@ static unsigned shape_build_inner(const shape_box_t *box)
 static void shape_build_unfold(shape_builder_t *builder, const shape_box_t *box,
                                unsigned num_dims, ptrdiff_t offset)
 {
-    const shape_dim_t *dim = &box->dims[num_dims - 1];
+    const shape_dim_t *dim;
     size_t i;
 
     if (num_dims > shape_build_inner(box)) {
+        dim = &box->dims[num_dims - 1];
         for (i = 0; (i < dim->count) && !builder->is_failed; ++i) {
             shape_build_unfold(builder, box, num_dims - 1,
                                offset + ((ptrdiff_t)i * dim->stride));
@@ -369,10 +370,11 @@ static shape_nest_t *shape_nest_spread(shape_nest_t *dest,
                                        const shape_nest_t *nest,
                                        unsigned num_dims, ptrdiff_t offset)
 {
-    const shape_dim_t *dim = &nest->dims[num_dims - 1];
+    const shape_dim_t *dim;
     size_t i;
 
     if (num_dims > 0) {
+        dim = &nest->dims[num_dims - 1];
         for (i = 0; i < dim->count; ++i) {
             dest = shape_nest_spread(dest, nest, num_dims - 1,
                                      offset + ((ptrdiff_t)i * dim->stride));
@@ -497,8 +499,11 @@ static void shape_measure_round(shape_t *shape, shape_place_t *places,
         round->length     += range.length;
         shape->num_blocks += shape_nest_blocks(nest);
         shape->is_list    &= (nest->num_dims == 0);
+        shape->block       = (nest->bytes == shape->nests[0].bytes) ?
+                             shape->block : 0;
     }
 
+    shape->block    = shape->is_list ? shape->block : 0;
     places[i].begin = round->length;
 }
 
@@ -509,6 +514,7 @@ static int shape_measure(shape_t *shape)
 
     shape->num_blocks = 0;
     shape->is_list    = 1;
+    shape->block      = (shape->num > 0) ? shape->nests[0].bytes : 0;
     shape_measure_round(shape, (shape_place_t*)(shape->nests + shape->num),
                         &range);
     shape->round = range.length;

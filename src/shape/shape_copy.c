@@ -1,12 +1,17 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Gather and scatter by the processor. Any byte of the data is found by division,
- * and by search in a list; from there on the blocks are gone through. Both ways
- * are one: a copy of rows from one stride to another.
+ * Gather and scatter by the processor. The first byte is found by division, and
+ * in a list by search. What is whole from there on goes in runs: loops over blocks
+ * of a size that the compiler knows, if it is a usual one. A dimension is a part
+ * of a first step, whole steps, and a part of a last one.
  */
 #include "shape_box.h"
 
 #include <string.h>
+
+
+/* 'bytes' and the direction are constants in what these are inlined into */
+#define SHAPE_INLINE static inline __attribute__((always_inline))
 
 
 /* A copy under way: the side that is contiguous */
@@ -17,6 +22,17 @@ typedef struct shape_copy {
 } shape_copy_t;
 
 
+/* Whole blocks of 'bytes': row.count of them, rows.count times. If there is a
+ * list, a row is what it says, and 0 bytes are as many as it says. */
+typedef struct shape_run {
+    char                *at;
+    size_t              bytes;
+    shape_dim_t         row;
+    shape_dim_t         rows;
+    const shape_place_t *list;
+} shape_run_t;
+
+
 /* What a copy goes through */
 typedef struct shape_way {
     shape_box_t box;
@@ -24,121 +40,235 @@ typedef struct shape_way {
 } shape_way_t;
 
 
-/* 'count' rows of 'bytes'; 'bytes' is a constant where this is inlined */
-static inline __attribute__((always_inline)) void
-shape_copy_rows_of(char *dest, ptrdiff_t dest_stride, const char *src,
-                   ptrdiff_t src_stride, size_t bytes, size_t count)
+/* The first and the last 'half' bytes, which overlap */
+SHAPE_INLINE void
+shape_copy_halves(char *dest, const char *src, size_t bytes, size_t half)
 {
-    for (; count > 0; --count) {
+    char first[32], last[32];
+
+    memcpy(first, src, half);
+    memcpy(last, src + bytes - half, half);
+    memcpy(dest, first, half);
+    memcpy(dest + bytes - half, last, half);
+}
+
+/* A call costs more than to copy a few bytes */
+SHAPE_INLINE void shape_copy_few(char *dest, const char *src, size_t bytes)
+{
+    if ((bytes > 64) || (bytes < 4)) {
         memcpy(dest, src, bytes);
-        dest += dest_stride;
-        src  += src_stride;
-    }
-}
-
-static void shape_copy_rows(char *dest, ptrdiff_t dest_stride, const char *src,
-                            ptrdiff_t src_stride, size_t bytes, size_t count)
-{
-    switch (bytes) {
-    case 4:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, 4, count);
-        break;
-    case 8:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, 8, count);
-        break;
-    case 12:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, 12, count);
-        break;
-    case 16:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, 16, count);
-        break;
-    case 24:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, 24, count);
-        break;
-    case 32:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, 32, count);
-        break;
-    default:
-        shape_copy_rows_of(dest, dest_stride, src, src_stride, bytes, count);
-    }
-}
-
-/* 'count' whole rows at 'at'. They are left. */
-static inline void shape_copy_whole(shape_copy_t *copy, char *at,
-                                    ptrdiff_t stride, size_t bytes,
-                                    size_t count)
-{
-    if (copy->is_scatter) {
-        shape_copy_rows(at, stride, copy->packed, bytes, bytes, count);
+    } else if (bytes > 32) {
+        shape_copy_halves(dest, src, bytes, 32);
+    } else if (bytes > 16) {
+        shape_copy_halves(dest, src, bytes, 16);
+    } else if (bytes > 8) {
+        shape_copy_halves(dest, src, bytes, 8);
     } else {
-        shape_copy_rows(copy->packed, bytes, at, stride, bytes, count);
+        shape_copy_halves(dest, src, bytes, 4);
     }
-
-    copy->packed += count * bytes;
-    copy->left   -= count * bytes;
 }
 
-/* A block, or as much of it as is left */
-static inline void shape_copy_block(shape_copy_t *copy, char *at, size_t bytes)
+SHAPE_INLINE void
+shape_copy_bytes(char *dest, const char *src, size_t bytes)
 {
-    shape_copy_whole(copy, at, 0, (bytes < copy->left) ? bytes : copy->left, 1);
+    if (__builtin_constant_p(bytes)) {
+        memcpy(dest, src, bytes);
+    } else {
+        shape_copy_few(dest, src, bytes);
+    }
 }
 
-/* A row of blocks, from byte 'offset' on */
-static void shape_copy_row(shape_copy_t *copy, char *at, size_t bytes,
-                           const shape_dim_t *dim, size_t offset)
+SHAPE_INLINE void
+shape_move(char *packed, char *at, size_t bytes, int is_scatter)
 {
-    size_t first = offset / bytes;
-    size_t rest  = offset % bytes;
-    size_t whole;
-
-    at += (ptrdiff_t)first * dim->stride;
-    if (rest > 0) {
-        shape_copy_block(copy, at + rest, bytes - rest);
-        at += dim->stride;
-        ++first;
+    if (is_scatter) {
+        shape_copy_bytes(at, packed, bytes);
+    } else {
+        shape_copy_bytes(packed, at, bytes);
     }
-
-    whole = copy->left / bytes;
-    if (whole >= (dim->count - first)) {
-        shape_copy_whole(copy, at, dim->stride, bytes, dim->count - first);
-        return;
-    }
-
-    shape_copy_whole(copy, at, dim->stride, bytes, whole);
-    shape_copy_block(copy, at + ((ptrdiff_t)whole * dim->stride), bytes);
 }
 
-
-static void shape_copy_round(shape_copy_t *copy, const shape_t *shape, char *at,
-                             size_t offset);
-
-/* Through the 'num_dims' inner dimensions, from byte 'offset' on */
-static void shape_copy_dims(shape_copy_t *copy, const shape_way_t *way,
-                            unsigned num_dims, char *at, size_t offset)
+SHAPE_INLINE char *shape_run_row(const shape_run_t *run, char *packed, char *at,
+                                 size_t bytes, int is_scatter)
 {
-    const shape_dim_t *dim = way->box.dims + num_dims - 1;
+    ptrdiff_t stride = run->row.stride;
     size_t i;
 
-    if ((num_dims == 0) && (way->box.rounds != NULL)) {
-        shape_copy_round(copy, way->box.rounds, at, offset);
-        return;
-    } else if (num_dims == 0) {
-        shape_copy_block(copy, at + offset, way->box.bytes - offset);
-        return;
-    } else if ((num_dims == 1) && (way->box.rounds == NULL)) {
-        shape_copy_row(copy, at, way->box.bytes, dim, offset);
-        return;
+    for (i = run->row.count; i > 0; --i) {
+        shape_move(packed, at, bytes, is_scatter);
+        packed += bytes;
+        at     += stride;
     }
 
-    i       = offset / way->lengths[num_dims - 1];
-    offset %= way->lengths[num_dims - 1];
-    for (; (i < dim->count) && (copy->left > 0); ++i) {
-        shape_copy_dims(copy, way, num_dims - 1,
-                        at + ((ptrdiff_t)i * dim->stride), offset);
-        offset = 0;
+    return packed;
+}
+
+SHAPE_INLINE char *shape_run_list(const shape_run_t *run, char *packed,
+                                  char *at, size_t bytes, int is_scatter)
+{
+    const shape_place_t *place = run->list;
+    const shape_place_t *end   = run->list + run->row.count;
+    size_t length              = bytes;
+
+    for (; place < end; ++place) {
+        if (bytes == 0) {
+            length = place[1].begin - place[0].begin;
+        }
+        shape_move(packed, at + place->offset, length, is_scatter);
+        packed += length;
+    }
+
+    return packed;
+}
+
+SHAPE_INLINE char *shape_run_rows(const shape_run_t *run, char *packed,
+                                  size_t bytes, int is_scatter)
+{
+    char *at = run->at;
+    size_t i;
+
+    for (i = 0; i < run->rows.count; ++i) {
+        packed = (run->list == NULL) ?
+                 shape_run_row(run, packed, at, bytes, is_scatter) :
+                 shape_run_list(run, packed, at, bytes, is_scatter);
+        at    += run->rows.stride;
+    }
+
+    return packed;
+}
+
+SHAPE_INLINE char *shape_run_by_size(const shape_run_t *run, char *packed,
+                                     int is_scatter)
+{
+    switch (run->bytes) {
+    case 4:
+        return shape_run_rows(run, packed, 4, is_scatter);
+    case 8:
+        return shape_run_rows(run, packed, 8, is_scatter);
+    case 12:
+        return shape_run_rows(run, packed, 12, is_scatter);
+    case 16:
+        return shape_run_rows(run, packed, 16, is_scatter);
+    case 24:
+        return shape_run_rows(run, packed, 24, is_scatter);
+    case 32:
+        return shape_run_rows(run, packed, 32, is_scatter);
+    case 48:
+        return shape_run_rows(run, packed, 48, is_scatter);
+    case 64:
+        return shape_run_rows(run, packed, 64, is_scatter);
+    default:
+        return shape_run_rows(run, packed, run->bytes, is_scatter);
     }
 }
+
+static void shape_copy_run(shape_copy_t *copy, const shape_run_t *run)
+{
+    char *end = copy->is_scatter ? shape_run_by_size(run, copy->packed, 1) :
+                                   shape_run_by_size(run, copy->packed, 0);
+
+    copy->left   -= end - copy->packed;
+    copy->packed  = end;
+}
+
+
+/* A block, or as much of it as is left */
+static void shape_copy_block(shape_copy_t *copy, char *at, size_t bytes)
+{
+    size_t length = (bytes < copy->left) ? bytes : copy->left;
+
+    shape_move(copy->packed, at, length, copy->is_scatter);
+    copy->packed += length;
+    copy->left   -= length;
+}
+
+/* All blocks of up to two dimensions */
+static void shape_copy_rows(shape_copy_t *copy, char *at, size_t bytes,
+                            const shape_dim_t *dims, unsigned num_dims)
+{
+    static const shape_dim_t none = {.count = 1};
+    shape_run_t run               = {
+        .at    = at,
+        .bytes = bytes,
+        .row   = (num_dims > 0) ? dims[0] : none,
+        .rows  = (num_dims > 1) ? dims[1] : none
+    };
+
+    shape_copy_run(copy, &run);
+}
+
+
+/* The nest that byte 'offset' of a round is in */
+static unsigned shape_find(const shape_t *shape, size_t offset)
+{
+    unsigned low  = 0;
+    unsigned high = shape->num;
+    unsigned middle;
+
+    if (shape->block > 0) {
+        return offset / shape->block;
+    }
+
+    while ((high - low) > 1) {
+        middle = low + ((high - low) / 2);
+        if (shape->places[middle].begin <= offset) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+
+    return low;
+}
+
+/* The whole blocks from one on that are left of a round. Returns the next one. */
+static unsigned
+shape_copy_places(shape_copy_t *copy, const shape_t *shape, unsigned i, char *at)
+{
+    size_t end      = shape->places[i].begin + copy->left;
+    unsigned next   = (end < shape->round) ? shape_find(shape, end) : shape->num;
+    shape_run_t run = {
+        .at         = at,
+        .bytes      = shape->block,
+        .row.count  = next - i,
+        .rows.count = 1,
+        .list       = shape->places + i
+    };
+
+    shape_copy_run(copy, &run);
+    return next;
+}
+
+/* A part of a block in a list */
+static void shape_copy_place(shape_copy_t *copy, const shape_place_t *place,
+                             char *at, size_t offset)
+{
+    shape_copy_block(copy, at + place->offset + offset,
+                     place[1].begin - place[0].begin - offset);
+}
+
+static void shape_copy_list(shape_copy_t *copy, const shape_t *shape, char *at,
+                            size_t offset)
+{
+    unsigned i = shape_find(shape, offset);
+
+    if (offset > shape->places[i].begin) {
+        shape_copy_place(copy, &shape->places[i], at,
+                         offset - shape->places[i].begin);
+        ++i;
+    }
+
+    if ((i < shape->num) && (copy->left > 0)) {
+        i = shape_copy_places(copy, shape, i, at);
+        if ((i < shape->num) && (copy->left > 0)) {
+            shape_copy_place(copy, &shape->places[i], at, 0);
+        }
+    }
+}
+
+
+static void shape_copy_dims(shape_copy_t *copy, const shape_way_t *way,
+                            unsigned num_dims, char *at, size_t offset);
 
 static void shape_way_measure(shape_way_t *way)
 {
@@ -156,57 +286,130 @@ static void shape_copy_nest(shape_copy_t *copy, const shape_nest_t *nest,
 {
     shape_way_t way;
 
+    if ((nest->num_dims <= 2) && (offset == 0) &&
+        (nest->length <= copy->left)) {
+        shape_copy_rows(copy, at + nest->offset, nest->bytes, nest->dims,
+                        nest->num_dims);
+        return;
+    }
+
     shape_box_of_nest(&way.box, nest);
     shape_way_measure(&way);
     shape_copy_dims(copy, &way, way.box.num_dims, at + nest->offset, offset);
 }
 
-/* The nest that byte 'offset' of a round is in */
-static unsigned shape_find(const shape_t *shape, size_t offset)
-{
-    unsigned low  = 0;
-    unsigned high = shape->num;
-    unsigned middle;
-
-    while ((high - low) > 1) {
-        middle = low + ((high - low) / 2);
-        if (shape->places[middle].begin <= offset) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-
-    return low;
-}
-
-static void shape_copy_list(shape_copy_t *copy, const shape_t *shape,
-                            unsigned i, char *at, size_t offset)
-{
-    const shape_place_t *place = shape->places + i;
-    const shape_place_t *end   = shape->places + shape->num;
-
-    for (; (place < end) && (copy->left > 0); ++place) {
-        shape_copy_block(copy, at + place->offset + offset,
-                         place[1].begin - place[0].begin - offset);
-        offset = 0;
-    }
-}
-
 static void shape_copy_round(shape_copy_t *copy, const shape_t *shape, char *at,
                              size_t offset)
 {
-    unsigned i = shape_find(shape, offset);
+    unsigned i;
 
-    offset -= shape->places[i].begin;
     if (shape->is_list) {
-        shape_copy_list(copy, shape, i, at, offset);
+        shape_copy_list(copy, shape, at, offset);
         return;
     }
 
+    i       = shape_find(shape, offset);
+    offset -= shape->places[i].begin;
     for (; (i < shape->num) && (copy->left > 0); ++i) {
         shape_copy_nest(copy, &shape->nests[i], at, offset);
         offset = 0;
+    }
+}
+
+/* What the dimensions count, a block or a round, from byte 'offset' on */
+static void shape_copy_inner(shape_copy_t *copy, const shape_box_t *box,
+                             char *at, size_t offset)
+{
+    if (box->rounds == NULL) {
+        shape_copy_block(copy, at + offset, box->bytes - offset);
+    } else {
+        shape_copy_round(copy, box->rounds, at, offset);
+    }
+}
+
+/* Whether one run takes that many dimensions */
+static int shape_box_is_run(const shape_box_t *box, unsigned num_dims)
+{
+    return (box->rounds == NULL) ? (num_dims <= 2) :
+                                   (box->rounds->is_list && (num_dims == 1));
+}
+
+/* 'count' whole steps of the outermost of 'num_dims' dimensions, in one run */
+static void shape_copy_steps(shape_copy_t *copy, const shape_box_t *box,
+                             unsigned num_dims, char *at, size_t count)
+{
+    const shape_dim_t *dim = &box->dims[num_dims - 1];
+    shape_run_t run        = {
+        .at    = at,
+        .bytes = box->bytes,
+        .row   = box->dims[0],
+        .rows  = {.count = count, .stride = dim->stride}
+    };
+
+    if (box->rounds != NULL) {
+        run.bytes     = box->rounds->block;
+        run.row.count = box->rounds->num;
+        run.list      = box->rounds->places;
+    } else if (num_dims == 1) {
+        run.row.count  = count;
+        run.rows.count = 1;
+    }
+
+    shape_copy_run(copy, &run);
+}
+
+/* ... in as many as it takes */
+static void shape_copy_whole(shape_copy_t *copy, const shape_box_t *box,
+                             unsigned num_dims, char *at, size_t count)
+{
+    const shape_dim_t *dim = &box->dims[num_dims - 1];
+    size_t i;
+
+    if (shape_box_is_run(box, num_dims)) {
+        shape_copy_steps(copy, box, num_dims, at, count);
+        return;
+    }
+
+    for (i = 0; i < count; ++i) {
+        if (num_dims > 1) {
+            shape_copy_whole(copy, box, num_dims - 1, at, dim[-1].count);
+        } else {
+            shape_copy_inner(copy, box, at, 0);
+        }
+        at += dim->stride;
+    }
+}
+
+/* As much as is left of 'num_dims' dimensions, from byte 'offset' on */
+static void shape_copy_dims(shape_copy_t *copy, const shape_way_t *way,
+                            unsigned num_dims, char *at, size_t offset)
+{
+    const shape_dim_t *dim;
+    size_t length, first, rest, whole;
+
+    if (num_dims == 0) {
+        shape_copy_inner(copy, &way->box, at, offset);
+        return;
+    }
+
+    dim    = &way->box.dims[num_dims - 1];
+    length = way->lengths[num_dims - 1];
+    first  = offset / length;
+    rest   = offset % length;
+    if (rest > 0) {
+        shape_copy_dims(copy, way, num_dims - 1,
+                        at + ((ptrdiff_t)first * dim->stride), rest);
+        ++first;
+    }
+
+    whole = copy->left / length;
+    whole = (whole < (dim->count - first)) ? whole : (dim->count - first);
+    shape_copy_whole(copy, &way->box, num_dims,
+                     at + ((ptrdiff_t)first * dim->stride), whole);
+    first += whole;
+    if ((first < dim->count) && (copy->left > 0)) {
+        shape_copy_dims(copy, way, num_dims - 1,
+                        at + ((ptrdiff_t)first * dim->stride), 0);
     }
 }
 
@@ -242,9 +445,8 @@ void shape_gather(const shape_data_t *data, size_t offset, void *dest,
 void shape_scatter(const shape_data_t *data, size_t offset, const void *src,
                    size_t length)
 {
-    /* it is read only */
     shape_copy_t copy = {
-        .packed     = (char*)(uintptr_t)src,
+        .packed     = (char*)src, /* read only */
         .left       = length,
         .is_scatter = 1
     };
