@@ -422,39 +422,20 @@ static void shape_build_spread(shape_builder_t *builder)
     builder->num   = num;
 }
 
-/* The rounds of one nest are a dimension of it, if it has room */
-static void shape_build_fold_rounds(shape_builder_t *builder)
-{
-    shape_nest_t *nest = builder->nests;
-    shape_box_t box;
-
-    shape_box_of_nest(&box, nest);
-    shape_box_put(&box, builder->repeat, builder->stride);
-    if ((builder->num > 1) || (box.num_dims > SHAPE_MAX_DIMS)) {
-        return;
-    }
-
-    builder->num    = 0;
-    builder->size   = 0;
-    builder->repeat = 1;
-    shape_build_append_box(builder, &box, box.num_dims, nest->offset);
-}
-
 /* Finds rounds in a list */
 static void shape_build_find_rounds(shape_builder_t *builder)
 {
     size_t period;
-
-    if (builder->repeat > 1) {
-        shape_build_fold_rounds(builder);
-        return;
-    }
 
     if (builder->num < 2) {
         return;
     }
 
     shape_build_spread(builder);
+    if (builder->repeat > 1) {
+        return;
+    }
+
     period = shape_merge_period(builder->nests, builder->num, &builder->stride);
     builder->repeat = builder->num / period;
     builder->num    = period;
