@@ -2,9 +2,8 @@
 #include "shape_merge.h"
 
 
-/* Blocks and the 'num_dims' inner dimensions are the same */
-static int shape_merge_same(const shape_nest_t *nest, const shape_nest_t *next,
-                            unsigned num_dims)
+int shape_merge_same(const shape_nest_t *nest, const shape_nest_t *next,
+                     unsigned num_dims)
 {
     unsigned i;
 
@@ -115,42 +114,4 @@ int shape_merge_last(shape_nest_t *nest, shape_nest_t *next)
     nest->length   -= nest->bytes;
     nest->num_dims  = (--dim->count > 1);
     return 1;
-}
-
-
-static int shape_merge_is_period(const shape_nest_t *nests, size_t num,
-                                 size_t period, ptrdiff_t *stride_p)
-{
-    size_t i;
-
-    if (__builtin_sub_overflow(nests[period].offset, nests[0].offset,
-                               stride_p)) {
-        return 0;
-    }
-
-    for (i = period; i < num; ++i) {
-        if ((nests[i].num_dims != nests[i - period].num_dims) ||
-            ((nests[i].offset - *stride_p) != nests[i - period].offset) ||
-            !shape_merge_same(&nests[i], &nests[i - period],
-                              nests[i].num_dims)) {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-size_t shape_merge_period(const shape_nest_t *nests, size_t num,
-                          ptrdiff_t *stride_p)
-{
-    size_t period;
-
-    for (period = 1; period <= (num / 2); ++period) {
-        if (((num % period) == 0) &&
-            shape_merge_is_period(nests, num, period, stride_p)) {
-            return period;
-        }
-    }
-
-    return num;
 }

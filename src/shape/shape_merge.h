@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * When two nests that follow each other are one, and when a list of them repeats
- * itself. Nests are as boxes make them: counts of at least 2, nothing in them
- * that goes on or is adjacent.
+ * When two nests that follow each other are one. They are as boxes make them:
+ * counts of at least 2, nothing in them that goes on or is adjacent.
  */
 #ifndef SHAPE_MERGE_H
 #define SHAPE_MERGE_H
@@ -17,9 +16,8 @@ int shape_merge(shape_nest_t *nest, const shape_nest_t *next);
  * over. Returns 0 if it is not so. */
 int shape_merge_last(shape_nest_t *nest, shape_nest_t *next);
 
-/* The smallest number of nests of which the others are repetitions, 'stride'
- * apart: 'num' if they are not */
-size_t shape_merge_period(const shape_nest_t *nests, size_t num,
-                          ptrdiff_t *stride_p);
+/* Blocks and the 'num_dims' inner dimensions are the same */
+int shape_merge_same(const shape_nest_t *nest, const shape_nest_t *next,
+                     unsigned num_dims);
 
 #endif
