@@ -48,13 +48,14 @@ typedef struct shape_each {
 } shape_each_t;
 
 
-static int shape_each_flush(shape_each_t *each)
+static inline int shape_each_flush(shape_each_t *each)
 {
     return (each->bytes == 0) ? 0 :
            each->add(each->arg, each->address, each->bytes);
 }
 
-static int shape_each_block(shape_each_t *each, char *address, size_t bytes)
+static inline int shape_each_block(shape_each_t *each, char *address,
+                                   size_t bytes)
 {
     int ret;
 
@@ -69,24 +70,49 @@ static int shape_each_block(shape_each_t *each, char *address, size_t bytes)
     return ret;
 }
 
-static int shape_each_dims(shape_each_t *each, char *address, size_t bytes,
-                           const shape_dim_t *dims, unsigned num_dims)
+static int shape_each_row(shape_each_t *each, char *address, size_t bytes,
+                          const shape_dim_t *dim)
 {
-    const shape_dim_t *dim;
     int ret = 0;
     size_t i;
 
-    if (num_dims == 0) {
-        return shape_each_block(each, address, bytes);
-    }
-
-    dim = &dims[num_dims - 1];
     for (i = 0; (i < dim->count) && (ret == 0); ++i) {
-        ret = shape_each_dims(each, address + ((ptrdiff_t)i * dim->stride),
-                              bytes, dims, num_dims - 1);
+        ret      = shape_each_block(each, address, bytes);
+        address += dim->stride;
     }
 
     return ret;
+}
+
+/* 'num_dims' is at least 1 */
+static int shape_each_dims(shape_each_t *each, char *address, size_t bytes,
+                           const shape_dim_t *dims, unsigned num_dims)
+{
+    const shape_dim_t *dim = &dims[num_dims - 1];
+    int ret                = 0;
+    size_t i;
+
+    if (num_dims == 1) {
+        return shape_each_row(each, address, bytes, dim);
+    }
+
+    for (i = 0; (i < dim->count) && (ret == 0); ++i) {
+        ret      = shape_each_dims(each, address, bytes, dims, num_dims - 1);
+        address += dim->stride;
+    }
+
+    return ret;
+}
+
+static inline int shape_each_nest(shape_each_t *each, char *address,
+                                  const shape_nest_t *nest)
+{
+    if (nest->num_dims == 0) {
+        return shape_each_block(each, address, nest->bytes);
+    }
+
+    return shape_each_dims(each, address, nest->bytes, nest->dims,
+                           nest->num_dims);
 }
 
 static int shape_each_round(shape_each_t *each, const shape_t *shape,
@@ -97,8 +123,7 @@ static int shape_each_round(shape_each_t *each, const shape_t *shape,
     int ret = 0;
 
     for (nest = shape->nests; (nest < end) && (ret == 0); ++nest) {
-        ret = shape_each_dims(each, address + nest->offset, nest->bytes,
-                              nest->dims, nest->num_dims);
+        ret = shape_each_nest(each, address + nest->offset, nest);
     }
 
     return ret;

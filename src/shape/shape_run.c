@@ -24,7 +24,7 @@ shape_copy_halves(char *dest, const char *src, size_t bytes, size_t half)
     memcpy(dest + bytes - half, last, half);
 }
 
-/* A call costs more than to copy a few bytes */
+/* A call costs more than to copy a few bytes; for more it has wider registers */
 SHAPE_INLINE void shape_copy_few(char *dest, const char *src, size_t bytes)
 {
     if ((bytes > 64) || (bytes < 4)) {

@@ -1,0 +1,274 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What it costs to gather and scatter a shape, in fragments as UCP asks for them,
+ * against MPI_Pack() and MPI_Unpack() of the same type and memcpy() of as many
+ * bytes. ns for each KiB, the best of several runs.
+ *
+ *   shape_copy [BYTES [FRAGMENT]]     1 MiB, 8 KiB
+ */
+#include "shape/shape_build.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+enum {
+    RUNS     = 15,
+    MIN_TIME = 2000 /* of a run, microseconds */
+};
+
+
+/* Blocks in rows, 'stride' apart, of lists: 'jitter' bytes further on or less */
+struct form {
+    const char *name;
+    size_t     bytes;
+    size_t     stride;
+    size_t     rows; /* of a plane, or 0: there are none */
+    enum { VECTOR, PLANES, LIST, RECORDS } kind;
+};
+
+static const struct form forms[] = {
+    {"vector 8/16",       8,     16,     0,  VECTOR},
+    {"vector 8/8192",     8,     8192,   0,  VECTOR},
+    {"vector 12/64",      12,    64,     0,  VECTOR},
+    {"vector 16/64",      16,    64,     0,  VECTOR},
+    {"vector 24/48",      24,    48,     0,  VECTOR},
+    {"vector 32/64",      32,    64,     0,  VECTOR},
+    {"vector 40/80",      40,    80,     0,  VECTOR},
+    {"vector 64/128",     64,    128,    0,  VECTOR},
+    {"vector 100/200",    100,   200,    0,  VECTOR},
+    {"vector 256/512",    256,   512,    0,  VECTOR},
+    {"vector 1K/2K",      1024,  2048,   0,  VECTOR},
+    {"vector 4K/8K",      4096,  8192,   0,  VECTOR},
+    {"vector 64K/128K",   65536, 131072, 0,  VECTOR},
+    {"subarray 8x4",      8,     64,     4,  PLANES},
+    {"subarray 8x64",     8,     64,     64, PLANES},
+    {"subarray 64x16",    64,    128,    16, PLANES},
+    {"indexed 8",         8,     24,     0,  LIST},
+    {"indexed 24",        24,    64,     0,  LIST},
+    {"indexed 256",       256,   512,    0,  LIST},
+    {"indexed 4K",        4096,  8192,   0,  LIST},
+    {"records 8+1/16",    9,     16,     0,  RECORDS}
+};
+
+struct job {
+    const struct form *form;
+    size_t       num;    /* blocks */
+    size_t       length;
+    size_t       span;
+    size_t       fragment;
+    MPI_Datatype type;
+    shape_data_t data;
+    char         *packed;
+};
+
+
+static size_t row_of(const struct form *form, size_t i)
+{
+    size_t at = i * form->stride;
+
+    if (form->kind == PLANES) {
+        at += (i / form->rows) * form->stride; /* a row between planes */
+    } else if (form->kind == LIST) {
+        at += (i * 2654435761u >> 7) % (form->stride - form->bytes) & ~(size_t)7;
+    }
+
+    return at;
+}
+
+/* Descriptions as programs give them */
+
+static void type_of_list(struct job *job, MPI_Datatype *type)
+{
+    MPI_Aint *at = malloc(job->num * sizeof(*at));
+    size_t i;
+
+    for (i = 0; i < job->num; i++) {
+        at[i] = row_of(job->form, i);
+    }
+    MPI_Type_create_hindexed_block(job->num, job->form->bytes, at, MPI_BYTE,
+                                   type);
+    free(at);
+}
+
+static void type_of_records(struct job *job, MPI_Datatype *type)
+{
+    int lengths[]        = {1, 1};
+    MPI_Aint at[]        = {0, 12};
+    MPI_Datatype types[] = {MPI_DOUBLE, MPI_CHAR};
+    MPI_Datatype record, element;
+
+    MPI_Type_create_struct(2, lengths, at, types, &record);
+    MPI_Type_create_resized(record, 0, job->form->stride, &element);
+    MPI_Type_contiguous(job->num, element, type);
+    MPI_Type_free(&record);
+    MPI_Type_free(&element);
+}
+
+static void type_of_rows(struct job *job, MPI_Datatype *type)
+{
+    const struct form *form = job->form;
+    size_t rows             = (form->rows > 0) ? form->rows : job->num;
+    MPI_Datatype plane;
+
+    MPI_Type_create_hvector(rows, form->bytes / 4, form->stride, MPI_INT,
+                            &plane);
+    MPI_Type_create_hvector(job->num / rows, 1, (rows + 1) * form->stride,
+                            plane, type);
+    MPI_Type_free(&plane);
+}
+
+static MPI_Datatype type_of(struct job *job)
+{
+    MPI_Datatype type;
+
+    if (job->form->kind == LIST) {
+        type_of_list(job, &type);
+    } else if (job->form->kind == RECORDS) {
+        type_of_records(job, &type);
+    } else {
+        type_of_rows(job, &type);
+    }
+
+    MPI_Type_commit(&type);
+    return type;
+}
+
+static const shape_t *shape_of(const struct job *job)
+{
+    shape_builder_t *builder = shape_build_begin(job->num * 2);
+    shape_nest_t nest        = {.bytes = job->form->bytes};
+    size_t i;
+
+    for (i = 0; i < job->num; i++) {
+        nest.offset = row_of(job->form, i);
+        if (job->form->kind == RECORDS) {
+            nest.bytes = 8;
+            shape_build_add(builder, &nest);
+            nest.offset += 12;
+            nest.bytes = 1;
+        }
+        shape_build_add(builder, &nest);
+    }
+
+    return shape_build_end(builder, job->span);
+}
+
+
+static void run_memcpy(struct job *job)
+{
+    size_t i, length;
+
+    for (i = 0; i < job->length; i += length) {
+        length = job->length - i;
+        length = (length < job->fragment) ? length : job->fragment;
+        memcpy(job->packed + i, job->data.buffer + i, length);
+    }
+}
+
+static void run_gather(struct job *job)
+{
+    size_t i, length;
+
+    for (i = 0; i < job->length; i += length) {
+        length = job->length - i;
+        length = (length < job->fragment) ? length : job->fragment;
+        shape_gather(&job->data, i, job->packed + i, length);
+    }
+}
+
+static void run_scatter(struct job *job)
+{
+    size_t i, length;
+
+    for (i = 0; i < job->length; i += length) {
+        length = job->length - i;
+        length = (length < job->fragment) ? length : job->fragment;
+        shape_scatter(&job->data, i, job->packed + i, length);
+    }
+}
+
+static void run_pack(struct job *job)
+{
+    int position = 0;
+
+    MPI_Pack(job->data.buffer, 1, job->type, job->packed, job->length,
+             &position, MPI_COMM_SELF);
+}
+
+static void run_unpack(struct job *job)
+{
+    int position = 0;
+
+    MPI_Unpack(job->packed, job->length, &position, job->data.buffer, 1,
+               job->type, MPI_COMM_SELF);
+}
+
+/* ns for each KiB */
+static double best(struct job *job, void (*run)(struct job*))
+{
+    double result = 1e30;
+    double start, end, time;
+    int i, times;
+
+    for (i = 0; i < RUNS; i++) {
+        start = MPI_Wtime();
+        times = 0;
+        do {
+            run(job);
+            times++;
+            end = MPI_Wtime();
+        } while ((end - start) * 1e6 < MIN_TIME);
+        time   = (end - start) * 1e9 / times / ((double)job->length / 1024);
+        result = (time < result) ? time : result;
+    }
+
+    return result;
+}
+
+static void report(struct job *job)
+{
+    printf("%-16s %7.1f | %7.1f %7.1f | %7.1f %7.1f\n", job->form->name,
+           best(job, run_memcpy), best(job, run_gather), best(job, run_pack),
+           best(job, run_scatter), best(job, run_unpack));
+    fflush(stdout);
+}
+
+static void run_form(const struct form *form, size_t bytes, size_t fragment)
+{
+    struct job job = {.form = form, .fragment = fragment};
+
+    job.num         = bytes / form->bytes;
+    job.num        -= (form->rows > 0) ? job.num % form->rows : 0;
+    job.length      = job.num * form->bytes;
+    job.span        = row_of(form, job.num + 1) + form->bytes + job.num * 8;
+    job.type        = type_of(&job);
+    job.data.shape  = shape_of(&job);
+    job.data.buffer = malloc(job.span);
+    job.data.count  = 1;
+    job.packed      = malloc(job.length);
+    memset(job.data.buffer, 1, job.span);
+    memset(job.packed, 1, job.length);
+    report(&job);
+    MPI_Type_free(&job.type);
+    free((void*)job.data.shape);
+    free(job.data.buffer);
+    free(job.packed);
+}
+
+int main(int argc, char **argv)
+{
+    size_t bytes    = (argc > 1) ? strtoul(argv[1], NULL, 0) : (1u << 20);
+    size_t fragment = (argc > 2) ? strtoul(argv[2], NULL, 0) : 8192;
+    size_t i;
+
+    MPI_Init(&argc, &argv);
+    printf("ns/KiB            memcpy |  gather    pack | scatter  unpack\n");
+    for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        run_form(&forms[i], bytes, fragment);
+    }
+    MPI_Finalize();
+    return 0;
+}
