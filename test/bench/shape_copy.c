@@ -20,13 +20,19 @@ enum {
 };
 
 
-/* Blocks in rows, 'stride' apart, of lists: 'jitter' bytes further on or less */
+enum kind {
+    VECTOR,
+    PLANES,  /* rows, and one that is left out, times planes */
+    LIST,    /* as a vector, but each block is a little further on */
+    RECORDS  /* 8 bytes, a hole, and one more */
+};
+
 struct form {
     const char *name;
-    size_t     bytes;
+    size_t     bytes;  /* of a block */
     size_t     stride;
-    size_t     rows; /* of a plane, or 0: there are none */
-    enum { VECTOR, PLANES, LIST, RECORDS } kind;
+    size_t     rows;   /* of a plane, or 0 */
+    enum kind  kind;
 };
 
 static const struct form forms[] = {
@@ -55,7 +61,7 @@ static const struct form forms[] = {
 
 struct job {
     const struct form *form;
-    size_t       num;    /* blocks */
+    size_t       num; /* blocks */
     size_t       length;
     size_t       span;
     size_t       fragment;
@@ -65,20 +71,26 @@ struct job {
 };
 
 
+/* Less than what is between two blocks */
+static size_t jitter(const struct form *form, size_t i)
+{
+    size_t steps = (form->stride - form->bytes) / 8;
+
+    return ((i * 2654435761u) >> 7) % steps * 8;
+}
+
 static size_t row_of(const struct form *form, size_t i)
 {
     size_t at = i * form->stride;
 
     if (form->kind == PLANES) {
-        at += (i / form->rows) * form->stride; /* a row between planes */
+        at += (i / form->rows) * form->stride;
     } else if (form->kind == LIST) {
-        at += (i * 2654435761u >> 7) % (form->stride - form->bytes) & ~(size_t)7;
+        at += jitter(form, i);
     }
 
     return at;
 }
-
-/* Descriptions as programs give them */
 
 static void type_of_list(struct job *job, MPI_Datatype *type)
 {
@@ -136,7 +148,7 @@ static MPI_Datatype type_of(struct job *job)
     return type;
 }
 
-static const shape_t *shape_of(const struct job *job)
+static shape_t *shape_of(const struct job *job)
 {
     shape_builder_t *builder = shape_build_begin(job->num * 2);
     shape_nest_t nest        = {.bytes = job->form->bytes};
@@ -157,36 +169,37 @@ static const shape_t *shape_of(const struct job *job)
 }
 
 
+static size_t fragment_at(const struct job *job, size_t at)
+{
+    size_t left = job->length - at;
+
+    return (left < job->fragment) ? left : job->fragment;
+}
+
 static void run_memcpy(struct job *job)
 {
-    size_t i, length;
+    size_t i;
 
-    for (i = 0; i < job->length; i += length) {
-        length = job->length - i;
-        length = (length < job->fragment) ? length : job->fragment;
-        memcpy(job->packed + i, job->data.buffer + i, length);
+    for (i = 0; i < job->length; i += job->fragment) {
+        memcpy(job->packed + i, job->data.buffer + i, fragment_at(job, i));
     }
 }
 
 static void run_gather(struct job *job)
 {
-    size_t i, length;
+    size_t i;
 
-    for (i = 0; i < job->length; i += length) {
-        length = job->length - i;
-        length = (length < job->fragment) ? length : job->fragment;
-        shape_gather(&job->data, i, job->packed + i, length);
+    for (i = 0; i < job->length; i += job->fragment) {
+        shape_gather(&job->data, i, job->packed + i, fragment_at(job, i));
     }
 }
 
 static void run_scatter(struct job *job)
 {
-    size_t i, length;
+    size_t i;
 
-    for (i = 0; i < job->length; i += length) {
-        length = job->length - i;
-        length = (length < job->fragment) ? length : job->fragment;
-        shape_scatter(&job->data, i, job->packed + i, length);
+    for (i = 0; i < job->length; i += job->fragment) {
+        shape_scatter(&job->data, i, job->packed + i, fragment_at(job, i));
     }
 }
 
@@ -206,26 +219,35 @@ static void run_unpack(struct job *job)
                job->type, MPI_COMM_SELF);
 }
 
-/* ns for each KiB */
+/* ns of one */
+static double run_once(struct job *job, void (*run)(struct job*))
+{
+    double start = MPI_Wtime();
+    int times    = 0;
+    double time;
+
+    do {
+        run(job);
+        times++;
+        time = MPI_Wtime() - start;
+    } while (time * 1e6 < MIN_TIME);
+
+    return time * 1e9 / times;
+}
+
+/* ... for each KiB */
 static double best(struct job *job, void (*run)(struct job*))
 {
-    double result = 1e30;
-    double start, end, time;
-    int i, times;
+    double result = run_once(job, run);
+    double time;
+    int i;
 
-    for (i = 0; i < RUNS; i++) {
-        start = MPI_Wtime();
-        times = 0;
-        do {
-            run(job);
-            times++;
-            end = MPI_Wtime();
-        } while ((end - start) * 1e6 < MIN_TIME);
-        time   = (end - start) * 1e9 / times / ((double)job->length / 1024);
+    for (i = 1; i < RUNS; i++) {
+        time   = run_once(job, run);
         result = (time < result) ? time : result;
     }
 
-    return result;
+    return result * 1024 / job->length;
 }
 
 static void report(struct job *job)
@@ -239,21 +261,23 @@ static void report(struct job *job)
 static void run_form(const struct form *form, size_t bytes, size_t fragment)
 {
     struct job job = {.form = form, .fragment = fragment};
+    shape_t *shape;
 
     job.num         = bytes / form->bytes;
-    job.num        -= (form->rows > 0) ? job.num % form->rows : 0;
+    job.num        -= (form->rows > 0) ? (job.num % form->rows) : 0;
     job.length      = job.num * form->bytes;
-    job.span        = row_of(form, job.num + 1) + form->bytes + job.num * 8;
+    job.span        = row_of(form, job.num) + form->stride;
     job.type        = type_of(&job);
-    job.data.shape  = shape_of(&job);
-    job.data.buffer = malloc(job.span);
+    shape           = shape_of(&job);
+    job.data.shape  = shape;
     job.data.count  = 1;
+    job.data.buffer = malloc(job.span);
     job.packed      = malloc(job.length);
     memset(job.data.buffer, 1, job.span);
     memset(job.packed, 1, job.length);
     report(&job);
     MPI_Type_free(&job.type);
-    free((void*)job.data.shape);
+    free(shape);
     free(job.data.buffer);
     free(job.packed);
 }
