@@ -29,7 +29,7 @@ void shape_build_add_shape(shape_builder_t *builder, const shape_t *shape,
                            unsigned num_dims);
 
 /* Frees the builder. Returns the shape, which the caller frees by free(), or
- * NULL: too many nests, offsets beyond 62 bits or a length beyond 63, or no memory. */
+ * NULL: too many nests, offsets beyond 62 bits, a length beyond 63, no memory. */
 shape_t *shape_build_end(shape_builder_t *builder, ptrdiff_t extent);
 
 #endif

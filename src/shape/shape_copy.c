@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Gather and scatter by the processor. The first byte is found by division, and
- * in a list by search. A dimension is a part of a first step, whole steps, and a part
- * of a last one; what is whole goes in runs.
+ * in a list by search. A dimension is a part of a first step, whole steps, and a
+ * part of a last one; what is whole goes in runs.
  */
 #include "shape_box.h"
 #include "shape_run.h"

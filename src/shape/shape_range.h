@@ -28,7 +28,7 @@ static inline int shape_range_is_valid(const shape_range_t *range)
 }
 
 static inline int shape_range_init(shape_range_t *range, ptrdiff_t offset,
-                            size_t bytes)
+                                   size_t bytes)
 {
     range->begin  = offset;
     range->length = bytes;
@@ -38,7 +38,7 @@ static inline int shape_range_init(shape_range_t *range, ptrdiff_t offset,
 
 /* What is covered by 'count' of it, 'stride' apart. Returns 0 on overflow. */
 static inline int shape_range_repeat(shape_range_t *range, size_t count,
-                              ptrdiff_t stride)
+                                     ptrdiff_t stride)
 {
     ptrdiff_t *edge = (stride < 0) ? &range->begin : &range->end;
     ptrdiff_t length, last;
@@ -54,7 +54,8 @@ static inline int shape_range_repeat(shape_range_t *range, size_t count,
 }
 
 static inline int shape_range_repeat_dims(shape_range_t *range,
-                                   const shape_dim_t *dims, unsigned num_dims)
+                                          const shape_dim_t *dims,
+                                          unsigned num_dims)
 {
     unsigned i;
 
@@ -67,15 +68,16 @@ static inline int shape_range_repeat_dims(shape_range_t *range,
     return 1;
 }
 
-static inline int shape_range_of_nest(shape_range_t *range, const shape_nest_t *nest)
+static inline int shape_range_of_nest(shape_range_t *range,
+                                      const shape_nest_t *nest)
 {
     return shape_range_init(range, nest->offset, nest->bytes) &&
            shape_range_repeat_dims(range, nest->dims, nest->num_dims);
 }
 
 /* An element of a shape, 'offset' bytes further on */
-static inline int shape_range_of_shape(shape_range_t *range, const shape_t *shape,
-                                ptrdiff_t offset)
+static inline int shape_range_of_shape(shape_range_t *range,
+                                       const shape_t *shape, ptrdiff_t offset)
 {
     range->length = shape->size;
     return !__builtin_add_overflow(shape->begin, offset, &range->begin) &&
