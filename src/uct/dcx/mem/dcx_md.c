@@ -85,11 +85,14 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
-    attr->can_invalidate = md->dev.indirect_keys;
-    attr->max_reg        = md->dev.attr.max_mr_size;
-    attr->rkey_size      = UCT_DCX_RKEY_PACKED_SIZE;
-    attr->reg_cost       = md->reg_cost;
-    attr->local_cpus     = md->dev.local_cpus;
+    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->needs_keys       = 1;
+    attr->can_invalidate   = md->dev.indirect_keys;
+    attr->max_reg          = md->dev.attr.max_mr_size;
+    attr->rkey_size        = UCT_DCX_RKEY_PACKED_SIZE;
+    attr->reg_cost         = md->reg_cost;
+    attr->local_cpus       = md->dev.local_cpus;
 }
 
 

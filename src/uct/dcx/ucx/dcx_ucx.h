@@ -29,9 +29,13 @@
 
 /* --- memory domains ------------------------------------------------------- */
 
-/* What a memory domain of registered host memory tells UCT about itself */
+/* What a memory domain of registered memory tells UCT about itself. Types of
+ * memory are a mask of UCS_BIT(UCS_MEMORY_TYPE_*). */
 typedef struct uct_dcx_ucx_md_attr {
-    int               can_invalidate; /* keys can be taken back */
+    uint64_t          reg_mem_types;    /* that it registers */
+    uint64_t          access_mem_types; /* ... or moves without registering */
+    int               needs_keys;       /* of both sides, for each operation */
+    int               can_invalidate;   /* keys can be taken back */
     size_t            max_reg;
     size_t            rkey_size;      /* bytes of a packed key */
     ucs_linear_func_t reg_cost;

@@ -14,12 +14,14 @@ ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr)
     uct_dcx_ucx_md_attr_t md_attr;
 
     uct_dcx_ucx_md_ops(md)->query(md, &md_attr);
-    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                                 UCT_MD_FLAG_NEED_RKEY |
+    attr->cap.flags            = UCT_MD_FLAG_REG |
+                                 (md_attr.needs_keys ?
+                                  (UCT_MD_FLAG_NEED_MEMH |
+                                   UCT_MD_FLAG_NEED_RKEY) : 0) |
                                  (md_attr.can_invalidate ?
                                   UCT_MD_FLAG_INVALIDATE : 0);
-    attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.reg_mem_types    = md_attr.reg_mem_types;
+    attr->cap.access_mem_types = md_attr.access_mem_types;
     attr->cap.alloc_mem_types  = 0;
     attr->cap.detect_mem_types = 0;
     attr->cap.max_alloc        = ULONG_MAX;

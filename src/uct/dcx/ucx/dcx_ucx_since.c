@@ -24,15 +24,18 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 
     uct_dcx_ucx_md_ops(md)->query(md, &md_attr);
     uct_md_base_md_query(attr);
-    attr->flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                             UCT_MD_FLAG_NEED_RKEY |
+    attr->flags            = UCT_MD_FLAG_REG |
+                             (md_attr.needs_keys ?
+                              (UCT_MD_FLAG_NEED_MEMH |
+                               UCT_MD_FLAG_NEED_RKEY) : 0) |
                              (md_attr.can_invalidate ?
                               (UCT_MD_FLAG_INVALIDATE |
                                UCT_MD_FLAG_INVALIDATE_RMA |
                                UCT_MD_FLAG_INVALIDATE_AMO) : 0);
-    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->cache_mem_types  = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->reg_mem_types    = md_attr.reg_mem_types;
+    attr->access_mem_types = md_attr.access_mem_types;
+    attr->cache_mem_types  = md_attr.needs_keys ?
+                             UCS_BIT(UCS_MEMORY_TYPE_HOST) : 0;
     attr->max_alloc        = ULONG_MAX;
     attr->max_reg          = md_attr.max_reg;
     attr->rkey_packed_size = md_attr.rkey_size;
