@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A layout: where the bytes lie that one key names, one after the other. A key
- * that has a layout (dcx_slot.h) is zero-based: addresses in it are offsets into
- * that data. Plain data that owns nothing: no device, no lock, and the same in
- * each process.
+ * A layout: where the bytes lie that one key names, one after the other.
+ * Addresses in a key that has a layout (dcx_slot.h) begin at its 'start', which
+ * is 0 unless somebody says otherwise: they are offsets into that data then.
+ * Plain data that owns nothing: no device, no lock, and the same in each
+ * process.
  *
  *   LIST         entry 0, entry 1, ...                             (KLMs)
  *   INTERLEAVED  block 0 of entry 0, of entry 1, ..., block 1 of entry 0, ...:
@@ -58,7 +59,11 @@ typedef struct uct_dcx_layout_entry {
 
 /* The content, which 'hash' and equality take in, begins with 'length'. */
 typedef struct uct_dcx_layout {
-    uint64_t               max;     /* entries that there is room for */
+    uint32_t               max;     /* entries that there is room for */
+    uint32_t               is_based; /* the key is told its start: it has, or
+                                      * had, another one than 0 */
+    uint64_t               start;   /* address of the first byte in the key; 0
+                                     * if it is to be found by its content */
     uint64_t               hash;
     uint64_t               length;  /* bytes of all data: 'repeat' times those
                                      * of the entries' blocks */
@@ -132,6 +137,27 @@ const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run);
  * it. */
 void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
                           uint32_t access);
+
+/* Appends a piece of a list that is not adjacent to the last one. Returns whether
+ * there was room for it, and it is short enough; for long lists. */
+static inline int uct_dcx_layout_append(uct_dcx_layout_t *layout, uint64_t addr,
+                                        uint64_t bytes, uint32_t lkey)
+{
+    uct_dcx_layout_entry_t *entry = &layout->entries[layout->num];
+
+    if ((layout->num == layout->max) || (bytes > UCT_DCX_LAYOUT_MAX_PIECE)) {
+        return 0;
+    }
+
+    *entry = (uct_dcx_layout_entry_t){
+        .addr  = addr,
+        .bytes = bytes,
+        .lkey  = lkey
+    };
+    layout->length += bytes;
+    layout->num++;
+    return 1;
+}
 
 /* Appends all blocks of a run. What is adjacent to the last one becomes one
  * piece with it, and a single run remains one entry whatever its count is, if

@@ -256,6 +256,10 @@ uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
 ucs_status_t
 uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
+/* Whether the device has this layout in an owned slot: it needs not be set. */
+int uct_dcx_slots_has(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot,
+                      const uct_dcx_layout_t *layout);
+
 /* What uct_dcx_slots_test() has found last: leaves the device alone */
 ucs_status_t
 uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot);

@@ -124,6 +124,7 @@ static void uct_dcx_slot_init(uct_dcx_slot_batch_t *batch, unsigned index,
 
     slot->size   = size;
     slot->layout = (uct_dcx_layout_t*)(batch->layouts + (index * layout_size));
+    slot->layout->is_based = 0;
     if (batch->mr != NULL) {
         slot->klm      = UCS_PTR_BYTE_OFFSET(batch->klm, index *
                                              (batch->klm_size / batch->num));

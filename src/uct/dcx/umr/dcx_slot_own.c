@@ -221,6 +221,21 @@ static ucs_status_t uct_dcx_slots_state(const uct_dcx_slots_t *slots,
 }
 
 
+int uct_dcx_slots_has(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot,
+                      const uct_dcx_layout_t *layout)
+{
+    int result;
+
+    ucs_spin_lock(&slots->lock);
+    result = (slot->state == UCT_DCX_SLOT_READY) &&
+             (slots->status == UCS_OK) &&
+             (slot->layout->start == layout->start) &&
+             uct_dcx_layout_is_equal(slot->layout, layout);
+    ucs_spin_unlock(&slots->lock);
+    return result;
+}
+
+
 ucs_status_t
 uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot)
 {

@@ -139,6 +139,8 @@ uct_dcx_slots_post_wqes(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                         const uct_dcx_layout_t *layout, uint32_t number)
 {
+    int is_based;
+
     slot->was = slot->is_set ? slot->lkey : 0;
     if (slot->state != UCT_DCX_SLOT_FREE) {
         uct_dcx_slots_unhash(slots, slot);
@@ -148,7 +150,10 @@ void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
         uct_dcx_slots_retire(slots, slot);
     }
 
+    is_based = slot->layout->is_based || (layout->start != 0);
     memcpy(slot->layout, layout, uct_dcx_layout_size(layout->num));
+    slot->layout->is_based = is_based; /* for good: nothing takes it back */
+
     slot->lkey     = number;
     slot->rkey     = number;
     slot->is_going = 0; /* the one before goes with the WQEs of this one */

@@ -50,10 +50,10 @@ uct_dcx_slots_of_lkey(const uct_dcx_slots_t *slots, uint32_t lkey)
 
 
 static int uct_dcx_slot_has_byte(const uct_dcx_key_slot_t *slot, uint32_t lkey,
-                                 uint64_t offset)
+                                 uint64_t addr)
 {
     return (slot->state != UCT_DCX_SLOT_FREE) && (slot->lkey == lkey) &&
-           (offset < slot->layout->length);
+           (addr - slot->layout->start < slot->layout->length);
 }
 
 
@@ -70,7 +70,7 @@ uct_dcx_slots_follow(const uct_dcx_slots_t *slots, uint32_t lkey, uint64_t addr,
             return 0;
         }
 
-        piece = uct_dcx_layout_find(slot->layout, addr);
+        piece = uct_dcx_layout_find(slot->layout, addr - slot->layout->start);
         lkey  = piece.lkey;
         addr  = piece.addr;
         max   = ucs_min(max, piece.bytes);

@@ -44,6 +44,11 @@ enum {
     (MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | UCT_DCX_UMR_MASK_ACCESS)
 
+/* Also of a key whose layout is a list of translations (Linux, mlx5_ib wr.c:
+ * get_umr_reg_mr_mask(), for MLX5_MKC_ACCESS_MODE_KLMS, too) */
+#define UCT_DCX_UMR_MASK_START \
+    MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR
+
 #define UCT_DCX_UMR_MASK_INVALIDATE \
     (MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN)
@@ -146,9 +151,12 @@ uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
 
     ctrl                = uct_dcx_umr_begin(wqe, &mkey);
     ctrl->klm_octowords = htobe16(num_klm);
-    ctrl->mkey_mask     = htobe64(UCT_DCX_UMR_MASK_LAYOUT);
+    ctrl->mkey_mask     = htobe64(UCT_DCX_UMR_MASK_LAYOUT |
+                                  (layout->is_based ?
+                                   UCT_DCX_UMR_MASK_START : 0));
     mkey->access_flags  = uct_dcx_umr_access(layout->access);
     mkey->qpn_mkey      = htobe32(UCT_DCX_UMR_ANY_QP | (number & 0xff));
+    mkey->start_addr    = htobe64(layout->start);
     mkey->len           = htobe64(layout->length);
 
     if (uct_dcx_umr_is_inline(layout)) {
