@@ -34,6 +34,13 @@ const std::map<std::string, option> options = {
     {"UMR_LAYOUTS", {{"1", "65536"}, {"0", "65537", "-1"}}},
     {"UMR_MAX_ENTRIES", {{"4", "65528"}, {"3", "65529", "-1"}}},
 
+    /* of views */
+    {"TYPES", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"TYPES_MIN_LENGTH", {{"16k", "1g", "inf"}, {"0", "16383", "few"}}},
+    {"TYPES_MIN_BLOCK", {{"1", "inf"}, {"0", "few"}}},
+    {"TYPES_MAX", {{"1", "4096"}, {"0", "4097", "-1"}}},
+    {"TYPES_REPORT", {{"y", "n"}, {"perhaps", ""}}},
+
     /* sending */
     {"SEG_SIZE", {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"},
                   few_buffers}},

@@ -13,6 +13,7 @@
 #include "uct/dcx/ep/dcx_ep.h"
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/mem/dcx_mem_view.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/recover/dcx_recover.h"
@@ -305,6 +306,11 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
                                 queues->port.dev);
     if (status != UCS_OK) {
         goto err_cleanup_port;
+    }
+
+    if (uct_dcx_mem_view_type() != UCS_MEMORY_TYPE_UNKNOWN) {
+        /* for views, which know no interface; without, there are none */
+        (void)uct_dcx_queues_slots(queues);
     }
 
     status = uct_dcx_event_init(self);

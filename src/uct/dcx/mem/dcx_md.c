@@ -6,6 +6,8 @@
  */
 #include "dcx_md.h"
 #include "dcx_mem_layout.h"
+#include "dcx_mem_view.h"
+#include "dcx_mem_watch.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -77,15 +79,22 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      ucs_offsetof(uct_dcx_md_config_t, umr_max_entries),
      UCS_CONFIG_TYPE_UINT},
 
+    {"", "", NULL,
+     ucs_offsetof(uct_dcx_md_config_t, views),
+     UCS_CONFIG_TYPE_TABLE(uct_dcx_view_config_table)},
+
     {.name = NULL}
 };
 
 
 static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 {
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    ucs_memory_type_t view_type = uct_dcx_mem_view_type();
+    uct_dcx_md_t *md            = ucs_derived_of(tl_md, uct_dcx_md_t);
 
-    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
+                             ((view_type != UCS_MEMORY_TYPE_UNKNOWN) ?
+                              UCS_BIT(view_type) : 0);
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->needs_keys       = 1;
     attr->can_invalidate   = md->dev.indirect_keys;
@@ -116,6 +125,7 @@ static ucs_status_t uct_dcx_md_init_handles(uct_dcx_md_t *md)
 static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
 {
     uct_dcx_mem_layout_cleanup(md);
+    uct_dcx_mem_view_cleanup(md);
     uct_dcx_mem_cleanup(md);
     ucs_spinlock_destroy(&md->layouts_lock);
     ucs_spinlock_destroy(&md->mems_lock);
@@ -126,6 +136,7 @@ static void uct_dcx_md_close(uct_md_h tl_md)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
+    uct_dcx_mem_watch_close(tl_md);
     uct_dcx_async_cleanup(&md->async);
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
@@ -259,6 +270,11 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
     ucs_status_t status;
     uct_dcx_md_t *md;
 
+    status = uct_dcx_view_config_check(&config->views);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = uct_dcx_md_init_fork(config);
     if (status != UCS_OK) {
         return status;
@@ -301,6 +317,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_cleanup_async;
     }
 
+    uct_dcx_mem_watch_open(&md->super);
     *md_p = &md->super;
     return UCS_OK;
 

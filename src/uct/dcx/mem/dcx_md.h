@@ -10,6 +10,7 @@
 #ifndef UCT_DCX_MD_H
 #define UCT_DCX_MD_H
 
+#include "uct/dcx/base/dcx_view_config.h"
 #include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/umr/dcx_slot.h"
 #include "dcx_mem.h"
@@ -28,6 +29,7 @@ struct uct_dcx_md {
     uct_dcx_mem_t     *last_mem; /* ... if there are any */
     ucs_spinlock_t    layouts_lock;
     ucs_list_link_t   layouts;   /* handles of layouts, and what each names */
+    uct_dcx_mem_t     **views;   /* handles by number, NULL: there are none */
     uct_dcx_async_t   async;     /* events of the device */
 };
 
@@ -42,6 +44,7 @@ typedef struct uct_dcx_md_config {
     unsigned                    umr_slots;       /* of each size */
     unsigned                    umr_layouts;     /* handles, of each size */
     unsigned                    umr_max_entries; /* of a layout */
+    uct_dcx_view_config_t       views;
     uct_dcx_ucx_rcache_config_t rcache_config;
 } uct_dcx_md_config_t;
 

@@ -7,6 +7,7 @@
 #include "dcx_mem.h"
 #include "dcx_md.h"
 #include "dcx_mem_layout.h"
+#include "dcx_mem_view.h"
 
 #include <endian.h>
 #include <ucs/debug/log.h>
@@ -174,6 +175,11 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
+    if (ucs_unlikely(uct_dcx_mem_is_view((uintptr_t)address))) {
+        return uct_dcx_mem_view_get(md, (uintptr_t)address, length, flags,
+                                    memh_p);
+    }
+
     mem = uct_dcx_mem_alloc(md);
     if (mem == NULL) {
         return UCS_ERR_NO_MEMORY;
@@ -300,7 +306,9 @@ ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
         return uct_dcx_mem_release(md, mem, comp);
     }
 
-    uct_dcx_mem_layout_destroy(mem->layout);
+    if (!mem->layout->is_view) { /* whose handle remains */
+        uct_dcx_mem_layout_destroy(mem->layout);
+    }
     if (comp != NULL) {
         uct_invoke_completion(comp, UCS_OK);
     }

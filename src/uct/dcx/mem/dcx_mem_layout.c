@@ -34,8 +34,9 @@ static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
 }
 
 
+/* That of a view names nothing. */
 static uct_dcx_mem_layout_t *
-uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max)
+uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
 {
     uct_dcx_mem_layout_t *layout = ucs_calloc(1, sizeof(*layout),
                                               "uct_dcx_mem_layout");
@@ -45,11 +46,12 @@ uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max)
     }
 
     layout->max         = max;
+    layout->is_view     = is_view;
     layout->mem         = uct_dcx_mem_alloc(md);
     layout->layout      = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
     layout->parts.depth = 1;
-    if (!uct_dcx_mem_parts_init(&layout->parts, max) ||
-        !uct_dcx_mem_parts_init(&layout->next, max) ||
+    if ((!is_view && (!uct_dcx_mem_parts_init(&layout->parts, max) ||
+                      !uct_dcx_mem_parts_init(&layout->next, max))) ||
         (layout->layout == NULL) || (layout->mem == NULL)) {
         uct_dcx_mem_layout_free(layout);
         return NULL;
@@ -100,21 +102,16 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
 }
 
 
-ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
-                                       uct_dcx_mem_layout_t **layout_p)
+static ucs_status_t
+uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
+                        uct_dcx_key_slot_t *slot,
+                        uct_dcx_mem_layout_t **layout_p)
 {
-    uct_dcx_mem_layout_t *layout;
-    uct_dcx_key_slot_t *slot;
-    ucs_status_t status;
+    uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_alloc(md, max, is_view);
 
-    status = uct_dcx_mem_layout_own(md, max, &slot);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    layout = uct_dcx_mem_layout_alloc(md, max);
     if (layout == NULL) {
-        ucs_error("uct_dcx_layout_create: no memory for %zu pieces", max);
+        ucs_error("%s: no memory for a layout of %zu pieces",
+                  uct_dcx_device_name(&md->dev), max);
         uct_dcx_slots_disown(&md->slots, slot, 0);
         return UCS_ERR_NO_MEMORY;
     }
@@ -127,6 +124,30 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
     ucs_spin_unlock(&md->layouts_lock);
     *layout_p = layout;
     return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
+                                       uct_dcx_mem_layout_t **layout_p)
+{
+    uct_dcx_key_slot_t *slot;
+    ucs_status_t status;
+
+    status = uct_dcx_mem_layout_own(md, max, &slot);
+    return (status == UCS_OK) ?
+           uct_dcx_mem_layout_init(md, max, 0, slot, layout_p) : status;
+}
+
+
+ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
+                                     uct_dcx_mem_layout_t **layout_p)
+{
+    uct_dcx_key_slot_t *slot;
+    ucs_status_t status;
+
+    status = uct_dcx_slots_own(&md->slots, max, &slot);
+    return (status == UCS_OK) ?
+           uct_dcx_mem_layout_init(md, max, 1, slot, layout_p) : status;
 }
 
 
@@ -267,7 +288,7 @@ static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
                              uint64_t *length_p)
 {
     if (uct_dcx_mem_is_layout(mem)) {
-        *begin_p  = 0;
+        *begin_p  = mem->layout->parts.start;
         *length_p = mem->layout->parts.length;
     } else {
         *begin_p  = (uintptr_t)mem->region->mr->addr;
@@ -340,7 +361,7 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
 
 /* Errors are logged. */
-static ucs_status_t uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout)
+static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 {
     const uct_dcx_mem_parts_t *next = &layout->next;
     const char *fault;
@@ -377,19 +398,34 @@ static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
 }
 
 
+/* With the lock; nothing is to be done for one that is there. */
+static ucs_status_t uct_dcx_mem_layout_set(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_slots_t *slots = &layout->mem->md->slots;
+    ucs_status_t status;
+
+    if (uct_dcx_slots_has(slots, layout->slot, layout->layout)) {
+        return UCS_OK;
+    }
+
+    status = uct_dcx_slots_set(slots, &layout->slot, layout->mem->is_bare,
+                               layout->layout);
+    uct_dcx_mem_layout_number(layout);
+    return status;
+}
+
+
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_md_t *md    = layout->mem->md;
-    ucs_status_t status = uct_dcx_mem_layout_build(layout);
+    ucs_status_t status = uct_dcx_mem_layout_check_next(layout);
 
     if (status != UCS_OK) {
         return status;
     }
 
     ucs_spin_lock(&md->layouts_lock);
-    status = uct_dcx_slots_set(&md->slots, &layout->slot, layout->mem->is_bare,
-                               layout->layout);
-    uct_dcx_mem_layout_number(layout);
+    status = uct_dcx_mem_layout_set(layout);
     if (status == UCS_OK) {
         uct_dcx_mem_layout_turn(layout);
     }
@@ -401,4 +437,46 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
 {
     return uct_dcx_slots_test(&layout->mem->md->slots, layout->slot);
+}
+
+
+/* --- of views ------------------------------------------------------------- */
+
+uct_dcx_layout_t *
+uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
+                         uint64_t start)
+{
+    uct_dcx_layout_begin(layout->layout, layout->max, access);
+    layout->layout->start = start;
+    return layout->layout;
+}
+
+
+/* Its hash is that of all others of views: they are not looked for. */
+ucs_status_t
+uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
+{
+    uct_dcx_md_t *md = layout->mem->md;
+    ucs_status_t status;
+
+    ucs_spin_lock(&md->layouts_lock);
+    status = uct_dcx_mem_layout_set(layout);
+    if (status == UCS_OK) {
+        layout->parts.length = layout->layout->length;
+        layout->parts.start  = layout->layout->start;
+        layout->parts.depth  = depth;
+    }
+    ucs_spin_unlock(&md->layouts_lock);
+    return status;
+}
+
+
+void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_md_t *md = layout->mem->md;
+
+    ucs_spin_lock(&md->layouts_lock);
+    uct_dcx_slots_mark(&md->slots, layout->slot);
+    uct_dcx_slots_forget_marked(&md->slots);
+    ucs_spin_unlock(&md->layouts_lock);
 }

@@ -32,6 +32,7 @@ typedef struct uct_dcx_mem_parts {
     unsigned             num;
     unsigned             depth;    /* 1: it names memory alone */
     uint64_t             length;   /* bytes */
+    uint64_t             start;    /* address of the first one */
 } uct_dcx_mem_parts_t;
 
 
@@ -40,6 +41,7 @@ struct uct_dcx_mem_layout {
     uct_dcx_key_slot_t  *slot;
     ucs_list_link_t     list;      /* of its domain */
     size_t              max;       /* pieces */
+    int                 is_view;   /* names nothing: built by a view */
     uint32_t            access;    /* IBV_ACCESS_*, of the next one */
     uct_dcx_mem_parts_t parts;     /* of the one that was set last */
     uct_dcx_mem_parts_t next;      /* of the one that is being made */
@@ -94,6 +96,32 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
  * UCS_ERR_NO_MEMORY (logged), or as uct_dcx_slots_set(); then nothing has
  * changed. */
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
+
+
+/* --- of views (dcx_mem_view.h) -------------------------------------------- */
+
+/* Makes one that its user builds himself, by the functions of dcx_layout.h. He
+ * holds the memory while he uses it; when the region of it goes, so does the
+ * layout. What slots_own() returns is not logged. */
+ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
+                                     uct_dcx_mem_layout_t **layout_p);
+
+/* The layout that is to be built, with nothing in it yet: its first byte has the
+ * address 'start'. */
+uct_dcx_layout_t *
+uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
+                         uint64_t start);
+
+/* Gives it to the device, unless that has it. Nobody looks whether blocks overlap.
+ * 'depth': as in uct_dcx_mem_parts_t. Returns as uct_dcx_slots_set(). */
+ucs_status_t
+uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth);
+
+/* Takes it from the device, so that nobody reaches anything by it any more; waits
+ * for that. The number is another one with the next layout, if a peer has it. */
+void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout);
+
+/* --- of both -------------------------------------------------------------- */
 
 /* As uct_dcx_slots_test() */
 ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout);

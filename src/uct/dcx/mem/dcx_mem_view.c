@@ -1,0 +1,97 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Handles of views; see dcx_mem_view.h.
+ */
+#include "dcx_mem_view.h"
+#include "dcx_mem_layout.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+static ucs_memory_type_t uct_dcx_mem_view_known = UCS_MEMORY_TYPE_UNKNOWN;
+
+
+void uct_dcx_mem_view_enable(ucs_memory_type_t type)
+{
+    __atomic_store_n(&uct_dcx_mem_view_known, type, __ATOMIC_RELEASE);
+}
+
+
+ucs_memory_type_t uct_dcx_mem_view_type(void)
+{
+    return __atomic_load_n(&uct_dcx_mem_view_known, __ATOMIC_ACQUIRE);
+}
+
+
+/* The table of a domain, made with the first handle in it. Pages of it that have
+ * none are never touched. */
+static uct_dcx_mem_t **uct_dcx_mem_views(uct_dcx_md_t *md)
+{
+    uct_dcx_mem_t **views = __atomic_load_n(&md->views, __ATOMIC_ACQUIRE);
+    uct_dcx_mem_t **fresh;
+
+    if (views != NULL) {
+        return views;
+    }
+
+    fresh = ucs_calloc(UCT_DCX_VIEW_MAX, sizeof(*fresh), "uct_dcx_views");
+    if ((fresh != NULL) &&
+        !__atomic_compare_exchange_n(&md->views, &views, fresh, 0,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        ucs_free(fresh);
+        return views;
+    }
+    return fresh;
+}
+
+
+ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
+                                  uct_dcx_mem_t *mem)
+{
+    uct_dcx_mem_t **views = uct_dcx_mem_views(md);
+
+    if (views == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    __atomic_store_n(&views[index], mem, __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+
+static uct_dcx_mem_t *uct_dcx_mem_view_find(uct_dcx_md_t *md, unsigned index)
+{
+    uct_dcx_mem_t **views = __atomic_load_n(&md->views, __ATOMIC_ACQUIRE);
+
+    return (views == NULL) ? NULL :
+                             __atomic_load_n(&views[index], __ATOMIC_ACQUIRE);
+}
+
+
+ucs_status_t
+uct_dcx_mem_view_get(uct_dcx_md_t *md, uint64_t address, size_t length,
+                     uint64_t flags, uct_mem_h *memh_p)
+{
+    unsigned index     = uct_dcx_mem_view_index(address);
+    uint64_t offset    = address - uct_dcx_mem_view_address(index);
+    uct_dcx_mem_t *mem = uct_dcx_mem_view_find(md, index);
+    uint64_t bytes     = (mem == NULL) ? 0 : mem->layout->parts.length;
+
+    if ((offset >= bytes) || (length > bytes - offset)) {
+        ucs_log((flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) ? UCS_LOG_LEVEL_DEBUG :
+                                                        UCS_LOG_LEVEL_ERROR,
+                "%s: %zu bytes at 0x%lx are not in a view, which has %lu",
+                uct_dcx_device_name(&md->dev), length, address, bytes);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    *memh_p = mem;
+    return UCS_OK;
+}
+
+
+void uct_dcx_mem_view_cleanup(uct_dcx_md_t *md)
+{
+    ucs_free(md->views);
+}

@@ -1,0 +1,428 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The table of views; see dcx_view.h. Those that nobody uses are in the order in
+ * which they were closed, and are found by what they were of.
+ */
+#include "dcx_view.h"
+#include "dcx_view_key.h"
+#include "uct/dcx/mem/dcx_mem_view.h"
+#include "uct/dcx/mem/dcx_mem_watch.h"
+
+#include <pthread.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+enum {
+    /* domains that a view may have keys in: devices of the node, twice */
+    UCT_DCX_VIEW_MAX_KEYS = 16,
+    UCT_DCX_VIEW_BUCKETS  = 256
+};
+
+
+/* A place of the table */
+typedef struct uct_dcx_view_place {
+    uct_dcx_view_t            super;
+    ucs_list_link_t           list;    /* nobody uses it */
+    struct uct_dcx_view_place *chain;  /* ... and it is in a bucket */
+    int                       is_known; /* is in a bucket when nobody uses it */
+    int                       is_open;
+    unsigned                  num_open;
+    uct_dcx_view_data_t       data;
+    uct_dcx_view_key_t        *open[UCT_DCX_VIEW_MAX_KEYS]; /* that are in use */
+    uct_dcx_view_key_t        keys[UCT_DCX_VIEW_MAX_KEYS];
+} uct_dcx_view_place_t;
+
+
+static struct {
+    pthread_mutex_t      lock;
+    unsigned             max;
+    unsigned             num;
+    ucs_list_link_t      free;   /* oldest first */
+    uct_dcx_view_place_t *buckets[UCT_DCX_VIEW_BUCKETS];
+    uct_dcx_view_place_t *places[UCT_DCX_VIEW_MAX];
+} uct_dcx_views = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .free = UCS_LIST_INITIALIZER(&uct_dcx_views.free, &uct_dcx_views.free)
+};
+
+
+void uct_dcx_view_enable(unsigned max, ucs_memory_type_t type)
+{
+    uct_dcx_views.max = max;
+    uct_dcx_mem_view_enable(type);
+}
+
+
+int uct_dcx_view_is_enabled(void)
+{
+    return uct_dcx_mem_view_type() != UCS_MEMORY_TYPE_UNKNOWN;
+}
+
+
+ucs_memory_type_t uct_dcx_view_memory_type(void)
+{
+    return uct_dcx_mem_view_type();
+}
+
+
+void uct_dcx_view_watch_copy_ep(void)
+{
+    uct_dcx_mem_watch_copy_ep();
+}
+
+
+/* --- those that nobody uses; with the lock -------------------------------- */
+
+static uct_dcx_view_place_t **
+uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
+{
+    uint64_t hash = (uintptr_t)data->super.buffer ^ (data->id << 32) ^
+                    (data->super.count << 8) ^ data->is_dest;
+
+    hash *= 0x9e3779b97f4a7c15ul; /* as layouts are mixed: dcx_layout.c */
+    return &uct_dcx_views.buckets[(hash >> 32) % UCT_DCX_VIEW_BUCKETS];
+}
+
+
+static int uct_dcx_view_data_is_same(const uct_dcx_view_data_t *a,
+                                     const uct_dcx_view_data_t *b)
+{
+    return (a->id == b->id) && (a->super.buffer == b->super.buffer) &&
+           (a->super.count == b->super.count) && (a->is_dest == b->is_dest);
+}
+
+
+static uct_dcx_view_place_t *
+uct_dcx_view_known(const uct_dcx_view_data_t *data)
+{
+    uct_dcx_view_place_t *place = *uct_dcx_view_bucket(data);
+
+    while ((place != NULL) && !uct_dcx_view_data_is_same(&place->data, data)) {
+        place = place->chain;
+    }
+    return place;
+}
+
+
+static void uct_dcx_view_put(uct_dcx_view_place_t *place)
+{
+    uct_dcx_view_place_t **bucket = uct_dcx_view_bucket(&place->data);
+
+    if (place->is_known) {
+        ucs_list_add_tail(&uct_dcx_views.free, &place->list);
+        place->chain = *bucket;
+        *bucket      = place;
+    } else {
+        ucs_list_add_head(&uct_dcx_views.free, &place->list);
+    }
+}
+
+
+static void uct_dcx_view_take(uct_dcx_view_place_t *place)
+{
+    uct_dcx_view_place_t **link = uct_dcx_view_bucket(&place->data);
+
+    ucs_list_del(&place->list);
+    if (place->is_known) {
+        while (*link != place) {
+            link = &(*link)->chain;
+        }
+        *link = place->chain;
+    }
+}
+
+
+/* One more, or NULL */
+static uct_dcx_view_place_t *uct_dcx_view_new(void)
+{
+    unsigned index = uct_dcx_views.num;
+    uct_dcx_view_place_t *place;
+    unsigned i;
+
+    if (index == uct_dcx_views.max) {
+        return NULL;
+    }
+
+    place = ucs_calloc(1, sizeof(*place), "uct_dcx_view");
+    if (place == NULL) {
+        return NULL;
+    }
+
+    place->super.address     = uct_dcx_mem_view_address(index);
+    place->super.memory_type = uct_dcx_mem_view_type();
+    for (i = 0; i < UCT_DCX_VIEW_MAX_KEYS; ++i) {
+        place->keys[i].index = index;
+    }
+    __atomic_store_n(&uct_dcx_views.places[index], place, __ATOMIC_RELEASE);
+    uct_dcx_views.num++;
+    return place;
+}
+
+
+/* It gets other data: no key has that. */
+static void uct_dcx_view_change(uct_dcx_view_place_t *place,
+                                const uct_dcx_view_data_t *data)
+{
+    unsigned i;
+
+    place->data = *data;
+    for (i = 0; i < UCT_DCX_VIEW_MAX_KEYS; ++i) {
+        place->keys[i].is_current = 0;
+    }
+}
+
+
+/* The one that had this data; else one that was never used, or was not for the
+ * longest time */
+static uct_dcx_view_place_t *
+uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
+{
+    uct_dcx_view_place_t *place = uct_dcx_view_known(data);
+
+    if (place != NULL) {
+        uct_dcx_view_take(place);
+        return place;
+    }
+
+    if (!ucs_list_is_empty(&uct_dcx_views.free) &&
+        !ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t,
+                       list)->is_known) {
+        place = NULL;
+    } else {
+        place = uct_dcx_view_new();
+    }
+
+    if ((place == NULL) && !ucs_list_is_empty(&uct_dcx_views.free)) {
+        place = ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t, list);
+        uct_dcx_view_take(place);
+    }
+    if (place != NULL) {
+        uct_dcx_view_change(place, data);
+    }
+    return place;
+}
+
+
+/* The key in this domain, or one that is in none; NULL: there are too many */
+static uct_dcx_view_key_t *
+uct_dcx_view_key_of(uct_dcx_view_place_t *place, uct_dcx_md_t *md)
+{
+    uct_dcx_view_key_t *unused = NULL;
+    uct_dcx_view_key_t *key;
+
+    for (key = place->keys; key < place->keys + UCT_DCX_VIEW_MAX_KEYS; ++key) {
+        if (key->md == md) {
+            return key;
+        }
+        if ((key->md == NULL) && (unused == NULL)) {
+            unused = key;
+        }
+    }
+
+    if (unused != NULL) {
+        unused->md = md;
+    }
+    return unused;
+}
+
+
+static int uct_dcx_view_get_keys(uct_dcx_view_place_t *place, void *const *mds,
+                                 unsigned num_mds)
+{
+    unsigned i;
+
+    for (i = 0; i < num_mds; ++i) {
+        place->open[i] = uct_dcx_view_key_of(
+                place, ucs_derived_of(mds[i], uct_dcx_md_t));
+        if (place->open[i] == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+
+/* --- opening -------------------------------------------------------------- */
+
+static uct_dcx_view_status_t
+uct_dcx_view_get(void *const *mds, unsigned num_mds,
+                 const uct_dcx_view_data_t *data,
+                 uct_dcx_view_place_t **place_p)
+{
+    uct_dcx_view_status_t status = UCT_DCX_VIEW_BUSY;
+    uct_dcx_view_place_t *place;
+
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    place = uct_dcx_view_find_place(data);
+    if (place != NULL) {
+        status = uct_dcx_view_get_keys(place, mds, num_mds) ?
+                 UCT_DCX_VIEW_OK : UCT_DCX_VIEW_UNSUPPORTED;
+    }
+    if (status == UCT_DCX_VIEW_UNSUPPORTED) {
+        uct_dcx_view_put(place);
+    }
+    pthread_mutex_unlock(&uct_dcx_views.lock);
+    *place_p = place;
+    return status;
+}
+
+
+static void uct_dcx_view_close_keys(uct_dcx_view_place_t *place, int is_failed)
+{
+    unsigned i;
+
+    for (i = 0; i < place->num_open; ++i) {
+        uct_dcx_view_key_close(place->open[i], is_failed);
+    }
+    place->num_open = 0;
+}
+
+
+/* As many keys as can be; those that are open are counted. */
+static uct_dcx_view_status_t
+uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
+{
+    uct_dcx_view_status_t status = UCT_DCX_VIEW_OK;
+
+    place->num_open = 0;
+    while (place->num_open < num_mds) {
+        status = uct_dcx_view_key_open(place->open[place->num_open],
+                                       &place->data);
+        if (status != UCT_DCX_VIEW_OK) {
+            break;
+        }
+        place->num_open++;
+    }
+    return status;
+}
+
+
+static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
+{
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    place->is_known = is_known;
+    uct_dcx_view_put(place);
+    pthread_mutex_unlock(&uct_dcx_views.lock);
+}
+
+
+static int uct_dcx_view_is_supported(void *const *mds, unsigned num_mds)
+{
+    const uct_dcx_md_t *md;
+    unsigned i;
+
+    for (i = 0; i < num_mds; ++i) {
+        md = ucs_derived_of(mds[i], uct_dcx_md_t);
+        if (!uct_dcx_slots_is_open(&md->slots)) {
+            return 0;
+        }
+    }
+    return (num_mds > 0) && (num_mds <= UCT_DCX_VIEW_MAX_KEYS);
+}
+
+
+uct_dcx_view_status_t
+uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
+                  int is_dest, uct_dcx_view_t **view_p)
+{
+    const uct_dcx_view_data_t own = {
+        .super   = *data,
+        .id      = data->shape->id,
+        .is_dest = is_dest
+    };
+    uct_dcx_view_status_t status;
+    uct_dcx_view_place_t *place;
+
+    if (!uct_dcx_view_is_supported(mds, num_mds)) {
+        return UCT_DCX_VIEW_UNSUPPORTED;
+    }
+
+    if (shape_length(data) > UCT_DCX_MEM_VIEW_LENGTH) {
+        return UCT_DCX_VIEW_TOO_LONG;
+    }
+
+    status = uct_dcx_view_get(mds, num_mds, &own, &place);
+    if (status != UCT_DCX_VIEW_OK) {
+        return status;
+    }
+
+    place->data.super = *data; /* another shape of this id is the same */
+    status            = uct_dcx_view_open_keys(place, num_mds);
+    if (status != UCT_DCX_VIEW_OK) {
+        uct_dcx_view_close_keys(place, 0);
+        uct_dcx_view_give_back(place, 0);
+        return status;
+    }
+
+    place->super.length = shape_length(data);
+    __atomic_store_n(&place->is_open, 1, __ATOMIC_RELEASE);
+    *view_p = &place->super;
+    return UCT_DCX_VIEW_OK;
+}
+
+
+void uct_dcx_view_close(uct_dcx_view_t *view, int is_failed)
+{
+    uct_dcx_view_place_t *place = ucs_derived_of(view, uct_dcx_view_place_t);
+
+    __atomic_store_n(&place->is_open, 0, __ATOMIC_RELEASE);
+    uct_dcx_view_close_keys(place, is_failed);
+    uct_dcx_view_give_back(place, 1);
+}
+
+
+int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p)
+{
+    const uct_dcx_view_place_t *place;
+
+    if (!uct_dcx_mem_is_view(address)) {
+        return 0;
+    }
+
+    place = __atomic_load_n(&uct_dcx_views.places[
+                            uct_dcx_mem_view_index(address)],
+                            __ATOMIC_ACQUIRE);
+    if ((place == NULL) ||
+        !__atomic_load_n(&place->is_open, __ATOMIC_ACQUIRE) ||
+        (address - place->super.address >= place->super.length)) {
+        return 0;
+    }
+
+    *data     = place->data.super;
+    *offset_p = address - place->super.address;
+    return 1;
+}
+
+
+/* --- the end of a domain -------------------------------------------------- */
+
+static void uct_dcx_view_leave_md(const uct_dcx_md_t *md)
+{
+    uct_dcx_view_key_t *keys;
+    unsigned i, j;
+
+    for (i = 0; i < uct_dcx_views.num; ++i) {
+        keys = uct_dcx_views.places[i]->keys;
+        for (j = 0; j < UCT_DCX_VIEW_MAX_KEYS; ++j) {
+            if (keys[j].md == md) {
+                uct_dcx_view_key_cleanup(&keys[j]);
+            }
+        }
+    }
+}
+
+
+/* Others may have a view open in their domains: who takes one for a domain does so
+ * with the lock. */
+void uct_dcx_view_leave(void *const *mds, unsigned num_mds)
+{
+    unsigned i;
+
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    for (i = 0; i < num_mds; ++i) {
+        uct_dcx_view_leave_md(ucs_derived_of(mds[i], uct_dcx_md_t));
+    }
+    pthread_mutex_unlock(&uct_dcx_views.lock);
+}

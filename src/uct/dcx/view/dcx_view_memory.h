@@ -1,0 +1,49 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The memory that data lies in, registered in a memory domain for as long as a
+ * view of it is open: one region from the first byte to the last, or where that
+ * has holes that are not mapped, several.
+ */
+#ifndef UCT_DCX_VIEW_MEMORY_H
+#define UCT_DCX_VIEW_MEMORY_H
+
+#include "dcx_view_ops.h"
+#include "uct/dcx/mem/dcx_md.h"
+
+
+enum {
+    UCT_DCX_VIEW_MAX_REGIONS = 16
+};
+
+
+typedef struct uct_dcx_view_region {
+    uint64_t      begin;
+    uint64_t      end;
+    uint32_t      lkey;
+    uct_dcx_mem_t *mem;  /* while it is registered */
+} uct_dcx_view_region_t;
+
+
+/* Those of what was registered last stay known when it is not any more. */
+typedef struct uct_dcx_view_memory {
+    unsigned              num;
+    uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS];
+} uct_dcx_view_memory_t;
+
+
+/* Registers it. Returns 0 if it cannot be: nothing is registered then. */
+int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
+                            const shape_data_t *data);
+
+/* Registers what was registered before. Returns 0 if it cannot be. '*is_same_p':
+ * the keys are those of before. */
+int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
+                              int *is_same_p);
+
+void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md);
+
+/* The region of a block, which has one */
+const uct_dcx_view_region_t *
+uct_dcx_view_memory_find(const uct_dcx_view_memory_t *memory, uint64_t addr);
+
+#endif

@@ -1,0 +1,98 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The table of dcx_view_ops.h, the options, and what type of memory views are.
+ */
+#include "dcx_view.h"
+#include "uct/dcx/base/dcx_view_config.h"
+#include "uct/dcx/mem/dcx_mem_watch.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <pthread.h>
+#include <string.h>
+
+
+static uct_dcx_view_policy_t uct_dcx_view_policy;
+static pthread_once_t uct_dcx_view_once = PTHREAD_ONCE_INIT;
+
+
+static int uct_dcx_view_has_devices(uct_component_h component)
+{
+    uct_component_attr_t attr = {
+        .field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
+                      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
+    };
+
+    return (uct_component_query(component, &attr) == UCS_OK) &&
+           !strncmp(attr.name, "rocm", strlen("rocm")) &&
+           (attr.md_resource_count > 0);
+}
+
+
+/* A type that the processor cannot touch, and that no device here has: of those
+ * that UCP takes without looking for whole allocations. It is the same in all
+ * processes of a job, as their nodes are. */
+static ucs_memory_type_t uct_dcx_view_pick_type(void)
+{
+    ucs_memory_type_t type = UCS_MEMORY_TYPE_ROCM;
+    uct_component_h *components;
+    unsigned num, i;
+
+    if (uct_query_components(&components, &num) != UCS_OK) {
+        return type;
+    }
+
+    for (i = 0; i < num; ++i) {
+        if (uct_dcx_view_has_devices(components[i])) {
+            type = UCS_MEMORY_TYPE_CUDA_MANAGED;
+        }
+    }
+    uct_release_component_list(components);
+    return type;
+}
+
+
+static void uct_dcx_view_init(void)
+{
+    static const uct_dcx_view_mode_t modes[] = {
+        [UCS_NO]  = UCT_DCX_VIEW_OFF,
+        [UCS_TRY] = UCT_DCX_VIEW_MPI,
+        [UCS_YES] = UCT_DCX_VIEW_ON
+    };
+    uct_dcx_view_config_t config;
+
+    if (uct_dcx_ucx_read_options(&config, uct_dcx_view_config_table, "DCX_") !=
+        UCS_OK) {
+        return;
+    }
+
+    if ((uct_dcx_view_config_check(&config) == UCS_OK) &&
+        (config.types != UCS_NO)) {
+        uct_dcx_view_policy = (uct_dcx_view_policy_t){
+            .mode        = modes[config.types],
+            .min_length  = config.min_length,
+            .min_block   = config.min_block,
+            .is_reported = config.report
+        };
+        uct_dcx_view_enable(config.max_views, uct_dcx_view_pick_type());
+    }
+    ucs_config_parser_release_opts(&config, uct_dcx_view_config_table);
+}
+
+
+static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
+{
+    pthread_once(&uct_dcx_view_once, uct_dcx_view_init);
+    return &uct_dcx_view_policy;
+}
+
+
+__attribute__((visibility("default")))
+const uct_dcx_view_ops_t uct_dcx_view_ops = {
+    .version     = UCT_DCX_VIEW_OPS_VERSION,
+    .enable      = uct_dcx_view_ops_enable,
+    .watch_begin = uct_dcx_mem_watch_begin,
+    .watch_end   = uct_dcx_mem_watch_end,
+    .open        = uct_dcx_view_open,
+    .close       = uct_dcx_view_close,
+    .leave       = uct_dcx_view_leave
+};
