@@ -206,6 +206,34 @@ TEST_P(verbs_umr, space_begins_where_the_umr_says)
               write_through(key.rkey(), 0x7fff12345679));
 }
 
+/* Addresses that no memory has: what is outside is refused by the responder and
+ * by the requester's own side, also where the sum goes beyond 64 bits. A UMR that
+ * does not say where the space begins leaves it. */
+TEST_P(verbs_umr, space_begins_where_no_memory_is)
+{
+    for (uint64_t start : {0x40dcfff000000000ul, ~0ul - 127, 1ul << 63}) {
+        raw_wqe wqe = umr_wqe(key.lkey(), 64, umr_rows(4, {{
+                (uintptr_t)dst.addr + 8, 16, 48, dst.mr->lkey}}));
+
+        memset(dst.addr, 0x22, strict_mem::size);
+        wqe.flip(wqe.at_umr + 15, MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR);
+        wqe.set64(wqe.at_mkey + 16, start);
+        ASSERT_EQ(IBV_WC_SUCCESS, pair.raw(wqe));
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), start - 1));
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), start + 1));
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), start + 64));
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), 0));
+        EXPECT_TRUE(std::all_of(dst.addr, dst.addr + strict_mem::size,
+                                [](uint8_t byte) { return byte == 0x22; }));
+        ASSERT_EQ(IBV_WC_SUCCESS, write_through(key.rkey(), start)) << start;
+        expect_matrix(dst, 0x22);
+
+        ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, matrix(dst)));
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_through(key.rkey(), 0));
+        ASSERT_EQ(IBV_WC_SUCCESS, write_through(key.rkey(), start));
+    }
+}
+
 TEST_P(verbs_umr, keys_lead_through_each_other_to_a_depth)
 {
     std::vector<std::unique_ptr<umr_key>> keys;
