@@ -1,0 +1,605 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Views of data types (view/dcx_view_ops.h): what devices read and write at their
+ * addresses, when a key is given a layout and when it has it, and what becomes
+ * of a view whose memory, peer or domain goes.
+ */
+#include "dcx_view_bench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
+namespace {
+
+class dcx_view_test : public dcx_view_bench {
+protected:
+    enum { VIEWS = 16, PAGE = 4096 }; /* UCX_DCX_TYPES_MAX */
+
+    dcx_view_test() : m_pages(SIZE)
+    {
+    }
+
+    /* One that has the layout of another already costs nothing. */
+    uint64_t sets_of(const std::function<void()> &what)
+    {
+        uint64_t sets = stats().sets;
+
+        what();
+        return stats().sets - sets;
+    }
+
+    view_pages m_pages;
+};
+
+shape_nest_t nest(ptrdiff_t offset, size_t bytes,
+                  const std::vector<shape_dim_t> &dims = {})
+{
+    return view_type::nest(offset, bytes, dims);
+}
+
+/* --- forms ---------------------------------------------------------------- */
+
+TEST_P(dcx_view_test, one_block)
+{
+    check(view_type({nest(5, 70000)}, 70000), m_pages, 100, 1);
+}
+
+TEST_P(dcx_view_test, column)
+{
+    check(view_type({nest(16, 256, {{300, 1024}})}, 400000), m_pages, 0, 1);
+}
+
+/* Elements of a vector are one dimension more, or go on with the one there is. */
+TEST_P(dcx_view_test, elements)
+{
+    check(view_type({nest(0, 200, {{10, 1000}})}, 10000), m_pages, 64, 40);
+    check(view_type({nest(0, 200, {{10, 1000}})}, 15000), m_pages, 64, 40);
+}
+
+/* Distances beyond those that a repeated block has */
+TEST_P(dcx_view_test, wide_column)
+{
+    check(view_type({nest(3, 300, {{10, 100000}})}, 0), m_pages, 0, 1);
+}
+
+TEST_P(dcx_view_test, upwards)
+{
+    check(view_type({nest(200000, 300, {{100, -1024}})}, 0), m_pages, 0, 1);
+}
+
+/* Faces of a box of 64 x 64 x 64 doubles */
+TEST_P(dcx_view_test, faces)
+{
+    const ptrdiff_t row = 64 * 8, plane = 64 * row;
+    view_pages box(64 * plane);
+
+    check(view_type({nest(plane, plane)}, 0), box, 0, 1);
+    check(view_type({nest(row, row, {{64, plane}})}, 0), box, 0, 1);
+    check(view_type({nest(8, 8, {{64, row}, {64, plane}})}, 0), box, 0, 1);
+    check(view_type({nest(8 + row + plane, 16, {{62, row}, {62, plane}})}, 0),
+          box, 0, 1);
+    EXPECT_LE(stats().sets, 9u * 2) << "three layers at most";
+}
+
+/* Four dimensions, of which each is a layer */
+TEST_P(dcx_view_test, four_dimensions)
+{
+    check(view_type({nest(0, 8, {{4, 16}, {5, 128}, {6, 1280}, {7, 12800}})},
+                    0), m_pages, 8, 1);
+}
+
+/* Dimensions that are no multiples of each other, or too wide for a layer */
+TEST_P(dcx_view_test, odd_dimensions)
+{
+    check(view_type({nest(0, 100, {{10, 300}, {20, 3500}})}, 0), m_pages, 0,
+          1);
+    check(view_type({nest(0, 100, {{9, 70000}, {60, 200}})}, 0), m_pages, 0,
+          1);
+    check(view_type({nest(0, 4000, {{16, 8000}, {7, 144000}})}, 0), m_pages, 0,
+          1);
+}
+
+/* struct { double; char[16]; } with holes: rounds */
+TEST_P(dcx_view_test, rounds)
+{
+    check(view_type({nest(0, 8), nest(16, 16), nest(50, 3)}, 100), m_pages, 8,
+          1000);
+}
+
+/* ... in an order that is not that of addresses, and too far apart */
+TEST_P(dcx_view_test, wide_rounds)
+{
+    check(view_type({nest(70000, 500), nest(0, 1000)}, 100000), m_pages, 8, 9);
+}
+
+TEST_P(dcx_view_test, list)
+{
+    std::vector<shape_nest_t> nests;
+
+    for (unsigned i = 0; i < 500; i++) {
+        nests.push_back(nest(i * 1500 + (i * i) % 700, 100 + i));
+    }
+    check(view_type(nests, 800000), m_pages, 0, 1);
+}
+
+TEST_P(dcx_view_test, random)
+{
+    std::mt19937 random(11);
+    unsigned too_many = 0;
+
+    auto below = [&](size_t max) { return random() % max; };
+    for (unsigned round = 0; round < 150; round++) {
+        std::vector<shape_nest_t> nests;
+        ptrdiff_t end = 0;
+
+        /* side by side, each within itself without overlap */
+        for (unsigned i = 0, num = 1 + below(4); i < num; i++) {
+            ptrdiff_t extent = 1 + below((below(3) == 0) ? 3000 : 50);
+            auto next        = nest(end + below(100), extent);
+
+            for (unsigned dims = below(4); next.num_dims < dims;) {
+                size_t count     = 2 + below(6);
+                ptrdiff_t stride = (below(2) ? extent : 2 * extent) + below(40);
+
+                stride = (below(4) == 0) ? (stride + 1023) / 1024 * 1024 :
+                                           stride;
+                next.dims[next.num_dims++] = {count, stride};
+                extent += (count - 1) * stride;
+            }
+            nests.push_back(next);
+            end = next.offset + extent;
+        }
+        std::shuffle(nests.begin(), nests.end(), random);
+
+        size_t extent = end + below(200);
+        size_t count  = 1 + below(std::max<size_t>(1, SIZE / extent / 2));
+
+        if (extent * count + 512 > SIZE) {
+            continue;
+        }
+
+        view_type type(nests, extent);
+        shape_data_t data = {type.shape, (char*)m_pages.bytes + 7, count};
+
+        SCOPED_TRACE(round);
+        if (shape_length(&data) > m_flat.bytes.size()) {
+            continue;
+        }
+
+        uct_dcx_view_t *view;
+        auto status = try_open(data, false, &view);
+
+        if (status == UCT_DCX_VIEW_TOO_MANY) {
+            too_many++;
+            continue;
+        }
+        ASSERT_EQ(UCT_DCX_VIEW_OK, status);
+        m_views->close(view, 0);
+        check(type, m_pages, 7, count);
+        ASSERT_FALSE(HasFatalFailure());
+    }
+    EXPECT_LT(too_many, 75u);
+}
+
+/* An active message gathers, too. */
+TEST_P(dcx_view_test, message)
+{
+    view_type type({nest(0, 64, {{50, 100}})}, 5000);
+    uct_dcx_view_t *view = open(type, m_pages.bytes, 1, false);
+    std::vector<uint8_t> expected;
+
+    for (ptrdiff_t place : type.places(1)) {
+        expected.push_back(m_pages.bytes[place]);
+    }
+
+    uct_iov_t iov = {(void*)view->address, view->length, handle(view), 0, 1};
+
+    ASSERT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
+        return uct_ep_am_zcopy(m_ep, AM_ID, NULL, 0, &iov, 1, 0, comp);
+    }));
+    progress_until([&] { return !m_message.empty(); });
+    EXPECT_TRUE(expected == m_message);
+    m_views->close(view, 0);
+}
+
+/* --- handles -------------------------------------------------------------- */
+
+/* Parts of it have the same handle; what is beyond it has none. */
+TEST_P(dcx_view_test, handle_of_an_address)
+{
+    view_type type({nest(0, 64, {{50, 100}})}, 5000);
+    uct_dcx_view_t *view = open(type, m_pages.bytes, 1, false);
+    const uint64_t hide  = UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    uct_mem_h memh       = handle(view), other;
+    unsigned keys        = stats().num_keys;
+    uct_md_attr_t attr;
+
+    auto reg = [&](uint64_t offset, size_t length, uint64_t flags) {
+        return uct_md_mem_reg(m_dcx.md(), (void*)(view->address + offset),
+                              length, flags, &other);
+    };
+
+    ASSERT_EQ(3200u, view->length);
+    EXPECT_EQ(UCS_OK, reg(100, 3100, hide));
+    EXPECT_EQ(memh, other);
+    EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), other));
+    EXPECT_EQ(UCS_OK, uct_md_mem_dereg(m_dcx.md(), memh));
+    EXPECT_EQ(UCS_OK, peer_get(rkey(view), view->address, 3200));
+    EXPECT_EQ(keys, stats().num_keys);
+
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, reg(100, 3101, hide));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, reg(3200, 1, hide));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, reg(4000ul << 36, 1, hide));
+    EXPECT_EQ("", m_log.take());
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, reg(0, 3201, UCT_MD_MEM_ACCESS_ALL));
+    EXPECT_NE(std::string::npos, m_log.take().find("not in a view"));
+
+    UCT_CALL(uct_md_query(m_dcx.md(), &attr));
+    EXPECT_TRUE(attr.cap.reg_mem_types & UCS_BIT(view->memory_type));
+    EXPECT_FALSE(attr.cap.access_mem_types & UCS_BIT(view->memory_type));
+    m_views->close(view, 0);
+}
+
+/* What the peer does beyond the view, and what a send does not allow */
+TEST_P(dcx_view_test, refused)
+{
+    view_type type({nest(0, 64, {{50, 100}})}, 5000);
+
+    for (auto go : std::vector<std::function<ucs_status_t(uct_dcx_view_t*)>>{
+            [&](uct_dcx_view_t *view) {
+                return peer_get(rkey(view), view->address + 1, 3200);
+            },
+            [&](uct_dcx_view_t *view) {
+                return peer_get(rkey(view), 0, 64);
+            },
+            [&](uct_dcx_view_t *view) {
+                return peer_put(rkey(view), view->address, 64);
+            }}) {
+        uct_dcx_view_t *view = open(type, m_pages.bytes, 1, false);
+
+        EXPECT_NE(UCS_OK, go(view));
+        m_log.take();
+        uct_ep_destroy(m_peer_ep);
+        m_peer_ep = m_peer.make_ep(m_dcx);
+        EXPECT_EQ(UCS_OK, peer_get(rkey(view), view->address, 3200));
+        m_views->close(view, 0);
+    }
+    m_log.take();
+}
+
+/* --- again ---------------------------------------------------------------- */
+
+/* The same data: no UMR, if the registration is kept. */
+TEST_P(dcx_view_test, again)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+    view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
+    bool has_cache = strcmp(getenv("UCX_DCX_RCACHE"), "n") != 0;
+
+    /* the longer one first: all have its region */
+    for (const view_type *type : {&cells, &rows}) {
+        check(*type, m_pages, 0, 1);
+    }
+
+    uint64_t doorbells = stats().doorbells;
+    uint64_t sets      = sets_of([&] {
+        for (const view_type *type : {&rows, &cells}) {
+            check(*type, m_pages, 0, 1);
+        }
+    });
+
+    EXPECT_EQ(has_cache, sets == 0);
+    EXPECT_EQ(has_cache, doorbells == stats().doorbells);
+
+    /* another buffer, and another type at the same one */
+    EXPECT_LT(0u, sets_of([&] {
+        check_source(rows, m_pages.bytes + 8, 1);
+    }));
+    EXPECT_LT(0u, sets_of([&] {
+        check_source(view_type({nest(0, 64, {{50, 1001}})}, 50000),
+                     m_pages.bytes, 1);
+    }));
+}
+
+/* Memory that is another one by now: what is there counts. */
+TEST_P(dcx_view_test, mapped_again)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    view_type irregular({nest(0, 64), nest(100, 5000), nest(7000, 300)}, 8000);
+
+    for (const view_type *t : {&type, &irregular}) {
+        for (unsigned i = 0; i < 5; i++) {
+            check(*t, m_pages, 0, 1);
+            m_pages.unmap(0, 1 << 16);
+            m_pages.map(0, 1 << 16);
+            std::fill(m_pages.bytes, m_pages.bytes + (1 << 16), i);
+            check(*t, m_pages, 0, 1);
+        }
+    }
+}
+
+/* Memory goes while nobody has the view, and does not come back. */
+TEST_P(dcx_view_test, unmapped)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    uct_dcx_view_t *view;
+
+    check(type, m_pages, 0, 1);
+    m_pages.unmap(0, 1 << 16);
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
+    m_pages.map(0, 1 << 16);
+    check(type, m_pages, 0, 1);
+}
+
+/* More data than views: the one used least recently gets another. */
+TEST_P(dcx_view_test, more_than_there_are)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    std::set<uint64_t> addresses;
+
+    for (unsigned i = 0; i < 3 * VIEWS; i++) {
+        uct_dcx_view_t *view = open(type, m_pages.bytes + i * 64, 1, false);
+
+        addresses.insert(view->address);
+        m_views->close(view, 0);
+        check_source(type, m_pages.bytes + i * 64, 1);
+    }
+    EXPECT_EQ((size_t)VIEWS, addresses.size());
+    for (unsigned i = 0; i < 3 * VIEWS; i++) {
+        check_source(type, m_pages.bytes + i * 64, 1);
+    }
+}
+
+/* ... at a time */
+TEST_P(dcx_view_test, busy)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    std::vector<uct_dcx_view_t*> views;
+    std::set<uint64_t> addresses;
+    uct_dcx_view_t *view;
+
+    for (unsigned i = 0; i < VIEWS; i++) {
+        views.push_back(open(type, m_pages.bytes, 1, i % 2));
+        addresses.insert(views[i]->address);
+    }
+    EXPECT_EQ((size_t)VIEWS, addresses.size());
+    EXPECT_EQ(UCT_DCX_VIEW_BUSY, try_open(data, false, &view));
+    m_views->close(views.back(), 0);
+    EXPECT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &views.back()));
+    for (uct_dcx_view_t *each : views) {
+        m_views->close(each, 0);
+    }
+}
+
+/* --- memory with holes ---------------------------------------------------- */
+
+TEST_P(dcx_view_test, holes)
+{
+    view_type two({nest(100, 9000), nest(SIZE - 5000, 5000)}, SIZE);
+    view_type rows({nest(0, 256, {{9, 100 * 1024}})}, SIZE);
+
+    m_pages.unmap(64 * 1024, 16 * 1024);
+
+    for (const view_type *type : {&two, &rows}) {
+        auto places          = type->places(1);
+        uct_dcx_view_t *view = open(*type, m_pages.bytes, 1, false);
+
+        ASSERT_TRUE(view != NULL);
+        expect_gathered(m_pages.bytes, places, [&] {
+            return peer_get(rkey(view), view->address, view->length);
+        });
+        m_views->close(view, 0);
+
+        view = open(*type, m_pages.bytes, 1, true);
+        ASSERT_TRUE(view != NULL);
+        refill();
+        ASSERT_EQ(UCS_OK, peer_put(rkey(view), view->address, view->length));
+        for (size_t i = 0; i < places.size(); i++) {
+            ASSERT_EQ(m_flat.bytes[i], m_pages.bytes[places[i]]);
+        }
+        m_views->close(view, 0);
+    }
+}
+
+/* As many holes as there may be regions between, and one more */
+TEST_P(dcx_view_test, many_holes)
+{
+    for (unsigned num : {16u, 17u}) {
+        view_pages pages(num * 2 * PAGE);
+        view_type type({nest(0, 300, {{num, 2 * PAGE}})}, num * 2 * PAGE);
+        shape_data_t data    = {type.shape, (char*)pages.bytes, 1};
+        uct_dcx_view_t *view = NULL;
+
+        for (unsigned i = 0; i < num; i++) {
+            pages.unmap((2 * i + 1) * PAGE, PAGE);
+        }
+        EXPECT_EQ((num == 16) ? UCT_DCX_VIEW_OK : UCT_DCX_VIEW_UNMAPPED,
+                  try_open(data, false, &view));
+        if (view != NULL) {
+            expect_gathered(pages.bytes, type.places(1), [&] {
+                return peer_get(rkey(view), view->address, view->length);
+            });
+            m_views->close(view, 0);
+        }
+    }
+}
+
+/* --- limits --------------------------------------------------------------- */
+
+TEST_P(dcx_view_test, too_much)
+{
+    std::vector<shape_nest_t> nests;
+    uct_dcx_view_t *view;
+
+    for (unsigned i = 0; i < 50000; i++) {
+        nests.push_back(nest(i * 20 + i % 7, 5));
+    }
+
+    view_type many(nests, SIZE), half({nest(0, 1ul << 35)}, 1ul << 36);
+    shape_data_t data = {many.shape, (char*)m_pages.bytes, 20};
+    uint64_t sets     = sets_of([&] {
+        EXPECT_EQ(UCT_DCX_VIEW_TOO_MANY, try_open(data, true, &view));
+    });
+
+    EXPECT_EQ(0u, sets);
+    data = {half.shape, (char*)m_pages.bytes, 3};
+    EXPECT_EQ(UCT_DCX_VIEW_TOO_LONG, try_open(data, true, &view));
+    data.count = 2;
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
+}
+
+/* A million pieces of two dimensions are no more than three. */
+TEST_P(dcx_view_test, million_pieces)
+{
+    view_pages pages(16 << 20);
+    view_type type({nest(0, 1, {{1000, 8}, {1000, 16000}})}, 16 << 20);
+
+    check(type, pages, 0, 1);
+}
+
+/* No interface has been opened in the domain: no keys are to be had. */
+TEST_P(dcx_view_test, unsupported)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    uct_dcx_view_t *view;
+    void *mds[2];
+    unsigned eps;
+
+    EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, m_views->open(mds, 0, &data, 0, &view));
+
+    m_views->watch_begin();
+    {
+        dcx_loop gone;
+        dcx_loop another;
+
+        gone.close_iface();
+        EXPECT_EQ(2u, m_views->watch_end(mds, 2, &eps));
+        EXPECT_EQ((void*)gone.md(), mds[0]);
+        EXPECT_EQ((void*)another.md(), mds[1]);
+
+        /* of two domains at once */
+        ASSERT_EQ(UCT_DCX_VIEW_OK, m_views->open(mds, 2, &data, 0, &view));
+        m_views->close(view, 0);
+        m_views->leave(mds, 2);
+        m_views->watch_begin();
+    }
+    EXPECT_EQ(0u, m_views->watch_end(mds, 2, &eps));
+    EXPECT_EQ(0u, eps);
+    {
+        m_views->watch_begin();
+        dcx_loop *closed = new dcx_loop;
+        dcx_loop open;
+
+        delete closed;
+        EXPECT_EQ(1u, m_views->watch_end(mds, 2, &eps));
+        EXPECT_EQ((void*)open.md(), mds[0]);
+    }
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+/* The peer has the number still, but gets at nothing. */
+TEST_P(dcx_view_test, failed)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+    view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
+
+    for (const view_type *type : {&rows, &cells}) {
+        uct_dcx_view_t *view = open(*type, m_pages.bytes, 1, true);
+        uint64_t address     = view->address;
+        uct_rkey_t old       = rkey(view);
+
+        ASSERT_EQ(UCS_OK, peer_put(old, address, 64));
+        m_views->close(view, 1);
+        std::vector<uint8_t> before(m_pages.bytes, m_pages.bytes + SIZE);
+        refill();
+        EXPECT_NE(UCS_OK, peer_put(old, address, 64));
+        uct_ep_destroy(m_peer_ep);
+        m_peer_ep = m_peer.make_ep(m_dcx);
+
+        /* nor when the view is used again */
+        view = open(*type, m_pages.bytes, 1, true);
+        EXPECT_EQ(address, view->address);
+        EXPECT_NE(old, rkey(view));
+        EXPECT_NE(UCS_OK, peer_put(old, address, 64));
+        EXPECT_EQ(0, memcmp(before.data(), m_pages.bytes, SIZE));
+        uct_ep_destroy(m_peer_ep);
+        m_peer_ep = m_peer.make_ep(m_dcx);
+        EXPECT_EQ(UCS_OK, peer_put(rkey(view), address, 64));
+        m_views->close(view, 0);
+    }
+    m_log.take(); /* endpoints that failed */
+}
+
+/* Threads open and close, some the same data; each looks at its own bytes. */
+TEST_P(dcx_view_test, threads)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> opened{0}, shared{0};
+    std::array<std::atomic<int>, 4096> users{};
+
+    for (unsigned id = 0; id < 2; id++) {
+        threads.emplace_back([&, id] {
+            std::minstd_rand random(id);
+
+            for (unsigned i = 0; i < 300; i++) {
+                size_t offset     = (random() % 24) * 64;
+                shape_data_t data = {type.shape, (char*)m_pages.bytes + offset,
+                                     1};
+                uct_dcx_view_t *views[4];
+                unsigned num = 0;
+
+                for (auto &view : views) {
+                    if (try_open(data, random() % 2, &view) !=
+                        UCT_DCX_VIEW_OK) {
+                        break;
+                    }
+                    num++;
+                    opened++;
+                    shared += users[(view->address >> 36) & 0xfff]++ != 0;
+                }
+                for (unsigned j = 0; j < num; j++) {
+                    users[(views[j]->address >> 36) & 0xfff]--;
+                    m_views->close(views[j], random() % 8 == 0);
+                }
+            }
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(2400u, opened);
+    EXPECT_EQ(0u, shared) << "two had one view";
+    check(type, m_pages, 0, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(cached, dcx_view_test, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(strict, dcx_view_test, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_view_test, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    std::vector<std::pair<const char*, const char*>> env = {
+        {"UCX_DCX_FAILURE", "error"}, {"UCX_DCX_TYPES", "y"},
+        {"UCX_DCX_TYPES_MAX", "16"}, {"SOFTHCA_LOG", "error"}
+    };
+    auto cached = env, strict = env, roce = env;
+
+    cached.push_back({"UCX_DCX_RCACHE", "y"});
+    strict.push_back({"UCX_DCX_RCACHE", "n"});
+    strict.push_back({"SOFTHCA_STRICT", "1"});
+    roce.push_back({"SOFTHCA_LINK", "roce"});
+    roce.push_back({"UCX_DCX_RCACHE", "y"});
+    return hca_test_main(argc, argv, {
+        {"cached", cached}, {"strict", strict}, {"roce", roce}
+    });
+}
