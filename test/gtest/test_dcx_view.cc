@@ -4,6 +4,7 @@
  * addresses, when a key is given a layout and when it has it, and what becomes
  * of a view whose memory, peer or domain goes.
  */
+#include "dcx_match_bench.h"
 #include "dcx_view_bench.h"
 
 #include <algorithm>
@@ -462,44 +463,89 @@ TEST_P(dcx_view_test, million_pieces)
     check(type, pages, 0, 1);
 }
 
-/* No interface has been opened in the domain: no keys are to be had. */
-TEST_P(dcx_view_test, unsupported)
+/* No interface has been opened in the domain: no keys are to be had. Nobody needs
+ * any where the processor copies. */
+TEST_P(dcx_view_test, keys_of_domains)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
     shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
     uct_dcx_view_t *view;
+    uct_md_config_t *config;
+    uct_md_h bare;
+    void *md;
+
+    UCT_CALL(uct_md_config_read(m_dcx.component(), NULL, NULL, &config));
+    UCT_CALL(uct_md_open(m_dcx.component(), "mlx5_0", config, &bare));
+    uct_config_release(config);
+    md = bare;
+    EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, m_views->open(&md, 1, &data, 0, &view));
+    uct_md_close(bare);
+
+    ASSERT_EQ(UCT_DCX_VIEW_OK, m_views->open(NULL, 0, &data, 0, &view));
+    m_views->close(view, 0);
+}
+
+/* Two domains at once have keys of one view, each its own. */
+TEST_P(dcx_view_test, several_domains)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    void *both[]      = {m_dcx.md(), m_peer.md()};
+    auto places       = type.places(1);
+    uct_dcx_view_t *view;
+    uct_mem_h memh;
+
+    for (unsigned i = 0; i < 2; i++) {
+        ASSERT_EQ(UCT_DCX_VIEW_OK, m_views->open(both, 2, &data, 0, &view));
+        expect_gathered(m_pages.bytes, places, [&] {
+            return peer_get(rkey(view), view->address, view->length);
+        });
+
+        /* the peer puts from it what was at its own interface */
+        UCT_CALL(uct_md_mem_reg(m_peer.md(), (void*)view->address,
+                                view->length, UCT_MD_MEM_ACCESS_ALL, &memh));
+        EXPECT_NE(memh, handle(view));
+
+        view_pages to(PAGE);
+        uct_mem_h to_memh;
+        uct_iov_t iov = {(void*)view->address, view->length, memh, 0, 1};
+
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), to.bytes, PAGE,
+                                UCT_MD_MEM_ACCESS_ALL, &to_memh));
+        EXPECT_EQ(UCS_OK, run([&](uct_completion_t *comp) {
+            return uct_ep_put_zcopy(m_peer_ep, &iov, 1, (uintptr_t)to.bytes,
+                                    dcx_peek_rkey(to_memh), comp);
+        }));
+        for (size_t j = 0; j < places.size(); j++) {
+            ASSERT_EQ(m_pages.bytes[places[j]], to.bytes[j]);
+        }
+        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), to_memh));
+        m_views->close(view, 0);
+        m_views->leave(both + 1, 1);
+    }
+}
+
+/* What is opened, and open still, by this thread */
+TEST_P(dcx_view_test, watched)
+{
     void *mds[2];
     unsigned eps;
 
-    EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, m_views->open(mds, 0, &data, 0, &view));
+    m_views->watch_begin();
+    auto closed = std::make_unique<dcx_loop>();
+    dcx_loop first, second;
+
+    std::thread([] { dcx_loop(); }).join();
+    closed.reset();
+    EXPECT_EQ(2u, m_views->watch_end(mds, 2, &eps));
+    EXPECT_EQ((std::set<void*>{first.md(), second.md()}),
+              (std::set<void*>{mds[0], mds[1]}));
+    EXPECT_EQ(0u, eps);
+
+    dcx_loop third;
 
     m_views->watch_begin();
-    {
-        dcx_loop gone;
-        dcx_loop another;
-
-        gone.close_iface();
-        EXPECT_EQ(2u, m_views->watch_end(mds, 2, &eps));
-        EXPECT_EQ((void*)gone.md(), mds[0]);
-        EXPECT_EQ((void*)another.md(), mds[1]);
-
-        /* of two domains at once */
-        ASSERT_EQ(UCT_DCX_VIEW_OK, m_views->open(mds, 2, &data, 0, &view));
-        m_views->close(view, 0);
-        m_views->leave(mds, 2);
-        m_views->watch_begin();
-    }
     EXPECT_EQ(0u, m_views->watch_end(mds, 2, &eps));
-    EXPECT_EQ(0u, eps);
-    {
-        m_views->watch_begin();
-        dcx_loop *closed = new dcx_loop;
-        dcx_loop open;
-
-        delete closed;
-        EXPECT_EQ(1u, m_views->watch_end(mds, 2, &eps));
-        EXPECT_EQ((void*)open.md(), mds[0]);
-    }
 }
 
 /* --- the end -------------------------------------------------------------- */
@@ -580,6 +626,168 @@ TEST_P(dcx_view_test, threads)
     check(type, m_pages, 0, 1);
 }
 
+/* --- tags ----------------------------------------------------------------- */
+
+/* Views are enabled before the interface of the others is opened. */
+struct dcx_view_tag_views {
+    dcx_views m_views;
+};
+
+class dcx_view_tag : protected dcx_view_tag_views, public dcx_tag_bench {
+protected:
+    dcx_view_tag() :
+        m_type({nest(0, 30, {{100, 100}}), nest(50, 20, {{100, 100}})}, 0),
+        m_pages(1 << 16), m_recv(m_dcx, 1)
+    {
+        shape_data_t data = {m_type.shape, (char*)m_pages.bytes, 1};
+        void *md          = m_dcx.md();
+
+        for (int is_dest : {0, 1}) {
+            HCA_CHECK_CALL(m_views->open(&md, 1, &data, is_dest,
+                                         &m_view[is_dest]) == UCT_DCX_VIEW_OK);
+        }
+        m_recv.iov = {iov(true)};
+        for (ptrdiff_t place : m_type.places(1)) {
+            m_recv.where.push_back(m_pages.bytes + place);
+        }
+    }
+
+    ~dcx_view_tag()
+    {
+        void *md = m_dcx.md();
+
+        m_dcx.flush();
+        m_views->close(m_view[0], 0);
+        m_views->close(m_view[1], 0);
+        m_views->leave(&md, 1);
+    }
+
+    uct_iov_t iov(bool is_dest)
+    {
+        uct_dcx_view_t *view = m_view[is_dest];
+        uct_mem_h memh;
+
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), (void*)view->address, view->length,
+                                UCT_MD_MEM_ACCESS_ALL, &memh));
+        return {(void*)view->address, view->length, memh, 0, 1};
+    }
+
+    void post()
+    {
+        ASSERT_EQ(UCS_OK, m_recv.post(5)) << m_log.take();
+        dcx_wait_told(m_dcx);
+    }
+
+    /* All bytes, and none between */
+    void expect_data(const dcx_tag_mem &mem, const view_pages &before,
+                     dcx_end &end)
+    {
+        progress_until([&] { return m_recv.has_ended() && (end.count > 0); });
+        ASSERT_EQ(UCS_OK, end.status);
+        ASSERT_EQ(UCS_OK, m_recv.status);
+        ASSERT_EQ(mem.bytes.size(), m_recv.length);
+        for (size_t i = 0; i < mem.bytes.size(); i++) {
+            before.bytes[m_recv.where[i] - m_pages.bytes] = mem.bytes[i];
+        }
+        EXPECT_EQ(0, memcmp(before.bytes, m_pages.bytes, 1 << 16));
+    }
+
+    view_type      m_type;
+    view_pages     m_pages;
+    uct_dcx_view_t *m_view[2];
+    dcx_tag_recv   m_recv;
+};
+
+TEST_P(dcx_view_tag, eager)
+{
+    for (size_t length : {1u, 64u, 65u, 5000u}) {
+        dcx_tag_recv recv(m_dcx, 1);
+        dcx_tag_mem mem(m_dcx, length, length);
+        view_pages before(1 << 16);
+        dcx_end end;
+
+        m_recv.num_consumed = m_recv.num_completed = 0;
+        memcpy(before.bytes, m_pages.bytes, 1 << 16);
+        post();
+        ASSERT_EQ(UCS_INPROGRESS, retry([&] {
+            return uct_ep_tag_eager_zcopy(m_dcx.ep, 5, 0, &mem.iov, 1, 0,
+                                          &end.comp);
+        }));
+        expect_data(mem, before, end);
+    }
+}
+
+TEST_P(dcx_view_tag, rendezvous)
+{
+    dcx_tag_mem mem(m_dcx, 5000);
+    view_pages before(1 << 16);
+    dcx_end end;
+
+    memcpy(before.bytes, m_pages.bytes, 1 << 16);
+    post();
+    ASSERT_FALSE(UCS_PTR_IS_ERR(retry([&] {
+        return uct_ep_tag_rndv_zcopy(m_dcx.ep, 5, "head", 4, &mem.iov, 1, 0,
+                                     &end.comp);
+    })));
+    expect_data(mem, before, end);
+}
+
+/* ... of a view: the device fetches it by the view's own address. */
+TEST_P(dcx_view_tag, rendezvous_of_a_view)
+{
+    dcx_tag_recv recv(m_dcx, 5000);
+    uct_iov_t from = iov(false);
+    dcx_end end;
+
+    ASSERT_EQ(UCS_OK, recv.post(5));
+    dcx_wait_told(m_dcx);
+    ASSERT_FALSE(UCS_PTR_IS_ERR(retry([&] {
+        return uct_ep_tag_rndv_zcopy(m_dcx.ep, 5, "head", 4, &from, 1, 0,
+                                     &end.comp);
+    })));
+    progress_until([&] { return recv.has_ended() && (end.count > 0); });
+    ASSERT_EQ(UCS_OK, recv.status);
+    for (size_t i = 0; i < 5000; i++) {
+        ASSERT_EQ(*m_recv.where[i], recv.mem.bytes[i]) << i;
+    }
+}
+
+/* An unexpected one says where the data is: the view's address. */
+TEST_P(dcx_view_tag, unexpected_rendezvous_of_a_view)
+{
+    uct_iov_t from = iov(false);
+    dcx_end end;
+
+    auto op = retry([&] {
+        return uct_ep_tag_rndv_zcopy(m_dcx.ep, 6, "head", 4, &from, 1, 0,
+                                     &end.comp);
+    });
+    ASSERT_FALSE(UCS_PTR_IS_ERR(op));
+    progress_until([&] { return !m_unexpected.empty(); });
+    EXPECT_EQ(m_view[0]->address, m_unexpected[0].remote);
+    EXPECT_EQ(m_view[0]->length, m_unexpected[0].size);
+    EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, op));
+}
+
+/* A request that is carried out in software lies in the first bytes. */
+TEST_P(dcx_view_tag, request)
+{
+    std::string header(100, 'x');
+
+    for (size_t i = 0; i < header.size(); i++) {
+        header[i] = i;
+    }
+    post();
+    ASSERT_EQ(UCS_OK, retry([&] {
+        return uct_ep_tag_rndv_request(m_dcx.ep, 5, header.data(),
+                                       header.size(), 0);
+    }));
+    progress_until([&] { return m_recv.has_ended(); });
+    EXPECT_EQ(1u, m_recv.num_rndv);
+    EXPECT_EQ(header, std::string(m_recv.header.begin(), m_recv.header.end()));
+}
+
+INSTANTIATE_TEST_SUITE_P(tags, dcx_view_tag, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(cached, dcx_view_test, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(strict, dcx_view_test, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_view_test, testing::Values(0));
@@ -592,14 +800,15 @@ int main(int argc, char **argv)
         {"UCX_DCX_FAILURE", "error"}, {"UCX_DCX_TYPES", "y"},
         {"UCX_DCX_TYPES_MAX", "16"}, {"SOFTHCA_LOG", "error"}
     };
-    auto cached = env, strict = env, roce = env;
+    auto cached = env, strict = env, roce = env, tags = env;
 
     cached.push_back({"UCX_DCX_RCACHE", "y"});
     strict.push_back({"UCX_DCX_RCACHE", "n"});
     strict.push_back({"SOFTHCA_STRICT", "1"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     roce.push_back({"UCX_DCX_RCACHE", "y"});
+    tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
     return hca_test_main(argc, argv, {
-        {"cached", cached}, {"strict", strict}, {"roce", roce}
+        {"cached", cached}, {"strict", strict}, {"roce", roce}, {"tags", tags}
     });
 }

@@ -319,7 +319,7 @@ static int uct_dcx_view_is_supported(void *const *mds, unsigned num_mds)
             return 0;
         }
     }
-    return (num_mds > 0) && (num_mds <= UCT_DCX_VIEW_MAX_KEYS);
+    return num_mds <= UCT_DCX_VIEW_MAX_KEYS;
 }
 
 
