@@ -93,6 +93,36 @@ TEST_P(dcx_mem_layout, set_again)
     EXPECT_EQ(1u, stats().num_layouts);
 }
 
+/* What is there is not given to the device once more, but after other memory,
+ * other rights, or what took it away. */
+TEST_P(dcx_mem_layout, set_to_the_same)
+{
+    layout_handle layout(m_dcx, 3);
+    blocks list = {m_a.at(0, 8, 16), m_b.at(100, 4, 20)};
+    uint64_t doorbells;
+
+    auto rings = [&](const std::function<void()> &set) {
+        doorbells = stats().doorbells;
+        set();
+        check(layout);
+        return stats().doorbells - doorbells;
+    };
+
+    EXPECT_EQ(1u, rings([&] { layout.set(50, list); }));
+    EXPECT_EQ(0u, rings([&] { layout.set(50, list); }));
+    EXPECT_EQ(1u, rings([&] { layout.set(49, list); }));
+    EXPECT_EQ(2u, rings([&] {
+        layout.set(49, list, NULL, UCT_MD_MEM_ACCESS_REMOTE_PUT);
+        layout.set(49, list);
+    }));
+    EXPECT_EQ(5u, stats().sets);
+
+    m_b.release();
+    EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(layout.memh));
+    list[1] = m_a.at(10000, 4, 20);
+    EXPECT_EQ(1u, rings([&] { layout.set(50, list); }));
+}
+
 /* A part of a layout, beginning in a block */
 TEST_P(dcx_mem_layout, offsets)
 {

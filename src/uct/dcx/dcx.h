@@ -94,7 +94,8 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
  * UCS_ERR_NO_ELEM in between. No
  * operation of this process or of a peer uses it meanwhile, nor one that names
  * it: which goes on to do so, and has the bytes of the new one at the same
- * offsets. 'params' and the blocks are not needed after the call. What is set
+ * offsets. What is there already is not given to the device again. 'params' and
+ * the blocks are not needed after the call. What is set
  * one after the other goes to the device under one doorbell, that of
  * uct_dcx_layout_test(). Whether blocks of several entries overlap takes a step
  * for each block, if they may be written to.

@@ -398,18 +398,13 @@ static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
 }
 
 
-/* With the lock; nothing is to be done for one that is there. */
+/* With the lock */
 static ucs_status_t uct_dcx_mem_layout_set(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_slots_t *slots = &layout->mem->md->slots;
     ucs_status_t status;
 
-    if (uct_dcx_slots_has(slots, layout->slot, layout->layout)) {
-        return UCS_OK;
-    }
-
-    status = uct_dcx_slots_set(slots, &layout->slot, layout->mem->is_bare,
-                               layout->layout);
+    status = uct_dcx_slots_set(&layout->mem->md->slots, &layout->slot,
+                               layout->mem->is_bare, layout->layout);
     uct_dcx_mem_layout_number(layout);
     return status;
 }

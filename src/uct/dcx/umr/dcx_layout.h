@@ -149,11 +149,11 @@ static inline int uct_dcx_layout_append(uct_dcx_layout_t *layout, uint64_t addr,
         return 0;
     }
 
-    *entry = (uct_dcx_layout_entry_t){
-        .addr  = addr,
-        .bytes = bytes,
-        .lkey  = lkey
-    };
+    entry->addr     = addr;
+    entry->bytes    = (uint32_t)bytes;
+    entry->stride   = 0;
+    entry->lkey     = lkey;
+    entry->reserved = 0;
     layout->length += bytes;
     layout->num++;
     return 1;

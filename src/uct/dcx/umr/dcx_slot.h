@@ -239,8 +239,8 @@ void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots);
 
-/* Gives an owned slot a layout, which fits, in the place of the one before. It
- * goes to the device with uct_dcx_slots_test() of any owned slot. If the one
+/* Gives an owned slot a layout, which fits, in the place of the one before, unless
+ * that is the same. It goes to the device with uct_dcx_slots_test() of any owned slot. If the one
  * before was lost, and 'is_given', '*slot_p' is another slot from now on,
  * whatever is returned:
  *   UCS_ERR_NO_RESOURCE    the one before is on its way still, or too many are
@@ -255,10 +255,6 @@ uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
  * (it has none) */
 ucs_status_t
 uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
-
-/* Whether the device has this layout in an owned slot: it needs not be set. */
-int uct_dcx_slots_has(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot,
-                      const uct_dcx_layout_t *layout);
 
 /* What uct_dcx_slots_test() has found last: leaves the device alone */
 ucs_status_t

@@ -164,11 +164,26 @@ uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 }
 
 
+/* Whether the device has this layout in it */
+static int uct_dcx_slots_has(const uct_dcx_key_slot_t *slot,
+                             const uct_dcx_layout_t *layout)
+{
+    return (slot->state == UCT_DCX_SLOT_READY) &&
+           (slot->layout->start == layout->start) &&
+           uct_dcx_layout_is_equal(slot->layout, layout);
+}
+
+
 static ucs_status_t
 uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
                          int is_given, const uct_dcx_layout_t *layout)
 {
     ucs_status_t status = slots->status;
+
+    if ((status == UCS_OK) && uct_dcx_slots_has(*slot_p, layout)) {
+        slots->stats.sets++;
+        return UCS_OK;
+    }
 
     if ((status == UCS_OK) && (*slot_p)->is_lost && is_given) {
         status = uct_dcx_slots_exchange(slots, slot_p);
@@ -218,21 +233,6 @@ static ucs_status_t uct_dcx_slots_state(const uct_dcx_slots_t *slots,
 
     return ((slot->state == UCT_DCX_SLOT_PENDING) &&
             (slots->status != UCS_OK)) ? slots->status : result[slot->state];
-}
-
-
-int uct_dcx_slots_has(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot,
-                      const uct_dcx_layout_t *layout)
-{
-    int result;
-
-    ucs_spin_lock(&slots->lock);
-    result = (slot->state == UCT_DCX_SLOT_READY) &&
-             (slots->status == UCS_OK) &&
-             (slot->layout->start == layout->start) &&
-             uct_dcx_layout_is_equal(slot->layout, layout);
-    ucs_spin_unlock(&slots->lock);
-    return result;
 }
 
 
