@@ -644,7 +644,10 @@ static void handle_case(struct run *run, unsigned setup, const char *what,
     }
     handle_set(run, memh, number, &params);
     setup_collected(run, "first_set", setup, number);
-    for (i = 0; i < FEW; i++) {
+    for (i = 0; i < FEW; i++) { /* each time another one */
+        shapes[setups[setup].shape].set(run, setups[setup].pieces, SETUP_BLOCK,
+                                        ((i + 1) % 2) * 4096);
+        params = handle_params(run, blocks);
         handle_set(run, memh, number, &params);
     }
     setup_collected(run, what, setup, number);
