@@ -583,6 +583,94 @@ TEST_P(dcx_view_test, failed)
     m_log.take(); /* endpoints that failed */
 }
 
+/* The queue that gives keys their layouts is of no use any more: what is there is,
+ * all else is packed. */
+TEST_P(dcx_view_test, no_more_layouts)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+    view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
+    shape_data_t data = {cells.shape, (char*)m_pages.bytes, 1};
+    uct_dcx_view_t *view, *cached;
+
+    check(cells, m_pages, 0, 1);
+    check(rows, m_pages, 0, 1);
+    cached = open(rows, m_pages.bytes, 1, true);
+    dcx_peek_no_more_layouts(m_dcx.iface);
+    for (unsigned i = 0; i < 2 * VIEWS; i++) {
+        data.buffer = (char*)m_pages.bytes + 1 + i;
+        EXPECT_EQ(UCT_DCX_VIEW_FAILED, try_open(data, i % 2, &view));
+    }
+    EXPECT_EQ(UCS_OK, peer_put(rkey(cached), cached->address, 100));
+
+    uct_rkey_t old = rkey(cached);
+
+    m_views->close(cached, 1); /* the key goes itself */
+    EXPECT_NE(UCS_OK, peer_put(old, cached->address, 100));
+    m_log.take();
+}
+
+/* Keys that views had are zero-based for the next user. */
+TEST_P(dcx_view_test, keys_for_layouts)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+    dcx_region mem(m_dcx, 4096, 5);
+    void *md = m_dcx.md();
+    unsigned keys;
+
+    check(rows, m_pages, 0, 1);
+    keys = stats().num_keys;
+    m_views->leave(&md, 1);
+    EXPECT_EQ(0u, stats().num_layouts);
+
+    std::vector<uct_mem_h> handles(keys);
+    for (auto &memh : handles) {
+        uct_dcx_block_t block = {(uintptr_t)mem.bytes.data(), 8, 8, mem.memh};
+        uct_dcx_layout_params_t params = {UCT_MD_MEM_ACCESS_REMOTE_GET, 100, 1,
+                                          &block};
+
+        UCT_CALL(m_api.create(m_dcx.iface, 2, &memh));
+        UCT_CALL(m_api.set(memh, &params));
+        while (m_api.test(memh) == UCS_INPROGRESS) {
+        }
+        ASSERT_EQ(UCS_OK, peer_get(dcx_peek_rkey(memh), 8, 8));
+        EXPECT_TRUE(std::equal(&mem.bytes[16], &mem.bytes[24],
+                               m_flat.bytes.begin()));
+    }
+    EXPECT_EQ(keys, stats().num_keys) << "those of the view are among them";
+    for (auto memh : handles) {
+        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    }
+}
+
+/* Fewer keys than views: those of views that nobody uses are taken. */
+class dcx_view_few : public dcx_view_test {};
+
+TEST_P(dcx_view_few, keys)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {rows.shape, (char*)m_pages.bytes, 1};
+    std::vector<uct_dcx_view_t*> views;
+    uct_dcx_view_t *view;
+
+    for (unsigned i = 0; i < 2 * VIEWS; i++) {
+        check(rows, m_pages, i * 8, 1);
+    }
+    while (try_open(data, false, &view) == UCT_DCX_VIEW_OK) {
+        views.push_back(view);
+        data.buffer += 8;
+    }
+    EXPECT_EQ(3u, views.size());
+    EXPECT_EQ(UCT_DCX_VIEW_BUSY, try_open(data, false, &view));
+    for (unsigned i = 0; i < views.size(); i++) {
+        EXPECT_EQ(UCS_OK, peer_get(rkey(views[i]), views[i]->address, 100));
+        m_views->close(views[i], 0);
+    }
+    EXPECT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &view));
+    m_views->close(view, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(few, dcx_view_few, testing::Values(0));
+
 /* Threads open and close, some the same data; each looks at its own bytes. */
 TEST_P(dcx_view_test, threads)
 {
@@ -800,15 +888,17 @@ int main(int argc, char **argv)
         {"UCX_DCX_FAILURE", "error"}, {"UCX_DCX_TYPES", "y"},
         {"UCX_DCX_TYPES_MAX", "16"}, {"SOFTHCA_LOG", "error"}
     };
-    auto cached = env, strict = env, roce = env, tags = env;
+    auto cached = env, strict = env, roce = env, tags = env, few = env;
 
     cached.push_back({"UCX_DCX_RCACHE", "y"});
     strict.push_back({"UCX_DCX_RCACHE", "n"});
     strict.push_back({"SOFTHCA_STRICT", "1"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     roce.push_back({"UCX_DCX_RCACHE", "y"});
+    few.push_back({"UCX_DCX_UMR_LAYOUTS", "3"});
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
     return hca_test_main(argc, argv, {
-        {"cached", cached}, {"strict", strict}, {"roce", roce}, {"tags", tags}
+        {"cached", cached}, {"strict", strict}, {"roce", roce}, {"tags", tags},
+        {"few", few}
     });
 }

@@ -174,6 +174,15 @@ static void uct_dcx_view_change(uct_dcx_view_place_t *place,
 }
 
 
+/* All that there are have data that may come again. */
+static int uct_dcx_view_is_new_needed(void)
+{
+    return ucs_list_is_empty(&uct_dcx_views.free) ||
+           ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t,
+                         list)->is_known;
+}
+
+
 /* The one that had this data; else one that was never used, or was not for the
  * longest time */
 static uct_dcx_view_place_t *
@@ -186,14 +195,7 @@ uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
         return place;
     }
 
-    if (!ucs_list_is_empty(&uct_dcx_views.free) &&
-        !ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t,
-                       list)->is_known) {
-        place = NULL;
-    } else {
-        place = uct_dcx_view_new();
-    }
-
+    place = uct_dcx_view_is_new_needed() ? uct_dcx_view_new() : NULL;
     if ((place == NULL) && !ucs_list_is_empty(&uct_dcx_views.free)) {
         place = ucs_list_head(&uct_dcx_views.free, uct_dcx_view_place_t, list);
         uct_dcx_view_take(place);
@@ -323,6 +325,47 @@ static int uct_dcx_view_is_supported(void *const *mds, unsigned num_mds)
 }
 
 
+/* Places that nobody uses have the keys that are missing. */
+static void uct_dcx_view_release_keys(void)
+{
+    uct_dcx_view_place_t *place;
+    uct_dcx_view_key_t *key;
+
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    ucs_list_for_each(place, &uct_dcx_views.free, list) {
+        for (key = place->keys; key < place->keys + UCT_DCX_VIEW_MAX_KEYS;
+             ++key) {
+            if (key->md != NULL) {
+                uct_dcx_view_key_cleanup(key);
+            }
+        }
+    }
+    pthread_mutex_unlock(&uct_dcx_views.lock);
+}
+
+
+static uct_dcx_view_status_t
+uct_dcx_view_try(void *const *mds, unsigned num_mds,
+                 const uct_dcx_view_data_t *data,
+                 uct_dcx_view_place_t **place_p)
+{
+    uct_dcx_view_status_t status = uct_dcx_view_get(mds, num_mds, data, place_p);
+    uct_dcx_view_place_t *place  = *place_p;
+
+    if (status != UCT_DCX_VIEW_OK) {
+        return status;
+    }
+
+    place->data.super = data->super; /* a shape is where it was, or another */
+    status            = uct_dcx_view_open_keys(place, num_mds);
+    if (status != UCT_DCX_VIEW_OK) {
+        uct_dcx_view_close_keys(place, 0);
+        uct_dcx_view_give_back(place, 0);
+    }
+    return status;
+}
+
+
 uct_dcx_view_status_t
 uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
                   int is_dest, uct_dcx_view_t **view_p)
@@ -332,8 +375,8 @@ uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
         .id      = data->shape->id,
         .is_dest = is_dest
     };
-    uct_dcx_view_status_t status;
     uct_dcx_view_place_t *place;
+    uct_dcx_view_status_t status;
 
     if (!uct_dcx_view_is_supported(mds, num_mds)) {
         return UCT_DCX_VIEW_UNSUPPORTED;
@@ -343,16 +386,12 @@ uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
         return UCT_DCX_VIEW_TOO_LONG;
     }
 
-    status = uct_dcx_view_get(mds, num_mds, &own, &place);
-    if (status != UCT_DCX_VIEW_OK) {
-        return status;
+    status = uct_dcx_view_try(mds, num_mds, &own, &place);
+    if (status == UCT_DCX_VIEW_BUSY) {
+        uct_dcx_view_release_keys();
+        status = uct_dcx_view_try(mds, num_mds, &own, &place);
     }
-
-    place->data.super = *data; /* another shape of this id is the same */
-    status            = uct_dcx_view_open_keys(place, num_mds);
     if (status != UCT_DCX_VIEW_OK) {
-        uct_dcx_view_close_keys(place, 0);
-        uct_dcx_view_give_back(place, 0);
         return status;
     }
 
