@@ -144,6 +144,16 @@ struct dcx_views {
     const uct_dcx_view_ops_t *ops;
 };
 
+/* Nothing is logged when domains are closed: nothing was left in them. */
+struct view_last_log {
+    ~view_last_log()
+    {
+        EXPECT_EQ("", log.take());
+    }
+
+    ucx_log_reader log;
+};
+
 class dcx_view_bench : public testing::TestWithParam<int> {
 protected:
     enum { SIZE = 1 << 20, AM_ID = 7 };
@@ -372,6 +382,7 @@ protected:
     }
 
     dcx_views            m_views;
+    view_last_log        m_last_log;
     dcx_loop             m_dcx;  /* whose views they are */
     dcx_loop             m_peer;
     uct_ep_h             m_ep, m_peer_ep;
