@@ -450,6 +450,8 @@ TEST_P(dcx_view_test, too_much)
     EXPECT_EQ(0u, sets);
     data = {half.shape, (char*)m_pages.bytes, 3};
     EXPECT_EQ(UCT_DCX_VIEW_TOO_LONG, try_open(data, true, &view));
+    data.count = 1ul << 30;
+    EXPECT_EQ(UCT_DCX_VIEW_TOO_LONG, try_open(data, true, &view));
     data.count = 2;
     EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
 }

@@ -377,12 +377,14 @@ uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
     };
     uct_dcx_view_place_t *place;
     uct_dcx_view_status_t status;
+    size_t length;
 
     if (!uct_dcx_view_is_supported(mds, num_mds)) {
         return UCT_DCX_VIEW_UNSUPPORTED;
     }
 
-    if (shape_length(data) > UCT_DCX_MEM_VIEW_LENGTH) {
+    if (__builtin_mul_overflow(data->count, data->shape->size, &length) ||
+        (length > UCT_DCX_MEM_VIEW_LENGTH)) {
         return UCT_DCX_VIEW_TOO_LONG;
     }
 
@@ -395,7 +397,7 @@ uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
         return status;
     }
 
-    place->super.length = shape_length(data);
+    place->super.length = length;
     __atomic_store_n(&place->is_open, 1, __ATOMIC_RELEASE);
     *view_p = &place->super;
     return UCT_DCX_VIEW_OK;
