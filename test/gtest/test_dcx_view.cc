@@ -336,6 +336,19 @@ TEST_P(dcx_view_test, unmapped)
     check(type, m_pages, 0, 1);
 }
 
+/* Registered memory is written to; what cannot be is packed. */
+TEST_P(dcx_view_test, read_only)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    uct_dcx_view_t *view;
+
+    ASSERT_EQ(0, mprotect(m_pages.bytes, SIZE, PROT_READ));
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+    ASSERT_EQ(0, mprotect(m_pages.bytes, SIZE, PROT_READ | PROT_WRITE));
+    check(type, m_pages, 0, 1);
+}
+
 /* More data than views: the one used least recently gets another. */
 TEST_P(dcx_view_test, more_than_there_are)
 {
