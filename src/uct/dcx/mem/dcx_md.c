@@ -87,14 +87,22 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
 };
 
 
+/* Views, if there are any and the device can make keys for them */
+static uint64_t uct_dcx_md_view_types(const uct_dcx_md_t *md)
+{
+    ucs_memory_type_t type = uct_dcx_mem_view_type();
+
+    return ((type != UCS_MEMORY_TYPE_UNKNOWN) && md->dev.has_devx &&
+            md->dev.has_umr) ? UCS_BIT(type) : 0;
+}
+
+
 static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 {
-    ucs_memory_type_t view_type = uct_dcx_mem_view_type();
-    uct_dcx_md_t *md            = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
     attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
-                             ((view_type != UCS_MEMORY_TYPE_UNKNOWN) ?
-                              UCS_BIT(view_type) : 0);
+                             uct_dcx_md_view_types(md);
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->needs_keys       = 1;
     attr->can_invalidate   = md->dev.indirect_keys;
