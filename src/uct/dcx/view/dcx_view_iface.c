@@ -1,0 +1,202 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The transport "dcx_view": copies between views and memory of one process, for
+ * UCP, which packs from and unpacks to views by it. An operation has ended when
+ * it returns, so that there is nothing to progress, to flush or to wait for.
+ * Called by UCT; an interface is nothing but an identity, and an endpoint
+ * nothing but a way to its own interface.
+ */
+#include "dcx_view.h"
+#include "dcx_view_ep.h"
+#include "dcx_view_md.h"
+
+#include <ucs/sys/stubs.h>
+#include <ucs/sys/uid.h>
+
+#include <limits.h>
+
+
+/* Entries of an operation: as many as UCP has (UCP_MAX_IOV) */
+#define UCT_DCX_VIEW_MAX_IOV   16
+
+/* So bad that UCP takes any other transport where there is one. It is a lane of
+ * endpoints to themselves all the same, but one that is used for nothing: the
+ * best one has more than 10 times its bandwidth (UCX_MULTI_LANE_MAX_RATIO). */
+#define UCT_DCX_VIEW_LATENCY   1e-3 /* seconds */
+#define UCT_DCX_VIEW_BANDWIDTH 1e6  /* bytes a second */
+
+
+typedef uint64_t uct_dcx_view_iface_addr_t;
+
+typedef struct uct_dcx_view_iface {
+    uct_base_iface_t          super;
+    uct_dcx_view_iface_addr_t id;
+} uct_dcx_view_iface_t;
+
+
+/* UCP wants events of interfaces for long messages if the user sleeps. There
+ * are none. */
+static ucs_status_t uct_dcx_view_event_arm(uct_iface_h iface, unsigned events)
+{
+    return UCS_OK;
+}
+
+
+static unsigned uct_dcx_view_progress(uct_iface_h iface)
+{
+    return 0;
+}
+
+
+static void uct_dcx_view_progress_switch(uct_iface_h iface, unsigned flags)
+{
+}
+
+
+static ucs_status_t
+uct_dcx_view_get_device_address(uct_iface_h iface, uct_device_addr_t *addr)
+{
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_view_get_address(uct_iface_h tl_iface, uct_iface_addr_t *addr)
+{
+    uct_dcx_view_iface_t *iface = ucs_derived_of(tl_iface,
+                                                 uct_dcx_view_iface_t);
+
+    memcpy(addr, &iface->id, sizeof(iface->id));
+    return UCS_OK;
+}
+
+
+static int uct_dcx_view_is_reachable(const uct_iface_h tl_iface,
+                                     const uct_device_addr_t *dev_addr,
+                                     const uct_iface_addr_t *addr)
+{
+    uct_dcx_view_iface_t *iface = ucs_derived_of(tl_iface,
+                                                 uct_dcx_view_iface_t);
+
+    return (addr != NULL) && !memcmp(addr, &iface->id, sizeof(iface->id));
+}
+
+
+static int uct_dcx_view_ep_is_connected(uct_ep_h ep,
+                                        const uct_device_addr_t *dev_addr,
+                                        const uct_iface_addr_t *iface_addr)
+{
+    return uct_dcx_view_is_reachable(ep->iface, dev_addr, iface_addr);
+}
+
+
+static ucs_status_t
+uct_dcx_view_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
+{
+    uct_base_iface_query(ucs_derived_of(tl_iface, uct_base_iface_t), attr);
+    attr->cap.flags               = UCT_IFACE_FLAG_PUT_SHORT |
+                                    UCT_IFACE_FLAG_GET_SHORT |
+                                    UCT_IFACE_FLAG_PUT_ZCOPY |
+                                    UCT_IFACE_FLAG_GET_ZCOPY |
+                                    UCT_IFACE_FLAG_PENDING   |
+                                    UCT_IFACE_FLAG_CONNECT_TO_IFACE;
+    attr->cap.event_flags         = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                                    UCT_IFACE_FLAG_EVENT_RECV      |
+                                    UCT_IFACE_FLAG_EVENT_ASYNC_CB;
+    attr->iface_addr_len          = sizeof(uct_dcx_view_iface_addr_t);
+    attr->cap.put.max_short       = UINT_MAX;
+    attr->cap.put.max_zcopy       = SIZE_MAX;
+    attr->cap.put.max_iov         = UCT_DCX_VIEW_MAX_IOV;
+    attr->cap.put.opt_zcopy_align = 1;
+    attr->cap.put.align_mtu       = 1;
+    attr->cap.get.max_short       = UINT_MAX;
+    attr->cap.get.max_zcopy       = SIZE_MAX;
+    attr->cap.get.max_iov         = UCT_DCX_VIEW_MAX_IOV;
+    attr->cap.get.opt_zcopy_align = 1;
+    attr->cap.get.align_mtu       = 1;
+    attr->latency                 = ucs_linear_func_make(UCT_DCX_VIEW_LATENCY,
+                                                         0);
+    attr->bandwidth.shared        = UCT_DCX_VIEW_BANDWIDTH;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_view_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
+                           unsigned *num_devices_p)
+{
+    return uct_single_device_resource(md, UCT_DCX_VIEW_TL, UCT_DEVICE_TYPE_ACC,
+                                      UCS_SYS_DEVICE_ID_UNKNOWN, devices_p,
+                                      num_devices_p);
+}
+
+
+static UCS_CLASS_DECLARE_DELETE_FUNC(uct_dcx_view_iface_t, uct_iface_t);
+
+static uct_iface_ops_t uct_dcx_view_iface_ops = {
+    .ep_put_short             = uct_dcx_view_ep_put_short,
+    .ep_put_zcopy             = uct_dcx_view_ep_put_zcopy,
+    .ep_get_short             = uct_dcx_view_ep_get_short,
+    .ep_get_zcopy             = uct_dcx_view_ep_get_zcopy,
+    .ep_pending_add           = uct_dcx_view_ep_pending_add,
+    .ep_pending_purge         = uct_dcx_view_ep_pending_purge,
+    .ep_flush                 = uct_base_ep_flush,
+    .ep_fence                 = uct_base_ep_fence,
+    .ep_create                = uct_dcx_view_ep_create,
+    .ep_destroy               = uct_dcx_view_ep_destroy,
+    .iface_flush              = uct_base_iface_flush,
+    .iface_fence              = uct_base_iface_fence,
+    .iface_progress_enable    = uct_dcx_view_progress_switch,
+    .iface_progress_disable   = uct_dcx_view_progress_switch,
+    .iface_progress           = uct_dcx_view_progress,
+    .iface_event_arm          = uct_dcx_view_event_arm,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(
+            uct_dcx_view_iface_t),
+    .iface_query              = uct_dcx_view_iface_query,
+    .iface_get_device_address = uct_dcx_view_get_device_address,
+    .iface_get_address        = uct_dcx_view_get_address,
+    .iface_is_reachable       = uct_dcx_view_is_reachable
+};
+
+static uct_dcx_ucx_iface_ops_t uct_dcx_view_internal_ops = {
+    .super                   = {
+        UCT_DCX_UCX_IFACE_OPS
+        .iface_estimate_perf = uct_base_iface_estimate_perf,
+        .ep_invalidate       = (void*)ucs_empty_function_return_unsupported
+    },
+    .ep_is_connected         = uct_dcx_view_ep_is_connected
+};
+
+
+static UCS_CLASS_INIT_FUNC(uct_dcx_view_iface_t, uct_md_h md,
+                           uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *config)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_dcx_view_iface_ops,
+                              &uct_dcx_view_internal_ops.super, md, worker,
+                              params, config UCS_STATS_ARG(
+                                      UCT_IFACE_PARAM_VALUE(params, stats_root,
+                                                            STATS_ROOT, NULL))
+                              UCS_STATS_ARG(UCT_DCX_VIEW_TL));
+    self->id = ucs_generate_uuid((uintptr_t)self);
+    return UCS_OK;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_dcx_view_iface_t)
+{
+}
+
+UCS_CLASS_DEFINE(uct_dcx_view_iface_t, uct_base_iface_t);
+static UCS_CLASS_DEFINE_NEW_FUNC(uct_dcx_view_iface_t, uct_iface_t, uct_md_h,
+                                 uct_worker_h, const uct_iface_params_t*,
+                                 const uct_iface_config_t*);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_dcx_view_iface_t, uct_iface_t);
+
+
+UCT_TL_DEFINE_ENTRY(&uct_dcx_view_component, dcx_view,
+                    uct_dcx_view_query_devices, uct_dcx_view_iface_t,
+                    "DCX_VIEW_", uct_iface_config_table, uct_iface_config_t);
+
+UCT_SINGLE_TL_INIT(&uct_dcx_view_component, dcx_view, ctor, , )

@@ -1,0 +1,122 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * UCP makes endpoints that copy to and from memory of a type only with a domain
+ * that takes host memory and that type, and has an interface that moves both
+ * (ucp_wireup_add_rma_lanes()); which type it is for, it reads from
+ * 'access_mem_types' (ucp_worker_mem_type_eps_create()).
+ */
+#include "dcx_view_md.h"
+#include "dcx_view.h"
+
+#include <ucs/sys/stubs.h>
+
+
+static void
+uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
+{
+    uint64_t views = UCS_BIT(uct_dcx_view_memory_type());
+
+    attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
+    attr->access_mem_types = views;
+    attr->needs_keys       = 0;
+    attr->can_invalidate   = 0;
+    attr->max_reg          = SIZE_MAX;
+    attr->rkey_size        = 0;
+    attr->reg_cost         = ucs_linear_func_make(0, 0);
+    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+}
+
+
+/* A handle that is not UCT_MEM_HANDLE_NULL, and that nobody looks into */
+static ucs_status_t
+uct_dcx_view_md_mem_reg(uct_md_h md, void *address, size_t length,
+                        uint64_t flags, uct_mem_h *memh_p)
+{
+    *memh_p = &uct_dcx_view_component;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_view_md_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params)
+{
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_view_md_mkey_pack(uct_md_h md, uct_mem_h memh, int invalidate,
+                          void *buffer)
+{
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_view_rkey_unpack(uct_component_t *component, const void *buffer,
+                         UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
+                         void **handle_p)
+{
+    *rkey_p   = 0;
+    *handle_p = NULL;
+    return UCS_OK;
+}
+
+
+static void uct_dcx_view_md_close(uct_md_h md)
+{
+}
+
+
+static uct_dcx_ucx_md_ops_t uct_dcx_view_md_ops = {
+    .super         = {
+        UCT_DCX_UCX_MD_OPS
+        .close     = uct_dcx_view_md_close,
+        .mem_dereg = uct_dcx_view_md_mem_dereg
+    },
+    .query         = uct_dcx_view_md_query,
+    .mem_reg       = uct_dcx_view_md_mem_reg,
+    .mkey_pack     = uct_dcx_view_md_mkey_pack
+};
+
+
+static ucs_status_t
+uct_dcx_view_md_open(uct_component_t *component, const char *md_name,
+                     const uct_md_config_t *config, uct_md_h *md_p)
+{
+    static uct_md_t md = {
+        .ops       = &uct_dcx_view_md_ops.super,
+        .component = &uct_dcx_view_component
+    };
+
+    *md_p = &md;
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_view_query_md_resources(uct_component_t *component,
+                                uct_md_resource_desc_t **resources_p,
+                                unsigned *num_resources_p)
+{
+    if (!uct_dcx_view_is_enabled()) {
+        return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+    }
+    return uct_md_query_single_md_resource(component, resources_p,
+                                           num_resources_p);
+}
+
+
+uct_component_t uct_dcx_view_component = {
+    UCT_DCX_UCX_COMPONENT_OPS
+    .query_md_resources = uct_dcx_view_query_md_resources,
+    .md_open            = uct_dcx_view_md_open,
+    .rkey_unpack        = uct_dcx_view_rkey_unpack,
+    .rkey_release       = (void*)ucs_empty_function_return_success,
+    .name               = UCT_DCX_VIEW_TL,
+    .md_config          = UCT_MD_DEFAULT_CONFIG_INITIALIZER,
+    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
+    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
+            &uct_dcx_view_component),
+    .flags              = 0
+};
