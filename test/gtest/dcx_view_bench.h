@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of views share: shapes whose bytes are known one by one, an
- * interface in whose domain views of them are opened, and another one, of a
- * domain of its own, that is their peer.
+ * What tests of views on the device share: an interface in whose domain views are
+ * opened, and another one, of a domain of its own, that is their peer.
  */
 #ifndef DCX_TEST_DCX_VIEW_BENCH_H
 #define DCX_TEST_DCX_VIEW_BENCH_H
@@ -10,15 +9,11 @@
 #include "dcx_end.h"
 #include "dcx_layouts.h"
 #include "dcx_region.h"
+#include "dcx_view_type.h"
 #include "ucx_log.h"
 
 #include <memory>
 #include <sys/mman.h>
-
-extern "C" {
-#include "shape/shape_build.h"
-#include "uct/dcx/view/dcx_view_ops.h"
-}
 
 /* Pages that are there, and may be taken away */
 struct view_pages {
@@ -57,91 +52,6 @@ struct view_pages {
 
     uint8_t *bytes = NULL;
     size_t  length;
-};
-
-/* A type, by its nests, and where each byte of it lies */
-struct view_type {
-    view_type(const std::vector<shape_nest_t> &nests, ptrdiff_t extent) :
-        nests(nests), extent(extent)
-    {
-        shape_builder_t *builder = shape_build_begin(1 << 16);
-
-        for (const auto &nest : nests) {
-            shape_build_add(builder, &nest);
-        }
-        shape = shape_build_end(builder, extent);
-        HCA_CHECK_CALL(shape != NULL);
-    }
-
-    ~view_type()
-    {
-        free(shape);
-    }
-
-    view_type(const view_type&) = delete;
-
-    static shape_nest_t nest(ptrdiff_t offset, size_t bytes,
-                             const std::vector<shape_dim_t> &dims = {})
-    {
-        shape_nest_t nest = {};
-
-        nest.offset   = offset;
-        nest.bytes    = bytes;
-        nest.num_dims = dims.size();
-        std::copy(dims.begin(), dims.end(), nest.dims);
-        return nest;
-    }
-
-    /* In order: a plain loop, which knows nothing of shapes */
-    std::vector<ptrdiff_t> places(size_t count) const
-    {
-        std::vector<ptrdiff_t> all;
-
-        for (size_t i = 0; i < count; i++) {
-            for (const auto &nest : nests) {
-                add(all, nest, nest.num_dims, nest.offset +
-                                              (ptrdiff_t)i * extent);
-            }
-        }
-        return all;
-    }
-
-    std::vector<shape_nest_t> nests;
-    ptrdiff_t                 extent;
-    shape_t                   *shape;
-
-private:
-    static void add(std::vector<ptrdiff_t> &all, const shape_nest_t &nest,
-                    unsigned dims, ptrdiff_t offset)
-    {
-        for (size_t i = 0; (dims == 0) && (i < nest.bytes); i++) {
-            all.push_back(offset + i);
-        }
-        for (size_t i = 0; (dims > 0) && (i < nest.dims[dims - 1].count); i++) {
-            add(all, nest, dims - 1,
-                offset + (ptrdiff_t)i * nest.dims[dims - 1].stride);
-        }
-    }
-};
-
-/* The table, with views enabled before any domain is opened */
-struct dcx_views {
-    dcx_views() :
-        ops((const uct_dcx_view_ops_t*)dlsym(dlopen(dcx_loop::module(),
-                                                    RTLD_NOW),
-                                             UCT_DCX_VIEW_OPS))
-    {
-        HCA_CHECK_CALL(ops != NULL);
-        HCA_CHECK_CALL(ops->version == UCT_DCX_VIEW_OPS_VERSION);
-        HCA_CHECK_CALL(ops->enable()->mode != UCT_DCX_VIEW_OFF);
-    }
-
-    const uct_dcx_view_ops_t *operator->() const
-    {
-        return ops;
-    }
-
-    const uct_dcx_view_ops_t *ops;
 };
 
 /* Nothing is logged when domains are closed: nothing was left in them. */
