@@ -17,7 +17,7 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
     libpmix-dev'
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
-    libclang-rt-14-dev valgrind gnuplot-nox'
+    libclang-rt-14-dev valgrind gnuplot-nox mpich libmpich-dev'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 

@@ -8,17 +8,12 @@
 #ifndef MPI_TYPE_H
 #define MPI_TYPE_H
 
+#include "mpi_lib.h"
 #include "shape/shape.h"
 
-typedef struct mpi_lib mpi_lib_t;
-
-/* Whether there is an MPI in the process that is known. Cheap; may be called
- * before MPI_Init(). */
-int mpi_lib_is_present(void);
-
-/* The MPI that made a generic data type, by the address of one of its
- * functions; NULL: it is of no MPI that is known, in a version that is. */
-const mpi_lib_t *mpi_lib_of(const void *code);
+/* Bytes of an element of the type whose generic data type has 'context'; 0: it
+ * has none, or they cannot be told. */
+size_t mpi_type_size(const mpi_lib_t *lib, const void *context);
 
 /* The shape of the type whose generic data type has 'context', which the caller
  * frees by free(); NULL: it cannot be told, or has more than 'max_nests' nests.
