@@ -10,8 +10,12 @@
  * nothing but the mapping of this file.
  *
  * It must not link with UCX: it is preloaded into every process of a job.
+ *
+ * What else stands before UCX, for data types of MPI, begins in hook.c.
  */
 #define _GNU_SOURCE
+#include "loader/loader.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -30,6 +34,8 @@ typedef void (*loader_load_modules_t)(const char *framework,
 
 static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 
+static void *loader_plugin_handle; /* once it is open */
+
 void ucs_load_modules(const char *framework, const char *modules,
                       void *init_once, unsigned flags)
         __attribute__((visibility("default")));
@@ -46,14 +52,10 @@ loader_error(const char *fmt, ...)
     fprintf(stderr, "dcx: %s; going on without the dcx transport\n", line);
 }
 
-/*
- * A symbol of a UCX library that is in the process already, looked for in scope
- * (RTLD_NEXT or RTLD_DEFAULT) first. That fails where UCX came in with a
- * dlopen()ed component, as in Open MPI: its libraries are then in a scope that
- * only a handle of their own reaches.
- */
-static void *loader_ucx_symbol(void *scope, const char *library,
-                               const char *symbol)
+/* The first look fails where UCX came in with a dlopen()ed component, as in Open
+ * MPI: its libraries are then in a scope that only a handle of their own
+ * reaches. */
+void *loader_ucx_symbol(void *scope, const char *library, const char *symbol)
 {
     void *addr = dlsym(scope, symbol);
     void *handle;
@@ -154,9 +156,16 @@ static void loader_open_plugin(void)
     }
 
     /* UCX never forgets a component, so that it must never be unmapped */
-    if (!dlopen(plugin, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
+    loader_plugin_handle = dlopen(plugin,
+                                  RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (loader_plugin_handle == NULL) {
         loader_error("cannot load the transport: %s", dlerror());
     }
+}
+
+void *loader_plugin(void)
+{
+    return loader_plugin_handle;
 }
 
 void ucs_load_modules(const char *framework, const char *modules,

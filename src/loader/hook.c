@@ -1,0 +1,345 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What stands before UCP, so that data types of MPI travel without being packed:
+ * this library is preloaded, thus programs and MPIs call the functions below
+ * first. A message of contiguous memory, and every call where views are off, goes
+ * on to UCP with no more than two loads and a branch.
+ *
+ *   hook_message.c   which messages go by view
+ *   hook_op.c        ... from their call to their end
+ *   hook_type.c      data types as shapes: mpi_type.h, or lists of pieces
+ *   hook_context.c   which contexts and workers have views; hook_tls.c UCX_TLS
+ *   hook_ep.c        which endpoints can carry them
+ *   hook_views.c     the transport's views
+ *   hook_real.c      UCP's functions
+ *   hook_report.c    how many messages went by view, and why others did not
+ *
+ * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr(),
+ * ucp_ep_destroy() ...) call those here by way of the dynamic linker, thus come
+ * by as well. Those that may be within UCP's own locks call nothing that takes
+ * them under a lock of ours.
+ */
+#include "hook.h"
+#include "hook_context.h"
+#include "hook_ep.h"
+#include "hook_message.h"
+#include "hook_real.h"
+
+#include <stdlib.h>
+
+#define HOOK_EXPORT __attribute__((visibility("default")))
+#define HOOK_SLOW   __attribute__((noinline, cold))
+
+
+typedef __typeof__(&ucp_tag_send_nbx) hook_tag_send_t;
+
+/* Whether the memory of a call is other than contiguous */
+static inline int hook_has_type(const ucp_request_param_t *param)
+{
+    return __builtin_expect(
+            (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) &&
+                    ((param->datatype & UCP_DATATYPE_CLASS_MASK) !=
+                     UCP_DATATYPE_CONTIG),
+            0);
+}
+
+static int hook_is_candidate(const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_context_is_any() && hook_has_type(param);
+}
+
+static hook_op_t *hook_send(ucp_ep_h ep, const void *buffer, size_t count,
+                            const ucp_request_param_t *param)
+{
+    return hook_is_candidate(param) ?
+                   hook_message_send(ep, buffer, count, param) :
+                   NULL;
+}
+
+static hook_op_t *hook_recv(ucp_worker_h worker, void *buffer, size_t count,
+                            const ucp_request_param_t *param)
+{
+    return hook_is_candidate(param) ?
+                   hook_message_recv(worker, buffer, count, param) :
+                   NULL;
+}
+
+static void *hook_address(const hook_op_t *op)
+{
+    return (void *)op->view->address;
+}
+
+static ucs_status_ptr_t hook_tag_send_by(ucp_ep_h ep, const void *buffer,
+                                         size_t count, ucp_tag_t tag,
+                                         const ucp_request_param_t *param,
+                                         const hook_tag_send_t *real)
+{
+    hook_op_t *op = hook_send(ep, buffer, count, param);
+    ucp_request_param_t by_view;
+
+    if (op == NULL) {
+        return (*real)(ep, buffer, count, tag, param);
+    }
+
+    by_view = hook_op_param(op, HOOK_OP_SEND, param);
+    return hook_op_issued(
+            op, (*real)(ep, hook_address(op), op->view->length, tag, &by_view));
+}
+
+HOOK_SLOW ucs_status_ptr_t hook_tag_send(ucp_ep_h ep, const void *buffer,
+                                         size_t count, ucp_tag_t tag,
+                                         const ucp_request_param_t *param)
+{
+    return hook_tag_send_by(ep, buffer, count, tag, param,
+                            &hook_real.ucp_tag_send_nbx);
+}
+
+HOOK_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer,
+                                              size_t count, ucp_tag_t tag,
+                                              const ucp_request_param_t *param)
+{
+    if (hook_has_type(param)) {
+        return hook_tag_send(ep, buffer, count, tag, param);
+    }
+
+    return hook_real.ucp_tag_send_nbx(ep, buffer, count, tag, param);
+}
+
+HOOK_SLOW ucs_status_ptr_t hook_tag_send_sync(ucp_ep_h ep, const void *buffer,
+                                              size_t count, ucp_tag_t tag,
+                                              const ucp_request_param_t *param)
+{
+    return hook_tag_send_by(ep, buffer, count, tag, param,
+                            &hook_real.ucp_tag_send_sync_nbx);
+}
+
+HOOK_EXPORT ucs_status_ptr_t
+ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count,
+                      ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    if (hook_has_type(param)) {
+        return hook_tag_send_sync(ep, buffer, count, tag, param);
+    }
+
+    return hook_real.ucp_tag_send_sync_nbx(ep, buffer, count, tag, param);
+}
+
+HOOK_SLOW ucs_status_ptr_t hook_am_send(ucp_ep_h ep, unsigned id,
+                                        const void *header,
+                                        size_t header_length,
+                                        const void *buffer, size_t count,
+                                        const ucp_request_param_t *param)
+{
+    hook_op_t *op = hook_send(ep, buffer, count, param);
+    ucp_request_param_t by_view;
+
+    if (op == NULL) {
+        return hook_real.ucp_am_send_nbx(ep, id, header, header_length, buffer,
+                                         count, param);
+    }
+
+    by_view = hook_op_param(op, HOOK_OP_SEND, param);
+    return hook_op_issued(
+            op, hook_real.ucp_am_send_nbx(ep, id, header, header_length,
+                                          hook_address(op), op->view->length,
+                                          &by_view));
+}
+
+HOOK_EXPORT ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id,
+                                             const void *header,
+                                             size_t header_length,
+                                             const void *buffer, size_t count,
+                                             const ucp_request_param_t *param)
+{
+    if (hook_has_type(param)) {
+        return hook_am_send(ep, id, header, header_length, buffer, count,
+                            param);
+    }
+
+    return hook_real.ucp_am_send_nbx(ep, id, header, header_length, buffer,
+                                     count, param);
+}
+
+HOOK_SLOW ucs_status_ptr_t hook_tag_recv(ucp_worker_h worker, void *buffer,
+                                         size_t count, ucp_tag_t tag,
+                                         ucp_tag_t tag_mask,
+                                         const ucp_request_param_t *param)
+{
+    hook_op_t *op = hook_recv(worker, buffer, count, param);
+    ucp_request_param_t by_view;
+
+    if (op == NULL) {
+        return hook_real.ucp_tag_recv_nbx(worker, buffer, count, tag, tag_mask,
+                                          param);
+    }
+
+    by_view = hook_op_param(op, HOOK_OP_TAG_RECV, param);
+    return hook_op_issued(op,
+                          hook_real.ucp_tag_recv_nbx(worker, hook_address(op),
+                                                     op->view->length, tag,
+                                                     tag_mask, &by_view));
+}
+
+HOOK_EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer,
+                                              size_t count, ucp_tag_t tag,
+                                              ucp_tag_t tag_mask,
+                                              const ucp_request_param_t *param)
+{
+    if (hook_has_type(param)) {
+        return hook_tag_recv(worker, buffer, count, tag, tag_mask, param);
+    }
+
+    return hook_real.ucp_tag_recv_nbx(worker, buffer, count, tag, tag_mask,
+                                      param);
+}
+
+HOOK_SLOW ucs_status_ptr_t hook_tag_msg_recv(ucp_worker_h worker, void *buffer,
+                                             size_t count,
+                                             ucp_tag_message_h message,
+                                             const ucp_request_param_t *param)
+{
+    hook_op_t *op = hook_recv(worker, buffer, count, param);
+    ucp_request_param_t by_view;
+
+    if (op == NULL) {
+        return hook_real.ucp_tag_msg_recv_nbx(worker, buffer, count, message,
+                                              param);
+    }
+
+    by_view = hook_op_param(op, HOOK_OP_TAG_RECV, param);
+    return hook_op_issued(op, hook_real.ucp_tag_msg_recv_nbx(
+                                      worker, hook_address(op),
+                                      op->view->length, message, &by_view));
+}
+
+HOOK_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nbx(
+        ucp_worker_h worker, void *buffer, size_t count,
+        ucp_tag_message_h message, const ucp_request_param_t *param)
+{
+    if (hook_has_type(param)) {
+        return hook_tag_msg_recv(worker, buffer, count, message, param);
+    }
+
+    return hook_real.ucp_tag_msg_recv_nbx(worker, buffer, count, message,
+                                          param);
+}
+
+HOOK_SLOW ucs_status_ptr_t hook_am_recv(ucp_worker_h worker, void *data_desc,
+                                        void *buffer, size_t count,
+                                        const ucp_request_param_t *param)
+{
+    hook_op_t *op = hook_recv(worker, buffer, count, param);
+    ucp_request_param_t by_view;
+
+    if (op == NULL) {
+        return hook_real.ucp_am_recv_data_nbx(worker, data_desc, buffer, count,
+                                              param);
+    }
+
+    by_view = hook_op_param(op, HOOK_OP_AM_RECV, param);
+    return hook_op_issued(op, hook_real.ucp_am_recv_data_nbx(
+                                      worker, data_desc, hook_address(op),
+                                      op->view->length, &by_view));
+}
+
+HOOK_EXPORT ucs_status_ptr_t
+ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
+                     size_t count, const ucp_request_param_t *param)
+{
+    if (hook_has_type(param)) {
+        return hook_am_recv(worker, data_desc, buffer, count, param);
+    }
+
+    return hook_real.ucp_am_recv_data_nbx(worker, data_desc, buffer, count,
+                                          param);
+}
+
+/* UCP calls no callback of a request that is freed before it is completed, but the
+ * view has to be closed: our callback stays, the user's does not. */
+HOOK_SLOW void hook_request_free(void *request)
+{
+    hook_real_find();
+    if (hook_op_silence(request)) {
+        hook_real.ucp_request_release(request);
+    } else {
+        hook_real.ucp_request_free(request);
+    }
+}
+
+HOOK_EXPORT void ucp_request_free(void *request)
+{
+    if (__builtin_expect(
+                atomic_load_explicit(&hook_op_num, memory_order_relaxed) != 0,
+                0)) {
+        hook_request_free(request);
+        return;
+    }
+
+    hook_real.ucp_request_free(request);
+}
+
+HOOK_EXPORT ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops,
+                                               void *context,
+                                               ucp_datatype_t *datatype_p)
+{
+    hook_real_find();
+    return hook_context_is_any() ?
+                   hook_type_create(ops, context, datatype_p) :
+                   hook_real.ucp_dt_create_generic(ops, context, datatype_p);
+}
+
+HOOK_EXPORT void ucp_dt_destroy(ucp_datatype_t datatype)
+{
+    hook_real_find();
+    hook_type_destroy(datatype);
+}
+
+HOOK_EXPORT ucs_status_t ucp_init_version(unsigned api_major_version,
+                                          unsigned api_minor_version,
+                                          const ucp_params_t *params,
+                                          const ucp_config_t *config,
+                                          ucp_context_h *context_p)
+{
+    hook_real_find();
+    return hook_context_create(api_major_version, api_minor_version, params,
+                               config, context_p);
+}
+
+HOOK_EXPORT void ucp_cleanup(ucp_context_h context_p)
+{
+    hook_real_find();
+    hook_context_destroy(context_p);
+}
+
+HOOK_EXPORT ucs_status_t ucp_worker_create(ucp_context_h context,
+                                           const ucp_worker_params_t *params,
+                                           ucp_worker_h *worker_p)
+{
+    hook_real_find();
+    return hook_worker_create(context, params, worker_p);
+}
+
+/* UCP does not complete receives that nothing has come for: their views end when
+ * no device reaches them any more. */
+HOOK_EXPORT void ucp_worker_destroy(ucp_worker_h worker)
+{
+    hook_worker_t *known;
+
+    hook_real_find();
+    known = hook_worker_remove(worker);
+    hook_real.ucp_worker_destroy(worker);
+    if (known != NULL) {
+        hook_op_abandon(worker);
+        hook_ep_forget_all(known);
+        free(known);
+    }
+}
+
+HOOK_EXPORT ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep,
+                                              const ucp_request_param_t *param)
+{
+    hook_real_find();
+    hook_ep_forget(ep);
+    return hook_real.ucp_ep_close_nbx(ep, param);
+}

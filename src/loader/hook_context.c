@@ -1,0 +1,332 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#define _GNU_SOURCE
+#include "hook_context.h"
+#include "hook_real.h"
+#include "hook_report.h"
+#include "hook_tls.h"
+#include "hook_views.h"
+#include "loader.h"
+#include "mpi_type.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uct/api/uct.h>
+
+/* The one whose protocols and structures views were tried with */
+#define HOOK_CONTEXT_UCX "1.13."
+
+static struct {
+    pthread_mutex_t lock;
+    hook_context_t *contexts;
+    hook_worker_t *workers;
+    atomic_int is_any;
+} hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int hook_context_is_any(void)
+{
+    return atomic_load_explicit(&hook_known.is_any, memory_order_acquire);
+}
+
+static void hook_context_add(hook_context_t *context)
+{
+    pthread_mutex_lock(&hook_known.lock);
+    context->next       = hook_known.contexts;
+    hook_known.contexts = context;
+    hook_known.is_any   = 1;
+    pthread_mutex_unlock(&hook_known.lock);
+}
+
+static hook_context_t **hook_context_place(ucp_context_h context)
+{
+    hook_context_t **place = &hook_known.contexts;
+
+    while ((*place != NULL) && ((*place)->context != context)) {
+        place = &(*place)->next;
+    }
+
+    return place;
+}
+
+static hook_context_t *hook_context_find(ucp_context_h context)
+{
+    hook_context_t *found;
+
+    pthread_mutex_lock(&hook_known.lock);
+    found = *hook_context_place(context);
+    pthread_mutex_unlock(&hook_known.lock);
+    return found;
+}
+
+static hook_context_t *hook_context_remove(ucp_context_h context)
+{
+    hook_context_t **place, *found;
+
+    pthread_mutex_lock(&hook_known.lock);
+    place = hook_context_place(context);
+    found = *place;
+    if (found != NULL) {
+        *place = found->next;
+    }
+    pthread_mutex_unlock(&hook_known.lock);
+    return found;
+}
+
+/* The transport is there once libuct has looked for its transports. Whoever asks
+ * for them first has it look; here it is us, before a domain is opened. */
+static void hook_context_open_plugin(void)
+{
+    uct_component_h *components;
+    unsigned num;
+    __typeof__(&uct_query_components) query =
+            loader_ucx_symbol(RTLD_NEXT, "libuct.so.0", "uct_query_components");
+    __typeof__(&uct_release_component_list) release = loader_ucx_symbol(
+            RTLD_NEXT, "libuct.so.0", "uct_release_component_list");
+
+    if ((query != NULL) && (release != NULL) &&
+        (query(&components, &num) == UCS_OK)) {
+        release(components);
+    }
+}
+
+/* Whether the options and this process are for views; says why not, but where
+ * nobody wants them */
+static int hook_context_is_wanted(void)
+{
+    const uct_dcx_view_policy_t *policy;
+
+    hook_context_open_plugin();
+    policy = hook_policy();
+    if ((policy == NULL) || (policy->mode == UCT_DCX_VIEW_OFF)) {
+        return 0;
+    }
+
+    if (policy->is_reported) {
+        hook_report_enable();
+    }
+
+    if (strncmp(DCX_UCX_VERSION, HOOK_CONTEXT_UCX, strlen(HOOK_CONTEXT_UCX))) {
+        hook_report_off("views are for UCX 1.13, this one is " DCX_UCX_VERSION);
+        return 0;
+    }
+
+    if ((policy->mode == UCT_DCX_VIEW_MPI) && !mpi_lib_is_present()) {
+        hook_report_off("the process has no MPI that is known "
+                        "(UCX_DCX_TYPES=y is for other programs)");
+        return 0;
+    }
+
+    return 1;
+}
+
+/* Lets the real function work with this configuration, and sees what it opens */
+static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
+                                       const ucp_params_t *params,
+                                       const ucp_config_t *config,
+                                       hook_context_t *context)
+{
+    const uct_dcx_view_ops_t *views = hook_views();
+    ucs_status_t status;
+    unsigned copy_eps;
+
+    views->watch_begin();
+    status = hook_real.ucp_init_version(major, minor, params, config,
+                                        &context->context);
+    context->num_mds =
+            views->watch_end(context->mds, HOOK_CONTEXT_MAX_MDS, &copy_eps);
+    if ((status == UCS_OK) && (context->num_mds == 0)) {
+        hook_report_off("no device of dcx is in use");
+    }
+
+    return status;
+}
+
+/* ... with the copy transport in UCX_TLS meanwhile. The configuration is the
+ * caller's, who finds it as it was. */
+static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
+                                          const ucp_params_t *params,
+                                          ucp_config_t *config,
+                                          hook_context_t *context)
+{
+    char *tls   = hook_tls_read(config);
+    char *added = NULL;
+    ucs_status_t status;
+
+    if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
+        hook_report_off("UCX_TLS does not have dcx");
+        free(tls);
+        return hook_real.ucp_init_version(major, minor, params, config,
+                                          &context->context);
+    }
+
+    context->is_dcx_only = hook_tls_is_dcx_only(tls);
+    added                = hook_tls_with_views(tls);
+    if (added != NULL) {
+        hook_real.ucp_config_modify(config, "TLS", added);
+    }
+
+    status = hook_context_watch(major, minor, params, config, context);
+    if (added != NULL) {
+        hook_real.ucp_config_modify(config, "TLS", tls);
+    }
+    free(added);
+    free(tls);
+    return status;
+}
+
+/* ... and the configuration of the environment if there is none */
+static ucs_status_t hook_context_with_config(unsigned major, unsigned minor,
+                                             const ucp_params_t *params,
+                                             const ucp_config_t *given,
+                                             hook_context_t *context)
+{
+    ucp_config_t *config;
+    ucs_status_t status;
+
+    if (given != NULL) {
+        return hook_context_with_tls(major, minor, params,
+                                     (ucp_config_t *)given, context);
+    }
+
+    status = hook_real.ucp_config_read(NULL, NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = hook_context_with_tls(major, minor, params, config, context);
+    hook_real.ucp_config_release(config);
+    return status;
+}
+
+/* Whether it could send or receive a data type: windows of an MPI are contexts
+ * of their own, which have no such features */
+static int hook_context_has_messages(const ucp_params_t *params)
+{
+    return (params->field_mask & UCP_PARAM_FIELD_FEATURES) &&
+           (params->features & (UCP_FEATURE_TAG | UCP_FEATURE_AM));
+}
+
+ucs_status_t hook_context_create(unsigned major, unsigned minor,
+                                 const ucp_params_t *params,
+                                 const ucp_config_t *config,
+                                 ucp_context_h *context_p)
+{
+    hook_context_t *context = NULL;
+    ucs_status_t status;
+
+    if (hook_context_has_messages(params) && hook_context_is_wanted()) {
+        context = calloc(1, sizeof(*context));
+    }
+
+    if (context == NULL) {
+        return hook_real.ucp_init_version(major, minor, params, config,
+                                          context_p);
+    }
+
+    status = hook_context_with_config(major, minor, params, config, context);
+    if (status == UCS_OK) {
+        *context_p = context->context;
+    }
+
+    if ((status == UCS_OK) && (context->num_mds > 0)) {
+        hook_context_add(context);
+    } else {
+        free(context);
+    }
+    return status;
+}
+
+void hook_context_destroy(ucp_context_h context)
+{
+    hook_context_t *known = hook_context_remove(context);
+
+    if (known != NULL) {
+        hook_views()->leave(known->mds, known->num_mds);
+        free(known);
+    }
+
+    hook_real.ucp_cleanup(context);
+}
+
+/* Becomes known with its worker, or is not kept */
+static void hook_worker_add(hook_worker_t *worker, unsigned copy_eps)
+{
+    if (copy_eps == 0) {
+        hook_report_off("UCP made no endpoint of the copy transport");
+        free(worker);
+        return;
+    }
+
+    pthread_mutex_lock(&hook_known.lock);
+    worker->next       = hook_known.workers;
+    hook_known.workers = worker;
+    pthread_mutex_unlock(&hook_known.lock);
+}
+
+ucs_status_t hook_worker_create(ucp_context_h context,
+                                const ucp_worker_params_t *params,
+                                ucp_worker_h *worker_p)
+{
+    const hook_context_t *known = hook_context_find(context);
+    hook_worker_t *worker       = NULL;
+    ucs_status_t status;
+    unsigned copy_eps;
+
+    if (known != NULL) {
+        worker = calloc(1, sizeof(*worker));
+    }
+
+    if (worker == NULL) {
+        return hook_real.ucp_worker_create(context, params, worker_p);
+    }
+
+    hook_views()->watch_begin();
+    status = hook_real.ucp_worker_create(context, params, worker_p);
+    hook_views()->watch_end(NULL, 0, &copy_eps);
+    if (status != UCS_OK) {
+        free(worker);
+        return status;
+    }
+
+    worker->context = known;
+    worker->worker  = *worker_p;
+    hook_worker_add(worker, copy_eps);
+    return UCS_OK;
+}
+
+static hook_worker_t **hook_worker_place(ucp_worker_h worker)
+{
+    hook_worker_t **place = &hook_known.workers;
+
+    while ((*place != NULL) && ((*place)->worker != worker)) {
+        place = &(*place)->next;
+    }
+
+    return place;
+}
+
+hook_worker_t *hook_worker_find(ucp_worker_h worker)
+{
+    hook_worker_t *found;
+
+    pthread_mutex_lock(&hook_known.lock);
+    found = *hook_worker_place(worker);
+    pthread_mutex_unlock(&hook_known.lock);
+    return found;
+}
+
+hook_worker_t *hook_worker_remove(ucp_worker_h worker)
+{
+    hook_worker_t **place, *found;
+
+    pthread_mutex_lock(&hook_known.lock);
+    place = hook_worker_place(worker);
+    found = *place;
+    if (found != NULL) {
+        *place = found->next;
+    }
+    pthread_mutex_unlock(&hook_known.lock);
+    return found;
+}

@@ -1,0 +1,53 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Contexts and workers of UCP that have views: what the device domains of a
+ * context are, and which workers are of it. Others are not known here, and all
+ * that they do goes by untouched.
+ *
+ * One lock of their own, under which nothing is called.
+ */
+#ifndef HOOK_CONTEXT_H
+#define HOOK_CONTEXT_H
+
+#include <ucp/api/ucp.h>
+
+enum { HOOK_CONTEXT_MAX_MDS = 64 };
+
+
+typedef struct hook_context {
+    struct hook_context *next;
+    ucp_context_h context;
+    void *mds[HOOK_CONTEXT_MAX_MDS];
+    unsigned num_mds;
+    int is_dcx_only; /* there is no other network */
+} hook_context_t;
+
+
+typedef struct hook_worker {
+    struct hook_worker *next;
+    ucp_worker_h worker;
+    const hook_context_t *context;
+    void *eps; /* tree of hook_ep.c */
+} hook_worker_t;
+
+
+/* Whether there is a context that has views. Never becomes false again. */
+int hook_context_is_any(void);
+
+/* As UCP's functions of these names */
+ucs_status_t hook_context_create(unsigned major, unsigned minor,
+                                 const ucp_params_t *params,
+                                 const ucp_config_t *config,
+                                 ucp_context_h *context_p);
+void hook_context_destroy(ucp_context_h context);
+ucs_status_t hook_worker_create(ucp_context_h context,
+                                const ucp_worker_params_t *params,
+                                ucp_worker_h *worker_p);
+
+/* NULL: it has no views */
+hook_worker_t *hook_worker_find(ucp_worker_h worker);
+
+/* ... and it is not known any more; the caller frees it. */
+hook_worker_t *hook_worker_remove(ucp_worker_h worker);
+
+#endif

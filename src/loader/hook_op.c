@@ -1,0 +1,265 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#include "hook_op.h"
+#include "hook_real.h"
+#include "hook_views.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOOK_OP_BUCKETS = 256 /* more than operations at a time, as a rule */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    hook_op_t *unused;
+    hook_op_t *buckets[HOOK_OP_BUCKETS]; /* by request */
+} hook_ops = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+atomic_uint hook_op_num;
+
+hook_op_t *hook_op_get(void)
+{
+    hook_op_t *op;
+
+    pthread_mutex_lock(&hook_ops.lock);
+    op = hook_ops.unused;
+    if (op != NULL) {
+        hook_ops.unused = op->next;
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+
+    if (op == NULL) {
+        op = malloc(sizeof(*op));
+    }
+    if (op != NULL) {
+        memset(op, 0, sizeof(*op));
+    }
+    return op;
+}
+
+static void hook_op_put_locked(hook_op_t *op)
+{
+    op->next        = hook_ops.unused;
+    hook_ops.unused = op;
+}
+
+void hook_op_put(hook_op_t *op)
+{
+    pthread_mutex_lock(&hook_ops.lock);
+    hook_op_put_locked(op);
+    pthread_mutex_unlock(&hook_ops.lock);
+}
+
+/* Requests lie some hundred bytes apart. */
+static hook_op_t **hook_op_bucket(const void *request)
+{
+    return &hook_ops.buckets[((uintptr_t)request / 64) % HOOK_OP_BUCKETS];
+}
+
+static void hook_op_insert(hook_op_t *op, void *request)
+{
+    hook_op_t **bucket = hook_op_bucket(request);
+
+    op->request = request;
+    op->next    = *bucket;
+    *bucket     = op;
+    ++hook_op_num;
+}
+
+static void hook_op_remove(hook_op_t *op)
+{
+    hook_op_t **place = hook_op_bucket(op->request);
+
+    while (*place != op) {
+        place = &(*place)->next;
+    }
+
+    *place = op->next;
+    --hook_op_num;
+}
+
+/* No device needs the view, but 'is_failed': a peer's may go on using it. */
+static void hook_op_close(hook_op_t *op, int is_failed)
+{
+    hook_views()->close(op->view, is_failed);
+}
+
+/* Nobody at the other side has access after an operation that went well, nor
+ * after a message that was too long for its buffer, which UCP drops before it
+ * takes place. All other errors, a cancelled operation among them, may stand for
+ * a connection that failed in the middle. */
+static int hook_op_is_failure(ucs_status_t status)
+{
+    return (status != UCS_OK) && (status != UCS_ERR_MESSAGE_TRUNCATED);
+}
+
+/* The operation is the caller's afterwards. The MPI may destroy the data type
+ * inside of finish(). */
+static void hook_op_finish(hook_op_t *op, ucs_status_t status)
+{
+    hook_op_close(op, hook_op_is_failure(status));
+    hook_type_finish(op->type, op->state);
+    hook_type_put(op->type);
+}
+
+/* UCP has completed it. The callback is read when the operation is found by its
+ * request no more, so that hook_op_silence() comes before or not at all. */
+static hook_op_callback_t hook_op_complete(hook_op_t *op, ucs_status_t status)
+{
+    hook_op_callback_t callback;
+
+    hook_op_finish(op, status);
+
+    pthread_mutex_lock(&hook_ops.lock);
+    callback = op->callback;
+    if (op->request != NULL) {
+        hook_op_remove(op);
+        hook_op_put_locked(op);
+    } else {
+        op->is_over = 1; /* hook_op_issued() puts it back */
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+    return callback;
+}
+
+static void hook_op_sent(void *request, ucs_status_t status, void *arg)
+{
+    hook_op_callback_t user = hook_op_complete(arg, status);
+
+    if (user.cb.send != NULL) {
+        user.cb.send(request, status, user.arg);
+    }
+}
+
+static void hook_op_tag_received(void *request, ucs_status_t status,
+                                 const ucp_tag_recv_info_t *info, void *arg)
+{
+    hook_op_callback_t user = hook_op_complete(arg, status);
+
+    if (user.cb.recv != NULL) {
+        user.cb.recv(request, status, info, user.arg);
+    }
+}
+
+static void hook_op_am_received(void *request, ucs_status_t status,
+                                size_t length, void *arg)
+{
+    hook_op_callback_t user = hook_op_complete(arg, status);
+
+    if (user.cb.recv_am != NULL) {
+        user.cb.recv_am(request, status, length, user.arg);
+    }
+}
+
+static void hook_op_set_callback(ucp_request_param_t *param,
+                                 hook_op_kind_t kind)
+{
+    switch (kind) {
+    case HOOK_OP_SEND:
+        param->cb.send = hook_op_sent;
+        break;
+    case HOOK_OP_TAG_RECV:
+        param->cb.recv = hook_op_tag_received;
+        break;
+    case HOOK_OP_AM_RECV:
+        param->cb.recv_am = hook_op_am_received;
+        break;
+    }
+}
+
+ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
+                                  const ucp_request_param_t *user)
+{
+    ucp_request_param_t param = *user;
+
+    if (user->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) {
+        op->callback.cb = user->cb;
+    }
+    if (user->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA) {
+        op->callback.arg = user->user_data;
+    }
+
+    param.op_attr_mask &= ~UCP_OP_ATTR_FIELD_MEMH;
+    param.op_attr_mask |=
+            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+            UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.user_data   = op;
+    param.datatype    = ucp_dt_make_contig(1);
+    param.memory_type = (ucs_memory_type_t)op->view->memory_type;
+    hook_op_set_callback(&param, kind);
+    return param;
+}
+
+/* It has ended at once, and UCP calls no callback then. */
+static void hook_op_ended(hook_op_t *op, ucs_status_t status)
+{
+    hook_op_finish(op, status);
+    hook_op_put(op);
+}
+
+ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result)
+{
+    if (!UCS_PTR_IS_PTR(result)) {
+        hook_op_ended(op, UCS_PTR_STATUS(result));
+        return result;
+    }
+
+    pthread_mutex_lock(&hook_ops.lock);
+    if (op->is_over) {
+        hook_op_put_locked(op);
+    } else {
+        hook_op_insert(op, result);
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+    return result;
+}
+
+int hook_op_silence(void *request)
+{
+    hook_op_t *op;
+
+    pthread_mutex_lock(&hook_ops.lock);
+    op = *hook_op_bucket(request);
+    while ((op != NULL) && (op->request != request)) {
+        op = op->next;
+    }
+    if (op != NULL) {
+        op->callback.cb.send = NULL;
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+    return op != NULL;
+}
+
+static hook_op_t *hook_op_take(ucp_worker_h worker)
+{
+    hook_op_t *op = NULL;
+    unsigned i;
+
+    pthread_mutex_lock(&hook_ops.lock);
+    for (i = 0; (i < HOOK_OP_BUCKETS) && (op == NULL); ++i) {
+        op = hook_ops.buckets[i];
+        while ((op != NULL) && (op->worker != worker)) {
+            op = op->next;
+        }
+    }
+    if (op != NULL) {
+        hook_op_remove(op);
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+    return op;
+}
+
+/* The MPI's finish() is not called, as UCP does not */
+void hook_op_abandon(ucp_worker_h worker)
+{
+    hook_op_t *op;
+
+    while ((op = hook_op_take(worker)) != NULL) {
+        hook_op_close(op, 1);
+        hook_type_put(op->type);
+        hook_op_put(op);
+    }
+}

@@ -1,0 +1,79 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#define _GNU_SOURCE
+#include "hook_real.h"
+#include "hook.h"
+#include "loader.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOOK_REAL_ENTRY(_name) {#_name, offsetof(hook_real_t, _name)},
+
+static const struct {
+    const char *name;
+    size_t offset;
+} hook_real_table[] = {HOOK_REAL_UCP(HOOK_REAL_ENTRY)};
+
+hook_real_t hook_real = {
+    .ucp_tag_send_nbx      = hook_tag_send,
+    .ucp_tag_send_sync_nbx = hook_tag_send_sync,
+    .ucp_tag_recv_nbx      = hook_tag_recv,
+    .ucp_tag_msg_recv_nbx  = hook_tag_msg_recv,
+    .ucp_am_send_nbx       = hook_am_send,
+    .ucp_am_recv_data_nbx  = hook_am_recv,
+    .ucp_request_free      = hook_request_free
+};
+
+static void hook_real_missing(void)
+{
+    fprintf(stderr, "dcx: a function was called that libucp does not have\n");
+    abort();
+}
+
+/* A copy of libucp under another name, as bundled with packages of Python */
+static int hook_real_renamed(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    void **handle_p = arg;
+
+    (void)size;
+    if (strstr(info->dlpi_name, "/libucp") == NULL) {
+        return 0;
+    }
+
+    *handle_p = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    return *handle_p != NULL;
+}
+
+static void *hook_real_symbol(const char *name)
+{
+    void *symbol = loader_ucx_symbol(RTLD_NEXT, "libucp.so.0", name);
+    void *handle = NULL;
+
+    if ((symbol == NULL) && dl_iterate_phdr(hook_real_renamed, &handle)) {
+        symbol = dlsym(handle, name);
+    }
+
+    return (symbol == NULL) ? (void *)hook_real_missing : symbol;
+}
+
+static void hook_real_fill(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(hook_real_table) / sizeof(*hook_real_table); ++i) {
+        *(void **)((char *)&hook_real + hook_real_table[i].offset) =
+                hook_real_symbol(hook_real_table[i].name);
+    }
+}
+
+void hook_real_find(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, hook_real_fill);
+}

@@ -1,0 +1,47 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The functions of UCX themselves, for those that stand before them, and some
+ * more of them that these call.
+ */
+#ifndef HOOK_REAL_H
+#define HOOK_REAL_H
+
+#include <ucp/api/ucp.h>
+
+#define HOOK_REAL_UCP(_) \
+    _(ucp_init_version) \
+    _(ucp_cleanup) \
+    _(ucp_config_read) \
+    _(ucp_config_print) \
+    _(ucp_config_modify) \
+    _(ucp_config_release) \
+    _(ucp_worker_create) \
+    _(ucp_worker_destroy) \
+    _(ucp_ep_close_nbx) \
+    _(ucp_ep_print_info) \
+    _(ucp_dt_create_generic) \
+    _(ucp_dt_destroy) \
+    _(ucp_tag_send_nbx) \
+    _(ucp_tag_send_sync_nbx) \
+    _(ucp_tag_recv_nbx) \
+    _(ucp_tag_msg_recv_nbx) \
+    _(ucp_am_send_nbx) \
+    _(ucp_am_recv_data_nbx) \
+    _(ucp_request_free) \
+    _(ucp_request_release)
+
+#define HOOK_REAL_MEMBER(_name) __typeof__(&_name) _name;
+
+typedef struct hook_real {
+    HOOK_REAL_UCP(HOOK_REAL_MEMBER)
+} hook_real_t;
+
+/* Until hook_real_find(): NULL, or what finds them before it goes on, where a call
+ * has no time to ask (hook.h) */
+extern hook_real_t hook_real __attribute__((visibility("hidden")));
+
+/* Looks for them, once. One that this UCX lacks ends the process when it is
+ * called. */
+void hook_real_find(void);
+
+#endif

@@ -1,0 +1,95 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#include "hook_report.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const hook_report_text[HOOK_KIND_LAST] = {
+        [HOOK_SENT]     = "sent by view",
+        [HOOK_RECEIVED] = "received by view",
+        [HOOK_SHORT]    = "packed: shorter than UCX_DCX_TYPES_MIN_LENGTH",
+        [HOOK_BLOCKS]   = "packed: blocks shorter than UCX_DCX_TYPES_MIN_BLOCK",
+        [HOOK_ONE_BLOCK] = "packed: a single block",
+        [HOOK_LAYOUT]    = "packed: the layout of the data type is not known",
+        [HOOK_LANE]      = "packed: the endpoint has no RDMA by dcx",
+        [HOOK_NETWORKS]  = "packed: received where UCX_TLS has other networks",
+        [HOOK_IMMEDIATE] = "packed: an operation that must not wait",
+        [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: all views are in use",
+        [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than a view",
+        [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] =
+                "packed: too many blocks for a key",
+        [HOOK_STATUS + UCT_DCX_VIEW_UNMAPPED] =
+                "packed: the memory cannot be registered",
+        [HOOK_STATUS + UCT_DCX_VIEW_UNSUPPORTED] =
+                "packed: the device has no such keys",
+        [HOOK_STATUS + UCT_DCX_VIEW_FAILED] = "packed: the device failed"};
+
+static struct {
+    atomic_ullong num;
+    atomic_ullong bytes;
+} hook_report_count[HOOK_KIND_LAST];
+
+static const char *_Atomic hook_report_reason;
+static atomic_int hook_report_is_enabled;
+
+void hook_report_add(hook_kind_t kind, size_t bytes)
+{
+    atomic_fetch_add_explicit(&hook_report_count[kind].num, 1,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&hook_report_count[kind].bytes, bytes,
+                              memory_order_relaxed);
+}
+
+void hook_report_off(const char *reason)
+{
+    hook_report_reason = reason;
+}
+
+void hook_report_enable(void)
+{
+    hook_report_is_enabled = 1;
+}
+
+/* What launchers tell their processes */
+static const char *hook_report_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                        "PMI_RANK", "SLURM_PROCID"};
+    const char *rank                 = NULL;
+    unsigned i;
+
+    for (i = 0; (i < sizeof(names) / sizeof(*names)) && (rank == NULL); ++i) {
+        rank = getenv(names[i]);
+    }
+
+    return rank;
+}
+
+static void __attribute__((destructor)) hook_report_print(void)
+{
+    const char *rank = hook_report_rank();
+    char begin[64]   = "dcx types:";
+    unsigned long long num;
+    unsigned i;
+
+    if (!hook_report_is_enabled) {
+        return;
+    }
+
+    if (rank != NULL) {
+        snprintf(begin, sizeof(begin), "dcx types: rank %s:", rank);
+    }
+    if (hook_report_reason != NULL) {
+        fprintf(stderr, "%s off: %s\n", begin, hook_report_reason);
+    }
+
+    for (i = 0; i < HOOK_KIND_LAST; ++i) {
+        num = hook_report_count[i].num;
+        if ((num > 0) || (i <= HOOK_RECEIVED)) {
+            fprintf(stderr, "%s %llu messages, %llu bytes: %s\n", begin, num,
+                    (unsigned long long)hook_report_count[i].bytes,
+                    hook_report_text[i]);
+        }
+    }
+}

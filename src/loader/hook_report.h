@@ -1,0 +1,36 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * How many messages of data types went by view, how many did not, and why: told
+ * at the end of the process with UCX_DCX_TYPES_REPORT=y. By any thread.
+ */
+#ifndef HOOK_REPORT_H
+#define HOOK_REPORT_H
+
+#include "uct/dcx/view/dcx_view_ops.h"
+
+
+typedef enum hook_kind {
+    HOOK_SENT,
+    HOOK_RECEIVED,
+    HOOK_SHORT, /* the rest: not by view, why */
+    HOOK_BLOCKS,
+    HOOK_ONE_BLOCK,
+    HOOK_LAYOUT,
+    HOOK_LANE,
+    HOOK_NETWORKS,
+    HOOK_IMMEDIATE,
+    HOOK_STATUS, /* + what uct_dcx_view_ops_t.open() returned */
+    HOOK_KIND_LAST = HOOK_STATUS + UCT_DCX_VIEW_LAST
+} hook_kind_t;
+
+
+/* One message */
+void hook_report_add(hook_kind_t kind, size_t bytes);
+
+/* Why a context, or a worker of it, has no views. A string constant. */
+void hook_report_off(const char *reason);
+
+/* It shall be told */
+void hook_report_enable(void);
+
+#endif

@@ -1,0 +1,251 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#include "hook_type.h"
+#include "hook_real.h"
+#include "hook_report.h"
+
+#include "shape/shape_build.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum {
+    HOOK_TYPE_MAX_NESTS = 64 * 1024 /* more are no faster than packing */
+};
+
+/* What UCP makes of a generic data type (UCX, src/ucp/dt/dt_generic.h), whose
+ * address has the class in its low bits */
+typedef struct hook_type_ucp {
+    hook_type_t *context;
+    ucp_generic_dt_ops_t ops;
+} hook_type_ucp_t;
+
+/* For types whose layout cannot be told */
+static shape_t hook_type_unknown;
+
+static void *hook_type_start_pack(void *context, const void *buffer,
+                                  size_t count)
+{
+    hook_type_t *type = context;
+
+    return type->ops.start_pack(type->context, buffer, count);
+}
+
+static void *hook_type_start_unpack(void *context, void *buffer, size_t count)
+{
+    hook_type_t *type = context;
+
+    return type->ops.start_unpack(type->context, buffer, count);
+}
+
+static hook_type_ucp_t *hook_type_ucp(ucp_datatype_t datatype)
+{
+    return (hook_type_ucp_t *)(datatype & ~UCP_DATATYPE_CLASS_MASK);
+}
+
+static int hook_type_is_ours(ucp_datatype_t datatype)
+{
+    return ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) &&
+           (hook_type_ucp(datatype)->ops.start_pack == hook_type_start_pack);
+}
+
+/* A type of the user's: the same, but that it begins in functions of ours */
+static hook_type_t *hook_type_new(const ucp_generic_dt_ops_t *ops,
+                                  void *context)
+{
+    hook_type_t *type = calloc(1, sizeof(*type));
+
+    if (type == NULL) {
+        return NULL;
+    }
+
+    type->num_refs = 1;
+    type->size     = SIZE_MAX;
+    type->ops      = *ops;
+    type->context  = context;
+    type->lib      = mpi_lib_of((void *)ops->start_pack);
+    return type;
+}
+
+/* If UCP made of it what is expected, the type is known from now on */
+static int hook_type_is_read_back(ucp_datatype_t datatype, hook_type_t *type)
+{
+    if (hook_type_is_ours(datatype) &&
+        (hook_type_ucp(datatype)->context == type)) {
+        return 1;
+    }
+
+    hook_report_off("UCP's generic data types are not those of UCX 1.13");
+    return 0;
+}
+
+ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
+                              ucp_datatype_t *datatype_p)
+{
+    ucp_generic_dt_ops_t ours = *ops;
+    ucs_status_t status;
+    hook_type_t *type;
+
+    type = hook_type_new(ops, context);
+    if (type == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ours.start_pack   = hook_type_start_pack;
+    ours.start_unpack = hook_type_start_unpack;
+    status = hook_real.ucp_dt_create_generic(&ours, type, datatype_p);
+    if ((status == UCS_OK) && hook_type_is_read_back(*datatype_p, type)) {
+        return UCS_OK;
+    }
+
+    if (status == UCS_OK) {
+        hook_real.ucp_dt_destroy(*datatype_p);
+        status = hook_real.ucp_dt_create_generic(ops, context, datatype_p);
+    }
+    hook_type_put(type);
+    return status;
+}
+
+void hook_type_destroy(ucp_datatype_t datatype)
+{
+    hook_type_t *type = NULL;
+
+    if (hook_type_is_ours(datatype)) {
+        type = hook_type_ucp(datatype)->context;
+    }
+
+    hook_real.ucp_dt_destroy(datatype);
+    if (type != NULL) {
+        hook_type_put(type);
+    }
+}
+
+hook_type_t *hook_type_get(ucp_datatype_t datatype)
+{
+    hook_type_t *type;
+
+    if (!hook_type_is_ours(datatype)) {
+        return NULL;
+    }
+
+    type = hook_type_ucp(datatype)->context;
+    atomic_fetch_add_explicit(&type->num_refs, 1, memory_order_relaxed);
+    return type;
+}
+
+static shape_t *hook_type_list_shape(const ucp_dt_iov_t *iov, size_t count)
+{
+    shape_builder_t *builder = shape_build_begin(HOOK_TYPE_MAX_NESTS);
+    shape_nest_t nest        = {0};
+    size_t i;
+
+    if (builder == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < count; ++i) {
+        nest.offset = (char *)iov[i].buffer - (char *)iov[0].buffer;
+        nest.bytes  = iov[i].length;
+        shape_build_add(builder, &nest);
+    }
+
+    return shape_build_end(builder, 0);
+}
+
+hook_type_t *hook_type_of_list(const ucp_dt_iov_t *iov, size_t count)
+{
+    static const ucp_generic_dt_ops_t no_ops;
+    shape_t *shape = hook_type_list_shape(iov, count);
+    hook_type_t *type;
+
+    if (shape == NULL) {
+        return NULL;
+    }
+
+    type = hook_type_new(&no_ops, NULL);
+    if (type == NULL) {
+        free(shape);
+        return NULL;
+    }
+
+    type->shape = shape;
+    return type;
+}
+
+void hook_type_put(hook_type_t *type)
+{
+    if (atomic_fetch_sub_explicit(&type->num_refs, 1, memory_order_acq_rel) >
+        1) {
+        return;
+    }
+
+    if (type->shape != &hook_type_unknown) {
+        free(type->shape);
+    }
+    free(type);
+}
+
+size_t hook_type_size(hook_type_t *type)
+{
+    size_t size = atomic_load_explicit(&type->size, memory_order_relaxed);
+
+    if (size == SIZE_MAX) {
+        size = (type->lib == NULL) ? 0 :
+                                     mpi_type_size(type->lib, type->context);
+        atomic_store_explicit(&type->size, size, memory_order_relaxed);
+    }
+
+    return size;
+}
+
+/* No lock is held in calls of the MPI, which takes some of its own: the second of
+ * two threads that walk a type at once has walked it in vain */
+static shape_t *hook_type_walk(hook_type_t *type)
+{
+    shape_t *found = NULL;
+    shape_t *shape = NULL;
+
+    if (type->lib != NULL) {
+        shape = mpi_type_shape(type->lib, type->context, HOOK_TYPE_MAX_NESTS);
+    }
+    if (shape == NULL) {
+        shape = &hook_type_unknown;
+    }
+
+    if (atomic_compare_exchange_strong(&type->shape, &found, shape)) {
+        return shape;
+    }
+
+    if (shape != &hook_type_unknown) {
+        free(shape);
+    }
+    return found;
+}
+
+const shape_t *hook_type_shape(hook_type_t *type)
+{
+    shape_t *shape = atomic_load_explicit(&type->shape, memory_order_acquire);
+
+    if (shape == NULL) {
+        shape = hook_type_walk(type);
+    }
+
+    return (shape == &hook_type_unknown) ? NULL : shape;
+}
+
+void *hook_type_start(const hook_type_t *type, void *buffer, size_t count,
+                      int is_dest)
+{
+    if (type->ops.finish == NULL) {
+        return NULL;
+    }
+
+    return is_dest ? type->ops.start_unpack(type->context, buffer, count) :
+                     type->ops.start_pack(type->context, buffer, count);
+}
+
+void hook_type_finish(const hook_type_t *type, void *state)
+{
+    if (type->ops.finish != NULL) {
+        type->ops.finish(state);
+    }
+}

@@ -1,0 +1,57 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Data types of UCP calls, as shapes. A generic type is ours from its beginning:
+ * UCP is given functions of ours to start an operation with, by which it is
+ * known again, and a context of ours, which has the shape once it is found.
+ *
+ * Counted references: the UCP data type has one, each operation by view another.
+ * UCP's locks may be held by who calls; none of our own is.
+ */
+#ifndef HOOK_TYPE_H
+#define HOOK_TYPE_H
+
+#include "mpi_type.h"
+
+#include <stdatomic.h>
+#include <ucp/api/ucp.h>
+
+
+typedef struct hook_type {
+    atomic_uint num_refs;
+    ucp_generic_dt_ops_t ops; /* the user's ...; unused in lists */
+    void *context;            /* ... */
+    const mpi_lib_t *lib;     /* NULL: nobody knows the layout */
+    atomic_size_t size;       /* SIZE_MAX: not asked for yet */
+    shape_t *_Atomic shape;   /* NULL: not looked for yet */
+} hook_type_t;
+
+
+/* As ucp_dt_create_generic() */
+ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
+                              ucp_datatype_t *datatype_p);
+
+/* As ucp_dt_destroy(). It may be called by the last operation's finish(). */
+void hook_type_destroy(ucp_datatype_t datatype);
+
+/* Adds a reference to a generic type; NULL: it is none of ours. */
+hook_type_t *hook_type_get(ucp_datatype_t datatype);
+
+/* A new type for a list of pieces, seen from where the first one is, with one
+ * reference; NULL: its layout cannot be told. */
+hook_type_t *hook_type_of_list(const ucp_dt_iov_t *iov, size_t count);
+
+void hook_type_put(hook_type_t *type);
+
+/* Bytes of an element of a generic type; 0: it has none, or they are not known. */
+size_t hook_type_size(hook_type_t *type);
+
+/* Its shape, or NULL: it cannot be told. Walks the type the first time. */
+const shape_t *hook_type_shape(hook_type_t *type);
+
+/* Start of an operation: what the user's function returns, for hook_type_finish()
+ * when it ends. MPIs hold a reference to their type meanwhile. */
+void *hook_type_start(const hook_type_t *type, void *buffer, size_t count,
+                      int is_dest);
+void hook_type_finish(const hook_type_t *type, void *state);
+
+#endif
