@@ -1,0 +1,706 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * lists [rude]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * views, with lists of pieces (UCP's own kind of data that is not contiguous).
+ * Two workers of one process. Every byte is checked, also between the pieces; how
+ * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
+ */
+#include "../check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucp/api/ucp.h>
+
+enum {
+    BLOCK  = 1024,           /* bytes of a piece */
+    STEP   = 2048,           /* from one to the next */
+    PIECES = 256,            /* of a long message */
+    LENGTH = PIECES * BLOCK,
+    SPAN   = PIECES * STEP,
+    SEED   = 5,
+    GAP    = 0xee,           /* what a receiver has between its pieces */
+    AM_ID  = 1,
+    OLD_ID = 2,
+    TAG    = 0x1234
+};
+
+#define ALL_BITS UINT64_MAX
+
+typedef struct side {
+    char         memory[SPAN];
+    ucp_dt_iov_t list[PIECES];
+} side_t;
+
+static struct {
+    ucp_context_h context;
+    size_t        request_size;
+    ucp_worker_h  from;
+    ucp_worker_h  to;
+    ucp_ep_h      ep;
+    side_t        source;
+    side_t        dest;
+    int           num_called;  /* callbacks */
+    ucs_status_t  status;      /* ... that the last one had */
+    size_t        length;
+    void          *am_request; /* of ucp_am_recv_data_nbx() */
+} t;
+
+static void die(const char *what, ucs_status_t status)
+{
+    fprintf(stderr, "lists: %s: %s\n", what, ucs_status_string(status));
+    exit(1);
+}
+
+static void need(const char *what, ucs_status_t status)
+{
+    if (status != UCS_OK) {
+        die(what, status);
+    }
+}
+
+static void *need_ptr(const char *what, void *result)
+{
+    if (UCS_PTR_IS_ERR(result)) {
+        die(what, UCS_PTR_STATUS(result));
+    }
+
+    return result;
+}
+
+static void progress(void)
+{
+    ucp_worker_progress(t.from);
+    ucp_worker_progress(t.to);
+}
+
+/* A request that is not completed in half a minute never will be. */
+static ucs_status_t wait_for(void *request)
+{
+    time_t end = time(NULL) + 30;
+    ucs_status_t status;
+
+    if (!UCS_PTR_IS_PTR(request)) {
+        return UCS_PTR_STATUS(request);
+    }
+
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+        progress();
+        if (time(NULL) > end) {
+            die("a request", UCS_ERR_TIMED_OUT);
+        }
+    }
+
+    return status;
+}
+
+static ucs_status_t wait_and_free(void *request)
+{
+    ucs_status_t status = wait_for(request);
+
+    if (UCS_PTR_IS_PTR(request)) {
+        ucp_request_free(request);
+    }
+
+    return status;
+}
+
+static void progress_a_while(void)
+{
+    int i;
+
+    for (i = 0; i < 20000; ++i) {
+        progress();
+    }
+}
+
+static void make_list(side_t *side)
+{
+    int i;
+
+    for (i = 0; i < PIECES; ++i) {
+        side->list[i].buffer = side->memory + i * STEP;
+        side->list[i].length = BLOCK;
+    }
+}
+
+static void fill(void)
+{
+    memset(t.dest.memory, GAP, SPAN);
+    check_fill(t.source.memory, SPAN, SEED);
+    t.num_called = 0;
+    t.status     = UCS_INPROGRESS;
+    t.length     = 0;
+}
+
+/* 'pieces' of the list have come, nothing else has */
+static int check_pieces(const char *what, int pieces)
+{
+    int errors = 0;
+    int i;
+
+    for (i = 0; (i < SPAN) && (errors == 0); ++i) {
+        int is_data = (i % STEP < BLOCK) && (i / STEP < pieces);
+        int want    = is_data ? (uint8_t)t.source.memory[i] : GAP;
+
+        errors = check_value(what, (uint8_t)t.dest.memory[i], want);
+    }
+
+    return errors;
+}
+
+static int check_statuses(const char *what, ucs_status_t sent,
+                          ucs_status_t received)
+{
+    return check_value(what, sent, UCS_OK) +
+           check_value(what, received, UCS_OK) + check_pieces(what, PIECES);
+}
+
+static void sent(void *request, ucs_status_t status, void *arg)
+{
+    (void)request;
+    t.num_called += (arg == &t);
+    t.status      = status;
+}
+
+static void received(void *request, ucs_status_t status,
+                     const ucp_tag_recv_info_t *info, void *arg)
+{
+    (void)request;
+    t.num_called += (arg == &t);
+    t.status      = status;
+    t.length      = info->length;
+}
+
+static void old_sent(void *request, ucs_status_t status)
+{
+    (void)request;
+    t.num_called += (status == UCS_OK);
+}
+
+static void old_received(void *request, ucs_status_t status,
+                         ucp_tag_recv_info_t *info)
+{
+    (void)request;
+    t.num_called += (status == UCS_OK) && (info->length == LENGTH);
+}
+
+static ucp_request_param_t list_param(void)
+{
+    return (ucp_request_param_t){
+        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |
+                        UCP_OP_ATTR_FIELD_USER_DATA,
+        .datatype     = ucp_dt_make_iov(),
+        .user_data    = &t
+    };
+}
+
+static void *send_list(int pieces)
+{
+    ucp_request_param_t param = list_param();
+
+    return need_ptr("send", ucp_tag_send_nbx(t.ep, t.source.list, pieces, TAG,
+                                             &param));
+}
+
+static void *recv_list(int pieces)
+{
+    ucp_request_param_t param = list_param();
+
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.recv       = received;
+    return need_ptr("receive", ucp_tag_recv_nbx(t.to, t.dest.list, pieces, TAG,
+                                                ALL_BITS, &param));
+}
+
+/* --- tags ------------------------------------------------------------------- */
+
+static int tag_expected(void)
+{
+    void *recv = recv_list(PIECES);
+    void *send = send_list(PIECES);
+    int errors = check_statuses("expected", wait_and_free(send),
+                                wait_and_free(recv));
+
+    return errors + check_value("callbacks", t.num_called, 1) +
+           check_value("length", t.length, LENGTH);
+}
+
+static int tag_unexpected(void)
+{
+    void *send = send_list(PIECES);
+    void *recv;
+
+    progress_a_while();
+    recv = recv_list(PIECES);
+    return check_statuses("unexpected", wait_and_free(send),
+                          wait_and_free(recv));
+}
+
+static int tag_many(void)
+{
+    void *send[8], *recv[8];
+    int errors = 0;
+    int i;
+
+    for (i = 0; i < 8; ++i) {
+        recv[i] = recv_list(PIECES);
+        send[i] = send_list(PIECES);
+    }
+    for (i = 0; i < 8; ++i) {
+        errors += check_statuses("many", wait_and_free(send[i]),
+                                 wait_and_free(recv[i]));
+    }
+
+    return errors + check_value("callbacks", t.num_called, 8);
+}
+
+/* The functions from before ucp_request_param_t */
+static int tag_nb(void)
+{
+    void *recv = ucp_tag_recv_nb(t.to, t.dest.list, PIECES, ucp_dt_make_iov(),
+                                 TAG, ALL_BITS, old_received);
+    void *send = ucp_tag_send_nb(t.ep, t.source.list, PIECES, ucp_dt_make_iov(),
+                                 TAG, old_sent);
+    int errors = check_statuses("nb", wait_and_free(send), wait_and_free(recv));
+
+    return errors + check_value("callbacks", t.num_called, 2);
+}
+
+/* ... with memory of the caller's for a request */
+static int tag_nbr(void)
+{
+    char *send = (char*)calloc(2, t.request_size) + t.request_size;
+    char *recv = (char*)calloc(2, t.request_size) + t.request_size;
+    ucs_status_t status;
+    int errors;
+
+    need("nbr", ucp_tag_recv_nbr(t.to, t.dest.list, PIECES, ucp_dt_make_iov(),
+                                 TAG, ALL_BITS, recv));
+    status = ucp_tag_send_nbr(t.ep, t.source.list, PIECES, ucp_dt_make_iov(),
+                              TAG, send);
+    if (status == UCS_INPROGRESS) {
+        status = wait_for(send);
+    }
+    errors = check_statuses("nbr", status, wait_for(recv));
+
+    free(send - t.request_size);
+    free(recv - t.request_size);
+    return errors;
+}
+
+static int tag_sync(void)
+{
+    ucp_request_param_t param = list_param();
+    void *send, *recv;
+    int errors;
+
+    send = need_ptr("sync", ucp_tag_send_sync_nbx(t.ep, t.source.list, PIECES,
+                                                  TAG, &param));
+    progress_a_while();
+    errors = check_value("early", ucp_request_check_status(send),
+                         UCS_INPROGRESS);
+    recv   = recv_list(PIECES);
+    return errors +
+           check_statuses("sync", wait_and_free(send), wait_and_free(recv));
+}
+
+static int tag_sync_nb(void)
+{
+    void *recv = recv_list(PIECES);
+    void *send = ucp_tag_send_sync_nb(t.ep, t.source.list, PIECES,
+                                      ucp_dt_make_iov(), TAG, old_sent);
+    int errors = check_statuses("sync_nb", wait_and_free(send),
+                                wait_and_free(recv));
+
+    return errors + check_value("callbacks", t.num_called, 2);
+}
+
+static ucp_tag_message_h probe(ucp_tag_recv_info_t *info)
+{
+    ucp_tag_message_h message;
+
+    do {
+        progress();
+        message = ucp_tag_probe_nb(t.to, TAG, ALL_BITS, 1, info);
+    } while (message == NULL);
+
+    return message;
+}
+
+static int tag_probed(void)
+{
+    ucp_request_param_t param = list_param();
+    void *send                = send_list(PIECES);
+    ucp_tag_recv_info_t info;
+    ucp_tag_message_h message = probe(&info);
+    void *recv;
+
+    recv = need_ptr("msg", ucp_tag_msg_recv_nbx(t.to, t.dest.list, PIECES,
+                                                message, &param));
+    return check_statuses("probed", wait_and_free(send), wait_and_free(recv)) +
+           check_value("length", info.length, LENGTH);
+}
+
+static int tag_probed_nb(void)
+{
+    void *send = send_list(PIECES);
+    ucp_tag_recv_info_t info;
+    ucp_tag_message_h message = probe(&info);
+    void *recv = ucp_tag_msg_recv_nb(t.to, t.dest.list, PIECES,
+                                     ucp_dt_make_iov(), message, old_received);
+
+    return check_statuses("probed", wait_and_free(send), wait_and_free(recv)) +
+           check_value("callbacks", t.num_called, 1);
+}
+
+/* --- one side has another layout, or is shorter ------------------------------ */
+
+static int from_contiguous(void)
+{
+    static const ucp_request_param_t plain = {0};
+    static char packed[LENGTH];
+    void *send, *recv;
+    int i;
+
+    for (i = 0; i < PIECES; ++i) {
+        memcpy(packed + i * BLOCK, t.source.memory + i * STEP, BLOCK);
+    }
+    recv = recv_list(PIECES);
+    send = ucp_tag_send_nbx(t.ep, packed, LENGTH, TAG, &plain);
+    return check_statuses("contiguous", wait_and_free(send),
+                          wait_and_free(recv));
+}
+
+static int to_contiguous(void)
+{
+    static const ucp_request_param_t plain = {0};
+    static char packed[LENGTH];
+    void *recv = ucp_tag_recv_nbx(t.to, packed, LENGTH, TAG, ALL_BITS, &plain);
+    void *send = send_list(PIECES);
+    int errors = check_value("sent", wait_and_free(send), UCS_OK) +
+                 check_value("received", wait_and_free(recv), UCS_OK);
+    int i;
+
+    for (i = 0; i < PIECES; ++i) {
+        errors += memcmp(packed + i * BLOCK, t.source.memory + i * STEP,
+                         BLOCK) != 0;
+    }
+
+    return errors;
+}
+
+static int shorter(void)
+{
+    void *recv = recv_list(PIECES);
+    void *send = send_list(PIECES / 2);
+    int errors = check_value("sent", wait_and_free(send), UCS_OK) +
+                 check_value("received", wait_and_free(recv), UCS_OK);
+
+    return errors + check_pieces("shorter", PIECES / 2) +
+           check_value("length", t.length, LENGTH / 2);
+}
+
+/* ... than any that goes by view, into one that does */
+static int short_one(void)
+{
+    void *recv = recv_list(PIECES);
+    void *send = send_list(2);
+    int errors = check_value("sent", wait_and_free(send), UCS_OK) +
+                 check_value("received", wait_and_free(recv), UCS_OK);
+
+    return errors + check_pieces("short", 2) +
+           check_value("length", t.length, 2 * BLOCK);
+}
+
+static int truncated(void)
+{
+    void *recv = recv_list(PIECES / 2);
+    void *send = send_list(PIECES);
+
+    return check_value("sent", wait_and_free(send), UCS_OK) +
+           check_value("received", wait_and_free(recv),
+                       UCS_ERR_MESSAGE_TRUNCATED) +
+           check_value("callback", t.status, UCS_ERR_MESSAGE_TRUNCATED) +
+           check_value("behind it", (uint8_t)t.dest.memory[SPAN / 2], GAP);
+}
+
+/* --- requests ----------------------------------------------------------------- */
+
+static int canceled(void)
+{
+    void *recv = recv_list(PIECES);
+
+    ucp_request_cancel(t.to, recv);
+    return check_value("canceled", wait_and_free(recv), UCS_ERR_CANCELED) +
+           check_value("callback", t.status, UCS_ERR_CANCELED) +
+           check_pieces("canceled", 0);
+}
+
+/* More often than there are views: each is closed, though no callback is called */
+static int freed(void)
+{
+    ucp_request_param_t param = list_param();
+    int errors                = 0;
+    int i;
+
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.send       = sent;
+    for (i = 0; i < 100; ++i) {
+        ucp_request_free(need_ptr("send",
+                                  ucp_tag_send_nbx(t.ep, t.source.list, PIECES,
+                                                   TAG, &param)));
+        errors += check_value("received", wait_and_free(recv_list(PIECES)),
+                              UCS_OK);
+        progress_a_while();
+    }
+
+    return errors + check_pieces("freed", PIECES) +
+           check_value("callbacks", t.num_called, 100);
+}
+
+static int freed_receive(void)
+{
+    void *recv = recv_list(PIECES);
+
+    ucp_request_free(recv);
+    wait_and_free(send_list(PIECES));
+    progress_a_while();
+    return check_value("callbacks", t.num_called, 0) +
+           check_pieces("freed", PIECES);
+}
+
+/* --- active messages ---------------------------------------------------------- */
+
+static void am_received(void *request, ucs_status_t status, size_t length,
+                        void *arg)
+{
+    (void)request;
+    t.num_called += (arg == &t);
+    t.status      = status;
+    t.length      = length;
+}
+
+static ucs_status_t am_arrived(void *arg, const void *header,
+                               size_t header_length, void *data, size_t length,
+                               const ucp_am_recv_param_t *param)
+{
+    ucp_request_param_t to_list = list_param();
+
+    (void)arg;
+    (void)length;
+    if ((header_length != 4) || memcmp(header, "head", 4) ||
+        !(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
+        die("active message", UCS_ERR_INVALID_PARAM);
+    }
+
+    to_list.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
+    to_list.cb.recv_am    = am_received;
+    t.am_request = ucp_am_recv_data_nbx(t.to, data, t.dest.list, PIECES,
+                                        &to_list);
+    return UCS_INPROGRESS;
+}
+
+static int am_rendezvous(void)
+{
+    ucp_request_param_t param = list_param();
+    void *send;
+
+    t.am_request        = NULL;
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags         = UCP_AM_SEND_FLAG_RNDV;
+    send = need_ptr("am", ucp_am_send_nbx(t.ep, AM_ID, "head", 4, t.source.list,
+                                          PIECES, &param));
+    while (t.am_request == NULL) {
+        progress();
+    }
+
+    return check_statuses("am", wait_and_free(send),
+                          wait_and_free(t.am_request)) +
+           check_value("length", t.length, LENGTH);
+}
+
+static ucs_status_t am_old_arrived(void *arg, void *data, size_t length,
+                                   ucp_ep_h reply_ep, unsigned flags)
+{
+    int i;
+
+    (void)arg;
+    (void)reply_ep;
+    (void)flags;
+    t.length = length;
+    for (i = 0; i < PIECES; ++i) {
+        memcpy(t.dest.memory + i * STEP, (char*)data + i * BLOCK, BLOCK);
+    }
+
+    return UCS_OK;
+}
+
+static int am_nb(void)
+{
+    void *send = ucp_am_send_nb(t.ep, OLD_ID, t.source.list, PIECES,
+                                ucp_dt_make_iov(), old_sent, 0);
+
+    need("am_nb", wait_and_free(send));
+    while (t.length == 0) {
+        progress();
+    }
+
+    return check_pieces("am_nb", PIECES);
+}
+
+/* --- workers ------------------------------------------------------------------ */
+
+static ucp_worker_h make_worker(void)
+{
+    static const ucp_worker_params_t params = {0};
+    ucp_worker_h worker;
+
+    need("worker", ucp_worker_create(t.context, &params, &worker));
+    return worker;
+}
+
+static ucp_ep_h make_ep(ucp_worker_h from, ucp_worker_h to)
+{
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
+    ucp_address_t *address;
+    size_t length;
+    ucp_ep_h ep;
+
+    need("address", ucp_worker_get_address(to, &address, &length));
+    params.address = address;
+    need("endpoint", ucp_ep_create(from, &params, &ep));
+    ucp_worker_release_address(to, address);
+    return ep;
+}
+
+static void begin(void)
+{
+    ucp_am_handler_param_t am = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB,
+        .id         = AM_ID,
+        .cb         = am_arrived
+    };
+
+    t.from = make_worker();
+    t.to   = make_worker();
+    t.ep   = make_ep(t.from, t.to);
+    need("handler", ucp_worker_set_am_recv_handler(t.to, &am));
+    need("handler", ucp_worker_set_am_handler(t.to, OLD_ID, am_old_arrived,
+                                              NULL,
+                                              UCP_AM_FLAG_WHOLE_MSG));
+}
+
+static void end(void)
+{
+    wait_and_free(ucp_ep_close_nb(t.ep, UCP_EP_CLOSE_MODE_FLUSH));
+    ucp_worker_destroy(t.from);
+    ucp_worker_destroy(t.to);
+}
+
+static int closed(void)
+{
+    wait_and_free(ucp_ep_close_nb(t.ep, UCP_EP_CLOSE_MODE_FLUSH));
+    t.ep = make_ep(t.from, t.to);
+    return tag_expected();
+}
+
+/* The same worker at both ends */
+static int to_self(void)
+{
+    ucp_request_param_t param = list_param();
+    ucp_ep_h ep               = make_ep(t.to, t.to);
+    void *recv                = recv_list(PIECES);
+    void *send = ucp_tag_send_nbx(ep, t.source.list, PIECES, TAG, &param);
+    int errors = check_statuses("self", wait_and_free(send),
+                                wait_and_free(recv));
+
+    wait_and_free(ucp_ep_close_nb(ep, UCP_EP_CLOSE_MODE_FLUSH));
+    return errors;
+}
+
+/* More receives that nothing comes for than there are views, over all workers */
+static int destroyed(void)
+{
+    int i, j;
+
+    for (i = 0; i < 10; ++i) {
+        for (j = 0; j < 10; ++j) {
+            recv_list(PIECES);
+        }
+        end();
+        begin();
+    }
+
+    return check_value("callbacks", t.num_called, 0) + tag_expected();
+}
+
+static const struct check checks[] = {
+    {"tag_expected", tag_expected},
+    {"tag_unexpected", tag_unexpected},
+    {"tag_many", tag_many},
+    {"tag_nb", tag_nb},
+    {"tag_nbr", tag_nbr},
+    {"tag_sync", tag_sync},
+    {"tag_sync_nb", tag_sync_nb},
+    {"tag_probed", tag_probed},
+    {"tag_probed_nb", tag_probed_nb},
+    {"from_contiguous", from_contiguous},
+    {"to_contiguous", to_contiguous},
+    {"shorter", shorter},
+    {"short_one", short_one},
+    {"truncated", truncated},
+    {"canceled", canceled},
+    {"freed", freed},
+    {"freed_receive", freed_receive},
+    {"am_rendezvous", am_rendezvous},
+    {"am_nb", am_nb},
+    {"closed", closed},
+    {"to_self", to_self}
+};
+
+/* ... of which UCX complains */
+static const struct check rude_checks[] = {{"destroyed", destroyed}};
+
+static int run(const struct check *check)
+{
+    int failed;
+
+    fill();
+    failed = check->run() != 0;
+    printf("%s %s\n", failed ? "FAIL" : "ok  ", check->name);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    ucp_params_t params     = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES,
+        .features   = UCP_FEATURE_TAG | UCP_FEATURE_AM
+    };
+    ucp_context_attr_t attr = {
+        .field_mask = UCP_ATTR_FIELD_REQUEST_SIZE
+    };
+    int is_rude              = (argc > 1) && !strcmp(argv[1], "rude");
+    const struct check *list = is_rude ? rude_checks : checks;
+    size_t num               = is_rude ? 1 : sizeof(checks) / sizeof(*checks);
+    int errors               = 0;
+    size_t i;
+
+    need("context", ucp_init(&params, NULL, &t.context));
+    need("context", ucp_context_query(t.context, &attr));
+    t.request_size = attr.request_size;
+    make_list(&t.source);
+    make_list(&t.dest);
+    begin();
+
+    for (i = 0; i < num; ++i) {
+        errors += run(&list[i]);
+    }
+
+    end();
+    ucp_cleanup(t.context);
+    printf("%zu checks, %d failed\n", num, errors);
+    return errors != 0;
+}
