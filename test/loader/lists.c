@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * lists [rude]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * lists [peer | rude | quick]: each way of UCP to send and receive, by a program of UCP's that knows no
  * views, with lists of pieces (UCP's own kind of data that is not contiguous).
  * Two workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
@@ -44,6 +44,7 @@ static struct {
     ucs_status_t  status;      /* ... that the last one had */
     size_t        length;
     void          *am_request; /* of ucp_am_recv_data_nbx() */
+    int           is_peer;     /* error handling of endpoints: of peers */
 } t;
 
 static void die(const char *what, ucs_status_t status)
@@ -562,7 +563,12 @@ static ucp_worker_h make_worker(void)
 
 static ucp_ep_h make_ep(ucp_worker_h from, ucp_worker_h to)
 {
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+        .err_mode   = t.is_peer ? UCP_ERR_HANDLING_MODE_PEER :
+                                  UCP_ERR_HANDLING_MODE_NONE
+    };
     ucp_address_t *address;
     size_t length;
     ucp_ep_h ep;
@@ -636,6 +642,25 @@ static int destroyed(void)
     return check_value("callbacks", t.num_called, 0) + tag_expected();
 }
 
+static int contiguous(void)
+{
+    ucp_request_param_t param = list_param();
+    int errors                = 0;
+    int i;
+
+    param.datatype = ucp_dt_make_contig(1);
+    for (i = 0; i < 1000; ++i) {
+        void *recv = ucp_tag_recv_nbx(t.to, t.dest.memory, 8, TAG, ALL_BITS,
+                                      &param);
+        void *send = ucp_tag_send_nbx(t.ep, t.source.memory, 8, TAG, &param);
+
+        errors += check_value("sent", wait_for(send), UCS_OK) +
+                  check_value("received", wait_and_free(recv), UCS_OK);
+    }
+
+    return errors;
+}
+
 static const struct check checks[] = {
     {"tag_expected", tag_expected},
     {"tag_unexpected", tag_unexpected},
@@ -663,6 +688,20 @@ static const struct check checks[] = {
 /* ... of which UCX complains */
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
 
+/* ... for who counts instructions: each function a thousand times */
+static const struct check quick_checks[] = {{"contiguous", contiguous}};
+
+static const struct {
+    const char         *name;
+    const struct check *checks;
+    size_t             num;
+} lists[] = {
+    {"", checks, sizeof(checks) / sizeof(*checks)},
+    {"peer", checks, sizeof(checks) / sizeof(*checks)},
+    {"rude", rude_checks, 1},
+    {"quick", quick_checks, 1}
+};
+
 static int run(const struct check *check)
 {
     int failed;
@@ -673,7 +712,7 @@ static int run(const struct check *check)
     return failed;
 }
 
-int main(int argc, char **argv)
+static void begin_context(void)
 {
     ucp_params_t params     = {
         .field_mask = UCP_PARAM_FIELD_FEATURES,
@@ -682,25 +721,32 @@ int main(int argc, char **argv)
     ucp_context_attr_t attr = {
         .field_mask = UCP_ATTR_FIELD_REQUEST_SIZE
     };
-    int is_rude              = (argc > 1) && !strcmp(argv[1], "rude");
-    const struct check *list = is_rude ? rude_checks : checks;
-    size_t num               = is_rude ? 1 : sizeof(checks) / sizeof(*checks);
-    int errors               = 0;
-    size_t i;
 
     need("context", ucp_init(&params, NULL, &t.context));
     need("context", ucp_context_query(t.context, &attr));
     t.request_size = attr.request_size;
     make_list(&t.source);
     make_list(&t.dest);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = (argc > 1) ? argv[1] : "";
+    int errors       = 0;
+    size_t i, j;
+
+    t.is_peer = !strcmp(name, "peer");
+    begin_context();
     begin();
 
-    for (i = 0; i < num; ++i) {
-        errors += run(&list[i]);
+    for (i = 0; strcmp(lists[i].name, name); ++i) {
+    }
+    for (j = 0; j < lists[i].num; ++j) {
+        errors += run(&lists[i].checks[j]);
     }
 
     end();
     ucp_cleanup(t.context);
-    printf("%zu checks, %d failed\n", num, errors);
+    printf("%zu checks, %d failed\n", lists[i].num, errors);
     return errors != 0;
 }
