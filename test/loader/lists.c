@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * lists [peer | rude | quick]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * lists [peer | hard | rude | quick]: each way of UCP to send and receive, by a program of UCP's that knows no
  * views, with lists of pieces (UCP's own kind of data that is not contiguous).
  * Two workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
@@ -642,6 +642,35 @@ static int destroyed(void)
     return check_value("callbacks", t.num_called, 0) + tag_expected();
 }
 
+/* An endpoint that is closed while the peer may fetch: it has no access any more,
+ * though the message is announced to it */
+static int closed_hard(void)
+{
+    ucp_request_param_t param = list_param();
+    ucp_tag_message_h message;
+    ucp_tag_recv_info_t info;
+    void *send, *recv;
+    int errors = tag_expected(); /* both ends are connected */
+
+    fill();
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
+    param.cb.send       = sent;
+    send = need_ptr("send", ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG,
+                                             &param));
+    message = probe(&info);
+    wait_and_free(ucp_ep_close_nb(t.ep, UCP_EP_CLOSE_MODE_FORCE));
+    errors += check_value("sent", wait_and_free(send), UCS_ERR_CANCELED) +
+             check_value("callback", t.status, UCS_ERR_CANCELED);
+
+    param.op_attr_mask &= ~(uint64_t)UCP_OP_ATTR_FIELD_CALLBACK;
+    recv = need_ptr("msg", ucp_tag_msg_recv_nbx(t.to, t.dest.list, PIECES,
+                                                message, &param));
+    errors += wait_and_free(recv) == UCS_OK;
+    errors += check_pieces("closed", 0);
+    t.ep    = make_ep(t.from, t.to);
+    return errors;
+}
+
 static int contiguous(void)
 {
     ucp_request_param_t param = list_param();
@@ -687,6 +716,7 @@ static const struct check checks[] = {
 
 /* ... of which UCX complains */
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
+static const struct check hard_checks[] = {{"closed_hard", closed_hard}};
 
 /* ... for who counts instructions: each function a thousand times */
 static const struct check quick_checks[] = {{"contiguous", contiguous}};
@@ -698,6 +728,7 @@ static const struct {
 } lists[] = {
     {"", checks, sizeof(checks) / sizeof(*checks)},
     {"peer", checks, sizeof(checks) / sizeof(*checks)},
+    {"hard", hard_checks, 1},
     {"rude", rude_checks, 1},
     {"quick", quick_checks, 1}
 };
@@ -735,7 +766,7 @@ int main(int argc, char **argv)
     int errors       = 0;
     size_t i, j;
 
-    t.is_peer = !strcmp(name, "peer");
+    t.is_peer = !strcmp(name, "peer") || !strcmp(name, "hard");
     begin_context();
     begin();
 

@@ -7,6 +7,7 @@
 #include "test/check.h"
 
 #include <mpi.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static struct {
     unsigned seed;
     char *memory;
     MPI_Datatype rows;
+    MPI_Datatype shared; /* by threads */
 } t;
 
 /* A type of the caller's own, whose handle can be freed */
@@ -388,6 +390,47 @@ static int unmapped(void)
     return errors;
 }
 
+/* One of several pairs of threads, which have a new type in common */
+static void *pair_of_threads(void *arg)
+{
+    int tag      = (int)(intptr_t)arg;
+    char *memory = malloc(SPAN);
+    long wrong   = 0;
+
+    for (int i = 0; i < 10; i++) {
+        memset(memory, (t.rank == 0) ? tag + i : GAP, SPAN);
+        if (t.rank == 0) {
+            MPI_Send(memory, 1, t.shared, 1, tag, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(memory, 1, t.shared, 0, tag, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        }
+        for (size_t j = 0; (j < SPAN) && (t.rank == 1); j += BLOCK) {
+            wrong += (uint8_t)memory[j] != ((j % STEP < BLOCK) ? tag + i : GAP);
+        }
+    }
+    free(memory);
+    return (void *)wrong;
+}
+
+static int threads(void)
+{
+    pthread_t ids[4];
+    void *wrong;
+    int errors = 0;
+
+    t.shared = make_rows(ROWS);
+    for (intptr_t i = 0; i < 4; i++) {
+        pthread_create(&ids[i], NULL, pair_of_threads, (void *)(i * 32));
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(ids[i], &wrong);
+        errors += check_value("threads", (long)wrong, 0);
+    }
+    MPI_Type_free(&t.shared);
+    return errors;
+}
+
 static const struct check checks[] = {
     {"blocking", blocking},
     {"synchronous", synchronous},
@@ -407,7 +450,8 @@ static const struct check checks[] = {
     {"backwards", backwards},
     {"elements", elements},
     {"collective", collective},
-    {"unmapped", unmapped}
+    {"unmapped", unmapped},
+    {"threads", threads} /* the last: if there may be any */
 };
 
 static int run(const struct check *check)
@@ -433,6 +477,7 @@ int main(int argc, char **argv)
                     (argc > 1) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
                     &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &t.rank);
+    num     -= (level < MPI_THREAD_MULTIPLE);
     t.memory = malloc(SPAN);
     t.rows   = make_rows(ROWS);
     for (int i = 0; i < num; i++) {
