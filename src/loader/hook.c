@@ -43,10 +43,15 @@ static inline int hook_has_type(const ucp_request_param_t *param)
             0);
 }
 
+/* Where there is a context, UCP's functions were found before it. */
 static int hook_is_candidate(const ucp_request_param_t *param)
 {
-    hook_real_find();
-    return hook_context_is_any() && hook_has_type(param);
+    if (!hook_context_is_any()) {
+        hook_real_find();
+        return 0;
+    }
+
+    return hook_has_type(param);
 }
 
 static hook_op_t *hook_send(ucp_ep_h ep, const void *buffer, size_t count,

@@ -1,4 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A message that does not go by view has to be told soon: first comes what is
+ * known of its type alone, with no lock and no reference, as the type is alive
+ * while a call has it.
+ */
 #include "hook_message.h"
 #include "hook_context.h"
 #include "hook_ep.h"
@@ -9,12 +14,14 @@
 
 /* A call as it was made */
 typedef struct hook_message {
-    ucp_ep_h ep; /* of a send */
-    hook_type_t *type;
+    ucp_ep_h     ep;       /* of a send */
+    ucp_worker_h receiver; /* of a receive */
+    void         *buffer;
+    size_t       count;    /* as the user gave it; of a list, its pieces */
+    int          is_dest;
+    int          is_immediate;
+    hook_type_t  *type;
     shape_data_t data;
-    size_t count; /* as the user gave it; of a list, its pieces */
-    void *buffer;
-    int is_dest;
 } hook_message_t;
 
 /* Counts why it is not by view */
@@ -24,32 +31,11 @@ static hook_op_t *hook_message_as_it_came(hook_kind_t why, size_t bytes)
     return NULL;
 }
 
-static int hook_message_is_list(ucp_datatype_t datatype)
-{
-    return (datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV;
-}
-
-static size_t hook_message_list_length(const ucp_dt_iov_t *iov, size_t count)
-{
-    size_t length = 0;
-    size_t i;
-
-    for (i = 0; i < count; ++i) {
-        length += iov[i].length;
-    }
-
-    return length;
-}
-
-/* Why a message of that shape is not worth a view; HOOK_SENT: it is */
+/* Why a message is not worth a view; HOOK_SENT: it is */
 static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
 {
     size_t length     = shape_length(data);
     size_t num_blocks = data->count * data->shape->num_blocks;
-
-    if (length < hook_policy()->min_length) {
-        return HOOK_SHORT;
-    }
 
     if (num_blocks < 2) {
         return HOOK_ONE_BLOCK;
@@ -59,12 +45,40 @@ static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
                                                               HOOK_SENT;
 }
 
+/* ... of a generic type, which is not walked for a message that is too short */
+static hook_kind_t
+hook_message_check_type(hook_message_t *message, size_t *length_p)
+{
+    size_t size = hook_type_size(message->type);
+
+    if ((size == 0) ||
+        __builtin_mul_overflow(size, message->count, length_p)) {
+        *length_p = 0;
+        return HOOK_LAYOUT;
+    }
+
+    if (*length_p < hook_policy()->min_length) {
+        return HOOK_SHORT;
+    }
+
+    message->data.shape  = hook_type_shape(message->type);
+    message->data.buffer = message->buffer;
+    message->data.count  = message->count;
+    return (message->data.shape == NULL) ?
+                   HOOK_LAYOUT :
+                   hook_message_check_blocks(&message->data);
+}
+
 /* Why it could not travel as a view; HOOK_SENT: it can. A receive may be matched by
  * a message of any peer, over whatever lanes there are. */
 static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                           const hook_message_t *message)
 {
     hook_ep_t ep;
+
+    if (message->is_immediate) {
+        return HOOK_IMMEDIATE;
+    }
 
     if (message->is_dest) {
         return worker->context->is_dcx_only ? HOOK_SENT : HOOK_NETWORKS;
@@ -79,20 +93,23 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                                             HOOK_SENT;
 }
 
-static hook_kind_t hook_message_check(hook_worker_t *worker,
-                                      const hook_message_t *message)
+/* Begins the operation as the data type's owner sees it. The reference to the type
+ * becomes the operation's. */
+static void hook_message_start(const hook_message_t *message,
+                               const hook_worker_t *worker, hook_op_t *op)
 {
-    hook_kind_t why = hook_message_check_blocks(&message->data);
-
-    return (why == HOOK_SENT) ? hook_message_check_way(worker, message) : why;
+    op->worker = worker->worker;
+    op->type   = message->type;
+    op->state  = hook_type_start(message->type, message->buffer, message->count,
+                                 message->is_dest);
+    hook_report_add(message->is_dest ? HOOK_RECEIVED : HOOK_SENT,
+                    shape_length(&message->data));
 }
 
-/* Opens the view, and begins the operation as the data type's owner sees it */
 static hook_op_t *hook_message_open(const hook_worker_t *worker,
                                     const hook_message_t *message)
 {
     const hook_context_t *context = worker->context;
-    size_t length                 = shape_length(&message->data);
     hook_op_t *op                 = hook_op_get();
     uct_dcx_view_status_t status;
 
@@ -104,40 +121,39 @@ static hook_op_t *hook_message_open(const hook_worker_t *worker,
                                 message->is_dest, &op->view);
     if (status != UCT_DCX_VIEW_OK) {
         hook_op_put(op);
-        return hook_message_as_it_came(HOOK_STATUS + status, length);
+        return hook_message_as_it_came(HOOK_STATUS + status,
+                                       shape_length(&message->data));
     }
 
-    op->worker = worker->worker;
-    op->type   = message->type;
-    op->state  = hook_type_start(message->type, message->buffer, message->count,
-                                 message->is_dest);
-    hook_report_add(message->is_dest ? HOOK_RECEIVED : HOOK_SENT, length);
+    hook_message_start(message, worker, op);
     return op;
 }
 
-static hook_op_t *hook_message_with_shape(hook_worker_t *worker,
-                                          hook_message_t *message)
+static hook_worker_t *hook_message_worker(const hook_message_t *message)
 {
-    hook_kind_t why;
-
-    message->data.shape = hook_type_shape(message->type);
-    if (message->data.shape == NULL) {
-        return hook_message_as_it_came(HOOK_LAYOUT, 0);
-    }
-
-    why = hook_message_check(worker, message);
-    if (why != HOOK_SENT) {
-        return hook_message_as_it_came(why, shape_length(&message->data));
-    }
-
-    return hook_message_open(worker, message);
+    return message->is_dest ? hook_worker_find(message->receiver) :
+                              hook_ep_worker(message->ep);
 }
 
-/* The reference becomes the operation's */
-static hook_op_t *hook_message_with_type(hook_worker_t *worker,
-                                         hook_message_t *message)
+static hook_op_t *hook_message_on_way(const hook_message_t *message)
 {
-    hook_op_t *op = hook_message_with_shape(worker, message);
+    hook_worker_t *worker = hook_message_worker(message);
+    hook_kind_t why;
+
+    if (worker == NULL) {
+        return NULL;
+    }
+
+    why = hook_message_check_way(worker, message);
+    return (why == HOOK_SENT) ?
+                   hook_message_open(worker, message) :
+                   hook_message_as_it_came(why, shape_length(&message->data));
+}
+
+/* The reference is taken or given back */
+static hook_op_t *hook_message_with_reference(const hook_message_t *message)
+{
+    hook_op_t *op = hook_message_on_way(message);
 
     if (op == NULL) {
         hook_type_put(message->type);
@@ -146,11 +162,43 @@ static hook_op_t *hook_message_with_type(hook_worker_t *worker,
     return op;
 }
 
-static hook_op_t *hook_message_of_list(hook_worker_t *worker,
-                                       hook_message_t *message)
+static hook_op_t *
+hook_message_of_type(hook_message_t *message, ucp_datatype_t datatype)
+{
+    size_t length   = 0;
+    hook_kind_t why = HOOK_LAYOUT;
+
+    message->type = hook_type_of(datatype);
+    if (message->type != NULL) {
+        why = hook_message_check_type(message, &length);
+    }
+
+    if (why != HOOK_SENT) {
+        return hook_message_as_it_came(why, length);
+    }
+
+    hook_type_get(message->type);
+    return hook_message_with_reference(message);
+}
+
+static size_t hook_message_list_length(const ucp_dt_iov_t *iov, size_t count)
+{
+    size_t length = 0;
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        length += iov[i].length;
+    }
+
+    return length;
+}
+
+/* A new type is made of each list that is long enough in itself */
+static hook_op_t *hook_message_of_list(hook_message_t *message)
 {
     const ucp_dt_iov_t *iov = message->buffer;
     size_t length           = hook_message_list_length(iov, message->count);
+    hook_kind_t why;
 
     if (length < hook_policy()->min_length) {
         return hook_message_as_it_came(HOOK_SHORT, length);
@@ -161,75 +209,50 @@ static hook_op_t *hook_message_of_list(hook_worker_t *worker,
         return hook_message_as_it_came(HOOK_LAYOUT, length);
     }
 
+    message->data.shape  = hook_type_shape(message->type);
     message->data.buffer = iov[0].buffer;
     message->data.count  = 1;
-    return hook_message_with_type(worker, message);
-}
-
-/* No type is walked for a message that is too short anyway. */
-static hook_kind_t hook_message_check_size(const hook_message_t *message,
-                                           size_t *length_p)
-{
-    size_t size = hook_type_size(message->type);
-
-    if ((size == 0) || __builtin_mul_overflow(size, message->count, length_p)) {
-        *length_p = 0;
-        return HOOK_LAYOUT;
-    }
-
-    return (*length_p < hook_policy()->min_length) ? HOOK_SHORT : HOOK_SENT;
-}
-
-static hook_op_t *hook_message_of_type(hook_worker_t *worker,
-                                       hook_message_t *message)
-{
-    size_t length;
-    hook_kind_t why = hook_message_check_size(message, &length);
-
+    why                  = hook_message_check_blocks(&message->data);
     if (why != HOOK_SENT) {
         hook_type_put(message->type);
         return hook_message_as_it_came(why, length);
     }
 
-    message->data.buffer = message->buffer;
-    message->data.count  = message->count;
-    return hook_message_with_type(worker, message);
+    return hook_message_with_reference(message);
 }
 
-static hook_op_t *hook_message_begin(hook_worker_t *worker,
-                                     hook_message_t *message,
-                                     const ucp_request_param_t *param)
+static hook_op_t *
+hook_message_begin(hook_message_t *message, const ucp_request_param_t *param)
 {
-    if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) {
-        return hook_message_as_it_came(HOOK_IMMEDIATE, 0);
-    }
+    message->is_immediate = !!(param->op_attr_mask &
+                               UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
 
-    if (hook_message_is_list(param->datatype)) {
-        return hook_message_of_list(worker, message);
-    }
-
-    message->type = hook_type_get(param->datatype);
-    return (message->type == NULL) ? hook_message_as_it_came(HOOK_LAYOUT, 0) :
-                                     hook_message_of_type(worker, message);
+    return ((param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV) ?
+                   hook_message_of_list(message) :
+                   hook_message_of_type(message, param->datatype);
 }
 
 hook_op_t *hook_message_send(ucp_ep_h ep, const void *buffer, size_t count,
                              const ucp_request_param_t *param)
 {
-    hook_message_t message = {.ep     = ep,
-                              .buffer = (void *)buffer,
-                              .count  = count};
-    hook_worker_t *worker  = hook_ep_worker(ep);
+    hook_message_t message = {
+        .ep     = ep,
+        .buffer = (void*)buffer,
+        .count  = count
+    };
 
-    return (worker == NULL) ? NULL :
-                              hook_message_begin(worker, &message, param);
+    return hook_message_begin(&message, param);
 }
 
 hook_op_t *hook_message_recv(ucp_worker_h worker, void *buffer, size_t count,
                              const ucp_request_param_t *param)
 {
-    hook_message_t message = {.buffer = buffer, .count = count, .is_dest = 1};
-    hook_worker_t *known   = hook_worker_find(worker);
+    hook_message_t message = {
+        .receiver = worker,
+        .buffer   = buffer,
+        .count    = count,
+        .is_dest  = 1
+    };
 
-    return (known == NULL) ? NULL : hook_message_begin(known, &message, param);
+    return hook_message_begin(&message, param);
 }

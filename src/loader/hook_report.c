@@ -35,6 +35,10 @@ static atomic_int hook_report_is_enabled;
 
 void hook_report_add(hook_kind_t kind, size_t bytes)
 {
+    if (!atomic_load_explicit(&hook_report_is_enabled, memory_order_relaxed)) {
+        return;
+    }
+
     atomic_fetch_add_explicit(&hook_report_count[kind].num, 1,
                               memory_order_relaxed);
     atomic_fetch_add_explicit(&hook_report_count[kind].bytes, bytes,

@@ -30,7 +30,7 @@ void hook_report_add(hook_kind_t kind, size_t bytes);
 /* Why a context, or a worker of it, has no views. A string constant. */
 void hook_report_off(const char *reason);
 
-/* It shall be told */
+/* It shall be told. Nothing is counted before. */
 void hook_report_enable(void);
 
 #endif

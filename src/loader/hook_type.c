@@ -107,11 +107,7 @@ ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
 
 void hook_type_destroy(ucp_datatype_t datatype)
 {
-    hook_type_t *type = NULL;
-
-    if (hook_type_is_ours(datatype)) {
-        type = hook_type_ucp(datatype)->context;
-    }
+    hook_type_t *type = hook_type_of(datatype);
 
     hook_real.ucp_dt_destroy(datatype);
     if (type != NULL) {
@@ -119,17 +115,10 @@ void hook_type_destroy(ucp_datatype_t datatype)
     }
 }
 
-hook_type_t *hook_type_get(ucp_datatype_t datatype)
+hook_type_t *hook_type_of(ucp_datatype_t datatype)
 {
-    hook_type_t *type;
-
-    if (!hook_type_is_ours(datatype)) {
-        return NULL;
-    }
-
-    type = hook_type_ucp(datatype)->context;
-    atomic_fetch_add_explicit(&type->num_refs, 1, memory_order_relaxed);
-    return type;
+    return hook_type_is_ours(datatype) ? hook_type_ucp(datatype)->context :
+                                         NULL;
 }
 
 static shape_t *hook_type_list_shape(const ucp_dt_iov_t *iov, size_t count)
@@ -169,6 +158,11 @@ hook_type_t *hook_type_of_list(const ucp_dt_iov_t *iov, size_t count)
 
     type->shape = shape;
     return type;
+}
+
+void hook_type_get(hook_type_t *type)
+{
+    atomic_fetch_add_explicit(&type->num_refs, 1, memory_order_relaxed);
 }
 
 void hook_type_put(hook_type_t *type)

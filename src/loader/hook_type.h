@@ -33,13 +33,15 @@ ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
 /* As ucp_dt_destroy(). It may be called by the last operation's finish(). */
 void hook_type_destroy(ucp_datatype_t datatype);
 
-/* Adds a reference to a generic type; NULL: it is none of ours. */
-hook_type_t *hook_type_get(ucp_datatype_t datatype);
+/* What a generic data type is, as long as it is alive; NULL: it is none of ours. */
+hook_type_t *hook_type_of(ucp_datatype_t datatype);
 
 /* A new type for a list of pieces, seen from where the first one is, with one
  * reference; NULL: its layout cannot be told. */
 hook_type_t *hook_type_of_list(const ucp_dt_iov_t *iov, size_t count);
 
+/* One more reference, and one less */
+void hook_type_get(hook_type_t *type);
 void hook_type_put(hook_type_t *type);
 
 /* Bytes of an element of a generic type; 0: it has none, or they are not known. */
