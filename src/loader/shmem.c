@@ -1,0 +1,380 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * OpenSHMEM's strided put and get, of programs that know nothing of it. The
+ * library of Open MPI (oshmem/shmem/c/shmem_iput.c, shmem_iget.c) puts or gets
+ * each element, and waits for the answer of each get. Here
+ * - a get of elements that lie close together reads all from the first to the
+ *   last, the holes too, and takes the elements out: what a device reads within
+ *   the time that a request for one element takes is longer than most strides;
+ * - a get of elements that lie far apart requests them all before it waits;
+ * - a put to elements without holes is a put of a copy of them.
+ * A put to elements with holes is the library's: it returns when the device has
+ * the element, so that its puts follow each other without waiting already.
+ *
+ * Below are the library's own functions, called by their names of the profiling
+ * interface, so that a tool sees the program's calls alone. What is invalid is
+ * told by them. Of the binary interface there are the standard's prototypes
+ * (OpenSHMEM 1.4, 9.5 and 9.6), and that a context is a pointer. Called by any
+ * thread; nothing is shared but what is looked up once.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SHMEM_CLOSE  = 512,     /* bytes from one element to the next: at 100 Gb/s
+                             * 40 ns, which is less than UCP takes to request
+                             * one; so it is by way of shared memory */
+    SHMEM_PIECE  = 1 << 18, /* bytes that are read or written at once */
+    SHMEM_SMALL  = 2048,    /* ... for which no memory is allocated */
+    SHMEM_WINDOW = 256      /* gets that are waited for together */
+};
+
+typedef void (*shmem_strided_t)(void *dest, const void *source, ptrdiff_t dst,
+                                ptrdiff_t sst, size_t nelems, int pe);
+typedef void (*shmem_ctx_strided_t)(void *ctx, void *dest, const void *source,
+                                    ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
+                                    int pe);
+typedef void (*shmem_move_t)(void *dest, const void *source, size_t length,
+                             int pe);
+typedef void (*shmem_ctx_move_t)(void *ctx, void *dest, const void *source,
+                                 size_t length, int pe);
+typedef void (*shmem_quiet_t)(void);
+typedef void (*shmem_ctx_quiet_t)(void *ctx);
+
+/* A function of the library, looked up when it is called first */
+typedef struct shmem_function {
+    const char *name; /* of the profiling interface: p and the usual one */
+    void       *addr;
+} shmem_function_t;
+
+/* ... on the default context, and on one that is named */
+typedef struct shmem_function_pair {
+    shmem_function_t plain;
+    shmem_function_t ctx;
+} shmem_function_pair_t;
+
+/* A call of the program */
+typedef struct shmem_call {
+    shmem_function_t *real;
+    int              has_ctx;
+    void             *ctx;
+    char             *dest;
+    const char       *source;
+    ptrdiff_t        dst;  /* strides, in elements */
+    ptrdiff_t        sst;
+    size_t           nelems;
+    size_t           size; /* of an element */
+    int              pe;
+} shmem_call_t;
+
+#define SHMEM_PAIR(_name) \
+    {.plain.name = "pshmem_" #_name, .ctx.name = "pshmem_ctx_" #_name}
+
+static shmem_function_pair_t shmem_getmem     = SHMEM_PAIR(getmem);
+static shmem_function_pair_t shmem_putmem     = SHMEM_PAIR(putmem);
+static shmem_function_pair_t shmem_getmem_nbi = SHMEM_PAIR(getmem_nbi);
+static shmem_function_pair_t shmem_quiet      = SHMEM_PAIR(quiet);
+
+/* It was linked, or came in with a dlopen() of its own scope; without the
+ * profiling interface it has the usual names alone. */
+static void *shmem_look_up(const char *name)
+{
+    void *library = dlopen("liboshmem.so.40", RTLD_LAZY | RTLD_NOLOAD);
+    void *scope[] = {RTLD_NEXT, (library == NULL) ? RTLD_NEXT : library};
+    void *addr    = NULL;
+
+    for (unsigned i = 0; (addr == NULL) && (i < 4); ++i) {
+        addr = dlsym(scope[i % 2], name + i / 2);
+    }
+    return addr;
+}
+
+static void *shmem_function(shmem_function_t *function)
+{
+    void *addr = __atomic_load_n(&function->addr, __ATOMIC_RELAXED);
+
+    if (addr == NULL) {
+        addr = shmem_look_up(function->name);
+        if (addr == NULL) {
+            fprintf(stderr, "dcx: this process has no %s\n",
+                    function->name + 1);
+            abort();
+        }
+        __atomic_store_n(&function->addr, addr, __ATOMIC_RELAXED);
+    }
+    return addr;
+}
+
+/* --- the library's functions on the context of a call --------------------- */
+
+static void shmem_call_move(const shmem_call_t *call,
+                            shmem_function_pair_t *pair, void *dest,
+                            const void *source, size_t length)
+{
+    if (call->has_ctx) {
+        ((shmem_ctx_move_t)shmem_function(&pair->ctx))(call->ctx, dest, source,
+                                                       length, call->pe);
+    } else {
+        ((shmem_move_t)shmem_function(&pair->plain))(dest, source, length,
+                                                     call->pe);
+    }
+}
+
+static void shmem_call_quiet(const shmem_call_t *call)
+{
+    if (call->has_ctx) {
+        ((shmem_ctx_quiet_t)shmem_function(&shmem_quiet.ctx))(call->ctx);
+    } else {
+        ((shmem_quiet_t)shmem_function(&shmem_quiet.plain))();
+    }
+}
+
+static void shmem_call_real(const shmem_call_t *call)
+{
+    void *real = shmem_function(call->real);
+
+    if (call->has_ctx) {
+        ((shmem_ctx_strided_t)real)(call->ctx, call->dest, call->source,
+                                    call->dst, call->sst, call->nelems,
+                                    call->pe);
+    } else {
+        ((shmem_strided_t)real)(call->dest, call->source, call->dst, call->sst,
+                                call->nelems, call->pe);
+    }
+}
+
+/* --- elements in memory --------------------------------------------------- */
+
+static char *shmem_dest(const shmem_call_t *call, size_t index)
+{
+    return call->dest + (ptrdiff_t)(index * call->size) * call->dst;
+}
+
+static const char *shmem_source(const shmem_call_t *call, size_t index)
+{
+    return call->source + (ptrdiff_t)(index * call->size) * call->sst;
+}
+
+static inline __attribute__((always_inline)) void
+shmem_copy_size(char *dest, ptrdiff_t dst, const char *source, ptrdiff_t sst,
+                size_t nelems, size_t size)
+{
+    ptrdiff_t dest_step   = dst * (ptrdiff_t)size;
+    ptrdiff_t source_step = sst * (ptrdiff_t)size;
+
+    for (size_t i = 0; i < nelems; ++i) {
+        memcpy(dest, source, size);
+        dest   += dest_step;
+        source += source_step;
+    }
+}
+
+/* Strides are in elements. Most types have one of these sizes. */
+static void shmem_copy(char *dest, ptrdiff_t dst, const char *source,
+                       ptrdiff_t sst, size_t nelems, size_t size)
+{
+    switch (size) {
+    case 1:
+        shmem_copy_size(dest, dst, source, sst, nelems, 1);
+        break;
+    case 2:
+        shmem_copy_size(dest, dst, source, sst, nelems, 2);
+        break;
+    case 4:
+        shmem_copy_size(dest, dst, source, sst, nelems, 4);
+        break;
+    case 8:
+        shmem_copy_size(dest, dst, source, sst, nelems, 8);
+        break;
+    case 16:
+        shmem_copy_size(dest, dst, source, sst, nelems, 16);
+        break;
+    default:
+        shmem_copy_size(dest, dst, source, sst, nelems, size);
+    }
+}
+
+/* --- ways to do a call ---------------------------------------------------- */
+
+/* Reads from the first element of the piece to the last, and takes them out */
+static void shmem_get_piece(const shmem_call_t *call, char *buffer,
+                            size_t index, size_t nelems)
+{
+    const char *first = shmem_source(call, index);
+    const char *last  = shmem_source(call, index + nelems - 1);
+    const char *start = (first < last) ? first : last;
+    const char *end   = ((first < last) ? last : first) + call->size;
+
+    shmem_call_move(call, &shmem_getmem, buffer, start, end - start);
+    shmem_copy(shmem_dest(call, index), call->dst, buffer + (first - start),
+               call->sst, nelems, call->size);
+}
+
+static void shmem_put_piece(const shmem_call_t *call, char *buffer,
+                            size_t index, size_t nelems)
+{
+    shmem_copy(buffer, 1, shmem_source(call, index), call->sst, nelems,
+               call->size);
+    shmem_call_move(call, &shmem_putmem, shmem_dest(call, index), buffer,
+                    nelems * call->size);
+}
+
+typedef void (*shmem_piece_t)(const shmem_call_t *call, char *buffer,
+                              size_t index, size_t nelems);
+
+/* By way of a buffer, in which an element takes 'step' bytes, piece by piece */
+static void
+shmem_call_buffered(const shmem_call_t *call, size_t step, shmem_piece_t move)
+{
+    size_t piece = SHMEM_PIECE / step;
+    char small[SHMEM_SMALL];
+    char *buffer = small;
+    size_t index, left;
+
+    if (call->nelems > SHMEM_SMALL / step) {
+        piece  = (call->nelems < piece) ? call->nelems : piece;
+        buffer = malloc(piece * step);
+        if (buffer == NULL) {
+            shmem_call_real(call);
+            return;
+        }
+    }
+
+    for (index = 0; index < call->nelems; index += piece) {
+        left = call->nelems - index;
+        move(call, buffer, index, (left < piece) ? left : piece);
+    }
+
+    if (buffer != small) {
+        free(buffer);
+    }
+}
+
+/* Requests one element after the other, and waits for many together */
+static void shmem_get_pipelined(const shmem_call_t *call)
+{
+    for (size_t i = 0; i < call->nelems; ++i) {
+        if ((i > 0) && (i % SHMEM_WINDOW == 0)) {
+            shmem_call_quiet(call);
+        }
+        shmem_call_move(call, &shmem_getmem_nbi, shmem_dest(call, i),
+                        shmem_source(call, i), call->size);
+    }
+    shmem_call_quiet(call);
+}
+
+/* --- which way ------------------------------------------------------------ */
+
+/* With all that is done about strided data of programs */
+static int shmem_is_off(void)
+{
+    static int is_off = -1;
+    const char *types;
+
+    if (is_off < 0) {
+        types  = getenv("UCX_DCX_TYPES");
+        is_off = (types != NULL) && (*types == 'n');
+    }
+    return is_off;
+}
+
+static int shmem_is_contiguous(const shmem_call_t *call)
+{
+    return (call->dst == 1) && (call->sst == 1);
+}
+
+static void shmem_put(const shmem_call_t *call)
+{
+    if (shmem_is_off() || (call->nelems < 2) || (call->dst != 1)) {
+        shmem_call_real(call);
+    } else if (shmem_is_contiguous(call)) {
+        shmem_call_move(call, &shmem_putmem, call->dest, call->source,
+                        call->nelems * call->size);
+    } else {
+        shmem_call_buffered(call, call->size, shmem_put_piece);
+    }
+}
+
+static void shmem_get(const shmem_call_t *call)
+{
+    size_t step = labs(call->sst) * call->size;
+
+    if (shmem_is_off() || (call->nelems < 2) || (step == 0)) {
+        shmem_call_real(call);
+    } else if (shmem_is_contiguous(call)) {
+        shmem_call_move(call, &shmem_getmem, call->dest, call->source,
+                        call->nelems * call->size);
+    } else if (step <= SHMEM_CLOSE) {
+        shmem_call_buffered(call, step, shmem_get_piece);
+    } else {
+        shmem_get_pipelined(call);
+    }
+}
+
+/* --- the names ------------------------------------------------------------ */
+
+#define SHMEM_ARGS \
+    void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, \
+            size_t nelems, int pe
+#define SHMEM_CTX_ARGS void *ctx, SHMEM_ARGS
+
+/* A function that stands before one of the library, by both its names */
+#define SHMEM_DEFINE(_do, _name, _size, _has_ctx, _ctx, _args) \
+    void _name(_args) __attribute__((visibility("default"))); \
+    void p##_name(_args) \
+            __attribute__((visibility("default"), alias(#_name))); \
+    void _name(_args) \
+    { \
+        static shmem_function_t real = {.name = "p" #_name}; \
+        const shmem_call_t call      = {&real, _has_ctx, _ctx, dest, \
+                                        source, dst, sst, nelems, \
+                                        _size, pe}; \
+        \
+        _do(&call); \
+    }
+
+/* ... put and get on both kinds of contexts; _put and _get end their names */
+#define SHMEM_DEFINE_ALL(_put, _get, _size) \
+    SHMEM_DEFINE(shmem_put, shmem_##_put, _size, 0, NULL, SHMEM_ARGS) \
+    SHMEM_DEFINE(shmem_get, shmem_##_get, _size, 0, NULL, SHMEM_ARGS) \
+    SHMEM_DEFINE(shmem_put, shmem_ctx_##_put, _size, 1, ctx, SHMEM_CTX_ARGS) \
+    SHMEM_DEFINE(shmem_get, shmem_ctx_##_get, _size, 1, ctx, SHMEM_CTX_ARGS)
+
+#define SHMEM_DEFINE_TYPE(_name, _type) \
+    SHMEM_DEFINE_ALL(_name##_iput, _name##_iget, sizeof(_type))
+
+SHMEM_DEFINE_TYPE(char, char)
+SHMEM_DEFINE_TYPE(short, short)
+SHMEM_DEFINE_TYPE(int, int)
+SHMEM_DEFINE_TYPE(long, long)
+SHMEM_DEFINE_TYPE(longlong, long long)
+SHMEM_DEFINE_TYPE(schar, signed char)
+SHMEM_DEFINE_TYPE(uchar, unsigned char)
+SHMEM_DEFINE_TYPE(ushort, unsigned short)
+SHMEM_DEFINE_TYPE(uint, unsigned int)
+SHMEM_DEFINE_TYPE(ulong, unsigned long)
+SHMEM_DEFINE_TYPE(ulonglong, unsigned long long)
+SHMEM_DEFINE_TYPE(float, float)
+SHMEM_DEFINE_TYPE(double, double)
+SHMEM_DEFINE_TYPE(longdouble, long double)
+SHMEM_DEFINE_TYPE(int8, int8_t)
+SHMEM_DEFINE_TYPE(int16, int16_t)
+SHMEM_DEFINE_TYPE(int32, int32_t)
+SHMEM_DEFINE_TYPE(int64, int64_t)
+SHMEM_DEFINE_TYPE(uint8, uint8_t)
+SHMEM_DEFINE_TYPE(uint16, uint16_t)
+SHMEM_DEFINE_TYPE(uint32, uint32_t)
+SHMEM_DEFINE_TYPE(uint64, uint64_t)
+SHMEM_DEFINE_TYPE(size, size_t)
+SHMEM_DEFINE_TYPE(ptrdiff, ptrdiff_t)
+
+SHMEM_DEFINE_ALL(iput8, iget8, 1)
+SHMEM_DEFINE_ALL(iput16, iget16, 2)
+SHMEM_DEFINE_ALL(iput32, iget32, 4)
+SHMEM_DEFINE_ALL(iput64, iget64, 8)
+SHMEM_DEFINE_ALL(iput128, iget128, 16)
