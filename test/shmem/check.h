@@ -18,6 +18,7 @@ extern int pes; /* how many there are */
 
 /* Each ends with a row of NULLs */
 extern const struct check shmem_rma_checks[];
+extern const struct check shmem_strided_checks[];
 extern const struct check shmem_atomics_checks[];
 extern const struct check shmem_coll_checks[];
 

@@ -68,7 +68,8 @@ static int run_check(const struct check *check)
 int main(int argc, char **argv)
 {
     static const struct check *const tables[] = {
-        shmem_rma_checks, shmem_atomics_checks, shmem_coll_checks
+        shmem_rma_checks, shmem_strided_checks, shmem_atomics_checks,
+        shmem_coll_checks
     };
     int run = 0, failed = 0;
 
