@@ -18,6 +18,9 @@
  * thread; nothing is shared but what is looked up once.
  */
 #define _GNU_SOURCE
+#include "hook_views.h"
+#include "loader.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,18 +83,14 @@ static shmem_function_pair_t shmem_putmem     = SHMEM_PAIR(putmem);
 static shmem_function_pair_t shmem_getmem_nbi = SHMEM_PAIR(getmem_nbi);
 static shmem_function_pair_t shmem_quiet      = SHMEM_PAIR(quiet);
 
-/* It was linked, or came in with a dlopen() of its own scope; without the
- * profiling interface it has the usual names alone. */
+/* Without the profiling interface there are the usual names alone. */
 static void *shmem_look_up(const char *name)
 {
-    void *library = dlopen("liboshmem.so.40", RTLD_LAZY | RTLD_NOLOAD);
-    void *scope[] = {RTLD_NEXT, (library == NULL) ? RTLD_NEXT : library};
-    void *addr    = NULL;
+    void *addr = loader_ucx_symbol(RTLD_NEXT, "liboshmem.so.40", name);
 
-    for (unsigned i = 0; (addr == NULL) && (i < 4); ++i) {
-        addr = dlsym(scope[i % 2], name + i / 2);
-    }
-    return addr;
+    return (addr != NULL) ? addr : loader_ucx_symbol(RTLD_NEXT,
+                                                     "liboshmem.so.40",
+                                                     name + 1);
 }
 
 static void *shmem_function(shmem_function_t *function)
@@ -273,14 +272,9 @@ static void shmem_get_pipelined(const shmem_call_t *call)
 /* With all that is done about strided data of programs */
 static int shmem_is_off(void)
 {
-    static int is_off = -1;
-    const char *types;
+    const uct_dcx_view_policy_t *policy = hook_policy();
 
-    if (is_off < 0) {
-        types  = getenv("UCX_DCX_TYPES");
-        is_off = (types != NULL) && (*types == 'n');
-    }
-    return is_off;
+    return (policy == NULL) || (policy->mode == UCT_DCX_VIEW_OFF);
 }
 
 static int shmem_is_contiguous(const shmem_call_t *call)
