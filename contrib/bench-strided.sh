@@ -23,38 +23,7 @@ strided_times()
         "$build/release/src/tools/dcx-run" "${device[@]}" \
             "$build/release/test/bench/strided" dcx mlx5_0:1
     done > "$work/strided.runs"
-    strided_median 1 < "$work/strided.runs" > "$work/strided.ns"
-}
-
-# strided_median KEYS: of lines that begin with the same KEYS words one, with the
-# median of each other word
-strided_median()
-{
-    awk -v keys="$1" '
-        {
-            key = $1
-            for (f = 2; f <= keys; f++)
-                key = key " " $f
-            if (!(key in runs))
-                order[++count] = key
-            n = ++runs[key]
-            for (f = keys + 1; f <= NF; f++) {
-                # in order
-                for (i = n; i > 1 && value[key, f, i - 1] > $f; i--)
-                    value[key, f, i] = value[key, f, i - 1]
-                value[key, f, i] = $f
-            }
-            fields = NF
-        }
-        END {
-            for (k = 1; k <= count; k++) {
-                key = order[k]
-                line = key
-                for (f = keys + 1; f <= fields; f++)
-                    line = line " " value[key, f, int((runs[key] + 1) / 2)]
-                print line
-            }
-        }'
+    medians 1 < "$work/strided.runs" > "$work/strided.ns"
 }
 
 # strided_blocks: a line for each message and block, for a MiB of them: packed and
@@ -158,7 +127,7 @@ strided_rule()
         "$build/release/src/tools/dcx-run" "${device[@]}" \
             "$build/release/test/bench/strided_turns" dcx mlx5_0:1 21
     done > "$work/strided.runs"
-    strided_median 2 < "$work/strided.runs" | awk '
+    medians 2 < "$work/strided.runs" | awk '
         { printf "%8d %6d %8.2f %8.2f  %8.2f %6.2f %6.2f %6.2f  " \
                  "%8.2f %6.2f %6.2f %6.2f\n",
                  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12

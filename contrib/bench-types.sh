@@ -1,0 +1,160 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# The section "types" of contrib/bench: messages of derived types of MPI, by views
+# and without (UCX_DCX_TYPES=n), packed by the program, and contiguous ones as the
+# floor: times in turns, copies by a processor, a 3-D halo, and instructions of
+# short messages. Of Open MPI, and of MPICH if it is installed. Sourced by
+# contrib/bench.
+
+types_ms=$((rounds > 1 ? 40 : 20)) # of a run, for each layout
+
+# types_mpis: those that there are programs for
+types_mpis()
+{
+    echo openmpi
+    ! grep -q '^MPICH = .' "$build/Makefile" || echo mpich
+}
+
+# types_programs SUFFIX: what is built for an MPI
+types_programs() { echo test/bench/mpi_{types,halo,type_copies}"$1"; }
+
+# types_job MPI "NAME=VALUE..."... PROGRAM ARGUMENT...: a job with two ranks for each
+# of these settings. MPICH goes by UCX between ranks of a node only if told so.
+types_job()
+{
+    local mpi=$1 set groups=() line=() group
+    shift
+    while [[ $1 == *=* ]]; do
+        groups+=("$1")
+        shift
+    done
+    for group in "${groups[@]}"; do
+        [ ${#line[@]} = 0 ] || line+=(:)
+        line+=(-np 2)
+        for set in $group; do
+            case $mpi in
+            openmpi) line+=(-x "$set") ;;
+            mpich) line+=(-env "${set%%=*}" "${set#*=}") ;;
+            esac
+        done
+        line+=("$build/test/bench/$1$(types_suffix "$mpi")" "${@:2}")
+    done
+    case $mpi in
+    openmpi) line=(mpirun --oversubscribe --bind-to none "${line[@]}") ;;
+    mpich) line=(mpirun.mpich "${line[@]}") ;;
+    esac
+    UCX_TLS=dcx UCX_WARN_UNUSED_ENV_VARS=n MPIR_CVAR_NOLOCAL=1 \
+        "$run" "${device[@]}" "${line[@]}" 2> "$work/types.log" ||
+        { tail -n 20 "$work/types.log" >&2; return 1; }
+}
+
+types_suffix() { [ "$1" = openmpi ] || echo "_$1"; }
+
+# types_times MPI PROGRAM ARGUMENT...: lines as the program has them, medians of the
+# runs
+types_times()
+{
+    local i
+    for ((i = 0; i < rounds; i++)); do
+        types_job "$1" UCX_DCX_TYPES=n UCX_DCX_TYPES=try "${@:2}"
+    done | medians 4 | awk '{
+        printf "%-13s %8d %6d %-4s %9.2f", $1, $2, $3, $4, $5
+        for (f = 6; f <= NF; f++)
+            printf " %6s", $f
+        print ""
+    }'
+}
+
+types_head()
+{
+    printf '%-13s %8s %6s %-4s %9s %6s %6s %6s %6s %6s %6s %6s %6s\n' \
+        '# layout' bytes block side us again off packed views /off /packed cpu \
+        /packed
+}
+
+# types_goals TABLE: how the lines do that a goal is about
+types_goals()
+{
+    awk '
+        function judge(goal, value, most)
+        {
+            all[goal]++
+            met[goal] += value <= most
+            if (value > worst[goal]) {
+                worst[goal] = value
+                where[goal] = $1 " of " $2 " in " $3 ", " $4
+            }
+        }
+        function report(goal, title)
+        {
+            if (all[goal])
+                printf "# goal %s: met in %d of %d, worst %.3f (%s)\n", title,
+                       met[goal], all[goal], worst[goal], where[goal]
+        }
+        /^#/ || $10 == "-" { next }
+        { judge("any", $10, 1.03) }
+        $1 != "halo" && $2 >= 262144 && $3 >= 256 { judge("large", $11, 0.9999) }
+        END {
+            report("any", "views / off <= 1.03 everywhere")
+            report("large", "views / packed < 1 from 256 KiB in blocks of 256 B on")
+        }' "$1"
+}
+
+# types_copies MPI: the copies without views and with them, side by side, and what
+# the loader reports
+types_copies()
+{
+    types_job "$1" UCX_DCX_TYPES=n mpi_type_copies large > "$work/copies.off"
+    types_job "$1" "UCX_DCX_TYPES=try UCX_DCX_TYPES_REPORT=y" \
+        mpi_type_copies large > "$work/copies.views"
+    paste "$work/copies.off" "$work/copies.views" | awk '
+        {
+            printf "%-13s %8d %6d  %5s/%s  %5s/%s\n", $1, $2, $3, $4, $5, $9, $10
+            none += $9 + $10 == 0 && $4 > 0
+        }
+        END { printf "# goal no copy on either side: met in %d of %d\n", none, NR }'
+    grep -o 'dcx types: .*' "$work/types.log" ||
+        echo "# no report of views (UCX_DCX_TYPES_REPORT): there are none"
+}
+
+types_mpi()
+{
+    echo "# $1: us of a contiguous message; times over that: of the second pair's" \
+        "(noise), a type without"
+    echo "# views, packed by the program, a type with views; with views over without and over" \
+        "packed; and both for the"
+    echo "# processors' time of both sides without the device's"
+    types_head
+    types_times "$1" mpi_types "$types_ms" vector far indexed | tee "$work/table"
+    types_goals "$work/table"
+    echo "# $1: what applications exchange"
+    types_head
+    types_times "$1" mpi_types "$types_ms" ddt | tee "$work/table"
+    types_goals "$work/table"
+    echo "# $1: a 3-D halo of six faces: bytes of a face, cells in a dimension"
+    types_head
+    types_times "$1" mpi_halo $((5 * types_ms)) | tee "$work/table"
+    types_goals "$work/table"
+    echo "# $1: copies by the processors of receiver/sender without views, and with"
+    types_copies "$1"
+}
+
+section_types()
+{
+    local mpi
+    # shellcheck disable=SC2086 # a list of names
+    install_packages $packages_job
+    allow_root_jobs
+    for mpi in $(types_mpis); do
+        # shellcheck disable=SC2046 # a list of names
+        build_targets $(types_programs "$(types_suffix "$mpi")")
+        types_mpi "$mpi"
+    done
+    build_targets test/bench/mpi_small
+    echo "# instructions of calls for short messages, contiguous and of a type in" \
+        "blocks: with views, with"
+    echo "# UCX_DCX_TYPES=n${DCX_BENCH_BEFORE:+, and by $DCX_BENCH_BEFORE}"
+    # shellcheck disable=SC2086 # a list of names
+    "$top/test/bench/count-types" "$build/test/bench/mpi_small" \
+        ${DCX_BENCH_BEFORE:-}
+}
