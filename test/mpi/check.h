@@ -33,6 +33,14 @@ static inline int prev_rank(void)
     return (rank + ranks - 1) % ranks;
 }
 
+/* Returns whether there were errors on any rank */
+int run_check(const struct check *check);
+
+/* Those whose names begin with 'prefix', or, behind a '-', do not. Returns non-zero
+ * if one failed, or there is none. */
+int run_checks(const char *program, const struct check *const *tables, int num,
+               const char *prefix);
+
 /* malloc() that ends the job when there is no memory */
 void *need(size_t len);
 

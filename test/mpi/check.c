@@ -1,0 +1,64 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Runs checks of MPI over whatever transport it was started with: each on all ranks,
+ * adds up the errors, and reports one line a check.
+ */
+#include "test/mpi/check.h"
+
+int rank;
+int ranks;
+
+void *need(size_t len)
+{
+    void *ptr = malloc(len);
+
+    if (ptr == NULL) {
+        fprintf(stderr, "rank %d: no memory for %zu bytes\n", rank, len);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return ptr;
+}
+
+int run_check(const struct check *check)
+{
+    double start = MPI_Wtime();
+    int errors   = check->run();
+    int all;
+
+    MPI_Allreduce(&errors, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("%-4s %-28s %6.2f s\n", all ? "FAIL" : "ok", check->name,
+               MPI_Wtime() - start);
+        fflush(stdout);
+    }
+    return all != 0;
+}
+
+static int is_chosen(const char *name, const char *prefix)
+{
+    int is_excluded = (prefix[0] == '-');
+
+    prefix += is_excluded;
+    return (strncmp(name, prefix, strlen(prefix)) != 0) == is_excluded;
+}
+
+int run_checks(const char *program, const struct check *const *tables, int num,
+               const char *prefix)
+{
+    int run = 0, failed = 0;
+
+    for (int i = 0; i < num; i++) {
+        for (const struct check *check = tables[i]; check->name; check++) {
+            if (is_chosen(check->name, prefix)) {
+                failed += run_check(check);
+                run++;
+            }
+        }
+    }
+
+    if (rank == 0) {
+        printf("%s: %d ranks, %d checks, %d failed\n", program, ranks, run,
+               failed);
+    }
+    return (failed != 0) || (run == 0);
+}
