@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uct/api/uct.h>
+#include <unistd.h>
 
 /* The one whose protocols and structures views were tried with */
 #define HOOK_CONTEXT_UCX "1.13."
@@ -143,6 +144,19 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
     return status;
 }
 
+/* What a peer without dcx announces, UCP would fetch to memory that the CPU cannot
+ * touch by way of fragments in host memory, and asserts that the peer does so, too
+ * (rndv.c: ucp_rndv_is_recv_pipeline_needed()). Memory of this type no lane takes,
+ * so that there are no fragments, and the peer sends by active messages. Real
+ * devices that compute want them. */
+static void hook_context_without_fragments(ucp_config_t *config)
+{
+    if (access("/dev/kfd", F_OK) && access("/dev/nvidiactl", F_OK)) {
+        hook_real.ucp_config_modify(config, "RNDV_FRAG_MEM_TYPE",
+                                    "rocm-managed");
+    }
+}
+
 /* ... with the copy transport in UCX_TLS meanwhile. The configuration is the
  * caller's, who finds it as it was. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
@@ -166,6 +180,7 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", added);
     }
+    hook_context_without_fragments(config);
 
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
