@@ -31,18 +31,34 @@ static hook_op_t *hook_message_as_it_came(hook_kind_t why, size_t bytes)
     return NULL;
 }
 
+/* Pieces that are far apart cost a device more, as it looks up where each is. */
+static int hook_message_is_dense(const shape_data_t *data)
+{
+    char *begin, *end;
+
+    shape_span(data, &begin, &end);
+    return (size_t)(end - begin) / 9 <= shape_length(data) / 4;
+}
+
 /* Why a message is not worth a view; HOOK_SENT: it is */
 static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
 {
-    size_t length     = shape_length(data);
     size_t num_blocks = data->count * data->shape->num_blocks;
+    size_t block;
 
     if (num_blocks < 2) {
         return HOOK_ONE_BLOCK;
     }
 
-    return (length / num_blocks < hook_policy()->min_block) ? HOOK_BLOCKS :
-                                                              HOOK_SENT;
+    block = shape_length(data) / num_blocks;
+    if (block < hook_policy()->min_block) {
+        return HOOK_BLOCKS;
+    }
+
+    return ((block < hook_policy()->min_sparse_block) &&
+            !hook_message_is_dense(data)) ?
+                   HOOK_SPARSE :
+                   HOOK_SENT;
 }
 
 /* ... of a generic type, which is not walked for a message that is too short */

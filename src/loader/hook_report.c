@@ -10,6 +10,8 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         [HOOK_RECEIVED] = "received by view",
         [HOOK_SHORT]    = "packed: shorter than UCX_DCX_TYPES_MIN_LENGTH",
         [HOOK_BLOCKS]   = "packed: blocks shorter than UCX_DCX_TYPES_MIN_BLOCK",
+        [HOOK_SPARSE]    =
+                "packed: blocks shorter than UCX_DCX_TYPES_MIN_SPARSE_BLOCK",
         [HOOK_ONE_BLOCK] = "packed: a single block",
         [HOOK_LAYOUT]    = "packed: the layout of the data type is not known",
         [HOOK_LANE]      = "packed: the endpoint has no RDMA by dcx",

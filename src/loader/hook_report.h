@@ -14,6 +14,7 @@ typedef enum hook_kind {
     HOOK_RECEIVED,
     HOOK_SHORT, /* the rest: not by view, why */
     HOOK_BLOCKS,
+    HOOK_SPARSE,
     HOOK_ONE_BLOCK,
     HOOK_LAYOUT,
     HOOK_LANE,

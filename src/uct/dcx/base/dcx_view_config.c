@@ -15,15 +15,20 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      "programs of UCP; either needs the library that dcx-run preloads.",
      ucs_offsetof(uct_dcx_view_config_t, types), UCS_CONFIG_TYPE_TERNARY},
 
-    {"TYPES_MIN_LENGTH", "64k",
+    {"TYPES_MIN_LENGTH", "96k",
      "Bytes from which on such a message goes that way, 16k or more; shorter\n"
      "ones are packed. \"inf\" is never.",
      ucs_offsetof(uct_dcx_view_config_t, min_length), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MIN_BLOCK", "256",
      "Bytes that its blocks have on average at least to go that way, 1 or\n"
-     "more.",
+     "more, where they are dense: in less than 2.25 times their length.",
      ucs_offsetof(uct_dcx_view_config_t, min_block), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TYPES_MIN_SPARSE_BLOCK", "2k",
+     "... and where they are not, 1 or more.",
+     ucs_offsetof(uct_dcx_view_config_t, min_sparse_block),
+     UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MAX", "64",
      "Messages that go that way at a time, 1-4096, and layouts of data types\n"
@@ -58,6 +63,12 @@ ucs_status_t uct_dcx_view_config_check(const uct_dcx_view_config_t *config)
 
     if (config->min_block < 1) {
         return uct_dcx_view_config_refuse("TYPES_MIN_BLOCK", config->min_block,
+                                          "1 or more");
+    }
+
+    if (config->min_sparse_block < 1) {
+        return uct_dcx_view_config_refuse("TYPES_MIN_SPARSE_BLOCK",
+                                          config->min_sparse_block,
                                           "1 or more");
     }
 

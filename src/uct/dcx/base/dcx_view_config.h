@@ -20,9 +20,10 @@ enum {
 
 
 typedef struct uct_dcx_view_config {
-    int      types;      /* ucs_ternary_auto_value_t */
-    size_t   min_length; /* of a message */
-    size_t   min_block;  /* ... of its average block */
+    int      types;            /* ucs_ternary_auto_value_t */
+    size_t   min_length;       /* of a message */
+    size_t   min_block;        /* ... of its average block, where it is dense */
+    size_t   min_sparse_block; /* ... where it is not */
     unsigned max_views;
     int      report;
 } uct_dcx_view_config_t;

@@ -68,10 +68,11 @@ static void uct_dcx_view_init(void)
     if ((uct_dcx_view_config_check(&config) == UCS_OK) &&
         (config.types != UCS_NO)) {
         uct_dcx_view_policy = (uct_dcx_view_policy_t){
-            .mode        = modes[config.types],
-            .min_length  = config.min_length,
-            .min_block   = config.min_block,
-            .is_reported = config.report
+            .mode             = modes[config.types],
+            .min_length       = config.min_length,
+            .min_block        = config.min_block,
+            .min_sparse_block = config.min_sparse_block,
+            .is_reported      = config.report
         };
         uct_dcx_view_enable(config.max_views, uct_dcx_view_pick_type());
     }

@@ -33,9 +33,10 @@ typedef enum uct_dcx_view_mode {
 /* UCX_DCX_TYPES*: which messages go by view */
 typedef struct uct_dcx_view_policy {
     uct_dcx_view_mode_t mode;
-    size_t              min_length;  /* bytes of a message */
-    size_t              min_block;   /* ... of an average block of it */
-    int                 is_reported; /* at the end of the program */
+    size_t              min_length;       /* bytes of a message */
+    size_t              min_block;        /* ... of an average block of it */
+    size_t              min_sparse_block; /* ... where blocks are far apart */
+    int                 is_reported;      /* at the end of the program */
 } uct_dcx_view_policy_t;
 
 
