@@ -157,8 +157,8 @@ static void hook_context_without_fragments(ucp_config_t *config)
     }
 }
 
-/* ... with the copy transport in UCX_TLS meanwhile. The configuration is the
- * caller's, who finds it as it was. */
+/* ... with the copy transport in UCX_TLS meanwhile: the configuration is the
+ * caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const ucp_params_t *params,
                                           ucp_config_t *config,
