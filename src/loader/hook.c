@@ -2,8 +2,9 @@
 /*
  * What stands before UCP, so that data types of MPI travel without being packed:
  * this library is preloaded, thus programs and MPIs call the functions below
- * first. A message of contiguous memory, and every call where views are off, goes
- * on to UCP with no more than two loads and a branch.
+ * first. What does not go by view goes on to UCP after a few instructions: messages
+ * of contiguous memory, every call where views are off, and messages of a type of
+ * which it is known that they are too few elements.
  *
  *   hook_message.c   which messages go by view
  *   hook_op.c        ... from their call to their end
@@ -24,6 +25,7 @@
 #include "hook_ep.h"
 #include "hook_message.h"
 #include "hook_real.h"
+#include "hook_report.h"
 
 #include <stdlib.h>
 
@@ -43,8 +45,25 @@ static inline int hook_has_type(const ucp_request_param_t *param)
             0);
 }
 
-/* Where there is a context, UCP's functions were found before it. */
-static int hook_is_candidate(const ucp_request_param_t *param)
+/* Whether that is known to go as it came, and need not be counted */
+static inline int hook_is_packed(ucp_datatype_t datatype, size_t count)
+{
+    return hook_type_is_ours(datatype) &&
+           hook_type_is_few(hook_type_ucp(datatype)->context, count) &&
+           !hook_report_is_enabled();
+}
+
+/* Whether a call might go by view */
+static inline int hook_is_candidate(const ucp_request_param_t *param,
+                                    size_t count)
+{
+    return hook_has_type(param) && hook_context_is_any() &&
+           !hook_is_packed(param->datatype, count);
+}
+
+/* Where there is a context, UCP's functions were found before it. Contiguous
+ * memory comes here by the first calls alone. */
+static int hook_is_found(const ucp_request_param_t *param)
 {
     if (!hook_context_is_any()) {
         hook_real_find();
@@ -57,15 +76,14 @@ static int hook_is_candidate(const ucp_request_param_t *param)
 static hook_op_t *hook_send(ucp_ep_h ep, const void *buffer, size_t count,
                             const ucp_request_param_t *param)
 {
-    return hook_is_candidate(param) ?
-                   hook_message_send(ep, buffer, count, param) :
-                   NULL;
+    return hook_is_found(param) ? hook_message_send(ep, buffer, count, param) :
+                                  NULL;
 }
 
 static hook_op_t *hook_recv(ucp_worker_h worker, void *buffer, size_t count,
                             const ucp_request_param_t *param)
 {
-    return hook_is_candidate(param) ?
+    return hook_is_found(param) ?
                    hook_message_recv(worker, buffer, count, param) :
                    NULL;
 }
@@ -104,7 +122,7 @@ HOOK_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer,
                                               size_t count, ucp_tag_t tag,
                                               const ucp_request_param_t *param)
 {
-    if (hook_has_type(param)) {
+    if (hook_is_candidate(param, count)) {
         return hook_tag_send(ep, buffer, count, tag, param);
     }
 
@@ -123,7 +141,7 @@ HOOK_EXPORT ucs_status_ptr_t
 ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count,
                       ucp_tag_t tag, const ucp_request_param_t *param)
 {
-    if (hook_has_type(param)) {
+    if (hook_is_candidate(param, count)) {
         return hook_tag_send_sync(ep, buffer, count, tag, param);
     }
 
@@ -157,7 +175,7 @@ HOOK_EXPORT ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id,
                                              const void *buffer, size_t count,
                                              const ucp_request_param_t *param)
 {
-    if (hook_has_type(param)) {
+    if (hook_is_candidate(param, count)) {
         return hook_am_send(ep, id, header, header_length, buffer, count,
                             param);
     }
@@ -191,7 +209,7 @@ HOOK_EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer,
                                               ucp_tag_t tag_mask,
                                               const ucp_request_param_t *param)
 {
-    if (hook_has_type(param)) {
+    if (hook_is_candidate(param, count)) {
         return hook_tag_recv(worker, buffer, count, tag, tag_mask, param);
     }
 
@@ -222,7 +240,7 @@ HOOK_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nbx(
         ucp_worker_h worker, void *buffer, size_t count,
         ucp_tag_message_h message, const ucp_request_param_t *param)
 {
-    if (hook_has_type(param)) {
+    if (hook_is_candidate(param, count)) {
         return hook_tag_msg_recv(worker, buffer, count, message, param);
     }
 
@@ -252,7 +270,7 @@ HOOK_EXPORT ucs_status_ptr_t
 ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
                      size_t count, const ucp_request_param_t *param)
 {
-    if (hook_has_type(param)) {
+    if (hook_is_candidate(param, count)) {
         return hook_am_recv(worker, data_desc, buffer, count, param);
     }
 

@@ -10,7 +10,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uct/api/uct.h>
@@ -23,20 +22,16 @@ static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
     hook_worker_t *workers;
-    atomic_int is_any;
 } hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-int hook_context_is_any(void)
-{
-    return atomic_load_explicit(&hook_known.is_any, memory_order_acquire);
-}
+atomic_int hook_context_any;
 
 static void hook_context_add(hook_context_t *context)
 {
     pthread_mutex_lock(&hook_known.lock);
     context->next       = hook_known.contexts;
     hook_known.contexts = context;
-    hook_known.is_any   = 1;
+    hook_context_any    = 1;
     pthread_mutex_unlock(&hook_known.lock);
 }
 

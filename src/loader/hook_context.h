@@ -9,6 +9,7 @@
 #ifndef HOOK_CONTEXT_H
 #define HOOK_CONTEXT_H
 
+#include <stdatomic.h>
 #include <ucp/api/ucp.h>
 
 enum { HOOK_CONTEXT_MAX_MDS = 64 };
@@ -31,8 +32,13 @@ typedef struct hook_worker {
 } hook_worker_t;
 
 
+extern atomic_int hook_context_any __attribute__((visibility("hidden")));
+
 /* Whether there is a context that has views. Never becomes false again. */
-int hook_context_is_any(void);
+static inline int hook_context_is_any(void)
+{
+    return atomic_load_explicit(&hook_context_any, memory_order_acquire);
+}
 
 /* As UCP's functions of these names */
 ucs_status_t hook_context_create(unsigned major, unsigned minor,

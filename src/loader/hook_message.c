@@ -2,7 +2,8 @@
 /*
  * A message that does not go by view has to be told soon: first comes what is
  * known of its type alone, with no lock and no reference, as the type is alive
- * while a call has it.
+ * while a call has it. What was found so of a type is kept with it, as the number
+ * of elements up to which it holds (hook_type_is_few()).
  */
 #include "hook_message.h"
 #include "hook_context.h"
@@ -10,7 +11,9 @@
 #include "hook_report.h"
 #include "hook_views.h"
 
+#include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* A call as it was made */
 typedef struct hook_message {
@@ -32,25 +35,29 @@ static hook_op_t *hook_message_as_it_came(hook_kind_t why, size_t bytes)
 }
 
 /* Pieces that are far apart cost a device more, as it looks up where each is. */
+static int hook_message_is_dense_span(size_t span, size_t length)
+{
+    return 4. * span <= 9. * length;
+}
+
 static int hook_message_is_dense(const shape_data_t *data)
 {
     char *begin, *end;
 
     shape_span(data, &begin, &end);
-    return (size_t)(end - begin) / 9 <= shape_length(data) / 4;
+    return hook_message_is_dense_span(end - begin, shape_length(data));
 }
 
 /* Why a message is not worth a view; HOOK_SENT: it is */
 static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
 {
-    size_t num_blocks = data->count * data->shape->num_blocks;
     size_t block;
 
-    if (num_blocks < 2) {
+    if (data->count * data->shape->num_blocks < 2) {
         return HOOK_ONE_BLOCK;
     }
 
-    block = shape_length(data) / num_blocks;
+    block = data->shape->size / data->shape->num_blocks;
     if (block < hook_policy()->min_block) {
         return HOOK_BLOCKS;
     }
@@ -83,6 +90,56 @@ hook_message_check_type(hook_message_t *message, size_t *length_p)
     return (message->data.shape == NULL) ?
                    HOOK_LAYOUT :
                    hook_message_check_blocks(&message->data);
+}
+
+/* The least number of elements that are not too short */
+static size_t hook_message_min_count(hook_type_t *type)
+{
+    size_t size = hook_type_size(type);
+    size_t min  = hook_policy()->min_length;
+
+    return min / size + (min % size != 0);
+}
+
+/* Whether 'count' elements have pieces far apart, and so has any larger number */
+static int hook_message_is_sparse_from(shape_data_t data, size_t count)
+{
+    data.count = count;
+    return !hook_message_is_dense(&data) &&
+           !hook_message_is_dense_span(labs(data.shape->extent),
+                                       data.shape->size);
+}
+
+/* Fewer than how many elements do not go by view as this message does not */
+static size_t hook_message_few(const hook_message_t *message, hook_kind_t why)
+{
+    size_t min;
+
+    if ((why == HOOK_LAYOUT) || (why == HOOK_BLOCKS)) {
+        return SIZE_MAX;
+    }
+
+    min = hook_message_min_count(message->type);
+    return ((why == HOOK_SPARSE) &&
+            hook_message_is_sparse_from(message->data, min)) ?
+                   SIZE_MAX :
+                   min;
+}
+
+/* ... which calls to come need not find again */
+static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
+{
+    size_t few;
+
+    if (message->type == NULL) {
+        return;
+    }
+
+    few = hook_message_few(message, why);
+    if (!hook_type_is_few(message->type, few)) {
+        atomic_store_explicit(&message->type->min_count, few,
+                              memory_order_relaxed);
+    }
 }
 
 /* Why it could not travel as a view; HOOK_SENT: it can. A receive may be matched by
@@ -190,9 +247,12 @@ hook_message_of_type(hook_message_t *message, ucp_datatype_t datatype)
     }
 
     if (why != HOOK_SENT) {
+        hook_message_keep(message, why);
         return hook_message_as_it_came(why, length);
     }
 
+    /* where messages are counted all come here */
+    assert(!hook_type_is_few(message->type, message->count));
     hook_type_get(message->type);
     return hook_message_with_reference(message);
 }

@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "hook_report.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,11 +32,12 @@ static struct {
 } hook_report_count[HOOK_KIND_LAST];
 
 static const char *_Atomic hook_report_reason;
-static atomic_int hook_report_is_enabled;
+
+atomic_int hook_report_enabled;
 
 void hook_report_add(hook_kind_t kind, size_t bytes)
 {
-    if (!atomic_load_explicit(&hook_report_is_enabled, memory_order_relaxed)) {
+    if (!hook_report_is_enabled()) {
         return;
     }
 
@@ -54,7 +54,7 @@ void hook_report_off(const char *reason)
 
 void hook_report_enable(void)
 {
-    hook_report_is_enabled = 1;
+    hook_report_enabled = 1;
 }
 
 /* What launchers tell their processes */
@@ -79,7 +79,7 @@ static void __attribute__((destructor)) hook_report_print(void)
     unsigned long long num;
     unsigned i;
 
-    if (!hook_report_is_enabled) {
+    if (!hook_report_is_enabled()) {
         return;
     }
 

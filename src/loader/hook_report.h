@@ -8,6 +8,8 @@
 
 #include "uct/dcx/view/dcx_view_ops.h"
 
+#include <stdatomic.h>
+
 
 typedef enum hook_kind {
     HOOK_SENT,
@@ -31,7 +33,14 @@ void hook_report_add(hook_kind_t kind, size_t bytes);
 /* Why a context, or a worker of it, has no views. A string constant. */
 void hook_report_off(const char *reason);
 
+extern atomic_int hook_report_enabled __attribute__((visibility("hidden")));
+
 /* It shall be told. Nothing is counted before. */
 void hook_report_enable(void);
+
+static inline int hook_report_is_enabled(void)
+{
+    return atomic_load_explicit(&hook_report_enabled, memory_order_relaxed);
+}
 
 #endif

@@ -12,18 +12,10 @@ enum {
     HOOK_TYPE_MAX_NESTS = 64 * 1024 /* more are no faster than packing */
 };
 
-/* What UCP makes of a generic data type (UCX, src/ucp/dt/dt_generic.h), whose
- * address has the class in its low bits */
-typedef struct hook_type_ucp {
-    hook_type_t *context;
-    ucp_generic_dt_ops_t ops;
-} hook_type_ucp_t;
-
 /* For types whose layout cannot be told */
 static shape_t hook_type_unknown;
 
-static void *hook_type_start_pack(void *context, const void *buffer,
-                                  size_t count)
+void *hook_type_start_pack(void *context, const void *buffer, size_t count)
 {
     hook_type_t *type = context;
 
@@ -35,17 +27,6 @@ static void *hook_type_start_unpack(void *context, void *buffer, size_t count)
     hook_type_t *type = context;
 
     return type->ops.start_unpack(type->context, buffer, count);
-}
-
-static hook_type_ucp_t *hook_type_ucp(ucp_datatype_t datatype)
-{
-    return (hook_type_ucp_t *)(datatype & ~UCP_DATATYPE_CLASS_MASK);
-}
-
-static int hook_type_is_ours(ucp_datatype_t datatype)
-{
-    return ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) &&
-           (hook_type_ucp(datatype)->ops.start_pack == hook_type_start_pack);
 }
 
 /* A type of the user's: the same, but that it begins in functions of ours */
@@ -69,8 +50,7 @@ static hook_type_t *hook_type_new(const ucp_generic_dt_ops_t *ops,
 /* If UCP made of it what is expected, the type is known from now on */
 static int hook_type_is_read_back(ucp_datatype_t datatype, hook_type_t *type)
 {
-    if (hook_type_is_ours(datatype) &&
-        (hook_type_ucp(datatype)->context == type)) {
+    if (hook_type_of(datatype) == type) {
         return 1;
     }
 
@@ -113,12 +93,6 @@ void hook_type_destroy(ucp_datatype_t datatype)
     if (type != NULL) {
         hook_type_put(type);
     }
-}
-
-hook_type_t *hook_type_of(ucp_datatype_t datatype)
-{
-    return hook_type_is_ours(datatype) ? hook_type_ucp(datatype)->context :
-                                         NULL;
 }
 
 static shape_t *hook_type_list_shape(const ucp_dt_iov_t *iov, size_t count)

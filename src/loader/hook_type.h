@@ -21,6 +21,7 @@ typedef struct hook_type {
     ucp_generic_dt_ops_t ops; /* the user's ...; unused in lists */
     void *context;            /* ... */
     const mpi_lib_t *lib;     /* NULL: nobody knows the layout */
+    atomic_size_t min_count;  /* fewer elements never go by view: see below */
     atomic_size_t size;       /* SIZE_MAX: not asked for yet */
     shape_t *_Atomic shape;   /* NULL: not looked for yet */
 } hook_type_t;
@@ -33,8 +34,40 @@ ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
 /* As ucp_dt_destroy(). It may be called by the last operation's finish(). */
 void hook_type_destroy(ucp_datatype_t datatype);
 
+/* What UCP makes of a generic data type (UCX, src/ucp/dt/dt_generic.h), whose
+ * address has the class in its low bits */
+typedef struct hook_type_ucp {
+    hook_type_t *context;
+    ucp_generic_dt_ops_t ops;
+} hook_type_ucp_t;
+
+/* How an operation begins that UCP packs */
+void *hook_type_start_pack(void *context, const void *buffer, size_t count);
+
+static inline hook_type_ucp_t *hook_type_ucp(ucp_datatype_t datatype)
+{
+    return (hook_type_ucp_t *)(datatype & ~UCP_DATATYPE_CLASS_MASK);
+}
+
+static inline int hook_type_is_ours(ucp_datatype_t datatype)
+{
+    return ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) &&
+           (hook_type_ucp(datatype)->ops.start_pack == hook_type_start_pack);
+}
+
 /* What a generic data type is, as long as it is alive; NULL: it is none of ours. */
-hook_type_t *hook_type_of(ucp_datatype_t datatype);
+static inline hook_type_t *hook_type_of(ucp_datatype_t datatype)
+{
+    return hook_type_is_ours(datatype) ? hook_type_ucp(datatype)->context :
+                                         NULL;
+}
+
+/* Whether it was found before that so few elements do not go by view, as
+ * hook_message.c keeps with the type: the one question for short messages */
+static inline int hook_type_is_few(const hook_type_t *type, size_t count)
+{
+    return count < atomic_load_explicit(&type->min_count, memory_order_relaxed);
+}
 
 /* A new type for a list of pieces, seen from where the first one is, with one
  * reference; NULL: its layout cannot be told. */

@@ -1,0 +1,95 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Data types of which a few elements go another way than many: by view or packed.
+ * Rank 0 sends rank 1 few, many, few and many of each, since what is found out
+ * about one message is kept for those to come. The loader's report tells how many
+ * went which way (views.tab).
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MEMORY = 8 << 20 };
+
+typedef struct use {
+    int blocks, bytes, stride;
+    MPI_Aint extent;
+    int few, many;
+} use_t;
+
+static const use_t uses[] = {
+        {4, 4096, 8192, 32768, 2, 20},     /* too short, by view */
+        {1, 131072, 131072, 262144, 1, 2}, /* a single block, by view */
+        {16, 64, 128, 2048, 2, 200},       /* too short, small blocks */
+        {64, 512, 1024, 131072, 1, 3},     /* too short, blocks far apart */
+        {256, 512, 2048, 512, 1, 4},       /* blocks far apart, by view */
+        {256, 512, 1024, 1 << 20, 1, 4},   /* by view, blocks far apart */
+};
+
+enum { NUM_USES = sizeof(uses) / sizeof(uses[0]) };
+
+static char memory[2][MEMORY]; /* sent and received */
+static int rank;
+
+static MPI_Datatype make(const use_t *use)
+{
+    MPI_Datatype blocks, type;
+
+    MPI_Type_create_hvector(use->blocks, use->bytes, use->stride, MPI_BYTE,
+                            &blocks);
+    MPI_Type_create_resized(blocks, 0, use->extent, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&blocks);
+    return type;
+}
+
+/* Packs what a message has to bring. Returns its length. */
+static int pack(char *memory, MPI_Datatype type, int count, char *packed)
+{
+    int length = 0;
+
+    MPI_Pack(memory, count, type, packed, MEMORY, &length, MPI_COMM_WORLD);
+    return length;
+}
+
+/* Returns whether rank 1 received something else */
+static int message(MPI_Datatype type, int count)
+{
+    static char packed[2][MEMORY];
+    int length;
+
+    if (rank == 0) {
+        MPI_Send(memory[0], count, type, 1, 0, MPI_COMM_WORLD);
+        return 0;
+    }
+
+    memset(memory[1], 0, MEMORY);
+    MPI_Recv(memory[1], count, type, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    length = pack(memory[0], type, count, packed[0]);
+    return (pack(memory[1], type, count, packed[1]) != length) ||
+           memcmp(packed[0], packed[1], length);
+}
+
+int main(int argc, char **argv)
+{
+    int wrong = 0;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < MEMORY; i++) {
+        memory[0][i] = i % 251 + 1;
+    }
+    for (int i = 0; i < NUM_USES; i++) {
+        MPI_Datatype type = make(&uses[i]);
+
+        for (int n = 0; n < 4; n++) {
+            wrong += message(type, n % 2 ? uses[i].many : uses[i].few);
+        }
+        MPI_Type_free(&type);
+    }
+    if (rank == 1) {
+        printf("mpi_counts: %d wrong\n", wrong);
+    }
+    MPI_Finalize();
+    return wrong != 0;
+}
