@@ -21,7 +21,7 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         [HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY] =
                 "packed: too many blocks for a key",
         [HOOK_STATUS + UCT_DCX_VIEW_UNMAPPED] =
-                "packed: the memory cannot be registered",
+                "packed: the memory is too scattered, or cannot be registered",
         [HOOK_STATUS + UCT_DCX_VIEW_UNSUPPORTED] =
                 "packed: the device has no such keys",
         [HOOK_STATUS + UCT_DCX_VIEW_FAILED] = "packed: the device failed"};

@@ -31,6 +31,11 @@ protected:
         return stats().sets - sets;
     }
 
+    static bool has_cache()
+    {
+        return strcmp(getenv("UCX_DCX_RCACHE"), "n") != 0;
+    }
+
     view_pages m_pages;
 };
 
@@ -277,7 +282,6 @@ TEST_P(dcx_view_test, again)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
     view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
-    bool has_cache = strcmp(getenv("UCX_DCX_RCACHE"), "n") != 0;
 
     /* the longer one first: all have its region */
     for (const view_type *type : {&cells, &rows}) {
@@ -291,8 +295,8 @@ TEST_P(dcx_view_test, again)
         }
     });
 
-    EXPECT_EQ(has_cache, sets == 0);
-    EXPECT_EQ(has_cache, doorbells == stats().doorbells);
+    EXPECT_EQ(has_cache(), sets == 0);
+    EXPECT_EQ(has_cache(), doorbells == stats().doorbells);
 
     /* another buffer, and another type at the same one */
     EXPECT_LT(0u, sets_of([&] {
@@ -438,6 +442,100 @@ TEST_P(dcx_view_test, many_holes)
             expect_gathered(pages.bytes, type.places(1), [&] {
                 return peer_get(rkey(view), view->address, view->length);
             });
+            m_views->close(view, 0);
+        }
+    }
+}
+
+/* --- memory far apart ----------------------------------------------------- */
+
+/* Pages as far apart as that, and all between them mapped, but not touched */
+class dcx_view_far : public dcx_view_test {
+protected:
+    static constexpr size_t MIB = 1ul << 20;
+
+    ~dcx_view_far()
+    {
+        munmap(m_bytes, m_length);
+    }
+
+    uct_dcx_view_status_t
+    try_far(unsigned num, size_t bytes, size_t distance, uct_dcx_view_t **view)
+    {
+        view_type type({nest(0, bytes, {{num, (ptrdiff_t)distance}})},
+                       num * distance);
+        shape_data_t data = {type.shape, map(num * distance), 1};
+
+        *view = NULL;
+        return try_open(data, false, view);
+    }
+
+    char *map(size_t length)
+    {
+        munmap(m_bytes, m_length);
+        m_length = length;
+        m_bytes  = (char*)mmap(NULL, length, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                               0);
+        HCA_CHECK_CALL(m_bytes != MAP_FAILED);
+        return m_bytes;
+    }
+
+    /* Of what a page is registered with */
+    uct_rkey_t page_rkey(size_t offset)
+    {
+        uct_mem_h memh;
+
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_bytes + offset, PAGE,
+                                UCT_MD_MEM_ACCESS_ALL, &memh));
+
+        uct_rkey_t rkey = dcx_peek_rkey(memh);
+
+        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+        return rkey;
+    }
+
+    char   *m_bytes = NULL;
+    size_t m_length = 0;
+};
+
+/* What lies between is not registered: it has a key of its own. */
+TEST_P(dcx_view_far, two)
+{
+    uct_dcx_view_t *view;
+
+    ASSERT_EQ(UCT_DCX_VIEW_OK, try_far(2, PAGE, 1024 * MIB, &view));
+    m_bytes[1]              = 7;
+    m_bytes[1024 * MIB + 1] = 8;
+    ASSERT_EQ(UCS_OK, peer_get(rkey(view), view->address, view->length));
+    EXPECT_EQ(7, m_flat.bytes[1]);
+    EXPECT_EQ(8, m_flat.bytes[PAGE + 1]);
+    EXPECT_NE(page_rkey(0), page_rkey(100 * MIB));
+    m_views->close(view, 0);
+}
+
+/* ... which it is if it is not much, or not much more than the data */
+TEST_P(dcx_view_far, close)
+{
+    for (size_t bytes : {16ul, 32ul, 80ul}) {
+        uct_dcx_view_t *view;
+
+        ASSERT_EQ(UCT_DCX_VIEW_OK,
+                  try_far(2, bytes * MIB / 32, bytes * MIB, &view));
+        EXPECT_EQ(has_cache(), page_rkey(0) == page_rkey(bytes * MIB / 2));
+        m_views->close(view, 0);
+    }
+}
+
+/* As many as there may be regions, and one more: no two of them become one. */
+TEST_P(dcx_view_far, many)
+{
+    for (unsigned num : {16u, 17u}) {
+        uct_dcx_view_t *view;
+
+        EXPECT_EQ((num == 16) ? UCT_DCX_VIEW_OK : UCT_DCX_VIEW_UNMAPPED,
+                  try_far(num, PAGE, 1024 * MIB, &view));
+        if (view != NULL) {
             m_views->close(view, 0);
         }
     }
@@ -893,6 +991,8 @@ TEST_P(dcx_view_tag, request)
 INSTANTIATE_TEST_SUITE_P(tags, dcx_view_tag, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(cached, dcx_view_test, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(strict, dcx_view_test, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(cached, dcx_view_far, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(strict, dcx_view_far, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_view_test, testing::Values(0));
 
 } /* namespace */

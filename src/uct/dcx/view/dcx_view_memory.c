@@ -8,6 +8,14 @@
 #include <ucs/sys/sys.h>
 
 
+/* Registered memory is locked: no more than so many bytes, or so many times the
+ * data. */
+enum {
+    UCT_DCX_VIEW_MEMORY_MIN   = 64 * UCS_MBYTE,
+    UCT_DCX_VIEW_MEMORY_RATIO = 64
+};
+
+
 /* --- registration --------------------------------------------------------- */
 
 /* That it cannot be is not an error: the data is packed then. */
@@ -181,17 +189,50 @@ static int uct_dcx_view_clusters_add(void *arg, char *address, size_t bytes)
 }
 
 
-static int uct_dcx_view_memory_clusters(uct_dcx_view_memory_t *memory,
-                                        uct_dcx_md_t *md,
-                                        const shape_data_t *data)
+static void uct_dcx_view_memory_clusters(uct_dcx_view_memory_t *memory,
+                                         const shape_data_t *data)
 {
     uct_dcx_view_clusters_t clusters = {.page = ucs_get_page_size()};
-    int is_same;
 
     shape_for_each(data, uct_dcx_view_clusters_add, &clusters);
     memory->num = clusters.num;
     memcpy(memory->regions, clusters.regions, sizeof(memory->regions));
-    return (memory->num > 1) &&
+}
+
+
+static void uct_dcx_view_memory_span(uct_dcx_view_memory_t *memory,
+                                     const shape_data_t *data)
+{
+    char *begin, *end;
+
+    shape_span(data, &begin, &end);
+    memory->num              = 1;
+    memory->regions[0].begin = (uintptr_t)begin;
+    memory->regions[0].end   = (uintptr_t)end;
+}
+
+
+/* Whether it is no more than may be locked for so much data */
+static int uct_dcx_view_memory_is_fair(const uct_dcx_view_memory_t *memory,
+                                       const shape_data_t *data)
+{
+    size_t bytes = 0;
+    unsigned i;
+
+    for (i = 0; i < memory->num; ++i) {
+        bytes += memory->regions[i].end - memory->regions[i].begin;
+    }
+    return (bytes <= UCT_DCX_VIEW_MEMORY_MIN) ||
+           (bytes / UCT_DCX_VIEW_MEMORY_RATIO <= shape_length(data));
+}
+
+
+static int uct_dcx_view_memory_try(uct_dcx_view_memory_t *memory,
+                                   uct_dcx_md_t *md, const shape_data_t *data)
+{
+    int is_same;
+
+    return uct_dcx_view_memory_is_fair(memory, data) &&
            uct_dcx_view_memory_again(memory, md, &is_same);
 }
 
@@ -199,13 +240,11 @@ static int uct_dcx_view_memory_clusters(uct_dcx_view_memory_t *memory,
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
                             const shape_data_t *data)
 {
-    char *begin, *end;
-    int is_same;
+    uct_dcx_view_memory_span(memory, data);
+    if (uct_dcx_view_memory_try(memory, md, data)) {
+        return 1;
+    }
 
-    shape_span(data, &begin, &end);
-    memory->num              = 1;
-    memory->regions[0].begin = (uintptr_t)begin;
-    memory->regions[0].end   = (uintptr_t)end;
-    return uct_dcx_view_memory_again(memory, md, &is_same) ||
-           uct_dcx_view_memory_clusters(memory, md, data);
+    uct_dcx_view_memory_clusters(memory, data);
+    return (memory->num > 1) && uct_dcx_view_memory_try(memory, md, data);
 }

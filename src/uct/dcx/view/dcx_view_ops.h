@@ -46,7 +46,7 @@ typedef enum uct_dcx_view_status {
     UCT_DCX_VIEW_BUSY,        /* all are in use */
     UCT_DCX_VIEW_TOO_LONG,    /* ... for a view's range */
     UCT_DCX_VIEW_TOO_MANY,    /* blocks for a key */
-    UCT_DCX_VIEW_UNMAPPED,    /* the memory cannot be registered */
+    UCT_DCX_VIEW_UNMAPPED,    /* the memory is too scattered, or not there */
     UCT_DCX_VIEW_UNSUPPORTED, /* the device has no such keys */
     UCT_DCX_VIEW_FAILED,      /* the device; was logged */
     UCT_DCX_VIEW_LAST
