@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MAX_ELEMENTS = 100000, NEAR = 4, FAR = 100, MAX_ROUNDS = 20 };
+enum { MAX_ELEMENTS = 10000, NEAR = 4, FAR = 100, MAX_ROUNDS = 10 };
 
 typedef void (*strided_t)(long *dest, const long *source, ptrdiff_t dst,
                           ptrdiff_t sst, size_t nelems, int pe);
@@ -73,8 +73,8 @@ static double call_us(const struct way *way, strided_t strided,
 
 static void report(const struct way *way, const struct shape *shape)
 {
-    int rounds   = MAX_ELEMENTS / shape->nelems;
-    double own   = call_us(way, way->own, shape); /* warms up */
+    int rounds   = MAX_ELEMENTS / shape->nelems - 1;
+    double own   = call_us(way, way->own, shape);
     double usual = call_us(way, way->usual, shape);
     double us;
 
