@@ -3,8 +3,9 @@
 # The section "types" of contrib/bench: messages of derived types of MPI, by views
 # and without (UCX_DCX_TYPES=n), packed by the program, and contiguous ones as the
 # floor: times in turns, copies by a processor, a 3-D halo, and instructions of
-# short messages. Of Open MPI, and of MPICH if it is installed. Sourced by
-# contrib/bench.
+# short messages. Of Open MPI, and of MPICH if it is installed; and OpenSHMEM's
+# strided operations. Of tables the lines that are furthest from a goal, or all
+# (DCX_BENCH_FULL=y). Sourced by contrib/bench.
 
 types_ms=$((rounds > 1 ? 40 : 20)) # of a run, for each layout
 
@@ -72,25 +73,35 @@ types_head()
         /packed
 }
 
-# types_goals TABLE: how the lines do that a goal is about
+# types_goals TABLE: how the lines do that a goal is about, and the five that do
+# worst; with DCX_BENCH_FULL=y all lines before these
 types_goals()
 {
-    awk '
-        function judge(goal, value, most)
+    types_head
+    awk -v is_full="${DCX_BENCH_FULL:-n}" '
+        function judge(goal, value, most, i)
         {
-            all[goal]++
             met[goal] += value <= most
-            if (value > worst[goal]) {
-                worst[goal] = value
-                where[goal] = $1 " of " $2 " in " $3 ", " $4
+            # the worst first
+            for (i = ++all[goal]; i > 1 && values[goal, i - 1] < value; i--) {
+                values[goal, i] = values[goal, i - 1]
+                lines[goal, i] = lines[goal, i - 1]
             }
+            values[goal, i] = value
+            lines[goal, i] = $0
         }
-        function report(goal, title)
+        function report(goal, title, i, word)
         {
-            if (all[goal])
-                printf "# goal %s: met in %d of %d, worst %.3f (%s)\n", title,
-                       met[goal], all[goal], worst[goal], where[goal]
+            if (!all[goal])
+                return
+            split(lines[goal, 1], word)
+            printf "# goal %s: met in %d of %d, worst %.3f (%s of %s in %s, %s)\n",
+                   title, met[goal], all[goal], values[goal, 1], word[1],
+                   word[2], word[3], word[4]
+            for (i = 1; is_full != "y" && i <= 5 && i <= all[goal]; i++)
+                print lines[goal, i]
         }
+        is_full == "y" { print }
         /^#/ || $10 == "-" { next }
         { judge("any", $10, 1.03) }
         $1 != "halo" && $2 >= 262144 && $3 >= 256 { judge("large", $11, 0.9999) }
@@ -100,21 +111,33 @@ types_goals()
         }' "$1"
 }
 
-# types_copies MPI: the copies without views and with them, side by side, and what
-# the loader reports
+# types_copies MPI: the copies without views and with them, side by side: of layouts
+# that are copied with views, or all of them (DCX_BENCH_FULL=y); and what the loader
+# reports
 types_copies()
 {
     types_job "$1" UCX_DCX_TYPES=n mpi_type_copies large > "$work/copies.off"
     types_job "$1" "UCX_DCX_TYPES=try UCX_DCX_TYPES_REPORT=y" \
         mpi_type_copies large > "$work/copies.views"
-    paste "$work/copies.off" "$work/copies.views" | awk '
-        {
-            printf "%-13s %8d %6d  %5s/%s  %5s/%s\n", $1, $2, $3, $4, $5, $9, $10
-            none += $9 + $10 == 0 && $4 > 0
-        }
-        END { printf "# goal no copy on either side: met in %d of %d\n", none, NR }'
-    grep -o 'dcx types: .*' "$work/types.log" ||
+    paste "$work/copies.off" "$work/copies.views" |
+        awk -v is_full="${DCX_BENCH_FULL:-n}" '
+            $9 + $10 == 0 && $4 > 0 { none++ }
+            is_full == "y" || ($9 + $10 > 0 && shown++ < 5) {
+                printf "%-13s %8d %6d  %5s/%s  %5s/%s\n", $1, $2, $3, $4, $5, $9, $10
+            }
+            END {
+                printf "# goal no copy on either side: met in %d of %d\n", none, NR
+            }'
+    grep -o 'dcx types: rank 0: .*' "$work/types.log" ||
         echo "# no report of views (UCX_DCX_TYPES_REPORT): there are none"
+}
+
+# types_compare TITLE MPI PROGRAM ARGUMENT...
+types_compare()
+{
+    echo "# $2: $1"
+    types_times "${@:2}" > "$work/table"
+    types_goals "$work/table"
 }
 
 types_mpi()
@@ -124,19 +147,24 @@ types_mpi()
     echo "# views, packed by the program, a type with views; with views over without and over" \
         "packed; and both for the"
     echo "# processors' time of both sides without the device's"
-    types_head
-    types_times "$1" mpi_types "$types_ms" vector far indexed | tee "$work/table"
-    types_goals "$work/table"
-    echo "# $1: what applications exchange"
-    types_head
-    types_times "$1" mpi_types "$types_ms" ddt | tee "$work/table"
-    types_goals "$work/table"
-    echo "# $1: a 3-D halo of six faces: bytes of a face, cells in a dimension"
-    types_head
-    types_times "$1" mpi_halo $((5 * types_ms)) | tee "$work/table"
-    types_goals "$work/table"
+    types_compare "blocks of any size" "$1" mpi_types "$types_ms" vector far indexed
+    types_compare "what applications exchange" "$1" mpi_types "$types_ms" ddt
+    types_compare "a 3-D halo of six faces: bytes of a face, cells in a dimension" \
+        "$1" mpi_halo $((5 * types_ms))
     echo "# $1: copies by the processors of receiver/sender without views, and with"
     types_copies "$1"
+}
+
+# types_shmem: what the loader does about OpenSHMEM's strided operations
+types_shmem()
+{
+    build_targets test/bench/shmem_strided
+    echo "# OpenSHMEM's strided operations: elements, strides there/here, us for each by" \
+        "the library, by the"
+    echo "# loader, and the ratio"
+    UCX_TLS=dcx UCX_WARN_UNUSED_ENV_VARS=n "$run" "${device[@]}" \
+        oshrun -np 2 --oversubscribe "$build/test/bench/shmem_strided" |
+        awk -v is_full="${DCX_BENCH_FULL:-n}" 'is_full == "y" || $2 == 1000'
 }
 
 section_types()
@@ -157,4 +185,5 @@ section_types()
     # shellcheck disable=SC2086 # a list of names
     "$top/test/bench/count-types" "$build/test/bench/mpi_small" \
         ${DCX_BENCH_BEFORE:-}
+    ! grep -q '^OSHCC = .' "$build/Makefile" || types_shmem
 }
