@@ -13,9 +13,13 @@
  *
  * Below are the library's own functions, called by their names of the profiling
  * interface, so that a tool sees the program's calls alone. What is invalid is
- * told by them. Of the binary interface there are the standard's prototypes
- * (OpenSHMEM 1.4, 9.5 and 9.6), and that a context is a pointer. Called by any
- * thread; nothing is shared but what is looked up once.
+ * told by them. Above may be a tool that is linked with the program: what is
+ * preloaded comes before it, so that the usual names here pass their calls to it.
+ * It comes back by the names of the profiling interface, which do the work.
+ *
+ * Of the binary interface there are the standard's prototypes (OpenSHMEM 1.4, 9.5
+ * and 9.6), and that a context is a pointer. Called by any thread; nothing is
+ * shared but what is looked up once.
  */
 #define _GNU_SOURCE
 #include "hook_views.h"
@@ -52,6 +56,7 @@ typedef void (*shmem_ctx_quiet_t)(void *ctx);
 /* A function of the library, looked up when it is called first */
 typedef struct shmem_function {
     const char *name; /* of the profiling interface: p and the usual one */
+    void       *ours; /* NULL; or it is a tool's, and if there is none, ours */
     void       *addr;
 } shmem_function_t;
 
@@ -93,12 +98,31 @@ static void *shmem_look_up(const char *name)
                                                      name + 1);
 }
 
+static void *shmem_object(const void *addr)
+{
+    Dl_info info;
+
+    return dladdr(addr, &info) ? info.dli_fbase : NULL;
+}
+
+/* Whoever has the usual name next, unless that is the library */
+static void *shmem_look_up_tool(const shmem_function_t *function)
+{
+    void *addr = dlsym(RTLD_NEXT, function->name + 1);
+    void *real = shmem_look_up(function->name);
+
+    return ((addr == NULL) || (shmem_object(addr) == shmem_object(real))) ?
+                   function->ours :
+                   addr;
+}
+
 static void *shmem_function(shmem_function_t *function)
 {
     void *addr = __atomic_load_n(&function->addr, __ATOMIC_RELAXED);
 
     if (addr == NULL) {
-        addr = shmem_look_up(function->name);
+        addr = (function->ours == NULL) ? shmem_look_up(function->name) :
+                                          shmem_look_up_tool(function);
         if (addr == NULL) {
             fprintf(stderr, "dcx: this process has no %s\n",
                     function->name + 1);
@@ -317,20 +341,27 @@ static void shmem_get(const shmem_call_t *call)
             size_t nelems, int pe
 #define SHMEM_CTX_ARGS void *ctx, SHMEM_ARGS
 
-/* A function that stands before one of the library, by both its names */
-#define SHMEM_DEFINE(_do, _name, _size, _has_ctx, _ctx, _args) \
-    void _name(_args) __attribute__((visibility("default"))); \
-    void p##_name(_args) \
-            __attribute__((visibility("default"), alias(#_name))); \
-    void _name(_args) \
+/* What one name of a function does; its arguments are last */
+#define SHMEM_DEFINE_NAME(_do, _name, _real, _ours, _size, _has_ctx, _ctx, \
+                          ...) \
+    __attribute__((visibility("default"))) void _name(__VA_ARGS__) \
     { \
-        static shmem_function_t real = {.name = "p" #_name}; \
+        static shmem_function_t real = {.name = _real, .ours = _ours}; \
         const shmem_call_t call      = {&real, _has_ctx, _ctx, dest, \
                                         source, dst, sst, nelems, \
                                         _size, pe}; \
         \
         _do(&call); \
     }
+
+/* A function that stands before one of the library, by both its names */
+#define SHMEM_DEFINE(_do, _name, _size, _has_ctx, _ctx, _args) \
+    void _name(_args); \
+    void p##_name(_args); \
+    SHMEM_DEFINE_NAME(_do, p##_name, "p" #_name, NULL, _size, _has_ctx, _ctx, \
+                      _args) \
+    SHMEM_DEFINE_NAME(shmem_call_real, _name, "p" #_name, p##_name, _size, \
+                      _has_ctx, _ctx, _args)
 
 /* ... put and get on both kinds of contexts; _put and _get end their names */
 #define SHMEM_DEFINE_ALL(_put, _get, _size) \
