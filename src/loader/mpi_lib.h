@@ -18,7 +18,8 @@ typedef uintptr_t mpi_handle_t;
 
 
 /* How a type was made: MPI_COMBINER_*. The order is that of all MPIs; only the
- * value of the first differs. Those with _INTEGER are of Fortran in MPI-1. */
+ * value of the first differs. No MPI makes those with _INTEGER any more, which are
+ * of Fortran in MPI-1. */
 typedef enum mpi_combiner {
     MPI_LIB_NAMED,
     MPI_LIB_DUP,

@@ -87,7 +87,9 @@ static int mpich_get_contents(mpi_handle_t type, mpi_args_t *args)
     return 0;
 }
 
-/* MPI_Type_get_contents() returned a reference of each that is not named */
+/* MPI_Type_get_contents() returned a reference of each that is not named, and of
+ * pairs (MPI_DOUBLE_INT), which are named, but objects (type_contents.c). These
+ * cannot be given back: MPI_Type_free() refuses named types, and never frees them. */
 static void mpich_put_types(const mpi_args_t *args)
 {
     int combiner, handle;

@@ -107,7 +107,6 @@ static shape_t *walk_contiguous(walk_t *walk, const mpi_args_t *args)
                    walk_repeat(walk, shape, 0, args->ints[0], shape->extent);
 }
 
-/* Fortran's MPI_TYPE_HVECTOR has the stride among the integers */
 static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
 {
     shape_t *shape = walk_type(walk, args->types[0]);
@@ -117,21 +116,16 @@ static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
         return NULL;
     }
 
-    if (args->num_addresses > 0) {
-        stride = args->addresses[0];
-    } else if (args->combiner == MPI_LIB_VECTOR) {
-        stride = args->ints[2] * shape->extent;
-    } else {
-        stride = args->ints[2];
-    }
-    shape = walk_repeat(walk, shape, 0, args->ints[1], shape->extent);
+    stride = (args->combiner == MPI_LIB_VECTOR) ?
+                     args->ints[2] * shape->extent :
+                     args->addresses[0];
+    shape  = walk_repeat(walk, shape, 0, args->ints[1], shape->extent);
     return walk_repeat(walk, shape, 0, args->ints[0], stride);
 }
 
 /* --- lists ----------------------------------------------------------------- */
 
-/* Displacements are addresses, or behind what else is in the integers: there in
- * bytes, or in extents */
+/* Displacements are addresses, or behind what else is in the integers, in extents */
 static ptrdiff_t walk_displacement(const mpi_args_t *args, int i,
                                    ptrdiff_t extent)
 {
@@ -140,9 +134,6 @@ static ptrdiff_t walk_displacement(const mpi_args_t *args, int i,
         return args->ints[1 + args->ints[0] + i] * extent;
     case MPI_LIB_INDEXED_BLOCK:
         return args->ints[2 + i] * extent;
-    case MPI_LIB_HINDEXED_INTEGER:
-    case MPI_LIB_STRUCT_INTEGER:
-        return args->ints[1 + args->ints[0] + i];
     default:
         return args->addresses[i];
     }
@@ -332,21 +323,18 @@ static shape_t *walk_darray(walk_t *walk, const mpi_args_t *args)
 
 /* Those of Fortran 90 are as named ones */
 static const walk_make_t walk_makes[MPI_LIB_NUM_COMBINERS] = {
-        [MPI_LIB_DUP]              = walk_same,
-        [MPI_LIB_CONTIGUOUS]       = walk_contiguous,
-        [MPI_LIB_VECTOR]           = walk_vector,
-        [MPI_LIB_HVECTOR_INTEGER]  = walk_vector,
-        [MPI_LIB_HVECTOR]          = walk_vector,
-        [MPI_LIB_INDEXED]          = walk_list,
-        [MPI_LIB_HINDEXED_INTEGER] = walk_list,
-        [MPI_LIB_HINDEXED]         = walk_list,
-        [MPI_LIB_INDEXED_BLOCK]    = walk_list,
-        [MPI_LIB_STRUCT_INTEGER]   = walk_list,
-        [MPI_LIB_STRUCT]           = walk_list,
-        [MPI_LIB_SUBARRAY]         = walk_subarray,
-        [MPI_LIB_DARRAY]           = walk_darray,
-        [MPI_LIB_RESIZED]          = walk_same,
-        [MPI_LIB_HINDEXED_BLOCK]   = walk_list,
+        [MPI_LIB_DUP]            = walk_same,
+        [MPI_LIB_CONTIGUOUS]     = walk_contiguous,
+        [MPI_LIB_VECTOR]         = walk_vector,
+        [MPI_LIB_HVECTOR]        = walk_vector,
+        [MPI_LIB_INDEXED]        = walk_list,
+        [MPI_LIB_HINDEXED]       = walk_list,
+        [MPI_LIB_INDEXED_BLOCK]  = walk_list,
+        [MPI_LIB_STRUCT]         = walk_list,
+        [MPI_LIB_SUBARRAY]       = walk_subarray,
+        [MPI_LIB_DARRAY]         = walk_darray,
+        [MPI_LIB_RESIZED]        = walk_same,
+        [MPI_LIB_HINDEXED_BLOCK] = walk_list,
 };
 
 static shape_t *walk_make(walk_t *walk, mpi_handle_t type,
