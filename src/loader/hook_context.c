@@ -15,9 +15,6 @@
 #include <uct/api/uct.h>
 #include <unistd.h>
 
-/* The one whose protocols and structures views were tried with */
-#define HOOK_CONTEXT_UCX "1.13."
-
 static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
@@ -103,7 +100,7 @@ static int hook_context_is_wanted(void)
         hook_report_enable();
     }
 
-    if (strncmp(DCX_UCX_VERSION, HOOK_CONTEXT_UCX, strlen(HOOK_CONTEXT_UCX))) {
+    if (strncmp(DCX_UCX_VERSION, UCT_DCX_VIEW_UCX, strlen(UCT_DCX_VIEW_UCX))) {
         hook_report_off("views are for UCX 1.13, this one is " DCX_UCX_VERSION);
         return 0;
     }

@@ -53,6 +53,10 @@ static hook_kind_t hook_message_check_blocks(const shape_data_t *data)
 {
     size_t block;
 
+    if (data->shape->num > hook_policy()->max_pieces) {
+        return HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY;
+    }
+
     if (data->count * data->shape->num_blocks < 2) {
         return HOOK_ONE_BLOCK;
     }
@@ -115,7 +119,8 @@ static size_t hook_message_few(const hook_message_t *message, hook_kind_t why)
 {
     size_t min;
 
-    if ((why == HOOK_LAYOUT) || (why == HOOK_BLOCKS)) {
+    if ((why == HOOK_LAYOUT) || (why == HOOK_BLOCKS) ||
+        (why == HOOK_STATUS + UCT_DCX_VIEW_TOO_MANY)) {
         return SIZE_MAX;
     }
 

@@ -2,18 +2,22 @@
 #include "hook_type.h"
 #include "hook_real.h"
 #include "hook_report.h"
+#include "hook_views.h"
 
 #include "shape/shape_build.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 enum {
-    HOOK_TYPE_MAX_NESTS = 64 * 1024 /* more are no faster than packing */
+    /* that are looked at: a list may turn out to be rounds of a few of them */
+    HOOK_TYPE_MAX_NESTS = 64 * 1024
 };
 
-/* For types whose layout cannot be told */
+/* For types whose layout cannot be told, and for those that no key takes */
 static shape_t hook_type_unknown;
+static shape_t hook_type_too_many = {.num = UINT_MAX};
 
 void *hook_type_start_pack(void *context, const void *buffer, size_t count)
 {
@@ -43,7 +47,6 @@ static hook_type_t *hook_type_new(const ucp_generic_dt_ops_t *ops,
     type->size     = SIZE_MAX;
     type->ops      = *ops;
     type->context  = context;
-    type->lib      = mpi_lib_of((void *)ops->start_pack);
     return type;
 }
 
@@ -70,6 +73,7 @@ ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
         return UCS_ERR_NO_MEMORY;
     }
 
+    type->lib         = mpi_lib_of((void *)ops->start_pack);
     ours.start_pack   = hook_type_start_pack;
     ours.start_unpack = hook_type_start_unpack;
     status = hook_real.ucp_dt_create_generic(&ours, type, datatype_p);
@@ -139,6 +143,13 @@ void hook_type_get(hook_type_t *type)
     atomic_fetch_add_explicit(&type->num_refs, 1, memory_order_relaxed);
 }
 
+static void hook_type_free_shape(shape_t *shape)
+{
+    if ((shape != &hook_type_unknown) && (shape != &hook_type_too_many)) {
+        free(shape);
+    }
+}
+
 void hook_type_put(hook_type_t *type)
 {
     if (atomic_fetch_sub_explicit(&type->num_refs, 1, memory_order_acq_rel) >
@@ -146,9 +157,7 @@ void hook_type_put(hook_type_t *type)
         return;
     }
 
-    if (type->shape != &hook_type_unknown) {
-        free(type->shape);
-    }
+    hook_type_free_shape(type->shape);
     free(type);
 }
 
@@ -165,27 +174,38 @@ size_t hook_type_size(hook_type_t *type)
     return size;
 }
 
-/* No lock is held in calls of the MPI, which takes some of its own: the second of
- * two threads that walk a type at once has walked it in vain */
-static shape_t *hook_type_walk(hook_type_t *type)
+/* What no message will use is not kept */
+static shape_t *hook_type_make_shape(const hook_type_t *type)
 {
-    shape_t *found = NULL;
     shape_t *shape = NULL;
 
     if (type->lib != NULL) {
         shape = mpi_type_shape(type->lib, type->context, HOOK_TYPE_MAX_NESTS);
     }
     if (shape == NULL) {
-        shape = &hook_type_unknown;
+        return &hook_type_unknown;
     }
+
+    if (shape->num > hook_policy()->max_pieces) {
+        free(shape);
+        return &hook_type_too_many;
+    }
+
+    return shape;
+}
+
+/* No lock is held in calls of the MPI, which takes some of its own: the second of
+ * two threads that walk a type at once has walked it in vain */
+static shape_t *hook_type_walk(hook_type_t *type)
+{
+    shape_t *found = NULL;
+    shape_t *shape = hook_type_make_shape(type);
 
     if (atomic_compare_exchange_strong(&type->shape, &found, shape)) {
         return shape;
     }
 
-    if (shape != &hook_type_unknown) {
-        free(shape);
-    }
+    hook_type_free_shape(shape);
     return found;
 }
 

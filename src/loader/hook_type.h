@@ -80,7 +80,8 @@ void hook_type_put(hook_type_t *type);
 /* Bytes of an element of a generic type; 0: it has none, or they are not known. */
 size_t hook_type_size(hook_type_t *type);
 
-/* Its shape, or NULL: it cannot be told. Walks the type the first time. */
+/* Its shape, or NULL: it cannot be told. Walks the type the first time. Of one with
+ * more nests than any key has pieces, their number alone is to be looked at. */
 const shape_t *hook_type_shape(hook_type_t *type);
 
 /* Start of an operation: what the user's function returns, for hook_type_finish()

@@ -28,6 +28,10 @@ static const use_t uses[] = {
 
 enum { NUM_USES = sizeof(uses) / sizeof(uses[0]) };
 
+/* Lists of blocks of 512 bytes, more than a key has pieces: not if they are rounds
+ * of three */
+enum { BLOCKS = 3000 };
+
 static char memory[2][MEMORY]; /* sent and received */
 static int rank;
 
@@ -40,6 +44,23 @@ static MPI_Datatype make(const use_t *use)
     MPI_Type_create_resized(blocks, 0, use->extent, &type);
     MPI_Type_commit(&type);
     MPI_Type_free(&blocks);
+    return type;
+}
+
+static MPI_Datatype make_list(int is_regular)
+{
+    static const MPI_Aint round[3] = {0, 1024, 2560};
+    static MPI_Aint places[BLOCKS];
+    unsigned random = 1;
+    MPI_Datatype type;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        random    = random * 1664525 + 1013904223;
+        places[i] = is_regular ? i / 3 * 3328 + round[i % 3] :
+                                 i * 1024 + random % 4096 / 512 * 64;
+    }
+    MPI_Type_create_hindexed_block(BLOCKS, 512, places, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
     return type;
 }
 
@@ -70,6 +91,18 @@ static int message(MPI_Datatype type, int count)
            memcmp(packed[0], packed[1], length);
 }
 
+/* Returns how many were wrong */
+static int messages(MPI_Datatype type, int few, int many)
+{
+    int wrong = 0;
+
+    for (int n = 0; n < 4; n++) {
+        wrong += message(type, n % 2 ? many : few);
+    }
+    MPI_Type_free(&type);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     int wrong = 0;
@@ -80,13 +113,10 @@ int main(int argc, char **argv)
         memory[0][i] = i % 251 + 1;
     }
     for (int i = 0; i < NUM_USES; i++) {
-        MPI_Datatype type = make(&uses[i]);
-
-        for (int n = 0; n < 4; n++) {
-            wrong += message(type, n % 2 ? uses[i].many : uses[i].few);
-        }
-        MPI_Type_free(&type);
+        wrong += messages(make(&uses[i]), uses[i].few, uses[i].many);
     }
+    wrong += messages(make_list(1), 1, 1);
+    wrong += messages(make_list(0), 1, 1);
     if (rank == 1) {
         printf("mpi_counts: %d wrong\n", wrong);
     }

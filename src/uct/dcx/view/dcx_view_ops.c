@@ -3,7 +3,7 @@
  * The table of dcx_view_ops.h, the options, and what type of memory views are.
  */
 #include "dcx_view.h"
-#include "uct/dcx/base/dcx_view_config.h"
+#include "uct/dcx/mem/dcx_md.h"
 #include "uct/dcx/mem/dcx_mem_watch.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -58,25 +58,28 @@ static void uct_dcx_view_init(void)
         [UCS_TRY] = UCT_DCX_VIEW_MPI,
         [UCS_YES] = UCT_DCX_VIEW_ON
     };
-    uct_dcx_view_config_t config;
+    ucs_config_field_t *table = uct_dcx_component.md_config.table;
+    uct_dcx_md_config_t config;
+    const uct_dcx_view_config_t *views = &config.views;
 
-    if (uct_dcx_ucx_read_options(&config, uct_dcx_view_config_table, "DCX_") !=
-        UCS_OK) {
+    if (uct_dcx_ucx_read_options(&config, table, "DCX_") != UCS_OK) {
         return;
     }
 
-    if ((uct_dcx_view_config_check(&config) == UCS_OK) &&
-        (config.types != UCS_NO)) {
+    if ((uct_dcx_view_config_check(views) == UCS_OK) &&
+        (views->types != UCS_NO)) {
         uct_dcx_view_policy = (uct_dcx_view_policy_t){
-            .mode             = modes[config.types],
-            .min_length       = config.min_length,
-            .min_block        = config.min_block,
-            .min_sparse_block = config.min_sparse_block,
-            .is_reported      = config.report
+            .mode             = modes[views->types],
+            .min_length       = views->min_length,
+            .min_block        = views->min_block,
+            .min_sparse_block = views->min_sparse_block,
+            .max_pieces       = (size_t)config.umr_max_entries +
+                                UCT_DCX_LAYOUT_KLM_ALIGN,
+            .is_reported      = views->report
         };
-        uct_dcx_view_enable(config.max_views, uct_dcx_view_pick_type());
+        uct_dcx_view_enable(views->max_views, uct_dcx_view_pick_type());
     }
-    ucs_config_parser_release_opts(&config, uct_dcx_view_config_table);
+    ucs_config_parser_release_opts(&config, table);
 }
 
 

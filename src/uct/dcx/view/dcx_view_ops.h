@@ -22,6 +22,11 @@
 #define UCT_DCX_VIEW_TL          "dcx_view"  /* the copy transport */
 
 
+/* How the version of the UCX begins whose protocols and structures views were tried
+ * with */
+#define UCT_DCX_VIEW_UCX "1.13."
+
+
 /* UCX_DCX_TYPES */
 typedef enum uct_dcx_view_mode {
     UCT_DCX_VIEW_OFF,  /* n */
@@ -36,6 +41,7 @@ typedef struct uct_dcx_view_policy {
     size_t              min_length;       /* bytes of a message */
     size_t              min_block;        /* ... of an average block of it */
     size_t              min_sparse_block; /* ... where blocks are far apart */
+    size_t              max_pieces;       /* of a key; a device may take fewer */
     int                 is_reported;      /* at the end of the program */
 } uct_dcx_view_policy_t;
 
