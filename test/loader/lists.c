@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * lists [peer | hard | rude | quick]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * lists [peer | hard | rude | quick | types]: each way of UCP to send and receive, by a program of UCP's that knows no
  * views, with lists of pieces (UCP's own kind of data that is not contiguous).
  * Two workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
@@ -45,6 +45,8 @@ static struct {
     size_t        length;
     void          *am_request; /* of ucp_am_recv_data_nbx() */
     int           is_peer;     /* error handling of endpoints: of peers */
+    ucp_datatype_t early;
+    ucp_datatype_t late;       /* 0: there is none */
 } t;
 
 static void die(const char *what, ucs_status_t status)
@@ -671,6 +673,103 @@ static int closed_hard(void)
     return errors;
 }
 
+/* --- data types of a program's own ------------------------------------------- */
+
+/* The pieces of a side, which nobody knows the layout of */
+static void *type_start_pack(void *context, const void *buffer, size_t count)
+{
+    (void)context;
+    (void)count;
+    return (void*)buffer;
+}
+
+static void *type_start_unpack(void *context, void *buffer, size_t count)
+{
+    return type_start_pack(context, buffer, count);
+}
+
+static size_t type_size(void *state)
+{
+    (void)state;
+    return LENGTH;
+}
+
+static char *type_byte(void *state, size_t offset)
+{
+    return (char*)state + offset / BLOCK * STEP + offset % BLOCK;
+}
+
+static size_t type_pack(void *state, size_t offset, void *dest, size_t max)
+{
+    size_t i;
+
+    for (i = 0; (i < max) && (offset + i < LENGTH); ++i) {
+        ((char*)dest)[i] = *type_byte(state, offset + i);
+    }
+
+    return i;
+}
+
+static ucs_status_t type_unpack(void *state, size_t offset, const void *src,
+                                size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < length; ++i) {
+        *type_byte(state, offset + i) = ((const char*)src)[i];
+    }
+
+    return UCS_OK;
+}
+
+static void type_finish(void *state)
+{
+    (void)state;
+    t.num_called++;
+}
+
+static const ucp_generic_dt_ops_t type_ops = {
+    .start_pack   = type_start_pack,
+    .start_unpack = type_start_unpack,
+    .packed_size  = type_size,
+    .pack         = type_pack,
+    .unpack       = type_unpack,
+    .finish       = type_finish
+};
+
+static ucp_datatype_t type_create(void)
+{
+    ucp_datatype_t type;
+
+    need("type", ucp_dt_create_generic(&type_ops, NULL, &type));
+    return type;
+}
+
+static int type_use(ucp_datatype_t sent_type, ucp_datatype_t received_type)
+{
+    ucp_request_param_t param = list_param();
+    void *recv, *send;
+
+    param.datatype = received_type;
+    recv = ucp_tag_recv_nbx(t.to, t.dest.memory, 1, TAG, ALL_BITS, &param);
+    param.datatype = sent_type;
+    send = ucp_tag_send_nbx(t.ep, t.source.memory, 1, TAG, &param);
+    return check_statuses("types", wait_and_free(send), wait_and_free(recv));
+}
+
+/* One is from before there were contexts, and goes while there is one; the other
+ * stays until there is none any more (main()). */
+static int types(void)
+{
+    int errors = type_use(t.early, t.early);
+
+    t.late  = type_create();
+    errors += type_use(t.late, t.early) + type_use(t.early, t.late) +
+              type_use(t.late, t.late);
+    ucp_dt_destroy(t.early);
+    return errors + check_value("ends", t.num_called, 8);
+}
+
 static int contiguous(void)
 {
     ucp_request_param_t param = list_param();
@@ -718,6 +817,8 @@ static const struct check checks[] = {
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
 static const struct check hard_checks[] = {{"closed_hard", closed_hard}};
 
+static const struct check types_checks[] = {{"types", types}};
+
 /* ... for who counts instructions: each function a thousand times */
 static const struct check quick_checks[] = {{"contiguous", contiguous}};
 
@@ -730,7 +831,8 @@ static const struct {
     {"peer", checks, sizeof(checks) / sizeof(*checks)},
     {"hard", hard_checks, 1},
     {"rude", rude_checks, 1},
-    {"quick", quick_checks, 1}
+    {"quick", quick_checks, 1},
+    {"types", types_checks, 1}
 };
 
 static int run(const struct check *check)
@@ -767,6 +869,7 @@ int main(int argc, char **argv)
     size_t i, j;
 
     t.is_peer = !strcmp(name, "peer") || !strcmp(name, "hard");
+    t.early   = type_create();
     begin_context();
     begin();
 
@@ -778,6 +881,9 @@ int main(int argc, char **argv)
 
     end();
     ucp_cleanup(t.context);
+    if (t.late != 0) {
+        ucp_dt_destroy(t.late);
+    }
     printf("%zu checks, %d failed\n", lists[i].num, errors);
     return errors != 0;
 }
