@@ -8,6 +8,7 @@
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
+#include "uct/dcx/view/dcx_view_ops.h"
 #include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
@@ -198,6 +199,20 @@ static void info_tags(struct info_device *dev)
     info_row_needs(row, "to fetch large messages");
 }
 
+static void info_types(struct info_device *dev)
+{
+    const uct_dcx_device_t *device = &dev->md.dev;
+    int is_tried        = !strncmp(DCX_UCX_VERSION, UCT_DCX_VIEW_UCX,
+                                   strlen(UCT_DCX_VIEW_UCX));
+    struct info_row *row = info_part_add(dev->part, "views", "UCX_DCX_TYPES");
+
+    info_row_found(row, "%s", info_yes_no(is_tried && device->has_umr &&
+                                          device->has_devx));
+    info_row_needs(row, "%s", !is_tried ? "UCX " UCT_DCX_VIEW_UCX :
+                              (dev->md_config->views.types == UCS_NO) ?
+                              "not used" : "for derived data types");
+}
+
 /* Keys are made when they are needed; without them strided data is copied, or
  * sent in pieces. */
 static void info_layouts(struct info_device *dev)
@@ -209,6 +224,7 @@ static void info_layouts(struct info_device *dev)
     row = info_part_add(dev->part, "UMR", NULL);
     info_row_found(row, "%s", info_yes_no(device->has_umr));
     info_row_needs(row, "for strided data");
+    info_types(dev);
     if (!device->has_umr) {
         return;
     }
