@@ -35,4 +35,14 @@ int hca_mem_read(struct hca_owner owner, const struct iovec *local,
                  unsigned nlocal, const struct iovec *remote,
                  unsigned nremote);
 
+/* Pieces of one length, each at its stride from the one before it. */
+struct hca_mem_rows {
+    char   *to, *from;
+    size_t to_stride, from_stride;
+    size_t length, count;
+};
+
+/* Copies them within this process. @return 0 or -EFAULT */
+int hca_mem_copy_rows(const struct hca_mem_rows *rows);
+
 #endif

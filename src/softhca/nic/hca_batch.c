@@ -16,12 +16,19 @@
 /* Pieces of a side; they lie on the stack of whoever rings a doorbell. */
 #define HCA_BATCH_MAX 264u
 
-/* More than these are many: copied through the buffer. */
-#define HCA_BATCH_FEW 8u
+/* More than these are many: copied through the buffer, if they are short. */
+#define HCA_BATCH_FEW   8u
+#define HCA_BATCH_SHORT 1024u
 
 /* Bytes between two pieces of a peer that are read and dropped. As it is less
  * than a page, only pages are touched that a piece lies in. */
 #define HCA_BATCH_GAP 2048u
+
+/* Pieces of one length and distance that are found together. */
+#define HCA_BATCH_ROWS 1024u
+
+/* From here on those of both sides are copied at once, with a call for them. */
+#define HCA_BATCH_MANY 16u
 
 /* A position in a list. */
 struct hca_batch_at {
@@ -30,6 +37,9 @@ struct hca_batch_at {
     struct hca_walk       walk; /* of the one before it, if that is a layout */
     struct iovec          piece; /* what is left of it */
     bool                  is_null;
+    uint32_t              rows; /* pieces that follow it ... */
+    struct iovec          row;  /* ... the first of them ... */
+    uint64_t              stride; /* ... and from each to the next */
 };
 
 struct hca_batch {
@@ -50,6 +60,17 @@ static const char hca_batch_zeros[4096];
 static char hca_batch_buffer[HCA_BATCH_BUFFER];
 static atomic_flag hca_batch_buffer_used = ATOMIC_FLAG_INIT;
 
+static bool hca_batch_buffer_get(void)
+{
+    return !atomic_flag_test_and_set_explicit(&hca_batch_buffer_used,
+                                              memory_order_acquire);
+}
+
+static void hca_batch_buffer_put(void)
+{
+    atomic_flag_clear_explicit(&hca_batch_buffer_used, memory_order_release);
+}
+
 /* --- where a list is ------------------------------------------------------ */
 
 static void hca_batch_at_init(struct hca_batch_at *at,
@@ -60,6 +81,8 @@ static void hca_batch_at_init(struct hca_batch_at *at,
     at->walk.depth    = 0;
     at->piece.iov_len = 0;
     at->is_null       = false;
+    at->rows          = 0;
+    at->stride        = 0;
 }
 
 /* @return as hca_batch_at_piece() */
@@ -82,18 +105,43 @@ static int hca_batch_enter(struct hca_batch_at *at)
     return (hca_walk_begin(&at->walk, via, &use) == HCA_KEY_OK) ? 0 : -EFAULT;
 }
 
+/* The next piece of a walk, and what follows that is like it. */
+static int hca_batch_walk(struct hca_batch_at *at)
+{
+    const struct hca_mkey *key = NULL;
+
+    if (hca_walk_next(&at->walk, &at->piece, &key) != HCA_KEY_OK) {
+        return -EFAULT;
+    }
+    at->is_null = (key != NULL) && (key->type == HCA_MKEY_NULL);
+    if (hca_walk_is_row(&at->walk) && !at->is_null) {
+        at->rows = hca_walk_rows(&at->walk, HCA_BATCH_ROWS, &at->stride);
+        at->row  = at->piece;
+        at->row.iov_base = (char*)at->row.iov_base + at->stride;
+    }
+    return 0;
+}
+
+/* Goes on to the next of the rows that were found, or to a later one. */
+static void hca_batch_at_row(struct hca_batch_at *at, uint32_t rows)
+{
+    at->piece          = at->row;
+    at->piece.iov_base = (char*)at->row.iov_base + (rows - 1) * at->stride;
+    at->row.iov_base   = (char*)at->row.iov_base + rows * at->stride;
+    at->rows          -= rows;
+}
+
 /* Sees to it that there is a piece, unless the list has ended.
  * @return -EFAULT if what was checked before is there no more. */
 static int hca_batch_at_piece(struct hca_batch_at *at)
 {
-    const struct hca_mkey *key = NULL;
-
     while (at->piece.iov_len == 0) {
-        if (at->walk.depth > 0) {
-            if (hca_walk_next(&at->walk, &at->piece, &key) != HCA_KEY_OK) {
+        if (at->rows > 0) {
+            hca_batch_at_row(at, 1);
+        } else if (at->walk.depth > 0) {
+            if (hca_batch_walk(at) != 0) {
                 return -EFAULT;
             }
-            at->is_null = (key != NULL) && (key->type == HCA_MKEY_NULL);
         } else if (at->next == at->sgl->count) {
             break;
         } else if (hca_batch_enter(at) != 0) {
@@ -140,6 +188,7 @@ static bool hca_batch_is_small(const struct hca_batch *batch)
 {
     return (batch->nlocal > HCA_BATCH_FEW) &&
            (batch->total <= HCA_BATCH_BUFFER) &&
+           (batch->total / batch->nlocal <= HCA_BATCH_SHORT) &&
            (batch->owner.proc != hca_self);
 }
 
@@ -147,12 +196,9 @@ static int hca_batch_flush(struct hca_batch *batch)
 {
     int ret;
 
-    if (hca_batch_is_small(batch) &&
-        !atomic_flag_test_and_set_explicit(&hca_batch_buffer_used,
-                                           memory_order_acquire)) {
+    if (hca_batch_is_small(batch) && hca_batch_buffer_get()) {
         ret = hca_batch_move_buffered(batch);
-        atomic_flag_clear_explicit(&hca_batch_buffer_used,
-                                   memory_order_release);
+        hca_batch_buffer_put();
     } else {
         ret = hca_batch_move(batch, batch->local, batch->nlocal);
     }
@@ -226,6 +272,122 @@ static int hca_batch_zero(struct hca_owner owner, void *base, size_t length)
     return hca_mem_write(owner, &from, 1, &to, 1);
 }
 
+/* --- rows ----------------------------------------------------------------- */
+
+static bool hca_batch_at_is_row(const struct hca_batch_at *at, size_t length)
+{
+    return (at->rows > 0) && (at->piece.iov_len == length) &&
+           (at->row.iov_len == length);
+}
+
+/* Pieces of that length that come next, also as parts of one piece. */
+static size_t hca_batch_at_count(const struct hca_batch_at *at, size_t length,
+                                 size_t *stride)
+{
+    if (hca_batch_at_is_row(at, length)) {
+        *stride = at->stride;
+        return (size_t)at->rows + 1;
+    }
+    *stride = length;
+    return at->piece.iov_len / length;
+}
+
+static void hca_batch_at_pass(struct hca_batch_at *at, size_t length,
+                              size_t count)
+{
+    if (!hca_batch_at_is_row(at, length)) {
+        hca_batch_at_advance(at, length * count);
+        return;
+    }
+    if (count > 1) {
+        hca_batch_at_row(at, count - 1);
+    }
+    at->piece.iov_len = 0;
+}
+
+/* Through the buffer, which they fit in with what lies between those of a peer:
+ * these are read as one, and only written if they are one. */
+static int hca_batch_rows_buffered(const struct hca_batch *batch,
+                                   struct hca_mem_rows *rows)
+{
+    size_t far         = batch->writes ? rows->to_stride : rows->from_stride;
+    struct iovec near  = {hca_batch_buffer,
+                          (rows->count - 1) * far + rows->length};
+    struct iovec peers = {batch->writes ? rows->to : rows->from, near.iov_len};
+    int ret;
+
+    if (batch->writes) {
+        rows->to = hca_batch_buffer;
+        ret      = hca_mem_copy_rows(rows);
+        return (ret == 0) ? hca_mem_write(batch->owner, &near, 1, &peers, 1) :
+                            ret;
+    }
+    rows->from = hca_batch_buffer;
+    ret        = hca_mem_read(batch->owner, &near, 1, &peers, 1);
+    return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
+}
+
+/* How many of these rows are copied at once: 0 if it pays to collect them. */
+static size_t hca_batch_rows_most(const struct hca_batch *batch,
+                                  const struct hca_mem_rows *rows)
+{
+    size_t far = batch->writes ? rows->to_stride : rows->from_stride;
+    size_t max;
+
+    if (batch->owner.proc == hca_self) {
+        return (rows->count > 1) ? rows->count : 0;
+    }
+    if ((rows->length > HCA_BATCH_SHORT) ||
+        (far - rows->length > (batch->writes ? 0 : HCA_BATCH_GAP))) {
+        return 0;
+    }
+    max = HCA_BATCH_BUFFER / far;
+    max = (rows->count < max) ? rows->count : max;
+    return (max < HCA_BATCH_MANY) ? 0 : max;
+}
+
+/* Takes the rows that both begin with, and the buffer that they need.
+ * @return false if they are to be collected. */
+static bool hca_batch_rows_take(const struct hca_batch *batch,
+                                struct hca_batch_at *dst,
+                                struct hca_batch_at *src, size_t length,
+                                struct hca_mem_rows *rows)
+{
+    size_t more;
+
+    if (dst->is_null || src->is_null) {
+        return false;
+    }
+    rows->to     = dst->piece.iov_base;
+    rows->from   = src->piece.iov_base;
+    rows->length = length;
+    rows->count  = hca_batch_at_count(dst, length, &rows->to_stride);
+    more         = hca_batch_at_count(src, length, &rows->from_stride);
+    rows->count  = (rows->count < more) ? rows->count : more;
+    rows->count  = hca_batch_rows_most(batch, rows);
+    if ((rows->count == 0) ||
+        ((batch->owner.proc != hca_self) && !hca_batch_buffer_get())) {
+        return false;
+    }
+    hca_batch_at_pass(dst, length, rows->count);
+    hca_batch_at_pass(src, length, rows->count);
+    return true;
+}
+
+/* ... behind what was collected, as what is written comes in order. */
+static int hca_batch_rows_move(struct hca_batch *batch,
+                               struct hca_mem_rows *rows)
+{
+    int ret = (batch->nlocal > 0) ? hca_batch_flush(batch) : 0;
+
+    if (batch->owner.proc == hca_self) {
+        return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
+    }
+    ret = (ret == 0) ? hca_batch_rows_buffered(batch, rows) : ret;
+    hca_batch_buffer_put();
+    return ret;
+}
+
 /* --- the copy ------------------------------------------------------------- */
 
 /* Moves both on by what is in one piece of each. */
@@ -234,8 +396,13 @@ static int hca_batch_step(struct hca_batch *batch, struct hca_batch_at *dst,
 {
     void *to = dst->piece.iov_base, *from = src->piece.iov_base;
     size_t n = dst->piece.iov_len;
+    struct hca_mem_rows rows;
 
     n = (n < src->piece.iov_len) ? n : src->piece.iov_len;
+    if (((dst->rows > 0) || (src->rows > 0)) &&
+        hca_batch_rows_take(batch, dst, src, n, &rows)) {
+        return hca_batch_rows_move(batch, &rows);
+    }
     if (src->is_null && !dst->is_null) {
         n = (n < sizeof(hca_batch_zeros)) ? n : sizeof(hca_batch_zeros);
     }

@@ -39,4 +39,19 @@ void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
 bool hca_layout_next(struct hca_layout *layout, uint64_t max,
                      struct hca_layout_part *part);
 
+/* Whole rows of one block that come next, if it has that length and a row has
+ * no other: `max` or less. They are not passed over. */
+static inline uint32_t hca_layout_rows(const struct hca_layout *layout,
+                                       uint64_t length, uint64_t max)
+{
+    uint32_t left;
+
+    if ((layout->row >= layout->repeat) || (layout->num != 1) ||
+        (layout->skip != 0) || (layout->klms[0].bytes != length)) {
+        return 0;
+    }
+    left = layout->repeat - layout->row;
+    return (left < max) ? left : max;
+}
+
 #endif

@@ -100,6 +100,8 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
                                           const struct hca_mkey *mkey,
                                           const struct hca_key_use *use)
 {
+    const unsigned few = (use->length < HCA_SGL_FEW * 1024u) ?
+                         HCA_SGL_FEW_SHORT : HCA_SGL_FEW;
     enum hca_key_fault fault;
     struct hca_key_use null = *use;
     const struct hca_mkey *key;
@@ -118,7 +120,7 @@ static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
             hca_walk_has_rows(&walk)) {
             return HCA_KEY_ACCESS;
         }
-        if (sgl->count >= HCA_SGL_FEW) {
+        if (sgl->count >= few) {
             return HCA_KEY_PIECES;
         }
         null.length = piece.iov_len;

@@ -16,8 +16,10 @@
  * keys lead to and a header fit in besides. */
 #define HCA_SGL_MAX 128u
 
-/* Up to here an indirect key is replaced by the pieces it leads to. */
-#define HCA_SGL_FEW 32u
+/* Up to here an indirect key is replaced by the pieces it leads to, or up to
+ * there if these have less than a KiB: many such are copied with fewer calls. */
+#define HCA_SGL_FEW       32u
+#define HCA_SGL_FEW_SHORT 8u
 
 /* An entry is a piece of memory or, where `via` names a key, what that leads
  * to: zeros, or (INDIRECT) the range that begins at iov_base in its space, in

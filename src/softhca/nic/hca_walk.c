@@ -268,6 +268,30 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
     return HCA_KEY_OK;
 }
 
+uint32_t hca_walk_rows(struct hca_walk *walk, uint32_t max, uint64_t *stride)
+{
+    struct hca_layout *layout  = &walk->levels[walk->depth - 1].layout;
+    uint64_t *left             = &walk->levels[walk->depth - 1].left;
+    const struct hca_mkey *key = walk->seen.mkey;
+    uint64_t length            = walk->use.length;
+    uint64_t whole             = *left / length;
+    uint32_t rows;
+
+    rows = hca_layout_rows(layout, length, (whole < max) ? whole : max);
+    if (rows == 0) {
+        return 0;
+    }
+    *stride = layout->klms[0].stride;
+    if (!hca_walk_is_valid(walk) ||
+        !hca_walk_is_same(key, walk->seen.change) ||
+        !hca_mkey_spans(key, walk->use.addr, rows * *stride + length)) {
+        return 0;
+    }
+    layout->row += rows;
+    *left       -= rows * length;
+    return rows;
+}
+
 bool hca_walk_has_rows(const struct hca_walk *walk)
 {
     for (unsigned i = 0; i < walk->depth; i++) {

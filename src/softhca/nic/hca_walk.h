@@ -60,6 +60,18 @@ enum hca_key_fault hca_walk_begin(struct hca_walk *walk,
 enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
                                  const struct hca_mkey **key);
 
+/* Whether it may have such behind it as hca_walk_rows() finds. */
+static inline bool hca_walk_is_row(const struct hca_walk *walk)
+{
+    return (walk->depth > 0) &&
+           (walk->levels[walk->depth - 1].layout.repeat != 0);
+}
+
+/* Pieces behind that one which are as long, each `*stride` behind the one
+ * before it: `max` or less, checked and passed over. 0 where one of them may
+ * not be reached: hca_walk_next() tells which. Not for the null key. */
+uint32_t hca_walk_rows(struct hca_walk *walk, uint32_t max, uint64_t *stride);
+
 /* Whether that piece was reached through rows, at any level. */
 bool hca_walk_has_rows(const struct hca_walk *walk);
 
