@@ -228,6 +228,155 @@ TEST_P(verbs_far_rows, two_mib_in_rows_of_a_peer)
     EXPECT_EQ(0, peer.wait());
 }
 
+/* Parts of rows of many shapes, to and from rows of others */
+struct rows_shape {
+    uint32_t bytes, skip;
+
+    size_t count() const { return (SPAN - START) / (bytes + skip); }
+
+    size_t at(size_t offset) const
+    {
+        return START + offset / bytes * (bytes + skip) + offset % bytes;
+    }
+
+    umr_layout layout(const pieces_mem &mem) const
+    {
+        return umr_layout::rows(count()).block(mem.bytes.data() + START,
+                                               mem.mr->lkey, bytes, skip);
+    }
+
+    static constexpr size_t START = 13, SPAN = 512 << 10;
+};
+
+constexpr unsigned NUM_SHAPES           = 8;
+constexpr rows_shape SHAPES[NUM_SHAPES] = {{8, 8},     {256, 256},
+                                           {100, 3},   {1024, 1024},
+                                           {24, 0},    {700, 1500},
+                                           {96, 4000}, {4096, 512}};
+
+struct shapes_card {
+    uint32_t qpn, flat, keys[NUM_SHAPES];
+    uint64_t addr;
+};
+
+void far_shapes(int fd)
+{
+    hca_device dev;
+    pieces_mem mem(dev.pd, rows_shape::SPAN, 5);
+    std::unique_ptr<umr_key> keys[NUM_SHAPES];
+    umr_pair pair(dev);
+    verbs_ep ep(dev);
+    shapes_card card = {ep.qp->qp_num, mem.mr->rkey, {}, mem.addr()};
+
+    for (unsigned i = 0; i < NUM_SHAPES; i++) {
+        keys[i]      = std::make_unique<umr_key>(dev.pd, 4);
+        card.keys[i] = keys[i]->rkey();
+        HCA_CHECK_CALL(pair.set(*keys[i], SHAPES[i].layout(mem)) ==
+                       IBV_WC_SUCCESS);
+    }
+    HCA_CHECK_CALL(::write(fd, &card, sizeof(card)) == sizeof(card));
+    HCA_CHECK_CALL(::read(fd, &card, sizeof(card)) == sizeof(card));
+    ep.connect(ep.attr(card.qpn));
+    peer_meet(fd);
+    peer_meet(fd);
+}
+
+struct shapes_process {
+    peer_process peer{far_shapes};
+};
+
+class verbs_far_shapes : public shapes_process, public verbs_test {
+protected:
+    verbs_far_shapes() :
+        mem(dev.pd, rows_shape::SPAN, 1), image(dev.pd, rows_shape::SPAN, 5),
+        key(dev.pd, 4), pair(dev), ep(dev)
+    {
+        shapes_card own = {ep.qp->qp_num, 0, {}, 0};
+
+        HCA_CHECK_CALL(::read(peer.fd, &card, sizeof(card)) == sizeof(card));
+        HCA_CHECK_CALL(::write(peer.fd, &own, sizeof(own)) == sizeof(own));
+        ep.connect(ep.attr(card.qpn));
+        peer_meet(peer.fd);
+    }
+
+    ~verbs_far_shapes()
+    {
+        peer_meet(peer.fd);
+        EXPECT_EQ(0, peer.wait());
+    }
+
+    /* Bytes of rows of the peer, whose memory is as the image, to rows here */
+    void read_part(unsigned far, const rows_shape &near)
+    {
+        const rows_shape &from = SHAPES[far];
+        size_t has    = from.count() * from.bytes;
+        size_t room   = near.count() * near.bytes;
+        size_t length = 1 + random() % std::min(has, room);
+        size_t skips  = random() % (has - length + 1);
+        size_t to     = random() % (room - length + 1);
+
+        std::vector<uint8_t> want = mem.bytes;
+        for (size_t i = 0; i < length; i++) {
+            want[near.at(to + i)] = image.bytes[from.at(skips + i)];
+        }
+        ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, near.layout(mem)));
+        ASSERT_EQ(IBV_WC_SUCCESS,
+                  run(ep, verbs_op(IBV_WR_RDMA_READ)
+                          .local(to, length, key.lkey())
+                          .remote(skips, card.keys[far])));
+        ASSERT_TRUE(want == mem.bytes);
+    }
+
+    /* Bytes of rows here to the peer's memory, which is read back */
+    void write_part(const rows_shape &near)
+    {
+        size_t has    = near.count() * near.bytes;
+        size_t length = 1 + random() % has;
+        size_t from   = random() % (has - length + 1);
+        size_t to     = random() % (rows_shape::SPAN - length + 1);
+
+        std::vector<uint8_t> want = image.bytes;
+        for (size_t i = 0; i < length; i++) {
+            want[to + i] = mem.bytes[near.at(from + i)];
+        }
+        ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, near.layout(mem)));
+        ASSERT_EQ(IBV_WC_SUCCESS,
+                  run(ep, verbs_op(IBV_WR_RDMA_WRITE)
+                          .local(from, length, key.lkey())
+                          .remote(card.addr + to, card.flat)));
+        ASSERT_EQ(IBV_WC_SUCCESS,
+                  run(ep, verbs_op(IBV_WR_RDMA_READ)
+                          .local(image.addr(), image.bytes.size(),
+                                 image.mr->lkey)
+                          .remote(card.addr, card.flat)));
+        ASSERT_TRUE(want == image.bytes);
+    }
+
+    std::mt19937 random{1};
+    pieces_mem   mem, image;
+    umr_key      key;
+    umr_pair     pair;
+    verbs_ep     ep;
+    shapes_card  card;
+};
+
+TEST_P(verbs_far_shapes, parts_of_rows_to_rows)
+{
+    for (unsigned i = 0; (i < 8 * NUM_SHAPES * NUM_SHAPES) && !HasFailure();
+         i++) {
+        SCOPED_TRACE(i);
+        read_part(i % NUM_SHAPES, SHAPES[i / NUM_SHAPES % NUM_SHAPES]);
+    }
+}
+
+TEST_P(verbs_far_shapes, parts_of_rows_are_written)
+{
+    for (unsigned i = 0; (i < 16 * NUM_SHAPES) && !HasFailure(); i++) {
+        SCOPED_TRACE(i);
+        write_part(SHAPES[i % NUM_SHAPES]);
+    }
+}
+
 /* Invalidates a key in the midst of a message to it, until that has failed. The
  * message begins with the rows, thrice, and ends with one byte. */
 void far_inval(int fd)
@@ -513,6 +662,7 @@ INSTANTIATE_TEST_SUITE_P(ib, verbs_stopped, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_inval, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_rows, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_rows, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, verbs_far_shapes, testing::Values(0));
 
 } /* namespace */
 
