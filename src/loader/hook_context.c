@@ -167,8 +167,7 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           &context->context);
     }
 
-    context->is_dcx_only = hook_tls_is_dcx_only(tls);
-    added                = hook_tls_with_views(tls);
+    added = hook_tls_with_views(tls);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", added);
     }

@@ -20,7 +20,6 @@ typedef struct hook_context {
     ucp_context_h context;
     void *mds[HOOK_CONTEXT_MAX_MDS];
     unsigned num_mds;
-    int is_dcx_only; /* there is no other network */
 } hook_context_t;
 
 

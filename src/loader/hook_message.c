@@ -147,8 +147,8 @@ static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
     }
 }
 
-/* Why it could not travel as a view; HOOK_SENT: it can. A receive may be matched by
- * a message of any peer, over whatever lanes there are. */
+/* Why it could not travel as a view; HOOK_SENT: it can. A receive takes what any
+ * peer sends, over whatever lanes there are (hook_context_without_fragments()). */
 static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                           const hook_message_t *message)
 {
@@ -159,7 +159,7 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
     }
 
     if (message->is_dest) {
-        return worker->context->is_dcx_only ? HOOK_SENT : HOOK_NETWORKS;
+        return HOOK_SENT;
     }
 
     ep = hook_ep_get(worker, message->ep);

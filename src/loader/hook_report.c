@@ -14,7 +14,6 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         [HOOK_ONE_BLOCK] = "packed: a single block",
         [HOOK_LAYOUT]    = "packed: the layout of the data type is not known",
         [HOOK_LANE]      = "packed: the endpoint has no RDMA by dcx",
-        [HOOK_NETWORKS]  = "packed: received where UCX_TLS has other networks",
         [HOOK_IMMEDIATE] = "packed: an operation that must not wait",
         [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: all views are in use",
         [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than a view",

@@ -11,10 +11,6 @@
 
 #define HOOK_TLS_NAME "UCX_TLS="
 
-/* What stays in a node, by the names and aliases that UCX_TLS takes */
-static const char hook_tls_local[] =
-        ",dcx," UCT_DCX_VIEW_TL ",self,sm,shm,mm,posix,sysv,xpmem,cma,knem,";
-
 /* The value behind UCX_TLS= at the beginning of a line, or behind the prefix of
  * a configuration's own: PREFIX_UCX_TLS= */
 static char *hook_tls_in_text(const char *text)
@@ -104,14 +100,6 @@ int hook_tls_has_dcx(const char *tls)
 
     hook_tls_count(tls, ",all,dcx,", &num, &num_in);
     return num_in > 0;
-}
-
-int hook_tls_is_dcx_only(const char *tls)
-{
-    unsigned num, num_in;
-
-    hook_tls_count(tls, hook_tls_local, &num, &num_in);
-    return !hook_tls_is_except(tls) && (num_in == num);
 }
 
 char *hook_tls_with_views(const char *tls)
