@@ -103,6 +103,7 @@ static shape_t *hook_type_list_shape(const ucp_dt_iov_t *iov, size_t count)
 {
     shape_builder_t *builder = shape_build_begin(HOOK_TYPE_MAX_NESTS);
     shape_nest_t nest        = {0};
+    shape_t *shape;
     size_t i;
 
     if (builder == NULL) {
@@ -115,7 +116,12 @@ static shape_t *hook_type_list_shape(const ucp_dt_iov_t *iov, size_t count)
         shape_build_add(builder, &nest);
     }
 
-    return shape_build_end(builder, 0);
+    shape = shape_build_end(builder, 0);
+    if (shape != NULL) {
+        shape->id = 0; /* the next list has another shape */
+    }
+
+    return shape;
 }
 
 hook_type_t *hook_type_of_list(const ucp_dt_iov_t *iov, size_t count)

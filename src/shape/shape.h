@@ -52,7 +52,8 @@ typedef struct shape_place {
 
 
 typedef struct shape {
-    uint64_t     id;         /* of no other shape of this process, ever */
+    uint64_t     id;         /* of no other shape of this process, ever; 0: its
+                              * owner uses it once */
     size_t       size;       /* bytes of an element; 0: it has none */
     ptrdiff_t    extent;     /* from an element to the next; may be negative */
     ptrdiff_t    begin;      /* offset of the lowest byte of an element */

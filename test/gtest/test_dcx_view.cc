@@ -372,6 +372,32 @@ TEST_P(dcx_view_test, more_than_there_are)
     }
 }
 
+/* Data whose owner does not come again with them take no view from others, but the
+ * one. */
+TEST_P(dcx_view_test, once)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    view_type once({nest(0, 64, {{50, 1000}})}, 50000);
+
+    once.shape->id = 0;
+    check_source(type, m_pages.bytes + VIEWS * 64, 1); /* has the region */
+    for (unsigned i = 0; i < VIEWS; i++) {
+        check_source(type, m_pages.bytes + i * 64, 1);
+    }
+    for (unsigned i = 0; i < VIEWS; i++) {
+        check_source(once, m_pages.bytes + i * 64, 1);
+        check_source(once, m_pages.bytes, 1);
+    }
+
+    uint64_t sets = sets_of([&] {
+        for (unsigned i = 1; i < VIEWS; i++) {
+            check_source(type, m_pages.bytes + i * 64, 1);
+        }
+    });
+
+    EXPECT_EQ(has_cache(), sets == 0);
+}
+
 /* ... at a time */
 TEST_P(dcx_view_test, busy)
 {

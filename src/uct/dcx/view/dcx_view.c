@@ -410,7 +410,7 @@ void uct_dcx_view_close(uct_dcx_view_t *view, int is_failed)
 
     __atomic_store_n(&place->is_open, 0, __ATOMIC_RELEASE);
     uct_dcx_view_close_keys(place, is_failed);
-    uct_dcx_view_give_back(place, 1);
+    uct_dcx_view_give_back(place, place->data.id != 0);
 }
 
 
