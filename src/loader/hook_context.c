@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #define _GNU_SOURCE
 #include "hook_context.h"
+#include "hook_config.h"
 #include "hook_real.h"
 #include "hook_report.h"
 #include "hook_tls.h"
@@ -14,6 +15,8 @@
 #include <string.h>
 #include <uct/api/uct.h>
 #include <unistd.h>
+
+#define HOOK_CONTEXT_FRAGMENTS "RNDV_FRAG_MEM_TYPE"
 
 static struct {
     pthread_mutex_t lock;
@@ -140,44 +143,74 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
  * touch by way of fragments in host memory, and asserts that the peer does so, too
  * (rndv.c: ucp_rndv_is_recv_pipeline_needed()). Memory of this type no lane takes,
  * so that there are no fragments, and the peer sends by active messages. Real
- * devices that compute want them. */
-static void hook_context_without_fragments(ucp_config_t *config)
+ * devices that compute want fragments, and so may the user. */
+static int hook_context_without_fragments(ucp_config_t *config)
 {
-    if (access("/dev/kfd", F_OK) && access("/dev/nvidiactl", F_OK)) {
-        hook_real.ucp_config_modify(config, "RNDV_FRAG_MEM_TYPE",
-                                    "rocm-managed");
-    }
+    return access("/dev/kfd", F_OK) && access("/dev/nvidiactl", F_OK) &&
+           hook_config_is(config, HOOK_CONTEXT_FRAGMENTS, "host") &&
+           (hook_real.ucp_config_modify(config, HOOK_CONTEXT_FRAGMENTS,
+                                        "rocm-managed") == UCS_OK);
 }
 
-/* ... with the copy transport in UCX_TLS meanwhile: the configuration is the
+/* ... and with the copy transport in UCX_TLS, meanwhile: the configuration is the
  * caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const ucp_params_t *params,
-                                          ucp_config_t *config,
+                                          ucp_config_t *config, const char *tls,
                                           hook_context_t *context)
 {
-    char *tls   = hook_tls_read(config);
-    char *added = NULL;
+    int is_guarded = hook_context_without_fragments(config);
+    char *added    = hook_tls_with_views(tls);
     ucs_status_t status;
 
-    if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
-        hook_report_off("UCX_TLS does not have dcx");
-        free(tls);
-        return hook_real.ucp_init_version(major, minor, params, config,
-                                          &context->context);
-    }
-
-    added = hook_tls_with_views(tls);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", added);
     }
-    hook_context_without_fragments(config);
 
+    context->is_any_peer = is_guarded || hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", tls);
     }
+    if (is_guarded) {
+        hook_real.ucp_config_modify(config, HOOK_CONTEXT_FRAGMENTS, "host");
+    }
     free(added);
+    return status;
+}
+
+/* Why a context of this configuration has no views; NULL: it may */
+static const char *hook_context_why_not(const ucp_config_t *config,
+                                        const char *tls)
+{
+    if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
+        return "UCX_TLS does not have dcx";
+    }
+
+    /* those protocols ask memory for its type, whatever a call says */
+    return hook_config_is(config, "PROTO_ENABLE", "n") ?
+                   NULL :
+                   "UCX_PROTO_ENABLE=y, whose protocols do not take views";
+}
+
+static ucs_status_t hook_context_try(unsigned major, unsigned minor,
+                                     const ucp_params_t *params,
+                                     ucp_config_t *config,
+                                     hook_context_t *context)
+{
+    char *tls           = hook_config_read(config, "TLS");
+    const char *why_not = hook_context_why_not(config, tls);
+    ucs_status_t status;
+
+    if (why_not == NULL) {
+        status = hook_context_with_tls(major, minor, params, config, tls,
+                                       context);
+    } else {
+        hook_report_off(why_not);
+        status = hook_real.ucp_init_version(major, minor, params, config,
+                                            &context->context);
+    }
+
     free(tls);
     return status;
 }
@@ -192,8 +225,8 @@ static ucs_status_t hook_context_with_config(unsigned major, unsigned minor,
     ucs_status_t status;
 
     if (given != NULL) {
-        return hook_context_with_tls(major, minor, params,
-                                     (ucp_config_t *)given, context);
+        return hook_context_try(major, minor, params, (ucp_config_t *)given,
+                                context);
     }
 
     status = hook_real.ucp_config_read(NULL, NULL, &config);
@@ -201,17 +234,33 @@ static ucs_status_t hook_context_with_config(unsigned major, unsigned minor,
         return status;
     }
 
-    status = hook_context_with_tls(major, minor, params, config, context);
+    status = hook_context_try(major, minor, params, config, context);
     hook_real.ucp_config_release(config);
     return status;
 }
 
-/* Whether it could send or receive a data type: windows of an MPI are contexts
- * of their own, which have no such features */
-static int hook_context_has_messages(const ucp_params_t *params)
+static int hook_context_has(const ucp_params_t *params, uint64_t features)
 {
     return (params->field_mask & UCP_PARAM_FIELD_FEATURES) &&
-           (params->features & (UCP_FEATURE_TAG | UCP_FEATURE_AM));
+           (params->features & features);
+}
+
+/* Whether it could send or receive a data type: windows of an MPI are contexts
+ * of their own, which have no such features. UCP tells the limits of its protocols
+ * (hook_ep.c) where there are tags. */
+static int hook_context_is_for_views(const ucp_params_t *params)
+{
+    if (!hook_context_has(params, UCP_FEATURE_TAG | UCP_FEATURE_AM) ||
+        !hook_context_is_wanted()) {
+        return 0;
+    }
+
+    if (!hook_context_has(params, UCP_FEATURE_TAG)) {
+        hook_report_off("the context has no UCP_FEATURE_TAG");
+        return 0;
+    }
+
+    return 1;
 }
 
 ucs_status_t hook_context_create(unsigned major, unsigned minor,
@@ -222,7 +271,7 @@ ucs_status_t hook_context_create(unsigned major, unsigned minor,
     hook_context_t *context = NULL;
     ucs_status_t status;
 
-    if (hook_context_has_messages(params) && hook_context_is_wanted()) {
+    if (hook_context_is_for_views(params)) {
         context = calloc(1, sizeof(*context));
     }
 
@@ -298,6 +347,9 @@ ucs_status_t hook_worker_create(ucp_context_h context,
 
     worker->context = known;
     worker->worker  = *worker_p;
+    worker->is_shared =
+            (params->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) &&
+            (params->thread_mode == UCS_THREAD_MODE_MULTI);
     hook_worker_add(worker, copy_eps);
     return UCS_OK;
 }

@@ -20,6 +20,7 @@ typedef struct hook_context {
     ucp_context_h context;
     void *mds[HOOK_CONTEXT_MAX_MDS];
     unsigned num_mds;
+    int is_any_peer; /* a receive by view takes whatever may come */
 } hook_context_t;
 
 
@@ -27,7 +28,8 @@ typedef struct hook_worker {
     struct hook_worker *next;
     ucp_worker_h worker;
     const hook_context_t *context;
-    void *eps; /* tree of hook_ep.c */
+    int is_shared; /* several threads may call it at once */
+    void *eps;     /* tree of hook_ep.c */
 } hook_worker_t;
 
 

@@ -9,11 +9,17 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         [HOOK_RECEIVED] = "received by view",
         [HOOK_SHORT]    = "packed: shorter than UCX_DCX_TYPES_MIN_LENGTH",
         [HOOK_BLOCKS]   = "packed: blocks shorter than UCX_DCX_TYPES_MIN_BLOCK",
-        [HOOK_SPARSE]    =
+        [HOOK_SPARSE] =
                 "packed: blocks shorter than UCX_DCX_TYPES_MIN_SPARSE_BLOCK",
         [HOOK_ONE_BLOCK] = "packed: a single block",
         [HOOK_LAYOUT]    = "packed: the layout of the data type is not known",
         [HOOK_LANE]      = "packed: the endpoint has no RDMA by dcx",
+        [HOOK_PEERS] =
+                "packed: received where fragments are in use and UCX_TLS has "
+                "more than dcx and self",
+        [HOOK_REQUEST] =
+                "packed: a request of the caller's without a callback, in a "
+                "worker of several threads",
         [HOOK_IMMEDIATE] = "packed: an operation that must not wait",
         [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: all views are in use",
         [HOOK_STATUS + UCT_DCX_VIEW_TOO_LONG] = "packed: longer than a view",

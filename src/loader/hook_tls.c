@@ -1,51 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #define _GNU_SOURCE
 #include "hook_tls.h"
-#include "hook_real.h"
 
 #include "uct/dcx/view/dcx_view_ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HOOK_TLS_NAME "UCX_TLS="
-
-/* The value behind UCX_TLS= at the beginning of a line, or behind the prefix of
- * a configuration's own: PREFIX_UCX_TLS= */
-static char *hook_tls_in_text(const char *text)
-{
-    const char *at = text;
-
-    while ((at = strstr(at, HOOK_TLS_NAME)) != NULL) {
-        if ((at == text) || (at[-1] == '\n') || (at[-1] == '_')) {
-            at += strlen(HOOK_TLS_NAME);
-            return strndup(at, strcspn(at, "\n"));
-        }
-        ++at;
-    }
-
-    return NULL;
-}
-
-char *hook_tls_read(const ucp_config_t *config)
-{
-    char *text  = NULL;
-    size_t size = 0;
-    FILE *file  = open_memstream(&text, &size);
-    char *tls   = NULL;
-
-    if (file == NULL) {
-        return NULL;
-    }
-
-    hook_real.ucp_config_print(config, file, NULL, UCS_CONFIG_PRINT_CONFIG);
-    if (!fclose(file)) {
-        tls = hook_tls_in_text(text);
-    }
-    free(text);
-    return tls;
-}
 
 static int hook_tls_is_except(const char *tls)
 {
@@ -100,6 +61,14 @@ int hook_tls_has_dcx(const char *tls)
 
     hook_tls_count(tls, ",all,dcx,", &num, &num_in);
     return num_in > 0;
+}
+
+int hook_tls_is_dcx_only(const char *tls)
+{
+    unsigned num, num_in;
+
+    hook_tls_count(tls, ",dcx," UCT_DCX_VIEW_TL ",self,", &num, &num_in);
+    return !hook_tls_is_except(tls) && (num_in == num);
 }
 
 char *hook_tls_with_views(const char *tls)

@@ -6,13 +6,11 @@
 #ifndef HOOK_TLS_H
 #define HOOK_TLS_H
 
-#include <ucp/api/ucp.h>
-
-/* What is in effect, which the caller frees; NULL: it is not known */
-char *hook_tls_read(const ucp_config_t *config);
-
 /* Whether dcx may be used */
 int hook_tls_has_dcx(const char *tls);
+
+/* Whether no peer comes by anything else */
+int hook_tls_is_dcx_only(const char *tls);
 
 /* The same, and the copy transport of views; which the caller frees. NULL: it is
  * no list, so that it has it, or there is no memory. */

@@ -1,16 +1,20 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * lists [peer | hard | rude | quick | types]: each way of UCP to send and receive, by a program of UCP's that knows no
- * views, with lists of pieces (UCP's own kind of data that is not contiguous).
- * Two workers of one process. Every byte is checked, also between the pieces; how
+ * lists [peer | hard | rude | quick | types | tags | am | gpu | config |
+ * threads]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * views, with lists of pieces (UCP's own kind of data that is not contiguous). Two
+ * workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
  */
+#define _GNU_SOURCE
 #include "../check.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
 
 enum {
     BLOCK  = 1024,           /* bytes of a piece */
@@ -34,6 +38,7 @@ typedef struct side {
 
 static struct {
     ucp_context_h context;
+    ucp_context_h other;       /* ... of 'from' */
     size_t        request_size;
     ucp_worker_h  from;
     ucp_worker_h  to;
@@ -47,6 +52,9 @@ static struct {
     int           is_peer;     /* error handling of endpoints: of peers */
     ucp_datatype_t early;
     ucp_datatype_t late;       /* 0: there is none */
+    int           is_gpu;      /* the node has one; 'from' has no dcx */
+    int           is_threads;  /* workers are for several threads at once */
+    uint64_t      features;    /* of contexts */
 } t;
 
 static void die(const char *what, ucs_status_t status)
@@ -214,6 +222,16 @@ static void *recv_list(int pieces)
     param.cb.recv       = received;
     return need_ptr("receive", ucp_tag_recv_nbx(t.to, t.dest.list, pieces, TAG,
                                                 ALL_BITS, &param));
+}
+
+/* The loader asks whether there are devices that compute. */
+int access(const char *path, int mode)
+{
+    int (*real)(const char*, int) = (int (*)(const char*, int))
+            dlsym(RTLD_NEXT, "access");
+
+    return (t.is_gpu && !strcmp(path, "/dev/nvidiactl")) ? 0 :
+                                                           real(path, mode);
 }
 
 /* --- tags ------------------------------------------------------------------- */
@@ -554,12 +572,16 @@ static int am_nb(void)
 
 /* --- workers ------------------------------------------------------------------ */
 
-static ucp_worker_h make_worker(void)
+static ucp_worker_h make_worker(ucp_context_h context)
 {
-    static const ucp_worker_params_t params = {0};
+    ucp_worker_params_t params = {
+        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = t.is_threads ? UCS_THREAD_MODE_MULTI :
+                                      UCS_THREAD_MODE_SINGLE
+    };
     ucp_worker_h worker;
 
-    need("worker", ucp_worker_create(t.context, &params, &worker));
+    need("worker", ucp_worker_create(context, &params, &worker));
     return worker;
 }
 
@@ -591,8 +613,8 @@ static void begin(void)
         .cb         = am_arrived
     };
 
-    t.from = make_worker();
-    t.to   = make_worker();
+    t.from = make_worker(t.other);
+    t.to   = make_worker(t.context);
     t.ep   = make_ep(t.from, t.to);
     need("handler", ucp_worker_set_am_recv_handler(t.to, &am));
     need("handler", ucp_worker_set_am_handler(t.to, OLD_ID, am_old_arrived,
@@ -789,6 +811,48 @@ static int contiguous(void)
     return errors;
 }
 
+static ucp_context_h make_context(const ucp_config_t *config)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES,
+        .features   = t.features
+    };
+    ucp_context_h context;
+
+    need("context", ucp_init(&params, config, &context));
+    return context;
+}
+
+static char *config_text(const ucp_config_t *config)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    ucp_config_print(config, file, NULL, UCS_CONFIG_PRINT_CONFIG);
+    fclose(file);
+    return text;
+}
+
+/* A configuration of the program's is what it was */
+static int config_kept(void)
+{
+    ucp_config_t *config;
+    char *before, *after;
+    int errors;
+
+    need("configuration", ucp_config_read(NULL, NULL, &config));
+    before = config_text(config);
+    ucp_cleanup(make_context(config));
+    after  = config_text(config);
+    errors = check_value("as before", !strcmp(before, after), 1);
+
+    free(before);
+    free(after);
+    ucp_config_release(config);
+    return errors;
+}
+
 static const struct check checks[] = {
     {"tag_expected", tag_expected},
     {"tag_unexpected", tag_unexpected},
@@ -807,16 +871,22 @@ static const struct check checks[] = {
     {"canceled", canceled},
     {"freed", freed},
     {"freed_receive", freed_receive},
-    {"am_rendezvous", am_rendezvous},
-    {"am_nb", am_nb},
     {"closed", closed},
-    {"to_self", to_self}
+    {"to_self", to_self},
+    {"am_rendezvous", am_rendezvous},
+    {"am_nb", am_nb}
+};
+
+enum {
+    NUM_CHECKS = sizeof(checks) / sizeof(*checks),
+    NUM_TAGS   = NUM_CHECKS - 2 /* the others are active messages */
 };
 
 /* ... of which UCX complains */
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
 static const struct check hard_checks[] = {{"closed_hard", closed_hard}};
 
+static const struct check config_checks[] = {{"config_kept", config_kept}};
 static const struct check types_checks[] = {{"types", types}};
 
 /* ... for who counts instructions: each function a thousand times */
@@ -827,12 +897,17 @@ static const struct {
     const struct check *checks;
     size_t             num;
 } lists[] = {
-    {"", checks, sizeof(checks) / sizeof(*checks)},
-    {"peer", checks, sizeof(checks) / sizeof(*checks)},
+    {"", checks, NUM_CHECKS},
+    {"peer", checks, NUM_CHECKS},
     {"hard", hard_checks, 1},
     {"rude", rude_checks, 1},
     {"quick", quick_checks, 1},
-    {"types", types_checks, 1}
+    {"types", types_checks, 1},
+    {"config", config_checks, 1},
+    {"tags", checks, NUM_TAGS},
+    {"am", checks + NUM_TAGS, NUM_CHECKS - NUM_TAGS},
+    {"gpu", checks, NUM_CHECKS},
+    {"threads", checks, NUM_CHECKS}
 };
 
 static int run(const struct check *check)
@@ -845,17 +920,26 @@ static int run(const struct check *check)
     return failed;
 }
 
-static void begin_context(void)
+static ucp_context_h make_context_without_dcx(void)
 {
-    ucp_params_t params     = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_TAG | UCP_FEATURE_AM
-    };
+    ucp_context_h context;
+    ucp_config_t *config;
+
+    need("configuration", ucp_config_read(NULL, NULL, &config));
+    need("configuration", ucp_config_modify(config, "TLS", "tcp"));
+    context = make_context(config);
+    ucp_config_release(config);
+    return context;
+}
+
+static void begin_contexts(void)
+{
     ucp_context_attr_t attr = {
         .field_mask = UCP_ATTR_FIELD_REQUEST_SIZE
     };
 
-    need("context", ucp_init(&params, NULL, &t.context));
+    t.context = make_context(NULL);
+    t.other   = t.is_gpu ? make_context_without_dcx() : t.context;
     need("context", ucp_context_query(t.context, &attr));
     t.request_size = attr.request_size;
     make_list(&t.source);
@@ -868,9 +952,12 @@ int main(int argc, char **argv)
     int errors       = 0;
     size_t i, j;
 
-    t.is_peer = !strcmp(name, "peer") || !strcmp(name, "hard");
-    t.early   = type_create();
-    begin_context();
+    t.is_peer    = !strcmp(name, "peer") || !strcmp(name, "hard");
+    t.is_gpu     = !strcmp(name, "gpu");
+    t.is_threads = !strcmp(name, "threads");
+    t.features   = UCP_FEATURE_AM | (strcmp(name, "am") ? UCP_FEATURE_TAG : 0);
+    t.early      = type_create();
+    begin_contexts();
     begin();
 
     for (i = 0; strcmp(lists[i].name, name); ++i) {
@@ -880,6 +967,9 @@ int main(int argc, char **argv)
     }
 
     end();
+    if (t.other != t.context) {
+        ucp_cleanup(t.other);
+    }
     ucp_cleanup(t.context);
     if (t.late != 0) {
         ucp_dt_destroy(t.late);
