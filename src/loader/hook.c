@@ -9,6 +9,7 @@
  *   hook_message.c   which messages go by view
  *   hook_op.c        ... from their call to their end
  *   hook_type.c      data types as shapes: mpi_type.h, or lists of pieces
+ *   hook_pause.c     ... that short messages are received into
  *   hook_context.c   which contexts and workers have views; hook_config.c options
  *                    of UCP, hook_tls.c UCX_TLS
  *   hook_ep.c        which endpoints can carry them

@@ -148,11 +148,21 @@ static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
     }
 }
 
+/* A receive takes what any peer sends, over whatever lanes there are, as long as
+ * UCP has no fragments (hook_context_without_fragments()). */
+static hook_kind_t hook_message_check_receive(const hook_worker_t *worker,
+                                              const hook_message_t *message)
+{
+    if (!worker->context->is_any_peer) {
+        return HOOK_PEERS;
+    }
+
+    return hook_pause_take(&message->type->pause) ? HOOK_PAUSE : HOOK_SENT;
+}
+
 /* Why it could not travel as a view; HOOK_SENT: it can. UCP marks a request as
  * completed before it reads which callback that has: another thread that polls it
- * may have used its memory for another by then. A receive takes what any peer
- * sends, over whatever lanes there are, as long as UCP has no fragments
- * (hook_context_without_fragments()). */
+ * may have used its memory for another by then. */
 static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                           const hook_message_t *message)
 {
@@ -167,7 +177,7 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
     }
 
     if (message->is_dest) {
-        return worker->context->is_any_peer ? HOOK_SENT : HOOK_PEERS;
+        return hook_message_check_receive(worker, message);
     }
 
     ep = hook_ep_get(worker, message->ep);

@@ -125,6 +125,16 @@ static hook_op_callback_t hook_op_complete(hook_op_t *op, ucs_status_t status)
     return callback;
 }
 
+/* What came, into a receive of a tag. MPIs have all receives end in a callback. */
+static void hook_op_came(hook_op_t *op, const ucp_tag_recv_info_t *info,
+                         ucs_status_t status)
+{
+    if (status == UCS_OK) {
+        hook_pause_came(&op->type->pause,
+                        info->length < hook_policy()->min_length);
+    }
+}
+
 static void hook_op_sent(void *request, ucs_status_t status, void *arg)
 {
     hook_op_callback_t user = hook_op_complete(arg, status);
@@ -137,8 +147,10 @@ static void hook_op_sent(void *request, ucs_status_t status, void *arg)
 static void hook_op_tag_received(void *request, ucs_status_t status,
                                  const ucp_tag_recv_info_t *info, void *arg)
 {
-    hook_op_callback_t user = hook_op_complete(arg, status);
+    hook_op_callback_t user;
 
+    hook_op_came(arg, info, status);
+    user = hook_op_complete(arg, status);
     if (user.cb.recv != NULL) {
         user.cb.recv(request, status, info, user.arg);
     }

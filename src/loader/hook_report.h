@@ -22,6 +22,7 @@ typedef enum hook_kind {
     HOOK_LANE,
     HOOK_PEERS,
     HOOK_REQUEST,
+    HOOK_PAUSE,
     HOOK_IMMEDIATE,
     HOOK_STATUS, /* + what uct_dcx_view_ops_t.open() returned */
     HOOK_KIND_LAST = HOOK_STATUS + UCT_DCX_VIEW_LAST

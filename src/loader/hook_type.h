@@ -10,6 +10,7 @@
 #ifndef HOOK_TYPE_H
 #define HOOK_TYPE_H
 
+#include "hook_pause.h"
 #include "mpi_type.h"
 
 #include <stdatomic.h>
@@ -24,6 +25,7 @@ typedef struct hook_type {
     atomic_size_t min_count;  /* fewer elements never go by view: see below */
     atomic_size_t size;       /* SIZE_MAX: not asked for yet */
     shape_t *_Atomic shape;   /* NULL: not looked for yet */
+    hook_pause_t pause;       /* of receives by view */
 } hook_type_t;
 
 
