@@ -29,7 +29,7 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         [HOOK_STATUS + UCT_DCX_VIEW_UNMAPPED] =
                 "packed: the memory is too scattered, or cannot be registered",
         [HOOK_STATUS + UCT_DCX_VIEW_UNSUPPORTED] =
-                "packed: the device has no such keys",
+                "packed: the device has no such keys, or it is memory of a GPU",
         [HOOK_STATUS + UCT_DCX_VIEW_FAILED] = "packed: the device failed"};
 
 static struct {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <set>
 #include <thread>
+#include <ucs/memory/memtype_cache.h>
 
 namespace {
 
@@ -34,6 +35,20 @@ protected:
     static bool has_cache()
     {
         return strcmp(getenv("UCX_DCX_RCACHE"), "n") != 0;
+    }
+
+    /* Of what a page is registered with */
+    uct_rkey_t page_rkey(uint8_t *page)
+    {
+        uct_mem_h memh;
+
+        UCT_CALL(uct_md_mem_reg(m_dcx.md(), page, PAGE, UCT_MD_MEM_ACCESS_ALL,
+                                &memh));
+
+        uct_rkey_t rkey = dcx_peek_rkey(memh);
+
+        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+        return rkey;
     }
 
     view_pages m_pages;
@@ -112,6 +127,19 @@ TEST_P(dcx_view_test, rounds)
 {
     check(view_type({nest(0, 8), nest(16, 16), nest(50, 3)}, 100), m_pages, 8,
           1000);
+}
+
+/* Elements of rounds that do not go on at the distance of these */
+TEST_P(dcx_view_test, rounds_apart)
+{
+    std::vector<shape_nest_t> nests;
+
+    for (unsigned i = 0; i < 3; i++) {
+        nests.push_back(nest(16 * i, 8));
+        nests.push_back(nest(16 * i + 12, 1));
+    }
+    check(view_type(nests, 48), m_pages, 8, 50);
+    check(view_type(nests, 100), m_pages, 8, 50);
 }
 
 /* ... in an order that is not that of addresses, and too far apart */
@@ -353,6 +381,62 @@ TEST_P(dcx_view_test, read_only)
     check(type, m_pages, 0, 1);
 }
 
+/* What cannot be registered is tried more and more seldom: others have memory
+ * there registered, which each try would take from them. */
+TEST_P(dcx_view_test, seldom_tried)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    std::vector<unsigned> tried;
+    uct_dcx_view_t *view;
+    uct_rkey_t mine;
+
+    m_pages.unmap(4 * PAGE, PAGE);
+    mine = page_rkey(m_pages.bytes);
+    for (unsigned i = 1; i <= 40; i++) {
+        /* a block in a hole */
+        EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+        if (page_rkey(m_pages.bytes) != mine) {
+            tried.push_back(i);
+            mine = page_rkey(m_pages.bytes);
+        }
+    }
+    if (has_cache()) {
+        EXPECT_EQ((std::vector<unsigned>{1, 2, 4, 8, 16, 32}), tried);
+    }
+
+    m_pages.map(4 * PAGE, PAGE);
+    for (unsigned i = 41; i < 64; i++) {
+        EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+    }
+    check(type, m_pages, 0, 1);
+
+    /* and what there was is forgotten */
+    m_pages.unmap(4 * PAGE, PAGE);
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+    m_pages.map(4 * PAGE, PAGE);
+    check(type, m_pages, 0, 1);
+}
+
+/* Memory of a GPU, which nobody could copy */
+TEST_P(dcx_view_test, memory_of_a_gpu)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    uct_dcx_view_t *view;
+
+    check(type, m_pages, 0, 1);
+    ucs_memtype_cache_update(m_pages.bytes, SIZE / 2, UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN);
+    EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, false, &view));
+    EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, true, &view));
+    data.buffer += SIZE / 2 - PAGE; /* some of it is */
+    EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, false, &view));
+    check(type, m_pages, SIZE / 2, 1);
+    ucs_memtype_cache_remove(m_pages.bytes, SIZE / 2);
+    check(type, m_pages, 0, 1);
+}
+
 /* More data than views: the one used least recently gets another. */
 TEST_P(dcx_view_test, more_than_there_are)
 {
@@ -450,6 +534,54 @@ TEST_P(dcx_view_test, holes)
     }
 }
 
+/* A hole between two regions goes away, and who registers both makes one of them.
+ * Another one has the first of them still, so that its old key is valid. Then the
+ * last region goes. */
+TEST_P(dcx_view_test, hole_that_goes)
+{
+    const size_t apart = 16 * PAGE;
+    view_type type({nest(0, 3000, {{4, (ptrdiff_t)apart}})}, SIZE);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    uint8_t *third    = m_pages.bytes + 2 * apart;
+    uct_dcx_view_t *view;
+    uct_mem_h memh, held;
+
+    for (unsigned i = 0; i < 3; i++) {
+        m_pages.unmap(i * apart + 8 * PAGE, PAGE);
+    }
+
+    auto check_it = [&] {
+        auto places          = type.places(1);
+        uct_dcx_view_t *view = open(type, m_pages.bytes, 1, false);
+
+        ASSERT_TRUE(view != NULL);
+        expect_gathered(m_pages.bytes, places, [&] {
+            return peer_get(rkey(view), view->address, view->length);
+        });
+        m_views->close(view, 0);
+    };
+
+    check_it();
+    EXPECT_EQ(has_cache(), sets_of(check_it) == 0);
+    EXPECT_NE(page_rkey(third - apart), page_rkey(third));
+
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), third - apart, PAGE,
+                            UCT_MD_MEM_ACCESS_ALL, &held));
+    m_pages.map(apart + 8 * PAGE, PAGE);
+    UCT_CALL(uct_md_mem_reg(m_dcx.md(), third - apart, apart + PAGE,
+                            UCT_MD_MEM_ACCESS_ALL, &memh));
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
+    EXPECT_EQ(has_cache(), page_rkey(third - apart) == page_rkey(third));
+    EXPECT_LT(0u, sets_of(check_it)) << "two regions have other keys";
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), held));
+    EXPECT_EQ(has_cache(), sets_of(check_it) == 0);
+
+    m_pages.unmap(3 * apart, PAGE);
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
+    m_pages.map(3 * apart, PAGE);
+    check_it();
+}
+
 /* As many holes as there may be regions between, and one more */
 TEST_P(dcx_view_test, many_holes)
 {
@@ -507,18 +639,9 @@ protected:
         return m_bytes;
     }
 
-    /* Of what a page is registered with */
-    uct_rkey_t page_rkey(size_t offset)
+    uct_rkey_t far_rkey(size_t offset)
     {
-        uct_mem_h memh;
-
-        UCT_CALL(uct_md_mem_reg(m_dcx.md(), m_bytes + offset, PAGE,
-                                UCT_MD_MEM_ACCESS_ALL, &memh));
-
-        uct_rkey_t rkey = dcx_peek_rkey(memh);
-
-        UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
-        return rkey;
+        return page_rkey((uint8_t*)m_bytes + offset);
     }
 
     char   *m_bytes = NULL;
@@ -536,7 +659,7 @@ TEST_P(dcx_view_far, two)
     ASSERT_EQ(UCS_OK, peer_get(rkey(view), view->address, view->length));
     EXPECT_EQ(7, m_flat.bytes[1]);
     EXPECT_EQ(8, m_flat.bytes[PAGE + 1]);
-    EXPECT_NE(page_rkey(0), page_rkey(100 * MIB));
+    EXPECT_NE(far_rkey(0), far_rkey(100 * MIB));
     m_views->close(view, 0);
 }
 
@@ -548,7 +671,7 @@ TEST_P(dcx_view_far, close)
 
         ASSERT_EQ(UCT_DCX_VIEW_OK,
                   try_far(2, bytes * MIB / 32, bytes * MIB, &view));
-        EXPECT_EQ(has_cache(), page_rkey(0) == page_rkey(bytes * MIB / 2));
+        EXPECT_EQ(has_cache(), far_rkey(0) == far_rkey(bytes * MIB / 2));
         m_views->close(view, 0);
     }
 }
@@ -565,6 +688,78 @@ TEST_P(dcx_view_far, many)
             m_views->close(view, 0);
         }
     }
+}
+
+/* More blocks than regions, at equal distances, and one hole: there alone is the
+ * memory cut, in whatever order the blocks are. */
+TEST_P(dcx_view_far, one_hole)
+{
+    std::vector<shape_nest_t> shuffled;
+
+    for (unsigned i = 0; i < 24; i++) {
+        shuffled.push_back(nest((i * 7 % 24) * 2 * MIB, PAGE));
+    }
+
+    view_type upwards({nest(0, PAGE, {{24, 2 * MIB}})}, 0);
+    view_type downwards({nest(46 * MIB, PAGE, {{24, -2 * (ptrdiff_t)MIB}})}, 0);
+    view_type random(shuffled, 0);
+
+    for (const view_type *type : {&upwards, &downwards, &random}) {
+        shape_data_t data = {type->shape, map(48 * MIB), 1};
+        uct_dcx_view_t *view;
+
+        ASSERT_EQ(0, mprotect(m_bytes + 7 * MIB, PAGE, PROT_NONE));
+        for (unsigned i = 0; i < 24; i++) {
+            m_bytes[i * 2 * MIB] = i + 1;
+        }
+        ASSERT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &view));
+        expect_gathered((uint8_t*)m_bytes, type->places(1), [&] {
+            return peer_get(rkey(view), view->address, view->length);
+        });
+        EXPECT_EQ(has_cache(), far_rkey(0) == far_rkey(6 * MIB));
+        EXPECT_EQ(has_cache(), far_rkey(8 * MIB) == far_rkey(46 * MIB));
+        EXPECT_NE(far_rkey(6 * MIB), far_rkey(8 * MIB));
+        m_views->close(view, 0);
+    }
+}
+
+/* ... where what is far apart is cut, too: no region has the hole in it. */
+TEST_P(dcx_view_far, one_hole_and_far_apart)
+{
+    view_type type({nest(0, PAGE, {{10, MIB}, {2, 1024 * MIB}})}, 0);
+    shape_data_t data = {type.shape, map(1100 * MIB), 1};
+    uct_dcx_view_t *view;
+
+    ASSERT_EQ(0, mprotect(m_bytes + 2 * PAGE, PAGE, PROT_NONE));
+    ASSERT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &view));
+    expect_gathered((uint8_t*)m_bytes, type.places(1), [&] {
+        return peer_get(rkey(view), view->address, view->length);
+    });
+    m_views->close(view, 0);
+}
+
+/* Blocks of more than an entry of a list may have: in several */
+TEST_P(dcx_view_far, long_blocks)
+{
+    const size_t gib = 1024 * MIB;
+    view_type type({nest(0, gib + PAGE), nest(gib + 2 * PAGE, PAGE)}, 0);
+    shape_data_t data = {type.shape, map(gib + 4 * PAGE), 1};
+    uct_dcx_view_t *view;
+
+    ASSERT_EQ(UCT_DCX_VIEW_OK, try_open(data, false, &view));
+    for (size_t place : {size_t(0), gib - 64, gib, gib + PAGE - 64, gib + PAGE,
+                         gib + 2 * PAGE - 64}) {
+        char *at = m_bytes + place + ((place < gib + PAGE) ? 0 : PAGE);
+
+        for (unsigned i = 0; i < 64; i++) {
+            at[i] = place / 64 + i;
+        }
+        ASSERT_EQ(UCS_OK, peer_get(rkey(view), view->address + place, 64));
+        EXPECT_EQ(0, memcmp(at, m_flat.bytes.data(), 64)) << place;
+    }
+    ASSERT_EQ(UCS_OK, peer_get(rkey(view), view->address + gib - 64, 128));
+    EXPECT_EQ(0, memcmp(m_bytes + gib - 64, m_flat.bytes.data(), 128));
+    m_views->close(view, 0);
 }
 
 /* --- limits --------------------------------------------------------------- */
@@ -808,6 +1003,34 @@ TEST_P(dcx_view_few, keys)
     m_views->close(view, 0);
 }
 
+/* ... of the one that was used least recently; the others keep theirs. */
+TEST_P(dcx_view_few, keys_of_one)
+{
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+
+    check_source(rows, m_pages.bytes, 1);
+    for (unsigned i = 0; i < 4; i++) {
+        check_source(rows, m_pages.bytes + 8 * i, 1);
+    }
+    EXPECT_EQ(0u, sets_of([&] {
+        for (unsigned i : {1, 2, 3}) {
+            check_source(rows, m_pages.bytes + 8 * i, 1);
+        }
+    }));
+}
+
+/* Layers of some, and lists of others: more than one may have to go. */
+TEST_P(dcx_view_few, keys_of_several)
+{
+    view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
+    view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
+
+    for (unsigned i = 0; i < 20; i++) {
+        check_source(rows, m_pages.bytes + 8 * i, 1);
+        check_source((i % 3 == 0) ? rows : cells, m_pages.bytes + 8, 1);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(few, dcx_view_few, testing::Values(0));
 
 /* Threads open and close, some the same data; each looks at its own bytes. */
@@ -1037,6 +1260,7 @@ int main(int argc, char **argv)
     roce.push_back({"SOFTHCA_LINK", "roce"});
     roce.push_back({"UCX_DCX_RCACHE", "y"});
     few.push_back({"UCX_DCX_UMR_LAYOUTS", "3"});
+    few.push_back({"UCX_DCX_RCACHE", "y"});
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
     return hca_test_main(argc, argv, {
         {"cached", cached}, {"strict", strict}, {"roce", roce}, {"tags", tags},

@@ -12,12 +12,15 @@
 #include <ucs/datastruct/list.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/memory/memtype_cache.h>
 
 
 enum {
     /* domains that a view may have keys in: devices of the node, twice */
-    UCT_DCX_VIEW_MAX_KEYS = 16,
-    UCT_DCX_VIEW_BUCKETS  = 256
+    UCT_DCX_VIEW_MAX_KEYS  = 16,
+    UCT_DCX_VIEW_BUCKETS   = 256,
+    /* what cannot be is tried again after up to 2^10 times */
+    UCT_DCX_VIEW_MAX_TRIES = 10
 };
 
 
@@ -30,6 +33,9 @@ typedef struct uct_dcx_view_place {
     int                       is_open;
     unsigned                  num_open;
     uct_dcx_view_data_t       data;
+    uct_dcx_view_status_t     status;    /* of the last time it was tried */
+    unsigned                  num_tries; /* that failed, one after the other */
+    unsigned                  num_skips; /* ... before it is tried again */
     uct_dcx_view_key_t        *open[UCT_DCX_VIEW_MAX_KEYS]; /* that are in use */
     uct_dcx_view_key_t        keys[UCT_DCX_VIEW_MAX_KEYS];
 } uct_dcx_view_place_t;
@@ -48,8 +54,12 @@ static struct {
 };
 
 
+/* UCX's cache of what memory is a GPU's is made when it is first asked. */
 void uct_dcx_view_enable(unsigned max, ucs_memory_type_t type)
 {
+    ucs_memory_info_t info;
+
+    (void)ucs_memtype_cache_lookup(&info, sizeof(info), &info);
     uct_dcx_views.max = max;
     uct_dcx_mem_view_enable(type);
 }
@@ -106,14 +116,17 @@ uct_dcx_view_known(const uct_dcx_view_data_t *data)
 }
 
 
+/* What failed the last time is known, but the first to get other data. */
 static void uct_dcx_view_put(uct_dcx_view_place_t *place)
 {
     uct_dcx_view_place_t **bucket = uct_dcx_view_bucket(&place->data);
 
     if (place->is_known) {
-        ucs_list_add_tail(&uct_dcx_views.free, &place->list);
         place->chain = *bucket;
         *bucket      = place;
+    }
+    if (place->is_known && (place->status == UCT_DCX_VIEW_OK)) {
+        ucs_list_add_tail(&uct_dcx_views.free, &place->list);
     } else {
         ucs_list_add_head(&uct_dcx_views.free, &place->list);
     }
@@ -167,7 +180,10 @@ static void uct_dcx_view_change(uct_dcx_view_place_t *place,
 {
     unsigned i;
 
-    place->data = *data;
+    place->data      = *data;
+    place->status    = UCT_DCX_VIEW_OK;
+    place->num_tries = 0;
+    place->num_skips = 0;
     for (i = 0; i < UCT_DCX_VIEW_MAX_KEYS; ++i) {
         place->keys[i].is_current = 0;
     }
@@ -325,22 +341,88 @@ static int uct_dcx_view_is_supported(void *const *mds, unsigned num_mds)
 }
 
 
-/* Places that nobody uses have the keys that are missing. */
-static void uct_dcx_view_release_keys(void)
+/* Not that of a GPU: devices could reach it, but who copies a view could not. */
+static int uct_dcx_view_is_host(const shape_data_t *data)
 {
-    uct_dcx_view_place_t *place;
-    uct_dcx_view_key_t *key;
+    const ucs_memtype_cache_t *cache = ucs_memtype_cache_global_instance;
+    ucs_memory_info_t info;
+    char *begin, *end;
 
-    pthread_mutex_lock(&uct_dcx_views.lock);
-    ucs_list_for_each(place, &uct_dcx_views.free, list) {
-        for (key = place->keys; key < place->keys + UCT_DCX_VIEW_MAX_KEYS;
-             ++key) {
-            if (key->md != NULL) {
-                uct_dcx_view_key_cleanup(key);
+    if ((cache == NULL) || (cache->pgtable.num_regions == 0)) {
+        return 1;
+    }
+
+    shape_span(data, &begin, &end);
+    return (ucs_memtype_cache_lookup(begin, end - begin, &info) != UCS_OK) ||
+           (info.type == UCS_MEMORY_TYPE_HOST);
+}
+
+
+/* Returns how many keys it had in these domains, that others may have now. */
+static unsigned
+uct_dcx_view_release_place(uct_dcx_view_place_t *place, void *const *mds,
+                           unsigned num_mds)
+{
+    unsigned num = 0;
+    uct_dcx_view_key_t *key;
+    unsigned i;
+
+    for (key = place->keys; key < place->keys + UCT_DCX_VIEW_MAX_KEYS; ++key) {
+        for (i = 0; i < num_mds; ++i) {
+            if (key->md == ucs_derived_of(mds[i], uct_dcx_md_t)) {
+                num += uct_dcx_view_key_cleanup(key);
+                break;
             }
         }
     }
+    return num;
+}
+
+
+/* A place that nobody uses, for the longest time, has the keys that are missing
+ * for 'tried', which has some itself. Returns 0 if there is none. */
+static int
+uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
+                          unsigned num_mds)
+{
+    unsigned num = 0;
+    uct_dcx_view_place_t *place;
+
+    pthread_mutex_lock(&uct_dcx_views.lock);
+    ucs_list_for_each(place, &uct_dcx_views.free, list) {
+        if (place != tried) {
+            num = uct_dcx_view_release_place(place, mds, num_mds);
+        }
+        if (num > 0) {
+            break;
+        }
+    }
     pthread_mutex_unlock(&uct_dcx_views.lock);
+    return num > 0;
+}
+
+
+/* What is so of the data and of where it lies, and not of the moment */
+static int uct_dcx_view_is_lasting(uct_dcx_view_status_t status)
+{
+    return (status == UCT_DCX_VIEW_UNMAPPED) ||
+           (status == UCT_DCX_VIEW_TOO_MANY);
+}
+
+
+/* A try of what cannot be costs more than packing, and takes registrations from
+ * others: the more have failed, the longer it is until the next one. */
+static void
+uct_dcx_view_tried(uct_dcx_view_place_t *place, uct_dcx_view_status_t status)
+{
+    place->status = status;
+    if (!uct_dcx_view_is_lasting(status)) {
+        place->num_tries = 0;
+        return;
+    }
+
+    place->num_skips = UCS_MASK(place->num_tries);
+    place->num_tries = ucs_min(place->num_tries + 1, UCT_DCX_VIEW_MAX_TRIES);
 }
 
 
@@ -356,11 +438,19 @@ uct_dcx_view_try(void *const *mds, unsigned num_mds,
         return status;
     }
 
+    if (place->num_skips > 0) {
+        place->num_skips--;
+        status = place->status;
+        uct_dcx_view_give_back(place, 1);
+        return status;
+    }
+
     place->data.super = data->super; /* a shape is where it was, or another */
     status            = uct_dcx_view_open_keys(place, num_mds);
+    uct_dcx_view_tried(place, status);
     if (status != UCT_DCX_VIEW_OK) {
         uct_dcx_view_close_keys(place, 0);
-        uct_dcx_view_give_back(place, 0);
+        uct_dcx_view_give_back(place, uct_dcx_view_is_lasting(status));
     }
     return status;
 }
@@ -388,11 +478,14 @@ uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
         return UCT_DCX_VIEW_TOO_LONG;
     }
 
-    status = uct_dcx_view_try(mds, num_mds, &own, &place);
-    if (status == UCT_DCX_VIEW_BUSY) {
-        uct_dcx_view_release_keys();
-        status = uct_dcx_view_try(mds, num_mds, &own, &place);
+    if (!uct_dcx_view_is_host(data)) {
+        return UCT_DCX_VIEW_UNSUPPORTED;
     }
+
+    do {
+        status = uct_dcx_view_try(mds, num_mds, &own, &place);
+    } while ((status == UCT_DCX_VIEW_BUSY) && (place != NULL) &&
+             uct_dcx_view_release_keys(place, mds, num_mds));
     if (status != UCT_DCX_VIEW_OK) {
         return status;
     }

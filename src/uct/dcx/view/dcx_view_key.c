@@ -317,26 +317,32 @@ void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed)
 }
 
 
-static void uct_dcx_view_key_destroy(uct_dcx_mem_layout_t **layouts,
-                                     unsigned num)
+static unsigned uct_dcx_view_key_destroy(uct_dcx_mem_layout_t **layouts,
+                                         unsigned max)
 {
+    unsigned num = 0;
     unsigned i;
 
-    for (i = 0; i < num; ++i) {
+    for (i = 0; i < max; ++i) {
         if (layouts[i] != NULL) {
             uct_dcx_mem_layout_destroy(layouts[i]);
             layouts[i] = NULL;
+            num++;
         }
     }
+    return num;
 }
 
 
-void uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key)
+unsigned uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key)
 {
+    unsigned num;
+
     (void)uct_dcx_mem_view_set(key->md, key->index, NULL);
-    uct_dcx_view_key_destroy(key->tops, UCT_DCX_SLOT_SIZES);
-    uct_dcx_view_key_destroy(key->layers, UCT_DCX_VIEW_MAX_LAYERS);
+    num  = uct_dcx_view_key_destroy(key->tops, UCT_DCX_SLOT_SIZES);
+    num += uct_dcx_view_key_destroy(key->layers, UCT_DCX_VIEW_MAX_LAYERS);
     key->md         = NULL;
     key->top        = NULL;
     key->is_current = 0;
+    return num;
 }

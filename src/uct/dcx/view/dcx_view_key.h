@@ -41,7 +41,8 @@ uct_dcx_view_status_t uct_dcx_view_key_open(uct_dcx_view_key_t *key,
 /* 'is_failed': takes the layout back from peers. */
 void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed);
 
-/* The domain goes: so does the key. */
-void uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key);
+/* The domain goes, or another needs them: the key's layouts go. Returns how many
+ * it had. */
+unsigned uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key);
 
 #endif

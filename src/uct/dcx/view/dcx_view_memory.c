@@ -3,6 +3,7 @@
  * Memory of views; see dcx_view_memory.h.
  */
 #include "dcx_view_memory.h"
+#include "dcx_view_maps.h"
 
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
@@ -95,15 +96,39 @@ uct_dcx_view_memory_find(const uct_dcx_view_memory_t *memory, uint64_t addr)
 /* --- several regions ------------------------------------------------------ */
 
 /* What blocks were put together to so far, in order; one more than there may be
- * in the end. They are of whole pages. */
+ * in the end. They are of whole pages, and all of each can be registered. */
 typedef struct uct_dcx_view_clusters {
     size_t                page;
+    int                   is_sparse; /* only what touches is put together */
+    uct_dcx_view_maps_t   maps;
     unsigned              num;
     uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS + 1];
 } uct_dcx_view_clusters_t;
 
 
-/* The two at 'index' and behind it become one. */
+/* From the end of one to the begin of the next; they may overlap */
+static int64_t
+uct_dcx_view_clusters_gap(const uct_dcx_view_clusters_t *clusters,
+                          unsigned index)
+{
+    const uct_dcx_view_region_t *region = &clusters->regions[index];
+
+    return (int64_t)(region[1].begin - region->end);
+}
+
+
+/* There is no hole between that one and the next. */
+static int
+uct_dcx_view_clusters_has_gap(const uct_dcx_view_clusters_t *clusters,
+                              unsigned index)
+{
+    const uct_dcx_view_region_t *region = &clusters->regions[index];
+
+    return uct_dcx_view_maps_has(&clusters->maps, region->begin, region[1].end);
+}
+
+
+/* That one and the next become one. */
 static void
 uct_dcx_view_clusters_join(uct_dcx_view_clusters_t *clusters, unsigned index)
 {
@@ -116,87 +141,110 @@ uct_dcx_view_clusters_join(uct_dcx_view_clusters_t *clusters, unsigned index)
 }
 
 
-/* There is one too many: those with the least between them become one, which is
- * least likely a hole. */
-static void uct_dcx_view_clusters_reduce(uct_dcx_view_clusters_t *clusters)
+/* Whether there are two, which become one */
+static int uct_dcx_view_clusters_close(uct_dcx_view_clusters_t *clusters,
+                                       unsigned index)
 {
-    const uct_dcx_view_region_t *regions = clusters->regions;
-    unsigned best                        = 0;
+    if ((index + 1 >= clusters->num) ||
+        ((uct_dcx_view_clusters_gap(clusters, index) > 0) &&
+         (clusters->is_sparse ||
+          !uct_dcx_view_clusters_has_gap(clusters, index)))) {
+        return 0;
+    }
+
+    uct_dcx_view_clusters_join(clusters, index);
+    return 1;
+}
+
+
+/* There is one too many: those with the least between them become one. Returns 0
+ * if there are holes between all. */
+static int uct_dcx_view_clusters_reduce(uct_dcx_view_clusters_t *clusters)
+{
+    int64_t least = INT64_MAX;
+    unsigned best = 0;
+    int64_t gap;
     unsigned i;
 
-    for (i = 1; i + 1 < clusters->num; ++i) {
-        if (regions[i + 1].begin - regions[i].end <
-            regions[best + 1].begin - regions[best].end) {
-            best = i;
+    for (i = 0; i + 1 < clusters->num; ++i) {
+        gap = uct_dcx_view_clusters_gap(clusters, i);
+        if ((gap < least) && uct_dcx_view_clusters_has_gap(clusters, i)) {
+            least = gap;
+            best  = i;
         }
     }
-    uct_dcx_view_clusters_join(clusters, best);
-}
-
-
-/* One that was made longer may reach others now. */
-static void uct_dcx_view_clusters_close(uct_dcx_view_clusters_t *clusters,
-                                        unsigned index)
-{
-    const uct_dcx_view_region_t *region = &clusters->regions[index];
-
-    while ((index + 1 < clusters->num) &&
-           (region[1].begin <= region->end)) {
-        uct_dcx_view_clusters_join(clusters, index);
+    if (least == INT64_MAX) {
+        return 0;
     }
+
+    uct_dcx_view_clusters_join(clusters, best);
+    return 1;
 }
 
 
-static void uct_dcx_view_clusters_insert(uct_dcx_view_clusters_t *clusters,
-                                         unsigned index, uint64_t begin,
-                                         uint64_t end)
+/* A region of its own, the one at 'index', if it reaches no other. Returns 0 if
+ * there are too many now. */
+static int
+uct_dcx_view_clusters_insert(uct_dcx_view_clusters_t *clusters, unsigned index,
+                             uint64_t begin, uint64_t end)
 {
     uct_dcx_view_region_t *region = &clusters->regions[index];
 
     memmove(region + 1, region, (clusters->num - index) * sizeof(*region));
     region->begin = begin;
     region->end   = end;
-    if (++clusters->num > UCT_DCX_VIEW_MAX_REGIONS) {
-        uct_dcx_view_clusters_reduce(clusters);
+    clusters->num++;
+
+    if ((index > 0) && uct_dcx_view_clusters_close(clusters, index - 1)) {
+        --index;
     }
+    while (uct_dcx_view_clusters_close(clusters, index)) {
+    }
+    return (clusters->num <= UCT_DCX_VIEW_MAX_REGIONS) ||
+           uct_dcx_view_clusters_reduce(clusters);
 }
 
 
+/* Returns non-zero if the block cannot be registered. */
 static int uct_dcx_view_clusters_add(void *arg, char *address, size_t bytes)
 {
     uct_dcx_view_clusters_t *clusters = arg;
-    uct_dcx_view_region_t *region;
     uint64_t begin = ucs_align_down_pow2((uintptr_t)address, clusters->page);
     uint64_t end   = ucs_align_up_pow2((uintptr_t)address + bytes,
                                        clusters->page);
-    unsigned i;
+    unsigned i     = 0;
 
-    for (i = 0; i < clusters->num; ++i) {
-        region = &clusters->regions[i];
-        if (end < region->begin) {
-            break;
-        }
-        if (begin <= region->end) {
-            region->begin = ucs_min(region->begin, begin);
-            region->end   = ucs_max(region->end, end);
-            uct_dcx_view_clusters_close(clusters, i);
-            return 0;
-        }
+    while ((i < clusters->num) && (clusters->regions[i].begin <= begin)) {
+        ++i;
     }
-
-    uct_dcx_view_clusters_insert(clusters, i, begin, end);
-    return 0;
+    if ((i > 0) && (end <= clusters->regions[i - 1].end)) {
+        return 0;
+    }
+    return !uct_dcx_view_maps_has(&clusters->maps, begin, end) ||
+           !uct_dcx_view_clusters_insert(clusters, i, begin, end);
 }
 
 
-static void uct_dcx_view_memory_clusters(uct_dcx_view_memory_t *memory,
-                                         const shape_data_t *data)
+/* Cuts the span at what is no memory, and if there is too much of it for the data
+ * ('is_sparse') where it is largest between blocks. Returns 0 if it is one piece
+ * still, or too many. */
+static int uct_dcx_view_memory_cut(uct_dcx_view_memory_t *memory,
+                                   const shape_data_t *data, int is_sparse)
 {
-    uct_dcx_view_clusters_t clusters = {.page = ucs_get_page_size()};
+    uct_dcx_view_clusters_t clusters = {
+        .page      = ucs_get_page_size(),
+        .is_sparse = is_sparse
+    };
+    int is_failed;
 
-    shape_for_each(data, uct_dcx_view_clusters_add, &clusters);
+    uct_dcx_view_maps_read(&clusters.maps, memory->regions[0].begin,
+                           memory->regions[0].end);
+    is_failed = shape_for_each(data, uct_dcx_view_clusters_add, &clusters);
+    uct_dcx_view_maps_free(&clusters.maps);
+
     memory->num = clusters.num;
     memcpy(memory->regions, clusters.regions, sizeof(memory->regions));
+    return !is_failed && (memory->num > 1);
 }
 
 
@@ -227,24 +275,18 @@ static int uct_dcx_view_memory_is_fair(const uct_dcx_view_memory_t *memory,
 }
 
 
-static int uct_dcx_view_memory_try(uct_dcx_view_memory_t *memory,
-                                   uct_dcx_md_t *md, const shape_data_t *data)
-{
-    int is_same;
-
-    return uct_dcx_view_memory_is_fair(memory, data) &&
-           uct_dcx_view_memory_again(memory, md, &is_same);
-}
-
-
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
                             const shape_data_t *data)
 {
+    int is_fair, is_same;
+
     uct_dcx_view_memory_span(memory, data);
-    if (uct_dcx_view_memory_try(memory, md, data)) {
+    is_fair = uct_dcx_view_memory_is_fair(memory, data);
+    if (is_fair && uct_dcx_view_memory_again(memory, md, &is_same)) {
         return 1;
     }
 
-    uct_dcx_view_memory_clusters(memory, data);
-    return (memory->num > 1) && uct_dcx_view_memory_try(memory, md, data);
+    return uct_dcx_view_memory_cut(memory, data, !is_fair) &&
+           uct_dcx_view_memory_is_fair(memory, data) &&
+           uct_dcx_view_memory_again(memory, md, &is_same);
 }

@@ -2,7 +2,8 @@
 /*
  * The memory that data lies in, registered in a memory domain for as long as a
  * view of it is open: one region from the first byte to the last, or where that
- * has holes that are not mapped, or is by far longer than the data, several.
+ * has holes that cannot be registered, or is by far longer than the data, several
+ * with those between them.
  */
 #ifndef UCT_DCX_VIEW_MEMORY_H
 #define UCT_DCX_VIEW_MEMORY_H

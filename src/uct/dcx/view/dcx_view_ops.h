@@ -53,7 +53,7 @@ typedef enum uct_dcx_view_status {
     UCT_DCX_VIEW_TOO_LONG,    /* ... for a view's range */
     UCT_DCX_VIEW_TOO_MANY,    /* blocks for a key */
     UCT_DCX_VIEW_UNMAPPED,    /* the memory is too scattered, or not there */
-    UCT_DCX_VIEW_UNSUPPORTED, /* the device has no such keys */
+    UCT_DCX_VIEW_UNSUPPORTED, /* no such keys, or memory of a GPU */
     UCT_DCX_VIEW_FAILED,      /* the device; was logged */
     UCT_DCX_VIEW_LAST
 } uct_dcx_view_status_t;
