@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <random>
 #include <set>
 #include <thread>
 #include <ucs/memory/memtype_cache.h>
@@ -160,8 +162,13 @@ TEST_P(dcx_view_test, list)
 
 TEST_P(dcx_view_test, random)
 {
-    std::mt19937 random(11);
+    const char *text = getenv("DCX_VIEW_SEED");
+    unsigned seed    = (text != nullptr) ? strtoul(text, nullptr, 0) :
+                                           std::random_device()();
+    std::mt19937 random(seed);
     unsigned too_many = 0;
+
+    printf("DCX_VIEW_SEED=%u\n", seed);
 
     auto below = [&](size_t max) { return random() % max; };
     for (unsigned round = 0; round < 150; round++) {
