@@ -1,0 +1,363 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Types at random. Those that are made are the same for the same seed, as long as
+ * who is shown them draws as often.
+ */
+#include "test/mpi/zoo.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_SIZE = 4096, /* bytes of a type that others are made of */
+    MAX_SPAN = 1 << 22,
+    POOL     = 64 /* types that others are made of */
+};
+
+static uint64_t random_state;
+
+int zoo_below(int limit)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (int)((random_state >> 33) % limit);
+}
+
+static int between(int low, int high)
+{
+    return low + zoo_below(high - low + 1);
+}
+
+int zoo_get_span(MPI_Datatype type, int count, zoo_span_t *span)
+{
+    MPI_Aint lb, extent, true_lb, true_extent, last;
+    MPI_Count size;
+
+    MPI_Type_get_extent(type, &lb, &extent);
+    MPI_Type_get_true_extent(type, &true_lb, &true_extent);
+    MPI_Type_size_x(type, &size);
+    if (size == 0) {
+        *span = (zoo_span_t){0}; /* MPICH may have any true extent then */
+        return 1;
+    }
+
+    last        = (count - 1) * extent;
+    span->begin = true_lb + ((last < 0) ? last : 0);
+    span->end   = true_lb + true_extent + ((last > 0) ? last : 0);
+    span->size  = (int)size * count;
+    return (size < MAX_SPAN) && (span->end - span->begin < MAX_SPAN);
+}
+
+/* --- how types are made ------------------------------------------------------- */
+
+static MPI_Datatype make_dup(MPI_Datatype old)
+{
+    MPI_Datatype type;
+
+    MPI_Type_dup(old, &type);
+    return type;
+}
+
+static MPI_Datatype make_contiguous(MPI_Datatype old)
+{
+    MPI_Datatype type;
+
+    MPI_Type_contiguous(between(0, 5), old, &type);
+    return type;
+}
+
+/* Open MPI 4.1.4 takes a stride of -1 byte for none: not that */
+static MPI_Datatype make_vector(MPI_Datatype old)
+{
+    int stride = between(-6, 9);
+    MPI_Datatype type;
+
+    MPI_Type_vector(between(0, 5), between(0, 4), (stride == -1) ? 0 : stride,
+                    old, &type);
+    return type;
+}
+
+static MPI_Datatype make_hvector(MPI_Datatype old)
+{
+    int stride = between(-99, 199);
+    MPI_Datatype type;
+
+    MPI_Type_create_hvector(between(0, 5), between(0, 4),
+                            (stride == -1) ? 0 : stride, old, &type);
+    return type;
+}
+
+enum { FEW_ENTRIES = 6, MAX_LIST = 80 };
+
+/* Entries of any length anywhere. Returns how many. */
+static int make_few_entries(int *lengths, int *places, MPI_Aint *addresses)
+{
+    int num = between(0, FEW_ENTRIES);
+
+    for (int i = 0; i < num; i++) {
+        lengths[i]   = between(0, 3);
+        places[i]    = between(-4, 5) + 4 * i;
+        addresses[i] = between(-50, 50) + 64 * i;
+    }
+    return num;
+}
+
+/* ... as programs have them: the next one at the same distance as this one, or
+ * right behind it, except some */
+static int make_many_entries(int *lengths, int *places, MPI_Aint *addresses,
+                             MPI_Datatype old)
+{
+    int num = between(FEW_ENTRIES, MAX_LIST), period = between(1, 4), at = 0;
+    int length = between(1, 3), step = length + zoo_below(3);
+    MPI_Aint lb, extent;
+
+    MPI_Type_get_extent(old, &lb, &extent);
+    for (int i = 0; i < num; i++) {
+        lengths[i]   = (zoo_below(20) == 0) ? between(0, 3) : length;
+        places[i]    = at;
+        addresses[i] = at * extent;
+        at += step + (i % period == 0) + (zoo_below(20) == 0);
+    }
+    return num;
+}
+
+static int make_list(int *lengths, int *places, MPI_Aint *addresses,
+                     MPI_Datatype old)
+{
+    return (zoo_below(3) == 0) ?
+                   make_many_entries(lengths, places, addresses, old) :
+                   make_few_entries(lengths, places, addresses);
+}
+
+static MPI_Datatype make_indexed(MPI_Datatype old)
+{
+    int lengths[MAX_LIST], places[MAX_LIST];
+    MPI_Aint addresses[MAX_LIST];
+    int num = make_list(lengths, places, addresses, old);
+    MPI_Datatype type;
+
+    MPI_Type_indexed(num, lengths, places, old, &type);
+    return type;
+}
+
+static MPI_Datatype make_hindexed(MPI_Datatype old)
+{
+    int lengths[MAX_LIST], places[MAX_LIST];
+    MPI_Aint addresses[MAX_LIST];
+    int num = make_list(lengths, places, addresses, old);
+    MPI_Datatype type;
+
+    MPI_Type_create_hindexed(num, lengths, addresses, old, &type);
+    return type;
+}
+
+static MPI_Datatype make_indexed_block(MPI_Datatype old)
+{
+    int lengths[MAX_LIST], places[MAX_LIST];
+    MPI_Aint addresses[MAX_LIST];
+    int num = make_list(lengths, places, addresses, old);
+    MPI_Datatype type;
+
+    MPI_Type_create_indexed_block(num, between(0, 3), places, old, &type);
+    return type;
+}
+
+static MPI_Datatype make_hindexed_block(MPI_Datatype old)
+{
+    int lengths[MAX_LIST], places[MAX_LIST];
+    MPI_Aint addresses[MAX_LIST];
+    int num = make_list(lengths, places, addresses, old);
+    MPI_Datatype type;
+
+    MPI_Type_create_hindexed_block(num, between(0, 3), addresses, old, &type);
+    return type;
+}
+
+static MPI_Datatype make_struct(MPI_Datatype old)
+{
+    static const MPI_Datatype others[] = {MPI_CHAR, MPI_DOUBLE, MPI_SHORT_INT};
+    int lengths[MAX_LIST], places[MAX_LIST];
+    MPI_Aint addresses[MAX_LIST];
+    int num = make_list(lengths, places, addresses, old);
+    MPI_Datatype types[MAX_LIST], type;
+
+    for (int i = 0; i < num; i++) {
+        types[i] = (zoo_below(2) == 0) ? old : others[zoo_below(3)];
+    }
+    MPI_Type_create_struct(num, lengths, addresses, types, &type);
+    return type;
+}
+
+static MPI_Datatype make_subarray(MPI_Datatype old)
+{
+    int num = between(1, 5), sizes[5], subsizes[5], starts[5];
+    MPI_Datatype type;
+
+    for (int i = 0; i < num; i++) {
+        sizes[i]    = between(1, 4);
+        subsizes[i] = between(1, sizes[i]);
+        starts[i]   = zoo_below(sizes[i] - subsizes[i] + 1);
+    }
+    MPI_Type_create_subarray(num, sizes, subsizes, starts,
+                             zoo_below(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN,
+                             old, &type);
+    return type;
+}
+
+/* A dimension: how it is distributed, over how many, in blocks of how many */
+static void make_darray_dim(int *size, int *distrib, int *arg, int *procs)
+{
+    *size  = between(3, 11);
+    *arg   = MPI_DISTRIBUTE_DFLT_DARG;
+    *procs = between(1, 3);
+    switch (zoo_below(5)) {
+    case 0:
+        *distrib = MPI_DISTRIBUTE_NONE;
+        *procs   = 1;
+        break;
+    case 1:
+        *distrib = MPI_DISTRIBUTE_BLOCK;
+        break;
+    case 2:
+        *distrib = MPI_DISTRIBUTE_BLOCK;
+        *arg     = (*size + *procs - 1) / *procs + zoo_below(2);
+        break;
+    case 3:
+        *distrib = MPI_DISTRIBUTE_CYCLIC;
+        break;
+    default:
+        *distrib = MPI_DISTRIBUTE_CYCLIC;
+        *arg     = between(1, 3);
+        break;
+    }
+}
+
+static MPI_Datatype make_darray(MPI_Datatype old)
+{
+    int num   = between(1, 3), sizes[3], distribs[3], args[3], procs[3];
+    int ranks = 1;
+    MPI_Datatype type;
+
+    for (int i = 0; i < num; i++) {
+        make_darray_dim(&sizes[i], &distribs[i], &args[i], &procs[i]);
+        ranks *= procs[i];
+    }
+    /* Open MPI makes none that is empty */
+    return MPI_Type_create_darray(
+                   ranks, zoo_below(ranks), num, sizes, distribs, args, procs,
+                   zoo_below(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old, &type) ?
+                   MPI_DATATYPE_NULL :
+                   type;
+}
+
+static MPI_Datatype make_resized(MPI_Datatype old)
+{
+    MPI_Datatype type;
+
+    MPI_Type_create_resized(old, between(-40, 40), between(-90, 200), &type);
+    return type;
+}
+
+static const struct {
+    const char *name;
+    MPI_Datatype (*make)(MPI_Datatype old);
+} makers[] = {
+        {"dup", make_dup},
+        {"contiguous", make_contiguous},
+        {"vector", make_vector},
+        {"hvector", make_hvector},
+        {"indexed", make_indexed},
+        {"hindexed", make_hindexed},
+        {"indexed_block", make_indexed_block},
+        {"hindexed_block", make_hindexed_block},
+        {"struct", make_struct},
+        {"subarray", make_subarray},
+        {"darray", make_darray},
+        {"resized", make_resized},
+};
+
+enum { NUM_MAKERS = sizeof(makers) / sizeof(makers[0]) };
+
+/* --- the zoo ------------------------------------------------------------------ */
+
+static zoo_animal_t pool[POOL];
+
+static int is_negative(MPI_Datatype type)
+{
+    MPI_Aint lb, extent;
+
+    MPI_Type_get_extent(type, &lb, &extent);
+    return extent < 0;
+}
+
+static void pool_init(void)
+{
+    static const MPI_Datatype named[] = {MPI_CHAR, MPI_SHORT, MPI_INT,
+                                         MPI_DOUBLE, MPI_SHORT_INT};
+    static const char *names[]        = {"char", "short", "int", "double",
+                                         "short_int"};
+
+    for (int i = 0; i < POOL; i++) {
+        MPI_Type_dup(named[i % 5], &pool[i].type);
+        strcpy(pool[i].name, names[i % 5]);
+    }
+}
+
+/* A type of one of the pool. Returns 0 if MPI makes none. */
+static int make_animal(int maker, zoo_animal_t *animal)
+{
+    const zoo_animal_t *old = &pool[zoo_below(POOL)];
+
+    if (old->depth == 4) {
+        old = &pool[zoo_below(5)];
+    }
+    animal->depth = old->depth + 1;
+    animal->type  = makers[maker].make(old->type);
+    if (animal->type == MPI_DATATYPE_NULL) {
+        return 0;
+    }
+    snprintf(animal->name, sizeof(animal->name), "%s of %.160s",
+             makers[maker].name, old->name);
+    MPI_Type_commit(&animal->type);
+    animal->is_negative = old->is_negative || is_negative(animal->type);
+    return 1;
+}
+
+/* It takes the place of another in the pool, or is freed. */
+static void keep_animal(zoo_animal_t *animal)
+{
+    zoo_animal_t *place = &pool[zoo_below(POOL)];
+    zoo_span_t span;
+
+    /* MPICH 4.0.2 divides by zero where MPI_Pack() meets empty types in others */
+    if ((place < &pool[5]) || !zoo_get_span(animal->type, 1, &span) ||
+        (span.size == 0) || (span.size > MAX_SIZE)) {
+        MPI_Type_free(&animal->type);
+    } else {
+        MPI_Type_free(&place->type);
+        *place = *animal;
+    }
+}
+
+static void pool_free(void)
+{
+    for (int i = 0; i < POOL; i++) {
+        MPI_Type_free(&pool[i].type);
+    }
+}
+
+void zoo_show(unsigned seed, unsigned num, zoo_visit_t visit)
+{
+    zoo_animal_t animal;
+
+    random_state = seed;
+    pool_init();
+    for (unsigned i = 0; i < num; i++) {
+        if (make_animal(i % NUM_MAKERS, &animal)) {
+            visit(&animal);
+            keep_animal(&animal);
+        }
+    }
+    pool_free();
+}
