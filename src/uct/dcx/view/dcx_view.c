@@ -57,7 +57,7 @@ static struct {
 /* UCX's cache of what memory is a GPU's is made when it is first asked. */
 void uct_dcx_view_enable(unsigned max, ucs_memory_type_t type)
 {
-    ucs_memory_info_t info;
+    ucs_memory_info_t info = {0};
 
     (void)ucs_memtype_cache_lookup(&info, sizeof(info), &info);
     uct_dcx_views.max = max;
