@@ -2,7 +2,10 @@
 /*
  * How much of a transfer is hidden behind computation of the receiver:
  *
- *     mpirun -np 2 mpi_overlap [MESSAGES [SECONDS [SIZE...]]]
+ *     mpirun -np 2 mpi_overlap [-b BLOCK] [MESSAGES [SECONDS [SIZE...]]]
+ *
+ * With -b the data lies in blocks of so many bytes, as far from each other as they
+ * are long, on both sides (MPI_Type_vector).
  *
  * Rank 1 posts a receive and tells rank 0, which sends then (by MPI_Isend, whose
  * protocol UCX may choose otherwise than that of MPI_Send) and has sent nothing
@@ -29,8 +32,11 @@ struct job {
     int    rank;
     int    messages;
     double patience; /* seconds that rank 1 goes on to compute */
+    int    block;    /* 0: the data is contiguous */
     char  *buf;
-    int    size;
+    int    size;     /* bytes of data */
+    int    span;     /* ... from its first byte to the last */
+    MPI_Datatype type;
     int    there;    /* messages whose data was, before MPI_Wait */
 };
 
@@ -51,7 +57,7 @@ static double quartile(double *values, int count, int quarters)
 /* The last byte has come: no call of MPI tells that. */
 static int is_there(const struct job *job, char value)
 {
-    return *(volatile char*)(job->buf + job->size - 1) == value;
+    return *(volatile char*)(job->buf + job->span - 1) == value;
 }
 
 /* Arithmetic for some time, and for up to 'patience' more without the data */
@@ -85,15 +91,15 @@ static double message(struct job *job, char value, double seconds)
     MPI_Request req;
     double start;
 
-    memset(job->buf, (job->rank == 0) ? value : 0, job->size);
+    memset(job->buf, (job->rank == 0) ? value : 0, job->span);
     MPI_Barrier(MPI_COMM_WORLD);
     if (job->rank == 0) {
         MPI_Recv(NULL, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Isend(job->buf, job->size, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &req);
+        MPI_Isend(job->buf, 1, job->type, 1, 1, MPI_COMM_WORLD, &req);
         MPI_Wait(&req, MPI_STATUS_IGNORE);
         return 0;
     }
-    MPI_Irecv(job->buf, job->size, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &req);
+    MPI_Irecv(job->buf, 1, job->type, 0, 1, MPI_COMM_WORLD, &req);
     MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
     if (seconds > 0) {
         compute(job, value, seconds, job->patience);
@@ -141,6 +147,21 @@ static void run(struct job *job)
     }
 }
 
+static void run_size(struct job *job, int size)
+{
+    int block  = (job->block > 0) ? job->block : size;
+    int blocks = size / block;
+
+    job->size = blocks * block;
+    job->span = (2 * blocks - 1) * block;
+    job->buf  = malloc(job->span);
+    MPI_Type_vector(blocks, block, 2 * block, MPI_CHAR, &job->type);
+    MPI_Type_commit(&job->type);
+    run(job);
+    MPI_Type_free(&job->type);
+    free(job->buf);
+}
+
 int main(int argc, char **argv)
 {
     struct job job = {0};
@@ -149,24 +170,23 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if ((argc > 2) && !strcmp(argv[1], "-b")) {
+        job.block = atoi(argv[2]);
+        argc     -= 2;
+        argv     += 2;
+    }
     job.messages = (argc > 1) ? atoi(argv[1]) : 21;
     job.patience = (argc > 2) ? atof(argv[2]) : 0;
     if ((ranks != 2) || (job.messages < 1) || (job.messages > MAX_MESSAGES)) {
         fprintf(stderr, "usage: mpirun -np 2 mpi_overlap "
-                        "[MESSAGES [SECONDS [SIZE...]]]\n");
+                        "[-b BLOCK] [MESSAGES [SECONDS [SIZE...]]]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (int i = 3; i < argc; i++) {
-        job.size = atoi(argv[i]);
-        job.buf  = malloc(job.size);
-        run(&job);
-        free(job.buf);
+        run_size(&job, atoi(argv[i]));
     }
-    for (job.size = 64 << 10; (argc <= 3) && (job.size <= 4 << 20);
-         job.size *= 2) {
-        job.buf = malloc(job.size);
-        run(&job);
-        free(job.buf);
+    for (int size = 64 << 10; (argc <= 3) && (size <= 4 << 20); size *= 2) {
+        run_size(&job, size);
     }
     MPI_Finalize();
     return 0;
