@@ -30,6 +30,12 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      ucs_offsetof(uct_dcx_view_config_t, min_sparse_block),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"TYPES_MAX_SPAN", "64m",
+     "Bytes of memory, the gaps between blocks included, that may be\n"
+     "registered for one such message even if they are more than 64 times the\n"
+     "data. \"inf\": as many as there are.",
+     ucs_offsetof(uct_dcx_view_config_t, max_span), UCS_CONFIG_TYPE_MEMUNITS},
+
     {"TYPES_MAX", "64",
      "Messages that go that way at a time, 1-4096, and layouts of data types\n"
      "that the device keeps for when they come again. Keys for them are made\n"

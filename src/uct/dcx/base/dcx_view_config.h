@@ -24,6 +24,7 @@ typedef struct uct_dcx_view_config {
     size_t   min_length;       /* of a message */
     size_t   min_block;        /* ... of its average block, where it is dense */
     size_t   min_sparse_block; /* ... where it is not */
+    size_t   max_span;         /* bytes registered for any message */
     unsigned max_views;
     int      report;
 } uct_dcx_view_config_t;

@@ -9,12 +9,20 @@
 #include <ucs/sys/sys.h>
 
 
-/* Registered memory is locked: no more than so many bytes, or so many times the
- * data. */
 enum {
-    UCT_DCX_VIEW_MEMORY_MIN   = 64 * UCS_MBYTE,
+    /* Registered memory is locked: no more than so many times the data ... */
     UCT_DCX_VIEW_MEMORY_RATIO = 64
 };
+
+
+/* ... or so many bytes: UCX_DCX_TYPES_MAX_SPAN */
+static size_t uct_dcx_view_memory_max;
+
+
+void uct_dcx_view_memory_allow(size_t bytes)
+{
+    uct_dcx_view_memory_max = bytes;
+}
 
 
 /* --- registration --------------------------------------------------------- */
@@ -270,7 +278,7 @@ static int uct_dcx_view_memory_is_fair(const uct_dcx_view_memory_t *memory,
     for (i = 0; i < memory->num; ++i) {
         bytes += memory->regions[i].end - memory->regions[i].begin;
     }
-    return (bytes <= UCT_DCX_VIEW_MEMORY_MIN) ||
+    return (bytes <= uct_dcx_view_memory_max) ||
            (bytes / UCT_DCX_VIEW_MEMORY_RATIO <= shape_length(data));
 }
 

@@ -32,6 +32,9 @@ typedef struct uct_dcx_view_memory {
 } uct_dcx_view_memory_t;
 
 
+/* What may be registered for any data, in bytes. Called once, before the others. */
+void uct_dcx_view_memory_allow(size_t bytes);
+
 /* Registers it. Returns 0 if it cannot be: nothing is registered then. */
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
                             const shape_data_t *data);

@@ -3,6 +3,7 @@
  * The table of dcx_view_ops.h, the options, and what type of memory views are.
  */
 #include "dcx_view.h"
+#include "dcx_view_memory.h"
 #include "uct/dcx/mem/dcx_md.h"
 #include "uct/dcx/mem/dcx_mem_watch.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
@@ -77,6 +78,7 @@ static void uct_dcx_view_init(void)
                                 UCT_DCX_LAYOUT_KLM_ALIGN,
             .is_reported      = views->report
         };
+        uct_dcx_view_memory_allow(views->max_span);
         uct_dcx_view_enable(views->max_views, uct_dcx_view_pick_type());
     }
     ucs_config_parser_release_opts(&config, table);
