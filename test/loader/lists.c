@@ -789,6 +789,7 @@ static int types(void)
     errors += type_use(t.late, t.early) + type_use(t.early, t.late) +
               type_use(t.late, t.late);
     ucp_dt_destroy(t.early);
+    t.early = 0;
     return errors + check_value("ends", t.num_called, 8);
 }
 
@@ -971,6 +972,9 @@ int main(int argc, char **argv)
         ucp_cleanup(t.other);
     }
     ucp_cleanup(t.context);
+    if (t.early != 0) {
+        ucp_dt_destroy(t.early);
+    }
     if (t.late != 0) {
         ucp_dt_destroy(t.late);
     }
