@@ -114,6 +114,7 @@ static int hook_context_is_wanted(void)
         return 0;
     }
 
+    hook_views()->enable();
     return 1;
 }
 

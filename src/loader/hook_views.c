@@ -36,7 +36,7 @@ const uct_dcx_view_policy_t *hook_policy(void)
     static const uct_dcx_view_policy_t *_Atomic policy;
 
     if ((policy == NULL) && (hook_views() != NULL)) {
-        policy = hook_views()->enable();
+        policy = hook_views()->policy();
     }
 
     return policy;

@@ -13,6 +13,7 @@
 
 
 static uct_dcx_view_policy_t uct_dcx_view_policy;
+static unsigned uct_dcx_view_max;
 static pthread_once_t uct_dcx_view_once = PTHREAD_ONCE_INIT;
 
 
@@ -79,15 +80,32 @@ static void uct_dcx_view_init(void)
             .is_reported      = views->report
         };
         uct_dcx_view_memory_allow(views->max_span);
-        uct_dcx_view_enable(views->max_views, uct_dcx_view_pick_type());
+        uct_dcx_view_max = views->max_views;
     }
     ucs_config_parser_release_opts(&config, table);
 }
 
 
-static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
+static const uct_dcx_view_policy_t *uct_dcx_view_ops_policy(void)
 {
     pthread_once(&uct_dcx_view_once, uct_dcx_view_init);
+    return &uct_dcx_view_policy;
+}
+
+
+static void uct_dcx_view_begin(void)
+{
+    uct_dcx_view_enable(uct_dcx_view_max, uct_dcx_view_pick_type());
+}
+
+
+static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (uct_dcx_view_ops_policy()->mode != UCT_DCX_VIEW_OFF) {
+        pthread_once(&once, uct_dcx_view_begin);
+    }
     return &uct_dcx_view_policy;
 }
 
@@ -95,6 +113,7 @@ static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
 __attribute__((visibility("default")))
 const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .version     = UCT_DCX_VIEW_OPS_VERSION,
+    .policy      = uct_dcx_view_ops_policy,
     .enable      = uct_dcx_view_ops_enable,
     .watch_begin = uct_dcx_mem_watch_begin,
     .watch_end   = uct_dcx_mem_watch_end,

@@ -69,9 +69,11 @@ typedef struct uct_dcx_view {
 typedef struct uct_dcx_view_ops {
     unsigned version;
 
-    /* The options, which are read in the first call. From the first call that
-     * does not return OFF on, memory domains that are opened take views, and the
-     * copy transport has a device. */
+    /* The options, which are read in the first call. */
+    const uct_dcx_view_policy_t *(*policy)(void);
+
+    /* The same. If they are not OFF, memory domains that are opened from now on
+     * take views, and the copy transport has a device. */
     const uct_dcx_view_policy_t *(*enable)(void);
 
     /* What the calling thread opens between begin and end: domains of dcx that
