@@ -9,7 +9,7 @@
 
 /* The value behind UCX_<name>= at the beginning of a line, or behind the prefix of
  * a configuration's own: PREFIX_UCX_<name>= */
-static char *hook_config_in_text(const char *text, const char *name)
+char *hook_config_value(const char *text, const char *name)
 {
     const char *at = text;
     char begin[64];
@@ -26,29 +26,28 @@ static char *hook_config_in_text(const char *text, const char *name)
     return NULL;
 }
 
-char *hook_config_read(const ucp_config_t *config, const char *name)
+char *hook_config_read(const ucp_config_t *config)
 {
     char *text  = NULL;
     size_t size = 0;
     FILE *file  = open_memstream(&text, &size);
-    char *value = NULL;
 
     if (file == NULL) {
         return NULL;
     }
 
     hook_real.ucp_config_print(config, file, NULL, UCS_CONFIG_PRINT_CONFIG);
-    if (!fclose(file)) {
-        value = hook_config_in_text(text, name);
+    if (fclose(file)) {
+        free(text);
+        return NULL;
     }
-    free(text);
-    return value;
+
+    return text;
 }
 
-int hook_config_is(const ucp_config_t *config, const char *name,
-                   const char *value)
+int hook_config_is(const char *text, const char *name, const char *value)
 {
-    char *found = hook_config_read(config, name);
+    char *found = hook_config_value(text, name);
     int is_same = (found != NULL) && !strcmp(found, value);
 
     free(found);

@@ -145,10 +145,11 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
  * (rndv.c: ucp_rndv_is_recv_pipeline_needed()). Memory of this type no lane takes,
  * so that there are no fragments, and the peer sends by active messages. Real
  * devices that compute want fragments, and so may the user. */
-static int hook_context_without_fragments(ucp_config_t *config)
+static int hook_context_without_fragments(ucp_config_t *config,
+                                          const char *text)
 {
     return access("/dev/kfd", F_OK) && access("/dev/nvidiactl", F_OK) &&
-           hook_config_is(config, HOOK_CONTEXT_FRAGMENTS, "host") &&
+           hook_config_is(text, HOOK_CONTEXT_FRAGMENTS, "host") &&
            (hook_real.ucp_config_modify(config, HOOK_CONTEXT_FRAGMENTS,
                                         "rocm-managed") == UCS_OK);
 }
@@ -157,10 +158,11 @@ static int hook_context_without_fragments(ucp_config_t *config)
  * caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const ucp_params_t *params,
-                                          ucp_config_t *config, const char *tls,
+                                          ucp_config_t *config,
+                                          const char *text, const char *tls,
                                           hook_context_t *context)
 {
-    int is_guarded = hook_context_without_fragments(config);
+    int is_guarded = hook_context_without_fragments(config, text);
     char *added    = hook_tls_with_views(tls);
     ucs_status_t status;
 
@@ -181,15 +183,14 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
 }
 
 /* Why a context of this configuration has no views; NULL: it may */
-static const char *hook_context_why_not(const ucp_config_t *config,
-                                        const char *tls)
+static const char *hook_context_why_not(const char *text, const char *tls)
 {
     if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
         return "UCX_TLS does not have dcx";
     }
 
     /* those protocols ask memory for its type, whatever a call says */
-    return hook_config_is(config, "PROTO_ENABLE", "n") ?
+    return hook_config_is(text, "PROTO_ENABLE", "n") ?
                    NULL :
                    "UCX_PROTO_ENABLE=y, whose protocols do not take views";
 }
@@ -199,12 +200,13 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
                                      ucp_config_t *config,
                                      hook_context_t *context)
 {
-    char *tls           = hook_config_read(config, "TLS");
-    const char *why_not = hook_context_why_not(config, tls);
+    char *text = hook_config_read(config);
+    char *tls  = (text == NULL) ? NULL : hook_config_value(text, "TLS");
+    const char *why_not = hook_context_why_not(text, tls);
     ucs_status_t status;
 
     if (why_not == NULL) {
-        status = hook_context_with_tls(major, minor, params, config, tls,
+        status = hook_context_with_tls(major, minor, params, config, text, tls,
                                        context);
     } else {
         hook_report_off(why_not);
@@ -213,6 +215,7 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
     }
 
     free(tls);
+    free(text);
     return status;
 }
 
