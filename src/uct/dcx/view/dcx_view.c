@@ -317,10 +317,12 @@ uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
 }
 
 
+/* 'is_known': it is found when its data come again, which those without an id do
+ * not, however alike they look. */
 static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 {
     pthread_mutex_lock(&uct_dcx_views.lock);
-    place->is_known = is_known;
+    place->is_known = is_known && (place->data.id != 0);
     uct_dcx_view_put(place);
     pthread_mutex_unlock(&uct_dcx_views.lock);
 }
@@ -503,7 +505,7 @@ void uct_dcx_view_close(uct_dcx_view_t *view, int is_failed)
 
     __atomic_store_n(&place->is_open, 0, __ATOMIC_RELEASE);
     uct_dcx_view_close_keys(place, is_failed);
-    uct_dcx_view_give_back(place, place->data.id != 0);
+    uct_dcx_view_give_back(place, 1);
 }
 
 
