@@ -25,15 +25,6 @@ enum {
     MAX   = 256
 };
 
-enum {
-    FLAT,
-    OTHER_FLAT,
-    TYPE,
-    PACKED,
-    OTHER_TYPE,
-    VARIANTS
-};
-
 typedef struct job {
     turns_t      turns;
     int          n;             /* cells of a box in each dimension */
@@ -241,15 +232,7 @@ static void print(const job_t *job)
 
     printf("%-13s %8zu %6d %-4s %9.2f", "halo", face_bytes(job), job->n, "3d",
            2 * turns_us(turns, FLAT));
-    for (int v = OTHER_FLAT; v < VARIANTS; v++) {
-        turns_print(turns_ratio(turns, v, FLAT));
-    }
-    turns_print(turns_ratio(turns, OTHER_TYPE, TYPE));
-    turns_print(turns_ratio(turns, OTHER_TYPE, PACKED));
-    turns_print(turns_busy(turns, OTHER_TYPE, TYPE));
-    turns_print(turns_busy(turns, OTHER_TYPE, PACKED));
-    printf("\n");
-    fflush(stdout);
+    turns_print(turns);
 }
 
 static void run(job_t *job, int milliseconds)

@@ -262,11 +262,25 @@ double turns_busy(const turns_t *turns, int variant, int to)
                busy(turns, variant) / busy(turns, to) : -1;
 }
 
-void turns_print(double ratio)
+/* In a column, or that there is none */
+static void print_ratio(double ratio)
 {
     if (ratio < 0) {
         printf(" %6s", "-");
     } else {
         printf(" %6.3f", ratio);
     }
+}
+
+void turns_print(const turns_t *turns)
+{
+    for (int v = OTHER_FLAT; v < VARIANTS; v++) {
+        print_ratio(turns_ratio(turns, v, FLAT));
+    }
+    print_ratio(turns_ratio(turns, OTHER_TYPE, TYPE));
+    print_ratio(turns_ratio(turns, OTHER_TYPE, PACKED));
+    print_ratio(turns_busy(turns, OTHER_TYPE, TYPE));
+    print_ratio(turns_busy(turns, OTHER_TYPE, PACKED));
+    printf("\n");
+    fflush(stdout);
 }

@@ -54,7 +54,19 @@ double turns_us(const turns_t *turns, int variant);
 double turns_ratio(const turns_t *turns, int variant, int to);
 double turns_busy(const turns_t *turns, int variant, int to);
 
-/* Prints a ratio in a column, or that there is none. */
-void turns_print(double ratio);
+/* Variants of exchanges of a type: each pair has a contiguous one, to tell noise
+ * by */
+enum {
+    FLAT,
+    OTHER_FLAT,
+    TYPE,
+    PACKED,
+    OTHER_TYPE,
+    VARIANTS
+};
+
+/* Ends a line of these variants with their columns: each over contiguous, then the
+ * other pair's type over a type and over packed, of time and of processors' time. */
+void turns_print(const turns_t *turns);
 
 #endif

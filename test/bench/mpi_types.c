@@ -34,16 +34,6 @@ enum {
     SIDES       = 2
 };
 
-/* Variants: each pair has a contiguous one, to tell noise by */
-enum {
-    FLAT,
-    OTHER_FLAT,
-    TYPE,
-    PACKED,
-    OTHER_TYPE,
-    VARIANTS
-};
-
 typedef struct job {
     turns_t  turns;
     char     *typed;    /* where the type's data lies */
@@ -263,15 +253,7 @@ static void print(const job_t *job)
     printf("%-13s %8zu %6zu %-4s %9.2f", job->layout.name, job->layout.bytes,
            job->layout.block, job->is_flat[1] ? "one" : "both",
            turns_us(turns, FLAT));
-    for (int v = OTHER_FLAT; v < VARIANTS; v++) {
-        turns_print(turns_ratio(turns, v, FLAT));
-    }
-    turns_print(turns_ratio(turns, OTHER_TYPE, TYPE));
-    turns_print(turns_ratio(turns, OTHER_TYPE, PACKED));
-    turns_print(turns_busy(turns, OTHER_TYPE, TYPE));
-    turns_print(turns_busy(turns, OTHER_TYPE, PACKED));
-    printf("\n");
-    fflush(stdout);
+    turns_print(turns);
 }
 
 static void run(job_t *job, int milliseconds)
