@@ -125,11 +125,11 @@ static void hca_helper_asked(void)
     }
 }
 
-static void *hca_helper_main(void *arg)
+static void *hca_helper_main(void *started)
 {
     struct epoll_event event;
 
-    (void)arg;
+    pthread_barrier_wait(started);
     for (;;) {
         if (epoll_wait(hca_helper_epoll, &event, 1, -1) < 1) {
             continue; /* EINTR: a debugger */
@@ -148,10 +148,13 @@ static void *hca_helper_main(void *arg)
     return NULL;
 }
 
+/* The thread runs when it returns: AddressSanitizer allocates in a thread that
+ * starts, and a child that is forked meanwhile keeps its allocator's lock. */
 static int hca_helper_spawn(void)
 {
     sigset_t all, old;
     pthread_attr_t attr;
+    pthread_barrier_t started;
     pthread_t thread;
     int ret;
 
@@ -160,12 +163,15 @@ static int hca_helper_spawn(void)
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, HCA_HELPER_STACK);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    ret = pthread_create(&thread, &attr, hca_helper_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    pthread_barrier_init(&started, NULL, 2);
+    ret = pthread_create(&thread, &attr, hca_helper_main, &started);
     if (ret == 0) {
         pthread_setname_np(thread, "softhca");
+        pthread_barrier_wait(&started);
     }
+    pthread_barrier_destroy(&started);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
     return -ret;
 }
 
