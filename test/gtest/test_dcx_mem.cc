@@ -4,6 +4,7 @@
  * registration cache and without, and on a device that has no indirect keys.
  */
 #include "dcx_loop.h"
+#include "ucx_log.h"
 #include "uct/dcx/base/dcx_stale.h"
 
 #include <memory>
@@ -157,6 +158,25 @@ protected:
     std::vector<uint8_t> m_memory = std::vector<uint8_t>(65536);
     uint64_t             m_place  = 0;
 };
+
+/* What cannot be registered is named; 'ulimit -l' is only where that is why. */
+TEST_F(dcx_mem, refusal_names_its_reason)
+{
+    void *hole = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
+    uct_mem_h memh;
+    std::string log;
+
+    {
+        ucx_log_reader reader;
+
+        EXPECT_NE(UCS_OK, uct_md_mem_reg(m_dcx.md(), hole, 4096,
+                                         UCT_MD_MEM_ACCESS_ALL, &memh));
+        log = reader.take();
+    }
+    EXPECT_NE(std::string::npos, log.find(": Bad address\n")) << log;
+    munmap(hole, 4096);
+}
 
 /* On a device that has indirect keys. The parameter: with a cache, in which
  * all handles of this memory share a region */

@@ -4,6 +4,7 @@
  * they refuse, windows of both types and how they close, and the atomics with
  * masks. Part of the program of test_verbs_objects.cc.
  */
+#include "no_descriptors.h"
 #include "verbs_bench.h"
 
 namespace {
@@ -93,6 +94,37 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
         EXPECT_EQ(nullptr, ibv_reg_mr_iova(dev.pd, c.addr, c.length, c.iova,
                                            c.access)) << c.what;
         EXPECT_EQ(c.error, errno) << c.what;
+    }
+}
+
+/* Few pages and many, one of which is missing or may not be written */
+static void check_each_page(struct ibv_pd *pd, size_t size)
+{
+    uint8_t *mem      = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *bad      = mem + 32768;
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, size, ACCESS_ALL);
+
+    HCA_CHECK_CALL((mr != NULL) && (ibv_dereg_mr(mr) == 0));
+    mprotect(bad, 4096, PROT_READ);
+    EXPECT_EQ(nullptr, ibv_reg_mr(pd, mem, size, IBV_ACCESS_LOCAL_WRITE));
+    EXPECT_EQ(EFAULT, errno) << size;
+    HCA_CHECK_CALL((mr = ibv_reg_mr(pd, mem, size, 0)) != NULL);
+    HCA_CHECK_CALL(ibv_dereg_mr(mr) == 0);
+
+    munmap(bad, 4096);
+    EXPECT_EQ(nullptr, ibv_reg_mr(pd, mem, size, 0));
+    EXPECT_EQ(EFAULT, errno) << size;
+    munmap(mem, size);
+}
+
+/* ... and a kernel needs no descriptor to look at them. */
+TEST_P(verbs_memory, registration_looks_at_each_page)
+{
+    for (size_t size : {65536, 65536 + 4096, 1 << 20}) {
+        check_each_page(dev.pd, size);
+        no_descriptors fill(0);
+        check_each_page(dev.pd, size);
     }
 }
 

@@ -9,6 +9,10 @@
 
 #include <algorithm>
 #include <fcntl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/ioctl.h>
 
 namespace {
 
@@ -46,6 +50,34 @@ TEST_P(verbs_objects, parent_domain_with_thread_domain_carries_messages)
     }
     EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
     EXPECT_EQ(0, ibv_dealloc_td(td));
+}
+
+/* Neither a command nor where its answer is to go faults in the driver. */
+TEST_P(verbs_objects, command_at_a_bad_address_is_refused)
+{
+    alignas(8) char cmd[sizeof(struct ib_uverbs_ioctl_hdr) +
+                        sizeof(struct ib_uverbs_attr)] = {};
+    auto hdr         = (struct ib_uverbs_ioctl_hdr*)cmd;
+    char answer[128] = {};
+
+    hdr->length           = sizeof(cmd);
+    hdr->driver_id        = RDMA_DRIVER_MLX5;
+    hdr->object_id        = UVERBS_OBJECT_DEVICE;
+    hdr->method_id        = UVERBS_METHOD_QUERY_CONTEXT;
+    hdr->num_attrs        = 1;
+    hdr->attrs[0].attr_id = MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX;
+    hdr->attrs[0].flags   = UVERBS_ATTR_F_MANDATORY;
+    hdr->attrs[0].len     = sizeof(answer);
+    hdr->attrs[0].data    = (uintptr_t)answer;
+    EXPECT_EQ(0, ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, cmd));
+    EXPECT_NE(std::string(sizeof(answer), 0),
+              std::string(answer, sizeof(answer)));
+
+    hdr->attrs[0].data = 64;
+    EXPECT_EQ(-1, ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, cmd));
+    EXPECT_EQ(EFAULT, errno);
+    EXPECT_EQ(-1, ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, (void*)64));
+    EXPECT_EQ(EFAULT, errno);
 }
 
 TEST_P(verbs_objects, contexts_do_not_see_each_other)

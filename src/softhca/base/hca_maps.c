@@ -3,8 +3,11 @@
 #define _GNU_SOURCE
 #include "hca_maps.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,17 +43,20 @@ static void hca_maps_parse(const char *line, struct hca_vma *vma)
     vma->offset = hca_maps_hex(&line);
 }
 
-void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
+static int hca_maps_open(void)
 {
-    int fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
-                     O_RDONLY | O_CLOEXEC);
+    return syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
+                   O_RDONLY | O_CLOEXEC);
+}
+
+static void
+hca_maps_read(int fd, void (*fn)(const struct hca_vma *vma, void *arg),
+              void *arg)
+{
     char buf[4096 + 512];
     size_t fill = 0;
     ssize_t got;
 
-    if (fd < 0) {
-        return;
-    }
     while ((got = syscall(SYS_read, fd, buf + fill,
                           sizeof(buf) - 1 - fill)) > 0) {
         char *line = buf, *end;
@@ -68,7 +74,52 @@ void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
         }
         memmove(buf, line, fill);
     }
-    syscall(SYS_close, fd);
+}
+
+void hca_maps_walk(void (*fn)(const struct hca_vma *vma, void *arg), void *arg)
+{
+    int fd = hca_maps_open();
+
+    if (fd >= 0) {
+        hca_maps_read(fd, fn, arg);
+        syscall(SYS_close, fd);
+    }
+}
+
+/* PROCMAP_QUERY of Linux 6.11, include/uapi/linux/fs.h: the mapping of an
+ * address. Its flags for what may be done are those of PROT_*. */
+struct hca_procmap {
+    uint64_t size;
+    uint64_t query_flags;
+    uint64_t query_addr;
+    uint64_t vma_start, vma_end;
+    uint64_t vma_flags;
+    uint64_t vma_page_size, vma_offset;
+    uint64_t inode;
+    uint32_t dev_major, dev_minor;
+    uint32_t vma_name_size, build_id_size;
+    uint64_t vma_name_addr, build_id_addr;
+};
+static_assert(sizeof(struct hca_procmap) == 104, "PROCMAP_QUERY");
+
+#define HCA_PROCMAP_QUERY      _IOWR('f', 17, struct hca_procmap)
+#define HCA_PROCMAP_VMA_SHARED 8u
+
+/* @return 0, also where a mapping is missing, or -ENOTTY: an older kernel. */
+static int hca_maps_ask(int fd, struct hca_range *range)
+{
+    struct hca_procmap vma = {.size = sizeof(vma), .vma_end = range->start};
+
+    while (vma.vma_end < range->end) {
+        vma.query_addr = vma.vma_end;
+        if (syscall(SYS_ioctl, fd, HCA_PROCMAP_QUERY, &vma) != 0) {
+            return (errno == ENOENT) ? 0 : -ENOTTY;
+        }
+        range->prot      &= vma.vma_flags;
+        range->is_shared |= (vma.vma_flags & HCA_PROCMAP_VMA_SHARED) != 0;
+    }
+    range->is_whole = true;
+    return 0;
 }
 
 /* What lies before `mapped` is known. */
@@ -92,12 +143,27 @@ static void hca_maps_query_vma(const struct hca_vma *vma, void *arg)
     }
 }
 
-void hca_maps_query(struct hca_range *range)
+static void hca_maps_look_up(int fd, struct hca_range *range)
 {
     struct hca_maps_query query = {range, range->start};
 
+    hca_maps_read(fd, hca_maps_query_vma, &query);
+    range->is_whole = query.mapped >= range->end;
+}
+
+int hca_maps_query(struct hca_range *range)
+{
+    int fd = hca_maps_open();
+
+    if (fd < 0) {
+        return -errno;
+    }
+    range->is_whole  = false;
     range->is_shared = false;
     range->prot      = PROT_READ | PROT_WRITE | PROT_EXEC;
-    hca_maps_walk(hca_maps_query_vma, &query);
-    range->is_whole = query.mapped >= range->end;
+    if (hca_maps_ask(fd, range) != 0) {
+        hca_maps_look_up(fd, range);
+    }
+    syscall(SYS_close, fd);
+    return 0;
 }

@@ -31,7 +31,8 @@ struct hca_range {
     int       prot;      /* what all of it allows */
 };
 
-/* Fills in what is known of the range from start to end. */
-void hca_maps_query(struct hca_range *range);
+/* Fills in what is known of the range from start to end.
+ * @return 0, or -errno: the file cannot be opened. */
+int hca_maps_query(struct hca_range *range);
 
 #endif

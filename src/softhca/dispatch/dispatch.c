@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "dispatch.h"
 #include "softhca/devx/devx.h"
+#include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/nic/hca_nic.h"
@@ -219,6 +220,9 @@ int dispatch_open(int fd, unsigned dev)
     if (ret == 0) {
         ret = hca_helper_start();
     }
+    if (ret == 0) {
+        ret = hca_trap_install(); /* its commands are read by guarded copies */
+    }
     if (ret != 0) {
         return ret;
     }
@@ -228,9 +232,8 @@ int dispatch_open(int fd, unsigned dev)
     }
 
     pthread_mutex_init(&ctx->lock, NULL);
-    uverbs_pid = getpid();
     ctx->dev       = dev;
-    ctx->pid       = uverbs_pid;
+    ctx->pid       = getpid();
     ctx->refs      = 1;
     ctx->types     = dispatch_types;
     ctx->num_types = sizeof(dispatch_types) / sizeof(dispatch_types[0]);

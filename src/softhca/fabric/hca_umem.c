@@ -116,8 +116,11 @@ static int hca_umem_check(const struct hca_umem *umem, bool writes)
         .start = (uintptr_t)umem->pages,
         .end   = (uintptr_t)umem->pages + umem->size,
     };
+    int ret = hca_maps_query(&range);
 
-    hca_maps_query(&range);
+    if (ret != 0) {
+        return ret;
+    }
     if (!range.is_whole || !(range.prot & PROT_READ) ||
         (writes && !(range.prot & PROT_WRITE))) {
         return -EFAULT;

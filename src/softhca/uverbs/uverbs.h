@@ -240,7 +240,6 @@ int uverbs_put_handle(struct uverbs_req *req, uint16_t id, uint64_t value);
 void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id);
 
 /* Reads the program's memory. @return 0, -EFAULT. */
-extern pid_t uverbs_pid; /* this process: set when a device is opened */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size);
 
 /* What read attributes: the parts of a write command. */

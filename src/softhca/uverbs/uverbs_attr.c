@@ -6,12 +6,12 @@
  * nobody knows is an error only if the program says that it matters.
  */
 #define _GNU_SOURCE
+#include "softhca/doorbell/hca_trap.h"
 #include "uverbs.h"
 #include "uverbs_event.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 
 /* The driver's own data, which methods with `uhw` take besides their rows. */
 static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
@@ -19,29 +19,16 @@ static const struct uverbs_attr_spec uverbs_uhw_specs[] = {
     {UVERBS_ATTR_UHW_OUT, UVERBS_OUT, 0, 0, UINT16_MAX, 0},
 };
 
-pid_t uverbs_pid;
-
-/* The kernel copies between two addresses of this process: a bad one of the
- * program's is an error and no fault. (hca_trap_guard_memcpy() would need the
- * handlers, which the first doorbell page installs.) */
+/* As the kernel copies: a bad address of the program's is an error and no
+ * fault. dispatch_open() has installed the handlers. */
 int uverbs_copy_in(void *dst, uint64_t src, size_t size)
 {
-    struct iovec local  = {dst, size};
-    struct iovec remote = {(void*)(uintptr_t)src, size};
-
-    return ((size == 0) || (process_vm_readv(uverbs_pid, &local, 1, &remote, 1,
-                                             0) == (ssize_t)size)) ?
-           0 : -EFAULT;
+    return hca_trap_guard_memcpy(dst, (const void*)(uintptr_t)src, size);
 }
 
 static int uverbs_copy_out(uint64_t dst, const void *src, size_t size)
 {
-    struct iovec local  = {(void*)(uintptr_t)src, size};
-    struct iovec remote = {(void*)(uintptr_t)dst, size};
-
-    return ((size == 0) || (process_vm_writev(uverbs_pid, &local, 1, &remote, 1,
-                                              0) == (ssize_t)size)) ?
-           0 : -EFAULT;
+    return hca_trap_guard_memcpy((void*)(uintptr_t)dst, src, size);
 }
 
 /* @return slot number of an attribute of this method, or -1. */

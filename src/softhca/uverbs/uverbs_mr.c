@@ -21,6 +21,7 @@
 #define UVERBS_REREG_SUPPORTED \
     (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | \
      IBV_REREG_MR_CHANGE_ACCESS)
+#define UVERBS_POPULATE_MAX 65536ul
 
 int uverbs_check_access(uint32_t access)
 {
@@ -31,9 +32,8 @@ int uverbs_check_access(uint32_t access)
     return (access & ~UVERBS_ACCESS_SUPPORTED) ? -EINVAL : 0;
 }
 
-/* Faults a page in as pinning it would; EFAULT if it may not be accessed so. A
- * kernel before 5.14 does not know the advice and lets it pass. */
-static int uverbs_touch(uintptr_t page, int advice)
+/* Whether the kernel knows MADV_POPULATE_*, as 5.14 does. */
+static bool uverbs_can_populate(void)
 {
     static _Atomic int known; /* 0: not tried, 1: yes, -1: no */
     static uint8_t probe[8192] __attribute__((aligned(4096)));
@@ -41,40 +41,63 @@ static int uverbs_touch(uintptr_t page, int advice)
     if (known == 0) {
         known = madvise(probe, 4096, MADV_POPULATE_WRITE) == 0 ? 1 : -1;
     }
-    if (known < 0) {
-        return 0;
-    }
-    return ((madvise((void*)page, 4096, advice) == 0) || (errno == EAGAIN)) ?
-           0 : -EFAULT;
+    return known > 0;
 }
 
-/* Whether the pages from first on, up to last, are mapped and allow it. */
-static int uverbs_check_prot(uintptr_t first, uintptr_t last, int prot)
+/* Faults pages in as pinning them would; EFAULT if one of them is not mapped,
+ * or may not be accessed so. */
+static int uverbs_populate(uintptr_t start, uintptr_t end, bool writes)
 {
-    struct hca_range range = {.start = first, .end = last};
+    int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-    hca_maps_query(&range);
-    return (range.is_whole && ((range.prot & prot) == prot)) ? 0 : -EFAULT;
+    return ((madvise((void*)start, end - start, advice) == 0) ||
+            (errno == EAGAIN)) ? 0 : -EFAULT;
+}
+
+/* As before, of all pages from their mappings, of which the first and the last
+ * are faulted in. */
+static int uverbs_check_range(const struct hca_range *range, bool writes)
+{
+    int prot = writes ? PROT_READ | PROT_WRITE : PROT_READ;
+    int ret;
+
+    if (!range->is_whole || ((range->prot & prot) != prot)) {
+        return -EFAULT;
+    }
+    if (!uverbs_can_populate()) {
+        return 0;
+    }
+    ret = uverbs_populate(range->start, range->start + 4096, writes);
+    return (ret == 0) ? uverbs_populate(range->end - 4096, range->end, writes) :
+                        ret;
 }
 
 /* Whether all of [start, start + length) is mapped with the rights that the
- * access takes (pin_user_pages() of the kernel: EFAULT), and its first and last
- * page are there. Nothing is pinned: what is unmapped later is found out by
- * the access. */
+ * access takes (pin_user_pages() of the kernel: EFAULT). Nothing is pinned:
+ * what is unmapped later is found out by the access. A few pages are all
+ * faulted in, which takes less than to ask for their mappings and finds the
+ * same; so are many if there is no descriptor to ask with, as a kernel needs
+ * none. */
 static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
 {
-    uintptr_t first = start & ~4095ull;
-    uintptr_t last  = (start + length - 1) & ~4095ull;
-    bool writes     = (access & (IBV_ACCESS_LOCAL_WRITE |
-                                 IBV_ACCESS_MW_BIND)) != 0;
-    int advice      = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    bool writes = (access & (IBV_ACCESS_LOCAL_WRITE |
+                             IBV_ACCESS_MW_BIND)) != 0;
+    struct hca_range range = {
+        .start = start & ~4095ull,
+        .end   = (start + length + 4095) & ~4095ull,
+    };
+    int ret;
 
-    if ((uverbs_check_prot(first, last + 4096,
-                           writes ? PROT_READ | PROT_WRITE : PROT_READ) != 0) ||
-        (uverbs_touch(first, advice) != 0)) {
-        return -EFAULT;
+    if (uverbs_can_populate() &&
+        (range.end - range.start <= UVERBS_POPULATE_MAX)) {
+        return uverbs_populate(range.start, range.end, writes);
     }
-    return (last != first) ? uverbs_touch(last, advice) : 0;
+    ret = hca_maps_query(&range);
+    if (ret == 0) {
+        return uverbs_check_range(&range, writes);
+    }
+    return uverbs_can_populate() ?
+           uverbs_populate(range.start, range.end, writes) : ret;
 }
 
 static bool uverbs_is_implicit(const struct uverbs_region *region)

@@ -13,6 +13,7 @@
 
 #include "common/prm.h"
 
+#include <errno.h>
 #include <ucs/sys/topo/base/topo.h>
 #include <ucs/type/cpu_set.h>
 #include <ucs/type/status.h>
@@ -72,6 +73,13 @@ void uct_dcx_device_close(uct_dcx_device_t *dev);
 
 /* Why it cannot match tags, in words; NULL if it can. */
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
+
+/* What ends the message of a registration that failed with this errno: the
+ * kernel's answers to too much locked memory, and to a limit of none. */
+static inline const char *uct_dcx_device_reg_hint(int error)
+{
+    return ((error == ENOMEM) || (error == EPERM)) ? "; see 'ulimit -l'" : "";
+}
 
 static inline const char *uct_dcx_device_name(const uct_dcx_device_t *dev)
 {

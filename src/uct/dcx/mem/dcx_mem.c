@@ -44,8 +44,9 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                                   UCT_DCX_MEM_ACCESS);
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
-                "%s: failed to register %p of %zu bytes: %m; see 'ulimit -l'",
-                uct_dcx_device_name(&md->dev), address, length);
+                "%s: failed to register %p of %zu bytes: %m%s",
+                uct_dcx_device_name(&md->dev), address, length,
+                uct_dcx_device_reg_hint(errno));
         return UCS_ERR_IO_ERROR;
     }
 

@@ -84,8 +84,8 @@ uct_dcx_dci_group_init_results(uct_dcx_dci_set_t *set,
     group->results_mr = ibv_reg_mr(set->port->dev->pd, results, size,
                                    IBV_ACCESS_LOCAL_WRITE);
     if (group->results_mr == NULL) {
-        ucs_log(level, "%s: failed to register %zu bytes: %m; see 'ulimit -l'",
-                set->port->name, size);
+        ucs_log(level, "%s: failed to register %zu bytes: %m%s",
+                set->port->name, size, uct_dcx_device_reg_hint(errno));
         ucs_free(results);
         return UCS_ERR_IO_ERROR;
     }
