@@ -38,7 +38,8 @@ static void info_usage(FILE *out)
           "arguments\n"
           "            are variables to set for it\n"
           "  --json    the same as JSON\n"
-          "  --help    print this text and exit\n"
+          "  -h, --help\n"
+          "            print this text and exit\n"
           "  --version print the version and exit\n", out);
 }
 
@@ -53,7 +54,7 @@ static int info_parse(int argc, char **argv, struct info_args *args)
     };
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'j':
             args->json = true;

@@ -12,6 +12,7 @@
 #include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
+#include "info_soft.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -381,7 +382,7 @@ int info_device_report(struct info_report *report, const char *name)
     info_options_read(&md_config, md_table, report);
     info_options_check(&config, report);
     /* an error is that there are none: no module of the kernel */
-    list = ibv_get_device_list(NULL);
+    list = info_soft_list(report->soft_error);
     for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
         struct info_device dev = {
             .ibdev     = list[i],

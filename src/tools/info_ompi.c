@@ -96,6 +96,18 @@ static bool info_ompi_allows(const char *common, const char *own,
            (info_list_has(value, "any") || info_list_has(value, entry));
 }
 
+/* Below mpirun the variable may be what its command line says, which comes before
+ * the environment, and what it says instead mends either. */
+static void info_ompi_mend(const char *name, const char *value,
+                           struct info_verdict *verdict)
+{
+    if (getenv("OMPI_COMM_WORLD_SIZE") != NULL) {
+        info_mend(verdict, "mpirun --mca %s %s", name, value);
+    } else {
+        info_mend(verdict, "export " INFO_OMPI_ENV "%s=%s", name, value);
+    }
+}
+
 void info_ompi(const struct info_report *report, struct info_verdict *verdict)
 {
     char value[INFO_TEXT_MAX];
@@ -113,10 +125,10 @@ void info_ompi(const struct info_report *report, struct info_verdict *verdict)
         (info_list_has(value + negated, "ucx") == negated)) {
         info_blame(verdict, "Open MPI does not use UCX: pml is %s (%s)", value,
                    source);
-        info_mend(verdict, "export OMPI_MCA_pml=ucx");
+        info_ompi_mend("pml", "ucx", verdict);
     } else if (!info_ompi_allows("opal_common_ucx_tls", "pml_ucx_tls", "dcx")) {
         info_blame(verdict, "Open MPI takes UCX only for transports that it "
                    "knows by name, opal_common_ucx_tls");
-        info_mend(verdict, "export OMPI_MCA_opal_common_ucx_tls=any");
+        info_ompi_mend("opal_common_ucx_tls", "any", verdict);
     }
 }

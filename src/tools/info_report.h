@@ -33,6 +33,7 @@ struct info_part {
 
 struct info_report {
     char               error[INFO_TEXT_MAX]; /* a wrong option; or "" */
+    char               soft_error[INFO_TEXT_MAX]; /* softhca's; or "" */
     struct info_part  *first;
     struct info_part **end;
 };

@@ -4,6 +4,7 @@
  * walk through all of them; see info_why.h.
  */
 #include "info_why.h"
+#include "info_soft.h"
 #include "info_ucx.h"
 
 #include <dirent.h>
@@ -108,19 +109,6 @@ static bool info_preloaded(const char *name, char *path, size_t max)
     return found;
 }
 
-/* A setting of it is wrong, or without any the default folder cannot be had. */
-static void info_no_softhca(struct info_verdict *verdict)
-{
-    info_blame(verdict, "softhca, the software device, could not start: its "
-               "error line says why");
-    info_mend(verdict, "export SOFTHCA_DIR=$(mktemp -d)");
-    for (char **var = environ; *var != NULL; var++) {
-        if (!strncmp(*var, "SOFTHCA_", 8)) {
-            info_mend(verdict, "unset ${!SOFTHCA_@}");
-        }
-    }
-}
-
 static void info_no_device(const struct info_report *report,
                            struct info_verdict *verdict)
 {
@@ -136,7 +124,7 @@ static void info_no_device(const struct info_report *report,
         return;
     }
     if (info_preloaded("libsofthca.so", path, sizeof(path))) {
-        info_no_softhca(verdict);
+        info_soft_blame(report->soft_error, verdict);
         return;
     }
     info_blame(verdict, "this machine has no RDMA device");

@@ -65,10 +65,14 @@ static int hca_rundir_check(int fd)
     if (fstat(fd, &st) < 0) {
         return hca_rundir_fail("examine", hca_rundir_folder);
     }
-    if ((st.st_uid != geteuid()) || (st.st_mode & 077)) {
-        hca_error("%s: belongs to uid %u with mode %03o; it has to be yours "
-                  "with mode 700 (chmod 700, or set SOFTHCA_DIR)",
-                  hca_rundir_folder, st.st_uid, st.st_mode & 0777);
+    if (st.st_uid != geteuid()) {
+        hca_error("%s: belongs to uid %u; set SOFTHCA_DIR to a folder of yours",
+                  hca_rundir_folder, st.st_uid);
+        return -EPERM;
+    }
+    if (st.st_mode & 077) {
+        hca_error("%s: others may enter it, its mode is %03o; chmod 700 it, or "
+                  "set SOFTHCA_DIR", hca_rundir_folder, st.st_mode & 0777);
         return -EPERM;
     }
     return 0;

@@ -1,0 +1,79 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * softhca where it cannot start; see info_soft.h.
+ */
+#include "info_soft.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* "softhca[PID] error TEXT": the last line of these */
+static void info_soft_find(char *text, char *error)
+{
+    char *line, *rest;
+    int at;
+
+    for (line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        at = 0;
+        if ((sscanf(line, "softhca[%*d] error %n", &at) == 0) && (at > 0)) {
+            snprintf(error, INFO_TEXT_MAX, "%.*s", INFO_TEXT_MAX - 1,
+                     line + at);
+        }
+    }
+}
+
+/* Shows what the file has, as it would have been. */
+static void info_soft_show(int fd, char *error)
+{
+    char text[4096];
+    ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
+
+    if (size > 0) {
+        text[size] = '\0';
+        fputs(text, stderr);
+        info_soft_find(text, error);
+    }
+}
+
+struct ibv_device **info_soft_list(char *error)
+{
+    int file   = memfd_create("stderr", MFD_CLOEXEC);
+    int screen = dup(STDERR_FILENO);
+    struct ibv_device **list;
+
+    error[0] = '\0';
+    dup2(file, STDERR_FILENO);
+    list = ibv_get_device_list(NULL);
+    dup2(screen, STDERR_FILENO);
+    info_soft_show(file, error);
+    close(screen);
+    close(file);
+    return list;
+}
+
+/* A variable that is wrong stands in front; the folder, or a limit, is advice. */
+static void info_soft_mend(const char *error, struct info_verdict *verdict)
+{
+    const char *limit = strstr(error, "raise ulimit -");
+
+    if (!strncmp(error, "SOFTHCA_", 8)) {
+        info_mend(verdict, "unset %.*s", (int)strcspn(error, "=:, "), error);
+    } else if (strstr(error, "SOFTHCA_DIR") != NULL) {
+        info_mend(verdict, "export SOFTHCA_DIR=$(mktemp -d)");
+    } else if (strstr(error, "SOFTHCA_FABRIC") != NULL) {
+        info_mend(verdict, "export SOFTHCA_FABRIC=$$");
+    } else if (limit != NULL) {
+        info_mend(verdict, "%.9s unlimited", limit + strlen("raise "));
+    } else {
+        info_mend(verdict, "SOFTHCA_LOG=debug ibv_devices");
+    }
+}
+
+void info_soft_blame(const char *error, struct info_verdict *verdict)
+{
+    info_blame(verdict, "softhca, the software device, could not start%s%s",
+               (error[0] == '\0') ? "" : ": ", error);
+    info_soft_mend(error, verdict);
+}
