@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
 
 /* What the cause below finds; UCP prints more than the names. */
 static char info_lane[64];
@@ -44,6 +45,24 @@ static void info_ucx_value(const char *name, char *value, size_t max)
         }
     }
     free(text);
+}
+
+/* UCP asks the connection manager for the network interface of the address, and
+ * goes on only if a transport has that: with rdma_cm it is the port's, without
+ * there is TCP's alone (wireup_cm.c: ucp_cm_client_resolve_cb()). */
+const char *info_ucx_sockaddr(void)
+{
+    static char variables[INFO_TEXT_MAX + sizeof("UCX_TLS=,tcp")];
+    char value[INFO_TEXT_MAX];
+
+    info_ucx_value("UCX_TLS", value, sizeof(value));
+    if ((value[0] == '^') || info_list_has(value, "tcp") ||
+        info_list_has(value, "all") ||
+        (access("/dev/infiniband/rdma_cm", F_OK) == 0)) {
+        return NULL;
+    }
+    snprintf(variables, sizeof(variables), "UCX_TLS=%s,tcp", value);
+    return variables;
 }
 
 static void

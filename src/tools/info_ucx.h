@@ -13,4 +13,8 @@ extern const info_cause_t info_ucx_causes[];
  * it; NULL if that is not dcx, or was not asked for yet. */
 const char *info_ucx_lane(void);
 
+/* What programs that connect by socket address need besides, as variables to set;
+ * NULL if nothing. */
+const char *info_ucx_sockaddr(void);
+
 #endif

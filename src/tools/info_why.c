@@ -264,6 +264,9 @@ static void info_why_json(const struct info_verdict *verdict, FILE *out)
     fprintf(out, "{\"uses_dcx\": %s, ",
             (verdict->reason[0] == '\0') ? "true" : "false");
     info_json_member(out, "lane", info_ucx_lane(), false);
+    info_json_member(out, "sockaddr",
+                     (verdict->reason[0] == '\0') ? info_ucx_sockaddr() : NULL,
+                     false);
     info_json_member(out, "reason", verdict->reason, false);
     info_json_member(out, "mend", verdict->mend, true);
     fputs("}\n", out);
@@ -280,6 +283,11 @@ bool info_why_print(const struct info_report *report, bool json, FILE *out)
         info_why_json(&verdict, out);
     } else if (is_used) {
         fprintf(out, "UCX uses %s\n", info_ucx_lane());
+        if (info_ucx_sockaddr() != NULL) {
+            fprintf(out, "programs that connect by socket address, as "
+                    "ucp_client_server, want %s: there is no rdma_cm\n",
+                    info_ucx_sockaddr());
+        }
     } else {
         fprintf(out, "UCX does not use dcx: %s\nmend it with: %s\n",
                 verdict.reason, verdict.mend);
