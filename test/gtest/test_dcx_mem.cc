@@ -489,11 +489,13 @@ TEST_F(dcx_mem, damaged_keys)
     }
     for (size_t i = 0; i < key.size(); i++) {
         packed_key damaged = key;
+        ucx_log_reader log;
 
         damaged[i] ^= 1 << i;
         EXPECT_EQ(UCS_ERR_INVALID_PARAM,
                   uct_rkey_unpack(m_dcx.component(), damaged.data(), &bundle))
                 << "byte " << i;
+        EXPECT_NE(std::string::npos, log.take().find("dynamic window"));
     }
     EXPECT_EQ(UCS_OK, dereg(memh));
 }

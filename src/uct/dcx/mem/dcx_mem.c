@@ -455,7 +455,8 @@ uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
     if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
         (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
         ucs_error("this is no remote key of dcx (0x%04x%04x%08x): it was cut "
-                  "off or overwritten, or the peer runs another version",
+                  "off or overwritten, or the peer runs another version; in an "
+                  "MPI program, a dynamic window may be why",
                   be16toh(packed->magic), be16toh(packed->check), rkey);
         return UCS_ERR_INVALID_PARAM;
     }
