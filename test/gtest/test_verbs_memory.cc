@@ -7,6 +7,12 @@
 #include "no_descriptors.h"
 #include "verbs_bench.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <thread>
+
 namespace {
 
 class verbs_memory : public verbs_test {
@@ -126,6 +132,32 @@ TEST_P(verbs_memory, registration_looks_at_each_page)
         no_descriptors fill(0);
         check_each_page(dev.pd, size);
     }
+}
+
+/* PROCMAP_QUERY is unknown to this thread from now on. */
+static void be_before_linux_6_11()
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xc0686611, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+
+    EXPECT_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    EXPECT_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
+TEST_P(verbs_memory, registration_looks_at_each_page_on_older_kernels)
+{
+    std::thread([&] {
+        be_before_linux_6_11();
+        check_each_page(dev.pd, 1 << 20);
+    }).join();
 }
 
 TEST_P(verbs_memory, page_that_cannot_be_written_may_be_read)
