@@ -64,6 +64,24 @@ jobs_table()
     done
 }
 
+# jobs_windows UCX_TLS: seconds in which 4 ranks make 1,000 windows and free them
+jobs_windows()
+{
+    UCX_TLS=$1 OMPI_MCA_osc=ucx "$run" --soft mpirun -np 4 --oversubscribe \
+        "$build/test/bench/mpi_windows" 1000 2> "$work/mpi.log" ||
+        { cat "$work/mpi.log" >&2; return 1; }
+}
+
+# jobs_windows_lines: NAME MAKE FREE of each, in turns
+jobs_windows_lines()
+{
+    local round
+    for ((round = 0; round < rounds; round++)); do
+        jobs_windows dcx | sed -n 's/^windows [0-9]*/dcx/p'
+        jobs_windows posix,self | sed -n 's/^windows [0-9]*/posix/p'
+    done
+}
+
 # jobs_chart TABLE SVG
 jobs_chart()
 {
@@ -94,7 +112,7 @@ section_jobs()
 {
     # shellcheck disable=SC2086 # a list of names
     install_packages $packages_job gnuplot-nox
-    build_targets test/bench/mpi_footprint
+    build_targets test/bench/mpi_footprint test/bench/mpi_windows
     allow_root_jobs
     echo "# a rank of an MPI job in which each talks to each, MiB and queue pairs" \
         "for the transport;"
@@ -109,4 +127,7 @@ section_jobs()
     } | tee "$build/bench-jobs.txt"
     jobs_chart "$build/bench-jobs.txt" "$build/bench-jobs.svg"
     echo "# drawn in $build/bench-jobs.svg"
+    echo "# 1,000 windows of 4 KiB on 4 ranks: seconds to make and to free them;"
+    echo "# goal: dcx takes at most 2.5 times as long as shared memory"
+    jobs_windows_lines | medians 1
 }

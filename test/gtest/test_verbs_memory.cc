@@ -127,7 +127,7 @@ static void check_each_page(struct ibv_pd *pd, size_t size)
 /* ... and a kernel needs no descriptor to look at them. */
 TEST_P(verbs_memory, registration_looks_at_each_page)
 {
-    for (size_t size : {65536, 65536 + 4096, 1 << 20}) {
+    for (size_t size : {262144, 262144 + 4096, 1 << 20}) {
         check_each_page(dev.pd, size);
         no_descriptors fill(0);
         check_each_page(dev.pd, size);
