@@ -31,8 +31,10 @@ static int hca_rundir_fail(const char *what, const char *path)
 {
     int ret = -errno;
 
-    hca_error("cannot %s %s: %s; set SOFTHCA_DIR to a folder of yours with "
-              "room, on this machine", what, path, strerror(-ret));
+    hca_error("cannot %s %s: %s; %s", what, path, strerror(-ret),
+              (ret == -EMFILE) ? "raise ulimit -n" :
+              "set SOFTHCA_DIR to a folder of yours with room, on this "
+              "machine");
     return ret;
 }
 
