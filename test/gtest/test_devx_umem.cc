@@ -116,7 +116,6 @@ TEST_P(devx_umems, refuses_what_cannot_be)
         {"atomics", pages.addr + 4096, 64, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
         {"remote without local", pages.addr + 4096, 64,
          IBV_ACCESS_REMOTE_WRITE, EINVAL},
-        {"a page of another", pages.addr + 4000, 4096, 0, EEXIST},
         {"a hole", pages.addr + 4096, 8192, 0, EFAULT},
     };
 
@@ -128,6 +127,46 @@ TEST_P(devx_umems, refuses_what_cannot_be)
         EXPECT_EQ(c.error, errno) << c.what;
     }
     pages.addr[4096] = 1; /* still writable */
+    EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+}
+
+/* Any two of them may have pages in common, which stay with the last one. */
+TEST_P(devx_umems, have_pages_in_common)
+{
+    const struct {
+        size_t offset, size;
+    } places[] = {{4000, 8}, {0, 12288}, {4096, 64}, {8000, 4000}, {0, 100}};
+    devx_pages pages(3);
+    std::vector<struct mlx5dv_devx_umem*> umems;
+
+    for (const auto &place : places) {
+        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx,
+                                             pages.addr + place.offset,
+                                             place.size, 0));
+        ASSERT_NE(nullptr, umems.back()) << place.offset;
+        pages.addr[4000 + umems.size()] = umems.size();
+    }
+    for (auto *umem : umems) {
+        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    }
+    for (uint8_t i = 1; i <= umems.size(); i++) {
+        EXPECT_EQ(i, pages.addr[4000 + i]);
+    }
+}
+
+/* Memory that went without its umem, and other memory at its address */
+TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
+{
+    devx_pages pages(2);
+    struct mlx5dv_devx_umem *umem =
+            mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 64, 0);
+
+    ASSERT_NE(nullptr, umem);
+    ASSERT_EQ(pages.addr, mmap(pages.addr, pages.size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                               0));
+    EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, pages.addr, 8192, 0));
+    EXPECT_EQ(EEXIST, errno);
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
 }
 

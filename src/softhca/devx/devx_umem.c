@@ -58,18 +58,6 @@ static int devx_umem_check(struct uverbs_req *req, uint64_t addr,
             ((pages & ~4095ull) == 0)) ? -EINVAL : 0;
 }
 
-static const char *devx_umem_error(int error)
-{
-    switch (error) {
-    case EEXIST:
-        return "another umem has some of these pages";
-    case EOPNOTSUPP:
-        return "it is shared with other processes, or read-only";
-    default:
-        return strerror(error);
-    }
-}
-
 static int devx_umem_new(struct uverbs_req *req, uint64_t addr,
                          uint64_t length, struct devx_umem **umemp)
 {
@@ -91,7 +79,7 @@ static int devx_umem_new(struct uverbs_req *req, uint64_t addr,
     ret = hca_umem_share(&umem->umem, addr, length, writes);
     if (ret != 0) {
         hca_warn("umem: %lu bytes at 0x%lx: %s", (unsigned long)length,
-                 (unsigned long)addr, devx_umem_error(-ret));
+                 (unsigned long)addr, hca_umem_error(-ret));
         uverbs_unpin(umem->pinned);
         uverbs_obj_delete(&umem->obj);
         return ret;

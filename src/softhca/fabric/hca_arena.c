@@ -168,16 +168,16 @@ static void hca_run_join(struct hca_run *run)
     free(next);
 }
 
-void *hca_arena_alloc(size_t size)
+/* A run is nobody's until it is taken; with the mutex held. */
+static struct hca_run *hca_run_get(size_t size)
 {
     size_t pages = (size + HCA_PAGE - 1) / HCA_PAGE;
-    struct hca_run *run = NULL;
+    struct hca_run *run;
 
     if ((size == 0) || (size > HCA_MAX_CHUNKS * HCA_CHUNK_SIZE)) {
         errno = EINVAL;
         return NULL;
     }
-    pthread_mutex_lock(&hca_arena_mutex);
     run = hca_run_find_free(pages);
     if (run == NULL) {
         run = hca_extent_create(pages);
@@ -185,20 +185,42 @@ void *hca_arena_alloc(size_t size)
     if ((run == NULL) || !hca_run_split(run, pages)) {
         hca_error("arena: no room for %zu bytes of queues", size);
         errno = ENOMEM;
-        run   = NULL;
-        goto out;
+        return NULL;
     }
-    /* touched now, so that a lack of memory is an error here and not a
-     * SIGBUS when a ring is written */
-    if (madvise(run->addr, pages * HCA_PAGE, MADV_POPULATE_WRITE) < 0 &&
+    return run;
+}
+
+void *hca_arena_reserve(size_t size)
+{
+    struct hca_run *run;
+
+    pthread_mutex_lock(&hca_arena_mutex);
+    run = hca_run_get(size);
+    if (run != NULL) {
+        run->is_free = false;
+    }
+    pthread_mutex_unlock(&hca_arena_mutex);
+    return (run == NULL) ? NULL : run->addr;
+}
+
+/* Memory is touched now, so that a lack of it is an error here and not a SIGBUS
+ * when a ring is written. */
+void *hca_arena_alloc(size_t size)
+{
+    struct hca_run *run;
+
+    pthread_mutex_lock(&hca_arena_mutex);
+    run = hca_run_get(size);
+    if ((run != NULL) && (madvise(run->addr, run->pages * HCA_PAGE,
+                                  MADV_POPULATE_WRITE) < 0) &&
         (errno != EINVAL)) {
         hca_error("arena: no memory for %zu bytes of queues", size);
         errno = ENOMEM;
         run   = NULL;
-        goto out;
     }
-    run->is_free = false;
-out:
+    if (run != NULL) {
+        run->is_free = false;
+    }
     pthread_mutex_unlock(&hca_arena_mutex);
     return (run == NULL) ? NULL : run->addr;
 }

@@ -15,7 +15,11 @@ bool hca_arena_contains(const void *ptr, size_t size);
  * @return NULL with errno set: ENOSPC, ENOMEM. */
 void *hca_arena_alloc(size_t size);
 
-/* Gives back what hca_arena_alloc() returned. */
+/* The same without the memory: that comes with the first use, if there is some
+ * left then. */
+void *hca_arena_reserve(size_t size);
+
+/* Gives back what hca_arena_alloc() or hca_arena_reserve() returned. */
 void hca_arena_free(void *ptr);
 
 /* Returns the chunks of a process to the fabric. */

@@ -13,6 +13,7 @@
 #include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -21,9 +22,24 @@
 
 #define UMEM_PAGE  4096ul
 #define UMEM_STACK 65536ul
+#define UMEM_MAX   (1ul << 56) /* beyond all that a program has */
+
+/* Room in the arena for pages of the program that lie close to each other, be
+ * they shared by now or not: what an allocator hands out next often begins in
+ * the page where the last piece ended, and has to be one piece there, too. So
+ * much is kept before and behind the first piece. */
+#define UMEM_ROOM (128 * 1024ul)
+
+struct hca_span {
+    uintptr_t        start, end;
+    char            *base;       /* in the arena: what lies at `start` */
+    unsigned         num_shared; /* pages that have users */
+    struct hca_span *next;
+    uint32_t         users[];    /* umems, of each page */
+};
 
 static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct hca_umem *hca_umems;
+static struct hca_span *hca_spans;
 
 /* Puts the pages at `from` in place of those at `to`, in one step. */
 static int hca_umem_move(void *from, size_t size, void *to)
@@ -43,17 +59,6 @@ static int hca_umem_copy(void *to, void *from, size_t size)
                           1ul, 0ul);
 
     return (ret == (ssize_t)size) ? 0 : -EFAULT;
-}
-
-static bool hca_umem_overlaps(const struct hca_umem *umem)
-{
-    const struct hca_umem *other = hca_umems;
-
-    while ((other != NULL) && ((umem->pages >= other->pages + other->size) ||
-                               (other->pages >= umem->pages + umem->size))) {
-        other = other->next;
-    }
-    return other != NULL;
 }
 
 /* The exchange itself needs the stack from here on downwards. */
@@ -83,26 +88,26 @@ static void hca_umem_thaw(void)
 
 /* Nobody writes to the pages between their copy and their exchange. That they
  * can be read is found out before their protection changes. */
-static int hca_umem_exchange(struct hca_umem *umem)
+static int hca_umem_exchange(char *pages, size_t size, char *base)
 {
-    int ret = hca_umem_copy(umem->base, umem->pages, umem->size);
+    int ret = hca_umem_copy(base, pages, size);
 
     if (ret == 0) {
-        ret = hca_umem_freeze(umem->pages, umem->size);
+        ret = hca_umem_freeze(pages, size);
     }
     if (ret != 0) {
         return ret;
     }
-    if (syscall(SYS_mprotect, umem->pages, umem->size, PROT_READ) != 0) {
+    if (syscall(SYS_mprotect, pages, size, PROT_READ) != 0) {
         ret = -EFAULT;
         goto out;
     }
-    ret = hca_umem_copy(umem->base, umem->pages, umem->size);
+    ret = hca_umem_copy(base, pages, size);
     if (ret == 0) {
-        ret = hca_segment_map_again(umem->base, umem->size, umem->pages);
+        ret = hca_segment_map_again(base, size, pages);
     }
     if (ret != 0) {
-        syscall(SYS_mprotect, umem->pages, umem->size, PROT_READ | PROT_WRITE);
+        syscall(SYS_mprotect, pages, size, PROT_READ | PROT_WRITE);
     }
 out:
     hca_umem_thaw();
@@ -110,11 +115,11 @@ out:
 }
 
 /* Pages that others have as well would be theirs alone afterwards. */
-static int hca_umem_check(const struct hca_umem *umem, bool writes)
+static int hca_umem_check(char *pages, size_t size, bool writes)
 {
     struct hca_range range = {
-        .start = (uintptr_t)umem->pages,
-        .end   = (uintptr_t)umem->pages + umem->size,
+        .start = (uintptr_t)pages,
+        .end   = (uintptr_t)pages + size,
     };
     int ret = hca_maps_query(&range);
 
@@ -126,59 +131,6 @@ static int hca_umem_check(const struct hca_umem *umem, bool writes)
         return -EFAULT;
     }
     return (range.is_shared || !(range.prot & PROT_WRITE)) ? -EOPNOTSUPP : 0;
-}
-
-static int hca_umem_take(struct hca_umem *umem, bool writes)
-{
-    int ret;
-
-    if (hca_umem_overlaps(umem)) {
-        return -EEXIST;
-    }
-    ret = hca_umem_check(umem, writes);
-    if (ret != 0) {
-        return ret;
-    }
-    umem->base = hca_arena_alloc(umem->size);
-    if (umem->base == NULL) {
-        return -ENOMEM;
-    }
-    ret = hca_umem_exchange(umem);
-    if (ret != 0) {
-        hca_arena_free(umem->base);
-        return ret;
-    }
-    umem->next = hca_umems;
-    hca_umems  = umem;
-    return 0;
-}
-
-int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
-                   bool writes)
-{
-    char *ptr = (char*)(uintptr_t)addr;
-    int ret;
-
-    *umem = (struct hca_umem){.mem = ptr};
-    if (hca_arena_contains(ptr, length)) {
-        return 0;
-    }
-    umem->pages = (char*)(addr & ~(UMEM_PAGE - 1));
-    if (umem->pages == NULL) {
-        return -EFAULT; /* nobody has the first page */
-    }
-    umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
-                  ~(UMEM_PAGE - 1);
-    if (hca_umem_is_stack(umem, (uintptr_t)__builtin_frame_address(0))) {
-        return -EINVAL;
-    }
-    pthread_mutex_lock(&hca_umem_mutex);
-    ret = hca_umem_take(umem, writes);
-    pthread_mutex_unlock(&hca_umem_mutex);
-    if (ret == 0) {
-        umem->mem = umem->base + (ptr - umem->pages);
-    }
-    return ret;
 }
 
 /* A private copy in place of a run of shared pages. */
@@ -209,57 +161,291 @@ static int hca_umem_make_private(char *pages, size_t size)
     return ret;
 }
 
+/* --- what is shared ------------------------------------------------------- */
+
 /* The program may have unmapped its pages, and something else may lie there:
- * only what is still the arena's at the right place is exchanged. */
+ * what counts is what is still the arena's at the right place. */
+struct hca_umem_part {
+    const struct hca_span *span;
+    uintptr_t              start, end;
+    size_t                 size; /* of it that is still there */
+};
+
+/* Cuts the part to what of it is in the mapping. @return whether some is. */
+static bool hca_umem_cut(const struct hca_vma *vma, struct hca_umem_part *part)
+{
+    uint64_t offset;
+
+    part->start = (vma->start > part->start) ? vma->start : part->start;
+    part->end   = (vma->end < part->end) ? vma->end : part->end;
+    if ((part->start >= part->end) ||
+        (strstr(vma->line, "/memfd:softhca:") == NULL)) {
+        return false;
+    }
+    offset = hca_off(part->span->base) + (part->start - part->span->start);
+    return vma->offset + (part->start - vma->start) == offset;
+}
+
+static void hca_umem_count_vma(const struct hca_vma *vma, void *arg)
+{
+    struct hca_umem_part *part = arg, cut = *part;
+
+    if (hca_umem_cut(vma, &cut)) {
+        part->size += cut.end - cut.start;
+    }
+}
+
 static void hca_umem_unshare_vma(const struct hca_vma *vma, void *arg)
 {
-    const struct hca_umem *umem = arg;
-    uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size;
-    uint64_t offset;
+    struct hca_umem_part part = *(const struct hca_umem_part*)arg;
     int ret;
 
-    start  = (vma->start > start) ? vma->start : start;
-    end    = (vma->end < end) ? vma->end : end;
-    if ((start >= end) || (strstr(vma->line, "/memfd:softhca:") == NULL)) {
+    if (!hca_umem_cut(vma, &part)) {
         return;
     }
-    offset = hca_off(umem->base) + (start - (uintptr_t)umem->pages);
-    if (vma->offset + (start - vma->start) != offset) {
-        return;
-    }
-    ret = hca_umem_make_private((char*)start, end - start);
+    ret = hca_umem_make_private((char*)part.start, part.end - part.start);
     if (ret != 0) {
-        hca_error("umem: cannot give pages at %p back: %s", (void*)start,
+        hca_error("umem: cannot give pages at %p back: %s", (void*)part.start,
                   strerror(-ret));
     }
 }
 
+static uint32_t *hca_span_users(struct hca_span *span, uintptr_t page)
+{
+    return &span->users[(page - span->start) / UMEM_PAGE];
+}
+
+static char *hca_span_mem(const struct hca_span *span, uintptr_t addr)
+{
+    return span->base + (addr - span->start);
+}
+
+/* The end of the run of pages from `page` on that have users, or have none. */
+static uintptr_t hca_span_run(struct hca_span *span, uintptr_t page,
+                              uintptr_t end)
+{
+    bool is_shared = (*hca_span_users(span, page) != 0);
+
+    while ((page < end) &&
+           ((*hca_span_users(span, page) != 0) == is_shared)) {
+        page += UMEM_PAGE;
+    }
+    return page;
+}
+
+/* Bytes of the range that are shared by way of this span. */
+static size_t hca_span_shared(struct hca_span *span, uintptr_t start,
+                              uintptr_t end)
+{
+    size_t size = 0;
+
+    start = (span->start > start) ? span->start : start;
+    end   = (span->end < end) ? span->end : end;
+    for (uintptr_t page = start; page < end; page += UMEM_PAGE) {
+        size += (*hca_span_users(span, page) != 0) ? UMEM_PAGE : 0;
+    }
+    return size;
+}
+
+static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
+{
+    struct hca_span *span;
+
+    start = (start > UMEM_ROOM) ? (start - UMEM_ROOM) & ~(UMEM_ROOM - 1) : 0;
+    end   = (end + 2 * UMEM_ROOM - 1) & ~(UMEM_ROOM - 1);
+    span  = calloc(1, sizeof(*span) + (end - start) / UMEM_PAGE *
+                       sizeof(span->users[0]));
+    if (span == NULL) {
+        return NULL;
+    }
+    span->base = hca_arena_reserve(end - start);
+    if (span->base == NULL) {
+        free(span);
+        return NULL;
+    }
+    span->start = start;
+    span->end   = end;
+    span->next  = hca_spans;
+    hca_spans   = span;
+    return span;
+}
+
+static void hca_span_destroy(struct hca_span *span)
+{
+    struct hca_span **link = &hca_spans;
+
+    while (*link != span) {
+        link = &(*link)->next;
+    }
+    *link = span->next;
+    hca_arena_free(span->base);
+    free(span);
+}
+
+/* What is shared already has to lie in one span, and the rest to fit in. */
+static int hca_umem_find_span(struct hca_umem *umem)
+{
+    uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size;
+    struct hca_umem_part part = {.start = start, .end = end};
+    size_t shared = 0;
+
+    for (struct hca_span *span = hca_spans; span; span = span->next) {
+        size_t size = hca_span_shared(span, start, end);
+        bool fits   = (span->start <= start) && (end <= span->end);
+
+        if ((size != 0) && (!fits || (shared != 0))) {
+            return -EEXIST;
+        }
+        if ((size != 0) || (fits && (shared == 0))) {
+            umem->span = span;
+        }
+        shared += size;
+    }
+    if (shared != 0) {
+        part.span = umem->span;
+        hca_maps_walk(hca_umem_count_vma, &part);
+        return (part.size == shared) ? 0 : -EEXIST;
+    }
+    if (umem->span == NULL) {
+        umem->span = hca_span_create(start, end);
+    }
+    return (umem->span != NULL) ? 0 : -ENOMEM;
+}
+
+/* Takes a user of each page away. Those that have no other go back. */
+static void hca_umem_drop(struct hca_span *span, uintptr_t start,
+                          uintptr_t end)
+{
+    for (uintptr_t page = start, next; page < end; page = next) {
+        next = page + UMEM_PAGE;
+        if (--*hca_span_users(span, page) != 0) {
+            continue;
+        }
+        while ((next < end) && (*hca_span_users(span, next) == 1)) {
+            *hca_span_users(span, next) = 0;
+            next += UMEM_PAGE;
+        }
+        hca_maps_walk(hca_umem_unshare_vma,
+                      &(struct hca_umem_part){span, page, next, 0});
+        madvise(hca_span_mem(span, page), next - page, MADV_REMOVE);
+        span->num_shared -= (next - page) / UMEM_PAGE;
+    }
+    if (span->num_shared == 0) {
+        hca_span_destroy(span);
+    }
+}
+
+static int hca_umem_take_run(struct hca_span *span, uintptr_t start,
+                             uintptr_t end, bool writes)
+{
+    int ret;
+
+    if (*hca_span_users(span, start) == 0) {
+        ret = hca_umem_check((char*)start, end - start, writes);
+        if (ret == 0) {
+            ret = hca_umem_exchange((char*)start, end - start,
+                                    hca_span_mem(span, start));
+        }
+        if (ret != 0) {
+            return ret;
+        }
+        span->num_shared += (end - start) / UMEM_PAGE;
+    }
+    for (uintptr_t page = start; page < end; page += UMEM_PAGE) {
+        ++*hca_span_users(span, page);
+    }
+    return 0;
+}
+
+static int hca_umem_take(struct hca_umem *umem, bool writes)
+{
+    uintptr_t start = (uintptr_t)umem->pages, end = start + umem->size, next;
+    int ret         = hca_umem_find_span(umem);
+
+    for (uintptr_t page = start; (ret == 0) && (page < end); page = next) {
+        next = hca_span_run(umem->span, page, end);
+        ret  = hca_umem_take_run(umem->span, page, next, writes);
+        if (ret != 0) {
+            hca_umem_drop(umem->span, start, page);
+        }
+    }
+    return ret;
+}
+
+int hca_umem_share(struct hca_umem *umem, uint64_t addr, size_t length,
+                   bool writes)
+{
+    char *ptr = (char*)(uintptr_t)addr;
+    int ret;
+
+    *umem = (struct hca_umem){.mem = ptr};
+    if (hca_arena_contains(ptr, length)) {
+        return 0;
+    }
+    if ((addr > UMEM_MAX) || (length > UMEM_MAX - addr)) {
+        return -EFAULT;
+    }
+    if (length > HCA_MAX_CHUNKS * HCA_CHUNK_SIZE) {
+        return -ENOMEM;
+    }
+    umem->pages = (char*)(addr & ~(UMEM_PAGE - 1));
+    umem->size  = (ptr - umem->pages + length + UMEM_PAGE - 1) &
+                  ~(UMEM_PAGE - 1);
+    ret = (umem->pages == NULL) ? -EFAULT /* nobody has the first page */ :
+          hca_umem_is_stack(umem, (uintptr_t)__builtin_frame_address(0)) ?
+          -EINVAL : 0;
+    if (ret == 0) {
+        pthread_mutex_lock(&hca_umem_mutex);
+        ret = hca_umem_take(umem, writes);
+        pthread_mutex_unlock(&hca_umem_mutex);
+    }
+    if (ret != 0) {
+        umem->pages = NULL;
+        return ret;
+    }
+    umem->mem = hca_span_mem(umem->span, addr);
+    return 0;
+}
+
 void hca_umem_unshare(struct hca_umem *umem)
 {
-    struct hca_umem **link = &hca_umems;
+    uintptr_t start             = (uintptr_t)umem->pages;
+    const struct hca_span *span;
 
-    if (umem->pages == NULL) {
+    if (start == 0) {
         return;
     }
     pthread_mutex_lock(&hca_umem_mutex);
-    while ((*link != NULL) && (*link != umem)) {
-        link = &(*link)->next;
+    for (span = hca_spans; (span != NULL) && (span != umem->span);) {
+        span = span->next;
     }
-    if (*link != NULL) { /* else: abandoned before */
-        *link = umem->next;
-        hca_maps_walk(hca_umem_unshare_vma, umem);
+    if (span != NULL) { /* else: abandoned before */
+        hca_umem_drop(umem->span, start, start + umem->size);
     }
     pthread_mutex_unlock(&hca_umem_mutex);
-    hca_arena_free(umem->base);
+}
+
+const char *hca_umem_error(int error)
+{
+    switch (error) {
+    case EEXIST:
+        return "some of these pages are shared already, and not in one piece";
+    case EOPNOTSUPP:
+        return "it is shared with other processes, or read-only";
+    default:
+        return strerror(error);
+    }
 }
 
 void hca_umem_abandon(void)
 {
     pthread_mutex_lock(&hca_umem_mutex);
-    while (hca_umems != NULL) {
-        hca_maps_walk(hca_umem_unshare_vma, hca_umems);
-        hca_umems = hca_umems->next;
+    for (struct hca_span *span = hca_spans; span; span = span->next) {
+        hca_maps_walk(hca_umem_unshare_vma,
+                      &(struct hca_umem_part){span, span->start, span->end,
+                                              0});
     }
+    hca_spans = NULL; /* their umems lead to them still */
     pthread_mutex_unlock(&hca_umem_mutex);
 }
 

@@ -1,14 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completion queues: ring and doorbell record are the program's, in the arena;
- * the device fills the ring (hca_cq.c). Checks as in mlx5_ib's cq.c.
+ * Completion queues: ring and doorbell record are the program's
+ * (uverbs_rings.h); the device fills the ring (hca_cq.c). Checks as in
+ * mlx5_ib's cq.c.
  */
 #define _GNU_SOURCE
 #include "uverbs_cq.h"
-#include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_cq.h"
-#include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
@@ -25,22 +24,6 @@
 static uint32_t uverbs_roundup_pow2(uint32_t value)
 {
     return (value <= 1) ? 1 : 1u << (32 - __builtin_clz(value - 1));
-}
-
-int uverbs_check_buf(const char *what, uint64_t addr, size_t size,
-                     unsigned align)
-{
-    if (addr % align != 0) {
-        hca_error("%s 0x%lx: not aligned to %u bytes", what, (long)addr,
-                  align);
-        return -EINVAL;
-    }
-    if (!hca_arena_contains((void*)(uintptr_t)addr, size)) {
-        hca_error("%s 0x%lx, %zu bytes: not in memory that the device shares; "
-                  "libmlx5 was to allocate it", what, (long)addr, size);
-        return -EINVAL;
-    }
-    return 0;
 }
 
 static uint32_t uverbs_cq_max(void)
@@ -67,6 +50,7 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
         *events = left;
     }
     hca_obj_free(HCA_KIND_CQ, hw);
+    uverbs_rings_unshare(&cq->rings);
     uverbs_drop(cq->comp);
     uverbs_drop(cq->async);
 }
@@ -105,11 +89,8 @@ static int uverbs_cq_check(const struct uverbs_req *req, uint32_t cqe)
 }
 
 static int uverbs_cq_check_ucmd(const struct uverbs_ctx *ctx,
-                                const struct mlx5_ib_create_cq *ucmd,
-                                uint32_t entries)
+                                const struct mlx5_ib_create_cq *ucmd)
 {
-    int ret;
-
     if ((ucmd->flags & ~UVERBS_CQ_UCMD_FLAGS) || (ucmd->reserved0 != 0) ||
         (ucmd->reserved1 != 0) ||
         ((ucmd->cqe_size != 64) && (ucmd->cqe_size != 128))) {
@@ -120,20 +101,28 @@ static int uverbs_cq_check_ucmd(const struct uverbs_ctx *ctx,
                         MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS))) {
         return -EOPNOTSUPP;
     }
-    if (!(ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ||
-        !uverbs_uar_valid(ctx, ucmd->uar_page_index)) {
-        return -EINVAL;
-    }
-    ret = uverbs_check_buf("cq buffer", ucmd->buf_addr,
-                           (size_t)entries * ucmd->cqe_size, 64);
-    return (ret != 0) ? ret :
-           uverbs_check_buf("cq doorbell record", ucmd->db_addr, 8, 8);
+    return (!(ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ||
+            !uverbs_uar_valid(ctx, ucmd->uar_page_index)) ? -EINVAL : 0;
 }
 
-static void uverbs_cq_ring(struct hca_ring *ring, uint64_t addr,
+static int uverbs_cq_share(struct uverbs_rings *rings, uint64_t ring,
+                           uint64_t dbrec, size_t ring_size)
+{
+    const struct uverbs_place place = {
+        .what       = "cq",
+        .ring       = ring,
+        .ring_size  = ring_size,
+        .dbrec      = dbrec,
+        .dbrec_size = 8,
+    };
+
+    return uverbs_rings_share(rings, &place);
+}
+
+static void uverbs_cq_ring(struct hca_ring *ring, const struct uverbs_rings *at,
                            uint32_t entries, uint32_t cqe_size)
 {
-    ring->buf        = hca_off((void*)(uintptr_t)addr);
+    ring->buf        = hca_off(at->ring.mem);
     ring->log_cnt    = __builtin_ctz(entries);
     ring->log_stride = __builtin_ctz(cqe_size);
 }
@@ -151,21 +140,29 @@ static int uverbs_cq_new(struct uverbs_req *req,
     if (ret != 0) {
         return ret;
     }
+    ret = uverbs_cq_share(&cq->rings, ucmd->buf_addr, ucmd->db_addr,
+                          (size_t)entries * ucmd->cqe_size);
+    if (ret != 0) {
+        uverbs_obj_delete(&cq->obj);
+        return ret;
+    }
     hw = hca_obj_alloc(HCA_KIND_CQ, req->ctx->dev);
     if (hw == NULL) {
+        uverbs_rings_unshare(&cq->rings);
         uverbs_obj_delete(&cq->obj);
         return -ENOMEM;
     }
 
-    cq->cq       = hw;
-    cq->cqe_size = ucmd->cqe_size;
-    cq->comp     = uverbs_get_obj(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
-    cq->async    = uverbs_async(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
+    cq->cq         = hw;
+    cq->cqe_size   = ucmd->cqe_size;
+    cq->dbrec_addr = ucmd->db_addr;
+    cq->comp       = uverbs_get_obj(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
+    cq->async      = uverbs_async(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
     uverbs_hold(cq->comp);
     uverbs_hold(cq->async);
 
-    uverbs_cq_ring(&hw->ring, ucmd->buf_addr, entries, ucmd->cqe_size);
-    hw->dbrec           = hca_off((void*)(uintptr_t)ucmd->db_addr);
+    uverbs_cq_ring(&hw->ring, &cq->rings, entries, ucmd->cqe_size);
+    hw->dbrec           = hca_off(cq->rings.dbrec.mem);
     hw->uar             = ucmd->uar_page_index;
     hw->chan            = (cq->comp != NULL) ? cq->comp->chan : 0;
     hw->ignore_overrun  = flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
@@ -216,7 +213,7 @@ static int uverbs_create_cq(struct uverbs_req *req)
         return ret;
     }
     entries = uverbs_roundup_pow2(cqe + 1);
-    ret     = uverbs_cq_check_ucmd(req->ctx, &ucmd, entries);
+    ret     = uverbs_cq_check_ucmd(req->ctx, &ucmd);
     if (ret != 0) {
         return ret;
     }
@@ -256,12 +253,33 @@ static int uverbs_destroy_cq(struct uverbs_req *req)
     return uverbs_put(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
 }
 
+/* The doorbell record stays where it is. */
+static int uverbs_cq_go_on(struct uverbs_cq *cq, uint64_t addr,
+                           uint32_t entries)
+{
+    struct uverbs_rings rings;
+    struct hca_ring ring;
+    int ret;
+
+    ret = uverbs_cq_share(&rings, addr, cq->dbrec_addr,
+                          (size_t)entries * cq->cqe_size);
+    if (ret != 0) {
+        return ret;
+    }
+    uverbs_cq_ring(&ring, &rings, entries, cq->cqe_size);
+    ret = hca_cq_resize(cq->cq->obj.num, &ring);
+    uverbs_rings_unshare((ret == 0) ? &cq->rings : &rings);
+    if (ret == 0) {
+        cq->rings = rings;
+    }
+    return ret;
+}
+
 static int uverbs_resize_cq(struct uverbs_req *req)
 {
     struct ib_uverbs_resize_cq_resp resp = {0};
     struct ib_uverbs_resize_cq cmd;
     struct mlx5_ib_resize_cq ucmd;
-    struct hca_ring ring;
     struct uverbs_cq *cq;
     uint32_t entries;
     int ret;
@@ -285,12 +303,7 @@ static int uverbs_resize_cq(struct uverbs_req *req)
 
     entries = uverbs_roundup_pow2(cmd.cqe + 1);
     if (entries != 1u << cq->cq->ring.log_cnt) {
-        ret = uverbs_check_buf("cq buffer", ucmd.buf_addr,
-                               (size_t)entries * ucmd.cqe_size, 64);
-        if (ret == 0) {
-            uverbs_cq_ring(&ring, ucmd.buf_addr, entries, ucmd.cqe_size);
-            ret = hca_cq_resize(cq->cq->obj.num, &ring);
-        }
+        ret = uverbs_cq_go_on(cq, ucmd.buf_addr, entries);
         if (ret != 0) {
             return ret;
         }

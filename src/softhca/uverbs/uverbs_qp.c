@@ -61,6 +61,7 @@ static void uverbs_qp_release(struct uverbs_obj *obj,
     if (events != NULL) {
         events->async = async;
     }
+    uverbs_rings_unshare(&qp->rings);
     uverbs_drop(qp->pd);
     uverbs_drop(qp->scq);
     uverbs_drop(qp->rcq);
@@ -117,27 +118,46 @@ static void uverbs_qp_scatter_cqe(struct hca_qp *hw,
     }
 }
 
-static void uverbs_qp_rings(struct hca_qp *hw, const struct uverbs_qp_params *p)
+/* One without queues has neither ring nor doorbell record. */
+static int uverbs_qp_share(struct uverbs_qp *qp,
+                           const struct uverbs_qp_params *p)
+{
+    const struct uverbs_place place = {
+        .what       = "qp",
+        .ring       = p->ucmd.buf_addr,
+        .ring_size  = uverbs_qp_ring_size(p),
+        .dbrec      = p->ucmd.db_addr,
+        .dbrec_size = 8,
+    };
+
+    return (place.ring_size == 0) ? 0 :
+           uverbs_rings_share(&qp->rings, &place);
+}
+
+static void uverbs_qp_rings(struct hca_qp *hw, const struct uverbs_rings *rings,
+                            const struct uverbs_qp_params *p)
 {
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
-    char *buf                            = (char*)(uintptr_t)ucmd->buf_addr;
 
-    hw->uar   = ucmd->bfreg_index;
-    hw->dbrec = hca_off((void*)(uintptr_t)ucmd->db_addr);
+    hw->uar = ucmd->bfreg_index;
+    if (rings->dbrec.mem == NULL) {
+        return;
+    }
+    hw->dbrec = hca_off(rings->dbrec.mem);
     if (uverbs_qp_has_rq(p)) {
-        hw->rq.buf        = hca_off(buf);
+        hw->rq.buf        = hca_off(rings->ring.mem);
         hw->rq.log_cnt    = __builtin_ctz(ucmd->rq_wqe_count);
         hw->rq.log_stride = ucmd->rq_wqe_shift;
-        buf              += (size_t)ucmd->rq_wqe_count << ucmd->rq_wqe_shift;
     }
     if (ucmd->sq_wqe_count != 0) {
-        hw->sq.buf        = hca_off(buf);
+        hw->sq.buf        = hca_off(rings->ring.mem) + uverbs_qp_rq_size(p);
         hw->sq.log_cnt    = __builtin_ctz(ucmd->sq_wqe_count);
         hw->sq.log_stride = 6;
     }
 }
 
-static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_qp_params *p)
+static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_rings *rings,
+                           const struct uverbs_qp_params *p)
 {
     hw->type       = p->type;
     hw->state      = IBV_QPS_RESET;
@@ -165,7 +185,7 @@ static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_qp_params *p)
     if (p->type == HCA_QP_DCT) {
         hw->dc_key = p->ucmd.access_key;
     } else if (p->type != HCA_QP_XRC_RECV) {
-        uverbs_qp_rings(hw, p);
+        uverbs_qp_rings(hw, rings, p);
     }
 }
 
@@ -231,13 +251,19 @@ static int uverbs_qp_new(struct uverbs_req *req,
     if (ret != 0) {
         return ret;
     }
+    ret = uverbs_qp_share(qp, p);
+    if (ret != 0) {
+        uverbs_obj_delete(&qp->obj);
+        return ret;
+    }
     hw = uverbs_qp_alloc(req->ctx->dev);
     if (hw == NULL) {
+        uverbs_rings_unshare(&qp->rings);
         uverbs_obj_delete(&qp->obj);
         return -ENOMEM;
     }
 
-    uverbs_qp_fill(hw, p);
+    uverbs_qp_fill(hw, &qp->rings, p);
     qp->qp    = hw;
     qp->async = uverbs_async(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
     uverbs_qp_refs(qp, p);

@@ -18,6 +18,7 @@ struct uverbs_qp {
     struct uverbs_srq   *srq;
     struct uverbs_xrcd  *xrcd;
     struct uverbs_event *async;
+    struct uverbs_rings  rings;
     struct ibv_qp_cap    cap;
 };
 
@@ -35,6 +36,10 @@ struct uverbs_qp_params {
 
 /* @return 0 or -errno, those of ib_uverbs and mlx5_ib. */
 int uverbs_qp_params(struct uverbs_req *req, struct uverbs_qp_params *p);
+
+/* Bytes of its rings: the receive queue, and with the send queue behind. */
+size_t uverbs_qp_rq_size(const struct uverbs_qp_params *p);
+size_t uverbs_qp_ring_size(const struct uverbs_qp_params *p);
 
 /* Whether the QP has a receive queue of its own. */
 bool uverbs_qp_has_rq(const struct uverbs_qp_params *p);

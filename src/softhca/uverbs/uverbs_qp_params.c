@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What CREATE_QP may ask for, by type of QP. Rings and doorbell record are the
- * program's, in the arena. Checks as in ib_uverbs (std_types_qp) and mlx5_ib
- * (qp.c).
+ * What CREATE_QP may ask for, by type of QP. Checks as in ib_uverbs
+ * (std_types_qp) and mlx5_ib (qp.c).
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
@@ -99,26 +98,26 @@ static int uverbs_qp_check_rings(const struct uverbs_qp_params *p)
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
     uint32_t sq = ucmd->sq_wqe_count, rq = ucmd->rq_wqe_count;
     uint32_t max_wr = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR);
-    size_t size = 0;
-    int ret;
 
     if ((p->cap.max_recv_wr > max_wr) || (sq & (sq - 1)) || (sq > max_wr)) {
         return -EINVAL;
     }
-    if (uverbs_qp_has_rq(p)) {
-        if ((rq == 0) || (rq & (rq - 1)) || (rq > max_wr * 2) ||
-            (ucmd->rq_wqe_shift < 4) || (ucmd->rq_wqe_shift > 9)) {
-            return -EINVAL;
-        }
-        size = (size_t)rq << ucmd->rq_wqe_shift;
-    }
-    size += (size_t)sq * 64;
-    if (size == 0) {
-        return 0;
-    }
-    ret = uverbs_check_buf("qp buffer", ucmd->buf_addr, size, 64);
-    return (ret != 0) ? ret :
-           uverbs_check_buf("qp doorbell record", ucmd->db_addr, 8, 8);
+    return (uverbs_qp_has_rq(p) &&
+            ((rq == 0) || (rq & (rq - 1)) || (rq > max_wr * 2) ||
+             (ucmd->rq_wqe_shift < 4) || (ucmd->rq_wqe_shift > 9))) ?
+           -EINVAL : 0;
+}
+
+size_t uverbs_qp_rq_size(const struct uverbs_qp_params *p)
+{
+    return !uverbs_qp_has_rq(p) ? 0 :
+           (size_t)p->ucmd.rq_wqe_count << p->ucmd.rq_wqe_shift;
+}
+
+size_t uverbs_qp_ring_size(const struct uverbs_qp_params *p)
+{
+    return ((p->type == HCA_QP_DCT) || (p->type == HCA_QP_XRC_RECV)) ? 0 :
+           uverbs_qp_rq_size(p) + (size_t)p->ucmd.sq_wqe_count * 64;
 }
 
 /* libmlx5 looks at the limits too; a command of DEVX does not. Whether there

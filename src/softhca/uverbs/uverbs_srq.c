@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Shared receive queues: basic, XRC, and with tag matching. The ring is a
- * linked list of WQEs in the arena; its size follows from max_wr and max_sge as
+ * linked list of WQEs; its size follows from max_wr and max_sge as
  * in mlx5_ib's srq.c.
  */
 #define _GNU_SOURCE
@@ -34,6 +34,7 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
         events->async = async;
     }
     hca_tm_free_srq(hw);
+    uverbs_rings_unshare(&srq->rings);
     uverbs_drop(srq->pd);
     uverbs_drop(srq->cq);
     uverbs_drop(srq->xrcd);
@@ -144,14 +145,22 @@ static int uverbs_srq_check_ucmd(struct uverbs_req *req,
         (ucmd->flags != 0)) {
         return -EINVAL;
     }
-    if ((params->xrc || params->tm) && (ucmd->uidx >= UVERBS_UIDX_MASK)) {
-        return -EINVAL;
-    }
-    ret = uverbs_check_buf("srq buffer", ucmd->buf_addr,
-                           (size_t)1 << (params->log_cnt + params->log_stride),
-                           64);
-    return (ret != 0) ? ret :
-           uverbs_check_buf("srq doorbell record", ucmd->db_addr, 4, 4);
+    return ((params->xrc || params->tm) && (ucmd->uidx >= UVERBS_UIDX_MASK)) ?
+           -EINVAL : 0;
+}
+
+static int uverbs_srq_share(struct uverbs_srq *srq,
+                            const struct uverbs_srq_params *params)
+{
+    const struct uverbs_place place = {
+        .what       = "srq",
+        .ring       = params->ucmd.buf_addr,
+        .ring_size  = (size_t)1 << (params->log_cnt + params->log_stride),
+        .dbrec      = params->ucmd.db_addr,
+        .dbrec_size = 4,
+    };
+
+    return uverbs_rings_share(&srq->rings, &place);
 }
 
 static int uverbs_srq_check(struct uverbs_req *req,
@@ -180,15 +189,55 @@ static int uverbs_srq_check(struct uverbs_req *req,
 /* A limit asked for at creation is left aside, as by mlx5_ib_create_srq():
  * only MODIFY_SRQ arms one. */
 static void uverbs_srq_fill(struct hca_srq *hw,
+                            const struct uverbs_rings *rings,
                             const struct uverbs_srq_params *params)
 {
-    hw->ring.buf        = hca_off((void*)(uintptr_t)params->ucmd.buf_addr);
+    hw->ring.buf        = hca_off(rings->ring.mem);
     hw->ring.log_cnt    = params->log_cnt;
     hw->ring.log_stride = params->log_stride;
-    hw->dbrec           = hca_off((void*)(uintptr_t)params->ucmd.db_addr);
+    hw->dbrec           = hca_off(rings->dbrec.mem);
     hw->is_xrc          = params->xrc;
     hw->uidx            = params->ucmd.uidx;
     hw->has_rndv        = params->tm; /* create_xrq_cmd() of mlx5_ib */
+}
+
+/* The handle, the object of the device, and their memory. */
+static int uverbs_srq_alloc(struct uverbs_req *req,
+                            const struct uverbs_srq_params *params,
+                            struct uverbs_srq **srqp)
+{
+    struct uverbs_srq *srq;
+    int ret;
+
+    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_SRQ, sizeof(*srq), &srq);
+    if (ret != 0) {
+        return ret;
+    }
+    ret = uverbs_srq_share(srq, params);
+    if (ret != 0) {
+        goto err_obj;
+    }
+    ret      = -ENOMEM;
+    srq->srq = hca_obj_alloc(HCA_KIND_SRQ, req->ctx->dev);
+    if (srq->srq == NULL) {
+        goto err_rings;
+    }
+    if (params->tm) {
+        srq->srq->tm = hca_tm_create(params->log_tags);
+        if (srq->srq->tm == 0) {
+            goto err_srq;
+        }
+    }
+    *srqp = srq;
+    return 0;
+
+err_srq:
+    hca_obj_free(HCA_KIND_SRQ, srq->srq);
+err_rings:
+    uverbs_rings_unshare(&srq->rings);
+err_obj:
+    uverbs_obj_delete(&srq->obj);
+    return ret;
 }
 
 static int uverbs_srq_new(struct uverbs_req *req,
@@ -199,30 +248,15 @@ static int uverbs_srq_new(struct uverbs_req *req,
     struct hca_srq *hw;
     int ret;
 
-    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_SRQ, sizeof(*srq), &srq);
+    ret = uverbs_srq_alloc(req, params, &srq);
     if (ret != 0) {
         return ret;
     }
-    hw = hca_obj_alloc(HCA_KIND_SRQ, req->ctx->dev);
-    if (hw == NULL) {
-        uverbs_obj_delete(&srq->obj);
-        return -ENOMEM;
-    }
-
-    if (params->tm) {
-        hw->tm = hca_tm_create(params->log_tags);
-        if (hw->tm == 0) {
-            hca_obj_free(HCA_KIND_SRQ, hw);
-            uverbs_obj_delete(&srq->obj);
-            return -ENOMEM;
-        }
-    }
-
-    srq->srq     = hw;
+    hw           = srq->srq;
     srq->max_sge = ((1u << params->log_stride) - UVERBS_SRQ_NEXT_SEG) / 16;
     srq->pd      = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE);
     srq->async   = uverbs_async(req, UVERBS_ATTR_CREATE_SRQ_EVENT_FD);
-    uverbs_srq_fill(hw, params);
+    uverbs_srq_fill(hw, &srq->rings, params);
     hw->pdn      = srq->pd->pdn;
     if (params->xrc || params->tm) {
         srq->cq = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE);

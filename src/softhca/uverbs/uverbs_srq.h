@@ -16,6 +16,7 @@ struct uverbs_srq {
     struct uverbs_cq    *cq;   /* XRC, tag matching */
     struct uverbs_xrcd  *xrcd; /* XRC */
     struct uverbs_event *async;
+    struct uverbs_rings  rings;
     uint32_t             max_sge;
 };
 

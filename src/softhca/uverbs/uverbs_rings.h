@@ -1,0 +1,32 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Ring and doorbell record of a queue that verbs create. libmlx5 takes them
+ * from the arena, or the program's own allocator gave them (a parent domain
+ * with one): then they are shared like umems.
+ */
+#ifndef UVERBS_RINGS_H
+#define UVERBS_RINGS_H
+
+#include "softhca/fabric/hca_umem.h"
+
+struct uverbs_rings {
+    struct hca_umem ring, dbrec; /* what is not there has no mem */
+};
+
+/* Where a command says that they are. */
+struct uverbs_place {
+    const char *what; /* kind of queue, for the log */
+    uint64_t    ring, dbrec;
+    size_t      ring_size;
+    unsigned    dbrec_size; /* and alignment */
+};
+
+/* @return 0 or -errno after a line that says what is wrong: -EINVAL
+ * (alignment), those of hca_umem_share(). */
+int uverbs_rings_share(struct uverbs_rings *rings,
+                       const struct uverbs_place *place);
+
+/* When nothing of the device uses them any more. */
+void uverbs_rings_unshare(struct uverbs_rings *rings);
+
+#endif
