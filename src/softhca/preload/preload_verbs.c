@@ -2,7 +2,8 @@
 /*
  * The functions that open a context. Each calls the real one and then has
  * libmlx5 take rings and doorbell records of the context from the arena, where
- * other processes reach them. This library is not linked with libibverbs: it
+ * other processes reach them, unless the program says where it wants them
+ * (preload_says_where()). This library is not linked with libibverbs: it
  * is preloaded into programs that never load that, and UCX and Open MPI load
  * it where RTLD_NEXT does not see it.
  */
@@ -17,6 +18,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A function of a library that is loaded already. */
@@ -75,6 +77,31 @@ static void preload_arena_free(void *ptr, void *arg)
     hca_arena_free(ptr);
 }
 
+/* Variables by which libmlx5 is told to take huge pages, or others, for its
+ * queues (its mlx5_get_alloc_type(), mlx5_use_huge()). It looks at none of them
+ * where it has an allocator; its own memory is shared like that of a program's
+ * (uverbs_rings.h). Contiguous pages it would map from the device, which a
+ * kernel refuses and /dev/zero does not: then it keeps ours. */
+static bool preload_says_where(void)
+{
+    static const char *const names[] = {
+        "MLX_QP_ALLOC_TYPE", "MLX_CQ_ALLOC_TYPE", "MLX_SRQ_ALLOC_TYPE",
+        "HUGE_RC", "HUGE_UC", "HUGE_UD", "HUGE_CQ",
+    };
+    bool says = false;
+
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+
+        if ((value != NULL) &&
+            (strcasestr(value, "CONTIG") || !strcasecmp(value, "ALL"))) {
+            return false;
+        }
+        says = says || (value != NULL);
+    }
+    return says;
+}
+
 static int preload_set_allocators(struct ibv_context *ctx)
 {
     struct mlx5dv_ctx_allocators allocators = {
@@ -85,6 +112,9 @@ static int preload_set_allocators(struct ibv_context *ctx)
             (__typeof__(set_attr))(uintptr_t)preload_find(&preload_dv_set_attr);
     int ret;
 
+    if (preload_says_where()) {
+        return 0;
+    }
     if (set_attr == NULL) {
         return ENOSYS;
     }
