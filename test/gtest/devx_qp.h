@@ -151,8 +151,9 @@ public:
     static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
     static constexpr uint32_t uidx = 0x4321;
 
-    devx_qp(const hca_device &dev, const devx_rq &rmp) :
-        cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev)
+    /* @param cqn  of the queue for its completions, 0: `cq` */
+    devx_qp(const hca_device &dev, const devx_rq &rmp, uint32_t cqn = 0) :
+        cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev), m_cqn(cqn)
     {
         m_uar = mlx5dv_devx_alloc_uar(dev.ctx, 0);
         HCA_CHECK_CALL(m_uar != NULL);
@@ -272,7 +273,7 @@ public:
 
     uint32_t cqn() const
     {
-        return devx_cqn(cq.cq);
+        return (m_cqn != 0) ? m_cqn : devx_cqn(cq.cq);
     }
 
     static uint32_t devx_cqn(struct ibv_cq *cq)
@@ -307,6 +308,7 @@ private:
     }
 
     const hca_device       &m_dev;
+    const uint32_t         m_cqn;
     struct mlx5dv_devx_uar *m_uar;
     uint16_t               m_pi = 0;
 };

@@ -20,8 +20,8 @@
 #define DEVX_MAX_OUT     (16u + 4096u)
 
 static const struct devx_cmd *const devx_cmds[] = {
-    devx_cap_cmds, devx_mkey_cmds, devx_rmp_cmds, devx_xrq_cmds,
-    devx_dct_cmds, devx_qp_cmds,   devx_qp_modify_cmds,
+    devx_cap_cmds, devx_mkey_cmds, devx_cq_cmds, devx_rmp_cmds,
+    devx_xrq_cmds, devx_dct_cmds,  devx_qp_cmds, devx_qp_modify_cmds,
 };
 
 static const struct devx_cmd *devx_find(uint16_t opcode)
@@ -189,6 +189,9 @@ static bool devx_is_of(const struct uverbs_obj *obj, uint16_t creator,
     case MLX5_IB_OBJECT_DEVX_OBJ:
         return (((const struct devx_obj*)obj)->cmd->opcode == creator) &&
                (((const struct devx_obj*)obj)->number == number);
+    case UVERBS_OBJECT_CQ:
+        return (((const struct uverbs_cq*)obj)->cq->obj.num == number) &&
+               (creator == DEVX_OP_CREATE_CQ);
     case UVERBS_OBJECT_QP:
         qp = uverbs_qp_hw((const struct uverbs_qp*)obj);
         return (qp != NULL) && (atomic_load(&qp->obj.num) == number) &&

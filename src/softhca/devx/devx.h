@@ -112,6 +112,7 @@ struct devx_call {
 #define DEVX_OUT_NUMBER   DEVX_BITS(0x08, 23, 0) /* of what was created */
 
 /* Rows of every command's header, op_mod being 0. */
+#define DEVX_OP_CREATE_CQ   0x400
 #define DEVX_OP_CREATE_QP   0x500
 #define DEVX_OP_CREATE_DCT  0x710
 #define DEVX_OP_CREATE_XRQ  0x717
@@ -135,7 +136,7 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
 
 /* Rows of each file. */
 extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
-        devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[];
+        devx_cq_cmds[], devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[];
 
 /* --- objects ------------------------------------------------------------- */
 #define DEVX_MAX_USES 8
@@ -177,7 +178,7 @@ struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn);
 
 /* The completion queue, and the shared receive queue, be it of verbs or of
  * DEVX. @return NULL if the context has none. */
-struct uverbs_cq *devx_find_cq(const struct devx_call *call, uint32_t cqn);
+struct uverbs_obj *devx_find_cq(const struct devx_call *call, uint32_t cqn);
 struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
 
 /* Whether the port is a bond of DEVX_LAG_PORTS (devx_cap.c): a queue pair may

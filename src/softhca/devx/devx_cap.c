@@ -126,6 +126,7 @@ static const struct devx_cap devx_caps[] = {
     CAP_ON(STRIDES, GENERAL, 0x74, 31, 31, 1), /* ext_stride_num_range */
     CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
+    CAP(GENERAL, 0xb4, 2, 2, 1),     /* cqe_128_always */
     CAP_ON(TM, GENERAL, 0xbc, 15, 15, 1), /* tag_matching */
     CAP_ON(TM, GENERAL, 0xbc, 14, 14, 1), /* rndv_offload_rc */
     CAP_ON(DC_TM, GENERAL, 0xbc, 13, 13, 1), /* rndv_offload_dc */

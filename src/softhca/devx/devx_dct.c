@@ -9,6 +9,7 @@
 #include "devx.h"
 #include "devx_qp.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_cq.h"
 #include "softhca/nic/hca_qp.h"
 #include "softhca/nic/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
@@ -83,8 +84,7 @@ static const struct devx_field devx_dctc_fields[] = {
 /* The objects that a target is made of, found by their numbers. */
 struct devx_dct {
     struct uverbs_pd  *pd;
-    struct uverbs_cq  *cq;
-    struct uverbs_obj *srq;
+    struct uverbs_obj *cq, *srq;
 };
 
 static enum devx_status devx_dct_find(struct devx_call *call,
@@ -157,7 +157,7 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->type          = HCA_QP_DCT;
     hw->port          = 1;
     hw->pdn           = dct->pd->pdn;
-    hw->rcqn          = dct->cq->cq->obj.num;
+    hw->rcqn          = devx_get(ctx, DCTC_CQN);
     hw->scqn          = hw->rcqn;
     hw->srqn          = devx_get(ctx, DCTC_SRQN);
     hw->has_tm        = hca_srq_has_tm(hw->srqn);
@@ -170,7 +170,7 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->mtu           = devx_get(ctx, DCTC_MTU);
     /* 64 bytes and only in the larger CQE, as by verbs */
     hw->cs_res = ((devx_get(ctx, DCTC_CS_RES) == 2) &&
-                  (dct->cq->cqe_size == 128)) ? 64 : 0;
+                  (hca_cq_inline_room(hw->rcqn, 64) == 64)) ? 64 : 0;
     hw->path   = (struct hca_path){
         .grh        = hca_dev_is_roce(call->ctx->dev),
         .sgid_index = devx_get(ctx, DCTC_GID_INDEX),
@@ -206,7 +206,7 @@ static enum devx_status devx_create_dct(struct devx_call *call)
     devx_dct_fill(call, &dct, hw);
     atomic_store(&hw->state, IBV_QPS_INIT);
     devx_obj_use(call, &dct.pd->obj);
-    devx_obj_use(call, &dct.cq->obj);
+    devx_obj_use(call, dct.cq);
     devx_obj_use(call, dct.srq);
     call->obj->hw      = hw;
     call->obj->number  = hca_obj_publish(HCA_KIND_QP, hw);

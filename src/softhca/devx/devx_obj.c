@@ -69,9 +69,22 @@ static bool devx_is_cq(const struct uverbs_obj *obj, uint32_t number)
     return ((const struct uverbs_cq*)obj)->cq->obj.num == number;
 }
 
-struct uverbs_cq *devx_find_cq(const struct devx_call *call, uint32_t cqn)
+static bool devx_is_devx_cq(const struct uverbs_obj *obj, uint32_t number)
 {
-    return uverbs_obj_search(call->ctx, UVERBS_OBJECT_CQ, devx_is_cq, cqn);
+    const struct devx_obj *devx = (const struct devx_obj*)obj;
+
+    return (devx->cmd->opcode == DEVX_OP_CREATE_CQ) &&
+           (devx->number == number);
+}
+
+struct uverbs_obj *devx_find_cq(const struct devx_call *call, uint32_t cqn)
+{
+    struct uverbs_obj *cq;
+
+    cq = uverbs_obj_search(call->ctx, UVERBS_OBJECT_CQ, devx_is_cq, cqn);
+    return (cq != NULL) ? cq :
+           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
+                             devx_is_devx_cq, cqn);
 }
 
 static bool devx_is_srq(const struct uverbs_obj *obj, uint32_t number)

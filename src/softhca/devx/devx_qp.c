@@ -149,10 +149,10 @@ static enum devx_status devx_qp_receives(struct devx_call *call,
 static enum devx_status devx_qp_objects(struct devx_call *call,
                                         struct hca_qp *hw)
 {
-    const uint8_t *ctx    = call->in + DEVX_QP_CTX;
-    struct uverbs_pd *pd  = devx_find_pd(call, devx_get(ctx, QPC_PD));
-    struct uverbs_cq *scq = devx_find_cq(call, devx_get(ctx, QPC_CQN_SND));
-    struct uverbs_cq *rcq = devx_find_cq(call, devx_get(ctx, QPC_CQN_RCV));
+    const uint8_t *ctx     = call->in + DEVX_QP_CTX;
+    struct uverbs_pd *pd   = devx_find_pd(call, devx_get(ctx, QPC_PD));
+    struct uverbs_obj *scq = devx_find_cq(call, devx_get(ctx, QPC_CQN_SND));
+    struct uverbs_obj *rcq = devx_find_cq(call, devx_get(ctx, QPC_CQN_RCV));
 
     if (pd == NULL) {
         return devx_qp_bad(call, DEVX_BAD_RES, QPC_PD, "qpc pd");
@@ -167,11 +167,11 @@ static enum devx_status devx_qp_objects(struct devx_call *call,
         return devx_qp_bad(call, DEVX_BAD_RES, QPC_UAR, "qpc uar_page");
     }
     devx_obj_use(call, &pd->obj);
-    devx_obj_use(call, &scq->obj);
-    devx_obj_use(call, &rcq->obj);
+    devx_obj_use(call, scq);
+    devx_obj_use(call, rcq);
     hw->pdn  = pd->pdn;
-    hw->scqn = scq->cq->obj.num;
-    hw->rcqn = rcq->cq->obj.num;
+    hw->scqn = devx_get(ctx, QPC_CQN_SND);
+    hw->rcqn = devx_get(ctx, QPC_CQN_RCV);
     return devx_qp_receives(call, hw);
 }
 

@@ -99,8 +99,8 @@ static void devx_xrq_release(struct devx_obj *obj)
 
 /* The objects that it is made of, found by their numbers. */
 struct devx_xrq {
-    struct uverbs_pd *pd;
-    struct uverbs_cq *cq;
+    struct uverbs_pd  *pd;
+    struct uverbs_obj *cq;
 };
 
 static enum devx_status devx_xrq_fill(struct devx_call *call,
@@ -114,7 +114,7 @@ static enum devx_status devx_xrq_fill(struct devx_call *call,
         return status;
     }
     hw->pdn      = xrq->pd->pdn;
-    hw->cqn      = xrq->cq->cq->obj.num;
+    hw->cqn      = devx_get(ctx, XRQC_CQN);
     hw->uidx     = devx_get(ctx, XRQC_USER_INDEX);
     hw->has_rndv = (devx_get(ctx, XRQC_OFFLOAD) == XRQC_OFFLOAD_RNDV);
     hw->dc.is_on = devx_get(ctx, XRQC_DC);
@@ -137,7 +137,7 @@ static enum devx_status devx_xrq_make(struct devx_call *call,
         return status;
     }
     devx_obj_use(call, &xrq->pd->obj);
-    devx_obj_use(call, &xrq->cq->obj);
+    devx_obj_use(call, xrq->cq);
     call->obj->hw      = hw;
     call->obj->number  = hca_obj_publish(HCA_KIND_SRQ, hw);
     call->obj->release = devx_xrq_release;

@@ -7,7 +7,17 @@
 
 #include <rdma/ib_user_verbs.h>
 
-static uint64_t hca_eqe_bit(enum ibv_event_type type)
+int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type)
+{
+    uint32_t uncounted = 0; /* nobody acknowledges those of DEVX */
+
+    return ((obj->devx.chan == 0) || !(obj->devx.mask & HCA_EQE_BIT(type))) ?
+           0 : hca_chan_write(obj->devx.chan, &obj->devx.cookie,
+                              sizeof(obj->devx.cookie), &uncounted);
+}
+
+/* @return 0 for one of a port */
+static enum hca_eqe_type hca_eqe_type(enum ibv_event_type type)
 {
     static const uint8_t types[] = {
         [IBV_EVENT_CQ_ERR]              = HCA_EQE_CQ_ERROR,
@@ -19,8 +29,7 @@ static uint64_t hca_eqe_bit(enum ibv_event_type type)
         [IBV_EVENT_SRQ_LIMIT_REACHED]   = HCA_EQE_SRQ_LIMIT,
     };
 
-    return ((type < sizeof(types)) && (types[type] != 0)) ?
-           HCA_EQE_BIT(types[type]) : 0;
+    return (type < sizeof(types)) ? types[type] : 0;
 }
 
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
@@ -29,14 +38,13 @@ void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
         .element    = obj->user_handle,
         .event_type = type,
     };
-    uint32_t uncounted = 0; /* nobody acknowledges those of DEVX */
+    enum hca_eqe_type eqe = hca_eqe_type(type);
 
     hca_info("object 0x%x: async event %d", atomic_load(&obj->num), type);
     if (obj->async_chan != 0) {
         hca_chan_write(obj->async_chan, &desc, sizeof(desc), &obj->events);
     }
-    if ((obj->devx.chan != 0) && (obj->devx.mask & hca_eqe_bit(type))) {
-        hca_chan_write(obj->devx.chan, &obj->devx.cookie,
-                       sizeof(obj->devx.cookie), &uncounted);
+    if (eqe != 0) {
+        hca_async_tell(obj, eqe);
     }
 }

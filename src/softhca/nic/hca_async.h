@@ -11,6 +11,7 @@
 /* Event types of the device (mlx5_ifc.h and the kernel's linux/mlx5/device.h,
  * MLX5_EVENT_TYPE_*). */
 enum hca_eqe_type {
+    HCA_EQE_COMP         = 0x00, /* a completion queue that was armed */
     HCA_EQE_CQ_ERROR     = 0x04,
     HCA_EQE_WQ_CATAS     = 0x05,
     HCA_EQE_WQ_INVAL     = 0x10,
@@ -26,5 +27,9 @@ enum hca_eqe_type {
  * its element, and counts it in obj->events; to a subscription as well. The
  * caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
+
+/* Writes the cookie of an object's subscription, if it has one for this type.
+ * The caller holds obj->lock. @return 0, or as hca_chan_write(). */
+int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type);
 
 #endif

@@ -25,7 +25,7 @@ static_assert(sizeof(struct mlx5_err_cqe) == 64, "64-byte entry");
 static_assert(offsetof(struct mlx5_err_cqe, srqn) ==
               offsetof(struct mlx5_cqe64, srqn_uidx), "both carry uidx");
 
-static uint32_t hca_cq_ci(const struct hca_cq *cq)
+uint32_t hca_cq_consumer(const struct hca_cq *cq)
 {
     const uint32_t *dbrec = hca_ptr(cq->dbrec);
 
@@ -139,6 +139,9 @@ static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
             image.good.timestamp = htobe64(hca_cq_timestamp());
         }
     }
+    if (cq->is_padded && (cqe->data_len == 0)) {
+        memset(entry, 0, 64);
+    }
     image.good.op_own = op_own | (cqe->solicited ? HCA_CQE_SE : 0);
     memcpy(target, image.words, 60);
     __atomic_store_n((uint32_t*)(target + 60), image.words[15],
@@ -164,7 +167,7 @@ void hca_cq_repair(void *obj)
 
 static bool hca_cq_is_full(const struct hca_cq *cq)
 {
-    return ((cq->pi - hca_cq_ci(cq)) & HCA_CQ_INDEX) >=
+    return ((cq->pi - hca_cq_consumer(cq)) & HCA_CQ_INDEX) >=
            (1u << cq->ring.log_cnt);
 }
 
@@ -173,7 +176,7 @@ static int hca_cq_overrun(struct hca_cq *cq)
     if (!cq->overrun) {
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
                  "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
-                 hca_cq_ci(cq), cq->pi);
+                 hca_cq_consumer(cq), cq->pi);
         cq->overrun = true;
         hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
     }
@@ -234,7 +237,7 @@ int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
     if (cq == NULL) {
         return -ENOENT;
     }
-    pending = (cq->pi - hca_cq_ci(cq)) & HCA_CQ_INDEX;
+    pending = (cq->pi - hca_cq_consumer(cq)) & HCA_CQ_INDEX;
     if (pending >= (1u << ring->log_cnt)) {
         hca_obj_unlock(cq);
         return -EINVAL;

@@ -51,6 +51,9 @@ int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
  * what was begun (hca_obj_set_repair()). */
 void hca_cq_repair(void *obj);
 
+/* The index up to which the program has consumed, by its doorbell record. */
+uint32_t hca_cq_consumer(const struct hca_cq *cq);
+
 /* An index, cut to the bits it has. */
 uint32_t hca_cq_index(uint32_t pi);
 

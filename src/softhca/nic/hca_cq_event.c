@@ -7,6 +7,7 @@
  */
 #include "hca_cq_event.h"
 #include "softhca/fabric/hca_chan.h"
+#include "hca_async.h"
 #include "hca_cq.h"
 #include "softhca/fabric/hca_timer.h"
 
@@ -34,6 +35,9 @@ static void hca_cq_fire(struct hca_cq *cq)
 
     if ((cq->chan != 0) && (hca_chan_write(cq->chan, &desc, sizeof(desc),
                                            &cq->comp_events) != 0)) {
+        return;
+    }
+    if (hca_async_tell(&cq->obj, HCA_EQE_COMP) != 0) {
         return;
     }
     cq->armed       = false;
@@ -155,7 +159,8 @@ void hca_cq_arm(uint32_t cqn)
 /* A first request for all completions leaves the record as it was: 0. */
 static bool hca_cq_may_be_asked(const struct hca_cq *cq, uint32_t word)
 {
-    bool is_first = !cq->armed && (cq->fired_sn == 0) && (cq->chan != 0);
+    bool is_first = !cq->armed && (cq->fired_sn == 0) &&
+                    ((cq->chan != 0) || (cq->obj.devx.chan != 0));
 
     return (word != cq->arm_word) || is_first;
 }

@@ -97,8 +97,9 @@ static int uverbs_cq_check_ucmd(const struct uverbs_ctx *ctx,
         return -EINVAL;
     }
     if ((ucmd->cqe_comp_en != 0) ||
-        (ucmd->flags & (MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD |
-                        MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS))) {
+        (ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS) ||
+        ((ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) &&
+         (ucmd->cqe_size != 128))) {
         return -EOPNOTSUPP;
     }
     return (!(ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ||
@@ -166,6 +167,7 @@ static int uverbs_cq_new(struct uverbs_req *req,
     hw->uar             = ucmd->uar_page_index;
     hw->chan            = (cq->comp != NULL) ? cq->comp->chan : 0;
     hw->ignore_overrun  = flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+    hw->is_padded       = ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD;
     hw->timestamp       = flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
     hw->obj.async_chan  = (cq->async != NULL) ? cq->async->chan : 0;
     hw->obj.user_handle =

@@ -81,7 +81,8 @@ static int uverbs_query_device_uhw(struct uverbs_req *req)
         return -EINVAL;
     }
     resp.response_length = (len < sizeof(resp)) ? len : sizeof(resp);
-    resp.flags           = MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT;
+    resp.flags           = MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT |
+                           MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
     resp.dci_streams_caps.max_log_num_concurent = hca_config.log_streams;
     resp.dci_streams_caps.max_log_num_errored   = hca_config.log_errored;
     return uverbs_uhw_out(req, &resp);

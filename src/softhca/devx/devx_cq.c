@@ -1,0 +1,228 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * CREATE_CQ and QUERY_CQ: completion queues in umems. Layouts: mlx5_ifc.h
+ * (create_cq_in, cqc); where the umem of the ring is named says that of DPDK,
+ * as Linux has reserved bits there.
+ */
+#define _GNU_SOURCE
+#include "devx.h"
+#include "softhca/nic/hca_cq.h"
+#include "softhca/uverbs/uverbs_mmap.h"
+#include "softhca/uverbs/uverbs_uar.h"
+
+/* create_cq_in, query_cq_out */
+#define CQ_CTX        0x10u
+#define CQC_SIZE      0x40u
+#define CQ_TAIL       (CQ_CTX + CQC_SIZE)
+#define CQ_OFFSET     DEVX_QWORD(0x50)
+#define CQ_UMEM       DEVX_WORD(0x58)
+#define CQ_UMEM_VALID DEVX_BITS(0x5c, 31, 31)
+#define CQ_IN_SIZE    0x110u
+
+/* cqc */
+#define CQC_STATUS    DEVX_BITS(0x00, 31, 28)
+#define CQC_CQE_SZ    DEVX_BITS(0x00, 23, 21)
+#define CQC_OI        DEVX_BITS(0x00, 17, 17)
+#define CQC_ST        DEVX_BITS(0x00, 11, 8)
+#define CQC_DBR_UMEM  DEVX_WORD(0x04)
+#define CQC_LOG_SIZE  DEVX_BITS(0x0c, 28, 24)
+#define CQC_UAR       DEVX_BITS(0x0c, 23, 0)
+#define CQC_PERIOD    DEVX_BITS(0x10, 27, 16)
+#define CQC_MAX_COUNT DEVX_BITS(0x10, 15, 0)
+#define CQC_EQN       DEVX_WORD(0x14)
+#define CQC_CONSUMER  DEVX_BITS(0x28, 23, 0)
+#define CQC_PRODUCER  DEVX_BITS(0x2c, 23, 0)
+#define CQC_DBR_ADDR  DEVX_QWORD(0x38)
+
+/* The kernel's linux/mlx5/cq.h (CQE_STRIDE_*), mlx5_ifc.h (MLX5_CQC_STATUS_*,
+ * MLX5_CQC_ST_*) */
+enum { CQE_SZ_64 = 0, CQE_SZ_128 = 1, CQE_SZ_128_PAD = 2 };
+enum { CQC_STATUS_OVERFLOW = 0x9 };
+enum { CQC_ST_SOLICITED_ARMED = 0x6, CQC_ST_ARMED = 0x9, CQC_ST_FIRED = 0xa };
+
+static const struct devx_field devx_create_cq_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {NULL, 0, 0}
+};
+
+/* The kernel sets the bits that say that umems are meant. A period begins with
+ * the event or the completion, which is all the same here. No queue of a
+ * single entry (cc). */
+static const struct devx_field devx_cqc_fields[] = {
+    {"cqc dbr_umem_valid", DEVX_BITS(0x00, 25, 25), 1},
+    {"cqc cqe_sz", CQC_CQE_SZ, CQE_SZ_128_PAD},
+    {"cqc oi", CQC_OI, 1},
+    {"cqc cq_period_mode", DEVX_BITS(0x00, 16, 15), 1},
+    {"cqc dbr_umem_id", CQC_DBR_UMEM, DEVX_ANY},
+    {"cqc cq_timestamp_format", DEVX_BITS(0x08, 1, 0), 1}, /* 2: real time */
+    {"cqc log_cq_size", CQC_LOG_SIZE, 22}, /* UVERBS_MAX_CQE */
+    {"cqc uar_page", CQC_UAR, DEVX_ANY},
+    {"cqc cq_period", CQC_PERIOD, DEVX_ANY},
+    {"cqc cq_max_count", CQC_MAX_COUNT, DEVX_ANY},
+    {"cqc c_eqn", CQC_EQN, UVERBS_NUM_VECTORS - 1},
+    {"cqc log_page_size", DEVX_BITS(0x18, 28, 24), DEVX_ANY},
+    {"cqc dbr_addr", CQC_DBR_ADDR, DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+#define CQ_AT_TAIL(_bits) ((_bits) - DEVX_BITS(CQ_TAIL, 0, 0))
+static const struct devx_field devx_cq_tail_fields[] = {
+    {"cq_umem_offset", CQ_AT_TAIL(CQ_OFFSET), DEVX_ANY},
+    {"cq_umem_id", CQ_AT_TAIL(CQ_UMEM), DEVX_ANY},
+    {"cq_umem_valid", CQ_AT_TAIL(CQ_UMEM_VALID), 1},
+    {NULL, 0, 0}
+};
+
+static enum devx_status devx_cq_check(struct devx_call *call)
+{
+    uint64_t uar = devx_get(call->in + CQ_CTX, CQC_UAR);
+    enum devx_status status;
+
+    status = devx_check(call, 0, CQ_CTX, devx_create_cq_fields);
+    if (status == DEVX_OK) {
+        status = devx_check(call, CQ_CTX, CQC_SIZE, devx_cqc_fields);
+    }
+    if (status == DEVX_OK) {
+        status = devx_check(call, CQ_TAIL, CQ_IN_SIZE - CQ_TAIL,
+                            devx_cq_tail_fields);
+    }
+    if ((status == DEVX_OK) && !uverbs_uar_valid(call->ctx, uar)) {
+        return devx_refuse(call, DEVX_BAD_RES, CQ_CTX + 0x0c, "cqc uar_page",
+                           uar);
+    }
+    return status;
+}
+
+static enum devx_status devx_cq_memory(struct devx_call *call,
+                                       struct hca_cq *hw)
+{
+    const uint8_t *ctx        = call->in + CQ_CTX;
+    struct devx_umem_use ring = {
+        .id     = devx_get(call->in, CQ_UMEM),
+        .offset = devx_get(call->in, CQ_OFFSET),
+        .size   = (size_t)1 << (hw->ring.log_cnt + hw->ring.log_stride),
+        .align  = 64,
+        .field  = 0x58,
+    };
+    struct devx_umem_use dbr = {
+        .id     = devx_get(ctx, CQC_DBR_UMEM),
+        .offset = devx_get(ctx, CQC_DBR_ADDR),
+        .size   = 8,
+        .align  = 8,
+        .field  = CQ_CTX + 0x04,
+    };
+    enum devx_status status;
+
+    status = devx_find_umem(call, &ring);
+    if (status == DEVX_OK) {
+        status = devx_find_umem(call, &dbr);
+    }
+    hw->ring.buf = ring.off;
+    hw->dbrec    = dbr.off;
+    return status;
+}
+
+static void devx_cq_fill(const uint8_t *ctx, struct hca_cq *hw)
+{
+    uint64_t cqe_sz = devx_get(ctx, CQC_CQE_SZ);
+
+    hw->ring.log_cnt    = devx_get(ctx, CQC_LOG_SIZE);
+    hw->ring.log_stride = (cqe_sz == CQE_SZ_64) ? 6 : 7;
+    hw->is_padded       = (cqe_sz == CQE_SZ_128_PAD);
+    hw->uar             = devx_get(ctx, CQC_UAR);
+    hw->ignore_overrun  = devx_get(ctx, CQC_OI);
+    hw->timestamp       = true;
+    hw->mod_count       = devx_get(ctx, CQC_MAX_COUNT);
+    hw->mod_period_us   = devx_get(ctx, CQC_PERIOD);
+}
+
+static void devx_cq_release(struct devx_obj *obj)
+{
+    hca_obj_free(HCA_KIND_CQ, obj->hw);
+}
+
+static enum devx_status devx_create_cq(struct devx_call *call)
+{
+    enum devx_status status = devx_cq_check(call);
+    struct hca_cq *hw;
+
+    if (status != DEVX_OK) {
+        return status;
+    }
+    uverbs_map_resolve(call->ctx);
+    hw = hca_obj_alloc(HCA_KIND_CQ, call->ctx->dev);
+    if (hw == NULL) {
+        return DEVX_NO_RES;
+    }
+    devx_cq_fill(call->in + CQ_CTX, hw);
+    status = devx_cq_memory(call, hw);
+    if (status != DEVX_OK) {
+        hca_obj_free(HCA_KIND_CQ, hw);
+        return status;
+    }
+    call->obj->hw      = hw;
+    call->obj->number  = hca_obj_publish(HCA_KIND_CQ, hw);
+    call->obj->release = devx_cq_release;
+    return DEVX_OK;
+}
+
+/* --- QUERY_CQ ------------------------------------------------------------- */
+
+#define QUERY_CQ_CQN DEVX_BITS(0x08, 23, 0)
+
+static const struct devx_field devx_query_cq_fields[] = {
+    DEVX_HEADER_FIELDS,
+    {"cqn", QUERY_CQ_CQN, DEVX_ANY},
+    {NULL, 0, 0}
+};
+
+static void devx_put_cqc(uint8_t *ctx, const struct hca_cq *hw)
+{
+    devx_set(ctx, CQC_STATUS, hw->overrun ? CQC_STATUS_OVERFLOW : 0);
+    devx_set(ctx, CQC_CQE_SZ, hw->is_padded ? CQE_SZ_128_PAD :
+                              (hw->ring.log_stride == 7) ? CQE_SZ_128 :
+                                                           CQE_SZ_64);
+    devx_set(ctx, CQC_OI, hw->ignore_overrun);
+    devx_set(ctx, CQC_ST, !hw->armed ? CQC_ST_FIRED :
+                          hw->armed_se ? CQC_ST_SOLICITED_ARMED :
+                                         CQC_ST_ARMED);
+    devx_set(ctx, CQC_LOG_SIZE, hw->ring.log_cnt);
+    devx_set(ctx, CQC_UAR, hw->uar);
+    devx_set(ctx, CQC_PERIOD, hw->mod_period_us);
+    devx_set(ctx, CQC_MAX_COUNT, hw->mod_count);
+    devx_set(ctx, CQC_CONSUMER, hca_cq_consumer(hw));
+    devx_set(ctx, CQC_PRODUCER, hca_cq_index(hw->pi));
+}
+
+static enum devx_status devx_query_cq(struct devx_call *call)
+{
+    struct hca_cq *hw;
+    enum devx_status status;
+
+    status = devx_check(call, 0, call->cmd->in_size, devx_query_cq_fields);
+    if (status != DEVX_OK) {
+        return status;
+    }
+    hw = hca_obj_lock(HCA_KIND_CQ, call->number);
+    devx_put_cqc(call->out + CQ_CTX, hw);
+    hca_obj_unlock(hw);
+    return DEVX_OK;
+}
+
+const struct devx_cmd devx_cq_cmds[] = {
+    {.opcode   = DEVX_OP_CREATE_CQ,
+     .class    = DEVX_CREATE,
+     .name     = "create_cq",
+     .in_size  = CQ_IN_SIZE,
+     .out_size = 16,
+     .run      = devx_create_cq},
+    {.opcode   = 0x402,
+     .class    = DEVX_QUERY,
+     .name     = "query_cq",
+     .in_size  = 16,
+     .out_size = CQ_TAIL,
+     .creator  = DEVX_OP_CREATE_CQ,
+     .number   = QUERY_CQ_CQN,
+     .run      = devx_query_cq},
+    {.name = NULL},
+};
