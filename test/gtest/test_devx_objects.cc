@@ -7,6 +7,7 @@
 #include "devx_qp.h"
 
 #include <atomic>
+#include <set>
 #include <sys/wait.h>
 #include <thread>
 
@@ -86,6 +87,37 @@ TEST_P(devx_objects, unknown_capabilities_and_commands_are_refused)
         EXPECT_EQ(c.status, out.status());
         EXPECT_EQ(c.syndrome, out.syndrome());
     }
+}
+
+TEST_P(devx_objects, numbers_are_reserved_until_they_are_given_back)
+{
+    devx_mailbox good = devx_mailbox(32, 0xa00).put(4, 0x2c).set(12, 28, 24, 5);
+    std::set<uint32_t> numbers;
+    uint32_t qpn;
+
+    EXPECT_EQ(1u << 12, caps(0).word(0x10 + 0x80)) << "general_obj_types";
+    EXPECT_EQ(5u, caps(0x20).get(0x10 + 0x10, 12, 8)) << "log of a block";
+    for (unsigned i = 0; i < 70; i++) { /* in three blocks */
+        ASSERT_EQ(0, mlx5dv_reserved_qpn_alloc(dev.ctx, &qpn));
+        EXPECT_TRUE(numbers.insert(qpn).second) << qpn;
+        EXPECT_GT(qpn, 1u);
+    }
+    {
+        hca_device other;
+        devx_object block(other.ctx, good);
+        verbs_ep ep(dev);
+
+        ASSERT_NE(nullptr, block.obj);
+        EXPECT_EQ(0u, numbers.count(block.out.word(8)));
+        EXPECT_EQ(0u, numbers.count(ep.qp->qp_num));
+    }
+    for (uint32_t number : numbers) {
+        EXPECT_EQ(0, mlx5dv_reserved_qpn_dealloc(dev.ctx, number));
+    }
+    EXPECT_EQ(EINVAL, mlx5dv_reserved_qpn_dealloc(dev.ctx, qpn));
+    expect_refused(devx_mailbox(good).put(4, 0x2d), DEVX_BAD_PARAM, 4, "type");
+    expect_refused(devx_mailbox(good).set(12, 28, 24, 6), DEVX_BAD_PARAM, 12,
+                   "another range");
 }
 
 /* --- queues --------------------------------------------------------------- */

@@ -22,6 +22,7 @@
 static const struct devx_cmd *const devx_cmds[] = {
     devx_cap_cmds, devx_mkey_cmds, devx_cq_cmds, devx_rmp_cmds,
     devx_xrq_cmds, devx_dct_cmds,  devx_qp_cmds, devx_qp_modify_cmds,
+    devx_qpn_cmds,
 };
 
 static const struct devx_cmd *devx_find(uint16_t opcode)

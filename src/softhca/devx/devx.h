@@ -136,7 +136,11 @@ enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
 
 /* Rows of each file. */
 extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
-        devx_cq_cmds[], devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[];
+        devx_cq_cmds[], devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[],
+        devx_qpn_cmds[];
+
+/* A type of general objects (bit of the capability general_obj_types) */
+#define DEVX_GENERAL_RESERVED_QPN 0x2c
 
 /* --- objects ------------------------------------------------------------- */
 #define DEVX_MAX_USES 8

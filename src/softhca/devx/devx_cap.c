@@ -3,7 +3,7 @@
  * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
  * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
  * what has no row is not there. Places of the fields: mlx5_ifc.h
- * (cmd_hca_cap, atomic_caps, roce_cap, odp_cap, lagc, hca_vport_context); of
+ * (cmd_hca_cap, cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap, lagc, hca_vport_context); of
  * strides that of MLNX_OFED (ib_striding_wq) and of UCX.
  */
 #define _GNU_SOURCE
@@ -21,7 +21,8 @@ enum devx_page {
     DEVX_PAGE_GENERAL = PRM_CAP_GENERAL,
     DEVX_PAGE_ODP     = 0x02,
     DEVX_PAGE_ATOMIC  = PRM_CAP_ATOMIC,
-    DEVX_PAGE_ROCE    = 0x04
+    DEVX_PAGE_ROCE    = 0x04,
+    DEVX_PAGE_MORE    = 0x20  /* cmd_hca_cap_2 */
 };
 
 #define DEVX_PAGE_AT offsetof(struct prm_query_hca_cap_out, cap)
@@ -70,6 +71,7 @@ struct devx_cap {
 #define DEVX_ODP_SEND 0x20
 
 static const struct devx_cap devx_caps[] = {
+    CAP(GENERAL, 0x04, 31, 31, 1),   /* hca_cap_2 */
     CAP(GENERAL, 0x10, 31, 24, 15),  /* log_max_srq_sz */
     CAP(GENERAL, 0x10, 23, 16, 15),  /* log_max_qp_sz */
     CAP(GENERAL, 0x10, 4, 0, 16),    /* log_max_qp */
@@ -125,6 +127,8 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x70, 28, 24, 16),  /* log_max_rmp */
     CAP_ON(STRIDES, GENERAL, 0x74, 31, 31, 1), /* ext_stride_num_range */
     CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
+    CAP(GENERAL, 0x80, DEVX_GENERAL_RESERVED_QPN - 32,
+        DEVX_GENERAL_RESERVED_QPN - 32, 1), /* general_obj_types */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
     CAP(GENERAL, 0xb4, 2, 2, 1),     /* cqe_128_always */
     CAP_ON(TM, GENERAL, 0xbc, 15, 15, 1), /* tag_matching */
@@ -143,12 +147,14 @@ static const struct devx_cap devx_caps[] = {
     CAP_ATOMIC(size_qp, DEVX_ATOMIC_SIZES),
     CAP_ATOMIC(size_dc, DEVX_ATOMIC_SIZES),
 
+    CAP(MORE, 0x10, 12, 8, HCA_QPNS_LOG_COUNT), /* log_reserved_qpn_... */
+
     CAP_ON(ROCE, ROCE, 0x00, 27, 27, 1), /* sw_r_roce_src_udp_port */
 };
 
 static const struct devx_field devx_query_cap_fields[] = {
     DEVX_HEADER_FIELDS,
-    {"op_mod", DEVX_IN_OP_MOD, (DEVX_PAGE_ROCE << 1) | 1},
+    {"op_mod", DEVX_IN_OP_MOD, (DEVX_PAGE_MORE << 1) | 1},
     {NULL, 0, 0}
 };
 

@@ -37,6 +37,8 @@ static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
                        sizeof(struct hca_obj), 14, 10, NULL},
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
                        sizeof(struct hca_obj), 12, 8, NULL},
+    [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
+                       sizeof(struct hca_obj), 10, 8, NULL},
 };
 
 /* Largest table, in 64-bit words of its bitmap. */
@@ -157,6 +159,12 @@ uint32_t hca_obj_number(enum hca_kind kind, const void *obj)
 {
     return ((uint32_t)((const struct hca_obj*)obj)->gen
             << hca_kinds[kind].index_bits) | hca_slot_index(kind, obj);
+}
+
+/* The first block would have the numbers 0 and 1, which are not for this. */
+uint32_t hca_qpns_first(const struct hca_qpns *qpns)
+{
+    return (hca_slot_index(HCA_KIND_QPNS, qpns) + 1) << HCA_QPNS_LOG_COUNT;
 }
 
 uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
@@ -313,7 +321,7 @@ bool hca_obj_reap(unsigned proc)
     /* those that refer to others first */
     static const enum hca_kind order[] = {
         HCA_KIND_QP, HCA_KIND_SRQ, HCA_KIND_CQ,
-        HCA_KIND_CHAN, HCA_KIND_XRCD, HCA_KIND_MKEY,
+        HCA_KIND_CHAN, HCA_KIND_XRCD, HCA_KIND_MKEY, HCA_KIND_QPNS,
     };
     struct hca_obj_reaper reaper = {.is_done = true};
 

@@ -29,6 +29,7 @@ enum hca_kind {
     HCA_KIND_QP,
     HCA_KIND_CHAN,
     HCA_KIND_XRCD,
+    HCA_KIND_QPNS,
     HCA_NUM_KINDS
 };
 
@@ -70,6 +71,14 @@ struct hca_xrcd {
     struct hca_obj obj;
     uint64_t       st_dev, st_ino; /* 0, 0: private to its opener */
 };
+
+/* Numbers that no QP has. All of theirs lie above those of the first life of a
+ * slot, which there is none of. */
+struct hca_qpns {
+    struct hca_obj obj;
+};
+
+#define HCA_QPNS_LOG_COUNT 5u /* numbers of one */
 
 /* Memory key. What an RDMA or a scatter entry may reach through it. */
 enum hca_mkey_type {
@@ -312,6 +321,9 @@ void hca_obj_foreach(enum hca_kind kind, unsigned proc,
 
 /* Number to be given to the object when published. */
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
+
+/* The first of the numbers. */
+uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 
 /* Size of all tables in the segment, and their first initialization. */
 size_t hca_obj_tables_size(void);
