@@ -107,4 +107,33 @@ enum {
 #define PRM_CQE_MP_FILLER   0x80000000u /* strides that were passed over */
 #define PRM_CQE_MP_STRIDES_SHIFT 16
 
+/* --- CQE compression ------------------------------------------------------ */
+
+/* mlx5_cqe64.op_own & PRM_CQE_FORMAT of a title: byte_cnt is how many entries
+ * it stands for, and from the next one on, then in each eighth from the title,
+ * 64 bytes are mini CQEs. What these do not say is as in the title, but that
+ * wqe_counter of a receive goes on (Linux, drivers/net/ethernet/mellanox/mlx5/
+ * core/en_rx.c, mlx5e_decompress_cqes_start(); linux/mlx5/device.h, struct
+ * mlx5_mini_cqe8). */
+#define PRM_CQE_FORMAT            0x0c
+#define PRM_CQE_FORMAT_COMPRESSED 0x0c
+#define PRM_MINI_CQES             8u /* in an entry */
+
+struct prm_mini_cqe {
+    union {
+        __be32      rx_hash_result; /* format "hash" */
+        struct {
+            __be16  checksum;       /* ... "checksum" */
+            __be16  stride_index;
+        } recv;
+        struct {
+            __be16  wqe_counter;
+            uint8_t opcode;
+            uint8_t reserved;
+        } send;
+    };
+    __be32          byte_cnt;
+};
+static_assert(sizeof(struct prm_mini_cqe) == 8, "eight in an entry");
+
 #endif

@@ -157,9 +157,9 @@ TEST_P(devx_cqs, overrun_and_say_so)
 
 TEST_P(devx_cqs, tell_a_subscriber_once_when_armed)
 {
+    const auto omit = MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
     struct mlx5dv_devx_event_channel *channel =
-            mlx5dv_devx_create_event_channel(
-                    dev.ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+            mlx5dv_devx_create_event_channel(dev.ctx, omit);
     uint16_t comp = 0;
 
     ASSERT_NE(nullptr, channel);

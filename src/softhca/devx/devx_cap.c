@@ -3,12 +3,14 @@
  * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
  * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
  * what has no row is not there. Places of the fields: mlx5_ifc.h
- * (cmd_hca_cap, cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap, lagc, hca_vport_context); of
- * strides that of MLNX_OFED (ib_striding_wq) and of UCX.
+ * (cmd_hca_cap, cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap, lagc,
+ * hca_vport_context); of strides that of MLNX_OFED (ib_striding_wq) and of
+ * UCX.
  */
 #define _GNU_SOURCE
 #include "devx.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_cq_mini.h"
 #include "softhca/nic/hca_mkey.h"
 #include "softhca/nic/hca_wqe.h"
 #include "softhca/uverbs/uverbs_srq.h"
@@ -131,6 +133,8 @@ static const struct devx_cap devx_caps[] = {
         DEVX_GENERAL_RESERVED_QPN - 32, 1), /* general_obj_types */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
     CAP(GENERAL, 0xb4, 2, 2, 1),     /* cqe_128_always */
+    CAP(GENERAL, 0xb4, 0, 0, 1),     /* cqe_compression */
+    CAP(GENERAL, 0xb8, 15, 0, HCA_MINIS_MAX), /* cqe_compression_max_num */
     CAP_ON(TM, GENERAL, 0xbc, 15, 15, 1), /* tag_matching */
     CAP_ON(TM, GENERAL, 0xbc, 14, 14, 1), /* rndv_offload_rc */
     CAP_ON(DC_TM, GENERAL, 0xbc, 13, 13, 1), /* rndv_offload_dc */

@@ -23,6 +23,8 @@
 #define CQC_STATUS    DEVX_BITS(0x00, 31, 28)
 #define CQC_CQE_SZ    DEVX_BITS(0x00, 23, 21)
 #define CQC_OI        DEVX_BITS(0x00, 17, 17)
+#define CQC_COMP_EN   DEVX_BITS(0x00, 14, 14)
+#define CQC_MINI      DEVX_BITS(0x00, 13, 12)
 #define CQC_ST        DEVX_BITS(0x00, 11, 8)
 #define CQC_DBR_UMEM  DEVX_WORD(0x04)
 #define CQC_LOG_SIZE  DEVX_BITS(0x0c, 28, 24)
@@ -37,6 +39,7 @@
 /* The kernel's linux/mlx5/cq.h (CQE_STRIDE_*), mlx5_ifc.h (MLX5_CQC_STATUS_*,
  * MLX5_CQC_ST_*) */
 enum { CQE_SZ_64 = 0, CQE_SZ_128 = 1, CQE_SZ_128_PAD = 2 };
+enum { CQC_MINI_HASH = 0, CQC_MINI_CSUM = 1 };
 enum { CQC_STATUS_OVERFLOW = 0x9 };
 enum { CQC_ST_SOLICITED_ARMED = 0x6, CQC_ST_ARMED = 0x9, CQC_ST_FIRED = 0xa };
 
@@ -53,6 +56,8 @@ static const struct devx_field devx_cqc_fields[] = {
     {"cqc cqe_sz", CQC_CQE_SZ, CQE_SZ_128_PAD},
     {"cqc oi", CQC_OI, 1},
     {"cqc cq_period_mode", DEVX_BITS(0x00, 16, 15), 1},
+    {"cqc cqe_comp_en", CQC_COMP_EN, 1},
+    {"cqc mini_cqe_res_format", CQC_MINI, CQC_MINI_CSUM},
     {"cqc dbr_umem_id", CQC_DBR_UMEM, DEVX_ANY},
     {"cqc cq_timestamp_format", DEVX_BITS(0x08, 1, 0), 1}, /* 2: real time */
     {"cqc log_cq_size", CQC_LOG_SIZE, 22}, /* UVERBS_MAX_CQE */
@@ -85,6 +90,11 @@ static enum devx_status devx_cq_check(struct devx_call *call)
     if (status == DEVX_OK) {
         status = devx_check(call, CQ_TAIL, CQ_IN_SIZE - CQ_TAIL,
                             devx_cq_tail_fields);
+    }
+    if ((status == DEVX_OK) && devx_get(call->in + CQ_CTX, CQC_COMP_EN) &&
+        (devx_get(call->in + CQ_CTX, CQC_CQE_SZ) != CQE_SZ_64)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, CQ_CTX,
+                           "cqc cqe_comp_en, with entries of 128 bytes,", 1);
     }
     if ((status == DEVX_OK) && !uverbs_uar_valid(call->ctx, uar)) {
         return devx_refuse(call, DEVX_BAD_RES, CQ_CTX + 0x0c, "cqc uar_page",
@@ -138,7 +148,7 @@ static void devx_cq_fill(const uint8_t *ctx, struct hca_cq *hw)
 
 static void devx_cq_release(struct devx_obj *obj)
 {
-    hca_obj_free(HCA_KIND_CQ, obj->hw);
+    hca_cq_free(obj->hw);
 }
 
 static enum devx_status devx_create_cq(struct devx_call *call)
@@ -156,8 +166,12 @@ static enum devx_status devx_create_cq(struct devx_call *call)
     }
     devx_cq_fill(call->in + CQ_CTX, hw);
     status = devx_cq_memory(call, hw);
+    if ((status == DEVX_OK) && devx_get(call->in + CQ_CTX, CQC_COMP_EN) &&
+        (hca_cq_compress(hw) != 0)) {
+        status = DEVX_NO_RES;
+    }
     if (status != DEVX_OK) {
-        hca_obj_free(HCA_KIND_CQ, hw);
+        hca_cq_free(hw);
         return status;
     }
     call->obj->hw      = hw;
@@ -183,6 +197,7 @@ static void devx_put_cqc(uint8_t *ctx, const struct hca_cq *hw)
                               (hw->ring.log_stride == 7) ? CQE_SZ_128 :
                                                            CQE_SZ_64);
     devx_set(ctx, CQC_OI, hw->ignore_overrun);
+    devx_set(ctx, CQC_COMP_EN, hw->minis != 0);
     devx_set(ctx, CQC_ST, !hw->armed ? CQC_ST_FIRED :
                           hw->armed_se ? CQC_ST_SOLICITED_ARMED :
                                          CQC_ST_ARMED);

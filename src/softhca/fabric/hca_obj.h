@@ -151,6 +151,7 @@ struct hca_cq {
     uint8_t          arm_sn;   /* of it */
     uint8_t          fired_sn; /* arm_sn + 1 of the last event, 0 none yet */
     bool             timestamp; /* CQEs carry the time */
+    hca_off_t        minis;     /* struct hca_minis, 0: no compression */
     bool             is_padded; /* all 128 bytes of an entry are written */
     uint16_t         mod_count, mod_period_us; /* moderation; 0 off */
     uint16_t         mod_pending; /* completions held back */

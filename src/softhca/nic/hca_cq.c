@@ -7,6 +7,9 @@
 #include "hca_cq.h"
 #include "hca_async.h"
 #include "hca_cq_event.h"
+#include "hca_cq_mini.h"
+#include "hca_thread.h"
+#include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
 
 #include <assert.h>
@@ -111,21 +114,30 @@ static uint8_t hca_cqe_fill_data(struct mlx5_cqe64 *to, uint8_t *first_half,
     return MLX5_INLINE_SCATTER_32;
 }
 
+static uint8_t *hca_cq_entry(const struct hca_cq *cq, uint32_t index)
+{
+    uint32_t slot = index & ((1u << cq->ring.log_cnt) - 1);
+
+    return (uint8_t*)hca_ptr(cq->ring.buf) +
+           ((size_t)slot << cq->ring.log_stride);
+}
+
 /* The owner bit makes the entry valid: it goes last, with all that was
- * written for this message before it. Pairs with the poller's barrier. */
-static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
+ * written for this message before it. Pairs with the poller's barrier.
+ * @param format  bits of op_own, beside those of inline data */
+static void hca_cq_put(struct hca_cq *cq, const struct hca_cqe *cqe,
+                       uint8_t format)
 {
     uint32_t pi     = cq->pi & HCA_CQ_INDEX;
-    uint32_t slot   = pi & ((1u << cq->ring.log_cnt) - 1);
-    uint8_t *entry  = (uint8_t*)hca_ptr(cq->ring.buf) +
-                      ((size_t)slot << cq->ring.log_stride);
+    uint8_t *entry  = hca_cq_entry(cq, pi);
     uint8_t *target = entry + (1u << cq->ring.log_stride) - 64;
     union {
         struct mlx5_cqe64   good;
         struct mlx5_err_cqe error;
         uint32_t            words[16];
     } image = {};
-    uint8_t op_own = (cqe->opcode << 4) | ((pi >> cq->ring.log_cnt) & 1);
+    uint8_t op_own = (cqe->opcode << 4) | format |
+                     ((pi >> cq->ring.log_cnt) & 1);
 
     if (hca_cqe_is_error(cqe)) {
         hca_cqe_fill_error(&image.error, cqe);
@@ -146,7 +158,17 @@ static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
     memcpy(target, image.words, 60);
     __atomic_store_n((uint32_t*)(target + 60), image.words[15],
                      __ATOMIC_RELEASE);
-    cq->pi = (cq->pi + 1) & HCA_CQ_INDEX;
+}
+
+static void hca_cq_advance(struct hca_cq *cq, uint32_t num)
+{
+    cq->pi = (cq->pi + num) & HCA_CQ_INDEX;
+}
+
+static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    hca_cq_put(cq, cqe, 0);
+    hca_cq_advance(cq, 1);
 }
 
 /* An entry is the program's with its last word; it counts after that. */
@@ -154,20 +176,25 @@ void hca_cq_repair(void *obj)
 {
     struct hca_cq *cq = obj;
     uint32_t pi       = cq->pi & HCA_CQ_INDEX;
-    uint32_t slot     = pi & ((1u << cq->ring.log_cnt) - 1);
-    uint8_t op_own    = ((uint8_t*)hca_ptr(cq->ring.buf))
-                     [((size_t)(slot + 1) << cq->ring.log_stride) - 1];
+    uint8_t op_own    = hca_cq_entry(cq, pi)[(1u << cq->ring.log_stride) - 1];
+    uint32_t num      = 1;
+    struct hca_minis *minis = hca_cq_minis(cq);
 
     if (((op_own >> 4) != MLX5_CQE_INVALID) &&
         ((op_own & 1) == ((pi >> cq->ring.log_cnt) & 1))) {
-        cq->pi = (cq->pi + 1) & HCA_CQ_INDEX;
+        if ((minis != NULL) && (minis->num > 0)) {
+            num        = minis->num;
+            minis->num = 0;
+        }
+        hca_cq_advance(cq, num);
     }
     hca_cq_notify_late(cq);
 }
 
-static bool hca_cq_is_full(const struct hca_cq *cq)
+/* @param num  completions that are held */
+static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
 {
-    return ((cq->pi - hca_cq_consumer(cq)) & HCA_CQ_INDEX) >=
+    return ((cq->pi + num - hca_cq_consumer(cq)) & HCA_CQ_INDEX) >=
            (1u << cq->ring.log_cnt);
 }
 
@@ -183,9 +210,92 @@ static int hca_cq_overrun(struct hca_cq *cq)
     return -EOVERFLOW;
 }
 
+/* --- compression ---------------------------------------------------------- */
+
+static void hca_cq_write_minis(struct hca_cq *cq, const struct hca_minis *minis)
+{
+    struct hca_cqe title = minis->first;
+
+    for (unsigned i = 0; i < minis->num; i += PRM_MINI_CQES) {
+        memcpy(hca_cq_entry(cq, cq->pi + ((i == 0) ? 1 : i)), &minis->minis[i],
+               PRM_MINI_CQES * sizeof(minis->minis[0]));
+    }
+    title.byte_cnt = minis->num;
+    hca_cq_put(cq, &title, PRM_CQE_FORMAT_COMPRESSED);
+}
+
+/* One alone is an entry like others. */
+static void hca_cq_close_locked(struct hca_cq *cq)
+{
+    struct hca_minis *minis = hca_cq_minis(cq);
+    unsigned num            = minis->num;
+
+    if (num > 1) {
+        hca_cq_write_minis(cq, minis);
+    } else if (num == 1) {
+        hca_cq_put(cq, &minis->first, 0);
+    }
+    hca_cq_advance(cq, num);
+    minis->num = 0;
+    while (cq->armed && (num-- > 0)) {
+        hca_cq_notify(cq, false);
+    }
+}
+
+/* @return false if it is to be written, after what is held. */
+static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    struct hca_minis *minis = hca_cq_minis(cq);
+    bool is_plain           = (cq->obj.proc == hca_self) &&
+                              hca_mini_is_plain(cqe);
+
+    if ((minis->num > 0) &&
+        (!is_plain || !hca_minis_take(minis, cqe) ||
+         (minis->num == (1u << cq->ring.log_cnt)))) {
+        hca_cq_close_locked(cq);
+    }
+    if (!is_plain || cq->overrun ||
+        (!cq->ignore_overrun && hca_cq_is_full(cq, minis->num)) ||
+        !hca_thread_add_held(cq->obj.num)) {
+        hca_cq_close_locked(cq);
+        return false;
+    }
+    hca_minis_add(minis, cqe);
+    return true;
+}
+
+void hca_cq_close(uint32_t cqn)
+{
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+
+    if (cq != NULL) {
+        hca_cq_close_locked(cq);
+        hca_obj_unlock(cq);
+    }
+}
+
+int hca_cq_compress(struct hca_cq *cq)
+{
+    cq->minis = hca_off(hca_arena_alloc(sizeof(struct hca_minis)));
+    return (cq->minis != 0) ? 0 : -ENOMEM;
+}
+
+void hca_cq_free(struct hca_cq *cq)
+{
+    struct hca_minis *minis = hca_cq_minis(cq);
+
+    hca_obj_free(HCA_KIND_CQ, cq);
+    hca_arena_free(minis);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
 static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
-    if (cq->overrun || (!cq->ignore_overrun && hca_cq_is_full(cq))) {
+    if (__builtin_expect(cq->minis != 0, 0) && hca_cq_hold(cq, cqe)) {
+        return 0;
+    }
+    if (cq->overrun || (!cq->ignore_overrun && hca_cq_is_full(cq, 0))) {
         return hca_cq_overrun(cq);
     }
     hca_cq_write(cq, cqe);
@@ -236,6 +346,9 @@ int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
 
     if (cq == NULL) {
         return -ENOENT;
+    }
+    if (cq->minis != 0) {
+        hca_cq_close_locked(cq);
     }
     pending = (cq->pi - hca_cq_consumer(cq)) & HCA_CQ_INDEX;
     if (pending >= (1u << ring->log_cnt)) {

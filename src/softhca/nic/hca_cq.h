@@ -43,6 +43,16 @@ unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
  *         the QP has to go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
+/* Has completions compressed, with mini CQEs of any format, from the first one
+ * on: the queue is not published yet. @return 0, -ENOMEM. */
+int hca_cq_compress(struct hca_cq *cq);
+
+/* Writes what is held of a queue, if it is there. No CQ lock may be held. */
+void hca_cq_close(uint32_t cqn);
+
+/* Gives a queue back that nobody can name any more, or could ever. */
+void hca_cq_free(struct hca_cq *cq);
+
 /* Goes on in another ring: RESIZE_CQ. The old one is not touched afterwards.
  * @return 0, -ENOENT, -EINVAL (more is waiting than the new one holds). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);

@@ -6,6 +6,7 @@
  * has let go of everything.
  */
 #include "hca_thread.h"
+#include "hca_cq.h"
 #include "hca_cq_event.h"
 #include "hca_qp.h"
 #include "hca_rndv.h"
@@ -38,8 +39,9 @@ void hca_thread_enter(void)
     hca_thread_fence();
 }
 
-/* Fetches what has matched, and flushes the send queues of what
- * hca_thread_add_failed() has. No lock may be held. */
+/* Fetches what has matched, flushes the send queues of what
+ * hca_thread_add_failed() has, and writes what hca_thread_add_held() has. No
+ * lock may be held. */
 static void hca_thread_drain(void)
 {
     while (__builtin_expect(hca_thread.rndv != NULL, 0)) {
@@ -47,6 +49,9 @@ static void hca_thread_drain(void)
     }
     while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
         hca_qp_flush_failed(hca_thread.failed[--hca_thread.num_failed]);
+    }
+    while (__builtin_expect(hca_thread.num_held > 0, 0)) {
+        hca_cq_close(hca_thread.held[--hca_thread.num_held]);
     }
 }
 
@@ -80,6 +85,20 @@ void hca_thread_leave(void)
         hca_thread_run_nested();
         hca_thread_fence();
     }
+}
+
+bool hca_thread_add_held(uint32_t cqn)
+{
+    for (unsigned i = 0; i < hca_thread.num_held; i++) {
+        if (hca_thread.held[i] == cqn) {
+            return true;
+        }
+    }
+    if ((hca_thread.depth == 0) || (hca_thread.num_held == HCA_THREAD_HELD)) {
+        return false;
+    }
+    hca_thread.held[hca_thread.num_held++] = cqn;
+    return true;
 }
 
 void hca_thread_add_failed(uint32_t qpn)

@@ -2,7 +2,8 @@
 /*
  * What the current thread is doing inside the device: how deep it is in, what
  * a nested doorbell asked for, and which QPs it has put in error as a
- * responder, whose send queues are flushed once it holds no lock.
+ * responder, whose send queues are flushed once it holds no lock, and of which
+ * CQs it holds completions until then.
  */
 #ifndef HCA_THREAD_H
 #define HCA_THREAD_H
@@ -14,6 +15,7 @@ struct hca_rndv;
 
 #define HCA_THREAD_FAILED 8u
 #define HCA_THREAD_CQS    8u
+#define HCA_THREAD_HELD   8u
 
 struct hca_thread {
     unsigned depth;
@@ -22,6 +24,8 @@ struct hca_thread {
     uint32_t cqs[HCA_THREAD_CQS]; /* ... to arm these, if that many */
     uint32_t bf_qpn; /* what is being pushed (hca_bf.c); 0: nothing */
     uint16_t bf_idx, bf_size;
+    unsigned num_held;
+    uint32_t held[HCA_THREAD_HELD]; /* CQs, of which it holds completions */
     unsigned num_failed;
     uint32_t failed[HCA_THREAD_FAILED];
     struct hca_rndv *rndv; /* that this thread is to fetch, the last first */
@@ -43,6 +47,10 @@ void hca_thread_leave(void);
 /* Enters for a doorbell, of a CQ if cqn is not 0. @return false if this thread
  * is inside already: it has been noted, and the caller returns. */
 bool hca_thread_enter_doorbell(uint32_t cqn);
+
+/* Remembers a CQ that is to be written (hca_cq_close()).
+ * @return false if this thread is not inside, or there is no more room. */
+bool hca_thread_add_held(uint32_t cqn);
 
 /* Remembers a QP whose SQ is to be flushed. If there is no more room its own
  * next doorbell flushes it. */

@@ -49,7 +49,7 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
     if (events != NULL) {
         *events = left;
     }
-    hca_obj_free(HCA_KIND_CQ, hw);
+    hca_cq_free(hw);
     uverbs_rings_unshare(&cq->rings);
     uverbs_drop(cq->comp);
     uverbs_drop(cq->async);
@@ -88,6 +88,23 @@ static int uverbs_cq_check(const struct uverbs_req *req, uint32_t cqe)
     return 0;
 }
 
+/* As mini_cqe_res_format_to_hw() of mlx5_ib. */
+static int uverbs_cq_check_mini(const struct mlx5_ib_create_cq *ucmd)
+{
+    if (ucmd->cqe_size != 64) {
+        return -EOPNOTSUPP;
+    }
+    switch (ucmd->cqe_comp_res_format) {
+    case MLX5_IB_CQE_RES_FORMAT_HASH:
+    case MLX5_IB_CQE_RES_FORMAT_CSUM:
+        return 0;
+    case MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX:
+        return -EOPNOTSUPP;
+    default:
+        return -EINVAL;
+    }
+}
+
 static int uverbs_cq_check_ucmd(const struct uverbs_ctx *ctx,
                                 const struct mlx5_ib_create_cq *ucmd)
 {
@@ -96,14 +113,16 @@ static int uverbs_cq_check_ucmd(const struct uverbs_ctx *ctx,
         ((ucmd->cqe_size != 64) && (ucmd->cqe_size != 128))) {
         return -EINVAL;
     }
-    if ((ucmd->cqe_comp_en != 0) ||
-        (ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS) ||
+    if ((ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS) ||
         ((ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) &&
          (ucmd->cqe_size != 128))) {
         return -EOPNOTSUPP;
     }
-    return (!(ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ||
-            !uverbs_uar_valid(ctx, ucmd->uar_page_index)) ? -EINVAL : 0;
+    if (!(ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ||
+        !uverbs_uar_valid(ctx, ucmd->uar_page_index)) {
+        return -EINVAL;
+    }
+    return (ucmd->cqe_comp_en == 0) ? 0 : uverbs_cq_check_mini(ucmd);
 }
 
 static int uverbs_cq_share(struct uverbs_rings *rings, uint64_t ring,
@@ -128,6 +147,38 @@ static void uverbs_cq_ring(struct hca_ring *ring, const struct uverbs_rings *at,
     ring->log_stride = __builtin_ctz(cqe_size);
 }
 
+/* The object of the device, and its memory. */
+static int uverbs_cq_make(struct uverbs_cq *cq,
+                          const struct mlx5_ib_create_cq *ucmd,
+                          uint32_t entries)
+{
+    int ret;
+
+    ret = uverbs_cq_share(&cq->rings, ucmd->buf_addr, ucmd->db_addr,
+                          (size_t)entries * ucmd->cqe_size);
+    if (ret != 0) {
+        return ret;
+    }
+    cq->cq = hca_obj_alloc(HCA_KIND_CQ, cq->obj.ctx->dev);
+    if (cq->cq == NULL) {
+        ret = -ENOMEM;
+        goto err_rings;
+    }
+    if (ucmd->cqe_comp_en != 0) {
+        ret = hca_cq_compress(cq->cq);
+        if (ret != 0) {
+            goto err_cq;
+        }
+    }
+    return 0;
+
+err_cq:
+    hca_cq_free(cq->cq);
+err_rings:
+    uverbs_rings_unshare(&cq->rings);
+    return ret;
+}
+
 static int uverbs_cq_new(struct uverbs_req *req,
                          const struct mlx5_ib_create_cq *ucmd,
                          uint32_t entries, struct uverbs_cq **cqp)
@@ -141,20 +192,13 @@ static int uverbs_cq_new(struct uverbs_req *req,
     if (ret != 0) {
         return ret;
     }
-    ret = uverbs_cq_share(&cq->rings, ucmd->buf_addr, ucmd->db_addr,
-                          (size_t)entries * ucmd->cqe_size);
+    ret = uverbs_cq_make(cq, ucmd, entries);
     if (ret != 0) {
         uverbs_obj_delete(&cq->obj);
         return ret;
     }
-    hw = hca_obj_alloc(HCA_KIND_CQ, req->ctx->dev);
-    if (hw == NULL) {
-        uverbs_rings_unshare(&cq->rings);
-        uverbs_obj_delete(&cq->obj);
-        return -ENOMEM;
-    }
 
-    cq->cq         = hw;
+    hw             = cq->cq;
     cq->cqe_size   = ucmd->cqe_size;
     cq->dbrec_addr = ucmd->db_addr;
     cq->comp       = uverbs_get_obj(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "uverbs.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/nic/hca_cq_mini.h"
 #include "softhca/nic/hca_rndv.h"
 #include "softhca/nic/hca_tm.h"
 #include "uverbs_srq.h"
@@ -83,6 +84,9 @@ static int uverbs_query_device_uhw(struct uverbs_req *req)
     resp.response_length = (len < sizeof(resp)) ? len : sizeof(resp);
     resp.flags           = MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT |
                            MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
+    resp.cqe_comp_caps.max_num          = HCA_MINIS_MAX;
+    resp.cqe_comp_caps.supported_format = MLX5_IB_CQE_RES_FORMAT_HASH |
+                                          MLX5_IB_CQE_RES_FORMAT_CSUM;
     resp.dci_streams_caps.max_log_num_concurent = hca_config.log_streams;
     resp.dci_streams_caps.max_log_num_errored   = hca_config.log_errored;
     return uverbs_uhw_out(req, &resp);
