@@ -9,6 +9,7 @@
  *   hook_message.c   which messages go by view
  *   hook_op.c        ... from their call to their end
  *   hook_type.c      data types as shapes: mpi_type.h, or lists of pieces
+ *   hook_commit.c    ... of an MPI that tells their layout between its calls only
  *   hook_pause.c     ... that short messages are received into
  *   hook_context.c   which contexts and workers have views; hook_config.c options
  *                    of UCP, hook_tls.c UCX_TLS
@@ -302,6 +303,22 @@ HOOK_EXPORT void ucp_request_free(void *request)
     }
 
     hook_real.ucp_request_free(request);
+}
+
+/* UCP has another request than the caller if that one's is in memory of its own. */
+HOOK_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
+{
+    hook_op_t *op;
+
+    hook_real_find();
+    op = hook_op_hold(request);
+    if (op == NULL) {
+        hook_real.ucp_request_cancel(worker, request);
+        return;
+    }
+
+    hook_real.ucp_request_cancel(worker, op->ucp_request);
+    hook_op_put(op);
 }
 
 HOOK_EXPORT ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops,

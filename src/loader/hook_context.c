@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "hook_context.h"
 #include "hook_config.h"
+#include "hook_op.h"
 #include "hook_real.h"
 #include "hook_report.h"
 #include "hook_tls.h"
@@ -28,6 +29,11 @@ atomic_int hook_context_any;
 
 static void hook_context_add(hook_context_t *context)
 {
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE};
+
+    hook_real.ucp_context_query(context->context, &attr);
+    hook_op_set_request_size(attr.request_size);
+
     pthread_mutex_lock(&hook_known.lock);
     context->next       = hook_known.contexts;
     hook_known.contexts = context;
@@ -351,9 +357,6 @@ ucs_status_t hook_worker_create(ucp_context_h context,
 
     worker->context = known;
     worker->worker  = *worker_p;
-    worker->is_shared =
-            (params->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) &&
-            (params->thread_mode == UCS_THREAD_MODE_MULTI);
     hook_worker_add(worker, copy_eps);
     return UCS_OK;
 }

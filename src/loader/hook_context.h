@@ -28,8 +28,7 @@ typedef struct hook_worker {
     struct hook_worker *next;
     ucp_worker_h worker;
     const hook_context_t *context;
-    int is_shared; /* several threads may call it at once */
-    void *eps;     /* tree of hook_ep.c */
+    void *eps; /* tree of hook_ep.c */
 } hook_worker_t;
 
 

@@ -23,7 +23,6 @@ typedef struct hook_message {
     size_t       count;    /* as the user gave it; of a list, its pieces */
     int          is_dest;
     int          is_immediate;
-    int          is_polled; /* a request of the caller's without a callback */
     hook_type_t  *type;
     shape_data_t data;
 } hook_message_t;
@@ -160,9 +159,7 @@ static hook_kind_t hook_message_check_receive(const hook_worker_t *worker,
     return hook_pause_take(&message->type->pause) ? HOOK_PAUSE : HOOK_SENT;
 }
 
-/* Why it could not travel as a view; HOOK_SENT: it can. UCP marks a request as
- * completed before it reads which callback that has: another thread that polls it
- * may have used its memory for another by then. */
+/* Why it could not travel as a view; HOOK_SENT: it can */
 static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                           const hook_message_t *message)
 {
@@ -170,10 +167,6 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
 
     if (message->is_immediate) {
         return HOOK_IMMEDIATE;
-    }
-
-    if (message->is_polled && worker->is_shared) {
-        return HOOK_REQUEST;
     }
 
     if (message->is_dest) {
@@ -325,10 +318,6 @@ hook_message_begin(hook_message_t *message, const ucp_request_param_t *param)
 {
     message->is_immediate = !!(param->op_attr_mask &
                                UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
-    message->is_polled    = (param->op_attr_mask &
-                             (UCP_OP_ATTR_FIELD_REQUEST |
-                              UCP_OP_ATTR_FIELD_CALLBACK)) ==
-                            UCP_OP_ATTR_FIELD_REQUEST;
 
     return ((param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV) ?
                    hook_message_of_list(message) :

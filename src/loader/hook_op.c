@@ -20,6 +20,13 @@ static struct {
 
 atomic_uint hook_op_num;
 
+static atomic_size_t hook_op_request_size;
+
+void hook_op_set_request_size(size_t size)
+{
+    hook_op_request_size = size;
+}
+
 hook_op_t *hook_op_get(void)
 {
     hook_op_t *op;
@@ -36,21 +43,34 @@ hook_op_t *hook_op_get(void)
     }
     if (op != NULL) {
         memset(op, 0, sizeof(*op));
+        op->num_refs = 1;
     }
     return op;
 }
 
-static void hook_op_put_locked(hook_op_t *op)
+/* UCP's request is returned, to be freed if there is one */
+static void *hook_op_put_locked(hook_op_t *op)
 {
+    if (--op->num_refs > 0) {
+        return NULL;
+    }
+
     op->next        = hook_ops.unused;
     hook_ops.unused = op;
+    return op->ucp_request;
 }
 
 void hook_op_put(hook_op_t *op)
 {
+    void *ucp_request;
+
     pthread_mutex_lock(&hook_ops.lock);
-    hook_op_put_locked(op);
+    ucp_request = hook_op_put_locked(op);
     pthread_mutex_unlock(&hook_ops.lock);
+
+    if (ucp_request != NULL) {
+        hook_real.ucp_request_free(ucp_request);
+    }
 }
 
 /* Requests lie some hundred bytes apart. */
@@ -77,8 +97,20 @@ static void hook_op_remove(hook_op_t *op)
         place = &(*place)->next;
     }
 
-    *place = op->next;
+    *place      = op->next;
+    op->request = NULL;
     --hook_op_num;
+}
+
+static hook_op_t *hook_op_find(const void *request)
+{
+    hook_op_t *op = *hook_op_bucket(request);
+
+    while ((op != NULL) && (op->request != request)) {
+        op = op->next;
+    }
+
+    return op;
 }
 
 /* No device needs the view, but 'is_failed': a peer's may go on using it. */
@@ -105,24 +137,63 @@ static void hook_op_finish(hook_op_t *op, ucs_status_t status)
     hook_type_put(op->type);
 }
 
-/* UCP has completed it. The callback is read when the operation is found by its
- * request no more, so that hook_op_silence() comes before or not at all. */
-static hook_op_callback_t hook_op_complete(hook_op_t *op, ucs_status_t status)
+/* The first word of a request is its status and its flags, which another thread
+ * waits for (src/ucp/core/ucp_request.h) */
+static _Atomic uint64_t *hook_op_request_word(void *request)
 {
-    hook_op_callback_t callback;
+    return (void *)((char *)request - hook_op_request_size);
+}
 
-    hook_op_finish(op, status);
+/* Becomes a request that is neither completed nor anything else */
+static void hook_op_request_init(void *request)
+{
+    *hook_op_request_word(request) = 0;
+}
+
+/* Becomes what the other one is, and the caller's with its first word */
+static void hook_op_request_copy(void *request, void *from)
+{
+    _Atomic uint64_t *word = hook_op_request_word(request);
+    _Atomic uint64_t *last = hook_op_request_word(from);
+
+    memcpy((void *)(word + 1), (const void *)(last + 1),
+           hook_op_request_size - sizeof(*word));
+    atomic_store_explicit(word, *last, memory_order_release);
+}
+
+/* The callback is read when the operation is found by its request no more, so that
+ * hook_op_silence() comes before or not at all. */
+static hook_op_callback_t hook_op_remove_completed(hook_op_t *op, void *request)
+{
+    hook_op_callback_t user;
 
     pthread_mutex_lock(&hook_ops.lock);
-    callback = op->callback;
+    user = op->callback;
+    if (user.request != NULL) {
+        op->ucp_request = request;
+    }
     if (op->request != NULL) {
         hook_op_remove(op);
-        hook_op_put_locked(op);
-    } else {
-        op->is_over = 1; /* hook_op_issued() puts it back */
     }
     pthread_mutex_unlock(&hook_ops.lock);
-    return callback;
+    return user;
+}
+
+/* UCP has completed it. Returns whom to tell, and with which request. */
+static hook_op_callback_t hook_op_complete(hook_op_t *op, void *request,
+                                           ucs_status_t status)
+{
+    hook_op_callback_t user;
+
+    hook_op_finish(op, status);
+    user = hook_op_remove_completed(op, request);
+    if (user.request != NULL) {
+        hook_op_request_copy(user.request, request);
+    } else {
+        user.request = request;
+    }
+
+    return user;
 }
 
 /* What came, into a receive of a tag. MPIs have all receives end in a callback. */
@@ -137,11 +208,12 @@ static void hook_op_came(hook_op_t *op, const ucp_tag_recv_info_t *info,
 
 static void hook_op_sent(void *request, ucs_status_t status, void *arg)
 {
-    hook_op_callback_t user = hook_op_complete(arg, status);
+    hook_op_callback_t user = hook_op_complete(arg, request, status);
 
     if (user.cb.send != NULL) {
-        user.cb.send(request, status, user.arg);
+        user.cb.send(user.request, status, user.arg);
     }
+    hook_op_put(arg);
 }
 
 static void hook_op_tag_received(void *request, ucs_status_t status,
@@ -150,20 +222,22 @@ static void hook_op_tag_received(void *request, ucs_status_t status,
     hook_op_callback_t user;
 
     hook_op_came(arg, info, status);
-    user = hook_op_complete(arg, status);
+    user = hook_op_complete(arg, request, status);
     if (user.cb.recv != NULL) {
-        user.cb.recv(request, status, info, user.arg);
+        user.cb.recv(user.request, status, info, user.arg);
     }
+    hook_op_put(arg);
 }
 
 static void hook_op_am_received(void *request, ucs_status_t status,
                                 size_t length, void *arg)
 {
-    hook_op_callback_t user = hook_op_complete(arg, status);
+    hook_op_callback_t user = hook_op_complete(arg, request, status);
 
     if (user.cb.recv_am != NULL) {
-        user.cb.recv_am(request, status, length, user.arg);
+        user.cb.recv_am(user.request, status, length, user.arg);
     }
+    hook_op_put(arg);
 }
 
 static void hook_op_set_callback(ucp_request_param_t *param,
@@ -187,6 +261,13 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
 {
     ucp_request_param_t param = *user;
 
+    ++op->num_refs;
+    if (user->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
+        hook_op_request_init(user->request);
+        op->callback.request = user->request;
+        param.op_attr_mask &= ~UCP_OP_ATTR_FIELD_REQUEST;
+        param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    }
     if (user->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) {
         op->callback.cb = user->cb;
     }
@@ -210,23 +291,33 @@ static void hook_op_ended(hook_op_t *op, ucs_status_t status)
 {
     hook_op_finish(op, status);
     hook_op_put(op);
+    hook_op_put(op);
+}
+
+/* It has ended already, or is found by its request from now on */
+static void hook_op_go_on(hook_op_t *op, void *ucp_request, void *request)
+{
+    pthread_mutex_lock(&hook_ops.lock);
+    if (op->num_refs > 1) {
+        op->ucp_request = (request == ucp_request) ? NULL : ucp_request;
+        hook_op_insert(op, request);
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+    hook_op_put(op);
 }
 
 ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result)
 {
+    void *request =
+            (op->callback.request != NULL) ? op->callback.request : result;
+
     if (!UCS_PTR_IS_PTR(result)) {
         hook_op_ended(op, UCS_PTR_STATUS(result));
         return result;
     }
 
-    pthread_mutex_lock(&hook_ops.lock);
-    if (op->is_over) {
-        hook_op_put_locked(op);
-    } else {
-        hook_op_insert(op, result);
-    }
-    pthread_mutex_unlock(&hook_ops.lock);
-    return result;
+    hook_op_go_on(op, result, request);
+    return request;
 }
 
 int hook_op_silence(void *request)
@@ -234,15 +325,28 @@ int hook_op_silence(void *request)
     hook_op_t *op;
 
     pthread_mutex_lock(&hook_ops.lock);
-    op = *hook_op_bucket(request);
-    while ((op != NULL) && (op->request != request)) {
-        op = op->next;
-    }
+    op = hook_op_find(request);
     if (op != NULL) {
         op->callback.cb.send = NULL;
     }
     pthread_mutex_unlock(&hook_ops.lock);
     return op != NULL;
+}
+
+hook_op_t *hook_op_hold(void *request)
+{
+    hook_op_t *op;
+
+    pthread_mutex_lock(&hook_ops.lock);
+    op = hook_op_find(request);
+    if ((op != NULL) && (op->ucp_request == NULL)) {
+        op = NULL;
+    }
+    if (op != NULL) {
+        ++op->num_refs;
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+    return op;
 }
 
 static hook_op_t *hook_op_take(ucp_worker_h worker)
@@ -264,7 +368,7 @@ static hook_op_t *hook_op_take(ucp_worker_h worker)
     return op;
 }
 
-/* The MPI's finish() is not called, as UCP does not */
+/* The MPI's finish() is not called, as UCP does not; its requests are gone. */
 void hook_op_abandon(ucp_worker_h worker)
 {
     hook_op_t *op;
@@ -272,6 +376,7 @@ void hook_op_abandon(ucp_worker_h worker)
     while ((op = hook_op_take(worker)) != NULL) {
         hook_op_close(op, 1);
         hook_type_put(op->type);
+        op->ucp_request = NULL;
         hook_op_put(op);
     }
 }

@@ -6,6 +6,11 @@
  *
  * One lock, under which nothing is called. UCP may complete an operation while
  * the call that began it has not returned yet, in another thread or in this.
+ *
+ * A request in memory of the caller's UCP does not get, but gives one of its own:
+ * it marks a request as completed before it calls what is to be called then, when
+ * another thread that polls it may have used its memory again. The caller's is a
+ * copy of what UCP completed, made in the end.
  */
 #ifndef HOOK_OP_H
 #define HOOK_OP_H
@@ -20,14 +25,16 @@ typedef struct hook_op_callback {
     __typeof__(((ucp_request_param_t *)0)
                        ->cb) cb; /* .send NULL: there is none */
     void *arg;
+    void *request; /* in memory of the user's; NULL: UCP's */
 } hook_op_callback_t;
 
 
 typedef struct hook_op {
     struct hook_op *next; /* unused ones, or those of a bucket */
     ucp_worker_h worker;
-    void *request; /* NULL: the call has not returned */
-    int is_over;   /* ... but UCP has completed it already */
+    unsigned num_refs; /* the call, UCP, and those that cancel it */
+    void *request;     /* as the user knows it; NULL: not found by it */
+    void *ucp_request; /* ... UCP's, if that is another */
     uct_dcx_view_t *view;
     hook_type_t *type; /* a reference */
     void *state;       /* of hook_type_start() */
@@ -46,11 +53,16 @@ typedef enum hook_op_kind {
  * its own sees at least that one. */
 extern atomic_uint hook_op_num __attribute__((visibility("hidden")));
 
-/* An operation without anything yet, or NULL: no memory */
+/* An operation without anything yet, for a call, or NULL: no memory */
 hook_op_t *hook_op_get(void);
+
+/* One reference less */
 void hook_op_put(hook_op_t *op);
 
-/* The parameters by which UCP moves the view instead */
+/* The length of UCP's part of a request, which lies before the user's */
+void hook_op_set_request_size(size_t size);
+
+/* The parameters by which UCP moves the view instead, and has a reference */
 ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
                                   const ucp_request_param_t *user);
 
@@ -60,6 +72,10 @@ ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result);
 /* Whether a request is an operation's, whose user's callback is not called from
  * now on */
 int hook_op_silence(void *request);
+
+/* A reference to the operation of a request, whose 'ucp_request' stays UCP's while
+ * it is held; NULL: UCP has this request itself. */
+hook_op_t *hook_op_hold(void *request);
 
 /* The worker is no more: ends what UCP has not completed, which includes receives
  * that nothing came for. */

@@ -11,6 +11,7 @@
 #define HOOK_REAL_UCP(_) \
     _(ucp_init_version) \
     _(ucp_cleanup) \
+    _(ucp_context_query) \
     _(ucp_config_read) \
     _(ucp_config_print) \
     _(ucp_config_modify) \
@@ -27,6 +28,7 @@
     _(ucp_tag_msg_recv_nbx) \
     _(ucp_am_send_nbx) \
     _(ucp_am_recv_data_nbx) \
+    _(ucp_request_cancel) \
     _(ucp_request_free) \
     _(ucp_request_release)
 

@@ -17,9 +17,6 @@ static const char *const hook_report_text[HOOK_KIND_LAST] = {
         [HOOK_PEERS] =
                 "packed: received where fragments are in use and UCX_TLS has "
                 "more than dcx and self",
-        [HOOK_REQUEST] =
-                "packed: a request of the caller's without a callback, in a "
-                "worker of several threads",
         [HOOK_PAUSE]     = "packed: short messages came to this type",
         [HOOK_IMMEDIATE] = "packed: an operation that must not wait",
         [HOOK_STATUS + UCT_DCX_VIEW_BUSY]     = "packed: all views are in use",

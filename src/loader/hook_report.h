@@ -21,7 +21,6 @@ typedef enum hook_kind {
     HOOK_LAYOUT,
     HOOK_LANE,
     HOOK_PEERS,
-    HOOK_REQUEST,
     HOOK_PAUSE,
     HOOK_IMMEDIATE,
     HOOK_STATUS, /* + what uct_dcx_view_ops_t.open() returned */

@@ -1,5 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "hook_type.h"
+#include "hook_commit.h"
 #include "hook_real.h"
 #include "hook_report.h"
 #include "hook_views.h"
@@ -78,6 +79,7 @@ ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
     ours.start_unpack = hook_type_start_unpack;
     status = hook_real.ucp_dt_create_generic(&ours, type, datatype_p);
     if ((status == UCS_OK) && hook_type_is_read_back(*datatype_p, type)) {
+        hook_commit_add(type);
         return UCS_OK;
     }
 
@@ -167,13 +169,19 @@ void hook_type_put(hook_type_t *type)
     free(type);
 }
 
+static int hook_type_is_askable(const hook_type_t *type)
+{
+    return (type->lib != NULL) && type->lib->is_askable();
+}
+
 size_t hook_type_size(hook_type_t *type)
 {
     size_t size = atomic_load_explicit(&type->size, memory_order_relaxed);
 
     if (size == SIZE_MAX) {
-        size = (type->lib == NULL) ? 0 :
-                                     mpi_type_size(type->lib, type->context);
+        size = hook_type_is_askable(type) ?
+                       mpi_type_size(type->lib, type->context) :
+                       0;
         atomic_store_explicit(&type->size, size, memory_order_relaxed);
     }
 
@@ -183,11 +191,9 @@ size_t hook_type_size(hook_type_t *type)
 /* What no message will use is not kept */
 static shape_t *hook_type_make_shape(const hook_type_t *type)
 {
-    shape_t *shape = NULL;
+    shape_t *shape =
+            mpi_type_shape(type->lib, type->context, HOOK_TYPE_MAX_NESTS);
 
-    if (type->lib != NULL) {
-        shape = mpi_type_shape(type->lib, type->context, HOOK_TYPE_MAX_NESTS);
-    }
     if (shape == NULL) {
         return &hook_type_unknown;
     }
@@ -205,7 +211,8 @@ static shape_t *hook_type_make_shape(const hook_type_t *type)
 static shape_t *hook_type_walk(hook_type_t *type)
 {
     shape_t *found = NULL;
-    shape_t *shape = hook_type_make_shape(type);
+    shape_t *shape = hook_type_is_askable(type) ? hook_type_make_shape(type) :
+                                                  &hook_type_unknown;
 
     if (atomic_compare_exchange_strong(&type->shape, &found, shape)) {
         return shape;
@@ -224,6 +231,17 @@ const shape_t *hook_type_shape(hook_type_t *type)
     }
 
     return (shape == &hook_type_unknown) ? NULL : shape;
+}
+
+/* The type is this thread's alone as yet */
+void hook_type_learn(hook_type_t *type)
+{
+    if ((type->lib == NULL) || type->lib->is_askable()) {
+        return;
+    }
+
+    type->size  = mpi_type_size(type->lib, type->context);
+    type->shape = hook_type_make_shape(type);
 }
 
 void *hook_type_start(const hook_type_t *type, void *buffer, size_t count,

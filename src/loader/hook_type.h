@@ -86,6 +86,10 @@ size_t hook_type_size(hook_type_t *type);
  * more nests than any key has pieces, their number alone is to be looked at. */
 const shape_t *hook_type_shape(hook_type_t *type);
 
+/* Finds size and shape of one that is new, of an MPI that is not to be asked later,
+ * within its calls */
+void hook_type_learn(hook_type_t *type);
+
 /* Start of an operation: what the user's function returns, for hook_type_finish()
  * when it ends. MPIs hold a reference to their type meanwhile. */
 void *hook_type_start(const hook_type_t *type, void *buffer, size_t count,

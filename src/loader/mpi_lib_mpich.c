@@ -4,8 +4,8 @@
  *
  * As Debian builds 4.0.2, all calls of MPI hold one lock if the program asked for
  * MPI_THREAD_MULTIPLE, and a thread that has it must not take it again
- * (mpidu_thread_fallback.h): MPICH cannot be asked within a call then. With fewer
- * threads there is no lock.
+ * (mpidu_thread_fallback.h): MPICH cannot be asked within a call then, but is when
+ * a type was committed (hook_commit.c). With fewer threads there is no lock.
  */
 #include "mpi_lib.h"
 

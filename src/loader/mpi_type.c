@@ -393,8 +393,7 @@ size_t mpi_type_size(const mpi_lib_t *lib, const void *context)
 {
     mpi_extents_t extents;
 
-    if (!lib->is_askable() ||
-        mpi_lib_get_extents(lib->handle(context), &extents) ||
+    if (mpi_lib_get_extents(lib->handle(context), &extents) ||
         (extents.size < 0)) {
         return 0;
     }
@@ -408,7 +407,7 @@ shape_t *mpi_type_shape(const mpi_lib_t *lib, const void *context,
                          .max_nests  = max_nests,
                          .steps_left = WALK_MAX_STEPS};
     mpi_handle_t type = lib->handle(context);
-    shape_t *shape    = lib->is_askable() ? walk_type(&walk, type) : NULL;
+    shape_t *shape    = walk_type(&walk, type);
 
     if ((shape != NULL) && !walk_check(type, shape)) {
         free(shape);

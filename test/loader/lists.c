@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * lists [peer | hard | rude | quick | types | tags | am | gpu | config |
- * threads]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * threads | requests]: each way of UCP to send and receive, by a program of UCP's that knows no
  * views, with lists of pieces (UCP's own kind of data that is not contiguous). Two
  * workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
@@ -308,6 +308,106 @@ static int tag_nbr(void)
     free(send - t.request_size);
     free(recv - t.request_size);
     return errors;
+}
+
+/* --- requests in memory of the caller's ----------------------------------------- */
+
+/* ... of which every byte but those that a call writes is a one */
+static char *new_request(void)
+{
+    char *memory = (char*)malloc(2 * t.request_size);
+
+    if (memory == NULL) {
+        die("memory", UCS_ERR_NO_MEMORY);
+    }
+
+    memset(memory, 0xff, 2 * t.request_size);
+    return memory + t.request_size;
+}
+
+static void free_request(char *request)
+{
+    free(request - t.request_size);
+}
+
+static char *send_request(void)
+{
+    ucp_request_param_t param = list_param();
+
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST |
+                          UCP_OP_ATTR_FLAG_NO_IMM_CMPL |
+                          UCP_OP_ATTR_FIELD_CALLBACK;
+    param.request       = new_request();
+    param.cb.send       = sent;
+    if (ucp_tag_send_nbx(t.ep, t.source.list, PIECES, TAG, &param) !=
+        param.request) {
+        die("a send is not its request", UCS_ERR_INVALID_PARAM);
+    }
+
+    return param.request;
+}
+
+/* As Open MPI receives: there is no callback, and the request is looked at whatever
+ * the call returned */
+static char *recv_request(void)
+{
+    ucp_request_param_t param = list_param();
+
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST;
+    param.request       = new_request();
+    need_ptr("receive", ucp_tag_recv_nbx(t.to, t.dest.list, PIECES, TAG,
+                                         ALL_BITS, &param));
+    return param.request;
+}
+
+/* UCP tells of the caller's request what it knows of its own */
+static int end_requests(char *send, char *recv)
+{
+    ucp_tag_recv_info_t info = {0};
+    int errors = check_statuses("requests", wait_for(send), wait_for(recv));
+
+    errors += check_value("tested", ucp_request_test(recv, &info), UCS_OK) +
+              check_value("tag", info.sender_tag, TAG) +
+              check_value("length", info.length, LENGTH) +
+              check_value("completed", ucp_request_is_completed(send), 1) +
+              check_value("callbacks", t.num_called, 1);
+    free_request(send);
+    free_request(recv);
+    return errors;
+}
+
+static int request_expected(void)
+{
+    char *recv = recv_request();
+
+    return end_requests(send_request(), recv);
+}
+
+/* With UCX_RNDV_THRESH=inf both are completed within their calls. */
+static int request_unexpected(void)
+{
+    char *send = send_request();
+
+    progress_a_while();
+    return end_requests(send, recv_request());
+}
+
+/* More often than there are views */
+static int request_canceled(void)
+{
+    int errors = 0;
+    int i;
+
+    for (i = 0; i < 100; ++i) {
+        char *recv = recv_request();
+
+        ucp_request_cancel(t.to, recv);
+        ucp_request_cancel(t.to, recv);
+        errors += check_value("canceled", wait_for(recv), UCS_ERR_CANCELED);
+        free_request(recv);
+    }
+
+    return errors + check_pieces("canceled", 0) + request_expected();
 }
 
 static int tag_sync(void)
@@ -878,6 +978,12 @@ static const struct check checks[] = {
     {"am_nb", am_nb}
 };
 
+static const struct check request_checks[] = {
+    {"request_expected", request_expected},
+    {"request_unexpected", request_unexpected},
+    {"request_canceled", request_canceled}
+};
+
 enum {
     NUM_CHECKS = sizeof(checks) / sizeof(*checks),
     NUM_TAGS   = NUM_CHECKS - 2 /* the others are active messages */
@@ -908,7 +1014,8 @@ static const struct {
     {"tags", checks, NUM_TAGS},
     {"am", checks + NUM_TAGS, NUM_CHECKS - NUM_TAGS},
     {"gpu", checks, NUM_CHECKS},
-    {"threads", checks, NUM_CHECKS}
+    {"threads", checks, NUM_CHECKS},
+    {"requests", request_checks, 3}
 };
 
 static int run(const struct check *check)
@@ -955,7 +1062,7 @@ int main(int argc, char **argv)
 
     t.is_peer    = !strcmp(name, "peer") || !strcmp(name, "hard");
     t.is_gpu     = !strcmp(name, "gpu");
-    t.is_threads = !strcmp(name, "threads");
+    t.is_threads = !strcmp(name, "threads") || !strcmp(name, "requests");
     t.features   = UCP_FEATURE_AM | (strcmp(name, "am") ? UCP_FEATURE_TAG : 0);
     t.early      = type_create();
     begin_contexts();

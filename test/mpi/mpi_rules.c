@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_rules [-threads | -dies | [-]NAME]: the checks of messages of derived types,
- * as mpi_check runs its own. Whether they go by views is a matter of how the ranks
- * are started. With -threads those of several threads, which want another kind of
- * MPI; with -dies the last rank ends in the middle of messages.
+ * mpi_rules [-threads | -dies | -multiple | [-]NAME]: the checks of messages of
+ * derived types, as mpi_check runs its own. Whether they go by views is a matter of
+ * how the ranks are started. With -threads those of several threads, which want
+ * another kind of MPI, and with -multiple the others in that; with -dies the last
+ * rank ends in the middle of messages.
  */
 #include "test/mpi/rules.h"
 
@@ -46,10 +47,12 @@ int main(int argc, char **argv)
             rules_coll_checks};
     const char *what = (argc < 2) ? "" : argv[1];
     int is_threads   = !strcmp(what, "-threads");
+    int is_multiple  = !strcmp(what, "-multiple");
     int is_failed, provided;
 
     MPI_Init_thread(&argc, &argv,
-                    is_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    (is_threads || is_multiple) ? MPI_THREAD_MULTIPLE :
+                                                  MPI_THREAD_SINGLE,
                     &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -59,7 +62,8 @@ int main(int argc, char **argv)
         is_failed = run_dies();
     } else {
         is_failed = run_checks("mpi_rules", tables,
-                               sizeof(tables) / sizeof(tables[0]), what);
+                               sizeof(tables) / sizeof(tables[0]),
+                               is_multiple ? "" : what);
     }
     MPI_Finalize();
     return is_failed;
