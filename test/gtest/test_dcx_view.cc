@@ -375,16 +375,52 @@ TEST_P(dcx_view_test, unmapped)
     check(type, m_pages, 0, 1);
 }
 
-/* Registered memory is written to; what cannot be is packed. */
+/* What may be read alone is sent from, not received into; then it is memory as any
+ * other again. */
 TEST_P(dcx_view_test, read_only)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
     shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
     uct_dcx_view_t *view;
 
-    ASSERT_EQ(0, mprotect(m_pages.bytes, SIZE, PROT_READ));
-    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
-    ASSERT_EQ(0, mprotect(m_pages.bytes, SIZE, PROT_READ | PROT_WRITE));
+    for (unsigned i = 0; i < 3; i++) {
+        ASSERT_EQ(0, mprotect(m_pages.bytes, SIZE, PROT_READ));
+        check_source(type, m_pages.bytes, 1);
+        check_source(type, m_pages.bytes + 64, 1);
+        EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
+        check_source(type, m_pages.bytes, 1);
+        ASSERT_EQ(0, mprotect(m_pages.bytes, SIZE, PROT_READ | PROT_WRITE));
+        check(type, m_pages, 0, 1);
+    }
+}
+
+/* Memory that is sent from is registered for all that may come, if it can be. */
+TEST_P(dcx_view_test, sent_first)
+{
+    view_type type({nest(0, 64, {{50, 1000}})}, 50000);
+
+    check_source(type, m_pages.bytes, 1);
+    (void)page_rkey(m_pages.bytes);
+    EXPECT_EQ(has_cache(), sets_of([&] {
+        check_source(type, m_pages.bytes, 1);
+    }) == 0);
+}
+
+/* ... with pages of it that are written, and some that are not there */
+TEST_P(dcx_view_test, read_only_in_part)
+{
+    view_type type({nest(0, 64, {{50, 8192}})}, 50 * 8192);
+    shape_data_t data = {type.shape, (char*)m_pages.bytes, 1};
+    uct_dcx_view_t *view;
+
+    ASSERT_EQ(0, mprotect(m_pages.bytes, 8 * PAGE, PROT_READ));
+    check_source(type, m_pages.bytes, 1);
+    EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
+    m_pages.unmap(21 * PAGE, PAGE);
+    check_source(type, m_pages.bytes, 1);
+    check_source(type, m_pages.bytes + 64, 1);
+    m_pages.map(21 * PAGE, PAGE);
+    ASSERT_EQ(0, mprotect(m_pages.bytes, 8 * PAGE, PROT_READ | PROT_WRITE));
     check(type, m_pages, 0, 1);
 }
 

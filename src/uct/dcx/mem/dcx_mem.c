@@ -10,6 +10,7 @@
 #include "dcx_mem_view.h"
 
 #include <endian.h>
+#include <sys/mman.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/sys.h>
@@ -34,14 +35,46 @@ static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
+/* What the caller says that it needs */
+static int uct_dcx_mem_prot(uint64_t flags)
+{
+    static const uint64_t reads  = UCT_MD_MEM_ACCESS_LOCAL_READ |
+                                   UCT_MD_MEM_ACCESS_REMOTE_GET;
+    static const uint64_t writes = UCT_MD_MEM_ACCESS_ALL & ~reads;
+
+    return ((flags & reads) && !(flags & writes)) ? PROT_READ :
+                                                    (PROT_READ | PROT_WRITE);
+}
+
+
+/* All rights, as others may need more; or those to read, if more cannot be had and
+ * are not needed. '*prot_p' is what was got. */
+static struct ibv_mr *
+uct_dcx_region_reg(uct_dcx_md_t *md, void *address, size_t length,
+                   uint64_t flags, int *prot_p)
+{
+    struct ibv_mr *mr = ibv_reg_mr(md->dev.pd, address, length,
+                                   UCT_DCX_MEM_ACCESS);
+
+    *prot_p = PROT_READ | PROT_WRITE;
+    if ((mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
+        mr      = ibv_reg_mr(md->dev.pd, address, length,
+                             IBV_ACCESS_REMOTE_READ);
+        *prot_p = PROT_READ;
+    }
+    return mr;
+}
+
+
 static ucs_status_t
 uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
-                    size_t length, int silent)
+                    size_t length, uint64_t flags, int *prot_p)
 {
+    int silent = flags & UCT_MD_MEM_FLAG_HIDE_ERRORS;
+
     region->idle     = NULL;
     region->num_idle = 0;
-    region->mr       = ibv_reg_mr(md->dev.pd, address, length,
-                                  UCT_DCX_MEM_ACCESS);
+    region->mr       = uct_dcx_region_reg(md, address, length, flags, prot_p);
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
                 "%s: failed to register %p of %zu bytes: %m%s",
@@ -82,9 +115,11 @@ uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 {
     ucs_rcache_region_t *cached = NULL;
     ucs_status_t status;
+    int prot;
 
     if (md->rcache != NULL) {
-        status    = uct_dcx_ucx_rcache_get(md->rcache, address, length, &flags,
+        status    = uct_dcx_ucx_rcache_get(md->rcache, address, length,
+                                           uct_dcx_mem_prot(flags), &flags,
                                            &cached);
         *region_p = ucs_derived_of(cached, uct_dcx_region_t);
         return status;
@@ -95,8 +130,7 @@ uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_region_init(*region_p, md, address, length,
-                                 flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    status = uct_dcx_region_init(*region_p, md, address, length, flags, &prot);
     if (status != UCS_OK) {
         ucs_free(*region_p);
     }
@@ -321,14 +355,20 @@ static ucs_status_t
 uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
                    ucs_rcache_region_t *rregion, uint16_t rcache_flags)
 {
-    const uint64_t *flags = arg;
-    int silent            = (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) ||
-                            (*flags & UCT_MD_MEM_FLAG_HIDE_ERRORS);
+    uint64_t flags = *(const uint64_t*)arg;
+    int prot       = rregion->prot;
+    ucs_status_t status;
 
-    return uct_dcx_region_init(ucs_derived_of(rregion, uct_dcx_region_t),
-                               context, (void*)rregion->super.start,
-                               rregion->super.end - rregion->super.start,
-                               silent);
+    if (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) {
+        flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    }
+
+    status = uct_dcx_region_init(ucs_derived_of(rregion, uct_dcx_region_t),
+                                 context, (void*)rregion->super.start,
+                                 rregion->super.end - rregion->super.start,
+                                 flags, &prot);
+    rregion->prot = prot;
+    return status;
 }
 
 

@@ -100,10 +100,10 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
                           void *context, const char *name,
                           ucs_rcache_t **rcache_p);
 
-/* Finds the region of a buffer that is read and written, or registers it. */
+/* Finds the region of a buffer, which has the rights PROT_*, or registers it. */
 ucs_status_t
 uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       void *arg, ucs_rcache_region_t **region_p);
+                       int prot, void *arg, ucs_rcache_region_t **region_p);
 
 /* Seconds that it takes to find a region. */
 double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);

@@ -74,10 +74,9 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
 
 ucs_status_t
 uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       void *arg, ucs_rcache_region_t **region_p)
+                       int prot, void *arg, ucs_rcache_region_t **region_p)
 {
-    return ucs_rcache_get(rcache, address, length, PROT_READ | PROT_WRITE, arg,
-                          region_p);
+    return ucs_rcache_get(rcache, address, length, prot, arg, region_p);
 }
 
 

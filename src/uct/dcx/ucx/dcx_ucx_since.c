@@ -135,10 +135,10 @@ void uct_dcx_ucx_since_rcache_merge(void *context, ucs_rcache_t *rcache,
 
 ucs_status_t
 uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       void *arg, ucs_rcache_region_t **region_p)
+                       int prot, void *arg, ucs_rcache_region_t **region_p)
 {
     return ucs_rcache_get(rcache, address, length, UCS_RCACHE_MIN_ALIGNMENT,
-                          PROT_READ | PROT_WRITE, arg, region_p);
+                          prot, arg, region_p);
 }
 
 

@@ -269,17 +269,18 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
 
 /* What would be too many pieces in one region is in several, too. */
 static uct_dcx_view_status_t
-uct_dcx_view_key_reg(uct_dcx_view_key_t *key, const shape_data_t *data)
+uct_dcx_view_key_reg(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data)
 {
     unsigned max = uct_dcx_slots_max_klm(&key->md->slots);
     uct_dcx_view_form_t form;
     uct_dcx_view_status_t status;
 
-    status = uct_dcx_view_form_init(&form, data, 1, max);
+    status = uct_dcx_view_form_init(&form, &data->super, 1, max);
     if (status != UCT_DCX_VIEW_OK) {
         return status;
     }
-    return uct_dcx_view_memory_reg(&key->memory, key->md, data) ?
+    return uct_dcx_view_memory_reg(&key->memory, key->md, &data->super,
+                                   data->is_dest) ?
            UCT_DCX_VIEW_OK : UCT_DCX_VIEW_UNMAPPED;
 }
 
@@ -293,7 +294,7 @@ uct_dcx_view_status_t uct_dcx_view_key_open(uct_dcx_view_key_t *key,
     if (!key->is_current ||
         !uct_dcx_view_memory_again(&key->memory, key->md, &is_same)) {
         is_same = 0;
-        status  = uct_dcx_view_key_reg(key, &data->super);
+        status  = uct_dcx_view_key_reg(key, data);
     }
     if (status != UCT_DCX_VIEW_OK) {
         key->is_current = 0;

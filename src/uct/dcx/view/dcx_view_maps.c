@@ -38,7 +38,7 @@ uct_dcx_view_maps_add(uct_dcx_view_maps_t *maps, uint64_t begin, uint64_t end)
 
 
 void uct_dcx_view_maps_read(uct_dcx_view_maps_t *maps, uint64_t begin,
-                            uint64_t end)
+                            uint64_t end, int is_written)
 {
     FILE *file    = fopen("/proc/self/maps", "re");
     char *line    = NULL;
@@ -55,7 +55,8 @@ void uct_dcx_view_maps_read(uct_dcx_view_maps_t *maps, uint64_t begin,
     while ((from < end) && (getline(&line, &length, file) > 0)) {
         if ((sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c", &from, &to, &read,
                     &write) == 4) &&
-            (from < end) && (to > begin) && (read == 'r') && (write == 'w') &&
+            (from < end) && (to > begin) && (read == 'r') &&
+            (!is_written || (write == 'w')) &&
             !uct_dcx_view_maps_add(maps, from, to)) {
             break;
         }

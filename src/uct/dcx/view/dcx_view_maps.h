@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which addresses of this process can be registered: those that it may read and
- * write. As the kernel says (proc(5), maps) at one moment; who reads them does it
+ * Which addresses of this process can be registered: those that it may read, and
+ * write if the device shall. As the kernel says (proc(5), maps) at one moment; who reads them does it
  * seldom, as all of them are text.
  */
 #ifndef UCT_DCX_VIEW_MAPS_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 
-/* All may be read and written, and nothing right before or behind it. */
+/* All can be registered, and nothing right before or behind it. */
 typedef struct uct_dcx_view_range {
     uint64_t begin;
     uint64_t end;
@@ -26,9 +26,10 @@ typedef struct uct_dcx_view_maps {
 } uct_dcx_view_maps_t;
 
 
-/* What is within these addresses. If that cannot be had, nothing is. */
+/* What is within these addresses, to be written or not. If that cannot be had,
+ * nothing is. */
 void uct_dcx_view_maps_read(uct_dcx_view_maps_t *maps, uint64_t begin,
-                            uint64_t end);
+                            uint64_t end, int is_written);
 
 void uct_dcx_view_maps_free(uct_dcx_view_maps_t *maps);
 

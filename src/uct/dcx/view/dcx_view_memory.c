@@ -29,15 +29,18 @@ void uct_dcx_view_memory_allow(size_t bytes)
 
 /* That it cannot be is not an error: the data is packed then. */
 static int
-uct_dcx_view_region_reg(uct_dcx_view_region_t *region, uct_dcx_md_t *md)
+uct_dcx_view_region_reg(uct_dcx_view_region_t *region, uct_dcx_md_t *md,
+                        int is_dest)
 {
+    uint64_t access = is_dest ? UCT_MD_MEM_ACCESS_ALL :
+                      (UCT_MD_MEM_ACCESS_LOCAL_READ |
+                       UCT_MD_MEM_ACCESS_REMOTE_GET);
     uct_mem_h memh;
     ucs_status_t status;
 
     status = uct_dcx_mem_reg(&md->super, (void*)(uintptr_t)region->begin,
                              region->end - region->begin,
-                             UCT_MD_MEM_ACCESS_ALL |
-                             UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh);
+                             access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh);
     if (status != UCS_OK) {
         return 0;
     }
@@ -72,7 +75,7 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
     *is_same_p = 1;
     for (i = 0; i < memory->num; ++i) {
         region = &memory->regions[i];
-        if (!uct_dcx_view_region_reg(region, md)) {
+        if (!uct_dcx_view_region_reg(region, md, memory->is_dest)) {
             uct_dcx_view_memory_dereg_first(memory, md, i);
             return 0;
         }
@@ -246,7 +249,7 @@ static int uct_dcx_view_memory_cut(uct_dcx_view_memory_t *memory,
     int is_failed;
 
     uct_dcx_view_maps_read(&clusters.maps, memory->regions[0].begin,
-                           memory->regions[0].end);
+                           memory->regions[0].end, memory->is_dest);
     is_failed = shape_for_each(data, uct_dcx_view_clusters_add, &clusters);
     uct_dcx_view_maps_free(&clusters.maps);
 
@@ -284,10 +287,11 @@ static int uct_dcx_view_memory_is_fair(const uct_dcx_view_memory_t *memory,
 
 
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
-                            const shape_data_t *data)
+                            const shape_data_t *data, int is_dest)
 {
     int is_fair, is_same;
 
+    memory->is_dest = is_dest;
     uct_dcx_view_memory_span(memory, data);
     is_fair = uct_dcx_view_memory_is_fair(memory, data);
     if (is_fair && uct_dcx_view_memory_again(memory, md, &is_same)) {

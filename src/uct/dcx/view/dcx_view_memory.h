@@ -27,6 +27,7 @@ typedef struct uct_dcx_view_region {
 
 /* Those of what was registered last stay known when it is not any more. */
 typedef struct uct_dcx_view_memory {
+    int                   is_dest; /* else it is read alone */
     unsigned              num;
     uct_dcx_view_region_t regions[UCT_DCX_VIEW_MAX_REGIONS];
 } uct_dcx_view_memory_t;
@@ -35,9 +36,10 @@ typedef struct uct_dcx_view_memory {
 /* What may be registered for any data, in bytes. Called once, before the others. */
 void uct_dcx_view_memory_allow(size_t bytes);
 
-/* Registers it. Returns 0 if it cannot be: nothing is registered then. */
+/* Registers it, to be written or to be read alone. Returns 0 if it cannot be:
+ * nothing is registered then. */
 int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
-                            const shape_data_t *data);
+                            const shape_data_t *data, int is_dest);
 
 /* Registers what was registered before. Returns 0 if it cannot be. '*is_same_p':
  * the keys are those of before. */
