@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * lists [peer | hard | rude | quick | types | tags | am | gpu | config |
- * threads | requests]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * threads | requests | scattered]: each way of UCP to send and receive, by a program of UCP's that knows no
  * views, with lists of pieces (UCP's own kind of data that is not contiguous). Two
  * workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
@@ -26,7 +26,11 @@ enum {
     GAP    = 0xee,           /* what a receiver has between its pieces */
     AM_ID  = 1,
     OLD_ID = 2,
-    TAG    = 0x1234
+    TAG    = 0x1234,
+
+    FAR_BLOCK  = 2048,       /* of pieces that are far apart */
+    FAR_STEP   = 1 << 18,
+    FAR_PIECES = 64
 };
 
 #define ALL_BITS UINT64_MAX
@@ -670,6 +674,61 @@ static int am_nb(void)
     return check_pieces("am_nb", PIECES);
 }
 
+/* --- pieces that are far apart -------------------------------------------------- */
+
+static char *far_list(ucp_dt_iov_t *list)
+{
+    char *memory = (char*)calloc(FAR_PIECES, FAR_STEP);
+    int i;
+
+    if (memory == NULL) {
+        die("memory", UCS_ERR_NO_MEMORY);
+    }
+
+    for (i = 0; i < FAR_PIECES; ++i) {
+        list[i].buffer = memory + i * FAR_STEP;
+        list[i].length = FAR_BLOCK;
+    }
+
+    return memory;
+}
+
+static int far_check(const ucp_dt_iov_t *source, const ucp_dt_iov_t *dest)
+{
+    int errors = 0;
+    int i;
+
+    for (i = 0; i < FAR_PIECES; ++i) {
+        errors += memcmp(source[i].buffer, dest[i].buffer, FAR_BLOCK) ||
+                  ((char*)dest[i].buffer)[FAR_BLOCK];
+    }
+
+    return check_value("pieces", errors, 0);
+}
+
+/* 128 KiB of data in 16 MiB of memory */
+static int scattered(void)
+{
+    ucp_request_param_t param = list_param();
+    ucp_dt_iov_t source[FAR_PIECES], dest[FAR_PIECES];
+    char *from = far_list(source);
+    char *to   = far_list(dest);
+    void *recv, *send;
+    int errors;
+
+    check_fill(from, FAR_PIECES * FAR_STEP, SEED);
+    recv   = need_ptr("receive", ucp_tag_recv_nbx(t.to, dest, FAR_PIECES, TAG,
+                                                  ALL_BITS, &param));
+    send   = need_ptr("send", ucp_tag_send_nbx(t.ep, source, FAR_PIECES, TAG,
+                                               &param));
+    errors = check_value("sent", wait_and_free(send), UCS_OK) +
+             check_value("received", wait_and_free(recv), UCS_OK) +
+             far_check(source, dest);
+    free(from);
+    free(to);
+    return errors;
+}
+
 /* --- workers ------------------------------------------------------------------ */
 
 static ucp_worker_h make_worker(ucp_context_h context)
@@ -993,6 +1052,8 @@ enum {
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
 static const struct check hard_checks[] = {{"closed_hard", closed_hard}};
 
+static const struct check far_checks[] = {{"scattered", scattered}};
+
 static const struct check config_checks[] = {{"config_kept", config_kept}};
 static const struct check types_checks[] = {{"types", types}};
 
@@ -1015,7 +1076,8 @@ static const struct {
     {"am", checks + NUM_TAGS, NUM_CHECKS - NUM_TAGS},
     {"gpu", checks, NUM_CHECKS},
     {"threads", checks, NUM_CHECKS},
-    {"requests", request_checks, 3}
+    {"requests", request_checks, 3},
+    {"scattered", far_checks, 1}
 };
 
 static int run(const struct check *check)
