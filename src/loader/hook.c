@@ -18,14 +18,12 @@
  *   hook_real.c      UCP's functions
  *   hook_report.c    how many messages went by view, and why others did not
  *
- * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr(),
- * ucp_ep_destroy() ...) call those here by way of the dynamic linker, thus come
+ * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr() ...) call those here by way of the dynamic linker, thus come
  * by as well. Those that may be within UCP's own locks call nothing that takes
  * them under a lock of ours.
  */
 #include "hook.h"
 #include "hook_context.h"
-#include "hook_ep.h"
 #include "hook_message.h"
 #include "hook_real.h"
 #include "hook_report.h"
@@ -373,15 +371,6 @@ HOOK_EXPORT void ucp_worker_destroy(ucp_worker_h worker)
     hook_real.ucp_worker_destroy(worker);
     if (known != NULL) {
         hook_op_abandon(worker);
-        hook_ep_forget_all(known);
         free(known);
     }
-}
-
-HOOK_EXPORT ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep,
-                                              const ucp_request_param_t *param)
-{
-    hook_real_find();
-    hook_ep_forget(ep);
-    return hook_real.ucp_ep_close_nbx(ep, param);
 }

@@ -12,7 +12,10 @@
 #include <stdatomic.h>
 #include <ucp/api/ucp.h>
 
-enum { HOOK_CONTEXT_MAX_MDS = 64 };
+enum {
+    HOOK_CONTEXT_MAX_MDS    = 64,
+    HOOK_WORKER_MAX_CONFIGS = 256 /* an index has 8 bits */
+};
 
 
 typedef struct hook_context {
@@ -28,7 +31,9 @@ typedef struct hook_worker {
     struct hook_worker *next;
     ucp_worker_h worker;
     const hook_context_t *context;
-    void *eps; /* tree of hook_ep.c */
+
+    /* what hook_ep.c keeps of each configuration of endpoints */
+    atomic_size_t eps[HOOK_WORKER_MAX_CONFIGS];
 } hook_worker_t;
 
 

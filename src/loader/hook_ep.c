@@ -3,26 +3,33 @@
 #include "hook_ep.h"
 #include "hook_real.h"
 
-#include <pthread.h>
-#include <search.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t hook_ep_lock = PTHREAD_MUTEX_INITIALIZER;
+enum {
+    HOOK_EP_KNOWN   = 1, /* what a worker keeps of a configuration */
+    HOOK_EP_HAS_DCX = 2,
+    HOOK_EP_SHIFT   = 2 /* of the longest short message */
+};
 
-/* The first member of an endpoint of UCP is its worker (src/ucp/core/ucp_ep.h) */
+/* How an endpoint of UCP begins (src/ucp/core/ucp_ep.h) */
+typedef struct hook_ep_ucp {
+    ucp_worker_h worker;
+    uint8_t refcount;
+    _Atomic uint8_t cfg_index;
+} hook_ep_ucp_t;
+
 hook_worker_t *hook_ep_worker(ucp_ep_h ep)
 {
-    return hook_worker_find(*(ucp_worker_h *)ep);
+    return hook_worker_find(((hook_ep_ucp_t *)ep)->worker);
 }
 
-static int hook_ep_compare(const void *ep1, const void *ep2)
+static unsigned hook_ep_config(ucp_ep_h ep)
 {
-    uintptr_t key1 = (uintptr_t)((const hook_ep_t *)ep1)->ep;
-    uintptr_t key2 = (uintptr_t)((const hook_ep_t *)ep2)->ep;
-
-    return (key1 > key2) - (key1 < key2);
+    return atomic_load_explicit(&((hook_ep_ucp_t *)ep)->cfg_index,
+                                memory_order_relaxed);
 }
 
 /* Lines as
@@ -47,96 +54,52 @@ static void hook_ep_read_line(const char *line, hook_ep_t *ep)
 }
 
 /* An endpoint that UCP tells nothing of has no lane. */
-static void hook_ep_read(hook_ep_t *ep)
+static hook_ep_t hook_ep_read(ucp_ep_h ucp_ep)
 {
-    char *text  = NULL;
-    size_t size = 0;
-    FILE *file  = open_memstream(&text, &size);
+    hook_ep_t ep = {0};
+    char *text   = NULL;
+    size_t size  = 0;
+    FILE *file   = open_memstream(&text, &size);
     char *line, *rest;
 
     if (file == NULL) {
-        return;
+        return ep;
     }
 
-    hook_real.ucp_ep_print_info(ep->ep, file);
+    hook_real.ucp_ep_print_info(ucp_ep, file);
     if (!fclose(file)) {
         rest = text;
         while ((line = strsep(&rest, "\n")) != NULL) {
-            hook_ep_read_line(line, ep);
+            hook_ep_read_line(line, &ep);
         }
     }
     free(text);
+    return ep;
 }
 
-static int hook_ep_find(hook_worker_t *worker, hook_ep_t *ep)
+/* Another thread may connect the endpoint meanwhile: then it is read again the next
+ * time. UCP takes the lock of its worker to tell. */
+static hook_ep_t hook_ep_learn(hook_worker_t *worker, ucp_ep_h ucp_ep,
+                               unsigned config)
 {
-    hook_ep_t **node;
+    hook_ep_t ep = hook_ep_read(ucp_ep);
 
-    pthread_mutex_lock(&hook_ep_lock);
-    node = tfind(ep, &worker->eps, hook_ep_compare);
-    if (node != NULL) {
-        *ep = **node;
+    if (hook_ep_config(ucp_ep) == config) {
+        worker->eps[config] = (ep.max_short << HOOK_EP_SHIFT) |
+                              (ep.has_dcx ? HOOK_EP_HAS_DCX : 0) |
+                              HOOK_EP_KNOWN;
     }
-    pthread_mutex_unlock(&hook_ep_lock);
-    return node != NULL;
+
+    return ep;
 }
 
-/* Without memory it is read again the next time. */
-static void hook_ep_keep(hook_worker_t *worker, const hook_ep_t *ep)
+hook_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ucp_ep)
 {
-    hook_ep_t *kept = malloc(sizeof(*kept));
-    hook_ep_t **node;
+    unsigned config = hook_ep_config(ucp_ep);
+    size_t kept     = worker->eps[config];
 
-    if (kept == NULL) {
-        return;
-    }
-
-    *kept = *ep;
-    pthread_mutex_lock(&hook_ep_lock);
-    node = tsearch(kept, &worker->eps, hook_ep_compare);
-    if ((node == NULL) || (*node != kept)) {
-        free(kept);
-    }
-    pthread_mutex_unlock(&hook_ep_lock);
-}
-
-/* UCP takes the lock of its worker to tell, thus not under ours */
-hook_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ep)
-{
-    hook_ep_t found = {.ep = ep};
-
-    if (!hook_ep_find(worker, &found)) {
-        hook_ep_read(&found);
-        hook_ep_keep(worker, &found);
-    }
-
-    return found;
-}
-
-void hook_ep_forget(ucp_ep_h ep)
-{
-    hook_worker_t *worker = hook_ep_worker(ep);
-    hook_ep_t key         = {.ep = ep};
-    hook_ep_t **node, *kept;
-
-    if (worker == NULL) {
-        return;
-    }
-
-    pthread_mutex_lock(&hook_ep_lock);
-    node = tfind(&key, &worker->eps, hook_ep_compare);
-    if (node != NULL) {
-        kept = *node;
-        tdelete(&key, &worker->eps, hook_ep_compare);
-        free(kept);
-    }
-    pthread_mutex_unlock(&hook_ep_lock);
-}
-
-void hook_ep_forget_all(hook_worker_t *worker)
-{
-    pthread_mutex_lock(&hook_ep_lock);
-    tdestroy(worker->eps, free);
-    worker->eps = NULL;
-    pthread_mutex_unlock(&hook_ep_lock);
+    return (kept & HOOK_EP_KNOWN) ?
+                   (hook_ep_t){.has_dcx   = !!(kept & HOOK_EP_HAS_DCX),
+                               .max_short = kept >> HOOK_EP_SHIFT} :
+                   hook_ep_learn(worker, ucp_ep, config);
 }

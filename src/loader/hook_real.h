@@ -18,7 +18,6 @@
     _(ucp_config_release) \
     _(ucp_worker_create) \
     _(ucp_worker_destroy) \
-    _(ucp_ep_close_nbx) \
     _(ucp_ep_print_info) \
     _(ucp_dt_create_generic) \
     _(ucp_dt_destroy) \

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * lists [peer | hard | rude | quick | types | tags | am | gpu | config |
- * threads | requests | scattered]: each way of UCP to send and receive, by a program of UCP's that knows no
+ * threads | requests | scattered | endpoints]: each way of UCP to send and receive, by a program of UCP's that knows no
  * views, with lists of pieces (UCP's own kind of data that is not contiguous). Two
  * workers of one process. Every byte is checked, also between the pieces; how
  * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
@@ -854,6 +854,61 @@ static int closed_hard(void)
     return errors;
 }
 
+/* --- endpoints of several kinds -------------------------------------------------- */
+
+static ucp_context_h make_context_without_dcx(void);
+
+/* UCP's own function, which the loader does not stand before */
+static void close_behind(ucp_ep_h ep)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags        = UCP_EP_CLOSE_FLAG_FORCE
+    };
+    ucs_status_ptr_t (*close)(ucp_ep_h, const ucp_request_param_t*) =
+            (ucs_status_ptr_t (*)(ucp_ep_h, const ucp_request_param_t*))dlsym(
+                    dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD),
+                    "ucp_ep_close_nbx");
+
+    wait_and_free(close(ep, &param));
+}
+
+static int send_by(ucp_ep_h ep)
+{
+    ucp_request_param_t param = list_param();
+    void *recv                = recv_list(PIECES);
+    void *send = ucp_tag_send_nbx(ep, t.source.list, PIECES, TAG, &param);
+
+    return check_statuses("endpoints", wait_and_free(send),
+                          wait_and_free(recv));
+}
+
+/* 'from' has an endpoint to a worker with dcx and one to a worker without, by
+ * turns, two of each, as UCP closes one after it has made the next: what is known
+ * of one must not be taken for that of a later one in its place. */
+static int endpoints(void)
+{
+    ucp_context_h context = make_context_without_dcx();
+    ucp_worker_h with     = t.to;
+    ucp_worker_h without  = make_worker(context);
+    int errors            = 0;
+    ucp_ep_h ep;
+    int i;
+
+    for (i = 0; i < 8; ++i) {
+        fill();
+        t.to    = (i & 2) ? without : with;
+        ep      = make_ep(t.from, t.to);
+        errors += send_by(ep);
+        close_behind(ep);
+    }
+
+    ucp_worker_destroy(without);
+    ucp_cleanup(context);
+    t.to = with;
+    return errors;
+}
+
 /* --- data types of a program's own ------------------------------------------- */
 
 /* The pieces of a side, which nobody knows the layout of */
@@ -1052,6 +1107,7 @@ enum {
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
 static const struct check hard_checks[] = {{"closed_hard", closed_hard}};
 
+static const struct check ep_checks[]  = {{"endpoints", endpoints}};
 static const struct check far_checks[] = {{"scattered", scattered}};
 
 static const struct check config_checks[] = {{"config_kept", config_kept}};
@@ -1077,7 +1133,8 @@ static const struct {
     {"gpu", checks, NUM_CHECKS},
     {"threads", checks, NUM_CHECKS},
     {"requests", request_checks, 3},
-    {"scattered", far_checks, 1}
+    {"scattered", far_checks, 1},
+    {"endpoints", ep_checks, 1}
 };
 
 static int run(const struct check *check)
@@ -1122,7 +1179,8 @@ int main(int argc, char **argv)
     int errors       = 0;
     size_t i, j;
 
-    t.is_peer    = !strcmp(name, "peer") || !strcmp(name, "hard");
+    t.is_peer    = !strcmp(name, "peer") || !strcmp(name, "hard") ||
+                   !strcmp(name, "endpoints");
     t.is_gpu     = !strcmp(name, "gpu");
     t.is_threads = !strcmp(name, "threads") || !strcmp(name, "requests");
     t.features   = UCP_FEATURE_AM | (strcmp(name, "am") ? UCP_FEATURE_TAG : 0);
