@@ -406,7 +406,7 @@ TEST_P(dcx_view_test, sent_first)
     }) == 0);
 }
 
-/* ... with pages of it that are written, and some that are not there */
+/* Pages of it may be written, and some are not there. */
 TEST_P(dcx_view_test, read_only_in_part)
 {
     view_type type({nest(0, 64, {{50, 8192}})}, 50 * 8192);
