@@ -171,11 +171,7 @@ protected:
 
     verbs_memlock()
     {
-        struct rlimit limit = {};
-
-        HCA_CHECK_CALL(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-        limit.rlim_cur = 40 * page; /* src and dst have 8 of them */
-        HCA_CHECK_CALL(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+        set_limit(40 * page); /* src and dst have 8 of them */
         m_mem = (char*)mmap(NULL, 64 * page, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         HCA_CHECK_CALL(m_mem != MAP_FAILED);
@@ -186,6 +182,15 @@ protected:
     {
         munmap(m_mem, 64 * page);
         set_privileged(true);
+    }
+
+    static void set_limit(size_t bytes)
+    {
+        struct rlimit limit = {};
+
+        HCA_CHECK_CALL(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+        limit.rlim_cur = bytes;
+        HCA_CHECK_CALL(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
     }
 
     /* Whether CAP_IPC_LOCK is in use; a user who has it not does not get it */
@@ -266,6 +271,22 @@ TEST_P(verbs_memlock, is_counted_for_umems)
     struct ibv_mr *mr = reg(0, 32 * page);
     ASSERT_NE(nullptr, mr);
     EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+/* can_do_mlock() of the kernel: whoever may lock nothing is not told how much */
+TEST_P(verbs_memlock, is_not_permitted_without_any)
+{
+    set_limit(1);
+    expect_full();
+    set_limit(0);
+    EXPECT_EQ(nullptr, reg(0, 1));
+    EXPECT_EQ(EPERM, errno);
+    EXPECT_EQ(nullptr, mlx5dv_devx_umem_reg(dev.ctx, m_mem, page, 0));
+    EXPECT_EQ(EPERM, errno);
+
+    struct ibv_mr *odp = reg(0, page, IBV_ACCESS_ON_DEMAND);
+    EXPECT_NE(nullptr, odp) << "is not locked";
+    EXPECT_EQ(0, ibv_dereg_mr(odp));
 }
 
 TEST_P(verbs_memlock, is_free_to_the_privileged)

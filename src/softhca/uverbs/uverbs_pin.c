@@ -18,7 +18,7 @@
 
 static _Atomic uint64_t uverbs_pinned;
 
-static bool uverbs_pin_is_free(void)
+static bool uverbs_pin_is_privileged(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -28,6 +28,7 @@ static bool uverbs_pin_is_free(void)
             CAP_TO_MASK(CAP_IPC_LOCK));
 }
 
+/* In bytes. */
 static uint64_t uverbs_pin_limit(void)
 {
     struct rlimit limit;
@@ -36,7 +37,7 @@ static uint64_t uverbs_pin_limit(void)
         (limit.rlim_cur == RLIM_INFINITY)) {
         return UINT64_MAX;
     }
-    return limit.rlim_cur / 4096;
+    return limit.rlim_cur;
 }
 
 int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages)
@@ -48,11 +49,14 @@ int uverbs_pin(uint64_t start, uint64_t length, uint64_t *pages)
     if (!hca_caps.memlock) {
         return 0;
     }
+    if ((limit == 0) && !uverbs_pin_is_privileged()) {
+        return -EPERM; /* can_do_mlock() */
+    }
     pinned = atomic_fetch_add(&uverbs_pinned, count);
-    if ((pinned + count > limit) && !uverbs_pin_is_free()) {
+    if ((pinned + count > limit / 4096) && !uverbs_pin_is_privileged()) {
         atomic_fetch_sub(&uverbs_pinned, count);
         hca_info("%lu pages to be locked, besides %lu: the limit is %lu",
-                 count, pinned, limit);
+                 count, pinned, limit / 4096);
         return -ENOMEM;
     }
     *pages = count;
