@@ -190,15 +190,16 @@ private:
 
 class hca_device {
 public:
-    hca_device()
+    explicit hca_device(int index = 0)
     {
-        struct ibv_device **list = ibv_get_device_list(NULL);
+        int count                = 0;
+        struct ibv_device **list = ibv_get_device_list(&count);
 
-        HCA_CHECK_CALL((list != NULL) && (list[0] != NULL));
+        HCA_CHECK_CALL((list != NULL) && (index < count));
         struct mlx5dv_context_attr attr = {};
 
         attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
-        ctx        = mlx5dv_open_device(list[0], &attr);
+        ctx        = mlx5dv_open_device(list[index], &attr);
         ibv_free_device_list(list);
         HCA_CHECK_CALL(ctx != NULL);
         HCA_CHECK_CALL((pd = ibv_alloc_pd(ctx)) != NULL);

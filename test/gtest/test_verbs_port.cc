@@ -104,6 +104,94 @@ TEST_P(verbs_port_down, lets_nothing_pass)
 INSTANTIATE_TEST_SUITE_P(ib_down, verbs_port_down, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_down, verbs_port_down, testing::Values(0));
 
+/* --- who keeps it down ---------------------------------------------------- */
+
+class verbs_port_kept : public verbs_port {
+};
+
+/* Puts the port down with its third write and waits for its end. */
+void keep_down(int fd)
+{
+    hca_device dev;
+    strict_mem src(dev.pd, ACCESS_ALL, 0x11), dst(dev.pd, ACCESS_ALL, 0);
+    verbs_pair pair(dev);
+
+    for (int i = 0; i < 3; i++) {
+        verbs_op write = verbs_op(IBV_WR_RDMA_WRITE).local(src, 64)
+                         .remote((uintptr_t)dst.addr, dst.mr->rkey);
+
+        HCA_CHECK_CALL(write.post(pair.a.qp) == 0);
+        verbs_wait(pair.a.send_cq);
+    }
+    peer_meet(fd);
+    peer_wait_for_the_end(fd);
+}
+
+TEST_P(verbs_port_kept, comes_up_when_who_keeps_it_down_is_killed)
+{
+    peer_process peer(keep_down);
+
+    peer_meet(peer.fd);
+    expect_event(dev.ctx, IBV_EVENT_PORT_ERR);
+    kill(peer.pid, SIGKILL);
+    expect_event(dev.ctx, IBV_EVENT_PORT_ACTIVE);
+}
+
+/* On a fabric of which this process is not, so that nobody else notices */
+void keep_down_elsewhere(int fd)
+{
+    setenv("SOFTHCA_FABRIC", "elsewhere", 1);
+    keep_down(fd);
+}
+
+void come_late_elsewhere(int fd)
+{
+    setenv("SOFTHCA_FABRIC", "elsewhere", 1);
+    peer_meet(fd);
+    hca_device dev;
+    EXPECT_EQ(IBV_PORT_DOWN, dev.port.state);
+    peer_meet(fd);
+    EXPECT_EQ(IBV_EVENT_PORT_ACTIVE, verbs_event(dev.ctx).event_type);
+}
+
+TEST_P(verbs_port_kept, comes_up_for_those_who_came_later)
+{
+    peer_process late(come_late_elsewhere), peer(keep_down_elsewhere);
+
+    peer_meet(peer.fd);
+    peer_meet(late.fd);
+    peer_meet(late.fd);
+    kill(peer.pid, SIGKILL);
+    EXPECT_EQ(0, late.wait());
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib_kept, verbs_port_kept, testing::Values(0));
+
+/* One message is lost, on the first device; the next ends that. */
+class verbs_port_two : public verbs_port {
+};
+
+TEST_P(verbs_port_two, comes_up_though_another_device_sends_next)
+{
+    hca_device second(1);
+    strict_mem mem(second.pd, ACCESS_ALL, 0);
+    verbs_options options;
+
+    options.timeout = 0; /* is not repeated */
+    verbs_pair lost(dev, options), next(second);
+    ASSERT_EQ(0, write().post(lost.a.qp));
+    expect_event(dev.ctx, IBV_EVENT_PORT_ERR);
+    EXPECT_EQ(IBV_PORT_ACTIVE, state(second.ctx));
+    EXPECT_EQ(IBV_WC_SUCCESS,
+              run(next.a, verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
+                          .remote((uintptr_t)mem.addr, mem.mr->rkey)));
+    expect_event(dev.ctx, IBV_EVENT_PORT_ACTIVE);
+    EXPECT_FALSE(verbs_readable(second.ctx->async_fd, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib_two, verbs_port_two, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -116,5 +204,8 @@ int main(int argc, char **argv)
         {"roce_change", {{"SOFTHCA_FAULT", change}, {"SOFTHCA_LINK", "roce"}}},
         {"ib_down", {{"SOFTHCA_FAULT", down}}},
         {"roce_down", {{"SOFTHCA_FAULT", down}, {"SOFTHCA_LINK", "roce"}}},
+        {"ib_kept", {{"SOFTHCA_FAULT", down}}},
+        {"ib_two", {{"SOFTHCA_FAULT", "port_down:op=write"},
+                    {"SOFTHCA_DEVICES", "2"}}},
     });
 }

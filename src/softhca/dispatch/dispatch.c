@@ -11,6 +11,7 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/nic/hca_nic.h"
+#include "softhca/fabric/hca_port.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/nic/hca_thread.h"
 #include "softhca/nic/hca_uar.h"
@@ -226,6 +227,7 @@ int dispatch_open(int fd, unsigned dev)
     if (ret != 0) {
         return ret;
     }
+    hca_port_watch();
     ctx = calloc(1, sizeof(*ctx));
     if (ctx == NULL) {
         return -ENOMEM;

@@ -13,6 +13,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_obj.h"
+#include "hca_port.h"
 #include "hca_proc.h"
 #include "hca_rundir.h"
 #include "hca_segment.h"
@@ -192,6 +193,7 @@ static void hca_fabric_forked(void)
     hca_rundir_forked();
     hca_arena_forked();
     hca_chan_forked();
+    hca_port_forked();
     hca_proc_forked();
 }
 
@@ -257,6 +259,7 @@ void hca_fabric_reap(unsigned slot, uint32_t gen)
     if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
         hca_info("fabric: process %d left", proc->pid);
         atomic_store(&proc->state, HCA_PROC_DEAD);
+        hca_port_reap(slot);
         if (hca_obj_reap(slot) && ((hca_heir == NULL) || hca_heir(slot))) {
             hca_arena_reap(slot);
             atomic_store(&proc->state, HCA_PROC_FREE);

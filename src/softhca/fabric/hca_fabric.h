@@ -70,7 +70,7 @@ struct hca_fabric {
     struct hca_proc  procs[HCA_MAX_PROCS];
     uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
-    _Atomic(bool)    port_down[HCA_MAX_DEVS]; /* hca_port.h */
+    _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
     _Atomic(uint32_t) next_pdn;
     hca_off_t        tables;
     hca_off_t        arena;

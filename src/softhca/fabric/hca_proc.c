@@ -368,7 +368,8 @@ void hca_proc_have_watched(unsigned slot)
     uint32_t gen                = proc->gen;
     int ret;
 
-    if ((slot == hca_self) || (atomic_load(&hca_asked[slot]) == gen)) {
+    if ((slot == hca_self) || (proc->asks_fd == 0) ||
+        (atomic_load(&hca_asked[slot]) == gen)) {
         return;
     }
     ret = hca_proc_write_ask(slot);

@@ -5,7 +5,7 @@
  */
 #include "hca_fault.h"
 #include "softhca/base/hca_log.h"
-#include "hca_port.h"
+#include "softhca/fabric/hca_port.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +143,13 @@ void hca_fault_init(void)
     hca_fault_active = (hca_fault_num_rules > 0);
 }
 
+/* Whether message n comes after the last that the rule is about. */
+static bool hca_fault_is_past(const struct hca_fault_rule *rule,
+                              unsigned long n)
+{
+    return (rule->count != 0) && (n >= rule->nth + rule->count);
+}
+
 static bool hca_fault_hits(struct hca_fault_rule *rule,
                            const struct hca_msg *msg)
 {
@@ -152,12 +159,21 @@ static bool hca_fault_hits(struct hca_fault_rule *rule,
         return false;
     }
     n = atomic_fetch_add(&rule->seen, 1) + 1;
-    if ((rule->kind == HCA_FAULT_PORT_DOWN) && (rule->count != 0) &&
-        (n == rule->nth + rule->count)) {
-        hca_port_set(msg->src_dev, false);
+    if ((rule->kind == HCA_FAULT_PORT_DOWN) &&
+        (n == rule->nth + rule->count) && (rule->count != 0)) {
+        hca_port_up_all();
     }
-    return (n >= rule->nth) &&
-           ((rule->count == 0) || (n < rule->nth + rule->count));
+    return (n >= rule->nth) && !hca_fault_is_past(rule, n);
+}
+
+/* Another thread's message may have ended the rule before its port is down. */
+static void hca_fault_port_down(const struct hca_fault_rule *rule,
+                                const struct hca_msg *msg)
+{
+    hca_port_down(msg->src_dev);
+    if (hca_fault_is_past(rule, atomic_load(&rule->seen))) {
+        hca_port_up(msg->src_dev);
+    }
 }
 
 bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack)
@@ -167,7 +183,7 @@ bool hca_fault_request(const struct hca_msg *msg, struct hca_ack *ack)
 
         if ((rule->kind != HCA_FAULT_DROP_ACK) && hca_fault_hits(rule, msg)) {
             if (rule->kind == HCA_FAULT_PORT_DOWN) {
-                hca_port_set(msg->src_dev, true);
+                hca_fault_port_down(rule, msg);
             }
             ack->code = hca_fault_kinds[rule->kind].code;
             hca_info("qp 0x%x: fault: %s of psn %u", msg->src_qpn,

@@ -10,7 +10,8 @@
  *         rnr        answered with RNR NAK
  *         nak_inval, nak_access, nak_op
  *         port_down  it is lost, as the sender's port goes down; that comes up
- *                    again when count messages were lost there
+ *                    again when count messages were lost, on whatever port, or
+ *                    the process is gone
  *   op=send|write|read|atomic   default: any
  *   nth=N                       first one to match, from 1; default 1
  *   count=N                     how many; 0: all from then on; default 1
