@@ -13,6 +13,9 @@
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 namespace {
 
@@ -97,20 +100,91 @@ TEST_P(verbs_objects, contexts_do_not_see_each_other)
     EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
+/* Its own way to a second descriptor of the device */
+int by_dup(int fd)
+{
+    return dup(fd);
+}
+
+int by_dup2(int fd)
+{
+    return dup2(fd, open("/dev/null", O_RDWR));
+}
+
+int by_fcntl(int fd)
+{
+    return fcntl(fd, F_DUPFD, 100);
+}
+
+int by_fcntl_cloexec(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* With another one before it, which is none of the device's */
+int by_message(int fd)
+{
+    char byte = 0, control[CMSG_SPACE(2 * sizeof(int))] = {};
+    struct iovec iov    = {&byte, 1};
+    struct msghdr msg   = {};
+    int got[2] = {0, fd}, pair[2];
+
+    msg.msg_iov        = &iov;
+    msg.msg_iovlen     = 1;
+    msg.msg_control    = control;
+    msg.msg_controllen = sizeof(control);
+    HCA_CHECK_CALL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+    cmsg->cmsg_level     = SOL_SOCKET;
+    cmsg->cmsg_type      = SCM_RIGHTS;
+    cmsg->cmsg_len       = CMSG_LEN(sizeof(got));
+    memcpy(CMSG_DATA(cmsg), got, sizeof(got));
+    HCA_CHECK_CALL(sendmsg(pair[0], &msg, 0) == 1);
+    HCA_CHECK_CALL(recvmsg(pair[1], &msg, 0) == 1);
+    memcpy(got, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(got));
+    close(pair[0]);
+    close(pair[1]);
+    close(got[0]);
+    return got[1];
+}
+
 TEST_P(verbs_objects, imported_domain_registers_memory)
 {
-    struct ibv_context *second = ibv_import_device(dup(dev.ctx->cmd_fd));
+    for (int (*again)(int) : {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec,
+                              by_message}) {
+        struct ibv_context *second = ibv_import_device(again(dev.ctx->cmd_fd));
 
+        ASSERT_NE(nullptr, second);
+        struct ibv_pd *pd = ibv_import_pd(second, dev.pd->handle);
+        ASSERT_NE(nullptr, pd);
+        {
+            strict_mem mem(pd, ACCESS_ALL, 0);
+            EXPECT_EQ(IBV_WC_SUCCESS,
+                      write_to((uintptr_t)mem.addr, mem.mr->rkey));
+            EXPECT_EQ(0x11, mem.addr[63]);
+        }
+        ibv_unimport_pd(pd);
+        EXPECT_EQ(0, ibv_close_device(second));
+    }
+}
+
+/* The last descriptor ends the context, not the first. */
+TEST_P(verbs_objects, context_lives_as_long_as_a_duplicate)
+{
+    struct ibv_context *second;
+
+    {
+        hca_device first;
+
+        second = ibv_import_device(by_fcntl(first.ctx->cmd_fd));
+    }
     ASSERT_NE(nullptr, second);
-    struct ibv_pd *pd = ibv_import_pd(second, dev.pd->handle);
+    struct ibv_pd *pd = ibv_alloc_pd(second);
     ASSERT_NE(nullptr, pd);
     {
         strict_mem mem(pd, ACCESS_ALL, 0);
-        EXPECT_EQ(IBV_WC_SUCCESS,
-                  write_to((uintptr_t)mem.addr, mem.mr->rkey));
-        EXPECT_EQ(0x11, mem.addr[63]);
     }
-    ibv_unimport_pd(pd);
+    EXPECT_EQ(0, ibv_dealloc_pd(pd));
     EXPECT_EQ(0, ibv_close_device(second));
 }
 
@@ -152,6 +226,52 @@ TEST_P(verbs_objects, forked_child_takes_nothing_from_its_parent)
     EXPECT_EQ(0, status);
     EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
 }
+
+/* --- two devices ---------------------------------------------------------- */
+
+class verbs_two : public verbs_test {
+};
+
+TEST_P(verbs_two, imported_device_is_the_one_of_its_descriptor)
+{
+    hca_device other(1);
+
+    for (const hca_device *each : {&dev, &other}) {
+        struct ibv_context *again = ibv_import_device(dup(each->ctx->cmd_fd));
+
+        ASSERT_NE(nullptr, again);
+        EXPECT_STREQ(ibv_get_device_name(each->ctx->device),
+                     ibv_get_device_name(again->device));
+        EXPECT_EQ(0, ibv_close_device(again));
+    }
+}
+
+/* As the kernel's nodes: character devices, with numbers of their own */
+TEST_P(verbs_two, nodes_have_numbers)
+{
+    for (unsigned minor = 0; minor < 2; minor++) {
+        std::string path = "/dev/infiniband/uverbs" + std::to_string(minor);
+        int fd           = open(path.c_str(), O_RDWR);
+        struct stat by_path = {}, by_fd = {}, by_empty = {};
+        struct statx x = {};
+
+        ASSERT_GE(fd, 0);
+        EXPECT_EQ(0, stat(path.c_str(), &by_path));
+        EXPECT_EQ(0, fstat(fd, &by_fd));
+        EXPECT_EQ(0, fstatat(fd, "", &by_empty, AT_EMPTY_PATH));
+        EXPECT_EQ(0, statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &x));
+        for (const struct stat &st : {by_path, by_fd, by_empty}) {
+            EXPECT_TRUE(S_ISCHR(st.st_mode));
+            EXPECT_EQ(makedev(231, 192 + minor), st.st_rdev);
+        }
+        EXPECT_EQ(231u, x.stx_rdev_major);
+        EXPECT_EQ(192u + minor, x.stx_rdev_minor);
+        EXPECT_EQ(0, close(fd));
+        EXPECT_EQ(-1, fstat(fd, &by_fd));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(two, verbs_two, testing::Values(0));
 
 /* --- shared receive queues ------------------------------------------------ */
 
@@ -426,6 +546,9 @@ INSTANTIATE_TEST_SUITE_P(roce, verbs_objects, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+    return hca_test_main(argc, argv, {
+        {"ib", {}},
+        {"roce", {{"SOFTHCA_LINK", "roce"}}},
+        {"two", {{"SOFTHCA_DEVICES", "2"}}},
+    });
 }

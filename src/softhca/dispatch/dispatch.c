@@ -17,12 +17,14 @@
 #include "softhca/nic/hca_uar.h"
 #include "softhca/uverbs/uverbs_dm.h"
 #include "softhca/uverbs/uverbs_mkey.h"
+#include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_pin.h"
 #include "softhca/uverbs/uverbs_uar.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Descriptors from 0; pages of it are touched as they are used. */
@@ -205,6 +207,26 @@ static void dispatch_init(void)
     hca_nic_init();
 }
 
+static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev)
+{
+    struct uverbs_ctx *ctx = calloc(1, sizeof(*ctx));
+    struct stat st;
+
+    if ((ctx == NULL) || (fstat(fd, &st) < 0)) {
+        free(ctx);
+        return NULL;
+    }
+    pthread_mutex_init(&ctx->lock, NULL);
+    ctx->dev       = dev;
+    ctx->pid       = getpid();
+    ctx->st_dev    = st.st_dev;
+    ctx->st_ino    = st.st_ino;
+    ctx->refs      = 1;
+    ctx->types     = dispatch_types;
+    ctx->num_types = sizeof(dispatch_types) / sizeof(dispatch_types[0]);
+    return ctx;
+}
+
 int dispatch_open(int fd, unsigned dev)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -228,20 +250,30 @@ int dispatch_open(int fd, unsigned dev)
         return ret;
     }
     hca_port_watch();
-    ctx = calloc(1, sizeof(*ctx));
+    dispatch_close(fd); /* whoever had that number closed it behind our back */
+    ret = uverbs_map_file(fd);
+    if (ret != 0) {
+        return ret;
+    }
+    ctx = dispatch_ctx_new(fd, dev);
     if (ctx == NULL) {
         return -ENOMEM;
     }
-
-    pthread_mutex_init(&ctx->lock, NULL);
-    ctx->dev       = dev;
-    ctx->pid       = getpid();
-    ctx->refs      = 1;
-    ctx->types     = dispatch_types;
-    ctx->num_types = sizeof(dispatch_types) / sizeof(dispatch_types[0]);
-    dispatch_close(fd); /* whoever had that number closed it behind our back */
     atomic_store(&dispatch_files[fd], ctx);
     return 0;
+}
+
+int dispatch_dev(int fd)
+{
+    struct uverbs_ctx *ctx = dispatch_ctx_get(fd);
+    int dev;
+
+    if (ctx == NULL) {
+        return -1;
+    }
+    dev = ctx->dev;
+    dispatch_ctx_put(ctx);
+    return dev;
 }
 
 int dispatch_dup(int fd, int newfd)
@@ -258,6 +290,34 @@ int dispatch_dup(int fd, int newfd)
     dispatch_close(newfd);
     atomic_store(&dispatch_files[newfd], ctx);
     return 0;
+}
+
+static bool dispatch_has_file(int fd, const struct stat *st)
+{
+    struct uverbs_ctx *ctx = dispatch_ctx_get(fd);
+    bool is_same           = (ctx != NULL) && (ctx->st_dev == st->st_dev) &&
+                             (ctx->st_ino == st->st_ino);
+
+    if (ctx != NULL) {
+        dispatch_ctx_put(ctx);
+    }
+    return is_same;
+}
+
+bool dispatch_adopt(int newfd)
+{
+    struct stat st;
+
+    if (fstat(newfd, &st) < 0) {
+        return false;
+    }
+    for (int fd = 0; fd < DISPATCH_MAX_FDS; fd++) {
+        if (dispatch_is_open(fd) && (fd != newfd) &&
+            dispatch_has_file(fd, &st)) {
+            return dispatch_dup(fd, newfd) == 0;
+        }
+    }
+    return false;
 }
 
 void dispatch_close(int fd)

@@ -13,13 +13,20 @@
 
 #include <stdbool.h>
 
-/* A program opened the node of device `dev`; fd is /dev/zero. @return 0, or
- * -EMFILE (the number is beyond what the table holds), -ENOMEM, or what
- * hca_fabric_attach() returns. */
+/* A program opened the node of device `dev`; from now on fd is a file of its own
+ * (uverbs_mmap.h). @return 0, or -EMFILE (the number is beyond what the table
+ * holds), -ENOMEM, or what hca_fabric_attach() returns. */
 int dispatch_open(int fd, unsigned dev);
 
 /* newfd is a duplicate of fd. @return 0, -EBADF, -EMFILE. */
 int dispatch_dup(int fd, int newfd);
+
+/* newfd came from somewhere, through a socket for example. @return whether it is
+ * a duplicate of one that is open here, and is known as such now. */
+bool dispatch_adopt(int newfd);
+
+/* The device (hca_dev.h) that fd is; -1 if it is none. */
+int dispatch_dev(int fd);
 
 /* fd is being closed. The last duplicate releases what the context holds. In
  * a forked child it only forgets the descriptor. */

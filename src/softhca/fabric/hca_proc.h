@@ -39,7 +39,7 @@ bool hca_proc_alive(unsigned proc);
 
 /* Has the helper of another process watch this one, which is about to do
  * something for that one's objects: its end is noticed there although nobody
- * sends to it. Once in the lives of both; not if no helper runs in the other. */
+ * sends to it. Once in the lives of both; not where no helper runs. */
 void hca_proc_have_watched(unsigned proc);
 
 /* Descriptor number of another process, opened here for reading and writing.

@@ -4,8 +4,8 @@
  * before any other thread can look at them: class/infiniband_verbs (here),
  * class/infiniband with the PCI devices that it leads to (hca_sysfs_attr.h).
  *
- * A device node is a link to /dev/zero, a character device whose mmap() works
- * without help; `dev` in sysfs says its numbers, which libibverbs compares.
+ * A device node is a link to /dev/zero, so that it can be opened; its numbers
+ * are shown by preload_path.c and in sysfs, where libibverbs compares them.
  */
 #define _GNU_SOURCE
 #include "hca_sysfs.h"
@@ -306,6 +306,11 @@ int hca_sysfs_create(const char *dir)
     }
     close(dirfd);
     return ret;
+}
+
+int hca_sysfs_minor_of(int dev)
+{
+    return (dev < 0) ? -1 : (int)hca_sysfs_minor[dev % HCA_DEVS_PER_NODE];
 }
 
 int hca_sysfs_dev(unsigned minor)

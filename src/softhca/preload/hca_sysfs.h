@@ -20,4 +20,7 @@ int hca_sysfs_create(const char *dir);
 /* The device n (of mlx5_n) whose node is uverbs<minor>; -1 if there is none. */
 int hca_sysfs_dev(unsigned minor);
 
+/* ... and back, from the device's number on the fabric. */
+int hca_sysfs_minor_of(int dev);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include <endian.h>
 #include <stdio.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define HCA_PCI_VENDOR    0x15b3u /* Mellanox */
@@ -183,6 +184,20 @@ static int hca_sysfs_print_abi(const struct hca_sysfs_ctx *ctx, char *buf,
     return snprintf(buf, size, "%u", hca_dev_is_other(ctx->n) ? 4 : 1);
 }
 
+/* IB_UVERBS_MAJOR and IB_UVERBS_BASE_MINOR of the kernel */
+dev_t hca_sysfs_rdev(unsigned minor)
+{
+    return makedev(231, 192 + minor);
+}
+
+static int hca_sysfs_print_rdev(const struct hca_sysfs_ctx *ctx, char *buf,
+                                size_t size)
+{
+    dev_t rdev = hca_sysfs_rdev(ctx->minor);
+
+    return snprintf(buf, size, "%u:%u", major(rdev), minor(rdev));
+}
+
 static int hca_sysfs_print_class(const struct hca_sysfs_ctx *ctx, char *buf,
                                  size_t size)
 {
@@ -272,7 +287,7 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
      .print = hca_sysfs_print_gid_ndev, .count = HCA_GID_TABLE_LEN},
 
     {HCA_SYSFS_UVERBS, "abi_version", .print = hca_sysfs_print_abi},
-    {HCA_SYSFS_UVERBS, "dev", .text = "1:5"},       /* /dev/zero */
+    {HCA_SYSFS_UVERBS, "dev", .print = hca_sysfs_print_rdev},
     {HCA_SYSFS_UVERBS, "ibdev", .print = hca_sysfs_print_ibdev},
     {.name = NULL}
 };

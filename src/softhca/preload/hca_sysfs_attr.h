@@ -6,6 +6,7 @@
 #define HCA_SYSFS_ATTR_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* What a print function prints about. */
 struct hca_sysfs_ctx {
@@ -37,6 +38,9 @@ struct hca_sysfs_file {
 
 /* Ends with a file without name. */
 extern const struct hca_sysfs_file hca_sysfs_files[];
+
+/* The numbers of the node uverbs<minor>. */
+dev_t hca_sysfs_rdev(unsigned minor);
 
 /* The driver of mlx5_n, which may be another one's device: "mlx5". */
 const char *hca_sysfs_driver(unsigned n);

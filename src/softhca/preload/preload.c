@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Start and end of the preloaded library, the paths that it owns, and what
- * programs do with descriptors. Called by any thread of any program, also in
+ * Start and end of the preloaded library, and the paths that it owns. Called by any thread of any program, also in
  * signal handlers and in children between fork() (or vfork()) and exec().
  */
 #define _GNU_SOURCE
@@ -9,7 +8,6 @@
 #include "preload.h"
 #include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
 #include "softhca/nic/hca_thread.h"
@@ -19,6 +17,8 @@
 #include <limits.h>
 #include <linux/netlink.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -27,8 +27,6 @@
 
 static struct preload_libc preload_real;
 static atomic_bool preload_ready;
-static _Atomic pid_t preload_pid;
-static _Atomic unsigned preload_top_fd; /* no device is open above it */
 
 static __thread char preload_buffer[PATH_MAX];
 
@@ -52,11 +50,6 @@ const struct preload_libc *preload_libc(void)
     return &preload_real;
 }
 
-static void preload_set_pid(void)
-{
-    atomic_store(&preload_pid, getpid());
-}
-
 static void preload_exit(int status, void *arg)
 {
     (void)status;
@@ -74,8 +67,7 @@ __attribute__((constructor)) static void preload_init(void)
 {
     preload_libc();
     hca_log_init();
-    preload_set_pid();
-    pthread_atfork(NULL, NULL, preload_set_pid);
+    preload_fd_init();
     on_exit(preload_exit, NULL);
 }
 
@@ -120,31 +112,21 @@ const char *preload_path(const char *path)
     return preload_buffer;
 }
 
-/* A child of vfork(), which runs in its parent's memory and closes what it is
- * not to inherit, has devices in view that are not its own; it ran no
- * pthread_atfork() handler. */
-static bool preload_is_device(int fd)
+int preload_minor(const char *path)
 {
-    return dispatch_is_open(fd) && (atomic_load(&preload_pid) == getpid());
-}
+    unsigned minor;
+    char end;
 
-static void preload_set_top(unsigned fd)
-{
-    unsigned top = atomic_load(&preload_top_fd);
-
-    while ((top < fd) &&
-           !atomic_compare_exchange_weak(&preload_top_fd, &top, fd)) {
-    }
+    return ((path != NULL) && (sscanf(path, PRELOAD_DEVFS "/uverbs%u%c", &minor,
+                                      &end) == 1)) ? (int)minor : -1;
 }
 
 int preload_opened(const char *path, int fd)
 {
-    unsigned minor;
+    int minor = (fd < 0) ? -1 : preload_minor(path);
     int n, ret;
-    char end;
 
-    if ((fd < 0) || (sscanf(path, PRELOAD_DEVFS "/uverbs%u%c", &minor,
-                            &end) != 1)) {
+    if (minor < 0) {
         return fd;
     }
     n   = hca_sysfs_dev(minor);
@@ -152,7 +134,7 @@ int preload_opened(const char *path, int fd)
           hca_lacks(HCA_LACK_ACCESS) ? -EACCES :
           dispatch_open(fd, hca_dev_local(n));
     if (ret == 0) {
-        preload_set_top(fd);
+        preload_fd_opened(fd);
         return fd;
     }
     preload_libc()->close(fd);
@@ -190,104 +172,4 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
         return -1;
     }
     return ret;
-}
-
-PRELOAD_EXPORT int close(int fd)
-{
-    if (hca_fd_is_own(fd)) { /* the program has no such descriptor */
-        errno = EBADF;
-        return -1;
-    }
-    if (preload_is_device(fd)) {
-        dispatch_close(fd);
-    }
-    return preload_libc()->close(fd);
-}
-
-static void preload_closing(unsigned first, unsigned last)
-{
-    unsigned top = atomic_load(&preload_top_fd);
-
-    last = (last < top) ? last : top;
-    for (unsigned fd = first; fd <= last; fd++) {
-        if (preload_is_device(fd)) {
-            dispatch_close(fd);
-        }
-    }
-}
-
-/* Closes the range but for what is the device's own. */
-static int preload_close_around(unsigned first, unsigned last, int flags)
-{
-    unsigned own;
-    int ret = 0;
-
-    while ((ret == 0) && hca_fd_next(first, last, &own)) {
-        if (own > first) {
-            ret = preload_libc()->close_range(first, own - 1, flags);
-        }
-        if (own == last) {
-            return ret;
-        }
-        first = own + 1;
-    }
-    return (ret != 0) ? ret :
-                        preload_libc()->close_range(first, last, flags);
-}
-
-PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
-{
-    if (flags == 0) { /* the others leave them open, at least to others */
-        preload_closing(first, last);
-    }
-    return preload_close_around(first, last, flags);
-}
-
-PRELOAD_EXPORT void closefrom(int first)
-{
-    unsigned from = (first < 0) ? 0 : first, own;
-
-    preload_closing(from, UINT_MAX);
-    while (hca_fd_next(from, UINT_MAX, &own)) {
-        for (; from < own; from++) {
-            preload_libc()->close(from);
-        }
-        from = own + 1;
-    }
-    preload_libc()->closefrom(from);
-}
-
-/* newfd now refers to what fd does. */
-static int preload_duplicated(int fd, int newfd)
-{
-    if ((newfd >= 0) && preload_is_device(fd) &&
-        (dispatch_dup(fd, newfd) == 0)) {
-        preload_set_top(newfd);
-    }
-    return newfd;
-}
-
-PRELOAD_EXPORT int dup(int fd)
-{
-    return preload_duplicated(fd, preload_libc()->dup(fd));
-}
-
-PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
-{
-    bool is_device = (fd != newfd) && preload_is_device(newfd);
-    int ret        = preload_libc()->dup3(fd, newfd, flags);
-
-    if (is_device && (ret >= 0)) {
-        dispatch_close(newfd);
-    }
-    if (ret >= 0) {
-        hca_fd_lose(newfd);
-    }
-    return preload_duplicated(fd, ret);
-}
-
-PRELOAD_EXPORT int dup2(int fd, int newfd)
-{
-    return (fd == newfd) ? preload_libc()->dup2(fd, newfd) :
-                           dup3(fd, newfd, 0);
 }

@@ -4,8 +4,8 @@
  * in their place, because it is preloaded. A process that never looks for RDMA
  * devices pays one comparison for each call; the first look attaches it.
  *
- * preload.c has what the others share, descriptors and the library's start
- * and end; preload_path.c, preload_signal.c and preload_verbs.c the rest.
+ * preload.c has what the others share, and the library's start and end;
+ * preload_path.c, preload_fd.c, preload_signal.c and preload_verbs.c the rest.
  *
  * preload/ is called by the program, who takes it for libc. It knows which path
  * or descriptor is a device's and hands that on to dispatch/; what an ioctl
@@ -31,7 +31,8 @@
     _X(openat) _X(access) _X(faccessat) _X(stat) _X(lstat) \
     _X(fstatat) _X(statx) _X(opendir) _X(scandir) _X(fopen) _X(readlink) \
     _X(realpath) _X(socket) _X(ioctl) _X(close) _X(close_range) \
-    _X(closefrom) _X(dup) _X(dup2) _X(dup3)
+    _X(closefrom) _X(dup) _X(dup2) _X(dup3) _X(fcntl) _X(recvmsg) \
+    _X(recvmmsg) _X(fstat)
 
 #define PRELOAD_LIBC_MEMBER(_name) __typeof__(_name) *_name;
 
@@ -50,8 +51,17 @@ const struct preload_libc *preload_libc(void);
  *         (logged) or is over. */
 const char *preload_path(const char *path);
 
+/* N if path is that of the device node uverbsN; else -1. */
+int preload_minor(const char *path);
+
 /* Makes fd, opened on the counterpart of path, a device if path is a device
  * node. @return fd, or -1 with errno set and fd closed. */
 int preload_opened(const char *path, int fd);
+
+/* fd is a device from now on. */
+void preload_fd_opened(int fd);
+
+/* When the library starts. */
+void preload_fd_init(void);
 
 #endif

@@ -9,11 +9,15 @@
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
 #include "preload.h"
+#include "hca_sysfs.h"
+#include "hca_sysfs_attr.h"
+#include "softhca/dispatch/dispatch.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 static int preload_openat(int dirfd, const char *path, int flags, mode_t mode)
 {
@@ -180,32 +184,88 @@ PRELOAD_EXPORT char *__realpath_chk(const char *path, char *resolved,
     return realpath(path, resolved);
 }
 
+/* A node is a link to another device, an opened one a file without a name: both
+ * are shown as the kernel's node is. */
+static int preload_stat_node(int ret, int minor, struct stat *st)
+{
+    if ((ret == 0) && (minor >= 0)) {
+        st->st_mode   = S_IFCHR | 0666;
+        st->st_rdev   = hca_sysfs_rdev(minor);
+        st->st_size   = 0;
+        st->st_blocks = 0;
+    }
+    return ret;
+}
+
+static int preload_statx_node(int ret, int minor, struct statx *st)
+{
+    if ((ret == 0) && (minor >= 0)) {
+        st->stx_mode       = S_IFCHR | 0666;
+        st->stx_rdev_major = major(hca_sysfs_rdev(minor));
+        st->stx_rdev_minor = minor(hca_sysfs_rdev(minor));
+        st->stx_size       = 0;
+        st->stx_blocks     = 0;
+    }
+    return ret;
+}
+
+/* The node of an opened device; -1 if fd is none. */
+static int preload_fd_minor(int fd)
+{
+    return dispatch_is_open(fd) ? hca_sysfs_minor_of(dispatch_dev(fd)) : -1;
+}
+
+/* ... or of a path, or of fd if that is empty and flags allow it. */
+static int preload_at_minor(int fd, const char *path, int flags)
+{
+    return ((flags & AT_EMPTY_PATH) && (path != NULL) && (*path == '\0')) ?
+           preload_fd_minor(fd) : preload_minor(path);
+}
+
 PRELOAD_EXPORT int stat(const char *path, struct stat *st)
 {
-    path = preload_path(path);
-    return (path == NULL) ? -1 : preload_libc()->stat(path, st);
+    const char *real = preload_path(path);
+
+    return (real == NULL) ?
+           -1 : preload_stat_node(preload_libc()->stat(real, st),
+                                  preload_minor(path), st);
 }
 
 PRELOAD_EXPORT int lstat(const char *path, struct stat *st)
 {
-    path = preload_path(path);
-    return (path == NULL) ? -1 : preload_libc()->lstat(path, st);
+    const char *real = preload_path(path);
+
+    return (real == NULL) ?
+           -1 : preload_stat_node(preload_libc()->lstat(real, st),
+                                  preload_minor(path), st);
+}
+
+PRELOAD_EXPORT int fstat(int fd, struct stat *st)
+{
+    return preload_stat_node(preload_libc()->fstat(fd, st),
+                             preload_fd_minor(fd), st);
 }
 
 PRELOAD_EXPORT int fstatat(int dirfd, const char *path, struct stat *st,
                            int flags)
 {
-    path = preload_path(path);
-    return (path == NULL) ? -1 :
-                            preload_libc()->fstatat(dirfd, path, st, flags);
+    const char *real = preload_path(path);
+
+    return (real == NULL) ?
+           -1 : preload_stat_node(preload_libc()->fstatat(dirfd, real, st,
+                                                          flags),
+                                  preload_at_minor(dirfd, path, flags), st);
 }
 
 PRELOAD_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
                          struct statx *st)
 {
-    path = preload_path(path);
-    return (path == NULL) ?
-           -1 : preload_libc()->statx(dirfd, path, flags, mask, st);
+    const char *real = preload_path(path);
+
+    return (real == NULL) ?
+           -1 : preload_statx_node(preload_libc()->statx(dirfd, real, flags,
+                                                         mask, st),
+                                   preload_at_minor(dirfd, path, flags), st);
 }
 
 /* struct stat64 is struct stat on x86-64. */
@@ -219,6 +279,11 @@ PRELOAD_EXPORT int lstat64(const char *path, struct stat64 *st)
     return lstat(path, (struct stat*)st);
 }
 
+PRELOAD_EXPORT int fstat64(int fd, struct stat64 *st)
+{
+    return fstat(fd, (struct stat*)st);
+}
+
 PRELOAD_EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st,
                              int flags)
 {
@@ -230,6 +295,8 @@ int __xstat(int version, const char *path, struct stat *st);
 int __xstat64(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __lxstat64(int version, const char *path, struct stat *st);
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat *st);
 
 static bool preload_stat_version(int version)
 {
@@ -258,4 +325,14 @@ PRELOAD_EXPORT int __lxstat(int version, const char *path, struct stat *st)
 PRELOAD_EXPORT int __lxstat64(int version, const char *path, struct stat *st)
 {
     return __lxstat(version, path, st);
+}
+
+PRELOAD_EXPORT int __fxstat(int version, int fd, struct stat *st)
+{
+    return preload_stat_version(version) ? fstat(fd, st) : -1;
+}
+
+PRELOAD_EXPORT int __fxstat64(int version, int fd, struct stat *st)
+{
+    return __fxstat(version, fd, st);
 }

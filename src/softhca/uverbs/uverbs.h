@@ -80,6 +80,8 @@ struct uverbs_ctx {
     pthread_mutex_t       lock;
     unsigned              dev;
     pid_t                 pid;      /* who opened it */
+    dev_t                 st_dev;   /* of its file (uverbs_mmap.h) */
+    ino_t                 st_ino;
     unsigned              refs;     /* descriptors and running ioctls */
     bool                  ready;    /* GET_CONTEXT was answered */
     struct hca_mkey      *null_mkey; /* reads zeros, swallows writes */

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mappings of the device file. The file is /dev/zero, so mmap() succeeds by
+ * Mappings of the device file. The file is an empty memfd, so mmap() succeeds by
  * itself, at whatever offset the program was told, and no hook has to see the
  * call (UCX patches mmap() behind a preloaded library's back). A mapping is
  * found in /proc/self/maps by its offset when the first ioctl needs it. Device
@@ -20,12 +20,14 @@
 #include "uverbs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define UVERBS_MAX_MAPS 1024
+#define UVERBS_MAP_FILE "softhca-uverbs"
 
 enum uverbs_map_state {
     UVERBS_MAP_FREE,
@@ -46,6 +48,23 @@ struct uverbs_map {
 };
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
+
+int uverbs_map_file(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+    int file  = memfd_create(UVERBS_MAP_FILE, MFD_CLOEXEC);
+    int ret   = 0;
+
+    if ((flags < 0) || (file < 0) ||
+        (syscall(SYS_dup3, file, fd, (flags & FD_CLOEXEC) ? O_CLOEXEC : 0) <
+         0)) {
+        ret = -errno;
+    }
+    if (file >= 0) {
+        syscall(SYS_close, file);
+    }
+    return ret;
+}
 
 static bool uverbs_map_claim(struct uverbs_map *map, int state)
 {
@@ -107,7 +126,7 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
 /* @param arg  the context whose mappings are meant, NULL for all */
 static void uverbs_resolve_vma(const struct hca_vma *vma, void *arg)
 {
-    if (strstr(vma->line, " /dev/zero") == NULL) {
+    if (strstr(vma->line, " /memfd:" UVERBS_MAP_FILE) == NULL) {
         return;
     }
     for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {

@@ -9,6 +9,10 @@
 
 enum uverbs_map_kind { UVERBS_MAP_UAR, UVERBS_MAP_DM };
 
+/* Puts the file of a context, of which there is no other, in the place of what
+ * a descriptor refers to. @return 0 or -errno. */
+int uverbs_map_file(int fd);
+
 /* A mapping that the program will make through the device file at `offset`. */
 struct uverbs_map_plan {
     enum uverbs_map_kind kind;

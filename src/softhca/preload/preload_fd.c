@@ -1,0 +1,224 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What programs do with descriptors: closing, duplicating, receiving them from
+ * a socket. Called as preload.c is.
+ */
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
+#include "preload.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/dispatch/dispatch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+static _Atomic pid_t preload_pid;
+static _Atomic unsigned preload_top_fd; /* no device is open above it */
+
+static void preload_set_pid(void)
+{
+    atomic_store(&preload_pid, getpid());
+}
+
+void preload_fd_init(void)
+{
+    preload_set_pid();
+    pthread_atfork(NULL, NULL, preload_set_pid);
+}
+
+/* A child of vfork(), which runs in its parent's memory and closes what it is
+ * not to inherit, has devices in view that are not its own; it ran no
+ * pthread_atfork() handler. */
+static bool preload_is_device(int fd)
+{
+    return dispatch_is_open(fd) && (atomic_load(&preload_pid) == getpid());
+}
+
+void preload_fd_opened(int fd)
+{
+    unsigned top = atomic_load(&preload_top_fd);
+
+    while ((top < (unsigned)fd) &&
+           !atomic_compare_exchange_weak(&preload_top_fd, &top, fd)) {
+    }
+}
+
+PRELOAD_EXPORT int close(int fd)
+{
+    if (hca_fd_is_own(fd)) { /* the program has no such descriptor */
+        errno = EBADF;
+        return -1;
+    }
+    if (preload_is_device(fd)) {
+        dispatch_close(fd);
+    }
+    return preload_libc()->close(fd);
+}
+
+static void preload_closing(unsigned first, unsigned last)
+{
+    unsigned top = atomic_load(&preload_top_fd);
+
+    last = (last < top) ? last : top;
+    for (unsigned fd = first; fd <= last; fd++) {
+        if (preload_is_device(fd)) {
+            dispatch_close(fd);
+        }
+    }
+}
+
+/* Closes the range but for what is the device's own. */
+static int preload_close_around(unsigned first, unsigned last, int flags)
+{
+    unsigned own;
+    int ret = 0;
+
+    while ((ret == 0) && hca_fd_next(first, last, &own)) {
+        if (own > first) {
+            ret = preload_libc()->close_range(first, own - 1, flags);
+        }
+        if (own == last) {
+            return ret;
+        }
+        first = own + 1;
+    }
+    return (ret != 0) ? ret :
+                        preload_libc()->close_range(first, last, flags);
+}
+
+PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    if (flags == 0) { /* the others leave them open, at least to others */
+        preload_closing(first, last);
+    }
+    return preload_close_around(first, last, flags);
+}
+
+PRELOAD_EXPORT void closefrom(int first)
+{
+    unsigned from = (first < 0) ? 0 : first, own;
+
+    preload_closing(from, UINT_MAX);
+    while (hca_fd_next(from, UINT_MAX, &own)) {
+        for (; from < own; from++) {
+            preload_libc()->close(from);
+        }
+        from = own + 1;
+    }
+    preload_libc()->closefrom(from);
+}
+
+/* newfd now refers to what fd does. */
+static int preload_duplicated(int fd, int newfd)
+{
+    if ((newfd >= 0) && preload_is_device(fd) &&
+        (dispatch_dup(fd, newfd) == 0)) {
+        preload_fd_opened(newfd);
+    }
+    return newfd;
+}
+
+PRELOAD_EXPORT int dup(int fd)
+{
+    return preload_duplicated(fd, preload_libc()->dup(fd));
+}
+
+PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
+{
+    bool is_device = (fd != newfd) && preload_is_device(newfd);
+    int ret        = preload_libc()->dup3(fd, newfd, flags);
+
+    if (is_device && (ret >= 0)) {
+        dispatch_close(newfd);
+    }
+    if (ret >= 0) {
+        hca_fd_lose(newfd);
+    }
+    return preload_duplicated(fd, ret);
+}
+
+PRELOAD_EXPORT int dup2(int fd, int newfd)
+{
+    return (fd == newfd) ? preload_libc()->dup2(fd, newfd) :
+                           dup3(fd, newfd, 0);
+}
+
+/* Its argument is none, a number or a pointer: it is passed on as what holds
+ * either. */
+PRELOAD_EXPORT int fcntl(int fd, int cmd, ...)
+{
+    va_list ap;
+    void *arg;
+    int ret;
+
+    va_start(ap, cmd);
+    arg = va_arg(ap, void*);
+    va_end(ap);
+    ret = preload_libc()->fcntl(fd, cmd, arg);
+    return ((cmd == F_DUPFD) || (cmd == F_DUPFD_CLOEXEC)) ?
+           preload_duplicated(fd, ret) : ret;
+}
+
+PRELOAD_EXPORT int fcntl64(int fd, int cmd, ...)
+{
+    va_list ap;
+    void *arg;
+
+    va_start(ap, cmd);
+    arg = va_arg(ap, void*);
+    va_end(ap);
+    return fcntl(fd, cmd, arg); /* files are 64-bit on x86-64 */
+}
+
+static void preload_received_fds(const struct cmsghdr *cmsg)
+{
+    int fd;
+
+    for (size_t at = 0; CMSG_LEN(at + sizeof(fd)) <= cmsg->cmsg_len;
+         at += sizeof(fd)) {
+        memcpy(&fd, CMSG_DATA(cmsg) + at, sizeof(fd));
+        if (dispatch_adopt(fd)) {
+            preload_fd_opened(fd);
+        }
+    }
+}
+
+/* Descriptors may have come with a message. */
+static void preload_received(struct msghdr *msg)
+{
+    struct cmsghdr *cmsg = (msg->msg_controllen == 0) ? NULL :
+                                                        CMSG_FIRSTHDR(msg);
+
+    for (; cmsg != NULL; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+        if ((cmsg->cmsg_level == SOL_SOCKET) &&
+            (cmsg->cmsg_type == SCM_RIGHTS)) {
+            preload_received_fds(cmsg);
+        }
+    }
+}
+
+PRELOAD_EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    ssize_t ret = preload_libc()->recvmsg(fd, msg, flags);
+
+    if (ret >= 0) {
+        preload_received(msg);
+    }
+    return ret;
+}
+
+PRELOAD_EXPORT int recvmmsg(int fd, struct mmsghdr *msgs, unsigned count,
+                            int flags, struct timespec *timeout)
+{
+    int ret = preload_libc()->recvmmsg(fd, msgs, count, flags, timeout);
+
+    for (int i = 0; i < ret; i++) {
+        preload_received(&msgs[i].msg_hdr);
+    }
+    return ret;
+}
