@@ -182,10 +182,18 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     return ret;
 }
 
+void hca_fabric_hide(void)
+{
+    if (hca_valgrind_active() && (hca_fabric != NULL)) {
+        hca_segment_hide();
+    }
+}
+
 /* A child has its parent's memory, but neither its threads nor its place on
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
+    hca_fabric_hide();
     hca_self         = 0; /* a slot of nobody */
     hca_attached_pid = 0;
     pthread_mutex_init(&hca_attach_mutex, NULL);
@@ -232,9 +240,7 @@ void hca_fabric_detach(void)
     hca_umem_abandon();
     hca_arena_abandon();
     hca_fabric_leave();
-    if (hca_valgrind_active()) {
-        hca_segment_hide();
-    }
+    hca_fabric_hide();
     if (hca_rundir_lock() == 0) {
         hca_rundir_remove();
         hca_rundir_unlock();

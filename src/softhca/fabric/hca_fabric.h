@@ -96,6 +96,10 @@ int hca_fabric_attach(hca_fabric_fill_t fill);
  * thread may come meanwhile: the caller sees to that. */
 void hca_fabric_detach(void);
 
+/* Before a process ends that does not leave, or that has forked and knows of
+ * nothing here: under valgrind, what its search for leaks is not to read. */
+void hca_fabric_hide(void);
+
 /* Whether this very process (not one that forked it) is attached now. */
 bool hca_fabric_is_attached(void);
 

@@ -10,6 +10,7 @@
 #include "hca_proc.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_valgrind.h"
 #include "hca_timer.h"
 
 #include <errno.h>
@@ -265,13 +266,34 @@ void hca_proc_forked(void)
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }
 
+/* A descriptor that has an event when the process is gone. valgrind knows no
+ * pidfd_open(): the pipe of hca_helper_listen(), which hangs up with the last
+ * end that can write. */
+static int hca_peer_open(const struct hca_proc *proc)
+{
+    char path[48];
+    int fd;
+
+    if (!hca_valgrind_active()) {
+        /* Debian 12's kernel headers know it by number only */
+        fd = syscall(SYS_pidfd_open, proc->pid, 0);
+    } else {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid,
+                 proc->asks_fd);
+        fd = syscall(SYS_openat, AT_FDCWD, path,
+                     O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    return (fd < 0) ? -errno : hca_fd_keep(fd);
+}
+
 /* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex.
  * @return 0, -ESRCH (it is dead), or why that cannot be told or watched. */
 static int hca_peer_watch(unsigned slot, uint32_t gen)
 {
     struct hca_proc *proc    = &hca_fabric->procs[slot];
     struct hca_peer *peer    = &hca_peers[slot];
-    struct epoll_event event = {.events   = EPOLLIN,
+    struct epoll_event event = {.events   = hca_valgrind_active() ? 0 :
+                                                                    EPOLLIN,
                                 .data.u64 = ((uint64_t)slot << 32) | gen};
     int pidfd, ret;
 
@@ -280,11 +302,9 @@ static int hca_peer_watch(unsigned slot, uint32_t gen)
         atomic_store(&peer->gen, 0);
     }
 
-    /* Debian 12's kernel headers and valgrind know it by number only */
-    pidfd = hca_fd_keep(syscall(SYS_pidfd_open, proc->pid, 0));
-    if (pidfd < 0) {
-        ret = -errno; /* also: the pid is that of a stranger's thread by now */
-        return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : ret;
+    pidfd = hca_peer_open(proc);
+    if (pidfd < 0) { /* also: the pid is that of a stranger's thread by now */
+        return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : pidfd;
     }
     ret = hca_proc_check(proc); /* else a stranger was given the pid */
     if ((ret == 0) &&

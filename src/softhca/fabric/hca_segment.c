@@ -138,7 +138,20 @@ void hca_segment_unmap(void)
 
 void hca_segment_hide(void)
 {
-    size_t head = hca_page_up(sizeof(struct hca_fabric));
+    char *head = (char*)hca_fabric, *arena = hca_ptr(hca_fabric->arena);
+    unsigned first = 0;
 
-    mprotect((char*)hca_fabric + head, hca_segment_size() - head, PROT_NONE);
+    head += hca_page_up(sizeof(struct hca_fabric));
+    mprotect(head, arena - head, PROT_NONE);
+    for (unsigned i = 0; i <= HCA_MAX_CHUNKS; i++) {
+        if ((i < HCA_MAX_CHUNKS) &&
+            (hca_fabric->chunk_owner[i] != hca_self + 1)) {
+            continue;
+        }
+        if (i > first) {
+            mprotect(arena + first * HCA_CHUNK_SIZE,
+                     (i - first) * HCA_CHUNK_SIZE, PROT_NONE);
+        }
+        first = i + 1;
+    }
 }

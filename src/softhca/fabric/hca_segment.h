@@ -28,7 +28,7 @@ int hca_segment_check(void);
 
 /* valgrind's search for leaks, which comes after this, would read the whole
  * segment and so fill its holes: gigabytes, for minutes. What is hidden from
- * it no one uses any more, the objects of this process being gone. */
+ * it no one uses any more: all but the rings of this process. */
 void hca_segment_hide(void);
 
 #endif

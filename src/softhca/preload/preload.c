@@ -8,6 +8,7 @@
 #include "preload.h"
 #include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
 #include "softhca/nic/hca_thread.h"
@@ -57,6 +58,21 @@ static void preload_exit(int status, void *arg)
     hca_thread_enter();
     hca_fabric_detach();
     hca_thread_leave();
+}
+
+/* No exit handlers run. A child of vfork() has its parent's memory. */
+PRELOAD_EXPORT void _exit(int status)
+{
+    if (preload_is_own_process() && hca_fabric_is_attached()) {
+        hca_fabric_hide();
+    }
+    preload_libc()->_exit(status);
+    __builtin_unreachable();
+}
+
+PRELOAD_EXPORT void _Exit(int status)
+{
+    _exit(status);
 }
 
 /* Destructors of other libraries (UCX, MPI) may still close devices, and that

@@ -16,6 +16,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -32,7 +33,7 @@
     _X(fstatat) _X(statx) _X(opendir) _X(scandir) _X(fopen) _X(readlink) \
     _X(realpath) _X(socket) _X(ioctl) _X(close) _X(close_range) \
     _X(closefrom) _X(dup) _X(dup2) _X(dup3) _X(fcntl) _X(recvmsg) \
-    _X(recvmmsg) _X(fstat)
+    _X(recvmmsg) _X(fstat) _X(_exit)
 
 #define PRELOAD_LIBC_MEMBER(_name) __typeof__(_name) *_name;
 
@@ -60,6 +61,10 @@ int preload_opened(const char *path, int fd);
 
 /* fd is a device from now on. */
 void preload_fd_opened(int fd);
+
+/* False in a child of vfork(), which runs in its parent's memory and ran no
+ * pthread_atfork() handler. */
+bool preload_is_own_process(void);
 
 /* When the library starts. */
 void preload_fd_init(void);

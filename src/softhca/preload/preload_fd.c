@@ -31,12 +31,16 @@ void preload_fd_init(void)
     pthread_atfork(NULL, NULL, preload_set_pid);
 }
 
-/* A child of vfork(), which runs in its parent's memory and closes what it is
- * not to inherit, has devices in view that are not its own; it ran no
- * pthread_atfork() handler. */
+bool preload_is_own_process(void)
+{
+    return atomic_load(&preload_pid) == getpid();
+}
+
+/* A child of vfork() closes what it is not to inherit, and has devices in view
+ * that are not its own. */
 static bool preload_is_device(int fd)
 {
-    return dispatch_is_open(fd) && (atomic_load(&preload_pid) == getpid());
+    return dispatch_is_open(fd) && preload_is_own_process();
 }
 
 void preload_fd_opened(int fd)
