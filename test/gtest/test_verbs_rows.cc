@@ -674,6 +674,30 @@ TEST_P(verbs_stopped, window_is_not_bound_while_it_goes)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
+/* Who owns the queue pair that it writes to does not wait for it. */
+TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
+{
+    std::vector<uint8_t> to(FAR_LENGTH);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL);
+    struct ibv_qp_attr attr      = {};
+    struct ibv_qp_init_attr init = {};
+    std::unique_ptr<verbs_ep> ep;
+    hca_log_reader log;
+
+    HCA_CHECK_CALL(mr != NULL);
+    stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(), &to.front(),
+                      &to.back(), FAR_LENGTH);
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(ETIMEDOUT, ibv_query_qp(ep->qp, &attr, IBV_QP_STATE, &init));
+    EXPECT_EQ(ETIMEDOUT, ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE));
+    EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
+              run(*ep, write().local((uintptr_t)src.addr, 64, 0x4711))) << "nor here";
+    ep.reset();
+    EXPECT_NE(std::string::npos, log.take().find("given up"));
+    end_peer();
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 INSTANTIATE_TEST_SUITE_P(ib, verbs_stopped, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_far_inval, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_rows, testing::Values(0));

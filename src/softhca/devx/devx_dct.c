@@ -182,8 +182,10 @@ static void devx_dct_fill(const struct devx_call *call,
 
 static void devx_dct_release(struct devx_obj *obj)
 {
-    uverbs_qp_stop(obj->hw);
-    hca_obj_free(HCA_KIND_QP, obj->hw);
+    if (!uverbs_qp_abandon(obj->hw)) {
+        uverbs_qp_stop(obj->hw);
+        hca_obj_free(HCA_KIND_QP, obj->hw);
+    }
 }
 
 static enum devx_status devx_create_dct(struct devx_call *call)

@@ -244,8 +244,10 @@ static void devx_qp_attrs(const struct devx_call *call, struct hca_qp *hw)
 
 static void devx_qp_release(struct devx_obj *obj)
 {
-    uverbs_qp_stop(obj->hw);
-    hca_obj_free(HCA_KIND_QP, obj->hw);
+    if (!uverbs_qp_abandon(obj->hw)) {
+        uverbs_qp_stop(obj->hw);
+        hca_obj_free(HCA_KIND_QP, obj->hw);
+    }
 }
 
 static enum devx_status devx_qp_make(struct devx_call *call,

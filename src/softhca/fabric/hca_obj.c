@@ -7,6 +7,7 @@
 #include "hca_obj.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
+#include "hca_proc.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -40,6 +41,10 @@ static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
                        sizeof(struct hca_obj), 10, 8, NULL},
 };
+
+/* How long one waits for a lock before one asks whether its holder is stopped:
+ * below a retry timer of most programs, above a time slice. */
+#define HCA_OBJ_PATIENCE_NS (20 * 1000 * 1000)
 
 /* Largest table, in 64-bit words of its bitmap. */
 #define HCA_MAP_WORDS ((1u << 20) / 64)
@@ -273,6 +278,74 @@ void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
         return NULL;
     }
     return hca_obj_locked(kind, obj, num, is_broken);
+}
+
+/* Looks each time after a while who it is that does not let go.
+ * @return false if that one is stopped. */
+static bool hca_obj_wait_live(struct hca_obj *obj, bool *is_broken)
+{
+    struct timespec deadline;
+
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &deadline);
+        deadline.tv_nsec += HCA_OBJ_PATIENCE_NS;
+        if (deadline.tv_nsec >= 1000000000) {
+            deadline.tv_nsec -= 1000000000;
+            deadline.tv_sec++;
+        }
+        if (hca_obj_wait(obj, &deadline, is_broken)) {
+            return true;
+        }
+    } while (!hca_proc_is_stopped(obj->lock.__data.__owner));
+    return false;
+}
+
+void *hca_obj_lock_live(enum hca_kind kind, uint32_t num)
+{
+    struct hca_obj *obj = hca_obj_peek(kind, num);
+    bool is_broken      = false;
+    int ret;
+
+    if (obj == NULL) {
+        return NULL;
+    }
+    ret = pthread_mutex_trylock(&obj->lock);
+    if (__builtin_expect(ret == EBUSY, 0) &&
+        !hca_obj_wait_live(obj, &is_broken)) {
+        hca_info("%s 0x%x: held by thread %d, which is stopped",
+                 hca_kinds[kind].name, num, obj->lock.__data.__owner);
+        return NULL;
+    }
+    if (__builtin_expect(ret == EOWNERDEAD, 0)) {
+        pthread_mutex_consistent(&obj->lock);
+        is_broken = true;
+    }
+    return hca_obj_locked(kind, obj, num, is_broken);
+}
+
+bool hca_obj_is_stuck(enum hca_kind kind, void *ptr)
+{
+    struct hca_obj *obj = ptr;
+    bool is_broken;
+
+    if (!hca_obj_wait_live(obj, &is_broken)) {
+        return true;
+    }
+    if (is_broken) {
+        hca_obj_repair(kind, obj);
+    }
+    hca_mutex_unlock(&obj->lock);
+    return false;
+}
+
+void hca_obj_abandon(enum hca_kind kind, void *ptr)
+{
+    struct hca_obj *obj = ptr;
+
+    hca_warn("%s 0x%x: given up: process %d, which is stopped, is in the middle "
+             "of a message", hca_kinds[kind].name, atomic_load(&obj->num),
+             obj->lock.__data.__owner);
+    atomic_store(&obj->num, 0);
 }
 
 void hca_obj_unlock(void *obj)

@@ -312,6 +312,18 @@ void hca_obj_unlock(void *obj);
 void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
                          const struct timespec *deadline);
 
+/* Like hca_obj_lock(), but does not wait for a process that is stopped (SIGSTOP,
+ * a debugger) in the middle of something: NULL, as if the object were gone. */
+void *hca_obj_lock_live(enum hca_kind kind, uint32_t num);
+
+/* Waits until nobody has an object locked, or who has is stopped.
+ * @return whether that one is. */
+bool hca_obj_is_stuck(enum hca_kind kind, void *obj);
+
+/* Gives up an object of this process that is stuck: nobody finds it any more. Its
+ * slot is used again once this process is gone. */
+void hca_obj_abandon(enum hca_kind kind, void *obj);
+
 /* Who repairs an object of this kind, with its lock held: what the last owner
  * of that had begun. Before the first object of this process is made. */
 void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj));

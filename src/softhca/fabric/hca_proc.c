@@ -94,6 +94,16 @@ int hca_proc_start_time(pid_t pid, uint64_t *start)
     return 0;
 }
 
+bool hca_proc_is_stopped(pid_t tid)
+{
+    char stat[512];
+    const char *p = (hca_proc_read_stat(tid, stat, sizeof(stat)) == 0) ?
+                    strrchr(stat, ')') : NULL;
+
+    /* as hca_proc_start_time(): the state is the next field */
+    return (p != NULL) && (!strncmp(p, ") T", 3) || !strncmp(p, ") t", 3));
+}
+
 int hca_proc_check(const struct hca_proc *proc)
 {
     uint64_t start;

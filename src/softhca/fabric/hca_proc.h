@@ -27,6 +27,9 @@ void hca_proc_forked(void);
  * could not be found out, for want of a descriptor for example. */
 int hca_proc_start_time(pid_t pid, uint64_t *start);
 
+/* Whether a thread is stopped, by SIGSTOP or a debugger. */
+bool hca_proc_is_stopped(pid_t tid);
+
 /* Whether the process that attached as `proc` is there. @return 0, -ESRCH (it
  * is not, its pid may be another's), or -errno: nobody knows. */
 int hca_proc_check(const struct hca_proc *proc);

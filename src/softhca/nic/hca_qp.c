@@ -111,8 +111,23 @@ void hca_qp_fail(struct hca_qp *qp)
     hca_thread_add_failed(qp->obj.num);
 }
 
+/* What its receive queue has is flushed when who holds it goes on, or is dead and
+ * the lock is repaired. */
+static bool hca_qp_fail_stuck(struct hca_qp *qp)
+{
+    bool is_stuck = hca_obj_is_stuck(HCA_KIND_QP, qp);
+
+    if (is_stuck) {
+        atomic_store(&qp->state, IBV_QPS_ERR);
+    }
+    return is_stuck;
+}
+
 void hca_qp_fail_requester(struct hca_qp *qp)
 {
+    if (hca_qp_fail_stuck(qp)) {
+        return;
+    }
     hca_qp_lock(qp);
     if (((qp->type == HCA_QP_UC) || (qp->type == HCA_QP_UD)) &&
         (hca_qp_state(qp) == IBV_QPS_RTS)) {
@@ -126,6 +141,9 @@ void hca_qp_fail_requester(struct hca_qp *qp)
 
 void hca_qp_fail_fatal(struct hca_qp *qp)
 {
+    if (hca_qp_fail_stuck(qp)) {
+        return;
+    }
     hca_qp_lock(qp);
     hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
     hca_qp_enter_error(qp);
@@ -290,8 +308,7 @@ void hca_qp_quiesce(struct hca_qp *qp)
         free(sq->streams);
         free(sq);
     }
-    /* who executes on it as a responder holds this one */
-    hca_mutex_lock(&qp->obj.lock);
-    hca_mutex_unlock(&qp->obj.lock);
+    /* who executes on it as a responder has it locked */
+    hca_obj_is_stuck(HCA_KIND_QP, qp);
     hca_thread_leave();
 }

@@ -64,7 +64,8 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
                      enum ibv_qp_state to);
 
 /* Called after hca_sq_del() and before the QP is freed: when it returns, no
- * thread of any process executes on the QP, and no timer of it is armed. */
+ * thread of any process executes on the QP (or one that is stopped does), and no
+ * timer of it is armed. */
 void hca_qp_quiesce(struct hca_qp *qp);
 
 /* The last who held obj.lock died inside, and it is held again now: finishes

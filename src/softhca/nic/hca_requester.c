@@ -104,15 +104,23 @@ static void hca_requester_watch_rq(struct hca_qp *qp)
     }
 }
 
-static void hca_requester_flush(struct hca_qp *qp)
+/* Later, if a stopped peer has it. */
+static void hca_requester_flush_rq(struct hca_qp *qp)
 {
-    hca_qp_flush_sq(qp);
-    hca_mutex_lock(&qp->obj.lock);
+    if (hca_obj_lock_live(HCA_KIND_QP, atomic_load(&qp->obj.num)) == NULL) {
+        return;
+    }
     if (hca_rq_posted(qp) > 0) {
         qp->req.err_looks = 0;
         hca_qp_flush_rq(qp);
     }
-    hca_mutex_unlock(&qp->obj.lock);
+    hca_obj_unlock(qp);
+}
+
+static void hca_requester_flush(struct hca_qp *qp)
+{
+    hca_qp_flush_sq(qp);
+    hca_requester_flush_rq(qp);
     hca_requester_watch_rq(qp);
 }
 

@@ -94,13 +94,14 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 
     if ((target != NULL) && ((target->obj.proc == hca_self) ||
                              hca_proc_alive(target->obj.proc))) {
-        target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
+        target = hca_obj_lock_live(HCA_KIND_QP, msg->dest_qpn);
     } else {
         target = NULL;
     }
     if (target == NULL) {
-        hca_debug("qp 0x%x: qp 0x%x does not exist, or its process is dead",
-                  msg->src_qpn, msg->dest_qpn);
+        hca_debug("qp 0x%x: qp 0x%x does not exist, its process is dead, or it "
+                  "is held by one that is stopped", msg->src_qpn,
+                  msg->dest_qpn);
     }
     return target;
 }

@@ -40,23 +40,48 @@ void uverbs_qp_stop(struct hca_qp *hw)
     hca_qp_quiesce(hw);
 }
 
+/* @return async events that were reported for it. */
+static uint32_t uverbs_qp_free(struct uverbs_qp *qp)
+{
+    struct hca_qp *hw = qp->qp;
+    uint32_t chan, async;
+
+    if (qp->published) {
+        uverbs_qp_stop(hw);
+    }
+    hca_mutex_lock(&hw->obj.lock);
+    chan               = hw->obj.async_chan;
+    hw->obj.async_chan = 0;
+    hca_mutex_unlock(&hw->obj.lock);
+    async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
+    hca_obj_free(HCA_KIND_QP, hw);
+    return async;
+}
+
+bool uverbs_qp_abandon(struct hca_qp *hw)
+{
+    if (!hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+        return false;
+    }
+    atomic_store(&hw->state, IBV_QPS_RESET);
+    if (uverbs_qp_sends(hw)) {
+        hca_sq_del(hw);
+    }
+    hca_qp_quiesce(hw);
+    hca_obj_abandon(HCA_KIND_QP, hw);
+    return true;
+}
+
 static void uverbs_qp_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     struct uverbs_qp *qp = (struct uverbs_qp*)obj;
-    struct hca_qp *hw    = qp->qp;
-    uint32_t async       = 0, chan;
+    uint32_t async       = 0;
 
-    if (hw != NULL) {
-        if (qp->published) {
-            uverbs_qp_stop(hw);
-        }
-        hca_mutex_lock(&hw->obj.lock);
-        chan               = hw->obj.async_chan;
-        hw->obj.async_chan = 0;
-        hca_mutex_unlock(&hw->obj.lock);
-        async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
-        hca_obj_free(HCA_KIND_QP, hw);
+    if ((qp->qp != NULL) && !uverbs_qp_abandon(qp->qp)) {
+        async = uverbs_qp_free(qp);
+    } else if (qp->qp != NULL) {
+        async = qp->qp->obj.events;
     }
     if (events != NULL) {
         events->async = async;

@@ -54,8 +54,12 @@ struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp);
 /* Stops all work on a QP that peers can find: the caller may free it then. */
 void uverbs_qp_stop(struct hca_qp *hw);
 
+/* Gives a QP up that a stopped peer holds. @return false if none does. */
+bool uverbs_qp_abandon(struct hca_qp *hw);
+
 /* Changes a QP that is no DCT. @param path of attr->ah_attr, checked.
- * @return 0, or -EINVAL if it is in no state for that. */
+ * @return 0, -EINVAL if it is in no state for that, or -ETIMEDOUT if a stopped
+ * peer holds it. */
 int uverbs_qp_modify_hw(struct hca_qp *hw, const struct ibv_qp_attr *attr,
                         unsigned mask, const struct hca_path *path);
 

@@ -150,6 +150,9 @@ int uverbs_qp_modify_hw(struct hca_qp *hw, const struct ibv_qp_attr *attr,
         return -EINVAL;
     }
 
+    if (hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+        return -ETIMEDOUT; /* as a command that the device does not answer */
+    }
     hca_mutex_lock(&hw->sq_lock);
     hca_mutex_lock(&hw->obj.lock);
     uverbs_modify_set(hw, attr, mask, path);
@@ -324,6 +327,9 @@ static int uverbs_query_qp(struct uverbs_req *req)
         return -EINVAL;
     }
 
+    if (hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+        return -ETIMEDOUT;
+    }
     hca_mutex_lock(&hw->obj.lock);
     uverbs_query_fill(qp, hw, &resp);
     hca_mutex_unlock(&hw->obj.lock);
