@@ -9,6 +9,7 @@
 #include "softhca/devx/devx.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_segment.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/nic/hca_nic.h"
 #include "softhca/fabric/hca_port.h"
@@ -33,6 +34,9 @@
 static _Atomic(struct uverbs_ctx*) dispatch_files[DISPATCH_MAX_FDS];
 static pthread_mutex_t dispatch_files_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* First those of objects without rings, which a forked child may use. */
+#define DISPATCH_RINGLESS 6
+
 static const struct uverbs_method *const dispatch_methods[] = {
     uverbs_context_methods, uverbs_port_methods, uverbs_pd_methods,
     uverbs_mr_methods,      uverbs_mw_methods,   uverbs_dm_methods,
@@ -51,11 +55,10 @@ static const struct uverbs_type *const dispatch_types[] = {
     &uverbs_uar_type,
 };
 
-static const struct uverbs_method *dispatch_method(uint16_t object,
-                                                   uint16_t id)
+static const struct uverbs_method *dispatch_find(uint16_t object, uint16_t id,
+                                                 unsigned num_tables)
 {
-    for (unsigned i = 0;
-         i < sizeof(dispatch_methods) / sizeof(dispatch_methods[0]); i++) {
+    for (unsigned i = 0; i < num_tables; i++) {
         const struct uverbs_method *method = dispatch_methods[i];
 
         for (; method->handler != NULL; method++) {
@@ -65,6 +68,19 @@ static const struct uverbs_method *dispatch_method(uint16_t object,
         }
     }
     return NULL;
+}
+
+static const struct uverbs_method *dispatch_method(uint16_t object,
+                                                   uint16_t id)
+{
+    return dispatch_find(object, id, sizeof(dispatch_methods) /
+                                     sizeof(dispatch_methods[0]));
+}
+
+static bool dispatch_has_ring(const struct uverbs_method *method)
+{
+    return dispatch_find(method->object, method->id, DISPATCH_RINGLESS) ==
+           NULL;
 }
 
 /* The driver's answer is taken as written, as the kernel does. */
@@ -99,7 +115,9 @@ static int dispatch_run(struct uverbs_req *req,
         goto out;
     }
 
-    ret = req->method->handler(req);
+    ret = (uverbs_is_inherited(ctx) && dispatch_has_ring(req->method)) ?
+          uverbs_refuse_heir(req, req->method->name) :
+          req->method->handler(req);
     if (ret == 0) {
         ret = dispatch_finish(req);
     }
@@ -190,7 +208,7 @@ static void dispatch_ctx_put(struct uverbs_ctx *ctx)
 }
 
 /* Another thread may have held these when it forked. What is open stays the
- * parent's: an ioctl is refused, a close only forgets. */
+ * parent's: a close only forgets. */
 static void dispatch_forked(void)
 {
     pthread_mutex_init(&dispatch_files_lock, NULL);
@@ -334,22 +352,41 @@ void dispatch_close(int fd)
     }
 }
 
+/* A child begins with a copy of the context, whose lock another thread of its
+ * parent may have held, and has a place of its own on the fabric. */
+static int dispatch_inherit(struct uverbs_ctx *ctx)
+{
+    int ret = hca_fabric_attach(NULL);
+
+    if ((ret == 0) && !hca_segment_is_inherited()) {
+        ret = -EIO; /* it is on another fabric */
+    }
+    if (ret == 0) {
+        ret = hca_helper_start();
+    }
+    pthread_mutex_lock(&dispatch_files_lock);
+    if ((ret == 0) && (ctx->heir != getpid())) {
+        pthread_mutex_init(&ctx->lock, NULL);
+        ctx->heir = getpid();
+    }
+    pthread_mutex_unlock(&dispatch_files_lock);
+    return ret;
+}
+
 int dispatch_ioctl(int fd, unsigned long request, void *arg)
 {
-    struct uverbs_ctx *ctx;
-    int ret;
+    struct uverbs_ctx *ctx = dispatch_ctx_get(fd);
+    int ret                = 0;
 
-    ctx = dispatch_ctx_get(fd);
     if (ctx == NULL) {
         return -EBADF;
     }
     if (request != RDMA_VERBS_IOCTL) {
         ret = -ENOTTY;
     } else if (ctx->pid != getpid()) {
-        hca_warn("context: opened by process %d, which forked this one; open "
-                 "the device here", ctx->pid);
-        ret = -EIO;
-    } else {
+        ret = dispatch_inherit(ctx);
+    }
+    if (ret == 0) {
         ret = dispatch_verbs(ctx, arg);
     }
     dispatch_ctx_put(ctx);

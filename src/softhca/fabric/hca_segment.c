@@ -27,6 +27,7 @@
 extern const unsigned hca_source_sum;
 
 static int hca_segment_fd; /* open as long as it is mapped */
+static bool hca_segment_inherited;
 
 static size_t hca_page_up(size_t size)
 {
@@ -55,13 +56,26 @@ void hca_segment_format(void)
     hca_fabric->magic = HCA_SEGMENT_MAGIC;
 }
 
+/* Whether it is the one that this process inherited when it was forked. */
+static bool hca_segment_is_mapped(int fd)
+{
+    struct stat own, other;
+
+    return (hca_fabric != NULL) && (fstat(hca_segment_fd, &own) == 0) &&
+           (fstat(fd, &other) == 0) && (own.st_dev == other.st_dev) &&
+           (own.st_ino == other.st_ino);
+}
+
+/* In the place of an inherited one, as there are pointers to that; else far below
+ * the libraries: what is within 2 GiB of them is for trampolines (hca_patch.h). */
 int hca_segment_map(int fd)
 {
-    /* a hint far below the libraries: what is within 2 GiB of them is for
-     * trampolines (hca_patch.h) */
+    bool again = hca_segment_is_mapped(fd);
     void *hint = (void*)(((uintptr_t)&hca_fabric - HCA_SEGMENT_AWAY) & ~4095ul);
-    void *map  = mmap(hint, hca_segment_size(), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *map  = mmap(again ? hca_fabric : hint, hca_segment_size(),
+                      PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE | (again ? MAP_FIXED : 0), fd,
+                      0);
     int ret;
 
     if (map == MAP_FAILED) {
@@ -71,7 +85,11 @@ int hca_segment_map(int fd)
         return ret;
     }
     madvise(map, hca_segment_size(), MADV_DONTDUMP);
-    hca_fabric    = map;
+    if (again) {
+        hca_fd_close(hca_segment_fd);
+    }
+    hca_segment_inherited = again;
+    hca_fabric     = map;
     hca_segment_fd = hca_fd_keep(fd);
     return 0;
 }
@@ -128,6 +146,11 @@ int hca_segment_check(void)
     hca_error("fabric: the running one is of another build of softhca; set "
               "SOFTHCA_FABRIC to another name or end its processes");
     return -EPROTO;
+}
+
+bool hca_segment_is_inherited(void)
+{
+    return hca_segment_inherited;
 }
 
 void hca_segment_unmap(void)

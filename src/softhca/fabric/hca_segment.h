@@ -6,6 +6,7 @@
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The memory that a new fabric lives in. @return descriptor or -errno. */
@@ -15,6 +16,10 @@ int hca_segment_create(const char *name);
  * @return 0 or -errno. */
 int hca_segment_map(int fd);
 void hca_segment_unmap(void);
+
+/* Whether it is where the process that forked this one had it: pointers that
+ * were inherited lead to the same. */
+bool hca_segment_is_inherited(void);
 
 /* Maps pages of it a second time, in place of what is at `to`. The call is made
  * directly, past any hook. @return 0 or -errno. */

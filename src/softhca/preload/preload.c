@@ -182,6 +182,9 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
         return preload_libc()->ioctl(fd, request, arg);
     }
 
+    if (!hca_fabric_is_attached()) {
+        hca_fabric_attach(hca_sysfs_create); /* a forked child */
+    }
     ret = dispatch_ioctl(fd, request, arg);
     if (ret < 0) {
         errno = -ret;

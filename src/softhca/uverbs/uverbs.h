@@ -56,6 +56,7 @@ struct uverbs_obj {
     uint16_t           type;  /* UVERBS_OBJECT_*, MLX5_IB_OBJECT_* */
     uint32_t           handle;
     unsigned           users; /* objects of the context that need this one */
+    pid_t              pid;   /* who made it */
     struct uverbs_ctx *ctx;
 };
 
@@ -79,7 +80,8 @@ struct uverbs_uar;
 struct uverbs_ctx {
     pthread_mutex_t       lock;
     unsigned              dev;
-    pid_t                 pid;      /* who opened it */
+    pid_t                 pid;      /* who opened it ... */
+    pid_t                 heir;     /* ... and the child that inherited it */
     dev_t                 st_dev;   /* of its file (uverbs_mmap.h) */
     ino_t                 st_ino;
     unsigned              refs;     /* descriptors and running ioctls */
@@ -95,6 +97,13 @@ struct uverbs_ctx {
     const struct uverbs_type *const *types;
     unsigned              num_types;
 };
+
+/* Whether this process did not open it but was forked by who did. It has what the
+ * context had then, as a copy. */
+static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
+{
+    return ctx->heir != 0;
+}
 
 /* Adds an object of `size` bytes, zeroed but for its header.
  * @return 0, -ENOMEM. */
@@ -117,7 +126,12 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number), uint32_t number);
 
-/* @return 0; -EBUSY if another object needs it. */
+/* @return 0, or -EIO, logged: it is the object of the process that forked this
+ * one, which alone changes or destroys it. */
+int uverbs_obj_check_own(const struct uverbs_obj *obj);
+
+/* @return 0; -EBUSY if another object needs it; -EIO if it is the object of the
+ * process that forked this one. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Releases everything, users before what they use: the types of ctx->types. */
@@ -266,6 +280,10 @@ int uverbs_write(struct uverbs_req *req);
 
 /* Name of the write command in a request, for the log. */
 const char *uverbs_write_name(const struct uverbs_req *req);
+
+/* What a forked child may not do with a context that it inherited. @return
+ * -EIO, logged. */
+int uverbs_refuse_heir(const struct uverbs_req *req, const char *name);
 
 /* Rows of each file, ending with one without a handler. */
 extern const struct uverbs_method uverbs_context_methods[],

@@ -301,6 +301,10 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (mr == NULL) {
         return ret;
     }
+    ret = uverbs_obj_check_own(&mr->obj);
+    if (ret != 0) {
+        return ret;
+    }
     if (mr->dm != NULL) {
         return -EINVAL;
     }

@@ -66,6 +66,7 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
     obj->type                  = type;
     obj->handle                = handle;
     obj->ctx                   = ctx;
+    obj->pid                   = (ctx->heir != 0) ? ctx->heir : ctx->pid;
     *(struct uverbs_obj**)objp = obj;
     return 0;
 }
@@ -122,8 +123,24 @@ static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
     return *types;
 }
 
+int uverbs_obj_check_own(const struct uverbs_obj *obj)
+{
+    if (!uverbs_is_inherited(obj->ctx) || (obj->pid == obj->ctx->heir)) {
+        return 0;
+    }
+    hca_warn("context: one of the %s of process %d, which forked this one: it is "
+             "changed and destroyed there", uverbs_type_of(obj)->name,
+             obj->pid);
+    return -EIO;
+}
+
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
 {
+    int ret = uverbs_obj_check_own(obj);
+
+    if (ret != 0) {
+        return ret;
+    }
     if (obj->users != 0) {
         return -EBUSY;
     }
