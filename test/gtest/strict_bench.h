@@ -11,6 +11,7 @@
 #include "hca_fixture.h"
 #include "raw_wqe.h"
 
+#include <emmintrin.h>
 #include <functional>
 #include <poll.h>
 #include <sys/mman.h>
@@ -167,17 +168,27 @@ public:
         *(volatile uint64_t*)m_dv.bf.reg = value;
     }
 
-    /* The same with all of `bytes` pushed to the register, in words */
-    void push(unsigned num_bb, const std::vector<uint8_t> &bytes)
+    /* The same with all of `bytes` pushed to the register, in words of 8 or 16
+     * bytes */
+    void push(unsigned num_bb, const std::vector<uint8_t> &bytes,
+              unsigned width = 8)
     {
+        uint8_t *bf = (uint8_t*)m_dv.bf.reg;
+
         pi += num_bb;
         __atomic_store_n(&m_dv.dbrec[MLX5_SND_DBR], htobe32(pi),
                          __ATOMIC_SEQ_CST);
-        for (size_t i = 0; i < bytes.size(); i += 8) {
-            uint64_t word;
+        for (size_t i = 0; i < bytes.size(); i += width) {
+            if (width == 8) {
+                uint64_t word;
 
-            memcpy(&word, &bytes[i], sizeof(word));
-            *(volatile uint64_t*)((uint8_t*)m_dv.bf.reg + i) = word;
+                memcpy(&word, &bytes[i], sizeof(word));
+                *(volatile uint64_t*)(bf + i) = word;
+            } else {
+                __m128i word = _mm_loadu_si128((const __m128i*)&bytes[i]);
+
+                _mm_store_si128((__m128i*)(bf + i), word);
+            }
         }
     }
 

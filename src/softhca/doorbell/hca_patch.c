@@ -45,7 +45,7 @@ static struct site patch_sites[PATCH_MAX_SITES];
 static atomic_uint patch_count;
 static atomic_bool patch_on;
 static atomic_flag patch_busy = ATOMIC_FLAG_INIT;
-static const void *patch_enter;
+static const void *patch_enter, *patch_push;
 
 /* All threads of the process execute nothing fetched before this call. */
 static int patch_sync_cores(void)
@@ -64,9 +64,10 @@ static int patch_sync_cores(void)
     return -errno;
 }
 
-void hca_patch_init(bool on, const void *enter)
+void hca_patch_init(bool on, const void *enter, const void *push)
 {
     patch_enter = enter;
+    patch_push  = push;
     if (on && (hca_valgrind_active() || !hca_cpu_save.usable ||
                (patch_sync_cores() < 0))) {
         hca_debug("patch: off, every doorbell traps");
@@ -206,7 +207,10 @@ static int site_prepare(struct site *site, const struct hca_insn *insn,
     if (memcmp(store.bytes, code, insn->len) != 0) {
         return -ENOTSUP; /* somebody else rewrites code too */
     }
-    return hca_patch_code_create(&store, patch_enter, &site->code);
+    return hca_patch_code_create(&store,
+                                 hca_patch_code_pushes(insn) ? patch_push :
+                                                               patch_enter,
+                                 &site->code);
 }
 
 /* A debugger steps by source line, and finds no line in a trampoline. */

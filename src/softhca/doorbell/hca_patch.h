@@ -19,8 +19,10 @@
  *               under valgrind or a debugger, and where membarrier(2) lacks
  *               SYNC_CORE or text may not be made writable
  * @param enter  hca_trap_enter, which the trampolines call
+ * @param push   hca_trap_enter_push, which those call whose stores may be part
+ *               of a push
  */
-void hca_patch_init(bool on, const void *enter);
+void hca_patch_init(bool on, const void *enter, const void *push);
 
 /**
  * Rewrites the instruction, if that is safe. From a fault at it, or from any

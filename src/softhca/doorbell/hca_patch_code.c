@@ -125,6 +125,50 @@ static void code_restore(struct code *c)
     code_add(c, "\x9d\x58\x48\x8d\xa4\x24\x88\x00\x00\x00", 10);
 }
 
+/* Whole words in registers that code_store() can name. */
+bool hca_patch_code_pushes(const struct hca_insn *insn)
+{
+    const struct hca_insn_src *src = &insn->src;
+
+    return ((src->kind == HCA_INSN_GPR) && (src->size == 8) &&
+            (src->reg != REG_RSP)) ||
+           ((src->kind == HCA_INSN_VEC) && (src->reg < 16) &&
+            (src->lane == 0) && ((src->size == 16) || (src->size == 32)));
+}
+
+/* A store of the source to where rax points. rax itself, if it is the source,
+ * is on the stack, above the flags. */
+static void code_store(struct code *c, const struct hca_insn_src *src)
+{
+    const bool    is_high   = (src->reg >= 8);
+    const uint8_t modrm     = (src->reg & 7) << 3;
+    const uint8_t gpr[]     = {is_high ? 0x4c : 0x48, 0x89, modrm};
+    const uint8_t movups[]  = {is_high ? 0x44 : 0x40, 0x0f, 0x11, modrm};
+    const uint8_t vmovups[] = {0xc5, is_high ? 0x7c : 0xfc, 0x11, modrm};
+
+    if (src->kind == HCA_INSN_VEC) {
+        code_add(c, (src->size == 32) ? vmovups : movups, 4);
+    } else if (src->reg == 0) {
+        /* push 8(%rsp); pop (%rax) */
+        code_add(c, "\xff\x74\x24\x08\x8f\x00", 6);
+    } else {
+        code_add(c, gpr, sizeof(gpr));
+    }
+}
+
+/* What follows the call if hca_trap_enter_push may return a place. */
+static void code_push(struct code *c, const struct hca_patch_store *store)
+{
+    unsigned jbe;
+
+    code_add(c, "\x48\x83\xf8\x01\x76\x00", 6); /* cmp $1, %rax; jbe 2f */
+    jbe = c->used;
+    code_store(c, &store->insn->src);
+    code_restore(c);
+    code_jump(c, store->rip + store->insn->len);
+    c->bytes[jbe - 1] = c->used - jbe;      /* 2: */
+}
+
 /* Prepares the stack as hca_trap_enter wants it, calls it, and either goes on
  * behind the store or executes the original. Returns the offset of that. */
 static unsigned code_build(struct code *c, const struct hca_patch_store *store,
@@ -140,6 +184,9 @@ static unsigned code_build(struct code *c, const struct hca_patch_store *store,
     code_constant(c, "\xff\x35", 1);        /* push source */
     code_constant(c, "\xff\x15", 2);        /* call hca_trap_enter */
     code_add(c, "\x48\x8d\x64\x24\x08", 5); /* lea 8(%rsp), %rsp */
+    if (hca_patch_code_pushes(store->insn)) {
+        code_push(c, store);
+    }
     code_add(c, "\x84\xc0\x75\x00", 4);     /* test %al, %al; jnz 1f */
     jnz = c->used;
     code_restore(c);

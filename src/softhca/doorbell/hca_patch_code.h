@@ -8,6 +8,7 @@
 
 #include "hca_insn.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,7 +32,8 @@ struct hca_patch_code {
  *
  * @param store  at least the longer of the instruction and of a jump is valid
  *               in bytes
- * @param enter  hca_trap_enter
+ * @param enter  hca_trap_enter, or hca_trap_enter_push if
+ *               hca_patch_code_pushes()
  * @param out    filled on success only. If the store is shorter than the jump,
  *               the jump's last bytes are those that follow the store
  *
@@ -40,6 +42,10 @@ struct hca_patch_code {
  */
 int hca_patch_code_create(const struct hca_patch_store *store,
                           const void *enter, struct hca_patch_code *out);
+
+/* Whether a trampoline can put what the instruction stores somewhere else: one
+ * of hca_trap_enter_push. */
+bool hca_patch_code_pushes(const struct hca_insn *insn);
 
 /* mprotect() of the pages that hold a range, unseen by interposed functions.
  * @return 0 or -errno. */

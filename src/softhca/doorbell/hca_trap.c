@@ -353,24 +353,35 @@ void hca_trap_init(bool patch)
 {
     hca_cpu_init();
     (void)hca_valgrind_active(); /* asks now, not in a handler */
-    hca_patch_init(patch, hca_trap_enter);
+    hca_patch_init(patch, hca_trap_enter, hca_trap_enter_push);
 }
 
-int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg)
+static int trap_add(const struct hca_trap_hit *new)
 {
-    struct hca_trap_hit new = {.start = (uintptr_t)page, len, fn, arg};
-    int                 ret;
+    int ret;
 
-    if ((len == 0) || (new.start + len < new.start)) {
+    if ((new->len == 0) || (new->start + new->len < new->start)) {
         return -EINVAL;
     }
 
-    if (hca_trap_table_overlaps(new.start, len)) {
+    if (hca_trap_table_overlaps(new->start, new->len)) {
         return -EEXIST;
     }
 
     ret = hca_trap_sig_install(trap_handler);
-    return (ret < 0) ? ret : hca_trap_table_add(new);
+    return (ret < 0) ? ret : hca_trap_table_add(*new);
+}
+
+int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg)
+{
+    return trap_add(&(struct hca_trap_hit){(uintptr_t)page, len, fn, arg, NULL});
+}
+
+int hca_trap_add_push(void *page, hca_trap_fn fn, void *arg,
+                      struct hca_push *push)
+{
+    return trap_add(&(struct hca_trap_hit){(uintptr_t)page, TRAP_PAGE, fn, arg,
+                                           push});
 }
 
 int hca_trap_del(void *page)

@@ -65,6 +65,14 @@ int hca_trap_install(void);
 int hca_trap_add(void *page, size_t len, hca_trap_fn fn, void *arg);
 
 /**
+ * The same for a page of 4096 bytes that has registers for more than doorbells.
+ * For a store that hca_push_part() takes, fn may not be called.
+ */
+struct hca_push;
+int hca_trap_add_push(void *page, hca_trap_fn fn, void *arg,
+                      struct hca_push *push);
+
+/**
  * Forgets a range, before it is unmapped. A call of fn that has begun in
  * another thread may still be running when this returns.
  *

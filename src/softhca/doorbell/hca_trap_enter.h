@@ -16,6 +16,13 @@
  */
 extern const char hca_trap_enter[] __attribute__((visibility("hidden")));
 
+/*
+ * The same for a store that can be made elsewhere. Out: as well rax = where the
+ * value belongs, for the caller to put it there (hca_push_store()); the device
+ * has not been called then.
+ */
+extern const char hca_trap_enter_push[] __attribute__((visibility("hidden")));
+
 /* Assembly: calls hca_trap_enter with the stack prepared as above except for
  * the return address, then goes on at the next instruction. */
 extern const char hca_trap_bounce[] __attribute__((visibility("hidden")));

@@ -27,6 +27,7 @@ static bool region_read(struct hca_trap_region *r, struct hca_trap_hit *hit)
     hit->len   = atomic_load_explicit(&r->len, memory_order_relaxed);
     hit->fn    = atomic_load_explicit(&r->fn, memory_order_relaxed);
     hit->arg   = atomic_load_explicit(&r->arg, memory_order_relaxed);
+    hit->push  = atomic_load_explicit(&r->push, memory_order_relaxed);
     atomic_thread_fence(memory_order_acquire); /* pairs with region_write() */
     return !(seq & 1) &&
            (seq == atomic_load_explicit(&r->seq, memory_order_relaxed));
@@ -58,6 +59,7 @@ static void region_write(struct hca_trap_region *r, struct hca_trap_hit new)
     atomic_store_explicit(&r->len, 0, memory_order_relaxed);
     atomic_store_explicit(&r->fn, new.fn, memory_order_relaxed);
     atomic_store_explicit(&r->arg, new.arg, memory_order_relaxed);
+    atomic_store_explicit(&r->push, new.push, memory_order_release);
     atomic_store_explicit(&r->start, new.start, memory_order_release);
     atomic_store_explicit(&r->len, new.len, memory_order_release);
     atomic_fetch_add_explicit(&r->seq, 1, memory_order_release);

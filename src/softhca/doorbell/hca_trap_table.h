@@ -20,6 +20,7 @@ struct hca_trap_region {
     atomic_uint                     seq;  /* odd while it changes */
     _Atomic(hca_trap_fn)            fn;
     _Atomic(void*)                  arg;
+    _Atomic(struct hca_push*)       push;
 };
 static_assert(offsetof(struct hca_trap_region, len) == 8, "for assembly");
 static_assert(sizeof(struct hca_trap_region) == 64, "for assembly");
@@ -30,6 +31,7 @@ struct hca_trap_hit {
     size_t      len;
     hca_trap_fn fn;
     void       *arg;
+    struct hca_push *push;
 };
 
 /* Behind the last slot ever used: what assembly searches. */

@@ -1,78 +1,92 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A push is a row of stores by one thread, which nobody else's may disturb
- * (write combining): what it is about is remembered per thread.
+ * What was pushed to a register (doorbell/hca_push.c collects it) is compared
+ * with the ring before it rings: a WQE that differs is not executed. One whose
+ * first eight bytes rang, as a doorbell does, has been by then.
  */
 #include "hca_bf.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
 #include "hca_requester.h"
-#include "hca_thread.h"
 #include "hca_wqe.h"
 
 #include <common/prm.h>
 #include <endian.h>
 #include <string.h>
 
-#define HCA_BF_MAX 256u /* half of the register (log_bf_reg_size) */
+struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
+{
+    uint64_t head = be64toh(push->data[half][0]);
+
+    return (struct hca_bf_wqe){
+        .qpn  = (uint32_t)head >> 8,
+        .idx  = ((uint32_t)(head >> 32) & PRM_CTRL_IDX) >> 8,
+        .size = (head & PRM_CTRL_DS) * 16
+    };
+}
 
 /* No completion can tell: the WQE may be executed, and its own be there. */
-static void hca_bf_fail(struct hca_qp *qp, unsigned pos)
+static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
+                        enum hca_check check, unsigned pos)
 {
     hca_mutex_lock(&qp->sq_lock);
-    if (qp->req.attached &&
-        (atomic_load(&qp->obj.num) == hca_thread.bf_qpn)) {
-        hca_check_wqe(HCA_CHECK_BF_COPY, hca_thread.bf_qpn, hca_thread.bf_idx,
-                      pos);
+    if (qp->req.attached && (atomic_load(&qp->obj.num) == wqe->qpn)) {
+        hca_check_wqe(check, wqe->qpn, wqe->idx, pos);
         hca_qp_fail_fatal(qp);
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
+}
+
+/* The first octoword that differs; the size if none does. What lies behind the
+ * WQE, up to whole blocks, is not looked at. */
+static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
+                               const struct hca_bf_wqe *wqe)
+{
+    uint8_t ring[HCA_PUSH_HALF_SIZE];
+    unsigned pos = 0;
+
+    hca_wqe_copy(ring, qp, wqe->idx, wqe->size);
+    if (memcmp(ring, data, wqe->size) == 0) {
+        return wqe->size;
+    }
+    while (memcmp(ring + pos, (const uint8_t*)data + pos, 16) == 0) {
+        pos += 16;
+    }
+    return pos;
+}
+
+void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half)
+{
+    struct hca_bf_wqe wqe = hca_bf_wqe(push, half);
+    bool has_rung         = !(push->words[half] & 1);
+    unsigned pos          = hca_bf_compare(qp, push->data[half], &wqe);
+
+    hca_push_end(push, half);
+    if (pos < wqe.size) {
+        hca_bf_fail(qp, &wqe, HCA_CHECK_BF_COPY, pos);
+        return;
+    }
+    if (has_rung) {
+        return;
+    }
+    hca_thread.bf_qpn   = wqe.qpn;
+    hca_thread.bf_idx   = wqe.idx;
+    hca_thread.bf_bytes = (wqe.size + HCA_BB_SIZE - 1) & ~(HCA_BB_SIZE - 1);
+    hca_requester_run(qp, wqe.qpn);
     hca_thread.bf_qpn = 0;
 }
 
-static bool hca_bf_is_zero(const uint8_t *value, unsigned size)
+void hca_bf_fail_short(uint32_t uar, struct hca_push *push, unsigned half)
 {
-    return (value[0] == 0) && !memcmp(value, value + 1, size - 1);
-}
+    struct hca_bf_wqe wqe = hca_bf_wqe(push, half);
+    struct hca_qp *qp     = hca_obj_peek(HCA_KIND_QP, wqe.qpn);
 
-/* Zeroes are what a value is that is not known (hca_trap.h). What lies behind
- * the WQE, up to whole blocks, is not looked at. */
-static void hca_bf_compare(unsigned pos, const void *value, unsigned size)
-{
-    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, hca_thread.bf_qpn);
-    uint8_t ring[HCA_BF_MAX];
-
-    if ((qp == NULL) || (pos >= hca_thread.bf_size)) {
-        hca_thread.bf_qpn = 0;
+    if (push->words[half] == 0) {
         return;
     }
-    size = (size < hca_thread.bf_size - pos) ? size :
-                                               hca_thread.bf_size - pos;
-    hca_wqe_copy(ring, qp, hca_thread.bf_idx, pos + size);
-    if (!hca_bf_is_zero(value, size) && memcmp(ring + pos, value, size)) {
-        hca_bf_fail(qp, pos);
-    }
-}
-
-void hca_bf_begin(uint32_t qpn, const void *value, unsigned size)
-{
-    uint32_t words[2];
-
-    memcpy(words, value, sizeof(words));
-    hca_thread.bf_qpn  = qpn;
-    hca_thread.bf_idx  = (be32toh(words[0]) & PRM_CTRL_IDX) >> 8;
-    hca_thread.bf_size = (be32toh(words[1]) & PRM_CTRL_DS) * 16;
-    if (hca_thread.bf_size > HCA_BF_MAX) {
-        hca_thread.bf_qpn = 0;
-    } else if (size > sizeof(words)) {
-        hca_bf_compare(0, value, size);
-    }
-}
-
-void hca_bf_more(unsigned pos, const void *value, unsigned size)
-{
-    if (hca_thread.bf_qpn != 0) {
-        hca_bf_compare(pos, value, size);
+    hca_push_end(push, half);
+    if ((qp != NULL) && (qp->obj.proc == hca_self) && (qp->uar == uar)) {
+        hca_bf_fail(qp, &wqe, HCA_CHECK_BF_SHORT, wqe.size);
     }
 }

@@ -75,6 +75,8 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_READ_DS]        = OP("ctrl ds", "at most 32 for a read"),
     [HCA_CHECK_BF_COPY]        = OP("blueflame copy, from byte",
                                     "what the ring holds"),
+    [HCA_CHECK_BF_SHORT]       = LEN("wqe of a blueflame copy that stops short",
+                                     "all of its blocks"),
 
     [HCA_CHECK_LKEY]           = PROT("lkey", "a key of the device"),
     [HCA_CHECK_LKEY_FREE]      = PROT("lkey", "a key that is not free"),

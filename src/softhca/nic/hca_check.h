@@ -48,6 +48,7 @@ enum hca_check {
     HCA_CHECK_UD_LEN,
     HCA_CHECK_READ_DS,
     HCA_CHECK_BF_COPY,
+    HCA_CHECK_BF_SHORT,
 
     /* local keys; the order is that of enum hca_key_fault */
     HCA_CHECK_LKEY = 0x28,

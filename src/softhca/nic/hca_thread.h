@@ -22,8 +22,8 @@ struct hca_thread {
     bool     again; /* a doorbell rang inside */
     unsigned num_cqs;
     uint32_t cqs[HCA_THREAD_CQS]; /* ... to arm these, if that many */
-    uint32_t bf_qpn; /* what is being pushed (hca_bf.c); 0: nothing */
-    uint16_t bf_idx, bf_size;
+    uint32_t bf_qpn; /* whose WQE is rung by a push (hca_bf.h); 0: nobody's */
+    uint16_t bf_idx, bf_bytes;
     unsigned num_held;
     uint32_t held[HCA_THREAD_HELD]; /* CQs, of which it holds completions */
     unsigned num_failed;

@@ -23,18 +23,16 @@
 #include <string.h>
 #include <x86intrin.h>
 
-/* Offsets in the page (mlx5_ifc / providers/mlx5: two pairs of BlueFlame
- * buffers; the CQ doorbell). */
+/* Offset in the page of the doorbell of CQs (MLX5_CQ_DOORBELL of the driver's
+ * cq.h); the registers of send queues are in hca_push.h. */
 #define HCA_UAR_CQ_DB 0x20u
-#define HCA_UAR_BF    0x800u
-#define HCA_UAR_BF_SIZE 0x100u
-#define HCA_UAR_BF_END  0xc00u
 
 struct hca_uar {
     uint32_t        id;
     void           *page;
     struct hca_sq  *sqs;
     struct hca_uar *next;
+    struct hca_push push;
 };
 
 static pthread_mutex_t hca_uar_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -141,51 +139,110 @@ static uint64_t hca_uar_hint(const void *value, unsigned size)
     return be64toh(hint);
 }
 
-static void hca_uar_ring_sq(struct hca_uar *uar, const void *value,
-                            unsigned size)
+static struct hca_qp *hca_uar_find_qp(const struct hca_uar *uar, uint32_t qpn)
 {
-    uint32_t qpn = (uint32_t)hca_uar_hint(value, size) >> 8;
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
+
+    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
+        hca_uar_unknown(uar, "qpn", qpn);
+        return NULL;
+    }
+    return qp;
+}
+
+/* The hint is the beginning of ctrl, whose second word has the QPN in bits
+ * 31..8. */
+static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
+{
+    uint32_t qpn = (uint32_t)hint >> 8;
     struct hca_qp *qp;
 
-    hca_thread.bf_qpn = 0;
     if (qpn == 0) {
         hca_uar_scan(uar); /* a narrow store */
         return;
     }
-    qp = hca_obj_peek(HCA_KIND_QP, qpn);
-    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
-        hca_uar_unknown(uar, "qpn", qpn);
-        return;
+    qp = hca_uar_find_qp(uar, qpn);
+    if (qp != NULL) {
+        hca_requester_run(qp, qpn);
     }
-    hca_bf_begin(qpn, value, size);
-    hca_requester_run(qp, qpn);
 }
 
-/* Of a BlueFlame copy the first store rings. The hint of a send queue is the
- * beginning of ctrl, whose second word has the QPN in bits 31..8; that of a CQ
- * has its number in the second word (mlx5_arm_cq()). */
-static void hca_uar_ring(struct hca_uar *uar, uintptr_t offset,
-                         const void *value, unsigned size)
+static void hca_uar_push(struct hca_uar *uar, unsigned half)
+{
+    uint32_t qpn      = hca_bf_wqe(&uar->push, half).qpn;
+    struct hca_qp *qp = hca_uar_find_qp(uar, qpn);
+
+    if (uar->push.words[half ^ 1] != 0) {
+        hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
+    }
+    if (qp == NULL) {
+        hca_push_end(&uar->push, half);
+    } else {
+        hca_bf_push(qp, &uar->push, half);
+    }
+}
+
+/* The value is the CQ's number in the second word (mlx5_arm_cq()). */
+static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
+                             unsigned size)
+{
+    uint32_t cqn = hca_uar_hint(value, size) & 0xffffff;
+
+    if (hca_thread_enter_doorbell(cqn)) {
+        hca_uar_ring_cq(uar, cqn);
+        hca_thread_leave();
+    }
+}
+
+/* Eight bytes or less to the beginning of a half; or more, of which nothing is
+ * known (hca_trap.h). */
+static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
+                               const void *value, unsigned size)
 {
     uint64_t hint = hca_uar_hint(value, size);
-    bool is_cq    = (offset == HCA_UAR_CQ_DB);
-    unsigned pos  = offset % HCA_UAR_BF_SIZE;
 
-    if (!is_cq && ((offset < HCA_UAR_BF) || (offset >= HCA_UAR_BF_END))) {
+    if (!hca_thread_enter_doorbell(0)) {
         return;
     }
-    if (!is_cq && (pos != 0) && (hca_thread.bf_qpn == 0)) {
+    if (__builtin_expect(hca_bf_is_short(&uar->push, half), 0)) {
+        hca_bf_fail_short(uar->id, &uar->push, half);
+        hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
+    }
+    hca_bf_ring(&uar->push, half, htobe64(hint));
+    hca_uar_ring_sq(uar, hint);
+    hca_thread_leave();
+}
+
+/* Whether a store to the beginning of a half is of another WQE than those
+ * before it. (libc's memcpy() stores twice what is as long as its registers.) */
+static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
+                             const void *value)
+{
+    return (push->words[half] != 0) &&
+           (memcmp(push->data[half], value, sizeof(uint64_t)) != 0);
+}
+
+/* More, or further behind: of a push, whose last store rings. */
+static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
+                               const void *value, unsigned size)
+{
+    unsigned half = hca_push_half(offset);
+    void *to      = hca_push_part(&uar->push, offset, size);
+
+    if (to != NULL) {
+        memcpy(to, value, size);
         return;
     }
-    if (!hca_thread_enter_doorbell(is_cq ? (hint & 0xffffff) : 0)) {
+    if (!hca_thread_enter_doorbell(0)) {
+        hca_push_end(&uar->push, half);
         return;
     }
-    if (is_cq) {
-        hca_uar_ring_cq(uar, hint & 0xffffff);
-    } else if (pos == 0) {
-        hca_uar_ring_sq(uar, value, size);
-    } else {
-        hca_bf_more(pos, value, size);
+    if ((offset % HCA_PUSH_HALF_SIZE == 0) &&
+        hca_uar_is_other(&uar->push, half, value)) {
+        hca_bf_fail_short(uar->id, &uar->push, half);
+    }
+    if (hca_push_last(&uar->push, offset, value, size)) {
+        hca_uar_push(uar, half);
     }
     hca_thread_leave();
 }
@@ -194,9 +251,19 @@ static void hca_uar_ring(struct hca_uar *uar, uintptr_t offset,
 static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
                           unsigned size)
 {
-    uint64_t start = __rdtsc();
+    uint64_t start      = __rdtsc();
+    struct hca_uar *uar = arg;
 
-    hca_uar_ring(arg, offset, value, size);
+    if (!hca_push_is_register(offset)) {
+        if (offset == HCA_UAR_CQ_DB) {
+            hca_uar_store_cq(uar, value, size);
+        }
+    } else if ((offset % HCA_PUSH_HALF_SIZE == 0) &&
+               ((size <= 8) || (hca_uar_hint(value, size) == 0))) {
+        hca_uar_store_head(uar, hca_push_half(offset), value, size);
+    } else {
+        hca_uar_store_part(uar, offset, value, size);
+    }
     hca_thread.ticks += __rdtsc() - start;
 }
 
@@ -223,7 +290,7 @@ int hca_uar_add(uint32_t id, void *page)
     uar = hca_uar_get(id);
     if (uar != NULL) {
         uar->page = page;
-        ret       = hca_trap_add(page, 4096, hca_uar_store, uar);
+        ret       = hca_trap_add_push(page, hca_uar_store, uar, &uar->push);
     }
     hca_uar_unlock();
     return ret;

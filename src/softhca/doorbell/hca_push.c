@@ -1,0 +1,109 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Collects the stores of a push; see hca_push.h. Trampolines call it before
+ * they have saved vector registers, hence HCA_GENERAL_REGS. Formats: PRM, ctrl
+ * segment.
+ */
+#include "hca_push.h"
+#include "hca_trap_table.h"
+
+#include <common/prm.h>
+#include <endian.h>
+#include <string.h>
+
+#define HCA_GENERAL_REGS __attribute__((target("general-regs-only")))
+#define PUSH_BLOCK_DS    4 /* octowords of a block of 64 bytes */
+
+/* Of a store, as bits of hca_push.words; 0 if it is not in whole words, or goes
+ * beyond its half. */
+HCA_GENERAL_REGS static uint32_t push_words(unsigned pos, unsigned size)
+{
+    uint64_t words;
+
+    if ((pos | size) & 7) {
+        return 0;
+    }
+
+    words = ((1ull << (size / 8)) - 1) << (pos / 8);
+    return (words > UINT32_MAX) ? 0 : words;
+}
+
+/* What a row consists of that begins with this ctrl segment: the WQE in whole
+ * blocks. 0 if it is none, or longer than a half. */
+HCA_GENERAL_REGS static uint32_t push_row(uint64_t ctrl)
+{
+    unsigned ds = be64toh(ctrl) & PRM_CTRL_DS;
+
+    if ((ds == 0) || (ds * 16 > HCA_PUSH_HALF_SIZE)) {
+        return 0;
+    }
+
+    ds = (ds + PUSH_BLOCK_DS - 1) / PUSH_BLOCK_DS;
+    return UINT32_MAX >> (32 - 8 * ds);
+}
+
+/* Its first store is less than a block, so that it completes nothing: what the
+ * row is need not be known yet. One that follows may store too much. */
+HCA_GENERAL_REGS void *
+hca_push_part(struct hca_push *push, uintptr_t offset, unsigned size)
+{
+    unsigned half  = hca_push_half(offset);
+    unsigned pos   = offset % HCA_PUSH_HALF_SIZE;
+    uint32_t words = push_words(pos, size);
+    uint32_t row, all;
+
+    if (!hca_push_is_register(offset) || (words == 0)) {
+        return NULL;
+    }
+
+    if (pos == 0) {
+        if ((size == 8) || (size == 64) || (push->words[half] != 0)) {
+            return NULL;
+        }
+        all = words;
+    } else {
+        row = push_row(push->data[half][0]);
+        all = push->words[half] | (words & row);
+        if ((row == 0) || ((all | 1) == row)) {
+            return NULL;
+        }
+    }
+
+    push->words[half] = all;
+    return (uint8_t*)push->data[half] + pos;
+}
+
+bool hca_push_last(struct hca_push *push, uintptr_t offset, const void *value,
+                   unsigned size)
+{
+    unsigned half  = hca_push_half(offset);
+    unsigned pos   = offset % HCA_PUSH_HALF_SIZE;
+    uint32_t words = push_words(pos, size), row;
+
+    if (words == 0) {
+        return false;
+    }
+
+    memcpy((uint8_t*)push->data[half] + pos, value, size);
+    row                = push_row(push->data[half][0]);
+    push->words[half] |= words & row;
+    return (row != 0) && ((push->words[half] | 1) == row);
+}
+
+/* As hca_trap_table_find(), but without a copy of what it finds. */
+HCA_GENERAL_REGS void *hca_push_store(uintptr_t addr, unsigned size)
+{
+    struct hca_trap_region *end, *r;
+    struct hca_push        *push;
+    uintptr_t               offset;
+
+    end = atomic_load_explicit(&hca_trap_regions_end, memory_order_acquire);
+    for (r = hca_trap_regions; r < end; ++r) {
+        offset = addr - atomic_load_explicit(&r->start, memory_order_relaxed);
+        if (offset < atomic_load_explicit(&r->len, memory_order_relaxed)) {
+            push = atomic_load_explicit(&r->push, memory_order_acquire);
+            return (push == NULL) ? NULL : hca_push_part(push, offset, size);
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,255 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Pushes to a BlueFlame register without a device: which stores are collected,
+ * where their values land, and which one calls. Stores are trapped and
+ * rewritten, as in test_hca_trap.cc.
+ */
+#include "test_hca_trap.h"
+
+#include <vector>
+
+#include <endian.h>
+
+extern "C" {
+#include "softhca/doorbell/hca_push.h"
+}
+
+SITE(push_rsi, "mov %rsi, (%rdi)")
+SITE(push_head, "mov %rsi, (%rdi)")
+SITE(push_rax, "mov %rsi, %rax\nmov %rax, (%rdi)")
+SITE(push_r9, "mov %rsi, %r9\nmov %r9, 0(%rdi)\nmov %r9, %r9")
+SITE(push_imm, "movq $0x5a5a5a5a, (%rdi)")
+SITE(push_xmm4, "movq %rsi, %xmm4\npunpcklqdq %xmm4, %xmm4\n"
+                "movups %xmm4, (%rdi)")
+SITE(push_xmm12, "movq %rsi, %xmm12\npunpcklqdq %xmm12, %xmm12\n"
+                 "movntdq %xmm12, (%rdi)")
+SITE(push_ymm5, "movq %rsi, %xmm5\nvbroadcastsd %xmm5, %ymm5\n"
+                "vmovdqu %ymm5, (%rdi)\nvzeroupper")
+SITE(push_ymm13, "movq %rsi, %xmm13\nvbroadcastsd %xmm13, %ymm13\n"
+                 "vmovaps %ymm13, (%rdi)\nvzeroupper")
+SITE(push_high, "movq %rsi, %xmm3\npslldq $8, %xmm3\nmovhps %xmm3, (%rdi)")
+
+/* The sum of all registers that a call may overwrite, and of the carry, which
+ * the store has to leave as they are */
+__asm__(".text\n.p2align 4\n.globl push_keep\npush_keep:\nnop\n"
+        "mov $1, %eax\nmov $2, %ecx\nmov $4, %edx\nmov $8, %r8d\n"
+        "mov $16, %r9d\nmov $32, %r10d\nmov $64, %r11d\nmov $128, %esi\n"
+        "stc\nmovups %xmm0, (%rdi)\nadc $0, %rax\n"
+        "add %rcx, %rax\nadd %rdx, %rax\nadd %r8, %rax\nadd %r9, %rax\n"
+        "add %r10, %rax\nadd %r11, %rax\nadd %rsi, %rax\nret\n");
+extern "C" uint64_t push_keep(void *to);
+
+namespace {
+
+struct push_form {
+    const char *text;
+    site_fn     site;
+    unsigned    size;
+    bool        collected; /* without a call, once it is rewritten */
+    uint64_t    value;     /* 0: what it is given */
+};
+
+const push_form push_forms[] = {
+    {"rsi", push_rsi, 8, true, 0},
+    {"rax", push_rax, 8, true, 0},
+    {"r9", push_r9, 8, true, 0},
+    {"imm", push_imm, 8, false, 0x5a5a5a5a},
+    {"xmm4", push_xmm4, 16, true, 0},
+    {"xmm12", push_xmm12, 16, true, 0},
+    {"ymm5", push_ymm5, 32, true, 0},
+    {"ymm13", push_ymm13, 32, true, 0},
+    {"high", push_high, 8, false, 0},
+};
+
+class hca_push_stores : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        if (hca_valgrind_active()) {
+            GTEST_SKIP() << "valgrind: values of stores are not known";
+        }
+        hca_trap_init(true);
+        page = (char*)mmap(nullptr, PAGE, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(MAP_FAILED, (void*)page);
+        ASSERT_EQ(0, hca_trap_add_push(page, on_store, this, &push));
+    }
+
+    void TearDown() override
+    {
+        if (page != nullptr) {
+            EXPECT_EQ(0, hca_trap_del(page));
+            munmap(page, PAGE);
+        }
+    }
+
+    /* What a device does */
+    static void on_store(void *arg, uintptr_t offset, const void *value,
+                         unsigned size)
+    {
+        auto *self = (hca_push_stores*)arg;
+        void *to;
+
+        self->calls++;
+        if (!hca_push_is_register(offset)) {
+            return;
+        }
+        if ((offset % HCA_PUSH_HALF_SIZE == 0) && (size == 8)) {
+            self->push.words[hca_push_half(offset)] = 0;
+            memcpy(self->push.data[hca_push_half(offset)], value, 8);
+            return;
+        }
+        to = hca_push_part(&self->push, offset, size);
+        if (to != nullptr) {
+            memcpy(to, value, size);
+        } else if (hca_push_last(&self->push, offset, value, size)) {
+            self->complete++;
+            self->pushed = self->bytes(hca_push_half(offset));
+            self->words  = self->push.words[hca_push_half(offset)];
+            hca_push_end(&self->push, hca_push_half(offset));
+        }
+    }
+
+    std::vector<uint64_t> bytes(unsigned half) const
+    {
+        const uint64_t *data = push.data[half];
+
+        return std::vector<uint64_t>(data, data + 32);
+    }
+
+    /* A ctrl segment's first words, of a WQE of so many octowords */
+    static uint64_t head(unsigned ds)
+    {
+        return htobe64(0x0000010a00123400 | ds);
+    }
+
+    /* Words 0x100, 0x101 ... in stores of a form, behind a first one of the
+     * same that begins with head() */
+    void row(unsigned half, unsigned ds, site_fn site, unsigned size,
+             unsigned length)
+    {
+        char *to = page + HCA_PUSH_START + half * HCA_PUSH_HALF_SIZE;
+
+        site(to, head(ds));
+        for (unsigned pos = size; pos < length; pos += size) {
+            site(to + pos, 0x100 + pos);
+        }
+    }
+
+    char                 *page = nullptr;
+    struct hca_push       push = {};
+    unsigned              calls = 0, complete = 0;
+    uint32_t              words = 0;
+    std::vector<uint64_t> pushed;
+};
+
+/* Twice trapped, the second time to be rewritten, and then not any more */
+TEST_F(hca_push_stores, land_in_their_places)
+{
+    for (const push_form &form : push_forms) {
+        SCOPED_TRACE(form.text);
+        for (unsigned pass = 0; pass < 4; ++pass) {
+            const uint64_t value = 0x1122334455667788 + pass;
+            const unsigned pos   = 64 + pass * 32;
+            char *half           = page + HCA_PUSH_START +
+                                   pass * HCA_PUSH_HALF_SIZE;
+
+            hca_trap_init(pass > 0);
+            push_head(half, head(16));
+            calls = 0;
+            form.site(half + pos, value);
+            EXPECT_EQ((pass < 2) || !form.collected, calls) << pass;
+            for (unsigned i = 0; i < form.size; i += 8) {
+                EXPECT_EQ((form.value != 0) ? form.value : value,
+                          push.data[pass][(pos + i) / 8]) << pass;
+            }
+            EXPECT_EQ(((1u << form.size / 8) - 1) << (pos / 8),
+                      push.words[pass]);
+        }
+    }
+}
+
+/* ... and rows of them, in one, two and four blocks: whole ones are pushed */
+TEST_F(hca_push_stores, call_with_the_last_of_a_row)
+{
+    const unsigned lengths[][2] = {{4, 64}, {5, 128}, {8, 128}, {16, 256}};
+
+    for (const push_form &form : push_forms) {
+        if (!form.collected) {
+            continue;
+        }
+        SCOPED_TRACE(form.text);
+        push_head(page, 0);
+        form.site(page + 32, 0); /* rewritten from here on */
+        form.site(page + 32, 0);
+        for (unsigned half = 0; half < HCA_PUSH_HALVES; ++half) {
+            calls = complete = 0;
+            row(half, lengths[half][0], form.site, form.size,
+                lengths[half][1]);
+            EXPECT_EQ((form.size == 8) ? 2 : 1, calls);
+            EXPECT_EQ(1u, complete);
+            EXPECT_EQ(head(lengths[half][0]), pushed[0]);
+            EXPECT_EQ(0x100 + lengths[half][1] - form.size,
+                      pushed[lengths[half][1] / 8 - 1]);
+            EXPECT_EQ(form.size != 8, words & 1);
+            EXPECT_EQ(0u, push.words[half]);
+        }
+    }
+}
+
+/* A row of which only the first store is known says nothing; what is stored
+ * behind one that is complete is not looked at. */
+TEST_F(hca_push_stores, beyond_the_row_are_none)
+{
+    row(1, 3, push_xmm4, 16, 128);
+    EXPECT_EQ(1u, complete);
+    EXPECT_EQ(0u, push.words[1]);
+    row(1, 0, push_xmm4, 16, 256);
+    row(2, 17, push_xmm4, 16, 256);
+    EXPECT_EQ(1u, complete);
+}
+
+/* Any order behind the first, and any of them twice: libc's memcpy() */
+TEST_F(hca_push_stores, of_a_row_in_any_order)
+{
+    char *to = page + HCA_PUSH_START;
+
+    for (unsigned i = 0; i < 3; ++i) {
+        push_ymm5(to, head(8));
+        push_ymm5(to + 96, 1);
+        push_ymm5(to + 96, 2);
+        push_ymm5(to + 64, 3);
+        EXPECT_EQ(i, complete);
+        push_ymm5(to + 32, 4);
+        EXPECT_EQ(i + 1, complete);
+        EXPECT_EQ(2u, pushed[12]);
+    }
+}
+
+TEST_F(hca_push_stores, leave_registers_alone)
+{
+    char *to = page + HCA_PUSH_START;
+
+    for (unsigned i = 0; i < 4; ++i) {
+        push_head(to, head(16));
+        calls = 0;
+        EXPECT_EQ(256u, push_keep(to + 16 * (i + 1)));
+        EXPECT_EQ(i == 0, calls);
+    }
+}
+
+/* The same instruction may store elsewhere. */
+TEST_F(hca_push_stores, to_other_memory_are_none)
+{
+    for (const push_form &form : push_forms) {
+        alignas(32) uint64_t other[4] = {};
+
+        form.site(page + 32, 1);
+        form.site(page + 32, 1);
+        form.site(other, 7);
+        EXPECT_EQ((form.value != 0) ? form.value : 7, other[0]) << form.text;
+        EXPECT_EQ((form.size > 8) ? 7u : 0u, other[1]) << form.text;
+    }
+}
+
+} /* namespace */
