@@ -97,9 +97,9 @@ void uct_dcx_cq_arm(uct_dcx_cq_t *cq, int solicited)
     cq->dbrec[1] = htobe32(cmd);
 
     /* the device reads the record when the register is written */
-    ucs_memory_bus_store_fence();
+    uct_dcx_wc_start();
     *(volatile uint64_t*)((char*)cq->uar + MLX5_CQ_DOORBELL) = doorbell;
-    ucs_memory_bus_store_fence();
+    uct_dcx_wc_flush();
 }
 
 

@@ -10,9 +10,9 @@
 #define UCT_DCX_CQ_H
 
 #include "common/prm.h"
+#include "dcx_barrier.h"
 
 #include <endian.h>
-#include <ucs/arch/cpu.h>
 #include <ucs/config/types.h>
 #include <ucs/sys/compiler_def.h>
 #include <ucs/type/status.h>
@@ -67,7 +67,7 @@ uct_dcx_cq_check_owner(void *entry, uint8_t owner)
     }
 
     /* nothing of the entry, nor of the data, is read before the owner bit */
-    ucs_memory_cpu_load_fence();
+    uct_dcx_from_device_barrier();
     return cqe;
 }
 
@@ -113,7 +113,7 @@ uct_dcx_cqe_qpn(const struct mlx5_cqe64 *cqe)
 static UCS_F_ALWAYS_INLINE void uct_dcx_cq_update(uct_dcx_cq_t *cq)
 {
     /* the entries are read before the device may write them again */
-    ucs_memory_cpu_fence();
+    uct_dcx_from_device_barrier();
     cq->dbrec[0] = htobe32(cq->ci & 0xffffff);
 }
 

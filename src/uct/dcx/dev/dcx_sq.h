@@ -9,9 +9,9 @@
 #ifndef UCT_DCX_SQ_H
 #define UCT_DCX_SQ_H
 
+#include "dcx_barrier.h"
 #include "dcx_wqe.h"
 
-#include <ucs/arch/cpu.h>
 #include <ucs/sys/compiler_def.h>
 
 
@@ -160,16 +160,16 @@ uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
     sq->pi   = pi;
 
     /* the WQE is in memory before the record that announces it */
-    ucs_memory_cpu_store_fence();
+    uct_dcx_to_device_barrier();
     *sq->dbrec = htobe32(pi);
 
     /* the record is in memory before the device is told to look at it */
-    ucs_memory_bus_store_fence();
+    uct_dcx_wc_start();
     *(volatile uint64_t*)sq->bf = doorbell;
 
     /* the register may be write-combining: push the store out, and keep it
      * before the next doorbell, whichever queue that one is for */
-    ucs_memory_bus_store_fence();
+    uct_dcx_wc_flush();
     sq->bf ^= sq->bf_flip;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "dcx_srq.h"
 #include "dcx_desc.h"
+#include "uct/dcx/dev/dcx_barrier.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
@@ -78,7 +79,7 @@ void uct_dcx_srq_post(uct_dcx_rx_t *rx)
     rx->counter += posted;
 
     /* the entries are in memory before the record that announces them */
-    ucs_memory_cpu_store_fence();
+    uct_dcx_to_device_barrier();
     *rx->dbrec = htobe32(rx->counter);
 }
 
