@@ -147,6 +147,21 @@ TEST_P(verbs_lacks, tag_matching)
 }
 
 /* Has a link, a subnet manager has not been there */
+/* What a thread domain has is a page with BlueFlame registers. */
+TEST_P(verbs_lacks, write_combining)
+{
+    struct ibv_device **list     = ibv_get_device_list(NULL);
+    struct ibv_context *ctx      = ibv_open_device(list[0]);
+    struct ibv_td_init_attr attr = {};
+
+    ibv_free_device_list(list);
+    ASSERT_NE(nullptr, ctx);
+    errno = 0;
+    EXPECT_EQ(nullptr, ibv_alloc_td(ctx, &attr));
+    EXPECT_EQ(EOPNOTSUPP, errno);
+    EXPECT_EQ(0, ibv_close_device(ctx));
+}
+
 TEST_P(verbs_lacks, subnet_manager)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -310,7 +325,7 @@ int main(int argc, char **argv)
         {"limits", {{"SOFTHCA_LIMITS",
                      "max_qp=2,max_qp_wr=64,max_cqe=511,max_srq_wr=127,"
                      "max_num_tags=63"}}},
-        {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm,tm"}}},
+        {"lacks", {{"SOFTHCA_LACKS", "dc,devx,sm,tm,wc"}}},
         {"memlock", {{"SOFTHCA_MEMLOCK", "y"}}},
     });
 }

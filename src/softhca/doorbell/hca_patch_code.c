@@ -265,9 +265,17 @@ static uintptr_t window_map(struct window w)
     return 0;
 }
 
+/* What begins an instruction of at least two bytes: two-byte opcodes, REX, VEX,
+ * prefixes. */
+static bool is_long(uint8_t byte)
+{
+    return (byte == 0x0f) || ((byte & 0xf0) == 0x40) || (byte == 0xc4) ||
+           (byte == 0xc5) || (byte == 0x66) || (byte == 0xf2) ||
+           (byte == 0xf3);
+}
+
 /* The bytes that the jump borrows must be of one instruction, of the function
- * of the store: then only a breakpoint on that one can change them. Two-byte
- * opcodes and instructions with REX have at least two bytes. */
+ * of the store: then only a breakpoint on that one can change them. */
 static bool successor_usable(const uint8_t *bytes, unsigned len)
 {
     if (len >= HCA_PATCH_JUMP) {
@@ -278,8 +286,7 @@ static bool successor_usable(const uint8_t *bytes, unsigned len)
         return false;
     }
 
-    return (len == HCA_PATCH_JUMP - 1) || (bytes[len] == 0x0f) ||
-           ((bytes[len] & 0xf0) == 0x40);
+    return (len == HCA_PATCH_JUMP - 1) || is_long(bytes[len]);
 }
 
 /* Doorbells are not on the stack, so the trampoline needs not know that rsp is

@@ -21,6 +21,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_TM]      = "tm",
     [HCA_LACK_TM_DC]   = "tm_rndv_dc",
     [HCA_LACK_STRIDES] = "strides",
+    [HCA_LACK_WC]      = "wc",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
@@ -114,7 +115,7 @@ int hca_caps_init(void)
     int ret;
 
     ret = hca_caps_list("SOFTHCA_LACKS", "dc, devx, sm, access, uverbs, tm, "
-                        "tm_rndv_dc, strides, or several of these with "
+                        "tm_rndv_dc, strides, wc, or several of these with "
                         "commas", hca_caps_lack, &caps);
     if (ret == 0) {
         ret = hca_caps_list("SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, "

@@ -19,6 +19,7 @@ enum hca_lack {
     HCA_LACK_TM,      /* tag matching */
     HCA_LACK_TM_DC,   /* ... with rendezvous by DC */
     HCA_LACK_STRIDES, /* ... with receives that have strides */
+    HCA_LACK_WC,      /* write-combining pages */
     HCA_NUM_LACKS
 };
 

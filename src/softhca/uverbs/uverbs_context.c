@@ -4,6 +4,7 @@
  * device (rdma/mlx5-abi.h). And INVOKE_WRITE, the door of the write commands.
  */
 #define _GNU_SOURCE
+#include "softhca/doorbell/hca_push.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
@@ -29,13 +30,16 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
     return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
 }
 
-/* No BlueFlame register: doorbells are 8 bytes, all to the non-cached page.
- * No clock page either: timestamps come with the CQEs. */
+/* No clock page: timestamps come with the CQEs. A BlueFlame register is as long
+ * as the capabilities of the device say (log_bf_reg_size), and of no length
+ * where the platform has no write-combining (mlx5_ib: wc_support). */
 static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)
 {
     *resp = (struct mlx5_ib_alloc_ucontext_resp){
         .qp_tab_size       = UVERBS_MAX_QP + 1,
+        .bf_reg_size       = hca_lacks(HCA_LACK_WC) ? 0 :
+                             2 * HCA_PUSH_HALF_SIZE,
         .cache_line_size   = 64,
         .max_sq_desc_sz    = UVERBS_MAX_SQ_DESC,
         .max_rq_desc_sz    = UVERBS_MAX_RQ_DESC,

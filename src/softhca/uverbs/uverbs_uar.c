@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_uar.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_uar.h"
 #include "uverbs.h"
 #include "uverbs_mmap.h"
@@ -148,6 +149,9 @@ static int uverbs_uar_alloc(struct uverbs_req *req)
 
     if ((type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) &&
         (type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC)) {
+        return -EOPNOTSUPP;
+    }
+    if ((type == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) && hca_lacks(HCA_LACK_WC)) {
         return -EOPNOTSUPP;
     }
     ret = uverbs_uar_new(req->ctx, &uar, &offset);
