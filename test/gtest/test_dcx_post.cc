@@ -292,6 +292,11 @@ int main(int argc, char **argv)
     };
     auto global = env, roce = env;
 
+    /* one way each to hand a WQE to the device, which compares what is pushed
+     * with the ring */
+    env.push_back({"UCX_DCX_MMIO_MODE", "bf_post"});
+    global.push_back({"UCX_DCX_MMIO_MODE", "bf_post_mt"});
+    roce.push_back({"UCX_DCX_MMIO_MODE", "db"});
     global.push_back({"UCX_DCX_IS_GLOBAL", "y"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
     roce.push_back({"UCX_DCX_GID_INDEX", "1"});

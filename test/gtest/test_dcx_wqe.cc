@@ -140,24 +140,64 @@ TEST_P(dcx_wqe, doorbell)
     volatile uint64_t reg[2] = {};
     volatile __be32 dbrec[2] = {};
     uct_dcx_sq_t sq          = {};
+    uct_dcx_bf_t bf          = {};
 
-    sq.dbrec   = &dbrec[MLX5_SND_DBR];
-    sq.bf      = (uintptr_t)&reg[0];
-    sq.bf_flip = sizeof(reg[0]);
+    uct_dcx_bf_init(&bf, (void*)&reg[0], sizeof(reg[0]));
+    sq.dbrec = &dbrec[MLX5_SND_DBR];
+    sq.bf    = &bf;
     for (const auto &op : all_ops()) {
         uint16_t index = m_twin.index();
-        unsigned which = (sq.bf == (uintptr_t)&reg[0]) ? 0 : 1;
+        unsigned which = (bf.half == (uintptr_t)&reg[0]) ? 0 : 1;
         wqe_bytes ours = expect_same(op);
         unsigned num_bb = uct_dcx_wqe_ds_to_bb(m_ring.wqe.ds);
 
         uct_dcx_sq_ring(&sq, index, num_bb, m_ring.doorbell);
         EXPECT_EQ(0, memcmp((void*)&reg[which], ours.data(), 8));
-        EXPECT_NE((uintptr_t)&reg[which], sq.bf) << "the other half is next";
+        EXPECT_NE((uintptr_t)&reg[which], bf.half) << "the other half is next";
         EXPECT_EQ(sq.pi, be32toh(dbrec[MLX5_SND_DBR]));
         EXPECT_EQ(0u, dbrec[MLX5_RCV_DBR]);
         if (GetParam() != AV_COMPACT) {
             EXPECT_EQ(m_twin.dbrec(), be32toh(dbrec[MLX5_SND_DBR]));
         }
+    }
+}
+
+/* Whole blocks go to one half of the register, also those behind the end of the
+ * ring; a WQE that is longer rings. */
+TEST_P(dcx_wqe, push)
+{
+    alignas(64) uint8_t reg[2][256], ring[8][64];
+    volatile __be32 dbrec[2] = {};
+    uct_dcx_sq_t sq          = {};
+    uct_dcx_bf_t bf          = {};
+
+    for (unsigned i = 0; i < sizeof(ring); i++) {
+        ring[i / 64][i % 64] = i * 7 + i / 64;
+    }
+    uct_dcx_bf_init(&bf, reg, sizeof(reg[0]));
+    sq.start = ring[0];
+    sq.mask  = 7;
+    sq.dbrec = &dbrec[MLX5_SND_DBR];
+    sq.bf    = &bf;
+    for (unsigned round = 0, index = 65520; round < 40; round++) {
+        unsigned num_bb = 1 + round % 6;
+        unsigned stored = (num_bb <= 4) ? num_bb * 64 : 8;
+        uint64_t head   = 0x1122334455667788 + round;
+        uint8_t *half   = reg[round % 2];
+
+        bf.flush = round & 1;
+        memset(reg, canary, sizeof(reg));
+        uct_dcx_sq_push(&sq, index, num_bb, head);
+        for (unsigned i = 0; i < 256; i++) {
+            uint8_t expected = (num_bb > 4) ? ((uint8_t*)&head)[i % 8] :
+                               ring[(index + i / 64) & 7][i % 64];
+
+            ASSERT_EQ((i < stored) ? expected : canary, half[i]) << round;
+            ASSERT_EQ(canary, reg[(round + 1) % 2][i]) << round;
+        }
+        index = (uint16_t)(index + num_bb);
+        EXPECT_EQ(index, be32toh(dbrec[MLX5_SND_DBR]));
+        EXPECT_EQ(index, sq.pi);
     }
 }
 

@@ -13,6 +13,14 @@
 #include <ucs/sys/string.h>
 
 
+const char *uct_dcx_mmio_mode_names[] = {
+    [UCT_DCX_MMIO_MODE_AUTO]       = "auto",
+    [UCT_DCX_MMIO_MODE_BF_POST]    = "bf_post",
+    [UCT_DCX_MMIO_MODE_BF_POST_MT] = "bf_post_mt",
+    [UCT_DCX_MMIO_MODE_DB]         = "db",
+    [UCT_DCX_MMIO_MODE_DB + 1]     = NULL
+};
+
 static const char *uct_dcx_mtu_names[] = {
     [0]            = "default",
     [IBV_MTU_256]  = "256",
@@ -86,6 +94,23 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      "Operations of the greatest size that fit in the send queue of one DC\n"
      "initiator; of small ones it takes up to four times as many.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"MMIO_MODE", "auto",
+     "How a WQE gets to the device:\n"
+     "\n"
+     "bf_post     It is pushed to the device's register (BlueFlame), up to\n"
+     "            256 bytes: the device need not read it from memory.\n"
+     "\n"
+     "bf_post_mt  The same for threads that take turns: a push has left a\n"
+     "            processor before the next one begins.\n"
+     "\n"
+     "db          Eight bytes are stored to the register, and the device\n"
+     "            reads the WQE.\n"
+     "\n"
+     "auto        bf_post for a worker of one thread, else bf_post_mt; db\n"
+     "            where the platform has no write-combining.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.mmio_mode),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_mmio_mode_names)},
 
     {"TX_MIN_INLINE", "64",
      "Bytes that am_short and put_short have to carry at least. Up to 172\n"

@@ -28,6 +28,15 @@
 #define UCT_DCX_MAX_TM_REQUEST 64
 
 
+/* How a WQE gets to the device: in the order of uct_dcx_mmio_mode_names */
+enum {
+    UCT_DCX_MMIO_MODE_AUTO,
+    UCT_DCX_MMIO_MODE_BF_POST,
+    UCT_DCX_MMIO_MODE_BF_POST_MT,
+    UCT_DCX_MMIO_MODE_DB
+};
+
+
 typedef struct uct_dcx_iface_config {
     uct_iface_config_t super;
     size_t             seg_size;        /* bytes */
@@ -39,6 +48,7 @@ typedef struct uct_dcx_iface_config {
         unsigned       num_streams;     /* a power of two */
         unsigned       rand_seed;       /* 0: another one each time */
         unsigned       queue_len;       /* WQEs of the greatest size */
+        unsigned       mmio_mode;       /* UCT_DCX_MMIO_MODE_* */
         size_t         min_inline;      /* bytes */
         unsigned       max_poll;
         unsigned       cq_moderation;   /* WQEBBs */
@@ -92,6 +102,7 @@ typedef struct uct_dcx_iface_config {
 
 
 extern ucs_config_field_t uct_dcx_iface_config_table[];
+extern const char *uct_dcx_mmio_mode_names[];
 
 /* Checks each value against its range, and those that belong together against
  * each other. The first one that is wrong is reported with the name of its

@@ -143,12 +143,13 @@ static void uct_dcx_devx_qp_init_sq(uct_dcx_devx_qp_t *qp,
     const uct_dcx_sq_params_t sq_params = {
         .start    = qp->ring.start,
         .dbrec    = &uct_dcx_devx_ring_dbrec(&qp->ring)[MLX5_SND_DBR],
-        .bf       = qp->uar->reg_addr,
+        .bf       = &qp->bf,
         .qpn      = qp->obj.number,
         .num_bb   = params->num_bb,
         .capacity = params->num_bb - params->max_bb
     };
 
+    uct_dcx_bf_init(&qp->bf, qp->uar->reg_addr, 0);
     uct_dcx_sq_init(&qp->sq, &sq_params);
 }
 

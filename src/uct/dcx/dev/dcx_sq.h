@@ -10,6 +10,7 @@
 #define UCT_DCX_SQ_H
 
 #include "dcx_barrier.h"
+#include "dcx_bf.h"
 #include "dcx_wqe.h"
 
 #include <ucs/sys/compiler_def.h>
@@ -22,8 +23,7 @@
 typedef struct uct_dcx_sq {
     uint8_t         *start;
     volatile __be32 *dbrec;
-    uintptr_t       bf;       /* register that takes the next doorbell */
-    uintptr_t       bf_flip;  /* bit by which the halves of it alternate */
+    uct_dcx_bf_t    *bf;      /* register for its doorbells */
     uint64_t        sender;   /* uct_dcx_wqe_sender() */
     uint32_t        qpn;
     uint32_t        mask;     /* number of WQEBBs - 1 */
@@ -47,9 +47,7 @@ typedef struct uct_dcx_sq {
 typedef struct uct_dcx_sq_params {
     void            *start;
     volatile __be32 *dbrec;
-    void            *bf;
-    unsigned        bf_size;  /* of each half of the register; 0: there are no
-                               * halves */
+    uct_dcx_bf_t    *bf;
     uint32_t        qpn;
     unsigned        num_bb;   /* WQEBBs, a power of two */
     unsigned        capacity; /* see uct_dcx_sq_t */
@@ -89,8 +87,7 @@ uct_dcx_sq_init(uct_dcx_sq_t *sq, const uct_dcx_sq_params_t *params)
 {
     sq->start    = (uint8_t*)params->start;
     sq->dbrec    = params->dbrec;
-    sq->bf       = (uintptr_t)params->bf;
-    sq->bf_flip  = params->bf_size;
+    sq->bf       = params->bf;
     sq->sender   = uct_dcx_wqe_sender(params->qpn);
     sq->qpn      = params->qpn;
     sq->mask     = params->num_bb - 1;
@@ -149,11 +146,10 @@ uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
 }
 
 
-/* Hands everything up to 'num_bb' WQEBBs past 'pi', where the last WQE begins,
- * to the device. 'doorbell' is what uct_dcx_wqe_finish() returned. */
+/* Announces everything up to 'num_bb' WQEBBs past 'pi', where the last WQE
+ * begins; the register is to be told. */
 static UCS_F_ALWAYS_INLINE void
-uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
-                uint64_t doorbell)
+uct_dcx_sq_announce(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb)
 {
     sq->last = pi;
     pi      += num_bb;
@@ -165,12 +161,41 @@ uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
 
     /* the record is in memory before the device is told to look at it */
     uct_dcx_wc_start();
-    *(volatile uint64_t*)sq->bf = doorbell;
+}
 
-    /* the register may be write-combining: push the store out, and keep it
-     * before the next doorbell, whichever queue that one is for */
-    uct_dcx_wc_flush();
-    sq->bf ^= sq->bf_flip;
+
+/* Hands everything up to 'num_bb' WQEBBs past 'pi', where the last WQE begins,
+ * to the device. 'doorbell' is what uct_dcx_wqe_finish() returned. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
+                uint64_t doorbell)
+{
+    uct_dcx_sq_announce(sq, pi, num_bb);
+    uct_dcx_bf_ring(sq->bf, doorbell);
+}
+
+
+/* The same for a WQE that is all that is new: the device gets it by the
+ * register, if that takes it, and need not read it. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
+                uint64_t doorbell)
+{
+    uct_dcx_bf_t *bf = sq->bf;
+    unsigned i;
+
+    uct_dcx_sq_announce(sq, pi, num_bb);
+    if (ucs_unlikely(num_bb > bf->push_bb)) {
+        uct_dcx_bf_ring(bf, doorbell);
+        return;
+    }
+
+    i = 0;
+    do {
+        uct_dcx_bf_copy(bf->half + (i << MLX5_SEND_WQE_SHIFT),
+                        uct_dcx_sq_block(sq, pi + i));
+    } while (++i < num_bb);
+    uct_dcx_bf_pushed(bf);
 }
 
 #endif

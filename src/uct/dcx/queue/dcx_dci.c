@@ -61,7 +61,7 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         .qp_type    = IBV_QPT_DRIVER,
         .qp_context = (void*)(uintptr_t)dci->index, /* for its events */
         .comp_mask  = IBV_QP_INIT_ATTR_PD,
-        .pd         = set->port->dev->pd,
+        .pd         = set->td.pd,
         .send_cq    = cq->cq,
         .recv_cq    = cq->cq,
         .cap        = {
@@ -132,12 +132,13 @@ static void uct_dcx_dci_free(uct_dcx_dci_t *dci)
 }
 
 
-ucs_status_t uct_dcx_dci_init(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                               uct_dcx_cq_t *cq, ucs_log_level_t level)
 {
     int is_shared               = set->pool.policy->is_shared;
     uct_dcx_txq_params_t params = {
         .cq         = cq,
+        .bf         = (set->td.td == NULL) ? NULL : &set->td.bf,
         .max_bb     = set->max_bb,
         .num_bb     = set->params.num_bb,
         .moderation = (is_shared || set->traced) ? 0 : set->params.moderation

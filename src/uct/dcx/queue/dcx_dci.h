@@ -174,7 +174,7 @@ static inline void uct_dcx_dci_fence_all(uct_dcx_dci_t *dci, unsigned streams)
 
 /* Creates one initiator, ready to send. 'dci' has its number and the part of
  * its group, to which 'cq' belongs. Errors are logged at 'level'. */
-ucs_status_t uct_dcx_dci_init(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                               uct_dcx_cq_t *cq, ucs_log_level_t level);
 
 void uct_dcx_dci_cleanup(uct_dcx_dci_t *dci);

@@ -358,6 +358,27 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 }
 
 
+/* The first initiator exists, so that the register is known. */
+static ucs_status_t
+uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode)
+{
+    uct_dcx_bf_t *bf = &set->td.bf;
+
+    if (mode == UCT_DCX_MMIO_MODE_DB) {
+        bf->push_bb = 0;
+    } else if ((bf->push_bb == 0) && (mode != UCT_DCX_MMIO_MODE_AUTO)) {
+        ucs_error("UCX_DCX_MMIO_MODE=%s: %s has no register that takes a WQE",
+                  uct_dcx_mmio_mode_names[mode], set->port->name);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    bf->flush = (mode == UCT_DCX_MMIO_MODE_BF_POST_MT);
+    ucs_debug("%s: WQEs of up to %u WQEBBs are pushed", set->port->name,
+              bf->push_bb);
+    return UCS_OK;
+}
+
+
 static void uct_dcx_dci_set_free(uct_dcx_dci_set_t *set)
 {
     unsigned i;
@@ -370,6 +391,7 @@ static void uct_dcx_dci_set_free(uct_dcx_dci_set_t *set)
         uct_dcx_dci_group_cleanup(&set->group[i]);
     }
 
+    uct_dcx_td_cleanup(&set->td);
     ucs_free(set->by_qpn);
     ucs_free(set->created);
     ucs_free(set->group);
@@ -405,6 +427,7 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
         goto err_cleanup_ops;
     }
 
+    uct_dcx_td_init(&set->td, port->dev);
     uct_dcx_dci_set_init_params(set, config);
     status = uct_dcx_dci_set_init_groups(set);
     if (status != UCS_OK) {
@@ -418,6 +441,11 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
 
     /* one is needed in any case: what is wrong with them shows now */
     status = uct_dcx_dci_set_add(set, 0, UCS_LOG_LEVEL_ERROR);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_dcx_dci_set_init_mmio(set, config->tx.mmio_mode);
     if (status != UCS_OK) {
         goto err_free;
     }

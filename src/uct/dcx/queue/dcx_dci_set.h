@@ -14,6 +14,7 @@
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/net/dcx_port.h"
 #include "uct/dcx/dev/dcx_sq.h"
+#include "uct/dcx/dev/dcx_td.h"
 #include "dcx_op.h"
 
 #include <ucs/datastruct/arbiter.h>
@@ -107,6 +108,7 @@ typedef struct uct_dcx_dci_set {
                                         that could not be created */
     uct_dcx_fc_table_t   *fc_table;  /* endpoints that requested credits */
     const uct_dcx_port_t *port;
+    uct_dcx_td_t         td;         /* they post by its register */
     struct ibv_comp_channel *channel;
     unsigned             max_bb;     /* WQEBBs of a WQE, at most */
     unsigned             max_poll;   /* completions of one call of progress */

@@ -8,6 +8,24 @@
 #include <ucs/debug/memtrack_int.h>
 
 
+/* One that is shared is what the first QP has. */
+static uct_dcx_bf_t *
+uct_dcx_txq_bf(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params,
+               const struct mlx5dv_qp *dv_qp)
+{
+    if (params->bf == NULL) {
+        uct_dcx_bf_init(&txq->own_bf, dv_qp->bf.reg, dv_qp->bf.size);
+        txq->own_bf.push_bb = 0;
+        return &txq->own_bf;
+    }
+
+    if (params->bf->half == 0) {
+        uct_dcx_bf_init(params->bf, dv_qp->bf.reg, dv_qp->bf.size);
+    }
+    return params->bf;
+}
+
+
 static ucs_status_t
 uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
 {
@@ -33,8 +51,7 @@ uct_dcx_txq_take_over(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
 
     sq.start    = dv_qp.sq.buf;
     sq.dbrec    = &dv_qp.dbrec[MLX5_SND_DBR];
-    sq.bf       = dv_qp.bf.reg;
-    sq.bf_size  = dv_qp.bf.size;
+    sq.bf       = uct_dcx_txq_bf(txq, params, &dv_qp);
     sq.qpn      = params->qp->qp_num;
     sq.num_bb   = dv_qp.sq.wqe_cnt;
     sq.capacity = dv_qp.sq.wqe_cnt - params->max_bb - UCT_DCX_SQ_SPARE;

@@ -40,6 +40,7 @@ struct uct_dcx_slot {
 
 struct uct_dcx_txq {
     uct_dcx_sq_t    sq;
+    uct_dcx_bf_t    own_bf; /* unless it shares one: for doorbells */
     uct_dcx_slot_t  *slots; /* as many as there are WQEBBs */
     uint16_t        head;   /* the oldest slot in use; these run freely */
     uint16_t        tail;   /* the next one */
@@ -129,7 +130,7 @@ uct_dcx_txq_post(uct_dcx_txq_t *txq, const uct_dcx_wqe_t *wqe,
 
     sq->carry = 0;
     doorbell  = uct_dcx_wqe_finish(wqe, &ctrl);
-    uct_dcx_sq_ring(sq, wqe->index, uct_dcx_wqe_ds_to_bb(wqe->ds), doorbell);
+    uct_dcx_sq_push(sq, wqe->index, uct_dcx_wqe_ds_to_bb(wqe->ds), doorbell);
 }
 
 
@@ -183,6 +184,8 @@ uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
 typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
     uct_dcx_cq_t  *cq;        /* that its send completions come to */
+    uct_dcx_bf_t  *bf;        /* register that the QP has with others; NULL:
+                               * has one that anybody may have */
     unsigned      max_bb;     /* WQEBBs of the longest WQE */
     unsigned      num_bb;     /* WQEBBs that 'cq' has entries for */
     uint16_t      moderation; /* WQEBBs after which a completion is requested.

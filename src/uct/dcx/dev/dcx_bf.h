@@ -1,0 +1,89 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A doorbell register (BlueFlame). Eight bytes to it ring: the device then
+ * reads the WQE. If it is write-combining, a whole WQE can be pushed instead,
+ * and the device executes it from there. It has two halves, which are used in
+ * turn, so that a WQE is not overwritten that the device still reads; queues of
+ * one owner share it. (PRM, "posting a work request"; mlx5dv_init_obj(3), struct
+ * mlx5dv_qp; post_send_db() of rdma-core, providers/mlx5/qp.c.) Owned by the
+ * thread that posts; others may take turns with it.
+ */
+#ifndef UCT_DCX_BF_H
+#define UCT_DCX_BF_H
+
+#include "dcx_barrier.h"
+
+#include <infiniband/mlx5dv.h>
+#include <stdint.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+
+typedef struct uct_dcx_bf {
+    uintptr_t half;    /* that takes the next doorbell or WQE */
+    uintptr_t flip;    /* bit by which the halves alternate; 0: it is one */
+    unsigned  push_bb; /* WQEBBs of a WQE that is pushed, at most; 0: none is */
+    int       flush;   /* what is pushed has to go out before another thread
+                        * pushes: a core does not keep that order */
+} uct_dcx_bf_t;
+
+
+/* 'size' of each half, 0: it has none, and takes doorbells only. */
+static inline void
+uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
+{
+    bf->half    = (uintptr_t)reg;
+    bf->flip    = size;
+    bf->push_bb = size >> MLX5_SEND_WQE_SHIFT;
+    bf->flush   = 0;
+}
+
+
+/* Rings. Everything that is to be seen is in memory. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_bf_ring(uct_dcx_bf_t *bf, uint64_t doorbell)
+{
+    *(volatile uint64_t*)bf->half = doorbell;
+
+    /* the register may be write-combining: push the store out, and keep it
+     * before the next doorbell, whichever queue that one is for */
+    uct_dcx_wc_flush();
+    bf->half ^= bf->flip;
+}
+
+
+/* Stores a WQEBB in wide stores, in order, that cannot be made others: a line
+ * that is stored as a whole goes out at once, and in one piece. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_bf_copy(uintptr_t to, const void *block)
+{
+#if defined(__SSE2__)
+    volatile __m128i *dst = (volatile __m128i*)to;
+    const __m128i *src    = (const __m128i*)block;
+
+    dst[0] = src[0];
+    dst[1] = src[1];
+    dst[2] = src[2];
+    dst[3] = src[3];
+#elif defined(__ARM_NEON)
+    vst1q_u64_x4((uint64_t*)to, vld1q_u64_x4((const uint64_t*)block));
+#endif
+}
+
+
+/* A WQE was pushed as a whole. */
+static UCS_F_ALWAYS_INLINE void uct_dcx_bf_pushed(uct_dcx_bf_t *bf)
+{
+    if (bf->flush) {
+        uct_dcx_wc_flush();
+    } else {
+        uct_dcx_wc_full();
+    }
+    bf->half ^= bf->flip;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Thread domains; see dcx_td.h.
+ */
+#include "dcx_td.h"
+
+#include <ucs/debug/log.h>
+
+
+void uct_dcx_td_init(uct_dcx_td_t *td, const uct_dcx_device_t *dev)
+{
+    struct ibv_td_init_attr td_attr            = {};
+    struct ibv_parent_domain_init_attr pd_attr = {.pd = dev->pd};
+
+    td->bf = (uct_dcx_bf_t){};
+    td->pd = dev->pd;
+    td->td = ibv_alloc_td(dev->ctx, &td_attr);
+    if (td->td == NULL) {
+        ucs_debug("%s: no doorbell register of its own: %m",
+                  uct_dcx_device_name(dev));
+        return;
+    }
+
+    pd_attr.td = td->td;
+    td->pd     = ibv_alloc_parent_domain(dev->ctx, &pd_attr);
+    if (td->pd == NULL) {
+        ucs_debug("%s: no domain for a doorbell register: %m",
+                  uct_dcx_device_name(dev));
+        ibv_dealloc_td(td->td);
+        td->td = NULL;
+        td->pd = dev->pd;
+    }
+}
+
+
+void uct_dcx_td_cleanup(uct_dcx_td_t *td)
+{
+    if (td->td == NULL) {
+        return;
+    }
+
+    if ((ibv_dealloc_pd(td->pd) != 0) || (ibv_dealloc_td(td->td) != 0)) {
+        ucs_warn("failed to free a thread domain: %m");
+    }
+}
