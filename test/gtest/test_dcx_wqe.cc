@@ -137,7 +137,7 @@ TEST_P(dcx_wqe, inline_and_data_segments)
  * rdma-core (providers/mlx5/qp.c) stores the first eight of the last WQE. */
 TEST_P(dcx_wqe, doorbell)
 {
-    volatile uint64_t reg[2] = {};
+    alignas(16) volatile uint64_t reg[2] = {};
     volatile __be32 dbrec[2] = {};
     uct_dcx_sq_t sq          = {};
     uct_dcx_bf_t bf          = {};
@@ -166,7 +166,8 @@ TEST_P(dcx_wqe, doorbell)
  * ring; a WQE that is longer rings. */
 TEST_P(dcx_wqe, push)
 {
-    alignas(64) uint8_t reg[2][256], ring[8][64];
+    alignas(512) uint8_t reg[2][256]; /* as the halves of one are */
+    alignas(64) uint8_t ring[8][64];
     volatile __be32 dbrec[2] = {};
     uct_dcx_sq_t sq          = {};
     uct_dcx_bf_t bf          = {};
@@ -176,6 +177,7 @@ TEST_P(dcx_wqe, push)
     }
     uct_dcx_bf_init(&bf, reg, sizeof(reg[0]));
     sq.start = ring[0];
+    sq.end   = ring[8];
     sq.mask  = 7;
     sq.dbrec = &dbrec[MLX5_SND_DBR];
     sq.bf    = &bf;

@@ -22,6 +22,7 @@
 
 typedef struct uct_dcx_sq {
     uint8_t         *start;
+    const uint8_t   *end;
     volatile __be32 *dbrec;
     uct_dcx_bf_t    *bf;      /* register for its doorbells */
     uint64_t        sender;   /* uct_dcx_wqe_sender() */
@@ -86,6 +87,7 @@ static inline void
 uct_dcx_sq_init(uct_dcx_sq_t *sq, const uct_dcx_sq_params_t *params)
 {
     sq->start    = (uint8_t*)params->start;
+    sq->end      = sq->start + ((size_t)params->num_bb << MLX5_SEND_WQE_SHIFT);
     sq->dbrec    = params->dbrec;
     sq->bf       = params->bf;
     sq->sender   = uct_dcx_wqe_sender(params->qpn);
@@ -182,7 +184,8 @@ uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
                 uint64_t doorbell)
 {
     uct_dcx_bf_t *bf = sq->bf;
-    unsigned i;
+    const uint8_t *from;
+    uintptr_t to;
 
     uct_dcx_sq_announce(sq, pi, num_bb);
     if (ucs_unlikely(num_bb > bf->push_bb)) {
@@ -190,11 +193,17 @@ uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
         return;
     }
 
-    i = 0;
-    do {
-        uct_dcx_bf_copy(bf->half + (i << MLX5_SEND_WQE_SHIFT),
-                        uct_dcx_sq_block(sq, pi + i));
-    } while (++i < num_bb);
+    to   = bf->half;
+    from = (const uint8_t*)uct_dcx_sq_block(sq, pi);
+    uct_dcx_bf_copy(to, from);
+    while (--num_bb > 0) {
+        to   += MLX5_SEND_WQE_BB;
+        from += MLX5_SEND_WQE_BB;
+        if (ucs_unlikely(from == sq->end)) {
+            from = sq->start;
+        }
+        uct_dcx_bf_copy(to, from);
+    }
     uct_dcx_bf_pushed(bf);
 }
 
