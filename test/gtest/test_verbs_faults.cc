@@ -397,5 +397,6 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv,
                          {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}},
-                          {"late", {{"SOFTHCA_DELAY", "2000"}}}});
+                          {"late", {{"SOFTHCA_DELAY", "2000"}}},
+                          {"pcie", {{"SOFTHCA_PCIE", "y"}}}});
 }

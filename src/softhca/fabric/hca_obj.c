@@ -23,23 +23,24 @@ struct hca_kind_ops {
     unsigned    index_bits;
     unsigned    gen_bits;
     void      (*repair)(void *obj); /* hca_obj_set_repair() */
+    void      (*retire)(void *obj); /* hca_obj_set_retire() */
 };
 
 static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4, NULL},
+                       offsetof(struct hca_mkey, type), 20, 4, NULL, NULL},
     [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
-                       sizeof(struct hca_obj), 16, 8, NULL},
+                       sizeof(struct hca_obj), 16, 8, NULL, NULL},
     [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),
-                       sizeof(struct hca_obj), 16, 8, NULL},
+                       sizeof(struct hca_obj), 16, 8, NULL, NULL},
     [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
-                       offsetof(struct hca_qp, type), 16, 8, NULL},
+                       offsetof(struct hca_qp, type), 16, 8, NULL, NULL},
     [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
-                       sizeof(struct hca_obj), 14, 10, NULL},
+                       sizeof(struct hca_obj), 14, 10, NULL, NULL},
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
-                       sizeof(struct hca_obj), 12, 8, NULL},
+                       sizeof(struct hca_obj), 12, 8, NULL, NULL},
     [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
-                       sizeof(struct hca_obj), 10, 8, NULL},
+                       sizeof(struct hca_obj), 10, 8, NULL, NULL},
 };
 
 /* How long one waits for a lock before one asks whether its holder is stopped:
@@ -190,6 +191,9 @@ static void hca_obj_retire(enum hca_kind kind, struct hca_obj *obj)
 
     hca_info("%s 0x%x: destroyed", hca_kinds[kind].name,
              atomic_load(&obj->num));
+    if (hca_kinds[kind].retire != NULL) {
+        hca_kinds[kind].retire(obj);
+    }
     atomic_store(&obj->num, 0);
     hca_mutex_unlock(&obj->lock);
     atomic_fetch_and(&hca_table(kind)->used[index / 64],
@@ -217,6 +221,11 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
 void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj))
 {
     hca_kinds[kind].repair = repair;
+}
+
+void hca_obj_set_retire(enum hca_kind kind, void (*retire)(void *obj))
+{
+    hca_kinds[kind].retire = retire;
 }
 
 /* What is left of those that have none is whole at each moment. */

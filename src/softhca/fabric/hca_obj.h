@@ -59,6 +59,34 @@ struct hca_ring {
     uint32_t  log_stride; /* bytes */
 };
 
+/* What is counted of PCIe, and how: hca_pcie.h. */
+enum hca_pcie_what {
+    HCA_PCIE_MMIO,       /* stores to a register of a queue */
+    HCA_PCIE_WQE,        /* reads of WQEs ... */
+    HCA_PCIE_WQE_WAIT,   /* ... of them those that nothing goes out before */
+    HCA_PCIE_LIST,       /* ... and of the translations that they name */
+    HCA_PCIE_GATHER,     /* reads of what is sent or written */
+    HCA_PCIE_RESULT,     /* writes of what was read, or of an atomic's result */
+    HCA_PCIE_RECV_WQE,
+    HCA_PCIE_RECV_DBREC,
+    HCA_PCIE_REMOTE,     /* reads of a peer: its RDMA READs and atomics */
+    HCA_PCIE_PAYLOAD,    /* writes of a peer: messages, RDMA WRITEs, atomics */
+    HCA_PCIE_SEND_CQE,
+    HCA_PCIE_RECV_CQE,
+    HCA_NUM_PCIE
+};
+
+struct hca_pcie_count {
+    uint64_t times, bytes, lines; /* lines of 64 bytes that are touched */
+};
+
+struct hca_pcie {
+    struct hca_pcie_count counts[HCA_NUM_PCIE];
+    bool     is_rung; /* and the WQE was not executed yet */
+    uint16_t known; /* receives that the doorbell record told of */
+    uint64_t line;  /* that of the last receive WQE, and 1 */
+};
+
 /* Event channel: a pipe of the owner, written by whoever has an event. */
 struct hca_chan {
     struct hca_obj obj;
@@ -157,6 +185,7 @@ struct hca_cq {
     uint16_t         mod_pending; /* completions held back */
     bool             ignore_overrun;
     uint32_t         comp_events; /* events written for this CQ */
+    struct hca_pcie  pcie;
 };
 
 struct hca_srq {
@@ -184,6 +213,7 @@ struct hca_srq {
     uint8_t          is_xrc;
     bool             is_cyclic; /* no list: WQEs are taken in their order */
     bool             in_error;
+    struct hca_pcie  pcie;
 };
 
 enum hca_qp_type {
@@ -283,6 +313,7 @@ struct hca_qp {
     struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */
     struct hca_req     req;
     struct hca_resp    resp;
+    struct hca_pcie    pcie;
 };
 
 /* A fresh object of this process, locked against nobody: its number is not
@@ -327,6 +358,9 @@ void hca_obj_abandon(enum hca_kind kind, void *obj);
 /* Who repairs an object of this kind, with its lock held: what the last owner
  * of that had begun. Before the first object of this process is made. */
 void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj));
+
+/* Who is told that an object of this kind is about to go, with its lock held. */
+void hca_obj_set_retire(enum hca_kind kind, void (*retire)(void *obj));
 
 /* Calls fn for each live object of process proc. fn may free it. */
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,

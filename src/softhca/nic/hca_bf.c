@@ -6,6 +6,7 @@
  */
 #include "hca_bf.h"
 #include "softhca/base/hca_mutex.h"
+#include "hca_pcie.h"
 #include "hca_qp.h"
 #include "hca_requester.h"
 #include "hca_wqe.h"
@@ -66,6 +67,9 @@ void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half)
     if (pos < wqe.size) {
         hca_bf_fail(qp, &wqe, HCA_CHECK_BF_COPY, pos);
         return;
+    }
+    if (hca_pcie_is_on()) {
+        hca_pcie_push(&qp->pcie, wqe.size, has_rung);
     }
     if (has_rung) {
         return;

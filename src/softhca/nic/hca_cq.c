@@ -8,6 +8,7 @@
 #include "hca_async.h"
 #include "hca_cq_event.h"
 #include "hca_cq_mini.h"
+#include "hca_pcie.h"
 #include "hca_thread.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
@@ -122,6 +123,24 @@ static uint8_t *hca_cq_entry(const struct hca_cq *cq, uint32_t index)
            ((size_t)slot << cq->ring.log_stride);
 }
 
+static void hca_cq_count(struct hca_cq *cq, uint8_t opcode, uint64_t length)
+{
+    bool is_send = (opcode == MLX5_CQE_REQ) || (opcode == MLX5_CQE_REQ_ERR);
+
+    hca_pcie_add(&cq->pcie, is_send ? HCA_PCIE_SEND_CQE : HCA_PCIE_RECV_CQE, 0,
+                 length);
+}
+
+/* The first half of an entry of 128 bytes is written for data, or padded. */
+static unsigned hca_cqe_length(const struct hca_cq *cq,
+                               const struct hca_cqe *cqe)
+{
+    bool has_data = (cq->ring.log_stride == 7) && (cqe->data_len > 0) &&
+                    ((cqe->data_len > 32) || cqe->wide || cqe->both);
+
+    return (has_data || cq->is_padded) ? 128 : 64;
+}
+
 /* The owner bit makes the entry valid: it goes last, with all that was
  * written for this message before it. Pairs with the poller's barrier.
  * @param format  bits of op_own, beside those of inline data */
@@ -158,6 +177,9 @@ static void hca_cq_put(struct hca_cq *cq, const struct hca_cqe *cqe,
     memcpy(target, image.words, 60);
     __atomic_store_n((uint32_t*)(target + 60), image.words[15],
                      __ATOMIC_RELEASE);
+    if (hca_pcie_is_on()) {
+        hca_cq_count(cq, cqe->opcode, hca_cqe_length(cq, cqe));
+    }
 }
 
 static void hca_cq_advance(struct hca_cq *cq, uint32_t num)
@@ -219,6 +241,10 @@ static void hca_cq_write_minis(struct hca_cq *cq, const struct hca_minis *minis)
     for (unsigned i = 0; i < minis->num; i += PRM_MINI_CQES) {
         memcpy(hca_cq_entry(cq, cq->pi + ((i == 0) ? 1 : i)), &minis->minis[i],
                PRM_MINI_CQES * sizeof(minis->minis[0]));
+        if (hca_pcie_is_on()) {
+            hca_cq_count(cq, title.opcode,
+                         PRM_MINI_CQES * sizeof(minis->minis[0]));
+        }
     }
     title.byte_cnt = minis->num;
     hca_cq_put(cq, &title, PRM_CQE_FORMAT_COMPRESSED);

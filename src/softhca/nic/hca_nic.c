@@ -7,6 +7,7 @@
 #include "hca_fault.h"
 #include "hca_late.h"
 #include "softhca/base/hca_log.h"
+#include "hca_pcie.h"
 #include "hca_qp.h"
 #include "hca_tm.h"
 #include "hca_tm_job.h"
@@ -27,6 +28,7 @@ static void hca_nic_init_once(void)
     hca_strict_init();
     hca_fault_init();
     hca_late_init();
+    hca_pcie_init();
     hca_obj_set_repair(HCA_KIND_QP, hca_qp_repair);
     hca_obj_set_repair(HCA_KIND_CQ, hca_cq_repair);
     hca_obj_set_repair(HCA_KIND_SRQ, hca_tm_repair);

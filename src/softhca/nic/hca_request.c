@@ -3,8 +3,10 @@
  * One send WQE: its memory, the message it becomes, and what the answer means.
  */
 #include "hca_request.h"
+#include "hca_bf.h"
 #include "hca_cq.h"
 #include "hca_late.h"
+#include "hca_pcie.h"
 #include "hca_qp.h"
 #include "hca_tm_op.h"
 #include "hca_umr.h"
@@ -235,6 +237,14 @@ static enum hca_check hca_request_put(struct hca_request *rq,
                          (uintptr_t)rq->local.iov[0].iov_base);
 }
 
+/* In the CQE it has crossed with that. */
+static void hca_request_count_result(const struct hca_request *rq)
+{
+    if (!rq->to_cqe) {
+        hca_pcie_add_sgl(&rq->qp->pcie, HCA_PCIE_RESULT, &rq->local, NULL, 0);
+    }
+}
+
 /* The value before, as a NIC in host-endian mode delivers it: operands of 8
  * bytes in host order, of 4 bytes big endian (HCA capability
  * atomic_req_8B_endianness_mode; UCX, uct_rc_mlx5_common_atomic*_handler). */
@@ -255,6 +265,9 @@ static enum hca_check hca_request_acked(struct hca_request *rq)
     memset(rq->tries, 0, sizeof(*rq->tries));
     if (rq->msg.op >= HCA_MSG_READ) {
         req->reads = hca_request_reads(rq->qp) + 1;
+        if (hca_pcie_is_on() && (rq->late == NULL)) {
+            hca_request_count_result(rq);
+        }
     }
     return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) :
                                             HCA_OK;
@@ -311,6 +324,9 @@ enum hca_check hca_request_scatter(struct hca_qp *qp,
     check = hca_request_map(&rq);
     if (check == HCA_OK) {
         check = hca_request_put(&rq, data, wqe->length);
+        if (hca_pcie_is_on()) {
+            hca_request_count_result(&rq);
+        }
     }
     hca_sgl_put(&rq.local);
     return check;
@@ -323,6 +339,10 @@ static enum hca_check hca_request_transmit(struct hca_request *rq)
     if ((hca_late_ns != 0) && (rq->wqe.op->flags & HCA_OP_DATA_IN) &&
         (rq->wqe.length > 0)) {
         hca_request_hold(rq);
+    }
+    if (hca_pcie_is_on() && (rq->wqe.op->flags & HCA_OP_DATA_OUT)) {
+        hca_pcie_add_sgl(&rq->qp->pcie, HCA_PCIE_GATHER, &rq->local,
+                         rq->wqe.raw, sizeof(rq->wqe.raw));
     }
     hca_request_build(rq);
     hca_wire_send(rq->qp, &rq->msg, &rq->ack);
@@ -382,6 +402,9 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     check = hca_wqe_read(&rq->wqe, qp, idx, posted);
     if (check != HCA_OK) {
         return check;
+    }
+    if (hca_pcie_is_on() && (hca_bf_pushed(rq->wqe.qpn, idx) == 0)) {
+        hca_pcie_wqe(&qp->pcie, idx, rq->wqe.ds * 16);
     }
     if (hca_late_ns != 0) {
         hca_late_before(qp, &rq->wqe);

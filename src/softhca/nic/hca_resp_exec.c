@@ -5,6 +5,7 @@
  */
 #include "hca_resp_exec.h"
 #include "hca_atomic.h"
+#include "hca_pcie.h"
 #include "hca_qp.h"
 #include "hca_resp_tm.h"
 
@@ -127,6 +128,12 @@ static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
                                  resp->msg->raddr);
     }
     resp->qp->resp.last_atomic = resp->ack->atomic;
+    if (hca_pcie_is_on()) {
+        hca_pcie_add_sgl(&resp->qp->pcie, HCA_PCIE_REMOTE, &resp->memory, NULL,
+                         0);
+        hca_pcie_add_sgl(&resp->qp->pcie, HCA_PCIE_PAYLOAD, &resp->memory, NULL,
+                         0);
+    }
     return HCA_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "hca_completer.h"
 #include "hca_cq.h"
 #include "hca_grh.h"
+#include "hca_pcie.h"
 #include "softhca/base/hca_mutex.h"
 
 #include <endian.h>
@@ -74,6 +75,19 @@ bool hca_resp_unreached(int ret)
     return (ret == -ESRCH) || (ret == -EPERM);
 }
 
+/* What is not its memory is the device's: a header, what goes into a CQE. */
+static void hca_resp_count(struct hca_responder *resp,
+                           const struct hca_sgl *dst, const struct hca_sgl *src)
+{
+    struct hca_pcie *pcie = &resp->qp->pcie;
+
+    if (dst == &resp->memory) {
+        hca_pcie_add_sgl(pcie, HCA_PCIE_PAYLOAD, dst, NULL, 0);
+    } else if (src == &resp->memory) {
+        hca_pcie_add_sgl(pcie, HCA_PCIE_REMOTE, src, NULL, 0);
+    }
+}
+
 enum hca_check hca_resp_copy(struct hca_responder *resp,
                                          const struct hca_sgl *dst,
                                          const struct hca_sgl *src,
@@ -82,6 +96,9 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
     bool unlocks = hca_resp_unlocks(resp);
     int ret;
 
+    if (hca_pcie_is_on()) {
+        hca_resp_count(resp, dst, src);
+    }
     if (unlocks) {
         hca_obj_unlock(resp->qp);
     }

@@ -9,6 +9,7 @@
 #include "hca_rndv.h"
 #include "hca_completer.h"
 #include "hca_late.h"
+#include "hca_pcie.h"
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_thread.h"
@@ -267,6 +268,9 @@ static void hca_rndv_transmit(struct hca_rndv *rndv,
         msg.data = &sgl;
         hca_rndv_address(rndv, sender, &msg);
         hca_wire_send(sender->qp, &msg, &ack);
+        if (hca_pcie_is_on() && (msg.op == HCA_MSG_READ)) {
+            hca_pcie_add_sgl(&sender->qp->pcie, HCA_PCIE_RESULT, &sgl, NULL, 0);
+        }
     }
     hca_sgl_put(&sgl);
     if (check == HCA_OK) {

@@ -13,6 +13,7 @@
  */
 #include "hca_rq.h"
 #include "hca_async.h"
+#include "hca_pcie.h"
 #include "softhca/base/hca_log.h"
 
 #include <common/prm.h>
@@ -70,6 +71,9 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
     unsigned posted = hca_rq_posted(qp);
     const uint8_t *wqe;
 
+    if (hca_pcie_is_on()) {
+        hca_pcie_look(&qp->pcie, qp->resp.ci, qp->resp.ci + posted);
+    }
     if (posted == 0) {
         return HCA_CHECK_NO_RECV;
     }
@@ -90,11 +94,22 @@ enum hca_check hca_rq_take(struct hca_qp *qp, struct hca_recv *recv)
     return HCA_OK;
 }
 
+static void hca_rq_count(struct hca_qp *qp, uint16_t index)
+{
+    unsigned slot = index & ((1u << qp->rq.log_cnt) - 1);
+
+    hca_pcie_take(&qp->pcie, (size_t)slot << qp->rq.log_stride,
+                  (size_t)1 << qp->rq.log_stride);
+}
+
 void hca_rq_consume(struct hca_qp *qp, struct hca_recv *recv)
 {
     if (recv->in_ring) {
         recv->in_ring = false;
         qp->resp.ci++;
+        if (hca_pcie_is_on()) {
+            hca_rq_count(qp, recv->index);
+        }
     }
 }
 
@@ -135,6 +150,9 @@ HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
     const struct mlx5_wqe_srq_next_seg *wqe;
     unsigned next;
 
+    if (hca_pcie_is_on()) {
+        hca_pcie_look(&srq->pcie, srq->consumed, srq->consumed + posted);
+    }
     if (posted == 0) {
         return HCA_CHECK_NO_RECV;
     }
@@ -159,6 +177,10 @@ HCA_SRQ_F enum hca_check hca_srq_look(struct hca_srq *srq, uint32_t qpn,
  * not one that was not posted. */
 HCA_SRQ_F void hca_srq_pop(struct hca_srq *srq, const struct hca_srq_wqe *at)
 {
+    if (hca_pcie_is_on()) {
+        hca_pcie_take(&srq->pcie, (size_t)srq->head << srq->ring.log_stride,
+                      (size_t)1 << srq->ring.log_stride);
+    }
     srq->consumed++;
     atomic_signal_fence(memory_order_seq_cst);
     srq->head = at->next;

@@ -12,6 +12,7 @@
 #include "hca_cq_event.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
+#include "hca_pcie.h"
 #include "hca_requester.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
@@ -125,6 +126,9 @@ static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
         hca_uar_unknown(uar, "cqn", cqn);
         return;
     }
+    if (hca_pcie_is_on()) {
+        hca_pcie_ring(&cq->pcie);
+    }
     hca_cq_arm(cqn);
 }
 
@@ -162,9 +166,13 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
         return;
     }
     qp = hca_uar_find_qp(uar, qpn);
-    if (qp != NULL) {
-        hca_requester_run(qp, qpn);
+    if (qp == NULL) {
+        return;
     }
+    if (hca_pcie_is_on()) {
+        hca_pcie_ring(&qp->pcie);
+    }
+    hca_requester_run(qp, qpn);
 }
 
 static void hca_uar_push(struct hca_uar *uar, unsigned half)

@@ -7,10 +7,12 @@
  */
 #include "hca_umr.h"
 #include "hca_mkey.h"
+#include "hca_pcie.h"
 #include "hca_umr_layout.h"
 #include "hca_umr_window.h"
 
 #include <endian.h>
+#include <string.h>
 
 static enum hca_check hca_umr_change(const struct hca_umr *umr,
                                      struct hca_mkey *key)
@@ -26,8 +28,19 @@ static enum hca_check hca_umr_change(const struct hca_umr *umr,
     return is_window ? hca_umr_window(umr, key) : hca_umr_layout(umr, key);
 }
 
-enum hca_check hca_umr_execute(const struct hca_qp *qp,
-                               const struct hca_wqe *wqe)
+/* Translations in memory are read once, however often they are looked at. */
+static void hca_umr_count(struct hca_qp *qp, const struct hca_umr *umr)
+{
+    struct mlx5_wqe_data_seg seg;
+
+    if ((umr->klms > 0) && !(umr->flags & MLX5_WQE_UMR_CTRL_FLAG_INLINE)) {
+        memcpy(&seg, umr->wqe->raw + umr->at * HCA_UMR_OCTOWORD, sizeof(seg));
+        hca_pcie_add(&qp->pcie, HCA_PCIE_LIST, be64toh(seg.addr),
+                     umr->klms * HCA_UMR_OCTOWORD);
+    }
+}
+
+enum hca_check hca_umr_execute(struct hca_qp *qp, const struct hca_wqe *wqe)
 {
     struct hca_umr umr   = {.qp = qp, .wqe = wqe};
     enum hca_check check = hca_umr_seg_read(&umr);
@@ -39,6 +52,9 @@ enum hca_check hca_umr_execute(const struct hca_qp *qp,
     key = hca_obj_lock(HCA_KIND_MKEY, be32toh(wqe->imm) >> 8);
     if (key == NULL) {
         return hca_umr_bad(&umr, HCA_CHECK_UMR_KEY, be32toh(wqe->imm));
+    }
+    if (hca_pcie_is_on()) {
+        hca_umr_count(qp, &umr);
     }
     check = hca_umr_change(&umr, key);
     hca_obj_unlock(key);

@@ -9,8 +9,7 @@
 #include "hca_wqe.h"
 
 /* @return HCA_OK, or what is wrong, logged. */
-enum hca_check hca_umr_execute(const struct hca_qp *qp,
-                               const struct hca_wqe *wqe);
+enum hca_check hca_umr_execute(struct hca_qp *qp, const struct hca_wqe *wqe);
 
 enum hca_check hca_umr_local_inval(const struct hca_qp *qp,
                                    const struct hca_wqe *wqe);

@@ -11,6 +11,7 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
+#include "softhca/nic/hca_pcie.h"
 #include "softhca/nic/hca_thread.h"
 
 #include <dlfcn.h>
@@ -55,9 +56,14 @@ static void preload_exit(int status, void *arg)
 {
     (void)status;
     (void)arg;
+    bool is_attached = hca_fabric_is_attached();
+
     hca_thread_enter();
     hca_fabric_detach();
     hca_thread_leave();
+    if (is_attached) {
+        hca_pcie_exit();
+    }
 }
 
 /* No exit handlers run. A child of vfork() has its parent's memory. */
