@@ -21,6 +21,11 @@ unsigned bench_drain(uct_iface_h iface, int on);
 void bench_dump(const char *op, const char *how, const char *part,
                 unsigned messages, unsigned empty);
 
+/* What crosses PCIe from here on, and per message: a line for each kind, with
+ * times, bytes and cache lines, if the software device counts it. */
+void bench_traffic_begin(void);
+void bench_traffic_print(const char *op, const char *how, unsigned messages);
+
 /* Whether 'names', the end of an argv, has this one, or none at all. */
 int bench_wanted(const char *name, char **names);
 

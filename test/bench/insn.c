@@ -203,7 +203,12 @@ static void run_op(struct run *run, const struct op *op, unsigned row)
         if ((part == RECV) && (run->received == 0)) {
             continue; /* nothing arrives by put, get and atomics */
         }
+        bench_traffic_begin();
         run_part(run, op, run->messages, row, part);
+        if (part == POST) {
+            bench_traffic_print(op->name, (row == 1) ? "1" : "16",
+                                run->messages);
+        }
         bench_pair_flush(&run->pair);
         bench_dump(op->name, (row == 1) ? "1" : "16", part_names[part],
                    run->messages, run->empty);
