@@ -224,8 +224,11 @@ uct_dcx_srq_init_mpool(uct_dcx_rx_t *rx, uct_base_iface_t *iface,
                          ucs_max(sizeof(uct_recv_desc_t*) + rx->headroom,
                                  sizeof(uct_dcx_am_hdr_t));
 
+    /* what the device writes begins with a cache line, unless the user wants
+     * that of the payload */
     status = uct_iface_param_am_alignment(params, rx->seg_size,
-                                          rx->payload_offset,
+                                          rx->payload_offset -
+                                          sizeof(uct_dcx_am_hdr_t),
                                           rx->payload_offset, &align,
                                           &align_offset);
     if (status != UCS_OK) {
