@@ -21,7 +21,7 @@ TEST(dcx_credit, sizes)
 {
     auto bank = uct_dcx_credit_bank(1024, automatic, automatic);
 
-    EXPECT_EQ(64, bank.window);
+    EXPECT_EQ(10 + 409 / 2, bank.window);
     EXPECT_EQ(10, bank.base);
     EXPECT_EQ(409, bank.size);
     EXPECT_EQ(7, bank.share);
@@ -73,11 +73,25 @@ TEST(dcx_credit, alone)
     auto grant = request(bank);
 
     for (unsigned i = 0; i < 3 * UCT_DCX_CREDIT_EPOCH; i++) {
-        EXPECT_EQ(54, grant.loan.credits);
-        EXPECT_EQ(54u, lent(bank));
-        grant = request(bank, 14, grant.loan);
-        EXPECT_EQ(64u - 14, grant.credits);
+        EXPECT_EQ(204, grant.loan.credits);
+        EXPECT_EQ(204u, lent(bank));
+        grant = request(bank, 51, grant.loan);
+        EXPECT_EQ(214u - 51, grant.credits);
     }
+}
+
+/* ... as long as nobody else has a loan. */
+TEST(dcx_credit, no_longer_alone)
+{
+    auto bank  = open_bank(1024);
+    auto first = request(bank), second = request(bank);
+
+    EXPECT_EQ((409 - 204) / 7, second.loan.credits);
+    first = request(bank, 51, first.loan);
+    EXPECT_EQ((409 - 29) / 7, first.loan.credits);
+    bank  = uct_dcx_credit_bank(1024, 64, automatic);
+    first = request(bank);
+    EXPECT_EQ(54, first.loan.credits) << "no more than one was told";
 }
 
 /* Many come to equal shares, whoever was first. */
@@ -352,7 +366,7 @@ TEST(dcx_credit, all_at_once)
         model.take_grant(i);
     }
     for (unsigned i = 0; i < peers; i++) {
-        for (unsigned n = 0; n < 100; n++) {
+        for (unsigned n = 0; n < 300; n++) {
             model.send(i);
         }
     }

@@ -630,7 +630,7 @@ TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
     for (unsigned i = 0; i < count; i++) {
         for (dcx_loop *to : {m_a.get(), m_b.get()}) {
             fill(add(*m_a, *to));
-            EXPECT_EQ(64u, dcx_peek_credits(m_senders.back().ep())) << i;
+            EXPECT_EQ(214u, dcx_peek_credits(m_senders.back().ep())) << i;
         }
         drain();
         m_a->flush();

@@ -154,14 +154,15 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
 
     {"FC_WINDOW", "auto",
      "Active messages that an endpoint of a peer may send before it hears\n"
-     "from this process, at most. \"auto\" is a sixteenth of RX_QUEUE_LEN.",
+     "from this process, at most. \"auto\" is FC_INITIAL and a fifth of\n"
+     "RX_QUEUE_LEN for one alone, of several a sixteenth of that.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.window), UCS_CONFIG_TYPE_ULUNITS},
 
     {"FC_INITIAL", "auto",
      "... and those that it begins with, and is granted at once whenever it\n"
      "asks: receive buffers that stand ready for each such endpoint. What\n"
      "goes beyond that is lent, from two fifths of RX_QUEUE_LEN for all.\n"
-     "\"auto\" is a seventh of FC_WINDOW.",
+     "\"auto\" is a seventh of FC_WINDOW, or of what several have.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.initial),
      UCS_CONFIG_TYPE_ULUNITS},
 

@@ -46,26 +46,29 @@ typedef struct uct_dcx_credit_loan {
 
 /* Two fifths of 'queue_len' receive buffers are for loans, the others for the
  * bases of endpoints. One alone is lent a whole window, but no more than half of
- * the bank. */
+ * the bank: by default that. One of several has a sixteenth of the buffers then,
+ * at most. */
 static inline uct_dcx_credit_bank_t
 uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 {
     uct_dcx_credit_bank_t bank = {};
+    unsigned several           = window; /* of each of them */
     unsigned max_loan;
 
     if (window == UCT_DCX_CREDIT_AUTO) {
-        window = (queue_len > 16) ? queue_len / 16 : 1;
+        several = (queue_len > 16) ? queue_len / 16 : 1;
     }
 
     if (base == UCT_DCX_CREDIT_AUTO) {
-        base = (window + 6) / 7;
+        base = (several + 6) / 7;
     }
 
-    max_loan    = (window > base) ? window - base : 1;
-    bank.window = window;
-    bank.base   = base;
+    max_loan    = (several > base) ? several - base : 1;
     bank.size   = queue_len * 2 / 5;
     bank.share  = (bank.size >= 2 * max_loan) ? bank.size / max_loan : 2;
+    bank.base   = base;
+    bank.window = (window == UCT_DCX_CREDIT_AUTO) ?
+                  base + bank.size / 2 : window;
     return bank;
 }
 
@@ -76,8 +79,8 @@ static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
 {
     uint32_t lent     = bank->lent[0] + bank->lent[1];
     uint32_t max_loan = bank->window - bank->base;
-    uint32_t offer    = (lent < bank->size) ?
-                        (bank->size - lent) / bank->share : 0;
+    unsigned share    = (lent == 0) ? 2 : bank->share;
+    uint32_t offer    = (lent < bank->size) ? (bank->size - lent) / share : 0;
 
     return (offer < max_loan) ? offer : max_loan;
 }
