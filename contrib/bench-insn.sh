@@ -28,8 +28,9 @@ insn_table()
         FNR == 1 { file++ }
         { dcx[file, $1] = $2; peer[file, $1] = $3; ratio[file, $1] = $4 }
         END {
-            n = split("am_short am_bcopy am_zcopy put_short put_bcopy " \
-                      "put_zcopy get_bcopy get_zcopy atomic_post", ops, " ")
+            n = split("am_short am_bcopy_small am_bcopy am_zcopy " \
+                      "put_short put_bcopy_small put_bcopy put_zcopy " \
+                      "get_bcopy get_zcopy atomic_post", ops, " ")
             printf "%-32s %-22s   %s\n", "#", "without assertions",
                    "with assertions"
             printf "%-32s %6s %8s %6s   %6s %8s %6s\n",

@@ -48,8 +48,9 @@ pcie_table()
             theirs[$1, $2] = $6 " " $7 " " $8
         }
         END {
-            n = split("am_short am_bcopy am_zcopy put_short put_bcopy " \
-                      "put_zcopy get_bcopy get_zcopy atomic_post", ops, " ")
+            n = split("am_short am_bcopy_small am_bcopy am_zcopy " \
+                      "put_short put_bcopy_small put_bcopy put_zcopy " \
+                      "get_bcopy get_zcopy atomic_post", ops, " ")
             sender = "mmio_write:1 mmio_write:2 wqe_read:3 wqe_wait:1 " \
                      "gather_read:3 result_write:3 send_cqe_write:3"
             target = "recv_wqe_read:3 recv_dbrec_read:1 remote_read:3 " \

@@ -19,7 +19,8 @@
 enum {
     AM_ID      = 5,
     SHORT_SIZE = 8,   /* fits in a CQE */
-    COPY_SIZE  = 256, /* does not */
+    SMALL_SIZE = 64,  /* fits in a WQE, with a header not in a CQE */
+    COPY_SIZE  = 256, /* fits in neither */
     REMOTE     = BENCH_MEM_SIZE / 2,
     WARM_UP    = 1024
 };
@@ -148,9 +149,11 @@ static int atomic_post(struct run *run)
 static const struct op ops[] = {
     {"am_short", am_short, SHORT_SIZE},
     {"am_bcopy", am_bcopy, COPY_SIZE},
+    {"am_bcopy_small", am_bcopy, SMALL_SIZE},
     {"am_zcopy", am_zcopy, COPY_SIZE},
     {"put_short", put_short, SHORT_SIZE},
     {"put_bcopy", put_bcopy, COPY_SIZE},
+    {"put_bcopy_small", put_bcopy, SMALL_SIZE},
     {"put_zcopy", put_zcopy, COPY_SIZE},
     {"get_bcopy", get_bcopy, COPY_SIZE},
     {"get_zcopy", get_zcopy, COPY_SIZE},

@@ -77,9 +77,27 @@ TEST_P(dcx_post, am_short_iov)
     });
 }
 
+/* As short as a short one, and in the WQE as that is */
+TEST_P(dcx_post, am_bcopy_inline)
+{
+    const size_t most = m_dcx.view().am_short + sizeof(uint64_t);
+
+    for (size_t length : {(size_t)0, (size_t)1, (size_t)100, most}) {
+        auto data = pattern(length);
+        dc_op op  = {.opcode = MLX5_OPCODE_SEND, .flags = IBV_SEND_SOLICITED,
+                     .inl = am_bytes(data.data(), length)};
+
+        expect_same("am_bcopy", op, [&] {
+            return uct_ep_am_bcopy(m_dcx.ep, 5, pack, &data, 0);
+        });
+    }
+}
+
 TEST_P(dcx_post, am_bcopy)
 {
-    for (size_t length : {0, 1, 100, 8192}) {
+    const size_t least = m_dcx.view().am_short + sizeof(uint64_t) + 1;
+
+    for (size_t length : {least, (size_t)8192}) {
         auto data            = pattern(length);
         struct dcx_view view = idle_view();
         dc_op op = {.opcode = MLX5_OPCODE_SEND, .flags = IBV_SEND_SOLICITED};
@@ -139,9 +157,22 @@ TEST_P(dcx_post, put_short)
     }
 }
 
+TEST_P(dcx_post, put_bcopy_inline)
+{
+    for (size_t length : {(size_t)1, (size_t)100, m_dcx.view().put_short}) {
+        auto data = pattern(length);
+
+        expect_same("put_bcopy",
+                    remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = data}),
+                    [&] {
+            return uct_ep_put_bcopy(m_dcx.ep, pack, &data, m_remote, m_rkey);
+        });
+    }
+}
+
 TEST_P(dcx_post, put_bcopy)
 {
-    auto data            = pattern(1000);
+    auto data            = pattern(m_dcx.view().put_short + 1);
     struct dcx_view view = idle_view();
     wqe_bytes wqe        = ours([&] {
         return uct_ep_put_bcopy(m_dcx.ep, pack, &data, m_remote, m_rkey);

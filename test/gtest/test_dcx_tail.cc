@@ -78,8 +78,8 @@ protected:
 
     static size_t pack(void *dest, void *arg)
     {
-        memset(dest, *(uint8_t*)arg, 100);
-        return 100;
+        memset(dest, *(uint8_t*)arg, 200);
+        return 200;
     }
 
     static void unpack(void *arg, const void *data, size_t length)
@@ -312,7 +312,7 @@ TEST_P(dcx_tail, destroy)
     uct_ep_h ep = m_dcx->make_ep();
 
     for (uint8_t i = 0; i < 4; i++) {
-        ASSERT_EQ(100, put_copied(i + 1, i * 100));
+        ASSERT_EQ(200, put_copied(i + 1, i * 200));
     }
     uct_ep_destroy(m_dcx->ep);
     m_dcx->ep = ep;
@@ -321,7 +321,7 @@ TEST_P(dcx_tail, destroy)
     }
     EXPECT_EQ(is_moderated() ? "a...N" : "aaaa", asking(wqes()));
     for (uint8_t i = 0; i < 4; i++) {
-        EXPECT_EQ(i + 1, *(uint8_t*)remote(i * 100 + 99));
+        EXPECT_EQ(i + 1, *(uint8_t*)remote(i * 200 + 199));
     }
     put(1); /* takes the same initiator */
     EXPECT_EQ(1u, progress());
@@ -331,7 +331,7 @@ TEST_P(dcx_tail, destroy)
 TEST_P(dcx_tail, close)
 {
     for (uint8_t i = 0; i < 4; i++) {
-        ASSERT_EQ(100, put_copied(i, i * 100));
+        ASSERT_EQ(200, put_copied(i, i * 200));
     }
 }
 
@@ -342,10 +342,10 @@ TEST_P(dcx_tail, error)
     uct_ep_h other = m_dcx->make_ep();
     dcx_end end;
 
-    ASSERT_EQ(100, put_copied(1, 0));
-    ASSERT_EQ(100, put_copied(2, 100));
+    ASSERT_EQ(200, put_copied(1, 0));
+    ASSERT_EQ(200, put_copied(2, 200));
     ASSERT_EQ(UCS_OK, put(m_dcx->ep, rkey() ^ 0x500));
-    ASSERT_EQ(100, put_copied(3, 200));
+    ASSERT_EQ(200, put_copied(3, 400));
     EXPECT_EQ(is_moderated() ? "a..." : "aaaa", asking(wqes()));
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(m_dcx->ep, 0, &end.comp));
 
@@ -357,9 +357,9 @@ TEST_P(dcx_tail, error)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, end.status);
     ASSERT_EQ(1u, m_dcx->errors.size());
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, m_dcx->errors[0]);
-    EXPECT_EQ(1, *(uint8_t*)remote(99));
-    EXPECT_EQ(2, *(uint8_t*)remote(199));
-    EXPECT_EQ(0x11, *(uint8_t*)remote(299));
+    EXPECT_EQ(1, *(uint8_t*)remote(199));
+    EXPECT_EQ(2, *(uint8_t*)remote(399));
+    EXPECT_EQ(0x11, *(uint8_t*)remote(599));
 
     /* the initiator goes on, for others */
     m_at = m_dcx->view().pi;

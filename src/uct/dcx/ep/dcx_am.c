@@ -110,6 +110,28 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 
 /* --- copied --------------------------------------------------------------- */
 
+/* What is as short goes into the WQE: the device needs not fetch it. */
+static UCS_F_NOINLINE ssize_t
+uct_dcx_am_bcopy_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                        const uct_dcx_am_hdr_t *hdr, size_t length)
+{
+    uct_dcx_post_t tx = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED
+    };
+    uct_dcx_wqe_t wqe;
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_am_inline_begin(&wqe, hdr->am_id, length);
+    uct_dcx_wqe_inline_put(&wqe, hdr + 1, length);
+    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(hdr + 1, -UCT_DCX_DESC_PAYLOAD));
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+
 ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
                             uct_pack_callback_t pack_cb, void *arg,
                             unsigned flags)
@@ -148,6 +170,10 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
         !uct_dcx_ep_fits(ep, dci, length)) {
         ucs_mpool_put(desc);
         return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    if (ucs_unlikely(length <= queues->limits.am_short)) {
+        return uct_dcx_am_bcopy_inline(ep, dci, hdr, length);
     }
 
     tx.buffer = desc;

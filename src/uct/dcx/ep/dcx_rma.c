@@ -10,15 +10,32 @@
 #include "uct/dcx/queue/dcx_post.h"
 
 
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_rma_post_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                        const void *data, unsigned length,
+                        uint64_t remote_addr, uct_rkey_t rkey)
+{
+    const uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
+    uct_dcx_wqe_t wqe;
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    if (ucs_likely(length > 0)) {
+        uct_dcx_wqe_inline_begin(&wqe, length);
+        uct_dcx_wqe_inline_put(&wqe, data, length);
+        uct_dcx_wqe_inline_end(&wqe);
+    }
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
+}
+
+
 ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                   unsigned length, uint64_t remote_addr,
                                   uct_rkey_t rkey)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    uct_dcx_post_t tx        = {.opcode = MLX5_OPCODE_RDMA_WRITE};
     uct_dcx_dci_t *dci;
-    uct_dcx_wqe_t wqe;
 
     UCT_CHECK_LENGTH(length, 0, queues->limits.put_short, "put_short");
 
@@ -27,16 +44,23 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
         return uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_post_begin(&wqe, dci, ep);
-    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
-    if (ucs_likely(length > 0)) {
-        uct_dcx_wqe_inline_begin(&wqe, length);
-        uct_dcx_wqe_inline_put(&wqe, buffer, length);
-        uct_dcx_wqe_inline_end(&wqe);
-    }
-    uct_dcx_post_end(&wqe, dci, ep, &tx);
+    uct_dcx_rma_post_inline(ep, dci, buffer, length, remote_addr, rkey);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
+}
+
+
+/* What is as short goes into the WQE: the device needs not fetch it. */
+static UCS_F_NOINLINE ssize_t
+uct_dcx_rma_put_bcopy_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                             uct_dcx_desc_t *desc, size_t length,
+                             uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_rma_post_inline(ep, dci, uct_dcx_desc_payload(desc), length,
+                            remote_addr, rkey);
+    ucs_mpool_put_inline(desc);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
+    return length;
 }
 
 
@@ -68,12 +92,15 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.rma_bcopy);
 
+    if (length <= queues->limits.put_short) {
+        return uct_dcx_rma_put_bcopy_inline(ep, dci, desc, length, remote_addr,
+                                            rkey);
+    }
+
     tx.buffer = desc;
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
-    if (ucs_likely(length > 0)) {
-        uct_dcx_wqe_data(&wqe, uct_dcx_desc_payload(desc), length, desc->lkey);
-    }
+    uct_dcx_wqe_data(&wqe, uct_dcx_desc_payload(desc), length, desc->lkey);
     uct_dcx_post_end(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
