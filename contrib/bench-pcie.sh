@@ -11,7 +11,7 @@ pcie_table()
         function cell(op, kind, part)
         {
             if (!((op, kind) in ours))
-                return "-"
+                return "0"
             split(ours[op, kind], a)
             split(theirs[op, kind], b)
             return short(a[part]) "/" short(b[part])
