@@ -18,6 +18,9 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
     libclang-rt-14-dev valgrind gnuplot-nox mpich libmpich-dev'
+# what test/aarch64 is built with, and run by
+packages_aarch64='gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
+    libc6-dev-arm64-cross qemu-user'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 
