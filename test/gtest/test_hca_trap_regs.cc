@@ -56,6 +56,35 @@ regs            regs_in, regs_out;
             "ret\n"); \
     extern "C" void _name(void);
 
+/* Loads zmm0 to zmm31 and k1 to k7 from wide_in, stores zmm20 and a mark, and
+ * puts all of them into wide_out. */
+struct wide_regs {
+    uint8_t  zmm[32][64];
+    uint64_t k[8];
+};
+extern "C" wide_regs wide_in, wide_out;
+wide_regs            wide_in, wide_out;
+
+#define EACH_ZMM(_op) \
+    EACH_YMM(_op) _op("16") _op("17") _op("18") _op("19") _op("20") _op("21") \
+    _op("22") _op("23") _op("24") _op("25") _op("26") _op("27") _op("28") \
+    _op("29") _op("30") _op("31")
+#define EACH_K(_op) \
+    _op("1") _op("2") _op("3") _op("4") _op("5") _op("6") _op("7")
+#define LOAD_ZMM(_n)  "vmovdqu64 64*" _n "+wide_in(%rip), %zmm" _n "\n"
+#define STORE_ZMM(_n) "vmovdqu64 %zmm" _n ", 64*" _n "+wide_out(%rip)\n"
+#define LOAD_K(_n)    "kmovq 2048+8*" _n "+wide_in(%rip), %k" _n "\n"
+#define STORE_K(_n)   "kmovq %k" _n ", 2048+8*" _n "+wide_out(%rip)\n"
+
+#define WIDE_SITE(_name, _insn) \
+    __asm__(".text\n.globl " #_name "\n" #_name ":\n" \
+            EACH_ZMM(LOAD_ZMM) EACH_K(LOAD_K) _insn "\nsfence\n" \
+            EACH_ZMM(STORE_ZMM) EACH_K(STORE_K) "vzeroupper\nret\n"); \
+    extern "C" void _name(void *page, uint64_t value);
+
+WIDE_SITE(wide_store, "mov %rsi, (%rdi)")
+WIDE_SITE(wide_store_zmm, "vmovdqu64 %zmm20, 0x40(%rdi)")
+
 REGS_SITE(regs_store, "mov %rax, (%rdx)")
 REGS_SITE(regs_store_bounce, "nop\nmov %rax, (%rdx)\nnop")
 REGS_SITE(regs_store_ymm, "vmovdqu %ymm7, 0x20(%rdx)")
@@ -164,6 +193,81 @@ TEST_F(hca_trap_registers, survive)
         SCOPED_TRACE(way);
         set_way(way);
         check();
+    }
+}
+
+/* As libc's functions may, which the device calls */
+void clobber_wide(hca_trap *self)
+{
+    __asm__ volatile("vpternlogd $0xff, %zmm0, %zmm0, %zmm0\n"
+                     "vmovdqa64 %zmm0, %zmm15\nvmovdqa64 %zmm0, %zmm16\n"
+                     "vmovdqa64 %zmm0, %zmm20\nvmovdqa64 %zmm0, %zmm31\n"
+                     "kxnorq %k1, %k1, %k1\nkxnorq %k7, %k7, %k7\n");
+    clobber(self);
+}
+
+class hca_trap_wide : public hca_trap {
+protected:
+    void SetUp() override
+    {
+        hca_trap::SetUp();
+        then = clobber_wide;
+        if (!__builtin_cpu_supports("avx512bw")) {
+            GTEST_SKIP() << "this CPU has no AVX-512BW";
+        }
+    }
+
+    /* The upper halves of the first sixteen are zero, or not */
+    void check(bool is_clean)
+    {
+        std::mt19937_64 random(4712);
+
+        for (auto &zmm : wide_in.zmm) {
+            for (uint8_t &byte : zmm) {
+                byte = random();
+            }
+        }
+        for (unsigned i = 0; is_clean && (i < 16); i++) {
+            memset(&wide_in.zmm[i][16], 0, 48);
+        }
+        for (unsigned i = 1; i < 8; i++) {
+            wide_in.k[i] = random();
+        }
+        for (unsigned i = 0; i < 3; i++) { /* a trap, then rewritten */
+            memset(&wide_out, 0, sizeof(wide_out));
+            wide_store(page, i);
+            EXPECT_TRUE(stored((uint64_t)i));
+            EXPECT_EQ(0, memcmp(&wide_in, &wide_out, sizeof(wide_in)));
+            memset(&wide_out, 0, sizeof(wide_out));
+            wide_store_zmm(page, i);
+            EXPECT_TRUE(stored(wide_in.zmm[20], 64));
+            EXPECT_EQ(0, memcmp(&wide_in, &wide_out, sizeof(wide_in)));
+        }
+    }
+};
+
+TEST_F(hca_trap_wide, survive)
+{
+    for (int way = WAY_BEST; way < WAYS; ++way) {
+        SCOPED_TRACE(way);
+        set_way(way);
+        check(false);
+        check(true);
+    }
+}
+
+/* Any bit above the lowest 16 bytes counts, of each register */
+TEST_F(hca_trap_wide, one_bit_of_an_upper_half)
+{
+    set_way(WAY_BEST);
+    for (unsigned i = 0; i < 16; i++) {
+        for (unsigned byte = 16; byte < 64; byte += 47) {
+            memset(&wide_in, 0, sizeof(wide_in));
+            wide_in.zmm[i][byte] = 0x80;
+            wide_store(page, i);
+            EXPECT_EQ(0, memcmp(&wide_in, &wide_out, sizeof(wide_in)))
+                    << "byte " << byte << " of register " << i;
+        }
     }
 }
 

@@ -13,7 +13,6 @@
 #include <cpuid.h>
 #include <string.h>
 
-#define YMM_SIZE     32
 #define FXSAVE_XMM   160 /* offset: the low halves, 16 bytes each */
 #define XSAVE_HEADER 512 /* offset: XSTATE_BV, XCOMP_BV */
 #define XSAVE_FIRST  576 /* offset of the first component */
@@ -23,15 +22,19 @@
 enum { SSE = 1, AVX = 2, OPMASK = 5, ZMM_HIGH = 6, ZMM_16 = 7 };
 
 #define BIT(_n)    (1u << (_n))
-#define SAVED_MASK \
-    (BIT(SSE) | BIT(AVX) | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
+#define YMM_MASK   (BIT(SSE) | BIT(AVX))
+#define SAVED_MASK (YMM_MASK | BIT(OPMASK) | BIT(ZMM_HIGH) | BIT(ZMM_16))
+
+/* What is stored plainly: by size of a register, and with masks and MXCSR */
+enum { YMM_SIZE = 32, ZMM_SIZE = 64, ZMM_IMAGE = 32 * ZMM_SIZE + 8 * 8 + 4 };
 
 struct hca_cpu_save hca_cpu_save;
 
 static struct hca_cpu_layout hca_cpu_standard = {.offset[SSE] = FXSAVE_XMM};
 static struct hca_cpu_layout hca_cpu_compact  = {.offset[SSE] = FXSAVE_XMM};
 
-static const struct hca_cpu_layout hca_cpu_plain = {.flat = YMM_SIZE};
+static const struct hca_cpu_layout hca_cpu_ymm = {.flat = YMM_SIZE};
+static const struct hca_cpu_layout hca_cpu_zmm = {.flat = ZMM_SIZE};
 
 static uint32_t xcr0_low(void)
 {
@@ -65,6 +68,18 @@ static uint32_t layout_scan(uint32_t mask)
     return (next > end) ? next : end;
 }
 
+/* Bytes of a register that plain stores take; masks have 64 bits with AVX-512BW */
+static uint32_t plain_size(uint32_t mask)
+{
+    uint32_t eax, ebx = 0, ecx, edx;
+
+    if (mask == YMM_MASK) {
+        return YMM_SIZE;
+    }
+    __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+    return ((mask == SAVED_MASK) && (ebx & bit_AVX512BW)) ? ZMM_SIZE : 0;
+}
+
 void hca_cpu_init(void)
 {
     uint32_t eax, ebx, ecx, edx;
@@ -75,11 +90,15 @@ void hca_cpu_init(void)
     }
 
     hca_cpu_save.mask  = xcr0_low() & SAVED_MASK;
-    hca_cpu_save.size  = (layout_scan(hca_cpu_save.mask) + 63) & ~63u;
+    hca_cpu_save.plain = plain_size(hca_cpu_save.mask);
+    hca_cpu_save.size  = layout_scan(hca_cpu_save.mask);
+    if ((hca_cpu_save.plain == ZMM_SIZE) && (hca_cpu_save.size < ZMM_IMAGE)) {
+        hca_cpu_save.size = ZMM_IMAGE;
+    }
+    hca_cpu_save.size  = (hca_cpu_save.size + 63) & ~63u;
     hca_cpu_save.mxcsr = 0x1f80;
     __cpuid_count(0xd, 1, eax, ebx, ecx, edx);
     hca_cpu_save.compact = (eax >> 1) & 1;
-    hca_cpu_save.plain   = (hca_cpu_save.mask == (BIT(SSE) | BIT(AVX)));
     hca_cpu_save.usable  = 1;
 }
 
@@ -87,9 +106,10 @@ struct hca_cpu_vec hca_cpu_vec_saved(const void *image)
 {
     return (struct hca_cpu_vec){
         .image  = image,
-        .layout = hca_cpu_save.plain   ? &hca_cpu_plain :
-                  hca_cpu_save.compact ? &hca_cpu_compact :
-                                         &hca_cpu_standard,
+        .layout = (hca_cpu_save.plain == YMM_SIZE) ? &hca_cpu_ymm :
+                  (hca_cpu_save.plain == ZMM_SIZE) ? &hca_cpu_zmm :
+                  hca_cpu_save.compact             ? &hca_cpu_compact :
+                                                     &hca_cpu_standard,
     };
 }
 

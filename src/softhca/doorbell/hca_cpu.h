@@ -22,17 +22,19 @@ struct hca_cpu_layout {
 
 /*
  * How trampolines save what a C function may overwrite beside the general
- * registers. The cheapest way differs by machine: with AVX but not AVX-512 (of
- * which most CPUs at hand are) sixteen plain stores and loads take 15 ns, and
- * XSAVEC with XRSTOR 200 ns. x87 and MMX registers are never saved. Read by
- * assembly, which asserts the offsets.
+ * registers: by plain stores and loads of all vector registers, sixteen with AVX
+ * and thirty-two with AVX-512, which take 10 to 15 ns, where XSAVEC with XRSTOR
+ * takes 110 to 200. x87 and MMX registers are never saved. Read by assembly,
+ * which asserts the offsets.
  */
 struct hca_cpu_save {
     uint32_t mask;    /* components of XCR0 to save, for XSAVE */
     uint32_t size;    /* bytes of the image, multiple of 64 */
     uint32_t compact; /* XSAVEC exists: skips what is in its initial state */
     uint32_t mxcsr;   /* the ABI's initial value */
-    uint32_t plain;   /* ymm0 to ymm15 are all, stored one after the other */
+    uint32_t plain;   /* bytes of a register, stored one after the other: 32 if
+                       * ymm0 to ymm15 are all, 64 if zmm0 to zmm31 are, with
+                       * k0 to k7 behind them; 0: XSAVE */
     uint32_t usable;  /* one of the ways exists */
 };
 
