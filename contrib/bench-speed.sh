@@ -49,12 +49,15 @@ with_dcx()
     )
 }
 
-# pairs NP: one-way us of 8-byte ping-pongs, NP/2 pairs at once
+# pairs NP: one-way us of 8-byte ping-pongs, NP/2 pairs at once. The ranks of a
+# pair are on two cores: where the kernel puts them makes more difference than
+# what they talk by (docs/tuning.md).
 pairs()
 {
     local i
     for ((i = 0; i < rounds; i++)); do
         "$run" "${device[@]}" mpirun --oversubscribe -np "$1" \
+            --map-by core --bind-to core:overload-allowed \
             "$build/test/bench/mpi_pairs" 3000 2> "$work/mpi.log" ||
             { cat "$work/mpi.log" >&2; return 1; }
     done | median
