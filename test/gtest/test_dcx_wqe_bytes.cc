@@ -17,6 +17,7 @@ extern "C" {
 }
 #pragma GCC diagnostic pop
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -182,38 +183,95 @@ TEST_F(dcx_wqe_bytes, atomics)
               finish(MLX5_OPCODE_ATOMIC_MASKED_CS, 8));
 }
 
-/* The record has the index behind the WQE, the register what the WQE begins
- * with; its halves take turns, and indices of 16 bits go on from 0. */
-TEST_F(dcx_wqe_bytes, doorbell)
-{
-    alignas(64) volatile uint64_t reg[2] = {};
-    volatile __be32 dbrec[2]             = {};
-    uct_dcx_sq_params_t params           = {};
-    uct_dcx_sq_t sq;
+/* A send queue in plain memory, with a register of two halves of two blocks */
+class dcx_sq_bytes : public dcx_wqe_bytes {
+protected:
+    static constexpr size_t half = 128;
 
-    params.start    = m_ring;
-    params.dbrec    = &dbrec[MLX5_SND_DBR];
-    params.bf       = (void*)&reg[0];
-    params.bf_size  = sizeof(reg[0]);
-    params.qpn      = qpn;
-    params.num_bb   = num_bb;
-    params.capacity = num_bb;
-    uct_dcx_sq_init(&sq, &params);
-    sq.pi = 0xfffe;
-    for (unsigned i = 0; i < 2; i++) {
-        uint16_t index = sq.pi;
+    dcx_sq_bytes()
+    {
+        uct_dcx_sq_params_t params = {};
 
-        begin(index);
+        uct_dcx_bf_init(&m_bf, m_reg, half);
+        params.start    = m_ring;
+        params.dbrec    = &m_dbrec[MLX5_SND_DBR];
+        params.bf       = &m_bf;
+        params.qpn      = qpn;
+        params.num_bb   = num_bb;
+        params.capacity = num_bb;
+        uct_dcx_sq_init(&m_sq, &params);
+        m_sq.pi = 0xfffe;
+    }
+
+    /* A WQE of two blocks. Returns where it begins. */
+    uint16_t write()
+    {
+        begin(m_sq.pi);
         put_inline(std::string(60, 'x'));
         finish(MLX5_OPCODE_SEND);
-        uct_dcx_sq_ring(&sq, index, uct_dcx_wqe_ds_to_bb(m_wqe.ds),
-                        m_doorbell);
-        EXPECT_EQ(i ? "0000000a 12345606" : "00fffe0a 12345606",
-                  text((uint8_t*)&reg[i], 8));
-        EXPECT_EQ(i ? "00000000 00000002" : "00000000 00000000",
-                  text((uint8_t*)dbrec, 8));
+        return m_index;
     }
-    EXPECT_EQ((uintptr_t)&reg[0], sq.bf);
+
+    std::string reg_text(unsigned i, size_t length) const
+    {
+        return text(m_reg + (i * half), length);
+    }
+
+    std::string record() const
+    {
+        return text((const uint8_t*)m_dbrec, 8);
+    }
+
+    alignas(256) uint8_t m_reg[2 * half] = {};
+    volatile __be32      m_dbrec[2]      = {};
+    uct_dcx_bf_t         m_bf;
+    uct_dcx_sq_t         m_sq;
+};
+
+/* The record has the index behind the WQE, the register what the WQE begins
+ * with; its halves take turns, and indices of 16 bits go on from 0. */
+TEST_F(dcx_sq_bytes, doorbell)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        uint16_t index = write();
+
+        uct_dcx_sq_ring(&m_sq, index, 2, m_doorbell);
+        EXPECT_EQ(i ? "0000000a 12345606 00000000" :
+                      "00fffe0a 12345606 00000000", reg_text(i, 12));
+        EXPECT_EQ(i ? "00000000 00000002" : "00000000 00000000", record());
+    }
+    EXPECT_EQ((uintptr_t)m_reg, m_bf.half);
+}
+
+/* A WQE that the register takes is there as a whole, also where it goes on at
+ * the ring's start */
+TEST_F(dcx_sq_bytes, push)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        m_sq.pi = i ? 0xffff : 0xfffe;
+
+        uint16_t index  = write();
+        size_t to_end   = (num_bb - (index & (num_bb - 1))) * 64;
+        size_t at_start = half - std::min(half, to_end);
+
+        uct_dcx_sq_push(&m_sq, index, 2, m_doorbell);
+        EXPECT_EQ(text(m_ring + sizeof(m_ring) - to_end, half - at_start) +
+                  (at_start ? " " + text(m_ring, at_start) : ""),
+                  reg_text(i, half));
+        EXPECT_EQ(i ? "00000000 00000001" : "00000000 00000000", record());
+    }
+    EXPECT_EQ((uintptr_t)m_reg, m_bf.half);
+}
+
+/* ... and one that is longer is announced alone */
+TEST_F(dcx_sq_bytes, push_of_three_blocks)
+{
+    begin(m_sq.pi);
+    put_inline(std::string(120, 'x'));
+    finish(MLX5_OPCODE_SEND);
+    uct_dcx_sq_push(&m_sq, m_index, 3, m_doorbell);
+    EXPECT_EQ("00fffe0a 1234560a 00000000", reg_text(0, 12));
+    EXPECT_EQ("00000000 00000001", record());
 }
 
 } /* namespace */
