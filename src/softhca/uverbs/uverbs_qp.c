@@ -233,9 +233,10 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
         .max_send_sge    = p->cap.max_send_sge,
         .max_inline_data = p->cap.max_inline_data,
     };
-    if (uverbs_qp_has_rq(p)) {
-        qp->cap.max_recv_wr  = p->cap.max_recv_wr;
-        qp->cap.max_recv_sge = p->cap.max_recv_sge;
+    if (uverbs_qp_has_rq(p)) { /* what the ring has (set_rq_size()) */
+        qp->cap.max_recv_wr  = p->ucmd.rq_wqe_count;
+        qp->cap.max_recv_sge = (1u << p->ucmd.rq_wqe_shift) / 16 -
+                               ((p->ucmd.flags & MLX5_QP_FLAG_SIGNATURE) != 0);
     }
 }
 

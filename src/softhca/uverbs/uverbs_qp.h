@@ -67,4 +67,7 @@ int uverbs_qp_modify_hw(struct hca_qp *hw, const struct ibv_qp_attr *attr,
 bool uverbs_qp_modify_ok(enum hca_qp_type type, enum ibv_qp_state cur,
                          enum ibv_qp_state next, unsigned mask);
 
+/* QUERY_QP, the handler of the write command. */
+int uverbs_qp_query(struct uverbs_req *req);
+
 #endif

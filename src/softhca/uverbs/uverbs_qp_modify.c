@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * MODIFY_QP, QUERY_QP and OPEN_QP: the write commands of queue pairs.
+ * MODIFY_QP and OPEN_QP, and the table of the write commands of queue pairs.
  */
 #define _GNU_SOURCE
 #include "softhca/base/hca_log.h"
@@ -264,81 +264,6 @@ static int uverbs_modify_qp_ex(struct uverbs_req *req)
     return (ret != 0) ? ret : uverbs_core_out(req, &resp);
 }
 
-static void uverbs_query_fill(const struct uverbs_qp *qp,
-                              const struct hca_qp *hw,
-                              struct ib_uverbs_query_qp_resp *resp)
-{
-    const struct ibv_qp_attr *attr = &hw->attr;
-
-    *resp = (struct ib_uverbs_query_qp_resp){
-        .max_send_wr        = qp->cap.max_send_wr,
-        .max_recv_wr        = qp->cap.max_recv_wr,
-        .max_send_sge       = qp->cap.max_send_sge,
-        .max_recv_sge       = qp->cap.max_recv_sge,
-        .max_inline_data    = qp->cap.max_inline_data,
-        .qkey               = attr->qkey,
-        .rq_psn             = attr->rq_psn,
-        .sq_psn             = attr->sq_psn,
-        .dest_qp_num        = attr->dest_qp_num,
-        .qp_access_flags    = attr->qp_access_flags,
-        .pkey_index         = attr->pkey_index,
-        .qp_state           = atomic_load(&hw->state),
-        .cur_qp_state       = atomic_load(&hw->state),
-        .path_mtu           = attr->path_mtu,
-        .path_mig_state     = attr->path_mig_state,
-        .max_rd_atomic      = attr->max_rd_atomic,
-        .max_dest_rd_atomic = attr->max_dest_rd_atomic,
-        .min_rnr_timer      = attr->min_rnr_timer,
-        .port_num           = attr->port_num,
-        .timeout            = attr->timeout,
-        .retry_cnt          = attr->retry_cnt,
-        .rnr_retry          = attr->rnr_retry,
-        .sq_sig_all         = hw->sq_sig_all,
-    };
-    uverbs_dest_out(&attr->ah_attr, &resp->dest);
-}
-
-/* mlx5_ib_dct_query_qp(): there is something to ask once it is in RTR. */
-static bool uverbs_dct_query_ok(const struct hca_qp *hw, uint32_t mask)
-{
-    return (atomic_load(&hw->state) == IBV_QPS_RTR) &&
-           !(mask & ~(uint32_t)(IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
-                                IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-                                IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
-                                IBV_QP_PATH_MTU));
-}
-
-static int uverbs_query_qp(struct uverbs_req *req)
-{
-    struct ib_uverbs_query_qp_resp resp;
-    struct ib_uverbs_query_qp cmd;
-    const struct uverbs_qp *qp;
-    struct hca_qp *hw;
-    int ret;
-
-    ret = uverbs_core_in(req, &cmd);
-    if (ret != 0) {
-        return ret;
-    }
-    qp = uverbs_obj_find(req->ctx, UVERBS_OBJECT_QP, cmd.qp_handle, &ret);
-    hw = (qp != NULL) ? uverbs_qp_hw(qp) : NULL;
-    if ((hw == NULL) ||
-        ((hw->type == HCA_QP_DCT) && !uverbs_dct_query_ok(hw, cmd.attr_mask))) {
-        return -EINVAL;
-    }
-
-    if (hca_obj_is_stuck(HCA_KIND_QP, hw)) {
-        return -ETIMEDOUT;
-    }
-    hca_mutex_lock(&hw->obj.lock);
-    uverbs_query_fill(qp, hw, &resp);
-    hca_mutex_unlock(&hw->obj.lock);
-    if (resp.qp_state == IBV_QPS_ERR) {
-        hca_sq_run(hw); /* a peer's doing: from now on receives are flushed */
-    }
-    return uverbs_core_out(req, &resp);
-}
-
 /* A second handle for an XRC target QP of the same domain, this process' or
  * another's. It does not keep the QP: its owner may destroy it. */
 static int uverbs_open_qp(struct uverbs_req *req)
@@ -384,7 +309,7 @@ const struct uverbs_write uverbs_qp_writes[] = {
     {UVERBS_EX(IB_USER_VERBS_EX_CMD_MODIFY_QP), "modify_qp_ex",
      sizeof(struct ib_uverbs_modify_qp), 0, uverbs_modify_qp_ex},
     {IB_USER_VERBS_CMD_QUERY_QP, "query_qp", sizeof(struct ib_uverbs_query_qp),
-     sizeof(struct ib_uverbs_query_qp_resp), uverbs_query_qp},
+     sizeof(struct ib_uverbs_query_qp_resp), uverbs_qp_query},
     {IB_USER_VERBS_CMD_OPEN_QP, "open_qp", sizeof(struct ib_uverbs_open_qp),
      sizeof(struct ib_uverbs_create_qp_resp), uverbs_open_qp},
     {.handler = NULL},

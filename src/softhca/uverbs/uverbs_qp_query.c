@@ -1,0 +1,153 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * QUERY_QP: what the QP has, which is not always what MODIFY_QP was given. As by
+ * mlx5_ib (mlx5_ib_query_qp(), query_qp_attr()).
+ */
+#define _GNU_SOURCE
+#include "uverbs_qp.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/nic/hca_qp.h"
+#include "uverbs_ah.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What of the access flags a QP's context holds (rre, rwe, rae) */
+#define UVERBS_REMOTE_ACCESS \
+    (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Datagrams and initiators of DC learn who is meant from each WQE. */
+static bool uverbs_is_connected(enum hca_qp_type type)
+{
+    return (type == HCA_QP_RC) || (type == HCA_QP_UC) ||
+           (type == HCA_QP_XRC_SEND) || (type == HCA_QP_XRC_RECV);
+}
+
+/* set_qpc_atomic_flags(): of what a peer may do the context has three bits,
+ * and without reads under way only that of writes. */
+static unsigned uverbs_query_access(const struct hca_qp *hw)
+{
+    unsigned reads = (hw->max_dest_rd_atomic > 0) ?
+                     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0;
+
+    return hw->attr.qp_access_flags & (IBV_ACCESS_REMOTE_WRITE | reads);
+}
+
+/* A datagram has the port's, whatever it was asked for (__mlx5_ib_modify_qp).
+ */
+static uint8_t uverbs_query_mtu(const struct hca_qp *hw)
+{
+    return ((hw->type == HCA_QP_UD) &&
+            (atomic_load(&hw->state) != IBV_QPS_RESET)) ?
+           IBV_MTU_4096 : hw->attr.path_mtu;
+}
+
+/* query_qp_attr() of mlx5_ib reads the context back: PSNs are those of the next
+ * message, reads under way a logarithm. Under both locks of the QP. */
+static void uverbs_query_fill(const struct uverbs_qp *qp,
+                              const struct hca_qp *hw,
+                              struct ib_uverbs_query_qp_resp *resp)
+{
+    const struct ibv_qp_attr *attr = &hw->attr;
+
+    *resp = (struct ib_uverbs_query_qp_resp){
+        .max_send_wr        = qp->cap.max_send_wr,
+        .max_recv_wr        = qp->cap.max_recv_wr,
+        .max_send_sge       = qp->cap.max_send_sge,
+        .max_recv_sge       = qp->cap.max_recv_sge,
+        .max_inline_data    = qp->cap.max_inline_data,
+        .qkey               = attr->qkey,
+        .sq_psn             = hw->req.psn,
+        .dest_qp_num        = attr->dest_qp_num,
+        .qp_access_flags    = uverbs_query_access(hw),
+        .pkey_index         = attr->pkey_index,
+        .qp_state           = atomic_load(&hw->state),
+        .cur_qp_state       = atomic_load(&hw->state),
+        .path_mtu           = uverbs_query_mtu(hw),
+        .path_mig_state     = attr->path_mig_state,
+        .max_rd_atomic      = hca_qp_rd_limit(attr->max_rd_atomic),
+        .max_dest_rd_atomic = hca_qp_rd_limit(attr->max_dest_rd_atomic),
+        .min_rnr_timer      = attr->min_rnr_timer,
+        .port_num           = attr->port_num,
+        .timeout            = attr->timeout,
+        .retry_cnt          = attr->retry_cnt,
+        .rnr_retry          = attr->rnr_retry,
+        .sq_sig_all         = hw->sq_sig_all,
+    };
+    if (uverbs_is_connected(hw->type)) {
+        resp->rq_psn = hw->resp.psn;
+        uverbs_dest_out(&attr->ah_attr, &resp->dest);
+    }
+}
+
+#define UVERBS_DCT_QUERY \
+    (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_PKEY_INDEX | \
+     IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
+
+/* mlx5_ib_dct_query_qp(): there is something to ask once it is in RTR, and
+ * answered is what was asked for. */
+static bool uverbs_dct_query_ok(const struct hca_qp *hw, uint32_t mask)
+{
+    return (atomic_load(&hw->state) == IBV_QPS_RTR) &&
+           !(mask & ~(uint32_t)UVERBS_DCT_QUERY);
+}
+
+static void uverbs_dct_query_fill(const struct hca_qp *hw, uint32_t mask,
+                                  struct ib_uverbs_query_qp_resp *resp)
+{
+    const struct ibv_qp_attr *attr = &hw->attr;
+    struct ibv_ah_attr ah_attr     = {.grh = attr->ah_attr.grh};
+
+    *resp = (struct ib_uverbs_query_qp_resp){
+        .qp_state        = (mask & IBV_QP_STATE) ? IBV_QPS_RTR : 0,
+        .qp_access_flags = (mask & IBV_QP_ACCESS_FLAGS) ?
+                           attr->qp_access_flags & UVERBS_REMOTE_ACCESS : 0,
+        .port_num        = (mask & IBV_QP_PORT) ? attr->port_num : 0,
+        .pkey_index      = (mask & IBV_QP_PKEY_INDEX) ? attr->pkey_index : 0,
+        .min_rnr_timer   = (mask & IBV_QP_MIN_RNR_TIMER) ?
+                           attr->min_rnr_timer : 0,
+        .path_mtu        = (mask & IBV_QP_PATH_MTU) ? attr->path_mtu : 0,
+    };
+    if (mask & IBV_QP_AV) { /* its own end: it has no peer */
+        memset(&ah_attr.grh.dgid, 0, sizeof(ah_attr.grh.dgid));
+        uverbs_dest_out(&ah_attr, &resp->dest);
+    }
+}
+
+int uverbs_qp_query(struct uverbs_req *req)
+{
+    struct ib_uverbs_query_qp_resp resp;
+    struct ib_uverbs_query_qp cmd;
+    const struct uverbs_qp *qp;
+    struct hca_qp *hw;
+    int ret;
+
+    ret = uverbs_core_in(req, &cmd);
+    if (ret != 0) {
+        return ret;
+    }
+    qp = uverbs_obj_find(req->ctx, UVERBS_OBJECT_QP, cmd.qp_handle, &ret);
+    hw = (qp != NULL) ? uverbs_qp_hw(qp) : NULL;
+    if ((hw == NULL) ||
+        ((hw->type == HCA_QP_DCT) && !uverbs_dct_query_ok(hw, cmd.attr_mask))) {
+        return -EINVAL;
+    }
+
+    if (hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+        return -ETIMEDOUT;
+    }
+    hca_mutex_lock(&hw->sq_lock);
+    hca_mutex_lock(&hw->obj.lock);
+    if (hw->type == HCA_QP_DCT) {
+        uverbs_dct_query_fill(hw, cmd.attr_mask, &resp);
+    } else {
+        uverbs_query_fill(qp, hw, &resp);
+    }
+    hca_mutex_unlock(&hw->obj.lock);
+    hca_mutex_unlock(&hw->sq_lock);
+    if (resp.qp_state == IBV_QPS_ERR) {
+        hca_sq_run(hw); /* a peer's doing: from now on receives are flushed */
+    }
+    return uverbs_core_out(req, &resp);
+}
