@@ -62,6 +62,24 @@ TEST_P(devx_objects, capabilities_are_those_of_the_device)
     EXPECT_EQ(0u, ask(devx_mailbox(16, 0x842), 16).get(8, 2, 0)) << "lag";
 }
 
+/* Pages that are asked for by rdma-core and DPDK; of those that the device does
+ * not have, nothing is set. */
+TEST_P(devx_objects, capability_pages_without_capabilities_are_zeroes)
+{
+    devx_mailbox memory = caps(0x0f);
+
+    EXPECT_EQ(1u, memory.get(0x10, 31, 31)) << "memic";
+    EXPECT_EQ(6u, memory.get(0x10 + 0x04, 20, 16)) << "log_min_memic_alloc_size";
+    EXPECT_EQ(128u << 10, memory.get(0x10 + 0x14, 31, 0)) << "max_memic_size";
+    for (unsigned page : {0x01, 0x05, 0x07, 0x0c, 0x21, 0x3f}) {
+        devx_mailbox out = caps(page);
+
+        for (unsigned at = 0x10; at < 4112; at += 4) {
+            ASSERT_EQ(0u, out.get(at, 31, 0)) << "page " << page;
+        }
+    }
+}
+
 TEST_P(devx_objects, unknown_capabilities_and_commands_are_refused)
 {
     struct {
@@ -70,7 +88,7 @@ TEST_P(devx_objects, unknown_capabilities_and_commands_are_refused)
         uint8_t      status;
         uint32_t     syndrome;
     } cases[] = {
-        {devx_mailbox(16, 0x100).put(4, 0x7f), 4112, DEVX_BAD_PARAM, 4},
+        {devx_mailbox(16, 0x100).put(4, 0x80), 4112, DEVX_BAD_PARAM, 4},
         {devx_mailbox(16, 0x100).put(8, 1), 4112, DEVX_BAD_PARAM, 8},
         {devx_mailbox(16, 0x100), 128, DEVX_BAD_OUTP_LEN, 0},
         {devx_mailbox(20, 0x842).put(16, 1), 16, DEVX_BAD_INP_LEN, 19},

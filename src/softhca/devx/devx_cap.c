@@ -3,9 +3,9 @@
  * Commands that only ask: QUERY_HCA_CAP, a page of capabilities for each of
  * its modifiers, QUERY_LAG and QUERY_HCA_VPORT_CONTEXT. A capability is a row;
  * what has no row is not there. Places of the fields: mlx5_ifc.h
- * (cmd_hca_cap, cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap, lagc,
- * hca_vport_context); of strides that of MLNX_OFED (ib_striding_wq) and of
- * UCX.
+ * (cmd_hca_cap, cmd_hca_cap_2, atomic_caps, roce_cap, odp_cap,
+ * device_mem_cap, lagc, hca_vport_context); of strides that of MLNX_OFED
+ * (ib_striding_wq) and of UCX.
  */
 #define _GNU_SOURCE
 #include "devx.h"
@@ -18,13 +18,16 @@
 #include <endian.h>
 
 /* Modifier: page in the upper bits; bit 0 asks for the values in use instead
- * of the largest, which are the same here. */
+ * of the largest, which are the same here. Pages that are not here have no
+ * capability: those of steering and offloads (enum mlx5_cap_type). */
 enum devx_page {
     DEVX_PAGE_GENERAL = PRM_CAP_GENERAL,
     DEVX_PAGE_ODP     = 0x02,
     DEVX_PAGE_ATOMIC  = PRM_CAP_ATOMIC,
     DEVX_PAGE_ROCE    = 0x04,
-    DEVX_PAGE_MORE    = 0x20  /* cmd_hca_cap_2 */
+    DEVX_PAGE_DEV_MEM = 0x0f,
+    DEVX_PAGE_MORE    = 0x20, /* cmd_hca_cap_2 */
+    DEVX_LAST_PAGE    = 0x3f
 };
 
 #define DEVX_PAGE_AT offsetof(struct prm_query_hca_cap_out, cap)
@@ -154,11 +157,17 @@ static const struct devx_cap devx_caps[] = {
     CAP(MORE, 0x10, 12, 8, HCA_QPNS_LOG_COUNT), /* log_reserved_qpn_... */
 
     CAP_ON(ROCE, ROCE, 0x00, 27, 27, 1), /* sw_r_roce_src_udp_port */
+
+    CAP(DEV_MEM, 0x00, 31, 31, 1),       /* memic */
+    CAP(DEV_MEM, 0x04, 20, 16, UVERBS_DM_LOG_MIN), /* log_min_memic_... */
+    CAP(DEV_MEM, 0x04, 7, 0, UVERBS_DM_LOG_ALIGN - UVERBS_DM_LOG_MIN),
+    CAP(DEV_MEM, 0x10, 31, 0, UVERBS_MAX_DM_SIZE), /* memic_bar_size */
+    CAP(DEV_MEM, 0x14, 31, 0, UVERBS_MAX_DM_SIZE), /* max_memic_size */
 };
 
 static const struct devx_field devx_query_cap_fields[] = {
     DEVX_HEADER_FIELDS,
-    {"op_mod", DEVX_IN_OP_MOD, (DEVX_PAGE_MORE << 1) | 1},
+    {"op_mod", DEVX_IN_OP_MOD, (DEVX_LAST_PAGE << 1) | 1},
     {NULL, 0, 0}
 };
 

@@ -42,7 +42,9 @@
 #define UVERBS_MAX_RQ_DESC   512u
 #define UVERBS_MAX_SGE       30u
 #define UVERBS_MAX_RD_ATOMIC 16u
-#define UVERBS_MAX_DM_SIZE   (128u << 10)
+#define UVERBS_MAX_DM_SIZE   (128u << 10) /* of one piece, and of all */
+#define UVERBS_DM_LOG_MIN    6u        /* a piece has a multiple of that */
+#define UVERBS_DM_LOG_ALIGN  12u       /* the alignment there always is */
 #define UVERBS_MAX_UAR       0xffffu    /* CREATE_CQ has 16 bits for it */
 #define UVERBS_NUM_VECTORS   1u
 #define UVERBS_PKEY_TBL_LEN  1u
