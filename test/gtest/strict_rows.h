@@ -21,13 +21,19 @@ enum strict_outcome {
     /* the same, and the receiver's QP is in error with `events` */
     OUTCOME_REMOTE,
     /* the same as REMOTE, and a receive was taken: it completes in error with
-     * `recv_syndrome` */
+     * `recv_syndrome`, which is no event as well */
     OUTCOME_RECV,
     /* the sender sees success, the receiver's QP stays as it is: dropped */
     OUTCOME_DROP,
     /* no completion can tell: the QP is in error with `events` */
     OUTCOME_EVENT
 };
+
+/* Both ends have their sends completed by one queue: it fails them both. */
+constexpr char OVERRUN_OF_ALL[] =
+        "CQ error of send cq, "
+        "local work queue catastrophic error of sender, "
+        "local work queue catastrophic error of receiver";
 
 struct strict_row {
     const char     *name;

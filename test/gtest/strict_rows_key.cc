@@ -327,8 +327,7 @@ strict_row recv_row(const char *name, enum hca_check check,
                 refinish(bench, wqe);
             },
             .syndrome = REMOTE_OP, .field = "receive lkey",
-            .outcome = OUTCOME_RECV, .recv_syndrome = PROT,
-            .events = "local work queue catastrophic error of receiver"};
+            .outcome = OUTCOME_RECV, .recv_syndrome = PROT};
 }
 
 /* A receive into dst, named by another key */

@@ -389,7 +389,6 @@ strict_row cqe_row()
     to_cqe.syndrome       = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
     to_cqe.outcome        = OUTCOME_RECV;
     to_cqe.recv_syndrome  = PROT;
-    to_cqe.events = "local work queue catastrophic error of receiver";
     return to_cqe;
 }
 

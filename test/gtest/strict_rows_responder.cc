@@ -13,6 +13,8 @@ constexpr uint8_t ACCESS    = MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
 constexpr uint8_t REMOTE_OP = MLX5_CQE_SYNDROME_REMOTE_OP_ERR;
 
 const char *const FATAL = "local work queue catastrophic error of receiver";
+const char *const ACCESS_ERR = "local access violation work queue error of "
+                               "receiver";
 const char *const INVALID = "invalid request local work queue error of "
                             "receiver";
 
@@ -168,8 +170,7 @@ strict_row recv_len(const char *name, strict_service service)
             },
             .syndrome = INVAL_REQ, .field = "message length",
             .outcome = OUTCOME_RECV,
-            .recv_syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-            .events = INVALID};
+            .recv_syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR};
 }
 
 strict_row qp_access(const char *name, enum hca_check check,
@@ -234,7 +235,7 @@ std::vector<strict_row> request_rows()
              wqe.flip(wqe.at_raddr + 7, 0x04);
          },
          .syndrome = INVAL_REQ, .field = "atomic address",
-         .outcome = OUTCOME_REMOTE, .events = INVALID},
+         .outcome = OUTCOME_REMOTE, .events = ACCESS_ERR},
         {.name = "dc_atomic_between_operands",
          .check = HCA_CHECK_ATOMIC_ALIGN, .service = SERVICE_DC,
          .good = good_fetch_add,
@@ -242,7 +243,7 @@ std::vector<strict_row> request_rows()
              wqe.flip(wqe.at_raddr + 7, 0x01);
          },
          .syndrome = INVAL_REQ, .field = "atomic address",
-         .outcome = OUTCOME_REMOTE, .events = INVALID},
+         .outcome = OUTCOME_REMOTE, .events = ACCESS_ERR},
         {.name = "sender_with_longer_packets", .check = HCA_CHECK_PATH_MTU,
          .options = {.mtu = IBV_MTU_4096}, .good = write_bytes(1024),
          .spoil = set_length(1025), .syndrome = INVAL_REQ,
@@ -275,13 +276,13 @@ std::vector<strict_row> request_rows()
          .check = HCA_CHECK_RD_ATOMIC, .options = {.max_rd_atomic = 2},
          .good = good_read, .spoil = read_before, .syndrome = INVAL_REQ,
          .field = "reads and atomics", .outcome = OUTCOME_REMOTE,
-         .events = INVALID},
+         .events = ACCESS_ERR},
         {.name = "xrc_atomic_beyond_what_the_peer_keeps",
          .check = HCA_CHECK_RD_ATOMIC, .service = SERVICE_XRC,
          .options = {.max_rd_atomic = 16}, .good = good_fetch_add,
          .spoil = read_before, .syndrome = INVAL_REQ,
          .field = "reads and atomics", .outcome = OUTCOME_REMOTE,
-         .events = INVALID},
+         .events = ACCESS_ERR},
         {.name = "send_that_invalidates_a_region",
          .check = HCA_CHECK_RKEY_INVAL, .good = good_send,
          .spoil = [](strict_bench &bench, raw_wqe &wqe) {
@@ -290,8 +291,7 @@ std::vector<strict_row> request_rows()
          },
          .syndrome = REMOTE_OP, .field = "key to invalidate",
          .outcome = OUTCOME_RECV,
-         .recv_syndrome = MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-         .events = "local access violation work queue error of receiver"},
+         .recv_syndrome = MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR},
     };
 }
 
@@ -355,8 +355,7 @@ std::vector<strict_row> strict_rows_wire()
              bench.finish(wqe);
          },
          .field = "overrun", .outcome = OUTCOME_EVENT,
-         .events = "CQ error of send cq, "
-                   "local work queue catastrophic error of sender"},
+         .events = OVERRUN_OF_ALL},
     };
     const struct {
         const char     *mode;

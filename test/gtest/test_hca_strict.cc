@@ -69,7 +69,8 @@ protected:
     bool peer_fails() const
     {
         return ((row.outcome == OUTCOME_REMOTE) ||
-                (row.outcome == OUTCOME_RECV)) &&
+                (row.outcome == OUTCOME_RECV) ||
+                (row.events == std::string(OVERRUN_OF_ALL))) &&
                (row.service != SERVICE_DC);
     }
 

@@ -255,6 +255,7 @@ TEST_P(verbs_faults, message_longer_than_its_receive_fails_both_sides)
     EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, send()));
     verbs_expect_wcs(pair.b.recv_cq, IBV_WC_LOC_LEN_ERR, 1, 1);
     verbs_expect_wcs(pair.b.recv_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "a completion told";
 }
 
 TEST_P(verbs_faults, unaligned_atomic_is_an_invalid_request)
@@ -267,7 +268,19 @@ TEST_P(verbs_faults, unaligned_atomic_is_an_invalid_request)
     op.wr.wr.atomic.rkey        = dst.mr->rkey;
     op.wr.wr.atomic.compare_add = 1;
     EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, op));
-    expect_responder_fails(pair.b, IBV_EVENT_QP_REQ_ERR);
+    expect_responder_fails(pair.b, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+TEST_P(verbs_faults, receive_that_completes_in_error_is_no_event)
+{
+    verbs_pair pair(dev);
+    strict_mem readonly(dev.pd, 0, 0);
+
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, readonly, 64, 1));
+    EXPECT_EQ(IBV_WC_REM_OP_ERR, run(pair.a, send()));
+    verbs_expect_wcs(pair.b.recv_cq, IBV_WC_LOC_PROT_ERR, 1, 1);
+    EXPECT_EQ(IBV_QPS_ERR, pair.b.state());
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
 }
 
 /* A sender of eight reads in one go, limited to `max`; its peer keeps 4. */
@@ -292,7 +305,12 @@ protected:
         for (auto &op : ops) {
             op.attach();
         }
-        return run(a, ops[0]);
+
+        enum ibv_wc_status status = run(a, ops[0]);
+        if (status != IBV_WC_SUCCESS) {
+            expect_responder_fails(b, IBV_EVENT_QP_ACCESS_ERR);
+        }
+        return status;
     }
 };
 
@@ -317,6 +335,41 @@ TEST_P(verbs_faults, overrun_of_a_cq_is_an_event)
     struct ibv_async_event event = verbs_event(dev.ctx);
     EXPECT_EQ(IBV_EVENT_CQ_ERR, event.event_type);
     EXPECT_EQ(pair.a.send_cq, event.element.cq);
+}
+
+/* Also those that had no part in it, and those whose receives it is for; a
+ * peer's message brings what is too much. */
+TEST_P(verbs_faults, overrun_of_a_cq_fails_all_its_queue_pairs)
+{
+    verbs_options sends, others;
+    verbs_ep receives(dev);
+    struct ibv_cq *cq = receives.recv_cq;
+
+    sends.send_cq = cq;
+    sends.send_wr = cq->cqe + 1;
+    verbs_pair busy(dev, sends), idle(dev, sends, others);
+    verbs_ep from(dev);
+    receives.connect(from);
+    from.connect(receives);
+    for (int i = 0; i < cq->cqe + 1; i++) { /* the ring has one more */
+        ASSERT_EQ(0, write().post(busy.a.qp));
+    }
+    ASSERT_EQ(0, verbs_recv(receives.qp, dst, 64));
+    EXPECT_EQ(IBV_WC_REM_OP_ERR, run(from, send()));
+
+    EXPECT_EQ(IBV_EVENT_CQ_ERR, verbs_event(dev.ctx).event_type);
+    std::vector<struct ibv_qp*> failed;
+    for (int i = 0; i < 4; i++) {
+        struct ibv_async_event event = verbs_event(dev.ctx);
+        EXPECT_EQ(IBV_EVENT_QP_FATAL, event.event_type);
+        failed.push_back(event.element.qp);
+    }
+    EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0)) << "each is told once";
+    for (auto ep : {&receives, &busy.a, &busy.b, &idle.a}) {
+        EXPECT_EQ(1, std::count(failed.begin(), failed.end(), ep->qp));
+        EXPECT_EQ(IBV_QPS_ERR, ep->state());
+    }
+    EXPECT_EQ(IBV_QPS_RTS, idle.b.state()) << "it has other queues";
 }
 
 TEST_P(verbs_faults, failed_pair_reports_the_last_use_of_its_srq)

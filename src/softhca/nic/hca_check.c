@@ -27,6 +27,10 @@
      IBV_EVENT_##_event}
 #define ACCESS(_what, _expected) \
     RESP(_what, _expected, LOCAL_ACCESS_ERR, ACCESS, QP_ACCESS_ERR)
+/* An access error of its own QP, though the peer is told it asked for what is
+ * invalid */
+#define LIMIT(_what, _expected) \
+    RESP(_what, _expected, LOCAL_QP_OP_ERR, INVAL, QP_ACCESS_ERR)
 #define INVAL(_what, _expected) \
     RESP(_what, _expected, LOCAL_QP_OP_ERR, INVAL, QP_REQ_ERR)
 #define RECV(_what, _expected) \
@@ -146,14 +150,14 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_DC_KEY]         = ACCESS("dc access key", "that of the dct"),
     [HCA_CHECK_XRC_DOMAIN]     = INVAL("xrc srqn",
                                        "an xrc srq of the qp's domain"),
-    [HCA_CHECK_ATOMIC_ALIGN]   = INVAL("atomic address",
+    [HCA_CHECK_ATOMIC_ALIGN]   = LIMIT("atomic address",
                                        "a multiple of the operand's size"),
     [HCA_CHECK_RKEY_INVAL]     = RESP("key to invalidate",
                                       "a bound window of the qp",
                                       LOCAL_ACCESS_ERR, OP, QP_ACCESS_ERR),
     [HCA_CHECK_PATH_MTU]       = INVAL("path mtu of the sender",
                                        "that of the qp"),
-    [HCA_CHECK_RD_ATOMIC]      = INVAL("reads and atomics under way",
+    [HCA_CHECK_RD_ATOMIC]      = LIMIT("reads and atomics under way",
                                        "no more than max_dest_rd_atomic"),
     [HCA_CHECK_STRIDES]        = RESP("receive buffer, bytes",
                                       "as many as its strides have",

@@ -178,24 +178,25 @@ enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
     return (hca_cq_post(srq->cqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 
-static void hca_completer_resp_error(const struct hca_qp *qp, uint32_t cqn,
-                                     struct hca_cqe *cqe,
-                                     enum hca_check check)
+static enum hca_check hca_completer_resp_error(const struct hca_qp *qp,
+                                               uint32_t cqn,
+                                               struct hca_cqe *cqe,
+                                               enum hca_check check)
 {
     cqe->opcode   = MLX5_CQE_RESP_ERR;
     cqe->syndrome = hca_check_desc(check)->syndrome;
     cqe->vendor   = check;
     cqe->sop_qpn  = qp->obj.num;
-    hca_cq_post(cqn, cqe);
+    return (hca_cq_post(cqn, cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 
-void hca_completer_recv_error(const struct hca_qp *qp,
-                              const struct hca_recv *recv,
-                              enum hca_check check)
+enum hca_check hca_completer_recv_error(const struct hca_qp *qp,
+                                        const struct hca_recv *recv,
+                                        enum hca_check check)
 {
     struct hca_cqe cqe = {.wqe_counter = recv->index, .uidx = recv->uidx};
 
-    hca_completer_resp_error(qp, recv->cqn, &cqe, check);
+    return hca_completer_resp_error(qp, recv->cqn, &cqe, check);
 }
 
 void hca_completer_flush_recv(const struct hca_qp *qp, uint16_t index)

@@ -35,10 +35,11 @@ enum hca_check hca_completer_tm_op(const struct hca_srq *srq, uint8_t tm_op,
                                    uint16_t index,
                                    const struct mlx5_tm_cqe *result);
 
-/* A receive WQE was taken by a message that failed. */
-void hca_completer_recv_error(const struct hca_qp *qp,
-                              const struct hca_recv *recv,
-                              enum hca_check check);
+/* A receive WQE was taken by a message that failed. @return HCA_CHECK_CQ if
+ * its queue takes no more. */
+enum hca_check hca_completer_recv_error(const struct hca_qp *qp,
+                                        const struct hca_recv *recv,
+                                        enum hca_check check);
 
 /* Receive `index` of a QP in error. */
 void hca_completer_flush_recv(const struct hca_qp *qp, uint16_t index);

@@ -227,6 +227,7 @@ static int hca_cq_overrun(struct hca_cq *cq)
                  "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
                  hca_cq_consumer(cq), cq->pi);
         cq->overrun = true;
+        hca_thread_add_overrun(cq->obj.num);
         hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
     }
     return -EOVERFLOW;

@@ -182,6 +182,44 @@ void hca_qp_flush_failed(uint32_t qpn)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
+/* An SRQ for XRC or with tag matching has a CQ of its own. */
+static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
+{
+    const struct hca_srq *srq = (qp->srqn != 0) ?
+                                hca_obj_peek(HCA_KIND_SRQ, qp->srqn) : NULL;
+
+    return (qp->scqn == cqn) || (qp->rcqn == cqn) ||
+           ((srq != NULL) && (srq->cqn == cqn));
+}
+
+static void hca_qp_fail_one_of_cq(void *obj, void *arg)
+{
+    const uint32_t *cqn = arg;
+    struct hca_qp *qp   = hca_obj_lock(HCA_KIND_QP,
+                                       ((struct hca_obj*)obj)->num);
+
+    if (qp == NULL) {
+        return;
+    }
+    if ((qp->type != HCA_QP_DCT) && hca_qp_completes_on(qp, *cqn) &&
+        (hca_qp_state(qp) != IBV_QPS_RESET) &&
+        (hca_qp_state(qp) != IBV_QPS_ERR)) {
+        hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
+        hca_qp_fail(qp);
+    }
+    hca_obj_unlock(qp);
+}
+
+void hca_qp_fail_cq(uint32_t cqn)
+{
+    const struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+
+    if (cq != NULL) {
+        hca_obj_foreach(HCA_KIND_QP, cq->obj.proc, hca_qp_fail_one_of_cq,
+                        &cqn);
+    }
+}
+
 /* A NIC reads the record of a send queue when that queue's doorbell rings; here
  * it is looked at with each change of state as well. What a program posted
  * before the reset must not be found there, and not every program clears the

@@ -49,6 +49,10 @@ void hca_qp_flush_rq(struct hca_qp *qp);
  * owner is executing on it, that one will flush it. */
 void hca_qp_flush_failed(uint32_t qpn);
 
+/* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, but for DC
+ * targets. No lock is held. */
+void hca_qp_fail_cq(uint32_t cqn);
+
 /* --- for those who make and change queue pairs --------------------------- */
 
 /* Runs what is posted on the SQ. The caller holds no lock. */

@@ -111,6 +111,16 @@ static bool (*const hca_responder_accept[])(struct hca_qp *qp,
 
 /* --- the answer --------------------------------------------------------- */
 
+/* Async events are for what no completion tells (IBTA 11.6.3). */
+static void hca_responder_fail_recv(struct hca_responder *resp,
+                                    enum hca_check check)
+{
+    hca_rq_consume(resp->qp, &resp->recv);
+    if (hca_completer_recv_error(resp->qp, &resp->recv, check) != HCA_OK) {
+        hca_async_event(&resp->qp->obj, IBV_EVENT_QP_FATAL);
+    }
+}
+
 static void hca_responder_fail(struct hca_responder *resp,
                                enum hca_check check)
 {
@@ -121,12 +131,12 @@ static void hca_responder_fail(struct hca_responder *resp,
     resp->ack->code  = desc->ack;
     resp->ack->check = check;
     if (resp->recv.taken) {
-        hca_rq_consume(qp, &resp->recv);
-        hca_completer_recv_error(qp, &resp->recv, check);
-    } else if (!is_acked) {
+        hca_responder_fail_recv(resp, check);
+    } else if (is_acked) {
+        hca_async_event(&qp->obj, desc->event);
+    } else {
         return; /* unreliable: what cannot be executed is dropped */
     }
-    hca_async_event(&qp->obj, desc->event);
     if (qp->type != HCA_QP_DCT) {
         hca_qp_fail(qp);
     }

@@ -14,6 +14,8 @@
 
 __thread struct hca_thread hca_thread;
 
+#define HCA_THREAD_IS_CQ (1u << 31) /* numbers of objects have 24 bits */
+
 /* The order towards a signal handler of the same thread, nothing else. */
 static void hca_thread_fence(void)
 {
@@ -39,16 +41,25 @@ void hca_thread_enter(void)
     hca_thread_fence();
 }
 
+static void hca_thread_drain_failed(uint32_t num)
+{
+    if (num & HCA_THREAD_IS_CQ) {
+        hca_qp_fail_cq(num & ~HCA_THREAD_IS_CQ);
+    } else {
+        hca_qp_flush_failed(num);
+    }
+}
+
 /* Fetches what has matched, flushes the send queues of what
- * hca_thread_add_failed() has, and writes what hca_thread_add_held() has. No
- * lock may be held. */
+ * hca_thread_add_failed() has, fails the QPs of what hca_thread_add_overrun()
+ * has, and writes what hca_thread_add_held() has. No lock may be held. */
 static void hca_thread_drain(void)
 {
     while (__builtin_expect(hca_thread.rndv != NULL, 0)) {
         hca_rndv_run();
     }
     while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
-        hca_qp_flush_failed(hca_thread.failed[--hca_thread.num_failed]);
+        hca_thread_drain_failed(hca_thread.failed[--hca_thread.num_failed]);
     }
     while (__builtin_expect(hca_thread.num_held > 0, 0)) {
         hca_cq_close(hca_thread.held[--hca_thread.num_held]);
@@ -106,4 +117,9 @@ void hca_thread_add_failed(uint32_t qpn)
     if (hca_thread.num_failed < HCA_THREAD_FAILED) {
         hca_thread.failed[hca_thread.num_failed++] = qpn;
     }
+}
+
+void hca_thread_add_overrun(uint32_t cqn)
+{
+    hca_thread_add_failed(cqn | HCA_THREAD_IS_CQ);
 }

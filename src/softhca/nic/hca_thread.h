@@ -27,7 +27,7 @@ struct hca_thread {
     unsigned num_held;
     uint32_t held[HCA_THREAD_HELD]; /* CQs, of which it holds completions */
     unsigned num_failed;
-    uint32_t failed[HCA_THREAD_FAILED];
+    uint32_t failed[HCA_THREAD_FAILED]; /* QPs; CQs that overran */
     struct hca_rndv *rndv; /* that this thread is to fetch, the last first */
     uint64_t ticks;        /* what softhca_ticks() returns */
 };
@@ -55,5 +55,9 @@ bool hca_thread_add_held(uint32_t cqn);
 /* Remembers a QP whose SQ is to be flushed. If there is no more room its own
  * next doorbell flushes it. */
 void hca_thread_add_failed(uint32_t qpn);
+
+/* Remembers a CQ whose QPs are to be failed; those for which there is no more
+ * room fail with their next completion. */
+void hca_thread_add_overrun(uint32_t cqn);
 
 #endif
