@@ -245,6 +245,40 @@ TEST_P(verbs_memory, prefetch_is_for_on_demand_regions)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
+TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
+{
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, dst.size,
+                                   ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    struct ibv_mr *all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
+                                    ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
+    const auto advise = [&](const struct ibv_mr *of, const void *addr,
+                            uint32_t length, enum ibv_advise_mr_advice advice,
+                            uint32_t flags = IBV_ADVISE_MR_FLAG_FLUSH) {
+        struct ibv_sge sge = {(uintptr_t)addr, length, of->lkey};
+
+        return ibv_advise_mr(dev.pd, advice, flags, &sge, 1);
+    };
+    void *gone = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ASSERT_EQ(0, munmap((char*)gone + 4096, 4096));
+    for (auto advice : {IBV_ADVISE_MR_ADVICE_PREFETCH,
+                        IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT}) {
+        EXPECT_EQ(0, advise(mr, dst.addr, dst.size, advice));
+        EXPECT_EQ(EFAULT, advise(mr, dst.addr, dst.size + 1, advice));
+        EXPECT_EQ(EFAULT, advise(mr, dst.addr - 1, 1, advice));
+        EXPECT_EQ(0, advise(mr, dst.addr, dst.size + 1, advice, 0)) << "later";
+    }
+    EXPECT_EQ(0, advise(all, gone, 4096, IBV_ADVISE_MR_ADVICE_PREFETCH));
+    EXPECT_EQ(EFAULT,
+              advise(all, gone, 4096, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE));
+    EXPECT_EQ(EFAULT, advise(all, gone, 4097, IBV_ADVISE_MR_ADVICE_PREFETCH));
+    EXPECT_EQ(0,
+              advise(all, gone, 4097, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT));
+    EXPECT_EQ(0, munmap(gone, 4096));
+    EXPECT_EQ(0, ibv_dereg_mr(all));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 TEST_P(verbs_memory, null_region_reads_as_zeroes_and_swallows)
 {
     struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
@@ -291,6 +325,58 @@ TEST_P(verbs_memory, device_memory_is_reached_by_copy_and_by_key)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
+TEST_P(verbs_memory, device_memory_is_imported_beside_its_first_mapping)
+{
+    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+    struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+    uint64_t value                = 0x1122334455667788, got = 0;
+
+    ASSERT_NE(nullptr, dm);
+    for (int i = 0; i < 2; i++) {
+        struct ibv_dm *again = ibv_import_dm(dev.ctx, dm->handle);
+
+        ASSERT_NE(nullptr, again);
+        value++;
+        EXPECT_EQ(0, ibv_memcpy_to_dm(again, 64, &value, sizeof(value)));
+        EXPECT_EQ(0, ibv_memcpy_from_dm(&got, dm, 64, sizeof(got)));
+        EXPECT_EQ(value, got);
+        value++;
+        EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &value, sizeof(value)));
+        EXPECT_EQ(0, ibv_memcpy_from_dm(&got, again, 64, sizeof(got)));
+        EXPECT_EQ(value, got);
+        ibv_unimport_dm(again);
+    }
+    EXPECT_EQ(nullptr, ibv_import_dm(dev.ctx, dm->handle + 1000));
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
+/* 128 KiB, of which each piece takes pages; for all contexts together */
+TEST_P(verbs_memory, device_memory_is_a_total)
+{
+    struct ibv_alloc_dm_attr half = {64 << 10, 0, 0}, byte = {1, 0, 0};
+    hca_device other;
+    struct ibv_dm *first  = ibv_alloc_dm(dev.ctx, &half);
+    struct ibv_dm *second = ibv_alloc_dm(other.ctx, &half);
+
+    ASSERT_NE(nullptr, first);
+    ASSERT_NE(nullptr, second);
+    EXPECT_EQ(nullptr, ibv_alloc_dm(dev.ctx, &byte));
+    EXPECT_EQ(ENOMEM, errno);
+    EXPECT_EQ(0, ibv_free_dm(second));
+    for (int i = 0; i < 2; i++) {
+        std::vector<struct ibv_dm*> pieces;
+        struct ibv_dm *dm;
+
+        while ((dm = ibv_alloc_dm(dev.ctx, &byte)) != NULL) {
+            pieces.push_back(dm);
+        }
+        EXPECT_EQ(16u, pieces.size());
+        for (auto *piece : pieces) {
+            EXPECT_EQ(0, ibv_free_dm(piece));
+        }
+    }
+    EXPECT_EQ(0, ibv_free_dm(first));
+}
 
 /* --- memory windows ------------------------------------------------------- */
 
@@ -311,6 +397,35 @@ TEST_P(verbs_memory, window_of_type_1_opens_its_range_only)
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(addr + 256 - 64, mw->rkey));
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, write_to(addr + 256 - 63, mw->rkey));
     EXPECT_EQ(0, ibv_dealloc_mw(mw));
+}
+
+TEST_P(verbs_memory, region_stays_while_a_window_is_bound)
+{
+    struct ibv_mw *mw       = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1);
+    struct ibv_mr *mr       = ibv_reg_mr(dev.pd, dst.addr, 4096,
+                                         ACCESS_ALL | IBV_ACCESS_MW_BIND);
+    struct ibv_mw_bind bind = {};
+    verbs_pair pair(dev);
+
+    ASSERT_NE(nullptr, mw);
+    bind.send_flags = IBV_SEND_SIGNALED;
+    for (unsigned length : {256, 0, 256}) {
+        bind.bind_info = {mr, (uintptr_t)dst.addr, length,
+                          IBV_ACCESS_REMOTE_WRITE};
+        ASSERT_EQ(0, ibv_bind_mw(pair.b.qp, mw, &bind));
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.send_cq).status);
+        if (length == 0) { /* unbound */
+            EXPECT_EQ(0, ibv_dereg_mr(mr));
+            mr = ibv_reg_mr(dev.pd, dst.addr, 4096,
+                            ACCESS_ALL | IBV_ACCESS_MW_BIND);
+        } else {
+            EXPECT_EQ(EBUSY, ibv_dereg_mr(mr));
+            EXPECT_EQ(IBV_WC_SUCCESS,
+                      write_to((uintptr_t)dst.addr, mw->rkey));
+        }
+    }
+    EXPECT_EQ(0, ibv_dealloc_mw(mw));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
 /* A window of type 2: bound to 512 bytes of dst by the receiver, for writes */

@@ -178,6 +178,10 @@ static void hca_dev_log_other(unsigned n, uint8_t other)
 
 int hca_dev_register(void)
 {
+    struct hca_proc *self = &hca_fabric->procs[hca_self];
+
+    self->node = hca_config.node;
+    memset(self->memory, 0, sizeof(self->memory));
     for (unsigned n = 0; n < hca_config.num_devs; n++) {
         unsigned dev  = hca_dev_local(n);
         uint8_t other = HCA_LINK_NONE;
@@ -302,4 +306,32 @@ int hca_dev_by_gid(const uint8_t gid[16])
         }
     }
     return -1;
+}
+
+bool hca_dev_take_memory(unsigned dev, uint32_t size, uint32_t total)
+{
+    unsigned node = dev / HCA_DEVS_PER_NODE, n = dev % HCA_DEVS_PER_NODE;
+    uint64_t taken = 0;
+
+    atomic_fetch_add(&hca_fabric->procs[hca_self].memory[n], size);
+    for (unsigned i = 0; i < HCA_MAX_PROCS; i++) {
+        struct hca_proc *proc = &hca_fabric->procs[i];
+
+        if ((atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
+            (proc->node == node)) {
+            taken += atomic_load(&proc->memory[n]);
+        }
+    }
+    if (taken > total) {
+        hca_dev_give_memory(dev, size);
+        return false;
+    }
+    return true;
+}
+
+void hca_dev_give_memory(unsigned dev, uint32_t size)
+{
+    atomic_fetch_sub(
+            &hca_fabric->procs[hca_self].memory[dev % HCA_DEVS_PER_NODE],
+            size);
 }

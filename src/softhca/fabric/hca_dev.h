@@ -15,12 +15,14 @@
 #include "hca_caps.h"
 #include "hca_fabric.h"
 
-#define HCA_DEVS_PER_NODE 16u
 #define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
 
-/* Of every port, in sysfs as in QUERY_PORT and QUERY_GID */
-#define HCA_PORT_CAP_MASK 0x2651e84au
 #define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
+
+/* CapabilityMask of PortInfo (IBTA 14.2.5.6); an Ethernet port has no more of
+ * it than that there is a connection manager (mlx5_query_port_roce()) */
+#define HCA_PORT_CAP_MASK      0x2651e84au
+#define HCA_PORT_CAP_MASK_ROCE (1u << 16)
 
 #define HCA_MAX_LOG_STREAMS 8u
 #define HCA_MAX_LOG_ERRORED 4u
@@ -103,6 +105,11 @@ static inline bool hca_dev_is_other(unsigned n)
     return n == hca_config.other;
 }
 
+static inline uint32_t hca_dev_cap_mask(unsigned dev)
+{
+    return hca_dev_is_roce(dev) ? HCA_PORT_CAP_MASK_ROCE : HCA_PORT_CAP_MASK;
+}
+
 /* The bits of a LID that choose a path to the port, or from it. */
 static inline uint16_t hca_dev_path_mask(unsigned dev)
 {
@@ -114,6 +121,11 @@ uint16_t hca_dev_lid(unsigned dev);
 
 /* Node GUID (big endian, as verbs show it); that of its port is the same. */
 uint64_t hca_dev_guid(unsigned dev);
+
+/* Device memory is one for all processes: counts `size` bytes of it as this
+ * one's. @return false if then there were more than `total`. */
+bool hca_dev_take_memory(unsigned dev, uint32_t size, uint32_t total);
+void hca_dev_give_memory(unsigned dev, uint32_t size);
 
 void hca_dev_mac(unsigned dev, uint8_t mac[6]);
 

@@ -31,6 +31,7 @@ typedef uint64_t hca_off_t;
 
 #define HCA_MAX_PROCS   1024u
 #define HCA_MAX_DEVS    256u /* hca_dev.h */
+#define HCA_DEVS_PER_NODE 16u
 #define HCA_CHUNK_SIZE  (1ul << 20)
 #define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS 64u
@@ -51,6 +52,8 @@ struct hca_proc {
     _Atomic(uint32_t) holds; /* keys in use by it this moment */
     _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
     _Atomic(uint32_t) walk_turn; /* where walks of its keys count: lowest bit */
+    uint32_t         node; /* of the devices that it has */
+    _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */
 } __attribute__((aligned(64)));
 
 /* Walks of one process over indirect keys, by whose keys they are
@@ -71,6 +74,7 @@ struct hca_fabric {
     uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
+    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
     _Atomic(uint32_t) next_pdn;
     hca_off_t        tables;
     hca_off_t        arena;

@@ -89,6 +89,7 @@ struct uverbs_ctx {
     unsigned              refs;     /* descriptors and running ioctls */
     bool                  ready;    /* GET_CONTEXT was answered */
     struct hca_mkey      *null_mkey; /* reads zeros, swallows writes */
+    unsigned              num_windows;
     unsigned              unmapped; /* cookies whose mapping is not known */
     struct uverbs_event  *events;   /* channels, by descriptor */
     struct uverbs_uar    *uars;

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "uverbs_dm.h"
 #include "softhca/fabric/hca_arena.h"
+#include "softhca/fabric/hca_dev.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
 #include "uverbs_mmap.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 
 #define UVERBS_MAX_DM    512
-#define UVERBS_DM_ALIGN  12 /* log2 of the alignment there always is */
 
 static struct uverbs_dm *uverbs_dm_index[UVERBS_MAX_DM];
 static pthread_mutex_t uverbs_dm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -69,6 +69,22 @@ static uint64_t uverbs_dm_offset(unsigned index)
             (index & 0xff)) << 12;
 }
 
+/* Its pages, of which the device has so many */
+static size_t uverbs_dm_size(const struct uverbs_dm *dm)
+{
+    return (dm->length + 4095) & ~4095ul;
+}
+
+static int uverbs_dm_expect(struct uverbs_dm *dm, unsigned index)
+{
+    return uverbs_map_expect(dm->obj.ctx, &(struct uverbs_map_plan){
+                                         .kind   = UVERBS_MAP_DM,
+                                         .id     = index,
+                                         .offset = uverbs_dm_offset(index),
+                                         .mem    = dm->mem,
+                                         .size   = uverbs_dm_size(dm)});
+}
+
 static void uverbs_dm_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
@@ -79,18 +95,42 @@ static void uverbs_dm_release(struct uverbs_obj *obj,
     uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, index);
     uverbs_dm_give(index);
     hca_arena_free(dm->mem);
+    hca_dev_give_memory(obj->ctx->dev, uverbs_dm_size(dm));
 }
 
 const struct uverbs_type uverbs_dm_type = {
     UVERBS_OBJECT_DM, "pieces of device memory", uverbs_dm_release
 };
 
+/* Its memory, an index and a mapping to come */
+static int uverbs_dm_fill(struct uverbs_dm *dm)
+{
+    unsigned index;
+    int ret = -ENOMEM;
+
+    dm->mem = hca_arena_alloc(uverbs_dm_size(dm));
+    if (dm->mem == NULL) {
+        return -ENOMEM;
+    }
+    index = uverbs_dm_take(dm);
+    if (index == UVERBS_MAX_DM) {
+        goto err_free;
+    }
+    ret = uverbs_dm_expect(dm, index);
+    if (ret == 0) {
+        return 0;
+    }
+    uverbs_dm_give(index);
+
+err_free:
+    hca_arena_free(dm->mem);
+    return ret;
+}
+
 static int uverbs_dm_new(struct uverbs_ctx *ctx, size_t length,
                          struct uverbs_dm **dmp)
 {
-    size_t size = (length + 4095) & ~4095ul;
     struct uverbs_dm *dm;
-    unsigned index;
     int ret;
 
     ret = uverbs_obj_new(ctx, UVERBS_OBJECT_DM, sizeof(*dm), &dm);
@@ -98,31 +138,19 @@ static int uverbs_dm_new(struct uverbs_ctx *ctx, size_t length,
         return ret;
     }
     dm->length = length;
-    dm->mem    = hca_arena_alloc(size);
-    index      = uverbs_dm_take(dm);
-    if ((dm->mem == NULL) || (index == UVERBS_MAX_DM)) {
+    if (!hca_dev_take_memory(ctx->dev, uverbs_dm_size(dm),
+                             UVERBS_MAX_DM_SIZE)) {
         ret = -ENOMEM;
-        goto err_free;
+        goto err_delete;
     }
-    ret = uverbs_map_expect(ctx, &(struct uverbs_map_plan){
-                                         .kind   = UVERBS_MAP_DM,
-                                         .id     = index,
-                                         .offset = uverbs_dm_offset(index),
-                                         .mem    = dm->mem,
-                                         .size   = size});
-    if (ret != 0) {
-        goto err_free;
+    ret = uverbs_dm_fill(dm);
+    if (ret == 0) {
+        *dmp = dm;
+        return 0;
     }
-    *dmp = dm;
-    return 0;
+    hca_dev_give_memory(ctx->dev, uverbs_dm_size(dm));
 
-err_free:
-    if (index < UVERBS_MAX_DM) {
-        uverbs_dm_give(index);
-    }
-    if (dm->mem != NULL) {
-        hca_arena_free(dm->mem);
-    }
+err_delete:
     uverbs_obj_delete(&dm->obj);
     return ret;
 }
@@ -169,7 +197,7 @@ static int uverbs_alloc_dm(struct uverbs_req *req)
     }
     if ((length == 0) || (length > UVERBS_MAX_DM_SIZE) ||
         (uverbs_get_const(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT) >
-         UVERBS_DM_ALIGN)) {
+         UVERBS_DM_LOG_ALIGN)) {
         return -EINVAL;
     }
 
@@ -182,6 +210,41 @@ static int uverbs_alloc_dm(struct uverbs_req *req)
         uverbs_obj_destroy(&dm->obj, NULL);
     }
     return ret;
+}
+
+static const struct uverbs_attr_spec uverbs_query_dm_attrs[] = {
+    {MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
+     UVERBS_OBJECT_DM},
+    {MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, UVERBS_OUT, UVERBS_MANDATORY, 8,
+     8, 0},
+    {MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX, UVERBS_OUT, UVERBS_MANDATORY, 2, 2,
+     0},
+    {MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, UVERBS_OUT, UVERBS_MANDATORY, 8, 8, 0},
+};
+
+/* ibv_import_dm(): who asks maps it once more, at the same offset. */
+static int uverbs_query_dm(struct uverbs_req *req)
+{
+    struct uverbs_dm *dm = uverbs_get_obj(req,
+                                          MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE);
+    uint64_t start = 0, length = dm->length;
+    uint16_t index = uverbs_dm_page_index(dm);
+    int ret;
+
+    uverbs_map_resolve(req->ctx); /* the mapping that there is already */
+    ret = uverbs_map_is_expected(req->ctx, UVERBS_MAP_DM, index) ?
+          0 : uverbs_dm_expect(dm, index);
+    if (ret == 0) {
+        ret = uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, &start,
+                         sizeof(start));
+    }
+    if (ret == 0) {
+        ret = uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX, &index,
+                         sizeof(index));
+    }
+    return (ret != 0) ? ret :
+           uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, &length,
+                      sizeof(length));
 }
 
 static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
@@ -265,6 +328,11 @@ const struct uverbs_method uverbs_dm_methods[] = {
      .name    = "alloc_dm",
      .handler = uverbs_alloc_dm,
      UVERBS_ATTRS(uverbs_alloc_dm_attrs)},
+    {.object  = UVERBS_OBJECT_DM,
+     .id      = MLX5_IB_METHOD_DM_QUERY,
+     .name    = "query_dm",
+     .handler = uverbs_query_dm,
+     UVERBS_ATTRS(uverbs_query_dm_attrs)},
     {.object  = UVERBS_OBJECT_DM,
      .id      = UVERBS_METHOD_DM_FREE,
      .name    = "free_dm",

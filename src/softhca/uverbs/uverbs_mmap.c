@@ -86,7 +86,6 @@ void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
             ctx->unmapped--;
         }
         atomic_store(&map->state, UVERBS_MAP_FREE);
-        return;
     }
 }
 
@@ -104,6 +103,20 @@ static int uverbs_map_uar(const struct uverbs_map *map, uintptr_t addr)
     return ret;
 }
 
+/* Device memory that was imported there, and is mapped there no longer */
+static void uverbs_map_replace(uintptr_t addr)
+{
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if ((atomic_load(&map->state) == UVERBS_MAP_FOUND) &&
+            (map->kind == UVERBS_MAP_DM) && (map->addr == addr) &&
+            uverbs_map_claim(map, UVERBS_MAP_FOUND)) {
+            atomic_store(&map->state, UVERBS_MAP_FREE);
+        }
+    }
+}
+
 static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
 {
     int ret;
@@ -111,6 +124,7 @@ static void uverbs_map_found(struct uverbs_map *map, uintptr_t addr)
     if (!uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
         return;
     }
+    uverbs_map_replace(addr);
     /* device memory: a second mapping where the program expects it */
     ret = (map->kind == UVERBS_MAP_UAR) ?
           uverbs_map_uar(map, addr) :
@@ -187,6 +201,20 @@ static bool uverbs_map_fault(const void *ptr)
     }
     errno = saved_errno;
     return backed;
+}
+
+bool uverbs_map_is_expected(const struct uverbs_ctx *ctx,
+                            enum uverbs_map_kind kind, uint32_t id)
+{
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        const struct uverbs_map *map = &uverbs_maps[i];
+
+        if ((atomic_load(&map->state) == UVERBS_MAP_EXPECTED) &&
+            (map->ctx == ctx) && (map->kind == kind) && (map->id == id)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 int uverbs_map_expect(struct uverbs_ctx *ctx,

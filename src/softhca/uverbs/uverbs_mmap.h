@@ -22,9 +22,16 @@ struct uverbs_map_plan {
     size_t               size;
 };
 
-/* Announces it. @return 0, -ENOMEM. */
+/* Announces it, besides those found at that offset before. @return 0, -ENOMEM.
+ */
 int uverbs_map_expect(struct uverbs_ctx *ctx,
                       const struct uverbs_map_plan *plan);
+
+/* Whether one is announced that has not been looked for, or not made, yet. */
+bool uverbs_map_is_expected(const struct uverbs_ctx *ctx,
+                            enum uverbs_map_kind kind, uint32_t id);
+
+/* Of all mappings of the object. */
 void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
                        uint32_t id);
 

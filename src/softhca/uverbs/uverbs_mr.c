@@ -11,6 +11,7 @@
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
+#include "uverbs_mw.h"
 #include "uverbs_pin.h"
 
 #include <errno.h>
@@ -340,6 +341,16 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
      UVERBS_OBJECT_MR},
 };
 
+/* ibv_dereg_mr(3): it fails while a window is bound. */
+static int uverbs_dereg_mr(struct uverbs_req *req)
+{
+    const struct uverbs_mr *mr = uverbs_get_obj(req,
+                                                UVERBS_ATTR_DESTROY_MR_HANDLE);
+
+    return uverbs_mw_has(req->ctx, uverbs_key(mr->mkey)) ? -EBUSY :
+           uverbs_destroy(req);
+}
+
 static const struct uverbs_attr_spec uverbs_query_mr_attrs[] = {
     {UVERBS_ATTR_QUERY_MR_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
      UVERBS_OBJECT_MR},
@@ -375,7 +386,7 @@ const struct uverbs_method uverbs_mr_methods[] = {
     {.object  = UVERBS_OBJECT_MR,
      .id      = UVERBS_METHOD_MR_DESTROY,
      .name    = "dereg_mr",
-     .handler = uverbs_destroy,
+     .handler = uverbs_dereg_mr,
      UVERBS_ATTRS(uverbs_dereg_mr_attrs)},
     {.object  = UVERBS_OBJECT_MR,
      .id      = UVERBS_METHOD_QUERY_MR,

@@ -7,6 +7,7 @@
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
+#include "uverbs_mw.h"
 #include "uverbs_pd.h"
 
 #include <errno.h>
@@ -25,11 +26,26 @@ static void uverbs_mw_release(struct uverbs_obj *obj,
     (void)events;
     uverbs_mkey_free(mw->mkey);
     uverbs_drop(mw->pd);
+    obj->ctx->num_windows--;
 }
 
 const struct uverbs_type uverbs_mw_type = {
     UVERBS_OBJECT_MW, "memory windows", uverbs_mw_release
 };
+
+static bool uverbs_mw_is_bound(const struct uverbs_obj *obj, uint32_t key)
+{
+    const struct hca_mkey *mkey = ((const struct uverbs_mw*)obj)->mkey;
+
+    return !mkey->is_free && (mkey->base_key == key);
+}
+
+bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key)
+{
+    return (ctx->num_windows > 0) &&
+           (uverbs_obj_search(ctx, UVERBS_OBJECT_MW, uverbs_mw_is_bound,
+                              key) != NULL);
+}
 
 static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
                          uint8_t type, struct uverbs_mw **mwp)
@@ -55,6 +71,7 @@ static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     mw->mkey->qpn           = UVERBS_ANY_QPN;
     mw->mkey->pdn           = pd->pdn;
     uverbs_mkey_publish(mw->mkey);
+    ctx->num_windows++;
     mw->pd = pd;
     uverbs_hold(pd);
     *mwp = mw;

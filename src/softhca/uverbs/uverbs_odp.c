@@ -1,9 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * ADVISE_MR: checked as by mlx5_ib, and then nothing is left to do. The pages
- * of an on-demand region are those of the processor, as of any other.
+ * of an on-demand region are those of the processor, as of any other. What may
+ * be done later is not looked at; with FLUSH it is done now, and may fail.
  */
 #define _GNU_SOURCE
+#include "softhca/base/hca_maps.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
@@ -11,6 +13,7 @@
 #include "uverbs_pd.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 static const struct uverbs_attr_spec uverbs_advise_mr_attrs[] = {
     {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
@@ -41,6 +44,32 @@ static int uverbs_advise_sge(const struct uverbs_pd *pd,
     return (mkey->access & IBV_ACCESS_ON_DEMAND) ? 0 : -EINVAL;
 }
 
+/* pagefault_mr(): the range is the region's, and its pages can be had. Without
+ * faults only those that are there already are meant. */
+static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
+{
+    const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
+    uint64_t offset             = sge->addr - mkey->iova;
+    uintptr_t start             = mkey->va + offset;
+    int prot = (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE) ?
+               PROT_READ | PROT_WRITE : PROT_READ;
+    struct hca_range range = {
+        .start = start & ~4095ul,
+        .end   = (start + sge->length + 4095) & ~4095ul
+    };
+
+    if ((sge->addr < mkey->iova) || (offset >= mkey->length) ||
+        (sge->length > mkey->length - offset)) {
+        return -EFAULT;
+    }
+    if ((advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) ||
+        (sge->length == 0)) {
+        return 0;
+    }
+    hca_maps_query(&range);
+    return (range.is_whole && ((range.prot & prot) == prot)) ? 0 : -EFAULT;
+}
+
 static int uverbs_advise_mr(struct uverbs_req *req)
 {
     const struct uverbs_pd *pd =
@@ -48,6 +77,7 @@ static int uverbs_advise_mr(struct uverbs_req *req)
     uint64_t advice = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_ADVICE);
     uint64_t list   = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
     size_t len      = uverbs_len(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    uint64_t flags  = uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_FLAGS);
     struct ib_uverbs_sge sge;
     int ret = 0;
 
@@ -55,14 +85,16 @@ static int uverbs_advise_mr(struct uverbs_req *req)
         return -EOPNOTSUPP;
     }
     if (((len % sizeof(sge)) != 0) ||
-        (uverbs_get_const(req, UVERBS_ATTR_ADVISE_MR_FLAGS) &
-         ~(uint64_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+        (flags & ~(uint64_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
         return -EINVAL;
     }
     for (size_t off = 0; (ret == 0) && (off < len); off += sizeof(sge)) {
         ret = uverbs_copy_in(&sge, list + off, sizeof(sge));
         if (ret == 0) {
             ret = uverbs_advise_sge(pd, &sge, advice);
+        }
+        if ((ret == 0) && (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+            ret = uverbs_advise_flush(&sge, advice);
         }
     }
     return ret;

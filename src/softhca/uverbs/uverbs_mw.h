@@ -1,0 +1,13 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory windows.
+ */
+#ifndef UVERBS_MW_H
+#define UVERBS_MW_H
+
+#include "uverbs.h"
+
+/* Whether a window of the context is bound to the region of this key. */
+bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key);
+
+#endif
