@@ -116,6 +116,104 @@ TEST_P(verbs_attr, datagrams_have_the_mtu_of_the_port)
     EXPECT_EQ(0, query(ep.qp).ah_attr.dlid);
 }
 
+/* --- the port ------------------------------------------------------------- */
+
+constexpr uint32_t CAP_CM = 1u << 16, CAP_IP_GIDS = 1u << 26; /* IBTA, uverbs */
+
+TEST_P(verbs_attr, ethernet_port_has_no_capabilities_of_infiniband)
+{
+    std::ifstream file("/sys/class/infiniband/mlx5_0/ports/1/cap_mask");
+    uint32_t in_sysfs = 0;
+
+    file >> std::hex >> in_sysfs;
+    if (dev.is_roce()) {
+        EXPECT_EQ(CAP_CM | CAP_IP_GIDS, dev.port.port_cap_flags);
+        EXPECT_EQ(CAP_CM, in_sysfs) << "which is no flag of PortInfo";
+    } else {
+        EXPECT_NE(0u, dev.port.port_cap_flags & 2u) << "an SM may be there";
+        EXPECT_EQ(dev.port.port_cap_flags, in_sysfs);
+    }
+}
+
+TEST_P(verbs_attr, port_has_no_switch_behind_it)
+{
+    struct mlx5dv_port port = {};
+
+    port.flags = ~0ull;
+    EXPECT_EQ(0, mlx5dv_query_port(dev.ctx, 1, &port));
+    EXPECT_EQ(0u, port.flags);
+    EXPECT_EQ(EINVAL, mlx5dv_query_port(dev.ctx, 2, &port));
+}
+
+/* Two datagram queue pairs, and a message from one to the other */
+class verbs_datagrams : public verbs_attr {
+protected:
+    verbs_datagrams()
+    {
+        struct ibv_ah_attr attr = dev.ah_attr(true);
+
+        m_options.type = IBV_QPT_UD;
+        a              = std::make_unique<verbs_ep>(dev, m_options);
+        b              = std::make_unique<verbs_ep>(dev, m_options);
+        a->connect(a->attr(0));
+        b->connect(b->attr(0));
+        m_ah = ibv_create_ah(dev.pd, &attr);
+        HCA_CHECK_CALL(m_ah != NULL);
+    }
+
+    ~verbs_datagrams()
+    {
+        EXPECT_EQ(0, ibv_destroy_ah(m_ah));
+    }
+
+    enum ibv_wc_status send_to_b(enum ibv_wr_opcode opcode, uint32_t qkey)
+    {
+        verbs_op op(opcode);
+
+        op.local(src, 64);
+        op.wr.wr.ud = {m_ah, b->qp->qp_num, qkey};
+        return run(*a, op);
+    }
+
+    std::unique_ptr<verbs_ep> a, b;
+
+private:
+    verbs_options m_options;
+    struct ibv_ah *m_ah;
+};
+
+TEST_P(verbs_datagrams, of_another_qkey_are_counted)
+{
+    struct ibv_port_attr before, after;
+
+    ASSERT_EQ(0, ibv_query_port(dev.ctx, 1, &before));
+    ASSERT_EQ(0, verbs_recv(b->qp, dst, 128));
+    EXPECT_EQ(IBV_WC_SUCCESS, send_to_b(IBV_WR_SEND, 0x11223345));
+    EXPECT_EQ(IBV_WC_SUCCESS, send_to_b(IBV_WR_SEND, 0x11223344));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(b->recv_cq).status);
+    EXPECT_TRUE(verbs_is_empty(b->recv_cq));
+    ASSERT_EQ(0, ibv_query_port(dev.ctx, 1, &after));
+    EXPECT_EQ(before.qkey_viol_cntr + 1, after.qkey_viol_cntr);
+}
+
+/* BTH, DETH, immediate data, payload, ICRC; in front of it all UDP on RoCE */
+TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
+{
+    unsigned udp = dev.is_roce() ? 8 : 0;
+
+    ASSERT_EQ(0, verbs_recv(b->qp, dst, 128));
+    EXPECT_EQ(IBV_WC_SUCCESS, send_to_b(IBV_WR_SEND, 0x11223344));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(b->recv_cq).status);
+    EXPECT_EQ(12u + 8 + 64 + 4 + udp, dst.addr[4] * 256u + dst.addr[5]);
+
+    ASSERT_EQ(0, verbs_recv(b->qp, dst, 128));
+    EXPECT_EQ(IBV_WC_SUCCESS, send_to_b(IBV_WR_SEND_WITH_IMM, 0x11223344));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(b->recv_cq).status);
+    EXPECT_EQ(12u + 8 + 4 + 64 + 4 + udp, dst.addr[4] * 256u + dst.addr[5]);
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_datagrams, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_datagrams, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_attr, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_attr, testing::Values(0));
 

@@ -153,7 +153,8 @@ static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
         return hca_resp_copy(resp, &resp->memory, data,
                                   HCA_CHECK_RECV_LKEY_FAULT);
     }
-    hca_grh_build(grh, resp->msg->path, resp->msg->src_dev, data->length);
+    hca_grh_build(grh, resp->msg->path, resp->msg->src_dev,
+                  data->length + (resp->msg->has_imm ? 4 : 0));
     hca_sgl_init(&src, data->owner);
     hca_sgl_add(&src, grh, sizeof(grh));
     hca_sgl_append(&src, data, 0, data->length);

@@ -82,6 +82,7 @@ static bool hca_responder_accept_ud(struct hca_qp *qp,
     if (msg->qkey == qp->qkey) {
         return true;
     }
+    hca_fabric->bad_qkeys[qp->obj.dev]++;
     hca_info("qp 0x%x: qkey of qp 0x%x is 0x%x, expected 0x%x", qp->obj.num,
              msg->src_qpn, msg->qkey, qp->qkey);
     return false;

@@ -93,8 +93,7 @@ static int hca_sysfs_print_sm_lid(const struct hca_sysfs_ctx *ctx, char *buf,
 static int hca_sysfs_print_cap_mask(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
-    (void)ctx;
-    return snprintf(buf, size, "0x%08x", HCA_PORT_CAP_MASK);
+    return snprintf(buf, size, "0x%08x", hca_dev_cap_mask(ctx->dev));
 }
 
 static int hca_sysfs_print_state(const struct hca_sysfs_ctx *ctx, char *buf,

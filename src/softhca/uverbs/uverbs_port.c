@@ -16,15 +16,23 @@
 #define UVERBS_PORT_POLLING  2
 #define UVERBS_PORT_VLS      4  /* VL0-7 */
 
+/* Counters of PortInfo stop at their end (IBTA 14.2.5.6). */
+static uint16_t uverbs_port_count(uint32_t count)
+{
+    return (count < UINT16_MAX) ? count : UINT16_MAX;
+}
+
 static void uverbs_port_fill(unsigned dev, struct ib_uverbs_query_port_resp *r)
 {
     bool roce = hca_dev_is_roce(dev), init = hca_dev_is_init(dev);
     bool down = hca_dev_is_down(dev) && !init;
 
     *r = (struct ib_uverbs_query_port_resp){
-        .port_cap_flags = HCA_PORT_CAP_MASK,
+        .port_cap_flags = hca_dev_cap_mask(dev) |
+                          (roce ? IB_UVERBS_PCF_IP_BASED_GIDS : 0),
         .max_msg_sz     = 1u << 30,
         .gid_tbl_len    = HCA_GID_TABLE_LEN,
+        .qkey_viol_cntr = uverbs_port_count(hca_fabric->bad_qkeys[dev]),
         .pkey_tbl_len   = UVERBS_PKEY_TBL_LEN,
         .lid            = hca_dev_lid(dev),
         .lmc            = hca_dev_lmc(dev),
@@ -159,7 +167,31 @@ static int uverbs_query_gid_table(struct uverbs_req *req)
                       sizeof(num));
 }
 
+static const struct uverbs_attr_spec uverbs_query_port_mlx5_attrs[] = {
+    {MLX5_IB_ATTR_QUERY_PORT_PORT_NUM, UVERBS_IN, UVERBS_MANDATORY, 4, 4, 0},
+    {MLX5_IB_ATTR_QUERY_PORT, UVERBS_OUT, UVERBS_MANDATORY | UVERBS_TRAILING,
+     offsetof(struct mlx5_ib_uapi_query_port, reg_c0) +
+     sizeof(struct mlx5_ib_uapi_reg), UINT16_MAX, 0},
+};
+
+/* What mlx5 has to add is about a switch between virtual ports: there is none.
+ */
+static int uverbs_query_port_mlx5(struct uverbs_req *req)
+{
+    struct mlx5_ib_uapi_query_port resp = {};
+
+    if (uverbs_get_const(req, MLX5_IB_ATTR_QUERY_PORT_PORT_NUM) != 1) {
+        return -EINVAL;
+    }
+    return uverbs_put(req, MLX5_IB_ATTR_QUERY_PORT, &resp, sizeof(resp));
+}
+
 const struct uverbs_method uverbs_port_methods[] = {
+    {.object  = UVERBS_OBJECT_DEVICE,
+     .id      = MLX5_IB_METHOD_QUERY_PORT,
+     .name    = "query_port_mlx5",
+     .handler = uverbs_query_port_mlx5,
+     UVERBS_ATTRS(uverbs_query_port_mlx5_attrs)},
     {.object  = UVERBS_OBJECT_DEVICE,
      .id      = UVERBS_METHOD_QUERY_PORT,
      .name    = "query_port",
