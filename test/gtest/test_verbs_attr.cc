@@ -212,6 +212,102 @@ TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
     EXPECT_EQ(12u + 8 + 4 + 64 + 4 + udp, dst.addr[4] * 256u + dst.addr[5]);
 }
 
+/* --- partitions ----------------------------------------------------------- */
+
+TEST_P(verbs_attr, table_of_pkeys_is_that_of_the_link)
+{
+    const int length = dev.is_roce() ? 1 : 128;
+    __be16 pkey;
+
+    EXPECT_EQ(length, dev.port.pkey_tbl_len);
+    ASSERT_EQ(0, ibv_query_pkey(dev.ctx, 1, 0, &pkey));
+    EXPECT_EQ(htobe16(0xffff), pkey);
+    EXPECT_EQ(-1, ibv_query_pkey(dev.ctx, 1, length, &pkey));
+    verbs_ep ep(dev);
+    struct ibv_qp_attr attr = ep.attr(0);
+    attr.qp_state           = IBV_QPS_INIT;
+    attr.pkey_index         = length;
+    EXPECT_EQ(EINVAL, ibv_modify_qp(ep.qp, &attr,
+                                    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+}
+
+/* 0: default, full; 1, 2: partition 1, full and limited; 3: 2; 4: none */
+class verbs_partitions : public verbs_attr {
+protected:
+    bool reaches(uint16_t from, uint16_t to)
+    {
+        verbs_ep a(dev), b(dev);
+        struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
+
+        attr.pkey_index = from;
+        a.connect(attr);
+        attr            = b.attr(a.qp->qp_num);
+        attr.pkey_index = to;
+        b.connect(attr);
+
+        enum ibv_wc_status status = run(a, write());
+        EXPECT_TRUE((status == IBV_WC_SUCCESS) ||
+                    (status == IBV_WC_RETRY_EXC_ERR));
+        return status == IBV_WC_SUCCESS;
+    }
+
+    unsigned violations() const
+    {
+        struct ibv_port_attr attr;
+
+        HCA_CHECK_CALL(ibv_query_port(dev.ctx, 1, &attr) == 0);
+        return attr.bad_pkey_cntr;
+    }
+};
+
+TEST_P(verbs_partitions, are_apart)
+{
+    const uint16_t table[] = {0xffff, 0x8001, 0x0001, 0x8002, 0};
+    const unsigned before  = violations();
+    __be16 pkey;
+
+    for (unsigned i = 0; i < 5; i++) {
+        ASSERT_EQ(0, ibv_query_pkey(dev.ctx, 1, i, &pkey));
+        EXPECT_EQ(htobe16(table[i]), pkey);
+        EXPECT_EQ(i != 2 && i != 4, reaches(i, i)) << "entry " << i;
+    }
+    EXPECT_EQ(before + 4, violations()) << "two of them, tried twice";
+    EXPECT_TRUE(reaches(1, 2));
+    EXPECT_TRUE(reaches(2, 1));
+    EXPECT_FALSE(reaches(0, 1));
+    EXPECT_FALSE(reaches(1, 3));
+}
+
+TEST_P(verbs_partitions, are_apart_for_each_datagram)
+{
+    struct ibv_ah_attr ah_attr = dev.ah_attr(false);
+    struct ibv_ah *ah          = ibv_create_ah(dev.pd, &ah_attr);
+    verbs_options options;
+
+    options.type = IBV_QPT_UD;
+    {
+        verbs_ep a(dev, options), same(dev, options), other(dev, options);
+        struct ibv_qp_attr attr = a.attr(0);
+
+        attr.pkey_index = 1;
+        a.connect(attr);
+        other.connect(other.attr(0));
+        attr.pkey_index = 2;
+        same.connect(attr);
+        for (auto *ep : {&other, &same}) {
+            ASSERT_EQ(0, verbs_recv(ep->qp, dst, 128));
+            verbs_op op = send();
+            op.wr.wr.ud = {ah, ep->qp->qp_num, 0x11223344};
+            EXPECT_EQ(IBV_WC_SUCCESS, run(a, op));
+        }
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(same.recv_cq).status);
+        EXPECT_TRUE(verbs_is_empty(other.recv_cq));
+    }
+    EXPECT_EQ(0, ibv_destroy_ah(ah));
+}
+
+INSTANTIATE_TEST_SUITE_P(pkeys, verbs_partitions, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_datagrams, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_datagrams, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_attr, testing::Values(0));
@@ -221,6 +317,9 @@ INSTANTIATE_TEST_SUITE_P(roce, verbs_attr, testing::Values(0));
 
 int main(int argc, char **argv)
 {
-    return hca_test_main(argc, argv,
-                         {{"ib", {}}, {"roce", {{"SOFTHCA_LINK", "roce"}}}});
+    return hca_test_main(argc, argv, {
+        {"ib", {}},
+        {"roce", {{"SOFTHCA_LINK", "roce"}}},
+        {"pkeys", {{"SOFTHCA_PKEYS", "0xffff,0x8001,0x1,0x8002"}}},
+    });
 }

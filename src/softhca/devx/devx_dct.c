@@ -72,7 +72,7 @@ static const struct devx_field devx_dctc_fields[] = {
     {"dctc dc_access_key", DCTC_KEY, DEVX_ANY},
     {"dctc mtu", DCTC_MTU, IBV_MTU_4096},
     {"dctc port", DCTC_PORT, 1},
-    {"dctc pkey_index", DCTC_PKEY_INDEX, UVERBS_PKEY_TBL_LEN - 1},
+    {"dctc pkey_index", DCTC_PKEY_INDEX, HCA_PKEY_TABLE_LEN - 1},
     {"dctc my_addr_index", DCTC_GID_INDEX, DEVX_ANY},
     {"dctc hop_limit", DCTC_HOP_LIMIT, DEVX_ANY},
     {"dctc eth_prio", DEVX_BITS(0x34, 10, 8), DEVX_ANY},
@@ -168,6 +168,8 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->no_atomics    = (devx_get(ctx, DCTC_ATOMIC_MODE) == 0);
     hw->min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR);
     hw->mtu           = devx_get(ctx, DCTC_MTU);
+    hw->pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX);
+    hw->pkey          = hca_dev_pkey(call->ctx->dev, hw->pkey_index);
     /* 64 bytes and only in the larger CQE, as by verbs */
     hw->cs_res = ((devx_get(ctx, DCTC_CS_RES) == 2) &&
                   (hca_cq_inline_room(hw->rcqn, 64) == 64)) ? 64 : 0;
@@ -263,6 +265,7 @@ static enum devx_status devx_query_dct(struct devx_call *call)
     devx_set(ctx, DCTC_KEY, hw->dc_key);
     devx_set(ctx, DCTC_MTU, hw->mtu);
     devx_set(ctx, DCTC_PORT, hw->port);
+    devx_set(ctx, DCTC_PKEY_INDEX, hw->pkey_index);
     devx_set(ctx, DCTC_GID_INDEX, hw->path.sgid_index);
     devx_set(ctx, DCTC_HOP_LIMIT, hw->path.hop_limit);
     return DEVX_OK;

@@ -124,7 +124,7 @@ static const struct {
      STEP_RTR | STEP_RTS | STEP_STAY},
     {{"qpc next_rcv_psn", QPC_RCV_PSN, DEVX_ANY}, STEP_RTR},
     {{"qpc q_key", QPC_Q_KEY, DEVX_ANY}, STEP_ALL},
-    {{"ads pkey_index", ADS_PKEY_INDEX, UVERBS_PKEY_TBL_LEN - 1},
+    {{"ads pkey_index", ADS_PKEY_INDEX, HCA_PKEY_TABLE_LEN - 1},
      STEP_INIT | STEP_RTR | STEP_STAY},
     {{"ads grh", ADS_GRH, 1}, STEP_RTR},
     {{"ads mlid", ADS_MLID, DEVX_ANY}, STEP_RTR},

@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include "devx.h"
 #include "devx_wq.h"
+#include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
@@ -249,7 +250,7 @@ static const struct devx_field devx_dc_params_fields[] = {
     {"ack_timeout", DC_PARAMS_ACK_TIMEOUT, DEVX_ANY},
     {"multi_path", DEVX_BITS(0x10, 19, 19), 1},
     {"mtu", DC_PARAMS_MTU, IBV_MTU_4096},
-    {"pkey_table_index", DC_PARAMS_PKEY_INDEX, UVERBS_PKEY_TBL_LEN - 1},
+    {"pkey_table_index", DC_PARAMS_PKEY_INDEX, HCA_PKEY_TABLE_LEN - 1},
     {"cnak_reverse_sl", DEVX_BITS(0x14, 19, 16), DEVX_ANY},
     {"reverse_sl", DEVX_BITS(0x14, 11, 8), DEVX_ANY},
     {"sl", DC_PARAMS_SL, DEVX_ANY},
@@ -278,6 +279,9 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
         hw->dc.is_set      = true;
         hw->dc.mtu         = devx_get(call->in, DC_PARAMS_MTU);
         hw->dc.sl          = devx_get(call->in, DC_PARAMS_SL);
+        hw->dc.pkey        = hca_dev_pkey(hw->obj.dev,
+                                          devx_get(call->in,
+                                                   DC_PARAMS_PKEY_INDEX));
         hw->dc.ack_timeout = devx_get(call->in, DC_PARAMS_ACK_TIMEOUT);
     }
     hca_obj_unlock(hw);

@@ -24,6 +24,8 @@
 /* Locally administered identifiers: no vendor's device has them. */
 #define HCA_DEV_GUID 0x0264637800000000ull /* 02 "dcx", then the number */
 
+#define HCA_PKEY_DEFAULT 0xffffu
+
 struct hca_config hca_config = {
     .num_devs    = 1,
     .node        = 0,
@@ -31,7 +33,8 @@ struct hca_config hca_config = {
     .log_streams = HCA_MAX_LOG_STREAMS,
     .log_errored = HCA_MAX_LOG_ERRORED,
     .down        = HCA_DEVS_PER_NODE,
-    .other       = HCA_DEVS_PER_NODE
+    .other       = HCA_DEVS_PER_NODE,
+    .pkeys       = {HCA_PKEY_DEFAULT}
 };
 
 static const char *const hca_link_names[] = {
@@ -94,6 +97,28 @@ static int hca_config_bool(const char *name, bool *value)
     return 0;
 }
 
+/* The first entries of the table; the others name no partition. */
+static int hca_config_pkeys(const char *name, uint16_t *pkeys)
+{
+    const char *str = getenv(name);
+    unsigned count  = 0;
+    unsigned long pkey;
+    char *end;
+
+    for (const char *p = str; p != NULL; p = (*end == ',') ? end + 1 : NULL) {
+        pkey = strtoul(p, &end, 16);
+        if ((strncmp(p, "0x", 2) != 0) || (end == p + 2) || (pkey > 0xffff) ||
+            ((*end != ',') && (*end != '\0')) ||
+            (count == HCA_PKEY_TABLE_LEN)) {
+            hca_error("%s=%s: use up to %u P_Keys such as 0xffff,0x8001, from "
+                      "0x0 to 0xffff", name, str, HCA_PKEY_TABLE_LEN);
+            return -EINVAL;
+        }
+        pkeys[count++] = pkey;
+    }
+    return 0;
+}
+
 /* Each is of one link layer only. */
 static int hca_config_check(const struct hca_config *config)
 {
@@ -103,6 +128,10 @@ static int hca_config_check(const struct hca_config *config)
     }
     if (config->lag && (config->link != HCA_LINK_ROCE)) {
         hca_error("SOFTHCA_LAG=y: use n, ports of InfiniBand are not bonded");
+        return -EINVAL;
+    }
+    if ((getenv("SOFTHCA_PKEYS") != NULL) && (config->link != HCA_LINK_IB)) {
+        hca_error("SOFTHCA_PKEYS: RoCE has no partitions but the default one");
         return -EINVAL;
     }
     if (hca_lacks(HCA_LACK_SM) && (config->link != HCA_LINK_IB)) {
@@ -152,6 +181,9 @@ int hca_config_init(void)
     }
     if (ret == 0) {
         ret = hca_config_bool("SOFTHCA_LAG", &config.lag);
+    }
+    if (ret == 0) {
+        ret = hca_config_pkeys("SOFTHCA_PKEYS", config.pkeys);
     }
     if (ret == 0) {
         ret = hca_caps_init();
@@ -334,4 +366,14 @@ void hca_dev_give_memory(unsigned dev, uint32_t size)
     atomic_fetch_sub(
             &hca_fabric->procs[hca_self].memory[dev % HCA_DEVS_PER_NODE],
             size);
+}
+
+unsigned hca_dev_num_pkeys(unsigned dev)
+{
+    return hca_dev_is_roce(dev) ? 1 : HCA_PKEY_TABLE_LEN;
+}
+
+uint16_t hca_dev_pkey(unsigned dev, unsigned index)
+{
+    return (index < hca_dev_num_pkeys(dev)) ? hca_config.pkeys[index] : 0;
 }

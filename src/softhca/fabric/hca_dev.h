@@ -7,7 +7,8 @@
  * SOFTHCA_DEVICES (1..16, default 1), SOFTHCA_NODE (0..15, default 0),
  * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0),
  * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS, SOFTHCA_DCI_ERRORED,
- * SOFTHCA_DOWN and SOFTHCA_OTHER (0..15) are read once, when attaching.
+ * SOFTHCA_DOWN and SOFTHCA_OTHER (0..15), SOFTHCA_PKEYS (P_Keys, with commas
+ * between) are read once, when attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
@@ -15,6 +16,8 @@
 #include "hca_caps.h"
 #include "hca_fabric.h"
 
+#define HCA_PKEY_TABLE_LEN 128u /* InfiniBand; RoCE has one entry */
+#define HCA_PKEY_FULL     0x8000u /* a full member of its partition */
 #define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
 
 #define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
@@ -57,6 +60,7 @@ struct hca_config {
     unsigned      log_errored;
     unsigned      down;  /* n of the device whose port is down ... */
     unsigned      other; /* ... and of one that is not mlx5; or no such n */
+    uint16_t      pkeys[HCA_PKEY_TABLE_LEN]; /* of each port */
 };
 
 extern struct hca_config hca_config;
@@ -121,6 +125,11 @@ uint16_t hca_dev_lid(unsigned dev);
 
 /* Node GUID (big endian, as verbs show it); that of its port is the same. */
 uint64_t hca_dev_guid(unsigned dev);
+
+/* Of a device of this node: the length of its table, and an entry of it; 0 is
+ * the key of no partition. */
+unsigned hca_dev_num_pkeys(unsigned dev);
+uint16_t hca_dev_pkey(unsigned dev, unsigned index);
 
 /* Device memory is one for all processes: counts `size` bytes of it as this
  * one's. @return false if then there were more than `total`. */

@@ -201,6 +201,7 @@ struct hca_srq {
     struct {
         bool         is_on, is_set;
         uint8_t      mtu, sl, ack_timeout;
+        uint16_t     pkey;
     } dc;                      /* ... with these from initiators of DC */
     struct {
         uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
@@ -301,7 +302,7 @@ struct hca_qp {
     uint64_t           dc_key; /* DCT */
     struct hca_path    path;
     uint32_t           dest_qpn, qkey;
-    uint16_t           pkey_index;
+    uint16_t           pkey_index, pkey;
     uint8_t            mtu;    /* enum ibv_mtu */
     uint8_t            timeout, retry_cnt, rnr_retry, min_rnr_timer;
     uint8_t            max_rd_atomic, max_dest_rd_atomic;

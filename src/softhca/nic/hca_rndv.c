@@ -325,6 +325,7 @@ static void hca_rndv_dc(struct hca_rndv *rndv)
         .obj  = {.num = rndv->job.qpn, .dev = rndv->job.dev},
         .type = HCA_QP_DCI,
         .pdn  = rndv->recv.pdn,
+        .pkey = rndv->job.pkey,
     };
     const struct hca_rndv_sender sender = {
         .qp        = &qp,
@@ -409,6 +410,7 @@ void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
     rndv->recv        = resp->recv;
     rndv->job.is_rndv = true;
     rndv->job.mtu     = srq->dc.mtu;
+    rndv->job.pkey    = srq->dc.pkey;
     rndv->job.timeout = srq->dc.ack_timeout;
     if (rndv->job.is_dc) {
         hca_rndv_turn(rndv, resp, srq->dc.sl);

@@ -37,6 +37,7 @@ struct hca_tm_job {
     struct hca_msg          msg;   /* for the completion; no pointer is valid */
     struct hca_path         msg_path, way_back;
     uint8_t                 mtu, timeout; /* DC */
+    uint16_t                pkey;
     struct hca_rndv_request request; /* eager: its first header */
 };
 

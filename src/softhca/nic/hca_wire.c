@@ -69,17 +69,40 @@ bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
            (!path->grh || hca_gid_leads(path, from, to));
 }
 
+/* IBTA 10.9.3: one partition, and not two limited members of it. What does not
+ * match is dropped. */
+static bool hca_wire_pkey_fits(const struct hca_qp *qp,
+                               const struct hca_qp *target)
+{
+    uint16_t pkey = qp->pkey, other = target->pkey;
+
+    if (__builtin_expect((pkey == other) && (pkey & HCA_PKEY_FULL) &&
+                         (pkey != HCA_PKEY_FULL), 1)) {
+        return true;
+    }
+    if ((((pkey ^ other) & ~HCA_PKEY_FULL) == 0) &&
+        ((pkey & ~HCA_PKEY_FULL) != 0) && ((pkey | other) & HCA_PKEY_FULL)) {
+        return true;
+    }
+    hca_fabric->bad_pkeys[target->obj.dev]++;
+    hca_info("qp 0x%x: p_key of qp 0x%x is 0x%x, expected 0x%x",
+             target->obj.num, qp->obj.num, pkey, other);
+    return false;
+}
+
 /* A connected QP's path does not change while it is in RTS: one look. Whether
  * the ports are up does. */
 static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
                              const struct hca_qp *target)
 {
     if (msg->path != &qp->path) {
-        return hca_path_leads(msg->path, msg->src_dev, target->obj.dev);
+        return hca_path_leads(msg->path, msg->src_dev, target->obj.dev) &&
+               hca_wire_pkey_fits(qp, target);
     }
     if (!qp->req.path_ok) {
         qp->req.path_ok = hca_path_leads(msg->path, msg->src_dev,
-                                         target->obj.dev);
+                                         target->obj.dev) &&
+                          hca_wire_pkey_fits(qp, target);
     }
     return qp->req.path_ok && !hca_dev_is_down(msg->src_dev) &&
            !hca_dev_is_down(target->obj.dev);

@@ -131,9 +131,30 @@ static int hca_sysfs_link(int dirfd, const char *path, const char *target)
     return hca_sysfs_fail(ret, path);
 }
 
+/* An entry of a table; most of a long one say the same, and are one file. */
+struct hca_sysfs_entry {
+    char path[PATH_MAX], text[1000];
+};
+
+static int hca_sysfs_write_entry(int dirfd, struct hca_sysfs_entry *last,
+                                 const char *path, const char *text)
+{
+    int ret;
+
+    if (!strcmp(last->text, text) &&
+        (linkat(dirfd, last->path, dirfd, path, 0) == 0)) {
+        return 0;
+    }
+    ret = hca_sysfs_write(dirfd, path, text);
+    snprintf(last->path, sizeof(last->path), "%s", path);
+    snprintf(last->text, sizeof(last->text), "%s", text);
+    return ret;
+}
+
 static int hca_sysfs_write_file(const struct hca_sysfs_file *file,
                                 struct hca_sysfs_ctx *ctx)
 {
+    struct hca_sysfs_entry last = {};
     char path[PATH_MAX], text[1000];
     size_t len;
     int ret = 0;
@@ -149,8 +170,8 @@ static int hca_sysfs_write_file(const struct hca_sysfs_file *file,
             continue;
         }
         snprintf(path + len, sizeof(path) - len, file->name, ctx->index);
-        ret = hca_sysfs_write(ctx->dirfd, path,
-                              file->print ? text : file->text);
+        ret = hca_sysfs_write_entry(ctx->dirfd, &last, path,
+                                    file->print ? text : file->text);
         if (ret != 0) {
             return ret;
         }

@@ -119,6 +119,13 @@ static int hca_sysfs_print_link_layer(const struct hca_sysfs_ctx *ctx,
                     hca_sysfs_is_roce(ctx) ? "Ethernet" : "InfiniBand");
 }
 
+static int hca_sysfs_print_pkey(const struct hca_sysfs_ctx *ctx, char *buf,
+                                size_t size)
+{
+    return (ctx->index >= hca_dev_num_pkeys(ctx->dev)) ? 0 :
+           snprintf(buf, size, "0x%04x", hca_dev_pkey(ctx->dev, ctx->index));
+}
+
 static int hca_sysfs_print_gid(const struct hca_sysfs_ctx *ctx, char *buf,
                                size_t size)
 {
@@ -276,8 +283,8 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
     {HCA_SYSFS_IBDEV, "ports/1/sm_sl", .text = "0"},
     {HCA_SYSFS_IBDEV, "ports/1/cap_mask", .print = hca_sysfs_print_cap_mask},
     {HCA_SYSFS_IBDEV, "ports/1/has_smi", .text = "1"},
-    {HCA_SYSFS_IBDEV, "ports/1/pkeys/%u", .text = "0xffff",
-     .count = UVERBS_PKEY_TBL_LEN},
+    {HCA_SYSFS_IBDEV, "ports/1/pkeys/%u", .print = hca_sysfs_print_pkey,
+     .count = HCA_PKEY_TABLE_LEN},
     {HCA_SYSFS_IBDEV, "ports/1/gids/%u", .print = hca_sysfs_print_gid,
      .count = HCA_GID_TABLE_LEN},
     {HCA_SYSFS_IBDEV, "ports/1/gid_attrs/types/%u",

@@ -47,7 +47,6 @@
 #define UVERBS_DM_LOG_ALIGN  12u       /* the alignment there always is */
 #define UVERBS_MAX_UAR       0xffffu    /* CREATE_CQ has 16 bits for it */
 #define UVERBS_NUM_VECTORS   1u
-#define UVERBS_PKEY_TBL_LEN  1u
 #define UVERBS_CLOCK_KHZ     1000000u   /* CQE timestamps are nanoseconds */
 #define UVERBS_PART_ID       4123u      /* ConnectX-6 */
 #define UVERBS_FW_VER        ((20ull << 32) | (35ull << 16) | 1012)

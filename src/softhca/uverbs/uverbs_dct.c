@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_dct.h"
+#include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/nic/hca_qp.h"
 #include "uverbs.h"
@@ -22,6 +23,7 @@ static int uverbs_dct_init(struct hca_qp *hw, const struct ibv_qp_attr *attr)
     hw->attr.qp_access_flags = hw->access     = attr->qp_access_flags;
     hw->attr.pkey_index      = hw->pkey_index = attr->pkey_index;
     hw->attr.port_num        = hw->port       = attr->port_num;
+    hw->pkey = hca_dev_pkey(hw->obj.dev, attr->pkey_index);
     atomic_store(&hw->state, IBV_QPS_INIT);
     return 0;
 }

@@ -37,7 +37,7 @@ static void uverbs_device_limits(struct ib_uverbs_query_device_resp *resp)
     resp->max_srq             = UVERBS_MAX_SRQ;
     resp->max_srq_wr          = hca_limit(HCA_LIMIT_SRQ_WR, UVERBS_MAX_WR - 1);
     resp->max_srq_sge         = UVERBS_MAX_RQ_DESC / 16 - 1;
-    resp->max_pkeys           = UVERBS_PKEY_TBL_LEN;
+    resp->max_pkeys           = HCA_PKEY_TABLE_LEN;
     resp->local_ca_ack_delay  = 16;
     resp->phys_port_cnt       = 1;
 }

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/nic/hca_qp.h"
 #include "uverbs.h"
@@ -66,7 +67,8 @@ static bool uverbs_exceeds(unsigned mask, unsigned bit, uint32_t value,
     return (mask & bit) && (value > max);
 }
 
-static int uverbs_modify_check(const struct ibv_qp_attr *attr, unsigned mask)
+static int uverbs_modify_check(unsigned dev, const struct ibv_qp_attr *attr,
+                               unsigned mask)
 {
     if (mask & IBV_QP_ALT_PATH) {
         return -EOPNOTSUPP; /* one port, one path: nothing to migrate to */
@@ -80,7 +82,7 @@ static int uverbs_modify_check(const struct ibv_qp_attr *attr, unsigned mask)
         uverbs_exceeds(mask, IBV_QP_CUR_STATE, attr->cur_qp_state,
                        IBV_QPS_ERR) ||
         uverbs_exceeds(mask, IBV_QP_PKEY_INDEX, attr->pkey_index,
-                       UVERBS_PKEY_TBL_LEN - 1) ||
+                       hca_dev_num_pkeys(dev) - 1) ||
         uverbs_exceeds(mask, IBV_QP_PATH_MTU, attr->path_mtu, IBV_MTU_4096) ||
         uverbs_exceeds(mask, IBV_QP_DEST_QPN, attr->dest_qp_num, 0xffffff) ||
         uverbs_exceeds(mask, IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic,
@@ -125,6 +127,7 @@ static void uverbs_modify_set(struct hca_qp *hw, const struct ibv_qp_attr *attr,
                max_dest_rd_atomic);
     UVERBS_SET(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, min_rnr_timer);
     UVERBS_SET(IBV_QP_DEST_QPN, dest_qp_num, dest_qpn);
+    hw->pkey = hca_dev_pkey(hw->obj.dev, hw->pkey_index);
     if (mask & IBV_QP_AV) {
         hw->attr.ah_attr = attr->ah_attr;
         hw->path         = *path;
@@ -191,7 +194,7 @@ static int uverbs_modify(struct uverbs_req *req,
         return -EINVAL;
     }
     uverbs_modify_in(cmd, &attr);
-    ret = uverbs_modify_check(&attr, cmd->attr_mask);
+    ret = uverbs_modify_check(req->ctx->dev, &attr, cmd->attr_mask);
     if (ret != 0) {
         return ret;
     }
