@@ -236,6 +236,21 @@ TEST_P(verbs_extended_cq, timestamps_run_at_the_rate_of_the_device)
     EXPECT_GE(outer + outer / 100 + 1, us);
 }
 
+TEST_P(verbs_extended_cq, timestamps_are_of_the_clock_that_can_be_queried)
+{
+    const auto clock = [this] {
+        struct ibv_values_ex values = {IBV_VALUES_MASK_RAW_CLOCK, {}};
+
+        EXPECT_EQ(0, ibv_query_rt_values_ex(dev.ctx, &values));
+        EXPECT_EQ((uint32_t)IBV_VALUES_MASK_RAW_CLOCK, values.comp_mask);
+        return (uint64_t)values.raw_clock.tv_nsec;
+    };
+    uint64_t before = clock(), ticks = read_at(1), after = clock();
+
+    EXPECT_LT(before, ticks);
+    EXPECT_LT(ticks, after);
+}
+
 INSTANTIATE_TEST_SUITE_P(ib, verbs_cqs, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_cqs, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_moderation, testing::Values(0));

@@ -44,7 +44,7 @@ uint32_t hca_cq_index(uint32_t pi)
     return pi & HCA_CQ_INDEX;
 }
 
-static uint64_t hca_cq_timestamp(void)
+uint64_t hca_cq_timestamp(void)
 {
     struct timespec ts;
 

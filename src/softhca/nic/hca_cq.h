@@ -67,4 +67,7 @@ uint32_t hca_cq_consumer(const struct hca_cq *cq);
 /* An index, cut to the bits it has. */
 uint32_t hca_cq_index(uint32_t pi);
 
+/* The device's clock, of which completions carry the time: nanoseconds. */
+uint64_t hca_cq_timestamp(void);
+
 #endif

@@ -3,7 +3,8 @@
  * The functions that open a context. Each calls the real one and then has
  * libmlx5 take rings and doorbell records of the context from the arena, where
  * other processes reach them, unless the program says where it wants them
- * (preload_says_where()). This library is not linked with libibverbs: it
+ * (preload_says_where()); and it answers for the one thing that libmlx5 would
+ * read of the device itself, its clock. This library is not linked with libibverbs: it
  * is preloaded into programs that never load that, and UCX and Open MPI load
  * it where RTLD_NEXT does not see it.
  */
@@ -12,6 +13,7 @@
 #include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/nic/hca_cq.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -126,6 +128,20 @@ static int preload_set_allocators(struct ibv_context *ctx)
     return ret;
 }
 
+/* As mlx5_query_rt_values() of libmlx5, which has cycles for nanoseconds */
+static int preload_query_rt_values(struct ibv_context *ctx,
+                                   struct ibv_values_ex *values)
+{
+    (void)ctx;
+    if (!(values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)) {
+        values->comp_mask = 0;
+        return 0;
+    }
+    values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+    values->raw_clock = (struct timespec){.tv_nsec = hca_cq_timestamp()};
+    return 0;
+}
+
 /* What every opener returns: ctx, if it is none of ours or is set up. */
 static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
 {
@@ -137,6 +153,7 @@ static struct ibv_context *preload_opened_context(struct ibv_context *ctx)
     }
     ret = preload_set_allocators(ctx);
     if (ret == 0) {
+        verbs_get_ctx(ctx)->query_rt_values = preload_query_rt_values;
         return ctx;
     }
     close_device = (__typeof__(close_device))
