@@ -5,6 +5,8 @@
  */
 #include "verbs_bench.h"
 
+#include <functional>
+
 namespace {
 
 class verbs_attr : public verbs_test {
@@ -211,6 +213,65 @@ TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(b->recv_cq).status);
     EXPECT_EQ(12u + 8 + 4 + 64 + 4 + udp, dst.addr[4] * 256u + dst.addr[5]);
 }
+
+/* --- counters ------------------------------------------------------------- */
+
+class verbs_counters : public verbs_attr {
+protected:
+    static unsigned count(const std::string &name)
+    {
+        std::ifstream file("/sys/class/infiniband/mlx5_0/ports/1/hw_counters/" +
+                           name);
+        unsigned value = ~0u;
+
+        EXPECT_TRUE(file >> value) << name;
+        return value;
+    }
+};
+
+TEST_P(verbs_counters, tell_what_went_wrong)
+{
+    struct {
+        const char         *name;
+        unsigned           more;
+        std::function<void(verbs_pair&)> go;
+    } cases[] = {
+        {"out_of_buffer", 1, [this](verbs_pair &pair) {
+            EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
+        }},
+        {"req_rnr_retries_exceeded", 1, [this](verbs_pair &pair) {
+            EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
+        }},
+        {"req_remote_access_errors", 1, [this](verbs_pair &pair) {
+            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, write().remote(0, 0)));
+        }},
+        {"resp_remote_access_errors", 1, [this](verbs_pair &pair) {
+            EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, write().remote(0, 0)));
+        }},
+        {"resp_local_length_error", 1, [this](verbs_pair &pair) {
+            ASSERT_EQ(0, verbs_recv(pair.b.qp, dst, 63));
+            EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, run(pair.a, send()));
+        }},
+        {"local_ack_timeout_err", 2, [this](verbs_pair &pair) {
+            pair.b.destroy_qp();
+            EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(pair.a, send()));
+        }},
+        {"req_cqe_error", 0, [this](verbs_pair &pair) {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, write()));
+        }},
+    };
+
+    for (const auto &c : cases) {
+        unsigned before = count(c.name);
+        verbs_pair pair(dev);
+
+        c.go(pair);
+        EXPECT_EQ(before + c.more, count(c.name)) << c.name;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_counters, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_counters, testing::Values(0));
 
 /* --- partitions ----------------------------------------------------------- */
 

@@ -32,6 +32,7 @@ typedef uint64_t hca_off_t;
 #define HCA_MAX_PROCS   1024u
 #define HCA_MAX_DEVS    256u /* hca_dev.h */
 #define HCA_DEVS_PER_NODE 16u
+#define HCA_MAX_COUNTS  16u /* hca_count.h */
 #define HCA_CHUNK_SIZE  (1ul << 20)
 #define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS 64u
@@ -76,6 +77,7 @@ struct hca_fabric {
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
     _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages of others' partition */
+    _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint32_t) next_pdn;
     hca_off_t        tables;
     hca_off_t        arena;

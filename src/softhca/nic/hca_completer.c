@@ -7,6 +7,7 @@
  */
 #include "hca_completer.h"
 #include "hca_cq.h"
+#include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_dev.h"
 #include "hca_grh.h"
 
@@ -37,6 +38,38 @@ enum hca_check hca_completer_send(const struct hca_qp *qp,
     return (hca_cq_post(qp->scqn, &cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 
+/* Counters by what a completion in error says, which the first of them counts.
+ */
+static void hca_completer_count_send(unsigned dev, uint8_t syndrome)
+{
+    static const uint8_t counts[256] = {
+        [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] = HCA_COUNT_REQ_CQE_FLUSH_ERROR,
+        [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] =
+                HCA_COUNT_REQ_REMOTE_INVALID_REQUEST,
+        [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR] =
+                HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS,
+        [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
+                HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED,
+        [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR] =
+                HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED,
+    };
+
+    hca_count(dev, HCA_COUNT_REQ_CQE_ERROR);
+    if (counts[syndrome] != 0) {
+        hca_count(dev, counts[syndrome]);
+    }
+}
+
+static void hca_completer_count_recv(unsigned dev, uint8_t syndrome)
+{
+    hca_count(dev, HCA_COUNT_RESP_CQE_ERROR);
+    if (syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR) {
+        hca_count(dev, HCA_COUNT_RESP_CQE_FLUSH_ERROR);
+    } else if (syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR) {
+        hca_count(dev, HCA_COUNT_RESP_LOCAL_LENGTH_ERROR);
+    }
+}
+
 void hca_completer_send_error(const struct hca_qp *qp,
                               const struct hca_wqe *wqe, enum hca_check check,
                               enum hca_check vendor)
@@ -50,6 +83,7 @@ void hca_completer_send_error(const struct hca_qp *qp,
         .uidx        = qp->uidx,
     };
 
+    hca_completer_count_send(qp->obj.dev, cqe.syndrome);
     hca_cq_post(qp->scqn, &cqe);
 }
 
@@ -187,6 +221,7 @@ static enum hca_check hca_completer_resp_error(const struct hca_qp *qp,
     cqe->syndrome = hca_check_desc(check)->syndrome;
     cqe->vendor   = check;
     cqe->sop_qpn  = qp->obj.num;
+    hca_completer_count_recv(qp->obj.dev, cqe->syndrome);
     return (hca_cq_post(cqn, cqe) == 0) ? HCA_OK : HCA_CHECK_CQ;
 }
 

@@ -10,6 +10,7 @@
 #include "hca_qp.h"
 #include "hca_tm_op.h"
 #include "hca_umr.h"
+#include "softhca/fabric/hca_count.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
@@ -137,6 +138,7 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
+    hca_count(qp->obj.dev, HCA_COUNT_RNR_NAK_RETRY_ERR);
     hca_request_arrived(rq);
     rq->tries->retries = 0;
     if (qp->rnr_retry != HCA_RNR_FOREVER) {
@@ -164,6 +166,7 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
 {
     struct hca_qp *qp = rq->qp;
 
+    hca_count(qp->obj.dev, HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR);
     hca_request_arrived(rq);
     hca_request_lost(rq);
     rq->tries->retries += (qp->timeout != 0);

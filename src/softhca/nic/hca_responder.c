@@ -10,6 +10,7 @@
 #include "hca_async.h"
 #include "hca_completer.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_count.h"
 #include "hca_qp.h"
 #include "hca_resp_exec.h"
 
@@ -52,8 +53,10 @@ static bool hca_responder_accept_rc(struct hca_qp *qp,
     }
     if ((qp->resp.msn > 0) &&
         (msg->psn == ((qp->resp.psn - 1) & HCA_PSN_MASK))) {
+        hca_count(qp->obj.dev, HCA_COUNT_DUPLICATE_REQUEST);
         return true;
     }
+    hca_count(qp->obj.dev, HCA_COUNT_OUT_OF_SEQUENCE);
     hca_info("qp 0x%x: psn is 0x%x, expected 0x%x", qp->obj.num, msg->psn,
              qp->resp.psn);
     ack->code = HCA_ACK_SEQ;
@@ -131,6 +134,9 @@ static void hca_responder_fail(struct hca_responder *resp,
 
     resp->ack->code  = desc->ack;
     resp->ack->check = check;
+    if (desc->ack == HCA_ACK_ACCESS) {
+        hca_count(qp->obj.dev, HCA_COUNT_RESP_REMOTE_ACCESS_ERRORS);
+    }
     if (resp->recv.taken) {
         hca_responder_fail_recv(resp, check);
     } else if (is_acked) {
@@ -155,6 +161,7 @@ static void hca_responder_finish(struct hca_responder *resp,
             qp->resp.msn++;
         }
     } else if (check == HCA_CHECK_NO_RECV) {
+        hca_count(qp->obj.dev, HCA_COUNT_OUT_OF_BUFFER);
         resp->ack->code      = HCA_ACK_RNR;
         resp->ack->rnr_timer = qp->min_rnr_timer;
     } else if (check != HCA_DROP) {

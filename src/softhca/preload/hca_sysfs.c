@@ -12,6 +12,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs_attr.h"
+#include "hca_sysfs_count.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -254,7 +255,11 @@ static int hca_sysfs_create_dev(int dirfd, unsigned n)
             return ret;
         }
     }
-    ret = hca_sysfs_class_link(&ctx);
+    hca_sysfs_folder(&ctx, HCA_SYSFS_IBDEV, path, sizeof(path) - NAME_MAX);
+    ret = hca_sysfs_fail(hca_sysfs_count_create(dirfd, path), path);
+    if (ret == 0) {
+        ret = hca_sysfs_class_link(&ctx);
+    }
     return (ret == 0) ? hca_sysfs_uverbs_links(&ctx) : ret;
 }
 

@@ -11,6 +11,7 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
+#include "hca_sysfs_count.h"
 #include "softhca/nic/hca_pcie.h"
 #include "softhca/nic/hca_thread.h"
 
@@ -130,6 +131,9 @@ const char *preload_path(const char *path)
     if (len >= (int)sizeof(preload_buffer)) {
         errno = ENAMETOOLONG;
         return NULL;
+    }
+    if (is_sysfs) {
+        hca_sysfs_count_refresh(path, preload_buffer);
     }
     return preload_buffer;
 }

@@ -1,0 +1,41 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Counters of a device for what is not as it should be, for all processes of
+ * the fabric: those of mlx5 that need nothing on the way of a message that
+ * succeeds (drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts,
+ * out_of_seq_q_cnts, retrans_q_cnts, extended_err_cnts). Read by
+ * preload/hca_sysfs_count.c.
+ */
+#ifndef HCA_COUNT_H
+#define HCA_COUNT_H
+
+#include "hca_fabric.h"
+
+enum hca_count {
+    HCA_COUNT_OUT_OF_BUFFER,
+    HCA_COUNT_OUT_OF_SEQUENCE,
+    HCA_COUNT_DUPLICATE_REQUEST,
+    HCA_COUNT_RNR_NAK_RETRY_ERR,
+    HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR,
+    HCA_COUNT_RESP_LOCAL_LENGTH_ERROR,
+    HCA_COUNT_RESP_CQE_ERROR,
+    HCA_COUNT_RESP_CQE_FLUSH_ERROR,
+    HCA_COUNT_RESP_REMOTE_ACCESS_ERRORS,
+    HCA_COUNT_REQ_CQE_ERROR,
+    HCA_COUNT_REQ_CQE_FLUSH_ERROR,
+    HCA_COUNT_REQ_REMOTE_INVALID_REQUEST,
+    HCA_COUNT_REQ_REMOTE_ACCESS_ERRORS,
+    HCA_COUNT_REQ_TRANSPORT_RETRIES_EXCEEDED,
+    HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED,
+    HCA_NUM_COUNTS
+};
+
+_Static_assert(HCA_NUM_COUNTS <= HCA_MAX_COUNTS, "room in the segment");
+
+static inline void hca_count(unsigned dev, enum hca_count count)
+{
+    atomic_fetch_add_explicit(&hca_fabric->counts[dev][count], 1,
+                              memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Files of sysfs whose contents change: ports/1/hw_counters.
+ */
+#ifndef HCA_SYSFS_COUNT_H
+#define HCA_SYSFS_COUNT_H
+
+/* Writes them below the folder of a device. @return 0 or -errno. */
+int hca_sysfs_count_create(int dirfd, const char *folder);
+
+/* A program looks at `path` (as it names it), which is `real`: if that is a
+ * counter, it is written anew. */
+void hca_sysfs_count_refresh(const char *path, const char *real);
+
+#endif
