@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * QUERY_QP: what the QP has, which is not always what MODIFY_QP was given. As by
- * mlx5_ib (mlx5_ib_query_qp(), query_qp_attr()).
+ * mlx5_ib (mlx5_ib_query_qp(), query_qp_attr()), which leaves out the address
+ * vectors of DC: here they are as given.
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
@@ -10,19 +11,11 @@
 #include "uverbs_ah.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* What of the access flags a QP's context holds (rre, rwe, rae) */
 #define UVERBS_REMOTE_ACCESS \
     (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
      IBV_ACCESS_REMOTE_ATOMIC)
-
-/* Datagrams and initiators of DC learn who is meant from each WQE. */
-static bool uverbs_is_connected(enum hca_qp_type type)
-{
-    return (type == HCA_QP_RC) || (type == HCA_QP_UC) ||
-           (type == HCA_QP_XRC_SEND) || (type == HCA_QP_XRC_RECV);
-}
 
 /* set_qpc_atomic_flags(): of what a peer may do the context has three bits,
  * and without reads under way only that of writes. */
@@ -75,7 +68,7 @@ static void uverbs_query_fill(const struct uverbs_qp *qp,
         .rnr_retry          = attr->rnr_retry,
         .sq_sig_all         = hw->sq_sig_all,
     };
-    if (uverbs_is_connected(hw->type)) {
+    if (hw->type != HCA_QP_UD) { /* which expects no PSN and has no path */
         resp->rq_psn = hw->resp.psn;
         uverbs_dest_out(&attr->ah_attr, &resp->dest);
     }
@@ -97,7 +90,6 @@ static void uverbs_dct_query_fill(const struct hca_qp *hw, uint32_t mask,
                                   struct ib_uverbs_query_qp_resp *resp)
 {
     const struct ibv_qp_attr *attr = &hw->attr;
-    struct ibv_ah_attr ah_attr     = {.grh = attr->ah_attr.grh};
 
     *resp = (struct ib_uverbs_query_qp_resp){
         .qp_state        = (mask & IBV_QP_STATE) ? IBV_QPS_RTR : 0,
@@ -109,9 +101,8 @@ static void uverbs_dct_query_fill(const struct hca_qp *hw, uint32_t mask,
                            attr->min_rnr_timer : 0,
         .path_mtu        = (mask & IBV_QP_PATH_MTU) ? attr->path_mtu : 0,
     };
-    if (mask & IBV_QP_AV) { /* its own end: it has no peer */
-        memset(&ah_attr.grh.dgid, 0, sizeof(ah_attr.grh.dgid));
-        uverbs_dest_out(&ah_attr, &resp->dest);
+    if (mask & IBV_QP_AV) {
+        uverbs_dest_out(&attr->ah_attr, &resp->dest);
     }
 }
 
