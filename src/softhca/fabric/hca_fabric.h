@@ -76,7 +76,7 @@ struct hca_fabric {
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
-    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages of others' partition */
+    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint32_t) next_pdn;
     hca_off_t        tables;

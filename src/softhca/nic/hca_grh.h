@@ -15,8 +15,9 @@
  * 2 IPv4. */
 uint8_t hca_grh_packet_type(const struct hca_path *path, unsigned dev);
 
-/* Header of a packet with `length` bytes of immediate data and payload that left
- * device dev by path. An IPv4 header stands in the last 20 bytes, behind zeros. */
+/* Header of a packet with `length` bytes of immediate data and payload that
+ * left device dev by path. An IPv4 header stands in the last 20 bytes, behind
+ * zeros. */
 void hca_grh_build(uint8_t grh[HCA_GRH_SIZE], const struct hca_path *path,
                    unsigned dev, unsigned length);
 

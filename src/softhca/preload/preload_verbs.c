@@ -4,9 +4,9 @@
  * libmlx5 take rings and doorbell records of the context from the arena, where
  * other processes reach them, unless the program says where it wants them
  * (preload_says_where()); and it answers for the one thing that libmlx5 would
- * read of the device itself, its clock. This library is not linked with libibverbs: it
- * is preloaded into programs that never load that, and UCX and Open MPI load
- * it where RTLD_NEXT does not see it.
+ * read of the device itself, its clock. This library is not linked with
+ * libibverbs: it is preloaded into programs that never load that, and UCX and
+ * Open MPI load it where RTLD_NEXT does not see it.
  */
 #define _GNU_SOURCE
 #include "preload.h"
