@@ -218,11 +218,12 @@ TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
 
 class verbs_counters : public verbs_attr {
 protected:
-    static unsigned count(const std::string &name)
+    static uint64_t count(const std::string &name,
+                          const std::string &folder = "hw_counters")
     {
-        std::ifstream file("/sys/class/infiniband/mlx5_0/ports/1/hw_counters/" +
-                           name);
-        unsigned value = ~0u;
+        std::ifstream file("/sys/class/infiniband/mlx5_0/ports/1/" + folder +
+                           "/" + name);
+        uint64_t value = ~0ull;
 
         EXPECT_TRUE(file >> value) << name;
         return value;
@@ -270,6 +271,78 @@ TEST_P(verbs_counters, tell_what_went_wrong)
     }
 }
 
+/* Packets of a device that sends to itself, and payload in words: each packet has
+ * six more (LRH, BTH, ICRC). */
+struct verbs_traffic {
+    uint64_t packets, words;
+};
+
+class verbs_port_counters : public verbs_counters {
+protected:
+    static verbs_traffic traffic(const std::string &way)
+    {
+        verbs_traffic t = {count("port_" + way + "_packets", "counters"), 0};
+
+        EXPECT_EQ(t.packets, count("unicast_" + way + "_packets", "counters"));
+        t.words = count("port_" + way + "_data", "counters") - 6 * t.packets;
+        return t;
+    }
+
+    static void expect(const verbs_traffic &before, const std::string &way,
+                       uint64_t packets, uint64_t words)
+    {
+        verbs_traffic after = traffic(way);
+
+        EXPECT_EQ(before.packets + packets, after.packets) << way;
+        EXPECT_EQ(before.words + words, after.words) << way;
+    }
+
+    static void check(uint64_t packets, uint64_t words,
+                      const std::function<void()> &go)
+    {
+        verbs_traffic out = traffic("xmit"), in = traffic("rcv");
+
+        go();
+        expect(out, "xmit", packets, words);
+        expect(in, "rcv", packets, words);
+    }
+};
+
+TEST_P(verbs_port_counters, tell_packets_and_words)
+{
+    auto pair = std::make_unique<verbs_pair>(dev);
+    struct ibv_qp_attr attr = {};
+
+    check(1, 16, [&] { EXPECT_EQ(IBV_WC_SUCCESS, run(pair->a, write())); });
+    check(2, 16, [&] {
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair->a, verbs_op(IBV_WR_RDMA_READ).local(src, 61)
+                                       .remote((uintptr_t)dst.addr,
+                                               dst.mr->rkey)));
+    });
+    check(1, 16, [&] {
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair->a, write().remote(0, 0)));
+    });
+    attr = query(pair->a.qp);
+    check(0, 0, [&] { pair.reset(); });
+
+    pair = std::make_unique<verbs_pair>(dev);
+    const unsigned mtu = 128u << attr.path_mtu;
+    check(3, (2 * mtu + 4) / 4, [&] {
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair->a, verbs_op(IBV_WR_RDMA_WRITE)
+                                       .local(src, 2 * mtu + 1)
+                                       .remote((uintptr_t)dst.addr,
+                                               dst.mr->rkey)));
+    });
+    for (const char *name : {"symbol_error", "link_downed", "VL15_dropped",
+                             "port_xmit_wait", "port_rcv_errors"}) {
+        EXPECT_EQ(0u, count(name, "counters")) << name;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_port_counters, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(roce, verbs_port_counters, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_counters, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_counters, testing::Values(0));
 

@@ -33,6 +33,7 @@ typedef uint64_t hca_off_t;
 #define HCA_MAX_DEVS    256u /* hca_dev.h */
 #define HCA_DEVS_PER_NODE 16u
 #define HCA_MAX_COUNTS  16u /* hca_count.h */
+#define HCA_MAX_TRAFFIC 4u  /* hca_traffic.h */
 #define HCA_CHUNK_SIZE  (1ul << 20)
 #define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS 64u
@@ -78,6 +79,8 @@ struct hca_fabric {
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
     _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
+    _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
+                                                                 gone */
     _Atomic(uint32_t) next_pdn;
     hca_off_t        tables;
     hca_off_t        arena;

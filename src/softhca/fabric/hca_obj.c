@@ -8,6 +8,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_proc.h"
+#include "hca_traffic.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -193,6 +194,9 @@ static void hca_obj_retire(enum hca_kind kind, struct hca_obj *obj)
              atomic_load(&obj->num));
     if (hca_kinds[kind].retire != NULL) {
         hca_kinds[kind].retire(obj);
+    }
+    if (kind == HCA_KIND_QP) {
+        hca_traffic_retire((struct hca_qp*)obj);
     }
     atomic_store(&obj->num, 0);
     hca_mutex_unlock(&obj->lock);

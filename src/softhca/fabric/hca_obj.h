@@ -281,6 +281,19 @@ struct hca_resp {
     uint64_t last_atomic; /* result of the last one, for its repetition */
 };
 
+/* What crosses a port: hca_traffic.h. */
+enum hca_traffic_what {
+    HCA_OUT_PACKETS,
+    HCA_OUT_BYTES, /* of payload, padded */
+    HCA_IN_PACKETS,
+    HCA_IN_BYTES,
+    HCA_NUM_TRAFFIC
+};
+
+struct hca_traffic {
+    uint64_t counts[HCA_NUM_TRAFFIC];
+};
+
 struct hca_qp {
     struct hca_obj     obj;
     pthread_mutex_t    sq_lock;
@@ -313,7 +326,9 @@ struct hca_qp {
     uint32_t           num_resets; /* what began before the last one is over */
     struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */
     struct hca_req     req;
+    struct hca_traffic asked;    /* as requester, under sq_lock */
     struct hca_resp    resp;
+    struct hca_traffic answered; /* as responder, under obj.lock */
     struct hca_pcie    pcie;
 };
 

@@ -9,6 +9,7 @@
 #include "hca_fault.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_traffic.h"
 #include "hca_responder.h"
 
 #include <string.h>
@@ -129,6 +130,51 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
     return target;
 }
 
+/* As the MTU cuts them; datagrams are never cut. */
+static uint64_t hca_wire_packets(const struct hca_qp *qp, uint64_t length)
+{
+    unsigned shift = (qp->type == HCA_QP_UD) ? 12 : 7 + qp->mtu;
+
+    return (length == 0) ? 1 : ((length - 1) >> shift) + 1;
+}
+
+static uint64_t hca_wire_padded(uint64_t length)
+{
+    return (length + 3) & ~3ull;
+}
+
+/* What brings data back has a request without any. */
+static __attribute__((noinline)) void
+hca_wire_count_long(struct hca_qp *qp, struct hca_qp *target,
+                    const struct hca_msg *msg, const struct hca_ack *ack)
+{
+    uint64_t packets = hca_wire_packets(qp, msg->data->length);
+    uint64_t bytes   = hca_wire_padded(msg->data->length);
+
+    if (msg->op < HCA_MSG_READ) {
+        hca_traffic_move(&qp->asked, &target->answered, packets, bytes);
+        return;
+    }
+    hca_traffic_move(&qp->asked, &target->answered, 1, 0);
+    if (ack->code == HCA_ACK) {
+        hca_traffic_move(&target->answered, &qp->asked, packets, bytes);
+    }
+}
+
+/* Counts a message that has arrived; one that any MTU has room for in a few
+ * instructions. */
+static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
+                           const struct hca_msg *msg,
+                           const struct hca_ack *ack)
+{
+    if ((msg->op < HCA_MSG_READ) && (msg->data->length <= 256)) {
+        hca_traffic_move(&qp->asked, &target->answered, 1,
+                         hca_wire_padded(msg->data->length));
+    } else {
+        hca_wire_count_long(qp, target, msg, ack);
+    }
+}
+
 static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
                              struct hca_ack *ack)
 {
@@ -143,6 +189,7 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
                   msg->src_qpn, msg->dest_qpn);
     } else {
         hca_responder_receive(target, msg, ack);
+        hca_wire_count(qp, target, msg, ack);
     }
     hca_obj_unlock(target);
 }

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The counters of a port, as mlx5_ib names them (hca_count.h). A file is written
+ * The counters of a port, as ib_core (counters/) and mlx5_ib (hw_counters/) name
+ * them: hca_traffic.h, hca_count.h. A file is written
  * anew whenever somebody is about to open it: another one takes its place, so
  * that who reads the old one is not disturbed. Any thread may come here.
  */
@@ -8,6 +9,7 @@
 #include "hca_sysfs_count.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_traffic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HCA_SYSFS_COUNTERS "/ports/1/hw_counters"
+#define HCA_SYSFS_PORT "/ports/1/"
+
+/* LRH, BTH and ICRC of each packet (IBTA, data packet format) */
+#define HCA_SYSFS_HEADERS 24
 
 static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
     [HCA_COUNT_OUT_OF_BUFFER]             = "out_of_buffer",
@@ -39,7 +44,82 @@ static const char *const hca_sysfs_counts[HCA_NUM_COUNTS] = {
     [HCA_COUNT_REQ_RNR_RETRIES_EXCEEDED]  = "req_rnr_retries_exceeded",
 };
 
-static int hca_sysfs_count_write(int dirfd, const char *path, uint32_t count)
+/* PortCounters and PortCountersExtended of IBTA's performance management, by their
+ * names in drivers/infiniband/core/sysfs.c. */
+static const char *const hca_sysfs_port_counts[] = {
+    "port_xmit_data", /* in words of four bytes */
+    "port_rcv_data",
+    "port_xmit_packets",
+    "port_rcv_packets",
+    "unicast_xmit_packets",
+    "unicast_rcv_packets",
+    /* nothing of that kind happens here */
+    "multicast_xmit_packets",
+    "multicast_rcv_packets",
+    "symbol_error",
+    "link_error_recovery",
+    "link_downed",
+    "port_rcv_errors",
+    "port_rcv_remote_physical_errors",
+    "port_rcv_switch_relay_errors",
+    "port_xmit_discards",
+    "port_xmit_constraint_errors",
+    "port_rcv_constraint_errors",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+    "VL15_dropped",
+    "port_xmit_wait",
+};
+
+static uint64_t hca_sysfs_count_words(uint64_t packets, uint64_t bytes)
+{
+    return (packets * HCA_SYSFS_HEADERS + bytes) / 4;
+}
+
+static uint64_t hca_sysfs_port_count(unsigned dev, unsigned i)
+{
+    struct hca_traffic sum;
+
+    hca_traffic_sum(dev, &sum);
+    switch (i) {
+    case 0:
+        return hca_sysfs_count_words(sum.counts[HCA_OUT_PACKETS],
+                                     sum.counts[HCA_OUT_BYTES]);
+    case 1:
+        return hca_sysfs_count_words(sum.counts[HCA_IN_PACKETS],
+                                     sum.counts[HCA_IN_BYTES]);
+    case 2:
+    case 4:
+        return sum.counts[HCA_OUT_PACKETS];
+    case 3:
+    case 5:
+        return sum.counts[HCA_IN_PACKETS];
+    default:
+        return 0;
+    }
+}
+
+static uint64_t hca_sysfs_hw_count(unsigned dev, unsigned i)
+{
+    return atomic_load(&hca_fabric->counts[dev][i]);
+}
+
+static const struct hca_sysfs_counters {
+    const char        *folder;
+    const char *const *names;
+    unsigned           num;
+    uint64_t         (*value)(unsigned dev, unsigned i);
+} hca_sysfs_counters[] = {
+    {"counters", hca_sysfs_port_counts,
+     sizeof(hca_sysfs_port_counts) / sizeof(hca_sysfs_port_counts[0]),
+     hca_sysfs_port_count},
+    {"hw_counters", hca_sysfs_counts, HCA_NUM_COUNTS, hca_sysfs_hw_count},
+};
+
+#define HCA_SYSFS_NUM_COUNTERS \
+    (sizeof(hca_sysfs_counters) / sizeof(hca_sysfs_counters[0]))
+
+static int hca_sysfs_count_write(int dirfd, const char *path, uint64_t count)
 {
     int fd = syscall(SYS_openat, dirfd, path,
                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
@@ -48,31 +128,43 @@ static int hca_sysfs_count_write(int dirfd, const char *path, uint32_t count)
     if (fd < 0) {
         return -errno;
     }
-    if (dprintf(fd, "%u\n", count) < 0) {
+    if (dprintf(fd, "%llu\n", (unsigned long long)count) < 0) {
         ret = -errno;
     }
     syscall(SYS_close, fd);
     return ret;
 }
 
-int hca_sysfs_count_create(int dirfd, const char *folder)
+static int hca_sysfs_counters_create(int dirfd, const char *folder,
+                                     const struct hca_sysfs_counters *counters)
 {
     char path[PATH_MAX];
     int ret = 0;
 
-    snprintf(path, sizeof(path), "%s" HCA_SYSFS_COUNTERS, folder);
+    snprintf(path, sizeof(path), "%s" HCA_SYSFS_PORT "%s", folder,
+             counters->folder);
     if ((mkdirat(dirfd, path, 0755) < 0) && (errno != EEXIST)) {
         return -errno;
     }
-    for (unsigned i = 0; (ret == 0) && (i < HCA_NUM_COUNTS); i++) {
-        snprintf(path, sizeof(path), "%s" HCA_SYSFS_COUNTERS "/%s", folder,
-                 hca_sysfs_counts[i]);
+    for (unsigned i = 0; (ret == 0) && (i < counters->num); i++) {
+        snprintf(path, sizeof(path), "%s" HCA_SYSFS_PORT "%s/%s", folder,
+                 counters->folder, counters->names[i]);
         ret = hca_sysfs_count_write(dirfd, path, 0);
     }
     return ret;
 }
 
-static void hca_sysfs_count_replace(const char *real, uint32_t count)
+int hca_sysfs_count_create(int dirfd, const char *folder)
+{
+    int ret = 0;
+
+    for (unsigned i = 0; (ret == 0) && (i < HCA_SYSFS_NUM_COUNTERS); i++) {
+        ret = hca_sysfs_counters_create(dirfd, folder, &hca_sysfs_counters[i]);
+    }
+    return ret;
+}
+
+static void hca_sysfs_count_replace(const char *real, uint64_t count)
 {
     char path[PATH_MAX];
 
@@ -82,9 +174,26 @@ static void hca_sysfs_count_replace(const char *real, uint32_t count)
     }
 }
 
+/* @param file  its path below that of the port */
+static void hca_sysfs_counters_refresh(
+        const struct hca_sysfs_counters *counters, unsigned dev,
+        const char *file, const char *real)
+{
+    size_t len = strlen(counters->folder);
+
+    if (strncmp(file, counters->folder, len) || (file[len] != '/')) {
+        return;
+    }
+    for (unsigned i = 0; i < counters->num; i++) {
+        if (!strcmp(file + len + 1, counters->names[i])) {
+            hca_sysfs_count_replace(real, counters->value(dev, i));
+        }
+    }
+}
+
 void hca_sysfs_count_refresh(const char *path, const char *real)
 {
-    const char *port = strstr(path, HCA_SYSFS_COUNTERS "/");
+    const char *port = strstr(path, HCA_SYSFS_PORT);
     const char *name = strstr(path, "/mlx5_");
     unsigned n;
 
@@ -92,11 +201,8 @@ void hca_sysfs_count_refresh(const char *path, const char *real)
         (sscanf(name, "/mlx5_%u/", &n) != 1) || (n >= hca_config.num_devs)) {
         return;
     }
-    port += sizeof(HCA_SYSFS_COUNTERS);
-    for (unsigned i = 0; i < HCA_NUM_COUNTS; i++) {
-        if (!strcmp(port, hca_sysfs_counts[i])) {
-            hca_sysfs_count_replace(
-                    real, hca_fabric->counts[hca_dev_local(n)][i]);
-        }
+    for (unsigned i = 0; i < HCA_SYSFS_NUM_COUNTERS; i++) {
+        hca_sysfs_counters_refresh(&hca_sysfs_counters[i], hca_dev_local(n),
+                                   port + strlen(HCA_SYSFS_PORT), real);
     }
 }

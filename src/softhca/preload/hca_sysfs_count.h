@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Files of sysfs whose contents change: ports/1/hw_counters.
+ * Files of sysfs whose contents change: ports/1/counters and hw_counters.
  */
 #ifndef HCA_SYSFS_COUNT_H
 #define HCA_SYSFS_COUNT_H
