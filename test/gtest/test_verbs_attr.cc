@@ -5,7 +5,11 @@
  */
 #include "verbs_bench.h"
 
+#include <fcntl.h>
 #include <functional>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 
 namespace {
 
@@ -146,6 +150,121 @@ TEST_P(verbs_attr, port_has_no_switch_behind_it)
     EXPECT_EQ(0u, port.flags);
     EXPECT_EQ(EINVAL, mlx5dv_query_port(dev.ctx, 2, &port));
 }
+
+/* --- the clock ------------------------------------------------------------ */
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec ts;
+
+    HCA_CHECK_CALL(clock_gettime(clock, &ts) == 0);
+    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+TEST_P(verbs_attr, clock_page_gives_the_time_of_a_stamp)
+{
+    struct mlx5dv_clock_info info = {};
+    struct ibv_values_ex values   = {};
+    const uint64_t second         = 1000000000;
+
+    values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+    ASSERT_EQ(0, mlx5dv_get_clock_info(dev.ctx, &info));
+    const uint64_t before = nanoseconds(CLOCK_REALTIME);
+    ASSERT_EQ(0, ibv_query_rt_values_ex(dev.ctx, &values));
+    const uint64_t stamp = values.raw_clock.tv_nsec;
+    const uint64_t now   = mlx5dv_ts_to_ns(&info, stamp);
+    EXPECT_GT(now, before - second);
+    EXPECT_LT(now, nanoseconds(CLOCK_REALTIME) + second);
+    EXPECT_EQ(now + 5, mlx5dv_ts_to_ns(&info, stamp + 5));
+    EXPECT_EQ(info.nsec - 7, mlx5dv_ts_to_ns(&info, info.last_cycles - 7))
+            << "from before the page was written";
+    /* of hours later, as if nobody wrote it anew */
+    EXPECT_EQ(info.nsec + 86400 * second,
+              mlx5dv_ts_to_ns(&info, info.last_cycles + 86400 * second));
+}
+
+/* --- regions over dma-bufs ------------------------------------------------ */
+
+class verbs_dmabuf : public verbs_attr {
+protected:
+    static constexpr size_t SIZE = 16384;
+    static constexpr int ACCESS  = IBV_ACCESS_LOCAL_WRITE |
+                                   IBV_ACCESS_REMOTE_READ |
+                                   IBV_ACCESS_REMOTE_WRITE;
+
+    verbs_dmabuf() : m_file(memfd_create("dmabuf", MFD_ALLOW_SEALING))
+    {
+        HCA_CHECK_CALL((m_file >= 0) && (ftruncate(m_file, SIZE) == 0));
+    }
+
+    ~verbs_dmabuf()
+    {
+        close(m_file);
+    }
+
+    int error(uint64_t offset, size_t length, uint64_t iova, int fd,
+              int access) const
+    {
+        struct ibv_mr *mr = ibv_reg_dmabuf_mr(dev.pd, offset, length, iova, fd,
+                                              access);
+        int err           = (mr == NULL) ? errno : 0;
+
+        EXPECT_TRUE((mr == NULL) || (ibv_dereg_mr(mr) == 0));
+        return err;
+    }
+
+    const int m_file;
+};
+
+TEST_P(verbs_dmabuf, what_is_none_is_refused)
+{
+    EXPECT_EQ(EBADF, error(0, 4096, 0, 1 << 20, ACCESS));
+    EXPECT_EQ(EBADF, error(0, 4096, 0, -1, ACCESS));
+    EXPECT_EQ(EINVAL, error(0, 4096, 0, m_file, ACCESS)) << "a file";
+    EXPECT_EQ(EINVAL, error(0, 4096, 0, dev.ctx->cmd_fd, ACCESS));
+    EXPECT_EQ(EINVAL, error(64, 4096, 0, -1, ACCESS)) << "bits of the iova";
+    EXPECT_EQ(EINVAL, error(4096, SIZE_MAX, 0, -1, ACCESS));
+    EXPECT_EQ(EINVAL, error(0, 4096, 0, -1, IBV_ACCESS_REMOTE_WRITE));
+    EXPECT_EQ(EINVAL, error(0, 4096, 0, -1, IBV_ACCESS_MW_BIND));
+}
+
+/* The machine's own device makes one of the file. */
+TEST_P(verbs_dmabuf, is_a_region_like_others)
+{
+    struct udmabuf_create create = {};
+    int udmabuf                  = open("/dev/udmabuf", O_RDWR);
+
+    if (udmabuf < 0) {
+        GTEST_SKIP() << "/dev/udmabuf: " << strerror(errno);
+    }
+    ASSERT_EQ(0, fcntl(m_file, F_ADD_SEALS, F_SEAL_SHRINK));
+    create.memfd = m_file;
+    create.size  = SIZE;
+    int fd       = ioctl(udmabuf, UDMABUF_CREATE, &create);
+    ASSERT_LE(0, fd) << strerror(errno);
+
+    EXPECT_EQ(EINVAL, error(4096, SIZE, 4096, fd, ACCESS)) << "its end";
+    struct ibv_mr *mr = ibv_reg_dmabuf_mr(dev.pd, 4160, 4096, 0x10040, fd,
+                                          ACCESS);
+    if ((mr == NULL) && (errno == EOPNOTSUPP)) {
+        GTEST_SKIP() << "this kernel does not let pages of udmabuf be reached";
+    }
+    ASSERT_NE(nullptr, mr) << strerror(errno);
+    {
+        verbs_pair pair(dev);
+        uint8_t byte = 0;
+
+        EXPECT_EQ(IBV_WC_SUCCESS,
+                  run(pair.a, write().remote(0x10040, mr->rkey)));
+        EXPECT_EQ(1, pread(m_file, &byte, 1, 4160));
+        EXPECT_EQ(src.addr[0], byte);
+    }
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    close(fd);
+    close(udmabuf);
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_dmabuf, testing::Values(0));
 
 /* Two datagram queue pairs, and a message from one to the other */
 class verbs_datagrams : public verbs_attr {

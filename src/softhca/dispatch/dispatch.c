@@ -35,15 +35,15 @@ static _Atomic(struct uverbs_ctx*) dispatch_files[DISPATCH_MAX_FDS];
 static pthread_mutex_t dispatch_files_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* First those of objects without rings, which a forked child may use. */
-#define DISPATCH_RINGLESS 6
+#define DISPATCH_RINGLESS 7
 
 static const struct uverbs_method *const dispatch_methods[] = {
     uverbs_context_methods, uverbs_port_methods, uverbs_pd_methods,
     uverbs_mr_methods,      uverbs_mw_methods,   uverbs_dm_methods,
-    uverbs_cq_methods,      uverbs_srq_methods,  uverbs_xrcd_methods,
-    uverbs_ah_methods,      uverbs_qp_methods,   uverbs_event_methods,
-    uverbs_uar_methods,     uverbs_odp_methods,  devx_methods,
-    devx_umem_methods,      devx_event_methods,
+    uverbs_dmabuf_methods,  uverbs_cq_methods,   uverbs_srq_methods,
+    uverbs_xrcd_methods,    uverbs_ah_methods,   uverbs_qp_methods,
+    uverbs_event_methods,   uverbs_uar_methods,  uverbs_odp_methods,
+    devx_methods,           devx_umem_methods,   devx_event_methods,
 };
 
 /* Users before what they use: the order in which a context is given back. */

@@ -48,6 +48,7 @@
 #define UVERBS_MAX_UAR       0xffffu    /* CREATE_CQ has 16 bits for it */
 #define UVERBS_NUM_VECTORS   1u
 #define UVERBS_CLOCK_KHZ     1000000u   /* CQE timestamps are nanoseconds */
+#define UVERBS_CLOCK_MASK    (UINT64_MAX >> 1)
 #define UVERBS_PART_ID       4123u      /* ConnectX-6 */
 #define UVERBS_FW_VER        ((20ull << 32) | (35ull << 16) | 1012)
 #define UVERBS_UIDX_MASK     0xffffffu
@@ -293,7 +294,7 @@ extern const struct uverbs_method uverbs_context_methods[],
         uverbs_odp_methods[], uverbs_mw_methods[], uverbs_dm_methods[],
         uverbs_cq_methods[], uverbs_srq_methods[], uverbs_xrcd_methods[],
         uverbs_ah_methods[], uverbs_qp_methods[], uverbs_event_methods[],
-        uverbs_uar_methods[];
+        uverbs_uar_methods[], uverbs_dmabuf_methods[];
 extern const struct uverbs_write uverbs_device_writes[], uverbs_pd_writes[],
         uverbs_mr_writes[], uverbs_mw_writes[], uverbs_cq_writes[],
         uverbs_srq_writes[], uverbs_xrcd_writes[], uverbs_ah_writes[],

@@ -30,8 +30,7 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
     return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
 }
 
-/* No clock page: timestamps come with the CQEs. A BlueFlame register is as long
- * as the capabilities of the device say (log_bf_reg_size), and of no length
+/* A BlueFlame register is as long as the capabilities of the device say (log_bf_reg_size), and of no length
  * where the platform has no write-combining (mlx5_ib: wc_support). */
 static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)
@@ -52,6 +51,7 @@ static void uverbs_ucontext(const struct uverbs_ctx *ctx,
         .cqe_version       = 1,
         .cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
                              MLX5_USER_CMDS_SUPP_UHW_CREATE_AH,
+        .clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1,
         .eth_min_inline    = MLX5_USER_INLINE_MODE_NONE,
         .log_uar_size      = 12,
         .num_uars_per_page = 1,

@@ -112,7 +112,7 @@ static void uverbs_device_fill_ex(struct ib_uverbs_ex_query_device_resp *resp)
     resp->odp_caps.per_transport_caps.rc_odp_caps = UVERBS_ODP_ALL;
     resp->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
     resp->xrc_odp_caps        = UVERBS_ODP_ALL;
-    resp->timestamp_mask      = UINT64_MAX >> 1;
+    resp->timestamp_mask      = UVERBS_CLOCK_MASK;
     resp->hca_core_clock      = UVERBS_CLOCK_KHZ;
     resp->device_cap_flags_ex = resp->base.device_cap_flags;
     resp->max_dm_size         = UVERBS_MAX_DM_SIZE;

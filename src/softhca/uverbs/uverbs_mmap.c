@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mappings of the device file. The file is an empty memfd, so mmap() succeeds by
- * itself, at whatever offset the program was told, and no hook has to see the
+ * Mappings of the device file. The file is a memfd, so mmap() succeeds by itself, at whatever offset the program was told, and no hook has to see the
  * call (UCX patches mmap() behind a preloaded library's back). A mapping is
  * found in /proc/self/maps by its offset when the first ioctl needs it. Device
  * memory may be touched before that: nothing is behind such an offset, the
- * access raises SIGBUS, and its handler asks uverbs_map_fault().
+ * access raises SIGBUS, and its handler asks uverbs_map_fault(). All that the file
+ * has is the page of the clock, below all those offsets.
  *
  * The table is static and its entries are claimed with one atomic, because the
  * handler reads it. Written under the mutex of the entry's context.
@@ -16,6 +16,7 @@
 #include "softhca/base/hca_maps.h"
 #include "softhca/fabric/hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
+#include "softhca/nic/hca_cq.h"
 #include "softhca/nic/hca_uar.h"
 #include "uverbs.h"
 
@@ -28,6 +29,9 @@
 
 #define UVERBS_MAX_MAPS 1024
 #define UVERBS_MAP_FILE "softhca-uverbs"
+
+/* Where libmlx5 maps it: a command in bits 8 and up of the page's number. */
+#define UVERBS_MAP_CLOCK ((MLX5_IB_MMAP_CLOCK_INFO << 8) * 4096l)
 
 enum uverbs_map_state {
     UVERBS_MAP_FREE,
@@ -49,15 +53,37 @@ struct uverbs_map {
 
 static struct uverbs_map uverbs_maps[UVERBS_MAX_MAPS];
 
+/* The device's clock counts nanoseconds, so that the page stays true: nobody has
+ * to write it anew before a product overflows, as mlx5_core does. It begins at
+ * the time of day, which it does not follow, as there. */
+static int uverbs_map_clock(int file)
+{
+    struct timespec now;
+    struct mlx5_ib_clock_info info = {
+        .mult = 1,
+        .mask = UVERBS_CLOCK_MASK,
+    };
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    info.cycles = hca_cq_timestamp();
+    info.nsec   = now.tv_sec * 1000000000ull + now.tv_nsec;
+    if ((ftruncate(file, UVERBS_MAP_CLOCK + 4096) != 0) ||
+        (pwrite(file, &info, sizeof(info), UVERBS_MAP_CLOCK) !=
+         sizeof(info))) {
+        return -errno;
+    }
+    return 0;
+}
+
 int uverbs_map_file(int fd)
 {
     int flags = fcntl(fd, F_GETFD);
     int file  = memfd_create(UVERBS_MAP_FILE, MFD_CLOEXEC);
-    int ret   = 0;
+    int ret   = (file < 0) ? -errno : uverbs_map_clock(file);
 
-    if ((flags < 0) || (file < 0) ||
+    if ((ret == 0) && ((flags < 0) ||
         (syscall(SYS_dup3, file, fd, (flags & FD_CLOEXEC) ? O_CLOEXEC : 0) <
-         0)) {
+         0))) {
         ret = -errno;
     }
     if (file >= 0) {

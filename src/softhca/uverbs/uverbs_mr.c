@@ -175,6 +175,9 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
     (void)events;
     uverbs_mkey_free(mr->mkey);
     uverbs_unpin(mr->pinned);
+    if (mr->map.size > 0) {
+        munmap(mr->map.addr, mr->map.size);
+    }
     uverbs_drop(mr->pd);
     uverbs_drop(mr->dm);
 }
@@ -306,7 +309,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     if (ret != 0) {
         return ret;
     }
-    if (mr->dm != NULL) {
+    if ((mr->dm != NULL) || (mr->map.size > 0)) {
         return -EINVAL;
     }
     if (cmd.flags & IBV_REREG_MR_CHANGE_PD) {

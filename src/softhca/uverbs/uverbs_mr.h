@@ -8,12 +8,19 @@
 #include "uverbs_dm.h"
 #include "uverbs_pd.h"
 
+/* What a region has mapped for itself, of no size for most. */
+struct uverbs_mr_map {
+    void  *addr;
+    size_t size;
+};
+
 struct uverbs_mr {
     struct uverbs_obj obj;
     struct hca_mkey  *mkey;
     struct uverbs_pd *pd;
     struct uverbs_dm *dm;
     uint64_t          pinned; /* pages */
+    struct uverbs_mr_map map; /* of a dma-buf */
 };
 
 /* A translation, as REG_MR and REREG_MR describe it. */
