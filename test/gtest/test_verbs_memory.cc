@@ -274,6 +274,14 @@ TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
     EXPECT_EQ(EFAULT, advise(all, gone, 4097, IBV_ADVISE_MR_ADVICE_PREFETCH));
     EXPECT_EQ(0,
               advise(all, gone, 4097, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT));
+    EXPECT_EQ(EFAULT, advise(all, (void*)-4096l, 4095,
+                             IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE));
+    {
+        no_descriptors none(0);
+
+        EXPECT_EQ(0, advise(mr, dst.addr, dst.size,
+                            IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE));
+    }
     EXPECT_EQ(0, munmap(gone, 4096));
     EXPECT_EQ(0, ibv_dereg_mr(all));
     EXPECT_EQ(0, ibv_dereg_mr(mr));

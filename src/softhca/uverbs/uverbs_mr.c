@@ -73,22 +73,22 @@ static int uverbs_check_range(const struct hca_range *range, bool writes)
                         ret;
 }
 
-/* Whether all of [start, start + length) is mapped with the rights that the
- * access takes (pin_user_pages() of the kernel: EFAULT). Nothing is pinned:
+/* As pin_user_pages() of the kernel would find out (EFAULT). Nothing is pinned:
  * what is unmapped later is found out by the access. A few pages are all
  * faulted in, which takes less than to ask for their mappings and finds the
  * same; so are many if there is no descriptor to ask with, as a kernel needs
  * none. */
-static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
+int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes)
 {
-    bool writes = (access & (IBV_ACCESS_LOCAL_WRITE |
-                             IBV_ACCESS_MW_BIND)) != 0;
     struct hca_range range = {
         .start = start & ~4095ull,
         .end   = (start + length + 4095) & ~4095ull,
     };
     int ret;
 
+    if (range.end <= range.start) {
+        return -EFAULT; /* the last page of all, which no program has */
+    }
     if (uverbs_can_populate() &&
         (range.end - range.start <= UVERBS_POPULATE_MAX)) {
         return uverbs_populate(range.start, range.end, writes);
@@ -99,6 +99,14 @@ static int uverbs_check_mapped(uint64_t start, uint64_t length, uint32_t access)
     }
     return uverbs_can_populate() ?
            uverbs_populate(range.start, range.end, writes) : ret;
+}
+
+static int uverbs_check_pages(const struct uverbs_region *region)
+{
+    bool writes = (region->access & (IBV_ACCESS_LOCAL_WRITE |
+                                     IBV_ACCESS_MW_BIND)) != 0;
+
+    return uverbs_check_mapped(region->start, region->length, writes);
 }
 
 static bool uverbs_is_implicit(const struct uverbs_region *region)
@@ -127,7 +135,7 @@ static int uverbs_check_region(const struct uverbs_region *region)
         return -EINVAL;
     }
     return (region->access & IBV_ACCESS_ON_DEMAND) ? 0 :
-           uverbs_check_mapped(region->start, region->length, region->access);
+           uverbs_check_pages(region);
 }
 
 static void uverbs_region_set(struct hca_mkey *mkey,

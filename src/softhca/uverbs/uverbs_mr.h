@@ -32,6 +32,10 @@ struct uverbs_region {
 /* Rights that a region may give. @return 0, -EINVAL. */
 int uverbs_check_access(uint32_t access);
 
+/* Whether all of [start, start + length) is mapped, to be read or written too.
+ * @return 0, -EFAULT; what hca_maps_query() returns if nothing can be known. */
+int uverbs_check_mapped(uint64_t start, uint64_t length, bool writes);
+
 /* A region with a fresh key; the translation is already checked.
  * @return 0, -ENOMEM. */
 int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,

@@ -5,15 +5,14 @@
  * be done later is not looked at; with FLUSH it is done now, and may fail.
  */
 #define _GNU_SOURCE
-#include "softhca/base/hca_maps.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
+#include "uverbs_mr.h"
 #include "uverbs_pd.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 static const struct uverbs_attr_spec uverbs_advise_mr_attrs[] = {
     {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
@@ -50,13 +49,6 @@ static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
 {
     const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
     uint64_t offset             = sge->addr - mkey->iova;
-    uintptr_t start             = mkey->va + offset;
-    int prot = (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE) ?
-               PROT_READ | PROT_WRITE : PROT_READ;
-    struct hca_range range = {
-        .start = start & ~4095ul,
-        .end   = (start + sge->length + 4095) & ~4095ul
-    };
 
     if ((sge->addr < mkey->iova) || (offset >= mkey->length) ||
         (sge->length > mkey->length - offset)) {
@@ -66,8 +58,9 @@ static int uverbs_advise_flush(const struct ib_uverbs_sge *sge, uint64_t advice)
         (sge->length == 0)) {
         return 0;
     }
-    hca_maps_query(&range);
-    return (range.is_whole && ((range.prot & prot) == prot)) ? 0 : -EFAULT;
+    return uverbs_check_mapped(mkey->va + offset, sge->length,
+                               advice ==
+                               IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
 }
 
 static int uverbs_advise_mr(struct uverbs_req *req)
