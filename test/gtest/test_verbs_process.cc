@@ -271,6 +271,16 @@ TEST_P(verbs_process, descriptor_of_the_device_can_be_replaced)
 
 /* --- time ----------------------------------------------------------------- */
 
+TEST_P(verbs_process, clock_is_the_only_value_of_now)
+{
+    for (uint32_t mask : {2u, 2u | IBV_VALUES_MASK_RAW_CLOCK}) {
+        struct ibv_values_ex values = {mask, {}};
+
+        EXPECT_EQ(EINVAL, ibv_query_rt_values_ex(dev.ctx, &values));
+        EXPECT_EQ(mask, values.comp_mask);
+    }
+}
+
 TEST_P(verbs_process, time_of_the_device_is_told_apart)
 {
     auto ticks = (uint64_t(*)())dlsym(RTLD_DEFAULT, "softhca_ticks");

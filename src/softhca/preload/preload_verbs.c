@@ -133,8 +133,10 @@ static int preload_query_rt_values(struct ibv_context *ctx,
                                    struct ibv_values_ex *values)
 {
     (void)ctx;
-    if (!(values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)) {
-        values->comp_mask = 0;
+    if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) {
+        return EINVAL;
+    }
+    if (values->comp_mask == 0) {
         return 0;
     }
     values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
