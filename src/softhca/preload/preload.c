@@ -27,6 +27,7 @@
 
 #define PRELOAD_SYSFS "/sys/class/infiniband" /* also infiniband_verbs, ... */
 #define PRELOAD_DEVFS "/dev/infiniband"
+#define PRELOAD_NODE  PRELOAD_DEVFS "/uverbs"
 
 static struct preload_libc preload_real;
 static atomic_bool preload_ready;
@@ -140,11 +141,15 @@ const char *preload_path(const char *path)
 
 int preload_minor(const char *path)
 {
+    size_t len = sizeof(PRELOAD_NODE) - 1;
     unsigned minor;
     char end;
 
-    return ((path != NULL) && (sscanf(path, PRELOAD_DEVFS "/uverbs%u%c", &minor,
-                                      &end) == 1)) ? (int)minor : -1;
+    /* all that a program looks at comes here: scanning is for nodes */
+    if ((path == NULL) || strncmp(path, PRELOAD_NODE, len)) {
+        return -1;
+    }
+    return (sscanf(path + len, "%u%c", &minor, &end) == 1) ? (int)minor : -1;
 }
 
 int preload_opened(const char *path, int fd)
