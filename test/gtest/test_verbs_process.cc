@@ -11,6 +11,11 @@
 #include <csignal>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <time.h>
 
@@ -267,6 +272,54 @@ void replace_a_descriptor(int socket)
 TEST_P(verbs_process, descriptor_of_the_device_can_be_replaced)
 {
     EXPECT_EQ(0, peer_process(replace_a_descriptor).wait());
+}
+
+/* The program closes the device by a system call, and a file has the number. */
+void reuse_the_number(int)
+{
+    hca_device *dev = new hca_device; /* for ever: it is not usable any more */
+    int fd = dev->ctx->cmd_fd, file = open("/proc/self/exe", O_RDONLY), bytes;
+    struct stat is, st = {}, at = {};
+    struct statx x = {};
+
+    ASSERT_EQ(0, stat("/proc/self/exe", &is));
+    ASSERT_EQ(fd, syscall(SYS_dup3, file, fd, 0));
+    EXPECT_EQ(0, ioctl(fd, FIONREAD, &bytes));
+    EXPECT_EQ(0, fstat(fd, &st));
+    EXPECT_EQ(0, fstatat(fd, "", &at, AT_EMPTY_PATH));
+    EXPECT_EQ(0, statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &x));
+    for (const struct stat &each : {st, at}) {
+        EXPECT_TRUE(S_ISREG(each.st_mode));
+        EXPECT_EQ(is.st_size, each.st_size);
+    }
+    EXPECT_TRUE(S_ISREG(x.stx_mode));
+}
+
+TEST_P(verbs_process, number_of_a_closed_device_can_be_a_files)
+{
+    EXPECT_EQ(0, peer_process(reuse_the_number).wait());
+}
+
+void close_a_range(int)
+{
+    hca_device *dev = new hca_device; /* for ever: it is not usable any more */
+    unsigned fd     = dev->ctx->cmd_fd;
+    const auto command_errno = [=] {
+        EXPECT_EQ(-1, ioctl(fd, RDMA_VERBS_IOCTL, NULL));
+        return errno;
+    };
+
+    EXPECT_EQ(-1, close_range(fd, fd, 1 << 30)) << "an unknown flag";
+    EXPECT_EQ(EFAULT, command_errno());
+    EXPECT_EQ(0, close_range(fd, fd, CLOSE_RANGE_CLOEXEC));
+    EXPECT_EQ(EFAULT, command_errno());
+    EXPECT_EQ(0, close_range(fd, fd, CLOSE_RANGE_UNSHARE));
+    EXPECT_EQ(EBADF, command_errno());
+}
+
+TEST_P(verbs_process, range_of_descriptors_is_closed_or_not)
+{
+    EXPECT_EQ(0, peer_process(close_a_range).wait());
 }
 
 /* --- time ----------------------------------------------------------------- */

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Descriptors from 0; pages of it are touched as they are used. */
@@ -310,7 +309,7 @@ int dispatch_dup(int fd, int newfd)
     return 0;
 }
 
-static bool dispatch_has_file(int fd, const struct stat *st)
+bool dispatch_has_file(int fd, const struct stat *st)
 {
     struct uverbs_ctx *ctx = dispatch_ctx_get(fd);
     bool is_same           = (ctx != NULL) && (ctx->st_dev == st->st_dev) &&

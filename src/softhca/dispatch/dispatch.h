@@ -12,6 +12,7 @@
 #define DISPATCH_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 /* A program opened the node of device `dev`; from now on fd is a file of its own
  * (uverbs_mmap.h). @return 0, or -EMFILE (the number is beyond what the table
@@ -24,6 +25,9 @@ int dispatch_dup(int fd, int newfd);
 /* newfd came from somewhere, through a socket for example. @return whether it is
  * a duplicate of one that is open here, and is known as such now. */
 bool dispatch_adopt(int newfd);
+
+/* Whether the device that was opened as fd has this file. */
+bool dispatch_has_file(int fd, const struct stat *st);
 
 /* The device (hca_dev.h) that fd is; -1 if it is none. */
 int dispatch_dev(int fd);

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/netlink.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -184,6 +185,14 @@ PRELOAD_EXPORT int socket(int domain, int type, int protocol)
     return preload_libc()->socket(domain, type, protocol);
 }
 
+/* Commands are the device's without a further look; what else is asked may be
+ * meant for a file that has the number now. */
+static bool preload_takes_ioctl(int fd, unsigned long request)
+{
+    return dispatch_is_open(fd) &&
+           ((request == RDMA_VERBS_IOCTL) || preload_fd_is_device(fd));
+}
+
 PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
     va_list ap;
@@ -193,7 +202,7 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(ap, request);
     arg = va_arg(ap, void*);
     va_end(ap);
-    if (!dispatch_is_open(fd)) {
+    if (!preload_takes_ioctl(fd, request)) {
         return preload_libc()->ioctl(fd, request, arg);
     }
 

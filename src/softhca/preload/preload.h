@@ -62,6 +62,11 @@ int preload_opened(const char *path, int fd);
 /* fd is a device from now on. */
 void preload_fd_opened(int fd);
 
+/* Whether fd, which was opened as a device, still is one: a program may close
+ * it by a system call of its own, and the number come back as another file's.
+ * Such a number is forgotten. One system call if it was a device. */
+bool preload_fd_is_device(int fd);
+
 /* False in a child of vfork(), which runs in its parent's memory and ran no
  * pthread_atfork() handler. */
 bool preload_is_own_process(void);

@@ -43,6 +43,24 @@ static bool preload_is_device(int fd)
     return dispatch_is_open(fd) && preload_is_own_process();
 }
 
+bool preload_fd_is_device(int fd)
+{
+    int err = errno;
+    struct stat st;
+
+    if (!dispatch_is_open(fd)) {
+        return false;
+    }
+    if ((preload_libc()->fstat(fd, &st) == 0) && dispatch_has_file(fd, &st)) {
+        return true;
+    }
+    if (preload_is_own_process()) {
+        dispatch_close(fd);
+    }
+    errno = err;
+    return false;
+}
+
 void preload_fd_opened(int fd)
 {
     unsigned top = atomic_load(&preload_top_fd);
@@ -97,7 +115,9 @@ static int preload_close_around(unsigned first, unsigned last, int flags)
 
 PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
-    if (flags == 0) { /* the others leave them open, at least to others */
+    /* to threads that keep the table that this one leaves they are gone, too:
+     * a device is the process' */
+    if ((flags & ~CLOSE_RANGE_UNSHARE) == 0) {
         preload_closing(first, last);
     }
     return preload_close_around(first, last, flags);
@@ -120,7 +140,7 @@ PRELOAD_EXPORT void closefrom(int first)
 /* newfd now refers to what fd does. */
 static int preload_duplicated(int fd, int newfd)
 {
-    if ((newfd >= 0) && preload_is_device(fd) &&
+    if ((newfd >= 0) && preload_fd_is_device(fd) && preload_is_own_process() &&
         (dispatch_dup(fd, newfd) == 0)) {
         preload_fd_opened(newfd);
     }

@@ -212,7 +212,8 @@ static int preload_statx_node(int ret, int minor, struct statx *st)
 /* The node of an opened device; -1 if fd is none. */
 static int preload_fd_minor(int fd)
 {
-    return dispatch_is_open(fd) ? hca_sysfs_minor_of(dispatch_dev(fd)) : -1;
+    return preload_fd_is_device(fd) ? hca_sysfs_minor_of(dispatch_dev(fd)) :
+                                      -1;
 }
 
 /* ... or of a path, or of fd if that is empty and flags allow it. */
