@@ -321,16 +321,18 @@ bool dispatch_has_file(int fd, const struct stat *st)
     return is_same;
 }
 
-bool dispatch_adopt(int newfd)
+static bool dispatch_is_dup(int fd, int newfd)
 {
     struct stat st;
 
-    if (fstat(newfd, &st) < 0) {
-        return false;
-    }
-    for (int fd = 0; fd < DISPATCH_MAX_FDS; fd++) {
-        if (dispatch_is_open(fd) && (fd != newfd) &&
-            dispatch_has_file(fd, &st)) {
+    return dispatch_is_open(fd) && (fd != newfd) && (fstat(newfd, &st) == 0) &&
+           dispatch_has_file(fd, &st);
+}
+
+bool dispatch_adopt(int newfd, int top)
+{
+    for (int fd = 0; fd <= top; fd++) {
+        if (dispatch_is_dup(fd, newfd)) {
             return dispatch_dup(fd, newfd) == 0;
         }
     }

@@ -23,8 +23,8 @@ int dispatch_open(int fd, unsigned dev);
 int dispatch_dup(int fd, int newfd);
 
 /* newfd came from somewhere, through a socket for example. @return whether it is
- * a duplicate of one that is open here, and is known as such now. */
-bool dispatch_adopt(int newfd);
+ * a duplicate of one up to `top` that is open here, and is known as such now. */
+bool dispatch_adopt(int newfd, int top);
 
 /* Whether the device that was opened as fd has this file. */
 bool dispatch_has_file(int fd, const struct stat *st);

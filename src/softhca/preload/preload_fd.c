@@ -206,7 +206,7 @@ static void preload_received_fds(const struct cmsghdr *cmsg)
     for (size_t at = 0; CMSG_LEN(at + sizeof(fd)) <= cmsg->cmsg_len;
          at += sizeof(fd)) {
         memcpy(&fd, CMSG_DATA(cmsg) + at, sizeof(fd));
-        if (dispatch_adopt(fd)) {
+        if (dispatch_adopt(fd, atomic_load(&preload_top_fd))) {
             preload_fd_opened(fd);
         }
     }
