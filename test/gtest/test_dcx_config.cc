@@ -44,6 +44,8 @@ const std::map<std::string, option> options = {
     {"TYPES_REPORT", {{"y", "n"}, {"perhaps", ""}}},
 
     /* sending */
+    {"MMIO_MODE", {{"bf_post", "bf_post_mt", "db", "auto"},
+                   {"", "bf", "db_post"}}},
     {"SEG_SIZE", {{"512", "4m"}, {"0", "511", "4194305", "inf", "auto"},
                   few_buffers}},
     {"NUM_DCI", {{"1", "1024"}, {"0", "1025", "-1", "inf"},
