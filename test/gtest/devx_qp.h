@@ -151,11 +151,13 @@ public:
     static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
     static constexpr uint32_t uidx = 0x4321;
 
-    /* @param cqn  of the queue for its completions, 0: `cq` */
-    devx_qp(const hca_device &dev, const devx_rq &rmp, uint32_t cqn = 0) :
+    /* @param cqn  of the queue for its completions, 0: `cq`
+     * @param uar  type of the page for its doorbell */
+    devx_qp(const hca_device &dev, const devx_rq &rmp, uint32_t cqn = 0,
+            uint32_t uar = MLX5DV_UAR_ALLOC_TYPE_BF) :
         cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev), m_cqn(cqn)
     {
-        m_uar = mlx5dv_devx_alloc_uar(dev.ctx, 0);
+        m_uar = mlx5dv_devx_alloc_uar(dev.ctx, uar);
         HCA_CHECK_CALL(m_uar != NULL);
         object = std::make_unique<devx_object>(dev.ctx, create_in(rmp));
         HCA_CHECK_CALL(object->obj != NULL);
@@ -238,15 +240,17 @@ public:
     {
         uint64_t head;
 
-        wqe.finish(m_pi, qpn);
-        for (size_t i = 0; i < wqe.bytes.size(); i++) {
-            ring.addr[(m_pi % 64 * 64 + i) % 4096] = wqe.bytes[i];
-        }
-        m_pi += wqe.num_bb();
+        announce(wqe);
         memcpy(&head, wqe.bytes.data(), sizeof(head));
-        __atomic_store_n(ring.dbr() + MLX5_SND_DBR, htobe32(m_pi),
-                         __ATOMIC_SEQ_CST);
         *(volatile uint64_t*)m_uar->reg_addr = head;
+    }
+
+    /* ... pushed to the register, in words of 8 or 16 bytes */
+    void push(raw_wqe wqe, unsigned width)
+    {
+        announce(wqe);
+        wqe.bytes.resize(wqe.num_bb() * 64);
+        raw_store(m_uar->reg_addr, wqe.bytes, width);
     }
 
     /* To RESET, with the ring begun anew, as UCX does it: the doorbell record
@@ -293,6 +297,17 @@ public:
     uint32_t  qpn;
 
 private:
+    void announce(raw_wqe &wqe)
+    {
+        wqe.finish(m_pi, qpn);
+        for (size_t i = 0; i < wqe.bytes.size(); i++) {
+            ring.addr[(m_pi % 64 * 64 + i) % 4096] = wqe.bytes[i];
+        }
+        m_pi += wqe.num_bb();
+        __atomic_store_n(ring.dbr() + MLX5_SND_DBR, htobe32(m_pi),
+                         __ATOMIC_SEQ_CST);
+    }
+
     /* The peer is on this device: GID and MAC are our own. */
     void set_peer(devx_mailbox &in) const
     {

@@ -134,6 +134,26 @@ private:
     uint32_t         m_ci = 0;
 };
 
+/* Stores to a register, in words of 8 or 16 bytes */
+inline void
+raw_store(void *reg, const std::vector<uint8_t> &bytes, unsigned width)
+{
+    for (size_t i = 0; i < bytes.size(); i += width) {
+        uint8_t *to = (uint8_t*)reg + i;
+
+        if (width == 8) {
+            uint64_t word;
+
+            memcpy(&word, &bytes[i], sizeof(word));
+            *(volatile uint64_t*)to = word;
+        } else {
+            __m128i word = _mm_loadu_si128((const __m128i*)&bytes[i]);
+
+            _mm_store_si128((__m128i*)to, word);
+        }
+    }
+}
+
 /* A send queue, and the receive queue of a QP that has one */
 class raw_qp {
 public:
@@ -173,23 +193,10 @@ public:
     void push(unsigned num_bb, const std::vector<uint8_t> &bytes,
               unsigned width = 8)
     {
-        uint8_t *bf = (uint8_t*)m_dv.bf.reg;
-
         pi += num_bb;
         __atomic_store_n(&m_dv.dbrec[MLX5_SND_DBR], htobe32(pi),
                          __ATOMIC_SEQ_CST);
-        for (size_t i = 0; i < bytes.size(); i += width) {
-            if (width == 8) {
-                uint64_t word;
-
-                memcpy(&word, &bytes[i], sizeof(word));
-                *(volatile uint64_t*)(bf + i) = word;
-            } else {
-                __m128i word = _mm_loadu_si128((const __m128i*)&bytes[i]);
-
-                _mm_store_si128((__m128i*)(bf + i), word);
-            }
-        }
+        raw_store(m_dv.bf.reg, bytes, width);
     }
 
     unsigned num_bb() const

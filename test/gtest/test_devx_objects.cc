@@ -256,6 +256,39 @@ TEST_P(devx_objects, atomics_need_a_mode)
     }
 }
 
+/* What is not combined is a doorbell and then stores of no meaning: the device
+ * says so once, and reads the WQE. */
+TEST_P(devx_objects, push_to_a_page_that_is_not_combining_rings)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp a(dev, rmp, 0, MLX5DV_UAR_ALLOC_TYPE_NC), b(dev, rmp);
+    struct mlx5_err_cqe cqe;
+    hca_log_reader log;
+
+    a.connect(b);
+    b.connect(a);
+    for (unsigned width : {16, 8, 16}) {
+        memset(dst.addr, 0, 64);
+        a.push(raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
+               .data(src.addr, 64, src.mr->lkey), width);
+        ASSERT_TRUE(a.wait(&cqe)) << width;
+        EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+        EXPECT_EQ(0, memcmp(src.addr, dst.addr, 64));
+        EXPECT_FALSE(a.cq.poll(&cqe)) << "executed twice";
+    }
+
+    std::string text = log.take();
+
+    EXPECT_NE(std::string::npos, text.find("is not write-combining")) << text;
+    EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
+
+    b.push(raw_wqe(MLX5_OPCODE_RDMA_WRITE).raddr(dst.addr, dst.mr->rkey)
+           .data(src.addr, 64, src.mr->lkey), 16);
+    ASSERT_TRUE(b.wait(&cqe));
+    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+    EXPECT_EQ("", log.take());
+}
+
 TEST_P(devx_objects, queue_that_was_reset_begins_anew)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);

@@ -31,6 +31,8 @@
 struct hca_uar {
     uint32_t        id;
     void           *page;
+    bool            is_wc;   /* write-combining: what is pushed comes whole */
+    bool            is_told; /* ... and it was said that it does not */
     struct hca_sq  *sqs;
     struct hca_uar *next;
     struct hca_push push;
@@ -175,6 +177,26 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
     hca_requester_run(qp, qpn);
 }
 
+/* What is not combined arrives in pieces, of which the first is a doorbell and
+ * the others are nothing: the WQE is read from the ring. (By this Linux tells
+ * whether a platform combines, mlx5_core_test_wc() of mlx5/core/wc.c.) */
+static void hca_uar_push_torn(struct hca_uar *uar, unsigned half)
+{
+    uint64_t hint = be64toh(uar->push.data[half][0]);
+    bool has_rung = !(uar->push.words[half] & 1);
+
+    hca_push_end(&uar->push, half);
+    if (!uar->is_told) {
+        hca_warn("uar 0x%x: a wqe of qp 0x%x is pushed to a page that is not "
+                 "write-combining: a NIC takes it for a doorbell",
+                 uar->id, (uint32_t)hint >> 8);
+        uar->is_told = true;
+    }
+    if (!has_rung) {
+        hca_uar_ring_sq(uar, hint);
+    }
+}
+
 static void hca_uar_push(struct hca_uar *uar, unsigned half)
 {
     uint32_t qpn      = hca_bf_wqe(&uar->push, half).qpn;
@@ -250,7 +272,11 @@ static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
         hca_bf_fail_short(uar->id, &uar->push, half);
     }
     if (hca_push_last(&uar->push, offset, value, size)) {
-        hca_uar_push(uar, half);
+        if (uar->is_wc) {
+            hca_uar_push(uar, half);
+        } else {
+            hca_uar_push_torn(uar, half);
+        }
     }
     hca_thread_leave();
 }
@@ -287,6 +313,20 @@ void hca_uar_run_all(void)
         hca_uar_scan(uar);
     }
     hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+}
+
+int hca_uar_init(uint32_t id, bool is_wc)
+{
+    struct hca_uar *uar;
+
+    hca_uar_lock();
+    uar = hca_uar_get(id);
+    if (uar != NULL) {
+        uar->is_wc   = is_wc;
+        uar->is_told = false;
+    }
+    hca_uar_unlock();
+    return (uar == NULL) ? -ENOMEM : 0;
 }
 
 int hca_uar_add(uint32_t id, void *page)

@@ -19,6 +19,10 @@ struct hca_sq {
     struct hca_sq      *next;
 };
 
+/* There is a UAR page of this id, to be mapped as write-combining, or as one that
+ * takes doorbells alone. @return 0 or -errno. */
+int hca_uar_init(uint32_t uar, bool is_wc);
+
 /* A UAR page was mapped at `page` (4 KiB, of this process) with this id:
  * stores to it ring doorbells from now on. @return 0 or -errno. */
 int hca_uar_add(uint32_t uar, void *page);

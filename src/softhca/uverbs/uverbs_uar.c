@@ -92,8 +92,8 @@ const struct uverbs_type uverbs_uar_type = {
     MLX5_IB_OBJECT_UAR, "UAR pages", uverbs_uar_release
 };
 
-static int uverbs_uar_new(struct uverbs_ctx *ctx, struct uverbs_uar **uarp,
-                          uint64_t *offset)
+static int uverbs_uar_new(struct uverbs_ctx *ctx, bool is_wc,
+                          struct uverbs_uar **uarp, uint64_t *offset)
 {
     struct uverbs_uar *uar;
     uint32_t serial;
@@ -106,6 +106,10 @@ static int uverbs_uar_new(struct uverbs_ctx *ctx, struct uverbs_uar **uarp,
     ret = uverbs_uar_take(&uar->page_id, &serial);
     if (ret != 0) {
         goto err_delete;
+    }
+    ret = hca_uar_init(uar->page_id, is_wc);
+    if (ret != 0) {
+        goto err_give;
     }
     *offset = (UVERBS_UAR_COOKIE + serial) << 12;
     ret     = uverbs_map_expect(ctx, &(struct uverbs_map_plan){
@@ -142,19 +146,19 @@ static const struct uverbs_attr_spec uverbs_uar_alloc_attrs[] = {
 static int uverbs_uar_alloc(struct uverbs_req *req)
 {
     uint64_t type = uverbs_get_const(req, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE);
+    bool is_wc      = (type == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF);
     uint32_t length = 4096;
     struct uverbs_uar *uar;
     uint64_t offset;
     int ret;
 
-    if ((type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) &&
-        (type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC)) {
+    if (!is_wc && (type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC)) {
         return -EOPNOTSUPP;
     }
-    if ((type == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) && hca_lacks(HCA_LACK_WC)) {
+    if (is_wc && hca_lacks(HCA_LACK_WC)) {
         return -EOPNOTSUPP;
     }
-    ret = uverbs_uar_new(req->ctx, &uar, &offset);
+    ret = uverbs_uar_new(req->ctx, is_wc, &uar, &offset);
     if (ret != 0) {
         return ret;
     }
