@@ -567,7 +567,8 @@ static void setup_forget(struct run *run)
                                UCT_MD_MEM_ACCESS_ALL, &run->memh));
 }
 
-/* Doorbells of the domain's queue for layouts, since the last call */
+/* Doorbells of the domain's queue for layouts, since the last call; what crosses
+ * PCIe is counted from then on, too */
 static unsigned setup_doorbells(struct run *run)
 {
     unsigned before = run->doorbells;
@@ -575,6 +576,7 @@ static unsigned setup_doorbells(struct run *run)
 
     BENCH_CHECK(uct_dcx_layout_query(run->pair.md, &stats));
     run->doorbells = stats.doorbells;
+    bench_traffic_begin();
     return run->doorbells - before;
 }
 
@@ -583,12 +585,15 @@ static void setup_collected(struct run *run, const char *what, unsigned setup,
 {
     const char *shape  = shapes[setups[setup].shape].name;
     double operations  = run->operations * number;
-    unsigned doorbells = setup_doorbells(run);
+    char how[64];
+    unsigned doorbells;
 
+    snprintf(how, sizeof(how), "%s%zux%zu", shape, run->pieces, run->block);
+    bench_traffic_print(what, how, operations);
+    doorbells = setup_doorbells(run);
     collected_rows(run, what, shape, number);
     if (!RUNNING_ON_VALGRIND) {
-        printf("doorbells_%s/%s%zux%zu %.3f\n", what, shape, run->pieces,
-               run->block, doorbells / operations);
+        printf("doorbells_%s/%s %.3f\n", what, how, doorbells / operations);
     }
 }
 

@@ -10,8 +10,9 @@
  * receive, posting the message, and progress of the sender and of the receiver.
  * The operation "depth" is a tagged message that matches the first, the middle
  * or the last of 1 to 1,000 posted receives. A line "time" tells how many
- * nanoseconds a message takes in all, of both sides and the device. Used by
- * test/bench/count-insn and contrib/bench.
+ * nanoseconds a message takes in all, of both sides and the device; lines "pcie"
+ * what crosses PCIe for it with its receive. Used by test/bench/count-insn,
+ * count-pcie and contrib/bench.
  */
 #include "collect.h"
 
@@ -343,6 +344,9 @@ static void run_load(struct run *run, const struct op *op,
     run->appended = run->sent = run->received = 0;
     run_part(run, WARM_UP, NUM_PARTS);
     printf("time %s/%s %.1f\n", op->name, load->name, message_ns(run));
+    bench_traffic_begin();
+    run_part(run, run->messages, NUM_PARTS);
+    bench_traffic_print(op->name, load->name, run->messages);
     for (part = op->tagged ? APPEND : POST; part < NUM_PARTS; part++) {
         run_part(run, run->messages, part);
         bench_dump(op->name, load->name, part_names[part], run->messages,

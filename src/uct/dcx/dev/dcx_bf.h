@@ -43,6 +43,17 @@ uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
 }
 
 
+/* It is used as another one is, as far as it can be. */
+static inline void
+uct_dcx_bf_post_as(uct_dcx_bf_t *bf, const uct_dcx_bf_t *other)
+{
+    if (bf->push_bb > other->push_bb) {
+        bf->push_bb = other->push_bb;
+    }
+    bf->flush = other->flush;
+}
+
+
 /* Rings. Everything that is to be seen is in memory. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_bf_ring(uct_dcx_bf_t *bf, uint64_t doorbell)

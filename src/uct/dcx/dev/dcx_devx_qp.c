@@ -23,6 +23,10 @@
  * (MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED of mlx5dv.h) */
 #define UCT_DCX_DEVX_UAR_NC_DEDICATED  (1u << 31)
 
+/* Half of a register of the other kind (2^log_bf_reg_size bytes of the device's
+ * capabilities in mlx5_ifc.h of Linux: 512 on each) */
+#define UCT_DCX_DEVX_BF_HALF  256
+
 
 /* Where the platform has no write-combining, there is the other kind. */
 static ucs_status_t
@@ -30,9 +34,11 @@ uct_dcx_devx_qp_alloc_uar(uct_dcx_devx_qp_t *qp,
                           const uct_dcx_devx_qp_params_t *params)
 {
     struct ibv_context *ctx = params->dev->ctx;
+    unsigned bf_size        = UCT_DCX_DEVX_BF_HALF;
 
     qp->uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
     if ((qp->uar == NULL) && (errno == EOPNOTSUPP)) {
+        bf_size = 0;
         qp->uar = mlx5dv_devx_alloc_uar(ctx, UCT_DCX_DEVX_UAR_NC_DEDICATED);
     }
 
@@ -41,6 +47,8 @@ uct_dcx_devx_qp_alloc_uar(uct_dcx_devx_qp_t *qp,
                   uct_dcx_device_name(params->dev), params->name);
         return UCS_ERR_IO_ERROR;
     }
+
+    uct_dcx_bf_init(&qp->bf, qp->uar->reg_addr, bf_size);
     return UCS_OK;
 }
 
@@ -149,7 +157,6 @@ static void uct_dcx_devx_qp_init_sq(uct_dcx_devx_qp_t *qp,
         .capacity = params->num_bb - params->max_bb
     };
 
-    uct_dcx_bf_init(&qp->bf, qp->uar->reg_addr, 0);
     uct_dcx_sq_init(&qp->sq, &sq_params);
 }
 

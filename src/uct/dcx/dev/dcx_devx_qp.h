@@ -24,9 +24,8 @@ typedef struct uct_dcx_devx_path {
 typedef struct uct_dcx_devx_qp {
     uct_dcx_sq_t           sq;
     uct_dcx_devx_ring_t    ring;
-    struct mlx5dv_devx_uar *uar;  /* page of the doorbell */
-    uct_dcx_bf_t           bf;    /* ... on it: what is posted here is not
-                                   * waited for, and rings */
+    struct mlx5dv_devx_uar *uar;  /* page of the register */
+    uct_dcx_bf_t           bf;    /* which nobody else has */
     uct_dcx_devx_obj_t     obj;
     uct_dcx_devx_path_t    path;
 } uct_dcx_devx_qp_t;

@@ -106,8 +106,14 @@ uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
     ucs_status_t status;
 
     status = uct_dcx_port_own_path(&queues->port, &path);
-    return (status == UCS_OK) ? uct_dcx_devx_qp_init(&tm->cmd, &params) :
-                                status;
+    if (status == UCS_OK) {
+        status = uct_dcx_devx_qp_init(&tm->cmd, &params);
+    }
+
+    if (status == UCS_OK) {
+        uct_dcx_bf_post_as(&tm->cmd.bf, &queues->dci.td.bf);
+    }
+    return status;
 }
 
 

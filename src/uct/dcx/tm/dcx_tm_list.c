@@ -129,7 +129,7 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
     tm->synced                 = tm->unexpected;
     tm->ops[sq->pi & sq->mask] = entry;
     doorbell                   = uct_dcx_wqe_finish(&wqe, &ctrl);
-    uct_dcx_sq_ring(sq, wqe.index, 1, doorbell);
+    uct_dcx_sq_push(sq, wqe.index, 1, doorbell);
 }
 
 

@@ -40,6 +40,7 @@ ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
         return status;
     }
 
+    umr->qp.bf.flush = 1; /* threads take turns */
     umr->qp.sq.carry = 0;
     return UCS_OK;
 }
@@ -114,7 +115,9 @@ void uct_dcx_umr_post_invalidate(uct_dcx_umr_t *umr, uint32_t number)
 void uct_dcx_umr_ring(uct_dcx_umr_t *umr)
 {
     uct_dcx_sq_t *sq = &umr->qp.sq;
+    int is_alone     = umr->first == umr->rung;
     uint16_t end     = sq->pi;
+    unsigned num_bb  = (uint16_t)(end - umr->first);
 
     if (umr->unrung == NULL) {
         return;
@@ -125,8 +128,11 @@ void uct_dcx_umr_ring(uct_dcx_umr_t *umr)
     umr->rung                    = end;
     umr->ends[umr->first & sq->mask] = end;
     umr->num_doorbells++;
-    uct_dcx_sq_ring(sq, umr->first, (uint16_t)(end - umr->first),
-                    umr->doorbell);
+    if (is_alone) {
+        uct_dcx_sq_push(sq, umr->first, num_bb, umr->doorbell);
+    } else {
+        uct_dcx_sq_ring(sq, umr->first, num_bb, umr->doorbell);
+    }
 }
 
 
