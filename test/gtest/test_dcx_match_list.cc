@@ -1067,8 +1067,9 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
+        /* and doorbells of eight bytes, where nothing can be pushed */
         {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
-                  {"UCX_DCX_RX_INLINE", "0"}}},
+                  {"SOFTHCA_LACKS", "wc"}, {"UCX_DCX_RX_INLINE", "0"}}},
         {"late", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_DELAY", "20"}}},
         {"one", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "1"}}},
         {"three", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "3"},

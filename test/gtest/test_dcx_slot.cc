@@ -729,7 +729,7 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"ib", {}},
-        {"strict", {{"SOFTHCA_STRICT", "1"}}},
+        {"strict", {{"SOFTHCA_STRICT", "1"}, {"SOFTHCA_LACKS", "wc"}}},
         {"late", {{"SOFTHCA_DELAY", "300"}}},
         {"cached", {{"UCX_DCX_RCACHE", "y"}}},
         {"single", {{"UCX_DCX_RCACHE", "n"}}},

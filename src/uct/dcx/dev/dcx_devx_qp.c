@@ -28,7 +28,9 @@
 #define UCT_DCX_DEVX_BF_HALF  256
 
 
-/* Where the platform has no write-combining, there is the other kind. */
+/* Where the platform has no write-combining, there is the other kind. An older
+ * libmlx5 (Debian 12) has one such page in all: doorbells of eight bytes are
+ * stored as a whole, and need no lock there. */
 static ucs_status_t
 uct_dcx_devx_qp_alloc_uar(uct_dcx_devx_qp_t *qp,
                           const uct_dcx_devx_qp_params_t *params)
@@ -40,6 +42,10 @@ uct_dcx_devx_qp_alloc_uar(uct_dcx_devx_qp_t *qp,
     if ((qp->uar == NULL) && (errno == EOPNOTSUPP)) {
         bf_size = 0;
         qp->uar = mlx5dv_devx_alloc_uar(ctx, UCT_DCX_DEVX_UAR_NC_DEDICATED);
+    }
+
+    if ((qp->uar == NULL) && (errno == EOPNOTSUPP)) {
+        qp->uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
     }
 
     if (qp->uar == NULL) {
