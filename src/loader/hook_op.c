@@ -162,13 +162,15 @@ static void hook_op_request_copy(void *request, void *from)
 }
 
 /* The callback is read when the operation is found by its request no more, so that
- * hook_op_silence() comes before or not at all. */
+ * hook_op_silence() comes before or not at all. UCP's reference stays until that
+ * callback returns. */
 static hook_op_callback_t hook_op_remove_completed(hook_op_t *op, void *request)
 {
     hook_op_callback_t user;
 
     pthread_mutex_lock(&hook_ops.lock);
-    user = op->callback;
+    user        = op->callback;
+    op->is_over = 1;
     if (user.request != NULL) {
         op->ucp_request = request;
     }
@@ -298,7 +300,7 @@ static void hook_op_ended(hook_op_t *op, ucs_status_t status)
 static void hook_op_go_on(hook_op_t *op, void *ucp_request, void *request)
 {
     pthread_mutex_lock(&hook_ops.lock);
-    if (op->num_refs > 1) {
+    if (!op->is_over) {
         op->ucp_request = (request == ucp_request) ? NULL : ucp_request;
         hook_op_insert(op, request);
     }

@@ -32,7 +32,8 @@ typedef struct hook_op_callback {
 typedef struct hook_op {
     struct hook_op *next; /* unused ones, or those of a bucket */
     ucp_worker_h worker;
-    unsigned num_refs; /* the call, UCP, and those that cancel it */
+    unsigned num_refs; /* the call, UCP, and those that ask of it */
+    int is_over;       /* UCP has completed it: no request finds it any more */
     void *request;     /* as the user knows it; NULL: not found by it */
     void *ucp_request; /* ... UCP's, if that is another */
     uct_dcx_view_t *view;
