@@ -319,6 +319,27 @@ HOOK_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
     hook_op_put(op);
 }
 
+/* ... and the caller's says nothing until it is completed, but that it is not. */
+HOOK_EXPORT ucs_status_t ucp_request_query(void *request,
+                                           ucp_request_attr_t *attr)
+{
+    hook_op_t *op;
+    ucs_status_t status;
+
+    hook_real_find();
+    op = hook_op_hold(request);
+    if (op == NULL) {
+        return hook_real.ucp_request_query(request, attr);
+    }
+
+    status = hook_real.ucp_request_query(op->ucp_request, attr);
+    if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_STATUS) {
+        attr->status = hook_real.ucp_request_check_status(request);
+    }
+    hook_op_put(op);
+    return status;
+}
+
 HOOK_EXPORT ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops,
                                                void *context,
                                                ucp_datatype_t *datatype_p)

@@ -29,6 +29,8 @@
     _(ucp_am_recv_data_nbx) \
     _(ucp_request_cancel) \
     _(ucp_request_free) \
+    _(ucp_request_query) \
+    _(ucp_request_check_status) \
     _(ucp_request_release)
 
 #define HOOK_REAL_MEMBER(_name) __typeof__(&_name) _name;

@@ -380,11 +380,27 @@ static int end_requests(char *send, char *recv)
     return errors;
 }
 
+/* ... also while it is under way */
+static int check_query(char *request)
+{
+    ucp_request_attr_t attr = {
+        .field_mask = UCP_REQUEST_ATTR_FIELD_STATUS |
+                      UCP_REQUEST_ATTR_FIELD_MEM_TYPE,
+        .mem_type   = UCS_MEMORY_TYPE_UNKNOWN
+    };
+
+    return check_value("query", ucp_request_query(request, &attr), UCS_OK) +
+           check_value("status", attr.status, UCS_INPROGRESS) +
+           check_value("unknown memory",
+                       attr.mem_type == UCS_MEMORY_TYPE_UNKNOWN, 0);
+}
+
 static int request_expected(void)
 {
     char *recv = recv_request();
+    int errors = check_query(recv);
 
-    return end_requests(send_request(), recv);
+    return errors + end_requests(send_request(), recv);
 }
 
 /* With UCX_RNDV_THRESH=inf both are completed within their calls. */
