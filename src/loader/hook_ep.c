@@ -14,7 +14,9 @@ enum {
     HOOK_EP_SHIFT   = 2 /* of the longest short message */
 };
 
-/* How an endpoint of UCP begins (src/ucp/core/ucp_ep.h) */
+/* How an endpoint of UCP begins (src/ucp/core/ucp_ep.h) in UCX 1.13, which is all
+ * that has views (hook_context_is_wanted()). UCX 1.22 has cfg_index first, of 16
+ * bits. */
 typedef struct hook_ep_ucp {
     ucp_worker_h worker;
     uint8_t refcount;
