@@ -94,6 +94,22 @@ TEST(dcx_credit, no_longer_alone)
     EXPECT_EQ(54, first.loan.credits) << "no more than one was told";
 }
 
+/* A large base leaves loans for others than the first. */
+TEST(dcx_credit, large_base)
+{
+    for (unsigned base : {10, 11, 64, 100, 200, 500, 818}) {
+        auto bank  = uct_dcx_credit_bank(1023, automatic, base);
+        auto first = request(bank), second = request(bank);
+
+        EXPECT_EQ(409 / 2, first.loan.credits);
+        EXPECT_GE(second.loan.credits, 205 / 7) << base;
+        EXPECT_GE(bank.share, 2);
+        EXPECT_LE(bank.share, 7);
+        EXPECT_LE(first.credits, bank.window);
+    }
+    EXPECT_EQ(6, uct_dcx_credit_bank(1023, automatic, 0).share);
+}
+
 /* Many come to equal shares, whoever was first. */
 TEST(dcx_credit, shares)
 {

@@ -155,7 +155,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"FC_WINDOW", "auto",
      "Active messages that an endpoint of a peer may send before it hears\n"
      "from this process, at most. \"auto\" is FC_INITIAL and a fifth of\n"
-     "RX_QUEUE_LEN for one alone, of several a sixteenth of that.",
+     "RX_QUEUE_LEN for one alone, of several a sixteenth of that, or seven\n"
+     "times FC_INITIAL if that is more.",
      ucs_offsetof(uct_dcx_iface_config_t, fc.window), UCS_CONFIG_TYPE_ULUNITS},
 
     {"FC_INITIAL", "auto",

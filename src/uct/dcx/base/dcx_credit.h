@@ -47,7 +47,7 @@ typedef struct uct_dcx_credit_loan {
 /* Two fifths of 'queue_len' receive buffers are for loans, the others for the
  * bases of endpoints. One alone is lent a whole window, but no more than half of
  * the bank: by default that. One of several has a sixteenth of the buffers then,
- * at most. */
+ * or seven times a base that is larger than a seventh of those, at most. */
 static inline uct_dcx_credit_bank_t
 uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 {
@@ -61,6 +61,10 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 
     if (base == UCT_DCX_CREDIT_AUTO) {
         base = (several + 6) / 7;
+    }
+
+    if ((window == UCT_DCX_CREDIT_AUTO) && (several + 6 < 7 * base)) {
+        several = 7 * base - 6;
     }
 
     max_loan    = (several > base) ? several - base : 1;
