@@ -17,7 +17,8 @@
 
 struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
 {
-    uint64_t head = be64toh(push->data[half][0]);
+    uint64_t head = be64toh(__atomic_load_n(&push->data[half][0],
+                                            __ATOMIC_RELAXED));
 
     return (struct hca_bf_wqe){
         .qpn  = (uint32_t)head >> 8,
@@ -40,7 +41,8 @@ static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
 }
 
 /* The first octoword that differs; the size if none does. What lies behind the
- * WQE, up to whole blocks, is not looked at. */
+ * WQE, up to whole blocks, is not looked at. A program with two writers changes
+ * the register meanwhile. */
 static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
                                const struct hca_bf_wqe *wqe)
 {
@@ -51,33 +53,34 @@ static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
     if (memcmp(ring, data, wqe->size) == 0) {
         return wqe->size;
     }
-    while (memcmp(ring + pos, (const uint8_t*)data + pos, 16) == 0) {
+    while ((pos < wqe->size) &&
+           (memcmp(ring + pos, (const uint8_t*)data + pos, 16) == 0)) {
         pos += 16;
     }
     return pos;
 }
 
-void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half)
+void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
+                 const struct hca_bf_wqe *wqe)
 {
-    struct hca_bf_wqe wqe = hca_bf_wqe(push, half);
-    bool has_rung         = !(push->words[half] & 1);
-    unsigned pos          = hca_bf_compare(qp, push->data[half], &wqe);
+    bool has_rung = !(push->words[half] & 1);
+    unsigned pos  = hca_bf_compare(qp, push->data[half], wqe);
 
     hca_push_end(push, half);
-    if (pos < wqe.size) {
-        hca_bf_fail(qp, &wqe, HCA_CHECK_BF_COPY, pos);
+    if (pos < wqe->size) {
+        hca_bf_fail(qp, wqe, HCA_CHECK_BF_COPY, pos);
         return;
     }
     if (hca_pcie_is_on()) {
-        hca_pcie_push(&qp->pcie, wqe.size, has_rung);
+        hca_pcie_push(&qp->pcie, wqe->size, has_rung);
     }
     if (has_rung) {
         return;
     }
-    hca_thread.bf_qpn   = wqe.qpn;
-    hca_thread.bf_idx   = wqe.idx;
-    hca_thread.bf_bytes = (wqe.size + HCA_BB_SIZE - 1) & ~(HCA_BB_SIZE - 1);
-    hca_requester_run(qp, wqe.qpn);
+    hca_thread.bf_qpn   = wqe->qpn;
+    hca_thread.bf_idx   = wqe->idx;
+    hca_thread.bf_bytes = (wqe->size + HCA_BB_SIZE - 1) & ~(HCA_BB_SIZE - 1);
+    hca_requester_run(qp, wqe->qpn);
     hca_thread.bf_qpn = 0;
 }
 

@@ -20,6 +20,8 @@ struct hca_bf_wqe {
     uint16_t size; /* bytes, less than a whole block */
 };
 
+/* As it is now: a second writer, which a register must not have, may change it
+ * at any time. */
 struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half);
 
 /* Eight bytes were stored to the beginning of a half, as a doorbell. */
@@ -30,10 +32,11 @@ hca_bf_ring(struct hca_push *push, unsigned half, uint64_t head)
     push->data[half][0] = head;
 }
 
-/* A WQE of the queue is there as a whole. The queue is rung, unless the first
+/* A WQE of the queue, not longer than a half, is there as a whole. The queue is rung, unless the first
  * eight bytes did that; in error if the ring holds something else. While it
  * runs, hca_bf_pushed() tells what the register has. */
-void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half);
+void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
+                 const struct hca_bf_wqe *wqe);
 
 /* Bytes of the WQE that the register has, of whole blocks, for whoever executes
  * it: 0 if the ring has to be read. (Those pushed in eight bytes at a time ring

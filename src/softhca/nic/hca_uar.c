@@ -199,16 +199,18 @@ static void hca_uar_push_torn(struct hca_uar *uar, unsigned half)
 
 static void hca_uar_push(struct hca_uar *uar, unsigned half)
 {
-    uint32_t qpn      = hca_bf_wqe(&uar->push, half).qpn;
-    struct hca_qp *qp = hca_uar_find_qp(uar, qpn);
+    struct hca_bf_wqe wqe = hca_bf_wqe(&uar->push, half);
+    struct hca_qp *qp     = hca_uar_find_qp(uar, wqe.qpn);
 
     if (uar->push.words[half ^ 1] != 0) {
         hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
     }
-    if (qp == NULL) {
+    if (wqe.size > HCA_PUSH_HALF_SIZE) { /* of a second writer */
+        hca_bf_fail_short(uar->id, &uar->push, half);
+    } else if (qp == NULL) {
         hca_push_end(&uar->push, half);
     } else {
-        hca_bf_push(qp, &uar->push, half);
+        hca_bf_push(qp, &uar->push, half, &wqe);
     }
 }
 
