@@ -193,7 +193,8 @@ static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
     hca_cq_advance(cq, 1);
 }
 
-/* An entry is the program's with its last word; it counts after that. */
+/* An entry is the program's with its last word; it counts after that. What is
+ * held is for one index: at another, it was counted, and not yet forgotten. */
 void hca_cq_repair(void *obj)
 {
     struct hca_cq *cq = obj;
@@ -202,6 +203,9 @@ void hca_cq_repair(void *obj)
     uint32_t num      = 1;
     struct hca_minis *minis = hca_cq_minis(cq);
 
+    if ((minis != NULL) && (minis->pi != pi)) {
+        minis->num = 0;
+    }
     if (((op_own >> 4) != MLX5_CQE_INVALID) &&
         ((op_own & 1) == ((pi >> cq->ring.log_cnt) & 1))) {
         if ((minis != NULL) && (minis->num > 0)) {
@@ -263,6 +267,7 @@ static void hca_cq_close_locked(struct hca_cq *cq)
         hca_cq_put(cq, &minis->first, 0);
     }
     hca_cq_advance(cq, num);
+    atomic_signal_fence(memory_order_release); /* hca_cq_repair() */
     minis->num = 0;
     while (cq->armed && (num-- > 0)) {
         hca_cq_notify(cq, false);
@@ -287,6 +292,7 @@ static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
         hca_cq_close_locked(cq);
         return false;
     }
+    minis->pi = cq->pi;
     hca_minis_add(minis, cqe);
     return true;
 }

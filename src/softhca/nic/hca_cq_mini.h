@@ -21,6 +21,7 @@
 struct hca_minis {
     struct hca_cqe      first; /* what the title says */
     unsigned            num;   /* that are held */
+    uint32_t            pi;    /* where the title goes */
     struct prm_mini_cqe minis[HCA_MINIS_MAX];
 };
 
