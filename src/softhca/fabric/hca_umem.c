@@ -27,19 +27,23 @@
 /* Room in the arena for pages of the program that lie close to each other, be
  * they shared by now or not: what an allocator hands out next often begins in
  * the page where the last piece ended, and has to be one piece there, too. So
- * much is kept before and behind the first piece. */
-#define UMEM_ROOM (128 * 1024ul)
+ * much is kept before and behind the first piece. It is taken from what all
+ * processes have: only so many spans have room. */
+#define UMEM_ROOM  (128 * 1024ul)
+#define UMEM_ROOMS 1024
 
 struct hca_span {
     uintptr_t        start, end;
     char            *base;       /* in the arena: what lies at `start` */
     unsigned         num_shared; /* pages that have users */
+    bool             has_room;
     struct hca_span *next;
     uint32_t         users[];    /* umems, of each page */
 };
 
 static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hca_span *hca_spans;
+static unsigned hca_num_rooms; /* spans that have room */
 
 /* Puts the pages at `from` in place of those at `to`, in one step. */
 static int hca_umem_move(void *from, size_t size, void *to)
@@ -249,12 +253,16 @@ static size_t hca_span_shared(struct hca_span *span, uintptr_t start,
 
 static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
 {
+    bool has_room = hca_num_rooms < UMEM_ROOMS;
     struct hca_span *span;
 
-    start = (start > UMEM_ROOM) ? (start - UMEM_ROOM) & ~(UMEM_ROOM - 1) : 0;
-    end   = (end + 2 * UMEM_ROOM - 1) & ~(UMEM_ROOM - 1);
-    span  = calloc(1, sizeof(*span) + (end - start) / UMEM_PAGE *
-                       sizeof(span->users[0]));
+    if (has_room) {
+        start = (start > UMEM_ROOM) ? (start - UMEM_ROOM) & ~(UMEM_ROOM - 1) :
+                0;
+        end   = (end + 2 * UMEM_ROOM - 1) & ~(UMEM_ROOM - 1);
+    }
+    span = calloc(1, sizeof(*span) + (end - start) / UMEM_PAGE *
+                      sizeof(span->users[0]));
     if (span == NULL) {
         return NULL;
     }
@@ -263,10 +271,12 @@ static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
         free(span);
         return NULL;
     }
-    span->start = start;
-    span->end   = end;
-    span->next  = hca_spans;
-    hca_spans   = span;
+    span->start     = start;
+    span->end       = end;
+    span->has_room  = has_room;
+    span->next      = hca_spans;
+    hca_spans       = span;
+    hca_num_rooms  += has_room;
     return span;
 }
 
@@ -278,6 +288,7 @@ static void hca_span_destroy(struct hca_span *span)
         link = &(*link)->next;
     }
     *link = span->next;
+    hca_num_rooms -= span->has_room;
     hca_arena_free(span->base);
     free(span);
 }
@@ -445,7 +456,8 @@ void hca_umem_abandon(void)
                       &(struct hca_umem_part){span, span->start, span->end,
                                               0});
     }
-    hca_spans = NULL; /* their umems lead to them still */
+    hca_spans     = NULL; /* their umems lead to them still */
+    hca_num_rooms = 0;
     pthread_mutex_unlock(&hca_umem_mutex);
 }
 
