@@ -4,6 +4,7 @@
  * a long list; within a process and to a peer. The bytes are those of a loop,
  * and those between the rows as they were.
  */
+#include "no_descriptors.h"
 #include "pieces_bench.h"
 #include "umr_bench.h"
 #include "verbs_peer.h"
@@ -694,6 +695,55 @@ TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
               run(*ep, write().local((uintptr_t)src.addr, 64, 0x4711))) << "nor here";
     ep.reset();
     EXPECT_NE(std::string::npos, log.take().find("given up"));
+    end_peer();
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+/* Not even with no descriptor left to ask /proc with. */
+TEST_P(verbs_stopped, writer_is_found_out_without_descriptors)
+{
+    std::vector<uint8_t> to(FAR_LENGTH);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL);
+    std::unique_ptr<verbs_ep> ep;
+
+    HCA_CHECK_CALL(mr != NULL);
+    stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(), &to.front(),
+                      &to.back(), FAR_LENGTH);
+    {
+        verbs_ep other(dev);
+
+        other.connect(*ep);
+        no_descriptors fill(0);
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(other, write()));
+    }
+    ep.reset();
+    end_peer();
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+/* The overrun of its CQ, which is told all the same, passes such a queue pair
+ * by. */
+TEST_P(verbs_stopped, writer_does_not_keep_who_overruns)
+{
+    std::vector<uint8_t> to(FAR_LENGTH);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL);
+    std::unique_ptr<verbs_ep> ep;
+    verbs_options options;
+
+    HCA_CHECK_CALL(mr != NULL);
+    stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(), &to.front(),
+                      &to.back(), FAR_LENGTH);
+    options.send_cq = ep->send_cq;
+    options.send_wr = ep->send_cq->cqe + 2;
+    {
+        verbs_pair busy(dev, options);
+        for (int i = 0; i < ep->send_cq->cqe + 2; i++) {
+            ASSERT_EQ(0, write().post(busy.a.qp));
+        }
+        EXPECT_EQ(IBV_EVENT_CQ_ERR, verbs_event(dev.ctx).event_type);
+        EXPECT_EQ(IBV_QPS_ERR, busy.a.state());
+    }
+    ep.reset();
     end_peer();
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }

@@ -54,6 +54,36 @@ static int hca_asks[2];
 /* Lives of other slots whose helper was told to watch this process. */
 static _Atomic uint32_t hca_asked[HCA_MAX_PROCS];
 
+/* For when the program has used all descriptors up: whether a peer is stopped
+ * has to be found out even then. What was opened first is kept for that. */
+static _Atomic int hca_spare_fd = -1;
+
+static int hca_proc_open_stat(const char *path)
+{
+    int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    int spare;
+
+    if ((fd >= 0) || (errno != EMFILE)) {
+        return fd;
+    }
+    spare = atomic_exchange(&hca_spare_fd, -1);
+    if (spare < 0) {
+        return -1;
+    }
+    hca_fd_close(spare);
+    return syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
+static void hca_proc_close_stat(int fd)
+{
+    int none = -1;
+
+    hca_fd_keep(fd);
+    if (!atomic_compare_exchange_strong(&hca_spare_fd, &none, fd)) {
+        hca_fd_close(fd);
+    }
+}
+
 /* Without stdio, which allocates, past any hook, and no cancellation point. */
 static int hca_proc_read_stat(pid_t pid, char *stat, size_t size)
 {
@@ -62,13 +92,13 @@ static int hca_proc_read_stat(pid_t pid, char *stat, size_t size)
     int fd, ret;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    fd = hca_proc_open_stat(path);
     if (fd < 0) {
         return (errno == ENOENT) ? -ESRCH : -errno;
     }
     got = syscall(SYS_read, fd, stat, size - 1);
     ret = (got < 0) ? -errno : 0;
-    syscall(SYS_close, fd);
+    hca_proc_close_stat(fd);
     stat[(got < 0) ? 0 : got] = '\0';
     return ret;
 }

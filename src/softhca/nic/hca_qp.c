@@ -192,11 +192,13 @@ static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
            ((srq != NULL) && (srq->cqn == cqn));
 }
 
+/* It may be another process' CQ, and a third one be stopped in the midst of a
+ * message to the QP, which is left as it is then. */
 static void hca_qp_fail_one_of_cq(void *obj, void *arg)
 {
     const uint32_t *cqn = arg;
-    struct hca_qp *qp   = hca_obj_lock(HCA_KIND_QP,
-                                       ((struct hca_obj*)obj)->num);
+    struct hca_qp *qp   = hca_obj_lock_live(HCA_KIND_QP,
+                                            ((struct hca_obj*)obj)->num);
 
     if (qp == NULL) {
         return;
