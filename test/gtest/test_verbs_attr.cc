@@ -5,6 +5,7 @@
  */
 #include "verbs_bench.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <functional>
 #include <linux/udmabuf.h>
@@ -388,6 +389,27 @@ TEST_P(verbs_counters, tell_what_went_wrong)
         c.go(pair);
         EXPECT_EQ(before + c.more, count(c.name)) << c.name;
     }
+}
+
+/* ... and to who opens their folder, and looks at what is in it. */
+TEST_P(verbs_counters, are_read_from_their_folder)
+{
+    const char *path = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters";
+    verbs_pair pair(dev);
+    char text[32] = "";
+
+    EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, run(pair.a, send()));
+    DIR *dir = opendir(path);
+    ASSERT_NE(nullptr, dir);
+    int fd = openat(dirfd(dir), "out_of_buffer", O_RDONLY);
+    EXPECT_LT(0, read(fd, text, sizeof(text) - 1));
+    EXPECT_EQ(count("out_of_buffer"), strtoull(text, NULL, 0));
+    while (struct dirent *entry = readdir(dir)) {
+        EXPECT_EQ(NULL, strpbrk(entry->d_name, "0123456789"))
+                << entry->d_name; /* of one that is being written */
+    }
+    close(fd);
+    closedir(dir);
 }
 
 /* Packets of a device that sends to itself, and payload in words: each packet has

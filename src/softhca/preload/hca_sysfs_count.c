@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The counters of a port, as ib_core (counters/) and mlx5_ib (hw_counters/) name
- * them: hca_traffic.h, hca_count.h. A file is written
- * anew whenever somebody is about to open it: another one takes its place, so
- * that who reads the old one is not disturbed. Any thread may come here.
+ * them: hca_traffic.h, hca_count.h. A file is written anew whenever somebody is
+ * about to open it, or its folder: another one takes its place, so that who reads
+ * the old one is not disturbed. Any thread may come here.
  */
 #define _GNU_SOURCE
 #include "hca_sysfs_count.h"
@@ -164,29 +164,40 @@ int hca_sysfs_count_create(int dirfd, const char *folder)
     return ret;
 }
 
-static void hca_sysfs_count_replace(const char *real, uint64_t count)
+/* Of the folder that the first `len` bytes of `real` name. */
+static void hca_sysfs_count_replace(const char *real, size_t len,
+                                    const char *name, uint64_t count)
 {
-    char path[PATH_MAX];
+    char file[PATH_MAX + NAME_MAX], anew[PATH_MAX + NAME_MAX];
 
-    snprintf(path, sizeof(path), "%s.%d", real, (int)syscall(SYS_gettid));
-    if (hca_sysfs_count_write(AT_FDCWD, path, count) == 0) {
-        rename(path, real);
+    /* beside the folder, where nobody lists it */
+    snprintf(anew, sizeof(anew), "%.*s/../.%s.%d", (int)len, real, name,
+             (int)syscall(SYS_gettid));
+    snprintf(file, sizeof(file), "%.*s/%s", (int)len, real, name);
+    if (hca_sysfs_count_write(AT_FDCWD, anew, count) == 0) {
+        rename(anew, file);
     }
 }
 
-/* @param file  its path below that of the port */
+/* The folder alone is about all in it: who opens that may open them by openat().
+ * @param file  path below that of the port */
 static void hca_sysfs_counters_refresh(
         const struct hca_sysfs_counters *counters, unsigned dev,
         const char *file, const char *real)
 {
-    size_t len = strlen(counters->folder);
+    size_t len       = strlen(counters->folder);
+    const char *name = file + len;
 
-    if (strncmp(file, counters->folder, len) || (file[len] != '/')) {
+    if (strncmp(file, counters->folder, len) ||
+        ((*name != '/') && (*name != '\0'))) {
         return;
     }
+    len   = strlen(real) - strlen(name);
+    name += strspn(name, "/");
     for (unsigned i = 0; i < counters->num; i++) {
-        if (!strcmp(file + len + 1, counters->names[i])) {
-            hca_sysfs_count_replace(real, counters->value(dev, i));
+        if ((*name == '\0') || !strcmp(name, counters->names[i])) {
+            hca_sysfs_count_replace(real, len, counters->names[i],
+                                    counters->value(dev, i));
         }
     }
 }

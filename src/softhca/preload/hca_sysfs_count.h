@@ -9,7 +9,7 @@
 int hca_sysfs_count_create(int dirfd, const char *folder);
 
 /* A program looks at `path` (as it names it), which is `real`: if that is a
- * counter, it is written anew. */
+ * counter, or a folder of them, it is written anew. */
 void hca_sysfs_count_refresh(const char *path, const char *real);
 
 #endif
