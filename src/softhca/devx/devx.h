@@ -202,13 +202,15 @@ struct devx_umem_use {
     uint32_t  id;
     uint64_t  offset;
     size_t    size;
-    unsigned  align;
     size_t    field; /* of the mailbox, for refusals */
     hca_off_t off;   /* out: where it is in the arena */
 };
 
-/* Finds it and keeps it for call->obj. @return DEVX_OK, or a refusal. */
-enum devx_status devx_find_umem(struct devx_call *call,
-                                struct devx_umem_use *use);
+/* Finds the memory of a queue, in whole blocks of 64 bytes, and that of its
+ * doorbell record, whose size is known, and keeps both for call->obj.
+ * @return DEVX_OK, or a refusal. */
+enum devx_status devx_find_ring(struct devx_call *call,
+                                struct devx_umem_use *ring,
+                                struct devx_umem_use *dbrec);
 
 #endif

@@ -111,22 +111,15 @@ static enum devx_status devx_cq_memory(struct devx_call *call,
         .id     = devx_get(call->in, CQ_UMEM),
         .offset = devx_get(call->in, CQ_OFFSET),
         .size   = (size_t)1 << (hw->ring.log_cnt + hw->ring.log_stride),
-        .align  = 64,
         .field  = 0x58,
     };
     struct devx_umem_use dbr = {
         .id     = devx_get(ctx, CQC_DBR_UMEM),
         .offset = devx_get(ctx, CQC_DBR_ADDR),
-        .size   = 8,
-        .align  = 8,
         .field  = CQ_CTX + 0x04,
     };
-    enum devx_status status;
+    enum devx_status status = devx_find_ring(call, &ring, &dbr);
 
-    status = devx_find_umem(call, &ring);
-    if (status == DEVX_OK) {
-        status = devx_find_umem(call, &dbr);
-    }
     hw->ring.buf = ring.off;
     hw->dbrec    = dbr.off;
     return status;

@@ -77,14 +77,24 @@ static bool devx_is_devx_cq(const struct uverbs_obj *obj, uint32_t number)
            (devx->number == number);
 }
 
+typedef bool (*devx_is_t)(const struct uverbs_obj *obj, uint32_t number);
+
+/* One that verbs have created, or else a command. */
+static struct uverbs_obj *
+devx_find(const struct devx_call *call, uint32_t number, uint16_t type,
+          devx_is_t is_of_verbs, devx_is_t is_of_devx)
+{
+    struct uverbs_obj *obj;
+
+    obj = uverbs_obj_search(call->ctx, type, is_of_verbs, number);
+    return (obj != NULL) ? obj :
+           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ, is_of_devx,
+                             number);
+}
+
 struct uverbs_obj *devx_find_cq(const struct devx_call *call, uint32_t cqn)
 {
-    struct uverbs_obj *cq;
-
-    cq = uverbs_obj_search(call->ctx, UVERBS_OBJECT_CQ, devx_is_cq, cqn);
-    return (cq != NULL) ? cq :
-           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
-                             devx_is_devx_cq, cqn);
+    return devx_find(call, cqn, UVERBS_OBJECT_CQ, devx_is_cq, devx_is_devx_cq);
 }
 
 static bool devx_is_srq(const struct uverbs_obj *obj, uint32_t number)
@@ -103,12 +113,8 @@ static bool devx_is_rmp_or_xrq(const struct uverbs_obj *obj, uint32_t number)
 
 struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn)
 {
-    struct uverbs_obj *srq;
-
-    srq = uverbs_obj_search(call->ctx, UVERBS_OBJECT_SRQ, devx_is_srq, srqn);
-    return (srq != NULL) ? srq :
-           uverbs_obj_search(call->ctx, MLX5_IB_OBJECT_DEVX_OBJ,
-                             devx_is_rmp_or_xrq, srqn);
+    return devx_find(call, srqn, UVERBS_OBJECT_SRQ, devx_is_srq,
+                     devx_is_rmp_or_xrq);
 }
 
 struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)

@@ -202,22 +202,15 @@ static enum devx_status devx_qp_memory(struct devx_call *call,
     struct devx_umem_use ring = {
         .id    = devx_get(call->in, QP_WQ_UMEM),
         .size  = rq + sq,
-        .align = 64,
         .field = 0x108,
     };
     struct devx_umem_use dbr = {
         .id     = devx_get(ctx, QPC_DBR_UMEM),
         .offset = devx_get(ctx, QPC_DBR_ADDR),
-        .size   = 8,
-        .align  = 8,
         .field  = DEVX_QP_CTX + 0xe4,
     };
-    enum devx_status status;
+    enum devx_status status = devx_find_ring(call, &ring, &dbr);
 
-    status = devx_find_umem(call, &ring);
-    if (status == DEVX_OK) {
-        status = devx_find_umem(call, &dbr);
-    }
     hw->rq.buf = (rq != 0) ? ring.off : 0;
     if (has_sq) {
         hw->sq.buf        = ring.off + rq;

@@ -129,8 +129,9 @@ const struct uverbs_type devx_umem_type = {
     MLX5_IB_OBJECT_DEVX_UMEM, "umems", devx_umem_release
 };
 
-enum devx_status devx_find_umem(struct devx_call *call,
-                                struct devx_umem_use *use)
+static enum devx_status devx_find_umem(struct devx_call *call,
+                                       struct devx_umem_use *use,
+                                       unsigned align)
 {
     struct devx_umem *umem;
     int err;
@@ -142,7 +143,7 @@ enum devx_status devx_find_umem(struct devx_call *call,
     }
     if ((use->offset > umem->length) ||
         (use->size > umem->length - use->offset) ||
-        ((umem->addr + use->offset) % use->align != 0)) {
+        ((umem->addr + use->offset) % align != 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, use->field,
                            "end of a queue in its umem",
                            use->offset + use->size);
@@ -150,6 +151,16 @@ enum devx_status devx_find_umem(struct devx_call *call,
     use->off = hca_off(umem->umem.mem + use->offset);
     devx_obj_use(call, &umem->obj);
     return DEVX_OK;
+}
+
+enum devx_status devx_find_ring(struct devx_call *call,
+                                struct devx_umem_use *ring,
+                                struct devx_umem_use *dbrec)
+{
+    enum devx_status status = devx_find_umem(call, ring, 64);
+
+    dbrec->size = 8;
+    return (status == DEVX_OK) ? devx_find_umem(call, dbrec, 8) : status;
 }
 
 static const struct uverbs_attr_spec devx_umem_dereg_attrs[] = {

@@ -107,22 +107,15 @@ enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
         .id    = devx_get(wq, WQ_UMEM),
         .size  = (size_t)1 << (devx_get(wq, WQ_LOG_SIZE) +
                                devx_get(wq, WQ_LOG_STRIDE)),
-        .align = 64,
         .field = base + 0x2c,
     };
     struct devx_umem_use dbr = {
         .id     = devx_get(wq, WQ_DBR_UMEM),
         .offset = devx_get(wq, WQ_DBR_ADDR),
-        .size   = 8,
-        .align  = 8,
         .field  = base + 0x28,
     };
-    enum devx_status status;
+    enum devx_status status = devx_find_ring(call, &ring, &dbr);
 
-    status = devx_find_umem(call, &ring);
-    if (status == DEVX_OK) {
-        status = devx_find_umem(call, &dbr);
-    }
     hw->ring.buf        = ring.off;
     hw->ring.log_cnt    = devx_get(wq, WQ_LOG_SIZE);
     hw->ring.log_stride = devx_get(wq, WQ_LOG_STRIDE);
