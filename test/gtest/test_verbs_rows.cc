@@ -598,6 +598,22 @@ protected:
         std::unique_ptr<umr_key>  key;
         std::unique_ptr<verbs_ep> ep;
     };
+
+    /* ... and memory of its own, that is written to in one piece */
+    struct stopped_write {
+        explicit stopped_write(verbs_stopped *test) :
+            to(FAR_LENGTH), mr(ibv_reg_mr(test->dev.pd, to.data(), FAR_LENGTH,
+                                          ACCESS_ALL))
+        {
+            HCA_CHECK_CALL(mr != NULL);
+            test->stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(),
+                                    &to.front(), &to.back(), FAR_LENGTH);
+        }
+
+        std::vector<uint8_t>      to;
+        struct ibv_mr             *mr;
+        std::unique_ptr<verbs_ep> ep;
+    };
 };
 
 /* It may go on to write to it at any time. */
@@ -678,74 +694,59 @@ TEST_P(verbs_stopped, window_is_not_bound_while_it_goes)
 /* Who owns the queue pair that it writes to does not wait for it. */
 TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
 {
-    std::vector<uint8_t> to(FAR_LENGTH);
-    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL);
     struct ibv_qp_attr attr      = {};
     struct ibv_qp_init_attr init = {};
-    std::unique_ptr<verbs_ep> ep;
     hca_log_reader log;
+    stopped_write far(this);
 
-    HCA_CHECK_CALL(mr != NULL);
-    stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(), &to.front(),
-                      &to.back(), FAR_LENGTH);
     attr.qp_state = IBV_QPS_ERR;
-    EXPECT_EQ(ETIMEDOUT, ibv_query_qp(ep->qp, &attr, IBV_QP_STATE, &init));
-    EXPECT_EQ(ETIMEDOUT, ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE));
+    EXPECT_EQ(ETIMEDOUT, ibv_query_qp(far.ep->qp, &attr, IBV_QP_STATE, &init));
+    EXPECT_EQ(ETIMEDOUT, ibv_modify_qp(far.ep->qp, &attr, IBV_QP_STATE));
     EXPECT_EQ(IBV_WC_LOC_PROT_ERR,
-              run(*ep, write().local((uintptr_t)src.addr, 64, 0x4711))) << "nor here";
-    ep.reset();
+              run(*far.ep, write().local((uintptr_t)src.addr, 64, 0x4711))) << "nor here";
+    far.ep.reset();
     EXPECT_NE(std::string::npos, log.take().find("given up"));
     end_peer();
-    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
 }
 
 /* Not even with no descriptor left to ask /proc with. */
 TEST_P(verbs_stopped, writer_is_found_out_without_descriptors)
 {
-    std::vector<uint8_t> to(FAR_LENGTH);
-    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL);
-    std::unique_ptr<verbs_ep> ep;
+    stopped_write far(this);
 
-    HCA_CHECK_CALL(mr != NULL);
-    stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(), &to.front(),
-                      &to.back(), FAR_LENGTH);
     {
         verbs_ep other(dev);
 
-        other.connect(*ep);
+        other.connect(*far.ep);
         no_descriptors fill(0);
         EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, run(other, write()));
     }
-    ep.reset();
+    far.ep.reset();
     end_peer();
-    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
 }
 
 /* The overrun of its CQ, which is told all the same, passes such a queue pair
  * by. */
 TEST_P(verbs_stopped, writer_does_not_keep_who_overruns)
 {
-    std::vector<uint8_t> to(FAR_LENGTH);
-    struct ibv_mr *mr = ibv_reg_mr(dev.pd, to.data(), FAR_LENGTH, ACCESS_ALL);
-    std::unique_ptr<verbs_ep> ep;
+    stopped_write far(this);
     verbs_options options;
 
-    HCA_CHECK_CALL(mr != NULL);
-    stop_in_the_midst(ep, mr->rkey, (uintptr_t)to.data(), &to.front(),
-                      &to.back(), FAR_LENGTH);
-    options.send_cq = ep->send_cq;
-    options.send_wr = ep->send_cq->cqe + 2;
+    options.send_cq = far.ep->send_cq;
+    options.send_wr = far.ep->send_cq->cqe + 2;
     {
         verbs_pair busy(dev, options);
-        for (int i = 0; i < ep->send_cq->cqe + 2; i++) {
+        for (int i = 0; i < far.ep->send_cq->cqe + 2; i++) {
             ASSERT_EQ(0, write().post(busy.a.qp));
         }
         EXPECT_EQ(IBV_EVENT_CQ_ERR, verbs_event(dev.ctx).event_type);
         EXPECT_EQ(IBV_QPS_ERR, busy.a.state());
     }
-    ep.reset();
+    far.ep.reset();
     end_peer();
-    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(0, ibv_dereg_mr(far.mr));
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_stopped, testing::Values(0));

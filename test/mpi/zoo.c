@@ -90,102 +90,103 @@ static MPI_Datatype make_hvector(MPI_Datatype old)
 
 enum { FEW_ENTRIES = 6, MAX_LIST = 80 };
 
-/* Entries of any length anywhere. Returns how many. */
-static int make_few_entries(int *lengths, int *places, MPI_Aint *addresses)
-{
-    int num = between(0, FEW_ENTRIES);
+typedef struct list {
+    int      num;
+    int      lengths[MAX_LIST];
+    int      places[MAX_LIST];
+    MPI_Aint addresses[MAX_LIST];
+} list_t;
 
-    for (int i = 0; i < num; i++) {
-        lengths[i]   = between(0, 3);
-        places[i]    = between(-4, 5) + 4 * i;
-        addresses[i] = between(-50, 50) + 64 * i;
+/* Entries of any length anywhere */
+static void make_few_entries(list_t *list)
+{
+    list->num = between(0, FEW_ENTRIES);
+    for (int i = 0; i < list->num; i++) {
+        list->lengths[i]   = between(0, 3);
+        list->places[i]    = between(-4, 5) + 4 * i;
+        list->addresses[i] = between(-50, 50) + 64 * i;
     }
-    return num;
 }
 
 /* ... as programs have them: the next one at the same distance as this one, or
  * right behind it, except some */
-static int make_many_entries(int *lengths, int *places, MPI_Aint *addresses,
-                             MPI_Datatype old)
+static void make_many_entries(list_t *list, MPI_Datatype old)
 {
     int num = between(FEW_ENTRIES, MAX_LIST), period = between(1, 4), at = 0;
     int length = between(1, 3), step = length + zoo_below(3);
     MPI_Aint lb, extent;
 
     MPI_Type_get_extent(old, &lb, &extent);
+    list->num = num;
     for (int i = 0; i < num; i++) {
-        lengths[i]   = (zoo_below(20) == 0) ? between(0, 3) : length;
-        places[i]    = at;
-        addresses[i] = at * extent;
+        list->lengths[i]   = (zoo_below(20) == 0) ? between(0, 3) : length;
+        list->places[i]    = at;
+        list->addresses[i] = at * extent;
         at += step + (i % period == 0) + (zoo_below(20) == 0);
     }
-    return num;
 }
 
-static int make_list(int *lengths, int *places, MPI_Aint *addresses,
-                     MPI_Datatype old)
+static list_t make_list(MPI_Datatype old)
 {
-    return (zoo_below(3) == 0) ?
-                   make_many_entries(lengths, places, addresses, old) :
-                   make_few_entries(lengths, places, addresses);
+    list_t list;
+
+    if (zoo_below(3) == 0) {
+        make_many_entries(&list, old);
+    } else {
+        make_few_entries(&list);
+    }
+    return list;
 }
 
 static MPI_Datatype make_indexed(MPI_Datatype old)
 {
-    int lengths[MAX_LIST], places[MAX_LIST];
-    MPI_Aint addresses[MAX_LIST];
-    int num = make_list(lengths, places, addresses, old);
+    list_t list = make_list(old);
     MPI_Datatype type;
 
-    MPI_Type_indexed(num, lengths, places, old, &type);
+    MPI_Type_indexed(list.num, list.lengths, list.places, old, &type);
     return type;
 }
 
 static MPI_Datatype make_hindexed(MPI_Datatype old)
 {
-    int lengths[MAX_LIST], places[MAX_LIST];
-    MPI_Aint addresses[MAX_LIST];
-    int num = make_list(lengths, places, addresses, old);
+    list_t list = make_list(old);
     MPI_Datatype type;
 
-    MPI_Type_create_hindexed(num, lengths, addresses, old, &type);
+    MPI_Type_create_hindexed(list.num, list.lengths, list.addresses, old,
+                             &type);
     return type;
 }
 
 static MPI_Datatype make_indexed_block(MPI_Datatype old)
 {
-    int lengths[MAX_LIST], places[MAX_LIST];
-    MPI_Aint addresses[MAX_LIST];
-    int num = make_list(lengths, places, addresses, old);
+    list_t list = make_list(old);
     MPI_Datatype type;
 
-    MPI_Type_create_indexed_block(num, between(0, 3), places, old, &type);
+    MPI_Type_create_indexed_block(list.num, between(0, 3), list.places, old,
+                                  &type);
     return type;
 }
 
 static MPI_Datatype make_hindexed_block(MPI_Datatype old)
 {
-    int lengths[MAX_LIST], places[MAX_LIST];
-    MPI_Aint addresses[MAX_LIST];
-    int num = make_list(lengths, places, addresses, old);
+    list_t list = make_list(old);
     MPI_Datatype type;
 
-    MPI_Type_create_hindexed_block(num, between(0, 3), addresses, old, &type);
+    MPI_Type_create_hindexed_block(list.num, between(0, 3), list.addresses, old,
+                                   &type);
     return type;
 }
 
 static MPI_Datatype make_struct(MPI_Datatype old)
 {
     static const MPI_Datatype others[] = {MPI_CHAR, MPI_DOUBLE, MPI_SHORT_INT};
-    int lengths[MAX_LIST], places[MAX_LIST];
-    MPI_Aint addresses[MAX_LIST];
-    int num = make_list(lengths, places, addresses, old);
+    list_t list = make_list(old);
     MPI_Datatype types[MAX_LIST], type;
 
-    for (int i = 0; i < num; i++) {
+    for (int i = 0; i < list.num; i++) {
         types[i] = (zoo_below(2) == 0) ? old : others[zoo_below(3)];
     }
-    MPI_Type_create_struct(num, lengths, addresses, types, &type);
+    MPI_Type_create_struct(list.num, list.lengths, list.addresses, types, &type);
     return type;
 }
 
