@@ -18,9 +18,9 @@
  *   hook_real.c      UCP's functions
  *   hook_report.c    how many messages went by view, and why others did not
  *
- * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr() ...) call those here by way of the dynamic linker, thus come
- * by as well. Those that may be within UCP's own locks call nothing that takes
- * them under a lock of ours.
+ * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr() ...)
+ * call those here by way of the dynamic linker, thus come by as well. Those that may
+ * be within UCP's own locks call nothing that takes them under a lock of ours.
  */
 #include "hook.h"
 #include "hook_context.h"
