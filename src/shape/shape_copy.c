@@ -270,14 +270,54 @@ static void shape_copy_dims(shape_copy_t *copy, const shape_way_t *way,
         ++first;
     }
 
-    whole = copy->left / length;
-    whole = (whole < (dim->count - first)) ? whole : (dim->count - first);
-    shape_copy_whole(copy, &way->box, num_dims,
-                     at + ((ptrdiff_t)first * dim->stride), whole);
-    first += whole;
+    if (copy->left >= length) {
+        whole = copy->left / length;
+        whole = (whole < (dim->count - first)) ? whole : (dim->count - first);
+        shape_copy_whole(copy, &way->box, num_dims,
+                         at + ((ptrdiff_t)first * dim->stride), whole);
+        first += whole;
+    }
+
     if ((first < dim->count) && (copy->left > 0)) {
         shape_copy_dims(copy, way, num_dims - 1,
                         at + ((ptrdiff_t)first * dim->stride), 0);
+    }
+}
+
+/* Whether the data are blocks at one distance, as most are */
+static int shape_data_is_row(const shape_data_t *data)
+{
+    const shape_t *shape = data->shape;
+
+    return (data->count == 1) && (shape->num == 1) && (shape->repeat == 1) &&
+           (shape->nests[0].num_dims == 1);
+}
+
+/* What the general way comes to for a row, without the way */
+static void shape_copy_row(shape_copy_t *copy, const shape_nest_t *nest,
+                           char *at, size_t offset)
+{
+    shape_run_t run = {
+        .bytes      = nest->bytes,
+        .row.stride = nest->dims[0].stride,
+        .rows.count = 1
+    };
+    size_t rest     = offset % run.bytes;
+
+    run.at = at + ((ptrdiff_t)(offset / run.bytes) * run.row.stride);
+    if (rest > 0) {
+        shape_copy_block(copy, run.at + rest, run.bytes - rest);
+        run.at += run.row.stride;
+    }
+
+    if (copy->left >= run.bytes) {
+        run.row.count = copy->left / run.bytes;
+        shape_copy_run(copy, &run);
+        run.at += (ptrdiff_t)run.row.count * run.row.stride;
+    }
+
+    if (copy->left > 0) {
+        shape_copy_block(copy, run.at, run.bytes);
     }
 }
 
@@ -289,6 +329,11 @@ static void shape_copy_data(shape_copy_t *copy, const shape_data_t *data,
     shape_way_t way;
 
     if (copy->left == 0) {
+        return;
+    }
+
+    if (shape_data_is_row(data)) {
+        shape_copy_row(copy, shape->nests, at + shape->nests[0].offset, offset);
         return;
     }
 

@@ -469,6 +469,7 @@ TEST(shape, nothing_is_copied)
 class shape_random : public testing::Test {
 protected:
     void run(unsigned seed);
+    void run_rows(size_t block, ptrdiff_t stride);
 
 private:
     struct model {
@@ -706,6 +707,31 @@ void shape_random::run(unsigned seed)
     ASSERT_NE(nullptr, model.shape);
     check(model, 1);
     check(model, 1 + upto(4));
+}
+
+/* More blocks in a row than are loaded at once; one row, and two */
+void shape_random::run_rows(size_t block, ptrdiff_t stride)
+{
+    for (const dims &list : {dims{{30, stride}},
+                             dims{{30, stride}, {2, 31 * stride}}}) {
+        building building;
+        model model;
+
+        building.add(0, block, list);
+        model.bytes = repeated(bytes_of(0, block), list);
+        model.shape = building.end(64 * stride);
+        check(model, 1);
+    }
+}
+
+TEST_F(shape_random, rows_of_blocks_of_all_lengths)
+{
+    for (ptrdiff_t block = 1; (block < 130) && !HasFailure(); block++) {
+        SCOPED_TRACE("blocks of " + std::to_string(block));
+        run_rows(block, block + 3);
+        run_rows(block, -block - 3);
+        run_rows(block, 4096);
+    }
 }
 
 unsigned number_from_env(const char *name, unsigned otherwise)
