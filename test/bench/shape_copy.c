@@ -1,22 +1,25 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * What it costs to gather and scatter a shape, in fragments as UCP asks for them,
- * against MPI_Pack() and MPI_Unpack() of the same type and memcpy() of as many
- * bytes. ns for each KiB, the best of several runs.
+ * against what the MPI gives UCP to pack and unpack the same type, which is taken
+ * on its way to UCP, and memcpy() of as many bytes. All take turns: ns for each
+ * KiB, and how much longer than the MPI, medians of the turns.
  *
  *   shape_copy [BYTES [FRAGMENT]]     1 MiB, 8 KiB
  */
 #include "shape/shape_build.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucp/api/ucp.h>
 
 
 enum {
-    RUNS     = 15,
-    MIN_TIME = 2000 /* of a run, microseconds */
+    TURNS    = 31,
+    MIN_TIME = 300 /* of a turn, microseconds */
 };
 
 
@@ -69,6 +72,10 @@ struct job {
     shape_data_t data;
     char         *packed;
 };
+
+/* What UCP was last told of a type */
+static ucp_generic_dt_ops_t mpi_ops;
+static void *mpi_type;
 
 
 /* Less than what is between two blocks */
@@ -203,59 +210,139 @@ static void run_scatter(struct job *job)
     }
 }
 
+#ifdef MPICH_VERSION
+/* It also gives back the reference to the type that a send has taken */
+static void finish(void *state)
+{
+    free(state);
+}
+#else
+static void finish(void *state)
+{
+    mpi_ops.finish(state);
+}
+#endif
+
 static void run_pack(struct job *job)
 {
-    int position = 0;
+    void *state = mpi_ops.start_pack(mpi_type, job->data.buffer, 1);
+    size_t i;
 
-    MPI_Pack(job->data.buffer, 1, job->type, job->packed, job->length,
-             &position, MPI_COMM_SELF);
+    /* it need not fill a fragment */
+    for (i = 0; i < job->length;) {
+        i += mpi_ops.pack(state, i, job->packed + i, fragment_at(job, i));
+    }
+
+    finish(state);
 }
 
 static void run_unpack(struct job *job)
 {
-    int position = 0;
+    void *state = mpi_ops.start_unpack(mpi_type, job->data.buffer, 1);
+    size_t i;
 
-    MPI_Unpack(job->packed, job->length, &position, job->data.buffer, 1,
-               job->type, MPI_COMM_SELF);
+    for (i = 0; i < job->length; i += job->fragment) {
+        mpi_ops.unpack(state, i, job->packed + i, fragment_at(job, i));
+    }
+
+    finish(state);
 }
 
-/* ns of one */
-static double run_once(struct job *job, void (*run)(struct job*))
+enum way { MEMCPY, GATHER, PACK, SCATTER, UNPACK, WAYS };
+
+static void (*const runs[WAYS])(struct job *) = {[MEMCPY]  = run_memcpy,
+                                                 [GATHER]  = run_gather,
+                                                 [PACK]    = run_pack,
+                                                 [SCATTER] = run_scatter,
+                                                 [UNPACK]  = run_unpack};
+
+/* ns for each KiB */
+static double run_turn(struct job *job, enum way way)
 {
     double start = MPI_Wtime();
     int times    = 0;
     double time;
 
     do {
-        run(job);
+        runs[way](job);
         times++;
         time = MPI_Wtime() - start;
     } while (time * 1e6 < MIN_TIME);
 
-    return time * 1e9 / times;
+    return time * 1e9 / times * 1024 / job->length;
 }
 
-/* ... for each KiB */
-static double best(struct job *job, void (*run)(struct job*))
+static int compare(const void *a, const void *b)
 {
-    double result = run_once(job, run);
-    double time;
+    double difference = *(const double *)a - *(const double *)b;
+
+    return (difference > 0) - (difference < 0);
+}
+
+/* Of one way, or of what it takes over another one */
+static double median(double times[TURNS][WAYS], enum way way, enum way over)
+{
+    double values[TURNS];
     int i;
 
-    for (i = 1; i < RUNS; i++) {
-        time   = run_once(job, run);
-        result = (time < result) ? time : result;
+    for (i = 0; i < TURNS; i++) {
+        values[i] = times[i][way];
+        values[i] /= (over < WAYS) ? times[i][over] : 1;
     }
 
-    return result * 1024 / job->length;
+    qsort(values, TURNS, sizeof(values[0]), compare);
+    return values[TURNS / 2];
 }
 
 static void report(struct job *job)
 {
-    printf("%-16s %7.1f | %7.1f %7.1f | %7.1f %7.1f\n", job->form->name,
-           best(job, run_memcpy), best(job, run_gather), best(job, run_pack),
-           best(job, run_scatter), best(job, run_unpack));
+    double times[TURNS][WAYS];
+    int turn;
+    enum way way, mpi;
+
+    for (turn = 0; turn < TURNS; turn++) {
+        for (way = 0; way < WAYS; way++) {
+            times[turn][way] = run_turn(job, way);
+        }
+    }
+
+    printf("%-16s %7.1f", job->form->name, median(times, MEMCPY, WAYS));
+    for (way = GATHER; way < WAYS; way += 2) {
+        mpi = way + 1;
+        printf(" | %7.1f %7.1f %5.2f", median(times, way, WAYS),
+               median(times, mpi, WAYS), median(times, way, mpi));
+    }
+    printf("\n");
     fflush(stdout);
+}
+
+/* MPICH tells UCP of a type when it is committed, Open MPI when it is first sent */
+static void ask_mpi(struct job *job)
+{
+    MPI_Request request;
+
+    MPI_Irecv(job->packed, job->length, MPI_BYTE, 0, 0, MPI_COMM_SELF,
+              &request);
+    MPI_Send(job->data.buffer, 1, job->type, 0, 0, MPI_COMM_SELF);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (mpi_ops.pack == NULL) {
+        fprintf(stderr, "shape_copy: this MPI does not send by UCX\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+/* As the libraries find it, before UCP's own */
+ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops,
+                                   void *context, ucp_datatype_t *datatype_p)
+{
+    void *ucp = dlopen("libucp.so.0", RTLD_LAZY);
+    ucs_status_t (*create)(const ucp_generic_dt_ops_t *, void *,
+                           ucp_datatype_t *);
+
+    mpi_ops  = *ops;
+    mpi_type = context;
+    create   = dlsym(ucp, "ucp_dt_create_generic");
+    return create(ops, context, datatype_p);
 }
 
 static void run_form(const struct form *form, size_t bytes, size_t fragment)
@@ -263,8 +350,8 @@ static void run_form(const struct form *form, size_t bytes, size_t fragment)
     struct job job = {.form = form, .fragment = fragment};
     shape_t *shape;
 
-    job.num         = bytes / form->bytes;
-    job.num        -= (form->rows > 0) ? (job.num % form->rows) : 0;
+    job.num = bytes / form->bytes;
+    job.num -= (form->rows > 0) ? (job.num % form->rows) : 0;
     job.length      = job.num * form->bytes;
     job.span        = row_of(form, job.num) + form->stride;
     job.type        = type_of(&job);
@@ -275,6 +362,7 @@ static void run_form(const struct form *form, size_t bytes, size_t fragment)
     job.packed      = malloc(job.length);
     memset(job.data.buffer, 1, job.span);
     memset(job.packed, 1, job.length);
+    ask_mpi(&job);
     report(&job);
     MPI_Type_free(&job.type);
     free(shape);
@@ -289,7 +377,8 @@ int main(int argc, char **argv)
     size_t i;
 
     MPI_Init(&argc, &argv);
-    printf("ns/KiB            memcpy |  gather    pack | scatter  unpack\n");
+    printf("ns/KiB            memcpy |  gather    pack  over | scatter  unpack"
+           "  over\n");
     for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         run_form(&forms[i], bytes, fragment);
     }
