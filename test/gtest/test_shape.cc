@@ -323,7 +323,7 @@ TEST(shape_build, too_many_nests)
     }
 
     building endless(100);
-    for (int i = 0; i < 100000; i++) {
+    for (ptrdiff_t i = 0; i < 100000; i++) {
         endless.add(i * i, (i % 7) + 1);
     }
     EXPECT_EQ(nullptr, endless.end());
