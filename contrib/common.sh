@@ -21,6 +21,9 @@ packages_test='libgtest-dev ibverbs-utils perftest procps clang
 # what test/aarch64 is built with, and run by
 packages_aarch64='gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user'
+# what test/launch starts a Slurm of its own with; Debian does not start theirs
+# without an /etc/slurm/slurm.conf, only munge
+packages_slurm='slurmctld slurmd slurm-client munge'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 
