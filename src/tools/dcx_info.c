@@ -1,79 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx_info: what dcx needs of each RDMA device and port and what it found, or
- * why UCX does not use it. See dcx_info(1).
+ * dcx_info: what dcx needs of each RDMA device and port and what it found, or why
+ * UCX does not use it. See dcx_info(1). This program is linked with nothing of UCX:
+ * it tells versions, and that UCX is another one than dcx was built for. What is
+ * looked at with the transport's own eyes is dcx_info-look's, which it becomes.
  */
-#include "info_device.h"
-#include "info_log.h"
-#include "info_why.h"
+#include "info_args.h"
+#include "info_versions.h"
 
-#include <errno.h>
-#include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct info_args {
-    bool        json;
-    bool        why;
-    const char *device;
-};
-
-/* Exit status: 0 all is well, 1 dcx cannot be used, 2 a wrong call */
-enum { INFO_GOOD = 0, INFO_BAD = 1, INFO_USAGE = 2 };
-
-static void info_usage(FILE *out)
-{
-    fputs("Usage: dcx_info [--json] [DEVICE]\n"
-          "       dcx_info --why [--json] [NAME=VALUE...]\n"
-          "       dcx_info --help | --version\n"
-          "\n"
-          "Shows, for each RDMA device and port, what the dcx transport needs "
-          "of it and what\n"
-          "it found, with the variable that governs it. Lines with a '!' say "
-          "why dcx cannot\n"
-          "use a device or port.\n"
-          "\n"
-          "  --why     say why UCX does not use dcx, and how to mend that; the "
-          "arguments\n"
-          "            are variables to set for it\n"
-          "  --json    the same as JSON\n"
-          "  -h, --help\n"
-          "            print this text and exit\n"
-          "  --version print the version and exit\n", out);
-}
-
-static int info_parse(int argc, char **argv, struct info_args *args)
-{
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},
-        {"why", no_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0}
-    };
-    int option;
-
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            args->json = true;
-            break;
-        case 'w':
-            args->why = true;
-            break;
-        case 'h':
-            info_usage(stdout);
-            exit(INFO_GOOD);
-        case 'v':
-            puts("dcx_info (dcx) " DCX_VERSION ", for UCX " DCX_UCX_VERSION);
-            exit(INFO_GOOD);
-        default:
-            return -EINVAL;
-        }
-    }
-    return 0;
-}
+#define INFO_LOOK "dcx_info-look"
 
 /* Sets the variables and starts anew: UCX and the dynamic linker have read them
  * long before main(). */
@@ -92,57 +32,74 @@ static int info_restart(char **argv, int first, const struct info_args *args)
     return INFO_USAGE;
 }
 
-static int info_show(const struct info_report *report, bool json)
+static int info_versions_show(bool json)
 {
-    if (report->error[0] != '\0') {
-        fprintf(stderr, "dcx_info: %s; shown as with the default\n",
-                report->error);
-    }
+    struct info_part part = {};
+
+    info_versions_report(&part);
     if (json) {
-        fputs("{\"dcx\": \"" DCX_VERSION "\", \"ucx\": \"" DCX_UCX_VERSION
-              "\", \"devices\":\n", stdout);
-        info_report_print_json(report, stdout);
+        info_versions_print_json(&part, stdout);
         fputs("}\n", stdout);
     } else {
-        info_report_print(report, stdout);
+        info_report_print_head(stdout);
+        info_part_print(&part, stdout);
     }
-    return (info_report_usable(report) && (report->error[0] == '\0')) ?
-           INFO_GOOD : INFO_BAD;
+    return INFO_GOOD;
+}
+
+/* UCX of another version, or none */
+static int info_other_ucx(const struct info_args *args,
+                          const struct info_verdict *verdict)
+{
+    if (args->why) {
+        info_verdict_print(verdict, NULL, NULL, args->json, stdout);
+    } else {
+        fprintf(stderr, "dcx_info: %s\nmend it with: %s\n", verdict->reason,
+                verdict->mend);
+    }
+    return INFO_BAD;
+}
+
+/* Beside this program in the build tree; installed, beside the libraries of the
+ * same prefix, wherever that was moved, or those that dcx was configured for. */
+static int info_look(char **argv)
+{
+    static const char *const places[] = {
+            "/" INFO_LOOK, "/../" DCX_LIBSUB "/dcx/" INFO_LOOK, NULL};
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 64);
+    char *slash;
+
+    path[(length < 0) ? 0 : length] = '\0';
+    slash = strrchr(path, '/');
+    for (unsigned i = 0; (slash != NULL) && (places[i] != NULL); i++) {
+        strcpy(slash, places[i]);
+        execv(path, argv);
+    }
+    execv(DCX_LIBDIR "/dcx/" INFO_LOOK, argv);
+    perror("dcx_info: " DCX_LIBDIR "/dcx/" INFO_LOOK ": install dcx again");
+    return INFO_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    struct info_args args = {};
-    struct info_report report;
-    int status = INFO_USAGE;
+    struct info_args args       = {};
+    struct info_verdict verdict = {};
 
-    if (info_parse(argc, argv, &args) != 0) {
-        info_usage(stderr);
-        return INFO_USAGE;
-    }
-    if (args.why && (optind < argc)) {
+    info_args_parse(argc, argv, &args);
+    if (args.why && (argv[optind] != NULL)) {
         return info_restart(argv, optind, &args);
     }
-    if (argc > optind + 1) {
-        fputs("dcx_info: one DEVICE only\n", stderr);
+    if (args.versions && (argv[optind] != NULL)) {
+        fputs("dcx_info: --versions takes no DEVICE\n", stderr);
         return INFO_USAGE;
     }
-
-    info_log_keep();
-    info_report_init(&report);
-    if (info_device_report(&report, argv[optind]) != 0) {
-        fprintf(stderr, "dcx_info: there is no RDMA device '%s'\n",
-                argv[optind]);
-    } else if (args.why) {
-        status = info_why_print(&report, args.json, stdout) ? INFO_GOOD :
-                                                              INFO_BAD;
-    } else {
-        status = info_show(&report, args.json);
+    if (args.versions) {
+        return info_args_end(info_versions_show(args.json));
     }
-    info_report_cleanup(&report);
-    if ((fflush(stdout) != 0) || ferror(stdout)) {
-        perror("dcx_info: cannot write");
-        return INFO_USAGE;
+    info_versions_ucx(&verdict);
+    if (verdict.reason[0] != '\0') {
+        return info_args_end(info_other_ucx(&args, &verdict));
     }
-    return status;
+    return info_look(argv);
 }

@@ -10,9 +10,8 @@
 
 void info_report_init(struct info_report *report)
 {
-    report->error[0] = '\0';
-    report->first    = NULL;
-    report->end      = &report->first;
+    memset(report, 0, sizeof(*report));
+    report->end = &report->first;
 }
 
 void info_report_cleanup(struct info_report *report)
@@ -118,7 +117,7 @@ bool info_report_usable(const struct info_report *report)
 }
 
 /* --- table ---------------------------------------------------------------- */
-static void info_part_print(const struct info_part *part, FILE *out)
+void info_part_print(const struct info_part *part, FILE *out)
 {
     const struct info_row *row;
 
@@ -131,16 +130,21 @@ static void info_part_print(const struct info_part *part, FILE *out)
     }
 }
 
+void info_report_print_head(FILE *out)
+{
+    fprintf(out, "  %-20s %-25s %-30s %s\n", "", "FOUND", "DCX NEEDS",
+            "GOVERNED BY");
+}
+
 void info_report_print(const struct info_report *report, FILE *out)
 {
     const struct info_part *part;
 
+    info_report_print_head(out);
+    info_part_print(&report->versions, out);
     if (report->first == NULL) {
         fputs("no RDMA device\n", out);
-        return;
     }
-    fprintf(out, "  %-20s %-25s %-30s %s\n", "", "FOUND", "DCX NEEDS",
-            "GOVERNED BY");
     for (part = report->first; part != NULL; part = part->next) {
         info_part_print(part, out);
     }
@@ -185,6 +189,16 @@ static void info_row_print_json(const struct info_row *row, FILE *out)
     fputc('}', out);
 }
 
+void info_rows_print_json(const struct info_part *part, FILE *out)
+{
+    fputs("[", out);
+    for (unsigned i = 0; i < part->num_rows; i++) {
+        fputs((i == 0) ? "\n  " : ",\n  ", out);
+        info_row_print_json(&part->rows[i], out);
+    }
+    fputs("]", out);
+}
+
 /* The members that devices and ports have both. */
 static void info_part_print_json(const struct info_part *part, FILE *out)
 {
@@ -192,12 +206,8 @@ static void info_part_print_json(const struct info_part *part, FILE *out)
     info_json_member(out, "name", part->name, false);
     fprintf(out, "\"usable\": %s, ", info_part_usable(part) ? "true" : "false");
     info_json_member(out, "why", part->why, false);
-    fputs("\"rows\": [", out);
-    for (unsigned i = 0; i < part->num_rows; i++) {
-        fputs((i == 0) ? "\n  " : ",\n  ", out);
-        info_row_print_json(&part->rows[i], out);
-    }
-    fputs("]", out);
+    fputs("\"rows\": ", out);
+    info_rows_print_json(part, out);
 }
 
 void info_report_print_json(const struct info_report *report, FILE *out)

@@ -34,6 +34,7 @@ struct info_part {
 struct info_report {
     char               error[INFO_TEXT_MAX]; /* a wrong option; or "" */
     char               soft_error[INFO_TEXT_MAX]; /* softhca's; or "" */
+    struct info_part   versions; /* of what dcx works with; may be empty */
     struct info_part  *first;
     struct info_part **end;
 };
@@ -71,6 +72,13 @@ static inline bool info_part_usable(const struct info_part *part)
 
 /* Whether dcx can use any port. */
 bool info_report_usable(const struct info_report *report);
+
+/* The names of the columns; a part without its ports. */
+void info_report_print_head(FILE *out);
+void info_part_print(const struct info_part *part, FILE *out);
+
+/* The rows of a part, as an array. */
+void info_rows_print_json(const struct info_part *part, FILE *out);
 
 void info_report_print(const struct info_report *report, FILE *out);
 void info_report_print_json(const struct info_report *report, FILE *out);

@@ -6,6 +6,7 @@
  */
 #include "info_ucx.h"
 #include "info_log.h"
+#include "info_mpi.h"
 #include "info_ompi.h"
 
 #include <stdlib.h>
@@ -232,5 +233,6 @@ const info_cause_t info_ucx_causes[] = {
     info_bad_value,
     info_choice,
     info_ompi,
+    info_mpi,
     NULL
 };

@@ -11,32 +11,12 @@
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucp/api/ucp.h>
 #include <unistd.h>
 
 #define INFO_LOADER "libdcx_loader.so"
 #define INFO_PLUGIN "libuct_dcx.so"
-
-void info_blame(struct info_verdict *verdict, const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(verdict->reason, sizeof(verdict->reason), format, ap);
-    va_end(ap);
-}
-
-void info_mend(struct info_verdict *verdict, const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(verdict->mend, sizeof(verdict->mend), format, ap);
-    va_end(ap);
-}
 
 void info_mend_variable(struct info_verdict *verdict, const char *text)
 {
@@ -200,17 +180,6 @@ static void info_no_loader(const struct info_report *report,
     }
 }
 
-static void info_other_ucx(const struct info_report *report,
-                           struct info_verdict *verdict)
-{
-    (void)report;
-    if (strcmp(ucp_get_version_string(), DCX_UCX_VERSION)) {
-        info_blame(verdict, "dcx was built for UCX " DCX_UCX_VERSION ", this "
-                   "is UCX %s", ucp_get_version_string());
-        info_mend(verdict, "contrib/quickstart");
-    }
-}
-
 /* Where the loader looks for it */
 static void info_no_plugin(const struct info_report *report,
                            struct info_verdict *verdict)
@@ -240,7 +209,6 @@ const info_cause_t info_device_causes[] = {
     info_no_device,
     info_no_port,
     info_no_loader,
-    info_other_ucx,
     info_no_plugin,
     NULL
 };
@@ -259,19 +227,6 @@ info_find_cause(const info_cause_t *causes, const struct info_report *report,
     return false;
 }
 
-static void info_why_json(const struct info_verdict *verdict, FILE *out)
-{
-    fprintf(out, "{\"uses_dcx\": %s, ",
-            (verdict->reason[0] == '\0') ? "true" : "false");
-    info_json_member(out, "lane", info_ucx_lane(), false);
-    info_json_member(out, "sockaddr",
-                     (verdict->reason[0] == '\0') ? info_ucx_sockaddr() : NULL,
-                     false);
-    info_json_member(out, "reason", verdict->reason, false);
-    info_json_member(out, "mend", verdict->mend, true);
-    fputs("}\n", out);
-}
-
 bool info_why_print(const struct info_report *report, bool json, FILE *out)
 {
     struct info_verdict verdict = {};
@@ -279,18 +234,7 @@ bool info_why_print(const struct info_report *report, bool json, FILE *out)
 
     is_used = !info_find_cause(info_device_causes, report, &verdict) &&
               !info_find_cause(info_ucx_causes, report, &verdict);
-    if (json) {
-        info_why_json(&verdict, out);
-    } else if (is_used) {
-        fprintf(out, "UCX uses %s\n", info_ucx_lane());
-        if (info_ucx_sockaddr() != NULL) {
-            fprintf(out, "programs that connect by socket address, as "
-                    "ucp_client_server, want %s: there is no rdma_cm\n",
-                    info_ucx_sockaddr());
-        }
-    } else {
-        fprintf(out, "UCX does not use dcx: %s\nmend it with: %s\n",
-                verdict.reason, verdict.mend);
-    }
+    info_verdict_print(&verdict, info_ucx_lane(),
+                       is_used ? info_ucx_sockaddr() : NULL, json, out);
     return is_used;
 }

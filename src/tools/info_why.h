@@ -7,25 +7,13 @@
 #ifndef DCX_INFO_WHY_H
 #define DCX_INFO_WHY_H
 
-#include "info_report.h"
-
-/* What came of a look at a cause */
-struct info_verdict {
-    char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
-    char mend[INFO_TEXT_MAX];       /* a command */
-};
+#include "info_verdict.h"
 
 /* Of each file, causes in order; the last row has no function. */
 typedef void (*info_cause_t)(const struct info_report *report,
                              struct info_verdict *verdict);
 
 extern const info_cause_t info_device_causes[];
-
-/* Fills a verdict; both texts are formats of printf. */
-void info_blame(struct info_verdict *verdict, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
-void info_mend(struct info_verdict *verdict, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
 
 /* The command that undoes the variable that a message of dcx names. */
 void info_mend_variable(struct info_verdict *verdict, const char *text);

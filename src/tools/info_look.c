@@ -1,0 +1,59 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * dcx_info-look: the report of the devices, or why UCX does not use dcx, with the
+ * transport's own eyes. dcx_info becomes this program, see there, and has seen to it
+ * that UCX is the one that it was built for.
+ */
+#include "info_args.h"
+#include "info_device.h"
+#include "info_log.h"
+#include "info_versions.h"
+#include "info_why.h"
+
+#include <unistd.h>
+
+static int info_show(struct info_report *report, bool json)
+{
+    info_versions_report(&report->versions);
+    if (report->error[0] != '\0') {
+        fprintf(stderr, "dcx_info: %s; shown as with the default\n",
+                report->error);
+    }
+    if (json) {
+        info_versions_print_json(&report->versions, stdout);
+        fputs(",\n\"devices\":\n", stdout);
+        info_report_print_json(report, stdout);
+        fputs("}\n", stdout);
+    } else {
+        info_report_print(report, stdout);
+    }
+    return (info_report_usable(report) && (report->error[0] == '\0')) ?
+           INFO_GOOD : INFO_BAD;
+}
+
+int main(int argc, char **argv)
+{
+    struct info_args args = {};
+    struct info_report report;
+    int status = INFO_USAGE;
+
+    info_args_parse(argc, argv, &args);
+    if (argc > optind + 1) {
+        fputs("dcx_info: one DEVICE only\n", stderr);
+        return INFO_USAGE;
+    }
+
+    info_log_keep();
+    info_report_init(&report);
+    if (info_device_report(&report, argv[optind]) != 0) {
+        fprintf(stderr, "dcx_info: there is no RDMA device '%s'\n",
+                argv[optind]);
+    } else if (args.why) {
+        status = info_why_print(&report, args.json, stdout) ? INFO_GOOD :
+                                                              INFO_BAD;
+    } else {
+        status = info_show(&report, args.json);
+    }
+    info_report_cleanup(&report);
+    return info_args_end(status);
+}

@@ -1,0 +1,27 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Why UCX does not use dcx, and the one command that mends it.
+ */
+#ifndef DCX_INFO_VERDICT_H
+#define DCX_INFO_VERDICT_H
+
+#include "info_report.h"
+
+/* What came of a look at a cause */
+struct info_verdict {
+    char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
+    char mend[INFO_TEXT_MAX];       /* a command */
+};
+
+/* Fills a verdict; both texts are formats of printf. */
+void info_blame(struct info_verdict *verdict, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+void info_mend(struct info_verdict *verdict, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* Prints it. Where nothing is wrong, `lane` is what UCX uses, and `sockaddr`, which
+ * may be NULL, the variables for programs that connect by socket address. */
+void info_verdict_print(const struct info_verdict *verdict, const char *lane,
+                        const char *sockaddr, bool json, FILE *out);
+
+#endif
