@@ -76,8 +76,10 @@ static void info_versions_row_driver(struct info_part *part)
     }
     uname(&kernel);
     file = fopen("/sys/module/mlx5_core/version", "r");
+    if ((file != NULL) && (fscanf(file, "%63s", version) != 1)) {
+        version[0] = '\0';
+    }
     if (file != NULL) {
-        fscanf(file, "%63s", version);
         fclose(file);
     }
     info_row_found(row, "Linux %.64s%s%s", kernel.release,
