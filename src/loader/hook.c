@@ -14,6 +14,7 @@
  *   hook_context.c   which contexts and workers have views; hook_config.c options
  *                    of UCP, hook_tls.c UCX_TLS
  *   hook_ep.c        which endpoints can carry them
+ *   hook_handle.c    UCP's handles of views
  *   hook_views.c     the transport's views
  *   hook_real.c      UCP's functions
  *   hook_report.c    how many messages went by view, and why others did not

@@ -109,11 +109,6 @@ static int hook_context_is_wanted(void)
         hook_report_enable();
     }
 
-    if (strncmp(DCX_UCX_VERSION, UCT_DCX_VIEW_UCX, strlen(UCT_DCX_VIEW_UCX))) {
-        hook_report_off("views are for UCX 1.13, this one is " DCX_UCX_VERSION);
-        return 0;
-    }
-
     if ((policy->mode == UCT_DCX_VIEW_MPI) && !mpi_lib_is_present()) {
         hook_report_off("the process has no MPI that is known "
                         "(UCX_DCX_TYPES=y is for other programs)");
@@ -160,6 +155,14 @@ static int hook_context_without_fragments(ucp_config_t *config,
                                         "rocm-managed") == UCS_OK);
 }
 
+/* Whether UCP goes by its newer protocols (proto v2). They take the type of memory
+ * from its handle alone (dt/datatype_iter.inl), and copy what peers without dcx
+ * announce by fragments that both sides agree on. */
+static int hook_context_has_protocols(const char *text)
+{
+    return !hook_config_is(text, "PROTO_ENABLE", "n");
+}
+
 /* ... and with the copy transport in UCX_TLS, meanwhile: the configuration is the
  * caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
@@ -168,15 +171,19 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const char *text, const char *tls,
                                           hook_context_t *context)
 {
-    int is_guarded = hook_context_without_fragments(config, text);
-    char *added    = hook_tls_with_views(tls);
+    int has_protocols = hook_context_has_protocols(text);
+    int is_guarded    = !has_protocols &&
+                        hook_context_without_fragments(config, text);
+    char *added       = hook_tls_with_views(tls);
     ucs_status_t status;
 
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", added);
     }
 
-    context->is_any_peer = is_guarded || hook_tls_is_dcx_only(tls);
+    context->needs_handles = has_protocols;
+    context->is_any_peer   = has_protocols || is_guarded ||
+                             hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", tls);
@@ -189,16 +196,11 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
 }
 
 /* Why a context of this configuration has no views; NULL: it may */
-static const char *hook_context_why_not(const char *text, const char *tls)
+static const char *hook_context_why_not(const char *tls)
 {
-    if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
-        return "UCX_TLS does not have dcx";
-    }
-
-    /* those protocols ask memory for its type, whatever a call says */
-    return hook_config_is(text, "PROTO_ENABLE", "n") ?
-                   NULL :
-                   "UCX_PROTO_ENABLE=y, whose protocols do not take views";
+    return ((tls == NULL) || !hook_tls_has_dcx(tls)) ?
+                   "UCX_TLS does not have dcx" :
+                   NULL;
 }
 
 static ucs_status_t hook_context_try(unsigned major, unsigned minor,
@@ -208,7 +210,7 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
 {
     char *text = hook_config_read(config);
     char *tls  = (text == NULL) ? NULL : hook_config_value(text, "TLS");
-    const char *why_not = hook_context_why_not(text, tls);
+    const char *why_not = hook_context_why_not(tls);
     ucs_status_t status;
 
     if (why_not == NULL) {
@@ -308,6 +310,7 @@ void hook_context_destroy(ucp_context_h context)
     hook_context_t *known = hook_context_remove(context);
 
     if (known != NULL) {
+        hook_handles_release(&known->handles, context);
         hook_views()->leave(known->mds, known->num_mds);
         free(known);
     }
@@ -334,8 +337,8 @@ ucs_status_t hook_worker_create(ucp_context_h context,
                                 const ucp_worker_params_t *params,
                                 ucp_worker_h *worker_p)
 {
-    const hook_context_t *known = hook_context_find(context);
-    hook_worker_t *worker       = NULL;
+    hook_context_t *known = hook_context_find(context);
+    hook_worker_t *worker = NULL;
     ucs_status_t status;
     unsigned copy_eps;
 

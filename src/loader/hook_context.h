@@ -9,12 +9,14 @@
 #ifndef HOOK_CONTEXT_H
 #define HOOK_CONTEXT_H
 
+#include "hook_handle.h"
+
 #include <stdatomic.h>
 #include <ucp/api/ucp.h>
 
 enum {
     HOOK_CONTEXT_MAX_MDS    = 64,
-    HOOK_WORKER_MAX_CONFIGS = 256 /* an index has 8 bits */
+    HOOK_WORKER_MAX_CONFIGS = 256 /* more than there are as a rule */
 };
 
 
@@ -24,13 +26,15 @@ typedef struct hook_context {
     void *mds[HOOK_CONTEXT_MAX_MDS];
     unsigned num_mds;
     int is_any_peer; /* a receive by view takes whatever may come */
+    int needs_handles; /* UCP wants one of each view */
+    hook_handles_t handles;
 } hook_context_t;
 
 
 typedef struct hook_worker {
     struct hook_worker *next;
     ucp_worker_h worker;
-    const hook_context_t *context;
+    hook_context_t *context;
 
     /* what hook_ep.c keeps of each configuration of endpoints */
     atomic_size_t eps[HOOK_WORKER_MAX_CONFIGS];

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "hook_ep.h"
 #include "hook_real.h"
+#include "hook_views.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,44 +15,45 @@ enum {
     HOOK_EP_SHIFT   = 2 /* of the longest short message */
 };
 
-/* How an endpoint of UCP begins (src/ucp/core/ucp_ep.h) in UCX 1.13, which is all
- * that has views (hook_context_is_wanted()). UCX 1.22 has cfg_index first, of 16
- * bits. */
-typedef struct hook_ep_ucp {
-    ucp_worker_h worker;
-    uint8_t refcount;
-    _Atomic uint8_t cfg_index;
-} hook_ep_ucp_t;
-
+/* An endpoint of UCP begins with its worker (src/ucp/core/ucp_ep.h). */
 hook_worker_t *hook_ep_worker(ucp_ep_h ep)
 {
-    return hook_worker_find(((hook_ep_ucp_t *)ep)->worker);
+    return hook_worker_find(*(ucp_worker_h *)ep);
 }
 
-static unsigned hook_ep_config(ucp_ep_h ep)
+/* Up to how many bytes a line tells of short messages, or 0 */
+static size_t hook_ep_read_short(const char *line)
 {
-    return atomic_load_explicit(&((hook_ep_ucp_t *)ep)->cfg_index,
-                                memory_order_relaxed);
+    static const char before[] = "short>..";
+    const char *at             = strstr(line, before);
+    const char *range          = strstr(line, " 0..");
+
+    if (at != NULL) {
+        return strtoull(at + strlen(before), NULL, 10);
+    }
+
+    return ((range != NULL) && (strstr(range, "short ") != NULL)) ?
+                   strtoull(range + strlen(" 0.."), NULL, 10) :
+                   0;
 }
 
 /* Lines as
  *   lane[0]:  0:dcx/mlx5_0:1.0 md[0] -> md[0]/dcx/sysdev[255] rma_bw#0 am am_bw#0
  *   tag_send: 0..<egr/short>..179..<egr/bcopy>..1201..<egr/zcopy>..17907..<rndv>
+ * or, of UCP's newer protocols, in place of the second
+ *   |           0..179 | eager short                      | dcx/mlx5_0:1     |
  */
 static void hook_ep_read_line(const char *line, hook_ep_t *ep)
 {
-    static const char last_short[] = "short>..";
-    const char *at                 = strstr(line, last_short);
-    size_t max;
+    size_t max = hook_ep_read_short(line);
 
     if ((strstr(line, "lane[") != NULL) && (strstr(line, ":dcx/") != NULL) &&
         (strstr(line, " rma_bw#") != NULL)) {
         ep->has_dcx = 1;
     }
 
-    if (at != NULL) {
-        max           = strtoull(at + strlen(last_short), NULL, 10);
-        ep->max_short = (max > ep->max_short) ? max : ep->max_short;
+    if (max > ep->max_short) {
+        ep->max_short = max;
     }
 }
 
@@ -86,7 +88,8 @@ static hook_ep_t hook_ep_learn(hook_worker_t *worker, ucp_ep_h ucp_ep,
 {
     hook_ep_t ep = hook_ep_read(ucp_ep);
 
-    if (hook_ep_config(ucp_ep) == config) {
+    if ((config < HOOK_WORKER_MAX_CONFIGS) &&
+        (hook_views()->ep_config(ucp_ep) == config)) {
         worker->eps[config] = (ep.max_short << HOOK_EP_SHIFT) |
                               (ep.has_dcx ? HOOK_EP_HAS_DCX : 0) |
                               HOOK_EP_KNOWN;
@@ -97,8 +100,9 @@ static hook_ep_t hook_ep_learn(hook_worker_t *worker, ucp_ep_h ucp_ep,
 
 hook_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ucp_ep)
 {
-    unsigned config = hook_ep_config(ucp_ep);
-    size_t kept     = worker->eps[config];
+    unsigned config = hook_views()->ep_config(ucp_ep);
+    size_t kept     = (config < HOOK_WORKER_MAX_CONFIGS) ? worker->eps[config] :
+                                                           0;
 
     return (kept & HOOK_EP_KNOWN) ?
                    (hook_ep_t){.has_dcx   = !!(kept & HOOK_EP_HAS_DCX),

@@ -8,6 +8,7 @@
 #include "hook_message.h"
 #include "hook_context.h"
 #include "hook_ep.h"
+#include "hook_handle.h"
 #include "hook_report.h"
 #include "hook_views.h"
 
@@ -195,11 +196,22 @@ static void hook_message_start(const hook_message_t *message,
                     shape_length(&message->data));
 }
 
+/* Whether UCP has the handle of the view that it needs */
+static int hook_message_map(hook_context_t *context, hook_op_t *op)
+{
+    if (!context->needs_handles) {
+        return 1;
+    }
+
+    op->memh = hook_handle_get(&context->handles, context->context, op->view);
+    return op->memh != NULL;
+}
+
 static hook_op_t *hook_message_open(const hook_worker_t *worker,
                                     const hook_message_t *message)
 {
-    const hook_context_t *context = worker->context;
-    hook_op_t *op                 = hook_op_get();
+    hook_context_t *context = worker->context;
+    hook_op_t *op           = hook_op_get();
     uct_dcx_view_status_t status;
 
     if (op == NULL) {
@@ -208,6 +220,10 @@ static hook_op_t *hook_message_open(const hook_worker_t *worker,
 
     status = hook_views()->open(context->mds, context->num_mds, &message->data,
                                 message->is_dest, &op->view);
+    if ((status == UCT_DCX_VIEW_OK) && !hook_message_map(context, op)) {
+        hook_views()->close(op->view, 0);
+        status = UCT_DCX_VIEW_FAILED;
+    }
     if (status != UCT_DCX_VIEW_OK) {
         hook_op_put(op);
         return hook_message_as_it_came(HOOK_STATUS + status,

@@ -284,6 +284,10 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
     param.user_data   = op;
     param.datatype    = ucp_dt_make_contig(1);
     param.memory_type = (ucs_memory_type_t)op->view->memory_type;
+    if (op->memh != NULL) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+        param.memh = op->memh;
+    }
     hook_op_set_callback(&param, kind);
     return param;
 }

@@ -37,6 +37,7 @@ typedef struct hook_op {
     void *request;     /* as the user knows it; NULL: not found by it */
     void *ucp_request; /* ... UCP's, if that is another */
     uct_dcx_view_t *view;
+    ucp_mem_h memh; /* of the view; NULL: UCP needs none */
     hook_type_t *type; /* a reference */
     void *state;       /* of hook_type_start() */
     hook_op_callback_t callback;

@@ -19,6 +19,8 @@
     _(ucp_worker_create) \
     _(ucp_worker_destroy) \
     _(ucp_ep_print_info) \
+    _(ucp_mem_map) \
+    _(ucp_mem_unmap) \
     _(ucp_dt_create_generic) \
     _(ucp_dt_destroy) \
     _(ucp_tag_send_nbx) \

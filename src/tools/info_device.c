@@ -203,14 +203,10 @@ static void info_tags(struct info_device *dev)
 static void info_types(struct info_device *dev)
 {
     const uct_dcx_device_t *device = &dev->md.dev;
-    int is_tried        = !strncmp(DCX_UCX_VERSION, UCT_DCX_VIEW_UCX,
-                                   strlen(UCT_DCX_VIEW_UCX));
     struct info_row *row = info_part_add(dev->part, "views", "UCX_DCX_TYPES");
 
-    info_row_found(row, "%s", info_yes_no(is_tried && device->has_umr &&
-                                          device->has_devx));
-    info_row_needs(row, "%s", !is_tried ? "UCX " UCT_DCX_VIEW_UCX :
-                              (dev->md_config->views.types == UCS_NO) ?
+    info_row_found(row, "%s", info_yes_no(device->has_umr && device->has_devx));
+    info_row_needs(row, "%s", (dev->md_config->views.types == UCS_NO) ?
                               "not used" : "for derived data types");
 }
 

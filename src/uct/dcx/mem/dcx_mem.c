@@ -169,7 +169,7 @@ uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md)
         mem = ucs_malloc(sizeof(*mem), "uct_dcx_mem");
     }
     if (mem != NULL) {
-        *mem = (uct_dcx_mem_t){.md = md};
+        *mem = (uct_dcx_mem_t){.md = md, .origin = mem};
     }
     return mem;
 }
@@ -341,7 +341,7 @@ ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
         return uct_dcx_mem_release(md, mem, comp);
     }
 
-    if (!mem->layout->is_view) { /* whose handle remains */
+    if ((mem->layout != NULL) && !mem->layout->is_view) { /* whose stay */
         uct_dcx_mem_layout_destroy(mem->layout);
     }
     if (comp != NULL) {

@@ -44,6 +44,7 @@ typedef struct uct_dcx_mem {
     uint32_t         rkey;
     uct_dcx_region_t *region;
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
+    struct uct_dcx_mem *origin; /* itself, or whose keys these are */
     int              is_bare;   /* the region's own key was packed */
     unsigned         num_named; /* how often layouts name it */
     int              was_named; /* ... or have: the device may have one yet */
@@ -83,7 +84,7 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 {
     uct_dcx_mem_t *mem = memh;
 
-    mem->is_bare = 1;
+    mem->origin->is_bare = 1;
     return mem->rkey;
 }
 

@@ -46,20 +46,7 @@ static uct_dcx_mem_t **uct_dcx_mem_views(uct_dcx_md_t *md)
 }
 
 
-ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
-                                  uct_dcx_mem_t *mem)
-{
-    uct_dcx_mem_t **views = uct_dcx_mem_views(md);
-
-    if (views == NULL) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    __atomic_store_n(&views[index], mem, __ATOMIC_RELEASE);
-    return UCS_OK;
-}
-
-
+/* Of a view that never had a layout here: NULL */
 static uct_dcx_mem_t *uct_dcx_mem_view_find(uct_dcx_md_t *md, unsigned index)
 {
     uct_dcx_mem_t **views = __atomic_load_n(&md->views, __ATOMIC_ACQUIRE);
@@ -69,29 +56,81 @@ static uct_dcx_mem_t *uct_dcx_mem_view_find(uct_dcx_md_t *md, unsigned index)
 }
 
 
-ucs_status_t
-uct_dcx_mem_view_get(uct_dcx_md_t *md, uint64_t address, size_t length,
-                     uint64_t flags, uct_mem_h *memh_p)
+/* ... one, or NULL: memory is short */
+static uct_dcx_mem_t *uct_dcx_mem_view_new(uct_dcx_md_t *md, unsigned index)
 {
-    unsigned index     = uct_dcx_mem_view_index(address);
-    uint64_t offset    = address - uct_dcx_mem_view_address(index);
-    uct_dcx_mem_t *mem = uct_dcx_mem_view_find(md, index);
-    uint64_t bytes     = (mem == NULL) ? 0 : mem->layout->parts.length;
+    uct_dcx_mem_t **views = uct_dcx_mem_views(md);
+    uct_dcx_mem_t *view   = (views == NULL) ? NULL : uct_dcx_mem_alloc(md);
 
-    if ((offset >= bytes) || (length > bytes - offset)) {
-        ucs_log((flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) ? UCS_LOG_LEVEL_DEBUG :
-                                                        UCS_LOG_LEVEL_ERROR,
-                "%s: %zu bytes at 0x%lx are not in a view, which has %lu",
-                uct_dcx_device_name(&md->dev), length, address, bytes);
-        return UCS_ERR_INVALID_PARAM;
+    if (view != NULL) {
+        __atomic_store_n(&views[index], view, __ATOMIC_RELEASE);
+    }
+    return view;
+}
+
+
+ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
+                                  uct_dcx_mem_layout_t *layout)
+{
+    uct_dcx_mem_t *view = uct_dcx_mem_view_find(md, index);
+
+    if (view == NULL) {
+        view = uct_dcx_mem_view_new(md, index);
+    }
+    if (view == NULL) {
+        return UCS_ERR_NO_MEMORY;
     }
 
-    *memh_p = mem;
+    view->lkey   = layout->mem->lkey;
+    view->rkey   = layout->mem->rkey;
+    view->origin = layout->mem;
+    view->layout = layout;
     return UCS_OK;
 }
 
 
+void uct_dcx_mem_view_clear(uct_dcx_md_t *md, unsigned index)
+{
+    uct_dcx_mem_t *view = uct_dcx_mem_view_find(md, index);
+
+    if (view != NULL) {
+        *view = (uct_dcx_mem_t){.md = md, .origin = view};
+    }
+}
+
+
+/* Bytes are not counted: the device does, and UCP registers some more. */
+ucs_status_t
+uct_dcx_mem_view_get(uct_dcx_md_t *md, uint64_t address, size_t length,
+                     uint64_t flags, uct_mem_h *memh_p)
+{
+    unsigned index      = uct_dcx_mem_view_index(address);
+    uint64_t offset     = address - uct_dcx_mem_view_address(index);
+    uct_dcx_mem_t *view = uct_dcx_mem_view_find(md, index);
+
+    if ((view == NULL) || (view->layout == NULL) ||
+        (length > UCT_DCX_MEM_VIEW_LENGTH - offset)) {
+        ucs_log((flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) ? UCS_LOG_LEVEL_DEBUG :
+                                                        UCS_LOG_LEVEL_ERROR,
+                "%s: %zu bytes at 0x%lx are not in a view",
+                uct_dcx_device_name(&md->dev), length, address);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    *memh_p = view;
+    return UCS_OK;
+}
+
+
+/* Their memory is the domain's, as that of all handles. */
 void uct_dcx_mem_view_cleanup(uct_dcx_md_t *md)
 {
+    unsigned i;
+
+    for (i = 0; (md->views != NULL) && (i < UCT_DCX_VIEW_MAX); ++i) {
+        if (md->views[i] != NULL) {
+            uct_dcx_mem_free(md->views[i]);
+        }
+    }
     ucs_free(md->views);
 }

@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Addresses of views (view/dcx_view_ops.h), and the handle that each has in a
- * memory domain: a layout that begins at this address (dcx_mem_layout.h). So the
- * memory of a view is registered by looking it up, and the handle stays that of
- * the view, whatever its user does to it.
+ * memory domain: it stands for the layout that begins at this address
+ * (dcx_mem_layout.h), for whichever the view has at the time. So the memory of a
+ * view is registered by looking it up, and the handle stays that of the view,
+ * whatever its user does to it.
  *
  * An address is not canonical, on x86-64 and on others: no memory is there. Views
  * are of the process; handles are set before a view is given to its user and not
@@ -46,13 +47,17 @@ void uct_dcx_mem_view_enable(ucs_memory_type_t type);
 /* ... or UCS_MEMORY_TYPE_UNKNOWN: there are none */
 ucs_memory_type_t uct_dcx_mem_view_type(void);
 
-/* The handle of a view in this domain from now on; NULL: it has none. */
+/* What a view is in this domain from now on. Its handle is always the same one, so
+ * that UCP may keep it in a cache. */
 ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
-                                  uct_dcx_mem_t *mem);
+                                  uct_dcx_mem_layout_t *layout);
+
+/* ... it is nothing: its handle, if it has one, has no key. */
+void uct_dcx_mem_view_clear(uct_dcx_md_t *md, unsigned index);
 
 /* The handle of 'length' bytes at an address of a view. Returns
- * UCS_ERR_INVALID_PARAM, logged unless 'flags' hide errors, if the view has none
- * here, or does not have these bytes. */
+ * UCS_ERR_INVALID_PARAM, logged unless 'flags' hide errors, if the view has no
+ * layout here, or these bytes are not in its range of addresses. */
 ucs_status_t
 uct_dcx_mem_view_get(uct_dcx_md_t *md, uint64_t address, size_t length,
                      uint64_t flags, uct_mem_h *memh_p);

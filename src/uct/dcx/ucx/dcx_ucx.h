@@ -109,6 +109,13 @@ uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
 double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
 
 
+/* --- UCP ------------------------------------------------------------------- */
+
+/* The index of an endpoint's configuration, by any thread. The endpoint is one of
+ * UCP (ucp_ep_h), of which this library knows nothing else. */
+unsigned uct_dcx_ucx_ep_config(const void *ucp_ep);
+
+
 /* --- memory pools, devices, options --------------------------------------- */
 
 /* A pool of objects, each on cache lines of its own, 'chunk' of them at a time;

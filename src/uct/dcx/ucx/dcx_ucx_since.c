@@ -17,7 +17,7 @@
 #define UCT_DCX_UCX_NAME_PRIORITY   20
 
 
-/* UCP keeps host memory of this domain in its own cache. */
+/* UCP keeps memory of this domain in its own cache. */
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
 {
     uct_dcx_ucx_md_attr_t md_attr;
@@ -35,7 +35,7 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
     attr->reg_mem_types    = md_attr.reg_mem_types;
     attr->access_mem_types = md_attr.access_mem_types;
     attr->cache_mem_types  = md_attr.needs_keys ?
-                             UCS_BIT(UCS_MEMORY_TYPE_HOST) : 0;
+                             md_attr.reg_mem_types : 0;
     attr->max_alloc        = ULONG_MAX;
     attr->max_reg          = md_attr.max_reg;
     attr->rkey_packed_size = md_attr.rkey_size;

@@ -164,6 +164,7 @@ static uct_dcx_view_place_t *uct_dcx_view_new(void)
     }
 
     place->super.address     = uct_dcx_mem_view_address(index);
+    place->super.index       = index;
     place->super.memory_type = uct_dcx_mem_view_type();
     for (i = 0; i < UCT_DCX_VIEW_MAX_KEYS; ++i) {
         place->keys[i].index = index;

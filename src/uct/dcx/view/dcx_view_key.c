@@ -259,7 +259,7 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
     }
     if (status == UCT_DCX_VIEW_OK) {
         status = (uct_dcx_mem_view_set(key->md, key->index,
-                                       key->top->mem) == UCS_OK) ?
+                                       key->top) == UCS_OK) ?
                  UCT_DCX_VIEW_OK : UCT_DCX_VIEW_FAILED;
     }
     key->is_current = (status == UCT_DCX_VIEW_OK);
@@ -339,7 +339,7 @@ unsigned uct_dcx_view_key_cleanup(uct_dcx_view_key_t *key)
 {
     unsigned num;
 
-    (void)uct_dcx_mem_view_set(key->md, key->index, NULL);
+    uct_dcx_mem_view_clear(key->md, key->index);
     num  = uct_dcx_view_key_destroy(key->tops, UCT_DCX_SLOT_SIZES);
     num += uct_dcx_view_key_destroy(key->layers, UCT_DCX_VIEW_MAX_LAYERS);
     key->md         = NULL;

@@ -110,6 +110,8 @@ static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
 }
 
 
+_Static_assert(UCT_DCX_VIEW_OPS_MAX >= UCT_DCX_VIEW_MAX, "an index of each");
+
 __attribute__((visibility("default")))
 const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .version     = UCT_DCX_VIEW_OPS_VERSION,
@@ -119,5 +121,6 @@ const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .watch_end   = uct_dcx_mem_watch_end,
     .open        = uct_dcx_view_open,
     .close       = uct_dcx_view_close,
+    .ep_config   = uct_dcx_ucx_ep_config,
     .leave       = uct_dcx_view_leave
 };

@@ -18,13 +18,9 @@
 #include <stdint.h>
 
 #define UCT_DCX_VIEW_OPS         "uct_dcx_view_ops"
-#define UCT_DCX_VIEW_OPS_VERSION 1
+#define UCT_DCX_VIEW_OPS_VERSION 2
 #define UCT_DCX_VIEW_TL          "dcx_view"  /* the copy transport */
-
-
-/* How the version of the UCX begins whose protocols and structures views were tried
- * with */
-#define UCT_DCX_VIEW_UCX "1.13."
+#define UCT_DCX_VIEW_OPS_MAX     4096        /* views of a process */
 
 
 /* UCX_DCX_TYPES */
@@ -62,6 +58,7 @@ typedef enum uct_dcx_view_status {
 typedef struct uct_dcx_view {
     uint64_t address;     /* of its first byte */
     size_t   length;
+    unsigned index;       /* below UCT_DCX_VIEW_OPS_MAX, for as long as there is it */
     int      memory_type; /* for UCP: ucs_memory_type_t */
 } uct_dcx_view_t;
 
@@ -92,6 +89,9 @@ typedef struct uct_dcx_view_ops {
     /* Nothing uses it any more. 'is_failed': but a peer might, as the operation
      * ended in an error: it loses access before this returns. */
     void                  (*close)(uct_dcx_view_t *view, int is_failed);
+
+    /* The index of an UCP endpoint's configuration, by any thread. */
+    unsigned              (*ep_config)(const void *ucp_ep);
 
     /* The domain's views are closed; it is about to be closed itself. */
     void                  (*leave)(void *const *mds, unsigned num_mds);

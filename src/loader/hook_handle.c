@@ -1,0 +1,56 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+#include "hook_handle.h"
+#include "hook_real.h"
+
+static void hook_handle_unmap(hook_handle_t *handle, ucp_context_h context)
+{
+    if (handle->memh != NULL) {
+        hook_real.ucp_mem_unmap(context, handle->memh);
+        handle->memh = NULL;
+    }
+}
+
+static void hook_handle_map(hook_handle_t *handle, ucp_context_h context,
+                            const uct_dcx_view_t *view)
+{
+    ucp_mem_map_params_t params = {
+        .field_mask  = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                       UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                       UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
+        .address     = (void *)view->address,
+        .length      = 1,
+        .memory_type = (ucs_memory_type_t)view->memory_type
+    };
+
+    while (params.length < view->length) {
+        params.length *= 2; /* so that it is done again few times */
+    }
+
+    if (hook_real.ucp_mem_map(context, &params, &handle->memh) == UCS_OK) {
+        handle->length = params.length;
+    } else {
+        handle->memh = NULL;
+    }
+}
+
+ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
+                          const uct_dcx_view_t *view)
+{
+    hook_handle_t *handle = &handles->handles[view->index];
+
+    if ((handle->memh == NULL) || (handle->length < view->length)) {
+        hook_handle_unmap(handle, context);
+        hook_handle_map(handle, context, view);
+    }
+
+    return handle->memh;
+}
+
+void hook_handles_release(hook_handles_t *handles, ucp_context_h context)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_VIEW_OPS_MAX; ++i) {
+        hook_handle_unmap(&handles->handles[i], context);
+    }
+}
