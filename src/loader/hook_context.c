@@ -95,13 +95,9 @@ static void hook_context_open_plugin(void)
 
 /* Whether the options and this process are for views; says why not, but where
  * nobody wants them */
-static int hook_context_is_wanted(void)
+static int hook_context_is_wanted(const uct_dcx_view_policy_t *policy)
 {
-    const uct_dcx_view_policy_t *policy;
-
-    hook_context_open_plugin();
-    policy = hook_policy();
-    if ((policy == NULL) || (policy->mode == UCT_DCX_VIEW_OFF)) {
+    if (policy->mode == UCT_DCX_VIEW_OFF) {
         return 0;
     }
 
@@ -115,7 +111,29 @@ static int hook_context_is_wanted(void)
         return 0;
     }
 
-    hook_views()->enable();
+    return 1;
+}
+
+static int hook_context_has(const ucp_params_t *params, uint64_t features)
+{
+    return (params->field_mask & UCP_PARAM_FIELD_FEATURES) &&
+           (params->features & features);
+}
+
+/* Whether it could send or receive a data type by view: UCP tells the limits of its
+ * protocols (hook_ep.c) where there are tags. */
+static int hook_context_is_for_views(const ucp_params_t *params,
+                                     const uct_dcx_view_policy_t *policy)
+{
+    if (!hook_context_is_wanted(policy)) {
+        return 0;
+    }
+
+    if (!hook_context_has(params, UCP_FEATURE_TAG)) {
+        hook_report_off("the context has no UCP_FEATURE_TAG");
+        return 0;
+    }
+
     return 1;
 }
 
@@ -134,7 +152,8 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
                                         &context->context);
     context->num_mds =
             views->watch_end(context->mds, HOOK_CONTEXT_MAX_MDS, &copy_eps);
-    if ((status == UCS_OK) && (context->num_mds == 0)) {
+    if ((status == UCS_OK) && context->is_for_views &&
+        (context->num_mds == 0)) {
         hook_report_off("no device of dcx is in use");
     }
 
@@ -155,9 +174,10 @@ static int hook_context_without_fragments(ucp_config_t *config,
                                         "rocm-managed") == UCS_OK);
 }
 
-/* Whether UCP goes by its newer protocols (proto v2). They take the type of memory
- * from its handle alone (dt/datatype_iter.inl), and copy what peers without dcx
- * announce by fragments that both sides agree on. */
+/* Whether UCP goes by its newer protocols (proto v2). They copy what peers without
+ * dcx announce by fragments that both sides agree on, and find no way to or from
+ * memory of a type that they do not know, even if it is the peer's: then all
+ * contexts know views. */
 static int hook_context_has_protocols(const char *text)
 {
     return !hook_config_is(text, "PROTO_ENABLE", "n");
@@ -177,11 +197,12 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     char *added       = hook_tls_with_views(tls);
     ucs_status_t status;
 
+    hook_views()->enable();
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", added);
     }
 
-    context->needs_handles = has_protocols;
+    context->needs_handles = hook_views()->has_typed_handles();
     context->is_any_peer   = has_protocols || is_guarded ||
                              hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
@@ -195,12 +216,27 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     return status;
 }
 
-/* Why a context of this configuration has no views; NULL: it may */
-static const char *hook_context_why_not(const char *tls)
+/* Whether a context of this configuration has views */
+static void hook_context_decide(hook_context_t *context, const char *text,
+                                const char *tls)
 {
-    return ((tls == NULL) || !hook_tls_has_dcx(tls)) ?
-                   "UCX_TLS does not have dcx" :
-                   NULL;
+    context->is_for_views = 0;
+    if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
+        hook_report_off("UCX_TLS does not have dcx");
+    } else if (hook_context_has_protocols(text) &&
+               !hook_views()->has_typed_handles()) {
+        hook_report_off("UCX_PROTO_ENABLE=y, whose protocols do not take views "
+                        "in this version of UCX");
+    } else {
+        context->is_for_views = 1;
+    }
+}
+
+/* ... or has to know of those of its peers */
+static int hook_context_has_to_know(const char *text, const char *tls)
+{
+    return (tls != NULL) && hook_context_has_protocols(text) &&
+           hook_views()->has_typed_handles();
 }
 
 static ucs_status_t hook_context_try(unsigned major, unsigned minor,
@@ -210,14 +246,16 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
 {
     char *text = hook_config_read(config);
     char *tls  = (text == NULL) ? NULL : hook_config_value(text, "TLS");
-    const char *why_not = hook_context_why_not(tls);
     ucs_status_t status;
 
-    if (why_not == NULL) {
+    if (context->is_for_views) {
+        hook_context_decide(context, text, tls);
+    }
+
+    if (context->is_for_views || hook_context_has_to_know(text, tls)) {
         status = hook_context_with_tls(major, minor, params, config, text, tls,
                                        context);
     } else {
-        hook_report_off(why_not);
         status = hook_real.ucp_init_version(major, minor, params, config,
                                             &context->context);
     }
@@ -251,28 +289,23 @@ static ucs_status_t hook_context_with_config(unsigned major, unsigned minor,
     return status;
 }
 
-static int hook_context_has(const ucp_params_t *params, uint64_t features)
+/* Windows of an MPI are contexts of their own, without such features. */
+static hook_context_t *hook_context_new(const ucp_params_t *params)
 {
-    return (params->field_mask & UCP_PARAM_FIELD_FEATURES) &&
-           (params->features & features);
-}
+    const uct_dcx_view_policy_t *policy;
+    hook_context_t *context;
 
-/* Whether it could send or receive a data type: windows of an MPI are contexts
- * of their own, which have no such features. UCP tells the limits of its protocols
- * (hook_ep.c) where there are tags. */
-static int hook_context_is_for_views(const ucp_params_t *params)
-{
-    if (!hook_context_has(params, UCP_FEATURE_TAG | UCP_FEATURE_AM) ||
-        !hook_context_is_wanted()) {
-        return 0;
+    if (!hook_context_has(params, UCP_FEATURE_TAG | UCP_FEATURE_AM)) {
+        return NULL;
     }
 
-    if (!hook_context_has(params, UCP_FEATURE_TAG)) {
-        hook_report_off("the context has no UCP_FEATURE_TAG");
-        return 0;
+    hook_context_open_plugin();
+    policy  = hook_policy();
+    context = (policy == NULL) ? NULL : calloc(1, sizeof(*context));
+    if (context != NULL) {
+        context->is_for_views = hook_context_is_for_views(params, policy);
     }
-
-    return 1;
+    return context;
 }
 
 ucs_status_t hook_context_create(unsigned major, unsigned minor,
@@ -280,12 +313,8 @@ ucs_status_t hook_context_create(unsigned major, unsigned minor,
                                  const ucp_config_t *config,
                                  ucp_context_h *context_p)
 {
-    hook_context_t *context = NULL;
+    hook_context_t *context = hook_context_new(params);
     ucs_status_t status;
-
-    if (hook_context_is_for_views(params)) {
-        context = calloc(1, sizeof(*context));
-    }
 
     if (context == NULL) {
         return hook_real.ucp_init_version(major, minor, params, config,
@@ -297,7 +326,8 @@ ucs_status_t hook_context_create(unsigned major, unsigned minor,
         *context_p = context->context;
     }
 
-    if ((status == UCS_OK) && (context->num_mds > 0)) {
+    if ((status == UCS_OK) && context->is_for_views &&
+        (context->num_mds > 0)) {
         hook_context_add(context);
     } else {
         free(context);

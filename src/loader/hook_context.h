@@ -25,7 +25,8 @@ typedef struct hook_context {
     ucp_context_h context;
     void *mds[HOOK_CONTEXT_MAX_MDS];
     unsigned num_mds;
-    int is_any_peer; /* a receive by view takes whatever may come */
+    int is_for_views;
+    int is_any_peer;   /* a receive by view takes whatever may come */
     int needs_handles; /* UCP wants one of each view */
     hook_handles_t handles;
 } hook_context_t;

@@ -277,7 +277,10 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
         op->callback.arg = user->user_data;
     }
 
-    param.op_attr_mask &= ~UCP_OP_ATTR_FIELD_MEMH;
+    /* nor soon by a copy at the other side, which UCP's newer protocols would take for
+     * the end of it */
+    param.op_attr_mask &=
+            ~(UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FLAG_FAST_CMPL);
     param.op_attr_mask |=
             UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
             UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE;

@@ -287,9 +287,10 @@ static int tag_nb(void)
                                  TAG, ALL_BITS, old_received);
     void *send = ucp_tag_send_nb(t.ep, t.source.list, PIECES, ucp_dt_make_iov(),
                                  TAG, old_sent);
+    int expected = 1 + (send != NULL); /* none for what ended at once */
     int errors = check_statuses("nb", wait_and_free(send), wait_and_free(recv));
 
-    return errors + check_value("callbacks", t.num_called, 2);
+    return errors + check_value("callbacks", t.num_called, expected);
 }
 
 /* ... with memory of the caller's for a request */
@@ -585,7 +586,8 @@ static int freed(void)
     int errors                = 0;
     int i;
 
-    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK |
+                          UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     param.cb.send       = sent;
     for (i = 0; i < 100; ++i) {
         ucp_request_free(need_ptr("send",

@@ -115,6 +115,10 @@ double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
  * UCP (ucp_ep_h), of which this library knows nothing else. */
 unsigned uct_dcx_ucx_ep_config(const void *ucp_ep);
 
+/* Whether it takes the type of memory from the handle that it is given, and from
+ * nothing else where it has newer protocols (UCX_PROTO_ENABLE=y). */
+int uct_dcx_ucx_has_typed_handles(void);
+
 
 /* --- memory pools, devices, options --------------------------------------- */
 

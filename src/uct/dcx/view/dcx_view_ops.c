@@ -103,9 +103,8 @@ static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    if (uct_dcx_view_ops_policy()->mode != UCT_DCX_VIEW_OFF) {
-        pthread_once(&once, uct_dcx_view_begin);
-    }
+    (void)uct_dcx_view_ops_policy();
+    pthread_once(&once, uct_dcx_view_begin);
     return &uct_dcx_view_policy;
 }
 
@@ -122,5 +121,6 @@ const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .open        = uct_dcx_view_open,
     .close       = uct_dcx_view_close,
     .ep_config   = uct_dcx_ucx_ep_config,
+    .has_typed_handles = uct_dcx_ucx_has_typed_handles,
     .leave       = uct_dcx_view_leave
 };

@@ -69,8 +69,8 @@ typedef struct uct_dcx_view_ops {
     /* The options, which are read in the first call. */
     const uct_dcx_view_policy_t *(*policy)(void);
 
-    /* The same. If they are not OFF, memory domains that are opened from now on
-     * take views, and the copy transport has a device. */
+    /* The same. Memory domains that are opened from now on take views, and the copy
+     * transport has a device. */
     const uct_dcx_view_policy_t *(*enable)(void);
 
     /* What the calling thread opens between begin and end: domains of dcx that
@@ -91,7 +91,10 @@ typedef struct uct_dcx_view_ops {
     void                  (*close)(uct_dcx_view_t *view, int is_failed);
 
     /* The index of an UCP endpoint's configuration, by any thread. */
-    unsigned              (*ep_config)(const void *ucp_ep);
+    unsigned (*ep_config)(const void *ucp_ep);
+
+    /* Whether UCP takes the type of memory from its handle. */
+    int      (*has_typed_handles)(void);
 
     /* The domain's views are closed; it is about to be closed itself. */
     void                  (*leave)(void *const *mds, unsigned num_mds);
