@@ -9,7 +9,9 @@
 #include "test_hca_fabric.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 static void kill_and_wait(pid_t pid)
 {
@@ -354,4 +356,173 @@ TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
         hca_obj_unlock(q.qp);
         hca_fabric_detach();
     });
+}
+
+/* --- a process that is stopped -------------------------------------------- */
+
+/* Does something to the fabric and is stopped. */
+class stopped_process {
+public:
+    explicit stopped_process(const std::function<void()> &body)
+    {
+        pid = fork();
+        if (pid == 0) {
+            EXPECT_EQ(0, hca_fabric_attach(nullptr));
+            body();
+            raise(SIGSTOP);
+            _exit(testing::Test::HasFailure());
+        }
+        EXPECT_EQ(pid, waitpid(pid, NULL, WUNTRACED));
+    }
+
+    ~stopped_process()
+    {
+        int status = 0;
+
+        kill(pid, SIGCONT);
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        EXPECT_EQ(0, status);
+    }
+
+    pid_t pid;
+};
+
+/* It may yet write: who needs the queue waits for a second, once, and then has
+ * one that is in error. */
+TEST_F(hca_fabric_test, cq_of_a_stopped_writer_is_in_error)
+{
+    run([] {
+        attach();
+        queues q           = make_queues();
+        uint32_t num       = q.cq->obj.num;
+        struct hca_cqe cqe = {};
+        uint64_t begin;
+
+        cqe.opcode = MLX5_CQE_REQ;
+        {
+            stopped_process writer([num] { hca_obj_lock(HCA_KIND_CQ, num); });
+
+            begin = hca_time_ns();
+            EXPECT_NE(0, hca_cq_post(num, &cqe));
+            EXPECT_LE(begin + 900000000, hca_time_ns());
+            EXPECT_TRUE(q.cq->overrun);
+            begin = hca_time_ns();
+            for (int i = 0; i < 5; i++) {
+                EXPECT_NE(0, hca_cq_post(num, &cqe));
+            }
+            EXPECT_GE(begin + 900000000, hca_time_ns()) << "asked anew";
+        }
+        ASSERT_EQ(q.cq, hca_obj_lock(HCA_KIND_CQ, num)) << "it went on";
+        hca_obj_unlock(q.cq);
+        EXPECT_EQ(-EOVERFLOW, hca_cq_post(num, &cqe));
+        EXPECT_EQ(0u, q.cq->pi);
+        hca_fabric_detach();
+    });
+}
+
+/* What is not whole is kept: it goes on in it. */
+TEST_F(hca_fabric_test, what_a_stopped_process_holds_is_given_up)
+{
+    run([] {
+        attach();
+        void *chan   = hca_obj_alloc(HCA_KIND_CHAN, 0);
+        uint32_t num = hca_obj_publish(HCA_KIND_CHAN, chan), count = 0;
+        {
+            stopped_process user([num] { hca_obj_lock(HCA_KIND_CHAN, num); });
+
+            EXPECT_NE(0, hca_chan_write(num, &num, sizeof(num), &count));
+            EXPECT_FALSE(hca_obj_free(HCA_KIND_CHAN, chan));
+            EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CHAN, num));
+        }
+        hca_fabric_detach();
+    });
+}
+
+/* A cgroup of this process' own, whichever version the machine has, or none. */
+class frozen_group {
+public:
+    frozen_group()
+    {
+        static const struct { const char *dir, *file, *on, *off; } kinds[] = {
+            {"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
+            {"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
+            {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
+        };
+
+        for (const auto &kind : kinds) {
+            m_dir = std::string(kind.dir) + "/dcx-" + std::to_string(getpid());
+            m_off = kind.off;
+            m_on  = kind.on;
+            m_file = m_dir + "/" + kind.file;
+            if (mkdir(m_dir.c_str(), 0700) != 0) {
+                continue;
+            }
+            if (access(m_file.c_str(), W_OK) == 0) {
+                return;
+            }
+            rmdir(m_dir.c_str());
+        }
+        m_dir.clear();
+    }
+
+    ~frozen_group()
+    {
+        hca_eventually([this] { return rmdir(m_dir.c_str()) == 0; });
+    }
+
+    bool is_there() const
+    {
+        return !m_dir.empty();
+    }
+
+    bool add(pid_t pid)
+    {
+        return put(m_dir + "/cgroup.procs", std::to_string(pid));
+    }
+
+    void freeze(bool is_on)
+    {
+        EXPECT_TRUE(put(m_file, is_on ? m_on : m_off));
+    }
+
+private:
+    static bool put(const std::string &path, const std::string &text)
+    {
+        int fd   = open(path.c_str(), O_WRONLY);
+        bool ret = (write(fd, text.c_str(), text.size()) > 0);
+
+        close(fd);
+        return ret;
+    }
+
+    std::string m_dir, m_file, m_on, m_off;
+};
+
+TEST_F(hca_fabric_test, frozen_process_is_stopped)
+{
+    frozen_group *group = new frozen_group;
+    int status;
+    pid_t pid;
+
+    if (!group->is_there()) {
+        GTEST_SKIP() << "no cgroup that this user may freeze";
+    }
+    pid = spawn([] {
+        for (;;) {
+            poll(NULL, 0, 1);
+        }
+    });
+    EXPECT_FALSE(hca_proc_is_stopped(pid));
+    kill(pid, SIGSTOP);
+    EXPECT_TRUE(hca_eventually([pid] { return hca_proc_is_stopped(pid); }));
+    kill(pid, SIGCONT);
+    EXPECT_TRUE(hca_eventually([pid] { return !hca_proc_is_stopped(pid); }));
+    ASSERT_TRUE(group->add(pid));
+    group->freeze(true);
+    EXPECT_TRUE(hca_eventually([pid] { return hca_proc_is_stopped(pid); }));
+    group->freeze(false);
+    EXPECT_TRUE(hca_eventually([pid] { return !hca_proc_is_stopped(pid); }));
+    kill(pid, SIGKILL);
+    EXPECT_EQ(pid, waitpid(pid, &status, 0));
+    delete group;
 }

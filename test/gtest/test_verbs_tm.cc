@@ -1297,6 +1297,157 @@ TEST_P(verbs_tm_dead_receiver, leaves_nothing_behind)
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dead_receiver, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_dead_receiver, testing::Values(0));
 
+/* --- a sender that is stopped --------------------------------------------- */
+
+/* It moves the data of its rendezvous itself, for the receiver's queue pair. */
+void long_rndv_sender(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    long_mem data(dev.pd);
+    verbs_ep ep(dev);
+    tm_rndv rndv(IBV_TMH_RNDV, 5, data.mr->addr, data.mr->rkey, LONG);
+
+    memset(data.mr->addr, 0x11, LONG);
+    memcpy(mem.addr, &rndv.headers, sizeof(rndv.headers));
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, sizeof(rndv.headers))
+                         .post(ep.qp));
+    peer_wait_for_the_end(fd);
+}
+
+class verbs_tm_stopped : public testing::TestWithParam<int> {
+protected:
+    /* A message that matches no tag has come to a receive, and its sender keeps
+     * the list: it is stopped when the kernel has moved the bytes. */
+    void stop_sender()
+    {
+        stop_in_time(long_sender, [&] {
+            struct ibv_sge sge    = {(uintptr_t)big->mr->addr, long_mem::size,
+                                     big->mr->lkey};
+            struct ibv_recv_wr wr = {}, *bad;
+
+            wr.sg_list = &sge;
+            wr.num_sge = 1;
+            EXPECT_EQ(0, ibv_post_srq_recv(tm->srq, &wr, &bad));
+            tm->sync(turn++);
+        }, [] { });
+    }
+
+    /* The data of a rendezvous, which has matched */
+    void stop_rndv_sender()
+    {
+        stop_in_time(long_rndv_sender, [&] {
+            tm->add({.wr_id = 1, .tag = 5, .length = LONG, .other = big->mr});
+        }, [&] { EXPECT_EQ(TM_MATCH, tm->wait().flags); });
+    }
+
+    /* If it was too late, another one. */
+    template<typename Before, typename After>
+    void stop_in_time(void (*main)(int fd), Before before, After after)
+    {
+        for (unsigned i = 0; i < 20; i++) {
+            peer.reset(new peer_process(main));
+            ep.reset(new verbs_ep(dev, tm_rndv_ep(*tm)));
+            memset(big->mr->addr, 0, LONG);
+            before();
+            peer_connect(peer->fd, *ep,
+                         peer_exchange(peer->fd, *ep, tm->mem));
+            stop_within();
+            after();
+            if (tm->is_empty()) {
+                return;
+            }
+        }
+        FAIL() << "no sender was stopped in time";
+    }
+
+    void stop_within()
+    {
+        volatile uint8_t *first = (uint8_t*)big->mr->addr;
+
+        EXPECT_TRUE(verbs_until([&] { return *first != 0; }));
+        EXPECT_EQ(0, kill(peer->pid, SIGSTOP));
+        EXPECT_EQ(peer->pid, waitpid(peer->pid, NULL, WUNTRACED));
+    }
+
+    void go_on()
+    {
+        EXPECT_EQ(0, kill(peer->pid, SIGCONT));
+    }
+
+    hca_device dev;
+    int        turn = 0;
+    std::unique_ptr<long_mem>     big{new long_mem(dev.pd)};
+    std::unique_ptr<tm_srq>       tm{new tm_srq(dev)};
+    std::unique_ptr<verbs_ep>     ep;
+    std::unique_ptr<peer_process> peer;
+};
+
+/* What others send is not answered; what its owner asks for waits, or fails.
+ * When it goes on, all is as before. */
+TEST_P(verbs_tm_stopped, keeps_nobody)
+{
+    struct ibv_srq_attr attr = {};
+    tm_srq::op add;
+    hca_log_reader log;
+
+    ASSERT_NO_FATAL_FAILURE(stop_sender());
+    {
+        verbs_pair other(dev, {}, tm_ep(*tm));
+        tm_msg msg(IBV_TMH_EAGER, 5, 64);
+
+        memcpy(tm->at(0), msg.bytes.data(), msg.bytes.size());
+        EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(tm->mem, msg.bytes.size())
+                             .post(other.a.qp));
+        EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, verbs_wait(other.a.send_cq).status);
+    }
+    EXPECT_NE(std::string::npos, log.take().find("which is stopped"));
+    add.tag   = 6;
+    add.wr_id = 1;
+    EXPECT_EQ(0, tm->post(IBV_WR_TAG_ADD, add));
+    EXPECT_TRUE(tm->is_empty());
+    EXPECT_EQ(ETIMEDOUT, ibv_modify_srq(tm->srq, &attr, IBV_SRQ_LIMIT));
+
+    go_on();
+    EXPECT_EQ(IBV_WC_TM_RECV, tm->wait().opcode);
+    EXPECT_EQ(IBV_WC_TM_ADD, tm->wait().opcode);
+    EXPECT_EQ(0, ibv_modify_srq(tm->srq, &attr, IBV_SRQ_LIMIT));
+    ep.reset();
+}
+
+/* They go without it; what it does when it goes on is of no consequence. */
+TEST_P(verbs_tm_stopped, is_left_behind)
+{
+    hca_log_reader log;
+    std::string text;
+
+    ASSERT_NO_FATAL_FAILURE(stop_sender());
+    ep.reset();
+    tm.reset();
+    text = log.take();
+    EXPECT_NE(text.find("given up"), text.rfind("given up")) << text;
+    go_on();
+    EXPECT_EQ(1, ::write(peer->fd, "", 1)) << "it is there, and reads";
+}
+
+/* It keeps the queue pair that it reads for, too. */
+TEST_P(verbs_tm_stopped, keeps_not_who_awaits_a_rendezvous)
+{
+    struct ibv_qp_attr attr      = {};
+    struct ibv_qp_init_attr init = {};
+
+    ASSERT_NO_FATAL_FAILURE(stop_rndv_sender());
+    EXPECT_EQ(ETIMEDOUT, ibv_query_qp(ep->qp, &attr, IBV_QP_STATE, &init));
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(ETIMEDOUT, ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE));
+    go_on();
+    EXPECT_EQ(LONG, tm->wait().byte_len);
+    ep.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_stopped, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)

@@ -134,6 +134,9 @@ enum devx_status devx_check_rest(struct devx_call *call, size_t size);
 enum devx_status devx_refuse(struct devx_call *call, enum devx_status status,
                              size_t offset, const char *what, uint64_t got);
 
+/* The refusal of a command on an object that a process has which is stopped. */
+enum devx_status devx_held_up(struct devx_call *call);
+
 /* Rows of each file. */
 extern const struct devx_cmd devx_cap_cmds[], devx_mkey_cmds[],
         devx_cq_cmds[], devx_rmp_cmds[], devx_xrq_cmds[], devx_dct_cmds[],

@@ -211,7 +211,10 @@ static enum devx_status devx_query_cq(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    hw = hca_obj_lock(HCA_KIND_CQ, call->number);
+    hw = hca_cq_lock(call->number);
+    if (hw == NULL) {
+        return devx_held_up(call);
+    }
     devx_put_cqc(call->out + CQ_CTX, hw);
     hca_obj_unlock(hw);
     return DEVX_OK;

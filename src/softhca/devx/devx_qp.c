@@ -387,6 +387,9 @@ static enum devx_status devx_query_qp(struct devx_call *call)
         return status;
     }
     hw = hca_obj_lock(HCA_KIND_QP, call->number);
+    if (hw == NULL) {
+        return devx_held_up(call);
+    }
     devx_put_qpc(call->out + DEVX_QP_CTX, hw);
     hca_obj_unlock(hw);
     return DEVX_OK;

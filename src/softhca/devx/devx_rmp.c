@@ -128,6 +128,9 @@ static enum devx_status devx_modify_rmp(struct devx_call *call)
                            RMPC_STATE_RST);
     }
     srq = hca_obj_lock(HCA_KIND_SRQ, call->number);
+    if (srq == NULL) {
+        return devx_held_up(call);
+    }
     if (devx_get(call->in, MODIFY_RMP_MASK) & MODIFY_RMP_LWM) {
         srq->limit = lwm;
     }

@@ -204,6 +204,9 @@ static enum devx_status devx_query_xrq(struct devx_call *call)
         return status;
     }
     hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
+    if (hw == NULL) {
+        return devx_held_up(call);
+    }
     devx_put_xrqc(call->out + XRQ_CTX, hw);
     hca_tm_log_counts(hw->obj.num, hca_srq_tm(hw));
     hca_obj_unlock(hw);
@@ -231,7 +234,10 @@ static enum devx_status devx_arm_xrq(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    hw        = hca_obj_lock(HCA_KIND_SRQ, call->number);
+    hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
+    if (hw == NULL) {
+        return devx_held_up(call);
+    }
     hw->limit = devx_get(call->in, ARM_XRQ_LWM);
     hca_obj_unlock(hw);
     return DEVX_OK;
@@ -273,7 +279,10 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
     if (devx_get(call->in, DC_PARAMS_MTU) == 0) {
         return devx_refuse(call, DEVX_BAD_PARAM, 0x10, "mtu", 0);
     }
-    hw    = hca_obj_lock(HCA_KIND_SRQ, call->number);
+    hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
+    if (hw == NULL) {
+        return devx_held_up(call);
+    }
     is_dc = hw->dc.is_on;
     if (is_dc) {
         hw->dc.is_set      = true;

@@ -23,30 +23,31 @@ struct hca_kind_ops {
     size_t      keep; /* bytes at the front that survive a slot's life */
     unsigned    index_bits;
     unsigned    gen_bits;
+    unsigned    patience_ms;
     void      (*repair)(void *obj); /* hca_obj_set_repair() */
     void      (*retire)(void *obj); /* hca_obj_set_retire() */
 };
 
+/* How long one waits for a lock before one asks whether its holder is stopped.
+ * 20 ms: below a retry timer of most programs, above a time slice. Who does not
+ * get a CQ takes that for broken: a second, as long as UCX's retry timer, as a
+ * debugger that looks at a process stops it for less. */
 static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4, NULL, NULL},
+                       offsetof(struct hca_mkey, type), 20, 4, 20, NULL, NULL},
     [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
-                       sizeof(struct hca_obj), 16, 8, NULL, NULL},
+                       sizeof(struct hca_obj), 16, 8, 1000, NULL, NULL},
     [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),
-                       sizeof(struct hca_obj), 16, 8, NULL, NULL},
+                       sizeof(struct hca_obj), 16, 8, 20, NULL, NULL},
     [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
-                       offsetof(struct hca_qp, type), 16, 8, NULL, NULL},
+                       offsetof(struct hca_qp, type), 16, 8, 20, NULL, NULL},
     [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
-                       sizeof(struct hca_obj), 14, 10, NULL, NULL},
+                       sizeof(struct hca_obj), 14, 10, 20, NULL, NULL},
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
-                       sizeof(struct hca_obj), 12, 8, NULL, NULL},
+                       sizeof(struct hca_obj), 12, 8, 20, NULL, NULL},
     [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
-                       sizeof(struct hca_obj), 10, 8, NULL, NULL},
+                       sizeof(struct hca_obj), 10, 8, 20, NULL, NULL},
 };
-
-/* How long one waits for a lock before one asks whether its holder is stopped:
- * below a retry timer of most programs, above a time slice. */
-#define HCA_OBJ_PATIENCE_NS (20 * 1000 * 1000)
 
 /* Largest table, in 64-bit words of its bitmap. */
 #define HCA_MAP_WORDS ((1u << 20) / 64)
@@ -204,14 +205,6 @@ static void hca_obj_retire(enum hca_kind kind, struct hca_obj *obj)
                      ~(1ull << (index % 64)));
 }
 
-void hca_obj_free(enum hca_kind kind, void *ptr)
-{
-    struct hca_obj *obj = ptr;
-
-    hca_mutex_lock(&obj->lock);
-    hca_obj_retire(kind, obj);
-}
-
 void *hca_obj_peek(enum hca_kind kind, uint32_t num)
 {
     struct hca_obj *obj = hca_slot(kind, num & (hca_num_slots(kind) - 1));
@@ -258,25 +251,15 @@ static inline void *hca_obj_locked(enum hca_kind kind, struct hca_obj *obj,
     return obj;
 }
 
-void *hca_obj_lock(enum hca_kind kind, uint32_t num)
-{
-    struct hca_obj *obj = hca_obj_peek(kind, num);
-
-    if (obj == NULL) {
-        return NULL;
-    }
-    return hca_obj_locked(kind, obj, num, hca_mutex_lock(&obj->lock));
-}
-
 /* @return false if the deadline came first. */
-static bool hca_obj_wait(struct hca_obj *obj, const struct timespec *deadline,
-                         bool *is_broken)
+static bool hca_lock_wait(pthread_mutex_t *lock, const struct timespec *deadline,
+                          bool *is_broken)
 {
-    int ret = pthread_mutex_clocklock(&obj->lock, CLOCK_MONOTONIC, deadline);
+    int ret = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, deadline);
 
     *is_broken = (ret == EOWNERDEAD);
     if (*is_broken) {
-        pthread_mutex_consistent(&obj->lock);
+        pthread_mutex_consistent(lock);
     }
     return ret != ETIMEDOUT;
 }
@@ -287,68 +270,121 @@ void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
     struct hca_obj *obj = hca_obj_peek(kind, num);
     bool is_broken;
 
-    if ((obj == NULL) || !hca_obj_wait(obj, deadline, &is_broken)) {
+    if ((obj == NULL) || !hca_lock_wait(&obj->lock, deadline, &is_broken)) {
         return NULL;
     }
     return hca_obj_locked(kind, obj, num, is_broken);
 }
 
-/* Looks each time after a while who it is that does not let go.
- * @return false if that one is stopped. */
-static bool hca_obj_wait_live(struct hca_obj *obj, bool *is_broken)
+static void hca_deadline(struct timespec *deadline, unsigned ms)
 {
+    clock_gettime(CLOCK_MONOTONIC, deadline);
+    deadline->tv_sec  += ms / 1000;
+    deadline->tv_nsec += ms % 1000 * 1000000l;
+    if (deadline->tv_nsec >= 1000000000) {
+        deadline->tv_nsec -= 1000000000;
+        deadline->tv_sec++;
+    }
+}
+
+/* @return whether who has it locked is stopped, which is said once. */
+static bool hca_obj_is_held_up(enum hca_kind kind, struct hca_obj *obj,
+                               pid_t holder)
+{
+    if (!hca_proc_is_stopped(holder)) {
+        obj->stopped = 0;
+        return false;
+    }
+    if (obj->stopped != holder) {
+        hca_warn("%s 0x%x: held by process %d, which is stopped",
+                 hca_kinds[kind].name, atomic_load(&obj->num), holder);
+        obj->stopped = holder;
+    }
+    return true;
+}
+
+/* Looks each time after a while who it is that does not let go; at once, if that
+ * one was found to be stopped before.
+ * @param lock  one of the object's
+ * @return false if it is. */
+static bool hca_obj_wait_live(enum hca_kind kind, struct hca_obj *obj,
+                              pthread_mutex_t *lock, bool *is_broken)
+{
+    pid_t holder = lock->__data.__owner;
+    unsigned ms  = ((holder != 0) && (holder == obj->stopped)) ?
+                   0 : hca_kinds[kind].patience_ms;
     struct timespec deadline;
 
     do {
-        clock_gettime(CLOCK_MONOTONIC, &deadline);
-        deadline.tv_nsec += HCA_OBJ_PATIENCE_NS;
-        if (deadline.tv_nsec >= 1000000000) {
-            deadline.tv_nsec -= 1000000000;
-            deadline.tv_sec++;
-        }
-        if (hca_obj_wait(obj, &deadline, is_broken)) {
+        hca_deadline(&deadline, ms);
+        if (hca_lock_wait(lock, &deadline, is_broken)) {
             return true;
         }
-    } while (!hca_proc_is_stopped(obj->lock.__data.__owner));
+        ms = hca_kinds[kind].patience_ms;
+    } while (!hca_obj_is_held_up(kind, obj, lock->__data.__owner));
     return false;
 }
 
-void *hca_obj_lock_live(enum hca_kind kind, uint32_t num)
+/* @return false if a process that is stopped has it. */
+static inline bool hca_obj_lock_live(enum hca_kind kind, struct hca_obj *obj,
+                                     bool *is_broken)
 {
-    struct hca_obj *obj = hca_obj_peek(kind, num);
-    bool is_broken      = false;
-    int ret;
+    int ret = pthread_mutex_trylock(&obj->lock);
 
-    if (obj == NULL) {
-        return NULL;
-    }
-    ret = pthread_mutex_trylock(&obj->lock);
-    if (__builtin_expect(ret == EBUSY, 0) &&
-        !hca_obj_wait_live(obj, &is_broken)) {
-        hca_info("%s 0x%x: held by thread %d, which is stopped",
-                 hca_kinds[kind].name, num, obj->lock.__data.__owner);
-        return NULL;
+    *is_broken = false;
+    if (__builtin_expect(ret == EBUSY, 0)) {
+        return hca_obj_wait_live(kind, obj, &obj->lock, is_broken);
     }
     if (__builtin_expect(ret == EOWNERDEAD, 0)) {
         pthread_mutex_consistent(&obj->lock);
-        is_broken = true;
+        *is_broken = true;
+    }
+    return true;
+}
+
+void *hca_obj_lock(enum hca_kind kind, uint32_t num)
+{
+    struct hca_obj *obj = hca_obj_peek(kind, num);
+    bool is_broken;
+
+    if ((obj == NULL) || !hca_obj_lock_live(kind, obj, &is_broken)) {
+        return NULL;
     }
     return hca_obj_locked(kind, obj, num, is_broken);
 }
 
-bool hca_obj_is_stuck(enum hca_kind kind, void *ptr)
+bool hca_obj_hold(enum hca_kind kind, void *ptr)
 {
     struct hca_obj *obj = ptr;
     bool is_broken;
 
-    if (!hca_obj_wait_live(obj, &is_broken)) {
-        return true;
+    if (!hca_obj_lock_live(kind, obj, &is_broken)) {
+        return false;
     }
     if (is_broken) {
         hca_obj_repair(kind, obj);
     }
-    hca_mutex_unlock(&obj->lock);
+    return true;
+}
+
+bool hca_obj_is_stuck(enum hca_kind kind, void *obj)
+{
+    if (!hca_obj_hold(kind, obj)) {
+        return true;
+    }
+    hca_obj_unlock(obj);
     return false;
+}
+
+bool hca_qp_is_stuck(struct hca_qp *qp)
+{
+    bool is_broken; /* and needs no repair */
+
+    if (!hca_obj_wait_live(HCA_KIND_QP, &qp->obj, &qp->sq_lock, &is_broken)) {
+        return true;
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+    return hca_obj_is_stuck(HCA_KIND_QP, qp);
 }
 
 void hca_obj_abandon(enum hca_kind kind, void *ptr)
@@ -359,6 +395,19 @@ void hca_obj_abandon(enum hca_kind kind, void *ptr)
              "of a message", hca_kinds[kind].name, atomic_load(&obj->num),
              obj->lock.__data.__owner);
     atomic_store(&obj->num, 0);
+}
+
+bool hca_obj_free(enum hca_kind kind, void *ptr)
+{
+    struct hca_obj *obj = ptr;
+    bool is_broken; /* and needs no repair, as it goes */
+
+    if (!hca_obj_lock_live(kind, obj, &is_broken)) {
+        hca_obj_abandon(kind, obj);
+        return false;
+    }
+    hca_obj_retire(kind, obj);
+    return true;
 }
 
 void hca_obj_unlock(void *obj)
@@ -395,7 +444,7 @@ static void hca_obj_reap_one(void *ptr, void *arg)
     struct hca_obj *obj           = ptr;
     bool is_broken; /* and needs no repair, as it goes */
 
-    if (!hca_obj_wait(obj, &reaper->deadline, &is_broken)) {
+    if (!hca_lock_wait(&obj->lock, &reaper->deadline, &is_broken)) {
         reaper->is_done = false;
         return;
     }

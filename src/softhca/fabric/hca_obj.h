@@ -46,6 +46,7 @@ struct hca_obj {
     uint16_t         gen;
     uint16_t         proc; /* slot of the owner */
     uint16_t         dev;  /* hca_dev.h */
+    pid_t            stopped; /* who was last found to hold it, and be that */
     uint32_t         async_chan; /* where its async events go, 0 nowhere */
     uint64_t         user_handle; /* what its events report */
     uint32_t         events;      /* async events reported for it */
@@ -342,15 +343,19 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev);
 uint32_t hca_obj_publish(enum hca_kind kind, void *obj);
 
 /* Takes a published or fresh object back. The caller holds no lock of it, and
- * nothing of its process refers to it any more. */
-void hca_obj_free(enum hca_kind kind, void *obj);
+ * nothing of its process refers to it any more.
+ * @return false if it is given up: hca_obj_abandon(). What it refers to has to
+ * stay then. */
+bool hca_obj_free(enum hca_kind kind, void *obj);
 
 /* The slot a number names, live or not, without its lock: for fields that do
  * not change in its life. @return NULL if no live object has that number. */
 void *hca_obj_peek(enum hca_kind kind, uint32_t num);
 
 /* Like hca_obj_peek(), and locked. Pairs with hca_obj_unlock(). A lock whose
- * last owner died is repaired first. */
+ * last owner died is repaired first. For a process that is stopped (SIGSTOP, a
+ * debugger, a frozen cgroup) in the middle of something nobody waits longer than
+ * 20 ms, of a CQ a second: NULL, as if the object were gone. */
 void *hca_obj_lock(enum hca_kind kind, uint32_t num);
 void hca_obj_unlock(void *obj);
 
@@ -359,13 +364,17 @@ void hca_obj_unlock(void *obj);
 void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
                          const struct timespec *deadline);
 
-/* Like hca_obj_lock(), but does not wait for a process that is stopped (SIGSTOP,
- * a debugger) in the middle of something: NULL, as if the object were gone. */
-void *hca_obj_lock_live(enum hca_kind kind, uint32_t num);
+/* Locks an object that is there, of this process.
+ * @return false if a process that is stopped has it. */
+bool hca_obj_hold(enum hca_kind kind, void *obj);
 
 /* Waits until nobody has an object locked, or who has is stopped.
  * @return whether that one is. */
 bool hca_obj_is_stuck(enum hca_kind kind, void *obj);
+
+/* The same of both locks of a QP: who fetches the data of a rendezvous has that of
+ * the send queue. */
+bool hca_qp_is_stuck(struct hca_qp *qp);
 
 /* Gives up an object of this process that is stuck: nobody finds it any more. Its
  * slot is used again once this process is gone. */

@@ -85,21 +85,21 @@ static void hca_proc_close_stat(int fd)
 }
 
 /* Without stdio, which allocates, past any hook, and no cancellation point. */
-static int hca_proc_read_stat(pid_t pid, char *stat, size_t size)
+static int hca_proc_read(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[32];
     ssize_t got;
     int fd, ret;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
     fd = hca_proc_open_stat(path);
     if (fd < 0) {
         return (errno == ENOENT) ? -ESRCH : -errno;
     }
-    got = syscall(SYS_read, fd, stat, size - 1);
+    got = syscall(SYS_read, fd, text, size - 1);
     ret = (got < 0) ? -errno : 0;
     hca_proc_close_stat(fd);
-    stat[(got < 0) ? 0 : got] = '\0';
+    text[(got < 0) ? 0 : got] = '\0';
     return ret;
 }
 
@@ -108,7 +108,7 @@ int hca_proc_start_time(pid_t pid, uint64_t *start)
     unsigned long long ticks;
     char stat[512];
     const char *p;
-    int ret = hca_proc_read_stat(pid, stat, sizeof(stat));
+    int ret = hca_proc_read(pid, "stat", stat, sizeof(stat));
 
     if (ret != 0) {
         return ret;
@@ -124,14 +124,36 @@ int hca_proc_start_time(pid_t pid, uint64_t *start)
     return 0;
 }
 
+/* By the function of the kernel that it sleeps in, where the kernel tells: in a
+ * cgroup of version 1, of version 2 (do_freezer_trap() is part of get_signal() or
+ * not), which has no other place to sleep. */
+static bool hca_proc_is_frozen(pid_t tid)
+{
+    static const char *const places[] = {
+        "__refrigerator", "get_signal", "do_freezer_trap"
+    };
+    char wchan[64];
+
+    if (hca_proc_read(tid, "wchan", wchan, sizeof(wchan)) != 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (!strcmp(wchan, places[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool hca_proc_is_stopped(pid_t tid)
 {
     char stat[512];
-    const char *p = (hca_proc_read_stat(tid, stat, sizeof(stat)) == 0) ?
+    const char *p = (hca_proc_read(tid, "stat", stat, sizeof(stat)) == 0) ?
                     strrchr(stat, ')') : NULL;
 
     /* as hca_proc_start_time(): the state is the next field */
-    return (p != NULL) && (!strncmp(p, ") T", 3) || !strncmp(p, ") t", 3));
+    return (p != NULL) && (!strncmp(p, ") T", 3) || !strncmp(p, ") t", 3) ||
+                           hca_proc_is_frozen(tid));
 }
 
 int hca_proc_check(const struct hca_proc *proc)

@@ -27,7 +27,7 @@ void hca_proc_forked(void);
  * could not be found out, for want of a descriptor for example. */
 int hca_proc_start_time(pid_t pid, uint64_t *start);
 
-/* Whether a thread is stopped, by SIGSTOP or a debugger. */
+/* Whether a thread is stopped, by SIGSTOP or a debugger, or its cgroup frozen. */
 bool hca_proc_is_stopped(pid_t tid);
 
 /* Whether the process that attached as `proc` is there. @return 0, -ESRCH (it

@@ -224,17 +224,44 @@ static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
            (1u << cq->ring.log_cnt);
 }
 
+static void hca_cq_fail(struct hca_cq *cq)
+{
+    cq->overrun = true;
+    hca_thread_add_overrun(cq->obj.num);
+    hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
+}
+
 static int hca_cq_overrun(struct hca_cq *cq)
 {
     if (!cq->overrun) {
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
                  "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
                  hca_cq_consumer(cq), cq->pi);
-        cq->overrun = true;
-        hca_thread_add_overrun(cq->obj.num);
-        hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
+        hca_cq_fail(cq);
     }
     return -EOVERFLOW;
+}
+
+/* It was not to be had: there is none, or it is given up, once. */
+static __attribute__((noinline)) void hca_cq_held_up(uint32_t cqn)
+{
+    struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+
+    if ((cq != NULL) && !cq->overrun) {
+        hca_warn("cq 0x%x: in error: it takes no completions while that "
+                 "process is stopped", cqn);
+        hca_cq_fail(cq);
+    }
+}
+
+struct hca_cq *hca_cq_lock(uint32_t cqn)
+{
+    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+
+    if (__builtin_expect(cq == NULL, 0)) {
+        hca_cq_held_up(cqn);
+    }
+    return cq;
 }
 
 /* --- compression ---------------------------------------------------------- */
@@ -299,7 +326,7 @@ static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
 
 void hca_cq_close(uint32_t cqn)
 {
-    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+    struct hca_cq *cq = hca_cq_lock(cqn);
 
     if (cq != NULL) {
         hca_cq_close_locked(cq);
@@ -317,8 +344,9 @@ void hca_cq_free(struct hca_cq *cq)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
 
-    hca_obj_free(HCA_KIND_CQ, cq);
-    hca_arena_free(minis);
+    if (hca_obj_free(HCA_KIND_CQ, cq)) {
+        hca_arena_free(minis);
+    }
 }
 
 /* --- all of them ---------------------------------------------------------- */
@@ -343,7 +371,7 @@ static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
 
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
 {
-    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+    struct hca_cq *cq = hca_cq_lock(cqn);
     int ret;
 
     if (cq == NULL) {
@@ -374,11 +402,11 @@ unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
 {
     static const struct hca_cqe mark = {.opcode = MLX5_CQE_RESIZE_CQ};
-    struct hca_cq *cq = hca_obj_lock(HCA_KIND_CQ, cqn);
+    struct hca_cq *cq = hca_cq_lock(cqn);
     uint32_t pending;
 
     if (cq == NULL) {
-        return -ENOENT;
+        return -ETIMEDOUT;
     }
     if (cq->minis != 0) {
         hca_cq_close_locked(cq);

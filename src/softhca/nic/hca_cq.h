@@ -38,9 +38,13 @@ struct hca_cqe {
  * allows `scatter`: 64 takes an entry of 128. 0: none. */
 unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
 
+/* Like hca_obj_lock(). A process that is stopped in the middle of it may write to
+ * it at any time: it is in error then, as one that overran. */
+struct hca_cq *hca_cq_lock(uint32_t cqn);
+
 /* Adds a completion. No CQ lock may be held.
- * @return 0, -ENOENT (no such queue), -EOVERFLOW (overrun, now or before:
- *         the QP has to go to the error state). */
+ * @return 0, -ENOENT (no such queue, or it cannot be had), -EOVERFLOW (overrun,
+ *         now or before: the QP has to go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
 /* Has completions compressed, with mini CQEs of any format, from the first one
@@ -54,7 +58,7 @@ void hca_cq_close(uint32_t cqn);
 void hca_cq_free(struct hca_cq *cq);
 
 /* Goes on in another ring: RESIZE_CQ. The old one is not touched afterwards.
- * @return 0, -ENOENT, -EINVAL (more is waiting than the new one holds). */
+ * @return 0, -ETIMEDOUT (it cannot be had), -EINVAL (more is waiting than the new one holds). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
 /* The last who held obj.lock died inside, and it is held again now: finishes

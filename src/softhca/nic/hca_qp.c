@@ -197,8 +197,8 @@ static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
 static void hca_qp_fail_one_of_cq(void *obj, void *arg)
 {
     const uint32_t *cqn = arg;
-    struct hca_qp *qp   = hca_obj_lock_live(HCA_KIND_QP,
-                                            ((struct hca_obj*)obj)->num);
+    struct hca_qp *qp   = hca_obj_lock(HCA_KIND_QP,
+                                       ((struct hca_obj*)obj)->num);
 
     if (qp == NULL) {
         return;
@@ -331,22 +331,25 @@ void hca_sq_run(struct hca_qp *qp)
     hca_thread_leave();
 }
 
-void hca_qp_quiesce(struct hca_qp *qp)
+static void hca_qp_drop_sq(struct hca_qp *qp)
 {
     struct hca_sq *sq;
 
-    hca_thread_enter();
     hca_mutex_lock(&qp->sq_lock);
     sq = qp->req.sq;
-    if (sq != NULL) {
-        hca_late_drop(qp);
-    }
+    hca_late_drop(qp);
     qp->req.sq = NULL;
     hca_mutex_unlock(&qp->sq_lock);
-    if (sq != NULL) {
-        hca_timer_cancel(&sq->timer);
-        free(sq->streams);
-        free(sq);
+    hca_timer_cancel(&sq->timer);
+    free(sq->streams);
+    free(sq);
+}
+
+void hca_qp_quiesce(struct hca_qp *qp)
+{
+    hca_thread_enter();
+    if (qp->req.sq != NULL) {
+        hca_qp_drop_sq(qp);
     }
     /* who executes on it as a responder has it locked */
     hca_obj_is_stuck(HCA_KIND_QP, qp);

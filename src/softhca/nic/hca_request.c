@@ -8,6 +8,7 @@
 #include "hca_late.h"
 #include "hca_pcie.h"
 #include "hca_qp.h"
+#include "hca_rq.h"
 #include "hca_tm_op.h"
 #include "hca_umr.h"
 #include "softhca/fabric/hca_count.h"
@@ -379,6 +380,19 @@ static enum hca_check hca_request_send(struct hca_request *rq)
     return check;
 }
 
+/* Its list may be held up: tried again, as a message that is not answered. */
+static enum hca_check hca_request_tm_op(struct hca_request *rq)
+{
+    enum hca_check check = hca_tm_op_execute(rq->qp, &rq->wqe);
+
+    if (check == HCA_DROP) {
+        rq->tries->retries += (rq->qp->timeout != 0);
+        return hca_request_wait(rq, hca_request_timeout_ns(rq->qp->timeout));
+    }
+    rq->tries->retries = 0;
+    return check;
+}
+
 static enum hca_check hca_request_local(struct hca_request *rq)
 {
     switch (rq->wqe.opcode) {
@@ -387,7 +401,7 @@ static enum hca_check hca_request_local(struct hca_request *rq)
     case MLX5_OPCODE_LOCAL_INVAL:
         return hca_umr_local_inval(rq->qp, &rq->wqe);
     case MLX5_OPCODE_TAG_MATCHING:
-        return hca_tm_op_execute(rq->qp, &rq->wqe);
+        return hca_request_tm_op(rq);
     default:
         return HCA_OK; /* NOP */
     }

@@ -107,7 +107,7 @@ static void hca_requester_watch_rq(struct hca_qp *qp)
 /* Later, if a stopped peer has it. */
 static void hca_requester_flush_rq(struct hca_qp *qp)
 {
-    if (hca_obj_lock_live(HCA_KIND_QP, atomic_load(&qp->obj.num)) == NULL) {
+    if (hca_obj_lock(HCA_KIND_QP, atomic_load(&qp->obj.num)) == NULL) {
         return;
     }
     if (hca_rq_posted(qp) > 0) {

@@ -8,7 +8,6 @@
 #include "hca_cq.h"
 #include "hca_grh.h"
 #include "hca_pcie.h"
-#include "softhca/base/hca_mutex.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -62,11 +61,13 @@ static bool hca_resp_unlocks(const struct hca_responder *resp)
            (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
 }
 
-/* @return false if the QP was destroyed meanwhile. */
+/* @return false if the QP was destroyed meanwhile, or a process that is stopped
+ * has it now. */
 static bool hca_resp_relock(struct hca_responder *resp)
 {
-    hca_mutex_lock(&resp->qp->obj.lock);
-    return atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn;
+    resp->qp_lost = !hca_obj_hold(HCA_KIND_QP, resp->qp);
+    return !resp->qp_lost &&
+           (atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn);
 }
 
 /* Its process is gone, or out of reach: nobody answers. */

@@ -9,14 +9,12 @@
 #include "hca_rq.h"
 #include "hca_wire.h"
 
-/* Peculiar to the responder: the message vanishes, nobody answers. */
-#define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
-
 struct hca_responder {
     struct hca_qp        *qp;
     const struct hca_msg *msg;
     struct hca_ack       *ack;
     bool                  srq_held; /* the lock of the SRQ, below the QP's */
+    bool                  qp_lost;  /* that of the QP, which was released */
     struct hca_recv       recv;
     struct hca_sgl        memory; /* what the message reads or writes here */
 };

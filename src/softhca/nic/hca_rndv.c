@@ -23,6 +23,7 @@
 #include <string.h>
 
 #define HCA_RNDV_DC_RETRIES 7u
+#define HCA_RNDV_HELD_UP_NS 50000000ull
 
 enum hca_rndv_state {
     HCA_RNDV_READ,
@@ -88,8 +89,9 @@ static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 
 /* --- completion ---------------------------------------------------------- */
 
-/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come */
-static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
+/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come
+ * @return false if the SRQ is held up. */
+static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 {
     struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
     struct hca_tm_job *job    = &rndv->job;
@@ -97,8 +99,8 @@ static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
     const struct hca_qp qp    = {.obj = {.num = job->qpn, .dev = job->dev}};
     const struct hca_sgl none = {.length = 0};
 
-    if (srq == NULL) {
-        return; /* gone, with its program */
+    if (srq == NULL) { /* or gone, with its program */
+        return hca_srq_held_up(rndv->job.srqn) == HCA_OK;
     }
     hca_tm_consume_end(hca_srq_tm(srq), recv->tm_index);
     recv->tm_op    = tm_op;
@@ -108,6 +110,7 @@ static void hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
     job->msg.data  = &none;
     hca_completer_recv(&qp, recv, &job->msg, NULL);
     hca_obj_unlock(srq);
+    return true;
 }
 
 static void hca_rndv_fail(struct hca_rndv *rndv)
@@ -190,8 +193,10 @@ static void hca_rndv_acked(struct hca_rndv *rndv,
         hca_rndv_next_psn(sender);
     }
     memset(&rndv->tries, 0, sizeof(rndv->tries));
-    if (rndv->state == HCA_RNDV_READ) {
-        hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED);
+    if ((rndv->state == HCA_RNDV_READ) &&
+        !hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED)) {
+        rndv->wait_ns = HCA_RNDV_HELD_UP_NS; /* then it reads again */
+        return;
     }
     rndv->state++;
 }

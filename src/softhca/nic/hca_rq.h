@@ -13,6 +13,9 @@
 
 #define HCA_RECV_SEGS 64u
 
+/* Peculiar to the responder: the message vanishes, nobody answers. */
+#define HCA_DROP ((enum hca_check)HCA_NUM_CHECKS)
+
 /* A receive WQE, copied out of its ring. */
 struct hca_recv {
     bool     taken;
@@ -59,6 +62,10 @@ enum hca_check hca_srq_take(struct hca_qp *qp, uint32_t srqn,
 /* The same of one whose lock is held. */
 enum hca_check hca_srq_take_locked(struct hca_qp *qp, struct hca_srq *srq,
                                    struct hca_recv *recv);
+
+/* The lock of an SRQ was not to be had. @return HCA_DROP if a process that is
+ * stopped has it, HCA_OK if there is no such queue (any more). */
+enum hca_check hca_srq_held_up(uint32_t srqn);
 
 /* Takes the strides for a packet from one with strides, whose lock is held.
  * Strides at the end of a WQE that are too few for it are passed over: recv is

@@ -48,8 +48,8 @@ void hca_tm_free_srq(struct hca_srq *srq)
     struct hca_tm *tm = (srq->tm != 0) ? hca_srq_tm(srq) : NULL;
     uint32_t num      = srq->obj.num;
 
-    hca_obj_free(HCA_KIND_SRQ, srq); /* nobody finds the list any more */
-    if (tm == NULL) {
+    /* nobody finds the list any more; who is stopped in it goes on in it */
+    if (!hca_obj_free(HCA_KIND_SRQ, srq) || (tm == NULL)) {
         return;
     }
     hca_tm_log_counts(num, tm);

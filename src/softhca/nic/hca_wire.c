@@ -118,7 +118,7 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 
     if ((target != NULL) && ((target->obj.proc == hca_self) ||
                              hca_proc_alive(target->obj.proc))) {
-        target = hca_obj_lock_live(HCA_KIND_QP, msg->dest_qpn);
+        target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
     } else {
         target = NULL;
     }
@@ -187,9 +187,10 @@ static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
         !hca_wire_reaches(qp, msg, target)) {
         hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
                   msg->src_qpn, msg->dest_qpn);
-    } else {
-        hca_responder_receive(target, msg, ack);
+    } else if (hca_responder_receive(target, msg, ack)) {
         hca_wire_count(qp, target, msg, ack);
+    } else {
+        return;
     }
     hca_obj_unlock(target);
 }

@@ -8,7 +8,6 @@
 #include "uverbs_cq.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_cq.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_obj.h"
 #include "uverbs.h"
 #include "uverbs_mmap.h"
@@ -39,11 +38,13 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
     uint32_t comp_chan   = hw->chan;
     uint32_t async_chan  = hw->obj.async_chan;
     struct uverbs_events left;
+    bool is_held         = hca_obj_hold(HCA_KIND_CQ, hw);
 
-    hca_mutex_lock(&hw->obj.lock); /* from here on it reports nothing */
-    hw->chan           = 0;
+    hw->chan           = 0; /* from here on it reports nothing */
     hw->obj.async_chan = 0;
-    hca_mutex_unlock(&hw->obj.lock);
+    if (is_held) {
+        hca_obj_unlock(hw);
+    }
     left.comp  = hw->comp_events - uverbs_purge_comp(comp_chan, &hw->obj);
     left.async = hw->obj.events - uverbs_purge_async(async_chan, &hw->obj);
     if (events != NULL) {
@@ -291,6 +292,9 @@ static int uverbs_destroy_cq(struct uverbs_req *req)
     struct uverbs_events events;
     int ret;
 
+    if (hca_obj_is_stuck(HCA_KIND_CQ, ((struct uverbs_cq*)obj)->cq)) {
+        return -ETIMEDOUT; /* its memory may yet be written to */
+    }
     ret = uverbs_obj_destroy(obj, &events);
     if (ret != 0) {
         return ret;
@@ -380,7 +384,10 @@ static int uverbs_modify_cq(struct uverbs_req *req)
         return -EINVAL;
     }
 
-    hw                = hca_obj_lock(HCA_KIND_CQ, cq->cq->obj.num);
+    hw = hca_cq_lock(cq->cq->obj.num);
+    if (hw == NULL) {
+        return -ETIMEDOUT;
+    }
     hw->mod_count     = cmd.attr.cq_count;
     hw->mod_period_us = cmd.attr.cq_period;
     hca_obj_unlock(hw);

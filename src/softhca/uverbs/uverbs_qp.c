@@ -60,7 +60,7 @@ static uint32_t uverbs_qp_free(struct uverbs_qp *qp)
 
 bool uverbs_qp_abandon(struct hca_qp *hw)
 {
-    if (!hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+    if (!hca_qp_is_stuck(hw)) {
         return false;
     }
     atomic_store(&hw->state, IBV_QPS_RESET);

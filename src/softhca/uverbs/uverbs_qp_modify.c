@@ -153,7 +153,7 @@ int uverbs_qp_modify_hw(struct hca_qp *hw, const struct ibv_qp_attr *attr,
         return -EINVAL;
     }
 
-    if (hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+    if (hca_qp_is_stuck(hw)) {
         return -ETIMEDOUT; /* as a command that the device does not answer */
     }
     hca_mutex_lock(&hw->sq_lock);

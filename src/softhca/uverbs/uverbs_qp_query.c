@@ -125,7 +125,7 @@ int uverbs_qp_query(struct uverbs_req *req)
         return -EINVAL;
     }
 
-    if (hca_obj_is_stuck(HCA_KIND_QP, hw)) {
+    if (hca_qp_is_stuck(hw)) {
         return -ETIMEDOUT;
     }
     hca_mutex_lock(&hw->sq_lock);

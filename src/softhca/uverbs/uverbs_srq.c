@@ -8,7 +8,6 @@
 #include "uverbs_srq.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/nic/hca_tm.h"
 #include "uverbs.h"
@@ -24,11 +23,13 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
     struct uverbs_srq *srq = (struct uverbs_srq*)obj;
     struct hca_srq *hw     = srq->srq;
     uint32_t chan          = hw->obj.async_chan;
+    bool is_held           = hca_obj_hold(HCA_KIND_SRQ, hw);
     uint32_t async;
 
-    hca_mutex_lock(&hw->obj.lock);
     hw->obj.async_chan = 0;
-    hca_mutex_unlock(&hw->obj.lock);
+    if (is_held) {
+        hca_obj_unlock(hw);
+    }
     async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
     if (events != NULL) {
         events->async = async;
@@ -356,9 +357,11 @@ static int uverbs_modify_srq(struct uverbs_req *req)
         if (cmd.srq_limit >= 1u << srq->srq->ring.log_cnt) {
             return -EINVAL;
         }
-        hca_mutex_lock(&srq->srq->obj.lock);
+        if (!hca_obj_hold(HCA_KIND_SRQ, srq->srq)) {
+            return -ETIMEDOUT;
+        }
         srq->srq->limit = cmd.srq_limit;
-        hca_mutex_unlock(&srq->srq->obj.lock);
+        hca_obj_unlock(srq->srq);
     }
     return 0;
 }
