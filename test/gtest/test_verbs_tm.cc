@@ -1431,6 +1431,18 @@ TEST_P(verbs_tm_stopped, is_left_behind)
     EXPECT_EQ(1, ::write(peer->fd, "", 1)) << "it is there, and reads";
 }
 
+/* One that is killed then uses no key any more, though nobody here had to do with
+ * its process before. */
+TEST_P(verbs_tm_stopped, is_killed)
+{
+    hca_log_reader log;
+
+    ASSERT_NO_FATAL_FAILURE(stop_sender());
+    peer.reset();
+    big.reset();
+    EXPECT_EQ(std::string::npos, log.take().find("that does not go on"));
+}
+
 /* It keeps the queue pair that it reads for, too. */
 TEST_P(verbs_tm_stopped, keeps_not_who_awaits_a_rendezvous)
 {

@@ -47,14 +47,25 @@ uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
     return uverbs_key(mkey);
 }
 
-/* Whether a process that lives uses any key this moment. */
-static bool uverbs_keys_held(void)
+static bool uverbs_user_lives(unsigned user)
+{
+    const struct hca_proc *proc = &hca_fabric->procs[user];
+
+    return (atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
+           (hca_proc_check(proc) != -ESRCH);
+}
+
+/* Whether a process that lives uses any key this moment. One that was killed is
+ * not always known to be dead.
+ * @param is_asked  for all of them, which costs time */
+static bool uverbs_keys_held(bool is_asked)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
         const struct hca_proc *proc = &hca_fabric->procs[i];
 
         if ((atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
-            (atomic_load(&proc->holds) != 0)) {
+            (atomic_load(&proc->holds) != 0) &&
+            (!is_asked || uverbs_user_lives(i))) {
             return true;
         }
     }
@@ -75,7 +86,7 @@ static bool uverbs_mkey_drain(struct hca_mkey *mkey)
     unsigned tries = 40000; /* above 2 s: a copy of 1 GiB ends */
 
     while (atomic_load(&mkey->in_use) != 0) {
-        if (!uverbs_keys_held()) {
+        if (!uverbs_keys_held(tries % 1000 == 999)) {
             hca_info("mkey 0x%x: given back while a process that died was "
                      "using it", uverbs_key(mkey));
             atomic_store(&mkey->in_use, 0);
@@ -97,22 +108,13 @@ void uverbs_mkey_forked(void)
     pthread_mutex_init(&uverbs_walks_lock, NULL);
 }
 
-static bool uverbs_walker_lives(unsigned walker)
-{
-    const struct hca_proc *proc = &hca_fabric->procs[walker];
-
-    return (atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
-           (hca_proc_check(proc) != -ESRCH);
-}
-
-/* One that was killed is not always known to be dead: it is asked for. */
 static bool uverbs_drain_walker(unsigned walker, unsigned turn)
 {
     _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[hca_self][turn];
     unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */
 
     for (; atomic_load(walks) != 0; tries--) {
-        if ((tries % 1000 == 0) && !uverbs_walker_lives(walker)) {
+        if ((tries % 1000 == 0) && !uverbs_user_lives(walker)) {
             break;
         }
         if (tries == 0) {
