@@ -127,6 +127,9 @@ int hca_trap_guard_memcpy(void *dst, const void *src, size_t n);
 int hca_trap_guard_swap4(uint32_t *ptr, uint32_t *expected, uint32_t desired);
 int hca_trap_guard_swap8(uint64_t *ptr, uint64_t *expected, uint64_t desired);
 
+/** Has fn called in the handler before a SIGSEGV or SIGBUS ends the process. */
+void hca_trap_at_end(void (*fn)(void));
+
 /*
  * What a program calls instead of libc's functions of these names; semantics,
  * return values and errno are theirs. They may run before any constructor.

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 static _Atomic(hca_trap_sig_fn) installed;
+static void (*_Atomic at_end)(void); /* hca_trap_at_end() */
 
 typedef int (*sigaction_fn)(int, const struct sigaction*, struct sigaction*);
 typedef int (*sigmask_fn)(int, const sigset_t*, sigset_t*);
@@ -178,6 +179,9 @@ static void chain_default(int sig, siginfo_t *info)
     struct sigaction act = {.sa_handler = SIG_DFL};
     sigset_t         mask;
 
+    if (atomic_load(&at_end) != NULL) {
+        atomic_load(&at_end)();
+    }
     libc_sigaction(sig, &act, NULL);
     if (!hca_trap_sig_is_fault(info)) {
         sigemptyset(&mask);
@@ -205,6 +209,11 @@ void hca_trap_sig_chain(int sig, siginfo_t *info, ucontext_t *uc)
     } else if (fault || (act.sa_handler == SIG_DFL)) {
         chain_default(sig, info);
     }
+}
+
+void hca_trap_at_end(void (*fn)(void))
+{
+    atomic_store(&at_end, fn);
 }
 
 static int virt_sigaction(struct hca_trap_virt *v, const struct sigaction *act,

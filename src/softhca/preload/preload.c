@@ -126,6 +126,7 @@ const char *preload_path(const char *path)
         errno = ENOENT;
         return NULL;
     }
+    preload_end_install();
 
     len = snprintf(preload_buffer, sizeof(preload_buffer), "%s/%s%s",
                    hca_fabric_dir(), is_sysfs ? HCA_SYSFS_DIR : HCA_DEVFS_DIR,

@@ -5,7 +5,8 @@
  * devices pays one comparison for each call; the first look attaches it.
  *
  * preload.c has what the others share, and the library's start and end;
- * preload_path.c, preload_fd.c, preload_signal.c and preload_verbs.c the rest.
+ * preload_path.c, preload_fd.c, preload_signal.c, preload_end.c and preload_verbs.c
+ * the rest.
  *
  * preload/ is called by the program, who takes it for libc. It knows which path
  * or descriptor is a device's and hands that on to dispatch/; what an ioctl
@@ -13,6 +14,8 @@
  */
 #ifndef PRELOAD_H
 #define PRELOAD_H
+
+#include "softhca/doorbell/hca_trap.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -73,5 +76,12 @@ bool preload_is_own_process(void);
 
 /* When the library starts. */
 void preload_fd_init(void);
+
+/* Under valgrind, from the first look at the devices on: see preload_end.c. */
+void preload_end_install(void);
+
+/* What the kernel gets in place of the program's handler, and back. */
+hca_trap_sighandler preload_end_put(int sig, hca_trap_sighandler handler);
+hca_trap_sighandler preload_end_get(hca_trap_sighandler handler);
 
 #endif

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include "preload.h"
-#include "softhca/doorbell/hca_trap.h"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -15,10 +14,28 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
+static int preload_sigaction(int sig, const struct sigaction *act,
+                             struct sigaction *old)
+{
+    struct sigaction own;
+    int ret;
+
+    if (act != NULL) {
+        own            = *act; /* old may be the same memory */
+        own.sa_handler = preload_end_put(sig, act->sa_handler);
+        act            = &own;
+    }
+    ret = hca_trap_sigaction(sig, act, old);
+    if ((ret == 0) && (old != NULL)) {
+        old->sa_handler = preload_end_get(old->sa_handler);
+    }
+    return ret;
+}
+
 PRELOAD_EXPORT int sigaction(int sig, const struct sigaction *act,
                              struct sigaction *old)
 {
-    return hca_trap_sigaction(sig, act, old);
+    return preload_sigaction(sig, act, old);
 }
 
 int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
@@ -26,35 +43,46 @@ int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 PRELOAD_EXPORT int __sigaction(int sig, const struct sigaction *act,
                                struct sigaction *old)
 {
-    return hca_trap_sigaction(sig, act, old);
+    return preload_sigaction(sig, act, old);
+}
+
+static sighandler_t preload_signal(int sig, sighandler_t handler)
+{
+    return preload_end_get(hca_trap_signal(sig, preload_end_put(sig, handler)));
+}
+
+static sighandler_t preload_sysv_signal(int sig, sighandler_t handler)
+{
+    return preload_end_get(
+            hca_trap_sysv_signal(sig, preload_end_put(sig, handler)));
 }
 
 PRELOAD_EXPORT sighandler_t signal(int sig, sighandler_t handler)
 {
-    return hca_trap_signal(sig, handler);
+    return preload_signal(sig, handler);
 }
 
 sighandler_t bsd_signal(int sig, sighandler_t handler);
 
 PRELOAD_EXPORT sighandler_t bsd_signal(int sig, sighandler_t handler)
 {
-    return hca_trap_signal(sig, handler);
+    return preload_signal(sig, handler);
 }
 
 PRELOAD_EXPORT sighandler_t ssignal(int sig, sighandler_t handler)
 {
-    return hca_trap_signal(sig, handler);
+    return preload_signal(sig, handler);
 }
 
 PRELOAD_EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
 {
-    return hca_trap_sysv_signal(sig, handler);
+    return preload_sysv_signal(sig, handler);
 }
 
 /* signal() of programs that are built for strict ISO C or X/Open. */
 PRELOAD_EXPORT sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
-    return hca_trap_sysv_signal(sig, handler);
+    return preload_sysv_signal(sig, handler);
 }
 
 PRELOAD_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
