@@ -154,6 +154,49 @@ TEST_P(devx_umems, have_pages_in_common)
     }
 }
 
+/* As an allocator hands them out of a slab: each begins in the page where the one
+ * before it ended. */
+TEST_P(devx_umems, of_a_slab_have_pages_in_common)
+{
+    constexpr size_t PIECE = 5 * 4096 + 64;
+    devx_pages pages(512);
+    std::vector<struct mlx5dv_devx_umem*> umems;
+
+    for (size_t at = 0; at + PIECE <= pages.size; at += PIECE) {
+        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, pages.addr + at, PIECE,
+                                             IBV_ACCESS_LOCAL_WRITE));
+        ASSERT_NE(nullptr, umems.back()) << at << ": " << strerror(errno);
+    }
+    for (auto *umem : umems) {
+        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    }
+}
+
+/* However many there are far from each other, a few pages beside them have room. */
+TEST_P(devx_umems, far_apart_have_room_beside_them)
+{
+    constexpr size_t FAR = 8 << 20, NUM = 1090;
+    uint8_t *addr = (uint8_t*)mmap(NULL, NUM * FAR, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                                   -1, 0);
+    std::vector<struct mlx5dv_devx_umem*> umems;
+
+    ASSERT_NE(MAP_FAILED, addr);
+    for (size_t i = 0; i < NUM; i++) {
+        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, addr + i * FAR, 64, 0));
+        ASSERT_NE(nullptr, umems.back()) << i << ": " << strerror(errno);
+    }
+    for (size_t i = 0; i < NUM; i += 99) { /* it leaves the page */
+        umems.push_back(mlx5dv_devx_umem_reg(dev.ctx, addr + i * FAR + 64,
+                                             8192, 0));
+        ASSERT_NE(nullptr, umems.back()) << i << ": " << strerror(errno);
+    }
+    for (auto *umem : umems) {
+        EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
+    }
+    munmap(addr, NUM * FAR);
+}
+
 /* Memory that went without its umem, and other memory at its address */
 TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
 {

@@ -279,6 +279,16 @@ bool hca_arena_contains(const void *ptr, size_t size)
     return is_inside;
 }
 
+bool hca_arena_is_ample(void)
+{
+    unsigned taken = 0;
+
+    for (unsigned i = 0; i < HCA_MAX_CHUNKS; i++) {
+        taken += (hca_fabric->chunk_owner[i] != 0);
+    }
+    return taken <= HCA_MAX_CHUNKS / 2;
+}
+
 void hca_arena_forked(void)
 {
     pthread_mutex_init(&hca_arena_mutex, NULL);

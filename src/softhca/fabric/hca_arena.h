@@ -25,6 +25,9 @@ void hca_arena_free(void *ptr);
 /* Returns the chunks of a process to the fabric. */
 void hca_arena_reap(unsigned proc);
 
+/* Whether no more than half of it is taken by all processes. */
+bool hca_arena_is_ample(void);
+
 /* Puts private copies in place of this process' chunks, so that a thread that
  * goes on after the process has left writes nothing of another's. */
 void hca_arena_abandon(void);

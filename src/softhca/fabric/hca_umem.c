@@ -28,22 +28,25 @@
  * they shared by now or not: what an allocator hands out next often begins in
  * the page where the last piece ended, and has to be one piece there, too. So
  * much is kept before and behind the first piece. It is taken from what all
- * processes have: only so many spans have room. */
-#define UMEM_ROOM  (128 * 1024ul)
-#define UMEM_ROOMS 1024
+ * processes have: of the spans of a process the first ones have most, as long as
+ * half of the arena is nobody's. */
+#define UMEM_ROOM_MOST  (2ul << 20)
+#define UMEM_ROOM       (128 * 1024ul)
+#define UMEM_ROOM_LEAST (16 * 1024ul)
+#define UMEM_ROOMS_MOST 64
+#define UMEM_ROOMS      1024
 
 struct hca_span {
     uintptr_t        start, end;
     char            *base;       /* in the arena: what lies at `start` */
     unsigned         num_shared; /* pages that have users */
-    bool             has_room;
     struct hca_span *next;
     uint32_t         users[];    /* umems, of each page */
 };
 
 static pthread_mutex_t hca_umem_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hca_span *hca_spans;
-static unsigned hca_num_rooms; /* spans that have room */
+static unsigned hca_num_spans;
 
 /* Puts the pages at `from` in place of those at `to`, in one step. */
 static int hca_umem_move(void *from, size_t size, void *to)
@@ -251,17 +254,22 @@ static size_t hca_span_shared(struct hca_span *span, uintptr_t start,
     return size;
 }
 
+static uintptr_t hca_span_room(void)
+{
+    if ((hca_num_spans < UMEM_ROOMS_MOST) && hca_arena_is_ample()) {
+        return UMEM_ROOM_MOST;
+    }
+    return (hca_num_spans < UMEM_ROOMS) ? UMEM_ROOM : UMEM_ROOM_LEAST;
+}
+
 static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
 {
-    bool has_room = hca_num_rooms < UMEM_ROOMS;
+    uintptr_t room = hca_span_room();
     struct hca_span *span;
 
-    if (has_room) {
-        start = (start > UMEM_ROOM) ? (start - UMEM_ROOM) & ~(UMEM_ROOM - 1) :
-                0;
-        end   = (end + 2 * UMEM_ROOM - 1) & ~(UMEM_ROOM - 1);
-    }
-    span = calloc(1, sizeof(*span) + (end - start) / UMEM_PAGE *
+    start = (start > room) ? (start - room) & ~(room - 1) : 0;
+    end   = (end + 2 * room - 1) & ~(room - 1);
+    span  = calloc(1, sizeof(*span) + (end - start) / UMEM_PAGE *
                       sizeof(span->users[0]));
     if (span == NULL) {
         return NULL;
@@ -273,10 +281,9 @@ static struct hca_span *hca_span_create(uintptr_t start, uintptr_t end)
     }
     span->start     = start;
     span->end       = end;
-    span->has_room  = has_room;
     span->next      = hca_spans;
     hca_spans       = span;
-    hca_num_rooms  += has_room;
+    hca_num_spans++;
     return span;
 }
 
@@ -288,7 +295,7 @@ static void hca_span_destroy(struct hca_span *span)
         link = &(*link)->next;
     }
     *link = span->next;
-    hca_num_rooms -= span->has_room;
+    hca_num_spans--;
     hca_arena_free(span->base);
     free(span);
 }
@@ -457,7 +464,7 @@ void hca_umem_abandon(void)
                                               0});
     }
     hca_spans     = NULL; /* their umems lead to them still */
-    hca_num_rooms = 0;
+    hca_num_spans = 0;
     pthread_mutex_unlock(&hca_umem_mutex);
 }
 
