@@ -1,0 +1,72 @@
+# Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
+#
+# Another Debian in a folder. Sourced by bash after common.sh. Whatever is mounted
+# there is mounted for the processes in it alone, and goes with them, however they
+# end: nothing has to be unmounted, and the folder may be removed afterwards.
+
+# The server that this system's own packages come from
+system_mirror()
+{
+    local mirror
+    mirror=$(apt-get indextargets --format '$(REPO_URI) $(LABEL)' \
+        'Created-By: Packages' | awk '$2 == "Debian" { print $1; exit }')
+    [ -n "$mirror" ] || die "no source of this system's packages is Debian's"
+    echo "$mirror"
+}
+
+# apart COMMAND...: as root, with mounts and processes of its own; all of them end
+# with it
+apart()
+{
+    as_root unshare --mount --pid --fork --kill-child "$@"
+}
+
+# make_chroot SUITE DIR: the least Debian that there is, if DIR has none yet
+make_chroot()
+{
+    local log=$2.log
+    [ ! -e "$2/.dcx-chroot" ] || return 0
+    [ -z "$(ls -A "$2" 2> /dev/null)" ] ||
+        die "$2 is in use for something else: name a new folder"
+    install_packages debootstrap
+    mkdir -p "$2"
+    say "installing Debian $1 in $2"
+    apart debootstrap --variant=minbase "$1" "$2" "$(system_mirror)" \
+        > "$log" 2>&1 ||
+        { tail -n 5 "$log" >&2; die "debootstrap failed: $log"; }
+    as_root touch "$2/.dcx-chroot"
+}
+
+# Becomes ARGUMENT... in DIR, with FROM of this system seen as TO, which is below
+# DIR; run by in_chroot in a process of its own
+enter_chroot()
+{
+    local dir=$1
+    shift
+    mount -t proc proc "$dir/proc"
+    mount -t sysfs -o ro sysfs "$dir/sys"
+    mount --rbind /dev "$dir/dev"
+    mount -t tmpfs -o mode=1777 tmpfs "$dir/dev/shm"
+    cp -L /etc/resolv.conf "$dir/etc/resolv.conf"
+    while [ "$1" != -- ]; do
+        mkdir -p "$dir$2"
+        mount --bind "$1" "$dir$2"
+        shift 2
+    done
+    shift
+    exec chroot "$dir" "$@"
+}
+
+# in_chroot DIR [FROM TO]... -- COMMAND...: as root, in an empty environment but
+# for what COMMAND (env NAME=VALUE ...) sets
+in_chroot()
+{
+    apart env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+        bash -euc "$(declare -f enter_chroot); enter_chroot \"\$@\"" _ "$@"
+}
+
+# remove_chroot DIR
+remove_chroot()
+{
+    as_root rm -rf --one-file-system "$1"
+}
