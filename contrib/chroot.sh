@@ -43,6 +43,7 @@ enter_chroot()
 {
     local dir=$1
     shift
+    mount --bind "$dir" "$dir" # a place of its own for mounts to be below
     mount -t proc proc "$dir/proc"
     mount -t sysfs -o ro sysfs "$dir/sys"
     mount --rbind /dev "$dir/dev"
