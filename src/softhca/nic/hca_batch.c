@@ -37,6 +37,7 @@ struct hca_batch_at {
     struct hca_walk       walk; /* of the one before it, if that is a layout */
     struct iovec          piece; /* what is left of it */
     bool                  is_null;
+    bool                  is_other; /* of the other owner */
     uint32_t              rows; /* pieces that follow it ... */
     struct iovec          row;  /* ... the first of them ... */
     uint64_t              stride; /* ... and from each to the next */
@@ -81,6 +82,7 @@ static void hca_batch_at_init(struct hca_batch_at *at,
     at->walk.depth    = 0;
     at->piece.iov_len = 0;
     at->is_null       = false;
+    at->is_other      = false;
     at->rows          = 0;
     at->stride        = 0;
 }
@@ -93,10 +95,11 @@ static int hca_batch_enter(struct hca_batch_at *at)
     const struct hca_mkey *via = sgl->has_via ? sgl->via[at->next] : NULL;
     struct hca_key_use use;
 
+    at->is_other = (via == &hca_sgl_other);
     at->next++;
     if ((via == NULL) || (via->type != HCA_MKEY_INDIRECT)) {
         at->piece   = *iov;
-        at->is_null = (via != NULL);
+        at->is_null = (via != NULL) && !at->is_other;
         return 0;
     }
     use        = sgl->use;
@@ -388,6 +391,61 @@ static int hca_batch_rows_move(struct hca_batch *batch,
     return ret;
 }
 
+/* --- another owner -------------------------------------------------------- */
+
+/* Moves to or from a piece of a list. One whose other owner is gone is not where
+ * the message goes to, but memory that is not there. */
+static int hca_batch_reach(__typeof__(hca_mem_read) *move,
+                           const struct hca_batch_at *at, void *buffer,
+                           void *base, size_t length)
+{
+    struct hca_owner owner = at->is_other ? at->sgl->other : at->sgl->owner;
+    struct iovec local     = {buffer, length}, remote = {base, length};
+    int ret                = move(owner, &local, 1, &remote, 1);
+
+    return (at->is_other && (ret == -ESRCH)) ? -EFAULT : ret;
+}
+
+static int hca_batch_carry(struct hca_batch *batch,
+                           const struct hca_batch_at *dst,
+                           const struct hca_batch_at *src, void *to, void *from,
+                           size_t length)
+{
+    int ret = 0;
+
+    for (size_t at = 0, n; (at < length) && (ret == 0); at += n) {
+        n   = length - at;
+        n   = (n < sizeof(batch->gap)) ? n : sizeof(batch->gap);
+        ret = hca_batch_reach(hca_mem_read, src, batch->gap, (char*)from + at,
+                              n);
+        if (ret == 0) {
+            ret = hca_batch_reach(hca_mem_write, dst, batch->gap,
+                                  (char*)to + at, n);
+        }
+    }
+    return ret;
+}
+
+/* One piece, with what was collected before it: as none of both may be this
+ * process', by way of it. */
+static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
+                           struct hca_batch_at *src, size_t length)
+{
+    void *to = dst->piece.iov_base, *from = src->piece.iov_base;
+    int ret  = hca_batch_flush(batch);
+
+    hca_batch_at_advance(dst, length);
+    hca_batch_at_advance(src, length);
+    if ((ret != 0) || dst->is_null) {
+        return ret;
+    }
+    if (src->is_null) {
+        from = (void*)hca_batch_zeros;
+        return hca_batch_reach(hca_mem_write, dst, from, to, length);
+    }
+    return hca_batch_carry(batch, dst, src, to, from, length);
+}
+
 /* --- the copy ------------------------------------------------------------- */
 
 /* Moves both on by what is in one piece of each. */
@@ -399,12 +457,15 @@ static int hca_batch_step(struct hca_batch *batch, struct hca_batch_at *dst,
     struct hca_mem_rows rows;
 
     n = (n < src->piece.iov_len) ? n : src->piece.iov_len;
+    if (src->is_null && !dst->is_null) {
+        n = (n < sizeof(hca_batch_zeros)) ? n : sizeof(hca_batch_zeros);
+    }
+    if (__builtin_expect(dst->is_other || src->is_other, 0)) {
+        return hca_batch_other(batch, dst, src, n);
+    }
     if (((dst->rows > 0) || (src->rows > 0)) &&
         hca_batch_rows_take(batch, dst, src, n, &rows)) {
         return hca_batch_rows_move(batch, &rows);
-    }
-    if (src->is_null && !dst->is_null) {
-        n = (n < sizeof(hca_batch_zeros)) ? n : sizeof(hca_batch_zeros);
     }
     hca_batch_at_advance(dst, n);
     hca_batch_at_advance(src, n);

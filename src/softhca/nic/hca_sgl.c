@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+const struct hca_mkey hca_sgl_other = {.type = HCA_MKEY_MR};
+
 /* The list lets go of the key, or this does at once, if it is full. */
 static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
 {
@@ -25,8 +27,9 @@ static void hca_sgl_set_via(struct hca_sgl *sgl, const struct hca_key_use *use)
 {
     if (!sgl->has_via) {
         memset(sgl->via, 0, sizeof(sgl->via));
-        sgl->has_via = true;
-        sgl->use     = *use;
+        sgl->has_via    = true;
+        sgl->use        = *use;
+        sgl->other.proc = 0;
     }
 }
 
@@ -152,12 +155,40 @@ static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
     return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
 }
 
-static enum hca_key_fault hca_sgl_add_other(struct hca_sgl *sgl,
-                                            struct hca_mkey *mkey,
-                                            const struct hca_key_use *use)
+/* The key is held and so its process was there, unless it has no number any
+ * more: then that was reaped, and its slot may be another's. */
+static enum hca_key_fault hca_sgl_add_foreign(struct hca_sgl *sgl,
+                                              const struct hca_mkey *mkey,
+                                              const struct hca_key_use *use)
+{
+    struct hca_owner owner = hca_owner(mkey->obj.proc);
+    enum hca_key_fault fault;
+
+    if ((mkey->type != HCA_MKEY_MR) ||
+        (atomic_load(&mkey->obj.num) != use->key >> 8)) {
+        return HCA_KEY_UNKNOWN;
+    }
+    hca_sgl_set_via(sgl, use);
+    if ((sgl->other.proc != 0) && (sgl->other.proc != owner.proc)) {
+        return HCA_KEY_PIECES;
+    }
+    sgl->other = owner;
+    fault      = hca_sgl_add_range(sgl, mkey, use);
+    if (fault == HCA_KEY_OK) {
+        sgl->via[sgl->count - 1] = &hca_sgl_other;
+    }
+    return fault;
+}
+
+static enum hca_key_fault hca_sgl_add_rare(struct hca_sgl *sgl,
+                                           struct hca_mkey *mkey,
+                                           const struct hca_key_use *use)
 {
     if (!hca_sgl_hold(sgl, mkey)) {
         return HCA_KEY_PIECES;
+    }
+    if (mkey->obj.proc != sgl->owner.proc) {
+        return hca_sgl_add_foreign(sgl, mkey, use);
     }
     if (mkey->type == HCA_MKEY_MW) {
         return hca_sgl_add_window(sgl, mkey, use);
@@ -175,14 +206,14 @@ enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
     if (mkey == NULL) {
         return HCA_KEY_UNKNOWN;
     }
-    fault = (mkey->obj.proc == sgl->owner.proc) ? hca_mkey_check(mkey, use) :
-                                            HCA_KEY_UNKNOWN;
+    fault = hca_mkey_check(mkey, use);
     if (__builtin_expect(fault != HCA_KEY_OK, 0)) {
         hca_mkey_release(mkey);
         return fault;
     }
-    if (__builtin_expect(mkey->type != HCA_MKEY_MR, 0)) {
-        return hca_sgl_add_other(sgl, mkey, use);
+    if (__builtin_expect((mkey->type != HCA_MKEY_MR) ||
+                         (mkey->obj.proc != sgl->owner.proc), 0)) {
+        return hca_sgl_add_rare(sgl, mkey, use);
     }
     return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, use) :
                                      HCA_KEY_PIECES;
@@ -235,6 +266,7 @@ void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
 {
     if (src->has_via) {
         hca_sgl_set_via(dst, &src->use);
+        dst->other = src->other;
     }
     for (unsigned i = 0; (length > 0) && (i < src->count); i++) {
         const struct iovec *iov = &src->iov[i];

@@ -2,7 +2,8 @@
 /*
  * The memory of one message: each piece that a WQE names is looked up, checked
  * and held until the bytes have moved, and ends up in a list of addresses of
- * one process.
+ * one process. If that has imported another's region, which is as rare as it is
+ * slow, some are that one's.
  */
 #ifndef HCA_SGL_H
 #define HCA_SGL_H
@@ -23,7 +24,8 @@
 
 /* An entry is a piece of memory or, where `via` names a key, what that leads
  * to: zeros, or (INDIRECT) the range that begins at iov_base in its space, in
- * as many pieces as there are. Those are found during the copy. */
+ * as many pieces as there are. Those are found during the copy. hca_sgl_other
+ * stands for a piece of the other owner. */
 struct hca_sgl {
     unsigned               count;
     struct hca_owner       owner;     /* whose addresses these are */
@@ -32,11 +34,20 @@ struct hca_sgl {
     bool                   has_walks; /* hca_walk_leave() has to be called */
     uint8_t                turn;      /* ... with this */
     uint64_t               length;
-    struct hca_key_use     use;       /* with has_via: who asks for keys */
+    struct hca_key_use     use;       /* with has_via: who asks for keys ... */
+    struct hca_owner       other;     /* ... and of proc 0, or the other owner */
     struct hca_mkey       *held[HCA_SGL_MAX];
     const struct hca_mkey *via[HCA_SGL_MAX + 1];
     struct iovec           iov[HCA_SGL_MAX + 1]; /* ... and a header */
 };
+
+extern const struct hca_mkey hca_sgl_other;
+
+/* Whether an entry is of the other owner. */
+static inline bool hca_sgl_is_other(const struct hca_sgl *sgl, unsigned index)
+{
+    return sgl->has_via && (sgl->via[index] == &hca_sgl_other);
+}
 
 static inline void hca_sgl_init(struct hca_sgl *sgl, struct hca_owner owner)
 {
@@ -63,7 +74,8 @@ static inline bool hca_sgl_add(struct hca_sgl *sgl, const void *base,
 }
 
 /* Checks all of the use, holds the key and appends the range. What an indirect
- * key leads to stays until hca_sgl_put(), too. */
+ * key leads to stays until hca_sgl_put(), too. Of one other owner there may be
+ * regions. */
 enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
                                    const struct hca_key_use *use);
 
