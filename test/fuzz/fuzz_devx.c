@@ -126,9 +126,8 @@ static uint32_t fuzz_number(enum hca_kind kind)
 static uint32_t fuzz_word(const struct fuzz_word *word, uint32_t uar)
 {
     switch (word->kind) {
-    case FUZZ_PDN: /* they are counted */
-        return word->value | ((atomic_load(&hca_fabric->next_pdn) - 1 -
-                               fuzz_below(3)) & 0xffffff);
+    case FUZZ_PDN:
+        return word->value | fuzz_number(HCA_KIND_PD);
     case FUZZ_CQN:
         return word->value | fuzz_number(HCA_KIND_CQ);
     case FUZZ_SRQN:

@@ -201,10 +201,13 @@ public:
         attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
         ctx        = mlx5dv_open_device(list[index], &attr);
         ibv_free_device_list(list);
-        HCA_CHECK_CALL(ctx != NULL);
-        HCA_CHECK_CALL((pd = ibv_alloc_pd(ctx)) != NULL);
-        HCA_CHECK_CALL(ibv_query_port(ctx, 1, &port) == 0);
-        HCA_CHECK_CALL(ibv_query_gid(ctx, 1, sgid_index(), &gid) == 0);
+        init();
+    }
+
+    /* One that was opened, or imported, is this one's from now on. */
+    explicit hca_device(struct ibv_context *opened) : ctx(opened)
+    {
+        init();
     }
 
     ~hca_device()
@@ -246,6 +249,15 @@ public:
     struct ibv_pd        *pd  = NULL;
     struct ibv_port_attr port = {};
     union ibv_gid        gid  = {};
+
+private:
+    void init()
+    {
+        HCA_CHECK_CALL(ctx != NULL);
+        HCA_CHECK_CALL((pd = ibv_alloc_pd(ctx)) != NULL);
+        HCA_CHECK_CALL(ibv_query_port(ctx, 1, &port) == 0);
+        HCA_CHECK_CALL(ibv_query_gid(ctx, 1, sgid_index(), &gid) == 0);
+    }
 };
 
 /* --- states of queue pairs ------------------------------------------------ */

@@ -127,7 +127,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x50, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq */
     CAP(GENERAL, 0x54, 15, 0, UVERBS_MAX_RQ_DESC), /* max_wqe_sz_rq */
     CAP(GENERAL, 0x58, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq_dc */
-    CAP(GENERAL, 0x64, 20, 16, 24),  /* log_max_pd */
+    CAP(GENERAL, 0x64, 20, 16, HCA_LOG_MAX_PDS), /* log_max_pd */
     CAP(GENERAL, 0x64, 4, 0, 12),    /* log_max_xrcd */
     CAP(GENERAL, 0x70, 28, 24, 16),  /* log_max_rmp */
     CAP_ON(STRIDES, GENERAL, 0x74, 31, 31, 1), /* ext_stride_num_range */

@@ -59,11 +59,6 @@ const struct uverbs_type devx_obj_type = {
     MLX5_IB_OBJECT_DEVX_OBJ, "devx objects", devx_obj_release
 };
 
-static bool devx_is_pd(const struct uverbs_obj *obj, uint32_t number)
-{
-    return ((const struct uverbs_pd*)obj)->pdn == number;
-}
-
 static bool devx_is_cq(const struct uverbs_obj *obj, uint32_t number)
 {
     return ((const struct uverbs_cq*)obj)->cq->obj.num == number;
@@ -119,5 +114,9 @@ struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn)
 
 struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn)
 {
-    return uverbs_obj_search(call->ctx, UVERBS_OBJECT_PD, devx_is_pd, pdn);
+    const struct hca_pd *hw = hca_obj_peek(HCA_KIND_PD, pdn);
+    int err;
+
+    return ((hw == NULL) || (hw->name.file != call->ctx->file)) ? NULL :
+           uverbs_obj_find(call->ctx, UVERBS_OBJECT_PD, hw->name.handle, &err);
 }

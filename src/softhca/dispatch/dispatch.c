@@ -16,7 +16,7 @@
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/nic/hca_thread.h"
 #include "softhca/nic/hca_uar.h"
-#include "softhca/uverbs/uverbs_dm.h"
+#include "softhca/fabric/hca_dev.h"
 #include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_pin.h"
@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Descriptors from 0; pages of it are touched as they are used. */
@@ -94,38 +95,42 @@ static int dispatch_finish(struct uverbs_req *req)
     return uverbs_put(req, UVERBS_ATTR_UHW_OUT, NULL, 0);
 }
 
-static int dispatch_run(struct uverbs_req *req,
-                      const struct ib_uverbs_ioctl_hdr *hdr)
+static int dispatch_call(struct uverbs_req *req,
+                         const struct ib_uverbs_ioctl_hdr *hdr)
 {
-    struct uverbs_ctx *ctx = req->ctx;
     bool opens = (req->method->object == UVERBS_OBJECT_DEVICE) &&
                  ((req->method->id == UVERBS_METHOD_GET_CONTEXT) ||
                   (req->method->id == UVERBS_METHOD_INVOKE_WRITE));
     int ret;
 
+    if (uverbs_is_inherited(req->ctx) && dispatch_has_ring(req->method)) {
+        return uverbs_refuse_heir(req, req->method->name);
+    }
+    ret = uverbs_req_parse(req, hdr);
+    if ((ret == 0) && !req->ctx->ready && !opens) {
+        ret = -EINVAL; /* the kernel has no ucontext then */
+    }
+    if (ret == 0) {
+        ret = req->method->handler(req);
+    }
+    return (ret == 0) ? dispatch_finish(req) : ret;
+}
+
+static int dispatch_run(struct uverbs_req *req,
+                        const struct ib_uverbs_ioctl_hdr *hdr)
+{
+    struct uverbs_ctx *ctx = req->ctx;
+    int ret;
+
     hca_thread_enter();
     pthread_mutex_lock(&ctx->lock);
-    ret = uverbs_req_parse(req, hdr);
-    if (ret != 0) {
-        goto out;
-    }
-    if (!ctx->ready && !opens) {
-        ret = -EINVAL; /* the kernel has no ucontext then */
-        goto out;
-    }
-
-    ret = (uverbs_is_inherited(ctx) && dispatch_has_ring(req->method)) ?
-          uverbs_refuse_heir(req, req->method->name) :
-          req->method->handler(req);
-    if (ret == 0) {
-        ret = dispatch_finish(req);
-    }
-out:
+    ret = dispatch_call(req, hdr);
     hca_debug("uverbs: %s%s%s: %s", req->method->name,
               (req->method->handler == uverbs_write) ? " " : "",
               (req->method->handler == uverbs_write) ?
                       uverbs_write_name(req) : "",
               (ret == 0) ? "ok" : strerror(-ret));
+    uverbs_obj_end(ctx);
     pthread_mutex_unlock(&ctx->lock);
     hca_thread_leave();
     return ret;
@@ -198,6 +203,7 @@ static void dispatch_ctx_put(struct uverbs_ctx *ctx)
     hca_thread_enter();
     pthread_mutex_lock(&ctx->lock);
     uverbs_obj_destroy_all(ctx);
+    uverbs_map_forget_all(ctx);
     uverbs_context_cleanup(ctx);
     pthread_mutex_unlock(&ctx->lock);
     hca_thread_leave();
@@ -212,7 +218,6 @@ static void dispatch_forked(void)
 {
     pthread_mutex_init(&dispatch_files_lock, NULL);
     uverbs_uar_forked();
-    uverbs_dm_forked();
     uverbs_pin_forked();
     uverbs_mkey_forked();
     hca_uar_forked();
@@ -224,12 +229,18 @@ static void dispatch_init(void)
     hca_nic_init();
 }
 
-static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev)
+/* Past this library's own, which asks here what the descriptor is. */
+static int dispatch_fstat(int fd, struct stat *st)
+{
+    return syscall(SYS_fstat, fd, st);
+}
+
+static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev, uint64_t file)
 {
     struct uverbs_ctx *ctx = calloc(1, sizeof(*ctx));
     struct stat st;
 
-    if ((ctx == NULL) || (fstat(fd, &st) < 0)) {
+    if ((ctx == NULL) || (dispatch_fstat(fd, &st) < 0)) {
         free(ctx);
         return NULL;
     }
@@ -238,16 +249,17 @@ static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev)
     ctx->pid       = getpid();
     ctx->st_dev    = st.st_dev;
     ctx->st_ino    = st.st_ino;
+    ctx->file      = file;
     ctx->refs      = 1;
     ctx->types     = dispatch_types;
     ctx->num_types = sizeof(dispatch_types) / sizeof(dispatch_types[0]);
     return ctx;
 }
 
-int dispatch_open(int fd, unsigned dev)
+/* Has this process a device, of which fd will be one? */
+static int dispatch_prepare(int fd)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct uverbs_ctx *ctx;
     int ret;
 
     pthread_once(&once, dispatch_init);
@@ -263,18 +275,79 @@ int dispatch_open(int fd, unsigned dev)
     if (ret == 0) {
         ret = hca_trap_install(); /* its commands are read by guarded copies */
     }
+    if (ret == 0) {
+        hca_port_watch();
+    }
+    return ret;
+}
+
+int dispatch_open(int fd, unsigned dev)
+{
+    int ret = dispatch_prepare(fd);
+    struct uverbs_ctx *ctx;
+    uint64_t file;
+
     if (ret != 0) {
         return ret;
     }
-    hca_port_watch();
     dispatch_close(fd); /* whoever had that number closed it behind our back */
-    ret = uverbs_map_file(fd);
+    ret = uverbs_map_file(fd, dev, &file);
     if (ret != 0) {
         return ret;
     }
-    ctx = dispatch_ctx_new(fd, dev);
+    ctx = dispatch_ctx_new(fd, dev, file);
     if (ctx == NULL) {
         return -ENOMEM;
+    }
+    atomic_store(&dispatch_files[fd], ctx);
+    return 0;
+}
+
+bool dispatch_may_import(int fd, const struct stat *st)
+{
+    return uverbs_map_is_file(st) && !dispatch_is_open(fd);
+}
+
+/* Whether the file is that of a device which this process has, too. */
+static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
+{
+    unsigned n = file->dev - hca_dev_local(0);
+
+    if ((file->fabric == hca_fabric->id) && (n < hca_config.num_devs)) {
+        return true;
+    }
+    hca_warn("descriptor %d: a device of another fabric or node; the process that "
+             "opened it has another SOFTHCA_FABRIC, SOFTHCA_DIR or SOFTHCA_NODE",
+             fd);
+    return false;
+}
+
+/* A place of its own for this process, as what opened it has one. */
+int dispatch_import(int fd)
+{
+    struct uverbs_file file;
+    struct uverbs_ctx *ctx;
+    int ret;
+
+    if (!uverbs_map_read_file(fd, &file)) {
+        return -ENODEV;
+    }
+    ret = dispatch_prepare(fd);
+    if (ret != 0) {
+        return ret;
+    }
+    if (!dispatch_has_dev(fd, &file)) {
+        return -ENODEV;
+    }
+    ctx = dispatch_ctx_new(fd, file.dev, file.id);
+    if (ctx == NULL) {
+        return -ENOMEM;
+    }
+    uverbs_obj_begin(ctx);
+    ret = uverbs_context_import(ctx);
+    if (ret != 0) {
+        dispatch_ctx_put(ctx);
+        return ret;
     }
     atomic_store(&dispatch_files[fd], ctx);
     return 0;
@@ -325,8 +398,8 @@ static bool dispatch_is_dup(int fd, int newfd)
 {
     struct stat st;
 
-    return dispatch_is_open(fd) && (fd != newfd) && (fstat(newfd, &st) == 0) &&
-           dispatch_has_file(fd, &st);
+    return dispatch_is_open(fd) && (fd != newfd) &&
+           (dispatch_fstat(newfd, &st) == 0) && dispatch_has_file(fd, &st);
 }
 
 bool dispatch_adopt(int newfd, int top)
@@ -353,8 +426,9 @@ void dispatch_close(int fd)
     }
 }
 
-/* A child begins with a copy of the context, whose lock another thread of its
- * parent may have held, and has a place of its own on the fabric. */
+/* A child has a copy of the context, whose lock another thread of its parent may
+ * have held, and a place of its own on the fabric: from here on it is as if it had
+ * got the descriptor from its parent. */
 static int dispatch_inherit(struct uverbs_ctx *ctx)
 {
     int ret = hca_fabric_attach(NULL);
@@ -368,6 +442,7 @@ static int dispatch_inherit(struct uverbs_ctx *ctx)
     pthread_mutex_lock(&dispatch_files_lock);
     if ((ret == 0) && (ctx->heir != getpid())) {
         pthread_mutex_init(&ctx->lock, NULL);
+        uverbs_obj_begin(ctx);
         ctx->heir = getpid();
     }
     pthread_mutex_unlock(&dispatch_files_lock);

@@ -26,6 +26,14 @@ int dispatch_dup(int fd, int newfd);
  * a duplicate of one up to `top` that is open here, and is known as such now. */
 bool dispatch_adopt(int newfd, int top);
 
+/* Whether fd, of that status, may be what dispatch_import() takes. */
+bool dispatch_may_import(int fd, const struct stat *st);
+
+/* Another process opened the device that fd is of, and this one has come to have
+ * its descriptor: makes fd a device here, too. @return as dispatch_open(), or
+ * -ENODEV: it is none, or none that this process could have opened. */
+int dispatch_import(int fd);
+
 /* Whether the device that was opened as fd has this file. */
 bool dispatch_has_file(int fd, const struct stat *st);
 

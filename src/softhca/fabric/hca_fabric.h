@@ -81,7 +81,8 @@ struct hca_fabric {
     _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
     _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
                                                                  gone */
-    _Atomic(uint32_t) next_pdn;
+    uint64_t         id;       /* no other of this machine has it */
+    _Atomic(uint64_t) num_files; /* of devices, ever opened */
     hca_off_t        tables;
     hca_off_t        arena;
     pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */

@@ -24,6 +24,7 @@ struct hca_kind_ops {
     unsigned    index_bits;
     unsigned    gen_bits;
     unsigned    patience_ms;
+    size_t      name_at; /* of its struct hca_name, 0: it has none */
     void      (*repair)(void *obj); /* hca_obj_set_repair() */
     void      (*retire)(void *obj); /* hca_obj_set_retire() */
 };
@@ -34,19 +35,32 @@ struct hca_kind_ops {
  * debugger that looks at a process stops it for less. */
 static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
     [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4, 20, NULL, NULL},
+                       offsetof(struct hca_mkey, type), 20, 4, 20,
+                       offsetof(struct hca_mkey, name), NULL, NULL},
     [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
-                       sizeof(struct hca_obj), 16, 8, 1000, NULL, NULL},
+                       sizeof(struct hca_obj), 16, 8, 1000,
+                       0, NULL, NULL},
     [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),
-                       sizeof(struct hca_obj), 16, 8, 20, NULL, NULL},
+                       sizeof(struct hca_obj), 16, 8, 20, 0, NULL,
+                       NULL},
     [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
-                       offsetof(struct hca_qp, type), 16, 8, 20, NULL, NULL},
+                       offsetof(struct hca_qp, type), 16, 8, 20, 0, NULL,
+                       NULL},
     [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
-                       sizeof(struct hca_obj), 14, 10, 20, NULL, NULL},
+                       sizeof(struct hca_obj), 14, 10, 20, 0, NULL,
+                       NULL},
     [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
-                       sizeof(struct hca_obj), 12, 8, 20, NULL, NULL},
+                       sizeof(struct hca_obj), 12, 8, 20, 0, NULL,
+                       NULL},
     [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
-                       sizeof(struct hca_obj), 10, 8, 20, NULL, NULL},
+                       sizeof(struct hca_obj), 10, 8, 20, 0, NULL,
+                       NULL},
+    [HCA_KIND_PD]   = {"protection domain", sizeof(struct hca_pd),
+                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6, 20,
+                       offsetof(struct hca_pd, name), NULL, NULL},
+    [HCA_KIND_DM]   = {"device memory", sizeof(struct hca_dm),
+                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8, 20,
+                       offsetof(struct hca_dm, name), NULL, NULL},
 };
 
 /* Largest table, in 64-bit words of its bitmap. */
@@ -173,6 +187,11 @@ uint32_t hca_obj_number(enum hca_kind kind, const void *obj)
 uint32_t hca_qpns_first(const struct hca_qpns *qpns)
 {
     return (hca_slot_index(HCA_KIND_QPNS, qpns) + 1) << HCA_QPNS_LOG_COUNT;
+}
+
+uint32_t hca_dm_index(const struct hca_dm *dm)
+{
+    return hca_slot_index(HCA_KIND_DM, dm);
 }
 
 uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
@@ -425,11 +444,71 @@ void hca_obj_foreach(enum hca_kind kind, unsigned proc,
             struct hca_obj *obj =
                     hca_slot(kind, word * 64 + __builtin_ctzll(used));
 
-            if (obj->proc == proc) {
+            if ((obj->proc == proc) || (proc == HCA_ANY_PROC)) {
                 fn(obj, arg);
             }
         }
     }
+}
+
+struct hca_obj_search {
+    enum hca_kind          kind;
+    const struct hca_name *name;
+    struct hca_obj        *found;
+};
+
+static struct hca_name *hca_obj_name(enum hca_kind kind, const void *obj)
+{
+    return (struct hca_name*)((char*)obj + hca_kinds[kind].name_at);
+}
+
+static bool hca_obj_is_named(enum hca_kind kind, const struct hca_obj *obj,
+                             const struct hca_name *name)
+{
+    const struct hca_name *own = hca_obj_name(kind, obj);
+
+    /* pairs with the store in hca_obj_publish() */
+    return (atomic_load_explicit(&obj->num, memory_order_acquire) != 0) &&
+           (own->file == name->file) && (own->handle == name->handle);
+}
+
+static void hca_obj_match(void *ptr, void *arg)
+{
+    struct hca_obj_search *search = arg;
+
+    if (hca_obj_is_named(search->kind, ptr, search->name)) {
+        search->found = ptr;
+    }
+}
+
+void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name)
+{
+    struct hca_obj_search search = {.kind = kind, .name = name};
+
+    hca_obj_foreach(kind, HCA_ANY_PROC, hca_obj_match, &search);
+    return ((search.found != NULL) && hca_proc_alive(search.found->proc)) ?
+           search.found : NULL;
+}
+
+bool hca_obj_give_up(enum hca_kind kind, void *ptr,
+                     const struct hca_name *name)
+{
+    struct hca_obj *obj = ptr;
+    bool is_there;
+
+    hca_mutex_lock(&obj->lock);
+    is_there = hca_obj_is_named(kind, obj, name);
+    if (is_there) {
+        hca_obj_name(kind, obj)->file = 0;
+        atomic_fetch_add(&hca_fabric->procs[obj->proc].given_up, 1);
+    }
+    hca_mutex_unlock(&obj->lock);
+    return is_there;
+}
+
+bool hca_obj_is_given_up(enum hca_kind kind, const void *obj)
+{
+    return hca_obj_name(kind, obj)->file == 0;
 }
 
 struct hca_obj_reaper {
@@ -457,6 +536,7 @@ bool hca_obj_reap(unsigned proc)
     static const enum hca_kind order[] = {
         HCA_KIND_QP, HCA_KIND_SRQ, HCA_KIND_CQ,
         HCA_KIND_CHAN, HCA_KIND_XRCD, HCA_KIND_MKEY, HCA_KIND_QPNS,
+        HCA_KIND_PD,   HCA_KIND_DM,
     };
     struct hca_obj_reaper reaper = {.is_done = true};
 

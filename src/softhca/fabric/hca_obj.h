@@ -2,7 +2,7 @@
 /*
  * The numbered objects of the device, in tables of the fabric segment: memory
  * keys, completion queues, shared receive queues, queue pairs (DCI and DCT
- * included) and event channels. An object belongs to the process that created
+ * included), event channels, protection domains and device memory. An object belongs to the process that created
  * it; any process may look it up by number.
  *
  * A number is never used again soon: its upper bits count the lives of the
@@ -30,6 +30,8 @@ enum hca_kind {
     HCA_KIND_CHAN,
     HCA_KIND_XRCD,
     HCA_KIND_QPNS,
+    HCA_KIND_PD,
+    HCA_KIND_DM,
     HCA_NUM_KINDS
 };
 
@@ -51,6 +53,13 @@ struct hca_obj {
     uint64_t         user_handle; /* what its events report */
     uint32_t         events;      /* async events reported for it */
     struct hca_subscription devx;
+};
+
+/* By what another process that has the device file asks for an object: the file
+ * (hca_fabric.num_files) and its handle there. */
+struct hca_name {
+    uint64_t file; /* 0: nobody may */
+    uint32_t handle;
 };
 
 /* A ring in the arena; its size in entries is a power of two. */
@@ -109,6 +118,25 @@ struct hca_qpns {
 
 #define HCA_QPNS_LOG_COUNT 5u /* numbers of one */
 
+/* Live ones on the fabric, at the most */
+#define HCA_LOG_MAX_PDS 18u
+#define HCA_LOG_MAX_DMS 13u
+
+/* Protection domain: obj.num is what keys and queues name it by. */
+struct hca_pd {
+    struct hca_obj  obj;
+    struct hca_name name;
+    _Atomic(bool)   is_shared; /* another process has asked for it */
+};
+
+/* Device memory: a part of the owner's arena. */
+struct hca_dm {
+    struct hca_obj  obj;
+    struct hca_name name;
+    hca_off_t       mem;
+    uint64_t        length;
+};
+
 /* Memory key. What an RDMA or a scatter entry may reach through it. */
 enum hca_mkey_type {
     HCA_MKEY_MR,       /* [start, start + length) at va, of the owner */
@@ -163,6 +191,7 @@ struct hca_mkey {
     _Atomic(uint32_t) change;   /* goes on with each UMR; odd: in one */
     hca_off_t        klms;      /* struct hca_klm: in `few`, or the arena */
     struct hca_klm   few[HCA_MKEY_FEW];
+    struct hca_name  name;      /* MR */
 };
 
 struct hca_cq {
@@ -387,15 +416,24 @@ void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj));
 /* Who is told that an object of this kind is about to go, with its lock held. */
 void hca_obj_set_retire(enum hca_kind kind, void (*retire)(void *obj));
 
-/* Calls fn for each live object of process proc. fn may free it. */
+#define HCA_ANY_PROC 0u
+
+/* Calls fn for each live object of process proc, or of any. fn may free it. */
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,
                      void (*fn)(void *obj, void *arg), void *arg);
 
 /* Number to be given to the object when published. */
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
 
+/* The live object of that name, of whatever process, whose end is noticed from then
+ * on (hca_proc_alive()); NULL if there is none. A kind whose objects have names. */
+void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name);
+
 /* The first of the numbers. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns);
+
+/* Which of those on the fabric it is. */
+uint32_t hca_dm_index(const struct hca_dm *dm);
 
 /* Size of all tables in the segment, and their first initialization. */
 size_t hca_obj_tables_size(void);

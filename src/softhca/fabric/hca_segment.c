@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HCA_SEGMENT_MAGIC   0x6163686674666f73ull /* "softhca" */
@@ -42,12 +43,15 @@ static size_t hca_segment_size(void)
 
 void hca_segment_format(void)
 {
+    struct timespec now;
+
     hca_mutex_init(&hca_fabric->lock);
     hca_mutex_init(&hca_fabric->reap_lock);
     for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
         hca_mutex_init(&hca_fabric->atomic_locks[i]);
     }
-    atomic_store(&hca_fabric->next_pdn, 1);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    hca_fabric->id      = now.tv_sec * 1000000000ull + now.tv_nsec;
     hca_fabric->source  = hca_source_sum;
     hca_fabric->tables  = hca_page_up(sizeof(struct hca_fabric));
     hca_fabric->arena   = hca_fabric->tables +

@@ -196,6 +196,7 @@ static bool preload_takes_ioctl(int fd, unsigned long request)
 
 PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
+    struct stat st;
     va_list ap;
     void *arg;
     int ret;
@@ -203,6 +204,10 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(ap, request);
     arg = va_arg(ap, void*);
     va_end(ap);
+    if ((request == RDMA_VERBS_IOCTL) && !dispatch_is_open(fd) &&
+        (preload_libc()->fstat(fd, &st) == 0)) {
+        preload_fd_import(fd, &st);
+    }
     if (!preload_takes_ioctl(fd, request)) {
         return preload_libc()->ioctl(fd, request, arg);
     }

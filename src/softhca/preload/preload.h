@@ -62,6 +62,9 @@ int preload_minor(const char *path);
  * node. @return fd, or -1 with errno set and fd closed. */
 int preload_opened(const char *path, int fd);
 
+/* Makes fd, of that status, a device if another process has opened it as one. */
+void preload_fd_import(int fd, const struct stat *st);
+
 /* fd is a device from now on. */
 void preload_fd_opened(int fd);
 

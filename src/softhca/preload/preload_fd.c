@@ -1,13 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * What programs do with descriptors: closing, duplicating, receiving them from
- * a socket. Called as preload.c is.
+ * a socket. One that another process opened is a device here from the first
+ * question about it on. Called as preload.c is.
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* its inline variants of what is defined here */
 #include "preload.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/dispatch/dispatch.h"
+#include "softhca/fabric/hca_fabric.h"
+#include "hca_sysfs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -59,6 +62,19 @@ bool preload_fd_is_device(int fd)
     }
     errno = err;
     return false;
+}
+
+void preload_fd_import(int fd, const struct stat *st)
+{
+    int err = errno;
+
+    if (dispatch_may_import(fd, st) && preload_is_own_process() &&
+        (hca_fabric_attach(hca_sysfs_create) == 0) &&
+        (dispatch_adopt(fd, atomic_load(&preload_top_fd)) ||
+         (dispatch_import(fd) == 0))) {
+        preload_fd_opened(fd);
+    }
+    errno = err;
 }
 
 void preload_fd_opened(int fd)

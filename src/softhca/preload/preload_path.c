@@ -243,8 +243,12 @@ PRELOAD_EXPORT int lstat(const char *path, struct stat *st)
 
 PRELOAD_EXPORT int fstat(int fd, struct stat *st)
 {
-    return preload_stat_node(preload_libc()->fstat(fd, st),
-                             preload_fd_minor(fd), st);
+    int ret = preload_libc()->fstat(fd, st);
+
+    if (ret == 0) {
+        preload_fd_import(fd, st);
+    }
+    return preload_stat_node(ret, preload_fd_minor(fd), st);
 }
 
 PRELOAD_EXPORT int fstatat(int dirfd, const char *path, struct stat *st,

@@ -34,7 +34,7 @@
 #define UVERBS_MAX_QP        ((1u << 16) - 1)
 #define UVERBS_MAX_CQ        ((1u << 16) - 1)
 #define UVERBS_MAX_SRQ       ((1u << 16) - 1)
-#define UVERBS_MAX_PD        (1u << 24)
+#define UVERBS_MAX_PD        (1u << HCA_LOG_MAX_PDS)
 #define UVERBS_MAX_AH        0x7fffffffu
 #define UVERBS_MAX_WR        (1u << 15) /* of 64 bytes, per queue */
 #define UVERBS_MAX_CQE       (1u << 22)
@@ -58,8 +58,9 @@ struct uverbs_obj {
     uint16_t           type;  /* UVERBS_OBJECT_*, MLX5_IB_OBJECT_* */
     uint32_t           handle;
     unsigned           users; /* objects of the context that need this one */
-    pid_t              pid;   /* who made it */
+    bool               is_foreign; /* stands for that of another process */
     struct uverbs_ctx *ctx;
+    struct uverbs_obj *next;  /* of the foreign ones */
 };
 
 /* Events reported for an object in its life; its destroy command returns
@@ -76,6 +77,17 @@ struct uverbs_type {
     void      (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
 };
 
+/* A type that another process may ask for which has the device file. */
+struct uverbs_import {
+    uint16_t id;
+    size_t   size;
+    /* Makes obj, of that size, stand for it. @return false if there is none. */
+    bool   (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
+};
+
+extern const struct uverbs_import uverbs_pd_import, uverbs_mr_import,
+        uverbs_dm_import;
+
 struct uverbs_event;
 struct uverbs_uar;
 
@@ -86,6 +98,7 @@ struct uverbs_ctx {
     pid_t                 heir;     /* ... and the child that inherited it */
     dev_t                 st_dev;   /* of its file (uverbs_mmap.h) */
     ino_t                 st_ino;
+    uint64_t              file;     /* the same for all who have that file */
     unsigned              refs;     /* descriptors and running ioctls */
     bool                  ready;    /* GET_CONTEXT was answered */
     struct hca_mkey      *null_mkey; /* reads zeros, swallows writes */
@@ -94,8 +107,10 @@ struct uverbs_ctx {
     struct uverbs_event  *events;   /* channels, by descriptor */
     struct uverbs_uar    *uars;
     struct uverbs_obj   **objs;     /* by handle; free ones are linked */
+    uint32_t              first_obj; /* handle of objs[0] */
     uint32_t              num_objs;
     uint32_t              free_obj;
+    struct uverbs_obj    *foreign;  /* in use here */
     /* all that there are, in the order in which they are given back */
     const struct uverbs_type *const *types;
     unsigned              num_types;
@@ -118,7 +133,12 @@ void uverbs_obj_delete(struct uverbs_obj *obj);
 
 #define UVERBS_ANY_TYPE UINT16_MAX
 
-/* @return the object; NULL with *err = -ENOENT or -EINVAL (another type than
+/* Those that this process makes from now on have handles that are no other's who
+ * has the device file. What it may have inherited is left to who made it. */
+void uverbs_obj_begin(struct uverbs_ctx *ctx);
+
+/* @return the object, or what stands for that of another process until
+ * uverbs_obj_end(); NULL with *err = -ENOENT or -EINVAL (another type than
  * `type`, which may be UVERBS_ANY_TYPE). */
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err);
@@ -129,18 +149,25 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number), uint32_t number);
 
-/* @return 0, or -EIO, logged: it is the object of the process that forked this
- * one, which alone changes or destroys it. */
+/* Forgets what stands for objects of others, unless one of here needs it. */
+void uverbs_obj_end(struct uverbs_ctx *ctx);
+
+/* @return 0, or -EIO, logged: it is the object of another process, which alone
+ * changes or destroys it. */
 int uverbs_obj_check_own(const struct uverbs_obj *obj);
 
-/* @return 0; -EBUSY if another object needs it; -EIO if it is the object of the
- * process that forked this one. */
+/* @return 0; -EBUSY if another object needs it; -EIO if it is the object of
+ * another process. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Releases everything, users before what they use: the types of ctx->types. */
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx);
 
-/* The other end of GET_CONTEXT. */
+/* What GET_CONTEXT makes, for a context that another process has opened.
+ * @return 0, -ENOMEM. */
+int uverbs_context_import(struct uverbs_ctx *ctx);
+
+/* The other end of either. */
 void uverbs_context_cleanup(struct uverbs_ctx *ctx);
 
 /* The type of each file. */

@@ -2,64 +2,22 @@
 /*
  * Device memory (MEMIC) and regions on it. It is pages of the arena, which
  * libmlx5 maps a second time through the device file (uverbs_mmap.c), at an
- * offset that it computes from a page index. That is unique in the process:
- * uverbs_dm_lock.
+ * offset that it computes from a page index. No two on the fabric have the same.
  */
 #define _GNU_SOURCE
 #include "uverbs_dm.h"
 #include "softhca/fabric/hca_arena.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_dev.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
 #include "uverbs_mmap.h"
 #include "uverbs_mr.h"
 
+#include <assert.h>
 #include <errno.h>
 
-#define UVERBS_MAX_DM    512
-
-static struct uverbs_dm *uverbs_dm_index[UVERBS_MAX_DM];
-static pthread_mutex_t uverbs_dm_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void uverbs_dm_forked(void)
-{
-    pthread_mutex_init(&uverbs_dm_lock, NULL);
-}
-
-/* @return an index that is now the object's, or UVERBS_MAX_DM. */
-static unsigned uverbs_dm_take(struct uverbs_dm *dm)
-{
-    unsigned i;
-
-    pthread_mutex_lock(&uverbs_dm_lock);
-    for (i = 0; i < UVERBS_MAX_DM; i++) {
-        if (uverbs_dm_index[i] == NULL) {
-            uverbs_dm_index[i] = dm;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&uverbs_dm_lock);
-    return i;
-}
-
-static unsigned uverbs_dm_page_index(const struct uverbs_dm *dm)
-{
-    unsigned i = 0;
-
-    pthread_mutex_lock(&uverbs_dm_lock);
-    while (uverbs_dm_index[i] != dm) {
-        i++;
-    }
-    pthread_mutex_unlock(&uverbs_dm_lock);
-    return i;
-}
-
-static void uverbs_dm_give(unsigned index)
-{
-    pthread_mutex_lock(&uverbs_dm_lock);
-    uverbs_dm_index[index] = NULL;
-    pthread_mutex_unlock(&uverbs_dm_lock);
-}
+static_assert(HCA_LOG_MAX_DMS <= 16, "an index has 16 bits");
 
 /* Where libmlx5 maps a page index: bits 0..7 and 16.. are the index, 8..15
  * the command (set_command(), set_extended_index() in its mlx5.h). */
@@ -75,8 +33,10 @@ static size_t uverbs_dm_size(const struct uverbs_dm *dm)
     return (dm->length + 4095) & ~4095ul;
 }
 
-static int uverbs_dm_expect(struct uverbs_dm *dm, unsigned index)
+static int uverbs_dm_expect(struct uverbs_dm *dm)
 {
+    unsigned index = hca_dm_index(dm->hw);
+
     return uverbs_map_expect(dm->obj.ctx, &(struct uverbs_map_plan){
                                          .kind   = UVERBS_MAP_DM,
                                          .id     = index,
@@ -89,38 +49,58 @@ static void uverbs_dm_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     struct uverbs_dm *dm = (struct uverbs_dm*)obj;
-    unsigned index       = uverbs_dm_page_index(dm);
 
     (void)events;
-    uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, index);
-    uverbs_dm_give(index);
+    uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, hca_dm_index(dm->hw));
+    hca_obj_free(HCA_KIND_DM, dm->hw);
     hca_arena_free(dm->mem);
     hca_dev_give_memory(obj->ctx->dev, uverbs_dm_size(dm));
+}
+
+static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
+                                const struct hca_name *name)
+{
+    struct uverbs_dm *dm = (struct uverbs_dm*)obj;
+
+    dm->hw = hca_obj_by_name(HCA_KIND_DM, name);
+    if (dm->hw == NULL) {
+        return false;
+    }
+    dm->mem    = hca_ptr(dm->hw->mem);
+    dm->length = dm->hw->length;
+    return true;
 }
 
 const struct uverbs_type uverbs_dm_type = {
     UVERBS_OBJECT_DM, "pieces of device memory", uverbs_dm_release
 };
 
-/* Its memory, an index and a mapping to come */
+const struct uverbs_import uverbs_dm_import = {
+    UVERBS_OBJECT_DM, sizeof(struct uverbs_dm), uverbs_dm_stand_for
+};
+
+/* Its memory, its place on the fabric and a mapping to come */
 static int uverbs_dm_fill(struct uverbs_dm *dm)
 {
-    unsigned index;
     int ret = -ENOMEM;
 
     dm->mem = hca_arena_alloc(uverbs_dm_size(dm));
     if (dm->mem == NULL) {
         return -ENOMEM;
     }
-    index = uverbs_dm_take(dm);
-    if (index == UVERBS_MAX_DM) {
+    dm->hw = hca_obj_alloc(HCA_KIND_DM, dm->obj.ctx->dev);
+    if (dm->hw == NULL) {
         goto err_free;
     }
-    ret = uverbs_dm_expect(dm, index);
+    dm->hw->name   = (struct hca_name){dm->obj.ctx->file, dm->obj.handle};
+    dm->hw->mem    = hca_off(dm->mem);
+    dm->hw->length = dm->length;
+    ret            = uverbs_dm_expect(dm);
     if (ret == 0) {
+        hca_obj_publish(HCA_KIND_DM, dm->hw);
         return 0;
     }
-    uverbs_dm_give(index);
+    hca_obj_free(HCA_KIND_DM, dm->hw);
 
 err_free:
     hca_arena_free(dm->mem);
@@ -169,7 +149,7 @@ static int uverbs_dm_respond(struct uverbs_req *req,
                              const struct uverbs_dm *dm)
 {
     uint64_t start = 0;
-    uint16_t index = uverbs_dm_page_index(dm);
+    uint16_t index = hca_dm_index(dm->hw);
     int ret;
 
     ret = uverbs_put(req, MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET, &start,
@@ -228,12 +208,12 @@ static int uverbs_query_dm(struct uverbs_req *req)
     struct uverbs_dm *dm = uverbs_get_obj(req,
                                           MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE);
     uint64_t start = 0, length = dm->length;
-    uint16_t index = uverbs_dm_page_index(dm);
+    uint16_t index = hca_dm_index(dm->hw);
     int ret;
 
     uverbs_map_resolve(req->ctx); /* the mapping that there is already */
     ret = uverbs_map_is_expected(req->ctx, UVERBS_MAP_DM, index) ?
-          0 : uverbs_dm_expect(dm, index);
+          0 : uverbs_dm_expect(dm);
     if (ret == 0) {
         ret = uverbs_put(req, MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, &start,
                          sizeof(start));
@@ -301,6 +281,11 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
     ret = uverbs_check_access(region.access);
     if (ret != 0) {
         return ret;
+    }
+    if (dm->obj.is_foreign) {
+        hca_warn("reg_dm_mr: the device memory is another process': register it "
+                 "there and import the region");
+        return -EOPNOTSUPP;
     }
     if (!(region.access & IBV_ACCESS_ZERO_BASED) ||
         (region.access & IBV_ACCESS_ON_DEMAND) || (offset > dm->length) ||

@@ -9,11 +9,9 @@
 
 struct uverbs_dm {
     struct uverbs_obj obj;
-    void             *mem;    /* in the arena */
+    struct hca_dm    *hw;
+    void             *mem;    /* in the arena, as this process has it */
     size_t            length; /* what was asked for */
 };
-
-/* In a forked child: nobody holds the lock. */
-void uverbs_dm_forked(void);
 
 #endif

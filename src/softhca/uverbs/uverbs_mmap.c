@@ -5,7 +5,7 @@
  * found in /proc/self/maps by its offset when the first ioctl needs it. Device
  * memory may be touched before that: nothing is behind such an offset, the
  * access raises SIGBUS, and its handler asks uverbs_map_fault(). All that the file
- * has is the page of the clock, below all those offsets.
+ * has is the page of the clock, below all those offsets, and behind it whose it is.
  *
  * The table is static and its entries are claimed with one atomic, because the
  * handler reads it. Written under the mutex of the entry's context.
@@ -32,6 +32,9 @@
 
 /* Where libmlx5 maps it: a command in bits 8 and up of the page's number. */
 #define UVERBS_MAP_CLOCK ((MLX5_IB_MMAP_CLOCK_INFO << 8) * 4096l)
+
+#define UVERBS_FILE_AT    (UVERBS_MAP_CLOCK + 4096)
+#define UVERBS_FILE_MAGIC 0x7362726576756168ull
 
 enum uverbs_map_state {
     UVERBS_MAP_FREE,
@@ -67,19 +70,45 @@ static int uverbs_map_clock(int file)
     clock_gettime(CLOCK_REALTIME, &now);
     info.cycles = hca_cq_timestamp();
     info.nsec   = now.tv_sec * 1000000000ull + now.tv_nsec;
-    if ((ftruncate(file, UVERBS_MAP_CLOCK + 4096) != 0) ||
-        (pwrite(file, &info, sizeof(info), UVERBS_MAP_CLOCK) !=
-         sizeof(info))) {
-        return -errno;
-    }
-    return 0;
+    return (pwrite(file, &info, sizeof(info), UVERBS_MAP_CLOCK) ==
+            sizeof(info)) ? 0 : -errno;
 }
 
-int uverbs_map_file(int fd)
+static int uverbs_map_sign(int file, unsigned dev, uint64_t *id)
+{
+    struct uverbs_file says = {
+        .magic  = UVERBS_FILE_MAGIC,
+        .fabric = hca_fabric->id,
+        .id     = atomic_fetch_add(&hca_fabric->num_files, 1) + 1,
+        .dev    = dev,
+    };
+
+    *id = says.id;
+    return (pwrite(file, &says, sizeof(says), UVERBS_FILE_AT) ==
+            sizeof(says)) ? 0 : -errno;
+}
+
+bool uverbs_map_is_file(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) &&
+           (st->st_size == UVERBS_FILE_AT + sizeof(struct uverbs_file));
+}
+
+bool uverbs_map_read_file(int fd, struct uverbs_file *file)
+{
+    return (pread(fd, file, sizeof(*file), UVERBS_FILE_AT) ==
+            sizeof(*file)) && (file->magic == UVERBS_FILE_MAGIC);
+}
+
+int uverbs_map_file(int fd, unsigned dev, uint64_t *id)
 {
     int flags = fcntl(fd, F_GETFD);
     int file  = memfd_create(UVERBS_MAP_FILE, MFD_CLOEXEC);
     int ret   = (file < 0) ? -errno : uverbs_map_clock(file);
+
+    if (ret == 0) {
+        ret = uverbs_map_sign(file, dev, id);
+    }
 
     if ((ret == 0) && ((flags < 0) ||
         (syscall(SYS_dup3, file, fd, (flags & FD_CLOEXEC) ? O_CLOEXEC : 0) <
@@ -98,6 +127,27 @@ static bool uverbs_map_claim(struct uverbs_map *map, int state)
                                           UVERBS_MAP_BUSY);
 }
 
+static void uverbs_map_take_back(struct uverbs_ctx *ctx,
+                                 struct uverbs_map *map)
+{
+    if (uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
+        ctx->unmapped--;
+    }
+    atomic_store(&map->state, UVERBS_MAP_FREE);
+}
+
+void uverbs_map_forget_all(struct uverbs_ctx *ctx)
+{
+    for (unsigned i = 0; i < UVERBS_MAX_MAPS; i++) {
+        struct uverbs_map *map = &uverbs_maps[i];
+
+        if ((atomic_load(&map->state) != UVERBS_MAP_FREE) &&
+            (map->ctx == ctx)) {
+            uverbs_map_take_back(ctx, map);
+        }
+    }
+}
+
 void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
                        uint32_t id)
 {
@@ -108,10 +158,7 @@ void uverbs_map_forget(struct uverbs_ctx *ctx, enum uverbs_map_kind kind,
             (map->ctx != ctx) || (map->kind != kind) || (map->id != id)) {
             continue;
         }
-        if (uverbs_map_claim(map, UVERBS_MAP_EXPECTED)) {
-            ctx->unmapped--;
-        }
-        atomic_store(&map->state, UVERBS_MAP_FREE);
+        uverbs_map_take_back(ctx, map);
     }
 }
 

@@ -167,6 +167,7 @@ int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     mr->mkey->type = HCA_MKEY_MR;
     mr->mkey->qpn  = UVERBS_ANY_QPN;
     mr->mkey->pdn  = pd->pdn;
+    mr->mkey->name = (struct hca_name){ctx->file, mr->obj.handle};
     uverbs_region_set(mr->mkey, region);
     uverbs_mkey_publish(mr->mkey);
     mr->pd = pd;
@@ -190,8 +191,21 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
     uverbs_drop(mr->dm);
 }
 
+static bool uverbs_mr_stand_for(struct uverbs_obj *obj,
+                                const struct hca_name *name)
+{
+    struct uverbs_mr *mr = (struct uverbs_mr*)obj;
+
+    mr->mkey = hca_obj_by_name(HCA_KIND_MKEY, name);
+    return mr->mkey != NULL;
+}
+
 const struct uverbs_type uverbs_mr_type = {
     UVERBS_OBJECT_MR, "memory regions", uverbs_mr_release
+};
+
+const struct uverbs_import uverbs_mr_import = {
+    UVERBS_OBJECT_MR, sizeof(struct uverbs_mr), uverbs_mr_stand_for
 };
 
 /* Pages on demand are not locked. */

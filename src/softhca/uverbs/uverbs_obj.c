@@ -2,6 +2,11 @@
 /*
  * Handles: a table per context from a number to a typed object, and how
  * objects end. The mutex of the context guards all of it.
+ *
+ * Several processes may have one device file: by fork(), or as a descriptor was
+ * sent. Each has a context for it, with the objects that it makes, and handles
+ * of its own. What it may ask for of another's (uverbs_import) is found on
+ * the fabric, and stands in a list while it is in use here.
  */
 #define _GNU_SOURCE
 #include "uverbs_event.h"
@@ -13,6 +18,12 @@
 #include <string.h>
 
 #define UVERBS_NO_OBJ UINT32_MAX
+
+/* Handles of one process; those of who opened the file begin at 0. */
+#define UVERBS_LOG_HANDLES 21
+
+static_assert(HCA_MAX_PROCS <= 1u << (31 - UVERBS_LOG_HANDLES),
+              "a range for each process");
 
 /* A free entry holds the index of the next one, shifted to be odd: no object
  * is there. */
@@ -49,10 +60,11 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
                    void *objp)
 {
     struct uverbs_obj *obj;
-    uint32_t handle;
+    uint32_t index;
 
     if (((ctx->num_objs == 0) || (ctx->free_obj == UVERBS_NO_OBJ)) &&
-        (uverbs_table_grow(ctx) != 0)) {
+        ((ctx->num_objs == 1u << UVERBS_LOG_HANDLES) ||
+         (uverbs_table_grow(ctx) != 0))) {
         return -ENOMEM;
     }
     obj = calloc(1, size);
@@ -60,13 +72,12 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
         return -ENOMEM;
     }
 
-    handle                     = ctx->free_obj;
-    ctx->free_obj              = (uintptr_t)ctx->objs[handle] >> 1;
-    ctx->objs[handle]          = obj;
+    index                      = ctx->free_obj;
+    ctx->free_obj              = (uintptr_t)ctx->objs[index] >> 1;
+    ctx->objs[index]           = obj;
     obj->type                  = type;
-    obj->handle                = handle;
+    obj->handle                = ctx->first_obj + index;
     obj->ctx                   = ctx;
-    obj->pid                   = (ctx->heir != 0) ? ctx->heir : ctx->pid;
     *(struct uverbs_obj**)objp = obj;
     return 0;
 }
@@ -74,28 +85,121 @@ int uverbs_obj_new(struct uverbs_ctx *ctx, uint16_t type, size_t size,
 void uverbs_obj_delete(struct uverbs_obj *obj)
 {
     struct uverbs_ctx *ctx = obj->ctx;
+    uint32_t index         = obj->handle - ctx->first_obj;
 
-    ctx->objs[obj->handle] = uverbs_entry_link(ctx->free_obj);
-    ctx->free_obj          = obj->handle;
+    ctx->objs[index] = uverbs_entry_link(ctx->free_obj);
+    ctx->free_obj    = index;
     free(obj);
+}
+
+void uverbs_obj_begin(struct uverbs_ctx *ctx)
+{
+    ctx->first_obj   = hca_self << UVERBS_LOG_HANDLES;
+    ctx->num_objs    = 0;
+    ctx->objs        = NULL;
+    ctx->foreign     = NULL;
+    ctx->events      = NULL;
+    ctx->uars        = NULL;
+    ctx->num_windows = 0;
+    ctx->unmapped    = 0;
+}
+
+static const struct uverbs_import *uverbs_import_find(uint16_t type)
+{
+    static const struct uverbs_import *const imports[] = {
+        &uverbs_pd_import, &uverbs_mr_import, &uverbs_dm_import
+    };
+
+    for (unsigned i = 0; i < sizeof(imports) / sizeof(imports[0]); i++) {
+        if (imports[i]->id == type) {
+            return imports[i];
+        }
+    }
+    return NULL;
+}
+
+/* One that is found on the fabric, and now stands in the list. */
+static struct uverbs_obj *uverbs_obj_import(struct uverbs_ctx *ctx,
+                                            uint16_t type, uint32_t handle)
+{
+    const struct uverbs_import *import = uverbs_import_find(type);
+    struct hca_name name               = {ctx->file, handle};
+    struct uverbs_obj *obj;
+
+    if (import == NULL) {
+        return NULL;
+    }
+    obj = calloc(1, import->size);
+    if ((obj == NULL) || !import->fill(obj, &name)) {
+        free(obj);
+        return NULL;
+    }
+    obj->type       = type;
+    obj->handle     = handle;
+    obj->is_foreign = true;
+    obj->ctx        = ctx;
+    obj->next       = ctx->foreign;
+    ctx->foreign    = obj;
+    return obj;
+}
+
+static struct uverbs_obj *uverbs_obj_foreign(struct uverbs_ctx *ctx,
+                                             uint16_t type, uint32_t handle)
+{
+    struct uverbs_obj *obj = ctx->foreign;
+
+    while ((obj != NULL) && ((obj->type != type) || (obj->handle != handle))) {
+        obj = obj->next;
+    }
+    return (obj != NULL) ? obj : uverbs_obj_import(ctx, type, handle);
+}
+
+void uverbs_obj_end(struct uverbs_ctx *ctx)
+{
+    struct uverbs_obj **link = &ctx->foreign, *obj;
+
+    while ((obj = *link) != NULL) {
+        if (obj->users != 0) {
+            link = &obj->next;
+        } else {
+            *link = obj->next;
+            free(obj);
+        }
+    }
+}
+
+/* One that this process made; NULL if there is none. */
+static struct uverbs_obj *uverbs_obj_own(const struct uverbs_ctx *ctx,
+                                         uint64_t handle)
+{
+    uint64_t index = handle - ctx->first_obj;
+
+    return ((handle < ctx->first_obj) || (index >= ctx->num_objs) ||
+            uverbs_entry_free(ctx->objs[index])) ? NULL : ctx->objs[index];
 }
 
 void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
                       int *err)
 {
+    struct uverbs_obj *obj;
+
     if ((int64_t)handle < 0) {
         *err = -EINVAL;
         return NULL;
     }
-    if ((handle >= ctx->num_objs) || uverbs_entry_free(ctx->objs[handle])) {
+    obj = uverbs_obj_own(ctx, handle);
+    if ((obj == NULL) && (handle <= UINT32_MAX)) {
+        obj = uverbs_obj_foreign(ctx, type, handle);
+    }
+    if (obj == NULL) {
         *err = -ENOENT;
         return NULL;
     }
-    if ((ctx->objs[handle]->type != type) && (type != UVERBS_ANY_TYPE)) {
+    if ((obj->type != type) && (type != UVERBS_ANY_TYPE)) {
         *err = -EINVAL;
         return NULL;
     }
-    return ctx->objs[handle];
+    return obj;
 }
 
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
@@ -125,12 +229,12 @@ static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
 
 int uverbs_obj_check_own(const struct uverbs_obj *obj)
 {
-    if (!uverbs_is_inherited(obj->ctx) || (obj->pid == obj->ctx->heir)) {
+    if (!obj->is_foreign) {
         return 0;
     }
-    hca_warn("context: one of the %s of process %d, which forked this one: it is "
-             "changed and destroyed there", uverbs_type_of(obj)->name,
-             obj->pid);
+    hca_warn("context: one of the %s of another process that has the device "
+             "file: it is changed and destroyed there",
+             uverbs_type_of(obj)->name);
     return -EIO;
 }
 
@@ -192,6 +296,7 @@ void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
             hca_info("context: closed with %u %s left", count, type->name);
         }
     }
+    uverbs_obj_end(ctx);
     free(ctx->objs);
     ctx->objs     = NULL;
     ctx->num_objs = 0;

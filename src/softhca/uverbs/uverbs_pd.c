@@ -1,12 +1,36 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Protection domains. Their numbers are counted on the fabric, so that no two
- * processes have the same. Parent and thread domains are libmlx5's affair.
+ * Protection domains. Their numbers are of the fabric, so that no two processes
+ * have the same, unless one has imported it (ibv_import_pd()): then keys of one
+ * serve queues of the other. Parent and thread domains are libmlx5's affair.
  */
 #define _GNU_SOURCE
 #include "uverbs_pd.h"
-#include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_obj.h"
+#include "softhca/fabric/hca_proc.h"
 #include "uverbs.h"
+
+#include <errno.h>
+
+static int uverbs_pd_new(struct uverbs_ctx *ctx, struct uverbs_pd **pdp)
+{
+    struct uverbs_pd *pd;
+    int ret;
+
+    ret = uverbs_obj_new(ctx, UVERBS_OBJECT_PD, sizeof(*pd), &pd);
+    if (ret != 0) {
+        return ret;
+    }
+    pd->hw = hca_obj_alloc(HCA_KIND_PD, ctx->dev);
+    if (pd->hw == NULL) {
+        uverbs_obj_delete(&pd->obj);
+        return -ENOMEM;
+    }
+    pd->hw->name = (struct hca_name){ctx->file, pd->obj.handle};
+    pd->pdn      = hca_obj_publish(HCA_KIND_PD, pd->hw);
+    *pdp         = pd;
+    return 0;
+}
 
 static int uverbs_alloc_pd(struct uverbs_req *req)
 {
@@ -15,15 +39,10 @@ static int uverbs_alloc_pd(struct uverbs_req *req)
     struct uverbs_pd *pd;
     int ret;
 
-    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_PD, sizeof(*pd), &pd);
+    ret = uverbs_pd_new(req->ctx, &pd);
     if (ret != 0) {
         return ret;
     }
-
-    do {
-        pd->pdn = atomic_fetch_add(&hca_fabric->next_pdn, 1) &
-                  (UVERBS_MAX_PD - 1);
-    } while (pd->pdn == 0);
     resp.pd_handle = pd->obj.handle;
     drv.pdn        = pd->pdn;
     ret            = uverbs_uhw_out(req, &drv);
@@ -31,7 +50,7 @@ static int uverbs_alloc_pd(struct uverbs_req *req)
         ret = uverbs_core_out(req, &resp);
     }
     if (ret != 0) {
-        uverbs_obj_delete(&pd->obj);
+        uverbs_obj_destroy(&pd->obj, NULL);
     }
     return ret;
 }
@@ -39,13 +58,83 @@ static int uverbs_alloc_pd(struct uverbs_req *req)
 static void uverbs_pd_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
-    (void)obj;
     (void)events;
+    hca_obj_free(HCA_KIND_PD, ((struct uverbs_pd*)obj)->hw);
+}
+
+static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
+                                const struct hca_name *name)
+{
+    struct hca_pd *hw = hca_obj_by_name(HCA_KIND_PD, name);
+
+    if (hw == NULL) {
+        return false;
+    }
+    atomic_store(&hw->is_shared, true);
+    ((struct uverbs_pd*)obj)->pdn = hw->obj.num;
+    return true;
 }
 
 const struct uverbs_type uverbs_pd_type = {
     UVERBS_OBJECT_PD, "protection domains", uverbs_pd_release
 };
+
+const struct uverbs_import uverbs_pd_import = {
+    UVERBS_OBJECT_PD, sizeof(struct uverbs_pd), uverbs_pd_stand_for
+};
+
+/* --- what others have in it ---------------------------------------------- */
+
+struct uverbs_pd_use {
+    uint32_t pdn;
+    bool     is_used;
+};
+
+static void uverbs_pd_look(struct uverbs_pd_use *use, const struct hca_obj *obj,
+                           uint32_t pdn)
+{
+    if ((pdn == use->pdn) && (atomic_load(&obj->num) != 0) &&
+        (obj->proc != hca_self) && hca_proc_alive(obj->proc)) {
+        use->is_used = true;
+    }
+}
+
+static void uverbs_pd_look_mkey(void *obj, void *arg)
+{
+    uverbs_pd_look(arg, obj, ((struct hca_mkey*)obj)->pdn);
+}
+
+static void uverbs_pd_look_qp(void *obj, void *arg)
+{
+    uverbs_pd_look(arg, obj, ((struct hca_qp*)obj)->pdn);
+}
+
+static void uverbs_pd_look_srq(void *obj, void *arg)
+{
+    uverbs_pd_look(arg, obj, ((struct hca_srq*)obj)->pdn);
+}
+
+/* Keys and queues of processes that live */
+static bool uverbs_pd_is_used(const struct uverbs_pd *pd)
+{
+    struct uverbs_pd_use use = {.pdn = pd->pdn};
+
+    if ((pd->hw == NULL) || !atomic_load(&pd->hw->is_shared)) {
+        return false;
+    }
+    hca_obj_foreach(HCA_KIND_MKEY, HCA_ANY_PROC, uverbs_pd_look_mkey, &use);
+    hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, uverbs_pd_look_qp, &use);
+    hca_obj_foreach(HCA_KIND_SRQ, HCA_ANY_PROC, uverbs_pd_look_srq, &use);
+    return use.is_used;
+}
+
+static int uverbs_dealloc_pd(struct uverbs_req *req)
+{
+    const struct uverbs_pd *pd =
+            uverbs_get_obj(req, UVERBS_ATTR_DESTROY_PD_HANDLE);
+
+    return uverbs_pd_is_used(pd) ? -EBUSY : uverbs_destroy(req);
+}
 
 static const struct uverbs_attr_spec uverbs_dealloc_pd_attrs[] = {
     {UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_IDR, UVERBS_MANDATORY, 0, 0,
@@ -71,7 +160,7 @@ const struct uverbs_method uverbs_pd_methods[] = {
     {.object  = UVERBS_OBJECT_PD,
      .id      = UVERBS_METHOD_PD_DESTROY,
      .name    = "dealloc_pd",
-     .handler = uverbs_destroy,
+     .handler = uverbs_dealloc_pd,
      UVERBS_ATTRS(uverbs_dealloc_pd_attrs)},
     {.object  = UVERBS_OBJECT_PD,
      .id      = MLX5_IB_METHOD_PD_QUERY,

@@ -9,6 +9,7 @@
 
 struct uverbs_pd {
     struct uverbs_obj obj;
+    struct hca_pd    *hw; /* NULL: it is another process' */
     uint32_t          pdn;
 };
 

@@ -1,0 +1,537 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A device that two programs share: one opens it, the other gets the descriptor,
+ * by a message or as it was left open for it, and imports device, domain, region
+ * and device memory (ibv_import_device(3) and what belongs to it). The other is
+ * this program once more, started with the name of what it is to do.
+ */
+#include "verbs_peer.h"
+
+#include <climits>
+#include <fcntl.h>
+#include <functional>
+#include <map>
+
+namespace {
+
+/* What one tells the other, besides the descriptor */
+struct import_card {
+    uint32_t pd, mr, dm;
+    uint32_t key, qpn;
+    uint64_t addr;
+};
+
+void import_send(int sock, int fd, const import_card &card)
+{
+    char control[CMSG_SPACE(sizeof(fd))] = {};
+    struct iovec iov  = {(void*)&card, sizeof(card)};
+    struct msghdr msg = {};
+
+    msg.msg_iov          = &iov;
+    msg.msg_iovlen       = 1;
+    msg.msg_control      = control;
+    msg.msg_controllen   = sizeof(control);
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+    cmsg->cmsg_level     = SOL_SOCKET;
+    cmsg->cmsg_type      = SCM_RIGHTS;
+    cmsg->cmsg_len       = CMSG_LEN(sizeof(fd));
+    memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+    HCA_CHECK_CALL(sendmsg(sock, &msg, 0) == sizeof(card));
+}
+
+int import_receive(int sock, import_card &card)
+{
+    int fd = -1;
+    char control[CMSG_SPACE(sizeof(fd))];
+    struct iovec iov  = {&card, sizeof(card)};
+    struct msghdr msg = {};
+
+    msg.msg_iov        = &iov;
+    msg.msg_iovlen     = 1;
+    msg.msg_control    = control;
+    msg.msg_controllen = sizeof(control);
+    HCA_CHECK_CALL(recvmsg(sock, &msg, 0) == sizeof(card));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+    return fd;
+}
+
+void import_tell(int sock, const import_card &card)
+{
+    HCA_CHECK_CALL(::write(sock, &card, sizeof(card)) == sizeof(card));
+}
+
+import_card import_hear(int sock)
+{
+    import_card card;
+
+    HCA_CHECK_CALL(::read(sock, &card, sizeof(card)) == sizeof(card));
+    return card;
+}
+
+/* --- the other program ---------------------------------------------------- */
+
+/* The device of a descriptor, and the domain of a card */
+class import_device {
+public:
+    import_device(int fd, const import_card &card) :
+        m_ctx(ibv_import_device(fd)), dev(m_ctx)
+    {
+        HCA_CHECK_CALL((pd = ibv_import_pd(dev.ctx, card.pd)) != NULL);
+        options.pd = pd;
+    }
+
+    ~import_device()
+    {
+        ibv_unimport_pd(pd);
+    }
+
+private:
+    struct ibv_context *m_ctx;
+
+public:
+    hca_device    dev;
+    struct ibv_pd *pd;
+    verbs_options options;
+};
+
+class import_region {
+public:
+    import_region(struct ibv_pd *pd, uint32_t handle) :
+        mr(ibv_import_mr(pd, handle))
+    {
+        HCA_CHECK_CALL(mr != NULL);
+    }
+
+    ~import_region()
+    {
+        ibv_unimport_mr(mr);
+    }
+
+    struct ibv_mr *mr;
+};
+
+enum ibv_wc_status import_run(verbs_ep &ep, verbs_op op)
+{
+    EXPECT_EQ(0, op.post(ep.qp));
+    return verbs_wait(ep.send_cq).status;
+}
+
+/* Bytes of the region of the card: a half each to read and to write. */
+constexpr unsigned IMPORT_HALF = 8192;
+
+/* Each side of a message in the other program's region. It begins with 0x11 in
+ * the first half and 0x22 in the second, and ends as check_messages() says. */
+void peer_messages(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    import_region region(shared.pd, card.mr);
+    strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
+    verbs_pair pair(shared.dev, shared.options);
+    uint32_t key   = region.mr->lkey;
+    uint64_t first = card.addr, second = card.addr + IMPORT_HALF;
+
+    EXPECT_EQ(card.key, key);
+    EXPECT_EQ(key, region.mr->rkey);
+    EXPECT_EQ(2 * IMPORT_HALF, region.mr->length);
+    /* to a receive of ours */
+    ASSERT_EQ(0, verbs_recv(pair.b.qp, mine, 64));
+    EXPECT_EQ(IBV_WC_SUCCESS, import_run(pair.a, verbs_op(IBV_WR_SEND).local(
+            first, 64, key)));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.recv_cq).status);
+    EXPECT_EQ(0x11, mine.addr[63]);
+    EXPECT_EQ(0x33, mine.addr[64]);
+    /* from ours, in two pieces of which one is theirs */
+    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
+            pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(
+                    (uintptr_t)mine.addr + 64, 100, mine.mr->lkey).local(
+                    first, 28, key).remote(second, key)));
+    /* all of it is theirs, and longer than what it is carried in */
+    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
+            pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(first, 5000, key).remote(
+                    second + 128, key)));
+    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
+            pair.a, verbs_op(IBV_WR_RDMA_READ).local(second + 6000, 64,
+                    key).remote(first, key)));
+    /* beyond it */
+    {
+        verbs_pair other(shared.dev, shared.options);
+        EXPECT_EQ(IBV_WC_LOC_PROT_ERR, import_run(
+                other.a, verbs_op(IBV_WR_RDMA_WRITE).local(
+                        second, IMPORT_HALF + 1, key).remote(first, key)));
+    }
+    /* ours is theirs, too; and their queue pair sends to ours */
+    import_tell(sock, {0, 0, 0, mine.mr->rkey, pair.b.qp->qp_num,
+                       (uintptr_t)mine.addr});
+    verbs_ep ep(shared.dev, shared.options);
+    struct ibv_sge sge    = {second + 7000, 64, key};
+    struct ibv_recv_wr wr = {}, *bad;
+
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    import_tell(sock, {0, 0, 0, 0, ep.qp->qp_num, 0});
+    ep.connect(ep.attr(import_hear(sock).qpn));
+    ASSERT_EQ(0, ibv_post_recv(ep.qp, &wr, &bad));
+    peer_meet(sock);
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.recv_cq).status);
+    peer_meet(sock);
+    EXPECT_EQ(0x11, mine.addr[0]);
+}
+
+void peer_atomics(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    strict_mem mine(shared.pd, ACCESS_ALL, 0);
+    verbs_pair pair(shared.dev, shared.options);
+    verbs_op op(IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+    op.local(mine, 8);
+    op.wr.wr.atomic.remote_addr = card.addr;
+    op.wr.wr.atomic.rkey        = card.key;
+    op.wr.wr.atomic.compare_add = 1;
+    EXPECT_EQ(IBV_WC_SUCCESS, import_run(pair.a, op));
+    EXPECT_EQ(0x1111111111111111u, *(uint64_t*)mine.addr);
+}
+
+/* It takes nothing that is the other's: that one destroys it. */
+void peer_keeps_off(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    struct ibv_mr *mr  = ibv_import_mr(shared.pd, card.mr);
+    struct ibv_pd *pd  = ibv_import_pd(shared.dev.ctx, card.pd);
+    hca_log_reader log;
+
+    EXPECT_EQ(EIO, ibv_dereg_mr(mr));
+    EXPECT_EQ(EIO, ibv_dealloc_pd(pd));
+    EXPECT_NE(std::string::npos,
+              log.take().find("memory regions of another process"));
+    EXPECT_EQ(nullptr, ibv_import_mr(shared.pd, card.mr + 1000));
+    EXPECT_EQ(ENOENT, errno);
+    EXPECT_EQ(nullptr, ibv_import_pd(shared.dev.ctx, card.mr));
+    ibv_unimport_mr(mr);
+    ibv_unimport_pd(pd);
+}
+
+void peer_uses_domain(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+
+    {
+        strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
+        peer_meet(sock);
+        peer_meet(sock);
+    }
+    {
+        verbs_ep ep(shared.dev, shared.options);
+        peer_meet(sock);
+        peer_meet(sock);
+    }
+    peer_meet(sock);
+    {
+        verbs_ep ep(shared.dev, shared.options);
+        strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
+        peer_meet(sock);
+        peer_wait_for_the_end(sock);
+    }
+}
+
+void peer_has_device_memory(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+    struct ibv_dm *dm   = ibv_import_dm(shared.dev.ctx, card.dm);
+    struct ibv_dm *mine = ibv_alloc_dm(shared.dev.ctx, &attr);
+    uint64_t value = 0;
+
+    ASSERT_NE(nullptr, dm);
+    ASSERT_NE(nullptr, mine);
+    EXPECT_EQ(0, ibv_memcpy_to_dm(mine, 64, &value, sizeof(value)));
+    EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 64, sizeof(value)));
+    EXPECT_EQ(0x1122334455667788u, value);
+    value++;
+    EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &value, sizeof(value)));
+    EXPECT_EQ(nullptr, ibv_reg_dm_mr(shared.dev.pd, dm, 0, 4096,
+                                     IBV_ACCESS_ZERO_BASED));
+    EXPECT_EQ(EOPNOTSUPP, errno);
+    ibv_unimport_dm(dm);
+    EXPECT_EQ(0, ibv_free_dm(mine));
+}
+
+/* The descriptor is one that was open when this program started. */
+void peer_inherits(int sock)
+{
+    import_card card = import_hear(sock);
+    import_device shared(card.qpn, card);
+    strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
+    verbs_pair pair(shared.dev, shared.options);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, import_run(
+            pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(
+                    card.addr, card.key)));
+}
+
+void peer_is_elsewhere(int sock)
+{
+    hca_log_reader log;
+    import_card card;
+
+    EXPECT_EQ(nullptr, ibv_import_device(import_receive(sock, card)));
+    EXPECT_NE(std::string::npos, log.take().find("another fabric or node"));
+}
+
+/* Opens a device and lives until it is killed. */
+void peer_owns(int sock)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0x11);
+
+    import_send(sock, dev.ctx->cmd_fd, {dev.pd->handle, mem.mr->handle, 0,
+                                        mem.mr->rkey, 0, (uintptr_t)mem.addr});
+    peer_wait_for_the_end(sock);
+}
+
+const std::map<std::string, void (*)(int)> import_peers = {
+    {"messages", peer_messages},
+    {"atomics", peer_atomics},
+    {"keeps_off", peer_keeps_off},
+    {"uses_domain", peer_uses_domain},
+    {"has_device_memory", peer_has_device_memory},
+    {"inherits", peer_inherits},
+    {"is_elsewhere", peer_is_elsewhere},
+    {"owns", peer_owns},
+};
+
+/* This program, started anew */
+class import_program {
+public:
+    explicit import_program(const char *what, const char *fabric = NULL)
+    {
+        std::string exe = std::filesystem::read_symlink("/proc/self/exe");
+        int fds[2];
+
+        HCA_CHECK_CALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+                                  fds) == 0);
+        sock = fds[0];
+        pid  = fork();
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (fabric != NULL) {
+                setenv("SOFTHCA_FABRIC", fabric, 1);
+            }
+            dup2(fds[1], 100);
+            execl(exe.c_str(), exe.c_str(), "--peer", what, NULL);
+            _exit(127);
+        }
+        close(fds[1]);
+    }
+
+    ~import_program()
+    {
+        if (pid != 0) {
+            end();
+        }
+        close(sock);
+    }
+
+    int wait()
+    {
+        int status = -1;
+
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        pid = 0;
+        return status;
+    }
+
+    void end()
+    {
+        kill(pid, SIGKILL);
+        wait();
+    }
+
+    int   sock;
+    pid_t pid;
+};
+
+int import_peer_main(const char *what)
+{
+    try {
+        import_peers.at(what)(100);
+    } catch (const std::exception &e) {
+        ADD_FAILURE() << "peer: " << e.what();
+    }
+    return testing::Test::HasFailure();
+}
+
+/* --- the tests ------------------------------------------------------------ */
+
+class verbs_import : public verbs_test {
+protected:
+    void start(import_program &peer, uint32_t dm = 0)
+    {
+        import_send(peer.sock, dev.ctx->cmd_fd, card(dm));
+    }
+
+    import_card card(uint32_t dm = 0) const
+    {
+        return {dev.pd->handle, dst.mr->handle, dm, dst.mr->rkey, 0,
+                (uintptr_t)dst.addr};
+    }
+
+    void expect_bytes(unsigned at, unsigned count, uint8_t value) const
+    {
+        for (unsigned i = at; i < at + count; i++) {
+            ASSERT_EQ(value, dst.addr[i]) << "byte " << i;
+        }
+    }
+};
+
+TEST_P(verbs_import, region_is_each_side_of_a_message)
+{
+    constexpr unsigned second = IMPORT_HALF;
+    import_program peer("messages");
+
+    memset(dst.addr, 0x11, IMPORT_HALF);
+    start(peer);
+    import_card theirs = import_hear(peer.sock);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(theirs.addr, theirs.key));
+    {
+        verbs_ep ep(dev);
+        import_tell(peer.sock, {0, 0, 0, 0, ep.qp->qp_num, 0});
+        ep.connect(ep.attr(import_hear(peer.sock).qpn));
+        peer_meet(peer.sock);
+        EXPECT_EQ(IBV_WC_SUCCESS, run(ep, send()));
+        peer_meet(peer.sock);
+    }
+    EXPECT_EQ(0, peer.wait());
+    expect_bytes(second, 100, 0x33);
+    expect_bytes(second + 100, 28, 0x11);
+    expect_bytes(second + 128, 5000, 0x11);
+    expect_bytes(second + 5128, 6000 - 5128, 0x22);
+    expect_bytes(second + 6000, 64, 0x11);
+    expect_bytes(second + 6064, 7000 - 6064, 0x22);
+    expect_bytes(second + 7000, 64, 0x11);
+    expect_bytes(second + 7064, IMPORT_HALF - 7064, 0x22);
+}
+
+TEST_P(verbs_import, region_takes_atomics)
+{
+    import_program peer("atomics");
+
+    memset(dst.addr, 0x11, 8);
+    start(peer);
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(0x1111111111111112u, *(uint64_t*)dst.addr);
+}
+
+TEST_P(verbs_import, objects_are_destroyed_by_who_made_them)
+{
+    import_program peer("keeps_off");
+
+    start(peer);
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)dst.addr, dst.mr->rkey));
+}
+
+/* Also if who uses it is killed. */
+TEST_P(verbs_import, domain_is_busy_as_long_as_it_is_used)
+{
+    struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
+    import_program peer("uses_domain");
+
+    ASSERT_NE(nullptr, pd);
+    import_send(peer.sock, dev.ctx->cmd_fd, {pd->handle, 0, 0, 0, 0, 0});
+    for (int i = 0; i < 2; i++) { /* a region, a queue pair */
+        peer_meet(peer.sock);
+        EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
+        peer_meet(peer.sock);
+    }
+    peer_meet(peer.sock);
+    peer_meet(peer.sock);
+    EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
+    peer.end();
+    EXPECT_EQ(0, ibv_dealloc_pd(pd));
+}
+
+TEST_P(verbs_import, device_memory_is_shared)
+{
+    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+    struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+    uint64_t value                = 0x1122334455667788;
+    import_program peer("has_device_memory");
+
+    ASSERT_NE(nullptr, dm);
+    EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &value, sizeof(value)));
+    start(peer, dm->handle);
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 64, sizeof(value)));
+    EXPECT_EQ(0x1122334455667789u, value);
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
+TEST_P(verbs_import, descriptor_stays_a_device_for_the_next_program)
+{
+    import_card to_peer = card();
+
+    to_peer.qpn = dup(dev.ctx->cmd_fd); /* without FD_CLOEXEC */
+    {
+        import_program peer("inherits");
+        import_tell(peer.sock, to_peer);
+        EXPECT_EQ(0, peer.wait());
+    }
+    expect_bytes(0, 64, 0x33);
+    close(to_peer.qpn);
+}
+
+TEST_P(verbs_import, device_of_another_fabric_is_none)
+{
+    import_program peer("is_elsewhere", "elsewhere");
+
+    start(peer);
+    EXPECT_EQ(0, peer.wait());
+}
+
+/* What it made is gone then; what was made here goes on. */
+TEST_P(verbs_import, owner_may_be_killed)
+{
+    import_program owner("owns");
+    import_card theirs;
+    int fd = import_receive(owner.sock, theirs);
+    import_device shared(fd, theirs);
+    strict_mem mine(shared.pd, ACCESS_ALL, 0x33);
+    verbs_pair pair(shared.dev, shared.options), late(shared.dev,
+                                                      shared.options);
+    verbs_op to_us = verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(mine);
+    verbs_op to_them = verbs_op(IBV_WR_RDMA_WRITE).local(mine, 64).remote(
+            theirs.addr, theirs.key);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, run(pair.a, to_them));
+    owner.end();
+    EXPECT_NE(IBV_WC_SUCCESS, run(pair.a, to_them));
+    EXPECT_EQ(IBV_WC_SUCCESS, run(late.a, to_us));
+    EXPECT_TRUE(verbs_until([&] {
+        struct ibv_mr *mr = ibv_import_mr(shared.pd, theirs.mr);
+
+        if (mr != NULL) {
+            ibv_unimport_mr(mr);
+        }
+        return mr == NULL;
+    }));
+    strict_mem more(shared.dev.pd, ACCESS_ALL, 0x33);
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_import, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    if ((argc == 3) && !strcmp(argv[1], "--peer")) {
+        testing::InitGoogleTest();
+        return import_peer_main(argv[2]);
+    }
+    return hca_test_main(argc, argv, {{"ib", {}}});
+}
