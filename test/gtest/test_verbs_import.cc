@@ -194,24 +194,26 @@ void peer_atomics(int sock)
     EXPECT_EQ(0x1111111111111111u, *(uint64_t*)mine.addr);
 }
 
-/* It takes nothing that is the other's: that one destroys it. */
-void peer_keeps_off(int sock)
+void peer_destroys(int sock)
 {
     import_card card;
     import_device shared(import_receive(sock, card), card);
     struct ibv_mr *mr  = ibv_import_mr(shared.pd, card.mr);
     struct ibv_pd *pd  = ibv_import_pd(shared.dev.ctx, card.pd);
-    hca_log_reader log;
+    struct ibv_dm *dm  = ibv_import_dm(shared.dev.ctx, card.dm);
 
-    EXPECT_EQ(EIO, ibv_dereg_mr(mr));
-    EXPECT_EQ(EIO, ibv_dealloc_pd(pd));
-    EXPECT_NE(std::string::npos,
-              log.take().find("memory regions of another process"));
+    ASSERT_TRUE((mr != NULL) && (pd != NULL) && (dm != NULL));
     EXPECT_EQ(nullptr, ibv_import_mr(shared.pd, card.mr + 1000));
     EXPECT_EQ(ENOENT, errno);
     EXPECT_EQ(nullptr, ibv_import_pd(shared.dev.ctx, card.mr));
-    ibv_unimport_mr(mr);
-    ibv_unimport_pd(pd);
+    EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd)) << "a region of the other is in it";
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    EXPECT_EQ(nullptr, ibv_import_mr(shared.pd, card.mr));
+    peer_meet(sock);
+    peer_meet(sock);
+    EXPECT_EQ(0, ibv_dealloc_pd(pd));
+    EXPECT_EQ(nullptr, ibv_import_pd(shared.dev.ctx, card.pd));
+    EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
 void peer_uses_domain(int sock)
@@ -297,7 +299,7 @@ void peer_owns(int sock)
 const std::map<std::string, void (*)(int)> import_peers = {
     {"messages", peer_messages},
     {"atomics", peer_atomics},
-    {"keeps_off", peer_keeps_off},
+    {"destroys", peer_destroys},
     {"uses_domain", peer_uses_domain},
     {"has_device_memory", peer_has_device_memory},
     {"inherits", peer_inherits},
@@ -427,13 +429,42 @@ TEST_P(verbs_import, region_takes_atomics)
     EXPECT_EQ(0x1111111111111112u, *(uint64_t*)dst.addr);
 }
 
-TEST_P(verbs_import, objects_are_destroyed_by_who_made_them)
+/* Once, for both: what is left here is what libibverbs has of them. */
+TEST_P(verbs_import, objects_are_destroyed_by_either)
 {
-    import_program peer("keeps_off");
+    struct ibv_alloc_dm_attr all = {128 << 10, 0, 0};
+    struct ibv_pd *pd            = ibv_alloc_pd(dev.ctx);
+    struct ibv_dm *dm            = ibv_alloc_dm(dev.ctx, &all);
+    struct ibv_mr *mr = ibv_reg_mr(pd, dst.addr, dst.size, ACCESS_ALL);
+    import_program peer("destroys");
+    verbs_options options;
 
-    start(peer);
+    ASSERT_TRUE((pd != NULL) && (dm != NULL) && (mr != NULL));
+    import_send(peer.sock, dev.ctx->cmd_fd, {pd->handle, mr->handle,
+                                             dm->handle, 0, 0, 0});
+    peer_meet(peer.sock);
+    options.pd = pd;
+    {
+        verbs_pair pair(dev, options);
+        verbs_op op(IBV_WR_RDMA_WRITE);
+        struct ibv_mr *own = ibv_reg_mr(pd, src.addr, 64, ACCESS_ALL);
+
+        op.local((uintptr_t)src.addr, 64, own->lkey);
+        op.remote((uintptr_t)dst.addr, mr->rkey);
+        EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, op));
+        EXPECT_EQ(0, ibv_dereg_mr(own));
+    }
+    EXPECT_EQ(ENOENT, ibv_dereg_mr(mr));
+    peer_meet(peer.sock);
     EXPECT_EQ(0, peer.wait());
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)dst.addr, dst.mr->rkey));
+    EXPECT_EQ(ENOENT, ibv_dealloc_pd(pd));
+    EXPECT_EQ(ENOENT, ibv_free_dm(dm));
+    struct ibv_dm *again = ibv_alloc_dm(dev.ctx, &all);
+    ASSERT_NE(nullptr, again) << "there is no more than that of it";
+    EXPECT_EQ(0, ibv_free_dm(again));
+    ibv_unimport_mr(mr);
+    ibv_unimport_pd(pd);
+    ibv_unimport_dm(dm);
 }
 
 /* Also if who uses it is killed. */
@@ -521,6 +552,30 @@ TEST_P(verbs_import, owner_may_be_killed)
         return mr == NULL;
     }));
     strict_mem more(shared.dev.pd, ACCESS_ALL, 0x33);
+}
+
+/* --- forked --------------------------------------------------------------- */
+
+const hca_device *import_inherited;
+
+void child_registers(int sock)
+{
+    strict_mem mem(import_inherited->pd, ACCESS_ALL, 0x33);
+
+    import_tell(sock, {0, 0, 0, mem.mr->rkey, 0, (uintptr_t)mem.addr});
+    peer_meet(sock);
+    EXPECT_EQ(0x11, mem.addr[63]);
+}
+
+TEST_P(verbs_import, region_of_a_forked_child_is_of_its_parents_domain)
+{
+    import_inherited = &dev;
+    peer_process child(child_registers);
+    import_card theirs = import_hear(child.fd);
+
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(theirs.addr, theirs.key));
+    peer_meet(child.fd);
+    EXPECT_EQ(0, child.wait());
 }
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_import, testing::Values(0));

@@ -124,6 +124,7 @@ static int dispatch_run(struct uverbs_req *req,
 
     hca_thread_enter();
     pthread_mutex_lock(&ctx->lock);
+    uverbs_obj_sweep(ctx);
     ret = dispatch_call(req, hdr);
     hca_debug("uverbs: %s%s%s: %s", req->method->name,
               (req->method->handler == uverbs_write) ? " " : "",

@@ -53,6 +53,7 @@ struct hca_proc {
     int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
     _Atomic(uint32_t) holds; /* keys in use by it this moment */
     _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
+    _Atomic(uint32_t) given_up; /* its objects that others have destroyed */
     _Atomic(uint32_t) walk_turn; /* where walks of its keys count: lowest bit */
     uint32_t         node; /* of the devices that it has */
     _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */

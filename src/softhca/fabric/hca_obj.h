@@ -429,6 +429,14 @@ uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
  * on (hca_proc_alive()); NULL if there is none. A kind whose objects have names. */
 void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name);
 
+/* Destroys an object of another process as far as others can: it has no name any
+ * more, and its process is told to free it. @return false if it is gone. */
+bool hca_obj_give_up(enum hca_kind kind, void *obj,
+                     const struct hca_name *name);
+
+/* Whether that was done. */
+bool hca_obj_is_given_up(enum hca_kind kind, const void *obj);
+
 /* The first of the numbers. */
 uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 

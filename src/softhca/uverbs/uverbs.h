@@ -83,6 +83,9 @@ struct uverbs_import {
     size_t   size;
     /* Makes obj, of that size, stand for it. @return false if there is none. */
     bool   (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
+    /* What the object is on the fabric. */
+    enum hca_kind kind;
+    void  *(*hw)(const struct uverbs_obj *obj);
 };
 
 extern const struct uverbs_import uverbs_pd_import, uverbs_mr_import,
@@ -111,6 +114,7 @@ struct uverbs_ctx {
     uint32_t              num_objs;
     uint32_t              free_obj;
     struct uverbs_obj    *foreign;  /* in use here */
+    uint32_t              given_up; /* hca_proc.given_up at the last sweep */
     /* all that there are, in the order in which they are given back */
     const struct uverbs_type *const *types;
     unsigned              num_types;
@@ -149,15 +153,22 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number), uint32_t number);
 
+/* Frees what other processes have destroyed. */
+void uverbs_obj_sweep(struct uverbs_ctx *ctx);
+
 /* Forgets what stands for objects of others, unless one of here needs it. */
 void uverbs_obj_end(struct uverbs_ctx *ctx);
 
 /* @return 0, or -EIO, logged: it is the object of another process, which alone
- * changes or destroys it. */
+ * changes it. */
 int uverbs_obj_check_own(const struct uverbs_obj *obj);
 
-/* @return 0; -EBUSY if another object needs it; -EIO if it is the object of
- * another process. */
+/* @return 0; -EIO, logged, if it is the object of the process that forked this
+ * one. */
+int uverbs_obj_may_destroy(const struct uverbs_obj *obj);
+
+/* @return 0; -EBUSY if another object needs it; -EIO if it is the object of the
+ * process that forked this one; -ENOENT if that of another process is gone. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Releases everything, users before what they use: the types of ctx->types. */

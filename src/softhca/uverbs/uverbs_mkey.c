@@ -108,9 +108,9 @@ void uverbs_mkey_forked(void)
     pthread_mutex_init(&uverbs_walks_lock, NULL);
 }
 
-static bool uverbs_drain_walker(unsigned walker, unsigned turn)
+static bool uverbs_drain_walker(unsigned walker, unsigned owner, unsigned turn)
 {
-    _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[hca_self][turn];
+    _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[owner][turn];
     unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */
 
     for (; atomic_load(walks) != 0; tries--) {
@@ -125,14 +125,14 @@ static bool uverbs_drain_walker(unsigned walker, unsigned turn)
     return true;
 }
 
-static bool uverbs_drain_turn(unsigned turn)
+static bool uverbs_drain_turn(unsigned owner, unsigned turn)
 {
     bool is_done = true;
 
-    atomic_store(&hca_fabric->procs[hca_self].walk_turn, !turn);
+    atomic_store(&hca_fabric->procs[owner].walk_turn, !turn);
     for (unsigned i = 1; is_done && (i < HCA_MAX_PROCS); i++) {
         if (atomic_load(&hca_fabric->procs[i].state) == HCA_PROC_ALIVE) {
-            is_done = uverbs_drain_walker(i, turn);
+            is_done = uverbs_drain_walker(i, owner, turn);
         }
     }
     return is_done;
@@ -140,12 +140,13 @@ static bool uverbs_drain_turn(unsigned turn)
 
 /* Who came to it over an indirect key (hca_walk.h). New walks take the other
  * turn, so that an end comes. */
-static bool uverbs_mkey_drain_walks(void)
+static bool uverbs_mkey_drain_walks(const struct hca_mkey *mkey)
 {
+    unsigned owner = mkey->obj.proc;
     bool is_done;
 
     pthread_mutex_lock(&uverbs_walks_lock);
-    is_done = uverbs_drain_turn(0) && uverbs_drain_turn(1);
+    is_done = uverbs_drain_turn(owner, 0) && uverbs_drain_turn(owner, 1);
     pthread_mutex_unlock(&uverbs_walks_lock);
     return is_done;
 }
@@ -178,7 +179,7 @@ bool uverbs_mkey_disable(struct hca_mkey *mkey)
     /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
      * count, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    if (is_done && uverbs_mkey_drain(mkey) && uverbs_mkey_drain_walks()) {
+    if (is_done && uverbs_mkey_drain(mkey) && uverbs_mkey_drain_walks(mkey)) {
         return true;
     }
     hca_warn("mkey 0x%x: a process that does not go on still uses it",

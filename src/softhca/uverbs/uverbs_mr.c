@@ -204,8 +204,14 @@ const struct uverbs_type uverbs_mr_type = {
     UVERBS_OBJECT_MR, "memory regions", uverbs_mr_release
 };
 
+static void *uverbs_mr_hw(const struct uverbs_obj *obj)
+{
+    return ((const struct uverbs_mr*)obj)->mkey;
+}
+
 const struct uverbs_import uverbs_mr_import = {
-    UVERBS_OBJECT_MR, sizeof(struct uverbs_mr), uverbs_mr_stand_for
+    UVERBS_OBJECT_MR, sizeof(struct uverbs_mr), uverbs_mr_stand_for,
+    HCA_KIND_MKEY, uverbs_mr_hw
 };
 
 /* Pages on demand are not locked. */
@@ -366,14 +372,24 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
      UVERBS_OBJECT_MR},
 };
 
-/* ibv_dereg_mr(3): it fails while a window is bound. */
+/* ibv_dereg_mr(3): it fails while a window is bound. The key of another process'
+ * region is that one's to free. */
 static int uverbs_dereg_mr(struct uverbs_req *req)
 {
     const struct uverbs_mr *mr = uverbs_get_obj(req,
                                                 UVERBS_ATTR_DESTROY_MR_HANDLE);
+    int ret = uverbs_obj_may_destroy(&mr->obj);
 
-    return uverbs_mw_has(req->ctx, uverbs_key(mr->mkey)) ? -EBUSY :
-           uverbs_destroy(req);
+    if (ret != 0) {
+        return ret;
+    }
+    if (uverbs_mw_has(req->ctx, uverbs_key(mr->mkey))) {
+        return -EBUSY;
+    }
+    if (mr->obj.is_foreign) {
+        uverbs_mkey_disable(mr->mkey);
+    }
+    return uverbs_destroy(req);
 }
 
 static const struct uverbs_attr_spec uverbs_query_mr_attrs[] = {

@@ -233,20 +233,38 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj)
         return 0;
     }
     hca_warn("context: one of the %s of another process that has the device "
-             "file: it is changed and destroyed there",
-             uverbs_type_of(obj)->name);
+             "file: it is changed there", uverbs_type_of(obj)->name);
     return -EIO;
+}
+
+/* A forked child has what is its parent's only to use it: else it would take it
+ * from that when it ends. */
+int uverbs_obj_may_destroy(const struct uverbs_obj *obj)
+{
+    return uverbs_is_inherited(obj->ctx) ? uverbs_obj_check_own(obj) : 0;
+}
+
+/* Its process frees it. */
+static int uverbs_obj_give_up(const struct uverbs_obj *obj)
+{
+    const struct uverbs_import *import = uverbs_import_find(obj->type);
+    struct hca_name name               = {obj->ctx->file, obj->handle};
+
+    return hca_obj_give_up(import->kind, import->hw(obj), &name) ? 0 : -ENOENT;
 }
 
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
 {
-    int ret = uverbs_obj_check_own(obj);
+    int ret = uverbs_obj_may_destroy(obj);
 
     if (ret != 0) {
         return ret;
     }
     if (obj->users != 0) {
         return -EBUSY;
+    }
+    if (obj->is_foreign) {
+        return uverbs_obj_give_up(obj);
     }
     uverbs_type_of(obj)->release(obj, events);
     uverbs_obj_delete(obj);
@@ -283,6 +301,43 @@ static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
         total += count;
     } while (count != 0);
     return total;
+}
+
+static bool uverbs_obj_is_given_up(const struct uverbs_obj *obj)
+{
+    const struct uverbs_import *import = uverbs_import_find(obj->type);
+
+    return (import != NULL) &&
+           hca_obj_is_given_up(import->kind, import->hw(obj));
+}
+
+/* Those that no other object needs. @return how many there were. */
+static unsigned uverbs_sweep_unused(struct uverbs_ctx *ctx)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < ctx->num_objs; i++) {
+        struct uverbs_obj *obj = ctx->objs[i];
+
+        if (!uverbs_entry_free(obj) && (obj->users == 0) &&
+            uverbs_obj_is_given_up(obj)) {
+            uverbs_obj_destroy(obj, NULL);
+            count++;
+        }
+    }
+    return count;
+}
+
+void uverbs_obj_sweep(struct uverbs_ctx *ctx)
+{
+    uint32_t given_up = atomic_load(&hca_fabric->procs[hca_self].given_up);
+
+    if (given_up == ctx->given_up) {
+        return;
+    }
+    ctx->given_up = given_up;
+    while (uverbs_sweep_unused(ctx) > 0) {
+    }
 }
 
 void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)

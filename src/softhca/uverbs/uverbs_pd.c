@@ -65,13 +65,14 @@ static void uverbs_pd_release(struct uverbs_obj *obj,
 static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
                                 const struct hca_name *name)
 {
-    struct hca_pd *hw = hca_obj_by_name(HCA_KIND_PD, name);
+    struct uverbs_pd *pd = (struct uverbs_pd*)obj;
 
-    if (hw == NULL) {
+    pd->hw = hca_obj_by_name(HCA_KIND_PD, name);
+    if (pd->hw == NULL) {
         return false;
     }
-    atomic_store(&hw->is_shared, true);
-    ((struct uverbs_pd*)obj)->pdn = hw->obj.num;
+    atomic_store(&pd->hw->is_shared, true);
+    pd->pdn = pd->hw->obj.num;
     return true;
 }
 
@@ -79,8 +80,14 @@ const struct uverbs_type uverbs_pd_type = {
     UVERBS_OBJECT_PD, "protection domains", uverbs_pd_release
 };
 
+static void *uverbs_pd_hw(const struct uverbs_obj *obj)
+{
+    return ((const struct uverbs_pd*)obj)->hw;
+}
+
 const struct uverbs_import uverbs_pd_import = {
-    UVERBS_OBJECT_PD, sizeof(struct uverbs_pd), uverbs_pd_stand_for
+    UVERBS_OBJECT_PD, sizeof(struct uverbs_pd), uverbs_pd_stand_for,
+    HCA_KIND_PD, uverbs_pd_hw
 };
 
 /* --- what others have in it ---------------------------------------------- */
@@ -90,11 +97,17 @@ struct uverbs_pd_use {
     bool     is_used;
 };
 
+/* One that was killed is not always known to be dead: it is asked for. */
+static bool uverbs_pd_user_lives(unsigned proc)
+{
+    return hca_proc_check(&hca_fabric->procs[proc]) != -ESRCH;
+}
+
 static void uverbs_pd_look(struct uverbs_pd_use *use, const struct hca_obj *obj,
                            uint32_t pdn)
 {
     if ((pdn == use->pdn) && (atomic_load(&obj->num) != 0) &&
-        (obj->proc != hca_self) && hca_proc_alive(obj->proc)) {
+        (obj->proc != hca_self) && uverbs_pd_user_lives(obj->proc)) {
         use->is_used = true;
     }
 }
@@ -119,7 +132,7 @@ static bool uverbs_pd_is_used(const struct uverbs_pd *pd)
 {
     struct uverbs_pd_use use = {.pdn = pd->pdn};
 
-    if ((pd->hw == NULL) || !atomic_load(&pd->hw->is_shared)) {
+    if (!atomic_load(&pd->hw->is_shared)) {
         return false;
     }
     hca_obj_foreach(HCA_KIND_MKEY, HCA_ANY_PROC, uverbs_pd_look_mkey, &use);
@@ -132,7 +145,11 @@ static int uverbs_dealloc_pd(struct uverbs_req *req)
 {
     const struct uverbs_pd *pd =
             uverbs_get_obj(req, UVERBS_ATTR_DESTROY_PD_HANDLE);
+    int ret = uverbs_obj_may_destroy(&pd->obj);
 
+    if (ret != 0) {
+        return ret;
+    }
     return uverbs_pd_is_used(pd) ? -EBUSY : uverbs_destroy(req);
 }
 

@@ -9,7 +9,7 @@
 
 struct uverbs_pd {
     struct uverbs_obj obj;
-    struct hca_pd    *hw; /* NULL: it is another process' */
+    struct hca_pd    *hw;
     uint32_t          pdn;
 };
 
