@@ -34,22 +34,27 @@ int run_check(const struct check *check)
     return all != 0;
 }
 
-static int is_chosen(const char *name, const char *prefix)
+static int is_chosen(const char *name, char *const *words)
 {
-    int is_excluded = (prefix[0] == '-');
+    for (; *words != NULL; words++) {
+        int is_excluded    = (**words == '-');
+        const char *prefix = *words + is_excluded;
 
-    prefix += is_excluded;
-    return (strncmp(name, prefix, strlen(prefix)) != 0) == is_excluded;
+        if ((strncmp(name, prefix, strlen(prefix)) != 0) != is_excluded) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 int run_checks(const char *program, const struct check *const *tables, int num,
-               const char *prefix)
+               char *const *words)
 {
     int run = 0, failed = 0;
 
     for (int i = 0; i < num; i++) {
         for (const struct check *check = tables[i]; check->name; check++) {
-            if (is_chosen(check->name, prefix)) {
+            if (is_chosen(check->name, words)) {
                 failed += run_check(check);
                 run++;
             }

@@ -36,10 +36,10 @@ static inline int prev_rank(void)
 /* Returns whether there were errors on any rank */
 int run_check(const struct check *check);
 
-/* Those whose names begin with 'prefix', or, behind a '-', do not. Returns non-zero
- * if one failed, or there is none. */
+/* Those whose names begin with each of 'words', or, behind a '-', do not; a NULL ends
+ * these. Returns non-zero if one failed, or there is none. */
 int run_checks(const char *program, const struct check *const *tables, int num,
-               const char *prefix);
+               char *const *words);
 
 /* malloc() that ends the job when there is no memory */
 void *need(size_t len);

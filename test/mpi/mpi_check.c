@@ -2,9 +2,9 @@
 /*
  * Checks MPI over whatever transport it was started with: runs each check on
  * all ranks, adds up the errors, reports one line a check, and exits with 1 if
- * a value was wrong anywhere. With an argument, only the checks whose names
- * begin with it, or, behind a '-', do not. The values expected are computed
- * locally.
+ * a value was wrong anywhere. With arguments, only the checks whose names
+ * begin with each of them, or, behind a '-', do not. The values expected are
+ * computed locally.
  */
 #include "test/mpi/check.h"
 
@@ -25,8 +25,7 @@ int main(int argc, char **argv)
     }
 
     is_failed = run_checks("mpi_check", tables,
-                           sizeof(tables) / sizeof(tables[0]),
-                           (argc < 2) ? "" : argv[1]);
+                           sizeof(tables) / sizeof(tables[0]), argv + 1);
     MPI_Finalize();
     return is_failed;
 }

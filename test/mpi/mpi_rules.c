@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     } else {
         is_failed = run_checks("mpi_rules", tables,
                                sizeof(tables) / sizeof(tables[0]),
-                               is_multiple ? "" : what);
+                               is_multiple ? argv + argc : argv + 1);
     }
     MPI_Finalize();
     return is_failed;
