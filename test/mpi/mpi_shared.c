@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     MPI_Win shared, own;
     MPI_Aint size;
     int *part, *other;
-    int put = -1;
+    _Alignas(16) int put = -1; /* see mpich.matrix */
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
