@@ -24,6 +24,10 @@ packages_aarch64='gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
 # what test/launch starts a Slurm of its own with; Debian does not start theirs
 # without an /etc/slurm/slurm.conf, only munge
 packages_slurm='slurmctld slurmd slurm-client munge'
+# what test/programs runs, or builds programs with, if this Debian has it
+packages_programs='netpipe-openmpi netpipe-mpich2 hpcc scalapack-mpi-test
+    python3-mpi4py python3-numpy lammps libfftw3-dev libfftw3-mpi-dev
+    libhdf5-openmpi-dev libhdf5-mpich-dev'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 
@@ -47,6 +51,15 @@ missing_packages()
     for package; do
         dpkg-query -W -f '${db:Status-Status}\n' "$package" 2> /dev/null |
             grep -qx installed || echo "$package"
+    done
+}
+
+# known_packages PACKAGE...: those that this Debian has, one a line
+known_packages()
+{
+    local package
+    for package; do
+        ! apt-cache show "$package" > /dev/null 2>&1 || echo "$package"
     done
 }
 
