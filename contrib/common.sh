@@ -28,6 +28,9 @@ packages_slurm='slurmctld slurmd slurm-client munge'
 packages_programs='netpipe-openmpi netpipe-mpich2 hpcc scalapack-mpi-test
     python3-mpi4py python3-numpy lammps libfftw3-dev libfftw3-mpi-dev
     libhdf5-openmpi-dev libhdf5-mpich-dev'
+# what contrib/package builds packages with, and test/packages installs them by
+packages_deb='build-essential debhelper lintian'
+packages_rpm='rpm cpio'
 # what UCX itself is built with, by ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 
