@@ -39,20 +39,32 @@ configure_ucx()
         { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
 }
 
+ucx_trees=${DCX_UCX_TREES:-$top/../shared/ucx}
+
 # find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from the
-# folder of the user's choice or from beside this tree; ends as a test that is
-# skipped if there is none
+# folders of the user's choice or from beside this tree
 find_ucx_tree()
 {
-    local trees=${DCX_UCX_TREES:-$top/../shared/ucx} tree
-    for tree in "$trees/ucx-$1" "$trees/ucx-$1".tar.*; do
-        if [ -e "$tree" ]; then
-            ucx_tree=$(realpath "$tree")
-            return 0
-        fi
+    local folder folders tree
+    IFS=: read -ra folders <<< "$ucx_trees"
+    for folder in "${folders[@]}"; do
+        for tree in "$folder/ucx-$1" "$folder/ucx-$1".tar.*; do
+            if [ -e "$tree" ]; then
+                ucx_tree=$(realpath "$tree")
+                return 0
+            fi
+        done
     done
-    echo "SKIP: $trees has no source tree of UCX $1 (DCX_UCX_TREES=DIR names"         "a folder that has)"
-    exit 77
+    return 1
+}
+
+# The same for a test, which ends as one that is skipped if there is none
+need_ucx_tree()
+{
+    find_ucx_tree "$1" || {
+        echo "SKIP: no source tree of UCX $1 in $ucx_trees (DCX_UCX_TREES)"
+        exit 77
+    }
 }
 
 # What tells one source tree from another

@@ -1,20 +1,38 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.18 and later: what UCT calls in a form of its own; the cache, memory
+ * UCX 1.14 and later: what UCT calls in a form of its own; the cache, memory
  * pools, devices and options. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
 
 #include <ucm/api/ucm.h>
+#include <ucs/sys/sys.h>
 #include <ucs/time/time.h>
 
-
-/* What UCX takes itself for a cache of which it does not know the cost */
-#define UCT_DCX_UCX_RCACHE_OVERHEAD 50e-9
 
 /* The name of a network device comes before that of UCX's IB transports and
  * is the same (ib_device.c). */
 #define UCT_DCX_UCX_NAME_PRIORITY   20
+
+/* Keys that can be taken back, in two kinds since 1.15 */
+#if UCT_VERNO_MINOR >= 15
+#define UCT_DCX_UCX_MD_INVALIDATE   (UCT_MD_FLAG_INVALIDATE | \
+                                     UCT_MD_FLAG_INVALIDATE_RMA | \
+                                     UCT_MD_FLAG_INVALIDATE_AMO)
+#define UCT_DCX_UCX_PACK_INVALIDATE (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
+                                     UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
+#else
+#define UCT_DCX_UCX_MD_INVALIDATE   UCT_MD_FLAG_INVALIDATE
+#define UCT_DCX_UCX_PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+#endif
+
+
+/* Up to 1.16 the attributes come as zeros. */
+#if UCT_VERNO_MINOR < 17
+static void uct_md_base_md_query(uct_md_attr_v2_t *attr)
+{
+}
+#endif
 
 
 /* UCP keeps memory of this domain in its own cache. */
@@ -29,9 +47,7 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
                               (UCT_MD_FLAG_NEED_MEMH |
                                UCT_MD_FLAG_NEED_RKEY) : 0) |
                              (md_attr.can_invalidate ?
-                              (UCT_MD_FLAG_INVALIDATE |
-                               UCT_MD_FLAG_INVALIDATE_RMA |
-                               UCT_MD_FLAG_INVALIDATE_AMO) : 0);
+                              UCT_DCX_UCX_MD_INVALIDATE : 0);
     attr->reg_mem_types    = md_attr.reg_mem_types;
     attr->access_mem_types = md_attr.access_mem_types;
     attr->cache_mem_types  = md_attr.needs_keys ?
@@ -57,23 +73,31 @@ uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address, size_t length,
 
 
 ucs_status_t
-uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh, void *address,
-                            size_t length,
+uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh,
+                            UCT_DCX_UCX_MKEY_PACK_ARG
                             const uct_md_mkey_pack_params_t *params,
                             void *buffer)
 {
-    const unsigned invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
-                                UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
-    unsigned flags            = UCS_PARAM_VALUE(UCT_MD_MKEY_PACK_FIELD, params,
-                                                flags, FLAGS, 0);
+    unsigned flags = UCS_PARAM_VALUE(UCT_MD_MKEY_PACK_FIELD, params, flags,
+                                     FLAGS, 0);
 
-    if (flags & ~invalidate) {
+    if (flags & ~UCT_DCX_UCX_PACK_INVALIDATE) {
         return UCS_ERR_UNSUPPORTED; /* exported memory */
     }
 
     return uct_dcx_ucx_md_ops(md)->mkey_pack(
-            md, memh, !!(flags & invalidate), buffer);
+            md, memh, !!(flags & UCT_DCX_UCX_PACK_INVALIDATE), buffer);
 }
+
+
+#if UCT_VERNO_MINOR >= 16
+#if UCT_VERNO_MINOR < 18
+static void
+uct_iface_fill_info_str_buf(const uct_iface_is_reachable_params_t *params,
+                            const char *text)
+{
+}
+#endif
 
 
 int uct_dcx_ucx_since_is_reachable(
@@ -107,6 +131,28 @@ int uct_dcx_ucx_since_ep_is_connected(
     return ucs_container_of(iface->internal_ops, uct_dcx_ucx_iface_ops_t, super)
             ->ep_is_connected(ep, params->device_addr, params->iface_addr);
 }
+#endif
+
+
+#if UCT_VERNO_MINOR < 16
+#define ucs_rcache_set_params       uct_dcx_ucx_rcache_set_params
+
+static void
+uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
+                              const uct_dcx_ucx_rcache_config_t *config)
+{
+    uct_md_set_rcache_params(params, config);
+    params->max_alignment = ucs_get_page_size();
+}
+#endif
+
+
+/* From 1.20 on one that is used from any thread says so. */
+#if UCT_VERNO_MINOR >= 20
+#define UCT_DCX_UCX_RCACHE_FLAGS    UCS_RCACHE_FLAG_NEED_LRU_LOCK
+#else
+#define UCT_DCX_UCX_RCACHE_FLAGS    0
+#endif
 
 
 ucs_status_t
@@ -115,7 +161,7 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
                           void *context, const char *name,
                           ucs_rcache_t **rcache_p)
 {
-    ucs_rcache_params_t params;
+    ucs_rcache_params_t params = {};
 
     ucs_rcache_set_params(&params, config);
     params.region_struct_size = region_size;
@@ -127,24 +173,38 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
 }
 
 
+#if UCT_VERNO_MINOR >= 18
 void uct_dcx_ucx_since_rcache_merge(void *context, ucs_rcache_t *rcache,
                                     void *arg, ucs_rcache_region_t *region)
 {
 }
+#endif
 
+
+#if UCT_VERNO_MINOR >= 17
+#define UCT_DCX_UCX_RCACHE_GET_ARG  UCS_RCACHE_MIN_ALIGNMENT,
+#else
+#define UCT_DCX_UCX_RCACHE_GET_ARG
+#endif
 
 ucs_status_t
 uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
                        int prot, void *arg, ucs_rcache_region_t **region_p)
 {
-    return ucs_rcache_get(rcache, address, length, UCS_RCACHE_MIN_ALIGNMENT,
+    return ucs_rcache_get(rcache, address, length, UCT_DCX_UCX_RCACHE_GET_ARG
                           prot, arg, region_p);
 }
 
 
+/* What UCX takes itself for a cache of which it does not know the cost */
+#if UCT_VERNO_MINOR >= 18
+#define uct_md_rcache_overhead(_config) \
+    ucs_time_units_to_sec((_config)->overhead, 50e-9)
+#endif
+
 double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config)
 {
-    return ucs_time_units_to_sec(config->overhead, UCT_DCX_UCX_RCACHE_OVERHEAD);
+    return uct_md_rcache_overhead(config);
 }
 
 
@@ -189,6 +249,7 @@ void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name)
 }
 
 
+#if UCT_VERNO_MINOR >= 15
 ucs_status_t
 uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
                          const char *prefix)
@@ -201,3 +262,11 @@ uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
 
     return ucs_config_parser_fill_opts(options, &entry, "UCX_", 0);
 }
+#else
+ucs_status_t
+uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
+                         const char *prefix)
+{
+    return ucs_config_parser_fill_opts(options, table, "UCX_", prefix, 0);
+}
+#endif

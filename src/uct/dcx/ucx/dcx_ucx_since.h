@@ -1,66 +1,168 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What UCX 1.18 and later ones have in common, for the headers of each.
+ * UCX 1.14 and later: its types, and what its tables are begun with. What came
+ * or changed after 1.14 stands with the number of the version that has it. See
+ * dcx_ucx.h.
  */
 #ifndef UCT_DCX_UCX_SINCE_H
 #define UCT_DCX_UCX_SINCE_H
 
+#include <uct/api/version.h>
+
 #include <ucs/memory/rcache.h>
-#include <ucs/sys/ptr_arith.h>
+#include <ucs/sys/math.h>
 #include <ucs/sys/stubs.h>
 #include <uct/base/uct_component.h>
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
 
+#if UCT_VERNO_MINOR >= 17
+#include <ucs/sys/ptr_arith.h>
+#endif
 
-typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
-
-#define UCT_DCX_UCX_RCACHE_TABLE    ucs_config_rcache_table
-#define UCT_DCX_UCX_RCACHE_DEFAULT  "n"
-#define UCT_DCX_UCX_RCACHE_OPS      .merge = uct_dcx_ucx_since_rcache_merge,
 
 /* A function of any form; UCX declares it without parameters. */
-#define UCT_DCX_UCX_UNSUPPORTED     ((void*) \
-                                     ucs_empty_function_return_unsupported)
+#define UCT_DCX_UCX_UNSUPPORTED ((void*)ucs_empty_function_return_unsupported)
 
-#define UCT_DCX_UCX_SINCE_MD_OPS \
+
+/* --- parameters ----------------------------------------------------------- */
+
+#if UCT_VERNO_MINOR >= 16
+#define UCT_DCX_UCX_MKEY_PACK_ARG void *address, size_t length,
+#else
+#define UCT_DCX_UCX_MKEY_PACK_ARG
+#endif
+
+#if UCT_VERNO_MINOR >= 19
+#define UCT_DCX_UCX_RKEY_UNPACK_ARG const uct_rkey_unpack_params_t *params,
+#else
+#define UCT_DCX_UCX_RKEY_UNPACK_ARG
+#endif
+
+#if UCT_VERNO_MINOR >= 21
+typedef const uct_ep_invalidate_params_t *uct_dcx_ucx_ep_invalidate_arg_t;
+#else
+typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
+#endif
+
+
+/* --- the registration cache ----------------------------------------------- */
+
+/* From 1.16 on UCP's own cache is the one that UCX's transports have. */
+#if UCT_VERNO_MINOR >= 16
+typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
+#define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
+#define UCT_DCX_UCX_RCACHE_DEFAULT "n"
+#else
+typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
+#define UCT_DCX_UCX_RCACHE_TABLE   uct_md_config_rcache_table
+#define UCT_DCX_UCX_RCACHE_DEFAULT "try"
+#endif
+
+#if UCT_VERNO_MINOR >= 18
+#define UCT_DCX_UCX_RCACHE_OPS .merge = uct_dcx_ucx_since_rcache_merge,
+#else
+#define UCT_DCX_UCX_RCACHE_OPS
+#endif
+
+
+/* --- members of tables ---------------------------------------------------- */
+
+#if UCT_VERNO_MINOR >= 16
+#define UCT_DCX_UCX_RKEY_COMPARE .rkey_compare = uct_base_rkey_compare,
+#define UCT_DCX_UCX_SOCKADDR
+#define UCT_DCX_UCX_REACH \
+    .iface_is_reachable_v2 = uct_dcx_ucx_since_is_reachable, \
+    .ep_is_connected       = uct_dcx_ucx_since_ep_is_connected,
+#else
+#define UCT_DCX_UCX_RKEY_COMPARE
+#define UCT_DCX_UCX_SOCKADDR \
+    .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
+#if UCT_VERNO_MINOR >= 15
+#define UCT_DCX_UCX_REACH \
+    .iface_is_reachable_v2 = uct_base_iface_is_reachable_v2,
+#else
+#define UCT_DCX_UCX_REACH
+#endif
+#endif
+
+/* not in 1.21 */
+#if UCT_VERNO_MINOR == 20 || UCT_VERNO_MINOR >= 22
+#define UCT_DCX_UCX_QUERY_V2 .iface_query_v2 = uct_iface_base_query_v2,
+#else
+#define UCT_DCX_UCX_QUERY_V2
+#endif
+
+/* memory and endpoints that a GPU uses by itself */
+#if UCT_VERNO_MINOR >= 21
+#define UCT_DCX_UCX_MEM_ELEM   .mem_elem_pack = UCT_DCX_UCX_UNSUPPORTED,
+#define UCT_DCX_UCX_DEVICE_EP  .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
+#elif UCT_VERNO_MINOR == 20
+#define UCT_DCX_UCX_MEM_ELEM
+#define UCT_DCX_UCX_DEVICE_EP \
+    .iface_mem_element_pack = UCT_DCX_UCX_UNSUPPORTED, \
+    .ep_get_device_ep       = UCT_DCX_UCX_UNSUPPORTED,
+#else
+#define UCT_DCX_UCX_MEM_ELEM
+#define UCT_DCX_UCX_DEVICE_EP
+#endif
+
+#if UCT_VERNO_MINOR >= 22
+#define UCT_DCX_UCX_PUT_SGL .ep_put_sgl_zcopy = UCT_DCX_UCX_UNSUPPORTED,
+#else
+#define UCT_DCX_UCX_PUT_SGL
+#endif
+
+
+/* --- what the tables are begun with --------------------------------------- */
+
+#define UCT_DCX_UCX_MD_OPS \
     .query              = uct_dcx_ucx_since_md_query, \
     .mem_query          = UCT_DCX_UCX_UNSUPPORTED, \
     .mem_reg            = uct_dcx_ucx_since_mem_reg, \
     .mkey_pack          = uct_dcx_ucx_since_mkey_pack, \
     .mem_attach         = UCT_DCX_UCX_UNSUPPORTED, \
-    .detect_memory_type = UCT_DCX_UCX_UNSUPPORTED,
+    .detect_memory_type = UCT_DCX_UCX_UNSUPPORTED, \
+    UCT_DCX_UCX_SOCKADDR \
+    UCT_DCX_UCX_MEM_ELEM
 
 #define UCT_DCX_UCX_COMPONENT_OPS \
-    .cm_open      = UCT_DCX_UCX_UNSUPPORTED, \
-    .rkey_ptr     = UCT_DCX_UCX_UNSUPPORTED, \
-    .rkey_compare = uct_base_rkey_compare, \
-    .md_vfs_init  = (uct_component_md_vfs_init_func_t)ucs_empty_function,
+    .cm_open     = UCT_DCX_UCX_UNSUPPORTED, \
+    .rkey_ptr    = UCT_DCX_UCX_UNSUPPORTED, \
+    .md_vfs_init = (uct_component_md_vfs_init_func_t)ucs_empty_function, \
+    UCT_DCX_UCX_RKEY_COMPARE
 
-#define UCT_DCX_UCX_SINCE_IFACE_OPS \
-    .iface_vfs_refresh     = (uct_iface_vfs_refresh_func_t) \
-                             ucs_empty_function, \
-    .ep_query              = UCT_DCX_UCX_UNSUPPORTED, \
-    .ep_connect_to_ep_v2   = UCT_DCX_UCX_UNSUPPORTED, \
-    .iface_is_reachable_v2 = uct_dcx_ucx_since_is_reachable, \
-    .ep_is_connected       = uct_dcx_ucx_since_ep_is_connected,
+#define UCT_DCX_UCX_IFACE_OPS \
+    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function, \
+    .ep_query            = UCT_DCX_UCX_UNSUPPORTED, \
+    .ep_connect_to_ep_v2 = UCT_DCX_UCX_UNSUPPORTED, \
+    UCT_DCX_UCX_REACH \
+    UCT_DCX_UCX_QUERY_V2 \
+    UCT_DCX_UCX_DEVICE_EP \
+    UCT_DCX_UCX_PUT_SGL
 
 
-void uct_dcx_ucx_since_rcache_merge(void *context, ucs_rcache_t *rcache,
-                                    void *arg, ucs_rcache_region_t *region);
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr);
 ucs_status_t
 uct_dcx_ucx_since_mem_reg(uct_md_h md, void *address, size_t length,
                           const uct_md_mem_reg_params_t *params,
                           uct_mem_h *memh_p);
 ucs_status_t
-uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh, void *address,
-                            size_t length,
+uct_dcx_ucx_since_mkey_pack(uct_md_h md, uct_mem_h memh,
+                            UCT_DCX_UCX_MKEY_PACK_ARG
                             const uct_md_mkey_pack_params_t *params,
                             void *buffer);
+
+#if UCT_VERNO_MINOR >= 16
 int uct_dcx_ucx_since_is_reachable(
         const uct_iface_h iface, const uct_iface_is_reachable_params_t *params);
 int uct_dcx_ucx_since_ep_is_connected(
         uct_ep_h ep, const uct_ep_is_connected_params_t *params);
+#endif
+
+#if UCT_VERNO_MINOR >= 18
+void uct_dcx_ucx_since_rcache_merge(void *context, ucs_rcache_t *rcache,
+                                    void *arg, ucs_rcache_region_t *region);
+#endif
 
 #endif
