@@ -142,6 +142,14 @@ TEST_F(dcx_iface, sizes)
     uct_ep_destroy(m_a);
 }
 
+/* UCP looks for that in each interface of an address for other nodes */
+TEST_F(dcx_iface, of_a_network)
+{
+    EXPECT_EQ(UCT_DCX_UCX_IFACE_FLAGS,
+              m_dcx.attr.cap.flags & UCT_DCX_UCX_IFACE_FLAGS);
+    uct_ep_destroy(m_a);
+}
+
 /* Full member of the default partition, as the port is: bytes 4 and 5 of the
  * address. A limited member of it hears the port, others do not. */
 TEST_F(dcx_iface, partition)

@@ -10,6 +10,7 @@
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/tm/dcx_tm.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -321,7 +322,8 @@ uct_dcx_caps_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                             UCT_IFACE_FLAG_EP_CHECK          |
                             UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
                             UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF    |
-                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM   |
+                            UCT_DCX_UCX_IFACE_FLAGS;
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
                             UCT_IFACE_FLAG_EVENT_RECV      |
                             UCT_IFACE_FLAG_EVENT_FD;

@@ -73,6 +73,10 @@ static inline const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_md_ops(uct_md_h md)
 
 /* --- interfaces ----------------------------------------------------------- */
 
+/* UCT_DCX_UCX_IFACE_FLAGS: flags beyond those of 1.13 for an interface of a
+ * network. */
+
+
 /* UCT's internal operations of an interface. 'super' begins with
  * UCT_DCX_UCX_IFACE_OPS. ep_invalidate() takes one argument more than the
  * endpoint, a uct_dcx_ucx_ep_invalidate_arg_t. */

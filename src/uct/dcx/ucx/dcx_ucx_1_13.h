@@ -32,6 +32,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
     .rkey_ptr    = ucs_empty_function_return_unsupported, \
     .md_vfs_init = (uct_component_md_vfs_init_func_t)ucs_empty_function,
 
+#define UCT_DCX_UCX_IFACE_FLAGS     0
 #define UCT_DCX_UCX_IFACE_OPS \
     .iface_vfs_refresh = (uct_iface_vfs_refresh_func_t)ucs_empty_function, \
     .ep_query          = (uct_ep_query_func_t) \

@@ -66,6 +66,17 @@ typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
 #endif
 
 
+/* --- interfaces ----------------------------------------------------------- */
+
+/* Without it UCP leaves an interface out of an address that is for other nodes
+ * (UCP_WORKER_ADDRESS_FLAG_NET_ONLY), such as that of Open MPI 5. */
+#if UCT_VERNO_MINOR >= 18
+#define UCT_DCX_UCX_IFACE_FLAGS UCT_IFACE_FLAG_INTER_NODE
+#else
+#define UCT_DCX_UCX_IFACE_FLAGS 0
+#endif
+
+
 /* --- members of tables ---------------------------------------------------- */
 
 #if UCT_VERNO_MINOR >= 16
