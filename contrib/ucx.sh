@@ -67,6 +67,30 @@ need_ucx_tree()
     }
 }
 
+# use_ucx TREE|VERSION: builds that UCX in $build/ucx-versions, if it is not built
+# yet, and goes on with it in the place of the system's: programs, libraries and
+# headers are its, and $build is a folder beside it. Sets ucx_prefix.
+use_ucx()
+{
+    local name dir
+    if [ -e "$1" ]; then
+        ucx_tree=$(realpath "$1")
+    else
+        find_ucx_tree "$1" || die "no source tree of UCX $1 in $ucx_trees" \
+            "(DCX_UCX_TREES=DIR:... names folders that have ucx-$1)"
+    fi
+    name=${ucx_tree##*/}
+    name=${name#ucx-}
+    name=${name%.tar.*}
+    dir=$build/ucx-versions/ucx-$name
+    DCX_BUILD=$build "$top/contrib/ucx-build" --tree "$ucx_tree" "$dir"
+    ucx_prefix=$dir/install
+    ucx_source=$dir/src
+    build=$build/ucx-versions/dcx-$name
+    export PATH=$ucx_prefix/bin:$PATH LD_LIBRARY_PATH=$ucx_prefix/lib
+    export PKG_CONFIG_PATH=$ucx_prefix/lib/pkgconfig
+}
+
 # What tells one source tree from another
 ucx_tree_name()
 {
@@ -157,6 +181,8 @@ build_ucx_gtest()
     lib=$(pkg-config --variable=libdir ucx)
     libs="../../src/tools/perf/lib/libucxperf.la common/googletest/libgtest.la"
     libs="$libs -L$lib -lucp -luct -lucs -lucm -L$lib/ucx -luct_ib"
+    # a module of its own since 1.18
+    [ ! -e "$lib/ucx/libuct_ib_mlx5.so" ] || libs="$libs -luct_ib_mlx5"
     libs="$libs -Wl,-rpath,$lib/ucx -libverbs -lmlx5 -fopenmp"
     trim_gtest_objects "$dir/obj/$tests/Makefile"
     make_ucx "$dir" src/tools/perf/lib libucxperf_la_LIBADD= \
