@@ -39,6 +39,7 @@ configure_ucx()
         { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
 }
 
+ucx_prefix= # where an UCX is that is not the system's
 ucx_trees=${DCX_UCX_TREES:-$top/../shared/ucx}
 
 # find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from the
@@ -88,7 +89,6 @@ use_ucx()
     ucx_source=$dir/src
     build=$build/ucx-versions/dcx-$name
     export PATH=$ucx_prefix/bin:$PATH LD_LIBRARY_PATH=$ucx_prefix/lib
-    export PKG_CONFIG_PATH=$ucx_prefix/lib/pkgconfig
 }
 
 # What tells one source tree from another
@@ -168,7 +168,8 @@ trim_gtest_objects()
     sed -Ei "s#([[:space:]])$others\.\\\$\(OBJEXT\)#\1#g" "$1"
 }
 
-# Builds UCX's gtest into $ucx_gtest, linked with the libraries of the system
+# Builds UCX's gtest into $ucx_gtest, linked with the libraries of the system or
+# of use_ucx
 build_ucx_gtest()
 {
     local dir=$build/ucx-gtest lib libs tests=test/gtest
@@ -178,7 +179,8 @@ build_ucx_gtest()
     prepare_ucx "$dir" "$top/test/ucx-gtest/edit-gtest" --enable-gtest
     [ ! -e "$dir/.dcx-built" ] || return 0
     say "building UCX's gtest in $dir, which takes some minutes"
-    lib=$(pkg-config --variable=libdir ucx)
+    lib=${ucx_prefix:+$ucx_prefix/lib}
+    lib=${lib:-$(pkg-config --variable=libdir ucx)}
     libs="../../src/tools/perf/lib/libucxperf.la common/googletest/libgtest.la"
     libs="$libs -L$lib -lucp -luct -lucs -lucm -L$lib/ucx -luct_ib"
     # a module of its own since 1.18
