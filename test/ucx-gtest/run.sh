@@ -35,14 +35,29 @@ ucx_rows()
         "$DCX_SOURCE_DIR/test/ucx-gtest/$1"
 }
 
+# is_of_ucx MINOR WHAT: whether the row is of UCX 1.MINOR; WHAT may end in
+# @FIRST-LAST, of which each may be missing
+is_of_ucx()
+{
+    local first last
+    [[ $2 == *@* ]] || return 0
+    first=${2#*@}
+    last=${first#*-}
+    first=${first%-*}
+    (($1 >= ${first:-0} && $1 <= ${last:-$1}))
+}
+
 # Reads expected.list into ucx_what, ucx_pattern and ucx_why; counts of cases
 # that needed a row go into ucx_met
 read_ucx_expected()
 {
-    local line
+    local line what minor
+    minor=$(ucx_info -v | sed -n 's/^# *\(Library v\|V\)ersion:* *1\.\([0-9]*\).*/\2/p')
     ucx_what=() ucx_pattern=() ucx_why=() ucx_met=()
     while read -r -u 3 line; do
-        ucx_what+=("${line%% | *}")
+        what=${line%% | *}
+        is_of_ucx "$minor" "$what" || continue
+        ucx_what+=("${what%@*}")
         line=${line#* | }
         ucx_pattern+=("${line%% | *}")
         ucx_why+=("${line#* | }")
