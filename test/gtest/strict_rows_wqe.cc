@@ -230,8 +230,12 @@ std::vector<strict_row> address_rows()
              wqe.flip(wqe.at_xrc, 0x01);
          },
          .syndrome = QP_OP, .field = "xrc srqn, upper byte"},
-        {.name = "dctn_of_25_bits", .check = HCA_CHECK_AV_DQPN_RSVD,
+        {.name = "dctn_with_bit_28", .check = HCA_CHECK_AV_DQPN_RSVD,
          .service = SERVICE_DC, .good = good_send,
+         .spoil = flip_av(AV_DQPN, 0x10), .syndrome = QP_OP,
+         .field = "av dqp_dct, reserved bits"},
+        {.name = "dqpn_of_25_bits", .check = HCA_CHECK_AV_DQPN_RSVD,
+         .service = SERVICE_UD, .good = good_send,
          .spoil = flip_av(AV_DQPN, 0x01), .syndrome = QP_OP,
          .field = "av dqp_dct, reserved bits"},
         {.name = "dqpn_with_bit_30", .check = HCA_CHECK_AV_DQPN_RSVD,

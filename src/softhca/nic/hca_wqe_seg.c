@@ -60,6 +60,13 @@ static enum hca_check hca_wqe_parse_grh(struct hca_wqe_cursor *cursor,
     return HCA_OK;
 }
 
+/* Bits of dqp_dct that are to be 0: in that of a DCI 27:24 are the SL of what the
+ * target answers, which UCX 1.18 sets (uct_dc_mlx5_set_dgram_seg()). */
+static uint32_t hca_wqe_dqpn_reserved(const struct hca_qp *qp)
+{
+    return (qp->type == HCA_QP_DCI) ? 0x70000000 : 0x7f000000;
+}
+
 static enum hca_check hca_wqe_parse_base_av(struct hca_wqe_cursor *cursor,
                                             const struct mlx5_wqe_av *av)
 {
@@ -78,7 +85,7 @@ static enum hca_check hca_wqe_parse_base_av(struct hca_wqe_cursor *cursor,
     if (hca_dev_is_roce(cursor->qp->obj.dev)) {
         path->sl >>= 1; /* priority, shifted by one (mlx5_create_ah()) */
     }
-    if (word & 0x7f000000) {
+    if (word & hca_wqe_dqpn_reserved(cursor->qp)) {
         return hca_wqe_bad(wqe, HCA_CHECK_AV_DQPN_RSVD, word);
     }
     if (hca_strict && (cursor->qp->type == HCA_QP_UD) &&
