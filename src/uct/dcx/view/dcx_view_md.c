@@ -3,7 +3,8 @@
  * UCP makes endpoints that copy to and from memory of a type only with a domain
  * that takes host memory and that type, and has an interface that moves both
  * (ucp_wireup_add_rma_lanes()); which type it is for, it reads from
- * 'access_mem_types' (ucp_worker_mem_type_eps_create()).
+ * 'access_mem_types' (ucp_worker_mem_type_eps_create()), where UCX 1.22 wants host
+ * memory, too.
  */
 #include "dcx_view_md.h"
 #include "dcx_view.h"
@@ -17,7 +18,7 @@ uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
     uint64_t views = UCS_BIT(uct_dcx_view_memory_type());
 
     attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
-    attr->access_mem_types = views;
+    attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
     attr->needs_keys       = 0;
     attr->can_invalidate   = 0;
     attr->max_reg          = SIZE_MAX;
