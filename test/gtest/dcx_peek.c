@@ -260,6 +260,12 @@ uint32_t dcx_peek_rkey(uct_mem_h memh)
 }
 
 
+uint64_t dcx_peek_network_flags(void)
+{
+    return UCT_DCX_UCX_IFACE_FLAGS;
+}
+
+
 void dcx_peek_dcis(uct_iface_h iface, struct dcx_dci_count *count)
 {
     const uct_dcx_dci_set_t *set =
