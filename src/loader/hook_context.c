@@ -192,9 +192,9 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           hook_context_t *context)
 {
     int has_protocols = hook_context_has_protocols(text);
-    int is_guarded    = !has_protocols &&
-                        hook_context_without_fragments(config, text);
-    char *added       = hook_tls_with_views(tls);
+    int is_guarded =
+            !has_protocols && hook_context_without_fragments(config, text);
+    char *added = hook_tls_with_views(tls);
     ucs_status_t status;
 
     hook_views()->enable();
@@ -203,8 +203,8 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
     }
 
     context->needs_handles = hook_views()->has_typed_handles();
-    context->is_any_peer   = has_protocols || is_guarded ||
-                             hook_tls_is_dcx_only(tls);
+    context->is_any_peer =
+            has_protocols || is_guarded || hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", tls);
@@ -326,8 +326,7 @@ ucs_status_t hook_context_create(unsigned major, unsigned minor,
         *context_p = context->context;
     }
 
-    if ((status == UCS_OK) && context->is_for_views &&
-        (context->num_mds > 0)) {
+    if ((status == UCS_OK) && context->is_for_views && (context->num_mds > 0)) {
         hook_context_add(context);
     } else {
         free(context);

@@ -101,8 +101,7 @@ static hook_ep_t hook_ep_learn(hook_worker_t *worker, ucp_ep_h ucp_ep,
 hook_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ucp_ep)
 {
     unsigned config = hook_views()->ep_config(ucp_ep);
-    size_t kept     = (config < HOOK_WORKER_MAX_CONFIGS) ? worker->eps[config] :
-                                                           0;
+    size_t kept = (config < HOOK_WORKER_MAX_CONFIGS) ? worker->eps[config] : 0;
 
     return (kept & HOOK_EP_KNOWN) ?
                    (hook_ep_t){.has_dcx   = !!(kept & HOOK_EP_HAS_DCX),

@@ -113,14 +113,14 @@ _Static_assert(UCT_DCX_VIEW_OPS_MAX >= UCT_DCX_VIEW_MAX, "an index of each");
 
 __attribute__((visibility("default")))
 const uct_dcx_view_ops_t uct_dcx_view_ops = {
-    .version     = UCT_DCX_VIEW_OPS_VERSION,
-    .policy      = uct_dcx_view_ops_policy,
-    .enable      = uct_dcx_view_ops_enable,
-    .watch_begin = uct_dcx_mem_watch_begin,
-    .watch_end   = uct_dcx_mem_watch_end,
-    .open        = uct_dcx_view_open,
-    .close       = uct_dcx_view_close,
-    .ep_config   = uct_dcx_ucx_ep_config,
+    .version           = UCT_DCX_VIEW_OPS_VERSION,
+    .policy            = uct_dcx_view_ops_policy,
+    .enable            = uct_dcx_view_ops_enable,
+    .watch_begin       = uct_dcx_mem_watch_begin,
+    .watch_end         = uct_dcx_mem_watch_end,
+    .open              = uct_dcx_view_open,
+    .close             = uct_dcx_view_close,
+    .ep_config         = uct_dcx_ucx_ep_config,
     .has_typed_handles = uct_dcx_ucx_has_typed_handles,
-    .leave       = uct_dcx_view_leave
+    .leave             = uct_dcx_view_leave
 };
