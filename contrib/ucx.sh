@@ -14,9 +14,10 @@ ucx_options()
     ucx_info -v | sed -n 's/^# Configured with: //p' | tr ' ' '\n' |
         grep -E -- '^--(enable|disable|with|without)-' |
         grep -vE -- '-(option-checking|silent-rules|maintainer-mode)$'
-    # no bindings, which need compilers of their own, no perftest over management
-    # datagrams, and no second set of objects
-    printf '%s\n' --without-java --without-go --without-mad --disable-static
+    # no bindings, which need compilers of their own, nothing of perftest's or for
+    # GPUs that needs more packages, no coverage, and no second set of objects
+    printf '%s\n' --without-java --without-go --without-mad --without-mpi \
+        --without-rocm --disable-lcov --disable-static
 }
 
 # The compiler's flags, those of a package build in an unnamed folder
