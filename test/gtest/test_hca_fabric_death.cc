@@ -438,6 +438,27 @@ TEST_F(hca_fabric_test, what_a_stopped_process_holds_is_given_up)
     });
 }
 
+/* Who would destroy what is another's does not wait, either. */
+TEST_F(hca_fabric_test, object_of_another_that_is_held_is_not_given_up)
+{
+    run([] {
+        attach();
+        struct hca_name name = {1, 2};
+        auto *mkey   = (struct hca_mkey*)hca_obj_alloc(HCA_KIND_MKEY, 0);
+        mkey->name   = name;
+        uint32_t num = hca_obj_publish(HCA_KIND_MKEY, mkey);
+        {
+            stopped_process user([num] { hca_obj_lock(HCA_KIND_MKEY, num); });
+
+            EXPECT_EQ(-ETIMEDOUT, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
+            EXPECT_FALSE(hca_obj_is_given_up(HCA_KIND_MKEY, mkey));
+        }
+        EXPECT_EQ(0, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
+        EXPECT_EQ(-ENOENT, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
+        hca_fabric_detach();
+    });
+}
+
 /* A cgroup of this process' own, whichever version the machine has, or none. */
 class frozen_group {
 public:

@@ -490,20 +490,21 @@ void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name)
            search.found : NULL;
 }
 
-bool hca_obj_give_up(enum hca_kind kind, void *ptr,
-                     const struct hca_name *name)
+int hca_obj_give_up(enum hca_kind kind, void *ptr, const struct hca_name *name)
 {
     struct hca_obj *obj = ptr;
     bool is_there;
 
-    hca_mutex_lock(&obj->lock);
+    if (!hca_obj_hold(kind, obj)) {
+        return -ETIMEDOUT;
+    }
     is_there = hca_obj_is_named(kind, obj, name);
     if (is_there) {
         hca_obj_name(kind, obj)->file = 0;
         atomic_fetch_add(&hca_fabric->procs[obj->proc].given_up, 1);
     }
-    hca_mutex_unlock(&obj->lock);
-    return is_there;
+    hca_obj_unlock(obj);
+    return is_there ? 0 : -ENOENT;
 }
 
 bool hca_obj_is_given_up(enum hca_kind kind, const void *obj)

@@ -393,7 +393,7 @@ void hca_obj_unlock(void *obj);
 void *hca_obj_lock_until(enum hca_kind kind, uint32_t num,
                          const struct timespec *deadline);
 
-/* Locks an object that is there, of this process.
+/* Locks an object that is there, or was.
  * @return false if a process that is stopped has it. */
 bool hca_obj_hold(enum hca_kind kind, void *obj);
 
@@ -430,9 +430,9 @@ uint32_t hca_obj_number(enum hca_kind kind, const void *obj);
 void *hca_obj_by_name(enum hca_kind kind, const struct hca_name *name);
 
 /* Destroys an object of another process as far as others can: it has no name any
- * more, and its process is told to free it. @return false if it is gone. */
-bool hca_obj_give_up(enum hca_kind kind, void *obj,
-                     const struct hca_name *name);
+ * more, and its process is told to free it. @return 0; -ENOENT if it is gone;
+ * -ETIMEDOUT if a process that is stopped has it. */
+int hca_obj_give_up(enum hca_kind kind, void *obj, const struct hca_name *name);
 
 /* Whether that was done. */
 bool hca_obj_is_given_up(enum hca_kind kind, const void *obj);

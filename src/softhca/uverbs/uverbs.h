@@ -168,7 +168,8 @@ int uverbs_obj_check_own(const struct uverbs_obj *obj);
 int uverbs_obj_may_destroy(const struct uverbs_obj *obj);
 
 /* @return 0; -EBUSY if another object needs it; -EIO if it is the object of the
- * process that forked this one; -ENOENT if that of another process is gone. */
+ * process that forked this one; -ENOENT if that of another process is gone, and
+ * -ETIMEDOUT if it cannot be had. */
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events);
 
 /* Releases everything, users before what they use: the types of ctx->types. */

@@ -250,7 +250,7 @@ static int uverbs_obj_give_up(const struct uverbs_obj *obj)
     const struct uverbs_import *import = uverbs_import_find(obj->type);
     struct hca_name name               = {obj->ctx->file, obj->handle};
 
-    return hca_obj_give_up(import->kind, import->hw(obj), &name) ? 0 : -ENOENT;
+    return hca_obj_give_up(import->kind, import->hw(obj), &name);
 }
 
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
