@@ -291,9 +291,35 @@ void peer_owns(int sock)
     hca_device dev;
     strict_mem mem(dev.pd, ACCESS_ALL, 0x11);
 
-    import_send(sock, dev.ctx->cmd_fd, {dev.pd->handle, mem.mr->handle, 0,
-                                        mem.mr->rkey, 0, (uintptr_t)mem.addr});
+    struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+    struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+    uint64_t value                = 0x22;
+
+    HCA_CHECK_CALL(dm != NULL);
+    HCA_CHECK_CALL(ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)) == 0);
+    import_send(sock, dev.ctx->cmd_fd, {dev.pd->handle, mem.mr->handle,
+                                        dm->handle, mem.mr->rkey, 0,
+                                        (uintptr_t)mem.addr});
     peer_wait_for_the_end(sock);
+}
+
+/* Closes what it has sent, and goes on. */
+void peer_hands_over(int sock)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        hca_device dev;
+        struct ibv_alloc_dm_attr attr = {4096, 0, 0};
+        struct ibv_dm *dm             = ibv_alloc_dm(dev.ctx, &attr);
+        uint64_t value                = 0x22;
+
+        ASSERT_NE(nullptr, dm);
+        EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)));
+        import_send(sock, dev.ctx->cmd_fd, {0, 0, dm->handle, 0, 0, 0});
+        peer_meet(sock);
+        EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 0, sizeof(value)));
+        EXPECT_EQ(0x22u, value) << "written to by way of what was closed";
+        ibv_unimport_dm(dm); /* what libibverbs has of it */
+    }
 }
 
 const std::map<std::string, void (*)(int)> import_peers = {
@@ -305,6 +331,7 @@ const std::map<std::string, void (*)(int)> import_peers = {
     {"inherits", peer_inherits},
     {"is_elsewhere", peer_is_elsewhere},
     {"owns", peer_owns},
+    {"hands_over", peer_hands_over},
 };
 
 /* This program, started anew */
@@ -552,6 +579,58 @@ TEST_P(verbs_import, owner_may_be_killed)
         return mr == NULL;
     }));
     strict_mem more(shared.dev.pd, ACCESS_ALL, 0x33);
+}
+
+/* The importer has it mapped still: it becomes nobody else's. */
+TEST_P(verbs_import, device_memory_outlives_a_killed_owner)
+{
+    import_program *owner = new import_program("owns");
+    import_card theirs, others;
+    uint64_t value = 0x33;
+
+    import_device shared(import_receive(owner->sock, theirs), theirs);
+    struct ibv_dm *dm = ibv_import_dm(shared.dev.ctx, theirs.dm);
+    ASSERT_NE(nullptr, dm);
+    EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)));
+    delete owner;
+    EXPECT_TRUE(verbs_until([&] {
+        struct ibv_mr *mr = ibv_import_mr(shared.pd, theirs.mr);
+
+        if (mr != NULL) {
+            ibv_unimport_mr(mr);
+        }
+        return mr == NULL;
+    }));
+    import_program other("owns");
+    import_device next(import_receive(other.sock, others), others);
+    struct ibv_dm *its = ibv_import_dm(next.dev.ctx, others.dm);
+    ASSERT_NE(nullptr, its);
+    EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)));
+    EXPECT_EQ(0, ibv_memcpy_from_dm(&value, its, 0, sizeof(value)));
+    EXPECT_EQ(0x22u, value) << "written to by way of what is dead";
+    EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 0, sizeof(value)));
+    EXPECT_EQ(0x33u, value);
+    ibv_unimport_dm(its);
+    ibv_unimport_dm(dm);
+}
+
+TEST_P(verbs_import, device_memory_outlives_its_context)
+{
+    import_program peer("hands_over");
+    import_card first, second;
+    uint64_t value = 0x33;
+    struct ibv_context *ctx = ibv_import_device(import_receive(peer.sock,
+                                                               first));
+    ASSERT_NE(nullptr, ctx);
+    struct ibv_dm *dm = ibv_import_dm(ctx, first.dm);
+    ASSERT_NE(nullptr, dm);
+    peer_meet(peer.sock);
+    close(import_receive(peer.sock, second));
+    EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)));
+    peer_meet(peer.sock);
+    EXPECT_EQ(0, peer.wait());
+    ibv_unimport_dm(dm);
+    ibv_close_device(ctx);
 }
 
 /* --- forked --------------------------------------------------------------- */

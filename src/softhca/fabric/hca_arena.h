@@ -22,6 +22,10 @@ void *hca_arena_reserve(size_t size);
 /* Gives back what hca_arena_alloc() or hca_arena_reserve() returned. */
 void hca_arena_free(void *ptr);
 
+/* Makes the chunks of some memory, of whatever process, nobody's for ever: another
+ * has it mapped, and may write to it after the end of its process. */
+void hca_arena_keep(const void *ptr, size_t size);
+
 /* Returns the chunks of a process to the fabric. */
 void hca_arena_reap(unsigned proc);
 

@@ -35,6 +35,7 @@ typedef uint64_t hca_off_t;
 #define HCA_MAX_COUNTS  16u /* hca_count.h */
 #define HCA_MAX_TRAFFIC 4u  /* hca_traffic.h */
 #define HCA_CHUNK_SIZE  (1ul << 20)
+#define HCA_CHUNK_KEPT  UINT16_MAX /* hca_arena_keep() */
 #define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
 #define HCA_ATOMIC_LOCKS 64u
 
@@ -74,7 +75,8 @@ struct hca_fabric {
     pthread_mutex_t  lock;
     pthread_mutex_t  reap_lock;
     struct hca_proc  procs[HCA_MAX_PROCS];
-    uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free */
+    uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free, or
+                                                     HCA_CHUNK_KEPT */
     _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
     _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
     _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_obj.h"
+#include "hca_arena.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_proc.h"
@@ -531,6 +532,22 @@ static void hca_obj_reap_one(void *ptr, void *arg)
     hca_obj_retire(reaper->kind, obj);
 }
 
+bool hca_dm_keep(const struct hca_dm *dm)
+{
+    if (!atomic_load(&dm->is_shared) ||
+        hca_obj_is_given_up(HCA_KIND_DM, dm)) {
+        return false;
+    }
+    hca_arena_keep(hca_ptr(dm->mem), dm->length);
+    return true;
+}
+
+static void hca_dm_keep_one(void *dm, void *arg)
+{
+    (void)arg;
+    hca_dm_keep(dm);
+}
+
 bool hca_obj_reap(unsigned proc)
 {
     /* those that refer to others first */
@@ -543,6 +560,7 @@ bool hca_obj_reap(unsigned proc)
 
     clock_gettime(CLOCK_MONOTONIC, &reaper.deadline);
     reaper.deadline.tv_sec++;
+    hca_obj_foreach(HCA_KIND_DM, proc, hca_dm_keep_one, NULL);
     for (unsigned i = 0; i < HCA_NUM_KINDS; i++) {
         reaper.kind = order[i];
         hca_obj_foreach(order[i], proc, hca_obj_reap_one, &reaper);

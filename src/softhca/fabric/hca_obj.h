@@ -133,6 +133,7 @@ struct hca_pd {
 struct hca_dm {
     struct hca_obj  obj;
     struct hca_name name;
+    _Atomic(bool)   is_shared; /* another process may have it mapped */
     hca_off_t       mem;
     uint64_t        length;
 };
@@ -442,6 +443,10 @@ uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 
 /* Which of those on the fabric it is. */
 uint32_t hca_dm_index(const struct hca_dm *dm);
+
+/* Has the memory kept, if it was shared and nobody has destroyed it: its owner goes.
+ * @return whether it is. */
+bool hca_dm_keep(const struct hca_dm *dm);
 
 /* Size of all tables in the segment, and their first initialization. */
 size_t hca_obj_tables_size(void);

@@ -52,8 +52,10 @@ static void uverbs_dm_release(struct uverbs_obj *obj,
 
     (void)events;
     uverbs_map_forget(obj->ctx, UVERBS_MAP_DM, hca_dm_index(dm->hw));
+    if (!hca_dm_keep(dm->hw)) {
+        hca_arena_free(dm->mem);
+    }
     hca_obj_free(HCA_KIND_DM, dm->hw);
-    hca_arena_free(dm->mem);
     hca_dev_give_memory(obj->ctx->dev, uverbs_dm_size(dm));
 }
 
@@ -66,6 +68,7 @@ static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
     if (dm->hw == NULL) {
         return false;
     }
+    atomic_store(&dm->hw->is_shared, true);
     dm->mem    = hca_ptr(dm->hw->mem);
     dm->length = dm->hw->length;
     return true;
@@ -238,6 +241,18 @@ static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
      UVERBS_OBJECT_DM},
 };
 
+/* Then it is freed, and not kept for who may have it mapped. */
+static int uverbs_free_dm(struct uverbs_req *req)
+{
+    const struct uverbs_dm *dm = uverbs_get_obj(req,
+                                                UVERBS_ATTR_FREE_DM_HANDLE);
+
+    if (!dm->obj.is_foreign && (dm->obj.users == 0)) {
+        atomic_store(&dm->hw->is_shared, false);
+    }
+    return uverbs_destroy(req);
+}
+
 static const struct uverbs_attr_spec uverbs_reg_dm_mr_attrs[] = {
     {UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0, 0, 0},
     {UVERBS_ATTR_REG_DM_MR_OFFSET, UVERBS_IN, UVERBS_MANDATORY, 8, 8, 0},
@@ -327,7 +342,7 @@ const struct uverbs_method uverbs_dm_methods[] = {
     {.object  = UVERBS_OBJECT_DM,
      .id      = UVERBS_METHOD_DM_FREE,
      .name    = "free_dm",
-     .handler = uverbs_destroy,
+     .handler = uverbs_free_dm,
      UVERBS_ATTRS(uverbs_free_dm_attrs)},
     {.object  = UVERBS_OBJECT_MR,
      .id      = UVERBS_METHOD_DM_MR_REG,
