@@ -216,6 +216,19 @@ void peer_destroys(int sock)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
+void peer_frees_device_memory(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    struct ibv_dm *dm = ibv_import_dm(shared.dev.ctx, card.dm);
+
+    ASSERT_NE(nullptr, dm);
+    EXPECT_EQ(EBUSY, ibv_free_dm(dm)) << "a region of the other is in it";
+    peer_meet(sock);
+    peer_meet(sock);
+    EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
 void peer_uses_domain(int sock)
 {
     import_card card;
@@ -326,6 +339,7 @@ const std::map<std::string, void (*)(int)> import_peers = {
     {"messages", peer_messages},
     {"atomics", peer_atomics},
     {"destroys", peer_destroys},
+    {"frees_device_memory", peer_frees_device_memory},
     {"uses_domain", peer_uses_domain},
     {"has_device_memory", peer_has_device_memory},
     {"inherits", peer_inherits},
@@ -528,6 +542,29 @@ TEST_P(verbs_import, device_memory_is_shared)
     EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 64, sizeof(value)));
     EXPECT_EQ(0x1122334455667789u, value);
     EXPECT_EQ(0, ibv_free_dm(dm));
+}
+
+TEST_P(verbs_import, device_memory_is_busy_as_long_as_it_has_regions)
+{
+    struct ibv_alloc_dm_attr all = {128 << 10, 0, 0};
+    struct ibv_dm *dm            = ibv_alloc_dm(dev.ctx, &all);
+    import_program peer("frees_device_memory");
+
+    ASSERT_NE(nullptr, dm);
+    struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
+                                      IBV_ACCESS_ZERO_BASED);
+    ASSERT_NE(nullptr, mr);
+    start(peer, dm->handle);
+    peer_meet(peer.sock);
+    EXPECT_EQ(EBUSY, ibv_free_dm(dm));
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    peer_meet(peer.sock);
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(ENOENT, ibv_free_dm(dm));
+    struct ibv_dm *again = ibv_alloc_dm(dev.ctx, &all);
+    ASSERT_NE(nullptr, again) << "there is no more than that of it";
+    EXPECT_EQ(0, ibv_free_dm(again));
+    ibv_unimport_dm(dm);
 }
 
 TEST_P(verbs_import, descriptor_stays_a_device_for_the_next_program)

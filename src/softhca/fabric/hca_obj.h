@@ -134,6 +134,7 @@ struct hca_dm {
     struct hca_obj  obj;
     struct hca_name name;
     _Atomic(bool)   is_shared; /* another process may have it mapped */
+    _Atomic(uint32_t) num_regions; /* on it */
     hca_off_t       mem;
     uint64_t        length;
 };

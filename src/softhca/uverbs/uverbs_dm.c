@@ -241,13 +241,21 @@ static const struct uverbs_attr_spec uverbs_free_dm_attrs[] = {
      UVERBS_OBJECT_DM},
 };
 
-/* Then it is freed, and not kept for who may have it mapped. */
+/* Regions are its owner's. Then it is freed, and not kept for who may have it
+ * mapped. */
 static int uverbs_free_dm(struct uverbs_req *req)
 {
     const struct uverbs_dm *dm = uverbs_get_obj(req,
                                                 UVERBS_ATTR_FREE_DM_HANDLE);
+    int ret = uverbs_obj_may_destroy(&dm->obj);
 
-    if (!dm->obj.is_foreign && (dm->obj.users == 0)) {
+    if (ret != 0) {
+        return ret;
+    }
+    if (atomic_load(&dm->hw->num_regions) != 0) {
+        return -EBUSY;
+    }
+    if (!dm->obj.is_foreign) {
         atomic_store(&dm->hw->is_shared, false);
     }
     return uverbs_destroy(req);
@@ -321,6 +329,7 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
     }
     mr->dm = dm;
     uverbs_hold(dm);
+    atomic_fetch_add(&dm->hw->num_regions, 1);
     ret = uverbs_dm_mr_respond(req, mr);
     if (ret != 0) {
         uverbs_obj_destroy(&mr->obj, NULL);

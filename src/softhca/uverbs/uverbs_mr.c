@@ -188,6 +188,9 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
         munmap(mr->map.addr, mr->map.size);
     }
     uverbs_drop(mr->pd);
+    if (mr->dm != NULL) {
+        atomic_fetch_sub(&mr->dm->hw->num_regions, 1);
+    }
     uverbs_drop(mr->dm);
 }
 
