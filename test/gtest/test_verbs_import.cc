@@ -7,10 +7,13 @@
  */
 #include "verbs_peer.h"
 
+#include <atomic>
 #include <climits>
 #include <fcntl.h>
 #include <functional>
 #include <map>
+#include <sys/stat.h>
+#include <thread>
 
 namespace {
 
@@ -298,6 +301,41 @@ void peer_is_elsewhere(int sock)
     EXPECT_NE(std::string::npos, log.take().find("another fabric or node"));
 }
 
+/* Two threads come to ask at once: it is one device. */
+void peer_asks_in_threads(int sock)
+{
+    import_card card;
+    unsigned count = 0;
+    struct stat st;
+
+    for (unsigned i = 0; i < 200; i++) {
+        int fd = import_receive(sock, card);
+        std::atomic<int> late{2};
+        hca_log_reader log;
+        std::string text;
+        std::thread other([&] {
+            struct stat theirs;
+
+            for (late--; late > 0;) {
+            }
+            EXPECT_EQ(0, fstat(fd, &theirs));
+        });
+
+        for (late--; late > 0;) {
+        }
+        EXPECT_EQ(0, fstat(fd, &st));
+        other.join();
+        EXPECT_EQ(0, close(fd));
+        text = log.take();
+        for (size_t at = 0; (at = text.find("mkey", at)) != text.npos; at++) {
+            count += (text.compare(text.find(':', at), 9, ": created") == 0);
+            count -= (text.compare(text.find(':', at), 11, ": destroyed") == 0);
+        }
+        peer_meet(sock);
+    }
+    EXPECT_EQ(0u, count) << "devices that nobody closes";
+}
+
 /* Opens a device and lives until it is killed. */
 void peer_owns(int sock)
 {
@@ -344,6 +382,7 @@ const std::map<std::string, void (*)(int)> import_peers = {
     {"has_device_memory", peer_has_device_memory},
     {"inherits", peer_inherits},
     {"is_elsewhere", peer_is_elsewhere},
+    {"asks_in_threads", peer_asks_in_threads},
     {"owns", peer_owns},
     {"hands_over", peer_hands_over},
 };
@@ -586,6 +625,19 @@ TEST_P(verbs_import, device_of_another_fabric_is_none)
     import_program peer("is_elsewhere", "elsewhere");
 
     start(peer);
+    EXPECT_EQ(0, peer.wait());
+}
+
+TEST_P(verbs_import, device_is_one_for_all_threads)
+{
+    setenv("SOFTHCA_LOG", "info", 1);
+    import_program peer("asks_in_threads");
+    setenv("SOFTHCA_LOG", "warn", 1);
+
+    for (unsigned i = 0; i < 200; i++) {
+        start(peer);
+        peer_meet(peer.sock);
+    }
     EXPECT_EQ(0, peer.wait());
 }
 

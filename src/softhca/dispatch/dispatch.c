@@ -326,8 +326,8 @@ static bool dispatch_has_dev(int fd, const struct uverbs_file *file)
 /* A place of its own for this process, as what opened it has one. */
 int dispatch_import(int fd)
 {
+    struct uverbs_ctx *ctx, *none = NULL;
     struct uverbs_file file;
-    struct uverbs_ctx *ctx;
     int ret;
 
     if (!uverbs_map_read_file(fd, &file)) {
@@ -346,12 +346,11 @@ int dispatch_import(int fd)
     }
     uverbs_obj_begin(ctx);
     ret = uverbs_context_import(ctx);
-    if (ret != 0) {
-        dispatch_ctx_put(ctx);
-        return ret;
+    if ((ret != 0) ||
+        !atomic_compare_exchange_strong(&dispatch_files[fd], &none, ctx)) {
+        dispatch_ctx_put(ctx); /* or another thread was faster */
     }
-    atomic_store(&dispatch_files[fd], ctx);
-    return 0;
+    return ret;
 }
 
 int dispatch_dev(int fd)
