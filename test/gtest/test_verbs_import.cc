@@ -232,6 +232,19 @@ void peer_frees_device_memory(int sock)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
+void peer_frees_domain(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    struct ibv_pd *pd = ibv_import_pd(shared.dev.ctx, card.pd);
+
+    ASSERT_NE(nullptr, pd);
+    EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd)) << "the other has an address in it";
+    peer_meet(sock);
+    peer_meet(sock);
+    EXPECT_EQ(0, ibv_dealloc_pd(pd));
+}
+
 void peer_uses_domain(int sock)
 {
     import_card card;
@@ -383,6 +396,7 @@ const std::map<std::string, void (*)(int)> import_peers = {
     {"inherits", peer_inherits},
     {"is_elsewhere", peer_is_elsewhere},
     {"asks_in_threads", peer_asks_in_threads},
+    {"frees_domain", peer_frees_domain},
     {"owns", peer_owns},
     {"hands_over", peer_hands_over},
 };
@@ -748,6 +762,29 @@ TEST_P(verbs_import, region_of_a_forked_child_is_of_its_parents_domain)
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_import, testing::Values(0));
 
+/* Where address handles are objects of the kernel's */
+class verbs_import_roce : public verbs_import {
+};
+
+TEST_P(verbs_import_roce, domain_is_busy_as_long_as_it_has_addresses)
+{
+    struct ibv_ah_attr attr = dev.ah_attr(true);
+    struct ibv_pd *pd       = ibv_alloc_pd(dev.ctx);
+    struct ibv_ah *ah       = ibv_create_ah(pd, &attr);
+    import_program peer("frees_domain");
+
+    ASSERT_NE(nullptr, ah);
+    import_send(peer.sock, dev.ctx->cmd_fd, {pd->handle, 0, 0, 0, 0, 0});
+    peer_meet(peer.sock);
+    EXPECT_EQ(0, ibv_destroy_ah(ah));
+    peer_meet(peer.sock);
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(ENOENT, ibv_dealloc_pd(pd));
+    ibv_unimport_pd(pd);
+}
+
+INSTANTIATE_TEST_SUITE_P(roce, verbs_import_roce, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -756,5 +793,6 @@ int main(int argc, char **argv)
         testing::InitGoogleTest();
         return import_peer_main(argv[2]);
     }
-    return hca_test_main(argc, argv, {{"ib", {}}});
+    return hca_test_main(argc, argv, {{"ib", {}},
+                                      {"roce", {{"SOFTHCA_LINK", "roce"}}}});
 }

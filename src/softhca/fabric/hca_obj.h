@@ -127,6 +127,7 @@ struct hca_pd {
     struct hca_obj  obj;
     struct hca_name name;
     _Atomic(bool)   is_shared; /* another process has asked for it */
+    _Atomic(uint32_t) num_ahs; /* address handles in it, of its owner */
 };
 
 /* Device memory: a part of the owner's arena. */

@@ -127,10 +127,20 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
     return 0;
 }
 
+/* For who has imported the domain. Those of such a one are not counted: it may be
+ * killed. */
+static void uverbs_ah_count(struct uverbs_pd *pd, int n)
+{
+    if (!pd->obj.is_foreign) {
+        atomic_fetch_add(&pd->hw->num_ahs, n);
+    }
+}
+
 static void uverbs_ah_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     (void)events;
+    uverbs_ah_count(((struct uverbs_ah*)obj)->pd, -1);
     uverbs_drop(((struct uverbs_ah*)obj)->pd);
 }
 
@@ -187,6 +197,7 @@ static int uverbs_create_ah(struct uverbs_req *req)
     }
     ah->pd = pd;
     uverbs_hold(pd);
+    uverbs_ah_count(pd, 1);
     ret = uverbs_ah_respond(req, ah, &path);
     if (ret != 0) {
         uverbs_obj_destroy(&ah->obj, NULL);

@@ -150,7 +150,8 @@ static int uverbs_dealloc_pd(struct uverbs_req *req)
     if (ret != 0) {
         return ret;
     }
-    return uverbs_pd_is_used(pd) ? -EBUSY : uverbs_destroy(req);
+    return ((atomic_load(&pd->hw->num_ahs) != 0) || uverbs_pd_is_used(pd)) ?
+           -EBUSY : uverbs_destroy(req);
 }
 
 static const struct uverbs_attr_spec uverbs_dealloc_pd_attrs[] = {
