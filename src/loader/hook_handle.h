@@ -25,10 +25,10 @@ typedef struct hook_handles {
 } hook_handles_t;
 
 
-/* That of an open view, or NULL: there is none. By any thread, as one has the
- * view. */
+/* That of an open view, or NULL: there is none. By any thread that may call this
+ * worker of the context, as one has the view. */
 ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
-                          const uct_dcx_view_t *view);
+                          ucp_worker_h worker, const uct_dcx_view_t *view);
 
 /* No view is open. */
 void hook_handles_release(hook_handles_t *handles, ucp_context_h context);

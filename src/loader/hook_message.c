@@ -197,21 +197,24 @@ static void hook_message_start(const hook_message_t *message,
 }
 
 /* Whether UCP has the handle of the view that it needs */
-static int hook_message_map(hook_context_t *context, hook_op_t *op)
+static int hook_message_map(const hook_worker_t *worker, hook_op_t *op)
 {
+    hook_context_t *context = worker->context;
+
     if (!context->needs_handles) {
         return 1;
     }
 
-    op->memh = hook_handle_get(&context->handles, context->context, op->view);
+    op->memh = hook_handle_get(&context->handles, context->context,
+                               worker->worker, op->view);
     return op->memh != NULL;
 }
 
 static hook_op_t *hook_message_open(const hook_worker_t *worker,
                                     const hook_message_t *message)
 {
-    hook_context_t *context = worker->context;
-    hook_op_t *op           = hook_op_get();
+    const hook_context_t *context = worker->context;
+    hook_op_t *op                 = hook_op_get();
     uct_dcx_view_status_t status;
 
     if (op == NULL) {
@@ -220,7 +223,7 @@ static hook_op_t *hook_message_open(const hook_worker_t *worker,
 
     status = hook_views()->open(context->mds, context->num_mds, &message->data,
                                 message->is_dest, &op->view);
-    if ((status == UCT_DCX_VIEW_OK) && !hook_message_map(context, op)) {
+    if ((status == UCT_DCX_VIEW_OK) && !hook_message_map(worker, op)) {
         hook_views()->close(op->view, 0);
         status = UCT_DCX_VIEW_FAILED;
     }

@@ -119,6 +119,11 @@ double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
  * UCP (ucp_ep_h), of which this library knows nothing else. */
 unsigned uct_dcx_ucx_ep_config(const void *ucp_ep);
 
+/* The lock that its functions take of a worker (ucp_worker_h) that any thread may
+ * call; of others there is none. A thread may have it already. */
+void uct_dcx_ucx_worker_lock(void *ucp_worker);
+void uct_dcx_ucx_worker_unlock(void *ucp_worker);
+
 /* Whether it takes the type of memory from the handle that it is given, and from
  * nothing else where it has newer protocols (UCX_PROTO_ENABLE=y). */
 int uct_dcx_ucx_has_typed_handles(void);

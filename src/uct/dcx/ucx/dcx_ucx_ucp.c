@@ -5,6 +5,7 @@
 #include "dcx_ucx.h"
 
 #include <ucp/core/ucp_ep.h>
+#include <ucp/core/ucp_worker.h>
 #include <uct/api/version.h>
 
 
@@ -12,6 +13,27 @@ unsigned uct_dcx_ucx_ep_config(const void *ucp_ep)
 {
     return __atomic_load_n(&((const ucp_ep_t*)ucp_ep)->cfg_index,
                            __ATOMIC_RELAXED);
+}
+
+
+/* ucp_worker.h: UCP_WORKER_THREAD_CS_ENTER_CONDITIONAL() */
+void uct_dcx_ucx_worker_lock(void *ucp_worker)
+{
+    ucp_worker_h worker = ucp_worker;
+
+    if (worker->flags & UCP_WORKER_FLAG_THREAD_MULTI) {
+        UCS_ASYNC_BLOCK(&worker->async);
+    }
+}
+
+
+void uct_dcx_ucx_worker_unlock(void *ucp_worker)
+{
+    ucp_worker_h worker = ucp_worker;
+
+    if (worker->flags & UCP_WORKER_FLAG_THREAD_MULTI) {
+        UCS_ASYNC_UNBLOCK(&worker->async);
+    }
 }
 
 

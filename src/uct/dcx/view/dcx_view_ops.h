@@ -93,6 +93,10 @@ typedef struct uct_dcx_view_ops {
     /* The index of an UCP endpoint's configuration, by any thread. */
     unsigned (*ep_config)(const void *ucp_ep);
 
+    /* The lock of an UCP worker, which calls of UCP take themselves. */
+    void     (*worker_lock)(void *ucp_worker);
+    void     (*worker_unlock)(void *ucp_worker);
+
     /* Whether UCP takes the type of memory from its handle. */
     int      (*has_typed_handles)(void);
 
