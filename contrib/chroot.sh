@@ -33,7 +33,9 @@ make_chroot()
     say "installing Debian $1 in $2"
     apart debootstrap --variant=minbase "$1" "$2" "$(system_mirror)" \
         > "$log" 2>&1 ||
-        { tail -n 5 "$log" >&2; die "debootstrap failed: $log"; }
+        { tail -n 5 "$log" >&2
+          as_root rm -rf "$2" # so that the next try begins anew
+          die "debootstrap failed: $log"; }
     as_root touch "$2/.dcx-chroot"
 }
 
