@@ -102,18 +102,23 @@ build_prefix()
 # changed. Without a PREFIX it stays what it was, ./install at first.
 configure_build()
 {
-    local stamp=$build/.configured newest want prefix=$1
+    local stamp=$build/.configured newest want found prefix=$1
     shift
     prefix=${prefix:-$(build_prefix)}
     set -- --prefix="${prefix:-$top/install}" "$@"
     want="$* --with-ucx-source=$ucx_source ucx=$(ucx_info -v | head -n 1)"
+    # what configure finds, or does not
+    # shellcheck disable=SC2086 # lists of names
+    found="without: "$(missing_packages $packages_build $packages_job \
+        $packages_test 2> /dev/null || true)
     mkdir -p "$build" && [ -w "$build" ] ||
         die "cannot write to $build: DCX_BUILD=DIR builds in another folder"
     newest=$(find "$top" "(" -name build -o -name .git -o -name install ")" \
         -prune -o "(" -name configure.ac -o -name Makefile.am -o \
         -name Makefile.inc ")" -newer "$stamp" -print 2> /dev/null || true)
     if [ -f "$stamp" ] && [ -z "$newest" ] && [ -f "$build/Makefile" ] &&
-        [ "$(cat "$stamp")" = "$want" ]; then
+        [ "$(cat "$stamp")" = "$want
+$found" ]; then
         return 0
     fi
     say "configuring in $build"
@@ -123,14 +128,14 @@ configure_build()
         { tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
     # other arguments mean other compiler flags, which make does not see
     if [ -f "$build/Makefile" ] && [ -f "$stamp" ] &&
-        [ "$(cat "$stamp")" != "$want" ]; then
+        [ "$(head -n 1 "$stamp")" != "$want" ]; then
         make -s -C "$build" clean > /dev/null 2>&1 || true
     fi
     rm -f "$stamp" # until it is done
     (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
         > configure.log 2>&1) ||
         { tail -n 8 "$build/configure.log"; die "configure failed"; }
-    echo "$want" > "$stamp"
+    printf '%s\n' "$want" "$found" > "$stamp"
 }
 
 # build_targets TARGET...: make, quietly, with its output kept. A file marks a

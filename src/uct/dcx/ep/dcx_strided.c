@@ -107,8 +107,9 @@ static ucs_status_t uct_dcx_strided_plain(const uct_dcx_strided_t *op,
     for (i = 0; i < num; ++i) {
         piece    = uct_dcx_layout_piece(layout, i);
         memhs[i] = (uct_dcx_mem_t){
-            .lkey = piece.lkey,
-            .rkey = op->is_rndv ? op->rndv.rkey : 0
+            .lkey   = piece.lkey,
+            .rkey   = op->is_rndv ? op->rndv.rkey : 0,
+            .origin = &memhs[i]
         };
         iov[i]   = (uct_iov_t){
             .buffer = (void*)(uintptr_t)piece.addr,
@@ -268,8 +269,9 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
                            uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
     uct_dcx_mem_t memh  = {
-        .lkey = slot->lkey,
-        .rkey = op->is_rndv ? uct_dcx_slots_give_rkey(slots, slot) : 0
+        .lkey   = slot->lkey,
+        .rkey   = op->is_rndv ? uct_dcx_slots_give_rkey(slots, slot) : 0,
+        .origin = &memh
     };
     const uct_iov_t iov = {.length = length, .memh = &memh, .count = 1};
     uct_dcx_strided_keyed_t *keyed;
