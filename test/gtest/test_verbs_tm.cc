@@ -1460,6 +1460,38 @@ TEST_P(verbs_tm_stopped, keeps_not_who_awaits_a_rendezvous)
 
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_stopped, testing::Values(0));
 
+using verbs_tm_stopped_deaf = verbs_tm_stopped;
+
+/* The reads of a rendezvous get no answer, and their tries end meanwhile. */
+TEST_P(verbs_tm_stopped_deaf, keeps_no_buffer_for_ever)
+{
+    verbs_options patient = tm_rndv_ep(*tm);
+    unsigned canceled     = 0;
+
+    patient.timeout = 17; /* 537 ms, and one more try */
+    verbs_pair other(dev, {}, patient);
+    strict_mem data(dev.pd, ACCESS_ALL, 0);
+    tm_rndv rndv(IBV_TMH_RNDV, 7, data.addr, data.mr->rkey, 4096);
+    tm->add({.wr_id = 1, .tag = 7, .length = 4096});
+    memcpy(data.addr, &rndv.headers, sizeof(rndv.headers));
+    EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(data, sizeof(rndv.headers))
+                         .post(other.a.qp));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.send_cq).status);
+    EXPECT_EQ(TM_MATCH, tm->wait().flags);
+
+    ASSERT_NO_FATAL_FAILURE(stop_sender());
+    EXPECT_TRUE(verbs_until([&] { return other.b.state() == IBV_QPS_ERR; }));
+    EXPECT_TRUE(tm->is_empty());
+    go_on();
+    for (unsigned i = 0; i < 2; i++) { /* the message, too */
+        canceled += (tm->wait().status == IBV_WC_TM_RNDV_INCOMPLETE) ? 1 : 0;
+    }
+    EXPECT_EQ(1u, canceled);
+    ep.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(deaf, verbs_tm_stopped_deaf, testing::Values(0));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -1470,6 +1502,7 @@ int main(int argc, char **argv)
         {"late", {{"SOFTHCA_DELAY", "20"}}},
         {"slow", {{"SOFTHCA_DELAY", "100000"}}},
         {"lost", {{"SOFTHCA_FAULT", "drop_ack:op=send:nth=2"}}},
+        {"deaf", {{"SOFTHCA_FAULT", "drop:op=read:count=0"}}},
         {"scatter", {{"MLX5_SCATTER_TO_CQE", "1"}}},
     });
 }

@@ -50,6 +50,7 @@ struct hca_rndv {
     struct hca_recv         recv;  /* the tagged buffer */
     struct hca_tries        tries;
     uint64_t                wait_ns; /* before the next try */
+    bool                    is_failed; /* and its SRQ has to say so */
 };
 
 /* A doorbell may ring in a signal handler, whatever that interrupted: they come
@@ -115,8 +116,11 @@ static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
 
 static void hca_rndv_fail(struct hca_rndv *rndv)
 {
-    if (rndv->state == HCA_RNDV_READ) {
-        hca_rndv_complete(rndv, PRM_CQE_TM_MSG_COMPLETION_CANCELED);
+    rndv->is_failed = true;
+    if ((rndv->state == HCA_RNDV_READ) &&
+        !hca_rndv_complete(rndv, PRM_CQE_TM_MSG_COMPLETION_CANCELED)) {
+        rndv->wait_ns = HCA_RNDV_HELD_UP_NS; /* then it says so again */
+        return;
     }
     rndv->state = HCA_RNDV_FAILED;
 }
@@ -300,7 +304,7 @@ static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
     };
 
     hca_rndv_transmit(rndv, &sender);
-    if (rndv->state == HCA_RNDV_FAILED) {
+    if (rndv->is_failed) {
         hca_qp_fail_requester(qp);
         hca_thread_add_failed(rndv->job.qpn);
     }
@@ -366,6 +370,8 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
     while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
         if (!hca_proc_alive(rndv->recv.owner.proc)) {
             rndv->state = HCA_RNDV_FAILED;
+        } else if (rndv->is_failed) {
+            hca_rndv_fail(rndv);
         } else if (rndv->job.is_dc) {
             hca_rndv_dc(rndv);
         } else {
