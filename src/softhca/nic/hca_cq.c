@@ -224,16 +224,22 @@ static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
            (1u << cq->ring.log_cnt);
 }
 
+/* Once, whether its lock is held or not: of several that wait for one that is
+ * stopped, each would say so. */
+static bool hca_cq_to_error(struct hca_cq *cq)
+{
+    return !__atomic_exchange_n(&cq->overrun, true, __ATOMIC_ACQ_REL);
+}
+
 static void hca_cq_fail(struct hca_cq *cq)
 {
-    cq->overrun = true;
     hca_thread_add_overrun(cq->obj.num);
     hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
 }
 
 static int hca_cq_overrun(struct hca_cq *cq)
 {
-    if (!cq->overrun) {
+    if (hca_cq_to_error(cq)) {
         hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
                  "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
                  hca_cq_consumer(cq), cq->pi);
@@ -247,7 +253,7 @@ static __attribute__((noinline)) void hca_cq_held_up(uint32_t cqn)
 {
     struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
 
-    if ((cq != NULL) && !cq->overrun) {
+    if ((cq != NULL) && hca_cq_to_error(cq)) {
         hca_warn("cq 0x%x: in error: it takes no completions while that "
                  "process is stopped", cqn);
         hca_cq_fail(cq);
