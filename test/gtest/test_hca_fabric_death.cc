@@ -420,6 +420,24 @@ TEST_F(hca_fabric_test, cq_of_a_stopped_writer_is_in_error)
     });
 }
 
+/* ... even if that goes: then its ring stays. */
+TEST_F(hca_fabric_test, cq_of_a_stopped_writer_keeps_its_ring)
+{
+    run([] {
+        attach();
+        queues q     = make_queues();
+        uint32_t num = q.cq->obj.num;
+        {
+            stopped_process writer([num] { hca_obj_lock(HCA_KIND_CQ, num); });
+
+            EXPECT_FALSE(hca_cq_free(q.cq));
+            EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CQ, num));
+        }
+        EXPECT_TRUE(hca_cq_free((struct hca_cq*)hca_obj_alloc(HCA_KIND_CQ, 0)));
+        hca_fabric_detach();
+    });
+}
+
 /* What is not whole is kept: it goes on in it. */
 TEST_F(hca_fabric_test, what_a_stopped_process_holds_is_given_up)
 {

@@ -139,9 +139,22 @@ static void devx_cq_fill(const uint8_t *ctx, struct hca_cq *hw)
     hw->mod_period_us   = devx_get(ctx, CQC_PERIOD);
 }
 
+/* With a user that never goes, since a stopped process may yet write to them. */
+static void devx_cq_keep_umems(struct devx_obj *obj)
+{
+    for (unsigned i = 0; i < DEVX_MAX_USES; i++) {
+        if ((obj->uses[i] != NULL) &&
+            (obj->uses[i]->type == MLX5_IB_OBJECT_DEVX_UMEM)) {
+            uverbs_ref(obj->uses[i]);
+        }
+    }
+}
+
 static void devx_cq_release(struct devx_obj *obj)
 {
-    hca_cq_free(obj->hw);
+    if (!hca_cq_free(obj->hw)) {
+        devx_cq_keep_umems(obj);
+    }
 }
 
 static enum devx_status devx_create_cq(struct devx_call *call)

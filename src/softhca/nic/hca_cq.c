@@ -346,13 +346,15 @@ int hca_cq_compress(struct hca_cq *cq)
     return (cq->minis != 0) ? 0 : -ENOMEM;
 }
 
-void hca_cq_free(struct hca_cq *cq)
+bool hca_cq_free(struct hca_cq *cq)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
 
-    if (hca_obj_free(HCA_KIND_CQ, cq)) {
-        hca_arena_free(minis);
+    if (!hca_obj_free(HCA_KIND_CQ, cq)) {
+        return false;
     }
+    hca_arena_free(minis);
+    return true;
 }
 
 /* --- all of them ---------------------------------------------------------- */

@@ -54,8 +54,10 @@ int hca_cq_compress(struct hca_cq *cq);
 /* Writes what is held of a queue, if it is there. No CQ lock may be held. */
 void hca_cq_close(uint32_t cqn);
 
-/* Gives a queue back that nobody can name any more, or could ever. */
-void hca_cq_free(struct hca_cq *cq);
+/* Gives a queue back that nobody can name any more, or could ever.
+ * @return false if its ring has to stay: a process that is stopped may yet write
+ * to it. */
+bool hca_cq_free(struct hca_cq *cq);
 
 /* Goes on in another ring: RESIZE_CQ. The old one is not touched afterwards.
  * @return 0, -ETIMEDOUT (it cannot be had), -EINVAL (more is waiting than the new one holds). */

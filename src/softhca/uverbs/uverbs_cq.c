@@ -50,8 +50,9 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
     if (events != NULL) {
         *events = left;
     }
-    hca_cq_free(hw);
-    uverbs_rings_unshare(&cq->rings);
+    if (hca_cq_free(hw)) {
+        uverbs_rings_unshare(&cq->rings);
+    } /* else: shared for ever */
     uverbs_drop(cq->comp);
     uverbs_drop(cq->async);
 }
