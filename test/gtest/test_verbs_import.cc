@@ -232,6 +232,19 @@ void peer_frees_device_memory(int sock)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
+void peer_frees_region(int sock)
+{
+    import_card card;
+    import_device shared(import_receive(sock, card), card);
+    struct ibv_mr *mr = ibv_import_mr(shared.pd, card.mr);
+
+    ASSERT_NE(nullptr, mr);
+    EXPECT_EQ(EBUSY, ibv_dereg_mr(mr)) << "a window of the other is bound";
+    peer_meet(sock);
+    peer_meet(sock);
+    EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 void peer_frees_domain(int sock)
 {
     import_card card;
@@ -397,6 +410,7 @@ const std::map<std::string, void (*)(int)> import_peers = {
     {"is_elsewhere", peer_is_elsewhere},
     {"asks_in_threads", peer_asks_in_threads},
     {"frees_domain", peer_frees_domain},
+    {"frees_region", peer_frees_region},
     {"owns", peer_owns},
     {"hands_over", peer_hands_over},
 };
@@ -618,6 +632,31 @@ TEST_P(verbs_import, device_memory_is_busy_as_long_as_it_has_regions)
     ASSERT_NE(nullptr, again) << "there is no more than that of it";
     EXPECT_EQ(0, ibv_free_dm(again));
     ibv_unimport_dm(dm);
+}
+
+TEST_P(verbs_import, region_is_busy_as_long_as_a_window_is_bound)
+{
+    struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_1);
+    struct ibv_mr *mr = ibv_reg_mr(dev.pd, dst.addr, 4096,
+                                   ACCESS_ALL | IBV_ACCESS_MW_BIND);
+    struct ibv_mw_bind bind = {};
+    import_program peer("frees_region");
+    verbs_pair pair(dev);
+
+    ASSERT_TRUE((mw != NULL) && (mr != NULL));
+    bind.send_flags = IBV_SEND_SIGNALED;
+    bind.bind_info  = {mr, (uintptr_t)dst.addr, 256, IBV_ACCESS_REMOTE_WRITE};
+    ASSERT_EQ(0, ibv_bind_mw(pair.b.qp, mw, &bind));
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.send_cq).status);
+    import_send(peer.sock, dev.ctx->cmd_fd, {dev.pd->handle, mr->handle, 0, 0,
+                                             0, 0});
+    peer_meet(peer.sock);
+    EXPECT_EQ(EBUSY, ibv_dereg_mr(mr));
+    EXPECT_EQ(0, ibv_dealloc_mw(mw));
+    peer_meet(peer.sock);
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(ENOENT, ibv_dereg_mr(mr));
+    ibv_unimport_mr(mr);
 }
 
 TEST_P(verbs_import, descriptor_stays_a_device_for_the_next_program)

@@ -375,6 +375,16 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
      UVERBS_OBJECT_MR},
 };
 
+/* That may be a window of any process that has the domain. */
+static bool uverbs_mr_has_window(const struct uverbs_mr *mr)
+{
+    uint32_t key = uverbs_key(mr->mkey);
+
+    return (mr->obj.is_foreign || mr->pd->obj.is_foreign ||
+            atomic_load(&mr->pd->hw->is_shared)) ?
+           uverbs_mw_any_has(key) : uverbs_mw_has(mr->obj.ctx, key);
+}
+
 /* ibv_dereg_mr(3): it fails while a window is bound. The key of another process'
  * region is that one's to free. */
 static int uverbs_dereg_mr(struct uverbs_req *req)
@@ -386,7 +396,7 @@ static int uverbs_dereg_mr(struct uverbs_req *req)
     if (ret != 0) {
         return ret;
     }
-    if (uverbs_mw_has(req->ctx, uverbs_key(mr->mkey))) {
+    if (uverbs_mr_has_window(mr)) {
         return -EBUSY;
     }
     if (mr->obj.is_foreign) {

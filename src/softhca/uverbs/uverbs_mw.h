@@ -10,4 +10,7 @@
 /* Whether a window of the context is bound to the region of this key. */
 bool uverbs_mw_has(struct uverbs_ctx *ctx, uint32_t key);
 
+/* Whether one of any process is, which takes longer. */
+bool uverbs_mw_any_has(uint32_t key);
+
 #endif
