@@ -471,7 +471,9 @@ TEST_F(hca_fabric_test, object_of_another_that_is_held_is_not_given_up)
             EXPECT_EQ(-ETIMEDOUT, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
             EXPECT_FALSE(hca_obj_is_given_up(HCA_KIND_MKEY, mkey));
         }
+        EXPECT_FALSE(mkey->is_free);
         EXPECT_EQ(0, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
+        EXPECT_TRUE(mkey->is_free);
         EXPECT_EQ(-ENOENT, hca_obj_give_up(HCA_KIND_MKEY, mkey, &name));
         hca_fabric_detach();
     });

@@ -502,6 +502,10 @@ int hca_obj_give_up(enum hca_kind kind, void *ptr, const struct hca_name *name)
     is_there = hca_obj_is_named(kind, obj, name);
     if (is_there) {
         hca_obj_name(kind, obj)->file = 0;
+        if (kind == HCA_KIND_MKEY) { /* its process may just have changed it */
+            __atomic_store_n(&((struct hca_mkey*)obj)->is_free, true,
+                             __ATOMIC_SEQ_CST);
+        }
         atomic_fetch_add(&hca_fabric->procs[obj->proc].given_up, 1);
     }
     hca_obj_unlock(obj);

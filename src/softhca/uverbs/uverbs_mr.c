@@ -289,7 +289,9 @@ static void uverbs_mr_change(struct uverbs_mr *mr, uint32_t flags,
         mr->pd = pd;
         uverbs_hold(pd);
     }
-    mr->mkey->is_free = false;
+    if (!hca_obj_is_given_up(HCA_KIND_MKEY, mr->mkey)) { /* by now */
+        mr->mkey->is_free = false;
+    }
     hca_mutex_unlock(&mr->mkey->obj.lock);
 }
 
