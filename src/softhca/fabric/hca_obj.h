@@ -2,8 +2,8 @@
 /*
  * The numbered objects of the device, in tables of the fabric segment: memory
  * keys, completion queues, shared receive queues, queue pairs (DCI and DCT
- * included), event channels, protection domains and device memory. An object belongs to the process that created
- * it; any process may look it up by number.
+ * included), event channels, protection domains and device memory. An object
+ * belongs to the process that created it; any process may look it up by number.
  *
  * A number is never used again soon: its upper bits count the lives of the
  * slot. A slot is never unmapped and its mutex is initialized once, so a stale

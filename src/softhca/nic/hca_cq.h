@@ -60,7 +60,8 @@ void hca_cq_close(uint32_t cqn);
 bool hca_cq_free(struct hca_cq *cq);
 
 /* Goes on in another ring: RESIZE_CQ. The old one is not touched afterwards.
- * @return 0, -ETIMEDOUT (it cannot be had), -EINVAL (more is waiting than the new one holds). */
+ * @return 0, -ETIMEDOUT (it cannot be had), -EINVAL (more is waiting than the
+ * new one holds). */
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
 /* The last who held obj.lock died inside, and it is held again now: finishes
