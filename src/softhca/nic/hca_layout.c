@@ -48,15 +48,19 @@ static void hca_layout_find(struct hca_layout *layout)
     layout->skip -= found;
 }
 
+/* A UMR may change the key meanwhile, which who walks finds out afterwards: what is
+ * decided by is read once. */
+#define HCA_LAYOUT_ONCE(_member) __atomic_load_n(&(_member), __ATOMIC_RELAXED)
+
 void hca_layout_seek(struct hca_layout *layout, const struct hca_mkey *mkey,
                      uint64_t offset)
 {
     *layout = (struct hca_layout){
-        .klms      = hca_ptr(mkey->klms),
-        .num       = mkey->num_klms,
-        .shift     = mkey->klm_shift,
-        .repeat    = mkey->repeat,
-        .row_bytes = mkey->row_bytes,
+        .klms      = hca_ptr(HCA_LAYOUT_ONCE(mkey->klms)),
+        .num       = HCA_LAYOUT_ONCE(mkey->num_klms),
+        .shift     = HCA_LAYOUT_ONCE(mkey->klm_shift),
+        .repeat    = HCA_LAYOUT_ONCE(mkey->repeat),
+        .row_bytes = HCA_LAYOUT_ONCE(mkey->row_bytes),
         .skip      = offset,
     };
     if ((layout->repeat != 0) && (layout->row_bytes != 0)) {
