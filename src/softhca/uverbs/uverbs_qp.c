@@ -258,9 +258,8 @@ struct hca_qp *uverbs_qp_alloc(unsigned dev)
     uint32_t limit               = hca_limit(HCA_LIMIT_QP, UVERBS_MAX_QP);
     struct uverbs_qp_count count = {.dev = dev};
 
-    for (unsigned proc = 0;
-         (proc < HCA_MAX_PROCS) && (limit < UVERBS_MAX_QP); proc++) {
-        hca_obj_foreach(HCA_KIND_QP, proc, uverbs_qp_count, &count);
+    if (limit < UVERBS_MAX_QP) {
+        hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, uverbs_qp_count, &count);
     }
     return (count.count < limit) ? hca_obj_alloc(HCA_KIND_QP, dev) : NULL;
 }
