@@ -36,6 +36,20 @@ TEST(dcx_stale, remembers_the_last)
     EXPECT_TRUE(uct_dcx_stale_has(stale.get(), 0x12345678));
 }
 
+/* What this UCX calls a key that can be taken back, and whether it packs one for
+ * a range of the memory (uct/api/v2/uct_v2.h) */
+#if UCT_VERNO_MINOR >= 15
+const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
+                                 UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
+#else
+const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE;
+#endif
+#if UCT_VERNO_MINOR >= 16
+#define PACK_RANGE(_memory) (_memory).data(), (_memory).size(),
+#else
+#define PACK_RANGE(_memory)
+#endif
+
 /* --- handles and keys ----------------------------------------------------- */
 
 struct counted {
@@ -78,22 +92,22 @@ protected:
         return reg(m_memory.data(), m_memory.size());
     }
 
-    ucs_status_t try_pack(uct_mem_h memh, unsigned flags, packed_key &key)
+    ucs_status_t try_pack(uct_mem_h memh, bool can_invalidate, packed_key &key)
     {
         uct_md_mkey_pack_params_t params = {};
 
         params.field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS;
-        params.flags      = flags;
+        params.flags      = can_invalidate ? pack_invalidate : 0;
         key.resize(m_attr.rkey_packed_size);
-        return uct_md_mkey_pack_v2(m_dcx.md(), memh, &params, key.data());
+        return uct_md_mkey_pack_v2(m_dcx.md(), memh, PACK_RANGE(m_memory)
+                                   &params, key.data());
     }
 
-    packed_key pack(uct_mem_h memh,
-                    unsigned flags = UCT_MD_MKEY_PACK_FLAG_INVALIDATE)
+    packed_key pack(uct_mem_h memh, bool can_invalidate = true)
     {
         packed_key key;
 
-        UCT_CALL(try_pack(memh, flags, key));
+        UCT_CALL(try_pack(memh, can_invalidate, key));
         return key;
     }
 
@@ -230,7 +244,7 @@ TEST_P(dcx_invalidate, nobody_else_is_hurt)
     uct_mem_h mine = reg(), other = reg(), bare = reg();
     uct_rkey_t mine_rkey  = unpack(pack(mine));
     uct_rkey_t other_rkey = unpack(pack(other));
-    uct_rkey_t bare_rkey  = unpack(pack(bare, 0));
+    uct_rkey_t bare_rkey  = unpack(pack(bare, false));
     counted invalidation;
 
     EXPECT_NE(mine_rkey, other_rkey);
@@ -337,8 +351,8 @@ TEST_P(dcx_invalidate, few_keys_wait)
 TEST_P(dcx_invalidate, with_the_region)
 {
     uct_mem_h bare = reg(), both = reg(), silent = reg(), holder = reg();
-    uct_rkey_t bare_rkey = unpack(pack(bare, 0));
-    uct_rkey_t both_rkey = unpack(pack(both, 0)), rkey = unpack(pack(both));
+    uct_rkey_t bare_rkey = unpack(pack(bare, false));
+    uct_rkey_t both_rkey = unpack(pack(both, false)), rkey = unpack(pack(both));
     counted invalidation(3);
 
     EXPECT_EQ(GetParam(), bare_rkey == both_rkey);
@@ -350,13 +364,13 @@ TEST_P(dcx_invalidate, with_the_region)
     /* a new handle has a new region */
     uct_mem_h memh = reg();
 
-    EXPECT_NE(bare_rkey, unpack(pack(memh, 0)));
+    EXPECT_NE(bare_rkey, unpack(pack(memh, false)));
     EXPECT_EQ(UCS_OK, dereg(holder));
     expect_done(invalidation);
     expect_refused(bare_rkey);
     expect_refused(both_rkey);
     expect_refused(rkey);
-    expect_reached(unpack(pack(memh, 0)));
+    expect_reached(unpack(pack(memh, false)));
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
@@ -476,7 +490,7 @@ INSTANTIATE_TEST_SUITE_P(single, dcx_invalidate, testing::Values(false));
 TEST_F(dcx_mem, damaged_keys)
 {
     uct_mem_h memh       = reg();
-    const packed_key key = pack(memh, 0);
+    const packed_key key = pack(memh, false);
     uct_rkey_bundle_t bundle;
 
     for (size_t cut = 0; cut < key.size(); cut++) {
@@ -511,10 +525,10 @@ TEST_P(dcx_without, indirect_keys)
 
     EXPECT_FALSE(m_attr.cap.flags & UCT_MD_FLAG_INVALIDATE);
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              try_pack(memh, UCT_MD_MKEY_PACK_FLAG_INVALIDATE, key));
+              try_pack(memh, true, key));
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, dereg(memh, &invalidation));
     EXPECT_EQ(0u, invalidation.calls);
-    expect_reached(unpack(pack(memh, 0)));
+    expect_reached(unpack(pack(memh, false)));
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
