@@ -1,6 +1,6 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# Another Debian in a folder. Sourced by bash after common.sh. Whatever is mounted
+# Another Debian in a folder. Sourced by bash after common.sh and ucx.sh. Whatever is mounted
 # there is mounted for the processes in it alone, and goes with them, however they
 # end: nothing has to be unmounted, and the folder may be removed afterwards.
 
@@ -66,6 +66,23 @@ in_chroot()
 {
     apart env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         bash -euc "$(declare -f enter_chroot); enter_chroot \"\$@\"" _ "$@"
+}
+
+# in_chroot_tree DIR TREE COMMAND...: the same in a source tree of dcx, which is
+# /root/dcx there, and finds the source trees of UCX that this one finds
+in_chroot_tree()
+{
+    local dir=$1 binds=("$2" /root/dcx) trees='' folder folders
+    shift 2
+    IFS=: read -ra folders <<< "$ucx_trees"
+    for folder in "${folders[@]}"; do
+        [ -d "$folder" ] || continue
+        binds+=("$folder" "/root/trees/${#binds[@]}")
+        trees+=:${binds[-1]}
+    done
+    in_chroot "$dir" "${binds[@]}" -- env DEBIAN_FRONTEND=noninteractive \
+        ${trees:+"DCX_UCX_TREES=${trees#:}"} \
+        bash -c 'cd /root/dcx && exec "$@"' _ "$@"
 }
 
 # remove_chroot DIR

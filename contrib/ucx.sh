@@ -1,11 +1,14 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# What ucx-build and ucx-gtest share: a configured copy of UCX's source tree,
-# DIR/src with its objects in DIR/obj. Sourced by bash after common.sh.
+# Source trees of UCX, and what ucx-build and ucx-gtest make of one: a configured
+# copy, DIR/src with its objects in DIR/obj. Sourced by bash after common.sh, or
+# where $top, say and die are.
 #
 # DIR/.dcx-ucx names the version and the options that DIR was configured for.
 # $ucx_tree: a source tree, a folder or an archive; none for Debian's package
 ucx_tree=
+# where those of other versions are: folders, with colons between
+ucx_trees=${DCX_UCX_TREES:-$top/../shared/ucx}
 
 # The options that Debian configured UCX with, less the folders and what it says
 # of its own build system
@@ -42,7 +45,6 @@ configure_ucx()
 }
 
 ucx_prefix= # where an UCX is that is not the system's
-ucx_trees=${DCX_UCX_TREES:-$top/../shared/ucx}
 
 # find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from the
 # folders of the user's choice or from beside this tree
@@ -65,7 +67,7 @@ find_ucx_tree()
 need_ucx_tree()
 {
     find_ucx_tree "$1" || {
-        echo "SKIP: no source tree of UCX $1 in $ucx_trees (DCX_UCX_TREES)"
+        echo "SKIP: no source tree of UCX $1 (DCX_UCX_TREES names folders)"
         exit 77
     }
 }
