@@ -90,6 +90,14 @@ TEST_P(dcx_slot_mem, layouts_go_with_their_region)
     EXPECT_EQ(UCS_OK, put(kept, 0, 7));
 }
 
+/* UCX wants the name of an option with the prefix of its table since 1.17
+ * (ucs_config_parser_set_value). */
+#if UCT_VERNO_MINOR >= 17
+const std::string option_prefix = "DCX_";
+#else
+const std::string option_prefix;
+#endif
+
 /* What the variables may be */
 TEST_P(dcx_slot_mem, options)
 {
@@ -109,7 +117,8 @@ TEST_P(dcx_slot_mem, options)
         uct_md_h md;
 
         UCT_CALL(uct_md_config_read(m_dcx.component(), NULL, NULL, &config));
-        UCT_CALL(uct_config_modify(config, option.name, option.value));
+        UCT_CALL(uct_config_modify(config, (option_prefix + option.name).c_str(),
+                                   option.value));
         EXPECT_EQ(UCS_ERR_INVALID_PARAM,
                   uct_md_open(m_dcx.component(), "mlx5_0", config, &md));
         uct_config_release(config);

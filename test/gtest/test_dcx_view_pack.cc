@@ -200,6 +200,9 @@ protected:
 
     void TearDown() override
     {
+        if (!m_bench) {
+            return;
+        }
         if (getenv("DCX_TEST_WAKEUP")) {
             m_bench->fall_asleep();
         }

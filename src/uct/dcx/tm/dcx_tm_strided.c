@@ -126,7 +126,8 @@ uct_dcx_tm_strided_requested(uct_tag_context_t *self, uct_tag_t tag,
     void *copy                          = NULL;
     uct_tag_context_t *ctx;
 
-    if ((strided->ctx != NULL) && !(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
+    if ((strided->ctx != NULL) && (length > 0) &&
+        !(flags & UCT_TAG_RECV_CB_INLINE_DATA)) {
         copy   = ucs_malloc(length, "uct_dcx_tm_request");
         header = copy;
         status = (copy == NULL) ? UCS_ERR_NO_MEMORY :
