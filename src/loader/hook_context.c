@@ -174,15 +174,6 @@ static int hook_context_without_fragments(ucp_config_t *config,
                                         "rocm-managed") == UCS_OK);
 }
 
-/* Whether UCP goes by its newer protocols (proto v2). They copy what peers without
- * dcx announce by fragments that both sides agree on, and find no way to or from
- * memory of a type that they do not know, even if it is the peer's: then all
- * contexts know views. */
-static int hook_context_has_protocols(const char *text)
-{
-    return !hook_config_is(text, "PROTO_ENABLE", "n");
-}
-
 /* ... and with the copy transport in UCX_TLS, meanwhile: the configuration is the
  * caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
@@ -191,9 +182,8 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const char *text, const char *tls,
                                           hook_context_t *context)
 {
-    int has_protocols = hook_context_has_protocols(text);
-    int is_guarded =
-            !has_protocols && hook_context_without_fragments(config, text);
+    int is_guarded = !context->has_protocols &&
+                     hook_context_without_fragments(config, text);
     char *added = hook_tls_with_views(tls);
     ucs_status_t status;
 
@@ -204,7 +194,7 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
 
     context->needs_handles = hook_views()->has_typed_handles();
     context->is_any_peer =
-            has_protocols || is_guarded || hook_tls_is_dcx_only(tls);
+            context->has_protocols || is_guarded || hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
     if (added != NULL) {
         hook_real.ucp_config_modify(config, "TLS", tls);
@@ -217,14 +207,12 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
 }
 
 /* Whether a context of this configuration has views */
-static void hook_context_decide(hook_context_t *context, const char *text,
-                                const char *tls)
+static void hook_context_decide(hook_context_t *context, const char *tls)
 {
     context->is_for_views = 0;
     if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
         hook_report_off("UCX_TLS does not have dcx");
-    } else if (hook_context_has_protocols(text) &&
-               !hook_views()->has_typed_handles()) {
+    } else if (context->has_protocols && !hook_views()->has_typed_handles()) {
         hook_report_off("UCX_PROTO_ENABLE=y, whose protocols do not take views "
                         "in this version of UCX");
     } else {
@@ -233,9 +221,10 @@ static void hook_context_decide(hook_context_t *context, const char *text,
 }
 
 /* ... or has to know of those of its peers */
-static int hook_context_has_to_know(const char *text, const char *tls)
+static int hook_context_has_to_know(const hook_context_t *context,
+                                    const char *tls)
 {
-    return (tls != NULL) && hook_context_has_protocols(text) &&
+    return (tls != NULL) && context->has_protocols &&
            hook_views()->has_typed_handles();
 }
 
@@ -248,11 +237,13 @@ static ucs_status_t hook_context_try(unsigned major, unsigned minor,
     char *tls  = (text == NULL) ? NULL : hook_config_value(text, "TLS");
     ucs_status_t status;
 
+    context->has_protocols =
+            (text != NULL) && !hook_config_is(text, "PROTO_ENABLE", "n");
     if (context->is_for_views) {
-        hook_context_decide(context, text, tls);
+        hook_context_decide(context, tls);
     }
 
-    if (context->is_for_views || hook_context_has_to_know(text, tls)) {
+    if (context->is_for_views || hook_context_has_to_know(context, tls)) {
         status = hook_context_with_tls(major, minor, params, config, text, tls,
                                        context);
     } else {
