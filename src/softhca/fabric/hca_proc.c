@@ -431,6 +431,14 @@ bool hca_proc_alive(unsigned slot)
            hca_proc_ask(slot, gen);
 }
 
+bool hca_proc_lives(unsigned slot)
+{
+    const struct hca_proc *proc = &hca_fabric->procs[slot];
+
+    return (atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
+           (hca_proc_check(proc) != -ESRCH);
+}
+
 static int hca_proc_write_ask(unsigned slot)
 {
     uint32_t self = hca_self;

@@ -40,6 +40,10 @@ int hca_proc_check(const struct hca_proc *proc);
  * Whoever cannot be asked about counts as alive, with a warning. */
 bool hca_proc_alive(unsigned proc);
 
+/* The same, asked this moment: the end of one that was killed is not always known.
+ * Reads a file each time, and takes nothing back. */
+bool hca_proc_lives(unsigned proc);
+
 /* Has the helper of another process watch this one, which is about to do
  * something for that one's objects: its end is noticed there although nobody
  * sends to it. Once in the lives of both; not where no helper runs. */

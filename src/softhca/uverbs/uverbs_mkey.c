@@ -47,17 +47,8 @@ uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
     return uverbs_key(mkey);
 }
 
-static bool uverbs_user_lives(unsigned user)
-{
-    const struct hca_proc *proc = &hca_fabric->procs[user];
-
-    return (atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
-           (hca_proc_check(proc) != -ESRCH);
-}
-
-/* Whether a process that lives uses any key this moment. One that was killed is
- * not always known to be dead.
- * @param is_asked  for all of them, which costs time */
+/* Whether a process that lives uses any key this moment.
+ * @param is_asked  by hca_proc_lives(), which costs time */
 static bool uverbs_keys_held(bool is_asked)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
@@ -65,7 +56,7 @@ static bool uverbs_keys_held(bool is_asked)
 
         if ((atomic_load(&proc->state) == HCA_PROC_ALIVE) &&
             (atomic_load(&proc->holds) != 0) &&
-            (!is_asked || uverbs_user_lives(i))) {
+            (!is_asked || hca_proc_lives(i))) {
             return true;
         }
     }
@@ -114,7 +105,7 @@ static bool uverbs_drain_walker(unsigned walker, unsigned owner, unsigned turn)
     unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */
 
     for (; atomic_load(walks) != 0; tries--) {
-        if ((tries % 1000 == 0) && !uverbs_user_lives(walker)) {
+        if ((tries % 1000 == 0) && !hca_proc_lives(walker)) {
             break;
         }
         if (tries == 0) {

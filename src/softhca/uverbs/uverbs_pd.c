@@ -97,17 +97,11 @@ struct uverbs_pd_use {
     bool     is_used;
 };
 
-/* One that was killed is not always known to be dead: it is asked for. */
-static bool uverbs_pd_user_lives(unsigned proc)
-{
-    return hca_proc_check(&hca_fabric->procs[proc]) != -ESRCH;
-}
-
 static void uverbs_pd_look(struct uverbs_pd_use *use, const struct hca_obj *obj,
                            uint32_t pdn)
 {
     if ((pdn == use->pdn) && (atomic_load(&obj->num) != 0) &&
-        (obj->proc != hca_self) && uverbs_pd_user_lives(obj->proc)) {
+        (obj->proc != hca_self) && hca_proc_lives(obj->proc)) {
         use->is_used = true;
     }
 }
