@@ -37,9 +37,5 @@ void hca_traffic_sum(unsigned dev, struct hca_traffic *sum)
     for (unsigned i = 0; i < HCA_NUM_TRAFFIC; i++) {
         sum->counts[i] = atomic_load(&hca_fabric->traffic[dev][i]);
     }
-    for (unsigned proc = 0; proc < HCA_MAX_PROCS; proc++) {
-        if (atomic_load(&hca_fabric->procs[proc].state) != HCA_PROC_FREE) {
-            hca_obj_foreach(HCA_KIND_QP, proc, hca_traffic_add, &of);
-        }
-    }
+    hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, hca_traffic_add, &of);
 }
