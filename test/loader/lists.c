@@ -1,10 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * lists [peer | hard | rude | quick | types | tags | am | gpu | config |
- * threads | requests | scattered | endpoints]: each way of UCP to send and receive, by a program of UCP's that knows no
- * views, with lists of pieces (UCP's own kind of data that is not contiguous). Two
- * workers of one process. Every byte is checked, also between the pieces; how
- * many messages went by view is in the report of UCX_DCX_TYPES_REPORT=y.
+ * threads | requests | scattered | endpoints]: each way of UCP to send and receive,
+ * by a program of UCP's that knows no views, with lists of pieces (UCP's own kind of
+ * data that is not contiguous). Two workers of one process. Every byte is checked,
+ * also between the pieces; how many messages went by view is in the report of
+ * UCX_DCX_TYPES_REPORT=y.
  */
 #define _GNU_SOURCE
 #include "../check.h"

@@ -1,7 +1,8 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # What the tests of others' programs share: their folder, jobs over dcx and over what
-# has nothing of it, and that both have the same results. Sourced by bash, with the arguments of the row:
+# has nothing of it, and that both have the same results. Sourced by bash, with the
+# arguments of the row:
 #
 #     PROGRAM openmpi|mpich -np RANKS
 set -euo pipefail

@@ -32,9 +32,9 @@ hca_bf_ring(struct hca_push *push, unsigned half, uint64_t head)
     push->data[half][0] = head;
 }
 
-/* A WQE of the queue, not longer than a half, is there as a whole. The queue is rung, unless the first
- * eight bytes did that; in error if the ring holds something else. While it
- * runs, hca_bf_pushed() tells what the register has. */
+/* A WQE of the queue, not longer than a half, is there as a whole. The queue is
+ * rung, unless the first eight bytes did that; in error if the ring holds something
+ * else. While it runs, hca_bf_pushed() tells what the register has. */
 void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
                  const struct hca_bf_wqe *wqe);
 

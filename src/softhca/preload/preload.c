@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Start and end of the preloaded library, and the paths that it owns. Called by any thread of any program, also in
- * signal handlers and in children between fork() (or vfork()) and exec().
+ * Start and end of the preloaded library, and the paths that it owns. Called by
+ * any thread of any program, also in signal handlers and in children between fork()
+ * (or vfork()) and exec().
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* its inline variants of what is defined here */

@@ -30,8 +30,9 @@ static int uverbs_context_check(const struct mlx5_ib_alloc_ucontext_req_v2 *in)
     return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
 }
 
-/* A BlueFlame register is as long as the capabilities of the device say (log_bf_reg_size), and of no length
- * where the platform has no write-combining (mlx5_ib: wc_support). */
+/* A BlueFlame register is as long as the capabilities of the device say
+ * (log_bf_reg_size), and of no length where the platform has no write-combining
+ * (mlx5_ib: wc_support). */
 static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)
 {

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Mappings of the device file. The file is a memfd, so mmap() succeeds by itself, at whatever offset the program was told, and no hook has to see the
- * call (UCX patches mmap() behind a preloaded library's back). A mapping is
+ * Mappings of the device file. The file is a memfd, so mmap() succeeds by itself,
+ * at whatever offset the program was told, and no hook has to see the call (UCX
+ * patches mmap() behind a preloaded library's back). A mapping is
  * found in /proc/self/maps by its offset when the first ioctl needs it. Device
  * memory may be touched before that: nothing is behind such an offset, the
  * access raises SIGBUS, and its handler asks uverbs_map_fault(). All that the file

@@ -7,10 +7,11 @@
  *
  * UCT_DCX_UCX_VERSION, from configure, is the header of the version, and its
  * source is the one that is compiled: dcx_ucx_1_13, or dcx_ucx_since for all
- * later ones, which tells them apart by UCT_VERNO_MINOR. A function that UCX calls in a form of its version is defined
- * there; it finds our table by the member of it that is UCX's, and calls on in
- * our form. Where the form differs in a parameter that dcx does not look at,
- * the header of the version names that, and ours is called as it is.
+ * later ones, which tells them apart by UCT_VERNO_MINOR. A function that UCX
+ * calls in a form of its version is defined there; it finds our table by the
+ * member of it that is UCX's, and calls on in our form. Where the form differs
+ * in a parameter that dcx does not look at, the header of the version names
+ * that, and ours is called as it is.
  */
 #ifndef UCT_DCX_UCX_H
 #define UCT_DCX_UCX_H

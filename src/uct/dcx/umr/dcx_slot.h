@@ -240,9 +240,9 @@ void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots);
 
 /* Gives an owned slot a layout, which fits, in the place of the one before, unless
- * that is the same. It goes to the device with uct_dcx_slots_test() of any owned slot. If the one
- * before was lost, and 'is_given', '*slot_p' is another slot from now on,
- * whatever is returned:
+ * that is the same. It goes to the device with uct_dcx_slots_test() of any owned
+ * slot. If the one before was lost, and 'is_given', '*slot_p' is another slot from
+ * now on, whatever is returned:
  *   UCS_ERR_NO_RESOURCE    the one before is on its way still, or too many are
  *   UCS_ERR_IO_ERROR       the queue is of no use any more, or no key can be made
  *                          where another one is needed */
