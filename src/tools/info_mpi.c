@@ -8,78 +8,90 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INFO_MPI_ASK(_command) "LD_PRELOAD= exec " _command " 2>/dev/null"
-
-/* What stands behind `key` in the line, if it begins with that */
-static bool
-info_mpi_value(const char *line, const char *key, char *value, size_t max)
+/* What the command prints, which the caller frees; NULL: nothing. All of it is read:
+ * it shall not end of a broken pipe. */
+static char *info_mpi_ask(const char *command)
 {
-    size_t length = strlen(key);
+    char *text  = NULL;
+    size_t size = 0;
+    char ask[128];
+    FILE *pipe;
 
-    if (strncmp(line, key, length) != 0) {
-        return false;
+    snprintf(ask, sizeof(ask), "LD_PRELOAD= exec %s 2>/dev/null", command);
+    pipe = popen(ask, "r");
+    if (pipe == NULL) {
+        return NULL;
     }
-    line += length;
-    line += strspn(line, " \t");
-    snprintf(value, max, "%.*s", (int)strcspn(line, "\n"), line);
-    return true;
+    if (getdelim(&text, &size, '\0', pipe) < 0) {
+        free(text);
+        text = NULL;
+    }
+    pclose(pipe);
+    return text;
+}
+
+/* What stands behind `key` in the first line that begins with that; NULL: there is
+ * none */
+static const char *info_mpi_find(const char *text, const char *key)
+{
+    const char *at = text;
+
+    while ((at != NULL) && (strncmp(at, key, strlen(key)) != 0)) {
+        at = strchr(at, '\n');
+        at = (at == NULL) ? NULL : at + 1;
+    }
+    return (at == NULL) ? NULL : at + strlen(key);
+}
+
+static void
+info_mpi_value(const char *text, const char *key, char *value, size_t max)
+{
+    const char *at = info_mpi_find(text, key);
+
+    if (at != NULL) {
+        at += strspn(at, " \t");
+        snprintf(value, max, "%.*s", (int)strcspn(at, "\n"), at);
+    }
 }
 
 void info_mpi_find_ompi(struct info_mpi *mpi)
 {
-    FILE *pipe = popen(INFO_MPI_ASK("ompi_info --parsable"), "r");
-    char line[1024];
+    char *text = info_mpi_ask("ompi_info --parsable");
 
     memset(mpi, 0, sizeof(*mpi));
-    while ((pipe != NULL) && (fgets(line, sizeof(line), pipe) != NULL)) {
-        info_mpi_value(line, "ompi:version:full:", mpi->version,
-                       sizeof(mpi->version));
-        mpi->has_ucx |= !strncmp(line, "mca:pml:ucx:", 12);
-    }
-    if (pipe != NULL) {
-        pclose(pipe);
-    }
+    info_mpi_value(text, "ompi:version:full:", mpi->version,
+                   sizeof(mpi->version));
+    mpi->has_ucx = (info_mpi_find(text, "mca:pml:ucx:") != NULL);
+    free(text);
 }
 
 void info_mpi_find_mpich(struct info_mpi *mpi)
 {
-    FILE *pipe = popen(INFO_MPI_ASK("mpichversion"), "r");
-    char line[1024];
+    char *text = info_mpi_ask("mpichversion");
 
     memset(mpi, 0, sizeof(*mpi));
-    while ((pipe != NULL) && (fgets(line, sizeof(line), pipe) != NULL)) {
-        info_mpi_value(line, "MPICH Version:", mpi->version,
-                       sizeof(mpi->version));
-        info_mpi_value(line, "MPICH Device:", mpi->device, sizeof(mpi->device));
-    }
+    info_mpi_value(text, "MPICH Version:", mpi->version, sizeof(mpi->version));
+    info_mpi_value(text, "MPICH Device:", mpi->device, sizeof(mpi->device));
     mpi->has_ucx = (strstr(mpi->device, "ucx") != NULL);
-    if (pipe != NULL) {
-        pclose(pipe);
-    }
+    free(text);
 }
 
 /* --- which of them ---------------------------------------------------------- */
 enum info_mpi_kind { INFO_MPI_NONE, INFO_MPI_OMPI, INFO_MPI_MPICH };
 
-/* Whose launcher `mpirun` is: MPICH's is called Hydra */
+/* Whose launcher `mpirun` is, by its first line: MPICH's is called Hydra */
 static enum info_mpi_kind info_mpi_mpirun(void)
 {
-    FILE *pipe              = popen(INFO_MPI_ASK("mpirun --version"), "r");
+    char *text              = info_mpi_ask("mpirun --version");
     enum info_mpi_kind kind = INFO_MPI_NONE;
-    char line[1024];
 
-    if (pipe == NULL) {
-        return kind;
-    }
-    if (fgets(line, sizeof(line), pipe) != NULL) {
-        kind = (strstr(line, "Open MPI") != NULL) ? INFO_MPI_OMPI :
-               (strstr(line, "HYDRA") != NULL)    ? INFO_MPI_MPICH :
+    if (text != NULL) {
+        text[strcspn(text, "\n")] = '\0';
+        kind = (strstr(text, "Open MPI") != NULL) ? INFO_MPI_OMPI :
+               (strstr(text, "HYDRA") != NULL)    ? INFO_MPI_MPICH :
                                                     INFO_MPI_NONE;
     }
-    while (fgets(line, sizeof(line), pipe) != NULL) {
-        /* it shall not end of a broken pipe */
-    }
-    pclose(pipe);
+    free(text);
     return kind;
 }
 
