@@ -19,9 +19,9 @@ namespace {
 
 /* What one tells the other, besides the descriptor */
 struct import_card {
-    uint32_t pd, mr, dm;
-    uint32_t key, qpn;
-    uint64_t addr;
+    uint32_t pd = 0, mr = 0, dm = 0; /* handles */
+    uint32_t key = 0, qpn = 0;
+    uint64_t addr = 0;
 };
 
 void import_send(int sock, int fd, const import_card &card)
@@ -113,6 +113,19 @@ public:
     struct ibv_mr *mr;
 };
 
+/* Whether the region is gone, soon at the latest */
+bool import_loses(struct ibv_pd *pd, uint32_t handle)
+{
+    return verbs_until([&] {
+        struct ibv_mr *mr = ibv_import_mr(pd, handle);
+
+        if (mr != NULL) {
+            ibv_unimport_mr(mr);
+        }
+        return mr == NULL;
+    });
+}
+
 enum ibv_wc_status import_run(verbs_ep &ep, verbs_op op)
 {
     EXPECT_EQ(0, op.post(ep.qp));
@@ -164,15 +177,15 @@ void peer_messages(int sock)
                         second, IMPORT_HALF + 1, key).remote(first, key)));
     }
     /* ours is theirs, too; and their queue pair sends to ours */
-    import_tell(sock, {0, 0, 0, mine.mr->rkey, pair.b.qp->qp_num,
-                       (uintptr_t)mine.addr});
+    import_tell(sock, {.key = mine.mr->rkey, .qpn = pair.b.qp->qp_num,
+                       .addr = (uintptr_t)mine.addr});
     verbs_ep ep(shared.dev, shared.options);
     struct ibv_sge sge    = {second + 7000, 64, key};
     struct ibv_recv_wr wr = {}, *bad;
 
     wr.sg_list = &sge;
     wr.num_sge = 1;
-    import_tell(sock, {0, 0, 0, 0, ep.qp->qp_num, 0});
+    import_tell(sock, {.qpn = ep.qp->qp_num});
     ep.connect(ep.attr(import_hear(sock).qpn));
     ASSERT_EQ(0, ibv_post_recv(ep.qp, &wr, &bad));
     peer_meet(sock);
@@ -219,6 +232,15 @@ void peer_destroys(int sock)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
+/* Only what the other has nothing in any more is destroyed. */
+void import_frees(int sock, const char *why_not, std::function<int()> destroy)
+{
+    EXPECT_EQ(EBUSY, destroy()) << why_not;
+    peer_meet(sock);
+    peer_meet(sock);
+    EXPECT_EQ(0, destroy());
+}
+
 void peer_frees_device_memory(int sock)
 {
     import_card card;
@@ -226,10 +248,9 @@ void peer_frees_device_memory(int sock)
     struct ibv_dm *dm = ibv_import_dm(shared.dev.ctx, card.dm);
 
     ASSERT_NE(nullptr, dm);
-    EXPECT_EQ(EBUSY, ibv_free_dm(dm)) << "a region of the other is in it";
-    peer_meet(sock);
-    peer_meet(sock);
-    EXPECT_EQ(0, ibv_free_dm(dm));
+    import_frees(sock, "a region of the other is in it", [&] {
+        return ibv_free_dm(dm);
+    });
 }
 
 void peer_frees_region(int sock)
@@ -239,10 +260,9 @@ void peer_frees_region(int sock)
     struct ibv_mr *mr = ibv_import_mr(shared.pd, card.mr);
 
     ASSERT_NE(nullptr, mr);
-    EXPECT_EQ(EBUSY, ibv_dereg_mr(mr)) << "a window of the other is bound";
-    peer_meet(sock);
-    peer_meet(sock);
-    EXPECT_EQ(0, ibv_dereg_mr(mr));
+    import_frees(sock, "a window of the other is bound", [&] {
+        return ibv_dereg_mr(mr);
+    });
 }
 
 void peer_frees_domain(int sock)
@@ -252,10 +272,9 @@ void peer_frees_domain(int sock)
     struct ibv_pd *pd = ibv_import_pd(shared.dev.ctx, card.pd);
 
     ASSERT_NE(nullptr, pd);
-    EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd)) << "the other has an address in it";
-    peer_meet(sock);
-    peer_meet(sock);
-    EXPECT_EQ(0, ibv_dealloc_pd(pd));
+    import_frees(sock, "the other has an address in it", [&] {
+        return ibv_dealloc_pd(pd);
+    });
 }
 
 void peer_uses_domain(int sock)
@@ -374,9 +393,9 @@ void peer_owns(int sock)
 
     HCA_CHECK_CALL(dm != NULL);
     HCA_CHECK_CALL(ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)) == 0);
-    import_send(sock, dev.ctx->cmd_fd, {dev.pd->handle, mem.mr->handle,
-                                        dm->handle, mem.mr->rkey, 0,
-                                        (uintptr_t)mem.addr});
+    import_send(sock, dev.ctx->cmd_fd, {
+            .pd = dev.pd->handle, .mr = mem.mr->handle, .dm = dm->handle,
+            .key = mem.mr->rkey, .addr = (uintptr_t)mem.addr});
     peer_wait_for_the_end(sock);
 }
 
@@ -391,7 +410,7 @@ void peer_hands_over(int sock)
 
         ASSERT_NE(nullptr, dm);
         EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)));
-        import_send(sock, dev.ctx->cmd_fd, {0, 0, dm->handle, 0, 0, 0});
+        import_send(sock, dev.ctx->cmd_fd, {.dm = dm->handle});
         peer_meet(sock);
         EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 0, sizeof(value)));
         EXPECT_EQ(0x22u, value) << "written to by way of what was closed";
@@ -480,15 +499,20 @@ int import_peer_main(const char *what)
 
 class verbs_import : public verbs_test {
 protected:
-    void start(import_program &peer, uint32_t dm = 0)
+    void start(import_program &peer, const import_card &given)
     {
-        import_send(peer.sock, dev.ctx->cmd_fd, card(dm));
+        import_send(peer.sock, dev.ctx->cmd_fd, given);
     }
 
-    import_card card(uint32_t dm = 0) const
+    void start(import_program &peer)
     {
-        return {dev.pd->handle, dst.mr->handle, dm, dst.mr->rkey, 0,
-                (uintptr_t)dst.addr};
+        start(peer, card());
+    }
+
+    import_card card() const
+    {
+        return {.pd = dev.pd->handle, .mr = dst.mr->handle,
+                .key = dst.mr->rkey, .addr = (uintptr_t)dst.addr};
     }
 
     void expect_bytes(unsigned at, unsigned count, uint8_t value) const
@@ -510,7 +534,7 @@ TEST_P(verbs_import, region_is_each_side_of_a_message)
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(theirs.addr, theirs.key));
     {
         verbs_ep ep(dev);
-        import_tell(peer.sock, {0, 0, 0, 0, ep.qp->qp_num, 0});
+        import_tell(peer.sock, {.qpn = ep.qp->qp_num});
         ep.connect(ep.attr(import_hear(peer.sock).qpn));
         peer_meet(peer.sock);
         EXPECT_EQ(IBV_WC_SUCCESS, run(ep, send()));
@@ -548,8 +572,7 @@ TEST_P(verbs_import, objects_are_destroyed_by_either)
     verbs_options options;
 
     ASSERT_TRUE((pd != NULL) && (dm != NULL) && (mr != NULL));
-    import_send(peer.sock, dev.ctx->cmd_fd, {pd->handle, mr->handle,
-                                             dm->handle, 0, 0, 0});
+    start(peer, {.pd = pd->handle, .mr = mr->handle, .dm = dm->handle});
     peer_meet(peer.sock);
     options.pd = pd;
     {
@@ -582,7 +605,7 @@ TEST_P(verbs_import, domain_is_busy_as_long_as_it_is_used)
     import_program peer("uses_domain");
 
     ASSERT_NE(nullptr, pd);
-    import_send(peer.sock, dev.ctx->cmd_fd, {pd->handle, 0, 0, 0, 0, 0});
+    start(peer, {.pd = pd->handle});
     for (int i = 0; i < 2; i++) { /* a region, a queue pair */
         peer_meet(peer.sock);
         EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
@@ -604,7 +627,7 @@ TEST_P(verbs_import, device_memory_is_shared)
 
     ASSERT_NE(nullptr, dm);
     EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 64, &value, sizeof(value)));
-    start(peer, dm->handle);
+    start(peer, {.pd = dev.pd->handle, .dm = dm->handle});
     EXPECT_EQ(0, peer.wait());
     EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 64, sizeof(value)));
     EXPECT_EQ(0x1122334455667789u, value);
@@ -621,7 +644,7 @@ TEST_P(verbs_import, device_memory_is_busy_as_long_as_it_has_regions)
     struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
                                       IBV_ACCESS_ZERO_BASED);
     ASSERT_NE(nullptr, mr);
-    start(peer, dm->handle);
+    start(peer, {.pd = dev.pd->handle, .dm = dm->handle});
     peer_meet(peer.sock);
     EXPECT_EQ(EBUSY, ibv_free_dm(dm));
     EXPECT_EQ(0, ibv_dereg_mr(mr));
@@ -648,8 +671,7 @@ TEST_P(verbs_import, region_is_busy_as_long_as_a_window_is_bound)
     bind.bind_info  = {mr, (uintptr_t)dst.addr, 256, IBV_ACCESS_REMOTE_WRITE};
     ASSERT_EQ(0, ibv_bind_mw(pair.b.qp, mw, &bind));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.send_cq).status);
-    import_send(peer.sock, dev.ctx->cmd_fd, {dev.pd->handle, mr->handle, 0, 0,
-                                             0, 0});
+    start(peer, {.pd = dev.pd->handle, .mr = mr->handle});
     peer_meet(peer.sock);
     EXPECT_EQ(EBUSY, ibv_dereg_mr(mr));
     EXPECT_EQ(0, ibv_dealloc_mw(mw));
@@ -712,14 +734,7 @@ TEST_P(verbs_import, owner_may_be_killed)
     owner.end();
     EXPECT_NE(IBV_WC_SUCCESS, run(pair.a, to_them));
     EXPECT_EQ(IBV_WC_SUCCESS, run(late.a, to_us));
-    EXPECT_TRUE(verbs_until([&] {
-        struct ibv_mr *mr = ibv_import_mr(shared.pd, theirs.mr);
-
-        if (mr != NULL) {
-            ibv_unimport_mr(mr);
-        }
-        return mr == NULL;
-    }));
+    EXPECT_TRUE(import_loses(shared.pd, theirs.mr));
     strict_mem more(shared.dev.pd, ACCESS_ALL, 0x33);
 }
 
@@ -735,14 +750,7 @@ TEST_P(verbs_import, device_memory_outlives_a_killed_owner)
     ASSERT_NE(nullptr, dm);
     EXPECT_EQ(0, ibv_memcpy_to_dm(dm, 0, &value, sizeof(value)));
     delete owner;
-    EXPECT_TRUE(verbs_until([&] {
-        struct ibv_mr *mr = ibv_import_mr(shared.pd, theirs.mr);
-
-        if (mr != NULL) {
-            ibv_unimport_mr(mr);
-        }
-        return mr == NULL;
-    }));
+    EXPECT_TRUE(import_loses(shared.pd, theirs.mr));
     import_program other("owns");
     import_device next(import_receive(other.sock, others), others);
     struct ibv_dm *its = ibv_import_dm(next.dev.ctx, others.dm);
@@ -783,7 +791,7 @@ void child_registers(int sock)
 {
     strict_mem mem(import_inherited->pd, ACCESS_ALL, 0x33);
 
-    import_tell(sock, {0, 0, 0, mem.mr->rkey, 0, (uintptr_t)mem.addr});
+    import_tell(sock, {.key = mem.mr->rkey, .addr = (uintptr_t)mem.addr});
     peer_meet(sock);
     EXPECT_EQ(0x11, mem.addr[63]);
 }
@@ -813,7 +821,7 @@ TEST_P(verbs_import_roce, domain_is_busy_as_long_as_it_has_addresses)
     import_program peer("frees_domain");
 
     ASSERT_NE(nullptr, ah);
-    import_send(peer.sock, dev.ctx->cmd_fd, {pd->handle, 0, 0, 0, 0, 0});
+    start(peer, {.pd = pd->handle});
     peer_meet(peer.sock);
     EXPECT_EQ(0, ibv_destroy_ah(ah));
     peer_meet(peer.sock);
