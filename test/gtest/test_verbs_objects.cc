@@ -188,6 +188,34 @@ TEST_P(verbs_objects, context_lives_as_long_as_a_duplicate)
     EXPECT_EQ(0, ibv_close_device(second));
 }
 
+/* Also one that the program has not asked anything of yet. */
+TEST_P(verbs_objects, region_lives_as_long_as_a_duplicate)
+{
+    for (int (*again)(int) : {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec,
+                              by_message}) {
+        struct ibv_context *ctx = ibv_open_device(dev.ctx->device);
+        ASSERT_NE(nullptr, ctx);
+        struct ibv_pd *pd = ibv_alloc_pd(ctx);
+        ASSERT_NE(nullptr, pd);
+        struct ibv_mr *mr = ibv_reg_mr(pd, dst.addr, dst.size, ACCESS_ALL);
+        ASSERT_NE(nullptr, mr);
+        uint32_t handles[] = {pd->handle, mr->handle};
+        int fd             = again(ctx->cmd_fd);
+        ibv_unimport_mr(mr);
+        ibv_unimport_pd(pd);
+        EXPECT_EQ(0, ibv_close_device(ctx));
+        ctx = ibv_import_device(fd);
+        ASSERT_NE(nullptr, ctx);
+        pd = ibv_import_pd(ctx, handles[0]);
+        ASSERT_NE(nullptr, pd);
+        mr = ibv_import_mr(pd, handles[1]);
+        ASSERT_NE(nullptr, mr);
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+        EXPECT_EQ(0, ibv_dealloc_pd(pd));
+        EXPECT_EQ(0, ibv_close_device(ctx));
+    }
+}
+
 TEST_P(verbs_objects, what_is_in_use_is_busy)
 {
     struct ibv_srq *srq              = create_srq();

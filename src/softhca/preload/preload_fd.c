@@ -228,7 +228,9 @@ static void preload_received_fds(const struct cmsghdr *cmsg)
     }
 }
 
-/* Descriptors may have come with a message. */
+/* Descriptors may have come with a message. One that is a duplicate of a device here
+ * keeps that open from now on, also if nothing is asked of it before the first one is
+ * closed. */
 static void preload_received(struct msghdr *msg)
 {
     struct cmsghdr *cmsg = (msg->msg_controllen == 0) ? NULL :
