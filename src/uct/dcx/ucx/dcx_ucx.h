@@ -7,7 +7,8 @@
  *
  * UCT_DCX_UCX_VERSION, from configure, is the header of the version, and its
  * source is the one that is compiled: dcx_ucx_1_13, or dcx_ucx_since for all
- * later ones, which tells them apart by UCT_VERNO_MINOR. A function that UCX
+ * later ones, which tells them apart by UCT_VERNO_MINOR; what is of UCS and UCP is
+ * in sources for all versions, dcx_ucx_ucs and dcx_ucx_ucp. A function that UCX
  * calls in a form of its version is defined there; it finds our table by the
  * member of it that is UCX's, and calls on in our form. Where the form differs
  * in a parameter that dcx does not look at, the header of the version names
@@ -16,6 +17,7 @@
 #ifndef UCT_DCX_UCX_H
 #define UCT_DCX_UCX_H
 
+#include "dcx_ucx_ucs.h"
 #include UCT_DCX_UCX_VERSION
 
 #include <ucs/arch/cpu.h>
@@ -93,9 +95,9 @@ typedef struct uct_dcx_ucx_iface_ops {
 
 /* --- the registration cache ----------------------------------------------- */
 
-/* uct_dcx_ucx_rcache_config_t and UCT_DCX_UCX_RCACHE_TABLE: the options of a
- * cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: whether a memory domain
- * should have one, "n" where UCP has one above all domains.
+/* dcx_ucx_ucs.h has uct_dcx_ucx_rcache_config_t and UCT_DCX_UCX_RCACHE_TABLE: the
+ * options of a cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: whether a memory
+ * domain should have one, "n" where UCP has one above all domains.
  * UCT_DCX_UCX_RCACHE_OPS: what an ucs_rcache_ops_t begins with. */
 
 /* Creates a cache of host memory; ucs_rcache_destroy() ends it. */

@@ -1,12 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.13: what UCT calls in a form of its own; the cache, memory pools,
- * devices and options. See dcx_ucx.h.
+ * UCX 1.13: what UCT calls in a form of its own, and its pools of registered
+ * memory. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
-
-#include <ucm/api/ucm.h>
-#include <ucs/sys/sys.h>
 
 
 ucs_status_t uct_dcx_ucx_1_13_md_query(uct_md_h md, uct_md_attr_t *attr)
@@ -55,47 +52,6 @@ uct_dcx_ucx_1_13_mkey_pack(uct_md_h md, uct_mem_h memh,
 
 
 ucs_status_t
-uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
-                          size_t region_size, const ucs_rcache_ops_t *ops,
-                          void *context, const char *name,
-                          ucs_rcache_t **rcache_p)
-{
-    ucs_rcache_params_t params = {};
-
-    uct_md_set_rcache_params(&params, config);
-    params.region_struct_size = region_size;
-    params.max_alignment      = ucs_get_page_size();
-    params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
-    params.context            = context;
-    params.ops                = ops;
-    return ucs_rcache_create(&params, name, NULL, rcache_p);
-}
-
-
-ucs_status_t
-uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       int prot, void *arg, ucs_rcache_region_t **region_p)
-{
-    return ucs_rcache_get(rcache, address, length, prot, arg, region_p);
-}
-
-
-double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config)
-{
-    return uct_md_rcache_overhead(config);
-}
-
-
-ucs_status_t
-uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
-                       unsigned max, ucs_mpool_ops_t *ops, const char *name)
-{
-    return ucs_mpool_init(mp, 0, size, 0, UCS_SYS_CACHE_LINE_SIZE, chunk, max,
-                          ops, name);
-}
-
-
-ucs_status_t
 uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                   size_t size, size_t align_offset,
                                   size_t align, unsigned chunk,
@@ -106,18 +62,4 @@ uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
 
     return uct_iface_mpool_init(iface, mp, size, align_offset, align, &config,
                                 chunk, init_obj, name);
-}
-
-
-void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name)
-{
-    (void)ucs_topo_sys_device_set_name(device, name);
-}
-
-
-ucs_status_t
-uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
-                         const char *prefix)
-{
-    return ucs_config_parser_fill_opts(options, table, "UCX_", prefix, 0);
 }

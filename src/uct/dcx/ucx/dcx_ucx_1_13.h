@@ -11,14 +11,9 @@
 #include <uct/base/uct_md.h>
 
 
-typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
 typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
 #define UCT_DCX_UCX_RKEY_UNPACK_ARG
-
-#define UCT_DCX_UCX_RCACHE_TABLE    uct_md_config_rcache_table
-#define UCT_DCX_UCX_RCACHE_DEFAULT  "try"
-#define UCT_DCX_UCX_RCACHE_OPS
 
 #define UCT_DCX_UCX_MD_OPS \
     .query                  = uct_dcx_ucx_1_13_md_query, \

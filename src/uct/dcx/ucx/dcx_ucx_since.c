@@ -1,18 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCX 1.14 and later: what UCT calls in a form of its own; the cache, memory
- * pools, devices and options. See dcx_ucx.h.
+ * UCX 1.14 and later: what UCT calls in a form of its own, and its pools of
+ * registered memory. See dcx_ucx.h.
  */
 #include "dcx_ucx.h"
 
-#include <ucm/api/ucm.h>
-#include <ucs/sys/sys.h>
-#include <ucs/time/time.h>
-
-
-/* The name of a network device comes before that of UCX's IB transports and
- * is the same (ib_device.c). */
-#define UCT_DCX_UCX_NAME_PRIORITY   20
 
 /* Keys that can be taken back, in two kinds since 1.15 */
 #if UCT_VERNO_MINOR >= 15
@@ -134,96 +126,6 @@ int uct_dcx_ucx_since_ep_is_connected(
 #endif
 
 
-#if UCT_VERNO_MINOR < 16
-#define ucs_rcache_set_params       uct_dcx_ucx_rcache_set_params
-
-static void
-uct_dcx_ucx_rcache_set_params(ucs_rcache_params_t *params,
-                              const uct_dcx_ucx_rcache_config_t *config)
-{
-    uct_md_set_rcache_params(params, config);
-    params->max_alignment = ucs_get_page_size();
-}
-#endif
-
-
-/* From 1.20 on one that is used from any thread says so. */
-#if UCT_VERNO_MINOR >= 20
-#define UCT_DCX_UCX_RCACHE_FLAGS    UCS_RCACHE_FLAG_NEED_LRU_LOCK
-#else
-#define UCT_DCX_UCX_RCACHE_FLAGS    0
-#endif
-
-
-ucs_status_t
-uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
-                          size_t region_size, const ucs_rcache_ops_t *ops,
-                          void *context, const char *name,
-                          ucs_rcache_t **rcache_p)
-{
-    ucs_rcache_params_t params = {};
-
-    ucs_rcache_set_params(&params, config);
-    params.region_struct_size = region_size;
-    params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
-    params.context            = context;
-    params.ops                = ops;
-    params.flags             |= UCT_DCX_UCX_RCACHE_FLAGS;
-    return ucs_rcache_create(&params, name, NULL, rcache_p);
-}
-
-
-#if UCT_VERNO_MINOR >= 18
-void uct_dcx_ucx_since_rcache_merge(void *context, ucs_rcache_t *rcache,
-                                    void *arg, ucs_rcache_region_t *region)
-{
-}
-#endif
-
-
-#if UCT_VERNO_MINOR >= 17
-#define UCT_DCX_UCX_RCACHE_GET_ARG  UCS_RCACHE_MIN_ALIGNMENT,
-#else
-#define UCT_DCX_UCX_RCACHE_GET_ARG
-#endif
-
-ucs_status_t
-uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                       int prot, void *arg, ucs_rcache_region_t **region_p)
-{
-    return ucs_rcache_get(rcache, address, length, UCT_DCX_UCX_RCACHE_GET_ARG
-                          prot, arg, region_p);
-}
-
-
-/* What UCX takes itself for a cache of which it does not know the cost */
-#if UCT_VERNO_MINOR >= 18
-#define uct_md_rcache_overhead(_config) \
-    ucs_time_units_to_sec((_config)->overhead, 50e-9)
-#endif
-
-double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config)
-{
-    return uct_md_rcache_overhead(config);
-}
-
-
-ucs_status_t
-uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
-                       unsigned max, ucs_mpool_ops_t *ops, const char *name)
-{
-    ucs_mpool_params_t params;
-
-    ucs_mpool_params_reset(&params);
-    params.elem_size       = size;
-    params.elems_per_chunk = chunk;
-    params.max_elems       = max;
-    params.ops             = ops;
-    params.name            = name;
-    return ucs_mpool_init(&params, mp);
-}
-
-
 ucs_status_t
 uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                   size_t size, size_t align_offset,
@@ -240,33 +142,3 @@ uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
     return uct_iface_mpool_init(iface, mp, size, align_offset, align, &config,
                                 chunk, init_obj, name);
 }
-
-
-void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name)
-{
-    (void)ucs_topo_sys_device_set_name(device, name,
-                                       UCT_DCX_UCX_NAME_PRIORITY);
-}
-
-
-#if UCT_VERNO_MINOR >= 15
-ucs_status_t
-uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
-                         const char *prefix)
-{
-    ucs_config_global_list_entry_t entry = {
-        .name   = "dcx",
-        .prefix = prefix,
-        .table  = table
-    };
-
-    return ucs_config_parser_fill_opts(options, &entry, "UCX_", 0);
-}
-#else
-ucs_status_t
-uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,
-                         const char *prefix)
-{
-    return ucs_config_parser_fill_opts(options, table, "UCX_", prefix, 0);
-}
-#endif

@@ -46,26 +46,6 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #endif
 
 
-/* --- the registration cache ----------------------------------------------- */
-
-/* From 1.16 on UCP's own cache is the one that UCX's transports have. */
-#if UCT_VERNO_MINOR >= 16
-typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
-#define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
-#define UCT_DCX_UCX_RCACHE_DEFAULT "n"
-#else
-typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
-#define UCT_DCX_UCX_RCACHE_TABLE   uct_md_config_rcache_table
-#define UCT_DCX_UCX_RCACHE_DEFAULT "try"
-#endif
-
-#if UCT_VERNO_MINOR >= 18
-#define UCT_DCX_UCX_RCACHE_OPS .merge = uct_dcx_ucx_since_rcache_merge,
-#else
-#define UCT_DCX_UCX_RCACHE_OPS
-#endif
-
-
 /* --- interfaces ----------------------------------------------------------- */
 
 /* Without it UCP leaves an interface out of an address that is for other nodes
@@ -169,11 +149,6 @@ int uct_dcx_ucx_since_is_reachable(
         const uct_iface_h iface, const uct_iface_is_reachable_params_t *params);
 int uct_dcx_ucx_since_ep_is_connected(
         uct_ep_h ep, const uct_ep_is_connected_params_t *params);
-#endif
-
-#if UCT_VERNO_MINOR >= 18
-void uct_dcx_ucx_since_rcache_merge(void *context, ucs_rcache_t *rcache,
-                                    void *arg, ucs_rcache_region_t *region);
 #endif
 
 #endif

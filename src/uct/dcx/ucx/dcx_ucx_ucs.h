@@ -1,0 +1,33 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The registration cache, in any version of UCX: its options, and what a table of
+ * its operations is begun with. See dcx_ucx.h.
+ */
+#ifndef UCT_DCX_UCX_UCS_H
+#define UCT_DCX_UCX_UCS_H
+
+#include <ucs/memory/rcache.h>
+#include <uct/api/version.h>
+#include <uct/base/uct_md.h>
+
+
+/* From 1.16 on UCP's own cache is the one that UCX's transports have. */
+#if UCT_VERNO_MINOR >= 16
+typedef ucs_rcache_config_t uct_dcx_ucx_rcache_config_t;
+#define UCT_DCX_UCX_RCACHE_TABLE   ucs_config_rcache_table
+#define UCT_DCX_UCX_RCACHE_DEFAULT "n"
+#else
+typedef uct_md_rcache_config_t uct_dcx_ucx_rcache_config_t;
+#define UCT_DCX_UCX_RCACHE_TABLE   uct_md_config_rcache_table
+#define UCT_DCX_UCX_RCACHE_DEFAULT "try"
+#endif
+
+#if UCT_VERNO_MINOR >= 18
+#define UCT_DCX_UCX_RCACHE_OPS .merge = uct_dcx_ucx_rcache_merge,
+void uct_dcx_ucx_rcache_merge(void *context, ucs_rcache_t *rcache, void *arg,
+                              ucs_rcache_region_t *region);
+#else
+#define UCT_DCX_UCX_RCACHE_OPS
+#endif
+
+#endif
