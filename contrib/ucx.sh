@@ -93,6 +93,8 @@ use_ucx()
     ucx_source=$dir/src
     build=$build/ucx-versions/dcx-$name
     export PATH=$ucx_prefix/bin:$PATH LD_LIBRARY_PATH=$ucx_prefix/lib
+    # for programs that tests compile
+    export CPATH=$ucx_prefix/include LIBRARY_PATH=$ucx_prefix/lib
 }
 
 # What tells one source tree from another
