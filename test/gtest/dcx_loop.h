@@ -14,9 +14,13 @@
 extern "C" {
 #include "dcx_peek.h"
 
-/* libuct has it, but no public header of UCX. What says more, flags or a
- * pointer, differs between versions, and is 0 here. */
-ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned long none);
+/* libuct has it, but before 1.21 no public header of UCX. What says more, flags or
+ * a pointer, is 0 here. */
+#if UCT_VERNO_MINOR >= 21
+#include <uct/api/v2/uct_v2.h>
+#else
+ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned flags);
+#endif
 }
 
 #define UCT_CALL(_expr) \

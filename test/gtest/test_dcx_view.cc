@@ -464,6 +464,13 @@ TEST_P(dcx_view_test, seldom_tried)
     check(type, m_pages, 0, 1);
 }
 
+/* UCX has flags of memory since 1.22 (ucs/memory/memtype_cache.h). */
+#if UCT_VERNO_MINOR >= 22
+#define MEMTYPE_FLAGS , 0
+#else
+#define MEMTYPE_FLAGS
+#endif
+
 /* Memory of a GPU, which nobody could copy */
 TEST_P(dcx_view_test, memory_of_a_gpu)
 {
@@ -473,7 +480,7 @@ TEST_P(dcx_view_test, memory_of_a_gpu)
 
     check(type, m_pages, 0, 1);
     ucs_memtype_cache_update(m_pages.bytes, SIZE / 2, UCS_MEMORY_TYPE_CUDA,
-                             UCS_SYS_DEVICE_ID_UNKNOWN);
+                             UCS_SYS_DEVICE_ID_UNKNOWN MEMTYPE_FLAGS);
     EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, false, &view));
     EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, true, &view));
     data.buffer += SIZE / 2 - PAGE; /* some of it is */
