@@ -353,6 +353,26 @@ static void hook_worker_add(hook_worker_t *worker, unsigned copy_eps)
     pthread_mutex_unlock(&hook_known.lock);
 }
 
+/* Lets the real function work, and sees how many endpoints of the copy transport
+ * it makes: a context that is not for views has it, too, to know of others' */
+static ucs_status_t hook_worker_watch(ucp_context_h context,
+                                      const ucp_worker_params_t *params,
+                                      ucp_worker_h *worker_p,
+                                      unsigned *copy_eps_p)
+{
+    const uct_dcx_view_ops_t *views = hook_views();
+    ucs_status_t status;
+
+    views->watch_begin();
+    status = hook_real.ucp_worker_create(context, params, worker_p);
+    views->watch_end(NULL, 0, copy_eps_p);
+    if ((status == UCS_OK) && (*copy_eps_p > 0)) {
+        views->worker_discount(*worker_p);
+    }
+
+    return status;
+}
+
 ucs_status_t hook_worker_create(ucp_context_h context,
                                 const ucp_worker_params_t *params,
                                 ucp_worker_h *worker_p)
@@ -362,17 +382,19 @@ ucs_status_t hook_worker_create(ucp_context_h context,
     ucs_status_t status;
     unsigned copy_eps;
 
+    if (hook_views() == NULL) {
+        return hook_real.ucp_worker_create(context, params, worker_p);
+    }
+
     if (known != NULL) {
         worker = calloc(1, sizeof(*worker));
     }
 
+    status = hook_worker_watch(context, params, worker_p, &copy_eps);
     if (worker == NULL) {
-        return hook_real.ucp_worker_create(context, params, worker_p);
+        return status;
     }
 
-    hook_views()->watch_begin();
-    status = hook_real.ucp_worker_create(context, params, worker_p);
-    hook_views()->watch_end(NULL, 0, &copy_eps);
     if (status != UCS_OK) {
         free(worker);
         return status;

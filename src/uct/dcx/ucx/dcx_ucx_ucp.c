@@ -37,6 +37,20 @@ void uct_dcx_ucx_worker_unlock(void *ucp_worker)
 }
 
 
+/* tag/offload.c: what the number is for. It is not looked at where the interface
+ * ends, with the worker. */
+void uct_dcx_ucx_worker_discount(void *ucp_worker)
+{
+    ucp_worker_h worker = ucp_worker;
+
+    UCS_ASYNC_BLOCK(&worker->async);
+    if (worker->num_active_ifaces > 0) {
+        --worker->num_active_ifaces;
+    }
+    UCS_ASYNC_UNBLOCK(&worker->async);
+}
+
+
 /* dt/datatype_iter.inl, of 1.15 on */
 int uct_dcx_ucx_has_typed_handles(void)
 {

@@ -123,6 +123,7 @@ const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .ep_config         = uct_dcx_ucx_ep_config,
     .worker_lock       = uct_dcx_ucx_worker_lock,
     .worker_unlock     = uct_dcx_ucx_worker_unlock,
+    .worker_discount   = uct_dcx_ucx_worker_discount,
     .has_typed_handles = uct_dcx_ucx_has_typed_handles,
     .leave             = uct_dcx_view_leave
 };
