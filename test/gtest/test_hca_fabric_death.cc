@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <memory>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -541,7 +542,7 @@ private:
 
 TEST_F(hca_fabric_test, frozen_process_is_stopped)
 {
-    frozen_group *group = new frozen_group;
+    auto group = std::make_unique<frozen_group>();
     int status;
     pid_t pid;
 
@@ -565,5 +566,4 @@ TEST_F(hca_fabric_test, frozen_process_is_stopped)
     EXPECT_TRUE(hca_eventually([pid] { return !hca_proc_is_stopped(pid); }));
     kill(pid, SIGKILL);
     EXPECT_EQ(pid, waitpid(pid, &status, 0));
-    delete group;
 }
