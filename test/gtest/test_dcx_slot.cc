@@ -730,7 +730,7 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv, {
         {"ib", {}},
         {"strict", {{"SOFTHCA_STRICT", "1"}, {"SOFTHCA_LACKS", "wc"}}},
-        {"late", {{"SOFTHCA_DELAY", "300"}}},
+        {"late", {{"SOFTHCA_DELAY", "1000"}}},
         {"cached", {{"UCX_DCX_RCACHE", "y"}}},
         {"single", {{"UCX_DCX_RCACHE", "n"}}},
         {"roce", {{"UCX_DCX_RCACHE", "n"}, {"SOFTHCA_LINK", "roce"}}},
