@@ -515,6 +515,20 @@ protected:
                 .key = dst.mr->rkey, .addr = (uintptr_t)dst.addr};
     }
 
+    /* The peer destroys the object as soon as nothing of ours uses it. */
+    void expect_freed(import_program &peer, const import_card &given,
+                      const std::function<int()> &destroy,
+                      const std::function<int()> &end_use)
+    {
+        start(peer, given);
+        peer_meet(peer.sock);
+        EXPECT_EQ(EBUSY, destroy());
+        EXPECT_EQ(0, end_use());
+        peer_meet(peer.sock);
+        EXPECT_EQ(0, peer.wait());
+        EXPECT_EQ(ENOENT, destroy());
+    }
+
     void expect_bytes(unsigned at, unsigned count, uint8_t value) const
     {
         for (unsigned i = at; i < at + count; i++) {
@@ -644,13 +658,9 @@ TEST_P(verbs_import, device_memory_is_busy_as_long_as_it_has_regions)
     struct ibv_mr *mr = ibv_reg_dm_mr(dev.pd, dm, 0, 4096,
                                       IBV_ACCESS_ZERO_BASED);
     ASSERT_NE(nullptr, mr);
-    start(peer, {.pd = dev.pd->handle, .dm = dm->handle});
-    peer_meet(peer.sock);
-    EXPECT_EQ(EBUSY, ibv_free_dm(dm));
-    EXPECT_EQ(0, ibv_dereg_mr(mr));
-    peer_meet(peer.sock);
-    EXPECT_EQ(0, peer.wait());
-    EXPECT_EQ(ENOENT, ibv_free_dm(dm));
+    expect_freed(peer, {.pd = dev.pd->handle, .dm = dm->handle},
+                 [&] { return ibv_free_dm(dm); },
+                 [&] { return ibv_dereg_mr(mr); });
     struct ibv_dm *again = ibv_alloc_dm(dev.ctx, &all);
     ASSERT_NE(nullptr, again) << "there is no more than that of it";
     EXPECT_EQ(0, ibv_free_dm(again));
@@ -671,13 +681,9 @@ TEST_P(verbs_import, region_is_busy_as_long_as_a_window_is_bound)
     bind.bind_info  = {mr, (uintptr_t)dst.addr, 256, IBV_ACCESS_REMOTE_WRITE};
     ASSERT_EQ(0, ibv_bind_mw(pair.b.qp, mw, &bind));
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.send_cq).status);
-    start(peer, {.pd = dev.pd->handle, .mr = mr->handle});
-    peer_meet(peer.sock);
-    EXPECT_EQ(EBUSY, ibv_dereg_mr(mr));
-    EXPECT_EQ(0, ibv_dealloc_mw(mw));
-    peer_meet(peer.sock);
-    EXPECT_EQ(0, peer.wait());
-    EXPECT_EQ(ENOENT, ibv_dereg_mr(mr));
+    expect_freed(peer, {.pd = dev.pd->handle, .mr = mr->handle},
+                 [&] { return ibv_dereg_mr(mr); },
+                 [&] { return ibv_dealloc_mw(mw); });
     ibv_unimport_mr(mr);
 }
 
