@@ -12,6 +12,7 @@
 #include "dcx_endpoint.h"
 #include "uct/dcx/mem/dcx_iov.h"
 
+#include <ucs/debug/log.h>
 #include <uct/base/uct_iov.inl>
 
 
@@ -32,12 +33,25 @@ void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
                               uct_dcx_post_t *tx) __attribute__((cold));
 
 
+/* A line of UCX_LOG_LEVEL=data on what is about to be posted, and what the user's
+ * tracer says of an active message. Most are built with a UCX that has no such
+ * level (UCS_MAX_LOG_LEVEL), and nothing is there of it. */
+void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
+                      uct_dcx_ep_t *ep, uint8_t opcode) __attribute__((cold));
+
+
 /* All segments of the operation are written: posts it. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_end(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci,
                  uct_dcx_ep_t *ep, const uct_dcx_post_t *tx)
 {
-    uct_dcx_post_t copy; /* so that 'tx' itself stays in registers */
+    uct_dcx_wqe_t shown; /* so that 'wqe' and 'tx' stay in registers */
+    uct_dcx_post_t copy;
+
+    if (ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE_DATA)) {
+        shown = *wqe;
+        uct_dcx_post_log(&shown, dci, ep, tx->opcode);
+    }
 
     if (ucs_likely(!(ep->flags & UCT_DCX_EP_FLAGS_SPECIAL))) {
         uct_dcx_txq_post(&dci->txq, wqe, tx);
