@@ -332,6 +332,26 @@ TEST_P(dcx_ep, checked)
     m_dcx.flush();
 }
 
+/* A completion is told, whatever else is on the way, and of an end, too. */
+TEST_P(dcx_ep, checked_by_completion)
+{
+    dcx_end idle, busy, canceled;
+
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_check(m_ep, 0, &idle.comp));
+    EXPECT_EQ(UCS_OK, put_short());
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_check(m_ep, 0, &busy.comp));
+    progress_until([&] { return busy.count > 0; });
+    EXPECT_EQ(1u, idle.count);
+    EXPECT_EQ(UCS_OK, idle.comp.status);
+    EXPECT_EQ(UCS_OK, busy.comp.status);
+
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_check(m_ep, 0, &canceled.comp));
+    EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_ep, 0));
+    wait_for_error(UCS_ERR_CANCELED);
+    m_dcx.flush();
+    EXPECT_EQ(1u, canceled.count);
+}
+
 INSTANTIATE_TEST_SUITE_P(exclusive, dcx_ep, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(one_dci, dcx_ep, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(shared, dcx_ep, testing::Values(true));

@@ -276,10 +276,9 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
     uct_dcx_dci_t *dci;
 
-    UCT_CHECK_PARAM(comp == NULL, "unsupported completion of ep_check");
     UCT_CHECK_PARAM(flags == 0, "unsupported flags 0x%x", flags);
 
-    if ((ep->dci != UCT_DCX_NO_DCI) &&
+    if ((comp == NULL) && (ep->dci != UCT_DCX_NO_DCI) &&
         !uct_dcx_ep_is_idle(ep, &queues->dci.dci[ep->dci])) {
         return UCS_OK; /* what is on the wire checks the peer as well */
     }
@@ -289,6 +288,6 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         return uct_dcx_tx_no_resource(ep);
     }
 
-    uct_dcx_post_probe(ep, dci);
-    return UCS_OK;
+    uct_dcx_post_probe(ep, dci, comp);
+    return (comp == NULL) ? UCS_OK : UCS_INPROGRESS;
 }

@@ -271,7 +271,7 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
     if ((entry->ticks >= UCT_DCX_FC_RESEND_TICK) && ucs_is_pow2(entry->ticks)) {
         uct_dcx_fc_post_request(fc, dci, entry);
     } else {
-        uct_dcx_post_probe(ep, dci);
+        uct_dcx_post_probe(ep, dci, NULL);
     }
     return 1;
 }

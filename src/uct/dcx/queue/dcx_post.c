@@ -41,10 +41,16 @@ void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
 
 
 /* It needs no key. */
-void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
+void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                        uct_completion_t *comp)
 {
-    uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
+    uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE, .comp = comp};
     uct_dcx_wqe_t wqe;
+
+    if (comp != NULL) {
+        tx.flags = MLX5_WQE_CTRL_CQ_UPDATE;
+        tx.done  = uct_dcx_post_done_comp;
+    }
 
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, 0, 0);

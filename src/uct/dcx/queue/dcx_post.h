@@ -90,8 +90,10 @@ uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-/* Posts a write of no bytes: only a live peer answers it. */
-void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci);
+/* Posts a write of no bytes: only a live peer answers it. 'comp', or NULL, is told
+ * of the answer. */
+void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                        uct_completion_t *comp);
 
 /* The end of an operation of which the user is told. */
 void uct_dcx_post_done_comp(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
