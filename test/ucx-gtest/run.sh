@@ -36,23 +36,31 @@ ucx_rows()
 }
 
 # is_of_ucx MINOR WHAT: whether the row is of UCX 1.MINOR; WHAT may end in
-# @FIRST-LAST, of which each may be missing
+# @FIRST-LAST, of which each may be missing, or in @VERSION of the Debian package
 is_of_ucx()
 {
     local first last
     [[ $2 == *@* ]] || return 0
     first=${2#*@}
+    if [[ $first == *.* ]]; then
+        [ "$first" = "$ucx_package" ]
+        return
+    fi
     last=${first#*-}
     first=${first%-*}
     (($1 >= ${first:-0} && $1 <= ${last:-$1}))
 }
 
 # Reads expected.list into ucx_what, ucx_pattern and ucx_why; counts of cases
-# that needed a row go into ucx_met. Sets ucx_minor, of UCX 1.MINOR.
+# that needed a row go into ucx_met. Sets ucx_minor, of UCX 1.MINOR, and
+# ucx_package, empty for a UCX that is none.
 read_ucx_expected()
 {
     local line what
     ucx_minor=$(ucx_info -v | sed -n 's/^# *\(Library v\|V\)ersion:* *1\.\([0-9]*\).*/\2/p')
+    ucx_package=
+    [ "$(command -v ucx_info)" != /usr/bin/ucx_info ] ||
+        ucx_package=$(dpkg-query -W -f '${source:Version}' libucx0) || true
     ucx_what=() ucx_pattern=() ucx_why=() ucx_met=()
     while read -r -u 3 line; do
         what=${line%% | *}
