@@ -9,6 +9,7 @@
 #include "ucx_log.h"
 
 #include <algorithm>
+#include <climits>
 #include <map>
 
 namespace {

@@ -75,6 +75,7 @@ void dcx_ep::expect_refused(ucs_status_t status)
     EXPECT_EQ(status, uct_ep_atomic_cswap64(m_ep, 1, 2, m_remote, m_rkey,
                                             &result, &end.comp));
     EXPECT_EQ(status, uct_ep_check(m_ep, 0, NULL));
+    EXPECT_EQ(status, uct_ep_check(m_ep, 0, &end.comp));
     EXPECT_EQ(status, flush(0, &end));
     EXPECT_EQ(0u, end.count);
 }
@@ -350,6 +351,7 @@ TEST_P(dcx_ep, checked_by_completion)
     wait_for_error(UCS_ERR_CANCELED);
     m_dcx.flush();
     EXPECT_EQ(1u, canceled.count);
+    expect_canceled(canceled);
 }
 
 INSTANTIATE_TEST_SUITE_P(exclusive, dcx_ep, testing::Values(false));

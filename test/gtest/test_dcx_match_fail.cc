@@ -148,13 +148,14 @@ TEST_P(dcx_match_shared, given_up)
 TEST_P(dcx_match_shared, dead_beside_live)
 {
     constexpr unsigned rounds = 15, count = 20;
-    std::list<dcx_end> told, untold;
+    std::list<dcx_end> good;
+    dcx_end none; /* of what was copied nobody is told */
     uint64_t sent  = 0;
     auto send_good = [&](tag_kind kind, uct_ep_h ep, uct_tag_t tag) {
-        auto &ends = (kind < ZCOPY) ? untold : told;
-
-        ends.emplace_back();
-        this->send(kind, ep, tag, ends.back());
+        if (kind >= ZCOPY) {
+            good.emplace_back();
+        }
+        this->send(kind, ep, tag, (kind < ZCOPY) ? none : good.back());
     };
 
     for (unsigned round = 0; round < rounds; round++) {
@@ -212,9 +213,8 @@ TEST_P(dcx_match_shared, dead_beside_live)
         EXPECT_EQ(1u, m_dcx->errors.size());
         destroy_ep(dead);
     }
-    for (auto &end : told) {
+    for (auto &end : good) {
         progress_until([&] { return end.count > 0; });
-        EXPECT_EQ(1u, end.count);
         EXPECT_EQ(UCS_OK, end.status);
     }
     EXPECT_EQ(numbers(sent), m_note_a.tags);

@@ -264,17 +264,20 @@ TEST_P(dcx_streams_one, those_beside)
     }
 }
 
-/* A put is posted again. */
+/* A put is posted again, and so is what checks the peer. */
 TEST_P(dcx_streams_one, those_that_come_too_late)
 {
-    dcx_end failed, put_end;
+    dcx_end failed, put_end, check_end;
 
     put(m_a, m_live_a, failed, ~0xffu);
     put(m_b, m_live_b, put_end);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_check(m_b, 0, &check_end.comp));
     flush();
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, failed.status);
     EXPECT_EQ(UCS_OK, put_end.status);
     EXPECT_EQ(1u, put_end.count);
+    EXPECT_EQ(UCS_OK, check_end.status);
+    EXPECT_EQ(1u, check_end.count);
     EXPECT_EQ(1u, m_dcx->errors.size());
     expect_works(m_b);
 }

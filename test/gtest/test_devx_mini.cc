@@ -5,6 +5,7 @@
  */
 #include "devx_bench.h"
 
+#include <climits>
 #include <common/prm.h>
 
 namespace {

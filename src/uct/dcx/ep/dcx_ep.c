@@ -15,9 +15,6 @@
 #include <ucs/debug/log.h>
 
 
-#define UCT_DCX_DCTN_BITS  24
-
-
 /* It has no peer yet. */
 static ucs_status_t
 uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
@@ -260,10 +257,8 @@ int uct_dcx_ep_is_connected(uct_ep_h tl_ep,
     const uct_dcx_grh_t *grh           =
             uct_dcx_av_has_grh(&ep->av) ?
             &ucs_derived_of(ep, uct_dcx_grh_ep_t)->grh : NULL;
-    uint32_t dctn                      = be32toh(ep->av.dqp_dct) &
-                                         UCS_MASK(UCT_DCX_DCTN_BITS);
 
-    return (dctn == uct_dcx_target_dctn(addr->dctn)) &&
+    return (uct_dcx_av_dctn(&ep->av) == uct_dcx_target_dctn(addr->dctn)) &&
            (ep->av.key == addr->dc_key) &&
            uct_dcx_port_is_av_to(&ep->av, grh, dev_addr);
 }

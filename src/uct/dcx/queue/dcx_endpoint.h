@@ -114,6 +114,13 @@ static inline int uct_dcx_av_has_grh(const uct_dcx_av_t *av)
 }
 
 
+/* Number of the DCT that it leads to */
+static inline uint32_t uct_dcx_av_dctn(const uct_dcx_av_t *av)
+{
+    return be32toh(av->dqp_dct) & UCS_MASK(24);
+}
+
+
 static inline uct_dcx_queues_t *uct_dcx_ep_queues(const uct_dcx_ep_t *ep)
 {
     return ucs_derived_of(ep->super.super.iface, uct_dcx_queues_t);

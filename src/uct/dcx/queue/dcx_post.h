@@ -33,9 +33,9 @@ void uct_dcx_post_end_special(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep, unsigned ds,
                               uct_dcx_post_t *tx) __attribute__((cold));
 
 
-/* A line of UCX_LOG_LEVEL=data on what is about to be posted, and what the user's
- * tracer says of an active message. Most are built with a UCX that has no such
- * level (UCS_MAX_LOG_LEVEL), and nothing is there of it. */
+/* A line of UCX_LOG_LEVEL=data on what is about to be posted, with what the
+ * user's tracer says of an active message. With a UCX that is built without that
+ * level (UCS_MAX_LOG_LEVEL) there is nothing of it, else a test at each post. */
 void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep, uint8_t opcode) __attribute__((cold));
 
@@ -90,8 +90,8 @@ uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-/* Posts a write of no bytes: only a live peer answers it. 'comp', or NULL, is told
- * of the answer. */
+/* Posts a write of no bytes: only a live peer answers it. 'comp' is told of the
+ * answer, or NULL. */
 void uct_dcx_post_probe(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
                         uct_completion_t *comp);
 

@@ -9,14 +9,16 @@
 
 enum {
     UCT_DCX_POST_LOG_FIRST = 2,  /* segment, behind ctrl and address */
-    UCT_DCX_POST_LOG_HEAD  = 128 /* so many bytes of a message are shown */
+    UCT_DCX_POST_LOG_SIZE  = 1024 /* more than any WQE has */
 };
 
-/* A message: how long it is, and how it begins */
+/* What a WQE carries: how much, and the piece that it begins with, if that is
+ * ours: a part of the WQE, or a buffer */
 typedef struct uct_dcx_post_log {
-    size_t  length;
-    size_t  num_head;
-    uint8_t head[UCT_DCX_POST_LOG_HEAD + UCT_DCX_WQE_SEG];
+    size_t     length;
+    const void *head;
+    size_t     head_length;
+    uint8_t    segs[UCT_DCX_POST_LOG_SIZE];
 } uct_dcx_post_log_t;
 
 
@@ -42,61 +44,61 @@ static void
 uct_dcx_post_log_inline(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
                         unsigned number, size_t length)
 {
-    size_t size = UCT_DCX_WQE_INLINE_HDR + length, at;
+    size_t at;
 
-    size = ucs_min(size, sizeof(log->head));
-    for (at = 0; at < size; at += UCT_DCX_WQE_SEG) {
-        memcpy(log->head + at, uct_dcx_wqe_seg_at(wqe, number++),
+    for (at = 0; at < (UCT_DCX_WQE_INLINE_HDR + length);
+         at += UCT_DCX_WQE_SEG) {
+        memcpy(log->segs + at, uct_dcx_wqe_seg_at(wqe, number++),
                UCT_DCX_WQE_SEG);
     }
-    log->num_head = size - UCT_DCX_WQE_INLINE_HDR;
-    memmove(log->head, log->head + UCT_DCX_WQE_INLINE_HDR, log->num_head);
+    log->head        = log->segs + UCT_DCX_WQE_INLINE_HDR;
+    log->head_length = length;
 }
 
 
-/* What the segments from 'number' on carry. A message begins inline, or in a
- * buffer of ours; what is behind that may be anybody's memory. */
+/* What the segments from 'number' on carry. A message begins inline, or is in
+ * one buffer of ours; other data segments may name anybody's memory. */
 static void
 uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
-                      unsigned number, int is_message)
+                      unsigned number)
 {
     const struct mlx5_wqe_data_seg *data;
     const unsigned first = number;
     size_t length;
 
-    log->length   = 0;
-    log->num_head = 0;
+    log->length      = 0;
+    log->head_length = 0;
     while (number < wqe->ds) {
-        data   = uct_dcx_wqe_seg_at(wqe, number);
-        length = be32toh(data->byte_count) & ~MLX5_INLINE_SEG;
+        data         = uct_dcx_wqe_seg_at(wqe, number);
+        length       = be32toh(data->byte_count) & ~MLX5_INLINE_SEG;
         log->length += length;
-        if (data->byte_count & htobe32(MLX5_INLINE_SEG)) {
-            if (number == first) {
-                uct_dcx_post_log_inline(log, wqe, number, length);
+        if (!(data->byte_count & htobe32(MLX5_INLINE_SEG))) {
+            if (number++ == first) {
+                log->head        = (const void*)(uintptr_t)be64toh(data->addr);
+                log->head_length = length;
             }
-            number += ucs_div_round_up(UCT_DCX_WQE_INLINE_HDR + length,
-                                       UCT_DCX_WQE_SEG);
-        } else {
-            if (is_message && (number == first)) {
-                log->num_head = ucs_min(length, UCT_DCX_POST_LOG_HEAD);
-                memcpy(log->head, (const void*)(uintptr_t)be64toh(data->addr),
-                       log->num_head);
-            }
-            number++;
+            continue;
         }
+
+        if (number == first) {
+            uct_dcx_post_log_inline(log, wqe, number, length);
+        }
+        number += ucs_div_round_up(UCT_DCX_WQE_INLINE_HDR + length,
+                                   UCT_DCX_WQE_SEG);
     }
 }
 
 
-/* What the user's tracer says of an active message */
+/* What the user's tracer says of an active message. It is given all of what was
+ * copied, and of one with zero copy the header: it trusts what that says. */
 static void
 uct_dcx_post_log_am(const uct_dcx_post_log_t *log, uct_dcx_ep_t *ep, char *text,
                     size_t size)
 {
-    const uct_dcx_am_hdr_t *hdr = (const uct_dcx_am_hdr_t*)log->head;
+    const uct_dcx_am_hdr_t *hdr = log->head;
     int length;
 
-    if ((log->num_head < sizeof(*hdr)) || (hdr->opcode != IBV_TMH_NO_TAG) ||
+    if ((log->head_length < sizeof(*hdr)) || (hdr->opcode != IBV_TMH_NO_TAG) ||
         (hdr->am_id >= UCT_AM_ID_MAX)) {
         return;
     }
@@ -104,7 +106,7 @@ uct_dcx_post_log_am(const uct_dcx_post_log_t *log, uct_dcx_ep_t *ep, char *text,
     length = snprintf(text, size, " am_id %u ", hdr->am_id);
     uct_iface_dump_am(ucs_derived_of(ep->super.super.iface, uct_base_iface_t),
                       UCT_AM_TRACE_TYPE_SEND, hdr->am_id, hdr + 1,
-                      log->num_head - sizeof(*hdr), text + length,
+                      log->head_length - sizeof(*hdr), text + length,
                       size - length);
 }
 
@@ -113,11 +115,11 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep, uint8_t opcode)
 {
     const struct mlx5_wqe_raddr_seg *raddr;
-    char text[256] = "";
+    char text[256] = "", lid[16] = "";
     uct_dcx_post_log_t log;
 
     if ((opcode == MLX5_OPCODE_SEND) || (opcode == MLX5_OPCODE_SEND_IMM)) {
-        uct_dcx_post_log_read(&log, wqe, UCT_DCX_POST_LOG_FIRST, 1);
+        uct_dcx_post_log_read(&log, wqe, UCT_DCX_POST_LOG_FIRST);
         uct_dcx_post_log_am(&log, ep, text, sizeof(text));
     } else if (opcode == MLX5_OPCODE_NOP) {
         log.length = 0;
@@ -125,15 +127,18 @@ void uct_dcx_post_log(const uct_dcx_wqe_t *wqe, const uct_dcx_dci_t *dci,
         raddr = uct_dcx_wqe_seg_at(wqe, UCT_DCX_POST_LOG_FIRST);
         snprintf(text, sizeof(text), " 0x%" PRIx64 " rkey 0x%x",
                  be64toh(raddr->raddr), be32toh(raddr->rkey));
-        log.length = 0;
-        if ((opcode == MLX5_OPCODE_RDMA_WRITE) ||
-            (opcode == MLX5_OPCODE_RDMA_READ)) {
-            uct_dcx_post_log_read(&log, wqe, UCT_DCX_POST_LOG_FIRST + 1, 0);
-        }
+        /* operands of atomics stand between remote address and data */
+        uct_dcx_post_log_read(&log, wqe,
+                              ((opcode == MLX5_OPCODE_RDMA_WRITE) ||
+                               (opcode == MLX5_OPCODE_RDMA_READ)) ?
+                              UCT_DCX_POST_LOG_FIRST + 1 : wqe->ds - 1);
     }
 
-    ucs_trace_data("TX: DCI 0x%x [%u] to DCT 0x%x of LID %u: %s len %zu%s",
+    if (!uct_dcx_port_is_roce(uct_dcx_ep_dci_set(ep)->port)) {
+        snprintf(lid, sizeof(lid), " at lid %u", be16toh(ep->av.rlid));
+    }
+    ucs_trace_data("TX: DCI 0x%x [%u] to DCT 0x%x%s: %s len %zu%s",
                    dci->txq.sq.qpn, wqe->index,
-                   be32toh(ep->av.dqp_dct) & 0xffffff, be16toh(ep->av.rlid),
+                   uct_dcx_av_dctn(&ep->av), lid,
                    uct_dcx_post_log_name(opcode), log.length, text);
 }

@@ -9,6 +9,7 @@
  */
 #include "dcx_srq.h"
 #include "dcx_desc.h"
+#include "uct/dcx/base/dcx_memcheck.h"
 #include "uct/dcx/dev/dcx_barrier.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -45,6 +46,7 @@ static int uct_dcx_srq_fill(uct_dcx_rx_t *rx, uint16_t index)
     rx->hdrs[index] = uct_dcx_srq_hdr(rx, desc);
     data->lkey      = htobe32(desc->lkey);
     data->addr      = htobe64((uintptr_t)rx->hdrs[index]);
+    uct_dcx_memcheck_device_writes(rx->hdrs[index], rx->seg_size);
     return 1;
 }
 

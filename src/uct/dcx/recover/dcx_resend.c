@@ -106,7 +106,7 @@ static int uct_dcx_resend_is_to_failed(const uct_dcx_resend_t *walk)
     const uct_dcx_av_t *b = (const uct_dcx_av_t*)(failed + 1);
 
     return (a->key == b->key) &&
-           !((a->dqp_dct ^ b->dqp_dct) & htobe32(0xffffff));
+           (uct_dcx_av_dctn(a) == uct_dcx_av_dctn(b));
 }
 
 

@@ -60,7 +60,7 @@ void uct_dcx_peer_name(const uct_dcx_port_t *port, const uct_dcx_ep_t *ep,
 
     ucs_snprintf_safe(name, UCT_DCX_PEER_NAME_MAX,
                       "DCT 0x%x at %s, process %u%s%s%s",
-                      be32toh(ep->av.dqp_dct) & 0xffffff, where, ep->pid,
+                      uct_dcx_av_dctn(&ep->av), where, ep->pid,
                       is_here ? " on this host (" : "",
                       is_here ? ucs_get_host_name() : "", is_here ? ")" : "");
 }

@@ -1,0 +1,15 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What valgrind's memcheck has to be told, off the data path. Not inlined: UCX's
+ * headers are compiled with requests to valgrind switched off.
+ */
+#ifndef UCT_DCX_MEMCHECK_H
+#define UCT_DCX_MEMCHECK_H
+
+#include <stddef.h>
+
+/* The device writes this memory, which memcheck does not see: what is read there
+ * is not uninitialised. */
+void uct_dcx_memcheck_device_writes(const void *address, size_t length);
+
+#endif
