@@ -32,11 +32,11 @@ static int between(int low, int high)
 int zoo_get_span(MPI_Datatype type, int count, zoo_span_t *span)
 {
     MPI_Aint lb, extent, true_lb, true_extent, last;
-    MPI_Count size;
+    int size;
 
     MPI_Type_get_extent(type, &lb, &extent);
     MPI_Type_get_true_extent(type, &true_lb, &true_extent);
-    MPI_Type_size_x(type, &size);
+    MPI_Type_size(type, &size); /* MPI_UNDEFINED: more than an int */
     if (size == 0) {
         *span = (zoo_span_t){0}; /* MPICH may have any true extent then */
         return 1;
@@ -45,8 +45,9 @@ int zoo_get_span(MPI_Datatype type, int count, zoo_span_t *span)
     last        = (count - 1) * extent;
     span->begin = true_lb + ((last < 0) ? last : 0);
     span->end   = true_lb + true_extent + ((last > 0) ? last : 0);
-    span->size  = (int)size * count;
-    return (size < MAX_SPAN) && (span->end - span->begin < MAX_SPAN);
+    span->size  = size * count;
+    return (size != MPI_UNDEFINED) && (size < MAX_SPAN) &&
+           (span->end - span->begin < MAX_SPAN);
 }
 
 /* --- how types are made ------------------------------------------------------- */
