@@ -65,7 +65,8 @@ def windows():
     memory = np.zeros(1000, dtype="i")
     window = MPI.Win.Create(memory, memory.itemsize, comm=comm)
     window.Fence()
-    window.Put(np.full(300, rank + 1, dtype="i"), after, target=(100, 300, MPI.INT))
+    given = np.full(300, rank + 1, dtype="i")  # MPI may read it until the fence
+    window.Put(given, after, target=(100, 300, MPI.INT))
     window.Fence()
     got = np.zeros(300, dtype="i")
     window.Lock(after, MPI.LOCK_SHARED)
@@ -73,8 +74,9 @@ def windows():
     window.Unlock(after)
     assert (got == rank + 1).all() and (memory[100:400] == before + 1).all()
     window.Fence()
+    one = np.ones(1, dtype="i")
     for _ in range(10):
-        window.Accumulate(np.ones(1, dtype="i"), 0, target=(0, 1, MPI.INT))
+        window.Accumulate(one, 0, target=(0, 1, MPI.INT))
     window.Fence()
     assert rank or memory[0] == 10 * ranks
     window.Free()
