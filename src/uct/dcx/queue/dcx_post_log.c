@@ -8,7 +8,7 @@
 #include <ucs/debug/log.h>
 
 enum {
-    UCT_DCX_POST_LOG_FIRST = 2,  /* segment, behind ctrl and address */
+    UCT_DCX_POST_LOG_FIRST = 2,   /* segment, behind ctrl and address */
     UCT_DCX_POST_LOG_SIZE  = 1024 /* more than any WQE has */
 };
 
