@@ -85,7 +85,12 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #endif
 
 /* memory and endpoints that a GPU uses by itself */
-#if UCT_VERNO_MINOR >= 21
+#if UCT_VERNO_MINOR >= 23
+#define UCT_DCX_UCX_MEM_ELEM \
+    .mem_elem_pack    = UCT_DCX_UCX_UNSUPPORTED, \
+    .mem_elem_release = (uct_md_mem_elem_release_func_t)ucs_empty_function,
+#define UCT_DCX_UCX_DEVICE_EP  .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
+#elif UCT_VERNO_MINOR >= 21
 #define UCT_DCX_UCX_MEM_ELEM   .mem_elem_pack = UCT_DCX_UCX_UNSUPPORTED,
 #define UCT_DCX_UCX_DEVICE_EP  .ep_get_device_ep = UCT_DCX_UCX_UNSUPPORTED,
 #elif UCT_VERNO_MINOR == 20
@@ -98,10 +103,16 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_DEVICE_EP
 #endif
 
-#if UCT_VERNO_MINOR >= 22
-#define UCT_DCX_UCX_PUT_SGL .ep_put_sgl_zcopy = UCT_DCX_UCX_UNSUPPORTED,
+/* lists of blocks on both sides, and what a failed endpoint had not delivered */
+#if UCT_VERNO_MINOR >= 23
+#define UCT_DCX_UCX_SGL \
+    .ep_put_sgl_zcopy     = UCT_DCX_UCX_UNSUPPORTED, \
+    .ep_get_sgl_zcopy     = UCT_DCX_UCX_UNSUPPORTED, \
+    .ep_outstanding_purge = UCT_DCX_UCX_UNSUPPORTED,
+#elif UCT_VERNO_MINOR >= 22
+#define UCT_DCX_UCX_SGL .ep_put_sgl_zcopy = UCT_DCX_UCX_UNSUPPORTED,
 #else
-#define UCT_DCX_UCX_PUT_SGL
+#define UCT_DCX_UCX_SGL
 #endif
 
 
@@ -130,7 +141,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
     UCT_DCX_UCX_REACH \
     UCT_DCX_UCX_QUERY_V2 \
     UCT_DCX_UCX_DEVICE_EP \
-    UCT_DCX_UCX_PUT_SGL
+    UCT_DCX_UCX_SGL
 
 
 ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr);
