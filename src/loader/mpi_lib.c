@@ -8,6 +8,7 @@
 #include "mpi_lib.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ enum {
 
 
 /* The object that makes generic data types, and the library of its MPI: both
- * SONAMEs, behind which a file's name may have more */
+ * SONAMEs, behind which a file's name may have more. Of several with one name the
+ * version decides. */
 typedef struct mpi_lib_object {
     const char *code;
     const char *library;
@@ -29,6 +31,8 @@ typedef struct mpi_lib_object {
 static const mpi_lib_object_t mpi_lib_objects[] = {
         {"mca_pml_ucx.so", "libmpi.so.40", &mpi_lib_ompi},
         {"libmpi.so.40", "libmpi.so.40", &mpi_lib_ompi},
+        {"mca_pml_ucx.so", "libmpi.so.40", &mpi_lib_ompi_6},
+        {"libopen_mpi.so.40", "libmpi.so.40", &mpi_lib_ompi_6},
         {"libmpich.so.12", "libmpich.so.12",
          &mpi_lib_mpich}, /* Debian's name */
         {"libmpi.so.12", "libmpi.so.12", &mpi_lib_mpich},
@@ -134,6 +138,7 @@ int mpi_lib_is_present(void)
 
 const mpi_lib_t *mpi_lib_of(const void *code)
 {
+    const mpi_lib_t *lib = NULL;
     const char *file;
     Dl_info info;
 
@@ -143,14 +148,14 @@ const mpi_lib_t *mpi_lib_of(const void *code)
 
     file = strrchr(info.dli_fname, '/');
     file = (file == NULL) ? info.dli_fname : file + 1;
-    for (int i = 0; i < MPI_LIB_NUM_OBJECTS; i++) {
+    for (int i = 0; (i < MPI_LIB_NUM_OBJECTS) && (lib == NULL); i++) {
         const char *code_name = mpi_lib_objects[i].code;
 
         if (!strncmp(file, code_name, strlen(code_name))) {
-            return mpi_lib_get(&mpi_lib_objects[i]);
+            lib = mpi_lib_get(&mpi_lib_objects[i]);
         }
     }
-    return NULL;
+    return lib;
 }
 
 int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents)
@@ -159,6 +164,19 @@ int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents)
            mpi_lib_calls.extent(type, &extents->lb, &extents->extent) ||
            mpi_lib_calls.true_extent(type, &extents->true_lb,
                                      &extents->true_extent);
+}
+
+int mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
+                         size_t counts, size_t types)
+{
+    if ((counts > 0) || (ints > INT_MAX) || (addresses > INT_MAX) ||
+        (types > INT_MAX)) {
+        return -1;
+    }
+    args->num_ints      = (int)ints;
+    args->num_addresses = (int)addresses;
+    args->num_types     = (int)types;
+    return 0;
 }
 
 /* One piece of memory for all: what needs 8 bytes of alignment comes first */

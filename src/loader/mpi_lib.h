@@ -101,8 +101,14 @@ typedef struct mpi_lib {
 } mpi_lib_t;
 
 extern const mpi_lib_t mpi_lib_ompi;
+extern const mpi_lib_t mpi_lib_ompi_6;
 extern const mpi_lib_t mpi_lib_mpich;
 
+
+/* The numbers, from an MPI that has counts of 64 bits as well. Returns non-zero, and
+ * leaves the type to packing, if it has any, or more of a kind than an int counts. */
+int mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
+                         size_t counts, size_t types);
 
 /* Whether there is an MPI in the process that is known. Cheap; may be called
  * before MPI_Init(). */

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * MPICH 4: src/include/mpi.h.in.
+ * MPICH 4 and 5: src/include/mpi.h.in.
  *
  * As Debian builds 4.0.2, all calls of MPI hold one lock if the program asked for
  * MPI_THREAD_MULTIPLE, and a thread that has it must not take it again
@@ -49,23 +49,16 @@ static mpi_handle_t mpich_handle(const void *context)
     return *(const unsigned *)context;
 }
 
-/* MPI_Type_get_envelope() fails if there are counts of 64 bits, this one does
- * not. They are left to packing, as are more of a kind than an int counts. */
+/* MPI_Type_get_envelope() fails if there are counts of 64 bits, this one does not */
 static int mpich_get_envelope(mpi_handle_t type, mpi_args_t *args,
                               int *combiner)
 {
     long long ints, addresses, counts, types;
 
-    if (mpich.envelope(type, &ints, &addresses, &counts, &types, combiner) ||
-        (counts > 0) || (ints > INT32_MAX) || (addresses > INT32_MAX) ||
-        (types > INT32_MAX)) {
+    if (mpich.envelope(type, &ints, &addresses, &counts, &types, combiner)) {
         return -1;
     }
-
-    args->num_ints      = (int)ints;
-    args->num_addresses = (int)addresses;
-    args->num_types     = (int)types;
-    return 0;
+    return mpi_args_set_numbers(args, ints, addresses, counts, types);
 }
 
 /* The handles are written as an array of ints, then moved apart, from its end */
@@ -112,7 +105,7 @@ const mpi_lib_t mpi_lib_mpich = {
                          .cyclic   = 122,
                          .dflt_arg = -49767},
         .name         = "MPICH Version:",
-        .versions     = {"4."},
+        .versions     = {"4.", "5."},
         .symbols      = mpich_symbols,
         .is_askable   = mpich_is_askable,
         .handle       = mpich_handle,

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Open MPI 4.1 and 5.0: ompi/include/mpi.h.in, ompi/datatype/ompi_datatype.h.
+ * Open MPI 4.1, 5.0 and 6.0: ompi/include/mpi.h.in, ompi/datatype/ompi_datatype.h.
  *
- * ompi_datatype_get_args() is asked, of which both versions have the same:
- * MPI_Type_get_envelope() and MPI_Type_get_contents() are around it, but end the
- * job for a type that Open MPI made for itself and that has no arguments, and
- * copy each type that they return.
+ * ompi_datatype_get_args() is asked, which has one form in 4.1 and 5.0, and another
+ * in 6.0: MPI_Type_get_envelope() and MPI_Type_get_contents() are around it, but
+ * end the job for a type that Open MPI made for itself and that has no arguments,
+ * and copy each type that they return.
  */
 #include "mpi_lib.h"
 
@@ -17,8 +17,20 @@ static struct {
                     mpi_handle_t *types, int *combiner);
 } ompi;
 
+/* Counts are MPI_Counts: of types that were made by functions with _c */
+static struct {
+    int (*get_args)(mpi_handle_t type, int which, size_t *num_ints, int *ints,
+                    size_t *num_counts, long long *counts,
+                    size_t *num_addresses, ptrdiff_t *addresses,
+                    size_t *num_types, mpi_handle_t *types, int *combiner);
+} ompi_6;
+
 static const mpi_symbol_t ompi_symbols[] = {
         {"ompi_datatype_get_args", &ompi.get_args},
+        {NULL, NULL}};
+
+static const mpi_symbol_t ompi_6_symbols[] = {
+        {"ompi_datatype_get_args", &ompi_6.get_args},
         {NULL, NULL}};
 
 
@@ -46,18 +58,39 @@ static int ompi_get_contents(mpi_handle_t type, mpi_args_t *args)
                          &args->num_types, args->types, &(int){0});
 }
 
+static int ompi_6_get_envelope(mpi_handle_t type, mpi_args_t *args,
+                               int *combiner)
+{
+    size_t ints, counts, addresses, types;
+
+    if (ompi_6.get_args(type, 0, &ints, NULL, &counts, NULL, &addresses, NULL,
+                        &types, NULL, combiner)) {
+        return -1;
+    }
+    return mpi_args_set_numbers(args, ints, addresses, counts, types);
+}
+
+static int ompi_6_get_contents(mpi_handle_t type, mpi_args_t *args)
+{
+    return ompi_6.get_args(type, 1, &(size_t){args->num_ints}, args->ints,
+                           &(size_t){0}, NULL, &(size_t){args->num_addresses},
+                           args->addresses, &(size_t){args->num_types},
+                           args->types, &(int){0});
+}
+
 /* They are alive as long as the type that they are in */
 static void ompi_put_types(const mpi_args_t *args)
 {
     (void)args;
 }
 
+#define OMPI_ABI \
+    { \
+        .named = 0, .order_c = 0, .block = 0, .cyclic = 1, .dflt_arg = -1 \
+    }
+
 const mpi_lib_t mpi_lib_ompi = {
-        .abi          = {.named    = 0,
-                         .order_c  = 0,
-                         .block    = 0,
-                         .cyclic   = 1,
-                         .dflt_arg = -1},
+        .abi          = OMPI_ABI,
         .name         = "Open MPI",
         .versions     = {"v4.1.", "v5.0."},
         .symbols      = ompi_symbols,
@@ -65,5 +98,17 @@ const mpi_lib_t mpi_lib_ompi = {
         .handle       = ompi_handle,
         .get_envelope = ompi_get_envelope,
         .get_contents = ompi_get_contents,
+        .put_types    = ompi_put_types,
+};
+
+const mpi_lib_t mpi_lib_ompi_6 = {
+        .abi          = OMPI_ABI,
+        .name         = "Open MPI",
+        .versions     = {"v6.0."},
+        .symbols      = ompi_6_symbols,
+        .is_askable   = ompi_is_askable,
+        .handle       = ompi_handle,
+        .get_envelope = ompi_6_get_envelope,
+        .get_contents = ompi_6_get_contents,
         .put_types    = ompi_put_types,
 };

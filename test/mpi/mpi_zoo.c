@@ -325,9 +325,16 @@ static void check_multiple(void)
     free(shape);
 }
 
+/* In Open MPI 6 those of MPI are not in the library that makes types for UCX */
+#ifdef OPEN_MPI
+#define LIB_FUNCTION "ompi_datatype_get_args"
+#else
+#define LIB_FUNCTION "MPI_Pack"
+#endif
+
 static void check_lib(void)
 {
-    void *code = dlsym(RTLD_DEFAULT, "MPI_Pack");
+    void *code = dlsym(RTLD_DEFAULT, LIB_FUNCTION);
 
     lib = mpi_lib_of(code);
     if ((lib == NULL) || !mpi_lib_is_present() ||
