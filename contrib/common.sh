@@ -98,11 +98,31 @@ build_prefix()
     sed -n 's/^prefix = //p' "$build/Makefile" 2> /dev/null || true
 }
 
+# sources_newer_than FILE: a source of configure or of the Makefile that is newer
+# than FILE; if there is no FILE, any
+sources_newer_than()
+{
+    local newer=()
+    [ ! -f "$1" ] || newer=(-newer "$1")
+    find "$top" "(" -name build -o -name .git -o -name install ")" -prune -o \
+        "(" -name configure.ac -o -name Makefile.am -o -name Makefile.inc ")" \
+        "${newer[@]}" -print -quit
+}
+
+# What objects are made by, and make does not look at: compilers and flags
+build_flags()
+{
+    sed -n -e ':line' -e '/\\$/{N;s/\\\n//;b line' -e '}' \
+        -e '/^[A-Za-z0-9_]*\(FLAGS\|DEFS\|CC\|CXX\) = /p' \
+        "$build/Makefile"
+}
+
 # configure_build PREFIX [ARGUMENT...]: ./configure in $build, if something
 # changed. Without a PREFIX it stays what it was, ./install at first.
 configure_build()
 {
-    local stamp=$build/.configured newest want found prefix=$1
+    local stamp=$build/.configured flags=$build/.flags want found made_by
+    local prefix=$1
     shift
     prefix=${prefix:-$(build_prefix)}
     set -- --prefix="${prefix:-$top/install}" "$@"
@@ -113,28 +133,28 @@ configure_build()
         $packages_test 2> /dev/null || true)
     mkdir -p "$build" && [ -w "$build" ] ||
         die "cannot write to $build: DCX_BUILD=DIR builds in another folder"
-    newest=$(find "$top" "(" -name build -o -name .git -o -name install ")" \
-        -prune -o "(" -name configure.ac -o -name Makefile.am -o \
-        -name Makefile.inc ")" -newer "$stamp" -print 2> /dev/null || true)
-    if [ -f "$stamp" ] && [ -z "$newest" ] && [ -f "$build/Makefile" ] &&
-        [ "$(cat "$stamp")" = "$want
+    if [ -f "$stamp" ] && [ -z "$(sources_newer_than "$stamp")" ] &&
+        [ -f "$build/Makefile" ] && [ "$(cat "$stamp")" = "$want
 $found" ]; then
         return 0
     fi
     say "configuring in $build"
     [ ! -f "$top/Makefile" ] ||
         die "the source tree itself is configured: run 'make distclean' there"
-    (cd "$top" && ./autogen.sh > "$build/autogen.log" 2>&1) ||
-        { tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
-    # other arguments mean other compiler flags, which make does not see
-    if [ -f "$build/Makefile" ] && [ -f "$stamp" ] &&
-        [ "$(head -n 1 "$stamp")" != "$want" ]; then
-        make -s -C "$build" clean > /dev/null 2>&1 || true
-    fi
+    [ -z "$(sources_newer_than "$top/configure")" ] ||
+        "$top/autogen.sh" > "$build/autogen.log" 2>&1 ||
+        { rm -f "$top/configure" # half of what it makes may be there
+          tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
     rm -f "$stamp" # until it is done
     (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
         > configure.log 2>&1) ||
         { tail -n 8 "$build/configure.log"; die "configure failed"; }
+    made_by="$want
+$(build_flags)"
+    if [ "$(cat "$flags" 2> /dev/null)" != "$made_by" ]; then
+        make -s -C "$build" clean > /dev/null 2>&1
+        printf '%s\n' "$made_by" > "$flags"
+    fi
     printf '%s\n' "$want" "$found" > "$stamp"
 }
 
