@@ -104,29 +104,54 @@ sources_newer_than()
 {
     local newer=()
     [ ! -f "$1" ] || newer=(-newer "$1")
-    find "$top" "(" -name build -o -name .git -o -name install ")" -prune -o \
+    find "$top/." "(" -name build -o -name .git -o -name install ")" -prune -o \
         "(" -name configure.ac -o -name Makefile.am -o -name Makefile.inc ")" \
         "${newer[@]}" -print -quit
+}
+
+# make_configure: by autogen.sh, if something changed. Makefile.in is what it writes
+# last, and what make renews.
+make_configure()
+{
+    [ ! -f "$top/configure" ] ||
+        [ -n "$(sources_newer_than "$top/Makefile.in")" ] || return 0
+    "$top/autogen.sh" > "$build/autogen.log" 2>&1 ||
+        { rm -f "$top/Makefile.in"
+          tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
 }
 
 # What objects are made by, and make does not look at: compilers and flags
 build_flags()
 {
     sed -n -e ':line' -e '/\\$/{N;s/\\\n//;b line' -e '}' \
-        -e '/^[A-Za-z0-9_]*\(FLAGS\|DEFS\|CC\|CXX\) = /p' \
+        -e '/^[a-z0-9_]*\(flags\|defs\|cc\|cxx\|sanitize\|wrap\) = /Ip' \
         "$build/Makefile"
+}
+
+# drop_objects WANT: those that were made by something else than WANT and the
+# Makefile say; what new targets have is no reason
+drop_objects()
+{
+    local flags=$build/.flags made_by
+    made_by="$1
+$(build_flags)"
+    if [ ! -f "$flags" ] ||
+        grep -qvxFf <(printf '%s\n' "$made_by") "$flags"; then
+        make -C "$build" mostlyclean > "$build/clean.log" 2>&1 ||
+            { tail -n 5 "$build/clean.log"; die "make mostlyclean failed"; }
+    fi
+    printf '%s\n' "$made_by" > "$flags"
 }
 
 # configure_build PREFIX [ARGUMENT...]: ./configure in $build, if something
 # changed. Without a PREFIX it stays what it was, ./install at first.
 configure_build()
 {
-    local stamp=$build/.configured flags=$build/.flags want found made_by
-    local prefix=$1
+    local stamp=$build/.configured want found foreign='' prefix=$1
     shift
     prefix=${prefix:-$(build_prefix)}
     set -- --prefix="${prefix:-$top/install}" "$@"
-    want="$* --with-ucx-source=$ucx_source ucx=$(ucx_info -v | head -n 1)"
+    want="$* --with-ucx-source=$ucx_source ucx=$(ucx_info -v -b | cksum)"
     # what configure finds, or does not
     # shellcheck disable=SC2086 # lists of names
     found="without: "$(missing_packages $packages_build $packages_job \
@@ -141,20 +166,15 @@ $found" ]; then
     say "configuring in $build"
     [ ! -f "$top/Makefile" ] ||
         die "the source tree itself is configured: run 'make distclean' there"
-    [ -z "$(sources_newer_than "$top/configure")" ] ||
-        "$top/autogen.sh" > "$build/autogen.log" 2>&1 ||
-        { rm -f "$top/configure" # half of what it makes may be there
-          tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
+    make_configure
+    # a folder that somebody else has configured is his
+    [ ! -f "$build/Makefile" ] || [ -f "$stamp" ] || [ -f "$build/.flags" ] ||
+        foreign=yes
     rm -f "$stamp" # until it is done
     (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
         > configure.log 2>&1) ||
         { tail -n 8 "$build/configure.log"; die "configure failed"; }
-    made_by="$want
-$(build_flags)"
-    if [ "$(cat "$flags" 2> /dev/null)" != "$made_by" ]; then
-        make -s -C "$build" clean > /dev/null 2>&1
-        printf '%s\n' "$made_by" > "$flags"
-    fi
+    [ -n "$foreign" ] || drop_objects "$want"
     printf '%s\n' "$want" "$found" > "$stamp"
 }
 
