@@ -84,7 +84,7 @@ typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 #define UCT_DCX_UCX_QUERY_V2
 #endif
 
-/* memory and endpoints that a GPU uses by itself */
+/* memory and endpoints that a GPU uses by itself; UCP releases what was packed alone */
 #if UCT_VERNO_MINOR >= 23
 #define UCT_DCX_UCX_MEM_ELEM \
     .mem_elem_pack    = UCT_DCX_UCX_UNSUPPORTED, \
