@@ -338,36 +338,35 @@ void hook_context_destroy(ucp_context_h context)
     hook_real.ucp_cleanup(context);
 }
 
-/* Becomes known with its worker, or is not kept */
-static void hook_worker_add(hook_worker_t *worker, unsigned copy_eps)
+/* Becomes known with its worker */
+static void hook_worker_add(hook_worker_t *worker)
 {
-    if (copy_eps == 0) {
-        hook_report_off("UCP made no endpoint of the copy transport");
-        free(worker);
-        return;
-    }
-
     pthread_mutex_lock(&hook_known.lock);
     worker->next       = hook_known.workers;
     hook_known.workers = worker;
     pthread_mutex_unlock(&hook_known.lock);
 }
 
-/* Lets the real function work, and sees how many endpoints of the copy transport
- * it makes: a context that is not for views has it, too, to know of others' */
+/* Lets the real function work, and sees whether it makes endpoints of the copy
+ * transport: a context that is not for views has it, too, to know of others'. Why
+ * there are no views, or NULL, is in off_p. */
 static ucs_status_t hook_worker_watch(ucp_context_h context,
                                       const ucp_worker_params_t *params,
                                       ucp_worker_h *worker_p,
-                                      unsigned *copy_eps_p)
+                                      const char **off_p)
 {
     const uct_dcx_view_ops_t *views = hook_views();
     ucs_status_t status;
+    unsigned copy_eps;
 
     views->watch_begin();
     status = hook_real.ucp_worker_create(context, params, worker_p);
-    views->watch_end(NULL, 0, copy_eps_p);
-    if ((status == UCS_OK) && (*copy_eps_p > 0)) {
-        views->worker_discount(*worker_p);
+    views->watch_end(NULL, 0, &copy_eps);
+    *off_p = NULL;
+    if (copy_eps == 0) {
+        *off_p = "UCP made no endpoint of the copy transport";
+    } else if ((status == UCS_OK) && !views->worker_discount(*worker_p)) {
+        *off_p = "dcx was built with another UCX: build it with this one";
     }
 
     return status;
@@ -380,7 +379,7 @@ ucs_status_t hook_worker_create(ucp_context_h context,
     hook_context_t *known = hook_context_find(context);
     hook_worker_t *worker = NULL;
     ucs_status_t status;
-    unsigned copy_eps;
+    const char *off;
 
     if (hook_views() == NULL) {
         return hook_real.ucp_worker_create(context, params, worker_p);
@@ -390,20 +389,24 @@ ucs_status_t hook_worker_create(ucp_context_h context,
         worker = calloc(1, sizeof(*worker));
     }
 
-    status = hook_worker_watch(context, params, worker_p, &copy_eps);
+    status = hook_worker_watch(context, params, worker_p, &off);
     if (worker == NULL) {
         return status;
     }
 
-    if (status != UCS_OK) {
-        free(worker);
-        return status;
+    if ((status == UCS_OK) && (off == NULL)) {
+        worker->context = known;
+        worker->worker  = *worker_p;
+        hook_worker_add(worker);
+        return UCS_OK;
     }
 
-    worker->context = known;
-    worker->worker  = *worker_p;
-    hook_worker_add(worker, copy_eps);
-    return UCS_OK;
+    if (status == UCS_OK) {
+        hook_report_off(off);
+    }
+
+    free(worker);
+    return status;
 }
 
 static hook_worker_t **hook_worker_place(ucp_worker_h worker)

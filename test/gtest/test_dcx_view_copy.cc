@@ -335,6 +335,17 @@ TEST_P(dcx_view_late, has_no_domain)
     EXPECT_EQ(1u, num_mds);
 }
 
+/* A worker of another UCP than the one that dcx was built with is left alone. */
+TEST_P(dcx_view_late, foreign_worker)
+{
+    std::vector<uint8_t> memory = random_bytes(1 << 20, 1);
+    auto before                 = memory;
+    dcx_views views;
+
+    EXPECT_FALSE(views->worker_discount(memory.data()));
+    EXPECT_EQ(before, memory);
+}
+
 std::string name_type(const testing::TestParamInfo<size_t> &info)
 {
     return named_types()[info.param].name;

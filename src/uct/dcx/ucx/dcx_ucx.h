@@ -127,10 +127,11 @@ unsigned uct_dcx_ucx_ep_config(const void *ucp_ep);
 void uct_dcx_ucx_worker_lock(void *ucp_worker);
 void uct_dcx_ucx_worker_unlock(void *ucp_worker);
 
-/* One of the worker's interfaces that are active gets no messages: UCP does not
- * count it any more. Of more than one, it has the device match tags of senders
- * alone that it has had messages of. */
-void uct_dcx_ucx_worker_discount(void *ucp_worker);
+/* One of the interfaces that are active of a new worker gets no messages: UCP does
+ * not count it any more. Of more than one, it has the device match tags of senders
+ * alone that it has had messages of. 0: the worker has not the members that it had
+ * where dcx was built, and is as it was. */
+int uct_dcx_ucx_worker_discount(void *ucp_worker);
 
 /* Whether it takes the type of memory from the handle that it is given, and from
  * nothing else where it has newer protocols (UCX_PROTO_ENABLE=y). */

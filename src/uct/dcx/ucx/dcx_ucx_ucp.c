@@ -38,16 +38,22 @@ void uct_dcx_ucx_worker_unlock(void *ucp_worker)
 
 
 /* tag/offload.c: what the number is for. It is not looked at where the interface
- * ends, with the worker. */
-void uct_dcx_ucx_worker_discount(void *ucp_worker)
+ * ends, with the worker. Behind it is a queue, which points to itself while it is
+ * empty, as in a new worker: where it does not, the members are in other places. */
+int uct_dcx_ucx_worker_discount(void *ucp_worker)
 {
     ucp_worker_h worker = ucp_worker;
+
+    if (!ucs_queue_is_empty(&worker->rkey_ptr_reqs)) {
+        return 0;
+    }
 
     UCS_ASYNC_BLOCK(&worker->async);
     if (worker->num_active_ifaces > 0) {
         --worker->num_active_ifaces;
     }
     UCS_ASYNC_UNBLOCK(&worker->async);
+    return 1;
 }
 
 

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define UCT_DCX_VIEW_OPS         "uct_dcx_view_ops"
-#define UCT_DCX_VIEW_OPS_VERSION 3
+#define UCT_DCX_VIEW_OPS_VERSION 4
 #define UCT_DCX_VIEW_TL          "dcx_view"  /* the copy transport */
 #define UCT_DCX_VIEW_OPS_MAX     4096        /* views of a process */
 
@@ -97,9 +97,10 @@ typedef struct uct_dcx_view_ops {
     void     (*worker_lock)(void *ucp_worker);
     void     (*worker_unlock)(void *ucp_worker);
 
-    /* The UCP worker has made endpoints of the copy transport, which gets no
-     * messages: that is none of the interfaces that UCP counts as active. Once. */
-    void     (*worker_discount)(void *ucp_worker);
+    /* The new UCP worker has made endpoints of the copy transport, which gets no
+     * messages: that is none of the interfaces that UCP counts as active. Once.
+     * 0: this UCP is not the one that dcx was built with. */
+    int      (*worker_discount)(void *ucp_worker);
 
     /* Whether UCP takes the type of memory from its handle. */
     int      (*has_typed_handles)(void);
