@@ -185,6 +185,7 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
 void hca_fabric_hide(void)
 {
     if (hca_valgrind_active() && (hca_fabric != NULL)) {
+        hca_helper_stop();
         hca_segment_hide();
     }
 }
@@ -193,6 +194,7 @@ void hca_fabric_hide(void)
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
+    hca_proc_forked();
     hca_fabric_hide();
     hca_self         = 0; /* a slot of nobody */
     hca_attached_pid = 0;
@@ -202,7 +204,6 @@ static void hca_fabric_forked(void)
     hca_arena_forked();
     hca_chan_forked();
     hca_port_forked();
-    hca_proc_forked();
 }
 
 int hca_fabric_attach(hca_fabric_fill_t fill)

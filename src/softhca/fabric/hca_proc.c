@@ -23,7 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HCA_HELPER_STACK (512ul << 10)
+#define HCA_HELPER_STACK  (512ul << 10)
+#define HCA_HELPER_STOP_S 10
 
 /* What this process knows of a slot; written under hca_peers_mutex. */
 struct hca_peer {
@@ -42,7 +43,8 @@ static int hca_helper_epoll = -1;
 /* Held while the helper does something: no fork() may happen meanwhile, as the
  * child would have the locks that the helper holds, here or in a library that
  * intercepts its calls (UCX's memory hooks), and no helper to release them. */
-static pthread_mutex_t hca_helper_work = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t hca_helper_work = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static atomic_bool hca_helper_ends;
 
 /* Tags in epoll data; others are slot << 32 | gen. */
 #define HCA_HELPER_TIMER 0ull
@@ -198,6 +200,9 @@ static void *hca_helper_main(void *started)
             continue; /* EINTR: a debugger */
         }
         pthread_mutex_lock(&hca_helper_work);
+        if (hca_helper_ends) {
+            break;
+        }
         if (event.data.u64 == HCA_HELPER_TIMER) {
             hca_timer_expire();
         } else if (event.data.u64 == HCA_HELPER_ASKS) {
@@ -208,6 +213,7 @@ static void *hca_helper_main(void *started)
         }
         pthread_mutex_unlock(&hca_helper_work);
     }
+    pthread_mutex_unlock(&hca_helper_work);
     return NULL;
 }
 
@@ -286,7 +292,8 @@ int hca_helper_start(void)
 
     pthread_mutex_lock(&hca_helper_mutex);
     if (!hca_helper_runs) {
-        ret = hca_helper_init();
+        hca_helper_ends = false;
+        ret             = hca_helper_init();
         if (ret != 0) {
             hca_error("no helper thread: %s; raise ulimit -n or -u",
                       strerror(-ret));
@@ -295,6 +302,22 @@ int hca_helper_start(void)
     }
     pthread_mutex_unlock(&hca_helper_mutex);
     return ret;
+}
+
+/* Not if this is the helper, or in fork(). Who is ended by a signal may hold what
+ * the helper waits for, thus not for ever. */
+void hca_helper_stop(void)
+{
+    struct timespec until;
+    bool is_locked;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec   += HCA_HELPER_STOP_S;
+    is_locked       = pthread_mutex_timedlock(&hca_helper_work, &until) == 0;
+    hca_helper_ends = true;
+    if (is_locked) {
+        pthread_mutex_unlock(&hca_helper_work);
+    }
 }
 
 void hca_proc_fork_begin(void)
@@ -323,7 +346,7 @@ void hca_proc_forked(void)
         hca_timer_forked();
     }
     hca_helper_runs = false;
-    pthread_mutex_init(&hca_helper_work, NULL);
+    hca_helper_work = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
     pthread_mutex_init(&hca_helper_mutex, NULL);
     pthread_mutex_init(&hca_peers_mutex, NULL);
 }

@@ -13,6 +13,10 @@
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);
 
+/* For the end of the process, from any thread, in a signal handler: the helper does
+ * nothing more when this returns. */
+void hca_helper_stop(void);
+
 /* Around fork(): keeps the helper idle, so that the child gets none of its
  * locks. */
 void hca_proc_fork_begin(void);
