@@ -10,8 +10,8 @@ set -euo pipefail
 name=${0##*/}
 mpi=$1
 ranks=$3
-# what results are compared with: UCX's tcp, or MPICH's shared memory, as MPICH 4.0.2
-# hangs at times in MPI_Finalize() over UCX's tcp
+# what results are compared with: UCX's tcp, or shared memory, as MPICH 4.0.2 hangs at
+# times in MPI_Finalize() over UCX's tcp, even if all messages go by MPICH's own memory
 case $mpi in
 openmpi) other=tcp ;;
 mpich) other=shm ;;
@@ -39,7 +39,7 @@ over()
     openmpi/*) UCX_TLS=$1 dcx-run --soft mpirun --oversubscribe -np "$ranks" "${@:2}" ;;
     mpich/dcx) MPIR_CVAR_NOLOCAL=1 UCX_TLS=dcx dcx-run --soft \
         mpirun.mpich -np "$ranks" "${@:2}" ;;
-    mpich/shm) UCX_TLS=tcp mpirun.mpich -np "$ranks" "${@:2}" ;;
+    mpich/shm) UCX_TLS=self,sm mpirun.mpich -np "$ranks" "${@:2}" ;;
     esac < /dev/null
 }
 
