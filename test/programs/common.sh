@@ -43,7 +43,8 @@ over()
     esac < /dev/null
 }
 
-# over_both COMMAND...: what each has said is in the file "output" of its folder
+# over_both COMMAND...: what each has said is in the file "output" of its folder,
+# without complaints of UCX's where that is not dcx
 over_both()
 {
     local transport
@@ -51,6 +52,8 @@ over_both()
         (over "$transport" "$@") > "$dir/$transport/output" 2>&1 ||
             { cat "$dir/$transport/output"; die "$* failed over $transport"; }
     done
+    # over tcp, at times, that an endpoint was not closed in time
+    sed -i '/ UCX  \(WARN\|ERROR\) /d' "$dir/$other/output"
     cat "$dir/dcx/output"
 }
 
