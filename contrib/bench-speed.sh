@@ -29,7 +29,7 @@ compare()
     : > "$work/dcx"
     : > "$work/peer"
     for ((i = 0; i < rounds; i++)); do
-        with_dcx perftest "$column" -x dcx -d mlx5_0:1 "$@" >> "$work/dcx"
+        with_dcx perftest "$column" -x dcx -d "$port" "$@" >> "$work/dcx"
         perftest "$column" -x "$peer" -d "$peer_device" "$@" >> "$work/peer"
     done
     awk -v n="$name" -v u="$unit" -v g="$goal" -v p="$peer" \

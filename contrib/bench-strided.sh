@@ -21,7 +21,7 @@ strided_times()
     local i
     for ((i = 0; i < rounds; i++)); do
         "$build/release/src/tools/dcx-run" "${device[@]}" \
-            "$build/release/test/bench/strided" dcx mlx5_0:1
+            "$build/release/test/bench/strided" dcx "$port"
     done > "$work/strided.runs"
     medians 1 < "$work/strided.runs" > "$work/strided.ns"
 }
@@ -125,7 +125,7 @@ strided_rule()
     local i
     for ((i = 0; i < rounds; i++)); do
         "$build/release/src/tools/dcx-run" "${device[@]}" \
-            "$build/release/test/bench/strided_turns" dcx mlx5_0:1 21
+            "$build/release/test/bench/strided_turns" dcx "$port" 21
     done > "$work/strided.runs"
     medians 2 < "$work/strided.runs" | awk '
         { printf "%8d %6d %8.2f %8.2f  %8.2f %6.2f %6.2f %6.2f  " \

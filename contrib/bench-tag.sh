@@ -164,7 +164,7 @@ tag_depth()
         for ((i = 0; i < rounds; i++)); do
             for tl in dcx dc_mlx5; do
                 "$release/src/tools/dcx-run" "${device[@]}" \
-                    "$release/test/bench/tags" "$tl" mlx5_0:1 1024 depth \
+                    "$release/test/bench/tags" "$tl" "$port" 1024 depth \
                     >> "$work/depth.$tl"
             done
         done

@@ -37,7 +37,7 @@ configure_ucx()
     shift
     mapfile -t options < <(ucx_options)
     (
-        cd "$dir/src" && ./autogen.sh && cd ../obj &&
+        cd "$dir/src" && { [ ! -e autogen.sh ] || ./autogen.sh; } && cd ../obj &&
             eval "../src/configure --prefix=\"\$dir/install\" \
                 ${options[*]} $(ucx_flags) $*"
     ) > "$log" 2>&1 ||

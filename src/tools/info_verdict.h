@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Why UCX does not use dcx, and the one command that mends it.
+ * Why UCX does not use dcx, and the one thing to do.
  */
 #ifndef DCX_INFO_VERDICT_H
 #define DCX_INFO_VERDICT_H
@@ -10,7 +10,7 @@
 /* What came of a look at a cause */
 struct info_verdict {
     char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
-    char mend[INFO_TEXT_MAX];       /* a command */
+    char mend[INFO_TEXT_MAX];       /* what to do: a command where there is one */
 };
 
 /* Fills a verdict; both texts are formats of printf. */

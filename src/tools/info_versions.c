@@ -142,6 +142,11 @@ static char *info_prefix(char *path)
             (path[0] == '\0')) ? NULL : path;
 }
 
+int info_is_packaged(void)
+{
+    return !strncmp(DCX_LIBDIR, "/usr/lib", 8);
+}
+
 void info_versions_ucx(struct info_verdict *verdict)
 {
     char path[PATH_MAX];
@@ -154,10 +159,13 @@ void info_versions_ucx(struct info_verdict *verdict)
         info_blame(verdict, "dcx was built for UCX " DCX_UCX_VERSION ", this is "
                    "UCX %s, %.250s", version, path);
         prefix = info_prefix(path);
-        if (prefix == NULL) {
+        if ((prefix == NULL) && info_is_packaged()) {
+            info_mend(verdict, "install the package dcx for UCX %s", version);
+        } else if (prefix == NULL) {
             info_mend(verdict, "contrib/quickstart");
         } else {
-            info_mend(verdict, "./configure --with-ucx=%.200s && make install",
+            info_mend(verdict, "./configure --with-ucx=%.200s "
+                      "--with-ucx-source=TREE && make install",
                       prefix);
         }
     }

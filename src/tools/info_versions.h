@@ -19,4 +19,7 @@ void info_versions_print_json(const struct info_part *part, FILE *out);
 /* That the UCX is not the one that dcx was built for, if so. */
 void info_versions_ucx(struct info_verdict *verdict);
 
+/* Whether dcx is of a package of the system, and not of a clone. */
+int info_is_packaged(void);
+
 #endif

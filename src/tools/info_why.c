@@ -6,6 +6,7 @@
 #include "info_why.h"
 #include "info_soft.h"
 #include "info_ucx.h"
+#include "info_versions.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -200,7 +201,8 @@ static void info_no_plugin(const struct info_report *report,
         if (getenv("DCX_PLUGIN") != NULL) {
             info_mend(verdict, "unset DCX_PLUGIN");
         } else {
-            info_mend(verdict, "make install");
+            info_mend(verdict, "%s", info_is_packaged() ?
+                      "install the package dcx again" : "make install");
         }
     }
 }

@@ -2,7 +2,7 @@
 /*
  * Why UCX does not use dcx: the causes, in the order in which one hides the
  * next, are looked at one by one; the first that holds is named, with the one
- * command that mends it.
+ * thing to do.
  */
 #ifndef DCX_INFO_WHY_H
 #define DCX_INFO_WHY_H
