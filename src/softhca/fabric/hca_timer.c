@@ -32,6 +32,7 @@ void hca_timer_forked(void)
 {
     hca_fd_close(hca_timer_fd);
     pthread_mutex_init(&hca_timer_mutex, NULL);
+    pthread_cond_init(&hca_timer_idle, NULL); /* without who waited there */
     hca_timers        = NULL;
     hca_timer_running = NULL;
 }
