@@ -107,6 +107,7 @@ static_assert(sizeof(struct prm_query_hca_cap_out) == 0x1010,
 enum {
     PRM_HCA_CAP_FIXED_BUFFER_SIZE          = 0x108, /* KSM keys */
     PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR     = 0x200,
+    PRM_HCA_CAP_REPEATED_BLOCK_DISABLED    = 0x206,
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
     PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209,
     PRM_HCA_CAP_TAG_MATCHING               = 0x5f0,
@@ -123,6 +124,31 @@ enum {
 /* ... and of this one the low 6: log_max_klm_list_size */
 #define PRM_HCA_CAP_LOG_MAX_KLM  0x23
 #define PRM_HCA_CAP_LOG_KLM      0x3f
+
+/* max_indirection is a byte; of lag_dct the low 2 bits of one, of umr_fence and
+ * sq_ts_format some in the middle and the highest. */
+#define PRM_HCA_CAP_MAX_INDIRECTION  0x20
+#define PRM_HCA_CAP_UMR_FENCE        0x41
+#define PRM_HCA_CAP_UMR_FENCE_SHIFT  4
+#define PRM_HCA_CAP_LAG_DCT          0x4e
+#define PRM_HCA_CAP_SQ_TS_FORMAT     0x88
+#define PRM_HCA_CAP_TS_FORMAT_SHIFT  6
+#define PRM_HCA_CAP_TWO_BITS         0x03
+
+/* What has to be between a UMR and the WQE behind it: strong ordering, a small
+ * fence or nothing (MLX5_CAP_UMR_FENCE_* of Linux) */
+enum {
+    PRM_UMR_FENCE_STRONG = 0,
+    PRM_UMR_FENCE_SMALL  = 1,
+    PRM_UMR_FENCE_NONE   = 2
+};
+
+/* sq_ts_format: clocks of timestamps (MLX5_TIMESTAMP_FORMAT_CAP_*) */
+enum {
+    PRM_TS_FORMAT_FREE_RUNNING = 0,
+    PRM_TS_FORMAT_REAL_TIME    = 1,
+    PRM_TS_FORMAT_BOTH         = 2
+};
 
 /* --- QUERY_LAG ------------------------------------------------------------ */
 
@@ -295,7 +321,7 @@ struct prm_set_xrq_dc_params_in {
     __be32  xrqn;
     __be32  reserved2;
     __be32  path;          /* PRM_XRQ_DC_* */
-    __be32  sl;            /* low 4 bits; beside it those of the way back */
+    __be32  sl;            /* PRM_XRQ_DC_*SL */
     __be64  dc_access_key;
     uint8_t reserved3[16];
 };
@@ -308,6 +334,11 @@ static_assert(sizeof(struct prm_set_xrq_dc_params_in) == 0x30,
 #define PRM_XRQ_DC_ACK_TIMEOUT   0x1f000000u
 #define PRM_XRQ_DC_MTU           0x00070000u
 #define PRM_XRQ_DC_PKEY_INDEX    0x0000ffffu
+
+/* prm_set_xrq_dc_params_in.sl: of what it sends, and of what comes back */
+#define PRM_XRQ_DC_CNAK_REVERSE_SL 0x000f0000u
+#define PRM_XRQ_DC_REVERSE_SL      0x00000f00u
+#define PRM_XRQ_DC_SL              0x0000000fu
 
 /* --- CREATE_DCT ----------------------------------------------------------- */
 
@@ -445,6 +476,7 @@ static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 #define PRM_QPC_MTU              0xe0000000u
 #define PRM_QPC_LOG_MSG_MAX      0x1f000000u
 #define PRM_QPC_LOG_SQ_SIZE      0x00007800u
+#define PRM_QPC_TS_DEFAULT       0x00000040u /* ts_format: the clock it has */
 
 /* prm_qpc.retry */
 #define PRM_QPC_RETRY_COUNT      0x00070000u

@@ -74,9 +74,16 @@ static void info_transport(struct info_device *dev)
     info_row_found(row, "%s", info_yes_no(device->has_dc));
     info_row_needs(row, "yes");
     if (!device->has_dc) {
-        info_row_bad(dev->part, row, "it has no DC transport: ConnectX-4 and "
-                     "newer have it");
+        info_row_bad(dev->part, row, "%s: ConnectX-4 and newer have it",
+                     uct_dcx_device_dc_fault(device));
     }
+
+    row = info_part_add(dev->part, "timestamps", NULL);
+    info_row_found(row, "%s", (device->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
+                              "real time" :
+                              (device->ts_format == PRM_TS_FORMAT_BOTH) ?
+                              "both clocks" : "free running");
+    info_row_needs(row, "any");
 
     row = info_part_add(dev->part, "DEVX", "UCX_DCX_DEVX");
     info_row_found(row, "%s", !device->has_devx ? "no" :
@@ -109,6 +116,10 @@ static void info_atomics(struct info_device *dev)
     row = info_part_add(dev->part, "indirect keys", "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->indirect_keys));
     info_row_needs(row, "to take memory back");
+
+    row = info_part_add(dev->part, "atomics by them", "UCX_DCX_DEVX");
+    info_row_found(row, "%s", info_yes_no(device->indirect_atomics));
+    info_row_needs(row, "optional");
 
     row = info_part_add(dev->part, "short address vector",
                         "UCX_DCX_DEVX");
@@ -197,7 +208,11 @@ static void info_tags(struct info_device *dev)
     info_tagged_buffers(dev);
     row = info_part_add(dev->part, "rendezvous by DC", NULL);
     info_row_found(row, "%s", info_yes_no(device->tm.rndv_dc));
-    info_row_needs(row, "to fetch large messages");
+    info_row_needs(row, "for tag matching");
+
+    row = info_part_add(dev->part, "receives by layouts", NULL);
+    info_row_found(row, "%s", info_yes_no(device->tm.has_keys));
+    info_row_needs(row, "for strided receives");
 }
 
 static void info_types(struct info_device *dev)
@@ -205,9 +220,35 @@ static void info_types(struct info_device *dev)
     const uct_dcx_device_t *device = &dev->md.dev;
     struct info_row *row = info_part_add(dev->part, "views", "UCX_DCX_TYPES");
 
-    info_row_found(row, "%s", info_yes_no(device->has_umr && device->has_devx));
+    info_row_found(row, "%s", info_yes_no(device->umr.has_keys && device->has_devx));
     info_row_needs(row, "%s", (dev->md_config->views.types == UCS_NO) ?
                               "not used" : "for derived data types");
+}
+
+/* Layouts of layouts, and how a UMR gives a key one */
+static void info_levels(struct info_device *dev)
+{
+    static const char *const fences[] = {
+        [PRM_UMR_FENCE_STRONG] = "strong order",
+        [PRM_UMR_FENCE_SMALL]  = "a small fence",
+        [PRM_UMR_FENCE_NONE]   = "nothing"
+    };
+    const uct_dcx_umr_caps_t *umr = &dev->md.dev.umr;
+    struct info_row *row;
+
+    row = info_part_add(dev->part, "depth of layouts", NULL);
+    info_row_found(row, "%u%s", umr->max_depth,
+                   umr->has_nests ? "" : ", one of them strided");
+    info_row_needs(row, "1 and more");
+
+    row = info_part_add(dev->part, "pieces in a WQE", NULL);
+    info_row_found(row, "%u", umr->max_inline);
+    info_row_needs(row, "any");
+
+    row = info_part_add(dev->part, "behind a UMR", NULL);
+    info_row_found(row, "%s", (umr->fence <= PRM_UMR_FENCE_NONE) ?
+                              fences[umr->fence] : "unknown");
+    info_row_needs(row, "any");
 }
 
 /* Keys are made when they are needed; without them strided data is copied, or
@@ -219,16 +260,17 @@ static void info_layouts(struct info_device *dev)
     struct info_row *row;
 
     row = info_part_add(dev->part, "UMR", NULL);
-    info_row_found(row, "%s", info_yes_no(device->has_umr));
+    info_row_found(row, "%s", info_yes_no(device->umr.has_keys));
     info_row_needs(row, "for strided data");
     info_types(dev);
-    if (!device->has_umr) {
+    if (!device->umr.has_keys) {
         return;
     }
 
+    info_levels(dev);
     row = info_part_add(dev->part, "pieces of a layout",
                         "UCX_DCX_UMR_MAX_ENTRIES");
-    info_row_found(row, "%u", device->max_klm);
+    info_row_found(row, "%u", device->umr.max_klm);
     info_row_needs(row, "%u at most", config->umr_max_entries);
 
     row = info_part_add(dev->part, "keys for layouts",

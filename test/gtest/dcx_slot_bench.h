@@ -87,8 +87,10 @@ protected:
             dev.pd       = hca.pd;
             dev.pdn      = devx_pdn(hca.pd);
             dev.has_devx = 1;
-            dev.has_umr  = 1;
-            dev.max_klm  = 64;
+            dev.umr      = {.has_keys = 1, .has_rows = 1, .has_nests = 1,
+                            .max_depth = 4, .max_klm = 64,
+                            .max_inline = UCT_DCX_UMR_MAX_INLINE,
+                            .fence = PRM_UMR_FENCE_SMALL};
             params.dev         = &dev;
             params.max_slots   = max_slots;
             params.max_owned   = max_owned;

@@ -23,6 +23,9 @@ namespace {
 /* Fills page `page`; false: the command is refused. NULL: the device's own */
 std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
 
+/* The device's ports are a bond. */
+bool is_bond;
+
 } /* namespace */
 
 extern "C" int
@@ -36,6 +39,13 @@ __wrap_mlx5dv_devx_general_cmd(struct ibv_context *ctx, const void *in,
     const auto *cmd = (const struct prm_query_hca_cap_in*)in;
     unsigned op_mod = be16toh(cmd->op_mod);
 
+    if (be16toh(cmd->opcode) == PRM_CMD_QUERY_LAG) {
+        auto *lag = (struct prm_query_lag_out*)out;
+
+        EXPECT_EQ(sizeof(*lag), outlen);
+        lag->state = htobe32(is_bond);
+        return 0;
+    }
     EXPECT_EQ(PRM_CMD_QUERY_HCA_CAP, be16toh(cmd->opcode));
     EXPECT_EQ(sizeof(*cmd), inlen);
     EXPECT_EQ(sizeof(struct prm_query_hca_cap_out), outlen);
@@ -177,9 +187,61 @@ TEST_F(dcx_device, indirect_keys)
     EXPECT_FALSE(open().indirect_keys);
     answer_bits({PRM_HCA_CAP_FIXED_BUFFER_SIZE});
     EXPECT_TRUE(open().indirect_keys);
+    EXPECT_TRUE(open().indirect_atomics);
     answer_bits({PRM_HCA_CAP_FIXED_BUFFER_SIZE,
                  PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED});
-    EXPECT_FALSE(open().indirect_keys);
+    EXPECT_TRUE(open().indirect_keys);
+    EXPECT_FALSE(open().indirect_atomics);
+}
+
+/* max_indirection in bits 0x100 to 0x107, umr_fence in 0x20a and 0x20b */
+TEST_F(dcx_device, layouts)
+{
+    const unsigned depth_1 = 0x107, depth_16 = 0x103;
+    const unsigned fence_2 = 0x20a, fence_1 = 0x20b;
+
+    answer_bits({});
+    EXPECT_FALSE(open().umr.has_keys) << "no depth";
+    answer_bits({depth_1});
+    EXPECT_TRUE(open().umr.has_keys);
+    EXPECT_EQ(1u, open().umr.max_depth);
+    EXPECT_EQ(PRM_UMR_FENCE_STRONG, open().umr.fence);
+    answer_bits({depth_16, fence_1});
+    EXPECT_EQ(4u, open().umr.max_depth);
+    EXPECT_EQ(PRM_UMR_FENCE_SMALL, open().umr.fence);
+    answer_bits({depth_16, fence_2});
+    EXPECT_EQ(PRM_UMR_FENCE_NONE, open().umr.fence);
+    answer_bits({depth_1, PRM_HCA_CAP_REPEATED_BLOCK_DISABLED});
+    EXPECT_FALSE(open().umr.has_keys);
+    answer_bits({depth_1, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED});
+    EXPECT_FALSE(open().umr.has_keys);
+}
+
+/* lag_dct is in the bits 0x276 and 0x277. */
+TEST_F(dcx_device, bond)
+{
+    answer_bits({});
+    uct_dcx_device_t dev = open();
+    EXPECT_EQ(nullptr, uct_dcx_device_dc_fault(&dev));
+    is_bond = true;
+    dev     = open();
+    EXPECT_FALSE(dev.has_dc);
+    EXPECT_STREQ("its ports are a bond, and its firmware has no DC on one",
+                 uct_dcx_device_dc_fault(&dev));
+    for (unsigned bit : {0x276, 0x277}) {
+        answer_bits({bit});
+        EXPECT_TRUE(open().has_dc);
+    }
+    is_bond = false;
+}
+
+/* Memory asks for no right that the device does not give. */
+TEST_F(dcx_device, rights)
+{
+    answer_atomics(all_ops, 8, true);
+    EXPECT_TRUE(open().mem_access & IBV_ACCESS_REMOTE_ATOMIC);
+    answer_atomics(0, 0, false);
+    EXPECT_FALSE(open().mem_access & IBV_ACCESS_REMOTE_ATOMIC);
 }
 
 TEST_F(dcx_device, compact_address_vector)
@@ -224,13 +286,15 @@ TEST_F(dcx_device, tag_matching)
     EXPECT_EQ(31u, dev.tm.max_tags) << "one of 2^5 is kept";
     EXPECT_EQ(0, dev.tm.rndv_dc);
     EXPECT_EQ(64u, dev.tm.max_hdr);
-    EXPECT_EQ(nullptr, uct_dcx_device_tm_fault(&dev));
+    EXPECT_STREQ("it fetches no data of a rendezvous by DC",
+                 uct_dcx_device_tm_fault(&dev));
 
     answer_bits({PRM_HCA_CAP_TAG_MATCHING, PRM_HCA_CAP_RNDV_OFFLOAD_DC, xrqs,
                  log_tags_1});
     dev = open();
     EXPECT_EQ(1u, dev.tm.max_tags);
     EXPECT_EQ(1, dev.tm.rndv_dc);
+    EXPECT_EQ(nullptr, uct_dcx_device_tm_fault(&dev));
 
     for (unsigned lacks : {PRM_HCA_CAP_TAG_MATCHING + 0u, xrqs, log_tags_1}) {
         std::vector<unsigned> bits;

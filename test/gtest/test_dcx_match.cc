@@ -217,6 +217,7 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
-        {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"}}},
+        {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
+                  {"SOFTHCA_HAS", "tm_roce"}}},
     });
 }

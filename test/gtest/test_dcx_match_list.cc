@@ -1069,6 +1069,7 @@ int main(int argc, char **argv)
         {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
         /* and doorbells of eight bytes, where nothing can be pushed */
         {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
+                  {"SOFTHCA_HAS", "tm_roce"},
                   {"SOFTHCA_LACKS", "wc"}, {"UCX_DCX_RX_INLINE", "0"}}},
         {"late", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_DELAY", "20"}}},
         {"one", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "1"}}},

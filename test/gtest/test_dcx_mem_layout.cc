@@ -507,7 +507,7 @@ TEST_P(dcx_mem_layout, bad_descriptions)
         {1, {empty.at(0, 8)}, rma, UCS_ERR_INVALID_PARAM,
          "memh is a layout that nothing was set in"},
         {1, {deep[3].at(0, 8)}, rma, UCS_ERR_INVALID_PARAM,
-         "memh is a layout that is 4 deep already"},
+         "memh is a layout that is as deep already as the device takes"},
         {1, {deep[0].at(60, 5)}, rma, UCS_ERR_INVALID_PARAM,
          "address: blocks are not in the memory of memh"},
         {5, {m_a.at(0, 8, 70000), m_a.at(9, 1)}, rma, UCS_ERR_EXCEEDS_LIMIT,

@@ -104,6 +104,7 @@ protected:
         m_ctx.device   = &m_ibdev;
         m_dev.ctx      = &m_ctx;
         m_dev.pdn      = 0x123456;
+        m_dev.indirect_atomics = 1;
         m_mr.addr      = (void*)0x10000;
         m_mr.length    = 8192;
         m_mr.lkey      = 0x4711;
@@ -121,7 +122,7 @@ protected:
     {
         uct_dcx_mkey_t *mkey = NULL;
 
-        EXPECT_EQ(UCS_OK, uct_dcx_mkey_create(m_mkeys.get(), &m_mr, &mkey));
+        EXPECT_EQ(UCS_OK, uct_dcx_mkey_create(m_mkeys.get(), &m_mr, m_access, &mkey));
         return mkey;
     }
 
@@ -152,6 +153,8 @@ protected:
     struct ibv_context               m_ctx   = {};
     uct_dcx_device_t                 m_dev   = {};
     struct ibv_mr                    m_mr    = {};
+    uint32_t m_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 };
 
 TEST_F(dcx_mkey, numbers_stay_away)
@@ -216,14 +219,39 @@ TEST_F(dcx_mkey, mailbox)
               be32toh(mailbox()->mkc.rights) & PRM_MKC_ACCESS_MODE);
     EXPECT_EQ(access_rights, be32toh(mailbox()->mkc.rights) & access_rights);
     EXPECT_EQ(0x123456u, be32toh(mailbox()->mkc.flags_pd));
-    EXPECT_EQ(0x12000u, be64toh(mailbox()->mkc.start_addr));
-    EXPECT_EQ(0x3000u, be64toh(mailbox()->mkc.len));
+    EXPECT_EQ(0u, be64toh(mailbox()->mkc.start_addr));
+    EXPECT_EQ(0x15000u, be64toh(mailbox()->mkc.len));
     EXPECT_EQ(31u, be32toh(mailbox()->mkc.log_entity_size));
     EXPECT_EQ(1u, be32toh(mailbox()->mkc.translations_octword_size));
     EXPECT_EQ(0u, be32toh(mailbox()->klm[0].byte_count));
     EXPECT_EQ(0x4711u, be32toh(mailbox()->klm[0].mkey));
-    EXPECT_EQ(0x12000u, be64toh(mailbox()->klm[0].address));
+    EXPECT_EQ(0u, be64toh(mailbox()->klm[0].address));
     destroy(mkey);
+}
+
+/* The key has no right that the region, or the device, does not give. */
+TEST_F(dcx_mkey, rights)
+{
+    const struct {
+        uint32_t access;
+        bool     atomics;
+        uint32_t rights;
+    } rows[] = {
+        {IBV_ACCESS_REMOTE_READ, true,
+         PRM_MKC_REMOTE_READ},
+        {m_access, true, access_rights},
+        {m_access, false, access_rights & ~PRM_MKC_ATOMIC}
+    };
+
+    for (const auto &row : rows) {
+        m_access               = row.access;
+        m_dev.indirect_atomics = row.atomics;
+
+        uct_dcx_mkey_t *mkey = create();
+
+        EXPECT_EQ(row.rights, be32toh(mailbox()->mkc.rights) & access_rights);
+        destroy(mkey);
+    }
 }
 
 TEST_F(dcx_mkey, entries)
@@ -233,10 +261,10 @@ TEST_F(dcx_mkey, entries)
         uint64_t addr, length;
         unsigned entries;
     } rows[] = {
-        {0x10000, entry - 1, 1},  {0x10000, entry, 1},
-        {0x10000, entry + 1, 2},  {0x10800, entry - 4096, 1},
-        {0x10800, entry, 2},      {entry - 1, 2, 1},
-        {0x10000, 5 * entry, 5},  {0x10fff, 5 * entry, 6}
+        {entry, entry, 1},        {0x10000, entry - 0x10000, 1},
+        {0x10000, entry, 2},      {0x10800, entry - 0x10800, 1},
+        {entry - 1, 2, 2},        {3 * entry - 4096, 8192, 2},
+        {0x10000, 5 * entry, 6},  {0, 5 * entry, 5}
     };
 
     for (const auto &row : rows) {
@@ -244,7 +272,7 @@ TEST_F(dcx_mkey, entries)
         m_mr.length = row.length;
 
         uct_dcx_mkey_t *mkey = create();
-        uint64_t start       = row.addr & ~4095ul;
+        uint64_t start       = row.addr & ~(entry - 1);
 
         EXPECT_EQ(row.entries,
                   be32toh(mailbox()->translations_octword_actual_size))
@@ -266,7 +294,7 @@ TEST_F(dcx_mkey, refusals)
 
     m_device.refuses_create = true;
     EXPECT_EQ(UCS_ERR_IO_ERROR,
-              uct_dcx_mkey_create(m_mkeys.get(), &m_mr, &none));
+              uct_dcx_mkey_create(m_mkeys.get(), &m_mr, m_access, &none));
     EXPECT_EQ(NULL, none);
 
     m_device.refuses_destroy = true;

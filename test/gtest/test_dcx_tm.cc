@@ -184,11 +184,6 @@ protected:
         return hca_device().is_roce();
     }
 
-    static unsigned has_rndv()
-    {
-        return getenv("SOFTHCA_LACKS") == NULL;
-    }
-
     /* As the software device names its first port; on RoCE it reports the
      * priority as the service level. */
     static void expect_own_path(const devx_mailbox &out, size_t path)
@@ -323,8 +318,8 @@ TEST_P(dcx_tm, objects)
 
     query(objects.xrq, 0x719, objects.xrqn, &xrq);
     EXPECT_EQ(1u, xrq.get(ctx, 11, 8)) << "tag matching";
-    EXPECT_EQ(has_rndv(), xrq.get(ctx, 3, 0)) << "offload";
-    EXPECT_EQ(has_rndv(), xrq.get(ctx + 0x0c, 0, 0)) << "dc";
+    EXPECT_EQ(1u, xrq.get(ctx, 3, 0)) << "offload";
+    EXPECT_EQ(1u, xrq.get(ctx + 0x0c, 0, 0)) << "dc";
     EXPECT_EQ(7u, xrq.get(ctx + 0x20, 31, 28)) << "list of 128";
 
     query(objects.dct, 0x713, objects.dctn, &dct);
@@ -377,7 +372,6 @@ TEST_P(dcx_tm, flow_control)
 INSTANTIATE_TEST_SUITE_P(ib, dcx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(global, dcx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_tm, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(no_rndv, dcx_tm, testing::Values(0));
 
 /* --- what fails ----------------------------------------------------------- */
 
@@ -436,6 +430,16 @@ TEST_P(dcx_tm_none, tag_matching)
 
 INSTANTIATE_TEST_SUITE_P(lacks, dcx_tm_none, testing::Values(0));
 
+class dcx_tm_no_rndv : public dcx_tm_none {
+};
+
+TEST_P(dcx_tm_no_rndv, tag_matching)
+{
+    expect_none("it fetches no data of a rendezvous by DC");
+}
+
+INSTANTIATE_TEST_SUITE_P(no_rndv, dcx_tm_no_rndv, testing::Values(0));
+
 class dcx_tm_no_devx : public dcx_tm_none {
 };
 
@@ -484,7 +488,7 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv, {
         {"ib", {}},
         {"global", {{"UCX_DCX_IS_GLOBAL", "y"}}},
-        {"roce", {{"SOFTHCA_LINK", "roce"}}},
+        {"roce", {{"SOFTHCA_LINK", "roce"}, {"SOFTHCA_HAS", "tm_roce"}}},
         {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
         {"lacks", {{"SOFTHCA_LACKS", "tm"}}},
         {"shorter", {{"SOFTHCA_LIMITS", "max_cqe=2047"}}},

@@ -40,8 +40,9 @@ typedef struct uct_dcx_block {
     size_t    skip;    /* bytes from the end of a block to the beginning of the
                         * next; not looked at if 'repeat' is 1 */
     uct_mem_h memh;    /* of the same memory domain: of uct_md_mem_reg(), or a
-                        * layout that was set (nested, 4 deep at most; while
-                        * others name a layout it gets no deeper) */
+                        * layout that was set (nested, 4 deep at most, or as
+                        * the device takes; while others name a layout it gets
+                        * no deeper) */
 } uct_dcx_block_t;
 
 

@@ -165,6 +165,9 @@ static const uct_dcx_syndrome_t uct_dcx_syndromes[256] = {
     [MLX5_CQE_SYNDROME_WR_FLUSH_ERR] =
             {UCS_ERR_CANCELED, "flushed, the QP is in error state",
              "it was canceled"},
+    [MLX5_CQE_SYNDROME_MW_BIND_ERR] =
+            {UCS_ERR_IO_ERROR, "memory window bind error",
+             "the device does not give a key this layout"},
     [MLX5_CQE_SYNDROME_BAD_RESP_ERR] =
             {UCS_ERR_IO_ERROR, "bad response",
              "the peer answered with nonsense"},

@@ -24,6 +24,14 @@
                                 PRM_ATOMIC_MASKED_FETCH_ADD)
 
 
+#define UCT_DCX_DEVICE_MEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | \
+                                   IBV_ACCESS_REMOTE_WRITE | \
+                                   IBV_ACCESS_REMOTE_READ)
+
+/* Keys that lead to each other: no deeper, whatever the device takes */
+#define UCT_DCX_DEVICE_MAX_DEPTH   4
+
+
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev)
 {
     if (!mlx5dv_is_supported(ibdev)) {
@@ -137,35 +145,80 @@ uct_dcx_device_query_tm(uct_dcx_device_t *dev,
     dev->tm.max_tags = UCS_MASK(page[PRM_HCA_CAP_LOG_TAG_LIST] &
                                 PRM_HCA_CAP_LOG);
     dev->tm.rndv_dc  = uct_dcx_device_cap(out, PRM_HCA_CAP_RNDV_OFFLOAD_DC);
+    dev->tm.has_keys = 1;
     dev->tm.max_hdr  = attr.tm_caps.max_rndv_hdr_size;
+}
+
+
+/* A device without repeated blocks has no layouts at all: each strided one is
+ * such a block. */
+static void
+uct_dcx_device_query_umr(uct_dcx_device_t *dev,
+                         const struct prm_query_hca_cap_out *out)
+{
+    const uint8_t *page     = out->cap.bytes;
+    uct_dcx_umr_caps_t *umr = &dev->umr;
+    unsigned log_klm        = page[PRM_HCA_CAP_LOG_MAX_KLM] &
+                              PRM_HCA_CAP_LOG_KLM;
+
+    umr->has_rows   = !uct_dcx_device_cap(
+            out, PRM_HCA_CAP_REPEATED_BLOCK_DISABLED);
+    umr->max_depth  = ucs_min(page[PRM_HCA_CAP_MAX_INDIRECTION],
+                              UCT_DCX_DEVICE_MAX_DEPTH);
+    umr->max_klm    = UCS_BIT(ucs_min(log_klm, 30));
+    umr->fence      = (page[PRM_HCA_CAP_UMR_FENCE] >>
+                       PRM_HCA_CAP_UMR_FENCE_SHIFT) & PRM_HCA_CAP_TWO_BITS;
+    umr->has_nests  = 1;
+    umr->max_inline = UCT_DCX_DEVICE_MAX_INLINE;
+    umr->has_keys   = umr->has_rows && (umr->max_depth > 0) &&
+                      !uct_dcx_device_cap(
+                              out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
+}
+
+
+/* Whether the ports are bonded: QUERY_LAG (common/prm_cmd.h). A device that does
+ * not have the command, or refuses it, counts as not bonded. */
+static int uct_dcx_device_is_lag(const uct_dcx_device_t *dev)
+{
+    struct prm_query_lag_in in   = {.opcode = htobe16(PRM_CMD_QUERY_LAG)};
+    struct prm_query_lag_out out = {};
+
+    return (mlx5dv_devx_general_cmd(dev->ctx, &in, sizeof(in), &out,
+                                    sizeof(out)) == 0) &&
+           (be32toh(out.state) & PRM_LAG_STATE);
 }
 
 
 static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 {
     struct prm_query_hca_cap_out out;
+    const uint8_t *page = out.cap.bytes;
 
     if (uct_dcx_device_query_cap(dev, PRM_CAP_GENERAL, &out) != UCS_OK) {
         dev->compact_av = 1;
         return;
     }
 
-    dev->compact_av    = uct_dcx_device_cap(&out,
-                                            PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
-    dev->has_umr       = !uct_dcx_device_cap(
-            &out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
-    dev->max_klm       = UCS_BIT(ucs_min(out.cap.bytes[PRM_HCA_CAP_LOG_MAX_KLM] &
-                                         PRM_HCA_CAP_LOG_KLM, 30));
-    dev->answers       = 1;
-    dev->indirect_keys =
-            uct_dcx_device_cap(&out, PRM_HCA_CAP_FIXED_BUFFER_SIZE) &&
-            !uct_dcx_device_cap(&out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
+    dev->answers          = 1;
+    dev->compact_av       = uct_dcx_device_cap(
+            &out, PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
+    dev->indirect_keys    = uct_dcx_device_cap(&out,
+                                               PRM_HCA_CAP_FIXED_BUFFER_SIZE);
+    dev->indirect_atomics = !uct_dcx_device_cap(
+            &out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
+    dev->ts_format        = page[PRM_HCA_CAP_SQ_TS_FORMAT] >>
+                            PRM_HCA_CAP_TS_FORMAT_SHIFT;
+    dev->is_lag           = uct_dcx_device_is_lag(dev);
+    dev->has_lag_dct      = (page[PRM_HCA_CAP_LAG_DCT] &
+                             PRM_HCA_CAP_TWO_BITS) != 0;
+    uct_dcx_device_query_umr(dev, &out);
     uct_dcx_device_query_tm(dev, &out);
 }
 
 
 /* There is no capability flag for DC; the kernel refuses to create a DCI on a
- * device that lacks it (mlx5_ib, check_qp_type). */
+ * device that lacks it (mlx5_ib, check_qp_type), and targets on a bond that has no
+ * lag_dct (create_dct). */
 static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 {
     struct ibv_qp_init_attr_ex attr  = {
@@ -180,6 +233,10 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
     };
     struct ibv_cq *cq;
     struct ibv_qp *qp;
+
+    if (dev->is_lag && !dev->has_lag_dct) {
+        return;
+    }
 
     cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
     if (cq == NULL) {
@@ -319,6 +376,29 @@ static ucs_status_t uct_dcx_device_init_pd(uct_dcx_device_t *dev)
 }
 
 
+/* For each thing that it lacks, or has less of than others, a word */
+static void uct_dcx_device_log(const uct_dcx_device_t *dev)
+{
+    const char *tm_fault = uct_dcx_device_tm_fault(dev);
+
+    ucs_info("%s (%s): %s%s%s, tag matching %s, %u levels of keys, %u "
+             "translations in a WQE%s%s%s%s%s",
+             uct_dcx_device_name(dev), dev->attr.fw_ver,
+             dev->has_dc ? "DC" : "no DC",
+             (dev->mem_access & IBV_ACCESS_REMOTE_ATOMIC) ? "" : ", no atomics",
+             dev->indirect_keys ? "" : ", no indirect keys",
+             (tm_fault == NULL) ? "yes" : "no", dev->umr.max_depth,
+             dev->umr.max_inline,
+             dev->umr.has_rows ? "" : ", no repeated blocks",
+             dev->umr.has_nests ? "" : ", none over layouts",
+             dev->indirect_atomics ? "" : ", no atomics by indirect keys",
+             (dev->umr.fence == PRM_UMR_FENCE_STRONG) ?
+             ", strong order behind a UMR" : "",
+             (dev->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
+             ", real time alone" : "");
+}
+
+
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
                     ucs_ternary_auto_value_t devx,
@@ -343,11 +423,15 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
     }
 
     uct_dcx_device_query_atomics(dev, ext_atomics);
+    dev->mem_access = UCT_DCX_DEVICE_MEM_ACCESS |
+                      ((dev->atomic.std || dev->atomic.ext) ?
+                       IBV_ACCESS_REMOTE_ATOMIC : 0);
     uct_dcx_device_query_general(dev);
     uct_dcx_device_probe_dc(dev);
     uct_dcx_device_query_streams(dev);
     uct_dcx_device_find_bus(dev);
     uct_dcx_device_find_cpus(dev);
+    uct_dcx_device_log(dev);
     return UCS_OK;
 
 err_close:
@@ -369,9 +453,19 @@ void uct_dcx_device_close(uct_dcx_device_t *dev)
 }
 
 
+const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev)
+{
+    return dev->has_dc ? NULL :
+           (dev->is_lag && !dev->has_lag_dct) ?
+           "its ports are a bond, and its firmware has no DC on one" :
+           "it has no DC transport";
+}
+
+
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev)
 {
     return !dev->has_devx ? "it was opened without DEVX" :
            !dev->answers ? "it answers no QUERY_HCA_CAP" :
-           (dev->tm.max_tags == 0) ? "it has no tag matching" : NULL;
+           (dev->tm.max_tags == 0) ? "it has no tag matching" :
+           !dev->tm.rndv_dc ? "it fetches no data of a rendezvous by DC" : NULL;
 }

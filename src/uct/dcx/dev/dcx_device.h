@@ -33,8 +33,25 @@ typedef struct uct_dcx_atomic_caps {
 typedef struct uct_dcx_tm_caps {
     unsigned max_tags; /* tagged buffers of one list */
     int      rndv_dc;  /* it fetches the data of a rendezvous by DC */
+    int      has_keys; /* ... into keys with a layout */
     unsigned max_hdr;  /* of a rendezvous request */
 } uct_dcx_tm_caps_t;
+
+
+/* Layouts of keys by UMR. Without DEVX there are none. */
+typedef struct uct_dcx_umr_caps {
+    int      has_keys;   /* of indirect keys */
+    int      has_rows;   /* repeated blocks */
+    int      has_nests;  /* ... over keys with layouts */
+    unsigned max_depth;  /* keys that lead to each other */
+    unsigned max_klm;    /* translations of one */
+    unsigned max_inline; /* ... that stand in the WQE */
+    uint8_t  fence;      /* PRM_UMR_FENCE_*, of the WQE behind one */
+} uct_dcx_umr_caps_t;
+
+
+/* Translations that fit in a WQE: see dcx_umr_wqe.h. */
+#define UCT_DCX_DEVICE_MAX_INLINE 52
 
 
 typedef struct uct_dcx_device {
@@ -44,13 +61,17 @@ typedef struct uct_dcx_device {
     struct ibv_device_attr attr;
     uct_dcx_atomic_caps_t  atomic;
     uct_dcx_tm_caps_t      tm;
+    uct_dcx_umr_caps_t     umr;
+    uint32_t               mem_access;    /* IBV_ACCESS_* of all memory */
     int                    has_devx;
     int                    answers;       /* QUERY_HCA_CAP */
     int                    has_dc;
+    int                    is_lag;        /* its ports are bonded ... */
+    int                    has_lag_dct;   /* ... and may have DC targets then */
     int                    compact_av;    /* takes 16-byte address vectors */
-    int                    indirect_keys; /* makes KSM keys, with atomics */
-    int                    has_umr;       /* of indirect keys */
-    unsigned               max_klm;       /* translations of one */
+    int                    indirect_keys; /* makes KSM keys */
+    int                    indirect_atomics;
+    uint8_t                ts_format;     /* PRM_TS_FORMAT_* */
     uint8_t                log_streams;   /* of a DCI, 0: it has none */
     uint8_t                log_errored;   /* ... that may be in error */
     ucs_sys_device_t       sys_device;
@@ -71,7 +92,8 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
 
 void uct_dcx_device_close(uct_dcx_device_t *dev);
 
-/* Why it cannot match tags, in words; NULL if it can. */
+/* Why it has no DC transport, or cannot match tags, in words; NULL if it can. */
+const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev);
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 
 /* What ends the message of a registration that failed with this errno: the

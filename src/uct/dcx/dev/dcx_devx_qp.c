@@ -68,7 +68,8 @@ uct_dcx_devx_qp_create(uct_dcx_devx_qp_t *qp,
     in.qpc.state        = htobe32(PRM_QPC_PM_MIGRATED);
     in.qpc.pd           = htobe32(params->dev->pdn);
     in.qpc.sizes        = uct_dcx_devx_bits(PRM_QPC_LOG_SQ_SIZE,
-                                            ucs_ilog2(params->num_bb));
+                                            ucs_ilog2(params->num_bb)) |
+                          htobe32(PRM_QPC_TS_DEFAULT);
     in.qpc.uar_page     = htobe32(qp->uar->page_id);
     in.qpc.cqn_snd      = htobe32(params->cqn);
     in.qpc.cqn_rcv      = htobe32(params->cqn);

@@ -393,7 +393,7 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
                       queue_limits->rma_bcopy : 0,
         .copy       = queue_limits->strided.copy,
         .copy_piece = queue_limits->strided.copy_piece,
-        .max_klm    = (depth < UCT_DCX_MEM_LAYOUT_DEPTH) ?
+        .max_klm    = (depth < uct_dcx_strided_queues(op)->port.dev->umr.max_depth) ?
                       queue_limits->strided.max_klm : 0
     };
     uct_dcx_layout_form_t form = uct_dcx_layout_pick(layout, &limits);
@@ -439,12 +439,13 @@ static ucs_status_t uct_dcx_strided_run(const uct_dcx_strided_t *op,
                                         const uct_iov_t *iov, size_t iovcnt)
 {
     const uct_dcx_iov_user_t user = {
-            .name   = op->name,
-            .access = op->is_dest ? IBV_ACCESS_LOCAL_WRITE :
-                      op->is_rndv ? IBV_ACCESS_REMOTE_READ :
-                                    0,
-            .func   = uct_dcx_strided_start,
-            .arg    = (void *)op};
+        .name      = op->name,
+        .access    = op->is_dest ? IBV_ACCESS_LOCAL_WRITE :
+                     op->is_rndv ? IBV_ACCESS_REMOTE_READ : 0,
+        .has_nests = uct_dcx_strided_queues(op)->port.dev->umr.has_nests,
+        .func      = uct_dcx_strided_start,
+        .arg       = (void*)op
+    };
 
     return uct_dcx_iov_use(iov, iovcnt, &user);
 }

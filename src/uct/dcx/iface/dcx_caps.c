@@ -136,13 +136,12 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->strided.max_plain  = config->strided.max_plain;
     limits->strided.copy       = config->strided.copy;
     limits->strided.copy_piece = config->strided.copy_piece;
-    limits->strided.max_klm    = port->dev->has_umr ?
+    limits->strided.max_klm    = port->dev->umr.has_keys ?
                                  uct_dcx_slots_max_klm(slots) : 0;
 
     memset(&limits->tag, 0, sizeof(limits->tag));
     if (limits->num_tags > 0) {
-        uct_dcx_caps_init_tag(limits, port->dev->tm.rndv_dc ?
-                                      port->dev->tm.max_hdr : 0);
+        uct_dcx_caps_init_tag(limits, port->dev->tm.max_hdr);
         if (config->tm.min_recv != UCS_MEMUNITS_AUTO) {
             limits->tag.min_recv = config->tm.min_recv;
         }

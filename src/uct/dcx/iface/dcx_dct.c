@@ -20,8 +20,9 @@ uct_dcx_dct_modify(uct_dcx_queues_t *queues,
         .qp_state        = IBV_QPS_INIT,
         .pkey_index      = queues->port.pkey_index,
         .port_num        = queues->port.num,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                           IBV_ACCESS_REMOTE_ATOMIC
+        .qp_access_flags = queues->port.dev->mem_access &
+                           (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                            IBV_ACCESS_REMOTE_ATOMIC)
     };
 
     if (ibv_modify_qp(dct, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
@@ -129,7 +130,7 @@ uct_dcx_dct_create_devx(uct_dcx_queues_t *queues,
     struct prm_dctc *dctc       = &in.dctc;
     ucs_status_t status;
 
-    dctc->offload       = htobe32(dev->tm.rndv_dc ? PRM_OFFLOAD_RNDV : 0);
+    dctc->offload       = htobe32(PRM_OFFLOAD_RNDV);
     dctc->cqn           = htobe32(rx->cq.cqn);
     dctc->rights        = uct_dcx_dct_rights(&dev->atomic);
     dctc->cs_res        = (config->rx.inl == 0) ? 0 : PRM_DCTC_CS_RES_64;

@@ -11,6 +11,10 @@
 #include <sys/random.h>
 
 
+/* The DC access key of all targets whose device matches tags */
+#define UCT_DCX_RX_TM_KEY 0x6463782d74616773ul
+
+
 void uct_dcx_rx_refill(uct_dcx_queues_t *queues)
 {
     uct_dcx_rx_t *rx = &queues->rx;
@@ -131,6 +135,22 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
 }
 
 
+/* A key that no other process has, unless the device matches tags: it fetches the
+ * data of a rendezvous from the sender's target by one key, and no public text
+ * says whether that is the sender's or its own. UCX has one for all, too. */
+static ucs_status_t uct_dcx_rx_init_key(uct_dcx_rx_t *rx)
+{
+    if (rx->num_tags > 0) {
+        rx->dc_key = UCT_DCX_RX_TM_KEY;
+    } else if (getrandom(&rx->dc_key, sizeof(rx->dc_key), 0) !=
+               sizeof(rx->dc_key)) {
+        ucs_error("no random number for the DC access key: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
 ucs_status_t
 uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
                 const uct_iface_params_t *params)
@@ -138,15 +158,14 @@ uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
     uct_dcx_rx_t *rx = &queues->rx;
     ucs_status_t status;
 
-    if (getrandom(&rx->dc_key, sizeof(rx->dc_key), 0) !=
-        sizeof(rx->dc_key)) {
-        ucs_error("no random number for the DC access key: %m");
-        return UCS_ERR_IO_ERROR;
-    }
-
     rx->seg_size = queues->limits.seg_size;
     rx->num_tags = queues->limits.num_tags;
-    status       = uct_dcx_rx_init_cq(queues, config);
+    status       = uct_dcx_rx_init_key(rx);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_rx_init_cq(queues, config);
     if (status != UCS_OK) {
         return status;
     }

@@ -35,13 +35,14 @@ static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)
 
 /* Entries that a layout of them may need, at least one. A run alone stays one
  * entry, see uct_dcx_layout_add(). */
-static size_t uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt)
+static size_t
+uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt, int is_list)
 {
     const size_t max = UCT_DCX_LAYOUT_MAX_ENTRIES;
     size_t num       = 0;
     size_t i;
 
-    if ((iovcnt == 1) && (iov->stride > iov->length) &&
+    if (!is_list && (iovcnt == 1) && (iov->stride > iov->length) &&
         (iov->stride <= UCT_DCX_LAYOUT_MAX_BLOCK)) {
         return 1;
     }
@@ -141,7 +142,8 @@ uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user)
 {
-    size_t num = uct_dcx_iov_num_entries(iov, iovcnt);
+    int is_list = !user->has_nests && (uct_dcx_iov_depth(iov, iovcnt) > 0);
+    size_t num  = uct_dcx_iov_num_entries(iov, iovcnt, is_list);
     union {
         uct_dcx_layout_t layout;
         uint8_t          space[sizeof(uct_dcx_layout_t) +
@@ -165,6 +167,7 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     }
 
     uct_dcx_layout_begin(layout, num, user->access);
+    layout->is_list = is_list;
     status = uct_dcx_iov_call(iov, iovcnt, user, layout);
     if (layout != &few.layout) {
         ucs_free(layout);

@@ -71,6 +71,7 @@ typedef struct uct_dcx_iov_user {
     const char   *name;  /* in what is logged */
     uint32_t     access; /* of the layout; with IBV_ACCESS_LOCAL_WRITE, blocks
                           * must not overlap */
+    int          has_nests; /* repeated blocks may be over layouts */
     ucs_status_t (*func)(void *arg, const uct_dcx_layout_t *layout,
                          unsigned depth);
     void         *arg;

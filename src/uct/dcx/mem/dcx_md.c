@@ -93,7 +93,7 @@ static uint64_t uct_dcx_md_view_types(const uct_dcx_md_t *md)
     ucs_memory_type_t type = uct_dcx_mem_view_type();
 
     return ((type != UCS_MEMORY_TYPE_UNKNOWN) && md->dev.has_devx &&
-            md->dev.has_umr) ? UCS_BIT(type) : 0;
+            md->dev.umr.has_keys) ? UCS_BIT(type) : 0;
 }
 
 

@@ -16,9 +16,6 @@
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
 
-#define UCT_DCX_MEM_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-
 #define UCT_DCX_RKEY_MAGIC 0xdcd2
 #define UCT_DCX_RKEY_CHECK 0x5aa5
 
@@ -47,25 +44,17 @@ static int uct_dcx_mem_prot(uint64_t flags)
 }
 
 
-/* All rights, as others may need more; or those to read, if more cannot be had and
- * are not needed. '*prot_p' is what was got. */
-static struct ibv_mr *
-uct_dcx_region_reg(uct_dcx_md_t *md, void *address, size_t length,
-                   uint64_t flags, int *prot_p)
+static void
+uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
+                   size_t length, uint32_t access)
 {
-    struct ibv_mr *mr = ibv_reg_mr(md->dev.pd, address, length,
-                                   UCT_DCX_MEM_ACCESS);
-
-    *prot_p = PROT_READ | PROT_WRITE;
-    if ((mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
-        mr      = ibv_reg_mr(md->dev.pd, address, length,
-                             IBV_ACCESS_REMOTE_READ);
-        *prot_p = PROT_READ;
-    }
-    return mr;
+    region->access = access;
+    region->mr     = ibv_reg_mr(md->dev.pd, address, length, access);
 }
 
 
+/* All rights, as others may need more; or those to read, if more cannot be had and
+ * are not needed. '*prot_p' is what was got. */
 static ucs_status_t
 uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                     size_t length, uint64_t flags, int *prot_p)
@@ -74,7 +63,13 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
 
     region->idle     = NULL;
     region->num_idle = 0;
-    region->mr       = uct_dcx_region_reg(md, address, length, flags, prot_p);
+    *prot_p          = PROT_READ | PROT_WRITE;
+    uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
+    if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
+        *prot_p = PROT_READ;
+        uct_dcx_region_reg(region, md, address, length,
+                           IBV_ACCESS_REMOTE_READ);
+    }
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
                 "%s: failed to register %p of %zu bytes: %m%s",
@@ -431,7 +426,8 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
         return UCS_OK;
     }
 
-    status = uct_dcx_mkey_create(&md->mkeys, mem->region->mr, &fresh);
+    status = uct_dcx_mkey_create(&md->mkeys, mem->region->mr,
+                                 mem->region->access, &fresh);
     if ((status == UCS_OK) &&
         (uct_dcx_mem_take_mkey(md, mem, fresh) != fresh)) {
         (void)uct_dcx_mkey_destroy(&md->mkeys, fresh);

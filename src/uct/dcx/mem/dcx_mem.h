@@ -33,6 +33,7 @@ typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 typedef struct uct_dcx_region {
     ucs_rcache_region_t super;    /* in the cache */
     struct ibv_mr       *mr;
+    uint32_t            access;   /* IBV_ACCESS_* of 'mr' */
     uct_dcx_mkey_t      *idle;    /* indirect keys that no handle has now */
     unsigned            num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
 } uct_dcx_region_t;

@@ -89,7 +89,7 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
     case UCS_ERR_EXCEEDS_LIMIT:
         ucs_error("uct_dcx_layout_create: max_pieces: %zu, the keys of %s take "
                   "%u (device: %u, UCX_DCX_UMR_MAX_ENTRIES)", max,
-                  uct_dcx_device_name(&md->dev), max_klm, md->dev.max_klm);
+                  uct_dcx_device_name(&md->dev), max_klm, md->dev.umr.max_klm);
         return status;
     case UCS_ERR_NO_RESOURCE:
         ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
@@ -269,8 +269,8 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
                "to";
     }
 
-    if (depth > UCT_DCX_MEM_LAYOUT_DEPTH) {
-        return "memh is a layout that is 4 deep already";
+    if (depth > layout->mem->md->dev.umr.max_depth) {
+        return "memh is a layout that is as deep already as the device takes";
     }
 
     if ((layout->mem->num_named > 0) && (depth > layout->parts.depth)) {
@@ -368,6 +368,8 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
     int overlaps = 0;
 
     uct_dcx_layout_begin(layout->layout, layout->max, layout->access);
+    layout->layout->is_list = (next->depth > 1) &&
+                              !layout->mem->md->dev.umr.has_nests;
     fault = uct_dcx_layout_add_rounds(layout->layout, next->runs, next->num);
     if (fault == NULL) {
         uct_dcx_layout_end(layout->layout);

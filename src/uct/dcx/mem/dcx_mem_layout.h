@@ -18,13 +18,6 @@
 #include "dcx_md.h"
 
 
-enum {
-    /* Layouts in each other: a device follows so many keys (max_indirection,
-     * mlx5_ifc.h) */
-    UCT_DCX_MEM_LAYOUT_DEPTH = 4
-};
-
-
 /* What a layout is made of: room for 'max' of each */
 typedef struct uct_dcx_mem_parts {
     uct_dcx_layout_run_t *runs;

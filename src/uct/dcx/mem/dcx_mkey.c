@@ -12,22 +12,20 @@
 #include <ucs/sys/math.h>
 
 
-/* Each entry of the key is for so much of the region, the last one for less:
- * what UCX's own transports use (ib_mlx5dv_md.c). */
+/* Each entry of the key is for so much of the region, the last one for less. The
+ * key begins at a multiple of it, below the region if need be: some firmware
+ * counts entries from there, whatever the key begins at ("CREATE_MKEY range
+ * check issue", ib_mlx5dv_md.c of UCX, which does the same). The region is what
+ * limits access. */
 #define UCT_DCX_MKEY_LOG_ENTITY   31
 #define UCT_DCX_MKEY_ENTITY       UCS_BIT(UCT_DCX_MKEY_LOG_ENTITY)
 
-/* The key begins and ends at multiples of this. Atomics through an indirect
- * key want at least their own size (ib_mlx5dv_md.c); the region below it is
- * what limits access. */
+/* ... and ends at a multiple of this. Atomics through an indirect key want at
+ * least their own size (ib_mlx5dv_md.c). */
 #define UCT_DCX_MKEY_ALIGN        4096ul
 
 /* Numbers to try: each costs the device an index that it gave us before */
 #define UCT_DCX_MKEY_TRIES        (4 * UCT_DCX_MKEY_HELD)
-
-#define UCT_DCX_MKEY_RIGHTS       (PRM_MKC_ATOMIC | PRM_MKC_REMOTE_WRITE | \
-                                   PRM_MKC_REMOTE_READ | \
-                                   PRM_MKC_LOCAL_WRITE | PRM_MKC_LOCAL_READ)
 
 
 ucs_status_t
@@ -65,10 +63,10 @@ void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys)
 }
 
 
-/* What the key spans: a little more than the region. */
+/* What the key spans: more than the region. */
 static uint64_t uct_dcx_mkey_start(const struct ibv_mr *mr)
 {
-    return ucs_align_down_pow2((uintptr_t)mr->addr, UCT_DCX_MKEY_ALIGN);
+    return ucs_align_down_pow2((uintptr_t)mr->addr, UCT_DCX_MKEY_ENTITY);
 }
 
 
@@ -76,6 +74,19 @@ static uint64_t uct_dcx_mkey_length(const struct ibv_mr *mr)
 {
     return ucs_align_up_pow2((uintptr_t)mr->addr + mr->length,
                              UCT_DCX_MKEY_ALIGN) - uct_dcx_mkey_start(mr);
+}
+
+
+/* No more than the region has, as firmware refuses a key with atomics over one
+ * without them (issue 8218 of UCX). */
+static uint32_t uct_dcx_mkey_rights(const uct_dcx_mkeys_t *mkeys, uint32_t access)
+{
+    return PRM_MKC_LOCAL_READ |
+           ((access & IBV_ACCESS_LOCAL_WRITE) ? PRM_MKC_LOCAL_WRITE : 0) |
+           ((access & IBV_ACCESS_REMOTE_READ) ? PRM_MKC_REMOTE_READ : 0) |
+           ((access & IBV_ACCESS_REMOTE_WRITE) ? PRM_MKC_REMOTE_WRITE : 0) |
+           (((access & IBV_ACCESS_REMOTE_ATOMIC) &&
+             mkeys->dev->indirect_atomics) ? PRM_MKC_ATOMIC : 0);
 }
 
 
@@ -176,13 +187,13 @@ void uct_dcx_mkey_add_stale(uct_dcx_mkeys_t *mkeys, uint32_t number)
 
 /* A key with a number that no peer can still have */
 static ucs_status_t
-uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, struct prm_create_mkey_in *in,
-                          uct_dcx_mkey_t *mkey)
+uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, uint32_t rights,
+                          struct prm_create_mkey_in *in, uct_dcx_mkey_t *mkey)
 {
     unsigned tries;
 
     for (tries = 0; tries < UCT_DCX_MKEY_TRIES; ++tries) {
-        mkey->obj = uct_dcx_mkey_create_obj(mkeys, UCT_DCX_MKEY_RIGHTS, in,
+        mkey->obj = uct_dcx_mkey_create_obj(mkeys, rights, in,
                                             &mkey->rkey);
         if (mkey->obj == NULL) {
             return UCS_ERR_IO_ERROR;
@@ -205,7 +216,7 @@ uct_dcx_mkey_create_fresh(uct_dcx_mkeys_t *mkeys, struct prm_create_mkey_in *in,
 
 
 ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
-                                 const struct ibv_mr *mr,
+                                 const struct ibv_mr *mr, uint32_t access,
                                  uct_dcx_mkey_t **mkey_p)
 {
     unsigned num_entries = ucs_div_round_up(uct_dcx_mkey_length(mr),
@@ -223,7 +234,9 @@ ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
     }
 
     uct_dcx_mkey_fill(mkeys, mr, num_entries, in);
-    status = uct_dcx_mkey_create_fresh(mkeys, in, mkey);
+    status = uct_dcx_mkey_create_fresh(mkeys,
+                                       uct_dcx_mkey_rights(mkeys, access), in,
+                                       mkey);
     if (status != UCS_OK) {
         goto err_free_mkey;
     }

@@ -60,9 +60,10 @@ uct_dcx_mkeys_init(uct_dcx_mkeys_t *mkeys, const uct_dcx_device_t *dev);
 /* All keys of regions have been destroyed. */
 void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys);
 
-/* Makes a key for what 'mr' spans. Errors are logged. */
+/* Makes a key for what 'mr' spans, with the rights IBV_ACCESS_* that it was
+ * registered with. Errors are logged. */
 ucs_status_t uct_dcx_mkey_create(uct_dcx_mkeys_t *mkeys,
-                                 const struct ibv_mr *mr,
+                                 const struct ibv_mr *mr, uint32_t access,
                                  uct_dcx_mkey_t **mkey_p);
 
 /* When it returns UCS_OK, the device refuses that key. 'mkey' is freed in any

@@ -160,24 +160,11 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
 }
 
 
-/* Whether the device's ports are bonded: QUERY_LAG (common/prm_cmd.h). A device
- * that does not have the command, or refuses it, counts as not bonded. */
-static int uct_dcx_port_is_lag(const uct_dcx_port_t *port)
-{
-    struct prm_query_lag_in in   = {.opcode = htobe16(PRM_CMD_QUERY_LAG)};
-    struct prm_query_lag_out out = {};
-
-    return (mlx5dv_devx_general_cmd(port->dev->ctx, &in, sizeof(in), &out,
-                                    sizeof(out)) == 0) &&
-           (be32toh(out.state) & PRM_LAG_STATE);
-}
-
-
 /* As many as lead over different links. One more on NDR, where a single send
  * queue does not fill the link (UCX counts so too, ib_iface.c). */
 static unsigned uct_dcx_port_default_paths(const uct_dcx_port_t *port)
 {
-    if (uct_dcx_port_is_roce(port) && uct_dcx_port_is_lag(port)) {
+    if (uct_dcx_port_is_roce(port) && port->dev->is_lag) {
         return 2;
     }
     if (port->attr.lmc > 0) {

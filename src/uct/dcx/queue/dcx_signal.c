@@ -7,7 +7,8 @@
 #include "dcx_post.h"
 
 
-/* To the target of the last WQE: the address is still there. */
+/* To the target of the last WQE: the address is still there. With a fence, as
+ * UCX's own: else it might complete before reads and atomics in front of it. */
 static void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->txq.sq;
@@ -15,7 +16,7 @@ static void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
     const uct_dcx_av_t *av = (const uct_dcx_av_t*)(last + UCT_DCX_WQE_SEG);
     uct_dcx_post_t tx      = {
         .opcode = MLX5_OPCODE_NOP,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE
+        .flags  = MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_FENCE
     };
     uct_dcx_wqe_t wqe;
 

@@ -26,7 +26,6 @@ static void uct_dcx_xrq_fill_wq(const uct_dcx_xrq_params_t *params,
 }
 
 
-/* A device that fetches nothing by DC matches tags nevertheless. */
 static ucs_status_t
 uct_dcx_xrq_create(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params)
 {
@@ -34,10 +33,9 @@ uct_dcx_xrq_create(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params)
     unsigned list_size          = ucs_roundup_pow2(params->num_tags + 1);
     struct prm_create_xrq_in in = {.opcode = htobe16(PRM_CMD_CREATE_XRQ)};
 
-    in.xrqc.topology = htobe32(PRM_XRQC_TAG_MATCHING |
-                               (dev->tm.rndv_dc ? PRM_XRQC_OFFLOAD_RNDV : 0));
+    in.xrqc.topology = htobe32(PRM_XRQC_TAG_MATCHING | PRM_XRQC_OFFLOAD_RNDV);
     in.xrqc.cqn      = htobe32(params->cqn);
-    in.xrqc.dc       = htobe32(dev->tm.rndv_dc);
+    in.xrqc.dc       = htobe32(1);
     in.xrqc.log_list = uct_dcx_devx_bits(PRM_XRQC_LOG_LIST,
                                          ucs_ilog2(list_size));
     uct_dcx_xrq_fill_wq(params, &xrq->ring, &in.xrqc.wq);
@@ -59,7 +57,10 @@ uct_dcx_xrq_set_dc_params(const uct_dcx_xrq_t *xrq,
                          uct_dcx_devx_bits(PRM_XRQ_DC_MTU, port->mtu) |
                          uct_dcx_devx_bits(PRM_XRQ_DC_PKEY_INDEX,
                                            port->pkey_index),
-        .sl            = htobe32(port->sl),
+        .sl            = uct_dcx_devx_bits(PRM_XRQ_DC_CNAK_REVERSE_SL,
+                                           port->sl) |
+                         uct_dcx_devx_bits(PRM_XRQ_DC_REVERSE_SL, port->sl) |
+                         uct_dcx_devx_bits(PRM_XRQ_DC_SL, port->sl),
         .dc_access_key = htobe64(params->dc_key)
     };
 
@@ -85,12 +86,11 @@ uct_dcx_xrq_init(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params)
         goto err_cleanup_ring;
     }
 
-    if (dev->tm.rndv_dc) {
-        status = uct_dcx_xrq_set_dc_params(xrq, params);
-        if (status != UCS_OK) {
-            goto err_destroy;
-        }
+    status = uct_dcx_xrq_set_dc_params(xrq, params);
+    if (status != UCS_OK) {
+        goto err_destroy;
     }
+
     return UCS_OK;
 
 err_destroy:

@@ -135,14 +135,17 @@ uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
 
 /* Takes the device off the memory of all that is outstanding, and has the
- * initiator work again, or be LOST. Returns 0 if the device does not go. */
+ * initiator work again, or be LOST. Through the error state, as a queue that works
+ * may not be reset on each device. Returns 0 if the device does not go. */
 static int uct_dcx_recover_reset(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
     ucs_debug("%s: DCI 0x%x is reset, %u WQEBBs are outstanding",
               set->port->name, dci->txq.sq.qpn, uct_dcx_sq_used(&dci->txq.sq));
-    if (uct_dcx_dci_modify(dci, &attr, 0) != 0) {
+    if ((uct_dcx_dci_modify(dci, &error, 0) != 0) ||
+        (uct_dcx_dci_modify(dci, &reset, 0) != 0)) {
         ucs_error("%s: DCI 0x%x cannot be reset: %m",
                   set->port->name, dci->txq.sq.qpn);
         return 0;

@@ -301,6 +301,10 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
     uct_dcx_slots_t *slots              = NULL;
     ucs_status_t status;
 
+    if ((depth > 0) && !queues->port.dev->tm.has_keys) {
+        return UCS_ERR_UNSUPPORTED; /* UCP receives it by itself */
+    }
+
     status = uct_dcx_tm_strided_place(recv, layout, depth);
     if (status != UCS_OK) {
         return status;
@@ -310,7 +314,8 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
         return uct_dcx_tm_strided_post(recv, first->lkey, first->addr, NULL);
     }
 
-    if ((depth < UCT_DCX_MEM_LAYOUT_DEPTH) &&
+    if (queues->port.dev->tm.has_keys &&
+        (depth < queues->port.dev->umr.max_depth) &&
         (uct_dcx_layout_num_klm(layout) <= queues->limits.strided.max_klm)) {
         slots = uct_dcx_queues_slots(queues);
     }
@@ -357,10 +362,11 @@ uct_dcx_tm_strided_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag,
         }
     };
     const uct_dcx_iov_user_t user  = {
-        .name   = UCT_DCX_TM_STRIDED_NAME,
-        .access = IBV_ACCESS_LOCAL_WRITE,
-        .func   = uct_dcx_tm_strided_func,
-        .arg    = &recv
+        .name      = UCT_DCX_TM_STRIDED_NAME,
+        .access    = IBV_ACCESS_LOCAL_WRITE,
+        .has_nests = recv.tm->queues->port.dev->umr.has_nests,
+        .func      = uct_dcx_tm_strided_func,
+        .arg       = &recv
     };
 
     return uct_dcx_iov_use(iov, iovcnt, &user);

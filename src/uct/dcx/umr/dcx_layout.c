@@ -218,7 +218,7 @@ const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
 
     if (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED) {
         fault = uct_dcx_layout_unroll(layout);
-    } else if ((layout->num == 0) && (layout->max > 0) &&
+    } else if ((layout->num == 0) && (layout->max > 0) && !layout->is_list &&
                uct_dcx_layout_is_interleaved(run)) {
         layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
         layout->repeat = run->count;
@@ -298,7 +298,7 @@ uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
         return uct_dcx_layout_add(layout, runs);
     }
 
-    if (!uct_dcx_layout_has_rounds(runs, num)) {
+    if (layout->is_list || !uct_dcx_layout_has_rounds(runs, num)) {
         return uct_dcx_layout_unroll_rounds(layout, runs, num);
     }
 
@@ -368,7 +368,8 @@ static uint64_t uct_dcx_layout_hash(const uct_dcx_layout_t *layout)
 
 void uct_dcx_layout_end(uct_dcx_layout_t *layout)
 {
-    if ((layout->kind == UCT_DCX_LAYOUT_LIST) && (layout->num > 1)) {
+    if ((layout->kind == UCT_DCX_LAYOUT_LIST) && (layout->num > 1) &&
+        !layout->is_list) {
         uct_dcx_layout_fold(layout);
     }
     layout->hash = uct_dcx_layout_hash(layout);

@@ -62,6 +62,9 @@ typedef struct uct_dcx_layout {
     uint32_t               max;     /* entries that there is room for */
     uint32_t               is_based; /* the key is told its start: it has, or
                                       * had, another one than 0 */
+    uint32_t               is_list; /* never INTERLEAVED: the device repeats
+                                     * no blocks over other layouts */
+    uint32_t               reserved;
     uint64_t               start;   /* address of the first byte in the key; 0
                                      * if it is to be found by its content */
     uint64_t               hash;

@@ -14,10 +14,8 @@
 
 
 enum {
-    /* translations of the smaller keys: a few pieces, and as many as most
-     * faces have; both are inline */
+    /* translations of the smallest keys */
     UCT_DCX_SLOT_FEW   = 4,
-    UCT_DCX_SLOT_SOME  = UCT_DCX_UMR_MAX_INLINE,
 
     /* keys beside those that may be owned: of 255 numbers each they have always
      * one that was not given up lately */
@@ -25,14 +23,15 @@ enum {
 };
 
 
-/* The greatest are as large as the options want and the device can. */
+/* A few translations; as many as a WQE has room for, which is what most faces
+ * have; and as many as the options want and the device can. */
 static void uct_dcx_slots_init_sizes(uct_dcx_slots_t *slots)
 {
     const uct_dcx_slots_params_t *params = &slots->params;
     unsigned most = ucs_align_up_pow2(params->max_entries + 1,
                                       UCT_DCX_LAYOUT_KLM_ALIGN);
     const unsigned num_klm[UCT_DCX_SLOT_SIZES] = {
-        UCT_DCX_SLOT_FEW, UCT_DCX_SLOT_SOME, most
+        UCT_DCX_SLOT_FEW, params->dev->umr.max_inline, most
     };
     uct_dcx_slot_size_t *size;
     unsigned i;
@@ -41,7 +40,7 @@ static void uct_dcx_slots_init_sizes(uct_dcx_slots_t *slots)
         size           = &slots->sizes[i];
         size->is_owned = (i >= UCT_DCX_SLOT_SIZES);
         size->num_klm  = ucs_min(num_klm[i % UCT_DCX_SLOT_SIZES],
-                                 ucs_min(most, params->dev->max_klm));
+                                 ucs_min(most, params->dev->umr.max_klm));
         size->max      = size->is_owned ?
                          params->max_owned + UCT_DCX_SLOT_SPARE :
                          params->max_slots;
@@ -102,7 +101,7 @@ uct_dcx_slots_open(uct_dcx_slots_t *slots, const uct_dcx_devx_path_t *path)
     const uct_dcx_device_t *dev = slots->params.dev;
     ucs_status_t status         = UCS_OK;
 
-    if (!dev->has_devx || !dev->has_umr) {
+    if (!dev->has_devx || !dev->umr.has_keys) {
         return UCS_ERR_UNSUPPORTED;
     }
 

@@ -104,7 +104,7 @@ uct_dcx_slot_batch_alloc(const uct_dcx_device_t *dev,
         goto err;
     }
 
-    if ((size->num_klm > UCT_DCX_UMR_MAX_INLINE) &&
+    if ((size->num_klm > dev->umr.max_inline) &&
         (uct_dcx_slot_batch_alloc_klm(batch, dev, stride) != UCS_OK)) {
         goto err;
     }

@@ -8,6 +8,24 @@
 #include <ucs/debug/log.h>
 
 
+/* MLX5_FENCE_MODE_STRONG_ORDERING of linux/mlx5/qp.h, in the place of the other
+ * fences of mlx5dv.h */
+#define UCT_DCX_UMR_FENCE_STRONG (3 << 5)
+
+static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
+              "what fits in a WQE");
+
+
+/* A WQE behind a UMR has the fence that the device asks for, so that it has done
+ * the UMR before (get_umr_fence() of mlx5_ib in Linux). */
+static uint8_t uct_dcx_umr_fence(uint8_t fence)
+{
+    return (fence == PRM_UMR_FENCE_STRONG) ? UCT_DCX_UMR_FENCE_STRONG :
+           (fence == PRM_UMR_FENCE_SMALL) ?
+           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : 0;
+}
+
+
 ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
                               const uct_dcx_devx_path_t *path)
 {
@@ -40,6 +58,8 @@ ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
         return status;
     }
 
+    umr->fence       = uct_dcx_wqe_flags(uct_dcx_umr_fence(dev->umr.fence));
+    umr->max_inline  = dev->umr.max_inline;
     umr->qp.bf.flush = 1; /* threads take turns */
     umr->qp.sq.carry = 0;
     return UCS_OK;
@@ -61,8 +81,6 @@ static void uct_dcx_umr_begin_wqe(const uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe)
 }
 
 
-/* A WQE behind a UMR has a small fence, as libmlx5 sets it (fm_cache in
- * mlx5_send_wr_mkey_configure()): the device has done the UMR before. */
 static void uct_dcx_umr_finish_wqe(uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe,
                                    uint32_t number)
 {
@@ -78,7 +96,7 @@ static void uct_dcx_umr_finish_wqe(uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe,
     umr->unrung   = (struct mlx5_wqe_ctrl_seg*)wqe->first;
     umr->first    = wqe->index;
     sq->pi       += uct_dcx_wqe_ds_to_bb(wqe->ds);
-    sq->carry     = uct_dcx_wqe_flags(MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE);
+    sq->carry     = umr->fence;
 }
 
 
@@ -90,7 +108,9 @@ void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
     uct_dcx_wqe_t wqe;
     unsigned i;
 
-    if (!uct_dcx_umr_is_inline(layout)) {
+    if (num_klm <= umr->max_inline) {
+        list = NULL;
+    } else {
         for (i = 0; i < num_klm; ++i) {
             uct_dcx_umr_translate(layout, i, &list[i]);
         }

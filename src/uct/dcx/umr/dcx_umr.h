@@ -36,6 +36,8 @@ typedef struct uct_dcx_umr {
                                                         * that completes ends */
     const uct_dcx_syndrome_t *error;     /* why it failed */
     uint64_t                 num_doorbells;
+    uint64_t                 fence;      /* of the next WQE: its 'carry' */
+    unsigned                 max_inline; /* translations in a WQE */
 } uct_dcx_umr_t;
 
 

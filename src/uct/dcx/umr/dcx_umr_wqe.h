@@ -34,11 +34,12 @@ enum {
 /* Any QP may use the key; the low byte is the variant. */
 #define UCT_DCX_UMR_ANY_QP         0xffffff00u
 
+/* No atomics: the key has none from the beginning, and a device may refuse a
+ * UMR that names them (umr_modify_atomic_disabled; umr.c of Linux' mlx5_ib) */
 #define UCT_DCX_UMR_MASK_ACCESS \
     (MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | \
      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ | \
-     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | \
-     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
+     MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE)
 
 #define UCT_DCX_UMR_MASK_LAYOUT \
     (MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | \
@@ -76,13 +77,6 @@ static inline uint8_t uct_dcx_umr_access(uint32_t access)
             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ : 0) |
            ((access & IBV_ACCESS_REMOTE_WRITE) ?
             MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE : 0);
-}
-
-
-/* Whether the translations stand in the WQE */
-static inline int uct_dcx_umr_is_inline(const uct_dcx_layout_t *layout)
-{
-    return uct_dcx_layout_num_klm(layout) <= UCT_DCX_UMR_MAX_INLINE;
 }
 
 
@@ -137,8 +131,8 @@ uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
 
 
 /* Writes the segments that give the key of 'number' a layout: its index is the
- * key's, its variant the new one. 'list' is where the translations are that are
- * not inline, 'list_lkey' the key of that memory. */
+ * key's, its variant the new one. 'list' is where the translations are, and
+ * 'list_lkey' the key of that memory; NULL: in the WQE. */
 static inline void
 uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
                          const uct_dcx_layout_t *layout, const void *list,
@@ -159,7 +153,7 @@ uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
     mkey->start_addr    = htobe64(layout->start);
     mkey->len           = htobe64(layout->length);
 
-    if (uct_dcx_umr_is_inline(layout)) {
+    if (list == NULL) {
         ctrl->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;
         for (i = 0; i < num_klm; ++i) {
             uct_dcx_umr_translate(layout, i,

@@ -99,7 +99,8 @@ static int uct_dcx_view_is_interleaved(const shape_nest_t *nest)
 }
 
 
-static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form)
+static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form,
+                                     const uct_dcx_view_limits_t *limits)
 {
     shape_nest_t *top = &form->top;
 
@@ -107,7 +108,7 @@ static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form)
         return;
     }
 
-    while ((top->num_dims > 1) &&
+    while ((top->num_dims > 1) && (form->num_layers < limits->max_layers) &&
            uct_dcx_view_layer(top, &form->layers[form->num_layers])) {
         uct_dcx_view_peel(top);
         form->num_layers++;
@@ -116,7 +117,8 @@ static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form)
 
 
 static int
-uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data)
+uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
+                          const uct_dcx_view_limits_t *limits)
 {
     shape_nest_t *top = &form->top;
 
@@ -126,10 +128,12 @@ uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data)
 
     form->kind   = UCT_DCX_VIEW_NEST;
     top->offset += (intptr_t)data->buffer;
-    uct_dcx_view_form_layers(form);
-    form->pieces = uct_dcx_view_is_interleaved(top) ? 2 :
-                   uct_dcx_view_pieces(uct_dcx_view_num_blocks(top),
-                                       top->bytes);
+    uct_dcx_view_form_layers(form, limits);
+    form->has_rows = uct_dcx_view_is_interleaved(top) &&
+                     (limits->has_nests || (form->num_layers == 0));
+    form->pieces   = form->has_rows ? 2 :
+                     uct_dcx_view_pieces(uct_dcx_view_num_blocks(top),
+                                         top->bytes);
     return 1;
 }
 
@@ -176,16 +180,16 @@ uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form, const shape_data_t *data)
 
 uct_dcx_view_status_t
 uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
-                       int has_one_key, size_t max)
+                       int has_one_key, const uct_dcx_view_limits_t *limits)
 {
     form->num_layers = 0;
-    if (!has_one_key || (!uct_dcx_view_form_is_nest(form, data) &&
+    if (!has_one_key || (!uct_dcx_view_form_is_nest(form, data, limits) &&
                          !uct_dcx_view_form_is_rounds(form, data))) {
         form->kind   = UCT_DCX_VIEW_LIST;
         form->pieces = data->count * data->shape->num_blocks +
                        (shape_length(data) / UCT_DCX_LAYOUT_MAX_PIECE);
     }
-    return (form->pieces <= max) ? UCT_DCX_VIEW_OK : UCT_DCX_VIEW_TOO_MANY;
+    return (form->pieces <= limits->max_pieces) ? UCT_DCX_VIEW_OK : UCT_DCX_VIEW_TOO_MANY;
 }
 
 
@@ -226,9 +230,10 @@ uct_dcx_view_fill_dim(const shape_nest_t *nest, unsigned dim, uint64_t addr,
 }
 
 
-static int uct_dcx_view_fill_nest(const shape_nest_t *nest, uint32_t lkey,
-                                  uct_dcx_layout_t *layout)
+static int uct_dcx_view_fill_nest(const uct_dcx_view_form_t *form,
+                                  uint32_t lkey, uct_dcx_layout_t *layout)
 {
+    const shape_nest_t *nest       = &form->top;
     const uct_dcx_layout_run_t run = {
         .addr   = nest->offset,
         .bytes  = nest->bytes,
@@ -237,7 +242,7 @@ static int uct_dcx_view_fill_nest(const shape_nest_t *nest, uint32_t lkey,
         .lkey   = lkey
     };
 
-    return uct_dcx_view_is_interleaved(nest) ?
+    return form->has_rows ?
            (uct_dcx_layout_add(layout, &run) == NULL) :
            uct_dcx_view_fill_dim(nest, nest->num_dims, nest->offset, lkey,
                                  layout);
@@ -252,7 +257,7 @@ int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
     size_t i;
 
     if (form->kind == UCT_DCX_VIEW_NEST) {
-        return uct_dcx_view_fill_nest(&form->top, lkey, layout);
+        return uct_dcx_view_fill_nest(form, lkey, layout);
     }
 
     layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;

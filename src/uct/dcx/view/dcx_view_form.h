@@ -36,6 +36,7 @@ typedef struct uct_dcx_view_form {
     size_t               pieces;     /* room that the top layout needs */
     unsigned             num_layers;
     uct_dcx_layout_run_t layers[UCT_DCX_VIEW_MAX_LAYERS]; /* less their keys */
+    int                  has_rows;   /* NEST: the top is a repeated block */
     shape_nest_t         top;        /* NEST: blocks of the last layer, or of
                                       * memory; 'offset' is an address */
     size_t               repeat;     /* ROUNDS */
@@ -43,12 +44,19 @@ typedef struct uct_dcx_view_form {
 } uct_dcx_view_form_t;
 
 
-/* Finds the form of data whose memory has one key, or not ('has_one_key'), for a
- * top layout of up to 'max' pieces. Returns UCT_DCX_VIEW_TOO_MANY if none is so
- * short. */
+/* What there may be of a form */
+typedef struct uct_dcx_view_limits {
+    size_t   max_pieces; /* of the top layout */
+    unsigned max_layers;
+    int      has_nests;  /* repeated blocks over layers; else one layer */
+} uct_dcx_view_limits_t;
+
+
+/* Finds the form of data whose memory has one key, or not ('has_one_key').
+ * Returns UCT_DCX_VIEW_TOO_MANY if none keeps to the limits. */
 uct_dcx_view_status_t
 uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
-                       int has_one_key, size_t max);
+                       int has_one_key, const uct_dcx_view_limits_t *limits);
 
 /* Appends the top layout to one with nothing in it. All of it is in the space of
  * 'lkey', that of the last layer or of memory; a LIST is not for this function.

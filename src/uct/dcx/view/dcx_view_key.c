@@ -237,13 +237,27 @@ static int uct_dcx_view_key_is_ready(uct_dcx_view_key_t *key)
 }
 
 
+static uct_dcx_view_limits_t
+uct_dcx_view_key_limits(const uct_dcx_view_key_t *key)
+{
+    const uct_dcx_umr_caps_t *umr = &key->md->dev.umr;
+
+    return (uct_dcx_view_limits_t){
+        .max_pieces = uct_dcx_slots_max_klm(&key->md->slots),
+        .max_layers = ucs_min(umr->max_depth - 1,
+                              umr->has_nests ? UCT_DCX_VIEW_MAX_LAYERS : 1),
+        .has_nests  = umr->has_nests
+    };
+}
+
+
 /* Has had this data before: only what changed is made again. The memory is
  * registered. */
 static uct_dcx_view_status_t
 uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
                      int is_same)
 {
-    unsigned max = uct_dcx_slots_max_klm(&key->md->slots);
+    uct_dcx_view_limits_t limits = uct_dcx_view_key_limits(key);
     uct_dcx_view_form_t form;
     uct_dcx_view_status_t status;
 
@@ -253,7 +267,8 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
 
     key->is_current = 0;
     status          = uct_dcx_view_form_init(&form, &data->super,
-                                             key->memory.num == 1, max);
+                                             key->memory.num == 1,
+                                             &limits);
     if (status == UCT_DCX_VIEW_OK) {
         status = uct_dcx_view_key_build(key, &form, data);
     }
@@ -271,11 +286,11 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
 static uct_dcx_view_status_t
 uct_dcx_view_key_reg(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data)
 {
-    unsigned max = uct_dcx_slots_max_klm(&key->md->slots);
+    uct_dcx_view_limits_t limits = uct_dcx_view_key_limits(key);
     uct_dcx_view_form_t form;
     uct_dcx_view_status_t status;
 
-    status = uct_dcx_view_form_init(&form, &data->super, 1, max);
+    status = uct_dcx_view_form_init(&form, &data->super, 1, &limits);
     if (status != UCT_DCX_VIEW_OK) {
         return status;
     }
