@@ -17,13 +17,14 @@ public:
     static constexpr uint32_t uidx = 0x77;
 
     explicit devx_xrq(const hca_device &dev,
-                      const devx_wq &wq = {.type = CYCLIC}) :
+                      const devx_wq &wq = {.type = CYCLIC},
+                      bool has_dc = true) :
         devx_rq(dev, wq), cq(dev.ctx, 63), good(0x150, 0x717)
     {
         good.set(CTX, 11, 8, 1).set(CTX, 3, 0, 1); /* tag matching, rndv */
         good.put(CTX + 0x04, uidx);
         good.put(CTX + 0x08, devx_qp::devx_cqn(cq.cq));
-        good.set(CTX + 0x0c, 0, 0, 1).set(CTX + 0x20, 31, 28, 4);
+        good.set(CTX + 0x0c, 0, 0, has_dc).set(CTX + 0x20, 31, 28, 4);
         put_wq(dev, good, WQ);
         object = std::make_unique<devx_object>(dev.ctx, good);
         HCA_CHECK_CALL(object->obj != NULL);

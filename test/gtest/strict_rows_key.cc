@@ -82,7 +82,8 @@ uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
     for (unsigned level = 0; level < 5; level++) {
         auto mkey = std::make_shared<devx_mkey>(
                 bench.dev.ctx, devx_mkey_in(bench.dev.pd, start, mem.size,
-                                            {{start, mem.size, key}}));
+                                            {{start, mem.size, key}})
+                                       .set(DEVX_MKC, 14, 14, 0));
 
         HCA_CHECK_CALL(mkey->obj != NULL);
         bench.kept.insert(bench.kept.begin(), mkey);
@@ -99,7 +100,8 @@ uint32_t key_without_local_read(strict_bench &bench)
                                    {{start, strict_mem::size,
                                      bench.src->mr->lkey}});
     auto mkey = std::make_shared<devx_mkey>(
-            bench.dev.ctx, in.set(DEVX_MKC, 10, 10, 0));
+            bench.dev.ctx, in.set(DEVX_MKC, 10, 10, 0)
+                                   .set(DEVX_MKC, 14, 14, 0));
 
     HCA_CHECK_CALL(mkey->obj != NULL);
     bench.kept.push_back(mkey);

@@ -250,6 +250,34 @@ std::vector<strict_row> reserved_rows()
     return rows;
 }
 
+/* A device without repeated blocks, whose UMRs may not name atomics */
+raw_wqe good_plain_list(strict_bench &bench)
+{
+    raw_wqe wqe = good_list(bench);
+
+    wqe.flip(wqe.at_umr + UMR_MASK + 5,
+             MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC >> 16);
+    return wqe;
+}
+
+std::vector<strict_row> least_rows()
+{
+    std::vector<strict_row> rows = {
+        row("rows_of_a_device_without", HCA_CHECK_UMR_NO_REPEAT,
+            "umr repeat block op", good_plain_list,
+            set_klm(REPEAT_BYTES + 4, 0x400)),
+        row("layout_mask_of_atomics", HCA_CHECK_UMR_MASK, "umr mkey_mask",
+            good_plain_list, flip_umr(UMR_MASK + 5,
+                                      MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC
+                                              >> 16)),
+    };
+
+    for (auto &row : rows) {
+        row.mode = "least";
+    }
+    return rows;
+}
+
 std::vector<strict_row> inval_rows()
 {
     strict_row twice = row("invalidation_of_a_free_key", HCA_CHECK_INVAL_KEY,
@@ -290,6 +318,73 @@ spoil_fn set_layout(std::function<raw_wqe(strict_bench&, uint32_t)> umr)
         bench.post_good(umr(bench, wqe.get32(wqe.at_data + DATA_KEY)));
         wqe.finish(bench.sq->pi, bench.sq->qpn);
     };
+}
+
+/* 20 translations in the WQE, two levels, no repeated blocks over each other */
+std::vector<umr_octoword> list_of_many(strict_bench &bench, unsigned num)
+{
+    const struct ibv_sge piece = {(uintptr_t)bench.dst->addr, 2,
+                                  bench.dst->mr->lkey};
+
+    return umr_list(std::vector<struct ibv_sge>(num, piece));
+}
+
+raw_wqe layout_of_many(strict_bench &bench, unsigned num)
+{
+    auto key = std::make_shared<umr_key>(bench.dev.pd, 24);
+
+    bench.kept.push_back(key);
+    return umr_wqe(key->lkey(), num * 2, list_of_many(bench, num));
+}
+
+spoil_fn set_rows_over(std::function<std::vector<umr_octoword>(uint32_t)> inner)
+{
+    return set_layout([=](strict_bench &bench, uint32_t key) {
+        const uint32_t below = new_key(bench, bench.dev.pd);
+
+        bench.post_good(umr_wqe(below, 8 * 16,
+                                umr_rows(8, {{(uintptr_t)bench.dst->addr, 16,
+                                              16, bench.dst->mr->lkey}})));
+        return umr_wqe(key, 64, inner(below));
+    });
+}
+
+spoil_fn set_three_levels()
+{
+    return set_layout([](strict_bench &bench, uint32_t key) {
+        const uint32_t below  = new_key(bench, bench.dev.pd);
+        const uint32_t middle = new_key(bench, bench.dev.pd);
+
+        bench.post_good(umr_wqe(below, 64, list_of(bench)));
+        bench.post_good(umr_wqe(middle, 64, umr_list({{0, 64, below}})));
+        return umr_wqe(key, 64, umr_list({{0, 64, middle}}));
+    });
+}
+
+std::vector<strict_row> less_rows()
+{
+    const char *field = "lkey, what it leads to";
+    std::vector<strict_row> rows = {
+        row("layout_of_too_many_in_the_wqe", HCA_CHECK_UMR_SIZE,
+            "umr klm_octowords",
+            [](strict_bench &bench) { return layout_of_many(bench, 20); },
+            [](strict_bench &bench, raw_wqe &wqe) {
+                wqe = layout_of_many(bench, 24);
+                bench.finish(wqe);
+            }),
+        row("use_of_rows_over_rows", HCA_CHECK_LKEY_PIECES, field, good_send,
+            set_rows_over([](uint32_t below) {
+                return umr_rows(4, {{0, 16, 16, below}});
+            })),
+        row("use_of_three_levels", HCA_CHECK_LKEY_PIECES, field, good_send,
+            set_three_levels()),
+    };
+
+    for (auto &row : rows) {
+        row.mode = "less";
+    }
+    rows[1].syndrome = rows[2].syndrome = PROT;
+    return rows;
 }
 
 std::vector<strict_row> use_rows()
@@ -399,7 +494,8 @@ std::vector<strict_row> strict_rows_layout()
     std::vector<strict_row> rows = ctrl_rows();
 
     for (const auto &more : {repeat_rows(), reference_rows(), reserved_rows(),
-                             inval_rows(), use_rows()}) {
+                             inval_rows(), use_rows(), least_rows(),
+                             less_rows()}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
     rows.push_back(cqe_row());

@@ -3,6 +3,7 @@
  * Rows about tag matching: operations on the list, as libmlx5 and UCX write
  * them, and headers of messages.
  */
+#include "devx_bench.h"
 #include "strict_rows.h"
 
 #include <infiniband/tm_types.h>
@@ -123,6 +124,29 @@ std::vector<strict_row> op_rows()
     };
 }
 
+/* A device whose list takes no indirect key */
+strict_row indirect_row()
+{
+    strict_row row = op_row("tm_append_of_an_indirect_key", HCA_CHECK_TM_KEY,
+                            "tm data segment lkey", good_append,
+                            [](strict_bench &bench, raw_wqe &wqe) {
+        const uint64_t start = (uintptr_t)bench.dst->addr;
+        auto key = std::make_shared<devx_mkey>(
+                bench.dev.ctx, devx_mkey_in(bench.dev.pd, start,
+                                            strict_mem::size,
+                                            {{start, strict_mem::size,
+                                              bench.dst->mr->lkey}}));
+
+        HCA_CHECK_CALL(key->obj != NULL);
+        bench.kept.push_back(key);
+        wqe.set32(wqe.at_data + 4, key->key);
+    });
+
+    row.mode     = "less";
+    row.syndrome = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+    return row;
+}
+
 std::vector<strict_row> reserved_rows()
 {
     strict_row rows[] = {
@@ -207,7 +231,8 @@ std::vector<strict_row> strict_rows_tm()
 {
     std::vector<strict_row> rows;
 
-    for (const auto &more : {op_rows(), reserved_rows(), header_rows()}) {
+    for (const auto &more : {op_rows(), reserved_rows(), header_rows(),
+                             {indirect_row()}}) {
         rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;

@@ -76,7 +76,7 @@ TEST_P(devx_mkeys, entries_of_one_size_are_found_by_the_address)
     devx_mkey key(dev.ctx,
                   devx_mkey_in(dev.pd, 0x10008, 3 * 4096,
                                {klm(dst, 4096, 0), klm(other, 0, 7),
-                                klm(dst, 0, 0)}, 12));
+                                klm(dst, 0, 0), klm(dst, 0, 0)}, 12));
 
     ASSERT_NE(nullptr, key.obj);
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(0x10008 + 4096 - 32, key.key));
@@ -309,6 +309,32 @@ TEST_P(devx_mkeys, header_before_a_long_list)
     EXPECT_EQ(0x5a, dst.addr[40 + length - 1]);
     EXPECT_EQ(0x22, dst.addr[40 + length]);
     EXPECT_EQ(0, ibv_destroy_ah(ah));
+}
+
+/* Firmware counts entries from a multiple of their size. */
+TEST_P(devx_mkeys, entries_of_one_size_have_to_reach_the_end)
+{
+    const auto key_at = [&](uint64_t start, uint64_t length) {
+        return devx_mkey_in(dev.pd, start, length,
+                            {klm(dst, 0, 0), klm(dst, 4096, 0)}, 12);
+    };
+
+    EXPECT_NE(nullptr, devx_mkey(dev.ctx, key_at(0x10000, 8192)).obj);
+    EXPECT_NE(nullptr, devx_mkey(dev.ctx, key_at(0x10800, 6144)).obj);
+    expect_refused(key_at(0x10800, 6145), DEVX_BAD_PARAM, DEVX_MKC + 0x18,
+                   "a byte more than from 0x10000 on");
+    expect_refused(key_at(UINT64_MAX, UINT64_MAX), DEVX_BAD_PARAM,
+                   DEVX_MKC + 0x18, "more than there are addresses");
+}
+
+TEST_P(devx_mkeys, atomics_need_those_of_the_region)
+{
+    strict_mem readable(dev.pd, IBV_ACCESS_REMOTE_READ, 0);
+    devx_mailbox in = devx_mkey_in(dev.pd, addr(readable), 64,
+                                   {klm(readable, 0, 64)});
+
+    expect_refused(in, DEVX_BAD_PARAM, DEVX_MKC, "atomics over memory to read");
+    EXPECT_NE(nullptr, devx_mkey(dev.ctx, in.set(DEVX_MKC, 14, 14, 0)).obj);
 }
 
 TEST_P(devx_mkeys, free_key_is_refused)

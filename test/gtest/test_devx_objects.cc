@@ -504,7 +504,8 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv,
                          {{"ib", {}},
-                          {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"roce", {{"SOFTHCA_LINK", "roce"},
+                                    {"SOFTHCA_HAS", "tm_roce"}}},
                           {"late", {{"SOFTHCA_DELAY", "20"}}},
                           {"slow", {{"SOFTHCA_DELAY", "100000"}}},
                           {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},

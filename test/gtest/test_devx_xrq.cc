@@ -272,6 +272,25 @@ TEST_P(devx_tm_dc, waits_for_an_entry)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_own->cq).status);
 }
 
+/* The key that a request names has to be the one that the list fetches with. */
+TEST_P(devx_tm_dc, refuses_a_request_of_another_key)
+{
+    devx_mailbox out(16), params = xrq.dc_params();
+
+    EXPECT_EQ(0, xrq.modify(params.put64(0x18, TM_DC_KEY + 1), &out));
+    append(*m_cmd, LENGTH);
+    EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, request());
+}
+
+/* A target by DEVX, and one by verbs, whose list is not for DC */
+TEST_P(devx_tm_dc, wants_a_list_that_is_for_dc)
+{
+    devx_xrq other(dev, {.type = devx_rq::CYCLIC}, false);
+
+    expect_refused(devx_dct_in(dev, other.cq.cq, other.number()),
+                   DEVX_BAD_PARAM, 0x10 + 0x14, "dc 0");
+}
+
 /* Asks whoever says what its target is to fetch something, and waits for the
  * end. */
 void dc_rndv_sender(int fd)

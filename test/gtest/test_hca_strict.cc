@@ -8,6 +8,7 @@
  */
 #include "devx_xrq.h"
 #include "strict_rows.h"
+#include "umr_bench.h"
 
 #include <regex>
 #include <set>
@@ -248,6 +249,8 @@ HCA_STRICT_MODE(roce);
 HCA_STRICT_MODE(nak_inval);
 HCA_STRICT_MODE(nak_access);
 HCA_STRICT_MODE(nak_op);
+HCA_STRICT_MODE(less);
+HCA_STRICT_MODE(least);
 
 /* The same, by a device that is late */
 INSTANTIATE_TEST_SUITE_P(late, strict_device,
@@ -262,6 +265,10 @@ const std::set<int> without_row = {
     HCA_CHECK_BF_SHORT,
     /* libibverbs has no receives in strides: strict_strides */
     HCA_CHECK_STRIDES,
+    /* two WQEs under one doorbell: strict_fence */
+    HCA_CHECK_UMR_FENCE,
+    /* no list of tags by libibverbs is for DC: devx_tm_dc */
+    HCA_CHECK_TMH_DC_KEY,
 };
 
 /* The queue is found by the number that is stored to the register: one that is
@@ -486,6 +493,45 @@ INSTANTIATE_TEST_SUITE_P(
                         strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
         [](const auto &info) { return info.param.name; });
 
+/* A device whose umr_fence is 0: what is rung with a UMR in front of it has a
+ * fence mode, of which one is strong enough. */
+class strict_fence : public testing::TestWithParam<uint8_t> {
+};
+
+TEST_P(strict_fence, behind_a_layout)
+{
+    strict_bench bench(SERVICE_RC, {});
+    umr_key key(bench.dev.pd, 4);
+    const auto list = umr_list({{(uintptr_t)bench.dst->addr, 64,
+                                 bench.dst->mr->lkey}});
+    const bool is_good = (GetParam() == 3);
+    hca_log_reader log;
+    struct mlx5_err_cqe cqe;
+
+    for (uint8_t fm : {(uint8_t)0, GetParam()}) {
+        raw_wqe wqe = umr_wqe(key.lkey(), 64, list);
+
+        wqe.finish(bench.sq->pi, bench.sq->qpn);
+        wqe.bytes[11] = MLX5_WQE_CTRL_CQ_UPDATE | (fm << 5);
+        bench.sq->write(wqe);
+        bench.sq->pi += wqe.num_bb();
+        if (fm == GetParam()) {
+            bench.sq->ring(0, wqe.bytes.data());
+        }
+    }
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(is_good ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, cqe.op_own >> 4);
+    if (!is_good) {
+        EXPECT_EQ(HCA_CHECK_UMR_FENCE, cqe.vendor_err_synd);
+        EXPECT_EQ(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, cqe.syndrome);
+        EXPECT_NE(std::string::npos, log.take().find("fence mode behind"));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(fence, strict_fence, testing::Values(1, 2, 3, 4));
+
 class strict_table : public testing::TestWithParam<int> {
 };
 
@@ -518,6 +564,12 @@ int main(int argc, char **argv)
                           {"strict", {{"SOFTHCA_STRICT", "1"}}},
                           {"late", {{"SOFTHCA_DELAY", "200"}}},
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
+                          {"less",
+                           {{"SOFTHCA_LACKS", "repeat_nest,tm_indirect"},
+                            {"SOFTHCA_LIMITS",
+                             "max_indirection=2,max_inline_klm=20"}}},
+                          {"least", {{"SOFTHCA_LACKS", "repeat,umr_atomic"}}},
+                          {"fence", {{"SOFTHCA_LACKS", "umr_fence"}}},
                           {"nak_inval", {{"SOFTHCA_FAULT", "nak_inval:nth=2"}}},
                           {"nak_access",
                            {{"SOFTHCA_FAULT", "nak_access:nth=2"}}},

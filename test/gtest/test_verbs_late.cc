@@ -61,6 +61,29 @@ TEST_P(verbs_late, results_wait_for_a_fence_or_their_completion)
     EXPECT_EQ(0x22, write_behind(fetch_add(), IBV_SEND_FENCE));
 }
 
+/* A NOP waits for nothing, but with a fence. */
+TEST_P(verbs_late, nop_completes_before_reads_that_it_does_not_wait_for)
+{
+    raw_qp queue(m_pair.a.qp);
+
+    for (uint8_t fence : {0, 4 << 5}) {
+        raw_wqe read(MLX5_OPCODE_RDMA_READ), nop(MLX5_OPCODE_NOP);
+
+        memset(src.addr, 0x77, 64);
+        read.raddr(dst.addr, dst.mr->rkey).data(src.addr, 64, src.mr->lkey);
+        read.finish(queue.pi, queue.qpn);
+        read.bytes[11] = 0; /* unsignaled */
+        queue.write(read);
+        queue.pi += read.num_bb();
+        nop.finish(queue.pi, queue.qpn);
+        nop.bytes[11] = MLX5_WQE_CTRL_CQ_UPDATE | fence;
+        queue.write(nop);
+        queue.ring(nop.num_bb(), nop.bytes.data());
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_pair.a.send_cq).status);
+        EXPECT_EQ(fence ? 0x22 : 0x77, src.addr[0]) << (int)fence;
+    }
+}
+
 /* What the atomic does to its target is not late. */
 TEST_P(verbs_late, atomics_are_executed_once)
 {

@@ -38,10 +38,16 @@ enum devx_where {
     DEVX_ON_IB,
     DEVX_ON_ROCE,
     DEVX_ON_BOND,
+    DEVX_ON_BOND_DC,
     DEVX_ON_DC,
     DEVX_ON_TM,
     DEVX_ON_STRIDES,
-    DEVX_ON_DC_TM
+    DEVX_ON_DC_TM,
+
+    /* with an enum hca_lack: of devices that have it, or that lack it */
+    DEVX_ON_HAVE = 0x40,
+    DEVX_ON_LACK = 0x80,
+    DEVX_ON_WHAT = 0x3f
 };
 
 struct devx_cap {
@@ -57,12 +63,21 @@ struct devx_cap {
     {DEVX_PAGE_##_page, DEVX_ON_##_where, DEVX_BITS(_offset, _high, _low), \
      _value}
 
+/* A single bit, of devices that have or lack something */
+#define CAP_HAVE(_lack, _page, _offset, _bit, _value) \
+    {DEVX_PAGE_##_page, DEVX_ON_HAVE | HCA_LACK_##_lack, \
+     DEVX_BITS(_offset, _bit, _bit), _value}
+#define CAP_LACK(_lack, _page, _offset, _bit, _value) \
+    {DEVX_PAGE_##_page, DEVX_ON_LACK | HCA_LACK_##_lack, \
+     DEVX_BITS(_offset, _bit, _bit), _value}
+
 /* A single bit of the general page, PRM_HCA_CAP_*; a member of the page of
  * atomics, which is the lower half of its word. */
 #define CAP_BIT(_bit) \
     CAP(GENERAL, (_bit) / 32 * 4, 31 - (_bit) % 32, 31 - (_bit) % 32, 1)
 #define CAP_ATOMIC(_member, _value) \
-    CAP(ATOMIC, offsetof(struct prm_atomic_caps, _member) & ~3u, 15, 0, _value)
+    {DEVX_PAGE_ATOMIC, DEVX_ON_HAVE | HCA_LACK_ATOMICS, \
+     DEVX_BITS(offsetof(struct prm_atomic_caps, _member) & ~3u, 15, 0), _value}
 
 /* Compare-swap and fetch-add, and both with masks; operands of 4 and 8 bytes.
  * Replies are in the order of the host, as verbs report it (atomic_cap). */
@@ -84,7 +99,6 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x18, 23, 16, 22),  /* log_max_cq_sz */
     CAP(GENERAL, 0x18, 4, 0, 16),    /* log_max_cq */
     CAP(GENERAL, 0x1c, 21, 16, 20),  /* log_max_mkey */
-    CAP(GENERAL, 0x20, 31, 24, HCA_MKEY_DEPTH), /* max_indirection */
     CAP_BIT(PRM_HCA_CAP_FIXED_BUFFER_SIZE), /* KSM */
     CAP(GENERAL, 0x20, 22, 16, 64),  /* log_max_mrw_sz */
     CAP(GENERAL, 0x20, 6, 6, 1),     /* null_mkey */
@@ -104,10 +118,13 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
     CAP_BIT(PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR),
     CAP_ON(STRIDES, GENERAL, 0x40, 26, 26, 1), /* ib_striding_wq */
+    CAP_LACK(REPEAT, GENERAL, 0x40, 25, 1), /* repeated_block_disabled */
+    CAP_LACK(UMR_ATOMIC, GENERAL, 0x40, 23, 1), /* umr_modify_atomic_dis... */
+    CAP_HAVE(UMR_FENCE, GENERAL, 0x40, 20, 1), /* umr_fence: a small one */
     CAP(GENERAL, 0x40, 10, 10, 1),   /* sctr_data_cqe */
     CAP_ON(DC, GENERAL, 0x40, 5, 5, 1), /* dct */
     CAP_ON(ROCE, GENERAL, 0x40, 2, 2, 1), /* roce */
-    CAP(GENERAL, 0x40, 1, 1, 1),     /* atomic */
+    CAP_HAVE(ATOMICS, GENERAL, 0x40, 1, 1), /* atomic */
     CAP(GENERAL, 0x44, 31, 31, 1),   /* cq_oi */
     CAP(GENERAL, 0x44, 30, 30, 1),   /* cq_resize */
     CAP(GENERAL, 0x44, 29, 29, 1),   /* cq_moderation */
@@ -121,7 +138,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x48, 7, 0, 12),    /* log_pg_sz */
     CAP(GENERAL, 0x4c, 31, 31, 1),   /* bf */
     CAP(GENERAL, 0x4c, 20, 16, 9),   /* log_bf_reg_size */
-    CAP_ON(BOND, GENERAL, 0x4c, 9, 8, 1), /* lag_dct */
+    CAP_ON(BOND_DC, GENERAL, 0x4c, 9, 8, 1), /* lag_dct */
     CAP_ON(BOND, GENERAL, 0x4c, 4, 4, 1), /* lag_master */
     CAP_ON(BOND, GENERAL, 0x4c, 3, 0, DEVX_LAG_PORTS), /* num_lag_ports */
     CAP(GENERAL, 0x50, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq */
@@ -134,6 +151,8 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x78, 4, 0, 15),    /* log_max_wq_sz */
     CAP(GENERAL, 0x80, DEVX_GENERAL_RESERVED_QPN - 32,
         DEVX_GENERAL_RESERVED_QPN - 32, 1), /* general_obj_types */
+    CAP_LACK(FREE_CLOCK, GENERAL, 0x88, 30, 1), /* sq_ts_format: real ... */
+    CAP_LACK(FREE_CLOCK, GENERAL, 0x88, 28, 1), /* rq_ts_format: ... time */
     CAP(GENERAL, 0x9c, 31, 0, UVERBS_CLOCK_KHZ), /* device_frequency_khz */
     CAP(GENERAL, 0xb4, 2, 2, 1),     /* cqe_128_always */
     CAP(GENERAL, 0xb4, 0, 0, 1),     /* cqe_compression */
@@ -148,8 +167,8 @@ static const struct devx_cap devx_caps[] = {
     CAP(ODP, 0x1c, 31, 26, DEVX_ODP_ALL),  /* xrc_odp_caps */
     CAP(ODP, 0x20, 31, 26, DEVX_ODP_ALL),  /* dc_odp_caps */
 
-    CAP(ATOMIC, 0x08, 31, 30, 1),  /* atomic_req_8B_endianness_mode */
-    CAP(ATOMIC, 0x08, 25, 25, 1),  /* supported_..._endianness_mode_1 */
+    CAP_HAVE(ATOMICS, ATOMIC, 0x08, 30, 1), /* atomic_req_8B_endianness_mode */
+    CAP_HAVE(ATOMICS, ATOMIC, 0x08, 25, 1), /* supported_..._endianness_mode_1 */
     CAP_ATOMIC(operations, DEVX_ATOMIC_OPS),
     CAP_ATOMIC(size_qp, DEVX_ATOMIC_SIZES),
     CAP_ATOMIC(size_dc, DEVX_ATOMIC_SIZES),
@@ -180,9 +199,14 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
 {
     bool roce = hca_dev_is_roce(call->ctx->dev);
 
+    if (where > DEVX_ON_WHAT) {
+        return hca_lacks(where & DEVX_ON_WHAT) == (where > DEVX_ON_LACK);
+    }
     return (where == DEVX_ON_ALL) || ((where == DEVX_ON_IB) && !roce) ||
            ((where == DEVX_ON_ROCE) && roce) ||
            ((where == DEVX_ON_BOND) && devx_is_bond(call)) ||
+           ((where == DEVX_ON_BOND_DC) && devx_is_bond(call) &&
+            !hca_lacks(HCA_LACK_LAG_DCT)) ||
            ((where == DEVX_ON_DC) && !hca_lacks(HCA_LACK_DC)) ||
            ((where == DEVX_ON_TM) && !hca_lacks(HCA_LACK_TM)) ||
            ((where == DEVX_ON_STRIDES) && !hca_lacks(HCA_LACK_TM) &&
@@ -190,9 +214,19 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
            ((where == DEVX_ON_DC_TM) && hca_has_dc_rndv());
 }
 
-/* The one that a variable sets */
-#define CAP_LOG_TAGS DEVX_BITS(0xbc, 12, 8) /* log_tag_matching_list_sz */
+/* Those that a variable sets */
+#define CAP_LOG_TAGS    DEVX_BITS(0xbc, 12, 8) /* log_tag_matching_list_sz */
+#define CAP_INDIRECTION DEVX_BITS(0x20, 31, 24) /* max_indirection */
 
+static void devx_put_limits(struct devx_call *call)
+{
+    uint8_t *page = call->out + DEVX_PAGE_AT;
+
+    devx_set(page, CAP_INDIRECTION, hca_mkey_depth());
+    if (devx_has_cap(call, DEVX_ON_TM)) {
+        devx_set(page, CAP_LOG_TAGS, __builtin_ctz(uverbs_max_tags() + 1));
+    }
+}
 
 static enum devx_status devx_query_cap(struct devx_call *call)
 {
@@ -210,9 +244,8 @@ static enum devx_status devx_query_cap(struct devx_call *call)
             devx_set(call->out + DEVX_PAGE_AT, cap->bits, cap->value);
         }
     }
-    if ((page == DEVX_PAGE_GENERAL) && devx_has_cap(call, DEVX_ON_TM)) {
-        devx_set(call->out + DEVX_PAGE_AT, CAP_LOG_TAGS,
-                 __builtin_ctz(uverbs_max_tags() + 1));
+    if (page == DEVX_PAGE_GENERAL) {
+        devx_put_limits(call);
     }
     return DEVX_OK;
 }

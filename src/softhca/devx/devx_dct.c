@@ -87,6 +87,15 @@ struct devx_dct {
     struct uverbs_obj *cq, *srq;
 };
 
+/* Whether the XRQ was made for initiators of DC. */
+static bool devx_dct_xrq(const uint8_t *ctx)
+{
+    const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ,
+                                             devx_get(ctx, DCTC_SRQN));
+
+    return (srq != NULL) && srq->dc.is_on;
+}
+
 static enum devx_status devx_dct_find(struct devx_call *call,
                                       struct devx_dct *dct)
 {
@@ -103,6 +112,10 @@ static enum devx_status devx_dct_find(struct devx_call *call,
                        devx_get(ctx, DCTC_CQN)) :
            (dct->srq == NULL) ?
            devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x14, "dctc srqn_xrqn",
+                       devx_get(ctx, DCTC_SRQN)) :
+           (hca_srq_has_tm(devx_get(ctx, DCTC_SRQN)) && !devx_dct_xrq(ctx)) ?
+           devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x14,
+                       "dctc srqn_xrqn, of an xrq with dc 0,",
                        devx_get(ctx, DCTC_SRQN)) : DEVX_OK;
 }
 
@@ -121,6 +134,14 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     }
     if (status != DEVX_OK) {
         return status;
+    }
+    if (devx_is_bond(call) && hca_lacks(HCA_LACK_LAG_DCT)) {
+        return devx_refuse(call, DEVX_BAD_OP, 0,
+                           "opcode, on a bond without lag_dct,", 0);
+    }
+    if (devx_get(ctx, DCTC_RAE) && hca_lacks(HCA_LACK_ATOMICS)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x0c,
+                           "dctc rae, without atomics,", 1);
     }
     if ((devx_get(ctx, DCTC_MTU) == 0) || (devx_get(ctx, DCTC_PORT) == 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x28,

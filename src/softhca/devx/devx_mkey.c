@@ -10,6 +10,7 @@
 #include "devx.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_arena.h"
+#include "softhca/nic/hca_mkey.h"
 #include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_pd.h"
 
@@ -100,11 +101,23 @@ static const struct devx_field devx_mkc_fields[] = {
 /* What is asked for, in host order. */
 struct devx_mkey {
     uint32_t          num, max; /* entries given, room for */
-    uint64_t          length;
+    uint64_t          start, length;
     uint8_t           shift; /* KSM */
     bool              free, has_umr;
     struct uverbs_pd *pd;
 };
+
+/* Entities begin at multiples of their size, whatever the key begins at: the
+ * first has less of the key where that lies inside of it ("CREATE_MKEY range
+ * check issue" of UCX's ib_mlx5dv_md.c). */
+static bool devx_mkey_spans(const struct devx_mkey *mkey)
+{
+    uint64_t before = mkey->start & ((1ull << mkey->shift) - 1);
+    uint64_t last   = before + mkey->length - 1;
+
+    return (mkey->length != 0) && (last >= before) &&
+           (last >> mkey->shift < mkey->num);
+}
 
 /* What the entries span; a list that is too short for its key is an error of
  * who uses the rest, except for KSM, where the command has all it takes to
@@ -130,11 +143,47 @@ static enum devx_status devx_mkey_check_list(struct devx_call *call,
     if (mkey->free) {
         return DEVX_OK;
     }
-    if ((mkey->shift != 0) &&
-        ((mkey->length == 0) ||
-         ((mkey->length - 1) >> mkey->shift >= mkey->num))) {
+    if ((mkey->shift != 0) && !devx_mkey_spans(mkey)) {
         return devx_refuse(call, DEVX_BAD_PARAM, MKC_AT(len), "mkc len",
                            mkey->length);
+    }
+    return DEVX_OK;
+}
+
+static bool devx_mkey_has_no_atomic(uint32_t key)
+{
+    struct hca_mkey *mkey = hca_mkey_hold(key);
+    bool has_none         = (mkey != NULL) &&
+                            (mkey->type != HCA_MKEY_NULL) &&
+                            !(mkey->access & IBV_ACCESS_REMOTE_ATOMIC);
+
+    if (mkey != NULL) {
+        hca_mkey_release(mkey);
+    }
+    return has_none;
+}
+
+/* Atomics by an indirect key need the right to them below it, which firmware
+ * looks at when the key is made (issue 8218 of UCX); and the right cannot be
+ * had where a UMR may not give it (INDIRECT_ATOMICS of UCX's
+ * ib_mlx5dv_md.c). A key that is not there is not looked at. */
+static enum devx_status devx_mkey_check_atomic(struct devx_call *call,
+                                               const struct devx_mkey *mkey)
+{
+    const uint8_t *entry = call->in + MKEY_IN_SIZE;
+
+    if (!devx_get(call->in + MKEY_CTX, MKC_ATOMIC)) {
+        return DEVX_OK;
+    }
+    if (hca_lacks(HCA_LACK_UMR_ATOMIC)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX,
+                           "mkc a, without umr_atomic,", 1);
+    }
+    for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
+        if (devx_mkey_has_no_atomic(devx_get(entry, KLM_KEY))) {
+            return devx_refuse(call, DEVX_BAD_PARAM, MKEY_CTX,
+                               "mkc a, over a key without,", 1);
+        }
     }
     return DEVX_OK;
 }
@@ -152,6 +201,7 @@ static enum devx_status devx_mkey_read(struct devx_call *call,
     *mkey = (struct devx_mkey){
         .num    = devx_get(call->in, MKEY_ACTUAL),
         .max    = devx_get(mkc, MKC_OCTWORDS),
+        .start  = devx_get(mkc, MKC_START),
         .length = devx_get(mkc, MKC_LENGTH64) ? UINT64_MAX :
                                                 devx_get(mkc, MKC_LEN),
         .shift  = devx_get(mkc, MKC_ENTITY),
@@ -292,6 +342,9 @@ static enum devx_status devx_create_mkey(struct devx_call *call)
     status = devx_mkey_check(call);
     if (status == DEVX_OK) {
         status = devx_mkey_read(call, &mkey);
+    }
+    if (status == DEVX_OK) {
+        status = devx_mkey_check_atomic(call, &mkey);
     }
     return (status != DEVX_OK) ? status : devx_mkey_make(call, &mkey);
 }

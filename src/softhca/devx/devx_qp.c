@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "devx_qp.h"
 #include "devx.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_tm.h"
 #include "softhca/nic/hca_uar.h"
 #include "softhca/nic/hca_wqe.h"
@@ -30,6 +31,10 @@ static const struct devx_field devx_create_qp_fields[] = {
     {NULL, 0, 0}
 };
 
+/* 0: a free-running clock, 1: that of the device (MLX5_QPC_TIMESTAMP_FORMAT_*
+ * of mlx5_ifc.h) */
+#define QPC_TS_FORMAT DEVX_BITS(0x08, 7, 6)
+
 /* What is said at creation; all else is 0 until the state changes. There are
  * no signatures, counters or migration. */
 static const struct devx_field devx_create_qpc_fields[] = {
@@ -45,7 +50,7 @@ static const struct devx_field devx_create_qpc_fields[] = {
     {"qpc log_rq_stride", QPC_LOG_STRIDE, 5}, /* UVERBS_MAX_RQ_DESC */
     {"qpc no_sq", QPC_NO_SQ, 1},
     {"qpc log_sq_size", QPC_LOG_SQ_SIZE, 15}, /* UVERBS_MAX_WR */
-    {"qpc ts_format", DEVX_BITS(0x08, 7, 6), 1}, /* 2: real time */
+    {"qpc ts_format", QPC_TS_FORMAT, 1}, /* 2: real time */
     {"qpc rlky", DEVX_BITS(0x08, 4, 4), 1},
     {"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY},
     {"qpc uar_page", QPC_UAR, DEVX_ANY},
@@ -79,6 +84,11 @@ static enum devx_status devx_qp_check(struct devx_call *call)
     if (status == DEVX_OK) {
         status = devx_check(call, DEVX_QP_CTX, DEVX_QPC_SIZE,
                             devx_create_qpc_fields);
+    }
+    if ((status == DEVX_OK) && hca_lacks(HCA_LACK_FREE_CLOCK) &&
+        (devx_get(call->in + DEVX_QP_CTX, QPC_TS_FORMAT) == 0)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x08,
+                           "qpc ts_format, with real time alone,", 0);
     }
     if (status == DEVX_OK) {
         status = devx_check(call, DEVX_QP_CTX + DEVX_QPC_SIZE,

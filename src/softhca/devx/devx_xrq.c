@@ -247,6 +247,7 @@ static enum devx_status devx_arm_xrq(struct devx_call *call)
 
 #define DC_PARAMS_ACK_TIMEOUT DEVX_BITS(0x10, 28, 24)
 #define DC_PARAMS_MTU         DEVX_BITS(0x10, 18, 16)
+#define DC_PARAMS_KEY         DEVX_QWORD(0x18)
 #define DC_PARAMS_PKEY_INDEX  DEVX_BITS(0x10, 15, 0)
 #define DC_PARAMS_SL          DEVX_BITS(0x14, 3, 0)
 
@@ -260,12 +261,12 @@ static const struct devx_field devx_dc_params_fields[] = {
     {"cnak_reverse_sl", DEVX_BITS(0x14, 19, 16), DEVX_ANY},
     {"reverse_sl", DEVX_BITS(0x14, 11, 8), DEVX_ANY},
     {"sl", DC_PARAMS_SL, DEVX_ANY},
-    {"dc_access_key", DEVX_QWORD(0x18), DEVX_ANY},
+    {"dc_access_key", DC_PARAMS_KEY, DEVX_ANY},
     {NULL, 0, 0}
 };
 
-/* What it reads with from initiators of DC. The key is that of the way back,
- * for what congestion reports; reads have the one in their request (RAVH). */
+/* What it reads with from initiators of DC. The key has to be that of their
+ * requests, too (hca_resp_tm.c). */
 static enum devx_status devx_set_dc_params(struct devx_call *call)
 {
     struct hca_srq *hw;
@@ -292,6 +293,7 @@ static enum devx_status devx_set_dc_params(struct devx_call *call)
                                           devx_get(call->in,
                                                    DC_PARAMS_PKEY_INDEX));
         hw->dc.ack_timeout = devx_get(call->in, DC_PARAMS_ACK_TIMEOUT);
+        hw->dc.key         = devx_get(call->in, DC_PARAMS_KEY);
     }
     hca_obj_unlock(hw);
     return is_dc ? DEVX_OK :

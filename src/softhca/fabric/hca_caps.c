@@ -13,24 +13,77 @@
 struct hca_caps hca_caps;
 
 static const char *const hca_lack_names[HCA_NUM_LACKS] = {
-    [HCA_LACK_DC]      = "dc",
-    [HCA_LACK_DEVX]    = "devx",
-    [HCA_LACK_SM]      = "sm",
-    [HCA_LACK_ACCESS]  = "access",
-    [HCA_LACK_UVERBS]  = "uverbs",
-    [HCA_LACK_TM]      = "tm",
-    [HCA_LACK_TM_DC]   = "tm_rndv_dc",
-    [HCA_LACK_STRIDES] = "strides",
-    [HCA_LACK_WC]      = "wc",
+    [HCA_LACK_DC]          = "dc",
+    [HCA_LACK_DEVX]        = "devx",
+    [HCA_LACK_SM]          = "sm",
+    [HCA_LACK_ACCESS]      = "access",
+    [HCA_LACK_UVERBS]      = "uverbs",
+    [HCA_LACK_WC]          = "wc",
+    [HCA_LACK_ATOMICS]     = "atomics",
+    [HCA_LACK_FREE_CLOCK]  = "free_clock",
+    [HCA_LACK_RTS2RST]     = "rts2rst",
+    [HCA_LACK_LAG_DCT]     = "lag_dct",
+    [HCA_LACK_TM]          = "tm",
+    [HCA_LACK_TM_ROCE]     = "tm_roce",
+    [HCA_LACK_TM_DC]       = "tm_rndv_dc",
+    [HCA_LACK_TM_INDIRECT] = "tm_indirect",
+    [HCA_LACK_STRIDES]     = "strides",
+    [HCA_LACK_UMR_ATOMIC]  = "umr_atomic",
+    [HCA_LACK_UMR_FENCE]   = "umr_fence",
+    [HCA_LACK_REPEAT]      = "repeat",
+    [HCA_LACK_REPEAT_NEST] = "repeat_nest",
 };
 
 static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
-    [HCA_LIMIT_QP]     = "max_qp",
-    [HCA_LIMIT_QP_WR]  = "max_qp_wr",
-    [HCA_LIMIT_CQE]    = "max_cqe",
-    [HCA_LIMIT_SRQ_WR] = "max_srq_wr",
-    [HCA_LIMIT_TAGS]   = "max_num_tags",
+    [HCA_LIMIT_QP]          = "max_qp",
+    [HCA_LIMIT_QP_WR]       = "max_qp_wr",
+    [HCA_LIMIT_CQE]         = "max_cqe",
+    [HCA_LIMIT_SRQ_WR]      = "max_srq_wr",
+    [HCA_LIMIT_TAGS]        = "max_num_tags",
+    [HCA_LIMIT_INDIRECTION] = "max_indirection",
+    [HCA_LIMIT_INLINE_KLM]  = "max_inline_klm",
 };
+
+#define HCA_LACK(_name) (1u << HCA_LACK_##_name)
+
+/* Not known of any adapter, so that no model has it: a 2RST_QP of a queue in
+ * RTS (UCX resets queues in error), indirect keys in the list of tags, repeated
+ * blocks over repeated blocks (no published program has them); nor more
+ * translations in a WQE than the 20 that kernels of MLNX_OFED announced. A
+ * capability umr_fence of 0 means strong ordering (get_umr_fence() of mlx5_ib),
+ * and is what firmware says that does not know the field. On Ethernet there is
+ * no tag matching (ibv_devinfo of a ConnectX-5 in issue 5376 of UCX). The
+ * first stream in error ends its initiator (torchcomms, pull 958). */
+#define HCA_MODEL_ALL \
+    (HCA_LACK(RTS2RST) | HCA_LACK(TM_INDIRECT) | HCA_LACK(REPEAT_NEST) | \
+     HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE))
+
+static const struct hca_model {
+    const char *name;
+    bool        is_roce;
+    unsigned    lacks;
+    uint8_t     log_streams;
+} hca_models[] = {
+    /* "older generations" than streams of initiators (UCX, pull 8445) */
+    {"cx5", false, HCA_MODEL_ALL, 0},
+    {"cx6", false, HCA_MODEL_ALL, HCA_MAX_LOG_STREAMS},
+    /* Ethernet alone (its product brief); with REAL_TIME_CLOCK_ENABLE it has no
+     * other timestamps (issue 8267 of UCX) */
+    {"cx6dx", true, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK),
+     HCA_MAX_LOG_STREAMS},
+    {"cx7", false, HCA_MODEL_ALL | HCA_LACK(FREE_CLOCK), HCA_MAX_LOG_STREAMS},
+    /* umr_modify_atomic_disabled of virtual functions (Linux c8d75a980fab); no
+     * atomics, as where the host's PCI_ATOMIC_MODE is off */
+    {"vf", false, HCA_MODEL_ALL | HCA_LACK(UMR_ATOMIC) | HCA_LACK(ATOMICS),
+     HCA_MAX_LOG_STREAMS},
+    /* the bond of SOFTHCA_LAG=y has no DC (create_dct() of mlx5_ib) */
+    {"roce", true, HCA_MODEL_ALL | HCA_LACK(LAG_DCT), HCA_MAX_LOG_STREAMS},
+};
+
+enum { HCA_MODEL_INLINE_KLM = 20 };
+
+/* Without a model */
+#define HCA_MODEL_DEFAULT HCA_LACK(TM_ROCE)
 
 /* The device has rings of 2^n entries; of some it keeps one for itself
  * (mlx5_ib_query_device()). */
@@ -40,7 +93,8 @@ static bool hca_caps_is_ring(int limit, unsigned long number)
         (limit == HCA_LIMIT_TAGS)) {
         number++;
     }
-    return (limit == HCA_LIMIT_QP) || ((number & (number - 1)) == 0);
+    return (limit == HCA_LIMIT_QP) || (limit >= HCA_LIMIT_INDIRECTION) ||
+           ((number & (number - 1)) == 0);
 }
 
 static int hca_caps_find(const char *name, const char *const *names,
@@ -60,6 +114,32 @@ static bool hca_caps_lack(struct hca_caps *caps, char *item)
 
     caps->lacks |= (lack < 0) ? 0 : 1u << lack;
     return lack >= 0;
+}
+
+static bool hca_caps_have(struct hca_caps *caps, char *item)
+{
+    int lack = hca_caps_find(item, hca_lack_names, HCA_NUM_LACKS);
+
+    caps->lacks &= (lack < 0) ? ~0u : ~(1u << lack);
+    return lack >= 0;
+}
+
+static bool hca_caps_model(struct hca_caps *caps, char *item)
+{
+    const struct hca_model *model;
+
+    for (unsigned i = 0; i < sizeof(hca_models) / sizeof(*hca_models); i++) {
+        model = &hca_models[i];
+        if (!strcmp(item, model->name)) {
+            caps->lacks                        = model->lacks;
+            caps->is_roce                      = model->is_roce;
+            caps->log_streams                  = model->log_streams;
+            caps->log_errored                  = 0;
+            caps->limits[HCA_LIMIT_INLINE_KLM] = HCA_MODEL_INLINE_KLM;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* "name=number"; the device itself has less than 2^31 of anything. */
@@ -108,20 +188,38 @@ static int hca_caps_list(const char *name, const char *usage,
     return good ? 0 : -EINVAL;
 }
 
+#define HCA_CAPS_FEATURES \
+    "dc, devx, sm, access, uverbs, wc, atomics, free_clock, rts2rst, lag_dct, " \
+    "tm, tm_roce, tm_rndv_dc, tm_indirect, strides, umr_atomic, umr_fence, " \
+    "repeat, repeat_nest, or several of these with commas"
+
+/* In this order: a later one says more of what an earlier one has said. */
+static const struct {
+    const char *name, *usage;
+    bool      (*take)(struct hca_caps *caps, char *item);
+} hca_caps_vars[] = {
+    {"SOFTHCA_MODEL", "cx5, cx6, cx6dx, cx7, vf or roce", hca_caps_model},
+    {"SOFTHCA_LACKS", HCA_CAPS_FEATURES, hca_caps_lack},
+    {"SOFTHCA_HAS", HCA_CAPS_FEATURES, hca_caps_have},
+    {"SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, max_cqe=2^N-1, "
+     "max_srq_wr=2^N-1, max_num_tags=2^N-1, max_indirection=N, "
+     "max_inline_klm=N, or several of these with commas", hca_caps_limit},
+};
+
 int hca_caps_init(void)
 {
     const char *memlock  = getenv("SOFTHCA_MEMLOCK");
-    struct hca_caps caps = {};
-    int ret;
+    struct hca_caps caps = {
+        .lacks       = HCA_MODEL_DEFAULT,
+        .log_streams = HCA_MAX_LOG_STREAMS,
+        .log_errored = HCA_MAX_LOG_ERRORED
+    };
+    int ret = 0;
 
-    ret = hca_caps_list("SOFTHCA_LACKS", "dc, devx, sm, access, uverbs, tm, "
-                        "tm_rndv_dc, strides, wc, or several of these with "
-                        "commas", hca_caps_lack, &caps);
-    if (ret == 0) {
-        ret = hca_caps_list("SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, "
-                            "max_cqe=2^N-1, max_srq_wr=2^N-1, "
-                            "max_num_tags=2^N-1, or several of these with "
-                            "commas", hca_caps_limit, &caps);
+    for (unsigned i = 0; (ret == 0) && (i < sizeof(hca_caps_vars) /
+                                            sizeof(*hca_caps_vars)); i++) {
+        ret = hca_caps_list(hca_caps_vars[i].name, hca_caps_vars[i].usage,
+                            hca_caps_vars[i].take, &caps);
     }
     if ((ret == 0) && (memlock != NULL)) {
         caps.memlock = !strcmp(memlock, "y");
@@ -134,4 +232,11 @@ int hca_caps_init(void)
         hca_caps = caps;
     }
     return ret;
+}
+
+void hca_caps_settle(bool is_roce)
+{
+    if (is_roce && hca_lacks(HCA_LACK_TM_ROCE)) {
+        hca_caps.lacks |= HCA_LACK(TM);
+    }
 }

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the devices of this process have less than they could: SOFTHCA_LACKS,
- * SOFTHCA_LIMITS, SOFTHCA_MEMLOCK. Read once, while attaching (hca_dev.c); what
- * is not there is neither reported nor done.
+ * What the devices of this process have less than they could: SOFTHCA_MODEL,
+ * SOFTHCA_LACKS, SOFTHCA_HAS, SOFTHCA_LIMITS, SOFTHCA_MEMLOCK. Read once, while
+ * attaching (hca_dev.c); what is not there is neither reported nor done.
  */
 #ifndef HCA_CAPS_H
 #define HCA_CAPS_H
@@ -10,31 +10,50 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* log2 of the streams of a DCI */
+#define HCA_MAX_LOG_STREAMS 8u
+#define HCA_MAX_LOG_ERRORED 4u
+
 enum hca_lack {
-    HCA_LACK_DC,      /* the transport */
-    HCA_LACK_DEVX,    /* contexts for it */
-    HCA_LACK_SM,      /* a subnet manager: ports stay in INIT */
-    HCA_LACK_ACCESS,  /* the right to open /dev/infiniband/uverbsN */
-    HCA_LACK_UVERBS,  /* the kernel's module ib_uverbs */
-    HCA_LACK_TM,      /* tag matching */
-    HCA_LACK_TM_DC,   /* ... with rendezvous by DC */
-    HCA_LACK_STRIDES, /* ... with receives that have strides */
-    HCA_LACK_WC,      /* write-combining pages */
+    HCA_LACK_DC,          /* the transport */
+    HCA_LACK_DEVX,        /* contexts for it */
+    HCA_LACK_SM,          /* a subnet manager: ports stay in INIT */
+    HCA_LACK_ACCESS,      /* the right to open /dev/infiniband/uverbsN */
+    HCA_LACK_UVERBS,      /* the kernel's module ib_uverbs */
+    HCA_LACK_WC,          /* write-combining pages */
+    HCA_LACK_ATOMICS,     /* by the responder */
+    HCA_LACK_FREE_CLOCK,  /* timestamps of a free-running clock */
+    HCA_LACK_RTS2RST,     /* RESET of a QP that is in no error */
+    HCA_LACK_LAG_DCT,     /* DC targets on a bond */
+    HCA_LACK_TM,          /* tag matching */
+    HCA_LACK_TM_ROCE,     /* ... on Ethernet */
+    HCA_LACK_TM_DC,       /* ... with rendezvous by DC */
+    HCA_LACK_TM_INDIRECT, /* ... into indirect keys */
+    HCA_LACK_STRIDES,     /* ... with receives that have strides */
+    HCA_LACK_UMR_ATOMIC,  /* the right to atomics, by UMR */
+    HCA_LACK_UMR_FENCE,   /* a small fence orders what is behind a UMR */
+    HCA_LACK_REPEAT,      /* repeated blocks in a layout */
+    HCA_LACK_REPEAT_NEST, /* ... over repeated blocks */
     HCA_NUM_LACKS
 };
 
 enum hca_limit {
-    HCA_LIMIT_QP,     /* max_qp */
-    HCA_LIMIT_QP_WR,  /* max_qp_wr */
-    HCA_LIMIT_CQE,    /* max_cqe */
-    HCA_LIMIT_SRQ_WR, /* max_srq_wr */
-    HCA_LIMIT_TAGS,   /* max_num_tags */
+    HCA_LIMIT_QP,          /* max_qp */
+    HCA_LIMIT_QP_WR,       /* max_qp_wr */
+    HCA_LIMIT_CQE,         /* max_cqe */
+    HCA_LIMIT_SRQ_WR,      /* max_srq_wr */
+    HCA_LIMIT_TAGS,        /* max_num_tags */
+    HCA_LIMIT_INDIRECTION, /* keys that lead to each other */
+    HCA_LIMIT_INLINE_KLM,  /* translations inside of a WQE */
     HCA_NUM_LIMITS
 };
 
 struct hca_caps {
     unsigned lacks;                  /* bits 1 << enum hca_lack */
     uint32_t limits[HCA_NUM_LIMITS]; /* 0: that of the device */
+    uint8_t  log_streams;            /* of a DCI ... */
+    uint8_t  log_errored;            /* ... that may be in error */
+    bool     is_roce;                /* the model has Ethernet ports */
     bool     memlock;                /* regions count against RLIMIT_MEMLOCK */
 };
 
@@ -43,6 +62,9 @@ extern struct hca_caps hca_caps;
 /* Reads the variables. @return 0, or -EINVAL after a line that names the
  * variable, its value and what is allowed. */
 int hca_caps_init(void);
+
+/* Takes away what devices of this link layer do not have. */
+void hca_caps_settle(bool is_roce);
 
 static inline bool hca_lacks(enum hca_lack lack)
 {

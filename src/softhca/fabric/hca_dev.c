@@ -27,14 +27,12 @@
 #define HCA_PKEY_DEFAULT 0xffffu
 
 struct hca_config hca_config = {
-    .num_devs    = 1,
-    .node        = 0,
-    .link        = HCA_LINK_IB,
-    .log_streams = HCA_MAX_LOG_STREAMS,
-    .log_errored = HCA_MAX_LOG_ERRORED,
-    .down        = HCA_DEVS_PER_NODE,
-    .other       = HCA_DEVS_PER_NODE,
-    .pkeys       = {HCA_PKEY_DEFAULT}
+    .num_devs = 1,
+    .node     = 0,
+    .link     = HCA_LINK_IB,
+    .down     = HCA_DEVS_PER_NODE,
+    .other    = HCA_DEVS_PER_NODE,
+    .pkeys    = {HCA_PKEY_DEFAULT}
 };
 
 static const char *const hca_link_names[] = {
@@ -165,8 +163,13 @@ static const struct {
 int hca_config_init(void)
 {
     struct hca_config config = hca_config;
-    int ret                  = 0;
+    int ret                  = hca_caps_init();
 
+    if (ret == 0) {
+        config.link        = hca_caps.is_roce ? HCA_LINK_ROCE : config.link;
+        config.log_streams = hca_caps.log_streams;
+        config.log_errored = hca_caps.log_errored;
+    }
     for (size_t i = 0; (ret == 0) && (i < sizeof(hca_config_uints) /
                                               sizeof(hca_config_uints[0]));
          i++) {
@@ -186,12 +189,10 @@ int hca_config_init(void)
         ret = hca_config_pkeys("SOFTHCA_PKEYS", config.pkeys);
     }
     if (ret == 0) {
-        ret = hca_caps_init();
-    }
-    if (ret == 0) {
         ret = hca_config_check(&config);
     }
     if (ret == 0) {
+        hca_caps_settle(config.link == HCA_LINK_ROCE);
         hca_config = config;
     }
     return ret;

@@ -27,9 +27,6 @@
 #define HCA_PORT_CAP_MASK      0x2651e84au
 #define HCA_PORT_CAP_MASK_ROCE (1u << 16)
 
-#define HCA_MAX_LOG_STREAMS 8u
-#define HCA_MAX_LOG_ERRORED 4u
-
 enum hca_link {
     HCA_LINK_NONE, /* no process has this device yet */
     HCA_LINK_IB,

@@ -235,6 +235,7 @@ struct hca_srq {
         bool         is_on, is_set;
         uint8_t      mtu, sl, ack_timeout;
         uint16_t     pkey;
+        uint64_t     key;
     } dc;                      /* ... with these from initiators of DC */
     struct {
         uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
@@ -300,6 +301,8 @@ struct hca_req {
     bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
     bool     ticking;    /* the timer will run the queue (hca_late.h) ... */
     bool     due;        /* ... and does so now */
+    bool     behind_umr; /* the next WQE was rung before the UMR in front of it
+                          * had completed */
     uint8_t  reads;      /* and atomics that may still be under way */
     uint16_t num_late;   /* WQEs that are executed and have not completed */
     uint32_t psn;

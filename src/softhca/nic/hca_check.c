@@ -231,6 +231,14 @@ static const struct hca_check_desc hca_checks[HCA_NUM_CHECKS] = {
     [HCA_CHECK_UMR_STRIDE]     = BIND("umr repeat entry stride",
                                       "no less than its byte_count"),
 
+    [HCA_CHECK_UMR_NO_REPEAT]  = BIND("umr repeat block op",
+                                      "none, as the device repeats no blocks"),
+    [HCA_CHECK_UMR_FENCE]      = OP("ctrl fence mode behind a umr",
+                                    "3, strong ordering (umr_fence is 0)"),
+    [HCA_CHECK_TM_KEY]         = PROT("tm data segment lkey",
+                                      "no indirect key"),
+    [HCA_CHECK_TMH_DC_KEY]     = INVAL("ravh dc_access_key",
+                                       "that of the xrq"),
     [HCA_CHECK_CQE_KEY]        = RECV("receive lkey of data in the cqe",
                                       "no indirect key"),
 };

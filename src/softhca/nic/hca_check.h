@@ -149,6 +149,10 @@ enum hca_check {
 
     /* what a program may not want */
     HCA_CHECK_CQE_KEY,
+    HCA_CHECK_UMR_NO_REPEAT,
+    HCA_CHECK_UMR_FENCE,
+    HCA_CHECK_TM_KEY,
+    HCA_CHECK_TMH_DC_KEY,
     HCA_NUM_CHECKS
 };
 

@@ -69,7 +69,8 @@ struct hca_late *hca_late_new(const struct hca_wqe *wqe)
     return late;
 }
 
-/* What has no result waits for those before it that have one. */
+/* What has no result waits for those before it that have one: but for a NOP,
+ * which does so only with a fence (UCX posts its own with one). */
 static struct hca_late *hca_late_behind(const struct hca_wqe *wqe)
 {
     struct hca_wqe empty  = {.length = 0};
@@ -87,7 +88,8 @@ bool hca_late_add(struct hca_qp *qp, const struct hca_wqe *wqe,
 {
     struct hca_late **link = &qp->req.sq->late;
 
-    if ((late == NULL) && !qp->has_streams && (*link != NULL)) {
+    if ((late == NULL) && !qp->has_streams && (*link != NULL) &&
+        (wqe->opcode != MLX5_OPCODE_NOP)) {
         late = hca_late_behind(wqe);
         if (late == NULL) {
             hca_late_finish(qp);

@@ -41,6 +41,18 @@ const struct hca_mkey *hca_mkey_find(uint32_t key)
     return ((mkey != NULL) && (mkey->variant == (key & 0xff))) ? mkey : NULL;
 }
 
+bool hca_mkey_is_indirect(uint32_t key)
+{
+    struct hca_mkey *mkey = hca_mkey_hold(key);
+    bool is_indirect      = (mkey != NULL) &&
+                            (mkey->type == HCA_MKEY_INDIRECT);
+
+    if (mkey != NULL) {
+        hca_mkey_release(mkey);
+    }
+    return is_indirect;
+}
+
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
                                   const struct hca_key_use *use)
 {

@@ -6,10 +6,16 @@
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
 
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_obj.h"
 
 /* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
 #define HCA_MKEY_DEPTH 4u
+
+static inline unsigned hca_mkey_depth(void)
+{
+    return hca_limit(HCA_LIMIT_INDIRECTION, HCA_MKEY_DEPTH);
+}
 
 /* Why a key was refused; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
  * and HCA_CHECK_RECV_LKEY of hca_check.h are in this order from 1 on. */
@@ -58,6 +64,9 @@ void hca_mkey_release(struct hca_mkey *mkey);
 /* The key without a hold on it: between hca_walk_enter() and hca_walk_leave()
  * (hca_walk.h). @return NULL if there is none. */
 const struct hca_mkey *hca_mkey_find(uint32_t key);
+
+/* Whether there is such a key, and it leads to others. */
+bool hca_mkey_is_indirect(uint32_t key);
 
 /* Whether a key that is held allows a use, but for what it leads to. */
 enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,

@@ -11,6 +11,7 @@
 #include "hca_rq.h"
 #include "hca_tm_op.h"
 #include "hca_umr.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
 
 #include <endian.h>
@@ -420,6 +421,13 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     if (check != HCA_OK) {
         return check;
     }
+    if (qp->req.behind_umr && hca_lacks(HCA_LACK_UMR_FENCE) &&
+        (rq->wqe.fm != HCA_FM_STRONG)) {
+        return hca_check_wqe(HCA_CHECK_UMR_FENCE, rq->wqe.qpn, rq->wqe.idx,
+                             rq->wqe.fm);
+    }
+    qp->req.behind_umr = (rq->wqe.opcode == MLX5_OPCODE_UMR) &&
+                         (posted > rq->wqe.blocks);
     if (hca_pcie_is_on() && (hca_bf_pushed(rq->wqe.qpn, idx) == 0)) {
         hca_pcie_wqe(&qp->pcie, idx, rq->wqe.ds * 16);
     }

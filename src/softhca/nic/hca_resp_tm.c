@@ -305,6 +305,17 @@ static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
            ((qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
 }
 
+/* Which of the two keys the device fetches the data with is published nowhere;
+ * UCX has one for all of them. */
+static enum hca_check hca_tm_check_dc_key(const struct hca_tm_msg *msg)
+{
+    uint64_t key = be64toh(msg->rndv.ravh.dc_access_key);
+
+    return ((msg->resp->qp->type != HCA_QP_DCT) ||
+            (key == msg->srq->dc.key)) ? HCA_OK :
+           hca_resp_bad(msg->resp, HCA_CHECK_TMH_DC_KEY, key);
+}
+
 static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
 {
     struct hca_responder *resp = msg->resp;
@@ -319,8 +330,11 @@ static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
         return hca_tm_sw_rndv(msg);
     }
     resp->memory.owner = resp->recv.owner;
-    check = hca_recv_map(resp->qp, &resp->recv, be32toh(msg->rndv.rvh.len),
-                         &resp->memory);
+    check = hca_tm_check_dc_key(msg);
+    if (check == HCA_OK) {
+        check = hca_recv_map(resp->qp, &resp->recv,
+                             be32toh(msg->rndv.rvh.len), &resp->memory);
+    }
     if (check != HCA_OK) {
         hca_rndv_put(rndv);
         return check;

@@ -6,6 +6,7 @@
  */
 #include "hca_tm_op.h"
 #include "hca_completer.h"
+#include "hca_mkey.h"
 #include "hca_tm.h"
 #include "softhca/base/hca_log.h"
 
@@ -140,7 +141,14 @@ static enum hca_check hca_tm_op_check(const struct hca_tm_op *op,
                (op->index >= tm->size)) {
         check = HCA_CHECK_TM_INDEX;
     }
-    return (check == HCA_OK) ? HCA_OK : hca_tm_op_bad(op, check, op->index);
+    if (check != HCA_OK) {
+        return hca_tm_op_bad(op, check, op->index);
+    }
+    return ((op->opcode == PRM_TM_OPCODE_APPEND) &&
+            hca_lacks(HCA_LACK_TM_INDIRECT) &&
+            hca_mkey_is_indirect(be32toh(op->entry.data.lkey))) ?
+           hca_tm_op_bad(op, HCA_CHECK_TM_KEY,
+                         be32toh(op->entry.data.lkey)) : HCA_OK;
 }
 
 /* What a message has taken meanwhile cannot be removed, which is no error. */

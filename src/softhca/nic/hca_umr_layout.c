@@ -12,6 +12,7 @@
  */
 #include "hca_umr_layout.h"
 #include "hca_sgl.h"
+#include "softhca/fabric/hca_caps.h"
 
 #include <endian.h>
 #include <string.h>
@@ -152,6 +153,9 @@ hca_umr_check_repeat(const struct hca_umr *umr,
                      const struct mlx5_wqe_umr_repeat_block_seg *head,
                      struct hca_umr_form *form)
 {
+    if (hca_lacks(HCA_LACK_REPEAT)) {
+        return hca_umr_bad(umr, HCA_CHECK_UMR_NO_REPEAT, HCA_UMR_OP_REPEAT);
+    }
     form->first     = 1;
     form->num       = be16toh(head->num_ent);
     form->repeat    = be32toh(head->repeat_count);
@@ -238,7 +242,11 @@ static enum hca_check hca_umr_check_layout(const struct hca_umr *umr,
 {
     enum hca_check check;
 
-    if (umr->mask & ~(uint64_t)HCA_UMR_MASK_LAYOUT) {
+    uint64_t refused = ~(uint64_t)HCA_UMR_MASK_LAYOUT |
+                       (hca_lacks(HCA_LACK_UMR_ATOMIC) ?
+                        MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC : 0);
+
+    if (umr->mask & refused) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_MASK, umr->mask);
     }
     if (umr->klms > key->max_klms) {

@@ -4,6 +4,7 @@
  * that mkey_mask does not select hold whatever the ring did.
  */
 #include "hca_umr_seg.h"
+#include "softhca/fabric/hca_caps.h"
 
 #include <endian.h>
 #include <string.h>
@@ -26,6 +27,9 @@ bool hca_umr_is_zero(const void *ptr, size_t length)
     return length == 0;
 }
 
+/* As many as fit in the 63 octowords of a WQE */
+#define HCA_UMR_MAX_INLINE 52u
+
 /* Translations are inline, or a data segment tells where they are (Linux,
  * drivers/infiniband/hw/mlx5/umr.h: struct mlx5r_umr_wqe); in units of 64 bytes
  * (MLX5_UMR_FLEX_ALIGNMENT). */
@@ -34,7 +38,9 @@ static enum hca_check hca_umr_check_size(const struct hca_umr *umr)
     bool is_inline = (umr->flags & MLX5_WQE_UMR_CTRL_FLAG_INLINE) != 0;
     unsigned more  = (is_inline || (umr->klms == 0)) ? umr->klms : 1;
 
-    if (umr->klms % 4 != 0) {
+    if ((umr->klms % 4 != 0) ||
+        (is_inline && (umr->klms > hca_limit(HCA_LIMIT_INLINE_KLM,
+                                             HCA_UMR_MAX_INLINE)))) {
         return hca_umr_bad(umr, HCA_CHECK_UMR_SIZE, umr->klms);
     }
     return (umr->wqe->ds == umr->at + more) ? HCA_OK :

@@ -76,6 +76,9 @@ static enum hca_key_fault hca_walk_look(struct hca_walk_seen *seen,
     return fault;
 }
 
+/* In a depth: a repeated block is one of the levels. */
+#define HCA_WALK_IN_ROWS 0x100u
+
 /* --- the check ------------------------------------------------------------ */
 
 static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
@@ -93,7 +96,7 @@ static enum hca_key_fault hca_walk_check_part(struct hca_walk_seen *seen,
     if ((fault != HCA_KEY_OK) || (seen->mkey->type != HCA_MKEY_INDIRECT)) {
         return fault;
     }
-    return (depth < HCA_MKEY_DEPTH) ?
+    return ((depth & ~HCA_WALK_IN_ROWS) < hca_mkey_depth()) ?
            hca_walk_check_level(seen->mkey, use, depth) : HCA_KEY_PIECES;
 }
 
@@ -149,7 +152,7 @@ static enum hca_key_fault hca_walk_check_runs(const struct hca_mkey *mkey,
     return fault;
 }
 
-/* @param depth  levels that lead here, this one with them */
+/* @param depth  levels that lead here, with HCA_WALK_IN_ROWS */
 static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
                                                const struct hca_key_use *use,
                                                unsigned depth)
@@ -158,6 +161,12 @@ static enum hca_key_fault hca_walk_check_level(const struct hca_mkey *mkey,
     struct hca_layout layout;
 
     hca_layout_seek(&layout, mkey, offset);
+    if ((layout.repeat != 0) && hca_lacks(HCA_LACK_REPEAT_NEST)) {
+        if (depth & HCA_WALK_IN_ROWS) {
+            return HCA_KEY_PIECES;
+        }
+        depth |= HCA_WALK_IN_ROWS;
+    }
     if ((layout.repeat != 0) && (layout.row_bytes != 0)) {
         uint64_t size = (uint64_t)layout.repeat * layout.row_bytes;
 
@@ -257,7 +266,9 @@ enum hca_key_fault hca_walk_next(struct hca_walk *walk, struct iovec *piece,
         if (mkey->type != HCA_MKEY_INDIRECT) {
             break;
         }
-        if (walk->depth == HCA_MKEY_DEPTH) {
+        if ((walk->depth == hca_mkey_depth()) ||
+            ((mkey->repeat != 0) && hca_lacks(HCA_LACK_REPEAT_NEST) &&
+             hca_walk_has_rows(walk))) {
             return HCA_KEY_PIECES;
         }
         hca_walk_push(walk, mkey, walk->seen.change, &part);

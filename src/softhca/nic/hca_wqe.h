@@ -82,8 +82,10 @@ static inline bool hca_wqe_is_signaled(const struct hca_wqe *wqe)
     return wqe->ce >= 2; /* MLX5_WQE_CTRL_CQ_UPDATE */
 }
 
-/* Waits for the reads and atomics before it. Modes 2 to 4 do, 1 is for UMR
- * (linux/mlx5/qp.h, MLX5_FENCE_MODE_*). */
+/* Strong ordering, of the modes of linux/mlx5/qp.h: MLX5_FENCE_MODE_* */
+#define HCA_FM_STRONG 3
+
+/* Waits for the reads and atomics before it. Modes 2 to 4 do, 1 is for UMR. */
 static inline bool hca_wqe_is_fenced(const struct hca_wqe *wqe)
 {
     return wqe->fm >= 2;

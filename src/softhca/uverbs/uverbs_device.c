@@ -51,7 +51,8 @@ static void uverbs_device_fill(const struct uverbs_ctx *ctx,
     resp->sys_image_guid   = resp->node_guid;
     resp->vendor_id        = 0x2c9; /* Mellanox' OUI, not the PCI id */
     resp->vendor_part_id   = UVERBS_PART_ID;
-    resp->atomic_cap       = IBV_ATOMIC_HCA;
+    resp->atomic_cap       = hca_lacks(HCA_LACK_ATOMICS) ? IBV_ATOMIC_NONE :
+                                                           IBV_ATOMIC_HCA;
     resp->device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR |
                              IBV_DEVICE_BAD_QKEY_CNTR |
                              IBV_DEVICE_PORT_ACTIVE_EVENT |

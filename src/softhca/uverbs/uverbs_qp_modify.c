@@ -73,6 +73,10 @@ static int uverbs_modify_check(unsigned dev, const struct ibv_qp_attr *attr,
     if (mask & IBV_QP_ALT_PATH) {
         return -EOPNOTSUPP; /* one port, one path: nothing to migrate to */
     }
+    if ((mask & IBV_QP_ACCESS_FLAGS) && hca_lacks(HCA_LACK_ATOMICS) &&
+        (attr->qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC)) {
+        return -EOPNOTSUPP; /* get_atomic_mode() of mlx5_ib */
+    }
     if (((mask & IBV_QP_PORT) && (attr->port_num != 1)) ||
         ((mask & IBV_QP_AV) && (attr->ah_attr.port_num != 1)) ||
         ((mask & IBV_QP_PATH_MTU) && (attr->path_mtu < IBV_MTU_256))) {

@@ -44,6 +44,10 @@ static int uverbs_qp_check_type(uint64_t type, uint32_t flags,
         if ((dc != 0) && hca_lacks(HCA_LACK_DC)) {
             return -EOPNOTSUPP; /* check_qp_type() of mlx5_ib */
         }
+        if ((dc == MLX5_QP_FLAG_TYPE_DCT) && hca_config.lag &&
+            hca_lacks(HCA_LACK_LAG_DCT)) {
+            return -EOPNOTSUPP; /* create_dct() */
+        }
         *out = (dc == MLX5_QP_FLAG_TYPE_DCI) ? HCA_QP_DCI : HCA_QP_DCT;
         return ((dc == MLX5_QP_FLAG_TYPE_DCI) ||
                 (dc == MLX5_QP_FLAG_TYPE_DCT)) ? 0 : -EINVAL;
@@ -69,8 +73,8 @@ static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
         return -ENOENT;
     }
     if ((p->srq != NULL) && (p->srq->srq->tm != 0) &&
-        (p->type != HCA_QP_RC) && (p->type != HCA_QP_DCT)) {
-        return -EINVAL; /* tag matching is for reliable services */
+        (p->type != HCA_QP_RC)) {
+        return -EINVAL; /* it is for RC, and not for DC (xrqc dc is 0) */
     }
 
     switch (p->type) {

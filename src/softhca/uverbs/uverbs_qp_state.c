@@ -6,6 +6,7 @@
  * for a DCI (modify_dci_qp_is_ok()). A DCT is in uverbs_dct.c.
  */
 #include "uverbs_qp.h"
+#include "softhca/fabric/hca_caps.h"
 
 #define UVERBS_RC_RTR \
     (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
@@ -90,6 +91,10 @@ bool uverbs_qp_modify_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 {
     const struct uverbs_transition *row;
 
+    if ((next == IBV_QPS_RESET) && (cur == IBV_QPS_RTS) &&
+        hca_lacks(HCA_LACK_RTS2RST)) {
+        return false;
+    }
     if ((next == IBV_QPS_RESET) ||
         ((next == IBV_QPS_ERR) && (cur != IBV_QPS_RESET))) {
         return (mask & ~(unsigned)IBV_QP_STATE) == 0;
