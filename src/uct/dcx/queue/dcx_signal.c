@@ -9,7 +9,7 @@
 
 /* To the target of the last WQE: the address is still there. With a fence, as
  * UCX's own: else it might complete before reads and atomics in front of it. */
-static void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
+void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->txq.sq;
     const uint8_t *last    = uct_dcx_sq_block(sq, sq->last);

@@ -37,6 +37,10 @@ static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
 }
 
 
+/* Posts a NOP that completes when all in front of it has. Something is
+ * outstanding. */
+void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci);
+
 /* Has a completion come for all that was posted. */
 void uct_dcx_signal_request(uct_dcx_dci_t *dci);
 

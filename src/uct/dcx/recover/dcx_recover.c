@@ -25,6 +25,7 @@
 #include "dcx_recover.h"
 #include "dcx_failure.h"
 #include "uct/dcx/queue/dcx_desc.h"
+#include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/sched/dcx_ep_fail.h"
 #include "uct/dcx/sched/dcx_pending.h"
 #include "uct/dcx/sched/dcx_tx.h"
@@ -339,11 +340,13 @@ static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
 
 
 /* The device has nothing of an exclusive initiator in its hands any more,
- * whatever the peer does. Returns 0 if it may have. */
+ * whatever the peer does. Returns 0 if it may have: then what is flushed at the
+ * end tells that the initiator is in error. */
 static int uct_dcx_recover_abort(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     if (!uct_dcx_txq_is_idle(&dci->txq)) {
         if (!uct_dcx_recover_reset(set, dci)) {
+            uct_dcx_signal_post_nop(dci);
             return 0;
         }
         uct_dcx_sq_reset(&dci->txq.sq);
