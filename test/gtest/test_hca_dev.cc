@@ -77,11 +77,63 @@ TEST_F(hca_dev, config_refused)
                               "max_qp=1,max_cqe"}) {
         expect_refused("SOFTHCA_LIMITS", value);
     }
+    expect_refused("SOFTHCA_HAS", "tm,srq");
+    for (const char *value : {"", "cx4", "cx5,vf", "CX5"}) {
+        expect_refused("SOFTHCA_MODEL", value);
+    }
+    for (const char *value : {"", "ib0,", "ib0,ib0", "mlx5_0", "ib/0", "ib 0",
+                              "a234567890123456789012345678901b"}) {
+        expect_refused("SOFTHCA_NAMES", value);
+    }
     for (const char *value : {"", "Y", "1"}) {
         expect_refused("SOFTHCA_MEMLOCK", value);
     }
     setenv("SOFTHCA_LINK", "roce", 1);
     expect_refused("SOFTHCA_LMC", "1");
+}
+
+/* A later variable says more of what an earlier one has said. */
+TEST_F(hca_dev, models)
+{
+    EXPECT_EQ(0, hca_config_init());
+    EXPECT_FALSE(hca_lacks(HCA_LACK_TM));
+    EXPECT_FALSE(hca_lacks(HCA_LACK_REPEAT_NEST));
+
+    setenv("SOFTHCA_MODEL", "cx6dx", 1);
+    EXPECT_EQ(0, hca_config_init());
+    EXPECT_EQ(HCA_LINK_ROCE, hca_config.link);
+    EXPECT_EQ(0u, hca_config.log_errored);
+    EXPECT_TRUE(hca_lacks(HCA_LACK_TM));
+    EXPECT_TRUE(hca_lacks(HCA_LACK_FREE_CLOCK));
+    EXPECT_EQ(20u, hca_limit(HCA_LIMIT_INLINE_KLM, 52));
+
+    setenv("SOFTHCA_HAS", "tm_roce,free_clock", 1);
+    setenv("SOFTHCA_LACKS", "strides", 1);
+    setenv("SOFTHCA_LIMITS", "max_inline_klm=8", 1);
+    EXPECT_EQ(0, hca_config_init());
+    EXPECT_FALSE(hca_lacks(HCA_LACK_TM));
+    EXPECT_FALSE(hca_lacks(HCA_LACK_FREE_CLOCK));
+    EXPECT_TRUE(hca_lacks(HCA_LACK_STRIDES));
+    EXPECT_EQ(8u, hca_limit(HCA_LIMIT_INLINE_KLM, 52));
+
+    setenv("SOFTHCA_LINK", "ib", 1);
+    EXPECT_EQ(0, hca_config_init());
+    EXPECT_EQ(HCA_LINK_IB, hca_config.link);
+}
+
+TEST_F(hca_dev, names)
+{
+    char name[HCA_DEV_NAME_LEN];
+
+    setenv("SOFTHCA_NAMES", "ibp1s0,rocep2s0f1", 1);
+    setenv("SOFTHCA_OTHER", "3", 1);
+    EXPECT_EQ(0, hca_config_init());
+    for (const char *expected : {"ibp1s0", "rocep2s0f1", "mlx5_2", "mlx4_3"}) {
+        static unsigned n;
+
+        hca_dev_name(n++, name);
+        EXPECT_STREQ(expected, name);
+    }
 }
 
 /* A port that is down keeps its names, but nothing passes it. */

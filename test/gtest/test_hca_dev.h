@@ -44,13 +44,11 @@ protected:
 
     static void unset()
     {
-        unsetenv("SOFTHCA_DEVICES");
-        unsetenv("SOFTHCA_NODE");
-        unsetenv("SOFTHCA_LINK");
-        unsetenv("SOFTHCA_LMC");
-        unsetenv("SOFTHCA_LAG");
-        unsetenv("SOFTHCA_DOWN");
-        unsetenv("SOFTHCA_OTHER");
+        for (const char *name : {"DEVICES", "NODE", "LINK", "LMC", "LAG",
+                                 "DOWN", "OTHER", "NAMES", "MODEL", "LACKS",
+                                 "HAS", "LIMITS"}) {
+            unsetenv((std::string("SOFTHCA_") + name).c_str());
+        }
     }
 
     static void set_links(enum hca_link link)

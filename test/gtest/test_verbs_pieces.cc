@@ -204,7 +204,8 @@ protected:
         }
         klms[index] = bad.key ? bad :
                       devx_klm{bad.addr, bad.length, wide->mr->lkey};
-        devx_mkey list(dev.ctx, devx_mkey_in(dev.pd, 0, count, klms));
+        devx_mkey list(dev.ctx, devx_mkey_in(dev.pd, 0, count, klms)
+                                        .set(DEVX_MKC, 14, 14, 0));
         ASSERT_NE(nullptr, list.obj);
         {
             verbs_pair pair(dev);

@@ -851,44 +851,17 @@ INSTANTIATE_TEST_SUITE_P(lost, verbs_tm_lost, testing::Values(0));
 /* --- DC ------------------------------------------------------------------- */
 
 class verbs_tm_dc : public verbs_test {
-protected:
-    enum ibv_wc_status eager(uint64_t tag, uint32_t length)
-    {
-        tm_msg msg(IBV_TMH_EAGER, tag, length);
-
-        memcpy(src.addr, msg.bytes.data(), msg.bytes.size());
-        return m_dci.send(m_dct.qp->qp_num, src, msg.bytes.size());
-    }
-
-    tm_srq tm{dev};
-
-private:
-    tm_dct m_dct{dev, tm.srq};
-    tm_dci m_dci{dev};
 };
 
-TEST_P(verbs_tm_dc, is_matched)
+/* The kernel's list is not for DC; one by DEVX may be. */
+TEST_P(verbs_tm_dc, is_refused)
 {
-    tm.add({.wr_id = 1, .tag = 5});
-    tm.recv(3);
-    EXPECT_EQ(IBV_WC_SUCCESS, eager(6, 64));
-    tm.expect_recv(3);
-    EXPECT_EQ(IBV_WC_SUCCESS, eager(5, 64));
-    EXPECT_EQ(64u, tm.expect_match(1, 5));
-    EXPECT_TRUE(tm.holds(0, tm_msg(IBV_TMH_EAGER, 5, 64).data(), 64));
-}
+    tm_srq tm(dev);
+    struct ibv_cq *cq = ibv_create_cq(dev.ctx, 63, NULL, NULL, 0);
 
-TEST_P(verbs_tm_dc, is_matched_if_it_takes_many_packets)
-{
-    const uint32_t length = strict_mem::size - sizeof(struct ibv_tmh);
-
-    tm.add({.wr_id = 1, .tag = 5, .length = strict_mem::size});
-    EXPECT_EQ(IBV_WC_SUCCESS, eager(5, length));
-    EXPECT_EQ(TM_MATCH, tm.wait().flags);
-    tm_wc wc = tm.wait();
-    EXPECT_EQ(TM_DATA, wc.flags);
-    EXPECT_EQ(length, wc.byte_len);
-    EXPECT_TRUE(tm.holds(0, tm_msg(IBV_TMH_EAGER, 5, length).data(), length));
+    EXPECT_THROW(hca_create_dct(dev, cq, tm.srq, TM_DC_KEY, ACCESS_QP_ALL),
+                 std::runtime_error);
+    EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dc, testing::Values(0));

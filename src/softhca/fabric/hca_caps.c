@@ -130,7 +130,8 @@ static bool hca_caps_model(struct hca_caps *caps, char *item)
 
     for (unsigned i = 0; i < sizeof(hca_models) / sizeof(*hca_models); i++) {
         model = &hca_models[i];
-        if (!strcmp(item, model->name)) {
+        if (!strcmp(item, model->name) &&
+            (caps->limits[HCA_LIMIT_INLINE_KLM] == 0)) { /* the only one */
             caps->lacks                        = model->lacks;
             caps->is_roce                      = model->is_roce;
             caps->log_streams                  = model->log_streams;

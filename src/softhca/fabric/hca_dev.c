@@ -13,6 +13,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,9 @@
 #define HCA_DEV_GUID 0x0264637800000000ull /* 02 "dcx", then the number */
 
 #define HCA_PKEY_DEFAULT 0xffffu
+
+#define HCA_DEV_NAME_CHARS \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 struct hca_config hca_config = {
     .num_devs = 1,
@@ -117,6 +121,49 @@ static int hca_config_pkeys(const char *name, uint16_t *pkeys)
     return 0;
 }
 
+static bool hca_config_has_name(const struct hca_config *config,
+                                unsigned count, const char *name)
+{
+    for (unsigned n = 0; n < count; n++) {
+        if (!strcmp(config->names[n], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Names of the first devices. What the kernel calls others may be none of
+ * them. */
+static int hca_config_names(const char *name, struct hca_config *config)
+{
+    const char *str = getenv(name), *p = str;
+    unsigned n      = 0;
+    size_t length;
+
+    while (p != NULL) {
+        length = strcspn(p, ",");
+        if ((length == 0) || (length >= HCA_DEV_NAME_LEN) ||
+            (strspn(p, HCA_DEV_NAME_CHARS) < length) ||
+            !strncmp(p, "mlx", 3) || (n == HCA_DEVS_PER_NODE)) {
+            break;
+        }
+        snprintf(config->names[n], HCA_DEV_NAME_LEN, "%.*s", (int)length, p);
+        if (hca_config_has_name(config, n, config->names[n])) {
+            break;
+        }
+        n++;
+        p = (p[length] == ',') ? p + length + 1 : NULL;
+    }
+    if (p != NULL) {
+        hca_error("%s=%s: use up to %u names such as ibp1s0,rocep2s0f1, each "
+                  "once, of up to %u letters, digits, - and _, none beginning "
+                  "with mlx", name, str, HCA_DEVS_PER_NODE,
+                  HCA_DEV_NAME_LEN - 1);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 /* Each is of one link layer only. */
 static int hca_config_check(const struct hca_config *config)
 {
@@ -189,6 +236,9 @@ int hca_config_init(void)
         ret = hca_config_pkeys("SOFTHCA_PKEYS", config.pkeys);
     }
     if (ret == 0) {
+        ret = hca_config_names("SOFTHCA_NAMES", &config);
+    }
+    if (ret == 0) {
         ret = hca_config_check(&config);
     }
     if (ret == 0) {
@@ -245,6 +295,16 @@ uint16_t hca_dev_lid(unsigned dev)
 uint64_t hca_dev_guid(unsigned dev)
 {
     return htobe64(HCA_DEV_GUID | dev);
+}
+
+void hca_dev_name(unsigned n, char name[HCA_DEV_NAME_LEN])
+{
+    if (hca_config.names[n][0] != '\0') {
+        memcpy(name, hca_config.names[n], HCA_DEV_NAME_LEN);
+    } else {
+        snprintf(name, HCA_DEV_NAME_LEN, "mlx%u_%u",
+                 hca_dev_is_other(n) ? 4 : 5, n);
+    }
 }
 
 void hca_dev_mac(unsigned dev, uint8_t mac[6])

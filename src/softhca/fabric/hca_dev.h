@@ -8,7 +8,7 @@
  * SOFTHCA_LINK (ib or roce, default ib), SOFTHCA_LMC (0..7, default 0),
  * SOFTHCA_LAG (y or n, default n), SOFTHCA_DCI_STREAMS, SOFTHCA_DCI_ERRORED,
  * SOFTHCA_DOWN and SOFTHCA_OTHER (0..15), SOFTHCA_PKEYS (P_Keys, with commas
- * between) are read once, when attaching.
+ * between), SOFTHCA_NAMES (the same) are read once, when attaching.
  */
 #ifndef HCA_DEV_H
 #define HCA_DEV_H
@@ -19,6 +19,8 @@
 #define HCA_PKEY_TABLE_LEN 128u /* InfiniBand; RoCE has one entry */
 #define HCA_PKEY_FULL     0x8000u /* a full member of its partition */
 #define HCA_GID_TABLE_LEN 4u /* entries in use; RoCE: v1, v2 of two GIDs */
+
+#define HCA_DEV_NAME_LEN 32u /* with its end */
 
 #define HCA_GID_NETDEV    "lo" /* of RoCE GIDs: it has to exist */
 
@@ -58,6 +60,7 @@ struct hca_config {
     unsigned      down;  /* n of the device whose port is down ... */
     unsigned      other; /* ... and of one that is not mlx5; or no such n */
     uint16_t      pkeys[HCA_PKEY_TABLE_LEN]; /* of each port */
+    char          names[HCA_DEVS_PER_NODE][HCA_DEV_NAME_LEN]; /* or "" */
 };
 
 extern struct hca_config hca_config;
@@ -134,6 +137,10 @@ bool hca_dev_take_memory(unsigned dev, uint32_t size, uint32_t total);
 void hca_dev_give_memory(unsigned dev, uint32_t size);
 
 void hca_dev_mac(unsigned dev, uint8_t mac[6]);
+
+/* The name of a device of this node, as the kernel gives it or as rules of udev
+ * have changed it (rdma_rename of rdma-core). */
+void hca_dev_name(unsigned n, char name[HCA_DEV_NAME_LEN]);
 
 /* Entry `index` of the GID table. @return its type; HCA_GID_NONE: empty. */
 enum hca_gid_type hca_dev_gid(unsigned dev, unsigned index, uint8_t gid[16]);

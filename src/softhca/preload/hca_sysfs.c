@@ -49,14 +49,16 @@ static void hca_sysfs_folder(const struct hca_sysfs_ctx *ctx,
 {
     static const char pci[] = HCA_SYSFS_DIR "/devices/pci" HCA_SYSFS_DOMAIN
                               ":00/" HCA_SYSFS_DOMAIN;
+    char name[HCA_DEV_NAME_LEN];
 
     switch (folder) {
     case HCA_SYSFS_PCI:
         snprintf(path, size, "%s:%02x:00.0", pci, ctx->dev);
         return;
     case HCA_SYSFS_IBDEV:
-        snprintf(path, size, "%s:%02x:00.0/infiniband/%s_%u", pci, ctx->dev,
-                 hca_sysfs_driver(ctx->n), ctx->n);
+        hca_dev_name(ctx->n, name);
+        snprintf(path, size, "%s:%02x:00.0/infiniband/%s", pci, ctx->dev,
+                 name);
         return;
     case HCA_SYSFS_UVERBS:
         snprintf(path, size, HCA_SYSFS_VERBS "/uverbs%u", ctx->minor);
@@ -182,11 +184,13 @@ static int hca_sysfs_write_file(const struct hca_sysfs_file *file,
 
 static int hca_sysfs_class_link(const struct hca_sysfs_ctx *ctx)
 {
-    char path[64], folder[PATH_MAX - 8], target[PATH_MAX];
+    char path[80], folder[PATH_MAX - 8], target[PATH_MAX];
+    char name[HCA_DEV_NAME_LEN];
 
+    hca_dev_name(ctx->n, name);
     hca_sysfs_folder(ctx, HCA_SYSFS_IBDEV, folder, sizeof(folder));
-    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/%s_%u",
-             hca_sysfs_driver(ctx->n), ctx->n);
+    snprintf(path, sizeof(path), HCA_SYSFS_DIR "/class/infiniband/%s",
+             name);
     snprintf(target, sizeof(target), "../../%s",
              folder + strlen(HCA_SYSFS_DIR "/"));
     return hca_sysfs_link(ctx->dirfd, path, target);

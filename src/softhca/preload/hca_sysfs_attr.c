@@ -35,7 +35,10 @@ static unsigned hca_sysfs_part(const struct hca_sysfs_ctx *ctx)
 static int hca_sysfs_print_ibdev(const struct hca_sysfs_ctx *ctx, char *buf,
                                  size_t size)
 {
-    return snprintf(buf, size, "%s_%u", hca_sysfs_driver(ctx->n), ctx->n);
+    char name[HCA_DEV_NAME_LEN];
+
+    hca_dev_name(ctx->n, name);
+    return snprintf(buf, size, "%s", name);
 }
 
 static int hca_sysfs_print_guid(const struct hca_sysfs_ctx *ctx, char *buf,

@@ -202,17 +202,34 @@ static void hca_sysfs_counters_refresh(
     }
 }
 
+/* The device whose folder is part of the path. @return its n, or that there is
+ * none */
+static unsigned hca_sysfs_count_dev(const char *path)
+{
+    char name[HCA_DEV_NAME_LEN], folder[HCA_DEV_NAME_LEN + 2];
+    unsigned n;
+
+    for (n = 0; n < hca_config.num_devs; n++) {
+        hca_dev_name(n, name);
+        snprintf(folder, sizeof(folder), "/%s/", name);
+        if (strstr(path, folder) != NULL) {
+            break;
+        }
+    }
+    return n;
+}
+
 void hca_sysfs_count_refresh(const char *path, const char *real)
 {
     const char *port = strstr(path, HCA_SYSFS_PORT);
-    const char *name = strstr(path, "/mlx5_");
     unsigned n;
 
-    if ((port == NULL) || (name == NULL) ||
-        (sscanf(name, "/mlx5_%u/", &n) != 1) || (n >= hca_config.num_devs)) {
+    if (port == NULL) {
         return;
     }
-    for (unsigned i = 0; i < HCA_SYSFS_NUM_COUNTERS; i++) {
+    n = hca_sysfs_count_dev(path);
+    for (unsigned i = 0; (i < HCA_SYSFS_NUM_COUNTERS) &&
+                         (n < hca_config.num_devs); i++) {
         hca_sysfs_counters_refresh(&hca_sysfs_counters[i], hca_dev_local(n),
                                    port + strlen(HCA_SYSFS_PORT), real);
     }
