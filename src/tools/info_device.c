@@ -12,6 +12,7 @@
 #include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
+#include "info_site.h"
 #include "info_soft.h"
 
 #include <errno.h>
@@ -361,7 +362,7 @@ static void info_device(struct info_device *dev)
     }
 
     info_log_take();
-    if (uct_dcx_device_open(&dev->md.dev, dev->ibdev, dev->md_config->devx,
+    if (uct_dcx_device_open(&dev->md.dev, dev->ibdev, dev->md_config->site.devx,
                             dev->md_config->ext_atomics) == UCS_OK) {
         info_device_open(dev);
     } else {
@@ -371,13 +372,17 @@ static void info_device(struct info_device *dev)
 
 
 /* UCX's parser knows an option without the prefix of its variable. */
-static void info_name_option(const char *error, char *text, size_t max)
+static void info_name_option(const char *error, const ucs_config_field_t *table,
+                             char *text, size_t max)
 {
     static const char parser[] = "Invalid value for ";
+    char option[64];
 
-    if (!strncmp(error, parser, strlen(parser))) {
-        snprintf(text, max, "invalid value for UCX_DCX_%s",
-                 error + strlen(parser));
+    if (!strncmp(error, parser, strlen(parser)) &&
+        (sscanf(error + strlen(parser), "%63[A-Z_]", option) == 1)) {
+        snprintf(text, max, "invalid value for %s%s",
+                 uct_dcx_site_variable(table, option),
+                 error + strlen(parser) + strlen(option));
     } else {
         snprintf(text, max, "%s", error);
     }
@@ -390,9 +395,20 @@ static void info_options_read(void *options, ucs_config_field_t *table,
 {
     info_log_take();
     if (uct_dcx_ucx_read_options(options, table, "DCX_") != UCS_OK) {
-        info_name_option(info_log_take(), report->error,
+        info_name_option(info_log_take(), table, report->error,
                          sizeof(report->error));
         ucs_config_parser_set_default_values(options, table);
+    }
+}
+
+static void
+info_subnet_check(const uct_dcx_md_config_t *config, uint64_t *subnet,
+                  struct info_report *report)
+{
+    info_log_take();
+    if (uct_dcx_site_subnet(&config->site, uct_dcx_component.md_config.table,
+                            subnet) != UCS_OK) {
+        snprintf(report->error, sizeof(report->error), "%s", info_log_take());
     }
 }
 
@@ -415,16 +431,21 @@ int info_device_report(struct info_report *report, const char *name)
     uct_dcx_iface_config_t config;
     uct_dcx_md_config_t md_config;
     struct ibv_device **list;
+    uint64_t subnet;
 
     info_options_read(&config, uct_dcx_iface_config_table, report);
     info_options_read(&md_config, md_table, report);
     info_options_check(&config, report);
+    info_subnet_check(&md_config, &subnet, report);
+    info_site_report(&report->site, uct_dcx_iface_config_table);
+    info_site_report(&report->site, md_table);
     /* an error is that there are none: no module of the kernel */
     list = info_soft_list(report->soft_error);
     for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
         struct info_device dev = {
             .ibdev     = list[i],
             .report    = report,
+            .md.subnet = subnet,
             .config    = &config,
             .md_config = &md_config
         };

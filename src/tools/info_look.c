@@ -21,6 +21,8 @@ static int info_show(struct info_report *report, bool json)
     }
     if (json) {
         info_versions_print_json(&report->versions, stdout);
+        fputs(",\n\"site\": ", stdout);
+        info_rows_print_json(&report->site, stdout);
         fputs(",\n\"devices\":\n", stdout);
         info_report_print_json(report, stdout);
         fputs("}\n", stdout);

@@ -103,7 +103,17 @@ void info_port_report(struct info_report *report, uct_dcx_md_t *md,
     }
 
     info_port_state(part, &attr);
-    if (attr.state == IBV_PORT_ACTIVE) {
+    if (attr.state != IBV_PORT_ACTIVE) {
+        return;
+    }
+    if (!uct_dcx_port_in_subnet(md, num, &attr)) {
+        info_row_bad(part, info_part_add(part, "subnet",
+                                         "UCX_DCX_SUBNET_PREFIX"),
+                     "the port is of another subnet than %s says",
+                     uct_dcx_site_variable(
+                             uct_dcx_component.md_config.table,
+                             "SUBNET_PREFIX"));
+    } else {
         info_port_resolve(part, md, config);
     }
 }

@@ -142,6 +142,9 @@ void info_report_print(const struct info_report *report, FILE *out)
 
     info_report_print_head(out);
     info_part_print(&report->versions, out);
+    if (report->site.num_rows > 0) {
+        info_part_print(&report->site, out);
+    }
     if (report->first == NULL) {
         fputs("no RDMA device\n", out);
     }

@@ -17,6 +17,7 @@ struct info_row {
     const char *what;
     const char *variable; /* that governs it, or NULL */
     bool        is_bad;   /* dcx cannot work with what was found */
+    char        source[64]; /* where the variable's name may be kept */
     char        found[INFO_TEXT_MAX];
     char        needs[INFO_TEXT_MAX];
 };
@@ -35,6 +36,7 @@ struct info_report {
     char               error[INFO_TEXT_MAX]; /* a wrong option; or "" */
     char               soft_error[INFO_TEXT_MAX]; /* softhca's; or "" */
     struct info_part   versions; /* of what dcx works with; may be empty */
+    struct info_part   site; /* options from UCX's own variables; may be empty */
     struct info_part  *first;
     struct info_part **end;
 };

@@ -21,13 +21,13 @@
 
 void info_mend_variable(struct info_verdict *verdict, const char *text)
 {
-    const char *name = strstr(text, "UCX_DCX_");
+    const char *name = strstr(text, "UCX_");
 
     if (name == NULL) {
         info_mend(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
     } else {
         info_mend(verdict, "unset %.*s",
-                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), name);
+                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"), name);
     }
 }
 
@@ -154,7 +154,7 @@ static void info_no_port(const struct info_report *report,
     info_blame(verdict, "%s: %s", worst->name, worst->why);
     if (worst->mend[0] != '\0') {
         info_mend(verdict, "%s", worst->mend);
-    } else if (strstr(worst->why, "UCX_DCX_") != NULL) {
+    } else if (strstr(worst->why, "UCX_") != NULL) {
         info_mend_variable(verdict, worst->why);
     } else if (worst->is_port && (strstr(worst->why, "down") != NULL)) {
         info_mend_link(verdict, worst->name);

@@ -31,6 +31,8 @@ const std::map<std::string, option> options = {
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
+    {"SUBNET_PREFIX", {{"", "fe80:0:0:0"},
+                       {"here", "fe80", "fe80:0:0", "fe80:0:0:0:0"}}},
     {"UMR_SLOTS", {{"1", "4096"}, {"0", "4097", "-1"}}},
     {"UMR_LAYOUTS", {{"1", "65536"}, {"0", "65537", "-1"}}},
     {"UMR_MAX_ENTRIES", {{"4", "65528"}, {"3", "65529", "-1"}}},
@@ -96,7 +98,7 @@ const std::map<std::string, option> options = {
                      {{"TM_ENABLE", "y"}}}},
 
     /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
-    {"SL", {{"0", "15"}, {"16", "-1"}}},
+    {"SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
     {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
     {"GID_INDEX", {{"0", "auto"}, {"1", "255", "256", "inf"}}},
     {"PKEY", {{"0x7fff", "auto"},
@@ -117,7 +119,7 @@ void PrintTo(const option &option, std::ostream *os)
         << " bad values";
 }
 
-/* Variables that are set while it lives */
+/* Variables that are set while it lives, "UCX_*" by their whole name */
 class environment {
 public:
     explicit environment(const settings &vars)
@@ -143,7 +145,8 @@ public:
 private:
     void set(const std::string &option, const char *value)
     {
-        const std::string name = "UCX_DCX_" + option;
+        const std::string name = ((option.find("UCX_") == 0) ? "" :
+                                  "UCX_DCX_") + option;
         const char *before     = getenv(name.c_str());
 
         m_before.insert({name, {before != NULL, before ? before : ""}});
@@ -237,13 +240,6 @@ TEST(dcx_config, inline_beyond_segment_of_tags)
                    {"UCX_DCX_TX_MIN_INLINE=512", "UCX_DCX_TM_SEG_SIZE=521"});
 }
 
-TEST(dcx_config, prefix_without_subnet)
-{
-    expect_refused({{"ROCE_SUBNET_PREFIX_LEN", "24"}},
-                   {"UCX_DCX_ROCE_SUBNET_PREFIX_LEN",
-                    "UCX_DCX_ROCE_LOCAL_SUBNET"});
-}
-
 /* Longer WQEs, so fewer of them in a queue of the device's greatest length */
 TEST(dcx_config, queue_beyond_device)
 {
@@ -266,6 +262,78 @@ TEST(dcx_config, streams_beyond_device)
 TEST(dcx_config, as_many_as_can_be_asked_for)
 {
     expect_opens({{"NUM_DCI", "1024"}, {"TX_QUEUE_LEN", "8192"}});
+}
+
+/* --- variables of the site ------------------------------------------------ */
+
+/* A value out of range shows that it was taken, the line where from. */
+TEST(dcx_site, taken)
+{
+    const settings vars = {
+        {"UCX_IB_SL", "16"}, {"UCX_RC_SL", "16"}, {"UCX_DC_SL", "16"},
+        {"UCX_DC_MLX5_SL", "16"}, {"UCX_IB_TRAFFIC_CLASS", "256"},
+        {"UCX_IB_GID_INDEX", "1"}, {"UCX_IB_PKEY", "0x8000"},
+        {"UCX_RC_PKEY", "0x1234"}, {"UCX_IB_HOP_LIMIT", "256"},
+        {"UCX_IB_NUM_PATHS", "0"}, {"UCX_IB_ROCE_SUBNET_PREFIX_LEN", "129"},
+        {"UCX_RC_TIMEOUT", "0"}, {"UCX_DC_RETRY_COUNT", "8"},
+        {"UCX_RC_RNR_TIMEOUT", "1s"}, {"UCX_DC_MLX5_RNR_RETRY_COUNT", "8"},
+        {"UCX_IB_SUBNET_PREFIX", "here"}
+    };
+
+    for (const auto &var : vars) {
+        SCOPED_TRACE(var.first);
+        expect_refused({var}, {std::string(var.first) + "="});
+    }
+}
+
+/* Values that UCX's parser refuses: its line has the name of the option */
+TEST(dcx_site, not_parsed)
+{
+    const settings vars = {
+        {"UCX_IB_SL", "low"}, {"UCX_RC_PATH_MTU", "128"},
+        {"UCX_IB_IS_GLOBAL", "perhaps"}, {"UCX_IB_ROCE_LOCAL_SUBNET", "2"},
+        {"UCX_IB_FORK_INIT", "2"}, {"UCX_IB_ASYNC_EVENTS", "2"}
+    };
+
+    for (const auto &var : vars) {
+        std::string name = var.first;
+
+        expect_refused({var}, {name.substr(name.find('_', 4) + 1)});
+    }
+    expect_refused({{"UCX_IB_MLX5_DEVX", "2"}}, {"DEVX"});
+}
+
+TEST(dcx_site, precedence)
+{
+    expect_refused({{"UCX_DCX_SL", "16"}, {"UCX_IB_SL", "1"}},
+                   {"UCX_DCX_SL=16"});
+    expect_refused({{"UCX_DC_MLX5_SL", "16"}, {"UCX_DC_SL", "17"}},
+                   {"UCX_DC_MLX5_SL=16"});
+    expect_refused({{"UCX_DC_SL", "16"}, {"UCX_RC_SL", "17"}},
+                   {"UCX_DC_SL=16"});
+    expect_refused({{"UCX_RC_SL", "16"}, {"UCX_IB_SL", "17"}},
+                   {"UCX_RC_SL=16"});
+    expect_opens({{"UCX_DCX_SL", "1"}, {"UCX_DC_MLX5_SL", "16"},
+                  {"UCX_IB_SL", "17"}});
+    expect_opens({{"UCX_DCX_GID_INDEX", "0"}, {"UCX_IB_GID_INDEX", "1"}});
+}
+
+/* Variables that UCX's dc_mlx5 does not have, or dcx has in another meaning */
+TEST(dcx_site, not_taken)
+{
+    expect_opens({{"UCX_RC_MLX5_SL", "16"}, {"UCX_UD_SL", "16"},
+                  {"UCX_IB_TIMEOUT", "0"}, {"UCX_DC_MLX5_GID_INDEX", "1"},
+                  {"UCX_IB_SEG_SIZE", "1"}, {"UCX_IB_RX_QUEUE_LEN", "0"},
+                  {"UCX_DC_MLX5_NUM_DCI", "0"}, {"UCX_DC_QUOTA", "0"}});
+}
+
+/* UCX takes them, so that an administrator may have them set. */
+TEST(dcx_site, as_ucx_takes_them)
+{
+    expect_opens({{"UCX_IB_SL", "auto"}, {"UCX_IB_PKEY", "auto"},
+                  {"UCX_IB_ROCE_SUBNET_PREFIX_LEN", "24"},
+                  {"UCX_IB_TRAFFIC_CLASS", "auto"},
+                  {"UCX_IB_SUBNET_PREFIX", "fe80:0:0:0"}});
 }
 
 /* --- operations beyond the limits ----------------------------------------- */

@@ -2,12 +2,12 @@
 /*
  * The table of the interface's options, shown by "ucx_info -cf", and what the
  * device takes for values that it has a form of its own for. Their ranges are
- * in dcx_config_check.c.
+ * in dcx_config_check.c, options of a whole site in dcx_site.c.
  */
 #include "dcx_config.h"
 #include "dcx_policy.h"
+#include "dcx_site.h"
 
-#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <ucs/sys/string.h>
@@ -19,16 +19,6 @@ const char *uct_dcx_mmio_mode_names[] = {
     [UCT_DCX_MMIO_MODE_BF_POST_MT] = "bf_post_mt",
     [UCT_DCX_MMIO_MODE_DB]         = "db",
     [UCT_DCX_MMIO_MODE_DB + 1]     = NULL
-};
-
-static const char *uct_dcx_mtu_names[] = {
-    [0]            = "default",
-    [IBV_MTU_256]  = "256",
-    [IBV_MTU_512]  = "512",
-    [IBV_MTU_1024] = "1024",
-    [IBV_MTU_2048] = "2048",
-    [IBV_MTU_4096] = "4096",
-    [IBV_MTU_4096 + 1] = NULL
 };
 
 
@@ -223,98 +213,26 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy_piece),
      UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"TIMEOUT", "1.0s",
-     "Time until a packet that is not acknowledged is sent again. The device\n"
-     "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",
-     ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
-
-    {"RETRY_COUNT", "7",
-     "How often a packet is sent again before the peer counts as dead, 0-7.",
-     ucs_offsetof(uct_dcx_iface_config_t, tx.retry_count),
-     UCS_CONFIG_TYPE_UINT},
-
-    {"RNR_TIMEOUT", "1ms",
-     "Time that a peer waits when no receive buffer was left, up to 655.36ms.",
-     ucs_offsetof(uct_dcx_iface_config_t, rx.rnr_timeout),
-     UCS_CONFIG_TYPE_TIME},
-
-    {"RNR_RETRY_COUNT", "7",
-     "How often to try again when the peer has no receive buffer, 0-7; 7 is\n"
-     "without end.",
-     ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
-     UCS_CONFIG_TYPE_UINT},
-
     {"MAX_RD_ATOMIC", "16",
      "Gets and atomics that a DC initiator has on the wire at a time, if the\n"
      "device allows as many.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
      UCS_CONFIG_TYPE_UINT},
 
-    {"SL", "0",
-     "InfiniBand service level, 0-15; on RoCE the priority, 0-7.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_UINT},
+    /* of the site, see dcx_site.h */
+    {"DC_MLX5_", "", NULL, 0,
+     UCS_CONFIG_TYPE_TABLE(uct_dcx_site_dc_mlx5_table)},
 
-    {"TRAFFIC_CLASS", "auto",
-     "Traffic class of the global route header, 0-255. \"auto\" is 106 on\n"
-     "RoCE v2 and 0 elsewhere.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
-     UCS_CONFIG_TYPE_ULUNITS},
-
-    {"GID_INDEX", "auto",
-     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it\n"
-     "is the first of version 2 with an IPv4 address, else of version 2, else\n"
-     "of version 1.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
-     UCS_CONFIG_TYPE_ULUNITS},
-
-    {"PKEY", "auto",
-     "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
-     "the first with full membership. Peers in other partitions are not\n"
-     "reachable, nor are limited members if this process is one.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.pkey),
-     UCS_CONFIG_TYPE_STRING},
-
-    {"PATH_MTU", "default",
-     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
-     "of the port.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.mtu),
-     UCS_CONFIG_TYPE_ENUM(uct_dcx_mtu_names)},
-
-    {"IS_GLOBAL", "n",
-     "Send a global route header on InfiniBand also to peers of the same\n"
-     "subnet; reaches other subnets if they do so as well.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
-     UCS_CONFIG_TYPE_BOOL},
-
-    {"HOP_LIMIT", "255",
-     "Hop limit of the global route header, 0-255.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.hop_limit),
-     UCS_CONFIG_TYPE_UINT},
-
-    {"NUM_PATHS", "auto",
-     "Ways through the network to one peer, 1-128; UCP sends parts of a big\n"
-     "message over each. On InfiniBand they differ in the low bits of source\n"
-     "and destination LID, as far as the LMC of the subnet lets them; on RoCE\n"
-     "v2 in the UDP source port. \"auto\" is 2 on bonded ports (RoCE LAG),\n"
-     "2^LMC with an LMC, 2 on NDR and 1 elsewhere.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.num_paths),
-     UCS_CONFIG_TYPE_ULUNITS},
-
-    {"ROCE_LOCAL_SUBNET", "n",
-     "On RoCE v2, take only peers of the own IP subnet for reachable. \"n\":\n"
-     "all that have an address of the same family.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
-     UCS_CONFIG_TYPE_BOOL},
-
-    {"ROCE_SUBNET_PREFIX_LEN", "auto",
-     "For ROCE_LOCAL_SUBNET=y: length of the subnet prefix in bits, 0-32 for\n"
-     "IPv4, 0-128 for IPv6. \"auto\" takes that of the network interface that\n"
-     "has the address, \"inf\" all bits: only the own port is reachable.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
-     UCS_CONFIG_TYPE_ULUNITS},
+    {"IB_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_port_table)},
 
     {.name = NULL}
 };
+
+
+const char *uct_dcx_config_variable(const char *option)
+{
+    return uct_dcx_site_variable(uct_dcx_iface_config_table, option);
+}
 
 
 int uct_dcx_config_pkey(const char *str, uint16_t *pkey)

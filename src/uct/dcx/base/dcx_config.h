@@ -2,8 +2,8 @@
 /*
  * The options of an interface, UCX_DCX_*. UCX reads them into this structure;
  * the interface checks and resolves them once, when it opens (dcx_iface.c). An
- * option has a field here, its row and text in the table of dcx_config.c, and
- * its range in dcx_config_check.c.
+ * option has a field here, its row and text in the table of dcx_config.c, or of
+ * dcx_site.c if a whole site sets it, and its range in dcx_config_check.c.
  *
  * base/ is the room of what needs no device: options, the choice of initiators,
  * the arithmetic of credits, memory for many objects. Called by all rooms, it
@@ -87,7 +87,7 @@ typedef struct uct_dcx_iface_config {
     } strided;
 
     struct {
-        unsigned       sl;
+        unsigned long  sl;              /* or UCS_ULUNITS_AUTO */
         unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
         unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */
         char           *pkey;           /* see uct_dcx_config_pkey() */
@@ -103,6 +103,10 @@ typedef struct uct_dcx_iface_config {
 
 extern ucs_config_field_t uct_dcx_iface_config_table[];
 extern const char *uct_dcx_mmio_mode_names[];
+
+/* Names the variable that sets the option of an interface, see dcx_site.h; for
+ * what is said of its value. */
+const char *uct_dcx_config_variable(const char *option);
 
 /* Checks each value against its range, and those that belong together against
  * each other. The first one that is wrong is reported with the name of its

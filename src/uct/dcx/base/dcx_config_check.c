@@ -39,9 +39,9 @@ uct_dcx_config_check_range(const uct_dcx_config_range_t *range)
     }
 
     ucs_config_sprintf_ulunits(value, sizeof(value), &range->value, NULL);
-    ucs_error("UCX_DCX_%s=%s is out of range: set it to %lu-%lu%s",
-              range->name, value, range->min, range->max,
-              range->or_auto ? " or auto" : "");
+    ucs_error("%s=%s is out of range: set it to %lu-%lu%s",
+              uct_dcx_config_variable(range->name), value, range->min,
+              range->max, range->or_auto ? " or auto" : "");
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -65,7 +65,7 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"RETRY_COUNT", config->tx.retry_count, 0, 7, 0},
         {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, 7, 0},
         {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128, 0},
-        {"SL", config->path.sl, 0, 15, 0},
+        {"SL", config->path.sl, 0, 15, 1},
         {"HOP_LIMIT", config->path.hop_limit, 0, 255, 0},
         {"FC_WINDOW", config->fc.window, 1, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
         {"FC_INITIAL", config->fc.initial, 0, UCT_DCX_MAX_RX_QUEUE_LEN, 1},
@@ -114,8 +114,9 @@ uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 
     for (time = times; time < times + ucs_static_array_size(times); ++time) {
         if (!((time->seconds > 0) && (time->seconds <= time->max * 1.001))) {
-            ucs_error("UCX_DCX_%s=%gs is out of range: set it to a time above "
-                      "0, %gs at most", time->name, time->seconds, time->max);
+            ucs_error("%s=%gs is out of range: set it to a time above 0, %gs "
+                      "at most", uct_dcx_config_variable(time->name),
+                      time->seconds, time->max);
             return UCS_ERR_INVALID_PARAM;
         }
     }
@@ -164,16 +165,10 @@ uct_dcx_config_check_others(const uct_dcx_iface_config_t *config)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (!config->path.roce_local_subnet &&
-        (config->path.roce_prefix_len != UCS_ULUNITS_AUTO)) {
-        ucs_error("UCX_DCX_ROCE_SUBNET_PREFIX_LEN says nothing without "
-                  "UCX_DCX_ROCE_LOCAL_SUBNET=y: set both or none");
-        return UCS_ERR_INVALID_PARAM;
-    }
-
     if (!uct_dcx_config_pkey(config->path.pkey, &pkey)) {
-        ucs_error("UCX_DCX_PKEY=%s is out of range: set it to 0x1-0x7fff, "
-                  "without the membership bit, or auto", config->path.pkey);
+        ucs_error("%s=%s is out of range: set it to 0x1-0x7fff, without the "
+                  "membership bit, or auto", uct_dcx_config_variable("PKEY"),
+                  config->path.pkey);
         return UCS_ERR_INVALID_PARAM;
     }
     return UCS_OK;

@@ -35,19 +35,6 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      ucs_offsetof(uct_dcx_md_config_t, rcache_config),
      UCS_CONFIG_TYPE_TABLE(UCT_DCX_UCX_RCACHE_TABLE)},
 
-    {"FORK_INIT", "try",
-     "Prepare for fork() with ibv_fork_init(), which does nothing on Linux\n"
-     "5.12 and newer. \"try\" goes on where it fails, \"y\" does not, \"n\"\n"
-     "leaves it out.",
-     ucs_offsetof(uct_dcx_md_config_t, fork_init), UCS_CONFIG_TYPE_TERNARY},
-
-    {"DEVX", "try",
-     "Open the device with DEVX, by which dcx queries its capabilities and\n"
-     "makes the keys that let memory be taken back from a failed peer.\n"
-     "\"try\" goes on where the device or the kernel refuses it, \"y\" does\n"
-     "not, \"n\" does without.",
-     ucs_offsetof(uct_dcx_md_config_t, devx), UCS_CONFIG_TYPE_TERNARY},
-
     {"EXT_ATOMICS", "try",
      "Extended (masked) atomics: 32-bit operations, AND, OR, XOR and SWAP.\n"
      "\"try\" and \"y\" use what the device reports, and all of them on a\n"
@@ -55,11 +42,12 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "none: for such a device if it lacks them.",
      ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
 
-    {"ASYNC_EVENTS", "y",
-     "Read the asynchronous events of the device, on UCX's own thread for\n"
-     "such things, and log them: a port that goes down or comes up again, a\n"
-     "queue or the device that fails, addresses that change.",
-     ucs_offsetof(uct_dcx_md_config_t, async_events), UCS_CONFIG_TYPE_BOOL},
+    /* of the site, see base/dcx_site.h */
+    {"IB_", "", NULL, ucs_offsetof(uct_dcx_md_config_t, site),
+     UCS_CONFIG_TYPE_TABLE(uct_dcx_site_md_table)},
+
+    {"IB_MLX5_", "", NULL, ucs_offsetof(uct_dcx_md_config_t, site),
+     UCS_CONFIG_TYPE_TABLE(uct_dcx_site_md_mlx5_table)},
 
     {"UMR_SLOTS", "64",
      "Layouts of strided data that the device keeps at a time, 1-4096, of\n"
@@ -207,11 +195,11 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 
 static ucs_status_t uct_dcx_md_init_fork(const uct_dcx_md_config_t *config)
 {
-    if ((config->fork_init == UCS_NO) || (ibv_fork_init() == 0)) {
+    if ((config->site.fork_init == UCS_NO) || (ibv_fork_init() == 0)) {
         return UCS_OK;
     }
 
-    if (config->fork_init == UCS_YES) {
+    if (config->site.fork_init == UCS_YES) {
         ucs_error("ibv_fork_init() failed: %m; call it before memory is "
                   "registered, or set UCX_DCX_FORK_INIT=try");
         return UCS_ERR_IO_ERROR;
@@ -276,6 +264,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
                   uct_md_h *md_p)
 {
     ucs_status_t status;
+    uint64_t subnet;
     uct_dcx_md_t *md;
 
     status = uct_dcx_view_config_check(&config->views);
@@ -288,12 +277,19 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         return status;
     }
 
+    status = uct_dcx_site_subnet(&config->site, uct_dcx_md_config_table,
+                                 &subnet);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     md = ucs_calloc(1, sizeof(*md), "uct_dcx_md");
     if (md == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
+    md->subnet = subnet;
 
-    status = uct_dcx_device_open(&md->dev, ibdev, config->devx,
+    status = uct_dcx_device_open(&md->dev, ibdev, config->site.devx,
                                  config->ext_atomics);
     if (status != UCS_OK) {
         goto err_free;
@@ -314,7 +310,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_cleanup_slots;
     }
 
-    if (config->async_events) {
+    if (config->site.async_events) {
         uct_dcx_async_init(&md->async, md->dev.ctx);
     }
 

@@ -10,6 +10,7 @@
 #ifndef UCT_DCX_MD_H
 #define UCT_DCX_MD_H
 
+#include "uct/dcx/base/dcx_site.h"
 #include "uct/dcx/base/dcx_view_config.h"
 #include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/umr/dcx_slot.h"
@@ -31,16 +32,15 @@ struct uct_dcx_md {
     ucs_list_link_t   layouts;   /* handles of layouts, and what each names */
     uct_dcx_mem_t     **views;   /* handles by number, NULL: there are none */
     uct_dcx_async_t   async;     /* events of the device */
+    uint64_t          subnet;    /* of the ports to use, 0: all */
 };
 
 
 typedef struct uct_dcx_md_config {
     uct_md_config_t             super;
     int                         rcache;      /* ucs_ternary_auto_value_t */
-    int                         fork_init;   /* the same */
-    int                         devx;        /* the same */
     int                         ext_atomics; /* the same */
-    int                         async_events;
+    uct_dcx_site_md_config_t    site;
     unsigned                    umr_slots;       /* of each size */
     unsigned                    umr_layouts;     /* handles, of each size */
     unsigned                    umr_max_entries; /* of a layout */

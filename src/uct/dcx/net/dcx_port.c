@@ -17,6 +17,18 @@
 #define UCT_DCX_SPEED_NDR  128
 
 
+int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
+                           const struct ibv_port_attr *attr)
+{
+    union ibv_gid gid;
+
+    return (md->subnet == 0) ||
+           (attr->link_layer == IBV_LINK_LAYER_ETHERNET) ||
+           ((ibv_query_gid(md->dev.ctx, num, 0, &gid) == 0) &&
+            (gid.global.subnet_prefix == md->subnet));
+}
+
+
 ucs_status_t
 uct_dcx_port_query_devices(uct_md_h tl_md,
                            uct_tl_device_resource_t **devices_p,
@@ -39,9 +51,10 @@ uct_dcx_port_query_devices(uct_md_h tl_md,
 
     for (num = 1; num <= md->dev.attr.phys_port_cnt; ++num) {
         if ((ibv_query_port(md->dev.ctx, num, &attr) != 0) ||
-            (attr.state != IBV_PORT_ACTIVE)) {
-            ucs_debug("%s:%u is not active", uct_dcx_device_name(&md->dev),
-                      num);
+            (attr.state != IBV_PORT_ACTIVE) ||
+            !uct_dcx_port_in_subnet(md, num, &attr)) {
+            ucs_debug("%s:%u is not active, or of another subnet",
+                      uct_dcx_device_name(&md->dev), num);
             continue;
         }
 
@@ -120,8 +133,8 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port,
         ucs_error("%s has no partition key with full membership: set "
                   "UCX_DCX_PKEY", port->name);
     } else {
-        ucs_error("UCX_DCX_PKEY=0x%x: %s is not in that partition", wanted,
-                  port->name);
+        ucs_error("%s=0x%x: %s is not in that partition",
+                  uct_dcx_config_variable("PKEY"), wanted, port->name);
     }
     return UCS_ERR_INVALID_PARAM;
 }
@@ -130,17 +143,20 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port,
 static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
                                            const uct_dcx_iface_config_t *config)
 {
-    int roce_v2 = uct_dcx_port_is_roce(port) &&
-                  (port->gid_type == IBV_GID_TYPE_ROCE_V2);
+    int roce_v2      = uct_dcx_port_is_roce(port) &&
+                       (port->gid_type == IBV_GID_TYPE_ROCE_V2);
+    unsigned long sl = (config->path.sl == UCS_ULUNITS_AUTO) ? 0 :
+                       config->path.sl;
 
-    if (uct_dcx_port_is_roce(port) && (config->path.sl > 7)) {
-        ucs_error("UCX_DCX_SL=%u: on RoCE it is a priority, set it to 0-7",
-                  config->path.sl);
+    if (uct_dcx_port_is_roce(port) && (sl > 7)) {
+        ucs_error("%s=%lu: on RoCE it is a priority, set it to 0-7",
+                  uct_dcx_config_variable("SL"), sl);
         return UCS_ERR_INVALID_PARAM;
     }
 
     if (config->path.mtu > port->attr.active_mtu) {
-        ucs_error("UCX_DCX_PATH_MTU=%u: port %s has %u at most",
+        ucs_error("%s=%u: port %s has %u at most",
+                  uct_dcx_config_variable("PATH_MTU"),
                   128u << config->path.mtu, port->name,
                   128u << port->attr.active_mtu);
         return UCS_ERR_INVALID_PARAM;
@@ -149,7 +165,7 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
     port->mtu           = (config->path.mtu != 0) ?
                           (enum ibv_mtu)config->path.mtu :
                           port->attr.active_mtu;
-    port->sl            = config->path.sl;
+    port->sl            = sl;
     port->hop_limit     = config->path.hop_limit;
     port->traffic_class = (config->path.traffic_class != UCS_ULUNITS_AUTO) ?
                           config->path.traffic_class : (roce_v2 ? 106 : 0);

@@ -54,7 +54,12 @@ static inline unsigned uct_dcx_port_mtu_bytes(const uct_dcx_port_t *port)
 }
 
 
-/* Lists the active ports of a domain as "mlx5_0:1" for UCT. */
+/* Returns 1 if the domain may use port @num, of these attributes: it is of the
+ * subnet in UCX_DCX_SUBNET_PREFIX, or not of InfiniBand. */
+int uct_dcx_port_in_subnet(const uct_dcx_md_t *md, unsigned num,
+                           const struct ibv_port_attr *attr);
+
+/* Lists those ports of a domain that are active as "mlx5_0:1" for UCT. */
 ucs_status_t
 uct_dcx_port_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
                            unsigned *num_devices_p);

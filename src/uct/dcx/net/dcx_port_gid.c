@@ -62,8 +62,9 @@ uct_dcx_port_find_gid(uct_dcx_port_t *port, unsigned long gid_index)
     } else {
         gid_index = (gid_index == UCS_ULUNITS_AUTO) ? 0 : gid_index;
         if (ibv_query_gid_ex(port->dev->ctx, port->num, gid_index, &entry, 0)) {
-            ucs_error("UCX_DCX_GID_INDEX=%lu: %s has no such GID; "
-                      "'ibv_devinfo -v' lists them", gid_index, port->name);
+            ucs_error("%s=%lu: %s has no such GID; 'ibv_devinfo -v' lists "
+                      "them", uct_dcx_config_variable("GID_INDEX"), gid_index,
+                      port->name);
             return UCS_ERR_INVALID_PARAM;
         }
         entry.gid_index = gid_index;
@@ -93,9 +94,9 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
     if (bits == UCS_ULUNITS_AUTO) {
         found = uct_dcx_subnet_prefix_len(&port->gid);
         if (found < 0) {
-            ucs_error("UCX_DCX_ROCE_LOCAL_SUBNET=y: no network interface has "
-                      "the address of %s, GID %u: set "
-                      "UCX_DCX_ROCE_SUBNET_PREFIX_LEN", port->name,
+            ucs_error("%s=y: no network interface has the address of %s, GID "
+                      "%u: set UCX_DCX_ROCE_SUBNET_PREFIX_LEN",
+                      uct_dcx_config_variable("ROCE_LOCAL_SUBNET"), port->name,
                       port->gid_index);
             return UCS_ERR_INVALID_PARAM;
         }
@@ -103,9 +104,9 @@ uct_dcx_port_init_subnet(uct_dcx_port_t *port,
     }
 
     if (bits > addr_bits) {
-        ucs_error("UCX_DCX_ROCE_SUBNET_PREFIX_LEN=%lu: the address of %s, "
-                  "GID %u, has %u bits", bits, port->name, port->gid_index,
-                  addr_bits);
+        ucs_error("%s=%lu: the address of %s, GID %u, has %u bits",
+                  uct_dcx_config_variable("ROCE_SUBNET_PREFIX_LEN"), bits,
+                  port->name, port->gid_index, addr_bits);
         return UCS_ERR_INVALID_PARAM;
     }
     port->prefix_len = bits;

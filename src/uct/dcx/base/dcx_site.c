@@ -1,0 +1,290 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The tables of the site's options, and where a value comes from; see dcx_site.h.
+ * The prefixes and their order are those of UCX 1.13 to 1.22: ib_iface.c, ib_md.c,
+ * rc_iface.c and dc_mlx5.c.
+ */
+#include "dcx_config.h"
+#include "dcx_site.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucs/debug/log.h>
+
+
+static const char *uct_dcx_mtu_names[] = {
+    [0]            = "default",
+    [IBV_MTU_256]  = "256",
+    [IBV_MTU_512]  = "512",
+    [IBV_MTU_1024] = "1024",
+    [IBV_MTU_2048] = "2048",
+    [IBV_MTU_4096] = "4096",
+    [IBV_MTU_4096 + 1] = NULL
+};
+
+
+/* --- memory domains ------------------------------------------------------- */
+
+ucs_config_field_t uct_dcx_site_md_table[] = {
+    {"FORK_INIT", "try",
+     "Prepare for fork() with ibv_fork_init(), which does nothing on Linux\n"
+     "5.12 and newer. \"try\" goes on where it fails, \"y\" does not, \"n\"\n"
+     "leaves it out.",
+     ucs_offsetof(uct_dcx_site_md_config_t, fork_init),
+     UCS_CONFIG_TYPE_TERNARY},
+
+    {"ASYNC_EVENTS", "y",
+     "Read the asynchronous events of the device, on UCX's own thread for\n"
+     "such things, and log them: a port that goes down or comes up again, a\n"
+     "queue or the device that fails, addresses that change.",
+     ucs_offsetof(uct_dcx_site_md_config_t, async_events),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"SUBNET_PREFIX", "",
+     "Use no ports of InfiniBand but those of this subnet: the first half of\n"
+     "their GIDs, such as fe80:0:0:0. Empty: ports of all subnets.",
+     ucs_offsetof(uct_dcx_site_md_config_t, subnet_prefix),
+     UCS_CONFIG_TYPE_STRING},
+
+    {.name = NULL}
+};
+
+
+ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
+    {"DEVX", "try",
+     "Open the device with DEVX, by which dcx queries its capabilities and\n"
+     "makes the keys that let memory be taken back from a failed peer.\n"
+     "\"try\" goes on where the device or the kernel refuses it, \"y\" does\n"
+     "not, \"n\" does without.",
+     ucs_offsetof(uct_dcx_site_md_config_t, devx),
+     UCS_CONFIG_TYPE_TERNARY},
+
+    {.name = NULL}
+};
+
+
+/* --- interfaces ----------------------------------------------------------- */
+
+/* UCX has it with the domain, so that no UCX_RC_* or UCX_DC_* is above it */
+ucs_config_field_t uct_dcx_site_port_table[] = {
+    {"GID_INDEX", "auto",
+     "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it\n"
+     "is the first of version 2 with an IPv4 address, else of version 2, else\n"
+     "of version 1.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.gid_index),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {.name = NULL}
+};
+
+
+static ucs_config_field_t uct_dcx_site_ib_table[] = {
+    {"SL", "auto",
+     "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\" is 0.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"TRAFFIC_CLASS", "auto",
+     "Traffic class of the global route header, 0-255. \"auto\" is 106 on\n"
+     "RoCE v2 and 0 elsewhere.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.traffic_class),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"PKEY", "auto",
+     "Partition key without the membership bit, 0x1-0x7fff. \"auto\" takes\n"
+     "the first with full membership. Peers in other partitions are not\n"
+     "reachable, nor are limited members if this process is one.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.pkey),
+     UCS_CONFIG_TYPE_STRING},
+
+    {"PATH_MTU", "default",
+     "Packet size: 256, 512, 1024, 2048 or 4096 bytes; \"default\" takes that\n"
+     "of the port.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.mtu),
+     UCS_CONFIG_TYPE_ENUM(uct_dcx_mtu_names)},
+
+    {"IS_GLOBAL", "n",
+     "Send a global route header on InfiniBand also to peers of the same\n"
+     "subnet; reaches other subnets if they do so as well.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.is_global),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"HOP_LIMIT", "255",
+     "Hop limit of the global route header, 0-255.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.hop_limit),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"NUM_PATHS", "auto",
+     "Ways through the network to one peer, 1-128; UCP sends parts of a big\n"
+     "message over each. On InfiniBand they differ in the low bits of source\n"
+     "and destination LID, as far as the LMC of the subnet lets them; on RoCE\n"
+     "v2 in the UDP source port. \"auto\" is 2 on bonded ports (RoCE LAG),\n"
+     "2^LMC with an LMC, 2 on NDR and 1 elsewhere.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.num_paths),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"ROCE_LOCAL_SUBNET", "n",
+     "On RoCE v2, take only peers of the own IP subnet for reachable. \"n\":\n"
+     "all that have an address of the same family.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_local_subnet),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"ROCE_SUBNET_PREFIX_LEN", "auto",
+     "For ROCE_LOCAL_SUBNET=y: length of the subnet prefix in bits, 0-32 for\n"
+     "IPv4, 0-128 for IPv6. \"auto\" takes that of the network interface that\n"
+     "has the address, \"inf\" all bits: only the own port is reachable.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.roce_prefix_len),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {.name = NULL}
+};
+
+
+static ucs_config_field_t uct_dcx_site_rc_table[] = {
+    {"IB_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_ib_table)},
+
+    {"TIMEOUT", "1.0s",
+     "Time until a packet that is not acknowledged is sent again. The device\n"
+     "knows steps of 4.096us * 2^n up to 8796s and takes the next longer one.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "7",
+     "How often a packet is sent again before the peer counts as dead, 0-7.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"RNR_TIMEOUT", "1ms",
+     "Time that a peer waits when no receive buffer was left, up to 655.36ms.",
+     ucs_offsetof(uct_dcx_iface_config_t, rx.rnr_timeout),
+     UCS_CONFIG_TYPE_TIME},
+
+    {"RNR_RETRY_COUNT", "7",
+     "How often to try again when the peer has no receive buffer, 0-7; 7 is\n"
+     "without end.",
+     ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {.name = NULL}
+};
+
+
+static ucs_config_field_t uct_dcx_site_dc_table[] = {
+    {"RC_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_rc_table)},
+
+    {.name = NULL}
+};
+
+
+ucs_config_field_t uct_dcx_site_dc_mlx5_table[] = {
+    {"DC_", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_dcx_site_dc_table)},
+
+    {.name = NULL}
+};
+
+
+/* --- sources -------------------------------------------------------------- */
+
+/* Reads UCX_<prefix><option> alone. Leaves @source as it is unless that is set. */
+static int uct_dcx_site_read(const char *prefix, const char *option,
+                             uct_dcx_site_source_t *source)
+{
+    static const char unset[]  = "\n"; /* no variable has this value */
+    ucs_config_field_t table[] = {
+        {option, unset, NULL, 0, UCS_CONFIG_TYPE_STRING},
+        {.name = NULL}
+    };
+    char *value;
+    int is_set;
+
+    if (uct_dcx_ucx_read_options(&value, table, prefix) != UCS_OK) {
+        return 0;
+    }
+
+    is_set = strcmp(value, unset) != 0;
+    if (is_set) {
+        snprintf(source->variable, sizeof(source->variable), "UCX_%s%s",
+                 prefix, option);
+        snprintf(source->value, sizeof(source->value), "%s", value);
+    }
+    ucs_config_parser_release_opts(&value, table);
+    return is_set;
+}
+
+
+/* Inner tables first: an outer prefix takes precedence. Returns 1 if the option is
+ * in @table, and sets @is_set if a variable has it. */
+static int
+uct_dcx_site_search(const ucs_config_field_t *table, const char *prefix,
+                    const char *option, uct_dcx_site_source_t *source,
+                    int *is_set)
+{
+    const ucs_config_field_t *field;
+    const char *inner;
+    int found;
+
+    for (field = table; field->name != NULL; ++field) {
+        if (field->parser.read == ucs_config_sscanf_table) {
+            inner = (field->name[0] == '\0') ? prefix : field->name;
+            found = uct_dcx_site_search(field->parser.arg, inner, option,
+                                        source, is_set);
+        } else {
+            found = !strcmp(field->name, option);
+        }
+        if (found) {
+            *is_set |= uct_dcx_site_read(prefix, option, source);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+int uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
+                      uct_dcx_site_source_t *source)
+{
+    int is_set = 0;
+
+    snprintf(source->variable, sizeof(source->variable), "UCX_DCX_%s", option);
+    source->value[0] = '\0';
+    uct_dcx_site_search(table, "DCX_", option, source, &is_set);
+    return is_set;
+}
+
+
+const char *
+uct_dcx_site_variable(const ucs_config_field_t *table, const char *option)
+{
+    static __thread uct_dcx_site_source_t source;
+
+    uct_dcx_site_find(table, option, &source);
+    return source.variable;
+}
+
+
+ucs_status_t uct_dcx_site_subnet(const uct_dcx_site_md_config_t *config,
+                                 const ucs_config_field_t *table,
+                                 uint64_t *prefix)
+{
+    const char *str = config->subnet_prefix;
+    int length      = 0;
+    uint16_t group[4];
+
+    *prefix = 0;
+    if (str[0] == '\0') {
+        return UCS_OK;
+    }
+
+    /* as UCX reads it (ib_md.c) */
+    if ((sscanf(str, "%hx:%hx:%hx:%hx%n", &group[0], &group[1], &group[2],
+                &group[3], &length) != 4) || (str[length] != '\0')) {
+        ucs_error("%s=%s is not the prefix of a subnet: set it to four groups "
+                  "of hexadecimal digits, such as fe80:0:0:0",
+                  uct_dcx_site_variable(table, "SUBNET_PREFIX"), str);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    *prefix = htobe64(((uint64_t)group[0] << 48) | ((uint64_t)group[1] << 32) |
+                      ((uint64_t)group[2] << 16) | group[3]);
+    return UCS_OK;
+}
