@@ -13,7 +13,8 @@ info_site_row(struct info_part *part, const ucs_config_field_t *table,
     uct_dcx_site_source_t source;
     struct info_row *row;
 
-    if (!uct_dcx_site_find(table, option, &source) ||
+    uct_dcx_site_find(table, option, &source);
+    if (!source.is_set || source.is_bad ||
         !strncmp(source.variable, "UCX_DCX_", strlen("UCX_DCX_"))) {
         return;
     }

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The options that come from variables of UCX's own transports, as an administrator
- * has set them for a whole site (src/uct/dcx/base/dcx_site.h).
+ * The options that come from variables of UCX's own transports, as an
+ * administrator has set them for a whole site (src/uct/dcx/base/dcx_site.h).
  */
 #ifndef DCX_INFO_SITE_H
 #define DCX_INFO_SITE_H

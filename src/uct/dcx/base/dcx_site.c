@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The tables of the site's options, and where a value comes from; see dcx_site.h.
- * The prefixes and their order are those of UCX 1.13 to 1.22: ib_iface.c, ib_md.c,
- * rc_iface.c and dc_mlx5.c.
+ * The tables of the site's options, and where a value comes from; see
+ * dcx_site.h. The prefixes and their order are those of UCX 1.13 to 1.22:
+ * ib_iface.c, ib_md.c, rc_iface.c and dc_mlx5.c.
  */
 #include "dcx_config.h"
 #include "dcx_site.h"
@@ -82,7 +82,8 @@ ucs_config_field_t uct_dcx_site_port_table[] = {
 
 static ucs_config_field_t uct_dcx_site_ib_table[] = {
     {"SL", "auto",
-     "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\" is 0.",
+     "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\"\n"
+     "is 0.",
      ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_ULUNITS},
 
     {"TRAFFIC_CLASS", "auto",
@@ -185,70 +186,111 @@ ucs_config_field_t uct_dcx_site_dc_mlx5_table[] = {
 
 /* --- sources -------------------------------------------------------------- */
 
-/* Reads UCX_<prefix><option> alone. Leaves @source as it is unless that is set. */
-static int uct_dcx_site_read(const char *prefix, const char *option,
-                             uct_dcx_site_source_t *source)
+static int uct_dcx_site_is_bad(const ucs_config_field_t *field,
+                               const char *value)
 {
-    static const char unset[]  = "\n"; /* no variable has this value */
-    ucs_config_field_t table[] = {
-        {option, unset, NULL, 0, UCS_CONFIG_TYPE_STRING},
-        {.name = NULL}
-    };
-    char *value;
-    int is_set;
+    uint64_t scratch; /* the longest type in the tables is as long */
 
-    if (uct_dcx_ucx_read_options(&value, table, prefix) != UCS_OK) {
-        return 0;
+    if (field->parser.read(value, &scratch, field->parser.arg) != 1) {
+        return 1;
     }
 
-    is_set = strcmp(value, unset) != 0;
-    if (is_set) {
-        snprintf(source->variable, sizeof(source->variable), "UCX_%s%s",
-                 prefix, option);
-        snprintf(source->value, sizeof(source->value), "%s", value);
-    }
-    ucs_config_parser_release_opts(&value, table);
-    return is_set;
+    field->parser.release(&scratch, field->parser.arg);
+    return 0;
 }
 
 
-/* Inner tables first: an outer prefix takes precedence. Returns 1 if the option is
- * in @table, and sets @is_set if a variable has it. */
-static int
-uct_dcx_site_search(const ucs_config_field_t *table, const char *prefix,
-                    const char *option, uct_dcx_site_source_t *source,
-                    int *is_set)
+/* Reads UCX_<prefix><option> alone; if it is not set, @source stays. */
+static void
+uct_dcx_site_read(const char *prefix, const ucs_config_field_t *field,
+                  uct_dcx_site_source_t *source)
 {
-    const ucs_config_field_t *field;
+    static const char unset[]  = "\n"; /* no variable has this value */
+    ucs_config_field_t table[] = {
+        {field->name, unset, NULL, 0, UCS_CONFIG_TYPE_STRING},
+        {.name = NULL}
+    };
+    char *value;
+
+    if (uct_dcx_ucx_read_options(&value, table, prefix) != UCS_OK) {
+        return;
+    }
+
+    if (strcmp(value, unset) != 0) {
+        snprintf(source->variable, sizeof(source->variable), "UCX_%s%s",
+                 prefix, field->name);
+        snprintf(source->value, sizeof(source->value), "%s", value);
+        source->is_set = 1;
+        source->is_bad = uct_dcx_site_is_bad(field, value);
+    }
+    ucs_config_parser_release_opts(&value, table);
+}
+
+
+/* Inner tables first, as UCX's parser: an outer prefix takes precedence, and
+ * the first bad value ends it. Returns the row of the option, NULL: @table has
+ * none. */
+static const ucs_config_field_t *
+uct_dcx_site_search(const ucs_config_field_t *table, const char *prefix,
+                    const char *option, uct_dcx_site_source_t *source)
+{
+    const ucs_config_field_t *field, *found;
     const char *inner;
-    int found;
 
     for (field = table; field->name != NULL; ++field) {
         if (field->parser.read == ucs_config_sscanf_table) {
             inner = (field->name[0] == '\0') ? prefix : field->name;
             found = uct_dcx_site_search(field->parser.arg, inner, option,
-                                        source, is_set);
+                                        source);
         } else {
-            found = !strcmp(field->name, option);
+            found = strcmp(field->name, option) ? NULL : field;
         }
-        if (found) {
-            *is_set |= uct_dcx_site_read(prefix, option, source);
-            return 1;
+        if (found != NULL) {
+            if (!source->is_bad) {
+                uct_dcx_site_read(prefix, found, source);
+            }
+            return found;
         }
     }
-    return 0;
+    return NULL;
 }
 
 
-int uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
-                      uct_dcx_site_source_t *source)
+void uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
+                       uct_dcx_site_source_t *source)
 {
-    int is_set = 0;
-
+    memset(source, 0, sizeof(*source));
     snprintf(source->variable, sizeof(source->variable), "UCX_DCX_%s", option);
-    source->value[0] = '\0';
-    uct_dcx_site_search(table, "DCX_", option, source, &is_set);
-    return is_set;
+    uct_dcx_site_search(table, "DCX_", option, source);
+}
+
+
+/* @fields are those of a table in @table; @is_site: one with UCX's prefix */
+static void uct_dcx_site_walk(const ucs_config_field_t *table,
+                              const ucs_config_field_t *fields, int is_site)
+{
+    const ucs_config_field_t *field;
+    uct_dcx_site_source_t source;
+
+    for (field = fields; field->name != NULL; ++field) {
+        if (field->parser.read == ucs_config_sscanf_table) {
+            uct_dcx_site_walk(table, field->parser.arg,
+                              is_site || (field->name[0] != '\0'));
+        } else if (is_site) {
+            uct_dcx_site_find(table, field->name, &source);
+            if (source.is_bad) {
+                ucs_warn("%s=%s is no value for UCX_DCX_%s, and dcx will not "
+                         "open: see 'ucx_info -cf'", source.variable,
+                         source.value, field->name);
+            }
+        }
+    }
+}
+
+
+void uct_dcx_site_warn(const ucs_config_field_t *table)
+{
+    uct_dcx_site_walk(table, table, 0);
 }
 
 

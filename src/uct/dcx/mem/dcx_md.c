@@ -8,11 +8,13 @@
 #include "dcx_mem_layout.h"
 #include "dcx_mem_view.h"
 #include "dcx_mem_watch.h"
+#include "uct/dcx/base/dcx_config.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/stubs.h>
+#include <ucs/type/init_once.h>
 
 
 /* Measured by UCX for its own registration of host memory (ib_md.c). */
@@ -390,11 +392,18 @@ uct_dcx_query_md_resources(uct_component_t *component,
                            uct_md_resource_desc_t **resources_p,
                            unsigned *num_resources_p)
 {
-    int count                = 0;
-    unsigned found           = 0;
-    struct ibv_device **list = ibv_get_device_list(&count);
+    static ucs_init_once_t warned = UCS_INIT_ONCE_INITIALIZER;
+    int count                     = 0;
+    unsigned found                = 0;
+    struct ibv_device **list      = ibv_get_device_list(&count);
     uct_md_resource_desc_t *resources;
     int i;
+
+    /* before UCX parses them */
+    UCS_INIT_ONCE(&warned) {
+        uct_dcx_site_warn(uct_dcx_md_config_table);
+        uct_dcx_site_warn(uct_dcx_iface_config_table);
+    }
 
     resources = ucs_calloc(ucs_max(count, 1), sizeof(*resources),
                            "uct_dcx_resources");
