@@ -12,21 +12,22 @@
 
 /* In the place of libibverbs' function: registers nothing more once that is
  * asked for. */
-#undef ibv_reg_mr
 static bool has_no_more_memory;
 
+/* What the macro of that name calls where the rights are no constant */
 extern "C" struct ibv_mr *
-ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                 unsigned access)
 {
     static void *const libibverbs = dlopen("libibverbs.so.1", RTLD_NOW);
-    static const auto next = (decltype(&ibv_reg_mr))dlsym(libibverbs,
-                                                          "ibv_reg_mr");
+    static const auto next = (decltype(&ibv_reg_mr_iova2))dlsym(
+            libibverbs, "ibv_reg_mr_iova2");
 
     if (has_no_more_memory) {
         errno = ENOMEM;
         return NULL;
     }
-    return next(pd, addr, length, access);
+    return next(pd, addr, length, iova, access);
 }
 
 namespace {
