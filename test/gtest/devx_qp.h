@@ -144,6 +144,7 @@ struct devx_rtr {
     unsigned atomic_mode = 3; /* operands of up to 8 bytes */
     unsigned retry_cnt   = 1;
     unsigned rnr_retry   = 0; /* 7: for ever, each after 10 us */
+    unsigned rts_port    = 0; /* of RTR2RTS, which may leave it out */
 };
 
 class devx_qp {
@@ -216,6 +217,7 @@ public:
         rts.set(CTX + 0x70, 18, 16, rtr.retry_cnt);
         rts.set(CTX + 0x70, 15, 13, rtr.rnr_retry);
         rts.set(PATH + 0x08, 31, 27, 1);
+        rts.set(PATH + 0x24, 23, 16, rtr.rts_port);
         EXPECT_EQ(0, modify(init, &out)) << out.syndrome();
         EXPECT_EQ(0, modify(to_rtr(peer, rtr), &out)) << out.syndrome();
         EXPECT_EQ(0, modify(rts, &out)) << out.syndrome();

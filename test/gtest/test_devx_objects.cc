@@ -213,6 +213,19 @@ TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
             << "another's number";
 }
 
+/* rdma-core's tests name it (tests/mlx5_base.py, to_rts()). */
+TEST_P(devx_objects, port_may_be_named_on_the_way_to_rts)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp a(dev, rmp), b(dev, rmp);
+    devx_mailbox out(16), rts(0x110, 0x504);
+
+    a.connect(b, {.rts_port = 1});
+    rts.put(8, a.qpn).set(devx_qp::PATH + 0x24, 23, 16, 2);
+    EXPECT_EQ(EREMOTEIO, a.modify(rts, &out)) << "the second port of one";
+    EXPECT_EQ(DEVX_BAD_PARAM, out.status());
+}
+
 TEST_P(devx_objects, longest_message_is_that_of_the_context)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);

@@ -142,7 +142,8 @@ static const struct {
     {{"ads udp_sport", QPC_ADS(0x20, 15, 0), DEVX_ANY}, STEP_RTR | STEP_STAY},
     {{"ads eth_prio", ADS_ETH_PRIO, DEVX_ANY}, STEP_RTR},
     {{"ads sl", ADS_SL, DEVX_ANY}, STEP_RTR},
-    {{"ads vhca_port_num", ADS_PORT, 1}, STEP_INIT | STEP_RTR},
+    {{"ads vhca_port_num", ADS_PORT, 1},
+     STEP_INIT | STEP_RTR | STEP_RTS},
     {{"ads rmac_47_32", ADS_RMAC_HIGH, DEVX_ANY}, STEP_RTR},
     {{"ads rmac_31_0", ADS_RMAC_LOW, DEVX_ANY}, STEP_RTR},
 };
