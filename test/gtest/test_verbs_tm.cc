@@ -505,6 +505,7 @@ protected:
 
         EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
         EXPECT_EQ(sizeof(fin.headers), wc.byte_len);
+        EXPECT_EQ(dev.is_roce() ? (unsigned)IBV_WC_GRH : 0u, wc.wc_flags);
         EXPECT_EQ(0, memcmp(dst.addr, &fin.headers, sizeof(fin.headers)));
     }
 
@@ -819,6 +820,7 @@ TEST_P(verbs_tm_rndv, may_be_asked_for_in_a_signal_handler)
 
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_rndv, testing::Values(0));
 
 /* The answer to the first FIN is lost, while there is a second request. */
 class verbs_tm_lost : public verbs_tm_rndv {

@@ -215,6 +215,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->has_imm   = hca_request_msgs[rq->wqe.opcode].has_imm;
     msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
     msg->solicited = rq->wqe.solicited;
+    msg->is_fin    = false;
     msg->mtu       = rq->qp->mtu;
     msg->reads     = hca_request_reads(rq->qp);
     msg->executed  = rq->tries->executed;

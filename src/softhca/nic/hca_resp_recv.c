@@ -198,14 +198,18 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp)
     return HCA_OK;
 }
 
+/* 32 bytes of data in an entry end over its flags_rqpn, which libmlx5 reads
+ * nevertheless (handle_responder(), v44): it takes bits 28 and 29 of a FIN's
+ * rkey for a GRH. Scatter to CQE is a permission: such a FIN goes to memory. */
 static bool hca_resp_fits_cqe(const struct hca_responder *resp)
 {
     uint64_t length = resp->msg->data->length;
+    unsigned room   = hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
 
-    return (resp->qp->cs_res != 0) && (length > 0) &&
+    return (length > 0) && (length <= room) &&
+           (!resp->msg->is_fin || (room == 64)) &&
            (resp->recv.num_strides == 0) &&
            (resp->qp->type != HCA_QP_UD) &&
-           (length <= hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res)) &&
            (length <= resp->recv.length);
 }
 

@@ -154,7 +154,8 @@ static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
                                    struct hca_msg *msg, struct hca_sgl *sgl)
 {
     (void)sender;
-    msg->op = HCA_MSG_SEND;
+    msg->op     = HCA_MSG_SEND;
+    msg->is_fin = true;
     rndv->job.request.tmh.opcode = IBV_TMH_FIN;
     hca_sgl_init(sgl, hca_owner(hca_self));
     hca_sgl_add(sgl, &rndv->job.request,

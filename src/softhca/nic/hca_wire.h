@@ -26,6 +26,7 @@ struct hca_msg {
     bool                         has_imm;
     bool                         has_inval;
     bool                         solicited;
+    bool                         is_fin;  /* sent by the device itself */
     uint8_t                      mtu;     /* enum ibv_mtu, of the path */
     bool                         executed; /* before, the answer was lost:
                                               of DC, or for a rendezvous */
