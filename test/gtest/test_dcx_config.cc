@@ -226,6 +226,25 @@ INSTANTIATE_TEST_SUITE_P(each, dcx_option, testing::ValuesIn(options),
 
 /* --- options together ----------------------------------------------------- */
 
+/* A message longer than that is cut there, and MPICH unpacks whole numbers. */
+TEST(dcx_config, parts_are_multiples_of_8)
+{
+    for (size_t size : {512, 513, 519, 521, 2048, 8192, 8249, 8250, 524288}) {
+        std::string text = std::to_string(size);
+
+        for (const char *option : {"SEG_SIZE", "TM_SEG_SIZE"}) {
+            environment env({{option, text.c_str()},
+                             {"TX_MIN_INLINE", "64"},
+                             {"TM_ENABLE", (option[0] == 'T') ? "y" : "n"}});
+            dcx_loop loop;
+            const auto &am = loop.attr.cap.am;
+
+            EXPECT_EQ((size - 2) / 8 * 8, am.max_bcopy) << text;
+            EXPECT_EQ(am.max_bcopy, am.max_zcopy) << text;
+        }
+    }
+}
+
 TEST(dcx_config, inline_beyond_segment)
 {
     expect_opens({{"SEG_SIZE", "522"}, {"TX_MIN_INLINE", "512"}});

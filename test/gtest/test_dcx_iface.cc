@@ -250,7 +250,7 @@ TEST_P(dcx_small_peer, length)
     EXPECT_EQ(UCS_OK, end.status);
     EXPECT_EQ(0u, never.count);
 
-    expect_too_long(am_bcopy(ep, 1022), 1022, 698);
+    expect_too_long(am_bcopy(ep, 1016), 1016, 698);
     expect_works(m_b); /* the initiator is to be had again */
     EXPECT_EQ(UCS_OK, uct_ep_flush(ep, 0, NULL));
     EXPECT_EQ(8, am_bcopy(ep, 8));
@@ -265,8 +265,8 @@ TEST_P(dcx_small_peer, greater)
     auto great  = peer("4000");
     uct_ep_h ep = m_dcx.make_ep(great->loop);
 
-    EXPECT_EQ(1022u, m_dcx.attr.cap.am.max_bcopy);
-    EXPECT_EQ(1022, am_bcopy(ep, 1022));
+    EXPECT_EQ(1016u, m_dcx.attr.cap.am.max_bcopy);
+    EXPECT_EQ(1016, am_bcopy(ep, 1016));
     deliver(*great, 1);
     EXPECT_EQ("", m_log.take());
     uct_ep_destroy(ep);

@@ -30,8 +30,8 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
     {"SEG_SIZE", "8250",
      "Size of a receive buffer in bytes, and so of the greatest active\n"
      "message, its header of 2 bytes included, and of a copied put or get.\n"
-     "A multiple of 8 apart from that header: MPICH refuses a part of a\n"
-     "message that ends within a number.\n"
+     "Parts of a longer message are rounded down to multiples of 8: MPICH\n"
+     "refuses one that ends within a number.\n"
      "Where processes of a job have different values, messages have to be\n"
      "kept below the smaller one: UCP does so with UCX_ADDRESS_VERSION=v2.",
      ucs_offsetof(uct_dcx_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},

@@ -120,7 +120,11 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->am_short  = ucs_min(room - am_hdr,
                                 limits->seg_size - sizeof(uct_dcx_am_hdr_t));
     limits->am_iov    = UCT_DCX_AM_IOV;
-    limits->am_bcopy  = limits->seg_size - sizeof(uct_dcx_am_hdr_t);
+    /* UCP's headers are multiples of 8 bytes, and MPICH unpacks no part of a
+     * message that ends within a number */
+    limits->am_bcopy  = ucs_align_down_pow2(limits->seg_size -
+                                            sizeof(uct_dcx_am_hdr_t),
+                                            sizeof(uint64_t));
     limits->am_zcopy  = limits->am_bcopy;
     limits->am_hdr    = ucs_min(room - am_hdr - (limits->am_iov * data_seg),
                                 limits->am_zcopy);
