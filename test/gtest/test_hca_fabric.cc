@@ -7,7 +7,10 @@
 #include "test_hca_fabric.h"
 
 #include <atomic>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <fstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 TEST_F(hca_fabric_test, attaches_once_and_leaves_nothing)
@@ -228,6 +231,42 @@ TEST_F(hca_fabric_test, forked_child_may_attach)
         });
         EXPECT_TRUE(hca_arena_contains(parents, 4096));
         EXPECT_EQ((uint32_t)HCA_PROC_ALIVE, hca_fabric->procs[slot].state);
+        hca_fabric_detach();
+    });
+}
+
+static size_t num_descriptors()
+{
+    size_t num = 0;
+
+    for (int fd = 0; fd < 128; fd++) {
+        num += fcntl(fd, F_GETFD) >= 0;
+    }
+    return num;
+}
+
+/* The stack of the helper's thread finds no room. */
+TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
+{
+    if (dlsym(RTLD_DEFAULT, "__asan_init") != NULL) {
+        GTEST_SKIP() << "AddressSanitizer ends a process without memory";
+    }
+    run([] {
+        struct rlimit limit, none = {1, RLIM_INFINITY};
+        size_t before;
+        int ret;
+
+        ASSERT_EQ(0, hca_fabric_attach(nullptr));
+        before = num_descriptors();
+        ASSERT_EQ(0, getrlimit(RLIMIT_AS, &limit));
+        ASSERT_EQ(0, setrlimit(RLIMIT_AS, &none));
+        ret = hca_helper_start();
+        ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limit));
+        EXPECT_EQ(-EAGAIN, ret);
+        EXPECT_EQ(0, hca_fabric->procs[hca_self].asks_fd);
+        EXPECT_EQ(before, num_descriptors());
+        EXPECT_EQ(0, hca_helper_start());
+        EXPECT_EQ(before + 4, num_descriptors());
         hca_fabric_detach();
     });
 }

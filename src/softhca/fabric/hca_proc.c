@@ -51,7 +51,7 @@ static atomic_bool hca_helper_ends;
 #define HCA_HELPER_ASKS  1ull
 
 /* Who wants to be watched here: both ends, so that it has no end. */
-static int hca_asks[2];
+static int hca_asks[2] = {-1, -1};
 
 /* Lives of other slots whose helper was told to watch this process. */
 static _Atomic uint32_t hca_asked[HCA_MAX_PROCS];
@@ -254,18 +254,22 @@ static int hca_helper_add(int fd, uint64_t tag)
 
 static int hca_helper_listen(void)
 {
-    int ret;
-
     if (pipe2(hca_asks, O_CLOEXEC | O_NONBLOCK) < 0) {
         return -errno;
     }
     hca_asks[0] = hca_fd_keep(hca_asks[0]);
     hca_asks[1] = hca_fd_keep(hca_asks[1]);
-    ret         = hca_helper_add(hca_asks[0], HCA_HELPER_ASKS);
-    if (ret == 0) {
-        hca_fabric->procs[hca_self].asks_fd = hca_asks[0];
+    return hca_helper_add(hca_asks[0], HCA_HELPER_ASKS);
+}
+
+static void hca_helper_close(void)
+{
+    hca_fd_close(hca_helper_epoll);
+    hca_timer_cleanup();
+    for (unsigned i = 0; i < 2; i++) {
+        hca_fd_close(hca_asks[i]);
+        hca_asks[i] = -1;
     }
-    return ret;
 }
 
 static int hca_helper_init(void)
@@ -283,7 +287,15 @@ static int hca_helper_init(void)
     if (ret == 0) {
         ret = hca_helper_listen();
     }
-    return (ret == 0) ? hca_helper_spawn() : ret;
+    if (ret == 0) {
+        ret = hca_helper_spawn();
+    }
+    if (ret == 0) {
+        hca_fabric->procs[hca_self].asks_fd = hca_asks[0];
+    } else {
+        hca_helper_close();
+    }
+    return ret;
 }
 
 int hca_helper_start(void)
@@ -340,9 +352,7 @@ void hca_proc_forked(void)
         atomic_store(&hca_asked[i], 0);
     }
     if (hca_helper_runs) {
-        hca_fd_close(hca_helper_epoll);
-        hca_fd_close(hca_asks[0]);
-        hca_fd_close(hca_asks[1]);
+        hca_helper_close();
         hca_timer_forked();
     }
     hca_helper_runs = false;

@@ -28,9 +28,14 @@ int hca_timer_init(void)
     return (hca_timer_fd < 0) ? -errno : hca_timer_fd;
 }
 
-void hca_timer_forked(void)
+void hca_timer_cleanup(void)
 {
     hca_fd_close(hca_timer_fd);
+    hca_timer_fd = -1;
+}
+
+void hca_timer_forked(void)
+{
     pthread_mutex_init(&hca_timer_mutex, NULL);
     pthread_cond_init(&hca_timer_idle, NULL); /* without who waited there */
     hca_timers        = NULL;

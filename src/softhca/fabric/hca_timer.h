@@ -29,7 +29,10 @@ uint64_t hca_time_ns(void);
 /* @return the timerfd, for the helper's epoll set, or -errno. */
 int hca_timer_init(void);
 
-/* In a forked child: no timer of the parent's runs here. */
+/* Closes it. */
+void hca_timer_cleanup(void);
+
+/* In a forked child, after that: no timer of the parent's runs here. */
 void hca_timer_forked(void);
 
 /* Runs what is due; called by the helper when the timerfd is readable. */
