@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <thread>
 
@@ -285,6 +286,38 @@ TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
     EXPECT_EQ(0, munmap(gone, 4096));
     EXPECT_EQ(0, ibv_dereg_mr(all));
     EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+/* libmlx5 reads these variables for each queue (mlx5_get_alloc_type()). */
+TEST_P(verbs_memory, rings_in_huge_pages_need_some)
+{
+    struct ibv_srq_init_attr srq_attr = {NULL, {64, 1, 0}};
+    struct ibv_qp_init_attr qp_attr   = {};
+    int huge = shmget(IPC_PRIVATE, 1, SHM_HUGETLB | IPC_CREAT | 0600);
+
+    if (huge >= 0) {
+        shmctl(huge, IPC_RMID, NULL);
+        GTEST_SKIP() << "this machine has huge pages";
+    }
+    raw_cq cq(dev.ctx, 63);
+    qp_attr.send_cq = qp_attr.recv_cq = cq.cq;
+    qp_attr.cap     = {64, 64, 1, 1, 0};
+    qp_attr.qp_type = IBV_QPT_RC;
+
+    setenv("MLX_CQ_ALLOC_TYPE", "HUGE", 1);
+    EXPECT_EQ(nullptr, ibv_create_cq(dev.ctx, 63, NULL, NULL, 0));
+    unsetenv("MLX_CQ_ALLOC_TYPE");
+    setenv("MLX_SRQ_ALLOC_TYPE", "huge", 1);
+    EXPECT_EQ(nullptr, ibv_create_srq(dev.pd, &srq_attr));
+    unsetenv("MLX_SRQ_ALLOC_TYPE");
+    setenv("MLX_QP_ALLOC_TYPE", "HUGE", 1);
+    EXPECT_EQ(nullptr, ibv_create_qp(dev.pd, &qp_attr));
+    EXPECT_EQ(ENOMEM, errno);
+    setenv("MLX_QP_ALLOC_TYPE", "PREFER_HUGE", 1);
+    struct ibv_qp *qp = ibv_create_qp(dev.pd, &qp_attr);
+    unsetenv("MLX_QP_ALLOC_TYPE");
+    ASSERT_NE(nullptr, qp);
+    EXPECT_EQ(0, ibv_destroy_qp(qp));
 }
 
 TEST_P(verbs_memory, null_region_reads_as_zeroes_and_swallows)

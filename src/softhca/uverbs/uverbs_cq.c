@@ -132,6 +132,7 @@ static int uverbs_cq_share(struct uverbs_rings *rings, uint64_t ring,
 {
     const struct uverbs_place place = {
         .what       = "cq",
+        .variable   = "MLX_CQ_ALLOC_TYPE",
         .ring       = ring,
         .ring_size  = ring_size,
         .dbrec      = dbrec,

@@ -149,6 +149,7 @@ static int uverbs_qp_share(struct uverbs_qp *qp,
 {
     const struct uverbs_place place = {
         .what       = "qp",
+        .variable   = "MLX_QP_ALLOC_TYPE",
         .ring       = p->ucmd.buf_addr,
         .ring_size  = uverbs_qp_ring_size(p),
         .dbrec      = p->ucmd.db_addr,

@@ -5,8 +5,13 @@
 #define _GNU_SOURCE
 #include "uverbs_rings.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_arena.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/shm.h>
 
 #define UVERBS_RING_ALIGN 64u /* a basic block, a CQE */
 
@@ -29,12 +34,40 @@ static int uverbs_ring_share(const char *what, const char *part, uint64_t addr,
     return ret;
 }
 
+/* libmlx5 reads the variable for each queue, but not where it has an allocator
+ * (mlx5_get_alloc_type(), v44): ours hides one that the program set after it
+ * opened the device. HUGE fails without huge pages (alloc_huge_mem()). */
+static int uverbs_ring_check_huge(const struct uverbs_place *place)
+{
+    const char *type = getenv(place->variable);
+    int id;
+
+    if ((type == NULL) || strcasecmp(type, "HUGE") ||
+        !hca_arena_contains((void*)(uintptr_t)place->ring, 1)) {
+        return 0;
+    }
+    id = shmget(IPC_PRIVATE, place->ring_size,
+                SHM_HUGETLB | IPC_CREAT | 0600);
+    if (id < 0) {
+        hca_warn("%s of %zu bytes: %s=HUGE, but no huge pages: %s; set "
+                 "vm.nr_hugepages", place->what, place->ring_size,
+                 place->variable, strerror(errno));
+        return -ENOMEM;
+    }
+    shmctl(id, IPC_RMID, NULL);
+    return 0;
+}
+
 int uverbs_rings_share(struct uverbs_rings *rings,
                        const struct uverbs_place *place)
 {
     struct uverbs_rings shared;
     int ret;
 
+    ret = uverbs_ring_check_huge(place);
+    if (ret != 0) {
+        return ret;
+    }
     ret = uverbs_ring_share(place->what, "buffer", place->ring,
                             place->ring_size, UVERBS_RING_ALIGN,
                             &shared.ring);

@@ -15,14 +15,15 @@ struct uverbs_rings {
 
 /* Where a command says that they are. */
 struct uverbs_place {
-    const char *what; /* kind of queue, for the log */
+    const char *what;     /* kind of queue, for the log */
+    const char *variable; /* tells libmlx5 where to take the ring from */
     uint64_t    ring, dbrec;
     size_t      ring_size;
     unsigned    dbrec_size; /* and alignment */
 };
 
 /* @return 0 or -errno after a line that says what is wrong: -EINVAL
- * (alignment), those of hca_umem_share(). */
+ * (alignment), -ENOMEM (no huge pages), those of hca_umem_share(). */
 int uverbs_rings_share(struct uverbs_rings *rings,
                        const struct uverbs_place *place);
 

@@ -155,6 +155,7 @@ static int uverbs_srq_share(struct uverbs_srq *srq,
 {
     const struct uverbs_place place = {
         .what       = "srq",
+        .variable   = "MLX_SRQ_ALLOC_TYPE",
         .ring       = params->ucmd.buf_addr,
         .ring_size  = (size_t)1 << (params->log_cnt + params->log_stride),
         .dbrec      = params->ucmd.db_addr,
