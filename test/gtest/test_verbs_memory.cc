@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <thread>
 
 namespace {
@@ -286,6 +287,31 @@ TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
     EXPECT_EQ(0, munmap(gone, 4096));
     EXPECT_EQ(0, ibv_dereg_mr(all));
     EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+/* Linux does so from 5.12 on, and says it by netlink alone. */
+TEST_P(verbs_memory, fork_copies_registered_memory)
+{
+    int go[2], status;
+    char byte = 0;
+    pid_t pid;
+
+    EXPECT_EQ(IBV_FORK_UNNEEDED, ibv_is_fork_initialized());
+    ASSERT_EQ(0, pipe(go));
+    pid = fork();
+    if (pid == 0) {
+        bool same = (::read(go[0], &byte, 1) == 1) && (dst.addr[0] == 0x22);
+
+        memset(dst.addr, 0x33, 64);
+        _exit(same ? 0 : 1);
+    }
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)dst.addr, dst.mr->rkey));
+    EXPECT_EQ(1, ::write(go[1], &byte, 1));
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_EQ(0, status) << "the child has what was there when it was forked";
+    EXPECT_EQ(0x11, dst.addr[0]) << "the device's write is the parent's";
+    close(go[0]);
+    close(go[1]);
 }
 
 /* libmlx5 reads these variables for each queue (mlx5_get_alloc_type()). */

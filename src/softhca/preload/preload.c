@@ -19,7 +19,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/netlink.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -174,17 +173,6 @@ int preload_opened(const char *path, int fd)
     preload_libc()->close(fd);
     errno = -ret;
     return -1;
-}
-
-/* libibverbs asks RDMA netlink first, which would list the machine's own
- * devices; without it, it reads sysfs. */
-PRELOAD_EXPORT int socket(int domain, int type, int protocol)
-{
-    if ((domain == AF_NETLINK) && (protocol == NETLINK_RDMA)) {
-        errno = EPROTONOSUPPORT;
-        return -1;
-    }
-    return preload_libc()->socket(domain, type, protocol);
 }
 
 /* Commands are the device's without a further look; what else is asked may be

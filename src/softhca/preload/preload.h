@@ -5,8 +5,8 @@
  * devices pays one comparison for each call; the first look attaches it.
  *
  * preload.c has what the others share, and the library's start and end;
- * preload_path.c, preload_fd.c, preload_signal.c, preload_end.c and preload_verbs.c
- * the rest.
+ * preload_path.c, preload_fd.c, preload_netlink.c, preload_signal.c, preload_end.c
+ * and preload_verbs.c the rest.
  *
  * preload/ is called by the program, who takes it for libc. It knows which path
  * or descriptor is a device's and hands that on to dispatch/; what an ioctl
@@ -36,7 +36,7 @@
     _X(fstatat) _X(statx) _X(opendir) _X(scandir) _X(fopen) _X(readlink) \
     _X(realpath) _X(socket) _X(ioctl) _X(close) _X(close_range) \
     _X(closefrom) _X(dup) _X(dup2) _X(dup3) _X(fcntl) _X(recvmsg) \
-    _X(recvmmsg) _X(fstat) _X(_exit)
+    _X(recvmmsg) _X(sendmsg) _X(fstat) _X(_exit)
 
 #define PRELOAD_LIBC_MEMBER(_name) __typeof__(_name) *_name;
 
