@@ -197,7 +197,10 @@ uct_dcx_md_init_rcache(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 
 static ucs_status_t uct_dcx_md_init_fork(const uct_dcx_md_config_t *config)
 {
-    if ((config->site.fork_init == UCS_NO) || (ibv_fork_init() == 0)) {
+    /* before rdma-core 52 ibv_fork_init() does not look whether it is needed */
+    if ((config->site.fork_init == UCS_NO) ||
+        (ibv_is_fork_initialized() == IBV_FORK_UNNEEDED) ||
+        (ibv_fork_init() == 0)) {
         return UCS_OK;
     }
 
