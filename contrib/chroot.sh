@@ -25,19 +25,22 @@ apart()
 # make_chroot SUITE DIR: the least Debian that there is, if DIR has none yet
 make_chroot()
 {
-    local log=$2.log
+    local log=$2.log mirror
     [ ! -e "$2/.dcx-chroot" ] || return 0
     [ -z "$(ls -A "$2" 2> /dev/null)" ] ||
         die "$2 is in use for something else: name a new folder"
     install_packages debootstrap
-    mkdir -p "$2"
+    mirror=$(system_mirror) || exit
+    as_root rm -rf "$2.new" # of a try that did not come to its end
+    mkdir -p "$2" "$2.new"
     say "installing Debian $1 in $2"
-    apart debootstrap --variant=minbase "$1" "$2" "$(system_mirror)" \
+    apart debootstrap --variant=minbase "$1" "$2.new" "$mirror" \
         > "$log" 2>&1 ||
         { tail -n 5 "$log" >&2
-          as_root rm -rf "$2" # so that the next try begins anew
+          as_root rm -rf "$2.new"
           die "debootstrap failed: $log"; }
-    as_root touch "$2/.dcx-chroot"
+    as_root touch "$2.new/.dcx-chroot"
+    as_root mv -T "$2.new" "$2"
 }
 
 # Becomes ARGUMENT... in DIR, with FROM of this system seen as TO, which is below

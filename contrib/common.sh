@@ -147,11 +147,13 @@ $(build_flags)"
 # changed. Without a PREFIX it stays what it was, ./install at first.
 configure_build()
 {
-    local stamp=$build/.configured want found foreign='' prefix=$1
+    local stamp=$build/.configured want found prefix=$1
     shift
     prefix=${prefix:-$(build_prefix)}
     set -- --prefix="${prefix:-$top/install}" "$@"
-    want="$* --with-ucx-source=$ucx_source ucx=$(ucx_info -v -b | cksum)"
+    # its log goes to standard output, too
+    want="$* --with-ucx-source=$ucx_source \
+ucx=$(UCX_LOG_LEVEL=fatal ucx_info -v -b | cksum)"
     # what configure finds, or does not
     # shellcheck disable=SC2086 # lists of names
     found="without: "$(missing_packages $packages_build $packages_job \
@@ -167,14 +169,11 @@ $found" ]; then
     [ ! -f "$top/Makefile" ] ||
         die "the source tree itself is configured: run 'make distclean' there"
     make_configure
-    # a folder that somebody else has configured is his
-    [ ! -f "$build/Makefile" ] || [ -f "$stamp" ] || [ -f "$build/.flags" ] ||
-        foreign=yes
     rm -f "$stamp" # until it is done
     (cd "$build" && "$top/configure" --with-ucx-source="$ucx_source" "$@" \
         > configure.log 2>&1) ||
         { tail -n 8 "$build/configure.log"; die "configure failed"; }
-    [ -n "$foreign" ] || drop_objects "$want"
+    drop_objects "$want"
     printf '%s\n' "$want" "$found" > "$stamp"
 }
 

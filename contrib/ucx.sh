@@ -7,7 +7,13 @@
 # DIR/.dcx-ucx names the version and the options that DIR was configured for.
 # $ucx_tree: a source tree, a folder or an archive; none for Debian's package
 ucx_tree=
-# where those of other versions are: folders, with colons between
+# where those of other versions are: folders, with colons between. Absolute, for
+# scripts that change to another folder.
+if [ -n "${DCX_UCX_TREES:-}" ]; then
+    DCX_UCX_TREES=$(tr : '\n' <<< "$DCX_UCX_TREES" |
+        grep . | xargs -d '\n' realpath -ms | paste -s -d :)
+    export DCX_UCX_TREES
+fi
 ucx_trees=${DCX_UCX_TREES:-$top/../shared/ucx}
 
 # The options that Debian configured UCX with, less the folders and what it says
