@@ -135,8 +135,8 @@ enum {
 #define PRM_HCA_CAP_TS_FORMAT_SHIFT  6
 #define PRM_HCA_CAP_TWO_BITS         0x03
 
-/* What has to be between a UMR and the WQE behind it: strong ordering, a small
- * fence or nothing (MLX5_CAP_UMR_FENCE_* of Linux) */
+/* Fence that the WQE behind a UMR needs: strong ordering, a small one or
+ * nothing (MLX5_CAP_UMR_FENCE_* of Linux) */
 enum {
     PRM_UMR_FENCE_STRONG = 0,
     PRM_UMR_FENCE_SMALL  = 1,

@@ -14,7 +14,7 @@
  * asked for. */
 static bool has_no_more_memory;
 
-/* What the macro of that name calls where the rights are no constant */
+/* Called by the macro ibv_reg_mr() where the rights are no constant */
 extern "C" struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                  unsigned access)

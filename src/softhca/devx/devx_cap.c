@@ -214,7 +214,7 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
            ((where == DEVX_ON_DC_TM) && hca_has_dc_rndv());
 }
 
-/* Those that a variable sets */
+/* Set by variables */
 #define CAP_LOG_TAGS    DEVX_BITS(0xbc, 12, 8) /* log_tag_matching_list_sz */
 #define CAP_INDIRECTION DEVX_BITS(0x20, 31, 24) /* max_indirection */
 

@@ -87,7 +87,7 @@ struct devx_dct {
     struct uverbs_obj *cq, *srq;
 };
 
-/* Whether the XRQ was made for initiators of DC. */
+/* Tells if the XRQ was made for initiators of DC. */
 static bool devx_dct_xrq(const uint8_t *ctx)
 {
     const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ,

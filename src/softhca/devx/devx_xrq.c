@@ -265,7 +265,7 @@ static const struct devx_field devx_dc_params_fields[] = {
     {NULL, 0, 0}
 };
 
-/* What it reads with from initiators of DC. The key has to be that of their
+/* Parameters of the reads from initiators of DC. The key has to be that of their
  * requests, too (hca_resp_tm.c). */
 static enum devx_status devx_set_dc_params(struct devx_call *call)
 {

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the devices of this process have less than they could: SOFTHCA_MODEL,
+ * Features that the devices of this process lack: SOFTHCA_MODEL,
  * SOFTHCA_LACKS, SOFTHCA_HAS, SOFTHCA_LIMITS, SOFTHCA_MEMLOCK. Read once, while
  * attaching (hca_dev.c); what is not there is neither reported nor done.
  */
@@ -26,14 +26,14 @@ enum hca_lack {
     HCA_LACK_RTS2RST,     /* RESET of a QP that is in no error */
     HCA_LACK_LAG_DCT,     /* DC targets on a bond */
     HCA_LACK_TM,          /* tag matching */
-    HCA_LACK_TM_ROCE,     /* ... on Ethernet */
-    HCA_LACK_TM_DC,       /* ... with rendezvous by DC */
-    HCA_LACK_TM_INDIRECT, /* ... into indirect keys */
-    HCA_LACK_STRIDES,     /* ... with receives that have strides */
+    HCA_LACK_TM_ROCE,     /* tag matching on Ethernet */
+    HCA_LACK_TM_DC,       /* rendezvous by DC, with tag matching */
+    HCA_LACK_TM_INDIRECT, /* tag matching into indirect keys */
+    HCA_LACK_STRIDES,     /* tag matching with receives in strides */
     HCA_LACK_UMR_ATOMIC,  /* the right to atomics, by UMR */
     HCA_LACK_UMR_FENCE,   /* a small fence orders what is behind a UMR */
     HCA_LACK_REPEAT,      /* repeated blocks in a layout */
-    HCA_LACK_REPEAT_NEST, /* ... over repeated blocks */
+    HCA_LACK_REPEAT_NEST, /* repeated blocks over repeated blocks */
     HCA_NUM_LACKS
 };
 
@@ -51,8 +51,8 @@ enum hca_limit {
 struct hca_caps {
     unsigned lacks;                  /* bits 1 << enum hca_lack */
     uint32_t limits[HCA_NUM_LIMITS]; /* 0: that of the device */
-    uint8_t  log_streams;            /* of a DCI ... */
-    uint8_t  log_errored;            /* ... that may be in error */
+    uint8_t  log_streams;            /* of a DCI */
+    uint8_t  log_errored;            /* of them, that may be in error */
     bool     is_roce;                /* the model has Ethernet ports */
     bool     memlock;                /* regions count against RLIMIT_MEMLOCK */
 };

@@ -69,8 +69,8 @@ struct hca_late *hca_late_new(const struct hca_wqe *wqe)
     return late;
 }
 
-/* What has no result waits for those before it that have one: but for a NOP,
- * which does so only with a fence (UCX posts its own with one). */
+/* Waits for the results before it, as a WQE does that has none of its own. A NOP
+ * waits with a fence alone (UCX posts its own with one). */
 static struct hca_late *hca_late_behind(const struct hca_wqe *wqe)
 {
     struct hca_wqe empty  = {.length = 0};

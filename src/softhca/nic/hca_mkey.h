@@ -65,7 +65,7 @@ void hca_mkey_release(struct hca_mkey *mkey);
  * (hca_walk.h). @return NULL if there is none. */
 const struct hca_mkey *hca_mkey_find(uint32_t key);
 
-/* Whether there is such a key, and it leads to others. */
+/* Tells if there is such a key, and it leads to others. */
 bool hca_mkey_is_indirect(uint32_t key);
 
 /* Whether a key that is held allows a use, but for what it leads to. */

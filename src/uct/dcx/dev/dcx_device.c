@@ -176,7 +176,7 @@ uct_dcx_device_query_umr(uct_dcx_device_t *dev,
 }
 
 
-/* Whether the ports are bonded: QUERY_LAG (common/prm_cmd.h). A device that does
+/* Tells if the ports are bonded: QUERY_LAG (common/prm_cmd.h). A device that does
  * not have the command, or refuses it, counts as not bonded. */
 static int uct_dcx_device_is_lag(const uct_dcx_device_t *dev)
 {

@@ -33,7 +33,7 @@ typedef struct uct_dcx_atomic_caps {
 typedef struct uct_dcx_tm_caps {
     unsigned max_tags; /* tagged buffers of one list */
     int      rndv_dc;  /* it fetches the data of a rendezvous by DC */
-    int      has_keys; /* ... into keys with a layout */
+    int      has_keys; /* it receives into keys with a layout */
     unsigned max_hdr;  /* of a rendezvous request */
 } uct_dcx_tm_caps_t;
 
@@ -42,10 +42,10 @@ typedef struct uct_dcx_tm_caps {
 typedef struct uct_dcx_umr_caps {
     int      has_keys;   /* of indirect keys */
     int      has_rows;   /* repeated blocks */
-    int      has_nests;  /* ... over keys with layouts */
+    int      has_nests;  /* repeated blocks over keys with layouts */
     unsigned max_depth;  /* keys that lead to each other */
     unsigned max_klm;    /* translations of one */
-    unsigned max_inline; /* ... that stand in the WQE */
+    unsigned max_inline; /* translations that stand in the WQE */
     uint8_t  fence;      /* PRM_UMR_FENCE_*, of the WQE behind one */
 } uct_dcx_umr_caps_t;
 
@@ -66,8 +66,8 @@ typedef struct uct_dcx_device {
     int                    has_devx;
     int                    answers;       /* QUERY_HCA_CAP */
     int                    has_dc;
-    int                    is_lag;        /* its ports are bonded ... */
-    int                    has_lag_dct;   /* ... and may have DC targets then */
+    int                    is_lag;        /* its ports are bonded */
+    int                    has_lag_dct;   /* a bond may have DC targets */
     int                    compact_av;    /* takes 16-byte address vectors */
     int                    indirect_keys; /* makes KSM keys */
     int                    indirect_atomics;

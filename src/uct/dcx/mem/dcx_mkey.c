@@ -20,7 +20,7 @@
 #define UCT_DCX_MKEY_LOG_ENTITY   31
 #define UCT_DCX_MKEY_ENTITY       UCS_BIT(UCT_DCX_MKEY_LOG_ENTITY)
 
-/* ... and ends at a multiple of this. Atomics through an indirect key want at
+/* The key ends at a multiple of this. Atomics through an indirect key want at
  * least their own size (ib_mlx5dv_md.c). */
 #define UCT_DCX_MKEY_ALIGN        4096ul
 
@@ -63,7 +63,7 @@ void uct_dcx_mkeys_cleanup(uct_dcx_mkeys_t *mkeys)
 }
 
 
-/* What the key spans: more than the region. */
+/* The key spans more than the region. */
 static uint64_t uct_dcx_mkey_start(const struct ibv_mr *mr)
 {
     return ucs_align_down_pow2((uintptr_t)mr->addr, UCT_DCX_MKEY_ENTITY);

@@ -44,7 +44,7 @@ typedef struct uct_dcx_view_form {
 } uct_dcx_view_form_t;
 
 
-/* What there may be of a form */
+/* Limits of a form */
 typedef struct uct_dcx_view_limits {
     size_t   max_pieces; /* of the top layout */
     unsigned max_layers;
