@@ -12,6 +12,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_cq_mini.h"
 #include "softhca/nic/hca_mkey.h"
+#include "softhca/nic/hca_order.h"
 #include "softhca/nic/hca_wqe.h"
 #include "softhca/uverbs/uverbs_srq.h"
 
@@ -43,6 +44,8 @@ enum devx_where {
     DEVX_ON_TM,
     DEVX_ON_STRIDES,
     DEVX_ON_DC_TM,
+    DEVX_ON_OOO,
+    DEVX_ON_RELAXED,
 
     /* with an enum hca_lack: of devices that have it, or that lack it */
     DEVX_ON_HAVE = 0x40,
@@ -98,6 +101,7 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x14, 20, 16, 16),  /* log_max_srq */
     CAP(GENERAL, 0x18, 23, 16, 22),  /* log_max_cq_sz */
     CAP(GENERAL, 0x18, 4, 0, 16),    /* log_max_cq */
+    CAP_ON(RELAXED, GENERAL, 0x1c, 23, 23, 1), /* relaxed_ordering_write */
     CAP(GENERAL, 0x1c, 21, 16, 20),  /* log_max_mkey */
     CAP_BIT(PRM_HCA_CAP_FIXED_BUFFER_SIZE), /* KSM */
     CAP(GENERAL, 0x20, 22, 16, 64),  /* log_max_mrw_sz */
@@ -114,6 +118,8 @@ static const struct devx_cap devx_caps[] = {
     CAP_ON(ROCE, GENERAL, 0x34, 9, 8, 1), /* port_type: Ethernet */
     CAP(GENERAL, 0x34, 7, 0, 1),     /* num_ports */
     CAP(GENERAL, 0x38, 28, 24, HCA_LOG_MSG_MAX), /* log_max_msg */
+    CAP_ON(OOO, GENERAL, 0x38, 22, 22, 1), /* dp_ordering_ooo_rw_dc */
+    CAP_ON(OOO, GENERAL, 0x38, 21, 21, 1), /* dp_ordering_ooo_rw_rc */
     CAP_ON(BOND, GENERAL, 0x3c, 7, 7, 1), /* init2_lag_tx_port_affinity */
     CAP(GENERAL, 0x3c, 3, 0, 1),     /* cqe_version */
     CAP_BIT(PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR),
@@ -211,7 +217,9 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
            ((where == DEVX_ON_TM) && !hca_lacks(HCA_LACK_TM)) ||
            ((where == DEVX_ON_STRIDES) && !hca_lacks(HCA_LACK_TM) &&
             !hca_lacks(HCA_LACK_STRIDES)) ||
-           ((where == DEVX_ON_DC_TM) && hca_has_dc_rndv());
+           ((where == DEVX_ON_DC_TM) && hca_has_dc_rndv()) ||
+           ((where == DEVX_ON_OOO) && (hca_order == HCA_ORDER_OOO)) ||
+           ((where == DEVX_ON_RELAXED) && (hca_order == HCA_ORDER_RELAXED));
 }
 
 /* Set by variables */
@@ -277,8 +285,7 @@ static const struct devx_field devx_query_vport_fields[] = {
     {NULL, 0, 0}
 };
 
-/* hca_vport_context. Of ooo_sl_mask no bit is set: no service level leads over
- * adaptive routes. */
+/* hca_vport_context */
 #define VPORT_AT         0x10u
 #define VPORT_PHYS_STATE DEVX_BITS(0x20, 15, 12)
 #define VPORT_PORT_STATE DEVX_BITS(0x20, 7, 4)
@@ -286,6 +293,7 @@ static const struct devx_field devx_query_vport_fields[] = {
 #define VPORT_SYS_GUID   DEVX_QWORD(0x28)
 #define VPORT_PORT_GUID  DEVX_QWORD(0x30)
 #define VPORT_NODE_GUID  DEVX_QWORD(0x38)
+#define VPORT_OOO_SLS    DEVX_BITS(0x50, 15, 0)
 #define VPORT_LID        DEVX_BITS(0x5c, 31, 16)
 #define VPORT_SM_LID     DEVX_BITS(0x60, 31, 16)
 
@@ -315,6 +323,8 @@ static enum devx_status devx_query_vport(struct devx_call *call)
     devx_set(out, VPORT_NODE_GUID, guid);
     devx_set(out, VPORT_LID, hca_dev_lid(call->ctx->dev));
     devx_set(out, VPORT_SM_LID, 1);
+    devx_set(out, VPORT_OOO_SLS,
+             (hca_order == HCA_ORDER_OOO) ? HCA_ORDER_OOO_SLS : 0);
     return DEVX_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "hca_cq.h"
 #include "hca_fault.h"
 #include "hca_late.h"
+#include "hca_order.h"
 #include "softhca/base/hca_log.h"
 #include "hca_pcie.h"
 #include "hca_qp.h"
@@ -28,6 +29,7 @@ static void hca_nic_init_once(void)
     hca_strict_init();
     hca_fault_init();
     hca_late_init();
+    hca_order_init();
     hca_pcie_init();
     hca_obj_set_repair(HCA_KIND_QP, hca_qp_repair);
     hca_obj_set_repair(HCA_KIND_CQ, hca_cq_repair);

@@ -10,6 +10,7 @@
 #include "hca_async.h"
 #include "hca_completer.h"
 #include "hca_late.h"
+#include "hca_order.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_requester.h"
@@ -240,6 +241,7 @@ static void hca_qp_to_reset(struct hca_qp *qp)
 
     if (sq != NULL) {
         hca_late_drop(qp);
+        hca_order_drop(qp);
     }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->resp, 0, sizeof(qp->resp));
@@ -338,6 +340,7 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
     hca_mutex_lock(&qp->sq_lock);
     sq = qp->req.sq;
     hca_late_drop(qp);
+    hca_order_drop(qp);
     qp->req.sq = NULL;
     hca_mutex_unlock(&qp->sq_lock);
     hca_timer_cancel(&sq->timer);

@@ -4,18 +4,21 @@
  * for its answer before the next. It runs to completion in the thread that
  * rang the doorbell, under the QP's sq_lock; if there is something to wait for
  * (RNR, no answer), the helper's timer goes on. Fences are kept by that order,
- * unless the device is late (hca_late.h). A DCI with streams has hca_stream.c
- * instead.
+ * unless the device is late (hca_late.h) or out of order (hca_order.h). A DCI
+ * with streams has hca_stream.c instead.
  */
 #include "hca_requester.h"
 #include "hca_completer.h"
 #include "hca_late.h"
+#include "hca_order.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
 #include "hca_uar.h"
+
+#include <stdlib.h>
 
 /* A queue in error is looked at after the first millisecond, then after twice
  * as long each time, up to a quarter second. */
@@ -61,6 +64,17 @@ static void hca_requester_done(struct hca_request *rq)
     }
 }
 
+/* The one that has passed this one completes behind it. */
+static void hca_requester_done_passed(struct hca_qp *qp)
+{
+    struct hca_request *rq = hca_order_take(qp);
+
+    if ((rq != NULL) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
+        hca_requester_done(rq);
+    }
+    free(rq);
+}
+
 static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
 {
     struct hca_request rq;
@@ -71,6 +85,9 @@ static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
     check    = hca_request_execute(&rq, qp->req.ci, posted);
     if (__builtin_expect(check == HCA_OK, 1)) {
         hca_requester_done(&rq);
+        if (hca_order != HCA_ORDER_IBTA) {
+            hca_requester_done_passed(qp);
+        }
     } else if (check == HCA_WAIT) {
         qp->req.waiting = true;
         hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq.wait_ns);
@@ -133,6 +150,10 @@ static void hca_requester_execute(struct hca_qp *qp)
             hca_requester_overrun(qp, posted);
         } else if (qp->has_streams) {
             hca_stream_run(qp);
+            return;
+        } else if ((hca_order != HCA_ORDER_IBTA) &&
+                   (hca_order_holds(qp, posted) ||
+                    !hca_order_pass(qp, posted))) {
             return;
         } else {
             hca_requester_step(qp, posted);

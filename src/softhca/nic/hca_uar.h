@@ -16,6 +16,7 @@ struct hca_sq {
     uint32_t            qpn;
     struct hca_streams *streams; /* of a DCI that has them */
     struct hca_late    *late;    /* executed and not complete, the oldest */
+    struct hca_request *passed;  /* executed before the one in front of it */
     struct hca_sq      *next;
 };
 

@@ -1,0 +1,60 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * SOFTHCA_ORDER: a fabric, or a host, that keeps no order but the one that is
+ * asked for. By itself the device places the data of a queue pair in the order
+ * of its queue. With "ooo" (adaptive routing, direct data placement) an RDMA
+ * WRITE or READ may be executed after the WQE behind it; with "relaxed" (PCIe)
+ * a WRITE may, if both go to regions registered with relaxed ordering.
+ *
+ *   passes  RDMA WRITE, READ or atomic, to the same target
+ *   never   SEND, WRITE with immediate: their completion tells of all data
+ *           before them (UCX, pull request 11673)
+ *           fence mode 3, strong order; behind a READ, modes 2 and 4
+ *           a WQE behind one that has completed: it is placed
+ *
+ * The manual page of mlx5dv_create_qp() promises more for direct data placement
+ * (reads and atomics are executed in order); UCX orders them all the same, so
+ * the device does what the weaker rule allows. A DCI with streams keeps its
+ * order.
+ *
+ * The choice follows from the seed and the number of the message alone.
+ * Everything here is under the QP's sq_lock, in the owner's process.
+ */
+#ifndef HCA_ORDER_H
+#define HCA_ORDER_H
+
+#include "hca_request.h"
+
+enum hca_order {
+    HCA_ORDER_IBTA,
+    HCA_ORDER_OOO,
+    HCA_ORDER_RELAXED
+};
+
+/* HCA_ORDER_IBTA: nothing else here is called. */
+extern enum hca_order hca_order;
+
+/* With HCA_ORDER_OOO, the service levels that lead over adaptive routes
+ * (hca_vport_context.ooo_sl_mask); all others keep the order. */
+#define HCA_ORDER_OOO_SLS 0x00ffu
+
+/* Reads SOFTHCA_ORDER; a wrong value is an error line and no effect. */
+void hca_order_init(void);
+
+/* Waits for the WQE behind the only one that is posted, or for the timer.
+ * @return false if the queue is to be run now. */
+bool hca_order_holds(struct hca_qp *qp, uint16_t posted);
+
+/* Executes the second WQE of the queue, if it passes the first one. It is kept
+ * in qp->req.sq->passed until the first one has completed. @return false if it
+ * waits for its peer: it is tried again before the first one. */
+bool hca_order_pass(struct hca_qp *qp, uint16_t posted);
+
+/* Takes the WQE that has passed the one that has completed now; the caller
+ * frees it. @return NULL if there is none. */
+struct hca_request *hca_order_take(struct hca_qp *qp);
+
+/* Forgets it, without a completion. */
+void hca_order_drop(struct hca_qp *qp);
+
+#endif

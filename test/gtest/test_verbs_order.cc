@@ -1,0 +1,276 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * SOFTHCA_ORDER: RDMA and atomics that nothing orders change places at their
+ * target, and nothing else does. The two of a pair name the same bytes, so that
+ * these tell the order later, too. Strong order has no flag in verbs: it is
+ * tested with dcx (test_dcx_order.cc).
+ */
+#include "verbs_bench.h"
+
+namespace {
+
+constexpr unsigned PAIRS = 200;
+
+/* Several, as they should meet pairs that change places */
+constexpr const char *FAULTS =
+        "drop:op=write:nth=11,drop:op=write:nth=22,drop_ack:op=write:nth=33,"
+        "drop_ack:op=write:nth=44,drop:op=atomic:nth=55,drop:op=atomic:nth=66,"
+        "drop_ack:op=atomic:nth=77,drop_ack:op=atomic:nth=88";
+
+class verbs_order : public verbs_test {
+protected:
+    static constexpr int access = ACCESS_ALL | IBV_ACCESS_RELAXED_ORDERING;
+
+    verbs_op put(const strict_mem &from, unsigned flags = IBV_SEND_SIGNALED)
+    {
+        return verbs_op(IBV_WR_RDMA_WRITE).local(from, 8).remote(*m_target)
+               .flags(flags);
+    }
+
+    /* Both in one doorbell, and their completions in order */
+    void post(verbs_op first, verbs_op second)
+    {
+        first.wr.wr_id  = 1;
+        second.wr.wr_id = 2;
+        second.attach();
+        first.wr.next = &second.wr;
+        ASSERT_EQ(0, first.post(m_pair.a.qp));
+        if (first.wr.send_flags & IBV_SEND_SIGNALED) {
+            verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+        }
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 2, 2);
+    }
+
+    /* Of each pair of writes, whether the first one came last */
+    std::string writes(unsigned flags = 0, unsigned first_flags = 0)
+    {
+        std::string order;
+
+        memset(src.addr, 1, 8);
+        memset(m_other.addr, 2, 8);
+        for (unsigned i = 0; i < PAIRS; i++) {
+            post(put(src, first_flags),
+                 put(m_other, IBV_SEND_SIGNALED | flags));
+            order += (m_target->addr[0] == 1) ? 'x' : '.';
+        }
+        return order;
+    }
+
+    static void expect_some(const std::string &order)
+    {
+        size_t count = std::count(order.begin(), order.end(), 'x');
+
+        EXPECT_GT(count, order.size() / 4) << order;
+        EXPECT_LT(count, order.size() * 3 / 4) << order;
+    }
+
+    static void expect_none(const std::string &order)
+    {
+        EXPECT_EQ(std::string(order.size(), '.'), order);
+    }
+
+    verbs_op fetch_add(unsigned flags = IBV_SEND_SIGNALED)
+    {
+        verbs_op op = verbs_op(IBV_WR_ATOMIC_FETCH_AND_ADD)
+                      .local(m_other, 8).flags(flags);
+
+        op.wr.wr.atomic.remote_addr = (uintptr_t)m_target->addr;
+        op.wr.wr.atomic.rkey        = m_target->mr->rkey;
+        op.wr.wr.atomic.compare_add = 1;
+        return op;
+    }
+
+    /* Of a write and what fetches behind it, whether that got what was there
+     * before */
+    template<typename F> std::string fetches(F make)
+    {
+        std::string order;
+
+        for (unsigned i = 0; i < PAIRS; i++) {
+            memset(src.addr, 1 + i % 2, 8);
+            memset(m_target->addr, 7, 8);
+            post(put(src), make());
+            order += (m_other.addr[0] == 7) ? 'x' : '.';
+        }
+        return order;
+    }
+
+    verbs_op read()
+    {
+        return verbs_op(IBV_WR_RDMA_READ).local(m_other, 8).remote(*m_target);
+    }
+
+    strict_mem m_other{dev.pd, ACCESS_ALL, 0}, m_relaxed{dev.pd, access, 0};
+    strict_mem m_far{dev.pd, ACCESS_ALL, 0};
+    strict_mem *m_target = &dst;
+    verbs_pair m_pair{dev};
+};
+
+class verbs_order_ooo : public verbs_order {};
+class verbs_order_lost : public verbs_order {
+protected:
+    hca_log_reader m_log;
+};
+class verbs_order_relaxed : public verbs_order {};
+
+TEST_P(verbs_order_ooo, writes_change_places)
+{
+    expect_some(writes());
+    expect_some(writes(IBV_SEND_FENCE));
+    expect_some(writes(0, IBV_SEND_SIGNALED));
+}
+
+TEST_P(verbs_order_ooo, what_fetches_passes_writes)
+{
+    expect_some(fetches([&] { return read(); }));
+    expect_some(fetches([&] { return fetch_add(); }));
+}
+
+/* A write waits a little for what passes it, and is executed anyhow. */
+TEST_P(verbs_order_ooo, write_alone_is_placed)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        memset(src.addr, i, 8);
+        ASSERT_EQ(0, put(src).post(m_pair.a.qp));
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+        ASSERT_EQ((uint8_t)i, m_target->addr[7]);
+    }
+}
+
+/* ... also in a doorbell of its own */
+TEST_P(verbs_order_ooo, next_doorbell_passes)
+{
+    std::string order;
+
+    memset(src.addr, 1, 8);
+    memset(m_other.addr, 2, 8);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        ASSERT_EQ(0, put(src).post(m_pair.a.qp));
+        ASSERT_EQ(0, put(m_other).post(m_pair.a.qp));
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+        order += (m_target->addr[0] == 1) ? 'x' : '.';
+    }
+    EXPECT_NE(std::string::npos, order.find('x')) << order;
+    EXPECT_NE(std::string::npos, order.find('.')) << order;
+}
+
+TEST_P(verbs_order_ooo, message_is_behind_all_data)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        memset(src.addr, i, 8);
+        ASSERT_EQ(0, verbs_recv(m_pair.b.qp, m_other, 64));
+        ASSERT_EQ(0, put(src).post(m_pair.a.qp));
+        ASSERT_EQ(0, send().post(m_pair.a.qp));
+        verbs_expect_wcs(m_pair.b.recv_cq, IBV_WC_SUCCESS, 0, 0);
+        ASSERT_EQ((uint8_t)i, m_target->addr[7]);
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+    }
+}
+
+/* A read that a fence is behind has fetched before that is executed. */
+TEST_P(verbs_order_ooo, fence_holds_behind_a_read)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        memset(m_target->addr, i, 8);
+        memset(src.addr, 0xee, 8);
+        post(read(), put(src, IBV_SEND_SIGNALED | IBV_SEND_FENCE));
+        ASSERT_EQ((uint8_t)i, m_other.addr[7]);
+    }
+}
+
+TEST_P(verbs_order_ooo, seed_says_which)
+{
+    verbs_pair other(dev);
+    std::string order = writes();
+
+    std::swap(m_pair.a.qp, other.a.qp);
+    std::swap(m_pair.a.send_cq, other.a.send_cq);
+    EXPECT_EQ(order, writes());
+    std::swap(m_pair.a.qp, other.a.qp);
+    std::swap(m_pair.a.send_cq, other.a.send_cq);
+    EXPECT_NE(order, writes()) << "other messages";
+}
+
+/* The one that passed fails: it is told of in its turn. */
+TEST_P(verbs_order_ooo, error_comes_in_its_turn)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        verbs_pair pair(dev);
+        verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2)
+                         .local((uintptr_t)src.addr, 8, src.mr->lkey ^ 0xdead00)
+                         .remote(dst);
+        verbs_op first = put(src);
+
+        memset(src.addr, i + 1, 8);
+        first.wr.wr_id = 1;
+        wrong.attach();
+        first.wr.next = &wrong.wr;
+        ASSERT_EQ(0, first.post(pair.a.qp));
+        verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+        verbs_expect_wcs(pair.a.send_cq, IBV_WC_LOC_PROT_ERR, 2, 2);
+        EXPECT_EQ(i + 1, dst.addr[0]);
+    }
+}
+
+/* Whatever state it has, a queue ends. */
+TEST_P(verbs_order_ooo, queue_ends_with_what_is_held)
+{
+    for (unsigned i = 0; i < 50; i++) {
+        verbs_pair pair(dev);
+
+        ASSERT_EQ(0, put(src).post(pair.a.qp));
+        if (i % 2) {
+            hca_modify(pair.a.qp, {}, (i % 4 == 1) ? IBV_QPS_RESET :
+                                                     IBV_QPS_ERR, 0);
+        }
+    }
+}
+
+/* The first of a pair, the second, or the answer to one is lost: either is tried
+ * again, and executed once. */
+TEST_P(verbs_order_lost, each_is_executed_once)
+{
+    memset(m_far.addr, 0, 8);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        verbs_op add = fetch_add();
+
+        add.wr.wr.atomic.remote_addr = (uintptr_t)m_far.addr;
+        add.wr.wr.atomic.rkey        = m_far.mr->rkey;
+        memset(src.addr, i, 8);
+        post(put(src), add);
+        ASSERT_EQ((uint8_t)i, m_target->addr[7]);
+        ASSERT_EQ(i, *(uint64_t*)m_other.addr);
+    }
+    EXPECT_EQ(PAIRS, *(uint64_t*)m_far.addr);
+    EXPECT_NE("", m_log.take()) << "no fault met a message";
+}
+
+TEST_P(verbs_order_relaxed, regions_say_so)
+{
+    expect_none(writes());
+    expect_none(fetches([&] { return fetch_add(); }));
+    m_target = &m_relaxed;
+    expect_some(writes());
+    expect_some(fetches([&] { return fetch_add(); }));
+    expect_none(fetches([&] { return read(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(ooo, verbs_order_ooo, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(seed, verbs_order_ooo, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(lost, verbs_order_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(relaxed, verbs_order_relaxed, testing::Values(0));
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    return hca_test_main(argc, argv,
+                         {{"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
+                          {"seed", {{"SOFTHCA_ORDER", "ooo:2"}}},
+                          {"lost", {{"SOFTHCA_ORDER", "ooo"},
+                                    {"SOFTHCA_LOG", "info"},
+                                    {"SOFTHCA_FAULT", FAULTS}}},
+                          {"relaxed", {{"SOFTHCA_ORDER", "relaxed:3"}}}});
+}
