@@ -25,6 +25,7 @@ enum {
     PRM_CMD_CREATE_DCT              = 0x710,
     PRM_CMD_CREATE_XRQ              = 0x717,
     PRM_CMD_SET_XRQ_DC_PARAMS_ENTRY = 0x726,
+    PRM_CMD_QUERY_HCA_VPORT_CONTEXT = 0x762,
     PRM_CMD_QUERY_LAG               = 0x842
 };
 
@@ -105,11 +106,15 @@ static_assert(sizeof(struct prm_query_hca_cap_out) == 0x1010,
 /* Single bits of the general page, cmd_hca_cap_bits: bit 0 is the highest of
  * the first byte. */
 enum {
+    PRM_HCA_CAP_RELAXED_ORDERING_WRITE     = 0x0e8,
     PRM_HCA_CAP_FIXED_BUFFER_SIZE          = 0x108, /* KSM keys */
+    PRM_HCA_CAP_OOO_SL_MASK                = 0x138,
+    PRM_HCA_CAP_DP_ORDERING_OOO_RW_DC      = 0x1c9,
     PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR     = 0x200,
     PRM_HCA_CAP_REPEATED_BLOCK_DISABLED    = 0x206,
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
     PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209,
+    PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC     = 0x333,
     PRM_HCA_CAP_TAG_MATCHING               = 0x5f0,
     PRM_HCA_CAP_RNDV_OFFLOAD_DC            = 0x5f2
 };
@@ -149,6 +154,35 @@ enum {
     PRM_TS_FORMAT_REAL_TIME    = 1,
     PRM_TS_FORMAT_BOTH         = 2
 };
+
+/* --- QUERY_HCA_VPORT_CONTEXT ---------------------------------------------- */
+
+/* query_hca_vport_context_in_bits */
+struct prm_query_hca_vport_in {
+    __be16  opcode;
+    __be16  uid;
+    __be16  reserved1;
+    __be16  op_mod;
+    __be16  port;    /* low 4 bits */
+    __be16  vport;   /* 0: the own one */
+    uint8_t reserved2[4];
+};
+static_assert(sizeof(struct prm_query_hca_vport_in) == 16,
+              "query_hca_vport_context_in_bits");
+
+/* query_hca_vport_context_out_bits with hca_vport_context_bits */
+struct prm_query_hca_vport_out {
+    uint8_t status;
+    uint8_t reserved1[3];
+    __be32  syndrome;
+    uint8_t reserved2[0x5a];
+    __be16  ooo_sl_mask;   /* service levels that lead over adaptive routes */
+    uint8_t reserved3[0x1a8];
+};
+static_assert(offsetof(struct prm_query_hca_vport_out, ooo_sl_mask) == 0x62,
+              "hca_vport_context_bits.ooo_sl_mask");
+static_assert(sizeof(struct prm_query_hca_vport_out) == 0x20c,
+              "query_hca_vport_context_out_bits");
 
 /* --- QUERY_LAG ------------------------------------------------------------ */
 

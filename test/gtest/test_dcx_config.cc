@@ -99,6 +99,9 @@ const std::map<std::string, option> options = {
 
     /* the path; the port is one of InfiniBand, with one GID and LMC 0 */
     {"SL", {{"0", "15", "auto"}, {"16", "-1", "inf"}}},
+    {"AR_ENABLE", {{"n", "try", "auto"},
+                   {"perhaps", "2", "y" /* it has none */}}},
+    {"DDP_ENABLE", {{"n", "try"}, {"perhaps", "auto", "y"}}},
     {"TRAFFIC_CLASS", {{"0", "255", "auto"}, {"256", "inf"}}},
     {"GID_INDEX", {{"0", "auto"}, {"1", "255", "256", "inf"}}},
     {"PKEY", {{"0x7fff", "auto"},

@@ -286,7 +286,7 @@ static const struct devx_field devx_query_vport_fields[] = {
 };
 
 /* hca_vport_context */
-#define VPORT_AT         0x10u
+#define VPORT_AT         0x10u /* in prm_query_hca_vport_out */
 #define VPORT_PHYS_STATE DEVX_BITS(0x20, 15, 12)
 #define VPORT_PORT_STATE DEVX_BITS(0x20, 7, 4)
 #define VPORT_STATE      DEVX_BITS(0x20, 3, 0)
@@ -341,11 +341,11 @@ const struct devx_cmd devx_cap_cmds[] = {
      .in_size  = sizeof(struct prm_query_lag_in),
      .out_size = sizeof(struct prm_query_lag_out),
      .run      = devx_query_lag},
-    {.opcode   = 0x762,
+    {.opcode   = PRM_CMD_QUERY_HCA_VPORT_CONTEXT,
      .class    = DEVX_GENERAL,
      .name     = "query_hca_vport_context",
-     .in_size  = 16,
-     .out_size = 0x20c,
+     .in_size  = sizeof(struct prm_query_hca_vport_in),
+     .out_size = sizeof(struct prm_query_hca_vport_out),
      .run      = devx_query_vport},
     {.name = NULL},
 };

@@ -189,13 +189,28 @@ static int uct_dcx_device_is_lag(const uct_dcx_device_t *dev)
 }
 
 
+static void
+uct_dcx_device_query_order(uct_dcx_device_t *dev,
+                           const struct prm_query_hca_cap_out *out)
+{
+    dev->has_sl_mask = uct_dcx_device_cap(out, PRM_HCA_CAP_OOO_SL_MASK);
+    dev->has_relaxed = uct_dcx_device_cap(out,
+                                          PRM_HCA_CAP_RELAXED_ORDERING_WRITE);
+    /* an administrator may force it on all queues (mlxreg) */
+    dev->may_reorder =
+            uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_RW_DC) ||
+            uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC);
+}
+
+
 static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 {
     struct prm_query_hca_cap_out out;
     const uint8_t *page = out.cap.bytes;
 
     if (uct_dcx_device_query_cap(dev, PRM_CAP_GENERAL, &out) != UCS_OK) {
-        dev->compact_av = 1;
+        dev->compact_av  = 1;
+        dev->may_reorder = 1;
         return;
     }
 
@@ -212,6 +227,7 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     dev->has_lag_dct      = (page[PRM_HCA_CAP_LAG_DCT] &
                              PRM_HCA_CAP_TWO_BITS) != 0;
     uct_dcx_device_query_umr(dev, &out);
+    uct_dcx_device_query_order(dev, &out);
     uct_dcx_device_query_tm(dev, &out);
 }
 

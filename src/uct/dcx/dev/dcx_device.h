@@ -72,6 +72,10 @@ typedef struct uct_dcx_device {
     int                    indirect_keys; /* makes KSM keys */
     int                    indirect_atomics;
     uint8_t                ts_format;     /* PRM_TS_FORMAT_* */
+    int                    has_sl_mask;   /* tells which SLs are adaptive */
+    int                    has_relaxed;   /* writes to PCIe in any order */
+    int                    may_reorder;   /* RDMA of one queue, or it does not
+                                           * say */
     uint8_t                log_streams;   /* of a DCI, 0: it has none */
     uint8_t                log_errored;   /* ... that may be in error */
     ucs_sys_device_t       sys_device;

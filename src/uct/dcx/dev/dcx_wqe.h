@@ -76,6 +76,10 @@ typedef struct uct_dcx_wqe_ctrl {
     uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
 } uct_dcx_wqe_ctrl_t;
 
+/* Fence mode of a WQE that waits for all before it (linux/mlx5/qp.h,
+ * MLX5_FENCE_MODE_STRONG_ORDERING) */
+#define UCT_DCX_WQE_STRONG_ORDER (3 << 5)
+
 /* The stream of a DCI that has them, in front of fm_ce_se (libmlx5,
  * mlx5_send_wr_set_dc_addr_stream()) */
 #define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)

@@ -227,9 +227,10 @@ int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 }
 
 
-/* Writes and sends of one endpoint are executed in order anyhow: they share a
- * queue, or the earlier ones have completed; on a shared one, a stream of it.
- * A fence adds that what follows waits for earlier gets and atomics. */
+/* Operations of one endpoint share a queue, or the earlier ones have completed;
+ * on a shared one, a stream of it. Messages are behind all before them. A fence
+ * adds that the next operation waits for earlier gets and atomics. Where puts
+ * may be reordered too (uct_dcx_port_t.is_ordered), it waits for all. */
 ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);

@@ -143,16 +143,8 @@ uct_dcx_port_init_pkey(uct_dcx_port_t *port,
 static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
                                            const uct_dcx_iface_config_t *config)
 {
-    int roce_v2      = uct_dcx_port_is_roce(port) &&
-                       (port->gid_type == IBV_GID_TYPE_ROCE_V2);
-    unsigned long sl = (config->path.sl == UCS_ULUNITS_AUTO) ? 0 :
-                       config->path.sl;
-
-    if (uct_dcx_port_is_roce(port) && (sl > 7)) {
-        ucs_error("%s=%lu: on RoCE it is a priority, set it to 0-7",
-                  uct_dcx_config_variable("SL"), sl);
-        return UCS_ERR_INVALID_PARAM;
-    }
+    int roce_v2 = uct_dcx_port_is_roce(port) &&
+                  (port->gid_type == IBV_GID_TYPE_ROCE_V2);
 
     if (config->path.mtu > port->attr.active_mtu) {
         ucs_error("%s=%u: port %s has %u at most",
@@ -165,7 +157,6 @@ static ucs_status_t uct_dcx_port_init_path(uct_dcx_port_t *port,
     port->mtu           = (config->path.mtu != 0) ?
                           (enum ibv_mtu)config->path.mtu :
                           port->attr.active_mtu;
-    port->sl            = sl;
     port->hop_limit     = config->path.hop_limit;
     port->traffic_class = (config->path.traffic_class != UCS_ULUNITS_AUTO) ?
                           config->path.traffic_class : (roce_v2 ? 106 : 0);
@@ -258,6 +249,11 @@ uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
     }
 
     status = uct_dcx_port_init_path(port, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_port_init_sl(port, config);
     if (status != UCS_OK) {
         return status;
     }

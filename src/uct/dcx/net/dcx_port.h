@@ -29,6 +29,8 @@ typedef struct uct_dcx_port {
     uint16_t               pkey;       /* bit 15: full member */
     uint16_t               pkey_index;
     uint8_t                sl;
+    uint8_t                is_ordered; /* RDMA is executed in the order of its
+                                          queue */
     uint8_t                traffic_class;
     uint8_t                hop_limit;
     uint8_t                is_global;  /* each packet has a GRH */
@@ -70,6 +72,10 @@ ucs_status_t
 uct_dcx_port_init(uct_dcx_port_t *port, uct_dcx_md_t *md, const char *dev_name,
                   const uct_dcx_iface_config_t *config);
 void uct_dcx_port_cleanup(uct_dcx_port_t *port);
+
+/* Part of it: chooses the service level, and finds out what order it keeps. */
+ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
+                                  const uct_dcx_iface_config_t *config);
 
 /* Part of it: finds the own GID and, on RoCE, its subnet. */
 ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,

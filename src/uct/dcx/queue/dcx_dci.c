@@ -145,6 +145,7 @@ ucs_status_t uct_dcx_dci_init(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     };
     ucs_status_t status;
 
+    dci->fence = set->params.fence;
     ucs_list_head_init(&dci->unsignaled);
     ucs_list_head_init(&dci->ready);
     ucs_arbiter_init(&dci->waitq);

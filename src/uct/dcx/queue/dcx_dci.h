@@ -58,6 +58,7 @@ typedef enum uct_dcx_dci_state {
 struct uct_dcx_dci {
     uct_dcx_txq_t   txq;          /* its QP is NULL if there is none yet */
     uint8_t         state;        /* uct_dcx_dci_state_t */
+    uint8_t         fence;        /* of ctrl segments: fence, or strong order */
     uint16_t        index;
     uct_dcx_ep_t    *ep;          /* exclusive: that has it, or NULL */
     uct_dcx_ep_t    **eps;        /* shared, for each WQEBB: the endpoint of the
@@ -151,13 +152,14 @@ static inline void uct_dcx_dci_forget_eps(uct_dcx_dci_t *dci, uint16_t begin)
 }
 
 
-/* What is posted on the stream next waits for gets and atomics before it. */
+/* The next WQE on the stream waits for gets and atomics before it, and for puts
+ * if these may be reordered. */
 static inline void uct_dcx_dci_fence(uct_dcx_dci_t *dci, uint16_t stream)
 {
     if (uct_dcx_dci_is_shared(dci)) {
-        dci->streams[stream] |= MLX5_WQE_CTRL_FENCE;
+        dci->streams[stream] |= dci->fence;
     } else {
-        dci->txq.sq.carry |= uct_dcx_wqe_flags(MLX5_WQE_CTRL_FENCE);
+        dci->txq.sq.carry |= uct_dcx_wqe_flags(dci->fence);
     }
 }
 

@@ -277,6 +277,9 @@ uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
     set->params.rnr_retry_count = config->tx.rnr_retry_count;
     set->params.max_rd_atomic   = ucs_min(config->tx.max_rd_atomic,
                                           max_rd_atomic);
+    set->params.fence           = set->port->is_ordered ?
+                                  MLX5_WQE_CTRL_FENCE :
+                                  UCT_DCX_WQE_STRONG_ORDER;
     set->params.log_streams     = ucs_ilog2(config->tx.num_streams);
     set->params.log_errored     = ucs_min(set->params.log_streams,
                                           set->port->dev->log_errored);

@@ -65,6 +65,7 @@ typedef struct uct_dcx_dci_params {
     uint8_t  max_rd_atomic;
     uint8_t  log_streams;     /* of a shared one, if the policy has them */
     uint8_t  log_errored;     /* ... that may be in error before it is */
+    uint8_t  fence;           /* see uct_dcx_dci_t */
 } uct_dcx_dci_params_t;
 
 
