@@ -254,9 +254,11 @@ uint32_t dcx_peek_lkey(uct_mem_h memh)
 }
 
 
-uint32_t dcx_peek_rkey(uct_mem_h memh)
+uct_rkey_t dcx_peek_rkey(uct_mem_h memh)
 {
-    return ((const uct_dcx_mem_t*)memh)->rkey;
+    const uct_dcx_mem_t *mem = memh;
+
+    return ((uct_rkey_t)uct_dcx_mem_strict_rkey(mem) << 32) | mem->rkey;
 }
 
 

@@ -124,7 +124,7 @@ void dcx_peek_no_more_layouts(uct_iface_h iface);
 
 /* Keys of registered memory */
 uint32_t dcx_peek_lkey(uct_mem_h memh);
-uint32_t dcx_peek_rkey(uct_mem_h memh);
+uct_rkey_t dcx_peek_rkey(uct_mem_h memh);
 
 /* What this UCX wants of an interface of a network (UCT_DCX_UCX_IFACE_FLAGS) */
 uint64_t dcx_peek_network_flags(void);

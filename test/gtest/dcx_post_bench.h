@@ -171,7 +171,8 @@ protected:
     dcx_loop       m_dcx;
     dc_twin        m_twin;
     struct ibv_ah  *m_ah;
-    uint32_t       m_lkey, m_rkey;
+    uint32_t       m_lkey;
+    uct_rkey_t     m_rkey;
     uint64_t       m_remote;
     int            m_status = 0;
 };

@@ -28,6 +28,8 @@ const std::map<std::string, option> options = {
     /* of the domain */
     {"RCACHE", {{"y", "n", "try"}, {"perhaps", "", "2"}}},
     {"FORK_INIT", {{"n", "try"}, {"perhaps", "-1"}}},
+    {"PCI_RELAXED_ORDERING", {{"n", "try", "auto"},
+                              {"perhaps", "2", "y" /* it has none */}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},

@@ -16,7 +16,7 @@
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
 
-#define UCT_DCX_RKEY_MAGIC 0xdcd2
+#define UCT_DCX_RKEY_MAGIC 0xdcd3
 #define UCT_DCX_RKEY_CHECK 0x5aa5
 
 
@@ -26,6 +26,7 @@ typedef struct uct_dcx_packed_rkey {
     __be16 magic;
     __be16 check;
     __be32 rkey;
+    __be32 strict;
 } UCS_S_PACKED uct_dcx_packed_rkey_t;
 
 static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
@@ -49,7 +50,21 @@ uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                    size_t length, uint32_t access)
 {
     region->access = access;
-    region->mr     = ibv_reg_mr(md->dev.pd, address, length, access);
+    region->strict = ibv_reg_mr(md->dev.pd, address, length, access);
+}
+
+
+/* Registers it once more, if others may write to it in any order. Returns the
+ * key for all but atomics, or NULL. */
+static struct ibv_mr *
+uct_dcx_region_relax(const uct_dcx_region_t *region, uct_dcx_md_t *md)
+{
+    struct ibv_mr *strict = region->strict;
+
+    return ((strict != NULL) && md->dev.relaxed &&
+            (region->access & IBV_ACCESS_REMOTE_WRITE)) ?
+           ibv_reg_mr(md->dev.pd, strict->addr, strict->length,
+                      region->access | IBV_ACCESS_RELAXED_ORDERING) : strict;
 }
 
 
@@ -65,16 +80,20 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
     region->num_idle = 0;
     *prot_p          = PROT_READ | PROT_WRITE;
     uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
-    if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
+    if ((region->strict == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
         *prot_p = PROT_READ;
         uct_dcx_region_reg(region, md, address, length,
                            IBV_ACCESS_REMOTE_READ);
     }
+    region->mr = uct_dcx_region_relax(region, md);
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
                 "%s: failed to register %p of %zu bytes: %m%s",
                 uct_dcx_device_name(&md->dev), address, length,
                 uct_dcx_device_reg_hint(errno));
+        if (region->strict != NULL) {
+            ibv_dereg_mr(region->strict);
+        }
         return UCS_ERR_IO_ERROR;
     }
 
@@ -93,7 +112,8 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
     }
 
     uct_dcx_slots_forget(&md->slots, region->mr->lkey);
-    if (ibv_dereg_mr(region->mr) != 0) {
+    if (((region->mr != region->strict) && (ibv_dereg_mr(region->mr) != 0)) ||
+        (ibv_dereg_mr(region->strict) != 0)) {
         ucs_warn("%s: failed to deregister a region: %m",
                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_IO_ERROR;
@@ -426,7 +446,7 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
         return UCS_OK;
     }
 
-    status = uct_dcx_mkey_create(&md->mkeys, mem->region->mr,
+    status = uct_dcx_mkey_create(&md->mkeys, mem->region->strict,
                                  mem->region->access, &fresh);
     if ((status == UCS_OK) &&
         (uct_dcx_mem_take_mkey(md, mem, fresh) != fresh)) {
@@ -436,20 +456,24 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-/* Half of the key, mixed with the other half */
-static uint16_t uct_dcx_rkey_check(uint32_t rkey)
+/* Halves of both numbers, mixed. The rotation keeps equal ones from canceling
+ * each other out. */
+static uint16_t uct_dcx_rkey_check(uint32_t rkey, uint32_t strict)
 {
-    return (rkey ^ (rkey >> 16)) ^ UCT_DCX_RKEY_CHECK;
+    uint32_t mix = rkey ^ ((strict << 1) | (strict >> 31));
+
+    return (mix ^ (mix >> 16)) ^ UCT_DCX_RKEY_CHECK;
 }
 
 
-void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer)
+void uct_dcx_mem_pack_rkey(uint32_t rkey, uint32_t strict, void *buffer)
 {
     uct_dcx_packed_rkey_t *packed = buffer;
 
-    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
-    packed->check = htobe16(uct_dcx_rkey_check(rkey));
-    packed->rkey  = htobe32(rkey);
+    packed->magic  = htobe16(UCT_DCX_RKEY_MAGIC);
+    packed->check  = htobe16(uct_dcx_rkey_check(rkey, strict));
+    packed->rkey   = htobe32(rkey);
+    packed->strict = htobe32(strict);
 }
 
 
@@ -459,10 +483,11 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
     uct_dcx_md_t *md   = ucs_derived_of(tl_md, uct_dcx_md_t);
     uct_dcx_mem_t *mem = memh;
     ucs_status_t status;
-    uint32_t rkey;
+    uint32_t rkey, strict;
 
     if (!invalidate || uct_dcx_mem_is_layout(memh)) {
-        rkey = uct_dcx_mem_give_rkey(memh);
+        rkey   = uct_dcx_mem_give_rkey(memh);
+        strict = uct_dcx_mem_strict_rkey(mem);
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: the device has no indirect keys, memory cannot be "
                   "invalidated", uct_dcx_device_name(&md->dev));
@@ -472,10 +497,10 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
         if (status != UCS_OK) {
             return status;
         }
-        rkey = mem->mkey->rkey;
+        rkey = strict = mem->mkey->rkey;
     }
 
-    uct_dcx_mem_pack_rkey(rkey, buffer);
+    uct_dcx_mem_pack_rkey(rkey, strict, buffer);
     return UCS_OK;
 }
 
@@ -487,17 +512,18 @@ uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
 {
     const uct_dcx_packed_rkey_t *packed = buffer;
     uint32_t rkey                       = be32toh(packed->rkey);
+    uint32_t strict                     = be32toh(packed->strict);
 
     if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
-        (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
-        ucs_error("this is no remote key of dcx (0x%04x%04x%08x): it was cut "
-                  "off or overwritten, or the peer runs another version; in an "
-                  "MPI program, a dynamic window may be why",
-                  be16toh(packed->magic), be16toh(packed->check), rkey);
+        (packed->check != htobe16(uct_dcx_rkey_check(rkey, strict)))) {
+        ucs_error("this is no remote key of dcx (0x%04x%04x%08x%08x): it was "
+                  "cut off or overwritten, or the peer runs another version; "
+                  "in an MPI program, a dynamic window may be why",
+                  be16toh(packed->magic), be16toh(packed->check), rkey, strict);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    *rkey_p   = rkey;
+    *rkey_p   = ((uct_rkey_t)strict << 32) | rkey;
     *handle_p = NULL;
     return UCS_OK;
 }

@@ -14,6 +14,11 @@
  * invalidated with its region: out of the cache, and complete when the last
  * holder lets go.
  *
+ * With relaxed ordering a region is registered twice. Atomics and indirect keys
+ * use the second, strict registration, as those of UCX's transports do (ib_md.h,
+ * uct_ib_memh_get_atomic_mr_type()). A remote key has the numbers of both:
+ * uct_rkey_t is the one in its lower half, the strict one in its upper half.
+ *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
  * Handles are used again by their domain, and freed with it: one that was
@@ -33,7 +38,8 @@ typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 typedef struct uct_dcx_region {
     ucs_rcache_region_t super;    /* in the cache */
     struct ibv_mr       *mr;
-    uint32_t            access;   /* IBV_ACCESS_* of 'mr' */
+    struct ibv_mr       *strict;  /* the same without relaxed ordering */
+    uint32_t            access;   /* IBV_ACCESS_* of 'strict' */
     uct_dcx_mkey_t      *idle;    /* indirect keys that no handle has now */
     unsigned            num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
 } uct_dcx_region_t;
@@ -58,7 +64,7 @@ typedef struct uct_dcx_mem {
 
 
 enum {
-    UCT_DCX_RKEY_PACKED_SIZE = 8,
+    UCT_DCX_RKEY_PACKED_SIZE = 12,
 
     /* as many as UCX has handles of a region in ordinary use; more are left by
      * a burst, and the device's keys are limited */
@@ -90,6 +96,13 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 }
 
 
+/* What remote atomics use in place of 'rkey' */
+static inline uint32_t uct_dcx_mem_strict_rkey(const uct_dcx_mem_t *mem)
+{
+    return uct_dcx_mem_is_layout(mem) ? mem->rkey : mem->region->strict->rkey;
+}
+
+
 /* A handle, all zero but for its domain; NULL: memory is short */
 uct_dcx_mem_t *uct_dcx_mem_alloc(uct_dcx_md_t *md);
 void uct_dcx_mem_free(uct_dcx_mem_t *mem);
@@ -111,7 +124,7 @@ extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 /* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
 uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
-void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer);
+void uct_dcx_mem_pack_rkey(uint32_t rkey, uint32_t strict, void *buffer);
 ucs_status_t
 uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
                     UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,

@@ -53,7 +53,7 @@ int uct_dcx_addr_check(const uct_dcx_iface_addr_t *addr,
         return 0;
     }
 
-    if (addr->flags & ~(UCT_DCX_ADDR_FLAG_FC | UCT_DCX_ADDR_FLAG_TM)) {
+    if (addr->flags & ~UCT_DCX_ADDR_FLAGS) {
         ucs_log(level, "the peer's interface address is damaged, it has "
                 "unknown flags 0x%x", addr->flags);
         return 0;

@@ -29,8 +29,8 @@ typedef struct uct_dcx_port {
     uint16_t               pkey;       /* bit 15: full member */
     uint16_t               pkey_index;
     uint8_t                sl;
-    uint8_t                is_ordered; /* RDMA is executed in the order of its
-                                          queue */
+    uint8_t                is_ordered; /* RDMA comes to memory in the order of
+                                          its queue */
     uint8_t                traffic_class;
     uint8_t                hop_limit;
     uint8_t                is_global;  /* each packet has a GRH */

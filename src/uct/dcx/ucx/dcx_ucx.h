@@ -155,6 +155,9 @@ uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                   uct_iface_mpool_init_obj_cb_t init_obj,
                                   const char *name);
 
+/* Returns 1 on a processor that writes to memory faster with relaxed ordering. */
+int uct_dcx_ucx_prefers_relaxed_order(void);
+
 /* What UCX calls a PCI device in its log. */
 void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);
 
