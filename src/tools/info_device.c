@@ -122,6 +122,11 @@ static void info_atomics(struct info_device *dev)
     info_row_found(row, "%s", info_yes_no(device->indirect_atomics));
     info_row_needs(row, "optional");
 
+    row = info_part_add(dev->part, "relaxed ordering",
+                        "UCX_DCX_PCI_RELAXED_ORDERING");
+    info_row_found(row, "%s", info_yes_no(device->has_relaxed));
+    info_row_needs(row, "for PCIe of some hosts");
+
     row = info_part_add(dev->part, "short address vector",
                         "UCX_DCX_DEVX");
     info_row_found(row, "%s", info_yes_no(device->compact_av));

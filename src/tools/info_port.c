@@ -54,6 +54,10 @@ static void info_port_path(struct info_part *part, const uct_dcx_port_t *port)
     info_row_needs(row, "index %u, %s member", port->pkey_index,
                    (port->pkey & 0x8000) ? "full" : "limited");
 
+    row = info_part_add(part, "order of puts", "UCX_DCX_AR_ENABLE");
+    info_row_found(row, "%s, SL %u", port->is_ordered ? "kept" :
+                                                        "may be lost", port->sl);
+
     row = info_part_add(part, "MTU", "UCX_DCX_PATH_MTU");
     info_row_found(row, "%u", 128u << port->attr.active_mtu);
     info_row_needs(row, "%u", uct_dcx_port_mtu_bytes(port));
