@@ -301,6 +301,24 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_sl, testing::Values(sl_choices{
 INSTANTIATE_TEST_SUITE_P(roce_ooo, dcx_sl, testing::Values(sl_choices{
     {"auto", "auto", 0}, {"auto", "y", -1}, {"auto", "n", -1}}));
 
+/* The fence goes with the NOP that ends the flush. */
+TEST_P(dcx_order, flush_behind_a_fence)
+{
+    for (unsigned i = 0; i < in_flight; i++) {
+        const uint64_t data = i;
+
+        for (size_t at : {0, 8}) { /* only the first requests a completion */
+            post([&] {
+                return uct_ep_put_short(m_ep, &data, sizeof(data), raddr(at),
+                                        m_rkey);
+            });
+        }
+        fence(i);
+        m_dcx.flush();
+        ASSERT_EQ(0, memcmp(far() + 8, &data, sizeof(data)));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(ooo, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(seed, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(rand, dcx_order, testing::Values(0));

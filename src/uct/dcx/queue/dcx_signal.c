@@ -8,7 +8,8 @@
 
 
 /* To the target of the last WQE: the address is still there. With a fence, as
- * UCX's own: else it might complete before reads and atomics in front of it. */
+ * UCX's own: else it might complete before reads and atomics in front of it. It
+ * is the initiator's, as the modes of two fences do not add up. */
 void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
 {
     uct_dcx_sq_t *sq       = &dci->txq.sq;
@@ -16,7 +17,7 @@ void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci)
     const uct_dcx_av_t *av = (const uct_dcx_av_t*)(last + UCT_DCX_WQE_SEG);
     uct_dcx_post_t tx      = {
         .opcode = MLX5_OPCODE_NOP,
-        .flags  = MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_FENCE
+        .flags  = MLX5_WQE_CTRL_CQ_UPDATE | dci->fence
     };
     uct_dcx_wqe_t wqe;
 

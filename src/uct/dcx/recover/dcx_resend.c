@@ -240,7 +240,7 @@ static void uct_dcx_resend_keep(const uct_dcx_resend_t *walk)
     ctrl                   = uct_dcx_sq_block(sq, sq->pi);
     ctrl->opmod_idx_opcode = htobe32((what & ~0xffff00u) |
                                      ((uint32_t)sq->pi << 8));
-    ctrl->fm_ce_se        |= dci->fence;
+    ctrl->fm_ce_se         = (ctrl->fm_ce_se & ~PRM_CTRL_FM) | dci->fence;
 
     dci->eps[sq->pi & sq->mask] = walk->ep;
     if (walk->ep != NULL) {

@@ -90,7 +90,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_NOP,
-        .flags  = MLX5_WQE_CTRL_FENCE, /* behind reads, too */
+        .flags  = dci->fence, /* behind reads, too */
         .done   = uct_dcx_ep_done_mark
     };
     uct_dcx_wqe_t wqe;
