@@ -83,7 +83,7 @@ ucs_config_field_t uct_dcx_site_port_table[] = {
 static ucs_config_field_t uct_dcx_site_ib_table[] = {
     {"SL", "auto",
      "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\"\n"
-     "is 0.",
+     "is the first one that AR_ENABLE allows, or 0.",
      ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_ULUNITS},
 
     {"TRAFFIC_CLASS", "auto",
