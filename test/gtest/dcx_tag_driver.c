@@ -34,6 +34,12 @@ void dcx_tag_close(uct_iface_h iface)
 }
 
 
+uint64_t dcx_tag_dc_key(uct_iface_h iface)
+{
+    return ucs_derived_of(iface, uct_dcx_queues_t)->rx.dc_key;
+}
+
+
 void dcx_tag_matches(uct_ep_h ep)
 {
     ucs_derived_of(ep, uct_dcx_ep_t)->flags &= ~UCT_DCX_EP_FLAG_NO_TM;

@@ -18,6 +18,9 @@ void dcx_tag_open(uct_iface_h iface, size_t max_request,
                   struct dcx_tag_limits *limits);
 void dcx_tag_close(uct_iface_h iface);
 
+/* The DC access key of the interface's own target */
+uint64_t dcx_tag_dc_key(uct_iface_h iface);
+
 /* The endpoint's peer matches tags, whatever its address says. */
 void dcx_tag_matches(uct_ep_h ep);
 

@@ -360,46 +360,6 @@ TEST_P(dcx_tag, peer_with_smaller_buffers)
 
 /* --- a queue that matches tags -------------------------------------------- */
 
-class dcx_tag_srq : public dcx_tag {
-protected:
-    dcx_tag_srq() : m_srq(m_dev), m_dct(m_dev, m_srq.srq)
-    {
-        m_ep = make_ep_to(m_dct.qp->qp_num);
-    }
-
-    ~dcx_tag_srq()
-    {
-        uct_ep_destroy(m_ep);
-        m_dcx.flush();
-    }
-
-    tm_srq   m_srq;
-    tm_dct   m_dct;
-    uct_ep_h m_ep;
-};
-
-/* Each kind of eager message into a buffer of its tag */
-TEST_P(dcx_tag_srq, matches)
-{
-    const uint64_t tag = htobe64(TAG), imm = 0x0123456789abcdef;
-    auto data          = pattern(100);
-    auto list          = std::vector<uct_iov_t>{iov(0, 100)};
-
-    for (unsigned i = 0; i < 3; i++) {
-        m_srq.add({.wr_id = i, .tag = tag, .slot = i});
-    }
-    EXPECT_EQ(UCS_OK, uct_ep_tag_eager_short(m_ep, TAG, data.data(), 100));
-    EXPECT_EQ(100u, m_srq.expect_match(0, tag));
-    EXPECT_TRUE(m_srq.holds(0, data.data(), 100));
-    EXPECT_EQ(100, uct_ep_tag_eager_bcopy(m_ep, TAG, imm, pack, &data, 0));
-    EXPECT_EQ(100u, m_srq.expect_match(1, tag, imm >> 32));
-    EXPECT_TRUE(m_srq.holds(1, data.data(), 100));
-    EXPECT_EQ(UCS_INPROGRESS, uct_ep_tag_eager_zcopy(m_ep, TAG, 0, list.data(),
-                                                     1, 0, NULL));
-    EXPECT_EQ(100u, m_srq.expect_match(2, tag));
-    EXPECT_TRUE(m_srq.holds(2, list[0].buffer, 100));
-}
-
 /* The device of the test fetches the data, and its FIN ends the operation. */
 class dcx_tag_xrq : public dcx_tag {
 protected:
@@ -427,25 +387,71 @@ protected:
         return attr.active_mtu;
     }
 
+    /* A target that dcx sends to, whose list fetches with dcx's own key */
+    void open_target()
+    {
+        devx_mailbox in = devx_dct_in(m_dev, m_xrq.cq.cq, m_xrq.number());
+        devx_mailbox params = m_xrq.dc_params(), out(16);
+
+        in.set(0x10, 7, 4, 1);
+        m_dct.reset(new devx_object(m_dev.ctx, in));
+        ASSERT_NE(nullptr, m_dct->obj);
+        params.set(0x10, 18, 16, mtu());
+        params.put64(0x18, dcx_tag_dc_key(m_dcx.iface));
+        EXPECT_EQ(0, m_xrq.modify(params, &out));
+        m_cmd.connect(m_cmd);
+        m_ep = make_ep_to(m_dct->out.number());
+    }
+
+    ~dcx_tag_xrq()
+    {
+        uct_ep_destroy(m_ep);
+        m_dcx.flush();
+    }
+
     devx_xrq   m_xrq{m_dev};
     devx_qp    m_cmd{m_dev, m_xrq};
     strict_mem m_dst{m_dev.pd, ACCESS_ALL, 0x22};
+    std::unique_ptr<devx_object> m_dct;
+    uct_ep_h   m_ep;
 };
+
+/* Each kind of eager message into a buffer of its tag */
+TEST_P(dcx_tag_xrq, matches)
+{
+    const uint64_t imm = 0x0123456789abcdef;
+    auto data          = pattern(100);
+    auto list          = std::vector<uct_iov_t>{iov(0, 100)};
+    auto expect_match  = [&](const void *sent, uint32_t app_ctx) {
+        struct mlx5_cqe64 cqe = m_xrq.expect(PRM_CQE_TM_CONSUMED_MSG);
+
+        EXPECT_EQ(100u, be32toh(cqe.byte_cnt));
+        EXPECT_EQ(app_ctx, cqe.tmh.app_ctx);
+        EXPECT_EQ(0, memcmp(m_dst.addr, sent, 100));
+        memset(m_dst.addr, 0x22, 100);
+    };
+
+    open_target();
+    m_xrq.append(m_cmd, htobe64(TAG), m_dst, 100);
+    EXPECT_EQ(UCS_OK, uct_ep_tag_eager_short(m_ep, TAG, data.data(), 100));
+    expect_match(data.data(), 0);
+    m_xrq.append(m_cmd, htobe64(TAG), m_dst, 100, 1);
+    EXPECT_EQ(100, uct_ep_tag_eager_bcopy(m_ep, TAG, imm, pack, &data, 0));
+    expect_match(data.data(), htobe32(imm >> 32));
+    m_xrq.append(m_cmd, htobe64(TAG), m_dst, 100, 2);
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_tag_eager_zcopy(m_ep, TAG, 0, list.data(),
+                                                     1, 0, NULL));
+    expect_match(list[0].buffer, 0);
+}
 
 TEST_P(dcx_tag_xrq, fetches_the_data_of_a_rendezvous)
 {
-    devx_mailbox in = devx_dct_in(m_dev, m_xrq.cq.cq, m_xrq.number()), out(16);
-    auto header     = pattern(17);
-    auto list       = std::vector<uct_iov_t>{iov(0, LENGTH)};
+    auto header = pattern(17);
+    auto list   = std::vector<uct_iov_t>{iov(0, LENGTH)};
     dcx_deadline deadline;
     dcx_end end;
 
-    in.set(0x10, 7, 4, 1);
-    devx_object dct(m_dev.ctx, in);
-    ASSERT_NE(nullptr, dct.obj);
-    EXPECT_EQ(0, m_xrq.modify(m_xrq.dc_params().set(0x10, 18, 16, mtu()),
-                              &out));
-    m_cmd.connect(m_cmd);
+    open_target();
     m_xrq.append(m_cmd, htobe64(TAG), m_dst, LENGTH);
     UCT_CALL(uct_iface_set_am_handler(m_dcx.iface, 2, take_fin, m_dcx.iface,
                                       0));
@@ -453,9 +459,8 @@ TEST_P(dcx_tag_xrq, fetches_the_data_of_a_rendezvous)
         m_dcx.mem[i] = i * 7;
     }
 
-    uct_ep_h ep = make_ep_to(dct.out.number());
-    void *op    = uct_ep_tag_rndv_zcopy(ep, TAG, header.data(), header.size(),
-                                        list.data(), 1, 0, &end.comp);
+    void *op = uct_ep_tag_rndv_zcopy(m_ep, TAG, header.data(), header.size(),
+                                     list.data(), 1, 0, &end.comp);
     ASSERT_FALSE(UCS_PTR_IS_ERR(op));
     EXPECT_EQ(TAG, m_xrq.expect(PRM_CQE_TM_CONSUMED).tmh.tag);
     EXPECT_EQ(LENGTH, be32toh(m_xrq.expect(PRM_CQE_TM_EXPECTED).byte_cnt));
@@ -465,8 +470,6 @@ TEST_P(dcx_tag_xrq, fetches_the_data_of_a_rendezvous)
         uct_worker_progress(m_dcx.worker);
     }
     EXPECT_EQ(UCS_OK, end.status);
-    uct_ep_destroy(ep);
-    m_dcx.flush();
 }
 
 /* --- rendezvous under way ------------------------------------------------- */
@@ -628,8 +631,6 @@ TEST_P(dcx_tag_rndv, key_of_a_number)
 
 DCX_POST_MODES(dcx_tag);
 DCX_POST_MODES(dcx_tag_rndv);
-INSTANTIATE_TEST_SUITE_P(ib, dcx_tag_srq, testing::Values(false),
-                         dcx_post_name);
 DCX_POST_MODES(dcx_tag_xrq);
 
 } /* namespace */
@@ -648,6 +649,7 @@ int main(int argc, char **argv)
 
     global.push_back({"UCX_DCX_IS_GLOBAL", "y"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
+    roce.push_back({"SOFTHCA_HAS", "tm_roce"});
     roce.push_back({"UCX_DCX_GID_INDEX", "1"});
     return hca_test_main(argc, argv, {{"ib", env}, {"global", global},
                                       {"roce", roce}});

@@ -219,23 +219,6 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.max_rd_atomic),
      UCS_CONFIG_TYPE_UINT},
 
-    {"AR_ENABLE", "auto",
-     "Adaptive routing, which may deliver RDMA out of order; fences then wait\n"
-     "for all operations before them. On InfiniBand the service level decides:\n"
-     "\n"
-     "y     Use a service level with adaptive routing; fail if SL has none.\n"
-     "\n"
-     "n     Use one without it; fail if SL has it.\n"
-     "\n"
-     "try   Use one with it if there is any.\n"
-     "\n"
-     "auto  Use SL, or 0, whatever the fabric does with it.\n"
-     "\n"
-     "On RoCE the device's own setting holds: \"y\" fails, and so does \"n\" on a\n"
-     "device that may route adaptively.",
-     ucs_offsetof(uct_dcx_iface_config_t, path.ar_enable),
-     UCS_CONFIG_TYPE_TERNARY_AUTO},
-
     {"DDP_ENABLE", "try",
      "Direct data placement, which takes receive buffers out of order. dcx\n"
      "does not request it: \"y\" fails, \"try\" and \"n\" are the same.",

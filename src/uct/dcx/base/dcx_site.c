@@ -42,6 +42,15 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
      ucs_offsetof(uct_dcx_site_md_config_t, async_events),
      UCS_CONFIG_TYPE_BOOL},
 
+    {"PCI_RELAXED_ORDERING", "auto",
+     "Register memory so that PCIe may write to it in any order, which some\n"
+     "processors need for full bandwidth. Fences of peers then wait for all\n"
+     "operations before them, and each region is registered once more, for\n"
+     "atomics. \"try\" does so if the device can, \"y\" fails if it cannot;\n"
+     "\"auto\" asks UCX whether the processor gains by it.",
+     ucs_offsetof(uct_dcx_site_md_config_t, relaxed),
+     UCS_CONFIG_TYPE_TERNARY_AUTO},
+
     {"SUBNET_PREFIX", "",
      "Use no ports of InfiniBand but those of this subnet: the first half of\n"
      "their GIDs, such as fe80:0:0:0. Empty: ports of all subnets.",
@@ -85,6 +94,23 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "InfiniBand service level, 0-15; on RoCE the priority, 0-7. \"auto\"\n"
      "is the first one that AR_ENABLE allows, or 0.",
      ucs_offsetof(uct_dcx_iface_config_t, path.sl), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"AR_ENABLE", "auto",
+     "Adaptive routing, which may deliver RDMA out of order; fences then wait\n"
+     "for all operations before them. On InfiniBand the service level decides:\n"
+     "\n"
+     "y     Use a service level with adaptive routing; fail if SL has none.\n"
+     "\n"
+     "n     Use one without it; fail if SL has it.\n"
+     "\n"
+     "try   Use one with it if there is any.\n"
+     "\n"
+     "auto  Use SL, or 0, whatever the fabric does with it.\n"
+     "\n"
+     "On RoCE the device's own setting holds: \"y\" fails, and so does \"n\" on a\n"
+     "device that may route adaptively.",
+     ucs_offsetof(uct_dcx_iface_config_t, path.ar_enable),
+     UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"TRAFFIC_CLASS", "auto",
      "Traffic class of the global route header, 0-255. \"auto\" is 106 on\n"

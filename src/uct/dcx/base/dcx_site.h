@@ -21,6 +21,7 @@ typedef struct uct_dcx_site_md_config {
     int  fork_init;      /* ucs_ternary_auto_value_t */
     int  devx;           /* the same */
     int  async_events;
+    int  relaxed;        /* ucs_ternary_auto_value_t */
     char *subnet_prefix; /* "fe80:0:0:0", "": any */
 } uct_dcx_site_md_config_t;
 

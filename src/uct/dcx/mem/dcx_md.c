@@ -44,14 +44,6 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      "none: for such a device if it lacks them.",
      ucs_offsetof(uct_dcx_md_config_t, ext_atomics), UCS_CONFIG_TYPE_TERNARY},
 
-    {"PCI_RELAXED_ORDERING", "auto",
-     "Register memory so that PCIe may write to it in any order, which some\n"
-     "processors need for full bandwidth. Fences of peers then wait for all\n"
-     "operations before them, and each region is registered once more, for\n"
-     "atomics. \"try\" does so if the device can, \"y\" fails if it cannot;\n"
-     "\"auto\" asks UCX whether the processor gains by it.",
-     ucs_offsetof(uct_dcx_md_config_t, relaxed), UCS_CONFIG_TYPE_TERNARY_AUTO},
-
     /* of the site, see base/dcx_site.h */
     {"IB_", "", NULL, ucs_offsetof(uct_dcx_md_config_t, site),
      UCS_CONFIG_TYPE_TABLE(uct_dcx_site_md_table)},
@@ -228,14 +220,14 @@ uct_dcx_md_init_order(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 {
     uct_dcx_device_t *dev = &md->dev;
 
-    if ((config->relaxed == UCS_YES) && !dev->has_relaxed) {
+    if ((config->site.relaxed == UCS_YES) && !dev->has_relaxed) {
         ucs_error("UCX_DCX_PCI_RELAXED_ORDERING=y: %s does not announce it; "
                   "set it to try", uct_dcx_device_name(dev));
         return UCS_ERR_UNSUPPORTED;
     }
 
-    dev->relaxed = dev->has_relaxed && (config->relaxed != UCS_NO) &&
-                   ((config->relaxed != UCS_AUTO) ||
+    dev->relaxed = dev->has_relaxed && (config->site.relaxed != UCS_NO) &&
+                   ((config->site.relaxed != UCS_AUTO) ||
                     uct_dcx_ucx_prefers_relaxed_order());
     return UCS_OK;
 }

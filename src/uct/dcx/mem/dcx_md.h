@@ -40,7 +40,6 @@ typedef struct uct_dcx_md_config {
     uct_md_config_t             super;
     int                         rcache;      /* ucs_ternary_auto_value_t */
     int                         ext_atomics; /* the same */
-    int                         relaxed;     /* the same */
     uct_dcx_site_md_config_t    site;
     unsigned                    umr_slots;       /* of each size */
     unsigned                    umr_layouts;     /* handles, of each size */
