@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_sysfs_attr.h"
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/uverbs/uverbs.h"
 
@@ -64,6 +65,19 @@ static int hca_sysfs_print_hca_type(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
     return snprintf(buf, size, "MT%u", hca_sysfs_part(ctx));
+}
+
+/* A PSID names a kind of adapter. Kinds of softhca differ in what its
+ * capabilities do not say: a bit for each of these that it lacks. */
+static int hca_sysfs_print_board_id(const struct hca_sysfs_ctx *ctx, char *buf,
+                                    size_t size)
+{
+    unsigned lacks = (hca_lacks(HCA_LACK_TM_INDIRECT) << 0) |
+                     (hca_lacks(HCA_LACK_REPEAT_NEST) << 1) |
+                     ((hca_caps.limits[HCA_LIMIT_INLINE_KLM] != 0) << 2);
+
+    (void)ctx;
+    return snprintf(buf, size, "SOFTHCA_%02u", lacks);
 }
 
 static int hca_sysfs_print_node_desc(const struct hca_sysfs_ctx *ctx, char *buf,
@@ -273,7 +287,7 @@ const struct hca_sysfs_file hca_sysfs_files[] = {
     {HCA_SYSFS_IBDEV, "fw_ver", .print = hca_sysfs_print_fw},
     {HCA_SYSFS_IBDEV, "hca_type", .print = hca_sysfs_print_hca_type},
     {HCA_SYSFS_IBDEV, "hw_rev", .text = "0"},
-    {HCA_SYSFS_IBDEV, "board_id", .text = "SOFTHCA"},
+    {HCA_SYSFS_IBDEV, "board_id", .print = hca_sysfs_print_board_id},
     {HCA_SYSFS_IBDEV, "ports/1/state", .print = hca_sysfs_print_state},
     {HCA_SYSFS_IBDEV, "ports/1/phys_state",
      .print = hca_sysfs_print_phys_state},

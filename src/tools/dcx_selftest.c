@@ -1,0 +1,361 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * dcx_selftest: proves on the device at hand what dcx assumes of it, and writes
+ * a profile that dcx reads. See dcx_selftest(1).
+ */
+#include "perf_say.h"
+#include "selftest_run.h"
+#include "uct/dcx/dev/dcx_profile.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SELFTEST_CLAIM(_feature) (1u << UCT_DCX_PROFILE_##_feature)
+#define SELFTEST_TAGS            "UCX_DCX_TM_ENABLE=try"
+
+/* --- probes --------------------------------------------------------------- */
+#define SELFTEST_NO_KSM \
+    "memory is not taken back from failed peers: set UCX_DCX_DEVX=n"
+#define SELFTEST_NO_UMR \
+    "nothing moves strided data by keys: set UCX_DCX_TYPES=n, and do not use " \
+    "layouts"
+#define SELFTEST_NO_TM "set UCX_DCX_TM_ENABLE=n: software matches tags"
+
+const struct selftest_probe selftest_probes[] = {
+    {"open", "the device opens, a put and a get to itself arrive",
+     "dcx does not work here", .run = selftest_open},
+    {"mmio_db", "WQEs by the doorbell alone", "set another UCX_DCX_MMIO_MODE",
+     .run = selftest_post_sizes, .option = "UCX_DCX_MMIO_MODE=db"},
+    {"mmio_bf", "WQEs by BlueFlame", "set UCX_DCX_MMIO_MODE=db",
+     .run = selftest_post_sizes, .option = "UCX_DCX_MMIO_MODE=bf_post"},
+    {"mmio_bf_mt", "WQEs by BlueFlame, for threads",
+     "set UCX_DCX_MMIO_MODE=db", .run = selftest_post_sizes,
+     .option = "UCX_DCX_MMIO_MODE=bf_post_mt"},
+    {"order", "a flush is complete behind large gets",
+     "do not use dcx here: data could be used before it is there",
+     .run = selftest_order},
+    {"recovery", "an initiator works again after an error",
+     "a peer that fails takes the process along", .run = selftest_recovery},
+    {"ksm_boundary", "a key for invalidation across 2 GiB", SELFTEST_NO_KSM,
+     .run = selftest_ksm_boundary},
+    {"ksm_large", "a key for invalidation of 5 GiB", SELFTEST_NO_KSM,
+     .run = selftest_ksm_large},
+    {"ksm_read_only", "a key for invalidation of read-only memory",
+     SELFTEST_NO_KSM, .run = selftest_ksm_read_only},
+    {"invalidation", "memory that was taken back is out of reach",
+     SELFTEST_NO_KSM, .run = selftest_invalidation},
+    {"list4", "a layout of 4 pieces", SELFTEST_NO_UMR, .run = selftest_list4},
+    {"list20", "a layout of 20 pieces", SELFTEST_NO_UMR, .run = selftest_list20},
+    {"list53", "a layout of 53 pieces", SELFTEST_NO_UMR, .run = selftest_list53},
+    {"list1024", "a layout of 1,024 pieces",
+     "set UCX_DCX_UMR_MAX_ENTRIES to less", .run = selftest_list1024},
+    {"inline52", "52 pieces within a WQE",
+     "dcx puts 20 there, and the rest into memory", .run = selftest_inline52,
+     .claims = SELFTEST_CLAIM(INLINE)},
+    {"strided", "a strided layout", SELFTEST_NO_UMR, .run = selftest_strided},
+    {"list_over", "a list over a strided layout", SELFTEST_NO_UMR,
+     .run = selftest_list_over},
+    {"nests", "a strided layout over another one",
+     "dcx gives the device a list of pieces instead", .run = selftest_nests,
+     .claims = SELFTEST_CLAIM(NESTS)},
+    {"depth", "layouts over layouts", SELFTEST_NO_UMR, .run = selftest_depth},
+    {"changes", "1,000 changes of a layout", SELFTEST_NO_UMR,
+     .run = selftest_changes},
+    {"local_inv", "a layout that is gone is out of reach", SELFTEST_NO_UMR,
+     .run = selftest_local_inv},
+    {"umr_cost", "the cost of a change of a layout", SELFTEST_NO_UMR,
+     .run = selftest_umr_cost},
+    {"tm_eager", "tags: messages into posted buffers", SELFTEST_NO_TM,
+     .run = selftest_tm_eager, .option = SELFTEST_TAGS},
+    {"tm_rndv", "tags: the device fetches large messages", SELFTEST_NO_TM,
+     .run = selftest_tm_rndv, .option = SELFTEST_TAGS},
+    {"tm_keys", "tags: receives into lists and strided layouts",
+     "software matches these receives", .run = selftest_tm_keys,
+     .claims = SELFTEST_CLAIM(TM_KEYS), .option = SELFTEST_TAGS},
+    {"tm_appends", "tags: 100,000 posted buffers", SELFTEST_NO_TM,
+     .run = selftest_tm_appends, .option = SELFTEST_TAGS},
+    {.name = NULL}
+};
+
+/* --- arguments ------------------------------------------------------------ */
+struct selftest_args {
+    const char *device; /* "mlx5_0:1", or NULL */
+    const char *output; /* NULL: the user's place */
+    const char *probe;  /* to be run in this process, or NULL */
+    bool        any_driver;
+    bool        is_list;
+};
+
+static void selftest_usage(void)
+{
+    puts("Usage: dcx-run [--soft | --hw] dcx_selftest [OPTION...]\n"
+         "\n"
+         "Proves on a device what dcx assumes of it, in less than a minute, and "
+         "writes a\nprofile that dcx reads when it opens a device of that kind. "
+         "See dcx_selftest(1).\n"
+         "\n"
+         "  --device NAME     such as mlx5_0:1; else the first that dcx can "
+         "use\n"
+         "  --output FILE     write the profile to FILE, not to ~/.config/dcx\n"
+         "  --any-driver      the profile holds for every release of the "
+         "kernel\n"
+         "  --list            print the names of the probes, and what each "
+         "proves\n"
+         "  --probe NAME      run one probe in this process, for a debugger\n"
+         "  -h, --help        print this text and exit\n"
+         "  --version         print the version and exit");
+}
+
+static void selftest_parse(struct selftest_args *args, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"device", required_argument, NULL, 'd'},
+        {"output", required_argument, NULL, 'o'},
+        {"any-driver", no_argument, NULL, 'a'},
+        {"list", no_argument, NULL, 'l'},
+        {"probe", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0}
+    };
+    int option;
+
+    memset(args, 0, sizeof(*args));
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (option) {
+        case 'd': args->device = optarg; break;
+        case 'o': args->output = optarg; break;
+        case 'a': args->any_driver = true; break;
+        case 'l': args->is_list = true; break;
+        case 'p': args->probe = optarg; break;
+        case 'h': selftest_usage(); exit(PERF_GOOD);
+        case 'v': puts("dcx_selftest (dcx) " DCX_VERSION); exit(PERF_GOOD);
+        default: exit(PERF_USAGE);
+        }
+    }
+    if (optind < argc) {
+        perf_wrong_call("unknown argument %s (dcx_selftest --help)",
+                        argv[optind]);
+    }
+}
+
+/* --- one probe ------------------------------------------------------------ */
+static int selftest_probe(const struct selftest_args *args)
+{
+    static struct selftest_loop loop;
+    const struct selftest_probe *probe = selftest_probes;
+
+    while ((probe->name != NULL) && strcmp(probe->name, args->probe)) {
+        probe++;
+    }
+    if (probe->name == NULL) {
+        perf_wrong_call("no probe is called %s (dcx_selftest --list)",
+                        args->probe);
+    }
+    loop.device = args->device;
+    probe->run(&loop);
+    fflush(stdout);
+    return SELFTEST_PASS;
+}
+
+static void selftest_list(void)
+{
+    for (const struct selftest_probe *probe = selftest_probes;
+         probe->name != NULL; probe++) {
+        printf("%-14s %s\n", probe->name, probe->proves);
+    }
+}
+
+/* --- all of them ---------------------------------------------------------- */
+struct selftest {
+    const struct selftest_args *args;
+    char                        device[PERF_DEVICE_MAX];
+    uct_dcx_profile_id_t        id;
+    char                        results[SELFTEST_TEXT]; /* of the profile */
+    char                        folder[32];
+    char                        claim[64]; /* a profile for a probe */
+    unsigned                    counts[SELFTEST_NUM];
+};
+
+static void selftest_print_lines(const char *text)
+{
+    size_t length;
+
+    for (; *text != '\0'; text += length + (text[length] != '\0')) {
+        length = strcspn(text, "\n");
+        printf("         %.*s\n", (int)length, text);
+    }
+}
+
+static void selftest_report(struct selftest *test,
+                            const struct selftest_probe *probe,
+                            const struct selftest_report *report)
+{
+    static const char *const words[SELFTEST_NUM][2] = {
+        [SELFTEST_PASS]    = {"PASS", "pass"},
+        [SELFTEST_FAIL]    = {"FAIL", "fail"},
+        [SELFTEST_REFUSED] = {"REFUSED", "refused"}
+    };
+    size_t length = strlen(test->results);
+
+    test->counts[report->result]++;
+    printf("%-8s %-14s %s\n", words[report->result][0], probe->name,
+           probe->proves);
+    selftest_print_lines(report->notes);
+    selftest_print_lines(report->values);
+    if (report->result != SELFTEST_PASS) {
+        selftest_print_lines(report->reasons);
+        printf("         without it: %s\n", probe->without);
+    }
+    snprintf(test->results + length, sizeof(test->results) - length,
+             "%s %s\n%s", probe->name, words[report->result][1],
+             report->values);
+}
+
+/* The device that dcx found, by libibverbs */
+static void selftest_identify(struct selftest *test)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_device_attr attr;
+    struct ibv_context *context;
+
+    for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
+        const char *name = ibv_get_device_name(list[i]);
+
+        if (strncmp(name, test->device, strlen(name)) ||
+            (test->device[strlen(name)] != ':')) {
+            continue;
+        }
+        context = ibv_open_device(list[i]);
+        if ((context != NULL) && (ibv_query_device(context, &attr) == 0)) {
+            uct_dcx_profile_identify(&test->id, list[i], &attr);
+            ibv_close_device(context);
+            ibv_free_device_list(list);
+            return;
+        }
+    }
+    perf_fail("%s cannot be asked for its firmware", test->device);
+}
+
+/* The first probe finds the device. */
+static bool selftest_begin(struct selftest *test)
+{
+    const struct selftest_probe *probe = selftest_probes;
+    struct selftest_report report;
+
+    selftest_run(probe, test->args->device, "none", &report);
+    if (sscanf(report.values, "device %63s", test->device) == 1) {
+        selftest_identify(test);
+        if (test->args->any_driver) {
+            strcpy(test->id.driver, "any");
+        }
+        printf("# dcx_selftest " DCX_VERSION ", %s: part %u, PSID %s, firmware "
+               "%s, kernel %s\n", test->device, test->id.part, test->id.psid,
+               test->id.firmware, test->id.driver);
+        report.values[0] = '\0';
+    }
+    selftest_report(test, probe, &report);
+    return report.result == SELFTEST_PASS;
+}
+
+/* A profile that says that these features have passed */
+static const char *selftest_claim(struct selftest *test, unsigned claims)
+{
+    char text[256] = "";
+
+    if (claims == 0) {
+        return "none";
+    }
+    for (unsigned i = 0; i < UCT_DCX_PROFILE_NUM; i++) {
+        size_t length = strlen(text);
+
+        snprintf(text + length, sizeof(text) - length, "%s %s\n",
+                 uct_dcx_profile_names[i],
+                 (claims & (1u << i)) ? "pass" : "fail");
+    }
+    if (uct_dcx_profile_write(test->claim, &test->id, text) != UCS_OK) {
+        exit(PERF_BAD);
+    }
+    return test->claim;
+}
+
+static void selftest_run_all(struct selftest *test)
+{
+    struct selftest_report report;
+
+    snprintf(test->folder, sizeof(test->folder), "/tmp/dcx_selftest.XXXXXX");
+    if (mkdtemp(test->folder) == NULL) {
+        perf_fail("%s: %s", test->folder, strerror(errno));
+    }
+    snprintf(test->claim, sizeof(test->claim), "%s/claim", test->folder);
+    for (const struct selftest_probe *probe = selftest_probes + 1;
+         probe->name != NULL; probe++) {
+        selftest_run(probe, test->device, selftest_claim(test, probe->claims),
+                     &report);
+        selftest_report(test, probe, &report);
+    }
+    unlink(test->claim);
+    rmdir(test->folder);
+}
+
+static void selftest_make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(folder, 0755);
+        *slash = '/';
+    }
+}
+
+static void selftest_save(const struct selftest *test)
+{
+    char path[PATH_MAX];
+
+    if (test->args->output != NULL) {
+        snprintf(path, sizeof(path), "%s", test->args->output);
+    } else if (uct_dcx_profile_user_path(&test->id, path) == UCS_OK) {
+        selftest_make_folders(path);
+    } else {
+        perf_fail("neither XDG_CONFIG_HOME nor HOME is set: name a file with "
+                  "--output");
+    }
+    if (uct_dcx_profile_write(path, &test->id, test->results) != UCS_OK) {
+        exit(PERF_BAD);
+    }
+    printf("# %s\n", path);
+}
+
+int main(int argc, char **argv)
+{
+    struct selftest_args args;
+    static struct selftest test;
+
+    selftest_parse(&args, argc, argv);
+    if (args.probe != NULL) {
+        return selftest_probe(&args);
+    }
+    if (args.is_list) {
+        selftest_list();
+        return PERF_GOOD;
+    }
+    test.args = &args;
+    if (selftest_begin(&test)) {
+        selftest_run_all(&test);
+        printf("# %u passed, %u failed, %u refused\n",
+               test.counts[SELFTEST_PASS], test.counts[SELFTEST_FAIL],
+               test.counts[SELFTEST_REFUSED]);
+        selftest_save(&test);
+    }
+    return (test.counts[SELFTEST_FAIL] + test.counts[SELFTEST_REFUSED] == 0) ?
+           PERF_GOOD : PERF_BAD;
+}

@@ -1,0 +1,170 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Probes of memory that may be taken back from peers: keys that lead to others
+ * (KSM), in entries of 2 GiB.
+ */
+#include "perf_say.h"
+#include "selftest.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <uct/api/v2/uct_v2.h>
+
+#define SELFTEST_GIB (1ull << 30)
+
+/* A put and a get of few bytes; says on which device. */
+void selftest_open(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    selftest_fill(loop->near.bytes, 1000, 2);
+    selftest_put(loop, &loop->near, (uintptr_t)loop->near.bytes, &loop->far,
+                 (uintptr_t)loop->far.bytes, 1000);
+    selftest_compare("a put", loop->far.bytes, loop->near.bytes, 1000);
+    selftest_fill(loop->far.bytes, 1000, 3);
+    selftest_get(loop, &loop->near, (uintptr_t)loop->near.bytes, &loop->far,
+                 (uintptr_t)loop->far.bytes, 1000);
+    selftest_compare("a get", loop->near.bytes, loop->far.bytes, 1000);
+    selftest_value("device", "%s", loop->uct.device);
+}
+
+/* Whether a put and a get of @length bytes at @address by this key arrive */
+static void selftest_reach(struct selftest_loop *loop,
+                           const struct selftest_mem *mem, uint8_t *address,
+                           size_t length)
+{
+    const uintptr_t near = (uintptr_t)loop->near.bytes;
+
+    selftest_fill(loop->near.bytes, length, 4);
+    selftest_put(loop, &loop->near, near, mem, (uintptr_t)address, length);
+    selftest_compare("a put", address, loop->near.bytes, length);
+    selftest_fill(address, length, 5);
+    selftest_get(loop, &loop->near, near, mem, (uintptr_t)address, length);
+    selftest_compare("a get", loop->near.bytes, address, length);
+}
+
+/* The first free place that crosses a multiple of 2 GiB in its middle */
+static uint8_t *selftest_map_crossing(size_t size)
+{
+    for (uintptr_t at = 64 * SELFTEST_GIB; at < 128 * SELFTEST_GIB;
+         at += 2 * SELFTEST_GIB) {
+        void *want   = (void*)(at - size / 2);
+        void *memory = mmap(want, size, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+                            MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+        if (memory == want) {
+            return memory;
+        }
+    }
+    perf_fail("there is no free address at a multiple of 2 GiB");
+}
+
+void selftest_ksm_boundary(struct selftest_loop *loop)
+{
+    const size_t size = 1 << 20;
+    struct selftest_mem mem;
+
+    selftest_loop_open(loop, NULL);
+    selftest_mem_open(loop, &mem, selftest_map_crossing(size), size, 1);
+    selftest_reach(loop, &mem, mem.bytes + size / 2 - 5000, 10000);
+}
+
+/* Registration may pin all of it: no more than half of what there is. */
+static size_t selftest_large_size(void)
+{
+    struct rlimit limit;
+    struct sysinfo info;
+    size_t size = 5 * SELFTEST_GIB, most;
+
+    sysinfo(&info);
+    most = (size_t)info.freeram * info.mem_unit / 2;
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if ((limit.rlim_cur != RLIM_INFINITY) && (limit.rlim_cur / 2 < most)) {
+        most = limit.rlim_cur / 2;
+    }
+    if (most < size) {
+        size = most & ~0xfffffull;
+        selftest_note("of %zu MiB: free memory or 'ulimit -l' is too small for "
+                      "5 GiB", size >> 20);
+    }
+    return size;
+}
+
+void selftest_ksm_large(struct selftest_loop *loop)
+{
+    const size_t size = selftest_large_size();
+    struct selftest_mem mem;
+    void *memory;
+
+    selftest_loop_open(loop, NULL);
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        selftest_refused("there is no memory of %zu MiB", size >> 20);
+    }
+    selftest_mem_open(loop, &mem, memory, size, 1);
+    for (size_t at = 0; at + 8192 <= size; at += SELFTEST_GIB) {
+        selftest_reach(loop, &mem, mem.bytes + at, 8192);
+    }
+    selftest_reach(loop, &mem, mem.bytes + size - 8192, 8192);
+}
+
+void selftest_ksm_read_only(struct selftest_loop *loop)
+{
+    const size_t size = 1 << 16;
+    struct selftest_mem mem;
+    uint8_t *memory;
+
+    selftest_loop_open(loop, NULL);
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        perf_fail("there is no memory of %zu bytes", size);
+    }
+    selftest_fill(memory, size, 6);
+    mprotect(memory, size, PROT_READ);
+    selftest_mem_open(loop, &mem, memory, size, 1);
+    selftest_get(loop, &loop->near, (uintptr_t)loop->near.bytes, &mem,
+                 (uintptr_t)memory, size);
+    selftest_compare("a get of read-only memory", loop->near.bytes, memory,
+                     size);
+}
+
+static void selftest_invalidated(uct_completion_t *comp)
+{
+    comp->count = -1;
+}
+
+void selftest_invalidation(struct selftest_loop *loop)
+{
+    uct_completion_t comp = {.func = selftest_invalidated, .count = 1};
+    struct selftest_mem mem;
+    uct_md_mem_dereg_params_t params = {
+        .field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
+                      UCT_MD_MEM_DEREG_FIELD_FLAGS |
+                      UCT_MD_MEM_DEREG_FIELD_COMPLETION,
+        .flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE,
+        .comp       = &comp
+    };
+    uint8_t *memory;
+
+    selftest_loop_open(loop, NULL);
+    memory = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    selftest_mem_open(loop, &mem, (memory == MAP_FAILED) ? NULL : memory, 65536,
+                      1);
+    selftest_reach(loop, &mem, memory, 65536);
+    params.memh = mem.memh;
+    perf_uct_check(uct_md_mem_dereg_v2(loop->uct.md, &params),
+                   "an invalidation");
+    while (comp.count != -1) {
+        perf_uct_progress(&loop->uct);
+    }
+    memset(memory, 0, 65536);
+    selftest_put_fails(loop, mem.rkey.rkey, (uintptr_t)memory,
+                       "a put to memory that was taken back");
+    if (memory[0] != 0) {
+        perf_fail("a put to memory that was taken back has arrived");
+    }
+}

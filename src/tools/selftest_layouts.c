@@ -1,0 +1,418 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Probes of layouts: keys that UMR gives a list of pieces, or repeated blocks.
+ * Each is a put to it, a get from it, either with it on the local side, and a
+ * message from it; bytes beside its pieces are looked at, too.
+ */
+#include "perf_clock.h"
+#include "perf_say.h"
+#include "selftest.h"
+
+#include <string.h>
+
+enum {
+    SELFTEST_CHANGES = 1000,
+    SELFTEST_DEPTH   = 5
+};
+
+static struct selftest_shape selftest_shape;
+
+/* --- one layout ----------------------------------------------------------- */
+static void selftest_layout_set(struct selftest_mem *layout, size_t repeat,
+                                const uct_dcx_block_t *blocks, size_t num)
+{
+    uct_dcx_layout_params_t params = {
+        .access = UCT_MD_MEM_ACCESS_RMA,
+        .repeat = repeat,
+        .num    = num,
+        .blocks = blocks
+    };
+    ucs_status_t status;
+
+    perf_uct_check(uct_dcx_layout_set(layout->memh, &params), "a layout");
+    while ((status = uct_dcx_layout_test(layout->memh)) == UCS_INPROGRESS) {
+    }
+    perf_uct_check(status, "a layout");
+    layout->size = uct_dcx_layout_length(layout->memh);
+}
+
+static void selftest_layout_open(struct selftest_loop *loop,
+                                 struct selftest_mem *layout, size_t repeat,
+                                 const uct_dcx_block_t *blocks, size_t num)
+{
+    memset(layout, 0, sizeof(*layout));
+    selftest_need(uct_dcx_layout_create(loop->uct.iface, num + 1,
+                                        &layout->memh), "a key for a layout");
+    selftest_layout_set(layout, repeat, blocks, num);
+    selftest_mem_pack(loop, layout, 0);
+}
+
+static void
+selftest_layout_close(struct selftest_loop *loop, struct selftest_mem *layout)
+{
+    uct_rkey_release(loop->uct.component, &layout->rkey);
+    perf_uct_check(uct_md_mem_dereg(loop->uct.md, layout->memh), "a layout");
+}
+
+/* --- its data ------------------------------------------------------------- */
+/* Far is what it was, with these bytes in the pieces. */
+static void selftest_expect(struct selftest_loop *loop,
+                            const struct selftest_shape *shape,
+                            const char *what)
+{
+    selftest_fill(loop->image, SELFTEST_SIZE, 1);
+    selftest_shape_scatter(shape, loop->image, loop->near.bytes);
+    selftest_compare(what, loop->far.bytes, loop->image, SELFTEST_SIZE);
+}
+
+static void selftest_begin(struct selftest_loop *loop, unsigned seed)
+{
+    selftest_fill(loop->far.bytes, SELFTEST_SIZE, 1);
+    selftest_fill(loop->near.bytes, SELFTEST_SIZE, seed);
+}
+
+static void selftest_gathered(struct selftest_loop *loop,
+                              const struct selftest_shape *shape,
+                              const char *what)
+{
+    selftest_shape_gather(shape, loop->far.bytes, loop->image);
+    selftest_compare(what, loop->near.bytes, loop->image, shape->size);
+}
+
+static void selftest_send(struct selftest_loop *loop,
+                          const struct selftest_mem *layout,
+                          const struct selftest_shape *shape)
+{
+    uct_iov_t iov = {
+        .length = shape->size,
+        .memh   = layout->memh,
+        .count  = 1
+    };
+    unsigned count = loop->count;
+    ucs_status_t status;
+
+    if (shape->size > loop->uct.attr.cap.am.max_zcopy) {
+        return;
+    }
+    while ((status = uct_ep_am_zcopy(loop->uct.ep, SELFTEST_MESSAGE, NULL, 0,
+                                     &iov, 1, 0, NULL)) ==
+           UCS_ERR_NO_RESOURCE) {
+        perf_uct_progress(&loop->uct);
+    }
+    perf_uct_check(status, "a message");
+    while ((loop->count == count) && !loop->uct.has_failed) {
+        perf_uct_progress(&loop->uct);
+    }
+    if (loop->uct.has_failed || (loop->length != shape->size)) {
+        perf_fail("a message from the layout has failed");
+    }
+    selftest_shape_gather(shape, loop->far.bytes, loop->image);
+    selftest_compare("a message from the layout", loop->message, loop->image,
+                     shape->size);
+}
+
+static void selftest_move(struct selftest_loop *loop,
+                          const struct selftest_mem *layout,
+                          const struct selftest_shape *shape)
+{
+    const uintptr_t near = (uintptr_t)loop->near.bytes;
+
+    if (layout->size != shape->size) {
+        perf_fail("a layout has %zu bytes, not %zu", layout->size, shape->size);
+    }
+    selftest_begin(loop, 2);
+    selftest_put(loop, &loop->near, near, layout, 0, shape->size);
+    selftest_expect(loop, shape, "a put to the layout");
+    selftest_begin(loop, 3);
+    selftest_get(loop, layout, 0, &loop->near, near, shape->size);
+    selftest_expect(loop, shape, "a get into the layout");
+    selftest_begin(loop, 4);
+    selftest_get(loop, &loop->near, near, layout, 0, shape->size);
+    selftest_gathered(loop, shape, "a get from the layout");
+    selftest_begin(loop, 5);
+    selftest_put(loop, layout, 0, &loop->near, near, shape->size);
+    selftest_gathered(loop, shape, "a put from the layout");
+    selftest_send(loop, layout, shape);
+}
+
+/* --- lists ---------------------------------------------------------------- */
+/* Pieces of @length bytes and less, in memory in the other direction. */
+static void selftest_blocks(struct selftest_loop *loop, uct_dcx_block_t *blocks,
+                            size_t num, size_t length)
+{
+    memset(&selftest_shape, 0, sizeof(selftest_shape));
+    memset(blocks, 0, num * sizeof(*blocks));
+    for (size_t i = 0; i < num; i++) {
+        size_t offset = (num - i) * (length + 24);
+
+        blocks[i].address = (uintptr_t)loop->far.bytes + offset;
+        blocks[i].length  = length - (i % 3);
+        blocks[i].memh    = loop->far.memh;
+        selftest_shape_add(&selftest_shape, offset, blocks[i].length);
+    }
+}
+
+static void
+selftest_list(struct selftest_loop *loop, size_t num, size_t length)
+{
+    uct_dcx_block_t blocks[SELFTEST_PIECES];
+    struct selftest_mem layout;
+
+    selftest_blocks(loop, blocks, num, length);
+    selftest_layout_open(loop, &layout, 1, blocks, num);
+    selftest_move(loop, &layout, &selftest_shape);
+    selftest_layout_close(loop, &layout);
+}
+
+void selftest_list4(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    selftest_list(loop, 4, 1000);
+}
+
+void selftest_list20(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    selftest_list(loop, 20, 300);
+}
+
+void selftest_list53(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    selftest_list(loop, 53, 100);
+}
+
+void selftest_list1024(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    if (loop->uct.max_pieces < 1024) {
+        selftest_refused("UCX_DCX_UMR_MAX_ENTRIES is %zu",
+                         loop->uct.max_pieces);
+    }
+    selftest_list(loop, 1024, 7);
+}
+
+void selftest_inline52(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    selftest_list(loop, 21, 300);
+    selftest_list(loop, 51, 100);
+    selftest_list(loop, 52, 100);
+}
+
+/* --- repeated blocks ------------------------------------------------------ */
+/* Rows of 24 bytes, each 64 behind the other */
+enum { SELFTEST_ROWS = 120, SELFTEST_ROW = 24, SELFTEST_STEP = 64 };
+
+static uct_dcx_block_t selftest_rows(struct selftest_loop *loop)
+{
+    return (uct_dcx_block_t){
+        .address = (uintptr_t)loop->far.bytes + 8,
+        .length  = SELFTEST_ROW,
+        .skip    = SELFTEST_STEP - SELFTEST_ROW,
+        .memh    = loop->far.memh
+    };
+}
+
+/* Bytes @offset to @offset + @length of these rows */
+static void selftest_shape_rows(size_t offset, size_t length)
+{
+    for (size_t i = offset; i < offset + length; i++) {
+        selftest_shape_add(&selftest_shape, 8 + (i / SELFTEST_ROW) *
+                           SELFTEST_STEP + i % SELFTEST_ROW, 1);
+    }
+}
+
+static void
+selftest_rows_open(struct selftest_loop *loop, struct selftest_mem *layout)
+{
+    uct_dcx_block_t block = selftest_rows(loop);
+
+    memset(&selftest_shape, 0, sizeof(selftest_shape));
+    selftest_layout_open(loop, layout, SELFTEST_ROWS, &block, 1);
+}
+
+void selftest_strided(struct selftest_loop *loop)
+{
+    struct selftest_mem layout;
+
+    selftest_loop_open(loop, NULL);
+    selftest_rows_open(loop, &layout);
+    selftest_shape_rows(0, SELFTEST_ROWS * SELFTEST_ROW);
+    selftest_move(loop, &layout, &selftest_shape);
+}
+
+/* Pieces of the rows that begin and end within one */
+void selftest_list_over(struct selftest_loop *loop)
+{
+    uct_dcx_block_t blocks[3] = {};
+    struct selftest_mem rows, layout;
+
+    selftest_loop_open(loop, NULL);
+    selftest_rows_open(loop, &rows);
+    for (unsigned i = 0; i < 3; i++) {
+        blocks[i].address = (2 - i) * 900 + 5;
+        blocks[i].length  = 100 + i;
+        blocks[i].memh    = rows.memh;
+        selftest_shape_rows(blocks[i].address, blocks[i].length);
+    }
+    selftest_layout_open(loop, &layout, 1, blocks, 3);
+    selftest_move(loop, &layout, &selftest_shape);
+}
+
+/* Blocks of 30 bytes of the rows, each 50 behind the other, then blocks of
+ * these */
+void selftest_nests(struct selftest_loop *loop)
+{
+    struct selftest_mem rows, layout, upper;
+    uct_dcx_block_t block = {.address = 5, .length = 30, .skip = 20};
+
+    selftest_loop_open(loop, NULL);
+    selftest_rows_open(loop, &rows);
+    block.memh = rows.memh;
+    for (unsigned i = 0; i < 50; i++) {
+        selftest_shape_rows(5 + i * 50, 30);
+    }
+    selftest_layout_open(loop, &layout, 50, &block, 1);
+    selftest_move(loop, &layout, &selftest_shape);
+
+    memset(&selftest_shape, 0, sizeof(selftest_shape));
+    block = (uct_dcx_block_t){.address = 0, .length = 30, .skip = 30,
+                              .memh = layout.memh};
+    for (unsigned i = 0; i < 25; i++) {
+        selftest_shape_rows(5 + i * 100, 30);
+    }
+    selftest_layout_open(loop, &upper, 25, &block, 1);
+    selftest_move(loop, &upper, &selftest_shape);
+}
+
+/* --- depth, changes ------------------------------------------------------- */
+/* Lists of two pieces over each other, each leaves out a byte at either end and
+ * one in the middle, until dcx says that the device takes no more. */
+void selftest_depth(struct selftest_loop *loop)
+{
+    struct selftest_mem layouts[SELFTEST_DEPTH] = {};
+    const struct selftest_mem *below = &loop->far;
+    uint64_t address;
+    unsigned depth;
+
+    selftest_loop_open(loop, NULL);
+    address = (uintptr_t)loop->far.bytes;
+    memset(&selftest_shape, 0, sizeof(selftest_shape));
+    for (unsigned i = 0; i < 2000; i++) {
+        selftest_shape_add(&selftest_shape, i, 1);
+    }
+    for (depth = 0; depth < SELFTEST_DEPTH; depth++) {
+        size_t size = selftest_shape.num, half = size / 2;
+        uct_dcx_block_t blocks[2] = {
+            {.address = address + 1, .length = half - 1, .memh = below->memh},
+            {.address = address + half + 1, .length = size - half - 2,
+             .memh = below->memh}
+        };
+        uct_dcx_layout_params_t params = {
+            .access = UCT_MD_MEM_ACCESS_RMA,
+            .repeat = 1,
+            .num    = 2,
+            .blocks = blocks
+        };
+
+        selftest_need(uct_dcx_layout_create(loop->uct.iface, 3,
+                                            &layouts[depth].memh),
+                      "a key for a layout");
+        if (uct_dcx_layout_set(layouts[depth].memh, &params) != UCS_OK) {
+            break; /* it has logged the depth that it allows */
+        }
+        selftest_layout_set(&layouts[depth], 1, blocks, 2);
+        selftest_mem_pack(loop, &layouts[depth], 0);
+        memmove(&selftest_shape.pieces[0], &selftest_shape.pieces[1],
+                (half - 1) * sizeof(selftest_shape.pieces[0]));
+        memmove(&selftest_shape.pieces[half - 1],
+                &selftest_shape.pieces[half + 1],
+                (size - half - 2) * sizeof(selftest_shape.pieces[0]));
+        selftest_shape.num  = size - 3;
+        selftest_shape.size = size - 3;
+        selftest_move(loop, &layouts[depth], &selftest_shape);
+        below   = &layouts[depth];
+        address = 0;
+    }
+    if (depth == 0) {
+        selftest_refused("no layout of one level");
+    }
+    selftest_value("levels", "%u", depth);
+}
+
+/* Each change is used at once: the old translation must be gone. */
+void selftest_changes(struct selftest_loop *loop)
+{
+    uct_dcx_block_t block = {.length = 16, .skip = 48};
+    struct selftest_mem layout;
+
+    selftest_loop_open(loop, NULL);
+    selftest_fill(loop->far.bytes, SELFTEST_SIZE, 1);
+    block.memh    = loop->far.memh;
+    block.address = (uintptr_t)loop->far.bytes;
+    selftest_layout_open(loop, &layout, 32, &block, 1);
+    for (unsigned i = 0; i < SELFTEST_CHANGES; i++) {
+        size_t begin = (i * 40) % (SELFTEST_SIZE / 2);
+
+        memset(&selftest_shape, 0, sizeof(selftest_shape));
+        block.address = (uintptr_t)loop->far.bytes + begin;
+        for (unsigned j = 0; j < 32; j++) {
+            selftest_shape_add(&selftest_shape, begin + j * 64, 16);
+        }
+        selftest_layout_set(&layout, 32, &block, 1);
+        selftest_get(loop, &loop->near, (uintptr_t)loop->near.bytes, &layout,
+                     0, layout.size);
+        selftest_gathered(loop, &selftest_shape, "a layout that has changed");
+    }
+}
+
+void selftest_local_inv(struct selftest_loop *loop)
+{
+    struct selftest_mem layout;
+    uct_rkey_t rkey;
+
+    selftest_loop_open(loop, NULL);
+    selftest_rows_open(loop, &layout);
+    rkey = layout.rkey.rkey;
+    selftest_begin(loop, 2);
+    selftest_put(loop, &loop->near, (uintptr_t)loop->near.bytes, &layout, 0,
+                 SELFTEST_ROW);
+    perf_uct_check(uct_md_mem_dereg(loop->uct.md, layout.memh), "a layout");
+    selftest_put_fails(loop, rkey, 0, "a put to a layout that is gone");
+}
+
+/* --- what it costs -------------------------------------------------------- */
+/* us of a change of a layout of @num entries, waited for */
+static double selftest_cost(struct selftest_loop *loop, size_t num)
+{
+    enum { ROUNDS = 200 };
+    uct_dcx_block_t blocks[SELFTEST_PIECES];
+    struct selftest_mem layout;
+    uint64_t begin;
+
+    selftest_blocks(loop, blocks, num, 8);
+    selftest_layout_open(loop, &layout, 1, blocks, num);
+    begin = perf_now();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        blocks[0].length = 4 + i % 2;
+        selftest_layout_set(&layout, 1, blocks, num);
+    }
+    begin = perf_now() - begin;
+    selftest_layout_close(loop, &layout);
+    return begin / 1e3 / ROUNDS;
+}
+
+void selftest_umr_cost(struct selftest_loop *loop)
+{
+    static const unsigned nums[] = {4, 20, 52, 256, 1024};
+    char key[32];
+
+    selftest_loop_open(loop, NULL);
+    for (unsigned i = 0; i < sizeof(nums) / sizeof(*nums); i++) {
+        if (nums[i] <= loop->uct.max_pieces) {
+            snprintf(key, sizeof(key), "umr_us_%u", nums[i]);
+            selftest_value(key, "%.2f", selftest_cost(loop, nums[i]));
+        }
+    }
+}

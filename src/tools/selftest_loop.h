@@ -1,0 +1,88 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * dcx with an endpoint to itself, memory, and bytes in it that are compared.
+ * What fails ends the process with a line.
+ */
+#ifndef DCX_SELFTEST_LOOP_H
+#define DCX_SELFTEST_LOOP_H
+
+#include "perf_uct.h"
+
+#include <uct/dcx/dcx.h>
+
+enum {
+    SELFTEST_PIECES  = 4096,
+    SELFTEST_SIZE    = 1 << 20,
+    SELFTEST_RKEY    = 32,
+    SELFTEST_MESSAGE = 2 /* id of an active message */
+};
+
+/* Registered memory, or a layout of it, with its key */
+struct selftest_mem {
+    uint8_t          *bytes; /* NULL: a layout */
+    size_t            size;
+    uct_mem_h         memh;
+    uct_rkey_bundle_t rkey;
+};
+
+struct selftest_loop {
+    struct perf_uct     uct;
+    const char         *device;  /* that was asked for, or NULL */
+    struct perf_address address; /* its own */
+    struct selftest_mem near, far;
+    uint8_t            *image;   /* of what is expected in far */
+    uint8_t             message[SELFTEST_SIZE]; /* that came last */
+    size_t              length;
+    unsigned            count;   /* of such */
+};
+
+/* Where the bytes of a layout lie in far */
+struct selftest_shape {
+    size_t num, size;
+    struct {
+        size_t offset, length;
+    } pieces[SELFTEST_PIECES];
+};
+
+/* more: callbacks for tags, or NULL */
+void selftest_loop_open(struct selftest_loop *loop,
+                        const uct_iface_params_t *more);
+
+/* Another endpoint to itself, in place of the one that failed */
+void selftest_loop_reconnect(struct selftest_loop *loop);
+
+/* Registers, and packs the key, if it may be: for invalidation. */
+void selftest_mem_open(struct selftest_loop *loop, struct selftest_mem *mem,
+                       void *bytes, size_t size, int can_invalidate);
+void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
+                       int can_invalidate);
+
+void selftest_fill(uint8_t *bytes, size_t size, unsigned seed);
+
+/* Compares, and ends the process where they differ. */
+void selftest_compare(const char *what, const uint8_t *found,
+                      const uint8_t *expected, size_t size);
+
+/* Operations that have ended when they return; addresses are those of the
+ * memory, or offsets in a layout. */
+void selftest_put(struct selftest_loop *loop, const struct selftest_mem *from,
+                  uint64_t from_address, const struct selftest_mem *to,
+                  uint64_t to_address, size_t length);
+void selftest_get(struct selftest_loop *loop, const struct selftest_mem *to,
+                  uint64_t to_address, const struct selftest_mem *from,
+                  uint64_t from_address, size_t length);
+
+/* A put of 8 bytes that has to fail: @what names what is wrong with it. */
+void selftest_put_fails(struct selftest_loop *loop, uct_rkey_t rkey,
+                        uint64_t address, const char *what);
+
+void selftest_shape_add(struct selftest_shape *shape, size_t offset,
+                        size_t length);
+
+/* Scatters @from, or gathers to @to, by the processor. */
+void selftest_shape_scatter(const struct selftest_shape *shape, uint8_t *to,
+                            const uint8_t *from);
+void selftest_shape_gather(const struct selftest_shape *shape,
+                           const uint8_t *from, uint8_t *to);
+
+#endif

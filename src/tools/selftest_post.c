@@ -1,0 +1,112 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Probes of initiators: the order of completions, how a WQE gets to the device,
+ * and a queue that has failed.
+ */
+#include "perf_say.h"
+#include "selftest.h"
+
+#include <string.h>
+
+enum {
+    SELFTEST_ORDER_ROUNDS = 300,
+    SELFTEST_ORDER_SIZE   = 1 << 19,
+    SELFTEST_FAILURES     = 20
+};
+
+/* --- order ---------------------------------------------------------------- */
+static void selftest_order_end(uct_completion_t *comp)
+{
+    (void)comp;
+}
+
+/* A large get, a small put, and a flush whose completion stands for both */
+static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
+{
+    uct_completion_t comp = {.func = selftest_order_end, .count = 1};
+    uct_iov_t iov = {
+        .buffer = loop->near.bytes,
+        .length = SELFTEST_ORDER_SIZE,
+        .memh   = loop->near.memh,
+        .count  = 1
+    };
+    uint64_t *last = (uint64_t*)(loop->near.bytes + SELFTEST_ORDER_SIZE) - 1;
+    uint64_t value = seed;
+    ucs_status_t status;
+
+    memcpy(loop->far.bytes + SELFTEST_ORDER_SIZE - sizeof(value), &value,
+           sizeof(value));
+    *last  = 0;
+    status = uct_ep_get_zcopy(loop->uct.ep, &iov, 1, (uintptr_t)loop->far.bytes,
+                              loop->far.rkey.rkey, NULL);
+    perf_uct_check(status, "a get");
+    status = uct_ep_put_short(loop->uct.ep, &value, sizeof(value),
+                              (uintptr_t)loop->far.bytes + SELFTEST_ORDER_SIZE,
+                              loop->far.rkey.rkey);
+    perf_uct_check(status, "a put");
+    status = uct_ep_flush(loop->uct.ep, 0, &comp);
+    perf_uct_check(status, "a flush");
+    while ((status == UCS_INPROGRESS) && (comp.count > 0) &&
+           !loop->uct.has_failed) {
+        perf_uct_progress(&loop->uct);
+    }
+    if (*(volatile uint64_t*)last != seed) {
+        perf_fail("a flush was complete before the get in front of it, in "
+                  "round %u", seed);
+    }
+}
+
+void selftest_order(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    for (unsigned i = 1; i <= SELFTEST_ORDER_ROUNDS; i++) {
+        selftest_order_round(loop, i);
+    }
+}
+
+/* --- how a WQE gets there ------------------------------------------------- */
+/* All short puts, a queue full of each size before the device is waited for */
+void selftest_post_sizes(struct selftest_loop *loop)
+{
+    const size_t burst = 100;
+    size_t max;
+
+    selftest_loop_open(loop, NULL);
+    max = loop->uct.attr.cap.put.max_short;
+    for (size_t size = 1; size <= max; size++) {
+        selftest_fill(loop->near.bytes, burst * size, size);
+        memset(loop->far.bytes, 0, burst * size);
+        for (size_t i = 0; i < burst; ) {
+            ucs_status_t status = uct_ep_put_short(
+                    loop->uct.ep, loop->near.bytes + i * size, size,
+                    (uintptr_t)loop->far.bytes + i * size,
+                    loop->far.rkey.rkey);
+
+            if (status == UCS_ERR_NO_RESOURCE) {
+                perf_uct_progress(&loop->uct);
+            } else {
+                perf_uct_check(status, "a put");
+                i++;
+            }
+        }
+        perf_uct_flush(&loop->uct);
+        selftest_compare("a put", loop->far.bytes, loop->near.bytes,
+                         burst * size);
+    }
+}
+
+/* --- failures ------------------------------------------------------------- */
+/* A key that nobody has puts the initiator into error; it has to work again. */
+void selftest_recovery(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop, NULL);
+    for (unsigned i = 0; i < SELFTEST_FAILURES; i++) {
+        selftest_put_fails(loop, loop->far.rkey.rkey ^ 0xffffff00u,
+                           (uintptr_t)loop->far.bytes, "a put by a wrong key");
+        selftest_fill(loop->near.bytes, 4096, i);
+        selftest_put(loop, &loop->near, (uintptr_t)loop->near.bytes, &loop->far,
+                     (uintptr_t)loop->far.bytes, 4096);
+        selftest_compare("a put after a failure", loop->far.bytes,
+                         loop->near.bytes, 4096);
+    }
+}

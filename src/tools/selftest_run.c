@@ -1,0 +1,204 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See selftest_run.h. The output of the process is read to its end: lines that
+ * begin with "= " are values, with "# " remarks; of the rest, those that
+ * name an error are its reasons.
+ */
+#include "perf_clock.h"
+#include "perf_say.h"
+#include "selftest_run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- in the process of the probe ------------------------------------------ */
+void selftest_refused(const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "%s: ", program_invocation_short_name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    exit(SELFTEST_REFUSED);
+}
+
+void selftest_need(ucs_status_t status, const char *what)
+{
+    if (UCS_STATUS_IS_ERR(status)) {
+        selftest_refused("%s: %s", what, ucs_status_string(status));
+    }
+}
+
+static void selftest_print(const char *head, const char *format, va_list args)
+{
+    fputs(head, stdout);
+    vprintf(format, args);
+    putchar('\n');
+}
+
+void selftest_value(const char *key, const char *format, ...)
+{
+    va_list args;
+
+    printf("= %s ", key);
+    va_start(args, format);
+    selftest_print("", format, args);
+    va_end(args);
+}
+
+void selftest_note(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    selftest_print("# ", format, args);
+    va_end(args);
+}
+
+static void selftest_exec(const struct selftest_probe *probe,
+                          const char *device, const char *profile, int out)
+{
+    const struct rlimit no_core = {};
+
+    setrlimit(RLIMIT_CORE, &no_core);
+    setenv("UCX_DCX_PROFILE", profile, 1);
+    setenv("UCX_LOG_LEVEL", "diag", 1);
+    setenv("UCX_HANDLE_ERRORS", "none", 1);
+    unsetenv("UCX_LOG_FILE");
+    if (probe->option != NULL) {
+        putenv((char*)probe->option);
+    }
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execl("/proc/self/exe", program_invocation_short_name, "--probe",
+          probe->name, (device == NULL) ? NULL : "--device", device, NULL);
+    perf_fail("/proc/self/exe: %s", strerror(errno));
+}
+
+/* --- in the process that asks --------------------------------------------- */
+static void selftest_append(char *text, const char *line)
+{
+    size_t length = strlen(text);
+
+    snprintf(text + length, SELFTEST_TEXT - length, "%s\n", line);
+}
+
+static void selftest_line(struct selftest_report *report, const char *line)
+{
+    static const char *const heads[] = {"UCX  ERROR ", "UCX  WARN  ",
+                                        "UCX  DIAG  ", "UCX  FATAL "};
+    size_t length = strlen(program_invocation_short_name);
+    const char *found;
+
+    if (!strncmp(line, "= ", 2)) {
+        selftest_append(report->values, line + 2);
+    } else if (!strncmp(line, "# ", 2)) {
+        selftest_append(report->notes, line + 2);
+    } else if (!strncmp(line, program_invocation_short_name, length)) {
+        selftest_append(report->reasons, line + length + 2);
+    }
+    for (unsigned i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+        found = strstr(line, heads[i]);
+        if (found != NULL) {
+            selftest_append(report->reasons, found + strlen(heads[i]));
+        }
+    }
+}
+
+/* Takes whole lines out of @text; returns the bytes that are left. */
+static size_t selftest_lines(struct selftest_report *report, char *text,
+                             size_t length, int is_last)
+{
+    char *line = text, *end;
+
+    while ((end = memchr(line, '\n', length)) != NULL) {
+        *end    = '\0';
+        length -= end + 1 - line;
+        selftest_line(report, line);
+        line = end + 1;
+    }
+    if (is_last && (length > 0)) {
+        line[length] = '\0';
+        selftest_line(report, line);
+    }
+    memmove(text, line, length);
+    return length;
+}
+
+/* Until the process closes its output, or its time is over: 0 then */
+static int selftest_read(struct selftest_report *report, int in)
+{
+    const uint64_t end = perf_now() + SELFTEST_TIMEOUT * 1000000000ull;
+    struct pollfd poll_in = {.fd = in, .events = POLLIN};
+    static char text[65536];
+    size_t length = 0;
+    ssize_t count = 1;
+
+    while ((count > 0) && (perf_now() < end)) {
+        if (poll(&poll_in, 1, 100) > 0) {
+            count   = read(in, text + length, sizeof(text) - 1 - length);
+            length += (count > 0) ? count : 0;
+            length  = selftest_lines(report, text, length, count <= 0);
+            length  = (length == sizeof(text) - 1) ? 0 : length;
+        }
+    }
+    return count <= 0;
+}
+
+static void selftest_ended(struct selftest_report *report, int status)
+{
+    char text[64];
+
+    report->result = WIFEXITED(status) ? WEXITSTATUS(status) : SELFTEST_FAIL;
+    if ((report->result != SELFTEST_PASS) &&
+        (report->result != SELFTEST_REFUSED)) {
+        report->result = SELFTEST_FAIL;
+    }
+    if (WIFSIGNALED(status)) {
+        snprintf(text, sizeof(text), "it ended by signal %d (%s)",
+                 WTERMSIG(status), strsignal(WTERMSIG(status)));
+        selftest_append(report->reasons, text);
+    }
+}
+
+void selftest_run(const struct selftest_probe *probe, const char *device,
+                  const char *profile, struct selftest_report *report)
+{
+    int fds[2], status;
+    pid_t pid;
+
+    memset(report, 0, sizeof(*report));
+    fflush(stdout);
+    if (pipe(fds) != 0) {
+        perf_fail("pipe: %s", strerror(errno));
+    }
+    pid = fork();
+    if (pid < 0) {
+        perf_fail("fork: %s", strerror(errno));
+    }
+    if (pid == 0) {
+        close(fds[0]);
+        selftest_exec(probe, device, profile, fds[1]);
+    }
+    close(fds[1]);
+    if (!selftest_read(report, fds[0])) {
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        report->result = SELFTEST_FAIL;
+        selftest_append(report->reasons, "it hung, and was killed");
+    } else {
+        waitpid(pid, &status, 0);
+        selftest_ended(report, status);
+    }
+    close(fds[0]);
+}

@@ -1,0 +1,27 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Runs a probe in a process of its own: a device that hangs it, or makes it
+ * crash, has failed.
+ */
+#ifndef DCX_SELFTEST_RUN_H
+#define DCX_SELFTEST_RUN_H
+
+#include "selftest.h"
+
+enum {
+    SELFTEST_TIMEOUT = 30, /* seconds */
+    SELFTEST_TEXT    = 4096
+};
+
+struct selftest_report {
+    enum selftest_result result;
+    char                 values[SELFTEST_TEXT]; /* "key value\n" ... */
+    char                 reasons[SELFTEST_TEXT]; /* lines, may be empty */
+    char                 notes[SELFTEST_TEXT];
+};
+
+/* profile: for UCX_DCX_PROFILE of that process */
+void selftest_run(const struct selftest_probe *probe, const char *device,
+                  const char *profile, struct selftest_report *report);
+
+#endif

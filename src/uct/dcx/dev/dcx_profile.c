@@ -1,0 +1,343 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See dcx_profile.h.
+ */
+#include "dcx_profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <ucs/algorithm/crc.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <ucs/sys/sys.h>
+#include <unistd.h>
+
+
+#define UCT_DCX_PROFILE_HEAD    "dcx profile "
+#define UCT_DCX_PROFILE_VERSION "1\n"
+#define UCT_DCX_PROFILE_ANY     "any"
+
+
+enum {
+    UCT_DCX_PROFILE_SIZE = 16384, /* of a file */
+    UCT_DCX_PROFILE_WHY  = 320
+};
+
+
+const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
+    [UCT_DCX_PROFILE_NESTS]   = "nests",
+    [UCT_DCX_PROFILE_INLINE]  = "inline52",
+    [UCT_DCX_PROFILE_TM_KEYS] = "tm_keys"
+};
+
+
+/* --- the device ----------------------------------------------------------- */
+/* Ends a word at its first blank, and makes it part of a file's name. */
+static void uct_dcx_profile_word(char *word)
+{
+    word[strcspn(word, " \t\r\n")] = '\0';
+    for (; *word != '\0'; ++word) {
+        if (*word == '/') {
+            *word = '_';
+        }
+    }
+}
+
+
+void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
+                              const struct ibv_device *ibdev,
+                              const struct ibv_device_attr *attr)
+{
+    struct utsname kernel = {};
+
+    memset(id, 0, sizeof(*id));
+    id->part = attr->vendor_part_id;
+    if (ucs_read_file_str(id->psid, sizeof(id->psid), 1, "%s/board_id",
+                          ibdev->ibdev_path) <= 0) {
+        strcpy(id->psid, "unknown");
+    }
+    uname(&kernel);
+    ucs_strncpy_zero(id->firmware, attr->fw_ver, sizeof(id->firmware));
+    ucs_strncpy_zero(id->driver, kernel.release, sizeof(id->driver));
+    uct_dcx_profile_word(id->psid);
+    uct_dcx_profile_word(id->firmware);
+    uct_dcx_profile_word(id->driver);
+}
+
+
+/* --- places --------------------------------------------------------------- */
+static int uct_dcx_profile_path(char *path, const uct_dcx_profile_id_t *id,
+                                const char *folder, const char *sub)
+{
+    return (folder != NULL) && (*folder != '\0') &&
+           (snprintf(path, PATH_MAX, "%s%s/%s-%s.profile", folder, sub,
+                     id->psid, id->firmware) < PATH_MAX);
+}
+
+
+ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
+                                       char *path)
+{
+    return (uct_dcx_profile_path(path, id, getenv("XDG_CONFIG_HOME"), "/dcx") ||
+            uct_dcx_profile_path(path, id, getenv("HOME"), "/.config/dcx")) ?
+           UCS_OK : UCS_ERR_NO_ELEM;
+}
+
+
+static int uct_dcx_profile_installed_path(const uct_dcx_profile_id_t *id,
+                                          char *path)
+{
+    const char *folder = getenv("DCX_PROFILES"); /* dcx-run knows it better */
+
+    return uct_dcx_profile_path(path, id, (folder != NULL) ? folder :
+                                DCX_PKGDATADIR "/profiles", "");
+}
+
+
+/* --- reading -------------------------------------------------------------- */
+/* Copies to @value what follows "key " in a line, "" if no line has it. */
+static void uct_dcx_profile_value(const char *text, const char *key,
+                                  char *value, size_t max)
+{
+    const size_t length = strlen(key);
+    const char *line    = text;
+
+    *value = '\0';
+    while ((line = strchr(line, '\n')) != NULL) {
+        ++line;
+        if (!strncmp(line, key, length) && (line[length] == ' ')) {
+            line += length + 1;
+            snprintf(value, max, "%.*s", (int)strcspn(line, "\n"), line);
+            return;
+        }
+    }
+}
+
+
+static int uct_dcx_profile_is_whole(const char *text, size_t size)
+{
+    const char *last = NULL, *line;
+    char crc[32];
+
+    for (line = text; (line != NULL) && (line < text + size); ) {
+        last = line;
+        line = strchr(line, '\n');
+        line = (line == NULL) ? NULL : line + 1;
+    }
+    if (last == NULL) {
+        return 0;
+    }
+
+    snprintf(crc, sizeof(crc), "crc %08x\n",
+             ucs_crc32(0, text, last - text));
+    return (strlen(text) == size) && !strcmp(last, crc);
+}
+
+
+/* Returns 1, or 0 with the reason in @why. */
+static int uct_dcx_profile_check_id(const char *text,
+                                    const uct_dcx_profile_id_t *id, char *why)
+{
+    char part[16], value[128];
+    const struct {
+        const char *key, *ours;
+    } rows[] = {
+        {"part", part},
+        {"psid", id->psid},
+        {"firmware", id->firmware},
+        {"driver", id->driver}
+    };
+    unsigned i;
+
+    snprintf(part, sizeof(part), "%u", id->part);
+    for (i = 0; i < ucs_static_array_size(rows); ++i) {
+        uct_dcx_profile_value(text, rows[i].key, value, sizeof(value));
+        if (strcmp(value, rows[i].ours) &&
+            ((rows[i].ours != id->driver) ||
+             strcmp(value, UCT_DCX_PROFILE_ANY))) {
+            snprintf(why, UCT_DCX_PROFILE_WHY, "it is of %s %s, and this is %s",
+                     rows[i].key, value, rows[i].ours);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+
+/* An installed file is as safe as the library beside it. */
+static int uct_dcx_profile_check_file(int fd, int is_installed, char *why)
+{
+    struct stat st;
+
+    if ((fstat(fd, &st) != 0) || !S_ISREG(st.st_mode)) {
+        snprintf(why, UCT_DCX_PROFILE_WHY, "it is not a file");
+    } else if (is_installed) {
+        return 1;
+    } else if ((st.st_uid != 0) && (st.st_uid != geteuid())) {
+        snprintf(why, UCT_DCX_PROFILE_WHY,
+                 "it belongs to user %u, neither root nor you", st.st_uid);
+    } else if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+        snprintf(why, UCT_DCX_PROFILE_WHY,
+                 "others may write to it (chmod go-w mends that)");
+    } else {
+        return 1;
+    }
+    return 0;
+}
+
+
+static int uct_dcx_profile_parse(uct_dcx_profile_t *profile, const char *text,
+                                 size_t size, const uct_dcx_profile_id_t *id,
+                                 char *why)
+{
+    const size_t head = strlen(UCT_DCX_PROFILE_HEAD);
+    char value[16];
+    unsigned i;
+
+    if (strncmp(text, UCT_DCX_PROFILE_HEAD, head)) {
+        snprintf(why, UCT_DCX_PROFILE_WHY, "it is no profile of dcx");
+        return 0;
+    }
+    if (strncmp(text + head, UCT_DCX_PROFILE_VERSION,
+                strlen(UCT_DCX_PROFILE_VERSION))) {
+        snprintf(why, UCT_DCX_PROFILE_WHY, "its format is of another dcx");
+        return 0;
+    }
+    if (!uct_dcx_profile_is_whole(text, size)) {
+        snprintf(why, UCT_DCX_PROFILE_WHY, "it is damaged");
+        return 0;
+    }
+    if (!uct_dcx_profile_check_id(text, id, why)) {
+        return 0;
+    }
+
+    for (i = 0; i < UCT_DCX_PROFILE_NUM; ++i) {
+        uct_dcx_profile_value(text, uct_dcx_profile_names[i], value,
+                              sizeof(value));
+        profile->passed |= strcmp(value, "pass") ? 0 : UCS_BIT(i);
+    }
+    return 1;
+}
+
+
+/* Returns 0 if there is no such file; else it decides, believed or not. */
+static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
+                                const uct_dcx_profile_id_t *id,
+                                int is_installed, int is_required)
+{
+    char text[UCT_DCX_PROFILE_SIZE], why[UCT_DCX_PROFILE_WHY];
+    ssize_t size = -1;
+    int good     = 0;
+    int fd       = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd >= 0) {
+        good = uct_dcx_profile_check_file(fd, is_installed, why);
+        size = good ? read(fd, text, sizeof(text) - 1) : 0;
+        close(fd);
+    } else if (!is_required && ((errno == ENOENT) || (errno == ENOTDIR))) {
+        return 0;
+    }
+
+    if (size < 0) {
+        snprintf(why, sizeof(why), "%s", strerror(errno));
+        good = 0;
+    } else if (good) {
+        text[size] = '\0';
+        good       = uct_dcx_profile_parse(profile, text, size, id, why);
+    }
+    if (good) {
+        ucs_strncpy_zero(profile->path, path, sizeof(profile->path));
+    } else {
+        ucs_warn("profile %s is not used: %s; run dcx_selftest to write "
+                 "another one, or set UCX_DCX_PROFILE=none", path, why);
+    }
+    return 1;
+}
+
+
+void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
+                          const uct_dcx_profile_id_t *id)
+{
+    char path[PATH_MAX];
+
+    memset(profile, 0, sizeof(*profile));
+    if (!strcasecmp(option, "none")) {
+        return;
+    }
+
+    if (strcasecmp(option, "auto")) {
+        uct_dcx_profile_read(profile, option, id, 0, 1);
+        return;
+    }
+
+    if ((uct_dcx_profile_user_path(id, path) == UCS_OK) &&
+        uct_dcx_profile_read(profile, path, id, 0, 0)) {
+        return;
+    }
+    if (uct_dcx_profile_path(path, id, DCX_SYSCONFDIR, "/dcx") &&
+        uct_dcx_profile_read(profile, path, id, 0, 0)) {
+        return;
+    }
+    if (uct_dcx_profile_installed_path(id, path)) {
+        uct_dcx_profile_read(profile, path, id, 1, 0);
+    }
+}
+
+
+/* --- writing -------------------------------------------------------------- */
+static ucs_status_t
+uct_dcx_profile_store(const char *path, const char *text, size_t size)
+{
+    char temp[PATH_MAX];
+    int fd = -1;
+
+    if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) < sizeof(temp)) {
+        fd = mkstemp(temp);
+    } else {
+        errno = ENAMETOOLONG;
+    }
+    if (fd < 0) {
+        ucs_error("failed to write profile %s: %m", path);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* a process that opens a device meanwhile sees one or the other */
+    if ((write(fd, text, size) != size) || (fchmod(fd, 0644) != 0) ||
+        (rename(temp, path) != 0)) {
+        ucs_error("failed to write profile %s: %m", path);
+        close(fd);
+        unlink(temp);
+        return UCS_ERR_IO_ERROR;
+    }
+    close(fd);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_dcx_profile_write(const char *path,
+                                   const uct_dcx_profile_id_t *id,
+                                   const char *results)
+{
+    char text[UCT_DCX_PROFILE_SIZE];
+    size_t size;
+
+    size = snprintf(text, sizeof(text),
+                    UCT_DCX_PROFILE_HEAD UCT_DCX_PROFILE_VERSION
+                    "part %u\npsid %s\nfirmware %s\ndriver %s\n%s",
+                    id->part, id->psid, id->firmware, id->driver, results);
+    if (size + 16 > sizeof(text)) {
+        ucs_error("profile %s: more than %zu bytes", path, sizeof(text));
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    size += snprintf(text + size, sizeof(text) - size, "crc %08x\n",
+                     ucs_crc32(0, text, size));
+    return uct_dcx_profile_store(path, text, size);
+}

@@ -1,0 +1,75 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A profile: what dcx_selftest has found out about a kind of device. Nothing
+ * public says of some features that an adapter has them; they are off unless a
+ * profile says that they passed. A text file that can be mailed:
+ *
+ *     dcx profile 1
+ *     part 4123              vendor_part_id
+ *     psid MT_0000000223     sysfs: board_id
+ *     firmware 20.35.1012
+ *     driver 6.1.0-18-amd64  release of the kernel, or "any"
+ *     nests pass             a line for each probe, or a measured value
+ *     ...
+ *     crc 89abcdef           of all lines above
+ *
+ * Read when a device is opened (dcx_device.c), written by dcx_selftest.
+ */
+#ifndef UCT_DCX_PROFILE_H
+#define UCT_DCX_PROFILE_H
+
+#include <infiniband/verbs.h>
+#include <limits.h>
+#include <stdint.h>
+#include <ucs/type/status.h>
+
+
+/* Features that are off until proven */
+typedef enum uct_dcx_profile_feature {
+    UCT_DCX_PROFILE_NESTS,   /* repeated blocks over repeated blocks */
+    UCT_DCX_PROFILE_INLINE,  /* 52 translations in a WQE */
+    UCT_DCX_PROFILE_TM_KEYS, /* keys with a layout in the list of tags */
+    UCT_DCX_PROFILE_NUM
+} uct_dcx_profile_feature_t;
+
+
+/* A kind of device */
+typedef struct uct_dcx_profile_id {
+    uint32_t part;
+    char     psid[64];
+    char     firmware[64];
+    char     driver[128];
+} uct_dcx_profile_id_t;
+
+
+typedef struct uct_dcx_profile {
+    uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t */
+    char     path[PATH_MAX]; /* "": none holds */
+} uct_dcx_profile_t;
+
+
+/* Their keys in the file */
+extern const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM];
+
+
+void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
+                              const struct ibv_device *ibdev,
+                              const struct ibv_device_attr *attr);
+
+/* Finds the profile of a device: @option is "none", a path, or "auto": the first
+ * that exists of the user's, the site's and the installed one. A profile that is
+ * not believed is the same as none, and a warning says why. */
+void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
+                          const uct_dcx_profile_id_t *id);
+
+/* Writes to @path the user's place for it, PATH_MAX bytes. Returns
+ * UCS_ERR_NO_ELEM if there is neither $XDG_CONFIG_HOME nor $HOME. */
+ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
+                                       char *path);
+
+/* Writes a file; @results are lines "key value\n". Errors are logged. */
+ucs_status_t uct_dcx_profile_write(const char *path,
+                                   const uct_dcx_profile_id_t *id,
+                                   const char *results);
+
+#endif
