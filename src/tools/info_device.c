@@ -63,6 +63,34 @@ static void info_driver(struct info_device *dev)
     }
 }
 
+/* Features of which nothing public says that adapters have them */
+static void info_profile(struct info_device *dev)
+{
+    const uct_dcx_device_t *device = &dev->md.dev;
+    struct info_row *row           = info_part_add(dev->part, "profile",
+                                                   "UCX_DCX_PROFILE");
+
+    if (device->profile.path[0] == '\0') {
+        info_row_found(row, "none");
+        info_row_needs(row, "from dcx_selftest, for:");
+    } else {
+        info_row_found(row, "yes");
+        info_row_needs(row, "%.*s", INFO_TEXT_MAX - 1, device->profile.path);
+    }
+
+    row = info_part_add(dev->part, "strides over strides", "UCX_DCX_PROFILE");
+    info_row_found(row, "%s", info_yes_no(device->umr.has_nests));
+    info_row_needs(row, "or lists of pieces");
+
+    row = info_part_add(dev->part, "pieces in a WQE", "UCX_DCX_PROFILE");
+    info_row_found(row, "%u", device->umr.max_inline);
+    info_row_needs(row, "%u at most", UCT_DCX_DEVICE_MAX_INLINE);
+
+    row = info_part_add(dev->part, "tagged layouts", "UCX_DCX_PROFILE");
+    info_row_found(row, "%s", info_yes_no(device->tm.has_keys));
+    info_row_needs(row, "or software matches");
+}
+
 static void info_transport(struct info_device *dev)
 {
     const uct_dcx_device_t *device = &dev->md.dev;
@@ -71,6 +99,7 @@ static void info_transport(struct info_device *dev)
     row = info_part_add(dev->part, "firmware", NULL);
     info_row_found(row, "%s", device->attr.fw_ver);
 
+    info_profile(dev);
     row = info_part_add(dev->part, "DC transport", NULL);
     info_row_found(row, "%s", info_yes_no(device->has_dc));
     info_row_needs(row, "yes");
@@ -368,7 +397,8 @@ static void info_device(struct info_device *dev)
 
     info_log_take();
     if (uct_dcx_device_open(&dev->md.dev, dev->ibdev, dev->md_config->site.devx,
-                            dev->md_config->ext_atomics) == UCS_OK) {
+                            dev->md_config->ext_atomics,
+                            dev->md_config->profile) == UCS_OK) {
         info_device_open(dev);
     } else {
         info_no_access(dev);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define INFO_TEXT_MAX 256
-#define INFO_ROWS_MAX 32
+#define INFO_ROWS_MAX 40
 
 /* One thing that dcx needs or could use. Texts may be empty. */
 struct info_row {

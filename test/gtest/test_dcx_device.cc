@@ -94,11 +94,14 @@ protected:
         struct ibv_device **list = ibv_get_device_list(NULL);
         uct_dcx_device_t dev;
 
-        EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], devx, ext));
+        EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], devx, ext,
+                                              profile.c_str()));
         uct_dcx_device_close(&dev);
         ibv_free_device_list(list);
         return dev;
     }
+
+    std::string profile = "none";
 
     void expect_atomics(const uct_dcx_device_t &dev, int std, int ext,
                         bool be64)
@@ -266,12 +269,15 @@ TEST_F(dcx_device, local_cpus)
     ASSERT_NE(nullptr, mkdtemp(dir));
     std::filesystem::create_directory(std::string(dir) + "/device");
     std::ofstream(std::string(dir) + "/device/local_cpulist") << cpus << "\n";
+    const std::string path = list[0]->ibdev_path; /* libibverbs keeps it */
     strcpy(list[0]->ibdev_path, dir);
-    EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY));
+    EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY,
+                                          "none"));
     for (unsigned cpu = 0; cpu < UCS_CPU_SETSIZE; cpu++) {
         EXPECT_EQ(cpu % 2 == 0, !!ucs_cpu_is_set(cpu, &dev.local_cpus)) << cpu;
     }
     uct_dcx_device_close(&dev);
+    strcpy(list[0]->ibdev_path, path.c_str());
     ibv_free_device_list(list);
     std::filesystem::remove_all(dir);
 }
@@ -315,6 +321,46 @@ TEST_F(dcx_device, tag_matching)
     EXPECT_STREQ("it answers no QUERY_HCA_CAP", uct_dcx_device_tm_fault(&dev));
     dev = open(UCS_NO);
     EXPECT_STREQ("it was opened without DEVX", uct_dcx_device_tm_fault(&dev));
+}
+
+/* Only a profile says that the device has these, or that it fails in others. */
+TEST_F(dcx_device, features_of_a_profile)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    uct_dcx_device_t dev     = open();
+    uct_dcx_profile_id_t id;
+    char dir[] = "/tmp/dcx_device.XXXXXX";
+
+    EXPECT_STREQ("", dev.profile.path);
+    EXPECT_FALSE(dev.umr.has_nests);
+    EXPECT_FALSE(dev.tm.has_keys);
+    EXPECT_EQ(20u, dev.umr.max_inline);
+    EXPECT_TRUE(dev.umr.has_keys);
+    EXPECT_TRUE(dev.indirect_keys);
+    EXPECT_LT(0u, dev.tm.max_tags);
+
+    ASSERT_NE(nullptr, mkdtemp(dir));
+    profile = std::string(dir) + "/profile";
+    uct_dcx_profile_identify(&id, list[0], &dev.attr);
+    ibv_free_device_list(list);
+    EXPECT_STREQ("SOFTHCA_00", id.psid);
+    uct_dcx_profile_write(profile.c_str(), &id,
+                          "nests pass\ninline52 pass\ntm_keys pass\n");
+    dev = open();
+    EXPECT_EQ(profile, dev.profile.path);
+    EXPECT_TRUE(dev.umr.has_nests);
+    EXPECT_TRUE(dev.tm.has_keys);
+    EXPECT_EQ(52u, dev.umr.max_inline);
+
+    uct_dcx_profile_write(profile.c_str(), &id, "tm_keys pass\ntm_rndv fail\n"
+                          "list4 fail\nksm_boundary fail\n");
+    dev = open();
+    EXPECT_FALSE(dev.umr.has_nests);
+    EXPECT_FALSE(dev.umr.has_keys);
+    EXPECT_FALSE(dev.indirect_keys);
+    EXPECT_FALSE(dev.tm.has_keys);
+    EXPECT_EQ(0u, dev.tm.max_tags);
+    std::filesystem::remove_all(dir);
 }
 
 /* The software device answers, and as the rest of it behaves */

@@ -145,7 +145,6 @@ uct_dcx_device_query_tm(uct_dcx_device_t *dev,
     dev->tm.max_tags = UCS_MASK(page[PRM_HCA_CAP_LOG_TAG_LIST] &
                                 PRM_HCA_CAP_LOG);
     dev->tm.rndv_dc  = uct_dcx_device_cap(out, PRM_HCA_CAP_RNDV_OFFLOAD_DC);
-    dev->tm.has_keys = 1;
     dev->tm.max_hdr  = attr.tm_caps.max_rndv_hdr_size;
 }
 
@@ -168,8 +167,6 @@ uct_dcx_device_query_umr(uct_dcx_device_t *dev,
     umr->max_klm    = UCS_BIT(ucs_min(log_klm, 30));
     umr->fence      = (page[PRM_HCA_CAP_UMR_FENCE] >>
                        PRM_HCA_CAP_UMR_FENCE_SHIFT) & PRM_HCA_CAP_TWO_BITS;
-    umr->has_nests  = 1;
-    umr->max_inline = UCT_DCX_DEVICE_MAX_INLINE;
     umr->has_keys   = umr->has_rows && (umr->max_depth > 0) &&
                       !uct_dcx_device_cap(
                               out, PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED);
@@ -229,6 +226,37 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     uct_dcx_device_query_umr(dev, &out);
     uct_dcx_device_query_order(dev, &out);
     uct_dcx_device_query_tm(dev, &out);
+}
+
+
+/* No capability says whether the device has some features: they need a profile.
+ * Others are off where a profile says that they failed. */
+static void
+uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
+{
+    uct_dcx_profile_id_t id;
+    uint32_t passed, failed;
+
+    uct_dcx_profile_identify(&id, dev->ctx->device, &dev->attr);
+    uct_dcx_profile_load(&dev->profile, option, &id);
+    passed = dev->profile.passed;
+    failed = dev->profile.failed;
+    if (failed & UCS_BIT(UCT_DCX_PROFILE_KSM)) {
+        dev->indirect_keys = 0;
+    }
+    if (failed & UCS_BIT(UCT_DCX_PROFILE_UMR)) {
+        dev->umr.has_keys = 0;
+    }
+    if (failed & UCS_BIT(UCT_DCX_PROFILE_TM)) {
+        dev->tm.max_tags = 0;
+    }
+    dev->umr.has_nests  = dev->umr.has_rows &&
+                          (passed & UCS_BIT(UCT_DCX_PROFILE_NESTS));
+    dev->umr.max_inline = (passed & UCS_BIT(UCT_DCX_PROFILE_INLINE)) ?
+                          UCT_DCX_DEVICE_MAX_INLINE :
+                          UCT_DCX_DEVICE_PROVEN_INLINE;
+    dev->tm.has_keys    = (dev->tm.max_tags > 0) &&
+                          (passed & UCS_BIT(UCT_DCX_PROFILE_TM_KEYS));
 }
 
 
@@ -418,7 +446,8 @@ static void uct_dcx_device_log(const uct_dcx_device_t *dev)
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
                     ucs_ternary_auto_value_t devx,
-                    ucs_ternary_auto_value_t ext_atomics)
+                    ucs_ternary_auto_value_t ext_atomics,
+                    const char *profile)
 {
     ucs_status_t status;
 
@@ -443,6 +472,7 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
                       ((dev->atomic.std || dev->atomic.ext) ?
                        IBV_ACCESS_REMOTE_ATOMIC : 0);
     uct_dcx_device_query_general(dev);
+    uct_dcx_device_load_profile(dev, profile);
     uct_dcx_device_probe_dc(dev);
     uct_dcx_device_query_streams(dev);
     uct_dcx_device_find_bus(dev);

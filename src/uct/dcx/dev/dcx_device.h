@@ -12,6 +12,7 @@
 #define UCT_DCX_DEVICE_H
 
 #include "common/prm.h"
+#include "dcx_profile.h"
 
 #include <errno.h>
 #include <ucs/sys/topo/base/topo.h>
@@ -50,8 +51,10 @@ typedef struct uct_dcx_umr_caps {
 } uct_dcx_umr_caps_t;
 
 
-/* Translations that fit in a WQE: see dcx_umr_wqe.h. */
-#define UCT_DCX_DEVICE_MAX_INLINE 52
+/* Translations in a WQE: as many as fit (dcx_umr_wqe.h), and what kernels of
+ * MLNX_OFED announced. */
+#define UCT_DCX_DEVICE_MAX_INLINE    52
+#define UCT_DCX_DEVICE_PROVEN_INLINE 20
 
 
 typedef struct uct_dcx_device {
@@ -79,6 +82,7 @@ typedef struct uct_dcx_device {
                                            * say */
     uint8_t                log_streams;   /* of a DCI, 0: it has none */
     uint8_t                log_errored;   /* ... that may be in error */
+    uct_dcx_profile_t      profile;
     ucs_sys_device_t       sys_device;
     ucs_cpu_set_t          local_cpus;
 } uct_dcx_device_t;
@@ -88,12 +92,13 @@ typedef struct uct_dcx_device {
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
 
 /* Opens 'ibdev', with DEVX or without. ext_atomics: whether to use extended
- * atomics on a device that does not let itself be asked about them. Errors are
- * logged. */
+ * atomics on a device that does not let itself be asked about them. profile:
+ * see uct_dcx_profile_load(). Errors are logged. */
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
                     ucs_ternary_auto_value_t devx,
-                    ucs_ternary_auto_value_t ext_atomics);
+                    ucs_ternary_auto_value_t ext_atomics,
+                    const char *profile);
 
 void uct_dcx_device_close(uct_dcx_device_t *dev);
 

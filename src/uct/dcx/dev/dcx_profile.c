@@ -38,6 +38,30 @@ const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
 };
 
 
+/* The others' */
+static const struct {
+    const char                *name;
+    uct_dcx_profile_feature_t feature;
+} uct_dcx_profile_probes[] = {
+    {"ksm_boundary", UCT_DCX_PROFILE_KSM},
+    {"ksm_large", UCT_DCX_PROFILE_KSM},
+    {"ksm_read_only", UCT_DCX_PROFILE_KSM},
+    {"invalidation", UCT_DCX_PROFILE_KSM},
+    {"list4", UCT_DCX_PROFILE_UMR},
+    {"list20", UCT_DCX_PROFILE_UMR},
+    {"list53", UCT_DCX_PROFILE_UMR},
+    {"list1024", UCT_DCX_PROFILE_UMR},
+    {"strided", UCT_DCX_PROFILE_UMR},
+    {"list_over", UCT_DCX_PROFILE_UMR},
+    {"depth", UCT_DCX_PROFILE_UMR},
+    {"changes", UCT_DCX_PROFILE_UMR},
+    {"local_inv", UCT_DCX_PROFILE_UMR},
+    {"tm_eager", UCT_DCX_PROFILE_TM},
+    {"tm_rndv", UCT_DCX_PROFILE_TM},
+    {"tm_appends", UCT_DCX_PROFILE_TM}
+};
+
+
 /* --- the device ----------------------------------------------------------- */
 /* Ends a word at its first blank, and makes it part of a file's name. */
 static void uct_dcx_profile_word(char *word)
@@ -193,13 +217,39 @@ static int uct_dcx_profile_check_file(int fd, int is_installed, char *why)
 }
 
 
-static int uct_dcx_profile_parse(uct_dcx_profile_t *profile, const char *text,
-                                 size_t size, const uct_dcx_profile_id_t *id,
-                                 char *why)
+static int
+uct_dcx_profile_is(const char *text, const char *key, const char *expected)
+{
+    char value[16];
+
+    uct_dcx_profile_value(text, key, value, sizeof(value));
+    return !strcmp(value, expected);
+}
+
+
+static void
+uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_PROFILE_NUM; ++i) {
+        if (uct_dcx_profile_is(text, uct_dcx_profile_names[i], "pass")) {
+            profile->passed |= UCS_BIT(i);
+        }
+    }
+    for (i = 0; i < ucs_static_array_size(uct_dcx_profile_probes); ++i) {
+        if (uct_dcx_profile_is(text, uct_dcx_profile_probes[i].name, "fail")) {
+            profile->failed |= UCS_BIT(uct_dcx_profile_probes[i].feature);
+        }
+    }
+}
+
+
+/* Returns 1, or 0 with the reason in @why. */
+static int uct_dcx_profile_check(const char *text, size_t size,
+                                 const uct_dcx_profile_id_t *id, char *why)
 {
     const size_t head = strlen(UCT_DCX_PROFILE_HEAD);
-    char value[16];
-    unsigned i;
 
     if (strncmp(text, UCT_DCX_PROFILE_HEAD, head)) {
         snprintf(why, UCT_DCX_PROFILE_WHY, "it is no profile of dcx");
@@ -214,16 +264,7 @@ static int uct_dcx_profile_parse(uct_dcx_profile_t *profile, const char *text,
         snprintf(why, UCT_DCX_PROFILE_WHY, "it is damaged");
         return 0;
     }
-    if (!uct_dcx_profile_check_id(text, id, why)) {
-        return 0;
-    }
-
-    for (i = 0; i < UCT_DCX_PROFILE_NUM; ++i) {
-        uct_dcx_profile_value(text, uct_dcx_profile_names[i], value,
-                              sizeof(value));
-        profile->passed |= strcmp(value, "pass") ? 0 : UCS_BIT(i);
-    }
-    return 1;
+    return uct_dcx_profile_check_id(text, id, why);
 }
 
 
@@ -250,9 +291,10 @@ static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
         good = 0;
     } else if (good) {
         text[size] = '\0';
-        good       = uct_dcx_profile_parse(profile, text, size, id, why);
+        good       = uct_dcx_profile_check(text, size, id, why);
     }
     if (good) {
+        uct_dcx_profile_results(profile, text);
         ucs_strncpy_zero(profile->path, path, sizeof(profile->path));
     } else {
         ucs_warn("profile %s is not used: %s; run dcx_selftest to write "
@@ -296,9 +338,12 @@ static ucs_status_t
 uct_dcx_profile_store(const char *path, const char *text, size_t size)
 {
     char temp[PATH_MAX];
+    struct stat st;
     int fd = -1;
 
-    if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) < sizeof(temp)) {
+    if ((lstat(path, &st) == 0) && !S_ISREG(st.st_mode)) {
+        errno = EEXIST; /* a device would become a file */
+    } else if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) < PATH_MAX) {
         fd = mkstemp(temp);
     } else {
         errno = ENAMETOOLONG;
@@ -309,7 +354,7 @@ uct_dcx_profile_store(const char *path, const char *text, size_t size)
     }
 
     /* a process that opens a device meanwhile sees one or the other */
-    if ((write(fd, text, size) != size) || (fchmod(fd, 0644) != 0) ||
+    if ((write(fd, text, size) != (ssize_t)size) || (fchmod(fd, 0644) != 0) ||
         (rename(temp, path) != 0)) {
         ucs_error("failed to write profile %s: %m", path);
         close(fd);

@@ -2,7 +2,8 @@
 /*
  * A profile: what dcx_selftest has found out about a kind of device. Nothing
  * public says of some features that an adapter has them; they are off unless a
- * profile says that they passed. A text file that can be mailed:
+ * profile says that they passed. Others are on unless it says that they failed.
+ * A text file that can be mailed:
  *
  *     dcx profile 1
  *     part 4123              vendor_part_id
@@ -24,12 +25,17 @@
 #include <ucs/type/status.h>
 
 
-/* Features that are off until proven */
 typedef enum uct_dcx_profile_feature {
+    /* off until proven */
     UCT_DCX_PROFILE_NESTS,   /* repeated blocks over repeated blocks */
     UCT_DCX_PROFILE_INLINE,  /* 52 translations in a WQE */
     UCT_DCX_PROFILE_TM_KEYS, /* keys with a layout in the list of tags */
-    UCT_DCX_PROFILE_NUM
+    UCT_DCX_PROFILE_NUM,
+
+    /* on until a probe of theirs has failed */
+    UCT_DCX_PROFILE_KSM = UCT_DCX_PROFILE_NUM, /* keys for invalidation */
+    UCT_DCX_PROFILE_UMR,                       /* layouts */
+    UCT_DCX_PROFILE_TM                         /* tag matching */
 } uct_dcx_profile_feature_t;
 
 
@@ -43,12 +49,13 @@ typedef struct uct_dcx_profile_id {
 
 
 typedef struct uct_dcx_profile {
-    uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t */
+    uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t ... */
+    uint32_t failed;
     char     path[PATH_MAX]; /* "": none holds */
 } uct_dcx_profile_t;
 
 
-/* Their keys in the file */
+/* Of the former, their keys in the file */
 extern const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM];
 
 

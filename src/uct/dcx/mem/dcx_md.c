@@ -51,6 +51,13 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
     {"IB_MLX5_", "", NULL, ucs_offsetof(uct_dcx_md_config_t, site),
      UCS_CONFIG_TYPE_TABLE(uct_dcx_site_md_mlx5_table)},
 
+    {"PROFILE", "auto",
+     "File in which dcx_selftest has written what works on this kind of\n"
+     "device; some layouts of strided data are used only if it has passed\n"
+     "them. \"auto\" takes the first that there is of the user's\n"
+     "(~/.config/dcx), the site's and the installed one; \"none\" uses none.",
+     ucs_offsetof(uct_dcx_md_config_t, profile), UCS_CONFIG_TYPE_STRING},
+
     {"UMR_SLOTS", "64",
      "Layouts of strided data that the device keeps at a time, 1-4096, of\n"
      "each of three sizes: up to 4 pieces, up to 52, and more. One that is\n"
@@ -313,7 +320,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
     md->subnet = subnet;
 
     status = uct_dcx_device_open(&md->dev, ibdev, config->site.devx,
-                                 config->ext_atomics);
+                                 config->ext_atomics, config->profile);
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -41,6 +41,7 @@ typedef struct uct_dcx_md_config {
     int                         rcache;      /* ucs_ternary_auto_value_t */
     int                         ext_atomics; /* the same */
     uct_dcx_site_md_config_t    site;
+    char                        *profile;
     unsigned                    umr_slots;       /* of each size */
     unsigned                    umr_layouts;     /* handles, of each size */
     unsigned                    umr_max_entries; /* of a layout */

@@ -1,0 +1,281 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Profiles of devices: which one holds, and which ones are not believed. No
+ * device is needed.
+ */
+#include "ucx_log.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <ucs/sys/math.h>
+
+extern "C" {
+#include "uct/dcx/dev/dcx_profile.h"
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const char results[] = "nests pass\ninline52 fail\ntm_keys pass\n"
+                       "umr_us_4 1.50\n";
+const uint32_t results_passed = UCS_BIT(UCT_DCX_PROFILE_NESTS) |
+                                UCS_BIT(UCT_DCX_PROFILE_TM_KEYS);
+
+class dcx_profile : public testing::Test {
+protected:
+    dcx_profile()
+    {
+        char dir[] = "/tmp/dcx_profile.XXXXXX";
+
+        m_dir = mkdtemp(dir);
+        setenv("XDG_CONFIG_HOME", (m_dir / "user").c_str(), 1);
+        setenv("DCX_PROFILES", (m_dir / "installed").c_str(), 1);
+        fs::create_directories(m_dir / "user/dcx");
+        fs::create_directories(m_dir / "installed");
+        m_id.part = 4123;
+        strcpy(m_id.psid, "MT_0000000223");
+        strcpy(m_id.firmware, "20.35.1012");
+        strcpy(m_id.driver, "6.1.0-18-amd64");
+    }
+
+    ~dcx_profile()
+    {
+        fs::remove_all(m_dir);
+    }
+
+    std::string file(const char *name = "a.profile")
+    {
+        return m_dir / name;
+    }
+
+    std::string installed()
+    {
+        return m_dir / "installed/MT_0000000223-20.35.1012.profile";
+    }
+
+    std::string users()
+    {
+        char path[PATH_MAX];
+
+        EXPECT_EQ(UCS_OK, uct_dcx_profile_user_path(&m_id, path));
+        return path;
+    }
+
+    void write(const std::string &path, const uct_dcx_profile_id_t &id,
+               const char *lines = results)
+    {
+        EXPECT_EQ(UCS_OK, uct_dcx_profile_write(path.c_str(), &id, lines));
+    }
+
+    std::string read(const std::string &path)
+    {
+        std::stringstream text;
+
+        text << std::ifstream(path).rdbuf();
+        return text.str();
+    }
+
+    uct_dcx_profile_t load(const std::string &option)
+    {
+        uct_dcx_profile_t profile;
+
+        uct_dcx_profile_load(&profile, option.c_str(), &m_id);
+        return profile;
+    }
+
+    void expect_none(const std::string &option)
+    {
+        uct_dcx_profile_t profile = load(option);
+
+        EXPECT_STREQ("", profile.path);
+        EXPECT_EQ(0u, profile.passed);
+        EXPECT_EQ(0u, profile.failed);
+    }
+
+    /* It is not believed, and one line says so. */
+    void expect_refused(const std::string &path, const std::string &why)
+    {
+        ucx_log_reader log;
+
+        expect_none(path);
+        EXPECT_EQ("profile " + path + " is not used: " + why + "; run "
+                  "dcx_selftest to write another one, or set "
+                  "UCX_DCX_PROFILE=none\n", log.take());
+    }
+
+    void expect_holds(const std::string &option, const std::string &path)
+    {
+        uct_dcx_profile_t profile = load(option);
+
+        EXPECT_EQ(path, profile.path);
+        EXPECT_EQ(results_passed, profile.passed);
+        EXPECT_EQ(0u, profile.failed);
+    }
+
+    fs::path             m_dir;
+    uct_dcx_profile_id_t m_id = {};
+};
+
+TEST_F(dcx_profile, text)
+{
+    write(file(), m_id);
+    std::string text = read(file());
+
+    EXPECT_EQ(0u, text.find("dcx profile 1\npart 4123\npsid MT_0000000223\n"
+                            "firmware 20.35.1012\ndriver 6.1.0-18-amd64\n" +
+                            std::string(results) + "crc "));
+    expect_holds(file(), file());
+}
+
+TEST_F(dcx_profile, places)
+{
+    expect_none("auto");
+    write(installed(), m_id);
+    expect_holds("auto", installed());
+    write(users(), m_id);
+    expect_holds("auto", users());
+    expect_none("none");
+    write(file(), m_id);
+    expect_holds(file(), file());
+
+    unsetenv("XDG_CONFIG_HOME");
+    setenv("HOME", m_dir.c_str(), 1);
+    EXPECT_EQ(m_dir.string() +
+              "/.config/dcx/MT_0000000223-20.35.1012.profile", users());
+    unsetenv("HOME");
+    char path[PATH_MAX];
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_profile_user_path(&m_id, path));
+}
+
+/* The first that exists decides: another one might say what it does not. */
+TEST_F(dcx_profile, a_refused_one_decides)
+{
+    write(installed(), m_id);
+    std::ofstream(users()) << "nonsense\n";
+    ucx_log_reader log;
+    expect_none("auto");
+    EXPECT_NE(std::string::npos, log.take().find("it is no profile of dcx"));
+}
+
+TEST_F(dcx_profile, damaged)
+{
+    write(file(), m_id);
+    const std::string text = read(file());
+
+    for (size_t i = 0; i < text.size(); i++) {
+        std::string bad = text;
+
+        bad[i] ^= 1;
+        std::ofstream(file()) << bad;
+        ucx_log_reader log;
+        expect_none(file());
+        EXPECT_NE(std::string::npos, log.take().find("is not used")) << i;
+    }
+    for (size_t length = 0; length < text.size(); length++) {
+        std::ofstream(file()) << text.substr(0, length);
+        ucx_log_reader log;
+        expect_none(file());
+        EXPECT_NE(std::string::npos, log.take().find("is not used")) << length;
+    }
+    std::ofstream(file()) << text << "nests pass\n";
+    expect_refused(file(), "it is damaged");
+    std::ofstream(file()) << text << std::string(1, '\0');
+    expect_refused(file(), "it is damaged");
+    std::ofstream(file()) << "dcx profile 2\n";
+    expect_refused(file(), "its format is of another dcx");
+    expect_refused(file("nothing"), "No such file or directory");
+    expect_refused(m_dir, "it is not a file");
+}
+
+TEST_F(dcx_profile, of_another_device)
+{
+    uct_dcx_profile_id_t id = m_id;
+
+    id.part = 4129;
+    write(file(), id);
+    expect_refused(file(), "it is of part 4129, and this is 4123");
+    id = m_id;
+    strcpy(id.psid, "MT_0000000224");
+    write(file(), id);
+    expect_refused(file(),
+                   "it is of psid MT_0000000224, and this is MT_0000000223");
+    id = m_id;
+    strcpy(id.firmware, "20.35.1013");
+    write(file(), id);
+    expect_refused(file(),
+                   "it is of firmware 20.35.1013, and this is 20.35.1012");
+    id = m_id;
+    strcpy(id.driver, "6.1.0-19-amd64");
+    write(file(), id);
+    expect_refused(file(), "it is of driver 6.1.0-19-amd64, and this is "
+                           "6.1.0-18-amd64");
+    strcpy(id.driver, "any");
+    write(file(), id);
+    expect_holds(file(), file());
+}
+
+TEST_F(dcx_profile, writable_by_others)
+{
+    write(file(), m_id);
+    for (mode_t mode : {0664, 0646}) {
+        ASSERT_EQ(0, chmod(file().c_str(), mode));
+        expect_refused(file(),
+                       "others may write to it (chmod go-w mends that)");
+    }
+    write(installed(), m_id);
+    ASSERT_EQ(0, chmod(installed().c_str(), 0664));
+    expect_holds("auto", installed()); /* as safe as the library beside it */
+}
+
+TEST_F(dcx_profile, of_another_user)
+{
+    write(file(), m_id);
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root gives files away";
+    }
+    ASSERT_EQ(0, chown(file().c_str(), 12345, -1));
+    expect_refused(file(), "it belongs to user 12345, neither root nor you");
+}
+
+/* A probe of what was on before has failed; one that was refused says nothing
+ * that the device's capabilities do not. */
+TEST_F(dcx_profile, failed)
+{
+    const struct {
+        const char *line;
+        uint32_t   failed;
+    } rows[] = {
+        {"ksm_boundary fail\n", UCS_BIT(UCT_DCX_PROFILE_KSM)},
+        {"strided fail\nlist4 pass\n", UCS_BIT(UCT_DCX_PROFILE_UMR)},
+        {"tm_eager fail\ninvalidation fail\n",
+         UCS_BIT(UCT_DCX_PROFILE_TM) | UCS_BIT(UCT_DCX_PROFILE_KSM)},
+        {"tm_rndv refused\nksm_large pass\nmmio_bf fail\n", 0}
+    };
+
+    for (const auto &row : rows) {
+        write(file(), m_id, row.line);
+        EXPECT_EQ(row.failed, load(file()).failed) << row.line;
+    }
+}
+
+TEST_F(dcx_profile, not_written)
+{
+    ucx_log_reader log;
+
+    EXPECT_EQ(UCS_ERR_IO_ERROR,
+              uct_dcx_profile_write(file("no/folder").c_str(), &m_id, ""));
+    EXPECT_EQ("failed to write profile " + file("no/folder") +
+              ": No such file or directory\n", log.take());
+    EXPECT_EQ(UCS_ERR_IO_ERROR,
+              uct_dcx_profile_write(m_dir.c_str(), &m_id, ""));
+    EXPECT_EQ("failed to write profile " + m_dir.string() + ": File exists\n",
+              log.take());
+}
+
+} /* namespace */
