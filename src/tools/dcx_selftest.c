@@ -20,12 +20,9 @@
 #define SELFTEST_TAGS            "UCX_DCX_TM_ENABLE=try"
 
 /* --- probes --------------------------------------------------------------- */
-#define SELFTEST_NO_KSM \
-    "memory is not taken back from failed peers: set UCX_DCX_DEVX=n"
-#define SELFTEST_NO_UMR \
-    "nothing moves strided data by keys: set UCX_DCX_TYPES=n, and do not use " \
-    "layouts"
-#define SELFTEST_NO_TM "set UCX_DCX_TM_ENABLE=n: software matches tags"
+#define SELFTEST_NO_KSM "memory is not taken back from failed peers"
+#define SELFTEST_NO_UMR "strided data is copied, or sent piece by piece"
+#define SELFTEST_NO_TM  "software matches tags"
 
 const struct selftest_probe selftest_probes[] = {
     {"open", "the device opens, a put and a get to itself arrive",
@@ -54,7 +51,7 @@ const struct selftest_probe selftest_probes[] = {
     {"list20", "a layout of 20 pieces", SELFTEST_NO_UMR, .run = selftest_list20},
     {"list53", "a layout of 53 pieces", SELFTEST_NO_UMR, .run = selftest_list53},
     {"list1024", "a layout of 1,024 pieces",
-     "set UCX_DCX_UMR_MAX_ENTRIES to less", .run = selftest_list1024},
+     SELFTEST_NO_UMR, .run = selftest_list1024},
     {"inline52", "52 pieces within a WQE",
      "dcx puts 20 there, and the rest into memory", .run = selftest_inline52,
      .claims = SELFTEST_CLAIM(INLINE)},
@@ -88,6 +85,7 @@ struct selftest_args {
     const char *device; /* "mlx5_0:1", or NULL */
     const char *output; /* NULL: the user's place */
     const char *probe;  /* to be run in this process, or NULL */
+    unsigned    timeout; /* seconds of a probe */
     bool        any_driver;
     bool        is_list;
 };
@@ -105,6 +103,7 @@ static void selftest_usage(void)
          "  --output FILE     write the profile to FILE, not to ~/.config/dcx\n"
          "  --any-driver      the profile holds for every release of the "
          "kernel\n"
+         "  --timeout SECONDS after which a probe has hung; 30\n"
          "  --list            print the names of the probes, and what each "
          "proves\n"
          "  --probe NAME      run one probe in this process, for a debugger\n"
@@ -119,6 +118,7 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
         {"output", required_argument, NULL, 'o'},
         {"any-driver", no_argument, NULL, 'a'},
         {"list", no_argument, NULL, 'l'},
+        {"timeout", required_argument, NULL, 't'},
         {"probe", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
@@ -127,6 +127,7 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
     int option;
 
     memset(args, 0, sizeof(*args));
+    args->timeout = 30;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'd': args->device = optarg; break;
@@ -134,10 +135,14 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
         case 'a': args->any_driver = true; break;
         case 'l': args->is_list = true; break;
         case 'p': args->probe = optarg; break;
+        case 't': args->timeout = strtoul(optarg, NULL, 10); break;
         case 'h': selftest_usage(); exit(PERF_GOOD);
         case 'v': puts("dcx_selftest (dcx) " DCX_VERSION); exit(PERF_GOOD);
         default: exit(PERF_USAGE);
         }
+    }
+    if ((args->timeout == 0) || (args->timeout > 3600)) {
+        perf_wrong_call("--timeout takes 1 to 3600 seconds");
     }
     if (optind < argc) {
         perf_wrong_call("unknown argument %s (dcx_selftest --help)",
@@ -247,9 +252,11 @@ static void selftest_identify(struct selftest *test)
 static bool selftest_begin(struct selftest *test)
 {
     const struct selftest_probe *probe = selftest_probes;
+    struct selftest_how how            = {test->args->device, "none",
+                                          test->args->timeout};
     struct selftest_report report;
 
-    selftest_run(probe, test->args->device, "none", &report);
+    selftest_run(probe, &how, &report);
     if (sscanf(report.values, "device %63s", test->device) == 1) {
         selftest_identify(test);
         if (test->args->any_driver) {
@@ -287,6 +294,8 @@ static const char *selftest_claim(struct selftest *test, unsigned claims)
 
 static void selftest_run_all(struct selftest *test)
 {
+    struct selftest_how how = {.device  = test->device,
+                               .timeout = test->args->timeout};
     struct selftest_report report;
 
     snprintf(test->folder, sizeof(test->folder), "/tmp/dcx_selftest.XXXXXX");
@@ -296,8 +305,8 @@ static void selftest_run_all(struct selftest *test)
     snprintf(test->claim, sizeof(test->claim), "%s/claim", test->folder);
     for (const struct selftest_probe *probe = selftest_probes + 1;
          probe->name != NULL; probe++) {
-        selftest_run(probe, test->device, selftest_claim(test, probe->claims),
-                     &report);
+        how.profile = selftest_claim(test, probe->claims);
+        selftest_run(probe, &how, &report);
         selftest_report(test, probe, &report);
     }
     unlink(test->claim);

@@ -4,6 +4,7 @@
  */
 #include "perf_say.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static void perf_say(const char *format, va_list args)
 {
     perf_progress_clear();
     fflush(stdout);
-    fputs("dcx_perf: ", stderr);
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
 }

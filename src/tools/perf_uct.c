@@ -7,6 +7,7 @@
 
 #include <ucs/async/async_fwd.h>
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,8 +112,9 @@ static void perf_uct_find(struct perf_uct *uct, const char *device)
     uct_release_component_list(list);
     if (!found) {
         perf_fail("there is no device %s%sthat dcx can use: dcx_info says why; "
-                  "dcx-run --soft dcx_perf ... needs none",
-                  (device == NULL) ? "" : device, (device == NULL) ? "" : " ");
+                  "dcx-run --soft %s ... needs none",
+                  (device == NULL) ? "" : device, (device == NULL) ? "" : " ",
+                  program_invocation_short_name);
     }
 }
 
@@ -143,36 +145,53 @@ perf_uct_failure(void *arg, uct_ep_h ep, ucs_status_t status)
     return UCS_OK;
 }
 
-static void perf_uct_open_iface(struct perf_uct *uct)
+static ucs_status_t
+perf_uct_open_iface(struct perf_uct *uct, const uct_iface_params_t *more)
 {
-    uct_iface_params_t params = {
-        .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                UCT_IFACE_PARAM_FIELD_DEVICE |
-                                UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
-                                UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG,
-        .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
-        .mode.device.tl_name  = PERF_TL,
-        .mode.device.dev_name = uct->device,
-        .err_handler          = perf_uct_failure,
-        .err_handler_arg      = uct
-    };
+    uct_iface_params_t params = {};
     uct_iface_config_t *config;
+    ucs_status_t status;
 
+    if (more != NULL) {
+        params = *more;
+    }
+    params.field_mask          |= UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                                  UCT_IFACE_PARAM_FIELD_DEVICE |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG;
+    params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
+    params.mode.device.tl_name  = PERF_TL;
+    params.mode.device.dev_name = uct->device;
+    params.err_handler          = perf_uct_failure;
+    params.err_handler_arg      = uct;
     perf_uct_check(uct_md_iface_config_read(uct->md, PERF_TL, NULL, NULL,
                                             &config), "options of dcx");
-    perf_uct_check(uct_iface_open(uct->md, uct->worker, &params, config,
-                                  &uct->iface), "opening the interface");
+    status = uct_iface_open(uct->md, uct->worker, &params, config,
+                            &uct->iface);
     uct_config_release(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     perf_uct_check(uct_iface_query(uct->iface, &uct->attr), "the interface");
     perf_uct_check(uct_iface_set_am_handler(uct->iface, PERF_AM_ID,
                                             perf_uct_mail, uct, 0),
                    "the interface");
     uct_iface_progress_enable(uct->iface,
                               UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    return UCS_OK;
 }
 
 void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
                    const char *device)
+{
+    perf_uct_check(perf_uct_open_with(uct, boot, device, NULL),
+                   "opening the interface");
+}
+
+ucs_status_t
+perf_uct_open_with(struct perf_uct *uct, const struct perf_boot *boot,
+                   const char *device, const uct_iface_params_t *more)
 {
     memset(uct, 0, sizeof(*uct));
     uct->boot = boot;
@@ -181,7 +200,7 @@ void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
     perf_uct_check(uct_worker_create(uct->async, UCS_THREAD_MODE_SINGLE,
                                      &uct->worker), "UCT");
     perf_uct_find(uct, device);
-    perf_uct_open_iface(uct);
+    return perf_uct_open_iface(uct, more);
 }
 
 void perf_uct_address(struct perf_uct *uct, struct perf_address *address)

@@ -45,6 +45,13 @@ struct perf_address {
 /* device: such as "mlx5_0:1", or NULL for the first one */
 void perf_uct_open(struct perf_uct *uct, const struct perf_boot *boot,
                    const char *device);
+
+/* The same; more: further parameters of the interface, or NULL. @return that of
+ * uct_iface_open(). */
+ucs_status_t
+perf_uct_open_with(struct perf_uct *uct, const struct perf_boot *boot,
+                   const char *device, const uct_iface_params_t *more);
+
 void perf_uct_address(struct perf_uct *uct, struct perf_address *address);
 void perf_uct_connect(struct perf_uct *uct, const struct perf_address *peer);
 void perf_uct_close(struct perf_uct *uct);

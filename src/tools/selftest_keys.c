@@ -8,7 +8,6 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <uct/api/v2/uct_v2.h>
 
@@ -60,54 +59,75 @@ static uint8_t *selftest_map_crossing(size_t size)
     perf_fail("there is no free address at a multiple of 2 GiB");
 }
 
+/* Registration may pin all of it: no more than half of what is free, and as much
+ * of that as RLIMIT_MEMLOCK allows. */
+static void
+selftest_map_large(struct selftest_loop *loop, struct selftest_mem *mem)
+{
+    const size_t wanted = 5 * SELFTEST_GIB;
+    ucs_status_t status = UCS_ERR_NO_MEMORY;
+    size_t size         = wanted;
+    struct sysinfo info;
+    void *memory;
+
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if ((sysinfo(&info) == 0) &&
+        ((size_t)info.freeram * info.mem_unit / 2 < size)) {
+        size = ((size_t)info.freeram * info.mem_unit / 2) & ~0xfffffull;
+    }
+    for (; (memory != MAP_FAILED) && (status != UCS_OK) && (size >= 1 << 20);
+         size /= 2) {
+        status = selftest_mem_reg(loop, mem, memory, size,
+                                  UCT_MD_MEM_ACCESS_ALL);
+    }
+    selftest_need(status, "registering memory");
+    if (mem->size < wanted) {
+        selftest_note("of %zu MiB: free memory, or 'ulimit -l', allows no more",
+                      mem->size >> 20);
+    }
+}
+
+void selftest_ksm_large(struct selftest_loop *loop)
+{
+    struct selftest_mem mem;
+
+    selftest_loop_open(loop, NULL);
+    selftest_map_large(loop, &mem);
+    selftest_mem_pack(loop, &mem, 1);
+    for (size_t at = 0; at + 8192 <= mem.size; at += SELFTEST_GIB) {
+        selftest_reach(loop, &mem, mem.bytes + at, 8192);
+    }
+    selftest_reach(loop, &mem, mem.bytes + mem.size - 8192, 8192);
+}
+
+static uint8_t *selftest_map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return (memory == MAP_FAILED) ? NULL : memory;
+}
+
+/* Registers it, and packs a key for invalidation. */
+static void
+selftest_ksm(struct selftest_loop *loop, struct selftest_mem *mem,
+             uint8_t *memory, size_t size, unsigned access)
+{
+    selftest_need(selftest_mem_reg(loop, mem, memory, size, access),
+                  "registering memory");
+    selftest_mem_pack(loop, mem, 1);
+}
+
 void selftest_ksm_boundary(struct selftest_loop *loop)
 {
     const size_t size = 1 << 20;
     struct selftest_mem mem;
 
     selftest_loop_open(loop, NULL);
-    selftest_mem_open(loop, &mem, selftest_map_crossing(size), size, 1);
+    selftest_ksm(loop, &mem, selftest_map_crossing(size), size,
+                 UCT_MD_MEM_ACCESS_ALL);
     selftest_reach(loop, &mem, mem.bytes + size / 2 - 5000, 10000);
-}
-
-/* Registration may pin all of it: no more than half of what there is. */
-static size_t selftest_large_size(void)
-{
-    struct rlimit limit;
-    struct sysinfo info;
-    size_t size = 5 * SELFTEST_GIB, most;
-
-    sysinfo(&info);
-    most = (size_t)info.freeram * info.mem_unit / 2;
-    getrlimit(RLIMIT_MEMLOCK, &limit);
-    if ((limit.rlim_cur != RLIM_INFINITY) && (limit.rlim_cur / 2 < most)) {
-        most = limit.rlim_cur / 2;
-    }
-    if (most < size) {
-        size = most & ~0xfffffull;
-        selftest_note("of %zu MiB: free memory or 'ulimit -l' is too small for "
-                      "5 GiB", size >> 20);
-    }
-    return size;
-}
-
-void selftest_ksm_large(struct selftest_loop *loop)
-{
-    const size_t size = selftest_large_size();
-    struct selftest_mem mem;
-    void *memory;
-
-    selftest_loop_open(loop, NULL);
-    memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        selftest_refused("there is no memory of %zu MiB", size >> 20);
-    }
-    selftest_mem_open(loop, &mem, memory, size, 1);
-    for (size_t at = 0; at + 8192 <= size; at += SELFTEST_GIB) {
-        selftest_reach(loop, &mem, mem.bytes + at, 8192);
-    }
-    selftest_reach(loop, &mem, mem.bytes + size - 8192, 8192);
 }
 
 void selftest_ksm_read_only(struct selftest_loop *loop)
@@ -117,14 +137,12 @@ void selftest_ksm_read_only(struct selftest_loop *loop)
     uint8_t *memory;
 
     selftest_loop_open(loop, NULL);
-    memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        perf_fail("there is no memory of %zu bytes", size);
+    memory = selftest_map(size);
+    if (memory != NULL) {
+        selftest_fill(memory, size, 6);
+        mprotect(memory, size, PROT_READ);
     }
-    selftest_fill(memory, size, 6);
-    mprotect(memory, size, PROT_READ);
-    selftest_mem_open(loop, &mem, memory, size, 1);
+    selftest_ksm(loop, &mem, memory, size, UCT_MD_MEM_ACCESS_REMOTE_GET);
     selftest_get(loop, &loop->near, (uintptr_t)loop->near.bytes, &mem,
                  (uintptr_t)memory, size);
     selftest_compare("a get of read-only memory", loop->near.bytes, memory,
@@ -150,10 +168,8 @@ void selftest_invalidation(struct selftest_loop *loop)
     uint8_t *memory;
 
     selftest_loop_open(loop, NULL);
-    memory = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    selftest_mem_open(loop, &mem, (memory == MAP_FAILED) ? NULL : memory, 65536,
-                      1);
+    memory = selftest_map(65536);
+    selftest_ksm(loop, &mem, memory, 65536, UCT_MD_MEM_ACCESS_ALL);
     selftest_reach(loop, &mem, memory, 65536);
     params.memh = mem.memh;
     perf_uct_check(uct_md_mem_dereg_v2(loop->uct.md, &params),

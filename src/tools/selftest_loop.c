@@ -22,6 +22,44 @@
 #define SELFTEST_RANGE(_mem)
 #endif
 
+/* --- memory --------------------------------------------------------------- */
+void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
+                       int can_invalidate)
+{
+    uct_md_mkey_pack_params_t params = {
+        .field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS,
+        .flags      = can_invalidate ? SELFTEST_INVALIDATE : 0
+    };
+    uint8_t key[SELFTEST_RKEY];
+
+    selftest_need(uct_md_mkey_pack_v2(loop->uct.md, mem->memh,
+                                      SELFTEST_RANGE(mem) &params, key),
+                  "a remote key");
+    perf_uct_check(uct_rkey_unpack(loop->uct.component, key, &mem->rkey),
+                   "a remote key");
+}
+
+ucs_status_t
+selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
+                 void *bytes, size_t size, unsigned access)
+{
+    if (bytes == NULL) {
+        perf_fail("there is no memory for %zu bytes", size);
+    }
+    mem->bytes = bytes;
+    mem->size  = size;
+    return uct_md_mem_reg(loop->uct.md, bytes, size, access, &mem->memh);
+}
+
+static void
+selftest_mem_open(struct selftest_loop *loop, struct selftest_mem *mem)
+{
+    selftest_need(selftest_mem_reg(loop, mem, calloc(1, SELFTEST_SIZE),
+                                   SELFTEST_SIZE, UCT_MD_MEM_ACCESS_ALL),
+                  "registering memory");
+    selftest_mem_pack(loop, mem, 0);
+}
+
 /* --- open ----------------------------------------------------------------- */
 static ucs_status_t
 selftest_message(void *arg, void *data, size_t length, unsigned flags)
@@ -45,7 +83,8 @@ void selftest_loop_open(struct selftest_loop *loop,
 {
     static const struct perf_boot boot = {.is_gone = selftest_is_gone};
 
-    perf_uct_open_with(&loop->uct, &boot, loop->device, more);
+    selftest_need(perf_uct_open_with(&loop->uct, &boot, loop->device, more),
+                  "opening the interface");
     loop->uct.may_end = true; /* a failure of the endpoint is a result */
     perf_uct_address(&loop->uct, &loop->address);
     perf_uct_connect(&loop->uct, &loop->address);
@@ -53,10 +92,8 @@ void selftest_loop_open(struct selftest_loop *loop,
                                             selftest_message, loop, 0),
                    "the interface");
     loop->image = calloc(1, SELFTEST_SIZE);
-    selftest_mem_open(loop, &loop->near, calloc(1, SELFTEST_SIZE),
-                      SELFTEST_SIZE, 0);
-    selftest_mem_open(loop, &loop->far, calloc(1, SELFTEST_SIZE),
-                      SELFTEST_SIZE, 0);
+    selftest_mem_open(loop, &loop->near);
+    selftest_mem_open(loop, &loop->far);
 }
 
 void selftest_loop_reconnect(struct selftest_loop *loop)
@@ -66,37 +103,7 @@ void selftest_loop_reconnect(struct selftest_loop *loop)
     perf_uct_connect(&loop->uct, &loop->address);
 }
 
-/* --- memory --------------------------------------------------------------- */
-void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
-                       int can_invalidate)
-{
-    uct_md_mkey_pack_params_t params = {
-        .field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS,
-        .flags      = can_invalidate ? SELFTEST_INVALIDATE : 0
-    };
-    uint8_t key[SELFTEST_RKEY];
-
-    selftest_need(uct_md_mkey_pack_v2(loop->uct.md, mem->memh,
-                                      SELFTEST_RANGE(mem) &params, key),
-                  "a remote key");
-    perf_uct_check(uct_rkey_unpack(loop->uct.component, key, &mem->rkey),
-                   "a remote key");
-}
-
-void selftest_mem_open(struct selftest_loop *loop, struct selftest_mem *mem,
-                       void *bytes, size_t size, int can_invalidate)
-{
-    if (bytes == NULL) {
-        perf_fail("there is no memory for %zu bytes", size);
-    }
-    mem->bytes = bytes;
-    mem->size  = size;
-    selftest_need(uct_md_mem_reg(loop->uct.md, bytes, size,
-                                 UCT_MD_MEM_ACCESS_ALL, &mem->memh),
-                  "registering memory");
-    selftest_mem_pack(loop, mem, can_invalidate);
-}
-
+/* --- bytes ---------------------------------------------------------------- */
 void selftest_fill(uint8_t *bytes, size_t size, unsigned seed)
 {
     for (size_t i = 0; i < size; i++) {

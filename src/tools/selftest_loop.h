@@ -51,9 +51,10 @@ void selftest_loop_open(struct selftest_loop *loop,
 /* Another endpoint to itself, in place of the one that failed */
 void selftest_loop_reconnect(struct selftest_loop *loop);
 
-/* Registers, and packs the key, if it may be: for invalidation. */
-void selftest_mem_open(struct selftest_loop *loop, struct selftest_mem *mem,
-                       void *bytes, size_t size, int can_invalidate);
+/* Registers memory for UCT_MD_MEM_ACCESS_*, and packs its key. */
+ucs_status_t
+selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
+                 void *bytes, size_t size, unsigned access);
 void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
                        int can_invalidate);
 

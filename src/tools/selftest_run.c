@@ -66,12 +66,12 @@ void selftest_note(const char *format, ...)
 }
 
 static void selftest_exec(const struct selftest_probe *probe,
-                          const char *device, const char *profile, int out)
+                          const struct selftest_how *how, int out)
 {
     const struct rlimit no_core = {};
 
     setrlimit(RLIMIT_CORE, &no_core);
-    setenv("UCX_DCX_PROFILE", profile, 1);
+    setenv("UCX_DCX_PROFILE", how->profile, 1);
     setenv("UCX_LOG_LEVEL", "diag", 1);
     setenv("UCX_HANDLE_ERRORS", "none", 1);
     unsetenv("UCX_LOG_FILE");
@@ -81,7 +81,8 @@ static void selftest_exec(const struct selftest_probe *probe,
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     execl("/proc/self/exe", program_invocation_short_name, "--probe",
-          probe->name, (device == NULL) ? NULL : "--device", device, NULL);
+          probe->name, (how->device == NULL) ? NULL : "--device", how->device,
+          NULL);
     perf_fail("/proc/self/exe: %s", strerror(errno));
 }
 
@@ -136,9 +137,10 @@ static size_t selftest_lines(struct selftest_report *report, char *text,
 }
 
 /* Until the process closes its output, or its time is over: 0 then */
-static int selftest_read(struct selftest_report *report, int in)
+static int
+selftest_read(struct selftest_report *report, unsigned timeout, int in)
 {
-    const uint64_t end = perf_now() + SELFTEST_TIMEOUT * 1000000000ull;
+    const uint64_t end   = perf_now() + timeout * 1000000000ull;
     struct pollfd poll_in = {.fd = in, .events = POLLIN};
     static char text[65536];
     size_t length = 0;
@@ -171,8 +173,9 @@ static void selftest_ended(struct selftest_report *report, int status)
     }
 }
 
-void selftest_run(const struct selftest_probe *probe, const char *device,
-                  const char *profile, struct selftest_report *report)
+void selftest_run(const struct selftest_probe *probe,
+                  const struct selftest_how *how,
+                  struct selftest_report *report)
 {
     int fds[2], status;
     pid_t pid;
@@ -188,10 +191,10 @@ void selftest_run(const struct selftest_probe *probe, const char *device,
     }
     if (pid == 0) {
         close(fds[0]);
-        selftest_exec(probe, device, profile, fds[1]);
+        selftest_exec(probe, how, fds[1]);
     }
     close(fds[1]);
-    if (!selftest_read(report, fds[0])) {
+    if (!selftest_read(report, how->timeout, fds[0])) {
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);
         report->result = SELFTEST_FAIL;

@@ -9,8 +9,13 @@
 #include "selftest.h"
 
 enum {
-    SELFTEST_TIMEOUT = 30, /* seconds */
-    SELFTEST_TEXT    = 4096
+    SELFTEST_TEXT = 4096
+};
+
+struct selftest_how {
+    const char *device;  /* "mlx5_0:1", or NULL */
+    const char *profile; /* for UCX_DCX_PROFILE */
+    unsigned    timeout; /* seconds */
 };
 
 struct selftest_report {
@@ -20,8 +25,8 @@ struct selftest_report {
     char                 notes[SELFTEST_TEXT];
 };
 
-/* profile: for UCX_DCX_PROFILE of that process */
-void selftest_run(const struct selftest_probe *probe, const char *device,
-                  const char *profile, struct selftest_report *report);
+void selftest_run(const struct selftest_probe *probe,
+                  const struct selftest_how *how,
+                  struct selftest_report *report);
 
 #endif
