@@ -24,7 +24,8 @@
 #define SELFTEST_NO_UMR "strided data is copied, or sent piece by piece"
 #define SELFTEST_NO_TM  "software matches tags"
 
-const struct selftest_probe selftest_probes[] = {
+/* Up to one with no name */
+static const struct selftest_probe selftest_probes[] = {
     {"open", "the device opens, a put and a get to itself arrive",
      "dcx does not work here", .run = selftest_open},
     {"mmio_db", "WQEs by the doorbell alone", "set another UCX_DCX_MMIO_MODE",

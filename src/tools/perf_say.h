@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx_perf says on standard error: the line with which it ends, and how
- * far it is. Both end a process at once: the peer notices that by itself.
+ * What dcx_perf and dcx_selftest say on standard error: the line with which they
+ * end, and how far dcx_perf is. Those that end a process do so at once: a peer
+ * notices that by itself.
  */
 #ifndef DCX_PERF_SAY_H
 #define DCX_PERF_SAY_H
@@ -9,7 +10,7 @@
 /* Exit status: 0 all is well, 1 it did not work, 2 a wrong call */
 enum { PERF_GOOD = 0, PERF_BAD = 1, PERF_USAGE = 2 };
 
-/* Formats of printf, without "dcx_perf: " and the end of the line */
+/* Formats of printf, without the program's name and the end of the line */
 void perf_fail(const char *format, ...)
         __attribute__((noreturn, format(printf, 1, 2)));
 void perf_wrong_call(const char *format, ...)

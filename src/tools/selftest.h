@@ -27,9 +27,6 @@ struct selftest_probe {
     const char *option;  /* "NAME=VALUE", or NULL */
 };
 
-extern const struct selftest_probe selftest_probes[]; /* up to one with no
-                                                       * name */
-
 /* Ends the process if @status is an error: what was asked for is not there. */
 void selftest_need(ucs_status_t status, const char *what);
 

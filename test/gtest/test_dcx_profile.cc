@@ -243,8 +243,8 @@ TEST_F(dcx_profile, of_another_user)
     expect_refused(file(), "it belongs to user 12345, neither root nor you");
 }
 
-/* A probe of what was on before has failed; one that was refused says nothing
- * that the device's capabilities do not. */
+/* A probe of what was on before has not passed; a port without tag matching says
+ * nothing of another one. */
 TEST_F(dcx_profile, failed)
 {
     const struct {
@@ -253,6 +253,7 @@ TEST_F(dcx_profile, failed)
     } rows[] = {
         {"ksm_boundary fail\n", UCS_BIT(UCT_DCX_PROFILE_KSM)},
         {"strided fail\nlist4 pass\n", UCS_BIT(UCT_DCX_PROFILE_UMR)},
+        {"list4 refused\n", UCS_BIT(UCT_DCX_PROFILE_UMR)},
         {"tm_eager fail\ninvalidation fail\n",
          UCS_BIT(UCT_DCX_PROFILE_TM) | UCS_BIT(UCT_DCX_PROFILE_KSM)},
         {"tm_rndv refused\nksm_large pass\nmmio_bf fail\n", 0}

@@ -227,6 +227,17 @@ uct_dcx_profile_is(const char *text, const char *key, const char *expected)
 }
 
 
+/* No tag matching at one port says nothing of another port of the device. */
+static int uct_dcx_profile_has_failed(const char *text, unsigned probe)
+{
+    const char *name = uct_dcx_profile_probes[probe].name;
+
+    return uct_dcx_profile_is(text, name, "fail") ||
+           ((uct_dcx_profile_probes[probe].feature != UCT_DCX_PROFILE_TM) &&
+            uct_dcx_profile_is(text, name, "refused"));
+}
+
+
 static void
 uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
 {
@@ -238,7 +249,7 @@ uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
         }
     }
     for (i = 0; i < ucs_static_array_size(uct_dcx_profile_probes); ++i) {
-        if (uct_dcx_profile_is(text, uct_dcx_profile_probes[i].name, "fail")) {
+        if (uct_dcx_profile_has_failed(text, i)) {
             profile->failed |= UCS_BIT(uct_dcx_profile_probes[i].feature);
         }
     }

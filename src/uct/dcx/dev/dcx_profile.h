@@ -2,7 +2,7 @@
 /*
  * A profile: what dcx_selftest has found out about a kind of device. Nothing
  * public says of some features that an adapter has them; they are off unless a
- * profile says that they passed. Others are on unless it says that they failed.
+ * profile says that they passed. Others are on unless it says that they did not.
  * A text file that can be mailed:
  *
  *     dcx profile 1
@@ -32,7 +32,7 @@ typedef enum uct_dcx_profile_feature {
     UCT_DCX_PROFILE_TM_KEYS, /* keys with a layout in the list of tags */
     UCT_DCX_PROFILE_NUM,
 
-    /* on until a probe of theirs has failed */
+    /* on unless a probe of theirs has not passed */
     UCT_DCX_PROFILE_KSM = UCT_DCX_PROFILE_NUM, /* keys for invalidation */
     UCT_DCX_PROFILE_UMR,                       /* layouts */
     UCT_DCX_PROFILE_TM                         /* tag matching */
