@@ -49,8 +49,10 @@ static const struct selftest_probe selftest_probes[] = {
     {"invalidation", "memory that was taken back is out of reach",
      SELFTEST_NO_KSM, .run = selftest_invalidation},
     {"list4", "a layout of 4 pieces", SELFTEST_NO_UMR, .run = selftest_list4},
-    {"list20", "a layout of 20 pieces", SELFTEST_NO_UMR, .run = selftest_list20},
-    {"list53", "a layout of 53 pieces", SELFTEST_NO_UMR, .run = selftest_list53},
+    {"list20", "a layout of 20 pieces", SELFTEST_NO_UMR,
+     .run = selftest_list20},
+    {"list53", "a layout of 53 pieces", SELFTEST_NO_UMR,
+     .run = selftest_list53},
     {"list1024", "a layout of 1,024 pieces",
      SELFTEST_NO_UMR, .run = selftest_list1024},
     {"inline52", "52 pieces within a WQE",
@@ -95,9 +97,9 @@ static void selftest_usage(void)
 {
     puts("Usage: dcx-run [--soft | --hw] dcx_selftest [OPTION...]\n"
          "\n"
-         "Proves on a device what dcx assumes of it, in less than a minute, and "
-         "writes a\nprofile that dcx reads when it opens a device of that kind. "
-         "See dcx_selftest(1).\n"
+         "Proves on a device what dcx assumes of it, in less than a minute, "
+         "and writes a\nprofile that dcx reads when it opens a device of that "
+         "kind. See dcx_selftest(1).\n"
          "\n"
          "  --device NAME     such as mlx5_0:1; else the first that dcx can "
          "use\n"

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A probe of dcx_selftest: one thing that dcx assumes of the device. It runs in
- * a process of its own (selftest_run.c), which it ends if it does not pass. Its
- * standard output, and what UCX and dcx log, is read by the process that started
- * it.
+ * a process of its own (selftest_run.c), which it ends if it does not pass. The
+ * process that started it reads its standard output, and what UCX and dcx log.
  */
 #ifndef DCX_SELFTEST_H
 #define DCX_SELFTEST_H

@@ -59,8 +59,8 @@ static uint8_t *selftest_map_crossing(size_t size)
     perf_fail("there is no free address at a multiple of 2 GiB");
 }
 
-/* Registration may pin all of it: no more than half of what is free, and as much
- * of that as RLIMIT_MEMLOCK allows. */
+/* Registration may pin all of it: takes no more than half of what is free, and
+ * as much of that as RLIMIT_MEMLOCK allows. */
 static void
 selftest_map_large(struct selftest_loop *loop, struct selftest_mem *mem)
 {

@@ -243,8 +243,8 @@ TEST_F(dcx_profile, of_another_user)
     expect_refused(file(), "it belongs to user 12345, neither root nor you");
 }
 
-/* A probe of what was on before has not passed; a port without tag matching says
- * nothing of another one. */
+/* A probe of what was on before has not passed; a port without tag matching
+ * says nothing of another one. */
 TEST_F(dcx_profile, failed)
 {
     const struct {

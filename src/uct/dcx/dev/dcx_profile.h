@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A profile: what dcx_selftest has found out about a kind of device. Nothing
- * public says of some features that an adapter has them; they are off unless a
- * profile says that they passed. Others are on unless it says that they did not.
- * A text file that can be mailed:
+ * A profile: results of dcx_selftest for a kind of device. Nothing public says
+ * of some features that an adapter has them; they are off unless a profile says
+ * that they passed. Others are on unless it says that they did not. A text file
+ * that can be mailed:
  *
  *     dcx profile 1
  *     part 4123              vendor_part_id
@@ -63,9 +63,9 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
                               const struct ibv_device *ibdev,
                               const struct ibv_device_attr *attr);
 
-/* Finds the profile of a device: @option is "none", a path, or "auto": the first
- * that exists of the user's, the site's and the installed one. A profile that is
- * not believed is the same as none, and a warning says why. */
+/* Finds the profile of a device: @option is "none", a path, or "auto": the
+ * first that exists of the user's, the site's and the installed one. A profile
+ * that is not believed is the same as none, and a warning says why. */
 void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
                           const uct_dcx_profile_id_t *id);
 
