@@ -4,23 +4,11 @@
  */
 #include "perf_say.h"
 #include "selftest.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <uct/api/v2/uct_v2.h>
-
-/* What UCX calls a key that can be taken back */
-#if UCT_VERNO_MINOR >= 15
-#define SELFTEST_INVALIDATE (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
-                             UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
-#else
-#define SELFTEST_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
-#endif
-#if UCT_VERNO_MINOR >= 16
-#define SELFTEST_RANGE(_mem) (_mem)->bytes, (_mem)->size,
-#else
-#define SELFTEST_RANGE(_mem)
-#endif
 
 /* --- memory --------------------------------------------------------------- */
 void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
@@ -28,12 +16,14 @@ void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
 {
     uct_md_mkey_pack_params_t params = {
         .field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS,
-        .flags      = can_invalidate ? SELFTEST_INVALIDATE : 0
+        .flags      = can_invalidate ? UCT_DCX_UCX_PACK_INVALIDATE : 0
     };
     uint8_t key[SELFTEST_RKEY];
 
     selftest_need(uct_md_mkey_pack_v2(loop->uct.md, mem->memh,
-                                      SELFTEST_RANGE(mem) &params, key),
+                                      UCT_DCX_UCX_MKEY_PACK_RANGE(
+                                              mem->bytes, mem->size)
+                                      &params, key),
                   "a remote key");
     perf_uct_check(uct_rkey_unpack(loop->uct.component, key, &mem->rkey),
                    "a remote key");

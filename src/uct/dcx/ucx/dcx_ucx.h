@@ -69,6 +69,11 @@ static inline const uct_dcx_ucx_md_ops_t *uct_dcx_ucx_md_ops(uct_md_h md)
 }
 
 
+/* A program that packs keys by uct_md_mkey_pack_v2() has these:
+ * UCT_DCX_UCX_PACK_INVALIDATE are flags for one that can be taken back,
+ * UCT_DCX_UCX_MKEY_PACK_RANGE() parameters that some versions have. */
+
+
 /* A component begins with UCT_DCX_UCX_COMPONENT_OPS. Its rkey_unpack() has
  * UCT_DCX_UCX_RKEY_UNPACK_ARG before the results: the parameter that some
  * versions have there. */

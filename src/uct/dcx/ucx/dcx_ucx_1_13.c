@@ -47,7 +47,7 @@ uct_dcx_ucx_1_13_mkey_pack(uct_md_h md, uct_mem_h memh,
                                      FIELD_FLAGS, 0);
 
     return uct_dcx_ucx_md_ops(md)->mkey_pack(
-            md, memh, !!(flags & UCT_MD_MKEY_PACK_FLAG_INVALIDATE), buffer);
+            md, memh, !!(flags & UCT_DCX_UCX_PACK_INVALIDATE), buffer);
 }
 
 

@@ -14,6 +14,8 @@
 typedef unsigned uct_dcx_ucx_ep_invalidate_arg_t;
 
 #define UCT_DCX_UCX_RKEY_UNPACK_ARG
+#define UCT_DCX_UCX_PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+#define UCT_DCX_UCX_MKEY_PACK_RANGE(_address, _length)
 
 #define UCT_DCX_UCX_MD_OPS \
     .query                  = uct_dcx_ucx_1_13_md_query, \

@@ -8,14 +8,11 @@
 
 /* Keys that can be taken back, in two kinds since 1.15 */
 #if UCT_VERNO_MINOR >= 15
-#define UCT_DCX_UCX_MD_INVALIDATE   (UCT_MD_FLAG_INVALIDATE | \
-                                     UCT_MD_FLAG_INVALIDATE_RMA | \
-                                     UCT_MD_FLAG_INVALIDATE_AMO)
-#define UCT_DCX_UCX_PACK_INVALIDATE (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
-                                     UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
+#define UCT_DCX_UCX_MD_INVALIDATE (UCT_MD_FLAG_INVALIDATE | \
+                                   UCT_MD_FLAG_INVALIDATE_RMA | \
+                                   UCT_MD_FLAG_INVALIDATE_AMO)
 #else
-#define UCT_DCX_UCX_MD_INVALIDATE   UCT_MD_FLAG_INVALIDATE
-#define UCT_DCX_UCX_PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+#define UCT_DCX_UCX_MD_INVALIDATE UCT_MD_FLAG_INVALIDATE
 #endif
 
 

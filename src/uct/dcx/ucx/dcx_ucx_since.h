@@ -27,10 +27,19 @@
 
 /* --- parameters ----------------------------------------------------------- */
 
+#if UCT_VERNO_MINOR >= 15
+#define UCT_DCX_UCX_PACK_INVALIDATE (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
+                                     UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
+#else
+#define UCT_DCX_UCX_PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+#endif
+
 #if UCT_VERNO_MINOR >= 16
 #define UCT_DCX_UCX_MKEY_PACK_ARG void *address, size_t length,
+#define UCT_DCX_UCX_MKEY_PACK_RANGE(_address, _length) (_address), (_length),
 #else
 #define UCT_DCX_UCX_MKEY_PACK_ARG
+#define UCT_DCX_UCX_MKEY_PACK_RANGE(_address, _length)
 #endif
 
 #if UCT_VERNO_MINOR >= 19
