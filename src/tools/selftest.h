@@ -52,6 +52,8 @@ void selftest_invalidation(struct selftest_loop *loop);
 void selftest_order(struct selftest_loop *loop);
 void selftest_post_sizes(struct selftest_loop *loop);
 void selftest_recovery(struct selftest_loop *loop);
+void selftest_strict(struct selftest_loop *loop);
+void selftest_relaxed(struct selftest_loop *loop);
 
 /* Of selftest_layouts.c */
 void selftest_list4(struct selftest_loop *loop);

@@ -3,6 +3,7 @@
  * Probes of initiators: the order of completions, how a WQE gets to the device,
  * and a queue that has failed.
  */
+#include "perf_clock.h"
 #include "perf_say.h"
 #include "selftest.h"
 
@@ -11,7 +12,8 @@
 enum {
     SELFTEST_ORDER_ROUNDS = 300,
     SELFTEST_ORDER_SIZE   = 1 << 19,
-    SELFTEST_FAILURES     = 20
+    SELFTEST_FAILURES     = 20,
+    SELFTEST_PUTS         = 200
 };
 
 /* --- order ---------------------------------------------------------------- */
@@ -109,4 +111,45 @@ void selftest_recovery(struct selftest_loop *loop)
         selftest_compare("a put after a failure", loop->far.bytes,
                          loop->near.bytes, 4096);
     }
+}
+
+/* --- bandwidth ------------------------------------------------------------ */
+/* MB/s of large puts, memory to memory of this host */
+static void selftest_bandwidth(struct selftest_loop *loop, const char *key)
+{
+    uct_iov_t iov = {.length = SELFTEST_SIZE, .count = 1};
+    ucs_status_t status;
+    uint64_t begin;
+
+    selftest_loop_open(loop, NULL);
+    iov.buffer = loop->near.bytes;
+    iov.memh   = loop->near.memh;
+    selftest_fill(loop->near.bytes, SELFTEST_SIZE, 8);
+    begin = perf_now();
+    for (unsigned i = 0; i < SELFTEST_PUTS; ) {
+        status = uct_ep_put_zcopy(loop->uct.ep, &iov, 1,
+                                  (uintptr_t)loop->far.bytes,
+                                  loop->far.rkey.rkey, NULL);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            perf_uct_progress(&loop->uct);
+        } else {
+            perf_uct_check(status, "a put");
+            i++;
+        }
+    }
+    perf_uct_flush(&loop->uct);
+    begin = perf_now() - begin;
+    selftest_compare("a put", loop->far.bytes, loop->near.bytes,
+                     SELFTEST_SIZE);
+    selftest_value(key, "%.0f", 1e3 * SELFTEST_PUTS * SELFTEST_SIZE / begin);
+}
+
+void selftest_strict(struct selftest_loop *loop)
+{
+    selftest_bandwidth(loop, "strict_mbs");
+}
+
+void selftest_relaxed(struct selftest_loop *loop)
+{
+    selftest_bandwidth(loop, "relaxed_mbs");
 }
