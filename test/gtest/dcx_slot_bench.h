@@ -90,7 +90,7 @@ protected:
             dev.umr      = {.has_keys = 1, .has_rows = 1, .has_nests = 1,
                             .max_depth = 4, .max_klm = 64,
                             .max_inline = UCT_DCX_UMR_MAX_INLINE,
-                            .fence = PRM_UMR_FENCE_SMALL};
+                            .fence = PRM_UMR_FENCE_STRONG};
             params.dev         = &dev;
             params.max_slots   = max_slots;
             params.max_owned   = max_owned;
