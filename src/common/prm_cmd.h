@@ -21,6 +21,7 @@ enum {
     PRM_CMD_RST2INIT_QP             = 0x502,
     PRM_CMD_INIT2RTR_QP             = 0x503,
     PRM_CMD_RTR2RTS_QP              = 0x504,
+    PRM_CMD_2ERR_QP                 = 0x507,
     PRM_CMD_2RST_QP                 = 0x50a,
     PRM_CMD_CREATE_DCT              = 0x710,
     PRM_CMD_CREATE_XRQ              = 0x717,
@@ -115,6 +116,7 @@ enum {
     PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
     PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209,
     PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC     = 0x333,
+    PRM_HCA_CAP_ATOMIC                     = 0x21e,
     PRM_HCA_CAP_TAG_MATCHING               = 0x5f0,
     PRM_HCA_CAP_RNDV_OFFLOAD_DC            = 0x5f2
 };

@@ -114,6 +114,9 @@ protected:
     void answer_atomics(unsigned operations, unsigned sizes, bool host_order)
     {
         answer = [=](unsigned page, struct prm_query_hca_cap_out *out) {
+            if (page == PRM_CAP_GENERAL) {
+                set_bit(out, PRM_HCA_CAP_ATOMIC);
+            }
             return (page != PRM_CAP_ATOMIC) ||
                    set_atomics(out, operations, sizes, host_order);
         };
@@ -245,6 +248,12 @@ TEST_F(dcx_device, rights)
     EXPECT_TRUE(open().mem_access & IBV_ACCESS_REMOTE_ATOMIC);
     answer_atomics(0, 0, false);
     EXPECT_FALSE(open().mem_access & IBV_ACCESS_REMOTE_ATOMIC);
+    answer = [](unsigned page, struct prm_query_hca_cap_out *out) {
+        return (page != PRM_CAP_ATOMIC) ||
+               set_atomics(out, all_ops, 4 | 8, true);
+    };
+    EXPECT_FALSE(open().mem_access & IBV_ACCESS_REMOTE_ATOMIC);
+    expect_atomics(open(), 0, 0, false);
 }
 
 TEST_F(dcx_device, compact_address_vector)

@@ -130,7 +130,7 @@ public:
         case command::TELL_KEY:
             break;
         }
-        return {status, dcx_peek_rkey(memh[cmd.target])};
+        return {status, (uint32_t)dcx_peek_rkey(memh[cmd.target])};
     }
 
     window    *mem;

@@ -44,10 +44,9 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
 
     {"PCI_RELAXED_ORDERING", "auto",
      "Register memory so that PCIe may write to it in any order, which some\n"
-     "processors need for full bandwidth. Fences of peers then wait for all\n"
-     "operations before them, and each region is registered once more, for\n"
-     "atomics. \"try\" does so if the device can, \"y\" fails if it cannot;\n"
-     "\"auto\" asks UCX whether the processor gains by it.",
+     "processors need for full bandwidth: \"try\" where the device can, \"y\"\n"
+     "or it fails. For programs of messages alone: of two puts with a fence or\n"
+     "flush between them, the second may be seen first. So \"auto\" is \"n\".",
      ucs_offsetof(uct_dcx_site_md_config_t, relaxed),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
@@ -107,8 +106,7 @@ static ucs_config_field_t uct_dcx_site_ib_table[] = {
      "\n"
      "auto  Use SL, or 0, whatever the fabric does with it.\n"
      "\n"
-     "On RoCE the device's own setting holds: \"y\" fails, and so does \"n\" on a\n"
-     "device that may route adaptively.",
+     "On RoCE the device's own setting holds, and this one is not looked at.",
      ucs_offsetof(uct_dcx_iface_config_t, path.ar_enable),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 

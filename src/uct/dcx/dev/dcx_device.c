@@ -211,6 +211,11 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
         return;
     }
 
+    if (!uct_dcx_device_cap(&out, PRM_HCA_CAP_ATOMIC)) {
+        /* whatever the page of atomics says (get_atomic_mode() of mlx5_ib) */
+        dev->atomic.std = dev->atomic.ext = 0;
+    }
+
     dev->answers          = 1;
     dev->compact_av       = uct_dcx_device_cap(
             &out, PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR);
@@ -468,10 +473,10 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
     }
 
     uct_dcx_device_query_atomics(dev, ext_atomics);
+    uct_dcx_device_query_general(dev);
     dev->mem_access = UCT_DCX_DEVICE_MEM_ACCESS |
                       ((dev->atomic.std || dev->atomic.ext) ?
                        IBV_ACCESS_REMOTE_ATOMIC : 0);
-    uct_dcx_device_query_general(dev);
     uct_dcx_device_load_profile(dev, profile);
     uct_dcx_device_probe_dc(dev);
     uct_dcx_device_query_streams(dev);

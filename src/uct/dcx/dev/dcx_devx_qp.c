@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2RST_QP; see dcx_devx_qp.h.
+ * CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2ERR_QP, 2RST_QP; see dcx_devx_qp.h.
  * What they say is what UCX says for its own (rc_mlx5_devx.c, ib_mlx5_dv.c).
  */
 #include "dcx_devx_qp.h"
@@ -209,15 +209,30 @@ err_cleanup_ring:
 }
 
 
-ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp)
+/* Of 2ERR_QP and 2RST_QP, whose mailboxes are the same */
+static ucs_status_t uct_dcx_devx_qp_stop(const uct_dcx_devx_qp_t *qp,
+                                         uint16_t opcode, const char *what)
 {
     const struct prm_2rst_qp_in in = {
-        .opcode = htobe16(PRM_CMD_2RST_QP),
+        .opcode = htobe16(opcode),
         .qpn    = htobe32(qp->obj.number)
     };
+
+    return uct_dcx_devx_modify(&qp->obj, what, &in, sizeof(in));
+}
+
+
+/* Through the error state, as one that works may not be reset on each device */
+ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp)
+{
     ucs_status_t status;
 
-    status = uct_dcx_devx_modify(&qp->obj, "2RST_QP", &in, sizeof(in));
+    status = uct_dcx_devx_qp_stop(qp, PRM_CMD_2ERR_QP, "2ERR_QP");
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_dcx_devx_qp_stop(qp, PRM_CMD_2RST_QP, "2RST_QP");
     if (status != UCS_OK) {
         return status;
     }

@@ -103,6 +103,8 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->needs_keys       = 1;
     attr->can_invalidate   = md->dev.indirect_keys;
+    attr->can_invalidate_atomics = md->dev.indirect_keys &&
+                                   md->dev.indirect_atomics;
     attr->max_reg          = md->dev.attr.max_mr_size;
     attr->rkey_size        = UCT_DCX_RKEY_PACKED_SIZE;
     attr->reg_cost         = md->reg_cost;
@@ -228,14 +230,15 @@ uct_dcx_md_init_order(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
     uct_dcx_device_t *dev = &md->dev;
 
     if ((config->site.relaxed == UCS_YES) && !dev->has_relaxed) {
-        ucs_error("UCX_DCX_PCI_RELAXED_ORDERING=y: %s does not announce it; "
-                  "set it to try", uct_dcx_device_name(dev));
+        ucs_error("%s=y: %s does not announce it; set it to try",
+                  uct_dcx_site_variable(uct_dcx_md_config_table,
+                                        "PCI_RELAXED_ORDERING"),
+                  uct_dcx_device_name(dev));
         return UCS_ERR_UNSUPPORTED;
     }
 
-    dev->relaxed = dev->has_relaxed && (config->site.relaxed != UCS_NO) &&
-                   ((config->site.relaxed != UCS_AUTO) ||
-                    uct_dcx_ucx_prefers_relaxed_order());
+    dev->relaxed = dev->has_relaxed && ((config->site.relaxed == UCS_YES) ||
+                                        (config->site.relaxed == UCS_TRY));
     return UCS_OK;
 }
 

@@ -55,16 +55,19 @@ uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
 
 
 /* Registers it once more, if others may write to it in any order. Returns the
- * key for all but atomics, or NULL. */
+ * registration for all but atomics: the strict one, if there can be no second. */
 static struct ibv_mr *
 uct_dcx_region_relax(const uct_dcx_region_t *region, uct_dcx_md_t *md)
 {
     struct ibv_mr *strict = region->strict;
+    struct ibv_mr *mr     = NULL;
 
-    return ((strict != NULL) && md->dev.relaxed &&
-            (region->access & IBV_ACCESS_REMOTE_WRITE)) ?
-           ibv_reg_mr(md->dev.pd, strict->addr, strict->length,
-                      region->access | IBV_ACCESS_RELAXED_ORDERING) : strict;
+    if ((strict != NULL) && md->dev.relaxed &&
+        (region->access & IBV_ACCESS_REMOTE_WRITE)) {
+        mr = ibv_reg_mr(md->dev.pd, strict->addr, strict->length,
+                        region->access | IBV_ACCESS_RELAXED_ORDERING);
+    }
+    return (mr != NULL) ? mr : strict;
 }
 
 
@@ -91,9 +94,6 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                 "%s: failed to register %p of %zu bytes: %m%s",
                 uct_dcx_device_name(&md->dev), address, length,
                 uct_dcx_device_reg_hint(errno));
-        if (region->strict != NULL) {
-            ibv_dereg_mr(region->strict);
-        }
         return UCS_ERR_IO_ERROR;
     }
 
@@ -105,6 +105,7 @@ static ucs_status_t
 uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
 {
     uct_dcx_mkey_t *mkey, *next;
+    int failed;
 
     for (mkey = region->idle; mkey != NULL; mkey = next) {
         next = mkey->next;
@@ -112,8 +113,8 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
     }
 
     uct_dcx_slots_forget(&md->slots, region->mr->lkey);
-    if (((region->mr != region->strict) && (ibv_dereg_mr(region->mr) != 0)) ||
-        (ibv_dereg_mr(region->strict) != 0)) {
+    failed = (region->mr != region->strict) && (ibv_dereg_mr(region->mr) != 0);
+    if ((ibv_dereg_mr(region->strict) != 0) || failed) {
         ucs_warn("%s: failed to deregister a region: %m",
                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_IO_ERROR;

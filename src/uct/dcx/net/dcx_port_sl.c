@@ -26,37 +26,25 @@ static void uct_dcx_port_query_sls(const uct_dcx_port_t *port,
     struct prm_query_hca_vport_out out = {};
 
     *adaptive_p = *plain_p = 0;
-    if (!port->dev->answers) {
-        return;
-    }
-
-    if (!port->dev->has_sl_mask) {
-        *plain_p = UCT_DCX_PORT_SLS;
-    } else if (mlx5dv_devx_general_cmd(port->dev->ctx, &in, sizeof(in), &out,
-                                       sizeof(out)) == 0) {
+    if (port->dev->has_sl_mask &&
+        (mlx5dv_devx_general_cmd(port->dev->ctx, &in, sizeof(in), &out,
+                                 sizeof(out)) == 0)) {
         *adaptive_p = be16toh(out.ooo_sl_mask);
         *plain_p    = UCT_DCX_PORT_SLS & ~*adaptive_p;
     }
 }
 
 
-/* On Ethernet it is a priority, and says nothing of routes. */
+/* On Ethernet it is a priority, and says nothing of routes: AR_ENABLE is not
+ * looked at, as by UCX. */
 static ucs_status_t
 uct_dcx_port_init_priority(uct_dcx_port_t *port,
                            const uct_dcx_iface_config_t *config)
 {
-    int ar = config->path.ar_enable;
-
     if ((config->path.sl != UCS_ULUNITS_AUTO) && (config->path.sl > 7)) {
         ucs_error("%s=%lu: on RoCE it is a priority, set it to 0-7",
                   uct_dcx_config_variable("SL"), config->path.sl);
         return UCS_ERR_INVALID_PARAM;
-    }
-
-    if ((ar == UCS_YES) || ((ar == UCS_NO) && port->dev->may_reorder)) {
-        ucs_error("UCX_DCX_AR_ENABLE=%c: on RoCE the setting of %s holds; set "
-                  "it to auto", (ar == UCS_YES) ? 'y' : 'n', port->name);
-        return UCS_ERR_UNSUPPORTED;
     }
 
     port->sl         = (config->path.sl == UCS_ULUNITS_AUTO) ?
@@ -82,9 +70,10 @@ uct_dcx_port_choose_sl(uct_dcx_port_t *port,
         chosen = allowed;
     }
     if (chosen == 0) {
-        ucs_error("UCX_DCX_AR_ENABLE=%c: of service levels 0x%x, port %s has "
+        ucs_error("%s=%c: of service levels 0x%x, port %s has "
                   "0x%x with adaptive routing and 0x%x without; set another "
                   "UCX_DCX_SL, or UCX_DCX_AR_ENABLE=auto",
+                  uct_dcx_config_variable("AR_ENABLE"),
                   (ar == UCS_YES) ? 'y' : 'n', allowed, port->name, adaptive,
                   plain);
         return UCS_ERR_UNSUPPORTED;

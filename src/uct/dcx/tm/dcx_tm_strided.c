@@ -301,8 +301,9 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
     uct_dcx_slots_t *slots              = NULL;
     ucs_status_t status;
 
-    if ((depth > 0) && !queues->port.dev->tm.has_keys) {
-        return UCS_ERR_UNSUPPORTED; /* UCP receives it by itself */
+    if (!queues->port.dev->tm.has_keys &&
+        ((depth > 0) || (uct_dcx_layout_num_pieces(layout) > 1))) {
+        return UCS_ERR_EXCEEDS_LIMIT; /* UCP receives it by itself */
     }
 
     status = uct_dcx_tm_strided_place(recv, layout, depth);
@@ -314,8 +315,7 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
         return uct_dcx_tm_strided_post(recv, first->lkey, first->addr, NULL);
     }
 
-    if (queues->port.dev->tm.has_keys &&
-        (depth < queues->port.dev->umr.max_depth) &&
+    if ((depth < queues->port.dev->umr.max_depth) &&
         (uct_dcx_layout_num_klm(layout) <= queues->limits.strided.max_klm)) {
         slots = uct_dcx_queues_slots(queues);
     }

@@ -39,6 +39,7 @@ typedef struct uct_dcx_ucx_md_attr {
     uint64_t          access_mem_types; /* ... or moves without registering */
     int               needs_keys;       /* of both sides, for each operation */
     int               can_invalidate;   /* keys can be taken back */
+    int               can_invalidate_atomics; /* those for atomics, too */
     size_t            max_reg;
     size_t            rkey_size;      /* bytes of a packed key */
     ucs_linear_func_t reg_cost;
@@ -159,9 +160,6 @@ uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                   size_t align, unsigned chunk,
                                   uct_iface_mpool_init_obj_cb_t init_obj,
                                   const char *name);
-
-/* Returns 1 on a processor that writes to memory faster with relaxed ordering. */
-int uct_dcx_ucx_prefers_relaxed_order(void);
 
 /* What UCX calls a PCI device in its log. */
 void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);

@@ -8,11 +8,12 @@
 
 /* Keys that can be taken back, in two kinds since 1.15 */
 #if UCT_VERNO_MINOR >= 15
-#define UCT_DCX_UCX_MD_INVALIDATE (UCT_MD_FLAG_INVALIDATE | \
-                                   UCT_MD_FLAG_INVALIDATE_RMA | \
-                                   UCT_MD_FLAG_INVALIDATE_AMO)
+#define UCT_DCX_UCX_MD_INVALIDATE     UCT_MD_FLAG_INVALIDATE_RMA
+#define UCT_DCX_UCX_MD_INVALIDATE_AMO (UCT_MD_FLAG_INVALIDATE | \
+                                       UCT_MD_FLAG_INVALIDATE_AMO)
 #else
-#define UCT_DCX_UCX_MD_INVALIDATE UCT_MD_FLAG_INVALIDATE
+#define UCT_DCX_UCX_MD_INVALIDATE     UCT_MD_FLAG_INVALIDATE
+#define UCT_DCX_UCX_MD_INVALIDATE_AMO 0
 #endif
 
 
@@ -36,7 +37,9 @@ ucs_status_t uct_dcx_ucx_since_md_query(uct_md_h md, uct_md_attr_v2_t *attr)
                               (UCT_MD_FLAG_NEED_MEMH |
                                UCT_MD_FLAG_NEED_RKEY) : 0) |
                              (md_attr.can_invalidate ?
-                              UCT_DCX_UCX_MD_INVALIDATE : 0);
+                              UCT_DCX_UCX_MD_INVALIDATE : 0) |
+                             (md_attr.can_invalidate_atomics ?
+                              UCT_DCX_UCX_MD_INVALIDATE_AMO : 0);
     attr->reg_mem_types    = md_attr.reg_mem_types;
     attr->access_mem_types = md_attr.access_mem_types;
     attr->cache_mem_types  = md_attr.needs_keys ?

@@ -111,17 +111,6 @@ uct_dcx_ucx_mpool_init(ucs_mpool_t *mp, size_t size, unsigned chunk,
 #endif
 
 
-int uct_dcx_ucx_prefers_relaxed_order(void)
-{
-#if UCT_VERNO_MINOR >= 22
-    return ucs_cpu_model_prefer_relaxed_order(ucs_arch_get_cpu_vendor(),
-                                              ucs_arch_get_cpu_model());
-#else
-    return ucs_cpu_prefer_relaxed_order();
-#endif
-}
-
-
 /* From 1.14 on a priority: the name of a network device comes before that of UCX's
  * IB transports and is the same (ib_device.c). */
 #if UCT_VERNO_MINOR >= 14

@@ -20,9 +20,9 @@ static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
  * the UMR before (get_umr_fence() of mlx5_ib in Linux). */
 static uint8_t uct_dcx_umr_fence(uint8_t fence)
 {
-    return (fence == PRM_UMR_FENCE_STRONG) ? UCT_DCX_UMR_FENCE_STRONG :
+    return (fence == PRM_UMR_FENCE_NONE) ? 0 :
            (fence == PRM_UMR_FENCE_SMALL) ?
-           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : 0;
+           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : UCT_DCX_UMR_FENCE_STRONG;
 }
 
 

@@ -21,6 +21,7 @@ uct_dcx_view_md_query(uct_md_h md, uct_dcx_ucx_md_attr_t *attr)
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | views;
     attr->needs_keys       = 0;
     attr->can_invalidate   = 0;
+    attr->can_invalidate_atomics = 0;
     attr->max_reg          = SIZE_MAX;
     attr->rkey_size        = 0;
     attr->reg_cost         = ucs_linear_func_make(0, 0);
