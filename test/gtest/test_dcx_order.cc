@@ -297,9 +297,9 @@ INSTANTIATE_TEST_SUITE_P(blind, dcx_sl, testing::Values(sl_choices{
     {"auto", "y", -1}, {"auto", "n", -1}}));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_sl, testing::Values(sl_choices{
     {"auto", "auto", 0}, {"auto", "try", 0}, {"auto", "n", 0},
-    {"auto", "y", -1}}));
+    {"auto", "y", 0}}));
 INSTANTIATE_TEST_SUITE_P(roce_ooo, dcx_sl, testing::Values(sl_choices{
-    {"auto", "auto", 0}, {"auto", "y", -1}, {"auto", "n", -1}}));
+    {"auto", "auto", 0}, {"auto", "y", 0}, {"auto", "n", 0}}));
 
 /* The fence goes with the NOP that ends the flush. */
 TEST_P(dcx_order, flush_behind_a_fence)

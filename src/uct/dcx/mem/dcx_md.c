@@ -60,7 +60,8 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
 
     {"UMR_SLOTS", "64",
      "Layouts of strided data that the device keeps at a time, 1-4096, of\n"
-     "each of three sizes: up to 4 pieces, up to 52, and more. One that is\n"
+     "each of three sizes: up to 4 pieces, up to 52 (20 unless a profile says\n"
+     "that the device takes more in a WQE), and more. One that is\n"
      "used again costs nothing; a new one takes the place of the one used\n"
      "least recently. Keys for them are made when they are first needed.",
      ucs_offsetof(uct_dcx_md_config_t, umr_slots), UCS_CONFIG_TYPE_UINT},
