@@ -360,6 +360,14 @@ TEST_F(dcx_device, features_of_a_profile)
     EXPECT_TRUE(dev.umr.has_nests);
     EXPECT_TRUE(dev.tm.has_keys);
     EXPECT_EQ(52u, dev.umr.max_inline);
+    EXPECT_EQ(4u, dev.umr.max_depth);
+
+    uct_dcx_profile_write(profile.c_str(), &id, "depth fail\nlevels 3\n");
+    dev = open();
+    EXPECT_TRUE(dev.umr.has_keys);
+    EXPECT_EQ(3u, dev.umr.max_depth);
+    uct_dcx_profile_write(profile.c_str(), &id, "depth pass\nlevels 5\n");
+    EXPECT_EQ(4u, open().umr.max_depth);
 
     uct_dcx_profile_write(profile.c_str(), &id, "tm_keys pass\ntm_rndv fail\n"
                           "list4 fail\nksm_boundary fail\n");

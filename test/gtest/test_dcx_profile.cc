@@ -56,7 +56,7 @@ protected:
 
     std::string installed()
     {
-        return m_dir / "installed/MT_0000000223-20.35.1012.profile";
+        return m_dir / "installed/MT_0000000223-4123-20.35.1012.profile";
     }
 
     std::string users()
@@ -99,11 +99,13 @@ protected:
     }
 
     /* It is not believed, and one line says so. */
-    void expect_refused(const std::string &path, const std::string &why)
+    void expect_refused(const std::string &option, const std::string &why,
+                        std::string path = "")
     {
         ucx_log_reader log;
 
-        expect_none(path);
+        path = path.empty() ? option : path;
+        expect_none(option);
         EXPECT_EQ("profile " + path + " is not used: " + why + "; run "
                   "dcx_selftest to write another one, or set "
                   "UCX_DCX_PROFILE=none\n", log.take());
@@ -147,7 +149,7 @@ TEST_F(dcx_profile, places)
     unsetenv("XDG_CONFIG_HOME");
     setenv("HOME", m_dir.c_str(), 1);
     EXPECT_EQ(m_dir.string() +
-              "/.config/dcx/MT_0000000223-20.35.1012.profile", users());
+              "/.config/dcx/MT_0000000223-4123-20.35.1012.profile", users());
     unsetenv("HOME");
     char path[PATH_MAX];
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_profile_user_path(&m_id, path));
@@ -220,17 +222,86 @@ TEST_F(dcx_profile, of_another_device)
     expect_holds(file(), file());
 }
 
+/* A function of another part has a profile of its own. */
+TEST_F(dcx_profile, of_another_part)
+{
+    uct_dcx_profile_id_t id = m_id;
+    const std::string first = users();
+
+    write(first, m_id);
+    m_id.part = 4124;
+    EXPECT_NE(first, users());
+    ucx_log_reader log;
+    expect_none("auto");
+    EXPECT_EQ("", log.take());
+    m_id = id;
+}
+
+TEST_F(dcx_profile, of_earlier_firmware)
+{
+    const std::string old = users();
+
+    write(old, m_id);
+    strcpy(m_id.firmware, "20.36.1");
+    expect_refused("auto", "it is of firmware 20.35.1012, and this is 20.36.1",
+                   old);
+    expect_none("none");
+    const std::string right = m_dir /
+                              "installed/MT_0000000223-4123-20.36.1.profile";
+    write(right, m_id);
+    ucx_log_reader log;
+    expect_holds("auto", right);
+    EXPECT_EQ("", log.take());
+}
+
+TEST_F(dcx_profile, of_earlier_firmware_among_others)
+{
+    for (const char *name : {"MT_0000000224-4123-1", "MT_0000000223-41-1",
+                             "MT_0000000223-4123-"}) {
+        std::ofstream(m_dir / "installed" / (std::string(name) + ".profile"));
+    }
+    std::ofstream(users() + ".XXXXXX"); /* that is being written */
+    ucx_log_reader log;
+    expect_none("auto");
+    EXPECT_EQ("", log.take());
+}
+
+TEST_F(dcx_profile, control_characters)
+{
+    uct_dcx_profile_id_t id = m_id;
+
+    strcpy(id.psid, "a\033[2J\x9b");
+    write(file(), id);
+    expect_refused(file(), "it is of psid a?[2J?, and this is MT_0000000223");
+    std::string old = m_dir / "user/dcx/MT_0000000223-4123-1\0332.profile";
+    write(old, m_id);
+    old.replace(old.find('\033'), 1, "?");
+    expect_refused("auto", "it is of firmware 1?2, and this is 20.35.1012",
+                   old);
+}
+
+TEST_F(dcx_profile, levels)
+{
+    write(file(), m_id, "depth pass\n");
+    EXPECT_EQ(0u, load(file()).levels);
+    write(file(), m_id, "depth fail\nlevels 3\n");
+    EXPECT_EQ(3u, load(file()).levels);
+    write(file(), m_id, "depth fail\nlevels 0\n"); /* list4 has proven one */
+    EXPECT_EQ(1u, load(file()).levels);
+}
+
 TEST_F(dcx_profile, writable_by_others)
 {
     write(file(), m_id);
     for (mode_t mode : {0664, 0646}) {
         ASSERT_EQ(0, chmod(file().c_str(), mode));
         expect_refused(file(),
-                       "others may write to it (chmod go-w mends that)");
+                       "others may write to it (chmod go-w fixes that)");
     }
     write(installed(), m_id);
     ASSERT_EQ(0, chmod(installed().c_str(), 0664));
-    expect_holds("auto", installed()); /* as safe as the library beside it */
+    expect_refused("auto", "others may write to it (chmod go-w fixes that)",
+                   installed()); /* a variable names the folder */
 }
 
 TEST_F(dcx_profile, of_another_user)
@@ -241,6 +312,10 @@ TEST_F(dcx_profile, of_another_user)
     }
     ASSERT_EQ(0, chown(file().c_str(), 12345, -1));
     expect_refused(file(), "it belongs to user 12345, neither root nor you");
+    write(installed(), m_id);
+    ASSERT_EQ(0, chown(installed().c_str(), 12345, -1));
+    expect_refused("auto", "it belongs to user 12345, neither root nor you",
+                   installed());
 }
 
 /* A probe of what was on before has not passed; a port without tag matching
@@ -256,7 +331,9 @@ TEST_F(dcx_profile, failed)
         {"list4 refused\n", UCS_BIT(UCT_DCX_PROFILE_UMR)},
         {"tm_eager fail\ninvalidation fail\n",
          UCS_BIT(UCT_DCX_PROFILE_TM) | UCS_BIT(UCT_DCX_PROFILE_KSM)},
-        {"tm_rndv refused\nksm_large pass\nmmio_bf fail\n", 0}
+        {"tm_rndv refused\nksm_large pass\nmmio_bf fail\n", 0},
+        {"depth fail\nlevels 3\n", 0},
+        {"depth refused\nksm_large not_run\nlist4 not_run\n", 0}
     };
 
     for (const auto &row : rows) {

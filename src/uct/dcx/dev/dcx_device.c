@@ -255,6 +255,9 @@ uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
     if (failed & UCS_BIT(UCT_DCX_PROFILE_TM)) {
         dev->tm.max_tags = 0;
     }
+    if (dev->profile.levels > 0) {
+        dev->umr.max_depth = ucs_min(dev->umr.max_depth, dev->profile.levels);
+    }
     dev->umr.has_nests  = dev->umr.has_rows &&
                           (passed & UCS_BIT(UCT_DCX_PROFILE_NESTS));
     dev->umr.max_inline = (passed & UCS_BIT(UCT_DCX_PROFILE_INLINE)) ?

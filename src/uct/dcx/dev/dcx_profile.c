@@ -4,6 +4,8 @@
  */
 #include "dcx_profile.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,12 +25,22 @@
 #define UCT_DCX_PROFILE_HEAD    "dcx profile "
 #define UCT_DCX_PROFILE_VERSION "1\n"
 #define UCT_DCX_PROFILE_ANY     "any"
+#define UCT_DCX_PROFILE_SUFFIX  ".profile"
 
 
 enum {
     UCT_DCX_PROFILE_SIZE = 16384, /* of a file */
     UCT_DCX_PROFILE_WHY  = 320
 };
+
+
+/* Folders in which "auto" looks, in this order */
+typedef enum uct_dcx_profile_place {
+    UCT_DCX_PROFILE_USER,
+    UCT_DCX_PROFILE_SITE,
+    UCT_DCX_PROFILE_INSTALLED,
+    UCT_DCX_PROFILE_PLACES
+} uct_dcx_profile_place_t;
 
 
 const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
@@ -38,7 +50,7 @@ const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
 };
 
 
-/* The others' */
+/* Probes that switch a feature off if they fail; "depth" limits the layers. */
 static const struct {
     const char                *name;
     uct_dcx_profile_feature_t feature;
@@ -53,7 +65,6 @@ static const struct {
     {"list1024", UCT_DCX_PROFILE_UMR},
     {"strided", UCT_DCX_PROFILE_UMR},
     {"list_over", UCT_DCX_PROFILE_UMR},
-    {"depth", UCT_DCX_PROFILE_UMR},
     {"changes", UCT_DCX_PROFILE_UMR},
     {"local_inv", UCT_DCX_PROFILE_UMR},
     {"tm_eager", UCT_DCX_PROFILE_TM},
@@ -97,35 +108,72 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
 
 
 /* --- places --------------------------------------------------------------- */
-static int uct_dcx_profile_path(char *path, const uct_dcx_profile_id_t *id,
-                                const char *folder, const char *sub)
+static int
+uct_dcx_profile_join(char *folder, const char *base, const char *sub)
 {
-    return (folder != NULL) && (*folder != '\0') &&
-           (snprintf(path, PATH_MAX, "%s%s/%s-%s.profile", folder, sub,
-                     id->psid, id->firmware) < PATH_MAX);
+    return (base != NULL) && (*base != '\0') &&
+           (snprintf(folder, PATH_MAX, "%s%s", base, sub) < PATH_MAX);
+}
+
+
+static int
+uct_dcx_profile_folder(char *folder, uct_dcx_profile_place_t place)
+{
+    const char *installed = getenv("DCX_PROFILES"); /* dcx-run knows it better */
+
+    switch (place) {
+    case UCT_DCX_PROFILE_USER:
+        return uct_dcx_profile_join(folder, getenv("XDG_CONFIG_HOME"),
+                                    "/dcx") ||
+               uct_dcx_profile_join(folder, getenv("HOME"), "/.config/dcx");
+    case UCT_DCX_PROFILE_SITE:
+        return uct_dcx_profile_join(folder, DCX_SYSCONFDIR, "/dcx");
+    default:
+        return uct_dcx_profile_join(folder, (installed != NULL) ? installed :
+                                    DCX_PKGDATADIR "/profiles", "");
+    }
+}
+
+
+/* Two functions of one adapter may differ in nothing but the part. */
+static int uct_dcx_profile_path(char *path, const uct_dcx_profile_id_t *id,
+                                uct_dcx_profile_place_t place)
+{
+    char folder[PATH_MAX];
+
+    return uct_dcx_profile_folder(folder, place) &&
+           (snprintf(path, PATH_MAX, "%s/%s-%u-%s" UCT_DCX_PROFILE_SUFFIX,
+                     folder, id->psid, id->part, id->firmware) < PATH_MAX);
 }
 
 
 ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
                                        char *path)
 {
-    return (uct_dcx_profile_path(path, id, getenv("XDG_CONFIG_HOME"), "/dcx") ||
-            uct_dcx_profile_path(path, id, getenv("HOME"), "/.config/dcx")) ?
+    return uct_dcx_profile_path(path, id, UCT_DCX_PROFILE_USER) ?
            UCS_OK : UCS_ERR_NO_ELEM;
 }
 
 
-static int uct_dcx_profile_installed_path(const uct_dcx_profile_id_t *id,
-                                          char *path)
+/* --- reading -------------------------------------------------------------- */
+static void uct_dcx_profile_warn(const char *path, const char *why)
 {
-    const char *folder = getenv("DCX_PROFILES"); /* dcx-run knows it better */
-
-    return uct_dcx_profile_path(path, id, (folder != NULL) ? folder :
-                                DCX_PKGDATADIR "/profiles", "");
+    ucs_warn("profile %s is not used: %s; run dcx_selftest to write another "
+             "one, or set UCX_DCX_PROFILE=none", path, why);
 }
 
 
-/* --- reading -------------------------------------------------------------- */
+/* Keeps bytes of a file that would act on a terminal out of the log. */
+static void uct_dcx_profile_make_printable(char *text)
+{
+    for (; *text != '\0'; ++text) {
+        if (!isascii(*text) || !isprint(*text)) {
+            *text = '?';
+        }
+    }
+}
+
+
 /* Copies to @value what follows "key " in a line, "" if no line has it. */
 static void uct_dcx_profile_value(const char *text, const char *key,
                                   char *value, size_t max)
@@ -186,6 +234,7 @@ static int uct_dcx_profile_check_id(const char *text,
         if (strcmp(value, rows[i].ours) &&
             ((rows[i].ours != id->driver) ||
              strcmp(value, UCT_DCX_PROFILE_ANY))) {
+            uct_dcx_profile_make_printable(value);
             snprintf(why, UCT_DCX_PROFILE_WHY, "it is of %s %s, and this is %s",
                      rows[i].key, value, rows[i].ours);
             return 0;
@@ -195,21 +244,19 @@ static int uct_dcx_profile_check_id(const char *text,
 }
 
 
-/* An installed file is as safe as the library beside it. */
-static int uct_dcx_profile_check_file(int fd, int is_installed, char *why)
+/* Returns 1, or 0 with the reason in @why. */
+static int uct_dcx_profile_check_file(int fd, char *why)
 {
     struct stat st;
 
     if ((fstat(fd, &st) != 0) || !S_ISREG(st.st_mode)) {
         snprintf(why, UCT_DCX_PROFILE_WHY, "it is not a file");
-    } else if (is_installed) {
-        return 1;
     } else if ((st.st_uid != 0) && (st.st_uid != geteuid())) {
         snprintf(why, UCT_DCX_PROFILE_WHY,
                  "it belongs to user %u, neither root nor you", st.st_uid);
     } else if (st.st_mode & (S_IWGRP | S_IWOTH)) {
         snprintf(why, UCT_DCX_PROFILE_WHY,
-                 "others may write to it (chmod go-w mends that)");
+                 "others may write to it (chmod go-w fixes that)");
     } else {
         return 1;
     }
@@ -241,8 +288,13 @@ static int uct_dcx_profile_has_failed(const char *text, unsigned probe)
 static void
 uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
 {
+    char levels[16];
     unsigned i;
 
+    uct_dcx_profile_value(text, UCT_DCX_PROFILE_LEVELS, levels, sizeof(levels));
+    if (levels[0] != '\0') {
+        profile->levels = ucs_max(1, strtoul(levels, NULL, 10));
+    }
     for (i = 0; i < UCT_DCX_PROFILE_NUM; ++i) {
         if (uct_dcx_profile_is(text, uct_dcx_profile_names[i], "pass")) {
             profile->passed |= UCS_BIT(i);
@@ -282,7 +334,7 @@ static int uct_dcx_profile_check(const char *text, size_t size,
 /* Returns 0 if there is no such file; else it decides, believed or not. */
 static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
                                 const uct_dcx_profile_id_t *id,
-                                int is_installed, int is_required)
+                                int is_required)
 {
     char text[UCT_DCX_PROFILE_SIZE], why[UCT_DCX_PROFILE_WHY];
     ssize_t size = -1;
@@ -290,7 +342,7 @@ static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
     int fd       = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd >= 0) {
-        good = uct_dcx_profile_check_file(fd, is_installed, why);
+        good = uct_dcx_profile_check_file(fd, why);
         size = good ? read(fd, text, sizeof(text) - 1) : 0;
         close(fd);
     } else if (!is_required && ((errno == ENOENT) || (errno == ENOTDIR))) {
@@ -308,16 +360,69 @@ static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
         uct_dcx_profile_results(profile, text);
         ucs_strncpy_zero(profile->path, path, sizeof(profile->path));
     } else {
-        ucs_warn("profile %s is not used: %s; run dcx_selftest to write "
-                 "another one, or set UCX_DCX_PROFILE=none", path, why);
+        uct_dcx_profile_warn(path, why);
     }
     return 1;
+}
+
+
+/* Returns the firmware of which a file's name says that it is a profile of the
+ * same kind of device, or NULL. Cuts the suffix off. */
+static char *
+uct_dcx_profile_firmware(char *name, const uct_dcx_profile_id_t *id)
+{
+    const size_t length = strlen(name);
+    const size_t suffix = strlen(UCT_DCX_PROFILE_SUFFIX);
+    char prefix[sizeof(id->psid) + 16];
+    int head;
+
+    head = snprintf(prefix, sizeof(prefix), "%s-%u-", id->psid, id->part);
+    if ((length <= head + suffix) || strncmp(name, prefix, head) ||
+        strcmp(name + length - suffix, UCT_DCX_PROFILE_SUFFIX)) {
+        return NULL;
+    }
+
+    name[length - suffix] = '\0';
+    uct_dcx_profile_make_printable(name);
+    return name + head;
+}
+
+
+/* Says that a profile of other firmware lies in a folder. Returns 0 if none
+ * does. */
+static int uct_dcx_profile_warn_firmware(const uct_dcx_profile_id_t *id,
+                                         uct_dcx_profile_place_t place)
+{
+    char folder[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+    char why[UCT_DCX_PROFILE_WHY];
+    const char *firmware = NULL;
+    struct dirent *entry;
+    DIR *dir;
+
+    dir = uct_dcx_profile_folder(folder, place) ? opendir(folder) : NULL;
+    if (dir == NULL) {
+        return 0;
+    }
+
+    while ((firmware == NULL) && ((entry = readdir(dir)) != NULL)) {
+        firmware = uct_dcx_profile_firmware(entry->d_name, id);
+    }
+    if (firmware != NULL) {
+        snprintf(path, sizeof(path), "%s/%s" UCT_DCX_PROFILE_SUFFIX, folder,
+                 entry->d_name);
+        snprintf(why, sizeof(why), "it is of firmware %.100s, and this is %s",
+                 firmware, id->firmware);
+        uct_dcx_profile_warn(path, why);
+    }
+    closedir(dir);
+    return firmware != NULL;
 }
 
 
 void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
                           const uct_dcx_profile_id_t *id)
 {
+    uct_dcx_profile_place_t place;
     char path[PATH_MAX];
 
     memset(profile, 0, sizeof(*profile));
@@ -326,20 +431,20 @@ void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
     }
 
     if (strcasecmp(option, "auto")) {
-        uct_dcx_profile_read(profile, option, id, 0, 1);
+        uct_dcx_profile_read(profile, option, id, 1);
         return;
     }
 
-    if ((uct_dcx_profile_user_path(id, path) == UCS_OK) &&
-        uct_dcx_profile_read(profile, path, id, 0, 0)) {
-        return;
+    for (place = 0; place < UCT_DCX_PROFILE_PLACES; ++place) {
+        if (uct_dcx_profile_path(path, id, place) &&
+            uct_dcx_profile_read(profile, path, id, 0)) {
+            return;
+        }
     }
-    if (uct_dcx_profile_path(path, id, DCX_SYSCONFDIR, "/dcx") &&
-        uct_dcx_profile_read(profile, path, id, 0, 0)) {
-        return;
-    }
-    if (uct_dcx_profile_installed_path(id, path)) {
-        uct_dcx_profile_read(profile, path, id, 1, 0);
+    for (place = 0; place < UCT_DCX_PROFILE_PLACES; ++place) {
+        if (uct_dcx_profile_warn_firmware(id, place)) {
+            return;
+        }
     }
 }
 

@@ -51,11 +51,16 @@ typedef struct uct_dcx_profile_id {
 typedef struct uct_dcx_profile {
     uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t ... */
     uint32_t failed;
+    unsigned levels;         /* of layouts, 0: not measured */
     char     path[PATH_MAX]; /* "": none holds */
 } uct_dcx_profile_t;
 
 
-/* Of the former, their keys in the file */
+/* Key of the levels of layouts over layouts that passed */
+#define UCT_DCX_PROFILE_LEVELS "levels"
+
+
+/* Keys in the file of the features that are off until proven */
 extern const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM];
 
 
@@ -65,7 +70,8 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
 
 /* Finds the profile of a device: @option is "none", a path, or "auto": the
  * first that exists of the user's, the site's and the installed one. A profile
- * that is not believed is the same as none, and a warning says why. */
+ * that is not believed is the same as none, and a warning says why; so it does
+ * of one for other firmware, if there is none for this. */
 void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
                           const uct_dcx_profile_id_t *id);
 
