@@ -109,7 +109,8 @@ static void info_transport(struct info_device *dev)
     }
 
     row = info_part_add(dev->part, "timestamps", NULL);
-    info_row_found(row, "%s", (device->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
+    info_row_found(row, "%s", !device->answers ? "unknown" :
+                              (device->ts_format == PRM_TS_FORMAT_REAL_TIME) ?
                               "real time" :
                               (device->ts_format == PRM_TS_FORMAT_BOTH) ?
                               "both clocks" : "free running");
@@ -244,10 +245,6 @@ static void info_tags(struct info_device *dev)
     row = info_part_add(dev->part, "rendezvous by DC", NULL);
     info_row_found(row, "%s", info_yes_no(device->tm.rndv_dc));
     info_row_needs(row, "for tag matching");
-
-    row = info_part_add(dev->part, "receives by layouts", NULL);
-    info_row_found(row, "%s", info_yes_no(device->tm.has_keys));
-    info_row_needs(row, "for strided receives");
 }
 
 static void info_types(struct info_device *dev)
@@ -275,10 +272,6 @@ static void info_levels(struct info_device *dev)
     info_row_found(row, "%u%s", umr->max_depth,
                    umr->has_nests ? "" : ", one of them strided");
     info_row_needs(row, "1 and more");
-
-    row = info_part_add(dev->part, "pieces in a WQE", NULL);
-    info_row_found(row, "%u", umr->max_inline);
-    info_row_needs(row, "any");
 
     row = info_part_add(dev->part, "behind a UMR", NULL);
     info_row_found(row, "%s", (umr->fence <= PRM_UMR_FENCE_NONE) ?
