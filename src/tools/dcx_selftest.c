@@ -5,7 +5,7 @@
  */
 #include "perf_say.h"
 #include "selftest_run.h"
-#include "uct/dcx/dev/dcx_profile.h"
+#include "uct/dcx/dev/dcx_device.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -69,7 +69,8 @@ static const struct selftest_probe selftest_probes[] = {
     {"nests", "a strided layout over another one",
      "dcx gives the device a list of pieces instead", .run = selftest_nests,
      .claims = SELFTEST_CLAIM(NESTS)},
-    {"depth", "layouts over layouts", SELFTEST_NO_UMR, .run = selftest_depth},
+    {"depth", "layouts over layouts",
+     "dcx gives the device a list of pieces instead", .run = selftest_depth},
     {"changes", "1,000 changes of a layout", SELFTEST_NO_UMR,
      .run = selftest_changes},
     {"local_inv", "a layout that is gone is out of reach", SELFTEST_NO_UMR,
@@ -194,6 +195,7 @@ struct selftest {
     char                        folder[32];
     char                        claim[64]; /* a profile for a probe */
     unsigned                    counts[SELFTEST_NUM];
+    bool                        has_devx;
 };
 
 static void selftest_print_lines(const char *text)
@@ -213,7 +215,8 @@ static void selftest_report(struct selftest *test,
     static const char *const words[SELFTEST_NUM][2] = {
         [SELFTEST_PASS]    = {"PASS", "pass"},
         [SELFTEST_FAIL]    = {"FAIL", "fail"},
-        [SELFTEST_REFUSED] = {"REFUSED", "refused"}
+        [SELFTEST_REFUSED] = {"REFUSED", "refused"},
+        [SELFTEST_NOT_RUN] = {"NOT RUN", "not_run"}
     };
     size_t length = strlen(test->results);
 
@@ -224,6 +227,9 @@ static void selftest_report(struct selftest *test,
     selftest_print_lines(report->values);
     if (report->result != SELFTEST_PASS) {
         selftest_print_lines(report->reasons);
+    }
+    if ((report->result == SELFTEST_FAIL) ||
+        (report->result == SELFTEST_REFUSED)) {
         printf("         without it: %s\n", probe->without);
     }
     snprintf(test->results + length, sizeof(test->results) - length,
@@ -235,8 +241,7 @@ static void selftest_report(struct selftest *test,
 static void selftest_identify(struct selftest *test)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_device_attr attr;
-    struct ibv_context *context;
+    uct_dcx_device_t device;
 
     for (unsigned i = 0; (list != NULL) && (list[i] != NULL); i++) {
         const char *name = ibv_get_device_name(list[i]);
@@ -245,10 +250,11 @@ static void selftest_identify(struct selftest *test)
             (test->device[strlen(name)] != ':')) {
             continue;
         }
-        context = ibv_open_device(list[i]);
-        if ((context != NULL) && (ibv_query_device(context, &attr) == 0)) {
-            uct_dcx_profile_identify(&test->id, list[i], &attr);
-            ibv_close_device(context);
+        if (uct_dcx_device_open(&device, list[i], UCS_TRY, UCS_TRY, "none") ==
+            UCS_OK) {
+            uct_dcx_profile_identify(&test->id, list[i], &device.attr);
+            test->has_devx = device.has_devx;
+            uct_dcx_device_close(&device);
             ibv_free_device_list(list);
             return;
         }
@@ -338,6 +344,12 @@ static void selftest_save(const struct selftest *test)
 {
     char path[PATH_MAX];
 
+    if (!test->has_devx) {
+        printf("# no profile is written: %s was opened without DEVX, and a "
+               "profile would switch off for good what needs it; dcx_info and "
+               "docs/hardware.md (UCTX_EN) say more\n", test->device);
+        return;
+    }
     if (test->args->output != NULL) {
         snprintf(path, sizeof(path), "%s", test->args->output);
     } else if (uct_dcx_profile_user_path(&test->id, path) == UCS_OK) {
@@ -368,11 +380,11 @@ int main(int argc, char **argv)
     test.args = &args;
     if (selftest_begin(&test)) {
         selftest_run_all(&test);
-        printf("# %u passed, %u failed, %u refused\n",
+        printf("# %u passed, %u failed, %u refused, %u not run\n",
                test.counts[SELFTEST_PASS], test.counts[SELFTEST_FAIL],
-               test.counts[SELFTEST_REFUSED]);
+               test.counts[SELFTEST_REFUSED], test.counts[SELFTEST_NOT_RUN]);
         selftest_save(&test);
     }
-    return (test.counts[SELFTEST_FAIL] + test.counts[SELFTEST_REFUSED] == 0) ?
-           PERF_GOOD : PERF_BAD;
+    return (test.counts[SELFTEST_FAIL] + test.counts[SELFTEST_REFUSED] +
+            test.counts[SELFTEST_NOT_RUN] == 0) ? PERF_GOOD : PERF_BAD;
 }

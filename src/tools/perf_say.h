@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx_perf and dcx_selftest say on standard error: the line with which they
- * end, and how far dcx_perf is. Those that end a process do so at once: a peer
- * notices that by itself.
+ * Messages of dcx_perf and dcx_selftest on standard error: the line with which
+ * they end, and the progress of dcx_perf. A function that ends the process does
+ * so at once: a peer notices that by itself.
  */
 #ifndef DCX_PERF_SAY_H
 #define DCX_PERF_SAY_H

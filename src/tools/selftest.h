@@ -14,7 +14,8 @@ enum selftest_result {
     SELFTEST_PASS    = 0,
     SELFTEST_FAIL    = 1,
     SELFTEST_REFUSED = 3, /* the device, or its driver, has it not */
-    SELFTEST_NUM     = 4
+    SELFTEST_NOT_RUN = 4, /* the host did not let it: no result */
+    SELFTEST_NUM     = 5
 };
 
 struct selftest_probe {
@@ -33,7 +34,12 @@ void selftest_need(ucs_status_t status, const char *what);
 void selftest_refused(const char *format, ...)
         __attribute__((noreturn, format(printf, 1, 2)));
 
-/* A line of the profile, such as ("umr_us_4", "%.2f", ...) */
+/* Ends the process if @status is an error of the host's memory: the probe has no
+ * result. */
+void selftest_need_memory(ucs_status_t status, const char *what);
+
+/* A line of the profile, such as ("umr_us_4", "%.2f", ...); replaces one of the
+ * same key, and those behind it. */
 void selftest_value(const char *key, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 

@@ -5,10 +5,10 @@
  */
 #include "perf_say.h"
 #include "selftest.h"
+#include "selftest_memory.h"
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 #include <uct/api/v2/uct_v2.h>
 
 #define SELFTEST_GIB (1ull << 30)
@@ -28,7 +28,7 @@ void selftest_open(struct selftest_loop *loop)
     selftest_value("device", "%s", loop->uct.device);
 }
 
-/* Whether a put and a get of @length bytes at @address by this key arrive */
+/* Puts and gets @length bytes at @address by the key of @mem. */
 static void selftest_reach(struct selftest_loop *loop,
                            const struct selftest_mem *mem, uint8_t *address,
                            size_t length)
@@ -43,7 +43,7 @@ static void selftest_reach(struct selftest_loop *loop,
     selftest_compare("a get", loop->near.bytes, address, length);
 }
 
-/* The first free place that crosses a multiple of 2 GiB in its middle */
+/* Maps @size bytes with a multiple of 2 GiB in their middle. */
 static uint8_t *selftest_map_crossing(size_t size)
 {
     for (uintptr_t at = 64 * SELFTEST_GIB; at < 128 * SELFTEST_GIB;
@@ -56,34 +56,31 @@ static uint8_t *selftest_map_crossing(size_t size)
             return memory;
         }
     }
-    perf_fail("there is no free address at a multiple of 2 GiB");
+    return NULL;
 }
 
-/* Registration may pin all of it: takes no more than half of what is free, and
+/* Takes up to half of the free memory, as registration may pin all of it, and
  * as much of that as RLIMIT_MEMLOCK allows. */
 static void
 selftest_map_large(struct selftest_loop *loop, struct selftest_mem *mem)
 {
     const size_t wanted = 5 * SELFTEST_GIB;
     ucs_status_t status = UCS_ERR_NO_MEMORY;
-    size_t size         = wanted;
-    struct sysinfo info;
+    size_t size         = selftest_memory_free() / 2;
     void *memory;
 
-    memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+    memory = mmap(NULL, wanted, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if ((sysinfo(&info) == 0) &&
-        ((size_t)info.freeram * info.mem_unit / 2 < size)) {
-        size = ((size_t)info.freeram * info.mem_unit / 2) & ~0xfffffull;
-    }
+    size   = (size < wanted) ? (size & ~0xfffffull) : wanted;
     for (; (memory != MAP_FAILED) && (status != UCS_OK) && (size >= 1 << 20);
          size /= 2) {
         status = selftest_mem_reg(loop, mem, memory, size,
                                   UCT_MD_MEM_ACCESS_ALL);
     }
-    selftest_need(status, "registering memory");
+    selftest_need_memory(status, "registering memory");
     if (mem->size < wanted) {
-        selftest_note("of %zu MiB: free memory, or 'ulimit -l', allows no more",
+        selftest_note("of %zu MiB: half of the free memory, of the host or its "
+                      "cgroup, or 'ulimit -l', allows no more",
                       mem->size >> 20);
     }
 }
@@ -114,8 +111,8 @@ static void
 selftest_ksm(struct selftest_loop *loop, struct selftest_mem *mem,
              uint8_t *memory, size_t size, unsigned access)
 {
-    selftest_need(selftest_mem_reg(loop, mem, memory, size, access),
-                  "registering memory");
+    selftest_need_memory(selftest_mem_reg(loop, mem, memory, size, access),
+                         "registering memory");
     selftest_mem_pack(loop, mem, 1);
 }
 

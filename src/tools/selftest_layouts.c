@@ -7,6 +7,7 @@
 #include "perf_clock.h"
 #include "perf_say.h"
 #include "selftest.h"
+#include "uct/dcx/dev/dcx_profile.h"
 
 #include <string.h>
 
@@ -358,16 +359,18 @@ void selftest_depth(struct selftest_loop *loop)
     for (unsigned i = 0; i < 2000; i++) {
         selftest_shape_add(&selftest_shape, i, 1);
     }
+    selftest_value(UCT_DCX_PROFILE_LEVELS, "0");
     while ((depth < SELFTEST_DEPTH) &&
            selftest_cut_open(loop, &layouts[depth], below)) {
         selftest_shape_cut(&selftest_shape);
         selftest_move(loop, &layouts[depth], &selftest_shape);
         below = &layouts[depth++];
+        selftest_value(UCT_DCX_PROFILE_LEVELS, "%u", depth);
+        fflush(stdout); /* the next level may crash or hang */
     }
     if (depth == 0) {
         selftest_refused("no layout of one level");
     }
-    selftest_value("levels", "%u", depth);
 }
 
 /* Each change is used at once: the old translation must be gone. */

@@ -34,7 +34,7 @@ selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
                  void *bytes, size_t size, unsigned access)
 {
     if (bytes == NULL) {
-        perf_fail("there is no memory for %zu bytes", size);
+        return UCS_ERR_NO_MEMORY;
     }
     mem->bytes = bytes;
     mem->size  = size;
@@ -44,9 +44,10 @@ selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
 static void
 selftest_mem_open(struct selftest_loop *loop, struct selftest_mem *mem)
 {
-    selftest_need(selftest_mem_reg(loop, mem, calloc(1, SELFTEST_SIZE),
-                                   SELFTEST_SIZE, UCT_MD_MEM_ACCESS_ALL),
-                  "registering memory");
+    selftest_need_memory(selftest_mem_reg(loop, mem, calloc(1, SELFTEST_SIZE),
+                                          SELFTEST_SIZE,
+                                          UCT_MD_MEM_ACCESS_ALL),
+                         "registering memory");
     selftest_mem_pack(loop, mem, 0);
 }
 
@@ -72,9 +73,13 @@ void selftest_loop_open(struct selftest_loop *loop,
                         const uct_iface_params_t *more)
 {
     static const struct perf_boot boot = {.is_gone = selftest_is_gone};
+    ucs_status_t status;
 
-    selftest_need(perf_uct_open_with(&loop->uct, &boot, loop->device, more),
-                  "opening the interface");
+    status = perf_uct_open_with(&loop->uct, &boot, loop->device, more);
+    if (status == UCS_ERR_NO_MEMORY) { /* of its receive buffers */
+        selftest_need_memory(status, "opening the interface");
+    }
+    selftest_need(status, "opening the interface");
     loop->uct.may_end = true; /* a failure of the endpoint is a result */
     perf_uct_address(&loop->uct, &loop->address);
     perf_uct_connect(&loop->uct, &loop->address);

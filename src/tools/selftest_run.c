@@ -39,6 +39,15 @@ void selftest_need(ucs_status_t status, const char *what)
     }
 }
 
+void selftest_need_memory(ucs_status_t status, const char *what)
+{
+    if (status != UCS_OK) {
+        fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
+                ucs_status_string(status));
+        exit(SELFTEST_NOT_RUN);
+    }
+}
+
 static void selftest_print(const char *head, const char *format, va_list args)
 {
     fputs(head, stdout);
@@ -65,16 +74,33 @@ void selftest_note(const char *format, ...)
     va_end(args);
 }
 
+/* An option of the caller's would be held for a property of the device. */
+static void selftest_clear_environment(void)
+{
+    char name[256];
+    char **entry;
+
+    for (entry = environ; *entry != NULL;) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (strncmp(name, "UCX_", 4) || !strcmp(name, "UCX_NET_DEVICES") ||
+            (getenv(name) == NULL)) {
+            entry++;
+        } else {
+            unsetenv(name); /* moves the next entry here */
+        }
+    }
+}
+
 static void selftest_exec(const struct selftest_probe *probe,
                           const struct selftest_how *how, int out)
 {
     const struct rlimit no_core = {};
 
     setrlimit(RLIMIT_CORE, &no_core);
+    selftest_clear_environment();
     setenv("UCX_DCX_PROFILE", how->profile, 1);
     setenv("UCX_LOG_LEVEL", "diag", 1);
     setenv("UCX_HANDLE_ERRORS", "none", 1);
-    unsetenv("UCX_LOG_FILE");
     if (probe->option != NULL) {
         putenv((char*)probe->option);
     }
@@ -94,6 +120,17 @@ static void selftest_append(char *text, const char *line)
     snprintf(text + length, SELFTEST_TEXT - length, "%s\n", line);
 }
 
+/* Where a line of the same key stands, or the end */
+static char *selftest_find(char *values, const char *line)
+{
+    const size_t length = strcspn(line, " ") + 1;
+
+    while ((*values != '\0') && strncmp(values, line, length)) {
+        values += strcspn(values, "\n") + 1;
+    }
+    return values;
+}
+
 static void selftest_line(struct selftest_report *report, const char *line)
 {
     static const char *const heads[] = {"UCX  ERROR ", "UCX  WARN  ",
@@ -102,6 +139,7 @@ static void selftest_line(struct selftest_report *report, const char *line)
     const char *found;
 
     if (!strncmp(line, "= ", 2)) {
+        *selftest_find(report->values, line + 2) = '\0';
         selftest_append(report->values, line + 2);
     } else if (!strncmp(line, "# ", 2)) {
         selftest_append(report->notes, line + 2);
@@ -136,7 +174,8 @@ static size_t selftest_lines(struct selftest_report *report, char *text,
     return length;
 }
 
-/* Until the process closes its output, or its time is over: 0 then */
+/* Reads until the process closes its output; returns 0 if @timeout ends first,
+ * in seconds. */
 static int
 selftest_read(struct selftest_report *report, unsigned timeout, int in)
 {
@@ -163,13 +202,20 @@ static void selftest_ended(struct selftest_report *report, int status)
 
     report->result = WIFEXITED(status) ? WEXITSTATUS(status) : SELFTEST_FAIL;
     if ((report->result != SELFTEST_PASS) &&
-        (report->result != SELFTEST_REFUSED)) {
+        (report->result != SELFTEST_REFUSED) &&
+        (report->result != SELFTEST_NOT_RUN)) {
         report->result = SELFTEST_FAIL;
     }
     if (WIFSIGNALED(status)) {
+        if (WTERMSIG(status) == SIGKILL) { /* by the kernel, short of memory */
+            report->result = SELFTEST_NOT_RUN;
+        }
         snprintf(text, sizeof(text), "it ended by signal %d (%s)",
                  WTERMSIG(status), strsignal(WTERMSIG(status)));
         selftest_append(report->reasons, text);
+    }
+    if (report->result == SELFTEST_NOT_RUN) {
+        report->values[0] = '\0';
     }
 }
 

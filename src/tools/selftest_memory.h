@@ -1,0 +1,18 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory that a probe may pin. In a container the limit of its cgroup counts,
+ * beyond which the kernel kills the process.
+ */
+#ifndef DCX_SELFTEST_MEMORY_H
+#define DCX_SELFTEST_MEMORY_H
+
+#include <stddef.h>
+
+/* Returns the free bytes of the host, or of the cgroup if these are fewer. */
+size_t selftest_memory_free(void);
+
+/* Returns the free bytes of the cgroups that the file @list names, such as
+ * /proc/self/cgroup, mounted below @root; SIZE_MAX if nothing limits them. */
+size_t selftest_memory_cgroup(const char *list, const char *root);
+
+#endif
