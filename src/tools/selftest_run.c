@@ -120,7 +120,7 @@ static void selftest_append(char *text, const char *line)
     snprintf(text + length, SELFTEST_TEXT - length, "%s\n", line);
 }
 
-/* Where a line of the same key stands, or the end */
+/* Finds the line of the same key; returns the end if there is none. */
 static char *selftest_find(char *values, const char *line)
 {
     const size_t length = strcspn(line, " ") + 1;
