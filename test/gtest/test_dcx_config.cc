@@ -32,6 +32,7 @@ const std::map<std::string, option> options = {
                               {"perhaps", "2", "y" /* it has none */}}},
     {"EXT_ATOMICS", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"DEVX", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"PROFILE", {{"auto", "none"}, {}}},
     {"ASYNC_EVENTS", {{"y", "n"}, {"perhaps", ""}}},
     {"SUBNET_PREFIX", {{"", "fe80:0:0:0"},
                        {"here", "fe80", "fe80:0:0", "fe80:0:0:0:0"}}},

@@ -68,8 +68,7 @@ static const struct {
     {"changes", UCT_DCX_PROFILE_UMR},
     {"local_inv", UCT_DCX_PROFILE_UMR},
     {"tm_eager", UCT_DCX_PROFILE_TM},
-    {"tm_rndv", UCT_DCX_PROFILE_TM},
-    {"tm_appends", UCT_DCX_PROFILE_TM}
+    {"tm_rndv", UCT_DCX_PROFILE_TM}
 };
 
 
