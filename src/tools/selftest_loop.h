@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * dcx with an endpoint to itself, memory, and bytes in it that are compared.
- * What fails ends the process with a line.
+ * A failure ends the process with a line.
  */
 #ifndef DCX_SELFTEST_LOOP_H
 #define DCX_SELFTEST_LOOP_H

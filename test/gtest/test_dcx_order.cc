@@ -156,7 +156,7 @@ TEST_P(dcx_order, put_behind_a_fence_comes_last)
     }, !is_kept());
 }
 
-/* ... and all that follow it, however many */
+/* A fence holds for all that follow it, however many */
 TEST_P(dcx_order, puts_behind_a_fence_come_last)
 {
     for (unsigned i = 0; (i < m_pairs / in_flight) && !HasFailure(); i++) {
@@ -234,7 +234,7 @@ TEST_P(dcx_order, message_finds_the_data)
     }
 }
 
-/* What has completed is there, too. */
+/* An operation that has completed is there, too. */
 TEST_P(dcx_order, flush_ends_with_the_data)
 {
     EXPECT_EQ(0u, count(plain, false, [&](size_t at, uint8_t value) {

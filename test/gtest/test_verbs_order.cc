@@ -137,7 +137,7 @@ TEST_P(verbs_order_ooo, write_alone_is_placed)
     }
 }
 
-/* ... also in a doorbell of its own */
+/* A WQE passes also in a doorbell of its own. */
 TEST_P(verbs_order_ooo, next_doorbell_passes)
 {
     std::string order;

@@ -303,8 +303,8 @@ struct hca_req {
     bool     due;        /* ... and does so now */
     bool     behind_umr; /* the next WQE was rung before the UMR in front of it
                           * had completed */
-    bool     held;       /* its WQE waits to be passed (hca_order.h) ... */
-    bool     passing;    /* ... by one that waits for its peer */
+    bool     held;       /* its WQE waits to be passed (hca_order.h) */
+    bool     passing;    /* the one that passes waits for its peer */
     uint8_t  reads;      /* and atomics that may still be under way */
     uint16_t num_late;   /* WQEs that are executed and have not completed */
     uint32_t psn;

@@ -58,7 +58,7 @@ const char *
 uct_dcx_site_variable(const ucs_config_field_t *table, const char *option);
 
 /* Parses subnet_prefix to the first half of a GID, in network order; 0: any.
- * What is no prefix is logged, with its variable. @table is the domain's. */
+ * Anything else is logged, with its variable. @table is the domain's. */
 ucs_status_t uct_dcx_site_subnet(const uct_dcx_site_md_config_t *config,
                                  const ucs_config_field_t *table,
                                  uint64_t *prefix);

@@ -76,8 +76,8 @@ typedef struct uct_dcx_device {
     int                    indirect_atomics;
     uint8_t                ts_format;     /* PRM_TS_FORMAT_* */
     int                    has_sl_mask;   /* tells which SLs are adaptive */
-    int                    has_relaxed;   /* relaxed ordering on PCIe ... */
-    int                    relaxed;       /* ... which regions use */
+    int                    has_relaxed;   /* relaxed ordering on PCIe */
+    int                    relaxed;       /* regions use relaxed ordering */
     int                    may_reorder;   /* RDMA of one queue, or it does not
                                            * say */
     uint8_t                log_streams;   /* of a DCI, 0: it has none */

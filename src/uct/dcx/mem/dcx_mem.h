@@ -96,7 +96,7 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 }
 
 
-/* What remote atomics use in place of 'rkey' */
+/* Key that remote atomics use in place of 'rkey' */
 static inline uint32_t uct_dcx_mem_strict_rkey(const uct_dcx_mem_t *mem)
 {
     return uct_dcx_mem_is_layout(mem) ? mem->rkey : mem->region->strict->rkey;
