@@ -67,6 +67,19 @@ void selftest_order(struct selftest_loop *loop)
 }
 
 /* --- how a WQE gets there ------------------------------------------------- */
+/* Looks at the status of a put; makes room, if that was short. Returns 1 if the
+ * put is posted. */
+static unsigned
+selftest_is_posted(struct selftest_loop *loop, ucs_status_t status)
+{
+    if (status == UCS_ERR_NO_RESOURCE) {
+        perf_uct_progress(&loop->uct);
+        return 0;
+    }
+    perf_uct_check(status, "a put");
+    return 1;
+}
+
 /* All short puts, a queue full of each size before the device is waited for */
 void selftest_post_sizes(struct selftest_loop *loop)
 {
@@ -84,12 +97,7 @@ void selftest_post_sizes(struct selftest_loop *loop)
                     (uintptr_t)loop->far.bytes + i * size,
                     loop->far.rkey.rkey);
 
-            if (status == UCS_ERR_NO_RESOURCE) {
-                perf_uct_progress(&loop->uct);
-            } else {
-                perf_uct_check(status, "a put");
-                i++;
-            }
+            i += selftest_is_posted(loop, status);
         }
         perf_uct_flush(&loop->uct);
         selftest_compare("a put", loop->far.bytes, loop->near.bytes,
@@ -130,12 +138,7 @@ static void selftest_bandwidth(struct selftest_loop *loop, const char *key)
         status = uct_ep_put_zcopy(loop->uct.ep, &iov, 1,
                                   (uintptr_t)loop->far.bytes,
                                   loop->far.rkey.rkey, NULL);
-        if (status == UCS_ERR_NO_RESOURCE) {
-            perf_uct_progress(&loop->uct);
-        } else {
-            perf_uct_check(status, "a put");
-            i++;
-        }
+        i += selftest_is_posted(loop, status);
     }
     perf_uct_flush(&loop->uct);
     begin = perf_now() - begin;

@@ -16,9 +16,6 @@
 
 #define HCA_ORDER_HOLD_NS 20000ull
 
-/* linux/mlx5/qp.h, MLX5_FENCE_MODE_STRONG_ORDERING */
-#define HCA_ORDER_FM_STRONG 3u
-
 enum hca_order hca_order;
 
 static uint32_t hca_order_seed = 1;
@@ -118,7 +115,7 @@ static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t posted,
 
     return hca_order_read(qp, qp->req.ci + first->blocks,
                           posted - first->blocks, &wqe) &&
-           (wqe.fm != HCA_ORDER_FM_STRONG) &&
+           (wqe.fm != HCA_FM_STRONG) &&
            !((first->op->flags & HCA_OP_DATA_IN) && hca_wqe_is_fenced(&wqe)) &&
            ((qp->type != HCA_QP_DCI) || (wqe.dqpn == first->dqpn));
 }

@@ -8,10 +8,6 @@
 #include <ucs/debug/log.h>
 
 
-/* MLX5_FENCE_MODE_STRONG_ORDERING of linux/mlx5/qp.h, in the place of the other
- * fences of mlx5dv.h */
-#define UCT_DCX_UMR_FENCE_STRONG (3 << 5)
-
 static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
               "what fits in a WQE");
 
@@ -22,7 +18,7 @@ static uint8_t uct_dcx_umr_fence(uint8_t fence)
 {
     return (fence == PRM_UMR_FENCE_NONE) ? 0 :
            (fence == PRM_UMR_FENCE_SMALL) ?
-           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : UCT_DCX_UMR_FENCE_STRONG;
+           MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : UCT_DCX_WQE_STRONG_ORDER;
 }
 
 
