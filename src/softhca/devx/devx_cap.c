@@ -14,6 +14,7 @@
 #include "softhca/nic/hca_mkey.h"
 #include "softhca/nic/hca_order.h"
 #include "softhca/nic/hca_wqe.h"
+#include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_srq.h"
 
 #include <endian.h>
@@ -108,7 +109,6 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x20, 6, 6, 1),     /* null_mkey */
     CAP(GENERAL, 0x20, 5, 0, DEVX_LOG_MAX_KLMS), /* log_max_klm_list_size */
     CAP(GENERAL, 0x24, 29, 29, 1),   /* qpc_extension: streams of a DCI */
-    CAP(GENERAL, 0x24, 21, 16, 4),   /* log_max_ra_req_dc */
     CAP_ON(IB, GENERAL, 0x24, 7, 7, 1), /* ooo_sl_mask */
     CAP(GENERAL, 0x24, 5, 0, 4),     /* log_max_ra_res_dc */
     CAP(GENERAL, 0x28, 21, 16, 4),   /* log_max_ra_req_qp */
@@ -224,6 +224,7 @@ static bool devx_has_cap(const struct devx_call *call, enum devx_where where)
 
 /* Set by variables */
 #define CAP_LOG_TAGS    DEVX_BITS(0xbc, 12, 8) /* log_tag_matching_list_sz */
+#define CAP_LOG_RA_REQ_DC DEVX_BITS(0x24, 21, 16) /* log_max_ra_req_dc */
 #define CAP_INDIRECTION DEVX_BITS(0x20, 31, 24) /* max_indirection */
 
 static void devx_put_limits(struct devx_call *call)
@@ -231,6 +232,7 @@ static void devx_put_limits(struct devx_call *call)
     uint8_t *page = call->out + DEVX_PAGE_AT;
 
     devx_set(page, CAP_INDIRECTION, hca_mkey_depth());
+    devx_set(page, CAP_LOG_RA_REQ_DC, __builtin_ctz(uverbs_max_rd_atomic_dc()));
     if (devx_has_cap(call, DEVX_ON_TM)) {
         devx_set(page, CAP_LOG_TAGS, __builtin_ctz(uverbs_max_tags() + 1));
     }

@@ -340,6 +340,11 @@ static enum devx_status devx_step_attr(struct devx_call *call,
         return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x3c,
                            "ads vhca_port_num", attr->port_num);
     }
+    if ((step->fields == STEP_RTS) && (hw->type == HCA_QP_DCI) &&
+        (attr->max_rd_atomic > uverbs_max_rd_atomic_dc())) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x70,
+                           "qpc log_sra_max", devx_get(ctx, QPC_LOG_SRA_MAX));
+    }
     if ((step->masks[hw->type] & IBV_QP_PATH_MTU) && (attr->path_mtu == 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x08,
                            "qpc mtu", 0);

@@ -40,6 +40,7 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
     [HCA_LIMIT_CQE]         = "max_cqe",
     [HCA_LIMIT_SRQ_WR]      = "max_srq_wr",
     [HCA_LIMIT_TAGS]        = "max_num_tags",
+    [HCA_LIMIT_RD_ATOMIC]   = "max_rd_atomic_dc",
     [HCA_LIMIT_INDIRECTION] = "max_indirection",
     [HCA_LIMIT_INLINE_KLM]  = "max_inline_klm",
 };
@@ -203,8 +204,8 @@ static const struct {
     {"SOFTHCA_LACKS", HCA_CAPS_FEATURES, hca_caps_lack},
     {"SOFTHCA_HAS", HCA_CAPS_FEATURES, hca_caps_have},
     {"SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, max_cqe=2^N-1, "
-     "max_srq_wr=2^N-1, max_num_tags=2^N-1, max_indirection=N, "
-     "max_inline_klm=N, or several of these with commas", hca_caps_limit},
+     "max_srq_wr=2^N-1, max_num_tags=2^N-1, max_rd_atomic_dc=2^N, "
+     "max_indirection=N, max_inline_klm=N, or several of these with commas", hca_caps_limit},
 };
 
 int hca_caps_init(void)

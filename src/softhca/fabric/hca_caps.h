@@ -43,6 +43,7 @@ enum hca_limit {
     HCA_LIMIT_CQE,         /* max_cqe */
     HCA_LIMIT_SRQ_WR,      /* max_srq_wr */
     HCA_LIMIT_TAGS,        /* max_num_tags */
+    HCA_LIMIT_RD_ATOMIC,   /* reads and atomics of a DCI */
     HCA_LIMIT_INDIRECTION, /* keys that lead to each other */
     HCA_LIMIT_INLINE_KLM,  /* translations inside of a WQE */
     HCA_NUM_LIMITS

@@ -70,4 +70,10 @@ bool uverbs_qp_modify_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 /* QUERY_QP, the handler of the write command. */
 int uverbs_qp_query(struct uverbs_req *req);
 
+/* Reads and atomics that a DCI may have under way: log_max_ra_req_dc */
+static inline uint32_t uverbs_max_rd_atomic_dc(void)
+{
+    return hca_limit(HCA_LIMIT_RD_ATOMIC, UVERBS_MAX_RD_ATOMIC);
+}
+
 #endif

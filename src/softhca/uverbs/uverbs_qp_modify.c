@@ -209,6 +209,11 @@ static int uverbs_modify(struct uverbs_req *req,
     if (hw->type == HCA_QP_DCT) {
         return uverbs_dct_modify(req, qp, &attr, cmd->attr_mask);
     }
+    if ((hw->type == HCA_QP_DCI) &&
+        uverbs_exceeds(cmd->attr_mask, IBV_QP_MAX_QP_RD_ATOMIC,
+                       attr.max_rd_atomic, uverbs_max_rd_atomic_dc())) {
+        return -EINVAL;
+    }
     uverbs_map_resolve(req->ctx);
     return uverbs_modify_hw(req->ctx, hw, &attr,
                             uverbs_modify_mask(hw->type, cmd->attr_mask));
