@@ -132,6 +132,10 @@ enum {
 #define PRM_HCA_CAP_LOG_MAX_KLM  0x23
 #define PRM_HCA_CAP_LOG_KLM      0x3f
 
+/* ... and of this one: log_max_ra_req_dc */
+#define PRM_HCA_CAP_LOG_RA_REQ_DC 0x25
+#define PRM_HCA_CAP_LOG_RA        0x3f
+
 /* max_indirection is a byte; of lag_dct the low 2 bits of one, of umr_fence and
  * sq_ts_format some in the middle and the highest. */
 #define PRM_HCA_CAP_MAX_INDIRECTION  0x20

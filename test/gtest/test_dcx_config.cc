@@ -68,8 +68,8 @@ const std::map<std::string, option> options = {
     {"TX_CQ_MODERATION", {{"1", "32768"}, {"0", "32769", "-1"}}},
     {"MAX_RD_ATOMIC", {{"1", "128"}, {"0", "129"}}},
     {"TIMEOUT", {{"1us", "8796s"}, {"0", "-1s", "8900s", "nan"}}},
-    {"RETRY_COUNT", {{"0", "7"}, {"8", "-1"}}},
-    {"RNR_RETRY_COUNT", {{"0", "7"}, {"8", "-1"}}},
+    {"RETRY_COUNT", {{"0", "7", "8" /* as 7 */}, {"-1"}}},
+    {"RNR_RETRY_COUNT", {{"0", "7", "8"}, {"-1"}}},
 
     /* receiving */
     {"RX_QUEUE_LEN", {{"4", "16384"}, {"3", "16385", "inf"},
@@ -300,8 +300,8 @@ TEST(dcx_site, taken)
         {"UCX_IB_GID_INDEX", "1"}, {"UCX_IB_PKEY", "0x8000"},
         {"UCX_RC_PKEY", "0x1234"}, {"UCX_IB_HOP_LIMIT", "256"},
         {"UCX_IB_NUM_PATHS", "0"}, {"UCX_IB_ROCE_SUBNET_PREFIX_LEN", "129"},
-        {"UCX_RC_TIMEOUT", "0"}, {"UCX_DC_RETRY_COUNT", "8"},
-        {"UCX_RC_RNR_TIMEOUT", "1s"}, {"UCX_DC_MLX5_RNR_RETRY_COUNT", "8"},
+        {"UCX_RC_TIMEOUT", "0"}, {"UCX_DC_RETRY_COUNT", "-1"},
+        {"UCX_RC_RNR_TIMEOUT", "1s"}, {"UCX_DC_MLX5_RNR_RETRY_COUNT", "-1"},
         {"UCX_IB_SUBNET_PREFIX", "here"}
     };
 

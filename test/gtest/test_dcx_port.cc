@@ -321,9 +321,11 @@ TEST_P(dcx_port, state_of_the_initiator)
     EXPECT_EQ(IBV_MTU_1024, attr.path_mtu);
     EXPECT_EQ(sl, attr.ah_attr.sl);
     EXPECT_EQ(13, attr.timeout); /* 4.096 us * 2^13 = 33.6 ms */
-    EXPECT_EQ(3, attr.retry_cnt);
+    bool few = getenv("SOFTHCA_LIMITS") != NULL;
+
+    EXPECT_EQ(few ? 7 : 3, attr.retry_cnt); /* 9 is as 7 */
     EXPECT_EQ(2, attr.rnr_retry);
-    EXPECT_EQ(4, attr.max_rd_atomic);
+    EXPECT_EQ(few ? 2 : 4, attr.max_rd_atomic);
 }
 
 TEST_P(dcx_port, state_of_the_target)
@@ -444,6 +446,7 @@ TEST_P(dcx_port, bytes_of_an_endpoint)
 PORT_IB(ib, network{"ib", false, false, false, 1, 0});
 PORT_IB(global, network{"global", false, true, false, 1, 0});
 PORT_IB(lmc, network{"lmc", false, false, false, 4, 0});
+PORT_IB(few_reads, network{"few_reads", false, false, false, 1, 0});
 PORT_ROCE(roce, network{"roce", true, true, false, 3, 3});
 PORT_ROCE(roce_v1, network{"roce_v1", true, true, true, 3, 2});
 PORT_ROCE(lag, network{"lag", true, true, false, 2, 3});
@@ -474,6 +477,8 @@ int main(int argc, char **argv)
         {"ib", env},
         {"global", with({{"UCX_DCX_IS_GLOBAL", "y"}})},
         {"lmc", with({{"SOFTHCA_LMC", "2"}})},
+        {"few_reads", with({{"SOFTHCA_LIMITS", "max_rd_atomic_dc=2"},
+                            {"UCX_DCX_RETRY_COUNT", "9"}})},
         {"roce", with({{"SOFTHCA_LINK", "roce"},
                        {"UCX_DCX_NUM_PATHS", "3"}})},
         {"roce_v1", with({{"SOFTHCA_LINK", "roce"},

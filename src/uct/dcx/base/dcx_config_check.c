@@ -5,6 +5,7 @@
  */
 #include "dcx_config.h"
 
+#include <limits.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
@@ -62,8 +63,9 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"RX_QUEUE_LEN", config->rx.queue_len, 4, UCT_DCX_MAX_RX_QUEUE_LEN, 0},
         {"RX_INLINE", config->rx.inl, 0, 64, 0},
         {"RX_MAX_POLL", config->rx.max_poll, 1, 65536, 0},
-        {"RETRY_COUNT", config->tx.retry_count, 0, 7, 0},
-        {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, 7, 0},
+        {"RETRY_COUNT", config->tx.retry_count, 0, INT_MAX, 0},
+        {"RNR_RETRY_COUNT", config->tx.rnr_retry_count, 0, INT_MAX,
+         0},
         {"MAX_RD_ATOMIC", config->tx.max_rd_atomic, 1, 128, 0},
         {"SL", config->path.sl, 0, 15, 1},
         {"HOP_LIMIT", config->path.hop_limit, 0, 255, 0},

@@ -175,7 +175,8 @@ static ucs_config_field_t uct_dcx_site_rc_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tx.timeout), UCS_CONFIG_TYPE_TIME},
 
     {"RETRY_COUNT", "7",
-     "How often a packet is sent again before the peer counts as dead, 0-7.",
+     "How often a packet is sent again before the peer counts as dead; more\n"
+     "than 7 is 7.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.retry_count),
      UCS_CONFIG_TYPE_UINT},
 

@@ -205,6 +205,7 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     struct prm_query_hca_cap_out out;
     const uint8_t *page = out.cap.bytes;
 
+    dev->max_rd_atomic = ucs_max(dev->attr.max_qp_init_rd_atom, 1);
     if (uct_dcx_device_query_cap(dev, PRM_CAP_GENERAL, &out) != UCS_OK) {
         dev->compact_av  = 1;
         dev->may_reorder = 1;
@@ -225,6 +226,9 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
             &out, PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED);
     dev->ts_format        = page[PRM_HCA_CAP_SQ_TS_FORMAT] >>
                             PRM_HCA_CAP_TS_FORMAT_SHIFT;
+    dev->max_rd_atomic    = ucs_min(dev->max_rd_atomic,
+                                    UCS_BIT(page[PRM_HCA_CAP_LOG_RA_REQ_DC] &
+                                            PRM_HCA_CAP_LOG_RA));
     dev->is_lag           = uct_dcx_device_is_lag(dev);
     dev->has_lag_dct      = (page[PRM_HCA_CAP_LAG_DCT] &
                              PRM_HCA_CAP_TWO_BITS) != 0;

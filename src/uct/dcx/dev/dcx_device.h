@@ -70,6 +70,7 @@ typedef struct uct_dcx_device {
     int                    answers;       /* QUERY_HCA_CAP */
     int                    has_dc;
     int                    is_lag;        /* its ports are bonded */
+    unsigned               max_rd_atomic; /* reads at a time of a DCI */
     int                    has_lag_dct;   /* a bond may have DC targets */
     int                    compact_av;    /* takes 16-byte address vectors */
     int                    indirect_keys; /* makes KSM keys */

@@ -280,18 +280,27 @@ uct_dcx_binding_t uct_dcx_dci_set_bind(uct_dcx_dci_set_t *set)
 
 /* --- opening and closing -------------------------------------------------- */
 
+/* Three bits of the queue's context */
+#define UCT_DCX_DCI_MAX_RETRIES 7
+
+
+static unsigned
+uct_dcx_dci_set_limit(const uct_dcx_dci_set_t *set, const char *option,
+                      unsigned value, unsigned limit)
+{
+    if (value > limit) {
+        ucs_diag("%s=%u: %s takes %u", uct_dcx_config_variable(option), value,
+                 set->port->name, limit);
+    }
+    return ucs_min(value, limit);
+}
+
+
 static void
 uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
                             const uct_dcx_iface_config_t *config)
 {
-    const struct ibv_device_attr *attr = &set->port->dev->attr;
-    unsigned max_rd_atomic             = ucs_max(attr->max_qp_init_rd_atom, 1);
     uct_dcx_sizes_t sizes;
-
-    if (config->tx.max_rd_atomic > max_rd_atomic) {
-        ucs_diag("UCX_DCX_MAX_RD_ATOMIC=%u: %s takes %u",
-                 config->tx.max_rd_atomic, set->port->name, max_rd_atomic);
-    }
 
     uct_dcx_sizes_init(&sizes, config);
     set->params.max_send_wr     = sizes.max_send_wr;
@@ -306,10 +315,15 @@ uct_dcx_dci_set_init_params(uct_dcx_dci_set_t *set,
     }
     set->params.timeout         = uct_dcx_config_timeout_code(
             config->tx.timeout);
-    set->params.retry_count     = config->tx.retry_count;
-    set->params.rnr_retry_count = config->tx.rnr_retry_count;
-    set->params.max_rd_atomic   = ucs_min(config->tx.max_rd_atomic,
-                                          max_rd_atomic);
+    set->params.retry_count     = uct_dcx_dci_set_limit(
+            set, "RETRY_COUNT", config->tx.retry_count,
+            UCT_DCX_DCI_MAX_RETRIES);
+    set->params.rnr_retry_count = uct_dcx_dci_set_limit(
+            set, "RNR_RETRY_COUNT", config->tx.rnr_retry_count,
+            UCT_DCX_DCI_MAX_RETRIES);
+    set->params.max_rd_atomic   = uct_dcx_dci_set_limit(
+            set, "MAX_RD_ATOMIC", config->tx.max_rd_atomic,
+            set->port->dev->max_rd_atomic);
     set->params.fence           = set->port->is_ordered ?
                                   MLX5_WQE_CTRL_FENCE :
                                   UCT_DCX_WQE_STRONG_ORDER;
