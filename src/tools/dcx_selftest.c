@@ -3,8 +3,10 @@
  * dcx_selftest: proves on the device at hand what dcx assumes of it, and writes
  * a profile that dcx reads. See dcx_selftest(1).
  */
+#include "perf_boot.h"
 #include "perf_say.h"
-#include "selftest_run.h"
+#include "selftest_listen.h"
+#include "selftest_peer.h"
 #include "uct/dcx/dev/dcx_device.h"
 
 #include <errno.h>
@@ -13,13 +15,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SELFTEST_CLAIM(_feature) (1u << UCT_DCX_PROFILE_##_feature)
 #define SELFTEST_TAGS            "UCX_DCX_TM_ENABLE=try"
+#define SELFTEST_STRICT          "UCX_DCX_PCI_RELAXED_ORDERING=n"
+#define SELFTEST_RELAXED         "UCX_DCX_PCI_RELAXED_ORDERING=try"
+#define SELFTEST_REORDER         "UCX_DCX_AR_ENABLE=try", SELFTEST_RELAXED
+#define SELFTEST_OWN_KEYS        SELFTEST_TAGS, "UCX_DCX_TM_COMMON_KEY=n"
 
 /* --- probes --------------------------------------------------------------- */
+#define SELFTEST_NO_ORDER \
+    "set UCX_DCX_AR_ENABLE=n and UCX_DCX_PCI_RELAXED_ORDERING=n"
 #define SELFTEST_NO_KSM "memory is not taken back from failed peers"
 #define SELFTEST_NO_UMR "strided data is copied, or sent piece by piece"
 #define SELFTEST_NO_TM  "software matches tags"
@@ -29,22 +38,26 @@ static const struct selftest_probe selftest_probes[] = {
     {"open", "the device opens, a put and a get to itself arrive",
      "dcx does not work here", .run = selftest_open},
     {"mmio_db", "WQEs by the doorbell alone", "set another UCX_DCX_MMIO_MODE",
-     .run = selftest_post_sizes, .option = "UCX_DCX_MMIO_MODE=db"},
+     .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=db"}},
     {"mmio_bf", "WQEs by BlueFlame", "set UCX_DCX_MMIO_MODE=db",
-     .run = selftest_post_sizes, .option = "UCX_DCX_MMIO_MODE=bf_post"},
+     .run = selftest_post_sizes, .options = {"UCX_DCX_MMIO_MODE=bf_post"}},
     {"mmio_bf_mt", "WQEs by BlueFlame, for threads",
      "set UCX_DCX_MMIO_MODE=db", .run = selftest_post_sizes,
-     .option = "UCX_DCX_MMIO_MODE=bf_post_mt"},
+     .options = {"UCX_DCX_MMIO_MODE=bf_post_mt"}},
+    {"messages", "messages of each size", "dcx does not work here",
+     .run = selftest_messages},
     {"order", "a flush is complete behind large gets",
      "do not use dcx here: data could be used before it is there",
      .run = selftest_order},
+    {"fence", "what follows a fence is seen behind a large put",
+     SELFTEST_NO_ORDER, .run = selftest_fence, .options = {SELFTEST_REORDER}},
     {"recovery", "an initiator works again after an error",
      "a peer that fails takes the process along", .run = selftest_recovery},
     {"strict", "bandwidth without relaxed ordering of PCIe",
      "large transfers are of no use", .run = selftest_strict,
-     .option = "UCX_DCX_PCI_RELAXED_ORDERING=n"},
+     .options = {SELFTEST_STRICT}},
     {"relaxed", "bandwidth with it", "set UCX_DCX_PCI_RELAXED_ORDERING=n",
-     .run = selftest_relaxed, .option = "UCX_DCX_PCI_RELAXED_ORDERING=try"},
+     .run = selftest_relaxed, .options = {SELFTEST_RELAXED}},
     {"ksm_boundary", "a key for invalidation across 2 GiB", SELFTEST_NO_KSM,
      .run = selftest_ksm_boundary},
     {"ksm_large", "a key for invalidation of 5 GiB", SELFTEST_NO_KSM,
@@ -78,17 +91,56 @@ static const struct selftest_probe selftest_probes[] = {
     {"umr_cost", "the cost of a change of a layout", SELFTEST_NO_UMR,
      .run = selftest_umr_cost},
     {"tm_eager", "tags: messages into posted buffers", SELFTEST_NO_TM,
-     .run = selftest_tm_eager, .option = SELFTEST_TAGS},
+     .run = selftest_tm_eager, .options = {SELFTEST_TAGS}},
     {"tm_rndv", "tags: the device fetches large messages", SELFTEST_NO_TM,
-     .run = selftest_tm_rndv, .option = SELFTEST_TAGS},
+     .run = selftest_tm_rndv, .options = {SELFTEST_TAGS}},
     {"tm_keys", "tags: receives into lists and strided layouts",
      "software matches these receives", .run = selftest_tm_keys,
-     .claims = SELFTEST_CLAIM(TM_KEYS), .option = SELFTEST_TAGS},
-    /* nothing orders a message behind the posting of its buffer, so that it may
-     * come too early on a late device: no feature depends on it */
-    {"tm_appends", "tags: 100,000 posted buffers",
-     "software matches messages that come before their buffer",
-     .run = selftest_tm_appends, .option = SELFTEST_TAGS},
+     .claims = SELFTEST_CLAIM(TM_KEYS), .options = {SELFTEST_TAGS}},
+    {"tm_appends", "tags: 100,000 posted buffers", SELFTEST_NO_TM,
+     .run = selftest_tm_appends, .options = {SELFTEST_TAGS}},
+    {"tm_own_keys", "tags: which key the device fetches with (tm_key)",
+     "leave UCX_DCX_TM_COMMON_KEY=y", .run = selftest_tm_own_keys,
+     .options = {SELFTEST_OWN_KEYS}},
+
+    {"wire_open", "a put and a get arrive at the peer",
+     "dcx does not work on this network", .run = selftest_open,
+     .needs_peer = true},
+    {"wire_messages", "messages of each size, to the peer",
+     "dcx does not work on this network", .run = selftest_messages,
+     .needs_peer = true},
+    {"wire_order", "a flush is complete behind large gets from the peer",
+     "do not use dcx here: data could be used before it is there",
+     .run = selftest_order, .needs_peer = true},
+    {"wire_fence", "what follows a fence is seen behind a large put, there",
+     SELFTEST_NO_ORDER, .run = selftest_fence, .options = {SELFTEST_REORDER},
+     .needs_peer = true},
+    {"wire_recovery", "an initiator works again after an error of the peer",
+     "a peer that fails takes the process along", .run = selftest_recovery,
+     .needs_peer = true},
+    {"wire_strict", "bandwidth without relaxed ordering of PCIe",
+     "large transfers are of no use", .run = selftest_strict,
+     .options = {SELFTEST_STRICT}, .needs_peer = true},
+    {"wire_relaxed", "bandwidth with it",
+     "set UCX_DCX_PCI_RELAXED_ORDERING=n", .run = selftest_relaxed,
+     .options = {SELFTEST_RELAXED}, .needs_peer = true},
+    {"wire_invalidation", "the peer's memory, taken back, is out of reach",
+     SELFTEST_NO_KSM, .run = selftest_invalidation, .needs_peer = true},
+    {"wire_lists", "layouts of 4 to 1,024 pieces of the peer's memory",
+     SELFTEST_NO_UMR, .run = selftest_lists, .needs_peer = true},
+    {"wire_strided", "a strided layout of the peer's memory", SELFTEST_NO_UMR,
+     .run = selftest_strided, .needs_peer = true},
+    {"wire_list_over", "a list over a strided layout, there", SELFTEST_NO_UMR,
+     .run = selftest_list_over, .needs_peer = true},
+    {"wire_tm_eager", "tags: messages into the peer's posted buffers",
+     SELFTEST_NO_TM, .run = selftest_tm_eager, .options = {SELFTEST_TAGS},
+     .needs_peer = true},
+    {"wire_tm_rndv", "tags: the peer's device fetches large messages",
+     SELFTEST_NO_TM, .run = selftest_tm_rndv, .options = {SELFTEST_TAGS},
+     .needs_peer = true},
+    {"wire_tm_own_keys", "tags: the key it fetches with (wire_tm_key)",
+     "leave UCX_DCX_TM_COMMON_KEY=y", .run = selftest_tm_own_keys,
+     .options = {SELFTEST_OWN_KEYS}, .needs_peer = true},
     {.name = NULL}
 };
 
@@ -97,7 +149,11 @@ struct selftest_args {
     const char *device; /* "mlx5_0:1", or NULL */
     const char *output; /* NULL: the user's place */
     const char *probe;  /* to be run in this process, or NULL */
+    const char *host;   /* of the peer, or NULL */
+    const char *port;
     unsigned    timeout; /* seconds of a probe */
+    int         serve;   /* see struct selftest_how */
+    bool        listens;
     bool        any_driver;
     bool        is_list;
 };
@@ -113,6 +169,9 @@ static void selftest_usage(void)
          "  --device NAME     such as mlx5_0:1; else the first that dcx can "
          "use\n"
          "  --output FILE     write the profile to FILE, not to ~/.config/dcx\n"
+         "  --listen          be the peer of one test on another node\n"
+         "  --peer HOST       test with it over the wire, too\n"
+         "  --port PORT       of --listen and --peer; " PERF_PORT "\n"
          "  --any-driver      the profile holds for every release of the "
          "kernel\n"
          "  --timeout SECONDS after which a probe has hung; 30\n"
@@ -130,6 +189,10 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
         {"output", required_argument, NULL, 'o'},
         {"any-driver", no_argument, NULL, 'a'},
         {"list", no_argument, NULL, 'l'},
+        {"listen", no_argument, NULL, 'L'},
+        {"peer", required_argument, NULL, 'r'},
+        {"port", required_argument, NULL, 'P'},
+        {"serve", required_argument, NULL, 's'}, /* of --listen's processes */
         {"timeout", required_argument, NULL, 't'},
         {"probe", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
@@ -140,12 +203,17 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
 
     memset(args, 0, sizeof(*args));
     args->timeout = 30;
+    args->port    = PERF_PORT;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'd': args->device = optarg; break;
         case 'o': args->output = optarg; break;
         case 'a': args->any_driver = true; break;
         case 'l': args->is_list = true; break;
+        case 'L': args->listens = true; break;
+        case 'r': args->host = optarg; break;
+        case 'P': args->port = optarg; break;
+        case 's': args->serve = atoi(optarg); break;
         case 'p': args->probe = optarg; break;
         case 't': args->timeout = strtoul(optarg, NULL, 10); break;
         case 'h': selftest_usage(); exit(PERF_GOOD);
@@ -153,8 +221,11 @@ static void selftest_parse(struct selftest_args *args, int argc, char **argv)
         default: exit(PERF_USAGE);
         }
     }
-    if ((args->timeout == 0) || (args->timeout > 3600)) {
+    if ((args->timeout == 0) || (args->timeout > SELFTEST_TIMEOUT_MAX)) {
         perf_wrong_call("--timeout takes 1 to 3600 seconds");
+    }
+    if (args->listens && (args->host != NULL)) {
+        perf_wrong_call("--listen is for one side, --peer for the other");
     }
     if (optind < argc) {
         perf_wrong_call("unknown argument %s (dcx_selftest --help)",
@@ -175,7 +246,16 @@ static int selftest_probe(const struct selftest_args *args)
         perf_wrong_call("no probe is called %s (dcx_selftest --list)",
                         args->probe);
     }
-    loop.device = args->device;
+    if (probe->needs_peer && (args->host == NULL) && (args->serve == 0)) {
+        perf_wrong_call("%s needs --peer", probe->name);
+    }
+    loop.device  = args->device;
+    loop.probe   = probe->name;
+    loop.timeout = args->timeout;
+    loop.host    = probe->needs_peer ? args->host : NULL;
+    loop.port    = args->port;
+    loop.fd      = args->serve;
+    loop.serves  = (args->serve != 0);
     probe->run(&loop);
     fflush(stdout);
     return SELFTEST_PASS;
@@ -185,7 +265,7 @@ static void selftest_list(void)
 {
     for (const struct selftest_probe *probe = selftest_probes;
          probe->name != NULL; probe++) {
-        printf("%-14s %s\n", probe->name, probe->proves);
+        printf("%-17s %s\n", probe->name, probe->proves);
     }
 }
 
@@ -199,6 +279,7 @@ struct selftest {
     char                        claim[64]; /* a profile for a probe */
     unsigned                    counts[SELFTEST_NUM];
     bool                        has_devx;
+    int                         peer; /* a connection, if there is one */
 };
 
 static void selftest_print_lines(const char *text)
@@ -224,7 +305,7 @@ static void selftest_report(struct selftest *test,
     size_t length = strlen(test->results);
 
     test->counts[report->result]++;
-    printf("%-8s %-14s %s\n", words[report->result][0], probe->name,
+    printf("%-8s %-17s %s\n", words[report->result][0], probe->name,
            probe->proves);
     selftest_print_lines(report->notes);
     selftest_print_lines(report->values);
@@ -269,8 +350,9 @@ static void selftest_identify(struct selftest *test)
 static bool selftest_begin(struct selftest *test)
 {
     const struct selftest_probe *probe = selftest_probes;
-    struct selftest_how how            = {test->args->device, "none",
-                                          test->args->timeout};
+    struct selftest_how how            = {.device  = test->args->device,
+                                          .profile = "none",
+                                          .timeout = test->args->timeout};
     struct selftest_report report;
 
     selftest_run(probe, &how, &report);
@@ -309,10 +391,23 @@ static const char *selftest_claim(struct selftest *test, unsigned claims)
     return test->claim;
 }
 
+/* Probes of a peer are the last ones. */
+static bool selftest_has_peer(struct selftest *test)
+{
+    if ((test->args->host != NULL) && selftest_peer_is_gone(test->peer)) {
+        printf("# the peer has ended: its other probes are left out\n");
+        test->counts[SELFTEST_NOT_RUN]++;
+        return false;
+    }
+    return test->args->host != NULL;
+}
+
 static void selftest_run_all(struct selftest *test)
 {
     struct selftest_how how = {.device  = test->device,
-                               .timeout = test->args->timeout};
+                               .timeout = test->args->timeout,
+                               .host    = test->args->host,
+                               .port    = test->args->port};
     struct selftest_report report;
 
     snprintf(test->folder, sizeof(test->folder), "/tmp/dcx_selftest.XXXXXX");
@@ -322,8 +417,15 @@ static void selftest_run_all(struct selftest *test)
     snprintf(test->claim, sizeof(test->claim), "%s/claim", test->folder);
     for (const struct selftest_probe *probe = selftest_probes + 1;
          probe->name != NULL; probe++) {
+        if (probe->needs_peer && !selftest_has_peer(test)) {
+            break;
+        }
         how.profile = selftest_claim(test, probe->claims);
         selftest_run(probe, &how, &report);
+        if (probe->needs_peer && (report.result == SELFTEST_FAIL) &&
+            selftest_peer_is_gone(test->peer)) {
+            report.result = SELFTEST_NOT_RUN;
+        }
         selftest_report(test, probe, &report);
     }
     unlink(test->claim);
@@ -367,10 +469,40 @@ static void selftest_save(const struct selftest *test)
     printf("# %s\n", path);
 }
 
+/* The peer sees the end of the connection, and by its last byte that it is the
+ * test's. */
+static void selftest_goodbye(const struct selftest *test)
+{
+    if (test->args->host != NULL) {
+        (void)send(test->peer, "", 1, MSG_NOSIGNAL);
+        close(test->peer);
+    }
+}
+
+static int selftest_test(const struct selftest_args *args)
+{
+    static struct selftest test;
+
+    test.args = args;
+    if (args->host != NULL) {
+        test.peer = selftest_peer_connect(args->host, args->port, "", 0);
+    }
+    if (selftest_begin(&test)) {
+        selftest_run_all(&test);
+        printf("# %u passed, %u failed, %u refused, %u not run\n",
+               test.counts[SELFTEST_PASS], test.counts[SELFTEST_FAIL],
+               test.counts[SELFTEST_REFUSED], test.counts[SELFTEST_NOT_RUN]);
+        selftest_save(&test);
+    }
+    selftest_goodbye(&test);
+    return (test.counts[SELFTEST_FAIL] + test.counts[SELFTEST_REFUSED] +
+            test.counts[SELFTEST_NOT_RUN] == 0) ? PERF_GOOD : PERF_BAD;
+}
+
 int main(int argc, char **argv)
 {
     struct selftest_args args;
-    static struct selftest test;
+    struct selftest_how how = {.profile = "none"};
 
     selftest_parse(&args, argc, argv);
     if (args.probe != NULL) {
@@ -380,14 +512,10 @@ int main(int argc, char **argv)
         selftest_list();
         return PERF_GOOD;
     }
-    test.args = &args;
-    if (selftest_begin(&test)) {
-        selftest_run_all(&test);
-        printf("# %u passed, %u failed, %u refused, %u not run\n",
-               test.counts[SELFTEST_PASS], test.counts[SELFTEST_FAIL],
-               test.counts[SELFTEST_REFUSED], test.counts[SELFTEST_NOT_RUN]);
-        selftest_save(&test);
+    if (args.listens) {
+        how.device = args.device;
+        how.port   = args.port;
+        return selftest_listen(selftest_probes, &how);
     }
-    return (test.counts[SELFTEST_FAIL] + test.counts[SELFTEST_REFUSED] +
-            test.counts[SELFTEST_NOT_RUN] == 0) ? PERF_GOOD : PERF_BAD;
+    return selftest_test(&args);
 }

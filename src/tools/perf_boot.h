@@ -23,6 +23,14 @@ struct perf_boot {
 /* Ends the process, too, if there are not two of them. */
 void perf_boot_pmix_open(struct perf_boot *boot);
 
+/* Opens a socket that waits on @port, and says so; ends the process if it cannot. */
+int perf_tcp_listen(const char *port);
+
+/* Returns a connection; ends the process if there is none within seconds. Reads
+ * from it, if they block, take no longer either. */
+int perf_tcp_connect(const char *host, const char *port);
+int perf_tcp_accept(int listener);
+
 /* host: NULL to wait for the other */
 void perf_boot_tcp_open(struct perf_boot *boot, const char *host,
                         const char *port);

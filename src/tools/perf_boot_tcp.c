@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,8 +61,10 @@ static int perf_tcp_listen_to(const struct addrinfo *to)
 
 static int perf_tcp_connect_to(const struct addrinfo *to)
 {
+    const struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};
     int fd = socket(to->ai_family, to->ai_socktype, to->ai_protocol);
 
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if ((fd >= 0) && (connect(fd, to->ai_addr, to->ai_addrlen) != 0)) {
         close(fd);
         fd = -1;
@@ -85,43 +88,64 @@ static int perf_tcp_try(const char *host, const char *port, int family,
 }
 
 /* By IPv6, which takes peers of IPv4, too, unless the host has none */
-static int perf_tcp_listen(const char *port)
+int perf_tcp_listen(const char *port)
 {
     int fd = perf_tcp_try(NULL, port, AF_INET6, perf_tcp_listen_to);
 
-    return (fd >= 0) ? fd :
-                       perf_tcp_try(NULL, port, AF_INET, perf_tcp_listen_to);
-}
-
-static int perf_tcp_accept(const char *port)
-{
-    int listener = perf_tcp_listen(port);
-    int fd;
-
-    if (listener < 0) {
+    if (fd < 0) {
+        fd = perf_tcp_try(NULL, port, AF_INET, perf_tcp_listen_to);
+    }
+    if (fd < 0) {
         perf_fail("cannot wait on port %s: %m; choose another with --port",
                   port);
     }
     printf("# waiting on port %s\n", port);
     fflush(stdout);
+    return fd;
+}
+
+/* Short calls and answers go at once. */
+static int perf_tcp_configure(int fd)
+{
+    const struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};
+    const int on                  = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return fd;
+}
+
+int perf_tcp_accept(int listener)
+{
+    int fd;
+
     do {
         fd = accept(listener, NULL, NULL);
     } while ((fd < 0) && (errno == EINTR));
     if (fd < 0) {
-        perf_fail("cannot accept on port %s: %m", port);
+        perf_fail("cannot accept a connection: %m");
     }
-    close(listener);
-    return fd;
+    return perf_tcp_configure(fd);
 }
 
-static int perf_tcp_connect(const char *host, const char *port)
+int perf_tcp_connect(const char *host, const char *port)
 {
     int fd = perf_tcp_try(host, port, AF_UNSPEC, perf_tcp_connect_to);
 
     if (fd < 0) {
-        perf_fail("cannot reach %s on port %s: %m; is dcx_perf waiting there?",
-                  host, port);
+        perf_fail("cannot reach %s on port %s: %s; is %s waiting there?", host,
+                  port, (errno == EINPROGRESS) ? "no answer" : strerror(errno),
+                  program_invocation_short_name);
     }
+    return perf_tcp_configure(fd);
+}
+
+static int perf_tcp_accept_one(const char *port)
+{
+    int listener = perf_tcp_listen(port);
+    int fd       = perf_tcp_accept(listener);
+
+    close(listener);
     return fd;
 }
 
@@ -149,12 +173,8 @@ static void perf_tcp_close(void)
 void perf_boot_tcp_open(struct perf_boot *boot, const char *host,
                         const char *port)
 {
-    struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};
-
-    perf_tcp_fd = (host == NULL) ? perf_tcp_accept(port) :
+    perf_tcp_fd = (host == NULL) ? perf_tcp_accept_one(port) :
                                    perf_tcp_connect(host, port);
-    setsockopt(perf_tcp_fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
-               sizeof(patience));
     *boot = (struct perf_boot) {
         .measures = (host != NULL),
         .swap     = perf_tcp_swap,

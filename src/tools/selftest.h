@@ -18,13 +18,16 @@ enum selftest_result {
     SELFTEST_NUM     = 5
 };
 
+enum { SELFTEST_OPTIONS = 2 };
+
 struct selftest_probe {
     const char *name;    /* of the line in the profile */
     const char *proves;
     const char *without; /* dcx without it */
     void      (*run)(struct selftest_loop *loop);
     unsigned    claims;  /* bits of features that dcx is told to have passed */
-    const char *option;  /* "NAME=VALUE", or NULL */
+    const char *options[SELFTEST_OPTIONS]; /* "NAME=VALUE", or NULL */
+    bool        needs_peer;
 };
 
 /* Ends the process if @status is an error: what was asked for is not there. */
@@ -47,12 +50,31 @@ void selftest_value(const char *key, const char *format, ...)
 void selftest_note(const char *format, ...)
         __attribute__((format(printf, 1, 2)));
 
+/* At the target of a peer's calls (selftest_peer.h) */
+struct selftest_call;
+void selftest_serve_take(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data);
+void selftest_serve_take_back(struct selftest_loop *loop,
+                              struct selftest_call *call, uint8_t *data);
+void selftest_serve_layout(struct selftest_loop *loop,
+                           struct selftest_call *call, uint8_t *data);
+void selftest_serve_fences(struct selftest_loop *loop,
+                           struct selftest_call *call, uint8_t *data);
+void selftest_serve_recv(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data);
+void selftest_serve_recv_test(struct selftest_loop *loop,
+                              struct selftest_call *call, uint8_t *data);
+
 /* Of selftest_keys.c */
 void selftest_open(struct selftest_loop *loop);
 void selftest_ksm_boundary(struct selftest_loop *loop);
 void selftest_ksm_large(struct selftest_loop *loop);
 void selftest_ksm_read_only(struct selftest_loop *loop);
 void selftest_invalidation(struct selftest_loop *loop);
+
+/* Of selftest_fence.c */
+void selftest_messages(struct selftest_loop *loop);
+void selftest_fence(struct selftest_loop *loop);
 
 /* Of selftest_post.c */
 void selftest_order(struct selftest_loop *loop);
@@ -64,6 +86,7 @@ void selftest_relaxed(struct selftest_loop *loop);
 /* Of selftest_layouts.c */
 void selftest_list4(struct selftest_loop *loop);
 void selftest_list20(struct selftest_loop *loop);
+void selftest_lists(struct selftest_loop *loop);
 void selftest_list53(struct selftest_loop *loop);
 void selftest_list1024(struct selftest_loop *loop);
 void selftest_inline52(struct selftest_loop *loop);
@@ -78,6 +101,7 @@ void selftest_umr_cost(struct selftest_loop *loop);
 /* Of selftest_tags.c */
 void selftest_tm_eager(struct selftest_loop *loop);
 void selftest_tm_rndv(struct selftest_loop *loop);
+void selftest_tm_own_keys(struct selftest_loop *loop);
 void selftest_tm_keys(struct selftest_loop *loop);
 void selftest_tm_appends(struct selftest_loop *loop);
 

@@ -7,13 +7,15 @@
 #include "perf_clock.h"
 #include "perf_say.h"
 #include "selftest.h"
+#include "selftest_peer.h"
 #include "uct/dcx/dev/dcx_profile.h"
 
 #include <string.h>
 
 enum {
     SELFTEST_CHANGES = 1000,
-    SELFTEST_DEPTH   = 5
+    SELFTEST_DEPTH   = 5,
+    SELFTEST_LAYOUTS = 16 /* that a peer may ask for */
 };
 
 static struct selftest_shape selftest_shape;
@@ -48,6 +50,24 @@ static void selftest_layout_set(struct selftest_mem *layout, size_t repeat,
                    "a layout");
 }
 
+/* A layout of the peer's memory */
+static bool selftest_layout_ask(struct selftest_loop *loop,
+                                struct selftest_mem *layout, size_t repeat,
+                                const uct_dcx_block_t *blocks, size_t num)
+{
+    struct selftest_call call = {.op = SELFTEST_LAYOUT, .a = repeat,
+                                 .length = num * sizeof(*blocks)};
+
+    selftest_call(loop, &call, blocks, NULL);
+    if (call.status != UCS_OK) {
+        return false;
+    }
+    layout->memh = (uct_mem_h)(uintptr_t)call.a;
+    layout->size = call.b;
+    selftest_mem_unpack(loop, layout, call.key);
+    return true;
+}
+
 /* Returns whether dcx sets it: it knows the depth that the device takes. */
 static bool selftest_layout_may(struct selftest_loop *loop,
                                 struct selftest_mem *layout, size_t repeat,
@@ -56,6 +76,9 @@ static bool selftest_layout_may(struct selftest_loop *loop,
     ucs_status_t status;
 
     memset(layout, 0, sizeof(*layout));
+    if (loop->is_remote) {
+        return selftest_layout_ask(loop, layout, repeat, blocks, num);
+    }
     selftest_need(uct_dcx_layout_create(loop->uct.iface, num + 1,
                                         &layout->memh), "a key for a layout");
     status = selftest_layout_try(layout, repeat, blocks, num);
@@ -80,7 +103,40 @@ static void
 selftest_layout_close(struct selftest_loop *loop, struct selftest_mem *layout)
 {
     uct_rkey_release(loop->uct.component, &layout->rkey);
+    if (loop->is_remote) {
+        return; /* the peer's goes with its process */
+    }
     perf_uct_check(uct_md_mem_dereg(loop->uct.md, layout->memh), "a layout");
+}
+
+void selftest_serve_layout(struct selftest_loop *loop,
+                           struct selftest_call *call, uint8_t *data)
+{
+    static struct selftest_mem layouts[SELFTEST_LAYOUTS];
+    static size_t count;
+    uct_dcx_block_t *blocks = (uct_dcx_block_t*)data;
+    size_t num              = call->length / sizeof(*blocks);
+    size_t below;
+
+    for (size_t i = 0; i < num; i++) {
+        below = (uintptr_t)blocks[i].memh;
+        if (below > count) {
+            perf_fail("the peer asks for a layout over none");
+        }
+        blocks[i].memh = (below == 0) ? loop->far.memh :
+                                        layouts[below - 1].memh;
+    }
+    if (count == SELFTEST_LAYOUTS) {
+        perf_fail("the peer asks for too many layouts");
+    }
+    call->length = 0;
+    call->status = UCS_ERR_INVALID_PARAM;
+    if (selftest_layout_may(loop, &layouts[count], call->a, blocks, num)) {
+        call->b = layouts[count].size;
+        call->a = ++count;
+        memcpy(call->key, layouts[count - 1].key, sizeof(call->key));
+        call->status = UCS_OK;
+    }
 }
 
 /* --- its data ------------------------------------------------------------- */
@@ -91,12 +147,14 @@ static void selftest_expect(struct selftest_loop *loop,
 {
     selftest_fill(loop->image, SELFTEST_SIZE, 1);
     selftest_shape_scatter(shape, loop->image, loop->near.bytes);
+    selftest_pull(loop, &loop->far, 0, SELFTEST_SIZE);
     selftest_compare(what, loop->far.bytes, loop->image, SELFTEST_SIZE);
 }
 
 static void selftest_begin(struct selftest_loop *loop, unsigned seed)
 {
     selftest_fill(loop->far.bytes, SELFTEST_SIZE, 1);
+    selftest_push(loop, &loop->far, 0, SELFTEST_SIZE);
     selftest_fill(loop->near.bytes, SELFTEST_SIZE, seed);
 }
 
@@ -123,45 +181,64 @@ static void selftest_send(struct selftest_loop *loop,
     if (shape->size > loop->uct.attr.cap.am.max_zcopy) {
         return;
     }
-    while ((status = uct_ep_am_zcopy(loop->uct.ep, SELFTEST_MESSAGE, NULL, 0,
+    while ((status = uct_ep_am_zcopy(loop->uct.ep, SELFTEST_AM_ID, NULL, 0,
                                      &iov, 1, 0, NULL)) ==
            UCS_ERR_NO_RESOURCE) {
         perf_uct_progress(&loop->uct);
     }
     perf_uct_check(status, "a message");
-    while ((loop->count == count) && !loop->uct.has_failed) {
-        perf_uct_progress(&loop->uct);
-    }
-    if (loop->uct.has_failed || (loop->length != shape->size)) {
-        perf_fail("a message from the layout has failed");
+    selftest_message_wait(loop, count + 1);
+    if (loop->length != shape->size) {
+        perf_fail("a message from the layout has %zu bytes, not %zu",
+                  loop->length, shape->size);
     }
     selftest_shape_gather(shape, loop->far.bytes, loop->image);
     selftest_compare("a message from the layout", loop->message, loop->image,
                      shape->size);
 }
 
-static void selftest_move(struct selftest_loop *loop,
-                          const struct selftest_mem *layout,
-                          const struct selftest_shape *shape)
+/* The layout on the target's side */
+static void selftest_move_far(struct selftest_loop *loop,
+                              const struct selftest_mem *layout,
+                              const struct selftest_shape *shape)
 {
     const uintptr_t near = (uintptr_t)loop->near.bytes;
 
-    if (layout->size != shape->size) {
-        perf_fail("a layout has %zu bytes, not %zu", layout->size, shape->size);
-    }
     selftest_begin(loop, 2);
     selftest_put(loop, &loop->near, near, layout, 0, shape->size);
     selftest_expect(loop, shape, "a put to the layout");
-    selftest_begin(loop, 3);
-    selftest_get(loop, layout, 0, &loop->near, near, shape->size);
-    selftest_expect(loop, shape, "a get into the layout");
     selftest_begin(loop, 4);
     selftest_get(loop, &loop->near, near, layout, 0, shape->size);
     selftest_gathered(loop, shape, "a get from the layout");
+}
+
+/* ... on the origin's side */
+static void selftest_move_near(struct selftest_loop *loop,
+                               const struct selftest_mem *layout,
+                               const struct selftest_shape *shape)
+{
+    const uintptr_t near = (uintptr_t)loop->near.bytes;
+
+    selftest_begin(loop, 3);
+    selftest_get(loop, layout, 0, &loop->near, near, shape->size);
+    selftest_expect(loop, shape, "a get into the layout");
     selftest_begin(loop, 5);
     selftest_put(loop, layout, 0, &loop->near, near, shape->size);
     selftest_gathered(loop, shape, "a put from the layout");
     selftest_send(loop, layout, shape);
+}
+
+static void selftest_move(struct selftest_loop *loop,
+                          const struct selftest_mem *layout,
+                          const struct selftest_shape *shape)
+{
+    if (layout->size != shape->size) {
+        perf_fail("a layout has %zu bytes, not %zu", layout->size, shape->size);
+    }
+    selftest_move_far(loop, layout, shape);
+    if (!loop->is_remote) { /* it is a layout of the target's memory */
+        selftest_move_near(loop, layout, shape);
+    }
 }
 
 /* --- lists ---------------------------------------------------------------- */
@@ -174,7 +251,7 @@ static void selftest_blocks(struct selftest_loop *loop, uct_dcx_block_t *blocks,
     for (size_t i = 0; i < num; i++) {
         size_t offset = (num - i) * (length + 24);
 
-        blocks[i].address = (uintptr_t)loop->far.bytes + offset;
+        blocks[i].address = loop->far.address + offset;
         blocks[i].length  = length - (i % 3);
         blocks[i].memh    = loop->far.memh;
         selftest_shape_add(&selftest_shape, offset, blocks[i].length);
@@ -195,19 +272,19 @@ selftest_list(struct selftest_loop *loop, size_t num, size_t length)
 
 void selftest_list4(struct selftest_loop *loop)
 {
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_list(loop, 4, 1000);
 }
 
 void selftest_list20(struct selftest_loop *loop)
 {
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_list(loop, 20, 300);
 }
 
 void selftest_list53(struct selftest_loop *loop)
 {
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_list(loop, 53, 100);
 }
 
@@ -215,7 +292,7 @@ void selftest_list1024(struct selftest_loop *loop)
 {
     size_t num = 1024;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     if (loop->uct.max_pieces < num) {
         num = loop->uct.max_pieces;
         selftest_note("of %zu: UCX_DCX_UMR_MAX_ENTRIES allows no more", num);
@@ -223,9 +300,20 @@ void selftest_list1024(struct selftest_loop *loop)
     selftest_list(loop, num, 7);
 }
 
+/* All of them, at a peer */
+void selftest_lists(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop);
+    selftest_list(loop, 4, 1000);
+    selftest_list(loop, 20, 300);
+    selftest_list(loop, 52, 100);
+    selftest_list(loop, 53, 100);
+    selftest_list(loop, ucs_min(1024, loop->uct.max_pieces), 7);
+}
+
 void selftest_inline52(struct selftest_loop *loop)
 {
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_list(loop, 21, 300);
     selftest_list(loop, 51, 100);
     selftest_list(loop, 52, 100);
@@ -238,7 +326,7 @@ enum { SELFTEST_ROWS = 120, SELFTEST_ROW = 24, SELFTEST_STEP = 64 };
 static uct_dcx_block_t selftest_rows(struct selftest_loop *loop)
 {
     return (uct_dcx_block_t){
-        .address = (uintptr_t)loop->far.bytes + 8,
+        .address = loop->far.address + 8,
         .length  = SELFTEST_ROW,
         .skip    = SELFTEST_STEP - SELFTEST_ROW,
         .memh    = loop->far.memh
@@ -267,7 +355,7 @@ void selftest_strided(struct selftest_loop *loop)
 {
     struct selftest_mem layout;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_rows_open(loop, &layout);
     selftest_shape_rows(0, SELFTEST_ROWS * SELFTEST_ROW);
     selftest_move(loop, &layout, &selftest_shape);
@@ -279,7 +367,7 @@ void selftest_list_over(struct selftest_loop *loop)
     uct_dcx_block_t blocks[3] = {};
     struct selftest_mem rows, layout;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_rows_open(loop, &rows);
     for (unsigned i = 0; i < 3; i++) {
         blocks[i].address = (2 - i) * 900 + 5;
@@ -298,7 +386,7 @@ void selftest_nests(struct selftest_loop *loop)
     struct selftest_mem rows, layout, upper;
     uct_dcx_block_t block = {.address = 5, .length = 30, .skip = 20};
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_rows_open(loop, &rows);
     block.memh = rows.memh;
     for (unsigned i = 0; i < 50; i++) {
@@ -354,7 +442,7 @@ void selftest_depth(struct selftest_loop *loop)
     const struct selftest_mem *below            = &loop->far;
     unsigned depth                              = 0;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     memset(&selftest_shape, 0, sizeof(selftest_shape));
     for (unsigned i = 0; i < 2000; i++) {
         selftest_shape_add(&selftest_shape, i, 1);
@@ -379,16 +467,16 @@ void selftest_changes(struct selftest_loop *loop)
     uct_dcx_block_t block = {.length = 16, .skip = 48};
     struct selftest_mem layout;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_fill(loop->far.bytes, SELFTEST_SIZE, 1);
     block.memh    = loop->far.memh;
-    block.address = (uintptr_t)loop->far.bytes;
+    block.address = loop->far.address;
     selftest_layout_open(loop, &layout, 32, &block, 1);
     for (unsigned i = 0; i < SELFTEST_CHANGES; i++) {
         size_t begin = (i * 40) % (SELFTEST_SIZE / 2);
 
         memset(&selftest_shape, 0, sizeof(selftest_shape));
-        block.address = (uintptr_t)loop->far.bytes + begin;
+        block.address = loop->far.address + begin;
         for (unsigned j = 0; j < 32; j++) {
             selftest_shape_add(&selftest_shape, begin + j * 64, 16);
         }
@@ -404,7 +492,7 @@ void selftest_local_inv(struct selftest_loop *loop)
     struct selftest_mem layout;
     uct_rkey_t rkey;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     selftest_rows_open(loop, &layout);
     rkey = layout.rkey.rkey;
     selftest_begin(loop, 2);
@@ -441,7 +529,7 @@ void selftest_umr_cost(struct selftest_loop *loop)
     static const unsigned nums[] = {4, 20, 52, 256, 1024};
     char key[32];
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     for (unsigned i = 0; i < sizeof(nums) / sizeof(*nums); i++) {
         if (nums[i] <= loop->uct.max_pieces) {
             snprintf(key, sizeof(key), "umr_us_%u", nums[i]);

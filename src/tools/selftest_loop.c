@@ -4,6 +4,7 @@
  */
 #include "perf_say.h"
 #include "selftest.h"
+#include "selftest_peer.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <stdlib.h>
@@ -18,15 +19,43 @@ void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
         .field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS,
         .flags      = can_invalidate ? UCT_DCX_UCX_PACK_INVALIDATE : 0
     };
-    uint8_t key[SELFTEST_RKEY];
 
     selftest_need(uct_md_mkey_pack_v2(loop->uct.md, mem->memh,
                                       UCT_DCX_UCX_MKEY_PACK_RANGE(
                                               mem->bytes, mem->size)
-                                      &params, key),
+                                      &params, mem->key),
                   "a remote key");
+    selftest_mem_unpack(loop, mem, mem->key);
+}
+
+void selftest_mem_unpack(struct selftest_loop *loop, struct selftest_mem *mem,
+                         const uint8_t *key)
+{
     perf_uct_check(uct_rkey_unpack(loop->uct.component, key, &mem->rkey),
                    "a remote key");
+}
+
+void selftest_push(struct selftest_loop *loop, const struct selftest_mem *mem,
+                   size_t offset, size_t length)
+{
+    struct selftest_call call = {.op = SELFTEST_WRITE, .a = offset,
+                                 .mem = (mem == &loop->taken),
+                                 .length = length};
+
+    if (loop->is_remote) {
+        selftest_call(loop, &call, mem->bytes + offset, NULL);
+    }
+}
+
+void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
+                   size_t offset, size_t length)
+{
+    struct selftest_call call = {.op = SELFTEST_READ, .a = offset, .b = length,
+                                 .mem = (mem == &loop->taken)};
+
+    if (loop->is_remote) {
+        selftest_call(loop, &call, NULL, mem->bytes + offset);
+    }
 }
 
 ucs_status_t
@@ -36,8 +65,9 @@ selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
     if (bytes == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
-    mem->bytes = bytes;
-    mem->size  = size;
+    mem->bytes   = bytes;
+    mem->address = (uintptr_t)bytes;
+    mem->size    = size;
     return uct_md_mem_reg(loop->uct.md, bytes, size, access, &mem->memh);
 }
 
@@ -64,31 +94,65 @@ selftest_message(void *arg, void *data, size_t length, unsigned flags)
     return UCS_OK;
 }
 
+void selftest_message_wait(struct selftest_loop *loop, unsigned count)
+{
+    struct selftest_call call;
+
+    while ((loop->count != count) && !loop->uct.has_failed) {
+        perf_uct_progress(&loop->uct);
+        if (loop->is_remote) {
+            call = (struct selftest_call){.op = SELFTEST_MESSAGE};
+            selftest_call(loop, &call, NULL, loop->message);
+            loop->count  = call.a;
+            loop->length = call.length;
+        }
+    }
+    if (loop->uct.has_failed) {
+        perf_fail("a message has failed");
+    }
+}
+
 static bool selftest_is_gone(void)
 {
     return false;
 }
 
-void selftest_loop_open(struct selftest_loop *loop,
-                        const uct_iface_params_t *more)
+void selftest_loop_start(struct selftest_loop *loop,
+                         const uct_iface_params_t *more)
 {
     static const struct perf_boot boot = {.is_gone = selftest_is_gone};
     ucs_status_t status;
 
+    selftest_peer_begin(loop);
     status = perf_uct_open_with(&loop->uct, &boot, loop->device, more);
     if (status == UCS_ERR_NO_MEMORY) { /* of its receive buffers */
         selftest_need_memory(status, "opening the interface");
     }
     selftest_need(status, "opening the interface");
     loop->uct.may_end = true; /* a failure of the endpoint is a result */
-    perf_uct_address(&loop->uct, &loop->address);
-    perf_uct_connect(&loop->uct, &loop->address);
-    perf_uct_check(uct_iface_set_am_handler(loop->uct.iface, SELFTEST_MESSAGE,
+    perf_uct_check(uct_iface_set_am_handler(loop->uct.iface, SELFTEST_AM_ID,
                                             selftest_message, loop, 0),
                    "the interface");
     loop->image = calloc(1, SELFTEST_SIZE);
     selftest_mem_open(loop, &loop->near);
-    selftest_mem_open(loop, &loop->far);
+    if (loop->is_remote) {
+        loop->far.bytes = calloc(1, SELFTEST_SIZE);
+    } else {
+        selftest_mem_open(loop, &loop->far);
+    }
+}
+
+void selftest_loop_meet(struct selftest_loop *loop)
+{
+    perf_uct_address(&loop->uct, &loop->address);
+    selftest_peer_meet(loop);
+    perf_uct_connect(&loop->uct, &loop->address);
+}
+
+void selftest_loop_open(struct selftest_loop *loop)
+{
+    selftest_loop_start(loop, NULL);
+    selftest_loop_meet(loop);
 }
 
 void selftest_loop_reconnect(struct selftest_loop *loop)

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx with an endpoint to itself, memory, and bytes in it that are compared.
+ * dcx with an endpoint to a target, memory of both, and bytes in it that are
+ * compared. The target is this process, unless there is a peer (selftest_peer.h).
  * A failure ends the process with a line.
  */
 #ifndef DCX_SELFTEST_LOOP_H
@@ -8,28 +9,40 @@
 
 #include "perf_uct.h"
 
+#include <ucs/sys/math.h>
 #include <uct/dcx/dcx.h>
 
 enum {
     SELFTEST_PIECES  = 4096,
     SELFTEST_SIZE    = 1 << 20,
     SELFTEST_RKEY    = 32,
-    SELFTEST_MESSAGE = 2 /* id of an active message */
+    SELFTEST_AM_ID = 2 /* id of an active message */
 };
 
-/* Registered memory, or a layout of it, with its key */
+/* Registered memory, or a layout of it, with its key. Of a peer's, bytes are a
+ * copy, and memh is a number: 0 for memory, of layouts from 1 on. */
 struct selftest_mem {
     uint8_t          *bytes; /* NULL: a layout */
+    uint64_t          address;
     size_t            size;
     uct_mem_h         memh;
+    uint8_t           key[SELFTEST_RKEY]; /* as packed */
     uct_rkey_bundle_t rkey;
 };
 
 struct selftest_loop {
     struct perf_uct     uct;
     const char         *device;  /* that was asked for, or NULL */
-    struct perf_address address; /* its own */
-    struct selftest_mem near, far;
+    const char         *host, *port; /* of the peer; NULL: there is none */
+    const char         *probe;
+    unsigned            timeout; /* seconds of the probe */
+    bool                forks;   /* the target, unless there is a peer */
+    bool                serves;  /* this process is a target of another one */
+    bool                is_remote; /* the target is another process */
+    int                 fd;      /* ... a connection with it */
+    struct perf_address address; /* of the target */
+    struct selftest_mem near, far; /* of the origin, of the target */
+    struct selftest_mem taken;   /* the target's, to be taken back */
     uint8_t            *image;   /* of what is expected in far */
     uint8_t             message[SELFTEST_SIZE]; /* that came last */
     size_t              length;
@@ -44,11 +57,16 @@ struct selftest_shape {
     } pieces[SELFTEST_PIECES];
 };
 
-/* more: callbacks for tags, or NULL */
-void selftest_loop_open(struct selftest_loop *loop,
-                        const uct_iface_params_t *more);
+/* Opens the device; more: callbacks for tags, or NULL. Then connects to the
+ * target; does not return at a target of another process. */
+void selftest_loop_start(struct selftest_loop *loop,
+                         const uct_iface_params_t *more);
+void selftest_loop_meet(struct selftest_loop *loop);
 
-/* Another endpoint to itself, in place of the one that failed */
+/* Both of them */
+void selftest_loop_open(struct selftest_loop *loop);
+
+/* Another endpoint, in place of the one that failed */
 void selftest_loop_reconnect(struct selftest_loop *loop);
 
 /* Registers memory for UCT_MD_MEM_ACCESS_*, and packs its key. */
@@ -57,6 +75,19 @@ selftest_mem_reg(struct selftest_loop *loop, struct selftest_mem *mem,
                  void *bytes, size_t size, unsigned access);
 void selftest_mem_pack(struct selftest_loop *loop, struct selftest_mem *mem,
                        int can_invalidate);
+void selftest_mem_unpack(struct selftest_loop *loop, struct selftest_mem *mem,
+                         const uint8_t *key);
+
+/* The processor's writes to memory of the target, and its reads, happen in the
+ * copy: these bring it there and back. */
+void selftest_push(struct selftest_loop *loop, const struct selftest_mem *mem,
+                   size_t offset, size_t length);
+void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
+                   size_t offset, size_t length);
+
+/* Waits until the target has got @count messages in all; the last is in
+ * loop->message. */
+void selftest_message_wait(struct selftest_loop *loop, unsigned count);
 
 void selftest_fill(uint8_t *bytes, size_t size, unsigned seed);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Probes of initiators: the order of completions, how a WQE gets to the device,
- * and a queue that has failed.
+ * Probes of initiators: how a WQE gets to the device, the order of completions, a
+ * queue that has failed, bandwidth.
  */
 #include "perf_clock.h"
 #include "perf_say.h"
@@ -38,12 +38,14 @@ static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
 
     memcpy(loop->far.bytes + SELFTEST_ORDER_SIZE - sizeof(value), &value,
            sizeof(value));
+    selftest_push(loop, &loop->far, SELFTEST_ORDER_SIZE - sizeof(value),
+                  sizeof(value));
     *last  = 0;
-    status = uct_ep_get_zcopy(loop->uct.ep, &iov, 1, (uintptr_t)loop->far.bytes,
+    status = uct_ep_get_zcopy(loop->uct.ep, &iov, 1, loop->far.address,
                               loop->far.rkey.rkey, NULL);
     perf_uct_check(status, "a get");
     status = uct_ep_put_short(loop->uct.ep, &value, sizeof(value),
-                              (uintptr_t)loop->far.bytes + SELFTEST_ORDER_SIZE,
+                              loop->far.address + SELFTEST_ORDER_SIZE,
                               loop->far.rkey.rkey);
     perf_uct_check(status, "a put");
     status = uct_ep_flush(loop->uct.ep, 0, &comp);
@@ -60,7 +62,7 @@ static void selftest_order_round(struct selftest_loop *loop, unsigned seed)
 
 void selftest_order(struct selftest_loop *loop)
 {
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     for (unsigned i = 1; i <= SELFTEST_ORDER_ROUNDS; i++) {
         selftest_order_round(loop, i);
     }
@@ -86,7 +88,7 @@ void selftest_post_sizes(struct selftest_loop *loop)
     const size_t burst = 100;
     size_t max;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     max = loop->uct.attr.cap.put.max_short;
     for (size_t size = 1; size <= max; size++) {
         selftest_fill(loop->near.bytes, burst * size, size);
@@ -94,7 +96,7 @@ void selftest_post_sizes(struct selftest_loop *loop)
         for (size_t i = 0; i < burst; ) {
             ucs_status_t status = uct_ep_put_short(
                     loop->uct.ep, loop->near.bytes + i * size, size,
-                    (uintptr_t)loop->far.bytes + i * size,
+                    loop->far.address + i * size,
                     loop->far.rkey.rkey);
 
             i += selftest_is_posted(loop, status);
@@ -109,50 +111,53 @@ void selftest_post_sizes(struct selftest_loop *loop)
 /* A key that nobody has puts the initiator into error; it has to work again. */
 void selftest_recovery(struct selftest_loop *loop)
 {
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     for (unsigned i = 0; i < SELFTEST_FAILURES; i++) {
         selftest_put_fails(loop, loop->far.rkey.rkey ^ 0xffffff00u,
-                           (uintptr_t)loop->far.bytes, "a put by a wrong key");
+                           loop->far.address, "a put by a wrong key");
         selftest_fill(loop->near.bytes, 4096, i);
         selftest_put(loop, &loop->near, (uintptr_t)loop->near.bytes, &loop->far,
-                     (uintptr_t)loop->far.bytes, 4096);
+                     loop->far.address, 4096);
+        selftest_pull(loop, &loop->far, 0, 4096);
         selftest_compare("a put after a failure", loop->far.bytes,
                          loop->near.bytes, 4096);
     }
 }
 
 /* --- bandwidth ------------------------------------------------------------ */
-/* MB/s of large puts, memory to memory of this host */
-static void selftest_bandwidth(struct selftest_loop *loop, const char *key)
+/* MB/s of large puts, memory to memory of this host, or to the peer's */
+static void selftest_bandwidth(struct selftest_loop *loop, const char *key,
+                               const char *wire_key)
 {
     uct_iov_t iov = {.length = SELFTEST_SIZE, .count = 1};
     ucs_status_t status;
     uint64_t begin;
 
-    selftest_loop_open(loop, NULL);
+    selftest_loop_open(loop);
     iov.buffer = loop->near.bytes;
     iov.memh   = loop->near.memh;
     selftest_fill(loop->near.bytes, SELFTEST_SIZE, 8);
     begin = perf_now();
     for (unsigned i = 0; i < SELFTEST_PUTS; ) {
         status = uct_ep_put_zcopy(loop->uct.ep, &iov, 1,
-                                  (uintptr_t)loop->far.bytes,
+                                  loop->far.address,
                                   loop->far.rkey.rkey, NULL);
         i += selftest_is_posted(loop, status);
     }
     perf_uct_flush(&loop->uct);
     begin = perf_now() - begin;
+    selftest_pull(loop, &loop->far, 0, SELFTEST_SIZE);
     selftest_compare("a put", loop->far.bytes, loop->near.bytes,
                      SELFTEST_SIZE);
-    selftest_value(key, "%.0f", 1e3 * SELFTEST_PUTS * SELFTEST_SIZE / begin);
+    selftest_value(loop->is_remote ? wire_key : key, "%.0f", 1e3 * SELFTEST_PUTS * SELFTEST_SIZE / begin);
 }
 
 void selftest_strict(struct selftest_loop *loop)
 {
-    selftest_bandwidth(loop, "strict_mbs");
+    selftest_bandwidth(loop, "strict_mbs", "wire_strict_mbs");
 }
 
 void selftest_relaxed(struct selftest_loop *loop)
 {
-    selftest_bandwidth(loop, "relaxed_mbs");
+    selftest_bandwidth(loop, "relaxed_mbs", "wire_relaxed_mbs");
 }

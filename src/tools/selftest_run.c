@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,24 +92,54 @@ static void selftest_clear_environment(void)
     }
 }
 
+/* Fills in @argv of the process of the probe. */
+static void selftest_arguments(const char **argv,
+                               const struct selftest_probe *probe,
+                               const struct selftest_how *how)
+{
+    static char timeout[16], serve[16];
+    const char *const pairs[][2] = {
+        {"--probe", probe->name},
+        {"--device", how->device},
+        {"--timeout", timeout},
+        {"--peer", probe->needs_peer ? how->host : NULL},
+        {"--port", how->port},
+        {"--serve", (how->serve == 0) ? NULL : serve}
+    };
+
+    snprintf(timeout, sizeof(timeout), "%u", how->timeout);
+    snprintf(serve, sizeof(serve), "%d", how->serve);
+    *argv++ = program_invocation_short_name;
+    for (unsigned i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+        if (pairs[i][1] != NULL) {
+            *argv++ = pairs[i][0];
+            *argv++ = pairs[i][1];
+        }
+    }
+    *argv = NULL;
+}
+
 static void selftest_exec(const struct selftest_probe *probe,
                           const struct selftest_how *how, int out)
 {
     const struct rlimit no_core = {};
+    const char *argv[16];
 
     setrlimit(RLIMIT_CORE, &no_core);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else would stop what hangs */
     selftest_clear_environment();
     setenv("UCX_DCX_PROFILE", how->profile, 1);
     setenv("UCX_LOG_LEVEL", "diag", 1);
     setenv("UCX_HANDLE_ERRORS", "none", 1);
-    if (probe->option != NULL) {
-        putenv((char*)probe->option);
+    for (unsigned i = 0; i < SELFTEST_OPTIONS; i++) {
+        if (probe->options[i] != NULL) {
+            putenv((char*)probe->options[i]);
+        }
     }
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    execl("/proc/self/exe", program_invocation_short_name, "--probe",
-          probe->name, (how->device == NULL) ? NULL : "--device", how->device,
-          NULL);
+    selftest_arguments(argv, probe, how);
+    execv("/proc/self/exe", (char**)argv);
     perf_fail("/proc/self/exe: %s", strerror(errno));
 }
 

@@ -9,13 +9,17 @@
 #include "selftest.h"
 
 enum {
-    SELFTEST_TEXT = 4096
+    SELFTEST_TEXT        = 8192,
+    SELFTEST_TIMEOUT_MAX = 3600 /* s */
 };
 
 struct selftest_how {
     const char *device;  /* "mlx5_0:1", or NULL */
     const char *profile; /* for UCX_DCX_PROFILE */
     unsigned    timeout; /* seconds */
+    const char *host;    /* of the peer, and its port; NULL: none */
+    const char *port;
+    int         serve;   /* a connection whose target it is; 0: none */
 };
 
 struct selftest_report {

@@ -5,15 +5,15 @@
  */
 #include "perf_say.h"
 #include "selftest.h"
+#include "selftest_peer.h"
 
 #include <string.h>
 
 enum {
     SELFTEST_APPENDS   = 100000,
     SELFTEST_BATCH     = 50,
-    SELFTEST_TAG_ROWS  = 400,
-    SELFTEST_TAG_BLOCK = 100,
-    SELFTEST_TAG_STEP  = 160
+    SELFTEST_TAG_ROWS  = 1024, /* at most */
+    SELFTEST_TAG_SPAN  = 400000
 };
 
 /* A receive; the context is its first member */
@@ -88,17 +88,24 @@ static void selftest_tags_open(struct selftest_loop *loop)
         .rndv_cb    = selftest_unexpected_rndv
     };
 
-    selftest_loop_open(loop, &more);
+    selftest_loop_start(loop, &more);
     if (!(loop->uct.attr.cap.flags & UCT_IFACE_FLAG_TAG_EAGER_BCOPY)) {
         selftest_refused("the device has no tag matching that dcx can use; "
                          "dcx_info says why");
     }
+    selftest_loop_meet(loop);
 }
 
 /* --- receives, and what is sent to them ----------------------------------- */
-static void selftest_recv_post(struct selftest_loop *loop,
-                               struct selftest_recv *recv, uct_tag_t tag,
-                               const uct_iov_t *iov)
+static uct_iov_t selftest_into(const struct selftest_mem *mem, size_t length)
+{
+    return (uct_iov_t){.buffer = mem->bytes, .length = length,
+                       .memh = mem->memh, .count = 1};
+}
+
+static void selftest_recv_append(struct selftest_loop *loop,
+                                 struct selftest_recv *recv, uct_tag_t tag,
+                                 const uct_iov_t *iov)
 {
     ucs_status_t status;
 
@@ -116,10 +123,87 @@ static void selftest_recv_post(struct selftest_loop *loop,
     perf_uct_check(status, "posting a tagged buffer");
 }
 
+/* Returns when the device has all buffers that were appended. Nothing else orders
+ * them before a message, which would come by a receive buffer and be matched by
+ * software: right for a program, no proof of anything here. Operations of the list
+ * are executed in order, and a removal tells when it was. */
+static void selftest_recv_settle(struct selftest_loop *loop)
+{
+    const uct_iov_t iov = {.buffer = loop->near.bytes, .length = SELFTEST_SIZE,
+                           .memh = loop->near.memh, .count = 1};
+    struct selftest_recv recv;
+
+    selftest_recv_append(loop, &recv, ~0ull, &iov);
+    perf_uct_check(uct_iface_tag_recv_cancel(loop->uct.iface, &recv.ctx, 0),
+                   "canceling a tagged buffer");
+    while (!recv.has_ended) {
+        perf_uct_progress(&loop->uct);
+    }
+    if (recv.status != UCS_ERR_CANCELED) {
+        perf_uct_check(recv.status, "canceling a tagged buffer");
+        perf_fail("a canceled buffer has got a message");
+    }
+}
+
+/* Posts the first @length bytes of far, at the target. */
+static void selftest_recv_far(struct selftest_loop *loop,
+                              struct selftest_recv *recv, uct_tag_t tag,
+                              size_t length)
+{
+    struct selftest_call call = {.op = SELFTEST_RECV, .a = tag, .b = length};
+    uct_iov_t iov;
+
+    if (loop->is_remote) {
+        *recv = (struct selftest_recv){.loop = loop};
+        selftest_call(loop, &call, NULL, NULL);
+        return;
+    }
+    iov = selftest_into(&loop->far, length);
+    selftest_recv_append(loop, recv, tag, &iov);
+    selftest_recv_settle(loop);
+}
+
+static struct selftest_recv selftest_served; /* at the target: the last one */
+
+void selftest_serve_recv(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data)
+{
+    (void)data;
+    selftest_recv_far(loop, &selftest_served, call->a,
+                      ucs_min(call->b, SELFTEST_SIZE));
+}
+
+void selftest_serve_recv_test(struct selftest_loop *loop,
+                              struct selftest_call *call, uint8_t *data)
+{
+    (void)loop;
+    call->a      = selftest_served.has_ended;
+    call->b      = selftest_served.length;
+    call->status = selftest_served.status;
+    call->length = selftest_served.num_data;
+    memcpy(data, selftest_served.data, selftest_served.num_data);
+}
+
+static bool selftest_recv_has_ended(struct selftest_recv *recv)
+{
+    struct selftest_call call = {.op = SELFTEST_RECV_TEST};
+
+    perf_uct_progress(&recv->loop->uct);
+    if (recv->loop->is_remote) {
+        selftest_call(recv->loop, &call, NULL, recv->loop->message);
+        recv->has_ended = call.a;
+        recv->length    = call.b;
+        recv->status    = call.status;
+        recv->num_data  = ucs_min(call.length, sizeof(recv->data));
+        memcpy(recv->data, recv->loop->message, recv->num_data);
+    }
+    return recv->has_ended;
+}
+
 static void selftest_recv_wait(struct selftest_recv *recv, size_t length)
 {
     while (!recv->has_ended && !recv->loop->uct.has_failed) {
-        perf_uct_progress(&recv->loop->uct);
+        selftest_recv_has_ended(recv);
     }
     if (!recv->has_ended) {
         perf_fail("the sender of a tagged message has failed");
@@ -129,6 +213,16 @@ static void selftest_recv_wait(struct selftest_recv *recv, size_t length)
         perf_fail("a tagged message has %zu bytes, not %zu", recv->length,
                   length);
     }
+}
+
+/* ... and compares what it has brought to far with near. */
+static void
+selftest_recv_compare(struct selftest_loop *loop,
+                      const struct selftest_recv *recv, size_t length)
+{
+    selftest_pull(loop, &loop->far, 0, length);
+    selftest_compare("a tagged message", (recv->num_data > 0) ? recv->data :
+                     loop->far.bytes, loop->near.bytes, length);
 }
 
 struct selftest_packed {
@@ -164,39 +258,35 @@ static void selftest_rndv_end(uct_completion_t *comp)
     (void)comp;
 }
 
-/* Returns when the device has fetched the data, and its sender knows. */
-static void selftest_rndv(struct selftest_loop *loop, uct_tag_t tag,
-                          struct selftest_recv *recv, size_t length)
+static void selftest_rndv_post(struct selftest_loop *loop, uct_tag_t tag,
+                               uct_completion_t *comp, size_t length)
 {
-    uct_completion_t comp = {.func = selftest_rndv_end, .count = 1};
-    uct_iov_t iov = {
-        .buffer = loop->near.bytes,
-        .length = length,
-        .memh   = loop->near.memh,
-        .count  = 1
-    };
+    uct_iov_t iov = selftest_into(&loop->near, length);
     ucs_status_ptr_t op;
 
+    *comp = (uct_completion_t){.func = selftest_rndv_end, .count = 1};
     while (UCS_PTR_STATUS(op = uct_ep_tag_rndv_zcopy(loop->uct.ep, tag, "", 0,
-                                                     &iov, 1, 0, &comp)) ==
+                                                     &iov, 1, 0, comp)) ==
            UCS_ERR_NO_RESOURCE) {
         perf_uct_progress(&loop->uct);
     }
     if (UCS_PTR_IS_ERR(op)) {
         perf_uct_check(UCS_PTR_STATUS(op), "a rendezvous");
     }
+}
+
+/* Returns when the device has fetched the data, and its sender knows. */
+static void selftest_rndv(struct selftest_loop *loop, uct_tag_t tag,
+                          struct selftest_recv *recv, size_t length)
+{
+    uct_completion_t comp;
+
+    selftest_rndv_post(loop, tag, &comp, length);
     selftest_recv_wait(recv, length);
     while ((comp.count > 0) && !loop->uct.has_failed) {
         perf_uct_progress(&loop->uct);
     }
     perf_uct_check(comp.status, "a rendezvous");
-}
-
-static uct_iov_t selftest_into(const struct selftest_mem *mem,
-                                     size_t length)
-{
-    return (uct_iov_t){.buffer = mem->bytes, .length = length,
-                       .memh = mem->memh, .count = 1};
 }
 
 /* --- probes --------------------------------------------------------------- */
@@ -205,10 +295,8 @@ static const size_t selftest_eager_sizes[] = {0, 1, 32, 33, 64, 65, 1024, 8000};
 void selftest_tm_eager(struct selftest_loop *loop)
 {
     struct selftest_recv recv;
-    uct_iov_t iov;
 
     selftest_tags_open(loop);
-    iov = selftest_into(&loop->far, 65536);
     for (unsigned i = 0; i < sizeof(selftest_eager_sizes) / sizeof(size_t);
          i++) {
         size_t length = selftest_eager_sizes[i];
@@ -216,13 +304,11 @@ void selftest_tm_eager(struct selftest_loop *loop)
         if (length > loop->uct.attr.cap.tag.eager.max_bcopy) {
             break;
         }
-        selftest_recv_post(loop, &recv, i, &iov);
+        selftest_recv_far(loop, &recv, i, 65536);
         selftest_fill(loop->near.bytes, length, i);
-        memset(loop->far.bytes, 0, length);
         selftest_eager(loop, i, loop->near.bytes, length);
         selftest_recv_wait(&recv, length);
-        selftest_compare("a tagged message", (recv.num_data > 0) ? recv.data :
-                         loop->far.bytes, loop->near.bytes, length);
+        selftest_recv_compare(loop, &recv, length);
     }
 }
 
@@ -230,51 +316,72 @@ void selftest_tm_rndv(struct selftest_loop *loop)
 {
     static const size_t sizes[] = {1, 4096, 65536, SELFTEST_SIZE};
     struct selftest_recv recv;
-    uct_iov_t iov;
 
     selftest_tags_open(loop);
-    iov = selftest_into(&loop->far, SELFTEST_SIZE);
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        selftest_recv_post(loop, &recv, i, &iov);
+        selftest_recv_far(loop, &recv, i, SELFTEST_SIZE);
         selftest_fill(loop->near.bytes, sizes[i], i);
-        memset(loop->far.bytes, 0, sizes[i]);
         selftest_rndv(loop, i, &recv, sizes[i]);
-        selftest_compare("a rendezvous", loop->far.bytes, loop->near.bytes,
-                         sizes[i]);
+        selftest_recv_compare(loop, &recv, sizes[i]);
     }
 }
 
-/* Blocks of far, first to last or the other way round, as one run of blocks or
- * as a list */
+/* A rendezvous between targets of two processes whose keys are not equal. Either
+ * answer is one: with its own key the device has read by the key of the request,
+ * with an error by that of the list. */
+void selftest_tm_own_keys(struct selftest_loop *loop)
+{
+    const size_t length = 65536;
+    const char *key     = (loop->host != NULL) ? "wire_tm_key" : "tm_key";
+    uct_completion_t comp;
+    struct selftest_recv recv;
+
+    loop->forks = true;
+    selftest_tags_open(loop);
+    selftest_recv_far(loop, &recv, 1, length);
+    selftest_fill(loop->near.bytes, length, 1);
+    selftest_rndv_post(loop, 1, &comp, length);
+    while (!loop->uct.has_failed && !selftest_recv_has_ended(&recv)) {
+    }
+    if (loop->uct.has_failed || (recv.status != UCS_OK)) {
+        selftest_value(key, "common");
+        return;
+    }
+    selftest_recv_compare(loop, &recv, length);
+    selftest_value(key, "own");
+}
+
+/* @num blocks of far, last to first as a list, or first to last as one run */
 static void selftest_tag_layout(struct selftest_loop *loop,
                                 struct selftest_mem *layout,
-                                struct selftest_shape *shape, int is_list)
+                                struct selftest_shape *shape, unsigned num,
+                                bool is_list)
 {
+    const size_t step = (SELFTEST_TAG_SPAN / num) & ~15ul;
     uct_dcx_block_t blocks[SELFTEST_TAG_ROWS];
     uct_dcx_layout_params_t params = {
         .access = UCT_MD_MEM_ACCESS_RMA,
-        .repeat = is_list ? 1 : SELFTEST_TAG_ROWS,
-        .num    = is_list ? SELFTEST_TAG_ROWS : 1,
+        .repeat = is_list ? 1 : num,
+        .num    = is_list ? num : 1,
         .blocks = blocks
     };
     ucs_status_t status;
 
     memset(shape, 0, sizeof(*shape));
     memset(layout, 0, sizeof(*layout));
-    for (unsigned i = 0; i < SELFTEST_TAG_ROWS; i++) {
-        size_t offset = SELFTEST_TAG_STEP * (is_list ?
-                                             SELFTEST_TAG_ROWS - i : i);
+    for (unsigned i = 0; i < num; i++) {
+        size_t offset = step * (is_list ? num - i : i);
 
         blocks[i] = (uct_dcx_block_t){
-            .address = (uintptr_t)loop->far.bytes + offset,
-            .length  = SELFTEST_TAG_BLOCK,
-            .skip    = SELFTEST_TAG_STEP - SELFTEST_TAG_BLOCK,
+            .address = loop->far.address + offset,
+            .length  = step - 60,
+            .skip    = 60,
             .memh    = loop->far.memh
         };
-        selftest_shape_add(shape, offset, SELFTEST_TAG_BLOCK);
+        selftest_shape_add(shape, offset, step - 60);
     }
-    selftest_need(uct_dcx_layout_create(loop->uct.iface, SELFTEST_TAG_ROWS,
-                                        &layout->memh), "a key for a layout");
+    selftest_need(uct_dcx_layout_create(loop->uct.iface, num, &layout->memh),
+                  "a key for a layout");
     perf_uct_check(uct_dcx_layout_set(layout->memh, &params), "a layout");
     while ((status = uct_dcx_layout_test(layout->memh)) == UCS_INPROGRESS) {
     }
@@ -302,21 +409,23 @@ static void selftest_tag_expect(struct selftest_loop *loop,
                      SELFTEST_SIZE);
 }
 
-static void selftest_tag_into(struct selftest_loop *loop, int is_list)
+static void
+selftest_tag_into(struct selftest_loop *loop, unsigned num, bool is_list)
 {
     static struct selftest_shape shape;
     struct selftest_mem layout;
     struct selftest_recv recv;
     uct_iov_t iov;
 
-    selftest_tag_layout(loop, &layout, &shape, is_list);
+    selftest_tag_layout(loop, &layout, &shape, num, is_list);
     iov = selftest_into(&layout, shape.size);
     for (unsigned i = 0; i < 4; i++) {
         size_t length = (i < 2) ? 1000 + i * 3000 : shape.size - 5 * (i - 2);
 
         selftest_fill(loop->far.bytes, SELFTEST_SIZE, 1);
         selftest_fill(loop->near.bytes, length, 7 + i);
-        selftest_recv_post(loop, &recv, i, &iov);
+        selftest_recv_append(loop, &recv, i, &iov);
+        selftest_recv_settle(loop);
         if (i < 2) {
             selftest_eager(loop, i, loop->near.bytes, length);
             selftest_recv_wait(&recv, length);
@@ -325,13 +434,20 @@ static void selftest_tag_into(struct selftest_loop *loop, int is_list)
         }
         selftest_tag_expect(loop, &shape, &recv, length);
     }
+    perf_uct_check(uct_md_mem_dereg(loop->uct.md, layout.memh), "a layout");
 }
 
 void selftest_tm_keys(struct selftest_loop *loop)
 {
+    static const unsigned nums[] = {4, 20, 52, 53, 400, 1024};
+
     selftest_tags_open(loop);
-    selftest_tag_into(loop, 1);
-    selftest_tag_into(loop, 0);
+    for (unsigned i = 0; i < sizeof(nums) / sizeof(*nums); i++) {
+        if (nums[i] <= loop->uct.max_pieces) {
+            selftest_tag_into(loop, nums[i], true);
+        }
+    }
+    selftest_tag_into(loop, 400, false);
 }
 
 void selftest_tm_appends(struct selftest_loop *loop)
@@ -344,8 +460,9 @@ void selftest_tm_appends(struct selftest_loop *loop)
         for (unsigned j = 0; j < SELFTEST_BATCH; j++) {
             iov        = selftest_into(&loop->far, 16384);
             iov.buffer = loop->far.bytes + j * 16384;
-            selftest_recv_post(loop, &recvs[j], i + j, &iov);
+            selftest_recv_append(loop, &recvs[j], i + j, &iov);
         }
+        selftest_recv_settle(loop);
         for (unsigned j = 0; j < SELFTEST_BATCH; j++) {
             uint64_t value = i + j;
 

@@ -195,6 +195,14 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, tm.min_recv),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"TM_COMMON_KEY", "y",
+     "Processes whose device matches tags have one DC access key in common.\n"
+     "\"n\" draws one for each, so that a late message of another job reaches\n"
+     "none. Not every device fetches a rendezvous then: dcx_selftest tells\n"
+     "which (tm_key).",
+     ucs_offsetof(uct_dcx_iface_config_t, tm.common_key),
+     UCS_CONFIG_TYPE_BOOL},
+
     {"STRIDED_MAX_PLAIN", "64",
      "Pieces of memory that an operation with strides, or with many entries,\n"
      "names in its WQE, 1-64; no more than the WQE takes.",

@@ -78,6 +78,7 @@ typedef struct uct_dcx_iface_config {
         unsigned long  list_size;       /* tagged buffers, or UCS_ULUNITS_AUTO */
         size_t         seg_size;        /* bytes, or UCS_MEMUNITS_AUTO */
         size_t         min_recv;        /* bytes, or UCS_MEMUNITS_AUTO */
+        int            common_key;
     } tm;
 
     struct {

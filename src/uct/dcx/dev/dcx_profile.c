@@ -68,7 +68,13 @@ static const struct {
     {"changes", UCT_DCX_PROFILE_UMR},
     {"local_inv", UCT_DCX_PROFILE_UMR},
     {"tm_eager", UCT_DCX_PROFILE_TM},
-    {"tm_rndv", UCT_DCX_PROFILE_TM}
+    {"tm_rndv", UCT_DCX_PROFILE_TM},
+    {"wire_invalidation", UCT_DCX_PROFILE_KSM},
+    {"wire_lists", UCT_DCX_PROFILE_UMR},
+    {"wire_strided", UCT_DCX_PROFILE_UMR},
+    {"wire_list_over", UCT_DCX_PROFILE_UMR},
+    {"wire_tm_eager", UCT_DCX_PROFILE_TM},
+    {"wire_tm_rndv", UCT_DCX_PROFILE_TM}
 };
 
 

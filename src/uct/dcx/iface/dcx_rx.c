@@ -138,9 +138,10 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
 /* A key that no other process has, unless the device matches tags: it fetches the
  * data of a rendezvous from the sender's target by one key, and no public text
  * says whether that is the sender's or its own. UCX has one for all, too. */
-static ucs_status_t uct_dcx_rx_init_key(uct_dcx_rx_t *rx)
+static ucs_status_t
+uct_dcx_rx_init_key(uct_dcx_rx_t *rx, int has_common_key)
 {
-    if (rx->num_tags > 0) {
+    if ((rx->num_tags > 0) && has_common_key) {
         rx->dc_key = UCT_DCX_RX_TM_KEY;
     } else if (getrandom(&rx->dc_key, sizeof(rx->dc_key), 0) !=
                sizeof(rx->dc_key)) {
@@ -160,7 +161,7 @@ uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
 
     rx->seg_size = queues->limits.seg_size;
     rx->num_tags = queues->limits.num_tags;
-    status       = uct_dcx_rx_init_key(rx);
+    status       = uct_dcx_rx_init_key(rx, config->tm.common_key);
     if (status != UCS_OK) {
         return status;
     }
