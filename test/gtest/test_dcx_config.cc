@@ -90,6 +90,7 @@ const std::map<std::string, option> options = {
 
     /* tags */
     {"TM_ENABLE", {{"y", "n", "try"}, {"perhaps", "2"}}},
+    {"TM_COMMON_KEY", {{"y", "n"}, {"perhaps", "2"}}},
     {"STRIDED_MAX_PLAIN", {{"1", "64"}, {"0", "65", "inf"}}},
     {"STRIDED_COPY", {{"0", "4m"}, {"4194305", "inf"}}},
     {"STRIDED_COPY_PIECE", {{"0", "4m"}, {"4194305", "inf"}}},
