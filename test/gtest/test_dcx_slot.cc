@@ -657,6 +657,26 @@ TEST_P(dcx_slot, silent_queue)
     EXPECT_EQ("", log.take());
 }
 
+/* ... and cannot be restarted: it executes nothing later, when others have the
+ * indices of its keys. */
+TEST_P(dcx_slot, silent_queue_is_destroyed)
+{
+    slots_t slots(dev, 8, 8);
+    dcx_layout layout        = rows(4, 0, remote);
+    uct_dcx_key_slot_t *slot = slots.own(4);
+    auto &umr                = slots.slots.umr;
+    ucx_log_reader log;
+
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 1, layout.get()));
+    umr.unrung           = NULL;
+    umr.qp.obj.number    = 0xfffffe; /* no command reaches it */
+    slots.slots.timeout /= 250;
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_NE(std::string::npos, log.take().find("does not move"));
+    EXPECT_EQ(nullptr, umr.qp.obj.obj);
+    uct_dcx_slots_disown(&slots.slots, slot, 1);
+}
+
 /* Four threads want 24 layouts of 8 slots. */
 TEST_P(dcx_slot, threads)
 {

@@ -87,7 +87,8 @@ uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj, const char *what,
 
 void uct_dcx_devx_destroy(uct_dcx_devx_obj_t *obj)
 {
-    if (mlx5dv_devx_obj_destroy(obj->obj) != 0) {
+    if ((obj->obj != NULL) && (mlx5dv_devx_obj_destroy(obj->obj) != 0)) {
         ucs_warn("%s 0x%x: failed to destroy: %m", obj->name, obj->number);
     }
+    obj->obj = NULL;
 }

@@ -54,6 +54,7 @@ ucs_status_t
 uct_dcx_devx_modify(const uct_dcx_devx_obj_t *obj, const char *what,
                     const void *in, size_t size);
 
+/* Once more does nothing. */
 void uct_dcx_devx_destroy(uct_dcx_devx_obj_t *obj);
 
 

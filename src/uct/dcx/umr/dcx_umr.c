@@ -184,6 +184,9 @@ ucs_status_t uct_dcx_umr_restart(uct_dcx_umr_t *umr)
 {
     ucs_status_t status = uct_dcx_devx_qp_restart(&umr->qp);
 
+    if (status != UCS_OK) {
+        uct_dcx_devx_destroy(&umr->qp.obj);
+    }
     uct_dcx_cq_remove(&umr->cq, umr->qp.obj.number);
     umr->qp.sq.carry = 0;
     umr->unrung      = NULL;

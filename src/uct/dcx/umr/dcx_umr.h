@@ -75,7 +75,8 @@ void uct_dcx_umr_ring(uct_dcx_umr_t *umr);
  * which and why, and nothing behind it is executed. */
 ucs_status_t uct_dcx_umr_poll(uct_dcx_umr_t *umr);
 
-/* Makes the queue work again after that, empty. Errors are logged. */
+/* Makes the queue work again after that, empty. If it cannot, the queue is
+ * destroyed, so that nothing of it is executed later. Errors are logged. */
 ucs_status_t uct_dcx_umr_restart(uct_dcx_umr_t *umr);
 
 #endif
