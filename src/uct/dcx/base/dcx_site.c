@@ -186,8 +186,8 @@ static ucs_config_field_t uct_dcx_site_rc_table[] = {
      UCS_CONFIG_TYPE_TIME},
 
     {"RNR_RETRY_COUNT", "7",
-     "How often to try again when the peer has no receive buffer, 0-7; 7 is\n"
-     "without end.",
+     "How often to try again when the peer has no receive buffer; 7 is without\n"
+     "end, and so is more.",
      ucs_offsetof(uct_dcx_iface_config_t, tx.rnr_retry_count),
      UCS_CONFIG_TYPE_UINT},
 
