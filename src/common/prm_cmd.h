@@ -132,7 +132,7 @@ enum {
 #define PRM_HCA_CAP_LOG_MAX_KLM  0x23
 #define PRM_HCA_CAP_LOG_KLM      0x3f
 
-/* ... and of this one: log_max_ra_req_dc */
+/* Its log_max_ra_req_dc */
 #define PRM_HCA_CAP_LOG_RA_REQ_DC 0x25
 #define PRM_HCA_CAP_LOG_RA        0x3f
 

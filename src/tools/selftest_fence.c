@@ -19,7 +19,7 @@ enum {
     SELFTEST_FENCE_SPINS  = 1000
 };
 
-/* What follows the fence */
+/* Operations that follow the fence */
 enum selftest_fence { SELFTEST_PUT, SELFTEST_ATOMIC, SELFTEST_AM };
 
 static const char *const selftest_fence_names[] = {

@@ -212,7 +212,7 @@ static void selftest_move_far(struct selftest_loop *loop,
     selftest_gathered(loop, shape, "a get from the layout");
 }
 
-/* ... on the origin's side */
+/* The same on the origin's side */
 static void selftest_move_near(struct selftest_loop *loop,
                                const struct selftest_mem *layout,
                                const struct selftest_shape *shape)

@@ -215,7 +215,7 @@ static void selftest_recv_wait(struct selftest_recv *recv, size_t length)
     }
 }
 
-/* ... and compares what it has brought to far with near. */
+/* Compares what it has brought to far with near. */
 static void
 selftest_recv_compare(struct selftest_loop *loop,
                       const struct selftest_recv *recv, size_t length)

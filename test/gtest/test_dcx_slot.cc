@@ -657,8 +657,8 @@ TEST_P(dcx_slot, silent_queue)
     EXPECT_EQ("", log.take());
 }
 
-/* ... and cannot be restarted: it executes nothing later, when others have the
- * indices of its keys. */
+/* A silent queue that cannot be restarted executes nothing later, when others
+ * have the indices of its keys. */
 TEST_P(dcx_slot, silent_queue_is_destroyed)
 {
     slots_t slots(dev, 8, 8);
