@@ -23,7 +23,8 @@ struct perf_boot {
 /* Ends the process, too, if there are not two of them. */
 void perf_boot_pmix_open(struct perf_boot *boot);
 
-/* Opens a socket that waits on @port, and says so; ends the process if it cannot. */
+/* Opens a socket that waits on @port, and says so; ends the process if it
+ * cannot. */
 int perf_tcp_listen(const char *port);
 
 /* Returns a connection; ends the process if there is none within seconds. Reads

@@ -64,10 +64,13 @@ static int perf_tcp_connect_to(const struct addrinfo *to)
     const struct timeval patience = {.tv_sec = PERF_TCP_PATIENCE};
     int fd = socket(to->ai_family, to->ai_socktype, to->ai_protocol);
 
+    if (fd < 0) {
+        return -1;
+    }
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if ((fd >= 0) && (connect(fd, to->ai_addr, to->ai_addrlen) != 0)) {
+    if (connect(fd, to->ai_addr, to->ai_addrlen) != 0) {
         close(fd);
-        fd = -1;
+        return -1;
     }
     return fd;
 }

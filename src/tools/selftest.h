@@ -80,8 +80,7 @@ void selftest_fence(struct selftest_loop *loop);
 void selftest_order(struct selftest_loop *loop);
 void selftest_post_sizes(struct selftest_loop *loop);
 void selftest_recovery(struct selftest_loop *loop);
-void selftest_strict(struct selftest_loop *loop);
-void selftest_relaxed(struct selftest_loop *loop);
+void selftest_bandwidth(struct selftest_loop *loop);
 
 /* Of selftest_layouts.c */
 void selftest_list4(struct selftest_loop *loop);

@@ -49,9 +49,7 @@ static ucs_status_t selftest_fence_flag(struct selftest_loop *loop,
 static void selftest_fence_post(struct selftest_loop *loop,
                                 enum selftest_fence kind, uint64_t round)
 {
-    const uct_iov_t iov = {.buffer = loop->near.bytes,
-                           .length = SELFTEST_FENCE_SIZE,
-                           .memh = loop->near.memh, .count = 1};
+    const uct_iov_t iov = selftest_iov(&loop->near, SELFTEST_FENCE_SIZE);
     ucs_status_t status;
 
     selftest_fill(loop->near.bytes, SELFTEST_FENCE_SIZE, round);
@@ -148,35 +146,20 @@ void selftest_fence(struct selftest_loop *loop)
     }
 }
 
-struct selftest_packing {
-    const uint8_t *bytes;
-    size_t         length;
-};
-
-static size_t selftest_message_pack(void *to, void *arg)
-{
-    const struct selftest_packing *packing = arg;
-
-    memcpy(to, packing->bytes, packing->length);
-    return packing->length;
-}
-
 /* Posts @length bytes of near, by a buffer or from where they are. */
 static ucs_status_t
 selftest_message_post(struct selftest_loop *loop, size_t length, bool is_zcopy)
 {
-    struct selftest_packing packing = {loop->near.bytes, length};
-    const uct_iov_t iov             = {.buffer = loop->near.bytes,
-                                       .length = length,
-                                       .memh = loop->near.memh, .count = 1};
+    struct selftest_packed packed = {loop->near.bytes, length};
+    const uct_iov_t iov           = selftest_iov(&loop->near, length);
     ssize_t size;
 
     if (is_zcopy) {
         return uct_ep_am_zcopy(loop->uct.ep, SELFTEST_AM_ID, NULL, 0, &iov, 1,
                                0, NULL);
     }
-    size = uct_ep_am_bcopy(loop->uct.ep, SELFTEST_AM_ID,
-                           selftest_message_pack, &packing, 0);
+    size = uct_ep_am_bcopy(loop->uct.ep, SELFTEST_AM_ID, selftest_pack, &packed,
+                           0);
     return (size < 0) ? (ucs_status_t)size : UCS_OK;
 }
 

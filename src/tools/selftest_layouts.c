@@ -170,11 +170,7 @@ static void selftest_send(struct selftest_loop *loop,
                           const struct selftest_mem *layout,
                           const struct selftest_shape *shape)
 {
-    uct_iov_t iov = {
-        .length = shape->size,
-        .memh   = layout->memh,
-        .count  = 1
-    };
+    uct_iov_t iov  = selftest_iov(layout, shape->size);
     unsigned count = loop->count;
     ucs_status_t status;
 
@@ -288,16 +284,22 @@ void selftest_list53(struct selftest_loop *loop)
     selftest_list(loop, 53, 100);
 }
 
-void selftest_list1024(struct selftest_loop *loop)
+/* 1,024 pieces, or as many as dcx takes */
+static void selftest_list_most(struct selftest_loop *loop)
 {
     size_t num = 1024;
 
-    selftest_loop_open(loop);
     if (loop->uct.max_pieces < num) {
         num = loop->uct.max_pieces;
         selftest_note("of %zu: UCX_DCX_UMR_MAX_ENTRIES allows no more", num);
     }
     selftest_list(loop, num, 7);
+}
+
+void selftest_list1024(struct selftest_loop *loop)
+{
+    selftest_loop_open(loop);
+    selftest_list_most(loop);
 }
 
 /* All of them, at a peer */
@@ -308,7 +310,7 @@ void selftest_lists(struct selftest_loop *loop)
     selftest_list(loop, 20, 300);
     selftest_list(loop, 52, 100);
     selftest_list(loop, 53, 100);
-    selftest_list(loop, ucs_min(1024, loop->uct.max_pieces), 7);
+    selftest_list_most(loop);
 }
 
 void selftest_inline52(struct selftest_loop *loop)

@@ -163,6 +163,14 @@ void selftest_loop_reconnect(struct selftest_loop *loop)
 }
 
 /* --- bytes ---------------------------------------------------------------- */
+size_t selftest_pack(void *to, void *arg)
+{
+    const struct selftest_packed *packed = arg;
+
+    memcpy(to, packed->bytes, packed->length);
+    return packed->length;
+}
+
 void selftest_fill(uint8_t *bytes, size_t size, unsigned seed)
 {
     for (size_t i = 0; i < size; i++) {

@@ -13,10 +13,10 @@
 #include <uct/dcx/dcx.h>
 
 enum {
-    SELFTEST_PIECES  = 4096,
-    SELFTEST_SIZE    = 1 << 20,
-    SELFTEST_RKEY    = 32,
-    SELFTEST_AM_ID = 2 /* id of an active message */
+    SELFTEST_PIECES = 4096,
+    SELFTEST_SIZE   = 1 << 20,
+    SELFTEST_RKEY   = 32,
+    SELFTEST_AM_ID  = 2 /* id of an active message */
 };
 
 /* Registered memory, or a layout of it, with its key. Of a peer's, bytes are a
@@ -39,7 +39,7 @@ struct selftest_loop {
     bool                forks;   /* the target, unless there is a peer */
     bool                serves;  /* this process is a target of another one */
     bool                is_remote; /* the target is another process */
-    int                 fd;      /* ... a connection with it */
+    int                 fd;      /* a connection with that process */
     struct perf_address address; /* of the target */
     struct selftest_mem near, far; /* of the origin, of the target */
     struct selftest_mem taken;   /* the target's, to be taken back */
@@ -88,6 +88,22 @@ void selftest_pull(struct selftest_loop *loop, const struct selftest_mem *mem,
 /* Waits until the target has got @count messages in all; the last is in
  * loop->message. */
 void selftest_message_wait(struct selftest_loop *loop, unsigned count);
+
+/* The first @length bytes of @mem */
+static inline uct_iov_t
+selftest_iov(const struct selftest_mem *mem, size_t length)
+{
+    return (uct_iov_t){.buffer = mem->bytes, .length = length,
+                       .memh = mem->memh, .count = 1};
+}
+
+/* Bytes of a message, for selftest_pack(), which is a uct_pack_callback_t. */
+struct selftest_packed {
+    const uint8_t *bytes;
+    size_t         length;
+};
+
+size_t selftest_pack(void *to, void *arg);
 
 void selftest_fill(uint8_t *bytes, size_t size, unsigned seed);
 

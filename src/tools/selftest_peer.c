@@ -18,8 +18,8 @@
 #define SELFTEST_MAGIC 0x64637873656c6601ull
 
 /* --- connections ---------------------------------------------------------- */
-void selftest_hello(struct selftest_hello *hello, const char *probe,
-                    unsigned timeout)
+static void selftest_hello(struct selftest_hello *hello, const char *probe,
+                           unsigned timeout)
 {
     *hello = (struct selftest_hello){.magic   = SELFTEST_MAGIC,
                                      .timeout = timeout};

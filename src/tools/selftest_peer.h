@@ -45,10 +45,6 @@ struct selftest_hello {
     uint32_t timeout;
 };
 
-/* Fills in @hello. */
-void selftest_hello(struct selftest_hello *hello, const char *probe,
-                    unsigned timeout);
-
 /* Exchanges hellos on a new connection to @host; ends the process if that is none
  * of this version. */
 int selftest_peer_connect(const char *host, const char *port,

@@ -7,6 +7,7 @@
 #include "perf_say.h"
 #include "selftest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -126,21 +127,19 @@ void selftest_recovery(struct selftest_loop *loop)
 
 /* --- bandwidth ------------------------------------------------------------ */
 /* MB/s of large puts, memory to memory of this host, or to the peer's */
-static void selftest_bandwidth(struct selftest_loop *loop, const char *key,
-                               const char *wire_key)
+void selftest_bandwidth(struct selftest_loop *loop)
 {
-    uct_iov_t iov = {.length = SELFTEST_SIZE, .count = 1};
     ucs_status_t status;
     uint64_t begin;
+    uct_iov_t iov;
+    char key[32];
 
     selftest_loop_open(loop);
-    iov.buffer = loop->near.bytes;
-    iov.memh   = loop->near.memh;
+    iov = selftest_iov(&loop->near, SELFTEST_SIZE);
     selftest_fill(loop->near.bytes, SELFTEST_SIZE, 8);
     begin = perf_now();
     for (unsigned i = 0; i < SELFTEST_PUTS; ) {
-        status = uct_ep_put_zcopy(loop->uct.ep, &iov, 1,
-                                  loop->far.address,
+        status = uct_ep_put_zcopy(loop->uct.ep, &iov, 1, loop->far.address,
                                   loop->far.rkey.rkey, NULL);
         i += selftest_is_posted(loop, status);
     }
@@ -149,15 +148,6 @@ static void selftest_bandwidth(struct selftest_loop *loop, const char *key,
     selftest_pull(loop, &loop->far, 0, SELFTEST_SIZE);
     selftest_compare("a put", loop->far.bytes, loop->near.bytes,
                      SELFTEST_SIZE);
-    selftest_value(loop->is_remote ? wire_key : key, "%.0f", 1e3 * SELFTEST_PUTS * SELFTEST_SIZE / begin);
-}
-
-void selftest_strict(struct selftest_loop *loop)
-{
-    selftest_bandwidth(loop, "strict_mbs", "wire_strict_mbs");
-}
-
-void selftest_relaxed(struct selftest_loop *loop)
-{
-    selftest_bandwidth(loop, "relaxed_mbs", "wire_relaxed_mbs");
+    snprintf(key, sizeof(key), "%s_mbs", loop->probe);
+    selftest_value(key, "%.0f", 1e3 * SELFTEST_PUTS * SELFTEST_SIZE / begin);
 }

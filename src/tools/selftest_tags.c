@@ -97,12 +97,6 @@ static void selftest_tags_open(struct selftest_loop *loop)
 }
 
 /* --- receives, and what is sent to them ----------------------------------- */
-static uct_iov_t selftest_into(const struct selftest_mem *mem, size_t length)
-{
-    return (uct_iov_t){.buffer = mem->bytes, .length = length,
-                       .memh = mem->memh, .count = 1};
-}
-
 static void selftest_recv_append(struct selftest_loop *loop,
                                  struct selftest_recv *recv, uct_tag_t tag,
                                  const uct_iov_t *iov)
@@ -129,8 +123,7 @@ static void selftest_recv_append(struct selftest_loop *loop,
  * are executed in order, and a removal tells when it was. */
 static void selftest_recv_settle(struct selftest_loop *loop)
 {
-    const uct_iov_t iov = {.buffer = loop->near.bytes, .length = SELFTEST_SIZE,
-                           .memh = loop->near.memh, .count = 1};
+    const uct_iov_t iov = selftest_iov(&loop->near, SELFTEST_SIZE);
     struct selftest_recv recv;
 
     selftest_recv_append(loop, &recv, ~0ull, &iov);
@@ -158,7 +151,8 @@ static void selftest_recv_far(struct selftest_loop *loop,
         selftest_call(loop, &call, NULL, NULL);
         return;
     }
-    iov = selftest_into(&loop->far, length);
+    memset(loop->far.bytes, 0, length); /* nothing of the one before */
+    iov = selftest_iov(&loop->far, length);
     selftest_recv_append(loop, recv, tag, &iov);
     selftest_recv_settle(loop);
 }
@@ -225,19 +219,6 @@ selftest_recv_compare(struct selftest_loop *loop,
                      loop->far.bytes, loop->near.bytes, length);
 }
 
-struct selftest_packed {
-    const uint8_t *bytes;
-    size_t         length;
-};
-
-static size_t selftest_pack(void *to, void *arg)
-{
-    const struct selftest_packed *packed = arg;
-
-    memcpy(to, packed->bytes, packed->length);
-    return packed->length;
-}
-
 static void selftest_eager(struct selftest_loop *loop, uct_tag_t tag,
                            const uint8_t *bytes, size_t length)
 {
@@ -261,7 +242,7 @@ static void selftest_rndv_end(uct_completion_t *comp)
 static void selftest_rndv_post(struct selftest_loop *loop, uct_tag_t tag,
                                uct_completion_t *comp, size_t length)
 {
-    uct_iov_t iov = selftest_into(&loop->near, length);
+    uct_iov_t iov = selftest_iov(&loop->near, length);
     ucs_status_ptr_t op;
 
     *comp = (uct_completion_t){.func = selftest_rndv_end, .count = 1};
@@ -418,7 +399,7 @@ selftest_tag_into(struct selftest_loop *loop, unsigned num, bool is_list)
     uct_iov_t iov;
 
     selftest_tag_layout(loop, &layout, &shape, num, is_list);
-    iov = selftest_into(&layout, shape.size);
+    iov = selftest_iov(&layout, shape.size);
     for (unsigned i = 0; i < 4; i++) {
         size_t length = (i < 2) ? 1000 + i * 3000 : shape.size - 5 * (i - 2);
 
@@ -458,7 +439,7 @@ void selftest_tm_appends(struct selftest_loop *loop)
     selftest_tags_open(loop);
     for (unsigned i = 0; i < SELFTEST_APPENDS; i += SELFTEST_BATCH) {
         for (unsigned j = 0; j < SELFTEST_BATCH; j++) {
-            iov        = selftest_into(&loop->far, 16384);
+            iov        = selftest_iov(&loop->far, 16384);
             iov.buffer = loop->far.bytes + j * 16384;
             selftest_recv_append(loop, &recvs[j], i + j, &iov);
         }

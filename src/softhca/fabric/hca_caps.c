@@ -205,7 +205,8 @@ static const struct {
     {"SOFTHCA_HAS", HCA_CAPS_FEATURES, hca_caps_have},
     {"SOFTHCA_LIMITS", "max_qp=N, max_qp_wr=2^N, max_cqe=2^N-1, "
      "max_srq_wr=2^N-1, max_num_tags=2^N-1, max_rd_atomic_dc=2^N, "
-     "max_indirection=N, max_inline_klm=N, or several of these with commas", hca_caps_limit},
+     "max_indirection=N, max_inline_klm=N, or several of these with commas",
+     hca_caps_limit},
 };
 
 int hca_caps_init(void)

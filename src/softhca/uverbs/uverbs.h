@@ -19,7 +19,6 @@
 #ifndef UVERBS_H
 #define UVERBS_H
 
-#include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_obj.h"
 
 #include <rdma/rdma_user_ioctl_cmds.h>

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
-#include "softhca/fabric/hca_caps.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/nic/hca_qp.h"
 #include "softhca/nic/hca_tm.h"

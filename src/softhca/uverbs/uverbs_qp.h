@@ -6,6 +6,7 @@
 #ifndef UVERBS_QP_H
 #define UVERBS_QP_H
 
+#include "softhca/fabric/hca_caps.h"
 #include "uverbs_srq.h"
 
 struct uverbs_qp {
