@@ -155,7 +155,7 @@ static void info_atomics(struct info_device *dev)
     row = info_part_add(dev->part, "relaxed ordering",
                         "UCX_DCX_PCI_RELAXED_ORDERING");
     info_row_found(row, "%s", info_yes_no(device->has_relaxed));
-    info_row_needs(row, "for PCIe of some hosts");
+    info_row_needs(row, "for gets to some hosts");
 
     row = info_part_add(dev->part, "short address vector",
                         "UCX_DCX_DEVX");

@@ -14,7 +14,7 @@ enum {
     SELFTEST_ORDER_ROUNDS = 300,
     SELFTEST_ORDER_SIZE   = 1 << 19,
     SELFTEST_FAILURES     = 20,
-    SELFTEST_PUTS         = 200
+    SELFTEST_GETS         = 200
 };
 
 /* --- order ---------------------------------------------------------------- */
@@ -126,7 +126,7 @@ void selftest_recovery(struct selftest_loop *loop)
 }
 
 /* --- bandwidth ------------------------------------------------------------ */
-/* MB/s of large puts, memory to memory of this host, or to the peer's */
+/* MB/s of large gets, memory to memory of this host, or to the peer's */
 void selftest_bandwidth(struct selftest_loop *loop)
 {
     ucs_status_t status;
@@ -136,18 +136,18 @@ void selftest_bandwidth(struct selftest_loop *loop)
 
     selftest_loop_open(loop);
     iov = selftest_iov(&loop->near, SELFTEST_SIZE);
-    selftest_fill(loop->near.bytes, SELFTEST_SIZE, 8);
+    selftest_fill(loop->far.bytes, SELFTEST_SIZE, 8);
+    selftest_push(loop, &loop->far, 0, SELFTEST_SIZE);
     begin = perf_now();
-    for (unsigned i = 0; i < SELFTEST_PUTS; ) {
-        status = uct_ep_put_zcopy(loop->uct.ep, &iov, 1, loop->far.address,
+    for (unsigned i = 0; i < SELFTEST_GETS; ) {
+        status = uct_ep_get_zcopy(loop->uct.ep, &iov, 1, loop->far.address,
                                   loop->far.rkey.rkey, NULL);
         i += selftest_is_posted(loop, status);
     }
     perf_uct_flush(&loop->uct);
     begin = perf_now() - begin;
-    selftest_pull(loop, &loop->far, 0, SELFTEST_SIZE);
-    selftest_compare("a put", loop->far.bytes, loop->near.bytes,
+    selftest_compare("a get", loop->near.bytes, loop->far.bytes,
                      SELFTEST_SIZE);
     snprintf(key, sizeof(key), "%s_mbs", loop->probe);
-    selftest_value(key, "%.0f", 1e3 * SELFTEST_PUTS * SELFTEST_SIZE / begin);
+    selftest_value(key, "%.0f", 1e3 * SELFTEST_GETS * SELFTEST_SIZE / begin);
 }

@@ -258,7 +258,7 @@ uct_rkey_t dcx_peek_rkey(uct_mem_h memh)
 {
     const uct_dcx_mem_t *mem = memh;
 
-    return ((uct_rkey_t)uct_dcx_mem_strict_rkey(mem) << 32) | mem->rkey;
+    return mem->rkey;
 }
 
 

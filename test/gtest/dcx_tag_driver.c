@@ -80,5 +80,5 @@ void dcx_tag_rndv_set_last(uct_iface_h iface, uint32_t id)
 
 void dcx_tag_pack_rkey(uint32_t rkey, void *buffer)
 {
-    uct_dcx_mem_pack_rkey(rkey, rkey, buffer);
+    uct_dcx_mem_pack_rkey(rkey, buffer);
 }

@@ -4,16 +4,36 @@
  * registration cache and without, and on a device that has no indirect keys.
  */
 #include "dcx_loop.h"
+#include "dcx_peek.h"
 #include "ucx_log.h"
 #include "uct/dcx/base/dcx_stale.h"
 
+#include <dlfcn.h>
 #include <memory>
 #include <set>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
+#include <ucs/arch/cpu.h>
 #include <uct/api/v2/uct_v2.h>
+
+/* The processor that UCX finds: DCX_MEM_EPYC says that it is one */
+template<typename T> static T dcx_mem_cpu(const char *function, T epyc)
+{
+    return (getenv("DCX_MEM_EPYC") != NULL) ? epyc :
+           ((T(*)(void))dlsym(RTLD_NEXT, function))();
+}
+
+extern "C" ucs_cpu_vendor_t ucs_arch_get_cpu_vendor(void)
+{
+    return dcx_mem_cpu(__func__, UCS_CPU_VENDOR_AMD);
+}
+
+extern "C" ucs_cpu_model_t ucs_arch_get_cpu_model(void)
+{
+    return dcx_mem_cpu(__func__, UCS_CPU_MODEL_AMD_ROME);
+}
 
 namespace {
 
@@ -556,6 +576,32 @@ TEST_P(dcx_without, indirect_keys)
 
 INSTANTIATE_TEST_SUITE_P(without, dcx_without, testing::Values(0));
 
+/* --- relaxed ordering of PCIe --------------------------------------------- */
+
+/* True: local data have a key of their own. */
+class dcx_relaxed : public dcx_mem, public testing::WithParamInterface<bool> {
+};
+
+TEST_P(dcx_relaxed, peers_have_the_strict_key)
+{
+    uct_mem_h memh  = reg();
+    uint32_t lkey   = dcx_peek_lkey(memh);
+    uct_rkey_t rkey = unpack(pack(memh, false));
+
+    EXPECT_EQ(GetParam(), lkey != rkey);
+    expect_reached(rkey);
+    expect_reached(unpack(pack(memh)));
+    if (GetParam()) {
+        expect_refused(lkey);
+    }
+    EXPECT_EQ(UCS_OK, dereg(memh));
+}
+
+INSTANTIATE_TEST_SUITE_P(relaxed, dcx_relaxed, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(epyc, dcx_relaxed, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(no_epyc, dcx_relaxed, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(ordered_epyc, dcx_relaxed, testing::Values(false));
+
 } /* namespace */
 
 int main(int argc, char **argv)
@@ -563,5 +609,11 @@ int main(int argc, char **argv)
     return hca_test_main(argc, argv,
                          {{"cached", {{"UCX_DCX_RCACHE", "y"}}},
                           {"single", {{"UCX_DCX_RCACHE", "n"}}},
-                          {"without", {{"UCX_DCX_DEVX", "n"}}}});
+                          {"without", {{"UCX_DCX_DEVX", "n"}}},
+                          {"relaxed", {{"SOFTHCA_ORDER", "relaxed"},
+                                       {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
+                          {"epyc", {{"SOFTHCA_ORDER", "relaxed"},
+                                    {"DCX_MEM_EPYC", "y"}}},
+                          {"no_epyc", {{"SOFTHCA_ORDER", "relaxed"}}},
+                          {"ordered_epyc", {{"DCX_MEM_EPYC", "y"}}}});
 }

@@ -3,14 +3,12 @@
  * dcx on a fabric, or a PCIe, that keeps no order (SOFTHCA_ORDER): a flag behind
  * data, by put, atomic, get and message, contiguous and strided. Data and flag of
  * a pair share bytes, which tell afterwards which of them came last. On an
- * endpoint that leads back to its own interface, or to one whose memory alone is
- * relaxed. DCX_ORDER_PAIRS: pairs of each kind.
+ * endpoint that leads back to its own interface. DCX_ORDER_PAIRS: pairs of each
+ * kind.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
 #include "ucx_log.h"
-
-#include <memory>
 
 namespace {
 
@@ -28,34 +26,19 @@ protected:
         uct_rkey_bundle_t bundle;
 
         m_pairs = (pairs != NULL) ? atoi(pairs) : 3000;
-        if (getenv("DCX_ORDER_MIXED") != NULL) {
-            /* with a fence that waits when the peer gets known */
-            EXPECT_EQ(UCS_OK, uct_ep_put_short(m_ep, "", 1,
-                                               (uintptr_t)near(),
-                                               dcx_peek_rkey(m_dcx.memh)));
-            EXPECT_EQ(UCS_OK, uct_iface_fence(m_dcx.iface, 0));
-            setenv("UCX_DCX_PCI_RELAXED_ORDERING", "y", 1);
-            m_other = std::make_unique<dcx_loop>();
-            setenv("UCX_DCX_PCI_RELAXED_ORDERING", "n", 1);
-            m_ep = m_dcx.make_ep(*m_other);
-            m_to = m_other.get();
-        }
-        UCT_CALL(uct_md_mkey_pack(m_to->md(), m_to->memh, packed.data()));
-        UCT_CALL(uct_rkey_unpack(m_to->component(), packed.data(), &bundle));
+        UCT_CALL(uct_md_mkey_pack(m_dcx.md(), m_dcx.memh, packed.data()));
+        UCT_CALL(uct_rkey_unpack(m_dcx.component(), packed.data(), &bundle));
         m_rkey = bundle.rkey;
     }
 
     ~dcx_order()
     {
         m_dcx.flush();
-        if (m_other != NULL) {
-            uct_ep_destroy(m_ep);
-        }
         EXPECT_EQ("", m_log.take()) << "the device complained";
     }
 
     uint8_t *near() { return m_dcx.mem.data(); }
-    uint8_t *far() { return m_to->mem.data() + pieces * stride + 64; }
+    uint8_t *far() { return m_dcx.mem.data() + pieces * stride + 64; }
     uint64_t raddr(size_t at) { return (uintptr_t)(far() + at); }
 
     template<typename F> void post(F op)
@@ -66,7 +49,6 @@ protected:
         while ((status = op()) == UCS_ERR_NO_RESOURCE) {
             deadline.check("resources for an operation");
             uct_worker_progress(m_dcx.worker);
-            uct_worker_progress(m_to->worker);
         }
         ASSERT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS)) << status;
     }
@@ -127,19 +109,11 @@ protected:
         return getenv("DCX_ORDER_KEPT") != NULL;
     }
 
-    /* A read on PCIe pushes writes, and atomics have a strict key. */
-    static bool is_relaxed()
-    {
-        return !strcmp(getenv("SOFTHCA_ORDER"), "relaxed");
-    }
-
-    hca_log_reader            m_log;
-    dcx_loop                  m_dcx;
-    std::unique_ptr<dcx_loop> m_other;
-    dcx_loop                  *m_to = &m_dcx;
-    uct_ep_h                  m_ep  = m_dcx.ep;
-    uct_rkey_t                m_rkey;
-    unsigned                  m_pairs;
+    hca_log_reader m_log;
+    dcx_loop       m_dcx;
+    uct_ep_h       m_ep = m_dcx.ep;
+    uct_rkey_t     m_rkey;
+    unsigned       m_pairs;
 };
 
 TEST_P(dcx_order, put_behind_a_fence_comes_last)
@@ -193,7 +167,7 @@ TEST_P(dcx_order, atomic_behind_a_fence_finds_the_data)
         m_dcx.flush();
         memset(&data, value, sizeof(data));
         return (result == data) && (*(uint64_t*)(far() + at) == data + 1);
-    }, !is_kept() && !is_relaxed());
+    }, !is_kept());
 }
 
 TEST_P(dcx_order, get_behind_a_fence_finds_the_data)
@@ -210,7 +184,7 @@ TEST_P(dcx_order, get_behind_a_fence_finds_the_data)
         });
         m_dcx.flush();
         return (to[0] == value) && (to[7] == value);
-    }, !is_kept() && !is_relaxed());
+    }, !is_kept());
 }
 
 /* No fence is needed: its completion tells of the data. */
@@ -218,16 +192,15 @@ TEST_P(dcx_order, message_finds_the_data)
 {
     for (size_t length : {plain, strided}) {
         EXPECT_EQ(0u, count(length, false, [&](size_t at, uint8_t value) {
-            const unsigned received = m_to->received;
+            const unsigned received = m_dcx.received;
             dcx_deadline deadline;
 
             post([&] {
                 return uct_ep_am_short(m_ep, 5, 0, NULL, 0);
             });
-            while (m_to->received == received) {
+            while (m_dcx.received == received) {
                 deadline.check("the message");
                 uct_worker_progress(m_dcx.worker);
-                uct_worker_progress(m_to->worker);
             }
             return (far()[at] == value) && (far()[at + 7] == value);
         })) << length << " bytes";
@@ -325,8 +298,6 @@ INSTANTIATE_TEST_SUITE_P(rand, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(streams, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(plain_sl, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(relaxed, dcx_order, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(strict, dcx_order, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(mixed, dcx_order, testing::Values(0));
 
 } /* namespace */
 
@@ -342,12 +313,8 @@ int main(int argc, char **argv)
                      {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
         {"plain_sl", {{"SOFTHCA_ORDER", "ooo"}, {"DCX_ORDER_KEPT", "y"},
                       {"UCX_DCX_AR_ENABLE", "n"}}},
-        {"relaxed", {{"SOFTHCA_ORDER", "relaxed"},
+        {"relaxed", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_ORDER_KEPT", "y"},
                      {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
-        {"strict", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_ORDER_KEPT", "y"},
-                    {"UCX_DCX_PCI_RELAXED_ORDERING", "n"}}},
-        {"mixed", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_ORDER_MIXED", "y"},
-                   {"UCX_DCX_PCI_RELAXED_ORDERING", "n"}}},
         {"kept", {}},
         {"blind", {{"SOFTHCA_LACKS", "devx"}}},
         {"roce", {{"SOFTHCA_LINK", "roce"}}},

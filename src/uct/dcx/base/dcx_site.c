@@ -43,10 +43,11 @@ ucs_config_field_t uct_dcx_site_md_table[] = {
      UCS_CONFIG_TYPE_BOOL},
 
     {"PCI_RELAXED_ORDERING", "auto",
-     "Register memory so that PCIe may write to it in any order, which some\n"
-     "processors need for full bandwidth: \"try\" where the device can, \"y\"\n"
-     "or it fails. For programs of messages alone: of two puts with a fence or\n"
-     "flush between them, the second may be seen first. So \"auto\" is \"n\".",
+     "Register memory a second time, so that PCIe may write what this process\n"
+     "receives or gets in any order, which some processors need for full\n"
+     "bandwidth: \"try\" where the device can, \"y\" or it fails, \"auto\" where\n"
+     "UCX knows that the processor gains by it. Puts and atomics of peers keep\n"
+     "their order.",
      ucs_offsetof(uct_dcx_site_md_config_t, relaxed),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 

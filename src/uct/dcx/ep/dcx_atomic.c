@@ -196,7 +196,7 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
     }
 
     uct_dcx_post_begin(&wqe, dci, ep);
-    uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey >> 32);
+    uct_dcx_wqe_raddr(&wqe, atomic->remote_addr, atomic->rkey);
     uct_dcx_atomic_put(&wqe, &tx, atomic);
     uct_dcx_wqe_data(&wqe, &dci->results[result], atomic->size,
                      dci->results_lkey);

@@ -148,10 +148,6 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    if (addr->flags & UCT_DCX_ADDR_FLAG_RELAXED) {
-        uct_dcx_dci_set_reorders(&queues->dci);
-    }
-
     ep->pid     = be32toh(addr->pid);
     ep->credits = be16toh(addr->credits);
     *ep_p       = &ep->super.super;

@@ -45,9 +45,7 @@ uct_dcx_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
 
     addr->version  = UCT_DCX_ADDR_VERSION;
     addr->flags    = uct_dcx_fc_addr_own(&iface->fc).flags |
-                     ((rx->num_tags > 0) ? UCT_DCX_ADDR_FLAG_TM : 0) |
-                     (iface->super.port.dev->relaxed ?
-                      UCT_DCX_ADDR_FLAG_RELAXED : 0);
+                     ((rx->num_tags > 0) ? UCT_DCX_ADDR_FLAG_TM : 0);
     addr->dc_key   = htobe64(rx->dc_key);
     addr->seg_size = htobe32(rx->seg_size);
     addr->credits  = htobe16(iface->fc.bank.base);

@@ -76,7 +76,7 @@ uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_layout_t *layout)
         .bytes  = iov->length,
         .stride = iov->stride,
         .count  = iov->count,
-        .lkey   = uct_dcx_mem_lkey(iov->memh)
+        .lkey   = uct_dcx_mem_strict_lkey(iov->memh)
     };
 
     return uct_dcx_layout_add(layout, &run);

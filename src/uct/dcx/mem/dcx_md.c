@@ -238,8 +238,10 @@ uct_dcx_md_init_order(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
         return UCS_ERR_UNSUPPORTED;
     }
 
-    dev->relaxed = dev->has_relaxed && ((config->site.relaxed == UCS_YES) ||
-                                        (config->site.relaxed == UCS_TRY));
+    dev->relaxed = dev->has_relaxed &&
+                   ((config->site.relaxed == UCS_AUTO) ?
+                    uct_dcx_ucx_cpu_prefers_relaxed() :
+                    (config->site.relaxed != UCS_NO));
     return UCS_OK;
 }
 

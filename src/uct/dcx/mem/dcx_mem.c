@@ -16,7 +16,7 @@
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
 
-#define UCT_DCX_RKEY_MAGIC 0xdcd3
+#define UCT_DCX_RKEY_MAGIC 0xdcd4
 #define UCT_DCX_RKEY_CHECK 0x5aa5
 
 
@@ -26,7 +26,6 @@ typedef struct uct_dcx_packed_rkey {
     __be16 magic;
     __be16 check;
     __be32 rkey;
-    __be32 strict;
 } UCS_S_PACKED uct_dcx_packed_rkey_t;
 
 static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
@@ -50,24 +49,21 @@ uct_dcx_region_reg(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                    size_t length, uint32_t access)
 {
     region->access = access;
-    region->strict = ibv_reg_mr(md->dev.pd, address, length, access);
+    region->mr     = ibv_reg_mr(md->dev.pd, address, length, access);
 }
 
 
-/* Registers it once more, if others may write to it in any order. Returns the
- * registration for all but atomics: the strict one, if there can be no second. */
-static struct ibv_mr *
-uct_dcx_region_relax(const uct_dcx_region_t *region, uct_dcx_md_t *md)
+/* Registers it once more, for data of its own process. The strict registration
+ * has to do if there can be no second. */
+static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 {
-    struct ibv_mr *strict = region->strict;
-    struct ibv_mr *mr     = NULL;
+    struct ibv_mr *mr = NULL;
 
-    if ((strict != NULL) && md->dev.relaxed &&
-        (region->access & IBV_ACCESS_REMOTE_WRITE)) {
-        mr = ibv_reg_mr(md->dev.pd, strict->addr, strict->length,
-                        region->access | IBV_ACCESS_RELAXED_ORDERING);
+    if (md->dev.relaxed && (region->access & IBV_ACCESS_LOCAL_WRITE)) {
+        mr = ibv_reg_mr(md->dev.pd, region->mr->addr, region->mr->length,
+                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
     }
-    return (mr != NULL) ? mr : strict;
+    region->relaxed = (mr != NULL) ? mr : region->mr;
 }
 
 
@@ -83,12 +79,11 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
     region->num_idle = 0;
     *prot_p          = PROT_READ | PROT_WRITE;
     uct_dcx_region_reg(region, md, address, length, md->dev.mem_access);
-    if ((region->strict == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
+    if ((region->mr == NULL) && (uct_dcx_mem_prot(flags) == PROT_READ)) {
         *prot_p = PROT_READ;
         uct_dcx_region_reg(region, md, address, length,
                            IBV_ACCESS_REMOTE_READ);
     }
-    region->mr = uct_dcx_region_relax(region, md);
     if (region->mr == NULL) {
         ucs_log(silent ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
                 "%s: failed to register %p of %zu bytes: %m%s",
@@ -97,6 +92,7 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
         return UCS_ERR_IO_ERROR;
     }
 
+    uct_dcx_region_relax(region, md);
     return UCS_OK;
 }
 
@@ -113,8 +109,9 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
     }
 
     uct_dcx_slots_forget(&md->slots, region->mr->lkey);
-    failed = (region->mr != region->strict) && (ibv_dereg_mr(region->mr) != 0);
-    if ((ibv_dereg_mr(region->strict) != 0) || failed) {
+    failed = (region->relaxed != region->mr) &&
+             (ibv_dereg_mr(region->relaxed) != 0);
+    if ((ibv_dereg_mr(region->mr) != 0) || failed) {
         ucs_warn("%s: failed to deregister a region: %m",
                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_IO_ERROR;
@@ -242,7 +239,7 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
         return status;
     }
 
-    mem->lkey = mem->region->mr->lkey;
+    mem->lkey = mem->region->relaxed->lkey;
     mem->rkey = mem->region->mr->rkey;
     *memh_p   = mem;
     return UCS_OK;
@@ -447,7 +444,7 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
         return UCS_OK;
     }
 
-    status = uct_dcx_mkey_create(&md->mkeys, mem->region->strict,
+    status = uct_dcx_mkey_create(&md->mkeys, mem->region->mr,
                                  mem->region->access, &fresh);
     if ((status == UCS_OK) &&
         (uct_dcx_mem_take_mkey(md, mem, fresh) != fresh)) {
@@ -457,24 +454,20 @@ static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-/* Halves of both numbers, mixed. The rotation keeps equal ones from canceling
- * each other out. */
-static uint16_t uct_dcx_rkey_check(uint32_t rkey, uint32_t strict)
+/* Depends on each bit: the upper half of a product by an odd constant */
+static uint16_t uct_dcx_rkey_check(uint32_t rkey)
 {
-    uint32_t mix = rkey ^ ((strict << 1) | (strict >> 31));
-
-    return (mix ^ (mix >> 16)) ^ UCT_DCX_RKEY_CHECK;
+    return ((rkey * 0x9e3779b1u) >> 16) ^ UCT_DCX_RKEY_CHECK;
 }
 
 
-void uct_dcx_mem_pack_rkey(uint32_t rkey, uint32_t strict, void *buffer)
+void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer)
 {
     uct_dcx_packed_rkey_t *packed = buffer;
 
-    packed->magic  = htobe16(UCT_DCX_RKEY_MAGIC);
-    packed->check  = htobe16(uct_dcx_rkey_check(rkey, strict));
-    packed->rkey   = htobe32(rkey);
-    packed->strict = htobe32(strict);
+    packed->magic = htobe16(UCT_DCX_RKEY_MAGIC);
+    packed->check = htobe16(uct_dcx_rkey_check(rkey));
+    packed->rkey  = htobe32(rkey);
 }
 
 
@@ -484,11 +477,10 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
     uct_dcx_md_t *md   = ucs_derived_of(tl_md, uct_dcx_md_t);
     uct_dcx_mem_t *mem = memh;
     ucs_status_t status;
-    uint32_t rkey, strict;
+    uint32_t rkey;
 
     if (!invalidate || uct_dcx_mem_is_layout(memh)) {
-        rkey   = uct_dcx_mem_give_rkey(memh);
-        strict = uct_dcx_mem_strict_rkey(mem);
+        rkey = uct_dcx_mem_give_rkey(memh);
     } else if (!md->dev.indirect_keys) {
         ucs_error("%s: the device has no indirect keys, memory cannot be "
                   "invalidated", uct_dcx_device_name(&md->dev));
@@ -498,10 +490,10 @@ ucs_status_t uct_dcx_mem_pack(uct_md_h tl_md, uct_mem_h memh, int invalidate,
         if (status != UCS_OK) {
             return status;
         }
-        rkey = strict = mem->mkey->rkey;
+        rkey = mem->mkey->rkey;
     }
 
-    uct_dcx_mem_pack_rkey(rkey, strict, buffer);
+    uct_dcx_mem_pack_rkey(rkey, buffer);
     return UCS_OK;
 }
 
@@ -513,18 +505,17 @@ uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
 {
     const uct_dcx_packed_rkey_t *packed = buffer;
     uint32_t rkey                       = be32toh(packed->rkey);
-    uint32_t strict                     = be32toh(packed->strict);
 
     if ((packed->magic != htobe16(UCT_DCX_RKEY_MAGIC)) ||
-        (packed->check != htobe16(uct_dcx_rkey_check(rkey, strict)))) {
-        ucs_error("this is no remote key of dcx (0x%04x%04x%08x%08x): it was "
+        (packed->check != htobe16(uct_dcx_rkey_check(rkey)))) {
+        ucs_error("this is no remote key of dcx (0x%04x%04x%08x): it was "
                   "cut off or overwritten, or the peer runs another version; "
                   "in an MPI program, a dynamic window may be why",
-                  be16toh(packed->magic), be16toh(packed->check), rkey, strict);
+                  be16toh(packed->magic), be16toh(packed->check), rkey);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    *rkey_p   = ((uct_rkey_t)strict << 32) | rkey;
+    *rkey_p   = rkey;
     *handle_p = NULL;
     return UCS_OK;
 }

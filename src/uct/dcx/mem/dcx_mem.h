@@ -14,10 +14,11 @@
  * invalidated with its region: out of the cache, and complete when the last
  * holder lets go.
  *
- * With relaxed ordering a region is registered twice. Atomics and indirect keys
- * use the second, strict registration, as those of UCX's transports do (ib_md.h,
- * uct_ib_memh_get_atomic_mr_type()). A remote key has the numbers of both:
- * uct_rkey_t is the one in its lower half, the strict one in its upper half.
+ * With relaxed ordering of PCIe a region is registered twice: peers and indirect
+ * keys use the strict registration, local data of an operation the relaxed one.
+ * The completion that tells of local data is written behind them, in order
+ * (PCIe: a write without the attribute passes none). A peer that writes sees no
+ * such completion, so only a strict key keeps the order that it asks for.
  *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
@@ -38,8 +39,8 @@ typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 typedef struct uct_dcx_region {
     ucs_rcache_region_t super;    /* in the cache */
     struct ibv_mr       *mr;
-    struct ibv_mr       *strict;  /* the same without relaxed ordering */
-    uint32_t            access;   /* IBV_ACCESS_* of 'strict' */
+    struct ibv_mr       *relaxed; /* the same with relaxed ordering, or 'mr' */
+    uint32_t            access;   /* IBV_ACCESS_* of 'mr' */
     uct_dcx_mkey_t      *idle;    /* indirect keys that no handle has now */
     unsigned            num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
 } uct_dcx_region_t;
@@ -47,8 +48,8 @@ typedef struct uct_dcx_region {
 
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
-    uint32_t         lkey;      /* of the region */
-    uint32_t         rkey;
+    uint32_t         lkey;      /* of local data, maybe relaxed */
+    uint32_t         rkey;      /* what peers get */
     uct_dcx_region_t *region;
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
     struct uct_dcx_mem *origin; /* itself, or whose keys these are */
@@ -64,7 +65,7 @@ typedef struct uct_dcx_mem {
 
 
 enum {
-    UCT_DCX_RKEY_PACKED_SIZE = 12,
+    UCT_DCX_RKEY_PACKED_SIZE = 8,
 
     /* as many as UCX has handles of a region in ordinary use; more are left by
      * a burst, and the device's keys are limited */
@@ -96,10 +97,10 @@ static inline uint32_t uct_dcx_mem_give_rkey(uct_mem_h memh)
 }
 
 
-/* Key that remote atomics use in place of 'rkey' */
-static inline uint32_t uct_dcx_mem_strict_rkey(const uct_dcx_mem_t *mem)
+/* Names it in an indirect key, by which peers may write. */
+static inline uint32_t uct_dcx_mem_strict_lkey(const uct_dcx_mem_t *mem)
 {
-    return uct_dcx_mem_is_layout(mem) ? mem->rkey : mem->region->strict->rkey;
+    return uct_dcx_mem_is_layout(mem) ? mem->lkey : mem->region->mr->lkey;
 }
 
 
@@ -124,7 +125,7 @@ extern const ucs_rcache_ops_t uct_dcx_mem_rcache_ops;
 /* Remote keys: UCT_DCX_RKEY_PACKED_SIZE bytes, checked on arrival. */
 ucs_status_t
 uct_dcx_mem_pack(uct_md_h md, uct_mem_h memh, int invalidate, void *buffer);
-void uct_dcx_mem_pack_rkey(uint32_t rkey, uint32_t strict, void *buffer);
+void uct_dcx_mem_pack_rkey(uint32_t rkey, void *buffer);
 ucs_status_t
 uct_dcx_rkey_unpack(uct_component_t *component, const void *buffer,
                     UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,

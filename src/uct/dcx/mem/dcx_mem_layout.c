@@ -353,7 +353,7 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
     }
 
     next->runs[next->num]      = *run;
-    next->runs[next->num].lkey = uct_dcx_mem_lkey(memh);
+    next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
     next->named[next->num]     = memh;
     next->num++;
     return NULL;

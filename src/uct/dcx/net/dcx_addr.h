@@ -32,16 +32,14 @@ typedef struct uct_dcx_iface_addr {
 } UCS_S_PACKED uct_dcx_iface_addr_t;
 
 enum {
-    UCT_DCX_ADDR_VERSION = 7
+    UCT_DCX_ADDR_VERSION = 8
 };
 
 enum {
-    UCT_DCX_ADDR_FLAG_FC      = UCS_BIT(0), /* speaks flow control: peers have
-                                             * to agree */
-    UCT_DCX_ADDR_FLAG_TM      = UCS_BIT(1), /* the target matches tags */
-    UCT_DCX_ADDR_FLAG_RELAXED = UCS_BIT(2), /* its memory is written in any
-                                             * order */
-    UCT_DCX_ADDR_FLAGS        = UCS_MASK(3)
+    UCT_DCX_ADDR_FLAG_FC = UCS_BIT(0), /* speaks flow control: peers have to
+                                        * agree */
+    UCT_DCX_ADDR_FLAG_TM = UCS_BIT(1), /* the target matches tags */
+    UCT_DCX_ADDR_FLAGS   = UCS_MASK(2)
 };
 
 

@@ -100,7 +100,6 @@ ucs_status_t uct_dcx_port_init_sl(uct_dcx_port_t *port,
              uct_dcx_port_init_priority(port, config) :
              uct_dcx_port_choose_sl(port, config);
     if (status == UCS_OK) {
-        port->is_ordered &= !port->dev->relaxed;
         ucs_debug("%s: SL %u, RDMA %s", port->name, port->sl,
                   port->is_ordered ? "in order" : "in any order");
     }

@@ -205,39 +205,6 @@ uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index)
 }
 
 
-/* Has fences ask for strong order; one that waits for its WQE, too. */
-static void uct_dcx_dci_reorders(uct_dcx_dci_t *dci, unsigned num_streams)
-{
-    const uint32_t change = MLX5_WQE_CTRL_FENCE ^ UCT_DCX_WQE_STRONG_ORDER;
-    unsigned i;
-
-    if (dci->txq.sq.carry & uct_dcx_wqe_flags(MLX5_WQE_CTRL_FENCE)) {
-        dci->txq.sq.carry ^= uct_dcx_wqe_flags(change);
-    }
-    for (i = 0; i < num_streams; ++i) {
-        if (dci->streams[i] & MLX5_WQE_CTRL_FENCE) {
-            dci->streams[i] ^= change;
-        }
-    }
-    dci->fence = UCT_DCX_WQE_STRONG_ORDER;
-}
-
-
-void uct_dcx_dci_set_reorders(uct_dcx_dci_set_t *set)
-{
-    unsigned i;
-
-    if (set->params.fence == UCT_DCX_WQE_STRONG_ORDER) {
-        return;
-    }
-
-    set->params.fence = UCT_DCX_WQE_STRONG_ORDER;
-    for (i = 0; i < set->num_created; ++i) {
-        uct_dcx_dci_reorders(&set->dci[set->created[i]], set->pool.num_streams);
-    }
-}
-
-
 /* One that works, chosen by 'index': of those that exist, else a new one. If
  * there is none to be had, one that does not work. */
 static uint16_t

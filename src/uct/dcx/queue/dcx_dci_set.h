@@ -135,9 +135,6 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
 
 void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
 
-/* A peer's memory is written in any order: fences ask for strong order. */
-void uct_dcx_dci_set_reorders(uct_dcx_dci_set_t *set);
-
 /* Initiator 'index', created if it does not exist. NULL if it cannot be had:
  * others have to do. */
 uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);

@@ -40,7 +40,7 @@ uct_dcx_tm_unexpected_rndv(uct_dcx_tm_t *tm, struct ibv_tmh *tmh,
         return UCS_OK;
     }
 
-    uct_dcx_mem_pack_rkey(be32toh(rvh.rkey), be32toh(rvh.rkey), rkey);
+    uct_dcx_mem_pack_rkey(be32toh(rvh.rkey), rkey);
     return tm->rndv_cb(tm->rndv_arg, 0, tmh->tag, hdr, length,
                        be64toh(rvh.va), be32toh(rvh.len), rkey);
 }

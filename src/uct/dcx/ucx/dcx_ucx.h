@@ -164,6 +164,9 @@ uct_dcx_ucx_mpool_init_registered(uct_base_iface_t *iface, ucs_mpool_t *mp,
 /* What UCX calls a PCI device in its log. */
 void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name);
 
+/* True if UCX knows that the processor gains by relaxed ordering of PCIe. */
+int uct_dcx_ucx_cpu_prefers_relaxed(void);
+
 /* Options as the environment (UCX_<prefix><name>) and UCX's files have them. */
 ucs_status_t
 uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,

@@ -125,6 +125,18 @@ void uct_dcx_ucx_name_device(ucs_sys_device_t device, const char *name)
 }
 
 
+#if UCT_VERNO_MINOR >= 22
+#define ucs_cpu_prefer_relaxed_order() \
+    ucs_cpu_model_prefer_relaxed_order(ucs_arch_get_cpu_vendor(), \
+                                       ucs_arch_get_cpu_model())
+#endif
+
+int uct_dcx_ucx_cpu_prefers_relaxed(void)
+{
+    return ucs_cpu_prefer_relaxed_order();
+}
+
+
 #if UCT_VERNO_MINOR >= 15
 ucs_status_t
 uct_dcx_ucx_read_options(void *options, ucs_config_field_t *table,

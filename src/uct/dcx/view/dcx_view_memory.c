@@ -70,6 +70,7 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
                               int *is_same_p)
 {
     uct_dcx_view_region_t *region;
+    uint32_t lkey;
     unsigned i;
 
     *is_same_p = 1;
@@ -79,8 +80,9 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
             uct_dcx_view_memory_dereg_first(memory, md, i);
             return 0;
         }
-        *is_same_p  &= (region->lkey == region->mem->lkey);
-        region->lkey = region->mem->lkey;
+        lkey         = uct_dcx_mem_strict_lkey(region->mem);
+        *is_same_p  &= (region->lkey == lkey);
+        region->lkey = lkey;
     }
     return 1;
 }
