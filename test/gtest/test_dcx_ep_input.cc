@@ -29,7 +29,7 @@ TEST_P(dcx_ep_input, bad_interface_address)
     auto dev = m_dcx.dev_addr(), good = m_dcx.iface_addr(), addr = good;
 
     addr[0] = 3;
-    EXPECT_BAD_ADDR(dev, addr, "is of version 3, this is 7");
+    EXPECT_BAD_ADDR(dev, addr, "is of version 3, this is 8");
 
     addr    = good;
     addr[1] = 0x80;
