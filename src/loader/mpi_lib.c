@@ -8,7 +8,6 @@
 #include "mpi_lib.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,19 +163,6 @@ int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents)
            mpi_lib_calls.extent(type, &extents->lb, &extents->extent) ||
            mpi_lib_calls.true_extent(type, &extents->true_lb,
                                      &extents->true_extent);
-}
-
-int mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
-                         size_t counts, size_t types)
-{
-    if ((counts > 0) || (ints > INT_MAX) || (addresses > INT_MAX) ||
-        (types > INT_MAX)) {
-        return -1;
-    }
-    args->num_ints      = (int)ints;
-    args->num_addresses = (int)addresses;
-    args->num_types     = (int)types;
-    return 0;
 }
 
 /* One piece of memory for all: what needs 8 bytes of alignment comes first */

@@ -7,6 +7,7 @@
 #ifndef MPI_LIB_H
 #define MPI_LIB_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -107,8 +108,19 @@ extern const mpi_lib_t mpi_lib_mpich;
 
 /* The numbers, from an MPI that has counts of 64 bits as well. Returns non-zero, and
  * leaves the type to packing, if it has any, or more of a kind than an int counts. */
-int mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
-                         size_t counts, size_t types);
+static inline int
+mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
+                     size_t counts, size_t types)
+{
+    if ((counts > 0) || (ints > INT_MAX) || (addresses > INT_MAX) ||
+        (types > INT_MAX)) {
+        return -1;
+    }
+    args->num_ints      = (int)ints;
+    args->num_addresses = (int)addresses;
+    args->num_types     = (int)types;
+    return 0;
+}
 
 /* Whether there is an MPI in the process that is known. Cheap; may be called
  * before MPI_Init(). */

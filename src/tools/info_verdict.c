@@ -5,6 +5,7 @@
 #include "info_verdict.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 void info_blame(struct info_verdict *verdict, const char *format, ...)
 {
@@ -51,5 +52,17 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
                     "ucp_client_server, want %s: there is no rdma_cm\n",
                     sockaddr);
         }
+    }
+}
+
+void info_mend_variable(struct info_verdict *verdict, const char *text)
+{
+    const char *name = strstr(text, "UCX_");
+
+    if (name == NULL) {
+        info_mend(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
+    } else {
+        info_mend(verdict, "unset %.*s",
+                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"), name);
     }
 }

@@ -19,6 +19,9 @@ void info_blame(struct info_verdict *verdict, const char *format, ...)
 void info_mend(struct info_verdict *verdict, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
+/* Has the verdict undo the variable that a message of dcx names, if it does. */
+void info_mend_variable(struct info_verdict *verdict, const char *text);
+
 /* Prints it. Where nothing is wrong, `lane` is what UCX uses, and `sockaddr`, which
  * may be NULL, the variables for programs that connect by socket address. */
 void info_verdict_print(const struct info_verdict *verdict, const char *lane,

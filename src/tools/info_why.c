@@ -19,18 +19,6 @@
 #define INFO_LOADER "libdcx_loader.so"
 #define INFO_PLUGIN "libuct_dcx.so"
 
-void info_mend_variable(struct info_verdict *verdict, const char *text)
-{
-    const char *name = strstr(text, "UCX_");
-
-    if (name == NULL) {
-        info_mend(verdict, "UCX_LOG_LEVEL=debug ucx_info -d");
-    } else {
-        info_mend(verdict, "unset %.*s",
-                  (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"), name);
-    }
-}
-
 /* --- the machine ---------------------------------------------------------- */
 /* A device of Mellanox/NVIDIA that no driver shows to verbs */
 static bool info_has_idle_nic(void)

@@ -15,9 +15,6 @@ typedef void (*info_cause_t)(const struct info_report *report,
 
 extern const info_cause_t info_device_causes[];
 
-/* The command that undoes the variable that a message of dcx names. */
-void info_mend_variable(struct info_verdict *verdict, const char *text);
-
 /* Prints what is wrong, or that nothing is. @return whether UCX uses dcx. */
 bool info_why_print(const struct info_report *report, bool json, FILE *out);
 

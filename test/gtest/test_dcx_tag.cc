@@ -618,7 +618,7 @@ TEST_P(dcx_tag_rndv, request_is_not_left_behind)
 
 TEST_P(dcx_tag_rndv, key_of_a_number)
 {
-    uint8_t packed[12], ours[12];
+    uint8_t packed[8], ours[8];
     uct_rkey_bundle_t rkey;
 
     dcx_tag_pack_rkey(m_rkey, packed);

@@ -93,12 +93,11 @@ int hca_trap_bus(bool (*fn)(const void *addr));
 /**
  * A store to [start, start + len), which the caller is about to make read-only,
  * waits in its thread until the range is thawed, and is then made again: the
- * pages may be exchanged meanwhile. Installs the handlers. One range at a time;
- * another caller waits for the first. The caller itself stores nothing there.
- *
- * @return 0, or -errno of sigaction.
+ * pages may be exchanged meanwhile. The handlers are installed. One range at a
+ * time; another caller waits for the first. The caller itself stores nothing
+ * there.
  */
-int hca_trap_freeze(void *start, size_t len);
+void hca_trap_freeze(void *start, size_t len);
 void hca_trap_thaw(void);
 
 /** In a forked child: nobody holds a range. */

@@ -58,19 +58,14 @@ static void freeze_block(void)
             sizeof(freeze_mask));
 }
 
-int hca_trap_freeze(void *start, size_t len)
+void hca_trap_freeze(void *start, size_t len)
 {
-    int ret = hca_trap_install();
-
-    if (ret == 0) {
-        pthread_mutex_lock(&freeze_mutex);
-        freeze_block();
-        freeze_own = true;
-        atomic_store(&freeze_start, (uintptr_t)start);
-        atomic_store(&freeze_end, (uintptr_t)start + len);
-        atomic_fetch_add(&freeze_count, 1);
-    }
-    return ret;
+    pthread_mutex_lock(&freeze_mutex);
+    freeze_block();
+    freeze_own = true;
+    atomic_store(&freeze_start, (uintptr_t)start);
+    atomic_store(&freeze_end, (uintptr_t)start + len);
+    atomic_fetch_add(&freeze_count, 1);
 }
 
 void hca_trap_thaw(void)

@@ -79,9 +79,10 @@ static bool hca_umem_is_stack(const struct hca_umem *umem, uintptr_t frame)
 /* Neither this process nor a peer (hca_mem.c) writes there meanwhile. */
 static int hca_umem_freeze(void *pages, size_t size)
 {
-    int ret = hca_trap_freeze(pages, size);
+    int ret = hca_trap_install();
 
     if (ret == 0) {
+        hca_trap_freeze(pages, size);
         atomic_fetch_add(&hca_fabric->procs[hca_self].freezes, 1);
     }
     return ret;

@@ -16,44 +16,18 @@
 #include "softhca/nic/hca_pcie.h"
 #include "softhca/nic/hca_thread.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #define PRELOAD_SYSFS "/sys/class/infiniband" /* also infiniband_verbs, ... */
 #define PRELOAD_DEVFS "/dev/infiniband"
 #define PRELOAD_NODE  PRELOAD_DEVFS "/uverbs"
 
-static struct preload_libc preload_real;
-static atomic_bool preload_ready;
-
 static __thread char preload_buffer[PATH_MAX];
-
-/* Twice at once is harmless: both find the same. */
-static void preload_resolve(void)
-{
-#define PRELOAD_RESOLVE(_name) \
-    preload_real._name = (__typeof__(preload_real._name)) \
-            (uintptr_t)dlsym(RTLD_NEXT, #_name);
-    PRELOAD_LIBC(PRELOAD_RESOLVE)
-    atomic_store_explicit(&preload_ready, true, memory_order_release);
-}
-
-const struct preload_libc *preload_libc(void)
-{
-    /* pairs with the release in preload_resolve() */
-    if (__builtin_expect(!atomic_load_explicit(&preload_ready,
-                                               memory_order_acquire), 0)) {
-        preload_resolve();
-    }
-    return &preload_real;
-}
 
 static void preload_exit(int status, void *arg)
 {

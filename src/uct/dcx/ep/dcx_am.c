@@ -59,7 +59,7 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 
     dci = uct_dcx_fc_get(queues, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     uct_dcx_post_begin(&wqe, dci, ep);
@@ -92,7 +92,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 
     dci = uct_dcx_fc_get(queues, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     uct_dcx_post_begin(&wqe, dci, ep);
@@ -153,7 +153,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 
     dci = uct_dcx_fc_get(queues, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     desc = ucs_mpool_get_inline(&queues->desc_mp);
@@ -218,7 +218,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
 
     dci = uct_dcx_fc_get(queues, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&

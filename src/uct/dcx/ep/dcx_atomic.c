@@ -183,7 +183,7 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
 
     dci = uct_dcx_tx_get(&queues->dci, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     result = dci->txq.sq.mask + 1; /* of those that nobody looks at */

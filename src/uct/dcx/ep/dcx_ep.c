@@ -188,7 +188,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
             return uct_dcx_ep_refuse(ep);
         }
         if (!ucs_arbiter_group_is_empty(&ep->pending)) {
-            return uct_dcx_tx_no_resource(ep); /* behind its requests */
+            return uct_dcx_ep_no_resource(ep); /* behind its requests */
         }
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
@@ -199,7 +199,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         (!uct_dcx_dci_may_post(dci, ep) &&
          !(uct_dcx_ep_is_idle(ep, dci) &&
            ucs_arbiter_group_is_empty(&ep->pending)))) {
-        return uct_dcx_tx_no_resource(ep); /* behind those who wait for it */
+        return uct_dcx_ep_no_resource(ep); /* behind those who wait for it */
     }
 
     if (!uct_dcx_ep_is_idle(ep, dci)) {
@@ -281,7 +281,7 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     dci = uct_dcx_tx_get_dci(ep);
     if (dci == NULL) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     uct_dcx_post_probe(ep, dci, comp);

@@ -41,7 +41,7 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 
     dci = uct_dcx_tx_get(&queues->dci, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     uct_dcx_rma_post_inline(ep, dci, buffer, length, remote_addr, rkey);
@@ -80,7 +80,7 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
 
     dci = uct_dcx_tx_get(&queues->dci, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     desc = ucs_mpool_get_inline(&queues->desc_mp);
@@ -145,7 +145,7 @@ uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 
     dci = uct_dcx_tx_get(&queues->dci, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     uct_dcx_post_begin(&wqe, dci, ep);
@@ -217,7 +217,7 @@ uct_dcx_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
 
     dci = uct_dcx_tx_get(&queues->dci, ep);
     if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     desc = ucs_mpool_get_inline(&queues->desc_mp);

@@ -404,7 +404,7 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
     }
 
     if (!uct_dcx_strided_can_post(op)) {
-        return uct_dcx_tx_no_resource(ucs_derived_of(op->ep, uct_dcx_ep_t));
+        return uct_dcx_ep_no_resource(ucs_derived_of(op->ep, uct_dcx_ep_t));
     }
 
     if (form == UCT_DCX_LAYOUT_FORM_KEY) {

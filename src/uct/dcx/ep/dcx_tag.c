@@ -52,7 +52,7 @@ uct_dcx_tag_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 static UCS_F_NOINLINE ucs_status_t uct_dcx_tag_no_resource(uct_dcx_ep_t *ep)
 {
     if (!(ep->flags & UCT_DCX_EP_FLAG_NO_TM)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     ucs_error("a tagged message to a peer that does not match tags: set "

@@ -257,7 +257,7 @@ static int uct_dcx_fc_remind(uct_dcx_fc_t *fc, uct_dcx_fc_entry_t *entry)
     }
 
     if (uct_dcx_tx_is_lost(&fc->queues->dci, ep)) {
-        uct_dcx_tx_no_resource(ep); /* it fails */
+        uct_dcx_ep_no_resource(ep); /* it fails */
         return 1;
     }
 

@@ -116,7 +116,7 @@ ucs_status_t uct_dcx_event_arm(uct_iface_h tl_iface, unsigned events)
      * process */
     uct_dcx_signal_request_all(set);
     if (set->todo & UCT_DCX_TODO_REFILL) {
-        uct_dcx_rx_refill(&iface->super);
+        uct_dcx_queues_refill(&iface->super);
     }
 
     if (count < 0) {

@@ -78,34 +78,6 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
 }
 
 
-UCS_F_NOINLINE unsigned
-uct_dcx_iface_do(uct_dcx_iface_t *iface, unsigned count)
-{
-    uct_dcx_dci_set_t *set = &iface->super.dci;
-
-    if (set->todo & UCT_DCX_TODO_GROUPS) {
-        count += uct_dcx_tx_poll_others(&iface->super);
-    }
-
-    if (set->todo & UCT_DCX_TODO_REFILL) {
-        uct_dcx_rx_refill(&iface->super);
-    }
-
-    if (set->todo & UCT_DCX_TODO_FC) {
-        uct_dcx_fc_progress(&iface->fc);
-    }
-
-    if (set->todo & UCT_DCX_TODO_PENDING) {
-        uct_dcx_pending_serve(set);
-    }
-
-    if (set->todo & UCT_DCX_TODO_UNSIGNALED) {
-        uct_dcx_signal_progress(set);
-    }
-    return count;
-}
-
-
 /* Most calls find nothing. Until one finds something, no function is called
  * and no register has to be saved. */
 static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)

@@ -31,9 +31,4 @@ typedef struct uct_dcx_iface {
     uct_dcx_tm_t     tm;
 } uct_dcx_iface_t;
 
-
-/* All that is put down in 'todo', after 'count' completions were taken. Returns
- * how many there are then. */
-unsigned uct_dcx_iface_do(uct_dcx_iface_t *iface, unsigned count);
-
 #endif

@@ -15,20 +15,6 @@
 #define UCT_DCX_RX_TM_KEY 0x6463782d74616773ul
 
 
-void uct_dcx_rx_refill(uct_dcx_queues_t *queues)
-{
-    uct_dcx_rx_t *rx = &queues->rx;
-
-    uct_dcx_srq_post(rx);
-    if (rx->excess >= 0) {
-        /* no message may come any more */
-        queues->dci.todo |= UCT_DCX_TODO_REFILL;
-    } else {
-        queues->dci.todo &= ~UCT_DCX_TODO_REFILL;
-    }
-}
-
-
 /* One byte has the opcode, and says where the message is. Returns whether an
  * entry of the queue is free. */
 static UCS_F_ALWAYS_INLINE int
@@ -71,7 +57,7 @@ static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
 
     uct_dcx_cq_update(cq);
     if (iface->super.rx.excess >= 0) {
-        uct_dcx_rx_refill(&iface->super);
+        uct_dcx_queues_refill(&iface->super);
     }
     return count + uct_dcx_tx_progress(iface);
 }
@@ -90,7 +76,7 @@ unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
         /* entries are posted only when as many completions have room */
         uct_dcx_cq_update(cq);
         if (uct_dcx_rx_free(&iface->super.rx, index)) {
-            uct_dcx_rx_refill(&iface->super);
+            uct_dcx_queues_refill(&iface->super);
         }
     }
 

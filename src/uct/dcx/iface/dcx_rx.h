@@ -27,7 +27,4 @@ unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe);
 /* UCT's progress of an interface whose device matches tags, dcx_rx_tm.c */
 unsigned uct_dcx_rx_tm_progress(uct_iface_h tl_iface);
 
-/* Posts the buffers that were short before, if there are any by now. */
-void uct_dcx_rx_refill(uct_dcx_queues_t *queues);
-
 #endif

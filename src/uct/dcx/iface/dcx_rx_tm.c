@@ -116,7 +116,7 @@ uct_dcx_rx_tm_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 
     uct_dcx_cq_update(&rx->cq);
     if (rx->excess >= 0) {
-        uct_dcx_rx_refill(&iface->super);
+        uct_dcx_queues_refill(&iface->super);
     }
 
     if (tm->unexpected != tm->synced) {

@@ -4,6 +4,7 @@
  * queue/dcx_signal.h.
  */
 #include "dcx_tx_poll.h"
+#include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/recover/dcx_recover.h"
@@ -164,7 +165,7 @@ static unsigned uct_dcx_tx_poll_cq(uct_dcx_queues_t *queues, uct_dcx_cq_t *cq)
 }
 
 
-unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
+static unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
 {
     uct_dcx_dci_set_t *set = &queues->dci;
     unsigned count         = 0;
@@ -183,6 +184,33 @@ unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
 }
 
 
+UCS_F_NOINLINE unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count)
+{
+    uct_dcx_dci_set_t *set = &iface->super.dci;
+
+    if (set->todo & UCT_DCX_TODO_GROUPS) {
+        count += uct_dcx_tx_poll_others(&iface->super);
+    }
+
+    if (set->todo & UCT_DCX_TODO_REFILL) {
+        uct_dcx_queues_refill(&iface->super);
+    }
+
+    if (set->todo & UCT_DCX_TODO_FC) {
+        uct_dcx_fc_progress(&iface->fc);
+    }
+
+    if (set->todo & UCT_DCX_TODO_PENDING) {
+        uct_dcx_pending_serve(set);
+    }
+
+    if (set->todo & UCT_DCX_TODO_UNSIGNALED) {
+        uct_dcx_signal_progress(set);
+    }
+    return count;
+}
+
+
 /* One completion was taken, and there are more. */
 static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
 {
@@ -190,7 +218,7 @@ static UCS_F_NOINLINE unsigned uct_dcx_tx_poll_more(uct_dcx_iface_t *iface)
     unsigned count           = uct_dcx_tx_poll_cq(queues,
                                                   &queues->dci.group[0].cq);
 
-    return (queues->dci.todo == 0) ? count : uct_dcx_iface_do(iface, count);
+    return (queues->dci.todo == 0) ? count : uct_dcx_tx_todo(iface, count);
 }
 
 
@@ -208,5 +236,5 @@ uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe)
     }
 
     uct_dcx_cq_update(&queues->dci.group[0].cq);
-    return ucs_likely(queues->dci.todo == 0) ? 1 : uct_dcx_iface_do(iface, 1);
+    return ucs_likely(queues->dci.todo == 0) ? 1 : uct_dcx_tx_todo(iface, 1);
 }

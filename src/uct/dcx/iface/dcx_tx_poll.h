@@ -13,8 +13,9 @@
 unsigned
 uct_dcx_tx_poll(uct_dcx_iface_t *iface, const struct mlx5_cqe64 *cqe);
 
-/* Takes send completions of all queues but the first. Returns how many. */
-unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues);
+/* Does all that is put down in 'todo', after 'count' completions were taken.
+ * Returns how many there are then. */
+unsigned uct_dcx_tx_todo(uct_dcx_iface_t *iface, unsigned count);
 
 
 /* What a call of progress does when there is no message, or none any more. */
@@ -27,7 +28,7 @@ uct_dcx_tx_progress(uct_dcx_iface_t *iface)
     if (cqe != NULL) {
         return uct_dcx_tx_poll(iface, cqe);
     }
-    return ucs_unlikely(set->todo != 0) ? uct_dcx_iface_do(iface, 0) : 0;
+    return ucs_unlikely(set->todo != 0) ? uct_dcx_tx_todo(iface, 0) : 0;
 }
 
 #endif

@@ -78,4 +78,8 @@ typedef struct uct_dcx_queues {
  * and this interface goes on without: NULL. */
 uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues);
 
+/* Posts the buffers that are short, if there are any by now; else it is put down
+ * in 'todo'. */
+void uct_dcx_queues_refill(uct_dcx_queues_t *queues);
+
 #endif

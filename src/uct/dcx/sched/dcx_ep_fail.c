@@ -59,6 +59,21 @@ ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep)
 }
 
 
+ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep)
+{
+    if (uct_dcx_tx_is_lost(uct_dcx_ep_dci_set(ep), ep)) {
+        uct_dcx_ep_fail(ep, UCS_ERR_IO_ERROR);
+    }
+
+    if (ep->state == UCT_DCX_EP_FAILED) {
+        return uct_dcx_ep_refuse(ep);
+    }
+
+    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
 /* Everything that was posted before an endpoint was canceled has ended. */
 static void uct_dcx_ep_done_mark(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                  ucs_status_t status)
@@ -97,7 +112,7 @@ static ucs_status_t uct_dcx_ep_post_mark(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 
     if ((dci->state == UCT_DCX_DCI_LOST) ||
         (uct_dcx_sq_used(&dci->txq.sq) > dci->txq.sq.mask)) {
-        return uct_dcx_tx_no_resource(ep);
+        return uct_dcx_ep_no_resource(ep);
     }
 
     uct_dcx_dci_mark_canceled(dci, ep);

@@ -19,6 +19,9 @@ int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status);
 /* The error of a failed endpoint. The first time it is logged. */
 ucs_status_t uct_dcx_ep_refuse(uct_dcx_ep_t *ep);
 
+/* An operation returns this if it cannot be posted now, or never will be. */
+ucs_status_t uct_dcx_ep_no_resource(uct_dcx_ep_t *ep);
+
 /* The endpoint, which has 'dci', fails when a completion comes that progress
  * finds. An exclusive queue goes to the error state. A shared one is not
  * stopped, as others use it: a NOP marks the place from which on the endpoint

@@ -3,8 +3,6 @@
  * Initiators for operations; see dcx_tx.h.
  */
 #include "dcx_tx.h"
-#include "dcx_ep_fail.h"
-#include "dcx_pending.h"
 
 #include <ucs/debug/log.h>
 
@@ -70,29 +68,6 @@ uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep)
 }
 
 
-uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
-{
-    /* flushes that are ending are still in the list when nothing is
-     * outstanding any more */
-    if (uct_dcx_dci_is_shared(dci) || !uct_dcx_txq_is_idle(&dci->txq) ||
-        !ucs_list_is_empty(&dci->txq.ops) ||
-        (dci->state == UCT_DCX_DCI_LOST)) {
-        return NULL;
-    }
-    return uct_dcx_state_put(set, dci);
-}
-
-
-void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
-{
-    uct_dcx_ep_t *ep = uct_dcx_tx_detach(set, dci);
-
-    if ((ep != NULL) && !ucs_arbiter_group_is_empty(&ep->pending)) {
-        uct_dcx_pending_lost_dci(set, ep, dci);
-    }
-}
-
-
 void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep)
 {
@@ -112,26 +87,4 @@ void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         }
     }
     uct_dcx_state_leave(dci, ep);
-}
-
-
-ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep)
-{
-    if (uct_dcx_tx_is_lost(uct_dcx_ep_dci_set(ep), ep)) {
-        uct_dcx_ep_fail(ep, UCS_ERR_IO_ERROR);
-    }
-
-    if (ep->state == UCT_DCX_EP_FAILED) {
-        return uct_dcx_ep_refuse(ep);
-    }
-
-    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
-    return UCS_ERR_NO_RESOURCE;
-}
-
-
-ucs_status_t uct_dcx_tx_no_memory(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
-{
-    uct_dcx_tx_settle(set, dci);
-    return UCS_ERR_NO_MEMORY;
 }

@@ -13,6 +13,7 @@
 #ifndef UCT_DCX_TX_H
 #define UCT_DCX_TX_H
 
+#include "dcx_ep_fail.h"
 #include "dcx_state.h"
 
 
@@ -52,7 +53,7 @@ uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 /* The initiator on which 'ep' may post one WQE of any size, or NULL: the
- * operation then returns uct_dcx_tx_no_resource(). Whoever does not post after
+ * operation then returns uct_dcx_ep_no_resource(). Whoever does not post after
  * all calls uct_dcx_tx_settle(). */
 uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
 
@@ -96,10 +97,6 @@ void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
  * and ends with UCS_ERR_CANCELED when the device is done with it. */
 void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep);
-
-/* What an operation returns that cannot be posted now, or never will be. */
-ucs_status_t uct_dcx_tx_no_resource(uct_dcx_ep_t *ep);
-
 
 /* What a copied operation returns that got 'dci', but no buffer. */
 ucs_status_t uct_dcx_tx_no_memory(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);

@@ -13,10 +13,11 @@
  * its completion, if it requests one, is one of the receive CQ, and so is the
  * end of the queue in an error: its number is in sop_drop_qpn then.
  *
- * tm/ is the room of that: dcx_tm_list.c has the posted buffers, dcx_tm_strided.c
- * those that are not one piece of memory, dcx_tm_unexp.c the messages that match
- * none, dcx_tm_rndv.c the rendezvous of the sending side. Called by UCT
- * (posting), by tagged operations (ep/) and by the delivery of messages (iface/).
+ * tm/ is the room of that: dcx_tm_recv.c posts buffers, dcx_tm_strided.c those
+ * that are not one piece of memory, dcx_tm_list.c ends them, dcx_tm_unexp.c has
+ * the messages that match none, dcx_tm_rndv.c the rendezvous of the sending side.
+ * Called by UCT (posting), by tagged operations (ep/) and by the delivery of
+ * messages (iface/).
  * It must not know how a message is sent, nor whose a receive buffer is.
  */
 #ifndef UCT_DCX_TM_H
@@ -130,12 +131,7 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
 ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                                     uct_tag_context_t *ctx, int force);
 
-/* The part of uct_dcx_tm_recv_zcopy() that knows no iov */
-ucs_status_t
-uct_dcx_tm_list_post(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
-                     uct_tag_context_t *ctx);
-
-/* ... and for an iov that is not plain (dcx_iov.h), or in memory of a layout */
+/* The same for an iov that is not plain (dcx_iov.h), or in memory of a layout */
 __typeof__(uct_dcx_tm_recv_zcopy)
         uct_dcx_tm_strided_recv_zcopy __attribute__((cold));
 

@@ -9,7 +9,7 @@
  * to the user lies in the first bytes of the buffer, and is read through the
  * layout.
  */
-#include "dcx_tm.h"
+#include "dcx_tm_cmd.h"
 #include "uct/dcx/mem/dcx_iov.h"
 #include "uct/dcx/mem/dcx_mem_layout.h"
 #include "uct/dcx/umr/dcx_slot_held.h"
@@ -213,7 +213,7 @@ uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
     strided         = &tm->strided[index];
     recv->post.lkey = lkey;
     recv->post.addr = addr;
-    status          = uct_dcx_tm_list_post(tm, &recv->post, &strided->super);
+    status          = uct_dcx_tm_recv(tm, &recv->post, &strided->super);
     if (status != UCS_OK) {
         return status;
     }
@@ -332,7 +332,7 @@ uct_dcx_tm_strided_func(void *arg, const uct_dcx_layout_t *layout,
     size_t max                      = recv->tm->queues->limits.rma_zcopy;
 
     if (layout->num == 0) {
-        return uct_dcx_tm_list_post(recv->tm, &recv->post, recv->ctx);
+        return uct_dcx_tm_recv(recv->tm, &recv->post, recv->ctx);
     }
 
     if (layout->length > max) {

@@ -1,0 +1,214 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Serves the wait queues, and empties them; see dcx_pending.h.
+ */
+#include "dcx_pending.h"
+#include "dcx_tx.h"
+
+#include <ucs/debug/log.h>
+
+
+static inline uct_dcx_ep_t *uct_dcx_pending_ep(ucs_arbiter_group_t *group)
+{
+    return ucs_container_of(group, uct_dcx_ep_t, pending);
+}
+
+
+/* No endpoint waits for an initiator any more: all may fill the ring again,
+ * those in its wait queue first. */
+static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
+{
+    unsigned i;
+
+    uct_dcx_state_unthrottle(set);
+    for (i = 0; i < set->num_created; ++i) {
+        uct_dcx_pending_dci_available(set, &set->dci[set->created[i]]);
+    }
+}
+
+
+/* Its endpoint has failed, or does so now. If the request does not end, its
+ * owner has to purge it: nothing will ever come that it could wait for. */
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_refuse(ucs_arbiter_elem_t *elem)
+{
+    uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
+
+    switch (req->func(req)) {
+    case UCS_OK:
+        return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
+    case UCS_INPROGRESS:
+        return UCS_ARBITER_CB_RESULT_NEXT_GROUP;
+    default:
+        return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+    }
+}
+
+
+/* The first endpoint that waits for an initiator gets one, and is in the wait
+ * queue of that. */
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_attach_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
+                          ucs_arbiter_elem_t *elem, void *arg)
+{
+    uct_dcx_dci_set_t *set = arg;
+    uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
+
+    if ((ep->state == UCT_DCX_EP_FAILED) || uct_dcx_tx_is_lost(set, ep)) {
+        return uct_dcx_pending_refuse(elem);
+    }
+
+    ucs_assert(ep->state != UCT_DCX_EP_BLOCKED);
+    uct_dcx_tx_attach(set, ep);
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        return UCS_ARBITER_CB_RESULT_STOP;
+    }
+
+    uct_dcx_pending_resume(set, ep);
+    return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+}
+
+
+/* The request could not be sent. If no WQE is available, its endpoint goes on
+ * waiting where it is. If one is, it waits for something else and is called
+ * again in the next call of progress; when it has nothing on the wire, others
+ * may have the initiator meanwhile. */
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
+                        uct_dcx_dci_t *dci)
+{
+    int is_blocked = (ep->state == UCT_DCX_EP_BLOCKED);
+
+    if ((ep->dci == dci->index) && !is_blocked &&
+        !uct_dcx_dci_is_available(dci)) {
+        uct_dcx_state_hold(set, dci);
+        return UCS_ARBITER_CB_RESULT_STOP;
+    }
+
+    if (ep->dci != UCT_DCX_NO_DCI) {
+        uct_dcx_tx_detach(set, &set->dci[ep->dci]);
+    }
+
+    if ((ep->dci == dci->index) && !is_blocked) {
+        uct_dcx_pending_set_ready(set, dci);
+        return UCS_ARBITER_CB_RESULT_RESCHED_GROUP;
+    }
+
+    if (!is_blocked) {
+        uct_dcx_pending_resume(set, ep);
+    }
+    return UCS_ARBITER_CB_RESULT_DESCHED_GROUP;
+}
+
+
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_send_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
+                        ucs_arbiter_elem_t *elem, void *arg)
+{
+    uct_dcx_dci_set_t *set = arg;
+    uct_dcx_dci_t *dci     = ucs_container_of(arbiter, uct_dcx_dci_t, waitq);
+    uct_dcx_ep_t *ep       = uct_dcx_pending_ep(group);
+    uct_pending_req_t *req = ucs_container_of(elem, uct_pending_req_t, priv);
+    ucs_status_t status;
+
+    dci->served = ep; /* it may post meanwhile */
+    status      = req->func(req);
+    dci->served = NULL;
+    if (status == UCS_OK) {
+        /* it may have sent nothing; 'elem' may be no more, the arbiter has put
+         * another in its place meanwhile */
+        if (ucs_arbiter_elem_is_only(ucs_arbiter_group_tail(group)) &&
+            (ep->dci != UCT_DCX_NO_DCI)) {
+            uct_dcx_tx_detach(set, &set->dci[ep->dci]);
+        }
+        return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
+    }
+
+    if (status == UCS_INPROGRESS) {
+        return UCS_ARBITER_CB_RESULT_NEXT_GROUP;
+    }
+
+    return uct_dcx_pending_refused(set, ep, dci);
+}
+
+
+void uct_dcx_pending_serve(uct_dcx_dci_set_t *set)
+{
+    UCS_LIST_HEAD(ready);
+    uct_dcx_dci_t *dci;
+
+    ucs_arbiter_dispatch(&set->waitq, 1, uct_dcx_pending_attach_cb, set);
+    if (set->throttled && ucs_arbiter_is_empty(&set->waitq)) {
+        uct_dcx_pending_unthrottle(set);
+    }
+
+    /* those that become ready meanwhile have their turn in the next call */
+    ucs_list_splice_tail(&ready, &set->ready);
+    ucs_list_head_init(&set->ready);
+    while (!ucs_list_is_empty(&ready)) {
+        dci = ucs_list_extract_head(&ready, uct_dcx_dci_t, ready);
+        ucs_list_head_init(&dci->ready);
+        if (dci->state == UCT_DCX_DCI_DRAINING) {
+            continue; /* later, when it works again */
+        }
+
+        ucs_arbiter_dispatch(&dci->waitq, 1, uct_dcx_pending_send_cb, set);
+        uct_dcx_state_unwait(dci);
+    }
+
+    if (uct_dcx_pending_is_empty(set)) {
+        set->todo &= ~UCT_DCX_TODO_PENDING;
+    }
+}
+
+
+static ucs_arbiter_cb_result_t
+uct_dcx_pending_purge_cb(ucs_arbiter_t *arbiter, ucs_arbiter_group_t *group,
+                         ucs_arbiter_elem_t *elem, void *arg)
+{
+    const uct_purge_cb_args_t *args = arg;
+    uct_pending_req_t *req          = ucs_container_of(elem, uct_pending_req_t,
+                                                       priv);
+
+    if (args->cb != NULL) {
+        args->cb(req, args->arg);
+    } else {
+        ucs_debug("ep %p: pending request %p is dropped",
+                  uct_dcx_pending_ep(group), req);
+    }
+    return UCS_ARBITER_CB_RESULT_REMOVE_ELEM;
+}
+
+
+void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
+                              void *arg)
+{
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_dci_set_t *set   = uct_dcx_ep_dci_set(ep);
+    uct_purge_cb_args_t args = {.cb = cb, .arg = arg};
+    uct_dcx_dci_t *dci;
+
+    /* the arbiter is only handed on to the callback, which needs none */
+    ucs_arbiter_group_purge(&set->waitq, &ep->pending,
+                            uct_dcx_pending_purge_cb, &args);
+    if (ep->dci == UCT_DCX_NO_DCI) {
+        return;
+    }
+
+    dci = &set->dci[ep->dci];
+    uct_dcx_state_unwait(dci);
+    uct_dcx_tx_settle(set, dci);
+}
+
+
+static void uct_dcx_pending_warn(uct_pending_req_t *req, void *arg)
+{
+    ucs_warn("ep %p is destroyed with pending request %p", arg, req);
+}
+
+
+void uct_dcx_pending_cleanup(uct_dcx_ep_t *ep)
+{
+    uct_dcx_ep_pending_purge(&ep->super.super, uct_dcx_pending_warn, ep);
+    ucs_arbiter_group_cleanup(&ep->pending);
+}

@@ -1,0 +1,159 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Operations of the list of tagged buffers, which go to its command queue.
+ *
+ * An APPEND names the entry that the *next* one takes, and its own goes where
+ * the last one said: so one entry is always set aside (tm->next). Operations
+ * are executed in order, so that few of them request a completion: one in each
+ * quarter of the ring, whatever it is, and each REMOVE, as only the completion
+ * tells whether what it removes has matched meanwhile.
+ */
+#ifndef UCT_DCX_TM_CMD_H
+#define UCT_DCX_TM_CMD_H
+
+#include "dcx_tm.h"
+
+
+/* Buffers begin at multiples of anything: a multiplication has all of the lower
+ * bits count (2^32 less what Fibonacci hashing takes, so that it is positive). */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
+{
+    return (((uintptr_t)buffer * 0x61c88647) >> 32) & tm->bucket_mask;
+}
+
+
+/* Whether an entry of the bucket has this buffer. */
+static UCS_F_ALWAYS_INLINE int
+uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t bucket,
+                     const void *buffer)
+{
+    uint16_t index;
+
+    for (index = tm->buckets[bucket]; index != UCT_DCX_TM_NONE;
+         index = tm->entries[index].chain) {
+        if (tm->entries[index].buffer == buffer) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+/* The next operation completes, in the order of those that do. */
+static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
+{
+    tm->awaited[tm->awaited_tail++ & tm->cmd.sq.mask] = tm->cmd.sq.pi;
+    return PRM_TM_CQE_REQ;
+}
+
+
+/* ... if it is its turn, being no REMOVE. */
+static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
+{
+    return ucs_likely(tm->cmd.sq.pi & tm->cqe_mask) ? 0 : uct_dcx_tm_await(tm);
+}
+
+
+/* Posts a list operation for an entry, which takes one WQEBB; an APPEND with the
+ * buffer 'data'. Each tells the device what has been delivered to the user. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
+                uint16_t index, uct_tag_t tag, uct_tag_t mask,
+                const struct mlx5_wqe_data_seg *data)
+{
+    uct_dcx_sq_t *sq                 = &tm->cmd.sq;
+    const uct_dcx_wqe_ctrl_t ctrl    = {
+        .opcode = MLX5_OPCODE_TAG_MATCHING,
+        .sender = sq->sender
+    };
+    const struct mlx5_wqe_tm_seg seg = {
+        .opcode      = op << PRM_TM_OPCODE_SHIFT,
+        .flags       = PRM_TM_SW_CNT | flags,
+        .index       = htobe16(index),
+        .sw_cnt      = htobe16(tm->unexpected),
+        .append_tag  = tag,
+        .append_mask = mask
+    };
+    uct_dcx_wqe_t wqe;
+    uint64_t doorbell;
+    void *place;
+
+    uct_dcx_wqe_begin(&wqe, sq->start, sq->mask, sq->pi);
+    place = uct_dcx_wqe_seg(&wqe);
+    uct_dcx_wqe_seg(&wqe); /* the second half */
+    memcpy(place, &seg, sizeof(seg));
+    if (data != NULL) {
+        memcpy(uct_dcx_wqe_seg(&wqe), data, sizeof(*data));
+    }
+
+    tm->synced                 = tm->unexpected;
+    tm->ops[sq->pi & sq->mask] = entry;
+    doorbell                   = uct_dcx_wqe_finish(&wqe, &ctrl);
+    uct_dcx_sq_push(sq, wqe.index, 1, doorbell);
+}
+
+
+/* Whether the queue takes an APPEND, and after that a REMOVE of each entry. */
+static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
+{
+    unsigned num_posted = tm->num_entries - tm->num_free;
+
+    return uct_dcx_sq_used(&tm->cmd.sq) + num_posted < tm->cmd.sq.limit;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tm_append(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post)
+{
+    const struct mlx5_wqe_data_seg data = {
+        .byte_count = htobe32(post->length),
+        .lkey       = htobe32(post->lkey),
+        .addr       = htobe64(post->addr)
+    };
+    unsigned flags                      = uct_dcx_tm_cqe_flag(tm);
+    uint16_t index                      = tm->next;
+
+    /* the device compares (tag & mask) of a message with this one */
+    tm->next = tm->free[--tm->num_free];
+    uct_dcx_tm_post(tm, index, PRM_TM_OPCODE_APPEND, flags, tm->next,
+                    post->tag & post->mask, post->mask, &data);
+}
+
+
+/* Posts a buffer of one piece; 'ctx' hears of it. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_dcx_tm_recv(uct_dcx_tm_t *tm, const uct_dcx_tm_post_t *post,
+                uct_tag_context_t *ctx)
+{
+    uct_dcx_tm_entry_t *entry;
+    uint16_t bucket, index;
+
+    if (ucs_unlikely((tm->num_free == 0) || !uct_dcx_tm_has_room(tm))) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    /* a request of a rendezvous lies in its buffer while it is read */
+    bucket = uct_dcx_tm_bucket(tm, post->buffer);
+    if (ucs_unlikely(uct_dcx_tm_is_posted(tm, bucket, post->buffer))) {
+        return UCS_ERR_ALREADY_EXISTS;
+    }
+
+    index               = tm->next;
+    entry               = &tm->entries[index];
+    entry->ctx          = ctx;
+    entry->buffer       = post->buffer;
+    entry->tag          = post->tag;
+    entry->length       = post->length;
+    entry->num_awaited  = 1;
+    entry->is_matched   = 0;
+    entry->bucket       = bucket;
+    entry->chain        = tm->buckets[bucket];
+    tm->buckets[bucket] = index;
+
+    memcpy(ctx->priv, &index, sizeof(index));
+    uct_dcx_tm_append(tm, post);
+    return UCS_OK;
+}
+
+#endif
