@@ -165,7 +165,8 @@ static unsigned uct_dcx_tx_poll_cq(uct_dcx_queues_t *queues, uct_dcx_cq_t *cq)
 }
 
 
-static unsigned uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
+static UCS_F_NOINLINE unsigned
+uct_dcx_tx_poll_others(uct_dcx_queues_t *queues)
 {
     uct_dcx_dci_set_t *set = &queues->dci;
     unsigned count         = 0;
