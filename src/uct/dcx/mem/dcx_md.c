@@ -15,6 +15,7 @@
 #include <ucs/sys/string.h>
 #include <ucs/sys/stubs.h>
 #include <ucs/type/init_once.h>
+#include <uct/base/uct_iface.h>
 
 
 /* Measured by UCX for its own registration of host memory (ib_md.c). */
@@ -157,15 +158,73 @@ static void uct_dcx_md_close(uct_md_h tl_md)
 }
 
 
+static ucs_status_t uct_dcx_md_mem_reg(uct_md_h tl_md, void *address,
+                                       size_t length, uint64_t flags,
+                                       uct_mem_h *memh_p)
+{
+    if (ucs_unlikely(uct_dcx_mem_is_view((uintptr_t)address))) {
+        return uct_dcx_mem_view_get(ucs_derived_of(tl_md, uct_dcx_md_t),
+                                    (uintptr_t)address, length, flags, memh_p);
+    }
+    return uct_dcx_mem_reg(tl_md, address, length, flags, memh_p);
+}
+
+
+/* To invoke when the invalidation is complete; NULL: no invalidation */
+static uct_completion_t *
+uct_dcx_md_invalidation(const uct_md_mem_dereg_params_t *params)
+{
+    return (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+            UCT_MD_MEM_DEREG_FLAG_INVALIDATE) ?
+           UCT_MD_MEM_DEREG_FIELD_VALUE(params, comp, FIELD_COMPLETION, NULL) :
+           NULL;
+}
+
+
+ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
+                                  const uct_md_mem_dereg_params_t *params)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    uct_completion_t *comp;
+    uct_dcx_mem_t *mem;
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
+
+    mem  = params->memh;
+    comp = uct_dcx_md_invalidation(params);
+    if (mem->md != md) {
+        ucs_error("%s: memory handle %p is of another memory domain, or was "
+                  "deregistered before", uct_dcx_device_name(&md->dev), mem);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (mem->was_named) {
+        uct_dcx_mem_layout_forget(md, mem);
+    }
+
+    if (!uct_dcx_mem_is_layout(mem)) {
+        return uct_dcx_mem_release(md, mem, comp);
+    }
+
+    if ((mem->layout != NULL) && !mem->layout->is_view) { /* whose stay */
+        uct_dcx_mem_layout_destroy(mem->layout);
+    }
+    if (comp != NULL) {
+        uct_invoke_completion(comp, UCS_OK);
+    }
+    return UCS_OK;
+}
+
+
 /* Pointers that UCT calls only if a capability is announced are left out. */
 static uct_dcx_ucx_md_ops_t uct_dcx_md_ops = {
     .super         = {
         UCT_DCX_UCX_MD_OPS
         .close     = uct_dcx_md_close,
-        .mem_dereg = uct_dcx_mem_dereg
+        .mem_dereg = uct_dcx_md_mem_dereg
     },
     .query         = uct_dcx_md_query,
-    .mem_reg       = uct_dcx_mem_reg,
+    .mem_reg       = uct_dcx_md_mem_reg,
     .mkey_pack     = uct_dcx_mem_pack
 };
 

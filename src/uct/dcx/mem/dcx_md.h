@@ -52,4 +52,8 @@ typedef struct uct_dcx_md_config {
 
 extern uct_component_t uct_dcx_component;
 
+/* UCT's uct_md_mem_dereg_v2(), of handles of memory, layouts and views */
+ucs_status_t uct_dcx_md_mem_dereg(uct_md_h md,
+                                  const uct_md_mem_dereg_params_t *params);
+
 #endif

@@ -6,8 +6,6 @@
  */
 #include "dcx_mem.h"
 #include "dcx_md.h"
-#include "dcx_mem_layout.h"
-#include "dcx_mem_view.h"
 
 #include <endian.h>
 #include <sys/mman.h>
@@ -223,11 +221,6 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
     uct_dcx_mem_t *mem;
     ucs_status_t status;
 
-    if (ucs_unlikely(uct_dcx_mem_is_view((uintptr_t)address))) {
-        return uct_dcx_mem_view_get(md, (uintptr_t)address, length, flags,
-                                    memh_p);
-    }
-
     mem = uct_dcx_mem_alloc(md);
     if (mem == NULL) {
         return UCS_ERR_NO_MEMORY;
@@ -243,17 +236,6 @@ ucs_status_t uct_dcx_mem_reg(uct_md_h tl_md, void *address, size_t length,
     mem->rkey = mem->region->mr->rkey;
     *memh_p   = mem;
     return UCS_OK;
-}
-
-
-/* To invoke when the invalidation is complete; NULL: no invalidation */
-static uct_completion_t *
-uct_dcx_mem_invalidation(const uct_md_mem_dereg_params_t *params)
-{
-    return (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
-            UCT_MD_MEM_DEREG_FLAG_INVALIDATE) ?
-           UCT_MD_MEM_DEREG_FIELD_VALUE(params, comp, FIELD_COMPLETION, NULL) :
-           NULL;
 }
 
 
@@ -305,9 +287,8 @@ static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
-/* Memory of a region; 'comp' is invoked when nobody reaches it any more. */
-static ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
-                                        uct_completion_t *comp)
+ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
+                                 uct_completion_t *comp)
 {
     ucs_status_t status;
 
@@ -326,41 +307,6 @@ static ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
         uct_invoke_completion(comp, status);
     }
     return status;
-}
-
-
-ucs_status_t uct_dcx_mem_dereg(uct_md_h tl_md,
-                               const uct_md_mem_dereg_params_t *params)
-{
-    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
-    uct_completion_t *comp;
-    uct_dcx_mem_t *mem;
-
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, md->dev.indirect_keys);
-
-    mem  = params->memh;
-    comp = uct_dcx_mem_invalidation(params);
-    if (mem->md != md) {
-        ucs_error("%s: memory handle %p is of another memory domain, or was "
-                  "deregistered before", uct_dcx_device_name(&md->dev), mem);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    if (mem->was_named) {
-        uct_dcx_mem_layout_forget(md, mem);
-    }
-
-    if (!uct_dcx_mem_is_layout(mem)) {
-        return uct_dcx_mem_release(md, mem, comp);
-    }
-
-    if ((mem->layout != NULL) && !mem->layout->is_view) { /* whose stay */
-        uct_dcx_mem_layout_destroy(mem->layout);
-    }
-    if (comp != NULL) {
-        uct_invoke_completion(comp, UCS_OK);
-    }
-    return UCS_OK;
 }
 
 

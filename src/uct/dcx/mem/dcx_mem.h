@@ -111,12 +111,15 @@ void uct_dcx_mem_free(uct_dcx_mem_t *mem);
 /* The domain goes: so does the memory of handles that were freed. */
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
-/* Operations of a memory domain: by its cache if it has one, else each call
- * registers. */
+/* UCT's uct_md_mem_reg() of memory: by the cache of the domain if it has one, else
+ * each call registers. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
-ucs_status_t
-uct_dcx_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params);
+
+/* Lets go of a handle of memory that no layout names any more. If 'comp' is not
+ * NULL, nobody reaches the memory by it when that is invoked. */
+ucs_status_t uct_dcx_mem_release(uct_dcx_md_t *md, uct_dcx_mem_t *mem,
+                                 uct_completion_t *comp);
 
 /* Of the cache of a domain, which is their context: regions are
  * uct_dcx_region_t. */

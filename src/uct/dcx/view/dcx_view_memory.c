@@ -61,7 +61,7 @@ static void uct_dcx_view_memory_dereg_first(uct_dcx_view_memory_t *memory,
 
     for (i = 0; i < num; ++i) {
         params.memh = memory->regions[i].mem;
-        (void)uct_dcx_mem_dereg(&md->super, &params);
+        (void)uct_dcx_md_mem_dereg(&md->super, &params);
     }
 }
 
