@@ -108,7 +108,7 @@ strict_bench::strict_bench(strict_service service,
 strict_bench::~strict_bench()
 {
     take_events();
-    EXPECT_EQ(0, ibv_destroy_qp(sender));
+    destroy_sender();
     EXPECT_EQ(0, ibv_destroy_qp(receiver));
     if (srq != NULL) {
         EXPECT_EQ(0, ibv_destroy_srq(srq));
@@ -217,6 +217,14 @@ void strict_bench::connect(struct ibv_qp *qp, struct ibv_qp *peer,
         hca_connect_dci(qp, attr);
     } else {
         hca_connect_dct(qp, dev, options.access);
+    }
+}
+
+void strict_bench::destroy_sender()
+{
+    if (sender != NULL) {
+        EXPECT_EQ(0, ibv_destroy_qp(sender));
+        sender = NULL;
     }
 }
 

@@ -362,6 +362,9 @@ public:
     /* Makes the sender as new. */
     void reconnect();
 
+    /* Or the bench does it in the end. */
+    void destroy_sender();
+
     hca_device                dev;
     struct ibv_pd             *other_pd;
     std::unique_ptr<raw_cq>   send_cq, recv_cq;

@@ -41,6 +41,14 @@ protected:
         verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 2, 2);
     }
 
+    /* Has all data in memory (test_verbs_posted.cc). */
+    void push()
+    {
+        ASSERT_EQ(0, verbs_op(IBV_WR_RDMA_READ).local(m_far, 8)
+                     .remote(*m_target).post(m_pair.a.qp));
+        verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+    }
+
     /* Of each pair of writes, whether the first one came last */
     std::string writes(unsigned flags = 0, unsigned first_flags = 0)
     {
@@ -51,6 +59,7 @@ protected:
         for (unsigned i = 0; i < PAIRS; i++) {
             post(put(src, first_flags),
                  put(m_other, IBV_SEND_SIGNALED | flags));
+            push();
             order += (m_target->addr[0] == 1) ? 'x' : '.';
         }
         return order;
@@ -91,6 +100,7 @@ protected:
             memset(m_target->addr, 7, 8);
             post(put(src), make());
             order += (m_other.addr[0] == 7) ? 'x' : '.';
+            push();
         }
         return order;
     }

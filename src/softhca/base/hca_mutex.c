@@ -28,6 +28,16 @@ bool hca_mutex_lock(pthread_mutex_t *mutex)
     return true;
 }
 
+bool hca_mutex_try(pthread_mutex_t *mutex)
+{
+    int ret = pthread_mutex_trylock(mutex);
+
+    if (ret == EOWNERDEAD) {
+        pthread_mutex_consistent(mutex);
+    }
+    return (ret == 0) || (ret == EOWNERDEAD);
+}
+
 void hca_mutex_unlock(pthread_mutex_t *mutex)
 {
     pthread_mutex_unlock(mutex);

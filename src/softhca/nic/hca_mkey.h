@@ -56,6 +56,13 @@ static inline bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
             (length <= mkey->length - offset));
 }
 
+/* @return true for a region registered with relaxed ordering. */
+static inline bool hca_mkey_is_relaxed(const struct hca_mkey *mkey)
+{
+    return (mkey->type == HCA_MKEY_MR) &&
+           (mkey->access & IBV_ACCESS_RELAXED_ORDERING);
+}
+
 /* Holds the key until hca_mkey_release(): it stays as it is, even if it is
  * destroyed meanwhile. @return NULL if there is none. */
 struct hca_mkey *hca_mkey_hold(uint32_t key);

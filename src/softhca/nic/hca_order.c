@@ -50,14 +50,24 @@ void hca_order_init(void)
 }
 
 /* splitmix64, one step from a number that no other message of the QP has */
-static bool hca_order_lot(const struct hca_qp *qp)
+static uint64_t hca_order_hash(uint32_t psn)
 {
-    uint64_t z = ((uint64_t)hca_order_seed << 32) + qp->req.psn;
+    uint64_t z = ((uint64_t)hca_order_seed << 32) + psn;
 
     z  = (z + 1) * 0x9e3779b97f4a7c15ull;
     z  = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z  = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return (z >> 63) != 0;
+    return z;
+}
+
+static bool hca_order_lot(const struct hca_qp *qp)
+{
+    return (hca_order_hash(qp->req.psn) >> 63) != 0;
+}
+
+bool hca_order_keeps(uint32_t psn)
+{
+    return ((hca_order_hash(psn) >> 62) & 1) != 0;
 }
 
 static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
@@ -68,8 +78,7 @@ static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
     if (mkey == NULL) {
         return false;
     }
-    is_relaxed = (mkey->type == HCA_MKEY_MR) &&
-                 (mkey->access & IBV_ACCESS_RELAXED_ORDERING);
+    is_relaxed = hca_mkey_is_relaxed(mkey);
     hca_mkey_release(mkey);
     return is_relaxed;
 }

@@ -10,7 +10,8 @@
  *   never   SEND, WRITE with immediate: their completion tells of all data
  *           before them (UCX, pull request 11673)
  *           fence mode 3, strong order; behind a READ, modes 2 and 4
- *           a WQE behind one that has completed: it is placed
+ *           a WQE behind one that has completed, but for what "relaxed" keeps
+ *           back (hca_posted.h)
  *
  * The manual page of mlx5dv_create_qp() promises more for direct data placement
  * (reads and atomics are executed in order); UCX orders them all the same, so
@@ -53,6 +54,9 @@ bool hca_order_pass(struct hca_qp *qp, uint16_t posted);
 /* Takes the WQE that has passed the one that has completed now; the caller
  * frees it. @return NULL if there is none. */
 struct hca_request *hca_order_take(struct hca_qp *qp);
+
+/* @return true if the data of this message are to come after its answer. */
+bool hca_order_keeps(uint32_t psn);
 
 /* Forgets it, without a completion. */
 void hca_order_drop(struct hca_qp *qp);

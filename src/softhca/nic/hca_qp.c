@@ -160,17 +160,9 @@ static bool hca_qp_can_flush(const struct hca_qp *qp)
 void hca_qp_flush_failed(uint32_t qpn)
 {
     struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
-    int ret;
 
-    if (qp == NULL) {
+    if ((qp == NULL) || !hca_mutex_try(&qp->sq_lock)) {
         return;
-    }
-    ret = pthread_mutex_trylock(&qp->sq_lock);
-    if (ret == EBUSY) {
-        return;
-    }
-    if (ret == EOWNERDEAD) {
-        pthread_mutex_consistent(&qp->sq_lock);
     }
     /* the other lock keeps its rings from being taken back meanwhile */
     if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
@@ -242,6 +234,7 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     if (sq != NULL) {
         hca_late_drop(qp);
         hca_order_drop(qp);
+        hca_posted_flush(&sq->posted);
     }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->resp, 0, sizeof(qp->resp));
@@ -279,6 +272,9 @@ static void hca_qp_to_rts(struct hca_qp *qp)
 
 static void hca_qp_to_err(struct hca_qp *qp)
 {
+    if (qp->req.sq != NULL) {
+        hca_posted_flush(&qp->req.sq->posted);
+    }
     hca_qp_enter_error(qp);
 }
 
@@ -341,9 +337,11 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
     sq = qp->req.sq;
     hca_late_drop(qp);
     hca_order_drop(qp);
+    hca_posted_flush(&sq->posted);
     qp->req.sq = NULL;
     hca_mutex_unlock(&qp->sq_lock);
     hca_timer_cancel(&sq->timer);
+    hca_timer_cancel(&sq->posted.timer);
     free(sq->streams);
     free(sq);
 }

@@ -6,10 +6,12 @@
 #include "hca_bf.h"
 #include "hca_cq.h"
 #include "hca_late.h"
+#include "hca_order.h"
 #include "hca_pcie.h"
 #include "hca_qp.h"
 #include "hca_rq.h"
 #include "hca_tm_op.h"
+#include "hca_uar.h"
 #include "hca_umr.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
@@ -228,6 +230,9 @@ static void hca_request_build(struct hca_request *rq)
     msg->rkey      = rq->wqe.rkey;
     msg->atomic    = &rq->wqe.atomic;
     msg->data      = &rq->local;
+    msg->posted    = ((hca_order == HCA_ORDER_RELAXED) &&
+                      (rq->wqe.opcode == MLX5_OPCODE_RDMA_WRITE)) ?
+                     &rq->qp->req.sq->posted : NULL;
     hca_request_address(rq);
 }
 
@@ -443,6 +448,9 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     if (rq->tries->retries > qp->retry_cnt) {
         return hca_check_wqe(HCA_CHECK_RETRY_EXC, rq->wqe.qpn, rq->wqe.idx,
                              rq->tries->retries);
+    }
+    if (hca_order == HCA_ORDER_RELAXED) {
+        hca_posted_before(qp, &rq->wqe);
     }
     return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
                                                 hca_request_send(rq);

@@ -8,6 +8,7 @@
 #include "hca_cq.h"
 #include "hca_grh.h"
 #include "hca_pcie.h"
+#include "hca_posted.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -99,6 +100,9 @@ enum hca_check hca_resp_copy(struct hca_responder *resp,
 
     if (hca_pcie_is_on()) {
         hca_resp_count(resp, dst, src);
+    }
+    if ((resp->msg->posted != NULL) && hca_posted_keep(resp->msg, dst)) {
+        return HCA_OK;
     }
     if (unlocks) {
         hca_obj_unlock(resp->qp);

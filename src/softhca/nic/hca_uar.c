@@ -369,6 +369,7 @@ static struct hca_sq *hca_sq_new(struct hca_qp *qp)
     sq->qp       = qp;
     sq->qpn      = qp->obj.num;
     sq->timer.fn = hca_requester_timer;
+    hca_posted_init(&sq->posted, qp);
     if (qp->has_streams) {
         sq->streams = hca_stream_new(qp);
         if (sq->streams == NULL) {

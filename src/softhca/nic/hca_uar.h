@@ -6,6 +6,7 @@
 #ifndef HCA_UAR_H
 #define HCA_UAR_H
 
+#include "hca_posted.h"
 #include "softhca/fabric/hca_obj.h"
 #include "softhca/fabric/hca_timer.h"
 
@@ -17,6 +18,7 @@ struct hca_sq {
     struct hca_streams *streams; /* of a DCI that has them */
     struct hca_late    *late;    /* executed and not complete, the oldest */
     struct hca_request *passed;  /* executed before the one in front of it */
+    struct hca_posted   posted;  /* acknowledged and not in memory */
     struct hca_sq      *next;
 };
 

@@ -48,6 +48,8 @@ struct hca_msg {
                                              strides held before an RNR */
     };
     const struct hca_sgl        *data;    /* out, or where a read goes */
+    struct hca_posted           *posted;  /* WRITE: where it may be kept, or
+                                             NULL */
 };
 
 struct hca_ack {

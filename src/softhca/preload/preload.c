@@ -14,6 +14,7 @@
 #include "hca_sysfs.h"
 #include "hca_sysfs_count.h"
 #include "softhca/nic/hca_pcie.h"
+#include "softhca/nic/hca_posted.h"
 #include "softhca/nic/hca_thread.h"
 
 #include <errno.h>
@@ -36,6 +37,9 @@ static void preload_exit(int status, void *arg)
     bool is_attached = hca_fabric_is_attached();
 
     hca_thread_enter();
+    if (is_attached) {
+        hca_posted_exit();
+    }
     hca_fabric_detach();
     hca_thread_leave();
     if (is_attached) {

@@ -1,0 +1,175 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See hca_posted.h.
+ */
+#include "hca_posted.h"
+#include "hca_order.h"
+#include "hca_thread.h"
+#include "hca_uar.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+
+#include <infiniband/mlx5dv.h>
+#include <stdlib.h>
+
+#define HCA_POSTED_ANY 0u /* no queue pair has this number */
+
+/* Its key is not held, as nobody could destroy it then. */
+struct hca_posted_write {
+    struct hca_posted_write *next;
+    struct hca_key_use       use;   /* qpn: of the target */
+    struct hca_owner         owner; /* whose memory it goes to ... */
+    void                    *base;  /* ... and where to */
+    uint8_t                  data[];
+};
+
+static void hca_posted_place(struct hca_posted_write *write)
+{
+    struct hca_sgl to, from;
+
+    hca_sgl_init(&to, write->owner);
+    hca_sgl_init(&from, hca_owner(hca_self));
+    hca_sgl_add(&from, write->data, write->use.length);
+    if ((hca_sgl_add_key(&to, &write->use) == HCA_KEY_OK) &&
+        (to.iov[0].iov_base == write->base)) {
+        hca_sgl_copy(&to, &from);
+    } else {
+        hca_debug("mkey 0x%x: it is gone: what was written to it is dropped",
+                  write->use.key);
+    }
+    hca_sgl_put(&to);
+}
+
+/* @param qpn  of the target, or HCA_POSTED_ANY */
+static void hca_posted_push(struct hca_posted *posted, uint32_t qpn)
+{
+    struct hca_posted_write **link = &posted->last, *write;
+
+    while ((write = *link) != NULL) {
+        if ((qpn != HCA_POSTED_ANY) && (write->use.qpn != qpn)) {
+            link = &write->next;
+            continue;
+        }
+        *link = write->next;
+        posted->count--;
+        hca_posted_place(write);
+        free(write);
+    }
+}
+
+static void hca_posted_timer(struct hca_timer *timer)
+{
+    struct hca_posted *posted = (struct hca_posted*)timer;
+
+    hca_thread_enter();
+    hca_mutex_lock(&posted->qp->sq_lock);
+    hca_posted_flush(posted);
+    hca_mutex_unlock(&posted->qp->sq_lock);
+    hca_thread_leave();
+}
+
+void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp)
+{
+    *posted = (struct hca_posted){.timer.fn = hca_posted_timer, .qp = qp};
+}
+
+/* @return NULL if what is to be written cannot be read, or without memory: it
+ *         is executed then, and its failure is that of the message. */
+static struct hca_posted_write *hca_posted_new(const struct hca_msg *msg,
+                                               const struct hca_sgl *memory)
+{
+    const struct hca_mkey *mkey = memory->held[0];
+    struct hca_posted_write *write;
+    struct hca_sgl copy;
+
+    write = malloc(sizeof(*write) + memory->length);
+    if (write == NULL) {
+        return NULL;
+    }
+    write->owner = memory->owner;
+    write->base  = memory->iov[0].iov_base;
+    write->use   = (struct hca_key_use){
+        .key    = msg->rkey,
+        .pdn    = mkey->pdn,
+        .qpn    = msg->dest_qpn,
+        .access = IBV_ACCESS_REMOTE_WRITE,
+        .dev    = mkey->obj.dev,
+        .addr   = msg->raddr,
+        .length = memory->length,
+    };
+    hca_sgl_init(&copy, hca_owner(hca_self));
+    hca_sgl_add(&copy, write->data, memory->length);
+    if (hca_sgl_copy(&copy, msg->data) != 0) {
+        free(write);
+        return NULL;
+    }
+    return write;
+}
+
+/* @return true if a PCIe write there has the attribute. */
+static bool hca_posted_is_relaxed(const struct hca_sgl *memory)
+{
+    return (memory->num_held == 1) && !memory->has_via &&
+           hca_mkey_is_relaxed(memory->held[0]);
+}
+
+bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory)
+{
+    struct hca_posted *posted = msg->posted;
+    struct hca_posted_write *write;
+
+    if (!hca_posted_is_relaxed(memory) ||
+        (memory->length > HCA_POSTED_LENGTH) ||
+        (posted->count == HCA_POSTED_MAX)) {
+        hca_posted_push(posted, msg->dest_qpn);
+        return false;
+    }
+    write = hca_order_keeps(msg->psn) ? hca_posted_new(msg, memory) : NULL;
+    if (write == NULL) {
+        return false;
+    }
+    if (posted->count++ == 0) {
+        hca_timer_arm(&posted->timer, hca_time_ns() + HCA_POSTED_NS);
+    }
+    write->next  = posted->last;
+    posted->last = write;
+    return true;
+}
+
+void hca_posted_before(struct hca_qp *qp, const struct hca_wqe *wqe)
+{
+    bool is_dc = (qp->type == HCA_QP_DCI) && !(wqe->op->flags & HCA_OP_LOCAL);
+
+    if ((wqe->opcode != MLX5_OPCODE_NOP) &&
+        (wqe->opcode != MLX5_OPCODE_RDMA_WRITE)) {
+        hca_posted_push(&qp->req.sq->posted, is_dc ? wqe->dqpn :
+                                                     HCA_POSTED_ANY);
+    }
+}
+
+void hca_posted_flush(struct hca_posted *posted)
+{
+    hca_posted_push(posted, HCA_POSTED_ANY);
+}
+
+/* Skips one that a thread executes on, which may be this one: exit() may be
+ * called in a handler of a signal. */
+static void hca_posted_exit_qp(void *obj, void *arg)
+{
+    struct hca_qp *qp = obj;
+
+    (void)arg;
+    if (hca_mutex_try(&qp->sq_lock)) {
+        if (qp->req.sq != NULL) {
+            hca_posted_flush(&qp->req.sq->posted);
+        }
+        hca_mutex_unlock(&qp->sq_lock);
+    }
+}
+
+void hca_posted_exit(void)
+{
+    if (hca_order == HCA_ORDER_RELAXED) {
+        hca_obj_foreach(HCA_KIND_QP, hca_self, hca_posted_exit_qp, NULL);
+    }
+}

@@ -1,0 +1,61 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * With SOFTHCA_ORDER=relaxed (hca_order.h): RDMA WRITEs that are acknowledged
+ * and not in the target's memory yet. A write on PCIe is posted: nobody is told
+ * when it has arrived. Later ones with the relaxed ordering attribute may pass
+ * it; a read, or a write without the attribute, pushes it (PCI Express Base
+ * Specification, 2.4.1: A2, B2). A completion at the requester does not.
+ *
+ * Half of the WRITEs to regions registered with relaxed ordering are kept in
+ * the process of the requester, at most HCA_POSTED_MAX of a queue pair. They
+ * come to memory, the last one first,
+ *
+ *   - before the next WQE of the queue pair to the same target, unless it is
+ *     such a WRITE, too; before a UMR, a LOCAL_INV, and a longer WRITE or one
+ *     for which there is no more room
+ *   - HCA_POSTED_NS after the first of them was kept
+ *   - when the queue pair leaves RTS by command, and when the process calls
+ *     exit(); the data of one that is killed are lost
+ *
+ * The key is checked again then: what goes to one that is gone, or leads
+ * elsewhere by now, is dropped. Under the sq_lock of the queue pair, in the
+ * owner's process.
+ */
+#ifndef HCA_POSTED_H
+#define HCA_POSTED_H
+
+#include "hca_wire.h"
+#include "softhca/fabric/hca_timer.h"
+
+#define HCA_POSTED_MAX    32u
+#define HCA_POSTED_LENGTH 65536u
+#define HCA_POSTED_NS     2000000ull
+
+struct hca_posted_write;
+
+/* What a send queue keeps. */
+struct hca_posted {
+    struct hca_timer         timer; /* first: hca_posted_timer() */
+    struct hca_qp           *qp;
+    struct hca_posted_write *last;  /* kept: the newest, and those before it */
+    unsigned                 count;
+};
+
+/* Of a queue pair that is not published yet. */
+void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp);
+
+/* The responder has checked a WRITE to `memory`, whose sender waits for the
+ * answer. @return true if it is kept; else it is to be executed now. */
+bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory);
+
+/* The WQE is next: places what it pushes. Of WRITEs the responder does this,
+ * which knows the key. */
+void hca_posted_before(struct hca_qp *qp, const struct hca_wqe *wqe);
+
+/* Places all. */
+void hca_posted_flush(struct hca_posted *posted);
+
+/* The process ends: places what its queue pairs keep. */
+void hca_posted_exit(void);
+
+#endif

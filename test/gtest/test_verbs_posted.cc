@@ -1,0 +1,427 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * SOFTHCA_ORDER=relaxed: writes to regions with relaxed ordering that are
+ * acknowledged and come to memory later. The seed and the number of a message
+ * tell which ones: each test sees that some were not there at once.
+ */
+#include "streams_bench.h"
+#include "verbs_peer.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr int RELAXED   = ACCESS_ALL | IBV_ACCESS_RELAXED_ORDERING;
+constexpr unsigned PUTS = 200;
+
+/* Memory that a test registers itself */
+struct verbs_page {
+    static constexpr size_t size = 4096;
+
+    verbs_page() : addr((uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+    {
+        HCA_CHECK_CALL(addr != MAP_FAILED);
+    }
+
+    ~verbs_page()
+    {
+        munmap(addr, size);
+    }
+
+    uint8_t *addr;
+};
+
+class verbs_posted : public testing::TestWithParam<strict_service> {
+protected:
+    raw_wqe write(const void *raddr, uint32_t rkey) const
+    {
+        return m_bench.wqe(MLX5_OPCODE_RDMA_WRITE).raddr(raddr, rkey)
+               .data(m_bench.src->addr, 64, m_bench.src->mr->lkey);
+    }
+
+    raw_wqe read(const void *raddr, uint32_t rkey) const
+    {
+        return m_bench.wqe(MLX5_OPCODE_RDMA_READ).raddr(raddr, rkey)
+               .data(m_bench.src->addr + 64, 64, m_bench.src->mr->lkey);
+    }
+
+    static bool is_there(const uint8_t *addr, uint8_t value)
+    {
+        return (addr[0] == value) && (addr[63] == value);
+    }
+
+    /* Writes 64 bytes of `value` to `raddr`, which is `addr` in memory. Returns
+     * true if they are not there when the write is acknowledged. */
+    bool put(const void *raddr, uint32_t rkey, const uint8_t *addr,
+             uint8_t value)
+    {
+        memset(m_bench.src->addr, value, 64);
+        m_bench.post_good(write(raddr, rkey));
+        return !is_there(addr, value);
+    }
+
+    bool put(const strict_mem &to, size_t at, uint8_t value)
+    {
+        return put(to.addr + at, to.mr->rkey, to.addr + at, value);
+    }
+
+    /* Posts something behind writes that are late. Returns how many of them are
+     * not there when it has completed. */
+    template<typename F> unsigned count(F post, unsigned puts = PUTS)
+    {
+        unsigned late = 0;
+
+        for (unsigned i = 0; (i < puts) && !HasFailure(); i++) {
+            put_late(m_mem, 0, 1 + i % 100);
+            post();
+            late += !is_there(m_mem.addr, 1 + i % 100);
+        }
+        return late;
+    }
+
+    /* A read of other bytes from the same target */
+    void push()
+    {
+        m_bench.post_good(read(m_mem.addr + 8192, m_mem.mr->rkey));
+    }
+
+    /* Puts `value` until it is late */
+    void put_late(const strict_mem &to, size_t at, uint8_t value)
+    {
+        unsigned tries = 0;
+
+        do {
+            push();
+            memset(to.addr + at, 0, 64);
+            ASSERT_LT(tries++, PUTS);
+        } while (!put(to, at, value));
+    }
+
+    strict_bench m_bench{GetParam(), {}};
+    strict_mem   m_mem{m_bench.dev.pd, RELAXED, 0};
+};
+
+TEST_P(verbs_posted, write_comes_after_its_answer)
+{
+    unsigned late = 0;
+
+    for (unsigned i = 0; i < PUTS; i++) {
+        late += put(m_mem, i * 64, 1 + i % 100);
+    }
+    EXPECT_GT(late, PUTS / 8);
+    EXPECT_LT(late, PUTS * 3 / 4);
+    for (unsigned i = 0; i < PUTS; i++) {
+        ASSERT_TRUE(verbs_until([&] {
+            return is_there(m_mem.addr + i * 64, 1 + i % 100);
+        })) << i;
+    }
+}
+
+TEST_P(verbs_posted, strict_region_has_it_at_once)
+{
+    for (unsigned i = 0; i < PUTS; i++) {
+        ASSERT_FALSE(put(*m_bench.dst, 0, 1 + i % 100));
+    }
+}
+
+TEST_P(verbs_posted, two_change_places)
+{
+    unsigned swapped = 0;
+
+    for (unsigned i = 0; i < PUTS; i++) {
+        put(m_mem, 0, 1);
+        put(m_mem, 0, 2);
+        push();
+        swapped += is_there(m_mem.addr, 1);
+    }
+    EXPECT_GT(swapped, PUTS / 8);
+    EXPECT_LT(swapped, PUTS);
+}
+
+TEST_P(verbs_posted, read_pushes)
+{
+    EXPECT_EQ(0u, count([&] {
+        m_bench.post_good(read(m_mem.addr, m_mem.mr->rkey));
+        EXPECT_EQ(0, memcmp(m_bench.src->addr, m_bench.src->addr + 64, 64));
+    }));
+}
+
+TEST_P(verbs_posted, atomic_pushes)
+{
+    EXPECT_EQ(0u, count([&] { m_bench.post_good(m_bench.fetch_add()); }));
+}
+
+TEST_P(verbs_posted, strict_write_pushes)
+{
+    EXPECT_EQ(0u, count([&] { m_bench.post_good(m_bench.write()); }));
+}
+
+TEST_P(verbs_posted, messages_push)
+{
+    EXPECT_EQ(0u, count([&] {
+        m_bench.post_recv();
+        m_bench.post_good(m_bench.send());
+    }, 7));
+    EXPECT_EQ(0u, count([&] {
+        m_bench.post_recv();
+        m_bench.post_good(m_bench.wqe(MLX5_OPCODE_RDMA_WRITE_IMM)
+                          .raddr(m_mem.addr + 4096, m_mem.mr->rkey)
+                          .data(m_bench.src->addr, 64,
+                                m_bench.src->mr->lkey));
+    }, 7));
+}
+
+TEST_P(verbs_posted, umr_pushes)
+{
+    if (GetParam() == SERVICE_DC) {
+        GTEST_SKIP() << "a DC initiator has no UMR";
+    }
+    EXPECT_EQ(0u, count([&] {
+        m_bench.post_good(m_bench.bind(m_bench.window(m_bench.dev.pd,
+                                                      IBV_MW_TYPE_2)));
+    }, 16));
+}
+
+/* Its completion tells nothing, and that of another relaxed write neither. */
+TEST_P(verbs_posted, completions_do_not_push)
+{
+    EXPECT_GT(count([&] {
+        m_bench.post_good(raw_wqe(MLX5_OPCODE_NOP));
+    }), PUTS / 4);
+    EXPECT_GT(count([&] {
+        m_bench.post_good(write(m_mem.addr + 4096, m_mem.mr->rkey));
+    }), PUTS / 4);
+}
+
+/* One that is too long to be kept is behind those that are. */
+TEST_P(verbs_posted, long_write_pushes)
+{
+    const size_t length = 65536 + 64;
+    std::vector<uint8_t> from(length, 0x5a), to(length);
+    struct ibv_mr *source, *target;
+
+    source = ibv_reg_mr(m_bench.dev.pd, from.data(), length,
+                        IBV_ACCESS_LOCAL_WRITE);
+    target = ibv_reg_mr(m_bench.dev.pd, to.data(), length, RELAXED);
+    ASSERT_TRUE((source != NULL) && (target != NULL));
+    EXPECT_EQ(0u, count([&] {
+        to.assign(length, 0);
+        m_bench.post_good(m_bench.wqe(MLX5_OPCODE_RDMA_WRITE)
+                          .raddr(to.data(), target->rkey)
+                          .data(from.data(), length, source->lkey));
+        EXPECT_EQ(from, to);
+    }));
+    EXPECT_EQ(0, ibv_dereg_mr(target));
+    EXPECT_EQ(0, ibv_dereg_mr(source));
+}
+
+/* Of what is kept the last one comes first: the write to the key that is gone
+ * is over when the one before it is there. */
+TEST_P(verbs_posted, nothing_comes_to_a_key_that_is_gone)
+{
+    unsigned late = 0;
+
+    for (unsigned i = 0; (i < 20) && !HasFailure(); i++) {
+        verbs_page page;
+        struct ibv_mr *mr = ibv_reg_mr(m_bench.dev.pd, page.addr, page.size,
+                                       RELAXED);
+
+        ASSERT_NE(nullptr, mr);
+        put_late(m_mem, 0, 1);
+        late += put(page.addr, mr->rkey, page.addr, 2);
+        ASSERT_EQ(0, ibv_dereg_mr(mr));
+        memset(page.addr, 3, 64);
+        ASSERT_TRUE(verbs_until([&] { return is_there(m_mem.addr, 1); }));
+        EXPECT_TRUE(is_there(page.addr, 3)) << i;
+    }
+    EXPECT_GT(late, 0u);
+}
+
+/* A key that keeps its number and leads elsewhere */
+TEST_P(verbs_posted, nothing_comes_to_where_a_key_leads_later)
+{
+    unsigned late = 0;
+
+    for (unsigned i = 0; (i < 20) && !HasFailure(); i++) {
+        verbs_page first, second;
+        struct ibv_mr *mr = ibv_reg_mr_iova(m_bench.dev.pd, first.addr,
+                                            first.size, (uintptr_t)second.addr,
+                                            RELAXED);
+
+        ASSERT_NE(nullptr, mr);
+        put_late(m_mem, 0, 1);
+        late += put(second.addr, mr->rkey, first.addr, 2);
+        ASSERT_EQ(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION,
+                                  m_bench.dev.pd, second.addr, second.size, 0));
+        ASSERT_TRUE(verbs_until([&] { return is_there(m_mem.addr, 1); }));
+        EXPECT_TRUE(is_there(second.addr, 0)) << i;
+        EXPECT_EQ(0, ibv_dereg_mr(mr));
+    }
+    EXPECT_GT(late, 0u);
+}
+
+TEST_P(verbs_posted, reset_queue_pair_has_written)
+{
+    put_late(m_mem, 0, 1);
+    hca_modify(m_bench.sender, {}, IBV_QPS_RESET, 0);
+    EXPECT_TRUE(is_there(m_mem.addr, 1));
+}
+
+TEST_P(verbs_posted, queue_pair_in_error_has_written)
+{
+    put_late(m_mem, 0, 1);
+    hca_modify(m_bench.sender, {}, IBV_QPS_ERR, 0);
+    EXPECT_TRUE(is_there(m_mem.addr, 1));
+}
+
+TEST_P(verbs_posted, destroyed_queue_pair_has_written)
+{
+    put_late(m_mem, 0, 1);
+    m_bench.destroy_sender();
+    EXPECT_TRUE(is_there(m_mem.addr, 1));
+}
+
+/* What is wrong with a write is told with its answer. */
+TEST_P(verbs_posted, write_beyond_the_region_fails)
+{
+    for (unsigned i = 0; (i < 8) && !HasFailure(); i++) {
+        struct mlx5_err_cqe cqe = {};
+        raw_wqe wqe             = write(m_mem.addr + m_mem.size - 32,
+                                        m_mem.mr->rkey);
+
+        for (unsigned j = 0; j < i; j++) {
+            put(m_mem, 0, 1);
+        }
+        m_bench.finish(wqe);
+        m_bench.post(wqe);
+        ASSERT_TRUE(m_bench.wait(*m_bench.send_cq, &cqe));
+        EXPECT_EQ(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, cqe.syndrome);
+        if (GetParam() == SERVICE_RC) {
+            return; /* its peer is in error */
+        }
+        m_bench.reconnect();
+    }
+}
+
+/* --- DC ------------------------------------------------------------------- */
+
+class verbs_posted_dc : public verbs_posted {};
+
+TEST_P(verbs_posted_dc, another_target_does_not_push)
+{
+    struct ibv_qp *other = hca_create_dct(m_bench.dev, m_bench.recv_cq->cq,
+                                          m_bench.srq, m_bench.dc_key,
+                                          ACCESS_QP_ALL);
+    unsigned late        = count([&] {
+        raw_wqe wqe = m_bench.read();
+
+        wqe.set32(wqe.at_av + offsetof(struct mlx5_wqe_av, dqp_dct),
+                  other->qp_num | (1u << 31));
+        m_bench.post_good(wqe);
+    });
+
+    EXPECT_GT(late, PUTS / 4);
+    EXPECT_EQ(0, ibv_destroy_qp(other));
+}
+
+TEST_P(verbs_posted_dc, write_of_a_stream_comes_after_its_answer)
+{
+    streams_target target(m_bench.dev, *m_bench.dst);
+    streams_dci dci(m_bench.dev, {});
+    unsigned late = 0;
+
+    memset(m_bench.src->addr, 1, 64);
+    for (unsigned i = 0; i < PUTS; i++) {
+        uint8_t *to = m_mem.addr + i * 64;
+
+        dci.write(i % 4, target.qp->qp_num, *m_bench.src, m_mem.mr->rkey, to);
+        dci.expect(i);
+        late += !is_there(to, 1);
+    }
+    EXPECT_GT(late, PUTS / 8);
+    ASSERT_TRUE(verbs_until([&] {
+        return std::count(m_mem.addr, m_mem.addr + PUTS * 64, 1) == PUTS * 64;
+    }));
+}
+
+/* --- another process ------------------------------------------------------ */
+
+class verbs_posted_process : public testing::TestWithParam<int> {};
+
+/* One of two processes, connected to the other */
+struct posted_end {
+    static constexpr size_t puts = 16, size = puts * 64;
+
+    explicit posted_end(int fd) : card(peer_exchange(fd, ep, mem))
+    {
+        peer_connect(fd, ep, card);
+    }
+
+    /* Writes of 64 bytes to the other, all acknowledged */
+    void put()
+    {
+        memset(mem.addr, 1, size);
+        for (size_t at = 0; at < size; at += 64) {
+            EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
+                         .remote(card.addr + at, card.rkey).post(ep.qp));
+            verbs_expect_wcs(ep.send_cq, IBV_WC_SUCCESS, 0, 0);
+        }
+    }
+
+    hca_device dev;
+    strict_mem mem{dev.pd, RELAXED, 0};
+    verbs_ep   ep{dev};
+    peer_card  card;
+};
+
+/* Ends the process in a fork(), where the device's timers rest. Registered
+ * before the device's own handler, which therefore has run by then. */
+bool ends_in_fork;
+const int end_handler = pthread_atfork([] {
+    if (ends_in_fork) {
+        exit(testing::Test::HasFailure());
+    }
+}, NULL, NULL);
+
+TEST_P(verbs_posted_process, exit_leaves_nothing_behind)
+{
+    peer_process peer([](int fd) {
+        posted_end end(fd);
+
+        end.put();
+        ends_in_fork = (end_handler == 0);
+        fork();
+    });
+    posted_end end(peer.fd);
+
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(std::vector<uint8_t>(end.size, 1),
+              std::vector<uint8_t>(end.mem.addr, end.mem.addr + end.size));
+}
+
+/* The data of a target that is dead are dropped, without a word. */
+TEST_P(verbs_posted_process, target_may_die)
+{
+    peer_process peer([](int fd) {
+        posted_end end(fd);
+
+        peer_wait_for_the_end(fd);
+    });
+    hca_log_reader log;
+    posted_end end(peer.fd);
+
+    end.put();
+    kill(peer.pid, SIGKILL);
+    peer.wait();
+    hca_modify(end.ep.qp, {}, IBV_QPS_ERR, 0);
+    EXPECT_EQ("", log.take());
+}
+
+INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted,
+                         testing::Values(SERVICE_RC, SERVICE_DC));
+INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted_dc,
+                         testing::Values(SERVICE_DC));
+INSTANTIATE_TEST_SUITE_P(relaxed, verbs_posted_process, testing::Values(0));
+
+} /* namespace */
