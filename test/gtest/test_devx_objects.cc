@@ -523,6 +523,7 @@ int main(int argc, char **argv)
                           {"slow", {{"SOFTHCA_DELAY", "100000"}}},
                           {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
                           {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+                          {"own_key", {{"SOFTHCA_HAS", "tm_own_key"}}},
                           {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},
                           {"lost_twice",
                            {{"SOFTHCA_FAULT", "drop_ack:op=send:count=2"}}}});

@@ -282,6 +282,23 @@ TEST_P(devx_tm_dc, refuses_a_request_of_another_key)
     EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, request());
 }
 
+/* A device that fetches with the key that a request names */
+class devx_tm_own_key : public devx_tm_dc {
+};
+
+TEST_P(devx_tm_own_key, fetches_with_the_key_of_the_request)
+{
+    devx_mailbox out(16), params = xrq.dc_params();
+
+    EXPECT_EQ(0, xrq.modify(params.put64(0x18, TM_DC_KEY + 1), &out));
+    EXPECT_EQ(0, verbs_recv(m_own->qp, m_data, 64));
+    append(*m_cmd, LENGTH);
+    EXPECT_EQ(IBV_WC_SUCCESS, request());
+    expect_fetched();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_own->cq).status);
+    EXPECT_EQ(0, memcmp(dst.addr + 64, m_data.addr + 64, LENGTH - 64));
+}
+
 /* A target by DEVX, and one by verbs, whose list is not for DC */
 TEST_P(devx_tm_dc, wants_a_list_that_is_for_dc)
 {
@@ -376,6 +393,7 @@ INSTANTIATE_TEST_SUITE_P(roce, devx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_tm_dc, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_tm_dc, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, devx_tm_dc, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(own_key, devx_tm_own_key, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(slow, devx_tm_killed, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, devx_tm_lost, testing::Values(0));
 

@@ -27,6 +27,7 @@ static const char *const hca_lack_names[HCA_NUM_LACKS] = {
     [HCA_LACK_TM_ROCE]     = "tm_roce",
     [HCA_LACK_TM_DC]       = "tm_rndv_dc",
     [HCA_LACK_TM_INDIRECT] = "tm_indirect",
+    [HCA_LACK_TM_OWN_KEY]  = "tm_own_key",
     [HCA_LACK_STRIDES]     = "strides",
     [HCA_LACK_UMR_ATOMIC]  = "umr_atomic",
     [HCA_LACK_UMR_FENCE]   = "umr_fence",
@@ -49,7 +50,8 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
 
 /* Not known of any adapter, so that no model has it: a 2RST_QP of a queue in
  * RTS (UCX resets queues in error), indirect keys in the list of tags, repeated
- * blocks over repeated blocks (no published program has them); nor more
+ * blocks over repeated blocks (no published program has them), a rendezvous by
+ * its sender's own DC access key (UCX has one key for all); nor more
  * translations in a WQE than the 20 that kernels of MLNX_OFED announced. A
  * capability umr_fence of 0 means strong ordering (get_umr_fence() of mlx5_ib),
  * and is what firmware says that does not know the field. On Ethernet there is
@@ -57,7 +59,7 @@ static const char *const hca_limit_names[HCA_NUM_LIMITS] = {
  * first stream in error ends its initiator (torchcomms, pull 958). */
 #define HCA_MODEL_ALL \
     (HCA_LACK(RTS2RST) | HCA_LACK(TM_INDIRECT) | HCA_LACK(REPEAT_NEST) | \
-     HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE))
+     HCA_LACK(UMR_FENCE) | HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
 
 static const struct hca_model {
     const char *name;
@@ -84,7 +86,7 @@ static const struct hca_model {
 enum { HCA_MODEL_INLINE_KLM = 20 };
 
 /* Without a model */
-#define HCA_MODEL_DEFAULT HCA_LACK(TM_ROCE)
+#define HCA_MODEL_DEFAULT (HCA_LACK(TM_ROCE) | HCA_LACK(TM_OWN_KEY))
 
 /* The device has rings of 2^n entries; of some it keeps one for itself
  * (mlx5_ib_query_device()). */
@@ -191,9 +193,10 @@ static int hca_caps_list(const char *name, const char *usage,
 }
 
 #define HCA_CAPS_FEATURES \
-    "dc, devx, sm, access, uverbs, wc, atomics, free_clock, rts2rst, lag_dct, " \
-    "tm, tm_roce, tm_rndv_dc, tm_indirect, strides, umr_atomic, umr_fence, " \
-    "repeat, repeat_nest, or several of these with commas"
+    "dc, devx, sm, access, uverbs, wc, atomics, free_clock, rts2rst, " \
+    "lag_dct, tm, tm_roce, tm_rndv_dc, tm_indirect, tm_own_key, strides, " \
+    "umr_atomic, umr_fence, repeat, repeat_nest, or several of these with " \
+    "commas"
 
 /* In this order: a later one says more of what an earlier one has said. */
 static const struct {

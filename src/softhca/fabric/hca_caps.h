@@ -29,6 +29,7 @@ enum hca_lack {
     HCA_LACK_TM_ROCE,     /* tag matching on Ethernet */
     HCA_LACK_TM_DC,       /* rendezvous by DC, with tag matching */
     HCA_LACK_TM_INDIRECT, /* tag matching into indirect keys */
+    HCA_LACK_TM_OWN_KEY,  /* rendezvous with a DC key that is its sender's */
     HCA_LACK_STRIDES,     /* tag matching with receives in strides */
     HCA_LACK_UMR_ATOMIC,  /* the right to atomics, by UMR */
     HCA_LACK_UMR_FENCE,   /* a small fence orders what is behind a UMR */

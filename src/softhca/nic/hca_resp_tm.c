@@ -23,6 +23,7 @@
 #include "hca_resp_strides.h"
 #include "hca_rndv.h"
 #include "hca_tm.h"
+#include "softhca/fabric/hca_caps.h"
 
 #include <endian.h>
 #include <string.h>
@@ -305,13 +306,15 @@ static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
            ((qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
 }
 
-/* Which of the two keys the device fetches the data with is published nowhere;
- * UCX has one for all of them. */
+/* No text says with which of two keys an adapter fetches the data: that of the
+ * request or that of the list. UCX has one for all. The device uses the first,
+ * and without TM_OWN_KEY the two have to be equal. */
 static enum hca_check hca_tm_check_dc_key(const struct hca_tm_msg *msg)
 {
     uint64_t key = be64toh(msg->rndv.ravh.dc_access_key);
 
     return ((msg->resp->qp->type != HCA_QP_DCT) ||
+            !hca_lacks(HCA_LACK_TM_OWN_KEY) ||
             (key == msg->srq->dc.key)) ? HCA_OK :
            hca_resp_bad(msg->resp, HCA_CHECK_TMH_DC_KEY, key);
 }

@@ -68,16 +68,17 @@ static int hca_sysfs_print_hca_type(const struct hca_sysfs_ctx *ctx, char *buf,
 }
 
 /* A PSID names a kind of adapter. Kinds of softhca differ in what its
- * capabilities do not say: a bit for each of these that it lacks. */
+ * capabilities do not say: a bit for each of these that is not the default. */
 static int hca_sysfs_print_board_id(const struct hca_sysfs_ctx *ctx, char *buf,
                                     size_t size)
 {
-    unsigned lacks = (hca_lacks(HCA_LACK_TM_INDIRECT) << 0) |
-                     (hca_lacks(HCA_LACK_REPEAT_NEST) << 1) |
-                     ((hca_caps.limits[HCA_LIMIT_INLINE_KLM] != 0) << 2);
+    unsigned kind = (hca_lacks(HCA_LACK_TM_INDIRECT) << 0) |
+                    (hca_lacks(HCA_LACK_REPEAT_NEST) << 1) |
+                    ((hca_caps.limits[HCA_LIMIT_INLINE_KLM] != 0) << 2) |
+                    (!hca_lacks(HCA_LACK_TM_OWN_KEY) << 3);
 
     (void)ctx;
-    return snprintf(buf, size, "SOFTHCA_%02u", lacks);
+    return snprintf(buf, size, "SOFTHCA_%02u", kind);
 }
 
 static int hca_sysfs_print_node_desc(const struct hca_sysfs_ctx *ctx, char *buf,
