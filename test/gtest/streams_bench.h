@@ -104,7 +104,9 @@ public:
         attr.comp_mask      = IBV_QP_INIT_ATTR_PD |
                               IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         attr.send_ops_flags = IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_WRITE;
+                              IBV_QP_EX_WITH_RDMA_WRITE |
+                              IBV_QP_EX_WITH_RDMA_READ |
+                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
         attr.pd             = dev.pd;
         attr.send_cq        = cq;
         attr.recv_cq        = cq;
@@ -130,6 +132,27 @@ public:
         hca_connect_dci(qp, attr);
     }
 
+    /* One doorbell for all requests that @fn posts */
+    template<typename F> void together(F fn)
+    {
+        m_is_open = true;
+        ibv_wr_start(ex());
+        fn();
+        EXPECT_EQ(0, ibv_wr_complete(ex()));
+        m_is_open = false;
+    }
+
+    /* No doorbell: the requests that @fn posts are in the ring alone, and
+     * libmlx5 has forgotten them. */
+    template<typename F> void leave(F fn)
+    {
+        m_is_open = true;
+        ibv_wr_start(ex());
+        fn();
+        ibv_wr_abort(ex());
+        m_is_open = false;
+    }
+
     /* A message with an immediate. Its wr_id is the number of the request. */
     void send(uint16_t stream, const streams_target &to, uint32_t imm,
               const strict_mem &mem, unsigned flags = IBV_SEND_SIGNALED)
@@ -146,6 +169,23 @@ public:
         begin(flags);
         ibv_wr_rdma_write(ex(), rkey, (uintptr_t)raddr);
         end(stream, dctn, from.mr->lkey, from.addr);
+    }
+
+    void read(uint16_t stream, uint32_t dctn, const strict_mem &to,
+              uint32_t rkey, const void *raddr,
+              unsigned flags = IBV_SEND_SIGNALED)
+    {
+        begin(flags);
+        ibv_wr_rdma_read(ex(), rkey, (uintptr_t)raddr);
+        end(stream, dctn, to.mr->lkey, to.addr);
+    }
+
+    void fetch_add(uint16_t stream, uint32_t dctn, const strict_mem &to,
+                   uint32_t rkey, const void *raddr)
+    {
+        begin(IBV_SEND_SIGNALED);
+        ibv_wr_atomic_fetch_add(ex(), rkey, (uintptr_t)raddr, 1);
+        end(stream, dctn, to.mr->lkey, to.addr, 8);
     }
 
     /* The command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in
@@ -215,21 +255,27 @@ private:
 
     void begin(unsigned flags)
     {
-        ibv_wr_start(ex());
+        if (!m_is_open) {
+            ibv_wr_start(ex());
+        }
         ex()->wr_id    = next_id++;
         ex()->wr_flags = flags;
     }
 
-    void end(uint16_t stream, uint32_t dctn, uint32_t lkey, const void *addr)
+    void end(uint16_t stream, uint32_t dctn, uint32_t lkey, const void *addr,
+             uint32_t length = 64)
     {
         mlx5dv_wr_set_dc_addr_stream(mlx5dv_qp_ex_from_ibv_qp_ex(ex()), m_ah,
                                      dctn, streams_target::key, stream);
-        ibv_wr_set_sge(ex(), lkey, (uintptr_t)addr, 64);
-        EXPECT_EQ(0, ibv_wr_complete(ex()));
+        ibv_wr_set_sge(ex(), lkey, (uintptr_t)addr, length);
+        if (!m_is_open) {
+            EXPECT_EQ(0, ibv_wr_complete(ex()));
+        }
     }
 
     const hca_device &m_dev;
     struct ibv_ah    *m_ah;
+    bool             m_is_open = false; /* more requests are to come */
 };
 
 #endif

@@ -296,6 +296,7 @@ INSTANTIATE_TEST_SUITE_P(ooo, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(seed, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(rand, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(streams, dcx_order, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(streams_relaxed, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(plain_sl, dcx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(relaxed, dcx_order, testing::Values(0));
 
@@ -309,8 +310,11 @@ int main(int argc, char **argv)
                   {"UCX_DCX_TX_CQ_MODERATION", "1"}}},
         {"rand", {{"SOFTHCA_ORDER", "ooo:3"}, {"UCX_DCX_TX_POLICY", "rand"},
                   {"UCX_DCX_NUM_DCI", "1"}}},
-        {"streams", {{"SOFTHCA_ORDER", "ooo"}, {"DCX_ORDER_KEPT", "y"},
+        {"streams", {{"SOFTHCA_ORDER", "ooo"},
                      {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
+        {"streams_relaxed", {{"SOFTHCA_ORDER", "relaxed"},
+                             {"UCX_DCX_TX_POLICY", "hw_dcs"},
+                             {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
         {"plain_sl", {{"SOFTHCA_ORDER", "ooo"}, {"DCX_ORDER_KEPT", "y"},
                       {"UCX_DCX_AR_ENABLE", "n"}}},
         {"relaxed", {{"SOFTHCA_ORDER", "relaxed"}, {"DCX_ORDER_KEPT", "y"},

@@ -60,6 +60,8 @@ private:
     };
 
     own_pd     m_pd{dev.ctx};
+
+protected:
     strict_mem m_foreign{m_pd.pd, ACCESS_ALL, 0x44};
 };
 
@@ -383,6 +385,210 @@ TEST_P(verbs_streams_none, are_refused)
     EXPECT_FALSE(can_create(0, 0));
 }
 
+/* --- late ----------------------------------------------------------------- */
+
+class verbs_streams_late : public verbs_streams {
+protected:
+    static constexpr uint8_t FENCE = 4 << 5;
+
+    static void nop(raw_qp &raw, uint8_t stream, uint8_t fence)
+    {
+        raw_wqe nop(MLX5_OPCODE_NOP);
+
+        nop.finish(raw.pi, raw.qpn);
+        nop.bytes[9]  = stream;
+        nop.bytes[11] = MLX5_WQE_CTRL_CQ_UPDATE | fence;
+        raw.write(nop);
+        raw.ring(nop.num_bb(), nop.bytes.data());
+    }
+};
+
+/* A NOP waits for nothing, but with a fence; then for other streams, too, as
+ * completions are in the order of the queue. */
+TEST_P(verbs_streams_late, nop_completes_before_reads_that_it_does_not_wait_for)
+{
+    streams_target a(dev, dst);
+
+    for (uint8_t stream : {1, 2}) {
+        for (uint8_t fence : {uint8_t(0), FENCE}) {
+            streams_dci dci(dev, {});
+            raw_qp raw(dci.qp);
+
+            memset(src.addr, 0x77, 64);
+            memset(dst.addr, 0x22, 64);
+            dci.leave([&] {
+                dci.read(1, a.qp->qp_num, src, dst.mr->rkey, dst.addr, 0);
+            });
+            raw.pi = 2; /* 16 of ctrl, 48 of the address, 16 and 16 */
+            nop(raw, stream, fence);
+            EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
+            EXPECT_EQ(fence ? 0x22 : 0x77, src.addr[0])
+                    << (int)stream << " " << (int)fence;
+            nop(raw, stream, FENCE);
+            EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
+            EXPECT_EQ(0x22, src.addr[0]);
+            EXPECT_TRUE(verbs_is_empty(dci.cq)) << "each completes once";
+        }
+    }
+}
+
+/* Two results of one stream that find no memory are one error of it. */
+TEST_P(verbs_streams_late, error_is_of_what_is_behind_it)
+{
+    strict_mem gone(dev.pd, ACCESS_ALL, 0);
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {});
+
+    dci.together([&] {
+        for (unsigned i = 0; i < 2; i++) {
+            dci.read(1, a.qp->qp_num, gone, dst.mr->rkey, dst.addr);
+        }
+        write(dci, 1, a);
+        write(dci, 2, a);
+    });
+    gone.unmap();
+    dci.expect(0, IBV_WC_LOC_PROT_ERR);
+    dci.expect(1, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(2, IBV_WC_WR_FLUSH_ERR);
+    dci.expect(3);
+    EXPECT_EQ(IBV_QPS_RTS, dci.state());
+}
+
+/* --- out of order --------------------------------------------------------- */
+
+class verbs_streams_order : public verbs_streams {
+protected:
+    static constexpr unsigned PAIRS = 100;
+
+    void write_to(streams_dci &dci, uint16_t stream, const strict_mem &from,
+                  unsigned flags = IBV_SEND_SIGNALED)
+    {
+        dci.write(stream, m_target.qp->qp_num, from, dst.mr->rkey, dst.addr,
+                  flags);
+    }
+
+    /* Of each pair of writes, on these streams, whether the first one came
+     * last */
+    std::string writes(uint16_t first, uint16_t second)
+    {
+        std::string order;
+
+        memset(src.addr, 1, 64);
+        memset(m_other.addr, 2, 64);
+        for (unsigned i = 0; i < PAIRS; i++) {
+            m_dci.together([&] {
+                write_to(m_dci, first, src);
+                write_to(m_dci, second, m_other);
+            });
+            m_dci.expect(m_dci.next_id - 2);
+            m_dci.expect(m_dci.next_id - 1);
+            order += (dst.addr[0] == 1) ? 'x' : '.';
+        }
+        return order;
+    }
+
+    /* Two streams may both wait, and go on in their order. */
+    static void expect_some(const std::string &order)
+    {
+        size_t count = std::count(order.begin(), order.end(), 'x');
+
+        EXPECT_GT(count, order.size() / 10) << order;
+        EXPECT_LT(count, order.size() * 3 / 4) << order;
+    }
+
+    strict_mem     m_other{dev.pd, ACCESS_ALL, 0}, m_far{dev.pd, ACCESS_ALL, 0};
+    streams_target m_target{dev, dst};
+    streams_dci    m_dci{dev, {}};
+};
+
+TEST_P(verbs_streams_order, writes_change_places)
+{
+    expect_some(writes(1, 1));
+    expect_some(writes(1, 2));
+}
+
+/* Many of one stream and others between them: each is executed once. */
+TEST_P(verbs_streams_order, each_is_executed_once)
+{
+    const unsigned each = 5, rounds = 200;
+
+    memset(m_far.addr, 0, 8);
+    for (unsigned round = 0; round < rounds; round++) {
+        m_dci.together([&] {
+            for (unsigned i = 0; i < each; i++) {
+                uint16_t stream = round * i % 3;
+
+                if (i % 2) {
+                    m_dci.fetch_add(stream, m_target.qp->qp_num, m_other,
+                                    m_far.mr->rkey, m_far.addr);
+                } else {
+                    write_to(m_dci, stream, src);
+                }
+            }
+        });
+        for (unsigned i = each; i > 0; i--) {
+            m_dci.expect(m_dci.next_id - i);
+        }
+    }
+    EXPECT_EQ(rounds * (each / 2), *(uint64_t*)m_far.addr);
+}
+
+/* A read that a fence is behind has fetched before that is executed. */
+TEST_P(verbs_streams_order, fence_holds_behind_a_read)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        memset(dst.addr, i, 64);
+        memset(src.addr, 0xee, 64);
+        m_dci.together([&] {
+            m_dci.read(1, m_target.qp->qp_num, m_other, dst.mr->rkey, dst.addr);
+            write_to(m_dci, 1, src, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+        });
+        m_dci.expect(m_dci.next_id - 2);
+        m_dci.expect(m_dci.next_id - 1);
+        ASSERT_EQ((uint8_t)i, m_other.addr[7]);
+    }
+}
+
+/* One that fails of a pair is told of in its turn, and what is behind it in its
+ * stream is flushed, although it was executed. */
+TEST_P(verbs_streams_order, error_comes_in_its_turn)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        for (bool is_first : {false, true}) {
+            m_dci.together([&] {
+                write_to(m_dci, 1, is_first ? m_foreign : src);
+                write_to(m_dci, 1, is_first ? src : m_foreign);
+                write_to(m_dci, 2, src);
+            });
+            m_dci.expect(m_dci.next_id - 3, is_first ? IBV_WC_LOC_PROT_ERR :
+                                                       IBV_WC_SUCCESS);
+            m_dci.expect(m_dci.next_id - 2, is_first ? IBV_WC_WR_FLUSH_ERR :
+                                                       IBV_WC_LOC_PROT_ERR);
+            m_dci.expect(m_dci.next_id - 1);
+            EXPECT_EQ(IBV_QPS_RTS, m_dci.state());
+            EXPECT_EQ(0, m_dci.reset_stream(1));
+        }
+    }
+}
+
+/* What is held goes with its queue. */
+TEST_P(verbs_streams_order, queue_ends_with_what_is_held)
+{
+    for (unsigned i = 0; i < 50; i++) {
+        streams_dci dci(dev, {});
+
+        write_to(dci, 1, src);
+        write_to(dci, 2, src);
+        if (i % 2) {
+            hca_modify(dci.qp, {}, (i % 4 == 1) ? IBV_QPS_RESET : IBV_QPS_ERR,
+                       0);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(late, verbs_streams_late, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ooo, verbs_streams_order, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late_ooo, verbs_streams_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, verbs_streams, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(strict, verbs_streams, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, verbs_streams, testing::Values(0));
@@ -399,5 +605,9 @@ int main(int argc, char **argv)
                           {"roce", {{"SOFTHCA_LINK", "roce"}}},
                           {"few", {{"SOFTHCA_DCI_STREAMS", "3"},
                                    {"SOFTHCA_DCI_ERRORED", "0"}}},
-                          {"none", {{"SOFTHCA_DCI_STREAMS", "0"}}}});
+                          {"none", {{"SOFTHCA_DCI_STREAMS", "0"}}},
+                          {"late", {{"SOFTHCA_DELAY", "2000"}}},
+                          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
+                          {"late_ooo", {{"SOFTHCA_DELAY", "200"},
+                                        {"SOFTHCA_ORDER", "ooo"}}}});
 }

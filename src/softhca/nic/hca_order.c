@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HCA_ORDER_HOLD_NS 20000ull
-
 enum hca_order hca_order;
 
 static uint32_t hca_order_seed = 1;
@@ -50,9 +48,9 @@ void hca_order_init(void)
 }
 
 /* splitmix64, one step from a number that no other message of the QP has */
-static uint64_t hca_order_hash(uint32_t psn)
+static uint64_t hca_order_hash(uint32_t number)
 {
-    uint64_t z = ((uint64_t)hca_order_seed << 32) + psn;
+    uint64_t z = ((uint64_t)hca_order_seed << 32) + number;
 
     z  = (z + 1) * 0x9e3779b97f4a7c15ull;
     z  = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -60,9 +58,9 @@ static uint64_t hca_order_hash(uint32_t psn)
     return z;
 }
 
-static bool hca_order_lot(const struct hca_qp *qp)
+static bool hca_order_lot(uint32_t number)
 {
-    return (hca_order_hash(qp->req.psn) >> 63) != 0;
+    return (hca_order_hash(number) >> 63) != 0;
 }
 
 bool hca_order_keeps(uint32_t psn)
@@ -110,20 +108,19 @@ static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
 }
 
 /* Atomics are executed in their order, and before what is behind them. */
-static bool hca_order_may_be_passed(const struct hca_qp *qp, uint16_t posted,
-                                    struct hca_wqe *wqe)
+static bool hca_order_may_be_passed(const struct hca_qp *qp, uint16_t idx,
+                                    uint16_t posted, struct hca_wqe *wqe)
 {
-    return hca_order_read(qp, qp->req.ci, posted, wqe) &&
+    return hca_order_read(qp, idx, posted, wqe) &&
            !(wqe->op->flags & HCA_OP_ATOMIC);
 }
 
-static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t posted,
-                               const struct hca_wqe *first)
+static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t idx,
+                               uint16_t posted, const struct hca_wqe *first)
 {
     struct hca_wqe wqe;
 
-    return hca_order_read(qp, qp->req.ci + first->blocks,
-                          posted - first->blocks, &wqe) &&
+    return hca_order_read(qp, idx, posted, &wqe) &&
            (wqe.fm != HCA_FM_STRONG) &&
            !((first->op->flags & HCA_OP_DATA_IN) && hca_wqe_is_fenced(&wqe)) &&
            ((qp->type != HCA_QP_DCI) || (wqe.dqpn == first->dqpn));
@@ -138,11 +135,11 @@ bool hca_order_holds(struct hca_qp *qp, uint16_t posted)
         return false;
     }
     if (qp->req.passing || (qp->req.sq->passed != NULL) ||
-        !hca_order_may_be_passed(qp, posted, &wqe) ||
+        !hca_order_may_be_passed(qp, qp->req.ci, posted, &wqe) ||
         (wqe.blocks != posted)) {
         return false;
     }
-    if (!qp->req.held && hca_order_lot(qp)) {
+    if (!qp->req.held && hca_order_lot(qp->req.psn)) {
         qp->req.held = true;
         hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + HCA_ORDER_HOLD_NS);
     }
@@ -185,13 +182,33 @@ bool hca_order_pass(struct hca_qp *qp, uint16_t posted)
 
     qp->req.held = false;
     if ((qp->req.sq->passed != NULL) ||
-        !hca_order_may_be_passed(qp, posted, &first) ||
+        !hca_order_may_be_passed(qp, qp->req.ci, posted, &first) ||
         (first.blocks == posted) ||
-        !hca_order_may_pass(qp, posted, &first) ||
-        !(is_held || qp->req.passing || hca_order_lot(qp))) {
+        !hca_order_may_pass(qp, qp->req.ci + first.blocks,
+                            posted - first.blocks, &first) ||
+        !(is_held || qp->req.passing || hca_order_lot(qp->req.psn))) {
         return true;
     }
     return hca_order_execute(qp, posted, first.blocks);
+}
+
+bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
+                            uint16_t blocks, unsigned num_waiting)
+{
+    struct hca_wqe wqe;
+
+    return hca_order_lot(qp->req.psn + num_waiting) &&
+           hca_order_may_be_passed(qp, idx, blocks, &wqe);
+}
+
+bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
+                             uint16_t first_blocks, uint16_t idx,
+                             uint16_t blocks)
+{
+    struct hca_wqe wqe;
+
+    return hca_order_read(qp, first, first_blocks, &wqe) &&
+           hca_order_may_pass(qp, idx, blocks, &wqe);
 }
 
 struct hca_request *hca_order_take(struct hca_qp *qp)

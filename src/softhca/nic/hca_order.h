@@ -15,8 +15,8 @@
  *
  * The manual page of mlx5dv_create_qp() promises more for direct data placement
  * (reads and atomics are executed in order); UCX orders them all the same, so
- * the device does what the weaker rule allows. A DCI with streams keeps its
- * order.
+ * the device does what the weaker rule allows. Of a DCI with streams both WQEs
+ * are of one stream; the streams are in no order anyway (hca_stream.c).
  *
  * The choice follows from the seed and the number of the message alone.
  * Everything here is under the QP's sq_lock, in the owner's process.
@@ -39,6 +39,9 @@ extern enum hca_order hca_order;
  * (hca_vport_context.ooo_sl_mask); all others keep the order. */
 #define HCA_ORDER_OOO_SLS 0x00ffu
 
+/* How long a WQE that may be passed waits for the one behind it */
+#define HCA_ORDER_HOLD_NS 20000ull
+
 /* Reads SOFTHCA_ORDER; a wrong value is an error line and no effect. */
 void hca_order_init(void);
 
@@ -50,6 +53,16 @@ bool hca_order_holds(struct hca_qp *qp, uint16_t posted);
  * in qp->req.sq->passed until the first one has completed. @return false if it
  * waits for its peer: it is tried again before the first one. */
 bool hca_order_pass(struct hca_qp *qp, uint16_t posted);
+
+/* The two parts of it for a DCI with streams, which keeps what waits itself.
+ * holds: the WQE at @idx waits for the next one of its stream, as it may be
+ * passed; @num_waiting others wait already. passes: the WQE at @idx, of the same
+ * stream, is executed before the one at @first. */
+bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
+                            uint16_t blocks, unsigned num_waiting);
+bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
+                             uint16_t first_blocks, uint16_t idx,
+                             uint16_t blocks);
 
 /* Takes the WQE that has passed the one that has completed now; the caller
  * frees it. @return NULL if there is none. */

@@ -11,6 +11,10 @@
  *
  * Completions come in the order of the ring, across streams: libmlx5 (wq.tail)
  * and UCX (uct_rc_txqp_completion_desc()) take one to speak for all before it.
+ * A NOP without a fence does not wait for results that are late (hca_late.h).
+ *
+ * Out of order (hca_order.h), a WQE may wait for the next one of its stream,
+ * which is executed before it.
  *
  * An error of a WQE's memory, or of its peer, is that of its stream, whose
  * later WQEs are flushed till it is reset. When 2^log_errored streams are in
@@ -19,6 +23,7 @@
 #include "hca_stream.h"
 #include "hca_completer.h"
 #include "hca_late.h"
+#include "hca_order.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_qp.h"
@@ -36,8 +41,11 @@ struct hca_stream_wqe {
     uint16_t blocks;
     uint8_t  opcode;
     bool     done;
+    bool     late;   /* executed; its result is kept (hca_late.h) */
     bool     signaled;
-    uint8_t  check, vendor; /* why it failed, or HCA_OK */
+    bool     fenced;
+    bool     reported; /* before its turn */
+    uint8_t  check, vendor; /* why it fails, or HCA_OK */
     uint32_t length;
 };
 
@@ -45,6 +53,9 @@ struct hca_stream_wqe {
 struct hca_stream {
     uint16_t         id;
     uint16_t         idx; /* basic block of the WQE it is at */
+    uint16_t         passing_idx; /* ... of the WQE that is before it */
+    bool             held;        /* it waits to be passed */
+    bool             passing;
     struct hca_tries tries;
     uint64_t         due;
 };
@@ -120,6 +131,9 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
 {
     struct hca_wqe wqe;
 
+    if (entry->reported) {
+        return;
+    }
     wqe.idx    = idx;
     wqe.opcode = entry->opcode;
     wqe.length = entry->length;
@@ -129,6 +143,26 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
                (hca_completer_send(qp, &wqe, NULL) != HCA_OK) &&
                (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_qp_fail_fatal(qp);
+    }
+}
+
+/* Reports each NOP that only late results are in front of. */
+static void hca_stream_retire_nops(struct hca_qp *qp)
+{
+    uint16_t idx = qp->req.ci, end = idx + hca_stream_of(qp)->fetched;
+
+    while (idx != end) {
+        struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+
+        if (!entry->done && !entry->late) {
+            break;
+        }
+        if ((entry->opcode == MLX5_OPCODE_NOP) && entry->done &&
+            !entry->fenced && (entry->check == HCA_OK)) {
+            hca_stream_complete(qp, idx, entry);
+            entry->reported = true;
+        }
+        idx += entry->blocks;
     }
 }
 
@@ -147,14 +181,20 @@ static void hca_stream_retire(struct hca_qp *qp)
         qp->req.ci       += entry->blocks;
         streams->fetched -= entry->blocks;
     }
+    if (hca_late_ns != 0) {
+        hca_stream_retire_nops(qp);
+    }
 }
 
+/* One that was flushed while its result was late stays so. */
 static void hca_stream_finish_wqe(struct hca_stream_wqe *entry,
                                   enum hca_check check, enum hca_check vendor)
 {
-    entry->done   = true;
-    entry->check  = check;
-    entry->vendor = vendor;
+    entry->done = true;
+    if (entry->check == HCA_OK) {
+        entry->check  = check;
+        entry->vendor = vendor;
+    }
 }
 
 uint16_t hca_stream_flush(struct hca_qp *qp)
@@ -177,11 +217,28 @@ uint16_t hca_stream_flush(struct hca_qp *qp)
 
 /* --- execution ----------------------------------------------------------- */
 
-static void hca_stream_fail(struct hca_qp *qp, struct hca_stream_wqe *entry,
+/* Flushes each WQE behind it in its stream, also one that has been executed. */
+static void hca_stream_flush_behind(struct hca_qp *qp, uint16_t idx)
+{
+    uint16_t end    = qp->req.ci + hca_stream_of(qp)->fetched;
+    uint16_t stream = hca_stream_wqe(qp, idx)->stream;
+
+    while ((idx += hca_stream_wqe(qp, idx)->blocks) != end) {
+        struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+
+        if ((entry->stream == stream) && (entry->check == HCA_OK)) {
+            entry->check = entry->vendor = HCA_CHECK_FLUSH;
+        }
+    }
+}
+
+static void hca_stream_fail(struct hca_qp *qp, uint16_t idx,
                             enum hca_check check)
 {
-    struct hca_streams *streams = hca_stream_of(qp);
+    struct hca_streams *streams  = hca_stream_of(qp);
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
+    hca_stream_flush_behind(qp, idx);
     /* without a frame, or a format, its stream cannot be trusted either */
     if (check >= HCA_CHECK_LKEY) {
         hca_info("qp 0x%x: stream 0x%x: in error",
@@ -194,31 +251,43 @@ static void hca_stream_fail(struct hca_qp *qp, struct hca_stream_wqe *entry,
     }
 }
 
+/* @return HCA_OK if it is executed, HCA_WAIT, or why it cannot be. */
+static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
+{
+    struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
+    enum hca_check check = hca_request_execute(rq, idx, entry->blocks);
+
+    if (check != HCA_OK) {
+        return check;
+    }
+    entry->signaled = hca_wqe_is_signaled(&rq->wqe);
+    entry->fenced   = hca_wqe_is_fenced(&rq->wqe);
+    entry->length   = rq->wqe.length;
+    entry->late     = (hca_late_ns != 0) &&
+                      hca_late_add(rq->qp, &rq->wqe, rq->late);
+    if (!entry->late) {
+        hca_stream_finish_wqe(entry, HCA_OK, HCA_OK);
+    }
+    return HCA_OK;
+}
+
 /* @return nanoseconds to wait; 0: it is done. */
 static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
                                    struct hca_tries *tries)
 {
-    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
     struct hca_request rq;
     enum hca_check check;
 
     rq.qp    = qp;
     rq.tries = tries;
-    check    = hca_request_execute(&rq, idx, entry->blocks);
+    check    = hca_stream_try(&rq, idx);
     if (check == HCA_WAIT) {
         return rq.wait_ns;
     }
-    if (check == HCA_OK) {
-        entry->signaled = hca_wqe_is_signaled(&rq.wqe);
-        entry->length   = rq.wqe.length;
-    }
-    if ((hca_late_ns == 0) || (check != HCA_OK) ||
-        !hca_late_add(qp, &rq.wqe, rq.late)) {
-        hca_stream_finish_wqe(entry, check, (rq.ack.check != HCA_OK) ?
-                                            rq.ack.check : check);
-    }
     if (check != HCA_OK) {
-        hca_stream_fail(qp, entry, check);
+        hca_stream_finish_wqe(hca_stream_wqe(qp, idx), check,
+                              (rq.ack.check != HCA_OK) ? rq.ack.check : check);
+        hca_stream_fail(qp, idx, check);
     }
     return 0;
 }
@@ -229,62 +298,31 @@ void hca_stream_executed(struct hca_qp *qp, uint16_t idx,
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
     hca_stream_finish_wqe(entry, check, check);
-    if (check != HCA_OK) {
-        hca_stream_fail(qp, entry, check);
+    if ((check != HCA_OK) && (entry->check == check)) {
+        hca_stream_fail(qp, idx, check);
     }
     hca_stream_retire(qp);
 }
 
-/* The same, for a WQE whose stream does not wait: it may have to. */
+/* Begins a WQE whose stream does not wait: it may have to. */
 static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
 {
-    struct hca_streams *streams = hca_stream_of(qp);
-    struct hca_stream *stream   = &streams->waiting[streams->num_waiting];
-    struct hca_tries tries      = {0};
-    uint64_t wait_ns            = hca_stream_execute(qp, idx, &tries);
+    struct hca_streams *streams  = hca_stream_of(qp);
+    struct hca_stream *stream    = &streams->waiting[streams->num_waiting];
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+    uint64_t wait_ns             = HCA_ORDER_HOLD_NS;
 
+    *stream      = (struct hca_stream){.id = entry->stream, .idx = idx};
+    stream->held = (hca_order != HCA_ORDER_IBTA) &&
+                   hca_order_holds_stream(qp, idx, entry->blocks,
+                                          streams->num_waiting);
+    if (!stream->held) {
+        wait_ns = hca_stream_execute(qp, idx, &stream->tries);
+    }
     if (wait_ns != 0) {
-        stream->id    = hca_stream_wqe(qp, idx)->stream;
-        stream->idx   = idx;
-        stream->tries = tries;
-        stream->due   = hca_time_ns() + wait_ns;
+        stream->due = hca_time_ns() + wait_ns;
         streams->num_waiting++;
     }
-}
-
-/* Takes up the next WQE of the ring. One that cannot be read is of no stream,
- * and where it ends is unknown: it goes with all that was rung.
- * @return false if there is none, or there are too many that wait. */
-static bool hca_stream_fetch(struct hca_qp *qp)
-{
-    struct hca_streams *streams  = hca_stream_of(qp);
-    uint16_t idx                 = qp->req.ci + streams->fetched;
-    uint16_t posted              = hca_qp_sq_posted(qp) - streams->fetched;
-    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
-    struct hca_wqe wqe;
-    bool is_read;
-
-    if (posted == 0) {
-        return false;
-    }
-    hca_wqe_peek(&wqe, qp, idx, posted);
-    is_read = wqe.blocks > 0;
-    *entry  = (struct hca_stream_wqe){
-        .stream = wqe.stream,
-        .opcode = wqe.opcode,
-        .blocks = is_read ? wqe.blocks : posted,
-    };
-    if (is_read && (hca_stream_errored(streams, wqe.stream) != NULL)) {
-        hca_stream_finish_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
-    } else if (!is_read ||
-               (hca_stream_waiting(streams, wqe.stream) == NULL)) {
-        if (streams->num_waiting == 1u << qp->log_streams) {
-            return false;
-        }
-        hca_stream_begin(qp, idx);
-    }
-    streams->fetched += entry->blocks;
-    return true;
 }
 
 /* The WQE that a stream waits for, once more. @return whether it waits again.
@@ -294,10 +332,11 @@ static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, stream->idx);
     uint64_t wait_ns;
 
-    if ((entry->stream != stream->id) || entry->done) {
+    if ((entry->stream != stream->id) || entry->done || entry->late) {
         return false;
     }
-    if (hca_stream_errored(hca_stream_of(qp), stream->id) != NULL) {
+    if ((entry->check != HCA_OK) ||
+        (hca_stream_errored(hca_stream_of(qp), stream->id) != NULL)) {
         hca_stream_finish_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
         return false;
     }
@@ -306,11 +345,34 @@ static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
     return wait_ns != 0;
 }
 
+/* Executes the WQE that passes the one its stream is at. An error is left for
+ * its own turn. @return whether it waits. */
+static bool hca_stream_pass(struct hca_qp *qp, struct hca_stream *stream)
+{
+    struct hca_request rq;
+
+    rq.qp    = qp;
+    rq.tries = &stream->tries;
+    if ((hca_qp_state(qp) == IBV_QPS_RTS) &&
+        (hca_stream_errored(hca_stream_of(qp), stream->id) == NULL) &&
+        (hca_stream_try(&rq, stream->passing_idx) == HCA_WAIT)) {
+        stream->due = hca_time_ns() + rq.wait_ns;
+        return true;
+    }
+    memset(&stream->tries, 0, sizeof(stream->tries));
+    return false;
+}
+
 /* Goes on with a stream that is due. @return whether it waits again. */
 static bool hca_stream_resume(struct hca_qp *qp, struct hca_stream *stream)
 {
     uint16_t end = qp->req.ci + hca_stream_of(qp)->fetched;
 
+    stream->held    = false;
+    stream->passing = stream->passing && hca_stream_pass(qp, stream);
+    if (stream->passing) {
+        return true;
+    }
     while ((stream->idx != end) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
         if (hca_stream_retry(qp, stream)) {
             return true;
@@ -321,7 +383,7 @@ static bool hca_stream_resume(struct hca_qp *qp, struct hca_stream *stream)
     return false;
 }
 
-/* Goes on with all that are due. @return when the next one is, 0: none is. */
+/* Goes on with each stream that is due. @return when another is, 0: none is. */
 static uint64_t hca_stream_resume_due(struct hca_qp *qp)
 {
     struct hca_streams *streams = hca_stream_of(qp);
@@ -340,6 +402,58 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
         i++;
     }
     return next;
+}
+
+/* The WQE at @idx is behind one that is held: neither waits any longer. */
+static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
+                            uint16_t idx)
+{
+    stream->passing     = hca_order_passes_stream(
+            qp, stream->idx, hca_stream_wqe(qp, stream->idx)->blocks, idx,
+            hca_stream_wqe(qp, idx)->blocks);
+    stream->passing_idx = idx;
+    stream->due         = 0;
+    hca_stream_resume_due(qp);
+}
+
+/* Takes up the next WQE of the ring. One that cannot be read is of no stream,
+ * and where it ends is unknown: it goes with all that was rung.
+ * @return false if there is none, or there are too many that wait. */
+static bool hca_stream_fetch(struct hca_qp *qp)
+{
+    struct hca_streams *streams  = hca_stream_of(qp);
+    uint16_t idx                 = qp->req.ci + streams->fetched;
+    uint16_t posted              = hca_qp_sq_posted(qp) - streams->fetched;
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+    struct hca_stream *waiting;
+    bool is_read, is_errored;
+    struct hca_wqe wqe;
+
+    if (posted == 0) {
+        return false;
+    }
+    hca_wqe_peek(&wqe, qp, idx, posted);
+    is_read    = wqe.blocks > 0;
+    is_errored = is_read && (hca_stream_errored(streams, wqe.stream) != NULL);
+    waiting    = is_read ? hca_stream_waiting(streams, wqe.stream) : NULL;
+    if (!is_errored && (waiting == NULL) &&
+        (streams->num_waiting == 1u << qp->log_streams)) {
+        return false;
+    }
+    *entry = (struct hca_stream_wqe){
+        .stream = wqe.stream,
+        .opcode = wqe.opcode,
+        .blocks = is_read ? wqe.blocks : posted,
+    };
+    streams->fetched += entry->blocks;
+    if (is_errored) {
+        hca_stream_finish_wqe(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+    } else if (waiting == NULL) {
+        hca_stream_begin(qp, idx);
+    } else if (waiting->held) {
+        hca_stream_meet(qp, waiting, idx);
+    }
+    return true;
 }
 
 /* A stream that waits no longer makes room for another. */
