@@ -145,6 +145,9 @@ struct devx_rtr {
     unsigned retry_cnt   = 1;
     unsigned rnr_retry   = 0; /* 7: for ever, each after 10 us */
     unsigned rts_port    = 0; /* of RTR2RTS, which may leave it out */
+    unsigned dp_ordering = 0; /* 1: of reads and writes, 2: of messages, too */
+    bool     dp_force    = false;
+    unsigned sl          = 0;
 };
 
 class devx_qp {
@@ -198,6 +201,10 @@ public:
         in.set(CTX + 0x90, 19, 16, rtr.atomic_mode);
         in.put(CTX + 0x14, peer.qpn).set(CTX + 0x90, 23, 21, 4);
         in.set(CTX + 0x90, 15, 13, 7).set(CTX + 0x94, 28, 24, 1);
+        in.set(CTX + 0x04, 25, 25, rtr.dp_ordering & 1);
+        in.set(CTX + 0x04, 24, 24, rtr.dp_force);
+        in.set(CTX + 0x90, 3, 3, rtr.dp_ordering >> 1);
+        in.set(PATH + 0x24, 27, 24, rtr.sl);
         in.set(PATH + 0x04, 15, 0, m_dev.port.lid);
         in.set(PATH + 0x08, 23, 16, m_dev.sgid_index());
         in.set(PATH + 0x08, 7, 0, 64).set(PATH + 0x24, 23, 16, 1);
@@ -245,6 +252,13 @@ public:
         announce(wqe);
         memcpy(&head, wqe.bytes.data(), sizeof(head));
         *(volatile uint64_t*)m_uar->reg_addr = head;
+    }
+
+    /* Both in one doorbell */
+    void post(raw_wqe first, const raw_wqe &second)
+    {
+        announce(first);
+        post(second);
     }
 
     /* ... pushed to the register, in words of 8 or 16 bytes */

@@ -5,6 +5,7 @@
  * refuses of all that. Umems and keys have files of their own.
  */
 #include "devx_qp.h"
+#include "streams_bench.h"
 
 #include <atomic>
 #include <set>
@@ -473,6 +474,169 @@ TEST_P(devx_objects, order_is_not_given_up)
     a.connect(b);
 }
 
+/* A device that may place what arrives out of order. */
+class devx_order : public devx_objects {
+protected:
+    static constexpr unsigned PAIRS = 100;
+    enum { IBTA, OOO_RW, OOO_ALL };
+
+    static devx_rtr rtr(unsigned dp_ordering, bool dp_force, unsigned sl = 0)
+    {
+        devx_rtr rtr;
+
+        rtr.dp_ordering = dp_ordering;
+        rtr.dp_force    = dp_force;
+        rtr.sl          = sl;
+        return rtr;
+    }
+
+    /* Of pairs of a write and, on such queues, what is behind it, to the same
+     * bytes, whether some come last that are first */
+    bool loses(const devx_rtr &from, const devx_rtr &to, uint8_t opcode)
+    {
+        devx_rmp rmp(dev, devx_rmp::LIST);
+        devx_qp a(dev, rmp), b(dev, rmp);
+        unsigned lost = 0;
+
+        a.connect(b, from);
+        b.connect(a, to);
+        memset(src.addr, 1, 8);
+        memset(m_other.addr, 2, 8);
+        for (unsigned i = 0; i < PAIRS; i++) {
+            raw_wqe second(opcode);
+            struct mlx5_err_cqe cqe;
+
+            if (opcode == MLX5_OPCODE_RDMA_WRITE) {
+                second.raddr(dst.addr, dst.mr->rkey);
+            } else {
+                rmp.post_recv(dst.addr, 64, dst.mr->lkey);
+            }
+            second.data(m_other.addr, 8, m_other.mr->lkey);
+            a.post(raw_wqe(MLX5_OPCODE_RDMA_WRITE)
+                           .raddr(dst.addr, dst.mr->rkey)
+                           .data(src.addr, 8, src.mr->lkey), second);
+            for (unsigned j = 0; j < 2; j++) {
+                EXPECT_TRUE(a.wait(&cqe));
+                EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+            }
+            if (opcode != MLX5_OPCODE_RDMA_WRITE) {
+                EXPECT_TRUE(b.wait(&cqe));
+            }
+            lost += (dst.addr[0] == 1);
+        }
+        return lost > 0;
+    }
+
+    bool loses_writes(const devx_rtr &from, const devx_rtr &to)
+    {
+        return loses(from, to, MLX5_OPCODE_RDMA_WRITE);
+    }
+
+    bool loses_messages(const devx_rtr &from, const devx_rtr &to)
+    {
+        return loses(from, to, MLX5_OPCODE_SEND);
+    }
+
+    strict_mem m_other{dev.pd, ACCESS_ALL, 0};
+};
+
+TEST_P(devx_order, is_announced)
+{
+    EXPECT_EQ(3u, caps(0).get(0x10 + 0x38, 22, 21)) << "dp_ordering_ooo_rw";
+    EXPECT_EQ(3u, caps(0).get(0x10 + 0x64, 12, 11)) << "dp_ordering_ooo_all";
+    EXPECT_EQ(1u, caps(0x20).get(0x10 + 0x10, 23, 23)) << "..._force";
+}
+
+/* By itself the device loses it on the service levels 0 to 7, if nobody forces
+ * it to keep it. */
+TEST_P(devx_order, of_writes_is_lost_where_both_sides_say_so)
+{
+    const devx_rtr def = rtr(IBTA, false), kept = rtr(IBTA, true);
+    const devx_rtr lost = rtr(OOO_RW, true), sl8 = rtr(IBTA, false, 8);
+
+    EXPECT_TRUE(loses_writes(def, def));
+    EXPECT_TRUE(loses_writes(lost, def));
+    EXPECT_TRUE(loses_writes(lost, lost));
+    EXPECT_FALSE(loses_writes(kept, def));
+    EXPECT_FALSE(loses_writes(def, kept));
+    EXPECT_FALSE(loses_writes(lost, kept));
+    EXPECT_FALSE(loses_writes(sl8, sl8));
+    EXPECT_TRUE(loses_writes(rtr(OOO_RW, true, 8), sl8));
+    EXPECT_TRUE(loses_writes(rtr(OOO_RW, false, 8), sl8));
+}
+
+TEST_P(devx_order, of_messages_is_lost_where_both_sides_say_so)
+{
+    const devx_rtr all = rtr(OOO_ALL, true), rw = rtr(OOO_RW, true);
+
+    EXPECT_TRUE(loses_messages(all, all));
+    EXPECT_FALSE(loses_messages(all, rw));
+    EXPECT_FALSE(loses_messages(rw, all));
+    EXPECT_FALSE(loses_messages(all, rtr(IBTA, false)));
+}
+
+TEST_P(devx_order, of_a_target_may_be_kept)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    raw_cq cq(dev.ctx, 63);
+    const devx_mailbox target = devx_dct_in(dev, cq.cq,
+                                            rmp.object->out.number());
+    streams_dci dci(dev, {.has_streams = false});
+
+    memset(src.addr, 1, 64);
+    memset(m_other.addr, 2, 64);
+    for (bool is_kept : {false, true}) {
+        devx_object dct(dev.ctx,
+                        devx_mailbox(target).set(0x14, 24, 24, is_kept));
+        unsigned lost = 0;
+
+        ASSERT_NE(nullptr, dct.obj);
+        for (unsigned i = 0; i < PAIRS; i++) {
+            dci.together([&] {
+                for (const auto *from : {&src, &m_other}) {
+                    dci.write(0, dct.out.number(), *from, dst.mr->rkey,
+                              dst.addr);
+                }
+            });
+            dci.expect(dci.next_id - 2);
+            dci.expect(dci.next_id - 1);
+            lost += (dst.addr[0] == 1);
+        }
+        EXPECT_EQ(is_kept, lost == 0);
+    }
+}
+
+/* What a queue pair and a target were told is what they say. */
+TEST_P(devx_order, is_read_back)
+{
+    devx_rmp rmp(dev, devx_rmp::LIST);
+    devx_qp a(dev, rmp), b(dev, rmp);
+    devx_mailbox out(0x110), bad(16), dct_out(128);
+    constexpr size_t ctx = devx_qp::CTX;
+
+    EXPECT_NE(0, b.modify(b.to_rtr(a, rtr(3, true)), &bad));
+    a.connect(b, rtr(OOO_ALL, true));
+    b.connect(a, rtr(OOO_RW, false));
+    ASSERT_EQ(0, a.query(&out));
+    EXPECT_EQ(1u, out.get(ctx + 0x04, 25, 24)) << "dp_ordering_0, ..._force";
+    EXPECT_EQ(1u, out.get(ctx + 0x90, 3, 3)) << "dp_ordering_1";
+    ASSERT_EQ(0, b.query(&out));
+    EXPECT_EQ(2u, out.get(ctx + 0x04, 25, 24));
+    EXPECT_EQ(0u, out.get(ctx + 0x90, 3, 3));
+
+    devx_mailbox target = devx_dct_in(dev, a.cq.cq, rmp.object->out.number());
+    target.set(0x1c, 12, 11, 3);
+    expect_refused(target, DEVX_BAD_PARAM, 0x1c, "dp_ordering");
+    target.set(0x1c, 12, 11, 2).set(0x14, 24, 24, 1);
+    devx_object dct(dev.ctx, target);
+    ASSERT_NE(nullptr, dct.obj);
+    devx_mailbox query = devx_mailbox(16, 0x713).put(8, dct.out.number());
+    EXPECT_EQ(0, mlx5dv_devx_obj_query(dct.obj, query.bytes.data(), 16,
+                                       dct_out.bytes.data(), 128));
+    EXPECT_EQ(2u, dct_out.get(0x1c, 12, 11)) << "dp_ordering_0, dp_ordering_1";
+    EXPECT_EQ(1u, dct_out.get(0x14, 24, 24)) << "dp_ordering_force";
+}
+
 /* --- targets -------------------------------------------------------------- */
 
 TEST_P(devx_objects, target_lives_is_drained_and_ends)
@@ -508,6 +672,7 @@ TEST_P(devx_objects, target_lives_is_drained_and_ends)
                    DEVX_BAD_RES, 0x24, "srq of nobody");
 }
 
+INSTANTIATE_TEST_SUITE_P(ooo, devx_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ib, devx_objects, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, devx_objects, testing::Values(0));
 
@@ -523,6 +688,7 @@ int main(int argc, char **argv)
                           {"slow", {{"SOFTHCA_DELAY", "100000"}}},
                           {"lost", {{"SOFTHCA_FAULT", "drop:op=read"}}},
                           {"no_rndv", {{"SOFTHCA_LACKS", "tm_rndv_dc"}}},
+                          {"ooo", {{"SOFTHCA_ORDER", "ooo"}}},
                           {"own_key", {{"SOFTHCA_HAS", "tm_own_key"}}},
                           {"no_strides", {{"SOFTHCA_LACKS", "strides"}}},
                           {"lost_twice",

@@ -151,6 +151,8 @@ static const struct devx_cap devx_caps[] = {
     CAP(GENERAL, 0x54, 15, 0, UVERBS_MAX_RQ_DESC), /* max_wqe_sz_rq */
     CAP(GENERAL, 0x58, 15, 0, UVERBS_MAX_SQ_DESC), /* max_wqe_sz_sq_dc */
     CAP(GENERAL, 0x64, 20, 16, HCA_LOG_MAX_PDS), /* log_max_pd */
+    CAP_ON(OOO, GENERAL, 0x64, 12, 12, 1), /* dp_ordering_ooo_all_dc */
+    CAP_ON(OOO, GENERAL, 0x64, 11, 11, 1), /* dp_ordering_ooo_all_rc */
     CAP(GENERAL, 0x64, 4, 0, 12),    /* log_max_xrcd */
     CAP(GENERAL, 0x70, 28, 24, 16),  /* log_max_rmp */
     CAP_ON(STRIDES, GENERAL, 0x74, 31, 31, 1), /* ext_stride_num_range */
@@ -179,6 +181,7 @@ static const struct devx_cap devx_caps[] = {
     CAP_ATOMIC(size_qp, DEVX_ATOMIC_SIZES),
     CAP_ATOMIC(size_dc, DEVX_ATOMIC_SIZES),
 
+    CAP_ON(OOO, MORE, 0x10, 23, 23, 1), /* dp_ordering_force */
     CAP(MORE, 0x10, 12, 8, HCA_QPNS_LOG_COUNT), /* log_reserved_qpn_... */
 
     CAP_ON(ROCE, ROCE, 0x00, 27, 27, 1), /* sw_r_roce_src_udp_port */

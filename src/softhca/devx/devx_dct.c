@@ -10,6 +10,7 @@
 #include "devx_qp.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/nic/hca_cq.h"
+#include "softhca/nic/hca_order.h"
 #include "softhca/nic/hca_qp.h"
 #include "softhca/nic/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
@@ -24,12 +25,15 @@
 /* dctc */
 #define DCTC_STATE      DEVX_BITS(0x00, 27, 24)
 #define DCTC_OFFLOAD    DEVX_BITS(0x00, 7, 4) /* as of a queue pair */
+#define DCTC_DP_FORCE   DEVX_BITS(0x04, 24, 24) /* dp_ordering_force */
 #define DCTC_USER_INDEX DEVX_BITS(0x04, 23, 0)
 #define DCTC_CQN        DEVX_BITS(0x08, 23, 0)
 #define DCTC_ATOMIC_MODE DEVX_BITS(0x0c, 23, 20)
 #define DCTC_RRE        DEVX_BITS(0x0c, 19, 19)
 #define DCTC_RWE        DEVX_BITS(0x0c, 18, 18)
 #define DCTC_RAE        DEVX_BITS(0x0c, 17, 17)
+#define DCTC_DP_0       DEVX_BITS(0x0c, 12, 12) /* dp_ordering_0 */
+#define DCTC_DP_1       DEVX_BITS(0x0c, 11, 11) /* dp_ordering_1 */
 #define DCTC_CS_RES     DEVX_BITS(0x10, 23, 16)
 #define DCTC_MIN_RNR    DEVX_BITS(0x10, 12, 8)
 #define DCTC_SRQN       DEVX_BITS(0x14, 23, 0)
@@ -50,8 +54,12 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0}
 };
 
-/* Handshakes, counters and latency are none of this device. */
+/* Handshakes, counters and latency are none of this device. The first rows are
+ * of a device that may lose order. */
 static const struct devx_field devx_dctc_fields[] = {
+    {"dctc dp_ordering_0", DCTC_DP_0, 1},
+    {"dctc dp_ordering_1", DCTC_DP_1, 1},
+    {"dctc dp_ordering_force", DCTC_DP_FORCE, 1},
     {"dctc state", DCTC_STATE, DCTC_STATE_ACTIVE},
     {"dctc offload_type", DCTC_OFFLOAD, QPC_OFFLOAD_RNDV},
     {"dctc user_index", DCTC_USER_INDEX, UVERBS_UIDX_MASK},
@@ -80,6 +88,8 @@ static const struct devx_field devx_dctc_fields[] = {
     {"dctc dscp", DEVX_BITS(0x34, 5, 0), DEVX_ANY},
     {NULL, 0, 0}
 };
+
+enum { DCTC_OOO_FIELDS = 3 };
 
 /* The objects that a target is made of, found by their numbers. */
 struct devx_dct {
@@ -121,6 +131,7 @@ static enum devx_status devx_dct_find(struct devx_call *call,
 
 static enum devx_status devx_dct_check(struct devx_call *call)
 {
+    unsigned first     = (hca_order == HCA_ORDER_OOO) ? 0 : DCTC_OOO_FIELDS;
     const uint8_t *ctx = call->in + DCT_CTX;
     uint8_t gid[16];
     enum devx_status status;
@@ -130,7 +141,8 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     }
     status = devx_check(call, 0, DCT_CTX, devx_dct_fields);
     if (status == DEVX_OK) {
-        status = devx_check(call, DCT_CTX, DCT_CTX_SIZE, devx_dctc_fields);
+        status = devx_check(call, DCT_CTX, DCT_CTX_SIZE,
+                            devx_dctc_fields + first);
     }
     if (status != DEVX_OK) {
         return status;
@@ -146,6 +158,11 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     if ((devx_get(ctx, DCTC_MTU) == 0) || (devx_get(ctx, DCTC_PORT) == 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x28,
                            "dctc mtu, or port,", 0);
+    }
+    if (devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0) > HCA_DP_LAST) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x0c,
+                           "dctc dp_ordering",
+                           devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0));
     }
     if (devx_get(ctx, DCTC_OFFLOAD) &&
         (!hca_has_dc_rndv() || !hca_srq_has_tm(devx_get(ctx, DCTC_SRQN)))) {
@@ -187,6 +204,8 @@ static void devx_dct_fill(const struct devx_call *call,
     hw->dc_key        = devx_get(ctx, DCTC_KEY);
     hw->access        = devx_dctc_access(ctx);
     hw->no_atomics    = (devx_get(ctx, DCTC_ATOMIC_MODE) == 0);
+    hw->dp_ordering   = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0);
+    hw->dp_force      = devx_get(ctx, DCTC_DP_FORCE);
     hw->min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR);
     hw->mtu           = devx_get(ctx, DCTC_MTU);
     hw->pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX);
@@ -280,6 +299,9 @@ static enum devx_status devx_query_dct(struct devx_call *call)
     devx_set(ctx, DCTC_RRE, (hw->access & IBV_ACCESS_REMOTE_READ) != 0);
     devx_set(ctx, DCTC_RWE, (hw->access & IBV_ACCESS_REMOTE_WRITE) != 0);
     devx_set(ctx, DCTC_RAE, (hw->access & IBV_ACCESS_REMOTE_ATOMIC) != 0);
+    devx_set(ctx, DCTC_DP_0, hw->dp_ordering);
+    devx_set(ctx, DCTC_DP_1, hw->dp_ordering >> 1);
+    devx_set(ctx, DCTC_DP_FORCE, hw->dp_force);
     devx_set(ctx, DCTC_MIN_RNR, hw->min_rnr_timer);
     devx_set(ctx, DCTC_SRQN, hw->srqn);
     devx_set(ctx, DCTC_PD, hw->pdn);

@@ -358,6 +358,9 @@ static void devx_put_qpc(uint8_t *ctx, const struct hca_qp *hw)
     devx_set(ctx, QPC_STATE, devx_qpc_state(hw));
     devx_set(ctx, QPC_ST, devx_qpc_st(hw));
     devx_set(ctx, QPC_PM_STATE, 3); /* migrated */
+    devx_set(ctx, QPC_DP_0, hw->dp_ordering);
+    devx_set(ctx, QPC_DP_1, hw->dp_ordering >> 1);
+    devx_set(ctx, QPC_DP_FORCE, hw->dp_force);
     devx_set(ctx, QPC_PD, hw->pdn);
     devx_set(ctx, QPC_MTU, hw->mtu);
     devx_set(ctx, QPC_LOG_MSG_MAX, hw->log_msg_max);

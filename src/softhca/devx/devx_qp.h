@@ -21,6 +21,8 @@
 #define QPC_ST          DEVX_BITS(0x00, 23, 16)
 #define QPC_PM_STATE    DEVX_BITS(0x00, 12, 11)
 #define QPC_OFFLOAD     DEVX_BITS(0x00, 7, 4)
+#define QPC_DP_0        DEVX_BITS(0x04, 25, 25) /* dp_ordering_0 */
+#define QPC_DP_FORCE    DEVX_BITS(0x04, 24, 24) /* dp_ordering_force */
 #define QPC_PD          DEVX_BITS(0x04, 23, 0)
 #define QPC_MTU         DEVX_BITS(0x08, 31, 29)
 #define QPC_LOG_MSG_MAX DEVX_BITS(0x08, 28, 24)
@@ -42,6 +44,7 @@
 #define QPC_RRE         DEVX_BITS(0x90, 15, 15)
 #define QPC_RWE         DEVX_BITS(0x90, 14, 14)
 #define QPC_RAE         DEVX_BITS(0x90, 13, 13)
+#define QPC_DP_1        DEVX_BITS(0x90, 3, 3) /* dp_ordering_1 */
 #define QPC_MIN_RNR     DEVX_BITS(0x94, 28, 24)
 #define QPC_RCV_PSN     DEVX_BITS(0x94, 23, 0)
 #define QPC_CQN_RCV     DEVX_BITS(0x9c, 23, 0)
@@ -89,6 +92,13 @@ enum { QPC_OFFLOAD_RNDV = 1 };
 enum { QPC_STATE_SQER = 4, QPC_STATE_ERR = 6, QPC_STATE_SQD = 7 };
 
 extern const struct devx_cmd devx_qp_cmds[], devx_qp_modify_cmds[];
+
+/* enum hca_dp_ordering, whose two bits are not neighbours */
+static inline unsigned devx_dp_ordering(const uint8_t *ctx, uint32_t high,
+                                        uint32_t low)
+{
+    return (devx_get(ctx, high) << 1) | devx_get(ctx, low);
+}
 
 /* RTS2RTS_QP with DEVX_QP_EXT set (devx_qp_stream.c). */
 enum devx_status devx_qp_reset_stream(struct devx_call *call,

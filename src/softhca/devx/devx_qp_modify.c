@@ -10,6 +10,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "devx.h"
 #include "devx_qp.h"
+#include "softhca/nic/hca_order.h"
 #include "softhca/nic/hca_wqe.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_qp.h"
@@ -46,7 +47,8 @@ enum devx_step_fields {
     STEP_INIT = 1, /* to INIT */
     STEP_RTR  = 2,
     STEP_RTS  = 4,
-    STEP_STAY = 8  /* INIT to INIT, RTS to RTS */
+    STEP_STAY = 8, /* INIT to INIT, RTS to RTS */
+    STEP_OOO  = 16 /* to RTR, of a device that may lose order */
 };
 
 #define MASK_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
@@ -105,6 +107,9 @@ static const struct {
     {{"qpc lag_tx_port_affinity", QPC_LAG_PORT, DEVX_LAG_PORTS},
      STEP_INIT | STEP_RTR},
     {{"qpc pm_state", QPC_PM_STATE, DEVX_ANY}, STEP_ALL},
+    {{"qpc dp_ordering_0", QPC_DP_0, 1}, STEP_OOO},
+    {{"qpc dp_ordering_1", QPC_DP_1, 1}, STEP_OOO},
+    {{"qpc dp_ordering_force", QPC_DP_FORCE, 1}, STEP_OOO},
     {{"qpc mtu", QPC_MTU, IBV_MTU_4096}, STEP_RTR},
     {{"qpc log_msg_max", QPC_LOG_MSG_MAX, HCA_LOG_MSG_MAX}, STEP_RTR},
     {{"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY}, STEP_ALL},
@@ -165,6 +170,7 @@ static enum devx_status devx_step_check(struct devx_call *call,
                                         const struct devx_step *step)
 {
     struct devx_field fields[NUM_QPC_FIELDS + 1];
+    uint8_t steps = step->fields;
     enum devx_status status;
     unsigned num = 0;
 
@@ -172,8 +178,11 @@ static enum devx_status devx_step_check(struct devx_call *call,
         return devx_check(call, 0, call->cmd->in_size,
                           devx_modify_short_fields);
     }
+    if ((steps == STEP_RTR) && (hca_order == HCA_ORDER_OOO)) {
+        steps |= STEP_OOO;
+    }
     for (unsigned i = 0; i < NUM_QPC_FIELDS; i++) {
-        if (devx_modify_qpc_fields[i].steps & step->fields) {
+        if (devx_modify_qpc_fields[i].steps & steps) {
             fields[num++] = devx_modify_qpc_fields[i].field;
         }
     }
@@ -282,6 +291,8 @@ static void devx_step_apply(const struct devx_call *call,
 
     if (step->fields == STEP_RTR) {
         hw->log_msg_max = devx_get(ctx, QPC_LOG_MSG_MAX);
+        hw->dp_ordering = devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0);
+        hw->dp_force    = devx_get(ctx, QPC_DP_FORCE);
     }
     if ((step->fields == STEP_INIT) ||
         (devx_get(call->in, DEVX_QP_OPTPAR) & OPTPAR_RAE)) {
@@ -318,6 +329,16 @@ static enum devx_status devx_step_path(struct devx_call *call,
     return DEVX_OK;
 }
 
+/* No capability tells of other services. */
+static bool devx_dp_is_good(const uint8_t *ctx, const struct hca_qp *hw)
+{
+    unsigned dp = devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0);
+
+    return (dp == HCA_DP_IBTA) ||
+           ((dp <= HCA_DP_LAST) &&
+            ((hw->type == HCA_QP_RC) || (hw->type == HCA_QP_DCI)));
+}
+
 /* The attributes of the step, in the order in which they are found wrong. */
 static enum devx_status devx_step_attr(struct devx_call *call,
                                        const struct devx_step *step,
@@ -344,6 +365,11 @@ static enum devx_status devx_step_attr(struct devx_call *call,
         (attr->max_rd_atomic > uverbs_max_rd_atomic_dc())) {
         return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x70,
                            "qpc log_sra_max", devx_get(ctx, QPC_LOG_SRA_MAX));
+    }
+    if (!devx_dp_is_good(ctx, hw)) {
+        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x90,
+                           "qpc dp_ordering",
+                           devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0));
     }
     if ((step->masks[hw->type] & IBV_QP_PATH_MTU) && (attr->path_mtu == 0)) {
         return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x08,

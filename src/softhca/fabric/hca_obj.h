@@ -359,6 +359,8 @@ struct hca_qp {
     uint8_t            max_rd_atomic, max_dest_rd_atomic;
     uint8_t            log_msg_max; /* longest message that it sends */
     bool               no_atomics;  /* whatever `access` says: atomic mode 0 */
+    uint8_t            dp_ordering; /* enum hca_dp_ordering (hca_order.h) ... */
+    bool               dp_force;    /* ... whatever the device's own is */
     uint32_t           access; /* what a peer may do: IBV_ACCESS_REMOTE_* */
     uint32_t           sq_psn, rq_psn;
     uint32_t           num_resets; /* what began before the last one is over */

@@ -81,30 +81,50 @@ static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
     return is_relaxed;
 }
 
-static bool hca_order_is_adaptive(const struct hca_qp *qp,
-                                  const struct hca_wqe *wqe)
+static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
 {
-    const struct hca_path *path = (qp->type == HCA_QP_DCI) ? &wqe->path :
-                                                             &qp->path;
-
-    return (HCA_ORDER_OOO_SLS >> path->sl) & 1;
+    return (qp->dp_force || (qp->dp_ordering > own)) ? qp->dp_ordering : own;
 }
 
-/* Reads one that is part of the order at all: with a remote address, and no
- * receive at its target. */
+/* Order is lost if the sender may send so and its peer may place so: the flag
+ * has to be set on both sides (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_OOO_DP).
+ * By itself the device sends on adaptive routes of some service levels, and
+ * places reads, writes and atomics as they arrive. */
+static unsigned hca_order_lost(const struct hca_qp *qp,
+                               const struct hca_wqe *wqe)
+{
+    bool is_dc                  = (qp->type == HCA_QP_DCI);
+    const struct hca_path *path = is_dc ? &wqe->path : &qp->path;
+    const struct hca_qp *peer   = hca_obj_peek(HCA_KIND_QP, is_dc ? wqe->dqpn :
+                                                            qp->dest_qpn);
+    unsigned sent   = hca_order_dp(qp, (HCA_ORDER_OOO_SLS >> path->sl) & 1);
+    unsigned placed = (peer != NULL) ? hca_order_dp(peer, HCA_DP_OOO_RW) :
+                                       HCA_DP_OOO_RW;
+
+    return (sent < placed) ? sent : placed;
+}
+
+/* Reads a WQE that is part of the order at all. A message, for which its target
+ * has a receive, is part of it with HCA_DP_OOO_ALL alone. */
 static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
                            uint16_t posted, struct hca_wqe *wqe)
 {
+    bool is_message;
+
     hca_wqe_peek(wqe, qp, idx, posted);
-    if ((wqe->blocks == 0) || (wqe->opcode < MLX5_OPCODE_RDMA_WRITE) ||
-        (wqe->opcode == MLX5_OPCODE_RDMA_WRITE_IMM) ||
+    if ((wqe->blocks == 0) ||
         (hca_wqe_read(wqe, qp, idx, posted) != HCA_OK) ||
-        !(wqe->op->flags & HCA_OP_RADDR)) {
+        (wqe->op->flags & HCA_OP_LOCAL)) {
         return false;
     }
-    return (hca_order == HCA_ORDER_OOO) ? hca_order_is_adaptive(qp, wqe) :
-           ((wqe->opcode != MLX5_OPCODE_RDMA_READ) &&
-            hca_order_is_relaxed(wqe));
+    is_message = (wqe->opcode == MLX5_OPCODE_RDMA_WRITE_IMM) ||
+                 !(wqe->op->flags & HCA_OP_RADDR);
+    if (hca_order == HCA_ORDER_OOO) {
+        return hca_order_lost(qp, wqe) >= (is_message ? HCA_DP_OOO_ALL :
+                                                        HCA_DP_OOO_RW);
+    }
+    return !is_message && (wqe->opcode != MLX5_OPCODE_RDMA_READ) &&
+           hca_order_is_relaxed(wqe);
 }
 
 /* Atomics are executed in their order, and before what is behind them. */

@@ -8,7 +8,8 @@
  *
  *   passes  RDMA WRITE, READ or atomic, to the same target
  *   never   SEND, WRITE with immediate: their completion tells of all data
- *           before them (UCX, pull request 11673)
+ *           before them (UCX, pull request 11673), unless both queue pairs
+ *           have HCA_DP_OOO_ALL
  *           fence mode 3, strong order; behind a READ, modes 2 and 4
  *           a WQE behind one that has completed, but for what "relaxed" keeps
  *           back (hca_posted.h)
@@ -35,6 +36,17 @@ enum hca_order {
 /* HCA_ORDER_IBTA: nothing else here is called. */
 extern enum hca_order hca_order;
 
+/* The order that a queue pair gives up: none, that of reads, writes and
+ * atomics, or that of messages, too. These are dp_ordering_1 and dp_ordering_0
+ * of qpc and dctc (mlx5_ifc.h). Without dp_ordering_force it also gives up the
+ * order that the device gives up by itself. */
+enum hca_dp_ordering {
+    HCA_DP_IBTA,
+    HCA_DP_OOO_RW,
+    HCA_DP_OOO_ALL,
+    HCA_DP_LAST = HCA_DP_OOO_ALL
+};
+
 /* With HCA_ORDER_OOO, the service levels that lead over adaptive routes
  * (hca_vport_context.ooo_sl_mask); all others keep the order. */
 #define HCA_ORDER_OOO_SLS 0x00ffu
@@ -54,10 +66,11 @@ bool hca_order_holds(struct hca_qp *qp, uint16_t posted);
  * waits for its peer: it is tried again before the first one. */
 bool hca_order_pass(struct hca_qp *qp, uint16_t posted);
 
-/* The two parts of it for a DCI with streams, which keeps what waits itself.
+/* The two choices for a DCI with streams; hca_stream.c has what waits.
  * holds: the WQE at @idx waits for the next one of its stream, as it may be
- * passed; @num_waiting others wait already. passes: the WQE at @idx, of the same
- * stream, is executed before the one at @first. */
+ * passed; @num_waiting streams wait already.
+ * passes: the WQE at @idx, of the same stream, is executed before the one at
+ * @first. */
 bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
                             uint16_t blocks, unsigned num_waiting);
 bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
