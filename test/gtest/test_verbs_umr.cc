@@ -292,6 +292,22 @@ TEST_P(verbs_umr, layout_that_another_change_leaves)
     expect_matrix(dst, 0x22);
 }
 
+/* libmlx5 puts a small fence behind a UMR (fm_cache of its mlx5_qp). */
+TEST_P(verbs_umr, layout_and_its_use_in_one_doorbell)
+{
+    umr_layout layout = matrix(dst);
+
+    pair.start(IBV_SEND_INLINE);
+    mlx5dv_wr_mr_interleaved(pair.dvx, key.mkey, UMR_ACCESS_ALL,
+                             layout.repeat, 1, layout.blocks.data());
+    pair.qpx->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_rdma_write(pair.qpx, key.rkey(), 0);
+    ibv_wr_set_sge(pair.qpx, src.mr->lkey, (uintptr_t)src.addr, 64);
+    ASSERT_EQ(IBV_WC_SUCCESS, pair.finish());
+    ASSERT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.cq).status);
+    expect_matrix(dst, 0x22);
+}
+
 TEST_P(verbs_umr, setters_in_any_order)
 {
     struct mlx5dv_mkey_conf_attr attr = {};
