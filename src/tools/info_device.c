@@ -279,6 +279,44 @@ static void info_levels(struct info_device *dev)
     info_row_needs(row, "any");
 }
 
+/* Shows a threshold of packing, and where it comes from. */
+static void info_threshold(struct info_device *dev, const char *what,
+                           const char *variable, uct_dcx_threshold_t threshold,
+                           size_t option)
+{
+    const uct_dcx_profile_t *profile = &dev->md.dev.profile;
+    size_t value = uct_dcx_profile_threshold(profile, threshold, option);
+    struct info_row *row = info_part_add(dev->part, what, variable);
+    char text[32];
+
+    if (threshold == UCT_DCX_THRESHOLD_COPY) {
+        value = ucs_min(value, uct_dcx_sizes_seg(dev->config,
+                                                 info_num_tags(&dev->md.dev,
+                                                               dev->config)));
+    }
+    info_row_found(row, "%s", ucs_memunits_to_str(value, text, sizeof(text)));
+    info_row_needs(row, "%s",
+                   (option != UCS_MEMUNITS_AUTO) ? "as set" :
+                   (value > uct_dcx_profile_defaults[threshold]) ?
+                                                   "from the profile" :
+                                                   "the default");
+}
+
+static void info_thresholds(struct info_device *dev)
+{
+    const uct_dcx_iface_config_t *config = dev->config;
+    const uct_dcx_view_config_t *views   = &dev->md_config->views;
+
+    info_threshold(dev, "copied up to", "UCX_DCX_STRIDED_COPY",
+                   UCT_DCX_THRESHOLD_COPY, config->strided.copy);
+    info_threshold(dev, "pieces copied up to", "UCX_DCX_STRIDED_COPY_PIECE",
+                   UCT_DCX_THRESHOLD_COPY_PIECE, config->strided.copy_piece);
+    info_threshold(dev, "by view from", "UCX_DCX_TYPES_MIN_LENGTH",
+                   UCT_DCX_THRESHOLD_LENGTH, views->min_length);
+    info_threshold(dev, "blocks by view from", "UCX_DCX_TYPES_MIN_BLOCK",
+                   UCT_DCX_THRESHOLD_BLOCK, views->min_block);
+}
+
 /* Keys are made when they are needed; without them strided data is copied, or
  * sent in pieces. */
 static void info_layouts(struct info_device *dev)
@@ -295,6 +333,7 @@ static void info_layouts(struct info_device *dev)
         return;
     }
 
+    info_thresholds(dev);
     info_levels(dev);
     row = info_part_add(dev->part, "pieces of a layout",
                         "UCX_DCX_UMR_MAX_ENTRIES");

@@ -42,8 +42,9 @@ const std::map<std::string, option> options = {
 
     /* of views */
     {"TYPES", {{"y", "n", "try"}, {"perhaps", "2"}}},
-    {"TYPES_MIN_LENGTH", {{"16k", "1g", "inf"}, {"0", "16383", "few"}}},
-    {"TYPES_MIN_BLOCK", {{"1", "inf"}, {"0", "few"}}},
+    {"TYPES_MIN_LENGTH", {{"16k", "1g", "inf", "auto"},
+                          {"0", "16383", "few"}}},
+    {"TYPES_MIN_BLOCK", {{"1", "inf", "auto"}, {"0", "few"}}},
     {"TYPES_MIN_SPARSE_BLOCK", {{"1", "inf"}, {"0", "few"}}},
     {"TYPES_MAX_SPAN", {{"0", "1g", "inf"}, {"few", ""}}},
     {"TYPES_MAX", {{"1", "4096"}, {"0", "4097", "-1"}}},
@@ -92,8 +93,8 @@ const std::map<std::string, option> options = {
     {"TM_ENABLE", {{"y", "n", "try"}, {"perhaps", "2"}}},
     {"TM_COMMON_KEY", {{"y", "n"}, {"perhaps", "2"}}},
     {"STRIDED_MAX_PLAIN", {{"1", "64"}, {"0", "65", "inf"}}},
-    {"STRIDED_COPY", {{"0", "4m"}, {"4194305", "inf"}}},
-    {"STRIDED_COPY_PIECE", {{"0", "4m"}, {"4194305", "inf"}}},
+    {"STRIDED_COPY", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
+    {"STRIDED_COPY_PIECE", {{"0", "4m", "auto"}, {"4194305", "inf"}}},
     {"TM_LIST_SIZE", {{"1", "8192", "auto"}, {"0", "8193", "inf"},
                       {{"TM_ENABLE", "try"}}}},
     {"TM_SEG_SIZE", {{"512", "4m", "auto"}, {"0", "511", "4194305", "inf"},

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 #include <ucs/sys/math.h>
 
 extern "C" {
@@ -340,6 +341,55 @@ TEST_F(dcx_profile, failed)
         write(file(), m_id, row.line);
         EXPECT_EQ(row.failed, load(file()).failed) << row.line;
     }
+}
+
+/* Bytes that are copied during a UMR: less than the default never counts, nor more
+ * than 16 times that. */
+TEST_F(dcx_profile, thresholds)
+{
+    const size_t kb = 1024;
+    const struct {
+        const char          *lines;
+        std::vector<size_t> bytes; /* of uct_dcx_threshold_t */
+    } rows[] = {
+        {"", {2 * kb, 64, 96 * kb, 256}},
+        {"umr_us_4 0.50\numr_us_52 2.45\numr_us_1024 41.50\ncopy_mbs 10000\n",
+         {5000, 401, 96 * kb, 401}},
+        {"copy_mbs 5000\numr_us_52 20.01\numr_us_4 1\numr_us_1024 103.\n",
+         {5000, 500, 100050, 500}},
+        {"umr_us_4 1\numr_us_52 9\numr_us_1024 11.5\ncopy_mbs 10000\n",
+         {10000, 102, 96 * kb, 256}},
+        /* too little */
+        {"umr_us_4 0.1\numr_us_52 1\numr_us_1024 2\ncopy_mbs 1000\n",
+         {2 * kb, 64, 96 * kb, 256}},
+        {"umr_us_4 50\numr_us_1024 1\ncopy_mbs 40\n",
+         {2 * kb, 64, 96 * kb, 256}},
+        {"umr_us_4 0\numr_us_52 0.0\numr_us_1024 900\ncopy_mbs 10000\n",
+         {2 * kb, 64, 96 * kb, 256}},
+        /* too much */
+        {"umr_us_4 99999999999999999999999999999999\numr_us_52 1000000000\n"
+         "copy_mbs 999999999999999\n", {32 * kb, 64, 1536 * kb, 256}},
+        {"umr_us_4 1\numr_us_1024 1000000\ncopy_mbs 10000\n",
+         {10000, kb, 96 * kb, 4 * kb}},
+        /* not all of it is there, or no number */
+        {"umr_us_4 5\numr_us_52 50\numr_us_1024 500\n",
+         {2 * kb, 64, 96 * kb, 256}},
+        {"umr_us_4 nan\numr_us_52 inf\numr_us_1024 500\ncopy_mbs 10000\n",
+         {2 * kb, 64, 96 * kb, 256}},
+        {"umr_us_4 -5\numr_us_52 1e9\ncopy_mbs 10000\n",
+         {2 * kb, 64, 96 * kb, 256}},
+        {"umr_us_4 5,1\numr_us_52 5.0.1\numr_us_1024  9\ncopy_mbs 0x999\n",
+         {2 * kb, 64, 96 * kb, 256}}
+    };
+
+    for (const auto &row : rows) {
+        write(file(), m_id, row.lines);
+        auto profile = load(file());
+        EXPECT_EQ(row.bytes, std::vector<size_t>(
+                std::begin(profile.thresholds), std::end(profile.thresholds)))
+                << row.lines;
+    }
+    EXPECT_EQ(2 * kb, load("none").thresholds[UCT_DCX_THRESHOLD_COPY]);
 }
 
 TEST_F(dcx_profile, not_written)

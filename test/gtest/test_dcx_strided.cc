@@ -6,6 +6,7 @@
  * is in test_dcx_layout.cc.
  */
 #include "dcx_match_bench.h"
+#include "forged_profile.h"
 
 #include <random>
 
@@ -549,6 +550,41 @@ protected:
     }
 };
 
+/* A profile whose UMR takes as long as a copy of 4,500 bytes, and each of its
+ * entries as one of 120 */
+class dcx_strided_measured :
+    private forged_profile,
+    public dcx_strided_keys {
+protected:
+    dcx_strided_measured() :
+        forged_profile("umr_us_4 1.50\numr_us_1024 42.3\ncopy_mbs 3000\n")
+    {
+    }
+
+    /* Returns how many layouts a put of these blocks looks for. */
+    uint64_t keys_of(size_t length, size_t count)
+    {
+        auto before = stats();
+
+        check_put({m_a.at(0, length, 2 * length, count)});
+        return stats().hits + stats().misses - before.hits - before.misses;
+    }
+};
+
+TEST_P(dcx_strided_measured, put)
+{
+    const bool is_set = getenv("UCX_DCX_STRIDED_COPY") != NULL;
+
+    EXPECT_EQ(0u, keys_of(100, 20)) << "the least thresholds";
+    EXPECT_EQ(is_set, keys_of(140, 32)) << "4,480 bytes";
+    EXPECT_EQ(1u, keys_of(141, 32)) << "4,512 bytes";
+    EXPECT_EQ(is_set, keys_of(119, 60)) << "a copy of short pieces";
+    EXPECT_EQ(1u, keys_of(121, 60)) << "of longer ones";
+}
+
+INSTANTIATE_TEST_SUITE_P(measured, dcx_strided_measured, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(set, dcx_strided_measured, testing::Values(0));
+
 /* From 53 pieces on the device reads the list from memory. Each operation goes
  * by a key; an active message and a put have one layout. */
 TEST_P(dcx_strided_keys, lists)
@@ -819,17 +855,20 @@ int main(int argc, char **argv)
     keys.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "0"});
 
     auto keys_shared = keys, keys_hw_dcs = keys, keys_long = keys;
-    auto no_devx = keys, tags_keys = keys;
+    auto no_devx = keys, tags_keys = keys, set = env;
     keys_long.push_back({"UCX_DCX_UMR_MAX_ENTRIES", "8192"});
     keys_hw_dcs.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
     tags_keys.push_back({"UCX_DCX_TM_ENABLE", "y"});
     no_devx.push_back({"UCX_DCX_DEVX", "n"});
+    set.push_back({"UCX_DCX_STRIDED_COPY", "2k"});
+    set.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "64"});
     keys_shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
     return hca_test_main(argc, argv, {
         {"exclusive", env}, {"shared", shared}, {"roce", roce},
         {"keys", keys}, {"keys_shared", keys_shared},
         {"keys_hw_dcs", keys_hw_dcs}, {"keys_long", keys_long},
         {"hw_dcs", hw_dcs}, {"no_devx", no_devx},
+        {"measured", env}, {"set", set},
         {"tags", {{"UCX_DCX_TM_ENABLE", "y"}}}, {"tags_keys", tags_keys}
     });
 }

@@ -6,6 +6,7 @@
  */
 #include "dcx_match_bench.h"
 #include "dcx_view_bench.h"
+#include "forged_profile.h"
 
 #include <algorithm>
 #include <atomic>
@@ -935,6 +936,38 @@ TEST_P(dcx_view_test, watched)
     EXPECT_EQ(0u, m_views->watch_end(mds, 2, &eps));
 }
 
+/* Lengths that are "auto" become those of the slowest device once it is opened. An
+ * option that is set stays. */
+class dcx_view_measured : public testing::TestWithParam<int> {
+protected:
+    dcx_views m_views;
+};
+
+TEST_P(dcx_view_measured, policy)
+{
+    const bool is_set = getenv("UCX_DCX_TYPES_MIN_LENGTH") != NULL;
+    const auto policy = m_views->policy();
+    const size_t length = policy->min_length, block = policy->min_block;
+    const std::string speed = "copy_mbs 4000\n";
+
+    EXPECT_EQ(is_set ? 16384u : 98304u, length);
+    EXPECT_EQ(is_set ? 1u : 256u, block);
+    for (auto times : {"umr_us_52 50\numr_us_4 1\numr_us_1024 103\n", ""}) {
+        forged_profile profile(times + speed);
+        unsigned eps;
+        void *md;
+
+        m_views->watch_begin();
+        dcx_loop dcx;
+        EXPECT_EQ(1u, m_views->watch_end(&md, 1, &eps));
+        EXPECT_EQ(is_set ? length : 200000u, policy->min_length);
+        EXPECT_EQ(is_set ? block : 400u, policy->min_block);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(measured, dcx_view_measured, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(set, dcx_view_measured, testing::Values(0));
+
 /* --- the end -------------------------------------------------------------- */
 
 /* The peer has the number still, but gets at nothing. */
@@ -1306,6 +1339,7 @@ int main(int argc, char **argv)
         {"UCX_DCX_TYPES_MAX", "16"}, {"SOFTHCA_LOG", "error"}
     };
     auto cached = env, strict = env, roce = env, tags = env, few = env;
+    auto set = env;
 
     cached.push_back({"UCX_DCX_RCACHE", "y"});
     strict.push_back({"UCX_DCX_RCACHE", "n"});
@@ -1315,8 +1349,10 @@ int main(int argc, char **argv)
     few.push_back({"UCX_DCX_UMR_LAYOUTS", "3"});
     few.push_back({"UCX_DCX_RCACHE", "y"});
     tags.push_back({"UCX_DCX_TM_ENABLE", "y"});
+    set.push_back({"UCX_DCX_TYPES_MIN_LENGTH", "16k"});
+    set.push_back({"UCX_DCX_TYPES_MIN_BLOCK", "1"});
     return hca_test_main(argc, argv, {
         {"cached", cached}, {"strict", strict}, {"roce", roce}, {"tags", tags},
-        {"few", few}
+        {"few", few}, {"measured", env}, {"set", set}
     });
 }

@@ -209,15 +209,19 @@ ucs_config_field_t uct_dcx_iface_config_table[] = {
      ucs_offsetof(uct_dcx_iface_config_t, strided.max_plain),
      UCS_CONFIG_TYPE_UINT},
 
-    {"STRIDED_COPY", "2k",
+    {"STRIDED_COPY", "auto",
      "Bytes of such an operation, in more pieces than that, up to which they\n"
-     "are copied to or from a buffer; no more than SEG_SIZE.",
+     "are copied to or from a buffer; no more than SEG_SIZE. \"auto\" is 2k,\n"
+     "or as many as the processor copies while the device is given a layout,\n"
+     "if dcx_selftest measured more than that; 32k at most.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy),
      UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"STRIDED_COPY_PIECE", "64",
-     "... and of an average piece, up to which they are copied whatever there\n"
-     "is of them, if a buffer takes it.",
+    {"STRIDED_COPY_PIECE", "auto",
+     "Bytes of an average piece up to which such an operation is copied\n"
+     "whatever its length, if a buffer takes it. \"auto\" is 64, or as many as\n"
+     "the processor copies while the device reads one entry of a layout, if\n"
+     "dcx_selftest measured more than that; 1k at most.",
      ucs_offsetof(uct_dcx_iface_config_t, strided.copy_piece),
      UCS_CONFIG_TYPE_MEMUNITS},
 

@@ -83,8 +83,8 @@ typedef struct uct_dcx_iface_config {
 
     struct {
         unsigned       max_plain;       /* pieces of memory */
-        size_t         copy;            /* bytes */
-        size_t         copy_piece;      /* bytes */
+        size_t         copy;            /* bytes, or UCS_MEMUNITS_AUTO */
+        size_t         copy_piece;      /* bytes, or UCS_MEMUNITS_AUTO */
     } strided;
 
     struct {

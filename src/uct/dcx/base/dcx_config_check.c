@@ -78,9 +78,9 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"TM_MIN_RECV", config->tm.min_recv, UCT_DCX_MAX_TM_REQUEST,
          UCT_DCX_MAX_SEG_SIZE, 1},
         {"STRIDED_MAX_PLAIN", config->strided.max_plain, 1, 64, 0},
-        {"STRIDED_COPY", config->strided.copy, 0, UCT_DCX_MAX_SEG_SIZE, 0},
+        {"STRIDED_COPY", config->strided.copy, 0, UCT_DCX_MAX_SEG_SIZE, 1},
         {"STRIDED_COPY_PIECE", config->strided.copy_piece, 0,
-         UCT_DCX_MAX_SEG_SIZE, 0},
+         UCT_DCX_MAX_SEG_SIZE, 1},
         {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
         /* "inf" is the longest there is */
         {"ROCE_SUBNET_PREFIX_LEN",

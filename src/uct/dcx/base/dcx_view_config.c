@@ -15,14 +15,19 @@ ucs_config_field_t uct_dcx_view_config_table[] = {
      "programs of UCP; either needs the library that dcx-run preloads.",
      ucs_offsetof(uct_dcx_view_config_t, types), UCS_CONFIG_TYPE_TERNARY},
 
-    {"TYPES_MIN_LENGTH", "96k",
+    {"TYPES_MIN_LENGTH", "auto",
      "Bytes from which on such a message goes that way, 16k or more; shorter\n"
-     "ones are packed. \"inf\" is never.",
+     "ones are packed. \"inf\" is never. \"auto\" is 96k, or as many as the\n"
+     "processor copies while the device is given a layout of 52 blocks, if\n"
+     "dcx_selftest measured more than that; 1536k at most.",
      ucs_offsetof(uct_dcx_view_config_t, min_length), UCS_CONFIG_TYPE_MEMUNITS},
 
-    {"TYPES_MIN_BLOCK", "256",
+    {"TYPES_MIN_BLOCK", "auto",
      "Bytes that its blocks have on average at least to go that way, 1 or\n"
-     "more, where they are dense: in less than 2.25 times their length.",
+     "more, where they are dense: in less than 2.25 times their length.\n"
+     "\"auto\" is 256, or as many as the processor copies while the device\n"
+     "reads one entry of a layout, if dcx_selftest measured more than that;\n"
+     "4k at most.",
      ucs_offsetof(uct_dcx_view_config_t, min_block), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TYPES_MIN_SPARSE_BLOCK", "2k",

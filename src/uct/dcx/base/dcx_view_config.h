@@ -21,8 +21,9 @@ enum {
 
 typedef struct uct_dcx_view_config {
     int      types;            /* ucs_ternary_auto_value_t */
-    size_t   min_length;       /* of a message */
-    size_t   min_block;        /* ... of its average block, where it is dense */
+    size_t   min_length;       /* of a message, or UCS_MEMUNITS_AUTO */
+    size_t   min_block;        /* of its average block, where it is dense, or
+                                * UCS_MEMUNITS_AUTO */
     size_t   min_sparse_block; /* ... where it is not */
     size_t   max_span;         /* bytes registered for any message */
     unsigned max_views;

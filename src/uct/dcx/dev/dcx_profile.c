@@ -29,8 +29,9 @@
 
 
 enum {
-    UCT_DCX_PROFILE_SIZE = 16384, /* of a file */
-    UCT_DCX_PROFILE_WHY  = 320
+    UCT_DCX_PROFILE_SIZE  = 16384, /* of a file */
+    UCT_DCX_PROFILE_WHY   = 320,
+    UCT_DCX_PROFILE_RAISE = 16     /* a threshold's most, in its defaults */
 };
 
 
@@ -47,6 +48,15 @@ const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
     [UCT_DCX_PROFILE_NESTS]   = "nests",
     [UCT_DCX_PROFILE_INLINE]  = "inline52",
     [UCT_DCX_PROFILE_TM_KEYS] = "tm_keys"
+};
+
+
+/* docs/strided.md and docs/derived-types.md say what they rest on. */
+const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM] = {
+    [UCT_DCX_THRESHOLD_COPY]       = 2 * UCS_KBYTE,
+    [UCT_DCX_THRESHOLD_COPY_PIECE] = 64,
+    [UCT_DCX_THRESHOLD_LENGTH]     = 96 * UCS_KBYTE,
+    [UCT_DCX_THRESHOLD_BLOCK]      = 256
 };
 
 
@@ -290,6 +300,64 @@ static int uct_dcx_profile_has_failed(const char *text, unsigned probe)
 }
 
 
+/* Returns the value of @key, 0 if it is no plain decimal number. strtod() goes by
+ * the locale of the program, and takes "nan" and "inf". */
+static double uct_dcx_profile_number(const char *text, const char *key)
+{
+    double number = 0;
+    double scale  = 0; /* 10 to the digits behind the point, 0: no point */
+    char value[16];
+    const char *pos;
+
+    uct_dcx_profile_value(text, key, value, sizeof(value));
+    for (pos = value; *pos != '\0'; ++pos) {
+        if ((*pos >= '0') && (*pos <= '9')) {
+            number = number * 10 + (*pos - '0');
+            scale *= 10;
+        } else if ((*pos == '.') && (scale == 0)) {
+            scale = 1;
+        } else {
+            return 0;
+        }
+    }
+    return number / ucs_max(scale, 1);
+}
+
+
+/* Raises a threshold above its default. The limit keeps a wrong figure from
+ * having large data copied. */
+static void uct_dcx_profile_raise(uct_dcx_profile_t *profile,
+                                  uct_dcx_threshold_t threshold, double bytes)
+{
+    const double least = uct_dcx_profile_defaults[threshold];
+
+    profile->thresholds[threshold] =
+            ucs_max(least, ucs_min(bytes, UCT_DCX_PROFILE_RAISE * least));
+}
+
+
+/* Sets each threshold to the bytes that the processor copies during a UMR: up to
+ * them the copy takes no longer than the UMR that would save it. */
+static void uct_dcx_profile_measured(uct_dcx_profile_t *profile,
+                                     const char *text)
+{
+    const double speed = uct_dcx_profile_number(text, UCT_DCX_PROFILE_COPY);
+    const double umr4 =
+            uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "4");
+    const double umr52 =
+            uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "52");
+    const double umr1k =
+            uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "1024");
+    const double entry = (umr4 > 0) ? (umr1k - umr4) / (1024 - 4) : 0;
+
+    /* MB/s are bytes in a microsecond */
+    uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_COPY, speed * umr4);
+    uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_COPY_PIECE, speed * entry);
+    uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_LENGTH, speed * umr52);
+    uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_BLOCK, speed * entry);
+}
+
+
 static void
 uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
 {
@@ -310,6 +378,7 @@ uct_dcx_profile_results(uct_dcx_profile_t *profile, const char *text)
             profile->failed |= UCS_BIT(uct_dcx_profile_probes[i].feature);
         }
     }
+    uct_dcx_profile_measured(profile, text);
 }
 
 
@@ -431,6 +500,8 @@ void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
     char path[PATH_MAX];
 
     memset(profile, 0, sizeof(*profile));
+    memcpy(profile->thresholds, uct_dcx_profile_defaults,
+           sizeof(profile->thresholds));
     if (!strcasecmp(option, "none")) {
         return;
     }

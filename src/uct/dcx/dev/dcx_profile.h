@@ -11,6 +11,8 @@
  *     firmware 20.35.1012
  *     driver 6.1.0-18-amd64  release of the kernel, or "any"
  *     nests pass             a line for each probe, or a measured value
+ *     umr_us_4 0.49          us of a UMR of 4 entries
+ *     copy_mbs 8200          MB/s of a copy of pieces that are in no cache
  *     ...
  *     crc 89abcdef           of all lines above
  *
@@ -21,7 +23,9 @@
 
 #include <infiniband/verbs.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <ucs/sys/string.h>
 #include <ucs/type/status.h>
 
 
@@ -39,6 +43,17 @@ typedef enum uct_dcx_profile_feature {
 } uct_dcx_profile_feature_t;
 
 
+/* Options that are "auto" by default: a constant, or the bytes that the processor
+ * copies during a UMR if a profile measured more */
+typedef enum uct_dcx_threshold {
+    UCT_DCX_THRESHOLD_COPY,       /* STRIDED_COPY: a UMR of 4 entries */
+    UCT_DCX_THRESHOLD_COPY_PIECE, /* STRIDED_COPY_PIECE: one entry more */
+    UCT_DCX_THRESHOLD_LENGTH,     /* TYPES_MIN_LENGTH: a UMR of 52 entries */
+    UCT_DCX_THRESHOLD_BLOCK,      /* TYPES_MIN_BLOCK: one entry more */
+    UCT_DCX_THRESHOLD_NUM
+} uct_dcx_threshold_t;
+
+
 /* A kind of device */
 typedef struct uct_dcx_profile_id {
     uint32_t part;
@@ -52,6 +67,7 @@ typedef struct uct_dcx_profile {
     uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t ... */
     uint32_t failed;
     unsigned levels;         /* of layouts, 0: not measured */
+    size_t   thresholds[UCT_DCX_THRESHOLD_NUM]; /* bytes */
     char     path[PATH_MAX]; /* "": none holds */
 } uct_dcx_profile_t;
 
@@ -59,9 +75,17 @@ typedef struct uct_dcx_profile {
 /* Key of the levels of layouts over layouts that passed */
 #define UCT_DCX_PROFILE_LEVELS "levels"
 
+/* Keys of times of a UMR, before the number of its entries, and of the speed of
+ * a copy */
+#define UCT_DCX_PROFILE_UMR_US "umr_us_"
+#define UCT_DCX_PROFILE_COPY   "copy_mbs"
+
 
 /* Keys in the file of the features that are off until proven */
 extern const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM];
+
+/* Thresholds where nothing was measured; a profile has these or more */
+extern const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM];
 
 
 void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
@@ -74,6 +98,15 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
  * of one for other firmware, if there is none for this. */
 void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
                           const uct_dcx_profile_id_t *id);
+
+/* Returns the value of an option: @option, or the profile's if that is "auto" */
+static inline size_t uct_dcx_profile_threshold(const uct_dcx_profile_t *profile,
+                                               uct_dcx_threshold_t threshold,
+                                               size_t option)
+{
+    return (option == UCS_MEMUNITS_AUTO) ? profile->thresholds[threshold] :
+                                           option;
+}
 
 /* Writes to @path the user's place for it, PATH_MAX bytes. Returns
  * UCS_ERR_NO_ELEM if there is neither $XDG_CONFIG_HOME nor $HOME. */

@@ -55,7 +55,8 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
     {"PROFILE", "auto",
      "File in which dcx_selftest has written what works on this kind of\n"
      "device; some layouts of strided data are used only if it has passed\n"
-     "them. \"auto\" takes the first that there is of the user's\n"
+     "them, and what they cost raises options that are \"auto\", such as\n"
+     "STRIDED_COPY. \"auto\" takes the first that there is of the user's\n"
      "(~/.config/dcx), the site's and the installed one; \"none\" uses none.",
      ucs_offsetof(uct_dcx_md_config_t, profile), UCS_CONFIG_TYPE_STRING},
 

@@ -13,6 +13,7 @@
 
 
 static uct_dcx_view_policy_t uct_dcx_view_policy;
+static size_t uct_dcx_view_min_length, uct_dcx_view_min_block; /* or "auto" */
 static unsigned uct_dcx_view_max;
 static pthread_once_t uct_dcx_view_once = PTHREAD_ONCE_INIT;
 
@@ -53,6 +54,47 @@ static ucs_memory_type_t uct_dcx_view_pick_type(void)
 }
 
 
+/* Returns the length of before a domain is open. */
+static size_t uct_dcx_view_option(uct_dcx_threshold_t threshold, size_t option)
+{
+    return (option == UCS_MEMUNITS_AUTO) ? uct_dcx_profile_defaults[threshold] :
+                                           option;
+}
+
+
+/* Raises a length that is "auto" to what the domain's device needs; by any
+ * thread, while others read it. */
+static void uct_dcx_view_raise(size_t *length, const uct_dcx_md_t *md,
+                               uct_dcx_threshold_t threshold, size_t option)
+{
+    size_t most = md->dev.profile.thresholds[threshold];
+    size_t seen = __atomic_load_n(length, __ATOMIC_RELAXED);
+
+    while ((option == UCS_MEMUNITS_AUTO) && (seen < most) &&
+           !__atomic_compare_exchange_n(length, &seen, most, 0,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+
+static unsigned uct_dcx_view_ops_watch_end(void **mds, unsigned max,
+                                           unsigned *copy_eps_p)
+{
+    unsigned num = uct_dcx_mem_watch_end(mds, max, copy_eps_p);
+    const uct_dcx_md_t *md;
+    unsigned i;
+
+    for (i = 0; i < ucs_min(num, max); ++i) {
+        md = ucs_derived_of(mds[i], uct_dcx_md_t);
+        uct_dcx_view_raise(&uct_dcx_view_policy.min_length, md,
+                           UCT_DCX_THRESHOLD_LENGTH, uct_dcx_view_min_length);
+        uct_dcx_view_raise(&uct_dcx_view_policy.min_block, md,
+                           UCT_DCX_THRESHOLD_BLOCK, uct_dcx_view_min_block);
+    }
+    return num;
+}
+
+
 static void uct_dcx_view_init(void)
 {
     static const uct_dcx_view_mode_t modes[] = {
@@ -72,13 +114,17 @@ static void uct_dcx_view_init(void)
         (views->types != UCS_NO)) {
         uct_dcx_view_policy = (uct_dcx_view_policy_t){
             .mode             = modes[views->types],
-            .min_length       = views->min_length,
-            .min_block        = views->min_block,
+            .min_length       = uct_dcx_view_option(UCT_DCX_THRESHOLD_LENGTH,
+                                                    views->min_length),
+            .min_block        = uct_dcx_view_option(UCT_DCX_THRESHOLD_BLOCK,
+                                                    views->min_block),
             .min_sparse_block = views->min_sparse_block,
             .max_pieces       = (size_t)config.umr_max_entries +
                                 UCT_DCX_LAYOUT_KLM_ALIGN,
             .is_reported      = views->report
         };
+        uct_dcx_view_min_length = views->min_length;
+        uct_dcx_view_min_block  = views->min_block;
         uct_dcx_view_memory_allow(views->max_span);
         uct_dcx_view_max = views->max_views;
     }
@@ -117,7 +163,7 @@ const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .policy            = uct_dcx_view_ops_policy,
     .enable            = uct_dcx_view_ops_enable,
     .watch_begin       = uct_dcx_mem_watch_begin,
-    .watch_end         = uct_dcx_mem_watch_end,
+    .watch_end         = uct_dcx_view_ops_watch_end,
     .open              = uct_dcx_view_open,
     .close             = uct_dcx_view_close,
     .ep_config         = uct_dcx_ucx_ep_config,

@@ -31,7 +31,8 @@ typedef enum uct_dcx_view_mode {
 } uct_dcx_view_mode_t;
 
 
-/* UCX_DCX_TYPES*: which messages go by view */
+/* UCX_DCX_TYPES*: which messages go by view. watch_end() may raise the first two
+ * lengths. */
 typedef struct uct_dcx_view_policy {
     uct_dcx_view_mode_t mode;
     size_t              min_length;       /* bytes of a message */
