@@ -7,15 +7,20 @@
 #include "perf_clock.h"
 #include "perf_say.h"
 #include "selftest.h"
+#include "selftest_memory.h"
 #include "selftest_peer.h"
 #include "uct/dcx/dev/dcx_profile.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     SELFTEST_CHANGES = 1000,
     SELFTEST_DEPTH   = 5,
-    SELFTEST_LAYOUTS = 16 /* that a peer may ask for */
+    SELFTEST_LAYOUTS = 16,        /* that a peer may ask for */
+    SELFTEST_AREA    = 512 << 20, /* larger than caches */
+    SELFTEST_COPIED  = 8192,      /* into a buffer */
+    SELFTEST_BLOCK   = 256
 };
 
 static struct selftest_shape selftest_shape;
@@ -526,6 +531,33 @@ static double selftest_cost(struct selftest_loop *loop, size_t num)
     return least / 1e3;
 }
 
+/* Measures the copy that a layout saves, in MB/s: blocks go side by side into
+ * @buffer, from an area that no cache holds. The shortest time counts. */
+static void selftest_copy_cost(uint8_t *buffer)
+{
+    bool has_room         = selftest_memory_free() / 2 > SELFTEST_AREA;
+    uint8_t *area         = has_room ? malloc(SELFTEST_AREA) : NULL;
+    uint64_t begin, least = UINT64_MAX;
+
+    if (area == NULL) {
+        selftest_note("no " UCT_DCX_PROFILE_COPY ": memory is short");
+        return;
+    }
+    memset(area, 1, SELFTEST_AREA); /* without a store all pages are one */
+    for (unsigned i = 0; i < 3; i++) {
+        begin = perf_now();
+        for (size_t pos = 0; pos < SELFTEST_AREA / 2; pos += SELFTEST_BLOCK) {
+            memcpy(buffer + pos % SELFTEST_COPIED, area + 2 * pos,
+                   SELFTEST_BLOCK);
+        }
+        begin = perf_now() - begin;
+        least = (begin < least) ? begin : least;
+    }
+    free(area);
+    selftest_value(UCT_DCX_PROFILE_COPY, "%.0f",
+                   SELFTEST_AREA / 2 * 1e3 / least);
+}
+
 void selftest_umr_cost(struct selftest_loop *loop)
 {
     static const unsigned nums[] = {4, 20, 52, 256, 1024};
@@ -534,8 +566,9 @@ void selftest_umr_cost(struct selftest_loop *loop)
     selftest_loop_open(loop);
     for (unsigned i = 0; i < sizeof(nums) / sizeof(*nums); i++) {
         if (nums[i] <= loop->uct.max_pieces) {
-            snprintf(key, sizeof(key), "umr_us_%u", nums[i]);
+            snprintf(key, sizeof(key), UCT_DCX_PROFILE_UMR_US "%u", nums[i]);
             selftest_value(key, "%.2f", selftest_cost(loop, nums[i]));
         }
     }
+    selftest_copy_cost(loop->near.bytes);
 }
