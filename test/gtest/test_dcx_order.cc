@@ -313,6 +313,7 @@ int main(int argc, char **argv)
         {"streams", {{"SOFTHCA_ORDER", "ooo"},
                      {"UCX_DCX_TX_POLICY", "hw_dcs"}}},
         {"streams_relaxed", {{"SOFTHCA_ORDER", "relaxed"},
+                             {"DCX_ORDER_KEPT", "y"},
                              {"UCX_DCX_TX_POLICY", "hw_dcs"},
                              {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
         {"plain_sl", {{"SOFTHCA_ORDER", "ooo"}, {"DCX_ORDER_KEPT", "y"},
