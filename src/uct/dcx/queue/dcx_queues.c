@@ -18,17 +18,3 @@ uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues)
     }
     return slots;
 }
-
-
-void uct_dcx_queues_refill(uct_dcx_queues_t *queues)
-{
-    uct_dcx_rx_t *rx = &queues->rx;
-
-    uct_dcx_srq_post(rx);
-    if (rx->excess >= 0) {
-        /* no message may come any more */
-        queues->dci.todo |= UCT_DCX_TODO_REFILL;
-    } else {
-        queues->dci.todo &= ~UCT_DCX_TODO_REFILL;
-    }
-}

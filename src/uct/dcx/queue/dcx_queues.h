@@ -78,8 +78,20 @@ typedef struct uct_dcx_queues {
  * and this interface goes on without: NULL. */
 uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues);
 
+
 /* Posts the buffers that are short, if there are any by now; else it is put down
  * in 'todo'. */
-void uct_dcx_queues_refill(uct_dcx_queues_t *queues);
+static inline void uct_dcx_queues_refill(uct_dcx_queues_t *queues)
+{
+    uct_dcx_rx_t *rx = &queues->rx;
+
+    uct_dcx_srq_post(rx);
+    if (rx->excess >= 0) {
+        /* no message may come any more */
+        queues->dci.todo |= UCT_DCX_TODO_REFILL;
+    } else {
+        queues->dci.todo &= ~UCT_DCX_TODO_REFILL;
+    }
+}
 
 #endif
