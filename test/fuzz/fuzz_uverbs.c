@@ -253,7 +253,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     setenv("SOFTHCA_DIR", fuzz_dir, 1);
     setenv("SOFTHCA_LOG_FILE", "/dev/null", 0);
     hca_log_init();
-    if (hca_fabric_attach(NULL) != 0) {
+    if (hca_fabric_attach(hca_objs, NULL) != 0) {
         abort();
     }
     atexit(fuzz_cleanup);

@@ -7,7 +7,7 @@
 #define DEVX_WQ_H
 
 #include "devx.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 #define DEVX_WQ_SIZE 0xc0u
 

@@ -8,6 +8,13 @@
 
 #include "hca_obj.h"
 
+/* A pipe of the owner, written by whoever has an event. */
+struct hca_chan {
+    struct hca_obj obj;
+    int            write_fd; /* the owner's */
+    bool           is_async; /* of the device's events, not of completions */
+};
+
 /* Writes one event record into a channel: a whole or nothing. The owner reads
  * it from its descriptor.
  * @param count  raised by one for what was written

@@ -206,7 +206,8 @@ static void hca_fabric_forked(void)
     hca_port_forked();
 }
 
-int hca_fabric_attach(hca_fabric_fill_t fill)
+int hca_fabric_attach(const struct hca_kind_ops *kinds,
+                      hca_fabric_fill_t fill)
 {
     static bool has_handler;
     int cancels;
@@ -219,6 +220,7 @@ int hca_fabric_attach(hca_fabric_fill_t fill)
                                          hca_proc_fork_end,
                                          hca_fabric_forked) == 0;
         }
+        hca_obj_set_kinds(kinds);
         hca_attached_pid  = getpid();
         hca_attach_result = hca_fabric_attach_once(fill);
     }

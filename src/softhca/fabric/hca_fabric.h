@@ -99,11 +99,15 @@ extern unsigned hca_self;             /* this process' slot */
  * @return 0 or -errno, logged. */
 typedef int (*hca_fabric_fill_t)(const char *dir);
 
+struct hca_kind_ops;
+
 /* Attaches this process, once; later calls return the first result. Reads
  * SOFTHCA_DIR, SOFTHCA_FABRIC.
+ * @param kinds  of objects, HCA_NUM_KINDS: the same in all processes
  * @param fill  called before any other call returns; NULL: there is nothing
  * @return 0 or -errno, logged with what to do. */
-int hca_fabric_attach(hca_fabric_fill_t fill);
+int hca_fabric_attach(const struct hca_kind_ops *kinds,
+                      hca_fabric_fill_t fill);
 
 /* Leaves: takes back what this process still holds, removes its directory.
  * Called at exit; a forked child's call does nothing. No doorbell of this

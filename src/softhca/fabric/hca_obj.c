@@ -5,64 +5,20 @@
  */
 #define _GNU_SOURCE
 #include "hca_obj.h"
-#include "hca_arena.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "hca_proc.h"
-#include "hca_traffic.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
-/* What an object table looks like; the numbers of a kind have 24 bits at the
- * most, `index_bits` of them the slot, the others count its lives. */
-struct hca_kind_ops {
-    const char *name;
-    size_t      size;
-    size_t      keep; /* bytes at the front that survive a slot's life */
-    unsigned    index_bits;
-    unsigned    gen_bits;
-    unsigned    patience_ms;
-    size_t      name_at; /* of its struct hca_name, 0: it has none */
-    void      (*repair)(void *obj); /* hca_obj_set_repair() */
-    void      (*retire)(void *obj); /* hca_obj_set_retire() */
-};
+static const struct hca_kind_ops *hca_kinds;
 
-/* How long one waits for a lock before one asks whether its holder is stopped.
- * 20 ms: below a retry timer of most programs, above a time slice. Who does not
- * get a CQ takes that for broken: a second, as long as UCX's retry timer, as a
- * debugger that looks at a process stops it for less. */
-static struct hca_kind_ops hca_kinds[HCA_NUM_KINDS] = {
-    [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
-                       offsetof(struct hca_mkey, type), 20, 4, 20,
-                       offsetof(struct hca_mkey, name), NULL, NULL},
-    [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq),
-                       sizeof(struct hca_obj), 16, 8, 1000,
-                       0, NULL, NULL},
-    [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq),
-                       sizeof(struct hca_obj), 16, 8, 20,
-                       0, NULL, NULL},
-    [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
-                       offsetof(struct hca_qp, type), 16, 8, 20,
-                       0, NULL, NULL},
-    [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
-                       sizeof(struct hca_obj), 14, 10, 20,
-                       0, NULL, NULL},
-    [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd),
-                       sizeof(struct hca_obj), 12, 8, 20,
-                       0, NULL, NULL},
-    [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
-                       sizeof(struct hca_obj), 10, 8, 20,
-                       0, NULL, NULL},
-    [HCA_KIND_PD]   = {"protection domain", sizeof(struct hca_pd),
-                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6, 20,
-                       offsetof(struct hca_pd, name), NULL, NULL},
-    [HCA_KIND_DM]   = {"device memory", sizeof(struct hca_dm),
-                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8, 20,
-                       offsetof(struct hca_dm, name), NULL, NULL},
-};
+static struct {
+    void (*repair)(void *obj); /* hca_obj_set_repair() */
+    void (*retire)(void *obj); /* hca_obj_set_retire() */
+} hca_kind_hooks[HCA_NUM_KINDS];
 
 /* Largest table, in 64-bit words of its bitmap. */
 #define HCA_MAP_WORDS ((1u << 20) / 64)
@@ -72,6 +28,11 @@ struct hca_table {
     uint32_t         next; /* where the search for a free slot goes on */
     hca_off_t        slots;
 };
+
+void hca_obj_set_kinds(const struct hca_kind_ops *kinds)
+{
+    hca_kinds = kinds;
+}
 
 static struct hca_table *hca_table(enum hca_kind kind)
 {
@@ -90,7 +51,7 @@ static void *hca_slot(enum hca_kind kind, uint32_t index)
            index * hca_slot_size(kind);
 }
 
-static uint32_t hca_slot_index(enum hca_kind kind, const void *obj)
+uint32_t hca_obj_index(enum hca_kind kind, const void *obj)
 {
     return ((const char*)obj - (char*)hca_slot(kind, 0)) /
            hca_slot_size(kind);
@@ -164,8 +125,8 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
 
     if (obj->gen == 0) {
         hca_mutex_init(&obj->lock);
-        if (kind == HCA_KIND_QP) {
-            hca_mutex_init(&((struct hca_qp*)obj)->sq_lock);
+        if (ops->init != NULL) {
+            ops->init(obj);
         }
     }
     memset((char*)obj + ops->keep, 0, ops->size - ops->keep);
@@ -181,18 +142,7 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
 uint32_t hca_obj_number(enum hca_kind kind, const void *obj)
 {
     return ((uint32_t)((const struct hca_obj*)obj)->gen
-            << hca_kinds[kind].index_bits) | hca_slot_index(kind, obj);
-}
-
-/* The first block would have the numbers 0 and 1, which are not for this. */
-uint32_t hca_qpns_first(const struct hca_qpns *qpns)
-{
-    return (hca_slot_index(HCA_KIND_QPNS, qpns) + 1) << HCA_QPNS_LOG_COUNT;
-}
-
-uint32_t hca_dm_index(const struct hca_dm *dm)
-{
-    return hca_slot_index(HCA_KIND_DM, dm);
+            << hca_kinds[kind].index_bits) | hca_obj_index(kind, obj);
 }
 
 uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
@@ -209,15 +159,15 @@ uint32_t hca_obj_publish(enum hca_kind kind, void *ptr)
 /* With the object locked; unlocks it. */
 static void hca_obj_retire(enum hca_kind kind, struct hca_obj *obj)
 {
-    uint32_t index = hca_slot_index(kind, obj);
+    uint32_t index = hca_obj_index(kind, obj);
 
     hca_info("%s 0x%x: destroyed", hca_kinds[kind].name,
              atomic_load(&obj->num));
+    if (hca_kind_hooks[kind].retire != NULL) {
+        hca_kind_hooks[kind].retire(obj);
+    }
     if (hca_kinds[kind].retire != NULL) {
         hca_kinds[kind].retire(obj);
-    }
-    if (kind == HCA_KIND_QP) {
-        hca_traffic_retire((struct hca_qp*)obj);
     }
     atomic_store(&obj->num, 0);
     hca_mutex_unlock(&obj->lock);
@@ -237,12 +187,12 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
 
 void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj))
 {
-    hca_kinds[kind].repair = repair;
+    hca_kind_hooks[kind].repair = repair;
 }
 
 void hca_obj_set_retire(enum hca_kind kind, void (*retire)(void *obj))
 {
-    hca_kinds[kind].retire = retire;
+    hca_kind_hooks[kind].retire = retire;
 }
 
 /* What is left of those that have none is whole at each moment. */
@@ -250,8 +200,8 @@ static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
 {
     hca_info("%s 0x%x: its last user died", hca_kinds[kind].name,
              atomic_load(&obj->num));
-    if (hca_kinds[kind].repair != NULL) {
-        hca_kinds[kind].repair(obj);
+    if (hca_kind_hooks[kind].repair != NULL) {
+        hca_kind_hooks[kind].repair(obj);
     }
 }
 
@@ -396,15 +346,11 @@ bool hca_obj_is_stuck(enum hca_kind kind, void *obj)
     return false;
 }
 
-bool hca_qp_is_stuck(struct hca_qp *qp)
+bool hca_obj_lock_other(enum hca_kind kind, void *obj, pthread_mutex_t *lock)
 {
-    bool is_broken; /* and needs no repair */
+    bool is_broken;
 
-    if (!hca_obj_wait_live(HCA_KIND_QP, &qp->obj, &qp->sq_lock, &is_broken)) {
-        return true;
-    }
-    hca_mutex_unlock(&qp->sq_lock);
-    return hca_obj_is_stuck(HCA_KIND_QP, qp);
+    return hca_obj_wait_live(kind, obj, lock, &is_broken);
 }
 
 void hca_obj_abandon(enum hca_kind kind, void *ptr)
@@ -502,9 +448,8 @@ int hca_obj_give_up(enum hca_kind kind, void *ptr, const struct hca_name *name)
     is_there = hca_obj_is_named(kind, obj, name);
     if (is_there) {
         hca_obj_name(kind, obj)->file = 0;
-        if (kind == HCA_KIND_MKEY) { /* its process may just have changed it */
-            __atomic_store_n(&((struct hca_mkey*)obj)->is_free, true,
-                             __ATOMIC_SEQ_CST);
+        if (hca_kinds[kind].give_up != NULL) {
+            hca_kinds[kind].give_up(obj);
         }
         atomic_fetch_add(&hca_fabric->procs[obj->proc].given_up, 1);
     }
@@ -536,38 +481,24 @@ static void hca_obj_reap_one(void *ptr, void *arg)
     hca_obj_retire(reaper->kind, obj);
 }
 
-bool hca_dm_keep(const struct hca_dm *dm)
+static void hca_obj_leave_one(void *obj, void *arg)
 {
-    if (!atomic_load(&dm->is_shared) ||
-        hca_obj_is_given_up(HCA_KIND_DM, dm)) {
-        return false;
-    }
-    hca_arena_keep(hca_ptr(dm->mem), dm->length);
-    return true;
-}
+    const struct hca_obj_reaper *reaper = arg;
 
-static void hca_dm_keep_one(void *dm, void *arg)
-{
-    (void)arg;
-    hca_dm_keep(dm);
+    hca_kinds[reaper->kind].leave(obj);
 }
 
 bool hca_obj_reap(unsigned proc)
 {
-    /* those that refer to others first */
-    static const enum hca_kind order[] = {
-        HCA_KIND_QP, HCA_KIND_SRQ, HCA_KIND_CQ,
-        HCA_KIND_CHAN, HCA_KIND_XRCD, HCA_KIND_MKEY, HCA_KIND_QPNS,
-        HCA_KIND_PD,   HCA_KIND_DM,
-    };
     struct hca_obj_reaper reaper = {.is_done = true};
 
     clock_gettime(CLOCK_MONOTONIC, &reaper.deadline);
     reaper.deadline.tv_sec++;
-    hca_obj_foreach(HCA_KIND_DM, proc, hca_dm_keep_one, NULL);
-    for (unsigned i = 0; i < HCA_NUM_KINDS; i++) {
-        reaper.kind = order[i];
-        hca_obj_foreach(order[i], proc, hca_obj_reap_one, &reaper);
+    for (reaper.kind = 0; reaper.kind < HCA_NUM_KINDS; reaper.kind++) {
+        if (hca_kinds[reaper.kind].leave != NULL) {
+            hca_obj_foreach(reaper.kind, proc, hca_obj_leave_one, &reaper);
+        }
+        hca_obj_foreach(reaper.kind, proc, hca_obj_reap_one, &reaper);
     }
     return reaper.is_done;
 }

@@ -13,6 +13,7 @@
 #include "hca_obj.h"
 #include "hca_proc.h"
 
+#include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
 #define HCA_PORT_NUM 1u /* of the one that a device has */

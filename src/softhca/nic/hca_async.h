@@ -6,7 +6,7 @@
 #ifndef HCA_ASYNC_H
 #define HCA_ASYNC_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 /* Event types of the device (mlx5_ifc.h and the kernel's linux/mlx5/device.h,
  * MLX5_EVENT_TYPE_*). */

@@ -7,7 +7,7 @@
 #ifndef HCA_CQ_H
 #define HCA_CQ_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 /* One completion, in host order. */
 struct hca_cqe {

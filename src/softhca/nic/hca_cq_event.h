@@ -6,7 +6,7 @@
 #ifndef HCA_CQ_EVENT_H
 #define HCA_CQ_EVENT_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 /* A doorbell asked to arm the CQ; what it wants is in the doorbell record. */
 void hca_cq_arm(uint32_t cqn);

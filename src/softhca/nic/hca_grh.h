@@ -6,7 +6,7 @@
 #ifndef HCA_GRH_H
 #define HCA_GRH_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 #define HCA_GRH_SIZE 40u
 

@@ -10,7 +10,7 @@
 #ifndef HCA_LAYOUT_H
 #define HCA_LAYOUT_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 /* Where a walk is. What the key says is taken once, as a UMR may change it
  * meanwhile: what is read is of no use then (hca_walk.h), but no entry is read

@@ -7,7 +7,7 @@
 #define HCA_MKEY_H
 
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 /* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
 #define HCA_MKEY_DEPTH 4u

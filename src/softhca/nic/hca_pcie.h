@@ -14,7 +14,7 @@
 #define HCA_PCIE_H
 
 #include "hca_sgl.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 /* Whether anything is counted; nothing else here is called if not. */
 extern bool hca_pcie_on;

@@ -7,7 +7,7 @@
 #define HCA_QP_H
 
 #include "hca_check.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 {

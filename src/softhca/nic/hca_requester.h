@@ -5,7 +5,7 @@
 #ifndef HCA_REQUESTER_H
 #define HCA_REQUESTER_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/fabric/hca_timer.h"
 
 

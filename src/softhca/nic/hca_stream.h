@@ -8,7 +8,7 @@
 #define HCA_STREAM_H
 
 #include "hca_check.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 struct hca_streams;
 

@@ -19,7 +19,7 @@
 #define HCA_TM_H
 
 #include "hca_check.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 #include <infiniband/mlx5dv.h>
 

@@ -7,7 +7,7 @@
 #define HCA_UAR_H
 
 #include "hca_posted.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/fabric/hca_timer.h"
 
 /* Process-local part of a send queue. */

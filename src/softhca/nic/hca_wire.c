@@ -9,7 +9,7 @@
 #include "hca_fault.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_proc.h"
-#include "softhca/fabric/hca_traffic.h"
+#include "softhca/obj/hca_traffic.h"
 #include "hca_responder.h"
 
 #include <string.h>

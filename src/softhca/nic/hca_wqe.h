@@ -7,7 +7,7 @@
 #define HCA_WQE_H
 
 #include "hca_check.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 #define HCA_BB_SIZE     64u
 #define HCA_WQE_MAX     (63u * 16) /* ds has 6 bits */

@@ -9,7 +9,7 @@
 #include "hca_sysfs_count.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_traffic.h"
+#include "softhca/obj/hca_traffic.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,6 +16,7 @@
 #include "softhca/nic/hca_pcie.h"
 #include "softhca/nic/hca_posted.h"
 #include "softhca/nic/hca_thread.h"
+#include "softhca/obj/hca_objs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -100,7 +101,7 @@ const char *preload_path(const char *path)
     if (!is_sysfs && !preload_is_below(path, PRELOAD_DEVFS)) {
         return path;
     }
-    if (hca_fabric_attach(hca_sysfs_create) != 0) {
+    if (hca_fabric_attach(hca_objs, hca_sysfs_create) != 0) {
         errno = ENOENT;
         return NULL;
     }
@@ -180,7 +181,7 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     }
 
     if (!hca_fabric_is_attached()) {
-        hca_fabric_attach(hca_sysfs_create); /* a forked child */
+        hca_fabric_attach(hca_objs, hca_sysfs_create); /* a forked child */
     }
     ret = dispatch_ioctl(fd, request, arg);
     if (ret < 0) {

@@ -19,7 +19,7 @@
 #ifndef UVERBS_H
 #define UVERBS_H
 
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_cmds.h>

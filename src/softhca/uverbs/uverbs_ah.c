@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_ah.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_pd.h"
 

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "softhca/doorbell/hca_push.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
 

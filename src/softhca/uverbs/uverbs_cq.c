@@ -8,7 +8,7 @@
 #include "uverbs_cq.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/nic/hca_cq.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_mmap.h"
 #include "uverbs_uar.h"

@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_dct.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/nic/hca_qp.h"
 #include "uverbs.h"
 

@@ -9,7 +9,7 @@
 #include "uverbs_mkey.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/fabric/hca_proc.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "uverbs_mr.h"
 #include "softhca/base/hca_maps.h"
 #include "softhca/base/hca_mutex.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
 #include "uverbs_mw.h"

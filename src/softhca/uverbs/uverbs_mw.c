@@ -4,7 +4,7 @@
  * it. Type 2 belongs to the QP that bound it and can be invalidated.
  */
 #define _GNU_SOURCE
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
 #include "uverbs_mw.h"

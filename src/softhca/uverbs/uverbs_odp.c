@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_mkey.h"
 #include "uverbs_mr.h"

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_pd.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/fabric/hca_proc.h"
 #include "uverbs.h"
 

@@ -8,7 +8,7 @@
 #include "uverbs_srq.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/nic/hca_tm.h"
 #include "uverbs.h"
 #include "uverbs_cq.h"

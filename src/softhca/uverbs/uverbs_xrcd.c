@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "uverbs_xrcd.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/fabric/hca_obj.h"
+#include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 
 #include <errno.h>

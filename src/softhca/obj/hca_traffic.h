@@ -8,7 +8,7 @@
 #ifndef HCA_TRAFFIC_H
 #define HCA_TRAFFIC_H
 
-#include "hca_obj.h"
+#include "hca_objs.h"
 
 _Static_assert(HCA_NUM_TRAFFIC <= HCA_MAX_TRAFFIC, "room in the segment");
 

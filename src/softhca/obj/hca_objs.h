@@ -1,0 +1,339 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The objects of the NIC as data: memory keys, completion queues, shared receive
+ * queues, queue pairs (DCI and DCT included), protection domains and device
+ * memory. They lie in the tables of fabric/hca_obj.h.
+ *
+ * Lock order: qp.sq_lock (requester) -> obj.lock of a QP (responder) ->
+ * obj.lock of an SRQ -> obj.lock of a CQ -> obj.lock of a channel. Two QPs
+ * that send to each other hold one sq_lock each and meet only below it. The
+ * mutex of the fabric is last.
+ */
+#ifndef HCA_OBJS_H
+#define HCA_OBJS_H
+
+#include "softhca/fabric/hca_obj.h"
+
+#include <infiniband/verbs.h>
+
+/* All kinds of objects, for hca_fabric_attach() */
+extern const struct hca_kind_ops hca_objs[HCA_NUM_KINDS];
+
+/* A ring in the arena; its size in entries is a power of two. */
+struct hca_ring {
+    hca_off_t buf;
+    uint32_t  log_cnt;
+    uint32_t  log_stride; /* bytes */
+};
+
+/* What is counted of PCIe, and how: hca_pcie.h. */
+enum hca_pcie_what {
+    HCA_PCIE_MMIO,       /* stores to a register of a queue */
+    HCA_PCIE_WQE,        /* reads of WQEs ... */
+    HCA_PCIE_WQE_WAIT,   /* ... of them those that nothing goes out before */
+    HCA_PCIE_LIST,       /* ... and of the translations that they name */
+    HCA_PCIE_GATHER,     /* reads of what is sent or written */
+    HCA_PCIE_RESULT,     /* writes of what was read, or of an atomic's result */
+    HCA_PCIE_RECV_WQE,
+    HCA_PCIE_RECV_DBREC,
+    HCA_PCIE_REMOTE,     /* reads of a peer: its RDMA READs and atomics */
+    HCA_PCIE_PAYLOAD,    /* writes of a peer: messages, RDMA WRITEs, atomics */
+    HCA_PCIE_SEND_CQE,
+    HCA_PCIE_RECV_CQE,
+    HCA_NUM_PCIE
+};
+
+struct hca_pcie_count {
+    uint64_t times, bytes, lines; /* lines of 64 bytes that are touched */
+};
+
+struct hca_pcie {
+    struct hca_pcie_count counts[HCA_NUM_PCIE];
+    bool     is_rung; /* and the WQE was not executed yet */
+    uint16_t known; /* receives that the doorbell record told of */
+    uint64_t line;  /* that of the last receive WQE, and 1 */
+};
+
+/* XRC domain; shared by the processes that opened it on one inode. */
+struct hca_xrcd {
+    struct hca_obj obj;
+    uint64_t       st_dev, st_ino; /* 0, 0: private to its opener */
+};
+
+/* Numbers that no QP has. All of theirs lie above those of the first life of a
+ * slot, which there is none of. */
+struct hca_qpns {
+    struct hca_obj obj;
+};
+
+#define HCA_QPNS_LOG_COUNT 5u /* numbers of one */
+
+/* Live ones on the fabric, at the most */
+#define HCA_LOG_MAX_PDS 18u
+#define HCA_LOG_MAX_DMS 13u
+
+/* Protection domain: obj.num is what keys and queues name it by. */
+struct hca_pd {
+    struct hca_obj  obj;
+    struct hca_name name;
+    _Atomic(bool)   is_shared; /* another process has asked for it */
+    _Atomic(uint32_t) num_ahs; /* address handles in it, of its owner */
+};
+
+/* Device memory: a part of the owner's arena. */
+struct hca_dm {
+    struct hca_obj  obj;
+    struct hca_name name;
+    _Atomic(bool)   is_shared; /* another process may have it mapped */
+    _Atomic(uint32_t) num_regions; /* on it */
+    hca_off_t       mem;
+    uint64_t        length;
+};
+
+/* Memory key. What an RDMA or a scatter entry may reach through it. */
+enum hca_mkey_type {
+    HCA_MKEY_MR,       /* [start, start + length) at va, of the owner */
+    HCA_MKEY_NULL,     /* reads zeros, writes vanish */
+    HCA_MKEY_MW,       /* window: starts invalid, bound by UMR */
+    HCA_MKEY_INDIRECT  /* list of entries: ranges of other keys */
+};
+
+/* Entry of an indirect key: a range, or one block of each row (`repeat`). */
+struct hca_klm {
+    uint64_t addr;  /* in the space of `key` */
+    uint64_t start; /* bytes of the entries before it; in a row, if there are */
+    union {
+        uint32_t     length;
+        struct {
+            uint16_t bytes;  /* of the block ... */
+            uint16_t stride; /* ... and from it to that of the next row */
+        };
+    };
+    uint32_t key;
+};
+
+#define HCA_MKEY_FEW 2 /* entries that need no memory of their own */
+
+struct hca_mkey {
+    struct hca_obj   obj;   /* obj.num is the 24-bit index */
+    /* accesses under way; dereg waits for 0. Lives on with the slot, since one
+     * that comes late may count itself in and out again. */
+    _Atomic(uint32_t) in_use;
+    uint8_t          type;
+    uint8_t          variant; /* low 8 bits of the key */
+    bool             is_free; /* no translation now (LOCAL_INV, new MW) */
+    bool             implicit_odp;
+    bool             has_umr; /* a UMR WQE may give it another layout, or bind
+                               * it */
+    bool             local_inv_ok; /* LOCAL_INV may invalidate it ... */
+    bool             remote_inv_ok; /* ... and a SEND with invalidate */
+    bool             no_local_read; /* nothing is gathered from it */
+    uint32_t         access;  /* enum ibv_access_flags */
+    uint32_t         pdn;
+    uint32_t         qpn;     /* 0xffffff: of any QP (type 2 MW binds one) */
+    uint64_t         iova;    /* first address a user of the key names */
+    uint64_t         va;      /* address in the owner's memory of iova */
+    uint64_t         length;
+    uint32_t         base_key;  /* MW: key of the region it is bound to ... */
+    uint64_t         base_addr; /* ... and where in it the window starts */
+    uint32_t         num_klms;  /* INDIRECT: entries ... */
+    uint8_t          klm_shift; /* ... of 2^shift bytes each; 0: as they say */
+    uint32_t         max_klms;  /* room; of a strided layout one for its head */
+    uint32_t         repeat;    /* rows of a strided layout, 0: it is a list */
+    uint32_t         row_bytes; /* of all its entries together */
+    _Atomic(uint32_t) change;   /* goes on with each UMR; odd: in one */
+    hca_off_t        klms;      /* struct hca_klm: in `few`, or the arena */
+    struct hca_klm   few[HCA_MKEY_FEW];
+    struct hca_name  name;      /* MR */
+};
+
+struct hca_cq {
+    struct hca_obj   obj;
+    struct hca_ring  ring;      /* stride 64 or 128 */
+    hca_off_t        dbrec;     /* [0] consumer index, [1] arm */
+    uint32_t         pi;        /* producer index, 24 bits valid */
+    uint32_t         chan;      /* completion channel, 0 none */
+    uint32_t         uar;
+    bool             overrun;   /* in error: takes no more */
+    bool             armed;     /* a doorbell asked for an event ... */
+    bool             armed_se;  /* ... for a solicited completion only */
+    uint32_t         solicited_pi; /* index after the last solicited CQE */
+    uint32_t         arm_word; /* doorbell record of the last request */
+    uint8_t          arm_sn;   /* of it */
+    uint8_t          fired_sn; /* arm_sn + 1 of the last event, 0 none yet */
+    bool             timestamp; /* CQEs carry the time */
+    hca_off_t        minis;     /* struct hca_minis, 0: no compression */
+    bool             is_padded; /* all 128 bytes of an entry are written */
+    uint16_t         mod_count, mod_period_us; /* moderation; 0 off */
+    uint16_t         mod_pending; /* completions held back */
+    bool             ignore_overrun;
+    uint32_t         comp_events; /* events written for this CQ */
+    struct hca_pcie  pcie;
+};
+
+struct hca_srq {
+    struct hca_obj   obj;
+    struct hca_ring  ring;     /* linked list of WQEs */
+    hca_off_t        dbrec;    /* producer counter, 16 bits valid */
+    uint32_t         pdn;
+    uint32_t         xrcdn;    /* XRC only */
+    uint32_t         cqn;      /* XRC and tag matching only */
+    uint32_t         uidx;
+    hca_off_t        tm;       /* struct hca_tm, 0: no tag matching */
+    bool             has_rndv; /* it fetches data by rendezvous ... */
+    struct {
+        bool         is_on, is_set;
+        uint8_t      mtu, sl, ack_timeout;
+        uint16_t     pkey;
+        uint64_t     key;
+    } dc;                      /* ... with these from initiators of DC */
+    struct {
+        uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
+        uint32_t     next;     /* of the WQE at `head` */
+        uint8_t      log_size; /* bytes of one */
+    } strides;
+    uint16_t         head;     /* next WQE to consume */
+    uint16_t         consumed; /* WQEs consumed so far, modulo 2^16 */
+    uint16_t         limit;    /* armed low-water mark, 0 none */
+    uint8_t          is_xrc;
+    bool             is_cyclic; /* no list: WQEs are taken in their order */
+    bool             in_error;
+    struct hca_pcie  pcie;
+};
+
+enum hca_qp_type {
+    HCA_QP_RC,
+    HCA_QP_UC,
+    HCA_QP_UD,
+    HCA_QP_XRC_SEND,
+    HCA_QP_XRC_RECV,
+    HCA_QP_DCI,
+    HCA_QP_DCT
+};
+
+/* Where a QP, or an address vector, sends to. */
+struct hca_path {
+    uint16_t dlid;
+    uint8_t  sl;
+    bool     grh;
+    uint8_t  dgid[16];
+    uint8_t  dmac[6];
+    uint8_t  sgid_index;
+    uint8_t  hop_limit;
+    uint8_t  tclass;
+    uint8_t  stat_rate;
+    uint8_t  src_path_bits;
+    uint32_t flow_label;
+};
+
+/* What was tried for a WQE that is not through yet. */
+struct hca_tries {
+    uint8_t retries;     /* done without an answer ... */
+    uint8_t rnr_retries; /* ... and with RNR for one */
+    bool    executed;    /* the peer has done it, its answer was lost:
+                             of DC, or for a rendezvous */
+    union {
+        uint64_t atomic; /* what that was */
+        uint64_t arrived; /* else, of a SEND: bytes that strides hold */
+    };
+};
+
+/* Requester half, under sq_lock, run by the owner's process only (but flushed
+ * by whoever puts the QP in error). */
+struct hca_req {
+    struct hca_sq *sq;   /* hca_uar.h: address in the owner's process */
+    uint16_t ci;         /* next basic block to execute; with streams: of which
+                            the completion is due */
+    struct hca_tries tries;
+    bool     attached;   /* between hca_sq_add() and hca_sq_del() */
+    bool     waiting;    /* for a timer; nothing is executed till then */
+    uint8_t  err_looks;  /* at the RQ since the QP is in error */
+    bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
+    bool     ticking;    /* the timer will run the queue (hca_late.h) ... */
+    bool     due;        /* ... and does so now */
+    bool     behind_umr; /* the next WQE was rung before the UMR in front of it
+                          * had completed */
+    bool     held;       /* its WQE waits to be passed (hca_order.h) */
+    bool     passing;    /* the one that passes waits for its peer */
+    uint8_t  reads;      /* and atomics that may still be under way */
+    uint16_t num_late;   /* WQEs that are executed and have not completed */
+    uint32_t psn;
+};
+
+/* Responder half, under obj.lock. */
+struct hca_resp {
+    uint16_t ci;  /* next RQ WQE */
+    bool     path_ok;  /* path leads back to dest_qpn: checked since RTR */
+    uint32_t psn; /* expected next */
+    uint32_t msn; /* messages executed since RTR */
+    uint64_t last_atomic; /* result of the last one, for its repetition */
+};
+
+/* What crosses a port: hca_traffic.h. */
+enum hca_traffic_what {
+    HCA_OUT_PACKETS,
+    HCA_OUT_BYTES, /* of payload, padded */
+    HCA_IN_PACKETS,
+    HCA_IN_BYTES,
+    HCA_NUM_TRAFFIC
+};
+
+struct hca_traffic {
+    uint64_t counts[HCA_NUM_TRAFFIC];
+};
+
+struct hca_qp {
+    struct hca_obj     obj;
+    pthread_mutex_t    sq_lock;
+    uint8_t            type;  /* enum hca_qp_type */
+    _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks */
+    uint8_t            sq_sig_all;
+    bool               wq_sig; /* WQEs carry a signature */
+    bool               has_tm; /* what it receives is matched by its SRQ ... */
+    bool               has_rndv; /* ... which may read through it */
+    uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
+    bool               has_streams; /* DCI; log2 of how many at once, and of */
+    uint8_t            log_streams, log_errored; /* ... how many in error */
+    uint8_t            port;
+    uint32_t           pdn, scqn, rcqn, srqn, xrcdn;
+    uint32_t           uar;   /* page its doorbell is on */
+    uint32_t           uidx;  /* user index reported in CQEs */
+    struct hca_ring    sq, rq; /* sq: 64-byte basic blocks */
+    hca_off_t          dbrec;  /* [0] RQ, [1] SQ producer, 16 bits valid */
+    uint64_t           dc_key; /* DCT */
+    struct hca_path    path;
+    uint32_t           dest_qpn, qkey;
+    uint16_t           pkey_index, pkey;
+    uint8_t            mtu;    /* enum ibv_mtu */
+    uint8_t            timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t            max_rd_atomic, max_dest_rd_atomic;
+    uint8_t            log_msg_max; /* longest message that it sends */
+    bool               no_atomics;  /* whatever `access` says: atomic mode 0 */
+    uint8_t            dp_ordering; /* enum hca_dp_ordering (hca_order.h) ... */
+    bool               dp_force;    /* ... whatever the device's own is */
+    uint32_t           access; /* what a peer may do: IBV_ACCESS_REMOTE_* */
+    uint32_t           sq_psn, rq_psn;
+    uint32_t           num_resets; /* what began before the last one is over */
+    struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */
+    struct hca_req     req;
+    struct hca_traffic asked;    /* as requester, under sq_lock */
+    struct hca_resp    resp;
+    struct hca_traffic answered; /* as responder, under obj.lock */
+    struct hca_pcie    pcie;
+};
+
+/* hca_obj_is_stuck() of both locks of a QP: who fetches the data of a rendezvous has that of
+ * the send queue. */
+bool hca_qp_is_stuck(struct hca_qp *qp);
+
+/* The first of the numbers. */
+uint32_t hca_qpns_first(const struct hca_qpns *qpns);
+
+/* Which of those on the fabric it is. */
+uint32_t hca_dm_index(const struct hca_dm *dm);
+
+/* Has the memory kept, if it was shared and nobody has destroyed it: its owner goes.
+ * @return whether it is. */
+bool hca_dm_keep(const struct hca_dm *dm);
+
+#endif
