@@ -183,7 +183,7 @@ protected:
                                const void *rkey) {
             m_unexpected.push_back({true, tag, 0, bytes(hdr, length), remote,
                                     size,
-                                    bytes(rkey, (rkey == NULL) ? 0 : 12)});
+                                    bytes(rkey, (rkey == NULL) ? 0 : 8)});
             if (on_request) {
                 on_request();
             }

@@ -404,31 +404,37 @@ protected:
 };
 
 /* A NOP waits for nothing, but with a fence; then for other streams, too, as
- * completions are in the order of the queue. */
+ * completions are in the order of the queue. Attempts in which the device was
+ * faster than we are prove nothing. */
 TEST_P(verbs_streams_late, nop_completes_before_reads_that_it_does_not_wait_for)
 {
     streams_target a(dev, dst);
+    auto read_then_nop = [&](uint8_t stream, uint8_t fence) {
+        streams_dci dci(dev, {});
+        raw_qp raw(dci.qp);
+        uint8_t found;
+
+        memset(src.addr, 0x77, 64);
+        memset(dst.addr, 0x22, 64);
+        dci.leave([&] {
+            dci.read(1, a.qp->qp_num, src, dst.mr->rkey, dst.addr, 0);
+        });
+        raw.pi = 2; /* 16 of ctrl, 48 of the address, 16 and 16 */
+        nop(raw, stream, fence);
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
+        found = src.addr[0];
+        nop(raw, stream, FENCE);
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
+        EXPECT_EQ(0x22, src.addr[0]);
+        EXPECT_TRUE(verbs_is_empty(dci.cq)) << "each completes once";
+        return found;
+    };
 
     for (uint8_t stream : {1, 2}) {
-        for (uint8_t fence : {uint8_t(0), FENCE}) {
-            streams_dci dci(dev, {});
-            raw_qp raw(dci.qp);
-
-            memset(src.addr, 0x77, 64);
-            memset(dst.addr, 0x22, 64);
-            dci.leave([&] {
-                dci.read(1, a.qp->qp_num, src, dst.mr->rkey, dst.addr, 0);
-            });
-            raw.pi = 2; /* 16 of ctrl, 48 of the address, 16 and 16 */
-            nop(raw, stream, fence);
-            EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
-            EXPECT_EQ(fence ? 0x22 : 0x77, src.addr[0])
-                    << (int)stream << " " << (int)fence;
-            nop(raw, stream, FENCE);
-            EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(dci.cq).status);
-            EXPECT_EQ(0x22, src.addr[0]);
-            EXPECT_TRUE(verbs_is_empty(dci.cq)) << "each completes once";
-        }
+        EXPECT_TRUE(verbs_until([&] {
+            return read_then_nop(stream, 0) == 0x77;
+        })) << (int)stream;
+        EXPECT_EQ(0x22, read_then_nop(stream, FENCE)) << (int)stream;
     }
 }
 
