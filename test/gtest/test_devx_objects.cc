@@ -606,7 +606,7 @@ TEST_P(devx_order, of_a_target_may_be_kept)
     }
 }
 
-/* What a queue pair and a target were told is what they say. */
+/* A queue pair and a target say what they were told. */
 TEST_P(devx_order, is_read_back)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);

@@ -282,7 +282,7 @@ TEST_P(verbs_posted, destroyed_queue_pair_has_written)
     EXPECT_TRUE(is_there(m_mem.addr, 1));
 }
 
-/* What is wrong with a write is told with its answer. */
+/* The answer tells what is wrong with a write. */
 TEST_P(verbs_posted, write_beyond_the_region_fails)
 {
     for (unsigned i = 0; (i < 8) && !HasFailure(); i++) {

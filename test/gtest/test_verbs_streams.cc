@@ -577,7 +577,7 @@ TEST_P(verbs_streams_order, error_comes_in_its_turn)
     }
 }
 
-/* What is held goes with its queue. */
+/* A held WQE goes with its queue. */
 TEST_P(verbs_streams_order, queue_ends_with_what_is_held)
 {
     for (unsigned i = 0; i < 50; i++) {

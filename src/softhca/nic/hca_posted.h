@@ -33,7 +33,7 @@
 
 struct hca_posted_write;
 
-/* What a send queue keeps. */
+/* Kept by a send queue. */
 struct hca_posted {
     struct hca_timer         timer; /* first: hca_posted_timer() */
     struct hca_qp           *qp;

@@ -26,7 +26,7 @@ struct hca_ring {
     uint32_t  log_stride; /* bytes */
 };
 
-/* What is counted of PCIe, and how: hca_pcie.h. */
+/* Counts of PCIe: hca_pcie.h. */
 enum hca_pcie_what {
     HCA_PCIE_MMIO,       /* stores to a register of a queue */
     HCA_PCIE_WQE,        /* reads of WQEs ... */
@@ -226,7 +226,7 @@ struct hca_path {
     uint32_t flow_label;
 };
 
-/* What was tried for a WQE that is not through yet. */
+/* Attempts at a WQE that is not through yet. */
 struct hca_tries {
     uint8_t retries;     /* done without an answer ... */
     uint8_t rnr_retries; /* ... and with RNR for one */
@@ -269,7 +269,7 @@ struct hca_resp {
     uint64_t last_atomic; /* result of the last one, for its repetition */
 };
 
-/* What crosses a port: hca_traffic.h. */
+/* Counts of a port: hca_traffic.h. */
 enum hca_traffic_what {
     HCA_OUT_PACKETS,
     HCA_OUT_BYTES, /* of payload, padded */
@@ -322,8 +322,8 @@ struct hca_qp {
     struct hca_pcie    pcie;
 };
 
-/* hca_obj_is_stuck() of both locks of a QP: who fetches the data of a rendezvous has that of
- * the send queue. */
+/* hca_obj_is_stuck() of both locks of a QP: that of the send queue is held while
+ * the data of a rendezvous are fetched. */
 bool hca_qp_is_stuck(struct hca_qp *qp);
 
 /* The first of the numbers. */
@@ -332,8 +332,8 @@ uint32_t hca_qpns_first(const struct hca_qpns *qpns);
 /* Which of those on the fabric it is. */
 uint32_t hca_dm_index(const struct hca_dm *dm);
 
-/* Has the memory kept, if it was shared and nobody has destroyed it: its owner goes.
- * @return whether it is. */
+/* Keeps the memory when its owner goes, if it was shared and nobody has destroyed
+ * it. @return true if it is kept. */
 bool hca_dm_keep(const struct hca_dm *dm);
 
 #endif

@@ -23,7 +23,7 @@ uct_dcx_tm_bucket(const uct_dcx_tm_t *tm, const void *buffer)
 }
 
 
-/* Whether an entry of the bucket has this buffer. */
+/* Returns non-zero if an entry of the bucket has this buffer. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_tm_is_posted(const uct_dcx_tm_t *tm, uint16_t bucket,
                      const void *buffer)
@@ -94,7 +94,7 @@ uct_dcx_tm_post(uct_dcx_tm_t *tm, uint16_t entry, unsigned op, unsigned flags,
 }
 
 
-/* Whether the queue takes an APPEND, and after that a REMOVE of each entry. */
+/* Returns non-zero if the queue takes an APPEND, and then a REMOVE of each entry. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_tm_has_room(const uct_dcx_tm_t *tm)
 {
     unsigned num_posted = tm->num_entries - tm->num_free;
