@@ -18,8 +18,8 @@
 struct hca_posted_write {
     struct hca_posted_write *next;
     struct hca_key_use       use;   /* qpn: of the target */
-    struct hca_owner         owner; /* whose memory it goes to ... */
-    void                    *base;  /* ... and where to */
+    struct hca_owner         owner; /* of the memory it goes to */
+    void                    *base;  /* its place there */
     uint8_t                  data[];
 };
 

@@ -53,7 +53,7 @@ struct hca_stream_wqe {
 struct hca_stream {
     uint16_t         id;
     uint16_t         idx; /* basic block of the WQE it is at */
-    uint16_t         passing_idx; /* ... of the WQE that is before it */
+    uint16_t         passing_idx; /* basic block of the WQE that passes it */
     bool             held;        /* it waits to be passed */
     bool             passing;
     struct hca_tries tries;

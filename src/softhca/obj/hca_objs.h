@@ -29,9 +29,9 @@ struct hca_ring {
 /* Counts of PCIe: hca_pcie.h. */
 enum hca_pcie_what {
     HCA_PCIE_MMIO,       /* stores to a register of a queue */
-    HCA_PCIE_WQE,        /* reads of WQEs ... */
-    HCA_PCIE_WQE_WAIT,   /* ... of them those that nothing goes out before */
-    HCA_PCIE_LIST,       /* ... and of the translations that they name */
+    HCA_PCIE_WQE,        /* reads of WQEs */
+    HCA_PCIE_WQE_WAIT,   /* reads of WQEs that nothing goes out before */
+    HCA_PCIE_LIST,       /* reads of the translations that WQEs name */
     HCA_PCIE_GATHER,     /* reads of what is sent or written */
     HCA_PCIE_RESULT,     /* writes of what was read, or of an atomic's result */
     HCA_PCIE_RECV_WQE,
@@ -105,8 +105,8 @@ struct hca_klm {
     union {
         uint32_t     length;
         struct {
-            uint16_t bytes;  /* of the block ... */
-            uint16_t stride; /* ... and from it to that of the next row */
+            uint16_t bytes;  /* of the block */
+            uint16_t stride; /* from it to that of the next row */
         };
     };
     uint32_t key;
@@ -125,8 +125,8 @@ struct hca_mkey {
     bool             implicit_odp;
     bool             has_umr; /* a UMR WQE may give it another layout, or bind
                                * it */
-    bool             local_inv_ok; /* LOCAL_INV may invalidate it ... */
-    bool             remote_inv_ok; /* ... and a SEND with invalidate */
+    bool             local_inv_ok; /* LOCAL_INV may invalidate it */
+    bool             remote_inv_ok; /* SEND with invalidate may do so */
     bool             no_local_read; /* nothing is gathered from it */
     uint32_t         access;  /* enum ibv_access_flags */
     uint32_t         pdn;
@@ -134,10 +134,11 @@ struct hca_mkey {
     uint64_t         iova;    /* first address a user of the key names */
     uint64_t         va;      /* address in the owner's memory of iova */
     uint64_t         length;
-    uint32_t         base_key;  /* MW: key of the region it is bound to ... */
-    uint64_t         base_addr; /* ... and where in it the window starts */
-    uint32_t         num_klms;  /* INDIRECT: entries ... */
-    uint8_t          klm_shift; /* ... of 2^shift bytes each; 0: as they say */
+    uint32_t         base_key;  /* MW: key of the region it is bound to */
+    uint64_t         base_addr; /* MW: its start in that region */
+    uint32_t         num_klms;  /* INDIRECT: entries */
+    uint8_t          klm_shift; /* INDIRECT: log2 of the bytes of an entry; 0: as
+                                 * entries say */
     uint32_t         max_klms;  /* room; of a strided layout one for its head */
     uint32_t         repeat;    /* rows of a strided layout, 0: it is a list */
     uint32_t         row_bytes; /* of all its entries together */

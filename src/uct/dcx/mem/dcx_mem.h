@@ -49,7 +49,7 @@ typedef struct uct_dcx_region {
 /* uct_mem_h of this transport */
 typedef struct uct_dcx_mem {
     uint32_t         lkey;      /* of local data, maybe relaxed */
-    uint32_t         rkey;      /* what peers get */
+    uint32_t         rkey;      /* given to peers */
     uct_dcx_region_t *region;
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
     struct uct_dcx_mem *origin; /* itself, or whose keys these are */
