@@ -15,6 +15,8 @@
 #include <endian.h>
 #include <string.h>
 
+__thread struct hca_bf_wqe hca_bf_running;
+
 struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
 {
     uint64_t head = be64toh(__atomic_load_n(&push->data[half][0],
@@ -77,11 +79,10 @@ void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
     if (has_rung) {
         return;
     }
-    hca_thread.bf_qpn   = wqe->qpn;
-    hca_thread.bf_idx   = wqe->idx;
-    hca_thread.bf_bytes = (wqe->size + HCA_BB_SIZE - 1) & ~(HCA_BB_SIZE - 1);
+    hca_bf_running      = *wqe;
+    hca_bf_running.size = (wqe->size + HCA_BB_SIZE - 1) & ~(HCA_BB_SIZE - 1);
     hca_requester_run(qp, wqe->qpn);
-    hca_thread.bf_qpn = 0;
+    hca_bf_running.qpn = 0;
 }
 
 void hca_bf_fail_short(uint32_t uar, struct hca_push *push, unsigned half)

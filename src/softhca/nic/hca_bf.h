@@ -8,7 +8,6 @@
 #ifndef HCA_BF_H
 #define HCA_BF_H
 
-#include "hca_thread.h"
 #include "softhca/doorbell/hca_push.h"
 
 struct hca_qp;
@@ -19,6 +18,11 @@ struct hca_bf_wqe {
     uint16_t idx;
     uint16_t size; /* bytes, less than a whole block */
 };
+
+/* The one that this thread runs by a push, in whole blocks; qpn 0: none. In the
+ * static TLS block, as hca_todo is. */
+extern __thread struct hca_bf_wqe hca_bf_running
+        __attribute__((tls_model("initial-exec")));
 
 /* As it is now: a second writer, which a register must not have, may change it
  * at any time. */
@@ -43,8 +47,8 @@ void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
  * before they are known: hca_bf_push() then.) */
 static inline unsigned hca_bf_pushed(uint32_t qpn, uint16_t idx)
 {
-    return ((hca_thread.bf_qpn == qpn) && (hca_thread.bf_idx == idx)) ?
-           hca_thread.bf_bytes : 0;
+    return ((hca_bf_running.qpn == qpn) && (hca_bf_running.idx == idx)) ?
+           hca_bf_running.size : 0;
 }
 
 /* Whether a row of stores to the register of a half stopped before its WQE was

@@ -9,7 +9,7 @@
 #include "hca_cq_event.h"
 #include "hca_cq_mini.h"
 #include "hca_pcie.h"
-#include "hca_thread.h"
+#include "hca_todo.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
 
@@ -233,7 +233,7 @@ static bool hca_cq_to_error(struct hca_cq *cq)
 
 static void hca_cq_fail(struct hca_cq *cq)
 {
-    hca_thread_add_overrun(cq->obj.num);
+    hca_todo_add_overrun(cq->obj.num);
     hca_async_event(&cq->obj, IBV_EVENT_CQ_ERR);
 }
 
@@ -321,7 +321,7 @@ static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
     }
     if (!is_plain || cq->overrun ||
         (!cq->ignore_overrun && hca_cq_is_full(cq, minis->num)) ||
-        !hca_thread_add_held(cq->obj.num)) {
+        !hca_todo_add_held(cq->obj.num)) {
         hca_cq_close_locked(cq);
         return false;
     }

@@ -7,7 +7,7 @@
  *
  * Only threads of the queue's own process hold some: nobody else's are lost, or
  * late, when it dies or stops. They write them before they leave the device
- * (hca_thread.h).
+ * (hca_todo.h).
  */
 #ifndef HCA_CQ_MINI_H
 #define HCA_CQ_MINI_H

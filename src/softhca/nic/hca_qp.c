@@ -17,6 +17,7 @@
 #include "hca_rq.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
+#include "hca_todo.h"
 #include "hca_tm_job.h"
 #include "hca_uar.h"
 
@@ -109,7 +110,7 @@ static void hca_qp_lock(struct hca_qp *qp)
 void hca_qp_fail(struct hca_qp *qp)
 {
     hca_qp_enter_error(qp);
-    hca_thread_add_failed(qp->obj.num);
+    hca_todo_add_failed(qp->obj.num);
 }
 
 /* What its receive queue has is flushed when who holds it goes on, or is dead and

@@ -13,6 +13,7 @@
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_thread.h"
+#include "hca_todo.h"
 #include "hca_tm.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -307,7 +308,7 @@ static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
     hca_rndv_transmit(rndv, &sender);
     if (rndv->is_failed) {
         hca_qp_fail_requester(qp);
-        hca_thread_add_failed(rndv->job.qpn);
+        hca_todo_add_failed(rndv->job.qpn);
     }
 }
 
@@ -433,8 +434,8 @@ void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
         hca_rndv_wait(rndv, hca_late_ns);
         return;
     }
-    rndv->next      = hca_thread.rndv;
-    hca_thread.rndv = rndv;
+    rndv->next      = hca_todo.rndv;
+    hca_todo.rndv = rndv;
 }
 
 bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
@@ -459,10 +460,10 @@ bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
 
 void hca_rndv_run(void)
 {
-    struct hca_rndv *rndv = hca_thread.rndv;
+    struct hca_rndv *rndv = hca_todo.rndv;
     struct hca_rndv *next, *list = NULL;
 
-    for (hca_thread.rndv = NULL; rndv != NULL; rndv = next) {
+    for (hca_todo.rndv = NULL; rndv != NULL; rndv = next) {
         next       = rndv->next; /* into the order of their matches */
         rndv->next = list;
         list       = rndv;

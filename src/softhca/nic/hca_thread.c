@@ -10,11 +10,18 @@
 #include "hca_cq_event.h"
 #include "hca_qp.h"
 #include "hca_rndv.h"
+#include "hca_todo.h"
 #include "hca_uar.h"
 
-__thread struct hca_thread hca_thread;
+#define HCA_THREAD_CQS 8u
 
-#define HCA_THREAD_IS_CQ (1u << 31) /* numbers of objects have 24 bits */
+/* What nested doorbells asked for: CQs to arm, if that many, and the queues. In
+ * the static TLS block, as hca_todo is. */
+static __thread struct {
+    bool     again; /* a doorbell rang inside */
+    unsigned num_cqs;
+    uint32_t cqs[HCA_THREAD_CQS];
+} hca_thread_nested __attribute__((tls_model("initial-exec")));
 
 /* The order towards a signal handler of the same thread, nothing else. */
 static void hca_thread_fence(void)
@@ -24,11 +31,11 @@ static void hca_thread_fence(void)
 
 bool hca_thread_enter_doorbell(uint32_t cqn)
 {
-    if (hca_thread.depth > 0) {
-        if ((cqn != 0) && (hca_thread.num_cqs < HCA_THREAD_CQS)) {
-            hca_thread.cqs[hca_thread.num_cqs++] = cqn;
+    if (hca_todo.depth > 0) {
+        if ((cqn != 0) && (hca_thread_nested.num_cqs < HCA_THREAD_CQS)) {
+            hca_thread_nested.cqs[hca_thread_nested.num_cqs++] = cqn;
         }
-        hca_thread.again = true;
+        hca_thread_nested.again = true;
         return false;
     }
     hca_thread_enter();
@@ -37,42 +44,42 @@ bool hca_thread_enter_doorbell(uint32_t cqn)
 
 void hca_thread_enter(void)
 {
-    hca_thread.depth++;
+    hca_todo.depth++;
     hca_thread_fence();
 }
 
 static void hca_thread_drain_failed(uint32_t num)
 {
-    if (num & HCA_THREAD_IS_CQ) {
-        hca_qp_fail_cq(num & ~HCA_THREAD_IS_CQ);
+    if (num & HCA_TODO_IS_CQ) {
+        hca_qp_fail_cq(num & ~HCA_TODO_IS_CQ);
     } else {
         hca_qp_flush_failed(num);
     }
 }
 
-/* Fetches what has matched, flushes the send queues of what
- * hca_thread_add_failed() has, fails the QPs of what hca_thread_add_overrun()
- * has, and writes what hca_thread_add_held() has. No lock may be held. */
+/* Does what hca_todo has: fetches what has matched, flushes the send queues of
+ * QPs in error, fails the QPs of CQs that overran, and writes completions that
+ * are held. No lock may be held. */
 static void hca_thread_drain(void)
 {
-    while (__builtin_expect(hca_thread.rndv != NULL, 0)) {
+    while (__builtin_expect(hca_todo.rndv != NULL, 0)) {
         hca_rndv_run();
     }
-    while (__builtin_expect(hca_thread.num_failed > 0, 0)) {
-        hca_thread_drain_failed(hca_thread.failed[--hca_thread.num_failed]);
+    while (__builtin_expect(hca_todo.num_failed > 0, 0)) {
+        hca_thread_drain_failed(hca_todo.failed[--hca_todo.num_failed]);
     }
-    while (__builtin_expect(hca_thread.num_held > 0, 0)) {
-        hca_cq_close(hca_thread.held[--hca_thread.num_held]);
+    while (__builtin_expect(hca_todo.num_held > 0, 0)) {
+        hca_cq_close(hca_todo.held[--hca_todo.num_held]);
     }
 }
 
 /* What the nested doorbells asked for. */
 static void hca_thread_run_nested(void)
 {
-    hca_thread.again = false;
+    hca_thread_nested.again = false;
     hca_thread_fence();
-    while (hca_thread.num_cqs > 0) {
-        hca_cq_arm(hca_thread.cqs[--hca_thread.num_cqs]);
+    while (hca_thread_nested.num_cqs > 0) {
+        hca_cq_arm(hca_thread_nested.cqs[--hca_thread_nested.num_cqs]);
     }
     hca_uar_run_all();
     hca_thread_drain();
@@ -81,45 +88,19 @@ static void hca_thread_run_nested(void)
 void hca_thread_leave(void)
 {
     hca_thread_fence();
-    if (hca_thread.depth > 1) {
-        hca_thread.depth--;
+    if (hca_todo.depth > 1) {
+        hca_todo.depth--;
         return;
     }
     hca_thread_drain();
     for (;;) {
-        hca_thread.depth = 0;
+        hca_todo.depth = 0;
         hca_thread_fence();
-        if (__builtin_expect(!hca_thread.again, 1)) {
+        if (__builtin_expect(!hca_thread_nested.again, 1)) {
             return;
         }
-        hca_thread.depth = 1;
+        hca_todo.depth = 1;
         hca_thread_run_nested();
         hca_thread_fence();
     }
-}
-
-bool hca_thread_add_held(uint32_t cqn)
-{
-    for (unsigned i = 0; i < hca_thread.num_held; i++) {
-        if (hca_thread.held[i] == cqn) {
-            return true;
-        }
-    }
-    if ((hca_thread.depth == 0) || (hca_thread.num_held == HCA_THREAD_HELD)) {
-        return false;
-    }
-    hca_thread.held[hca_thread.num_held++] = cqn;
-    return true;
-}
-
-void hca_thread_add_failed(uint32_t qpn)
-{
-    if (hca_thread.num_failed < HCA_THREAD_FAILED) {
-        hca_thread.failed[hca_thread.num_failed++] = qpn;
-    }
-}
-
-void hca_thread_add_overrun(uint32_t cqn)
-{
-    hca_thread_add_failed(cqn | HCA_THREAD_IS_CQ);
 }

@@ -3,7 +3,7 @@
  * The list itself. It is whole in the direction of `next` after each store, so
  * that the other fields can be found from that if a process dies in between.
  */
-#include "hca_tm_job.h"
+#include "hca_tm.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
 
@@ -25,7 +25,7 @@ hca_off_t hca_tm_create(unsigned log_size)
         return 0;
     }
     hca_tm_init(tm, size);
-    tm->jobs = hca_off(hca_arena_alloc(hca_tm_jobs_size(size)));
+    tm->jobs = hca_off(hca_arena_alloc(size * HCA_TM_JOB_SIZE));
     if (tm->jobs == 0) {
         hca_arena_free(tm);
         return 0;

@@ -23,6 +23,9 @@
 
 #include <infiniband/mlx5dv.h>
 
+/* Bytes of a struct hca_tm_job, of which only those who execute know more. */
+#define HCA_TM_JOB_SIZE 264u
+
 #define HCA_TM_NONE    0xffffu /* no entry */
 #define HCA_TM_LOG_MAX 10u     /* log_tag_matching_list_sz */
 #define HCA_TM_MAX_SGE 1u
@@ -47,7 +50,7 @@ struct hca_tm {
     uint16_t inactive;    /* the first that matches nothing yet */
     uint16_t sw_phase_cnt, hw_phase_cnt;
     uint64_t num_expected, num_unexpected, num_no_tag, num_strides;
-    hca_off_t jobs;       /* struct hca_tm_job, one an entry */
+    hca_off_t jobs;       /* struct hca_tm_job (hca_tm_job.h), one an entry */
     struct hca_tm_entry entries[];
 };
 

@@ -41,16 +41,13 @@ struct hca_tm_job {
     struct hca_rndv_request request; /* eager: its first header */
 };
 
+_Static_assert(sizeof(struct hca_tm_job) == HCA_TM_JOB_SIZE,
+               "lists of tags are made with room for jobs of this size");
+
 static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
                                             uint16_t index)
 {
     return (struct hca_tm_job*)hca_ptr(tm->jobs) + index;
-}
-
-/* Size of those of a list. */
-static inline size_t hca_tm_jobs_size(unsigned num_entries)
-{
-    return num_entries * sizeof(struct hca_tm_job);
 }
 
 /* An eager message that resp executes, or with is_rndv a request. */
