@@ -7,10 +7,10 @@
 #define _GNU_SOURCE
 #include "fuzz_req.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/nic/hca_resp_tm.h"
-#include "softhca/nic/hca_rndv.h"
-#include "softhca/nic/hca_tm.h"
-#include "softhca/nic/hca_tm_op.h"
+#include "softhca/exec/hca_resp_tm.h"
+#include "softhca/exec/hca_rndv.h"
+#include "softhca/obj/hca_tm.h"
+#include "softhca/exec/hca_tm_op.h"
 
 #include <common/prm.h>
 #include <endian.h>

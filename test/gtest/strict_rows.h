@@ -10,7 +10,7 @@
 #include "strict_bench.h"
 
 extern "C" {
-#include "softhca/nic/hca_check.h"
+#include "softhca/obj/hca_check.h"
 }
 
 /* What is seen besides a completion in error */

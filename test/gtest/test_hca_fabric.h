@@ -16,8 +16,8 @@ extern "C" {
 #include "softhca/fabric/hca_mem.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/fabric/hca_timer.h"
-#include "softhca/nic/hca_cq.h"
-#include "softhca/nic/hca_nic.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/exec/hca_nic.h"
 }
 
 #include <chrono>

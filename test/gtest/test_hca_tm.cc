@@ -11,7 +11,7 @@
 #include <vector>
 
 extern "C" {
-#include "softhca/nic/hca_tm.h"
+#include "softhca/obj/hca_tm.h"
 }
 
 namespace {

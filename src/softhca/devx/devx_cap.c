@@ -10,10 +10,10 @@
 #define _GNU_SOURCE
 #include "devx.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/nic/hca_cq_mini.h"
-#include "softhca/nic/hca_mkey.h"
-#include "softhca/nic/hca_order.h"
-#include "softhca/nic/hca_wqe.h"
+#include "softhca/obj/hca_cq_mini.h"
+#include "softhca/obj/hca_mkey.h"
+#include "softhca/exec/hca_order.h"
+#include "softhca/exec/hca_wqe.h"
 #include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_srq.h"
 

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
-#include "softhca/nic/hca_cq.h"
+#include "softhca/obj/hca_cq.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_uar.h"
 

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
-#include "softhca/nic/hca_async.h"
+#include "softhca/obj/hca_async.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/uverbs/uverbs_event.h"
 

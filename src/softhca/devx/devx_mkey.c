@@ -10,7 +10,7 @@
 #include "devx.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_arena.h"
-#include "softhca/nic/hca_mkey.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_pd.h"
 

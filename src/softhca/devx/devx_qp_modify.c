@@ -10,8 +10,8 @@
 #include "softhca/fabric/hca_dev.h"
 #include "devx.h"
 #include "devx_qp.h"
-#include "softhca/nic/hca_order.h"
-#include "softhca/nic/hca_wqe.h"
+#include "softhca/exec/hca_order.h"
+#include "softhca/exec/hca_wqe.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_qp.h"
 

@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "devx.h"
 #include "devx_qp.h"
-#include "softhca/nic/hca_stream.h"
+#include "softhca/exec/hca_stream.h"
 
 #define STREAM_IN_SIZE 464u
 

@@ -15,7 +15,7 @@
 #include "devx_wq.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/nic/hca_tm.h"
+#include "softhca/obj/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_pd.h"
 #include "softhca/uverbs/uverbs_srq.h"

@@ -8,7 +8,7 @@
  * beginning of a half.
  *
  * A register has one writer at a time, as it must (write combining): nothing
- * here is locked. The trap collects, nic/ reads what was collected.
+ * here is locked. The trap collects, exec/ reads what was collected.
  */
 #ifndef HCA_PUSH_H
 #define HCA_PUSH_H

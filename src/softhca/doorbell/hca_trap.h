@@ -8,7 +8,7 @@
  * own actions and masks, through the functions at the end, which the preload
  * library offers under libc's names.
  *
- * doorbell/ is called by nic/ (pages, guarded atomics), fabric/ (guarded
+ * doorbell/ is called by exec/ (pages, guarded atomics), fabric/ (guarded
  * copies, pages that are exchanged), uverbs/ (device memory) and preload/
  * (signals). It calls a function for a store and does not know what a queue or
  * a device is. This header is its door; the others are for its own files.

@@ -61,7 +61,7 @@ struct hca_proc {
 } __attribute__((aligned(64)));
 
 /* Walks of one process over indirect keys, by whose keys they are
- * (nic/hca_walk.h). What one that died had under way ends with it. */
+ * (obj/hca_walk.h). What one that died had under way ends with it. */
 struct hca_walks {
     _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
 };

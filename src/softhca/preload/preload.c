@@ -13,9 +13,9 @@
 #include "softhca/base/hca_log.h"
 #include "hca_sysfs.h"
 #include "hca_sysfs_count.h"
-#include "softhca/nic/hca_pcie.h"
-#include "softhca/nic/hca_posted.h"
-#include "softhca/nic/hca_thread.h"
+#include "softhca/obj/hca_pcie.h"
+#include "softhca/exec/hca_posted.h"
+#include "softhca/exec/hca_thread.h"
 #include "softhca/obj/hca_objs.h"
 
 #include <errno.h>

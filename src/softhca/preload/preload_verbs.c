@@ -13,7 +13,7 @@
 #include "softhca/dispatch/dispatch.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/nic/hca_cq.h"
+#include "softhca/obj/hca_cq.h"
 
 #include <dlfcn.h>
 #include <errno.h>

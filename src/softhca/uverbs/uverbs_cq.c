@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_cq.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/nic/hca_cq.h"
+#include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
 #include "uverbs_mmap.h"

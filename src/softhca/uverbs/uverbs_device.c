@@ -6,9 +6,9 @@
 #define _GNU_SOURCE
 #include "uverbs.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/nic/hca_cq_mini.h"
-#include "softhca/nic/hca_rndv.h"
-#include "softhca/nic/hca_tm.h"
+#include "softhca/obj/hca_cq_mini.h"
+#include "softhca/exec/hca_rndv.h"
+#include "softhca/obj/hca_tm.h"
 #include "uverbs_srq.h"
 
 #include <errno.h>

@@ -17,8 +17,8 @@
 #include "softhca/base/hca_maps.h"
 #include "softhca/fabric/hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
-#include "softhca/nic/hca_cq.h"
-#include "softhca/nic/hca_uar.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/exec/hca_uar.h"
 #include "uverbs.h"
 
 #include <errno.h>

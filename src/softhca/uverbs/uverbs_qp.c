@@ -6,10 +6,10 @@
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
 #include "softhca/base/hca_mutex.h"
-#include "softhca/nic/hca_qp.h"
-#include "softhca/nic/hca_tm.h"
-#include "softhca/nic/hca_uar.h"
-#include "softhca/nic/hca_wqe.h"
+#include "softhca/exec/hca_qp.h"
+#include "softhca/obj/hca_tm.h"
+#include "softhca/exec/hca_uar.h"
+#include "softhca/exec/hca_wqe.h"
 #include "uverbs_mmap.h"
 
 #include <errno.h>

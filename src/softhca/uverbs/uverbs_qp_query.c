@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
 #include "softhca/base/hca_mutex.h"
-#include "softhca/nic/hca_qp.h"
+#include "softhca/exec/hca_qp.h"
 #include "uverbs_ah.h"
 
 #include <errno.h>

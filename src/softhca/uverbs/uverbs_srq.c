@@ -9,7 +9,7 @@
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/obj/hca_objs.h"
-#include "softhca/nic/hca_tm.h"
+#include "softhca/obj/hca_tm.h"
 #include "uverbs.h"
 #include "uverbs_cq.h"
 

@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_uar.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/nic/hca_uar.h"
+#include "softhca/exec/hca_uar.h"
 #include "uverbs.h"
 #include "uverbs_mmap.h"
 

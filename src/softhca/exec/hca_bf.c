@@ -1,0 +1,100 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What was pushed to a register (doorbell/hca_push.c collects it) is compared
+ * with the ring before it rings: a WQE that differs is not executed. One whose
+ * first eight bytes rang, as a doorbell does, has been by then.
+ */
+#include "hca_bf.h"
+#include "hca_qp.h"
+#include "hca_requester.h"
+#include "hca_wqe.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/obj/hca_pcie.h"
+
+#include <common/prm.h>
+#include <endian.h>
+#include <string.h>
+
+__thread struct hca_bf_wqe hca_bf_running;
+
+struct hca_bf_wqe hca_bf_wqe(const struct hca_push *push, unsigned half)
+{
+    uint64_t head = be64toh(__atomic_load_n(&push->data[half][0],
+                                            __ATOMIC_RELAXED));
+
+    return (struct hca_bf_wqe){
+        .qpn  = (uint32_t)head >> 8,
+        .idx  = ((uint32_t)(head >> 32) & PRM_CTRL_IDX) >> 8,
+        .size = (head & PRM_CTRL_DS) * 16
+    };
+}
+
+/* No completion can tell: the WQE may be executed, and its own be there. */
+static void hca_bf_fail(struct hca_qp *qp, const struct hca_bf_wqe *wqe,
+                        enum hca_check check, unsigned pos)
+{
+    hca_mutex_lock(&qp->sq_lock);
+    if (qp->req.attached && (atomic_load(&qp->obj.num) == wqe->qpn)) {
+        hca_check_wqe(check, wqe->qpn, wqe->idx, pos);
+        hca_qp_fail_fatal(qp);
+        hca_requester_run_locked(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+}
+
+/* The first octoword that differs; the size if none does. What lies behind the
+ * WQE, up to whole blocks, is not looked at. A program with two writers changes
+ * the register meanwhile. */
+static unsigned hca_bf_compare(const struct hca_qp *qp, const void *data,
+                               const struct hca_bf_wqe *wqe)
+{
+    uint8_t ring[HCA_PUSH_HALF_SIZE];
+    unsigned pos = 0;
+
+    hca_wqe_copy(ring, qp, wqe->idx, wqe->size);
+    if (memcmp(ring, data, wqe->size) == 0) {
+        return wqe->size;
+    }
+    while ((pos < wqe->size) &&
+           (memcmp(ring + pos, (const uint8_t*)data + pos, 16) == 0)) {
+        pos += 16;
+    }
+    return pos;
+}
+
+void hca_bf_push(struct hca_qp *qp, struct hca_push *push, unsigned half,
+                 const struct hca_bf_wqe *wqe)
+{
+    bool has_rung = !(push->words[half] & 1);
+    unsigned pos  = hca_bf_compare(qp, push->data[half], wqe);
+
+    hca_push_end(push, half);
+    if (pos < wqe->size) {
+        hca_bf_fail(qp, wqe, HCA_CHECK_BF_COPY, pos);
+        return;
+    }
+    if (hca_pcie_is_on()) {
+        hca_pcie_push(&qp->pcie, wqe->size, has_rung);
+    }
+    if (has_rung) {
+        return;
+    }
+    hca_bf_running      = *wqe;
+    hca_bf_running.size = (wqe->size + HCA_BB_SIZE - 1) & ~(HCA_BB_SIZE - 1);
+    hca_requester_run(qp, wqe->qpn);
+    hca_bf_running.qpn = 0;
+}
+
+void hca_bf_fail_short(uint32_t uar, struct hca_push *push, unsigned half)
+{
+    struct hca_bf_wqe wqe = hca_bf_wqe(push, half);
+    struct hca_qp *qp     = hca_obj_peek(HCA_KIND_QP, wqe.qpn);
+
+    if (push->words[half] == 0) {
+        return;
+    }
+    hca_push_end(push, half);
+    if ((qp != NULL) && (qp->obj.proc == hca_self) && (qp->uar == uar)) {
+        hca_bf_fail(qp, &wqe, HCA_CHECK_BF_SHORT, wqe.size);
+    }
+}

@@ -1,0 +1,19 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The NIC's half of the device: what a store to a doorbell sets going.
+ *
+ * exec/ is called by dispatch/, uverbs/ and devx/, which make, change and
+ * destroy its objects (hca_uar.h, hca_qp.h, hca_cq.h, hca_stream.h), by the
+ * trap (hca_uar.c) and by the helper thread (timers). Whoever takes the lock of
+ * an object is inside the device: hca_thread.h. It knows neither the ioctls nor
+ * the commands that made an object, nor who called.
+ */
+#ifndef HCA_NIC_H
+#define HCA_NIC_H
+
+/* Reads the variables of the NIC's half, and has its objects repaired where a
+ * process died in them. Once, before the first object of a process is made;
+ * later calls do nothing. */
+void hca_nic_init(void);
+
+#endif

@@ -1,0 +1,245 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See hca_order.h. A queue whose only WQE may be passed waits a little for the
+ * next one (req.held); two that stand in the queue may change places. The one
+ * that went first keeps its request, as its completion comes second.
+ */
+#include "hca_order.h"
+#include "hca_qp.h"
+#include "hca_uar.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/obj/hca_mkey.h"
+
+#include <infiniband/mlx5dv.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum hca_order hca_order;
+
+static uint32_t hca_order_seed = 1;
+
+void hca_order_init(void)
+{
+    static const char *const names[] = {
+        [HCA_ORDER_OOO]     = "ooo",
+        [HCA_ORDER_RELAXED] = "relaxed",
+    };
+    const char *value = getenv("SOFTHCA_ORDER");
+
+    for (unsigned i = HCA_ORDER_OOO; value && (i <= HCA_ORDER_RELAXED); i++) {
+        size_t length = strlen(names[i]);
+        char *end     = (char*)value + length;
+
+        if (strncmp(value, names[i], length)) {
+            continue;
+        }
+        if ((end[0] == ':') && (end[1] >= '0') && (end[1] <= '9')) {
+            hca_order_seed = strtoul(end + 1, &end, 10);
+        }
+        if (*end == '\0') {
+            hca_order = i;
+            return;
+        }
+    }
+    if (value != NULL) {
+        hca_error("SOFTHCA_ORDER=%s: use ooo or relaxed, or one of them with "
+                  "a seed: ooo:7", value);
+    }
+}
+
+/* splitmix64, one step from a number that no other message of the QP has */
+static uint64_t hca_order_hash(uint32_t number)
+{
+    uint64_t z = ((uint64_t)hca_order_seed << 32) + number;
+
+    z  = (z + 1) * 0x9e3779b97f4a7c15ull;
+    z  = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z  = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z;
+}
+
+static bool hca_order_lot(uint32_t number)
+{
+    return (hca_order_hash(number) >> 63) != 0;
+}
+
+bool hca_order_keeps(uint32_t psn)
+{
+    return ((hca_order_hash(psn) >> 62) & 1) != 0;
+}
+
+static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
+{
+    struct hca_mkey *mkey = hca_mkey_hold(wqe->rkey);
+    bool is_relaxed;
+
+    if (mkey == NULL) {
+        return false;
+    }
+    is_relaxed = hca_mkey_is_relaxed(mkey);
+    hca_mkey_release(mkey);
+    return is_relaxed;
+}
+
+static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
+{
+    return (qp->dp_force || (qp->dp_ordering > own)) ? qp->dp_ordering : own;
+}
+
+/* Order is lost if the sender may send so and its peer may place so: the flag
+ * has to be set on both sides (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_OOO_DP).
+ * By itself the device sends on adaptive routes of some service levels, and
+ * places reads, writes and atomics as they arrive. */
+static unsigned hca_order_lost(const struct hca_qp *qp,
+                               const struct hca_wqe *wqe)
+{
+    bool is_dc                  = (qp->type == HCA_QP_DCI);
+    const struct hca_path *path = is_dc ? &wqe->path : &qp->path;
+    const struct hca_qp *peer   = hca_obj_peek(HCA_KIND_QP, is_dc ? wqe->dqpn :
+                                                            qp->dest_qpn);
+    unsigned sent   = hca_order_dp(qp, (HCA_ORDER_OOO_SLS >> path->sl) & 1);
+    unsigned placed = (peer != NULL) ? hca_order_dp(peer, HCA_DP_OOO_RW) :
+                                       HCA_DP_OOO_RW;
+
+    return (sent < placed) ? sent : placed;
+}
+
+/* Reads a WQE that is part of the order at all. A message, for which its target
+ * has a receive, is part of it with HCA_DP_OOO_ALL alone. */
+static bool hca_order_read(const struct hca_qp *qp, uint16_t idx,
+                           uint16_t posted, struct hca_wqe *wqe)
+{
+    bool is_message;
+
+    hca_wqe_peek(wqe, qp, idx, posted);
+    if ((wqe->blocks == 0) ||
+        (hca_wqe_read(wqe, qp, idx, posted) != HCA_OK) ||
+        (wqe->op->flags & HCA_OP_LOCAL)) {
+        return false;
+    }
+    is_message = (wqe->opcode == MLX5_OPCODE_RDMA_WRITE_IMM) ||
+                 !(wqe->op->flags & HCA_OP_RADDR);
+    if (hca_order == HCA_ORDER_OOO) {
+        return hca_order_lost(qp, wqe) >= (is_message ? HCA_DP_OOO_ALL :
+                                                        HCA_DP_OOO_RW);
+    }
+    return !is_message && (wqe->opcode != MLX5_OPCODE_RDMA_READ) &&
+           hca_order_is_relaxed(wqe);
+}
+
+/* Atomics are executed in their order, and before what is behind them. */
+static bool hca_order_may_be_passed(const struct hca_qp *qp, uint16_t idx,
+                                    uint16_t posted, struct hca_wqe *wqe)
+{
+    return hca_order_read(qp, idx, posted, wqe) &&
+           !(wqe->op->flags & HCA_OP_ATOMIC);
+}
+
+static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t idx,
+                               uint16_t posted, const struct hca_wqe *first)
+{
+    struct hca_wqe wqe;
+
+    return hca_order_read(qp, idx, posted, &wqe) &&
+           (wqe.fm != HCA_FM_STRONG) &&
+           !((first->op->flags & HCA_OP_DATA_IN) && hca_wqe_is_fenced(&wqe)) &&
+           ((qp->type != HCA_QP_DCI) || (wqe.dqpn == first->dqpn));
+}
+
+bool hca_order_holds(struct hca_qp *qp, uint16_t posted)
+{
+    struct hca_wqe wqe;
+
+    if (qp->req.due) {
+        qp->req.held = false;
+        return false;
+    }
+    if (qp->req.passing || (qp->req.sq->passed != NULL) ||
+        !hca_order_may_be_passed(qp, qp->req.ci, posted, &wqe) ||
+        (wqe.blocks != posted)) {
+        return false;
+    }
+    if (!qp->req.held && hca_order_lot(qp->req.psn)) {
+        qp->req.held = true;
+        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + HCA_ORDER_HOLD_NS);
+    }
+    return qp->req.held;
+}
+
+/* @return false if it waits */
+static bool hca_order_execute(struct hca_qp *qp, uint16_t posted,
+                              uint16_t blocks)
+{
+    struct hca_request *rq = malloc(sizeof(*rq));
+    enum hca_check check;
+
+    if (rq == NULL) {
+        return true;
+    }
+    rq->qp          = qp;
+    rq->tries       = &qp->req.tries;
+    check           = hca_request_execute(rq, qp->req.ci + blocks,
+                                          posted - blocks);
+    qp->req.passing = (check == HCA_WAIT);
+    if (check == HCA_OK) {
+        qp->req.sq->passed = rq;
+        return true;
+    }
+    if (check == HCA_WAIT) {
+        qp->req.waiting = true;
+        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq->wait_ns);
+    } else { /* it fails once more when its turn comes, and is reported then */
+        memset(&qp->req.tries, 0, sizeof(qp->req.tries));
+    }
+    free(rq);
+    return check != HCA_WAIT;
+}
+
+bool hca_order_pass(struct hca_qp *qp, uint16_t posted)
+{
+    bool is_held = qp->req.held;
+    struct hca_wqe first;
+
+    qp->req.held = false;
+    if ((qp->req.sq->passed != NULL) ||
+        !hca_order_may_be_passed(qp, qp->req.ci, posted, &first) ||
+        (first.blocks == posted) ||
+        !hca_order_may_pass(qp, qp->req.ci + first.blocks,
+                            posted - first.blocks, &first) ||
+        !(is_held || qp->req.passing || hca_order_lot(qp->req.psn))) {
+        return true;
+    }
+    return hca_order_execute(qp, posted, first.blocks);
+}
+
+bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
+                            uint16_t blocks, unsigned num_waiting)
+{
+    struct hca_wqe wqe;
+
+    return hca_order_lot(qp->req.psn + num_waiting) &&
+           hca_order_may_be_passed(qp, idx, blocks, &wqe);
+}
+
+bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
+                             uint16_t first_blocks, uint16_t idx,
+                             uint16_t blocks)
+{
+    struct hca_wqe wqe;
+
+    return hca_order_read(qp, first, first_blocks, &wqe) &&
+           hca_order_may_pass(qp, idx, blocks, &wqe);
+}
+
+struct hca_request *hca_order_take(struct hca_qp *qp)
+{
+    struct hca_request *rq = qp->req.sq->passed;
+
+    qp->req.sq->passed = NULL;
+    return rq;
+}
+
+void hca_order_drop(struct hca_qp *qp)
+{
+    free(hca_order_take(qp));
+}

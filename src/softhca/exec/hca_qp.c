@@ -1,0 +1,359 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * States of a QP. MODIFY_QP changes them under both locks; only the step into
+ * the error state may come from the responder under obj.lock alone, as the
+ * locks of two QPs that send to each other could not be taken both ways. The
+ * requester looks at the state before each WQE.
+ */
+#define _GNU_SOURCE
+#include "hca_qp.h"
+#include "hca_completer.h"
+#include "hca_late.h"
+#include "hca_order.h"
+#include "hca_requester.h"
+#include "hca_stream.h"
+#include "hca_thread.h"
+#include "hca_tm_job.h"
+#include "hca_uar.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/obj/hca_async.h"
+#include "softhca/obj/hca_rq.h"
+#include "softhca/obj/hca_todo.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
+{
+    const uint32_t *dbrec = hca_ptr(qp->dbrec);
+
+    /* pairs with the program's barrier between WQEs and the record */
+    return (uint16_t)be32toh(__atomic_load_n(&dbrec[1], __ATOMIC_ACQUIRE)) -
+           qp->req.ci;
+}
+
+/* Where one WQE ends cannot be told if it is not one: the rest is given up. */
+void hca_qp_flush_sq(struct hca_qp *qp)
+{
+    struct hca_wqe wqe;
+    uint16_t posted;
+
+    qp->req.waiting = false;
+    if (qp->req.num_late > 0) {
+        hca_late_finish(qp);
+    }
+    posted = hca_qp_sq_posted(qp);
+    if (qp->has_streams) {
+        posted -= hca_stream_flush(qp);
+    }
+    if (posted > (1u << qp->sq.log_cnt)) {
+        qp->req.ci += posted;
+        return;
+    }
+    for (; posted > 0; posted -= wqe.blocks) {
+        hca_wqe_peek(&wqe, qp, qp->req.ci, posted);
+        wqe.blocks = (wqe.blocks == 0) ? posted : wqe.blocks;
+        hca_completer_send_error(qp, &wqe, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+        qp->req.ci += wqe.blocks;
+    }
+}
+
+/* A receive that does not complete is counted as taken all the same: if its
+ * CQ is full there is nothing left to report it. */
+void hca_qp_flush_rq(struct hca_qp *qp)
+{
+    unsigned posted = hca_rq_posted(qp);
+
+    if (posted > (1u << qp->rq.log_cnt)) {
+        return; /* the record is out of range: nothing there to be trusted */
+    }
+    for (; posted > 0; posted--) {
+        hca_completer_flush_recv(qp, qp->resp.ci++);
+    }
+}
+
+static void hca_qp_enter_error(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+        return;
+    }
+    hca_info("qp 0x%x: in error", atomic_load(&qp->obj.num));
+    atomic_store(&qp->state, IBV_QPS_ERR);
+    hca_qp_flush_rq(qp);
+    hca_tm_job_flush(qp);
+    if ((qp->srqn != 0) && (qp->type != HCA_QP_DCT)) {
+        hca_async_event(&qp->obj, IBV_EVENT_QP_LAST_WQE_REACHED);
+    }
+}
+
+void hca_qp_repair(void *obj)
+{
+    struct hca_qp *qp = obj;
+
+    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+        hca_qp_flush_rq(qp);
+        hca_tm_job_flush(qp);
+    }
+}
+
+static void hca_qp_lock(struct hca_qp *qp)
+{
+    if (hca_mutex_lock(&qp->obj.lock)) {
+        hca_qp_repair(qp);
+    }
+}
+
+void hca_qp_fail(struct hca_qp *qp)
+{
+    hca_qp_enter_error(qp);
+    hca_todo_add_failed(qp->obj.num);
+}
+
+/* What its receive queue has is flushed when who holds it goes on, or is dead and
+ * the lock is repaired. */
+static bool hca_qp_fail_stuck(struct hca_qp *qp)
+{
+    bool is_stuck = hca_obj_is_stuck(HCA_KIND_QP, qp);
+
+    if (is_stuck) {
+        atomic_store(&qp->state, IBV_QPS_ERR);
+    }
+    return is_stuck;
+}
+
+void hca_qp_fail_requester(struct hca_qp *qp)
+{
+    if (hca_qp_fail_stuck(qp)) {
+        return;
+    }
+    hca_qp_lock(qp);
+    if (((qp->type == HCA_QP_UC) || (qp->type == HCA_QP_UD)) &&
+        (hca_qp_state(qp) == IBV_QPS_RTS)) {
+        hca_info("qp 0x%x: send queue in error", atomic_load(&qp->obj.num));
+        atomic_store(&qp->state, IBV_QPS_SQE);
+    } else {
+        hca_qp_enter_error(qp);
+    }
+    hca_obj_unlock(qp);
+}
+
+void hca_qp_fail_fatal(struct hca_qp *qp)
+{
+    if (hca_qp_fail_stuck(qp)) {
+        return;
+    }
+    hca_qp_lock(qp);
+    hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
+    hca_qp_enter_error(qp);
+    hca_obj_unlock(qp);
+}
+
+/* What is late (hca_late.h) is in the memory of its owner, whose timer runs. */
+static bool hca_qp_can_flush(const struct hca_qp *qp)
+{
+    return (qp->req.num_late == 0) || (qp->obj.proc == hca_self);
+}
+
+void hca_qp_flush_failed(uint32_t qpn)
+{
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
+
+    if ((qp == NULL) || !hca_mutex_try(&qp->sq_lock)) {
+        return;
+    }
+    /* the other lock keeps its rings from being taken back meanwhile */
+    if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
+        if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached &&
+            hca_qp_can_flush(qp)) {
+            hca_qp_flush_sq(qp);
+        }
+        hca_obj_unlock(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+}
+
+/* An SRQ for XRC or with tag matching has a CQ of its own. */
+static bool hca_qp_completes_on(const struct hca_qp *qp, uint32_t cqn)
+{
+    const struct hca_srq *srq = (qp->srqn != 0) ?
+                                hca_obj_peek(HCA_KIND_SRQ, qp->srqn) : NULL;
+
+    return (qp->scqn == cqn) || (qp->rcqn == cqn) ||
+           ((srq != NULL) && (srq->cqn == cqn));
+}
+
+/* It may be another process' CQ, and a third one be stopped in the midst of a
+ * message to the QP, which is left as it is then. */
+static void hca_qp_fail_one_of_cq(void *obj, void *arg)
+{
+    const uint32_t *cqn = arg;
+    struct hca_qp *qp   = hca_obj_lock(HCA_KIND_QP,
+                                       ((struct hca_obj*)obj)->num);
+
+    if (qp == NULL) {
+        return;
+    }
+    if ((qp->type != HCA_QP_DCT) && hca_qp_completes_on(qp, *cqn) &&
+        (hca_qp_state(qp) != IBV_QPS_RESET) &&
+        (hca_qp_state(qp) != IBV_QPS_ERR)) {
+        hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
+        hca_qp_fail(qp);
+    }
+    hca_obj_unlock(qp);
+}
+
+void hca_qp_fail_cq(uint32_t cqn)
+{
+    const struct hca_cq *cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+
+    if (cq != NULL) {
+        hca_obj_foreach(HCA_KIND_QP, cq->obj.proc, hca_qp_fail_one_of_cq,
+                        &cqn);
+    }
+}
+
+/* A NIC reads the record of a send queue when that queue's doorbell rings; here
+ * it is looked at with each change of state as well. What a program posted
+ * before the reset must not be found there, and not every program clears the
+ * record as libmlx5 does: UCX writes the next index only. */
+static void hca_qp_clear_doorbell(struct hca_qp *qp)
+{
+    uint32_t *dbrec = hca_ptr(qp->dbrec);
+
+    __atomic_store_n(&dbrec[1], 0, __ATOMIC_RELEASE);
+}
+
+static void hca_qp_to_reset(struct hca_qp *qp)
+{
+    struct hca_sq *sq = qp->req.sq;
+    bool attached     = qp->req.attached;
+
+    if (sq != NULL) {
+        hca_late_drop(qp);
+        hca_order_drop(qp);
+        hca_posted_flush(&sq->posted);
+    }
+    memset(&qp->req, 0, sizeof(qp->req));
+    memset(&qp->resp, 0, sizeof(qp->resp));
+    qp->req.sq       = sq;
+    qp->req.attached = attached;
+    qp->num_resets++;
+    if (attached) {
+        hca_qp_clear_doorbell(qp);
+    }
+    if (qp->has_streams && (sq != NULL)) {
+        hca_stream_clear(sq->streams);
+    }
+    hca_tm_job_drop(qp);
+}
+
+static void hca_qp_to_rtr(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_INIT) {
+        qp->resp.psn     = qp->rq_psn;
+        qp->resp.msn     = 0;
+        qp->resp.path_ok = false;
+    }
+}
+
+/* UD and XRC peers have no path, or take one from INIT on: the requester's
+ * part begins here for all. */
+static void hca_qp_to_rts(struct hca_qp *qp)
+{
+    if (hca_qp_state(qp) == IBV_QPS_RTR) {
+        qp->req.psn = qp->sq_psn;
+    }
+    qp->req.path_ok  = false;
+    qp->resp.path_ok = false;
+}
+
+static void hca_qp_to_err(struct hca_qp *qp)
+{
+    if (qp->req.sq != NULL) {
+        hca_posted_flush(&qp->req.sq->posted);
+    }
+    hca_qp_enter_error(qp);
+}
+
+/* Both locks are held; the state is still the old one. */
+static void (*const hca_qp_entries[])(struct hca_qp *qp) = {
+    [IBV_QPS_RESET] = hca_qp_to_reset,
+    [IBV_QPS_INIT]  = NULL,
+    [IBV_QPS_RTR]   = hca_qp_to_rtr,
+    [IBV_QPS_RTS]   = hca_qp_to_rts,
+    [IBV_QPS_SQD]   = NULL, /* the kernel's mlx5 has no way there */
+    [IBV_QPS_SQE]   = NULL,
+    [IBV_QPS_ERR]   = hca_qp_to_err,
+};
+
+/* Under both locks. */
+static int hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state from,
+                        enum ibv_qp_state to)
+{
+    if ((hca_qp_state(qp) != from) && (to != IBV_QPS_RESET) &&
+        (to != IBV_QPS_ERR)) {
+        return -EINVAL;
+    }
+    if ((to <= IBV_QPS_ERR) && (hca_qp_entries[to] != NULL)) {
+        hca_qp_entries[to](qp);
+    }
+    atomic_store(&qp->state, to);
+    return 0;
+}
+
+int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
+                     enum ibv_qp_state to)
+{
+    int ret;
+
+    hca_thread_enter();
+    hca_mutex_lock(&qp->sq_lock);
+    hca_qp_lock(qp);
+    ret = hca_qp_enter(qp, from, to);
+    hca_mutex_unlock(&qp->obj.lock);
+    if (qp->req.attached) {
+        hca_requester_run_locked(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+    hca_thread_leave();
+    return ret;
+}
+
+void hca_sq_run(struct hca_qp *qp)
+{
+    hca_thread_enter();
+    hca_requester_run(qp, qp->obj.num);
+    hca_thread_leave();
+}
+
+static void hca_qp_drop_sq(struct hca_qp *qp)
+{
+    struct hca_sq *sq;
+
+    hca_mutex_lock(&qp->sq_lock);
+    sq = qp->req.sq;
+    hca_late_drop(qp);
+    hca_order_drop(qp);
+    hca_posted_flush(&sq->posted);
+    qp->req.sq = NULL;
+    hca_mutex_unlock(&qp->sq_lock);
+    hca_timer_cancel(&sq->timer);
+    hca_timer_cancel(&sq->posted.timer);
+    free(sq->streams);
+    free(sq);
+}
+
+void hca_qp_quiesce(struct hca_qp *qp)
+{
+    hca_thread_enter();
+    if (qp->req.sq != NULL) {
+        hca_qp_drop_sq(qp);
+    }
+    /* who executes on it as a responder has it locked */
+    hca_obj_is_stuck(HCA_KIND_QP, qp);
+    hca_thread_leave();
+}

@@ -1,0 +1,79 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Life of a QP as execution sees it: states, the way into the error state and
+ * what is flushed there.
+ */
+#ifndef HCA_QP_H
+#define HCA_QP_H
+
+#include "softhca/obj/hca_check.h"
+#include "softhca/obj/hca_objs.h"
+
+static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
+{
+    return atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+/* Reads and atomics that may be under way at once: the kernel hands the
+ * device the logarithm, rounded up (__mlx5_ib_modify_qp(): log_sra_max,
+ * log_rra_max). */
+static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
+{
+    return (max_rd_atomic <= 1) ? 1 :
+           1u << (32 - __builtin_clz(max_rd_atomic - 1u));
+}
+
+/* Basic blocks that are rung and not executed; more than the ring has if the
+ * doorbell record is wrong. */
+uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
+
+/* Puts a QP in error because of what its responder found; obj.lock is held.
+ * Receives are flushed at once, the SQ once this thread holds no lock. */
+void hca_qp_fail(struct hca_qp *qp);
+
+/* A send WQE completed in error, under sq_lock and with obj.lock free: the QP
+ * goes to the error state, an unreliable one only to that of its send queue
+ * (IBTA 10.3.1). The caller flushes the SQ. */
+void hca_qp_fail_requester(struct hca_qp *qp);
+
+/* The same for what no completion can report, with the event QP_FATAL. */
+void hca_qp_fail_fatal(struct hca_qp *qp);
+
+/* Flushes what is posted on the SQ of a QP in ERR or SQE; sq_lock is held. */
+void hca_qp_flush_sq(struct hca_qp *qp);
+
+/* Flushes what is posted on the RQ of a QP in error; obj.lock is held. */
+void hca_qp_flush_rq(struct hca_qp *qp);
+
+/* The SQ of a QP that hca_qp_fail() put in error. No lock is held. If its
+ * owner is executing on it, that one will flush it. */
+void hca_qp_flush_failed(uint32_t qpn);
+
+/* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, but for DC
+ * targets. No lock is held. */
+void hca_qp_fail_cq(uint32_t cqn);
+
+/* --- for those who make and change queue pairs --------------------------- */
+
+/* Runs what is posted on the SQ. The caller holds no lock. */
+void hca_sq_run(struct hca_qp *qp);
+
+/* A state change by MODIFY_QP, with the attributes already checked by the
+ * caller and written to qp->attr and its decoded fields. Takes both locks:
+ * RESET rewinds, ERR flushes what is posted, RTS runs.
+ * @param from  the state in which the caller found the change to be allowed
+ * @return 0, or -EINVAL if a peer has put the QP in error meanwhile; to RESET
+ *         and ERR leads a way from everywhere. */
+int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
+                     enum ibv_qp_state to);
+
+/* Called after hca_sq_del() and before the QP is freed: when it returns, no
+ * thread of any process executes on the QP (or one that is stopped does), and no
+ * timer of it is armed. */
+void hca_qp_quiesce(struct hca_qp *qp);
+
+/* The last who held obj.lock died inside, and it is held again now: finishes
+ * what was begun (hca_obj_set_repair()). */
+void hca_qp_repair(void *obj);
+
+#endif

@@ -1,0 +1,457 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * One send WQE: its memory, the message it becomes, and what the answer means.
+ */
+#include "hca_request.h"
+#include "hca_bf.h"
+#include "hca_late.h"
+#include "hca_order.h"
+#include "hca_qp.h"
+#include "hca_tm_op.h"
+#include "hca_uar.h"
+#include "hca_umr.h"
+#include "softhca/fabric/hca_caps.h"
+#include "softhca/fabric/hca_count.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_pcie.h"
+#include "softhca/obj/hca_rq.h"
+
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
+#define HCA_IBTA_TIMEOUT_NS 4096ull
+/* Timeout 0 means to wait for ever: a look now and then. */
+#define HCA_TIMEOUT_FOREVER_NS 500000000ull
+#define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
+
+/* What goes out for an opcode. */
+static const struct {
+    uint8_t op; /* enum hca_msg_op */
+    bool    has_imm, has_inval;
+} hca_request_msgs[256] = {
+    [MLX5_OPCODE_SEND]             = {HCA_MSG_SEND, false, false},
+    [MLX5_OPCODE_SEND_IMM]         = {HCA_MSG_SEND, true, false},
+    [MLX5_OPCODE_SEND_INVAL]       = {HCA_MSG_SEND, false, true},
+    [MLX5_OPCODE_RDMA_WRITE]       = {HCA_MSG_WRITE, false, false},
+    [MLX5_OPCODE_RDMA_WRITE_IMM]   = {HCA_MSG_WRITE, true, false},
+    [MLX5_OPCODE_RDMA_READ]        = {HCA_MSG_READ, false, false},
+    [MLX5_OPCODE_ATOMIC_CS]        = {HCA_MSG_ATOMIC, false, false},
+    [MLX5_OPCODE_ATOMIC_FA]        = {HCA_MSG_ATOMIC, false, false},
+    [MLX5_OPCODE_ATOMIC_MASKED_CS] = {HCA_MSG_ATOMIC, false, false},
+    [MLX5_OPCODE_ATOMIC_MASKED_FA] = {HCA_MSG_ATOMIC, false, false},
+};
+
+/* --- local memory ------------------------------------------------------- */
+
+static enum hca_check hca_request_add_seg(struct hca_request *rq,
+                                          const struct hca_wqe_seg *seg,
+                                          struct hca_key_use *use)
+{
+    enum hca_key_fault fault;
+
+    if (seg->is_inline) {
+        return ((seg->length == 0) ||
+                hca_sgl_add(&rq->local, rq->wqe.raw + seg->addr,
+                            seg->length)) ? HCA_OK :
+               hca_check_wqe(HCA_CHECK_LKEY_PIECES, rq->wqe.qpn, rq->wqe.idx,
+                             seg->addr);
+    }
+    use->key    = seg->lkey;
+    use->addr   = seg->addr;
+    use->length = seg->length;
+    fault       = hca_sgl_add_key(&rq->local, use);
+    return (fault == HCA_KEY_OK) ? HCA_OK :
+           hca_check_wqe(HCA_CHECK_LKEY + fault - 1, rq->wqe.qpn, rq->wqe.idx,
+                         (fault == HCA_KEY_BOUNDS) ? use->addr : use->key);
+}
+
+static enum hca_check hca_request_map(struct hca_request *rq)
+{
+    bool is_in = (rq->wqe.op->flags & HCA_OP_DATA_IN) != 0;
+    struct hca_key_use use = {
+        .pdn    = rq->qp->pdn,
+        .qpn    = rq->wqe.qpn,
+        .access = is_in ? IBV_ACCESS_LOCAL_WRITE : 0,
+        .dev    = rq->qp->obj.dev,
+    };
+
+    if (rq->to_cqe) {
+        hca_sgl_add(&rq->local, rq->data, rq->wqe.length);
+        return HCA_OK;
+    }
+    for (unsigned i = 0; i < rq->wqe.num_segs; i++) {
+        enum hca_check check = hca_request_add_seg(rq, &rq->wqe.segs[i], &use);
+
+        if (check != HCA_OK) {
+            return check;
+        }
+    }
+    return HCA_OK;
+}
+
+/* Only a read: of an atomic's result libmlx5 and UCX expect another byte order
+ * in the CQE than in memory. */
+static bool hca_request_fits_cqe(const struct hca_request *rq)
+{
+    return (rq->qp->cs_req != 0) && (rq->wqe.length > 0) &&
+           (rq->wqe.opcode == MLX5_OPCODE_RDMA_READ) &&
+           hca_wqe_is_signaled(&rq->wqe) &&
+           (rq->wqe.length <= hca_cq_inline_room(rq->qp->scqn,
+                                                 rq->qp->cs_req));
+}
+
+/* --- waiting ------------------------------------------------------------ */
+
+/* IBTA 9.7.5.2.8, table 46, in units of 10 us. */
+static const uint32_t hca_rnr_time[32] = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
+    48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+uint64_t hca_request_rnr_ns(uint8_t timer)
+{
+    return hca_rnr_time[timer & 31] * 10000ull;
+}
+
+uint64_t hca_request_timeout_ns(uint8_t timeout)
+{
+    return (timeout == 0) ? HCA_TIMEOUT_FOREVER_NS :
+                            HCA_IBTA_TIMEOUT_NS << (timeout & 31);
+}
+
+static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
+{
+    rq->wait_ns = ns;
+    return HCA_WAIT;
+}
+
+/* A responder with strides has taken the packets that there was room for, and
+ * expects the next one. */
+static void hca_request_arrived(struct hca_request *rq)
+{
+    if ((rq->msg.op == HCA_MSG_SEND) && (rq->ack.arrived > 0)) {
+        rq->tries->arrived = rq->ack.arrived;
+    }
+}
+
+static enum hca_check hca_request_rnr(struct hca_request *rq)
+{
+    struct hca_qp *qp = rq->qp;
+
+    hca_count(qp->obj.dev, HCA_COUNT_RNR_NAK_RETRY_ERR);
+    hca_request_arrived(rq);
+    rq->tries->retries = 0;
+    if (qp->rnr_retry != HCA_RNR_FOREVER) {
+        if (rq->tries->rnr_retries >= qp->rnr_retry) {
+            return hca_check_wqe(HCA_CHECK_RNR_EXC, rq->wqe.qpn, rq->wqe.idx,
+                                 qp->rnr_retry);
+        }
+        rq->tries->rnr_retries++;
+    }
+    return hca_request_wait(rq, hca_request_rnr_ns(rq->ack.rnr_timer));
+}
+
+/* A DC target has a connection to each initiator, with its PSN, as long as that
+ * sends: the next try is found to be one of the same message. Here the
+ * initiator keeps what the connection would know; RC and XRC have a PSN. */
+static void hca_request_lost(struct hca_request *rq)
+{
+    if (rq->ack.lost && (rq->qp->type == HCA_QP_DCI)) {
+        rq->tries->executed = true;
+        rq->tries->atomic   = rq->ack.atomic;
+    }
+}
+
+static enum hca_check hca_request_timeout(struct hca_request *rq)
+{
+    struct hca_qp *qp = rq->qp;
+
+    hca_count(qp->obj.dev, HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR);
+    hca_request_arrived(rq);
+    hca_request_lost(rq);
+    rq->tries->retries += (qp->timeout != 0);
+    return hca_request_wait(rq, hca_request_timeout_ns(qp->timeout));
+}
+
+/* --- what goes out, what comes back ------------------------------------- */
+
+static void hca_request_address(struct hca_request *rq)
+{
+    struct hca_msg *msg = &rq->msg;
+    struct hca_qp *qp   = rq->qp;
+
+    switch (qp->type) {
+    case HCA_QP_UD:
+        msg->qkey = (rq->wqe.qkey & HCA_QKEY_OWN) ? qp->qkey : rq->wqe.qkey;
+        /* fall through */
+    case HCA_QP_DCI:
+        msg->dc_key   = rq->wqe.dc_key;
+        msg->path     = &rq->wqe.path;
+        msg->dest_qpn = rq->wqe.dqpn;
+        break;
+    default:
+        msg->srqn     = rq->wqe.xrc_srqn;
+        msg->path     = &qp->path;
+        msg->dest_qpn = qp->dest_qpn;
+        break;
+    }
+}
+
+/* At the limit the requester waits for one of them to end. */
+static uint8_t hca_request_reads(const struct hca_qp *qp)
+{
+    unsigned limit = hca_qp_rd_limit(qp->max_rd_atomic);
+
+    return (qp->req.reads < limit) ? qp->req.reads : limit - 1;
+}
+
+static void hca_request_build(struct hca_request *rq)
+{
+    struct hca_msg *msg = &rq->msg;
+
+    msg->op        = hca_request_msgs[rq->wqe.opcode].op;
+    msg->has_imm   = hca_request_msgs[rq->wqe.opcode].has_imm;
+    msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
+    msg->solicited = rq->wqe.solicited;
+    msg->is_fin    = false;
+    msg->mtu       = rq->qp->mtu;
+    msg->reads     = hca_request_reads(rq->qp);
+    msg->executed  = rq->tries->executed;
+    msg->atomic_before = rq->tries->atomic; /* or `arrived` */
+    msg->src_dev   = rq->qp->obj.dev;
+    msg->src_qpn   = rq->wqe.qpn;
+    msg->psn       = rq->qp->req.psn;
+    msg->imm       = rq->wqe.imm;
+    msg->raddr     = rq->wqe.raddr;
+    msg->rkey      = rq->wqe.rkey;
+    msg->atomic    = &rq->wqe.atomic;
+    msg->data      = &rq->local;
+    msg->posted    = ((hca_order == HCA_ORDER_RELAXED) &&
+                      (rq->wqe.opcode == MLX5_OPCODE_RDMA_WRITE)) ?
+                     &rq->qp->req.sq->posted : NULL;
+    hca_request_address(rq);
+}
+
+static enum hca_check hca_request_put(struct hca_request *rq,
+                                      const void *data, size_t size)
+{
+    struct hca_sgl src;
+
+    hca_sgl_init(&src, hca_owner(hca_self));
+    hca_sgl_add(&src, data, size);
+    return (hca_sgl_copy(&rq->local, &src) == 0) ? HCA_OK :
+           hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
+                         (uintptr_t)rq->local.iov[0].iov_base);
+}
+
+/* In the CQE it has crossed with that. */
+static void hca_request_count_result(const struct hca_request *rq)
+{
+    if (!rq->to_cqe) {
+        hca_pcie_add_sgl(&rq->qp->pcie, HCA_PCIE_RESULT, &rq->local, NULL, 0);
+    }
+}
+
+/* The value before, as a NIC in host-endian mode delivers it: operands of 8
+ * bytes in host order, of 4 bytes big endian (HCA capability
+ * atomic_req_8B_endianness_mode; UCX, uct_rc_mlx5_common_atomic*_handler). */
+static enum hca_check hca_request_put_atomic(struct hca_request *rq)
+{
+    uint32_t value4 = htobe32(rq->ack.atomic);
+
+    return (rq->wqe.atomic.size == 4) ?
+           hca_request_put(rq, &value4, sizeof(value4)) :
+           hca_request_put(rq, &rq->ack.atomic, sizeof(rq->ack.atomic));
+}
+
+static enum hca_check hca_request_acked(struct hca_request *rq)
+{
+    struct hca_req *req = &rq->qp->req;
+
+    req->psn = (req->psn + 1) & HCA_PSN_MASK;
+    memset(rq->tries, 0, sizeof(*rq->tries));
+    if (rq->msg.op >= HCA_MSG_READ) {
+        req->reads = hca_request_reads(rq->qp) + 1;
+        if (hca_pcie_is_on() && (rq->late == NULL)) {
+            hca_request_count_result(rq);
+        }
+    }
+    return (rq->msg.op == HCA_MSG_ATOMIC) ? hca_request_put_atomic(rq) :
+                                            HCA_OK;
+}
+
+static enum hca_check hca_request_nak_inval(struct hca_request *rq)
+{
+    (void)rq;
+    return HCA_CHECK_REMOTE_INVAL;
+}
+
+static enum hca_check hca_request_nak_access(struct hca_request *rq)
+{
+    (void)rq;
+    return HCA_CHECK_REMOTE_ACCESS;
+}
+
+static enum hca_check hca_request_nak_op(struct hca_request *rq)
+{
+    (void)rq;
+    return HCA_CHECK_REMOTE_OP;
+}
+
+static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
+    [HCA_ACK]        = hca_request_acked,
+    [HCA_ACK_RNR]    = hca_request_rnr,
+    [HCA_ACK_SEQ]    = hca_request_timeout,
+    [HCA_ACK_INVAL]  = hca_request_nak_inval,
+    [HCA_ACK_ACCESS] = hca_request_nak_access,
+    [HCA_ACK_OP]     = hca_request_nak_op,
+    [HCA_ACK_NONE]   = hca_request_timeout,
+};
+
+/* Its memory was looked at, and will be when the result goes there. */
+static void hca_request_hold(struct hca_request *rq)
+{
+    rq->late = hca_late_new(&rq->wqe);
+    if (rq->late != NULL) {
+        rq->late->to_cqe = rq->to_cqe;
+        hca_sgl_put(&rq->local);
+        hca_sgl_init(&rq->local, hca_owner(hca_self));
+        hca_sgl_add(&rq->local, rq->late->result, rq->wqe.length);
+    }
+}
+
+enum hca_check hca_request_scatter(struct hca_qp *qp,
+                                   const struct hca_wqe *wqe,
+                                   const void *data)
+{
+    struct hca_request rq = {.qp = qp, .wqe = *wqe};
+    enum hca_check check;
+
+    hca_sgl_init(&rq.local, hca_owner(hca_self));
+    check = hca_request_map(&rq);
+    if (check == HCA_OK) {
+        check = hca_request_put(&rq, data, wqe->length);
+        if (hca_pcie_is_on()) {
+            hca_request_count_result(&rq);
+        }
+    }
+    hca_sgl_put(&rq.local);
+    return check;
+}
+
+static enum hca_check hca_request_transmit(struct hca_request *rq)
+{
+    enum hca_check check;
+
+    if ((hca_late_ns != 0) && (rq->wqe.op->flags & HCA_OP_DATA_IN) &&
+        (rq->wqe.length > 0)) {
+        hca_request_hold(rq);
+    }
+    if (hca_pcie_is_on() && (rq->wqe.op->flags & HCA_OP_DATA_OUT)) {
+        hca_pcie_add_sgl(&rq->qp->pcie, HCA_PCIE_GATHER, &rq->local,
+                         rq->wqe.raw, sizeof(rq->wqe.raw));
+    }
+    hca_request_build(rq);
+    hca_wire_send(rq->qp, &rq->msg, &rq->ack);
+    check = hca_request_acks[rq->ack.code](rq);
+    if (check != HCA_OK) {
+        free(rq->late);
+        rq->late = NULL;
+    }
+    return check;
+}
+
+static enum hca_check hca_request_send(struct hca_request *rq)
+{
+    enum hca_check check;
+
+    if (rq->wqe.length > 1ull << rq->qp->log_msg_max) {
+        return hca_check_wqe(HCA_CHECK_MSG_LEN, rq->wqe.qpn, rq->wqe.idx,
+                             rq->wqe.length);
+    }
+    if ((rq->qp->type == HCA_QP_UD) && (rq->wqe.length > HCA_UD_MTU)) {
+        return hca_check_wqe(HCA_CHECK_UD_LEN, rq->wqe.qpn, rq->wqe.idx,
+                             rq->wqe.length);
+    }
+    hca_sgl_init(&rq->local, hca_owner(hca_self));
+    rq->to_cqe = hca_request_fits_cqe(rq);
+    check      = hca_request_map(rq);
+    if (check == HCA_OK) {
+        check = hca_request_transmit(rq);
+    }
+    hca_sgl_put(&rq->local);
+    return check;
+}
+
+/* Its list may be held up: tried again, as a message that is not answered. */
+static enum hca_check hca_request_tm_op(struct hca_request *rq)
+{
+    enum hca_check check = hca_tm_op_execute(rq->qp, &rq->wqe);
+
+    if (check == HCA_DROP) {
+        rq->tries->retries += (rq->qp->timeout != 0);
+        return hca_request_wait(rq, hca_request_timeout_ns(rq->qp->timeout));
+    }
+    rq->tries->retries = 0;
+    return check;
+}
+
+static enum hca_check hca_request_local(struct hca_request *rq)
+{
+    switch (rq->wqe.opcode) {
+    case MLX5_OPCODE_UMR:
+        return hca_umr_execute(rq->qp, &rq->wqe);
+    case MLX5_OPCODE_LOCAL_INVAL:
+        return hca_umr_local_inval(rq->qp, &rq->wqe);
+    case MLX5_OPCODE_TAG_MATCHING:
+        return hca_request_tm_op(rq);
+    default:
+        return HCA_OK; /* NOP */
+    }
+}
+
+enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
+                                   uint16_t posted)
+{
+    struct hca_qp *qp = rq->qp;
+    enum hca_check check;
+
+    rq->to_cqe    = false;
+    rq->late      = NULL;
+    rq->ack.check = HCA_OK;
+    check = hca_wqe_read(&rq->wqe, qp, idx, posted);
+    if (check != HCA_OK) {
+        return check;
+    }
+    if (qp->req.behind_umr && hca_lacks(HCA_LACK_UMR_FENCE) &&
+        (rq->wqe.fm != HCA_FM_STRONG)) {
+        return hca_check_wqe(HCA_CHECK_UMR_FENCE, rq->wqe.qpn, rq->wqe.idx,
+                             rq->wqe.fm);
+    }
+    qp->req.behind_umr = (rq->wqe.opcode == MLX5_OPCODE_UMR) &&
+                         (posted > rq->wqe.blocks);
+    if (hca_pcie_is_on() && (hca_bf_pushed(rq->wqe.qpn, idx) == 0)) {
+        hca_pcie_wqe(&qp->pcie, idx, rq->wqe.ds * 16);
+    }
+    if (hca_late_ns != 0) {
+        hca_late_before(qp, &rq->wqe);
+        if (hca_qp_state(qp) != IBV_QPS_RTS) {
+            return hca_request_wait(rq, 1); /* to be flushed */
+        }
+    } else if (hca_wqe_is_fenced(&rq->wqe)) {
+        qp->req.reads = 0;
+    }
+    if (rq->tries->retries > qp->retry_cnt) {
+        return hca_check_wqe(HCA_CHECK_RETRY_EXC, rq->wqe.qpn, rq->wqe.idx,
+                             rq->tries->retries);
+    }
+    if (hca_order == HCA_ORDER_RELAXED) {
+        hca_posted_before(qp, &rq->wqe);
+    }
+    return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
+                                                hca_request_send(rq);
+}

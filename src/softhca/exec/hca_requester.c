@@ -1,0 +1,205 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The requester half: takes WQEs in order, sends each as one message and waits
+ * for its answer before the next. It runs to completion in the thread that
+ * rang the doorbell, under the QP's sq_lock; if there is something to wait for
+ * (RNR, no answer), the helper's timer goes on. Fences are kept by that order,
+ * unless the device is late (hca_late.h) or out of order (hca_order.h). A DCI
+ * with streams has hca_stream.c instead.
+ */
+#include "hca_requester.h"
+#include "hca_completer.h"
+#include "hca_late.h"
+#include "hca_order.h"
+#include "hca_qp.h"
+#include "hca_request.h"
+#include "hca_stream.h"
+#include "hca_thread.h"
+#include "hca_uar.h"
+#include "softhca/base/hca_mutex.h"
+
+#include <stdlib.h>
+
+/* A queue in error is looked at after the first millisecond, then after twice
+ * as long each time, up to a quarter second. */
+#define HCA_ERR_LOOK_NS 1000000ull
+#define HCA_ERR_LOOKS   8
+
+/* After a WQE that cannot be read, where the next one is is unknown: all that
+ * was rung is given up with it. What a late device keeps back completes before
+ * it; if that fails, this one is flushed. */
+static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
+                               uint16_t posted)
+{
+    struct hca_qp *qp = rq->qp;
+
+    if (qp->req.num_late > 0) {
+        hca_late_finish(qp);
+        if (hca_qp_state(qp) != IBV_QPS_RTS) {
+            return;
+        }
+    }
+    hca_completer_send_error(qp, &rq->wqe, check,
+                             (rq->ack.check != HCA_OK) ? rq->ack.check :
+                                                         check);
+    qp->req.ci += (rq->wqe.blocks == 0) ? posted : rq->wqe.blocks;
+    hca_qp_fail_requester(qp);
+}
+
+static void hca_requester_done(struct hca_request *rq)
+{
+    struct hca_qp *qp = rq->qp;
+
+    qp->req.ci += rq->wqe.blocks;
+    if ((hca_late_ns != 0) && hca_late_add(qp, &rq->wqe, rq->late)) {
+        return;
+    }
+    if (!hca_wqe_is_signaled(&rq->wqe)) {
+        return;
+    }
+    qp->req.reads = 0;
+    if (hca_completer_send(qp, &rq->wqe,
+                           rq->to_cqe ? rq->data : NULL) != HCA_OK) {
+        hca_qp_fail_fatal(qp);
+    }
+}
+
+/* The one that has passed this one completes behind it. */
+static void hca_requester_done_passed(struct hca_qp *qp)
+{
+    struct hca_request *rq = hca_order_take(qp);
+
+    if ((rq != NULL) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
+        hca_requester_done(rq);
+    }
+    free(rq);
+}
+
+static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
+{
+    struct hca_request rq;
+    enum hca_check check;
+
+    rq.qp    = qp;
+    rq.tries = &qp->req.tries;
+    check    = hca_request_execute(&rq, qp->req.ci, posted);
+    if (__builtin_expect(check == HCA_OK, 1)) {
+        hca_requester_done(&rq);
+        if (hca_order != HCA_ORDER_IBTA) {
+            hca_requester_done_passed(qp);
+        }
+    } else if (check == HCA_WAIT) {
+        qp->req.waiting = true;
+        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq.wait_ns);
+    } else {
+        hca_requester_fail(&rq, check, posted);
+    }
+}
+
+static void hca_requester_overrun(struct hca_qp *qp, uint16_t posted)
+{
+    hca_check_wqe(HCA_CHECK_SQ_OVERRUN, qp->obj.num, qp->req.ci, posted);
+    hca_qp_fail_fatal(qp);
+}
+
+static bool hca_requester_is_ready(const struct hca_qp *qp)
+{
+    return (hca_qp_state(qp) == IBV_QPS_RTS) && !qp->req.waiting;
+}
+
+/* Receives posted to a QP in error have to be flushed, and posting one rings no
+ * doorbell: the helper looks for them, soon at first, then less often. */
+static void hca_requester_watch_rq(struct hca_qp *qp)
+{
+    if (qp->rq.buf == 0) {
+        return;
+    }
+    hca_timer_arm(&qp->req.sq->timer,
+                  hca_time_ns() + (HCA_ERR_LOOK_NS << qp->req.err_looks));
+    if (qp->req.err_looks < HCA_ERR_LOOKS) {
+        qp->req.err_looks++;
+    }
+}
+
+/* Later, if a stopped peer has it. */
+static void hca_requester_flush_rq(struct hca_qp *qp)
+{
+    if (hca_obj_lock(HCA_KIND_QP, atomic_load(&qp->obj.num)) == NULL) {
+        return;
+    }
+    if (hca_rq_posted(qp) > 0) {
+        qp->req.err_looks = 0;
+        hca_qp_flush_rq(qp);
+    }
+    hca_obj_unlock(qp);
+}
+
+static void hca_requester_flush(struct hca_qp *qp)
+{
+    hca_qp_flush_sq(qp);
+    hca_requester_flush_rq(qp);
+    hca_requester_watch_rq(qp);
+}
+
+static void hca_requester_execute(struct hca_qp *qp)
+{
+    uint16_t posted = hca_qp_sq_posted(qp);
+
+    while (hca_requester_is_ready(qp) && (posted > 0)) {
+        if (posted > (1u << qp->sq.log_cnt)) {
+            hca_requester_overrun(qp, posted);
+        } else if (qp->has_streams) {
+            hca_stream_run(qp);
+            return;
+        } else if ((hca_order != HCA_ORDER_IBTA) &&
+                   (hca_order_holds(qp, posted) ||
+                    !hca_order_pass(qp, posted))) {
+            return;
+        } else {
+            hca_requester_step(qp, posted);
+        }
+        posted = hca_qp_sq_posted(qp);
+    }
+}
+
+void hca_requester_run_locked(struct hca_qp *qp)
+{
+    if ((hca_late_ns != 0) && !hca_late_is_due(qp)) {
+        return;
+    }
+    hca_requester_execute(qp);
+    if (hca_late_ns != 0) {
+        hca_late_tick(qp);
+    }
+    if (hca_qp_state(qp) == IBV_QPS_ERR) {
+        hca_requester_flush(qp);
+    } else if (hca_qp_state(qp) == IBV_QPS_SQE) {
+        hca_qp_flush_sq(qp);
+    }
+}
+
+void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
+{
+    hca_mutex_lock(&qp->sq_lock);
+    if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn)) {
+        hca_requester_run_locked(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+}
+
+void hca_requester_timer(struct hca_timer *timer)
+{
+    struct hca_sq *sq = (struct hca_sq*)timer;
+
+    hca_thread_enter();
+    hca_mutex_lock(&sq->qp->sq_lock);
+    if ((sq->qp->req.sq == sq) && sq->qp->req.attached) {
+        sq->qp->req.waiting = false;
+        sq->qp->req.ticking = false;
+        sq->qp->req.due     = true;
+        hca_requester_run_locked(sq->qp);
+        sq->qp->req.due = false;
+    }
+    hca_mutex_unlock(&sq->qp->sq_lock);
+    hca_thread_leave();
+}

@@ -1,0 +1,23 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The requester: executes the send queues of this process.
+ */
+#ifndef HCA_REQUESTER_H
+#define HCA_REQUESTER_H
+
+#include "softhca/fabric/hca_timer.h"
+#include "softhca/obj/hca_objs.h"
+
+
+/* Runs the SQ up to its doorbell record. No lock of any object is held. The
+ * QP is that of a number looked up without a lock: if it is another by now,
+ * nothing is done. */
+void hca_requester_run(struct hca_qp *qp, uint32_t qpn);
+
+/* The same with sq_lock held, for a QP that is attached. */
+void hca_requester_run_locked(struct hca_qp *qp);
+
+/* What an SQ waited for is due (struct hca_sq.timer). */
+void hca_requester_timer(struct hca_timer *timer);
+
+#endif

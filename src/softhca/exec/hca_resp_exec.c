@@ -1,0 +1,199 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Execution of messages by the responder: SEND into a receive buffer, RDMA and
+ * atomics on what raddr and rkey name. obj.lock of the QP is held.
+ */
+#include "hca_resp_exec.h"
+#include "hca_atomic.h"
+#include "hca_qp.h"
+#include "hca_resp_tm.h"
+#include "softhca/obj/hca_pcie.h"
+
+/* --- SEND --------------------------------------------------------------- */
+
+static enum hca_check hca_resp_send(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (__builtin_expect(resp->qp->has_tm, 0)) {
+        return hca_resp_tm_send(resp);
+    }
+    check = hca_resp_take_recv(resp);
+    return (check == HCA_OK) ? hca_resp_deliver(resp) : check;
+}
+
+/* --- RDMA --------------------------------------------------------------- */
+
+/* What the message names by raddr and rkey. A key is not looked at if there
+ * is nothing to reach (IBTA 9.7.4.1.5). */
+static enum hca_check hca_resp_map(struct hca_responder *resp,
+                                        uint32_t access)
+{
+    const struct hca_msg *msg = resp->msg;
+    struct hca_key_use use = {
+        .key    = msg->rkey,
+        .qpn    = resp->qp->obj.num,
+        .access = access,
+        .dev    = resp->qp->obj.dev,
+        .addr   = msg->raddr,
+        .length = msg->data->length,
+    };
+    enum hca_key_fault fault;
+
+    if (use.length == 0) {
+        return HCA_OK;
+    }
+    if (!hca_resp_pdn(resp, &use.pdn)) {
+        return hca_resp_bad(resp, HCA_CHECK_XRC_DOMAIN, msg->srqn);
+    }
+    fault = hca_sgl_add_key(&resp->memory, &use);
+    return (fault == HCA_KEY_OK) ? HCA_OK :
+           hca_resp_bad(resp, HCA_CHECK_RKEY + fault - 1,
+                             (fault == HCA_KEY_BOUNDS) ? use.addr : use.key);
+}
+
+static enum hca_check hca_resp_write(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (!(resp->qp->access & IBV_ACCESS_REMOTE_WRITE)) {
+        return hca_resp_bad(resp, HCA_CHECK_QP_WRITE, resp->msg->rkey);
+    }
+    check = hca_resp_map(resp, IBV_ACCESS_REMOTE_WRITE);
+    if ((check == HCA_OK) && resp->msg->has_imm) {
+        check = hca_resp_take_recv(resp);
+    }
+    if ((check == HCA_OK) && (resp->msg->data->length > 0)) {
+        check = hca_resp_copy(resp, &resp->memory, resp->msg->data,
+                                   HCA_CHECK_RKEY_FAULT);
+    }
+    return ((check == HCA_OK) && resp->msg->has_imm) ?
+           hca_resp_complete(resp, NULL) : check;
+}
+
+/* With max_dest_rd_atomic 0 the kernel leaves reads and atomics off. */
+static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
+{
+    return (qp->access & access) &&
+           ((qp->type == HCA_QP_DCT) || (qp->max_dest_rd_atomic > 0));
+}
+
+/* A responder keeps so many requests until it has answered them (IBTA 9.9.3,
+ * "too many RDMA READ or ATOMIC requests"; all DC targets as many as an
+ * initiator may send). Which are under way the sender tells: those whose end no
+ * completion and no fence has shown. */
+static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
+{
+    return ((resp->qp->type == HCA_QP_DCT) ||
+            (resp->msg->reads <
+             hca_qp_rd_limit(resp->qp->max_dest_rd_atomic))) ? HCA_OK :
+           hca_resp_bad(resp, HCA_CHECK_RD_ATOMIC, resp->msg->reads + 1);
+}
+
+static enum hca_check hca_resp_read(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_READ)) {
+        return hca_resp_bad(resp, HCA_CHECK_QP_READ, resp->msg->rkey);
+    }
+    check = hca_resp_rd_atomic(resp);
+    if (check == HCA_OK) {
+        check = hca_resp_map(resp, IBV_ACCESS_REMOTE_READ);
+    }
+    if ((check != HCA_OK) || (resp->msg->data->length == 0)) {
+        return check;
+    }
+    return hca_resp_copy(resp, resp->msg->data, &resp->memory,
+                              HCA_CHECK_RKEY_FAULT);
+}
+
+static enum hca_check hca_resp_do_atomic(struct hca_responder *resp)
+{
+    bool is_other;
+    int ret;
+
+    if (resp->memory.count != 1) { /* an indirect key cuts the operand */
+        return hca_resp_bad(resp, HCA_CHECK_RKEY_BOUNDS, resp->msg->raddr);
+    }
+    is_other = hca_sgl_is_other(&resp->memory, 0);
+    if (resp->memory.has_via && !is_other) { /* the null key: too short for many
+                                                pieces */
+        resp->ack->atomic = 0;
+        return HCA_OK;
+    }
+    ret = hca_atomic_execute(is_other ? resp->memory.other : resp->memory.owner,
+                             (uintptr_t)resp->memory.iov[0].iov_base,
+                             resp->msg->atomic, &resp->ack->atomic);
+    if (ret != 0) {
+        return hca_resp_unreached(ret) ? HCA_DROP :
+               hca_resp_bad(resp, HCA_CHECK_RKEY_FAULT,
+                                 resp->msg->raddr);
+    }
+    resp->qp->resp.last_atomic = resp->ack->atomic;
+    if (hca_pcie_is_on()) {
+        hca_pcie_add_sgl(&resp->qp->pcie, HCA_PCIE_REMOTE, &resp->memory, NULL,
+                         0);
+        hca_pcie_add_sgl(&resp->qp->pcie, HCA_PCIE_PAYLOAD, &resp->memory, NULL,
+                         0);
+    }
+    return HCA_OK;
+}
+
+static enum hca_check hca_resp_atomic(struct hca_responder *resp)
+{
+    enum hca_check check;
+
+    if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_ATOMIC) ||
+        resp->qp->no_atomics) {
+        return hca_resp_bad(resp, HCA_CHECK_QP_ATOMIC, resp->msg->rkey);
+    }
+    if (resp->msg->raddr % resp->msg->atomic->size != 0) {
+        return hca_resp_bad(resp, HCA_CHECK_ATOMIC_ALIGN,
+                                 resp->msg->raddr);
+    }
+    check = hca_resp_rd_atomic(resp);
+    if (check == HCA_OK) {
+        check = hca_resp_map(resp, IBV_ACCESS_REMOTE_ATOMIC);
+    }
+    return (check == HCA_OK) ? hca_resp_do_atomic(resp) : check;
+}
+
+static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
+    [HCA_MSG_SEND]   = hca_resp_send,
+    [HCA_MSG_WRITE]  = hca_resp_write,
+    [HCA_MSG_READ]   = hca_resp_read,
+    [HCA_MSG_ATOMIC] = hca_resp_atomic,
+};
+
+/* Two ends that cut messages differently: what takes more than one packet, or
+ * one that is too long for an end, does not fit (IBTA 9.7.4.1.6). A DC target
+ * has an MTU too (mlx5_ifc.h, dctc): that it refuses as well is inferred. */
+static bool hca_resp_mtu_ok(const struct hca_responder *resp)
+{
+    unsigned mtu = resp->qp->mtu;
+
+    if (__builtin_expect(resp->msg->mtu == mtu, 1) ||
+        (resp->qp->type == HCA_QP_UD)) {
+        return true;
+    }
+    mtu = (resp->msg->mtu < mtu) ? resp->msg->mtu : mtu;
+    return resp->msg->data->length <= (128u << mtu);
+}
+
+enum hca_check hca_resp_execute(struct hca_responder *resp)
+{
+    return hca_resp_mtu_ok(resp) ? hca_resp_ops[resp->msg->op](resp) :
+           hca_resp_bad(resp, HCA_CHECK_PATH_MTU, 128u << resp->msg->mtu);
+}
+
+/* Reads are done again, all else has been done. */
+enum hca_check hca_resp_repeat(struct hca_responder *resp)
+{
+    if (resp->msg->op == HCA_MSG_READ) {
+        return hca_resp_read(resp);
+    }
+    resp->ack->atomic = resp->msg->executed ? resp->msg->atomic_before :
+                                              resp->qp->resp.last_atomic;
+    return HCA_OK;
+}

@@ -1,0 +1,232 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * What executing a message consists of: a receive is taken, bytes move, the
+ * receive completes. obj.lock of the QP is held.
+ */
+#include "hca_resp_recv.h"
+#include "hca_completer.h"
+#include "hca_grh.h"
+#include "hca_posted.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_pcie.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+/* A DCT takes messages from many at once: its lock is not held while more
+ * than this is copied. */
+#define HCA_DCT_COPY_LOCKED 16384u
+
+enum hca_check hca_resp_bad(const struct hca_responder *resp,
+                                        enum hca_check check, uint64_t got)
+{
+    return hca_check_recv(check, resp->qp->obj.num, got);
+}
+
+enum hca_check hca_resp_take_recv(struct hca_responder *resp)
+{
+    struct hca_qp *qp = resp->qp;
+
+    if (qp->type == HCA_QP_XRC_RECV) {
+        return hca_srq_take(qp, resp->msg->srqn, &resp->recv);
+    }
+    return (qp->srqn != 0) ? hca_srq_take(qp, qp->srqn, &resp->recv) :
+                             hca_rq_take(qp, &resp->recv);
+}
+
+/* Protection domain of remote accesses, and whose memory they mean: an XRC
+ * target has neither of its own, they are those of the SRQ. */
+bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn)
+{
+    const struct hca_srq *srq;
+
+    *pdn = resp->qp->pdn;
+    if (resp->qp->type == HCA_QP_XRC_RECV) {
+        srq = hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn);
+        if ((srq == NULL) || !srq->is_xrc ||
+            (srq->xrcdn != resp->qp->xrcdn)) {
+            return false;
+        }
+        *pdn               = srq->pdn;
+        resp->memory.owner = hca_owner(srq->obj.proc);
+        /* its process had the slot if the SRQ is still there */
+        return hca_obj_peek(HCA_KIND_SRQ, resp->msg->srqn) == srq;
+    }
+    return true;
+}
+
+static bool hca_resp_unlocks(const struct hca_responder *resp)
+{
+    return (resp->qp->type == HCA_QP_DCT) && !resp->srq_held &&
+           (resp->msg->data->length > HCA_DCT_COPY_LOCKED);
+}
+
+/* @return false if the QP was destroyed meanwhile, or a process that is stopped
+ * has it now. */
+static bool hca_resp_relock(struct hca_responder *resp)
+{
+    resp->qp_lost = !hca_obj_hold(HCA_KIND_QP, resp->qp);
+    return !resp->qp_lost &&
+           (atomic_load(&resp->qp->obj.num) == resp->msg->dest_qpn);
+}
+
+/* Its process is gone, or out of reach: nobody answers. */
+bool hca_resp_unreached(int ret)
+{
+    return (ret == -ESRCH) || (ret == -EPERM);
+}
+
+/* What is not its memory is the device's: a header, what goes into a CQE. */
+static void hca_resp_count(struct hca_responder *resp,
+                           const struct hca_sgl *dst, const struct hca_sgl *src)
+{
+    struct hca_pcie *pcie = &resp->qp->pcie;
+
+    if (dst == &resp->memory) {
+        hca_pcie_add_sgl(pcie, HCA_PCIE_PAYLOAD, dst, NULL, 0);
+    } else if (src == &resp->memory) {
+        hca_pcie_add_sgl(pcie, HCA_PCIE_REMOTE, src, NULL, 0);
+    }
+}
+
+enum hca_check hca_resp_copy(struct hca_responder *resp,
+                                         const struct hca_sgl *dst,
+                                         const struct hca_sgl *src,
+                                         enum hca_check fault)
+{
+    bool unlocks = hca_resp_unlocks(resp);
+    int ret;
+
+    if (hca_pcie_is_on()) {
+        hca_resp_count(resp, dst, src);
+    }
+    if ((resp->msg->posted != NULL) && hca_posted_keep(resp->msg, dst)) {
+        return HCA_OK;
+    }
+    if (unlocks) {
+        hca_obj_unlock(resp->qp);
+    }
+    ret = hca_sgl_copy(dst, src);
+    if (unlocks && !hca_resp_relock(resp)) {
+        return HCA_DROP;
+    }
+    if (ret == 0) {
+        return HCA_OK;
+    }
+    return hca_resp_unreached(ret) ? HCA_DROP :
+           hca_resp_bad(resp, fault, resp->msg->raddr);
+}
+
+/* The CQE is what takes a receive off the queue: a sender that dies in the
+ * middle of its copy leaves the queue as it was. */
+enum hca_check hca_resp_complete(struct hca_responder *resp,
+                                        const void *data)
+{
+    hca_rq_consume(resp->qp, &resp->recv);
+    return hca_completer_recv(resp->qp, &resp->recv, resp->msg, data);
+}
+
+static enum hca_check hca_resp_put_inline(struct hca_responder *resp)
+{
+    uint8_t data[64];
+    struct hca_sgl local;
+    enum hca_check check;
+
+    if (hca_strict) {
+        check = hca_recv_check_cqe(resp->qp, &resp->recv);
+        if (check != HCA_OK) {
+            return check;
+        }
+    }
+    hca_sgl_init(&local, hca_owner(hca_self));
+    hca_sgl_add(&local, data, resp->msg->data->length);
+    check = hca_resp_copy(resp, &local, resp->msg->data,
+                               HCA_CHECK_RECV_LKEY_FAULT);
+    return (check == HCA_OK) ? hca_resp_complete(resp, data) : check;
+}
+
+/* UD: the first 40 bytes of the buffer are the header's, there or not. */
+static enum hca_check hca_resp_put_ud(struct hca_responder *resp)
+{
+    const struct hca_sgl *data = resp->msg->data;
+    uint8_t grh[HCA_GRH_SIZE];
+    struct hca_sgl src;
+
+    if (!resp->msg->path->grh) {
+        hca_sgl_skip(&resp->memory, HCA_GRH_SIZE);
+        return hca_resp_copy(resp, &resp->memory, data,
+                                  HCA_CHECK_RECV_LKEY_FAULT);
+    }
+    hca_grh_build(grh, resp->msg->path, resp->msg->src_dev,
+                  data->length + (resp->msg->has_imm ? 4 : 0));
+    hca_sgl_init(&src, data->owner);
+    hca_sgl_add(&src, grh, sizeof(grh));
+    hca_sgl_append(&src, data, 0, data->length);
+    return hca_resp_copy(resp, &resp->memory, &src,
+                              HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+static enum hca_check hca_resp_put(struct hca_responder *resp)
+{
+    unsigned header = (resp->qp->type == HCA_QP_UD) ? HCA_GRH_SIZE : 0;
+    uint64_t length = resp->msg->data->length;
+    enum hca_check check;
+
+    resp->memory.owner = resp->recv.owner;
+    check = hca_recv_map(resp->qp, &resp->recv, length + header,
+                         &resp->memory);
+    if ((check != HCA_OK) || (length + header == 0)) {
+        return check;
+    }
+    return (header > 0) ? hca_resp_put_ud(resp) :
+           hca_resp_copy(resp, &resp->memory, resp->msg->data,
+                              HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+enum hca_check hca_resp_invalidate(struct hca_responder *resp)
+{
+    struct hca_key_use use = {
+        .key = be32toh(resp->msg->imm),
+        .qpn = resp->qp->obj.num,
+        .dev = resp->qp->obj.dev,
+    };
+
+    if (!resp->msg->has_inval) {
+        return HCA_OK;
+    }
+    if (!hca_resp_pdn(resp, &use.pdn) ||
+        (hca_mkey_invalidate_remote(&use) != HCA_KEY_OK)) {
+        return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
+    }
+    return HCA_OK;
+}
+
+/* 32 bytes of data in an entry end over its flags_rqpn, which libmlx5 reads
+ * nevertheless (handle_responder(), v44): it takes bits 28 and 29 of a FIN's
+ * rkey for a GRH. Scatter to CQE is a permission: such a FIN goes to memory. */
+static bool hca_resp_fits_cqe(const struct hca_responder *resp)
+{
+    uint64_t length = resp->msg->data->length;
+    unsigned room   = hca_cq_inline_room(resp->recv.cqn, resp->qp->cs_res);
+
+    return (length > 0) && (length <= room) &&
+           (!resp->msg->is_fin || (room == 64)) &&
+           (resp->recv.num_strides == 0) &&
+           (resp->qp->type != HCA_QP_UD) &&
+           (length <= resp->recv.length);
+}
+
+enum hca_check hca_resp_deliver(struct hca_responder *resp)
+{
+    enum hca_check check = hca_resp_invalidate(resp);
+
+    if (check != HCA_OK) {
+        return check;
+    }
+    if (hca_resp_fits_cqe(resp)) {
+        return hca_resp_put_inline(resp);
+    }
+    check = hca_resp_put(resp);
+    return (check == HCA_OK) ? hca_resp_complete(resp, NULL) : check;
+}

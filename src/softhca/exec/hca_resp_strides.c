@@ -1,0 +1,98 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See hca_resp_strides.h. A message for which there are not enough strides stays
+ * in them as far as it has come: the requester is told RNR with the number of
+ * bytes, which are what the PSN of its packets would say, and goes on there.
+ */
+#include "hca_resp_strides.h"
+#include "softhca/obj/hca_tm.h"
+
+#include <common/prm.h>
+
+/* A packet on its way. */
+struct hca_packet {
+    struct hca_responder *resp; /* its msg is this packet's for that long */
+    struct hca_srq       *srq;
+    uint8_t               tm_op;
+    struct hca_msg        msg;
+    struct hca_sgl        data;
+};
+
+/* The strides for it, behind those that are too few. */
+static enum hca_check hca_packet_take(struct hca_packet *packet)
+{
+    struct hca_recv *recv = &packet->resp->recv;
+    enum hca_check check;
+
+    do {
+        check = hca_srq_take_strides(packet->resp->qp, packet->srq,
+                                     packet->data.length, recv);
+        recv->tm_op    = packet->tm_op;
+        recv->tm_index = 0;
+        recv->tmh      = NULL;
+        if ((check != HCA_OK) || !(recv->mp_flags & PRM_CQE_MP_FILLER)) {
+            return check;
+        }
+        check = hca_resp_complete(packet->resp, NULL);
+    } while (check == HCA_OK);
+    return check;
+}
+
+static enum hca_check hca_packet_deliver(struct hca_packet *packet,
+                                         uint32_t mp_flags)
+{
+    struct hca_responder *resp = packet->resp;
+    enum hca_check check       = hca_packet_take(packet);
+
+    if (check != HCA_OK) {
+        return check;
+    }
+    hca_srq_tm(packet->srq)->num_strides += resp->recv.num_strides;
+    resp->recv.mp_flags = mp_flags;
+    check               = hca_resp_deliver(resp);
+    hca_sgl_put(&resp->memory);
+    hca_sgl_init(&resp->memory, resp->recv.owner);
+    return check;
+}
+
+/* Makes it the next packet of the message. @return its PRM_CQE_MP_* */
+static uint32_t hca_packet_cut(struct hca_packet *packet,
+                               const struct hca_msg *msg, uint64_t arrived)
+{
+    uint64_t mtu      = 128u << msg->mtu;
+    uint64_t left     = msg->data->length - arrived;
+    bool is_last      = (left <= mtu);
+    uint32_t is_first = (arrived == 0) ? PRM_CQE_MP_FIRST : 0;
+
+    packet->msg.has_imm   = is_last && msg->has_imm;
+    packet->msg.has_inval = is_last && msg->has_inval;
+    packet->msg.solicited = is_last && msg->solicited;
+    hca_sgl_part(&packet->data, msg->data, arrived, is_last ? left : mtu);
+    return is_first | (is_last ? PRM_CQE_MP_LAST : 0);
+}
+
+enum hca_check hca_resp_strides_send(struct hca_responder *resp,
+                                     struct hca_srq *srq, uint8_t tm_op)
+{
+    const struct hca_msg *msg = resp->msg;
+    uint64_t arrived          = msg->arrived;
+    struct hca_packet packet  = {
+        .resp = resp, .srq = srq, .tm_op = tm_op, .msg = *msg
+    };
+    enum hca_check check;
+
+    packet.msg.data = &packet.data;
+    resp->msg       = &packet.msg;
+    do {
+        uint32_t mp_flags = hca_packet_cut(&packet, msg, arrived);
+
+        check = hca_packet_deliver(&packet, mp_flags);
+        if (check != HCA_OK) {
+            break;
+        }
+        arrived           += packet.data.length;
+        resp->ack->arrived = arrived;
+    } while (arrived < msg->data->length);
+    resp->msg = msg;
+    return check;
+}

@@ -1,0 +1,397 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Tag matching by the responder. A message begins with a header (struct
+ * ibv_tmh); what matches goes to the tagged buffer without it, anything else to
+ * a receive of the SRQ as it is (rdma-core, Documentation/tag_matching.md).
+ * Matches and unexpected messages complete in the order in which they were
+ * matched: the SRQ is locked from the look at its list to the completion.
+ *
+ *   one packet        CONSUMED_MSG
+ *   more than one     CONSUMED (the lock is released, data moves) EXPECTED
+ *   rendezvous        CONSUMED (hca_rndv.c fetches the data) EXPECTED
+ *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
+ *   no match          UNEXPECTED, and the device counts it
+ *   no tag, FIN       NO_TAG
+ *   the last two in strides: one of them for each packet (hca_resp_strides.h)
+ *
+ * What fails in front of its completion leaves the list as it was and has none
+ * here: the index in a completion in error would be that of a receive of the
+ * SRQ, which libmlx5 then takes back.
+ */
+#include "hca_resp_tm.h"
+#include "hca_resp_strides.h"
+#include "hca_rndv.h"
+#include "softhca/fabric/hca_caps.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_tm.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define HCA_TM_INLINE 64u /* libmlx5 knows no other size of a tagged buffer */
+
+/* A message to be matched. */
+struct hca_tm_msg {
+    struct hca_responder *resp;
+    struct hca_srq       *srq; /* locked, or NULL */
+    union {
+        struct ibv_tmh    tmh;
+        struct hca_rndv_request rndv;
+    };
+    uint64_t              length; /* behind the header */
+};
+
+static void hca_tm_unlock(struct hca_tm_msg *msg)
+{
+    if (msg->srq != NULL) {
+        hca_obj_unlock(msg->srq);
+    }
+    msg->srq            = NULL;
+    msg->resp->srq_held = false;
+}
+
+static bool hca_tm_lock(struct hca_tm_msg *msg)
+{
+    msg->srq            = hca_obj_lock(HCA_KIND_SRQ, msg->resp->qp->srqn);
+    msg->resp->srq_held = (msg->srq != NULL);
+    return msg->resp->srq_held;
+}
+
+/* As much of it as there may be. */
+static enum hca_check hca_tm_read_header(struct hca_tm_msg *msg)
+{
+    const struct hca_sgl *data = msg->resp->msg->data;
+    size_t size = (data->length < sizeof(msg->rndv)) ? data->length :
+                                                       sizeof(msg->rndv);
+    struct hca_sgl src, dst;
+
+    memset(&msg->rndv, 0, sizeof(msg->rndv));
+    if (size == 0) {
+        return hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, 0);
+    }
+    msg->length = data->length - sizeof(msg->tmh);
+    hca_sgl_part(&src, data, 0, size);
+    hca_sgl_init(&dst, hca_owner(hca_self));
+    hca_sgl_add(&dst, &msg->rndv, size);
+    return hca_resp_copy(msg->resp, &dst, &src, HCA_CHECK_RECV_LKEY_FAULT);
+}
+
+/* UCX fills the reserved bytes; they are not looked at. */
+static enum hca_check hca_tm_check_header(const struct hca_tm_msg *msg)
+{
+    uint64_t length = msg->resp->msg->data->length;
+
+    switch (msg->tmh.opcode) {
+    case IBV_TMH_NO_TAG:
+        return HCA_OK; /* what follows the opcode is the program's */
+    case IBV_TMH_FIN:
+    case IBV_TMH_EAGER:
+        return (length >= sizeof(msg->tmh)) ? HCA_OK :
+               hca_resp_bad(msg->resp, HCA_CHECK_TMH_LEN, length);
+    case IBV_TMH_RNDV:
+        return ((length >= hca_rndv_header(msg->resp->qp)) &&
+                (length <= HCA_RNDV_MAX_HDR)) ? HCA_OK :
+               hca_resp_bad(msg->resp, HCA_CHECK_TMH_RNDV, length);
+    default:
+        return hca_resp_bad(msg->resp, HCA_CHECK_TMH_OPCODE, msg->tmh.opcode);
+    }
+}
+
+/* Strides have its first packets: it was looked at before. */
+static bool hca_tm_goes_on(const struct hca_tm_msg *msg)
+{
+    return msg->resp->msg->arrived > 0;
+}
+
+/* --- to a receive of the SRQ --------------------------------------------- */
+
+static enum hca_check hca_tm_to_srq(struct hca_tm_msg *msg, uint8_t tm_op)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_recv *recv      = &resp->recv;
+    enum hca_check check;
+
+    if (msg->srq->strides.number > 0) {
+        return hca_resp_strides_send(resp, msg->srq, tm_op);
+    }
+    check = hca_srq_take_locked(resp->qp, msg->srq, recv);
+    if (check != HCA_OK) {
+        return check;
+    }
+    recv->tm_op    = tm_op;
+    recv->tm_index = 0;
+    recv->tmh      = NULL;
+    return hca_resp_deliver(resp);
+}
+
+/* Of one in strides the first packets may be there. */
+static bool hca_tm_has_begun(const struct hca_tm_msg *msg,
+                             enum hca_check check)
+{
+    return !hca_tm_goes_on(msg) &&
+           ((check == HCA_OK) || (msg->resp->ack->arrived > 0));
+}
+
+static enum hca_check hca_tm_no_tag(struct hca_tm_msg *msg)
+{
+    enum hca_check check = hca_tm_to_srq(msg, PRM_CQE_TM_NO_TAG);
+
+    hca_srq_tm(msg->srq)->num_no_tag += hca_tm_has_begun(msg, check);
+    return check;
+}
+
+static enum hca_check hca_tm_to_unexpected(struct hca_tm_msg *msg)
+{
+    enum hca_check check = hca_tm_to_srq(msg, PRM_CQE_TM_UNEXPECTED);
+
+    if (hca_tm_has_begun(msg, check)) {
+        hca_tm_unexpected(hca_srq_tm(msg->srq));
+    }
+    return check;
+}
+
+/* --- to a tagged buffer -------------------------------------------------- */
+
+static enum hca_check hca_tm_complete(struct hca_tm_msg *msg, uint8_t tm_op,
+                                      const void *data)
+{
+    struct hca_recv *recv = &msg->resp->recv;
+
+    recv->tm_op    = tm_op;
+    recv->tmh      = (tm_op == PRM_CQE_TM_EXPECTED) ? NULL : &msg->tmh;
+    recv->tm_bytes = msg->length;
+    return hca_resp_complete(msg->resp, data);
+}
+
+static bool hca_tm_fits_cqe(const struct hca_tm_msg *msg)
+{
+    return (msg->length > 0) && (msg->length <= HCA_TM_INLINE) &&
+           (hca_cq_inline_room(msg->resp->recv.cqn, msg->resp->qp->cs_res) ==
+            HCA_TM_INLINE);
+}
+
+/* @param to  where the data goes, NULL: to the CQE */
+static enum hca_check hca_tm_one_packet(struct hca_tm_msg *msg, uint8_t tm_op,
+                                        const struct hca_sgl *to,
+                                        const struct hca_sgl *from)
+{
+    struct hca_responder *resp = msg->resp;
+    uint8_t data[HCA_TM_INLINE];
+    enum hca_check check = HCA_OK;
+    struct hca_sgl local;
+
+    if (to == NULL) {
+        hca_sgl_init(&local, hca_owner(hca_self));
+        hca_sgl_add(&local, data, msg->length);
+    }
+    if (msg->length > 0) {
+        check = hca_resp_copy(resp, (to != NULL) ? to : &local, from,
+                              HCA_CHECK_RECV_LKEY_FAULT);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    hca_tm_consume(hca_srq_tm(msg->srq), resp->recv.tm_index);
+    return hca_tm_complete(msg, tm_op, (to == NULL) ? data : NULL);
+}
+
+/* The SRQ was destroyed, or is held up. As the message has matched it cannot be
+ * tried again: an error. */
+static enum hca_check hca_tm_lost(const struct hca_tm_msg *msg)
+{
+    uint32_t srqn = msg->resp->qp->srqn;
+
+    return (hca_srq_held_up(srqn) == HCA_OK) ? HCA_DROP :
+           hca_resp_bad(msg->resp, HCA_CHECK_SRQ, srqn);
+}
+
+/* The buffer is the program's again, with all of the data or, where the copy
+ * failed, with no more to come. */
+static enum hca_check hca_tm_end(struct hca_tm_msg *msg, enum hca_check check)
+{
+    if (check == HCA_DROP) {
+        return HCA_DROP;
+    }
+    if (!hca_tm_lock(msg)) {
+        return hca_tm_lost(msg);
+    }
+    hca_tm_consume_end(hca_srq_tm(msg->srq), msg->resp->recv.tm_index);
+    if (check == HCA_OK) {
+        return hca_tm_complete(msg, PRM_CQE_TM_EXPECTED, NULL);
+    }
+    hca_tm_complete(msg, PRM_CQE_TM_MSG_COMPLETION_CANCELED, NULL);
+    return check;
+}
+
+static enum hca_check hca_tm_more_packets(struct hca_tm_msg *msg,
+                                          const struct hca_sgl *from)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_tm *tm          = hca_srq_tm(msg->srq);
+    struct hca_tm_job *job     = hca_tm_job(tm, resp->recv.tm_index);
+    enum hca_check check;
+
+    hca_tm_job_init(job, resp, &msg->rndv);
+    job->length = msg->length;
+    hca_tm_consume_begin(tm, resp->recv.tm_index);
+    check = hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);
+    hca_tm_unlock(msg);
+    if (check != HCA_OK) {
+        return check;
+    }
+    return hca_tm_end(msg, hca_resp_copy(resp, &resp->memory, from,
+                                         HCA_CHECK_RECV_LKEY_FAULT));
+}
+
+static enum hca_check hca_tm_expected(struct hca_tm_msg *msg, uint16_t index)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_recv *recv      = &resp->recv;
+    enum hca_check check;
+    struct hca_sgl from;
+
+    hca_srq_take_tagged(msg->srq, &hca_srq_tm(msg->srq)->entries[index].data,
+                        recv);
+    recv->tm_index = index;
+    if (msg->length > recv->length) {
+        return hca_resp_bad(resp, HCA_CHECK_TM_LEN, msg->length);
+    }
+    hca_sgl_part(&from, resp->msg->data, sizeof(msg->tmh), msg->length);
+    if (hca_tm_fits_cqe(msg)) {
+        return hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, NULL, &from);
+    }
+    resp->memory.owner = recv->owner;
+    check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
+    if (check != HCA_OK) {
+        return check;
+    }
+    return (resp->msg->data->length <= (128u << resp->msg->mtu)) ?
+           hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG, &resp->memory,
+                             &from) :
+           hca_tm_more_packets(msg, &from);
+}
+
+/* --- rendezvous ---------------------------------------------------------- */
+
+/* The message itself goes to the buffer, or to the CQE as libmlx5 expects of any
+ * match (handle_tag_matching()): the program fetches the data. */
+static enum hca_check hca_tm_sw_rndv(struct hca_tm_msg *msg)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_recv *recv      = &resp->recv;
+    enum hca_check check;
+
+    msg->length = resp->msg->data->length;
+    if (msg->length > recv->length) {
+        return hca_resp_bad(resp, HCA_CHECK_TM_LEN, msg->length);
+    }
+    if (hca_tm_fits_cqe(msg)) {
+        return hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV, NULL,
+                                 resp->msg->data);
+    }
+    resp->memory.owner = recv->owner;
+    check = hca_recv_map(resp->qp, recv, msg->length, &resp->memory);
+    return (check != HCA_OK) ? check :
+           hca_tm_one_packet(msg, PRM_CQE_TM_CONSUMED_MSG_SW_RNDV,
+                             &resp->memory, resp->msg->data);
+}
+
+/* DC: what the SRQ reads with has to have been set. */
+static bool hca_tm_can_fetch(const struct hca_tm_msg *msg)
+{
+    const struct hca_qp *qp = msg->resp->qp;
+
+    return (be32toh(msg->rndv.rvh.len) <= msg->resp->recv.length) &&
+           qp->has_rndv && msg->srq->has_rndv &&
+           ((qp->type != HCA_QP_DCT) || msg->srq->dc.is_set);
+}
+
+/* No text says with which of two keys an adapter fetches the data: that of the
+ * request or that of the list. UCX has one for all. The device uses the first,
+ * and without TM_OWN_KEY the two have to be equal. */
+static enum hca_check hca_tm_check_dc_key(const struct hca_tm_msg *msg)
+{
+    uint64_t key = be64toh(msg->rndv.ravh.dc_access_key);
+
+    return ((msg->resp->qp->type != HCA_QP_DCT) ||
+            !hca_lacks(HCA_LACK_TM_OWN_KEY) ||
+            (key == msg->srq->dc.key)) ? HCA_OK :
+           hca_resp_bad(msg->resp, HCA_CHECK_TMH_DC_KEY, key);
+}
+
+static enum hca_check hca_tm_rndv(struct hca_tm_msg *msg, uint16_t index)
+{
+    struct hca_responder *resp = msg->resp;
+    struct hca_tm *tm          = hca_srq_tm(msg->srq);
+    struct hca_rndv *rndv;
+    enum hca_check check;
+
+    hca_srq_take_tagged(msg->srq, &tm->entries[index].data, &resp->recv);
+    resp->recv.tm_index = index;
+    rndv = hca_tm_can_fetch(msg) ? hca_rndv_get() : NULL;
+    if (rndv == NULL) {
+        return hca_tm_sw_rndv(msg);
+    }
+    resp->memory.owner = resp->recv.owner;
+    check = hca_tm_check_dc_key(msg);
+    if (check == HCA_OK) {
+        check = hca_recv_map(resp->qp, &resp->recv,
+                             be32toh(msg->rndv.rvh.len), &resp->memory);
+    }
+    if (check != HCA_OK) {
+        hca_rndv_put(rndv);
+        return check;
+    }
+    hca_rndv_start(rndv, resp, msg->srq, &msg->rndv);
+    hca_tm_consume_begin(tm, index);
+    return hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);
+}
+
+/* --- which of them ------------------------------------------------------- */
+
+static enum hca_check hca_tm_dispatch(struct hca_tm_msg *msg)
+{
+    enum hca_check check;
+    uint16_t index;
+
+    if (msg->srq->in_error) {
+        return hca_resp_bad(msg->resp, HCA_CHECK_SRQ, msg->srq->obj.num);
+    }
+    if ((msg->tmh.opcode != IBV_TMH_EAGER) &&
+        (msg->tmh.opcode != IBV_TMH_RNDV)) {
+        return hca_tm_no_tag(msg);
+    }
+    index = hca_tm_goes_on(msg) ? HCA_TM_NONE :
+            hca_tm_match(hca_srq_tm(msg->srq), msg->tmh.tag);
+    if (index == HCA_TM_NONE) {
+        return hca_tm_to_unexpected(msg);
+    }
+    check = hca_resp_invalidate(msg->resp);
+    if (check != HCA_OK) {
+        return check;
+    }
+    return (msg->tmh.opcode == IBV_TMH_RNDV) ? hca_tm_rndv(msg, index) :
+                                               hca_tm_expected(msg, index);
+}
+
+enum hca_check hca_resp_tm_send(struct hca_responder *resp)
+{
+    struct hca_tm_msg msg = {.resp = resp};
+    enum hca_check check;
+
+    check = hca_tm_read_header(&msg);
+    if (check == HCA_OK) {
+        check = hca_tm_check_header(&msg);
+    }
+    if (check != HCA_OK) {
+        return check;
+    }
+    if (!hca_tm_lock(&msg)) {
+        check = hca_srq_held_up(resp->qp->srqn);
+        return (check != HCA_OK) ? check :
+               hca_resp_bad(resp, HCA_CHECK_SRQ, resp->qp->srqn);
+    }
+    check = hca_tm_dispatch(&msg);
+    hca_tm_unlock(&msg);
+    return check;
+}

@@ -1,0 +1,475 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * A rendezvous under way is memory of the sender's process, and a record beside
+ * the list (hca_tm_job.h). While it sends for a connected QP, whose program
+ * sends nothing, it holds that one's sq_lock, as its requester would, and uses
+ * its PSN; for a DC target it is an initiator that nobody sees, with the
+ * parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
+ */
+#include "hca_rndv.h"
+#include "hca_completer.h"
+#include "hca_late.h"
+#include "hca_qp.h"
+#include "hca_request.h"
+#include "hca_thread.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_proc.h"
+#include "softhca/obj/hca_pcie.h"
+#include "softhca/obj/hca_tm.h"
+#include "softhca/obj/hca_todo.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define HCA_RNDV_DC_RETRIES 7u
+#define HCA_RNDV_HELD_UP_NS 50000000ull
+
+enum hca_rndv_state {
+    HCA_RNDV_READ,
+    HCA_RNDV_FIN,
+    HCA_RNDV_DONE,
+    HCA_RNDV_FAILED
+};
+
+static_assert(sizeof(struct hca_rndv_request) == 48, "headers of a message");
+
+/* What it sends with; of a connected QP read anew each time. */
+struct hca_rndv_sender {
+    struct hca_qp  *qp;   /* sq_lock is held, or it is only this one's */
+    struct hca_path path; /* DC */
+    uint32_t        dest_qpn;
+    uint8_t         mtu, timeout, retry_cnt, rnr_retry;
+};
+
+struct hca_rndv {
+    struct hca_timer        timer; /* first: hca_rndv_timer() */
+    struct hca_rndv        *next;  /* of this thread's */
+    enum hca_rndv_state     state;
+    struct hca_tm_job       job;
+    struct hca_recv         recv;  /* the tagged buffer */
+    struct hca_tries        tries;
+    uint64_t                wait_ns; /* before the next try */
+    bool                    is_failed; /* and its SRQ has to say so */
+};
+
+/* A doorbell may ring in a signal handler, whatever that interrupted: they come
+ * from no allocator. */
+static struct hca_rndv hca_rndvs[HCA_RNDV_MAX];
+static _Atomic(uint64_t) hca_rndvs_used;
+
+static_assert(HCA_RNDV_MAX == 64, "bits of hca_rndvs_used");
+
+struct hca_rndv *hca_rndv_get(void)
+{
+    uint64_t used = atomic_load(&hca_rndvs_used);
+    struct hca_rndv *rndv;
+    unsigned i;
+
+    do {
+        if (used == UINT64_MAX) {
+            return NULL;
+        }
+        i = __builtin_ctzll(~used);
+    } while (!atomic_compare_exchange_weak(&hca_rndvs_used, &used,
+                                           used | (1ull << i)));
+    rndv = &hca_rndvs[i];
+    memset(rndv, 0, sizeof(*rndv));
+    return rndv;
+}
+
+void hca_rndv_put(struct hca_rndv *rndv)
+{
+    atomic_fetch_and(&hca_rndvs_used, ~(1ull << (rndv - hca_rndvs)));
+}
+
+static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
+{
+    return be32toh(rndv->job.request.rvh.len);
+}
+
+/* --- completion ---------------------------------------------------------- */
+
+/* @param tm_op  PRM_CQE_TM_EXPECTED, or that no data will come
+ * @return false if the SRQ is held up. */
+static bool hca_rndv_complete(struct hca_rndv *rndv, uint8_t tm_op)
+{
+    struct hca_srq *srq = hca_obj_lock(HCA_KIND_SRQ, rndv->job.srqn);
+    struct hca_tm_job *job    = &rndv->job;
+    struct hca_recv *recv     = &rndv->recv;
+    const struct hca_qp qp    = {.obj = {.num = job->qpn, .dev = job->dev}};
+    const struct hca_sgl none = {.length = 0};
+
+    if (srq == NULL) { /* or gone, with its program */
+        return hca_srq_held_up(rndv->job.srqn) == HCA_OK;
+    }
+    hca_tm_consume_end(hca_srq_tm(srq), recv->tm_index);
+    recv->tm_op    = tm_op;
+    recv->tmh      = (tm_op == PRM_CQE_TM_EXPECTED) ? NULL : &job->request.tmh;
+    recv->tm_bytes = hca_rndv_length(rndv);
+    job->msg.path  = &job->msg_path;
+    job->msg.data  = &none;
+    hca_completer_recv(&qp, recv, &job->msg, NULL);
+    hca_obj_unlock(srq);
+    return true;
+}
+
+static void hca_rndv_fail(struct hca_rndv *rndv)
+{
+    rndv->is_failed = true;
+    if ((rndv->state == HCA_RNDV_READ) &&
+        !hca_rndv_complete(rndv, PRM_CQE_TM_MSG_COMPLETION_CANCELED)) {
+        rndv->wait_ns = HCA_RNDV_HELD_UP_NS; /* then it says so again */
+        return;
+    }
+    rndv->state = HCA_RNDV_FAILED;
+}
+
+static void hca_rndv_refused(struct hca_rndv *rndv, enum hca_check check,
+                             uint64_t got)
+{
+    hca_check_recv(check, rndv->job.qpn, got);
+    hca_rndv_fail(rndv);
+}
+
+/* --- the two messages ---------------------------------------------------- */
+
+/* To where the data goes. @return HCA_OK, or what is wrong, logged. */
+static enum hca_check hca_rndv_read(struct hca_rndv *rndv,
+                                    const struct hca_rndv_sender *sender,
+                                    struct hca_msg *msg, struct hca_sgl *sgl)
+{
+    uint32_t length = hca_rndv_length(rndv);
+
+    msg->op    = HCA_MSG_READ;
+    msg->raddr = be64toh(rndv->job.request.rvh.va);
+    msg->rkey  = be32toh(rndv->job.request.rvh.rkey);
+    hca_sgl_init(sgl, rndv->recv.owner);
+    return hca_recv_map(sender->qp, &rndv->recv, length, sgl);
+}
+
+/* The headers of the request with another opcode */
+static enum hca_check hca_rndv_fin(struct hca_rndv *rndv,
+                                   const struct hca_rndv_sender *sender,
+                                   struct hca_msg *msg, struct hca_sgl *sgl)
+{
+    (void)sender;
+    msg->op     = HCA_MSG_SEND;
+    msg->is_fin = true;
+    rndv->job.request.tmh.opcode = IBV_TMH_FIN;
+    hca_sgl_init(sgl, hca_owner(hca_self));
+    hca_sgl_add(sgl, &rndv->job.request,
+                offsetof(struct hca_rndv_request, ravh));
+    return HCA_OK;
+}
+
+static enum hca_check (*const hca_rndv_msgs[])(
+        struct hca_rndv *rndv, const struct hca_rndv_sender *sender,
+        struct hca_msg *msg, struct hca_sgl *sgl) = {
+    [HCA_RNDV_READ] = hca_rndv_read,
+    [HCA_RNDV_FIN]  = hca_rndv_fin,
+};
+
+static void hca_rndv_address(const struct hca_rndv *rndv,
+                             const struct hca_rndv_sender *sender,
+                             struct hca_msg *msg)
+{
+    msg->mtu      = sender->mtu;
+    msg->src_dev  = rndv->job.dev;
+    msg->src_qpn  = rndv->job.qpn;
+    msg->dest_qpn = sender->dest_qpn;
+    msg->psn      = sender->qp->req.psn;
+    msg->dc_key   = be64toh(rndv->job.request.ravh.dc_access_key);
+    msg->executed = rndv->tries.executed;
+    msg->path     = rndv->job.is_dc ? &sender->path : &sender->qp->path;
+}
+
+/* --- what the answer means ----------------------------------------------- */
+
+static void hca_rndv_next_psn(const struct hca_rndv_sender *sender)
+{
+    sender->qp->req.psn = (sender->qp->req.psn + 1) & HCA_PSN_MASK;
+}
+
+static void hca_rndv_acked(struct hca_rndv *rndv,
+                           const struct hca_rndv_sender *sender)
+{
+    if (!rndv->tries.executed) {
+        hca_rndv_next_psn(sender);
+    }
+    memset(&rndv->tries, 0, sizeof(rndv->tries));
+    if ((rndv->state == HCA_RNDV_READ) &&
+        !hca_rndv_complete(rndv, PRM_CQE_TM_EXPECTED)) {
+        rndv->wait_ns = HCA_RNDV_HELD_UP_NS; /* then it reads again */
+        return;
+    }
+    rndv->state++;
+}
+
+/* Whoever sent the request has no receive for the FIN. */
+static void hca_rndv_rnr(struct hca_rndv *rndv,
+                         const struct hca_rndv_sender *sender,
+                         const struct hca_ack *ack)
+{
+    rndv->tries.retries = 0;
+    if ((sender->rnr_retry != HCA_RNR_FOREVER) &&
+        (rndv->tries.rnr_retries++ >= sender->rnr_retry)) {
+        hca_rndv_refused(rndv, HCA_CHECK_RNR_EXC, sender->rnr_retry);
+        return;
+    }
+    rndv->wait_ns = hca_request_rnr_ns(ack->rnr_timer);
+}
+
+/* Others go on with the next PSN meanwhile: that of this one does not tell the
+ * responder that it has been there. */
+static void hca_rndv_unanswered(struct hca_rndv *rndv,
+                                const struct hca_rndv_sender *sender,
+                                const struct hca_ack *ack)
+{
+    if (ack->lost && !rndv->tries.executed) {
+        rndv->tries.executed = true;
+        hca_rndv_next_psn(sender);
+    }
+    if ((sender->timeout != 0) &&
+        (rndv->tries.retries++ >= sender->retry_cnt)) {
+        hca_rndv_refused(rndv, HCA_CHECK_RETRY_EXC, rndv->tries.retries);
+        return;
+    }
+    rndv->wait_ns = hca_request_timeout_ns(sender->timeout);
+}
+
+static void hca_rndv_answered(struct hca_rndv *rndv,
+                              const struct hca_rndv_sender *sender,
+                              const struct hca_ack *ack)
+{
+    static const uint8_t naks[] = {
+        [HCA_ACK_INVAL]  = HCA_CHECK_REMOTE_INVAL,
+        [HCA_ACK_ACCESS] = HCA_CHECK_REMOTE_ACCESS,
+        [HCA_ACK_OP]     = HCA_CHECK_REMOTE_OP,
+    };
+
+    switch (ack->code) {
+    case HCA_ACK:
+        hca_rndv_acked(rndv, sender);
+        break;
+    case HCA_ACK_RNR:
+        hca_rndv_rnr(rndv, sender, ack);
+        break;
+    case HCA_ACK_SEQ:
+    case HCA_ACK_NONE:
+        hca_rndv_unanswered(rndv, sender, ack);
+        break;
+    default:
+        hca_rndv_refused(rndv, naks[ack->code], ack->check);
+        break;
+    }
+}
+
+static void hca_rndv_transmit(struct hca_rndv *rndv,
+                              const struct hca_rndv_sender *sender)
+{
+    struct hca_msg msg = {.data = NULL};
+    enum hca_check check;
+    struct hca_ack ack;
+    struct hca_sgl sgl;
+
+    check = hca_rndv_msgs[rndv->state](rndv, sender, &msg, &sgl);
+    if (check == HCA_OK) {
+        msg.data = &sgl;
+        hca_rndv_address(rndv, sender, &msg);
+        hca_wire_send(sender->qp, &msg, &ack);
+        if (hca_pcie_is_on() && (msg.op == HCA_MSG_READ)) {
+            hca_pcie_add_sgl(&sender->qp->pcie, HCA_PCIE_RESULT, &sgl, NULL, 0);
+        }
+    }
+    hca_sgl_put(&sgl);
+    if (check == HCA_OK) {
+        hca_rndv_answered(rndv, sender, &ack);
+    } else {
+        hca_rndv_fail(rndv); /* the buffer's key is gone since the match */
+    }
+}
+
+/* --- who sends ----------------------------------------------------------- */
+
+/* It has no send queue of the program's. */
+static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
+{
+    const struct hca_rndv_sender sender = {
+        .qp        = qp,
+        .dest_qpn  = qp->dest_qpn,
+        .mtu       = qp->mtu,
+        .timeout   = qp->timeout,
+        .retry_cnt = qp->retry_cnt,
+        .rnr_retry = qp->rnr_retry,
+    };
+
+    hca_rndv_transmit(rndv, &sender);
+    if (rndv->is_failed) {
+        hca_qp_fail_requester(qp);
+        hca_todo_add_failed(rndv->job.qpn);
+    }
+}
+
+static void hca_rndv_rc(struct hca_rndv *rndv)
+{
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, rndv->job.qpn);
+
+    if (qp != NULL) {
+        hca_mutex_lock(&qp->sq_lock);
+        if ((atomic_load(&qp->obj.num) == rndv->job.qpn) &&
+            (qp->num_resets == rndv->job.num_resets) &&
+            (hca_qp_state(qp) == IBV_QPS_RTS)) {
+            hca_rndv_send_rc(rndv, qp);
+            hca_mutex_unlock(&qp->sq_lock);
+            return;
+        }
+        hca_mutex_unlock(&qp->sq_lock);
+    }
+    hca_rndv_fail(rndv); /* reset, in error or destroyed meanwhile */
+}
+
+static void hca_rndv_dc(struct hca_rndv *rndv)
+{
+    struct hca_qp qp = {
+        .obj  = {.num = rndv->job.qpn, .dev = rndv->job.dev},
+        .type = HCA_QP_DCI,
+        .pdn  = rndv->recv.pdn,
+        .pkey = rndv->job.pkey,
+    };
+    const struct hca_rndv_sender sender = {
+        .qp        = &qp,
+        .path      = rndv->job.way_back,
+        .dest_qpn  = be32toh(rndv->job.request.ravh.sl_dct) & PRM_RAVH_DCT,
+        .mtu       = rndv->job.mtu,
+        .timeout   = rndv->job.timeout,
+        .retry_cnt = HCA_RNDV_DC_RETRIES,
+        .rnr_retry = HCA_RNR_FOREVER,
+    };
+
+    if (hca_obj_peek(HCA_KIND_SRQ, rndv->job.srqn) != NULL) {
+        hca_rndv_transmit(rndv, &sender);
+    } else {
+        hca_rndv_fail(rndv); /* the buffers are its program's again */
+    }
+}
+
+static void hca_rndv_timer(struct hca_timer *timer);
+
+/* The helper may run it before this returns. */
+static void hca_rndv_wait(struct hca_rndv *rndv, uint64_t ns)
+{
+    rndv->timer.fn = hca_rndv_timer;
+    hca_timer_arm(&rndv->timer, hca_time_ns() + ns);
+}
+
+/* One step after the other, until there is something to wait for. A device of a
+ * process that is dead sends nothing more. */
+static void hca_rndv_continue(struct hca_rndv *rndv)
+{
+    rndv->wait_ns = 0;
+    while ((rndv->wait_ns == 0) && (rndv->state < HCA_RNDV_DONE)) {
+        if (!hca_proc_alive(rndv->recv.owner.proc)) {
+            rndv->state = HCA_RNDV_FAILED;
+        } else if (rndv->is_failed) {
+            hca_rndv_fail(rndv);
+        } else if (rndv->job.is_dc) {
+            hca_rndv_dc(rndv);
+        } else {
+            hca_rndv_rc(rndv);
+        }
+    }
+    if (rndv->wait_ns != 0) {
+        hca_rndv_wait(rndv, rndv->wait_ns);
+    } else {
+        hca_rndv_put(rndv);
+    }
+}
+
+static void hca_rndv_timer(struct hca_timer *timer)
+{
+    hca_thread_enter();
+    hca_rndv_continue((struct hca_rndv*)timer);
+    hca_thread_leave();
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+/* From where the request came. */
+static void hca_rndv_turn(struct hca_rndv *rndv,
+                          const struct hca_responder *resp, uint8_t sl)
+{
+    const struct hca_msg *msg = resp->msg;
+    struct hca_path *path     = &rndv->job.way_back;
+    bool is_roce              = hca_dev_is_roce(rndv->job.dev);
+
+    path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
+    path->sl         = sl;
+    path->grh        = is_roce || msg->path->grh;
+    path->sgid_index = resp->qp->path.sgid_index;
+    path->hop_limit  = resp->qp->path.hop_limit;
+    if (path->grh) {
+        hca_dev_gid(msg->src_dev, msg->path->sgid_index, path->dgid);
+        hca_dev_mac(msg->src_dev, path->dmac);
+    }
+}
+
+void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
+                    const struct hca_srq *srq,
+                    const struct hca_rndv_request *request)
+{
+    hca_tm_job_init(&rndv->job, resp, request);
+    rndv->recv        = resp->recv;
+    rndv->job.is_rndv = true;
+    rndv->job.mtu     = srq->dc.mtu;
+    rndv->job.pkey    = srq->dc.pkey;
+    rndv->job.timeout = srq->dc.ack_timeout;
+    if (rndv->job.is_dc) {
+        hca_rndv_turn(rndv, resp, srq->dc.sl);
+    }
+    *hca_tm_job(hca_srq_tm(srq), resp->recv.tm_index) = rndv->job;
+    hca_proc_have_watched(srq->obj.proc);
+    if (hca_late_ns != 0) {
+        hca_rndv_wait(rndv, hca_late_ns);
+        return;
+    }
+    rndv->next      = hca_todo.rndv;
+    hca_todo.rndv = rndv;
+}
+
+bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
+{
+    const struct hca_tm *tm = hca_srq_tm(srq);
+    struct hca_tm_job *job  = hca_tm_job(tm, index);
+    struct hca_rndv *rndv   = hca_rndv_get();
+
+    if (rndv == NULL) {
+        return false;
+    }
+    hca_info("srq 0x%x: entry %u: the process that fetched its data died",
+             srq->obj.num, index);
+    job->proc = hca_self;
+    rndv->job = *job;
+    hca_proc_have_watched(srq->obj.proc);
+    hca_srq_take_tagged(srq, &tm->entries[index].data, &rndv->recv);
+    rndv->recv.tm_index = index;
+    hca_rndv_wait(rndv, 0);
+    return true;
+}
+
+void hca_rndv_run(void)
+{
+    struct hca_rndv *rndv = hca_todo.rndv;
+    struct hca_rndv *next, *list = NULL;
+
+    for (hca_todo.rndv = NULL; rndv != NULL; rndv = next) {
+        next       = rndv->next; /* into the order of their matches */
+        rndv->next = list;
+        list       = rndv;
+    }
+    for (; list != NULL; list = next) {
+        next = list->next;
+        hca_rndv_continue(list);
+    }
+}

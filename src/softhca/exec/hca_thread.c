@@ -1,0 +1,106 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Entering and leaving the device. A program's signal handler may interrupt
+ * the device in its own thread and post: the nested doorbell must not take a
+ * lock, so it only sets `again`, which the outermost level looks at after it
+ * has let go of everything.
+ */
+#include "hca_thread.h"
+#include "hca_qp.h"
+#include "hca_rndv.h"
+#include "hca_uar.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_cq_event.h"
+#include "softhca/obj/hca_todo.h"
+
+#define HCA_THREAD_CQS 8u
+
+/* What nested doorbells asked for: CQs to arm, if that many, and the queues. In
+ * the static TLS block, as hca_todo is. */
+static __thread struct {
+    bool     again; /* a doorbell rang inside */
+    unsigned num_cqs;
+    uint32_t cqs[HCA_THREAD_CQS];
+} hca_thread_nested __attribute__((tls_model("initial-exec")));
+
+/* The order towards a signal handler of the same thread, nothing else. */
+static void hca_thread_fence(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+bool hca_thread_enter_doorbell(uint32_t cqn)
+{
+    if (hca_todo.depth > 0) {
+        if ((cqn != 0) && (hca_thread_nested.num_cqs < HCA_THREAD_CQS)) {
+            hca_thread_nested.cqs[hca_thread_nested.num_cqs++] = cqn;
+        }
+        hca_thread_nested.again = true;
+        return false;
+    }
+    hca_thread_enter();
+    return true;
+}
+
+void hca_thread_enter(void)
+{
+    hca_todo.depth++;
+    hca_thread_fence();
+}
+
+static void hca_thread_drain_failed(uint32_t num)
+{
+    if (num & HCA_TODO_IS_CQ) {
+        hca_qp_fail_cq(num & ~HCA_TODO_IS_CQ);
+    } else {
+        hca_qp_flush_failed(num);
+    }
+}
+
+/* Does what hca_todo has: fetches what has matched, flushes the send queues of
+ * QPs in error, fails the QPs of CQs that overran, and writes completions that
+ * are held. No lock may be held. */
+static void hca_thread_drain(void)
+{
+    while (__builtin_expect(hca_todo.rndv != NULL, 0)) {
+        hca_rndv_run();
+    }
+    while (__builtin_expect(hca_todo.num_failed > 0, 0)) {
+        hca_thread_drain_failed(hca_todo.failed[--hca_todo.num_failed]);
+    }
+    while (__builtin_expect(hca_todo.num_held > 0, 0)) {
+        hca_cq_close(hca_todo.held[--hca_todo.num_held]);
+    }
+}
+
+/* What the nested doorbells asked for. */
+static void hca_thread_run_nested(void)
+{
+    hca_thread_nested.again = false;
+    hca_thread_fence();
+    while (hca_thread_nested.num_cqs > 0) {
+        hca_cq_arm(hca_thread_nested.cqs[--hca_thread_nested.num_cqs]);
+    }
+    hca_uar_run_all();
+    hca_thread_drain();
+}
+
+void hca_thread_leave(void)
+{
+    hca_thread_fence();
+    if (hca_todo.depth > 1) {
+        hca_todo.depth--;
+        return;
+    }
+    hca_thread_drain();
+    for (;;) {
+        hca_todo.depth = 0;
+        hca_thread_fence();
+        if (__builtin_expect(!hca_thread_nested.again, 1)) {
+            return;
+        }
+        hca_todo.depth = 1;
+        hca_thread_run_nested();
+        hca_thread_fence();
+    }
+}

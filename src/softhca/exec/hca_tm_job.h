@@ -1,0 +1,68 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Messages whose data is under way to a tagged buffer, one for each entry that
+ * is busy. The thread that delivered the first packet moves the data; what is
+ * kept here, beside the list and under its lock, is what becomes of the buffer
+ * if that thread's process dies in between, which is what a NIC would do:
+ *
+ *   eager       no packet comes any more. The QP goes on, and the buffer waits,
+ *               until its program puts that QP in error: then it is cancelled.
+ *               Reset or destroyed, as a DC target is, it cancels nothing.
+ *   rendezvous  the read is not answered any more: whoever finds the process
+ *               dead goes on with it, and its retries end as any others'.
+ */
+#ifndef HCA_TM_JOB_H
+#define HCA_TM_JOB_H
+
+#include "hca_resp_recv.h"
+#include "softhca/obj/hca_tm.h"
+
+#include <common/prm.h>
+#include <infiniband/tm_types.h>
+
+/* Where the data of a request is. */
+struct hca_rndv_request {
+    struct ibv_tmh  tmh;
+    struct ibv_rvh  rvh;
+    struct prm_ravh ravh; /* DC */
+};
+
+struct hca_tm_job {
+    uint16_t                proc;  /* moves the data */
+    bool                    is_rndv, is_dc;
+    uint16_t                dev;
+    uint32_t                qpn, srqn;
+    uint32_t                num_resets; /* of that QP */
+    uint64_t                length;
+    struct hca_msg          msg;   /* for the completion; no pointer is valid */
+    struct hca_path         msg_path, way_back;
+    uint8_t                 mtu, timeout; /* DC */
+    uint16_t                pkey;
+    struct hca_rndv_request request; /* eager: its first header */
+};
+
+_Static_assert(sizeof(struct hca_tm_job) == HCA_TM_JOB_SIZE,
+               "lists of tags are made with room for jobs of this size");
+
+static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
+                                            uint16_t index)
+{
+    return (struct hca_tm_job*)hca_ptr(tm->jobs) + index;
+}
+
+/* An eager message that resp executes, or with is_rndv a request. */
+void hca_tm_job_init(struct hca_tm_job *job, const struct hca_responder *resp,
+                     const struct hca_rndv_request *request);
+
+/* A connected QP enters the error state, obj.lock is held: what was cut off on
+ * its way there completes, with no more data to come. */
+void hca_tm_job_flush(const struct hca_qp *qp);
+
+/* It is reset: nothing completes. */
+void hca_tm_job_drop(const struct hca_qp *qp);
+
+/* hca_fabric_set_heir(): goes on with what process proc was fetching.
+ * @return false if something is left. */
+bool hca_tm_job_inherit(unsigned proc);
+
+#endif

@@ -1,0 +1,433 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Doorbells: from a store to a UAR page to the queue that it means. The stored
+ * value is the first eight bytes of a WQE, which name the QP; what is to be
+ * done stands in the doorbell records. Stores of less name nothing: all queues
+ * of the page are looked at. A wrong name rings nothing, as on a NIC.
+ *
+ * hca_uar_mutex guards the lists; queues found by their number need none.
+ */
+#include "hca_uar.h"
+#include "hca_bf.h"
+#include "hca_requester.h"
+#include "hca_stream.h"
+#include "hca_thread.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/doorbell/hca_trap.h"
+#include "softhca/obj/hca_cq_event.h"
+#include "softhca/obj/hca_pcie.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <x86intrin.h>
+
+/* Offset in the page of the doorbell of CQs (MLX5_CQ_DOORBELL of the driver's
+ * cq.h); the registers of send queues are in hca_push.h. */
+#define HCA_UAR_CQ_DB 0x20u
+
+struct hca_uar {
+    uint32_t        id;
+    void           *page;
+    bool            is_wc;   /* write-combining: what is pushed comes whole */
+    bool            is_told; /* ... and it was said that it does not */
+    struct hca_sq  *sqs;
+    struct hca_uar *next;
+    struct hca_push push;
+};
+
+static pthread_mutex_t hca_uar_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct hca_uar *hca_uars;
+
+static void hca_uar_lock(void)
+{
+    hca_thread_enter();
+    pthread_mutex_lock(&hca_uar_mutex);
+}
+
+static void hca_uar_unlock(void)
+{
+    pthread_mutex_unlock(&hca_uar_mutex);
+    hca_thread_leave();
+}
+
+void hca_uar_forked(void)
+{
+    pthread_mutex_init(&hca_uar_mutex, NULL);
+    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
+        if (uar->page != NULL) {
+            hca_trap_del(uar->page); /* a store there is a plain fault now */
+        }
+    }
+    hca_uars = NULL;
+}
+
+/* Under the mutex. */
+static struct hca_uar *hca_uar_find(uint32_t id)
+{
+    struct hca_uar *uar = hca_uars;
+
+    while ((uar != NULL) && (uar->id != id)) {
+        uar = uar->next;
+    }
+    return uar;
+}
+
+/* A page without doorbells is a list of queues that no store reaches: a queue
+ * may come before its page and stay after it. */
+static struct hca_uar *hca_uar_get(uint32_t id)
+{
+    struct hca_uar *uar = hca_uar_find(id);
+
+    if (uar == NULL) {
+        uar = calloc(1, sizeof(*uar));
+        if (uar != NULL) {
+            uar->id   = id;
+            uar->next = hca_uars;
+            hca_uars  = uar;
+        }
+    }
+    return uar;
+}
+
+static void hca_uar_scan(struct hca_uar *uar)
+{
+    pthread_mutex_lock(&hca_uar_mutex);
+    for (struct hca_sq *sq = uar->sqs; sq != NULL; sq = sq->next) {
+        hca_requester_run(sq->qp, sq->qpn);
+    }
+    pthread_mutex_unlock(&hca_uar_mutex);
+}
+
+static void hca_uar_arm_one(void *obj, void *arg)
+{
+    (void)arg;
+    hca_cq_arm_if_moved(((struct hca_cq*)obj)->obj.num);
+}
+
+static void hca_uar_unknown(const struct hca_uar *uar, const char *what,
+                            uint32_t number)
+{
+    hca_warn("uar 0x%x: doorbell register: %s is 0x%x, expected that of a "
+             "queue of this page", uar->id, what, number);
+}
+
+/* A CQ is reached through the page that cqc.uar_page names, and no other. */
+static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
+{
+    struct hca_cq *cq;
+
+    if (cqn == 0) { /* a narrow store */
+        hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+        return;
+    }
+    cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+    if ((cq == NULL) || (cq->obj.proc != hca_self) || (cq->uar != uar->id)) {
+        hca_uar_unknown(uar, "cqn", cqn);
+        return;
+    }
+    if (hca_pcie_is_on()) {
+        hca_pcie_ring(&cq->pcie);
+    }
+    hca_cq_arm(cqn);
+}
+
+/* The first 64 bits of what was stored; 0 if it is less. */
+static uint64_t hca_uar_hint(const void *value, unsigned size)
+{
+    __be64 hint = 0;
+
+    if (size >= sizeof(hint)) {
+        memcpy(&hint, value, sizeof(hint));
+    }
+    return be64toh(hint);
+}
+
+static struct hca_qp *hca_uar_find_qp(const struct hca_uar *uar, uint32_t qpn)
+{
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
+
+    if ((qp == NULL) || (qp->obj.proc != hca_self) || (qp->uar != uar->id)) {
+        hca_uar_unknown(uar, "qpn", qpn);
+        return NULL;
+    }
+    return qp;
+}
+
+/* The hint is the beginning of ctrl, whose second word has the QPN in bits
+ * 31..8. */
+static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
+{
+    uint32_t qpn = (uint32_t)hint >> 8;
+    struct hca_qp *qp;
+
+    if (qpn == 0) {
+        hca_uar_scan(uar); /* a narrow store */
+        return;
+    }
+    qp = hca_uar_find_qp(uar, qpn);
+    if (qp == NULL) {
+        return;
+    }
+    if (hca_pcie_is_on()) {
+        hca_pcie_ring(&qp->pcie);
+    }
+    hca_requester_run(qp, qpn);
+}
+
+/* What is not combined arrives in pieces, of which the first is a doorbell and
+ * the others are nothing: the WQE is read from the ring. (By this Linux tells
+ * whether a platform combines, mlx5_core_test_wc() of mlx5/core/wc.c.) */
+static void hca_uar_push_torn(struct hca_uar *uar, unsigned half)
+{
+    uint64_t hint = be64toh(uar->push.data[half][0]);
+    bool has_rung = !(uar->push.words[half] & 1);
+
+    hca_push_end(&uar->push, half);
+    if (!uar->is_told) {
+        hca_warn("uar 0x%x: a wqe of qp 0x%x is pushed to a page that is not "
+                 "write-combining: a NIC takes it for a doorbell",
+                 uar->id, (uint32_t)hint >> 8);
+        uar->is_told = true;
+    }
+    if (!has_rung) {
+        hca_uar_ring_sq(uar, hint);
+    }
+}
+
+static void hca_uar_push(struct hca_uar *uar, unsigned half)
+{
+    struct hca_bf_wqe wqe = hca_bf_wqe(&uar->push, half);
+    struct hca_qp *qp     = hca_uar_find_qp(uar, wqe.qpn);
+
+    if (uar->push.words[half ^ 1] != 0) {
+        hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
+    }
+    if (wqe.size > HCA_PUSH_HALF_SIZE) { /* of a second writer */
+        hca_bf_fail_short(uar->id, &uar->push, half);
+    } else if (qp == NULL) {
+        hca_push_end(&uar->push, half);
+    } else {
+        hca_bf_push(qp, &uar->push, half, &wqe);
+    }
+}
+
+/* The value is the CQ's number in the second word (mlx5_arm_cq()). */
+static void hca_uar_store_cq(struct hca_uar *uar, const void *value,
+                             unsigned size)
+{
+    uint32_t cqn = hca_uar_hint(value, size) & 0xffffff;
+
+    if (hca_thread_enter_doorbell(cqn)) {
+        hca_uar_ring_cq(uar, cqn);
+        hca_thread_leave();
+    }
+}
+
+/* Eight bytes or less to the beginning of a half; or more, of which nothing is
+ * known (hca_trap.h). */
+static void hca_uar_store_head(struct hca_uar *uar, unsigned half,
+                               const void *value, unsigned size)
+{
+    uint64_t hint = hca_uar_hint(value, size);
+
+    if (!hca_thread_enter_doorbell(0)) {
+        return;
+    }
+    if (__builtin_expect(hca_bf_is_short(&uar->push, half), 0)) {
+        hca_bf_fail_short(uar->id, &uar->push, half);
+        hca_bf_fail_short(uar->id, &uar->push, half ^ 1);
+    }
+    hca_bf_ring(&uar->push, half, htobe64(hint));
+    hca_uar_ring_sq(uar, hint);
+    hca_thread_leave();
+}
+
+/* Whether a store to the beginning of a half is of another WQE than those
+ * before it. (libc's memcpy() stores twice what is as long as its registers.) */
+static bool hca_uar_is_other(const struct hca_push *push, unsigned half,
+                             const void *value)
+{
+    return (push->words[half] != 0) &&
+           (memcmp(push->data[half], value, sizeof(uint64_t)) != 0);
+}
+
+/* More, or further behind: of a push, whose last store rings. */
+static void hca_uar_store_part(struct hca_uar *uar, uintptr_t offset,
+                               const void *value, unsigned size)
+{
+    unsigned half = hca_push_half(offset);
+    void *to      = hca_push_part(&uar->push, offset, size);
+
+    if (to != NULL) {
+        memcpy(to, value, size);
+        return;
+    }
+    if (!hca_thread_enter_doorbell(0)) {
+        hca_push_end(&uar->push, half);
+        return;
+    }
+    if ((offset % HCA_PUSH_HALF_SIZE == 0) &&
+        hca_uar_is_other(&uar->push, half, value)) {
+        hca_bf_fail_short(uar->id, &uar->push, half);
+    }
+    if (hca_push_last(&uar->push, offset, value, size)) {
+        if (uar->is_wc) {
+            hca_uar_push(uar, half);
+        } else {
+            hca_uar_push_torn(uar, half);
+        }
+    }
+    hca_thread_leave();
+}
+
+/* In the static TLS block, as hca_todo is. */
+static __thread uint64_t hca_uar_ticks
+        __attribute__((tls_model("initial-exec")));
+
+/* hca_trap_fn */
+static void hca_uar_store(void *arg, uintptr_t offset, const void *value,
+                          unsigned size)
+{
+    uint64_t start      = __rdtsc();
+    struct hca_uar *uar = arg;
+
+    if (!hca_push_is_register(offset)) {
+        if (offset == HCA_UAR_CQ_DB) {
+            hca_uar_store_cq(uar, value, size);
+        }
+    } else if ((offset % HCA_PUSH_HALF_SIZE == 0) &&
+               ((size <= 8) || (hca_uar_hint(value, size) == 0))) {
+        hca_uar_store_head(uar, hca_push_half(offset), value, size);
+    } else {
+        hca_uar_store_part(uar, offset, value, size);
+    }
+    hca_uar_ticks += __rdtsc() - start;
+}
+
+uint64_t softhca_ticks(void)
+{
+    return hca_uar_ticks;
+}
+
+/* A nested doorbell may have been one of a CQ as well. */
+void hca_uar_run_all(void)
+{
+    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
+        hca_uar_scan(uar);
+    }
+    hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+}
+
+int hca_uar_init(uint32_t id, bool is_wc)
+{
+    struct hca_uar *uar;
+
+    hca_uar_lock();
+    uar = hca_uar_get(id);
+    if (uar != NULL) {
+        uar->is_wc   = is_wc;
+        uar->is_told = false;
+    }
+    hca_uar_unlock();
+    return (uar == NULL) ? -ENOMEM : 0;
+}
+
+int hca_uar_add(uint32_t id, void *page)
+{
+    struct hca_uar *uar;
+    int ret = -ENOMEM;
+
+    hca_uar_lock();
+    uar = hca_uar_get(id);
+    if (uar != NULL) {
+        uar->page = page;
+        ret       = hca_trap_add_push(page, hca_uar_store, uar, &uar->push);
+    }
+    hca_uar_unlock();
+    return ret;
+}
+
+void hca_uar_del(uint32_t id)
+{
+    struct hca_uar *uar;
+
+    hca_uar_lock();
+    uar = hca_uar_find(id);
+    if ((uar != NULL) && (uar->page != NULL)) {
+        hca_trap_del(uar->page);
+        uar->page = NULL;
+    }
+    hca_uar_unlock();
+}
+
+static struct hca_sq *hca_sq_new(struct hca_qp *qp)
+{
+    struct hca_sq *sq = calloc(1, sizeof(*sq));
+
+    if (sq == NULL) {
+        return NULL;
+    }
+    sq->qp       = qp;
+    sq->qpn      = qp->obj.num;
+    sq->timer.fn = hca_requester_timer;
+    hca_posted_init(&sq->posted, qp);
+    if (qp->has_streams) {
+        sq->streams = hca_stream_new(qp);
+        if (sq->streams == NULL) {
+            free(sq);
+            return NULL;
+        }
+    }
+    return sq;
+}
+
+int hca_sq_add(struct hca_qp *qp)
+{
+    struct hca_sq *sq = hca_sq_new(qp);
+    struct hca_uar *uar;
+
+    if (sq == NULL) {
+        return -ENOMEM;
+    }
+
+    hca_uar_lock();
+    uar = hca_uar_get(qp->uar);
+    if (uar != NULL) {
+        qp->req.sq       = sq;
+        qp->req.attached = true;
+        sq->next         = uar->sqs;
+        uar->sqs         = sq;
+    }
+    hca_uar_unlock();
+    if (uar == NULL) {
+        free(sq->streams);
+        free(sq);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void hca_sq_del(struct hca_qp *qp)
+{
+    struct hca_sq **link;
+    struct hca_uar *uar;
+
+    hca_uar_lock();
+    hca_mutex_lock(&qp->sq_lock);
+    qp->req.attached = false;
+    hca_mutex_unlock(&qp->sq_lock);
+
+    uar  = hca_uar_find(qp->uar);
+    link = (uar == NULL) ? NULL : &uar->sqs;
+    while ((link != NULL) && (*link != NULL)) {
+        if (*link == qp->req.sq) {
+            *link = qp->req.sq->next;
+            break;
+        }
+        link = &(*link)->next;
+    }
+    hca_uar_unlock();
+}

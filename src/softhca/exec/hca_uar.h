@@ -1,0 +1,49 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * UAR pages and the send queues that are bound to them, as this process sees
+ * them.
+ */
+#ifndef HCA_UAR_H
+#define HCA_UAR_H
+
+#include "hca_posted.h"
+#include "softhca/fabric/hca_timer.h"
+#include "softhca/obj/hca_objs.h"
+
+/* Process-local part of a send queue. */
+struct hca_sq {
+    struct hca_timer    timer; /* RNR, retry; first: the timer is the queue */
+    struct hca_qp      *qp;
+    uint32_t            qpn;
+    struct hca_streams *streams; /* of a DCI that has them */
+    struct hca_late    *late;    /* executed and not complete, the oldest */
+    struct hca_request *passed;  /* executed before the one in front of it */
+    struct hca_posted   posted;  /* acknowledged and not in memory */
+    struct hca_sq      *next;
+};
+
+/* There is a UAR page of this id, to be mapped as write-combining, or as one that
+ * takes doorbells alone. @return 0 or -errno. */
+int hca_uar_init(uint32_t uar, bool is_wc);
+
+/* A UAR page was mapped at `page` (4 KiB, of this process) with this id:
+ * stores to it ring doorbells from now on. @return 0 or -errno. */
+int hca_uar_add(uint32_t uar, void *page);
+void hca_uar_del(uint32_t uar);
+
+/* In a forked child: the pages and queues are the parent's. */
+void hca_uar_forked(void);
+
+/* A published QP that sends (all but DCT, XRC_RECV) starts / stops listening
+ * to its UAR. del: from now on nothing of it is executed. */
+int hca_sq_add(struct hca_qp *qp);
+void hca_sq_del(struct hca_qp *qp);
+
+/* Runs every send queue of this process whose doorbell record moved. */
+void hca_uar_run_all(void);
+
+/* For programs that measure, by dlsym(): ticks of the time-stamp counter that the
+ * device has taken of this thread's time, within its doorbells. */
+__attribute__((visibility("default"))) uint64_t softhca_ticks(void);
+
+#endif

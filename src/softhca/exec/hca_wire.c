@@ -1,0 +1,219 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Delivery. The responder runs in the requester's thread, with the target's
+ * lock; what cannot be reached (no such QP, another device than the path leads
+ * to, a process that has died) does not answer, as on a real wire.
+ */
+#include "hca_wire.h"
+#include "hca_fault.h"
+#include "hca_responder.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/fabric/hca_proc.h"
+#include "softhca/obj/hca_traffic.h"
+
+#include <string.h>
+
+struct hca_service {
+    const char *name;
+    uint8_t     peer;  /* enum hca_qp_type that takes the message */
+    bool        acked;
+};
+
+static const struct hca_service hca_services[] = {
+    [HCA_QP_RC]       = {"rc", HCA_QP_RC, true},
+    [HCA_QP_UC]       = {"uc", HCA_QP_UC, false},
+    [HCA_QP_UD]       = {"ud", HCA_QP_UD, false},
+    [HCA_QP_XRC_SEND] = {"xrc", HCA_QP_XRC_RECV, true},
+    [HCA_QP_DCI]      = {"dc", HCA_QP_DCT, true},
+};
+
+static const char *const hca_msg_names[] = {
+    [HCA_MSG_SEND]   = "send",
+    [HCA_MSG_WRITE]  = "write",
+    [HCA_MSG_READ]   = "read",
+    [HCA_MSG_ATOMIC] = "atomic",
+};
+
+/* The GID has to be one of `to`, of the kind that the source GID has: RoCE v1
+ * and v2 are different protocols. */
+static bool hca_gid_leads(const struct hca_path *path, unsigned from,
+                          unsigned to)
+{
+    uint8_t gid[16];
+    enum hca_gid_type type = hca_dev_gid(from, path->sgid_index, gid);
+
+    for (unsigned i = 0; (type != HCA_GID_NONE) && (i < HCA_GID_TABLE_LEN);
+         i++) {
+        if ((hca_dev_gid(to, i, gid) == type) &&
+            !memcmp(gid, path->dgid, sizeof(gid))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
+{
+    uint8_t mac[6];
+
+    if ((hca_dev_is_roce(from) != hca_dev_is_roce(to)) ||
+        hca_dev_is_down(from) || hca_dev_is_down(to)) {
+        return false;
+    }
+    if (hca_dev_is_roce(from)) {
+        hca_dev_mac(to, mac);
+        return !memcmp(mac, path->dmac, sizeof(mac)) &&
+               hca_gid_leads(path, from, to);
+    }
+    return ((path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to)) &&
+           (!path->grh || hca_gid_leads(path, from, to));
+}
+
+/* IBTA 10.9.3: one partition, and not two limited members of it. What does not
+ * match is dropped. */
+static bool hca_wire_pkey_fits(const struct hca_qp *qp,
+                               const struct hca_qp *target)
+{
+    uint16_t pkey = qp->pkey, other = target->pkey;
+
+    if (__builtin_expect((pkey == other) && (pkey & HCA_PKEY_FULL) &&
+                         (pkey != HCA_PKEY_FULL), 1)) {
+        return true;
+    }
+    if ((((pkey ^ other) & ~HCA_PKEY_FULL) == 0) &&
+        ((pkey & ~HCA_PKEY_FULL) != 0) && ((pkey | other) & HCA_PKEY_FULL)) {
+        return true;
+    }
+    hca_fabric->bad_pkeys[target->obj.dev]++;
+    hca_info("qp 0x%x: p_key of qp 0x%x is 0x%x, expected 0x%x",
+             target->obj.num, qp->obj.num, pkey, other);
+    return false;
+}
+
+/* A connected QP's path does not change while it is in RTS: one look. Whether
+ * the ports are up does. */
+static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
+                             const struct hca_qp *target)
+{
+    if (msg->path != &qp->path) {
+        return hca_path_leads(msg->path, msg->src_dev, target->obj.dev) &&
+               hca_wire_pkey_fits(qp, target);
+    }
+    if (!qp->req.path_ok) {
+        qp->req.path_ok = hca_path_leads(msg->path, msg->src_dev,
+                                         target->obj.dev) &&
+                          hca_wire_pkey_fits(qp, target);
+    }
+    return qp->req.path_ok && !hca_dev_is_down(msg->src_dev) &&
+           !hca_dev_is_down(target->obj.dev);
+}
+
+/* The target, locked; NULL if there is none that could answer. Whether its
+ * process lives is asked before the lock: the answer may be that everything of
+ * the dead one, this lock included, is taken back in this call. */
+static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
+{
+    struct hca_qp *target = hca_obj_peek(HCA_KIND_QP, msg->dest_qpn);
+
+    if ((target != NULL) && ((target->obj.proc == hca_self) ||
+                             hca_proc_alive(target->obj.proc))) {
+        target = hca_obj_lock(HCA_KIND_QP, msg->dest_qpn);
+    } else {
+        target = NULL;
+    }
+    if (target == NULL) {
+        hca_debug("qp 0x%x: qp 0x%x does not exist, its process is dead, or it "
+                  "is held by one that is stopped", msg->src_qpn,
+                  msg->dest_qpn);
+    }
+    return target;
+}
+
+/* As the MTU cuts them; datagrams are never cut. */
+static uint64_t hca_wire_packets(const struct hca_qp *qp, uint64_t length)
+{
+    unsigned shift = (qp->type == HCA_QP_UD) ? 12 : 7 + qp->mtu;
+
+    return (length == 0) ? 1 : ((length - 1) >> shift) + 1;
+}
+
+static uint64_t hca_wire_padded(uint64_t length)
+{
+    return (length + 3) & ~3ull;
+}
+
+/* What brings data back has a request without any. */
+static __attribute__((noinline)) void
+hca_wire_count_long(struct hca_qp *qp, struct hca_qp *target,
+                    const struct hca_msg *msg, const struct hca_ack *ack)
+{
+    uint64_t packets = hca_wire_packets(qp, msg->data->length);
+    uint64_t bytes   = hca_wire_padded(msg->data->length);
+
+    if (msg->op < HCA_MSG_READ) {
+        hca_traffic_move(&qp->asked, &target->answered, packets, bytes);
+        return;
+    }
+    hca_traffic_move(&qp->asked, &target->answered, 1, 0);
+    if (ack->code == HCA_ACK) {
+        hca_traffic_move(&target->answered, &qp->asked, packets, bytes);
+    }
+}
+
+/* Counts a message that has arrived; one that any MTU has room for in a few
+ * instructions. */
+static void hca_wire_count(struct hca_qp *qp, struct hca_qp *target,
+                           const struct hca_msg *msg,
+                           const struct hca_ack *ack)
+{
+    if ((msg->op < HCA_MSG_READ) && (msg->data->length <= 256)) {
+        hca_traffic_move(&qp->asked, &target->answered, 1,
+                         hca_wire_padded(msg->data->length));
+    } else {
+        hca_wire_count_long(qp, target, msg, ack);
+    }
+}
+
+static void hca_wire_deliver(struct hca_qp *qp, const struct hca_msg *msg,
+                             struct hca_ack *ack)
+{
+    struct hca_qp *target = hca_wire_lock_target(msg);
+
+    if (target == NULL) {
+        return;
+    }
+    if ((target->type != hca_services[qp->type].peer) ||
+        !hca_wire_reaches(qp, msg, target)) {
+        hca_debug("qp 0x%x: qp 0x%x is not where the address leads",
+                  msg->src_qpn, msg->dest_qpn);
+    } else if (hca_responder_receive(target, msg, ack)) {
+        hca_wire_count(qp, target, msg, ack);
+    } else {
+        return;
+    }
+    hca_obj_unlock(target);
+}
+
+void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
+                   struct hca_ack *ack)
+{
+    const struct hca_service *service = &hca_services[qp->type];
+
+    *ack = (struct hca_ack){.code = HCA_ACK_NONE};
+    if (__builtin_expect(hca_fault_active, 0) && hca_fault_request(msg, ack)) {
+        /* lost, or answered by the fault */
+    } else {
+        hca_wire_deliver(qp, msg, ack);
+        if (__builtin_expect(hca_fault_active, 0) && service->acked) {
+            hca_fault_response(msg, ack);
+        }
+    }
+    hca_trace("%s 0x%x -> 0x%x: %s psn %u, %llu bytes, answer %u",
+              service->name, msg->src_qpn, msg->dest_qpn,
+              hca_msg_names[msg->op], msg->psn,
+              (unsigned long long)msg->data->length, ack->code);
+    if (!service->acked) {
+        ack->code = HCA_ACK;
+    }
+}

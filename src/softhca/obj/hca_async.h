@@ -1,0 +1,35 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Async events: what happened to an object, for the program that made it and
+ * for who subscribed by DEVX.
+ */
+#ifndef HCA_ASYNC_H
+#define HCA_ASYNC_H
+
+#include "hca_objs.h"
+
+/* Event types of the device (mlx5_ifc.h and the kernel's linux/mlx5/device.h,
+ * MLX5_EVENT_TYPE_*). */
+enum hca_eqe_type {
+    HCA_EQE_COMP         = 0x00, /* a completion queue that was armed */
+    HCA_EQE_CQ_ERROR     = 0x04,
+    HCA_EQE_WQ_CATAS     = 0x05,
+    HCA_EQE_WQ_INVAL     = 0x10,
+    HCA_EQE_WQ_ACCESS    = 0x11,
+    HCA_EQE_SRQ_CATAS    = 0x12,
+    HCA_EQE_SRQ_LAST_WQE = 0x13,
+    HCA_EQE_SRQ_LIMIT    = 0x14
+};
+
+#define HCA_EQE_BIT(_type) (1ull << (_type))
+
+/* Reports an async event of `obj` on obj->async_chan, with obj->user_handle as
+ * its element, and counts it in obj->events; to a subscription as well. The
+ * caller holds obj->lock. */
+void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
+
+/* Writes the cookie of an object's subscription, if it has one for this type.
+ * The caller holds obj->lock. @return 0, or as hca_chan_write(). */
+int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type);
+
+#endif

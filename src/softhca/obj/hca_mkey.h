@@ -1,0 +1,87 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Memory keys as the data path sees them: looked up, checked, and held until
+ * the bytes have moved.
+ */
+#ifndef HCA_MKEY_H
+#define HCA_MKEY_H
+
+#include "hca_objs.h"
+#include "softhca/fabric/hca_caps.h"
+
+/* Indirect keys that lead to each other (mlx5_ifc.h: max_indirection). */
+#define HCA_MKEY_DEPTH 4u
+
+static inline unsigned hca_mkey_depth(void)
+{
+    return hca_limit(HCA_LIMIT_INDIRECTION, HCA_MKEY_DEPTH);
+}
+
+/* Why a key was refused; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
+ * and HCA_CHECK_RECV_LKEY of hca_check.h are in this order from 1 on. */
+enum hca_key_fault {
+    HCA_KEY_OK,
+    HCA_KEY_UNKNOWN,
+    HCA_KEY_FREE,
+    HCA_KEY_PD,
+    HCA_KEY_ACCESS,
+    HCA_KEY_BOUNDS,
+    HCA_KEY_QP,
+    HCA_KEY_FAULT,
+    HCA_KEY_PIECES
+};
+
+/* One range to be reached through a key. */
+struct hca_key_use {
+    uint32_t key;
+    uint32_t pdn;
+    uint32_t qpn;    /* of the QP on whose behalf: windows are bound to one */
+    uint32_t access; /* IBV_ACCESS_* that it takes, 0 to read locally */
+    uint16_t dev;
+    uint64_t addr;
+    uint64_t length; /* not 0 */
+};
+
+/* Whether the range lies in the key's own. */
+static inline bool hca_mkey_spans(const struct hca_mkey *mkey, uint64_t addr,
+                                  uint64_t length)
+{
+    uint64_t offset = addr - mkey->iova;
+
+    if (addr + length < addr) {
+        return false;
+    }
+    return mkey->implicit_odp ||
+           ((addr >= mkey->iova) && (offset <= mkey->length) &&
+            (length <= mkey->length - offset));
+}
+
+/* @return true for a region registered with relaxed ordering. */
+static inline bool hca_mkey_is_relaxed(const struct hca_mkey *mkey)
+{
+    return (mkey->type == HCA_MKEY_MR) &&
+           (mkey->access & IBV_ACCESS_RELAXED_ORDERING);
+}
+
+/* Holds the key until hca_mkey_release(): it stays as it is, even if it is
+ * destroyed meanwhile. @return NULL if there is none. */
+struct hca_mkey *hca_mkey_hold(uint32_t key);
+void hca_mkey_release(struct hca_mkey *mkey);
+
+/* The key without a hold on it: between hca_walk_enter() and hca_walk_leave()
+ * (hca_walk.h). @return NULL if there is none. */
+const struct hca_mkey *hca_mkey_find(uint32_t key);
+
+/* Tells if there is such a key, and it leads to others. */
+bool hca_mkey_is_indirect(uint32_t key);
+
+/* Whether a key that is held allows a use, but for what it leads to. */
+enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
+                                  const struct hca_key_use *use);
+
+/* Invalidates a key that allows it (a window of type 2, some indirect ones) for
+ * a WQE of a QP, or for a message to it. @return HCA_KEY_OK or why not. */
+enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use);
+enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
+
+#endif

@@ -1,0 +1,291 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Lists of pieces: what keys lead to, and the copy from list to list.
+ */
+#define _GNU_SOURCE
+#include "hca_sgl.h"
+#include "hca_walk.h"
+
+#include <string.h>
+
+const struct hca_mkey hca_sgl_other = {.type = HCA_MKEY_MR};
+
+/* The list lets go of the key, or this does at once, if it is full. */
+static bool hca_sgl_hold(struct hca_sgl *sgl, struct hca_mkey *mkey)
+{
+    if (sgl->num_held == HCA_SGL_MAX) {
+        hca_mkey_release(mkey);
+        return false;
+    }
+    sgl->held[sgl->num_held++] = mkey;
+    return true;
+}
+
+/* From now on each entry has a `via`. */
+static void hca_sgl_set_via(struct hca_sgl *sgl, const struct hca_key_use *use)
+{
+    if (!sgl->has_via) {
+        memset(sgl->via, 0, sizeof(sgl->via));
+        sgl->has_via    = true;
+        sgl->use        = *use;
+        sgl->other.proc = 0;
+    }
+}
+
+static enum hca_key_fault hca_sgl_add_via(struct hca_sgl *sgl,
+                                          const struct hca_key_use *use,
+                                          const struct hca_mkey *mkey)
+{
+    hca_sgl_set_via(sgl, use);
+    if (!hca_sgl_add(sgl, (void*)use->addr, use->length)) {
+        return HCA_KEY_PIECES;
+    }
+    sgl->via[sgl->count - 1] = mkey;
+    return HCA_KEY_OK;
+}
+
+static enum hca_key_fault hca_sgl_add_range(struct hca_sgl *sgl,
+                                            const struct hca_mkey *mkey,
+                                            const struct hca_key_use *use)
+{
+    uint64_t va = mkey->va + (use->addr - mkey->iova);
+
+    return hca_sgl_add(sgl, (void*)va, use->length) ? HCA_KEY_OK :
+                                                      HCA_KEY_PIECES;
+}
+
+/* A window grants what its region has: the region's key is looked up anew at
+ * each use, as it may be gone. */
+static enum hca_key_fault hca_sgl_add_window(struct hca_sgl *sgl,
+                                             const struct hca_mkey *window,
+                                             const struct hca_key_use *use)
+{
+    struct hca_mkey *mkey  = hca_mkey_hold(window->base_key);
+    struct hca_key_use base = *use;
+    enum hca_key_fault fault;
+
+    if ((mkey == NULL) || (mkey->type != HCA_MKEY_MR)) {
+        fault = HCA_KEY_FREE;
+        goto err_release;
+    }
+    base.addr   = window->base_addr + (use->addr - window->iova);
+    base.access = (use->access & ~(IBV_ACCESS_REMOTE_READ)) ?
+                  IBV_ACCESS_LOCAL_WRITE : 0;
+    fault       = hca_mkey_check(mkey, &base);
+    if (fault != HCA_KEY_OK) {
+        goto err_release;
+    }
+    return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, &base) :
+                                     HCA_KEY_PIECES;
+
+err_release:
+    if (mkey != NULL) {
+        hca_mkey_release(mkey);
+    }
+    return fault;
+}
+
+/* Takes back what was appended from entry `count` on. */
+static void hca_sgl_cut(struct hca_sgl *sgl, unsigned count)
+{
+    while (sgl->count > count) {
+        sgl->length -= sgl->iov[--sgl->count].iov_len;
+        if (sgl->has_via) {
+            sgl->via[sgl->count] = NULL;
+        }
+    }
+}
+
+/* Appends the pieces, which are checked by that. No atomics go through rows.
+ * @return HCA_KEY_PIECES if there are more than a few. */
+static enum hca_key_fault hca_sgl_add_few(struct hca_sgl *sgl,
+                                          const struct hca_mkey *mkey,
+                                          const struct hca_key_use *use)
+{
+    const unsigned few = (use->length < HCA_SGL_FEW * 1024u) ?
+                         HCA_SGL_FEW_SHORT : HCA_SGL_FEW;
+    enum hca_key_fault fault;
+    struct hca_key_use null = *use;
+    const struct hca_mkey *key;
+    struct hca_walk walk;
+    struct iovec piece;
+
+    fault = hca_walk_begin(&walk, mkey, use);
+    for (;;) {
+        if (fault == HCA_KEY_OK) {
+            fault = hca_walk_next(&walk, &piece, &key);
+        }
+        if ((fault != HCA_KEY_OK) || (piece.iov_len == 0)) {
+            return fault;
+        }
+        if ((use->access & IBV_ACCESS_REMOTE_ATOMIC) &&
+            hca_walk_has_rows(&walk)) {
+            return HCA_KEY_ACCESS;
+        }
+        if (sgl->count >= few) {
+            return HCA_KEY_PIECES;
+        }
+        null.length = piece.iov_len;
+        if (key->type == HCA_MKEY_NULL) {
+            hca_sgl_add_via(sgl, &null, key);
+        } else {
+            hca_sgl_add(sgl, piece.iov_base, piece.iov_len);
+        }
+    }
+}
+
+static enum hca_key_fault hca_sgl_add_layout(struct hca_sgl *sgl,
+                                             const struct hca_mkey *mkey,
+                                             const struct hca_key_use *use)
+{
+    unsigned count = sgl->count;
+    enum hca_key_fault fault;
+
+    if (!sgl->has_walks) {
+        sgl->turn      = hca_walk_enter(sgl->owner.proc);
+        sgl->has_walks = true;
+    }
+    fault = hca_sgl_add_few(sgl, mkey, use);
+    if (fault != HCA_KEY_PIECES) {
+        return fault;
+    }
+    hca_sgl_cut(sgl, count);
+    fault = hca_walk_check(mkey, use);
+    return (fault == HCA_KEY_OK) ? hca_sgl_add_via(sgl, use, mkey) : fault;
+}
+
+/* The key is held and so its process was there, unless it has no number any
+ * more: then that was reaped, and its slot may be another's. */
+static enum hca_key_fault hca_sgl_add_foreign(struct hca_sgl *sgl,
+                                              const struct hca_mkey *mkey,
+                                              const struct hca_key_use *use)
+{
+    struct hca_owner owner = hca_owner(mkey->obj.proc);
+    enum hca_key_fault fault;
+
+    if ((mkey->type != HCA_MKEY_MR) ||
+        (atomic_load(&mkey->obj.num) != use->key >> 8)) {
+        return HCA_KEY_UNKNOWN;
+    }
+    hca_sgl_set_via(sgl, use);
+    if ((sgl->other.proc != 0) && (sgl->other.proc != owner.proc)) {
+        return HCA_KEY_PIECES;
+    }
+    sgl->other = owner;
+    fault      = hca_sgl_add_range(sgl, mkey, use);
+    if (fault == HCA_KEY_OK) {
+        sgl->via[sgl->count - 1] = &hca_sgl_other;
+    }
+    return fault;
+}
+
+static enum hca_key_fault hca_sgl_add_rare(struct hca_sgl *sgl,
+                                           struct hca_mkey *mkey,
+                                           const struct hca_key_use *use)
+{
+    if (!hca_sgl_hold(sgl, mkey)) {
+        return HCA_KEY_PIECES;
+    }
+    if (mkey->obj.proc != sgl->owner.proc) {
+        return hca_sgl_add_foreign(sgl, mkey, use);
+    }
+    if (mkey->type == HCA_MKEY_MW) {
+        return hca_sgl_add_window(sgl, mkey, use);
+    }
+    return (mkey->type == HCA_MKEY_NULL) ? hca_sgl_add_via(sgl, use, mkey) :
+                                           hca_sgl_add_layout(sgl, mkey, use);
+}
+
+enum hca_key_fault hca_sgl_add_key(struct hca_sgl *sgl,
+                                   const struct hca_key_use *use)
+{
+    struct hca_mkey *mkey = hca_mkey_hold(use->key);
+    enum hca_key_fault fault;
+
+    if (mkey == NULL) {
+        return HCA_KEY_UNKNOWN;
+    }
+    fault = hca_mkey_check(mkey, use);
+    if (__builtin_expect(fault != HCA_KEY_OK, 0)) {
+        hca_mkey_release(mkey);
+        return fault;
+    }
+    if (__builtin_expect((mkey->type != HCA_MKEY_MR) ||
+                         (mkey->obj.proc != sgl->owner.proc), 0)) {
+        return hca_sgl_add_rare(sgl, mkey, use);
+    }
+    return hca_sgl_hold(sgl, mkey) ? hca_sgl_add_range(sgl, mkey, use) :
+                                     HCA_KEY_PIECES;
+}
+
+void hca_sgl_put(struct hca_sgl *sgl)
+{
+    if (__builtin_expect(sgl->has_walks, 0)) {
+        hca_walk_leave(sgl->owner.proc, sgl->turn);
+    }
+    while (sgl->num_held > 0) {
+        hca_mkey_release(sgl->held[--sgl->num_held]);
+    }
+}
+
+void hca_sgl_skip(struct hca_sgl *sgl, size_t length)
+{
+    unsigned i = 0;
+
+    while ((i < sgl->count) && (length >= sgl->iov[i].iov_len)) {
+        length      -= sgl->iov[i].iov_len;
+        sgl->length -= sgl->iov[i++].iov_len;
+    }
+    sgl->count -= i;
+    memmove(sgl->iov, sgl->iov + i, sgl->count * sizeof(sgl->iov[0]));
+    if (sgl->has_via) {
+        memmove(sgl->via, sgl->via + i, sgl->count * sizeof(sgl->via[0]));
+    }
+    if (length > 0) {
+        sgl->iov[0].iov_base = (char*)sgl->iov[0].iov_base + length;
+        sgl->iov[0].iov_len -= length;
+        sgl->length         -= length;
+    }
+}
+
+static void hca_sgl_append_entry(struct hca_sgl *dst,
+                                 const struct hca_sgl *src, unsigned index,
+                                 size_t offset, size_t length)
+{
+    if (dst->has_via) {
+        dst->via[dst->count] = src->via[index];
+    }
+    dst->iov[dst->count].iov_base = (char*)src->iov[index].iov_base + offset;
+    dst->iov[dst->count++].iov_len = length;
+    dst->length                   += length;
+}
+
+void hca_sgl_append(struct hca_sgl *dst, const struct hca_sgl *src,
+                    size_t offset, size_t length)
+{
+    if (src->has_via) {
+        hca_sgl_set_via(dst, &src->use);
+        dst->other = src->other;
+    }
+    for (unsigned i = 0; (length > 0) && (i < src->count); i++) {
+        const struct iovec *iov = &src->iov[i];
+        size_t n;
+
+        if (offset >= iov->iov_len) {
+            offset -= iov->iov_len;
+            continue;
+        }
+        n = iov->iov_len - offset;
+        n = (n < length) ? n : length;
+        hca_sgl_append_entry(dst, src, i, offset, n);
+        length -= n;
+        offset  = 0;
+    }
+}
+
+void hca_sgl_part(struct hca_sgl *dst, const struct hca_sgl *src,
+                  size_t offset, size_t length)
+{
+    hca_sgl_init(dst, src->owner);
+    hca_sgl_append(dst, src, offset, length);
+}

@@ -1,0 +1,527 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The copy between two lists. Plain ones are moved with one call of hca_mem.h.
+ *
+ * With a `via` in one of them they may have any number of pieces. Those of two
+ * lists, side by side, are collected and copied together. The kernel takes a
+ * remote piece for about as long as it copies 4 KiB (it looks for its pages
+ * anew: mm/process_vm_access.c, process_vm_rw_single_vec()), and a local one for
+ * a tenth of that. So neighbours are joined, what is read of a peer is read with
+ * the small gaps between its pieces, and many small pieces of this process come
+ * from, or go to, a buffer by loads and stores.
+ */
+#define _GNU_SOURCE
+#include "hca_sgl.h"
+#include "hca_walk.h"
+
+#include <errno.h>
+
+/* Pieces of a side; they lie on the stack of whoever rings a doorbell. */
+#define HCA_BATCH_MAX 264u
+
+/* More than these are many: copied through the buffer, if they are short. */
+#define HCA_BATCH_FEW   8u
+#define HCA_BATCH_SHORT 1024u
+
+/* Bytes between two pieces of a peer that are read and dropped. As it is less
+ * than a page, only pages are touched that a piece lies in. */
+#define HCA_BATCH_GAP 2048u
+
+/* Pieces of one length and distance that are found together. */
+#define HCA_BATCH_ROWS 1024u
+
+/* From here on those of both sides are copied at once, with a call for them. */
+#define HCA_BATCH_MANY 16u
+
+/* A position in a list. */
+struct hca_batch_at {
+    const struct hca_sgl *sgl;
+    unsigned              next; /* entry */
+    struct hca_walk       walk; /* of the one before it, if that is a layout */
+    struct iovec          piece; /* what is left of it */
+    bool                  is_null;
+    bool                  is_other; /* of the other owner */
+    uint32_t              rows; /* pieces that follow it ... */
+    struct iovec          row;  /* ... the first of them ... */
+    uint64_t              stride; /* ... and from each to the next */
+};
+
+struct hca_batch {
+    struct hca_owner owner; /* of the remote pieces; maybe this process */
+    bool             writes;
+    bool             joins; /* gaps may be read */
+    unsigned         nlocal, nremote;
+    size_t           total;
+    struct iovec     local[HCA_BATCH_MAX], remote[HCA_BATCH_MAX];
+    char             gap[HCA_BATCH_GAP];
+};
+
+static const char hca_batch_zeros[4096];
+
+/* The buffer: of who has it. Others, a signal handler in its midst among them,
+ * do without. */
+#define HCA_BATCH_BUFFER 65536u
+static char hca_batch_buffer[HCA_BATCH_BUFFER];
+static atomic_flag hca_batch_buffer_used = ATOMIC_FLAG_INIT;
+
+static bool hca_batch_buffer_get(void)
+{
+    return !atomic_flag_test_and_set_explicit(&hca_batch_buffer_used,
+                                              memory_order_acquire);
+}
+
+static void hca_batch_buffer_put(void)
+{
+    atomic_flag_clear_explicit(&hca_batch_buffer_used, memory_order_release);
+}
+
+/* --- where a list is ------------------------------------------------------ */
+
+static void hca_batch_at_init(struct hca_batch_at *at,
+                              const struct hca_sgl *sgl)
+{
+    at->sgl           = sgl;
+    at->next          = 0;
+    at->walk.depth    = 0;
+    at->piece.iov_len = 0;
+    at->is_null       = false;
+    at->is_other      = false;
+    at->rows          = 0;
+    at->stride        = 0;
+}
+
+/* @return as hca_batch_at_piece() */
+static int hca_batch_enter(struct hca_batch_at *at)
+{
+    const struct hca_sgl *sgl  = at->sgl;
+    const struct iovec *iov    = &sgl->iov[at->next];
+    const struct hca_mkey *via = sgl->has_via ? sgl->via[at->next] : NULL;
+    struct hca_key_use use;
+
+    at->is_other = (via == &hca_sgl_other);
+    at->next++;
+    if ((via == NULL) || (via->type != HCA_MKEY_INDIRECT)) {
+        at->piece   = *iov;
+        at->is_null = (via != NULL) && !at->is_other;
+        return 0;
+    }
+    use        = sgl->use;
+    use.addr   = (uintptr_t)iov->iov_base;
+    use.length = iov->iov_len;
+    return (hca_walk_begin(&at->walk, via, &use) == HCA_KEY_OK) ? 0 : -EFAULT;
+}
+
+/* The next piece of a walk, and what follows that is like it. */
+static int hca_batch_walk(struct hca_batch_at *at)
+{
+    const struct hca_mkey *key = NULL;
+
+    if (hca_walk_next(&at->walk, &at->piece, &key) != HCA_KEY_OK) {
+        return -EFAULT;
+    }
+    at->is_null = (key != NULL) && (key->type == HCA_MKEY_NULL);
+    if (hca_walk_is_row(&at->walk) && !at->is_null) {
+        at->rows = hca_walk_rows(&at->walk, HCA_BATCH_ROWS, &at->stride);
+        at->row  = at->piece;
+        at->row.iov_base = (char*)at->row.iov_base + at->stride;
+    }
+    return 0;
+}
+
+/* Goes on to the next of the rows that were found, or to a later one. */
+static void hca_batch_at_row(struct hca_batch_at *at, uint32_t rows)
+{
+    at->piece          = at->row;
+    at->piece.iov_base = (char*)at->row.iov_base + (rows - 1) * at->stride;
+    at->row.iov_base   = (char*)at->row.iov_base + rows * at->stride;
+    at->rows          -= rows;
+}
+
+/* Sees to it that there is a piece, unless the list has ended.
+ * @return -EFAULT if what was checked before is there no more. */
+static int hca_batch_at_piece(struct hca_batch_at *at)
+{
+    while (at->piece.iov_len == 0) {
+        if (at->rows > 0) {
+            hca_batch_at_row(at, 1);
+        } else if (at->walk.depth > 0) {
+            if (hca_batch_walk(at) != 0) {
+                return -EFAULT;
+            }
+        } else if (at->next == at->sgl->count) {
+            break;
+        } else if (hca_batch_enter(at) != 0) {
+            return -EFAULT;
+        }
+    }
+    return 0;
+}
+
+static void hca_batch_at_advance(struct hca_batch_at *at, size_t length)
+{
+    at->piece.iov_base = (char*)at->piece.iov_base + length;
+    at->piece.iov_len -= length;
+}
+
+/* --- what is collected ---------------------------------------------------- */
+
+static int hca_batch_move(struct hca_batch *batch, const struct iovec *local,
+                          unsigned nlocal)
+{
+    return batch->writes ?
+           hca_mem_write(batch->owner, local, nlocal, batch->remote,
+                         batch->nremote) :
+           hca_mem_read(batch->owner, local, nlocal, batch->remote,
+                        batch->nremote);
+}
+
+static int hca_batch_move_buffered(struct hca_batch *batch)
+{
+    const struct iovec buffer    = {hca_batch_buffer, batch->total};
+    const struct hca_owner owner = hca_owner(hca_self);
+    int ret;
+
+    if (batch->writes) {
+        ret = hca_mem_read(owner, &buffer, 1, batch->local, batch->nlocal);
+        return (ret == 0) ? hca_batch_move(batch, &buffer, 1) : ret;
+    }
+    ret = hca_batch_move(batch, &buffer, 1);
+    return (ret == 0) ? hca_mem_write(owner, &buffer, 1, batch->local,
+                                      batch->nlocal) : ret;
+}
+
+static bool hca_batch_is_small(const struct hca_batch *batch)
+{
+    return (batch->nlocal > HCA_BATCH_FEW) &&
+           (batch->total <= HCA_BATCH_BUFFER) &&
+           (batch->total / batch->nlocal <= HCA_BATCH_SHORT) &&
+           (batch->owner.proc != hca_self);
+}
+
+static int hca_batch_flush(struct hca_batch *batch)
+{
+    int ret;
+
+    if (hca_batch_is_small(batch) && hca_batch_buffer_get()) {
+        ret = hca_batch_move_buffered(batch);
+        hca_batch_buffer_put();
+    } else {
+        ret = hca_batch_move(batch, batch->local, batch->nlocal);
+    }
+    batch->nlocal  = 0;
+    batch->nremote = 0;
+    batch->total   = 0;
+    return ret;
+}
+
+static void hca_batch_append(struct iovec *iov, unsigned *count, void *base,
+                             size_t length)
+{
+    struct iovec *last = iov + *count - 1;
+
+    if ((*count > 0) && ((char*)last->iov_base + last->iov_len == base)) {
+        last->iov_len += length;
+    } else {
+        iov[(*count)++] = (struct iovec){base, length};
+    }
+}
+
+/* Bytes in front of the next remote piece that are to be read: 0 if none. */
+static size_t hca_batch_gap(const struct hca_batch *batch, const char *base)
+{
+    const struct iovec *last = batch->remote + batch->nremote - 1;
+    size_t gap;
+
+    if (!batch->joins || (batch->nremote == 0)) {
+        return 0;
+    }
+    gap = base - ((char*)last->iov_base + last->iov_len); /* or very large */
+    return (gap <= HCA_BATCH_GAP) ? gap : 0;
+}
+
+/* ... or would be too large for the buffer, which pays for many pieces only. */
+static bool hca_batch_is_full(const struct hca_batch *batch, size_t length)
+{
+    return (batch->nlocal + 2 > HCA_BATCH_MAX) ||
+           (batch->nremote == HCA_BATCH_MAX) ||
+           ((batch->nlocal > HCA_BATCH_FEW) &&
+            (batch->total + length > HCA_BATCH_BUFFER));
+}
+
+static int hca_batch_add(struct hca_batch *batch, void *local, void *remote,
+                         size_t length)
+{
+    size_t gap = hca_batch_gap(batch, remote);
+
+    if (hca_batch_is_full(batch, gap + length)) {
+        int ret = hca_batch_flush(batch);
+
+        if (ret != 0) {
+            return ret;
+        }
+        gap = 0;
+    }
+    if (gap > 0) {
+        batch->local[batch->nlocal++] = (struct iovec){batch->gap, gap};
+    }
+    hca_batch_append(batch->local, &batch->nlocal, local, length);
+    hca_batch_append(batch->remote, &batch->nremote, (char*)remote - gap,
+                     gap + length);
+    batch->total += gap + length;
+    return 0;
+}
+
+static int hca_batch_zero(struct hca_owner owner, void *base, size_t length)
+{
+    struct iovec from = {(void*)hca_batch_zeros, length}, to = {base, length};
+
+    return hca_mem_write(owner, &from, 1, &to, 1);
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+static bool hca_batch_at_is_row(const struct hca_batch_at *at, size_t length)
+{
+    return (at->rows > 0) && (at->piece.iov_len == length) &&
+           (at->row.iov_len == length);
+}
+
+/* Pieces of that length that come next, also as parts of one piece. */
+static size_t hca_batch_at_count(const struct hca_batch_at *at, size_t length,
+                                 size_t *stride)
+{
+    if (hca_batch_at_is_row(at, length)) {
+        *stride = at->stride;
+        return (size_t)at->rows + 1;
+    }
+    *stride = length;
+    return at->piece.iov_len / length;
+}
+
+static void hca_batch_at_pass(struct hca_batch_at *at, size_t length,
+                              size_t count)
+{
+    if (!hca_batch_at_is_row(at, length)) {
+        hca_batch_at_advance(at, length * count);
+        return;
+    }
+    if (count > 1) {
+        hca_batch_at_row(at, count - 1);
+    }
+    at->piece.iov_len = 0;
+}
+
+/* Through the buffer, which they fit in with what lies between those of a peer:
+ * these are read as one, and only written if they are one. */
+static int hca_batch_rows_buffered(const struct hca_batch *batch,
+                                   struct hca_mem_rows *rows)
+{
+    size_t far         = batch->writes ? rows->to_stride : rows->from_stride;
+    struct iovec near  = {hca_batch_buffer,
+                          (rows->count - 1) * far + rows->length};
+    struct iovec peers = {batch->writes ? rows->to : rows->from, near.iov_len};
+    int ret;
+
+    if (batch->writes) {
+        rows->to = hca_batch_buffer;
+        ret      = hca_mem_copy_rows(rows);
+        return (ret == 0) ? hca_mem_write(batch->owner, &near, 1, &peers, 1) :
+                            ret;
+    }
+    rows->from = hca_batch_buffer;
+    ret        = hca_mem_read(batch->owner, &near, 1, &peers, 1);
+    return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
+}
+
+/* How many of these rows are copied at once: 0 if it pays to collect them. */
+static size_t hca_batch_rows_most(const struct hca_batch *batch,
+                                  const struct hca_mem_rows *rows)
+{
+    size_t far = batch->writes ? rows->to_stride : rows->from_stride;
+    size_t max;
+
+    if (batch->owner.proc == hca_self) {
+        return (rows->count > 1) ? rows->count : 0;
+    }
+    if ((rows->length > HCA_BATCH_SHORT) ||
+        (far - rows->length > (batch->writes ? 0 : HCA_BATCH_GAP))) {
+        return 0;
+    }
+    max = HCA_BATCH_BUFFER / far;
+    max = (rows->count < max) ? rows->count : max;
+    return (max < HCA_BATCH_MANY) ? 0 : max;
+}
+
+/* Takes the rows that both begin with, and the buffer that they need.
+ * @return false if they are to be collected. */
+static bool hca_batch_rows_take(const struct hca_batch *batch,
+                                struct hca_batch_at *dst,
+                                struct hca_batch_at *src, size_t length,
+                                struct hca_mem_rows *rows)
+{
+    size_t more;
+
+    if (dst->is_null || src->is_null) {
+        return false;
+    }
+    rows->to     = dst->piece.iov_base;
+    rows->from   = src->piece.iov_base;
+    rows->length = length;
+    rows->count  = hca_batch_at_count(dst, length, &rows->to_stride);
+    more         = hca_batch_at_count(src, length, &rows->from_stride);
+    rows->count  = (rows->count < more) ? rows->count : more;
+    rows->count  = hca_batch_rows_most(batch, rows);
+    if ((rows->count == 0) ||
+        ((batch->owner.proc != hca_self) && !hca_batch_buffer_get())) {
+        return false;
+    }
+    hca_batch_at_pass(dst, length, rows->count);
+    hca_batch_at_pass(src, length, rows->count);
+    return true;
+}
+
+/* ... behind what was collected, as what is written comes in order. */
+static int hca_batch_rows_move(struct hca_batch *batch,
+                               struct hca_mem_rows *rows)
+{
+    int ret = (batch->nlocal > 0) ? hca_batch_flush(batch) : 0;
+
+    if (batch->owner.proc == hca_self) {
+        return (ret == 0) ? hca_mem_copy_rows(rows) : ret;
+    }
+    ret = (ret == 0) ? hca_batch_rows_buffered(batch, rows) : ret;
+    hca_batch_buffer_put();
+    return ret;
+}
+
+/* --- another owner -------------------------------------------------------- */
+
+/* Moves to or from a piece of a list. One whose other owner is gone is not where
+ * the message goes to, but memory that is not there. */
+static int hca_batch_reach(__typeof__(hca_mem_read) *move,
+                           const struct hca_batch_at *at, void *buffer,
+                           void *base, size_t length)
+{
+    struct hca_owner owner = at->is_other ? at->sgl->other : at->sgl->owner;
+    struct iovec local     = {buffer, length}, remote = {base, length};
+    int ret                = move(owner, &local, 1, &remote, 1);
+
+    return (at->is_other && (ret == -ESRCH)) ? -EFAULT : ret;
+}
+
+static int hca_batch_carry(struct hca_batch *batch,
+                           const struct hca_batch_at *dst,
+                           const struct hca_batch_at *src, void *to, void *from,
+                           size_t length)
+{
+    int ret = 0;
+
+    for (size_t at = 0, n; (at < length) && (ret == 0); at += n) {
+        n   = length - at;
+        n   = (n < sizeof(batch->gap)) ? n : sizeof(batch->gap);
+        ret = hca_batch_reach(hca_mem_read, src, batch->gap, (char*)from + at,
+                              n);
+        if (ret == 0) {
+            ret = hca_batch_reach(hca_mem_write, dst, batch->gap,
+                                  (char*)to + at, n);
+        }
+    }
+    return ret;
+}
+
+/* One piece, with what was collected before it: as none of both may be this
+ * process', by way of it. */
+static int hca_batch_other(struct hca_batch *batch, struct hca_batch_at *dst,
+                           struct hca_batch_at *src, size_t length)
+{
+    void *to = dst->piece.iov_base, *from = src->piece.iov_base;
+    int ret  = hca_batch_flush(batch);
+
+    hca_batch_at_advance(dst, length);
+    hca_batch_at_advance(src, length);
+    if ((ret != 0) || dst->is_null) {
+        return ret;
+    }
+    if (src->is_null) {
+        from = (void*)hca_batch_zeros;
+        return hca_batch_reach(hca_mem_write, dst, from, to, length);
+    }
+    return hca_batch_carry(batch, dst, src, to, from, length);
+}
+
+/* --- the copy ------------------------------------------------------------- */
+
+/* Moves both on by what is in one piece of each. */
+static int hca_batch_step(struct hca_batch *batch, struct hca_batch_at *dst,
+                          struct hca_batch_at *src)
+{
+    void *to = dst->piece.iov_base, *from = src->piece.iov_base;
+    size_t n = dst->piece.iov_len;
+    struct hca_mem_rows rows;
+
+    n = (n < src->piece.iov_len) ? n : src->piece.iov_len;
+    if (src->is_null && !dst->is_null) {
+        n = (n < sizeof(hca_batch_zeros)) ? n : sizeof(hca_batch_zeros);
+    }
+    if (__builtin_expect(dst->is_other || src->is_other, 0)) {
+        return hca_batch_other(batch, dst, src, n);
+    }
+    if (((dst->rows > 0) || (src->rows > 0)) &&
+        hca_batch_rows_take(batch, dst, src, n, &rows)) {
+        return hca_batch_rows_move(batch, &rows);
+    }
+    hca_batch_at_advance(dst, n);
+    hca_batch_at_advance(src, n);
+    if (dst->is_null) {
+        return 0;
+    }
+    if (src->is_null) {
+        return hca_batch_zero(dst->sgl->owner, to, n);
+    }
+    return batch->writes ? hca_batch_add(batch, from, to, n) :
+                           hca_batch_add(batch, to, from, n);
+}
+
+static int hca_batch_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
+{
+    struct hca_batch_at to, from;
+    struct hca_batch batch;
+    int ret;
+
+    batch.writes  = (src->owner.proc == hca_self);
+    batch.owner   = batch.writes ? dst->owner : src->owner;
+    batch.joins   = !batch.writes && (src->owner.proc != hca_self);
+    batch.nlocal  = 0;
+    batch.nremote = 0;
+    batch.total   = 0;
+    hca_batch_at_init(&to, dst);
+    hca_batch_at_init(&from, src);
+    for (;;) {
+        ret = hca_batch_at_piece(&to);
+        if (ret == 0) {
+            ret = hca_batch_at_piece(&from);
+        }
+        if (ret != 0) {
+            return ret;
+        }
+        if ((to.piece.iov_len == 0) || (from.piece.iov_len == 0)) {
+            return hca_batch_flush(&batch);
+        }
+        ret = hca_batch_step(&batch, &to, &from);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+}
+
+int hca_sgl_copy(const struct hca_sgl *dst, const struct hca_sgl *src)
+{
+    if (__builtin_expect(dst->has_via || src->has_via, 0)) {
+        return hca_batch_copy(dst, src);
+    }
+    return (src->owner.proc == hca_self) ?
+           hca_mem_write(dst->owner, src->iov, src->count, dst->iov,
+                         dst->count) :
+           hca_mem_read(src->owner, dst->iov, dst->count, src->iov,
+                        src->count);
+}

@@ -1,0 +1,109 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The list of an SRQ with tag matching: tagged buffers in the order in which
+ * they were posted, and the two counters that keep device and program in step.
+ * It lies in the arena, and its SRQ's lock is held for all of this. What is
+ * done to it by WQEs is in hca_tm_op.c, by messages in hca_resp_tm.c.
+ *
+ * After rdma-core's Documentation/tag_matching.md: a message that no entry
+ * matches is unexpected and counted. Entries that are posted from then on match
+ * nothing until the program has said that it has seen as many: one of those
+ * messages may be theirs.
+ *
+ *   head                              inactive               tail
+ *    |                                    |                    |
+ *    e0 ---- e1 ---- e2 ---- e3 --------- e4 ------ e5 ------- e6
+ *    may match                            posted too early to
+ */
+#ifndef HCA_TM_H
+#define HCA_TM_H
+
+#include "hca_check.h"
+#include "hca_objs.h"
+
+#include <infiniband/mlx5dv.h>
+
+/* Bytes of a struct hca_tm_job, of which only those who execute know more. */
+#define HCA_TM_JOB_SIZE 264u
+
+#define HCA_TM_NONE    0xffffu /* no entry */
+#define HCA_TM_LOG_MAX 10u     /* log_tag_matching_list_sz */
+#define HCA_TM_MAX_SGE 1u
+
+enum hca_tm_state {
+    HCA_TM_FREE,
+    HCA_TM_LISTED,
+    HCA_TM_BUSY /* matched, its data is under way */
+};
+
+struct hca_tm_entry {
+    uint64_t tag, mask;
+    struct mlx5_wqe_data_seg data; /* as in the WQE */
+    uint16_t next, prev; /* of the list */
+    uint8_t  state;      /* enum hca_tm_state */
+};
+
+struct hca_tm {
+    uint16_t size;        /* entries */
+    uint16_t append_next; /* where the next one is put */
+    uint16_t head, tail;
+    uint16_t inactive;    /* the first that matches nothing yet */
+    uint16_t sw_phase_cnt, hw_phase_cnt;
+    uint64_t num_expected, num_unexpected, num_no_tag, num_strides;
+    hca_off_t jobs;       /* struct hca_tm_job (hca_tm_job.h), one an entry */
+    struct hca_tm_entry entries[];
+};
+
+/* A list of 2^log_size entries. @return 0 if there is no memory. */
+hca_off_t hca_tm_create(unsigned log_size);
+
+/* Makes it empty; all of `tm` is zero. */
+void hca_tm_init(struct hca_tm *tm, uint16_t size);
+
+/* Logs how many messages a list has matched and not matched so far. */
+void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm);
+
+/* Takes an SRQ back, and its list if it has one, with a line about what that
+ * did. As hca_obj_free(): whoever has the lock goes on with both of them. */
+void hca_tm_free_srq(struct hca_srq *srq);
+
+static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
+{
+    return (struct hca_tm*)hca_ptr(srq->tm);
+}
+
+/* Whether an SRQ, which lives, is one with tag matching; 0 is none. */
+bool hca_srq_has_tm(uint32_t srqn);
+
+/* Whether an entry can be appended, `next` being where the one after it goes.
+ * @return HCA_OK, HCA_CHECK_TM_INDEX, HCA_CHECK_TM_FULL. */
+enum hca_check hca_tm_check_next(const struct hca_tm *tm, uint16_t next);
+
+/* Puts an entry with the fields from tag to data at the end. */
+void hca_tm_append(struct hca_tm *tm, const struct hca_tm_entry *fields,
+                   uint16_t next);
+
+/* @return false if the entry is not in the list (any more). */
+bool hca_tm_remove(struct hca_tm *tm, uint16_t index);
+
+/* The program has seen so many unexpected messages. */
+void hca_tm_sync(struct hca_tm *tm, uint16_t sw_cnt);
+
+/* The first entry that may match and does, or HCA_TM_NONE. */
+uint16_t hca_tm_match(const struct hca_tm *tm, uint64_t tag);
+
+/* The entry has matched: its message is complete, or is not yet. */
+void hca_tm_consume(struct hca_tm *tm, uint16_t index);
+void hca_tm_consume_begin(struct hca_tm *tm, uint16_t index);
+void hca_tm_consume_end(struct hca_tm *tm, uint16_t index);
+
+/* A message found no entry. */
+void hca_tm_unexpected(struct hca_tm *tm);
+
+/* Finds the other fields from head and `next`. */
+void hca_tm_relink(struct hca_tm *tm);
+
+/* hca_obj_set_repair(): an SRQ whose lock a dead process held. */
+void hca_tm_repair(void *srq);
+
+#endif
