@@ -16,6 +16,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/devx/devx.h"
 #include "softhca/dispatch/dispatch.h"
+#include "softhca/exec/hca_nic.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_dev.h"
@@ -253,7 +254,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     setenv("SOFTHCA_DIR", fuzz_dir, 1);
     setenv("SOFTHCA_LOG_FILE", "/dev/null", 0);
     hca_log_init();
-    if (hca_fabric_attach(hca_objs, NULL) != 0) {
+    if (hca_fabric_attach(hca_nic_kinds, NULL) != 0) {
         abort();
     }
     atexit(fuzz_cleanup);

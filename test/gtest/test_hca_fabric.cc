@@ -17,7 +17,7 @@ TEST_F(hca_fabric_test, attaches_once_and_leaves_nothing)
 {
     run([] {
         attach();
-        EXPECT_EQ(0, hca_fabric_attach(hca_objs, nullptr));
+        EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
         EXPECT_NE(0u, hca_self);
         hca_fabric_detach();
         hca_fabric_detach();
@@ -31,7 +31,7 @@ TEST_F(hca_fabric_test, refuses_a_folder_that_others_may_enter)
     ASSERT_EQ(0, mkdir(run_dir.c_str(), 0755));
     run([] {
         testing::internal::CaptureStderr();
-        EXPECT_EQ(-EPERM, hca_fabric_attach(hca_objs, nullptr));
+        EXPECT_EQ(-EPERM, hca_fabric_attach(hca_nic_kinds, nullptr));
         EXPECT_NE(std::string::npos,
                   testing::internal::GetCapturedStderr().find("chmod 700"));
     });
@@ -43,7 +43,7 @@ TEST_F(hca_fabric_test, refuses_a_wrong_name)
     setenv("SOFTHCA_FABRIC", "a/b", 1);
     run([] {
         testing::internal::CaptureStderr();
-        EXPECT_EQ(-EINVAL, hca_fabric_attach(hca_objs, nullptr));
+        EXPECT_EQ(-EINVAL, hca_fabric_attach(hca_nic_kinds, nullptr));
         EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr()
                                              .find("SOFTHCA_FABRIC=a/b"));
     });
@@ -57,14 +57,14 @@ TEST_F(hca_fabric_test, refuses_that_of_another_build)
         hca_fabric->source++;
         run([] {
             testing::internal::CaptureStderr();
-            EXPECT_EQ(-EPROTO, hca_fabric_attach(hca_objs, nullptr));
+            EXPECT_EQ(-EPROTO, hca_fabric_attach(hca_nic_kinds, nullptr));
             EXPECT_NE(std::string::npos,
                       testing::internal::GetCapturedStderr().find(
                               "of another build of softhca"));
         });
         hca_fabric->source--;
         run([] {
-            EXPECT_EQ(0, hca_fabric_attach(hca_objs, nullptr));
+            EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             hca_fabric_detach();
         });
         hca_fabric_detach();
@@ -256,7 +256,7 @@ TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
         size_t before;
         int ret;
 
-        ASSERT_EQ(0, hca_fabric_attach(hca_objs, nullptr));
+        ASSERT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
         before = num_descriptors();
         ASSERT_EQ(0, getrlimit(RLIMIT_AS, &limit));
         ASSERT_EQ(0, setrlimit(RLIMIT_AS, &none));

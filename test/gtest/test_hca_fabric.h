@@ -101,7 +101,7 @@ protected:
 
     static void attach()
     {
-        ASSERT_EQ(0, hca_fabric_attach(hca_objs, nullptr));
+        ASSERT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
         ASSERT_EQ(0, hca_helper_start());
         hca_nic_init();
     }

@@ -30,7 +30,7 @@ public:
         EXPECT_EQ(0, pipe(ready));
         m_pid = fork();
         if (m_pid == 0) {
-            EXPECT_EQ(0, hca_fabric_attach(hca_objs, nullptr));
+            EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             hca_arena_alloc(8 << 20);
             num = hca_obj_publish(HCA_KIND_CQ, hca_obj_alloc(HCA_KIND_CQ, 0));
             EXPECT_EQ((ssize_t)sizeof(num),
@@ -304,7 +304,7 @@ static void run_and_kill(const std::function<void()> &body)
     pid_t pid = fork();
 
     if (pid == 0) {
-        hca_fabric_attach(hca_objs, nullptr);
+        hca_fabric_attach(hca_nic_kinds, nullptr);
         body();
         raise(SIGKILL);
     }
@@ -368,7 +368,7 @@ public:
     {
         pid = fork();
         if (pid == 0) {
-            EXPECT_EQ(0, hca_fabric_attach(hca_objs, nullptr));
+            EXPECT_EQ(0, hca_fabric_attach(hca_nic_kinds, nullptr));
             body();
             raise(SIGSTOP);
             _exit(testing::Test::HasFailure());

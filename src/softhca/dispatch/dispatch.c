@@ -17,7 +17,6 @@
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/exec/hca_thread.h"
 #include "softhca/exec/hca_uar.h"
-#include "softhca/obj/hca_objs.h"
 #include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_pin.h"
@@ -270,7 +269,7 @@ static int dispatch_prepare(int fd)
                   DISPATCH_MAX_FDS);
         return -EMFILE;
     }
-    ret = hca_fabric_attach(hca_objs, NULL);
+    ret = hca_fabric_attach(hca_nic_kinds, NULL);
     if (ret == 0) {
         ret = hca_helper_start();
     }
@@ -432,7 +431,7 @@ void dispatch_close(int fd)
  * got the descriptor from its parent. */
 static int dispatch_inherit(struct uverbs_ctx *ctx)
 {
-    int ret = hca_fabric_attach(hca_objs, NULL);
+    int ret = hca_fabric_attach(hca_nic_kinds, NULL);
 
     if ((ret == 0) && !hca_segment_is_inherited()) {
         ret = -EIO; /* it is on another fabric */

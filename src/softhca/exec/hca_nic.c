@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* What the NIC's half needs once in a process: see hca_nic.h. */
+/* The table of the NIC's objects, and how a process starts: see hca_nic.h. */
 #define _GNU_SOURCE
 #include "hca_nic.h"
 #include "hca_fault.h"
@@ -8,15 +8,87 @@
 #include "hca_qp.h"
 #include "hca_tm_job.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
+#include "softhca/fabric/hca_chan.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_tm.h"
+#include "softhca/obj/hca_traffic.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Wait so many milliseconds for a lock before asking if its holder is stopped:
+ * less than a retry timer of most programs, more than a time slice. A CQ that
+ * cannot be locked counts as broken. Its second is as long as UCX's retry
+ * timer; a debugger that looks at a process stops it for less. */
+enum {
+    HCA_PATIENCE    = 20,
+    HCA_PATIENCE_CQ = 1000
+};
+
+static void hca_qp_init(void *obj)
+{
+    struct hca_qp *qp = obj;
+
+    hca_mutex_init(&qp->sq_lock);
+}
+
+static void hca_qp_retire(void *qp)
+{
+    hca_pcie_retire_qp(qp);
+    hca_traffic_retire(qp);
+}
+
+/* Store in order: its process may just have changed it. */
+static void hca_mkey_give_up(void *obj)
+{
+    struct hca_mkey *mkey = obj;
+
+    __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
+}
+
+static void hca_dm_leave(void *dm)
+{
+    (void)hca_dm_keep(dm);
+}
+
+const struct hca_kind_ops hca_nic_kinds[HCA_NUM_KINDS] = {
+    [HCA_KIND_QP]   = {"qp", sizeof(struct hca_qp),
+                       offsetof(struct hca_qp, type), 16, 8, HCA_PATIENCE,
+                       .init   = hca_qp_init,
+                       .repair = hca_qp_repair,
+                       .retire = hca_qp_retire},
+    [HCA_KIND_SRQ]  = {"srq", sizeof(struct hca_srq), sizeof(struct hca_obj),
+                       16, 8, HCA_PATIENCE,
+                       .repair = hca_tm_repair,
+                       .retire = hca_pcie_retire_srq},
+    [HCA_KIND_CQ]   = {"cq", sizeof(struct hca_cq), sizeof(struct hca_obj),
+                       16, 8, HCA_PATIENCE_CQ,
+                       .repair = hca_cq_repair,
+                       .retire = hca_pcie_retire_cq},
+    [HCA_KIND_CHAN] = {"channel", sizeof(struct hca_chan),
+                       sizeof(struct hca_obj), 14, 10, HCA_PATIENCE},
+    [HCA_KIND_XRCD] = {"xrcd", sizeof(struct hca_xrcd), sizeof(struct hca_obj),
+                       12, 8, HCA_PATIENCE},
+    [HCA_KIND_MKEY] = {"mkey", sizeof(struct hca_mkey),
+                       offsetof(struct hca_mkey, type), 20, 4, HCA_PATIENCE,
+                       .name_at = offsetof(struct hca_mkey, name),
+                       .give_up = hca_mkey_give_up},
+    [HCA_KIND_QPNS] = {"block of qp numbers", sizeof(struct hca_qpns),
+                       sizeof(struct hca_obj), 10, 8, HCA_PATIENCE},
+    [HCA_KIND_PD]   = {"protection domain", sizeof(struct hca_pd),
+                       sizeof(struct hca_obj), HCA_LOG_MAX_PDS, 6,
+                       HCA_PATIENCE, .name_at = offsetof(struct hca_pd, name)},
+    [HCA_KIND_DM]   = {"device memory", sizeof(struct hca_dm),
+                       sizeof(struct hca_obj), HCA_LOG_MAX_DMS, 8,
+                       HCA_PATIENCE, .name_at = offsetof(struct hca_dm, name),
+                       .leave = hca_dm_leave}
+};
 
 static void hca_nic_init_once(void)
 {
@@ -31,9 +103,6 @@ static void hca_nic_init_once(void)
     hca_late_init();
     hca_order_init();
     hca_pcie_init();
-    hca_obj_set_repair(HCA_KIND_QP, hca_qp_repair);
-    hca_obj_set_repair(HCA_KIND_CQ, hca_cq_repair);
-    hca_obj_set_repair(HCA_KIND_SRQ, hca_tm_repair);
     hca_fabric_set_heir(hca_tm_job_inherit);
 }
 

@@ -11,9 +11,13 @@
 #ifndef HCA_NIC_H
 #define HCA_NIC_H
 
-/* Reads the variables of the NIC's half, and has its objects repaired where a
- * process died in them. Once, before the first object of a process is made;
- * later calls do nothing. */
+#include "softhca/fabric/hca_obj.h"
+
+/* All kinds of objects, for hca_fabric_attach(). */
+extern const struct hca_kind_ops hca_nic_kinds[HCA_NUM_KINDS];
+
+/* Reads the variables of the NIC's half. Once, before the first object of a
+ * process is made; later calls do nothing. */
 void hca_nic_init(void);
 
 #endif

@@ -73,7 +73,7 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
 void hca_qp_quiesce(struct hca_qp *qp);
 
 /* The last who held obj.lock died inside, and it is held again now: finishes
- * what was begun (hca_obj_set_repair()). */
+ * what was begun (hca_kind_ops.repair). */
 void hca_qp_repair(void *obj);
 
 #endif

@@ -15,11 +15,6 @@
 
 static const struct hca_kind_ops *hca_kinds;
 
-static struct {
-    void (*repair)(void *obj); /* hca_obj_set_repair() */
-    void (*retire)(void *obj); /* hca_obj_set_retire() */
-} hca_kind_hooks[HCA_NUM_KINDS];
-
 /* Largest table, in 64-bit words of its bitmap. */
 #define HCA_MAP_WORDS ((1u << 20) / 64)
 
@@ -163,9 +158,6 @@ static void hca_obj_retire(enum hca_kind kind, struct hca_obj *obj)
 
     hca_info("%s 0x%x: destroyed", hca_kinds[kind].name,
              atomic_load(&obj->num));
-    if (hca_kind_hooks[kind].retire != NULL) {
-        hca_kind_hooks[kind].retire(obj);
-    }
     if (hca_kinds[kind].retire != NULL) {
         hca_kinds[kind].retire(obj);
     }
@@ -185,23 +177,13 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
            obj : NULL;
 }
 
-void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj))
-{
-    hca_kind_hooks[kind].repair = repair;
-}
-
-void hca_obj_set_retire(enum hca_kind kind, void (*retire)(void *obj))
-{
-    hca_kind_hooks[kind].retire = retire;
-}
-
 /* What is left of those that have none is whole at each moment. */
 static void hca_obj_repair(enum hca_kind kind, struct hca_obj *obj)
 {
     hca_info("%s 0x%x: its last user died", hca_kinds[kind].name,
              atomic_load(&obj->num));
-    if (hca_kind_hooks[kind].repair != NULL) {
-        hca_kind_hooks[kind].repair(obj);
+    if (hca_kinds[kind].repair != NULL) {
+        hca_kinds[kind].repair(obj);
     }
 }
 

@@ -2,7 +2,7 @@
 /*
  * Numbered objects, in tables of the fabric segment. An object belongs to the
  * process that created it; any process may look it up by number. What each kind
- * is made of says the table that hca_fabric_attach() is given (obj/hca_objs.h);
+ * is made of says the table that hca_fabric_attach() is given (exec/hca_nic.h);
  * event channels are of this room (hca_chan.h).
  *
  * A number is never used again soon: its upper bits count the lives of the
@@ -68,6 +68,8 @@ struct hca_kind_ops {
     unsigned    patience_ms; /* until one asks whether a holder is stopped */
     size_t      name_at;     /* of its struct hca_name, 0: it has none */
     void      (*init)(void *obj);    /* once for a slot: locks */
+    void      (*repair)(void *obj);  /* finishes what the last holder of its
+                                        lock, who died, had begun; with it */
     void      (*retire)(void *obj);  /* it goes; with its lock held */
     void      (*give_up)(void *obj); /* another process destroys it */
     void      (*leave)(void *obj);   /* its process goes, with all it has */
@@ -122,13 +124,6 @@ bool hca_obj_lock_other(enum hca_kind kind, void *obj, pthread_mutex_t *lock);
 /* Gives up an object of this process that is stuck: nobody finds it any more. Its
  * slot is used again once this process is gone. */
 void hca_obj_abandon(enum hca_kind kind, void *obj);
-
-/* Who repairs an object of this kind, with its lock held: what the last owner
- * of that had begun. Before the first object of this process is made. */
-void hca_obj_set_repair(enum hca_kind kind, void (*repair)(void *obj));
-
-/* Who is told that an object of this kind is about to go, with its lock held. */
-void hca_obj_set_retire(enum hca_kind kind, void (*retire)(void *obj));
 
 #define HCA_ANY_PROC 0u
 

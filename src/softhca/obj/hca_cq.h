@@ -65,7 +65,7 @@ bool hca_cq_free(struct hca_cq *cq);
 int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
 
 /* The last who held obj.lock died inside, and it is held again now: finishes
- * what was begun (hca_obj_set_repair()). */
+ * what was begun (hca_kind_ops.repair). */
 void hca_cq_repair(void *obj);
 
 /* The index up to which the program has consumed, by its doorbell record. */

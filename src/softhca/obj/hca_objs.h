@@ -16,9 +16,6 @@
 
 #include <infiniband/verbs.h>
 
-/* All kinds of objects, for hca_fabric_attach() */
-extern const struct hca_kind_ops hca_objs[HCA_NUM_KINDS];
-
 /* A ring in the arena; its size in entries is a power of two. */
 struct hca_ring {
     hca_off_t buf;

@@ -149,23 +149,23 @@ static void hca_pcie_sum(struct hca_pcie *sum, const struct hca_pcie *pcie)
 static void hca_pcie_retire(const char *kind, const struct hca_obj *obj,
                             const struct hca_pcie *pcie)
 {
-    if (obj->proc == hca_self) {
+    if (hca_pcie_on && (obj->proc == hca_self)) {
         hca_pcie_print(kind, obj->num, pcie);
         hca_pcie_sum(&hca_pcie_gone, pcie);
     }
 }
 
-static void hca_pcie_retire_qp(void *obj)
+void hca_pcie_retire_qp(void *obj)
 {
     hca_pcie_retire("qp", obj, &((struct hca_qp *)obj)->pcie);
 }
 
-static void hca_pcie_retire_srq(void *obj)
+void hca_pcie_retire_srq(void *obj)
 {
     hca_pcie_retire("srq", obj, &((struct hca_srq *)obj)->pcie);
 }
 
-static void hca_pcie_retire_cq(void *obj)
+void hca_pcie_retire_cq(void *obj)
 {
     hca_pcie_retire("cq", obj, &((struct hca_cq *)obj)->pcie);
 }
@@ -233,8 +233,5 @@ void hca_pcie_init(void)
         return;
     }
     hca_pcie_on = true;
-    hca_obj_set_retire(HCA_KIND_QP, hca_pcie_retire_qp);
-    hca_obj_set_retire(HCA_KIND_SRQ, hca_pcie_retire_srq);
-    hca_obj_set_retire(HCA_KIND_CQ, hca_pcie_retire_cq);
     pthread_atfork(NULL, NULL, hca_pcie_forked);
 }

@@ -16,7 +16,7 @@
 #include "hca_objs.h"
 #include "hca_sgl.h"
 
-/* Whether anything is counted; nothing else here is called if not. */
+/* Set if anything is counted; if not, only hca_pcie_retire_*() is called. */
 extern bool hca_pcie_on;
 
 static inline bool hca_pcie_is_on(void)
@@ -55,6 +55,12 @@ void hca_pcie_look(struct hca_pcie *pcie, uint16_t taken, uint16_t posted);
 
 /* One is taken, that many bytes long and that far in the ring. */
 void hca_pcie_take(struct hca_pcie *pcie, size_t offset, size_t size);
+
+/* Prints the counts of a queue of this process that is destroyed, and adds them
+ * to those of the process. */
+void hca_pcie_retire_qp(void *qp);
+void hca_pcie_retire_srq(void *srq);
+void hca_pcie_retire_cq(void *cq);
 
 /* For programs that measure, by dlsym(): what this process' queues have moved, by
  * the name of a kind, as printed. @return 0, or -1 without such a kind. */

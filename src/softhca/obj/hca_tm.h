@@ -103,7 +103,7 @@ void hca_tm_unexpected(struct hca_tm *tm);
 /* Finds the other fields from head and `next`. */
 void hca_tm_relink(struct hca_tm *tm);
 
-/* hca_obj_set_repair(): an SRQ whose lock a dead process held. */
+/* hca_kind_ops.repair: an SRQ whose lock a dead process held. */
 void hca_tm_repair(void *srq);
 
 #endif

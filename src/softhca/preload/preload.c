@@ -14,9 +14,9 @@
 #include "hca_sysfs.h"
 #include "hca_sysfs_count.h"
 #include "softhca/obj/hca_pcie.h"
+#include "softhca/exec/hca_nic.h"
 #include "softhca/exec/hca_posted.h"
 #include "softhca/exec/hca_thread.h"
-#include "softhca/obj/hca_objs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -101,7 +101,7 @@ const char *preload_path(const char *path)
     if (!is_sysfs && !preload_is_below(path, PRELOAD_DEVFS)) {
         return path;
     }
-    if (hca_fabric_attach(hca_objs, hca_sysfs_create) != 0) {
+    if (hca_fabric_attach(hca_nic_kinds, hca_sysfs_create) != 0) {
         errno = ENOENT;
         return NULL;
     }
@@ -181,7 +181,7 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     }
 
     if (!hca_fabric_is_attached()) {
-        hca_fabric_attach(hca_objs, hca_sysfs_create); /* a forked child */
+        hca_fabric_attach(hca_nic_kinds, hca_sysfs_create); /* a forked child */
     }
     ret = dispatch_ioctl(fd, request, arg);
     if (ret < 0) {

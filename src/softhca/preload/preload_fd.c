@@ -9,8 +9,8 @@
 #include "preload.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/dispatch/dispatch.h"
+#include "softhca/exec/hca_nic.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/obj/hca_objs.h"
 #include "hca_sysfs.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ void preload_fd_import(int fd, const struct stat *st)
     int err = errno;
 
     if (dispatch_may_import(fd, st) && preload_is_own_process() &&
-        (hca_fabric_attach(hca_objs, hca_sysfs_create) == 0) &&
+        (hca_fabric_attach(hca_nic_kinds, hca_sysfs_create) == 0) &&
         (dispatch_adopt(fd, atomic_load(&preload_top_fd)) ||
          (dispatch_import(fd) == 0))) {
         preload_fd_opened(fd);
