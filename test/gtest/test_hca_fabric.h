@@ -13,6 +13,7 @@ extern "C" {
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_chan.h"
+#include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_mem.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/fabric/hca_timer.h"

@@ -11,6 +11,7 @@
 #include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_chan.h"
+#include "softhca/fabric/hca_fabric.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"

@@ -6,7 +6,7 @@
 #ifndef HCA_ARENA_H
 #define HCA_ARENA_H
 
-#include "hca_fabric.h"
+#include "hca_segment.h"
 
 /* Whether [ptr, ptr + size) lies in this process' part of the arena. */
 bool hca_arena_contains(const void *ptr, size_t size);

@@ -9,7 +9,7 @@
 #ifndef HCA_COUNT_H
 #define HCA_COUNT_H
 
-#include "hca_fabric.h"
+#include "hca_segment.h"
 
 enum hca_count {
     HCA_COUNT_OUT_OF_BUFFER,

@@ -14,7 +14,7 @@
 #define HCA_DEV_H
 
 #include "hca_caps.h"
-#include "hca_fabric.h"
+#include "hca_segment.h"
 
 #define HCA_PKEY_TABLE_LEN 128u /* InfiniBand; RoCE has one entry */
 #define HCA_PKEY_FULL     0x8000u /* a full member of its partition */

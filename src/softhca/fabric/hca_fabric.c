@@ -12,23 +12,26 @@
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
+#include "softhca/base/hca_valgrind.h"
 #include "hca_obj.h"
 #include "hca_port.h"
 #include "hca_proc.h"
 #include "hca_rundir.h"
 #include "hca_segment.h"
 #include "hca_umem.h"
-#include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
-struct hca_fabric *hca_fabric;
-unsigned hca_self;
+#define HCA_FABRIC_MAGIC 0x6163686674666f73ull /* "softhca" */
+
+/* Sum of the source of this library; the Makefile computes it. */
+extern const unsigned hca_source_sum;
 
 static bool (*hca_heir)(unsigned proc); /* hca_fabric_set_heir() */
 
@@ -89,9 +92,52 @@ static void hca_fabric_leave(void)
     hca_fabric_reap(hca_self, hca_fabric->procs[hca_self].gen);
 }
 
+static size_t hca_page_up(size_t size)
+{
+    return (size + 4095) & ~4095ul;
+}
+
+static size_t hca_fabric_size(void)
+{
+    return hca_page_up(sizeof(struct hca_fabric)) +
+           hca_page_up(hca_obj_tables_size()) + HCA_MAX_CHUNKS * HCA_CHUNK_SIZE;
+}
+
+/* Writes the beginning of a new segment. */
+static void hca_fabric_format(void)
+{
+    struct timespec now;
+
+    hca_mutex_init(&hca_fabric->lock);
+    hca_mutex_init(&hca_fabric->reap_lock);
+    for (unsigned i = 0; i < HCA_ATOMIC_LOCKS; i++) {
+        hca_mutex_init(&hca_fabric->atomic_locks[i]);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    hca_fabric->id     = now.tv_sec * 1000000000ull + now.tv_nsec;
+    hca_fabric->source = hca_source_sum;
+    hca_fabric->tables = hca_page_up(sizeof(struct hca_fabric));
+    hca_fabric->arena  = hca_fabric->tables +
+                         hca_page_up(hca_obj_tables_size());
+    hca_obj_tables_init();
+    hca_fabric->magic = HCA_FABRIC_MAGIC;
+}
+
+/* Returns 0 if a library of the same source has made it. */
+static int hca_fabric_check(void)
+{
+    if ((hca_fabric->magic == HCA_FABRIC_MAGIC) &&
+        (hca_fabric->source == hca_source_sum)) {
+        return 0;
+    }
+    hca_error("fabric: the running one is of another build of softhca; set "
+              "SOFTHCA_FABRIC to another name or end its processes");
+    return -EPROTO;
+}
+
 static int hca_fabric_join(void)
 {
-    int ret = hca_segment_check();
+    int ret = hca_fabric_check();
 
     if (ret == 0) {
         hca_fabric_sweep();
@@ -112,7 +158,7 @@ static int hca_fabric_open(const char *name)
     bool is_new = (fd == -ENOENT);
 
     if (is_new) {
-        fd = hca_segment_create(name);
+        fd = hca_segment_create(name, hca_fabric_size());
     }
     if (fd < 0) {
         return fd;
@@ -123,7 +169,7 @@ static int hca_fabric_open(const char *name)
         goto err_close;
     }
     if (is_new) {
-        hca_segment_format();
+        hca_fabric_format();
     }
     ret = hca_fabric_join();
     if (ret != 0) {
@@ -227,11 +273,6 @@ int hca_fabric_attach(const struct hca_kind_ops *kinds,
     pthread_mutex_unlock(&hca_attach_mutex);
     pthread_setcancelstate(cancels, NULL);
     return hca_attach_result;
-}
-
-bool hca_fabric_is_attached(void)
-{
-    return (hca_attached_pid == getpid()) && (hca_attach_result == 0);
 }
 
 void hca_fabric_detach(void)

@@ -1,17 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The fabric: one segment of memory that every process of one user shares
- * whose SOFTHCA_FABRIC names it. It holds what one process' device has to
- * reach in another's: the numbered objects (hca_obj.h) and the arena, from
- * which rings, completion queues and doorbell records come.
+ * The fabric: every process of one user whose SOFTHCA_FABRIC names it shares a
+ * segment of memory (hca_segment.h). A process attaches at its first look for
+ * devices and leaves when it ends; another takes back what a dead one left.
  *
- * The segment is a memfd, so that it ends with its last process however that
- * one dies. It is found through the run-time folder (hca_rundir.h): each
+ * The segment is found through the run-time folder (hca_rundir.h): each
  * attached process keeps a directory there, with the link `fabric.<name>` to
  * its descriptor in /proc, and its sysfs tree.
- *
- * An address in the segment is kept as an offset (hca_off_t, 0 for none): each
- * process maps it elsewhere.
  *
  * fabric/ is called by all rooms above it. It keeps objects, memory and
  * processes, and does not know what they are for: who executes on an object,
@@ -20,80 +15,9 @@
 #ifndef HCA_FABRIC_H
 #define HCA_FABRIC_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <pthread.h>
-#include <sys/types.h>
+#include "hca_segment.h"
 
-typedef uint64_t hca_off_t;
-
-#define HCA_MAX_PROCS   1024u
-#define HCA_MAX_DEVS    256u /* hca_dev.h */
-#define HCA_DEVS_PER_NODE 16u
-#define HCA_MAX_COUNTS  16u /* hca_count.h */
-#define HCA_MAX_TRAFFIC 4u  /* hca_traffic.h */
-#define HCA_CHUNK_SIZE  (1ul << 20)
-#define HCA_CHUNK_KEPT  UINT16_MAX /* hca_arena_keep() */
-#define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
-#define HCA_ATOMIC_LOCKS 64u
-
-enum hca_proc_state {
-    HCA_PROC_FREE,
-    HCA_PROC_ALIVE,
-    HCA_PROC_DEAD /* found dead; its objects are being taken back */
-};
-
-/* One attached process. */
-struct hca_proc {
-    _Atomic(uint32_t) state;
-    uint32_t         gen; /* counts the processes that had this slot */
-    pid_t            pid;
-    uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
-    int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
-    _Atomic(uint32_t) holds; /* keys in use by it this moment */
-    _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
-    _Atomic(uint32_t) given_up; /* its objects that others have destroyed */
-    _Atomic(uint32_t) walk_turn; /* where walks of its keys count: lowest bit */
-    uint32_t         node; /* of the devices that it has */
-    _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */
-} __attribute__((aligned(64)));
-
-/* Walks of one process over indirect keys, by whose keys they are
- * (obj/hca_walk.h). What one that died had under way ends with it. */
-struct hca_walks {
-    _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
-};
-
-/* Head of the segment. lock guards procs, chunks and object numbers;
- * reap_lock, taken before it, that one process at a time takes back what
- * another left. */
-struct hca_fabric {
-    uint64_t         magic; /* written last: the segment is ready */
-    uint32_t         source; /* sum of the source of who made it */
-    pthread_mutex_t  lock;
-    pthread_mutex_t  reap_lock;
-    struct hca_proc  procs[HCA_MAX_PROCS];
-    uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free, or
-                                                     HCA_CHUNK_KEPT */
-    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
-    _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
-    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
-    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
-    _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
-    _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
-                                                                 gone */
-    uint64_t         id;       /* no other of this machine has it */
-    _Atomic(uint64_t) num_files; /* of devices, ever opened */
-    hca_off_t        tables;
-    hca_off_t        arena;
-    pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
-    struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: who attaches has a row */
-};
-
-extern struct hca_fabric *hca_fabric; /* NULL until attached */
-extern unsigned hca_self;             /* this process' slot */
+#include <unistd.h>
 
 /* Puts into the directory of this process what else is to be found there.
  * @return 0 or -errno, logged. */
@@ -118,8 +42,14 @@ void hca_fabric_detach(void);
  * nothing here: under valgrind, what its search for leaks is not to read. */
 void hca_fabric_hide(void);
 
-/* Whether this very process (not one that forked it) is attached now. */
-bool hca_fabric_is_attached(void);
+/* Returns true if this very process, and not one that forked it, is attached
+ * now. */
+static inline bool hca_fabric_is_attached(void)
+{
+    return (hca_fabric != NULL) &&
+           (hca_fabric->procs[hca_self].pid == getpid()) &&
+           (atomic_load(&hca_fabric->procs[hca_self].state) == HCA_PROC_ALIVE);
+}
 
 /* The directory of this process, with no slash at its end; valid once
  * attached. */
@@ -137,15 +67,5 @@ void hca_fabric_reap(unsigned proc, uint32_t gen);
  * returns false if it could not take over all: the next caller tries again.
  * Called before the first object of this process is made. */
 void hca_fabric_set_heir(bool (*heir)(unsigned proc));
-
-static inline void *hca_ptr(hca_off_t off)
-{
-    return (off == 0) ? NULL : (char*)hca_fabric + off;
-}
-
-static inline hca_off_t hca_off(const void *ptr)
-{
-    return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
-}
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef HCA_MEM_H
 #define HCA_MEM_H
 
-#include "hca_fabric.h"
+#include "hca_segment.h"
 
 #include <sys/uio.h>
 

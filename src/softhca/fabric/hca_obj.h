@@ -12,7 +12,7 @@
 #ifndef HCA_OBJ_H
 #define HCA_OBJ_H
 
-#include "hca_fabric.h"
+#include "hca_segment.h"
 
 #include <time.h>
 

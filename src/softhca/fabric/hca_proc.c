@@ -11,6 +11,7 @@
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_valgrind.h"
+#include "hca_fabric.h"
 #include "hca_timer.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef HCA_PROC_H
 #define HCA_PROC_H
 
-#include "hca_fabric.h"
+#include "hca_segment.h"
 
 /* Starts the helper thread, once. @return 0 or -errno. */
 int hca_helper_start(void);

@@ -1,19 +1,110 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The segment of the fabric (hca_fabric.h): a memfd that is mapped by each
- * attached process. Called by hca_fabric.c while it attaches and leaves.
+ * The segment of the fabric: memory that all its processes have mapped. It
+ * holds what one process' device has to reach in another's: who is attached,
+ * the numbered objects (hca_obj.h) and the arena (hca_arena.h), from which
+ * rings, completion queues and doorbell records come.
+ *
+ * It is a memfd, so that it ends with its last process however that one dies.
+ * An address in it is kept as an offset (hca_off_t, 0 for none): each process
+ * maps it elsewhere.
+ *
+ * All files of fabric/ know this one. hca_fabric.c calls its functions while it
+ * attaches and leaves.
  */
 #ifndef HCA_SEGMENT_H
 #define HCA_SEGMENT_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef uint64_t hca_off_t;
+
+#define HCA_MAX_PROCS   1024u
+#define HCA_MAX_DEVS    256u /* hca_dev.h */
+#define HCA_DEVS_PER_NODE 16u
+#define HCA_MAX_COUNTS  16u /* hca_count.h */
+#define HCA_MAX_TRAFFIC 4u  /* hca_traffic.h */
+#define HCA_CHUNK_SIZE  (1ul << 20)
+#define HCA_CHUNK_KEPT  UINT16_MAX /* hca_arena_keep() */
+#define HCA_MAX_CHUNKS  4096u /* 4 GiB of address space, sparse */
+#define HCA_ATOMIC_LOCKS 64u
+
+enum hca_proc_state {
+    HCA_PROC_FREE,
+    HCA_PROC_ALIVE,
+    HCA_PROC_DEAD /* found dead; its objects are being taken back */
+};
+
+/* One attached process. */
+struct hca_proc {
+    _Atomic(uint32_t) state;
+    uint32_t         gen; /* counts the processes that had this slot */
+    pid_t            pid;
+    uint64_t         start_time; /* /proc/PID/stat: tells a reused pid */
+    int              asks_fd; /* hca_proc_have_watched(); 0: none yet */
+    _Atomic(uint32_t) holds; /* keys in use by it this moment */
+    _Atomic(uint32_t) freezes; /* odd: some of its pages are read-only now */
+    _Atomic(uint32_t) given_up; /* its objects that others have destroyed */
+    _Atomic(uint32_t) walk_turn; /* where walks of its keys count: lowest bit */
+    uint32_t         node; /* of the devices that it has */
+    _Atomic(uint32_t) memory[HCA_DEVS_PER_NODE]; /* of devices, in bytes */
+} __attribute__((aligned(64)));
+
+/* Walks of one process over indirect keys, by whose keys they are
+ * (obj/hca_walk.h). What one that died had under way ends with it. */
+struct hca_walks {
+    _Atomic(uint32_t) of[HCA_MAX_PROCS][2];
+};
+
+/* Head of the segment. lock guards procs, chunks and object numbers;
+ * reap_lock, taken before it, that one process at a time takes back what
+ * another left. */
+struct hca_fabric {
+    uint64_t         magic; /* written last: the segment is ready */
+    uint32_t         source; /* sum of the source of who made it */
+    pthread_mutex_t  lock;
+    pthread_mutex_t  reap_lock;
+    struct hca_proc  procs[HCA_MAX_PROCS];
+    uint16_t         chunk_owner[HCA_MAX_CHUNKS]; /* proc + 1, 0 free, or
+                                                     HCA_CHUNK_KEPT */
+    _Atomic(uint8_t) dev_link[HCA_MAX_DEVS]; /* enum hca_link */
+    _Atomic(uint16_t) port_down[HCA_MAX_DEVS]; /* by whom; 0: it is up */
+    _Atomic(uint32_t) bad_qkeys[HCA_MAX_DEVS]; /* datagrams that had one */
+    _Atomic(uint32_t) bad_pkeys[HCA_MAX_DEVS]; /* messages that had one */
+    _Atomic(uint32_t) counts[HCA_MAX_DEVS][HCA_MAX_COUNTS];
+    _Atomic(uint64_t) traffic[HCA_MAX_DEVS][HCA_MAX_TRAFFIC]; /* of QPs that are
+                                                                 gone */
+    uint64_t         id;       /* no other of this machine has it */
+    _Atomic(uint64_t) num_files; /* of devices, ever opened */
+    hca_off_t        tables;
+    hca_off_t        arena;
+    pthread_mutex_t  atomic_locks[HCA_ATOMIC_LOCKS]; /* hca_atomic.c */
+    struct hca_walks walks[HCA_MAX_PROCS]; /* sparse: who attaches has a row */
+};
+
+extern struct hca_fabric *hca_fabric; /* NULL until attached */
+extern unsigned hca_self;             /* this process' slot; 0: it has none */
+
+static inline void *hca_ptr(hca_off_t off)
+{
+    return (off == 0) ? NULL : (char*)hca_fabric + off;
+}
+
+static inline hca_off_t hca_off(const void *ptr)
+{
+    return (ptr == NULL) ? 0 : (const char*)ptr - (const char*)hca_fabric;
+}
 
 /* The memory that a new fabric lives in. @return descriptor or -errno. */
-int hca_segment_create(const char *name);
+int hca_segment_create(const char *name, size_t size);
 
-/* Maps it as hca_fabric. The descriptor stays open, hidden from the program.
- * @return 0 or -errno. */
+/* Maps all of it as hca_fabric. The descriptor stays open, hidden from the
+ * program. @return 0 or -errno. */
 int hca_segment_map(int fd);
 void hca_segment_unmap(void);
 
@@ -24,12 +115,6 @@ bool hca_segment_is_inherited(void);
 /* Maps pages of it a second time, in place of what is at `to`. The call is made
  * directly, past any hook. @return 0 or -errno. */
 int hca_segment_map_again(const void *from, size_t size, void *to);
-
-/* Writes what a new one begins with. */
-void hca_segment_format(void);
-
-/* Whether a library of the same source has made it. @return 0 or -EPROTO. */
-int hca_segment_check(void);
 
 /* valgrind's search for leaks, which comes after this, would read the whole
  * segment and so fill its holes: gigabytes, for minutes. What is hidden from

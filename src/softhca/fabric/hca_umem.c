@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "hca_umem.h"
 #include "hca_arena.h"
-#include "hca_fabric.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_maps.h"
 #include "hca_segment.h"

@@ -5,6 +5,7 @@
  */
 #include "hca_pcie.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/fabric/hca_fabric.h"
 
 #include <pthread.h>
 #include <stdlib.h>
