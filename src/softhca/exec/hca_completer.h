@@ -6,7 +6,7 @@
 #ifndef HCA_COMPLETER_H
 #define HCA_COMPLETER_H
 
-#include "hca_wire.h"
+#include "hca_msg.h"
 #include "softhca/obj/hca_rq.h"
 
 #include <infiniband/mlx5dv.h>

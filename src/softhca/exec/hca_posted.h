@@ -24,7 +24,7 @@
 #ifndef HCA_POSTED_H
 #define HCA_POSTED_H
 
-#include "hca_wire.h"
+#include "hca_msg.h"
 #include "softhca/fabric/hca_timer.h"
 
 #define HCA_POSTED_MAX    32u

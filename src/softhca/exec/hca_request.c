@@ -10,6 +10,7 @@
 #include "hca_tm_op.h"
 #include "hca_uar.h"
 #include "hca_umr.h"
+#include "hca_wire.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/obj/hca_cq.h"
@@ -22,9 +23,6 @@
 #include <string.h>
 
 #define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
-#define HCA_IBTA_TIMEOUT_NS 4096ull
-/* Timeout 0 means to wait for ever: a look now and then. */
-#define HCA_TIMEOUT_FOREVER_NS 500000000ull
 #define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
 
 /* What goes out for an opcode. */
@@ -105,24 +103,6 @@ static bool hca_request_fits_cqe(const struct hca_request *rq)
 
 /* --- waiting ------------------------------------------------------------ */
 
-/* IBTA 9.7.5.2.8, table 46, in units of 10 us. */
-static const uint32_t hca_rnr_time[32] = {
-    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
-    48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
-    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-};
-
-uint64_t hca_request_rnr_ns(uint8_t timer)
-{
-    return hca_rnr_time[timer & 31] * 10000ull;
-}
-
-uint64_t hca_request_timeout_ns(uint8_t timeout)
-{
-    return (timeout == 0) ? HCA_TIMEOUT_FOREVER_NS :
-                            HCA_IBTA_TIMEOUT_NS << (timeout & 31);
-}
-
 static enum hca_check hca_request_wait(struct hca_request *rq, uint64_t ns)
 {
     rq->wait_ns = ns;
@@ -152,7 +132,7 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
         }
         rq->tries->rnr_retries++;
     }
-    return hca_request_wait(rq, hca_request_rnr_ns(rq->ack.rnr_timer));
+    return hca_request_wait(rq, hca_wire_rnr_ns(rq->ack.rnr_timer));
 }
 
 /* A DC target has a connection to each initiator, with its PSN, as long as that
@@ -174,7 +154,7 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     hca_request_arrived(rq);
     hca_request_lost(rq);
     rq->tries->retries += (qp->timeout != 0);
-    return hca_request_wait(rq, hca_request_timeout_ns(qp->timeout));
+    return hca_request_wait(rq, hca_wire_timeout_ns(qp->timeout));
 }
 
 /* --- what goes out, what comes back ------------------------------------- */
@@ -394,7 +374,7 @@ static enum hca_check hca_request_tm_op(struct hca_request *rq)
 
     if (check == HCA_DROP) {
         rq->tries->retries += (rq->qp->timeout != 0);
-        return hca_request_wait(rq, hca_request_timeout_ns(rq->qp->timeout));
+        return hca_request_wait(rq, hca_wire_timeout_ns(rq->qp->timeout));
     }
     rq->tries->retries = 0;
     return check;

@@ -5,17 +5,10 @@
 #ifndef HCA_REQUEST_H
 #define HCA_REQUEST_H
 
-#include "hca_wire.h"
+#include "hca_msg.h"
 
 /* Not done: once more after a while. No check has this number. */
 #define HCA_WAIT ((enum hca_check)HCA_NUM_CHECKS)
-
-#define HCA_RNR_FOREVER 7u /* rnr_retry that has no end */
-
-/* How long to wait after an RNR with that timer of the responder, and for an
- * answer with that timeout of the QP. */
-uint64_t hca_request_rnr_ns(uint8_t timer);
-uint64_t hca_request_timeout_ns(uint8_t timeout);
 
 /* One WQE under execution. */
 struct hca_request {

@@ -6,7 +6,7 @@
 #ifndef HCA_RESP_RECV_H
 #define HCA_RESP_RECV_H
 
-#include "hca_wire.h"
+#include "hca_msg.h"
 #include "softhca/obj/hca_rq.h"
 
 struct hca_responder {

@@ -8,6 +8,7 @@
  */
 #include "hca_responder.h"
 #include "hca_completer.h"
+#include "hca_path.h"
 #include "hca_qp.h"
 #include "hca_resp_exec.h"
 #include "softhca/base/hca_log.h"

@@ -5,7 +5,7 @@
 #ifndef HCA_RESPONDER_H
 #define HCA_RESPONDER_H
 
-#include "hca_wire.h"
+#include "hca_msg.h"
 
 /* qp, whose obj.lock is held, is of the type that takes the message, and its
  * process lives. ack->code stays HCA_ACK_NONE if the message is dropped. The

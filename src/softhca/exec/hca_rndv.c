@@ -12,6 +12,7 @@
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_thread.h"
+#include "hca_wire.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
@@ -218,7 +219,7 @@ static void hca_rndv_rnr(struct hca_rndv *rndv,
         hca_rndv_refused(rndv, HCA_CHECK_RNR_EXC, sender->rnr_retry);
         return;
     }
-    rndv->wait_ns = hca_request_rnr_ns(ack->rnr_timer);
+    rndv->wait_ns = hca_wire_rnr_ns(ack->rnr_timer);
 }
 
 /* Others go on with the next PSN meanwhile: that of this one does not tell the
@@ -236,7 +237,7 @@ static void hca_rndv_unanswered(struct hca_rndv *rndv,
         hca_rndv_refused(rndv, HCA_CHECK_RETRY_EXC, rndv->tries.retries);
         return;
     }
-    rndv->wait_ns = hca_request_timeout_ns(sender->timeout);
+    rndv->wait_ns = hca_wire_timeout_ns(sender->timeout);
 }
 
 static void hca_rndv_answered(struct hca_rndv *rndv,

@@ -6,13 +6,16 @@
  */
 #include "hca_wire.h"
 #include "hca_fault.h"
+#include "hca_path.h"
 #include "hca_responder.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/obj/hca_traffic.h"
 
-#include <string.h>
+#define HCA_IBTA_TIMEOUT_NS 4096ull
+/* Timeout 0 means to wait for ever: a look now and then. */
+#define HCA_TIMEOUT_FOREVER_NS 500000000ull
 
 struct hca_service {
     const char *name;
@@ -35,39 +38,22 @@ static const char *const hca_msg_names[] = {
     [HCA_MSG_ATOMIC] = "atomic",
 };
 
-/* The GID has to be one of `to`, of the kind that the source GID has: RoCE v1
- * and v2 are different protocols. */
-static bool hca_gid_leads(const struct hca_path *path, unsigned from,
-                          unsigned to)
-{
-    uint8_t gid[16];
-    enum hca_gid_type type = hca_dev_gid(from, path->sgid_index, gid);
+/* IBTA 9.7.5.2.8, table 46, in units of 10 us. */
+static const uint32_t hca_rnr_time[32] = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
+    48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
 
-    for (unsigned i = 0; (type != HCA_GID_NONE) && (i < HCA_GID_TABLE_LEN);
-         i++) {
-        if ((hca_dev_gid(to, i, gid) == type) &&
-            !memcmp(gid, path->dgid, sizeof(gid))) {
-            return true;
-        }
-    }
-    return false;
+uint64_t hca_wire_rnr_ns(uint8_t timer)
+{
+    return hca_rnr_time[timer & 31] * 10000ull;
 }
 
-bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to)
+uint64_t hca_wire_timeout_ns(uint8_t timeout)
 {
-    uint8_t mac[6];
-
-    if ((hca_dev_is_roce(from) != hca_dev_is_roce(to)) ||
-        hca_dev_is_down(from) || hca_dev_is_down(to)) {
-        return false;
-    }
-    if (hca_dev_is_roce(from)) {
-        hca_dev_mac(to, mac);
-        return !memcmp(mac, path->dmac, sizeof(mac)) &&
-               hca_gid_leads(path, from, to);
-    }
-    return ((path->dlid & ~hca_dev_path_mask(to)) == hca_dev_lid(to)) &&
-           (!path->grh || hca_gid_leads(path, from, to));
+    return (timeout == 0) ? HCA_TIMEOUT_FOREVER_NS :
+                            HCA_IBTA_TIMEOUT_NS << (timeout & 31);
 }
 
 /* IBTA 10.9.3: one partition, and not two limited members of it. What does not

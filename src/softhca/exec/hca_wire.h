@@ -1,74 +1,25 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The narrow step between requester and responder: one message with what its
- * headers would say, and one answer. Here is found out who is meant and
- * whether he can be reached; faults are injected and traces taken here.
+ * The narrow step between requester and responder. Here is found out who is
+ * meant and whether he can be reached; faults are injected and traces taken
+ * here.
  */
 #ifndef HCA_WIRE_H
 #define HCA_WIRE_H
 
-#include "hca_wqe.h"
-#include "softhca/obj/hca_check.h"
-#include "softhca/obj/hca_sgl.h"
+#include "hca_msg.h"
 
-#define HCA_PSN_MASK 0xffffffu
-
-/* What a message asks for (BTH opcode, less the transport). */
-enum hca_msg_op {
-    HCA_MSG_SEND,
-    HCA_MSG_WRITE,
-    HCA_MSG_READ,
-    HCA_MSG_ATOMIC
-};
-
-struct hca_msg {
-    uint8_t                      op;      /* enum hca_msg_op */
-    bool                         has_imm;
-    bool                         has_inval;
-    bool                         solicited;
-    bool                         is_fin;  /* sent by the device itself */
-    uint8_t                      mtu;     /* enum ibv_mtu, of the path */
-    bool                         executed; /* before, the answer was lost:
-                                              of DC, or for a rendezvous */
-    uint8_t                      reads;   /* and atomics under way before it */
-    uint16_t                     src_dev;
-    uint32_t                     src_qpn, dest_qpn;
-    uint32_t                     psn;
-    uint32_t                     srqn;    /* XRC */
-    uint32_t                     qkey;    /* UD */
-    uint64_t                     dc_key;  /* DC */
-    uint32_t                     imm;     /* or key to invalidate, as sent */
-    uint64_t                     raddr;
-    uint32_t                     rkey;
-    const struct hca_path       *path;
-    const struct hca_wqe_atomic *atomic;
-    union {
-        uint64_t                 atomic_before; /* with executed */
-        uint64_t                 arrived; /* else, of a SEND: bytes of it that
-                                             strides held before an RNR */
-    };
-    const struct hca_sgl        *data;    /* out, or where a read goes */
-    struct hca_posted           *posted;  /* WRITE: where it may be kept, or
-                                             NULL */
-};
-
-struct hca_ack {
-    enum hca_ack_code code;
-    enum hca_check    check;     /* why not */
-    uint8_t           rnr_timer; /* code of the responder */
-    bool              lost;      /* executed, but the answer was lost */
-    union {
-        uint64_t      atomic;    /* value before the operation */
-        uint64_t      arrived;   /* of a SEND to strides: bytes that are there */
-    };
-};
+#define HCA_RNR_FOREVER 7u /* rnr_retry that has no end */
 
 /* Delivers a message of qp, whose sq_lock is held. ack is filled in whatever
  * happens; on a service without acknowledgement it is HCA_ACK. */
 void hca_wire_send(struct hca_qp *qp, const struct hca_msg *msg,
                    struct hca_ack *ack);
 
-/* Whether a path that starts at device `from` ends at device `to`. */
-bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to);
+/* Time to wait after an RNR with that timer of the responder. */
+uint64_t hca_wire_rnr_ns(uint8_t timer);
+
+/* Time to wait for an answer with that timeout of the QP. */
+uint64_t hca_wire_timeout_ns(uint8_t timeout);
 
 #endif
