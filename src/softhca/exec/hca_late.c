@@ -7,9 +7,9 @@
 #include "hca_late.h"
 #include "hca_completer.h"
 #include "hca_qp.h"
-#include "hca_request.h"
 #include "hca_stream.h"
 #include "hca_uar.h"
+#include "hca_wqe_mem.h"
 #include "softhca/base/hca_log.h"
 
 #include <stdlib.h>
@@ -116,7 +116,7 @@ static enum hca_check hca_late_scatter(struct hca_qp *qp,
     }
     qp->req.reads -= (qp->req.reads > 0);
     return late->to_cqe ? HCA_OK :
-           hca_request_scatter(qp, &late->wqe, late->result);
+           hca_wqe_mem_scatter(qp, &late->wqe, late->result);
 }
 
 /* What was executed after it is flushed. */

@@ -11,6 +11,7 @@
 #include "hca_uar.h"
 #include "hca_umr.h"
 #include "hca_wire.h"
+#include "hca_wqe_mem.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/obj/hca_cq.h"
@@ -41,54 +42,6 @@ static const struct {
     [MLX5_OPCODE_ATOMIC_MASKED_CS] = {HCA_MSG_ATOMIC, false, false},
     [MLX5_OPCODE_ATOMIC_MASKED_FA] = {HCA_MSG_ATOMIC, false, false},
 };
-
-/* --- local memory ------------------------------------------------------- */
-
-static enum hca_check hca_request_add_seg(struct hca_request *rq,
-                                          const struct hca_wqe_seg *seg,
-                                          struct hca_key_use *use)
-{
-    enum hca_key_fault fault;
-
-    if (seg->is_inline) {
-        return ((seg->length == 0) ||
-                hca_sgl_add(&rq->local, rq->wqe.raw + seg->addr,
-                            seg->length)) ? HCA_OK :
-               hca_check_wqe(HCA_CHECK_LKEY_PIECES, rq->wqe.qpn, rq->wqe.idx,
-                             seg->addr);
-    }
-    use->key    = seg->lkey;
-    use->addr   = seg->addr;
-    use->length = seg->length;
-    fault       = hca_sgl_add_key(&rq->local, use);
-    return (fault == HCA_KEY_OK) ? HCA_OK :
-           hca_check_wqe(HCA_CHECK_LKEY + fault - 1, rq->wqe.qpn, rq->wqe.idx,
-                         (fault == HCA_KEY_BOUNDS) ? use->addr : use->key);
-}
-
-static enum hca_check hca_request_map(struct hca_request *rq)
-{
-    bool is_in = (rq->wqe.op->flags & HCA_OP_DATA_IN) != 0;
-    struct hca_key_use use = {
-        .pdn    = rq->qp->pdn,
-        .qpn    = rq->wqe.qpn,
-        .access = is_in ? IBV_ACCESS_LOCAL_WRITE : 0,
-        .dev    = rq->qp->obj.dev,
-    };
-
-    if (rq->to_cqe) {
-        hca_sgl_add(&rq->local, rq->data, rq->wqe.length);
-        return HCA_OK;
-    }
-    for (unsigned i = 0; i < rq->wqe.num_segs; i++) {
-        enum hca_check check = hca_request_add_seg(rq, &rq->wqe.segs[i], &use);
-
-        if (check != HCA_OK) {
-            return check;
-        }
-    }
-    return HCA_OK;
-}
 
 /* Only a read: of an atomic's result libmlx5 and UCX expect another byte order
  * in the CQE than in memory. */
@@ -216,18 +169,6 @@ static void hca_request_build(struct hca_request *rq)
     hca_request_address(rq);
 }
 
-static enum hca_check hca_request_put(struct hca_request *rq,
-                                      const void *data, size_t size)
-{
-    struct hca_sgl src;
-
-    hca_sgl_init(&src, hca_owner(hca_self));
-    hca_sgl_add(&src, data, size);
-    return (hca_sgl_copy(&rq->local, &src) == 0) ? HCA_OK :
-           hca_check_wqe(HCA_CHECK_LKEY_FAULT, rq->wqe.qpn, rq->wqe.idx,
-                         (uintptr_t)rq->local.iov[0].iov_base);
-}
-
 /* In the CQE it has crossed with that. */
 static void hca_request_count_result(const struct hca_request *rq)
 {
@@ -244,8 +185,9 @@ static enum hca_check hca_request_put_atomic(struct hca_request *rq)
     uint32_t value4 = htobe32(rq->ack.atomic);
 
     return (rq->wqe.atomic.size == 4) ?
-           hca_request_put(rq, &value4, sizeof(value4)) :
-           hca_request_put(rq, &rq->ack.atomic, sizeof(rq->ack.atomic));
+           hca_wqe_mem_put(&rq->wqe, &rq->local, &value4, sizeof(value4)) :
+           hca_wqe_mem_put(&rq->wqe, &rq->local, &rq->ack.atomic,
+                           sizeof(rq->ack.atomic));
 }
 
 static enum hca_check hca_request_acked(struct hca_request *rq)
@@ -304,25 +246,6 @@ static void hca_request_hold(struct hca_request *rq)
     }
 }
 
-enum hca_check hca_request_scatter(struct hca_qp *qp,
-                                   const struct hca_wqe *wqe,
-                                   const void *data)
-{
-    struct hca_request rq = {.qp = qp, .wqe = *wqe};
-    enum hca_check check;
-
-    hca_sgl_init(&rq.local, hca_owner(hca_self));
-    check = hca_request_map(&rq);
-    if (check == HCA_OK) {
-        check = hca_request_put(&rq, data, wqe->length);
-        if (hca_pcie_is_on()) {
-            hca_request_count_result(&rq);
-        }
-    }
-    hca_sgl_put(&rq.local);
-    return check;
-}
-
 static enum hca_check hca_request_transmit(struct hca_request *rq)
 {
     enum hca_check check;
@@ -343,6 +266,15 @@ static enum hca_check hca_request_transmit(struct hca_request *rq)
         rq->late = NULL;
     }
     return check;
+}
+
+static enum hca_check hca_request_map(struct hca_request *rq)
+{
+    if (rq->to_cqe) {
+        hca_sgl_add(&rq->local, rq->data, rq->wqe.length);
+        return HCA_OK;
+    }
+    return hca_wqe_mem_map(rq->qp, &rq->wqe, &rq->local);
 }
 
 static enum hca_check hca_request_send(struct hca_request *rq)

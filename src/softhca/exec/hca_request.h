@@ -31,9 +31,4 @@ struct hca_request {
 enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
                                    uint16_t posted);
 
-/* Writes what a READ or an atomic has brought to the memory of its WQE. */
-enum hca_check hca_request_scatter(struct hca_qp *qp,
-                                   const struct hca_wqe *wqe,
-                                   const void *data);
-
 #endif

@@ -1,0 +1,26 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The memory that a WQE's data segments name, in the process of its queue.
+ */
+#ifndef HCA_WQE_MEM_H
+#define HCA_WQE_MEM_H
+
+#include "hca_wqe.h"
+#include "softhca/obj/hca_sgl.h"
+
+/* Looks up the keys and appends the memory to @sgl, which the caller puts,
+ * whatever is returned. @return HCA_OK, or what is wrong, logged. */
+enum hca_check hca_wqe_mem_map(const struct hca_qp *qp,
+                               const struct hca_wqe *wqe, struct hca_sgl *sgl);
+
+/* Writes @size bytes to @sgl, which is the memory of @wqe. */
+enum hca_check hca_wqe_mem_put(const struct hca_wqe *wqe,
+                               const struct hca_sgl *sgl, const void *data,
+                               size_t size);
+
+/* Writes the result of a READ or an atomic to the memory of its WQE. */
+enum hca_check hca_wqe_mem_scatter(struct hca_qp *qp,
+                                   const struct hca_wqe *wqe,
+                                   const void *data);
+
+#endif
