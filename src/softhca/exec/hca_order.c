@@ -5,7 +5,6 @@
  * that went first keeps its request, as its completion comes second.
  */
 #include "hca_order.h"
-#include "hca_qp.h"
 #include "hca_uar.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/obj/hca_mkey.h"
@@ -154,7 +153,7 @@ bool hca_order_holds(struct hca_qp *qp, uint16_t posted)
         qp->req.held = false;
         return false;
     }
-    if (qp->req.passing || (qp->req.sq->passed != NULL) ||
+    if (qp->req.passing ||
         !hca_order_may_be_passed(qp, qp->req.ci, posted, &wqe) ||
         (wqe.blocks != posted)) {
         return false;
@@ -166,50 +165,18 @@ bool hca_order_holds(struct hca_qp *qp, uint16_t posted)
     return qp->req.held;
 }
 
-/* @return false if it waits */
-static bool hca_order_execute(struct hca_qp *qp, uint16_t posted,
-                              uint16_t blocks)
-{
-    struct hca_request *rq = malloc(sizeof(*rq));
-    enum hca_check check;
-
-    if (rq == NULL) {
-        return true;
-    }
-    rq->qp          = qp;
-    rq->tries       = &qp->req.tries;
-    check           = hca_request_execute(rq, qp->req.ci + blocks,
-                                          posted - blocks);
-    qp->req.passing = (check == HCA_WAIT);
-    if (check == HCA_OK) {
-        qp->req.sq->passed = rq;
-        return true;
-    }
-    if (check == HCA_WAIT) {
-        qp->req.waiting = true;
-        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq->wait_ns);
-    } else { /* it fails once more when its turn comes, and is reported then */
-        memset(&qp->req.tries, 0, sizeof(qp->req.tries));
-    }
-    free(rq);
-    return check != HCA_WAIT;
-}
-
-bool hca_order_pass(struct hca_qp *qp, uint16_t posted)
+uint16_t hca_order_passed(struct hca_qp *qp, uint16_t posted)
 {
     bool is_held = qp->req.held;
     struct hca_wqe first;
 
     qp->req.held = false;
-    if ((qp->req.sq->passed != NULL) ||
-        !hca_order_may_be_passed(qp, qp->req.ci, posted, &first) ||
-        (first.blocks == posted) ||
-        !hca_order_may_pass(qp, qp->req.ci + first.blocks,
-                            posted - first.blocks, &first) ||
-        !(is_held || qp->req.passing || hca_order_lot(qp->req.psn))) {
-        return true;
-    }
-    return hca_order_execute(qp, posted, first.blocks);
+    return (hca_order_may_be_passed(qp, qp->req.ci, posted, &first) &&
+            (first.blocks < posted) &&
+            hca_order_may_pass(qp, qp->req.ci + first.blocks,
+                               posted - first.blocks, &first) &&
+            (is_held || qp->req.passing || hca_order_lot(qp->req.psn))) ?
+           first.blocks : 0;
 }
 
 bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
@@ -229,17 +196,4 @@ bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
 
     return hca_order_read(qp, first, first_blocks, &wqe) &&
            hca_order_may_pass(qp, idx, blocks, &wqe);
-}
-
-struct hca_request *hca_order_take(struct hca_qp *qp)
-{
-    struct hca_request *rq = qp->req.sq->passed;
-
-    qp->req.sq->passed = NULL;
-    return rq;
-}
-
-void hca_order_drop(struct hca_qp *qp)
-{
-    free(hca_order_take(qp));
 }

@@ -25,7 +25,7 @@
 #ifndef HCA_ORDER_H
 #define HCA_ORDER_H
 
-#include "hca_request.h"
+#include "hca_wqe.h"
 
 enum hca_order {
     HCA_ORDER_IBTA,
@@ -61,10 +61,9 @@ void hca_order_init(void);
  * @return false if the queue is to be run now. */
 bool hca_order_holds(struct hca_qp *qp, uint16_t posted);
 
-/* Executes the second WQE of the queue, if it passes the first one. It is kept
- * in qp->req.sq->passed until the first one has completed. @return false if it
- * waits for its peer: it is tried again before the first one. */
-bool hca_order_pass(struct hca_qp *qp, uint16_t posted);
+/* @return basic blocks of the first WQE of the queue if the second is to be
+ * executed before it, else 0. */
+uint16_t hca_order_passed(struct hca_qp *qp, uint16_t posted);
 
 /* The two choices for a DCI with streams; hca_stream.c has what waits.
  * holds: the WQE at @idx waits for the next one of its stream, as it may be
@@ -77,14 +76,7 @@ bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
                              uint16_t first_blocks, uint16_t idx,
                              uint16_t blocks);
 
-/* Takes the WQE that has passed the one that has completed now; the caller
- * frees it. @return NULL if there is none. */
-struct hca_request *hca_order_take(struct hca_qp *qp);
-
 /* @return true if the data of this message are to come after its answer. */
 bool hca_order_keeps(uint32_t psn);
-
-/* Forgets it, without a completion. */
-void hca_order_drop(struct hca_qp *qp);
 
 #endif

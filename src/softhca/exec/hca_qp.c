@@ -9,7 +9,7 @@
 #include "hca_qp.h"
 #include "hca_completer.h"
 #include "hca_late.h"
-#include "hca_order.h"
+#include "hca_posted.h"
 #include "hca_requester.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
@@ -227,15 +227,25 @@ static void hca_qp_clear_doorbell(struct hca_qp *qp)
     __atomic_store_n(&dbrec[1], 0, __ATOMIC_RELEASE);
 }
 
+/* What is executed and has not completed does so no more; data that are
+ * acknowledged come to memory. */
+static void hca_qp_drop_kept(struct hca_qp *qp)
+{
+    struct hca_sq *sq = qp->req.sq;
+
+    hca_late_drop(qp);
+    free(sq->passed);
+    sq->passed = NULL;
+    hca_posted_flush(&sq->posted);
+}
+
 static void hca_qp_to_reset(struct hca_qp *qp)
 {
     struct hca_sq *sq = qp->req.sq;
     bool attached     = qp->req.attached;
 
     if (sq != NULL) {
-        hca_late_drop(qp);
-        hca_order_drop(qp);
-        hca_posted_flush(&sq->posted);
+        hca_qp_drop_kept(qp);
     }
     memset(&qp->req, 0, sizeof(qp->req));
     memset(&qp->resp, 0, sizeof(qp->resp));
@@ -336,9 +346,7 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
 
     hca_mutex_lock(&qp->sq_lock);
     sq = qp->req.sq;
-    hca_late_drop(qp);
-    hca_order_drop(qp);
-    hca_posted_flush(&sq->posted);
+    hca_qp_drop_kept(qp);
     qp->req.sq = NULL;
     hca_mutex_unlock(&qp->sq_lock);
     hca_timer_cancel(&sq->timer);

@@ -19,6 +19,7 @@
 #include "softhca/base/hca_mutex.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A queue in error is looked at after the first millisecond, then after twice
  * as long each time, up to a quarter second. */
@@ -67,12 +68,59 @@ static void hca_requester_done(struct hca_request *rq)
 /* The one that has passed this one completes behind it. */
 static void hca_requester_done_passed(struct hca_qp *qp)
 {
-    struct hca_request *rq = hca_order_take(qp);
+    struct hca_request *rq = qp->req.sq->passed;
 
+    qp->req.sq->passed = NULL;
     if ((rq != NULL) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_requester_done(rq);
     }
     free(rq);
+}
+
+/* An error is left for the turn of the WQE, when it fails once more.
+ * @return false if it waits for its peer. */
+static bool hca_requester_pass(struct hca_qp *qp, uint16_t idx,
+                               uint16_t posted)
+{
+    struct hca_request *rq = malloc(sizeof(*rq));
+    enum hca_check check;
+
+    if (rq == NULL) {
+        return true;
+    }
+    rq->qp          = qp;
+    rq->tries       = &qp->req.tries;
+    check           = hca_request_execute(rq, idx, posted);
+    qp->req.passing = (check == HCA_WAIT);
+    if (check == HCA_OK) {
+        qp->req.sq->passed = rq;
+        return true;
+    }
+    if (check == HCA_WAIT) {
+        qp->req.waiting = true;
+        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq->wait_ns);
+    } else {
+        memset(&qp->req.tries, 0, sizeof(qp->req.tries));
+    }
+    free(rq);
+    return check != HCA_WAIT;
+}
+
+/* Executes the second WQE of the queue before the first, if it passes that.
+ * @return false if the first is not to be executed now. */
+static bool hca_requester_reorder(struct hca_qp *qp, uint16_t posted)
+{
+    uint16_t blocks;
+
+    if (qp->req.sq->passed != NULL) {
+        return true;
+    }
+    if (hca_order_holds(qp, posted)) {
+        return false;
+    }
+    blocks = hca_order_passed(qp, posted);
+    return (blocks == 0) ||
+           hca_requester_pass(qp, qp->req.ci + blocks, posted - blocks);
 }
 
 static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
@@ -152,8 +200,7 @@ static void hca_requester_execute(struct hca_qp *qp)
             hca_stream_run(qp);
             return;
         } else if ((hca_order != HCA_ORDER_IBTA) &&
-                   (hca_order_holds(qp, posted) ||
-                    !hca_order_pass(qp, posted))) {
+                   !hca_requester_reorder(qp, posted)) {
             return;
         } else {
             hca_requester_step(qp, posted);
