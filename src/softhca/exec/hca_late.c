@@ -7,8 +7,8 @@
 #include "hca_late.h"
 #include "hca_completer.h"
 #include "hca_qp.h"
+#include "hca_sq.h"
 #include "hca_stream.h"
-#include "hca_uar.h"
 #include "hca_wqe_mem.h"
 #include "softhca/base/hca_log.h"
 

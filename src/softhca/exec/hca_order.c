@@ -5,7 +5,7 @@
  * that went first keeps its request, as its completion comes second.
  */
 #include "hca_order.h"
-#include "hca_uar.h"
+#include "hca_sq.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/obj/hca_mkey.h"
 

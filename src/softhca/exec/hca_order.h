@@ -17,7 +17,7 @@
  * The manual page of mlx5dv_create_qp() promises more for direct data placement
  * (reads and atomics are executed in order); UCX orders them all the same, so
  * the device does what the weaker rule allows. Of a DCI with streams both WQEs
- * are of one stream; the streams are in no order anyway (hca_stream.c).
+ * are of one stream; the streams are in no order anyway.
  *
  * The choice follows from the seed and the number of the message alone.
  * Everything here is under the QP's sq_lock, in the owner's process.
@@ -65,7 +65,8 @@ bool hca_order_holds(struct hca_qp *qp, uint16_t posted);
  * executed before it, else 0. */
 uint16_t hca_order_passed(struct hca_qp *qp, uint16_t posted);
 
-/* The two choices for a DCI with streams; hca_stream.c has what waits.
+/* The two choices for a DCI with streams; hca_stream_run.c keeps those that
+ * wait.
  * holds: the WQE at @idx waits for the next one of its stream, as it may be
  * passed; @num_waiting streams wait already.
  * passes: the WQE at @idx, of the same stream, is executed before the one at

@@ -4,8 +4,8 @@
  */
 #include "hca_posted.h"
 #include "hca_order.h"
+#include "hca_sq.h"
 #include "hca_thread.h"
-#include "hca_uar.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 

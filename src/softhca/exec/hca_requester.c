@@ -5,7 +5,7 @@
  * rang the doorbell, under the QP's sq_lock; if there is something to wait for
  * (RNR, no answer), the helper's timer goes on. Fences are kept by that order,
  * unless the device is late (hca_late.h) or out of order (hca_order.h). A DCI
- * with streams has hca_stream.c instead.
+ * with streams has hca_stream_run.c instead.
  */
 #include "hca_requester.h"
 #include "hca_completer.h"
@@ -13,9 +13,9 @@
 #include "hca_order.h"
 #include "hca_qp.h"
 #include "hca_request.h"
-#include "hca_stream.h"
+#include "hca_sq.h"
+#include "hca_stream_run.h"
 #include "hca_thread.h"
-#include "hca_uar.h"
 #include "softhca/base/hca_mutex.h"
 
 #include <stdlib.h>

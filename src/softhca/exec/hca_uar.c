@@ -10,6 +10,7 @@
 #include "hca_uar.h"
 #include "hca_bf.h"
 #include "hca_requester.h"
+#include "hca_sq.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
 #include "softhca/base/hca_log.h"

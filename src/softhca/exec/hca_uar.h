@@ -6,21 +6,7 @@
 #ifndef HCA_UAR_H
 #define HCA_UAR_H
 
-#include "hca_posted.h"
-#include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_objs.h"
-
-/* Process-local part of a send queue. */
-struct hca_sq {
-    struct hca_timer    timer; /* RNR, retry; first: the timer is the queue */
-    struct hca_qp      *qp;
-    uint32_t            qpn;
-    struct hca_streams *streams; /* of a DCI that has them */
-    struct hca_late    *late;    /* executed and not complete, the oldest */
-    struct hca_request *passed;  /* executed before the one in front of it */
-    struct hca_posted   posted;  /* acknowledged and not in memory */
-    struct hca_sq      *next;
-};
 
 /* There is a UAR page of this id, to be mapped as write-combining, or as one that
  * takes doorbells alone. @return 0 or -errno. */

@@ -239,7 +239,7 @@ struct hca_tries {
 /* Requester half, under sq_lock, run by the owner's process only (but flushed
  * by whoever puts the QP in error). */
 struct hca_req {
-    struct hca_sq *sq;   /* hca_uar.h: address in the owner's process */
+    struct hca_sq *sq;   /* hca_sq.h: address in the owner's process */
     uint16_t ci;         /* next basic block to execute; with streams: of which
                             the completion is due */
     struct hca_tries tries;

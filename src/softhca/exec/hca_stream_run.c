@@ -1,0 +1,245 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * See hca_stream_run.h. What streams do: mlx5dv_create_qp(3),
+ * mlx5dv_wr_post(3) and mlx5dv_dci_stream_id_reset(3). In detail:
+ *
+ * WQEs are fetched in the order of the ring. One whose stream waits (RNR, no
+ * answer) stays behind with it; others go on, as long as the streams that wait
+ * are fewer than 2^log_streams. A stream is any number of 16 bits: rdma-core's
+ * own tests (test_mlx5_dc.py) and UCX use more than there are at once.
+ *
+ * Out of order (hca_order.h), a WQE may wait for the next one of its stream,
+ * which is executed before it.
+ */
+#include "hca_stream_run.h"
+#include "hca_late.h"
+#include "hca_order.h"
+#include "hca_qp.h"
+#include "hca_request.h"
+#include "hca_stream.h"
+
+#include <string.h>
+
+static struct hca_stream *hca_stream_waiting(const struct hca_streams *streams,
+                                             uint16_t id)
+{
+    for (unsigned i = 0; i < streams->num_waiting; i++) {
+        if (streams->waiting[i].id == id) {
+            return &streams->waiting[i];
+        }
+    }
+    return NULL;
+}
+
+/* @return HCA_OK if it is executed, HCA_WAIT, or why it cannot be. */
+static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
+{
+    struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
+    enum hca_check check = hca_request_execute(rq, idx, entry->blocks);
+
+    if (check != HCA_OK) {
+        return check;
+    }
+    entry->signaled = hca_wqe_is_signaled(&rq->wqe);
+    entry->fenced   = hca_wqe_is_fenced(&rq->wqe);
+    entry->length   = rq->wqe.length;
+    entry->late     = (hca_late_ns != 0) &&
+                      hca_late_add(rq->qp, &rq->wqe, rq->late);
+    if (!entry->late) {
+        hca_stream_finish(entry, HCA_OK, HCA_OK);
+    }
+    return HCA_OK;
+}
+
+/* @return nanoseconds to wait; 0: it is done. */
+static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
+                                   struct hca_tries *tries)
+{
+    struct hca_request rq;
+    enum hca_check check;
+
+    rq.qp    = qp;
+    rq.tries = tries;
+    check    = hca_stream_try(&rq, idx);
+    if (check == HCA_WAIT) {
+        return rq.wait_ns;
+    }
+    if (check != HCA_OK) {
+        hca_stream_finish(hca_stream_wqe(qp, idx), check,
+                              (rq.ack.check != HCA_OK) ? rq.ack.check : check);
+        hca_stream_fail(qp, idx, check);
+    }
+    return 0;
+}
+
+/* Begins a WQE whose stream does not wait: it may have to. */
+static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
+{
+    struct hca_streams *streams  = hca_stream_of(qp);
+    struct hca_stream *stream    = &streams->waiting[streams->num_waiting];
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+    uint64_t wait_ns             = HCA_ORDER_HOLD_NS;
+
+    *stream      = (struct hca_stream){.id = entry->stream, .idx = idx};
+    stream->held = (hca_order != HCA_ORDER_IBTA) &&
+                   hca_order_holds_stream(qp, idx, entry->blocks,
+                                          streams->num_waiting);
+    if (!stream->held) {
+        wait_ns = hca_stream_execute(qp, idx, &stream->tries);
+    }
+    if (wait_ns != 0) {
+        stream->due = hca_time_ns() + wait_ns;
+        streams->num_waiting++;
+    }
+}
+
+/* The WQE that a stream waits for, once more. @return whether it waits again.
+ * What was left behind with it is executed, or flushed if it failed. */
+static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
+{
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, stream->idx);
+    uint64_t wait_ns;
+
+    if ((entry->stream != stream->id) || entry->done || entry->late) {
+        return false;
+    }
+    if ((entry->check != HCA_OK) ||
+        (hca_stream_errored(hca_stream_of(qp), stream->id) != NULL)) {
+        hca_stream_finish(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+        return false;
+    }
+    wait_ns     = hca_stream_execute(qp, stream->idx, &stream->tries);
+    stream->due = hca_time_ns() + wait_ns;
+    return wait_ns != 0;
+}
+
+/* Executes the WQE that passes the one its stream is at. An error is left for
+ * its own turn. @return whether it waits. */
+static bool hca_stream_pass(struct hca_qp *qp, struct hca_stream *stream)
+{
+    struct hca_request rq;
+
+    rq.qp    = qp;
+    rq.tries = &stream->tries;
+    if ((hca_qp_state(qp) == IBV_QPS_RTS) &&
+        (hca_stream_errored(hca_stream_of(qp), stream->id) == NULL) &&
+        (hca_stream_try(&rq, stream->passing_idx) == HCA_WAIT)) {
+        stream->due = hca_time_ns() + rq.wait_ns;
+        return true;
+    }
+    memset(&stream->tries, 0, sizeof(stream->tries));
+    return false;
+}
+
+/* Goes on with a stream that is due. @return whether it waits again. */
+static bool hca_stream_resume(struct hca_qp *qp, struct hca_stream *stream)
+{
+    uint16_t end = qp->req.ci + hca_stream_of(qp)->fetched;
+
+    stream->held    = false;
+    stream->passing = stream->passing && hca_stream_pass(qp, stream);
+    if (stream->passing) {
+        return true;
+    }
+    while ((stream->idx != end) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
+        if (hca_stream_retry(qp, stream)) {
+            return true;
+        }
+        memset(&stream->tries, 0, sizeof(stream->tries));
+        stream->idx += hca_stream_wqe(qp, stream->idx)->blocks;
+    }
+    return false;
+}
+
+/* Goes on with each stream that is due. @return when another is, 0: none is. */
+static uint64_t hca_stream_resume_due(struct hca_qp *qp)
+{
+    struct hca_streams *streams = hca_stream_of(qp);
+    uint64_t next               = 0;
+    unsigned i                  = 0;
+
+    while (i < streams->num_waiting) {
+        struct hca_stream *stream = &streams->waiting[i];
+
+        if ((stream->due <= hca_time_ns()) &&
+            !hca_stream_resume(qp, stream)) {
+            *stream = streams->waiting[--streams->num_waiting];
+            continue;
+        }
+        next = ((next == 0) || (stream->due < next)) ? stream->due : next;
+        i++;
+    }
+    return next;
+}
+
+/* The WQE at @idx is behind one that is held: neither waits any longer. */
+static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
+                            uint16_t idx)
+{
+    stream->passing     = hca_order_passes_stream(
+            qp, stream->idx, hca_stream_wqe(qp, stream->idx)->blocks, idx,
+            hca_stream_wqe(qp, idx)->blocks);
+    stream->passing_idx = idx;
+    stream->due         = 0;
+    hca_stream_resume_due(qp);
+}
+
+/* Takes up the next WQE of the ring. One that cannot be read is of no stream,
+ * and where it ends is unknown: it goes with all that was rung.
+ * @return false if there is none, or there are too many that wait. */
+static bool hca_stream_fetch(struct hca_qp *qp)
+{
+    struct hca_streams *streams  = hca_stream_of(qp);
+    uint16_t idx                 = qp->req.ci + streams->fetched;
+    uint16_t posted              = hca_qp_sq_posted(qp) - streams->fetched;
+    struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+    struct hca_stream *waiting;
+    bool is_read, is_errored;
+    struct hca_wqe wqe;
+
+    if (posted == 0) {
+        return false;
+    }
+    hca_wqe_peek(&wqe, qp, idx, posted);
+    is_read    = wqe.blocks > 0;
+    is_errored = is_read && (hca_stream_errored(streams, wqe.stream) != NULL);
+    waiting    = is_read ? hca_stream_waiting(streams, wqe.stream) : NULL;
+    if (!is_errored && (waiting == NULL) &&
+        (streams->num_waiting == 1u << qp->log_streams)) {
+        return false;
+    }
+    *entry = (struct hca_stream_wqe){
+        .stream = wqe.stream,
+        .opcode = wqe.opcode,
+        .blocks = is_read ? wqe.blocks : posted,
+    };
+    streams->fetched += entry->blocks;
+    if (is_errored) {
+        hca_stream_finish(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+    } else if (waiting == NULL) {
+        hca_stream_begin(qp, idx);
+    } else if (waiting->held) {
+        hca_stream_meet(qp, waiting, idx);
+    }
+    return true;
+}
+
+/* A stream that waits no longer makes room for another. */
+void hca_stream_run(struct hca_qp *qp)
+{
+    struct hca_streams *streams = hca_stream_of(qp);
+    unsigned num_waiting;
+    uint64_t due;
+
+    do {
+        while ((hca_qp_state(qp) == IBV_QPS_RTS) && hca_stream_fetch(qp)) {
+            hca_stream_retire(qp);
+        }
+        num_waiting = streams->num_waiting;
+        due         = hca_stream_resume_due(qp);
+        hca_stream_retire(qp);
+    } while (streams->num_waiting < num_waiting);
+    if (due != 0) {
+        hca_timer_arm(&qp->req.sq->timer, due);
+    }
+}
