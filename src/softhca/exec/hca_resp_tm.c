@@ -8,7 +8,7 @@
  *
  *   one packet        CONSUMED_MSG
  *   more than one     CONSUMED (the lock is released, data moves) EXPECTED
- *   rendezvous        CONSUMED (hca_rndv.c fetches the data) EXPECTED
+ *   rendezvous        CONSUMED (hca_rndv_fetch.c fetches the data) EXPECTED
  *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
