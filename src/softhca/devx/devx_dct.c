@@ -11,7 +11,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/exec/hca_order.h"
-#include "softhca/exec/hca_qp.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_pd.h"

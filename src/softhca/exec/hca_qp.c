@@ -1,17 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * States of a QP. MODIFY_QP changes them under both locks; only the step into
- * the error state may come from the responder under obj.lock alone, as the
- * locks of two QPs that send to each other could not be taken both ways. The
- * requester looks at the state before each WQE.
+ * The way of a QP into the error state. MODIFY_QP changes states under both locks
+ * (hca_qp_cmd_modify.c). The step into the error state may come under one of them:
+ * from the responder under obj.lock, as the locks of two QPs that send to each
+ * other could not be taken both ways; from the requester under sq_lock, if a
+ * process that is stopped has the other. The requester looks at the state before
+ * each WQE.
  */
 #define _GNU_SOURCE
 #include "hca_qp.h"
 #include "hca_completer.h"
 #include "hca_late.h"
-#include "hca_posted.h"
-#include "hca_requester.h"
-#include "hca_sq.h"
 #include "hca_stream.h"
 #include "hca_thread.h"
 #include "hca_tm_job.h"
@@ -22,10 +21,7 @@
 #include "softhca/obj/hca_todo.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <rdma/ib_user_verbs.h>
-#include <stdlib.h>
-#include <string.h>
 
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
 {
@@ -76,7 +72,7 @@ void hca_qp_flush_rq(struct hca_qp *qp)
     }
 }
 
-static void hca_qp_enter_error(struct hca_qp *qp)
+void hca_qp_enter_error(struct hca_qp *qp)
 {
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
         return;
@@ -100,7 +96,7 @@ void hca_qp_repair(void *obj)
     }
 }
 
-static void hca_qp_lock(struct hca_qp *qp)
+void hca_qp_lock(struct hca_qp *qp)
 {
     if (hca_mutex_lock(&qp->obj.lock)) {
         hca_qp_repair(qp);
@@ -214,154 +210,4 @@ void hca_qp_fail_cq(uint32_t cqn)
         hca_obj_foreach(HCA_KIND_QP, cq->obj.proc, hca_qp_fail_one_of_cq,
                         &cqn);
     }
-}
-
-/* A NIC reads the record of a send queue when that queue's doorbell rings; here
- * it is looked at with each change of state as well. What a program posted
- * before the reset must not be found there, and not every program clears the
- * record as libmlx5 does: UCX writes the next index only. */
-static void hca_qp_clear_doorbell(struct hca_qp *qp)
-{
-    uint32_t *dbrec = hca_ptr(qp->dbrec);
-
-    __atomic_store_n(&dbrec[1], 0, __ATOMIC_RELEASE);
-}
-
-/* What is executed and has not completed does so no more; data that are
- * acknowledged come to memory. */
-static void hca_qp_drop_kept(struct hca_qp *qp)
-{
-    struct hca_sq *sq = qp->req.sq;
-
-    hca_late_drop(qp);
-    free(sq->passed);
-    sq->passed = NULL;
-    hca_posted_flush(&sq->posted);
-}
-
-static void hca_qp_to_reset(struct hca_qp *qp)
-{
-    struct hca_sq *sq = qp->req.sq;
-    bool attached     = qp->req.attached;
-
-    if (sq != NULL) {
-        hca_qp_drop_kept(qp);
-    }
-    memset(&qp->req, 0, sizeof(qp->req));
-    memset(&qp->resp, 0, sizeof(qp->resp));
-    qp->req.sq       = sq;
-    qp->req.attached = attached;
-    qp->num_resets++;
-    if (attached) {
-        hca_qp_clear_doorbell(qp);
-    }
-    if (qp->has_streams && (sq != NULL)) {
-        hca_stream_clear(sq->streams);
-    }
-    hca_tm_job_drop(qp);
-}
-
-static void hca_qp_to_rtr(struct hca_qp *qp)
-{
-    if (hca_qp_state(qp) == IBV_QPS_INIT) {
-        qp->resp.psn     = qp->rq_psn;
-        qp->resp.msn     = 0;
-        qp->resp.path_ok = false;
-    }
-}
-
-/* UD and XRC peers have no path, or take one from INIT on: the requester's
- * part begins here for all. */
-static void hca_qp_to_rts(struct hca_qp *qp)
-{
-    if (hca_qp_state(qp) == IBV_QPS_RTR) {
-        qp->req.psn = qp->sq_psn;
-    }
-    qp->req.path_ok  = false;
-    qp->resp.path_ok = false;
-}
-
-static void hca_qp_to_err(struct hca_qp *qp)
-{
-    if (qp->req.sq != NULL) {
-        hca_posted_flush(&qp->req.sq->posted);
-    }
-    hca_qp_enter_error(qp);
-}
-
-/* Both locks are held; the state is still the old one. */
-static void (*const hca_qp_entries[])(struct hca_qp *qp) = {
-    [IBV_QPS_RESET] = hca_qp_to_reset,
-    [IBV_QPS_INIT]  = NULL,
-    [IBV_QPS_RTR]   = hca_qp_to_rtr,
-    [IBV_QPS_RTS]   = hca_qp_to_rts,
-    [IBV_QPS_SQD]   = NULL, /* the kernel's mlx5 has no way there */
-    [IBV_QPS_SQE]   = NULL,
-    [IBV_QPS_ERR]   = hca_qp_to_err,
-};
-
-/* Under both locks. */
-static int hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state from,
-                        enum ibv_qp_state to)
-{
-    if ((hca_qp_state(qp) != from) && (to != IBV_QPS_RESET) &&
-        (to != IBV_QPS_ERR)) {
-        return -EINVAL;
-    }
-    if ((to <= IBV_QPS_ERR) && (hca_qp_entries[to] != NULL)) {
-        hca_qp_entries[to](qp);
-    }
-    atomic_store(&qp->state, to);
-    return 0;
-}
-
-int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
-                     enum ibv_qp_state to)
-{
-    int ret;
-
-    hca_thread_enter();
-    hca_mutex_lock(&qp->sq_lock);
-    hca_qp_lock(qp);
-    ret = hca_qp_enter(qp, from, to);
-    hca_mutex_unlock(&qp->obj.lock);
-    if (qp->req.attached) {
-        hca_requester_run_locked(qp);
-    }
-    hca_mutex_unlock(&qp->sq_lock);
-    hca_thread_leave();
-    return ret;
-}
-
-void hca_sq_run(struct hca_qp *qp)
-{
-    hca_thread_enter();
-    hca_requester_run(qp, qp->obj.num);
-    hca_thread_leave();
-}
-
-static void hca_qp_drop_sq(struct hca_qp *qp)
-{
-    struct hca_sq *sq;
-
-    hca_mutex_lock(&qp->sq_lock);
-    sq = qp->req.sq;
-    hca_qp_drop_kept(qp);
-    qp->req.sq = NULL;
-    hca_mutex_unlock(&qp->sq_lock);
-    hca_timer_cancel(&sq->timer);
-    hca_timer_cancel(&sq->posted.timer);
-    free(sq->streams);
-    free(sq);
-}
-
-void hca_qp_quiesce(struct hca_qp *qp)
-{
-    hca_thread_enter();
-    if (qp->req.sq != NULL) {
-        hca_qp_drop_sq(qp);
-    }
-    /* who executes on it as a responder has it locked */
-    hca_obj_is_stuck(HCA_KIND_QP, qp);
-    hca_thread_leave();
 }

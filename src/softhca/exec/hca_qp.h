@@ -27,6 +27,12 @@ static inline unsigned hca_qp_rd_limit(uint8_t max_rd_atomic)
  * doorbell record is wrong. */
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp);
 
+/* Locks obj.lock, and finishes what a dead holder had begun. */
+void hca_qp_lock(struct hca_qp *qp);
+
+/* Puts a QP in error and flushes its receives; obj.lock is held. */
+void hca_qp_enter_error(struct hca_qp *qp);
+
 /* Puts a QP in error because of what its responder found; obj.lock is held.
  * Receives are flushed at once, the SQ once this thread holds no lock. */
 void hca_qp_fail(struct hca_qp *qp);
@@ -52,25 +58,6 @@ void hca_qp_flush_failed(uint32_t qpn);
 /* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, but for DC
  * targets. No lock is held. */
 void hca_qp_fail_cq(uint32_t cqn);
-
-/* --- for those who make and change queue pairs --------------------------- */
-
-/* Runs what is posted on the SQ. The caller holds no lock. */
-void hca_sq_run(struct hca_qp *qp);
-
-/* A state change by MODIFY_QP, with the attributes already checked by the
- * caller and written to qp->attr and its decoded fields. Takes both locks:
- * RESET rewinds, ERR flushes what is posted, RTS runs.
- * @param from  the state in which the caller found the change to be allowed
- * @return 0, or -EINVAL if a peer has put the QP in error meanwhile; to RESET
- *         and ERR leads a way from everywhere. */
-int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
-                     enum ibv_qp_state to);
-
-/* Called after hca_sq_del() and before the QP is freed: when it returns, no
- * thread of any process executes on the QP (or one that is stopped does), and no
- * timer of it is armed. */
-void hca_qp_quiesce(struct hca_qp *qp);
 
 /* The last who held obj.lock died inside, and it is held again now: finishes
  * what was begun (hca_kind_ops.repair). */

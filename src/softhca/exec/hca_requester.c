@@ -73,8 +73,9 @@ static void hca_requester_done_passed(struct hca_qp *qp)
     qp->req.sq->passed = NULL;
     if ((rq != NULL) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_requester_done(rq);
+        rq->late = NULL;
     }
-    free(rq);
+    hca_request_free(rq);
 }
 
 /* An error is left for the turn of the WQE, when it fails once more.

@@ -21,4 +21,8 @@ struct hca_sq {
     struct hca_sq      *next;
 };
 
+/* What is executed and has not completed does so no more; data that are
+ * acknowledged come to memory. The QP has its part. */
+void hca_sq_drop_kept(struct hca_qp *qp);
+
 #endif

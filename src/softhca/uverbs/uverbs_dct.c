@@ -8,7 +8,7 @@
 #include "uverbs_dct.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/obj/hca_objs.h"
-#include "softhca/exec/hca_qp.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "uverbs.h"
 
 #include <errno.h>

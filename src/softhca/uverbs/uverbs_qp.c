@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
 #include "softhca/base/hca_mutex.h"
-#include "softhca/exec/hca_qp.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_uar.h"
 #include "softhca/exec/hca_wqe.h"

@@ -7,7 +7,7 @@
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/obj/hca_objs.h"
-#include "softhca/exec/hca_qp.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "uverbs.h"
 #include "uverbs_ah.h"
 #include "uverbs_dct.h"

@@ -8,6 +8,7 @@
 #include "uverbs_qp.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/exec/hca_qp.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "uverbs_ah.h"
 
 #include <errno.h>
