@@ -12,7 +12,7 @@
 #ifndef HCA_CQ_MINI_H
 #define HCA_CQ_MINI_H
 
-#include "hca_cq.h"
+#include "hca_cqe.h"
 
 #include <common/prm.h>
 

@@ -1,0 +1,191 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Completions are added under the CQ's lock, in whatever thread of whatever
+ * process has them.
+ */
+#define _GNU_SOURCE
+#include "hca_cq.h"
+#include "hca_cq_event.h"
+#include "hca_cq_mini.h"
+#include "hca_todo.h"
+#include "softhca/base/hca_log.h"
+
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+
+static void hca_cq_advance(struct hca_cq *cq, uint32_t num)
+{
+    cq->pi = hca_cq_index(cq->pi + num);
+}
+
+static void hca_cq_write(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    hca_cqe_put(cq, cqe, 0);
+    hca_cq_advance(cq, 1);
+}
+
+/* An entry is the program's with its last word; it counts after that. What is
+ * held is for one index: at another, it was counted, and not yet forgotten. */
+void hca_cq_repair(void *obj)
+{
+    struct hca_cq *cq       = obj;
+    struct hca_minis *minis = hca_cq_minis(cq);
+    uint32_t num            = 1;
+
+    if ((minis != NULL) && (minis->pi != hca_cq_index(cq->pi))) {
+        minis->num = 0;
+    }
+    if (hca_cqe_is_put(cq)) {
+        if ((minis != NULL) && (minis->num > 0)) {
+            num        = minis->num;
+            minis->num = 0;
+        }
+        hca_cq_advance(cq, num);
+    }
+    hca_cq_notify_late(cq);
+}
+
+/* @param num  completions that are held */
+static bool hca_cq_is_full(const struct hca_cq *cq, uint32_t num)
+{
+    return hca_cq_index(cq->pi + num - hca_cq_consumer(cq)) >=
+           (1u << cq->ring.log_cnt);
+}
+
+static int hca_cq_overrun(struct hca_cq *cq)
+{
+    if (hca_cq_to_error(cq)) {
+        hca_warn("cq 0x%x: overrun: %u entries, consumer index 0x%x, "
+                 "producer 0x%x", cq->obj.num, 1u << cq->ring.log_cnt,
+                 hca_cq_consumer(cq), cq->pi);
+        hca_cq_fail(cq);
+    }
+    return -EOVERFLOW;
+}
+
+/* --- compression ---------------------------------------------------------- */
+
+/* One alone is an entry like others. */
+static void hca_cq_close_locked(struct hca_cq *cq)
+{
+    struct hca_minis *minis = hca_cq_minis(cq);
+    unsigned num            = minis->num;
+
+    if (num > 1) {
+        hca_cqe_put_minis(cq, minis);
+    } else if (num == 1) {
+        hca_cqe_put(cq, &minis->first, 0);
+    }
+    hca_cq_advance(cq, num);
+    atomic_signal_fence(memory_order_release); /* hca_cq_repair() */
+    minis->num = 0;
+    while (cq->armed && (num-- > 0)) {
+        hca_cq_notify(cq, false);
+    }
+}
+
+/* @return false if it is to be written, after what is held. */
+static bool hca_cq_hold(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    struct hca_minis *minis = hca_cq_minis(cq);
+    bool is_plain           = (cq->obj.proc == hca_self) &&
+                              hca_mini_is_plain(cqe);
+
+    if ((minis->num > 0) &&
+        (!is_plain || !hca_minis_take(minis, cqe) ||
+         (minis->num == (1u << cq->ring.log_cnt)))) {
+        hca_cq_close_locked(cq);
+    }
+    if (!is_plain || cq->overrun ||
+        (!cq->ignore_overrun && hca_cq_is_full(cq, minis->num)) ||
+        !hca_todo_add_held(cq->obj.num)) {
+        hca_cq_close_locked(cq);
+        return false;
+    }
+    minis->pi = cq->pi;
+    hca_minis_add(minis, cqe);
+    return true;
+}
+
+void hca_cq_close(uint32_t cqn)
+{
+    struct hca_cq *cq = hca_cq_lock(cqn);
+
+    if (cq != NULL) {
+        hca_cq_close_locked(cq);
+        hca_obj_unlock(cq);
+    }
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+static int hca_cq_post_locked(struct hca_cq *cq, const struct hca_cqe *cqe)
+{
+    if (__builtin_expect(cq->minis != 0, 0) && hca_cq_hold(cq, cqe)) {
+        return 0;
+    }
+    if (cq->overrun || (!cq->ignore_overrun && hca_cq_is_full(cq, 0))) {
+        return hca_cq_overrun(cq);
+    }
+    hca_cq_write(cq, cqe);
+    if (cqe->solicited || hca_cqe_is_error(cqe)) {
+        cq->solicited_pi = cq->pi;
+    }
+    if (cq->armed) {
+        hca_cq_notify(cq, cqe->solicited || hca_cqe_is_error(cqe));
+    }
+    return 0;
+}
+
+int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe)
+{
+    struct hca_cq *cq = hca_cq_lock(cqn);
+    int ret;
+
+    if (cq == NULL) {
+        return -ENOENT;
+    }
+    ret = hca_cq_post_locked(cq, cqe);
+    hca_obj_unlock(cq);
+    return ret;
+}
+
+unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter)
+{
+    const struct hca_cq *cq;
+
+    if (scatter == 0) {
+        return 0;
+    }
+    cq = hca_obj_peek(HCA_KIND_CQ, cqn);
+    if (cq == NULL) {
+        return 0;
+    }
+    return ((cq->ring.log_stride == 7) && (scatter >= 64)) ? 64 : 32;
+}
+
+/* The RESIZE_CQ entry takes an index of its own: the library copies what it
+ * has not polled to index + 1 of the new ring and goes on behind it
+ * (mlx5_cq_resize_copy_cqes()). */
+int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring)
+{
+    static const struct hca_cqe mark = {.opcode = MLX5_CQE_RESIZE_CQ};
+    struct hca_cq *cq = hca_cq_lock(cqn);
+    uint32_t pending;
+
+    if (cq == NULL) {
+        return -ETIMEDOUT;
+    }
+    if (cq->minis != 0) {
+        hca_cq_close_locked(cq);
+    }
+    pending = hca_cq_index(cq->pi - hca_cq_consumer(cq));
+    if (pending >= (1u << ring->log_cnt)) {
+        hca_obj_unlock(cq);
+        return -EINVAL;
+    }
+    hca_cq_write(cq, &mark);
+    cq->ring = *ring;
+    hca_obj_unlock(cq);
+    return 0;
+}

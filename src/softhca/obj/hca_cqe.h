@@ -1,0 +1,56 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Entries of completion queues, written under the queue's lock. Layout: struct
+ * mlx5_cqe64 and struct mlx5_err_cqe (mlx5dv.h), CQE version 1.
+ */
+#ifndef HCA_CQE_H
+#define HCA_CQE_H
+
+#include "hca_objs.h"
+
+#include <infiniband/mlx5dv.h>
+
+struct hca_minis;
+
+/* One completion, in host order. */
+struct hca_cqe {
+    uint8_t     opcode;    /* MLX5_CQE_* */
+    bool        solicited;
+    bool        both;      /* 32 inline bytes in both halves of 128 */
+    uint8_t     syndrome;  /* of MLX5_CQE_*_ERR */
+    uint8_t     vendor;    /* ... enum hca_check */
+    uint8_t     sl, dlid_path; /* of the message received */
+    uint8_t     l3;        /* 1: its GRH is in the buffer */
+    uint16_t    slid;
+    uint16_t    wqe_counter;
+    uint32_t    sop_qpn;   /* 31..24 opcode of the send WQE; QPN */
+    uint32_t    uidx;
+    uint32_t    src_qpn;
+    uint32_t    imm;       /* as on the wire */
+    uint32_t    byte_cnt;
+    const void *data;      /* NULL, or up to 64 bytes to go inline ... */
+    uint8_t     data_len;  /* ... as hca_cq_inline_room() allows */
+    bool        wide;      /* ... to the first half of 128, however few */
+    uint8_t     app, app_op; /* tag matching: PRM_CQE_TM_* ... */
+    uint16_t    app_info;    /* ... of this entry of the list ... */
+    uint16_t    stride;      /* ... or from this stride of the receive on ... */
+    const void *front;       /* ... NULL, or 16 bytes to begin with */
+};
+
+static inline bool hca_cqe_is_error(const struct hca_cqe *cqe)
+{
+    return (cqe->opcode == MLX5_CQE_REQ_ERR) ||
+           (cqe->opcode == MLX5_CQE_RESP_ERR);
+}
+
+/* Writes an entry at the producer index, which stays.
+ * @param format  bits of op_own, beside those of inline data */
+void hca_cqe_put(struct hca_cq *cq, const struct hca_cqe *cqe, uint8_t format);
+
+/* Writes several completions as one entry, with mini CQEs behind it. */
+void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis);
+
+/* @return true if the entry of the producer index is written. */
+bool hca_cqe_is_put(const struct hca_cq *cq);
+
+#endif
