@@ -75,9 +75,11 @@ public:
         uint8_t  log_streams = 2, log_errored = 1;
         bool     has_streams = true;
         uint32_t send_wr     = 16;
+        uint8_t  max_rd_atomic = 1;
     };
 
-    streams_dci(const hca_device &dev, const options &options) : m_dev(dev)
+    streams_dci(const hca_device &dev, const options &options) :
+        m_dev(dev), m_max_rd_atomic(options.max_rd_atomic)
     {
         struct ibv_ah_attr ah_attr = dev.ah_attr(true);
 
@@ -128,7 +130,8 @@ public:
     {
         struct ibv_qp_attr attr = hca_qp_attr(m_dev, 0);
 
-        attr.rnr_retry = 7;
+        attr.rnr_retry     = 7;
+        attr.max_rd_atomic = m_max_rd_atomic;
         hca_connect_dci(qp, attr);
     }
 
@@ -274,6 +277,7 @@ private:
     }
 
     const hca_device &m_dev;
+    const uint8_t    m_max_rd_atomic;
     struct ibv_ah    *m_ah;
     bool             m_is_open = false; /* more requests are to come */
 };

@@ -6,6 +6,7 @@
  * mlx5dv_wr_post(3), mlx5dv_dci_stream_id_reset(3).
  */
 #include "streams_bench.h"
+#include "verbs_peer.h"
 
 namespace {
 
@@ -460,6 +461,47 @@ TEST_P(verbs_streams_late, error_is_of_what_is_behind_it)
     EXPECT_EQ(IBV_QPS_RTS, dci.state());
 }
 
+/* A stream in which two requests fail counts once. */
+TEST_P(verbs_streams_late, stream_is_in_error_once)
+{
+    strict_mem gone(dev.pd, ACCESS_ALL, 0);
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {});
+
+    dci.together([&] {
+        dci.read(1, a.qp->qp_num, gone, dst.mr->rkey, dst.addr);
+        dci.write(1, a.qp->qp_num, src, dst.mr->rkey ^ 0xdead00, dst.addr);
+    });
+    gone.unmap();
+    dci.expect(0, IBV_WC_LOC_PROT_ERR);
+    dci.expect(1, IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(IBV_QPS_RTS, dci.state());
+    EXPECT_EQ(0, dci.reset_stream(1));
+    write(dci, 1, a);
+    dci.expect(2);
+}
+
+/* More results find no memory than streams may be in error. */
+TEST_P(verbs_streams_late, errors_of_a_queue_in_error_count_no_more)
+{
+    const unsigned reads = 16;
+    strict_mem gone(dev.pd, ACCESS_ALL, 0);
+    streams_target a(dev, dst);
+    streams_dci dci(dev, {.log_streams = 4, .log_errored = 0,
+                          .max_rd_atomic = reads});
+
+    dci.together([&] {
+        for (unsigned i = 0; i < reads; i++) {
+            dci.read(i, a.qp->qp_num, gone, dst.mr->rkey, dst.addr);
+        }
+    });
+    gone.unmap();
+    for (unsigned i = 0; i < reads; i++) {
+        dci.expect(i, IBV_WC_LOC_PROT_ERR);
+    }
+    EXPECT_EQ(IBV_QPS_ERR, dci.state());
+}
+
 /* --- out of order --------------------------------------------------------- */
 
 class verbs_streams_order : public verbs_streams {
@@ -592,6 +634,57 @@ TEST_P(verbs_streams_order, queue_ends_with_what_is_held)
     }
 }
 
+/* --- another process ------------------------------------------------------ */
+
+class verbs_streams_process : public testing::TestWithParam<int> {};
+
+constexpr unsigned ROUND = 16;
+
+/* Sends rounds of messages, until the queue pair of the other is in error. */
+void send_rounds(int fd)
+{
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+    enum ibv_wc_status status = IBV_WC_SUCCESS;
+
+    peer_connect(fd, ep, peer_exchange(fd, ep, mem));
+    while (status == IBV_WC_SUCCESS) {
+        peer_meet(fd);
+        for (unsigned i = 0; (i < ROUND) && (status == IBV_WC_SUCCESS); i++) {
+            EXPECT_EQ(0, verbs_op(IBV_WR_SEND).local(mem, 64).post(ep.qp));
+            status = verbs_wait(ep.send_cq).status;
+        }
+        peer_meet(fd);
+    }
+}
+
+/* It is the sender that puts the initiator in error, whose streams are in the
+ * memory of another process. */
+TEST_P(verbs_streams_process, sender_overruns_the_queue_of_an_initiator)
+{
+    peer_process peer(send_rounds);
+    hca_device dev;
+    strict_mem mem(dev.pd, ACCESS_ALL, 0);
+    verbs_ep ep(dev);
+    raw_qp queue(ep.qp); /* libmlx5 waits for completions that are polled */
+    struct ibv_qp *dci = streams_dci::create(dev, ep.recv_cq, {});
+
+    ASSERT_NE(nullptr, dci);
+    hca_connect_dci(dci, dev);
+    peer_connect(peer.fd, ep, peer_exchange(peer.fd, ep, mem));
+    while (ep.state() != IBV_QPS_ERR) {
+        for (unsigned i = 0; i < ROUND; i++) {
+            queue.post_recv(mem.addr, 64, mem.mr->lkey);
+        }
+        peer_meet(peer.fd);
+        peer_meet(peer.fd);
+    }
+    EXPECT_EQ(0, peer.wait());
+    EXPECT_EQ(0, ibv_destroy_qp(dci));
+}
+
+INSTANTIATE_TEST_SUITE_P(ib, verbs_streams_process, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_streams_late, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(ooo, verbs_streams_order, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late_ooo, verbs_streams_order, testing::Values(0));

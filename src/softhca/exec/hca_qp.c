@@ -148,10 +148,12 @@ void hca_qp_fail_fatal(struct hca_qp *qp)
     hca_obj_unlock(qp);
 }
 
-/* What is late (hca_late.h) is in the memory of its owner, whose timer runs. */
+/* Late WQEs (hca_late.h) and streams are in the memory of the owner, whose
+ * timer runs while any of them is under way. */
 static bool hca_qp_can_flush(const struct hca_qp *qp)
 {
-    return (qp->req.num_late == 0) || (qp->obj.proc == hca_self);
+    return (qp->obj.proc == hca_self) ||
+           ((qp->req.num_late == 0) && !qp->has_streams);
 }
 
 void hca_qp_flush_failed(uint32_t qpn)

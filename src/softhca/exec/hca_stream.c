@@ -154,8 +154,12 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
     hca_stream_flush_behind(qp, idx);
+    if (hca_qp_state(qp) != IBV_QPS_RTS) {
+        return; /* results that were late count no streams any more */
+    }
     /* without a frame, or a format, its stream cannot be trusted either */
-    if (check >= HCA_CHECK_LKEY) {
+    if ((check >= HCA_CHECK_LKEY) &&
+        (hca_stream_errored(streams, entry->stream) == NULL)) {
         hca_info("qp 0x%x: stream 0x%x: in error",
                  atomic_load(&qp->obj.num), entry->stream);
         streams->errored[streams->num_errored++] = entry->stream;
