@@ -121,6 +121,7 @@ class verbs_order_lost : public verbs_order {
 protected:
     hca_log_reader m_log;
 };
+class verbs_order_late : public verbs_order {};
 class verbs_order_relaxed : public verbs_order {};
 
 TEST_P(verbs_order_ooo, writes_change_places)
@@ -257,6 +258,25 @@ TEST_P(verbs_order_lost, each_is_executed_once)
     EXPECT_NE("", m_log.take()) << "no fault met a message";
 }
 
+/* A read passes a write that is lost. What it has brought is late, too, and goes
+ * with the queue: the sanitizer looks for it. */
+TEST_P(verbs_order_late, queue_in_error_ends_with_what_has_passed)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        verbs_pair pair(dev);
+        verbs_op first = put(src), second = read();
+
+        for (unsigned j = 0; j < i; j++) {
+            ASSERT_EQ(IBV_WC_SUCCESS, run(pair.a, read()));
+        }
+        second.attach();
+        first.wr.next = &second.wr;
+        ASSERT_EQ(0, first.post(pair.a.qp));
+        verbs_expect_wcs(pair.a.send_cq, IBV_WC_RETRY_EXC_ERR, 0, 0);
+        verbs_expect_wcs(pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 0, 0);
+    }
+}
+
 TEST_P(verbs_order_relaxed, regions_say_so)
 {
     expect_none(writes());
@@ -270,6 +290,7 @@ TEST_P(verbs_order_relaxed, regions_say_so)
 INSTANTIATE_TEST_SUITE_P(ooo, verbs_order_ooo, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(seed, verbs_order_ooo, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, verbs_order_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, verbs_order_late, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(relaxed, verbs_order_relaxed, testing::Values(0));
 
 } /* namespace */
@@ -282,5 +303,9 @@ int main(int argc, char **argv)
                           {"lost", {{"SOFTHCA_ORDER", "ooo"},
                                     {"SOFTHCA_LOG", "info"},
                                     {"SOFTHCA_FAULT", FAULTS}}},
+                          {"late", {{"SOFTHCA_ORDER", "ooo"},
+                                    {"SOFTHCA_DELAY", "100"},
+                                    {"SOFTHCA_FAULT",
+                                     "drop:op=write:count=1000"}}},
                           {"relaxed", {{"SOFTHCA_ORDER", "relaxed:3"}}}});
 }

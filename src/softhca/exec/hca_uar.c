@@ -56,13 +56,16 @@ static void hca_uar_unlock(void)
 
 void hca_uar_forked(void)
 {
+    struct hca_uar *uar;
+
     pthread_mutex_init(&hca_uar_mutex, NULL);
-    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
+    while ((uar = hca_uars) != NULL) {
+        hca_uars = uar->next;
         if (uar->page != NULL) {
             hca_trap_del(uar->page); /* a store there is a plain fault now */
         }
+        free(uar);
     }
-    hca_uars = NULL;
 }
 
 /* Under the mutex. */
