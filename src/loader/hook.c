@@ -23,7 +23,7 @@
  * call those here by way of the dynamic linker, thus come by as well. Those that may
  * be within UCP's own locks call nothing that takes them under a lock of ours.
  */
-#include "hook.h"
+#include "hook_commit.h"
 #include "hook_context.h"
 #include "hook_message.h"
 #include "hook_real.h"
@@ -63,33 +63,6 @@ static inline int hook_is_candidate(const ucp_request_param_t *param,
            !hook_is_packed(param->datatype, count);
 }
 
-/* Where there is a context, UCP's functions were found before it. Contiguous
- * memory comes here by the first calls alone. */
-static int hook_is_found(const ucp_request_param_t *param)
-{
-    if (!hook_context_is_any()) {
-        hook_real_find();
-        return 0;
-    }
-
-    return hook_has_type(param);
-}
-
-static hook_op_t *hook_send(ucp_ep_h ep, const void *buffer, size_t count,
-                            const ucp_request_param_t *param)
-{
-    return hook_is_found(param) ? hook_message_send(ep, buffer, count, param) :
-                                  NULL;
-}
-
-static hook_op_t *hook_recv(ucp_worker_h worker, void *buffer, size_t count,
-                            const ucp_request_param_t *param)
-{
-    return hook_is_found(param) ?
-                   hook_message_recv(worker, buffer, count, param) :
-                   NULL;
-}
-
 static void *hook_address(const hook_op_t *op)
 {
     return (void *)op->view->address;
@@ -100,7 +73,7 @@ static ucs_status_ptr_t hook_tag_send_by(ucp_ep_h ep, const void *buffer,
                                          const ucp_request_param_t *param,
                                          const hook_tag_send_t *real)
 {
-    hook_op_t *op = hook_send(ep, buffer, count, param);
+    hook_op_t *op = hook_message_send(ep, buffer, count, param);
     ucp_request_param_t by_view;
 
     if (op == NULL) {
@@ -112,9 +85,9 @@ static ucs_status_ptr_t hook_tag_send_by(ucp_ep_h ep, const void *buffer,
             op, (*real)(ep, hook_address(op), op->view->length, tag, &by_view));
 }
 
-HOOK_SLOW ucs_status_ptr_t hook_tag_send(ucp_ep_h ep, const void *buffer,
-                                         size_t count, ucp_tag_t tag,
-                                         const ucp_request_param_t *param)
+static HOOK_SLOW ucs_status_ptr_t
+hook_tag_send(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+              const ucp_request_param_t *param)
 {
     return hook_tag_send_by(ep, buffer, count, tag, param,
                             &hook_real.ucp_tag_send_nbx);
@@ -131,9 +104,9 @@ HOOK_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer,
     return hook_real.ucp_tag_send_nbx(ep, buffer, count, tag, param);
 }
 
-HOOK_SLOW ucs_status_ptr_t hook_tag_send_sync(ucp_ep_h ep, const void *buffer,
-                                              size_t count, ucp_tag_t tag,
-                                              const ucp_request_param_t *param)
+static HOOK_SLOW ucs_status_ptr_t
+hook_tag_send_sync(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                   const ucp_request_param_t *param)
 {
     return hook_tag_send_by(ep, buffer, count, tag, param,
                             &hook_real.ucp_tag_send_sync_nbx);
@@ -150,13 +123,13 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count,
     return hook_real.ucp_tag_send_sync_nbx(ep, buffer, count, tag, param);
 }
 
-HOOK_SLOW ucs_status_ptr_t hook_am_send(ucp_ep_h ep, unsigned id,
-                                        const void *header,
-                                        size_t header_length,
-                                        const void *buffer, size_t count,
-                                        const ucp_request_param_t *param)
+static HOOK_SLOW ucs_status_ptr_t hook_am_send(ucp_ep_h ep, unsigned id,
+                                               const void *header,
+                                               size_t header_length,
+                                               const void *buffer, size_t count,
+                                               const ucp_request_param_t *param)
 {
-    hook_op_t *op = hook_send(ep, buffer, count, param);
+    hook_op_t *op = hook_message_send(ep, buffer, count, param);
     ucp_request_param_t by_view;
 
     if (op == NULL) {
@@ -186,12 +159,11 @@ HOOK_EXPORT ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id,
                                      count, param);
 }
 
-HOOK_SLOW ucs_status_ptr_t hook_tag_recv(ucp_worker_h worker, void *buffer,
-                                         size_t count, ucp_tag_t tag,
-                                         ucp_tag_t tag_mask,
-                                         const ucp_request_param_t *param)
+static HOOK_SLOW ucs_status_ptr_t
+hook_tag_recv(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
+              ucp_tag_t tag_mask, const ucp_request_param_t *param)
 {
-    hook_op_t *op = hook_recv(worker, buffer, count, param);
+    hook_op_t *op = hook_message_recv(worker, buffer, count, param);
     ucp_request_param_t by_view;
 
     if (op == NULL) {
@@ -219,12 +191,11 @@ HOOK_EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer,
                                       param);
 }
 
-HOOK_SLOW ucs_status_ptr_t hook_tag_msg_recv(ucp_worker_h worker, void *buffer,
-                                             size_t count,
-                                             ucp_tag_message_h message,
-                                             const ucp_request_param_t *param)
+static HOOK_SLOW ucs_status_ptr_t
+hook_tag_msg_recv(ucp_worker_h worker, void *buffer, size_t count,
+                  ucp_tag_message_h message, const ucp_request_param_t *param)
 {
-    hook_op_t *op = hook_recv(worker, buffer, count, param);
+    hook_op_t *op = hook_message_recv(worker, buffer, count, param);
     ucp_request_param_t by_view;
 
     if (op == NULL) {
@@ -250,11 +221,12 @@ HOOK_EXPORT ucs_status_ptr_t ucp_tag_msg_recv_nbx(
                                           param);
 }
 
-HOOK_SLOW ucs_status_ptr_t hook_am_recv(ucp_worker_h worker, void *data_desc,
-                                        void *buffer, size_t count,
-                                        const ucp_request_param_t *param)
+static HOOK_SLOW ucs_status_ptr_t hook_am_recv(ucp_worker_h worker,
+                                               void *data_desc, void *buffer,
+                                               size_t count,
+                                               const ucp_request_param_t *param)
 {
-    hook_op_t *op = hook_recv(worker, buffer, count, param);
+    hook_op_t *op = hook_message_recv(worker, buffer, count, param);
     ucp_request_param_t by_view;
 
     if (op == NULL) {
@@ -282,9 +254,8 @@ ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
 
 /* UCP calls no callback of a request that is freed before it is completed, but the
  * view has to be closed: our callback stays, the user's does not. */
-HOOK_SLOW void hook_request_free(void *request)
+static HOOK_SLOW void hook_request_free(void *request)
 {
-    hook_real_find();
     if (hook_op_silence(request)) {
         hook_real.ucp_request_release(request);
     } else {
@@ -345,10 +316,19 @@ HOOK_EXPORT ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops,
                                                void *context,
                                                ucp_datatype_t *datatype_p)
 {
+    ucs_status_t status;
+
     hook_real_find();
-    return hook_context_is_any() ?
-                   hook_type_create(ops, context, datatype_p) :
-                   hook_real.ucp_dt_create_generic(ops, context, datatype_p);
+    if (!hook_context_is_any()) {
+        return hook_real.ucp_dt_create_generic(ops, context, datatype_p);
+    }
+
+    status = hook_type_create(ops, context, datatype_p);
+    if ((status == UCS_OK) && hook_type_is_ours(*datatype_p)) {
+        hook_commit_add(hook_type_of(*datatype_p));
+    }
+
+    return status;
 }
 
 HOOK_EXPORT void ucp_dt_destroy(ucp_datatype_t datatype)

@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #define _GNU_SOURCE
 #include "hook_real.h"
-#include "hook.h"
 #include "loader.h"
 
 #include <dlfcn.h>
@@ -19,14 +18,80 @@ static const struct {
     size_t offset;
 } hook_real_table[] = {HOOK_REAL_UCP(HOOK_REAL_ENTRY)};
 
+/* First calls, of contiguous memory: the functions are found, then stand in the
+ * place of these. */
+
+static ucs_status_ptr_t hook_real_tag_send(ucp_ep_h ep, const void *buffer,
+                                           size_t count, ucp_tag_t tag,
+                                           const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_real.ucp_tag_send_nbx(ep, buffer, count, tag, param);
+}
+
+static ucs_status_ptr_t
+hook_real_tag_send_sync(ucp_ep_h ep, const void *buffer, size_t count,
+                        ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_real.ucp_tag_send_sync_nbx(ep, buffer, count, tag, param);
+}
+
+static ucs_status_ptr_t
+hook_real_tag_recv(ucp_worker_h worker, void *buffer, size_t count,
+                   ucp_tag_t tag, ucp_tag_t tag_mask,
+                   const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_real.ucp_tag_recv_nbx(worker, buffer, count, tag, tag_mask,
+                                      param);
+}
+
+static ucs_status_ptr_t
+hook_real_tag_msg_recv(ucp_worker_h worker, void *buffer, size_t count,
+                       ucp_tag_message_h message,
+                       const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_real.ucp_tag_msg_recv_nbx(worker, buffer, count, message,
+                                          param);
+}
+
+static ucs_status_ptr_t hook_real_am_send(ucp_ep_h ep, unsigned id,
+                                          const void *header,
+                                          size_t header_length,
+                                          const void *buffer, size_t count,
+                                          const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_real.ucp_am_send_nbx(ep, id, header, header_length, buffer,
+                                     count, param);
+}
+
+static ucs_status_ptr_t
+hook_real_am_recv(ucp_worker_h worker, void *data_desc, void *buffer,
+                  size_t count, const ucp_request_param_t *param)
+{
+    hook_real_find();
+    return hook_real.ucp_am_recv_data_nbx(worker, data_desc, buffer, count,
+                                          param);
+}
+
+static void hook_real_request_free(void *request)
+{
+    hook_real_find();
+    hook_real.ucp_request_free(request);
+}
+
 hook_real_t hook_real = {
-    .ucp_tag_send_nbx      = hook_tag_send,
-    .ucp_tag_send_sync_nbx = hook_tag_send_sync,
-    .ucp_tag_recv_nbx      = hook_tag_recv,
-    .ucp_tag_msg_recv_nbx  = hook_tag_msg_recv,
-    .ucp_am_send_nbx       = hook_am_send,
-    .ucp_am_recv_data_nbx  = hook_am_recv,
-    .ucp_request_free      = hook_request_free
+    .ucp_tag_send_nbx      = hook_real_tag_send,
+    .ucp_tag_send_sync_nbx = hook_real_tag_send_sync,
+    .ucp_tag_recv_nbx      = hook_real_tag_recv,
+    
+    .ucp_tag_msg_recv_nbx  = hook_real_tag_msg_recv,
+    .ucp_am_send_nbx       = hook_real_am_send,
+    .ucp_am_recv_data_nbx  = hook_real_am_recv,
+    .ucp_request_free      = hook_real_request_free
 };
 
 static void hook_real_missing(void)

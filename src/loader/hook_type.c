@@ -1,6 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "hook_type.h"
-#include "hook_commit.h"
 #include "hook_real.h"
 #include "hook_report.h"
 #include "hook_views.h"
@@ -79,7 +78,6 @@ ucs_status_t hook_type_create(const ucp_generic_dt_ops_t *ops, void *context,
     ours.start_unpack = hook_type_start_unpack;
     status = hook_real.ucp_dt_create_generic(&ours, type, datatype_p);
     if ((status == UCS_OK) && hook_type_is_read_back(*datatype_p, type)) {
-        hook_commit_add(type);
         return UCS_OK;
     }
 
