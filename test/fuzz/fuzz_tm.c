@@ -9,6 +9,7 @@
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/exec/hca_resp_tm.h"
 #include "softhca/exec/hca_rndv.h"
+#include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_tm_op.h"
 
@@ -37,6 +38,15 @@ static hca_off_t fuzz_tm_page(unsigned page)
 
 static void fuzz_tm_create(struct fuzz_tm *tm)
 {
+    const struct hca_cq_spec cq = {
+        .ring           = {fuzz_tm_page(FUZZ_TM_CQ_AT), 8,
+                           fuzz_below(2) ? 6 : 7},
+        .dbrec          = fuzz_tm_page(FUZZ_TM_DB_AT),
+        .ignore_overrun = true,
+    };
+
+    hca_cq_create(&cq, &tm->cq);
+
     tm->mkey         = hca_obj_alloc(HCA_KIND_MKEY, 0);
     tm->mkey->type   = HCA_MKEY_MR;
     tm->mkey->pdn    = FUZZ_TM_PDN;
@@ -46,13 +56,6 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     tm->mkey->va     = (uintptr_t)fuzz_buf;
     tm->mkey->length = FUZZ_BUF_SIZE;
     hca_obj_publish(HCA_KIND_MKEY, tm->mkey);
-
-    tm->cq                 = hca_obj_alloc(HCA_KIND_CQ, 0);
-    tm->cq->ring           = (struct hca_ring){fuzz_tm_page(FUZZ_TM_CQ_AT), 8,
-                                               fuzz_below(2) ? 6 : 7};
-    tm->cq->dbrec          = fuzz_tm_page(FUZZ_TM_DB_AT);
-    tm->cq->ignore_overrun = true;
-    hca_obj_publish(HCA_KIND_CQ, tm->cq);
 
     tm->srq        = hca_obj_alloc(HCA_KIND_SRQ, 0);
     tm->srq->ring  = (struct hca_ring){fuzz_tm_page(FUZZ_TM_SRQ_AT), 4, 5};
@@ -88,7 +91,7 @@ static void fuzz_tm_destroy(struct fuzz_tm *tm)
 {
     hca_obj_free(HCA_KIND_QP, tm->qp);
     hca_tm_free_srq(tm->srq);
-    hca_obj_free(HCA_KIND_CQ, tm->cq);
+    hca_cq_destroy(tm->cq, NULL);
     hca_obj_free(HCA_KIND_MKEY, tm->mkey);
 }
 

@@ -280,6 +280,7 @@ struct queues {
 
 static queues make_queues()
 {
+    struct hca_cq_spec spec = {};
     queues q;
 
     q.ring  = (uint8_t*)hca_arena_alloc(8192);
@@ -287,13 +288,13 @@ static queues make_queues()
     for (unsigned i = 0; i < 4; i++) {
         q.ring[i * 64 + 63] = MLX5_CQE_INVALID << 4;
     }
-    q.cq               = (struct hca_cq*)hca_obj_alloc(HCA_KIND_CQ, 0);
-    q.cq->ring         = {hca_off(q.ring), 2, 6};
-    q.cq->dbrec        = hca_off(q.dbrec);
-    q.qp               = (struct hca_qp*)hca_obj_alloc(HCA_KIND_QP, 0);
-    q.qp->rq           = {hca_off(q.ring + 2048), 2, 4};
-    q.qp->dbrec        = hca_off(q.dbrec + 2);
-    q.qp->rcqn         = hca_obj_publish(HCA_KIND_CQ, q.cq);
+    spec.ring   = {hca_off(q.ring), 2, 6};
+    spec.dbrec  = hca_off(q.dbrec);
+    EXPECT_EQ(0, hca_cq_create(&spec, &q.cq));
+    q.qp        = (struct hca_qp*)hca_obj_alloc(HCA_KIND_QP, 0);
+    q.qp->rq    = {hca_off(q.ring + 2048), 2, 4};
+    q.qp->dbrec = hca_off(q.dbrec + 2);
+    q.qp->rcqn  = q.cq->obj.num;
     hca_obj_publish(HCA_KIND_QP, q.qp);
     return q;
 }
@@ -431,10 +432,10 @@ TEST_F(hca_fabric_test, cq_of_a_stopped_writer_keeps_its_ring)
         {
             stopped_process writer([num] { hca_obj_lock(HCA_KIND_CQ, num); });
 
-            EXPECT_FALSE(hca_cq_free(q.cq));
+            EXPECT_EQ(-ETIMEDOUT, hca_cq_destroy(q.cq, NULL));
             EXPECT_EQ(nullptr, hca_obj_peek(HCA_KIND_CQ, num));
         }
-        EXPECT_TRUE(hca_cq_free((struct hca_cq*)hca_obj_alloc(HCA_KIND_CQ, 0)));
+        EXPECT_EQ(0, hca_cq_destroy(make_queues().cq, NULL));
         hca_fabric_detach();
     });
 }

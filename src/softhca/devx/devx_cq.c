@@ -104,13 +104,13 @@ static enum devx_status devx_cq_check(struct devx_call *call)
 }
 
 static enum devx_status devx_cq_memory(struct devx_call *call,
-                                       struct hca_cq *hw)
+                                       struct hca_cq_spec *spec)
 {
     const uint8_t *ctx        = call->in + CQ_CTX;
     struct devx_umem_use ring = {
         .id     = devx_get(call->in, CQ_UMEM),
         .offset = devx_get(call->in, CQ_OFFSET),
-        .size   = (size_t)1 << (hw->ring.log_cnt + hw->ring.log_stride),
+        .size   = (size_t)1 << (spec->ring.log_cnt + spec->ring.log_stride),
         .field  = 0x58,
     };
     struct devx_umem_use dbr = {
@@ -120,23 +120,9 @@ static enum devx_status devx_cq_memory(struct devx_call *call,
     };
     enum devx_status status = devx_find_ring(call, &ring, &dbr);
 
-    hw->ring.buf = ring.off;
-    hw->dbrec    = dbr.off;
+    spec->ring.buf = ring.off;
+    spec->dbrec    = dbr.off;
     return status;
-}
-
-static void devx_cq_fill(const uint8_t *ctx, struct hca_cq *hw)
-{
-    uint64_t cqe_sz = devx_get(ctx, CQC_CQE_SZ);
-
-    hw->ring.log_cnt    = devx_get(ctx, CQC_LOG_SIZE);
-    hw->ring.log_stride = (cqe_sz == CQE_SZ_64) ? 6 : 7;
-    hw->is_padded       = (cqe_sz == CQE_SZ_128_PAD);
-    hw->uar             = devx_get(ctx, CQC_UAR);
-    hw->ignore_overrun  = devx_get(ctx, CQC_OI);
-    hw->timestamp       = true;
-    hw->mod_count       = devx_get(ctx, CQC_MAX_COUNT);
-    hw->mod_period_us   = devx_get(ctx, CQC_PERIOD);
 }
 
 /* With a user that never goes, since a stopped process may yet write to them. */
@@ -152,13 +138,27 @@ static void devx_cq_keep_umems(struct devx_obj *obj)
 
 static void devx_cq_release(struct devx_obj *obj)
 {
-    if (!hca_cq_free(obj->hw)) {
+    if (hca_cq_destroy(obj->hw, NULL) != 0) {
         devx_cq_keep_umems(obj);
     }
 }
 
 static enum devx_status devx_create_cq(struct devx_call *call)
 {
+    const uint8_t *ctx      = call->in + CQ_CTX;
+    uint64_t cqe_sz         = devx_get(ctx, CQC_CQE_SZ);
+    struct hca_cq_spec spec = {
+        .dev             = call->ctx->dev,
+        .ring.log_cnt    = devx_get(ctx, CQC_LOG_SIZE),
+        .ring.log_stride = (cqe_sz == CQE_SZ_64) ? 6 : 7,
+        .uar             = devx_get(ctx, CQC_UAR),
+        .mod_count       = devx_get(ctx, CQC_MAX_COUNT),
+        .mod_period_us   = devx_get(ctx, CQC_PERIOD),
+        .ignore_overrun  = devx_get(ctx, CQC_OI),
+        .timestamp       = true,
+        .is_padded       = (cqe_sz == CQE_SZ_128_PAD),
+        .is_compressed   = devx_get(ctx, CQC_COMP_EN),
+    };
     enum devx_status status = devx_cq_check(call);
     struct hca_cq *hw;
 
@@ -166,22 +166,15 @@ static enum devx_status devx_create_cq(struct devx_call *call)
         return status;
     }
     uverbs_map_resolve(call->ctx);
-    hw = hca_obj_alloc(HCA_KIND_CQ, call->ctx->dev);
-    if (hw == NULL) {
-        return DEVX_NO_RES;
-    }
-    devx_cq_fill(call->in + CQ_CTX, hw);
-    status = devx_cq_memory(call, hw);
-    if ((status == DEVX_OK) && devx_get(call->in + CQ_CTX, CQC_COMP_EN) &&
-        (hca_cq_compress(hw) != 0)) {
-        status = DEVX_NO_RES;
-    }
+    status = devx_cq_memory(call, &spec);
     if (status != DEVX_OK) {
-        hca_cq_free(hw);
         return status;
     }
+    if (hca_cq_create(&spec, &hw) != 0) {
+        return DEVX_NO_RES;
+    }
     call->obj->hw      = hw;
-    call->obj->number  = hca_obj_publish(HCA_KIND_CQ, hw);
+    call->obj->number  = hw->obj.num;
     call->obj->release = devx_cq_release;
     return DEVX_OK;
 }

@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* Async events: see hca_async.h. The caller holds the lock of the object. */
+/* Async events: see hca_async.h. */
 #define _GNU_SOURCE
 #include "hca_async.h"
 #include "softhca/base/hca_log.h"
@@ -47,4 +47,31 @@ void hca_async_event(struct hca_obj *obj, enum ibv_event_type type)
     if (eqe != 0) {
         hca_async_tell(obj, eqe);
     }
+}
+
+static bool hca_async_match(const void *record, void *arg)
+{
+    const struct ib_uverbs_async_event_desc *desc = record;
+
+    return desc->element == *(uint64_t*)arg;
+}
+
+uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj)
+{
+    uint64_t element = obj->user_handle;
+
+    return hca_chan_purge(chan, sizeof(struct ib_uverbs_async_event_desc),
+                          hca_async_match, &element);
+}
+
+uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj)
+{
+    uint32_t chan = obj->async_chan;
+    bool is_held  = hca_obj_hold(kind, obj);
+
+    obj->async_chan = 0;
+    if (is_held) {
+        hca_obj_unlock(obj);
+    }
+    return obj->events - hca_async_purge(chan, obj);
 }

@@ -7,9 +7,11 @@
 #include "hca_todo.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_arena.h"
+#include "softhca/fabric/hca_chan.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <rdma/ib_user_verbs.h>
 #include <time.h>
 
 uint32_t hca_cq_consumer(const struct hca_cq *cq)
@@ -64,19 +66,89 @@ struct hca_cq *hca_cq_lock(uint32_t cqn)
     return cq;
 }
 
-int hca_cq_compress(struct hca_cq *cq)
+static bool hca_cq_match_comp(const void *record, void *arg)
 {
-    cq->minis = hca_off(hca_arena_alloc(sizeof(struct hca_minis)));
-    return (cq->minis != 0) ? 0 : -ENOMEM;
+    const struct ib_uverbs_comp_event_desc *desc = record;
+
+    return desc->cq_handle == *(uint64_t*)arg;
 }
 
-bool hca_cq_free(struct hca_cq *cq)
+static uint32_t hca_cq_purge_comp(uint32_t chan, const struct hca_cq *cq)
+{
+    uint64_t handle = cq->obj.user_handle;
+
+    return hca_chan_purge(chan, sizeof(struct ib_uverbs_comp_event_desc),
+                          hca_cq_match_comp, &handle);
+}
+
+/* From here on it reports nothing. */
+static void hca_cq_end_events(struct hca_cq *cq, struct hca_cq_events *events)
+{
+    uint32_t chan  = cq->chan;
+    uint32_t async = cq->obj.async_chan;
+    bool is_held   = hca_obj_hold(HCA_KIND_CQ, cq);
+
+    cq->chan           = 0;
+    cq->obj.async_chan = 0;
+    if (is_held) {
+        hca_obj_unlock(cq);
+    }
+    events->comp  = cq->comp_events - hca_cq_purge_comp(chan, cq);
+    events->async = cq->obj.events - hca_async_purge(async, &cq->obj);
+}
+
+int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p)
+{
+    struct hca_cq *cq = hca_obj_alloc(HCA_KIND_CQ, spec->dev);
+
+    if (cq == NULL) {
+        return -ENOMEM;
+    }
+    if (spec->is_compressed) {
+        cq->minis = hca_off(hca_arena_alloc(sizeof(struct hca_minis)));
+        if (cq->minis == 0) {
+            hca_obj_free(HCA_KIND_CQ, cq);
+            return -ENOMEM;
+        }
+    }
+    cq->obj.async_chan  = spec->async_chan;
+    cq->obj.user_handle = spec->user_handle;
+    cq->ring            = spec->ring;
+    cq->dbrec           = spec->dbrec;
+    cq->chan            = spec->chan;
+    cq->uar             = spec->uar;
+    cq->timestamp       = spec->timestamp;
+    cq->is_padded       = spec->is_padded;
+    cq->mod_count       = spec->mod_count;
+    cq->mod_period_us   = spec->mod_period_us;
+    cq->ignore_overrun  = spec->ignore_overrun;
+    hca_obj_publish(HCA_KIND_CQ, cq);
+    *cq_p = cq;
+    return 0;
+}
+
+int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us)
+{
+    struct hca_cq *cq = hca_cq_lock(cqn);
+
+    if (cq == NULL) {
+        return -ETIMEDOUT;
+    }
+    cq->mod_count     = count;
+    cq->mod_period_us = period_us;
+    hca_obj_unlock(cq);
+    return 0;
+}
+
+int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events)
 {
     struct hca_minis *minis = hca_cq_minis(cq);
+    struct hca_cq_events ignored;
 
+    hca_cq_end_events(cq, (events != NULL) ? events : &ignored);
     if (!hca_obj_free(HCA_KIND_CQ, cq)) {
-        return false;
+        return -ETIMEDOUT;
     }
     hca_arena_free(minis);
-    return true;
+    return 0;
 }

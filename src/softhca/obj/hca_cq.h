@@ -9,6 +9,35 @@
 #include "hca_cqe.h"
 #include "hca_objs.h"
 
+struct hca_cq_spec {
+    unsigned        dev;
+    struct hca_ring ring;          /* stride 64 or 128 */
+    hca_off_t       dbrec;
+    uint32_t        uar;
+    uint32_t        chan, async_chan; /* of its events, 0 none */
+    uint64_t        user_handle;      /* that these name */
+    uint16_t        mod_count, mod_period_us; /* moderation; 0 off */
+    bool            ignore_overrun;
+    bool            timestamp;     /* CQEs carry the time */
+    bool            is_padded;     /* all 128 bytes of an entry are written */
+    bool            is_compressed; /* by mini CQEs of any format */
+};
+
+/* Events written for a queue that the program has read */
+struct hca_cq_events {
+    uint32_t comp, async;
+};
+
+/* @return 0, -ENOMEM. */
+int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p);
+
+/* Sets the moderation: MODIFY_CQ. @return 0, -ETIMEDOUT (it cannot be had). */
+int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us);
+
+/* @param events filled in, if not NULL. @return 0; -ETIMEDOUT if its ring has to
+ * stay: a process that is stopped may yet write to it. */
+int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
+
 /* Bytes of a message that may go into a CQE of this queue, for a QP that
  * allows `scatter`: 64 takes an entry of 128. 0: none. */
 unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
@@ -29,17 +58,8 @@ struct hca_cq *hca_cq_lock(uint32_t cqn);
  *         now or before: the QP has to go to the error state). */
 int hca_cq_post(uint32_t cqn, const struct hca_cqe *cqe);
 
-/* Has completions compressed, with mini CQEs of any format, from the first one
- * on: the queue is not published yet. @return 0, -ENOMEM. */
-int hca_cq_compress(struct hca_cq *cq);
-
 /* Writes what is held of a queue, if it is there. No CQ lock may be held. */
 void hca_cq_close(uint32_t cqn);
-
-/* Gives a queue back that nobody can name any more, or could ever.
- * @return false if its ring has to stay: a process that is stopped may yet write
- * to it. */
-bool hca_cq_free(struct hca_cq *cq);
 
 /* Goes on in another ring: RESIZE_CQ. The old one is not touched afterwards.
  * @return 0, -ETIMEDOUT (it cannot be had), -EINVAL (more is waiting than the

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Completion queues: ring and doorbell record are the program's
- * (uverbs_rings.h); the device fills the ring (hca_cq.c). Checks as in
+ * (uverbs_rings.h); the device fills the ring (hca_cq.h). Checks as in
  * mlx5_ib's cq.c.
  */
 #define _GNU_SOURCE
@@ -34,25 +34,14 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     struct uverbs_cq *cq = (struct uverbs_cq*)obj;
-    struct hca_cq *hw    = cq->cq;
-    uint32_t comp_chan   = hw->chan;
-    uint32_t async_chan  = hw->obj.async_chan;
-    struct uverbs_events left;
-    bool is_held         = hca_obj_hold(HCA_KIND_CQ, hw);
+    struct hca_cq_events left;
 
-    hw->chan           = 0; /* from here on it reports nothing */
-    hw->obj.async_chan = 0;
-    if (is_held) {
-        hca_obj_unlock(hw);
-    }
-    left.comp  = hw->comp_events - uverbs_purge_comp(comp_chan, &hw->obj);
-    left.async = hw->obj.events - uverbs_purge_async(async_chan, &hw->obj);
-    if (events != NULL) {
-        *events = left;
-    }
-    if (hca_cq_free(hw)) {
+    if (hca_cq_destroy(cq->cq, &left) == 0) {
         uverbs_rings_unshare(&cq->rings);
     } /* else: shared for ever */
+    if (events != NULL) {
+        *events = (struct uverbs_events){left.comp, left.async};
+    }
     uverbs_drop(cq->comp);
     uverbs_drop(cq->async);
 }
@@ -151,10 +140,23 @@ static void uverbs_cq_ring(struct hca_ring *ring, const struct uverbs_rings *at,
 }
 
 /* The object of the device, and its memory. */
-static int uverbs_cq_make(struct uverbs_cq *cq,
+static int uverbs_cq_make(struct uverbs_req *req, struct uverbs_cq *cq,
                           const struct mlx5_ib_create_cq *ucmd,
                           uint32_t entries)
 {
+    uint64_t flags = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_FLAGS);
+    struct hca_cq_spec spec = {
+        .dev            = req->ctx->dev,
+        .uar            = ucmd->uar_page_index,
+        .chan           = uverbs_chan(cq->comp),
+        .async_chan     = uverbs_chan(cq->async),
+        .user_handle    = uverbs_get_const(req,
+                                           UVERBS_ATTR_CREATE_CQ_USER_HANDLE),
+        .ignore_overrun = flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN,
+        .timestamp      = flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION,
+        .is_padded      = ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD,
+        .is_compressed  = ucmd->cqe_comp_en != 0,
+    };
     int ret;
 
     ret = uverbs_cq_share(&cq->rings, ucmd->buf_addr, ucmd->db_addr,
@@ -162,23 +164,12 @@ static int uverbs_cq_make(struct uverbs_cq *cq,
     if (ret != 0) {
         return ret;
     }
-    cq->cq = hca_obj_alloc(HCA_KIND_CQ, cq->obj.ctx->dev);
-    if (cq->cq == NULL) {
-        ret = -ENOMEM;
-        goto err_rings;
+    uverbs_cq_ring(&spec.ring, &cq->rings, entries, ucmd->cqe_size);
+    spec.dbrec = hca_off(cq->rings.dbrec.mem);
+    ret        = hca_cq_create(&spec, &cq->cq);
+    if (ret != 0) {
+        uverbs_rings_unshare(&cq->rings);
     }
-    if (ucmd->cqe_comp_en != 0) {
-        ret = hca_cq_compress(cq->cq);
-        if (ret != 0) {
-            goto err_cq;
-        }
-    }
-    return 0;
-
-err_cq:
-    hca_cq_free(cq->cq);
-err_rings:
-    uverbs_rings_unshare(&cq->rings);
     return ret;
 }
 
@@ -186,40 +177,24 @@ static int uverbs_cq_new(struct uverbs_req *req,
                          const struct mlx5_ib_create_cq *ucmd,
                          uint32_t entries, struct uverbs_cq **cqp)
 {
-    uint64_t flags = uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_FLAGS);
     struct uverbs_cq *cq;
-    struct hca_cq *hw;
     int ret;
 
     ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_CQ, sizeof(*cq), &cq);
     if (ret != 0) {
         return ret;
     }
-    ret = uverbs_cq_make(cq, ucmd, entries);
-    if (ret != 0) {
-        uverbs_obj_delete(&cq->obj);
-        return ret;
-    }
-
-    hw             = cq->cq;
     cq->cqe_size   = ucmd->cqe_size;
     cq->dbrec_addr = ucmd->db_addr;
     cq->comp       = uverbs_get_obj(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
     cq->async      = uverbs_async(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
+    ret            = uverbs_cq_make(req, cq, ucmd, entries);
+    if (ret != 0) {
+        uverbs_obj_delete(&cq->obj);
+        return ret;
+    }
     uverbs_hold(cq->comp);
     uverbs_hold(cq->async);
-
-    uverbs_cq_ring(&hw->ring, &cq->rings, entries, ucmd->cqe_size);
-    hw->dbrec           = hca_off(cq->rings.dbrec.mem);
-    hw->uar             = ucmd->uar_page_index;
-    hw->chan            = (cq->comp != NULL) ? cq->comp->chan : 0;
-    hw->ignore_overrun  = flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
-    hw->is_padded       = ucmd->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD;
-    hw->timestamp       = flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
-    hw->obj.async_chan  = (cq->async != NULL) ? cq->async->chan : 0;
-    hw->obj.user_handle =
-            uverbs_get_const(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE);
-    hca_obj_publish(HCA_KIND_CQ, hw);
     *cqp = cq;
     return 0;
 }
@@ -368,7 +343,6 @@ static int uverbs_modify_cq(struct uverbs_req *req)
 {
     struct ib_uverbs_ex_modify_cq cmd;
     struct uverbs_cq *cq;
-    struct hca_cq *hw;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
@@ -386,14 +360,8 @@ static int uverbs_modify_cq(struct uverbs_req *req)
         return -EINVAL;
     }
 
-    hw = hca_cq_lock(cq->cq->obj.num);
-    if (hw == NULL) {
-        return -ETIMEDOUT;
-    }
-    hw->mod_count     = cmd.attr.cq_count;
-    hw->mod_period_us = cmd.attr.cq_period;
-    hca_obj_unlock(hw);
-    return 0;
+    return hca_cq_modify(cq->cq->obj.num, cmd.attr.cq_count,
+                         cmd.attr.cq_period);
 }
 
 const struct uverbs_method uverbs_cq_methods[] = {

@@ -128,36 +128,6 @@ const struct uverbs_type uverbs_async_type = {
     UVERBS_OBJECT_ASYNC_EVENT, "async event files", uverbs_event_release
 };
 
-static bool uverbs_match_async(const void *record, void *arg)
-{
-    const struct ib_uverbs_async_event_desc *desc = record;
-
-    return desc->element == *(uint64_t*)arg;
-}
-
-unsigned uverbs_purge_async(uint32_t chan, const struct hca_obj *obj)
-{
-    uint64_t element = obj->user_handle;
-
-    return hca_chan_purge(chan, sizeof(struct ib_uverbs_async_event_desc),
-                          uverbs_match_async, &element);
-}
-
-static bool uverbs_match_comp(const void *record, void *arg)
-{
-    const struct ib_uverbs_comp_event_desc *desc = record;
-
-    return desc->cq_handle == *(uint64_t*)arg;
-}
-
-unsigned uverbs_purge_comp(uint32_t chan, const struct hca_obj *cq)
-{
-    uint64_t handle = cq->user_handle;
-
-    return hca_chan_purge(chan, sizeof(struct ib_uverbs_comp_event_desc),
-                          uverbs_match_comp, &handle);
-}
-
 static const struct uverbs_attr_spec uverbs_async_alloc_attrs[] = {
     {UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0,
      0, 0},

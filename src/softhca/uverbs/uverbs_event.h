@@ -17,6 +17,11 @@ struct uverbs_event {
     struct uverbs_event *next; /* of the context */
 };
 
+static inline uint32_t uverbs_chan(const struct uverbs_event *event)
+{
+    return (event != NULL) ? event->chan : 0;
+}
+
 /* The async event file given in attribute `id`, or the context's own. */
 struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id);
 
@@ -31,10 +36,5 @@ void uverbs_event_release(struct uverbs_obj *obj,
 /* The channel of a descriptor. @return NULL with *err = -EBADF. */
 struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
                                        int64_t fd, int *err);
-
-/* Takes back the events of an object that lie unread in a channel (0: none).
- * @return how many. */
-unsigned uverbs_purge_async(uint32_t chan, const struct hca_obj *obj);
-unsigned uverbs_purge_comp(uint32_t chan, const struct hca_obj *cq);
 
 #endif

@@ -7,6 +7,7 @@
 #include "uverbs_qp.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/exec/hca_qp_cmd.h"
+#include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_uar.h"
 #include "softhca/exec/hca_wqe.h"
@@ -52,7 +53,7 @@ static uint32_t uverbs_qp_free(struct uverbs_qp *qp)
     chan               = hw->obj.async_chan;
     hw->obj.async_chan = 0;
     hca_mutex_unlock(&hw->obj.lock);
-    async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
+    async = hw->obj.events - hca_async_purge(chan, &hw->obj);
     hca_obj_free(HCA_KIND_QP, hw);
     return async;
 }

@@ -8,6 +8,7 @@
 #include "uverbs_srq.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_fabric.h"
+#include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_objs.h"
 #include "softhca/obj/hca_tm.h"
 #include "uverbs.h"
@@ -30,7 +31,7 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
     if (is_held) {
         hca_obj_unlock(hw);
     }
-    async = hw->obj.events - uverbs_purge_async(chan, &hw->obj);
+    async = hw->obj.events - hca_async_purge(chan, &hw->obj);
     if (events != NULL) {
         events->async = async;
     }
