@@ -10,6 +10,7 @@
 #include "softhca/exec/hca_resp_tm.h"
 #include "softhca/exec/hca_rndv.h"
 #include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_srq.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_tm_op.h"
 
@@ -44,6 +45,13 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
         .dbrec          = fuzz_tm_page(FUZZ_TM_DB_AT),
         .ignore_overrun = true,
     };
+    struct hca_srq_spec srq = {
+        .ring     = {fuzz_tm_page(FUZZ_TM_SRQ_AT), 4, 5},
+        .dbrec    = fuzz_tm_page(FUZZ_TM_DB_AT) + 64,
+        .pdn      = FUZZ_TM_PDN,
+        .has_tm   = true,
+        .log_tags = FUZZ_TM_LOG,
+    };
 
     hca_cq_create(&cq, &tm->cq);
 
@@ -57,17 +65,12 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     tm->mkey->length = FUZZ_BUF_SIZE;
     hca_obj_publish(HCA_KIND_MKEY, tm->mkey);
 
-    tm->srq        = hca_obj_alloc(HCA_KIND_SRQ, 0);
-    tm->srq->ring  = (struct hca_ring){fuzz_tm_page(FUZZ_TM_SRQ_AT), 4, 5};
-    tm->srq->dbrec = fuzz_tm_page(FUZZ_TM_DB_AT) + 64;
-    tm->srq->pdn   = FUZZ_TM_PDN;
-    tm->srq->cqn   = tm->cq->obj.num;
-    tm->srq->tm    = hca_tm_create(FUZZ_TM_LOG);
+    srq.cqn = tm->cq->obj.num;
     if (fuzz_below(2)) {
-        tm->srq->strides.number   = 8;
-        tm->srq->strides.log_size = 6 + fuzz_below(3);
+        srq.num_strides = 8;
+        srq.log_stride  = 6 + fuzz_below(3);
     }
-    hca_obj_publish(HCA_KIND_SRQ, tm->srq);
+    hca_srq_create(&srq, &tm->srq);
 
     tm->qp         = hca_obj_alloc(HCA_KIND_QP, 0);
     tm->qp->type   = fuzz_below(2) ? HCA_QP_RC : HCA_QP_DCT;
@@ -90,7 +93,7 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
 static void fuzz_tm_destroy(struct fuzz_tm *tm)
 {
     hca_obj_free(HCA_KIND_QP, tm->qp);
-    hca_tm_free_srq(tm->srq);
+    hca_srq_destroy(tm->srq);
     hca_cq_destroy(tm->cq, NULL);
     hca_obj_free(HCA_KIND_MKEY, tm->mkey);
 }

@@ -51,31 +51,17 @@ static enum devx_status devx_rmp_check(struct devx_call *call)
     return status;
 }
 
-static void devx_rmp_release(struct devx_obj *obj)
-{
-    hca_obj_free(HCA_KIND_SRQ, obj->hw);
-}
-
 static enum devx_status devx_rmp_make(struct devx_call *call,
                                       struct uverbs_pd *pd)
 {
-    struct hca_srq *hw = hca_obj_alloc(HCA_KIND_SRQ, call->ctx->dev);
-    enum devx_status status;
+    struct hca_srq_spec spec = {.dev = call->ctx->dev, .pdn = pd->pdn};
+    enum devx_status status  = devx_wq_fill(call, RMP_WQ, &spec);
 
-    if (hw == NULL) {
-        return DEVX_NO_RES;
-    }
-    status = devx_wq_fill(call, RMP_WQ, hw);
     if (status != DEVX_OK) {
-        hca_obj_free(HCA_KIND_SRQ, hw);
         return status;
     }
-    hw->pdn = pd->pdn;
     devx_obj_use(call, &pd->obj);
-    call->obj->hw      = hw;
-    call->obj->number  = hca_obj_publish(HCA_KIND_SRQ, hw);
-    call->obj->release = devx_rmp_release;
-    return DEVX_OK;
+    return devx_srq_make(call, &spec);
 }
 
 static enum devx_status devx_create_rmp(struct devx_call *call)
@@ -116,7 +102,6 @@ static const struct devx_field devx_modify_rmp_fields[] = {
 static enum devx_status devx_modify_rmp(struct devx_call *call)
 {
     uint16_t lwm = devx_get(call->in + RMP_WQ, WQ_LWM);
-    struct hca_srq *srq;
     enum devx_status status;
 
     status = devx_check(call, 0, RMP_CTX, devx_modify_rmp_fields);
@@ -127,15 +112,9 @@ static enum devx_status devx_modify_rmp(struct devx_call *call)
         return devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "rmp_state",
                            RMPC_STATE_RST);
     }
-    srq = hca_obj_lock(HCA_KIND_SRQ, call->number);
-    if (srq == NULL) {
-        return devx_held_up(call);
-    }
-    if (devx_get(call->in, MODIFY_RMP_MASK) & MODIFY_RMP_LWM) {
-        srq->limit = lwm;
-    }
-    hca_obj_unlock(srq);
-    return DEVX_OK;
+    return (!(devx_get(call->in, MODIFY_RMP_MASK) & MODIFY_RMP_LWM) ||
+            (hca_srq_modify(call->number, lwm) == 0)) ? DEVX_OK :
+           devx_held_up(call);
 }
 
 const struct devx_cmd devx_rmp_cmds[] = {

@@ -100,7 +100,7 @@ enum devx_status devx_wq_check(struct devx_call *call, size_t base)
 }
 
 enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
-                              struct hca_srq *hw)
+                              struct hca_srq_spec *spec)
 {
     const uint8_t *wq = call->in + base;
     struct devx_umem_use ring = {
@@ -116,16 +116,15 @@ enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
     };
     enum devx_status status = devx_find_ring(call, &ring, &dbr);
 
-    hw->ring.buf        = ring.off;
-    hw->ring.log_cnt    = devx_get(wq, WQ_LOG_SIZE);
-    hw->ring.log_stride = devx_get(wq, WQ_LOG_STRIDE);
-    hw->dbrec           = dbr.off;
-    hw->limit           = devx_get(wq, WQ_LWM);
-    hw->is_cyclic       = (devx_get(wq, WQ_TYPE) & WQ_TYPE_CYCLIC) != 0;
+    spec->ring.buf        = ring.off;
+    spec->ring.log_cnt    = devx_get(wq, WQ_LOG_SIZE);
+    spec->ring.log_stride = devx_get(wq, WQ_LOG_STRIDE);
+    spec->dbrec           = dbr.off;
+    spec->limit           = devx_get(wq, WQ_LWM);
+    spec->is_cyclic       = (devx_get(wq, WQ_TYPE) & WQ_TYPE_CYCLIC) != 0;
     if (devx_wq_has_strides(wq)) {
-        hw->strides.number   = 1u << devx_wq_log_strides(wq);
-        hw->strides.log_size = WQ_STRIDE_SIZE_BASE +
-                               devx_get(wq, WQ_STRIDE_SIZE);
+        spec->num_strides = 1u << devx_wq_log_strides(wq);
+        spec->log_stride  = WQ_STRIDE_SIZE_BASE + devx_get(wq, WQ_STRIDE_SIZE);
     }
     return status;
 }
@@ -152,4 +151,23 @@ void devx_wq_put(uint8_t *wq, const struct hca_srq *hw)
     if (has_strides) {
         devx_wq_put_strides(wq, hw);
     }
+}
+
+static void devx_srq_release(struct devx_obj *obj)
+{
+    hca_srq_destroy(obj->hw);
+}
+
+enum devx_status devx_srq_make(struct devx_call *call,
+                               const struct hca_srq_spec *spec)
+{
+    struct hca_srq *hw;
+
+    if (hca_srq_create(spec, &hw) != 0) {
+        return DEVX_NO_RES;
+    }
+    call->obj->hw      = hw;
+    call->obj->number  = hw->obj.num;
+    call->obj->release = devx_srq_release;
+    return DEVX_OK;
 }

@@ -7,7 +7,7 @@
 #define DEVX_WQ_H
 
 #include "devx.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_srq.h"
 
 #define DEVX_WQ_SIZE 0xc0u
 
@@ -27,7 +27,11 @@ enum devx_status devx_wq_check(struct devx_call *call, size_t base);
 
 /* The ring, where it and the doorbell record are, the low-water mark. */
 enum devx_status devx_wq_fill(struct devx_call *call, size_t base,
-                              struct hca_srq *hw);
+                              struct hca_srq_spec *spec);
+
+/* Makes the queue, the object of the command. */
+enum devx_status devx_srq_make(struct devx_call *call,
+                               const struct hca_srq_spec *spec);
 
 /* What a query says of it, in a context that is zero. */
 void devx_wq_put(uint8_t *wq, const struct hca_srq *hw);

@@ -20,6 +20,8 @@
 #include "softhca/uverbs/uverbs_pd.h"
 #include "softhca/uverbs/uverbs_srq.h"
 
+#include <errno.h>
+
 /* create_xrq_in; query_xrq_out has the context at the same place. */
 #define XRQ_CTX     0x10u
 #define XRQ_WQ      0x90u
@@ -93,56 +95,34 @@ static enum devx_status devx_xrq_check(struct devx_call *call)
                        "xrqc log_matching_list_sz", log_list);
 }
 
-static void devx_xrq_release(struct devx_obj *obj)
-{
-    hca_tm_free_srq(obj->hw);
-}
-
 /* The objects that it is made of, found by their numbers. */
 struct devx_xrq {
     struct uverbs_pd  *pd;
     struct uverbs_obj *cq;
 };
 
-static enum devx_status devx_xrq_fill(struct devx_call *call,
-                                      const struct devx_xrq *xrq,
-                                      struct hca_srq *hw)
-{
-    const uint8_t *ctx      = call->in + XRQ_CTX;
-    enum devx_status status = devx_wq_fill(call, XRQ_WQ, hw);
-
-    if (status != DEVX_OK) {
-        return status;
-    }
-    hw->pdn      = xrq->pd->pdn;
-    hw->cqn      = devx_get(ctx, XRQC_CQN);
-    hw->uidx     = devx_get(ctx, XRQC_USER_INDEX);
-    hw->has_rndv = (devx_get(ctx, XRQC_OFFLOAD) == XRQC_OFFLOAD_RNDV);
-    hw->dc.is_on = devx_get(ctx, XRQC_DC);
-    hw->tm       = hca_tm_create(devx_get(ctx, XRQC_LOG_LIST));
-    return (hw->tm != 0) ? DEVX_OK : DEVX_NO_RES;
-}
-
 static enum devx_status devx_xrq_make(struct devx_call *call,
                                       const struct devx_xrq *xrq)
 {
-    struct hca_srq *hw = hca_obj_alloc(HCA_KIND_SRQ, call->ctx->dev);
-    enum devx_status status;
+    const uint8_t *ctx       = call->in + XRQ_CTX;
+    struct hca_srq_spec spec = {
+        .dev         = call->ctx->dev,
+        .pdn         = xrq->pd->pdn,
+        .cqn         = devx_get(ctx, XRQC_CQN),
+        .uidx        = devx_get(ctx, XRQC_USER_INDEX),
+        .has_tm      = true,
+        .log_tags    = devx_get(ctx, XRQC_LOG_LIST),
+        .has_rndv    = devx_get(ctx, XRQC_OFFLOAD) == XRQC_OFFLOAD_RNDV,
+        .has_dc_rndv = devx_get(ctx, XRQC_DC),
+    };
+    enum devx_status status  = devx_wq_fill(call, XRQ_WQ, &spec);
 
-    if (hw == NULL) {
-        return DEVX_NO_RES;
-    }
-    status = devx_xrq_fill(call, xrq, hw);
     if (status != DEVX_OK) {
-        hca_obj_free(HCA_KIND_SRQ, hw);
         return status;
     }
     devx_obj_use(call, &xrq->pd->obj);
     devx_obj_use(call, xrq->cq);
-    call->obj->hw      = hw;
-    call->obj->number  = hca_obj_publish(HCA_KIND_SRQ, hw);
-    call->obj->release = devx_xrq_release;
-    return DEVX_OK;
+    return devx_srq_make(call, &spec);
 }
 
 static enum devx_status devx_create_xrq(struct devx_call *call)
@@ -227,20 +207,14 @@ static const struct devx_field devx_arm_xrq_fields[] = {
 /* One event, as that of an SRQ's limit */
 static enum devx_status devx_arm_xrq(struct devx_call *call)
 {
-    struct hca_srq *hw;
-    enum devx_status status;
+    enum devx_status status = devx_check(call, 0, call->cmd->in_size,
+                                         devx_arm_xrq_fields);
 
-    status = devx_check(call, 0, call->cmd->in_size, devx_arm_xrq_fields);
     if (status != DEVX_OK) {
         return status;
     }
-    hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
-    if (hw == NULL) {
-        return devx_held_up(call);
-    }
-    hw->limit = devx_get(call->in, ARM_XRQ_LWM);
-    hca_obj_unlock(hw);
-    return DEVX_OK;
+    return (hca_srq_modify(call->number, devx_get(call->in, ARM_XRQ_LWM)) ==
+            0) ? DEVX_OK : devx_held_up(call);
 }
 
 /* --- SET_XRQ_DC_PARAMS_ENTRY --------------------------------------------- */
@@ -269,34 +243,31 @@ static const struct devx_field devx_dc_params_fields[] = {
  * requests, too (hca_resp_tm.c). */
 static enum devx_status devx_set_dc_params(struct devx_call *call)
 {
-    struct hca_srq *hw;
+    struct hca_srq_dc dc = {
+        .is_on       = true,
+        .is_set      = true,
+        .mtu         = devx_get(call->in, DC_PARAMS_MTU),
+        .sl          = devx_get(call->in, DC_PARAMS_SL),
+        .ack_timeout = devx_get(call->in, DC_PARAMS_ACK_TIMEOUT),
+        .key         = devx_get(call->in, DC_PARAMS_KEY),
+    };
     enum devx_status status;
-    bool is_dc;
+    int ret;
 
     status = devx_check(call, 0, call->cmd->in_size, devx_dc_params_fields);
     if (status != DEVX_OK) {
         return status;
     }
-    if (devx_get(call->in, DC_PARAMS_MTU) == 0) {
+    if (dc.mtu == 0) {
         return devx_refuse(call, DEVX_BAD_PARAM, 0x10, "mtu", 0);
     }
-    hw = hca_obj_lock(HCA_KIND_SRQ, call->number);
-    if (hw == NULL) {
+    dc.pkey = hca_dev_pkey(call->ctx->dev,
+                           devx_get(call->in, DC_PARAMS_PKEY_INDEX));
+    ret     = hca_srq_set_dc(call->number, &dc);
+    if (ret == -ETIMEDOUT) {
         return devx_held_up(call);
     }
-    is_dc = hw->dc.is_on;
-    if (is_dc) {
-        hw->dc.is_set      = true;
-        hw->dc.mtu         = devx_get(call->in, DC_PARAMS_MTU);
-        hw->dc.sl          = devx_get(call->in, DC_PARAMS_SL);
-        hw->dc.pkey        = hca_dev_pkey(hw->obj.dev,
-                                          devx_get(call->in,
-                                                   DC_PARAMS_PKEY_INDEX));
-        hw->dc.ack_timeout = devx_get(call->in, DC_PARAMS_ACK_TIMEOUT);
-        hw->dc.key         = devx_get(call->in, DC_PARAMS_KEY);
-    }
-    hca_obj_unlock(hw);
-    return is_dc ? DEVX_OK :
+    return (ret == 0) ? DEVX_OK :
            devx_refuse(call, DEVX_BAD_RES_STATE, 0x08,
                        "xrqn, of an xrq without dc,", call->number);
 }

@@ -169,6 +169,14 @@ struct hca_cq {
     struct hca_pcie  pcie;
 };
 
+/* How an SRQ fetches data from initiators of DC */
+struct hca_srq_dc {
+    bool             is_on, is_set;
+    uint8_t          mtu, sl, ack_timeout;
+    uint16_t         pkey;
+    uint64_t         key;
+};
+
 struct hca_srq {
     struct hca_obj   obj;
     struct hca_ring  ring;     /* linked list of WQEs */
@@ -179,12 +187,7 @@ struct hca_srq {
     uint32_t         uidx;
     hca_off_t        tm;       /* struct hca_tm, 0: no tag matching */
     bool             has_rndv; /* it fetches data by rendezvous ... */
-    struct {
-        bool         is_on, is_set;
-        uint8_t      mtu, sl, ack_timeout;
-        uint16_t     pkey;
-        uint64_t     key;
-    } dc;                      /* ... with these from initiators of DC */
+    struct hca_srq_dc dc;      /* ... with these from initiators of DC */
     struct {
         uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
         uint32_t     next;     /* of the WQE at `head` */

@@ -43,16 +43,8 @@ void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm)
              (unsigned long long)tm->num_strides);
 }
 
-void hca_tm_free_srq(struct hca_srq *srq)
+void hca_tm_destroy(struct hca_tm *tm)
 {
-    struct hca_tm *tm = (srq->tm != 0) ? hca_srq_tm(srq) : NULL;
-    uint32_t num      = srq->obj.num;
-
-    /* nobody finds the list any more; who is stopped in it goes on in it */
-    if (!hca_obj_free(HCA_KIND_SRQ, srq) || (tm == NULL)) {
-        return;
-    }
-    hca_tm_log_counts(num, tm);
     hca_arena_free(hca_ptr(tm->jobs));
     hca_arena_free(tm);
 }

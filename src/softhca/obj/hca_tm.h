@@ -56,16 +56,13 @@ struct hca_tm {
 
 /* A list of 2^log_size entries. @return 0 if there is no memory. */
 hca_off_t hca_tm_create(unsigned log_size);
+void hca_tm_destroy(struct hca_tm *tm);
 
 /* Makes it empty; all of `tm` is zero. */
 void hca_tm_init(struct hca_tm *tm, uint16_t size);
 
 /* Logs how many messages a list has matched and not matched so far. */
 void hca_tm_log_counts(uint32_t srqn, const struct hca_tm *tm);
-
-/* Takes an SRQ back, and its list if it has one, with a line about what that
- * did. As hca_obj_free(): whoever has the lock goes on with both of them. */
-void hca_tm_free_srq(struct hca_srq *srq);
 
 static inline struct hca_tm *hca_srq_tm(const struct hca_srq *srq)
 {

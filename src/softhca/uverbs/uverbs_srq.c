@@ -8,8 +8,8 @@
 #include "uverbs_srq.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_fabric.h"
-#include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_srq.h"
 #include "softhca/obj/hca_tm.h"
 #include "uverbs.h"
 #include "uverbs_cq.h"
@@ -22,20 +22,11 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
                                struct uverbs_events *events)
 {
     struct uverbs_srq *srq = (struct uverbs_srq*)obj;
-    struct hca_srq *hw     = srq->srq;
-    uint32_t chan          = hw->obj.async_chan;
-    bool is_held           = hca_obj_hold(HCA_KIND_SRQ, hw);
-    uint32_t async;
+    uint32_t async         = hca_srq_destroy(srq->srq);
 
-    hw->obj.async_chan = 0;
-    if (is_held) {
-        hca_obj_unlock(hw);
-    }
-    async = hw->obj.events - hca_async_purge(chan, &hw->obj);
     if (events != NULL) {
         events->async = async;
     }
-    hca_tm_free_srq(hw);
     uverbs_rings_unshare(&srq->rings);
     uverbs_drop(srq->pd);
     uverbs_drop(srq->cq);
@@ -111,8 +102,6 @@ static int uverbs_srq_check_tm(const struct uverbs_req *req,
 static int uverbs_srq_check_type(const struct uverbs_req *req,
                                  struct uverbs_srq_params *params)
 {
-    params->xrc = false;
-    params->tm  = false;
     switch (uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_TYPE)) {
     case IB_UVERBS_SRQT_BASIC:
         return 0;
@@ -189,57 +178,39 @@ static int uverbs_srq_check(struct uverbs_req *req,
     return uverbs_srq_check_ucmd(req, params);
 }
 
-/* A limit asked for at creation is left aside, as by mlx5_ib_create_srq():
- * only MODIFY_SRQ arms one. */
-static void uverbs_srq_fill(struct hca_srq *hw,
-                            const struct uverbs_rings *rings,
-                            const struct uverbs_srq_params *params)
+/* The object of the device, and its memory. A limit asked for at creation is left
+ * aside, as by mlx5_ib_create_srq(): only MODIFY_SRQ arms one. */
+static int uverbs_srq_make(struct uverbs_req *req, struct uverbs_srq *srq,
+                           const struct uverbs_srq_params *params)
 {
-    hw->ring.buf        = hca_off(rings->ring.mem);
-    hw->ring.log_cnt    = params->log_cnt;
-    hw->ring.log_stride = params->log_stride;
-    hw->dbrec           = hca_off(rings->dbrec.mem);
-    hw->is_xrc          = params->xrc;
-    hw->uidx            = params->ucmd.uidx;
-    hw->has_rndv        = params->tm; /* create_xrq_cmd() of mlx5_ib */
-}
-
-/* The handle, the object of the device, and their memory. */
-static int uverbs_srq_alloc(struct uverbs_req *req,
-                            const struct uverbs_srq_params *params,
-                            struct uverbs_srq **srqp)
-{
-    struct uverbs_srq *srq;
+    struct hca_srq_spec spec = {
+        .dev             = req->ctx->dev,
+        .ring.log_cnt    = params->log_cnt,
+        .ring.log_stride = params->log_stride,
+        .pdn             = srq->pd->pdn,
+        .cqn             = (srq->cq != NULL) ? srq->cq->cq->obj.num : 0,
+        .xrcdn           = (srq->xrcd != NULL) ? srq->xrcd->xrcdn : 0,
+        .uidx            = params->ucmd.uidx,
+        .async_chan      = uverbs_chan(srq->async),
+        .user_handle     = uverbs_get_const(
+                req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE),
+        .is_xrc          = params->xrc,
+        .has_tm          = params->tm,
+        .log_tags        = params->log_tags,
+        .has_rndv        = params->tm, /* create_xrq_cmd() of mlx5_ib */
+    };
     int ret;
 
-    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_SRQ, sizeof(*srq), &srq);
+    ret = uverbs_srq_share(srq, params);
     if (ret != 0) {
         return ret;
     }
-    ret = uverbs_srq_share(srq, params);
+    spec.ring.buf = hca_off(srq->rings.ring.mem);
+    spec.dbrec    = hca_off(srq->rings.dbrec.mem);
+    ret           = hca_srq_create(&spec, &srq->srq);
     if (ret != 0) {
-        goto err_obj;
+        uverbs_rings_unshare(&srq->rings);
     }
-    ret      = -ENOMEM;
-    srq->srq = hca_obj_alloc(HCA_KIND_SRQ, req->ctx->dev);
-    if (srq->srq == NULL) {
-        goto err_rings;
-    }
-    if (params->tm) {
-        srq->srq->tm = hca_tm_create(params->log_tags);
-        if (srq->srq->tm == 0) {
-            goto err_srq;
-        }
-    }
-    *srqp = srq;
-    return 0;
-
-err_srq:
-    hca_obj_free(HCA_KIND_SRQ, srq->srq);
-err_rings:
-    uverbs_rings_unshare(&srq->rings);
-err_obj:
-    uverbs_obj_delete(&srq->obj);
     return ret;
 }
 
@@ -248,36 +219,30 @@ static int uverbs_srq_new(struct uverbs_req *req,
                           struct uverbs_srq **srqp)
 {
     struct uverbs_srq *srq;
-    struct hca_srq *hw;
     int ret;
 
-    ret = uverbs_srq_alloc(req, params, &srq);
+    ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_SRQ, sizeof(*srq), &srq);
     if (ret != 0) {
         return ret;
     }
-    hw           = srq->srq;
     srq->max_sge = ((1u << params->log_stride) - UVERBS_SRQ_NEXT_SEG) / 16;
     srq->pd      = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE);
     srq->async   = uverbs_async(req, UVERBS_ATTR_CREATE_SRQ_EVENT_FD);
-    uverbs_srq_fill(hw, &srq->rings, params);
-    hw->pdn      = srq->pd->pdn;
     if (params->xrc || params->tm) {
         srq->cq = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE);
-        hw->cqn = srq->cq->cq->obj.num;
     }
     if (params->xrc) {
         srq->xrcd = uverbs_get_obj(req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE);
-        hw->xrcdn = srq->xrcd->xrcdn;
+    }
+    ret = uverbs_srq_make(req, srq, params);
+    if (ret != 0) {
+        uverbs_obj_delete(&srq->obj);
+        return ret;
     }
     uverbs_hold(srq->pd);
     uverbs_hold(srq->cq);
     uverbs_hold(srq->xrcd);
     uverbs_hold(srq->async);
-
-    hw->obj.async_chan  = (srq->async != NULL) ? srq->async->chan : 0;
-    hw->obj.user_handle =
-            uverbs_get_const(req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE);
-    hca_obj_publish(HCA_KIND_SRQ, hw);
     *srqp = srq;
     return 0;
 }
@@ -312,7 +277,7 @@ static int uverbs_srq_respond(struct uverbs_req *req,
 
 static int uverbs_create_srq(struct uverbs_req *req)
 {
-    struct uverbs_srq_params params;
+    struct uverbs_srq_params params = {0};
     struct uverbs_srq *srq;
     int ret;
 
@@ -359,11 +324,7 @@ static int uverbs_modify_srq(struct uverbs_req *req)
         if (cmd.srq_limit >= 1u << srq->srq->ring.log_cnt) {
             return -EINVAL;
         }
-        if (!hca_obj_hold(HCA_KIND_SRQ, srq->srq)) {
-            return -ETIMEDOUT;
-        }
-        srq->srq->limit = cmd.srq_limit;
-        hca_obj_unlock(srq->srq);
+        return hca_srq_modify(srq->srq->obj.num, cmd.srq_limit);
     }
     return 0;
 }
