@@ -14,6 +14,7 @@ extern "C" {
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_helper.h"
 #include "softhca/fabric/hca_mem.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/fabric/hca_timer.h"

@@ -14,7 +14,7 @@
 #include "softhca/base/hca_log.h"
 #include "softhca/exec/hca_nic.h"
 #include "softhca/fabric/hca_port.h"
-#include "softhca/fabric/hca_proc.h"
+#include "softhca/fabric/hca_helper.h"
 #include "softhca/exec/hca_thread.h"
 #include "softhca/exec/hca_uar.h"
 #include "softhca/uverbs/uverbs_mkey.h"

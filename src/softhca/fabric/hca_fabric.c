@@ -9,6 +9,7 @@
 #include "hca_arena.h"
 #include "hca_chan.h"
 #include "hca_dev.h"
+#include "hca_helper.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -17,7 +18,6 @@
 #include "hca_port.h"
 #include "hca_proc.h"
 #include "hca_rundir.h"
-#include "hca_segment.h"
 #include "hca_umem.h"
 
 #include <errno.h>
@@ -32,8 +32,6 @@
 
 /* Sum of the source of this library; the Makefile computes it. */
 extern const unsigned hca_source_sum;
-
-static bool (*hca_heir)(unsigned proc); /* hca_fabric_set_heir() */
 
 static pthread_mutex_t hca_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pid_t hca_attached_pid; /* 0: not attached; a forked child is not */
@@ -240,7 +238,7 @@ void hca_fabric_hide(void)
  * the fabric. It runs with one thread, so nothing here needs a lock. */
 static void hca_fabric_forked(void)
 {
-    hca_proc_forked();
+    hca_helper_forked();
     hca_fabric_hide();
     hca_self         = 0; /* a slot of nobody */
     hca_attached_pid = 0;
@@ -262,8 +260,8 @@ int hca_fabric_attach(const struct hca_kind_ops *kinds,
     pthread_mutex_lock(&hca_attach_mutex);
     if (hca_attached_pid == 0) {
         if (!has_handler) {
-            has_handler = pthread_atfork(hca_proc_fork_begin,
-                                         hca_proc_fork_end,
+            has_handler = pthread_atfork(hca_helper_fork_begin,
+                                         hca_helper_fork_end,
                                          hca_fabric_forked) == 0;
         }
         hca_obj_set_kinds(kinds);
@@ -294,26 +292,4 @@ void hca_fabric_detach(void)
 const char *hca_fabric_dir(void)
 {
     return hca_rundir_path();
-}
-
-void hca_fabric_set_heir(bool (*heir)(unsigned proc))
-{
-    hca_heir = heir;
-}
-
-void hca_fabric_reap(unsigned slot, uint32_t gen)
-{
-    struct hca_proc *proc = &hca_fabric->procs[slot];
-
-    hca_mutex_lock(&hca_fabric->reap_lock);
-    if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
-        hca_info("fabric: process %d left", proc->pid);
-        atomic_store(&proc->state, HCA_PROC_DEAD);
-        hca_port_reap(slot);
-        if (hca_obj_reap(slot) && ((hca_heir == NULL) || hca_heir(slot))) {
-            hca_arena_reap(slot);
-            atomic_store(&proc->state, HCA_PROC_FREE);
-        }
-    }
-    hca_mutex_unlock(&hca_fabric->reap_lock);
 }

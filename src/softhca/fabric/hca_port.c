@@ -37,11 +37,6 @@ static void hca_port_tell(void *obj, void *arg)
     }
 }
 
-static bool hca_port_is_attached(unsigned proc)
-{
-    return atomic_load(&hca_fabric->procs[proc].state) == HCA_PROC_ALIVE;
-}
-
 static void hca_port_tell_all(unsigned dev, bool is_down)
 {
     struct hca_port_change change = {
@@ -54,7 +49,7 @@ static void hca_port_tell_all(unsigned dev, bool is_down)
     hca_info("mlx5_%u of node %u: port %u is %s", dev % HCA_DEVS_PER_NODE,
              dev / HCA_DEVS_PER_NODE, HCA_PORT_NUM, is_down ? "down" : "up");
     for (unsigned proc = 1; proc < HCA_MAX_PROCS; proc++) {
-        if (hca_port_is_attached(proc)) {
+        if (hca_proc_is_attached(proc)) {
             hca_obj_foreach(HCA_KIND_CHAN, proc, hca_port_tell, &change);
         }
     }
@@ -69,21 +64,8 @@ static void hca_port_pass(unsigned dev, uint16_t from, uint16_t to)
     }
 }
 
-/* All others notice the end of this process from now on. Nobody is told of a
- * change who is found dead here. */
-static void hca_port_be_watched(void)
+void hca_port_keep(unsigned dev)
 {
-    for (unsigned proc = 1; proc < HCA_MAX_PROCS; proc++) {
-        if ((proc != hca_self) && hca_port_is_attached(proc) &&
-            hca_proc_alive(proc)) {
-            hca_proc_have_watched(proc);
-        }
-    }
-}
-
-void hca_port_down(unsigned dev)
-{
-    hca_port_be_watched();
     pthread_mutex_lock(&hca_port_mutex);
     hca_port_pass(dev, 0, hca_self);
     pthread_mutex_unlock(&hca_port_mutex);
@@ -100,17 +82,6 @@ void hca_port_up_all(void)
 {
     for (unsigned dev = 0; dev < HCA_MAX_DEVS; dev++) {
         hca_port_up(dev);
-    }
-}
-
-void hca_port_watch(void)
-{
-    for (unsigned dev = 0; dev < HCA_MAX_DEVS; dev++) {
-        uint16_t keeper = atomic_load(&hca_fabric->port_down[dev]);
-
-        if (keeper != 0) {
-            hca_proc_alive(keeper);
-        }
     }
 }
 

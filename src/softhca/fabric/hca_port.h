@@ -15,6 +15,10 @@
 void hca_port_down(unsigned dev);
 void hca_port_up(unsigned dev);
 
+/* Puts it down without a word to those who have to notice the end of this
+ * process: for hca_port_down(). */
+void hca_port_keep(unsigned dev);
+
 /* All that this process has put down. */
 void hca_port_up_all(void);
 

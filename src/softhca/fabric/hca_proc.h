@@ -1,30 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The other processes of the fabric as this one sees them: are they alive,
- * how is their memory reached, and the helper thread of this process, to which
- * everything belongs that is not caused by a store to a doorbell: deaths of
- * peers and timers. The helper sleeps in epoll_wait() unless one is due.
+ * Processes of the fabric as this one sees them: are they there, are they
+ * stopped, what have they open (hca_proc.c), and the death of those that this
+ * process has to do with (hca_proc_watch.c).
  */
 #ifndef HCA_PROC_H
 #define HCA_PROC_H
 
 #include "hca_segment.h"
-
-/* Starts the helper thread, once. @return 0 or -errno. */
-int hca_helper_start(void);
-
-/* For the end of the process, from any thread, in a signal handler: the helper does
- * nothing more when this returns. */
-void hca_helper_stop(void);
-
-/* Around fork(): keeps the helper idle, so that the child gets none of its
- * locks. */
-void hca_proc_fork_begin(void);
-void hca_proc_fork_end(void);
-
-/* In a forked child: the helper, its timers and what it watched are the
- * parent's. */
-void hca_proc_forked(void);
 
 /* When a process started, in clock ticks after boot: tells it from another
  * that was given its pid. @return 0, -ESRCH (there is none), or -errno: it
@@ -33,6 +16,12 @@ int hca_proc_start_time(pid_t pid, uint64_t *start);
 
 /* Whether a thread is stopped, by SIGSTOP or a debugger, or its cgroup frozen. */
 bool hca_proc_is_stopped(pid_t tid);
+
+/* Returns true if a process has the slot and was not found dead. */
+static inline bool hca_proc_is_attached(unsigned proc)
+{
+    return atomic_load(&hca_fabric->procs[proc].state) == HCA_PROC_ALIVE;
+}
 
 /* Whether the process that attached as `proc` is there. @return 0, -ESRCH (it
  * is not, its pid may be another's), or -errno: nobody knows. */
@@ -56,5 +45,23 @@ void hca_proc_have_watched(unsigned proc);
 /* Descriptor number of another process, opened here for reading and writing.
  * @return descriptor (the caller's) or -errno. */
 int hca_proc_open_fd(unsigned proc, int fd);
+
+/* --- for the helper (hca_helper.c) ---------------------------------------- */
+
+/* Watches peers in this epoll set from now on. The data of an event is the
+ * peer's slot << 32 | the life of that.
+ * @return the descriptor for hca_proc.asks_fd, which is to be in the set, too;
+ *         or -errno */
+int hca_proc_watch_init(int epoll);
+
+/* Closes it. */
+void hca_proc_watch_cleanup(void);
+
+/* Calls for events: a peer has ended, or has written to asks_fd. */
+void hca_proc_watch_died(unsigned proc, uint32_t gen);
+void hca_proc_watch_asked(void);
+
+/* In a forked child: it watches nobody. */
+void hca_proc_watch_forked(void);
 
 #endif

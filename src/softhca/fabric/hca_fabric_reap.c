@@ -1,0 +1,35 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Taking back what a process left: its ports, its objects, its chunks, in this
+ * order. hca_fabric.reap_lock: one process at a time does it.
+ */
+#include "hca_fabric.h"
+#include "hca_arena.h"
+#include "hca_obj.h"
+#include "hca_port.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
+
+static bool (*hca_heir)(unsigned proc); /* hca_fabric_set_heir() */
+
+void hca_fabric_set_heir(bool (*heir)(unsigned proc))
+{
+    hca_heir = heir;
+}
+
+void hca_fabric_reap(unsigned slot, uint32_t gen)
+{
+    struct hca_proc *proc = &hca_fabric->procs[slot];
+
+    hca_mutex_lock(&hca_fabric->reap_lock);
+    if ((atomic_load(&proc->state) != HCA_PROC_FREE) && (proc->gen == gen)) {
+        hca_info("fabric: process %d left", proc->pid);
+        atomic_store(&proc->state, HCA_PROC_DEAD);
+        hca_port_reap(slot);
+        if (hca_obj_reap(slot) && ((hca_heir == NULL) || hca_heir(slot))) {
+            hca_arena_reap(slot);
+            atomic_store(&proc->state, HCA_PROC_FREE);
+        }
+    }
+    hca_mutex_unlock(&hca_fabric->reap_lock);
+}

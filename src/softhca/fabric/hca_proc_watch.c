@@ -1,0 +1,228 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Watching peers: a pidfd for each that was asked about, in the epoll set of the
+ * helper (hca_helper.c), and a pipe into which peers write their slots that want
+ * to be watched here. hca_peers_mutex guards the table of peers.
+ */
+#define _GNU_SOURCE
+#include "hca_proc.h"
+#include "hca_fabric.h"
+#include "softhca/base/hca_fd.h"
+#include "softhca/base/hca_log.h"
+#include "softhca/base/hca_valgrind.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What this process knows of a slot; written under hca_peers_mutex. */
+struct hca_peer {
+    _Atomic uint32_t gen; /* the life of the slot it speaks of; 0 none */
+    uint32_t         warned; /* the life that could not be watched */
+    int              pidfd;
+};
+
+static struct hca_peer hca_peers[HCA_MAX_PROCS];
+static pthread_mutex_t hca_peers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static int hca_watch_epoll = -1; /* the helper's; -1: it does not run */
+
+/* Who wants to be watched here: both ends, so that it has no end. */
+static int hca_asks[2] = {-1, -1};
+
+/* Lives of other slots whose helper was told to watch this process. */
+static _Atomic uint32_t hca_asked[HCA_MAX_PROCS];
+
+int hca_proc_watch_init(int epoll)
+{
+    if (pipe2(hca_asks, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return -errno;
+    }
+    hca_asks[0]     = hca_fd_keep(hca_asks[0]);
+    hca_asks[1]     = hca_fd_keep(hca_asks[1]);
+    hca_watch_epoll = epoll;
+    return hca_asks[0];
+}
+
+void hca_proc_watch_cleanup(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        hca_fd_close(hca_asks[i]);
+        hca_asks[i] = -1;
+    }
+    hca_watch_epoll = -1;
+}
+
+void hca_proc_watch_died(unsigned slot, uint32_t gen)
+{
+    struct hca_peer *peer = &hca_peers[slot];
+
+    pthread_mutex_lock(&hca_peers_mutex);
+    if (atomic_load(&peer->gen) == gen) {
+        hca_fd_close(peer->pidfd); /* also leaves the epoll set */
+        atomic_store(&peer->gen, 0);
+    }
+    pthread_mutex_unlock(&hca_peers_mutex);
+
+    hca_fabric_reap(slot, gen);
+}
+
+void hca_proc_watch_asked(void)
+{
+    uint32_t slot;
+
+    if ((syscall(SYS_read, hca_asks[0], &slot, sizeof(slot)) ==
+         sizeof(slot)) && (slot < HCA_MAX_PROCS)) {
+        hca_proc_alive(slot);
+    }
+}
+
+void hca_proc_watch_forked(void)
+{
+    for (unsigned i = 0; i < HCA_MAX_PROCS; i++) {
+        if (atomic_load(&hca_peers[i].gen) != 0) {
+            hca_fd_close(hca_peers[i].pidfd);
+            atomic_store(&hca_peers[i].gen, 0);
+        }
+        atomic_store(&hca_asked[i], 0);
+    }
+    pthread_mutex_init(&hca_peers_mutex, NULL);
+}
+
+/* A descriptor that has an event when the process is gone. valgrind knows no
+ * pidfd_open(): the pipe of hca_proc_watch_init(), which hangs up with the last
+ * end that can write. */
+static int hca_peer_open(const struct hca_proc *proc)
+{
+    char path[48];
+    int fd;
+
+    if (!hca_valgrind_active()) {
+        /* Debian 12's kernel headers know it by number only */
+        fd = syscall(SYS_pidfd_open, proc->pid, 0);
+    } else {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc->pid,
+                 proc->asks_fd);
+        fd = syscall(SYS_openat, AT_FDCWD, path,
+                     O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    return (fd < 0) ? -errno : hca_fd_keep(fd);
+}
+
+/* Opens and watches the pidfd of a slot's process. Under hca_peers_mutex.
+ * @return 0, -ESRCH (it is dead), or why that cannot be told or watched. */
+static int hca_peer_watch(unsigned slot, uint32_t gen)
+{
+    struct hca_proc *proc    = &hca_fabric->procs[slot];
+    struct hca_peer *peer    = &hca_peers[slot];
+    struct epoll_event event = {.events   = hca_valgrind_active() ? 0 :
+                                                                    EPOLLIN,
+                                .data.u64 = ((uint64_t)slot << 32) | gen};
+    int pidfd, ret;
+
+    if (atomic_load(&peer->gen) != 0) {
+        hca_fd_close(peer->pidfd); /* of an earlier life that left in order */
+        atomic_store(&peer->gen, 0);
+    }
+
+    pidfd = hca_peer_open(proc);
+    if (pidfd < 0) { /* also: the pid is that of a stranger's thread by now */
+        return (hca_proc_check(proc) == -ESRCH) ? -ESRCH : pidfd;
+    }
+    ret = hca_proc_check(proc); /* else a stranger was given the pid */
+    if ((ret == 0) &&
+        (epoll_ctl(hca_watch_epoll, EPOLL_CTL_ADD, pidfd, &event) < 0)) {
+        ret = -errno;
+    }
+    if (ret != 0) {
+        hca_fd_close(pidfd);
+        return ret;
+    }
+    peer->pidfd = pidfd;
+    atomic_store(&peer->gen, gen);
+    return 0;
+}
+
+/* Said once in the life of the peer: each message asks again. */
+static void hca_peer_warn(unsigned slot, uint32_t gen, int error)
+{
+    struct hca_peer *peer = &hca_peers[slot];
+
+    if (peer->warned != gen) {
+        peer->warned = gen;
+        hca_warn("process %d: its end will go unnoticed: %s",
+                 hca_fabric->procs[slot].pid, strerror(error));
+    }
+}
+
+/* It counts as alive as long as nothing says that it is dead. */
+static bool hca_proc_ask(unsigned slot, uint32_t gen)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&hca_peers_mutex);
+    if (atomic_load(&hca_peers[slot].gen) != gen) {
+        ret = hca_peer_watch(slot, gen);
+    }
+    if ((ret != 0) && (ret != -ESRCH)) {
+        hca_peer_warn(slot, gen, -ret);
+    }
+    pthread_mutex_unlock(&hca_peers_mutex);
+    if (ret == -ESRCH) {
+        hca_fabric_reap(slot, gen);
+    }
+    return ret != -ESRCH;
+}
+
+bool hca_proc_alive(unsigned slot)
+{
+    struct hca_proc *proc = &hca_fabric->procs[slot];
+    uint32_t gen;
+
+    if (slot == hca_self) {
+        return true;
+    }
+    if (atomic_load_explicit(&proc->state, memory_order_relaxed) !=
+        HCA_PROC_ALIVE) {
+        return false;
+    }
+    gen = proc->gen;
+    return (atomic_load_explicit(&hca_peers[slot].gen,
+                                 memory_order_relaxed) == gen) ||
+           hca_proc_ask(slot, gen);
+}
+
+static int hca_proc_write_ask(unsigned slot)
+{
+    uint32_t self = hca_self;
+    int fd        = hca_proc_open_fd(slot, hca_fabric->procs[slot].asks_fd);
+    int ret       = (fd < 0) ? fd : 0;
+
+    if (fd >= 0) {
+        ret = (syscall(SYS_write, fd, &self, sizeof(self)) < 0) ? -errno : 0;
+        syscall(SYS_close, fd);
+    }
+    return ret;
+}
+
+void hca_proc_have_watched(unsigned slot)
+{
+    const struct hca_proc *proc = &hca_fabric->procs[slot];
+    uint32_t gen                = proc->gen;
+    int ret;
+
+    if ((slot == hca_self) || (proc->asks_fd == 0) ||
+        (atomic_load(&hca_asked[slot]) == gen)) {
+        return;
+    }
+    ret = hca_proc_write_ask(slot);
+    if ((ret != 0) && (ret != -ESRCH)) {
+        hca_warn("process %d: cannot be asked to notice the end of this one: "
+                 "%s", proc->pid, strerror(-ret));
+    }
+    atomic_store(&hca_asked[slot], gen);
+}
