@@ -264,7 +264,7 @@ int hca_fabric_attach(const struct hca_kind_ops *kinds,
                                          hca_helper_fork_end,
                                          hca_fabric_forked) == 0;
         }
-        hca_obj_set_kinds(kinds);
+        hca_obj_kinds     = kinds;
         hca_attached_pid  = getpid();
         hca_attach_result = hca_fabric_attach_once(fill);
     }

@@ -75,8 +75,8 @@ struct hca_kind_ops {
     void      (*leave)(void *obj);   /* its process goes, with all it has */
 };
 
-/* The table of all kinds, which stays. Before anything else is called. */
-void hca_obj_set_kinds(const struct hca_kind_ops *kinds);
+/* The table of all kinds, HCA_NUM_KINDS: hca_fabric_attach() sets it. */
+extern const struct hca_kind_ops *hca_obj_kinds;
 
 /* A fresh object of this process, locked against nobody: its number is not
  * known yet. Its memory after the header is zero; the caller fills it in and
@@ -92,6 +92,10 @@ uint32_t hca_obj_publish(enum hca_kind kind, void *obj);
  * @return false if it is given up: hca_obj_abandon(). What it refers to has to
  * stay then. */
 bool hca_obj_free(enum hca_kind kind, void *obj);
+
+/* Frees the slot of an object whose lock is held, and unlocks it: for
+ * hca_obj_free() and hca_obj_reap(). */
+void hca_obj_retire(enum hca_kind kind, void *obj);
 
 /* The slot a number names, live or not, without its lock: for fields that do
  * not change in its life. @return NULL if no live object has that number. */
