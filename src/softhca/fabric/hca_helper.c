@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The helper thread: see hca_helper.h. It waits in one epoll set for the timerfd
- * of hca_timer.c and for what hca_proc_watch.c watches. It has all signals
- * blocked: no handler of the program ever runs in it.
+ * The helper thread: see hca_helper.h. It waits in one epoll set for the
+ * timerfd of hca_timer.c and for what hca_proc_watch.c watches. It has all
+ * signals blocked: no handler of the program ever runs in it.
  */
 #define _GNU_SOURCE
 #include "hca_helper.h"
@@ -27,7 +27,8 @@ static int hca_helper_epoll = -1;
 /* Held while the helper does something: no fork() may happen meanwhile, as the
  * child would have the locks that the helper holds, here or in a library that
  * intercepts its calls (UCX's memory hooks), and no helper to release them. */
-static pthread_mutex_t hca_helper_work = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t hca_helper_work =
+        PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static atomic_bool hca_helper_ends;
 
 /* Tags in epoll data; others are slot << 32 | gen, of a peer. */
@@ -153,8 +154,8 @@ int hca_helper_start(void)
     return ret;
 }
 
-/* Not if this is the helper, or in fork(). Who is ended by a signal may hold what
- * the helper waits for, thus not for ever. */
+/* Does not wait if this is the helper, or in fork(). A thread that a signal ends
+ * may hold what the helper waits for: it does not wait for ever. */
 void hca_helper_stop(void)
 {
     struct timespec until;

@@ -183,8 +183,8 @@ void hca_obj_abandon(enum hca_kind kind, void *ptr)
     struct hca_obj *obj = ptr;
 
     hca_warn("%s 0x%x: given up: process %d, which is stopped, is in the "
-             "middle of a message", hca_obj_kinds[kind].name, atomic_load(&obj->num),
-             obj->lock.__data.__owner);
+             "middle of a message", hca_obj_kinds[kind].name,
+             atomic_load(&obj->num), obj->lock.__data.__owner);
     atomic_store(&obj->num, 0);
 }
 

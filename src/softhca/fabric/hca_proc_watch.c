@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Watching peers: a pidfd for each that was asked about, in the epoll set of the
- * helper (hca_helper.c), and a pipe into which peers write their slots that want
- * to be watched here. hca_peers_mutex guards the table of peers.
+ * Watching peers: a pidfd for each that was asked about, in the epoll set of
+ * the helper (hca_helper.c), and a pipe into which a peer writes its slot to be
+ * watched here. hca_peers_mutex guards the table of peers.
  */
 #define _GNU_SOURCE
 #include "hca_proc.h"
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What this process knows of a slot; written under hca_peers_mutex. */
+/* Knowledge of a slot; written under hca_peers_mutex. */
 struct hca_peer {
     _Atomic uint32_t gen; /* the life of the slot it speaks of; 0 none */
     uint32_t         warned; /* the life that could not be watched */
@@ -31,7 +31,7 @@ static pthread_mutex_t hca_peers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int hca_watch_epoll = -1; /* the helper's; -1: it does not run */
 
-/* Who wants to be watched here: both ends, so that it has no end. */
+/* The pipe for peers: both ends, so that it has no end of file. */
 static int hca_asks[2] = {-1, -1};
 
 /* Lives of other slots whose helper was told to watch this process. */

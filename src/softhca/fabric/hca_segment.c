@@ -91,8 +91,7 @@ int hca_segment_create(const char *name, size_t size)
     char label[64];
     int fd, ret;
 
-    if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) &&
-        (limit.rlim_cur < size)) {
+    if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) && (limit.rlim_cur < size)) {
         hca_error("fabric: ulimit -f is below %zu GiB; raise it (the memory "
                   "is taken only where it is used)", size >> 30);
         return -EFBIG;
@@ -100,8 +99,7 @@ int hca_segment_create(const char *name, size_t size)
 
     snprintf(label, sizeof(label), "softhca:%s", name);
     fd = memfd_create(label, MFD_CLOEXEC);
-    if ((fd < 0) || (fchmod(fd, 0600) < 0) ||
-        (ftruncate(fd, size) < 0)) {
+    if ((fd < 0) || (fchmod(fd, 0600) < 0) || (ftruncate(fd, size) < 0)) {
         ret = -errno;
         hca_error("fabric: no shared memory: %s", strerror(-ret));
         if (fd >= 0) {
