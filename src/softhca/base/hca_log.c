@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "hca_log.h"
 #include "hca_fd.h"
+#include "hca_sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,8 @@ void hca_log_init(void)
         return;
     }
 
-    fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    fd = hca_sys()->openat(AT_FDCWD, file,
+                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) {
         hca_error("SOFTHCA_LOG_FILE=%s: %s", file, strerror(errno));
         return;

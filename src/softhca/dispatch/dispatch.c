@@ -12,6 +12,7 @@
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_segment.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/exec/hca_nic.h"
 #include "softhca/fabric/hca_port.h"
 #include "softhca/fabric/hca_helper.h"
@@ -230,18 +231,12 @@ static void dispatch_init(void)
     hca_nic_init();
 }
 
-/* Past this library's own, which asks here what the descriptor is. */
-static int dispatch_fstat(int fd, struct stat *st)
-{
-    return syscall(SYS_fstat, fd, st);
-}
-
 static struct uverbs_ctx *dispatch_ctx_new(int fd, unsigned dev, uint64_t file)
 {
     struct uverbs_ctx *ctx = calloc(1, sizeof(*ctx));
     struct stat st;
 
-    if ((ctx == NULL) || (dispatch_fstat(fd, &st) < 0)) {
+    if ((ctx == NULL) || (hca_sys()->fstat(fd, &st) < 0)) {
         free(ctx);
         return NULL;
     }
@@ -399,7 +394,7 @@ static bool dispatch_is_dup(int fd, int newfd)
     struct stat st;
 
     return dispatch_is_open(fd) && (fd != newfd) &&
-           (dispatch_fstat(newfd, &st) == 0) && dispatch_has_file(fd, &st);
+           (hca_sys()->fstat(newfd, &st) == 0) && dispatch_has_file(fd, &st);
 }
 
 bool dispatch_adopt(int newfd, int top)

@@ -9,8 +9,8 @@
 #include "hca_trap_sig.h"
 #include "hca_trap.h"
 #include "hca_trap_virt.h"
+#include "softhca/base/hca_sys.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -18,39 +18,6 @@
 
 static _Atomic(hca_trap_sig_fn) installed;
 static void (*_Atomic at_end)(void); /* hca_trap_at_end() */
-
-typedef int (*sigaction_fn)(int, const struct sigaction*, struct sigaction*);
-typedef int (*sigmask_fn)(int, const sigset_t*, sigset_t*);
-typedef hca_trap_sighandler (*signal_fn)(int, hca_trap_sighandler);
-
-/* The next definition behind ours: libc's, or that of another preload. Looked
- * up on first use, as constructors of others run before ours. */
-static void *libc_symbol(_Atomic(void*) *cache, const char *name)
-{
-    void *symbol = atomic_load_explicit(cache, memory_order_relaxed);
-
-    if (symbol == NULL) {
-        symbol = dlsym(RTLD_NEXT, name);
-        atomic_store_explicit(cache, symbol, memory_order_relaxed);
-    }
-    return symbol;
-}
-
-static int libc_sigaction(int sig, const struct sigaction *act,
-                          struct sigaction *oldact)
-{
-    static _Atomic(void*) cache;
-
-    return ((sigaction_fn)libc_symbol(&cache, "sigaction"))(sig, act, oldact);
-}
-
-static int libc_sigmask(int how, const sigset_t *set, sigset_t *oldset)
-{
-    static _Atomic(void*) cache;
-
-    return ((sigmask_fn)libc_symbol(&cache, "pthread_sigmask"))(how, set,
-                                                                oldset);
-}
 
 /* What the kernel gets for the program's action. The alternate stack and the
  * restart of system calls follow the program's handler, as that runs on top of
@@ -67,7 +34,7 @@ static int action_install(const struct hca_trap_virt *v,
                                                   follow),
     };
 
-    return libc_sigaction(v->sig, &own, NULL) ? -errno : 0;
+    return hca_sys()->sigaction(v->sig, &own, NULL) ? -errno : 0;
 }
 
 /* A virtually blocked signal was sent, and has been unblocked now. */
@@ -93,14 +60,14 @@ static int marker_install(int marker)
     };
     struct sigaction old;
 
-    if (libc_sigaction(marker, NULL, &old) != 0) {
+    if (hca_sys()->sigaction(marker, NULL, &old) != 0) {
         return -errno;
     }
 
     if (old.sa_handler != SIG_DFL) {
         return 0; /* ours, or the program uses it: leave that alone */
     }
-    return libc_sigaction(marker, &own, NULL) ? -errno : 0;
+    return hca_sys()->sigaction(marker, &own, NULL) ? -errno : 0;
 }
 
 static int virt_install(struct hca_trap_virt *v, hca_trap_sig_fn handler)
@@ -108,7 +75,7 @@ static int virt_install(struct hca_trap_virt *v, hca_trap_sig_fn handler)
     struct sigaction old;
     int              ret;
 
-    if (libc_sigaction(v->sig, NULL, &old) != 0) {
+    if (hca_sys()->sigaction(v->sig, NULL, &old) != 0) {
         return -errno;
     }
 
@@ -137,10 +104,10 @@ int hca_trap_sig_install(hca_trap_sig_fn handler)
     }
 
     /* inherited through exec, or set before we were loaded */
-    libc_sigmask(SIG_BLOCK, NULL, &mask);
+    hca_sys()->pthread_sigmask(SIG_BLOCK, NULL, &mask);
     hca_trap_mask_to_program(&mask);
     hca_trap_mask_to_kernel(&mask);
-    libc_sigmask(SIG_SETMASK, &mask, NULL);
+    hca_sys()->pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return 0;
 }
 
@@ -155,7 +122,7 @@ static void chain_call(const struct sigaction *act, int sig, siginfo_t *info,
         sigaddset(&mask, sig);
     }
     hca_trap_mask_to_kernel(&mask);
-    libc_sigmask(SIG_BLOCK, &mask, NULL);
+    hca_sys()->pthread_sigmask(SIG_BLOCK, &mask, NULL);
     if (act->sa_flags & SA_SIGINFO) {
         act->sa_sigaction(sig, info, uc);
     } else {
@@ -182,11 +149,11 @@ static void chain_default(int sig, siginfo_t *info)
     if (atomic_load(&at_end) != NULL) {
         atomic_load(&at_end)();
     }
-    libc_sigaction(sig, &act, NULL);
+    hca_sys()->sigaction(sig, &act, NULL);
     if (!hca_trap_sig_is_fault(info)) {
         sigemptyset(&mask);
         sigaddset(&mask, sig);
-        libc_sigmask(SIG_BLOCK, &mask, NULL);
+        hca_sys()->pthread_sigmask(SIG_BLOCK, &mask, NULL);
         signal_self(sig, info);
     }
 }
@@ -255,7 +222,7 @@ int hca_trap_sigaction(int sig, const struct sigaction *act,
         act = &own;
     }
 
-    if (libc_sigaction(sig, act, oldact) != 0) {
+    if (hca_sys()->sigaction(sig, act, oldact) != 0) {
         return -1;
     }
 
@@ -282,10 +249,8 @@ static hca_trap_sighandler signal_set(int sig, hca_trap_sighandler handler,
 /* Other signals go to libc, which knows about siginterrupt(). */
 hca_trap_sighandler hca_trap_signal(int sig, hca_trap_sighandler handler)
 {
-    static _Atomic(void*) cache;
-
     if (hca_trap_virt_find(sig) == NULL) {
-        return ((signal_fn)libc_symbol(&cache, "signal"))(sig, handler);
+        return hca_sys()->signal(sig, handler);
     }
     return signal_set(sig, handler, SA_RESTART);
 }
@@ -305,7 +270,7 @@ int hca_trap_pthread_sigmask(int how, const sigset_t *set, sigset_t *oldset)
         hca_trap_mask_to_kernel(&own);
     }
 
-    ret = libc_sigmask(how, (set != NULL) ? &own : NULL, oldset);
+    ret = hca_sys()->pthread_sigmask(how, (set != NULL) ? &own : NULL, oldset);
     if ((ret == 0) && (oldset != NULL)) {
         hca_trap_mask_to_program(oldset);
     }

@@ -11,6 +11,7 @@
 #include "hca_chan.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 #include "hca_proc.h"
 
 #include <errno.h>
@@ -161,7 +162,7 @@ unsigned hca_chan_purge(uint32_t num, size_t record_size,
     if (chan == NULL) {
         return 0;
     }
-    if (ioctl(chan->write_fd, FIONREAD, &queued) < 0) {
+    if (hca_sys()->ioctl(chan->write_fd, FIONREAD, &queued) < 0) {
         queued = 0;
     }
     /* once around: what stays goes back to the end of the queue */

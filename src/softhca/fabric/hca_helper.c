@@ -10,6 +10,7 @@
 #include "hca_timer.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/doorbell/hca_trap.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -62,7 +63,8 @@ static void *hca_helper_main(void *started)
     return NULL;
 }
 
-/* The thread runs when it returns: AddressSanitizer allocates in a thread that
+/* Blocks the program's signals in the thread; a guarded copy may fault there.
+ * The thread runs when it returns: AddressSanitizer allocates in a thread that
  * starts, and a child that is forked meanwhile keeps its allocator's lock. */
 static int hca_helper_spawn(void)
 {
@@ -76,7 +78,7 @@ static int hca_helper_spawn(void)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, HCA_HELPER_STACK);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    hca_trap_pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_barrier_init(&started, NULL, 2);
     ret = pthread_create(&thread, &attr, hca_helper_main, &started);
     if (ret == 0) {
@@ -84,7 +86,7 @@ static int hca_helper_spawn(void)
         pthread_barrier_wait(&started);
     }
     pthread_barrier_destroy(&started);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    hca_trap_pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     return -ret;
 }

@@ -9,6 +9,7 @@
 #include "hca_rundir.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -64,7 +65,7 @@ static int hca_rundir_check(int fd)
 {
     struct stat st;
 
-    if (fstat(fd, &st) < 0) {
+    if (hca_sys()->fstat(fd, &st) < 0) {
         return hca_rundir_fail("examine", hca_rundir_folder);
     }
     if (st.st_uid != geteuid()) {
@@ -86,8 +87,8 @@ static int hca_rundir_is_current(void)
 {
     struct stat locked, named;
 
-    return (fstat(hca_rundir_fd, &locked) == 0) &&
-           (stat(hca_rundir_folder, &named) == 0) &&
+    return (hca_sys()->fstat(hca_rundir_fd, &locked) == 0) &&
+           (hca_sys()->stat(hca_rundir_folder, &named) == 0) &&
            (locked.st_ino == named.st_ino) && (locked.st_dev == named.st_dev);
 }
 
@@ -110,20 +111,21 @@ static void hca_rundir_rm(const char *path)
  * does not, as it may be one of another pid namespace, or a stranger's. */
 static bool hca_rundir_is_dead(const char *name)
 {
-    int fd = openat(hca_rundir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = hca_sys()->openat(hca_rundir_fd, name,
+                               O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool dead;
 
     if (fd < 0) {
         return false;
     }
     dead = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    close(fd);
+    hca_sys()->close(fd);
     return dead;
 }
 
 int hca_rundir_foreach(int (*fn)(const char *name, void *arg), void *arg)
 {
-    DIR *dir = opendir(hca_rundir_folder);
+    DIR *dir = hca_sys()->opendir(hca_rundir_folder);
     struct dirent *entry;
     int ret = 0;
 
@@ -165,8 +167,9 @@ int hca_rundir_lock_existing(void)
     if (ret != 0) {
         return ret;
     }
-    hca_rundir_fd = open(hca_rundir_folder,
-                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    hca_rundir_fd = hca_sys()->openat(AT_FDCWD, hca_rundir_folder,
+                                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+                                      O_CLOEXEC);
     if (hca_rundir_fd < 0) {
         return (errno == ENOENT) ? -ENOENT :
                                    hca_rundir_fail("open", hca_rundir_folder);
@@ -217,7 +220,7 @@ void hca_rundir_rmdir(void)
 
 void hca_rundir_unlock(void)
 {
-    close(hca_rundir_fd); /* ends the flock */
+    hca_sys()->close(hca_rundir_fd); /* ends the flock */
     hca_rundir_fd = -1;
 }
 
@@ -228,12 +231,12 @@ static int hca_rundir_find_one(const char *name, void *fabric)
     int fd;
 
     snprintf(path, sizeof(path), "%s/fabric.%s", name, (const char*)fabric);
-    fd = openat(hca_rundir_fd, path, O_RDWR | O_CLOEXEC);
+    fd = hca_sys()->openat(hca_rundir_fd, path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
-    if ((fstat(fd, &st) < 0) || (st.st_uid != geteuid())) {
-        close(fd);
+    if ((hca_sys()->fstat(fd, &st) < 0) || (st.st_uid != geteuid())) {
+        hca_sys()->close(fd);
         return 0;
     }
     return fd;
@@ -255,8 +258,9 @@ int hca_rundir_publish(const char *fabric, int fd)
     if ((mkdir(hca_rundir_own, 0700) < 0) && (errno != EEXIST)) {
         return hca_rundir_fail("make", hca_rundir_own);
     }
-    hca_rundir_own_fd = hca_fd_keep(open(hca_rundir_own, O_RDONLY |
-                                         O_DIRECTORY | O_CLOEXEC));
+    hca_rundir_own_fd = hca_fd_keep(
+            hca_sys()->openat(AT_FDCWD, hca_rundir_own,
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if ((hca_rundir_own_fd < 0) ||
         (flock(hca_rundir_own_fd, LOCK_EX | LOCK_NB) < 0)) {
         return hca_rundir_fail("lock", hca_rundir_own);

@@ -6,6 +6,7 @@
 #include "hca_segment.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/base/hca_valgrind.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ static bool hca_segment_is_mapped(const struct stat *st)
 {
     struct stat own;
 
-    return (hca_fabric != NULL) && (fstat(hca_segment_fd, &own) == 0) &&
+    return (hca_fabric != NULL) &&
+           (hca_sys()->fstat(hca_segment_fd, &own) == 0) &&
            (own.st_dev == st->st_dev) && (own.st_ino == st->st_ino);
 }
 
@@ -46,7 +48,7 @@ int hca_segment_map(int fd)
     void *map;
     int ret;
 
-    if (fstat(fd, &st) < 0) {
+    if (hca_sys()->fstat(fd, &st) < 0) {
         return -errno;
     }
     again = hca_segment_is_mapped(&st);
@@ -103,7 +105,7 @@ int hca_segment_create(const char *name, size_t size)
         ret = -errno;
         hca_error("fabric: no shared memory: %s", strerror(-ret));
         if (fd >= 0) {
-            close(fd);
+            hca_sys()->close(fd);
         }
         return ret;
     }

@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include "hca_rundir.h"
+#include "softhca/base/hca_sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,20 +59,20 @@ static void sweep_detach(void)
 {
     static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN,
                                   SIGTTOU};
-    int null = open("/dev/null", O_RDWR);
+    int null = hca_sys()->openat(AT_FDCWD, "/dev/null", O_RDWR);
 
     for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-        signal(signals[i], SIG_IGN);
+        hca_sys()->signal(signals[i], SIG_IGN);
     }
     setsid();
     if (chdir("/") < 0) {
         /* then it keeps that file system busy */
     }
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        (null < 0) ? close(fd) : dup2(null, fd);
+        (null < 0) ? hca_sys()->close(fd) : hca_sys()->dup2(null, fd);
     }
     if (null > STDERR_FILENO) {
-        close(null);
+        hca_sys()->close(null);
     }
 }
 
@@ -104,7 +105,7 @@ static int sweep_look_at(const char *name, void *arg)
         sweep->fds[sweep->num].fd       = pidfd;
         sweep->fds[sweep->num++].events = POLLIN;
     } else if (pidfd >= 0) {
-        close(pidfd);
+        hca_sys()->close(pidfd);
     }
     return 0;
 }
@@ -116,7 +117,7 @@ static bool sweep_look(struct sweep *sweep)
     int ret;
 
     while (sweep->num > SWEEP_FOLDER) {
-        close(sweep->fds[--sweep->num].fd);
+        hca_sys()->close(sweep->fds[--sweep->num].fd);
     }
     if (folder == NULL) {
         return false;
@@ -147,7 +148,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "Usage: softhca-sweep PID (dcx-run starts it)\n");
         return 2;
     }
-    closefrom(STDERR_FILENO + 1);
+    hca_sys()->closefrom(STDERR_FILENO + 1);
     sweep.fds[SWEEP_COMMAND].fd     = sweep_pidfd(atoi(argv[1]));
     sweep.fds[SWEEP_COMMAND].events = POLLIN;
     sweep.num                       = SWEEP_FOLDER;

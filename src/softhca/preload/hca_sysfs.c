@@ -11,6 +11,7 @@
 #include "hca_sysfs.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_sys.h"
 #include "hca_sysfs_attr.h"
 #include "hca_sysfs_count.h"
 
@@ -94,7 +95,7 @@ static int hca_sysfs_fail(int ret, const char *path)
 static int hca_sysfs_open(int dirfd, const char *path)
 {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    int fd          = openat(dirfd, path, flags, 0444);
+    int fd          = hca_sys()->openat(dirfd, path, flags, 0444);
     int ret;
 
     if ((fd < 0) && (errno == ENOENT)) {
@@ -102,7 +103,7 @@ static int hca_sysfs_open(int dirfd, const char *path)
         if (ret != 0) {
             return ret;
         }
-        fd = openat(dirfd, path, flags, 0444);
+        fd = hca_sys()->openat(dirfd, path, flags, 0444);
     }
     return (fd < 0) ? -errno : fd;
 }
@@ -120,7 +121,7 @@ static int hca_sysfs_write(int dirfd, const char *path, const char *text)
     }
     written = write(fd, line, len);
     ret     = (written == len) ? 0 : (written < 0) ? -errno : -ENOSPC;
-    close(fd);
+    hca_sys()->close(fd);
     return hca_sysfs_fail(ret, path);
 }
 
@@ -286,7 +287,8 @@ static int hca_sysfs_order(int dirfd)
         }
     }
 
-    fd  = openat(dirfd, HCA_SYSFS_VERBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd  = hca_sys()->openat(dirfd, HCA_SYSFS_VERBS,
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     dir = (fd < 0) ? NULL : fdopendir(fd);
     if (dir == NULL) {
         return hca_sysfs_fail(-errno, HCA_SYSFS_VERBS);
@@ -315,7 +317,8 @@ static int hca_sysfs_hide_verbs(int dirfd)
 
 int hca_sysfs_create(const char *dir)
 {
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dirfd = hca_sys()->openat(AT_FDCWD, dir,
+                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int ret;
 
     hca_sysfs_root = dir;
@@ -334,7 +337,7 @@ int hca_sysfs_create(const char *dir)
     if ((ret == 0) && hca_lacks(HCA_LACK_UVERBS)) {
         ret = hca_sysfs_hide_verbs(dirfd);
     }
-    close(dirfd);
+    hca_sys()->close(dirfd);
     return ret;
 }
 

@@ -54,7 +54,7 @@ PRELOAD_EXPORT void _exit(int status)
     if (preload_is_own_process() && hca_fabric_is_attached()) {
         hca_fabric_hide();
     }
-    preload_libc()->_exit(status);
+    hca_sys()->_exit(status);
     __builtin_unreachable();
 }
 
@@ -69,7 +69,7 @@ PRELOAD_EXPORT void _Exit(int status)
  * those of atexit() are. */
 __attribute__((constructor)) static void preload_init(void)
 {
-    preload_libc();
+    hca_sys();
     hca_log_init();
     preload_fd_init();
     on_exit(preload_exit, NULL);
@@ -149,7 +149,7 @@ int preload_opened(const char *path, int fd)
         preload_fd_opened(fd);
         return fd;
     }
-    preload_libc()->close(fd);
+    hca_sys()->close(fd);
     errno = -ret;
     return -1;
 }
@@ -173,11 +173,11 @@ PRELOAD_EXPORT int ioctl(int fd, unsigned long request, ...)
     arg = va_arg(ap, void*);
     va_end(ap);
     if ((request == RDMA_VERBS_IOCTL) && !dispatch_is_open(fd) &&
-        (preload_libc()->fstat(fd, &st) == 0)) {
+        (hca_sys()->fstat(fd, &st) == 0)) {
         preload_fd_import(fd, &st);
     }
     if (!preload_takes_ioctl(fd, request)) {
-        return preload_libc()->ioctl(fd, request, arg);
+        return hca_sys()->ioctl(fd, request, arg);
     }
 
     if (!hca_fabric_is_attached()) {

@@ -15,38 +15,13 @@
 #ifndef PRELOAD_H
 #define PRELOAD_H
 
+#include "softhca/base/hca_sys.h"
 #include "softhca/doorbell/hca_trap.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* A function that takes the place of another library's. */
 #define PRELOAD_EXPORT __attribute__((visibility("default")))
-
-/* What is called of libc behind the functions defined here. */
-#define PRELOAD_LIBC(_X) \
-    _X(openat) _X(access) _X(faccessat) _X(stat) _X(lstat) \
-    _X(fstatat) _X(statx) _X(opendir) _X(scandir) _X(fopen) _X(readlink) \
-    _X(realpath) _X(socket) _X(ioctl) _X(close) _X(close_range) \
-    _X(closefrom) _X(dup) _X(dup2) _X(dup3) _X(fcntl) _X(recvmsg) \
-    _X(recvmmsg) _X(sendmsg) _X(fstat) _X(_exit)
-
-#define PRELOAD_LIBC_MEMBER(_name) __typeof__(_name) *_name;
-
-struct preload_libc {
-    PRELOAD_LIBC(PRELOAD_LIBC_MEMBER)
-};
-
-/* The real functions. Looked up when the library starts; before that (another
- * library's constructor) by the first caller. */
-const struct preload_libc *preload_libc(void);
 
 /* Where a path leads: itself, or if it is one of /sys/class/infiniband* or
  * /dev/infiniband, its counterpart in this process' run-time directory, in a

@@ -55,7 +55,7 @@ bool preload_fd_is_device(int fd)
     if (!dispatch_is_open(fd)) {
         return false;
     }
-    if ((preload_libc()->fstat(fd, &st) == 0) && dispatch_has_file(fd, &st)) {
+    if ((hca_sys()->fstat(fd, &st) == 0) && dispatch_has_file(fd, &st)) {
         return true;
     }
     if (preload_is_own_process()) {
@@ -96,7 +96,7 @@ PRELOAD_EXPORT int close(int fd)
     if (preload_is_device(fd)) {
         dispatch_close(fd);
     }
-    return preload_libc()->close(fd);
+    return hca_sys()->close(fd);
 }
 
 static void preload_closing(unsigned first, unsigned last)
@@ -119,7 +119,7 @@ static int preload_close_around(unsigned first, unsigned last, int flags)
 
     while ((ret == 0) && hca_fd_next(first, last, &own)) {
         if (own > first) {
-            ret = preload_libc()->close_range(first, own - 1, flags);
+            ret = hca_sys()->close_range(first, own - 1, flags);
         }
         if (own == last) {
             return ret;
@@ -127,7 +127,7 @@ static int preload_close_around(unsigned first, unsigned last, int flags)
         first = own + 1;
     }
     return (ret != 0) ? ret :
-                        preload_libc()->close_range(first, last, flags);
+                        hca_sys()->close_range(first, last, flags);
 }
 
 PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
@@ -147,11 +147,11 @@ PRELOAD_EXPORT void closefrom(int first)
     preload_closing(from, UINT_MAX);
     while (hca_fd_next(from, UINT_MAX, &own)) {
         for (; from < own; from++) {
-            preload_libc()->close(from);
+            hca_sys()->close(from);
         }
         from = own + 1;
     }
-    preload_libc()->closefrom(from);
+    hca_sys()->closefrom(from);
 }
 
 /* newfd now refers to what fd does. */
@@ -166,13 +166,13 @@ static int preload_duplicated(int fd, int newfd)
 
 PRELOAD_EXPORT int dup(int fd)
 {
-    return preload_duplicated(fd, preload_libc()->dup(fd));
+    return preload_duplicated(fd, hca_sys()->dup(fd));
 }
 
 PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
 {
     bool is_device = (fd != newfd) && preload_is_device(newfd);
-    int ret        = preload_libc()->dup3(fd, newfd, flags);
+    int ret        = hca_sys()->dup3(fd, newfd, flags);
 
     if (is_device && (ret >= 0)) {
         dispatch_close(newfd);
@@ -185,7 +185,7 @@ PRELOAD_EXPORT int dup3(int fd, int newfd, int flags)
 
 PRELOAD_EXPORT int dup2(int fd, int newfd)
 {
-    return (fd == newfd) ? preload_libc()->dup2(fd, newfd) :
+    return (fd == newfd) ? hca_sys()->dup2(fd, newfd) :
                            dup3(fd, newfd, 0);
 }
 
@@ -200,7 +200,7 @@ PRELOAD_EXPORT int fcntl(int fd, int cmd, ...)
     va_start(ap, cmd);
     arg = va_arg(ap, void*);
     va_end(ap);
-    ret = preload_libc()->fcntl(fd, cmd, arg);
+    ret = hca_sys()->fcntl(fd, cmd, arg);
     return ((cmd == F_DUPFD) || (cmd == F_DUPFD_CLOEXEC)) ?
            preload_duplicated(fd, ret) : ret;
 }
@@ -247,7 +247,7 @@ static void preload_received(struct msghdr *msg)
 
 PRELOAD_EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-    ssize_t ret = preload_libc()->recvmsg(fd, msg, flags);
+    ssize_t ret = hca_sys()->recvmsg(fd, msg, flags);
 
     if (ret >= 0) {
         preload_received(msg);
@@ -258,7 +258,7 @@ PRELOAD_EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 PRELOAD_EXPORT int recvmmsg(int fd, struct mmsghdr *msgs, unsigned count,
                             int flags, struct timespec *timeout)
 {
-    int ret = preload_libc()->recvmmsg(fd, msgs, count, flags, timeout);
+    int ret = hca_sys()->recvmmsg(fd, msgs, count, flags, timeout);
 
     for (int i = 0; i < ret; i++) {
         preload_received(&msgs[i].msg_hdr);

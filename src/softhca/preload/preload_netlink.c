@@ -40,7 +40,7 @@ PRELOAD_EXPORT int socket(int domain, int type, int protocol)
     if ((domain == AF_NETLINK) && (protocol == NETLINK_RDMA)) {
         protocol = NETLINK_USERSOCK;
     }
-    return preload_libc()->socket(domain, type, protocol);
+    return hca_sys()->socket(domain, type, protocol);
 }
 
 /* Sends the answer from the program's socket to itself; returns as sendmsg()
@@ -100,7 +100,7 @@ PRELOAD_EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
     if (!preload_is_request(msg) ||
         (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) ||
         (protocol != NETLINK_USERSOCK)) {
-        return preload_libc()->sendmsg(fd, msg, flags);
+        return hca_sys()->sendmsg(fd, msg, flags);
     }
     return preload_answer(fd, msg->msg_iov[0].iov_base);
 }

@@ -27,7 +27,7 @@ static int preload_openat(int dirfd, const char *path, int flags, mode_t mode)
     if (real == NULL) {
         return -1;
     }
-    fd = preload_libc()->openat(dirfd, real, flags, mode);
+    fd = hca_sys()->openat(dirfd, real, flags, mode);
     return (real == path) ? fd : preload_opened(path, fd);
 }
 
@@ -113,7 +113,7 @@ PRELOAD_EXPORT int __open64_2(const char *path, int flags)
 PRELOAD_EXPORT FILE *fopen(const char *path, const char *mode)
 {
     path = preload_path(path);
-    return (path == NULL) ? NULL : preload_libc()->fopen(path, mode);
+    return (path == NULL) ? NULL : hca_sys()->fopen(path, mode);
 }
 
 PRELOAD_EXPORT FILE *fopen64(const char *path, const char *mode)
@@ -124,7 +124,7 @@ PRELOAD_EXPORT FILE *fopen64(const char *path, const char *mode)
 PRELOAD_EXPORT DIR *opendir(const char *path)
 {
     path = preload_path(path);
-    return (path == NULL) ? NULL : preload_libc()->opendir(path);
+    return (path == NULL) ? NULL : hca_sys()->opendir(path);
 }
 
 PRELOAD_EXPORT int scandir(const char *path, struct dirent ***list,
@@ -134,26 +134,26 @@ PRELOAD_EXPORT int scandir(const char *path, struct dirent ***list,
 {
     path = preload_path(path);
     return (path == NULL) ? -1 :
-                            preload_libc()->scandir(path, list, filter, cmp);
+                            hca_sys()->scandir(path, list, filter, cmp);
 }
 
 PRELOAD_EXPORT int access(const char *path, int mode)
 {
     path = preload_path(path);
-    return (path == NULL) ? -1 : preload_libc()->access(path, mode);
+    return (path == NULL) ? -1 : hca_sys()->access(path, mode);
 }
 
 PRELOAD_EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
 {
     path = preload_path(path);
     return (path == NULL) ?
-           -1 : preload_libc()->faccessat(dirfd, path, mode, flags);
+           -1 : hca_sys()->faccessat(dirfd, path, mode, flags);
 }
 
 PRELOAD_EXPORT ssize_t readlink(const char *path, char *buf, size_t size)
 {
     path = preload_path(path);
-    return (path == NULL) ? -1 : preload_libc()->readlink(path, buf, size);
+    return (path == NULL) ? -1 : hca_sys()->readlink(path, buf, size);
 }
 
 ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
@@ -170,7 +170,7 @@ PRELOAD_EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t size,
 PRELOAD_EXPORT char *realpath(const char *path, char *resolved)
 {
     path = preload_path(path);
-    return (path == NULL) ? NULL : preload_libc()->realpath(path, resolved);
+    return (path == NULL) ? NULL : hca_sys()->realpath(path, resolved);
 }
 
 char *__realpath_chk(const char *path, char *resolved, size_t room);
@@ -228,7 +228,7 @@ PRELOAD_EXPORT int stat(const char *path, struct stat *st)
     const char *real = preload_path(path);
 
     return (real == NULL) ?
-           -1 : preload_stat_node(preload_libc()->stat(real, st),
+           -1 : preload_stat_node(hca_sys()->stat(real, st),
                                   preload_minor(path), st);
 }
 
@@ -237,13 +237,13 @@ PRELOAD_EXPORT int lstat(const char *path, struct stat *st)
     const char *real = preload_path(path);
 
     return (real == NULL) ?
-           -1 : preload_stat_node(preload_libc()->lstat(real, st),
+           -1 : preload_stat_node(hca_sys()->lstat(real, st),
                                   preload_minor(path), st);
 }
 
 PRELOAD_EXPORT int fstat(int fd, struct stat *st)
 {
-    int ret = preload_libc()->fstat(fd, st);
+    int ret = hca_sys()->fstat(fd, st);
 
     if (ret == 0) {
         preload_fd_import(fd, st);
@@ -257,7 +257,7 @@ PRELOAD_EXPORT int fstatat(int dirfd, const char *path, struct stat *st,
     const char *real = preload_path(path);
 
     return (real == NULL) ?
-           -1 : preload_stat_node(preload_libc()->fstatat(dirfd, real, st,
+           -1 : preload_stat_node(hca_sys()->fstatat(dirfd, real, st,
                                                           flags),
                                   preload_at_minor(dirfd, path, flags), st);
 }
@@ -268,7 +268,7 @@ PRELOAD_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
     const char *real = preload_path(path);
 
     return (real == NULL) ?
-           -1 : preload_statx_node(preload_libc()->statx(dirfd, real, flags,
+           -1 : preload_statx_node(hca_sys()->statx(dirfd, real, flags,
                                                          mask, st),
                                    preload_at_minor(dirfd, path, flags), st);
 }

@@ -7,13 +7,6 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
-#include <dlfcn.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
-
 static int preload_sigaction(int sig, const struct sigaction *act,
                              struct sigaction *old)
 {
@@ -97,30 +90,11 @@ PRELOAD_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 
 /* --- waiting under a mask ----------------------------------------------- */
 
-/* libc's function of the name of the one that calls this, looked up once. */
-static void *preload_signal_next(_Atomic(void*) *cache, const char *name)
-{
-    void *symbol = atomic_load_explicit(cache, memory_order_relaxed);
-
-    if (symbol == NULL) {
-        symbol = dlsym(RTLD_NEXT, name);
-        atomic_store_explicit(cache, symbol, memory_order_relaxed);
-    }
-    return symbol;
-}
-
-#define PRELOAD_NEXT(_name) \
-    ({ \
-        static _Atomic(void*) cache; \
-        \
-        (__typeof__(&_name))preload_signal_next(&cache, #_name); \
-    })
-
 PRELOAD_EXPORT int sigsuspend(const sigset_t *mask)
 {
     sigset_t own;
 
-    return PRELOAD_NEXT(sigsuspend)(hca_trap_wait_mask(mask, &own));
+    return hca_sys()->sigsuspend(hca_trap_wait_mask(mask, &own));
 }
 
 PRELOAD_EXPORT int ppoll(struct pollfd *fds, nfds_t count,
@@ -128,7 +102,7 @@ PRELOAD_EXPORT int ppoll(struct pollfd *fds, nfds_t count,
 {
     sigset_t own;
 
-    return PRELOAD_NEXT(ppoll)(fds, count, timeout,
+    return hca_sys()->ppoll(fds, count, timeout,
                                hca_trap_wait_mask(mask, &own));
 }
 
@@ -141,10 +115,10 @@ PRELOAD_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t count,
                                const struct timespec *timeout,
                                const sigset_t *mask, size_t size)
 {
-    sigset_t own;
-
-    return PRELOAD_NEXT(__ppoll_chk)(fds, count, timeout,
-                                     hca_trap_wait_mask(mask, &own), size);
+    if (size / sizeof(*fds) < count) {
+        abort();
+    }
+    return ppoll(fds, count, timeout, mask);
 }
 
 PRELOAD_EXPORT int pselect(int count, fd_set *in, fd_set *out, fd_set *except,
@@ -153,7 +127,7 @@ PRELOAD_EXPORT int pselect(int count, fd_set *in, fd_set *out, fd_set *except,
 {
     sigset_t own;
 
-    return PRELOAD_NEXT(pselect)(count, in, out, except, timeout,
+    return hca_sys()->pselect(count, in, out, except, timeout,
                                  hca_trap_wait_mask(mask, &own));
 }
 
@@ -162,7 +136,7 @@ PRELOAD_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
 {
     sigset_t own;
 
-    return PRELOAD_NEXT(epoll_pwait)(fd, events, max, timeout,
+    return hca_sys()->epoll_pwait(fd, events, max, timeout,
                                      hca_trap_wait_mask(mask, &own));
 }
 
@@ -173,7 +147,7 @@ PRELOAD_EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int max,
 {
     sigset_t own;
 
-    return PRELOAD_NEXT(epoll_pwait2)(fd, events, max, timeout,
+    return hca_sys()->epoll_pwait2(fd, events, max, timeout,
                                       hca_trap_wait_mask(mask, &own));
 }
 #endif

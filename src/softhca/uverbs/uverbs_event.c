@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_event.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/fabric/hca_chan.h"
 #include "uverbs.h"
 
@@ -20,7 +21,8 @@ static bool uverbs_event_alive(const struct uverbs_event *event)
 {
     struct stat st;
 
-    return (fstat(event->fd, &st) == 0) && (st.st_dev == event->st_dev) &&
+    return (hca_sys()->fstat(event->fd, &st) == 0) &&
+           (st.st_dev == event->st_dev) &&
            (st.st_ino == event->st_ino);
 }
 
@@ -90,7 +92,7 @@ static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
     }
 
     event->chan = chan;
-    fstat(event->fd, &st);
+    hca_sys()->fstat(event->fd, &st);
     event->st_dev = st.st_dev;
     event->st_ino = st.st_ino;
     event->next   = ctx->events;

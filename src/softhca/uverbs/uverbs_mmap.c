@@ -15,6 +15,7 @@
 #include "uverbs_mmap.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_maps.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/fabric/hca_segment.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/obj/hca_cq.h"
@@ -103,7 +104,7 @@ bool uverbs_map_read_file(int fd, struct uverbs_file *file)
 
 int uverbs_map_file(int fd, unsigned dev, uint64_t *id)
 {
-    int flags = fcntl(fd, F_GETFD);
+    int flags = hca_sys()->fcntl(fd, F_GETFD);
     int file  = memfd_create(UVERBS_MAP_FILE, MFD_CLOEXEC);
     int ret   = (file < 0) ? -errno : uverbs_map_clock(file);
 

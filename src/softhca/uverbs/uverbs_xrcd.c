@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_xrcd.h"
+#include "softhca/base/hca_sys.h"
 #include "softhca/fabric/hca_fabric.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
@@ -108,7 +109,7 @@ static int uverbs_xrcd_inode(const struct ib_uverbs_open_xrcd *cmd,
     if ((int32_t)cmd->fd == -1) {
         return 0; /* private */
     }
-    if (fstat((int32_t)cmd->fd, &st) != 0) {
+    if (hca_sys()->fstat((int32_t)cmd->fd, &st) != 0) {
         return -EBADF;
     }
     search->st_dev = st.st_dev;
