@@ -11,6 +11,7 @@
 #include "softhca/exec/hca_rndv.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_srq.h"
+#include "softhca/exec/hca_rndv_fetch.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/exec/hca_tm_op.h"
 
@@ -221,7 +222,7 @@ static void fuzz_tm_send(struct fuzz_tm *tm)
     hca_resp_tm_send(&resp);
     hca_obj_unlock(tm->qp);
     hca_sgl_put(&resp.memory);
-    hca_rndv_run();
+    hca_rndv_fetch();
 }
 
 void fuzz_tm(int fd, uint32_t uar)

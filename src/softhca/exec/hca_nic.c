@@ -6,7 +6,7 @@
 #include "hca_late.h"
 #include "hca_order.h"
 #include "hca_qp.h"
-#include "hca_tm_job.h"
+#include "hca_rndv_fetch.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
@@ -104,7 +104,7 @@ static void hca_nic_init_once(void)
     hca_late_init();
     hca_order_init();
     hca_pcie_init();
-    hca_fabric_set_heir(hca_tm_job_inherit);
+    hca_fabric_set_heir(hca_rndv_fetch_inherit);
 }
 
 void hca_nic_init(void)

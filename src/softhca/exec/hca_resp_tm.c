@@ -231,7 +231,7 @@ static enum hca_check hca_tm_more_packets(struct hca_tm_msg *msg,
     struct hca_tm_job *job     = hca_tm_job(tm, resp->recv.tm_index);
     enum hca_check check;
 
-    hca_tm_job_init(job, resp, &msg->rndv);
+    hca_tm_job_init(job, resp->qp, resp->msg, &msg->rndv);
     job->length = msg->length;
     hca_tm_consume_begin(tm, resp->recv.tm_index);
     check = hca_tm_complete(msg, PRM_CQE_TM_CONSUMED, NULL);

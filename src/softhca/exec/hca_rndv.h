@@ -29,7 +29,23 @@
 /* Longest request: the headers, and what the program adds. */
 #define HCA_RNDV_MAX_HDR 64u
 
-struct hca_rndv;
+enum hca_rndv_state {
+    HCA_RNDV_READ,
+    HCA_RNDV_FIN,
+    HCA_RNDV_DONE,
+    HCA_RNDV_FAILED
+};
+
+struct hca_rndv {
+    struct hca_timer        timer; /* first: hca_rndv_fetch.c */
+    struct hca_rndv        *next;  /* of this thread's */
+    enum hca_rndv_state     state;
+    struct hca_tm_job       job;
+    struct hca_recv         recv;  /* the tagged buffer */
+    struct hca_tries        tries;
+    uint64_t                wait_ns; /* before the next try */
+    bool                    is_failed; /* and its SRQ has to say so */
+};
 
 /* Headers of a request to a QP. */
 static inline size_t hca_rndv_header(const struct hca_qp *qp)
@@ -45,17 +61,9 @@ struct hca_rndv *hca_rndv_get(void);
 void hca_rndv_put(struct hca_rndv *rndv);
 
 /* The entry resp->recv.tm_index of the SRQ, which is locked, has matched and is
- * about to be busy: begins to fetch the data. */
+ * about to be busy: this thread is to fetch the data (hca_rndv_fetch.c). */
 void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
                     const struct hca_srq *srq,
                     const struct hca_rndv_request *request);
-
-/* The helper of this process goes on with what another, which is dead, fetched
- * for an entry; the SRQ is locked. @return false if as many are under way as can
- * be. */
-bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index);
-
-/* Runs what hca_rndv_start() has begun in this thread, which holds no lock. */
-void hca_rndv_run(void);
 
 #endif

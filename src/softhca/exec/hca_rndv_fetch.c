@@ -1,16 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A rendezvous under way is memory of the sender's process, and a record beside
- * the list (hca_tm_job.h). While it sends for a connected QP, whose program
- * sends nothing, it holds that one's sq_lock, as its requester would, and uses
- * its PSN; for a DC target it is an initiator that nobody sees, with the
- * parameters of the SRQ (SET_XRQ_DC_PARAMS_ENTRY).
+ * While it sends for a connected QP, whose program sends nothing, a rendezvous
+ * holds that one's sq_lock, as its requester would, and uses its PSN; for a DC
+ * target it is an initiator that nobody sees, with the parameters of the SRQ
+ * (SET_XRQ_DC_PARAMS_ENTRY).
  */
-#include "hca_rndv.h"
+#include "hca_rndv_fetch.h"
 #include "hca_completer.h"
 #include "hca_late.h"
 #include "hca_qp.h"
-#include "hca_request.h"
+#include "hca_rndv.h"
 #include "hca_thread.h"
 #include "hca_wire.h"
 #include "softhca/base/hca_log.h"
@@ -27,15 +26,6 @@
 #define HCA_RNDV_DC_RETRIES 7u
 #define HCA_RNDV_HELD_UP_NS 50000000ull
 
-enum hca_rndv_state {
-    HCA_RNDV_READ,
-    HCA_RNDV_FIN,
-    HCA_RNDV_DONE,
-    HCA_RNDV_FAILED
-};
-
-static_assert(sizeof(struct hca_rndv_request) == 48, "headers of a message");
-
 /* What it sends with; of a connected QP read anew each time. */
 struct hca_rndv_sender {
     struct hca_qp  *qp;   /* sq_lock is held, or it is only this one's */
@@ -43,47 +33,6 @@ struct hca_rndv_sender {
     uint32_t        dest_qpn;
     uint8_t         mtu, timeout, retry_cnt, rnr_retry;
 };
-
-struct hca_rndv {
-    struct hca_timer        timer; /* first: hca_rndv_timer() */
-    struct hca_rndv        *next;  /* of this thread's */
-    enum hca_rndv_state     state;
-    struct hca_tm_job       job;
-    struct hca_recv         recv;  /* the tagged buffer */
-    struct hca_tries        tries;
-    uint64_t                wait_ns; /* before the next try */
-    bool                    is_failed; /* and its SRQ has to say so */
-};
-
-/* A doorbell may ring in a signal handler, whatever that interrupted: they come
- * from no allocator. */
-static struct hca_rndv hca_rndvs[HCA_RNDV_MAX];
-static _Atomic(uint64_t) hca_rndvs_used;
-
-static_assert(HCA_RNDV_MAX == 64, "bits of hca_rndvs_used");
-
-struct hca_rndv *hca_rndv_get(void)
-{
-    uint64_t used = atomic_load(&hca_rndvs_used);
-    struct hca_rndv *rndv;
-    unsigned i;
-
-    do {
-        if (used == UINT64_MAX) {
-            return NULL;
-        }
-        i = __builtin_ctzll(~used);
-    } while (!atomic_compare_exchange_weak(&hca_rndvs_used, &used,
-                                           used | (1ull << i)));
-    rndv = &hca_rndvs[i];
-    memset(rndv, 0, sizeof(*rndv));
-    return rndv;
-}
-
-void hca_rndv_put(struct hca_rndv *rndv)
-{
-    atomic_fetch_and(&hca_rndvs_used, ~(1ull << (rndv - hca_rndvs)));
-}
 
 static uint32_t hca_rndv_length(const struct hca_rndv *rndv)
 {
@@ -395,51 +344,31 @@ static void hca_rndv_timer(struct hca_timer *timer)
     hca_thread_leave();
 }
 
-/* --- the beginning ------------------------------------------------------- */
-
-/* From where the request came. */
-static void hca_rndv_turn(struct hca_rndv *rndv,
-                          const struct hca_responder *resp, uint8_t sl)
+void hca_rndv_fetch(void)
 {
-    const struct hca_msg *msg = resp->msg;
-    struct hca_path *path     = &rndv->job.way_back;
-    bool is_roce              = hca_dev_is_roce(rndv->job.dev);
+    struct hca_rndv *rndv = hca_todo.rndv;
+    struct hca_rndv *next, *list = NULL;
 
-    path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
-    path->sl         = sl;
-    path->grh        = is_roce || msg->path->grh;
-    path->sgid_index = resp->qp->path.sgid_index;
-    path->hop_limit  = resp->qp->path.hop_limit;
-    if (path->grh) {
-        hca_dev_gid(msg->src_dev, msg->path->sgid_index, path->dgid);
-        hca_dev_mac(msg->src_dev, path->dmac);
+    for (hca_todo.rndv = NULL; rndv != NULL; rndv = next) {
+        next       = rndv->next; /* into the order of their matches */
+        rndv->next = list;
+        list       = rndv;
+    }
+    for (; list != NULL; list = next) {
+        next = list->next;
+        if (hca_late_ns != 0) {
+            hca_rndv_wait(list, hca_late_ns);
+        } else {
+            hca_rndv_continue(list);
+        }
     }
 }
 
-void hca_rndv_start(struct hca_rndv *rndv, const struct hca_responder *resp,
-                    const struct hca_srq *srq,
-                    const struct hca_rndv_request *request)
-{
-    hca_tm_job_init(&rndv->job, resp, request);
-    rndv->recv        = resp->recv;
-    rndv->job.is_rndv = true;
-    rndv->job.mtu     = srq->dc.mtu;
-    rndv->job.pkey    = srq->dc.pkey;
-    rndv->job.timeout = srq->dc.ack_timeout;
-    if (rndv->job.is_dc) {
-        hca_rndv_turn(rndv, resp, srq->dc.sl);
-    }
-    *hca_tm_job(hca_srq_tm(srq), resp->recv.tm_index) = rndv->job;
-    hca_proc_have_watched(srq->obj.proc);
-    if (hca_late_ns != 0) {
-        hca_rndv_wait(rndv, hca_late_ns);
-        return;
-    }
-    rndv->next      = hca_todo.rndv;
-    hca_todo.rndv = rndv;
-}
+/* --- of a process that is dead -------------------------------------------- */
 
-bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
+/* @param srq  is locked
+ * @return false if as many are under way as can be */
+static bool hca_rndv_begin_anew(struct hca_srq *srq, uint16_t index)
 {
     const struct hca_tm *tm = hca_srq_tm(srq);
     struct hca_tm_job *job  = hca_tm_job(tm, index);
@@ -459,18 +388,54 @@ bool hca_rndv_inherit(struct hca_srq *srq, uint16_t index)
     return true;
 }
 
-void hca_rndv_run(void)
-{
-    struct hca_rndv *rndv = hca_todo.rndv;
-    struct hca_rndv *next, *list = NULL;
+struct hca_rndv_heir {
+    unsigned        proc;
+    struct timespec deadline;
+    bool            is_done;
+};
 
-    for (hca_todo.rndv = NULL; rndv != NULL; rndv = next) {
-        next       = rndv->next; /* into the order of their matches */
-        rndv->next = list;
-        list       = rndv;
+/* A process that leaves in order leaves its own to others. */
+static void hca_rndv_take(struct hca_srq *srq, uint16_t index, void *arg)
+{
+    struct hca_rndv_heir *heir = arg;
+    struct hca_tm_job *job     = hca_tm_job(hca_srq_tm(srq), index);
+
+    if (!job->is_rndv || (job->proc != heir->proc)) {
+        return;
     }
-    for (; list != NULL; list = next) {
-        next = list->next;
-        hca_rndv_continue(list);
+    if ((heir->proc == hca_self) || !hca_rndv_begin_anew(srq, index)) {
+        heir->is_done = false;
     }
+}
+
+static void hca_rndv_take_all(void *obj, void *arg)
+{
+    struct hca_rndv_heir *heir = arg;
+    struct hca_srq *srq        = obj;
+    uint32_t srqn              = atomic_load(&srq->obj.num);
+
+    if (!hca_srq_has_tm(srqn)) {
+        return;
+    }
+    if (!hca_obj_lock_until(HCA_KIND_SRQ, srqn, &heir->deadline)) {
+        heir->is_done = (hca_obj_peek(HCA_KIND_SRQ, srqn) == NULL);
+        return;
+    }
+    hca_tm_job_foreach(srq, hca_rndv_take, heir);
+    hca_obj_unlock(srq);
+}
+
+bool hca_rndv_fetch_inherit(unsigned proc)
+{
+    struct hca_rndv_heir heir = {.proc = proc, .is_done = true};
+
+    clock_gettime(CLOCK_MONOTONIC, &heir.deadline);
+    heir.deadline.tv_sec++;
+    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
+        if ((i != proc) && (atomic_load(&hca_fabric->procs[i].state) !=
+                            HCA_PROC_FREE)) {
+            hca_obj_foreach(HCA_KIND_SRQ, i, hca_rndv_take_all, &heir);
+        }
+    }
+    return heir.is_done;
 }

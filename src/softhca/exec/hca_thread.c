@@ -7,7 +7,7 @@
  */
 #include "hca_thread.h"
 #include "hca_qp.h"
-#include "hca_rndv.h"
+#include "hca_rndv_fetch.h"
 #include "hca_uar.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_cq_event.h"
@@ -63,7 +63,7 @@ static void hca_thread_drain_failed(uint32_t num)
 static void hca_thread_drain(void)
 {
     while (__builtin_expect(hca_todo.rndv != NULL, 0)) {
-        hca_rndv_run();
+        hca_rndv_fetch();
     }
     while (__builtin_expect(hca_todo.num_failed > 0, 0)) {
         hca_thread_drain_failed(hca_todo.failed[--hca_todo.num_failed]);

@@ -2,14 +2,13 @@
 /* Tagged buffers of senders that died: see hca_tm_job.h. */
 #include "hca_tm_job.h"
 #include "hca_completer.h"
-#include "hca_rndv.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/obj/hca_rq.h"
 
-void hca_tm_job_init(struct hca_tm_job *job, const struct hca_responder *resp,
+void hca_tm_job_init(struct hca_tm_job *job, const struct hca_qp *qp,
+                     const struct hca_msg *msg,
                      const struct hca_rndv_request *request)
 {
-    const struct hca_qp *qp = resp->qp;
-
     *job = (struct hca_tm_job){
         .proc       = hca_self,
         .is_dc      = (qp->type == HCA_QP_DCT),
@@ -17,16 +16,15 @@ void hca_tm_job_init(struct hca_tm_job *job, const struct hca_responder *resp,
         .qpn        = qp->obj.num,
         .srqn       = qp->srqn,
         .num_resets = qp->num_resets,
-        .msg        = *resp->msg,
-        .msg_path   = *resp->msg->path,
+        .msg        = *msg,
+        .msg_path   = *msg->path,
         .request    = *request,
     };
 }
 
-/* Calls fn for each busy entry of an SRQ, whose lock is held. */
-static void hca_tm_job_foreach(struct hca_srq *srq,
-                               void (*fn)(struct hca_srq *srq, uint16_t index,
-                                          void *arg), void *arg)
+void hca_tm_job_foreach(struct hca_srq *srq,
+                        void (*fn)(struct hca_srq *srq, uint16_t index,
+                                   void *arg), void *arg)
 {
     const struct hca_tm *tm = hca_srq_tm(srq);
 
@@ -36,8 +34,6 @@ static void hca_tm_job_foreach(struct hca_srq *srq,
         }
     }
 }
-
-/* --- eager ---------------------------------------------------------------- */
 
 static bool hca_tm_job_is_cut(const struct hca_tm_job *job,
                               const struct hca_qp *qp)
@@ -104,58 +100,4 @@ void hca_tm_job_flush(const struct hca_qp *qp)
 void hca_tm_job_drop(const struct hca_qp *qp)
 {
     hca_tm_job_of_qp(qp, hca_tm_job_forget);
-}
-
-/* --- rendezvous ----------------------------------------------------------- */
-
-struct hca_tm_heir {
-    unsigned        proc;
-    struct timespec deadline;
-    bool            is_done;
-};
-
-/* A process that leaves in order leaves its own to others. */
-static void hca_tm_job_take(struct hca_srq *srq, uint16_t index, void *arg)
-{
-    struct hca_tm_heir *heir = arg;
-    struct hca_tm_job *job   = hca_tm_job(hca_srq_tm(srq), index);
-
-    if (!job->is_rndv || (job->proc != heir->proc)) {
-        return;
-    }
-    if ((heir->proc == hca_self) || !hca_rndv_inherit(srq, index)) {
-        heir->is_done = false;
-    }
-}
-
-static void hca_tm_job_take_all(void *obj, void *arg)
-{
-    struct hca_tm_heir *heir = arg;
-    struct hca_srq *srq      = obj;
-    uint32_t srqn            = atomic_load(&srq->obj.num);
-
-    if (!hca_srq_has_tm(srqn)) {
-        return;
-    }
-    if (!hca_obj_lock_until(HCA_KIND_SRQ, srqn, &heir->deadline)) {
-        heir->is_done = (hca_obj_peek(HCA_KIND_SRQ, srqn) == NULL);
-        return;
-    }
-    hca_tm_job_foreach(srq, hca_tm_job_take, heir);
-    hca_obj_unlock(srq);
-}
-
-bool hca_tm_job_inherit(unsigned proc)
-{
-    struct hca_tm_heir heir = {.proc = proc, .is_done = true};
-
-    clock_gettime(CLOCK_MONOTONIC, &heir.deadline);
-    heir.deadline.tv_sec++;
-    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
-        if ((i != proc) && (atomic_load(&hca_fabric->procs[i].state) !=
-                            HCA_PROC_FREE)) {
-            hca_obj_foreach(HCA_KIND_SRQ, i, hca_tm_job_take_all, &heir);
-        }
-    }
-    return heir.is_done;
 }

@@ -14,7 +14,7 @@
 #ifndef HCA_TM_JOB_H
 #define HCA_TM_JOB_H
 
-#include "hca_resp_recv.h"
+#include "hca_msg.h"
 #include "softhca/obj/hca_tm.h"
 
 #include <common/prm.h>
@@ -50,8 +50,9 @@ static inline struct hca_tm_job *hca_tm_job(const struct hca_tm *tm,
     return (struct hca_tm_job*)hca_ptr(tm->jobs) + index;
 }
 
-/* An eager message that resp executes, or with is_rndv a request. */
-void hca_tm_job_init(struct hca_tm_job *job, const struct hca_responder *resp,
+/* An eager message that qp executes, or with is_rndv a request. */
+void hca_tm_job_init(struct hca_tm_job *job, const struct hca_qp *qp,
+                     const struct hca_msg *msg,
                      const struct hca_rndv_request *request);
 
 /* A connected QP enters the error state, obj.lock is held: what was cut off on
@@ -61,8 +62,9 @@ void hca_tm_job_flush(const struct hca_qp *qp);
 /* It is reset: nothing completes. */
 void hca_tm_job_drop(const struct hca_qp *qp);
 
-/* hca_fabric_set_heir(): goes on with what process proc was fetching.
- * @return false if something is left. */
-bool hca_tm_job_inherit(unsigned proc);
+/* Calls fn for each busy entry of an SRQ, whose lock is held. */
+void hca_tm_job_foreach(struct hca_srq *srq,
+                        void (*fn)(struct hca_srq *srq, uint16_t index,
+                                   void *arg), void *arg);
 
 #endif
