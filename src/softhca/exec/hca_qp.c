@@ -10,9 +10,6 @@
 #define _GNU_SOURCE
 #include "hca_qp.h"
 #include "hca_completer.h"
-#include "hca_late.h"
-#include "hca_stream.h"
-#include "hca_thread.h"
 #include "hca_tm_job.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -21,7 +18,6 @@
 #include "softhca/obj/hca_todo.h"
 
 #include <endian.h>
-#include <rdma/ib_user_verbs.h>
 
 uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
 {
@@ -30,32 +26,6 @@ uint16_t hca_qp_sq_posted(const struct hca_qp *qp)
     /* pairs with the program's barrier between WQEs and the record */
     return (uint16_t)be32toh(__atomic_load_n(&dbrec[1], __ATOMIC_ACQUIRE)) -
            qp->req.ci;
-}
-
-/* Where one WQE ends cannot be told if it is not one: the rest is given up. */
-void hca_qp_flush_sq(struct hca_qp *qp)
-{
-    struct hca_wqe wqe;
-    uint16_t posted;
-
-    qp->req.waiting = false;
-    if (qp->req.num_late > 0) {
-        hca_late_finish(qp);
-    }
-    posted = hca_qp_sq_posted(qp);
-    if (qp->has_streams) {
-        posted -= hca_stream_flush(qp);
-    }
-    if (posted > (1u << qp->sq.log_cnt)) {
-        qp->req.ci += posted;
-        return;
-    }
-    for (; posted > 0; posted -= wqe.blocks) {
-        hca_wqe_peek(&wqe, qp, qp->req.ci, posted);
-        wqe.blocks = (wqe.blocks == 0) ? posted : wqe.blocks;
-        hca_completer_send_error(qp, &wqe, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
-        qp->req.ci += wqe.blocks;
-    }
 }
 
 /* A receive that does not complete is counted as taken all the same: if its
@@ -146,32 +116,6 @@ void hca_qp_fail_fatal(struct hca_qp *qp)
     hca_async_event(&qp->obj, IBV_EVENT_QP_FATAL);
     hca_qp_enter_error(qp);
     hca_obj_unlock(qp);
-}
-
-/* Late WQEs (hca_late.h) and streams are in the memory of the owner, whose
- * timer runs while any of them is under way. */
-static bool hca_qp_can_flush(const struct hca_qp *qp)
-{
-    return (qp->obj.proc == hca_self) ||
-           ((qp->req.num_late == 0) && !qp->has_streams);
-}
-
-void hca_qp_flush_failed(uint32_t qpn)
-{
-    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
-
-    if ((qp == NULL) || !hca_mutex_try(&qp->sq_lock)) {
-        return;
-    }
-    /* the other lock keeps its rings from being taken back meanwhile */
-    if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
-        if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached &&
-            hca_qp_can_flush(qp)) {
-            hca_qp_flush_sq(qp);
-        }
-        hca_obj_unlock(qp);
-    }
-    hca_mutex_unlock(&qp->sq_lock);
 }
 
 /* An SRQ for XRC or with tag matching has a CQ of its own. */

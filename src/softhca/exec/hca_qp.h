@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Life of a QP as execution sees it: states, the way into the error state and
- * what is flushed there.
+ * States of a QP, and the way into the error state.
  */
 #ifndef HCA_QP_H
 #define HCA_QP_H
@@ -45,15 +44,8 @@ void hca_qp_fail_requester(struct hca_qp *qp);
 /* The same for what no completion can report, with the event QP_FATAL. */
 void hca_qp_fail_fatal(struct hca_qp *qp);
 
-/* Flushes what is posted on the SQ of a QP in ERR or SQE; sq_lock is held. */
-void hca_qp_flush_sq(struct hca_qp *qp);
-
 /* Flushes what is posted on the RQ of a QP in error; obj.lock is held. */
 void hca_qp_flush_rq(struct hca_qp *qp);
-
-/* The SQ of a QP that hca_qp_fail() put in error. No lock is held. If its
- * owner is executing on it, that one will flush it. */
-void hca_qp_flush_failed(uint32_t qpn);
 
 /* Fails all QPs of a CQ that has overrun, with the event QP_FATAL, but for DC
  * targets. No lock is held. */

@@ -14,6 +14,7 @@
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_sq.h"
+#include "hca_stream.h"
 #include "hca_stream_run.h"
 #include "hca_thread.h"
 #include "softhca/base/hca_mutex.h"
@@ -156,6 +157,33 @@ static bool hca_requester_is_ready(const struct hca_qp *qp)
     return (hca_qp_state(qp) == IBV_QPS_RTS) && !qp->req.waiting;
 }
 
+/* Flushes what is posted on the SQ of a QP in ERR or SQE; sq_lock is held.
+ * Where one WQE ends cannot be told if it is not one: the rest is given up. */
+static void hca_requester_flush_sq(struct hca_qp *qp)
+{
+    struct hca_wqe wqe;
+    uint16_t posted;
+
+    qp->req.waiting = false;
+    if (qp->req.num_late > 0) {
+        hca_late_finish(qp);
+    }
+    posted = hca_qp_sq_posted(qp);
+    if (qp->has_streams) {
+        posted -= hca_stream_flush(qp);
+    }
+    if (posted > (1u << qp->sq.log_cnt)) {
+        qp->req.ci += posted;
+        return;
+    }
+    for (; posted > 0; posted -= wqe.blocks) {
+        hca_wqe_peek(&wqe, qp, qp->req.ci, posted);
+        wqe.blocks = (wqe.blocks == 0) ? posted : wqe.blocks;
+        hca_completer_send_error(qp, &wqe, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
+        qp->req.ci += wqe.blocks;
+    }
+}
+
 /* Receives posted to a QP in error have to be flushed, and posting one rings no
  * doorbell: the helper looks for them, soon at first, then less often. */
 static void hca_requester_watch_rq(struct hca_qp *qp)
@@ -185,7 +213,7 @@ static void hca_requester_flush_rq(struct hca_qp *qp)
 
 static void hca_requester_flush(struct hca_qp *qp)
 {
-    hca_qp_flush_sq(qp);
+    hca_requester_flush_sq(qp);
     hca_requester_flush_rq(qp);
     hca_requester_watch_rq(qp);
 }
@@ -222,7 +250,7 @@ void hca_requester_run_locked(struct hca_qp *qp)
     if (hca_qp_state(qp) == IBV_QPS_ERR) {
         hca_requester_flush(qp);
     } else if (hca_qp_state(qp) == IBV_QPS_SQE) {
-        hca_qp_flush_sq(qp);
+        hca_requester_flush_sq(qp);
     }
 }
 
@@ -231,6 +259,32 @@ void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
     hca_mutex_lock(&qp->sq_lock);
     if (qp->req.attached && (atomic_load(&qp->obj.num) == qpn)) {
         hca_requester_run_locked(qp);
+    }
+    hca_mutex_unlock(&qp->sq_lock);
+}
+
+/* Late WQEs (hca_late.h) and streams are in the memory of the owner, whose
+ * timer runs while any of them is under way. */
+static bool hca_requester_can_flush(const struct hca_qp *qp)
+{
+    return (qp->obj.proc == hca_self) ||
+           ((qp->req.num_late == 0) && !qp->has_streams);
+}
+
+void hca_requester_flush_failed(uint32_t qpn)
+{
+    struct hca_qp *qp = hca_obj_peek(HCA_KIND_QP, qpn);
+
+    if ((qp == NULL) || !hca_mutex_try(&qp->sq_lock)) {
+        return;
+    }
+    /* the other lock keeps its rings from being taken back meanwhile */
+    if (hca_obj_lock(HCA_KIND_QP, qpn) != NULL) {
+        if ((hca_qp_state(qp) == IBV_QPS_ERR) && qp->req.attached &&
+            hca_requester_can_flush(qp)) {
+            hca_requester_flush_sq(qp);
+        }
+        hca_obj_unlock(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
 }

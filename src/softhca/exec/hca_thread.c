@@ -7,6 +7,7 @@
  */
 #include "hca_thread.h"
 #include "hca_qp.h"
+#include "hca_requester.h"
 #include "hca_rndv_fetch.h"
 #include "hca_uar.h"
 #include "softhca/obj/hca_cq.h"
@@ -53,7 +54,7 @@ static void hca_thread_drain_failed(uint32_t num)
     if (num & HCA_TODO_IS_CQ) {
         hca_qp_fail_cq(num & ~HCA_TODO_IS_CQ);
     } else {
-        hca_qp_flush_failed(num);
+        hca_requester_flush_failed(num);
     }
 }
 
