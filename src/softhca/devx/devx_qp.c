@@ -9,7 +9,7 @@
 #include "devx.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/obj/hca_tm.h"
-#include "softhca/exec/hca_uar.h"
+#include "softhca/exec/hca_sq.h"
 #include "softhca/exec/hca_wqe.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_mmap.h"

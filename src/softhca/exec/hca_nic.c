@@ -7,11 +7,13 @@
 #include "hca_order.h"
 #include "hca_qp.h"
 #include "hca_rndv_fetch.h"
+#include "hca_thread.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_chan.h"
 #include "softhca/fabric/hca_fabric.h"
+#include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"
@@ -104,6 +106,7 @@ static void hca_nic_init_once(void)
     hca_late_init();
     hca_order_init();
     hca_pcie_init();
+    hca_timer_set_bracket(hca_thread_enter, hca_thread_leave);
     hca_fabric_set_heir(hca_rndv_fetch_inherit);
 }
 

@@ -3,10 +3,10 @@
  * The NIC's half of the device: what a store to a doorbell sets going.
  *
  * exec/ is called by dispatch/, uverbs/ and devx/, which make, change and
- * destroy its objects (hca_uar.h, hca_qp.h, hca_cq.h, hca_stream.h), by the
- * trap (hca_uar.c) and by the helper thread (timers). Whoever takes the lock of
- * an object is inside the device: hca_thread.h. It knows neither the ioctls nor
- * the commands that made an object, nor who called.
+ * destroy its objects (hca_sq.h, hca_qp_cmd.h, hca_stream.h, hca_uar.h), by
+ * the trap (hca_uar.c) and by the helper thread (timers). Whoever takes the lock
+ * of an object is inside the device: hca_thread.h. It knows neither the ioctls
+ * nor the commands that made an object, nor who called.
  */
 #ifndef HCA_NIC_H
 #define HCA_NIC_H

@@ -5,7 +5,6 @@
 #include "hca_posted.h"
 #include "hca_order.h"
 #include "hca_sq.h"
-#include "hca_thread.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -61,11 +60,9 @@ static void hca_posted_timer(struct hca_timer *timer)
 {
     struct hca_posted *posted = (struct hca_posted*)timer;
 
-    hca_thread_enter();
     hca_mutex_lock(&posted->qp->sq_lock);
     hca_posted_flush(posted);
     hca_mutex_unlock(&posted->qp->sq_lock);
-    hca_thread_leave();
 }
 
 void hca_posted_init(struct hca_posted *posted, struct hca_qp *qp)

@@ -4,19 +4,10 @@
  */
 #define _GNU_SOURCE
 #include "hca_qp_cmd.h"
-#include "hca_requester.h"
 #include "hca_sq.h"
-#include "hca_thread.h"
 #include "softhca/base/hca_mutex.h"
 
 #include <stdlib.h>
-
-void hca_sq_run(struct hca_qp *qp)
-{
-    hca_thread_enter();
-    hca_requester_run(qp, qp->obj.num);
-    hca_thread_leave();
-}
 
 static void hca_qp_drop_sq(struct hca_qp *qp)
 {
@@ -35,11 +26,9 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
 
 void hca_qp_quiesce(struct hca_qp *qp)
 {
-    hca_thread_enter();
     if (qp->req.sq != NULL) {
         hca_qp_drop_sq(qp);
     }
     /* who executes on it as a responder has it locked */
     hca_obj_is_stuck(HCA_KIND_QP, qp);
-    hca_thread_leave();
 }

@@ -1,14 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands on queue pairs, DC targets among them, for the front ends.
+ * Commands on queue pairs, DC targets among them, for the front ends, which are
+ * inside the device (hca_thread.h) and hold no lock of an object.
  */
 #ifndef HCA_QP_CMD_H
 #define HCA_QP_CMD_H
 
 #include "softhca/obj/hca_objs.h"
-
-/* Runs what is posted on the SQ. The caller holds no lock. */
-void hca_sq_run(struct hca_qp *qp);
 
 /* A state change by MODIFY_QP, with the attributes already checked by the
  * caller and written to qp->attr and its decoded fields. Takes both locks:

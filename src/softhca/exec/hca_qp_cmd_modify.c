@@ -8,7 +8,6 @@
 #include "hca_requester.h"
 #include "hca_sq.h"
 #include "hca_stream.h"
-#include "hca_thread.h"
 #include "hca_tm_job.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -107,7 +106,6 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
 {
     int ret;
 
-    hca_thread_enter();
     hca_mutex_lock(&qp->sq_lock);
     hca_qp_lock(qp);
     ret = hca_qp_enter(qp, from, to);
@@ -116,6 +114,5 @@ int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
-    hca_thread_leave();
     return ret;
 }

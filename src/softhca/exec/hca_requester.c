@@ -16,7 +16,6 @@
 #include "hca_sq.h"
 #include "hca_stream.h"
 #include "hca_stream_run.h"
-#include "hca_thread.h"
 #include "softhca/base/hca_mutex.h"
 
 #include <stdlib.h>
@@ -293,7 +292,6 @@ void hca_requester_timer(struct hca_timer *timer)
 {
     struct hca_sq *sq = (struct hca_sq*)timer;
 
-    hca_thread_enter();
     hca_mutex_lock(&sq->qp->sq_lock);
     if ((sq->qp->req.sq == sq) && sq->qp->req.attached) {
         sq->qp->req.waiting = false;
@@ -303,5 +301,4 @@ void hca_requester_timer(struct hca_timer *timer)
         sq->qp->req.due = false;
     }
     hca_mutex_unlock(&sq->qp->sq_lock);
-    hca_thread_leave();
 }

@@ -10,7 +10,6 @@
 #include "hca_late.h"
 #include "hca_qp.h"
 #include "hca_rndv.h"
-#include "hca_thread.h"
 #include "hca_wire.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -339,9 +338,7 @@ static void hca_rndv_continue(struct hca_rndv *rndv)
 
 static void hca_rndv_timer(struct hca_timer *timer)
 {
-    hca_thread_enter();
     hca_rndv_continue((struct hca_rndv*)timer);
-    hca_thread_leave();
 }
 
 void hca_rndv_fetch(void)

@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The part of a send queue that only its owner's process has.
+ * The send queues of this process: what only their owner's process has of them,
+ * and their list.
  */
 #ifndef HCA_SQ_H
 #define HCA_SQ_H
@@ -21,8 +22,23 @@ struct hca_sq {
     struct hca_sq      *next;
 };
 
+/* A published QP that sends (all but DCT, XRC_RECV) starts / stops listening
+ * to its UAR. del: from now on nothing of it is executed. The caller is inside
+ * the device (hca_thread.h). */
+int hca_sq_add(struct hca_qp *qp);
+void hca_sq_del(struct hca_qp *qp);
+
 /* What is executed and has not completed does so no more; data that are
  * acknowledged come to memory. The QP has its part. */
 void hca_sq_drop_kept(struct hca_qp *qp);
+
+/* Runs each send queue of a UAR page whose doorbell record moved. */
+void hca_sq_run_page(uint32_t uar);
+
+/* The same for those of all pages. */
+void hca_sq_run_all(void);
+
+/* In a forked child: the queues are the parent's. */
+void hca_sq_forked(void);
 
 #endif

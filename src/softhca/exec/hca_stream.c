@@ -3,7 +3,6 @@
 #include "hca_stream.h"
 #include "hca_completer.h"
 #include "hca_qp.h"
-#include "hca_thread.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -186,7 +185,6 @@ int hca_stream_reset(struct hca_qp *qp, uint16_t stream)
 {
     uint16_t *errored = NULL;
 
-    hca_thread_enter();
     hca_mutex_lock(&qp->sq_lock);
     if (qp->req.attached && qp->has_streams &&
         (hca_qp_state(qp) == IBV_QPS_RTS)) {
@@ -198,6 +196,5 @@ int hca_stream_reset(struct hca_qp *qp, uint16_t stream)
         *errored = streams->errored[--streams->num_errored];
     }
     hca_mutex_unlock(&qp->sq_lock);
-    hca_thread_leave();
     return (errored != NULL) ? 0 : -EINVAL;
 }

@@ -9,7 +9,7 @@
 #include "hca_qp.h"
 #include "hca_requester.h"
 #include "hca_rndv_fetch.h"
-#include "hca_uar.h"
+#include "hca_sq.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_cq_event.h"
 #include "softhca/obj/hca_todo.h"
@@ -82,7 +82,8 @@ static void hca_thread_run_nested(void)
     while (hca_thread_nested.num_cqs > 0) {
         hca_cq_arm(hca_thread_nested.cqs[--hca_thread_nested.num_cqs]);
     }
-    hca_uar_run_all();
+    hca_sq_run_all();
+    hca_cq_arm_moved(); /* the doorbell may have been one of a CQ */
     hca_thread_drain();
 }
 

@@ -5,22 +5,21 @@
  * done stands in the doorbell records. Stores of less name nothing: all queues
  * of the page are looked at. A wrong name rings nothing, as on a NIC.
  *
- * hca_uar_mutex guards the lists; queues found by their number need none.
+ * hca_uar_mutex guards the list of pages; a doorbell needs none.
  */
 #include "hca_uar.h"
 #include "hca_bf.h"
 #include "hca_requester.h"
 #include "hca_sq.h"
-#include "hca_stream.h"
 #include "hca_thread.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/obj/hca_cq_event.h"
 #include "softhca/obj/hca_pcie.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <x86intrin.h>
@@ -34,25 +33,12 @@ struct hca_uar {
     void           *page;
     bool            is_wc;   /* write-combining: what is pushed comes whole */
     bool            is_told; /* ... and it was said that it does not */
-    struct hca_sq  *sqs;
     struct hca_uar *next;
     struct hca_push push;
 };
 
 static pthread_mutex_t hca_uar_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hca_uar *hca_uars;
-
-static void hca_uar_lock(void)
-{
-    hca_thread_enter();
-    pthread_mutex_lock(&hca_uar_mutex);
-}
-
-static void hca_uar_unlock(void)
-{
-    pthread_mutex_unlock(&hca_uar_mutex);
-    hca_thread_leave();
-}
 
 void hca_uar_forked(void)
 {
@@ -66,6 +52,7 @@ void hca_uar_forked(void)
         }
         free(uar);
     }
+    hca_sq_forked();
 }
 
 /* Under the mutex. */
@@ -79,8 +66,7 @@ static struct hca_uar *hca_uar_find(uint32_t id)
     return uar;
 }
 
-/* A page without doorbells is a list of queues that no store reaches: a queue
- * may come before its page and stay after it. */
+/* Under the mutex. */
 static struct hca_uar *hca_uar_get(uint32_t id)
 {
     struct hca_uar *uar = hca_uar_find(id);
@@ -96,21 +82,6 @@ static struct hca_uar *hca_uar_get(uint32_t id)
     return uar;
 }
 
-static void hca_uar_scan(struct hca_uar *uar)
-{
-    pthread_mutex_lock(&hca_uar_mutex);
-    for (struct hca_sq *sq = uar->sqs; sq != NULL; sq = sq->next) {
-        hca_requester_run(sq->qp, sq->qpn);
-    }
-    pthread_mutex_unlock(&hca_uar_mutex);
-}
-
-static void hca_uar_arm_one(void *obj, void *arg)
-{
-    (void)arg;
-    hca_cq_arm_if_moved(((struct hca_cq*)obj)->obj.num);
-}
-
 static void hca_uar_unknown(const struct hca_uar *uar, const char *what,
                             uint32_t number)
 {
@@ -124,7 +95,7 @@ static void hca_uar_ring_cq(struct hca_uar *uar, uint32_t cqn)
     struct hca_cq *cq;
 
     if (cqn == 0) { /* a narrow store */
-        hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
+        hca_cq_arm_moved();
         return;
     }
     cq = hca_obj_peek(HCA_KIND_CQ, cqn);
@@ -168,7 +139,7 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
     struct hca_qp *qp;
 
     if (qpn == 0) {
-        hca_uar_scan(uar); /* a narrow store */
+        hca_sq_run_page(uar->id); /* a narrow store */
         return;
     }
     qp = hca_uar_find_qp(uar, qpn);
@@ -316,26 +287,17 @@ uint64_t softhca_ticks(void)
     return hca_uar_ticks;
 }
 
-/* A nested doorbell may have been one of a CQ as well. */
-void hca_uar_run_all(void)
-{
-    for (struct hca_uar *uar = hca_uars; uar != NULL; uar = uar->next) {
-        hca_uar_scan(uar);
-    }
-    hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_uar_arm_one, NULL);
-}
-
 int hca_uar_init(uint32_t id, bool is_wc)
 {
     struct hca_uar *uar;
 
-    hca_uar_lock();
+    pthread_mutex_lock(&hca_uar_mutex);
     uar = hca_uar_get(id);
     if (uar != NULL) {
         uar->is_wc   = is_wc;
         uar->is_told = false;
     }
-    hca_uar_unlock();
+    pthread_mutex_unlock(&hca_uar_mutex);
     return (uar == NULL) ? -ENOMEM : 0;
 }
 
@@ -344,13 +306,13 @@ int hca_uar_add(uint32_t id, void *page)
     struct hca_uar *uar;
     int ret = -ENOMEM;
 
-    hca_uar_lock();
+    pthread_mutex_lock(&hca_uar_mutex);
     uar = hca_uar_get(id);
     if (uar != NULL) {
         uar->page = page;
         ret       = hca_trap_add_push(page, hca_uar_store, uar, &uar->push);
     }
-    hca_uar_unlock();
+    pthread_mutex_unlock(&hca_uar_mutex);
     return ret;
 }
 
@@ -358,80 +320,11 @@ void hca_uar_del(uint32_t id)
 {
     struct hca_uar *uar;
 
-    hca_uar_lock();
+    pthread_mutex_lock(&hca_uar_mutex);
     uar = hca_uar_find(id);
     if ((uar != NULL) && (uar->page != NULL)) {
         hca_trap_del(uar->page);
         uar->page = NULL;
     }
-    hca_uar_unlock();
-}
-
-static struct hca_sq *hca_sq_new(struct hca_qp *qp)
-{
-    struct hca_sq *sq = calloc(1, sizeof(*sq));
-
-    if (sq == NULL) {
-        return NULL;
-    }
-    sq->qp       = qp;
-    sq->qpn      = qp->obj.num;
-    sq->timer.fn = hca_requester_timer;
-    hca_posted_init(&sq->posted, qp);
-    if (qp->has_streams) {
-        sq->streams = hca_stream_new(qp);
-        if (sq->streams == NULL) {
-            free(sq);
-            return NULL;
-        }
-    }
-    return sq;
-}
-
-int hca_sq_add(struct hca_qp *qp)
-{
-    struct hca_sq *sq = hca_sq_new(qp);
-    struct hca_uar *uar;
-
-    if (sq == NULL) {
-        return -ENOMEM;
-    }
-
-    hca_uar_lock();
-    uar = hca_uar_get(qp->uar);
-    if (uar != NULL) {
-        qp->req.sq       = sq;
-        qp->req.attached = true;
-        sq->next         = uar->sqs;
-        uar->sqs         = sq;
-    }
-    hca_uar_unlock();
-    if (uar == NULL) {
-        free(sq->streams);
-        free(sq);
-        return -ENOMEM;
-    }
-    return 0;
-}
-
-void hca_sq_del(struct hca_qp *qp)
-{
-    struct hca_sq **link;
-    struct hca_uar *uar;
-
-    hca_uar_lock();
-    hca_mutex_lock(&qp->sq_lock);
-    qp->req.attached = false;
-    hca_mutex_unlock(&qp->sq_lock);
-
-    uar  = hca_uar_find(qp->uar);
-    link = (uar == NULL) ? NULL : &uar->sqs;
-    while ((link != NULL) && (*link != NULL)) {
-        if (*link == qp->req.sq) {
-            *link = qp->req.sq->next;
-            break;
-        }
-        link = &(*link)->next;
-    }
-    hca_uar_unlock();
+    pthread_mutex_unlock(&hca_uar_mutex);
 }

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UAR pages and the send queues that are bound to them, as this process sees
- * them.
+ * UAR pages: the registers that this process stores to.
  */
 #ifndef HCA_UAR_H
 #define HCA_UAR_H
 
-#include "softhca/obj/hca_objs.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /* There is a UAR page of this id, to be mapped as write-combining, or as one that
  * takes doorbells alone. @return 0 or -errno. */
@@ -19,14 +19,6 @@ void hca_uar_del(uint32_t uar);
 
 /* In a forked child: the pages and queues are the parent's. */
 void hca_uar_forked(void);
-
-/* A published QP that sends (all but DCT, XRC_RECV) starts / stops listening
- * to its UAR. del: from now on nothing of it is executed. */
-int hca_sq_add(struct hca_qp *qp);
-void hca_sq_del(struct hca_qp *qp);
-
-/* Runs every send queue of this process whose doorbell record moved. */
-void hca_uar_run_all(void);
 
 /* For programs that measure, by dlsym(): ticks of the time-stamp counter that the
  * device has taken of this thread's time, within its doorbells. */

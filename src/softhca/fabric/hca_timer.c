@@ -21,6 +21,19 @@ static struct hca_timer *hca_timers;
 static struct hca_timer *hca_timer_running;
 static int hca_timer_fd = -1;
 
+static void hca_timer_no_bracket(void)
+{
+}
+
+static void (*hca_timer_enter)(void) = hca_timer_no_bracket;
+static void (*hca_timer_leave)(void) = hca_timer_no_bracket;
+
+void hca_timer_set_bracket(void (*enter)(void), void (*leave)(void))
+{
+    hca_timer_enter = enter;
+    hca_timer_leave = leave;
+}
+
 int hca_timer_init(void)
 {
     hca_timer_fd = hca_fd_keep(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC |
@@ -129,7 +142,9 @@ void hca_timer_expire(void)
         timer->due        = 0;
         hca_timer_running = timer;
         pthread_mutex_unlock(&hca_timer_mutex);
+        hca_timer_enter();
         timer->fn(timer);
+        hca_timer_leave();
         pthread_mutex_lock(&hca_timer_mutex);
         hca_timer_running = NULL;
         pthread_cond_broadcast(&hca_timer_idle);

@@ -24,6 +24,10 @@ void hca_timer_cancel(struct hca_timer *timer);
 
 uint64_t hca_time_ns(void);
 
+/* Has @enter called before the function of each timer, and @leave after it.
+ * Once, before the first timer is armed. */
+void hca_timer_set_bracket(void (*enter)(void), void (*leave)(void));
+
 /* --- for the helper ------------------------------------------------------ */
 
 /* @return the timerfd, for the helper's epoll set, or -errno. */

@@ -165,11 +165,12 @@ static bool hca_cq_may_be_asked(const struct hca_cq *cq, uint32_t word)
     return (word != cq->arm_word) || is_first;
 }
 
-void hca_cq_arm_if_moved(uint32_t cqn)
+static void hca_cq_arm_if_moved(void *obj, void *arg)
 {
-    struct hca_cq *cq = hca_cq_lock(cqn);
+    struct hca_cq *cq = hca_cq_lock(((struct hca_cq*)obj)->obj.num);
     uint32_t word;
 
+    (void)arg;
     if (cq != NULL) {
         word = hca_cq_arm_word(cq);
         if (hca_cq_may_be_asked(cq, word)) {
@@ -177,4 +178,9 @@ void hca_cq_arm_if_moved(uint32_t cqn)
         }
         hca_obj_unlock(cq);
     }
+}
+
+void hca_cq_arm_moved(void)
+{
+    hca_obj_foreach(HCA_KIND_CQ, hca_self, hca_cq_arm_if_moved, NULL);
 }

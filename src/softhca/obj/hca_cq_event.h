@@ -11,10 +11,10 @@
 /* A doorbell asked to arm the CQ; what it wants is in the doorbell record. */
 void hca_cq_arm(uint32_t cqn);
 
-/* A doorbell asked to arm some CQ: looks whether the record of this one has
+/* A doorbell asked to arm some CQ of this process: looks which records have
  * moved. A first request for all completions cannot be told from none; so a CQ
  * that was never armed is: an event too much is no harm, one too few is. */
-void hca_cq_arm_if_moved(uint32_t cqn);
+void hca_cq_arm_moved(void);
 
 /* A completion was added while the CQ is armed. */
 void hca_cq_notify(struct hca_cq *cq, bool solicited);

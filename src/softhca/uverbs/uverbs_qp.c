@@ -9,7 +9,7 @@
 #include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_tm.h"
-#include "softhca/exec/hca_uar.h"
+#include "softhca/exec/hca_sq.h"
 #include "softhca/exec/hca_wqe.h"
 #include "uverbs_mmap.h"
 

@@ -8,7 +8,7 @@
 #include "uverbs_qp.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/exec/hca_qp.h"
-#include "softhca/exec/hca_qp_cmd.h"
+#include "softhca/exec/hca_requester.h"
 #include "uverbs_ah.h"
 
 #include <errno.h>
@@ -139,7 +139,8 @@ int uverbs_qp_query(struct uverbs_req *req)
     hca_mutex_unlock(&hw->obj.lock);
     hca_mutex_unlock(&hw->sq_lock);
     if (resp.qp_state == IBV_QPS_ERR) {
-        hca_sq_run(hw); /* a peer's doing: from now on receives are flushed */
+        /* a peer's doing: from now on receives are flushed */
+        hca_requester_run(hw, hw->obj.num);
     }
     return uverbs_core_out(req, &resp);
 }
