@@ -359,18 +359,27 @@ struct posted_end {
     }
 
     /* Writes of 64 bytes to the other, all acknowledged */
-    void put()
+    void put(uint8_t value = 1, size_t end = size)
     {
-        memset(mem.addr, 1, size);
-        for (size_t at = 0; at < size; at += 64) {
+        memset(mem.addr, value, end);
+        for (size_t at = 0; at < end; at += 64) {
             EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_WRITE).local(mem, 64)
                          .remote(card.addr + at, card.rkey).post(ep.qp));
             verbs_expect_wcs(ep.send_cq, IBV_WC_SUCCESS, 0, 0);
         }
     }
 
+    /* Reads the first bytes of the other, which pushes what was written */
+    bool has(uint8_t value)
+    {
+        EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ).local(back, 64)
+                     .remote(card.addr, card.rkey).post(ep.qp));
+        verbs_expect_wcs(ep.send_cq, IBV_WC_SUCCESS, 0, 0);
+        return (back.addr[0] == value) && (back.addr[63] == value);
+    }
+
     hca_device dev;
-    strict_mem mem{dev.pd, RELAXED, 0};
+    strict_mem mem{dev.pd, RELAXED, 0}, back{dev.pd, RELAXED, 0};
     verbs_ep   ep{dev};
     peer_card  card;
 };
@@ -398,6 +407,65 @@ TEST_P(verbs_posted_process, exit_leaves_nothing_behind)
     EXPECT_EQ(0, peer.wait());
     EXPECT_EQ(std::vector<uint8_t>(end.size, 1),
               std::vector<uint8_t>(end.mem.addr, end.mem.addr + end.size));
+}
+
+/* A child of fork() has a copy of what is kept, in every second round. It is the
+ * parent's to write. */
+TEST_P(verbs_posted_process, child_writes_nothing)
+{
+    peer_process peer([](int fd) {
+        posted_end end(fd);
+
+        peer_wait_for_the_end(fd);
+    });
+    posted_end end(peer.fd);
+    char byte = 0;
+    int fds[2];
+    pid_t pid;
+
+    ASSERT_EQ(0, pipe(fds));
+    for (unsigned i = 0; i < 20; i++) {
+        end.put(1, 64);
+        pid = fork();
+        if (pid == 0) {
+            exit(::read(fds[0], &byte, 1) != 1);
+        }
+        EXPECT_TRUE(end.has(1));
+        end.put(2, 64);
+        EXPECT_TRUE(end.has(2));
+        EXPECT_EQ(1, ::write(fds[1], &byte, 1));
+        EXPECT_EQ(pid, waitpid(pid, NULL, 0));
+        EXPECT_TRUE(end.has(2));
+    }
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* No more than 32 writes of a queue are kept (hca_posted.h). All of these are in
+ * one doorbell: half of them would be. */
+TEST_P(verbs_posted_process, few_are_late)
+{
+    constexpr unsigned puts = 128, most = 32;
+    std::vector<verbs_op> ops(puts, verbs_op(IBV_WR_RDMA_WRITE));
+    hca_device dev;
+    strict_mem from(dev.pd, RELAXED, 1), to(dev.pd, RELAXED, 0);
+    verbs_options options;
+
+    options.send_wr = puts;
+    verbs_pair pair(dev, options);
+
+    for (unsigned i = 0; i < puts; i++) {
+        ops[i].local(from, 64).remote((uintptr_t)to.addr + i * 64, to.mr->rkey);
+        ops[i].attach();
+        ops[i].wr.send_flags = (i + 1 < puts) ? 0 : IBV_SEND_SIGNALED;
+        ops[i].wr.next       = (i + 1 < puts) ? &ops[i + 1].wr : NULL;
+    }
+    ASSERT_EQ(0, ops[0].post(pair.a.qp));
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, 0, 0);
+    EXPECT_LE(std::count(to.addr, to.addr + puts * 64, 0), most * 64);
+    ASSERT_TRUE(verbs_until([&] {
+        return std::count(to.addr, to.addr + puts * 64, 1) == puts * 64;
+    }));
 }
 
 /* The data of a target that is dead are dropped, without a word. */
