@@ -144,6 +144,20 @@ static const struct selftest_probe selftest_probes[] = {
     {.name = NULL}
 };
 
+/* Calls that a target in another process serves */
+static const selftest_serve_t selftest_calls[SELFTEST_OPS] = {
+    [SELFTEST_MEET]      = selftest_serve_meet,
+    [SELFTEST_WRITE]     = selftest_serve_write,
+    [SELFTEST_READ]      = selftest_serve_read,
+    [SELFTEST_TAKE]      = selftest_serve_take,
+    [SELFTEST_TAKE_BACK] = selftest_serve_take_back,
+    [SELFTEST_LAYOUT]    = selftest_serve_layout,
+    [SELFTEST_MESSAGE]   = selftest_serve_message,
+    [SELFTEST_FENCES]    = selftest_serve_fences,
+    [SELFTEST_RECV]      = selftest_serve_recv,
+    [SELFTEST_RECV_TEST] = selftest_serve_recv_test
+};
+
 /* --- arguments ------------------------------------------------------------ */
 struct selftest_args {
     const char *device; /* "mlx5_0:1", or NULL */
@@ -256,6 +270,7 @@ static int selftest_probe(const struct selftest_args *args)
     loop.port    = args->port;
     loop.fd      = args->serve;
     loop.serves  = (args->serve != 0);
+    loop.calls   = selftest_calls;
     probe->run(&loop);
     fflush(stdout);
     return SELFTEST_PASS;

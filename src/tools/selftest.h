@@ -50,8 +50,7 @@ void selftest_value(const char *key, const char *format, ...)
 void selftest_note(const char *format, ...)
         __attribute__((format(printf, 1, 2)));
 
-/* At the target of a peer's calls (selftest_peer.h) */
-struct selftest_call;
+/* At the target of a peer's calls (selftest_peer.h), each selftest_serve_t */
 void selftest_serve_take(struct selftest_loop *loop, struct selftest_call *call,
                          uint8_t *data);
 void selftest_serve_take_back(struct selftest_loop *loop,

@@ -146,6 +146,9 @@ void selftest_loop_meet(struct selftest_loop *loop)
 {
     perf_uct_address(&loop->uct, &loop->address);
     selftest_peer_meet(loop);
+    if (loop->is_remote) {
+        selftest_mem_unpack(loop, &loop->far, loop->far.key);
+    }
     perf_uct_connect(&loop->uct, &loop->address);
 }
 

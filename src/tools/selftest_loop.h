@@ -30,6 +30,12 @@ struct selftest_mem {
     uct_rkey_bundle_t rkey;
 };
 
+/* Serves a call at the target: @call becomes the answer, and so does @data. */
+struct selftest_loop;
+struct selftest_call;
+typedef void (*selftest_serve_t)(struct selftest_loop *loop,
+                                 struct selftest_call *call, uint8_t *data);
+
 struct selftest_loop {
     struct perf_uct     uct;
     const char         *device;  /* that was asked for, or NULL */
@@ -38,6 +44,7 @@ struct selftest_loop {
     unsigned            timeout; /* seconds of the probe */
     bool                forks;   /* the target, unless there is a peer */
     bool                serves;  /* this process is a target of another one */
+    const selftest_serve_t *calls; /* of enum selftest_op */
     bool                is_remote; /* the target is another process */
     int                 fd;      /* a connection with that process */
     struct perf_address address; /* of the target */

@@ -179,32 +179,32 @@ selftest_served_mem(struct selftest_loop *loop, struct selftest_call *call,
     return mem;
 }
 
-static void selftest_serve_write(struct selftest_loop *loop,
-                                 struct selftest_call *call, uint8_t *data)
+void selftest_serve_write(struct selftest_loop *loop,
+                          struct selftest_call *call, uint8_t *data)
 {
     memcpy(selftest_served_mem(loop, call, call->length)->bytes + call->a,
            data, call->length);
     call->length = 0;
 }
 
-static void selftest_serve_read(struct selftest_loop *loop,
-                                struct selftest_call *call, uint8_t *data)
+void selftest_serve_read(struct selftest_loop *loop,
+                         struct selftest_call *call, uint8_t *data)
 {
     memcpy(data, selftest_served_mem(loop, call, call->b)->bytes + call->a,
            call->b);
     call->length = call->b;
 }
 
-static void selftest_serve_message(struct selftest_loop *loop,
-                                   struct selftest_call *call, uint8_t *data)
+void selftest_serve_message(struct selftest_loop *loop,
+                            struct selftest_call *call, uint8_t *data)
 {
     call->a      = loop->count;
     call->length = loop->length;
     memcpy(data, loop->message, loop->length);
 }
 
-static void selftest_serve_meet(struct selftest_loop *loop,
-                                struct selftest_call *call, uint8_t *data)
+void selftest_serve_meet(struct selftest_loop *loop,
+                         struct selftest_call *call, uint8_t *data)
 {
     struct perf_address own = loop->address;
 
@@ -214,19 +214,6 @@ static void selftest_serve_meet(struct selftest_loop *loop,
     call->a = loop->far.address;
     memcpy(call->key, loop->far.key, sizeof(call->key));
 }
-
-static const selftest_serve_t selftest_serves[SELFTEST_OPS] = {
-    [SELFTEST_MEET]      = selftest_serve_meet,
-    [SELFTEST_WRITE]     = selftest_serve_write,
-    [SELFTEST_READ]      = selftest_serve_read,
-    [SELFTEST_TAKE]      = selftest_serve_take,
-    [SELFTEST_TAKE_BACK] = selftest_serve_take_back,
-    [SELFTEST_LAYOUT]    = selftest_serve_layout,
-    [SELFTEST_MESSAGE]   = selftest_serve_message,
-    [SELFTEST_FENCES]    = selftest_serve_fences,
-    [SELFTEST_RECV]      = selftest_serve_recv,
-    [SELFTEST_RECV_TEST] = selftest_serve_recv_test
-};
 
 /* The origin has a line for an end of the target that is no crash. */
 static void selftest_end(int status, void *arg)
@@ -243,10 +230,10 @@ static void selftest_serve(struct selftest_loop *loop)
     struct selftest_call call;
 
     while (selftest_read_all(loop, &call, sizeof(call)) &&
-           (call.op < SELFTEST_OPS) && (selftest_serves[call.op] != NULL) &&
+           (call.op < SELFTEST_OPS) && (loop->calls[call.op] != NULL) &&
            (call.length <= sizeof(data)) &&
            selftest_read_all(loop, data, call.length)) {
-        selftest_serves[call.op](loop, &call, data);
+        loop->calls[call.op](loop, &call, data);
         selftest_tell(loop, &call, data);
     }
     exit(SELFTEST_PASS);
@@ -298,6 +285,6 @@ void selftest_peer_meet(struct selftest_loop *loop)
         selftest_call(loop, &call, &loop->address, loop->message);
         memcpy(&loop->address, loop->message, sizeof(loop->address));
         loop->far.address = call.a;
-        selftest_mem_unpack(loop, &loop->far, call.key);
+        memcpy(loop->far.key, call.key, sizeof(loop->far.key));
     }
 }

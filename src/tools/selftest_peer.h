@@ -2,7 +2,7 @@
 /*
  * A target in another process. A probe is the same function on both sides: at the
  * target it gets no further than selftest_loop_meet(), which serves the calls of
- * the origin until that ends. Calls go over TCP, or over a pair of sockets if the
+ * the origin until that ends, by the table that the program gave it. Calls go over TCP, or over a pair of sockets if the
  * target was forked; data of probes goes over dcx alone. Both sides are of one
  * version and byte order (struct selftest_hello), so that structs go as they are.
  */
@@ -57,7 +57,8 @@ int selftest_peer_accept(int fd, struct selftest_hello *hello);
 /* Before the device is opened: connects, or forks the target. */
 void selftest_peer_begin(struct selftest_loop *loop);
 
-/* Exchanges addresses; at the target, serves until the origin ends. */
+/* Exchanges addresses, and takes the key of the target's memory; at the target,
+ * serves until the origin ends. */
 void selftest_peer_meet(struct selftest_loop *loop);
 
 /* Returns whether the process on the other side of a connection has ended. */
@@ -72,8 +73,14 @@ void selftest_answer(struct selftest_loop *loop, struct selftest_call *call,
 void selftest_call(struct selftest_loop *loop, struct selftest_call *call,
                    const void *data, void *answer);
 
-/* At the target: @call becomes the answer, and so does @data. */
-typedef void (*selftest_serve_t)(struct selftest_loop *loop,
-                                 struct selftest_call *call, uint8_t *data);
+/* Calls that every target takes; selftest.h has those of the probes. */
+void selftest_serve_meet(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data);
+void selftest_serve_write(struct selftest_loop *loop,
+                          struct selftest_call *call, uint8_t *data);
+void selftest_serve_read(struct selftest_loop *loop, struct selftest_call *call,
+                         uint8_t *data);
+void selftest_serve_message(struct selftest_loop *loop,
+                            struct selftest_call *call, uint8_t *data);
 
 #endif
