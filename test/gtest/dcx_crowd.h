@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <numeric>
 
 enum dcx_crowd_op {
@@ -114,15 +115,15 @@ public:
     /* ... of the mean of those that do the same */
     void expect_fair_kinds() const
     {
-        for (int op = 0; op < DCX_CROWD_NUM_OPS; op++) {
-            std::list<member> kind;
+        expect_fair_groups([](const member &m) { return (unsigned)m.op; });
+    }
 
-            SCOPED_TRACE(op);
-            std::copy_if(m_members.begin(), m_members.end(),
-                         std::back_inserter(kind),
-                         [op](const member &m) { return m.op == op; });
-            expect_fair(kind);
-        }
+    /* ... and have the same initiator, if an endpoint keeps its own */
+    void expect_fair_places() const
+    {
+        expect_fair_groups([](const member &m) {
+            return m.op + DCX_CROWD_NUM_OPS * dcx_peek_place(m.ep);
+        });
     }
 
     /* What was sent is what was received, by each. */
@@ -142,6 +143,20 @@ public:
 
 private:
     struct member;
+
+    /* Members are of one group for which group_of() says the same. */
+    template<typename F> void expect_fair_groups(F group_of) const
+    {
+        std::map<unsigned, std::list<member>> groups;
+
+        for (const auto &member : m_members) {
+            groups[group_of(member)].push_back(member);
+        }
+        for (const auto &group : groups) {
+            SCOPED_TRACE(group.first);
+            expect_fair(group.second);
+        }
+    }
 
     static void expect_fair(const std::list<member> &members)
     {
