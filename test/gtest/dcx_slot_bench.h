@@ -48,6 +48,42 @@ private:
     std::vector<uint64_t> m_bytes;
 };
 
+/* The device hears no doorbell of a UMR queue until end(). */
+class dcx_umr_silence {
+public:
+    explicit dcx_umr_silence(uct_dcx_slots_t &slots) :
+        m_slots(slots), m_dbrec(slots.umr.qp.sq.dbrec),
+        m_bf(slots.umr.qp.sq.bf)
+    {
+        uct_dcx_bf_init(&m_nowhere, m_register, 0);
+        slots.umr.qp.sq.dbrec = &m_record;
+        slots.umr.qp.sq.bf    = &m_nowhere;
+    }
+
+    /* It hears of all that was rung. */
+    void end()
+    {
+        uct_dcx_sq_t *sq = &m_slots.umr.qp.sq;
+
+        ucs_spin_lock(&m_slots.lock);
+        sq->dbrec = m_dbrec;
+        sq->bf    = m_bf;
+        uct_dcx_to_device_barrier();
+        *sq->dbrec = htobe32(m_slots.umr.rung);
+        uct_dcx_wc_start();
+        uct_dcx_bf_ring(sq->bf, m_slots.umr.doorbell);
+        ucs_spin_unlock(&m_slots.lock);
+    }
+
+private:
+    uct_dcx_slots_t &m_slots;
+    volatile __be32 *m_dbrec;
+    uct_dcx_bf_t    *m_bf;
+    uct_dcx_bf_t    m_nowhere;
+    volatile __be32 m_record = 0;
+    alignas(64) uint8_t m_register[64];
+};
+
 class dcx_slot_test : public verbs_test {
 protected:
     static constexpr uint32_t remote = IBV_ACCESS_LOCAL_WRITE |
@@ -170,6 +206,19 @@ protected:
             ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots, &slot, 1,
                                                 layout.get()));
             ASSERT_EQ(UCS_OK, wait(slot));
+        }
+
+        /* What they name goes. */
+        void forget(const std::vector<uct_dcx_key_slot_t*> &list)
+        {
+            ucs_spin_lock(&slots.lock);
+            for (auto slot : list) {
+                uct_dcx_slots_mark(&slots, slot);
+            }
+            ucs_spin_unlock(&slots.lock);
+            for (auto slot : list) {
+                uct_dcx_slots_forget_slot(&slots, slot);
+            }
         }
 
         void put(uct_dcx_key_slot_t *slot)

@@ -6,6 +6,7 @@
 #include "dcx_slot_bench.h"
 #include "ucx_log.h"
 
+#include <atomic>
 #include <random>
 #include <set>
 #include <thread>
@@ -386,8 +387,7 @@ TEST_P(dcx_slot, dropped_with_what_names_it)
     uint32_t key = slots.touch(above);
 
     ASSERT_EQ(IBV_WC_SUCCESS, write_to(key, 16));
-    uct_dcx_slots_mark(&slots.slots, inner);
-    uct_dcx_slots_forget_marked(&slots.slots);
+    slots.forget({inner});
     EXPECT_EQ(3u, slots.stats().invalidated);
     EXPECT_EQ(1u, slots.stats().num_set);
     for (uint32_t number : {key, outer->lkey, inner->lkey}) {
@@ -418,11 +418,7 @@ TEST_P(dcx_slot, marked_ones_go_at_once)
     slots.set(outer, nested);
 
     uint64_t doorbells = slots.stats().doorbells;
-    for (auto slot : {inner, outer, other, inner}) {
-        uct_dcx_slots_mark(&slots.slots, slot);
-    }
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_peek(&slots.slots, other)) << "not yet";
-    uct_dcx_slots_forget_marked(&slots.slots);
+    slots.forget({inner, outer, other, inner});
     EXPECT_EQ(doorbells + 1, slots.stats().doorbells);
     EXPECT_EQ(3u, slots.stats().invalidated);
     EXPECT_EQ(0u, slots.stats().num_set);
@@ -433,24 +429,146 @@ TEST_P(dcx_slot, marked_ones_go_at_once)
     }
 }
 
-/* ... but not what has taken the place of one of them meanwhile. */
-TEST_P(dcx_slot, marked_one_gets_another_layout)
+/* One that is GOING is out of use, and gets nothing until it is gone. */
+TEST_P(dcx_slot, marked_ones_are_out_of_use)
 {
     slots_t slots(dev, 1, 8);
     dcx_layout memory = rows(4, 0, remote), other = rows(3, 0, remote);
-    uct_dcx_key_slot_t *inner = slots.own(4);
+    uct_dcx_key_slot_t *inner = slots.own(4), *slot;
 
     slots.set(inner, memory);
     dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
                       remote);
-    slots.touch(nested);
-    uct_dcx_slots_mark(&slots.slots, inner);
+    uint32_t key = slots.touch(nested);
+    dcx_umr_silence silence(slots.slots);
 
-    uct_dcx_key_slot_t *user = slots.get(other);
-    uct_dcx_slots_forget_marked(&slots.slots);
-    EXPECT_EQ(IBV_WC_SUCCESS, write_to(user->rkey, 16));
-    EXPECT_NE(IBV_WC_SUCCESS, write_to(inner->rkey, 16));
-    slots.put(user);
+    ucs_spin_lock(&slots.slots.lock);
+    uct_dcx_slots_mark(&slots.slots, inner);
+    ucs_spin_unlock(&slots.slots.lock);
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, inner));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(inner->rkey, 16)) << "is there still";
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE,
+              uct_dcx_slots_set(&slots.slots, &inner, 0, memory.get()));
+    EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(other, &slot)) << "the only one";
+
+    silence.end();
+    uct_dcx_slots_forget_slot(&slots.slots, inner);
+    for (uint32_t number : {key, inner->lkey}) {
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
+        pair.reconnect();
+    }
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slots.touch(other), 16));
+}
+
+/* Lists of pieces in two regions go with either. */
+TEST_P(dcx_slot, names_each_of_its_regions)
+{
+    slots_t slots(dev, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    std::vector<uct_dcx_layout_entry_t> entries;
+
+    for (uint32_t i = 0; i < 60; i++) {
+        strict_mem &mem = (i % 2) ? other : dst;
+
+        entries.push_back({(uintptr_t)mem.addr + i, 1, 0, mem.mr->lkey, 0});
+    }
+    dcx_layout mixed(UCT_DCX_LAYOUT_LIST, 1, entries, remote);
+    for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
+        uint32_t key = slots.touch(mixed);
+
+        uct_dcx_slots_forget(&slots.slots, src.mr->lkey);
+        EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 60));
+        uct_dcx_slots_forget(&slots.slots, lkey);
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 60));
+        pair.reconnect();
+    }
+    EXPECT_EQ(2u, slots.stats().invalidated);
+}
+
+/* A thread waits for a device that is silent: others go on. */
+TEST_P(dcx_slot, nobody_else_waits)
+{
+    slots_t slots(dev, 8, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    dcx_layout memory = rows(4, 0, remote);
+    dcx_layout kept(UCT_DCX_LAYOUT_LIST, 1,
+                    {{(uintptr_t)other.addr, 64, 0, other.mr->lkey, 0}},
+                    remote);
+    dcx_layout fresh(UCT_DCX_LAYOUT_LIST, 1,
+                     {{(uintptr_t)other.addr, 32, 0, other.mr->lkey, 0}},
+                     remote);
+    uct_dcx_key_slot_t *owned = slots.own(4), *slot;
+    uint32_t key = slots.touch(memory), kept_key = slots.touch(kept);
+    std::atomic<bool> has_ended{false};
+    dcx_deadline deadline;
+
+    slots.set(owned, memory);
+    slots.slots.timeout *= 12;
+    dcx_umr_silence silence(slots.slots);
+    std::thread waiting([&] {
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        has_ended = true;
+    });
+    while (uct_dcx_slots_peek(&slots.slots, owned) == UCS_OK) {
+        deadline.check("the thread that waits");
+    }
+
+    EXPECT_EQ(kept_key, slots.touch(kept));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(fresh, &slot));
+    slot = slots.own(60);
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0, fresh.get()));
+    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_slots_test(&slots.slots, slot));
+    uct_dcx_slots_forget(&slots.slots, src.mr->lkey);
+    EXPECT_FALSE(has_ended);
+
+    silence.end();
+    waiting.join();
+    EXPECT_EQ(UCS_OK, slots.wait(slot));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 32));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slots.touch(fresh), 32));
+    for (uint32_t number : {key, owned->lkey}) {
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
+        pair.reconnect();
+    }
+}
+
+/* The layout before is there until the next one arrives: its memory waits, and the
+ * next one stays. Other memory does not. */
+TEST_P(dcx_slot, waits_for_what_is_replaced)
+{
+    slots_t slots(dev, 8, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    dcx_layout before = rows(4, 0, remote);
+    dcx_layout after(UCT_DCX_LAYOUT_LIST, 1,
+                     {{(uintptr_t)other.addr, 64, 0, other.mr->lkey, 0}},
+                     remote);
+    uct_dcx_key_slot_t *slot = slots.own(4);
+    std::atomic<bool> has_ended{false};
+    dcx_deadline deadline;
+
+    slots.set(slot, before);
+    slots.slots.timeout *= 12;
+    uint64_t doorbells = slots.stats().doorbells;
+    dcx_umr_silence silence(slots.slots);
+    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0, after.get()));
+    uct_dcx_slots_forget(&slots.slots, src.mr->lkey);
+    EXPECT_EQ(doorbells, slots.stats().doorbells);
+    std::thread waiting([&] {
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        has_ended = true;
+    });
+    while (slots.stats().doorbells == doorbells) {
+        deadline.check("the thread that waits");
+    }
+    EXPECT_FALSE(has_ended);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 64)) << "the one before";
+
+    silence.end();
+    waiting.join();
+    EXPECT_EQ(UCS_OK, slots.wait(slot));
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 64));
+    EXPECT_EQ(0x11, other.addr[63]);
+    EXPECT_EQ(0u, slots.stats().invalidated);
 }
 
 /* A look does not ring and poll, as a test does. */
@@ -495,6 +613,37 @@ TEST_P(dcx_slot, failure_before_owned_ones)
     slots.set(a, bad);
     EXPECT_EQ(1u, slots.stats().failures);
     EXPECT_EQ("", log.take());
+}
+
+/* Two that failed in the place of one: the device may have any of the three. */
+TEST_P(dcx_slot, failures_in_the_place_of_another)
+{
+    slots_t slots(dev, 8, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    std::vector<uct_dcx_layout_entry_t> entries;
+    dcx_layout old           = list(60);
+    uct_dcx_key_slot_t *slot = slots.own(60);
+    ucx_log_reader log;
+
+    for (uint32_t i = 0; i < 60; i++) {
+        entries.push_back({(uintptr_t)other.addr + 2 * i, 1, 0,
+                           other.mr->lkey, 0});
+    }
+    dcx_layout fresh(UCT_DCX_LAYOUT_LIST, 1, entries, remote);
+    slots.set(slot, old);
+    slot->klm_lkey ^= 0xff00;
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0,
+                                            fresh.get()));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(slot));
+    }
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    EXPECT_EQ(1u, slots.stats().invalidated);
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
+    slot->klm_lkey ^= 0xff00;
+    slots.set(slot, fresh);
+    EXPECT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 60));
+    log.take();
 }
 
 /* Behind a WQE that failed the device has the layouts of before still: they go
@@ -549,8 +698,8 @@ TEST_P(dcx_slot, silent_queue_before_what_was_there)
     slots.set(slot, old);
     EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 1, fresh.get()));
     EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &before, 1, old.get()));
-    slots.slots.umr.unrung = NULL;
-    slots.slots.timeout   /= 250;
+    dcx_umr_silence silence(slots.slots);
+    slots.slots.timeout /= 250;
     uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 16));
@@ -572,8 +721,7 @@ TEST_P(dcx_slot, queue_that_always_fails)
     slots.set(slot, layout);
     uint32_t key = slot->lkey;
     slot->lkey   = 0; /* no key that a UMR can change */
-    uct_dcx_slots_mark(&slots.slots, slot);
-    uct_dcx_slots_forget_marked(&slots.slots);
+    slots.forget({slot});
     slot->lkey = key;
     EXPECT_NE(std::string::npos, log.take().find("fails again and again"));
     EXPECT_EQ(4u, slots.stats().failures);
@@ -629,8 +777,8 @@ TEST_P(dcx_slot, silent_queue)
     slots.set(ready, layout);
     EXPECT_EQ(UCS_OK,
               uct_dcx_slots_set(&slots.slots, &pending, 1, layout.get()));
-    slots.slots.umr.unrung = NULL; /* no doorbell for it */
-    slots.slots.timeout   /= 250; /* 20 ms */
+    dcx_umr_silence silence(slots.slots);
+    slots.slots.timeout /= 250; /* 20 ms */
     uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     for (uint32_t key : {cached, ready->lkey, pending->lkey}) {
@@ -668,13 +816,52 @@ TEST_P(dcx_slot, silent_queue_is_destroyed)
     ucx_log_reader log;
 
     EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 1, layout.get()));
-    umr.unrung           = NULL;
+    dcx_umr_silence silence(slots.slots);
     umr.qp.obj.number    = 0xfffffe; /* no command reaches it */
     slots.slots.timeout /= 250;
     uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_EQ(nullptr, umr.qp.obj.obj);
     uct_dcx_slots_disown(&slots.slots, slot, 1);
+}
+
+/* ... and two threads wait for it. */
+TEST_P(dcx_slot, silent_queue_of_two)
+{
+    slots_t slots(dev, 8, 8);
+    strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
+    dcx_layout memory = rows(4, 0, remote);
+    dcx_layout kept(UCT_DCX_LAYOUT_LIST, 1,
+                    {{(uintptr_t)other.addr, 64, 0, other.mr->lkey, 0}},
+                    remote);
+    std::vector<std::thread> threads;
+    std::vector<uint32_t> keys;
+    uct_dcx_key_slot_t *owned[8];
+    ucx_log_reader log;
+
+    for (unsigned i = 0; i < 8; i++) {
+        owned[i] = slots.own(4);
+        slots.set(owned[i], (i % 2) ? kept : memory);
+        keys.push_back(owned[i]->lkey);
+    }
+    dcx_umr_silence silence(slots.slots);
+    slots.slots.timeout /= 250;
+    for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
+        threads.emplace_back([&, lkey] {
+            uct_dcx_slots_forget(&slots.slots, lkey);
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(1u, slots.stats().failures) << "one of them gives up";
+    for (uint32_t key : keys) {
+        EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
+        pair.reconnect();
+    }
+    for (auto slot : owned) {
+        uct_dcx_slots_disown(&slots.slots, slot, 1);
+    }
 }
 
 /* Four threads want 24 layouts of 8 slots. */

@@ -117,18 +117,8 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 
 static ucs_status_t uct_dcx_md_init_handles(uct_dcx_md_t *md)
 {
-    ucs_status_t status = ucs_spinlock_init(&md->mems_lock, 0);
-
-    if (status != UCS_OK) {
-        return status;
-    }
-
     ucs_list_head_init(&md->layouts);
-    status = ucs_spinlock_init(&md->layouts_lock, 0);
-    if (status != UCS_OK) {
-        ucs_spinlock_destroy(&md->mems_lock);
-    }
-    return status;
+    return ucs_spinlock_init(&md->mems_lock, 0);
 }
 
 
@@ -137,7 +127,6 @@ static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
     uct_dcx_mem_layout_cleanup(md);
     uct_dcx_mem_view_cleanup(md);
     uct_dcx_mem_cleanup(md);
-    ucs_spinlock_destroy(&md->layouts_lock);
     ucs_spinlock_destroy(&md->mems_lock);
 }
 

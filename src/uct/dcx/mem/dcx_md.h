@@ -28,8 +28,8 @@ struct uct_dcx_md {
     ucs_spinlock_t    mems_lock;
     uct_dcx_mem_t     *mems;     /* handles to be used again, oldest first */
     uct_dcx_mem_t     *last_mem; /* ... if there are any */
-    ucs_spinlock_t    layouts_lock;
-    ucs_list_link_t   layouts;   /* handles of layouts, and what each names */
+    ucs_list_link_t   layouts;   /* handles of layouts, with the lock of the
+                                  * slots */
     uct_dcx_mem_t     **views;   /* handles by number, NULL: there are none */
     uct_dcx_async_t   async;     /* events of the device */
     uint64_t          subnet;    /* of the ports to use, 0: all */

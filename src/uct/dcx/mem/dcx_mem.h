@@ -31,6 +31,8 @@
 #include "dcx_mkey.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
+#include <ucs/datastruct/hlist.h>
+
 typedef struct uct_dcx_md uct_dcx_md_t;
 typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 
@@ -53,9 +55,10 @@ typedef struct uct_dcx_mem {
     uct_dcx_region_t *region;
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
     struct uct_dcx_mem *origin; /* itself, or whose keys these are */
+    ucs_hlist_head_t names;     /* uct_dcx_mem_name_t: layouts that name it */
     int              is_bare;   /* the region's own key was packed */
-    unsigned         num_named; /* how often layouts name it */
-    int              was_named; /* ... or have: the device may have one yet */
+    int              was_named; /* a layout named it: the device may have one
+                                 * yet */
     uct_dcx_md_t     *md;       /* NULL: it was deregistered */
     union {
         uct_dcx_mem_layout_t *layout; /* in place of a region, or NULL */

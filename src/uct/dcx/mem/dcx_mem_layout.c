@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles of layouts; see dcx_mem_layout.h. The lock of the domain's layouts is
- * for what one names, which other threads read, and clear when memory goes.
+ * Handles of layouts; see dcx_mem_layout.h. The lock of the slots is also for
+ * what a layout names, which other threads read, and clear when memory goes.
  */
 #include "dcx_mem_layout.h"
 
@@ -15,17 +15,17 @@
 static int uct_dcx_mem_parts_init(uct_dcx_mem_parts_t *parts, size_t max)
 {
     parts->runs  = ucs_malloc(max * sizeof(*parts->runs), "uct_dcx_runs");
-    parts->named = ucs_malloc(max * sizeof(*parts->named), "uct_dcx_named");
-    return (parts->runs != NULL) && (parts->named != NULL);
+    parts->names = ucs_malloc(max * sizeof(*parts->names), "uct_dcx_names");
+    return (parts->runs != NULL) && (parts->names != NULL);
 }
 
 
 static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
 {
     ucs_free(layout->parts.runs);
-    ucs_free(layout->parts.named);
+    ucs_free(layout->parts.names);
     ucs_free(layout->next.runs);
-    ucs_free(layout->next.named);
+    ucs_free(layout->next.names);
     ucs_free(layout->layout);
     if (layout->mem != NULL) {
         uct_dcx_mem_free(layout->mem);
@@ -119,9 +119,9 @@ uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
     layout->slot        = slot;
     layout->mem->layout = layout;
     uct_dcx_mem_layout_number(layout);
-    ucs_spin_lock(&md->layouts_lock);
+    ucs_spin_lock(&md->slots.lock);
     ucs_list_add_tail(&md->layouts, &layout->list);
-    ucs_spin_unlock(&md->layouts_lock);
+    ucs_spin_unlock(&md->slots.lock);
     *layout_p = layout;
     return UCS_OK;
 }
@@ -153,36 +153,34 @@ ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
 
 /* --- what it names -------------------------------------------------------- */
 
-static void uct_dcx_mem_parts_count(uct_dcx_mem_parts_t *parts, int change)
+/* With the lock */
+static void uct_dcx_mem_parts_name(uct_dcx_mem_parts_t *parts)
 {
-    unsigned i;
+    uct_dcx_mem_name_t *name = parts->names;
 
-    for (i = 0; i < parts->num; ++i) {
-        parts->named[i]->num_named += change;
-        parts->named[i]->was_named  = 1;
+    for (; name < parts->names + parts->num_names; ++name) {
+        ucs_hlist_add_tail(&name->mem->names, &name->list);
+        name->mem->was_named = 1;
     }
 }
 
 
-static int uct_dcx_mem_layout_names(const uct_dcx_mem_layout_t *layout,
-                                    const uct_dcx_mem_t *mem)
+/* With the lock: they name nothing any more. */
+static void uct_dcx_mem_parts_unname(uct_dcx_mem_parts_t *parts)
 {
-    unsigned i;
+    uct_dcx_mem_name_t *name = parts->names;
 
-    for (i = 0; i < layout->parts.num; ++i) {
-        if (layout->parts.named[i] == mem) {
-            return 1;
-        }
+    for (; parts->num_names > 0; --parts->num_names, ++name) {
+        ucs_hlist_del(&name->mem->names, &name->list);
     }
-    return 0;
 }
 
 
-/* With the lock: it names nothing any more. */
-static void uct_dcx_mem_layout_clear(uct_dcx_mem_layout_t *layout)
+/* With the lock */
+static void uct_dcx_mem_layout_mark(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_mem_parts_count(&layout->parts, -1);
-    layout->parts.num = 0;
+    uct_dcx_slots_mark(&layout->mem->md->slots, layout->slot);
+    uct_dcx_mem_parts_unname(&layout->parts);
 }
 
 
@@ -190,22 +188,13 @@ static void uct_dcx_mem_layout_clear(uct_dcx_mem_layout_t *layout)
  * what was set in its place is on its way. */
 void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
-    uct_dcx_mem_layout_t *layout;
-
-    ucs_spin_lock(&md->layouts_lock);
-    ucs_list_for_each(layout, &md->layouts, list) {
-        if (uct_dcx_mem_layout_names(layout, mem)) {
-            uct_dcx_slots_mark(&md->slots, layout->slot);
-        }
+    ucs_spin_lock(&md->slots.lock);
+    while (!ucs_hlist_is_empty(&mem->names)) {
+        uct_dcx_mem_layout_mark(ucs_hlist_head_elem(
+                &mem->names, uct_dcx_mem_name_t, list)->layout);
     }
-
-    uct_dcx_slots_forget_marked(&md->slots);
-    ucs_list_for_each(layout, &md->layouts, list) {
-        if (uct_dcx_mem_layout_names(layout, mem)) {
-            uct_dcx_mem_layout_clear(layout);
-        }
-    }
-    ucs_spin_unlock(&md->layouts_lock);
+    uct_dcx_slots_wait(&md->slots, uct_dcx_mem_strict_lkey(mem));
+    ucs_spin_unlock(&md->slots.lock);
 }
 
 
@@ -213,12 +202,13 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_md_t *md = layout->mem->md;
 
-    ucs_spin_lock(&md->layouts_lock);
-    uct_dcx_slots_disown(&md->slots, layout->slot, layout->mem->is_bare);
-    uct_dcx_mem_layout_clear(layout);
+    uct_dcx_slots_forget_slot(&md->slots, layout->slot);
+    ucs_spin_lock(&md->slots.lock);
+    uct_dcx_mem_parts_unname(&layout->parts);
     ucs_list_del(&layout->list);
-    ucs_spin_unlock(&md->layouts_lock);
+    ucs_spin_unlock(&md->slots.lock);
 
+    uct_dcx_slots_disown(&md->slots, layout->slot, layout->mem->is_bare);
     uct_dcx_mem_layout_free(layout);
 }
 
@@ -243,10 +233,11 @@ void uct_dcx_mem_layout_cleanup(uct_dcx_md_t *md)
 
 void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
 {
-    layout->access      = access;
-    layout->next.num    = 0;
-    layout->next.depth  = 1;
-    layout->next.length = 0;
+    layout->access         = access;
+    layout->next.num       = 0;
+    layout->next.num_names = 0;
+    layout->next.depth     = 1;
+    layout->next.length    = 0;
 }
 
 
@@ -273,7 +264,8 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
         return "memh is a layout that is as deep already as the device takes";
     }
 
-    if ((layout->mem->num_named > 0) && (depth > layout->parts.depth)) {
+    if (!ucs_hlist_is_empty(&layout->mem->names) &&
+        (depth > layout->parts.depth)) {
         return "memh is a layout as deep as the one it is set in, which others "
                "name";
     }
@@ -354,8 +346,13 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
-    next->named[next->num]     = memh;
     next->num++;
+    if ((next->num_names == 0) ||
+        (next->names[next->num_names - 1].mem != memh)) {
+        next->names[next->num_names].mem    = memh;
+        next->names[next->num_names].layout = layout;
+        next->num_names++;
+    }
     return NULL;
 }
 
@@ -388,15 +385,32 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 }
 
 
+static int uct_dcx_mem_layout_is_same_name(const uct_dcx_mem_layout_t *layout)
+{
+    return (layout->parts.num_names == 1) && (layout->next.num_names == 1) &&
+           (layout->parts.names->mem == layout->next.names->mem);
+}
+
+
 /* With the lock: what was the next one is the one that it has. */
 static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_mem_parts_t before = layout->parts;
+    int is_same = uct_dcx_mem_layout_is_same_name(layout);
+    uct_dcx_mem_parts_t before;
 
-    uct_dcx_mem_parts_count(&layout->next, 1);
-    uct_dcx_mem_parts_count(&layout->parts, -1);
+    if (!is_same) {
+        uct_dcx_mem_parts_unname(&layout->parts);
+    }
+
+    before        = layout->parts;
     layout->parts = layout->next;
     layout->next  = before;
+    if (is_same) {
+        layout->next.names  = layout->parts.names;
+        layout->parts.names = before.names;
+    } else {
+        uct_dcx_mem_parts_name(&layout->parts);
+    }
 }
 
 
@@ -405,8 +419,8 @@ static ucs_status_t uct_dcx_mem_layout_set(uct_dcx_mem_layout_t *layout)
 {
     ucs_status_t status;
 
-    status = uct_dcx_slots_set(&layout->mem->md->slots, &layout->slot,
-                               layout->mem->is_bare, layout->layout);
+    status = uct_dcx_slots_set_locked(&layout->mem->md->slots, &layout->slot,
+                                      layout->mem->is_bare, layout->layout);
     uct_dcx_mem_layout_number(layout);
     return status;
 }
@@ -421,12 +435,12 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
         return status;
     }
 
-    ucs_spin_lock(&md->layouts_lock);
+    ucs_spin_lock(&md->slots.lock);
     status = uct_dcx_mem_layout_set(layout);
     if (status == UCS_OK) {
         uct_dcx_mem_layout_turn(layout);
     }
-    ucs_spin_unlock(&md->layouts_lock);
+    ucs_spin_unlock(&md->slots.lock);
     return status;
 }
 
@@ -456,24 +470,19 @@ uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
     uct_dcx_md_t *md = layout->mem->md;
     ucs_status_t status;
 
-    ucs_spin_lock(&md->layouts_lock);
+    ucs_spin_lock(&md->slots.lock);
     status = uct_dcx_mem_layout_set(layout);
     if (status == UCS_OK) {
         layout->parts.length = layout->layout->length;
         layout->parts.start  = layout->layout->start;
         layout->parts.depth  = depth;
     }
-    ucs_spin_unlock(&md->layouts_lock);
+    ucs_spin_unlock(&md->slots.lock);
     return status;
 }
 
 
 void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_md_t *md = layout->mem->md;
-
-    ucs_spin_lock(&md->layouts_lock);
-    uct_dcx_slots_mark(&md->slots, layout->slot);
-    uct_dcx_slots_forget_marked(&md->slots);
-    ucs_spin_unlock(&md->layouts_lock);
+    uct_dcx_slots_forget_slot(&layout->mem->md->slots, layout->slot);
 }

@@ -8,9 +8,8 @@
  *
  * gives it a layout: what is added is checked, and nothing changes before commit.
  *
- * Handles know by what they are named: memory counts it, a layout has a list of
- * what it names, the memory domain has a list of layouts. So when memory goes,
- * its layouts go from the device, also where the region stays in the cache.
+ * Handles know by what they are named. So when memory goes, its layouts go from
+ * the device, also where the region stays in the cache.
  */
 #ifndef UCT_DCX_MEM_LAYOUT_H
 #define UCT_DCX_MEM_LAYOUT_H
@@ -18,11 +17,20 @@
 #include "dcx_md.h"
 
 
+/* A handle that a layout names */
+typedef struct uct_dcx_mem_name {
+    ucs_hlist_link_t     list;     /* of the handle */
+    uct_dcx_mem_t        *mem;
+    uct_dcx_mem_layout_t *layout;
+} uct_dcx_mem_name_t;
+
+
 /* What a layout is made of: room for 'max' of each */
 typedef struct uct_dcx_mem_parts {
     uct_dcx_layout_run_t *runs;
-    uct_dcx_mem_t        **named;  /* the handle of each */
+    uct_dcx_mem_name_t   *names;   /* once for runs side by side */
     unsigned             num;
+    unsigned             num_names;
     unsigned             depth;    /* 1: it names memory alone */
     uint64_t             length;   /* bytes */
     uint64_t             start;    /* address of the first one */
@@ -70,8 +78,8 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 /* The domain goes: so do layouts that the user has left, which is logged. */
 void uct_dcx_mem_layout_cleanup(uct_dcx_md_t *md);
 
-/* 'mem' is about to go: takes layouts that name it from the device. Meanwhile
- * nobody sets one: microseconds, on a device that answers. */
+/* 'mem' is about to go: takes layouts that name it from the device, and waits until
+ * that is done. */
 void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
 
 /* The next layout has nothing in it yet. */

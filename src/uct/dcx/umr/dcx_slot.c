@@ -5,6 +5,7 @@
  */
 #include "dcx_slot.h"
 #include "dcx_slot_key.h"
+#include "dcx_slot_name.h"
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -53,10 +54,16 @@ static void uct_dcx_slots_init_sizes(uct_dcx_slots_t *slots)
 ucs_status_t uct_dcx_slots_init(uct_dcx_slots_t *slots,
                                 const uct_dcx_slots_params_t *params)
 {
+    unsigned i;
+
     memset(slots, 0, sizeof(*slots));
     slots->params  = *params;
     slots->timeout = ucs_time_from_sec(UCT_DCX_SLOT_TIMEOUT);
+    for (i = 0; i < UCT_DCX_SLOT_BUCKETS; ++i) {
+        ucs_list_head_init(&slots->names[i]);
+    }
     ucs_list_head_init(&slots->pending);
+    ucs_list_head_init(&slots->leaving);
     uct_dcx_slots_init_sizes(slots);
     return ucs_spinlock_init(&slots->lock, 0);
 }
@@ -106,8 +113,15 @@ uct_dcx_slots_open(uct_dcx_slots_t *slots, const uct_dcx_devx_path_t *path)
     }
 
     ucs_spin_lock(&slots->lock);
+    while (slots->status == UCS_INPROGRESS) { /* another thread does it */
+        uct_dcx_slots_yield(slots);
+    }
     if (!slots->is_open) {
+        slots->status = UCS_INPROGRESS;
+        ucs_spin_unlock(&slots->lock);
         status = uct_dcx_umr_init(&slots->umr, dev, path);
+        ucs_spin_lock(&slots->lock);
+        slots->status = UCS_OK;
         __atomic_store_n(&slots->is_open, status == UCS_OK, __ATOMIC_RELEASE);
     }
     ucs_spin_unlock(&slots->lock);
@@ -156,7 +170,7 @@ static void uct_dcx_slots_fill(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
     slot->is_new = 1;
     slot->used   = slots->clock;
     if (is_idle) {
-        uct_dcx_umr_ring(&slots->umr);
+        uct_dcx_slots_ring(slots);
     }
 }
 
@@ -169,8 +183,8 @@ uct_dcx_slots_miss(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
     uct_dcx_key_slot_t *slot;
     uint32_t number;
 
-    if (!uct_dcx_umr_is_available(&slots->umr)) {
-        uct_dcx_umr_ring(&slots->umr);
+    if (!uct_dcx_slots_can_post(slots)) {
+        uct_dcx_slots_ring(slots);
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -217,7 +231,7 @@ uct_dcx_slots_get_locked(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
 {
     uct_dcx_slot_size_t *size;
 
-    if (slots->status != UCS_OK) {
+    if (UCS_STATUS_IS_ERR(slots->status)) {
         return slots->status;
     }
 
@@ -234,7 +248,8 @@ uct_dcx_slots_get_locked(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
 
     if ((size->num < size->max) && !size->is_growing &&
         (ucs_list_is_empty(&size->lru) ||
-         ucs_list_head(&size->lru, uct_dcx_key_slot_t, list)->is_set)) {
+         uct_dcx_slot_is_named(ucs_list_head(&size->lru, uct_dcx_key_slot_t,
+                                             list)))) {
         uct_dcx_slots_grow(slots, size);
         return uct_dcx_slots_get_locked(slots, layout, slot_p);
     }
@@ -261,7 +276,7 @@ uct_dcx_slots_get(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
 void uct_dcx_slots_put(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
     ucs_spin_lock(&slots->lock);
-    if (--slot->users == 0) {
+    if ((--slot->users == 0) && (slot->state != UCT_DCX_SLOT_GOING)) {
         if (slot->state == UCT_DCX_SLOT_FREE) {
             ucs_list_add_head(&slot->size->lru, &slot->list);
         } else {

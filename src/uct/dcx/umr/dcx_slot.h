@@ -3,18 +3,21 @@
  * Key slots: keys that are made ahead, of a few sizes, and get a layout by one
  * UMR. A layout that is asked for again is found by its content and costs
  * nothing; one that is new takes a slot that has none, or that of the layout
- * used least recently that nobody uses. Nothing here waits for the device but
- * uct_dcx_slots_forget(): who asks for a layout that is on its way is told to
- * ask again.
+ * used least recently that nobody uses. Only uct_dcx_slots_forget() and the
+ * like wait for the device: a call for a layout that is on its way returns at
+ * once and is made again.
  *
  *            get, miss              its UMR has completed
  *    FREE ---------------> PENDING ----------------------> READY
- *      ^  <---------------    |  it failed                   |
- *      |   queue restarted    v                              |
- *      +------------------ FAILED                            |
- *      |    get: told once                                   |
- *      +-----------------------------------------------------+
- *             the slot is needed, or what it names goes
+ *     ^ ^  <---------------  | |  it failed                 | |
+ *     | |  queue restarted   | v                            | |
+ *     | +----------------- FAILED                           | |
+ *     | |    get: told once  | |                            | |
+ *     | +--------------------|-|----------------------------+ |
+ *     |                      | |     the slot is needed       |
+ *     |                      v v                              |
+ *     +------------------- GOING <----------------------------+
+ *       it was invalidated       what the layout names goes
  *
  * The first WQE to an idle queue has its doorbell at once; what is asked for
  * while it is under way goes under one doorbell, when that has completed.
@@ -31,8 +34,8 @@
  * (uct_dcx_slots_give_rkey()) does not come back before 4,096 others have been
  * given up, for the reasons that mem/dcx_mkey.h has.
  *
- * Slots are those of a memory domain, for all its threads: one spinlock, which
- * is let go while keys are made.
+ * Slots are those of a memory domain, for all its threads: one spinlock. It is
+ * not held while a thread waits for the device, by a command or for a WQE.
  */
 #ifndef UCT_DCX_SLOT_H
 #define UCT_DCX_SLOT_H
@@ -54,8 +57,8 @@ enum {
      * milliseconds: who asked for it comes back, or is gone. */
     UCT_DCX_SLOT_GRACE   = 1000,
 
-    /* Who waits for the device does so for as many seconds without any
-     * progress; then the queue counts as failed. */
+    /* Seconds without any progress, after which a queue that a thread waits for
+     * counts as failed */
     UCT_DCX_SLOT_TIMEOUT = 5
 };
 
@@ -64,11 +67,13 @@ typedef enum uct_dcx_slot_state {
     UCT_DCX_SLOT_FREE,
     UCT_DCX_SLOT_PENDING,
     UCT_DCX_SLOT_READY,
-    UCT_DCX_SLOT_FAILED
+    UCT_DCX_SLOT_FAILED,
+    UCT_DCX_SLOT_GOING
 } uct_dcx_slot_state_t;
 
 
 typedef struct uct_dcx_slot_size uct_dcx_slot_size_t;
+typedef struct uct_dcx_slot_name uct_dcx_slot_name_t; /* dcx_slot_name.h */
 
 /* What is of the caller's interest stands first, as in a handle of memory. */
 typedef struct uct_dcx_key_slot {
@@ -78,21 +83,25 @@ typedef struct uct_dcx_key_slot {
     uint32_t                held;     /* of these, uct_dcx_slots_get_held() */
     uint32_t                used;     /* when: slots' clock */
     uint8_t                 state;    /* uct_dcx_slot_state_t */
-    uint8_t                 is_set;   /* the device may have a layout of it */
     uint8_t                 is_new;   /* nobody has used the layout yet */
     uint8_t                 is_given; /* a peer has the number, of one that is
                                        * not owned */
-    uint8_t                 is_going; /* the layout is being forgotten */
-    uint8_t                 is_lost;  /* owned: ... and was, since it was set */
+    uint8_t                 is_lost;  /* owned: the layout was forgotten since
+                                       * it was set */
+    uint8_t                 half;     /* of 'names', that of 'layout' */
     uint32_t                was;      /* PENDING: the number of the layout of
                                        * before, which goes first; or 0 */
-    uint16_t                begin;    /* PENDING: WQEBBs of its WQEs */
+    uint16_t                begin;    /* PENDING, GOING: WQEBBs of its WQEs */
     uint16_t                end;
     uct_dcx_slot_size_t     *size;
-    struct uct_dcx_key_slot *chain;   /* of its bucket, if it is not FREE */
-    ucs_list_link_t         list;     /* those that are PENDING, or those of a
-                                       * size that may be taken */
+    struct uct_dcx_key_slot *chain;   /* of its bucket, if it is found */
+    ucs_list_link_t         list;     /* those that are PENDING, those that are
+                                       * GOING, or those of a size that may be
+                                       * taken */
     uct_dcx_layout_t        *layout;  /* room for the greatest */
+    uct_dcx_slot_name_t     *names;   /* keys in layouts that the device may
+                                       * have of it, twice as many */
+    unsigned                num_names[2];
     uct_dcx_umr_klm_t       *klm;     /* ... for its translations; NULL: they
                                        * are inline */
     uint32_t                klm_lkey;
@@ -108,6 +117,7 @@ typedef struct uct_dcx_slot_batch {
     size_t             klm_size;
     struct ibv_mr      *mr;      /* of 'klm'; NULL: none is needed */
     uint8_t            *layouts;
+    uct_dcx_slot_name_t *names;
     uct_dcx_key_slot_t slots[];
 } uct_dcx_slot_batch_t;
 
@@ -159,14 +169,21 @@ typedef struct uct_dcx_slots {
     uct_dcx_slots_params_t params;
     ucs_spinlock_t         lock;     /* of what follows */
     int                    is_open;
-    ucs_status_t           status;   /* an error: the queue is of no use */
+    ucs_status_t           status;   /* UCS_INPROGRESS: a thread gives the
+                                      * device commands for the queue or its
+                                      * keys, without the lock, and nobody else
+                                      * touches them; an error: the queue is of
+                                      * no use */
     uint32_t               clock;    /* of the last call, in milliseconds */
     ucs_time_t             timeout;  /* UCT_DCX_SLOT_TIMEOUT */
     uct_dcx_umr_t          umr;
     uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_KINDS]; /* those of the cache,
                                                        * then owned ones */
     ucs_list_link_t        pending;  /* in the order of their WQEs */
+    ucs_list_link_t        leaving;  /* GOING, without a WQE yet */
+    unsigned               num_tries; /* failures since one was invalidated */
     uct_dcx_key_slot_t     *buckets[UCT_DCX_SLOT_BUCKETS];
+    ucs_list_link_t        names[UCT_DCX_SLOT_BUCKETS];
     uct_dcx_slots_stats_t  stats;
     uct_dcx_stale_t        stale;    /* numbers of layouts that peers had */
     unsigned               num_given;
@@ -228,16 +245,23 @@ uint32_t uct_dcx_slots_give_rkey(uct_dcx_slots_t *slots,
 ucs_status_t uct_dcx_slots_own(uct_dcx_slots_t *slots, unsigned num_klm,
                                uct_dcx_key_slot_t **slot_p);
 
-/* Gives it back: its layout is taken from the device, and so are those that name
- * its number. Waits until that is done. 'is_given': a peer has the number. */
+/* Gives it back: takes its layout from the device, and those that name its
+ * number. Waits until that is done. 'is_given': a peer has the number. */
 void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                           int is_given);
 
-/* The same, as memory that they name goes, but owners keep their slots: each is
- * marked, then one call waits for all of them. Until then nothing is set in
- * them. */
+/* The same, but its owner keeps the slot. */
+void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots,
+                               uct_dcx_key_slot_t *slot);
+
+/* With the lock: begins to take the layout of a slot from the device, and those
+ * that name its number. Nothing is set in them until that is done, for which a
+ * thread has to wait. */
 void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
-void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots);
+
+/* With the lock, which is not held meanwhile: waits until the device has no layout
+ * that names this key, but for those that are in use. */
+void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey);
 
 /* Gives an owned slot a layout, which fits, in the place of the one before, unless
  * that is the same. It goes to the device with uct_dcx_slots_test() of any owned
@@ -250,6 +274,12 @@ ucs_status_t
 uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
                   int is_given, const uct_dcx_layout_t *layout);
 
+/* The same with the lock. It may not be held all the time, but is from when the
+ * layout before is replaced. */
+ucs_status_t
+uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
+                         int is_given, const uct_dcx_layout_t *layout);
+
 /* Whether an owned slot has its layout: UCS_OK, UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (the UMR failed, with a line that says why), UCS_ERR_NO_ELEM
  * (it has none) */
@@ -260,11 +290,6 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 ucs_status_t
 uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot);
 
-
-/* With the lock: takes the layout of a slot from the device, and those that name
- * it, and waits until that is done. */
-void
-uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
 /* The other part of uct_dcx_slots_forget() */
 void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey);

@@ -1,186 +1,253 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What becomes of layouts when what they name goes; see dcx_slot.h. It is done in
- * three steps: those that have to go are marked, the device is told until it
- * has done it for all of them, their numbers are given up.
+ * Layouts whose memory goes; see dcx_slot.h. Those that name it are marked: they
+ * are out of use at once, and are invalidated in the order in which they were
+ * marked. The thread that marks them waits for that, without the lock. Those that
+ * name the number of one are marked before it, so they are gone when it is.
  */
+#include "dcx_slot_name.h"
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-
-enum {
-    /* After so many failures of the queue its keys go instead of layouts. */
-    UCT_DCX_SLOT_ROUNDS = 3
-};
+#include <ucs/time/time.h>
 
 
-/* What is done to each slot */
-typedef void (*uct_dcx_slots_do_t)(uct_dcx_slots_t *slots,
-                                   uct_dcx_key_slot_t *slot, uint32_t lkey);
+/* The progress of the queue, as a thread that waits has seen it */
+typedef struct uct_dcx_slots_watch {
+    ucs_time_t since;
+    uint64_t   failures;
+    uint16_t   ci;
+} uct_dcx_slots_watch_t;
 
 
-static void uct_dcx_slots_do_all(uct_dcx_slots_t *slots, uint32_t lkey,
-                                 uct_dcx_slots_do_t do_slot)
+/* Returns whether it was not marked before. */
+static int
+uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+
+
+/* --- marking -------------------------------------------------------------- */
+
+static void uct_dcx_slots_mark_name(uct_dcx_slots_t *slots,
+                                    const uct_dcx_slot_name_t *name)
 {
-    uct_dcx_slot_size_t *size;
-    uct_dcx_slot_batch_t *batch;
-    unsigned i;
+    slots->stats.invalidated += uct_dcx_slots_mark_slot(slots, name->slot);
+}
 
-    for (size = slots->sizes; size < slots->sizes + UCT_DCX_SLOT_KINDS;
-         ++size) {
-        ucs_list_for_each(batch, &size->batches, list) {
-            for (i = 0; i < batch->num; ++i) {
-                do_slot(slots, &batch->slots[i], lkey);
-            }
+
+/* Marks the slots whose layouts name a key. Only owned slots are named. */
+static void uct_dcx_slots_mark_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
+{
+    const uct_dcx_slot_name_t *name;
+
+    ucs_list_for_each(name, uct_dcx_slots_names(slots, lkey), list) {
+        if ((name->lkey == lkey) && (name->half == name->slot->half)) {
+            uct_dcx_slots_mark_name(slots, name);
         }
     }
 }
 
 
-/* Those whose layout names the key, and those that name theirs. Only owned ones
- * are named. */
-static void uct_dcx_slots_mark_named(uct_dcx_slots_t *slots,
-                                     uct_dcx_key_slot_t *slot, uint32_t lkey)
-{
-    if (!slot->is_set || slot->is_going ||
-        !uct_dcx_layout_has_lkey(slot->layout, lkey)) {
-        return;
-    }
-
-    slot->is_going = 1;
-    slots->stats.invalidated++;
-    if (slot->size->is_owned) {
-        uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
-    }
-}
-
-
-/* Those that name it are found by its number. If it is marked, so are they. */
-static void
+static int
 uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
-    if (!slot->is_going) {
-        slot->is_going = 1;
-        uct_dcx_slots_do_all(slots, slot->lkey, uct_dcx_slots_mark_named);
-    }
-}
+    int is_listed = slot->users == 0;
 
-
-/* The queue is empty, or of no use: of what is set but not READY, as a UMR has
- * failed, the device may have the layout of before, whatever that names. */
-static void uct_dcx_slots_mark_unknown(uct_dcx_slots_t *slots,
-                                       uct_dcx_key_slot_t *slot, uint32_t lkey)
-{
-    if (slot->is_set && (slot->state != UCT_DCX_SLOT_READY)) {
-        uct_dcx_slots_mark_slot(slots, slot);
-    }
-}
-
-
-/* If the queue is of no use, the key goes itself. Another kind of key may get
- * its index then, but not a number that a peer may have. */
-static void
-uct_dcx_slots_destroy_key(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    const uct_dcx_slots_params_t *params = &slots->params;
-    unsigned i;
-
-    if (params->add_stale != NULL) {
-        params->add_stale(params->arg, slot->lkey);
-        for (i = 0; i < UCT_DCX_STALE_NUMBERS; ++i) {
-            if (slots->stale.numbers[i] >> 8 == slot->obj.number) {
-                params->add_stale(params->arg, slots->stale.numbers[i]);
-            }
-        }
+    if (slot->state == UCT_DCX_SLOT_GOING) {
+        return 0;
     }
 
-    uct_dcx_devx_destroy(&slot->obj);
-    slot->obj.obj = NULL;
-    slot->is_set  = 0;
-}
-
-
-static void uct_dcx_slots_clear_going(uct_dcx_slots_t *slots,
-                                      uct_dcx_key_slot_t *slot, uint32_t lkey)
-{
-    if (!slot->is_going || !slot->is_set) {
-        return;
+    if (slot->state != UCT_DCX_SLOT_FREE) {
+        uct_dcx_slots_unhash(slots, slot);
     }
 
-    if (!uct_dcx_umr_is_available(&slots->umr)) {
-        uct_dcx_slots_drain(slots);
+    slot->is_new = 0;
+    if (uct_dcx_slot_is_named(slot)) {
+        slot->state   = UCT_DCX_SLOT_GOING;
+        slot->is_lost = 1;
+    }
+    if (slot->size->is_owned) {
+        uct_dcx_slots_mark_lkey(slots, slot->lkey);
+    }
+    if (slot->state == UCT_DCX_SLOT_FREE) {
+        return 0;
     }
 
-    uct_dcx_slots_clear(slots, slot);
-    if (slots->status == UCS_OK) {
-        uct_dcx_umr_post_invalidate(&slots->umr, slot->lkey);
-    } else {
-        uct_dcx_slots_destroy_key(slots, slot);
+    if (is_listed) {
+        ucs_list_del(&slot->list);
     }
-}
-
-
-/* ... and it has ended. */
-static void uct_dcx_slots_retire_going(uct_dcx_slots_t *slots,
-                                       uct_dcx_key_slot_t *slot, uint32_t lkey)
-{
-    if (slot->is_going) {
-        uct_dcx_slots_retire(slots, slot);
-        slot->is_going = 0;
-        slot->is_lost  = 1;
-    }
-}
-
-
-/* If the queue fails meanwhile, some may not have been invalidated. */
-static void uct_dcx_slots_forget_going(uct_dcx_slots_t *slots)
-{
-    unsigned rounds = 0;
-    uint64_t failures;
-
-    do {
-        uct_dcx_slots_drain(slots);
-        if ((rounds++ == UCT_DCX_SLOT_ROUNDS) && (slots->status == UCS_OK)) {
-            uct_dcx_slots_give_up(slots, "fails again and again");
-        }
-
-        failures = slots->stats.failures;
-        uct_dcx_slots_do_all(slots, 0, uct_dcx_slots_mark_unknown);
-        uct_dcx_slots_do_all(slots, 0, uct_dcx_slots_clear_going);
-        uct_dcx_slots_drain(slots);
-    } while (failures != slots->stats.failures);
-    uct_dcx_slots_do_all(slots, 0, uct_dcx_slots_retire_going);
-}
-
-
-void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
-{
-    ucs_spin_lock(&slots->lock);
-    uct_dcx_slots_do_all(slots, lkey, uct_dcx_slots_mark_named);
-    uct_dcx_slots_forget_going(slots);
-    ucs_spin_unlock(&slots->lock);
+    ucs_list_add_tail(&slots->leaving, &slot->list);
+    return 1;
 }
 
 
 void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
-    ucs_spin_lock(&slots->lock);
-    slots->stats.invalidated += slot->is_set && !slot->is_going;
-    uct_dcx_slots_mark_slot(slots, slot);
-    ucs_spin_unlock(&slots->lock);
+    slots->stats.invalidated += uct_dcx_slots_mark_slot(slots, slot);
 }
 
 
-void uct_dcx_slots_forget_marked(uct_dcx_slots_t *slots)
+/* --- waiting -------------------------------------------------------------- */
+
+/* Another kind of key may get its index then, but not a number that a peer may
+ * have. */
+static void uct_dcx_slots_keep_numbers(uct_dcx_slots_t *slots,
+                                       const uct_dcx_key_slot_t *slot)
+{
+    const uct_dcx_slots_params_t *params = &slots->params;
+    unsigned i;
+
+    if (params->add_stale == NULL) {
+        return;
+    }
+
+    params->add_stale(params->arg, slot->lkey);
+    for (i = 0; i < UCT_DCX_STALE_NUMBERS; ++i) {
+        if (slots->stale.numbers[i] >> 8 == slot->obj.number) {
+            params->add_stale(params->arg, slots->stale.numbers[i]);
+        }
+    }
+}
+
+
+/* The one that is GOING and was marked first; there is one. */
+static uct_dcx_key_slot_t *uct_dcx_slots_first_going(uct_dcx_slots_t *slots)
+{
+    uct_dcx_key_slot_t *slot;
+
+    ucs_list_for_each(slot, &slots->pending, list) {
+        if (slot->state == UCT_DCX_SLOT_GOING) {
+            return slot;
+        }
+    }
+    return ucs_list_head(&slots->leaving, uct_dcx_key_slot_t, list);
+}
+
+
+/* The queue is of no use: keys go themselves, one after the other. */
+static void uct_dcx_slots_destroy_going(uct_dcx_slots_t *slots)
+{
+    uct_dcx_key_slot_t *slot = uct_dcx_slots_first_going(slots);
+    ucs_status_t status      = slots->status;
+    uct_dcx_devx_obj_t obj   = slot->obj;
+
+    ucs_list_del(&slot->list);
+    uct_dcx_slots_keep_numbers(slots, slot);
+    slot->obj.obj = NULL;
+    slots->status = UCS_INPROGRESS;
+    ucs_spin_unlock(&slots->lock);
+    uct_dcx_devx_destroy(&obj);
+    ucs_spin_lock(&slots->lock);
+    slots->status = status;
+    uct_dcx_slots_gone(slots, slot);
+}
+
+
+static void uct_dcx_slots_watch(const uct_dcx_slots_t *slots,
+                                uct_dcx_slots_watch_t *watch)
+{
+    watch->since    = ucs_get_time();
+    watch->failures = slots->stats.failures;
+    watch->ci       = slots->umr.qp.sq.ci;
+}
+
+
+/* The time is taken before the queue is looked at: a thread that was stopped for
+ * long finds what has completed meanwhile. */
+static void
+uct_dcx_slots_look(uct_dcx_slots_t *slots, uct_dcx_slots_watch_t *watch)
+{
+    ucs_time_t now = ucs_get_time();
+
+    uct_dcx_slots_ring(slots);
+    uct_dcx_slots_poll(slots);
+    if ((watch->failures != slots->stats.failures) ||
+        (watch->ci != slots->umr.qp.sq.ci)) {
+        uct_dcx_slots_watch(slots, watch);
+    } else if ((slots->status == UCS_OK) &&
+               (now - watch->since > slots->timeout)) {
+        uct_dcx_slots_give_up(slots, "does not move");
+    } else {
+        uct_dcx_slots_yield(slots);
+    }
+}
+
+
+/* Brings what other threads wait for forward, too. Something is GOING if the queue
+ * is of no use. */
+static void
+uct_dcx_slots_go_on(uct_dcx_slots_t *slots, uct_dcx_slots_watch_t *watch)
+{
+    if (UCS_STATUS_IS_ERR(slots->status)) {
+        uct_dcx_slots_destroy_going(slots);
+    } else {
+        uct_dcx_slots_look(slots, watch);
+    }
+}
+
+
+/* Returns whether the device may have a layout that names a key and is not in use:
+ * it is GOING, or another one is to come in its place. If that has failed, or never
+ * comes, the slot is marked. */
+static int uct_dcx_slots_is_left(uct_dcx_slots_t *slots,
+                                 const uct_dcx_slot_name_t *name)
+{
+    const uct_dcx_key_slot_t *slot = name->slot;
+
+    if ((slot->state == UCT_DCX_SLOT_FREE) ||
+        (slot->state == UCT_DCX_SLOT_FAILED) ||
+        ((slot->state == UCT_DCX_SLOT_PENDING) &&
+         UCS_STATUS_IS_ERR(slots->status))) {
+        uct_dcx_slots_mark_name(slots, name);
+    }
+    return (slot->state == UCT_DCX_SLOT_GOING) ||
+           ((slot->state == UCT_DCX_SLOT_PENDING) && (slot->was != 0));
+}
+
+
+static int uct_dcx_slots_are_left(uct_dcx_slots_t *slots, uint32_t lkey)
+{
+    int num = 0;
+    const uct_dcx_slot_name_t *name;
+
+    ucs_list_for_each(name, uct_dcx_slots_names(slots, lkey), list) {
+        num += (name->lkey == lkey) && uct_dcx_slots_is_left(slots, name);
+    }
+    return num > 0;
+}
+
+
+void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey)
+{
+    uct_dcx_slots_watch_t watch;
+
+    uct_dcx_slots_watch(slots, &watch);
+    while (uct_dcx_slots_are_left(slots, lkey) ||
+           uct_dcx_slots_are_left(slots, UCT_DCX_SLOT_ANY_LKEY)) {
+        uct_dcx_slots_go_on(slots, &watch);
+    }
+}
+
+
+/* --- both ----------------------------------------------------------------- */
+
+void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
 {
     ucs_spin_lock(&slots->lock);
-    uct_dcx_slots_forget_going(slots);
+    uct_dcx_slots_mark_lkey(slots, lkey);
+    uct_dcx_slots_wait(slots, lkey);
     ucs_spin_unlock(&slots->lock);
 }
 
 
 void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
+    uct_dcx_slots_watch_t watch;
+
+    ucs_spin_lock(&slots->lock);
     uct_dcx_slots_mark_slot(slots, slot);
-    uct_dcx_slots_forget_going(slots);
+    uct_dcx_slots_watch(slots, &watch);
+    while (slot->state == UCT_DCX_SLOT_GOING) {
+        uct_dcx_slots_go_on(slots, &watch);
+    }
+    ucs_spin_unlock(&slots->lock);
 }

@@ -6,8 +6,6 @@
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <sched.h>
-
 
 /* The number of the next owner: no peer has it. Variants are used in turn, so if
  * the next one was given up lately, most others were. */
@@ -53,9 +51,7 @@ static int uct_dcx_slots_more(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
         return 0;
     }
 
-    ucs_spin_unlock(&slots->lock);
-    sched_yield();
-    ucs_spin_lock(&slots->lock);
+    uct_dcx_slots_yield(slots);
     return 1;
 }
 
@@ -105,7 +101,7 @@ uct_dcx_slots_own_locked(uct_dcx_slots_t *slots, unsigned num_klm,
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
-    if (slots->status != UCS_OK) {
+    if (UCS_STATUS_IS_ERR(slots->status)) {
         return slots->status;
     }
 
@@ -115,7 +111,7 @@ uct_dcx_slots_own_locked(uct_dcx_slots_t *slots, unsigned num_klm,
 
     size->num_owned++; /* taking it may let go of the lock */
     *slot_p = uct_dcx_slots_take(slots, size);
-    if ((*slot_p != NULL) && (slots->status == UCS_OK)) {
+    if ((*slot_p != NULL) && !UCS_STATUS_IS_ERR(slots->status)) {
         return UCS_OK;
     }
 
@@ -139,16 +135,16 @@ ucs_status_t uct_dcx_slots_own(uct_dcx_slots_t *slots, unsigned num_klm,
 }
 
 
-static int uct_dcx_slots_can_set(const uct_dcx_slots_t *slots,
+static int uct_dcx_slots_can_set(uct_dcx_slots_t *slots,
                                  const uct_dcx_key_slot_t *slot)
 {
     return (slot->state != UCT_DCX_SLOT_PENDING) &&
-           uct_dcx_umr_is_available(&slots->umr);
+           (slot->state != UCT_DCX_SLOT_GOING) && uct_dcx_slots_can_post(slots);
 }
 
 
-/* For one that has lost its layout, as peers have its number. The queue may have
- * failed meanwhile. */
+/* For one that has lost its layout, as peers have its number. Making keys lets go
+ * of the lock. */
 static ucs_status_t
 uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 {
@@ -160,7 +156,7 @@ uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 
     uct_dcx_slots_leave(slots, *slot_p, 1);
     *slot_p = slot;
-    return slots->status;
+    return UCS_OK;
 }
 
 
@@ -174,31 +170,36 @@ static int uct_dcx_slots_has(const uct_dcx_key_slot_t *slot,
 }
 
 
-static ucs_status_t
+ucs_status_t
 uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
                          int is_given, const uct_dcx_layout_t *layout)
 {
-    ucs_status_t status = slots->status;
+    ucs_status_t status = UCS_OK;
 
-    if ((status == UCS_OK) && uct_dcx_slots_has(*slot_p, layout)) {
+    if ((slots->status == UCS_OK) && uct_dcx_slots_has(*slot_p, layout)) {
         slots->stats.sets++;
         return UCS_OK;
     }
 
-    if ((status == UCS_OK) && (*slot_p)->is_lost && is_given) {
+    if (!uct_dcx_slots_can_set(slots, *slot_p)) {
+        uct_dcx_slots_poll(slots);
+    }
+
+    if (uct_dcx_slots_can_set(slots, *slot_p) && (*slot_p)->is_lost &&
+        is_given) {
         status = uct_dcx_slots_exchange(slots, slot_p);
     }
 
+    if (UCS_STATUS_IS_ERR(slots->status)) {
+        status = slots->status;
+    }
     if (status != UCS_OK) {
         return status;
     }
 
     if (!uct_dcx_slots_can_set(slots, *slot_p)) {
-        uct_dcx_slots_poll(slots);
-        if (!uct_dcx_slots_can_set(slots, *slot_p)) {
-            uct_dcx_umr_ring(&slots->umr);
-            return UCS_ERR_NO_RESOURCE;
-        }
+        uct_dcx_slots_ring(slots);
+        return UCS_ERR_NO_RESOURCE;
     }
 
     uct_dcx_slots_post(slots, *slot_p, layout, (*slot_p)->lkey);
@@ -228,7 +229,8 @@ static ucs_status_t uct_dcx_slots_state(const uct_dcx_slots_t *slots,
         [UCT_DCX_SLOT_FREE]    = UCS_ERR_NO_ELEM,
         [UCT_DCX_SLOT_PENDING] = UCS_INPROGRESS,
         [UCT_DCX_SLOT_READY]   = UCS_OK,
-        [UCT_DCX_SLOT_FAILED]  = UCS_ERR_IO_ERROR
+        [UCT_DCX_SLOT_FAILED]  = UCS_ERR_IO_ERROR,
+        [UCT_DCX_SLOT_GOING]   = UCS_ERR_NO_ELEM
     };
 
     return ((slot->state == UCT_DCX_SLOT_PENDING) &&
@@ -256,7 +258,7 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
     ucs_spin_lock(&slots->lock);
     if (slot->state == UCT_DCX_SLOT_PENDING) {
         uct_dcx_slots_poll(slots);
-        uct_dcx_umr_ring(&slots->umr);
+        uct_dcx_slots_ring(slots);
     }
     status = uct_dcx_slots_state(slots, slot);
     ucs_spin_unlock(&slots->lock);
@@ -267,8 +269,8 @@ uct_dcx_slots_test(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 void uct_dcx_slots_disown(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                           int is_given)
 {
-    ucs_spin_lock(&slots->lock);
     uct_dcx_slots_forget_slot(slots, slot);
+    ucs_spin_lock(&slots->lock);
     slot->size->num_owned--;
     uct_dcx_slots_leave(slots, slot, is_given);
     ucs_spin_unlock(&slots->lock);

@@ -3,10 +3,16 @@
  * Slots and the UMR queue; see dcx_slot_queue.h.
  */
 #include "dcx_slot_queue.h"
+#include "dcx_slot_name.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
-#include <ucs/time/time.h>
+
+
+enum {
+    /* After so many failures of the queue its keys go instead of layouts. */
+    UCT_DCX_SLOT_ROUNDS = 3
+};
 
 
 static uct_dcx_key_slot_t **
@@ -72,6 +78,30 @@ static void uct_dcx_slots_settle(uct_dcx_slots_t *slots,
 }
 
 
+void uct_dcx_slots_retire(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    if (slot->is_given) {
+        uct_dcx_stale_add(&slots->stale, slot->lkey);
+        slots->num_given++;
+        slot->is_given = 0;
+    }
+}
+
+
+/* If it is in use, it may be taken when its last user lets go of it. */
+void uct_dcx_slots_gone(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    uct_dcx_slots_retire(slots, slot);
+    uct_dcx_slot_unname(slot);
+    slot->state = UCT_DCX_SLOT_FREE;
+    if (slot->size->is_owned) {
+        ucs_list_head_init(&slot->list);
+    } else if (slot->users == 0) {
+        ucs_list_add_head(&slot->size->lru, &slot->list);
+    }
+}
+
+
 static int uct_dcx_slots_precedes(uint16_t a, uint16_t b)
 {
     return (int16_t)(a - b) <= 0;
@@ -87,22 +117,33 @@ static void uct_dcx_slots_settle_until(uct_dcx_slots_t *slots, uint16_t until)
         if (!uct_dcx_slots_precedes(slot->end, until)) {
             break;
         }
-        uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_READY);
+        if (slot->state == UCT_DCX_SLOT_PENDING) {
+            uct_dcx_slot_unname_past(slot);
+            uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_READY);
+        } else {
+            ucs_list_del(&slot->list);
+            uct_dcx_slots_gone(slots, slot);
+            slots->num_tries = 0;
+        }
     }
 }
 
 
 /* Those behind the WQE that failed were not executed: their layouts are asked
- * for again, but for those of owners, which stay pending. They may have been
- * changed by half, so the device counts as having them. */
+ * for again, but for those of owners, which stay pending, as do those that are
+ * GOING. They may have been changed by half, so the device counts as having
+ * them. */
 static void uct_dcx_slots_settle_failed(uct_dcx_slots_t *slots)
 {
     const uct_dcx_umr_t *umr = &slots->umr;
+    int is_going             = 0;
     uct_dcx_key_slot_t *slot, *next;
 
     uct_dcx_slots_settle_until(slots, umr->failed);
     ucs_list_for_each_safe(slot, next, &slots->pending, list) {
-        if (uct_dcx_slots_precedes(slot->begin, umr->failed)) {
+        if (slot->state == UCT_DCX_SLOT_GOING) {
+            is_going = 1;
+        } else if (uct_dcx_slots_precedes(slot->begin, umr->failed)) {
             ucs_error("%s: the UMR of key 0x%x, %s of %u entries and %lu "
                       "bytes, failed: %s", uct_dcx_device_name(
                       slots->params.dev), slot->lkey,
@@ -116,23 +157,27 @@ static void uct_dcx_slots_settle_failed(uct_dcx_slots_t *slots)
             uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_FREE);
         }
     }
+    slots->num_tries += is_going;
 }
 
 
-/* The WQEs of the layout of a slot */
+/* The WQEs of a slot that is PENDING or GOING */
 static void
 uct_dcx_slots_post_wqes(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
     uct_dcx_umr_t *umr = &slots->umr;
 
     slot->begin = umr->qp.sq.pi;
-    if (slot->was != 0) {
-        uct_dcx_umr_post_invalidate(umr, slot->was);
+    if (slot->state == UCT_DCX_SLOT_GOING) {
+        uct_dcx_umr_post_invalidate(umr, slot->lkey);
+    } else {
+        if (slot->was != 0) {
+            uct_dcx_umr_post_invalidate(umr, slot->was);
+        }
+        uct_dcx_umr_post_layout(umr, slot->lkey, slot->layout, slot->klm,
+                                slot->klm_lkey);
     }
-    uct_dcx_umr_post_layout(umr, slot->lkey, slot->layout, slot->klm,
-                            slot->klm_lkey);
-    slot->end    = umr->qp.sq.pi;
-    slot->is_set = 1;
+    slot->end = umr->qp.sq.pi;
 }
 
 
@@ -141,7 +186,7 @@ void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 {
     int is_based;
 
-    slot->was = slot->is_set ? slot->lkey : 0;
+    slot->was = uct_dcx_slot_is_named(slot) ? slot->lkey : 0;
     if (slot->state != UCT_DCX_SLOT_FREE) {
         uct_dcx_slots_unhash(slots, slot);
     }
@@ -154,14 +199,40 @@ void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
     memcpy(slot->layout, layout, uct_dcx_layout_size(layout->num));
     slot->layout->is_based = is_based; /* for good: nothing takes it back */
 
-    slot->lkey     = number;
-    slot->rkey     = number;
-    slot->is_going = 0; /* the one before goes with the WQEs of this one */
+    slot->lkey = number;
+    slot->rkey = number;
+    uct_dcx_slot_name(slots, slot);
     uct_dcx_slots_hash(slots, slot);
     slot->state = UCT_DCX_SLOT_PENDING;
     ucs_list_del(&slot->list);
     ucs_list_add_tail(&slots->pending, &slot->list);
     uct_dcx_slots_post_wqes(slots, slot);
+}
+
+
+static UCS_F_NOINLINE void uct_dcx_slots_post_leaving(uct_dcx_slots_t *slots)
+{
+    uct_dcx_key_slot_t *slot;
+
+    while (!ucs_list_is_empty(&slots->leaving) &&
+           uct_dcx_umr_is_available(&slots->umr)) {
+        slot = ucs_list_extract_head(&slots->leaving, uct_dcx_key_slot_t, list);
+        ucs_list_add_tail(&slots->pending, &slot->list);
+        uct_dcx_slots_post_wqes(slots, slot);
+    }
+}
+
+
+void uct_dcx_slots_ring(uct_dcx_slots_t *slots)
+{
+    if (slots->status != UCS_OK) {
+        return;
+    }
+
+    if (ucs_unlikely(!ucs_list_is_empty(&slots->leaving))) {
+        uct_dcx_slots_post_leaving(slots);
+    }
+    uct_dcx_umr_ring(&slots->umr);
 }
 
 
@@ -173,33 +244,54 @@ static void uct_dcx_slots_repost(uct_dcx_slots_t *slots)
     ucs_list_for_each(slot, &slots->pending, list) {
         uct_dcx_slots_post_wqes(slots, slot);
     }
-    uct_dcx_umr_ring(&slots->umr);
+    uct_dcx_slots_ring(slots);
 }
 
 
-static void uct_dcx_slots_recover(uct_dcx_slots_t *slots)
+/* Commands take long. */
+static ucs_status_t uct_dcx_slots_restart(uct_dcx_slots_t *slots)
 {
+    ucs_status_t status;
+
     slots->stats.failures++;
+    slots->status = UCS_INPROGRESS;
+    ucs_spin_unlock(&slots->lock);
+    status = uct_dcx_umr_restart(&slots->umr);
+    ucs_spin_lock(&slots->lock);
+    return status;
+}
+
+
+/* A queue that was only late must not change keys that have got the indices of
+ * ours. */
+void uct_dcx_slots_give_up(uct_dcx_slots_t *slots, const char *reason)
+{
+    ucs_error("%s: the UMR queue %s: no layouts any more",
+              uct_dcx_device_name(slots->params.dev), reason);
+    uct_dcx_slots_restart(slots);
+    slots->status = UCS_ERR_IO_ERROR;
+}
+
+
+static UCS_F_NOINLINE void uct_dcx_slots_recover(uct_dcx_slots_t *slots)
+{
     uct_dcx_slots_settle_failed(slots);
-    slots->status = uct_dcx_umr_restart(&slots->umr);
+    slots->status = uct_dcx_slots_restart(slots);
     if (slots->status != UCS_OK) {
         ucs_error("%s: no layouts any more",
                   uct_dcx_device_name(slots->params.dev));
         slots->status = UCS_ERR_IO_ERROR;
-        return;
+    } else if (slots->num_tries == UCT_DCX_SLOT_ROUNDS) {
+        uct_dcx_slots_give_up(slots, "fails again and again");
+    } else {
+        uct_dcx_slots_repost(slots);
     }
-
-    uct_dcx_slots_repost(slots);
 }
 
 
-void uct_dcx_slots_poll(uct_dcx_slots_t *slots)
+void uct_dcx_slots_take_completed(uct_dcx_slots_t *slots)
 {
     uct_dcx_umr_t *umr = &slots->umr;
-
-    if (uct_dcx_umr_is_idle(umr) || (slots->status != UCS_OK)) {
-        return;
-    }
 
     if (uct_dcx_umr_poll(umr) != UCS_OK) {
         uct_dcx_slots_recover(slots);
@@ -208,67 +300,6 @@ void uct_dcx_slots_poll(uct_dcx_slots_t *slots)
 
     uct_dcx_slots_settle_until(slots, umr->qp.sq.ci);
     if (umr->qp.sq.ci == umr->rung) {
-        uct_dcx_umr_ring(umr);
-    }
-}
-
-
-void uct_dcx_slots_retire(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    if (slot->is_given) {
-        uct_dcx_stale_add(&slots->stale, slot->lkey);
-        slots->num_given++;
-        slot->is_given = 0;
-    }
-    slot->is_set = 0;
-}
-
-
-void uct_dcx_slots_clear(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
-{
-    if (slot->state == UCT_DCX_SLOT_PENDING) { /* it will not end any more */
-        uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_FAILED);
-    }
-
-    if (slot->state != UCT_DCX_SLOT_FREE) {
-        uct_dcx_slots_unhash(slots, slot);
-    }
-    slot->is_new = 0;
-}
-
-
-/* A failure is something new for who waits. A queue that was only late must not
- * change keys that have got the indices of ours. */
-void uct_dcx_slots_give_up(uct_dcx_slots_t *slots, const char *reason)
-{
-    ucs_error("%s: the UMR queue %s: no layouts any more",
-              uct_dcx_device_name(slots->params.dev), reason);
-    uct_dcx_umr_restart(&slots->umr);
-    slots->stats.failures++;
-    slots->status = UCS_ERR_IO_ERROR;
-}
-
-
-/* The time is taken before the queue is looked at: whoever was stopped for long
- * finds what has completed meanwhile. */
-void uct_dcx_slots_drain(uct_dcx_slots_t *slots)
-{
-    const uct_dcx_umr_t *umr = &slots->umr;
-    uint64_t failures        = slots->stats.failures;
-    uint16_t ci              = umr->qp.sq.ci;
-    ucs_time_t since         = ucs_get_time();
-    ucs_time_t now;
-
-    uct_dcx_umr_ring(&slots->umr);
-    while (!uct_dcx_umr_is_idle(umr) && (slots->status == UCS_OK)) {
-        now = ucs_get_time();
-        uct_dcx_slots_poll(slots);
-        if ((ci != umr->qp.sq.ci) || (failures != slots->stats.failures)) {
-            ci       = umr->qp.sq.ci;
-            failures = slots->stats.failures;
-            since    = ucs_get_time();
-        } else if (now - since > slots->timeout) {
-            uct_dcx_slots_give_up(slots, "does not move");
-        }
+        uct_dcx_slots_ring(slots);
     }
 }

@@ -8,6 +8,8 @@
 
 #include "dcx_slot.h"
 
+#include <sched.h>
+
 
 /* The slot that has this layout, or NULL; owned ones are not found. */
 uct_dcx_key_slot_t *
@@ -19,27 +21,54 @@ void uct_dcx_slots_hash(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 /* It has no layout any more. */
 void uct_dcx_slots_unhash(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
-/* A layout for a slot, which is not PENDING and has this number from now on, in
- * the place of another one if the device has one. The queue is available. The
- * doorbell is the caller's business. */
+/* Lets other threads go on before this one looks at the device again. */
+static inline void uct_dcx_slots_yield(uct_dcx_slots_t *slots)
+{
+    ucs_spin_unlock(&slots->lock);
+    sched_yield();
+    ucs_spin_lock(&slots->lock);
+}
+
+
+/* Returns 1 if a layout may be posted now. Those that are GOING come first. */
+static inline int uct_dcx_slots_can_post(uct_dcx_slots_t *slots)
+{
+    return (slots->status == UCS_OK) && ucs_list_is_empty(&slots->leaving) &&
+           uct_dcx_umr_is_available(&slots->umr);
+}
+
+
+/* A layout for a slot, which is neither PENDING nor GOING and has this number from
+ * now on, in the place of another one if the device has one. It may be posted.
+ * The doorbell is the caller's business. */
 void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                         const uct_dcx_layout_t *layout, uint32_t number);
 
-/* Takes what has completed. */
-void uct_dcx_slots_poll(uct_dcx_slots_t *slots);
+/* Posts invalidations for those that are GOING, as many as there is room for, and
+ * has the device begin with all that was posted. */
+void uct_dcx_slots_ring(uct_dcx_slots_t *slots);
 
-/* Until all that was posted has ended, one way or the other: if the device is
- * silent for long, the queue is of no use any more. */
-void uct_dcx_slots_drain(uct_dcx_slots_t *slots);
+/* The queue is not idle. */
+void uct_dcx_slots_take_completed(uct_dcx_slots_t *slots);
+
+/* Takes what has completed. If something has failed, restarts the queue, for which
+ * it lets go of the lock. */
+static inline void uct_dcx_slots_poll(uct_dcx_slots_t *slots)
+{
+    if (ucs_unlikely((slots->status == UCS_OK) &&
+                     !uct_dcx_umr_is_idle(&slots->umr))) {
+        uct_dcx_slots_take_completed(slots);
+    }
+}
 
 /* The queue is of no use any more, and executes nothing of what was posted:
- * 'reason' is for the log. */
+ * 'reason' is for the log. Lets go of the lock meanwhile. */
 void uct_dcx_slots_give_up(uct_dcx_slots_t *slots, const char *reason);
 
-/* Takes a layout out of use, if it is. The device has it still. */
-void uct_dcx_slots_clear(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
-
-/* The device has no layout of it any more, and its number is given up. */
+/* The number of a slot is given up: a peer may have it. */
 void uct_dcx_slots_retire(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+
+/* The device has no layout any more of one that is GOING, and is on no list. */
+void uct_dcx_slots_gone(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
 #endif

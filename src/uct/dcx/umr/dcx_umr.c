@@ -77,8 +77,8 @@ static void uct_dcx_umr_begin_wqe(const uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe)
 }
 
 
-static void uct_dcx_umr_finish_wqe(uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe,
-                                   uint32_t number)
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_umr_finish_wqe(uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe, uint32_t number)
 {
     uct_dcx_sq_t *sq              = &umr->qp.sq;
     const uct_dcx_wqe_ctrl_t ctrl = {
@@ -100,16 +100,12 @@ void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
                              const uct_dcx_layout_t *layout,
                              uct_dcx_umr_klm_t *list, uint32_t list_lkey)
 {
-    unsigned num_klm = uct_dcx_layout_num_klm(layout);
     uct_dcx_wqe_t wqe;
-    unsigned i;
 
-    if (num_klm <= umr->max_inline) {
+    if (uct_dcx_layout_num_klm(layout) <= umr->max_inline) {
         list = NULL;
     } else {
-        for (i = 0; i < num_klm; ++i) {
-            uct_dcx_umr_translate(layout, i, &list[i]);
-        }
+        uct_dcx_umr_translate(layout, NULL, list);
     }
 
     uct_dcx_umr_begin_wqe(umr, &wqe);

@@ -80,52 +80,87 @@ static inline uint8_t uct_dcx_umr_access(uint32_t access)
 }
 
 
-/* Translation 'index' of a layout; those behind the last entry are 0. */
-static inline void
-uct_dcx_umr_translate(const uct_dcx_layout_t *layout, unsigned index,
-                      uct_dcx_umr_klm_t *to)
+/* Where the next translation is written: in the WQE, or in memory */
+UCT_DCX_WQE_F uct_dcx_umr_klm_t *
+uct_dcx_umr_next(uct_dcx_wqe_t *wqe, uct_dcx_umr_klm_t **list_p)
 {
-    unsigned is_repeat = (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED);
-    const uct_dcx_layout_entry_t *entry = &layout->entries[index - is_repeat];
+    return (wqe != NULL) ? (uct_dcx_umr_klm_t*)uct_dcx_wqe_seg(wqe) :
+                           (*list_p)++;
+}
 
+
+/* Writes the header of a repeated block. */
+static inline void
+uct_dcx_umr_repeat(const uct_dcx_layout_t *layout, uct_dcx_umr_klm_t *to)
+{
     memset(to, 0, sizeof(*to));
-    if (is_repeat && (index == 0)) {
-        to->repeat.byte_count   = htobe32(layout->length / layout->repeat);
-        to->repeat.op           = htobe32(UCT_DCX_UMR_OP_REPEAT);
-        to->repeat.repeat_count = htobe32(layout->repeat);
-        to->repeat.num_ent      = htobe16(layout->num);
-    } else if (index - is_repeat >= layout->num) {
-        return;
-    } else if (is_repeat) {
-        to->block.stride     = htobe16(entry->stride);
-        to->block.byte_count = htobe16(entry->bytes);
-        to->block.memkey     = htobe32(entry->lkey);
-        to->block.va         = htobe64(entry->addr);
-    } else {
+    to->repeat.byte_count   = htobe32(layout->length / layout->repeat);
+    to->repeat.op           = htobe32(UCT_DCX_UMR_OP_REPEAT);
+    to->repeat.repeat_count = htobe32(layout->repeat);
+    to->repeat.num_ent      = htobe16(layout->num);
+}
+
+
+/* Writes the translations of a layout, to the WQE or to 'list' if that is NULL.
+ * Those behind the last entry are 0. */
+UCT_DCX_WQE_F void
+uct_dcx_umr_translate(const uct_dcx_layout_t *layout, uct_dcx_wqe_t *wqe,
+                      uct_dcx_umr_klm_t *list)
+{
+    const uct_dcx_layout_entry_t *entry = layout->entries;
+    const uct_dcx_layout_entry_t *end   = entry + layout->num;
+    unsigned left                       = uct_dcx_layout_num_klm(layout) -
+                                          layout->num;
+    uct_dcx_umr_klm_t *to;
+
+    if (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED) {
+        --left;
+        uct_dcx_umr_repeat(layout, uct_dcx_umr_next(wqe, &list));
+        for (; entry < end; ++entry) {
+            to                   = uct_dcx_umr_next(wqe, &list);
+            to->block.stride     = htobe16(entry->stride);
+            to->block.byte_count = htobe16(entry->bytes);
+            to->block.memkey     = htobe32(entry->lkey);
+            to->block.va         = htobe64(entry->addr);
+        }
+    }
+
+    for (; entry < end; ++entry) {
+        to                 = uct_dcx_umr_next(wqe, &list);
         to->klm.byte_count = htobe32(entry->bytes);
         to->klm.mkey       = htobe32(entry->lkey);
         to->klm.address    = htobe64(entry->addr);
     }
+
+    for (; left > 0; --left) {
+        memset(uct_dcx_umr_next(wqe, &list), 0, sizeof(*to));
+    }
 }
 
 
-/* The segments that both begin with, all zero. They stay in one block each. */
+/* Takes 'size' bytes of segments in one block, all zero. */
+static inline void *uct_dcx_umr_zero(uct_dcx_wqe_t *wqe, size_t size)
+{
+    unsigned more = (size / UCT_DCX_WQE_SEG) - 1;
+    void *seg     = uct_dcx_wqe_seg(wqe);
+
+    memset(seg, 0, size);
+    wqe->pos    += more * UCT_DCX_WQE_SEG;
+    wqe->ds     += more;
+    wqe->inside -= more;
+    return seg;
+}
+
+
+/* The segments that both begin with: each ends with a block, so it is in one. */
 static inline struct mlx5_wqe_umr_ctrl_seg *
 uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
 {
-    struct mlx5_wqe_umr_ctrl_seg *ctrl;
-    unsigned i;
+    struct mlx5_wqe_umr_ctrl_seg *ctrl =
+            (struct mlx5_wqe_umr_ctrl_seg*)uct_dcx_umr_zero(wqe, sizeof(*ctrl));
 
-    ctrl = (struct mlx5_wqe_umr_ctrl_seg*)wqe->pos;
-    for (i = 0; i < sizeof(*ctrl) / UCT_DCX_WQE_SEG; ++i) {
-        memset(uct_dcx_wqe_seg(wqe), 0, UCT_DCX_WQE_SEG);
-    }
-
-    *mkey_p = (struct mlx5_wqe_mkey_context_seg*)uct_dcx_wqe_seg_at(wqe,
-                                                                    wqe->ds);
-    for (i = 0; i < sizeof(**mkey_p) / UCT_DCX_WQE_SEG; ++i) {
-        memset(uct_dcx_wqe_seg(wqe), 0, UCT_DCX_WQE_SEG);
-    }
+    *mkey_p = (struct mlx5_wqe_mkey_context_seg*)uct_dcx_umr_zero(
+            wqe, sizeof(**mkey_p));
     return ctrl;
 }
 
@@ -141,7 +176,6 @@ uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
     unsigned num_klm = uct_dcx_layout_num_klm(layout);
     struct mlx5_wqe_mkey_context_seg *mkey;
     struct mlx5_wqe_umr_ctrl_seg *ctrl;
-    unsigned i;
 
     ctrl                = uct_dcx_umr_begin(wqe, &mkey);
     ctrl->klm_octowords = htobe16(num_klm);
@@ -155,10 +189,7 @@ uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
 
     if (list == NULL) {
         ctrl->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;
-        for (i = 0; i < num_klm; ++i) {
-            uct_dcx_umr_translate(layout, i,
-                                  (uct_dcx_umr_klm_t*)uct_dcx_wqe_seg(wqe));
-        }
+        uct_dcx_umr_translate(layout, wqe, NULL);
     } else {
         /* one data segment of all of them (Linux, mlx5_ib: umr.h, struct
          * mlx5r_umr_wqe) */
