@@ -7,7 +7,6 @@
 #include "dcx_strided.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"
-#include "uct/dcx/queue/dcx_post.h"
 
 
 static UCS_F_ALWAYS_INLINE void
@@ -27,15 +26,6 @@ uct_dcx_am_inline_begin(uct_dcx_wqe_t *wqe, uint8_t id, size_t length)
 
     uct_dcx_wqe_inline_begin(wqe, hdr_size + length);
     uct_dcx_am_set_hdr(uct_dcx_wqe_inline_place(wqe, hdr_size), id);
-}
-
-
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_am_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
-                const uct_dcx_post_t *tx)
-{
-    uct_dcx_post_end(wqe, dci, ep, tx);
-    ep->credits--;
 }
 
 
@@ -67,7 +57,7 @@ ucs_status_t uct_dcx_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_dcx_wqe_inline_head(&wqe, &header, sizeof(header));
     uct_dcx_wqe_inline_put(&wqe, payload, length);
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
@@ -102,7 +92,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
                                uct_iov_get_length(&iov[i]));
     }
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
 }
@@ -125,7 +115,7 @@ uct_dcx_am_bcopy_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
     uct_dcx_am_inline_begin(&wqe, hdr->am_id, length);
     uct_dcx_wqe_inline_put(&wqe, hdr + 1, length);
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(hdr + 1, -UCT_DCX_DESC_PAYLOAD));
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
@@ -179,7 +169,7 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     tx.buffer = desc;
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
-    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
@@ -231,7 +221,7 @@ uct_dcx_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     uct_dcx_wqe_inline_put(&wqe, header, header_length);
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_post_iov(&wqe, iov, iovcnt);
-    uct_dcx_am_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY, length);
     return UCS_INPROGRESS;
 }

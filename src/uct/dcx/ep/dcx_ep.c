@@ -19,7 +19,6 @@
 static ucs_status_t
 uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
 {
-    uct_dcx_binding_t binding;
     ucs_status_t status;
 
     status = UCS_CLASS_INIT(uct_base_ep_t, &ep->super, &queues->super);
@@ -27,17 +26,11 @@ uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
         return status;
     }
 
-    binding = uct_dcx_dci_set_bind(&queues->dci);
     ucs_arbiter_group_init(&ep->pending);
     memset(&ep->av, 0, sizeof(ep->av));
-    ep->dci      = binding.dci;
-    ep->stream   = binding.stream;
-    ep->last     = 0;
-    ep->state    = UCT_DCX_EP_OPEN;
-    ep->flags    = (binding.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
-    ep->credits  = 0;
-    ep->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
-    ep->pid      = 0;
+    ep->pid = 0;
+    uct_dcx_tx_bind(&queues->dci, ep);
+    uct_dcx_fc_init_ep(ep, 0);
     return UCS_OK;
 }
 
@@ -148,9 +141,9 @@ ucs_status_t uct_dcx_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         return status;
     }
 
-    ep->pid     = be32toh(addr->pid);
-    ep->credits = be16toh(addr->credits);
-    *ep_p       = &ep->super.super;
+    ep->pid = be32toh(addr->pid);
+    uct_dcx_fc_init_ep(ep, be16toh(addr->credits));
+    *ep_p = &ep->super.super;
     return UCS_OK;
 }
 

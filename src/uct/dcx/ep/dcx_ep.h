@@ -63,9 +63,9 @@ UCT_DCX_EP_OP(atomic32_fetch);
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr);
 
-/* Whether a receive buffer of the peer, which is smaller than ours, takes an
- * active message of so many bytes. If not, that is logged, and 'dci', which was
- * got for it, settled. */
+/* Returns non-zero if a receive buffer of the peer, which is smaller than ours,
+ * takes an active message of @length bytes. Else this is logged, and
+ * the initiator that was got for the message is given back. */
 int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length);
 
 #endif

@@ -28,7 +28,7 @@ uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
         return status;
     }
 
-    uct_dcx_state_watch(dci);
+    uct_dcx_tx_watch(dci);
     uct_dcx_signal_request(dci);
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
     return UCS_INPROGRESS;
@@ -119,7 +119,7 @@ uct_dcx_ep_invalidate(uct_ep_h tl_ep, uct_dcx_ucx_ep_invalidate_arg_t arg)
     }
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
-    uct_dcx_state_set_ep(ep, UCT_DCX_EP_GIVEN_UP);
+    uct_dcx_tx_set_ep(ep, UCT_DCX_EP_GIVEN_UP);
     uct_dcx_pending_resume(set, ep);
     if (ep->dci == UCT_DCX_NO_DCI) {
         uct_dcx_tx_get_dci(ep);

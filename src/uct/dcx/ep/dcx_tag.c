@@ -19,7 +19,6 @@
 #include "dcx_strided.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/queue/dcx_desc.h"
-#include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/tm/dcx_tm.h"
 
 #include <ucs/debug/log.h>
@@ -91,15 +90,6 @@ uct_dcx_tag_inline_begin(uct_dcx_wqe_t *wqe, uct_tag_t tag, uint64_t imm,
 }
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_dcx_tag_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
-                 const uct_dcx_post_t *tx)
-{
-    uct_dcx_post_end(wqe, dci, ep, tx);
-    ep->credits--;
-}
-
-
 /* --- short ---------------------------------------------------------------- */
 
 /* An eager message, or a request, that is all inline */
@@ -129,7 +119,7 @@ uct_dcx_tag_short(uct_ep_h tl_ep, uct_tag_t tag, const void *data,
     uct_dcx_tag_inline_begin(&wqe, tag, 0, length);
     uct_dcx_wqe_inline_put(&wqe, data, length);
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_tag_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, TAG, SHORT, length);
     return UCS_OK;
 }
@@ -196,7 +186,7 @@ uct_dcx_ep_tag_eager_bcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
     tx.buffer = desc;
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_data(&wqe, tmh, sizeof(*tmh) + length, desc->lkey);
-    uct_dcx_tag_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, TAG, BCOPY, length);
     return length;
 }
@@ -244,7 +234,7 @@ uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
     uct_dcx_tag_inline_begin(&wqe, tag, imm, 0);
     uct_dcx_wqe_inline_end(&wqe);
     uct_dcx_post_iov(&wqe, iov, iovcnt);
-    uct_dcx_tag_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, TAG, ZCOPY, length);
     return UCS_INPROGRESS;
 }
@@ -300,7 +290,7 @@ static void uct_dcx_tag_rndv_post(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
     uct_dcx_wqe_inline_put(&wqe, hdr, sizeof(*hdr));
     uct_dcx_wqe_inline_put(&wqe, header + in_tmh, rest);
     uct_dcx_wqe_inline_end(&wqe);
-    uct_dcx_tag_post(&wqe, dci, ep, &tx);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
 }
 
 

@@ -4,7 +4,6 @@
  * them, and get them; see dcx_fc.h.
  */
 #include "dcx_fc_grant.h"
-#include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/sched/dcx_pending.h"
 
@@ -72,7 +71,7 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 
     if (ep->state != UCT_DCX_EP_BLOCKED) {
         uct_dcx_pending_block(set, ep);
-        uct_dcx_state_set_ep(ep, UCT_DCX_EP_BLOCKED);
+        uct_dcx_tx_set_ep(ep, UCT_DCX_EP_BLOCKED);
         if (fc->table.num_blocked++ == 0) {
             fc->next_tick = ucs_get_time() + fc->interval;
             set->todo    |= UCT_DCX_TODO_FC;
@@ -108,7 +107,7 @@ static void uct_dcx_fc_used_up(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep,
     }
 
     ep->credits = entry->reserve;
-    uct_dcx_state_set_ep(ep, UCT_DCX_EP_REQUESTED);
+    uct_dcx_tx_set_ep(ep, UCT_DCX_EP_REQUESTED);
     entry->ticks = 0;
     entry->seq++;
     uct_dcx_fc_post_request(fc, dci, entry);

@@ -18,6 +18,7 @@
 
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/net/dcx_port_addr.h"
+#include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/sched/dcx_fc_table.h"
 #include "uct/dcx/sched/dcx_tx.h"
 
@@ -115,13 +116,32 @@ void uct_dcx_fc_receive(uct_dcx_fc_t *fc, const uct_dcx_am_hdr_t *hdr,
 /* uct_dcx_fc_get() of an endpoint without credits. */
 uct_dcx_dci_t *uct_dcx_fc_get_dci(uct_dcx_ep_t *ep);
 
-/* The initiator on which 'ep' may post an active message, as uct_dcx_tx_get()
- * has it; the message takes a credit when it is posted. */
+
+/* A new endpoint may send so many active messages. */
+static inline void uct_dcx_fc_init_ep(uct_dcx_ep_t *ep, uint16_t credits)
+{
+    ep->credits  = credits;
+    ep->fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
+}
+
+
+/* The initiator on which 'ep' may post an active message, see uct_dcx_tx_get().
+ * NULL: it can have none, or has no credit. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_fc_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 {
     return ucs_likely(ep->credits > 0) ? uct_dcx_tx_get(&queues->dci, ep) :
                                          uct_dcx_fc_get_dci(ep);
+}
+
+
+/* uct_dcx_post_end() of an active message: takes a credit. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_fc_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
+                const uct_dcx_post_t *tx)
+{
+    uct_dcx_post_end(wqe, dci, ep, tx);
+    ep->credits--;
 }
 
 

@@ -8,7 +8,6 @@
  * endpoint is held up.
  */
 #include "dcx_fc_grant.h"
-#include "uct/dcx/queue/dcx_post.h"
 #include "uct/dcx/sched/dcx_pending.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -44,10 +43,7 @@ static void uct_dcx_fc_answer_cleanup(ucs_mpool_t *mp, void *obj)
     uct_dcx_fc_answer_t *answer = obj;
 
     if (answer->has_ep) {
-        answer->ep.super.flags    = 0;
-        answer->ep.super.dci      = UCT_DCX_NO_DCI;
-        answer->ep.super.fc_entry = UCT_DCX_EP_NO_FC_ENTRY;
-        answer->ep.super.left     = UCT_DCX_NO_DCI;
+        uct_dcx_tx_unbind(&answer->ep.super);
         fc->ep_ops->cleanup(&answer->ep.super);
     }
 }

@@ -35,7 +35,7 @@ static void uct_dcx_tx_completed(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
     uint16_t until = uct_dcx_sq_end(&dci->txq.sq, index);
 
     if (uct_dcx_txq_retire(&dci->txq, until)) {
-        uct_dcx_state_spend(dci, until - begin);
+        uct_dcx_tx_spend(dci, until - begin);
         if (uct_dcx_dci_is_shared(dci)) {
             uct_dcx_dci_forget_eps(dci, begin);
         }
@@ -110,7 +110,7 @@ uct_dcx_tx_handle_plain(uct_dcx_queues_t *queues, uct_dcx_dci_t *dci)
         }
     }
 
-    uct_dcx_state_put_plain(&queues->dci, dci, ep);
+    uct_dcx_tx_put(&queues->dci, dci, ep);
 }
 
 

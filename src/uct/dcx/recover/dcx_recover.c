@@ -123,7 +123,7 @@ uct_dcx_recover_retire(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
     };
     unsigned i;
 
-    uct_dcx_state_set(dci, UCT_DCX_DCI_LOST);
+    uct_dcx_tx_set_state(dci, UCT_DCX_DCI_LOST);
     uct_dcx_pending_set_ready(set, dci); /* they are told when they are called */
     set->num_lost++;
     for (i = 0; uct_dcx_dci_is_shared(dci) && (i < set->pool.num_streams);
@@ -167,7 +167,7 @@ static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
     if (ep != NULL) {
         set->lost->ep = ep;
-        uct_dcx_state_leave(dci, ep);
+        uct_dcx_tx_part(dci, ep);
         uct_dcx_pending_lost_dci(set, ep, dci);
         uct_dcx_lost_add_ep(set->lost, dci, ep);
     }
@@ -237,7 +237,7 @@ static void uct_dcx_recover_finish(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 
     uct_dcx_recover_part(set, dci);
     if (is_shared && (dci->state != UCT_DCX_DCI_LOST)) {
-        uct_dcx_state_set(dci, ucs_arbiter_is_empty(&dci->waitq) ?
+        uct_dcx_tx_set_state(dci, ucs_arbiter_is_empty(&dci->waitq) ?
                                UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WAITQ);
         uct_dcx_resend(lost, dci);
         uct_dcx_dci_fence_all(dci, set->pool.num_streams);
@@ -267,7 +267,7 @@ static int uct_dcx_recover_begin(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 
     ucs_debug("%s: DCI 0x%x has failed", set->port->name, dci->txq.sq.qpn);
     if (uct_dcx_dci_is_shared(dci)) {
-        uct_dcx_state_set(dci, UCT_DCX_DCI_DRAINING);
+        uct_dcx_tx_set_state(dci, UCT_DCX_DCI_DRAINING);
     }
 
     memset(dci->failures, 0,
@@ -365,7 +365,7 @@ static int uct_dcx_recover_take_off(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
         return 0;
     }
 
-    uct_dcx_state_leave(dci, ep);
+    uct_dcx_tx_part(dci, ep);
     return 1;
 }
 

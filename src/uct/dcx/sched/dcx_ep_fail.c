@@ -6,7 +6,6 @@
 #include "dcx_fc_table.h"
 #include "dcx_peer.h"
 #include "dcx_pending.h"
-#include "dcx_state.h"
 #include "dcx_tx.h"
 #include "uct/dcx/queue/dcx_post.h"
 
@@ -28,10 +27,7 @@ int uct_dcx_ep_fail(uct_dcx_ep_t *ep, ucs_status_t status)
     }
 
     uct_dcx_fc_table_leave(set->fc_table, ep);
-    uct_dcx_state_set_ep(ep, UCT_DCX_EP_FAILED);
-    ep->error = -status;
-    ep->left  = ep->dci; /* a shared one */
-    ep->dci   = UCT_DCX_NO_DCI;
+    uct_dcx_tx_fail(ep, status);
     uct_dcx_pending_failed(set, ep);
     return !(ep->flags & UCT_DCX_EP_FLAG_MUTED);
 }
@@ -146,7 +142,7 @@ ucs_status_t uct_dcx_ep_cancel(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
         return UCS_ERR_IO_ERROR;
     }
 
-    uct_dcx_state_set(dci, UCT_DCX_DCI_ERROR);
+    uct_dcx_tx_set_state(dci, UCT_DCX_DCI_ERROR);
 
     /* flushed like all others, and so it is certain that an error is seen */
     uct_dcx_post_begin(&wqe, dci, ep);

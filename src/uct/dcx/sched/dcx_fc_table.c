@@ -3,7 +3,7 @@
  * The table of flow control; see dcx_fc_table.h.
  */
 #include "dcx_fc_table.h"
-#include "dcx_state.h"
+#include "dcx_tx.h"
 
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
@@ -109,7 +109,7 @@ void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 {
     table->num_blocked -= (ep->state == UCT_DCX_EP_BLOCKED);
     if (uct_dcx_ep_has_requested(ep)) {
-        uct_dcx_state_set_ep(ep, UCT_DCX_EP_OPEN);
+        uct_dcx_tx_set_ep(ep, UCT_DCX_EP_OPEN);
     }
 }
 

@@ -11,7 +11,6 @@
  * WAITQ, and 'served' is the endpoint of the request that is being called.
  */
 #include "dcx_pending.h"
-#include "dcx_tx.h"
 
 
 /* The requests wait in the queue of the initiator that the endpoint has, or for
@@ -27,13 +26,13 @@ static void uct_dcx_pending_enter(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     if (ep->dci != UCT_DCX_NO_DCI) {
         dci = &set->dci[ep->dci];
         ucs_arbiter_group_schedule(&dci->waitq, &ep->pending);
-        uct_dcx_state_wait(dci, ep);
+        uct_dcx_tx_wait(dci, ep);
         return;
     }
 
     ucs_arbiter_group_schedule(&set->waitq, &ep->pending);
     if (!set->throttled) {
-        uct_dcx_state_throttle(set);
+        uct_dcx_tx_throttle(set);
         set->todo |= UCT_DCX_TODO_PENDING; /* serving lifts the shares */
     }
 }
@@ -68,7 +67,7 @@ ucs_status_t uct_dcx_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     }
 
     if (ep->dci != UCT_DCX_NO_DCI) {
-        uct_dcx_state_hold(set, &set->dci[ep->dci]);
+        uct_dcx_tx_hold(set, &set->dci[ep->dci]);
     }
     return UCS_OK;
 }
@@ -105,7 +104,7 @@ void uct_dcx_pending_failed(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
     } else {
         dci = &set->dci[ep->left];
         uct_dcx_pending_lost_dci(set, ep, dci);
-        uct_dcx_state_unwait(dci);
+        uct_dcx_tx_unwait(dci);
     }
 }
 

@@ -8,7 +8,7 @@
 #ifndef UCT_DCX_PENDING_H
 #define UCT_DCX_PENDING_H
 
-#include "dcx_state.h"
+#include "dcx_tx.h"
 
 
 /* Serves all wait queues; called by progress after completions were taken, if

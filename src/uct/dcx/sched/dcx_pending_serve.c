@@ -3,7 +3,6 @@
  * Serves the wait queues, and empties them; see dcx_pending.h.
  */
 #include "dcx_pending.h"
-#include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
 
@@ -20,7 +19,7 @@ static void uct_dcx_pending_unthrottle(uct_dcx_dci_set_t *set)
 {
     unsigned i;
 
-    uct_dcx_state_unthrottle(set);
+    uct_dcx_tx_unthrottle(set);
     for (i = 0; i < set->num_created; ++i) {
         uct_dcx_pending_dci_available(set, &set->dci[set->created[i]]);
     }
@@ -81,7 +80,7 @@ uct_dcx_pending_refused(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
 
     if ((ep->dci == dci->index) && !is_blocked &&
         !uct_dcx_dci_is_available(dci)) {
-        uct_dcx_state_hold(set, dci);
+        uct_dcx_tx_hold(set, dci);
         return UCS_ARBITER_CB_RESULT_STOP;
     }
 
@@ -153,7 +152,7 @@ void uct_dcx_pending_serve(uct_dcx_dci_set_t *set)
         }
 
         ucs_arbiter_dispatch(&dci->waitq, 1, uct_dcx_pending_send_cb, set);
-        uct_dcx_state_unwait(dci);
+        uct_dcx_tx_unwait(dci);
     }
 
     if (uct_dcx_pending_is_empty(set)) {
@@ -196,7 +195,7 @@ void uct_dcx_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
     }
 
     dci = &set->dci[ep->dci];
-    uct_dcx_state_unwait(dci);
+    uct_dcx_tx_unwait(dci);
     uct_dcx_tx_settle(set, dci);
 }
 

@@ -1,90 +1,274 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Initiators for operations; see dcx_tx.h.
+ * States of initiators and endpoints, and which belong together; see dcx_tx.h.
  */
 #include "dcx_tx.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
 
 
-uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+#define UCT_DCX_DCI_BIT(_state)  UCS_BIT(UCT_DCX_DCI_##_state)
+
+/* What has this state may go over to those of the mask. */
+typedef struct uct_dcx_state {
+    const char *name;
+    unsigned   next;
+} uct_dcx_state_t;
+
+
+/* ... of an exclusive initiator that an endpoint has */
+#define UCT_DCX_DCI_ENDS  (UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LEFT) | \
+                           UCT_DCX_DCI_BIT(ERROR) | UCT_DCX_DCI_BIT(LOST))
+
+static const uct_dcx_state_t uct_dcx_dci_states[] = {
+    [UCT_DCX_DCI_NONE]     = {"NONE", 0},
+    [UCT_DCX_DCI_IDLE]     = {"IDLE", UCT_DCX_DCI_BIT(HELD) |
+                                      UCT_DCX_DCI_BIT(WATCHED)},
+    [UCT_DCX_DCI_HELD]     = {"HELD", UCT_DCX_DCI_ENDS |
+                                      UCT_DCX_DCI_BIT(WATCHED) |
+                                      UCT_DCX_DCI_BIT(WAITQ)},
+    [UCT_DCX_DCI_WATCHED]  = {"WATCHED", UCT_DCX_DCI_ENDS |
+                                         UCT_DCX_DCI_BIT(WAITQ)},
+    [UCT_DCX_DCI_LEFT]     = {"LEFT", UCT_DCX_DCI_BIT(IDLE) |
+                                      UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_ERROR]    = {"ERROR", UCT_DCX_DCI_ENDS},
+    [UCT_DCX_DCI_OPEN]     = {"OPEN", UCT_DCX_DCI_BIT(WAITQ) |
+                                      UCT_DCX_DCI_BIT(DRAINING) |
+                                      UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_DRAINING] = {"DRAINING", UCT_DCX_DCI_BIT(OPEN) |
+                                          UCT_DCX_DCI_BIT(WAITQ) |
+                                          UCT_DCX_DCI_BIT(LOST)},
+    [UCT_DCX_DCI_WAITQ]    = {"WAITQ", UCT_DCX_DCI_ENDS |
+                                       UCT_DCX_DCI_BIT(WATCHED) |
+                                       UCT_DCX_DCI_BIT(OPEN) |
+                                       UCT_DCX_DCI_BIT(DRAINING)},
+    [UCT_DCX_DCI_LOST]     = {"LOST", 0}
+};
+
+static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
+              "all states");
+
+
+/* Asserts and traces a change of what is called 'what' and has the number or
+ * address 'id'. */
+static void uct_dcx_tx_check(const uct_dcx_state_t *table, const char *what,
+                                uintptr_t id, unsigned state, unsigned next)
 {
-    uct_dcx_pool_t *pool = &set->pool;
-    uct_dcx_dci_t *dci;
-    uint16_t index;
-
-    ucs_assert(ep->dci == UCT_DCX_NO_DCI);
-    if (!uct_dcx_pool_has_idle(pool) || (ep->state == UCT_DCX_EP_FAILED)) {
-        return NULL;
-    }
-
-    index = uct_dcx_pool_take(pool);
-    dci   = &set->dci[index];
-    if ((dci->txq.qp == NULL) && (uct_dcx_dci_set_create(set, index) == NULL)) {
-        /* no endpoint waits for those that never come to be */
-        uct_dcx_pool_truncate(pool, index);
-        set->num_lost += pool->num_dci - set->num_created;
-        return NULL;
-    }
-
-    uct_dcx_state_take(set, dci, ep);
-    if ((ep->state == UCT_DCX_EP_GIVEN_UP) &&
-        (uct_dcx_ep_cancel(ep, dci) != UCS_OK)) {
-        /* no completion will tell of it: it has failed now */
-        uct_dcx_ep_fail(ep, UCS_ERR_CANCELED);
-        return NULL;
-    }
-    return dci;
+    ucs_assertv(table[state].next & UCS_BIT(next), "%s 0x%lx: %s -> %s", what,
+                id, table[state].name, table[next].name);
+    uct_dcx_trace("%s 0x%lx: %s -> %s", what, id, table[state].name,
+                  table[next].name);
 }
 
 
-void uct_dcx_tx_signal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 {
-    uct_dcx_sq_signal(&dci->txq.sq);
-    if (set->throttled) {
+    if (dci->state != state) {
+        uct_dcx_tx_check(uct_dcx_dci_states, "DCI", dci->txq.sq.qpn,
+                            dci->state, state);
+        dci->state = state;
+
+        /* the state is checked before the next WQE */
         uct_dcx_sq_stop(&dci->txq.sq);
     }
 }
 
 
-uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep)
+/* --- endpoint of it ------------------------------------------------------- */
+
+void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                        uct_dcx_ep_t *ep)
 {
-    uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
-    uct_dcx_dci_t *dci;
+    uct_dcx_sq_t *sq = &dci->txq.sq;
 
-    if (ep->dci != UCT_DCX_NO_DCI) {
-        dci = &set->dci[ep->dci];
-        dci = uct_dcx_dci_may_post(dci, ep) ? dci : NULL;
-    } else if (ucs_arbiter_is_empty(&set->waitq)) {
-        dci = uct_dcx_tx_attach(set, ep);
+    dci->ep = ep;
+    ep->dci = dci->index;
+    if (set->throttled || set->traced) {
+        uct_dcx_tx_set_state(dci, UCT_DCX_DCI_WATCHED);
     } else {
-        return NULL; /* they go first */
+        dci->state = UCT_DCX_DCI_HELD; /* not traced */
     }
 
-    if ((dci != NULL) && !uct_dcx_sq_is_clear(&dci->txq.sq)) {
-        uct_dcx_tx_signal(set, dci);
+    if (set->throttled) {
+        sq->limit = ucs_min(sq->capacity, set->pool.share);
     }
-    return dci;
 }
 
 
-void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                      uct_dcx_ep_t *ep)
+uct_dcx_ep_t *uct_dcx_tx_unlink(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
-    uct_dcx_op_t *op;
+    uct_dcx_ep_t *ep = dci->ep;
+
+    ucs_assert(uct_dcx_txq_is_idle(&dci->txq));
+    uct_dcx_tx_set_state(dci, UCT_DCX_DCI_IDLE);
+    dci->txq.turn++;
+    dci->txq.sq.limit = dci->txq.sq.capacity;
+    uct_dcx_sq_idle(&dci->txq.sq);
+    uct_dcx_pool_put(&set->pool, dci->index);
+
+    dci->ep = NULL;
+    if (ep != NULL) {
+        ep->dci = UCT_DCX_NO_DCI;
+    }
+    return ep;
+}
+
+
+void uct_dcx_tx_part(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
+{
+    ep->dci = UCT_DCX_NO_DCI;
+    if (uct_dcx_dci_is_shared(dci)) {
+        return;
+    }
+
+    dci->ep = NULL;
+    if (dci->state != UCT_DCX_DCI_LOST) {
+        uct_dcx_tx_set_state(dci, UCT_DCX_DCI_LEFT);
+    }
+}
+
+
+/* --- what it does --------------------------------------------------------- */
+
+void uct_dcx_tx_watch(uct_dcx_dci_t *dci)
+{
+    if (dci->state == UCT_DCX_DCI_HELD) {
+        uct_dcx_tx_set_state(dci, UCT_DCX_DCI_WATCHED);
+    }
+}
+
+
+void uct_dcx_tx_wait(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
+{
+    const unsigned works = UCT_DCX_DCI_BIT(HELD) | UCT_DCX_DCI_BIT(WATCHED) |
+                           UCT_DCX_DCI_BIT(OPEN);
+
+    if (UCS_BIT(dci->state) & works) {
+        uct_dcx_tx_set_state(dci, UCT_DCX_DCI_WAITQ);
+    }
+
+    if (dci->served == ep) {
+        dci->served = NULL; /* it is behind itself now */
+    }
+}
+
+
+void uct_dcx_tx_unwait(uct_dcx_dci_t *dci)
+{
+    if ((dci->state == UCT_DCX_DCI_WAITQ) && (dci->served == NULL) &&
+        ucs_arbiter_is_empty(&dci->waitq)) {
+        uct_dcx_tx_set_state(dci, uct_dcx_dci_is_shared(dci) ?
+                               UCT_DCX_DCI_OPEN : UCT_DCX_DCI_WATCHED);
+    }
+}
+
+
+/* --- quotas --------------------------------------------------------------- */
+
+void uct_dcx_tx_throttle(uct_dcx_dci_set_t *set)
+{
+    uct_dcx_dci_t *dci;
     unsigned i;
 
-    uct_dcx_dci_mark_canceled(dci, ep);
-    ucs_list_for_each(op, &dci->txq.ops, wqe) {
-        if (op->ep == ep) {
-            op->status = UCS_ERR_CANCELED;
+    for (i = 0; i < set->num_created; ++i) {
+        dci = &set->dci[set->created[i]];
+        uct_dcx_tx_watch(dci);
+        uct_dcx_sq_stop(&dci->txq.sq);
+        if (dci->ep != NULL) {
+            dci->txq.sq.limit = ucs_min(dci->txq.sq.limit, set->pool.share);
         }
     }
+    set->throttled = 1;
+    uct_dcx_dci_set_open(set);
+}
 
-    for (i = 0; uct_dcx_dci_is_shared(dci) && (i <= dci->txq.sq.mask); ++i) {
-        if (dci->eps[i] == ep) {
-            dci->eps[i] = NULL;
-        }
+
+void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set)
+{
+    unsigned i;
+
+    for (i = 0; i < set->num_created; ++i) {
+        set->dci[set->created[i]].txq.sq.limit =
+                set->dci[set->created[i]].txq.sq.capacity;
     }
-    uct_dcx_state_leave(dci, ep);
+    set->throttled = 0;
+    uct_dcx_dci_set_open(set);
+}
+
+
+void uct_dcx_tx_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
+{
+    if (set->throttled && !uct_dcx_dci_is_shared(dci) &&
+        (set->pool.share < UINT_MAX)) {
+        dci->txq.sq.limit = 0;
+        uct_dcx_sq_stop(&dci->txq.sq);
+    }
+}
+
+
+void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb)
+{
+    uct_dcx_sq_t *sq = &dci->txq.sq;
+
+    if (sq->limit < sq->capacity) {
+        sq->limit -= ucs_min(sq->limit, num_bb);
+        uct_dcx_sq_stop(sq);
+    }
+}
+
+
+/* --- endpoints ------------------------------------------------------------ */
+
+#define UCT_DCX_EP_BIT(_state)  UCS_BIT(UCT_DCX_EP_##_state)
+
+static const uct_dcx_state_t uct_dcx_ep_states[] = {
+    [UCT_DCX_EP_OPEN]      = {"OPEN", UCT_DCX_EP_BIT(REQUESTED) |
+                                      UCT_DCX_EP_BIT(GIVEN_UP) |
+                                      UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_REQUESTED] = {"REQUESTED", UCT_DCX_EP_BIT(OPEN) |
+                                           UCT_DCX_EP_BIT(BLOCKED)},
+    [UCT_DCX_EP_BLOCKED]   = {"BLOCKED", UCT_DCX_EP_BIT(OPEN)},
+    [UCT_DCX_EP_GIVEN_UP]  = {"GIVEN_UP", UCT_DCX_EP_BIT(FAILED)},
+    [UCT_DCX_EP_FAILED]    = {"FAILED", 0}
+};
+
+static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
+              "all states");
+
+
+void uct_dcx_tx_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
+{
+    uct_dcx_tx_check(uct_dcx_ep_states, "ep", (uintptr_t)ep, ep->state,
+                        state);
+}
+
+
+void uct_dcx_tx_bind(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uct_dcx_binding_t binding = uct_dcx_dci_set_bind(set);
+
+    ep->state  = UCT_DCX_EP_OPEN;
+    ep->dci    = binding.dci;
+    ep->stream = binding.stream;
+    ep->last   = 0;
+    ep->flags  = (binding.dci != UCT_DCX_NO_DCI) ? UCT_DCX_EP_FLAG_SHARED : 0;
+}
+
+
+void uct_dcx_tx_unbind(uct_dcx_ep_t *ep)
+{
+    ep->dci = UCT_DCX_NO_DCI;
+    if (ep->state == UCT_DCX_EP_FAILED) {
+        ep->left = UCT_DCX_NO_DCI;
+    }
+}
+
+
+void uct_dcx_tx_fail(uct_dcx_ep_t *ep, ucs_status_t status)
+{
+    uct_dcx_tx_set_ep(ep, UCT_DCX_EP_FAILED);
+    ep->error = -status;
+    ep->left  = ep->dci; /* a shared one */
+    ep->dci   = UCT_DCX_NO_DCI;
 }

@@ -1,7 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Initiators for operations. Inlined into the operations; used by the
- * interface's thread.
+ * Which endpoint has which initiator, and the states of both: an initiator is
+ * taken for an operation, and given back when nothing is outstanding.
+ *
+ * sched/ is the room that decides which endpoint gets an initiator, which waits
+ * for what, and in which order they are served. Operations, flow control and
+ * recovery call it. It must not know what is sent, nor why something failed.
+ *
+ * This header and dcx_tx.c alone write 'ep->dci', 'dci->ep', the state of
+ * either, and the limit of an initiator's queue. Every change of a state is one
+ * of a table; others are assertions. UCX_LOG_LEVEL=trace shows them all. The
+ * states are drawn in docs/dcx.md. Used by the interface's thread.
  *
  * Between an operation's entry and the doorbell, and in progress, libibverbs
  * and libmlx5 are called only when there is something new, all of it once or
@@ -14,11 +23,88 @@
 #define UCT_DCX_TX_H
 
 #include "dcx_ep_fail.h"
-#include "dcx_state.h"
+#include "uct/dcx/base/dcx_trace.h"
 
 
-/* Whether there will never be an initiator for it: all that it could get are
- * lost. */
+/* --- states of an initiator ----------------------------------------------- */
+
+/* Changes the state to another one that the table allows. */
+void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state);
+
+/* HELD -> WATCHED: completions have more to do than to end what was posted. */
+void uct_dcx_tx_watch(uct_dcx_dci_t *dci);
+
+/* -> WAITQ: requests of 'ep' are in its wait queue, and only those in there may
+ * post. */
+void uct_dcx_tx_wait(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
+
+/* WAITQ -> WATCHED or OPEN, if the wait queue is empty */
+void uct_dcx_tx_unwait(uct_dcx_dci_t *dci);
+
+/* IDLE -> HELD, or WATCHED while quotas are in force: 'ep', which has none,
+ * gets the initiator, which was just taken from the pool. */
+void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
+                     uct_dcx_ep_t *ep);
+
+/* Any but a shared one -> IDLE: nothing is outstanding, and it goes back to the
+ * pool. Returns the endpoint that had it, NULL if that was destroyed. */
+uct_dcx_ep_t *uct_dcx_tx_unlink(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
+
+/* -> LEFT, if it is exclusive and not lost: 'ep', which has it, is destroyed or
+ * has failed. */
+void uct_dcx_tx_part(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep);
+
+
+/* --- quotas --------------------------------------------------------------- */
+
+/* Limits each exclusive initiator that is held to its quota: endpoints wait for
+ * one. */
+void uct_dcx_tx_throttle(uct_dcx_dci_set_t *set);
+
+/* Lifts the quotas: no endpoint waits any more. */
+void uct_dcx_tx_unthrottle(uct_dcx_dci_set_t *set);
+
+/* Counts 'num_bb' WQEBBs that have completed against the quota, if there is
+ * one: an endpoint that always has a part of it outstanding would keep its
+ * initiator for ever. */
+void uct_dcx_tx_spend(uct_dcx_dci_t *dci, uint16_t num_bb);
+
+/* Ends the quota: nothing is posted until nothing is outstanding, and then the
+ * initiator goes to another endpoint. */
+void uct_dcx_tx_hold(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
+
+
+/* --- states of an endpoint ------------------------------------------------ */
+
+/* Binds a new endpoint, which is OPEN: to a shared initiator, or to none. */
+void uct_dcx_tx_bind(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
+
+/* Forgets the initiators of the endpoint: all of the set are destroyed. */
+void uct_dcx_tx_unbind(uct_dcx_ep_t *ep);
+
+/* -> FAILED with 'status': the endpoint has no initiator any more. It keeps in
+ * mind a shared one, where operations of it may be outstanding. */
+void uct_dcx_tx_fail(uct_dcx_ep_t *ep, ucs_status_t status);
+
+/* Asserts that the change is in the table, and traces it. */
+void uct_dcx_tx_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state);
+
+
+/* Changes the state to another one that the table allows. */
+static inline void
+uct_dcx_tx_set_ep(uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
+{
+    if (UCS_ENABLE_ASSERT || uct_dcx_trace_is_on()) {
+        uct_dcx_tx_check_ep(ep, state);
+    }
+    ep->state = state;
+}
+
+
+/* --- an initiator for an operation ---------------------------------------- */
+
+/* Returns non-zero if 'ep' will never have an initiator: all that it could get
+ * are lost. */
 static inline int
 uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 {
@@ -28,7 +114,8 @@ uct_dcx_tx_is_lost(const uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 }
 
 
-/* Whether its next operation would not return UCS_ERR_NO_RESOURCE. */
+/* Returns non-zero if the next operation of 'ep' would not return
+ * UCS_ERR_NO_RESOURCE. */
 static inline int
 uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 {
@@ -48,19 +135,40 @@ uct_dcx_tx_can_send(uct_dcx_dci_set_t *set, const uct_dcx_ep_t *ep)
 }
 
 
-/* Lends an initiator to an endpoint that has none; NULL if there is none, or
- * the endpoint has failed. */
+/* Takes an initiator from the pool for 'ep', which has none. NULL if none is
+ * idle, or 'ep' has failed. */
 uct_dcx_dci_t *uct_dcx_tx_attach(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 /* The initiator on which 'ep' may post one WQE of any size, or NULL: the
- * operation then returns uct_dcx_ep_no_resource(). Whoever does not post after
- * all calls uct_dcx_tx_settle(). */
+ * operation then returns uct_dcx_ep_no_resource(). If nothing is posted after
+ * all, uct_dcx_tx_settle() gives it back. */
 uct_dcx_dci_t *uct_dcx_tx_get_dci(uct_dcx_ep_t *ep) __attribute__((cold));
 
 
-/* The same. An operation calls it, and most of them end here: the endpoint has
- * an initiator on which nothing has to be looked at, or takes one that is
- * idle. */
+/* uct_dcx_tx_attach() for most operations: NULL if no initiator that exists is
+ * idle, others wait, or the endpoint has failed or is to. */
+static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
+uct_dcx_tx_take(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
+{
+    uct_dcx_pool_t *pool = &set->pool;
+    uct_dcx_dci_t *dci;
+
+    if (ucs_unlikely((pool->num_idle <= set->take_above) ||
+                     (ep->state >= UCT_DCX_EP_GIVEN_UP))) {
+        return NULL;
+    }
+
+    ep->dci = pool->idle[--pool->num_idle];
+    dci     = &set->dci[ep->dci];
+    ucs_assert(dci->state == UCT_DCX_DCI_IDLE);
+    dci->state = UCT_DCX_DCI_HELD;
+    dci->ep    = ep;
+    return dci;
+}
+
+
+/* uct_dcx_tx_get_dci() for most operations: the endpoint has an initiator on
+ * which nothing has to be looked at, or takes one that is idle. */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tx_get(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
 {
@@ -72,7 +180,7 @@ uct_dcx_tx_get(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
             return dci;
         }
     } else {
-        dci = uct_dcx_state_take_plain(set, ep);
+        dci = uct_dcx_tx_take(set, ep);
         if (ucs_likely(dci != NULL)) {
             return dci;
         }
@@ -85,12 +193,15 @@ uct_dcx_tx_get(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep)
  * initiator. */
 void uct_dcx_tx_signal(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
+
+/* --- ... that is given back ----------------------------------------------- */
+
 /* Gives an exclusive initiator back to the pool if nothing is outstanding.
  * Returns the endpoint that had it, NULL if none had. */
 uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* The same, and if the endpoint has pending requests, they wait for another
- * initiator from now on. */
+/* uct_dcx_tx_detach(); if the endpoint has pending requests, they wait for
+ * another initiator from now on. */
 void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
 /* The endpoint is being destroyed: what it has outstanding on 'dci' goes on,
@@ -98,7 +209,22 @@ void uct_dcx_tx_settle(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 void uct_dcx_tx_leave(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                       uct_dcx_ep_t *ep);
 
-/* What a copied operation returns that got 'dci', but no buffer. */
+/* Gives 'dci' back and returns UCS_ERR_NO_MEMORY: a copied operation got no
+ * buffer. */
 ucs_status_t uct_dcx_tx_no_memory(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
+
+
+/* uct_dcx_tx_detach() for most completions: the initiator is HELD by 'ep', and
+ * nothing is outstanding. */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_tx_put(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep)
+{
+    ucs_assert(dci->state == UCT_DCX_DCI_HELD);
+    dci->state = UCT_DCX_DCI_IDLE;
+    dci->ep    = NULL;
+    ep->dci    = UCT_DCX_NO_DCI;
+    dci->txq.turn++;
+    uct_dcx_pool_put(&set->pool, dci->index);
+}
 
 #endif

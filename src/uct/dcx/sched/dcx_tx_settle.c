@@ -15,7 +15,7 @@ uct_dcx_ep_t *uct_dcx_tx_detach(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
         (dci->state == UCT_DCX_DCI_LOST)) {
         return NULL;
     }
-    return uct_dcx_state_put(set, dci);
+    return uct_dcx_tx_unlink(set, dci);
 }
 
 
