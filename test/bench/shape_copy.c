@@ -7,7 +7,7 @@
  *
  *   shape_copy [BYTES [FRAGMENT]]     1 MiB, 8 KiB
  */
-#include "shape/shape_build.h"
+#include "views/shape/shape_build.h"
 
 #include <dlfcn.h>
 #include <mpi.h>

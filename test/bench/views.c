@@ -13,8 +13,8 @@
  */
 #define _GNU_SOURCE
 #include "collect.h"
-#include "shape/shape_build.h"
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/shape/shape_build.h"
+#include "views/view/dcx_view_ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

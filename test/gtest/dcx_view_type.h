@@ -11,8 +11,8 @@
 #include <algorithm>
 
 extern "C" {
-#include "shape/shape_build.h"
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/shape/shape_build.h"
+#include "views/view/dcx_view_ops.h"
 }
 
 /* A type, by its nests, and where each byte of it lies */

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Views of data types (view/dcx_view_ops.h): what devices read and write at their
+ * Views of data types (src/views/view): what devices read and write at their
  * addresses, when a key is given a layout and when it has it, and what becomes
  * of a view whose memory, peer or domain goes.
  */

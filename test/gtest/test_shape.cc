@@ -6,7 +6,7 @@
  *   DCX_SHAPE_SEED, DCX_SHAPE_ROUNDS   of random shapes
  */
 extern "C" {
-#include "shape/shape_build.h"
+#include "views/shape/shape_build.h"
 }
 
 #include <algorithm>

@@ -4,7 +4,7 @@
  * (hook_real.c). UCP is this program.
  */
 #include "../check.h"
-#include "loader/hook_real.h"
+#include "views/ucp/hook_real.h"
 #include "loader/loader.h"
 
 #include <string.h>

@@ -4,9 +4,9 @@
  * often a view is mapped, what of it, and that its worker is locked meanwhile.
  */
 #include "../check.h"
-#include "loader/hook_handle.h"
-#include "loader/hook_real.h"
-#include "loader/hook_views.h"
+#include "views/ucp/hook_handle.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_views.h"
 
 #include <string.h>
 

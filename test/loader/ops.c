@@ -5,9 +5,9 @@
  * in another thread whose callback goes on until the call has returned.
  */
 #include "../check.h"
-#include "loader/hook_op.h"
-#include "loader/hook_real.h"
-#include "loader/hook_views.h"
+#include "views/hook/hook_op.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_views.h"
 
 #include <pthread.h>
 #include <semaphore.h>

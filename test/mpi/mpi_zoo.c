@@ -7,7 +7,7 @@
  * has for this MPI are those of its mpi.h.
  */
 #define _GNU_SOURCE
-#include "loader/mpi_type.h"
+#include "views/mpi/mpi_type.h"
 #include "test/mpi/zoo.h"
 
 #include <dlfcn.h>

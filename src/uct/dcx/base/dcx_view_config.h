@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The options of views (view/dcx_view_ops.h). They stand among those of a memory
+ * The options of views (src/views). They stand among those of a memory
  * domain, so that they are listed and checked with these; who stands before UCP
  * reads them before there is a domain.
  */

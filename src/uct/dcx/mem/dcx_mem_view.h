@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses of views (view/dcx_view_ops.h), and the handle that each has in a
- * memory domain: it stands for the layout that begins at this address
+ * Addresses of views (src/views), and the handle that each has in a memory
+ * domain: it stands for the layout that begins at this address
  * (dcx_mem_layout.h), for whichever the view has at the time. So the memory of a
  * view is registered by looking it up, and the handle stays that of the view,
  * whatever its user does to it.

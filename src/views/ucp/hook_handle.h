@@ -8,7 +8,7 @@
 #ifndef HOOK_HANDLE_H
 #define HOOK_HANDLE_H
 
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/view/dcx_view_ops.h"
 
 #include <ucp/api/ucp.h>
 

@@ -7,7 +7,7 @@
  * memory, too.
  */
 #include "dcx_view_md.h"
-#include "dcx_view.h"
+#include "views/view/dcx_view.h"
 
 #include <ucs/sys/stubs.h>
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "hook_op.h"
-#include "hook_real.h"
-#include "hook_views.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_views.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #define MPI_TYPE_H
 
 #include "mpi_lib.h"
-#include "shape/shape.h"
+#include "views/shape/shape.h"
 
 /* Bytes of an element of the type whose generic data type has 'context'; 0: it
  * has none, or they cannot be told. */

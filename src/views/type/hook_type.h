@@ -11,7 +11,7 @@
 #define HOOK_TYPE_H
 
 #include "hook_pause.h"
-#include "mpi_type.h"
+#include "views/mpi/mpi_type.h"
 
 #include <stdatomic.h>
 #include <ucp/api/ucp.h>

@@ -15,9 +15,9 @@
 #ifndef HOOK_OP_H
 #define HOOK_OP_H
 
-#include "hook_type.h"
+#include "views/type/hook_type.h"
 
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/view/dcx_view_ops.h"
 
 
 /* The user's */

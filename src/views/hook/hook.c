@@ -23,11 +23,11 @@
  * call those here by way of the dynamic linker, thus come by as well. Those that may
  * be within UCP's own locks call nothing that takes them under a lock of ours.
  */
-#include "hook_commit.h"
+#include "views/type/hook_commit.h"
 #include "hook_context.h"
 #include "hook_message.h"
-#include "hook_real.h"
-#include "hook_report.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_report.h"
 
 #include <stdlib.h>
 

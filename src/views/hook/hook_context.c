@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #define _GNU_SOURCE
 #include "hook_context.h"
-#include "hook_config.h"
+#include "views/ucp/hook_config.h"
 #include "hook_op.h"
-#include "hook_real.h"
-#include "hook_report.h"
-#include "hook_tls.h"
-#include "hook_views.h"
-#include "loader.h"
-#include "mpi_type.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_report.h"
+#include "views/ucp/hook_tls.h"
+#include "views/ucp/hook_views.h"
+#include "loader/loader.h"
+#include "views/mpi/mpi_type.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

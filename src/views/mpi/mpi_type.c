@@ -9,7 +9,7 @@
  * is beyond stays with the MPI.
  */
 #include "mpi_type.h"
-#include "shape/shape_build.h"
+#include "views/shape/shape_build.h"
 
 #include <stdlib.h>
 

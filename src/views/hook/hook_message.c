@@ -8,9 +8,9 @@
 #include "hook_message.h"
 #include "hook_context.h"
 #include "hook_ep.h"
-#include "hook_handle.h"
-#include "hook_report.h"
-#include "hook_views.h"
+#include "views/ucp/hook_handle.h"
+#include "views/ucp/hook_report.h"
+#include "views/ucp/hook_views.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef HOOK_REPORT_H
 #define HOOK_REPORT_H
 
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/view/dcx_view_ops.h"
 
 #include <stdatomic.h>
 

@@ -6,7 +6,7 @@
 #ifndef HOOK_VIEWS_H
 #define HOOK_VIEWS_H
 
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/view/dcx_view_ops.h"
 
 /* NULL: there is no transport, or one of another build */
 const uct_dcx_view_ops_t *hook_views(void);

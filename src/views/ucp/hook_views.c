@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #define _GNU_SOURCE
 #include "hook_views.h"
-#include "loader.h"
+#include "loader/loader.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

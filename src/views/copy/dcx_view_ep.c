@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "dcx_view_ep.h"
-#include "dcx_view.h"
+#include "views/view/dcx_view.h"
 #include "dcx_view_copy.h"
 
 

@@ -6,7 +6,7 @@
  * Called by UCT; an interface is nothing but an identity, and an endpoint
  * nothing but a way to its own interface.
  */
-#include "dcx_view.h"
+#include "views/view/dcx_view.h"
 #include "dcx_view_ep.h"
 #include "dcx_view_md.h"
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "hook_tls.h"
 
-#include "uct/dcx/view/dcx_view_ops.h"
+#include "views/view/dcx_view_ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #ifndef UCT_DCX_VIEW_OPS_H
 #define UCT_DCX_VIEW_OPS_H
 
-#include "shape/shape.h"
+#include "views/shape/shape.h"
 
 #include <stdint.h>
 

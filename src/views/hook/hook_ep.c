@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #define _GNU_SOURCE
 #include "hook_ep.h"
-#include "hook_real.h"
-#include "hook_views.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_views.h"
 
 #include <stdint.h>
 #include <stdio.h>

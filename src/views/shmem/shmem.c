@@ -22,8 +22,8 @@
  * shared but what is looked up once.
  */
 #define _GNU_SOURCE
-#include "hook_views.h"
-#include "loader.h"
+#include "views/ucp/hook_views.h"
+#include "loader/loader.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #ifndef HOOK_CONTEXT_H
 #define HOOK_CONTEXT_H
 
-#include "hook_handle.h"
+#include "views/ucp/hook_handle.h"
 
 #include <stdatomic.h>
 #include <ucp/api/ucp.h>

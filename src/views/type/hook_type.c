@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "hook_type.h"
-#include "hook_real.h"
-#include "hook_report.h"
-#include "hook_views.h"
+#include "views/ucp/hook_real.h"
+#include "views/ucp/hook_report.h"
+#include "views/ucp/hook_views.h"
 
-#include "shape/shape_build.h"
+#include "views/shape/shape_build.h"
 
 #include <limits.h>
 #include <stdint.h>
