@@ -235,7 +235,7 @@ static void devx_put_limits(struct devx_call *call)
     uint8_t *page = call->out + DEVX_PAGE_AT;
 
     devx_set(page, CAP_INDIRECTION, hca_mkey_depth());
-    devx_set(page, CAP_LOG_RA_REQ_DC, __builtin_ctz(uverbs_max_rd_atomic_dc()));
+    devx_set(page, CAP_LOG_RA_REQ_DC, __builtin_ctz(hca_max_rd_atomic_dc()));
     if (devx_has_cap(call, DEVX_ON_TM)) {
         devx_set(page, CAP_LOG_TAGS, __builtin_ctz(uverbs_max_tags() + 1));
     }

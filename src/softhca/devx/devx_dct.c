@@ -9,13 +9,11 @@
 #include "devx.h"
 #include "devx_qp.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/obj/hca_cq.h"
 #include "softhca/exec/hca_order.h"
-#include "softhca/exec/hca_qp_cmd.h"
-#include "softhca/obj/hca_tm.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_pd.h"
-#include "softhca/uverbs/uverbs_qp.h"
+
+#include <errno.h>
 
 #define DCT_CTX      0x10u
 #define DCT_CTX_SIZE 0x70u
@@ -91,42 +89,12 @@ static const struct devx_field devx_dctc_fields[] = {
 
 enum { DCTC_OOO_FIELDS = 3 };
 
-/* The objects that a target is made of, found by their numbers. */
-struct devx_dct {
-    struct uverbs_pd  *pd;
-    struct uverbs_obj *cq, *srq;
-};
-
-/* Tells if the XRQ was made for initiators of DC. */
-static bool devx_dct_xrq(const uint8_t *ctx)
+static enum devx_status devx_dct_bad(struct devx_call *call,
+                                     enum devx_status status, uint32_t bits,
+                                     const char *what)
 {
-    const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ,
-                                             devx_get(ctx, DCTC_SRQN));
-
-    return (srq != NULL) && srq->dc.is_on;
-}
-
-static enum devx_status devx_dct_find(struct devx_call *call,
-                                      struct devx_dct *dct)
-{
-    const uint8_t *ctx = call->in + DCT_CTX;
-
-    dct->pd  = devx_find_pd(call, devx_get(ctx, DCTC_PD));
-    dct->cq  = devx_find_cq(call, devx_get(ctx, DCTC_CQN));
-    dct->srq = devx_find_srq(call, devx_get(ctx, DCTC_SRQN));
-    return (dct->pd == NULL) ?
-           devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x18, "dctc pd",
-                       devx_get(ctx, DCTC_PD)) :
-           (dct->cq == NULL) ?
-           devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x08, "dctc cqn",
-                       devx_get(ctx, DCTC_CQN)) :
-           (dct->srq == NULL) ?
-           devx_refuse(call, DEVX_BAD_RES, DCT_CTX + 0x14, "dctc srqn_xrqn",
-                       devx_get(ctx, DCTC_SRQN)) :
-           (hca_srq_has_tm(devx_get(ctx, DCTC_SRQN)) && !devx_dct_xrq(ctx)) ?
-           devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x14,
-                       "dctc srqn_xrqn, of an xrq with dc 0,",
-                       devx_get(ctx, DCTC_SRQN)) : DEVX_OK;
+    return devx_refuse(call, status, DCT_CTX + (bits >> 16), what,
+                       devx_get(call->in + DCT_CTX, bits));
 }
 
 static enum devx_status devx_dct_check(struct devx_call *call)
@@ -152,30 +120,17 @@ static enum devx_status devx_dct_check(struct devx_call *call)
                            "opcode, on a bond without lag_dct,", 0);
     }
     if (devx_get(ctx, DCTC_RAE) && hca_lacks(HCA_LACK_ATOMICS)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x0c,
-                           "dctc rae, without atomics,", 1);
+        return devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_RAE,
+                            "dctc rae, without atomics,");
     }
-    if ((devx_get(ctx, DCTC_MTU) == 0) || (devx_get(ctx, DCTC_PORT) == 0)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x28,
-                           "dctc mtu, or port,", 0);
-    }
-    if (devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0) > HCA_DP_LAST) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x0c,
-                           "dctc dp_ordering",
-                           devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0));
-    }
-    if (devx_get(ctx, DCTC_OFFLOAD) &&
-        (!hca_has_dc_rndv() || !hca_srq_has_tm(devx_get(ctx, DCTC_SRQN)))) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX,
-                           "dctc offload_type, without tag matching,",
-                           devx_get(ctx, DCTC_OFFLOAD));
+    if (devx_get(ctx, DCTC_PORT) == 0) {
+        return devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_PORT, "dctc port");
     }
     if (hca_dev_is_roce(call->ctx->dev) &&
         (hca_dev_gid(call->ctx->dev, devx_get(ctx, DCTC_GID_INDEX), gid) ==
          HCA_GID_NONE)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DCT_CTX + 0x2c,
-                           "dctc my_addr_index",
-                           devx_get(ctx, DCTC_GID_INDEX));
+        return devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_GID_INDEX,
+                            "dctc my_addr_index");
     }
     return DEVX_OK;
 }
@@ -187,76 +142,100 @@ static uint32_t devx_dctc_access(const uint8_t *ctx)
            (devx_get(ctx, DCTC_RAE) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-static void devx_dct_fill(const struct devx_call *call,
-                          const struct devx_dct *dct, struct hca_qp *hw)
+static void devx_dct_spec(const struct devx_call *call,
+                          struct hca_qp_spec *spec)
 {
     const uint8_t *ctx = call->in + DCT_CTX;
 
-    hw->type          = HCA_QP_DCT;
-    hw->port          = 1;
-    hw->pdn           = dct->pd->pdn;
-    hw->rcqn          = devx_get(ctx, DCTC_CQN);
-    hw->scqn          = hw->rcqn;
-    hw->srqn          = devx_get(ctx, DCTC_SRQN);
-    hw->has_tm        = hca_srq_has_tm(hw->srqn);
-    hw->has_rndv      = hw->has_tm && devx_get(ctx, DCTC_OFFLOAD);
-    hw->uidx          = devx_get(ctx, DCTC_USER_INDEX);
-    hw->dc_key        = devx_get(ctx, DCTC_KEY);
-    hw->access        = devx_dctc_access(ctx);
-    hw->no_atomics    = (devx_get(ctx, DCTC_ATOMIC_MODE) == 0);
-    hw->dp_ordering   = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0);
-    hw->dp_force      = devx_get(ctx, DCTC_DP_FORCE);
-    hw->min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR);
-    hw->mtu           = devx_get(ctx, DCTC_MTU);
-    hw->pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX);
-    hw->pkey          = hca_dev_pkey(call->ctx->dev, hw->pkey_index);
-    /* 64 bytes and only in the larger CQE, as by verbs */
-    hw->cs_res = ((devx_get(ctx, DCTC_CS_RES) == 2) &&
-                  (hca_cq_inline_room(hw->rcqn, 64) == 64)) ? 64 : 0;
-    hw->path   = (struct hca_path){
-        .grh        = hca_dev_is_roce(call->ctx->dev),
-        .sgid_index = devx_get(ctx, DCTC_GID_INDEX),
-        .hop_limit  = devx_get(ctx, DCTC_HOP_LIMIT),
-        .tclass     = devx_get(ctx, DCTC_TCLASS),
-        .flow_label = devx_get(ctx, DCTC_FLOW_LABEL),
+    *spec = (struct hca_qp_spec){
+        .dev      = call->ctx->dev,
+        .type     = HCA_QP_DCT,
+        .pdn      = devx_get(ctx, DCTC_PD),
+        .scqn     = devx_get(ctx, DCTC_CQN),
+        .rcqn     = devx_get(ctx, DCTC_CQN),
+        .srqn     = devx_get(ctx, DCTC_SRQN),
+        .uidx     = devx_get(ctx, DCTC_USER_INDEX),
+        .cs_res   = (devx_get(ctx, DCTC_CS_RES) == 2) ? 64 : 0,
+        .has_rndv = devx_get(ctx, DCTC_OFFLOAD),
+        .dc_key   = devx_get(ctx, DCTC_KEY),
+        .attr     = {
+            .path = {
+                .grh        = hca_dev_is_roce(call->ctx->dev),
+                .sgid_index = devx_get(ctx, DCTC_GID_INDEX),
+                .hop_limit  = devx_get(ctx, DCTC_HOP_LIMIT),
+                .tclass     = devx_get(ctx, DCTC_TCLASS),
+                .flow_label = devx_get(ctx, DCTC_FLOW_LABEL),
+            },
+            .access        = devx_dctc_access(ctx),
+            .pkey_index    = devx_get(ctx, DCTC_PKEY_INDEX),
+            .mtu           = devx_get(ctx, DCTC_MTU),
+            .min_rnr_timer = devx_get(ctx, DCTC_MIN_RNR),
+            .no_atomics    = devx_get(ctx, DCTC_ATOMIC_MODE) == 0,
+            .dp_ordering   = devx_dp_ordering(ctx, DCTC_DP_1, DCTC_DP_0),
+            .dp_force      = devx_get(ctx, DCTC_DP_FORCE),
+        },
     };
 }
 
-static void devx_dct_release(struct devx_obj *obj)
+/* The objects that a target is made of, found by their numbers. */
+static enum devx_status devx_dct_objects(struct devx_call *call)
 {
-    if (!uverbs_qp_abandon(obj->hw)) {
-        uverbs_qp_stop(obj->hw);
-        hca_obj_free(HCA_KIND_QP, obj->hw);
+    const uint8_t *ctx     = call->in + DCT_CTX;
+    struct uverbs_pd *pd   = devx_find_pd(call, devx_get(ctx, DCTC_PD));
+    struct uverbs_obj *cq  = devx_find_cq(call, devx_get(ctx, DCTC_CQN));
+    struct uverbs_obj *srq = devx_find_srq(call, devx_get(ctx, DCTC_SRQN));
+
+    if (pd == NULL) {
+        return devx_dct_bad(call, DEVX_BAD_RES, DCTC_PD, "dctc pd");
     }
+    if (cq == NULL) {
+        return devx_dct_bad(call, DEVX_BAD_RES, DCTC_CQN, "dctc cqn");
+    }
+    if (srq == NULL) {
+        return devx_dct_bad(call, DEVX_BAD_RES, DCTC_SRQN, "dctc srqn_xrqn");
+    }
+    devx_obj_use(call, &pd->obj);
+    devx_obj_use(call, cq);
+    devx_obj_use(call, srq);
+    return DEVX_OK;
 }
 
 static enum devx_status devx_create_dct(struct devx_call *call)
 {
-    struct devx_dct dct;
+    struct hca_qp_spec spec;
     struct hca_qp *hw;
     enum devx_status status;
+    uint32_t bad;
 
     status = devx_dct_check(call);
     if (status == DEVX_OK) {
-        status = devx_dct_find(call, &dct);
+        status = devx_dct_objects(call);
     }
     if (status != DEVX_OK) {
         return status;
     }
-    hw = uverbs_qp_alloc(call->ctx->dev);
-    if (hw == NULL) {
+    devx_dct_spec(call, &spec);
+    switch (hca_dct_create(&spec, &bad, &hw)) {
+    case 0:
+        devx_qp_made(call, hw);
+        return DEVX_OK;
+    case -EPROTONOSUPPORT:
+        return devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_SRQN,
+                            "dctc srqn_xrqn, of an xrq with dc 0,");
+    case -EOPNOTSUPP:
+        return devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_OFFLOAD,
+                            "dctc offload_type, without tag matching,");
+    case -EINVAL:
+        return (bad == IBV_QP_PATH_MTU) ?
+               devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_MTU, "dctc mtu") :
+               (bad == IBV_QP_PKEY_INDEX) ?
+               devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_PKEY_INDEX,
+                            "dctc pkey_index") :
+               devx_dct_bad(call, DEVX_BAD_PARAM, DCTC_DP_1,
+                            "dctc dp_ordering");
+    default:
         return DEVX_NO_RES;
     }
-    devx_dct_fill(call, &dct, hw);
-    atomic_store(&hw->state, IBV_QPS_INIT);
-    devx_obj_use(call, &dct.pd->obj);
-    devx_obj_use(call, dct.cq);
-    devx_obj_use(call, dct.srq);
-    call->obj->hw      = hw;
-    call->obj->number  = hca_obj_publish(HCA_KIND_QP, hw);
-    call->obj->release = devx_dct_release;
-    hca_qp_set_state(hw, IBV_QPS_INIT, IBV_QPS_RTR);
-    return DEVX_OK;
 }
 
 static const struct devx_field devx_dctn_fields[] = {
@@ -274,43 +253,50 @@ static enum devx_status devx_drain_dct(struct devx_call *call)
     if (status != DEVX_OK) {
         return status;
     }
-    if (atomic_load(&hw->state) != IBV_QPS_RTR) {
+    switch (hca_dct_drain(hw)) {
+    case 0:
+        return DEVX_OK;
+    case -ETIMEDOUT:
+        return devx_held_up(call);
+    default:
         return devx_refuse(call, DEVX_BAD_RES_STATE, 0x08, "dct",
                            call->number);
     }
-    hca_qp_set_state(hw, IBV_QPS_RTR, IBV_QPS_ERR);
-    return DEVX_OK;
 }
 
 static enum devx_status devx_query_dct(struct devx_call *call)
 {
-    const struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
-    uint8_t *ctx            = call->out + DCT_CTX;
+    struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
+    uint8_t *ctx      = call->out + DCT_CTX;
+    struct hca_qp_info info;
     enum devx_status status;
 
     status = devx_check(call, 0, call->cmd->in_size, devx_dctn_fields);
     if (status != DEVX_OK) {
         return status;
     }
-    devx_set(ctx, DCTC_STATE, (atomic_load(&hw->state) == IBV_QPS_RTR) ?
+    if (hca_qp_query(hw, &info) != 0) {
+        return devx_held_up(call);
+    }
+    devx_set(ctx, DCTC_STATE, (info.state == IBV_QPS_RTR) ?
                               DCTC_STATE_ACTIVE : DCTC_STATE_DRAINED);
     devx_set(ctx, DCTC_USER_INDEX, hw->uidx);
     devx_set(ctx, DCTC_CQN, hw->rcqn);
-    devx_set(ctx, DCTC_RRE, (hw->access & IBV_ACCESS_REMOTE_READ) != 0);
-    devx_set(ctx, DCTC_RWE, (hw->access & IBV_ACCESS_REMOTE_WRITE) != 0);
-    devx_set(ctx, DCTC_RAE, (hw->access & IBV_ACCESS_REMOTE_ATOMIC) != 0);
-    devx_set(ctx, DCTC_DP_0, hw->dp_ordering);
-    devx_set(ctx, DCTC_DP_1, hw->dp_ordering >> 1);
-    devx_set(ctx, DCTC_DP_FORCE, hw->dp_force);
-    devx_set(ctx, DCTC_MIN_RNR, hw->min_rnr_timer);
+    devx_set(ctx, DCTC_RRE, (info.attr.access & IBV_ACCESS_REMOTE_READ) != 0);
+    devx_set(ctx, DCTC_RWE, (info.attr.access & IBV_ACCESS_REMOTE_WRITE) != 0);
+    devx_set(ctx, DCTC_RAE, (info.attr.access & IBV_ACCESS_REMOTE_ATOMIC) != 0);
+    devx_set(ctx, DCTC_DP_0, info.attr.dp_ordering);
+    devx_set(ctx, DCTC_DP_1, info.attr.dp_ordering >> 1);
+    devx_set(ctx, DCTC_DP_FORCE, info.attr.dp_force);
+    devx_set(ctx, DCTC_MIN_RNR, info.attr.min_rnr_timer);
     devx_set(ctx, DCTC_SRQN, hw->srqn);
     devx_set(ctx, DCTC_PD, hw->pdn);
     devx_set(ctx, DCTC_KEY, hw->dc_key);
-    devx_set(ctx, DCTC_MTU, hw->mtu);
-    devx_set(ctx, DCTC_PORT, hw->port);
-    devx_set(ctx, DCTC_PKEY_INDEX, hw->pkey_index);
-    devx_set(ctx, DCTC_GID_INDEX, hw->path.sgid_index);
-    devx_set(ctx, DCTC_HOP_LIMIT, hw->path.hop_limit);
+    devx_set(ctx, DCTC_MTU, info.attr.mtu);
+    devx_set(ctx, DCTC_PORT, 1);
+    devx_set(ctx, DCTC_PKEY_INDEX, info.attr.pkey_index);
+    devx_set(ctx, DCTC_GID_INDEX, info.attr.path.sgid_index);
+    devx_set(ctx, DCTC_HOP_LIMIT, info.attr.path.hop_limit);
     return DEVX_OK;
 }
 

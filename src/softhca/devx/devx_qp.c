@@ -7,17 +7,15 @@
 #define _GNU_SOURCE
 #include "devx_qp.h"
 #include "devx.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/obj/hca_tm.h"
-#include "softhca/exec/hca_sq.h"
 #include "softhca/exec/hca_wqe.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_pd.h"
-#include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_uar.h"
 
-#include <endian.h>
+#include <errno.h>
 #include <string.h>
 
 /* create_qp_in, behind the context */
@@ -107,7 +105,7 @@ static enum devx_status devx_qp_bad(struct devx_call *call,
 }
 
 static enum devx_status devx_qp_type(struct devx_call *call,
-                                     struct hca_qp *hw)
+                                     struct hca_qp_spec *spec)
 {
     static const uint8_t types[] = {
         [QPC_ST_RC] = HCA_QP_RC, [QPC_ST_UC] = HCA_QP_UC,
@@ -115,39 +113,34 @@ static enum devx_status devx_qp_type(struct devx_call *call,
     };
     unsigned st = devx_get(call->in + DEVX_QP_CTX, QPC_ST);
 
-    hw->type = types[st];
-    return ((hw->type != HCA_QP_RC) || (st == QPC_ST_RC)) ? DEVX_OK :
+    spec->type = types[st];
+    return ((spec->type != HCA_QP_RC) || (st == QPC_ST_RC)) ? DEVX_OK :
            devx_qp_bad(call, DEVX_BAD_PARAM, QPC_ST, "qpc st");
 }
 
 /* An initiator receives nothing, whatever its context says. */
 static enum devx_status devx_qp_receives(struct devx_call *call,
-                                         struct hca_qp *hw)
+                                         struct hca_qp_spec *spec)
 {
     const uint8_t *ctx = call->in + DEVX_QP_CTX;
     struct uverbs_obj *srq;
 
-    if (hw->type == HCA_QP_DCI) {
+    if (spec->type == HCA_QP_DCI) {
         return DEVX_OK;
     }
     switch (devx_get(ctx, QPC_RQ_TYPE)) {
     case RQ_TYPE_OWN:
-        hw->rq.log_cnt    = devx_get(ctx, QPC_LOG_RQ_SIZE);
-        hw->rq.log_stride = devx_get(ctx, QPC_LOG_STRIDE) + 4;
+        spec->rq.log_cnt    = devx_get(ctx, QPC_LOG_RQ_SIZE);
+        spec->rq.log_stride = devx_get(ctx, QPC_LOG_STRIDE) + 4;
         return DEVX_OK;
     case RQ_TYPE_NONE:
         return DEVX_OK;
     case RQ_TYPE_SRQ:
-        hw->srqn = devx_get(ctx, QPC_SRQN);
-        srq      = devx_find_srq(call, hw->srqn);
+        spec->srqn = devx_get(ctx, QPC_SRQN);
+        srq        = devx_find_srq(call, spec->srqn);
         if (srq == NULL) {
             return devx_qp_bad(call, DEVX_BAD_RES, QPC_SRQN,
                                "qpc srqn_rmpn_xrqn");
-        }
-        hw->has_tm = hca_srq_has_tm(hw->srqn);
-        if (hw->has_tm && (hw->type != HCA_QP_RC)) {
-            return devx_qp_bad(call, DEVX_BAD_PARAM, QPC_SRQN,
-                               "qpc srqn_rmpn_xrqn, with tag matching,");
         }
         devx_obj_use(call, srq);
         return DEVX_OK;
@@ -157,7 +150,7 @@ static enum devx_status devx_qp_receives(struct devx_call *call,
 }
 
 static enum devx_status devx_qp_objects(struct devx_call *call,
-                                        struct hca_qp *hw)
+                                        struct hca_qp_spec *spec)
 {
     const uint8_t *ctx     = call->in + DEVX_QP_CTX;
     struct uverbs_pd *pd   = devx_find_pd(call, devx_get(ctx, QPC_PD));
@@ -179,35 +172,19 @@ static enum devx_status devx_qp_objects(struct devx_call *call,
     devx_obj_use(call, &pd->obj);
     devx_obj_use(call, scq);
     devx_obj_use(call, rcq);
-    hw->pdn  = pd->pdn;
-    hw->scqn = devx_get(ctx, QPC_CQN_SND);
-    hw->rcqn = devx_get(ctx, QPC_CQN_RCV);
-    return devx_qp_receives(call, hw);
-}
-
-/* A rendezvous needs a list of tags, and a send queue that is the device's. */
-static enum devx_status devx_qp_offload(struct devx_call *call,
-                                        struct hca_qp *hw)
-{
-    const uint8_t *ctx = call->in + DEVX_QP_CTX;
-
-    if (devx_get(ctx, QPC_OFFLOAD) != QPC_OFFLOAD_RNDV) {
-        return DEVX_OK;
-    }
-    hw->has_rndv = hw->has_tm && devx_get(ctx, QPC_NO_SQ);
-    return hw->has_rndv ? DEVX_OK :
-           devx_qp_bad(call, DEVX_BAD_PARAM, QPC_OFFLOAD,
-                       "qpc offload_type, with a send queue or without tag "
-                       "matching,");
+    spec->pdn  = pd->pdn;
+    spec->scqn = devx_get(ctx, QPC_CQN_SND);
+    spec->rcqn = devx_get(ctx, QPC_CQN_RCV);
+    return devx_qp_receives(call, spec);
 }
 
 static enum devx_status devx_qp_memory(struct devx_call *call,
-                                       struct hca_qp *hw)
+                                       struct hca_qp_spec *spec)
 {
     const uint8_t *ctx = call->in + DEVX_QP_CTX;
     bool has_sq = !devx_get(ctx, QPC_NO_SQ);
-    size_t rq   = (hw->rq.log_stride == 0) ? 0 :
-                  (size_t)1 << (hw->rq.log_cnt + hw->rq.log_stride);
+    size_t rq   = (spec->rq.log_stride == 0) ? 0 :
+                  (size_t)1 << (spec->rq.log_cnt + spec->rq.log_stride);
     size_t sq   = has_sq ? 64ul << devx_get(ctx, QPC_LOG_SQ_SIZE) : 0;
     struct devx_umem_use ring = {
         .id    = devx_get(call->in, QP_WQ_UMEM),
@@ -221,85 +198,83 @@ static enum devx_status devx_qp_memory(struct devx_call *call,
     };
     enum devx_status status = devx_find_ring(call, &ring, &dbr);
 
-    hw->rq.buf = (rq != 0) ? ring.off : 0;
+    spec->rq.buf = (rq != 0) ? ring.off : 0;
     if (has_sq) {
-        hw->sq.buf        = ring.off + rq;
-        hw->sq.log_cnt    = devx_get(ctx, QPC_LOG_SQ_SIZE);
-        hw->sq.log_stride = 6;
+        spec->sq.buf        = ring.off + rq;
+        spec->sq.log_cnt    = devx_get(ctx, QPC_LOG_SQ_SIZE);
+        spec->sq.log_stride = 6;
     }
-    hw->dbrec = dbr.off;
+    spec->dbrec = dbr.off;
     return status;
-}
-
-/* Scatter to CQE: 0x11 and 0x22 of the requester, 1 and 2 of the responder
- * mean 32 and 64 bytes. */
-static void devx_qp_attrs(const struct devx_call *call, struct hca_qp *hw)
-{
-    const uint8_t *ctx = call->in + DEVX_QP_CTX;
-
-    hw->port        = 1;
-    hw->uar         = devx_get(ctx, QPC_UAR);
-    hw->uidx        = devx_get(ctx, QPC_USER_INDEX);
-    hw->log_msg_max = devx_get(ctx, QPC_LOG_MSG_MAX);
-    hw->cs_req      = (devx_get(ctx, QPC_CS_REQ) & 3) * 32;
-    hw->cs_res      = devx_get(ctx, QPC_CS_RES) * 32;
 }
 
 static void devx_qp_release(struct devx_obj *obj)
 {
-    if (!uverbs_qp_abandon(obj->hw)) {
-        uverbs_qp_stop(obj->hw);
-        hca_obj_free(HCA_KIND_QP, obj->hw);
-    }
+    hca_qp_destroy(obj->hw);
 }
 
-static enum devx_status devx_qp_make(struct devx_call *call,
-                                     struct hca_qp *hw)
+void devx_qp_made(struct devx_call *call, struct hca_qp *hw)
 {
-    enum devx_status status;
-
-    status = devx_qp_type(call, hw);
-    if (status == DEVX_OK) {
-        status = devx_qp_objects(call, hw);
-    }
-    if (status == DEVX_OK) {
-        status = devx_qp_offload(call, hw);
-    }
-    if (status == DEVX_OK) {
-        status = devx_qp_memory(call, hw);
-    }
-    if (status != DEVX_OK) {
-        return status;
-    }
-    devx_qp_attrs(call, hw);
-    hca_obj_publish(HCA_KIND_QP, hw);
-    if ((hw->sq.buf != 0) && (hca_sq_add(hw) != 0)) {
-        return DEVX_NO_RES;
-    }
     call->obj->hw      = hw;
     call->obj->number  = hw->obj.num;
     call->obj->release = devx_qp_release;
-    return DEVX_OK;
+}
+
+/* Scatter to CQE: 0x11 and 0x22 of the requester, 1 and 2 of the responder
+ * mean 32 and 64 bytes. */
+static enum devx_status devx_qp_spec(struct devx_call *call,
+                                     struct hca_qp_spec *spec)
+{
+    const uint8_t *ctx = call->in + DEVX_QP_CTX;
+    enum devx_status status;
+
+    *spec = (struct hca_qp_spec){
+        .dev      = call->ctx->dev,
+        .uar      = devx_get(ctx, QPC_UAR),
+        .uidx     = devx_get(ctx, QPC_USER_INDEX),
+        .cs_req   = (devx_get(ctx, QPC_CS_REQ) & 3) * 32,
+        .cs_res   = devx_get(ctx, QPC_CS_RES) * 32,
+        .has_rndv = devx_get(ctx, QPC_OFFLOAD) == QPC_OFFLOAD_RNDV,
+        .attr     = {.log_msg_max = devx_get(ctx, QPC_LOG_MSG_MAX)},
+    };
+    status = devx_qp_check(call);
+    if (status == DEVX_OK) {
+        status = devx_qp_type(call, spec);
+    }
+    if (status == DEVX_OK) {
+        status = devx_qp_objects(call, spec);
+    }
+    if (status == DEVX_OK) {
+        uverbs_map_resolve(call->ctx);
+        status = devx_qp_memory(call, spec);
+    }
+    return status;
 }
 
 static enum devx_status devx_create_qp(struct devx_call *call)
 {
-    enum devx_status status = devx_qp_check(call);
+    struct hca_qp_spec spec;
     struct hca_qp *hw;
+    enum devx_status status;
 
+    status = devx_qp_spec(call, &spec);
     if (status != DEVX_OK) {
         return status;
     }
-    uverbs_map_resolve(call->ctx);
-    hw = uverbs_qp_alloc(call->ctx->dev);
-    if (hw == NULL) {
+    switch (hca_qp_create(&spec, &hw)) {
+    case 0:
+        devx_qp_made(call, hw);
+        return DEVX_OK;
+    case -EPROTONOSUPPORT:
+        return devx_qp_bad(call, DEVX_BAD_PARAM, QPC_SRQN,
+                           "qpc srqn_rmpn_xrqn, with tag matching,");
+    case -EOPNOTSUPP:
+        return devx_qp_bad(call, DEVX_BAD_PARAM, QPC_OFFLOAD,
+                           "qpc offload_type, with a send queue or without tag "
+                           "matching,");
+    default:
         return DEVX_NO_RES;
     }
-    status = devx_qp_make(call, hw);
-    if (status != DEVX_OK) {
-        hca_obj_free(HCA_KIND_QP, hw);
-    }
-    return status;
 }
 
 /* --- QUERY_QP ------------------------------------------------------------- */
@@ -310,16 +285,16 @@ static const struct devx_field devx_query_qp_fields[] = {
     {NULL, 0, 0}
 };
 
-static void devx_put_path(uint8_t *ctx, const struct hca_qp *hw)
+static void devx_put_path(uint8_t *ctx, const struct hca_qp_attr *attr)
 {
-    const struct hca_path *path = &hw->path;
+    const struct hca_path *path = &attr->path;
     const uint8_t *mac          = path->dmac;
 
-    devx_set(ctx, ADS_PKEY_INDEX, hw->pkey_index);
+    devx_set(ctx, ADS_PKEY_INDEX, attr->pkey_index);
     devx_set(ctx, ADS_GRH, path->grh);
     devx_set(ctx, ADS_MLID, path->src_path_bits);
     devx_set(ctx, ADS_RLID, path->dlid);
-    devx_set(ctx, ADS_ACK_TIMEOUT, hw->timeout);
+    devx_set(ctx, ADS_ACK_TIMEOUT, attr->timeout);
     devx_set(ctx, ADS_GID_INDEX, path->sgid_index);
     devx_set(ctx, ADS_STAT_RATE, path->stat_rate);
     devx_set(ctx, ADS_HOP_LIMIT, path->hop_limit);
@@ -327,16 +302,14 @@ static void devx_put_path(uint8_t *ctx, const struct hca_qp *hw)
     devx_set(ctx, ADS_FLOW_LABEL, path->flow_label);
     memcpy(ctx + ADS_RGID, path->dgid, sizeof(path->dgid));
     devx_set(ctx, ADS_SL, path->sl);
-    devx_set(ctx, ADS_PORT, hw->port);
+    devx_set(ctx, ADS_PORT, 1);
     devx_set(ctx, ADS_RMAC_HIGH, mac[0] << 8 | mac[1]);
     devx_set(ctx, ADS_RMAC_LOW, (uint32_t)mac[2] << 24 | mac[3] << 16 |
                                 mac[4] << 8 | mac[5]);
 }
 
-static unsigned devx_qpc_state(const struct hca_qp *hw)
+static unsigned devx_qpc_state(enum ibv_qp_state state)
 {
-    enum ibv_qp_state state = atomic_load(&hw->state);
-
     return (state == IBV_QPS_SQD) ? QPC_STATE_SQD :
            (state == IBV_QPS_SQE) ? QPC_STATE_SQER : state;
 }
@@ -353,58 +326,60 @@ static unsigned devx_log(unsigned value)
     return (value <= 1) ? 0 : 31 - __builtin_clz(value);
 }
 
-static void devx_put_qpc(uint8_t *ctx, const struct hca_qp *hw)
+static void devx_put_qpc(uint8_t *ctx, const struct hca_qp *hw,
+                         const struct hca_qp_info *info)
 {
-    devx_set(ctx, QPC_STATE, devx_qpc_state(hw));
+    const struct hca_qp_attr *attr = &info->attr;
+
+    devx_set(ctx, QPC_STATE, devx_qpc_state(info->state));
     devx_set(ctx, QPC_ST, devx_qpc_st(hw));
     devx_set(ctx, QPC_PM_STATE, 3); /* migrated */
-    devx_set(ctx, QPC_DP_0, hw->dp_ordering);
-    devx_set(ctx, QPC_DP_1, hw->dp_ordering >> 1);
-    devx_set(ctx, QPC_DP_FORCE, hw->dp_force);
+    devx_set(ctx, QPC_DP_0, attr->dp_ordering);
+    devx_set(ctx, QPC_DP_1, attr->dp_ordering >> 1);
+    devx_set(ctx, QPC_DP_FORCE, attr->dp_force);
     devx_set(ctx, QPC_PD, hw->pdn);
-    devx_set(ctx, QPC_MTU, hw->mtu);
-    devx_set(ctx, QPC_LOG_MSG_MAX, hw->log_msg_max);
+    devx_set(ctx, QPC_MTU, attr->mtu);
+    devx_set(ctx, QPC_LOG_MSG_MAX, attr->log_msg_max);
     devx_set(ctx, QPC_LOG_RQ_SIZE, hw->rq.log_cnt);
     devx_set(ctx, QPC_NO_SQ, hw->sq.buf == 0);
     devx_set(ctx, QPC_LOG_SQ_SIZE, hw->sq.log_cnt);
     devx_set(ctx, QPC_UAR, hw->uar);
     devx_set(ctx, QPC_USER_INDEX, hw->uidx);
-    devx_set(ctx, QPC_REMOTE_QPN, hw->dest_qpn);
-    devx_set(ctx, QPC_LOG_SRA_MAX, devx_log(hw->max_rd_atomic));
-    devx_set(ctx, QPC_RETRY_COUNT, hw->retry_cnt);
-    devx_set(ctx, QPC_RNR_RETRY, hw->rnr_retry);
-    devx_set(ctx, QPC_SEND_PSN, hw->req.psn);
+    devx_set(ctx, QPC_REMOTE_QPN, attr->dest_qpn);
+    devx_set(ctx, QPC_LOG_SRA_MAX, devx_log(attr->max_rd_atomic));
+    devx_set(ctx, QPC_RETRY_COUNT, attr->retry_cnt);
+    devx_set(ctx, QPC_RNR_RETRY, attr->rnr_retry);
+    devx_set(ctx, QPC_SEND_PSN, attr->sq_psn);
     devx_set(ctx, QPC_CQN_SND, hw->scqn);
-    devx_set(ctx, QPC_LOG_RRA_MAX, devx_log(hw->max_dest_rd_atomic));
-    devx_set(ctx, QPC_RRE, (hw->access & IBV_ACCESS_REMOTE_READ) != 0);
-    devx_set(ctx, QPC_RWE, (hw->access & IBV_ACCESS_REMOTE_WRITE) != 0);
-    devx_set(ctx, QPC_RAE, (hw->access & IBV_ACCESS_REMOTE_ATOMIC) != 0);
-    devx_set(ctx, QPC_MIN_RNR, hw->min_rnr_timer);
-    devx_set(ctx, QPC_RCV_PSN, hw->resp.psn);
+    devx_set(ctx, QPC_LOG_RRA_MAX, devx_log(attr->max_dest_rd_atomic));
+    devx_set(ctx, QPC_RRE, (attr->access & IBV_ACCESS_REMOTE_READ) != 0);
+    devx_set(ctx, QPC_RWE, (attr->access & IBV_ACCESS_REMOTE_WRITE) != 0);
+    devx_set(ctx, QPC_RAE, (attr->access & IBV_ACCESS_REMOTE_ATOMIC) != 0);
+    devx_set(ctx, QPC_MIN_RNR, attr->min_rnr_timer);
+    devx_set(ctx, QPC_RCV_PSN, attr->rq_psn);
     devx_set(ctx, QPC_CQN_RCV, hw->rcqn);
-    devx_set(ctx, QPC_Q_KEY, hw->qkey);
+    devx_set(ctx, QPC_Q_KEY, attr->qkey);
     devx_set(ctx, QPC_RQ_TYPE, (hw->srqn != 0) ? RQ_TYPE_SRQ :
                                (hw->rq.buf != 0) ? RQ_TYPE_OWN : RQ_TYPE_NONE);
     devx_set(ctx, QPC_SRQN, hw->srqn);
-    devx_set(ctx, QPC_HW_SQ, hw->req.ci);
-    devx_put_path(ctx, hw);
+    devx_set(ctx, QPC_HW_SQ, info->sq_ci);
+    devx_put_path(ctx, attr);
 }
 
 static enum devx_status devx_query_qp(struct devx_call *call)
 {
-    struct hca_qp *hw;
+    struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
+    struct hca_qp_info info;
     enum devx_status status;
 
     status = devx_check(call, 0, call->cmd->in_size, devx_query_qp_fields);
     if (status != DEVX_OK) {
         return status;
     }
-    hw = hca_obj_lock(HCA_KIND_QP, call->number);
-    if (hw == NULL) {
+    if (hca_qp_query(hw, &info) != 0) {
         return devx_held_up(call);
     }
-    devx_put_qpc(call->out + DEVX_QP_CTX, hw);
-    hca_obj_unlock(hw);
+    devx_put_qpc(call->out + DEVX_QP_CTX, hw, &info);
     return DEVX_OK;
 }
 

@@ -7,6 +7,7 @@
 #define DEVX_QP_H
 
 #include "devx.h"
+#include "softhca/exec/hca_qp_cmd.h"
 
 /* create_qp_in, query_qp_out and those that modify have it at this place. */
 #define DEVX_QP_EXT     DEVX_BITS(0x08, 31, 31) /* an extension follows */
@@ -99,6 +100,9 @@ static inline unsigned devx_dp_ordering(const uint8_t *ctx, uint32_t high,
 {
     return (devx_get(ctx, high) << 1) | devx_get(ctx, low);
 }
+
+/* Makes call->obj the handle of a QP or DCT, which it destroys. */
+void devx_qp_made(struct devx_call *call, struct hca_qp *hw);
 
 /* RTS2RTS_QP with DEVX_QP_EXT set (devx_qp_stream.c). */
 enum devx_status devx_qp_reset_stream(struct devx_call *call,

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Commands that change the state of a queue pair. Each is a step between two
- * states with the attributes that MODIFY_QP of verbs would want for it; from
- * there on both are one (uverbs_qp_modify.c). The address of the peer is
- * different: on RoCE the program has resolved its MAC. What is optional counts
+ * states with the attributes that this step needs (exec/hca_qp_cmd_step.c). The
+ * address of the peer is not that of verbs: on RoCE the program has resolved its MAC. What is optional counts
  * if opt_param_mask says so (the kernel's linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
  */
 #define _GNU_SOURCE
@@ -13,7 +12,6 @@
 #include "softhca/exec/hca_order.h"
 #include "softhca/exec/hca_wqe.h"
 #include "softhca/uverbs/uverbs_mmap.h"
-#include "softhca/uverbs/uverbs_qp.h"
 
 #include <string.h>
 
@@ -33,13 +31,11 @@ enum {
                          OPTPAR_LAG_TX_AFF
 };
 
-/* A step, and by type of queue pair the attributes that it always sets. */
 struct devx_step {
     uint16_t opcode;
     bool     any;       /* from every state */
     uint8_t  from, to;  /* enum ibv_qp_state */
     uint8_t  fields;    /* enum devx_step_fields: those it has */
-    unsigned masks[HCA_QP_DCT];
 };
 
 /* Which steps a field of the context belongs to */
@@ -51,29 +47,13 @@ enum devx_step_fields {
     STEP_OOO  = 16 /* to RTR, of a device that may lose order */
 };
 
-#define MASK_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
-#define MASK_RTR  (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | \
-                   IBV_QP_RQ_PSN)
-#define MASK_RTS  (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
-                   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
-
 static const struct devx_step devx_steps[] = {
-    {0x502, false, IBV_QPS_RESET, IBV_QPS_INIT, STEP_INIT,
-     {[HCA_QP_RC]  = MASK_INIT | IBV_QP_ACCESS_FLAGS,
-      [HCA_QP_UC]  = MASK_INIT | IBV_QP_ACCESS_FLAGS,
-      [HCA_QP_UD]  = MASK_INIT | IBV_QP_QKEY,
-      [HCA_QP_DCI] = MASK_INIT}},
-    {0x503, false, IBV_QPS_INIT, IBV_QPS_RTR, STEP_RTR,
-     {[HCA_QP_RC]  = MASK_RTR | IBV_QP_MAX_DEST_RD_ATOMIC |
-                     IBV_QP_MIN_RNR_TIMER,
-      [HCA_QP_UC]  = MASK_RTR,
-      [HCA_QP_UD]  = 0,
-      [HCA_QP_DCI] = IBV_QP_PATH_MTU | IBV_QP_AV}},
-    {0x504, false, IBV_QPS_RTR, IBV_QPS_RTS, STEP_RTS,
-     {[HCA_QP_RC]  = MASK_RTS,
-      [HCA_QP_UC]  = IBV_QP_SQ_PSN,
-      [HCA_QP_UD]  = IBV_QP_SQ_PSN,
-      [HCA_QP_DCI] = MASK_RTS}},
+    {.opcode = 0x502, .from = IBV_QPS_RESET, .to = IBV_QPS_INIT,
+     .fields = STEP_INIT},
+    {.opcode = 0x503, .from = IBV_QPS_INIT, .to = IBV_QPS_RTR,
+     .fields = STEP_RTR},
+    {.opcode = 0x504, .from = IBV_QPS_RTR, .to = IBV_QPS_RTS,
+     .fields = STEP_RTS},
     {.opcode = 0x505, .from = IBV_QPS_RTS, .to = IBV_QPS_RTS,
      .fields = STEP_STAY},
     {.opcode = 0x506, .from = IBV_QPS_SQE, .to = IBV_QPS_RTS,
@@ -220,44 +200,28 @@ static void devx_qpc_path(const uint8_t *ctx, bool roce, struct hca_path *path)
     memcpy(path->dgid, ctx + ADS_RGID, sizeof(path->dgid));
 }
 
-/* As QUERY_QP of verbs is to report it. */
-static void devx_path_attr(const struct hca_path *path,
-                           struct ibv_ah_attr *attr)
+static void devx_qpc_attr(const uint8_t *ctx, bool roce,
+                          struct hca_qp_attr *attr)
 {
-    *attr = (struct ibv_ah_attr){
-        .grh = {
-            .flow_label    = path->flow_label,
-            .sgid_index    = path->sgid_index,
-            .hop_limit     = path->hop_limit,
-            .traffic_class = path->tclass,
-        },
-        .dlid          = path->dlid,
-        .sl            = path->sl,
-        .src_path_bits = path->src_path_bits,
-        .static_rate   = path->stat_rate,
-        .is_global     = path->grh,
-        .port_num      = 1,
-    };
-    memcpy(attr->grh.dgid.raw, path->dgid, sizeof(path->dgid));
-}
-
-static void devx_qpc_attr(const uint8_t *ctx, struct ibv_qp_attr *attr)
-{
-    *attr = (struct ibv_qp_attr){
-        .path_mtu           = devx_get(ctx, QPC_MTU),
+    *attr = (struct hca_qp_attr){
+        .dest_qpn           = devx_get(ctx, QPC_REMOTE_QPN),
         .qkey               = devx_get(ctx, QPC_Q_KEY),
-        .rq_psn             = devx_get(ctx, QPC_RCV_PSN),
         .sq_psn             = devx_get(ctx, QPC_SEND_PSN),
-        .dest_qp_num        = devx_get(ctx, QPC_REMOTE_QPN),
+        .rq_psn             = devx_get(ctx, QPC_RCV_PSN),
         .pkey_index         = devx_get(ctx, ADS_PKEY_INDEX),
-        .max_rd_atomic      = 1 << devx_get(ctx, QPC_LOG_SRA_MAX),
-        .max_dest_rd_atomic = 1 << devx_get(ctx, QPC_LOG_RRA_MAX),
-        .min_rnr_timer      = devx_get(ctx, QPC_MIN_RNR),
-        .port_num           = devx_get(ctx, ADS_PORT),
+        .mtu                = devx_get(ctx, QPC_MTU),
         .timeout            = devx_get(ctx, ADS_ACK_TIMEOUT),
         .retry_cnt          = devx_get(ctx, QPC_RETRY_COUNT),
         .rnr_retry          = devx_get(ctx, QPC_RNR_RETRY),
+        .min_rnr_timer      = devx_get(ctx, QPC_MIN_RNR),
+        .max_rd_atomic      = 1 << devx_get(ctx, QPC_LOG_SRA_MAX),
+        .max_dest_rd_atomic = 1 << devx_get(ctx, QPC_LOG_RRA_MAX),
+        .log_msg_max        = devx_get(ctx, QPC_LOG_MSG_MAX),
+        .no_atomics         = devx_get(ctx, QPC_ATOMIC_MODE) == 0,
+        .dp_ordering        = devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0),
+        .dp_force           = devx_get(ctx, QPC_DP_FORCE),
     };
+    devx_qpc_path(ctx, roce, &attr->path);
 }
 
 /* Rights, each by itself: `given` are those that the command speaks of. */
@@ -282,139 +246,108 @@ static unsigned devx_qpc_access(const uint8_t *ctx, uint32_t given,
     return access;
 }
 
-/* What verbs have no attribute for: the kernel's driver sets both by itself.
- * The mode belongs to the right, and without one there are no atomics. */
-static void devx_step_apply(const struct devx_call *call,
-                            const struct devx_step *step, struct hca_qp *hw)
-{
-    const uint8_t *ctx = call->in + DEVX_QP_CTX;
-
-    if (step->fields == STEP_RTR) {
-        hw->log_msg_max = devx_get(ctx, QPC_LOG_MSG_MAX);
-        hw->dp_ordering = devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0);
-        hw->dp_force    = devx_get(ctx, QPC_DP_FORCE);
-    }
-    if ((step->fields == STEP_INIT) ||
-        (devx_get(call->in, DEVX_QP_OPTPAR) & OPTPAR_RAE)) {
-        hw->no_atomics = (devx_get(ctx, QPC_ATOMIC_MODE) == 0);
-    }
-}
-
 /* An initiator answers nobody: rights of it are none. */
-static unsigned devx_optional(const struct hca_qp *hw, uint32_t optpar)
+static uint32_t devx_optional(enum hca_qp_type type, uint32_t optpar)
 {
-    return (((optpar & OPTPAR_ACCESS) && (hw->type <= HCA_QP_UC)) ?
+    return (((optpar & OPTPAR_ACCESS) && (type <= HCA_QP_UC)) ?
             IBV_QP_ACCESS_FLAGS : 0) |
            ((optpar & OPTPAR_PKEY_INDEX) ? IBV_QP_PKEY_INDEX : 0) |
            ((optpar & OPTPAR_Q_KEY) ? IBV_QP_QKEY : 0) |
-           ((optpar & OPTPAR_RNR_TIMEOUT) ? IBV_QP_MIN_RNR_TIMER : 0);
+           ((optpar & OPTPAR_RNR_TIMEOUT) ? IBV_QP_MIN_RNR_TIMER : 0) |
+           ((optpar & OPTPAR_RAE) ? HCA_QP_ATOMIC_MODE : 0);
 }
 
-static enum devx_status devx_step_path(struct devx_call *call,
-                                       const struct hca_qp *hw,
-                                       struct ibv_qp_attr *attr,
-                                       struct hca_path *path)
+/* The path of an initiator is its own end. The mode of atomics belongs to the
+ * right, and without one there are no atomics. */
+static uint32_t devx_step_mask(const struct devx_step *step,
+                               enum hca_qp_type type, uint32_t optpar)
+{
+    uint32_t mask = IBV_QP_STATE | HCA_QP_FROM | devx_optional(type, optpar) |
+                    hca_qp_step_needs(type, step->from, step->to);
+
+    return mask | ((step->fields == STEP_INIT) ? HCA_QP_ATOMIC_MODE :
+                   (step->fields != STEP_RTR) ? 0 :
+                   HCA_QP_LOG_MSG_MAX | HCA_QP_DP_ORDERING |
+                   ((type == HCA_QP_DCI) ? IBV_QP_AV : 0));
+}
+
+static enum devx_status devx_step_change(struct devx_call *call,
+                                         const struct devx_step *step,
+                                         const struct hca_qp *hw,
+                                         struct hca_qp_change *change)
 {
     const uint8_t *ctx = call->in + DEVX_QP_CTX;
-    uint8_t gid[16];
+    uint32_t optpar    = devx_get(call->in, DEVX_QP_OPTPAR);
 
-    devx_qpc_path(ctx, hca_dev_is_roce(call->ctx->dev), path);
-    devx_path_attr(path, &attr->ah_attr);
-    if (path->grh && (hw->type != HCA_QP_DCI) &&
-        (hca_dev_gid(call->ctx->dev, path->sgid_index, gid) ==
-         HCA_GID_NONE)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x20,
-                           "ads src_addr_index", path->sgid_index);
-    }
-    return DEVX_OK;
-}
-
-/* No capability tells of other services. */
-static bool devx_dp_is_good(const uint8_t *ctx, const struct hca_qp *hw)
-{
-    unsigned dp = devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0);
-
-    return (dp == HCA_DP_IBTA) ||
-           ((dp <= HCA_DP_LAST) &&
-            ((hw->type == HCA_QP_RC) || (hw->type == HCA_QP_DCI)));
-}
-
-/* The attributes of the step, in the order in which they are found wrong. */
-static enum devx_status devx_step_attr(struct devx_call *call,
-                                       const struct devx_step *step,
-                                       const struct hca_qp *hw,
-                                       struct ibv_qp_attr *attr)
-{
-    const uint8_t *ctx = call->in + DEVX_QP_CTX;
-    uint32_t given     = (step->fields == STEP_INIT) ? OPTPAR_ACCESS :
-                         devx_get(call->in, DEVX_QP_OPTPAR);
-
-    devx_qpc_attr(ctx, attr);
-    attr->qp_state        = step->to;
-    attr->qp_access_flags = devx_qpc_access(ctx, given, hw->access);
     if ((devx_get(ctx, QPC_LAG_PORT) != 0) && !devx_is_bond(call)) {
         return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX,
                            "qpc lag_tx_port_affinity",
                            devx_get(ctx, QPC_LAG_PORT));
     }
-    if ((step->fields == STEP_INIT) && (attr->port_num != 1)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x3c,
-                           "ads vhca_port_num", attr->port_num);
-    }
-    if ((step->fields == STEP_RTS) && (hw->type == HCA_QP_DCI) &&
-        (attr->max_rd_atomic > uverbs_max_rd_atomic_dc())) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x70,
-                           "qpc log_sra_max", devx_get(ctx, QPC_LOG_SRA_MAX));
-    }
-    if (!devx_dp_is_good(ctx, hw)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x90,
-                           "qpc dp_ordering",
-                           devx_dp_ordering(ctx, QPC_DP_1, QPC_DP_0));
-    }
-    if ((step->masks[hw->type] & IBV_QP_PATH_MTU) && (attr->path_mtu == 0)) {
-        return devx_refuse(call, DEVX_BAD_PARAM, DEVX_QP_CTX + 0x08,
-                           "qpc mtu", 0);
-    }
+    change->mask = devx_step_mask(step, hw->type, optpar);
+    change->cur  = step->from;
+    change->port = devx_get(ctx, ADS_PORT);
+    devx_qpc_attr(ctx, hca_dev_is_roce(call->ctx->dev), &change->attr);
+    change->attr.access = devx_qpc_access(ctx, (step->fields == STEP_INIT) ?
+                                               OPTPAR_ACCESS : optpar,
+                                          hw->attr.access);
     return DEVX_OK;
+}
+
+/* The device refused an attribute, or else the step. */
+static enum devx_status devx_step_refuse(struct devx_call *call,
+                                         const struct hca_qp *hw, uint32_t bad)
+{
+    static const struct {
+        uint32_t    bit, field;
+        const char *name;
+    } fields[] = {
+        {IBV_QP_PATH_MTU, QPC_MTU, "qpc mtu"},
+        {IBV_QP_PKEY_INDEX, ADS_PKEY_INDEX, "ads pkey_index"},
+        {IBV_QP_AV, ADS_GID_INDEX, "ads src_addr_index"},
+        {IBV_QP_PORT, ADS_PORT, "ads vhca_port_num"},
+        {IBV_QP_MAX_QP_RD_ATOMIC, QPC_LOG_SRA_MAX, "qpc log_sra_max"},
+        {HCA_QP_DP_ORDERING, QPC_DP_1, "qpc dp_ordering"},
+    };
+    uint32_t optpar = call->cmd->in_size < DEVX_QP_CTX ? 0 :
+                      devx_get(call->in, DEVX_QP_OPTPAR);
+
+    for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (bad == fields[i].bit) {
+            return devx_refuse(call, DEVX_BAD_PARAM,
+                               DEVX_QP_CTX + (fields[i].field >> 16),
+                               fields[i].name,
+                               devx_get(call->in + DEVX_QP_CTX,
+                                        fields[i].field));
+        }
+    }
+    return devx_refuse(call, DEVX_BAD_QP_STATE, (optpar != 0) ? 0x10 : 0x08,
+                       (optpar != 0) ? "opt_param_mask in this state" :
+                                       "state of the qp",
+                       (optpar != 0) ? optpar : atomic_load(&hw->state));
 }
 
 static enum devx_status devx_modify_qp(struct devx_call *call)
 {
     const struct devx_step *step = devx_step(call->cmd->opcode);
-    struct hca_qp *hw = hca_obj_peek(HCA_KIND_QP, call->number);
-    struct ibv_qp_attr attr = {.qp_state = step->to};
-    struct hca_path path    = {0};
-    uint32_t optpar         = 0;
-    unsigned mask           = IBV_QP_STATE;
+    struct hca_qp *hw            = hca_obj_peek(HCA_KIND_QP, call->number);
+    struct hca_qp_change change  = {.mask = IBV_QP_STATE, .next = step->to};
     enum devx_status status;
+    uint32_t bad;
 
     if (call->cmd->has_list && devx_get(call->in, DEVX_QP_EXT)) {
         return devx_qp_reset_stream(call, hw);
     }
     status = devx_step_check(call, step);
     if ((status == DEVX_OK) && !step->any) {
-        optpar = devx_get(call->in, DEVX_QP_OPTPAR);
-        status = devx_step_attr(call, step, hw, &attr);
-        mask  |= step->masks[hw->type] | devx_optional(hw, optpar);
-    }
-    if ((status == DEVX_OK) && (mask & IBV_QP_AV)) {
-        status = devx_step_path(call, hw, &attr, &path);
+        status = devx_step_change(call, step, hw, &change);
     }
     if (status != DEVX_OK) {
         return status;
     }
     uverbs_map_resolve(call->ctx);
-    if ((step->any || (atomic_load(&hw->state) == step->from)) &&
-        (uverbs_qp_modify_hw(hw, &attr, mask, &path) == 0)) {
-        if (!step->any) {
-            devx_step_apply(call, step, hw);
-        }
-        return DEVX_OK;
-    }
-    return devx_refuse(call, DEVX_BAD_QP_STATE, (optpar != 0) ? 0x10 : 0x08,
-                       (optpar != 0) ? "opt_param_mask in this state" :
-                                       "state of the qp",
-                       (optpar != 0) ? optpar : atomic_load(&hw->state));
+    return (hca_qp_modify(hw, &change, &bad) == 0) ? DEVX_OK :
+           devx_step_refuse(call, hw, bad);
 }
 
 #define MODIFY_QP(_opcode, _name, _size, _has_list) \

@@ -199,7 +199,7 @@ void hca_late_finish(struct hca_qp *qp)
 void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe)
 {
     if ((wqe->op->flags & HCA_OP_DATA_IN) &&
-        (qp->req.reads >= hca_qp_rd_limit(qp->max_rd_atomic))) {
+        (qp->req.reads >= hca_qp_rd_limit(qp->attr.max_rd_atomic))) {
         hca_late_finish(qp);
     } else if (hca_wqe_is_fenced(wqe)) {
         qp->has_streams ? hca_late_run(qp, hca_late_is_of_stream, wqe) :

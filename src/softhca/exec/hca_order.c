@@ -82,7 +82,8 @@ static bool hca_order_is_relaxed(const struct hca_wqe *wqe)
 
 static unsigned hca_order_dp(const struct hca_qp *qp, unsigned own)
 {
-    return (qp->dp_force || (qp->dp_ordering > own)) ? qp->dp_ordering : own;
+    return (qp->attr.dp_force || (qp->attr.dp_ordering > own)) ?
+           qp->attr.dp_ordering : own;
 }
 
 /* Order is lost if the sender may send so and its peer may place so: the flag
@@ -93,9 +94,9 @@ static unsigned hca_order_lost(const struct hca_qp *qp,
                                const struct hca_wqe *wqe)
 {
     bool is_dc                  = (qp->type == HCA_QP_DCI);
-    const struct hca_path *path = is_dc ? &wqe->path : &qp->path;
+    const struct hca_path *path = is_dc ? &wqe->path : &qp->attr.path;
     const struct hca_qp *peer   = hca_obj_peek(HCA_KIND_QP, is_dc ? wqe->dqpn :
-                                                            qp->dest_qpn);
+                                                            qp->attr.dest_qpn);
     unsigned sent   = hca_order_dp(qp, (HCA_ORDER_OOO_SLS >> path->sl) & 1);
     unsigned placed = (peer != NULL) ? hca_order_dp(peer, HCA_DP_OOO_RW) :
                                        HCA_DP_OOO_RW;

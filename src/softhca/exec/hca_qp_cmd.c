@@ -1,13 +1,207 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The ends of queue pairs; see hca_qp_cmd.h.
+ * Creation, query and destruction of queue pairs and DC targets.
  */
 #define _GNU_SOURCE
 #include "hca_qp_cmd.h"
+#include "hca_qp.h"
+#include "hca_requester.h"
 #include "hca_sq.h"
+#include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_dev.h"
+#include "softhca/obj/hca_async.h"
+#include "softhca/obj/hca_cq.h"
+#include "softhca/obj/hca_tm.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+static bool hca_qp_sends(const struct hca_qp *qp)
+{
+    return qp->sq.buf != 0;
+}
+
+/* --- creation ------------------------------------------------------------ */
+
+/* An SRQ of DEVX may be for initiators of DC, too. */
+static int hca_qp_check_tm(const struct hca_qp_spec *spec)
+{
+    const struct hca_srq *srq = hca_obj_peek(HCA_KIND_SRQ, spec->srqn);
+    bool has_tm               = (srq != NULL) && (srq->tm != 0);
+
+    if (has_tm && (spec->type != HCA_QP_RC) &&
+        !((spec->type == HCA_QP_DCT) && srq->dc.is_on)) {
+        return -EPROTONOSUPPORT;
+    }
+    /* the device itself sends the reads of a rendezvous */
+    return (spec->has_rndv &&
+            (!has_tm || (spec->sq.buf != 0) ||
+             ((spec->type == HCA_QP_DCT) && !hca_has_dc_rndv()))) ?
+           -EOPNOTSUPP : 0;
+}
+
+int hca_qp_check(const struct hca_qp_spec *spec)
+{
+    if (spec->has_streams &&
+        ((spec->type != HCA_QP_DCI) || (hca_config.log_streams == 0) ||
+         (spec->log_streams > hca_config.log_streams) ||
+         (spec->log_errored > hca_config.log_errored))) {
+        hca_info("qp: 2^%u streams, 2^%u of them in error: not supported",
+                 spec->log_streams, spec->log_errored);
+        return -EINVAL;
+    }
+    return hca_qp_check_tm(spec);
+}
+
+struct hca_qp_count {
+    unsigned dev, count;
+};
+
+static void hca_qp_count(void *obj, void *arg)
+{
+    const struct hca_qp *qp    = obj;
+    struct hca_qp_count *count = arg;
+
+    count->count += (qp->obj.dev == count->dev);
+}
+
+/* Where the table is not the limit, they are counted. */
+static struct hca_qp *hca_qp_alloc(unsigned dev)
+{
+    uint32_t limit            = hca_limit(HCA_LIMIT_QP, HCA_MAX_QPS);
+    struct hca_qp_count count = {.dev = dev};
+
+    if (limit < HCA_MAX_QPS) {
+        hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, hca_qp_count, &count);
+    }
+    return (count.count < limit) ? hca_obj_alloc(HCA_KIND_QP, dev) : NULL;
+}
+
+/* A QP that nobody finds yet. */
+static int hca_qp_new(const struct hca_qp_spec *spec, struct hca_qp **qp_p)
+{
+    int ret = hca_qp_check(spec);
+    struct hca_qp *qp;
+
+    if (ret != 0) {
+        return ret;
+    }
+    qp = hca_qp_alloc(spec->dev);
+    if (qp == NULL) {
+        return -ENOMEM;
+    }
+    qp->obj.async_chan  = spec->async_chan;
+    qp->obj.user_handle = spec->user_handle;
+    qp->type            = spec->type;
+    qp->wq_sig          = spec->wq_sig;
+    qp->has_tm          = hca_srq_has_tm(spec->srqn);
+    qp->has_rndv        = spec->has_rndv;
+    /* completions of a DCI with streams wait for each other, without data */
+    qp->cs_req          = spec->has_streams ? 0 : spec->cs_req;
+    qp->cs_res          = spec->cs_res;
+    qp->has_streams     = spec->has_streams;
+    qp->log_streams     = spec->log_streams;
+    qp->log_errored     = spec->log_errored;
+    qp->pdn             = spec->pdn;
+    qp->scqn            = spec->scqn;
+    qp->rcqn            = spec->rcqn;
+    qp->srqn            = spec->srqn;
+    qp->xrcdn           = spec->xrcdn;
+    qp->uar             = spec->uar;
+    qp->uidx            = spec->uidx;
+    qp->sq              = spec->sq;
+    qp->rq              = spec->rq;
+    qp->dbrec           = spec->dbrec;
+    qp->dc_key          = spec->dc_key;
+    qp->attr            = spec->attr;
+    qp->pkey            = hca_dev_pkey(spec->dev, spec->attr.pkey_index);
+    *qp_p               = qp;
+    return 0;
+}
+
+int hca_qp_create(const struct hca_qp_spec *spec, struct hca_qp **qp_p)
+{
+    struct hca_qp *qp;
+    int ret = hca_qp_new(spec, &qp);
+
+    if (ret != 0) {
+        return ret;
+    }
+    hca_obj_publish(HCA_KIND_QP, qp);
+    ret = hca_qp_sends(qp) ? hca_sq_add(qp) : 0;
+    if (ret != 0) {
+        hca_obj_free(HCA_KIND_QP, qp);
+        return ret;
+    }
+    *qp_p = qp;
+    return 0;
+}
+
+#define HCA_DCT_ATTRS \
+    (IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PATH_MTU | \
+     IBV_QP_MIN_RNR_TIMER | HCA_QP_DP_ORDERING)
+
+int hca_dct_create(const struct hca_qp_spec *spec, uint32_t *bad_p,
+                   struct hca_qp **dct_p)
+{
+    struct hca_qp *dct;
+    int ret;
+
+    *bad_p = hca_qp_attr_bad(HCA_QP_DCT, spec->dev, HCA_DCT_ATTRS, &spec->attr);
+    ret    = (*bad_p != 0) ? -EINVAL : hca_qp_new(spec, &dct);
+    if (ret != 0) {
+        return ret;
+    }
+    /* 64 bytes, and only in the larger CQE (create_dct() of mlx5_ib) */
+    dct->cs_res = (hca_cq_inline_room(dct->rcqn, dct->cs_res) == 64) ? 64 : 0;
+    atomic_store(&dct->state, IBV_QPS_RTR);
+    hca_obj_publish(HCA_KIND_QP, dct);
+    *dct_p = dct;
+    return 0;
+}
+
+int hca_dct_drain(struct hca_qp *dct)
+{
+    bool is_active;
+
+    if (hca_qp_is_stuck(dct)) {
+        return -ETIMEDOUT;
+    }
+    hca_qp_lock_both(dct);
+    is_active = (hca_qp_state(dct) == IBV_QPS_RTR);
+    if (is_active) {
+        hca_qp_enter(dct, IBV_QPS_ERR);
+    }
+    hca_qp_unlock_both(dct);
+    return is_active ? 0 : -EINVAL;
+}
+
+/* --- query --------------------------------------------------------------- */
+
+int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
+{
+    if (hca_qp_is_stuck(qp)) {
+        return -ETIMEDOUT;
+    }
+    hca_mutex_lock(&qp->sq_lock);
+    hca_qp_lock(qp);
+    *info = (struct hca_qp_info){
+        .state = hca_qp_state(qp),
+        .sq_ci = qp->req.ci,
+        .attr  = qp->attr,
+    };
+    info->attr.sq_psn = qp->req.psn;
+    info->attr.rq_psn = qp->resp.psn;
+    hca_mutex_unlock(&qp->obj.lock);
+    hca_mutex_unlock(&qp->sq_lock);
+    if (info->state == IBV_QPS_ERR) { /* a peer's doing: receives are flushed */
+        hca_requester_run(qp, qp->obj.num);
+    }
+    return 0;
+}
+
+/* --- destruction --------------------------------------------------------- */
 
 static void hca_qp_drop_sq(struct hca_qp *qp)
 {
@@ -24,11 +218,37 @@ static void hca_qp_drop_sq(struct hca_qp *qp)
     free(sq);
 }
 
-void hca_qp_quiesce(struct hca_qp *qp)
+/* When it returns, no thread of any process executes on the QP (or one that is
+ * stopped does), and no timer of it is armed. */
+static void hca_qp_quiesce(struct hca_qp *qp)
 {
+    if (hca_qp_sends(qp)) {
+        hca_sq_del(qp);
+    }
     if (qp->req.sq != NULL) {
         hca_qp_drop_sq(qp);
     }
     /* who executes on it as a responder has it locked */
     hca_obj_is_stuck(HCA_KIND_QP, qp);
+}
+
+uint32_t hca_qp_destroy(struct hca_qp *qp)
+{
+    uint32_t events = hca_async_end(HCA_KIND_QP, &qp->obj);
+    bool is_stuck   = hca_qp_is_stuck(qp);
+
+    if (!is_stuck) {
+        hca_qp_lock_both(qp);
+        if (hca_qp_state(qp) != IBV_QPS_RESET) {
+            hca_qp_enter(qp, IBV_QPS_RESET);
+        }
+        hca_qp_unlock_both(qp);
+    }
+    hca_qp_quiesce(qp);
+    if (is_stuck) {
+        hca_obj_abandon(HCA_KIND_QP, qp);
+    } else {
+        hca_obj_free(HCA_KIND_QP, qp);
+    }
+    return events;
 }

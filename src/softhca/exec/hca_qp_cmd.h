@@ -1,25 +1,123 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands on queue pairs, DC targets among them, for the front ends, which are
- * inside the device (hca_thread.h) and hold no lock of an object.
+ * Commands on queue pairs, DC targets among them: the only way in which the front
+ * ends make and change them. These are inside the device (hca_thread.h) and hold
+ * no lock of an object.
  */
 #ifndef HCA_QP_CMD_H
 #define HCA_QP_CMD_H
 
+#include "softhca/fabric/hca_caps.h"
 #include "softhca/obj/hca_objs.h"
 
-/* A state change by MODIFY_QP, with the attributes already checked by the
- * caller and written to qp->attr and its decoded fields. Takes both locks:
- * RESET rewinds, ERR flushes what is posted, RTS runs.
- * @param from  the state in which the caller found the change to be allowed
- * @return 0, or -EINVAL if a peer has put the QP in error meanwhile; to RESET
- *         and ERR leads a way from everywhere. */
-int hca_qp_set_state(struct hca_qp *qp, enum ibv_qp_state from,
-                     enum ibv_qp_state to);
+#define HCA_MAX_RD_ATOMIC 16u /* reads and atomics of a QP under way */
 
-/* Called after hca_sq_del() and before the QP is freed: when it returns, no
- * thread of any process executes on the QP (or one that is stopped does), and no
- * timer of it is armed. */
-void hca_qp_quiesce(struct hca_qp *qp);
+/* Reads and atomics that a DCI may have under way: log_max_ra_req_dc */
+static inline uint32_t hca_max_rd_atomic_dc(void)
+{
+    return hca_limit(HCA_LIMIT_RD_ATOMIC, HCA_MAX_RD_ATOMIC);
+}
+
+/* A queue pair as it is asked for; the numbers are of objects that exist. */
+struct hca_qp_spec {
+    unsigned           dev;
+    enum hca_qp_type   type;
+    uint32_t           pdn, scqn, rcqn, srqn, xrcdn; /* 0: none */
+    uint32_t           uar;
+    uint32_t           uidx;
+    struct hca_ring    sq, rq;
+    hca_off_t          dbrec;
+    uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
+    bool               wq_sig;
+    bool               has_rndv;
+    bool               has_streams;
+    uint8_t            log_streams, log_errored;
+    uint64_t           dc_key; /* DCT */
+    struct hca_qp_attr attr;   /* DCT: all; others: log_msg_max */
+    uint32_t           async_chan;
+    uint64_t           user_handle; /* what async events report */
+};
+
+/* Attributes that verbs have no bit for, beside enum ibv_qp_attr_mask */
+enum {
+    HCA_QP_LOG_MSG_MAX = 1 << 27,
+    HCA_QP_ATOMIC_MODE = 1 << 28,
+    HCA_QP_DP_ORDERING = 1 << 29,
+    HCA_QP_FROM        = 1 << 30, /* as IBV_QP_CUR_STATE, in every step */
+    HCA_QP_OWN_ATTRS   = HCA_QP_LOG_MSG_MAX | HCA_QP_ATOMIC_MODE |
+                         HCA_QP_DP_ORDERING | HCA_QP_FROM
+};
+
+/* A change of the attributes in `mask`, and of the state if IBV_QP_STATE is. */
+struct hca_qp_change {
+    uint32_t           mask;
+    enum ibv_qp_state  next; /* IBV_QP_STATE */
+    enum ibv_qp_state  cur;  /* IBV_QP_CUR_STATE, HCA_QP_FROM */
+    uint8_t            port; /* IBV_QP_PORT */
+    struct hca_qp_attr attr;
+};
+
+/* A QP as a query finds it: its PSNs are those of the next messages. */
+struct hca_qp_info {
+    enum ibv_qp_state  state;
+    uint16_t           sq_ci; /* next basic block to execute */
+    struct hca_qp_attr attr;
+};
+
+/* Checks what hca_qp_create() and hca_dct_create() refuse.
+ * @return 0; -EPROTONOSUPPORT if the type receives from no list of tags;
+ *         -EOPNOTSUPP if it has no rendezvous; -EINVAL for other streams than the
+ *         device has. */
+int hca_qp_check(const struct hca_qp_spec *spec);
+
+/* Creates a QP in RESET. @return 0, what hca_qp_check() returns, or -ENOMEM. */
+int hca_qp_create(const struct hca_qp_spec *spec, struct hca_qp **qp_p);
+
+/* Changes a QP that is no DCT: RESET rewinds it, ERR flushes what is posted, RTS
+ * runs it.
+ * @param bad_p  the bit of an attribute whose value is refused, or 0
+ * @return 0; -EINVAL for that value, or if the state allows no such change;
+ *         -ETIMEDOUT if a stopped process holds the QP. */
+int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
+                  uint32_t *bad_p);
+
+/* Reads what changes. If the QP is in error, what is posted is flushed.
+ * @return 0 or -ETIMEDOUT. */
+int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info);
+
+/* Destroys a QP or a DCT. If a stopped process holds it, nobody finds it any more.
+ * @return async events that were reported for it and read. */
+uint32_t hca_qp_destroy(struct hca_qp *qp);
+
+/* Creates a DCT in RTR.
+ * @param bad_p  the bit of an attribute whose value is refused, or 0
+ * @return 0, -EINVAL for that value, or as hca_qp_create(). */
+int hca_dct_create(const struct hca_qp_spec *spec, uint32_t *bad_p,
+                   struct hca_qp **dct_p);
+
+/* Ends receiving of a DCT. @return 0, -EINVAL if it is not in RTR, or
+ * -ETIMEDOUT. */
+int hca_dct_drain(struct hca_qp *dct);
+
+/* The attributes that a step needs, besides IBV_QP_STATE; 0 if there is none. */
+uint32_t hca_qp_step_needs(enum hca_qp_type type, enum ibv_qp_state cur,
+                           enum ibv_qp_state next);
+
+/* Tells if a QP may go from @cur to @next with the attributes in @mask. */
+bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
+                    enum ibv_qp_state next, uint32_t mask);
+
+/* Finds an attribute in @mask whose value the device cannot hold.
+ * @return its bit, or 0. */
+uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
+                         const struct hca_qp_attr *attr);
+
+/* Takes both locks, of a QP that no stopped process holds. The way back runs what
+ * is posted. */
+void hca_qp_lock_both(struct hca_qp *qp);
+void hca_qp_unlock_both(struct hca_qp *qp);
+
+/* Enters a state, under both locks. */
+void hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state next);
 
 #endif

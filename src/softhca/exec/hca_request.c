@@ -78,10 +78,10 @@ static enum hca_check hca_request_rnr(struct hca_request *rq)
     hca_count(qp->obj.dev, HCA_COUNT_RNR_NAK_RETRY_ERR);
     hca_request_arrived(rq);
     rq->tries->retries = 0;
-    if (qp->rnr_retry != HCA_RNR_FOREVER) {
-        if (rq->tries->rnr_retries >= qp->rnr_retry) {
+    if (qp->attr.rnr_retry != HCA_RNR_FOREVER) {
+        if (rq->tries->rnr_retries >= qp->attr.rnr_retry) {
             return hca_check_wqe(HCA_CHECK_RNR_EXC, rq->wqe.qpn, rq->wqe.idx,
-                                 qp->rnr_retry);
+                                 qp->attr.rnr_retry);
         }
         rq->tries->rnr_retries++;
     }
@@ -106,8 +106,8 @@ static enum hca_check hca_request_timeout(struct hca_request *rq)
     hca_count(qp->obj.dev, HCA_COUNT_LOCAL_ACK_TIMEOUT_ERR);
     hca_request_arrived(rq);
     hca_request_lost(rq);
-    rq->tries->retries += (qp->timeout != 0);
-    return hca_request_wait(rq, hca_wire_timeout_ns(qp->timeout));
+    rq->tries->retries += (qp->attr.timeout != 0);
+    return hca_request_wait(rq, hca_wire_timeout_ns(qp->attr.timeout));
 }
 
 /* --- what goes out, what comes back ------------------------------------- */
@@ -119,7 +119,8 @@ static void hca_request_address(struct hca_request *rq)
 
     switch (qp->type) {
     case HCA_QP_UD:
-        msg->qkey = (rq->wqe.qkey & HCA_QKEY_OWN) ? qp->qkey : rq->wqe.qkey;
+        msg->qkey = (rq->wqe.qkey & HCA_QKEY_OWN) ? qp->attr.qkey :
+                                                    rq->wqe.qkey;
         /* fall through */
     case HCA_QP_DCI:
         msg->dc_key   = rq->wqe.dc_key;
@@ -128,8 +129,8 @@ static void hca_request_address(struct hca_request *rq)
         break;
     default:
         msg->srqn     = rq->wqe.xrc_srqn;
-        msg->path     = &qp->path;
-        msg->dest_qpn = qp->dest_qpn;
+        msg->path     = &qp->attr.path;
+        msg->dest_qpn = qp->attr.dest_qpn;
         break;
     }
 }
@@ -137,7 +138,7 @@ static void hca_request_address(struct hca_request *rq)
 /* At the limit the requester waits for one of them to end. */
 static uint8_t hca_request_reads(const struct hca_qp *qp)
 {
-    unsigned limit = hca_qp_rd_limit(qp->max_rd_atomic);
+    unsigned limit = hca_qp_rd_limit(qp->attr.max_rd_atomic);
 
     return (qp->req.reads < limit) ? qp->req.reads : limit - 1;
 }
@@ -151,7 +152,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->has_inval = hca_request_msgs[rq->wqe.opcode].has_inval;
     msg->solicited = rq->wqe.solicited;
     msg->is_fin    = false;
-    msg->mtu       = rq->qp->mtu;
+    msg->mtu       = rq->qp->attr.mtu;
     msg->reads     = hca_request_reads(rq->qp);
     msg->executed  = rq->tries->executed;
     msg->atomic_before = rq->tries->atomic; /* or `arrived` */
@@ -281,7 +282,7 @@ static enum hca_check hca_request_send(struct hca_request *rq)
 {
     enum hca_check check;
 
-    if (rq->wqe.length > 1ull << rq->qp->log_msg_max) {
+    if (rq->wqe.length > 1ull << rq->qp->attr.log_msg_max) {
         return hca_check_wqe(HCA_CHECK_MSG_LEN, rq->wqe.qpn, rq->wqe.idx,
                              rq->wqe.length);
     }
@@ -305,8 +306,8 @@ static enum hca_check hca_request_tm_op(struct hca_request *rq)
     enum hca_check check = hca_tm_op_execute(rq->qp, &rq->wqe);
 
     if (check == HCA_DROP) {
-        rq->tries->retries += (rq->qp->timeout != 0);
-        return hca_request_wait(rq, hca_wire_timeout_ns(rq->qp->timeout));
+        rq->tries->retries += (rq->qp->attr.timeout != 0);
+        return hca_request_wait(rq, hca_wire_timeout_ns(rq->qp->attr.timeout));
     }
     rq->tries->retries = 0;
     return check;
@@ -357,7 +358,7 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     } else if (hca_wqe_is_fenced(&rq->wqe)) {
         qp->req.reads = 0;
     }
-    if (rq->tries->retries > qp->retry_cnt) {
+    if (rq->tries->retries > qp->attr.retry_cnt) {
         return hca_check_wqe(HCA_CHECK_RETRY_EXC, rq->wqe.qpn, rq->wqe.idx,
                              rq->tries->retries);
     }

@@ -56,7 +56,7 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
 {
     enum hca_check check;
 
-    if (!(resp->qp->access & IBV_ACCESS_REMOTE_WRITE)) {
+    if (!(resp->qp->attr.access & IBV_ACCESS_REMOTE_WRITE)) {
         return hca_resp_bad(resp, HCA_CHECK_QP_WRITE, resp->msg->rkey);
     }
     check = hca_resp_map(resp, IBV_ACCESS_REMOTE_WRITE);
@@ -74,8 +74,8 @@ static enum hca_check hca_resp_write(struct hca_responder *resp)
 /* With max_dest_rd_atomic 0 the kernel leaves reads and atomics off. */
 static bool hca_resp_may_read(const struct hca_qp *qp, uint32_t access)
 {
-    return (qp->access & access) &&
-           ((qp->type == HCA_QP_DCT) || (qp->max_dest_rd_atomic > 0));
+    return (qp->attr.access & access) &&
+           ((qp->type == HCA_QP_DCT) || (qp->attr.max_dest_rd_atomic > 0));
 }
 
 /* A responder keeps so many requests until it has answered them (IBTA 9.9.3,
@@ -86,7 +86,7 @@ static enum hca_check hca_resp_rd_atomic(struct hca_responder *resp)
 {
     return ((resp->qp->type == HCA_QP_DCT) ||
             (resp->msg->reads <
-             hca_qp_rd_limit(resp->qp->max_dest_rd_atomic))) ? HCA_OK :
+             hca_qp_rd_limit(resp->qp->attr.max_dest_rd_atomic))) ? HCA_OK :
            hca_resp_bad(resp, HCA_CHECK_RD_ATOMIC, resp->msg->reads + 1);
 }
 
@@ -145,7 +145,7 @@ static enum hca_check hca_resp_atomic(struct hca_responder *resp)
     enum hca_check check;
 
     if (!hca_resp_may_read(resp->qp, IBV_ACCESS_REMOTE_ATOMIC) ||
-        resp->qp->no_atomics) {
+        resp->qp->attr.no_atomics) {
         return hca_resp_bad(resp, HCA_CHECK_QP_ATOMIC, resp->msg->rkey);
     }
     if (resp->msg->raddr % resp->msg->atomic->size != 0) {
@@ -171,7 +171,7 @@ static enum hca_check (*const hca_resp_ops[])(struct hca_responder *) = {
  * has an MTU too (mlx5_ifc.h, dctc): that it refuses as well is inferred. */
 static bool hca_resp_mtu_ok(const struct hca_responder *resp)
 {
-    unsigned mtu = resp->qp->mtu;
+    unsigned mtu = resp->qp->attr.mtu;
 
     if (__builtin_expect(resp->msg->mtu == mtu, 1) ||
         (resp->qp->type == HCA_QP_UD)) {

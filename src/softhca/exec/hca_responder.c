@@ -20,13 +20,13 @@
 /* The peer is the one this QP is connected to, and the way back is right. */
 static bool hca_responder_is_peer(struct hca_qp *qp, const struct hca_msg *msg)
 {
-    if (qp->dest_qpn != msg->src_qpn) {
+    if (qp->attr.dest_qpn != msg->src_qpn) {
         hca_debug("qp 0x%x: message of qp 0x%x, connected to 0x%x",
-                  qp->obj.num, msg->src_qpn, qp->dest_qpn);
+                  qp->obj.num, msg->src_qpn, qp->attr.dest_qpn);
         return false;
     }
     if (!qp->resp.path_ok) {
-        qp->resp.path_ok = hca_path_leads(&qp->path, qp->obj.dev,
+        qp->resp.path_ok = hca_path_leads(&qp->attr.path, qp->obj.dev,
                                           msg->src_dev);
     }
     return qp->resp.path_ok;
@@ -83,12 +83,12 @@ static bool hca_responder_accept_ud(struct hca_qp *qp,
                                     struct hca_ack *ack)
 {
     (void)ack;
-    if (msg->qkey == qp->qkey) {
+    if (msg->qkey == qp->attr.qkey) {
         return true;
     }
     hca_fabric->bad_qkeys[qp->obj.dev]++;
     hca_info("qp 0x%x: qkey of qp 0x%x is 0x%x, expected 0x%x", qp->obj.num,
-             msg->src_qpn, msg->qkey, qp->qkey);
+             msg->src_qpn, msg->qkey, qp->attr.qkey);
     return false;
 }
 
@@ -164,7 +164,7 @@ static void hca_responder_finish(struct hca_responder *resp,
     } else if (check == HCA_CHECK_NO_RECV) {
         hca_count(qp->obj.dev, HCA_COUNT_OUT_OF_BUFFER);
         resp->ack->code      = HCA_ACK_RNR;
-        resp->ack->rnr_timer = qp->min_rnr_timer;
+        resp->ack->rnr_timer = qp->attr.min_rnr_timer;
     } else if (check != HCA_DROP) {
         hca_responder_fail(resp, check);
     }

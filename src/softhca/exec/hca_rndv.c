@@ -53,8 +53,8 @@ static void hca_rndv_turn(struct hca_rndv *rndv,
     path->dlid       = hca_dev_lid(msg->src_dev) | msg->path->src_path_bits;
     path->sl         = sl;
     path->grh        = is_roce || msg->path->grh;
-    path->sgid_index = resp->qp->path.sgid_index;
-    path->hop_limit  = resp->qp->path.hop_limit;
+    path->sgid_index = resp->qp->attr.path.sgid_index;
+    path->hop_limit  = resp->qp->attr.path.hop_limit;
     if (path->grh) {
         hca_dev_gid(msg->src_dev, msg->path->sgid_index, path->dgid);
         hca_dev_mac(msg->src_dev, path->dmac);

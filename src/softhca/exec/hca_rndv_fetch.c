@@ -131,7 +131,7 @@ static void hca_rndv_address(const struct hca_rndv *rndv,
     msg->psn      = sender->qp->req.psn;
     msg->dc_key   = be64toh(rndv->job.request.ravh.dc_access_key);
     msg->executed = rndv->tries.executed;
-    msg->path     = rndv->job.is_dc ? &sender->path : &sender->qp->path;
+    msg->path     = rndv->job.is_dc ? &sender->path : &sender->qp->attr.path;
 }
 
 /* --- what the answer means ----------------------------------------------- */
@@ -247,11 +247,11 @@ static void hca_rndv_send_rc(struct hca_rndv *rndv, struct hca_qp *qp)
 {
     const struct hca_rndv_sender sender = {
         .qp        = qp,
-        .dest_qpn  = qp->dest_qpn,
-        .mtu       = qp->mtu,
-        .timeout   = qp->timeout,
-        .retry_cnt = qp->retry_cnt,
-        .rnr_retry = qp->rnr_retry,
+        .dest_qpn  = qp->attr.dest_qpn,
+        .mtu       = qp->attr.mtu,
+        .timeout   = qp->attr.timeout,
+        .retry_cnt = qp->attr.retry_cnt,
+        .rnr_retry = qp->attr.rnr_retry,
     };
 
     hca_rndv_transmit(rndv, &sender);

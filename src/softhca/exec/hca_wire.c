@@ -82,7 +82,7 @@ static bool hca_wire_pkey_fits(const struct hca_qp *qp,
 static bool hca_wire_reaches(struct hca_qp *qp, const struct hca_msg *msg,
                              const struct hca_qp *target)
 {
-    if (msg->path != &qp->path) {
+    if (msg->path != &qp->attr.path) {
         return hca_path_leads(msg->path, msg->src_dev, target->obj.dev) &&
                hca_wire_pkey_fits(qp, target);
     }
@@ -119,7 +119,7 @@ static struct hca_qp *hca_wire_lock_target(const struct hca_msg *msg)
 /* As the MTU cuts them; datagrams are never cut. */
 static uint64_t hca_wire_packets(const struct hca_qp *qp, uint64_t length)
 {
-    unsigned shift = (qp->type == HCA_QP_UD) ? 12 : 7 + qp->mtu;
+    unsigned shift = (qp->type == HCA_QP_UD) ? 12 : 7 + qp->attr.mtu;
 
     return (length == 0) ? 1 : ((length - 1) >> shift) + 1;
 }

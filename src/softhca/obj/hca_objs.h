@@ -66,6 +66,7 @@ struct hca_qpns {
 #define HCA_QPNS_LOG_COUNT 5u /* numbers of one */
 
 /* Live ones on the fabric, at the most */
+#define HCA_MAX_QPS     ((1u << 16) - 1)
 #define HCA_LOG_MAX_PDS 18u
 #define HCA_LOG_MAX_DMS 13u
 
@@ -227,6 +228,23 @@ struct hca_path {
     uint32_t flow_label;
 };
 
+/* Attributes that a change of state gives a QP. In RESET it has none. */
+struct hca_qp_attr {
+    struct hca_path path;
+    uint32_t        access;      /* enum ibv_access_flags: of a peer */
+    uint32_t        dest_qpn, qkey;
+    uint32_t        sq_psn, rq_psn;
+    uint16_t        pkey_index;
+    uint8_t         mtu;         /* enum ibv_mtu */
+    uint8_t         timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t         max_rd_atomic, max_dest_rd_atomic;
+    uint8_t         mig_state;   /* enum ibv_mig_state: has no effect */
+    uint8_t         log_msg_max; /* longest message that it sends. Stays. */
+    bool            no_atomics;  /* atomic mode 0, which no right overrides */
+    uint8_t         dp_ordering; /* enum hca_dp_ordering (hca_order.h) ... */
+    bool            dp_force;    /* ... that overrides the device's own */
+};
+
 /* Attempts at a WQE that is not through yet. */
 struct hca_tries {
     uint8_t retries;     /* done without an answer ... */
@@ -287,35 +305,23 @@ struct hca_qp {
     struct hca_obj     obj;
     pthread_mutex_t    sq_lock;
     uint8_t            type;  /* enum hca_qp_type */
-    _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks */
-    uint8_t            sq_sig_all;
+    _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks;
+                                * to ERR under one of them */
     bool               wq_sig; /* WQEs carry a signature */
     bool               has_tm; /* what it receives is matched by its SRQ ... */
     bool               has_rndv; /* ... which may read through it */
     uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
     bool               has_streams; /* DCI; log2 of how many at once, and of */
     uint8_t            log_streams, log_errored; /* ... how many in error */
-    uint8_t            port;
     uint32_t           pdn, scqn, rcqn, srqn, xrcdn;
     uint32_t           uar;   /* page its doorbell is on */
     uint32_t           uidx;  /* user index reported in CQEs */
     struct hca_ring    sq, rq; /* sq: 64-byte basic blocks */
     hca_off_t          dbrec;  /* [0] RQ, [1] SQ producer, 16 bits valid */
     uint64_t           dc_key; /* DCT */
-    struct hca_path    path;
-    uint32_t           dest_qpn, qkey;
-    uint16_t           pkey_index, pkey;
-    uint8_t            mtu;    /* enum ibv_mtu */
-    uint8_t            timeout, retry_cnt, rnr_retry, min_rnr_timer;
-    uint8_t            max_rd_atomic, max_dest_rd_atomic;
-    uint8_t            log_msg_max; /* longest message that it sends */
-    bool               no_atomics;  /* whatever `access` says: atomic mode 0 */
-    uint8_t            dp_ordering; /* enum hca_dp_ordering (hca_order.h) ... */
-    bool               dp_force;    /* ... whatever the device's own is */
-    uint32_t           access; /* what a peer may do: IBV_ACCESS_REMOTE_* */
-    uint32_t           sq_psn, rq_psn;
+    uint16_t           pkey; /* that attr.pkey_index leads to */
+    struct hca_qp_attr attr;
     uint32_t           num_resets; /* what began before the last one is over */
-    struct ibv_qp_attr attr;   /* as last modified, for QUERY_QP */
     struct hca_req     req;
     struct hca_traffic asked;    /* as requester, under sq_lock */
     struct hca_resp    resp;

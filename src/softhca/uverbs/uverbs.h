@@ -31,7 +31,6 @@
 
 /* --- limits that the device reports and checks --------------------------- */
 #define UVERBS_MAX_MR        ((1u << 20) - 1) /* size of the mkey table */
-#define UVERBS_MAX_QP        ((1u << 16) - 1)
 #define UVERBS_MAX_CQ        ((1u << 16) - 1)
 #define UVERBS_MAX_SRQ       ((1u << 16) - 1)
 #define UVERBS_MAX_PD        (1u << HCA_LOG_MAX_PDS)
@@ -41,7 +40,6 @@
 #define UVERBS_MAX_SQ_DESC   1024u      /* bytes of one WQE */
 #define UVERBS_MAX_RQ_DESC   512u
 #define UVERBS_MAX_SGE       30u
-#define UVERBS_MAX_RD_ATOMIC 16u
 #define UVERBS_MAX_DM_SIZE   (128u << 10) /* of one piece, and of all */
 #define UVERBS_DM_LOG_MIN    6u        /* a piece has a multiple of that */
 #define UVERBS_DM_LOG_ALIGN  12u       /* the alignment there always is */

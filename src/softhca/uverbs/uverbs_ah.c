@@ -74,22 +74,22 @@ void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
     memcpy(out->grh.dgid.raw, in->dgid, sizeof(in->dgid));
 }
 
-void uverbs_dest_out(const struct ibv_ah_attr *in,
+void uverbs_dest_out(const struct hca_path *in, uint8_t port,
                      struct ib_uverbs_qp_dest *out)
 {
     *out = (struct ib_uverbs_qp_dest){
-        .flow_label    = in->grh.flow_label,
+        .flow_label    = in->flow_label,
         .dlid          = in->dlid,
-        .sgid_index    = in->grh.sgid_index,
-        .hop_limit     = in->grh.hop_limit,
-        .traffic_class = in->grh.traffic_class,
+        .sgid_index    = in->sgid_index,
+        .hop_limit     = in->hop_limit,
+        .traffic_class = in->tclass,
         .sl            = in->sl,
         .src_path_bits = in->src_path_bits,
-        .static_rate   = in->static_rate,
-        .is_global     = in->is_global,
-        .port_num      = in->port_num,
+        .static_rate   = in->stat_rate,
+        .is_global     = in->grh,
+        .port_num      = port,
     };
-    memcpy(out->dgid, in->grh.dgid.raw, sizeof(out->dgid));
+    memcpy(out->dgid, in->dgid, sizeof(out->dgid));
 }
 
 int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,

@@ -10,7 +10,7 @@
 /* Address vector of MODIFY_QP and QUERY_QP. */
 void uverbs_dest_in(const struct ib_uverbs_qp_dest *in,
                     struct ibv_ah_attr *out);
-void uverbs_dest_out(const struct ibv_ah_attr *in,
+void uverbs_dest_out(const struct hca_path *in, uint8_t port,
                      struct ib_uverbs_qp_dest *out);
 
 /* Address vector of the program, checked for this device.

@@ -37,7 +37,7 @@ static void uverbs_ucontext(const struct uverbs_ctx *ctx,
                             struct mlx5_ib_alloc_ucontext_resp *resp)
 {
     *resp = (struct mlx5_ib_alloc_ucontext_resp){
-        .qp_tab_size       = UVERBS_MAX_QP + 1,
+        .qp_tab_size       = HCA_MAX_QPS + 1,
         .bf_reg_size       = hca_lacks(HCA_LACK_WC) ? 0 :
                              2 * HCA_PUSH_HALF_SIZE,
         .cache_line_size   = 64,

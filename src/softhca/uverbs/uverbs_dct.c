@@ -6,10 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_dct.h"
-#include "softhca/fabric/hca_dev.h"
-#include "softhca/obj/hca_objs.h"
-#include "softhca/exec/hca_qp_cmd.h"
-#include "uverbs.h"
+#include "uverbs_ah.h"
 
 #include <errno.h>
 
@@ -18,74 +15,116 @@
 #define UVERBS_DCT_RTR \
     (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
 
-static int uverbs_dct_init(struct hca_qp *hw, const struct ibv_qp_attr *attr)
-{
-    hw->attr.qp_access_flags = hw->access     = attr->qp_access_flags;
-    hw->attr.pkey_index      = hw->pkey_index = attr->pkey_index;
-    hw->attr.port_num        = hw->port       = attr->port_num;
-    hw->pkey = hca_dev_pkey(hw->obj.dev, attr->pkey_index);
-    atomic_store(&hw->state, IBV_QPS_INIT);
-    return 0;
-}
-
 /* A DCT learns its peers from their packets: of the address vector only what
  * is its own is meant (source GID, traffic class, hop limit, flow label), so
  * a DLID or DGID does not have to lead anywhere. */
-static void uverbs_dct_path(struct hca_qp *hw, const struct ibv_qp_attr *attr)
+static void uverbs_dct_path(const struct ib_uverbs_qp_dest *dest,
+                            struct hca_path *path)
 {
-    hw->path = (struct hca_path){
-        .sl         = attr->ah_attr.sl,
-        .grh        = attr->ah_attr.is_global != 0,
-        .sgid_index = attr->ah_attr.grh.sgid_index,
-        .hop_limit  = attr->ah_attr.grh.hop_limit,
-        .tclass     = attr->ah_attr.grh.traffic_class,
-        .flow_label = attr->ah_attr.grh.flow_label,
+    *path = (struct hca_path){
+        .sl         = dest->sl,
+        .grh        = dest->is_global != 0,
+        .sgid_index = dest->sgid_index,
+        .hop_limit  = dest->hop_limit,
+        .tclass     = dest->traffic_class,
+        .flow_label = dest->flow_label,
     };
 }
 
+static int uverbs_dct_init(struct uverbs_qp *qp,
+                           const struct hca_qp_change *change)
+{
+    if ((change->mask != UVERBS_DCT_INIT) || (change->port != 1)) {
+        return -EINVAL;
+    }
+    qp->spec.attr.access     = change->attr.access;
+    qp->spec.attr.pkey_index = change->attr.pkey_index;
+    qp->is_dct_init          = true;
+    return 0;
+}
+
 static int uverbs_dct_rtr(struct uverbs_req *req, struct uverbs_qp *qp,
-                          const struct ibv_qp_attr *attr)
+                          const struct hca_qp_change *change,
+                          const struct ib_uverbs_qp_dest *dest)
 {
     struct mlx5_ib_modify_qp_resp drv = {0};
     size_t min                        = offsetof(typeof(drv), ece_options);
     size_t len                        = uverbs_len(req, UVERBS_ATTR_UHW_OUT);
-    struct hca_qp *hw                 = qp->qp;
+    uint32_t bad;
+    int ret;
 
-    if (len < min) {
+    if ((change->mask != UVERBS_DCT_RTR) || (dest->port_num != 1) ||
+        (len < min)) {
         return -EINVAL;
     }
-    hw->attr.min_rnr_timer = hw->min_rnr_timer = attr->min_rnr_timer;
-    hw->attr.path_mtu      = attr->path_mtu;
-    hw->attr.ah_attr       = attr->ah_attr;
-    hw->mtu                = attr->path_mtu;
-    uverbs_dct_path(hw, attr);
-
-    /* the answer before the target: nothing has to be undone */
+    qp->spec.attr.min_rnr_timer = change->attr.min_rnr_timer;
+    qp->spec.attr.mtu           = change->attr.mtu;
+    uverbs_dct_path(dest, &qp->spec.attr.path);
+    ret = hca_dct_create(&qp->spec, &bad, &qp->qp);
+    if (ret != 0) {
+        return (ret == -ENOMEM) ? ret : -EINVAL;
+    }
     drv.response_length = (len < sizeof(drv)) ? min : sizeof(drv);
-    drv.dctn            = hca_obj_number(HCA_KIND_QP, hw);
+    drv.dctn            = qp->qp->obj.num;
     if (uverbs_uhw_out(req, &drv) != 0) {
+        hca_qp_destroy(qp->qp);
+        qp->qp = NULL;
         return -EFAULT;
     }
-    hca_obj_publish(HCA_KIND_QP, hw);
-    qp->published = true;
-    return hca_qp_set_state(hw, IBV_QPS_INIT, IBV_QPS_RTR);
+    return 0;
 }
 
 int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
-                      const struct ibv_qp_attr *attr, unsigned mask)
+                      const struct hca_qp_change *change,
+                      const struct ib_uverbs_qp_dest *dest)
 {
-    enum ibv_qp_state cur = atomic_load(&qp->qp->state);
-
-    if (!(mask & IBV_QP_STATE)) {
+    if ((qp->qp != NULL) ||
+        (hca_qp_attr_bad(HCA_QP_DCT, qp->spec.dev, change->mask,
+                         &change->attr) != 0)) {
         return -EINVAL;
     }
-    if ((cur == IBV_QPS_RESET) && (attr->qp_state == IBV_QPS_INIT)) {
-        return (mask != UVERBS_DCT_INIT) ? -EINVAL :
-               uverbs_dct_init(qp->qp, attr);
+    if (!qp->is_dct_init && (change->next == IBV_QPS_INIT)) {
+        return uverbs_dct_init(qp, change);
     }
-    if ((cur == IBV_QPS_INIT) && (attr->qp_state == IBV_QPS_RTR)) {
-        return (mask != UVERBS_DCT_RTR) ? -EINVAL :
-               uverbs_dct_rtr(req, qp, attr);
+    return (qp->is_dct_init && (change->next == IBV_QPS_RTR)) ?
+           uverbs_dct_rtr(req, qp, change, dest) : -EINVAL;
+}
+
+#define UVERBS_DCT_QUERY \
+    (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_PKEY_INDEX | \
+     IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
+
+/* mlx5_ib_dct_query_qp(): there is something to ask once it is in RTR, and
+ * answered is what was asked for. */
+int uverbs_dct_query(const struct uverbs_qp *qp, uint32_t mask,
+                     struct ib_uverbs_query_qp_resp *resp)
+{
+    struct hca_qp_info info;
+    int ret;
+
+    if ((qp->qp == NULL) || (mask & ~(uint32_t)UVERBS_DCT_QUERY)) {
+        return -EINVAL;
     }
-    return -EINVAL;
+    ret = hca_qp_query(qp->qp, &info);
+    if (ret != 0) {
+        return ret;
+    }
+    if (info.state != IBV_QPS_RTR) {
+        return -EINVAL;
+    }
+    *resp = (struct ib_uverbs_query_qp_resp){
+        .qp_state        = (mask & IBV_QP_STATE) ? IBV_QPS_RTR : 0,
+        .qp_access_flags = (mask & IBV_QP_ACCESS_FLAGS) ?
+                           info.attr.access & UVERBS_REMOTE_ACCESS : 0,
+        .port_num        = (mask & IBV_QP_PORT) ? 1 : 0,
+        .pkey_index      = (mask & IBV_QP_PKEY_INDEX) ?
+                           info.attr.pkey_index : 0,
+        .min_rnr_timer   = (mask & IBV_QP_MIN_RNR_TIMER) ?
+                           info.attr.min_rnr_timer : 0,
+        .path_mtu        = (mask & IBV_QP_PATH_MTU) ? info.attr.mtu : 0,
+    };
+    if (mask & IBV_QP_AV) {
+        uverbs_dest_out(&info.attr.path, 1, &resp->dest);
+    }
+    return 0;
 }

@@ -7,6 +7,7 @@
 #include "uverbs.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/obj/hca_cq_mini.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/exec/hca_rndv.h"
 #include "softhca/obj/hca_tm.h"
 #include "uverbs_srq.h"
@@ -21,7 +22,7 @@ static void uverbs_device_limits(struct ib_uverbs_query_device_resp *resp)
 {
     resp->max_mr_size         = UINT64_MAX;
     resp->page_size_cap       = ~4095ull;
-    resp->max_qp              = hca_limit(HCA_LIMIT_QP, UVERBS_MAX_QP);
+    resp->max_qp              = hca_limit(HCA_LIMIT_QP, HCA_MAX_QPS);
     resp->max_qp_wr           = hca_limit(HCA_LIMIT_QP_WR, UVERBS_MAX_WR);
     resp->max_sge             = UVERBS_MAX_SGE;
     resp->max_sge_rd          = UVERBS_MAX_SGE;
@@ -29,9 +30,9 @@ static void uverbs_device_limits(struct ib_uverbs_query_device_resp *resp)
     resp->max_cqe             = hca_limit(HCA_LIMIT_CQE, UVERBS_MAX_CQE - 1);
     resp->max_mr              = UVERBS_MAX_MR;
     resp->max_pd              = UVERBS_MAX_PD;
-    resp->max_qp_rd_atom      = UVERBS_MAX_RD_ATOMIC;
-    resp->max_qp_init_rd_atom = UVERBS_MAX_RD_ATOMIC;
-    resp->max_res_rd_atom     = UVERBS_MAX_RD_ATOMIC * UVERBS_MAX_QP;
+    resp->max_qp_rd_atom      = HCA_MAX_RD_ATOMIC;
+    resp->max_qp_init_rd_atom = HCA_MAX_RD_ATOMIC;
+    resp->max_res_rd_atom     = HCA_MAX_RD_ATOMIC * HCA_MAX_QPS;
     resp->max_mw              = UVERBS_MAX_MR;
     resp->max_ah              = UVERBS_MAX_AH;
     resp->max_srq             = UVERBS_MAX_SRQ;

@@ -1,16 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Queue pairs: creation and destruction. What may be asked for is checked in
- * uverbs_qp_params.c; states are changed in uverbs_qp_modify.c.
+ * uverbs_qp_params.c and by the device.
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
-#include "softhca/base/hca_mutex.h"
-#include "softhca/exec/hca_qp_cmd.h"
-#include "softhca/obj/hca_async.h"
-#include "softhca/obj/hca_tm.h"
-#include "softhca/exec/hca_sq.h"
 #include "softhca/exec/hca_wqe.h"
+#include "softhca/obj/hca_tm.h"
 #include "uverbs_mmap.h"
 
 #include <errno.h>
@@ -21,67 +17,14 @@ struct hca_qp *uverbs_qp_hw(const struct uverbs_qp *qp)
            qp->qp;
 }
 
-static bool uverbs_qp_sends(const struct hca_qp *hw)
-{
-    return (hw->type != HCA_QP_DCT) && (hw->type != HCA_QP_XRC_RECV) &&
-           (hw->sq.buf != 0);
-}
-
-void uverbs_qp_stop(struct hca_qp *hw)
-{
-    enum ibv_qp_state state = atomic_load(&hw->state);
-
-    if (state != IBV_QPS_RESET) {
-        hca_qp_set_state(hw, state, IBV_QPS_RESET);
-    }
-    if (uverbs_qp_sends(hw)) {
-        hca_sq_del(hw);
-    }
-    hca_qp_quiesce(hw);
-}
-
-/* @return async events that were reported for it. */
-static uint32_t uverbs_qp_free(struct uverbs_qp *qp)
-{
-    struct hca_qp *hw = qp->qp;
-    uint32_t chan, async;
-
-    if (qp->published) {
-        uverbs_qp_stop(hw);
-    }
-    hca_mutex_lock(&hw->obj.lock);
-    chan               = hw->obj.async_chan;
-    hw->obj.async_chan = 0;
-    hca_mutex_unlock(&hw->obj.lock);
-    async = hw->obj.events - hca_async_purge(chan, &hw->obj);
-    hca_obj_free(HCA_KIND_QP, hw);
-    return async;
-}
-
-bool uverbs_qp_abandon(struct hca_qp *hw)
-{
-    if (!hca_qp_is_stuck(hw)) {
-        return false;
-    }
-    atomic_store(&hw->state, IBV_QPS_RESET);
-    if (uverbs_qp_sends(hw)) {
-        hca_sq_del(hw);
-    }
-    hca_qp_quiesce(hw);
-    hca_obj_abandon(HCA_KIND_QP, hw);
-    return true;
-}
-
 static void uverbs_qp_release(struct uverbs_obj *obj,
                               struct uverbs_events *events)
 {
     struct uverbs_qp *qp = (struct uverbs_qp*)obj;
     uint32_t async       = 0;
 
-    if ((qp->qp != NULL) && !uverbs_qp_abandon(qp->qp)) {
-        async = uverbs_qp_free(qp);
-    } else if (qp->qp != NULL) {
-        async = qp->qp->obj.events;
+    if (qp->qp != NULL) {
+        async = hca_qp_destroy(qp->qp);
     }
     if (events != NULL) {
         events->async = async;
@@ -124,22 +67,21 @@ static const struct uverbs_attr_spec uverbs_create_qp_attrs[] = {
 
 /* Scatter to CQE, as mlx5_ib configures it: a responder always may, a
  * requester only if each of its work requests is signalled (or the program
- * allows it); a DCT only into the larger CQE. */
-static void uverbs_qp_scatter_cqe(struct hca_qp *hw,
-                                  const struct uverbs_qp_params *p)
+ * allows it). */
+static void uverbs_qp_scatter_cqe(const struct uverbs_qp_params *p,
+                                  struct hca_qp_spec *spec)
 {
     if (!(p->ucmd.flags & MLX5_QP_FLAG_SCATTER_CQE)) {
         return;
     }
     if ((p->type == HCA_QP_RC) || (p->type == HCA_QP_UC)) {
-        hw->cs_res = p->rcq->cqe_size / 2;
-    } else if ((p->type == HCA_QP_DCT) && (p->rcq->cqe_size == 128)) {
-        hw->cs_res = 64;
+        spec->cs_res = p->rcq->cqe_size / 2;
+    } else if (p->type == HCA_QP_DCT) {
+        spec->cs_res = 64;
     }
-    /* completions of a DCI with streams wait for each other, without data */
-    if ((p->scq != NULL) && (p->type != HCA_QP_DCT) && !hw->has_streams &&
+    if ((p->scq != NULL) && (p->type != HCA_QP_DCT) &&
         (p->sig_all || (p->ucmd.flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE))) {
-        hw->cs_req = p->scq->cqe_size / 2;
+        spec->cs_req = p->scq->cqe_size / 2;
     }
 }
 
@@ -160,58 +102,61 @@ static int uverbs_qp_share(struct uverbs_qp *qp,
            uverbs_rings_share(&qp->rings, &place);
 }
 
-static void uverbs_qp_rings(struct hca_qp *hw, const struct uverbs_rings *rings,
-                            const struct uverbs_qp_params *p)
+static void uverbs_qp_rings(const struct uverbs_rings *rings,
+                            const struct uverbs_qp_params *p,
+                            struct hca_qp_spec *spec)
 {
     const struct mlx5_ib_create_qp *ucmd = &p->ucmd;
 
-    hw->uar = ucmd->bfreg_index;
+    spec->uar = ucmd->bfreg_index;
     if (rings->dbrec.mem == NULL) {
         return;
     }
-    hw->dbrec = hca_off(rings->dbrec.mem);
+    spec->dbrec = hca_off(rings->dbrec.mem);
     if (uverbs_qp_has_rq(p)) {
-        hw->rq.buf        = hca_off(rings->ring.mem);
-        hw->rq.log_cnt    = __builtin_ctz(ucmd->rq_wqe_count);
-        hw->rq.log_stride = ucmd->rq_wqe_shift;
+        spec->rq.buf        = hca_off(rings->ring.mem);
+        spec->rq.log_cnt    = __builtin_ctz(ucmd->rq_wqe_count);
+        spec->rq.log_stride = ucmd->rq_wqe_shift;
     }
     if (ucmd->sq_wqe_count != 0) {
-        hw->sq.buf        = hca_off(rings->ring.mem) + uverbs_qp_rq_size(p);
-        hw->sq.log_cnt    = __builtin_ctz(ucmd->sq_wqe_count);
-        hw->sq.log_stride = 6;
+        spec->sq.buf        = hca_off(rings->ring.mem) + uverbs_qp_rq_size(p);
+        spec->sq.log_cnt    = __builtin_ctz(ucmd->sq_wqe_count);
+        spec->sq.log_stride = 6;
     }
 }
 
-static void uverbs_qp_fill(struct hca_qp *hw, const struct uverbs_rings *rings,
+static void uverbs_qp_spec(struct uverbs_req *req, struct uverbs_qp *qp,
                            const struct uverbs_qp_params *p)
 {
-    hw->type       = p->type;
-    hw->state      = IBV_QPS_RESET;
-    hw->sq_sig_all = p->sig_all;
-    hw->wq_sig     = p->ucmd.flags & MLX5_QP_FLAG_SIGNATURE;
-    hw->port       = 1;
-    hw->pdn        = (p->pd != NULL) ? p->pd->pdn : 0;
-    hw->scqn       = (p->scq != NULL) ? p->scq->cq->obj.num : 0;
-    hw->rcqn       = (p->rcq != NULL) ? p->rcq->cq->obj.num : 0;
-    hw->srqn       = (p->srq != NULL) ? p->srq->srq->obj.num : 0;
-    hw->has_tm     = hca_srq_has_tm(hw->srqn);
-    /* qpc.offload_type: _create_user_qp() of mlx5_ib */
-    hw->has_rndv   = hw->has_tm && (p->type == HCA_QP_RC) &&
-                     (p->ucmd.sq_wqe_count == 0);
-    hw->xrcdn      = (p->xrcd != NULL) ? p->xrcd->xrcdn : 0;
-    hw->uidx       = p->ucmd.uidx;
+    struct hca_qp_spec *spec = &qp->spec;
 
-    hw->log_msg_max = HCA_LOG_MSG_MAX;
-    if (p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM) {
-        hw->has_streams = true;
-        hw->log_streams = p->ucmd.dci_streams.log_num_concurent;
-        hw->log_errored = p->ucmd.dci_streams.log_num_errored;
-    }
-    uverbs_qp_scatter_cqe(hw, p);
+    *spec = (struct hca_qp_spec){
+        .dev         = req->ctx->dev,
+        .type        = p->type,
+        .pdn         = (p->pd != NULL) ? p->pd->pdn : 0,
+        .scqn        = (p->scq != NULL) ? p->scq->cq->obj.num : 0,
+        .rcqn        = (p->rcq != NULL) ? p->rcq->cq->obj.num : 0,
+        .srqn        = (p->srq != NULL) ? p->srq->srq->obj.num : 0,
+        .xrcdn       = (p->xrcd != NULL) ? p->xrcd->xrcdn : 0,
+        .uidx        = p->ucmd.uidx,
+        .wq_sig      = p->ucmd.flags & MLX5_QP_FLAG_SIGNATURE,
+        .has_streams = p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM,
+        .log_streams = p->ucmd.dci_streams.log_num_concurent,
+        .log_errored = p->ucmd.dci_streams.log_num_errored,
+        .attr        = {.log_msg_max = HCA_LOG_MSG_MAX},
+        .user_handle = uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE),
+    };
+    /* qpc.offload_type: _create_user_qp() of mlx5_ib */
+    spec->has_rndv = (p->type == HCA_QP_RC) && (p->ucmd.sq_wqe_count == 0) &&
+                     hca_srq_has_tm(spec->srqn);
+    uverbs_qp_scatter_cqe(p, spec);
     if (p->type == HCA_QP_DCT) {
-        hw->dc_key = p->ucmd.access_key;
-    } else if (p->type != HCA_QP_XRC_RECV) {
-        uverbs_qp_rings(hw, rings, p);
+        spec->dc_key = p->ucmd.access_key;
+        return; /* its events stay in the kernel (dct_allowed_event_types()) */
+    }
+    spec->async_chan = (qp->async != NULL) ? qp->async->chan : 0;
+    if (p->type != HCA_QP_XRC_RECV) {
+        uverbs_qp_rings(&qp->rings, p, spec);
     }
 }
 
@@ -229,7 +174,8 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
     uverbs_hold(qp->srq);
     uverbs_hold(qp->xrcd);
     uverbs_hold(qp->async);
-    qp->cap = (struct ibv_qp_cap){
+    qp->sig_all = p->sig_all;
+    qp->cap     = (struct ibv_qp_cap){
         .max_send_wr     = p->cap.max_send_wr,
         .max_send_sge    = p->cap.max_send_sge,
         .max_inline_data = p->cap.max_inline_data,
@@ -241,28 +187,13 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
     }
 }
 
-struct uverbs_qp_count {
-    unsigned dev, count;
-};
-
-static void uverbs_qp_count(void *obj, void *arg)
+/* A DCT is there from RTR on. What the device refuses of it is refused at once. */
+static int uverbs_qp_make(struct uverbs_qp *qp)
 {
-    const struct hca_qp *qp       = obj;
-    struct uverbs_qp_count *count = arg;
+    int ret = (qp->spec.type == HCA_QP_DCT) ?
+              hca_qp_check(&qp->spec) : hca_qp_create(&qp->spec, &qp->qp);
 
-    count->count += (qp->obj.dev == count->dev);
-}
-
-/* Where the table is not the limit, they are counted. */
-struct hca_qp *uverbs_qp_alloc(unsigned dev)
-{
-    uint32_t limit               = hca_limit(HCA_LIMIT_QP, UVERBS_MAX_QP);
-    struct uverbs_qp_count count = {.dev = dev};
-
-    if (limit < UVERBS_MAX_QP) {
-        hca_obj_foreach(HCA_KIND_QP, HCA_ANY_PROC, uverbs_qp_count, &count);
-    }
-    return (count.count < limit) ? hca_obj_alloc(HCA_KIND_QP, dev) : NULL;
+    return ((ret == 0) || (ret == -ENOMEM)) ? ret : -EINVAL;
 }
 
 static int uverbs_qp_new(struct uverbs_req *req,
@@ -270,7 +201,6 @@ static int uverbs_qp_new(struct uverbs_req *req,
                          struct uverbs_qp **qpp)
 {
     struct uverbs_qp *qp;
-    struct hca_qp *hw;
     int ret;
 
     ret = uverbs_obj_new(req->ctx, UVERBS_OBJECT_QP, sizeof(*qp), &qp);
@@ -282,41 +212,22 @@ static int uverbs_qp_new(struct uverbs_req *req,
         uverbs_obj_delete(&qp->obj);
         return ret;
     }
-    hw = uverbs_qp_alloc(req->ctx->dev);
-    if (hw == NULL) {
+    qp->async = uverbs_async(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
+    uverbs_qp_spec(req, qp, p);
+    ret = uverbs_qp_make(qp);
+    if (ret != 0) {
         uverbs_rings_unshare(&qp->rings);
         uverbs_obj_delete(&qp->obj);
-        return -ENOMEM;
+        return ret;
     }
-
-    uverbs_qp_fill(hw, &qp->rings, p);
-    qp->qp    = hw;
-    qp->async = uverbs_async(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
     uverbs_qp_refs(qp, p);
-    /* events of a DCT stay in the kernel (dct_allowed_event_types()) */
-    hw->obj.async_chan  = ((qp->async != NULL) && (hw->type != HCA_QP_DCT)) ?
-                          qp->async->chan : 0;
-    hw->obj.user_handle =
-            uverbs_get_const(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE);
     *qpp = qp;
-
-    if (p->type == HCA_QP_DCT) {
-        return 0; /* is there, and has a number, from RTR on */
-    }
-    hca_obj_publish(HCA_KIND_QP, hw);
-    qp->published = true;
-    if (uverbs_qp_sends(hw)) {
-        ret = hca_sq_add(hw);
-        if (ret != 0) {
-            uverbs_obj_destroy(&qp->obj, NULL);
-        }
-    }
-    return ret;
+    return 0;
 }
 
 static int uverbs_qp_respond(struct uverbs_req *req, const struct uverbs_qp *qp)
 {
-    struct mlx5_ib_create_qp_resp drv = {.bfreg_index = qp->qp->uar};
+    struct mlx5_ib_create_qp_resp drv = {.bfreg_index = qp->spec.uar};
     struct ib_uverbs_qp_cap cap = {
         .max_send_wr     = qp->cap.max_send_wr,
         .max_recv_wr     = qp->cap.max_recv_wr,
@@ -324,7 +235,7 @@ static int uverbs_qp_respond(struct uverbs_req *req, const struct uverbs_qp *qp)
         .max_recv_sge    = qp->cap.max_recv_sge,
         .max_inline_data = qp->cap.max_inline_data,
     };
-    uint32_t qpn = qp->qp->obj.num;
+    uint32_t qpn = (qp->qp != NULL) ? qp->qp->obj.num : 0;
     int ret;
 
     ret = uverbs_uhw_out(req, &drv);

@@ -72,10 +72,6 @@ static int uverbs_qp_check_objs(const struct uverbs_qp_params *p)
     if ((p->pd == NULL) || (p->scq == NULL)) {
         return -ENOENT;
     }
-    if ((p->srq != NULL) && (p->srq->srq->tm != 0) &&
-        (p->type != HCA_QP_RC)) {
-        return -EINVAL; /* it is for RC, and not for DC (xrqc dc is 0) */
-    }
 
     switch (p->type) {
     case HCA_QP_XRC_SEND:
@@ -124,25 +120,6 @@ size_t uverbs_qp_ring_size(const struct uverbs_qp_params *p)
            uverbs_qp_rq_size(p) + (size_t)p->ucmd.sq_wqe_count * 64;
 }
 
-/* libmlx5 looks at the limits too; a command of DEVX does not. Whether there
- * are streams at all is one limit only (mlx5_ib, process_vendor_flags()). */
-static int uverbs_qp_check_streams(const struct uverbs_qp_params *p)
-{
-    const struct mlx5_ib_create_qp_dci_streams *streams = &p->ucmd.dci_streams;
-
-    if (!(p->ucmd.flags & MLX5_QP_FLAG_DCI_STREAM)) {
-        return 0;
-    }
-    if ((p->type != HCA_QP_DCI) || (hca_config.log_streams == 0) ||
-        (streams->log_num_concurent > hca_config.log_streams) ||
-        (streams->log_num_errored > hca_config.log_errored)) {
-        hca_info("qp: 2^%u streams, 2^%u of them in error: not supported",
-                 streams->log_num_concurent, streams->log_num_errored);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 static int uverbs_qp_check_ucmd(const struct uverbs_ctx *ctx,
                                 const struct uverbs_qp_params *p)
 {
@@ -157,9 +134,6 @@ static int uverbs_qp_check_ucmd(const struct uverbs_ctx *ctx,
 
     if ((flags != 0) || (ucmd->reserved != 0)) {
         hca_info("qp: create flags 0x%x are not supported", flags);
-        return -EINVAL;
-    }
-    if (uverbs_qp_check_streams(p) != 0) {
         return -EINVAL;
     }
     if (p->type == HCA_QP_XRC_RECV) {

@@ -6,44 +6,31 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/exec/hca_qp.h"
-#include "softhca/exec/hca_requester.h"
 #include "uverbs_ah.h"
+#include "uverbs_dct.h"
 
 #include <errno.h>
 
-/* What of the access flags a QP's context holds (rre, rwe, rae) */
-#define UVERBS_REMOTE_ACCESS \
-    (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
-     IBV_ACCESS_REMOTE_ATOMIC)
-
 /* set_qpc_atomic_flags(): of what a peer may do the context has three bits,
  * and without reads under way only that of writes. */
-static unsigned uverbs_query_access(const struct hca_qp *hw)
+static unsigned uverbs_query_access(const struct hca_qp_attr *attr)
 {
-    unsigned reads = (hw->max_dest_rd_atomic > 0) ?
+    unsigned reads = (attr->max_dest_rd_atomic > 0) ?
                      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0;
 
-    return hw->attr.qp_access_flags & (IBV_ACCESS_REMOTE_WRITE | reads);
-}
-
-/* A datagram has the port's, whatever it was asked for (__mlx5_ib_modify_qp).
- */
-static uint8_t uverbs_query_mtu(const struct hca_qp *hw)
-{
-    return ((hw->type == HCA_QP_UD) &&
-            (atomic_load(&hw->state) != IBV_QPS_RESET)) ?
-           IBV_MTU_4096 : hw->attr.path_mtu;
+    return attr->access & (IBV_ACCESS_REMOTE_WRITE | reads);
 }
 
 /* query_qp_attr() of mlx5_ib reads the context back: PSNs are those of the next
- * message, reads under way a logarithm. Under both locks of the QP. */
-static void uverbs_query_fill(const struct uverbs_qp *qp,
-                              const struct hca_qp *hw,
+ * message, reads under way a logarithm. A datagram has the port's MTU, whatever
+ * it was asked for (__mlx5_ib_modify_qp()). */
+static void uverbs_query_fill(const struct uverbs_qp *qp, enum hca_qp_type type,
+                              const struct hca_qp_info *info,
                               struct ib_uverbs_query_qp_resp *resp)
 {
-    const struct ibv_qp_attr *attr = &hw->attr;
+    const struct hca_qp_attr *attr = &info->attr;
+    uint8_t port                   = (info->state != IBV_QPS_RESET);
 
     *resp = (struct ib_uverbs_query_qp_resp){
         .max_send_wr        = qp->cap.max_send_wr,
@@ -52,59 +39,42 @@ static void uverbs_query_fill(const struct uverbs_qp *qp,
         .max_recv_sge       = qp->cap.max_recv_sge,
         .max_inline_data    = qp->cap.max_inline_data,
         .qkey               = attr->qkey,
-        .sq_psn             = hw->req.psn,
-        .dest_qp_num        = attr->dest_qp_num,
-        .qp_access_flags    = uverbs_query_access(hw),
+        .sq_psn             = attr->sq_psn,
+        .dest_qp_num        = attr->dest_qpn,
+        .qp_access_flags    = uverbs_query_access(attr),
         .pkey_index         = attr->pkey_index,
-        .qp_state           = atomic_load(&hw->state),
-        .cur_qp_state       = atomic_load(&hw->state),
-        .path_mtu           = uverbs_query_mtu(hw),
-        .path_mig_state     = attr->path_mig_state,
+        .qp_state           = info->state,
+        .cur_qp_state       = info->state,
+        .path_mtu           = ((type == HCA_QP_UD) && (port != 0)) ?
+                              IBV_MTU_4096 : attr->mtu,
+        .path_mig_state     = attr->mig_state,
         .max_rd_atomic      = hca_qp_rd_limit(attr->max_rd_atomic),
         .max_dest_rd_atomic = hca_qp_rd_limit(attr->max_dest_rd_atomic),
         .min_rnr_timer      = attr->min_rnr_timer,
-        .port_num           = attr->port_num,
+        .port_num           = port,
         .timeout            = attr->timeout,
         .retry_cnt          = attr->retry_cnt,
         .rnr_retry          = attr->rnr_retry,
-        .sq_sig_all         = hw->sq_sig_all,
+        .sq_sig_all         = qp->sig_all,
     };
-    if (hw->type != HCA_QP_UD) { /* which expects no PSN and has no path */
-        resp->rq_psn = hw->resp.psn;
-        uverbs_dest_out(&attr->ah_attr, &resp->dest);
+    if (type != HCA_QP_UD) { /* which expects no PSN and has no path */
+        resp->rq_psn = attr->rq_psn;
+        uverbs_dest_out(&attr->path, port, &resp->dest);
     }
 }
 
-#define UVERBS_DCT_QUERY \
-    (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_PKEY_INDEX | \
-     IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU)
-
-/* mlx5_ib_dct_query_qp(): there is something to ask once it is in RTR, and
- * answered is what was asked for. */
-static bool uverbs_dct_query_ok(const struct hca_qp *hw, uint32_t mask)
+static int uverbs_query_hw(const struct uverbs_qp *qp,
+                           struct ib_uverbs_query_qp_resp *resp)
 {
-    return (atomic_load(&hw->state) == IBV_QPS_RTR) &&
-           !(mask & ~(uint32_t)UVERBS_DCT_QUERY);
-}
+    struct hca_qp *hw = uverbs_qp_hw(qp);
+    struct hca_qp_info info;
+    int ret;
 
-static void uverbs_dct_query_fill(const struct hca_qp *hw, uint32_t mask,
-                                  struct ib_uverbs_query_qp_resp *resp)
-{
-    const struct ibv_qp_attr *attr = &hw->attr;
-
-    *resp = (struct ib_uverbs_query_qp_resp){
-        .qp_state        = (mask & IBV_QP_STATE) ? IBV_QPS_RTR : 0,
-        .qp_access_flags = (mask & IBV_QP_ACCESS_FLAGS) ?
-                           attr->qp_access_flags & UVERBS_REMOTE_ACCESS : 0,
-        .port_num        = (mask & IBV_QP_PORT) ? attr->port_num : 0,
-        .pkey_index      = (mask & IBV_QP_PKEY_INDEX) ? attr->pkey_index : 0,
-        .min_rnr_timer   = (mask & IBV_QP_MIN_RNR_TIMER) ?
-                           attr->min_rnr_timer : 0,
-        .path_mtu        = (mask & IBV_QP_PATH_MTU) ? attr->path_mtu : 0,
-    };
-    if (mask & IBV_QP_AV) {
-        uverbs_dest_out(&attr->ah_attr, &resp->dest);
+    ret = (hw == NULL) ? -EINVAL : hca_qp_query(hw, &info);
+    if (ret == 0) {
+        uverbs_query_fill(qp, hw->type, &info, resp);
     }
+    return ret;
 }
 
 int uverbs_qp_query(struct uverbs_req *req)
@@ -112,7 +82,6 @@ int uverbs_qp_query(struct uverbs_req *req)
     struct ib_uverbs_query_qp_resp resp;
     struct ib_uverbs_query_qp cmd;
     const struct uverbs_qp *qp;
-    struct hca_qp *hw;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
@@ -120,27 +89,14 @@ int uverbs_qp_query(struct uverbs_req *req)
         return ret;
     }
     qp = uverbs_obj_find(req->ctx, UVERBS_OBJECT_QP, cmd.qp_handle, &ret);
-    hw = (qp != NULL) ? uverbs_qp_hw(qp) : NULL;
-    if ((hw == NULL) ||
-        ((hw->type == HCA_QP_DCT) && !uverbs_dct_query_ok(hw, cmd.attr_mask))) {
+    if (qp == NULL) {
         return -EINVAL;
     }
-
-    if (hca_qp_is_stuck(hw)) {
-        return -ETIMEDOUT;
-    }
-    hca_mutex_lock(&hw->sq_lock);
-    hca_mutex_lock(&hw->obj.lock);
-    if (hw->type == HCA_QP_DCT) {
-        uverbs_dct_query_fill(hw, cmd.attr_mask, &resp);
-    } else {
-        uverbs_query_fill(qp, hw, &resp);
-    }
-    hca_mutex_unlock(&hw->obj.lock);
-    hca_mutex_unlock(&hw->sq_lock);
-    if (resp.qp_state == IBV_QPS_ERR) {
-        /* a peer's doing: from now on receives are flushed */
-        hca_requester_run(hw, hw->obj.num);
+    ret = (qp->spec.type == HCA_QP_DCT) ?
+          uverbs_dct_query(qp, cmd.attr_mask, &resp) :
+          uverbs_query_hw(qp, &resp);
+    if (ret != 0) {
+        return ret;
     }
     return uverbs_core_out(req, &resp);
 }
