@@ -16,6 +16,11 @@ constexpr const char *FAULTS =
         "drop:op=write:nth=11,drop:op=write:nth=22,drop_ack:op=write:nth=33,"
         "drop_ack:op=write:nth=44,drop:op=atomic:nth=55,drop:op=atomic:nth=66,"
         "drop_ack:op=atomic:nth=77,drop_ack:op=atomic:nth=88";
+/* Of the first of a pair alone: what has passed it waits for it. */
+constexpr const char *DROPS =
+        "drop:op=write:nth=11,drop:op=write:nth=22,drop:op=write:nth=33,"
+        "drop:op=write:nth=44,drop:op=write:nth=55,drop:op=write:nth=66,"
+        "drop:op=write:nth=77,drop:op=write:nth=88";
 
 class verbs_order : public verbs_test {
 protected:
@@ -290,6 +295,7 @@ TEST_P(verbs_order_relaxed, regions_say_so)
 INSTANTIATE_TEST_SUITE_P(ooo, verbs_order_ooo, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(seed, verbs_order_ooo, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(lost, verbs_order_lost, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(dropped, verbs_order_lost, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_order_late, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(relaxed, verbs_order_relaxed, testing::Values(0));
 
@@ -303,6 +309,9 @@ int main(int argc, char **argv)
                           {"lost", {{"SOFTHCA_ORDER", "ooo"},
                                     {"SOFTHCA_LOG", "info"},
                                     {"SOFTHCA_FAULT", FAULTS}}},
+                          {"dropped", {{"SOFTHCA_ORDER", "ooo"},
+                                       {"SOFTHCA_LOG", "info"},
+                                       {"SOFTHCA_FAULT", DROPS}}},
                           {"late", {{"SOFTHCA_ORDER", "ooo"},
                                     {"SOFTHCA_DELAY", "100"},
                                     {"SOFTHCA_FAULT",

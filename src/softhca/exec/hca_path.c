@@ -8,7 +8,7 @@
 /* The GID has to be one of `to`, of the kind that the source GID has: RoCE v1
  * and v2 are different protocols. */
 static bool hca_path_gid_leads(const struct hca_path *path, unsigned from,
-                          unsigned to)
+                               unsigned to)
 {
     uint8_t gid[16];
     enum hca_gid_type type = hca_dev_gid(from, path->sgid_index, gid);

@@ -35,7 +35,7 @@ void hca_sq_drop_kept(struct hca_qp *qp);
 /* Runs each send queue of a UAR page whose doorbell record moved. */
 void hca_sq_run_page(uint32_t uar);
 
-/* The same for those of all pages. */
+/* Runs each send queue of this process whose doorbell record moved. */
 void hca_sq_run_all(void);
 
 /* In a forked child: the queues are the parent's. */

@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The narrow step between requester and responder. Here is found out who is
- * meant and whether he can be reached; faults are injected and traces taken
- * here.
+ * The narrow step between requester and responder: finds the target and if it
+ * can be reached, injects faults, and traces.
  */
 #ifndef HCA_WIRE_H
 #define HCA_WIRE_H
