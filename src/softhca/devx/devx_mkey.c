@@ -11,7 +11,6 @@
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/obj/hca_mkey.h"
-#include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_pd.h"
 
 #include <string.h>
@@ -307,7 +306,7 @@ static void devx_mkey_release(struct devx_obj *obj)
 {
     struct hca_mkey *hw = obj->hw;
 
-    if (uverbs_mkey_disable(hw)) {
+    if (hca_mkey_disable(hw)) {
         devx_mkey_free_klms(hw);
         hca_obj_free(HCA_KIND_MKEY, hw);
     }
@@ -326,7 +325,7 @@ static enum devx_status devx_mkey_make(struct devx_call *call,
         return DEVX_NO_RES;
     }
     devx_mkey_fill(call, mkey, hw);
-    uverbs_mkey_publish_as(hw, devx_get(call->in + MKEY_CTX, MKC_VARIANT));
+    hca_mkey_publish_as(hw, devx_get(call->in + MKEY_CTX, MKC_VARIANT));
     devx_obj_use(call, &mkey->pd->obj);
     call->obj->hw      = hw;
     call->obj->number  = hw->obj.num;

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "dispatch.h"
 #include "softhca/devx/devx.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/doorbell/hca_trap.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_fabric.h"
@@ -18,7 +19,6 @@
 #include "softhca/fabric/hca_helper.h"
 #include "softhca/exec/hca_thread.h"
 #include "softhca/exec/hca_uar.h"
-#include "softhca/uverbs/uverbs_mkey.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_pin.h"
 #include "softhca/uverbs/uverbs_uar.h"
@@ -221,7 +221,7 @@ static void dispatch_forked(void)
     pthread_mutex_init(&dispatch_files_lock, NULL);
     uverbs_uar_forked();
     uverbs_pin_forked();
-    uverbs_mkey_forked();
+    hca_mkey_forked();
     hca_uar_forked();
 }
 

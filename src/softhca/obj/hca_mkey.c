@@ -16,7 +16,7 @@ void hca_mkey_release(struct hca_mkey *mkey)
 /* mkey->in_use is raised first, then the number is read again; both
  * sequentially consistent, as are the two steps of the destroyer. The count of
  * this process is raised before that and lowered after it: a key in use while
- * no process that lives holds any was a dead one's (uverbs_mkey.c). */
+ * no process that lives holds any was a dead one's (hca_mkey_life.c). */
 struct hca_mkey *hca_mkey_hold(uint32_t key)
 {
     struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, key >> 8);

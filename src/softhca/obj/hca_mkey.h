@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Memory keys as the data path sees them: looked up, checked, and held until
- * the bytes have moved.
+ * the bytes have moved (hca_mkey.c). And how they come to be known to it, and are
+ * taken from under it (hca_mkey_life.c).
  */
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
@@ -30,6 +31,8 @@ enum hca_key_fault {
     HCA_KEY_FAULT,
     HCA_KEY_PIECES
 };
+
+#define HCA_ANY_QPN 0xffffffu /* hca_mkey.qpn: no QP in particular */
 
 /* One range to be reached through a key. */
 struct hca_key_use {
@@ -83,5 +86,28 @@ enum hca_key_fault hca_mkey_check(const struct hca_mkey *mkey,
  * a WQE of a QP, or for a message to it. @return HCA_KEY_OK or why not. */
 enum hca_key_fault hca_mkey_invalidate_local(const struct hca_key_use *use);
 enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
+
+/* Key of an mkey: its number and its variant. */
+uint32_t hca_key(const struct hca_mkey *mkey);
+
+/* Gives a fresh mkey a variant, so that its key is none that libmlx5 takes
+ * for "no key", and publishes it. @return the key. */
+uint32_t hca_mkey_publish(struct hca_mkey *mkey);
+
+/* The same with the variant that the program chose. */
+uint32_t hca_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant);
+
+/* Takes the translation away (mkey->is_free) and waits for the accesses that
+ * had begun before. Those of a process that died never end: not for them.
+ * @return false if one of a process that lives did not end either, as that is
+ * stopped: the mkey, and what belongs to it, has to stay as it is. */
+bool hca_mkey_disable(struct hca_mkey *mkey);
+
+/* Takes an mkey back once no access is under way on it; if one does not end,
+ * its slot is lost until the process ends. */
+void hca_mkey_free(struct hca_mkey *mkey);
+
+/* In a forked child: nobody waits for anything. */
+void hca_mkey_forked(void);
 
 #endif

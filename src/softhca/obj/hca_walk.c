@@ -6,7 +6,7 @@
 #include "hca_walk.h"
 
 /* Two counts, used by turns: who waits for one has later walks use the other
- * (uverbs_mkey.c). Raised before any key is looked at, which pairs with a key
+ * (hca_mkey_life.c). Raised before any key is looked at, which pairs with a key
  * that is made bad before the counts are. */
 unsigned hca_walk_enter(unsigned proc)
 {

@@ -6,9 +6,9 @@
 #define _GNU_SOURCE
 #include "softhca/doorbell/hca_push.h"
 #include "softhca/fabric/hca_caps.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
-#include "uverbs_mkey.h"
 
 #include <errno.h>
 
@@ -56,7 +56,7 @@ static void uverbs_ucontext(const struct uverbs_ctx *ctx,
         .eth_min_inline    = MLX5_USER_INLINE_MODE_NONE,
         .log_uar_size      = 12,
         .num_uars_per_page = 1,
-        .dump_fill_mkey    = uverbs_key(ctx->null_mkey),
+        .dump_fill_mkey    = hca_key(ctx->null_mkey),
     };
 }
 
@@ -86,9 +86,9 @@ static int uverbs_context_init(struct uverbs_ctx *ctx)
     }
     mkey->type   = HCA_MKEY_NULL;
     mkey->access = IBV_ACCESS_LOCAL_WRITE;
-    mkey->qpn    = UVERBS_ANY_QPN;
+    mkey->qpn    = HCA_ANY_QPN;
     mkey->length = UINT64_MAX;
-    uverbs_mkey_publish(mkey);
+    hca_mkey_publish(mkey);
     ctx->null_mkey = mkey;
     return 0;
 }
@@ -104,7 +104,7 @@ int uverbs_context_import(struct uverbs_ctx *ctx)
 void uverbs_context_cleanup(struct uverbs_ctx *ctx)
 {
     if (ctx->null_mkey != NULL) {
-        uverbs_mkey_free(ctx->null_mkey);
+        hca_mkey_free(ctx->null_mkey);
         ctx->null_mkey = NULL;
     }
 }

@@ -6,11 +6,11 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_dm.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_dev.h"
 #include "uverbs.h"
-#include "uverbs_mkey.h"
 #include "uverbs_mmap.h"
 #include "uverbs_mr.h"
 
@@ -277,7 +277,7 @@ static const struct uverbs_attr_spec uverbs_reg_dm_mr_attrs[] = {
 static int uverbs_dm_mr_respond(struct uverbs_req *req,
                                 const struct uverbs_mr *mr)
 {
-    uint32_t key = uverbs_key(mr->mkey);
+    uint32_t key = hca_key(mr->mkey);
     int ret;
 
     ret = uverbs_put(req, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &key, sizeof(key));

@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
-#include "uverbs_mkey.h"
+#include "softhca/obj/hca_mkey.h"
 #include "uverbs_mr.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static const struct uverbs_attr_spec uverbs_reg_dmabuf_attrs[] = {
 static int uverbs_dmabuf_respond(struct uverbs_req *req,
                                  const struct uverbs_mr *mr)
 {
-    uint32_t key = uverbs_key(mr->mkey);
+    uint32_t key = hca_key(mr->mkey);
     int ret;
 
     ret = uverbs_put(req, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &key, 4);

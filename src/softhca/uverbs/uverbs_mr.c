@@ -8,9 +8,9 @@
 #include "uverbs_mr.h"
 #include "softhca/base/hca_maps.h"
 #include "softhca/base/hca_mutex.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
-#include "uverbs_mkey.h"
 #include "uverbs_mw.h"
 #include "uverbs_pin.h"
 
@@ -165,11 +165,11 @@ int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     }
 
     mr->mkey->type = HCA_MKEY_MR;
-    mr->mkey->qpn  = UVERBS_ANY_QPN;
+    mr->mkey->qpn  = HCA_ANY_QPN;
     mr->mkey->pdn  = pd->pdn;
     mr->mkey->name = (struct hca_name){ctx->file, mr->obj.handle};
     uverbs_region_set(mr->mkey, region);
-    uverbs_mkey_publish(mr->mkey);
+    hca_mkey_publish(mr->mkey);
     mr->pd = pd;
     uverbs_hold(pd);
     *mrp = mr;
@@ -182,7 +182,7 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
     struct uverbs_mr *mr = (struct uverbs_mr*)obj;
 
     (void)events;
-    uverbs_mkey_free(mr->mkey);
+    hca_mkey_free(mr->mkey);
     uverbs_unpin(mr->pinned);
     if (mr->map.size > 0) {
         munmap(mr->map.addr, mr->map.size);
@@ -263,7 +263,7 @@ static int uverbs_reg_mr(struct uverbs_req *req)
     }
     mr->pinned     = pinned;
     resp.mr_handle = mr->obj.handle;
-    resp.lkey      = uverbs_key(mr->mkey);
+    resp.lkey      = hca_key(mr->mkey);
     resp.rkey      = resp.lkey;
     ret            = uverbs_core_out(req, &resp);
     if (ret != 0) {
@@ -277,7 +277,7 @@ static void uverbs_mr_change(struct uverbs_mr *mr, uint32_t flags,
                              const struct uverbs_region *region,
                              struct uverbs_pd *pd)
 {
-    uverbs_mkey_disable(mr->mkey);
+    hca_mkey_disable(mr->mkey);
     hca_mutex_lock(&mr->mkey->obj.lock);
     if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
         uverbs_region_set(mr->mkey, region);
@@ -367,7 +367,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
     }
 
     uverbs_mr_change(mr, cmd.flags, &region, pd);
-    resp.lkey = uverbs_key(mr->mkey);
+    resp.lkey = hca_key(mr->mkey);
     resp.rkey = resp.lkey;
     return uverbs_core_out(req, &resp);
 }
@@ -380,7 +380,7 @@ static const struct uverbs_attr_spec uverbs_dereg_mr_attrs[] = {
 /* That may be a window of any process that has the domain. */
 static bool uverbs_mr_has_window(const struct uverbs_mr *mr)
 {
-    uint32_t key = uverbs_key(mr->mkey);
+    uint32_t key = hca_key(mr->mkey);
 
     return (mr->obj.is_foreign || mr->pd->obj.is_foreign ||
             atomic_load(&mr->pd->hw->is_shared)) ?
@@ -402,7 +402,7 @@ static int uverbs_dereg_mr(struct uverbs_req *req)
         return -EBUSY;
     }
     if (mr->obj.is_foreign) {
-        uverbs_mkey_disable(mr->mkey);
+        hca_mkey_disable(mr->mkey);
     }
     return uverbs_destroy(req);
 }
@@ -420,7 +420,7 @@ static int uverbs_query_mr(struct uverbs_req *req)
 {
     const struct uverbs_mr *mr = uverbs_get_obj(req,
                                                 UVERBS_ATTR_QUERY_MR_HANDLE);
-    uint32_t key               = uverbs_key(mr->mkey);
+    uint32_t key               = hca_key(mr->mkey);
     int ret;
 
     ret = uverbs_put(req, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &key, 4);

@@ -4,9 +4,9 @@
  * it. Type 2 belongs to the QP that bound it and can be invalidated.
  */
 #define _GNU_SOURCE
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
-#include "uverbs_mkey.h"
 #include "uverbs_mw.h"
 #include "uverbs_pd.h"
 
@@ -24,7 +24,7 @@ static void uverbs_mw_release(struct uverbs_obj *obj,
     struct uverbs_mw *mw = (struct uverbs_mw*)obj;
 
     (void)events;
-    uverbs_mkey_free(mw->mkey);
+    hca_mkey_free(mw->mkey);
     uverbs_drop(mw->pd);
     obj->ctx->num_windows--;
 }
@@ -95,9 +95,9 @@ static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     mw->mkey->has_umr       = true; /* a bind */
     mw->mkey->local_inv_ok  = (type == IBV_MW_TYPE_2);
     mw->mkey->remote_inv_ok = (type == IBV_MW_TYPE_2);
-    mw->mkey->qpn           = UVERBS_ANY_QPN;
+    mw->mkey->qpn           = HCA_ANY_QPN;
     mw->mkey->pdn           = pd->pdn;
-    uverbs_mkey_publish(mw->mkey);
+    hca_mkey_publish(mw->mkey);
     ctx->num_windows++;
     mw->pd = pd;
     uverbs_hold(pd);
@@ -147,7 +147,7 @@ static int uverbs_alloc_mw(struct uverbs_req *req)
         return ret;
     }
     resp.mw_handle = mw->obj.handle;
-    resp.rkey      = uverbs_key(mw->mkey);
+    resp.rkey      = hca_key(mw->mkey);
     ret            = uverbs_core_out(req, &resp);
     if (ret != 0) {
         uverbs_obj_destroy(&mw->obj, NULL);

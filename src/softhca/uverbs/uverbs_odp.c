@@ -6,9 +6,9 @@
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_fabric.h"
+#include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
-#include "uverbs_mkey.h"
 #include "uverbs_mr.h"
 #include "uverbs_pd.h"
 
@@ -29,7 +29,7 @@ static int uverbs_advise_sge(const struct uverbs_pd *pd,
 {
     const struct hca_mkey *mkey = hca_obj_peek(HCA_KIND_MKEY, sge->lkey >> 8);
 
-    if ((mkey == NULL) || (uverbs_key(mkey) != sge->lkey) ||
+    if ((mkey == NULL) || (hca_key(mkey) != sge->lkey) ||
         (mkey->obj.proc != hca_self)) {
         return -ENOENT;
     }

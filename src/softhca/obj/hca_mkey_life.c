@@ -6,10 +6,9 @@
  * made bad first, then in_use is waited for.
  */
 #define _GNU_SOURCE
-#include "uverbs_mkey.h"
-#include "softhca/fabric/hca_fabric.h"
+#include "hca_mkey.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/fabric/hca_fabric.h"
 #include "softhca/fabric/hca_proc.h"
 
 #include <errno.h>
@@ -19,37 +18,37 @@
 #include <unistd.h>
 
 /* MLX5_INVALID_LKEY of libmlx5: ends a list of scatter entries. */
-#define UVERBS_INVALID_KEY 0x100u
+#define HCA_INVALID_KEY 0x100u
 
 /* One WQE changes a key in far less. */
-#define UVERBS_UMR_SECONDS 2
+#define HCA_UMR_SECONDS 2
 
-uint32_t uverbs_key(const struct hca_mkey *mkey)
+uint32_t hca_key(const struct hca_mkey *mkey)
 {
     return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
 }
 
-uint32_t uverbs_mkey_publish(struct hca_mkey *mkey)
+uint32_t hca_mkey_publish(struct hca_mkey *mkey)
 {
     static _Atomic uint8_t variant;
 
     do {
         mkey->variant = atomic_fetch_add(&variant, 1);
-    } while (uverbs_key(mkey) == UVERBS_INVALID_KEY);
+    } while (hca_key(mkey) == HCA_INVALID_KEY);
     hca_obj_publish(HCA_KIND_MKEY, mkey);
-    return uverbs_key(mkey);
+    return hca_key(mkey);
 }
 
-uint32_t uverbs_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
+uint32_t hca_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
 {
-    mkey->variant = variant; /* numbers are too large for UVERBS_INVALID_KEY */
+    mkey->variant = variant; /* numbers are too large for HCA_INVALID_KEY */
     hca_obj_publish(HCA_KIND_MKEY, mkey);
-    return uverbs_key(mkey);
+    return hca_key(mkey);
 }
 
 /* Whether a process that lives uses any key this moment.
  * @param is_asked  by hca_proc_lives(), which costs time */
-static bool uverbs_keys_held(bool is_asked)
+static bool hca_mkeys_held(bool is_asked)
 {
     for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
         const struct hca_proc *proc = &hca_fabric->procs[i];
@@ -63,7 +62,7 @@ static bool uverbs_keys_held(bool is_asked)
     return false;
 }
 
-static void uverbs_mkey_pause(void)
+static void hca_mkey_pause(void)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000};
 
@@ -72,34 +71,34 @@ static void uverbs_mkey_pause(void)
 
 /* Waits until no process that lives uses the key.
  * @return false if that takes too long. */
-static bool uverbs_mkey_drain(struct hca_mkey *mkey)
+static bool hca_mkey_drain(struct hca_mkey *mkey)
 {
     unsigned tries = 40000; /* above 2 s: a copy of 1 GiB ends */
 
     while (atomic_load(&mkey->in_use) != 0) {
-        if (!uverbs_keys_held(tries % 1000 == 999)) {
+        if (!hca_mkeys_held(tries % 1000 == 999)) {
             hca_info("mkey 0x%x: given back while a process that died was "
-                     "using it", uverbs_key(mkey));
+                     "using it", hca_key(mkey));
             atomic_store(&mkey->in_use, 0);
             break;
         }
         if (tries-- == 0) {
             return false;
         }
-        uverbs_mkey_pause();
+        hca_mkey_pause();
     }
     return true;
 }
 
 /* One waits at a time: each sends new walks where it does not wait itself. */
-static pthread_mutex_t uverbs_walks_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t hca_mkey_walks_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void uverbs_mkey_forked(void)
+void hca_mkey_forked(void)
 {
-    pthread_mutex_init(&uverbs_walks_lock, NULL);
+    pthread_mutex_init(&hca_mkey_walks_lock, NULL);
 }
 
-static bool uverbs_drain_walker(unsigned walker, unsigned owner, unsigned turn)
+static bool hca_mkey_drain_walker(unsigned walker, unsigned owner, unsigned turn)
 {
     _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[owner][turn];
     unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */
@@ -111,19 +110,19 @@ static bool uverbs_drain_walker(unsigned walker, unsigned owner, unsigned turn)
         if (tries == 0) {
             return false;
         }
-        uverbs_mkey_pause();
+        hca_mkey_pause();
     }
     return true;
 }
 
-static bool uverbs_drain_turn(unsigned owner, unsigned turn)
+static bool hca_mkey_drain_turn(unsigned owner, unsigned turn)
 {
     bool is_done = true;
 
     atomic_store(&hca_fabric->procs[owner].walk_turn, !turn);
     for (unsigned i = 1; is_done && (i < HCA_MAX_PROCS); i++) {
         if (atomic_load(&hca_fabric->procs[i].state) == HCA_PROC_ALIVE) {
-            is_done = uverbs_drain_walker(i, owner, turn);
+            is_done = hca_mkey_drain_walker(i, owner, turn);
         }
     }
     return is_done;
@@ -131,21 +130,21 @@ static bool uverbs_drain_turn(unsigned owner, unsigned turn)
 
 /* Who came to it over an indirect key (hca_walk.h). New walks take the other
  * turn, so that an end comes. */
-static bool uverbs_mkey_drain_walks(const struct hca_mkey *mkey)
+static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
 {
     unsigned owner = mkey->obj.proc;
     bool is_done;
 
-    pthread_mutex_lock(&uverbs_walks_lock);
-    is_done = uverbs_drain_turn(owner, 0) && uverbs_drain_turn(owner, 1);
-    pthread_mutex_unlock(&uverbs_walks_lock);
+    pthread_mutex_lock(&hca_mkey_walks_lock);
+    is_done = hca_mkey_drain_turn(owner, 0) && hca_mkey_drain_turn(owner, 1);
+    pthread_mutex_unlock(&hca_mkey_walks_lock);
     return is_done;
 }
 
 /* Ends what UMR does to the key: one under way before, as it writes what the key
  * leads to and may make it good again. Others, of memory, are not locked.
  * @return false if that takes too long. */
-static bool uverbs_mkey_end_umr(struct hca_mkey *mkey)
+static bool hca_mkey_end_umr(struct hca_mkey *mkey)
 {
     struct timespec deadline;
 
@@ -153,7 +152,7 @@ static bool uverbs_mkey_end_umr(struct hca_mkey *mkey)
         return true;
     }
     clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += UVERBS_UMR_SECONDS;
+    deadline.tv_sec += HCA_UMR_SECONDS;
     if (!hca_obj_lock_until(HCA_KIND_MKEY, atomic_load(&mkey->obj.num),
                             &deadline)) {
         return false;
@@ -163,24 +162,24 @@ static bool uverbs_mkey_end_umr(struct hca_mkey *mkey)
     return true;
 }
 
-bool uverbs_mkey_disable(struct hca_mkey *mkey)
+bool hca_mkey_disable(struct hca_mkey *mkey)
 {
-    bool is_done = uverbs_mkey_end_umr(mkey);
+    bool is_done = hca_mkey_end_umr(mkey);
 
     /* pairs with hca_mkey_hold() and hca_walk_enter(): an access raises a
      * count, then looks */
     __atomic_store_n(&mkey->is_free, true, __ATOMIC_SEQ_CST);
-    if (is_done && uverbs_mkey_drain(mkey) && uverbs_mkey_drain_walks(mkey)) {
+    if (is_done && hca_mkey_drain(mkey) && hca_mkey_drain_walks(mkey)) {
         return true;
     }
     hca_warn("mkey 0x%x: a process that does not go on still uses it",
-             uverbs_key(mkey));
+             hca_key(mkey));
     return false;
 }
 
-void uverbs_mkey_free(struct hca_mkey *mkey)
+void hca_mkey_free(struct hca_mkey *mkey)
 {
-    if (uverbs_mkey_disable(mkey)) {
+    if (hca_mkey_disable(mkey)) {
         hca_obj_free(HCA_KIND_MKEY, mkey);
     }
 }
