@@ -8,8 +8,6 @@
  */
 #define _GNU_SOURCE
 #include "devx.h"
-#include "softhca/base/hca_mutex.h"
-#include "softhca/fabric/hca_arena.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/uverbs/uverbs_pd.h"
 
@@ -52,9 +50,7 @@
 
 /* klm */
 #define KLM_SIZE   sizeof(struct prm_klm)
-#define KLM_LENGTH DEVX_FIELD32(prm_klm, byte_count)
 #define KLM_KEY    DEVX_FIELD32(prm_klm, mkey)
-#define KLM_ADDR   DEVX_FIELD64(prm_klm, address)
 
 enum { MKC_MODE_KLM = 2, MKC_MODE_KSM = 3 };
 
@@ -244,88 +240,42 @@ static uint32_t devx_mkc_access(const uint8_t *mkc)
            (devx_get(mkc, MKC_ATOMIC) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-static void devx_mkey_fill_klms(const struct devx_call *call,
-                                const struct devx_mkey *mkey,
-                                struct hca_klm *klm)
-{
-    const uint8_t *entry = call->in + MKEY_IN_SIZE;
-    uint64_t start       = 0;
-
-    for (unsigned i = 0; i < mkey->num; i++, entry += KLM_SIZE) {
-        klm[i].start  = start;
-        klm[i].length = devx_get(entry, KLM_LENGTH);
-        klm[i].key    = devx_get(entry, KLM_KEY);
-        klm[i].addr   = devx_get(entry, KLM_ADDR);
-        start        += klm[i].length;
-    }
-}
-
-static void devx_mkey_fill(const struct devx_call *call,
-                           const struct devx_mkey *mkey, struct hca_mkey *hw)
-{
-    const uint8_t *mkc = call->in + MKEY_CTX;
-
-    hw->type          = HCA_MKEY_INDIRECT;
-    hw->access        = devx_mkc_access(mkc);
-    hw->no_local_read = !devx_get(mkc, MKC_LR);
-    hw->pdn           = mkey->pd->pdn;
-    hw->qpn           = devx_get(mkc, MKC_QPN);
-    hw->iova          = devx_get(mkc, MKC_START);
-    hw->length        = mkey->length;
-    hw->is_free       = mkey->free;
-    hw->has_umr       = mkey->has_umr;
-    hw->remote_inv_ok = devx_get(mkc, MKC_EN_RINVAL);
-    hw->local_inv_ok  = hw->has_umr || hw->remote_inv_ok;
-    hw->klm_shift     = mkey->shift;
-    hw->num_klms      = mkey->num;
-    hw->max_klms      = mkey->max;
-    devx_mkey_fill_klms(call, mkey, hca_ptr(hw->klms));
-}
-
-static void devx_mkey_free_klms(struct hca_mkey *hw)
-{
-    if (hw->klms != hca_off(hw->few)) {
-        hca_arena_free(hca_ptr(hw->klms));
-    }
-}
-
-/* Room for what the command gives, or for all that a UMR may. */
-static bool devx_mkey_alloc_klms(struct hca_mkey *hw,
-                                 const struct devx_mkey *mkey)
-{
-    uint32_t num = mkey->has_umr ? mkey->max : mkey->num;
-    void *klms = (num <= HCA_MKEY_FEW) ? hw->few :
-                 hca_arena_alloc(num * sizeof(struct hca_klm));
-
-    hw->klms = hca_off(klms);
-    return klms != NULL;
-}
-
 /* Accesses that began before are waited for, later ones find no key. */
 static void devx_mkey_release(struct devx_obj *obj)
 {
-    struct hca_mkey *hw = obj->hw;
-
-    if (hca_mkey_disable(hw)) {
-        devx_mkey_free_klms(hw);
-        hca_obj_free(HCA_KIND_MKEY, hw);
-    }
+    hca_mkey_destroy(obj->hw);
 }
 
 static enum devx_status devx_mkey_make(struct devx_call *call,
                                        const struct devx_mkey *mkey)
 {
-    struct hca_mkey *hw = hca_obj_alloc(HCA_KIND_MKEY, call->ctx->dev);
+    const uint8_t *mkc        = call->in + MKEY_CTX;
+    bool has_rinval           = devx_get(mkc, MKC_EN_RINVAL);
+    struct hca_mkey_spec spec = {
+        .dev           = call->ctx->dev,
+        .type          = HCA_MKEY_INDIRECT,
+        .has_variant   = true,
+        .variant       = devx_get(mkc, MKC_VARIANT),
+        .is_free       = mkey->free,
+        .has_umr       = mkey->has_umr,
+        .local_inv_ok  = mkey->has_umr || has_rinval,
+        .remote_inv_ok = has_rinval,
+        .no_local_read = !devx_get(mkc, MKC_LR),
+        .access        = devx_mkc_access(mkc),
+        .pdn           = mkey->pd->pdn,
+        .qpn           = devx_get(mkc, MKC_QPN),
+        .iova          = mkey->start,
+        .length        = mkey->length,
+        .klm_shift     = mkey->shift,
+        .num_klms      = mkey->num,
+        .max_klms      = mkey->max,
+        .klms          = (const struct prm_klm*)(call->in + MKEY_IN_SIZE),
+    };
+    struct hca_mkey *hw;
 
-    if (hw == NULL) {
+    if (hca_mkey_create(&spec, &hw) != 0) {
         return DEVX_NO_RES;
     }
-    if (!devx_mkey_alloc_klms(hw, mkey)) {
-        hca_obj_free(HCA_KIND_MKEY, hw);
-        return DEVX_NO_RES;
-    }
-    devx_mkey_fill(call, mkey, hw);
-    hca_mkey_publish_as(hw, devx_get(call->in + MKEY_CTX, MKC_VARIANT));
     devx_obj_use(call, &mkey->pd->obj);
     call->obj->hw      = hw;
     call->obj->number  = hw->obj.num;

@@ -18,6 +18,8 @@ static inline unsigned hca_mkey_depth(void)
     return hca_limit(HCA_LIMIT_INDIRECTION, HCA_MKEY_DEPTH);
 }
 
+struct prm_klm;
+
 /* Why a key was refused; 0 is fine. The rows HCA_CHECK_LKEY, HCA_CHECK_RKEY
  * and HCA_CHECK_RECV_LKEY of hca_check.h are in this order from 1 on. */
 enum hca_key_fault {
@@ -90,12 +92,33 @@ enum hca_key_fault hca_mkey_invalidate_remote(const struct hca_key_use *use);
 /* Key of an mkey: its number and its variant. */
 uint32_t hca_key(const struct hca_mkey *mkey);
 
-/* Gives a fresh mkey a variant, so that its key is none that libmlx5 takes
- * for "no key", and publishes it. @return the key. */
-uint32_t hca_mkey_publish(struct hca_mkey *mkey);
+struct hca_mkey_spec {
+    unsigned        dev;
+    uint8_t         type;          /* enum hca_mkey_type */
+    bool            has_variant;   /* the program chose that; else the key is none
+                                    * that libmlx5 takes for "no key" */
+    uint8_t         variant;
+    bool            is_free;       /* no translation yet */
+    bool            implicit_odp;
+    bool            has_umr;
+    bool            local_inv_ok, remote_inv_ok;
+    bool            no_local_read;
+    uint32_t        access;        /* enum ibv_access_flags */
+    uint32_t        pdn, qpn;
+    uint64_t        iova, va, length;
+    struct hca_name name;          /* MR */
+    uint8_t         klm_shift;     /* INDIRECT: log2 of the bytes of an entry; 0:
+                                    * as entries say */
+    uint32_t        num_klms, max_klms; /* entries, and room for a UMR's */
+    const struct prm_klm *klms;    /* the entries */
+};
 
-/* The same with the variant that the program chose. */
-uint32_t hca_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant);
+/* @return 0, -ENOMEM. */
+int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p);
+
+/* Gives a region another translation, other rights and another domain, after the
+ * accesses that had begun before: REREG_MR. The key stays. */
+void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Takes the translation away (mkey->is_free) and waits for the accesses that
  * had begun before. Those of a process that died never end: not for them.
@@ -105,7 +128,7 @@ bool hca_mkey_disable(struct hca_mkey *mkey);
 
 /* Takes an mkey back once no access is under way on it; if one does not end,
  * its slot is lost until the process ends. */
-void hca_mkey_free(struct hca_mkey *mkey);
+void hca_mkey_destroy(struct hca_mkey *mkey);
 
 /* In a forked child: nobody waits for anything. */
 void hca_mkey_forked(void);

@@ -8,9 +8,12 @@
 #define _GNU_SOURCE
 #include "hca_mkey.h"
 #include "softhca/base/hca_log.h"
-#include "softhca/fabric/hca_fabric.h"
+#include "softhca/base/hca_mutex.h"
+#include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_proc.h"
 
+#include <common/prm_cmd.h>
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -28,22 +31,89 @@ uint32_t hca_key(const struct hca_mkey *mkey)
     return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
 }
 
-uint32_t hca_mkey_publish(struct hca_mkey *mkey)
+/* Numbers are too large for a variant that was chosen to make HCA_INVALID_KEY. */
+static void hca_mkey_set_variant(struct hca_mkey *mkey,
+                                 const struct hca_mkey_spec *spec)
 {
     static _Atomic uint8_t variant;
 
-    do {
+    mkey->variant = spec->variant;
+    while (!spec->has_variant) {
         mkey->variant = atomic_fetch_add(&variant, 1);
-    } while (hca_key(mkey) == HCA_INVALID_KEY);
-    hca_obj_publish(HCA_KIND_MKEY, mkey);
-    return hca_key(mkey);
+        if (hca_key(mkey) != HCA_INVALID_KEY) {
+            break;
+        }
+    }
 }
 
-uint32_t hca_mkey_publish_as(struct hca_mkey *mkey, uint8_t variant)
+static void hca_mkey_set_region(struct hca_mkey *mkey,
+                                const struct hca_mkey_spec *spec)
 {
-    mkey->variant = variant; /* numbers are too large for HCA_INVALID_KEY */
+    mkey->implicit_odp = spec->implicit_odp;
+    mkey->access       = spec->access;
+    mkey->pdn          = spec->pdn;
+    mkey->iova         = spec->iova;
+    mkey->va           = spec->va;
+    mkey->length       = spec->length;
+}
+
+/* Room for the entries that are given, or for all that a UMR may. */
+static bool hca_mkey_alloc_klms(struct hca_mkey *mkey,
+                                const struct hca_mkey_spec *spec)
+{
+    uint32_t num = spec->has_umr ? spec->max_klms : spec->num_klms;
+    void *klms   = (num <= HCA_MKEY_FEW) ? mkey->few :
+                   hca_arena_alloc(num * sizeof(struct hca_klm));
+
+    mkey->klms = hca_off(klms);
+    return klms != NULL;
+}
+
+static void hca_mkey_set_klms(struct hca_mkey *mkey,
+                              const struct hca_mkey_spec *spec)
+{
+    struct hca_klm *klm = hca_ptr(mkey->klms);
+    uint64_t start      = 0;
+
+    mkey->klm_shift = spec->klm_shift;
+    mkey->num_klms  = spec->num_klms;
+    mkey->max_klms  = spec->max_klms;
+    for (unsigned i = 0; i < spec->num_klms; i++) {
+        klm[i].start  = start;
+        klm[i].length = be32toh(spec->klms[i].byte_count);
+        klm[i].key    = be32toh(spec->klms[i].mkey);
+        klm[i].addr   = be64toh(spec->klms[i].address);
+        start        += klm[i].length;
+    }
+}
+
+int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
+{
+    struct hca_mkey *mkey = hca_obj_alloc(HCA_KIND_MKEY, spec->dev);
+
+    if (mkey == NULL) {
+        return -ENOMEM;
+    }
+    if (spec->type == HCA_MKEY_INDIRECT) {
+        if (!hca_mkey_alloc_klms(mkey, spec)) {
+            hca_obj_free(HCA_KIND_MKEY, mkey);
+            return -ENOMEM;
+        }
+        hca_mkey_set_klms(mkey, spec);
+    }
+    mkey->type          = spec->type;
+    mkey->is_free       = spec->is_free;
+    mkey->has_umr       = spec->has_umr;
+    mkey->local_inv_ok  = spec->local_inv_ok;
+    mkey->remote_inv_ok = spec->remote_inv_ok;
+    mkey->no_local_read = spec->no_local_read;
+    mkey->qpn           = spec->qpn;
+    mkey->name          = spec->name;
+    hca_mkey_set_region(mkey, spec);
+    hca_mkey_set_variant(mkey, spec);
     hca_obj_publish(HCA_KIND_MKEY, mkey);
-    return hca_key(mkey);
+    *mkey_p = mkey;
+    return 0;
 }
 
 /* Whether a process that lives uses any key this moment.
@@ -177,9 +247,24 @@ bool hca_mkey_disable(struct hca_mkey *mkey)
     return false;
 }
 
-void hca_mkey_free(struct hca_mkey *mkey)
+void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec)
 {
-    if (hca_mkey_disable(mkey)) {
-        hca_obj_free(HCA_KIND_MKEY, mkey);
+    hca_mkey_disable(mkey);
+    hca_mutex_lock(&mkey->obj.lock);
+    hca_mkey_set_region(mkey, spec);
+    if (!hca_obj_is_given_up(HCA_KIND_MKEY, mkey)) { /* by now */
+        mkey->is_free = false;
     }
+    hca_mutex_unlock(&mkey->obj.lock);
+}
+
+void hca_mkey_destroy(struct hca_mkey *mkey)
+{
+    if (!hca_mkey_disable(mkey)) {
+        return;
+    }
+    if ((mkey->klms != 0) && (mkey->klms != hca_off(mkey->few))) {
+        hca_arena_free(hca_ptr(mkey->klms));
+    }
+    hca_obj_free(HCA_KIND_MKEY, mkey);
 }

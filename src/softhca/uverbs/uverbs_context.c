@@ -79,18 +79,15 @@ static int uverbs_put_core(struct uverbs_req *req, uint16_t vectors_id,
 
 static int uverbs_context_init(struct uverbs_ctx *ctx)
 {
-    struct hca_mkey *mkey = hca_obj_alloc(HCA_KIND_MKEY, ctx->dev);
+    const struct hca_mkey_spec spec = {
+        .dev    = ctx->dev,
+        .type   = HCA_MKEY_NULL,
+        .access = IBV_ACCESS_LOCAL_WRITE,
+        .qpn    = HCA_ANY_QPN,
+        .length = UINT64_MAX,
+    };
 
-    if (mkey == NULL) {
-        return -ENOMEM;
-    }
-    mkey->type   = HCA_MKEY_NULL;
-    mkey->access = IBV_ACCESS_LOCAL_WRITE;
-    mkey->qpn    = HCA_ANY_QPN;
-    mkey->length = UINT64_MAX;
-    hca_mkey_publish(mkey);
-    ctx->null_mkey = mkey;
-    return 0;
+    return hca_mkey_create(&spec, &ctx->null_mkey);
 }
 
 int uverbs_context_import(struct uverbs_ctx *ctx)
@@ -104,7 +101,7 @@ int uverbs_context_import(struct uverbs_ctx *ctx)
 void uverbs_context_cleanup(struct uverbs_ctx *ctx)
 {
     if (ctx->null_mkey != NULL) {
-        hca_mkey_free(ctx->null_mkey);
+        hca_mkey_destroy(ctx->null_mkey);
         ctx->null_mkey = NULL;
     }
 }

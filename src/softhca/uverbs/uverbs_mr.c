@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "uverbs_mr.h"
 #include "softhca/base/hca_maps.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
@@ -138,19 +137,27 @@ static int uverbs_check_region(const struct uverbs_region *region)
            uverbs_check_pages(region);
 }
 
-static void uverbs_region_set(struct hca_mkey *mkey,
-                              const struct uverbs_region *region)
+static struct hca_mkey_spec
+uverbs_mr_spec(const struct uverbs_mr *mr, const struct uverbs_region *region)
 {
-    mkey->implicit_odp = uverbs_is_implicit(region);
-    mkey->iova         = region->iova;
-    mkey->va           = region->start;
-    mkey->length       = region->length;
-    mkey->access       = region->access;
+    return (struct hca_mkey_spec){
+        .dev          = mr->obj.ctx->dev,
+        .type         = HCA_MKEY_MR,
+        .implicit_odp = uverbs_is_implicit(region),
+        .access       = region->access,
+        .pdn          = mr->pd->pdn,
+        .qpn          = HCA_ANY_QPN,
+        .iova         = region->iova,
+        .va           = region->start,
+        .length       = region->length,
+        .name         = {mr->obj.ctx->file, mr->obj.handle},
+    };
 }
 
 int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
                   const struct uverbs_region *region, struct uverbs_mr **mrp)
 {
+    struct hca_mkey_spec spec;
     struct uverbs_mr *mr;
     int ret;
 
@@ -158,19 +165,13 @@ int uverbs_mr_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     if (ret != 0) {
         return ret;
     }
-    mr->mkey = hca_obj_alloc(HCA_KIND_MKEY, ctx->dev);
-    if (mr->mkey == NULL) {
-        uverbs_obj_delete(&mr->obj);
-        return -ENOMEM;
-    }
-
-    mr->mkey->type = HCA_MKEY_MR;
-    mr->mkey->qpn  = HCA_ANY_QPN;
-    mr->mkey->pdn  = pd->pdn;
-    mr->mkey->name = (struct hca_name){ctx->file, mr->obj.handle};
-    uverbs_region_set(mr->mkey, region);
-    hca_mkey_publish(mr->mkey);
     mr->pd = pd;
+    spec   = uverbs_mr_spec(mr, region);
+    ret    = hca_mkey_create(&spec, &mr->mkey);
+    if (ret != 0) {
+        uverbs_obj_delete(&mr->obj);
+        return ret;
+    }
     uverbs_hold(pd);
     *mrp = mr;
     return 0;
@@ -182,7 +183,7 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
     struct uverbs_mr *mr = (struct uverbs_mr*)obj;
 
     (void)events;
-    hca_mkey_free(mr->mkey);
+    hca_mkey_destroy(mr->mkey);
     uverbs_unpin(mr->pinned);
     if (mr->map.size > 0) {
         munmap(mr->map.addr, mr->map.size);
@@ -272,27 +273,21 @@ static int uverbs_reg_mr(struct uverbs_req *req)
     return ret;
 }
 
-/* Changes a region in place: its key stays. */
-static void uverbs_mr_change(struct uverbs_mr *mr, uint32_t flags,
+/* Changes a region in place: its key stays.
+ * @param pd  another domain, or NULL */
+static void uverbs_mr_change(struct uverbs_mr *mr,
                              const struct uverbs_region *region,
                              struct uverbs_pd *pd)
 {
-    hca_mkey_disable(mr->mkey);
-    hca_mutex_lock(&mr->mkey->obj.lock);
-    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        uverbs_region_set(mr->mkey, region);
-    }
-    mr->mkey->access = region->access;
-    if (flags & IBV_REREG_MR_CHANGE_PD) {
-        mr->mkey->pdn = pd->pdn;
+    struct hca_mkey_spec spec;
+
+    if (pd != NULL) {
         uverbs_drop(mr->pd);
         mr->pd = pd;
         uverbs_hold(pd);
     }
-    if (!hca_obj_is_given_up(HCA_KIND_MKEY, mr->mkey)) { /* by now */
-        mr->mkey->is_free = false;
-    }
-    hca_mutex_unlock(&mr->mkey->obj.lock);
+    spec = uverbs_mr_spec(mr, region);
+    hca_mkey_modify(mr->mkey, &spec);
 }
 
 /* What the region is after the change, checked. */
@@ -366,7 +361,7 @@ static int uverbs_rereg_mr(struct uverbs_req *req)
         mr->pinned = pinned;
     }
 
-    uverbs_mr_change(mr, cmd.flags, &region, pd);
+    uverbs_mr_change(mr, &region, pd);
     resp.lkey = hca_key(mr->mkey);
     resp.rkey = resp.lkey;
     return uverbs_core_out(req, &resp);

@@ -24,7 +24,7 @@ static void uverbs_mw_release(struct uverbs_obj *obj,
     struct uverbs_mw *mw = (struct uverbs_mw*)obj;
 
     (void)events;
-    hca_mkey_free(mw->mkey);
+    hca_mkey_destroy(mw->mkey);
     uverbs_drop(mw->pd);
     obj->ctx->num_windows--;
 }
@@ -77,6 +77,16 @@ bool uverbs_mw_any_has(uint32_t key)
 static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
                          uint8_t type, struct uverbs_mw **mwp)
 {
+    const struct hca_mkey_spec spec = {
+        .dev           = ctx->dev,
+        .type          = HCA_MKEY_MW,
+        .is_free       = true,
+        .has_umr       = true, /* a bind */
+        .local_inv_ok  = (type == IBV_MW_TYPE_2),
+        .remote_inv_ok = (type == IBV_MW_TYPE_2),
+        .qpn           = HCA_ANY_QPN,
+        .pdn           = pd->pdn,
+    };
     struct uverbs_mw *mw;
     int ret;
 
@@ -84,20 +94,11 @@ static int uverbs_mw_new(struct uverbs_ctx *ctx, struct uverbs_pd *pd,
     if (ret != 0) {
         return ret;
     }
-    mw->mkey = hca_obj_alloc(HCA_KIND_MKEY, ctx->dev);
-    if (mw->mkey == NULL) {
+    ret = hca_mkey_create(&spec, &mw->mkey);
+    if (ret != 0) {
         uverbs_obj_delete(&mw->obj);
-        return -ENOMEM;
+        return ret;
     }
-
-    mw->mkey->type          = HCA_MKEY_MW;
-    mw->mkey->is_free       = true;
-    mw->mkey->has_umr       = true; /* a bind */
-    mw->mkey->local_inv_ok  = (type == IBV_MW_TYPE_2);
-    mw->mkey->remote_inv_ok = (type == IBV_MW_TYPE_2);
-    mw->mkey->qpn           = HCA_ANY_QPN;
-    mw->mkey->pdn           = pd->pdn;
-    hca_mkey_publish(mw->mkey);
     ctx->num_windows++;
     mw->pd = pd;
     uverbs_hold(pd);
