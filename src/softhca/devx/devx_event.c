@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "devx.h"
 #include "softhca/obj/hca_async.h"
-#include "softhca/base/hca_mutex.h"
 #include "softhca/uverbs/uverbs_event.h"
 
 #include <errno.h>
@@ -95,28 +94,22 @@ static int devx_subscribe(struct uverbs_req *req)
             uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE);
     struct uverbs_event *event =
             uverbs_get_obj(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE);
-    struct hca_obj *hw;
-    uint64_t mask;
-    int ret;
-
-    ret = devx_event_mask(req, &mask);
-    if ((ret != 0) || (obj == NULL)) {
-        return ret;
-    }
-    hw = obj->hw;
-    if (hw->devx.chan != 0) {
-        return -EOPNOTSUPP;
-    }
-    devx_obj_hold(obj, &event->obj);
-    hca_mutex_lock(&hw->lock);
-    hw->devx = (struct hca_subscription){
+    struct hca_subscription subscription = {
         .chan   = event->chan,
-        .mask   = mask,
         .cookie = uverbs_get_const(req,
                                    MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE),
     };
-    hca_mutex_unlock(&hw->lock);
-    return 0;
+    int ret;
+
+    ret = devx_event_mask(req, &subscription.mask);
+    if ((ret != 0) || (obj == NULL)) {
+        return ret;
+    }
+    ret = hca_async_subscribe(obj->hw, &subscription);
+    if (ret == 0) {
+        devx_obj_hold(obj, &event->obj);
+    }
+    return ret;
 }
 
 const struct uverbs_method devx_event_methods[] = {

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "hca_async.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_chan.h"
 
+#include <errno.h>
 #include <rdma/ib_user_verbs.h>
 
 int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type)
@@ -74,4 +76,18 @@ uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj)
         hca_obj_unlock(obj);
     }
     return obj->events - hca_async_purge(chan, obj);
+}
+
+int hca_async_subscribe(struct hca_obj *obj,
+                        const struct hca_subscription *subscription)
+{
+    bool is_taken;
+
+    hca_mutex_lock(&obj->lock);
+    is_taken = (obj->devx.chan != 0);
+    if (!is_taken) {
+        obj->devx = *subscription;
+    }
+    hca_mutex_unlock(&obj->lock);
+    return is_taken ? -EOPNOTSUPP : 0;
 }

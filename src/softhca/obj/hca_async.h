@@ -36,6 +36,11 @@ uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj);
  * @return those that the program has read. */
 uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj);
 
+/* Subscribes to the events of an object.
+ * @return 0, -EOPNOTSUPP (another did). */
+int hca_async_subscribe(struct hca_obj *obj,
+                        const struct hca_subscription *subscription);
+
 /* Writes the cookie of an object's subscription, if it has one for this type.
  * The caller holds obj->lock. @return 0, or as hca_chan_write(). */
 int hca_async_tell(struct hca_obj *obj, enum hca_eqe_type type);

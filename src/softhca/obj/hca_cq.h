@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completion queues: the object (hca_cq.c), and completions that are added to it
- * (hca_cq_post.c). Their events are in hca_cq_event.h.
+ * Completion queues: the object (hca_cq.c), and completions that are added to
+ * it (hca_cq_post.c). Their events are in hca_cq_event.h.
  */
 #ifndef HCA_CQ_H
 #define HCA_CQ_H
@@ -34,23 +34,24 @@ int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p);
 /* Sets the moderation: MODIFY_CQ. @return 0, -ETIMEDOUT (it cannot be had). */
 int hca_cq_modify(uint32_t cqn, uint16_t count, uint16_t period_us);
 
-/* @param events filled in, if not NULL. @return 0; -ETIMEDOUT if its ring has to
- * stay: a process that is stopped may yet write to it. */
+/* @param events  filled in, if not NULL
+ * @return 0; -ETIMEDOUT if its ring has to stay: a process that is stopped may
+ * yet write to it. */
 int hca_cq_destroy(struct hca_cq *cq, struct hca_cq_events *events);
 
 /* Bytes of a message that may go into a CQE of this queue, for a QP that
  * allows `scatter`: 64 takes an entry of 128. 0: none. */
 unsigned hca_cq_inline_room(uint32_t cqn, unsigned scatter);
 
-/* It takes no completions any more: says so once, whether its lock is held or not.
+/* Makes it take no completions any more. Its lock need not be held.
  * @return true if this was the first time. */
 bool hca_cq_to_error(struct hca_cq *cq);
 
 /* Tells the program of that, and puts the queue pairs in error later. */
 void hca_cq_fail(struct hca_cq *cq);
 
-/* Like hca_obj_lock(). A process that is stopped in the middle of it may write to
- * it at any time: it is in error then, as one that overran. */
+/* Like hca_obj_lock(). A process that is stopped in the middle of it may write
+ * to it at any time: it is in error then, as one that overran. */
 struct hca_cq *hca_cq_lock(uint32_t cqn);
 
 /* Adds a completion. No CQ lock may be held.

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Memory keys as the data path sees them: looked up, checked, and held until
- * the bytes have moved (hca_mkey.c). And how they come to be known to it, and are
- * taken from under it (hca_mkey_life.c).
+ * the bytes have moved (hca_mkey.c). And how they come to be known to it, and
+ * are taken from under it (hca_mkey_life.c).
  */
 #ifndef HCA_MKEY_H
 #define HCA_MKEY_H
@@ -95,8 +95,8 @@ uint32_t hca_key(const struct hca_mkey *mkey);
 struct hca_mkey_spec {
     unsigned        dev;
     uint8_t         type;          /* enum hca_mkey_type */
-    bool            has_variant;   /* the program chose that; else the key is none
-                                    * that libmlx5 takes for "no key" */
+    bool            has_variant;   /* the program chose that; else the key is
+                                    * none that libmlx5 takes for "no key" */
     uint8_t         variant;
     bool            is_free;       /* no translation yet */
     bool            implicit_odp;
@@ -107,8 +107,8 @@ struct hca_mkey_spec {
     uint32_t        pdn, qpn;
     uint64_t        iova, va, length;
     struct hca_name name;          /* MR */
-    uint8_t         klm_shift;     /* INDIRECT: log2 of the bytes of an entry; 0:
-                                    * as entries say */
+    uint8_t         klm_shift;     /* INDIRECT: log2 of the bytes of an entry;
+                                    * 0: as entries say */
     uint32_t        num_klms, max_klms; /* entries, and room for a UMR's */
     const struct prm_klm *klms;    /* the entries */
 };
@@ -116,8 +116,8 @@ struct hca_mkey_spec {
 /* @return 0, -ENOMEM. */
 int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p);
 
-/* Gives a region another translation, other rights and another domain, after the
- * accesses that had begun before: REREG_MR. The key stays. */
+/* Gives a region another translation, other rights and another domain, after
+ * the accesses that had begun before: REREG_MR. The key stays. */
 void hca_mkey_modify(struct hca_mkey *mkey, const struct hca_mkey_spec *spec);
 
 /* Takes the translation away (mkey->is_free) and waits for the accesses that

@@ -31,7 +31,7 @@ uint32_t hca_key(const struct hca_mkey *mkey)
     return (hca_obj_number(HCA_KIND_MKEY, mkey) << 8) | mkey->variant;
 }
 
-/* Numbers are too large for a variant that was chosen to make HCA_INVALID_KEY. */
+/* Numbers are too large for a chosen variant to make HCA_INVALID_KEY. */
 static void hca_mkey_set_variant(struct hca_mkey *mkey,
                                  const struct hca_mkey_spec *spec)
 {
@@ -168,7 +168,8 @@ void hca_mkey_forked(void)
     pthread_mutex_init(&hca_mkey_walks_lock, NULL);
 }
 
-static bool hca_mkey_drain_walker(unsigned walker, unsigned owner, unsigned turn)
+static bool hca_mkey_drain_walker(unsigned walker, unsigned owner,
+                                  unsigned turn)
 {
     _Atomic(uint32_t) *walks = &hca_fabric->walks[walker].of[owner][turn];
     unsigned tries           = 400000; /* above 20 s: 2^25 pieces of a peer */

@@ -34,8 +34,8 @@ int hca_srq_create(const struct hca_srq_spec *spec, struct hca_srq **srq_p);
 /* Arms the low-water mark. @return 0, -ETIMEDOUT (it cannot be had). */
 int hca_srq_modify(uint32_t srqn, uint16_t limit);
 
-/* Sets how it fetches data from initiators of DC. @return 0, -ETIMEDOUT, -EINVAL
- * (it does not). */
+/* Sets how it fetches data from initiators of DC.
+ * @return 0, -ETIMEDOUT, -EINVAL (it does not). */
 int hca_srq_set_dc(uint32_t srqn, const struct hca_srq_dc *dc);
 
 /* Takes the queue back, and the list of tags. Whoever has its lock goes on with

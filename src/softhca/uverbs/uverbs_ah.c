@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_ah.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_domain.h"
 #include "uverbs.h"
 #include "uverbs_pd.h"
 
@@ -132,7 +132,7 @@ int uverbs_path(const struct uverbs_ctx *ctx, const struct ibv_ah_attr *attr,
 static void uverbs_ah_count(struct uverbs_pd *pd, int n)
 {
     if (!pd->obj.is_foreign) {
-        atomic_fetch_add(&pd->hw->num_ahs, n);
+        hca_pd_count_ahs(pd->hw, n);
     }
 }
 

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_dm.h"
+#include "softhca/obj/hca_domain.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/base/hca_log.h"
@@ -68,7 +69,7 @@ static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
     if (dm->hw == NULL) {
         return false;
     }
-    atomic_store(&dm->hw->is_shared, true);
+    hca_dm_set_shared(dm->hw, true);
     dm->mem    = hca_ptr(dm->hw->mem);
     dm->length = dm->hw->length;
     return true;
@@ -91,22 +92,24 @@ const struct uverbs_import uverbs_dm_import = {
 /* Its memory, its place on the fabric and a mapping to come */
 static int uverbs_dm_fill(struct uverbs_dm *dm)
 {
-    int ret = -ENOMEM;
+    struct hca_dm_spec spec = {
+        .dev    = dm->obj.ctx->dev,
+        .name   = {dm->obj.ctx->file, dm->obj.handle},
+        .length = dm->length,
+    };
+    int ret;
 
     dm->mem = hca_arena_alloc(uverbs_dm_size(dm));
     if (dm->mem == NULL) {
         return -ENOMEM;
     }
-    dm->hw = hca_obj_alloc(HCA_KIND_DM, dm->obj.ctx->dev);
-    if (dm->hw == NULL) {
+    spec.mem = dm->mem;
+    ret      = hca_dm_create(&spec, &dm->hw);
+    if (ret != 0) {
         goto err_free;
     }
-    dm->hw->name   = (struct hca_name){dm->obj.ctx->file, dm->obj.handle};
-    dm->hw->mem    = hca_off(dm->mem);
-    dm->hw->length = dm->length;
-    ret            = uverbs_dm_expect(dm);
+    ret = uverbs_dm_expect(dm);
     if (ret == 0) {
-        hca_obj_publish(HCA_KIND_DM, dm->hw);
         return 0;
     }
     hca_obj_free(HCA_KIND_DM, dm->hw);
@@ -256,7 +259,7 @@ static int uverbs_free_dm(struct uverbs_req *req)
         return -EBUSY;
     }
     if (!dm->obj.is_foreign) {
-        atomic_store(&dm->hw->is_shared, false);
+        hca_dm_set_shared(dm->hw, false);
     }
     return uverbs_destroy(req);
 }
@@ -329,7 +332,7 @@ static int uverbs_reg_dm_mr(struct uverbs_req *req)
     }
     mr->dm = dm;
     uverbs_hold(dm);
-    atomic_fetch_add(&dm->hw->num_regions, 1);
+    hca_dm_count_regions(dm->hw, 1);
     ret = uverbs_dm_mr_respond(req, mr);
     if (ret != 0) {
         uverbs_obj_destroy(&mr->obj, NULL);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "uverbs_mr.h"
 #include "softhca/base/hca_maps.h"
+#include "softhca/obj/hca_domain.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_objs.h"
 #include "uverbs.h"
@@ -190,7 +191,7 @@ static void uverbs_mr_release(struct uverbs_obj *obj,
     }
     uverbs_drop(mr->pd);
     if (mr->dm != NULL) {
-        atomic_fetch_sub(&mr->dm->hw->num_regions, 1);
+        hca_dm_count_regions(mr->dm->hw, -1);
     }
     uverbs_drop(mr->dm);
 }

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_pd.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_domain.h"
 #include "softhca/fabric/hca_proc.h"
 #include "uverbs.h"
 
@@ -15,20 +15,21 @@
 static int uverbs_pd_new(struct uverbs_ctx *ctx, struct uverbs_pd **pdp)
 {
     struct uverbs_pd *pd;
+    struct hca_name name;
     int ret;
 
     ret = uverbs_obj_new(ctx, UVERBS_OBJECT_PD, sizeof(*pd), &pd);
     if (ret != 0) {
         return ret;
     }
-    pd->hw = hca_obj_alloc(HCA_KIND_PD, ctx->dev);
-    if (pd->hw == NULL) {
+    name = (struct hca_name){ctx->file, pd->obj.handle};
+    ret  = hca_pd_create(ctx->dev, &name, &pd->hw);
+    if (ret != 0) {
         uverbs_obj_delete(&pd->obj);
-        return -ENOMEM;
+        return ret;
     }
-    pd->hw->name = (struct hca_name){ctx->file, pd->obj.handle};
-    pd->pdn      = hca_obj_publish(HCA_KIND_PD, pd->hw);
-    *pdp         = pd;
+    pd->pdn = pd->hw->obj.num;
+    *pdp    = pd;
     return 0;
 }
 
@@ -71,7 +72,7 @@ static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
     if (pd->hw == NULL) {
         return false;
     }
-    atomic_store(&pd->hw->is_shared, true);
+    hca_pd_share(pd->hw);
     pd->pdn = pd->hw->obj.num;
     return true;
 }

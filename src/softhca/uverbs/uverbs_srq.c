@@ -178,8 +178,8 @@ static int uverbs_srq_check(struct uverbs_req *req,
     return uverbs_srq_check_ucmd(req, params);
 }
 
-/* The object of the device, and its memory. A limit asked for at creation is left
- * aside, as by mlx5_ib_create_srq(): only MODIFY_SRQ arms one. */
+/* The object of the device, and its memory. A limit asked for at creation is
+ * left aside, as by mlx5_ib_create_srq(): only MODIFY_SRQ arms one. */
 static int uverbs_srq_make(struct uverbs_req *req, struct uverbs_srq *srq,
                            const struct uverbs_srq_params *params)
 {

@@ -1,55 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * XRC domains. Processes that open one through the same inode share it: each
- * has an object of its own, and all say the same domain number, that of the
- * first, in obj.user_handle. So a domain outlives whoever made it.
- *
- * Two that open at the same moment might both find none; each then looks
- * again, and the one with the higher number takes that of the lower.
+ * XRC domains: the inode that one is opened through (hca_domain.h).
  */
 #define _GNU_SOURCE
 #include "uverbs_xrcd.h"
 #include "softhca/base/hca_sys.h"
-#include "softhca/fabric/hca_fabric.h"
-#include "softhca/obj/hca_objs.h"
+#include "softhca/obj/hca_domain.h"
 #include "uverbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-
-struct uverbs_xrcd_search {
-    const struct hca_xrcd *own;  /* not this one */
-    unsigned               dev;
-    uint64_t               st_dev, st_ino;
-    uint32_t               xrcdn; /* the lowest found, 0 none */
-};
-
-static void uverbs_xrcd_match(void *obj, void *arg)
-{
-    const struct hca_xrcd *xrcd       = obj;
-    struct uverbs_xrcd_search *search = arg;
-    uint32_t xrcdn                    = xrcd->obj.user_handle;
-
-    if ((xrcd == search->own) || (xrcd->obj.num == 0) || (xrcd->st_ino == 0) ||
-        (xrcd->obj.dev != search->dev) || (xrcd->st_dev != search->st_dev) ||
-        (xrcd->st_ino != search->st_ino)) {
-        return;
-    }
-    if ((search->xrcdn == 0) || (xrcdn < search->xrcdn)) {
-        search->xrcdn = xrcdn;
-    }
-}
-
-static void uverbs_xrcd_find(struct uverbs_xrcd_search *search)
-{
-    search->xrcdn = 0;
-    for (unsigned proc = 0; proc < HCA_MAX_PROCS; proc++) {
-        if (hca_fabric->procs[proc].state == HCA_PROC_ALIVE) {
-            hca_obj_foreach(HCA_KIND_XRCD, proc, uverbs_xrcd_match, search);
-        }
-    }
-}
 
 static void uverbs_xrcd_release(struct uverbs_obj *obj,
                                 struct uverbs_events *events)
@@ -62,47 +23,30 @@ const struct uverbs_type uverbs_xrcd_type = {
     UVERBS_OBJECT_XRCD, "XRC domains", uverbs_xrcd_release
 };
 
-/* @param search  whose inode it is, and the domain if there is one */
 static int uverbs_xrcd_new(struct uverbs_ctx *ctx,
-                           struct uverbs_xrcd_search *search,
+                           const struct hca_xrcd_spec *spec, uint32_t xrcdn,
                            struct uverbs_xrcd **xrcdp)
 {
     struct uverbs_xrcd *xrcd;
-    struct hca_xrcd *hw;
     int ret;
 
     ret = uverbs_obj_new(ctx, UVERBS_OBJECT_XRCD, sizeof(*xrcd), &xrcd);
     if (ret != 0) {
         return ret;
     }
-    hw = hca_obj_alloc(HCA_KIND_XRCD, ctx->dev);
-    if (hw == NULL) {
+    ret = hca_xrcd_create(spec, xrcdn, &xrcd->xrcd);
+    if (ret != 0) {
         uverbs_obj_delete(&xrcd->obj);
-        return -ENOMEM;
+        return ret;
     }
-
-    hw->st_dev          = search->st_dev;
-    hw->st_ino          = search->st_ino;
-    xrcd->xrcd          = hw;
-    xrcd->xrcdn         = hca_obj_number(HCA_KIND_XRCD, hw);
-    hw->obj.user_handle = (search->xrcdn != 0) ? search->xrcdn : xrcd->xrcdn;
-    hca_obj_publish(HCA_KIND_XRCD, hw);
-
-    if ((search->xrcdn == 0) && (search->st_ino != 0)) {
-        search->own = hw;
-        uverbs_xrcd_find(search);
-        if ((search->xrcdn != 0) && (search->xrcdn < xrcd->xrcdn)) {
-            hw->obj.user_handle = search->xrcdn;
-        }
-    }
-    xrcd->xrcdn = hw->obj.user_handle;
+    xrcd->xrcdn = xrcd->xrcd->obj.user_handle;
     *xrcdp      = xrcd;
     return 0;
 }
 
 /* As ib_uverbs_open_xrcd(): the flags are those of open(2). */
 static int uverbs_xrcd_inode(const struct ib_uverbs_open_xrcd *cmd,
-                             struct uverbs_xrcd_search *search)
+                             struct hca_xrcd_spec *spec, uint32_t *xrcdn)
 {
     struct stat st;
 
@@ -112,32 +56,33 @@ static int uverbs_xrcd_inode(const struct ib_uverbs_open_xrcd *cmd,
     if (hca_sys()->fstat((int32_t)cmd->fd, &st) != 0) {
         return -EBADF;
     }
-    search->st_dev = st.st_dev;
-    search->st_ino = st.st_ino;
-    uverbs_xrcd_find(search);
-    if ((search->xrcdn == 0) && !(cmd->oflags & O_CREAT)) {
+    spec->st_dev = st.st_dev;
+    spec->st_ino = st.st_ino;
+    *xrcdn       = hca_xrcd_find(spec);
+    if ((*xrcdn == 0) && !(cmd->oflags & O_CREAT)) {
         return -EAGAIN;
     }
-    return ((search->xrcdn != 0) && (cmd->oflags & O_EXCL)) ? -EINVAL : 0;
+    return ((*xrcdn != 0) && (cmd->oflags & O_EXCL)) ? -EINVAL : 0;
 }
 
 static int uverbs_open_xrcd(struct uverbs_req *req)
 {
-    struct uverbs_xrcd_search search      = {.dev = req->ctx->dev};
-    struct ib_uverbs_open_xrcd_resp resp  = {0};
+    struct hca_xrcd_spec spec            = {.dev = req->ctx->dev};
+    struct ib_uverbs_open_xrcd_resp resp = {0};
+    uint32_t xrcdn                       = 0;
     struct ib_uverbs_open_xrcd cmd;
     struct uverbs_xrcd *xrcd;
     int ret;
 
     ret = uverbs_core_in(req, &cmd);
     if (ret == 0) {
-        ret = uverbs_xrcd_inode(&cmd, &search);
+        ret = uverbs_xrcd_inode(&cmd, &spec, &xrcdn);
     }
     if (ret != 0) {
         return ret;
     }
 
-    ret = uverbs_xrcd_new(req->ctx, &search, &xrcd);
+    ret = uverbs_xrcd_new(req->ctx, &spec, xrcdn, &xrcd);
     if (ret != 0) {
         return ret;
     }
