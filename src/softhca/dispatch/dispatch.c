@@ -1,11 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Opened device files, the ioctl, the tables of methods and of types: see
- * dispatch.h. dispatch_files_lock guards the table of files and the references
- * of contexts; it is never held while a handler runs.
+ * Opened device files, and the context that each is of: see dispatch.h. An
+ * ioctl goes on in dispatch_method.c. dispatch_files_lock guards the table of
+ * files and the references of contexts; it is never held while a handler runs.
  */
 #define _GNU_SOURCE
 #include "dispatch.h"
+#include "dispatch_method.h"
 #include "softhca/devx/devx.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/doorbell/hca_trap.h"
@@ -25,8 +26,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Descriptors from 0; pages of it are touched as they are used. */
@@ -34,18 +33,6 @@
 
 static _Atomic(struct uverbs_ctx*) dispatch_files[DISPATCH_MAX_FDS];
 static pthread_mutex_t dispatch_files_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* First those of objects without rings, which a forked child may use. */
-#define DISPATCH_RINGLESS 7
-
-static const struct uverbs_method *const dispatch_methods[] = {
-    uverbs_context_methods, uverbs_port_methods, uverbs_pd_methods,
-    uverbs_mr_methods,      uverbs_mw_methods,   uverbs_dm_methods,
-    uverbs_dmabuf_methods,  uverbs_cq_methods,   uverbs_srq_methods,
-    uverbs_xrcd_methods,    uverbs_ah_methods,   uverbs_qp_methods,
-    uverbs_event_methods,   uverbs_uar_methods,  uverbs_odp_methods,
-    devx_methods,           devx_umem_methods,   devx_event_methods,
-};
 
 /* Users before what they use: the order in which a context is given back. */
 static const struct uverbs_type *const dispatch_types[] = {
@@ -55,119 +42,6 @@ static const struct uverbs_type *const dispatch_types[] = {
     &uverbs_pd_type, &uverbs_event_type, &uverbs_async_type, &devx_event_type,
     &uverbs_uar_type,
 };
-
-static const struct uverbs_method *dispatch_find(uint16_t object, uint16_t id,
-                                                 unsigned num_tables)
-{
-    for (unsigned i = 0; i < num_tables; i++) {
-        const struct uverbs_method *method = dispatch_methods[i];
-
-        for (; method->handler != NULL; method++) {
-            if ((method->object == object) && (method->id == id)) {
-                return method;
-            }
-        }
-    }
-    return NULL;
-}
-
-static const struct uverbs_method *dispatch_method(uint16_t object,
-                                                   uint16_t id)
-{
-    return dispatch_find(object, id, sizeof(dispatch_methods) /
-                                     sizeof(dispatch_methods[0]));
-}
-
-static bool dispatch_has_ring(const struct uverbs_method *method)
-{
-    return dispatch_find(method->object, method->id, DISPATCH_RINGLESS) ==
-           NULL;
-}
-
-/* The driver's answer is taken as written, as the kernel does. */
-static int dispatch_finish(struct uverbs_req *req)
-{
-    struct uverbs_slot *slot = &req->slots[UVERBS_MAX_SPECS - 1];
-
-    if (!req->method->uhw || (slot->attr == NULL) ||
-        (slot->attr->flags & UVERBS_ATTR_F_VALID_OUTPUT)) {
-        return 0;
-    }
-    return uverbs_put(req, UVERBS_ATTR_UHW_OUT, NULL, 0);
-}
-
-static int dispatch_call(struct uverbs_req *req,
-                         const struct ib_uverbs_ioctl_hdr *hdr)
-{
-    bool opens = (req->method->object == UVERBS_OBJECT_DEVICE) &&
-                 ((req->method->id == UVERBS_METHOD_GET_CONTEXT) ||
-                  (req->method->id == UVERBS_METHOD_INVOKE_WRITE));
-    int ret;
-
-    if (uverbs_is_inherited(req->ctx) && dispatch_has_ring(req->method)) {
-        return uverbs_refuse_heir(req, req->method->name);
-    }
-    ret = uverbs_req_parse(req, hdr);
-    if ((ret == 0) && !req->ctx->ready && !opens) {
-        ret = -EINVAL; /* the kernel has no ucontext then */
-    }
-    if (ret == 0) {
-        ret = req->method->handler(req);
-    }
-    return (ret == 0) ? dispatch_finish(req) : ret;
-}
-
-static int dispatch_run(struct uverbs_req *req,
-                        const struct ib_uverbs_ioctl_hdr *hdr)
-{
-    struct uverbs_ctx *ctx = req->ctx;
-    int ret;
-
-    hca_thread_enter();
-    pthread_mutex_lock(&ctx->lock);
-    uverbs_obj_sweep(ctx);
-    ret = dispatch_call(req, hdr);
-    hca_debug("uverbs: %s%s%s: %s", req->method->name,
-              (req->method->handler == uverbs_write) ? " " : "",
-              (req->method->handler == uverbs_write) ?
-                      uverbs_write_name(req) : "",
-              (ret == 0) ? "ok" : strerror(-ret));
-    uverbs_obj_end(ctx);
-    pthread_mutex_unlock(&ctx->lock);
-    hca_thread_leave();
-    return ret;
-}
-
-static int dispatch_verbs(struct uverbs_ctx *ctx,
-                        struct ib_uverbs_ioctl_hdr *user)
-{
-    struct ib_uverbs_ioctl_hdr hdr;
-    struct uverbs_req req;
-
-    if (uverbs_copy_in(&hdr, (uintptr_t)user, sizeof(hdr)) != 0) {
-        return -EFAULT;
-    }
-    if ((hdr.num_attrs > UVERBS_MAX_ATTRS) ||
-        (hdr.length != sizeof(hdr) + hdr.num_attrs * sizeof(user->attrs[0]))) {
-        return -EINVAL;
-    }
-    if ((hdr.reserved1 != 0) || (hdr.reserved2 != 0)) {
-        return -EPROTONOSUPPORT;
-    }
-    if (hdr.driver_id != RDMA_DRIVER_MLX5) {
-        return -EINVAL;
-    }
-
-    req.ctx        = ctx;
-    req.user_attrs = user->attrs;
-    req.method     = dispatch_method(hdr.object_id, hdr.method_id);
-    if (req.method == NULL) {
-        hca_debug("uverbs: method 0x%x/0x%x: not supported", hdr.object_id,
-                  hdr.method_id);
-        return -EPROTONOSUPPORT;
-    }
-    return dispatch_run(&req, &hdr);
-}
 
 bool dispatch_is_open(int fd)
 {
@@ -458,7 +332,7 @@ int dispatch_ioctl(int fd, unsigned long request, void *arg)
         ret = dispatch_inherit(ctx);
     }
     if (ret == 0) {
-        ret = dispatch_verbs(ctx, arg);
+        ret = dispatch_method_run(ctx, arg);
     }
     dispatch_ctx_put(ctx);
     return ret;
