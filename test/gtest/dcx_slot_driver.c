@@ -27,7 +27,7 @@ uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
                       uint32_t bytes)
 {
     uct_md_h md              = ucs_derived_of(iface, uct_base_iface_t)->md;
-    uct_dcx_slots_t *slots   = &ucs_derived_of(md, uct_dcx_md_t)->slots;
+    uct_dcx_slots_t *slots   = ucs_derived_of(md, uct_dcx_md_t)->slots;
     uct_dcx_layout_t *layout = ucs_alloca(uct_dcx_layout_size(2));
     uct_dcx_layout_run_t run = {
         .addr   = (uintptr_t)address,
@@ -62,7 +62,7 @@ void dcx_slot_count(uct_md_h md, unsigned *num_set, unsigned *invalidated)
 {
     uct_dcx_slots_stats_t stats;
 
-    uct_dcx_slots_query(&ucs_derived_of(md, uct_dcx_md_t)->slots, &stats);
+    uct_dcx_slots_query(ucs_derived_of(md, uct_dcx_md_t)->slots, &stats);
     *num_set     = stats.num_set;
     *invalidated = stats.invalidated;
 }

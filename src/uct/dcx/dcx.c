@@ -45,7 +45,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
     }
 
     md     = ucs_derived_of(queues->super.md, uct_dcx_md_t);
-    status = uct_dcx_port_open_slots(&queues->port, &md->slots);
+    status = uct_dcx_port_open_slots(&queues->port, md->slots);
     if (status != UCS_OK) {
         return status;
     }
@@ -245,7 +245,7 @@ uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    uct_dcx_slots_query(&ucs_derived_of(md, uct_dcx_md_t)->slots, &slots);
+    uct_dcx_slots_query(ucs_derived_of(md, uct_dcx_md_t)->slots, &slots);
     *stats = (uct_dcx_layout_stats_t){
         .hits        = slots.hits,
         .misses      = slots.misses,

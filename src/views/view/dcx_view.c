@@ -336,7 +336,7 @@ static int uct_dcx_view_is_supported(void *const *mds, unsigned num_mds)
 
     for (i = 0; i < num_mds; ++i) {
         md = ucs_derived_of(mds[i], uct_dcx_md_t);
-        if (!uct_dcx_slots_is_open(&md->slots)) {
+        if (!uct_dcx_slots_is_open(md->slots)) {
             return 0;
         }
     }

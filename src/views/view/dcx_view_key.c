@@ -40,7 +40,7 @@ uct_dcx_view_key_make(uct_dcx_view_key_t *key, size_t max,
 static uct_dcx_view_status_t
 uct_dcx_view_key_make_top(uct_dcx_view_key_t *key, size_t pieces)
 {
-    const uct_dcx_slot_size_t *sizes = key->md->slots.sizes;
+    const uct_dcx_slot_size_t *sizes = key->md->slots->sizes;
     unsigned i                       = 0;
     uct_dcx_view_status_t status;
 
@@ -61,7 +61,7 @@ uct_dcx_view_key_make_top(uct_dcx_view_key_t *key, size_t pieces)
 static int uct_dcx_view_is_late(const uct_dcx_view_key_t *key,
                                 uct_dcx_mem_layout_t *layout, ucs_time_t since)
 {
-    if (ucs_get_time() - since <= key->md->slots.timeout) {
+    if (ucs_get_time() - since <= key->md->slots->timeout) {
         return 0;
     }
 
@@ -122,7 +122,7 @@ uct_dcx_view_key_layer(uct_dcx_view_key_t *key, uct_dcx_layout_run_t run,
     uct_dcx_view_status_t status;
     uct_dcx_layout_t *layout;
 
-    status = uct_dcx_view_key_make(key, key->md->slots.sizes[0].num_klm, layer);
+    status = uct_dcx_view_key_make(key, key->md->slots->sizes[0].num_klm, layer);
     if (status != UCT_DCX_VIEW_OK) {
         return status;
     }
@@ -243,7 +243,7 @@ uct_dcx_view_key_limits(const uct_dcx_view_key_t *key)
     const uct_dcx_umr_caps_t *umr = &key->md->dev.umr;
 
     return (uct_dcx_view_limits_t){
-        .max_pieces = uct_dcx_slots_max_klm(&key->md->slots),
+        .max_pieces = uct_dcx_slots_max_klm(key->md->slots),
         .max_layers = ucs_min(umr->max_depth - 1,
                               umr->has_nests ? UCT_DCX_VIEW_MAX_LAYERS : 1),
         .has_nests  = umr->has_nests
@@ -274,7 +274,7 @@ uct_dcx_view_key_set(uct_dcx_view_key_t *key, const uct_dcx_view_data_t *data,
     }
     if (status == UCT_DCX_VIEW_OK) {
         status = (uct_dcx_mem_view_set(key->md, key->index,
-                                       key->top) == UCS_OK) ?
+                                       key->top->mem) == UCS_OK) ?
                  UCT_DCX_VIEW_OK : UCT_DCX_VIEW_FAILED;
     }
     key->is_current = (status == UCT_DCX_VIEW_OK);

@@ -13,6 +13,7 @@
 #include "uct/dcx/ep/dcx_ep.h"
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/fc/dcx_fc.h"
+#include "uct/dcx/mem/dcx_mem_layout.h"
 #include "uct/dcx/mem/dcx_mem_view.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_signal.h"
@@ -278,7 +279,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     }
 
     uct_dcx_caps_init(&queues->limits, config, &queues->port,
-                      &ucs_derived_of(md, uct_dcx_md_t)->slots);
+                      ucs_derived_of(md, uct_dcx_md_t)->slots);
     status = uct_dcx_caps_check(config, queues->limits.max_bb,
                                 queues->port.dev);
     if (status != UCS_OK) {
@@ -427,4 +428,5 @@ UCT_TL_DEFINE_ENTRY(&uct_dcx_component, dcx,
                     uct_dcx_port_query_devices, uct_dcx_iface_t, "DCX_",
                     uct_dcx_iface_config_table, uct_dcx_iface_config_t);
 
-UCT_SINGLE_TL_INIT(&uct_dcx_component, dcx, ctor, , )
+UCT_SINGLE_TL_INIT(&uct_dcx_component, dcx, ctor,
+                   uct_dcx_md_set_hook(&uct_dcx_mem_layout_hook), )

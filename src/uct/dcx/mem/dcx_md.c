@@ -5,7 +5,6 @@
  * contract. Registration itself is in dcx_mem.c.
  */
 #include "dcx_md.h"
-#include "dcx_mem_layout.h"
 #include "dcx_mem_view.h"
 #include "dcx_mem_watch.h"
 #include "uct/dcx/base/dcx_config.h"
@@ -21,6 +20,9 @@
 /* Measured by UCX for its own registration of host memory (ib_md.c). */
 #define UCT_DCX_MD_REG_COST_BASE     16e-6
 #define UCT_DCX_MD_REG_COST_PER_BYTE 0.06e-9
+
+
+static const uct_dcx_md_hook_t *uct_dcx_md_the_hook;
 
 
 static ucs_config_field_t uct_dcx_md_config_table[] = {
@@ -87,6 +89,12 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
 };
 
 
+void uct_dcx_md_set_hook(const uct_dcx_md_hook_t *hook)
+{
+    uct_dcx_md_the_hook = hook;
+}
+
+
 /* Views, if there are any and the device can make keys for them */
 static uint64_t uct_dcx_md_view_types(const uct_dcx_md_t *md)
 {
@@ -115,19 +123,29 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 }
 
 
-static ucs_status_t uct_dcx_md_init_handles(uct_dcx_md_t *md)
-{
-    ucs_list_head_init(&md->layouts);
-    return ucs_spinlock_init(&md->mems_lock, 0);
-}
-
-
 static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
 {
-    uct_dcx_mem_layout_cleanup(md);
+    md->hook->close(md);
     uct_dcx_mem_view_cleanup(md);
     uct_dcx_mem_cleanup(md);
     ucs_spinlock_destroy(&md->mems_lock);
+}
+
+
+static ucs_status_t
+uct_dcx_md_init_handles(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+{
+    ucs_status_t status = ucs_spinlock_init(&md->mems_lock, 0);
+
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = md->hook->open(md, config);
+    if (status != UCS_OK) {
+        ucs_spinlock_destroy(&md->mems_lock);
+    }
+    return status;
 }
 
 
@@ -141,7 +159,6 @@ static void uct_dcx_md_close(uct_md_h tl_md)
         ucs_rcache_destroy(md->rcache);
     }
     uct_dcx_md_cleanup_handles(md);
-    uct_dcx_slots_cleanup(&md->slots);
     uct_dcx_mkeys_cleanup(&md->mkeys);
     uct_dcx_device_close(&md->dev);
     ucs_free(md);
@@ -188,17 +205,14 @@ ucs_status_t uct_dcx_md_mem_dereg(uct_md_h tl_md,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (mem->was_named) {
-        uct_dcx_mem_layout_forget(md, mem);
+    if (mem->was_named || uct_dcx_mem_is_layout(mem)) {
+        md->hook->handle(md, mem);
     }
 
     if (!uct_dcx_mem_is_layout(mem)) {
         return uct_dcx_mem_release(md, mem, comp);
     }
 
-    if ((mem->layout != NULL) && !mem->layout->is_view) { /* whose stay */
-        uct_dcx_mem_layout_destroy(mem->layout);
-    }
     if (comp != NULL) {
         uct_invoke_completion(comp, UCS_OK);
     }
@@ -295,55 +309,6 @@ uct_dcx_md_init_order(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 }
 
 
-static int uct_dcx_md_is_stale(void *arg, uint32_t number)
-{
-    return uct_dcx_mkey_is_stale(arg, number);
-}
-
-
-static void uct_dcx_md_add_stale(void *arg, uint32_t number)
-{
-    uct_dcx_mkey_add_stale(arg, number);
-}
-
-
-static ucs_status_t
-uct_dcx_md_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
-{
-    const uct_dcx_slots_params_t params = {
-        .dev         = &md->dev,
-        .max_slots   = config->umr_slots,
-        .max_owned   = config->umr_layouts,
-        .max_entries = config->umr_max_entries,
-        .is_stale    = uct_dcx_md_is_stale,
-        .add_stale   = uct_dcx_md_add_stale,
-        .arg         = &md->mkeys
-    };
-
-    if ((config->umr_slots < 1) || (config->umr_slots > 4096)) {
-        ucs_error("UCX_DCX_UMR_SLOTS=%u is out of range: set it to 1-4096",
-                  config->umr_slots);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    if ((config->umr_layouts < 1) || (config->umr_layouts > 65536)) {
-        ucs_error("UCX_DCX_UMR_LAYOUTS=%u is out of range: set it to 1-65536",
-                  config->umr_layouts);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    if ((config->umr_max_entries < UCT_DCX_LAYOUT_KLM_ALIGN) ||
-        (config->umr_max_entries > UCT_DCX_LAYOUT_MAX_ENTRIES)) {
-        ucs_error("UCX_DCX_UMR_MAX_ENTRIES=%u is out of range: set it to %u-%u",
-                  config->umr_max_entries, UCT_DCX_LAYOUT_KLM_ALIGN,
-                  UCT_DCX_LAYOUT_MAX_ENTRIES);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    return uct_dcx_slots_init(&md->slots, &params);
-}
-
-
 static ucs_status_t
 uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
                   uct_md_h *md_p)
@@ -373,6 +338,7 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         return UCS_ERR_NO_MEMORY;
     }
     md->subnet = subnet;
+    md->hook   = uct_dcx_md_the_hook;
 
     status = uct_dcx_device_open(&md->dev, ibdev, config->site.devx,
                                  config->ext_atomics, config->profile);
@@ -390,14 +356,9 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_close_device;
     }
 
-    status = uct_dcx_md_init_slots(md, config);
+    status = uct_dcx_md_init_handles(md, config);
     if (status != UCS_OK) {
         goto err_cleanup_mkeys;
-    }
-
-    status = uct_dcx_md_init_handles(md);
-    if (status != UCS_OK) {
-        goto err_cleanup_slots;
     }
 
     if (config->site.async_events) {
@@ -418,8 +379,6 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
 err_cleanup_async:
     uct_dcx_async_cleanup(&md->async);
     uct_dcx_md_cleanup_handles(md);
-err_cleanup_slots:
-    uct_dcx_slots_cleanup(&md->slots);
 err_cleanup_mkeys:
     uct_dcx_mkeys_cleanup(&md->mkeys);
 err_close_device:

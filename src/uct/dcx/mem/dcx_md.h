@@ -13,7 +13,6 @@
 #include "uct/dcx/base/dcx_site.h"
 #include "uct/dcx/base/dcx_view_config.h"
 #include "uct/dcx/dev/dcx_async.h"
-#include "uct/dcx/umr/dcx_slot.h"
 #include "dcx_mem.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -24,12 +23,11 @@ struct uct_dcx_md {
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
-    uct_dcx_slots_t   slots;     /* keys with layouts */
+    struct uct_dcx_slots *slots; /* keys with layouts: of the hook */
+    const struct uct_dcx_md_hook *hook;
     ucs_spinlock_t    mems_lock;
     uct_dcx_mem_t     *mems;     /* handles to be used again, oldest first */
     uct_dcx_mem_t     *last_mem; /* ... if there are any */
-    ucs_list_link_t   layouts;   /* handles of layouts, with the lock of the
-                                  * slots */
     uct_dcx_mem_t     **views;   /* handles by number, NULL: there are none */
     uct_dcx_async_t   async;     /* events of the device */
     uint64_t          subnet;    /* of the ports to use, 0: all */
@@ -50,7 +48,27 @@ typedef struct uct_dcx_md_config {
 } uct_dcx_md_config_t;
 
 
+/* The room above, which has keys with layouts in a domain, and hears what is
+ * deregistered */
+typedef struct uct_dcx_md_hook {
+    /* Makes md->slots. Errors are logged. */
+    ucs_status_t (*open)(uct_dcx_md_t *md, const uct_dcx_md_config_t *config);
+
+    /* All memory was deregistered. */
+    void         (*close)(uct_dcx_md_t *md);
+
+    /* Memory of this key is about to go: nothing names the key when it returns. */
+    void         (*region)(uct_dcx_md_t *md, uint32_t lkey);
+
+    /* A handle is about to go that layouts have named, or that is one. */
+    void         (*handle)(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
+} uct_dcx_md_hook_t;
+
+
 extern uct_component_t uct_dcx_component;
+
+/* Before the first domain is opened: @hook is that of all of them. */
+void uct_dcx_md_set_hook(const uct_dcx_md_hook_t *hook);
 
 /* UCT's uct_md_mem_dereg_v2(), of handles of memory, layouts and views */
 ucs_status_t uct_dcx_md_mem_dereg(uct_md_h md,

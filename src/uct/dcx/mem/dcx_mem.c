@@ -106,7 +106,7 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
         (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
     }
 
-    uct_dcx_slots_forget(&md->slots, region->mr->lkey);
+    md->hook->region(md, region->mr->lkey);
     failed = (region->relaxed != region->mr) &&
              (ibv_dereg_mr(region->relaxed) != 0);
     if ((ibv_dereg_mr(region->mr) != 0) || failed) {

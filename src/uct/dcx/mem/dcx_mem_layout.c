@@ -78,11 +78,11 @@ static ucs_status_t
 uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
                        uct_dcx_key_slot_t **slot_p)
 {
-    unsigned max_klm    = uct_dcx_slots_max_klm(&md->slots);
+    unsigned max_klm    = uct_dcx_slots_max_klm(md->slots);
     ucs_status_t status = UCS_ERR_EXCEEDS_LIMIT;
 
     if (max <= max_klm) {
-        status = uct_dcx_slots_own(&md->slots, max, slot_p);
+        status = uct_dcx_slots_own(md->slots, max, slot_p);
     }
 
     switch (status) {
@@ -93,7 +93,7 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
         return status;
     case UCS_ERR_NO_RESOURCE:
         ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
-                  "use on %s (UCX_DCX_UMR_LAYOUTS)", md->slots.params.max_owned,
+                  "use on %s (UCX_DCX_UMR_LAYOUTS)", md->slots->params.max_owned,
                   max, uct_dcx_device_name(&md->dev));
         return UCS_ERR_EXCEEDS_LIMIT;
     default:
@@ -112,16 +112,16 @@ uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
     if (layout == NULL) {
         ucs_error("%s: no memory for a layout of %zu pieces",
                   uct_dcx_device_name(&md->dev), max);
-        uct_dcx_slots_disown(&md->slots, slot, 0);
+        uct_dcx_slots_disown(md->slots, slot, 0);
         return UCS_ERR_NO_MEMORY;
     }
 
     layout->slot        = slot;
     layout->mem->layout = layout;
     uct_dcx_mem_layout_number(layout);
-    ucs_spin_lock(&md->slots.lock);
-    ucs_list_add_tail(&md->layouts, &layout->list);
-    ucs_spin_unlock(&md->slots.lock);
+    ucs_spin_lock(&md->slots->lock);
+    ucs_list_add_tail(&md->slots->handles, &layout->list);
+    ucs_spin_unlock(&md->slots->lock);
     *layout_p = layout;
     return UCS_OK;
 }
@@ -145,7 +145,7 @@ ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
     uct_dcx_key_slot_t *slot;
     ucs_status_t status;
 
-    status = uct_dcx_slots_own(&md->slots, max, &slot);
+    status = uct_dcx_slots_own(md->slots, max, &slot);
     return (status == UCS_OK) ?
            uct_dcx_mem_layout_init(md, max, 1, slot, layout_p) : status;
 }
@@ -179,22 +179,22 @@ static void uct_dcx_mem_parts_unname(uct_dcx_mem_parts_t *parts)
 /* With the lock */
 static void uct_dcx_mem_layout_mark(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_slots_mark(&layout->mem->md->slots, layout->slot);
+    uct_dcx_slots_mark(layout->mem->md->slots, layout->slot);
     uct_dcx_mem_parts_unname(&layout->parts);
 }
 
 
 /* Also where no layout names it any more, one that does may be on the device, if
  * what was set in its place is on its way. */
-void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+static void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
-    ucs_spin_lock(&md->slots.lock);
+    ucs_spin_lock(&md->slots->lock);
     while (!ucs_hlist_is_empty(&mem->names)) {
         uct_dcx_mem_layout_mark(ucs_hlist_head_elem(
                 &mem->names, uct_dcx_mem_name_t, list)->layout);
     }
-    uct_dcx_slots_wait(&md->slots, uct_dcx_mem_strict_lkey(mem));
-    ucs_spin_unlock(&md->slots.lock);
+    uct_dcx_slots_wait(md->slots, uct_dcx_mem_strict_lkey(mem));
+    ucs_spin_unlock(&md->slots->lock);
 }
 
 
@@ -202,30 +202,14 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_md_t *md = layout->mem->md;
 
-    uct_dcx_slots_forget_slot(&md->slots, layout->slot);
-    ucs_spin_lock(&md->slots.lock);
+    uct_dcx_slots_forget_slot(md->slots, layout->slot);
+    ucs_spin_lock(&md->slots->lock);
     uct_dcx_mem_parts_unname(&layout->parts);
     ucs_list_del(&layout->list);
-    ucs_spin_unlock(&md->slots.lock);
+    ucs_spin_unlock(&md->slots->lock);
 
-    uct_dcx_slots_disown(&md->slots, layout->slot, layout->mem->is_bare);
+    uct_dcx_slots_disown(md->slots, layout->slot, layout->mem->is_bare);
     uct_dcx_mem_layout_free(layout);
-}
-
-
-/* What they name may be gone. */
-void uct_dcx_mem_layout_cleanup(uct_dcx_md_t *md)
-{
-    uct_dcx_mem_layout_t *layout, *next;
-
-    if (!ucs_list_is_empty(&md->layouts)) {
-        ucs_warn("%s: %lu layouts were not deregistered",
-                 uct_dcx_device_name(&md->dev), ucs_list_length(&md->layouts));
-    }
-
-    ucs_list_for_each_safe(layout, next, &md->layouts, list) {
-        uct_dcx_mem_layout_destroy(layout);
-    }
 }
 
 
@@ -248,7 +232,7 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
                                 uct_dcx_mem_layout_t *inner)
 {
     unsigned depth      = inner->parts.depth + 1;
-    ucs_status_t status = uct_dcx_slots_peek(&inner->mem->md->slots,
+    ucs_status_t status = uct_dcx_slots_peek(inner->mem->md->slots,
                                              inner->slot);
 
     if (inner == layout) {
@@ -419,7 +403,7 @@ static ucs_status_t uct_dcx_mem_layout_set(uct_dcx_mem_layout_t *layout)
 {
     ucs_status_t status;
 
-    status = uct_dcx_slots_set_locked(&layout->mem->md->slots, &layout->slot,
+    status = uct_dcx_slots_set_locked(layout->mem->md->slots, &layout->slot,
                                       layout->mem->is_bare, layout->layout);
     uct_dcx_mem_layout_number(layout);
     return status;
@@ -435,19 +419,19 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
         return status;
     }
 
-    ucs_spin_lock(&md->slots.lock);
+    ucs_spin_lock(&md->slots->lock);
     status = uct_dcx_mem_layout_set(layout);
     if (status == UCS_OK) {
         uct_dcx_mem_layout_turn(layout);
     }
-    ucs_spin_unlock(&md->slots.lock);
+    ucs_spin_unlock(&md->slots->lock);
     return status;
 }
 
 
 ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
 {
-    return uct_dcx_slots_test(&layout->mem->md->slots, layout->slot);
+    return uct_dcx_slots_test(layout->mem->md->slots, layout->slot);
 }
 
 
@@ -470,19 +454,133 @@ uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
     uct_dcx_md_t *md = layout->mem->md;
     ucs_status_t status;
 
-    ucs_spin_lock(&md->slots.lock);
+    ucs_spin_lock(&md->slots->lock);
     status = uct_dcx_mem_layout_set(layout);
     if (status == UCS_OK) {
         layout->parts.length = layout->layout->length;
         layout->parts.start  = layout->layout->start;
         layout->parts.depth  = depth;
     }
-    ucs_spin_unlock(&md->slots.lock);
+    ucs_spin_unlock(&md->slots->lock);
     return status;
 }
 
 
 void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_slots_forget_slot(&layout->mem->md->slots, layout->slot);
+    uct_dcx_slots_forget_slot(layout->mem->md->slots, layout->slot);
 }
+
+
+/* --- of a domain ---------------------------------------------------------- */
+
+static int uct_dcx_mem_layout_is_stale(void *arg, uint32_t number)
+{
+    return uct_dcx_mkey_is_stale(arg, number);
+}
+
+
+static void uct_dcx_mem_layout_add_stale(void *arg, uint32_t number)
+{
+    uct_dcx_mkey_add_stale(arg, number);
+}
+
+
+static ucs_status_t
+uct_dcx_mem_layout_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+{
+    const uct_dcx_slots_params_t params = {
+        .dev         = &md->dev,
+        .max_slots   = config->umr_slots,
+        .max_owned   = config->umr_layouts,
+        .max_entries = config->umr_max_entries,
+        .is_stale    = uct_dcx_mem_layout_is_stale,
+        .add_stale   = uct_dcx_mem_layout_add_stale,
+        .arg         = &md->mkeys
+    };
+
+    if ((config->umr_slots < 1) || (config->umr_slots > 4096)) {
+        ucs_error("UCX_DCX_UMR_SLOTS=%u is out of range: set it to 1-4096",
+                  config->umr_slots);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->umr_layouts < 1) || (config->umr_layouts > 65536)) {
+        ucs_error("UCX_DCX_UMR_LAYOUTS=%u is out of range: set it to 1-65536",
+                  config->umr_layouts);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->umr_max_entries < UCT_DCX_LAYOUT_KLM_ALIGN) ||
+        (config->umr_max_entries > UCT_DCX_LAYOUT_MAX_ENTRIES)) {
+        ucs_error("UCX_DCX_UMR_MAX_ENTRIES=%u is out of range: set it to %u-%u",
+                  config->umr_max_entries, UCT_DCX_LAYOUT_KLM_ALIGN,
+                  UCT_DCX_LAYOUT_MAX_ENTRIES);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return uct_dcx_slots_init(md->slots, &params);
+}
+
+
+static ucs_status_t
+uct_dcx_mem_layout_open(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+{
+    ucs_status_t status;
+
+    md->slots = ucs_malloc(sizeof(*md->slots), "uct_dcx_slots");
+    if (md->slots == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_dcx_mem_layout_init_slots(md, config);
+    if (status != UCS_OK) {
+        ucs_free(md->slots);
+    }
+    return status;
+}
+
+
+/* What they name may be gone. */
+static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
+{
+    uct_dcx_mem_layout_t *layout, *next;
+
+    if (!ucs_list_is_empty(&md->slots->handles)) {
+        ucs_warn("%s: %lu layouts were not deregistered",
+                 uct_dcx_device_name(&md->dev), ucs_list_length(&md->slots->handles));
+    }
+
+    ucs_list_for_each_safe(layout, next, &md->slots->handles, list) {
+        uct_dcx_mem_layout_destroy(layout);
+    }
+    uct_dcx_slots_cleanup(md->slots);
+    ucs_free(md->slots);
+}
+
+
+static void uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey)
+{
+    uct_dcx_slots_forget(md->slots, lkey);
+}
+
+
+/* The layouts of a view stay: their user destroys them. */
+static void uct_dcx_mem_layout_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
+{
+    if (mem->was_named) {
+        uct_dcx_mem_layout_forget(md, mem);
+    }
+    if (uct_dcx_mem_is_layout(mem) && (mem->layout != NULL) &&
+        !mem->layout->is_view) {
+        uct_dcx_mem_layout_destroy(mem->layout);
+    }
+}
+
+
+const uct_dcx_md_hook_t uct_dcx_mem_layout_hook = {
+    .open   = uct_dcx_mem_layout_open,
+    .close  = uct_dcx_mem_layout_close,
+    .region = uct_dcx_mem_layout_region,
+    .handle = uct_dcx_mem_layout_handle
+};

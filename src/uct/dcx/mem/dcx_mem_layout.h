@@ -15,6 +15,7 @@
 #define UCT_DCX_MEM_LAYOUT_H
 
 #include "dcx_md.h"
+#include "uct/dcx/umr/dcx_slot.h"
 
 
 /* A handle that a layout names */
@@ -75,12 +76,8 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
 /* When it returns, nobody reaches anything by it. */
 void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 
-/* The domain goes: so do layouts that the user has left, which is logged. */
-void uct_dcx_mem_layout_cleanup(uct_dcx_md_t *md);
-
-/* 'mem' is about to go: takes layouts that name it from the device, and waits until
- * that is done. */
-void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem);
+/* What layouts have to do with memory of a domain (dcx_md.h) */
+extern const uct_dcx_md_hook_t uct_dcx_mem_layout_hook;
 
 /* The next layout has nothing in it yet. */
 void

@@ -3,7 +3,6 @@
  * Handles of views; see dcx_mem_view.h.
  */
 #include "dcx_mem_view.h"
-#include "dcx_mem_layout.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -70,7 +69,7 @@ static uct_dcx_mem_t *uct_dcx_mem_view_new(uct_dcx_md_t *md, unsigned index)
 
 
 ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
-                                  uct_dcx_mem_layout_t *layout)
+                                  uct_dcx_mem_t *mem)
 {
     uct_dcx_mem_t *view = uct_dcx_mem_view_find(md, index);
 
@@ -81,10 +80,10 @@ ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
         return UCS_ERR_NO_MEMORY;
     }
 
-    view->lkey   = layout->mem->lkey;
-    view->rkey   = layout->mem->rkey;
-    view->origin = layout->mem;
-    view->layout = layout;
+    view->lkey   = mem->lkey;
+    view->rkey   = mem->rkey;
+    view->origin = mem;
+    view->layout = mem->layout;
     return UCS_OK;
 }
 

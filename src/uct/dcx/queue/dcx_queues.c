@@ -10,7 +10,7 @@
 uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues)
 {
     uct_dcx_slots_t *slots =
-            &ucs_derived_of(queues->super.md, uct_dcx_md_t)->slots;
+            ucs_derived_of(queues->super.md, uct_dcx_md_t)->slots;
 
     if (uct_dcx_port_open_slots(&queues->port, slots) != UCS_OK) {
         queues->limits.strided.max_klm = 0;

@@ -43,7 +43,7 @@ typedef struct uct_dcx_tm_strided_recv {
 
 static inline uct_dcx_slots_t *uct_dcx_tm_slots(const uct_dcx_tm_t *tm)
 {
-    return &ucs_derived_of(tm->queues->super.md, uct_dcx_md_t)->slots;
+    return ucs_derived_of(tm->queues->super.md, uct_dcx_md_t)->slots;
 }
 
 

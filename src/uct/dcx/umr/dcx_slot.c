@@ -62,6 +62,7 @@ ucs_status_t uct_dcx_slots_init(uct_dcx_slots_t *slots,
     for (i = 0; i < UCT_DCX_SLOT_BUCKETS; ++i) {
         ucs_list_head_init(&slots->names[i]);
     }
+    ucs_list_head_init(&slots->handles);
     ucs_list_head_init(&slots->pending);
     ucs_list_head_init(&slots->leaving);
     uct_dcx_slots_init_sizes(slots);

@@ -179,6 +179,7 @@ typedef struct uct_dcx_slots {
     uct_dcx_umr_t          umr;
     uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_KINDS]; /* those of the cache,
                                                        * then owned ones */
+    ucs_list_link_t        handles;  /* of layouts */
     ucs_list_link_t        pending;  /* in the order of their WQEs */
     ucs_list_link_t        leaving;  /* GOING, without a WQE yet */
     unsigned               num_tries; /* failures since one was invalidated */
