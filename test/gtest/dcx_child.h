@@ -9,6 +9,7 @@
 #include "dcx_loop.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 class dcx_child {
 public:
@@ -20,6 +21,7 @@ public:
         HCA_CHECK_CALL(pipe(fds) == 0);
         HCA_CHECK_CALL((pid = fork()) >= 0);
         if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             setenv("SOFTHCA_NODE", node, 1);
             run(fds[1]);
         }

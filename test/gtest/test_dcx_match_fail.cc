@@ -8,6 +8,7 @@
 #include "dcx_tag_source.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 namespace {
 
@@ -279,6 +280,7 @@ public:
         close((pid == 0) ? down[1] : up[1]);
         close((pid == 0) ? up[0] : down[0]);
         if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             body(*this);
             _exit(0);
         }

@@ -22,6 +22,7 @@
 #include <set>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 namespace {
 
@@ -253,6 +254,7 @@ private:
         HCA_CHECK_CALL((pipe(to) == 0) && (pipe(from) == 0));
         HCA_CHECK_CALL((m_pid = fork()) >= 0);
         if (m_pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             close(to[1]);
             close(from[0]);
             serve(to[0], from[1]);

@@ -18,6 +18,7 @@
 #include <random>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 namespace {
 
@@ -129,6 +130,7 @@ private:
         HCA_CHECK_CALL(pipe(fds) == 0);
         HCA_CHECK_CALL((m_pid = fork()) >= 0);
         if (m_pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             run(fds[1]);
         }
         close(fds[1]);
