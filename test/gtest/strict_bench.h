@@ -339,10 +339,10 @@ public:
     void post_recv(uint32_t length = 64);
     void post_recv(const void *addr, uint32_t length, uint32_t lkey);
 
-    /* The next entry of the send or receive CQ, within a second */
+    /* The next entry of the send or receive CQ, within a minute */
     bool wait(raw_cq &cq, struct mlx5_err_cqe *cqe);
 
-    /* That a QP comes to the error state, within a second */
+    /* That a QP comes to the error state, within a minute */
     bool wait_error(struct ibv_qp *qp) const;
 
     /* All memory of the bench */
