@@ -1,10 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A target in another process. A probe is the same function on both sides: at the
- * target it gets no further than selftest_loop_meet(), which serves the calls of
- * the origin until that ends, by the table that the program gave it. Calls go over TCP, or over a pair of sockets if the
- * target was forked; data of probes goes over dcx alone. Both sides are of one
- * version and byte order (struct selftest_hello), so that structs go as they are.
+ * A target in another process. A probe is the same function on both sides: at
+ * the target it gets no further than selftest_loop_meet(), which serves the
+ * calls of the origin until that ends, by the table that the program gave it.
+ * Calls go over TCP, or over a pair of sockets if the target was forked; data
+ * of probes goes over dcx alone. Both sides are of one version and byte order
+ * (struct selftest_hello), so that structs go as they are.
  */
 #ifndef DCX_SELFTEST_PEER_H
 #define DCX_SELFTEST_PEER_H

@@ -532,8 +532,8 @@ TEST_P(dcx_slot, nobody_else_waits)
     }
 }
 
-/* The layout before is there until the next one arrives: its memory waits, and the
- * next one stays. Other memory does not. */
+/* The layout before is there until the next one arrives: its memory waits, and
+ * the next one stays. Other memory does not. */
 TEST_P(dcx_slot, waits_for_what_is_replaced)
 {
     slots_t slots(dev, 8, 8);

@@ -297,6 +297,27 @@ TEST_P(strict_doorbell, names_no_queue_of_the_page)
     EXPECT_EQ("", log.take());
 }
 
+/* Attributes that leave the state as it is ring nothing either. */
+TEST_P(strict_doorbell, is_not_replaced_by_new_attributes)
+{
+    strict_bench bench(SERVICE_RC, {});
+    raw_wqe wqe             = bench.write(), head = wqe;
+    struct ibv_qp_attr attr = {};
+    struct mlx5_err_cqe cqe = {};
+
+    bench.finish(wqe);
+    head.finish(bench.sq->pi, bench.sender->qp_num ^ GetParam());
+    bench.sq->write(wqe);
+    bench.sq->ring(wqe.num_bb(), head.bytes.data());
+    attr.min_rnr_timer = 12;
+    ASSERT_EQ(0, ibv_modify_qp(bench.sender, &attr, IBV_QP_MIN_RNR_TIMER));
+    EXPECT_FALSE(bench.send_cq->poll(&cqe));
+
+    bench.sq->ring(0, wqe.bytes.data());
+    ASSERT_TRUE(bench.wait(*bench.send_cq, &cqe));
+    EXPECT_EQ(MLX5_CQE_REQ, cqe.op_own >> 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
                          testing::Values(0x800000, 0x010000));
 

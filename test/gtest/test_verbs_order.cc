@@ -263,8 +263,8 @@ TEST_P(verbs_order_lost, each_is_executed_once)
     EXPECT_NE("", m_log.take()) << "no fault met a message";
 }
 
-/* A read passes a write that is lost. What it has brought is late, too, and goes
- * with the queue: the sanitizer looks for it. */
+/* A read passes a write that is lost. What it has brought is late, too, and
+ * goes with the queue: the sanitizer looks for it. */
 TEST_P(verbs_order_late, queue_in_error_ends_with_what_has_passed)
 {
     for (unsigned i = 0; i < 8; i++) {

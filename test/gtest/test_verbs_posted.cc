@@ -409,8 +409,8 @@ TEST_P(verbs_posted_process, exit_leaves_nothing_behind)
               std::vector<uint8_t>(end.mem.addr, end.mem.addr + end.size));
 }
 
-/* A child of fork() has a copy of what is kept, in every second round. It is the
- * parent's to write. */
+/* A child of fork() has a copy of what is kept, in every second round. It is
+ * the parent's to write. */
 TEST_P(verbs_posted_process, child_writes_nothing)
 {
     peer_process peer([](int fd) {
@@ -441,8 +441,8 @@ TEST_P(verbs_posted_process, child_writes_nothing)
     close(fds[1]);
 }
 
-/* No more than 32 writes of a queue are kept (hca_posted.h). All of these are in
- * one doorbell: half of them would be. */
+/* No more than 32 writes of a queue are kept (hca_posted.h). All of these are
+ * in one doorbell: half of them would be. */
 TEST_P(verbs_posted_process, few_are_late)
 {
     constexpr unsigned puts = 128, most = 32;

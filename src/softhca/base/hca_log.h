@@ -6,8 +6,8 @@
  * write(2), built on the stack, so that it may be called inside a trap.
  *
  * base/ is what every other room may use: log lines, descriptors, mutexes,
- * mappings, libc behind the preloaded functions, valgrind. It knows nothing of devices, and each file of it little
- * of the others.
+ * mappings, libc behind the preloaded functions, valgrind. It knows nothing of
+ * devices, and each file of it little of the others.
  */
 #ifndef HCA_LOG_H
 #define HCA_LOG_H

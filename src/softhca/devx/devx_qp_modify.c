@@ -2,8 +2,9 @@
 /*
  * Commands that change the state of a queue pair. Each is a step between two
  * states with the attributes that this step needs (exec/hca_qp_cmd_step.c). The
- * address of the peer is not that of verbs: on RoCE the program has resolved its MAC. What is optional counts
- * if opt_param_mask says so (the kernel's linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
+ * address of the peer is not that of verbs: on RoCE the program has resolved
+ * its MAC. What is optional counts if opt_param_mask says so (the kernel's
+ * linux/mlx5/qp.h, MLX5_QP_OPTPAR_*).
  */
 #define _GNU_SOURCE
 #include "softhca/fabric/hca_dev.h"

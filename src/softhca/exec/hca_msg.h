@@ -58,7 +58,7 @@ struct hca_ack {
     bool              lost;      /* executed, but the answer was lost */
     union {
         uint64_t      atomic;    /* value before the operation */
-        uint64_t      arrived;   /* of a SEND to strides: bytes that are there */
+        uint64_t      arrived;   /* of a SEND to strides: bytes there */
     };
 };
 

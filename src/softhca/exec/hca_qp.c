@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The way of a QP into the error state. MODIFY_QP changes states under both locks
- * (hca_qp_cmd_modify.c). The step into the error state may come under one of them:
- * from the responder under obj.lock, as the locks of two QPs that send to each
- * other could not be taken both ways; from the requester under sq_lock, if a
- * process that is stopped has the other. The requester looks at the state before
- * each WQE.
+ * The way of a QP into the error state. MODIFY_QP changes states under both
+ * locks (hca_qp_cmd_modify.c). The step into the error state may come under one
+ * of them: from the responder under obj.lock, as the locks of two QPs that send
+ * to each other could not be taken both ways; from the requester under sq_lock,
+ * if a process that is stopped has the other. The requester looks at the state
+ * before each WQE.
  */
 #define _GNU_SOURCE
 #include "hca_qp.h"

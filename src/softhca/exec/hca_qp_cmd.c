@@ -173,7 +173,7 @@ int hca_dct_drain(struct hca_qp *dct)
     if (is_active) {
         hca_qp_enter(dct, IBV_QPS_ERR);
     }
-    hca_qp_unlock_both(dct);
+    hca_qp_unlock_both(dct, true);
     return is_active ? 0 : -EINVAL;
 }
 
@@ -242,7 +242,7 @@ uint32_t hca_qp_destroy(struct hca_qp *qp)
         if (hca_qp_state(qp) != IBV_QPS_RESET) {
             hca_qp_enter(qp, IBV_QPS_RESET);
         }
-        hca_qp_unlock_both(qp);
+        hca_qp_unlock_both(qp, true);
     }
     hca_qp_quiesce(qp);
     if (is_stuck) {

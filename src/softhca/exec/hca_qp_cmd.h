@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands on queue pairs, DC targets among them: the only way in which the front
- * ends make and change them. These are inside the device (hca_thread.h) and hold
- * no lock of an object.
+ * Commands on queue pairs, DC targets among them: the only way in which the
+ * front ends make and change them. These are inside the device (hca_thread.h)
+ * and hold no lock of an object.
  */
 #ifndef HCA_QP_CMD_H
 #define HCA_QP_CMD_H
@@ -66,15 +66,15 @@ struct hca_qp_info {
 
 /* Checks what hca_qp_create() and hca_dct_create() refuse.
  * @return 0; -EPROTONOSUPPORT if the type receives from no list of tags;
- *         -EOPNOTSUPP if it has no rendezvous; -EINVAL for other streams than the
- *         device has. */
+ *         -EOPNOTSUPP if it has no rendezvous; -EINVAL for other streams than
+ *         the device has. */
 int hca_qp_check(const struct hca_qp_spec *spec);
 
 /* Creates a QP in RESET. @return 0, what hca_qp_check() returns, or -ENOMEM. */
 int hca_qp_create(const struct hca_qp_spec *spec, struct hca_qp **qp_p);
 
-/* Changes a QP that is no DCT: RESET rewinds it, ERR flushes what is posted, RTS
- * runs it.
+/* Changes a QP that is no DCT: RESET rewinds it, ERR flushes what is posted,
+ * RTS runs it.
  * @param bad_p  the bit of an attribute whose value is refused, or 0
  * @return 0; -EINVAL for that value, or if the state allows no such change;
  *         -ETIMEDOUT if a stopped process holds the QP. */
@@ -85,7 +85,8 @@ int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
  * @return 0 or -ETIMEDOUT. */
 int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info);
 
-/* Destroys a QP or a DCT. If a stopped process holds it, nobody finds it any more.
+/* Destroys a QP or a DCT. If a stopped process holds it, nobody finds it any
+ * more.
  * @return async events that were reported for it and read. */
 uint32_t hca_qp_destroy(struct hca_qp *qp);
 
@@ -99,7 +100,8 @@ int hca_dct_create(const struct hca_qp_spec *spec, uint32_t *bad_p,
  * -ETIMEDOUT. */
 int hca_dct_drain(struct hca_qp *dct);
 
-/* The attributes that a step needs, besides IBV_QP_STATE; 0 if there is none. */
+/* The attributes that a step needs, besides IBV_QP_STATE; 0 if there is
+ * none. */
 uint32_t hca_qp_step_needs(enum hca_qp_type type, enum ibv_qp_state cur,
                            enum ibv_qp_state next);
 
@@ -112,10 +114,10 @@ bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
                          const struct hca_qp_attr *attr);
 
-/* Takes both locks, of a QP that no stopped process holds. The way back runs what
- * is posted. */
+/* Takes both locks, of a QP that no stopped process holds. If a state was
+ * entered meanwhile, the way back runs what is posted. */
 void hca_qp_lock_both(struct hca_qp *qp);
-void hca_qp_unlock_both(struct hca_qp *qp);
+void hca_qp_unlock_both(struct hca_qp *qp, bool has_entered);
 
 /* Enters a state, under both locks. */
 void hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state next);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * MODIFY_QP: the values that attributes may have, and what the entry into a state
- * does. All is done under both locks of the QP.
+ * MODIFY_QP: the values that attributes may have, and what the entry into a
+ * state does. All is done under both locks of the QP.
  */
 #define _GNU_SOURCE
 #include "hca_order.h"
@@ -109,10 +109,10 @@ void hca_qp_lock_both(struct hca_qp *qp)
     hca_qp_lock(qp);
 }
 
-void hca_qp_unlock_both(struct hca_qp *qp)
+void hca_qp_unlock_both(struct hca_qp *qp, bool has_entered)
 {
     hca_mutex_unlock(&qp->obj.lock);
-    if (qp->req.attached) {
+    if (has_entered && qp->req.attached) {
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);
@@ -250,6 +250,6 @@ int hca_qp_modify(struct hca_qp *qp, const struct hca_qp_change *change,
     }
     hca_qp_lock_both(qp);
     ret = hca_qp_change(qp, change);
-    hca_qp_unlock_both(qp);
+    hca_qp_unlock_both(qp, change->mask & IBV_QP_STATE);
     return ret;
 }

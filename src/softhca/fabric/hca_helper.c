@@ -156,8 +156,8 @@ int hca_helper_start(void)
     return ret;
 }
 
-/* Does not wait if this is the helper, or in fork(). A thread that a signal ends
- * may hold what the helper waits for: it does not wait for ever. */
+/* Does not wait if this is the helper, or in fork(). A thread that a signal
+ * ends may hold what the helper waits for: it does not wait for ever. */
 void hca_helper_stop(void)
 {
     struct timespec until;

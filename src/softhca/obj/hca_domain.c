@@ -4,9 +4,9 @@
  *
  * Processes that open an XRC domain through the same inode share it: each has
  * an object of its own, and all say the same domain number, that of the first,
- * in obj.user_handle. So a domain outlives its first opener. Two that open at the
- * same moment might both find none; each then looks again, and the one with the
- * higher number takes that of the lower.
+ * in obj.user_handle. So a domain outlives its first opener. Two that open at
+ * the same moment might both find none; each then looks again, and the one with
+ * the higher number takes that of the lower.
  */
 #include "hca_domain.h"
 

@@ -5,10 +5,10 @@
  * With a `via` in one of them they may have any number of pieces. Those of two
  * lists, side by side, are collected and copied together. The kernel takes a
  * remote piece for about as long as it copies 4 KiB (it looks for its pages
- * anew: mm/process_vm_access.c, process_vm_rw_single_vec()), and a local one for
- * a tenth of that. So neighbours are joined, what is read of a peer is read with
- * the small gaps between its pieces, and many small pieces of this process come
- * from, or go to, a buffer by loads and stores.
+ * anew: mm/process_vm_access.c, process_vm_rw_single_vec()), and a local one
+ * for a tenth of that. So neighbours are joined, what is read of a peer is read
+ * with the small gaps between its pieces, and many small pieces of this process
+ * come from, or go to, a buffer by loads and stores.
  */
 #define _GNU_SOURCE
 #include "hca_sgl.h"

@@ -187,7 +187,8 @@ static void uverbs_qp_refs(struct uverbs_qp *qp,
     }
 }
 
-/* A DCT is there from RTR on. What the device refuses of it is refused at once. */
+/* A DCT is there from RTR on. What the device refuses of it is refused at
+ * once. */
 static int uverbs_qp_make(struct uverbs_qp *qp)
 {
     int ret = (qp->spec.type == HCA_QP_DCT) ?

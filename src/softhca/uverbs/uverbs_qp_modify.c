@@ -55,8 +55,8 @@ static unsigned uverbs_modify_mask(enum hca_qp_type type, unsigned mask)
     }
 }
 
-/* The address vector of a QP that is no DCT. The path of a DCI is its own end, the
- * peer is in each WQE (_ib_modify_qp() resolves for connected QPs only). */
+/* The address vector of a QP that is no DCT. The path of a DCI is its own end,
+ * the peer is in each WQE (_ib_modify_qp() resolves for connected QPs only). */
 static int uverbs_modify_path(const struct uverbs_ctx *ctx,
                               const struct ib_uverbs_qp_dest *dest,
                               enum hca_qp_type type, struct hca_path *path)

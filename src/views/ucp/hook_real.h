@@ -41,8 +41,8 @@ typedef struct hook_real {
     HOOK_REAL_UCP(HOOK_REAL_MEMBER)
 } hook_real_t;
 
-/* Until hook_real_find(): NULL, or a function that finds them and goes on, where a
- * call has no time to ask */
+/* Until hook_real_find(): NULL, or a function that finds them and goes on,
+ * where a call has no time to ask */
 extern hook_real_t hook_real __attribute__((visibility("hidden")));
 
 /* Looks for them, once. One that this UCX lacks ends the process when it is

@@ -122,7 +122,8 @@ uct_dcx_view_key_layer(uct_dcx_view_key_t *key, uct_dcx_layout_run_t run,
     uct_dcx_view_status_t status;
     uct_dcx_layout_t *layout;
 
-    status = uct_dcx_view_key_make(key, key->md->slots->sizes[0].num_klm, layer);
+    status = uct_dcx_view_key_make(key, key->md->slots->sizes[0].num_klm,
+                                   layer);
     if (status != UCT_DCX_VIEW_OK) {
         return status;
     }

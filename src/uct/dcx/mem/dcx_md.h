@@ -57,7 +57,8 @@ typedef struct uct_dcx_md_hook {
     /* All memory was deregistered. */
     void         (*close)(uct_dcx_md_t *md);
 
-    /* Memory of this key is about to go: nothing names the key when it returns. */
+    /* Memory of this key is about to go: nothing names the key when it
+     * returns. */
     void         (*region)(uct_dcx_md_t *md, uint32_t lkey);
 
     /* A handle is about to go that layouts have named, or that is one. */

@@ -93,8 +93,9 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
         return status;
     case UCS_ERR_NO_RESOURCE:
         ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
-                  "use on %s (UCX_DCX_UMR_LAYOUTS)", md->slots->params.max_owned,
-                  max, uct_dcx_device_name(&md->dev));
+                  "use on %s (UCX_DCX_UMR_LAYOUTS)",
+                  md->slots->params.max_owned, max,
+                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_EXCEEDS_LIMIT;
     default:
         return status;
@@ -487,7 +488,8 @@ static void uct_dcx_mem_layout_add_stale(void *arg, uint32_t number)
 
 
 static ucs_status_t
-uct_dcx_mem_layout_init_slots(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
+uct_dcx_mem_layout_init_slots(uct_dcx_md_t *md,
+                              const uct_dcx_md_config_t *config)
 {
     const uct_dcx_slots_params_t params = {
         .dev         = &md->dev,
@@ -548,7 +550,8 @@ static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
 
     if (!ucs_list_is_empty(&md->slots->handles)) {
         ucs_warn("%s: %lu layouts were not deregistered",
-                 uct_dcx_device_name(&md->dev), ucs_list_length(&md->slots->handles));
+                 uct_dcx_device_name(&md->dev),
+                 ucs_list_length(&md->slots->handles));
     }
 
     ucs_list_for_each_safe(layout, next, &md->slots->handles, list) {

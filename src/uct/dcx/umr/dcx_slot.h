@@ -260,8 +260,8 @@ void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots,
  * thread has to wait. */
 void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
-/* With the lock, which is not held meanwhile: waits until the device has no layout
- * that names this key, but for those that are in use. */
+/* With the lock, which is not held meanwhile: waits until the device has no
+ * layout that names this key, but for those that are in use. */
 void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey);
 
 /* Gives an owned slot a layout, which fits, in the place of the one before, unless

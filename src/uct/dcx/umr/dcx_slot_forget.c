@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts whose memory goes; see dcx_slot.h. Those that name it are marked: they
- * are out of use at once, and are invalidated in the order in which they were
- * marked. The thread that marks them waits for that, without the lock. Those that
- * name the number of one are marked before it, so they are gone when it is.
+ * Layouts whose memory goes; see dcx_slot.h. Those that name it are marked:
+ * they are out of use at once, and are invalidated in the order in which they
+ * were marked. The thread that marks them waits for that, without the lock.
+ * Those that name the number of one are marked before it, so they are gone when
+ * it is.
  */
 #include "dcx_slot_name.h"
 #include "dcx_slot_queue.h"
@@ -151,8 +152,8 @@ static void uct_dcx_slots_watch(const uct_dcx_slots_t *slots,
 }
 
 
-/* The time is taken before the queue is looked at: a thread that was stopped for
- * long finds what has completed meanwhile. */
+/* The time is taken before the queue is looked at: a thread that was stopped
+ * for long finds what has completed meanwhile. */
 static void
 uct_dcx_slots_look(uct_dcx_slots_t *slots, uct_dcx_slots_watch_t *watch)
 {
@@ -172,8 +173,8 @@ uct_dcx_slots_look(uct_dcx_slots_t *slots, uct_dcx_slots_watch_t *watch)
 }
 
 
-/* Brings what other threads wait for forward, too. Something is GOING if the queue
- * is of no use. */
+/* Brings what other threads wait for forward, too. Something is GOING if the
+ * queue is of no use. */
 static void
 uct_dcx_slots_go_on(uct_dcx_slots_t *slots, uct_dcx_slots_watch_t *watch)
 {
@@ -185,9 +186,9 @@ uct_dcx_slots_go_on(uct_dcx_slots_t *slots, uct_dcx_slots_watch_t *watch)
 }
 
 
-/* Returns whether the device may have a layout that names a key and is not in use:
- * it is GOING, or another one is to come in its place. If that has failed, or never
- * comes, the slot is marked. */
+/* Returns whether the device may have a layout that names a key and is not in
+ * use: it is GOING, or another one is to come in its place. If that has failed,
+ * or never comes, the slot is marked. */
 static int uct_dcx_slots_is_left(uct_dcx_slots_t *slots,
                                  const uct_dcx_slot_name_t *name)
 {

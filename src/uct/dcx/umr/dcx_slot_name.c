@@ -36,7 +36,8 @@ static void uct_dcx_slot_drop_names(uct_dcx_key_slot_t *slot, unsigned half)
 }
 
 
-/* Returns 1 if the device has, and gets, layouts that name one key, the same. */
+/* Returns 1 if the device has, and gets, layouts that name one key, the
+ * same. */
 static int uct_dcx_slot_is_same_name(const uct_dcx_key_slot_t *slot)
 {
     const uct_dcx_layout_entry_t *entry = slot->layout->entries;

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Which slots have layouts that name a key: an index by its number. It has the
- * layouts that the device may have, which of one slot are two: that of the slot,
- * and the one in whose place that was given to the device and has not arrived.
- * After UMRs that failed there may be more of them: the slot may name any key
- * then. Called by the other files of slots, with their lock.
+ * layouts that the device may have, which of one slot are two: that of the
+ * slot, and the one in whose place that was given to the device and has not
+ * arrived. After UMRs that failed there may be more of them: the slot may name
+ * any key then. Called by the other files of slots, with their lock.
  */
 #ifndef UCT_DCX_SLOT_NAME_H
 #define UCT_DCX_SLOT_NAME_H
@@ -46,8 +46,8 @@ uct_dcx_slots_names(uct_dcx_slots_t *slots, uint32_t lkey)
 }
 
 
-/* Adds what the layout of a slot names. The one before is that in whose place it
- * comes. */
+/* Adds what the layout of a slot names. The one before is that in whose place
+ * it comes. */
 void uct_dcx_slot_name(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
 /* The device has the layout of the slot and no other. */

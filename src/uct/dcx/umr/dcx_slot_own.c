@@ -143,8 +143,8 @@ static int uct_dcx_slots_can_set(uct_dcx_slots_t *slots,
 }
 
 
-/* For one that has lost its layout, as peers have its number. Making keys lets go
- * of the lock. */
+/* For one that has lost its layout, as peers have its number. Making keys lets
+ * go of the lock. */
 static ucs_status_t
 uct_dcx_slots_exchange(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p)
 {

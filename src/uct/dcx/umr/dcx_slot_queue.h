@@ -38,21 +38,21 @@ static inline int uct_dcx_slots_can_post(uct_dcx_slots_t *slots)
 }
 
 
-/* A layout for a slot, which is neither PENDING nor GOING and has this number from
- * now on, in the place of another one if the device has one. It may be posted.
- * The doorbell is the caller's business. */
+/* A layout for a slot, which is neither PENDING nor GOING and has this number
+ * from now on, in the place of another one if the device has one. It may be
+ * posted. The doorbell is the caller's business. */
 void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
                         const uct_dcx_layout_t *layout, uint32_t number);
 
-/* Posts invalidations for those that are GOING, as many as there is room for, and
- * has the device begin with all that was posted. */
+/* Posts invalidations for those that are GOING, as many as there is room for,
+ * and has the device begin with all that was posted. */
 void uct_dcx_slots_ring(uct_dcx_slots_t *slots);
 
 /* The queue is not idle. */
 void uct_dcx_slots_take_completed(uct_dcx_slots_t *slots);
 
-/* Takes what has completed. If something has failed, restarts the queue, for which
- * it lets go of the lock. */
+/* Takes what has completed. If something has failed, restarts the queue, for
+ * which it lets go of the lock. */
 static inline void uct_dcx_slots_poll(uct_dcx_slots_t *slots)
 {
     if (ucs_unlikely((slots->status == UCS_OK) &&

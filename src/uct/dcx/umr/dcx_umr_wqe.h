@@ -152,7 +152,8 @@ static inline void *uct_dcx_umr_zero(uct_dcx_wqe_t *wqe, size_t size)
 }
 
 
-/* The segments that both begin with: each ends with a block, so it is in one. */
+/* The segments that both begin with: each ends with a block, so it is in
+ * one. */
 static inline struct mlx5_wqe_umr_ctrl_seg *
 uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
 {
