@@ -30,7 +30,7 @@ static void hca_posted_place(struct hca_posted_write *write)
     hca_sgl_init(&from, hca_owner(hca_self));
     hca_sgl_add(&from, write->data, write->use.length);
     if ((hca_sgl_add_key(&to, &write->use) == HCA_KEY_OK) &&
-        (to.iov[0].iov_base == write->base)) {
+        !to.has_via && (to.iov[0].iov_base == write->base)) {
         hca_sgl_copy(&to, &from);
     } else {
         hca_debug("mkey 0x%x: it is gone: what was written to it is dropped",
