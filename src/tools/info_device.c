@@ -8,7 +8,7 @@
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
-#include "uct/dcx/umr/dcx_slot.h"
+#include "uct/dcx/strided/dcx_slot.h"
 #include "views/view/dcx_view_ops.h"
 #include "info_limit.h"
 #include "info_log.h"

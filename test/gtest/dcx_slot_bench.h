@@ -14,7 +14,7 @@
 #include <ucs/type/cpu_set.h>
 
 extern "C" {
-#include "uct/dcx/umr/dcx_slot.h"
+#include "uct/dcx/strided/dcx_slot.h"
 }
 
 /* A layout that owns its memory */

@@ -4,7 +4,7 @@
  * ones against plain loops over all bytes.
  */
 extern "C" {
-#include "uct/dcx/umr/dcx_layout.h"
+#include "uct/dcx/strided/dcx_layout.h"
 }
 
 #include <cstdlib>

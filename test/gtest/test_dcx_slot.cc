@@ -12,7 +12,7 @@
 #include <thread>
 
 extern "C" {
-#include "uct/dcx/umr/dcx_slot_read.h"
+#include "uct/dcx/strided/dcx_slot_read.h"
 }
 
 namespace {

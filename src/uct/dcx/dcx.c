@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * What dcx exports: the functions of <uct/dcx/dcx.h>, see there. They name the
- * arguments that are wrong; what is behind them is in mem/dcx_mem_layout.c.
+ * arguments that are wrong; what is behind them is in strided/dcx_mem_layout.c.
  *
  * The only symbols of the library that others see.
  */
 #include "dcx.h"
-#include "uct/dcx/mem/dcx_mem_layout.h"
+#include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/queue/dcx_queues.h"
 

@@ -16,7 +16,7 @@
 #define UCT_DCX_VIEW_FORM_H
 
 #include "dcx_view_ops.h"
-#include "uct/dcx/umr/dcx_layout.h"
+#include "uct/dcx/strided/dcx_layout.h"
 
 
 enum {

@@ -10,7 +10,7 @@
 
 #include "dcx_view_form.h"
 #include "dcx_view_memory.h"
-#include "uct/dcx/mem/dcx_mem_layout.h"
+#include "uct/dcx/strided/dcx_mem_layout.h"
 
 
 /* What a view is of. Shapes are known by their id: they may be gone. */

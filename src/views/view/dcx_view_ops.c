@@ -7,7 +7,7 @@
 #include "uct/dcx/mem/dcx_md.h"
 #include "uct/dcx/mem/dcx_mem_watch.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
-#include "uct/dcx/umr/dcx_layout.h"
+#include "uct/dcx/strided/dcx_layout.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -7,10 +7,10 @@
  * end of its endpoint there is nothing of its own.
  */
 #include "dcx_strided.h"
-#include "uct/dcx/mem/dcx_iov.h"
-#include "uct/dcx/mem/dcx_mem_layout.h"
+#include "uct/dcx/strided/dcx_iov.h"
+#include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/queue/dcx_desc.h"
-#include "uct/dcx/umr/dcx_slot_held.h"
+#include "uct/dcx/strided/dcx_slot_held.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

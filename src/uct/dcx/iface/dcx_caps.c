@@ -6,7 +6,7 @@
 #include "dcx_caps.h"
 #include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ep/dcx_atomic.h"
-#include "uct/dcx/mem/dcx_iov.h"
+#include "uct/dcx/strided/dcx_iov.h"
 #include "uct/dcx/net/dcx_addr.h"
 #include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/tm/dcx_tm.h"

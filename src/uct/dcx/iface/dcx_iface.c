@@ -13,7 +13,7 @@
 #include "uct/dcx/ep/dcx_ep.h"
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/fc/dcx_fc.h"
-#include "uct/dcx/mem/dcx_mem_layout.h"
+#include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/mem/dcx_mem_view.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_signal.h"

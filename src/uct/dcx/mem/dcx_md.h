@@ -10,10 +10,10 @@
 #ifndef UCT_DCX_MD_H
 #define UCT_DCX_MD_H
 
+#include "dcx_mem.h"
 #include "uct/dcx/base/dcx_site.h"
 #include "uct/dcx/base/dcx_view_config.h"
 #include "uct/dcx/dev/dcx_async.h"
-#include "dcx_mem.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 

@@ -25,8 +25,8 @@
 #ifndef UCT_DCX_MKEY_H
 #define UCT_DCX_MKEY_H
 
-#include "uct/dcx/dev/dcx_device.h"
 #include "uct/dcx/base/dcx_stale.h"
+#include "uct/dcx/dev/dcx_device.h"
 
 #include <ucs/type/spinlock.h>
 

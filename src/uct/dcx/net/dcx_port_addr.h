@@ -10,7 +10,7 @@
 #include "dcx_port.h"
 #include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/dev/dcx_wqe.h"
-#include "uct/dcx/umr/dcx_slot.h"
+#include "uct/dcx/strided/dcx_slot.h"
 
 
 /* The device address, as it travels: 22 bytes. */

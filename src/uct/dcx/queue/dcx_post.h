@@ -10,7 +10,7 @@
 #define UCT_DCX_POST_H
 
 #include "dcx_endpoint.h"
-#include "uct/dcx/mem/dcx_iov.h"
+#include "uct/dcx/strided/dcx_iov.h"
 
 #include <ucs/debug/log.h>
 #include <uct/base/uct_iov.inl>

@@ -14,7 +14,7 @@
 #include "dcx_dci.h"
 #include "dcx_srq.h"
 #include "uct/dcx/base/dcx_slab.h"
-#include "uct/dcx/umr/dcx_slot.h"
+#include "uct/dcx/strided/dcx_slot.h"
 
 typedef struct uct_dcx_fc uct_dcx_fc_t; /* fc/ */
 typedef struct uct_dcx_tm uct_dcx_tm_t; /* tm/ */

@@ -10,10 +10,10 @@
  * layout.
  */
 #include "dcx_tm_cmd.h"
-#include "uct/dcx/mem/dcx_iov.h"
-#include "uct/dcx/mem/dcx_mem_layout.h"
-#include "uct/dcx/umr/dcx_slot_held.h"
-#include "uct/dcx/umr/dcx_slot_read.h"
+#include "uct/dcx/strided/dcx_iov.h"
+#include "uct/dcx/strided/dcx_mem_layout.h"
+#include "uct/dcx/strided/dcx_slot_held.h"
+#include "uct/dcx/strided/dcx_slot_read.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

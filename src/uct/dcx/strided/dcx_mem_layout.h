@@ -14,8 +14,8 @@
 #ifndef UCT_DCX_MEM_LAYOUT_H
 #define UCT_DCX_MEM_LAYOUT_H
 
-#include "dcx_md.h"
-#include "uct/dcx/umr/dcx_slot.h"
+#include "dcx_slot.h"
+#include "uct/dcx/mem/dcx_md.h"
 
 
 /* A handle that a layout names */

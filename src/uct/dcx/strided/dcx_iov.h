@@ -8,8 +8,8 @@
 #ifndef UCT_DCX_IOV_H
 #define UCT_DCX_IOV_H
 
-#include "dcx_mem.h"
-#include "uct/dcx/umr/dcx_layout.h"
+#include "dcx_layout.h"
+#include "uct/dcx/mem/dcx_mem.h"
 
 
 enum {

@@ -10,10 +10,10 @@
  *   INTERLEAVED  block 0 of entry 0, of entry 1, ..., block 1 of entry 0, ...:
  *                'repeat' times round                     (repeated block)
  *
- * umr/ is the room of keys whose layout is given to the device by a work queue
- * entry: UMR, user-mode memory registration. Called by mem/ and by the endpoints'
- * operations; it knows the device and numbers of keys, neither regions nor
- * interfaces.
+ * strided/ is the room of layouts: handles of them (dcx_mem_layout.h), and keys
+ * that the device is told of by a work queue entry: UMR, user-mode memory
+ * registration (dcx_slot.h). Called by the endpoints' operations; it knows
+ * regions, but neither ports nor interfaces.
  */
 #ifndef UCT_DCX_LAYOUT_H
 #define UCT_DCX_LAYOUT_H
