@@ -82,13 +82,13 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     hca_obj_publish(HCA_KIND_QP, tm->qp);
 
     /* connected to itself, for a rendezvous; gives up at once */
-    tm->qp->state     = fuzz_below(4) ? IBV_QPS_RTS : IBV_QPS_RTR;
-    tm->qp->dest_qpn  = tm->qp->obj.num;
-    tm->qp->path.dlid = hca_dev_lid(0);
-    tm->qp->access    = IBV_ACCESS_REMOTE_READ;
-    tm->qp->mtu       = IBV_MTU_256;
-    tm->qp->timeout   = 1;
-    tm->qp->max_dest_rd_atomic = 1;
+    tm->qp->state                  = fuzz_below(4) ? IBV_QPS_RTS : IBV_QPS_RTR;
+    tm->qp->attr.dest_qpn          = tm->qp->obj.num;
+    tm->qp->attr.path.dlid         = hca_dev_lid(0);
+    tm->qp->attr.access            = IBV_ACCESS_REMOTE_READ;
+    tm->qp->attr.mtu               = IBV_MTU_256;
+    tm->qp->attr.timeout           = 1;
+    tm->qp->attr.max_dest_rd_atomic= 1;
 }
 
 static void fuzz_tm_destroy(struct fuzz_tm *tm)
