@@ -11,7 +11,7 @@
  *
  * It must not link with UCX: it is preloaded into every process of a job.
  *
- * What else stands before UCX, for data types of MPI, begins in views/hook/hook.c.
+ * Data types of MPI stand before UCX as well: see views/hook/hook.c.
  */
 #define _GNU_SOURCE
 #include "loader/loader.h"

@@ -39,7 +39,7 @@ void bench_dump(const char *op, const char *how, const char *part,
     CALLGRIND_DUMP_STATS_AT(label);
 }
 
-/* What the software device counts: src/softhca/obj/hca_pcie.h */
+/* Counts of the software device: src/softhca/obj/hca_pcie.h */
 static const char *traffic_kinds[] = {
         "mmio_write",  "wqe_read",      "wqe_wait",       "list_read",
         "gather_read", "result_write",  "recv_wqe_read",  "recv_dbrec_read",

@@ -118,7 +118,7 @@ public:
         expect_fair_groups([](const member &m) { return (unsigned)m.op; });
     }
 
-    /* ... and have the same initiator, if an endpoint keeps its own */
+    /* The same within each initiator, if an endpoint keeps its own */
     void expect_fair_places() const
     {
         expect_fair_groups([](const member &m) {

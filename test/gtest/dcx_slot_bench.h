@@ -208,7 +208,7 @@ protected:
             ASSERT_EQ(UCS_OK, wait(slot));
         }
 
-        /* What they name goes. */
+        /* Forgets all that they name. */
         void forget(const std::vector<uct_dcx_key_slot_t*> &list)
         {
             ucs_spin_lock(&slots.lock);

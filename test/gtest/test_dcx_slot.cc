@@ -825,7 +825,7 @@ TEST_P(dcx_slot, silent_queue_is_destroyed)
     uct_dcx_slots_disown(&slots.slots, slot, 1);
 }
 
-/* ... and two threads wait for it. */
+/* Two threads wait for a queue that is silent. */
 TEST_P(dcx_slot, silent_queue_of_two)
 {
     slots_t slots(dev, 8, 8);

@@ -28,8 +28,8 @@ struct hca_sq {
 int hca_sq_add(struct hca_qp *qp);
 void hca_sq_del(struct hca_qp *qp);
 
-/* What is executed and has not completed does so no more; data that are
- * acknowledged come to memory. The QP has its part. */
+/* Drops completions of what is executed; data that are acknowledged come to
+ * memory. The QP has its part. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
 /* Runs each send queue of a UAR page whose doorbell record moved. */

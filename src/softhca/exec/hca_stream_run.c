@@ -93,8 +93,8 @@ static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
     }
 }
 
-/* The WQE that a stream waits for, once more. @return whether it waits again.
- * What was left behind with it is executed, or flushed if it failed. */
+/* Executes the WQE that a stream waits for once more, then those that it held
+ * up, or flushes them if it failed. @return true if it waits again. */
 static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, stream->idx);

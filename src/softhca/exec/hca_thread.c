@@ -16,8 +16,8 @@
 
 #define HCA_THREAD_CQS 8u
 
-/* What nested doorbells asked for: CQs to arm, if that many, and the queues. In
- * the static TLS block, as hca_todo is. */
+/* Notes nested doorbells: CQs to arm, if that many, and that send queues are to
+ * run. In the static TLS block, as hca_todo is. */
 static __thread struct {
     bool     again; /* a doorbell rang inside */
     unsigned num_cqs;
@@ -74,7 +74,7 @@ static void hca_thread_drain(void)
     }
 }
 
-/* What the nested doorbells asked for. */
+/* Does as the nested doorbells asked. */
 static void hca_thread_run_nested(void)
 {
     hca_thread_nested.again = false;

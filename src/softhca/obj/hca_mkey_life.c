@@ -116,7 +116,7 @@ int hca_mkey_create(const struct hca_mkey_spec *spec, struct hca_mkey **mkey_p)
     return 0;
 }
 
-/* Whether a process that lives uses any key this moment.
+/* Tells if a process that lives uses any key this moment.
  * @param is_asked  by hca_proc_lives(), which costs time */
 static bool hca_mkeys_held(bool is_asked)
 {
@@ -199,8 +199,8 @@ static bool hca_mkey_drain_turn(unsigned owner, unsigned turn)
     return is_done;
 }
 
-/* Who came to it over an indirect key (hca_walk.h). New walks take the other
- * turn, so that an end comes. */
+/* Waits for walks that came to it over an indirect key (hca_walk.h). New ones
+ * take the other turn, so that an end comes. */
 static bool hca_mkey_drain_walks(const struct hca_mkey *mkey)
 {
     unsigned owner = mkey->obj.proc;

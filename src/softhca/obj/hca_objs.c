@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What needs the place of an object in its table; see hca_objs.h.
+ * Functions of objects that go by their place in a table; see hca_objs.h.
  */
 #include "hca_objs.h"
 #include "softhca/base/hca_mutex.h"

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What this thread has to do before it leaves the device, because it could not
- * be done under the locks that were held when it was found: rendezvous to
- * fetch, QPs that it has put in error as a responder, whose send queues are
- * flushed, and CQs of which it holds completions. Done by hca_thread_leave().
+ * Notes what a thread does before it leaves the device, as it could not be done
+ * under the locks that were held when it was found: rendezvous to fetch, QPs
+ * that it has put in error as a responder, whose send queues are flushed, and
+ * CQs of which it holds completions. Done by hca_thread_leave().
  */
 #ifndef HCA_TODO_H
 #define HCA_TODO_H

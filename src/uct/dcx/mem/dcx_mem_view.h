@@ -47,8 +47,8 @@ void uct_dcx_mem_view_enable(ucs_memory_type_t type);
 /* ... or UCS_MEMORY_TYPE_UNKNOWN: there are none */
 ucs_memory_type_t uct_dcx_mem_view_type(void);
 
-/* What a view is in this domain from now on: the layout of a handle. Its own is
- * always the same one, so that UCP may keep it in a cache. */
+/* Makes a view the layout of a handle, from now on in this domain. Its own
+ * handle is always the same one, so that UCP may keep it in a cache. */
 ucs_status_t uct_dcx_mem_view_set(uct_dcx_md_t *md, unsigned index,
                                   uct_dcx_mem_t *mem);
 

@@ -29,7 +29,7 @@ typedef struct uct_dcx_failure {
 } uct_dcx_failure_t;
 
 
-/* What an initiator is doing. sched/dcx_tx.h has the changes between them,
+/* The states of an initiator. sched/dcx_tx.h has the changes between them,
  * docs/dcx.md a drawing. */
 typedef enum uct_dcx_dci_state {
     UCT_DCX_DCI_NONE,     /* does not exist yet */

@@ -10,7 +10,7 @@
 #include "dcx_queues.h"
 
 
-/* What an endpoint is doing. sched/dcx_tx.h has the changes between them,
+/* The states of an endpoint. sched/dcx_tx.h has the changes between them,
  * docs/dcx.md a drawing. */
 typedef enum uct_dcx_ep_state {
     UCT_DCX_EP_OPEN,

@@ -10,14 +10,14 @@
 
 #define UCT_DCX_DCI_BIT(_state)  UCS_BIT(UCT_DCX_DCI_##_state)
 
-/* What has this state may go over to those of the mask. */
+/* A state, and the mask of those that may follow it */
 typedef struct uct_dcx_state {
     const char *name;
     unsigned   next;
 } uct_dcx_state_t;
 
 
-/* ... of an exclusive initiator that an endpoint has */
+/* The states that end one in which an endpoint has an exclusive initiator */
 #define UCT_DCX_DCI_ENDS  (UCT_DCX_DCI_BIT(IDLE) | UCT_DCX_DCI_BIT(LEFT) | \
                            UCT_DCX_DCI_BIT(ERROR) | UCT_DCX_DCI_BIT(LOST))
 

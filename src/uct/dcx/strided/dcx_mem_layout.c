@@ -543,7 +543,7 @@ uct_dcx_mem_layout_open(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 }
 
 
-/* What they name may be gone. */
+/* Handles that are left: memory that they name may be gone. */
 static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
 {
     uct_dcx_mem_layout_t *layout, *next;

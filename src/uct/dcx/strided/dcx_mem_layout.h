@@ -76,7 +76,7 @@ ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
 /* When it returns, nobody reaches anything by it. */
 void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout);
 
-/* What layouts have to do with memory of a domain (dcx_md.h) */
+/* Takes layouts from the device when memory of a domain goes (dcx_md.h). */
 extern const uct_dcx_md_hook_t uct_dcx_mem_layout_hook;
 
 /* The next layout has nothing in it yet. */
