@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "fuzz_req.h"
 #include "softhca/obj/hca_sgl.h"
-#include "softhca/exec/hca_umr.h"
+#include "softhca/wqe/hca_umr.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>

@@ -13,7 +13,7 @@
 #include "softhca/obj/hca_cq_mini.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/exec/hca_order.h"
-#include "softhca/exec/hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 #include "softhca/uverbs/uverbs_qp.h"
 #include "softhca/uverbs/uverbs_srq.h"
 

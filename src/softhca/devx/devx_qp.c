@@ -9,7 +9,7 @@
 #include "devx.h"
 #include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/fabric/hca_caps.h"
-#include "softhca/exec/hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 #include "softhca/uverbs/uverbs_pd.h"

@@ -11,7 +11,7 @@
 #include "devx.h"
 #include "devx_qp.h"
 #include "softhca/exec/hca_order.h"
-#include "softhca/exec/hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 
 #include <string.h>

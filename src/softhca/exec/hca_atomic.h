@@ -6,8 +6,8 @@
 #ifndef HCA_ATOMIC_H
 #define HCA_ATOMIC_H
 
-#include "hca_wqe.h"
 #include "softhca/fabric/hca_mem.h"
+#include "softhca/wqe/hca_wqe.h"
 
 /* Executes on `addr` of `owner`; the operand is in host order.
  * @return 0 and the value before, or as hca_mem_read(). */

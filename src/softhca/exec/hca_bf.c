@@ -7,9 +7,9 @@
 #include "hca_bf.h"
 #include "hca_qp.h"
 #include "hca_requester.h"
-#include "hca_wqe.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/obj/hca_pcie.h"
+#include "softhca/wqe/hca_wqe.h"
 
 #include <common/prm.h>
 #include <endian.h>

@@ -9,8 +9,8 @@
 #include "hca_qp.h"
 #include "hca_sq.h"
 #include "hca_stream.h"
-#include "hca_wqe_mem.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/wqe/hca_wqe_mem.h"
 
 #include <stdlib.h>
 

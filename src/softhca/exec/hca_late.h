@@ -17,7 +17,7 @@
 #ifndef HCA_LATE_H
 #define HCA_LATE_H
 
-#include "hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 
 /* A WQE that is executed, and has not completed */
 struct hca_late {

@@ -6,9 +6,9 @@
 #ifndef HCA_MSG_H
 #define HCA_MSG_H
 
-#include "hca_wqe.h"
 #include "softhca/obj/hca_check.h"
 #include "softhca/obj/hca_sgl.h"
+#include "softhca/wqe/hca_wqe.h"
 
 #define HCA_PSN_MASK 0xffffffu
 

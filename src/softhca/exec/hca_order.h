@@ -25,7 +25,7 @@
 #ifndef HCA_ORDER_H
 #define HCA_ORDER_H
 
-#include "hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 
 enum hca_order {
     HCA_ORDER_IBTA,

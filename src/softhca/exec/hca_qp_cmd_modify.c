@@ -11,10 +11,10 @@
 #include "hca_sq.h"
 #include "hca_stream.h"
 #include "hca_tm_job.h"
-#include "hca_wqe.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/wqe/hca_wqe.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -9,14 +9,14 @@
 #include "hca_qp.h"
 #include "hca_sq.h"
 #include "hca_tm_op.h"
-#include "hca_umr.h"
 #include "hca_wire.h"
-#include "hca_wqe_mem.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_rq.h"
+#include "softhca/wqe/hca_umr.h"
+#include "softhca/wqe/hca_wqe_mem.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>

@@ -7,7 +7,7 @@
 #ifndef HCA_TM_OP_H
 #define HCA_TM_OP_H
 
-#include "hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 
 /* @return HCA_OK, or what is wrong, logged; nothing is changed then. */
 enum hca_check hca_tm_op_execute(const struct hca_qp *qp,

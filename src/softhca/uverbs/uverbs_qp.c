@@ -5,7 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "uverbs_qp.h"
-#include "softhca/exec/hca_wqe.h"
+#include "softhca/wqe/hca_wqe.h"
 #include "softhca/obj/hca_tm.h"
 #include "uverbs_mmap.h"
 

@@ -2,6 +2,9 @@
 /*
  * A work queue entry, copied out of the ring once, checked, and decoded to
  * host order. Nothing here points into the ring.
+ *
+ * wqe/ is the room of what WQEs say, and of UMRs, which are all of what they do
+ * (hca_umr.h). Called by exec/.
  */
 #ifndef HCA_WQE_H
 #define HCA_WQE_H
