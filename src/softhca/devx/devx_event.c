@@ -37,7 +37,7 @@ static int devx_event_fd_alloc(struct uverbs_req *req)
 
 const struct uverbs_type devx_event_type = {
     MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, "devx event files",
-    uverbs_event_release
+    .release = uverbs_event_release, .is_closed = true
 };
 
 static const struct uverbs_attr_spec devx_subscribe_attrs[] = {

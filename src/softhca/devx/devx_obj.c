@@ -56,7 +56,8 @@ static void devx_obj_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type devx_obj_type = {
-    MLX5_IB_OBJECT_DEVX_OBJ, "devx objects", devx_obj_release
+    MLX5_IB_OBJECT_DEVX_OBJ, "devx objects",
+    .release = devx_obj_release
 };
 
 static bool devx_is_cq(const struct uverbs_obj *obj, uint32_t number)

@@ -126,7 +126,8 @@ static void devx_umem_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type devx_umem_type = {
-    MLX5_IB_OBJECT_DEVX_UMEM, "umems", devx_umem_release
+    MLX5_IB_OBJECT_DEVX_UMEM, "umems",
+    .release = devx_umem_release
 };
 
 static enum devx_status devx_find_umem(struct devx_call *call,

@@ -67,27 +67,25 @@ struct uverbs_events {
     uint32_t comp, async;
 };
 
+/* How a type is found that another process made which has the device file. */
+struct uverbs_import {
+    size_t   size;
+    /* Makes obj, of that size, stand for it. @return false if there is none. */
+    bool   (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
+    /* The object on the fabric, of a kind. */
+    enum hca_kind kind;
+    void  *(*hw)(const struct uverbs_obj *obj);
+};
+
 struct uverbs_type {
     uint16_t    id;
     const char *name;
     /* Undoes what the object stands for and drops its references; its memory
      * and handle go after that. @param events filled in if not NULL. */
     void      (*release)(struct uverbs_obj *obj, struct uverbs_events *events);
+    bool        is_closed; /* with its descriptor: no command destroys it */
+    const struct uverbs_import *import; /* NULL: others cannot ask for it */
 };
-
-/* A type that another process may ask for which has the device file. */
-struct uverbs_import {
-    uint16_t id;
-    size_t   size;
-    /* Makes obj, of that size, stand for it. @return false if there is none. */
-    bool   (*fill)(struct uverbs_obj *obj, const struct hca_name *name);
-    /* What the object is on the fabric. */
-    enum hca_kind kind;
-    void  *(*hw)(const struct uverbs_obj *obj);
-};
-
-extern const struct uverbs_import uverbs_pd_import, uverbs_mr_import,
-        uverbs_dm_import;
 
 struct uverbs_event;
 struct uverbs_uar;
@@ -118,8 +116,8 @@ struct uverbs_ctx {
     unsigned              num_types;
 };
 
-/* Whether this process did not open it but was forked by who did. It has what the
- * context had then, as a copy. */
+/* Tells if this process did not open it but was forked by who did. It has what
+ * the context had then, as a copy. */
 static inline bool uverbs_is_inherited(const struct uverbs_ctx *ctx)
 {
     return ctx->heir != 0;
@@ -135,8 +133,8 @@ void uverbs_obj_delete(struct uverbs_obj *obj);
 
 #define UVERBS_ANY_TYPE UINT16_MAX
 
-/* Those that this process makes from now on have handles that are no other's who
- * has the device file. What it may have inherited is left to who made it. */
+/* Begins a table of handles that are no other's who has the device file. What it
+ * may have inherited is left to who made it. */
 void uverbs_obj_begin(struct uverbs_ctx *ctx);
 
 /* @return the object, or what stands for that of another process until
@@ -150,6 +148,17 @@ void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
 void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
                         bool (*is)(const struct uverbs_obj *obj,
                                    uint32_t number), uint32_t number);
+
+/* @return the row of its type */
+const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj);
+
+/* Finds one of another process that has the device file. From now on it stands
+ * in the context's list. @return NULL if there is none. */
+struct uverbs_obj *uverbs_foreign_find(struct uverbs_ctx *ctx, uint16_t type,
+                                       uint32_t handle);
+
+/* Has the process that made it free it. @return as hca_obj_give_up(). */
+int uverbs_foreign_give_up(const struct uverbs_obj *obj);
 
 /* Frees what other processes have destroyed. */
 void uverbs_obj_sweep(struct uverbs_ctx *ctx);

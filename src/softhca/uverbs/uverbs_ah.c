@@ -145,7 +145,8 @@ static void uverbs_ah_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_ah_type = {
-    UVERBS_OBJECT_AH, "address handles", uverbs_ah_release
+    UVERBS_OBJECT_AH, "address handles",
+    .release = uverbs_ah_release
 };
 
 static int uverbs_ah_respond(struct uverbs_req *req, const struct uverbs_ah *ah,

@@ -10,6 +10,7 @@
 #include "uverbs.h"
 #include "uverbs_event.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -264,4 +265,27 @@ void *uverbs_get_obj(const struct uverbs_req *req, uint16_t id)
     const struct uverbs_slot *slot = uverbs_find(req, id);
 
     return (slot == NULL) ? NULL : slot->obj;
+}
+
+int uverbs_destroy(struct uverbs_req *req)
+{
+    return uverbs_obj_destroy(req->slots[0].obj, NULL);
+}
+
+static_assert(sizeof(struct ib_uverbs_destroy_qp_resp) == sizeof(uint32_t),
+              "the number of events");
+static_assert(sizeof(struct ib_uverbs_destroy_srq_resp) == sizeof(uint32_t),
+              "the number of events");
+
+int uverbs_destroy_counted(struct uverbs_req *req)
+{
+    struct uverbs_events events;
+    int ret;
+
+    ret = uverbs_obj_destroy(req->slots[0].obj, &events);
+    if (ret != 0) {
+        return ret;
+    }
+    return uverbs_put(req, req->method->attrs[1].id, &events.async,
+                      sizeof(events.async));
 }

@@ -47,7 +47,8 @@ static void uverbs_cq_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_cq_type = {
-    UVERBS_OBJECT_CQ, "completion queues", uverbs_cq_release
+    UVERBS_OBJECT_CQ, "completion queues",
+    .release = uverbs_cq_release
 };
 
 static const struct uverbs_attr_spec uverbs_create_cq_attrs[] = {

@@ -75,18 +75,19 @@ static bool uverbs_dm_stand_for(struct uverbs_obj *obj,
     return true;
 }
 
-const struct uverbs_type uverbs_dm_type = {
-    UVERBS_OBJECT_DM, "pieces of device memory", uverbs_dm_release
-};
-
 static void *uverbs_dm_hw(const struct uverbs_obj *obj)
 {
     return ((const struct uverbs_dm*)obj)->hw;
 }
 
-const struct uverbs_import uverbs_dm_import = {
-    UVERBS_OBJECT_DM, sizeof(struct uverbs_dm), uverbs_dm_stand_for,
+static const struct uverbs_import uverbs_dm_import = {
+    sizeof(struct uverbs_dm), uverbs_dm_stand_for,
     HCA_KIND_DM, uverbs_dm_hw
+};
+
+const struct uverbs_type uverbs_dm_type = {
+    UVERBS_OBJECT_DM, "pieces of device memory",
+    .release = uverbs_dm_release, .import = &uverbs_dm_import
 };
 
 /* Its memory, its place on the fabric and a mapping to come */

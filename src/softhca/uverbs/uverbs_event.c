@@ -42,23 +42,6 @@ struct uverbs_event *uverbs_event_find(struct uverbs_ctx *ctx, uint16_t type,
     return event;
 }
 
-static struct uverbs_event *uverbs_async_default(struct uverbs_ctx *ctx)
-{
-    struct uverbs_event *event = ctx->events;
-
-    while ((event != NULL) &&
-           (event->obj.type != UVERBS_OBJECT_ASYNC_EVENT)) {
-        event = event->next;
-    }
-    return event;
-}
-
-struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id)
-{
-    return uverbs_has(req, id) ? uverbs_get_obj(req, id) :
-           uverbs_async_default(req->ctx);
-}
-
 static void uverbs_event_sweep(struct uverbs_ctx *ctx)
 {
     struct uverbs_event *event, *next;
@@ -71,8 +54,8 @@ static void uverbs_event_sweep(struct uverbs_ctx *ctx)
     }
 }
 
-static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
-                            struct uverbs_event **eventp)
+int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
+                     struct uverbs_event **eventp)
 {
     struct uverbs_event *event;
     struct stat st;
@@ -101,8 +84,7 @@ static int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
     return 0;
 }
 
-/* The answer did not reach the program: it will not close the descriptor. */
-static void uverbs_event_undo(struct uverbs_event *event)
+void uverbs_event_undo(struct uverbs_event *event)
 {
     syscall(SYS_close, event->fd); /* no cancellation point */
     uverbs_obj_destroy(&event->obj, NULL);
@@ -123,71 +105,11 @@ void uverbs_event_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_event_type = {
-    UVERBS_OBJECT_COMP_CHANNEL, "completion channels", uverbs_event_release
+    UVERBS_OBJECT_COMP_CHANNEL, "completion channels",
+    .release = uverbs_event_release, .is_closed = true
 };
 
 const struct uverbs_type uverbs_async_type = {
-    UVERBS_OBJECT_ASYNC_EVENT, "async event files", uverbs_event_release
-};
-
-static const struct uverbs_attr_spec uverbs_async_alloc_attrs[] = {
-    {UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_NEW, UVERBS_MANDATORY, 0,
-     0, 0},
-};
-
-int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id)
-{
-    struct uverbs_event *event;
-    int ret;
-
-    ret = uverbs_event_new(req->ctx, type, &event);
-    if (ret != 0) {
-        return ret;
-    }
-    ret = uverbs_put_handle(req, id, event->fd);
-    if (ret != 0) {
-        uverbs_event_undo(event);
-    }
-    return ret;
-}
-
-static int uverbs_async_alloc(struct uverbs_req *req)
-{
-    return uverbs_event_alloc(req, UVERBS_OBJECT_ASYNC_EVENT,
-                              UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
-}
-
-static int uverbs_create_comp_channel(struct uverbs_req *req)
-{
-    struct ib_uverbs_create_comp_channel_resp resp = {0};
-    struct uverbs_event *event;
-    int ret;
-
-    ret = uverbs_event_new(req->ctx, UVERBS_OBJECT_COMP_CHANNEL, &event);
-    if (ret != 0) {
-        return ret;
-    }
-    resp.fd = event->fd;
-    ret     = uverbs_core_out(req, &resp);
-    if (ret != 0) {
-        uverbs_event_undo(event);
-    }
-    return ret;
-}
-
-const struct uverbs_method uverbs_event_methods[] = {
-    {.object  = UVERBS_OBJECT_ASYNC_EVENT,
-     .id      = UVERBS_METHOD_ASYNC_EVENT_ALLOC,
-     .name    = "alloc_async_fd",
-     .handler = uverbs_async_alloc,
-     UVERBS_ATTRS(uverbs_async_alloc_attrs)},
-    {.handler = NULL},
-};
-
-const struct uverbs_write uverbs_event_writes[] = {
-    {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, "create_comp_channel",
-     sizeof(struct ib_uverbs_create_comp_channel),
-     sizeof(struct ib_uverbs_create_comp_channel_resp),
-     uverbs_create_comp_channel},
-    {.handler = NULL},
+    UVERBS_OBJECT_ASYNC_EVENT, "async event files",
+    .release = uverbs_event_release, .is_closed = true
 };

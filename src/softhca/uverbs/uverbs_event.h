@@ -29,6 +29,14 @@ struct uverbs_event *uverbs_async(struct uverbs_req *req, uint16_t id);
  * attribute `id`. */
 int uverbs_event_alloc(struct uverbs_req *req, uint16_t type, uint16_t id);
 
+/* Makes a channel. @return 0 or -errno. */
+int uverbs_event_new(struct uverbs_ctx *ctx, uint16_t type,
+                     struct uverbs_event **eventp);
+
+/* Undoes that: the answer did not reach the program, which will not close the
+ * descriptor. */
+void uverbs_event_undo(struct uverbs_event *event);
+
 /* Of all types of channels. */
 void uverbs_event_release(struct uverbs_obj *obj,
                           struct uverbs_events *events);

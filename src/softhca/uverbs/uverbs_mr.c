@@ -205,18 +205,19 @@ static bool uverbs_mr_stand_for(struct uverbs_obj *obj,
     return mr->mkey != NULL;
 }
 
-const struct uverbs_type uverbs_mr_type = {
-    UVERBS_OBJECT_MR, "memory regions", uverbs_mr_release
-};
-
 static void *uverbs_mr_hw(const struct uverbs_obj *obj)
 {
     return ((const struct uverbs_mr*)obj)->mkey;
 }
 
-const struct uverbs_import uverbs_mr_import = {
-    UVERBS_OBJECT_MR, sizeof(struct uverbs_mr), uverbs_mr_stand_for,
+static const struct uverbs_import uverbs_mr_import = {
+    sizeof(struct uverbs_mr), uverbs_mr_stand_for,
     HCA_KIND_MKEY, uverbs_mr_hw
+};
+
+const struct uverbs_type uverbs_mr_type = {
+    UVERBS_OBJECT_MR, "memory regions",
+    .release = uverbs_mr_release, .import = &uverbs_mr_import
 };
 
 /* Pages on demand are not locked. */

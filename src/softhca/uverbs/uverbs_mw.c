@@ -30,7 +30,8 @@ static void uverbs_mw_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_mw_type = {
-    UVERBS_OBJECT_MW, "memory windows", uverbs_mw_release
+    UVERBS_OBJECT_MW, "memory windows",
+    .release = uverbs_mw_release
 };
 
 static bool uverbs_mkey_is_bound(const struct hca_mkey *mkey, uint32_t key)

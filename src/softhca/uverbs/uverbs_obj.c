@@ -1,15 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Handles: a table per context from a number to a typed object, and how
- * objects end. The mutex of the context guards all of it.
- *
- * Several processes may have one device file: by fork(), or as a descriptor was
- * sent. Each has a context for it, with the objects that it makes, and handles
- * of its own. What it may ask for of another's (uverbs_import) is found on
- * the fabric, and stands in a list while it is in use here.
+ * objects end. The mutex of the context guards all of it. Objects of other
+ * processes are in uverbs_foreign.c.
  */
 #define _GNU_SOURCE
-#include "uverbs_event.h"
+#include "uverbs.h"
 #include "softhca/base/hca_log.h"
 
 #include <assert.h>
@@ -104,70 +100,6 @@ void uverbs_obj_begin(struct uverbs_ctx *ctx)
     ctx->unmapped    = 0;
 }
 
-static const struct uverbs_import *uverbs_import_find(uint16_t type)
-{
-    static const struct uverbs_import *const imports[] = {
-        &uverbs_pd_import, &uverbs_mr_import, &uverbs_dm_import
-    };
-
-    for (unsigned i = 0; i < sizeof(imports) / sizeof(imports[0]); i++) {
-        if (imports[i]->id == type) {
-            return imports[i];
-        }
-    }
-    return NULL;
-}
-
-/* One that is found on the fabric, and now stands in the list. */
-static struct uverbs_obj *uverbs_obj_import(struct uverbs_ctx *ctx,
-                                            uint16_t type, uint32_t handle)
-{
-    const struct uverbs_import *import = uverbs_import_find(type);
-    struct hca_name name               = {ctx->file, handle};
-    struct uverbs_obj *obj;
-
-    if (import == NULL) {
-        return NULL;
-    }
-    obj = calloc(1, import->size);
-    if ((obj == NULL) || !import->fill(obj, &name)) {
-        free(obj);
-        return NULL;
-    }
-    obj->type       = type;
-    obj->handle     = handle;
-    obj->is_foreign = true;
-    obj->ctx        = ctx;
-    obj->next       = ctx->foreign;
-    ctx->foreign    = obj;
-    return obj;
-}
-
-static struct uverbs_obj *uverbs_obj_foreign(struct uverbs_ctx *ctx,
-                                             uint16_t type, uint32_t handle)
-{
-    struct uverbs_obj *obj = ctx->foreign;
-
-    while ((obj != NULL) && ((obj->type != type) || (obj->handle != handle))) {
-        obj = obj->next;
-    }
-    return (obj != NULL) ? obj : uverbs_obj_import(ctx, type, handle);
-}
-
-void uverbs_obj_end(struct uverbs_ctx *ctx)
-{
-    struct uverbs_obj **link = &ctx->foreign, *obj;
-
-    while ((obj = *link) != NULL) {
-        if (obj->users != 0) {
-            link = &obj->next;
-        } else {
-            *link = obj->next;
-            free(obj);
-        }
-    }
-}
-
 /* One that this process made; NULL if there is none. */
 static struct uverbs_obj *uverbs_obj_own(const struct uverbs_ctx *ctx,
                                          uint64_t handle)
@@ -189,7 +121,7 @@ void *uverbs_obj_find(struct uverbs_ctx *ctx, uint16_t type, uint64_t handle,
     }
     obj = uverbs_obj_own(ctx, handle);
     if ((obj == NULL) && (handle <= UINT32_MAX)) {
-        obj = uverbs_obj_foreign(ctx, type, handle);
+        obj = uverbs_foreign_find(ctx, type, handle);
     }
     if (obj == NULL) {
         *err = -ENOENT;
@@ -217,42 +149,6 @@ void *uverbs_obj_search(struct uverbs_ctx *ctx, uint16_t type,
     return NULL;
 }
 
-static const struct uverbs_type *uverbs_type_of(const struct uverbs_obj *obj)
-{
-    const struct uverbs_type *const *types = obj->ctx->types;
-
-    while ((*types)->id != obj->type) {
-        types++;
-    }
-    return *types;
-}
-
-int uverbs_obj_check_own(const struct uverbs_obj *obj)
-{
-    if (!obj->is_foreign) {
-        return 0;
-    }
-    hca_warn("context: one of the %s of another process that has the device "
-             "file: it is changed there", uverbs_type_of(obj)->name);
-    return -EIO;
-}
-
-/* A forked child has what is its parent's only to use it: else it would take it
- * from that when it ends. */
-int uverbs_obj_may_destroy(const struct uverbs_obj *obj)
-{
-    return uverbs_is_inherited(obj->ctx) ? uverbs_obj_check_own(obj) : 0;
-}
-
-/* Its process frees it. */
-static int uverbs_obj_give_up(const struct uverbs_obj *obj)
-{
-    const struct uverbs_import *import = uverbs_import_find(obj->type);
-    struct hca_name name               = {obj->ctx->file, obj->handle};
-
-    return hca_obj_give_up(import->kind, import->hw(obj), &name);
-}
-
 int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
 {
     int ret = uverbs_obj_may_destroy(obj);
@@ -264,7 +160,7 @@ int uverbs_obj_destroy(struct uverbs_obj *obj, struct uverbs_events *events)
         return -EBUSY;
     }
     if (obj->is_foreign) {
-        return uverbs_obj_give_up(obj);
+        return uverbs_foreign_give_up(obj);
     }
     uverbs_type_of(obj)->release(obj, events);
     uverbs_obj_delete(obj);
@@ -305,7 +201,7 @@ static unsigned uverbs_destroy_type(struct uverbs_ctx *ctx,
 
 static bool uverbs_obj_is_given_up(const struct uverbs_obj *obj)
 {
-    const struct uverbs_import *import = uverbs_import_find(obj->type);
+    const struct uverbs_import *import = uverbs_type_of(obj)->import;
 
     return (import != NULL) &&
            hca_obj_is_given_up(import->kind, import->hw(obj));
@@ -346,8 +242,7 @@ void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
         const struct uverbs_type *type = ctx->types[i];
         unsigned count                 = uverbs_destroy_type(ctx, type);
 
-        /* channels have no command that destroys them */
-        if ((count != 0) && (type->release != uverbs_event_release)) {
+        if ((count != 0) && !type->is_closed) {
             hca_info("context: closed with %u %s left", count, type->name);
         }
     }
@@ -355,27 +250,4 @@ void uverbs_obj_destroy_all(struct uverbs_ctx *ctx)
     free(ctx->objs);
     ctx->objs     = NULL;
     ctx->num_objs = 0;
-}
-
-int uverbs_destroy(struct uverbs_req *req)
-{
-    return uverbs_obj_destroy(req->slots[0].obj, NULL);
-}
-
-static_assert(sizeof(struct ib_uverbs_destroy_qp_resp) == sizeof(uint32_t),
-              "the number of events");
-static_assert(sizeof(struct ib_uverbs_destroy_srq_resp) == sizeof(uint32_t),
-              "the number of events");
-
-int uverbs_destroy_counted(struct uverbs_req *req)
-{
-    struct uverbs_events events;
-    int ret;
-
-    ret = uverbs_obj_destroy(req->slots[0].obj, &events);
-    if (ret != 0) {
-        return ret;
-    }
-    return uverbs_put(req, req->method->attrs[1].id, &events.async,
-                      sizeof(events.async));
 }

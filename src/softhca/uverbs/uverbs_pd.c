@@ -77,18 +77,19 @@ static bool uverbs_pd_stand_for(struct uverbs_obj *obj,
     return true;
 }
 
-const struct uverbs_type uverbs_pd_type = {
-    UVERBS_OBJECT_PD, "protection domains", uverbs_pd_release
-};
-
 static void *uverbs_pd_hw(const struct uverbs_obj *obj)
 {
     return ((const struct uverbs_pd*)obj)->hw;
 }
 
-const struct uverbs_import uverbs_pd_import = {
-    UVERBS_OBJECT_PD, sizeof(struct uverbs_pd), uverbs_pd_stand_for,
+static const struct uverbs_import uverbs_pd_import = {
+    sizeof(struct uverbs_pd), uverbs_pd_stand_for,
     HCA_KIND_PD, uverbs_pd_hw
+};
+
+const struct uverbs_type uverbs_pd_type = {
+    UVERBS_OBJECT_PD, "protection domains",
+    .release = uverbs_pd_release, .import = &uverbs_pd_import
 };
 
 /* --- what others have in it ---------------------------------------------- */

@@ -39,7 +39,8 @@ static void uverbs_qp_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_qp_type = {
-    UVERBS_OBJECT_QP, "queue pairs", uverbs_qp_release
+    UVERBS_OBJECT_QP, "queue pairs",
+    .release = uverbs_qp_release
 };
 
 static const struct uverbs_attr_spec uverbs_create_qp_attrs[] = {

@@ -35,7 +35,8 @@ static void uverbs_srq_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_srq_type = {
-    UVERBS_OBJECT_SRQ, "shared receive queues", uverbs_srq_release
+    UVERBS_OBJECT_SRQ, "shared receive queues",
+    .release = uverbs_srq_release
 };
 
 static const struct uverbs_attr_spec uverbs_create_srq_attrs[] = {

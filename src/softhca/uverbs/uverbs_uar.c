@@ -89,7 +89,8 @@ static void uverbs_uar_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_uar_type = {
-    MLX5_IB_OBJECT_UAR, "UAR pages", uverbs_uar_release
+    MLX5_IB_OBJECT_UAR, "UAR pages",
+    .release = uverbs_uar_release
 };
 
 static int uverbs_uar_new(struct uverbs_ctx *ctx, bool is_wc,

@@ -20,7 +20,8 @@ static void uverbs_xrcd_release(struct uverbs_obj *obj,
 }
 
 const struct uverbs_type uverbs_xrcd_type = {
-    UVERBS_OBJECT_XRCD, "XRC domains", uverbs_xrcd_release
+    UVERBS_OBJECT_XRCD, "XRC domains",
+    .release = uverbs_xrcd_release
 };
 
 static int uverbs_xrcd_new(struct uverbs_ctx *ctx,
