@@ -457,9 +457,8 @@ static ucs_status_t
 uct_dcx_strided_post_am(const uct_dcx_strided_t *op, const uct_iov_t *iov,
                         size_t iovcnt, uct_completion_t *comp)
 {
-    return uct_dcx_ep_am_zcopy(op->ep, op->am.id, op->am.header,
-                               op->am.header_length, iov, iovcnt, op->flags,
-                               comp);
+    return uct_ep_am_zcopy(op->ep, op->am.id, op->am.header,
+                           op->am.header_length, iov, iovcnt, op->flags, comp);
 }
 
 
@@ -494,8 +493,8 @@ static ucs_status_t
 uct_dcx_strided_post_put(const uct_dcx_strided_t *op, const uct_iov_t *iov,
                          size_t iovcnt, uct_completion_t *comp)
 {
-    return uct_dcx_ep_put_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
-                                op->rma.rkey, comp);
+    return uct_ep_put_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
+                            op->rma.rkey, comp);
 }
 
 
@@ -525,8 +524,8 @@ static ucs_status_t
 uct_dcx_strided_post_get(const uct_dcx_strided_t *op, const uct_iov_t *iov,
                          size_t iovcnt, uct_completion_t *comp)
 {
-    return uct_dcx_ep_get_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
-                                op->rma.rkey, comp);
+    return uct_ep_get_zcopy(op->ep, iov, iovcnt, op->rma.remote_addr,
+                            op->rma.rkey, comp);
 }
 
 
@@ -557,8 +556,8 @@ static ucs_status_t
 uct_dcx_strided_post_tag(const uct_dcx_strided_t *op, const uct_iov_t *iov,
                          size_t iovcnt, uct_completion_t *comp)
 {
-    return uct_dcx_ep_tag_eager_zcopy(op->ep, op->tag.tag, op->tag.imm, iov,
-                                      iovcnt, op->flags, comp);
+    return uct_ep_tag_eager_zcopy(op->ep, op->tag.tag, op->tag.imm, iov, iovcnt,
+                                  op->flags, comp);
 }
 
 
@@ -591,9 +590,9 @@ static ucs_status_t uct_dcx_strided_post_rndv(const uct_dcx_strided_t *op,
 {
     ucs_status_ptr_t request;
 
-    request = uct_dcx_ep_tag_rndv_zcopy(op->ep, op->rndv.tag, op->rndv.header,
-                                        op->rndv.header_length, iov, iovcnt,
-                                        op->flags, comp);
+    request = uct_ep_tag_rndv_zcopy(op->ep, op->rndv.tag, op->rndv.header,
+                                    op->rndv.header_length, iov, iovcnt,
+                                    op->flags, comp);
     if (UCS_PTR_IS_ERR(request)) {
         return UCS_PTR_STATUS(request);
     }
