@@ -99,6 +99,14 @@ protected:
                             dst.mr->lkey, 0}}, access);
     }
 
+    /* One piece of other memory, for peers */
+    static dcx_layout piece(const strict_mem &mem, uint32_t length)
+    {
+        return dcx_layout(UCT_DCX_LAYOUT_LIST, 1,
+                          {{(uintptr_t)mem.addr, length, 0, mem.mr->lkey, 0}},
+                          remote);
+    }
+
     /* Every other byte of dst */
     dcx_layout list(uint32_t num, uint32_t offset = 0)
     {
