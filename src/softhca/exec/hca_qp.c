@@ -79,8 +79,8 @@ void hca_qp_fail(struct hca_qp *qp)
     hca_todo_add_failed(qp->obj.num);
 }
 
-/* What its receive queue has is flushed when who holds it goes on, or is dead and
- * the lock is repaired. */
+/* Leaves the flush of the receive queue to the process that holds it, when that
+ * goes on, or to the repair of its lock. */
 static bool hca_qp_fail_stuck(struct hca_qp *qp)
 {
     bool is_stuck = hca_obj_is_stuck(HCA_KIND_QP, qp);

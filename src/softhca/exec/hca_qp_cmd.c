@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "hca_qp_cmd.h"
 #include "hca_qp.h"
-#include "hca_requester.h"
 #include "hca_sq.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -184,8 +183,7 @@ int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
     if (hca_qp_is_stuck(qp)) {
         return -ETIMEDOUT;
     }
-    hca_mutex_lock(&qp->sq_lock);
-    hca_qp_lock(qp);
+    hca_qp_lock_both(qp);
     *info = (struct hca_qp_info){
         .state = hca_qp_state(qp),
         .sq_ci = qp->req.ci,
@@ -193,11 +191,8 @@ int hca_qp_query(struct hca_qp *qp, struct hca_qp_info *info)
     };
     info->attr.sq_psn = qp->req.psn;
     info->attr.rq_psn = qp->resp.psn;
-    hca_mutex_unlock(&qp->obj.lock);
-    hca_mutex_unlock(&qp->sq_lock);
-    if (info->state == IBV_QPS_ERR) { /* a peer's doing: receives are flushed */
-        hca_requester_run(qp, qp->obj.num);
-    }
+    /* a peer's doing: receives are flushed */
+    hca_qp_unlock_both(qp, info->state == IBV_QPS_ERR);
     return 0;
 }
 

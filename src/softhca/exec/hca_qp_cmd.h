@@ -114,10 +114,11 @@ bool hca_qp_step_ok(enum hca_qp_type type, enum ibv_qp_state cur,
 uint32_t hca_qp_attr_bad(enum hca_qp_type type, unsigned dev, uint32_t mask,
                          const struct hca_qp_attr *attr);
 
-/* Takes both locks, of a QP that no stopped process holds. If a state was
- * entered meanwhile, the way back runs what is posted. */
+/* Takes both locks, of a QP that no stopped process holds. The way back runs
+ * what is posted, or flushes it, if `runs` says so: for one that entered a
+ * state. */
 void hca_qp_lock_both(struct hca_qp *qp);
-void hca_qp_unlock_both(struct hca_qp *qp, bool has_entered);
+void hca_qp_unlock_both(struct hca_qp *qp, bool runs);
 
 /* Enters a state, under both locks. */
 void hca_qp_enter(struct hca_qp *qp, enum ibv_qp_state next);

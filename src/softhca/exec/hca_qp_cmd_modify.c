@@ -109,10 +109,10 @@ void hca_qp_lock_both(struct hca_qp *qp)
     hca_qp_lock(qp);
 }
 
-void hca_qp_unlock_both(struct hca_qp *qp, bool has_entered)
+void hca_qp_unlock_both(struct hca_qp *qp, bool runs)
 {
     hca_mutex_unlock(&qp->obj.lock);
-    if (has_entered && qp->req.attached) {
+    if (runs && qp->req.attached) {
         hca_requester_run_locked(qp);
     }
     hca_mutex_unlock(&qp->sq_lock);

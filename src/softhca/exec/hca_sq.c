@@ -86,22 +86,13 @@ void hca_sq_drop_kept(struct hca_qp *qp)
     hca_posted_flush(&sq->posted);
 }
 
-void hca_sq_run_page(uint32_t uar)
+void hca_sq_run_all(uint32_t uar)
 {
     pthread_mutex_lock(&hca_sq_mutex);
     for (struct hca_sq *sq = hca_sqs; sq != NULL; sq = sq->next) {
-        if (sq->qp->uar == uar) {
+        if ((uar == HCA_ANY_UAR) || (sq->qp->uar == uar)) {
             hca_requester_run(sq->qp, sq->qpn);
         }
-    }
-    pthread_mutex_unlock(&hca_sq_mutex);
-}
-
-void hca_sq_run_all(void)
-{
-    pthread_mutex_lock(&hca_sq_mutex);
-    for (struct hca_sq *sq = hca_sqs; sq != NULL; sq = sq->next) {
-        hca_requester_run(sq->qp, sq->qpn);
     }
     pthread_mutex_unlock(&hca_sq_mutex);
 }

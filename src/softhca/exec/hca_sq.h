@@ -32,11 +32,10 @@ void hca_sq_del(struct hca_qp *qp);
  * memory. The QP has its part. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
-/* Runs each send queue of a UAR page whose doorbell record moved. */
-void hca_sq_run_page(uint32_t uar);
+#define HCA_ANY_UAR UINT32_MAX
 
-/* Runs each send queue of this process whose doorbell record moved. */
-void hca_sq_run_all(void);
+/* Runs each send queue of a UAR page, or of any, whose doorbell record moved. */
+void hca_sq_run_all(uint32_t uar);
 
 /* In a forked child: the queues are the parent's. */
 void hca_sq_forked(void);

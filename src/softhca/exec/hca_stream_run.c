@@ -66,7 +66,7 @@ static uint64_t hca_stream_execute(struct hca_qp *qp, uint16_t idx,
     }
     if (check != HCA_OK) {
         hca_stream_finish(hca_stream_wqe(qp, idx), check,
-                              (rq.ack.check != HCA_OK) ? rq.ack.check : check);
+                          (rq.ack.check != HCA_OK) ? rq.ack.check : check);
         hca_stream_fail(qp, idx, check);
     }
     return 0;

@@ -82,7 +82,7 @@ static void hca_thread_run_nested(void)
     while (hca_thread_nested.num_cqs > 0) {
         hca_cq_arm(hca_thread_nested.cqs[--hca_thread_nested.num_cqs]);
     }
-    hca_sq_run_all();
+    hca_sq_run_all(HCA_ANY_UAR);
     hca_cq_arm_moved(); /* the doorbell may have been one of a CQ */
     hca_thread_drain();
 }

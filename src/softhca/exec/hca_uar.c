@@ -139,7 +139,7 @@ static void hca_uar_ring_sq(struct hca_uar *uar, uint64_t hint)
     struct hca_qp *qp;
 
     if (qpn == 0) {
-        hca_sq_run_page(uar->id); /* a narrow store */
+        hca_sq_run_all(uar->id); /* a narrow store */
         return;
     }
     qp = hca_uar_find_qp(uar, qpn);

@@ -58,7 +58,8 @@ static bool hca_async_match(const void *record, void *arg)
     return desc->element == *(uint64_t*)arg;
 }
 
-uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj)
+/* Takes back those that lie unread in a channel (0: none). @return how many. */
+static uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj)
 {
     uint64_t element = obj->user_handle;
 

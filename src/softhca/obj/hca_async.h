@@ -28,10 +28,6 @@ enum hca_eqe_type {
  * caller holds obj->lock. */
 void hca_async_event(struct hca_obj *obj, enum ibv_event_type type);
 
-/* Takes back the async events of an object that lie unread in a channel (0:
- * none). @return how many. */
-uint32_t hca_async_purge(uint32_t chan, const struct hca_obj *obj);
-
 /* Ends the async events of an object that is about to go.
  * @return those that the program has read. */
 uint32_t hca_async_end(enum hca_kind kind, struct hca_obj *obj);

@@ -84,17 +84,15 @@ static uint32_t hca_cq_purge_comp(uint32_t chan, const struct hca_cq *cq)
 /* From here on it reports nothing. */
 static void hca_cq_end_events(struct hca_cq *cq, struct hca_cq_events *events)
 {
-    uint32_t chan  = cq->chan;
-    uint32_t async = cq->obj.async_chan;
-    bool is_held   = hca_obj_hold(HCA_KIND_CQ, cq);
+    uint32_t chan = cq->chan;
+    bool is_held  = hca_obj_hold(HCA_KIND_CQ, cq);
 
-    cq->chan           = 0;
-    cq->obj.async_chan = 0;
+    cq->chan = 0;
     if (is_held) {
         hca_obj_unlock(cq);
     }
     events->comp  = cq->comp_events - hca_cq_purge_comp(chan, cq);
-    events->async = cq->obj.events - hca_async_purge(async, &cq->obj);
+    events->async = hca_async_end(HCA_KIND_CQ, &cq->obj);
 }
 
 int hca_cq_create(const struct hca_cq_spec *spec, struct hca_cq **cq_p)

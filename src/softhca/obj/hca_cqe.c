@@ -148,7 +148,7 @@ void hca_cqe_put_minis(struct hca_cq *cq, const struct hca_minis *minis)
                PRM_MINI_CQES * sizeof(minis->minis[0]));
         if (hca_pcie_is_on()) {
             hca_cqe_count(cq, title.opcode,
-                         PRM_MINI_CQES * sizeof(minis->minis[0]));
+                          PRM_MINI_CQES * sizeof(minis->minis[0]));
         }
     }
     title.byte_cnt = minis->num;

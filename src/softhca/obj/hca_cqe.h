@@ -18,7 +18,7 @@ struct hca_cqe {
     bool        solicited;
     bool        both;      /* 32 inline bytes in both halves of 128 */
     uint8_t     syndrome;  /* of MLX5_CQE_*_ERR */
-    uint8_t     vendor;    /* ... enum hca_check */
+    uint8_t     vendor;    /* of an error: enum hca_check */
     uint8_t     sl, dlid_path; /* of the message received */
     uint8_t     l3;        /* 1: its GRH is in the buffer */
     uint16_t    slid;
@@ -28,13 +28,13 @@ struct hca_cqe {
     uint32_t    src_qpn;
     uint32_t    imm;       /* as on the wire */
     uint32_t    byte_cnt;
-    const void *data;      /* NULL, or up to 64 bytes to go inline ... */
-    uint8_t     data_len;  /* ... as hca_cq_inline_room() allows */
-    bool        wide;      /* ... to the first half of 128, however few */
-    uint8_t     app, app_op; /* tag matching: PRM_CQE_TM_* ... */
-    uint16_t    app_info;    /* ... of this entry of the list ... */
-    uint16_t    stride;      /* ... or from this stride of the receive on ... */
-    const void *front;       /* ... NULL, or 16 bytes to begin with */
+    const void *data;      /* NULL, or up to 64 bytes to go inline */
+    uint8_t     data_len;  /* as hca_cq_inline_room() allows */
+    bool        wide;      /* data: to the first half of 128, however few */
+    uint8_t     app, app_op; /* tag matching: PRM_CQE_TM_* */
+    uint16_t    app_info;    /* app: of this entry of the list */
+    uint16_t    stride;      /* app: from this stride of the receive on */
+    const void *front;       /* NULL, or 16 bytes before the data */
 };
 
 static inline bool hca_cqe_is_error(const struct hca_cqe *cqe)

@@ -187,8 +187,8 @@ struct hca_srq {
     uint32_t         cqn;      /* XRC and tag matching only */
     uint32_t         uidx;
     hca_off_t        tm;       /* struct hca_tm, 0: no tag matching */
-    bool             has_rndv; /* it fetches data by rendezvous ... */
-    struct hca_srq_dc dc;      /* ... with these from initiators of DC */
+    bool             has_rndv; /* it fetches data by rendezvous */
+    struct hca_srq_dc dc;      /* how it does from initiators of DC */
     struct {
         uint32_t     number;   /* in a WQE, 0: it is taken as a whole */
         uint32_t     next;     /* of the WQE at `head` */
@@ -241,8 +241,8 @@ struct hca_qp_attr {
     uint8_t         mig_state;   /* enum ibv_mig_state: has no effect */
     uint8_t         log_msg_max; /* longest message that it sends. Stays. */
     bool            no_atomics;  /* atomic mode 0, which no right overrides */
-    uint8_t         dp_ordering; /* enum hca_dp_ordering (hca_order.h) ... */
-    bool            dp_force;    /* ... that overrides the device's own */
+    uint8_t         dp_ordering; /* enum hca_dp_ordering (hca_order.h) */
+    bool            dp_force;    /* it overrides the device's own */
 };
 
 /* Attempts at a WQE that is not through yet. */

@@ -20,10 +20,10 @@ struct hca_srq_spec {
     uint16_t        limit;       /* low-water mark, 0 none */
     bool            is_xrc;
     bool            is_cyclic;   /* no list: WQEs are taken in their order */
-    bool            has_tm;      /* tag matching ... */
-    uint8_t         log_tags;    /* ... by a list of so many entries ... */
-    bool            has_rndv;    /* ... fetches data by rendezvous ... */
-    bool            has_dc_rndv; /* ... from initiators of DC as well */
+    bool            has_tm;      /* tag matching */
+    uint8_t         log_tags;    /* of the entries in the list of tags */
+    bool            has_rndv;    /* fetches data by rendezvous */
+    bool            has_dc_rndv; /* from initiators of DC as well */
     uint32_t        num_strides; /* of a WQE, 0 none */
     uint8_t         log_stride;  /* bytes of one */
 };

@@ -258,7 +258,7 @@ PRELOAD_EXPORT int fstatat(int dirfd, const char *path, struct stat *st,
 
     return (real == NULL) ?
            -1 : preload_stat_node(hca_sys()->fstatat(dirfd, real, st,
-                                                          flags),
+                                                     flags),
                                   preload_at_minor(dirfd, path, flags), st);
 }
 
@@ -269,7 +269,7 @@ PRELOAD_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
 
     return (real == NULL) ?
            -1 : preload_statx_node(hca_sys()->statx(dirfd, real, flags,
-                                                         mask, st),
+                                                    mask, st),
                                    preload_at_minor(dirfd, path, flags), st);
 }
 

@@ -103,7 +103,7 @@ PRELOAD_EXPORT int ppoll(struct pollfd *fds, nfds_t count,
     sigset_t own;
 
     return hca_sys()->ppoll(fds, count, timeout,
-                               hca_trap_wait_mask(mask, &own));
+                            hca_trap_wait_mask(mask, &own));
 }
 
 int __ppoll_chk(struct pollfd *fds, nfds_t count,
@@ -128,7 +128,7 @@ PRELOAD_EXPORT int pselect(int count, fd_set *in, fd_set *out, fd_set *except,
     sigset_t own;
 
     return hca_sys()->pselect(count, in, out, except, timeout,
-                                 hca_trap_wait_mask(mask, &own));
+                              hca_trap_wait_mask(mask, &own));
 }
 
 PRELOAD_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
@@ -137,7 +137,7 @@ PRELOAD_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
     sigset_t own;
 
     return hca_sys()->epoll_pwait(fd, events, max, timeout,
-                                     hca_trap_wait_mask(mask, &own));
+                                  hca_trap_wait_mask(mask, &own));
 }
 
 #if __GLIBC_PREREQ(2, 35)
@@ -148,6 +148,6 @@ PRELOAD_EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int max,
     sigset_t own;
 
     return hca_sys()->epoll_pwait2(fd, events, max, timeout,
-                                      hca_trap_wait_mask(mask, &own));
+                                   hca_trap_wait_mask(mask, &own));
 }
 #endif

@@ -53,7 +53,7 @@ static_assert(ucs_static_array_size(uct_dcx_dci_states) == UCT_DCX_DCI_LAST,
 /* Asserts and traces a change of what is called 'what' and has the number or
  * address 'id'. */
 static void uct_dcx_tx_check(const uct_dcx_state_t *table, const char *what,
-                                uintptr_t id, unsigned state, unsigned next)
+                             uintptr_t id, unsigned state, unsigned next)
 {
     ucs_assertv(table[state].next & UCS_BIT(next), "%s 0x%lx: %s -> %s", what,
                 id, table[state].name, table[next].name);
@@ -66,7 +66,7 @@ void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 {
     if (dci->state != state) {
         uct_dcx_tx_check(uct_dcx_dci_states, "DCI", dci->txq.sq.qpn,
-                            dci->state, state);
+                         dci->state, state);
         dci->state = state;
 
         /* the state is checked before the next WQE */
@@ -78,7 +78,7 @@ void uct_dcx_tx_set_state(uct_dcx_dci_t *dci, uct_dcx_dci_state_t state)
 /* --- endpoint of it ------------------------------------------------------- */
 
 void uct_dcx_tx_link(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
-                        uct_dcx_ep_t *ep)
+                     uct_dcx_ep_t *ep)
 {
     uct_dcx_sq_t *sq = &dci->txq.sq;
 
@@ -240,7 +240,7 @@ static_assert(ucs_static_array_size(uct_dcx_ep_states) == UCT_DCX_EP_LAST,
 void uct_dcx_tx_check_ep(const uct_dcx_ep_t *ep, uct_dcx_ep_state_t state)
 {
     uct_dcx_tx_check(uct_dcx_ep_states, "ep", (uintptr_t)ep, ep->state,
-                        state);
+                     state);
 }
 
 

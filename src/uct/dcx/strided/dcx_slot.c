@@ -118,11 +118,9 @@ uct_dcx_slots_open(uct_dcx_slots_t *slots, const uct_dcx_devx_path_t *path)
         uct_dcx_slots_yield(slots);
     }
     if (!slots->is_open) {
-        slots->status = UCS_INPROGRESS;
-        ucs_spin_unlock(&slots->lock);
+        uct_dcx_slots_begin_command(slots);
         status = uct_dcx_umr_init(&slots->umr, dev, path);
-        ucs_spin_lock(&slots->lock);
-        slots->status = UCS_OK;
+        uct_dcx_slots_end_command(slots, UCS_OK);
         __atomic_store_n(&slots->is_open, status == UCS_OK, __ATOMIC_RELEASE);
     }
     ucs_spin_unlock(&slots->lock);

@@ -134,11 +134,9 @@ static void uct_dcx_slots_destroy_going(uct_dcx_slots_t *slots)
     ucs_list_del(&slot->list);
     uct_dcx_slots_keep_numbers(slots, slot);
     slot->obj.obj = NULL;
-    slots->status = UCS_INPROGRESS;
-    ucs_spin_unlock(&slots->lock);
+    uct_dcx_slots_begin_command(slots);
     uct_dcx_devx_destroy(&obj);
-    ucs_spin_lock(&slots->lock);
-    slots->status = status;
+    uct_dcx_slots_end_command(slots, status);
     uct_dcx_slots_gone(slots, slot);
 }
 

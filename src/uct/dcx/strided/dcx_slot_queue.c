@@ -248,16 +248,14 @@ static void uct_dcx_slots_repost(uct_dcx_slots_t *slots)
 }
 
 
-/* Commands take long. */
 static ucs_status_t uct_dcx_slots_restart(uct_dcx_slots_t *slots)
 {
     ucs_status_t status;
 
     slots->stats.failures++;
-    slots->status = UCS_INPROGRESS;
-    ucs_spin_unlock(&slots->lock);
+    uct_dcx_slots_begin_command(slots);
     status = uct_dcx_umr_restart(&slots->umr);
-    ucs_spin_lock(&slots->lock);
+    uct_dcx_slots_end_command(slots, status);
     return status;
 }
 
@@ -276,8 +274,7 @@ void uct_dcx_slots_give_up(uct_dcx_slots_t *slots, const char *reason)
 static UCS_F_NOINLINE void uct_dcx_slots_recover(uct_dcx_slots_t *slots)
 {
     uct_dcx_slots_settle_failed(slots);
-    slots->status = uct_dcx_slots_restart(slots);
-    if (slots->status != UCS_OK) {
+    if (uct_dcx_slots_restart(slots) != UCS_OK) {
         ucs_error("%s: no layouts any more",
                   uct_dcx_device_name(slots->params.dev));
         slots->status = UCS_ERR_IO_ERROR;

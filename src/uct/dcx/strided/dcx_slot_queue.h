@@ -30,6 +30,23 @@ static inline void uct_dcx_slots_yield(uct_dcx_slots_t *slots)
 }
 
 
+/* Lets go of the lock for a command, which takes long. Until its end nobody else
+ * touches the queue, or the keys that it is for. */
+static inline void uct_dcx_slots_begin_command(uct_dcx_slots_t *slots)
+{
+    slots->status = UCS_INPROGRESS;
+    ucs_spin_unlock(&slots->lock);
+}
+
+
+static inline void
+uct_dcx_slots_end_command(uct_dcx_slots_t *slots, ucs_status_t status)
+{
+    ucs_spin_lock(&slots->lock);
+    slots->status = status;
+}
+
+
 /* Returns 1 if a layout may be posted now. Those that are GOING come first. */
 static inline int uct_dcx_slots_can_post(uct_dcx_slots_t *slots)
 {
