@@ -9,12 +9,12 @@
 #include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 #include "uct/dcx/strided/dcx_slot.h"
-#include "views/view/dcx_view_ops.h"
 #include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
 #include "info_site.h"
 #include "info_soft.h"
+#include "info_views.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +35,7 @@ struct info_device {
     uct_dcx_md_t                  md;     /* of which only the device is used */
     const uct_dcx_iface_config_t *config;
     const uct_dcx_md_config_t    *md_config;
+    const uct_dcx_view_config_t  *views;  /* NULL: there are none */
 };
 
 static const char *info_yes_no(bool yes)
@@ -251,10 +252,15 @@ static void info_tags(struct info_device *dev)
 static void info_types(struct info_device *dev)
 {
     const uct_dcx_device_t *device = &dev->md.dev;
-    struct info_row *row = info_part_add(dev->part, "views", "UCX_DCX_TYPES");
+    struct info_row *row;
 
+    if (dev->views == NULL) {
+        return;
+    }
+
+    row = info_part_add(dev->part, "views", "UCX_DCX_TYPES");
     info_row_found(row, "%s", info_yes_no(device->umr.has_keys && device->has_devx));
-    info_row_needs(row, "%s", (dev->md_config->views.types == UCS_NO) ?
+    info_row_needs(row, "%s", (dev->views->types == UCS_NO) ?
                               "not used" : "for derived data types");
 }
 
@@ -306,16 +312,17 @@ static void info_threshold(struct info_device *dev, const char *what,
 static void info_thresholds(struct info_device *dev)
 {
     const uct_dcx_iface_config_t *config = dev->config;
-    const uct_dcx_view_config_t *views   = &dev->md_config->views;
 
     info_threshold(dev, "copied up to", "UCX_DCX_STRIDED_COPY",
                    UCT_DCX_THRESHOLD_COPY, config->strided.copy);
     info_threshold(dev, "pieces copied up to", "UCX_DCX_STRIDED_COPY_PIECE",
                    UCT_DCX_THRESHOLD_COPY_PIECE, config->strided.copy_piece);
-    info_threshold(dev, "by view from", "UCX_DCX_TYPES_MIN_LENGTH",
-                   UCT_DCX_THRESHOLD_LENGTH, views->min_length);
-    info_threshold(dev, "blocks by view from", "UCX_DCX_TYPES_MIN_BLOCK",
-                   UCT_DCX_THRESHOLD_BLOCK, views->min_block);
+    if (dev->views != NULL) {
+        info_threshold(dev, "by view from", "UCX_DCX_TYPES_MIN_LENGTH",
+                       UCT_DCX_THRESHOLD_LENGTH, dev->views->min_length);
+        info_threshold(dev, "blocks by view from", "UCX_DCX_TYPES_MIN_BLOCK",
+                       UCT_DCX_THRESHOLD_BLOCK, dev->views->min_block);
+    }
 }
 
 /* Keys are made when they are needed; without them strided data is copied, or
@@ -498,11 +505,15 @@ int info_device_report(struct info_report *report, const char *name)
     ucs_config_field_t *md_table = uct_dcx_component.md_config.table;
     uct_dcx_iface_config_t config;
     uct_dcx_md_config_t md_config;
+    uct_dcx_view_config_t views;
     struct ibv_device **list;
     uint64_t subnet;
 
     info_options_read(&config, uct_dcx_iface_config_table, report);
     info_options_read(&md_config, md_table, report);
+    if (info_views_table != NULL) {
+        info_options_read(&views, info_views_table, report);
+    }
     info_options_check(&config, report);
     info_subnet_check(&md_config, &subnet, report);
     info_site_report(&report->site, uct_dcx_iface_config_table);
@@ -515,7 +526,8 @@ int info_device_report(struct info_report *report, const char *name)
             .report    = report,
             .md.subnet = subnet,
             .config    = &config,
-            .md_config = &md_config
+            .md_config = &md_config,
+            .views     = (info_views_table != NULL) ? &views : NULL
         };
 
         if ((name == NULL) || !strcmp(name, ibv_get_device_name(list[i]))) {
@@ -527,5 +539,8 @@ int info_device_report(struct info_report *report, const char *name)
     }
     ucs_config_parser_release_opts(&config, uct_dcx_iface_config_table);
     ucs_config_parser_release_opts(&md_config, md_table);
+    if (info_views_table != NULL) {
+        ucs_config_parser_release_opts(&views, info_views_table);
+    }
     return ((name == NULL) || (report->first != NULL)) ? 0 : -ENODEV;
 }

@@ -164,7 +164,34 @@ private:
     std::map<std::string, std::pair<bool, std::string>> m_before;
 };
 
-/* What is logged when an interface opens with these, "" if nothing is. */
+/* Opens the domain of views, which has options of its own. */
+void open_views()
+{
+    uct_component_h *components;
+    uct_md_config_t *config;
+    uct_md_h md = NULL;
+    unsigned num;
+
+    UCT_CALL(uct_query_components(&components, &num));
+    for (unsigned i = 0; i < num; i++) {
+        uct_component_attr_t attr = {};
+
+        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
+        UCT_CALL(uct_component_query(components[i], &attr));
+        if (!strcmp(attr.name, "dcx_view") &&
+            (uct_md_config_read(components[i], NULL, NULL, &config) ==
+             UCS_OK)) {
+            uct_md_open(components[i], attr.name, config, &md);
+            uct_config_release(config);
+        }
+    }
+    uct_release_component_list(components);
+    HCA_CHECK_CALL(md != NULL);
+    uct_md_close(md);
+}
+
+/* What is logged when an interface, and views, open with these, "" if nothing
+ * is. */
 std::string open_with(const settings &vars, bool *opened)
 {
     environment env(vars);
@@ -172,6 +199,7 @@ std::string open_with(const settings &vars, bool *opened)
 
     try {
         dcx_loop();
+        open_views();
         *opened = true;
     } catch (const std::runtime_error&) {
         *opened = false;

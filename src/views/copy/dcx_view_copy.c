@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 #include "dcx_view_copy.h"
 #include "views/view/dcx_view.h"
-#include "uct/dcx/mem/dcx_mem_view.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -27,7 +26,7 @@ uct_dcx_view_side_init(uct_dcx_view_side_t *side, uint64_t address,
 {
     size_t left;
 
-    if (!uct_dcx_mem_is_view(address)) {
+    if (!uct_dcx_view_is_address(address)) {
         side->memory = (char*)(uintptr_t)address;
         return UCS_OK;
     }

@@ -3,11 +3,12 @@
  * UCP makes endpoints that copy to and from memory of a type only with a domain
  * that takes host memory and that type, and has an interface that moves both
  * (ucp_wireup_add_rma_lanes()); which type it is for, it reads from
- * 'access_mem_types' (ucp_worker_mem_type_eps_create()), where UCX 1.22 wants host
- * memory, too.
+ * 'access_mem_types' (ucp_worker_mem_type_eps_create()), where UCX 1.22 wants
+ * host memory, too.
  */
 #include "dcx_view_md.h"
 #include "views/view/dcx_view.h"
+#include "views/view/dcx_view_config.h"
 
 #include <ucs/sys/stubs.h>
 
@@ -90,9 +91,14 @@ uct_dcx_view_md_open(uct_component_t *component, const char *md_name,
         .ops       = &uct_dcx_view_md_ops.super,
         .component = &uct_dcx_view_component
     };
+    ucs_status_t status;
 
-    *md_p = &md;
-    return UCS_OK;
+    status = uct_dcx_view_config_check(ucs_derived_of(config,
+                                                      uct_dcx_view_config_t));
+    if (status == UCS_OK) {
+        *md_p = &md;
+    }
+    return status;
 }
 
 
@@ -101,7 +107,9 @@ uct_dcx_view_query_md_resources(uct_component_t *component,
                                 uct_md_resource_desc_t **resources_p,
                                 unsigned *num_resources_p)
 {
-    if (!uct_dcx_view_is_enabled()) {
+    /* UCX warns of options that nobody reads */
+    (void)uct_dcx_view_get_policy();
+    if (uct_dcx_view_memory_type() == UCS_MEMORY_TYPE_UNKNOWN) {
         return uct_md_query_empty_md_resource(resources_p, num_resources_p);
     }
     return uct_md_query_single_md_resource(component, resources_p,
@@ -116,7 +124,12 @@ uct_component_t uct_dcx_view_component = {
     .rkey_unpack        = uct_dcx_view_rkey_unpack,
     .rkey_release       = (void*)ucs_empty_function_return_success,
     .name               = UCT_DCX_VIEW_TL,
-    .md_config          = UCT_MD_DEFAULT_CONFIG_INITIALIZER,
+    .md_config          = {
+        .name           = "dcx_view memory domain",
+        .prefix         = "DCX_",
+        .table          = uct_dcx_view_config_table,
+        .size           = sizeof(uct_dcx_view_config_t)
+    },
     .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
     .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
             &uct_dcx_view_component),

@@ -1,18 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of views; see dcx_view.h. Those that nobody uses are in the order in
- * which they were closed, and are found by what they were of.
+ * The table of views; see dcx_view.h. Those that nobody uses are in the order
+ * in which they were closed, and are found by what they were of.
  */
 #include "dcx_view.h"
 #include "dcx_view_key.h"
-#include "uct/dcx/mem/dcx_mem_view.h"
-#include "uct/dcx/mem/dcx_mem_watch.h"
+#include "uct/dcx/dcx_ext.h"
 
 #include <pthread.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/memory/memtype_cache.h>
+#include <ucs/sys/math.h>
 
 
 enum {
@@ -36,19 +36,21 @@ typedef struct uct_dcx_view_place {
     uct_dcx_view_status_t     status;    /* of the last time it was tried */
     unsigned                  num_tries; /* that failed, one after the other */
     unsigned                  num_skips; /* ... before it is tried again */
-    uct_dcx_view_key_t        *open[UCT_DCX_VIEW_MAX_KEYS]; /* that are in use */
+    uct_dcx_view_key_t        *open[UCT_DCX_VIEW_MAX_KEYS]; /* in use */
     uct_dcx_view_key_t        keys[UCT_DCX_VIEW_MAX_KEYS];
 } uct_dcx_view_place_t;
 
 
 static struct {
+    ucs_memory_type_t    type;
     pthread_mutex_t      lock;
     unsigned             max;
     unsigned             num;
     ucs_list_link_t      free;   /* oldest first */
     uct_dcx_view_place_t *buckets[UCT_DCX_VIEW_BUCKETS];
-    uct_dcx_view_place_t *places[UCT_DCX_VIEW_MAX];
+    uct_dcx_view_place_t *places[UCT_DCX_VIEW_OPS_MAX];
 } uct_dcx_views = {
+    .type = UCS_MEMORY_TYPE_UNKNOWN,
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .free = UCS_LIST_INITIALIZER(&uct_dcx_views.free, &uct_dcx_views.free)
 };
@@ -61,25 +63,15 @@ void uct_dcx_view_enable(unsigned max, ucs_memory_type_t type)
 
     (void)ucs_memtype_cache_lookup(&info, sizeof(info), &info);
     uct_dcx_views.max = max;
-    uct_dcx_mem_view_enable(type);
-}
-
-
-int uct_dcx_view_is_enabled(void)
-{
-    return uct_dcx_mem_view_type() != UCS_MEMORY_TYPE_UNKNOWN;
+    uct_dcx_ext.enable(type, UCT_DCX_VIEW_BASE, UCT_DCX_VIEW_LENGTH,
+                       UCT_DCX_VIEW_OPS_MAX);
+    __atomic_store_n(&uct_dcx_views.type, type, __ATOMIC_RELEASE);
 }
 
 
 ucs_memory_type_t uct_dcx_view_memory_type(void)
 {
-    return uct_dcx_mem_view_type();
-}
-
-
-void uct_dcx_view_watch_copy_ep(void)
-{
-    uct_dcx_mem_watch_copy_ep();
+    return __atomic_load_n(&uct_dcx_views.type, __ATOMIC_ACQUIRE);
 }
 
 
@@ -163,9 +155,9 @@ static uct_dcx_view_place_t *uct_dcx_view_new(void)
         return NULL;
     }
 
-    place->super.address     = uct_dcx_mem_view_address(index);
+    place->super.address     = uct_dcx_view_address(index);
     place->super.index       = index;
-    place->super.memory_type = uct_dcx_mem_view_type();
+    place->super.memory_type = uct_dcx_views.type;
     for (i = 0; i < UCT_DCX_VIEW_MAX_KEYS; ++i) {
         place->keys[i].index = index;
     }
@@ -226,7 +218,7 @@ uct_dcx_view_find_place(const uct_dcx_view_data_t *data)
 
 /* The key in this domain, or one that is in none; NULL: there are too many */
 static uct_dcx_view_key_t *
-uct_dcx_view_key_of(uct_dcx_view_place_t *place, uct_dcx_md_t *md)
+uct_dcx_view_key_of(uct_dcx_view_place_t *place, uct_md_h md)
 {
     uct_dcx_view_key_t *unused = NULL;
     uct_dcx_view_key_t *key;
@@ -253,8 +245,7 @@ static int uct_dcx_view_get_keys(uct_dcx_view_place_t *place, void *const *mds,
     unsigned i;
 
     for (i = 0; i < num_mds; ++i) {
-        place->open[i] = uct_dcx_view_key_of(
-                place, ucs_derived_of(mds[i], uct_dcx_md_t));
+        place->open[i] = uct_dcx_view_key_of(place, mds[i]);
         if (place->open[i] == NULL) {
             return 0;
         }
@@ -318,8 +309,8 @@ uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
 }
 
 
-/* 'is_known': it is found when its data come again, which those without an id do
- * not, however alike they look. */
+/* 'is_known': it is found when its data come again, which those without an id
+ * do not, however alike they look. */
 static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 {
     pthread_mutex_lock(&uct_dcx_views.lock);
@@ -329,22 +320,8 @@ static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 }
 
 
-static int uct_dcx_view_is_supported(void *const *mds, unsigned num_mds)
-{
-    const uct_dcx_md_t *md;
-    unsigned i;
-
-    for (i = 0; i < num_mds; ++i) {
-        md = ucs_derived_of(mds[i], uct_dcx_md_t);
-        if (!uct_dcx_slots_is_open(md->slots)) {
-            return 0;
-        }
-    }
-    return num_mds <= UCT_DCX_VIEW_MAX_KEYS;
-}
-
-
-/* Not that of a GPU: devices could reach it, but who copies a view could not. */
+/* Not that of a GPU: devices could reach it, but who copies a view could
+ * not. */
 static int uct_dcx_view_is_host(const shape_data_t *data)
 {
     const ucs_memtype_cache_t *cache = ucs_memtype_cache_global_instance;
@@ -372,7 +349,7 @@ uct_dcx_view_release_place(uct_dcx_view_place_t *place, void *const *mds,
 
     for (key = place->keys; key < place->keys + UCT_DCX_VIEW_MAX_KEYS; ++key) {
         for (i = 0; i < num_mds; ++i) {
-            if (key->md == ucs_derived_of(mds[i], uct_dcx_md_t)) {
+            if (key->md == mds[i]) {
                 num += uct_dcx_view_key_cleanup(key);
                 break;
             }
@@ -434,9 +411,11 @@ uct_dcx_view_try(void *const *mds, unsigned num_mds,
                  const uct_dcx_view_data_t *data,
                  uct_dcx_view_place_t **place_p)
 {
-    uct_dcx_view_status_t status = uct_dcx_view_get(mds, num_mds, data, place_p);
-    uct_dcx_view_place_t *place  = *place_p;
+    uct_dcx_view_place_t *place;
+    uct_dcx_view_status_t status;
 
+    status = uct_dcx_view_get(mds, num_mds, data, place_p);
+    place  = *place_p;
     if (status != UCT_DCX_VIEW_OK) {
         return status;
     }
@@ -472,12 +451,12 @@ uct_dcx_view_open(void *const *mds, unsigned num_mds, const shape_data_t *data,
     uct_dcx_view_status_t status;
     size_t length;
 
-    if (!uct_dcx_view_is_supported(mds, num_mds)) {
+    if (num_mds > UCT_DCX_VIEW_MAX_KEYS) {
         return UCT_DCX_VIEW_UNSUPPORTED;
     }
 
     if (__builtin_mul_overflow(data->count, data->shape->size, &length) ||
-        (length > UCT_DCX_MEM_VIEW_LENGTH)) {
+        (length > UCT_DCX_VIEW_LENGTH)) {
         return UCT_DCX_VIEW_TOO_LONG;
     }
 
@@ -514,12 +493,13 @@ int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p)
 {
     const uct_dcx_view_place_t *place;
 
-    if (!uct_dcx_mem_is_view(address)) {
+    if (!uct_dcx_view_is_address(address)) {
         return 0;
     }
 
     place = __atomic_load_n(&uct_dcx_views.places[
-                            uct_dcx_mem_view_index(address)],
+                                    (address - UCT_DCX_VIEW_BASE) /
+                                    UCT_DCX_VIEW_LENGTH],
                             __ATOMIC_ACQUIRE);
     if ((place == NULL) ||
         !__atomic_load_n(&place->is_open, __ATOMIC_ACQUIRE) ||
@@ -535,7 +515,7 @@ int uct_dcx_view_find(uint64_t address, shape_data_t *data, size_t *offset_p)
 
 /* --- the end of a domain -------------------------------------------------- */
 
-static void uct_dcx_view_leave_md(const uct_dcx_md_t *md)
+static void uct_dcx_view_leave_md(uct_md_h md)
 {
     uct_dcx_view_key_t *keys;
     unsigned i, j;
@@ -551,15 +531,15 @@ static void uct_dcx_view_leave_md(const uct_dcx_md_t *md)
 }
 
 
-/* Others may have a view open in their domains: who takes one for a domain does so
- * with the lock. */
+/* Others may have a view open in their domains: who takes one for a domain does
+ * so with the lock. */
 void uct_dcx_view_leave(void *const *mds, unsigned num_mds)
 {
     unsigned i;
 
     pthread_mutex_lock(&uct_dcx_views.lock);
     for (i = 0; i < num_mds; ++i) {
-        uct_dcx_view_leave_md(ucs_derived_of(mds[i], uct_dcx_md_t));
+        uct_dcx_view_leave_md(mds[i]);
     }
     pthread_mutex_unlock(&uct_dcx_views.lock);
 }

@@ -4,6 +4,8 @@
  */
 #include "dcx_view_form.h"
 
+#include <ucs/sys/math.h>
+
 
 enum {
     /* So many blocks are a list in the WQE that makes the layout: no layers */
@@ -29,26 +31,33 @@ static uint64_t uct_dcx_view_num_blocks(const shape_nest_t *nest)
 static int
 uct_dcx_view_is_regular(const shape_nest_t *nest, const shape_dim_t *dim)
 {
-    return (dim->stride > 0) && (nest->bytes <= UCT_DCX_LAYOUT_MAX_BLOCK) &&
+    return (dim->stride > 0) && (nest->bytes <= UCT_DCX_EXT_MAX_BLOCK) &&
            ((size_t)dim->stride > nest->bytes) &&
-           (dim->stride <= UCT_DCX_LAYOUT_MAX_BLOCK);
+           (dim->stride <= UCT_DCX_EXT_MAX_BLOCK);
+}
+
+
+/* The innermost dimension of a nest that is regular */
+static uct_dcx_view_row_t uct_dcx_view_row(const shape_nest_t *nest)
+{
+    return (uct_dcx_view_row_t){
+        .entry.addr   = nest->offset,
+        .entry.bytes  = nest->bytes,
+        .entry.stride = nest->dims[0].stride,
+        .repeat       = nest->dims[0].count
+    };
 }
 
 
 /* The innermost dimension as a layer that goes on through all others: 'count'
  * blocks of it. Returns 0 if they are not at multiples of its distance. */
 static int
-uct_dcx_view_layer(const shape_nest_t *nest, uct_dcx_layout_run_t *layer)
+uct_dcx_view_layer(const shape_nest_t *nest, uct_dcx_view_row_t *layer)
 {
     const shape_dim_t *inner = &nest->dims[0];
     const shape_dim_t *dim;
 
-    *layer = (uct_dcx_layout_run_t){
-        .addr   = nest->offset,
-        .bytes  = nest->bytes,
-        .stride = inner->stride,
-        .count  = inner->count
-    };
+    *layer = uct_dcx_view_row(nest);
     if (!uct_dcx_view_is_regular(nest, inner)) {
         return 0;
     }
@@ -57,13 +66,14 @@ uct_dcx_view_layer(const shape_nest_t *nest, uct_dcx_layout_run_t *layer)
         if ((dim->stride <= 0) || ((dim->stride % inner->stride) != 0)) {
             return 0;
         }
-        layer->count += (dim->count - 1) * (dim->stride / inner->stride);
+        layer->repeat += (dim->count - 1) * (dim->stride / inner->stride);
     }
-    return layer->count <= UINT32_MAX;
+    return layer->repeat <= UINT32_MAX;
 }
 
 
-/* What is left of a nest in the space of that layer: an inner row is a block. */
+/* What is left of a nest in the space of that layer: an inner row is a
+ * block. */
 static void uct_dcx_view_peel(shape_nest_t *nest)
 {
     const shape_dim_t inner = nest->dims[0];
@@ -83,8 +93,8 @@ static void uct_dcx_view_peel(shape_nest_t *nest)
 /* Pieces of a list of so many blocks, each of these bytes */
 static uint64_t uct_dcx_view_pieces(uint64_t num, size_t bytes)
 {
-    uint64_t parts = (bytes + UCT_DCX_LAYOUT_MAX_PIECE - 1) /
-                     UCT_DCX_LAYOUT_MAX_PIECE;
+    uint64_t parts = (bytes + UCT_DCX_EXT_MAX_PIECE - 1) /
+                     UCT_DCX_EXT_MAX_PIECE;
     uint64_t pieces;
 
     return __builtin_mul_overflow(num, parts, &pieces) ? UINT64_MAX : pieces;
@@ -100,15 +110,17 @@ static int uct_dcx_view_is_interleaved(const shape_nest_t *nest)
 
 
 static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form,
-                                     const uct_dcx_view_limits_t *limits)
+                                     const uct_dcx_ext_attr_t *limits)
 {
     shape_nest_t *top = &form->top;
+    unsigned max      = limits->has_nests ? UCT_DCX_VIEW_MAX_LAYERS : 1;
 
     if (uct_dcx_view_num_blocks(top) <= UCT_DCX_VIEW_FEW) {
         return;
     }
 
-    while ((top->num_dims > 1) && (form->num_layers < limits->max_layers) &&
+    while ((top->num_dims > 1) && (form->num_layers < max) &&
+           (form->num_layers + 1 < limits->max_depth) &&
            uct_dcx_view_layer(top, &form->layers[form->num_layers])) {
         uct_dcx_view_peel(top);
         form->num_layers++;
@@ -118,7 +130,7 @@ static void uct_dcx_view_form_layers(uct_dcx_view_form_t *form,
 
 static int
 uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
-                          const uct_dcx_view_limits_t *limits)
+                          const uct_dcx_ext_attr_t *limits)
 {
     shape_nest_t *top = &form->top;
 
@@ -129,19 +141,22 @@ uct_dcx_view_form_is_nest(uct_dcx_view_form_t *form, const shape_data_t *data,
     form->kind   = UCT_DCX_VIEW_NEST;
     top->offset += (intptr_t)data->buffer;
     uct_dcx_view_form_layers(form, limits);
-    form->has_rows = uct_dcx_view_is_interleaved(top) &&
-                     (limits->has_nests || (form->num_layers == 0));
-    form->pieces   = form->has_rows ? 2 :
-                     uct_dcx_view_pieces(uct_dcx_view_num_blocks(top),
-                                         top->bytes);
+    if (uct_dcx_view_is_interleaved(top) &&
+        (limits->has_nests || (form->num_layers == 0))) {
+        form->pieces = 2;
+        form->repeat = top->dims[0].count;
+    } else {
+        form->pieces = uct_dcx_view_pieces(uct_dcx_view_num_blocks(top),
+                                           top->bytes);
+    }
     return 1;
 }
 
 
 /* --- rounds --------------------------------------------------------------- */
 
-/* Whether rounds and elements are one row of rounds, of blocks that the device has
- * a form for */
+/* Whether rounds and elements are one row of rounds, of blocks that the device
+ * has a form for */
 static int
 uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form, const shape_data_t *data)
 {
@@ -180,30 +195,32 @@ uct_dcx_view_form_is_rounds(uct_dcx_view_form_t *form, const shape_data_t *data)
 
 uct_dcx_view_status_t
 uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
-                       int has_one_key, const uct_dcx_view_limits_t *limits)
+                       int has_one_key, const uct_dcx_ext_attr_t *limits)
 {
     form->num_layers = 0;
+    form->repeat     = 1;
     if (!has_one_key || (!uct_dcx_view_form_is_nest(form, data, limits) &&
                          !uct_dcx_view_form_is_rounds(form, data))) {
         form->kind   = UCT_DCX_VIEW_LIST;
         form->pieces = data->count * data->shape->num_blocks +
-                       (shape_length(data) / UCT_DCX_LAYOUT_MAX_PIECE);
+                       (shape_length(data) / UCT_DCX_EXT_MAX_PIECE);
     }
-    return (form->pieces <= limits->max_pieces) ? UCT_DCX_VIEW_OK : UCT_DCX_VIEW_TOO_MANY;
+    return (form->pieces <= limits->max_pieces) ? UCT_DCX_VIEW_OK :
+                                                  UCT_DCX_VIEW_TOO_MANY;
 }
 
 
-int uct_dcx_view_form_append(uct_dcx_layout_t *layout, uint64_t addr,
+int uct_dcx_view_append_long(uct_dcx_view_entries_t *entries, uint64_t addr,
                              size_t bytes, uint32_t lkey)
 {
     size_t part;
 
     for (; bytes > 0; addr += part, bytes -= part) {
-        part = (bytes < UCT_DCX_LAYOUT_MAX_PIECE) ? bytes :
-                                                    UCT_DCX_LAYOUT_MAX_PIECE;
-        if (!uct_dcx_layout_append(layout, addr, part, lkey)) {
+        part = ucs_min(bytes, (size_t)UCT_DCX_EXT_MAX_PIECE);
+        if (entries->num == entries->max) {
             return 0;
         }
+        (void)uct_dcx_view_append(entries, addr, part, lkey);
     }
     return 1;
 }
@@ -212,16 +229,16 @@ int uct_dcx_view_form_append(uct_dcx_layout_t *layout, uint64_t addr,
 /* Blocks of dimension 'dim' and those in it, one by one */
 static int
 uct_dcx_view_fill_dim(const shape_nest_t *nest, unsigned dim, uint64_t addr,
-                      uint32_t lkey, uct_dcx_layout_t *layout)
+                      uint32_t lkey, uct_dcx_view_entries_t *entries)
 {
     size_t i;
 
     if (dim == 0) {
-        return uct_dcx_view_form_append(layout, addr, nest->bytes, lkey);
+        return uct_dcx_view_append(entries, addr, nest->bytes, lkey);
     }
 
     for (i = 0; i < nest->dims[dim - 1].count; ++i) {
-        if (!uct_dcx_view_fill_dim(nest, dim - 1, addr, lkey, layout)) {
+        if (!uct_dcx_view_fill_dim(nest, dim - 1, addr, lkey, entries)) {
             return 0;
         }
         addr += nest->dims[dim - 1].stride;
@@ -230,43 +247,30 @@ uct_dcx_view_fill_dim(const shape_nest_t *nest, unsigned dim, uint64_t addr,
 }
 
 
-static int uct_dcx_view_fill_nest(const uct_dcx_view_form_t *form,
-                                  uint32_t lkey, uct_dcx_layout_t *layout)
-{
-    const shape_nest_t *nest       = &form->top;
-    const uct_dcx_layout_run_t run = {
-        .addr   = nest->offset,
-        .bytes  = nest->bytes,
-        .stride = nest->dims[0].stride,
-        .count  = nest->dims[0].count,
-        .lkey   = lkey
-    };
-
-    return form->has_rows ?
-           (uct_dcx_layout_add(layout, &run) == NULL) :
-           uct_dcx_view_fill_dim(nest, nest->num_dims, nest->offset, lkey,
-                                 layout);
-}
-
-
 int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
                            const shape_data_t *data, uint32_t lkey,
-                           uct_dcx_layout_t *layout)
+                           uct_dcx_view_entries_t *entries)
 {
+    const shape_nest_t *top   = &form->top;
     const shape_nest_t *nests = data->shape->nests;
     size_t i;
 
     if (form->kind == UCT_DCX_VIEW_NEST) {
-        return uct_dcx_view_fill_nest(form, lkey, layout);
+        if (form->repeat == 1) {
+            return uct_dcx_view_fill_dim(top, top->num_dims, top->offset, lkey,
+                                         entries);
+        }
+        entries->first[0]      = uct_dcx_view_row(top).entry;
+        entries->first[0].lkey = lkey;
+        entries->num           = 1;
+        return 1;
     }
 
-    layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
-    layout->repeat = form->repeat;
     for (i = 0; i < data->shape->num; ++i) {
-        uct_dcx_layout_append(layout, (uintptr_t)data->buffer + nests[i].offset,
-                              nests[i].bytes, lkey);
-        layout->entries[i].stride = form->stride;
+        (void)uct_dcx_view_append(entries,
+                                  (uintptr_t)data->buffer + nests[i].offset,
+                                  nests[i].bytes, lkey);
+        entries->first[i].stride = form->stride;
     }
-    layout->length *= form->repeat;
     return 1;
 }

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How the shape of data becomes the layout of a key. A key has one dimension, so
- * the inner ones of a nest are layers of their own, each an array of blocks in
- * that below:
+ * How the shape of data becomes the layout of a key. A key has one dimension,
+ * so the inner ones of a nest are layers of their own, each an array of blocks
+ * in that below:
  *
- *   nest of 3 dimensions        layers[0]   blocks of memory, one dimension less
+ *   nest of 3 dimensions        layers[0]   blocks of memory
  *                               layers[1]   ... of layers[0]
  *                               top         blocks of layers[1]
  *   rounds of several blocks    top         an entry for each
@@ -16,7 +16,7 @@
 #define UCT_DCX_VIEW_FORM_H
 
 #include "dcx_view_ops.h"
-#include "uct/dcx/strided/dcx_layout.h"
+#include "uct/dcx/dcx_ext.h"
 
 
 enum {
@@ -31,42 +31,68 @@ typedef enum uct_dcx_view_kind {
 } uct_dcx_view_kind_t;
 
 
+/* An entry that is repeated: a row of blocks */
+typedef struct uct_dcx_view_row {
+    uct_dcx_ext_entry_t entry;  /* of which the key comes later */
+    uint64_t            repeat;
+} uct_dcx_view_row_t;
+
+
 typedef struct uct_dcx_view_form {
-    uct_dcx_view_kind_t  kind;
-    size_t               pieces;     /* room that the top layout needs */
-    unsigned             num_layers;
-    uct_dcx_layout_run_t layers[UCT_DCX_VIEW_MAX_LAYERS]; /* less their keys */
-    int                  has_rows;   /* NEST: the top is a repeated block */
-    shape_nest_t         top;        /* NEST: blocks of the last layer, or of
-                                      * memory; 'offset' is an address */
-    size_t               repeat;     /* ROUNDS */
-    size_t               stride;
+    uct_dcx_view_kind_t kind;
+    size_t              pieces;     /* room that the top layout needs */
+    unsigned            num_layers;
+    uct_dcx_view_row_t  layers[UCT_DCX_VIEW_MAX_LAYERS];
+    shape_nest_t        top;        /* NEST: blocks of the last layer, or of
+                                     * memory; 'offset' is an address */
+    size_t              repeat;     /* of the top's entries; NEST: 1, or the top
+                                     * is a row */
+    size_t              stride;     /* ROUNDS */
 } uct_dcx_view_form_t;
 
 
-/* Limits of a form */
-typedef struct uct_dcx_view_limits {
-    size_t   max_pieces; /* of the top layout */
-    unsigned max_layers;
-    int      has_nests;  /* repeated blocks over layers; else one layer */
-} uct_dcx_view_limits_t;
+/* Entries that are being written */
+typedef struct uct_dcx_view_entries {
+    uct_dcx_ext_entry_t *first;
+    size_t              num;
+    size_t              max;
+} uct_dcx_view_entries_t;
 
 
 /* Finds the form of data whose memory has one key, or not ('has_one_key').
- * Returns UCT_DCX_VIEW_TOO_MANY if none keeps to the limits. */
+ * Returns UCT_DCX_VIEW_TOO_MANY if none keeps to the limits of the domain. */
 uct_dcx_view_status_t
 uct_dcx_view_form_init(uct_dcx_view_form_t *form, const shape_data_t *data,
-                       int has_one_key, const uct_dcx_view_limits_t *limits);
+                       int has_one_key, const uct_dcx_ext_attr_t *limits);
 
-/* Appends the top layout to one with nothing in it. All of it is in the space of
- * 'lkey', that of the last layer or of memory; a LIST is not for this function.
- * Returns 0 if there is no room for it after all. */
+/* Writes the top layout. All of it is in the space of 'lkey', that of the last
+ * layer or of memory; a LIST is not for this function. Returns 0 if there is no
+ * room for it after all. */
 int uct_dcx_view_form_fill(const uct_dcx_view_form_t *form,
                            const shape_data_t *data, uint32_t lkey,
-                           uct_dcx_layout_t *layout);
+                           uct_dcx_view_entries_t *entries);
 
-/* Appends blocks that are not adjacent to the last one, of any length; the same. */
-int uct_dcx_view_form_append(uct_dcx_layout_t *layout, uint64_t addr,
+/* Appends a block that is longer than a piece, or fills the room. Returns 0 if
+ * there is no room. */
+int uct_dcx_view_append_long(uct_dcx_view_entries_t *entries, uint64_t addr,
                              size_t bytes, uint32_t lkey);
+
+/* Appends a block that is not adjacent to the last one. Returns 0 if there is
+ * no room. */
+static inline int uct_dcx_view_append(uct_dcx_view_entries_t *entries,
+                                      uint64_t addr, size_t bytes,
+                                      uint32_t lkey)
+{
+    if ((entries->num == entries->max) || (bytes > UCT_DCX_EXT_MAX_PIECE)) {
+        return uct_dcx_view_append_long(entries, addr, bytes, lkey);
+    }
+
+    entries->first[entries->num++] = (uct_dcx_ext_entry_t){
+        .addr  = addr,
+        .bytes = bytes,
+        .lkey  = lkey
+    };
+    return 1;
+}
 
 #endif

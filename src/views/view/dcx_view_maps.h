@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which addresses of this process can be registered: those that it may read, and
- * write if the device shall. As the kernel says (proc(5), maps) at one moment; who
- * reads them does it seldom, as all of them are text.
+ * Which addresses of this process can be registered: those that it may read,
+ * and write if the device shall. As the kernel says (proc(5), maps) at one
+ * moment; who reads them does it seldom, as all of them are text.
  */
 #ifndef UCT_DCX_VIEW_MAPS_H
 #define UCT_DCX_VIEW_MAPS_H

@@ -4,6 +4,7 @@
  */
 #include "dcx_view_memory.h"
 #include "dcx_view_maps.h"
+#include "uct/dcx/dcx_ext.h"
 
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
@@ -27,48 +28,25 @@ void uct_dcx_view_memory_allow(size_t bytes)
 
 /* --- registration --------------------------------------------------------- */
 
-/* That it cannot be is not an error: the data is packed then. */
-static int
-uct_dcx_view_region_reg(uct_dcx_view_region_t *region, uct_dcx_md_t *md,
-                        int is_dest)
-{
-    uint64_t access = is_dest ? UCT_MD_MEM_ACCESS_ALL :
-                      (UCT_MD_MEM_ACCESS_LOCAL_READ |
-                       UCT_MD_MEM_ACCESS_REMOTE_GET);
-    uct_mem_h memh;
-    ucs_status_t status;
-
-    status = uct_dcx_mem_reg(&md->super, (void*)(uintptr_t)region->begin,
-                             region->end - region->begin,
-                             access | UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh);
-    if (status != UCS_OK) {
-        return 0;
-    }
-
-    region->mem = memh;
-    return 1;
-}
-
-
-/* Of the first 'num' */
 static void uct_dcx_view_memory_dereg_first(uct_dcx_view_memory_t *memory,
-                                            uct_dcx_md_t *md, unsigned num)
+                                            uct_md_h md, unsigned num)
 {
-    uct_md_mem_dereg_params_t params = {
-        .field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH
-    };
     unsigned i;
 
     for (i = 0; i < num; ++i) {
-        params.memh = memory->regions[i].mem;
-        (void)uct_dcx_md_mem_dereg(&md->super, &params);
+        uct_dcx_ext.dereg(md, memory->regions[i].memh);
     }
 }
 
 
-int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
+/* That it cannot be is not an error: the data is packed then. */
+int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p)
 {
+    uint64_t flags = UCT_MD_MEM_FLAG_HIDE_ERRORS |
+                     (memory->is_dest ? UCT_MD_MEM_ACCESS_ALL :
+                      (UCT_MD_MEM_ACCESS_LOCAL_READ |
+                       UCT_MD_MEM_ACCESS_REMOTE_GET));
     uct_dcx_view_region_t *region;
     uint32_t lkey;
     unsigned i;
@@ -76,11 +54,12 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
     *is_same_p = 1;
     for (i = 0; i < memory->num; ++i) {
         region = &memory->regions[i];
-        if (!uct_dcx_view_region_reg(region, md, memory->is_dest)) {
+        if (uct_dcx_ext.reg(md, (void*)(uintptr_t)region->begin,
+                            region->end - region->begin, flags, &region->memh,
+                            &lkey) != UCS_OK) {
             uct_dcx_view_memory_dereg_first(memory, md, i);
             return 0;
         }
-        lkey         = uct_dcx_mem_strict_lkey(region->mem);
         *is_same_p  &= (region->lkey == lkey);
         region->lkey = lkey;
     }
@@ -88,7 +67,7 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
 }
 
 
-void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md)
+void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_md_h md)
 {
     uct_dcx_view_memory_dereg_first(memory, md, memory->num);
 }
@@ -170,8 +149,8 @@ static int uct_dcx_view_clusters_close(uct_dcx_view_clusters_t *clusters,
 }
 
 
-/* There is one too many: those with the least between them become one. Returns 0
- * if there are holes between all. */
+/* There is one too many: those with the least between them become one. Returns
+ * 0 if there are holes between all. */
 static int uct_dcx_view_clusters_reduce(uct_dcx_view_clusters_t *clusters)
 {
     int64_t least = INT64_MAX;
@@ -238,9 +217,9 @@ static int uct_dcx_view_clusters_add(void *arg, char *address, size_t bytes)
 }
 
 
-/* Cuts the span at what is no memory, and if there is too much of it for the data
- * ('is_sparse') where it is largest between blocks. Returns 0 if it is one piece
- * still, or too many. */
+/* Cuts the span at what is no memory, and if there is too much of it for the
+ * data ('is_sparse') where it is largest between blocks. Returns 0 if it is one
+ * piece still, or too many. */
 static int uct_dcx_view_memory_cut(uct_dcx_view_memory_t *memory,
                                    const shape_data_t *data, int is_sparse)
 {
@@ -288,7 +267,7 @@ static int uct_dcx_view_memory_is_fair(const uct_dcx_view_memory_t *memory,
 }
 
 
-int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
+int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_md_h md,
                             const shape_data_t *data, int is_dest)
 {
     int is_fair, is_same;

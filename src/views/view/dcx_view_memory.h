@@ -2,14 +2,15 @@
 /*
  * The memory that data lies in, registered in a memory domain for as long as a
  * view of it is open: one region from the first byte to the last, or where that
- * has holes that cannot be registered, or is by far longer than the data, several
- * with those between them.
+ * has holes that cannot be registered, or is by far longer than the data,
+ * several with those between them.
  */
 #ifndef UCT_DCX_VIEW_MEMORY_H
 #define UCT_DCX_VIEW_MEMORY_H
 
 #include "dcx_view_ops.h"
-#include "uct/dcx/mem/dcx_md.h"
+
+#include <uct/api/uct.h>
 
 
 enum {
@@ -18,10 +19,10 @@ enum {
 
 
 typedef struct uct_dcx_view_region {
-    uint64_t      begin;
-    uint64_t      end;
-    uint32_t      lkey;
-    uct_dcx_mem_t *mem;  /* while it is registered */
+    uint64_t  begin;
+    uint64_t  end;
+    uint32_t  lkey;
+    uct_mem_h memh; /* while it is registered */
 } uct_dcx_view_region_t;
 
 
@@ -33,20 +34,21 @@ typedef struct uct_dcx_view_memory {
 } uct_dcx_view_memory_t;
 
 
-/* What may be registered for any data, in bytes. Called once, before the others. */
+/* What may be registered for any data, in bytes. Called once, before the
+ * others. */
 void uct_dcx_view_memory_allow(size_t bytes);
 
 /* Registers it, to be written or to be read alone. Returns 0 if it cannot be:
  * nothing is registered then. */
-int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
+int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_md_h md,
                             const shape_data_t *data, int is_dest);
 
-/* Registers what was registered before. Returns 0 if it cannot be. '*is_same_p':
- * the keys are those of before. */
-int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md,
+/* Registers what was registered before. Returns 0 if it cannot be.
+ * '*is_same_p': the keys are those of before. */
+int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p);
 
-void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_dcx_md_t *md);
+void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_md_h md);
 
 /* The region of a block, which has one */
 const uct_dcx_view_region_t *

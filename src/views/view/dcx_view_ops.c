@@ -1,16 +1,24 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of dcx_view_ops.h, the options, and what type of memory views are.
+ * The table of dcx_view_ops.h, the options, what type of memory views are, and
+ * what a thread opens for UCP.
  */
 #include "dcx_view.h"
+#include "dcx_view_config.h"
 #include "dcx_view_memory.h"
-#include "uct/dcx/mem/dcx_md.h"
-#include "uct/dcx/mem/dcx_mem_watch.h"
+#include "views/inside/ucp_inside.h"
+#include "uct/dcx/dcx_ext.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
-#include "uct/dcx/strided/dcx_layout.h"
 
 #include <pthread.h>
 #include <string.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+
+
+enum {
+    UCT_DCX_VIEW_WATCH_MAX = 64 /* UCP has no more domains (UCP_MAX_MDS) */
+};
 
 
 static uct_dcx_view_policy_t uct_dcx_view_policy;
@@ -18,6 +26,8 @@ static size_t uct_dcx_view_min_length, uct_dcx_view_min_block; /* or "auto" */
 static unsigned uct_dcx_view_max;
 static pthread_once_t uct_dcx_view_once = PTHREAD_ONCE_INIT;
 
+
+/* --- the type of memory --------------------------------------------------- */
 
 static int uct_dcx_view_has_devices(uct_component_h component)
 {
@@ -55,20 +65,12 @@ static ucs_memory_type_t uct_dcx_view_pick_type(void)
 }
 
 
-/* Returns the length of before a domain is open. */
-static size_t uct_dcx_view_option(uct_dcx_threshold_t threshold, size_t option)
-{
-    return (option == UCS_MEMUNITS_AUTO) ? uct_dcx_profile_defaults[threshold] :
-                                           option;
-}
+/* --- options -------------------------------------------------------------- */
 
-
-/* Raises a length that is "auto" to what the domain's device needs; by any
- * thread, while others read it. */
-static void uct_dcx_view_raise(size_t *length, const uct_dcx_md_t *md,
-                               uct_dcx_threshold_t threshold, size_t option)
+/* Raises a length that is "auto" to what a device needs; by any thread, while
+ * others read it. */
+static void uct_dcx_view_raise(size_t *length, size_t most, size_t option)
 {
-    size_t most = md->dev.profile.thresholds[threshold];
     size_t seen = __atomic_load_n(length, __ATOMIC_RELAXED);
 
     while ((option == UCS_MEMUNITS_AUTO) && (seen < most) &&
@@ -78,70 +80,136 @@ static void uct_dcx_view_raise(size_t *length, const uct_dcx_md_t *md,
 }
 
 
-static unsigned uct_dcx_view_ops_watch_end(void **mds, unsigned max,
-                                           unsigned *copy_eps_p)
+/* Raises lengths for a domain, or with NULL to those of before one is open. */
+static void uct_dcx_view_raise_all(uct_md_h md, uct_dcx_ext_attr_t *attr)
 {
-    unsigned num = uct_dcx_mem_watch_end(mds, max, copy_eps_p);
-    const uct_dcx_md_t *md;
-    unsigned i;
-
-    for (i = 0; i < ucs_min(num, max); ++i) {
-        md = ucs_derived_of(mds[i], uct_dcx_md_t);
-        uct_dcx_view_raise(&uct_dcx_view_policy.min_length, md,
-                           UCT_DCX_THRESHOLD_LENGTH, uct_dcx_view_min_length);
-        uct_dcx_view_raise(&uct_dcx_view_policy.min_block, md,
-                           UCT_DCX_THRESHOLD_BLOCK, uct_dcx_view_min_block);
-    }
-    return num;
+    uct_dcx_ext.query(md, attr);
+    uct_dcx_view_raise(&uct_dcx_view_policy.min_length, attr->min_length,
+                       uct_dcx_view_min_length);
+    uct_dcx_view_raise(&uct_dcx_view_policy.min_block, attr->min_block,
+                       uct_dcx_view_min_block);
 }
 
 
-static void uct_dcx_view_init(void)
+static void uct_dcx_view_set_policy(const uct_dcx_view_config_t *config)
 {
     static const uct_dcx_view_mode_t modes[] = {
         [UCS_NO]  = UCT_DCX_VIEW_OFF,
         [UCS_TRY] = UCT_DCX_VIEW_MPI,
         [UCS_YES] = UCT_DCX_VIEW_ON
     };
-    ucs_config_field_t *table = uct_dcx_component.md_config.table;
-    uct_dcx_md_config_t config;
-    const uct_dcx_view_config_t *views = &config.views;
+    uct_dcx_ext_attr_t attr;
 
-    if (uct_dcx_ucx_read_options(&config, table, "DCX_") != UCS_OK) {
-        return;
-    }
-
-    if ((uct_dcx_view_config_check(views) == UCS_OK) &&
-        (views->types != UCS_NO)) {
-        uct_dcx_view_policy = (uct_dcx_view_policy_t){
-            .mode             = modes[views->types],
-            .min_length       = uct_dcx_view_option(UCT_DCX_THRESHOLD_LENGTH,
-                                                    views->min_length),
-            .min_block        = uct_dcx_view_option(UCT_DCX_THRESHOLD_BLOCK,
-                                                    views->min_block),
-            .min_sparse_block = views->min_sparse_block,
-            .max_pieces       = (size_t)config.umr_max_entries +
-                                UCT_DCX_LAYOUT_KLM_ALIGN,
-            .is_reported      = views->report
-        };
-        uct_dcx_view_min_length = views->min_length;
-        uct_dcx_view_min_block  = views->min_block;
-        uct_dcx_view_memory_allow(views->max_span);
-        uct_dcx_view_max = views->max_views;
-    }
-    ucs_config_parser_release_opts(&config, table);
+    uct_dcx_view_min_length = config->min_length;
+    uct_dcx_view_min_block  = config->min_block;
+    uct_dcx_view_max        = config->max_views;
+    uct_dcx_view_memory_allow(config->max_span);
+    uct_dcx_view_policy = (uct_dcx_view_policy_t){
+        .mode             = modes[config->types],
+        .min_length       = (config->min_length == UCS_MEMUNITS_AUTO) ?
+                            0 : config->min_length,
+        .min_block        = (config->min_block == UCS_MEMUNITS_AUTO) ?
+                            0 : config->min_block,
+        .min_sparse_block = config->min_sparse_block,
+        .is_reported      = config->report
+    };
+    uct_dcx_view_raise_all(NULL, &attr);
+    uct_dcx_view_policy.max_pieces = attr.max_pieces;
 }
 
 
-static const uct_dcx_view_policy_t *uct_dcx_view_ops_policy(void)
+static void uct_dcx_view_init(void)
+{
+    uct_dcx_view_config_t config;
+
+    if (uct_dcx_ucx_read_options(&config, uct_dcx_view_config_table,
+                                 "DCX_") != UCS_OK) {
+        return;
+    }
+
+    if ((uct_dcx_view_config_check(&config) == UCS_OK) &&
+        (config.types != UCS_NO)) {
+        uct_dcx_view_set_policy(&config);
+    }
+    ucs_config_parser_release_opts(&config, uct_dcx_view_config_table);
+}
+
+
+const uct_dcx_view_policy_t *uct_dcx_view_get_policy(void)
 {
     pthread_once(&uct_dcx_view_once, uct_dcx_view_init);
     return &uct_dcx_view_policy;
 }
 
 
+/* --- what a thread opens -------------------------------------------------- */
+
+static __thread struct {
+    int      is_on;
+    unsigned num;
+    unsigned copy_eps;
+    uct_md_h mds[UCT_DCX_VIEW_WATCH_MAX];
+} uct_dcx_view_watch;
+
+
+static void uct_dcx_view_watch_begin(void)
+{
+    uct_dcx_view_watch.is_on    = 1;
+    uct_dcx_view_watch.num      = 0;
+    uct_dcx_view_watch.copy_eps = 0;
+}
+
+
+static unsigned uct_dcx_view_watch_end(void **mds, unsigned max,
+                                       unsigned *copy_eps_p)
+{
+    uct_dcx_ext_attr_t attr;
+    unsigned i;
+
+    uct_dcx_view_watch.is_on = 0;
+    for (i = 0; i < ucs_min(uct_dcx_view_watch.num, max); ++i) {
+        mds[i] = uct_dcx_view_watch.mds[i];
+        uct_dcx_view_raise_all(mds[i], &attr);
+    }
+    *copy_eps_p = uct_dcx_view_watch.copy_eps;
+    return uct_dcx_view_watch.num;
+}
+
+
+/* A domain was opened, or is about to be closed. */
+static void uct_dcx_view_watch_md(uct_md_h md, int is_open)
+{
+    unsigned i = 0;
+
+    if (is_open) {
+        if (uct_dcx_view_watch.is_on &&
+            (uct_dcx_view_watch.num < UCT_DCX_VIEW_WATCH_MAX)) {
+            uct_dcx_view_watch.mds[uct_dcx_view_watch.num++] = md;
+        }
+        return;
+    }
+
+    while ((i < uct_dcx_view_watch.num) && (uct_dcx_view_watch.mds[i] != md)) {
+        ++i;
+    }
+    if (i < uct_dcx_view_watch.num) {
+        uct_dcx_view_watch.mds[i] =
+                uct_dcx_view_watch.mds[--uct_dcx_view_watch.num];
+    }
+}
+
+
+void uct_dcx_view_watch_copy_ep(void)
+{
+    uct_dcx_view_watch.copy_eps += uct_dcx_view_watch.is_on;
+}
+
+
+/* --- the table ------------------------------------------------------------ */
+
 static void uct_dcx_view_begin(void)
 {
+    uct_dcx_ext.watch(uct_dcx_view_watch_md);
     uct_dcx_view_enable(uct_dcx_view_max, uct_dcx_view_pick_type());
 }
 
@@ -150,27 +218,25 @@ static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)uct_dcx_view_ops_policy();
+    (void)uct_dcx_view_get_policy();
     pthread_once(&once, uct_dcx_view_begin);
     return &uct_dcx_view_policy;
 }
 
 
-_Static_assert(UCT_DCX_VIEW_OPS_MAX >= UCT_DCX_VIEW_MAX, "an index of each");
-
 __attribute__((visibility("default")))
 const uct_dcx_view_ops_t uct_dcx_view_ops = {
     .version           = UCT_DCX_VIEW_OPS_VERSION,
-    .policy            = uct_dcx_view_ops_policy,
+    .policy            = uct_dcx_view_get_policy,
     .enable            = uct_dcx_view_ops_enable,
-    .watch_begin       = uct_dcx_mem_watch_begin,
-    .watch_end         = uct_dcx_view_ops_watch_end,
+    .watch_begin       = uct_dcx_view_watch_begin,
+    .watch_end         = uct_dcx_view_watch_end,
     .open              = uct_dcx_view_open,
     .close             = uct_dcx_view_close,
-    .ep_config         = uct_dcx_ucx_ep_config,
-    .worker_lock       = uct_dcx_ucx_worker_lock,
-    .worker_unlock     = uct_dcx_ucx_worker_unlock,
-    .worker_discount   = uct_dcx_ucx_worker_discount,
-    .has_typed_handles = uct_dcx_ucx_has_typed_handles,
+    .ep_config         = ucp_inside_ep_config,
+    .worker_lock       = ucp_inside_worker_lock,
+    .worker_unlock     = ucp_inside_worker_unlock,
+    .worker_discount   = ucp_inside_worker_discount,
+    .has_typed_handles = ucp_inside_has_typed_handles,
     .leave             = uct_dcx_view_leave
 };

@@ -7,8 +7,8 @@
  * A view is a range of addresses at which memory that has a shape looks
  * contiguous: to devices by a key with that layout, to UCP as memory of a type
  * that the processor cannot touch. UCP moves it by the device, or has the
- * transport "dcx_view" copy it. Addresses are not canonical: no load or store of
- * a program reaches them, nor does mmap() return them.
+ * transport "dcx_view" copy it. Addresses are not canonical: no load or store
+ * of a program reaches them, nor does mmap() return them.
  */
 #ifndef UCT_DCX_VIEW_OPS_H
 #define UCT_DCX_VIEW_OPS_H
@@ -31,14 +31,14 @@ typedef enum uct_dcx_view_mode {
 } uct_dcx_view_mode_t;
 
 
-/* UCX_DCX_TYPES*: which messages go by view. watch_end() may raise the first two
- * lengths. */
+/* UCX_DCX_TYPES*: which messages go by view. watch_end() may raise the first
+ * two lengths. */
 typedef struct uct_dcx_view_policy {
     uct_dcx_view_mode_t mode;
     size_t              min_length;       /* bytes of a message */
     size_t              min_block;        /* ... of an average block of it */
     size_t              min_sparse_block; /* ... where blocks are far apart */
-    size_t              max_pieces;       /* of a key; a device may take fewer */
+    size_t              max_pieces;       /* of a key; devices may take fewer */
     int                 is_reported;      /* at the end of the program */
 } uct_dcx_view_policy_t;
 
@@ -59,7 +59,7 @@ typedef enum uct_dcx_view_status {
 typedef struct uct_dcx_view {
     uint64_t address;     /* of its first byte */
     size_t   length;
-    unsigned index;       /* below UCT_DCX_VIEW_OPS_MAX, for as long as there is it */
+    unsigned index;       /* below UCT_DCX_VIEW_OPS_MAX */
     int      memory_type; /* for UCP: ucs_memory_type_t */
 } uct_dcx_view_t;
 
@@ -70,13 +70,13 @@ typedef struct uct_dcx_view_ops {
     /* The options, which are read in the first call. */
     const uct_dcx_view_policy_t *(*policy)(void);
 
-    /* The same. Memory domains that are opened from now on take views, and the copy
-     * transport has a device. */
+    /* The same. Memory domains that are opened from now on take views, and the
+     * copy transport has a device. */
     const uct_dcx_view_policy_t *(*enable)(void);
 
     /* What the calling thread opens between begin and end: domains of dcx that
-     * are still open (returns how many there are, and fills in up to 'max'), and
-     * endpoints of the copy transport. */
+     * are still open (returns how many there are, and fills in up to 'max'),
+     * and endpoints of the copy transport. */
     void     (*watch_begin)(void);
     unsigned (*watch_end)(void **mds, unsigned max, unsigned *copy_eps_p);
 
@@ -98,9 +98,9 @@ typedef struct uct_dcx_view_ops {
     void     (*worker_lock)(void *ucp_worker);
     void     (*worker_unlock)(void *ucp_worker);
 
-    /* The new UCP worker has made endpoints of the copy transport, which gets no
-     * messages: that is none of the interfaces that UCP counts as active. Once.
-     * 0: this UCP is not the one that dcx was built with. */
+    /* The new UCP worker has made endpoints of the copy transport, which gets
+     * no messages: that is none of the interfaces that UCP counts as active.
+     * Once. 0: this UCP is not the one that dcx was built with. */
     int      (*worker_discount)(void *ucp_worker);
 
     /* Whether UCP takes the type of memory from its handle. */

@@ -14,7 +14,7 @@
 #include "uct/dcx/ep/dcx_ep_cancel.h"
 #include "uct/dcx/fc/dcx_fc.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
-#include "uct/dcx/mem/dcx_mem_view.h"
+#include "uct/dcx/mem/dcx_mem_place.h"
 #include "uct/dcx/queue/dcx_desc.h"
 #include "uct/dcx/queue/dcx_signal.h"
 #include "uct/dcx/recover/dcx_recover.h"
@@ -286,8 +286,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_port;
     }
 
-    if (uct_dcx_mem_view_type() != UCS_MEMORY_TYPE_UNKNOWN) {
-        /* for views, which know no interface; without, there are none */
+    if (uct_dcx_mem_places_type() != UCS_MEMORY_TYPE_UNKNOWN) {
+        /* the user of places knows no interface; it can do without keys */
         (void)uct_dcx_queues_slots(queues);
     }
 

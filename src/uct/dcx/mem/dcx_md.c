@@ -5,8 +5,7 @@
  * contract. Registration itself is in dcx_mem.c.
  */
 #include "dcx_md.h"
-#include "dcx_mem_view.h"
-#include "dcx_mem_watch.h"
+#include "dcx_mem_place.h"
 #include "uct/dcx/base/dcx_config.h"
 
 #include <ucs/debug/log.h>
@@ -23,6 +22,7 @@
 
 
 static const uct_dcx_md_hook_t *uct_dcx_md_the_hook;
+static void (*uct_dcx_md_watch)(uct_md_h md, int is_open);
 
 
 static ucs_config_field_t uct_dcx_md_config_table[] = {
@@ -81,10 +81,6 @@ static ucs_config_field_t uct_dcx_md_config_table[] = {
      ucs_offsetof(uct_dcx_md_config_t, umr_max_entries),
      UCS_CONFIG_TYPE_UINT},
 
-    {"", "", NULL,
-     ucs_offsetof(uct_dcx_md_config_t, views),
-     UCS_CONFIG_TYPE_TABLE(uct_dcx_view_config_table)},
-
     {.name = NULL}
 };
 
@@ -95,10 +91,16 @@ void uct_dcx_md_set_hook(const uct_dcx_md_hook_t *hook)
 }
 
 
-/* Views, if there are any and the device can make keys for them */
-static uint64_t uct_dcx_md_view_types(const uct_dcx_md_t *md)
+void uct_dcx_md_set_watch(void (*watch)(uct_md_h md, int is_open))
 {
-    ucs_memory_type_t type = uct_dcx_mem_view_type();
+    uct_dcx_md_watch = watch;
+}
+
+
+/* Returns the type of places, if the device can make keys for them. */
+static uint64_t uct_dcx_md_place_types(const uct_dcx_md_t *md)
+{
+    ucs_memory_type_t type = uct_dcx_mem_places_type();
 
     return ((type != UCS_MEMORY_TYPE_UNKNOWN) && md->dev.has_devx &&
             md->dev.umr.has_keys) ? UCS_BIT(type) : 0;
@@ -110,7 +112,7 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
     attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
-                             uct_dcx_md_view_types(md);
+                             uct_dcx_md_place_types(md);
     attr->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->needs_keys       = 1;
     attr->can_invalidate   = md->dev.indirect_keys;
@@ -126,7 +128,7 @@ static void uct_dcx_md_query(uct_md_h tl_md, uct_dcx_ucx_md_attr_t *attr)
 static void uct_dcx_md_cleanup_handles(uct_dcx_md_t *md)
 {
     md->hook->close(md);
-    uct_dcx_mem_view_cleanup(md);
+    uct_dcx_mem_places_cleanup(md);
     uct_dcx_mem_cleanup(md);
     ucs_spinlock_destroy(&md->mems_lock);
 }
@@ -153,7 +155,9 @@ static void uct_dcx_md_close(uct_md_h tl_md)
 {
     uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
 
-    uct_dcx_mem_watch_close(tl_md);
+    if (uct_dcx_md_watch != NULL) {
+        uct_dcx_md_watch(tl_md, 0);
+    }
     uct_dcx_async_cleanup(&md->async);
     if (md->rcache != NULL) {
         ucs_rcache_destroy(md->rcache);
@@ -169,9 +173,9 @@ static ucs_status_t uct_dcx_md_mem_reg(uct_md_h tl_md, void *address,
                                        size_t length, uint64_t flags,
                                        uct_mem_h *memh_p)
 {
-    if (ucs_unlikely(uct_dcx_mem_is_view((uintptr_t)address))) {
-        return uct_dcx_mem_view_get(ucs_derived_of(tl_md, uct_dcx_md_t),
-                                    (uintptr_t)address, length, flags, memh_p);
+    if (ucs_unlikely(uct_dcx_mem_is_place((uintptr_t)address))) {
+        return uct_dcx_mem_place_get(ucs_derived_of(tl_md, uct_dcx_md_t),
+                                     (uintptr_t)address, length, flags, memh_p);
     }
     return uct_dcx_mem_reg(tl_md, address, length, flags, memh_p);
 }
@@ -317,11 +321,6 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
     uint64_t subnet;
     uct_dcx_md_t *md;
 
-    status = uct_dcx_view_config_check(&config->views);
-    if (status != UCS_OK) {
-        return status;
-    }
-
     status = uct_dcx_md_init_fork(config);
     if (status != UCS_OK) {
         return status;
@@ -372,7 +371,9 @@ uct_dcx_md_create(struct ibv_device *ibdev, const uct_dcx_md_config_t *config,
         goto err_cleanup_async;
     }
 
-    uct_dcx_mem_watch_open(&md->super);
+    if (uct_dcx_md_watch != NULL) {
+        uct_dcx_md_watch(&md->super, 1);
+    }
     *md_p = &md->super;
     return UCS_OK;
 

@@ -12,7 +12,6 @@
 
 #include "dcx_mem.h"
 #include "uct/dcx/base/dcx_site.h"
-#include "uct/dcx/base/dcx_view_config.h"
 #include "uct/dcx/dev/dcx_async.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -28,7 +27,7 @@ struct uct_dcx_md {
     ucs_spinlock_t    mems_lock;
     uct_dcx_mem_t     *mems;     /* handles to be used again, oldest first */
     uct_dcx_mem_t     *last_mem; /* ... if there are any */
-    uct_dcx_mem_t     **views;   /* handles by number, NULL: there are none */
+    uct_dcx_mem_t     **places;  /* handles by number, NULL: there are none */
     uct_dcx_async_t   async;     /* events of the device */
     uint64_t          subnet;    /* of the ports to use, 0: all */
 };
@@ -43,7 +42,6 @@ typedef struct uct_dcx_md_config {
     unsigned                    umr_slots;       /* of each size */
     unsigned                    umr_layouts;     /* handles, of each size */
     unsigned                    umr_max_entries; /* of a layout */
-    uct_dcx_view_config_t       views;
     uct_dcx_ucx_rcache_config_t rcache_config;
 } uct_dcx_md_config_t;
 
@@ -71,7 +69,11 @@ extern uct_component_t uct_dcx_component;
 /* Before the first domain is opened: @hook is that of all of them. */
 void uct_dcx_md_set_hook(const uct_dcx_md_hook_t *hook);
 
-/* UCT's uct_md_mem_dereg_v2(), of handles of memory, layouts and views */
+/* Calls @watch with each domain that was opened, and with each that is about to
+ * be closed. */
+void uct_dcx_md_set_watch(void (*watch)(uct_md_h md, int is_open));
+
+/* UCT's uct_md_mem_dereg_v2(), of handles of memory, layouts and places */
 ucs_status_t uct_dcx_md_mem_dereg(uct_md_h md,
                                   const uct_md_mem_dereg_params_t *params);
 

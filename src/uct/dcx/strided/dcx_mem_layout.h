@@ -6,7 +6,8 @@
  *
  *     begin, add, add, ..., commit
  *
- * gives it a layout: what is added is checked, and nothing changes before commit.
+ * gives it a layout: what is added is checked, and nothing changes before
+ * commit.
  *
  * Handles know by what they are named. So when memory goes, its layouts go from
  * the device, also where the region stays in the cache.
@@ -96,7 +97,8 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
 
 
-/* --- of views (dcx_mem_view.h) -------------------------------------------- */
+/* --- built by their user (dcx_ext.h)
+ * --------------------------------------- */
 
 /* Makes one that its user builds himself, by the functions of dcx_layout.h. He
  * holds the memory while he uses it; when the region of it goes, so does the
@@ -104,19 +106,21 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout);
 ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
                                      uct_dcx_mem_layout_t **layout_p);
 
-/* The layout that is to be built, with nothing in it yet: its first byte has the
- * address 'start'. */
+/* The layout that is to be built, with nothing in it yet: its first byte has
+ * the address 'start'. */
 uct_dcx_layout_t *
 uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
                          uint64_t start);
 
-/* Gives it to the device, unless that has it. Nobody looks whether blocks overlap.
- * 'depth': as in uct_dcx_mem_parts_t. Returns as uct_dcx_slots_set(). */
+/* Gives it to the device, unless that has it. Nobody looks whether blocks
+ * overlap. 'depth': as in uct_dcx_mem_parts_t. Returns as
+ * uct_dcx_slots_set(). */
 ucs_status_t
 uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth);
 
-/* Takes it from the device, so that nobody reaches anything by it any more; waits
- * for that. The number is another one with the next layout, if a peer has it. */
+/* Takes it from the device, so that nobody reaches anything by it any more;
+ * waits for that. The number is another one with the next layout, if a peer has
+ * it. */
 void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout);
 
 /* --- of both -------------------------------------------------------------- */

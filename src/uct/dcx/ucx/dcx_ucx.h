@@ -7,8 +7,8 @@
  *
  * UCT_DCX_UCX_VERSION, from configure, is the header of the version, and its
  * source is the one that is compiled: dcx_ucx_1_13, or dcx_ucx_since for all
- * later ones, which tells them apart by UCT_VERNO_MINOR; what is of UCS and UCP is
- * in sources for all versions, dcx_ucx_ucs and dcx_ucx_ucp. A function that UCX
+ * later ones, which tells them apart by UCT_VERNO_MINOR; what is of UCS is in
+ * a source for all versions, dcx_ucx_ucs. A function that UCX
  * calls in a form of its version is defined there; it finds our table by the
  * member of it that is UCX's, and calls on in our form. Where the form differs
  * in a parameter that dcx does not look at, the header of the version names
@@ -120,28 +120,6 @@ uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
 
 /* Seconds that it takes to find a region. */
 double uct_dcx_ucx_rcache_overhead(const uct_dcx_ucx_rcache_config_t *config);
-
-
-/* --- UCP ------------------------------------------------------------------- */
-
-/* The index of an endpoint's configuration, by any thread. The endpoint is one of
- * UCP (ucp_ep_h), of which this library knows nothing else. */
-unsigned uct_dcx_ucx_ep_config(const void *ucp_ep);
-
-/* The lock that its functions take of a worker (ucp_worker_h) that any thread may
- * call; of others there is none. A thread may have it already. */
-void uct_dcx_ucx_worker_lock(void *ucp_worker);
-void uct_dcx_ucx_worker_unlock(void *ucp_worker);
-
-/* One of the interfaces that are active of a new worker gets no messages: UCP does
- * not count it any more. Of more than one, it has the device match tags of senders
- * alone that it has had messages of. 0: the worker has not the members that it had
- * where dcx was built, and is as it was. */
-int uct_dcx_ucx_worker_discount(void *ucp_worker);
-
-/* Whether it takes the type of memory from the handle that it is given, and from
- * nothing else where it has newer protocols (UCX_PROTO_ENABLE=y). */
-int uct_dcx_ucx_has_typed_handles(void);
 
 
 /* --- memory pools, devices, options --------------------------------------- */

@@ -3,11 +3,16 @@
  * The options of views; see dcx_view_config.h.
  */
 #include "dcx_view_config.h"
+#include "dcx_view_ops.h"
 
 #include <ucs/debug/log.h>
 
 
 ucs_config_field_t uct_dcx_view_config_table[] = {
+    {"", "", NULL,
+     ucs_offsetof(uct_dcx_view_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+
     {"TYPES", "try",
      "Messages of MPI's derived data types, and of other types that are not\n"
      "contiguous, by keys that have their layout, instead of packing them.\n"
@@ -84,7 +89,7 @@ ucs_status_t uct_dcx_view_config_check(const uct_dcx_view_config_t *config)
     }
 
     if ((config->max_views < 1) ||
-        (config->max_views > UCT_DCX_VIEW_MAX)) {
+        (config->max_views > UCT_DCX_VIEW_OPS_MAX)) {
         return uct_dcx_view_config_refuse("TYPES_MAX", config->max_views,
                                           "1-4096");
     }

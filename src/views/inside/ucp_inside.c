@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is to be known of UCP, in any version of UCX.
+ * UCP's insides; see ucp_inside.h.
  */
-#include "dcx_ucx.h"
+#include "ucp_inside.h"
 
 #include <ucp/core/ucp_ep.h>
 #include <ucp/core/ucp_worker.h>
 #include <uct/api/version.h>
 
 
-unsigned uct_dcx_ucx_ep_config(const void *ucp_ep)
+unsigned ucp_inside_ep_config(const void *ucp_ep)
 {
     return __atomic_load_n(&((const ucp_ep_t*)ucp_ep)->cfg_index,
                            __ATOMIC_RELAXED);
@@ -17,7 +17,7 @@ unsigned uct_dcx_ucx_ep_config(const void *ucp_ep)
 
 
 /* ucp_worker.h: UCP_WORKER_THREAD_CS_ENTER_CONDITIONAL() */
-void uct_dcx_ucx_worker_lock(void *ucp_worker)
+void ucp_inside_worker_lock(void *ucp_worker)
 {
     ucp_worker_h worker = ucp_worker;
 
@@ -27,7 +27,7 @@ void uct_dcx_ucx_worker_lock(void *ucp_worker)
 }
 
 
-void uct_dcx_ucx_worker_unlock(void *ucp_worker)
+void ucp_inside_worker_unlock(void *ucp_worker)
 {
     ucp_worker_h worker = ucp_worker;
 
@@ -37,10 +37,11 @@ void uct_dcx_ucx_worker_unlock(void *ucp_worker)
 }
 
 
-/* tag/offload.c: what the number is for. It is not looked at where the interface
- * ends, with the worker. Behind it is a queue, which points to itself while it is
- * empty, as in a new worker: where it does not, the members are in other places. */
-int uct_dcx_ucx_worker_discount(void *ucp_worker)
+/* tag/offload.c: what the number is for. It is not looked at where the
+ * interface ends, with the worker. Behind it is a queue, which points to itself
+ * while it is empty, as in a new worker: where it does not, the members are in
+ * other places. */
+int ucp_inside_worker_discount(void *ucp_worker)
 {
     ucp_worker_h worker = ucp_worker;
 
@@ -58,7 +59,7 @@ int uct_dcx_ucx_worker_discount(void *ucp_worker)
 
 
 /* dt/datatype_iter.inl, of 1.15 on */
-int uct_dcx_ucx_has_typed_handles(void)
+int ucp_inside_has_typed_handles(void)
 {
     return UCT_VERNO_MINOR >= 15;
 }

@@ -1,0 +1,13 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The options of derived types (src/views), for info_device.c.
+ */
+#ifndef DCX_INFO_VIEWS_H
+#define DCX_INFO_VIEWS_H
+
+#include "views/view/dcx_view_config.h"
+
+/* The table of uct_dcx_view_config_t, or NULL: there are no such options. */
+extern ucs_config_field_t *const info_views_table;
+
+#endif

@@ -1,0 +1,217 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * The table of dcx_ext.h: each row is a few lines above the rooms of layouts
+ * and of memory.
+ */
+#include "dcx_ext.h"
+#include "uct/dcx/mem/dcx_mem_place.h"
+#include "uct/dcx/strided/dcx_mem_layout.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/time/time.h>
+
+
+#define UCT_DCX_EXT_IS_SAME(_member) \
+    (ucs_offsetof(uct_dcx_ext_entry_t, _member) == \
+     ucs_offsetof(uct_dcx_layout_entry_t, _member))
+
+_Static_assert((sizeof(uct_dcx_ext_entry_t) ==
+                sizeof(uct_dcx_layout_entry_t)) &&
+               UCT_DCX_EXT_IS_SAME(addr) && UCT_DCX_EXT_IS_SAME(bytes) &&
+               UCT_DCX_EXT_IS_SAME(stride) && UCT_DCX_EXT_IS_SAME(lkey) &&
+               UCT_DCX_EXT_IS_SAME(reserved), "entries are the layout's own");
+_Static_assert(((int)UCT_DCX_EXT_SIZES == UCT_DCX_SLOT_SIZES) &&
+               ((int)UCT_DCX_EXT_MAX_BLOCK == UCT_DCX_LAYOUT_MAX_BLOCK) &&
+               ((int)UCT_DCX_EXT_MAX_PIECE == UCT_DCX_LAYOUT_MAX_PIECE),
+               "limits are the layout's own");
+
+
+/* --- limits --------------------------------------------------------------- */
+
+/* Returns the pieces of the largest layout by options, 0 if they are wrong. */
+static size_t uct_dcx_ext_option_pieces(void)
+{
+    ucs_config_field_t *table = uct_dcx_component.md_config.table;
+    uct_dcx_md_config_t config;
+
+    if (uct_dcx_ucx_read_options(&config, table, "DCX_") != UCS_OK) {
+        return 0;
+    }
+
+    ucs_config_parser_release_opts(&config, table);
+    return (size_t)config.umr_max_entries + UCT_DCX_LAYOUT_KLM_ALIGN;
+}
+
+
+static void uct_dcx_ext_set_lengths(uct_dcx_ext_attr_t *attr,
+                                    const size_t *thresholds)
+{
+    attr->min_length = thresholds[UCT_DCX_THRESHOLD_LENGTH];
+    attr->min_block  = thresholds[UCT_DCX_THRESHOLD_BLOCK];
+}
+
+
+static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+    unsigned i;
+
+    *attr = (uct_dcx_ext_attr_t){.max_depth = 1};
+    if (md == NULL) {
+        attr->max_pieces = uct_dcx_ext_option_pieces();
+        uct_dcx_ext_set_lengths(attr, uct_dcx_profile_defaults);
+        return;
+    }
+
+    attr->has_keys   = uct_dcx_slots_is_open(md->slots);
+    attr->max_depth  = md->dev.umr.max_depth;
+    attr->has_nests  = md->dev.umr.has_nests;
+    attr->max_pieces = uct_dcx_slots_max_klm(md->slots);
+    for (i = 0; i < UCT_DCX_EXT_SIZES; ++i) {
+        attr->sizes[i] = md->slots->sizes[i].num_klm;
+    }
+    uct_dcx_ext_set_lengths(attr, md->dev.profile.thresholds);
+}
+
+
+/* --- memory --------------------------------------------------------------- */
+
+static ucs_status_t
+uct_dcx_ext_reg(uct_md_h md, void *address, size_t length, uint64_t flags,
+                uct_mem_h *memh_p, uint32_t *lkey_p)
+{
+    ucs_status_t status = uct_dcx_mem_reg(md, address, length, flags, memh_p);
+
+    if (status == UCS_OK) {
+        *lkey_p = uct_dcx_mem_strict_lkey(*memh_p);
+    }
+    return status;
+}
+
+
+static void uct_dcx_ext_dereg(uct_md_h md, uct_mem_h memh)
+{
+    const uct_md_mem_dereg_params_t params = {
+        .field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH,
+        .memh       = memh
+    };
+
+    (void)uct_dcx_md_mem_dereg(md, &params);
+}
+
+
+/* --- layouts -------------------------------------------------------------- */
+
+static ucs_status_t
+uct_dcx_ext_make(uct_md_h md, size_t max, uct_dcx_ext_layout_t **layout_p,
+                 uct_dcx_ext_entry_t **entries_p)
+{
+    ucs_status_t status;
+
+    status = uct_dcx_mem_layout_make(ucs_derived_of(md, uct_dcx_md_t), max,
+                                     layout_p);
+    if (status == UCS_OK) {
+        *entries_p = (void*)(*layout_p)->layout->entries;
+    }
+    return status;
+}
+
+
+/* Returns 1, and gives the layout up, if the queue has not moved since @since
+ * for as long as it may take. */
+static int
+uct_dcx_ext_is_late(uct_dcx_ext_layout_t *layout, ucs_time_t since)
+{
+    if (ucs_get_time() - since <= layout->mem->md->slots->timeout) {
+        return 0;
+    }
+
+    uct_dcx_mem_layout_revoke(layout);
+    return 1;
+}
+
+
+/* What a send lets the peer do, and a receive */
+static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
+{
+    return form->is_dest ? (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) :
+                           IBV_ACCESS_REMOTE_READ;
+}
+
+
+static ucs_status_t
+uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
+                uint32_t *lkey_p)
+{
+    ucs_time_t since = ucs_get_time();
+    uct_dcx_layout_t *built;
+    ucs_status_t status;
+
+    built         = uct_dcx_mem_layout_build(layout, uct_dcx_ext_access(form),
+                                             form->start);
+    built->kind   = (form->repeat > 1) ? UCT_DCX_LAYOUT_INTERLEAVED :
+                                         UCT_DCX_LAYOUT_LIST;
+    built->repeat = form->repeat;
+    built->num    = form->num;
+    built->length = form->length;
+    do {
+        status = uct_dcx_mem_layout_give(layout, form->depth);
+    } while ((status == UCS_ERR_NO_RESOURCE) &&
+             !uct_dcx_ext_is_late(layout, since));
+    *lkey_p = layout->mem->lkey;
+    return status;
+}
+
+
+static ucs_status_t UCS_F_NOINLINE
+uct_dcx_ext_wait_long(uct_dcx_ext_layout_t *layout)
+{
+    ucs_time_t since = ucs_get_time();
+    ucs_status_t status;
+
+    do {
+        status = uct_dcx_mem_layout_test(layout);
+    } while ((status == UCS_INPROGRESS) &&
+             !uct_dcx_ext_is_late(layout, since));
+    return status;
+}
+
+
+static ucs_status_t uct_dcx_ext_wait(uct_dcx_ext_layout_t *layout)
+{
+    ucs_status_t status = uct_dcx_mem_layout_test(layout);
+
+    return ucs_likely(status != UCS_INPROGRESS) ? status :
+                                                  uct_dcx_ext_wait_long(layout);
+}
+
+
+/* --- places --------------------------------------------------------------- */
+
+static ucs_status_t uct_dcx_ext_place(uct_md_h tl_md, unsigned index,
+                                      uct_dcx_ext_layout_t *layout)
+{
+    uct_dcx_md_t *md = ucs_derived_of(tl_md, uct_dcx_md_t);
+
+    if (layout == NULL) {
+        uct_dcx_mem_place_clear(md, index);
+        return UCS_OK;
+    }
+    return uct_dcx_mem_place_set(md, index, layout->mem);
+}
+
+
+const uct_dcx_ext_ops_t uct_dcx_ext = {
+    .query   = uct_dcx_ext_query,
+    .reg     = uct_dcx_ext_reg,
+    .dereg   = uct_dcx_ext_dereg,
+    .make    = uct_dcx_ext_make,
+    .destroy = uct_dcx_mem_layout_destroy,
+    .set     = uct_dcx_ext_set,
+    .wait    = uct_dcx_ext_wait,
+    .revoke  = uct_dcx_mem_layout_revoke,
+    .enable  = uct_dcx_mem_places_enable,
+    .place   = uct_dcx_ext_place,
+    .watch   = uct_dcx_md_set_watch
+};
