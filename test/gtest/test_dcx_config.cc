@@ -262,6 +262,16 @@ INSTANTIATE_TEST_SUITE_P(each, dcx_option, testing::ValuesIn(options),
 
 /* --- options together ----------------------------------------------------- */
 
+/* Options of views are not the device's: it goes on without them. */
+TEST(dcx_config, views_apart)
+{
+    environment env(settings{{"TYPES_MAX", "0"}});
+    ucx_log_reader log;
+
+    dcx_loop();
+    EXPECT_EQ("", log.take());
+}
+
 /* A message longer than that is cut there, and MPICH unpacks whole numbers. */
 TEST(dcx_config, parts_are_multiples_of_8)
 {

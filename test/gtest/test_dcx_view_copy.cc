@@ -342,7 +342,7 @@ TEST_P(dcx_view_late, foreign_worker)
     auto before                 = memory;
     dcx_views views;
 
-    EXPECT_FALSE(views->worker_discount(memory.data()));
+    EXPECT_FALSE(views->ucp->worker_discount((ucp_worker_h)memory.data()));
     EXPECT_EQ(before, memory);
 }
 

@@ -26,20 +26,21 @@ static struct {
 
 hook_real_t hook_real;
 
-static void lock(void *worker)
+static void lock(ucp_worker_h worker)
 {
     t.is_locked += (worker == WORKER);
 }
 
-static void unlock(void *worker)
+static void unlock(ucp_worker_h worker)
 {
     t.is_locked -= (worker == WORKER);
 }
 
 const uct_dcx_view_ops_t *hook_views(void)
 {
-    static const uct_dcx_view_ops_t views = {.worker_lock   = lock,
+    static const ucp_inside_ops_t ucp     = {.worker_lock   = lock,
                                              .worker_unlock = unlock};
+    static const uct_dcx_view_ops_t views = {.ucp = &ucp};
 
     return &views;
 }

@@ -1,27 +1,28 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What stands before UCP, so that data types of MPI travel without being packed:
- * this library is preloaded, thus programs and MPIs call the functions below
- * first. What does not go by view goes on to UCP after a few instructions: messages
- * of contiguous memory, every call where views are off, and messages of a type of
- * which it is known that they are too few elements.
+ * What stands before UCP, so that data types of MPI travel without being
+ * packed: this library is preloaded, thus programs and MPIs call the functions
+ * below first. What does not go by view goes on to UCP after a few
+ * instructions: messages of contiguous memory, every call where views are off,
+ * and messages of a type of which it is known that they are too few elements.
  *
  *   hook_message.c   which messages go by view
  *   hook_op.c        ... from their call to their end
  *   hook_type.c      data types as shapes: mpi_type.h, or lists of pieces
- *   hook_commit.c    ... of an MPI that tells their layout between its calls only
+ *   hook_commit.c    ... of an MPI that tells layouts between its calls only
  *   hook_pause.c     ... that short messages are received into
- *   hook_context.c   which contexts and workers have views; hook_config.c options
- *                    of UCP, hook_tls.c UCX_TLS
+ *   hook_context.c   which contexts and workers have views; hook_config.c has
+ *                    options of UCP, hook_tls.c UCX_TLS
  *   hook_ep.c        which endpoints can carry them
  *   hook_handle.c    UCP's handles of views
  *   hook_views.c     the transport's views
  *   hook_real.c      UCP's functions
  *   hook_report.c    how many messages went by view, and why others did not
  *
- * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr() ...)
- * call those here by way of the dynamic linker, thus come by as well. Those that may
- * be within UCP's own locks call nothing that takes them under a lock of ours.
+ * UCP's other functions of this kind (ucp_tag_send_nb(), ucp_tag_recv_nbr()
+ * ...) call those here by way of the dynamic linker, thus come by as well.
+ * Those that may be within UCP's own locks call nothing that takes them under a
+ * lock of ours.
  */
 #include "views/type/hook_commit.h"
 #include "hook_context.h"
@@ -51,7 +52,7 @@ static inline int hook_has_type(const ucp_request_param_t *param)
 static inline int hook_is_packed(ucp_datatype_t datatype, size_t count)
 {
     return hook_type_is_ours(datatype) &&
-           hook_type_is_few(hook_type_ucp(datatype)->context, count) &&
+           hook_type_is_few(ucp_inside_generic(datatype)->context, count) &&
            !hook_report_is_enabled();
 }
 
@@ -252,8 +253,8 @@ ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
                                           param);
 }
 
-/* UCP calls no callback of a request that is freed before it is completed, but the
- * view has to be closed: our callback stays, the user's does not. */
+/* UCP calls no callback of a request that is freed before it is completed, but
+ * the view has to be closed: our callback stays, the user's does not. */
 static HOOK_SLOW void hook_request_free(void *request)
 {
     if (hook_op_silence(request)) {
@@ -275,7 +276,8 @@ HOOK_EXPORT void ucp_request_free(void *request)
     hook_real.ucp_request_free(request);
 }
 
-/* UCP has another request than the caller if that one's is in memory of its own. */
+/* UCP has another request than the caller if that one's is in memory of its
+ * own. */
 HOOK_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
 {
     hook_op_t *op;
@@ -291,7 +293,8 @@ HOOK_EXPORT void ucp_request_cancel(ucp_worker_h worker, void *request)
     hook_op_put(op);
 }
 
-/* ... and the caller's says nothing until it is completed, but that it is not. */
+/* ... and the caller's says nothing until it is completed, but that it is
+ * not. */
 HOOK_EXPORT ucs_status_t ucp_request_query(void *request,
                                            ucp_request_attr_t *attr)
 {
@@ -362,8 +365,8 @@ HOOK_EXPORT ucs_status_t ucp_worker_create(ucp_context_h context,
     return hook_worker_create(context, params, worker_p);
 }
 
-/* UCP does not complete receives that nothing has come for: their views end when
- * no device reaches them any more. */
+/* UCP does not complete receives that nothing has come for: their views end
+ * when no device reaches them any more. */
 HOOK_EXPORT void ucp_worker_destroy(ucp_worker_h worker)
 {
     hook_worker_t *known;

@@ -76,8 +76,8 @@ static hook_context_t *hook_context_remove(ucp_context_h context)
     return found;
 }
 
-/* The transport is there once libuct has looked for its transports. Whoever asks
- * for them first has it look; here it is us, before a domain is opened. */
+/* The transport is there once libuct has looked for its transports. Whoever
+ * asks for them first has it look; here it is us, before a domain is opened. */
 static void hook_context_open_plugin(void)
 {
     uct_component_h *components;
@@ -120,8 +120,8 @@ static int hook_context_has(const ucp_params_t *params, uint64_t features)
            (params->features & features);
 }
 
-/* Whether it could send or receive a data type by view: UCP tells the limits of its
- * protocols (hook_ep.c) where there are tags. */
+/* Whether it could send or receive a data type by view: UCP tells the limits of
+ * its protocols (hook_ep.c) where there are tags. */
 static int hook_context_is_for_views(const ucp_params_t *params,
                                      const uct_dcx_view_policy_t *policy)
 {
@@ -137,7 +137,8 @@ static int hook_context_is_for_views(const ucp_params_t *params,
     return 1;
 }
 
-/* Lets the real function work with this configuration, and sees what it opens */
+/* Lets the real function work with this configuration, and sees what it
+ * opens */
 static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
                                        const ucp_params_t *params,
                                        const ucp_config_t *config,
@@ -160,11 +161,12 @@ static ucs_status_t hook_context_watch(unsigned major, unsigned minor,
     return status;
 }
 
-/* What a peer without dcx announces, UCP would fetch to memory that the CPU cannot
- * touch by way of fragments in host memory, and asserts that the peer does so, too
- * (rndv.c: ucp_rndv_is_recv_pipeline_needed()). Memory of this type no lane takes,
- * so that there are no fragments, and the peer sends by active messages. Real
- * devices that compute want fragments, and so may the user. */
+/* What a peer without dcx announces, UCP would fetch to memory that the CPU
+ * cannot touch by way of fragments in host memory, and asserts that the peer
+ * does so, too (rndv.c: ucp_rndv_is_recv_pipeline_needed()). Memory of this
+ * type no lane takes, so that there are no fragments, and the peer sends by
+ * active messages. Real devices that compute want fragments, and so may the
+ * user. */
 static int hook_context_without_fragments(ucp_config_t *config,
                                           const char *text)
 {
@@ -174,8 +176,8 @@ static int hook_context_without_fragments(ucp_config_t *config,
                                         "rocm-managed") == UCS_OK);
 }
 
-/* ... and with the copy transport in UCX_TLS, meanwhile: the configuration is the
- * caller's. */
+/* ... and with the copy transport in UCX_TLS, meanwhile: the configuration is
+ * the caller's. */
 static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
                                           const ucp_params_t *params,
                                           ucp_config_t *config,
@@ -192,7 +194,7 @@ static ucs_status_t hook_context_with_tls(unsigned major, unsigned minor,
         hook_real.ucp_config_modify(config, "TLS", added);
     }
 
-    context->needs_handles = hook_views()->has_typed_handles();
+    context->needs_handles = hook_views()->ucp->has_typed_handles();
     context->is_any_peer =
             context->has_protocols || is_guarded || hook_tls_is_dcx_only(tls);
     status = hook_context_watch(major, minor, params, config, context);
@@ -212,7 +214,8 @@ static void hook_context_decide(hook_context_t *context, const char *tls)
     context->is_for_views = 0;
     if ((tls == NULL) || !hook_tls_has_dcx(tls)) {
         hook_report_off("UCX_TLS does not have dcx");
-    } else if (context->has_protocols && !hook_views()->has_typed_handles()) {
+    } else if (context->has_protocols &&
+               !hook_views()->ucp->has_typed_handles()) {
         hook_report_off("UCX_PROTO_ENABLE=y, whose protocols do not take views "
                         "in this version of UCX");
     } else {
@@ -225,7 +228,7 @@ static int hook_context_has_to_know(const hook_context_t *context,
                                     const char *tls)
 {
     return (tls != NULL) && context->has_protocols &&
-           hook_views()->has_typed_handles();
+           hook_views()->ucp->has_typed_handles();
 }
 
 static ucs_status_t hook_context_try(unsigned major, unsigned minor,
@@ -348,8 +351,8 @@ static void hook_worker_add(hook_worker_t *worker)
 }
 
 /* Lets the real function work, and sees whether it makes endpoints of the copy
- * transport: a context that is not for views has it, too, to know of others'. Why
- * there are no views, or NULL, is in off_p. */
+ * transport: a context that is not for views has it, too, to know of others'.
+ * Why there are no views, or NULL, is in off_p. */
 static ucs_status_t hook_worker_watch(ucp_context_h context,
                                       const ucp_worker_params_t *params,
                                       ucp_worker_h *worker_p,
@@ -365,7 +368,7 @@ static ucs_status_t hook_worker_watch(ucp_context_h context,
     *off_p = NULL;
     if (copy_eps == 0) {
         *off_p = "UCP made no endpoint of the copy transport";
-    } else if ((status == UCS_OK) && !views->worker_discount(*worker_p)) {
+    } else if ((status == UCS_OK) && !views->ucp->worker_discount(*worker_p)) {
         *off_p = "dcx was built with another UCX: build it with this one";
     }
 

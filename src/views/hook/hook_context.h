@@ -29,10 +29,10 @@ typedef struct hook_context {
     int is_any_peer;   /* a receive by view takes whatever may come */
     int needs_handles; /* UCP wants one of each view */
 
-    /* UCP goes by its newer protocols (proto v2). They copy what peers without dcx
-     * announce by fragments that both sides agree on, and find no way to or from
-     * memory of a type that they do not know, even if it is the peer's: then all
-     * contexts know views. */
+    /* UCP goes by its newer protocols (proto v2). They copy what peers without
+     * dcx announce by fragments that both sides agree on, and find no way to or
+     * from memory of a type that they do not know, even if it is the peer's:
+     * then all contexts know views. */
     int has_protocols;
 
     hook_handles_t handles;

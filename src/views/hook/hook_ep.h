@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * What is to be known of an endpoint before a view is sent by it, as UCP itself
- * tells. It is that of the endpoint's configuration, of which a worker has few, for
- * as long as it is there: read once for each. Endpoints come and go, and UCP gives
- * one another configuration when it is connected.
+ * tells. It is that of the endpoint's configuration, of which a worker has few,
+ * for as long as it is there: read once for each. Endpoints come and go, and
+ * UCP gives one another configuration when it is connected.
  */
 #ifndef HOOK_EP_H
 #define HOOK_EP_H
@@ -11,15 +11,9 @@
 #include "hook_context.h"
 
 
-typedef struct hook_ep {
-    int has_dcx;      /* for RDMA */
-    size_t max_short; /* what UCP sends from the CPU, of whatever memory */
-} hook_ep_t;
-
-
 /* The worker of an endpoint, NULL: it has no views */
 hook_worker_t *hook_ep_worker(ucp_ep_h ep);
 
-hook_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ep);
+ucp_inside_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ep);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * A message that does not go by view has to be told soon: first comes what is
  * known of its type alone, with no lock and no reference, as the type is alive
- * while a call has it. What was found so of a type is kept with it, as the number
- * of elements up to which it holds (hook_type_is_few()).
+ * while a call has it. What was found so of a type is kept with it, as the
+ * number of elements up to which it holds (hook_type_is_few()).
  */
 #include "hook_message.h"
 #include "hook_context.h"
@@ -35,7 +35,8 @@ static hook_op_t *hook_message_as_it_came(hook_kind_t why, size_t bytes)
     return NULL;
 }
 
-/* Pieces that are far apart cost a device more, as it looks up where each is. */
+/* Pieces that are far apart cost a device more, as it looks up where each
+ * is. */
 static int hook_message_is_dense_span(size_t span, size_t length)
 {
     return 4. * span <= 9. * length;
@@ -106,7 +107,8 @@ static size_t hook_message_min_count(hook_type_t *type)
     return min / size + (min % size != 0);
 }
 
-/* Whether 'count' elements have pieces far apart, and so has any larger number */
+/* Whether 'count' elements have pieces far apart, and so has any larger
+ * number */
 static int hook_message_is_sparse_from(shape_data_t data, size_t count)
 {
     data.count = count;
@@ -148,8 +150,8 @@ static void hook_message_keep(const hook_message_t *message, hook_kind_t why)
     }
 }
 
-/* A receive takes what any peer sends, over whatever lanes there are, as long as
- * UCP has no fragments (hook_context_without_fragments()). */
+/* A receive takes what any peer sends, over whatever lanes there are, as long
+ * as UCP has no fragments (hook_context_without_fragments()). */
 static hook_kind_t hook_message_check_receive(const hook_worker_t *worker,
                                               const hook_message_t *message)
 {
@@ -164,7 +166,7 @@ static hook_kind_t hook_message_check_receive(const hook_worker_t *worker,
 static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                           const hook_message_t *message)
 {
-    hook_ep_t ep;
+    ucp_inside_ep_t ep;
 
     if (message->is_immediate) {
         return HOOK_IMMEDIATE;
@@ -183,8 +185,8 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                                             HOOK_SENT;
 }
 
-/* Begins the operation as the data type's owner sees it. The reference to the type
- * becomes the operation's. */
+/* Begins the operation as the data type's owner sees it. The reference to the
+ * type becomes the operation's. */
 static void hook_message_start(const hook_message_t *message,
                                const hook_worker_t *worker, hook_op_t *op)
 {

@@ -10,8 +10,8 @@
 #include "hook_op.h"
 
 
-/* The operation, with a view that devices can use and the data type's own start,
- * for the caller to issue; NULL: it goes as it came. */
+/* The operation, with a view that devices can use and the data type's own
+ * start, for the caller to issue; NULL: it goes as it came. */
 hook_op_t *hook_message_send(ucp_ep_h ep, const void *buffer, size_t count,
                              const ucp_request_param_t *param);
 hook_op_t *hook_message_recv(ucp_worker_h worker, void *buffer, size_t count,

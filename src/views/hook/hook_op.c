@@ -121,8 +121,8 @@ static void hook_op_close(hook_op_t *op, int is_failed)
 
 /* Nobody at the other side has access after an operation that went well, nor
  * after a message that was too long for its buffer, which UCP drops before it
- * takes place. All other errors, a cancelled operation among them, may stand for
- * a connection that failed in the middle. */
+ * takes place. All other errors, a cancelled operation among them, may stand
+ * for a connection that failed in the middle. */
 static int hook_op_is_failure(ucs_status_t status)
 {
     return (status != UCS_OK) && (status != UCS_ERR_MESSAGE_TRUNCATED);
@@ -137,33 +137,9 @@ static void hook_op_finish(hook_op_t *op, ucs_status_t status)
     hook_type_put(op->type);
 }
 
-/* The first word of a request is its status and its flags, which another thread
- * waits for (src/ucp/core/ucp_request.h) */
-static _Atomic uint64_t *hook_op_request_word(void *request)
-{
-    return (void *)((char *)request - hook_op_request_size);
-}
-
-/* Becomes a request that is neither completed nor anything else */
-static void hook_op_request_init(void *request)
-{
-    *hook_op_request_word(request) = 0;
-}
-
-/* Becomes what the other one is, and the caller's with its first word */
-static void hook_op_request_copy(void *request, void *from)
-{
-    _Atomic uint64_t *word = hook_op_request_word(request);
-    _Atomic uint64_t *last = hook_op_request_word(from);
-
-    memcpy((void *)(word + 1), (const void *)(last + 1),
-           hook_op_request_size - sizeof(*word));
-    atomic_store_explicit(word, *last, memory_order_release);
-}
-
-/* The callback is read when the operation is found by its request no more, so that
- * hook_op_silence() comes before or not at all. UCP's reference stays until that
- * callback returns. */
+/* The callback is read when the operation is found by its request no more, so
+ * that hook_op_silence() comes before or not at all. UCP's reference stays
+ * until that callback returns. */
 static hook_op_callback_t hook_op_remove_completed(hook_op_t *op, void *request)
 {
     hook_op_callback_t user;
@@ -190,7 +166,7 @@ static hook_op_callback_t hook_op_complete(hook_op_t *op, void *request,
     hook_op_finish(op, status);
     user = hook_op_remove_completed(op, request);
     if (user.request != NULL) {
-        hook_op_request_copy(user.request, request);
+        ucp_inside_request_copy(user.request, request, hook_op_request_size);
     } else {
         user.request = request;
     }
@@ -198,7 +174,8 @@ static hook_op_callback_t hook_op_complete(hook_op_t *op, void *request,
     return user;
 }
 
-/* What came, into a receive of a tag. MPIs have all receives end in a callback. */
+/* What came, into a receive of a tag. MPIs have all receives end in a
+ * callback. */
 static void hook_op_came(hook_op_t *op, const ucp_tag_recv_info_t *info,
                          ucs_status_t status)
 {
@@ -265,7 +242,7 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
 
     ++op->num_refs;
     if (user->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) {
-        hook_op_request_init(user->request);
+        ucp_inside_request_init(user->request, hook_op_request_size);
         op->callback.request = user->request;
         param.op_attr_mask &= ~UCP_OP_ATTR_FIELD_REQUEST;
         param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
@@ -277,8 +254,8 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
         op->callback.arg = user->user_data;
     }
 
-    /* nor soon by a copy at the other side, which UCP's newer protocols would take for
-     * the end of it */
+    /* nor soon by a copy at the other side, which UCP's newer protocols would
+     * take for the end of it */
     param.op_attr_mask &=
             ~(UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FLAG_FAST_CMPL);
     param.op_attr_mask |=

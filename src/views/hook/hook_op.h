@@ -7,10 +7,10 @@
  * One lock, under which nothing is called. UCP may complete an operation while
  * the call that began it has not returned yet, in another thread or in this.
  *
- * A request in memory of the caller's UCP does not get, but gives one of its own:
- * it marks a request as completed before it calls what is to be called then, when
- * another thread that polls it may have used its memory again. The caller's is a
- * copy of what UCP completed, made in the end.
+ * A request in memory of the caller's UCP does not get, but gives one of its
+ * own: it marks a request as completed before it calls what is to be called
+ * then, when another thread that polls it may have used its memory again. The
+ * caller's is a copy of what UCP completed, made in the end.
  */
 #ifndef HOOK_OP_H
 #define HOOK_OP_H
@@ -51,8 +51,8 @@ typedef enum hook_op_kind {
 } hook_op_kind_t;
 
 
-/* How many have a request. A hint that needs no lock: who asks about a request of
- * its own sees at least that one. */
+/* How many have a request. A hint that needs no lock: who asks about a request
+ * of its own sees at least that one. */
 extern atomic_uint hook_op_num __attribute__((visibility("hidden")));
 
 /* An operation without anything yet, for a call, or NULL: no memory */
@@ -75,12 +75,12 @@ ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result);
  * now on */
 int hook_op_silence(void *request);
 
-/* A reference to the operation of a request, whose 'ucp_request' stays UCP's while
- * it is held; NULL: UCP has this request itself. */
+/* A reference to the operation of a request, whose 'ucp_request' stays UCP's
+ * while it is held; NULL: UCP has this request itself. */
 hook_op_t *hook_op_hold(void *request);
 
-/* The worker is no more: ends what UCP has not completed, which includes receives
- * that nothing came for. */
+/* The worker is no more: ends what UCP has not completed, which includes
+ * receives that nothing came for. */
 void hook_op_abandon(ucp_worker_h worker);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Finds the MPI. Known are those whose library and version are in the tables; it
- * tells the version before MPI_Init(), too. Any other is as if there were none.
- * A process has one MPI: once found, it stays.
+ * Finds the MPI. Known are those whose library and version are in the tables;
+ * it tells the version before MPI_Init(), too. Any other is as if there were
+ * none. A process has one MPI: once found, it stays.
  */
 #define _GNU_SOURCE
 #include "mpi_lib.h"
@@ -19,8 +19,8 @@ enum {
 
 
 /* The object that makes generic data types, and the library of its MPI: both
- * SONAMEs, behind which a file's name may have more. Of several with one name the
- * version decides. */
+ * SONAMEs, behind which a file's name may have more. Of several with one name
+ * the version decides. */
 typedef struct mpi_lib_object {
     const char *code;
     const char *library;

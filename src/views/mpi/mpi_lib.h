@@ -13,14 +13,14 @@
 
 
 /* An MPI_Datatype: of Open MPI an address, of MPICH an int. It is passed like
- * that to functions that take an int, too: on x86-64 an int argument is the lower
- * half of the register. */
+ * that to functions that take an int, too: on x86-64 an int argument is the
+ * lower half of the register. */
 typedef uintptr_t mpi_handle_t;
 
 
 /* How a type was made: MPI_COMBINER_*. The order is that of all MPIs; only the
- * value of the first differs. No MPI makes those with _INTEGER any more, which are
- * of Fortran in MPI-1. */
+ * value of the first differs. No MPI makes those with _INTEGER any more, which
+ * are of Fortran in MPI-1. */
 typedef enum mpi_combiner {
     MPI_LIB_NAMED,
     MPI_LIB_DUP,
@@ -106,8 +106,9 @@ extern const mpi_lib_t mpi_lib_ompi_6;
 extern const mpi_lib_t mpi_lib_mpich;
 
 
-/* The numbers, from an MPI that has counts of 64 bits as well. Returns non-zero, and
- * leaves the type to packing, if it has any, or more of a kind than an int counts. */
+/* The numbers, from an MPI that has counts of 64 bits as well. Returns
+ * non-zero, and leaves the type to packing, if it has any, or more of a kind
+ * than an int counts. */
 static inline int
 mpi_args_set_numbers(mpi_args_t *args, size_t ints, size_t addresses,
                      size_t counts, size_t types)
@@ -133,8 +134,8 @@ const mpi_lib_t *mpi_lib_of(const void *code);
 /* Returns non-zero if the MPI does not tell */
 int mpi_lib_get_extents(mpi_handle_t type, mpi_extents_t *extents);
 
-/* Fills 'args', which mpi_lib_put_args() frees. Returns non-zero if the MPI does
- * not tell, or there are more than 'max' of a kind. */
+/* Fills 'args', which mpi_lib_put_args() frees. Returns non-zero if the MPI
+ * does not tell, or there are more than 'max' of a kind. */
 int mpi_lib_get_args(const mpi_lib_t *lib, mpi_handle_t type, int max,
                      mpi_args_t *args);
 void mpi_lib_put_args(const mpi_lib_t *lib, mpi_args_t *args);

@@ -2,10 +2,11 @@
 /*
  * MPICH 4 and 5: src/include/mpi.h.in.
  *
- * As Debian builds 4.0.2, all calls of MPI hold one lock if the program asked for
- * MPI_THREAD_MULTIPLE, and a thread that has it must not take it again
- * (mpidu_thread_fallback.h): MPICH cannot be asked within a call then, but is when
- * a type was committed (hook_commit.c). With fewer threads there is no lock.
+ * As Debian builds 4.0.2, all calls of MPI hold one lock if the program asked
+ * for MPI_THREAD_MULTIPLE, and a thread that has it must not take it again
+ * (mpidu_thread_fallback.h): MPICH cannot be asked within a call then, but is
+ * when a type was committed (hook_commit.c). With fewer threads there is no
+ * lock.
  */
 #include "mpi_lib.h"
 
@@ -42,14 +43,15 @@ static int mpich_is_askable(void)
            (provided != MPICH_THREAD_MULTIPLE);
 }
 
-/* ucx_datatype.c: the context is the MPIR_Datatype, and its first field, as that
- * of all of MPICH's objects, the handle */
+/* ucx_datatype.c: the context is the MPIR_Datatype, and its first field, as
+ * that of all of MPICH's objects, the handle */
 static mpi_handle_t mpich_handle(const void *context)
 {
     return *(const unsigned *)context;
 }
 
-/* MPI_Type_get_envelope() fails if there are counts of 64 bits, this one does not */
+/* MPI_Type_get_envelope() fails if there are counts of 64 bits, this one does
+ * not */
 static int mpich_get_envelope(mpi_handle_t type, mpi_args_t *args,
                               int *combiner)
 {
@@ -61,7 +63,8 @@ static int mpich_get_envelope(mpi_handle_t type, mpi_args_t *args,
     return mpi_args_set_numbers(args, ints, addresses, counts, types);
 }
 
-/* The handles are written as an array of ints, then moved apart, from its end */
+/* The handles are written as an array of ints, then moved apart, from its
+ * end */
 static int mpich_get_contents(mpi_handle_t type, mpi_args_t *args)
 {
     unsigned handle;
@@ -80,9 +83,10 @@ static int mpich_get_contents(mpi_handle_t type, mpi_args_t *args)
     return 0;
 }
 
-/* MPI_Type_get_contents() returned a reference of each that is not named, and of
- * pairs (MPI_DOUBLE_INT), which are named, but objects (type_contents.c). These
- * cannot be given back: MPI_Type_free() refuses named types, and never frees them. */
+/* MPI_Type_get_contents() returned a reference of each that is not named, and
+ * of pairs (MPI_DOUBLE_INT), which are named, but objects (type_contents.c).
+ * These cannot be given back: MPI_Type_free() refuses named types, and never
+ * frees them. */
 static void mpich_put_types(const mpi_args_t *args)
 {
     int combiner, handle;

@@ -1,11 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Open MPI 4.1, 5.0 and 6.0: ompi/include/mpi.h.in, ompi/datatype/ompi_datatype.h.
+ * Open MPI 4.1, 5.0 and 6.0: ompi/include/mpi.h.in,
+ * ompi/datatype/ompi_datatype.h.
  *
- * ompi_datatype_get_args() is asked, which has one form in 4.1 and 5.0, and another
- * in 6.0: MPI_Type_get_envelope() and MPI_Type_get_contents() are around it, but
- * end the job for a type that Open MPI made for itself and that has no arguments,
- * and copy each type that they return.
+ * ompi_datatype_get_args() is asked, which has one form in 4.1 and 5.0, and
+ * another in 6.0: MPI_Type_get_envelope() and MPI_Type_get_contents() are
+ * around it, but end the job for a type that Open MPI made for itself and that
+ * has no arguments, and copy each type that they return.
  */
 #include "mpi_lib.h"
 

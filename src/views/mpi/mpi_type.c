@@ -5,8 +5,8 @@
  * that the MPI tells for each of them, and the whole is checked by its size and
  * true extent.
  *
- * How much is walked is bounded, by what one may well describe with a type: what
- * is beyond stays with the MPI.
+ * How much is walked is bounded, by what one may well describe with a type:
+ * what is beyond stays with the MPI.
  */
 #include "mpi_type.h"
 #include "views/shape/shape_build.h"
@@ -41,7 +41,8 @@ static int walk_steps(walk_t *walk, long steps)
     return walk->steps_left >= 0;
 }
 
-/* --- named types ----------------------------------------------------------- */
+/* --- named types
+ * ----------------------------------------------------------- */
 
 static void walk_add_bytes(shape_builder_t *builder, ptrdiff_t offset,
                            size_t bytes)
@@ -76,7 +77,8 @@ static shape_t *walk_named(walk_t *walk, const mpi_extents_t *extents)
     return shape_build_end(builder, extents->extent);
 }
 
-/* --- a type, again and again ------------------------------------------------ */
+/* --- a type, again and again
+ * ------------------------------------------------ */
 
 /* 'count' times a shape, which is freed; NULL stays NULL */
 static shape_t *walk_repeat(walk_t *walk, shape_t *shape, ptrdiff_t offset,
@@ -123,9 +125,11 @@ static shape_t *walk_vector(walk_t *walk, const mpi_args_t *args)
     return walk_repeat(walk, shape, 0, args->ints[0], stride);
 }
 
-/* --- lists ----------------------------------------------------------------- */
+/* --- lists
+ * ----------------------------------------------------------------- */
 
-/* Displacements are addresses, or behind what else is in the integers, in extents */
+/* Displacements are addresses, or behind what else is in the integers, in
+ * extents */
 static ptrdiff_t walk_displacement(const mpi_args_t *args, int i,
                                    ptrdiff_t extent)
 {
@@ -203,7 +207,8 @@ static shape_t *walk_list(walk_t *walk, const mpi_args_t *args)
     return shape;
 }
 
-/* --- parts of arrays -------------------------------------------------------- */
+/* --- parts of arrays
+ * -------------------------------------------------------- */
 
 /* The dimension that is 'i'th from the innermost one */
 static int walk_array_dim(const walk_t *walk, int num, int order, int i)
@@ -231,8 +236,8 @@ static shape_t *walk_subarray(walk_t *walk, const mpi_args_t *args)
     return shape;
 }
 
-/* Of a dimension of MPI_Type_create_darray(): blocks that go round the processes,
- * of which one is seen */
+/* Of a dimension of MPI_Type_create_darray(): blocks that go round the
+ * processes, of which one is seen */
 typedef struct walk_darray {
     ptrdiff_t size;  /* of the whole */
     ptrdiff_t block; /* elements that are one process's */
@@ -319,7 +324,8 @@ static shape_t *walk_darray(walk_t *walk, const mpi_args_t *args)
     return shape;
 }
 
-/* --- the types ------------------------------------------------------------- */
+/* --- the types
+ * ------------------------------------------------------------- */
 
 /* Those of Fortran 90 are as named ones */
 static const walk_make_t walk_makes[MPI_LIB_NUM_COMBINERS] = {
@@ -376,8 +382,8 @@ static shape_t *walk_type(walk_t *walk, mpi_handle_t type)
     return shape;
 }
 
-/* Whether the MPI sees as many bytes in as much room: MPICH counts entries of no
- * bytes in the true extent */
+/* Whether the MPI sees as many bytes in as much room: MPICH counts entries of
+ * no bytes in the true extent */
 static int walk_check(mpi_handle_t type, const shape_t *shape)
 {
     mpi_extents_t extents;

@@ -17,8 +17,8 @@ size_t mpi_type_size(const mpi_lib_t *lib, const void *context);
 
 /* The shape of the type whose generic data type has 'context', which the caller
  * frees by free(); NULL: it cannot be told, or has more than 'max_nests' nests.
- * Called by any thread, within calls of MPI if that can be asked then; the type is
- * committed and alive. */
+ * Called by any thread, within calls of MPI if that can be asked then; the type
+ * is committed and alive. */
 shape_t *mpi_type_shape(const mpi_lib_t *lib, const void *context,
                         size_t max_nests);
 

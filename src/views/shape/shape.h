@@ -1,20 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shape: where the bytes of a data type lie, seen from the address that a call
- * is given, in the order in which they travel. Made once for a type by a builder
- * (shape_build.h), then constant; it knows neither MPI nor UCX nor a device.
+ * A shape: where the bytes of a data type lie, seen from the address that a
+ * call is given, in the order in which they travel. Made once for a type by a
+ * builder (shape_build.h), then constant; it knows neither MPI nor UCX nor a
+ * device.
  *
  *   shape    'repeat' times round, 'stride' bytes apart: nest 0, nest 1, ...
- *   nest     a block of 'bytes' at 'offset', in up to SHAPE_MAX_DIMS dimensions,
- *            of which dims[0] is the innermost
+ *   nest     a block of 'bytes' at 'offset', in up to SHAPE_MAX_DIMS
+ *            dimensions, of which dims[0] is the innermost
  *
  * An element of the type is one shape; element i of a message lies i * 'extent'
  * bytes behind the first.
  *
  *   MPI_Type_vector(5, 2, 6, MPI_DOUBLE)      one nest: 16 bytes, dims {5, 48}
  *   a face of a box                           one nest: rows, then planes
- *   MPI_Type_indexed()                        a nest for each block that does not
- *                                             go on what the one before began
+ *   MPI_Type_indexed()                        a nest for each block that does
+ *                                             not go on what one before began
  *   an array of {double, char}                two nests, repeated
  */
 #ifndef SHAPE_H
@@ -97,8 +98,8 @@ int shape_as_nest(const shape_data_t *data, shape_nest_t *nest);
 typedef int (*shape_add_t)(void *arg, char *address, size_t bytes);
 int shape_for_each(const shape_data_t *data, shape_add_t add, void *arg);
 
-/* By the processor: 'length' bytes from byte 'offset' of the data on, into 'dest'
- * or out of 'src'. They are there. Blocks may overlap in a gather. */
+/* By the processor: 'length' bytes from byte 'offset' of the data on, into
+ * 'dest' or out of 'src'. They are there. Blocks may overlap in a gather. */
 void shape_gather(const shape_data_t *data, size_t offset, void *dest,
                   size_t length);
 void shape_scatter(const shape_data_t *data, size_t offset, const void *src,

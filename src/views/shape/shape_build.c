@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A builder keeps a list of nests. What is appended is merged into the last one
- * where it can, and that into the one before: each merge makes the list shorter,
- * so the work is linear and the list as short as the blocks are regular.
+ * where it can, and that into the one before: each merge makes the list
+ * shorter, so the work is linear and the list as short as the blocks are
+ * regular.
  */
 #include "shape_build.h"
 #include "shape_box.h"
@@ -218,8 +219,8 @@ void shape_build_add(shape_builder_t *builder, const shape_nest_t *nest)
     shape_build_unfold(builder, &box, box.num_dims, nest->offset);
 }
 
-/* What stands alone keeps its outermost dimension as rounds, if no nest can have
- * it. Something that follows ends that. */
+/* What stands alone keeps its outermost dimension as rounds, if no nest can
+ * have it. Something that follows ends that. */
 static void shape_build_append_rounds(shape_builder_t *builder,
                                       const shape_box_t *box, ptrdiff_t offset)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Gather and scatter by the processor. The first byte is found by division, and
- * in a list by search. A dimension is a part of a first step, whole steps, and a
- * part of a last one; what is whole goes in runs.
+ * in a list by search. A dimension is a part of a first step, whole steps, and
+ * a part of a last one; what is whole goes in runs.
  */
 #include "shape_box.h"
 #include "shape_run.h"
@@ -89,12 +89,15 @@ static unsigned shape_find(const shape_t *shape, size_t offset)
     return low;
 }
 
-/* The whole blocks from one on that are left of a round. Returns the next one. */
+/* The whole blocks from one on that are left of a round. Returns the next
+ * one. */
 static unsigned
-shape_copy_places(shape_copy_t *copy, const shape_t *shape, unsigned i, char *at)
+shape_copy_places(shape_copy_t *copy, const shape_t *shape, unsigned i,
+                  char *at)
 {
     size_t end      = shape->places[i].begin + copy->left;
-    unsigned next   = (end < shape->round) ? shape_find(shape, end) : shape->num;
+    unsigned next   = (end < shape->round) ? shape_find(shape, end) :
+                                             shape->num;
     shape_run_t run = {
         .at         = at,
         .bytes      = shape->block,

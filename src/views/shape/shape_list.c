@@ -9,8 +9,8 @@
 
 
 enum {
-    /* blocks of which a nest is not worth its dimensions, in a list: blocks that
-     * are equal and equidistant by accident */
+    /* blocks of which a nest is not worth its dimensions, in a list: blocks
+     * that are equal and equidistant by accident */
     SHAPE_LIST_FEW = 8
 };
 

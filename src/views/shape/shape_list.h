@@ -17,8 +17,8 @@ typedef struct shape_list {
 } shape_list_t;
 
 
-/* Makes rounds of a list that repeats itself. What was merged by accident is taken
- * back first, as long as the list has no more than 'max_nests'. */
+/* Makes rounds of a list that repeats itself. What was merged by accident is
+ * taken back first, as long as the list has no more than 'max_nests'. */
 void shape_list_find_rounds(shape_list_t *list, size_t max_nests);
 
 /* NULL: no memory, or sums that overflow */

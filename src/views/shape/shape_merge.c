@@ -29,7 +29,8 @@ static int shape_merge_adjacent(shape_nest_t *nest, const shape_nest_t *next)
     return 1;
 }
 
-/* How often a nest is there in its outermost dimension, if that is 'num_dims' */
+/* How often a nest is there in its outermost dimension, if that is
+ * 'num_dims' */
 static size_t shape_merge_count(const shape_nest_t *nest, unsigned num_dims)
 {
     return (nest->num_dims == num_dims) ? nest->dims[num_dims - 1].count : 1;

@@ -195,8 +195,8 @@ static char *shape_run_near(const shape_run_t *run, char *packed)
 }
 
 /* Short blocks of which many would be loaded at once, into one set of the first
- * cache: beyond what it has room for they hinder each other, up to a third of the
- * time. So the next ones wait for the last byte. */
+ * cache: beyond what it has room for they hinder each other, up to a third of
+ * the time. So the next ones wait for the last byte. */
 static char *shape_run_far(const shape_run_t *run, char *packed)
 {
     static const volatile char none = 0; /* the compiler does not know that */

@@ -14,12 +14,12 @@
  * Below are the library's own functions, called by their names of the profiling
  * interface, so that a tool sees the program's calls alone. What is invalid is
  * told by them. Above may be a tool that is linked with the program: what is
- * preloaded comes before it, so that the usual names here pass their calls to it.
- * It comes back by the names of the profiling interface, which do the work.
+ * preloaded comes before it, so that the usual names here pass their calls to
+ * it. It comes back by the names of the profiling interface, which do the work.
  *
- * Of the binary interface there are the standard's prototypes (OpenSHMEM 1.4, 9.5
- * and 9.6), and that a context is a pointer. Called by any thread; nothing is
- * shared but what is looked up once.
+ * Of the binary interface there are the standard's prototypes (OpenSHMEM 1.4,
+ * 9.5 and 9.6), and that a context is a pointer. Called by any thread; nothing
+ * is shared but what is looked up once.
  */
 #define _GNU_SOURCE
 #include "views/ucp/hook_views.h"

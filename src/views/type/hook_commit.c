@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Both names of each function, as a tool that is linked with the program has the
- * usual ones, and calls those of the profiling interface. Of the binary interface
- * there is that a data type is passed as an int or as an address.
+ * Both names of each function, as a tool that is linked with the program has
+ * the usual ones, and calls those of the profiling interface. Of the binary
+ * interface there is that a data type is passed as an int or as an address.
  */
 #define _GNU_SOURCE
 #include "hook_commit.h"

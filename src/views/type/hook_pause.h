@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Receives into a type that has room for long messages, but gets short ones: the
- * view is in vain. After one such message a receive goes without, after another
- * three, then seven and so on, until a long message comes.
+ * Receives into a type that has room for long messages, but gets short ones:
+ * the view is in vain. After one such message a receive goes without, after
+ * another three, then seven and so on, until a long message comes.
  *
  * By any thread without a lock. Where two come at once a receive more or less
  * may go without.

@@ -204,8 +204,8 @@ static shape_t *hook_type_make_shape(const hook_type_t *type)
     return shape;
 }
 
-/* No lock is held in calls of the MPI, which takes some of its own: the second of
- * two threads that walk a type at once has walked it in vain */
+/* No lock is held in calls of the MPI, which takes some of its own: the second
+ * of two threads that walk a type at once has walked it in vain */
 static shape_t *hook_type_walk(hook_type_t *type)
 {
     shape_t *found = NULL;

@@ -33,18 +33,19 @@ static void hook_handle_map(hook_handle_t *handle, ucp_context_h context,
     }
 }
 
-/* A context that is not made for several threads (mt_workers_shared) has no lock of
- * its own: UCP looks into its cache of memory with that of a worker alone. */
+/* A context that is not made for several threads (mt_workers_shared) has no
+ * lock of its own: UCP looks into its cache of memory with that of a worker
+ * alone. */
 ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
                           ucp_worker_h worker, const uct_dcx_view_t *view)
 {
     hook_handle_t *handle = &handles->handles[view->index];
 
     if ((handle->memh == NULL) || (handle->length < view->length)) {
-        hook_views()->worker_lock(worker);
+        hook_views()->ucp->worker_lock(worker);
         hook_handle_unmap(handle, context);
         hook_handle_map(handle, context, view);
-        hook_views()->worker_unlock(worker);
+        hook_views()->ucp->worker_unlock(worker);
     }
 
     return handle->memh;

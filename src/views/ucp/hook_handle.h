@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCP's memory handles of views: its newer protocols (proto v2) take the type of
- * memory from nothing else. A view's range of addresses is mapped once in each
- * context, and again when a longer message comes: whatever the view is of at the
- * time, the transport has one handle for it (mem/dcx_mem_view.h).
+ * UCP's memory handles of views: its newer protocols (proto v2) take the type
+ * of memory from nothing else. A view's range of addresses is mapped once in
+ * each context, and again when a longer message comes: whatever the view is of
+ * at the time, the transport has one handle for it (mem/dcx_mem_view.h).
  */
 #ifndef HOOK_HANDLE_H
 #define HOOK_HANDLE_H
@@ -19,14 +19,15 @@ typedef struct hook_handle {
 } hook_handle_t;
 
 
-/* Of a context, zeroes at first. Most of them, and of its pages, are never touched. */
+/* Of a context, zeroes at first. Most of them, and of its pages, are never
+ * touched. */
 typedef struct hook_handles {
     hook_handle_t handles[UCT_DCX_VIEW_OPS_MAX];
 } hook_handles_t;
 
 
-/* That of an open view, or NULL: there is none. By any thread that may call this
- * worker of the context, as one has the view. */
+/* That of an open view, or NULL: there is none. By any thread that may call
+ * this worker of the context, as one has the view. */
 ucp_mem_h hook_handle_get(hook_handles_t *handles, ucp_context_h context,
                           ucp_worker_h worker, const uct_dcx_view_t *view);
 

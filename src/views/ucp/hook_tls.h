@@ -12,8 +12,8 @@ int hook_tls_has_dcx(const char *tls);
 /* Whether no peer comes by anything else */
 int hook_tls_is_dcx_only(const char *tls);
 
-/* The same, and the copy transport of views; which the caller frees. NULL: it is
- * no list, so that it has it, or there is no memory. */
+/* The same, and the copy transport of views; which the caller frees. NULL: it
+ * is no list, so that it has it, or there is no memory. */
 char *hook_tls_with_views(const char *tls);
 
 #endif

@@ -6,7 +6,6 @@
 #include "dcx_view.h"
 #include "dcx_view_config.h"
 #include "dcx_view_memory.h"
-#include "views/inside/ucp_inside.h"
 #include "uct/dcx/dcx_ext.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -226,17 +225,13 @@ static const uct_dcx_view_policy_t *uct_dcx_view_ops_enable(void)
 
 __attribute__((visibility("default")))
 const uct_dcx_view_ops_t uct_dcx_view_ops = {
-    .version           = UCT_DCX_VIEW_OPS_VERSION,
-    .policy            = uct_dcx_view_get_policy,
-    .enable            = uct_dcx_view_ops_enable,
-    .watch_begin       = uct_dcx_view_watch_begin,
-    .watch_end         = uct_dcx_view_watch_end,
-    .open              = uct_dcx_view_open,
-    .close             = uct_dcx_view_close,
-    .ep_config         = ucp_inside_ep_config,
-    .worker_lock       = ucp_inside_worker_lock,
-    .worker_unlock     = ucp_inside_worker_unlock,
-    .worker_discount   = ucp_inside_worker_discount,
-    .has_typed_handles = ucp_inside_has_typed_handles,
-    .leave             = uct_dcx_view_leave
+    .version     = UCT_DCX_VIEW_OPS_VERSION,
+    .policy      = uct_dcx_view_get_policy,
+    .enable      = uct_dcx_view_ops_enable,
+    .watch_begin = uct_dcx_view_watch_begin,
+    .watch_end   = uct_dcx_view_watch_end,
+    .open        = uct_dcx_view_open,
+    .close       = uct_dcx_view_close,
+    .ucp         = &ucp_inside_ops,
+    .leave       = uct_dcx_view_leave
 };

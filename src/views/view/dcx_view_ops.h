@@ -13,12 +13,13 @@
 #ifndef UCT_DCX_VIEW_OPS_H
 #define UCT_DCX_VIEW_OPS_H
 
+#include "views/inside/ucp_inside.h"
 #include "views/shape/shape.h"
 
 #include <stdint.h>
 
 #define UCT_DCX_VIEW_OPS         "uct_dcx_view_ops"
-#define UCT_DCX_VIEW_OPS_VERSION 4
+#define UCT_DCX_VIEW_OPS_VERSION 5
 #define UCT_DCX_VIEW_TL          "dcx_view"  /* the copy transport */
 #define UCT_DCX_VIEW_OPS_MAX     4096        /* views of a process */
 
@@ -91,20 +92,8 @@ typedef struct uct_dcx_view_ops {
      * ended in an error: it loses access before this returns. */
     void                  (*close)(uct_dcx_view_t *view, int is_failed);
 
-    /* The index of an UCP endpoint's configuration, by any thread. */
-    unsigned (*ep_config)(const void *ucp_ep);
-
-    /* The lock of an UCP worker, which calls of UCP take themselves. */
-    void     (*worker_lock)(void *ucp_worker);
-    void     (*worker_unlock)(void *ucp_worker);
-
-    /* The new UCP worker has made endpoints of the copy transport, which gets
-     * no messages: that is none of the interfaces that UCP counts as active.
-     * Once. 0: this UCP is not the one that dcx was built with. */
-    int      (*worker_discount)(void *ucp_worker);
-
-    /* Whether UCP takes the type of memory from its handle. */
-    int      (*has_typed_handles)(void);
+    /* UCP's own structures */
+    const ucp_inside_ops_t *ucp;
 
     /* The domain's views are closed; it is about to be closed itself. */
     void                  (*leave)(void *const *mds, unsigned num_mds);

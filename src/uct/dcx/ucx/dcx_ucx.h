@@ -101,9 +101,9 @@ typedef struct uct_dcx_ucx_iface_ops {
 
 /* --- the registration cache ----------------------------------------------- */
 
-/* dcx_ucx_ucs.h has uct_dcx_ucx_rcache_config_t and UCT_DCX_UCX_RCACHE_TABLE: the
- * options of a cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: whether a memory
- * domain should have one, "n" where UCP has one above all domains.
+/* dcx_ucx_ucs.h has uct_dcx_ucx_rcache_config_t and UCT_DCX_UCX_RCACHE_TABLE:
+ * the options of a cache and their table. UCT_DCX_UCX_RCACHE_DEFAULT: whether a
+ * memory domain should have one, "n" where UCP has one above all domains.
  * UCT_DCX_UCX_RCACHE_OPS: what an ucs_rcache_ops_t begins with. */
 
 /* Creates a cache of host memory; ucs_rcache_destroy() ends it. */
@@ -113,7 +113,8 @@ uct_dcx_ucx_rcache_create(const uct_dcx_ucx_rcache_config_t *config,
                           void *context, const char *name,
                           ucs_rcache_t **rcache_p);
 
-/* Finds the region of a buffer, which has the rights PROT_*, or registers it. */
+/* Finds the region of a buffer, which has the rights PROT_*, or registers
+ * it. */
 ucs_status_t
 uct_dcx_ucx_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
                        int prot, void *arg, ucs_rcache_region_t **region_p);
