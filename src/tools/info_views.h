@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The options of derived types (src/views), for info_device.c.
+ * The options of derived types, for info_device.c: info_views.c has them,
+ * info_no_views.c stands in its place where dcx is built without src/views.
  */
 #ifndef DCX_INFO_VIEWS_H
 #define DCX_INFO_VIEWS_H

@@ -164,10 +164,12 @@ private:
     std::map<std::string, std::pair<bool, std::string>> m_before;
 };
 
-/* Opens the domain of views, which has options of its own. */
-void open_views()
+/* Opens the domain of views, which has options of its own. Returns false if dcx
+ * is built without. */
+bool open_views()
 {
     uct_component_h *components;
+    bool is_there = false;
     uct_md_config_t *config;
     uct_md_h md = NULL;
     unsigned num;
@@ -178,16 +180,21 @@ void open_views()
 
         attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
         UCT_CALL(uct_component_query(components[i], &attr));
-        if (!strcmp(attr.name, "dcx_view") &&
-            (uct_md_config_read(components[i], NULL, NULL, &config) ==
-             UCS_OK)) {
+        if (strcmp(attr.name, "dcx_view")) {
+            continue;
+        }
+        is_there = true;
+        if (uct_md_config_read(components[i], NULL, NULL, &config) == UCS_OK) {
             uct_md_open(components[i], attr.name, config, &md);
             uct_config_release(config);
         }
     }
     uct_release_component_list(components);
-    HCA_CHECK_CALL(md != NULL);
-    uct_md_close(md);
+    HCA_CHECK_CALL(!is_there || (md != NULL));
+    if (is_there) {
+        uct_md_close(md);
+    }
+    return is_there;
 }
 
 /* What is logged when an interface, and views, open with these, "" if nothing
@@ -239,6 +246,10 @@ TEST_P(dcx_option, range)
     const std::string &name = GetParam().first;
     const option &option    = GetParam().second;
 
+    dcx_loop();
+    if (!name.compare(0, 5, "TYPES") && !open_views()) {
+        GTEST_SKIP() << "dcx is built without derived types";
+    }
     for (const char *value : option.good) {
         SCOPED_TRACE(name + "=" + value);
         settings vars = option.with;
