@@ -79,25 +79,22 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
 
 static ucs_status_t
 uct_dcx_ext_reg(uct_md_h md, void *address, size_t length, uint64_t flags,
-                uct_mem_h *memh_p, uint32_t *lkey_p)
+                uct_dcx_ext_region_t **region_p, uint32_t *lkey_p)
 {
-    ucs_status_t status = uct_dcx_mem_reg(md, address, length, flags, memh_p);
+    ucs_status_t status;
 
+    status = uct_dcx_region_get(ucs_derived_of(md, uct_dcx_md_t), address,
+                                length, flags, region_p);
     if (status == UCS_OK) {
-        *lkey_p = uct_dcx_mem_strict_lkey(*memh_p);
+        *lkey_p = (*region_p)->mr->lkey;
     }
     return status;
 }
 
 
-static void uct_dcx_ext_dereg(uct_md_h md, uct_mem_h memh)
+static void uct_dcx_ext_dereg(uct_md_h md, uct_dcx_ext_region_t *region)
 {
-    const uct_md_mem_dereg_params_t params = {
-        .field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH,
-        .memh       = memh
-    };
-
-    (void)uct_dcx_md_mem_dereg(md, &params);
+    (void)uct_dcx_region_put(ucs_derived_of(md, uct_dcx_md_t), region);
 }
 
 

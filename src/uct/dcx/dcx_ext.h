@@ -37,6 +37,9 @@ typedef struct uct_dcx_ext_attr {
 } uct_dcx_ext_attr_t;
 
 
+/* Memory that is registered, for entries to name */
+typedef struct uct_dcx_region uct_dcx_ext_region_t;
+
 /* A layout is a handle of memory as in dcx.h, but that its user writes its
  * entries. Nobody looks whether these overlap. The user holds the memory that
  * they name for as long as the layout is used. */
@@ -68,8 +71,9 @@ typedef struct uct_dcx_ext_ops {
 
     /* Registers memory; @flags are UCT_MD_MEM_*. */
     ucs_status_t (*reg)(uct_md_h md, void *address, size_t length,
-                        uint64_t flags, uct_mem_h *memh_p, uint32_t *lkey_p);
-    void         (*dereg)(uct_md_h md, uct_mem_h memh);
+                        uint64_t flags, uct_dcx_ext_region_t **region_p,
+                        uint32_t *lkey_p);
+    void         (*dereg)(uct_md_h md, uct_dcx_ext_region_t *region);
 
     /* Makes a layout of up to @max pieces, one of the domain's sizes;
      * @entries_p has room for as many. Nothing is set. Only UCS_ERR_NO_MEMORY

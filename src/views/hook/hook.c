@@ -30,8 +30,6 @@
 #include "views/ucp/hook_real.h"
 #include "views/ucp/hook_report.h"
 
-#include <stdlib.h>
-
 #define HOOK_EXPORT __attribute__((visibility("default")))
 #define HOOK_SLOW   __attribute__((noinline, cold))
 
@@ -369,13 +367,12 @@ HOOK_EXPORT ucs_status_t ucp_worker_create(ucp_context_h context,
  * when no device reaches them any more. */
 HOOK_EXPORT void ucp_worker_destroy(ucp_worker_h worker)
 {
-    hook_worker_t *known;
+    int has_views;
 
     hook_real_find();
-    known = hook_worker_remove(worker);
+    has_views = hook_worker_remove(worker);
     hook_real.ucp_worker_destroy(worker);
-    if (known != NULL) {
+    if (has_views) {
         hook_op_abandon(worker);
-        free(known);
     }
 }

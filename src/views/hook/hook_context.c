@@ -22,7 +22,7 @@
 static struct {
     pthread_mutex_t lock;
     hook_context_t *contexts;
-    hook_worker_t *workers;
+    hook_worker_t *_Atomic workers; /* none is ever freed */
 } hook_known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 atomic_int hook_context_any;
@@ -341,12 +341,35 @@ void hook_context_destroy(ucp_context_h context)
     hook_real.ucp_cleanup(context);
 }
 
-/* Becomes known with its worker */
-static void hook_worker_add(hook_worker_t *worker)
+/* One that has no worker any more, or a new one; NULL: memory is short */
+static hook_worker_t *hook_worker_unused(void)
 {
+    hook_worker_t *known = hook_worker_find(NULL);
+
+    if (known != NULL) {
+        memset(known->eps, 0, sizeof(known->eps));
+        return known;
+    }
+
+    known = calloc(1, sizeof(*known));
+    if (known != NULL) {
+        known->next = hook_known.workers;
+        atomic_store_explicit(&hook_known.workers, known, memory_order_release);
+    }
+    return known;
+}
+
+/* Becomes known with its context */
+static void hook_worker_add(ucp_worker_h worker, hook_context_t *context)
+{
+    hook_worker_t *known;
+
     pthread_mutex_lock(&hook_known.lock);
-    worker->next       = hook_known.workers;
-    hook_known.workers = worker;
+    known = hook_worker_unused();
+    if (known != NULL) {
+        known->context = context;
+        atomic_store_explicit(&known->worker, worker, memory_order_release);
+    }
     pthread_mutex_unlock(&hook_known.lock);
 }
 
@@ -380,7 +403,6 @@ ucs_status_t hook_worker_create(ucp_context_h context,
                                 ucp_worker_h *worker_p)
 {
     hook_context_t *known = hook_context_find(context);
-    hook_worker_t *worker = NULL;
     ucs_status_t status;
     const char *off;
 
@@ -388,61 +410,38 @@ ucs_status_t hook_worker_create(ucp_context_h context,
         return hook_real.ucp_worker_create(context, params, worker_p);
     }
 
-    if (known != NULL) {
-        worker = calloc(1, sizeof(*worker));
-    }
-
     status = hook_worker_watch(context, params, worker_p, &off);
-    if (worker == NULL) {
+    if ((status != UCS_OK) || (known == NULL)) {
         return status;
     }
 
-    if ((status == UCS_OK) && (off == NULL)) {
-        worker->context = known;
-        worker->worker  = *worker_p;
-        hook_worker_add(worker);
-        return UCS_OK;
-    }
-
-    if (status == UCS_OK) {
+    if (off == NULL) {
+        hook_worker_add(*worker_p, known);
+    } else {
         hook_report_off(off);
     }
-
-    free(worker);
-    return status;
-}
-
-static hook_worker_t **hook_worker_place(ucp_worker_h worker)
-{
-    hook_worker_t **place = &hook_known.workers;
-
-    while ((*place != NULL) && ((*place)->worker != worker)) {
-        place = &(*place)->next;
-    }
-
-    return place;
+    return UCS_OK;
 }
 
 hook_worker_t *hook_worker_find(ucp_worker_h worker)
 {
-    hook_worker_t *found;
+    hook_worker_t *known =
+            atomic_load_explicit(&hook_known.workers, memory_order_acquire);
 
-    pthread_mutex_lock(&hook_known.lock);
-    found = *hook_worker_place(worker);
-    pthread_mutex_unlock(&hook_known.lock);
-    return found;
+    while ((known != NULL) &&
+           (atomic_load_explicit(&known->worker, memory_order_acquire) !=
+            worker)) {
+        known = known->next;
+    }
+    return known;
 }
 
-hook_worker_t *hook_worker_remove(ucp_worker_h worker)
+int hook_worker_remove(ucp_worker_h worker)
 {
-    hook_worker_t **place, *found;
+    hook_worker_t *known = hook_worker_find(worker);
 
-    pthread_mutex_lock(&hook_known.lock);
-    place = hook_worker_place(worker);
-    found = *place;
-    if (found != NULL) {
-        *place = found->next;
+    if (known != NULL) {
+        atomic_store_explicit(&known->worker, NULL, memory_order_release);
     }
-    pthread_mutex_unlock(&hook_known.lock);
-    return found;
+    return known != NULL;
 }

@@ -4,7 +4,8 @@
  * context are, and which workers are of it. Others are not known here, and all
  * that they do goes by untouched.
  *
- * One lock of their own, under which nothing is called.
+ * One lock of their own, under which nothing is called; a worker is found
+ * without it.
  */
 #ifndef HOOK_CONTEXT_H
 #define HOOK_CONTEXT_H
@@ -41,7 +42,7 @@ typedef struct hook_context {
 
 typedef struct hook_worker {
     struct hook_worker *next;
-    ucp_worker_h worker;
+    _Atomic(ucp_worker_h) worker; /* NULL: it is no more */
     hook_context_t *context;
 
     /* what hook_ep.c keeps of each configuration of endpoints */
@@ -70,7 +71,8 @@ ucs_status_t hook_worker_create(ucp_context_h context,
 /* NULL: it has no views */
 hook_worker_t *hook_worker_find(ucp_worker_h worker);
 
-/* ... and it is not known any more; the caller frees it. */
-hook_worker_t *hook_worker_remove(ucp_worker_h worker);
+/* Forgets a worker that is about to be destroyed. Returns 0 if it has no
+ * views. */
+int hook_worker_remove(ucp_worker_h worker);
 
 #endif

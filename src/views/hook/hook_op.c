@@ -14,7 +14,6 @@ enum {
 
 static struct {
     pthread_mutex_t lock;
-    hook_op_t *unused;
     hook_op_t *buckets[HOOK_OP_BUCKETS]; /* by request */
 } hook_ops = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -29,48 +28,37 @@ void hook_op_set_request_size(size_t size)
 
 hook_op_t *hook_op_get(void)
 {
-    hook_op_t *op;
+    hook_op_t *op = calloc(1, sizeof(*op));
 
-    pthread_mutex_lock(&hook_ops.lock);
-    op = hook_ops.unused;
     if (op != NULL) {
-        hook_ops.unused = op->next;
-    }
-    pthread_mutex_unlock(&hook_ops.lock);
-
-    if (op == NULL) {
-        op = malloc(sizeof(*op));
-    }
-    if (op != NULL) {
-        memset(op, 0, sizeof(*op));
         op->num_refs = 1;
     }
     return op;
 }
 
-/* UCP's request is returned, to be freed if there is one */
-static void *hook_op_put_locked(hook_op_t *op)
+/* With the lock. Returns the operation if this was the last reference, for
+ * hook_op_free() without it, or NULL. */
+static hook_op_t *hook_op_unref(hook_op_t *op)
 {
-    if (--op->num_refs > 0) {
-        return NULL;
-    }
+    return (--op->num_refs == 0) ? op : NULL;
+}
 
-    op->next        = hook_ops.unused;
-    hook_ops.unused = op;
-    return op->ucp_request;
+static void hook_op_free(hook_op_t *op)
+{
+    if ((op != NULL) && (op->ucp_request != NULL)) {
+        hook_real.ucp_request_free(op->ucp_request);
+    }
+    free(op);
 }
 
 void hook_op_put(hook_op_t *op)
 {
-    void *ucp_request;
+    hook_op_t *last;
 
     pthread_mutex_lock(&hook_ops.lock);
-    ucp_request = hook_op_put_locked(op);
+    last = hook_op_unref(op);
     pthread_mutex_unlock(&hook_ops.lock);
-
-    if (ucp_request != NULL) {
-        hook_real.ucp_request_free(ucp_request);
-    }
+    hook_op_free(last);
 }
 
 /* Requests lie some hundred bytes apart. */
@@ -137,41 +125,46 @@ static void hook_op_finish(hook_op_t *op, ucs_status_t status)
     hook_type_put(op->type);
 }
 
-/* The callback is read when the operation is found by its request no more, so
- * that hook_op_silence() comes before or not at all. UCP's reference stays
- * until that callback returns. */
-static hook_op_callback_t hook_op_remove_completed(hook_op_t *op, void *request)
+/* UCP has completed it. Returns the user's callback, with its request; it is
+ * read when no request finds the operation any more, so that hook_op_silence()
+ * comes before or not at all. A request in the user's memory keeps UCP's
+ * reference, and with it UCP's request, until the callback returns. */
+static hook_op_callback_t
+hook_op_complete(hook_op_t *op, void *request, ucs_status_t status)
 {
-    hook_op_callback_t user;
-
-    pthread_mutex_lock(&hook_ops.lock);
-    user        = op->callback;
-    op->is_over = 1;
-    if (user.request != NULL) {
-        op->ucp_request = request;
-    }
-    if (op->request != NULL) {
-        hook_op_remove(op);
-    }
-    pthread_mutex_unlock(&hook_ops.lock);
-    return user;
-}
-
-/* UCP has completed it. Returns whom to tell, and with which request. */
-static hook_op_callback_t hook_op_complete(hook_op_t *op, void *request,
-                                           ucs_status_t status)
-{
+    hook_op_t *last = NULL;
     hook_op_callback_t user;
 
     hook_op_finish(op, status);
-    user = hook_op_remove_completed(op, request);
+    pthread_mutex_lock(&hook_ops.lock);
+    user        = op->callback;
+    op->is_over = 1;
+    if (op->request != NULL) {
+        hook_op_remove(op);
+    }
+    if (user.request != NULL) {
+        op->ucp_request = request;
+    } else {
+        last = hook_op_unref(op);
+    }
+    pthread_mutex_unlock(&hook_ops.lock);
+
     if (user.request != NULL) {
         ucp_inside_request_copy(user.request, request, hook_op_request_size);
+        user.op = op;
     } else {
         user.request = request;
     }
-
+    hook_op_free(last);
     return user;
+}
+
+/* The user's callback has returned. */
+static void hook_op_called(const hook_op_callback_t *user)
+{
+    if (user->op != NULL) {
+        hook_op_put(user->op);
+    }
 }
 
 /* What came, into a receive of a tag. MPIs have all receives end in a
@@ -192,7 +185,7 @@ static void hook_op_sent(void *request, ucs_status_t status, void *arg)
     if (user.cb.send != NULL) {
         user.cb.send(user.request, status, user.arg);
     }
-    hook_op_put(arg);
+    hook_op_called(&user);
 }
 
 static void hook_op_tag_received(void *request, ucs_status_t status,
@@ -205,7 +198,7 @@ static void hook_op_tag_received(void *request, ucs_status_t status,
     if (user.cb.recv != NULL) {
         user.cb.recv(user.request, status, info, user.arg);
     }
-    hook_op_put(arg);
+    hook_op_called(&user);
 }
 
 static void hook_op_am_received(void *request, ucs_status_t status,
@@ -216,7 +209,7 @@ static void hook_op_am_received(void *request, ucs_status_t status,
     if (user.cb.recv_am != NULL) {
         user.cb.recv_am(user.request, status, length, user.arg);
     }
-    hook_op_put(arg);
+    hook_op_called(&user);
 }
 
 static void hook_op_set_callback(ucp_request_param_t *param,
@@ -272,36 +265,34 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
     return param;
 }
 
-/* It has ended at once, and UCP calls no callback then. */
-static void hook_op_ended(hook_op_t *op, ucs_status_t status)
-{
-    hook_op_finish(op, status);
-    hook_op_put(op);
-    hook_op_put(op);
-}
-
-/* It has ended already, or is found by its request from now on */
+/* UCP goes on with it: it has ended already, or is found by its request from
+ * now on. */
 static void hook_op_go_on(hook_op_t *op, void *ucp_request, void *request)
 {
+    hook_op_t *last;
+
     pthread_mutex_lock(&hook_ops.lock);
     if (!op->is_over) {
         op->ucp_request = (request == ucp_request) ? NULL : ucp_request;
         hook_op_insert(op, request);
     }
+    last = hook_op_unref(op);
     pthread_mutex_unlock(&hook_ops.lock);
-    hook_op_put(op);
+    hook_op_free(last);
 }
 
+/* What has ended at once, UCP calls no callback of. */
 ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result)
 {
-    void *request =
-            (op->callback.request != NULL) ? op->callback.request : result;
+    void *request;
 
     if (!UCS_PTR_IS_PTR(result)) {
-        hook_op_ended(op, UCS_PTR_STATUS(result));
+        hook_op_finish(op, UCS_PTR_STATUS(result));
+        free(op);
         return result;
     }
 
+    request = (op->callback.request != NULL) ? op->callback.request : result;
     hook_op_go_on(op, result, request);
     return request;
 }

@@ -26,11 +26,12 @@ typedef struct hook_op_callback {
                        ->cb) cb; /* .send NULL: there is none */
     void *arg;
     void *request; /* in memory of the user's; NULL: UCP's */
+    struct hook_op *op; /* to be put when the callback has returned, or NULL */
 } hook_op_callback_t;
 
 
 typedef struct hook_op {
-    struct hook_op *next; /* unused ones, or those of a bucket */
+    struct hook_op *next; /* of a bucket */
     ucp_worker_h worker;
     unsigned num_refs; /* the call, UCP, and those that ask of it */
     int is_over;       /* UCP has completed it: no request finds it any more */

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The table of views; see dcx_view.h. Those that nobody uses are in the order
- * in which they were closed, and are found by what they were of.
+ * in which they were closed, and are found by what they were of. A view that is
+ * closed is put there by the next call that has the lock.
  */
 #include "dcx_view.h"
 #include "dcx_view_key.h"
@@ -28,7 +29,8 @@ enum {
 typedef struct uct_dcx_view_place {
     uct_dcx_view_t            super;
     ucs_list_link_t           list;    /* nobody uses it */
-    struct uct_dcx_view_place *chain;  /* ... and it is in a bucket */
+    struct uct_dcx_view_place *chain;  /* ... and it is in a bucket, or it is
+                                        * one of 'closed' */
     int                       is_known; /* is in a bucket when nobody uses it */
     int                       is_open;
     unsigned                  num_open;
@@ -47,6 +49,7 @@ static struct {
     unsigned             max;
     unsigned             num;
     ucs_list_link_t      free;   /* oldest first */
+    uct_dcx_view_place_t *closed; /* last one first; without the lock */
     uct_dcx_view_place_t *buckets[UCT_DCX_VIEW_BUCKETS];
     uct_dcx_view_place_t *places[UCT_DCX_VIEW_OPS_MAX];
 } uct_dcx_views = {
@@ -135,6 +138,25 @@ static void uct_dcx_view_take(uct_dcx_view_place_t *place)
             link = &(*link)->chain;
         }
         *link = place->chain;
+    }
+}
+
+
+/* Puts back those that were closed, in the order in which they were. */
+static void uct_dcx_view_put_closed(void)
+{
+    uct_dcx_view_place_t *first = NULL;
+    uct_dcx_view_place_t *place, *next;
+
+    place = __atomic_exchange_n(&uct_dcx_views.closed, NULL, __ATOMIC_ACQUIRE);
+    for (; place != NULL; place = next) {
+        next         = place->chain;
+        place->chain = first;
+        first        = place;
+    }
+    for (; first != NULL; first = next) {
+        next = first->chain;
+        uct_dcx_view_put(first);
     }
 }
 
@@ -265,6 +287,7 @@ uct_dcx_view_get(void *const *mds, unsigned num_mds,
     uct_dcx_view_place_t *place;
 
     pthread_mutex_lock(&uct_dcx_views.lock);
+    uct_dcx_view_put_closed();
     place = uct_dcx_view_find_place(data);
     if (place != NULL) {
         status = uct_dcx_view_get_keys(place, mds, num_mds) ?
@@ -313,10 +336,12 @@ uct_dcx_view_open_keys(uct_dcx_view_place_t *place, unsigned num_mds)
  * do not, however alike they look. */
 static void uct_dcx_view_give_back(uct_dcx_view_place_t *place, int is_known)
 {
-    pthread_mutex_lock(&uct_dcx_views.lock);
     place->is_known = is_known && (place->data.id != 0);
-    uct_dcx_view_put(place);
-    pthread_mutex_unlock(&uct_dcx_views.lock);
+    place->chain    = __atomic_load_n(&uct_dcx_views.closed, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&uct_dcx_views.closed, &place->chain,
+                                        place, 0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+    }
 }
 
 
@@ -369,6 +394,7 @@ uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
     uct_dcx_view_place_t *place;
 
     pthread_mutex_lock(&uct_dcx_views.lock);
+    uct_dcx_view_put_closed();
     ucs_list_for_each(place, &uct_dcx_views.free, list) {
         if (place != tried) {
             num = uct_dcx_view_release_place(place, mds, num_mds);

@@ -4,7 +4,6 @@
  */
 #include "dcx_view_memory.h"
 #include "dcx_view_maps.h"
-#include "uct/dcx/dcx_ext.h"
 
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
@@ -34,7 +33,7 @@ static void uct_dcx_view_memory_dereg_first(uct_dcx_view_memory_t *memory,
     unsigned i;
 
     for (i = 0; i < num; ++i) {
-        uct_dcx_ext.dereg(md, memory->regions[i].memh);
+        uct_dcx_ext.dereg(md, memory->regions[i].region);
     }
 }
 
@@ -55,8 +54,8 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
     for (i = 0; i < memory->num; ++i) {
         region = &memory->regions[i];
         if (uct_dcx_ext.reg(md, (void*)(uintptr_t)region->begin,
-                            region->end - region->begin, flags, &region->memh,
-                            &lkey) != UCS_OK) {
+                            region->end - region->begin, flags,
+                            &region->region, &lkey) != UCS_OK) {
             uct_dcx_view_memory_dereg_first(memory, md, i);
             return 0;
         }

@@ -9,8 +9,7 @@
 #define UCT_DCX_VIEW_MEMORY_H
 
 #include "dcx_view_ops.h"
-
-#include <uct/api/uct.h>
+#include "uct/dcx/dcx_ext.h"
 
 
 enum {
@@ -19,10 +18,10 @@ enum {
 
 
 typedef struct uct_dcx_view_region {
-    uint64_t  begin;
-    uint64_t  end;
-    uint32_t  lkey;
-    uct_mem_h memh; /* while it is registered */
+    uint64_t             begin;
+    uint64_t             end;
+    uint32_t             lkey;
+    uct_dcx_ext_region_t *region; /* while it is registered */
 } uct_dcx_view_region_t;
 
 

@@ -65,8 +65,8 @@ static void uct_dcx_region_relax(uct_dcx_region_t *region, uct_dcx_md_t *md)
 }
 
 
-/* All rights, as others may need more; or those to read, if more cannot be had and
- * are not needed. '*prot_p' is what was got. */
+/* All rights, as others may need more; or those to read, if more cannot be had
+ * and are not needed. '*prot_p' is what was got. */
 static ucs_status_t
 uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
                     size_t length, uint64_t flags, int *prot_p)
@@ -119,8 +119,7 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
 }
 
 
-/* A region of its own, or one from the cache */
-static ucs_status_t
+ucs_status_t
 uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                    uint64_t flags, uct_dcx_region_t **region_p)
 {
@@ -149,8 +148,7 @@ uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 }
 
 
-static ucs_status_t
-uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
+ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
 {
     ucs_status_t status;
 
@@ -357,8 +355,8 @@ const ucs_rcache_ops_t uct_dcx_mem_rcache_ops = {
 };
 
 
-/* The key that this handle alone gives out: the one that it has, else 'fresh' or
- * one that waits with the region. Returns it, or NULL. */
+/* The key that this handle alone gives out: the one that it has, else 'fresh'
+ * or one that waits with the region. Returns it, or NULL. */
 static uct_dcx_mkey_t *uct_dcx_mem_take_mkey(uct_dcx_md_t *md,
                                              uct_dcx_mem_t *mem,
                                              uct_dcx_mkey_t *fresh)

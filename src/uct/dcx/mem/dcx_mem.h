@@ -14,11 +14,12 @@
  * invalidated with its region: out of the cache, and complete when the last
  * holder lets go.
  *
- * With relaxed ordering of PCIe a region is registered twice: peers and indirect
- * keys use the strict registration, local data of an operation the relaxed one.
- * The completion that tells of local data is written behind them, in order
- * (PCIe: a write without the attribute passes none). A peer that writes sees no
- * such completion, so only a strict key keeps the order that it asks for.
+ * With relaxed ordering of PCIe a region is registered twice: peers and
+ * indirect keys use the strict registration, local data of an operation the
+ * relaxed one. The completion that tells of local data is written behind them,
+ * in order (PCIe: a write without the attribute passes none). A peer that
+ * writes sees no such completion, so only a strict key keeps the order that it
+ * asks for.
  *
  * A handle may also be that of a layout (dcx_mem_layout.h).
  *
@@ -114,8 +115,15 @@ void uct_dcx_mem_free(uct_dcx_mem_t *mem);
 /* The domain goes: so does the memory of handles that were freed. */
 void uct_dcx_mem_cleanup(uct_dcx_md_t *md);
 
-/* UCT's uct_md_mem_reg() of memory: by the cache of the domain if it has one, else
- * each call registers. */
+/* Registers memory without a handle: finds a region in the cache of the domain,
+ * or makes one. */
+ucs_status_t
+uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
+                   uint64_t flags, uct_dcx_region_t **region_p);
+ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region);
+
+/* UCT's uct_md_mem_reg() of memory: by the cache of the domain if it has one,
+ * else each call registers. */
 ucs_status_t uct_dcx_mem_reg(uct_md_h md, void *address, size_t length,
                              uint64_t flags, uct_mem_h *memh_p);
 
