@@ -558,6 +558,26 @@ TEST_P(dcx_view_test, busy)
     }
 }
 
+/* Of several that were closed, the first gets the next other data. */
+TEST_P(dcx_view_test, closed_first_goes_first)
+{
+    view_type type({view_type::nest(0, 8, {{9, 64}})}, 1024);
+    std::vector<uct_dcx_view_t*> views;
+
+    for (unsigned i = 0; i < VIEWS; i++) {
+        views.push_back(open(type, m_pages.bytes + i * 64, 1, false));
+    }
+    for (uct_dcx_view_t *each : views) {
+        m_views->close(each, 0);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        uct_dcx_view_t *view = open(type, m_pages.bytes + i * 64, 1, true);
+
+        EXPECT_EQ(views[i], view);
+        m_views->close(view, 0);
+    }
+}
+
 /* --- memory with holes ---------------------------------------------------- */
 
 TEST_P(dcx_view_test, holes)
