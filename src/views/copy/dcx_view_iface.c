@@ -7,7 +7,7 @@
  * nothing but a way to its own interface.
  */
 #include "views/view/dcx_view.h"
-#include "dcx_view_ep.h"
+#include "dcx_view_copy.h"
 #include "dcx_view_md.h"
 
 #include <ucs/sys/stubs.h>
@@ -34,31 +34,82 @@ typedef struct uct_dcx_view_iface {
 } uct_dcx_view_iface_t;
 
 
-/* UCP wants events of interfaces for long messages if the user sleeps. There
- * are none. */
-static ucs_status_t uct_dcx_view_event_arm(uct_iface_h iface, unsigned events)
+/* --- endpoints ------------------------------------------------------------ */
+
+static ucs_status_t
+uct_dcx_view_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 {
-    return UCS_OK;
+    uct_base_iface_t *iface = ucs_derived_of(params->iface, uct_base_iface_t);
+    ucs_status_t status;
+
+    status = UCS_CLASS_NEW(uct_base_ep_t, ep_p, iface);
+    if (status == UCS_OK) {
+        uct_dcx_view_watch_copy_ep();
+    }
+    return status;
 }
 
 
-static unsigned uct_dcx_view_progress(uct_iface_h iface)
+static void uct_dcx_view_ep_destroy(uct_ep_h ep)
 {
-    return 0;
-}
-
-
-static void uct_dcx_view_progress_switch(uct_iface_h iface, unsigned flags)
-{
+    UCS_CLASS_DELETE(uct_base_ep_t, ep);
 }
 
 
 static ucs_status_t
-uct_dcx_view_get_device_address(uct_iface_h iface, uct_device_addr_t *addr)
+uct_dcx_view_ep_put_short(uct_ep_h ep, const void *buffer, unsigned length,
+                          uint64_t remote_addr, uct_rkey_t rkey)
 {
-    return UCS_OK;
+    return uct_dcx_view_copy(remote_addr, (uintptr_t)buffer, length);
 }
 
+
+static ucs_status_t
+uct_dcx_view_ep_get_short(uct_ep_h ep, void *buffer, unsigned length,
+                          uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_dcx_view_copy((uintptr_t)buffer, remote_addr, length);
+}
+
+
+static ucs_status_t
+uct_dcx_view_ep_zcopy(const uct_iov_t *iov, size_t iovcnt, uint64_t remote,
+                      int is_put)
+{
+    ucs_status_t status = UCS_OK;
+    size_t length, i;
+    uint64_t local;
+
+    for (i = 0; (i < iovcnt) && (status == UCS_OK); ++i) {
+        local   = (uintptr_t)iov[i].buffer;
+        length  = iov[i].length * iov[i].count;
+        status  = is_put ? uct_dcx_view_copy(remote, local, length) :
+                           uct_dcx_view_copy(local, remote, length);
+        remote += length;
+    }
+    return status;
+}
+
+
+static ucs_status_t
+uct_dcx_view_ep_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    return uct_dcx_view_ep_zcopy(iov, iovcnt, remote_addr, 1);
+}
+
+
+static ucs_status_t
+uct_dcx_view_ep_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    return uct_dcx_view_ep_zcopy(iov, iovcnt, remote_addr, 0);
+}
+
+
+/* --- interfaces ----------------------------------------------------------- */
 
 static ucs_status_t
 uct_dcx_view_get_address(uct_iface_h tl_iface, uct_iface_addr_t *addr)
@@ -133,27 +184,29 @@ uct_dcx_view_query_devices(uct_md_h md, uct_tl_device_resource_t **devices_p,
 
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_dcx_view_iface_t, uct_iface_t);
 
+/* UCP wants pending requests of interfaces for long messages, and events if the
+ * user sleeps. Nothing ever waits. */
 static uct_iface_ops_t uct_dcx_view_iface_ops = {
     .ep_put_short             = uct_dcx_view_ep_put_short,
     .ep_put_zcopy             = uct_dcx_view_ep_put_zcopy,
     .ep_get_short             = uct_dcx_view_ep_get_short,
     .ep_get_zcopy             = uct_dcx_view_ep_get_zcopy,
-    .ep_pending_add           = uct_dcx_view_ep_pending_add,
-    .ep_pending_purge         = uct_dcx_view_ep_pending_purge,
+    .ep_pending_add           = (void*)ucs_empty_function_return_busy,
+    .ep_pending_purge         = (void*)ucs_empty_function,
     .ep_flush                 = uct_base_ep_flush,
     .ep_fence                 = uct_base_ep_fence,
     .ep_create                = uct_dcx_view_ep_create,
     .ep_destroy               = uct_dcx_view_ep_destroy,
     .iface_flush              = uct_base_iface_flush,
     .iface_fence              = uct_base_iface_fence,
-    .iface_progress_enable    = uct_dcx_view_progress_switch,
-    .iface_progress_disable   = uct_dcx_view_progress_switch,
-    .iface_progress           = uct_dcx_view_progress,
-    .iface_event_arm          = uct_dcx_view_event_arm,
+    .iface_progress_enable    = (void*)ucs_empty_function,
+    .iface_progress_disable   = (void*)ucs_empty_function,
+    .iface_progress           = (void*)ucs_empty_function_return_zero,
+    .iface_event_arm          = (void*)ucs_empty_function_return_success,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(
             uct_dcx_view_iface_t),
     .iface_query              = uct_dcx_view_iface_query,
-    .iface_get_device_address = uct_dcx_view_get_device_address,
+    .iface_get_device_address = (void*)ucs_empty_function_return_success,
     .iface_get_address        = uct_dcx_view_get_address,
     .iface_is_reachable       = uct_dcx_view_is_reachable
 };

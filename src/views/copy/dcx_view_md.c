@@ -41,21 +41,6 @@ uct_dcx_view_md_mem_reg(uct_md_h md, void *address, size_t length,
 
 
 static ucs_status_t
-uct_dcx_view_md_mem_dereg(uct_md_h md, const uct_md_mem_dereg_params_t *params)
-{
-    return UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_view_md_mkey_pack(uct_md_h md, uct_mem_h memh, int invalidate,
-                          void *buffer)
-{
-    return UCS_OK;
-}
-
-
-static ucs_status_t
 uct_dcx_view_rkey_unpack(uct_component_t *component, const void *buffer,
                          UCT_DCX_UCX_RKEY_UNPACK_ARG uct_rkey_t *rkey_p,
                          void **handle_p)
@@ -66,20 +51,15 @@ uct_dcx_view_rkey_unpack(uct_component_t *component, const void *buffer,
 }
 
 
-static void uct_dcx_view_md_close(uct_md_h md)
-{
-}
-
-
 static uct_dcx_ucx_md_ops_t uct_dcx_view_md_ops = {
     .super         = {
         UCT_DCX_UCX_MD_OPS
-        .close     = uct_dcx_view_md_close,
-        .mem_dereg = uct_dcx_view_md_mem_dereg
+        .close     = (void*)ucs_empty_function,
+        .mem_dereg = (void*)ucs_empty_function_return_success
     },
     .query         = uct_dcx_view_md_query,
     .mem_reg       = uct_dcx_view_md_mem_reg,
-    .mkey_pack     = uct_dcx_view_md_mkey_pack
+    .mkey_pack     = (void*)ucs_empty_function_return_success
 };
 
 

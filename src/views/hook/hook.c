@@ -67,10 +67,9 @@ static void *hook_address(const hook_op_t *op)
     return (void *)op->view->address;
 }
 
-static ucs_status_ptr_t hook_tag_send_by(ucp_ep_h ep, const void *buffer,
-                                         size_t count, ucp_tag_t tag,
-                                         const ucp_request_param_t *param,
-                                         const hook_tag_send_t *real)
+static HOOK_SLOW ucs_status_ptr_t
+hook_tag_send(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+              const ucp_request_param_t *param, const hook_tag_send_t *real)
 {
     hook_op_t *op = hook_message_send(ep, buffer, count, param);
     ucp_request_param_t by_view;
@@ -84,31 +83,16 @@ static ucs_status_ptr_t hook_tag_send_by(ucp_ep_h ep, const void *buffer,
             op, (*real)(ep, hook_address(op), op->view->length, tag, &by_view));
 }
 
-static HOOK_SLOW ucs_status_ptr_t
-hook_tag_send(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-              const ucp_request_param_t *param)
-{
-    return hook_tag_send_by(ep, buffer, count, tag, param,
-                            &hook_real.ucp_tag_send_nbx);
-}
-
 HOOK_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer,
                                               size_t count, ucp_tag_t tag,
                                               const ucp_request_param_t *param)
 {
     if (hook_is_candidate(param, count)) {
-        return hook_tag_send(ep, buffer, count, tag, param);
+        return hook_tag_send(ep, buffer, count, tag, param,
+                             &hook_real.ucp_tag_send_nbx);
     }
 
     return hook_real.ucp_tag_send_nbx(ep, buffer, count, tag, param);
-}
-
-static HOOK_SLOW ucs_status_ptr_t
-hook_tag_send_sync(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-                   const ucp_request_param_t *param)
-{
-    return hook_tag_send_by(ep, buffer, count, tag, param,
-                            &hook_real.ucp_tag_send_sync_nbx);
 }
 
 HOOK_EXPORT ucs_status_ptr_t
@@ -116,7 +100,8 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count,
                       ucp_tag_t tag, const ucp_request_param_t *param)
 {
     if (hook_is_candidate(param, count)) {
-        return hook_tag_send_sync(ep, buffer, count, tag, param);
+        return hook_tag_send(ep, buffer, count, tag, param,
+                             &hook_real.ucp_tag_send_sync_nbx);
     }
 
     return hook_real.ucp_tag_send_sync_nbx(ep, buffer, count, tag, param);

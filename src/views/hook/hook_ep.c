@@ -14,11 +14,6 @@ enum {
     HOOK_EP_SHIFT   = 2 /* of the longest short message */
 };
 
-hook_worker_t *hook_ep_worker(ucp_ep_h ep)
-{
-    return hook_worker_find(ucp_inside_worker(ep));
-}
-
 /* An endpoint that UCP tells nothing of has no lane. */
 static ucp_inside_ep_t hook_ep_read(ucp_ep_h ucp_ep)
 {

@@ -11,9 +11,6 @@
 #include "hook_context.h"
 
 
-/* The worker of an endpoint, NULL: it has no views */
-hook_worker_t *hook_ep_worker(ucp_ep_h ep);
-
 ucp_inside_ep_t hook_ep_get(hook_worker_t *worker, ucp_ep_h ep);
 
 #endif

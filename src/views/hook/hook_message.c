@@ -185,38 +185,13 @@ static hook_kind_t hook_message_check_way(hook_worker_t *worker,
                                                             HOOK_SENT;
 }
 
-/* Begins the operation as the data type's owner sees it. The reference to the
- * type becomes the operation's. */
-static void hook_message_start(const hook_message_t *message,
-                               const hook_worker_t *worker, hook_op_t *op)
-{
-    op->worker = worker->worker;
-    op->type   = message->type;
-    op->state  = hook_type_start(message->type, message->buffer, message->count,
-                                 message->is_dest);
-    hook_report_add(message->is_dest ? HOOK_RECEIVED : HOOK_SENT,
-                    shape_length(&message->data));
-}
-
-/* Whether UCP has the handle of the view that it needs */
-static int hook_message_map(const hook_worker_t *worker, hook_op_t *op)
+/* Opens a view, and begins the operation as the data type's owner sees it. The
+ * reference to the type becomes the operation's. */
+static hook_op_t *
+hook_message_open(hook_worker_t *worker, const hook_message_t *message)
 {
     hook_context_t *context = worker->context;
-
-    if (!context->needs_handles) {
-        return 1;
-    }
-
-    op->memh = hook_handle_get(&context->handles, context->context,
-                               worker->worker, op->view);
-    return op->memh != NULL;
-}
-
-static hook_op_t *hook_message_open(const hook_worker_t *worker,
-                                    const hook_message_t *message)
-{
-    const hook_context_t *context = worker->context;
-    hook_op_t *op                 = hook_op_get();
+    hook_op_t *op           = hook_op_get();
     uct_dcx_view_status_t status;
 
     if (op == NULL) {
@@ -225,9 +200,13 @@ static hook_op_t *hook_message_open(const hook_worker_t *worker,
 
     status = hook_views()->open(context->mds, context->num_mds, &message->data,
                                 message->is_dest, &op->view);
-    if ((status == UCT_DCX_VIEW_OK) && !hook_message_map(worker, op)) {
-        hook_views()->close(op->view, 0);
-        status = UCT_DCX_VIEW_FAILED;
+    if ((status == UCT_DCX_VIEW_OK) && context->needs_handles) {
+        op->memh = hook_handle_get(&context->handles, context->context,
+                                   worker->worker, op->view);
+        if (op->memh == NULL) {
+            hook_views()->close(op->view, 0);
+            status = UCT_DCX_VIEW_FAILED;
+        }
     }
     if (status != UCT_DCX_VIEW_OK) {
         hook_op_put(op);
@@ -235,36 +214,31 @@ static hook_op_t *hook_message_open(const hook_worker_t *worker,
                                        shape_length(&message->data));
     }
 
-    hook_message_start(message, worker, op);
+    op->worker = worker->worker;
+    op->type   = message->type;
+    op->state  = hook_type_start(message->type, message->buffer, message->count,
+                                 message->is_dest);
+    hook_report_add(message->is_dest ? HOOK_RECEIVED : HOOK_SENT,
+                    shape_length(&message->data));
     return op;
 }
 
-static hook_worker_t *hook_message_worker(const hook_message_t *message)
-{
-    return message->is_dest ? hook_worker_find(message->receiver) :
-                              hook_ep_worker(message->ep);
-}
-
+/* The reference to the type is taken or given back. */
 static hook_op_t *hook_message_on_way(const hook_message_t *message)
 {
-    hook_worker_t *worker = hook_message_worker(message);
+    hook_worker_t *worker =
+            hook_worker_find(message->is_dest ? message->receiver :
+                                                ucp_inside_worker(message->ep));
+    hook_op_t *op = NULL;
     hook_kind_t why;
 
-    if (worker == NULL) {
-        return NULL;
+    if (worker != NULL) {
+        why = hook_message_check_way(worker, message);
+        op  = (why == HOOK_SENT) ?
+                      hook_message_open(worker, message) :
+                      hook_message_as_it_came(why,
+                                              shape_length(&message->data));
     }
-
-    why = hook_message_check_way(worker, message);
-    return (why == HOOK_SENT) ?
-                   hook_message_open(worker, message) :
-                   hook_message_as_it_came(why, shape_length(&message->data));
-}
-
-/* The reference is taken or given back */
-static hook_op_t *hook_message_with_reference(const hook_message_t *message)
-{
-    hook_op_t *op = hook_message_on_way(message);
-
     if (op == NULL) {
         hook_type_put(message->type);
     }
@@ -291,7 +265,7 @@ hook_message_of_type(hook_message_t *message, ucp_datatype_t datatype)
     /* where messages are counted all come here */
     assert(!hook_type_is_few(message->type, message->count));
     hook_type_get(message->type);
-    return hook_message_with_reference(message);
+    return hook_message_on_way(message);
 }
 
 static size_t hook_message_list_length(const ucp_dt_iov_t *iov, size_t count)
@@ -331,7 +305,7 @@ static hook_op_t *hook_message_of_list(hook_message_t *message)
         return hook_message_as_it_came(why, length);
     }
 
-    return hook_message_with_reference(message);
+    return hook_message_on_way(message);
 }
 
 static hook_op_t *

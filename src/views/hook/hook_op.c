@@ -101,12 +101,6 @@ static hook_op_t *hook_op_find(const void *request)
     return op;
 }
 
-/* No device needs the view, but 'is_failed': a peer's may go on using it. */
-static void hook_op_close(hook_op_t *op, int is_failed)
-{
-    hook_views()->close(op->view, is_failed);
-}
-
 /* Nobody at the other side has access after an operation that went well, nor
  * after a message that was too long for its buffer, which UCP drops before it
  * takes place. All other errors, a cancelled operation among them, may stand
@@ -120,7 +114,7 @@ static int hook_op_is_failure(ucs_status_t status)
  * inside of finish(). */
 static void hook_op_finish(hook_op_t *op, ucs_status_t status)
 {
-    hook_op_close(op, hook_op_is_failure(status));
+    hook_views()->close(op->view, hook_op_is_failure(status));
     hook_type_finish(op->type, op->state);
     hook_type_put(op->type);
 }
@@ -212,25 +206,14 @@ static void hook_op_am_received(void *request, ucs_status_t status,
     hook_op_called(&user);
 }
 
-static void hook_op_set_callback(ucp_request_param_t *param,
-                                 hook_op_kind_t kind)
-{
-    switch (kind) {
-    case HOOK_OP_SEND:
-        param->cb.send = hook_op_sent;
-        break;
-    case HOOK_OP_TAG_RECV:
-        param->cb.recv = hook_op_tag_received;
-        break;
-    case HOOK_OP_AM_RECV:
-        param->cb.recv_am = hook_op_am_received;
-        break;
-    }
-}
-
 ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
                                   const ucp_request_param_t *user)
 {
+    static const __typeof__(user->cb) callbacks[] = {
+        [HOOK_OP_SEND].send       = hook_op_sent,
+        [HOOK_OP_TAG_RECV].recv   = hook_op_tag_received,
+        [HOOK_OP_AM_RECV].recv_am = hook_op_am_received
+    };
     ucp_request_param_t param = *user;
 
     ++op->num_refs;
@@ -261,30 +244,16 @@ ucp_request_param_t hook_op_param(hook_op_t *op, hook_op_kind_t kind,
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
         param.memh = op->memh;
     }
-    hook_op_set_callback(&param, kind);
+    param.cb = callbacks[kind];
     return param;
 }
 
-/* UCP goes on with it: it has ended already, or is found by its request from
- * now on. */
-static void hook_op_go_on(hook_op_t *op, void *ucp_request, void *request)
-{
-    hook_op_t *last;
-
-    pthread_mutex_lock(&hook_ops.lock);
-    if (!op->is_over) {
-        op->ucp_request = (request == ucp_request) ? NULL : ucp_request;
-        hook_op_insert(op, request);
-    }
-    last = hook_op_unref(op);
-    pthread_mutex_unlock(&hook_ops.lock);
-    hook_op_free(last);
-}
-
-/* What has ended at once, UCP calls no callback of. */
+/* UCP calls no callback of what has ended at once. All else has ended already,
+ * or is found by its request from now on. */
 ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result)
 {
-    void *request;
+    void *request = op->callback.request;
+    hook_op_t *last;
 
     if (!UCS_PTR_IS_PTR(result)) {
         hook_op_finish(op, UCS_PTR_STATUS(result));
@@ -292,9 +261,15 @@ ucs_status_ptr_t hook_op_issued(hook_op_t *op, ucs_status_ptr_t result)
         return result;
     }
 
-    request = (op->callback.request != NULL) ? op->callback.request : result;
-    hook_op_go_on(op, result, request);
-    return request;
+    pthread_mutex_lock(&hook_ops.lock);
+    if (!op->is_over) {
+        op->ucp_request = (request == NULL) ? NULL : result;
+        hook_op_insert(op, (request == NULL) ? result : request);
+    }
+    last = hook_op_unref(op);
+    pthread_mutex_unlock(&hook_ops.lock);
+    hook_op_free(last);
+    return (request == NULL) ? result : request;
 }
 
 int hook_op_silence(void *request)
@@ -351,7 +326,7 @@ void hook_op_abandon(ucp_worker_h worker)
     hook_op_t *op;
 
     while ((op = hook_op_take(worker)) != NULL) {
-        hook_op_close(op, 1);
+        hook_views()->close(op->view, 1);
         hook_type_put(op->type);
         op->ucp_request = NULL;
         hook_op_put(op);
