@@ -62,11 +62,6 @@ static inline int hook_is_candidate(const ucp_request_param_t *param,
            !hook_is_packed(param->datatype, count);
 }
 
-static void *hook_address(const hook_op_t *op)
-{
-    return (void *)op->view->address;
-}
-
 static HOOK_SLOW ucs_status_ptr_t
 hook_tag_send(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
               const ucp_request_param_t *param, const hook_tag_send_t *real)
@@ -80,7 +75,8 @@ hook_tag_send(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 
     by_view = hook_op_param(op, HOOK_OP_SEND, param);
     return hook_op_issued(
-            op, (*real)(ep, hook_address(op), op->view->length, tag, &by_view));
+            op, (*real)(ep, (void *)op->view->address, op->view->length, tag,
+                        &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer,
@@ -124,7 +120,8 @@ static HOOK_SLOW ucs_status_ptr_t hook_am_send(ucp_ep_h ep, unsigned id,
     by_view = hook_op_param(op, HOOK_OP_SEND, param);
     return hook_op_issued(
             op, hook_real.ucp_am_send_nbx(ep, id, header, header_length,
-                                          hook_address(op), op->view->length,
+                                          (void *)op->view->address,
+                                          op->view->length,
                                           &by_view));
 }
 
@@ -156,10 +153,10 @@ hook_tag_recv(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
     }
 
     by_view = hook_op_param(op, HOOK_OP_TAG_RECV, param);
-    return hook_op_issued(op,
-                          hook_real.ucp_tag_recv_nbx(worker, hook_address(op),
-                                                     op->view->length, tag,
-                                                     tag_mask, &by_view));
+    return hook_op_issued(
+            op, hook_real.ucp_tag_recv_nbx(worker, (void *)op->view->address,
+                                           op->view->length, tag, tag_mask,
+                                           &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer,
@@ -189,7 +186,7 @@ hook_tag_msg_recv(ucp_worker_h worker, void *buffer, size_t count,
 
     by_view = hook_op_param(op, HOOK_OP_TAG_RECV, param);
     return hook_op_issued(op, hook_real.ucp_tag_msg_recv_nbx(
-                                      worker, hook_address(op),
+                                      worker, (void *)op->view->address,
                                       op->view->length, message, &by_view));
 }
 
@@ -219,9 +216,10 @@ static HOOK_SLOW ucs_status_ptr_t hook_am_recv(ucp_worker_h worker,
     }
 
     by_view = hook_op_param(op, HOOK_OP_AM_RECV, param);
-    return hook_op_issued(op, hook_real.ucp_am_recv_data_nbx(
-                                      worker, data_desc, hook_address(op),
-                                      op->view->length, &by_view));
+    return hook_op_issued(
+            op, hook_real.ucp_am_recv_data_nbx(worker, data_desc,
+                                               (void *)op->view->address,
+                                               op->view->length, &by_view));
 }
 
 HOOK_EXPORT ucs_status_ptr_t

@@ -101,20 +101,16 @@ static hook_op_t *hook_op_find(const void *request)
     return op;
 }
 
-/* Nobody at the other side has access after an operation that went well, nor
- * after a message that was too long for its buffer, which UCP drops before it
- * takes place. All other errors, a cancelled operation among them, may stand
- * for a connection that failed in the middle. */
-static int hook_op_is_failure(ucs_status_t status)
-{
-    return (status != UCS_OK) && (status != UCS_ERR_MESSAGE_TRUNCATED);
-}
-
-/* The operation is the caller's afterwards. The MPI may destroy the data type
- * inside of finish(). */
+/* The operation is the caller's afterwards. Nobody at the other side has access
+ * after one that went well, nor after a message that was too long for its
+ * buffer, which UCP drops before it takes place. All other errors, a cancelled
+ * operation among them, may stand for a connection that failed in the middle.
+ * The MPI may destroy the data type inside of finish(). */
 static void hook_op_finish(hook_op_t *op, ucs_status_t status)
 {
-    hook_views()->close(op->view, hook_op_is_failure(status));
+    int is_failed = (status != UCS_OK) && (status != UCS_ERR_MESSAGE_TRUNCATED);
+
+    hook_views()->close(op->view, is_failed);
     hook_type_finish(op->type, op->state);
     hook_type_put(op->type);
 }

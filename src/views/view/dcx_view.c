@@ -91,20 +91,16 @@ uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
 }
 
 
-static int uct_dcx_view_data_is_same(const uct_dcx_view_data_t *a,
-                                     const uct_dcx_view_data_t *b)
-{
-    return (a->id == b->id) && (a->super.buffer == b->super.buffer) &&
-           (a->super.count == b->super.count) && (a->is_dest == b->is_dest);
-}
-
-
 static uct_dcx_view_place_t *
 uct_dcx_view_known(const uct_dcx_view_data_t *data)
 {
     uct_dcx_view_place_t *place = *uct_dcx_view_bucket(data);
 
-    while ((place != NULL) && !uct_dcx_view_data_is_same(&place->data, data)) {
+    while ((place != NULL) &&
+           ((place->data.id != data->id) ||
+            (place->data.super.buffer != data->super.buffer) ||
+            (place->data.super.count != data->super.count) ||
+            (place->data.is_dest != data->is_dest))) {
         place = place->chain;
     }
     return place;
@@ -408,27 +404,25 @@ uct_dcx_view_release_keys(const uct_dcx_view_place_t *tried, void *const *mds,
 }
 
 
-/* What is so of the data and of where it lies, and not of the moment */
-static int uct_dcx_view_is_lasting(uct_dcx_view_status_t status)
+/* Gives back a place whose view could not be opened. What is so of the data,
+ * and of where it lies, is so again: a try costs more than packing, and takes
+ * registrations from others. The more have failed, the longer it is until the
+ * next one. */
+static void uct_dcx_view_failed(uct_dcx_view_place_t *place)
 {
-    return (status == UCT_DCX_VIEW_UNMAPPED) ||
-           (status == UCT_DCX_VIEW_TOO_MANY);
-}
+    int is_lasting = (place->status == UCT_DCX_VIEW_UNMAPPED) ||
+                     (place->status == UCT_DCX_VIEW_TOO_MANY);
 
-
-/* A try of what cannot be costs more than packing, and takes registrations from
- * others: the more have failed, the longer it is until the next one. */
-static void
-uct_dcx_view_tried(uct_dcx_view_place_t *place, uct_dcx_view_status_t status)
-{
-    place->status = status;
-    if (!uct_dcx_view_is_lasting(status)) {
+    if (is_lasting) {
+        place->num_skips = UCS_MASK(place->num_tries);
+        place->num_tries = ucs_min(place->num_tries + 1,
+                                   UCT_DCX_VIEW_MAX_TRIES);
+    } else {
         place->num_tries = 0;
-        return;
     }
 
-    place->num_skips = UCS_MASK(place->num_tries);
-    place->num_tries = ucs_min(place->num_tries + 1, UCT_DCX_VIEW_MAX_TRIES);
+    uct_dcx_view_close_keys(place, 0);
+    uct_dcx_view_give_back(place, is_lasting);
 }
 
 
@@ -455,10 +449,11 @@ uct_dcx_view_try(void *const *mds, unsigned num_mds,
 
     place->data.super = data->super; /* a shape is where it was, or another */
     status            = uct_dcx_view_open_keys(place, num_mds);
-    uct_dcx_view_tried(place, status);
-    if (status != UCT_DCX_VIEW_OK) {
-        uct_dcx_view_close_keys(place, 0);
-        uct_dcx_view_give_back(place, uct_dcx_view_is_lasting(status));
+    place->status     = status;
+    if (status == UCT_DCX_VIEW_OK) {
+        place->num_tries = 0;
+    } else {
+        uct_dcx_view_failed(place);
     }
     return status;
 }

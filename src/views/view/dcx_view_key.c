@@ -227,7 +227,7 @@ uct_dcx_view_status_t uct_dcx_view_key_open(uct_dcx_view_key_t *key,
 
     status = uct_dcx_view_key_set(key, data, is_same);
     if (status != UCT_DCX_VIEW_OK) {
-        uct_dcx_view_memory_dereg(&key->memory, key->md);
+        uct_dcx_view_memory_dereg(&key->memory, key->md, key->memory.num);
     }
     return status;
 }
@@ -238,7 +238,7 @@ void uct_dcx_view_key_close(uct_dcx_view_key_t *key, int is_failed)
     if (is_failed) {
         uct_dcx_ext.revoke(key->top);
     }
-    uct_dcx_view_memory_dereg(&key->memory, key->md);
+    uct_dcx_view_memory_dereg(&key->memory, key->md, key->memory.num);
 }
 
 

@@ -27,8 +27,8 @@ void uct_dcx_view_memory_allow(size_t bytes)
 
 /* --- registration --------------------------------------------------------- */
 
-static void uct_dcx_view_memory_put(const uct_dcx_view_memory_t *memory,
-                                    uct_md_h md, unsigned num)
+void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory,
+                               uct_md_h md, unsigned num)
 {
     unsigned i;
 
@@ -56,19 +56,13 @@ int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
         if (uct_dcx_ext.reg(md, (void*)(uintptr_t)region->begin,
                             region->end - region->begin, flags,
                             &region->region, &lkey) != UCS_OK) {
-            uct_dcx_view_memory_put(memory, md, i);
+            uct_dcx_view_memory_dereg(memory, md, i);
             return 0;
         }
         *is_same_p  &= (region->lkey == lkey);
         region->lkey = lkey;
     }
     return 1;
-}
-
-
-void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_md_h md)
-{
-    uct_dcx_view_memory_put(memory, md, memory->num);
 }
 
 

@@ -47,7 +47,9 @@ int uct_dcx_view_memory_reg(uct_dcx_view_memory_t *memory, uct_md_h md,
 int uct_dcx_view_memory_again(uct_dcx_view_memory_t *memory, uct_md_h md,
                               int *is_same_p);
 
-void uct_dcx_view_memory_dereg(uct_dcx_view_memory_t *memory, uct_md_h md);
+/* Deregisters the first 'num' regions. */
+void uct_dcx_view_memory_dereg(const uct_dcx_view_memory_t *memory,
+                               uct_md_h md, unsigned num);
 
 /* The region of a block, which has one */
 const uct_dcx_view_region_t *
