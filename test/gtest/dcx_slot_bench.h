@@ -153,7 +153,7 @@ protected:
 
         ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_slot_t **slot)
         {
-            return uct_dcx_slots_get(&slots, layout.get(), slot);
+            return uct_dcx_slots_get(&slots, layout.get(), 0, slot);
         }
 
         /* Until it is there, or cannot be had */
@@ -231,7 +231,7 @@ protected:
 
         void put(uct_dcx_key_slot_t *slot)
         {
-            uct_dcx_slots_put(&slots, slot);
+            uct_dcx_slots_put(&slots, slot, 0);
         }
 
         uct_dcx_slots_stats_t stats()

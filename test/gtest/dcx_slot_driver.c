@@ -17,7 +17,7 @@ dcx_slot_wait(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
     ucs_status_t status;
 
     do {
-        status = uct_dcx_slots_get(slots, layout, &slot);
+        status = uct_dcx_slots_get(slots, layout, 0, &slot);
     } while (status == UCS_ERR_NO_RESOURCE);
     return (status == UCS_OK) ? slot : NULL;
 }
@@ -53,7 +53,7 @@ uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
         return 0;
     }
 
-    uct_dcx_slots_put(slots, slot);
+    uct_dcx_slots_put(slots, slot, 0);
     return slot->rkey;
 }
 

@@ -10,7 +10,6 @@
 #include "uct/dcx/strided/dcx_iov.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
 #include "uct/dcx/queue/dcx_desc.h"
-#include "uct/dcx/strided/dcx_slot_held.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -212,30 +211,9 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
 
 /* --- by key --------------------------------------------------------------- */
 
-static ucs_status_t
-uct_dcx_strided_slot_get(const uct_dcx_strided_t *op, uct_dcx_slots_t *slots,
-                         const uct_dcx_layout_t *layout,
-                         uct_dcx_key_slot_t **slot_p)
-{
-    return op->is_rndv ? uct_dcx_slots_get_held(slots, layout, slot_p) :
-                         uct_dcx_slots_get(slots, layout, slot_p);
-}
-
-
-static void uct_dcx_strided_slot_put(int is_held, uct_dcx_slots_t *slots,
-                                     uct_dcx_key_slot_t *slot)
-{
-    if (is_held) {
-        uct_dcx_slots_put_held(slots, slot);
-    } else {
-        uct_dcx_slots_put(slots, slot);
-    }
-}
-
-
 static void uct_dcx_strided_keyed_free(uct_dcx_strided_keyed_t *keyed)
 {
-    uct_dcx_strided_slot_put(keyed->is_held, keyed->slots, keyed->slot);
+    uct_dcx_slots_put(keyed->slots, keyed->slot, keyed->is_held);
     ucs_free(keyed);
 }
 
@@ -279,7 +257,7 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
 
     keyed = ucs_malloc(sizeof(*keyed), "uct_dcx_strided_keyed");
     if (keyed == NULL) {
-        uct_dcx_strided_slot_put(op->is_rndv, slots, slot);
+        uct_dcx_slots_put(slots, slot, op->is_rndv);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -328,7 +306,7 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    status = uct_dcx_strided_slot_get(op, slots, layout, &slot);
+    status = uct_dcx_slots_get(slots, layout, op->is_rndv, &slot);
     switch (status) {
     case UCS_OK:
         return uct_dcx_strided_post_keyed(op, layout->length, slots, slot);

@@ -199,9 +199,19 @@ uct_dcx_slots_miss(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
 }
 
 
-/* It has the layout; whether it is there */
+/* Returns 1 if one more slot of a size can be held: it is @slot, which is
+ * held already, or another one. */
+static int uct_dcx_slot_can_hold(const uct_dcx_slot_size_t *size,
+                                 const uct_dcx_key_slot_t *slot)
+{
+    return ((slot != NULL) && (slot->held > 0)) ||
+           (size->num_held < size->max / 2);
+}
+
+
+/* It has the layout. Returns as uct_dcx_slots_get(). */
 static ucs_status_t
-uct_dcx_slots_hit(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+uct_dcx_slots_hit(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot, int is_held)
 {
     if (slot->state == UCT_DCX_SLOT_PENDING) {
         return UCS_ERR_NO_RESOURCE;
@@ -220,13 +230,16 @@ uct_dcx_slots_hit(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
     if (slot->users++ == 0) {
         ucs_list_del(&slot->list);
     }
+    if (is_held && (slot->held++ == 0)) {
+        slot->size->num_held++;
+    }
     return UCS_OK;
 }
 
 
 static ucs_status_t
 uct_dcx_slots_get_locked(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
-                         uct_dcx_key_slot_t **slot_p)
+                         int is_held, uct_dcx_key_slot_t **slot_p)
 {
     uct_dcx_slot_size_t *size;
 
@@ -235,12 +248,13 @@ uct_dcx_slots_get_locked(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
     }
 
     *slot_p = uct_dcx_slots_find(slots, layout);
-    if (*slot_p != NULL) {
-        return uct_dcx_slots_hit(slots, *slot_p);
+    if ((*slot_p != NULL) &&
+        (!is_held || uct_dcx_slot_can_hold((*slot_p)->size, *slot_p))) {
+        return uct_dcx_slots_hit(slots, *slot_p, is_held);
     }
 
     size = uct_dcx_slots_size(slots->sizes, uct_dcx_layout_num_klm(layout));
-    if (size == NULL) {
+    if ((size == NULL) || (is_held && !uct_dcx_slot_can_hold(size, NULL))) {
         slots->stats.exhausted++;
         return UCS_ERR_EXCEEDS_LIMIT;
     }
@@ -250,7 +264,7 @@ uct_dcx_slots_get_locked(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
          uct_dcx_slot_is_named(ucs_list_head(&size->lru, uct_dcx_key_slot_t,
                                              list)))) {
         uct_dcx_slots_grow(slots, size);
-        return uct_dcx_slots_get_locked(slots, layout, slot_p);
+        return uct_dcx_slots_get_locked(slots, layout, is_held, slot_p);
     }
     return uct_dcx_slots_miss(slots, size, layout);
 }
@@ -258,23 +272,27 @@ uct_dcx_slots_get_locked(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
 
 ucs_status_t
 uct_dcx_slots_get(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
-                  uct_dcx_key_slot_t **slot_p)
+                  int is_held, uct_dcx_key_slot_t **slot_p)
 {
     ucs_status_t status;
 
     ucs_spin_lock(&slots->lock);
     slots->clock = (uint64_t)ucs_time_to_msec(ucs_get_time());
     uct_dcx_slots_poll(slots);
-    status = uct_dcx_slots_get_locked(slots, layout, slot_p);
+    status = uct_dcx_slots_get_locked(slots, layout, is_held, slot_p);
     ucs_spin_unlock(&slots->lock);
     return status;
 }
 
 
 /* One that has lost its layout meanwhile is first to take another. */
-void uct_dcx_slots_put(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+void uct_dcx_slots_put(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                       int is_held)
 {
     ucs_spin_lock(&slots->lock);
+    if (is_held && (--slot->held == 0)) {
+        slot->size->num_held--;
+    }
     if ((--slot->users == 0) && (slot->state != UCT_DCX_SLOT_GOING)) {
         if (slot->state == UCT_DCX_SLOT_FREE) {
             ucs_list_add_head(&slot->size->lru, &slot->list);

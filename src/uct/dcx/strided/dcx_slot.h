@@ -80,7 +80,7 @@ typedef struct uct_dcx_key_slot {
     uint32_t                lkey;
     uint32_t                rkey;     /* the same number */
     uint32_t                users;
-    uint32_t                held;     /* of these, uct_dcx_slots_get_held() */
+    uint32_t                held;     /* of these, until a peer does something */
     uint32_t                used;     /* when: slots' clock */
     uint8_t                 state;    /* uct_dcx_slot_state_t */
     uint8_t                 is_new;   /* nobody has used the layout yet */
@@ -95,6 +95,7 @@ typedef struct uct_dcx_key_slot {
     uint16_t                end;
     uct_dcx_slot_size_t     *size;
     struct uct_dcx_key_slot *chain;   /* of its bucket, if it is found */
+    struct uct_dcx_key_slot *numbered; /* the next one of slots->numbers */
     ucs_list_link_t         list;     /* those that are PENDING, those that are
                                        * GOING, or those of a size that may be
                                        * taken */
@@ -183,7 +184,8 @@ typedef struct uct_dcx_slots {
     ucs_list_link_t        pending;  /* in the order of their WQEs */
     ucs_list_link_t        leaving;  /* GOING, without a WQE yet */
     unsigned               num_tries; /* failures since one was invalidated */
-    uct_dcx_key_slot_t     *buckets[UCT_DCX_SLOT_BUCKETS];
+    uct_dcx_key_slot_t     *buckets[UCT_DCX_SLOT_BUCKETS]; /* by content */
+    uct_dcx_key_slot_t     *numbers[UCT_DCX_SLOT_BUCKETS]; /* by key index */
     ucs_list_link_t        names[UCT_DCX_SLOT_BUCKETS];
     uct_dcx_slots_stats_t  stats;
     uct_dcx_stale_t        stale;    /* numbers of layouts that peers had */
@@ -216,20 +218,26 @@ uct_dcx_slots_open(uct_dcx_slots_t *slots, const uct_dcx_devx_path_t *path);
 unsigned uct_dcx_slots_max_klm(const uct_dcx_slots_t *slots);
 
 /* A slot that has this layout, whose keys are valid for as long as it is in
- * use. They are open. Returns
+ * use. They are open. @is_held: the caller puts it back when a peer does
+ * something: takes a message, fetches data. Such a user may wait for other
+ * operations, which need slots, too: half of each size can be held. A slot
+ * counts once, however many hold it. Returns
  *   UCS_OK                 the caller is a user of '*slot_p' until
  *                          uct_dcx_slots_put()
  *   UCS_ERR_NO_RESOURCE    it is on its way: ask again
  *   UCS_ERR_BUSY           all slots are in use, or wait for those who asked for
- *                          their layouts: ask again, or do without
- *   UCS_ERR_EXCEEDS_LIMIT  it is too large, or no slot can be made: do without
+ *                          their layouts: ask again, or do without. They come
+ *                          back with nobody's help
+ *   UCS_ERR_EXCEEDS_LIMIT  it is too large, no slot can be made, or as many as
+ *                          can be are held: do without
  *   UCS_ERR_IO_ERROR       its UMR has failed, with a line that says why, or
  *                          the queue is of no use any more */
 ucs_status_t
 uct_dcx_slots_get(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
-                  uct_dcx_key_slot_t **slot_p);
+                  int is_held, uct_dcx_key_slot_t **slot_p);
 
-void uct_dcx_slots_put(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
+void uct_dcx_slots_put(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                       int is_held);
 
 /* The number for a peer. The caller uses the slot, whose layout has rights for
  * peers. */

@@ -192,8 +192,8 @@ uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm)
 int uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
 {
     unsigned num = ucs_min(size->max - size->num, UCT_DCX_SLOT_BATCH);
+    uct_dcx_key_slot_t *slot, **numbered;
     uct_dcx_slot_batch_t *batch;
-    unsigned i;
 
     size->is_growing++;
     size->num += num;
@@ -209,9 +209,12 @@ int uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size)
         return 0;
     }
 
-    for (i = 0; i < num; ++i) {
-        batch->slots[i].lkey = batch->slots[i].obj.number << 8;
-        ucs_list_add_head(&size->lru, &batch->slots[i].list);
+    for (slot = batch->slots; slot < batch->slots + num; ++slot) {
+        numbered       = uct_dcx_slots_numbered(slots, slot->obj.number);
+        slot->numbered = *numbered;
+        *numbered      = slot;
+        slot->lkey     = slot->obj.number << 8;
+        ucs_list_add_head(&size->lru, &slot->list);
     }
     ucs_list_add_tail(&size->batches, &batch->list);
     slots->stats.num_slots += num;

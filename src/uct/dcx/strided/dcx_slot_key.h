@@ -20,6 +20,14 @@ uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm);
  * the cache. */
 int uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size);
 
+/* The slots whose keys have an index with the same hash */
+static inline uct_dcx_key_slot_t **
+uct_dcx_slots_numbered(uct_dcx_slots_t *slots, uint32_t index)
+{
+    return &slots->numbers[index % UCT_DCX_SLOT_BUCKETS];
+}
+
+
 /* Whether a peer may still have a number that was given up */
 int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number);
 

@@ -4,6 +4,7 @@
  * read: who deregisters it takes its layouts away first.
  */
 #include "dcx_slot_read.h"
+#include "dcx_slot_key.h"
 
 #include <ucs/sys/math.h>
 
@@ -18,32 +19,14 @@ uct_dcx_slot_has_number(const uct_dcx_key_slot_t *slot, uint32_t number)
 }
 
 
-static const uct_dcx_key_slot_t *
-uct_dcx_slots_of_size(const uct_dcx_slot_size_t *size, uint32_t lkey)
-{
-    const uct_dcx_key_slot_t *slot;
-    uct_dcx_slot_batch_t *batch;
-
-    ucs_list_for_each(batch, &size->batches, list) {
-        for (slot = batch->slots; slot < batch->slots + batch->num; ++slot) {
-            if (uct_dcx_slot_has_number(slot, lkey)) {
-                return slot;
-            }
-        }
-    }
-    return NULL;
-}
-
-
 /* NULL: the key is one of memory. */
 static const uct_dcx_key_slot_t *
-uct_dcx_slots_of_lkey(const uct_dcx_slots_t *slots, uint32_t lkey)
+uct_dcx_slots_of_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
 {
-    const uct_dcx_key_slot_t *slot = NULL;
-    unsigned i;
+    const uct_dcx_key_slot_t *slot = *uct_dcx_slots_numbered(slots, lkey >> 8);
 
-    for (i = 0; (i < UCT_DCX_SLOT_KINDS) && (slot == NULL); ++i) {
-        slot = uct_dcx_slots_of_size(&slots->sizes[i], lkey);
+    while ((slot != NULL) && !uct_dcx_slot_has_number(slot, lkey)) {
+        slot = slot->numbered;
     }
     return slot;
 }
@@ -59,7 +42,7 @@ static int uct_dcx_slot_has_byte(const uct_dcx_key_slot_t *slot, uint32_t lkey,
 
 /* How many bytes lie there side by side, 'max' at most; 0 if there is none */
 static size_t
-uct_dcx_slots_follow(const uct_dcx_slots_t *slots, uint32_t lkey, uint64_t addr,
+uct_dcx_slots_follow(uct_dcx_slots_t *slots, uint32_t lkey, uint64_t addr,
                      size_t max, void **place_p)
 {
     const uct_dcx_key_slot_t *slot;

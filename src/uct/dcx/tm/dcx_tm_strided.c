@@ -12,7 +12,6 @@
 #include "dcx_tm_cmd.h"
 #include "uct/dcx/strided/dcx_iov.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
-#include "uct/dcx/strided/dcx_slot_held.h"
 #include "uct/dcx/strided/dcx_slot_read.h"
 
 #include <ucs/debug/log.h>
@@ -61,7 +60,7 @@ uct_dcx_tm_strided_of(const uct_dcx_tm_t *tm, uint16_t index)
 static void uct_dcx_tm_strided_put(uct_dcx_tm_strided_t *strided)
 {
     if (strided->slot != NULL) {
-        uct_dcx_slots_put_held(uct_dcx_tm_slots(strided->tm), strided->slot);
+        uct_dcx_slots_put(uct_dcx_tm_slots(strided->tm), strided->slot, 1);
         strided->slot = NULL;
     }
 }
@@ -240,14 +239,14 @@ uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
     uct_dcx_key_slot_t *slot;
     ucs_status_t status;
 
-    status = uct_dcx_slots_get_held(slots, layout, &slot);
+    status = uct_dcx_slots_get(slots, layout, 1, &slot);
     if (status != UCS_OK) {
         return (status == UCS_ERR_BUSY) ? UCS_ERR_NO_RESOURCE : status;
     }
 
     status = uct_dcx_tm_strided_post(recv, slot->lkey, 0, slot);
     if (status != UCS_OK) {
-        uct_dcx_slots_put_held(slots, slot);
+        uct_dcx_slots_put(slots, slot, 1);
     }
     return status;
 }
