@@ -497,16 +497,6 @@ TEST(dcx_layout_content, low_bits_of_the_hash)
     }
 }
 
-TEST(dcx_layout_content, keys)
-{
-    layout_bench layout;
-
-    ASSERT_EQ("", layout.build({{0x1000, 8, 0, 1, 7}, {0x2000, 8, 0, 1, 9}}));
-    EXPECT_TRUE(uct_dcx_layout_has_lkey(layout.get(), 7));
-    EXPECT_FALSE(uct_dcx_layout_has_lkey(layout.get(), 8));
-    EXPECT_TRUE(uct_dcx_layout_has_lkey(layout.get(), 9));
-}
-
 /* --- what is picked ------------------------------------------------------- */
 
 TEST(dcx_layout_pick, thresholds)

@@ -462,7 +462,6 @@ public:
             handle &h = m_handles[i];
 
             if (h.names.count(what) != 0) {
-                h.names.clear();
                 drop(NUM_REGIONS + i);
             }
         }
@@ -501,6 +500,7 @@ private:
     void drop(unsigned what)
     {
         at(what).is_set = false;
+        at(what).names.clear();
         for (unsigned i = 0; i < NUM_HANDLES; i++) {
             if (m_handles[i].is_set && (m_handles[i].names.count(what) != 0)) {
                 drop(NUM_REGIONS + i);

@@ -231,7 +231,7 @@ UCT_DCX_EXPORT size_t uct_dcx_layout_length(uct_mem_h memh)
 {
     const uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_of(memh);
 
-    return (layout == NULL) ? 0 : layout->parts.length;
+    return (layout == NULL) ? 0 : layout->length;
 }
 
 

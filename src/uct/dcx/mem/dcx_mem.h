@@ -32,8 +32,6 @@
 #include "dcx_mkey.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
-#include <ucs/datastruct/hlist.h>
-
 typedef struct uct_dcx_md uct_dcx_md_t;
 typedef struct uct_dcx_mem_layout uct_dcx_mem_layout_t;
 
@@ -56,7 +54,6 @@ typedef struct uct_dcx_mem {
     uct_dcx_region_t *region;
     uct_dcx_mkey_t   *mkey;     /* to be invalidated, or NULL */
     struct uct_dcx_mem *origin; /* itself, or whose keys these are */
-    ucs_hlist_head_t names;     /* uct_dcx_mem_name_t: layouts that name it */
     int              is_bare;   /* the region's own key was packed */
     int              was_named; /* a layout named it: the device may have one
                                  * yet */

@@ -89,6 +89,7 @@ uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
                    uct_dcx_layout_t *layout)
 {
     const char *fault = NULL;
+    int overlaps      = 0;
     size_t i;
 
     for (i = 0; i < iovcnt; ++i) {
@@ -105,18 +106,8 @@ uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
     }
 
     if (layout->num > 0) {
-        uct_dcx_layout_end(layout);
+        overlaps = uct_dcx_layout_end(layout);
     }
-    return UCS_OK;
-}
-
-
-static ucs_status_t
-uct_dcx_iov_check(const uct_dcx_layout_t *layout, const char *name)
-{
-    int overlaps = (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
-                   uct_dcx_layout_overlaps(layout) : 0;
-
     if (overlaps > 0) {
         ucs_error("%s: iov: blocks of the destination overlap", name);
         return UCS_ERR_INVALID_PARAM;
@@ -131,9 +122,6 @@ uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
 {
     ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
 
-    if ((status == UCS_OK) && (layout->num > 0)) {
-        status = uct_dcx_iov_check(layout, user->name);
-    }
     return (status != UCS_OK) ? status :
            user->func(user->arg, layout, uct_dcx_iov_depth(iov, iovcnt));
 }

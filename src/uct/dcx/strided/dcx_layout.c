@@ -5,6 +5,7 @@
 #include "dcx_layout.h"
 
 #include <assert.h>
+#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,19 +23,6 @@ int uct_dcx_layout_is_equal(const uct_dcx_layout_t *a,
 {
     return (a->hash == b->hash) && (a->num == b->num) &&
            !memcmp(&a->length, &b->length, uct_dcx_layout_content_size(a));
-}
-
-
-int uct_dcx_layout_has_lkey(const uct_dcx_layout_t *layout, uint32_t lkey)
-{
-    unsigned i;
-
-    for (i = 0; i < layout->num; ++i) {
-        if (layout->entries[i].lkey == lkey) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 
@@ -366,13 +354,15 @@ static uint64_t uct_dcx_layout_hash(const uct_dcx_layout_t *layout)
 }
 
 
-void uct_dcx_layout_end(uct_dcx_layout_t *layout)
+int uct_dcx_layout_end(uct_dcx_layout_t *layout)
 {
     if ((layout->kind == UCT_DCX_LAYOUT_LIST) && (layout->num > 1) &&
         !layout->is_list) {
         uct_dcx_layout_fold(layout);
     }
     layout->hash = uct_dcx_layout_hash(layout);
+    return (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
+           uct_dcx_layout_overlaps(layout) : 0;
 }
 
 

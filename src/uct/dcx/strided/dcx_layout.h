@@ -64,7 +64,9 @@ typedef struct uct_dcx_layout {
                                       * had, another one than 0 */
     uint32_t               is_list; /* never INTERLEAVED: the device repeats
                                      * no blocks over other layouts */
-    uint32_t               reserved;
+    uint32_t               num_mems; /* of @mems; 0: memory alone is named */
+    struct uct_dcx_mem     **mems;  /* handles that it names, if it is one of a
+                                     * handle; not kept with the layout */
     uint64_t               start;   /* address of the first byte in the key; 0
                                      * if it is to be found by its content */
     uint64_t               hash;
@@ -182,8 +184,9 @@ uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
                           const uct_dcx_layout_run_t *runs, unsigned num);
 
 /* Nothing is appended any more: finds its shortest form, and its hash. There is
- * at least one entry. */
-void uct_dcx_layout_end(uct_dcx_layout_t *layout);
+ * at least one entry. Returns as uct_dcx_layout_overlaps() if it may be written
+ * to, else 0. */
+int uct_dcx_layout_end(uct_dcx_layout_t *layout);
 
 /* Whether a byte belongs to two pieces, so that it could not be a destination.
  * Memory of one key is compared. Returns 1, 0, or -1 if memory is short. */
@@ -192,9 +195,6 @@ int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout);
 /* Whether both say the same, rights included. Both have ended. */
 int uct_dcx_layout_is_equal(const uct_dcx_layout_t *a,
                             const uct_dcx_layout_t *b);
-
-/* Whether one of its entries lies in memory of this key. */
-int uct_dcx_layout_has_lkey(const uct_dcx_layout_t *layout, uint32_t lkey);
 
 /* By the processor: from the pieces to 'buffer', and from 'buffer' to them.
  * Addresses are those of this process. */

@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles of layouts; see dcx_mem_layout.h. The lock of the slots is also for
- * what a layout names, which other threads read, and clear when memory goes.
+ * Handles of layouts; see dcx_mem_layout.h.
  */
 #include "dcx_mem_layout.h"
 
@@ -12,20 +11,10 @@
 
 /* --- creation ------------------------------------------------------------- */
 
-static int uct_dcx_mem_parts_init(uct_dcx_mem_parts_t *parts, size_t max)
-{
-    parts->runs  = ucs_malloc(max * sizeof(*parts->runs), "uct_dcx_runs");
-    parts->names = ucs_malloc(max * sizeof(*parts->names), "uct_dcx_names");
-    return (parts->runs != NULL) && (parts->names != NULL);
-}
-
-
 static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
 {
-    ucs_free(layout->parts.runs);
-    ucs_free(layout->parts.names);
     ucs_free(layout->next.runs);
-    ucs_free(layout->next.names);
+    ucs_free(layout->next.mems);
     ucs_free(layout->layout);
     if (layout->mem != NULL) {
         uct_dcx_mem_free(layout->mem);
@@ -34,24 +23,29 @@ static void uct_dcx_mem_layout_free(uct_dcx_mem_layout_t *layout)
 }
 
 
-/* That of a view names nothing. */
+/* A view has no description of runs. */
 static uct_dcx_mem_layout_t *
 uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
 {
     uct_dcx_mem_layout_t *layout = ucs_calloc(1, sizeof(*layout),
                                               "uct_dcx_mem_layout");
+    size_t num;
 
     if (layout == NULL) {
         return NULL;
     }
 
-    layout->max         = max;
-    layout->is_view     = is_view;
-    layout->mem         = uct_dcx_mem_alloc(md);
-    layout->layout      = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
-    layout->parts.depth = 1;
-    if ((!is_view && (!uct_dcx_mem_parts_init(&layout->parts, max) ||
-                      !uct_dcx_mem_parts_init(&layout->next, max))) ||
+    num               = is_view ? 1 : max;
+    layout->max       = max;
+    layout->is_view   = is_view;
+    layout->depth     = 1;
+    layout->mem       = uct_dcx_mem_alloc(md);
+    layout->layout    = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
+    layout->next.runs = ucs_malloc(num * sizeof(*layout->next.runs),
+                                   "uct_dcx_runs");
+    layout->next.mems = ucs_malloc(num * sizeof(*layout->next.mems),
+                                   "uct_dcx_mems");
+    if ((layout->next.runs == NULL) || (layout->next.mems == NULL) ||
         (layout->layout == NULL) || (layout->mem == NULL)) {
         uct_dcx_mem_layout_free(layout);
         return NULL;
@@ -152,60 +146,11 @@ ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
 }
 
 
-/* --- what it names -------------------------------------------------------- */
-
-/* With the lock */
-static void uct_dcx_mem_parts_name(uct_dcx_mem_parts_t *parts)
-{
-    uct_dcx_mem_name_t *name = parts->names;
-
-    for (; name < parts->names + parts->num_names; ++name) {
-        ucs_hlist_add_tail(&name->mem->names, &name->list);
-        name->mem->was_named = 1;
-    }
-}
-
-
-/* With the lock: they name nothing any more. */
-static void uct_dcx_mem_parts_unname(uct_dcx_mem_parts_t *parts)
-{
-    uct_dcx_mem_name_t *name = parts->names;
-
-    for (; parts->num_names > 0; --parts->num_names, ++name) {
-        ucs_hlist_del(&name->mem->names, &name->list);
-    }
-}
-
-
-/* With the lock */
-static void uct_dcx_mem_layout_mark(uct_dcx_mem_layout_t *layout)
-{
-    uct_dcx_slots_mark(layout->mem->md->slots, layout->slot);
-    uct_dcx_mem_parts_unname(&layout->parts);
-}
-
-
-/* Also where no layout names it any more, one that does may be on the device, if
- * what was set in its place is on its way. */
-static void uct_dcx_mem_layout_forget(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
-{
-    ucs_spin_lock(&md->slots->lock);
-    while (!ucs_hlist_is_empty(&mem->names)) {
-        uct_dcx_mem_layout_mark(ucs_hlist_head_elem(
-                &mem->names, uct_dcx_mem_name_t, list)->layout);
-    }
-    uct_dcx_slots_wait(md->slots, uct_dcx_mem_strict_lkey(mem));
-    ucs_spin_unlock(&md->slots->lock);
-}
-
-
 void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_md_t *md = layout->mem->md;
 
-    uct_dcx_slots_forget_slot(md->slots, layout->slot);
     ucs_spin_lock(&md->slots->lock);
-    uct_dcx_mem_parts_unname(&layout->parts);
     ucs_list_del(&layout->list);
     ucs_spin_unlock(&md->slots->lock);
 
@@ -218,11 +163,13 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 
 void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
 {
-    layout->access         = access;
-    layout->next.num       = 0;
-    layout->next.num_names = 0;
-    layout->next.depth     = 1;
-    layout->next.length    = 0;
+    uct_dcx_mem_next_t *next = &layout->next;
+
+    uct_dcx_layout_begin(layout->layout, layout->max, access);
+    layout->layout->mems = next->mems;
+    next->num            = 0;
+    next->depth          = 1;
+    next->length         = 0;
 }
 
 
@@ -232,7 +179,7 @@ static const char *
 uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
                                 uct_dcx_mem_layout_t *inner)
 {
-    unsigned depth      = inner->parts.depth + 1;
+    unsigned depth      = inner->depth + 1;
     ucs_status_t status = uct_dcx_slots_peek(inner->mem->md->slots,
                                              inner->slot);
 
@@ -249,8 +196,8 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
         return "memh is a layout that is as deep already as the device takes";
     }
 
-    if (!ucs_hlist_is_empty(&layout->mem->names) &&
-        (depth > layout->parts.depth)) {
+    if ((depth > layout->depth) &&
+        uct_dcx_slots_is_named(layout->mem->md->slots, layout->mem)) {
         return "memh is a layout as deep as the one it is set in, which others "
                "name";
     }
@@ -265,8 +212,8 @@ static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
                              uint64_t *length_p)
 {
     if (uct_dcx_mem_is_layout(mem)) {
-        *begin_p  = mem->layout->parts.start;
-        *length_p = mem->layout->parts.length;
+        *begin_p  = mem->layout->start;
+        *length_p = mem->layout->length;
     } else {
         *begin_p  = (uintptr_t)mem->region->mr->addr;
         *length_p = mem->region->mr->length;
@@ -316,8 +263,9 @@ const char *
 uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
                        const uct_dcx_layout_run_t *run)
 {
-    uct_dcx_mem_parts_t *next = &layout->next;
-    const char *fault         = uct_dcx_mem_layout_check(layout, memh, run);
+    uct_dcx_mem_next_t *next = &layout->next;
+    uct_dcx_layout_t *made   = layout->layout;
+    const char *fault        = uct_dcx_mem_layout_check(layout, memh, run);
     uint64_t length;
 
     if (fault != NULL) {
@@ -332,11 +280,8 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
     next->runs[next->num]      = *run;
     next->runs[next->num].lkey = uct_dcx_mem_strict_lkey(memh);
     next->num++;
-    if ((next->num_names == 0) ||
-        (next->names[next->num_names - 1].mem != memh)) {
-        next->names[next->num_names].mem    = memh;
-        next->names[next->num_names].layout = layout;
-        next->num_names++;
+    if ((made->num_mems == 0) || (made->mems[made->num_mems - 1] != memh)) {
+        made->mems[made->num_mems++] = memh;
     }
     return NULL;
 }
@@ -345,18 +290,15 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 /* Errors are logged. */
 static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 {
-    const uct_dcx_mem_parts_t *next = &layout->next;
+    const uct_dcx_mem_next_t *next = &layout->next;
+    uct_dcx_layout_t *made         = layout->layout;
+    int overlaps                   = 0;
     const char *fault;
-    int overlaps = 0;
 
-    uct_dcx_layout_begin(layout->layout, layout->max, layout->access);
-    layout->layout->is_list = (next->depth > 1) &&
-                              !layout->mem->md->dev.umr.has_nests;
-    fault = uct_dcx_layout_add_rounds(layout->layout, next->runs, next->num);
+    made->is_list = (next->depth > 1) && !layout->mem->md->dev.umr.has_nests;
+    fault         = uct_dcx_layout_add_rounds(made, next->runs, next->num);
     if (fault == NULL) {
-        uct_dcx_layout_end(layout->layout);
-        overlaps = (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
-                   uct_dcx_layout_overlaps(layout->layout) : 0;
+        overlaps = uct_dcx_layout_end(made);
         fault    = (overlaps == 0) ? NULL :
                    (overlaps > 0) ? "they overlap, and may be written to" :
                                     "no memory to look whether they overlap";
@@ -370,63 +312,37 @@ static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 }
 
 
-static int uct_dcx_mem_layout_is_same_name(const uct_dcx_mem_layout_t *layout)
+/* Its hash is that of all others of views: they are not looked for. */
+ucs_status_t
+uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
 {
-    return (layout->parts.num_names == 1) && (layout->next.num_names == 1) &&
-           (layout->parts.names->mem == layout->next.names->mem);
-}
+    uct_dcx_mem_t *mem  = layout->mem;
+    ucs_status_t status = uct_dcx_slots_set(mem->md->slots, &layout->slot,
+                                            mem->is_bare, layout->layout);
 
-
-/* With the lock: what was the next one is the one that it has. */
-static void uct_dcx_mem_layout_turn(uct_dcx_mem_layout_t *layout)
-{
-    int is_same = uct_dcx_mem_layout_is_same_name(layout);
-    uct_dcx_mem_parts_t before;
-
-    if (!is_same) {
-        uct_dcx_mem_parts_unname(&layout->parts);
-    }
-
-    before        = layout->parts;
-    layout->parts = layout->next;
-    layout->next  = before;
-    if (is_same) {
-        layout->next.names  = layout->parts.names;
-        layout->parts.names = before.names;
-    } else {
-        uct_dcx_mem_parts_name(&layout->parts);
-    }
-}
-
-
-/* With the lock */
-static ucs_status_t uct_dcx_mem_layout_set(uct_dcx_mem_layout_t *layout)
-{
-    ucs_status_t status;
-
-    status = uct_dcx_slots_set_locked(layout->mem->md->slots, &layout->slot,
-                                      layout->mem->is_bare, layout->layout);
     uct_dcx_mem_layout_number(layout);
+    if (status == UCS_OK) {
+        layout->depth  = depth;
+        layout->length = layout->layout->length;
+        layout->start  = layout->layout->start;
+    }
     return status;
 }
 
 
 ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_md_t *md    = layout->mem->md;
     ucs_status_t status = uct_dcx_mem_layout_check_next(layout);
+    unsigned i;
 
     if (status != UCS_OK) {
         return status;
     }
 
-    ucs_spin_lock(&md->slots->lock);
-    status = uct_dcx_mem_layout_set(layout);
-    if (status == UCS_OK) {
-        uct_dcx_mem_layout_turn(layout);
+    for (i = 0; i < layout->layout->num_mems; ++i) {
+        layout->layout->mems[i]->was_named = 1;
     }
-    ucs_spin_unlock(&md->slots->lock);
-    return status;
+    return uct_dcx_mem_layout_give(layout, layout->next.depth);
 }
 
 
@@ -445,25 +361,6 @@ uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
     uct_dcx_layout_begin(layout->layout, layout->max, access);
     layout->layout->start = start;
     return layout->layout;
-}
-
-
-/* Its hash is that of all others of views: they are not looked for. */
-ucs_status_t
-uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
-{
-    uct_dcx_md_t *md = layout->mem->md;
-    ucs_status_t status;
-
-    ucs_spin_lock(&md->slots->lock);
-    status = uct_dcx_mem_layout_set(layout);
-    if (status == UCS_OK) {
-        layout->parts.length = layout->layout->length;
-        layout->parts.start  = layout->layout->start;
-        layout->parts.depth  = depth;
-    }
-    ucs_spin_unlock(&md->slots->lock);
-    return status;
 }
 
 
@@ -572,7 +469,7 @@ static void uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey)
 static void uct_dcx_mem_layout_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     if (mem->was_named) {
-        uct_dcx_mem_layout_forget(md, mem);
+        uct_dcx_slots_forget_mem(md->slots, mem);
     }
     if (uct_dcx_mem_is_layout(mem) && (mem->layout != NULL) &&
         !mem->layout->is_view) {

@@ -9,8 +9,8 @@
  * gives it a layout: what is added is checked, and nothing changes before
  * commit.
  *
- * Handles know by what they are named. So when memory goes, its layouts go from
- * the device, also where the region stays in the cache.
+ * When a handle of memory goes, the layouts that name it go from the device,
+ * also where its region stays in the cache.
  */
 #ifndef UCT_DCX_MEM_LAYOUT_H
 #define UCT_DCX_MEM_LAYOUT_H
@@ -19,36 +19,30 @@
 #include "uct/dcx/mem/dcx_md.h"
 
 
-/* A handle that a layout names */
-typedef struct uct_dcx_mem_name {
-    ucs_hlist_link_t     list;     /* of the handle */
-    uct_dcx_mem_t        *mem;
-    uct_dcx_mem_layout_t *layout;
-} uct_dcx_mem_name_t;
-
-
-/* What a layout is made of: room for 'max' of each */
-typedef struct uct_dcx_mem_parts {
+/* The blocks that the next layout is made of: room for 'max' of each */
+typedef struct uct_dcx_mem_next {
     uct_dcx_layout_run_t *runs;
-    uct_dcx_mem_name_t   *names;   /* once for runs side by side */
-    unsigned             num;
-    unsigned             num_names;
-    unsigned             depth;    /* 1: it names memory alone */
+    uct_dcx_mem_t        **mems;   /* once for runs side by side */
+    unsigned             num;      /* runs */
+    unsigned             depth;    /* as below */
     uint64_t             length;   /* bytes */
-    uint64_t             start;    /* address of the first one */
-} uct_dcx_mem_parts_t;
+} uct_dcx_mem_next_t;
 
 
 struct uct_dcx_mem_layout {
-    uct_dcx_mem_t       *mem;      /* its handle */
-    uct_dcx_key_slot_t  *slot;
-    ucs_list_link_t     list;      /* of its domain */
-    size_t              max;       /* pieces */
-    int                 is_view;   /* names nothing: built by a view */
-    uint32_t            access;    /* IBV_ACCESS_*, of the next one */
-    uct_dcx_mem_parts_t parts;     /* of the one that was set last */
-    uct_dcx_mem_parts_t next;      /* of the one that is being made */
-    uct_dcx_layout_t    *layout;   /* room for it */
+    uct_dcx_mem_t      *mem;      /* its handle */
+    uct_dcx_key_slot_t *slot;
+    ucs_list_link_t    list;      /* of its domain */
+    size_t             max;       /* pieces */
+    int                is_view;   /* built by a view: names no handle */
+
+    /* of the one that was set last */
+    unsigned           depth;     /* 1: it names memory alone */
+    uint64_t           length;    /* bytes */
+    uint64_t           start;     /* address of the first one */
+
+    uct_dcx_mem_next_t next;
+    uct_dcx_layout_t   *layout;   /* room for the next one */
 };
 
 
@@ -56,7 +50,7 @@ struct uct_dcx_mem_layout {
 static inline unsigned uct_dcx_mem_depth(const void *memh)
 {
     return uct_dcx_mem_is_layout(memh) ?
-           ((const uct_dcx_mem_t*)memh)->layout->parts.depth : 0;
+           ((const uct_dcx_mem_t*)memh)->layout->depth : 0;
 }
 
 
@@ -113,7 +107,7 @@ uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
                          uint64_t start);
 
 /* Gives it to the device, unless that has it. Nobody looks whether blocks
- * overlap. 'depth': as in uct_dcx_mem_parts_t. Returns as
+ * overlap. @depth: as in uct_dcx_mem_layout. Returns as
  * uct_dcx_slots_set(). */
 ucs_status_t
 uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth);

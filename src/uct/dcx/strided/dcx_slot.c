@@ -5,7 +5,6 @@
  */
 #include "dcx_slot.h"
 #include "dcx_slot_key.h"
-#include "dcx_slot_name.h"
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 

@@ -73,7 +73,7 @@ typedef enum uct_dcx_slot_state {
 
 
 typedef struct uct_dcx_slot_size uct_dcx_slot_size_t;
-typedef struct uct_dcx_slot_name uct_dcx_slot_name_t; /* dcx_slot_name.h */
+typedef struct uct_dcx_slot_name uct_dcx_slot_name_t; /* dcx_slot_queue.h */
 
 /* What is of the caller's interest stands first, as in a handle of memory. */
 typedef struct uct_dcx_key_slot {
@@ -88,7 +88,6 @@ typedef struct uct_dcx_key_slot {
                                        * not owned */
     uint8_t                 is_lost;  /* owned: the layout was forgotten since
                                        * it was set */
-    uint8_t                 half;     /* of 'names', that of 'layout' */
     uint32_t                was;      /* PENDING: the number of the layout of
                                        * before, which goes first; or 0 */
     uint16_t                begin;    /* PENDING, GOING: WQEBBs of its WQEs */
@@ -100,10 +99,12 @@ typedef struct uct_dcx_key_slot {
                                        * GOING, or those of a size that may be
                                        * taken */
     uct_dcx_layout_t        *layout;  /* room for the greatest */
-    uct_dcx_slot_name_t     *names;   /* keys in layouts that the device may
-                                       * have of it, twice as many */
-    unsigned                num_names[2];
-    uct_dcx_umr_klm_t       *klm;     /* ... for its translations; NULL: they
+    uct_dcx_slot_name_t     *names;   /* keys in @layout */
+    uct_dcx_slot_name_t     *past;    /* keys in what the device may have had
+                                       * before it */
+    unsigned                num_names;
+    unsigned                num_past;
+    uct_dcx_umr_klm_t       *klm;     /* room for its translations; NULL: they
                                        * are inline */
     uint32_t                klm_lkey;
     uct_dcx_devx_obj_t      obj;
@@ -268,10 +269,6 @@ void uct_dcx_slots_forget_slot(uct_dcx_slots_t *slots,
  * thread has to wait. */
 void uct_dcx_slots_mark(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
 
-/* With the lock, which is not held meanwhile: waits until the device has no
- * layout that names this key, but for those that are in use. */
-void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey);
-
 /* Gives an owned slot a layout, which fits, in the place of the one before, unless
  * that is the same. It goes to the device with uct_dcx_slots_test() of any owned
  * slot. If the one before was lost, and 'is_given', '*slot_p' is another slot from
@@ -282,12 +279,6 @@ void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey);
 ucs_status_t
 uct_dcx_slots_set(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
                   int is_given, const uct_dcx_layout_t *layout);
-
-/* The same with the lock. It may not be held all the time, but is from when the
- * layout before is replaced. */
-ucs_status_t
-uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
-                         int is_given, const uct_dcx_layout_t *layout);
 
 /* Whether an owned slot has its layout: UCS_OK, UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (the UMR failed, with a line that says why), UCS_ERR_NO_ELEM
@@ -300,12 +291,20 @@ ucs_status_t
 uct_dcx_slots_peek(uct_dcx_slots_t *slots, const uct_dcx_key_slot_t *slot);
 
 
+/* Returns 1 if a layout names this handle. */
+int uct_dcx_slots_is_named(uct_dcx_slots_t *slots,
+                           const struct uct_dcx_mem *mem);
+
+/* This handle is about to be deregistered: takes all layouts that name it from
+ * the device, and those that name these, and waits until that is done. Its
+ * region may stay. */
+void uct_dcx_slots_forget_mem(uct_dcx_slots_t *slots,
+                              const struct uct_dcx_mem *mem);
+
 /* The other part of uct_dcx_slots_forget() */
 void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey);
 
-/* Memory with this key is about to be deregistered: takes all layouts that name
- * it from the device, and those that name these, and waits until that is
- * done. */
+/* The same for memory with this key, whichever handles it has. */
 static inline void uct_dcx_slots_forget(uct_dcx_slots_t *slots, uint32_t lkey)
 {
     if (ucs_unlikely(uct_dcx_slots_is_open(slots))) {

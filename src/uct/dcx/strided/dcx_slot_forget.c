@@ -6,7 +6,6 @@
  * Those that name the number of one are marked before it, so they are gone when
  * it is.
  */
-#include "dcx_slot_name.h"
 #include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
@@ -21,33 +20,32 @@ typedef struct uct_dcx_slots_watch {
 } uct_dcx_slots_watch_t;
 
 
-/* Returns whether it was not marked before. */
-static int
-uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot);
-
-
 /* --- marking -------------------------------------------------------------- */
 
-static void uct_dcx_slots_mark_name(uct_dcx_slots_t *slots,
-                                    const uct_dcx_slot_name_t *name)
+/* Returns 1 if a layout names this key; if @mem is not NULL, by this handle. */
+static inline int
+uct_dcx_slot_names(const uct_dcx_slot_name_t *name, uint32_t lkey,
+                   const uct_dcx_mem_t *mem)
 {
-    slots->stats.invalidated += uct_dcx_slots_mark_slot(slots, name->slot);
+    return (name->lkey == lkey) && uct_dcx_slot_has_name(name) &&
+           ((mem == NULL) || (name->mem == mem));
 }
 
 
-/* Marks the slots whose layouts name a key. Only owned slots are named. */
-static void uct_dcx_slots_mark_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
+static void uct_dcx_slots_mark_names(uct_dcx_slots_t *slots, uint32_t lkey,
+                                     const uct_dcx_mem_t *mem)
 {
     const uct_dcx_slot_name_t *name;
 
     ucs_list_for_each(name, uct_dcx_slots_names(slots, lkey), list) {
-        if ((name->lkey == lkey) && (name->half == name->slot->half)) {
-            uct_dcx_slots_mark_name(slots, name);
+        if (uct_dcx_slot_names(name, lkey, mem)) {
+            uct_dcx_slots_mark(slots, name->slot);
         }
     }
 }
 
 
+/* Returns 1 if it was not marked before. Only owned slots are named. */
 static int
 uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
@@ -67,7 +65,7 @@ uct_dcx_slots_mark_slot(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
         slot->is_lost = 1;
     }
     if (slot->size->is_owned) {
-        uct_dcx_slots_mark_lkey(slots, slot->lkey);
+        uct_dcx_slots_mark_names(slots, slot->lkey, NULL);
     }
     if (slot->state == UCT_DCX_SLOT_FREE) {
         return 0;
@@ -196,7 +194,7 @@ static int uct_dcx_slots_is_left(uct_dcx_slots_t *slots,
         (slot->state == UCT_DCX_SLOT_FAILED) ||
         ((slot->state == UCT_DCX_SLOT_PENDING) &&
          UCS_STATUS_IS_ERR(slots->status))) {
-        uct_dcx_slots_mark_name(slots, name);
+        uct_dcx_slots_mark(slots, name->slot);
     }
     return (slot->state == UCT_DCX_SLOT_GOING) ||
            ((slot->state == UCT_DCX_SLOT_PENDING) && (slot->was != 0));
@@ -215,7 +213,9 @@ static int uct_dcx_slots_are_left(uct_dcx_slots_t *slots, uint32_t lkey)
 }
 
 
-void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey)
+/* Waits until the device has no layout that names this key, but for those that
+ * are in use. */
+static void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey)
 {
     uct_dcx_slots_watch_t watch;
 
@@ -232,9 +232,37 @@ void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey)
 void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
 {
     ucs_spin_lock(&slots->lock);
-    uct_dcx_slots_mark_lkey(slots, lkey);
+    uct_dcx_slots_mark_names(slots, lkey, NULL);
     uct_dcx_slots_wait(slots, lkey);
     ucs_spin_unlock(&slots->lock);
+}
+
+
+/* Also where no layout names it any more, one that does may be on the device, if
+ * what was set in its place is on its way. */
+void uct_dcx_slots_forget_mem(uct_dcx_slots_t *slots, const uct_dcx_mem_t *mem)
+{
+    uint32_t lkey = uct_dcx_mem_strict_lkey(mem);
+
+    ucs_spin_lock(&slots->lock);
+    uct_dcx_slots_mark_names(slots, lkey, mem);
+    uct_dcx_slots_wait(slots, lkey);
+    ucs_spin_unlock(&slots->lock);
+}
+
+
+int uct_dcx_slots_is_named(uct_dcx_slots_t *slots, const uct_dcx_mem_t *mem)
+{
+    uint32_t lkey = uct_dcx_mem_strict_lkey(mem);
+    int num       = 0;
+    const uct_dcx_slot_name_t *name;
+
+    ucs_spin_lock(&slots->lock);
+    ucs_list_for_each(name, uct_dcx_slots_names(slots, lkey), list) {
+        num += uct_dcx_slot_names(name, lkey, mem);
+    }
+    ucs_spin_unlock(&slots->lock);
+    return num > 0;
 }
 
 

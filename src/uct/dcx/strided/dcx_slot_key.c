@@ -4,7 +4,7 @@
  * is what libmlx5 says in mlx5dv_create_mkey().
  */
 #include "dcx_slot_key.h"
-#include "dcx_slot_name.h"
+#include "dcx_slot_queue.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <sys/mman.h>
@@ -101,8 +101,8 @@ uct_dcx_slot_batch_alloc(const uct_dcx_device_t *dev,
     batch->num     = num;
     batch->layouts = ucs_malloc(num * uct_dcx_layout_size(size->num_klm),
                                 "uct_dcx_slot_layouts");
-    batch->names   = ucs_malloc(num * uct_dcx_slot_max_names(size->num_klm) *
-                                sizeof(*batch->names), "uct_dcx_slot_names");
+    batch->names   = ucs_malloc(num * 2 * size->num_klm * sizeof(*batch->names),
+                                "uct_dcx_slot_names");
     if ((batch->layouts == NULL) || (batch->names == NULL)) {
         uct_dcx_slot_no_memory(dev, num);
         goto err;
@@ -129,8 +129,8 @@ static void uct_dcx_slot_init(uct_dcx_slot_batch_t *batch, unsigned index,
     slot->size   = size;
     slot->layout = (uct_dcx_layout_t*)(batch->layouts + (index * layout_size));
     slot->layout->is_based = 0;
-    slot->names  = batch->names +
-                   (index * uct_dcx_slot_max_names(size->num_klm));
+    slot->names  = batch->names + (index * 2 * size->num_klm);
+    slot->past   = slot->names + size->num_klm;
     if (batch->mr != NULL) {
         slot->klm      = UCS_PTR_BYTE_OFFSET(batch->klm, index *
                                              (batch->klm_size / batch->num));

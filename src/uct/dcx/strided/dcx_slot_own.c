@@ -170,7 +170,8 @@ static int uct_dcx_slots_has(const uct_dcx_key_slot_t *slot,
 }
 
 
-ucs_status_t
+/* May let go of the lock, but not from when the layout before is replaced. */
+static ucs_status_t
 uct_dcx_slots_set_locked(uct_dcx_slots_t *slots, uct_dcx_key_slot_t **slot_p,
                          int is_given, const uct_dcx_layout_t *layout)
 {

@@ -3,7 +3,6 @@
  * Slots and the UMR queue; see dcx_slot_queue.h.
  */
 #include "dcx_slot_queue.h"
-#include "dcx_slot_name.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
 
 #include <ucs/debug/log.h>
@@ -14,6 +13,116 @@ enum {
     UCT_DCX_SLOT_ROUNDS = 3
 };
 
+
+/* --- names ---------------------------------------------------------------- */
+
+static inline void
+uct_dcx_slot_add_name(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                      uint32_t lkey, const uct_dcx_mem_t *mem)
+{
+    uct_dcx_slot_name_t *name = &slot->names[slot->num_names++];
+
+    name->slot = slot;
+    name->mem  = mem;
+    name->lkey = lkey;
+    ucs_list_add_tail(uct_dcx_slots_names(slots, lkey), &name->list);
+}
+
+
+static inline void
+uct_dcx_slot_drop_names(uct_dcx_slot_name_t *name, unsigned *num_p)
+{
+    for (; *num_p > 0; --*num_p, ++name) {
+        ucs_list_del(&name->list);
+    }
+}
+
+
+/* The device has none of its layouts. */
+static void uct_dcx_slot_unname(uct_dcx_key_slot_t *slot)
+{
+    uct_dcx_slot_drop_names(slot->names, &slot->num_names);
+    uct_dcx_slot_drop_names(slot->past, &slot->num_past);
+}
+
+
+/* What it names counts until the layout that takes its place has arrived. */
+static UCS_F_NOINLINE void
+uct_dcx_slot_age_names(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+{
+    uct_dcx_slot_name_t *past = slot->past;
+
+    if (slot->num_past > 0) {
+        uct_dcx_slot_unname(slot);
+        uct_dcx_slot_add_name(slots, slot, UCT_DCX_SLOT_ANY_LKEY, NULL);
+    }
+
+    slot->past      = slot->names;
+    slot->num_past  = slot->num_names;
+    slot->names     = past;
+    slot->num_names = 0;
+}
+
+
+/* Returns 1 if the device has, and gets, layouts that name one key, the
+ * same. */
+static inline int uct_dcx_slot_is_same_name(const uct_dcx_key_slot_t *slot,
+                                            const uct_dcx_layout_t *layout)
+{
+    const uct_dcx_layout_entry_t *entry = layout->entries;
+    const uct_dcx_layout_entry_t *end   = entry + layout->num;
+    const uct_dcx_slot_name_t *name     = slot->names;
+
+    if ((slot->num_names != 1) || (slot->num_past != 0)) {
+        return 0;
+    }
+
+    if (layout->num_mems > 0) {
+        return (layout->num_mems == 1) && (name->mem == layout->mems[0]) &&
+               (name->lkey == uct_dcx_mem_strict_lkey(name->mem));
+    }
+
+    while ((entry < end) && (entry->lkey == name->lkey)) {
+        ++entry;
+    }
+    return entry == end;
+}
+
+
+/* Names what a layout of the slot names from now on: handles, or keys alone. */
+static inline void
+uct_dcx_slot_name(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
+                  const uct_dcx_layout_t *layout)
+{
+    const uct_dcx_layout_entry_t *entry = layout->entries;
+    const uct_dcx_layout_entry_t *end   = entry + layout->num;
+    uint32_t lkey                       = UCT_DCX_SLOT_ANY_LKEY;
+    unsigned i;
+
+    if (uct_dcx_slot_is_same_name(slot, layout)) {
+        return;
+    }
+
+    if (slot->num_names > 0) {
+        uct_dcx_slot_age_names(slots, slot);
+    }
+
+    for (i = 0; i < layout->num_mems; ++i) {
+        uct_dcx_slot_add_name(slots, slot,
+                              uct_dcx_mem_strict_lkey(layout->mems[i]),
+                              layout->mems[i]);
+    }
+
+    for (; (i == 0) && (entry < end); ++entry) {
+        if (entry->lkey != lkey) { /* most have that of the one before */
+            lkey = entry->lkey;
+            uct_dcx_slot_add_name(slots, slot, lkey, NULL);
+        }
+    }
+}
+
+
+/* --- content -------------------------------------------------------------- */
 
 static uct_dcx_key_slot_t **
 uct_dcx_slots_bucket(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
@@ -62,6 +171,8 @@ void uct_dcx_slots_unhash(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
     *link = slot->chain;
 }
 
+
+/* --- the queue ------------------------------------------------------------ */
 
 /* It is not pending any more; nobody is its user, but who owns it. */
 static void uct_dcx_slots_settle(uct_dcx_slots_t *slots,
@@ -118,7 +229,7 @@ static void uct_dcx_slots_settle_until(uct_dcx_slots_t *slots, uint16_t until)
             break;
         }
         if (slot->state == UCT_DCX_SLOT_PENDING) {
-            uct_dcx_slot_unname_past(slot);
+            uct_dcx_slot_drop_names(slot->past, &slot->num_past);
             uct_dcx_slots_settle(slots, slot, UCT_DCX_SLOT_READY);
         } else {
             ucs_list_del(&slot->list);
@@ -201,7 +312,7 @@ void uct_dcx_slots_post(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 
     slot->lkey = number;
     slot->rkey = number;
-    uct_dcx_slot_name(slots, slot);
+    uct_dcx_slot_name(slots, slot, layout);
     uct_dcx_slots_hash(slots, slot);
     slot->state = UCT_DCX_SLOT_PENDING;
     ucs_list_del(&slot->list);

@@ -1,14 +1,56 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Slots and the UMR queue: which of them have what the device was told, or was
- * told to drop. Called with the lock of the slots by the other files of them.
+ * told to drop; and an index of the keys that layouts name. Called with the
+ * lock of the slots by the other files of them.
+ *
+ * The index has all layouts that the device may have. Of one slot these are
+ * two: that of the slot, and the one in whose place that was given to the
+ * device and has not arrived. After UMRs that failed there may be more of them:
+ * the slot may name any key then.
  */
 #ifndef UCT_DCX_SLOT_QUEUE_H
 #define UCT_DCX_SLOT_QUEUE_H
 
 #include "dcx_slot.h"
+#include "uct/dcx/mem/dcx_mem.h"
 
 #include <sched.h>
+
+
+enum {
+    UCT_DCX_SLOT_ANY_LKEY = 0 /* no key has this number */
+};
+
+
+struct uct_dcx_slot_name {
+    ucs_list_link_t     list; /* names whose keys have the same hash */
+    uct_dcx_key_slot_t  *slot;
+    const uct_dcx_mem_t *mem; /* that the owner of the slot has named; or NULL */
+    uint32_t            lkey;
+};
+
+
+/* Returns 1 if the layout of the slot names it, not one that was before. */
+static inline int uct_dcx_slot_has_name(const uct_dcx_slot_name_t *name)
+{
+    return (size_t)(name - name->slot->names) < name->slot->num_names;
+}
+
+
+/* Returns 1 if the device may have a layout of the slot. */
+static inline int uct_dcx_slot_is_named(const uct_dcx_key_slot_t *slot)
+{
+    return (slot->num_names + slot->num_past) > 0;
+}
+
+
+/* All names whose keys have the hash of this one */
+static inline ucs_list_link_t *
+uct_dcx_slots_names(uct_dcx_slots_t *slots, uint32_t lkey)
+{
+    return &slots->names[(lkey >> 8) % UCT_DCX_SLOT_BUCKETS];
+}
 
 
 /* The slot that has this layout, or NULL; owned ones are not found. */
