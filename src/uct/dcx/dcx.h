@@ -98,8 +98,10 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
  * offsets. What is there already is not given to the device again. 'params' and
  * the blocks are not needed after the call. What is set
  * one after the other goes to the device under one doorbell, that of
- * uct_dcx_layout_test(). Whether blocks of several entries overlap takes a step
- * for each block, if they may be written to.
+ * uct_dcx_layout_test(). Blocks that may be written to are compared: entries in
+ * ascending order take a step each, others are sorted, and take a step for each
+ * pair of entries that lie between each other; a step for each block if their
+ * distances differ.
  *
  * Returns UCS_ERR_INVALID_PARAM   the layout of before remains
  *         UCS_ERR_EXCEEDS_LIMIT   more pieces than uct_dcx_layout_create() was

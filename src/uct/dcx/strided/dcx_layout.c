@@ -368,136 +368,91 @@ int uct_dcx_layout_end(uct_dcx_layout_t *layout)
 
 /* --- overlap -------------------------------------------------------------- */
 
-/* What is left of the blocks of an entry. Those of all entries stand in a heap,
- * the one that begins first on top. */
-typedef struct uct_dcx_layout_rest {
-    uint64_t addr; /* of the next one */
-    uint64_t left;
-    uint32_t bytes;
-    uint32_t stride;
-    uint32_t lkey;
-} uct_dcx_layout_rest_t;
-
-
-static inline int uct_dcx_layout_is_before(const uct_dcx_layout_rest_t *a,
-                                           const uct_dcx_layout_rest_t *b)
+/* By key, then by address */
+static int uct_dcx_layout_compare(const void *arg_a, const void *arg_b)
 {
-    return (a->lkey != b->lkey) ? (a->lkey < b->lkey) : (a->addr < b->addr);
+    const uct_dcx_layout_entry_t *a = arg_a, *b = arg_b;
+
+    return (a->lkey != b->lkey) ? ((a->lkey < b->lkey) ? -1 : 1) :
+           (a->addr > b->addr) - (a->addr < b->addr);
 }
 
 
-/* The one of the two below 'parent' that begins first; 'num' if none is. */
-static inline size_t
-uct_dcx_layout_child(const uct_dcx_layout_rest_t *heap, size_t num,
-                     size_t parent)
+/* Bytes from the first one of the blocks of an entry to the last */
+static inline uint64_t
+uct_dcx_layout_span(const uct_dcx_layout_entry_t *entry, uint64_t repeat)
 {
-    size_t child = (2 * parent) + 1;
-
-    if (child >= num) {
-        return num;
-    }
-    return ((child + 1 < num) &&
-            uct_dcx_layout_is_before(&heap[child + 1], &heap[child])) ?
-           child + 1 : child;
+    return ((repeat - 1) * entry->stride) + entry->bytes;
 }
 
 
-/* The one at 'parent' goes down to its place. */
-static void
-uct_dcx_layout_sift(uct_dcx_layout_rest_t *heap, size_t num, size_t parent)
+/* Compares the blocks of two entries, of which @b begins no earlier: each block
+ * of @b with the one of @a before it and the next one. If their strides are the
+ * same, all blocks of @b lie as the first one does. */
+static int
+uct_dcx_layout_entries_overlap(const uct_dcx_layout_entry_t *a,
+                               const uct_dcx_layout_entry_t *b, uint64_t repeat)
 {
-    uct_dcx_layout_rest_t moved = heap[parent];
-    size_t child;
+    uint64_t num = (a->stride == b->stride) ? 1 : repeat;
+    uint64_t pos = b->addr - a->addr;
+    uint64_t before;
 
-    for (;;) {
-        child = uct_dcx_layout_child(heap, num, parent);
-        if ((child == num) ||
-            !uct_dcx_layout_is_before(&heap[child], &moved)) {
-            break;
-        }
-        heap[parent] = heap[child];
-        parent       = child;
-    }
-    heap[parent] = moved;
-}
-
-
-/* Leaves out the blocks of the first entry that begin before, or where, the
- * next one's do. Returns whether the last of them reaches into that. */
-static int uct_dcx_layout_skip(uct_dcx_layout_rest_t *first,
-                               const uct_dcx_layout_rest_t *next)
-{
-    uint64_t skip = first->left - 1;
-    uint64_t fit;
-
-    if (first->lkey != next->lkey) {
-        first->left = 0;
-        return 0;
-    }
-
-    if (skip > 0) {
-        fit  = (next->addr - first->addr) / first->stride;
-        skip = (fit < skip) ? fit : skip;
-    }
-
-    first->addr += skip * first->stride;
-    if (first->bytes > next->addr - first->addr) {
-        return 1;
-    }
-
-    first->addr += first->stride;
-    first->left -= skip + 1;
-    return 0;
-}
-
-
-static int uct_dcx_layout_heap_overlaps(uct_dcx_layout_rest_t *heap, size_t num)
-{
-    size_t i;
-
-    for (i = num / 2; i-- > 0;) {
-        uct_dcx_layout_sift(heap, num, i);
-    }
-
-    while (num > 1) {
-        if (uct_dcx_layout_skip(&heap[0],
-                                &heap[uct_dcx_layout_child(heap, num, 0)])) {
+    for (; (num > 0) && (pos < uct_dcx_layout_span(a, repeat));
+         --num, pos += b->stride) {
+        before = (repeat == 1) ? 0 : pos / a->stride;
+        if ((pos - (before * a->stride) < a->bytes) ||
+            ((before < repeat - 1) &&
+             (((before + 1) * a->stride) - pos < b->bytes))) {
             return 1;
         }
-
-        if (heap[0].left == 0) {
-            heap[0] = heap[--num];
-        }
-        uct_dcx_layout_sift(heap, num, 0);
     }
     return 0;
 }
 
 
-/* Each piece of a list begins behind the one before: most lists are so. */
+/* Each begins behind the one before, and all before the next round: most
+ * layouts are so. */
 static int uct_dcx_layout_is_ascending(const uct_dcx_layout_t *layout)
 {
-    const uct_dcx_layout_entry_t *entry = &layout->entries[1];
+    const uct_dcx_layout_entry_t *first = layout->entries;
+    const uct_dcx_layout_entry_t *entry = first + 1;
 
-    if (layout->kind != UCT_DCX_LAYOUT_LIST) {
-        return 0;
-    }
-
-    for (; entry < layout->entries + layout->num; ++entry) {
-        if ((entry->lkey != entry[-1].lkey) || (entry->addr < entry[-1].addr) ||
+    for (; entry < first + layout->num; ++entry) {
+        if ((entry->lkey != first->lkey) || (entry->stride != first->stride) ||
+            (entry->addr < entry[-1].addr) ||
             (entry->addr - entry[-1].addr < entry[-1].bytes)) {
             return 0;
         }
     }
-    return 1;
+    return (layout->repeat == 1) ||
+           (entry[-1].addr - first->addr + entry[-1].bytes <= first->stride);
+}
+
+
+static int uct_dcx_layout_sorted_overlap(const uct_dcx_layout_entry_t *entry,
+                                         const uct_dcx_layout_entry_t *end,
+                                         uint64_t repeat)
+{
+    const uct_dcx_layout_entry_t *next;
+
+    for (; entry < end; ++entry) {
+        for (next = entry + 1;
+             (next < end) && (next->lkey == entry->lkey) &&
+             (next->addr - entry->addr < uct_dcx_layout_span(entry, repeat));
+             ++next) {
+            if (uct_dcx_layout_entries_overlap(entry, next, repeat)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
 }
 
 
 int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
 {
-    const uct_dcx_layout_entry_t *entry;
-    uct_dcx_layout_rest_t *heap;
-    unsigned i;
+    size_t size = layout->num * sizeof(*layout->entries);
+    uct_dcx_layout_entry_t *sorted;
     int result;
 
     if ((layout->num == 1) || /* its stride was looked at */
@@ -505,24 +460,16 @@ int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
         return 0;
     }
 
-    heap = malloc(layout->num * sizeof(*heap));
-    if (heap == NULL) {
+    sorted = malloc(size);
+    if (sorted == NULL) {
         return -1;
     }
 
-    for (i = 0; i < layout->num; ++i) {
-        entry   = &layout->entries[i];
-        heap[i] = (uct_dcx_layout_rest_t){
-            .addr   = entry->addr,
-            .left   = layout->repeat,
-            .bytes  = entry->bytes,
-            .stride = entry->stride,
-            .lkey   = entry->lkey
-        };
-    }
-
-    result = uct_dcx_layout_heap_overlaps(heap, layout->num);
-    free(heap);
+    memcpy(sorted, layout->entries, size);
+    qsort(sorted, layout->num, sizeof(*sorted), uct_dcx_layout_compare);
+    result = uct_dcx_layout_sorted_overlap(sorted, sorted + layout->num,
+                                           layout->repeat);
+    free(sorted);
     return result;
 }
 
