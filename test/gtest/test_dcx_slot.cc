@@ -168,7 +168,7 @@ TEST_P(dcx_slot, new_ones_have_a_time_of_grace)
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &slot));
     slot        = ucs_list_head(&slots.slots.sizes[0].lru, uct_dcx_key_slot_t,
                                 list);
-    slot->used -= UCT_DCX_SLOT_GRACE;
+    slot->since -= UCT_DCX_SLOT_GRACE;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(two, &slot));
 }
 

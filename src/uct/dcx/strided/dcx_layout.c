@@ -361,7 +361,7 @@ int uct_dcx_layout_end(uct_dcx_layout_t *layout)
         uct_dcx_layout_fold(layout);
     }
     layout->hash = uct_dcx_layout_hash(layout);
-    return (layout->access & IBV_ACCESS_LOCAL_WRITE) ?
+    return ((layout->access & IBV_ACCESS_LOCAL_WRITE) && (layout->num > 1)) ?
            uct_dcx_layout_overlaps(layout) : 0;
 }
 

@@ -60,11 +60,11 @@ typedef struct uct_dcx_layout_entry {
 /* The content, which 'hash' and equality take in, begins with 'length'. */
 typedef struct uct_dcx_layout {
     uint32_t               max;     /* entries that there is room for */
-    uint32_t               is_based; /* the key is told its start: it has, or
+    uint8_t                is_based; /* the key is told its start: it has, or
                                       * had, another one than 0 */
-    uint32_t               is_list; /* never INTERLEAVED: the device repeats
+    uint8_t                is_list; /* never INTERLEAVED: the device repeats
                                      * no blocks over other layouts */
-    uint32_t               num_mems; /* of @mems; 0: memory alone is named */
+    uint16_t               num_mems; /* of @mems; 0: memory alone is named */
     struct uct_dcx_mem     **mems;  /* handles that it names, if it is one of a
                                      * handle; not kept with the layout */
     uint64_t               start;   /* address of the first byte in the key; 0

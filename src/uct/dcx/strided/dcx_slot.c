@@ -135,6 +135,12 @@ unsigned uct_dcx_slots_max_klm(const uct_dcx_slots_t *slots)
 
 /* --- getting one ---------------------------------------------------------- */
 
+static uint32_t uct_dcx_slots_clock(void)
+{
+    return (uint64_t)ucs_time_to_msec(ucs_get_time());
+}
+
+
 /* The slot of a size that is first to take another layout */
 static uct_dcx_key_slot_t *
 uct_dcx_slots_victim(const uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
@@ -144,7 +150,7 @@ uct_dcx_slots_victim(const uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size,
 
     ucs_list_for_each(slot, &size->lru, list) {
         if ((!slot->is_new ||
-             (slots->clock - slot->used >= UCT_DCX_SLOT_GRACE)) &&
+             (uct_dcx_slots_clock() - slot->since >= UCT_DCX_SLOT_GRACE)) &&
             uct_dcx_slots_next_number(slots, slot, layout->access,
                                       number_p)) {
             return slot;
@@ -166,7 +172,7 @@ static void uct_dcx_slots_fill(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot,
 
     uct_dcx_slots_post(slots, slot, layout, number);
     slot->is_new = 1;
-    slot->used   = slots->clock;
+    slot->since  = uct_dcx_slots_clock();
     if (is_idle) {
         uct_dcx_slots_ring(slots);
     }
@@ -225,7 +231,6 @@ uct_dcx_slots_hit(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot, int is_held)
     /* the first use is of the one who missed it */
     slots->stats.hits += !slot->is_new;
     slot->is_new       = 0;
-    slot->used         = slots->clock;
     if (slot->users++ == 0) {
         ucs_list_del(&slot->list);
     }
@@ -276,7 +281,6 @@ uct_dcx_slots_get(uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout,
     ucs_status_t status;
 
     ucs_spin_lock(&slots->lock);
-    slots->clock = (uint64_t)ucs_time_to_msec(ucs_get_time());
     uct_dcx_slots_poll(slots);
     status = uct_dcx_slots_get_locked(slots, layout, is_held, slot_p);
     ucs_spin_unlock(&slots->lock);

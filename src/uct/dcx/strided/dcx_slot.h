@@ -81,7 +81,7 @@ typedef struct uct_dcx_key_slot {
     uint32_t                rkey;     /* the same number */
     uint32_t                users;
     uint32_t                held;     /* of these, until a peer does something */
-    uint32_t                used;     /* when: slots' clock */
+    uint32_t                since;    /* milliseconds: when it got its layout */
     uint8_t                 state;    /* uct_dcx_slot_state_t */
     uint8_t                 is_new;   /* nobody has used the layout yet */
     uint8_t                 is_given; /* a peer has the number, of one that is
@@ -118,8 +118,7 @@ typedef struct uct_dcx_slot_batch {
     void               *klm;
     size_t             klm_size;
     struct ibv_mr      *mr;      /* of 'klm'; NULL: none is needed */
-    uint8_t            *layouts;
-    uct_dcx_slot_name_t *names;
+    uint8_t            *rooms;   /* for layouts and names of each */
     uct_dcx_key_slot_t slots[];
 } uct_dcx_slot_batch_t;
 
@@ -176,7 +175,6 @@ typedef struct uct_dcx_slots {
                                       * keys, without the lock, and nobody else
                                       * touches them; an error: the queue is of
                                       * no use */
-    uint32_t               clock;    /* of the last call, in milliseconds */
     ucs_time_t             timeout;  /* UCT_DCX_SLOT_TIMEOUT */
     uct_dcx_umr_t          umr;
     uct_dcx_slot_size_t    sizes[UCT_DCX_SLOT_KINDS]; /* those of the cache,

@@ -70,16 +70,17 @@ static void uct_dcx_slot_batch_free(uct_dcx_slot_batch_t *batch)
         }
         munmap(batch->klm, batch->klm_size);
     }
-    ucs_free(batch->names);
-    ucs_free(batch->layouts);
+    ucs_free(batch->rooms);
     ucs_free(batch);
 }
 
 
-static void uct_dcx_slot_no_memory(const uct_dcx_device_t *dev, unsigned num)
+/* Bytes for the layout of a slot, and for the names of that and of the one
+ * before */
+static size_t uct_dcx_slot_room_size(const uct_dcx_slot_size_t *size)
 {
-    ucs_error("%s: no memory for %u keys of layouts", uct_dcx_device_name(dev),
-              num);
+    return uct_dcx_layout_size(size->num_klm) +
+           (2 * size->num_klm * sizeof(uct_dcx_slot_name_t));
 }
 
 
@@ -94,28 +95,28 @@ uct_dcx_slot_batch_alloc(const uct_dcx_device_t *dev,
     batch = ucs_calloc(1, sizeof(*batch) + (num * sizeof(batch->slots[0])),
                        "uct_dcx_slot_batch");
     if (batch == NULL) {
-        uct_dcx_slot_no_memory(dev, num);
-        return NULL;
+        goto err;
     }
 
-    batch->num     = num;
-    batch->layouts = ucs_malloc(num * uct_dcx_layout_size(size->num_klm),
-                                "uct_dcx_slot_layouts");
-    batch->names   = ucs_malloc(num * 2 * size->num_klm * sizeof(*batch->names),
-                                "uct_dcx_slot_names");
-    if ((batch->layouts == NULL) || (batch->names == NULL)) {
-        uct_dcx_slot_no_memory(dev, num);
-        goto err;
+    batch->num   = num;
+    batch->rooms = ucs_malloc(num * uct_dcx_slot_room_size(size),
+                              "uct_dcx_slot_rooms");
+    if (batch->rooms == NULL) {
+        goto err_free;
     }
 
     if ((size->num_klm > dev->umr.max_inline) &&
         (uct_dcx_slot_batch_alloc_klm(batch, dev, stride) != UCS_OK)) {
-        goto err;
+        uct_dcx_slot_batch_free(batch);
+        return NULL;
     }
     return batch;
 
-err:
+err_free:
     uct_dcx_slot_batch_free(batch);
+err:
+    ucs_error("%s: no memory for %u keys of layouts", uct_dcx_device_name(dev),
+              num);
     return NULL;
 }
 
@@ -124,13 +125,15 @@ static void uct_dcx_slot_init(uct_dcx_slot_batch_t *batch, unsigned index,
                               uct_dcx_slot_size_t *size)
 {
     uct_dcx_key_slot_t *slot = &batch->slots[index];
-    size_t layout_size       = uct_dcx_layout_size(size->num_klm);
+    void *room               = batch->rooms +
+                               (index * uct_dcx_slot_room_size(size));
 
-    slot->size   = size;
-    slot->layout = (uct_dcx_layout_t*)(batch->layouts + (index * layout_size));
+    slot->size             = size;
+    slot->layout           = room;
     slot->layout->is_based = 0;
-    slot->names  = batch->names + (index * 2 * size->num_klm);
-    slot->past   = slot->names + size->num_klm;
+    slot->names            = UCS_PTR_BYTE_OFFSET(room, uct_dcx_layout_size(
+                                                 size->num_klm));
+    slot->past             = slot->names + size->num_klm;
     if (batch->mr != NULL) {
         slot->klm      = UCS_PTR_BYTE_OFFSET(batch->klm, index *
                                              (batch->klm_size / batch->num));

@@ -273,7 +273,7 @@ static void uct_dcx_slots_settle_failed(uct_dcx_slots_t *slots)
 
 
 /* The WQEs of a slot that is PENDING or GOING */
-static void
+static UCS_F_ALWAYS_INLINE void
 uct_dcx_slots_post_wqes(uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
 {
     uct_dcx_umr_t *umr = &slots->umr;
