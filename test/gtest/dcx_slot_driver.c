@@ -58,6 +58,12 @@ uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
 }
 
 
+void *dcx_slot_slots(uct_md_h md)
+{
+    return ucs_derived_of(md, uct_dcx_md_t)->slots;
+}
+
+
 void dcx_slot_count(uct_md_h md, unsigned *num_set, unsigned *invalidated)
 {
     uct_dcx_slots_stats_t stats;

@@ -13,6 +13,9 @@
 uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
                       uint32_t bytes);
 
+/* The slots of the domain, uct_dcx_slots_t */
+void *dcx_slot_slots(uct_md_h md);
+
 /* Layouts that the domain has, and those that went with their region */
 void dcx_slot_count(uct_md_h md, unsigned *num_set, unsigned *invalidated);
 

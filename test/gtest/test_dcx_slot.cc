@@ -71,7 +71,7 @@ TEST_P(dcx_slot, device_without_umr)
     ASSERT_EQ(UCS_OK, uct_dcx_slots_init(&slots, &params));
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_dcx_slots_open(&slots, &path));
     EXPECT_FALSE(uct_dcx_slots_is_open(&slots));
-    uct_dcx_slots_forget(&slots, 0x100);
+    uct_dcx_slots_forget(&slots, 0x100, 1);
     uct_dcx_slots_cleanup(&slots);
 }
 
@@ -183,7 +183,7 @@ TEST_P(dcx_slot, forgets_what_a_region_names)
     uct_dcx_key_slot_t *user = slots.get(used), *slot;
 
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(pending, &slot));
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_EQ(3u, slots.stats().invalidated);
     EXPECT_EQ(1u, slots.stats().num_set);
 
@@ -195,7 +195,7 @@ TEST_P(dcx_slot, forgets_what_a_region_names)
     EXPECT_EQ(UCS_OK, slots.try_get(kept, &slot));
     slots.put(slot);
 
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_EQ(3u, slots.stats().invalidated) << "nothing is left of it";
     slots.touch(idle);
 }
@@ -248,7 +248,7 @@ TEST_P(dcx_slot, ring)
         for (auto &layout : layouts) {
             slots.touch(layout);
         }
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     }
     EXPECT_EQ(3u * 48, slots.stats().misses);
     EXPECT_EQ(3u * 48, slots.stats().invalidated);
@@ -358,7 +358,7 @@ TEST_P(dcx_slot, numbers_that_no_peer_has)
                                             layout.get()));
         ASSERT_EQ(UCS_OK, slots.wait(slot));
         ASSERT_EQ(number, slot->lkey);
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
         ASSERT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, slot));
     }
     slots.set(slot, layout);
@@ -474,9 +474,9 @@ TEST_P(dcx_slot, names_each_of_its_regions)
     for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
         uint32_t key = slots.touch(mixed);
 
-        uct_dcx_slots_forget(&slots.slots, src.mr->lkey);
+        uct_dcx_slots_forget(&slots.slots, src.mr->lkey, 1);
         EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 60));
-        uct_dcx_slots_forget(&slots.slots, lkey);
+        uct_dcx_slots_forget(&slots.slots, lkey, 1);
         EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 60));
         pair.reconnect();
     }
@@ -499,7 +499,7 @@ TEST_P(dcx_slot, nobody_else_waits)
     slots.slots.timeout *= 12;
     dcx_umr_silence silence(slots.slots);
     std::thread waiting([&] {
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
         has_ended = true;
     });
     while (uct_dcx_slots_peek(&slots.slots, owned) == UCS_OK) {
@@ -511,7 +511,7 @@ TEST_P(dcx_slot, nobody_else_waits)
     slot = slots.own(60);
     EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0, fresh.get()));
     EXPECT_EQ(UCS_INPROGRESS, uct_dcx_slots_test(&slots.slots, slot));
-    uct_dcx_slots_forget(&slots.slots, src.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, src.mr->lkey, 1);
     EXPECT_FALSE(has_ended);
 
     silence.end();
@@ -542,10 +542,10 @@ TEST_P(dcx_slot, waits_for_what_is_replaced)
     uint64_t doorbells = slots.stats().doorbells;
     dcx_umr_silence silence(slots.slots);
     EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0, after.get()));
-    uct_dcx_slots_forget(&slots.slots, src.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, src.mr->lkey, 1);
     EXPECT_EQ(doorbells, slots.stats().doorbells);
     std::thread waiting([&] {
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
         has_ended = true;
     });
     while (slots.stats().doorbells == doorbells) {
@@ -628,7 +628,7 @@ TEST_P(dcx_slot, failures_in_the_place_of_another)
                                             fresh.get()));
         EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(slot));
     }
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_EQ(1u, slots.stats().invalidated);
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
     slot->klm_lkey ^= 0xff00;
@@ -655,7 +655,7 @@ TEST_P(dcx_slot, failure_before_what_was_there)
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
     EXPECT_EQ(1u, slots.stats().num_set) << "the one that failed";
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 16)) << "it is there still";
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
     log.take();
 }
@@ -687,7 +687,7 @@ TEST_P(dcx_slot, silent_queue_before_what_was_there)
     EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &before, 1, old.get()));
     dcx_umr_silence silence(slots.slots);
     slots.slots.timeout /= 250;
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 16));
     EXPECT_TRUE(uct_dcx_umr_is_idle(&slots.slots.umr)) << "it was reset";
@@ -766,7 +766,7 @@ TEST_P(dcx_slot, silent_queue)
               uct_dcx_slots_set(&slots.slots, &pending, 1, layout.get()));
     dcx_umr_silence silence(slots.slots);
     slots.slots.timeout /= 250; /* 20 ms */
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     for (uint32_t key : {cached, ready->lkey, pending->lkey}) {
         EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
@@ -806,7 +806,7 @@ TEST_P(dcx_slot, silent_queue_is_destroyed)
     dcx_umr_silence silence(slots.slots);
     umr.qp.obj.number    = 0xfffffe; /* no command reaches it */
     slots.slots.timeout /= 250;
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_EQ(nullptr, umr.qp.obj.obj);
     uct_dcx_slots_disown(&slots.slots, slot, 1);
@@ -833,7 +833,7 @@ TEST_P(dcx_slot, silent_queue_of_two)
     slots.slots.timeout /= 250;
     for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
         threads.emplace_back([&, lkey] {
-            uct_dcx_slots_forget(&slots.slots, lkey);
+            uct_dcx_slots_forget(&slots.slots, lkey, 1);
         });
     }
     for (auto &thread : threads) {
@@ -878,7 +878,7 @@ TEST_P(dcx_slot, threads)
                                                       layout.get());
                     slots.put(slot);
                     if (random() % 64 == 0) {
-                        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey);
+                        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
                     }
                 } else {
                     wrong += (status != UCS_ERR_BUSY);

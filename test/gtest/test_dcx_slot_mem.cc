@@ -4,13 +4,16 @@
  * without. Part of the program of test_dcx_slot.cc.
  */
 #include "dcx_loop.h"
+#include "dcx_slot_bench.h"
 #include "ucx_log.h"
 
 extern "C" {
 #include "dcx_slot_driver.h"
+#include <uct/api/v2/uct_v2.h>
 }
 
 #include <sys/mman.h>
+#include <thread>
 
 namespace {
 
@@ -90,6 +93,94 @@ TEST_P(dcx_slot_mem, layouts_go_with_their_region)
     EXPECT_EQ(UCS_OK, put(kept, 0, 7));
 }
 
+/* The cache lets go of a region whose layout the device does not give back. */
+class dcx_slot_mem_silent : public dcx_slot_mem {
+protected:
+    dcx_slot_mem_silent()
+    {
+        m_key            = dcx_slot_set(m_dcx.iface, m_memh, m_pages, 8);
+        m_slots.timeout *= 12; /* a minute */
+        m_silence.reset(new dcx_umr_silence(m_slots));
+    }
+
+    /* One thread calls @dereg and waits for the device, others register memory
+     * meanwhile. */
+    template <typename F> void expect_others_go_on(F dereg)
+    {
+        std::atomic<bool> has_waited{false}, has_gone_on{false};
+        dcx_deadline deadline;
+
+        std::thread waiting([&] {
+            dereg();
+            has_waited = true;
+        });
+        while (is_set()) {
+            deadline.check("a layout that goes");
+        }
+        std::thread other([&] {
+            register_another();
+            has_gone_on = true;
+        });
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (!has_gone_on && (std::chrono::steady_clock::now() < end)) {
+            sched_yield();
+        }
+        EXPECT_TRUE(has_gone_on);
+        EXPECT_FALSE(has_waited);
+        EXPECT_EQ(0u, m_completions);
+
+        m_silence->end();
+        waiting.join();
+        other.join();
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put(m_key, 0, 7));
+    }
+
+    bool is_set()
+    {
+        unsigned set, gone;
+
+        dcx_slot_count(m_dcx.md(), &set, &gone);
+        return set > 0;
+    }
+
+    struct completion {
+        uct_completion_t    super;
+        dcx_slot_mem_silent *test;
+    } m_completion = {{[](uct_completion_t *self) {
+        ((completion*)self)->test->m_completions++;
+    }, 1, UCS_OK}, this};
+
+    uct_dcx_slots_t &m_slots = *(uct_dcx_slots_t*)dcx_slot_slots(m_dcx.md());
+    std::unique_ptr<dcx_umr_silence> m_silence;
+    std::atomic<unsigned> m_completions{0};
+    uint32_t m_key;
+};
+
+TEST_P(dcx_slot_mem_silent, unmapped_memory_goes_without_the_lock)
+{
+    UCT_CALL(uct_md_mem_dereg(m_dcx.md(), m_memh));
+    munmap(m_pages, length);
+    expect_others_go_on([&] { register_another(); });
+}
+
+/* ... and is complete when peers have lost access. */
+TEST_P(dcx_slot_mem_silent, invalidation_goes_without_the_lock)
+{
+    uct_md_mem_dereg_params_t params = {};
+
+    params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
+                        UCT_MD_MEM_DEREG_FIELD_FLAGS |
+                        UCT_MD_MEM_DEREG_FIELD_COMPLETION;
+    params.memh       = m_memh;
+    params.flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+    params.comp       = &m_completion.super;
+    expect_others_go_on([&] {
+        UCT_CALL(uct_md_mem_dereg_v2(m_dcx.md(), &params));
+    });
+    EXPECT_EQ(1u, m_completions);
+    munmap(m_pages, length);
+}
+
 /* UCX wants the name of an option with the prefix of its table since 1.17
  * (ucs_config_parser_set_value). */
 #if UCT_VERNO_MINOR >= 17
@@ -132,6 +223,7 @@ TEST_P(dcx_slot_mem, options)
     munmap(m_pages, length);
 }
 
+INSTANTIATE_TEST_SUITE_P(cached, dcx_slot_mem_silent, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(cached, dcx_slot_mem, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(single, dcx_slot_mem, testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_slot_mem, testing::Values(false));

@@ -55,9 +55,10 @@ typedef struct uct_dcx_md_hook {
     /* All memory was deregistered. */
     void         (*close)(uct_dcx_md_t *md);
 
-    /* Memory of this key is about to go: nothing names the key when it
-     * returns. */
-    void         (*region)(uct_dcx_md_t *md, uint32_t lkey);
+    /* Memory of this key is about to go: takes what names the key from use.
+     * Returns 1 if the device has none of it any more. @is_waiting: waits for
+     * that. */
+    int          (*region)(uct_dcx_md_t *md, uint32_t lkey, int is_waiting);
 
     /* A handle is about to go that layouts have named, or that is one. */
     void         (*handle)(uct_dcx_md_t *md, uct_dcx_mem_t *mem);

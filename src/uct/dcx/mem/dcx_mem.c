@@ -3,6 +3,14 @@
  * Registration of memory and remote keys; see dcx_mem.h. The cache is UCX's
  * ucs_rcache: it hears of unmapped memory through ucm and holds regions that
  * overlap as one.
+ *
+ * The cache lets go of a region under its own lock, for which all threads wait
+ * that register memory. A region that layouts name is only taken out of use
+ * then, by a call of this file; the thread waits for the device, deregisters
+ * the region and completes its invalidations when the call of the cache has
+ * returned, before its own does. Where the cache acts on its own, before a
+ * fork and in the thread of UCX's events, nothing may be left for later, and it
+ * waits under the lock.
  */
 #include "dcx_mem.h"
 #include "dcx_md.h"
@@ -10,6 +18,7 @@
 #include <endian.h>
 #include <sys/mman.h>
 #include <ucs/debug/log.h>
+#include <ucs/datastruct/queue.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/sys.h>
 #include <uct/base/uct_iface.h>
@@ -28,6 +37,27 @@ typedef struct uct_dcx_packed_rkey {
 
 static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
+
+
+/* What is left to do after a call of the cache: a region to be deregistered, or
+ * an invalidation to be completed */
+typedef struct uct_dcx_mem_rest {
+    ucs_queue_elem_t queue;
+    struct ibv_mr    *mr;
+    struct ibv_mr    *relaxed;
+    uct_completion_t *comp;    /* NULL: it is a region */
+} uct_dcx_mem_rest_t;
+
+
+/* A call of the cache */
+typedef struct uct_dcx_mem_call {
+    uct_dcx_md_t     *md;
+    ucs_queue_head_t rests;
+} uct_dcx_mem_call_t;
+
+
+/* The call that this thread is in, or NULL */
+static __thread uct_dcx_mem_call_t *uct_dcx_mem_the_call;
 
 
 /* What the caller says that it needs */
@@ -95,21 +125,15 @@ uct_dcx_region_init(uct_dcx_region_t *region, uct_dcx_md_t *md, void *address,
 }
 
 
-static ucs_status_t
-uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
+/* Waits until the device has no layout that names it. */
+static ucs_status_t uct_dcx_region_dereg(uct_dcx_md_t *md, struct ibv_mr *mr,
+                                         struct ibv_mr *relaxed)
 {
-    uct_dcx_mkey_t *mkey, *next;
     int failed;
 
-    for (mkey = region->idle; mkey != NULL; mkey = next) {
-        next = mkey->next;
-        (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
-    }
-
-    md->hook->region(md, region->mr->lkey);
-    failed = (region->relaxed != region->mr) &&
-             (ibv_dereg_mr(region->relaxed) != 0);
-    if ((ibv_dereg_mr(region->mr) != 0) || failed) {
+    md->hook->region(md, mr->lkey, 1);
+    failed = (relaxed != mr) && (ibv_dereg_mr(relaxed) != 0);
+    if ((ibv_dereg_mr(mr) != 0) || failed) {
         ucs_warn("%s: failed to deregister a region: %m",
                  uct_dcx_device_name(&md->dev));
         return UCS_ERR_IO_ERROR;
@@ -119,19 +143,96 @@ uct_dcx_region_cleanup(uct_dcx_region_t *region, uct_dcx_md_t *md)
 }
 
 
+static void
+uct_dcx_region_destroy_idle(uct_dcx_region_t *region, uct_dcx_md_t *md)
+{
+    uct_dcx_mkey_t *mkey, *next;
+
+    for (mkey = region->idle; mkey != NULL; mkey = next) {
+        next = mkey->next;
+        (void)uct_dcx_mkey_destroy(&md->mkeys, mkey);
+    }
+}
+
+
+/* --- the cache ------------------------------------------------------------ */
+
+static void uct_dcx_mem_begin(uct_dcx_mem_call_t *call, uct_dcx_md_t *md)
+{
+    call->md = md;
+    ucs_queue_head_init(&call->rests);
+    uct_dcx_mem_the_call = call;
+}
+
+
+static void uct_dcx_mem_do(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
+{
+    if (rest->comp != NULL) {
+        uct_invoke_completion(rest->comp, UCS_OK);
+    } else {
+        (void)uct_dcx_region_dereg(md, rest->mr, rest->relaxed);
+    }
+}
+
+
+/* Does what is left after a call of the cache. A completion may call in here
+ * again. */
+static void uct_dcx_mem_end(uct_dcx_mem_call_t *call)
+{
+    uct_dcx_mem_rest_t *rest;
+
+    uct_dcx_mem_the_call = NULL;
+    while (!ucs_queue_is_empty(&call->rests)) {
+        rest = ucs_queue_pull_elem_non_empty(&call->rests, uct_dcx_mem_rest_t,
+                                             queue);
+        uct_dcx_mem_do(call->md, rest);
+        ucs_free(rest);
+    }
+}
+
+
+/* Does it at the end of this thread's call. If the thread is in none, or memory
+ * is short, does it at once, after what was put off before. */
+static void uct_dcx_mem_put_off(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
+{
+    uct_dcx_mem_call_t *call = uct_dcx_mem_the_call;
+    uct_dcx_mem_rest_t *copy = NULL;
+
+    if (call != NULL) {
+        copy = ucs_malloc(sizeof(*copy), "uct_dcx_mem_rest");
+    }
+
+    if (copy != NULL) {
+        *copy = *rest;
+        ucs_queue_push(&call->rests, &copy->queue);
+        return;
+    }
+
+    if (call != NULL) {
+        uct_dcx_mem_end(call);
+        uct_dcx_mem_begin(call, call->md);
+    }
+    uct_dcx_mem_do(md, rest);
+}
+
+
+/* A region of its own, or one from the cache */
 ucs_status_t
 uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
                    uint64_t flags, uct_dcx_region_t **region_p)
 {
     ucs_rcache_region_t *cached = NULL;
+    uct_dcx_mem_call_t call;
     ucs_status_t status;
     int prot;
 
     if (md->rcache != NULL) {
+        uct_dcx_mem_begin(&call, md);
         status    = uct_dcx_ucx_rcache_get(md->rcache, address, length,
                                            uct_dcx_mem_prot(flags), &flags,
                                            &cached);
         *region_p = ucs_derived_of(cached, uct_dcx_region_t);
+        uct_dcx_mem_end(&call);
         return status;
     }
 
@@ -150,14 +251,18 @@ uct_dcx_region_get(uct_dcx_md_t *md, void *address, size_t length,
 
 ucs_status_t uct_dcx_region_put(uct_dcx_md_t *md, uct_dcx_region_t *region)
 {
+    uct_dcx_mem_call_t call;
     ucs_status_t status;
 
     if (md->rcache != NULL) {
+        uct_dcx_mem_begin(&call, md);
         ucs_rcache_region_put(md->rcache, &region->super);
+        uct_dcx_mem_end(&call);
         return UCS_OK;
     }
 
-    status = uct_dcx_region_cleanup(region, md);
+    uct_dcx_region_destroy_idle(region, md);
+    status = uct_dcx_region_dereg(md, region->mr, region->relaxed);
     ucs_free(region);
     return status;
 }
@@ -263,9 +368,12 @@ static void uct_dcx_mem_return_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 }
 
 
+/* Follows the region's deregistration, which may have been put off. */
 static void uct_dcx_mem_invalidated(void *arg)
 {
-    uct_invoke_completion(arg, UCS_OK);
+    const uct_dcx_mem_rest_t rest = {.comp = arg};
+
+    uct_dcx_mem_put_off(NULL, &rest);
 }
 
 
@@ -332,8 +440,17 @@ uct_dcx_rcache_reg(void *context, ucs_rcache_t *rcache, void *arg,
 static void uct_dcx_rcache_dereg(void *context, ucs_rcache_t *rcache,
                                  ucs_rcache_region_t *rregion)
 {
-    (void)uct_dcx_region_cleanup(ucs_derived_of(rregion, uct_dcx_region_t),
-                                 context);
+    uct_dcx_md_t *md              = context;
+    uct_dcx_region_t *region      = ucs_derived_of(rregion, uct_dcx_region_t);
+    const uct_dcx_mem_rest_t rest = {.mr      = region->mr,
+                                     .relaxed = region->relaxed};
+
+    uct_dcx_region_destroy_idle(region, md);
+    if (md->hook->region(md, region->mr->lkey, 0)) {
+        uct_dcx_mem_do(md, &rest);
+    } else {
+        uct_dcx_mem_put_off(md, &rest);
+    }
 }
 
 

@@ -459,9 +459,10 @@ static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
 }
 
 
-static void uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey)
+static int
+uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey, int is_waiting)
 {
-    uct_dcx_slots_forget(md->slots, lkey);
+    return uct_dcx_slots_forget(md->slots, lkey, is_waiting);
 }
 
 

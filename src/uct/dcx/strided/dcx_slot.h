@@ -300,14 +300,17 @@ void uct_dcx_slots_forget_mem(uct_dcx_slots_t *slots,
                               const struct uct_dcx_mem *mem);
 
 /* The other part of uct_dcx_slots_forget() */
-void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey);
+int uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey,
+                              int is_waiting);
 
-/* The same for memory with this key, whichever handles it has. */
-static inline void uct_dcx_slots_forget(uct_dcx_slots_t *slots, uint32_t lkey)
+/* The same for memory with this key, whichever handles it has. Returns 1 if the
+ * device has none of these layouts any more. It waits for that if @is_waiting,
+ * else they are but out of use. */
+static inline int
+uct_dcx_slots_forget(uct_dcx_slots_t *slots, uint32_t lkey, int is_waiting)
 {
-    if (ucs_unlikely(uct_dcx_slots_is_open(slots))) {
-        uct_dcx_slots_forget_lkey(slots, lkey);
-    }
+    return ucs_likely(!uct_dcx_slots_is_open(slots)) ||
+           uct_dcx_slots_forget_lkey(slots, lkey, is_waiting);
 }
 
 void

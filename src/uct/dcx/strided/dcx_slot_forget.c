@@ -201,7 +201,7 @@ static int uct_dcx_slots_is_left(uct_dcx_slots_t *slots,
 }
 
 
-static int uct_dcx_slots_are_left(uct_dcx_slots_t *slots, uint32_t lkey)
+static int uct_dcx_slots_num_left(uct_dcx_slots_t *slots, uint32_t lkey)
 {
     int num = 0;
     const uct_dcx_slot_name_t *name;
@@ -209,7 +209,15 @@ static int uct_dcx_slots_are_left(uct_dcx_slots_t *slots, uint32_t lkey)
     ucs_list_for_each(name, uct_dcx_slots_names(slots, lkey), list) {
         num += (name->lkey == lkey) && uct_dcx_slots_is_left(slots, name);
     }
-    return num > 0;
+    return num;
+}
+
+
+/* Returns 1 if the device may have a layout that names this key. */
+static int uct_dcx_slots_are_left(uct_dcx_slots_t *slots, uint32_t lkey)
+{
+    return (uct_dcx_slots_num_left(slots, lkey) > 0) ||
+           (uct_dcx_slots_num_left(slots, UCT_DCX_SLOT_ANY_LKEY) > 0);
 }
 
 
@@ -220,8 +228,7 @@ static void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey)
     uct_dcx_slots_watch_t watch;
 
     uct_dcx_slots_watch(slots, &watch);
-    while (uct_dcx_slots_are_left(slots, lkey) ||
-           uct_dcx_slots_are_left(slots, UCT_DCX_SLOT_ANY_LKEY)) {
+    while (uct_dcx_slots_are_left(slots, lkey)) {
         uct_dcx_slots_go_on(slots, &watch);
     }
 }
@@ -229,12 +236,19 @@ static void uct_dcx_slots_wait(uct_dcx_slots_t *slots, uint32_t lkey)
 
 /* --- both ----------------------------------------------------------------- */
 
-void uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey)
+int uct_dcx_slots_forget_lkey(uct_dcx_slots_t *slots, uint32_t lkey,
+                              int is_waiting)
 {
+    int is_gone;
+
     ucs_spin_lock(&slots->lock);
     uct_dcx_slots_mark_names(slots, lkey, NULL);
-    uct_dcx_slots_wait(slots, lkey);
+    if (is_waiting) {
+        uct_dcx_slots_wait(slots, lkey);
+    }
+    is_gone = !uct_dcx_slots_are_left(slots, lkey);
     ucs_spin_unlock(&slots->lock);
+    return is_gone;
 }
 
 
