@@ -11,10 +11,6 @@
 #include <set>
 #include <thread>
 
-extern "C" {
-#include "uct/dcx/strided/dcx_slot_read.h"
-}
-
 namespace {
 
 class dcx_slot : public dcx_slot_test {

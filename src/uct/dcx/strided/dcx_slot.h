@@ -313,6 +313,18 @@ uct_dcx_slots_forget(uct_dcx_slots_t *slots, uint32_t lkey, int is_waiting)
            uct_dcx_slots_forget_lkey(slots, lkey, is_waiting);
 }
 
+/* The place of the byte that has this address in the key's space. A key of no
+ * slot is one of memory, whose addresses are those of the process. Returns
+ * UCS_ERR_NO_ELEM if there is none: a layout ends before, or was taken away with
+ * its memory. */
+ucs_status_t uct_dcx_slots_place(uct_dcx_slots_t *slots, uint32_t lkey,
+                                 uint64_t addr, void **place_p);
+
+/* Copies 'length' bytes from there on. Returns the same; then some of them may
+ * have been copied. */
+ucs_status_t uct_dcx_slots_read(uct_dcx_slots_t *slots, uint32_t lkey,
+                                uint64_t addr, size_t length, void *buffer);
+
 void
 uct_dcx_slots_query(uct_dcx_slots_t *slots, uct_dcx_slots_stats_t *stats);
 

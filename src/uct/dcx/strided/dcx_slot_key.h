@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The keys of slots, command CREATE_MKEY: made in batches, each with memory for
- * their layouts; and the numbers that they have. Called by the other files of
- * slots, with their lock.
+ * their layouts; the numbers that they have, and which slot has one. Called by
+ * the other files of slots, with their lock.
  */
 #ifndef UCT_DCX_SLOT_KEY_H
 #define UCT_DCX_SLOT_KEY_H
@@ -19,14 +19,6 @@ uct_dcx_slots_size(uct_dcx_slot_size_t *sizes, unsigned num_klm);
  * Returns 0 if it cannot: that is logged, and there are not to be any more for
  * the cache. */
 int uct_dcx_slots_grow(uct_dcx_slots_t *slots, uct_dcx_slot_size_t *size);
-
-/* The slots whose keys have an index with the same hash */
-static inline uct_dcx_key_slot_t **
-uct_dcx_slots_numbered(uct_dcx_slots_t *slots, uint32_t index)
-{
-    return &slots->numbers[index % UCT_DCX_SLOT_BUCKETS];
-}
-
 
 /* Whether a peer may still have a number that was given up */
 int uct_dcx_slots_is_stale(const uct_dcx_slots_t *slots, uint32_t number);

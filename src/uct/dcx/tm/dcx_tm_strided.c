@@ -12,7 +12,6 @@
 #include "dcx_tm_cmd.h"
 #include "uct/dcx/strided/dcx_iov.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
-#include "uct/dcx/strided/dcx_slot_read.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
