@@ -89,6 +89,11 @@ TEST_P(verbs_late, nop_completes_before_reads_that_it_does_not_wait_for)
     }
 }
 
+TEST_P(verbs_late, result_may_come_with_the_completion)
+{
+    verbs_read_to_cqe(dev, src, dst);
+}
+
 /* What the atomic does to its target is not late. */
 TEST_P(verbs_late, atomics_are_executed_once)
 {
@@ -153,6 +158,23 @@ TEST_P(verbs_late, error_comes_behind_what_was_read_before_it)
     verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
     EXPECT_EQ(0x22, src.addr[0]);
     verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_REM_ACCESS_ERR, 2, 2);
+}
+
+/* A result that has no memory is the first error: what is behind it is flushed,
+ * also if it has failed before that. */
+TEST_P(verbs_late, error_behind_a_result_without_memory_is_flushed)
+{
+    strict_mem gone(dev.pd, ACCESS_ALL, 0);
+    verbs_op op    = verbs_op(IBV_WR_RDMA_READ, 1).local(gone, 64).remote(dst);
+    verbs_op wrong = verbs_op(IBV_WR_RDMA_WRITE, 2).local(src, 8)
+                     .remote((uintptr_t)dst.addr, dst.mr->rkey ^ 0xdead00);
+
+    wrong.attach();
+    op.wr.next = &wrong.wr;
+    ASSERT_EQ(0, op.post(m_pair.a.qp));
+    gone.unmap();
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_LOC_PROT_ERR, 1, 1);
+    verbs_expect_wcs(m_pair.a.send_cq, IBV_WC_WR_FLUSH_ERR, 2, 2);
 }
 
 /* Whenever the queue goes, nothing of it stays. */

@@ -153,6 +153,14 @@ TEST_P(verbs_order_ooo, write_alone_is_placed)
     }
 }
 
+TEST_P(verbs_order_ooo, result_may_come_with_the_completion)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        memset(dst.addr, i, 8);
+        verbs_read_to_cqe(dev, src, dst);
+    }
+}
+
 /* A WQE passes also in a doorbell of its own. */
 TEST_P(verbs_order_ooo, next_doorbell_passes)
 {

@@ -116,6 +116,7 @@ struct verbs_options {
     uint8_t                 retry_cnt = 1;
     uint8_t                 rnr_retry = 0;
     uint8_t                 timeout   = 1;    /* 8 us */
+    bool                    sig_all   = false;
 };
 
 class verbs_ep {
@@ -136,6 +137,7 @@ public:
         attr.recv_cq          = recv_cq;
         attr.srq              = options.srq;
         attr.qp_type          = options.type;
+        attr.sq_sig_all       = options.sig_all;
         attr.cap.max_send_wr  = options.send_wr;
         attr.cap.max_recv_wr  = (options.srq == NULL) ? 16 : 0;
         attr.cap.max_send_sge = 3;
@@ -346,5 +348,21 @@ protected:
     strict_mem src{dev.pd, ACCESS_ALL, 0x11};
     strict_mem dst{dev.pd, ACCESS_ALL, 0x22};
 };
+
+/* Reads 8 bytes that come with the completion, from where libmlx5 takes them to
+ * memory: the key of that memory is wrong. */
+inline void verbs_read_to_cqe(const hca_device &dev, const strict_mem &to,
+                              const strict_mem &from)
+{
+    setenv("MLX5_SCATTER_TO_CQE", "1", 1);
+    verbs_pair pair(dev, {.sig_all = true});
+    setenv("MLX5_SCATTER_TO_CQE", "0", 1);
+
+    ASSERT_EQ(0, verbs_op(IBV_WR_RDMA_READ, 1)
+                 .local((uintptr_t)to.addr, 8, to.mr->lkey ^ 0xdead00)
+                 .remote(from).post(pair.a.qp));
+    verbs_expect_wcs(pair.a.send_cq, IBV_WC_SUCCESS, 1, 1);
+    EXPECT_EQ(0, memcmp(to.addr, from.addr, 8));
+}
 
 #endif

@@ -1,13 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See hca_late.h. The list of a send queue is in the order of execution. Of a
- * DCI with streams it has only what brings a result: the others are kept in
- * order by hca_stream.c.
+ * See hca_late.h.
  */
 #include "hca_late.h"
-#include "hca_completer.h"
 #include "hca_qp.h"
-#include "hca_sq.h"
 #include "hca_stream.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/wqe/hca_wqe_mem.h"
@@ -15,6 +11,7 @@
 #include <stdlib.h>
 
 #define HCA_LATE_MAX_US 100000
+#define HCA_LATE_ANY    (-1) /* stream */
 
 uint64_t hca_late_ns;
 
@@ -48,187 +45,81 @@ bool hca_late_is_due(struct hca_qp *qp)
     if (qp->req.due || (hca_qp_state(qp) != IBV_QPS_RTS)) {
         return true;
     }
-    if (!qp->req.waiting && !qp->req.ticking && (hca_qp_sq_posted(qp) > 0)) {
+    if (!qp->req.ticking && (hca_qp_sq_posted(qp) > 0)) {
         hca_late_arm(qp);
     }
     return false;
 }
 
-struct hca_late *hca_late_new(const struct hca_wqe *wqe)
+/* A result that goes into the CQE is left to that. */
+static void hca_late_complete(struct hca_qp *qp, uint16_t idx,
+                              const struct hca_stream_wqe *entry)
 {
-    struct hca_late *late = malloc(sizeof(*late) + wqe->length);
+    const struct hca_result *result = entry->result;
+    enum hca_check check            = HCA_OK;
 
-    if (late != NULL) {
-        late->wqe        = *wqe;
-        late->next       = NULL;
-        late->has_result = true;
-        late->to_cqe     = false;
-        late->is_old     = false;
-        late->flushed    = false;
-    }
-    return late;
-}
-
-/* Waits for the results before it, as a WQE does that has none of its own. A NOP
- * waits with a fence alone (UCX posts its own with one). */
-static struct hca_late *hca_late_behind(const struct hca_wqe *wqe)
-{
-    struct hca_wqe empty  = {.length = 0};
-    struct hca_late *late = hca_late_new(&empty);
-
-    if (late != NULL) {
-        late->wqe        = *wqe;
-        late->has_result = false;
-    }
-    return late;
-}
-
-bool hca_late_add(struct hca_qp *qp, const struct hca_wqe *wqe,
-                  struct hca_late *late)
-{
-    struct hca_late **link = &qp->req.sq->late;
-
-    if ((late == NULL) && !qp->has_streams && (*link != NULL) &&
-        (wqe->opcode != MLX5_OPCODE_NOP)) {
-        late = hca_late_behind(wqe);
-        if (late == NULL) {
-            hca_late_finish(qp);
-        }
-    }
-    if (late == NULL) {
-        return false;
-    }
-    while (*link != NULL) {
-        link = &(*link)->next;
-    }
-    *link = late;
-    qp->req.num_late++;
-    return true;
-}
-
-/* --- completion ----------------------------------------------------------- */
-
-static enum hca_check hca_late_scatter(struct hca_qp *qp,
-                                       struct hca_late *late)
-{
-    if (!late->has_result) {
-        return HCA_OK;
-    }
     qp->req.reads -= (qp->req.reads > 0);
-    return late->to_cqe ? HCA_OK :
-           hca_wqe_mem_scatter(qp, &late->wqe, late->result);
-}
-
-/* What was executed after it is flushed. */
-static void hca_late_fail(struct hca_qp *qp, const struct hca_late *late,
-                          enum hca_check check)
-{
-    hca_completer_send_error(qp, &late->wqe, check, check);
-    for (struct hca_late *next = qp->req.sq->late; next != NULL;
-         next = next->next) {
-        next->flushed = true;
+    if ((entry->check == HCA_OK) && !result->to_cqe) {
+        check = hca_wqe_mem_scatter(qp, &result->wqe, result->data);
     }
-    hca_qp_fail_requester(qp);
+    hca_stream_executed(qp, idx, check);
 }
 
-static void hca_late_complete(struct hca_qp *qp, struct hca_late *late)
+/* Completes what is late, in the order of the ring.
+ * @param stream  of this one, or HCA_LATE_ANY */
+static void hca_late_run(struct hca_qp *qp, int stream, bool only_old)
 {
-    enum hca_check check = late->flushed ? HCA_CHECK_FLUSH :
-                                           hca_late_scatter(qp, late);
+    uint16_t idx = qp->req.ci, end = idx + qp->req.fetched, next;
 
-    if (qp->has_streams) {
-        hca_stream_executed(qp, late->wqe.idx, check);
-    } else if (check != HCA_OK) {
-        hca_late_fail(qp, late, check);
-    } else if (hca_wqe_is_signaled(&late->wqe) &&
-               (hca_completer_send(qp, &late->wqe,
-                                   late->to_cqe ? late->result : NULL) !=
-                HCA_OK)) {
-        hca_qp_fail_fatal(qp);
-    }
-}
+    for (; idx != end; idx = next) {
+        struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
-/* Those that `which` is true for, in their order */
-static void hca_late_run(struct hca_qp *qp,
-                         bool (*which)(const struct hca_late *late,
-                                       const struct hca_wqe *wqe),
-                         const struct hca_wqe *wqe)
-{
-    struct hca_late **link = &qp->req.sq->late, *late;
-
-    while ((late = *link) != NULL) {
-        if (which(late, wqe)) {
-            *link = late->next;
-            qp->req.num_late--;
-            hca_late_complete(qp, late);
-            free(late);
-        } else {
-            link = &late->next;
+        next = idx + entry->blocks;
+        if (hca_stream_is_late(entry) && (!only_old || entry->result->is_old) &&
+            ((stream == HCA_LATE_ANY) || (stream == entry->stream))) {
+            hca_late_complete(qp, idx, entry);
         }
     }
-}
-
-static bool hca_late_is_any(const struct hca_late *late,
-                            const struct hca_wqe *wqe)
-{
-    (void)late;
-    (void)wqe;
-    return true;
-}
-
-static bool hca_late_is_old(const struct hca_late *late,
-                            const struct hca_wqe *wqe)
-{
-    (void)wqe;
-    return late->is_old;
-}
-
-/* A fence holds within its stream. */
-static bool hca_late_is_of_stream(const struct hca_late *late,
-                                  const struct hca_wqe *wqe)
-{
-    return late->wqe.stream == wqe->stream;
 }
 
 void hca_late_finish(struct hca_qp *qp)
 {
-    hca_late_run(qp, hca_late_is_any, NULL);
+    hca_late_run(qp, HCA_LATE_ANY, false);
     qp->req.reads = 0;
 }
 
+/* A fence holds within its stream. */
 void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe)
 {
     if ((wqe->op->flags & HCA_OP_DATA_IN) &&
         (qp->req.reads >= hca_qp_rd_limit(qp->attr.max_rd_atomic))) {
         hca_late_finish(qp);
     } else if (hca_wqe_is_fenced(wqe)) {
-        qp->has_streams ? hca_late_run(qp, hca_late_is_of_stream, wqe) :
-                          hca_late_finish(qp);
+        hca_late_run(qp, hca_stream_wqe(qp, wqe->idx)->stream, false);
     }
 }
 
-/* A queue that waits for its peer does not wait for its own results. */
+/* Makes all that is late old. @return true if there is anything. */
+static bool hca_late_age(struct hca_qp *qp)
+{
+    uint16_t idx = qp->req.ci, end = idx + qp->req.fetched;
+    bool is_any  = false;
+
+    while (idx != end) {
+        struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
+
+        if (hca_stream_is_late(entry)) {
+            entry->result->is_old = is_any = true;
+        }
+        idx += entry->blocks;
+    }
+    return is_any;
+}
+
 void hca_late_tick(struct hca_qp *qp)
 {
-    hca_late_run(qp, qp->req.waiting ? hca_late_is_any : hca_late_is_old,
-                 NULL);
-    for (struct hca_late *late = qp->req.sq->late; late != NULL;
-         late = late->next) {
-        late->is_old = true;
-    }
-    if ((hca_qp_state(qp) == IBV_QPS_RTS) && !qp->req.waiting &&
-        ((qp->req.sq->late != NULL) || (hca_qp_sq_posted(qp) > 0))) {
+    hca_late_run(qp, HCA_LATE_ANY, true);
+    if (hca_late_age(qp) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_late_arm(qp);
     }
-}
-
-void hca_late_drop(struct hca_qp *qp)
-{
-    struct hca_late *late;
-
-    while ((late = qp->req.sq->late) != NULL) {
-        qp->req.sq->late = late->next;
-        free(late);
-    }
-    qp->req.num_late = 0;
 }

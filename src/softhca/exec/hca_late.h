@@ -7,10 +7,10 @@
  *
  *  - what a doorbell rings is executed that much later, by the timer: sources
  *    are read, and the ring, when the program has long gone on;
- *  - what a READ or an atomic brings is kept here. It comes to memory, with its
- *    completion and those behind it, not before what was rung meanwhile has
- *    been executed too; earlier only for a WQE with a fence, or if as many are
- *    under way as may be.
+ *  - what a READ or an atomic brings is kept, in the entry of its WQE
+ *    (hca_stream.h). It comes to memory, with its completion and those behind
+ *    it, not before what was rung meanwhile has been executed too; earlier only
+ *    for a WQE with a fence, or if as many are under way as may be.
  *
  * Everything here is under the QP's sq_lock, in the owner's process.
  */
@@ -19,44 +19,22 @@
 
 #include "softhca/wqe/hca_wqe.h"
 
-/* A WQE that is executed, and has not completed */
-struct hca_late {
-    struct hca_late *next;
-    struct hca_wqe   wqe;
-    bool             has_result;
-    bool             to_cqe; /* the result goes there */
-    bool             is_old; /* executed before the last tick */
-    bool             flushed; /* one before it failed */
-    uint8_t          result[];
-};
-
 /* 0: off, and nothing else here is called. */
 extern uint64_t hca_late_ns;
 
 /* Reads SOFTHCA_DELAY; a wrong value is an error line and no delay. */
 void hca_late_init(void);
 
-/* Whether the queue is to be run now; if not, the timer will do it. */
+/* @return true if the queue is to be run now; if not, the timer will do it. */
 bool hca_late_is_due(struct hca_qp *qp);
 
 /* The queue was run: what was executed before that completes. */
 void hca_late_tick(struct hca_qp *qp);
 
-/* Room for the result of wqe. NULL without memory: it is not delayed then. */
-struct hca_late *hca_late_new(const struct hca_wqe *wqe);
-
-/* The WQE is executed. late: its result, or NULL.
- * @return false if there is nothing to wait for: it completes now. */
-bool hca_late_add(struct hca_qp *qp, const struct hca_wqe *wqe,
-                  struct hca_late *late);
-
-/* wqe is next: completes what it has to wait for. */
+/* @wqe is next: completes what it has to wait for. */
 void hca_late_before(struct hca_qp *qp, const struct hca_wqe *wqe);
 
 /* Completes all. */
 void hca_late_finish(struct hca_qp *qp);
-
-/* Forgets all, without completions. */
-void hca_late_drop(struct hca_qp *qp);
 
 #endif

@@ -1,11 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See hca_order.h. A queue whose only WQE may be passed waits a little for the
- * next one (req.held); two that stand in the queue may change places. The one
- * that went first keeps its request, as its completion comes second.
+ * See hca_order.h.
  */
 #include "hca_order.h"
-#include "hca_sq.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/obj/hca_mkey.h"
 
@@ -146,42 +143,8 @@ static bool hca_order_may_pass(const struct hca_qp *qp, uint16_t idx,
            ((qp->type != HCA_QP_DCI) || (wqe.dqpn == first->dqpn));
 }
 
-bool hca_order_holds(struct hca_qp *qp, uint16_t posted)
-{
-    struct hca_wqe wqe;
-
-    if (qp->req.due) {
-        qp->req.held = false;
-        return false;
-    }
-    if (qp->req.passing ||
-        !hca_order_may_be_passed(qp, qp->req.ci, posted, &wqe) ||
-        (wqe.blocks != posted)) {
-        return false;
-    }
-    if (!qp->req.held && hca_order_lot(qp->req.psn)) {
-        qp->req.held = true;
-        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + HCA_ORDER_HOLD_NS);
-    }
-    return qp->req.held;
-}
-
-uint16_t hca_order_passed(struct hca_qp *qp, uint16_t posted)
-{
-    bool is_held = qp->req.held;
-    struct hca_wqe first;
-
-    qp->req.held = false;
-    return (hca_order_may_be_passed(qp, qp->req.ci, posted, &first) &&
-            (first.blocks < posted) &&
-            hca_order_may_pass(qp, qp->req.ci + first.blocks,
-                               posted - first.blocks, &first) &&
-            (is_held || qp->req.passing || hca_order_lot(qp->req.psn))) ?
-           first.blocks : 0;
-}
-
-bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
-                            uint16_t blocks, unsigned num_waiting)
+bool hca_order_holds(const struct hca_qp *qp, uint16_t idx, uint16_t blocks,
+                     unsigned num_waiting)
 {
     struct hca_wqe wqe;
 
@@ -189,9 +152,8 @@ bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
            hca_order_may_be_passed(qp, idx, blocks, &wqe);
 }
 
-bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
-                             uint16_t first_blocks, uint16_t idx,
-                             uint16_t blocks)
+bool hca_order_passes(const struct hca_qp *qp, uint16_t first,
+                      uint16_t first_blocks, uint16_t idx, uint16_t blocks)
 {
     struct hca_wqe wqe;
 

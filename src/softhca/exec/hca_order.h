@@ -57,25 +57,15 @@ enum hca_dp_ordering {
 /* Reads SOFTHCA_ORDER; a wrong value is an error line and no effect. */
 void hca_order_init(void);
 
-/* Waits for the WQE behind the only one that is posted, or for the timer.
- * @return false if the queue is to be run now. */
-bool hca_order_holds(struct hca_qp *qp, uint16_t posted);
-
-/* @return basic blocks of the first WQE of the queue if the second is to be
- * executed before it, else 0. */
-uint16_t hca_order_passed(struct hca_qp *qp, uint16_t posted);
-
-/* The two choices for a DCI with streams; hca_stream_run.c keeps those that
- * wait.
+/* The two choices; hca_stream_run.c keeps what waits.
  * holds: the WQE at @idx waits for the next one of its stream, as it may be
  * passed; @num_waiting streams wait already.
  * passes: the WQE at @idx, of the same stream, is executed before the one at
  * @first. */
-bool hca_order_holds_stream(const struct hca_qp *qp, uint16_t idx,
-                            uint16_t blocks, unsigned num_waiting);
-bool hca_order_passes_stream(const struct hca_qp *qp, uint16_t first,
-                             uint16_t first_blocks, uint16_t idx,
-                             uint16_t blocks);
+bool hca_order_holds(const struct hca_qp *qp, uint16_t idx, uint16_t blocks,
+                     unsigned num_waiting);
+bool hca_order_passes(const struct hca_qp *qp, uint16_t first,
+                      uint16_t first_blocks, uint16_t idx, uint16_t blocks);
 
 /* @return true if the data of this message are to come after its answer. */
 bool hca_order_keeps(uint32_t psn);

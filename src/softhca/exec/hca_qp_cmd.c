@@ -96,8 +96,7 @@ static int hca_qp_new(const struct hca_qp_spec *spec, struct hca_qp **qp_p)
     qp->wq_sig          = spec->wq_sig;
     qp->has_tm          = hca_srq_has_tm(spec->srqn);
     qp->has_rndv        = spec->has_rndv;
-    /* completions of a DCI with streams wait for each other, without data */
-    qp->cs_req          = spec->has_streams ? 0 : spec->cs_req;
+    qp->cs_req          = spec->cs_req;
     qp->cs_res          = spec->cs_res;
     qp->has_streams     = spec->has_streams;
     qp->log_streams     = spec->log_streams;

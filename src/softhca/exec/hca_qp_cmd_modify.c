@@ -9,7 +9,6 @@
 #include "hca_qp_cmd.h"
 #include "hca_requester.h"
 #include "hca_sq.h"
-#include "hca_stream.h"
 #include "hca_tm_job.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -49,9 +48,6 @@ static void hca_qp_to_reset(struct hca_qp *qp)
     qp->num_resets++;
     if (attached) {
         hca_qp_clear_doorbell(qp);
-    }
-    if (qp->has_streams && (sq != NULL)) {
-        hca_stream_clear(sq->streams);
     }
     hca_tm_job_drop(qp);
 }

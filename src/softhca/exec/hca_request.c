@@ -7,7 +7,7 @@
 #include "hca_late.h"
 #include "hca_order.h"
 #include "hca_qp.h"
-#include "hca_sq.h"
+#include "hca_stream.h"
 #include "hca_tm_op.h"
 #include "hca_wire.h"
 #include "softhca/fabric/hca_caps.h"
@@ -199,7 +199,7 @@ static enum hca_check hca_request_acked(struct hca_request *rq)
     memset(rq->tries, 0, sizeof(*rq->tries));
     if (rq->msg.op >= HCA_MSG_READ) {
         req->reads = hca_request_reads(rq->qp) + 1;
-        if (hca_pcie_is_on() && (rq->late == NULL)) {
+        if (hca_pcie_is_on() && (rq->result == NULL)) {
             hca_request_count_result(rq);
         }
     }
@@ -235,15 +235,27 @@ static enum hca_check (*const hca_request_acks[])(struct hca_request *rq) = {
     [HCA_ACK_NONE]   = hca_request_timeout,
 };
 
+/* Tells if the completion comes later, with what is read. */
+static bool hca_request_holds(const struct hca_request *rq)
+{
+    return (rq->wqe.op->flags & HCA_OP_DATA_IN) && (rq->wqe.length > 0) &&
+           ((hca_late_ns != 0) ||
+            (rq->to_cqe && (rq->qp->req.sq->streams != NULL)));
+}
+
 /* Its memory was looked at, and will be when the result goes there. */
 static void hca_request_hold(struct hca_request *rq)
 {
-    rq->late = hca_late_new(&rq->wqe);
-    if (rq->late != NULL) {
-        rq->late->to_cqe = rq->to_cqe;
+    struct hca_result *result = malloc(sizeof(*result) + rq->wqe.length);
+
+    if (result != NULL) {
+        result->wqe    = rq->wqe;
+        result->to_cqe = rq->to_cqe;
+        result->is_old = false;
+        rq->result     = result;
         hca_sgl_put(&rq->local);
         hca_sgl_init(&rq->local, hca_owner(hca_self));
-        hca_sgl_add(&rq->local, rq->late->result, rq->wqe.length);
+        hca_sgl_add(&rq->local, result->data, rq->wqe.length);
     }
 }
 
@@ -251,8 +263,7 @@ static enum hca_check hca_request_transmit(struct hca_request *rq)
 {
     enum hca_check check;
 
-    if ((hca_late_ns != 0) && (rq->wqe.op->flags & HCA_OP_DATA_IN) &&
-        (rq->wqe.length > 0)) {
+    if (hca_request_holds(rq)) {
         hca_request_hold(rq);
     }
     if (hca_pcie_is_on() && (rq->wqe.op->flags & HCA_OP_DATA_OUT)) {
@@ -263,8 +274,8 @@ static enum hca_check hca_request_transmit(struct hca_request *rq)
     hca_wire_send(rq->qp, &rq->msg, &rq->ack);
     check = hca_request_acks[rq->ack.code](rq);
     if (check != HCA_OK) {
-        free(rq->late);
-        rq->late = NULL;
+        free(rq->result);
+        rq->result = NULL;
     }
     return check;
 }
@@ -334,7 +345,7 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
     enum hca_check check;
 
     rq->to_cqe    = false;
-    rq->late      = NULL;
+    rq->result    = NULL;
     rq->ack.check = HCA_OK;
     check = hca_wqe_read(&rq->wqe, qp, idx, posted);
     if (check != HCA_OK) {

@@ -7,8 +7,6 @@
 
 #include "hca_msg.h"
 
-#include <stdlib.h>
-
 /* Not done: once more after a while. No check has this number. */
 #define HCA_WAIT ((enum hca_check)HCA_NUM_CHECKS)
 
@@ -20,21 +18,12 @@ struct hca_request {
     struct hca_sgl  local;   /* its memory */
     bool            to_cqe;  /* what it reads goes into the CQE */
     uint8_t         data[64];
-    struct hca_late *late;   /* holds what it reads, the caller's if it is
-                                executed; NULL: nothing is held */
+    struct hca_result *result; /* holds what it reads, the caller's if it is
+                                  executed; NULL: nothing is held */
     struct hca_msg  msg;
     struct hca_ack  ack;     /* check: what the responder says, or HCA_OK */
     uint64_t        wait_ns; /* with HCA_WAIT: until it is to be tried again */
 };
-
-/* One of the heap, with what it holds. */
-static inline void hca_request_free(struct hca_request *rq)
-{
-    if (rq != NULL) {
-        free(rq->late);
-        free(rq);
-    }
-}
 
 /* Reads the WQE at basic block `idx`, from where on `posted` are rung, and
  * executes it. The other members of rq, but for qp and tries, need not be set.

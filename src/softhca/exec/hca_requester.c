@@ -3,14 +3,13 @@
  * The requester half: takes WQEs in order, sends each as one message and waits
  * for its answer before the next. It runs to completion in the thread that
  * rang the doorbell, under the QP's sq_lock; if there is something to wait for
- * (RNR, no answer), the helper's timer goes on. Fences are kept by that order,
- * unless the device is late (hca_late.h) or out of order (hca_order.h). A DCI
- * with streams has hca_stream_run.c instead.
+ * (RNR, no answer), the helper's timer goes on. Fences are kept by that order.
+ * A DCI with streams has hca_stream_run.c instead, and so has each queue if the
+ * device is late (hca_late.h) or out of order (hca_order.h).
  */
 #include "hca_requester.h"
 #include "hca_completer.h"
 #include "hca_late.h"
-#include "hca_order.h"
 #include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_sq.h"
@@ -18,8 +17,6 @@
 #include "hca_stream_run.h"
 #include "softhca/base/hca_mutex.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 /* A queue in error is looked at after the first millisecond, then after twice
  * as long each time, up to a quarter second. */
@@ -27,19 +24,12 @@
 #define HCA_ERR_LOOKS   8
 
 /* After a WQE that cannot be read, where the next one is is unknown: all that
- * was rung is given up with it. What a late device keeps back completes before
- * it; if that fails, this one is flushed. */
+ * was rung is given up with it. */
 static void hca_requester_fail(struct hca_request *rq, enum hca_check check,
                                uint16_t posted)
 {
     struct hca_qp *qp = rq->qp;
 
-    if (qp->req.num_late > 0) {
-        hca_late_finish(qp);
-        if (hca_qp_state(qp) != IBV_QPS_RTS) {
-            return;
-        }
-    }
     hca_completer_send_error(qp, &rq->wqe, check,
                              (rq->ack.check != HCA_OK) ? rq->ack.check :
                                                          check);
@@ -52,9 +42,6 @@ static void hca_requester_done(struct hca_request *rq)
     struct hca_qp *qp = rq->qp;
 
     qp->req.ci += rq->wqe.blocks;
-    if ((hca_late_ns != 0) && hca_late_add(qp, &rq->wqe, rq->late)) {
-        return;
-    }
     if (!hca_wqe_is_signaled(&rq->wqe)) {
         return;
     }
@@ -63,65 +50,6 @@ static void hca_requester_done(struct hca_request *rq)
                            rq->to_cqe ? rq->data : NULL) != HCA_OK) {
         hca_qp_fail_fatal(qp);
     }
-}
-
-/* The one that has passed this one completes behind it. */
-static void hca_requester_done_passed(struct hca_qp *qp)
-{
-    struct hca_request *rq = qp->req.sq->passed;
-
-    qp->req.sq->passed = NULL;
-    if ((rq != NULL) && (hca_qp_state(qp) == IBV_QPS_RTS)) {
-        hca_requester_done(rq);
-        rq->late = NULL;
-    }
-    hca_request_free(rq);
-}
-
-/* An error is left for the turn of the WQE, when it fails once more.
- * @return false if it waits for its peer. */
-static bool hca_requester_pass(struct hca_qp *qp, uint16_t idx,
-                               uint16_t posted)
-{
-    struct hca_request *rq = malloc(sizeof(*rq));
-    enum hca_check check;
-
-    if (rq == NULL) {
-        return true;
-    }
-    rq->qp          = qp;
-    rq->tries       = &qp->req.tries;
-    check           = hca_request_execute(rq, idx, posted);
-    qp->req.passing = (check == HCA_WAIT);
-    if (check == HCA_OK) {
-        qp->req.sq->passed = rq;
-        return true;
-    }
-    if (check == HCA_WAIT) {
-        qp->req.waiting = true;
-        hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq->wait_ns);
-    } else {
-        memset(&qp->req.tries, 0, sizeof(qp->req.tries));
-    }
-    free(rq);
-    return check != HCA_WAIT;
-}
-
-/* Executes the second WQE of the queue before the first, if it passes that.
- * @return false if the first is not to be executed now. */
-static bool hca_requester_reorder(struct hca_qp *qp, uint16_t posted)
-{
-    uint16_t blocks;
-
-    if (qp->req.sq->passed != NULL) {
-        return true;
-    }
-    if (hca_order_holds(qp, posted)) {
-        return false;
-    }
-    blocks = hca_order_passed(qp, posted);
-    return (blocks == 0) ||
-           hca_requester_pass(qp, qp->req.ci + blocks, posted - blocks);
 }
 
 static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
@@ -134,9 +62,6 @@ static void hca_requester_step(struct hca_qp *qp, uint16_t posted)
     check    = hca_request_execute(&rq, qp->req.ci, posted);
     if (__builtin_expect(check == HCA_OK, 1)) {
         hca_requester_done(&rq);
-        if (hca_order != HCA_ORDER_IBTA) {
-            hca_requester_done_passed(qp);
-        }
     } else if (check == HCA_WAIT) {
         qp->req.waiting = true;
         hca_timer_arm(&qp->req.sq->timer, hca_time_ns() + rq.wait_ns);
@@ -164,13 +89,11 @@ static void hca_requester_flush_sq(struct hca_qp *qp)
     uint16_t posted;
 
     qp->req.waiting = false;
-    if (qp->req.num_late > 0) {
+    if (qp->req.fetched > 0) {
         hca_late_finish(qp);
+        hca_stream_flush(qp);
     }
     posted = hca_qp_sq_posted(qp);
-    if (qp->has_streams) {
-        posted -= hca_stream_flush(qp);
-    }
     if (posted > (1u << qp->sq.log_cnt)) {
         qp->req.ci += posted;
         return;
@@ -224,11 +147,8 @@ static void hca_requester_execute(struct hca_qp *qp)
     while (hca_requester_is_ready(qp) && (posted > 0)) {
         if (posted > (1u << qp->sq.log_cnt)) {
             hca_requester_overrun(qp, posted);
-        } else if (qp->has_streams) {
+        } else if (qp->req.sq->streams != NULL) {
             hca_stream_run(qp);
-            return;
-        } else if ((hca_order != HCA_ORDER_IBTA) &&
-                   !hca_requester_reorder(qp, posted)) {
             return;
         } else {
             hca_requester_step(qp, posted);
@@ -262,12 +182,11 @@ void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/* Late WQEs (hca_late.h) and streams are in the memory of the owner, whose
- * timer runs while any of them is under way. */
+/* What is fetched (hca_stream.h) is in the memory of the owner, whose timer
+ * runs while any of it is under way. */
 static bool hca_requester_can_flush(const struct hca_qp *qp)
 {
-    return (qp->obj.proc == hca_self) ||
-           ((qp->req.num_late == 0) && !qp->has_streams);
+    return (qp->obj.proc == hca_self) || (qp->req.fetched == 0);
 }
 
 void hca_requester_flush_failed(uint32_t qpn)

@@ -5,7 +5,7 @@
  */
 #include "hca_sq.h"
 #include "hca_late.h"
-#include "hca_request.h"
+#include "hca_order.h"
 #include "hca_requester.h"
 #include "hca_stream.h"
 #include "softhca/base/hca_mutex.h"
@@ -33,7 +33,8 @@ static struct hca_sq *hca_sq_new(struct hca_qp *qp)
     sq->qpn      = qp->obj.num;
     sq->timer.fn = hca_requester_timer;
     hca_posted_init(&sq->posted, qp);
-    if (qp->has_streams) {
+    if (qp->has_streams || (hca_late_ns != 0) ||
+        (hca_order != HCA_ORDER_IBTA)) {
         sq->streams = hca_stream_new(qp);
         if (sq->streams == NULL) {
             free(sq);
@@ -80,9 +81,9 @@ void hca_sq_drop_kept(struct hca_qp *qp)
 {
     struct hca_sq *sq = qp->req.sq;
 
-    hca_late_drop(qp);
-    hca_request_free(sq->passed);
-    sq->passed = NULL;
+    if (sq->streams != NULL) {
+        hca_stream_clear(qp);
+    }
     hca_posted_flush(&sq->posted);
 }
 

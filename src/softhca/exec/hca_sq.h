@@ -15,9 +15,7 @@ struct hca_sq {
     struct hca_timer    timer; /* RNR, retry; first: the timer is the queue */
     struct hca_qp      *qp;
     uint32_t            qpn;
-    struct hca_streams *streams; /* of a DCI that has them */
-    struct hca_late    *late;    /* executed and not complete, the oldest */
-    struct hca_request *passed;  /* executed before the one in front of it */
+    struct hca_streams *streams; /* fetched and not complete, or NULL */
     struct hca_posted   posted;  /* acknowledged and not in memory */
     struct hca_sq      *next;
 };

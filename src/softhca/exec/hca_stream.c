@@ -25,9 +25,23 @@ struct hca_streams *hca_stream_new(const struct hca_qp *qp)
     return streams;
 }
 
-void hca_stream_clear(struct hca_streams *streams)
+/* Takes the first one off the queue. */
+static void hca_stream_remove(struct hca_qp *qp)
 {
-    streams->fetched     = 0;
+    const struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
+
+    free(entry->result);
+    qp->req.ci      += entry->blocks;
+    qp->req.fetched -= entry->blocks;
+}
+
+void hca_stream_clear(struct hca_qp *qp)
+{
+    struct hca_streams *streams = hca_stream_of(qp);
+
+    while (qp->req.fetched > 0) {
+        hca_stream_remove(qp);
+    }
     streams->num_waiting = 0;
     streams->num_errored = 0;
 }
@@ -47,6 +61,7 @@ uint16_t *hca_stream_errored(const struct hca_streams *streams, uint16_t id)
 static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
                                 const struct hca_stream_wqe *entry)
 {
+    const struct hca_result *result = entry->result;
     struct hca_wqe wqe;
 
     if (entry->reported) {
@@ -58,7 +73,9 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
     if (entry->check != HCA_OK) {
         hca_completer_send_error(qp, &wqe, entry->check, entry->vendor);
     } else if (entry->signaled &&
-               (hca_completer_send(qp, &wqe, NULL) != HCA_OK) &&
+               (hca_completer_send(qp, &wqe,
+                                   ((result != NULL) && result->to_cqe) ?
+                                   result->data : NULL) != HCA_OK) &&
                (hca_qp_state(qp) == IBV_QPS_RTS)) {
         hca_qp_fail_fatal(qp);
     }
@@ -67,12 +84,12 @@ static void hca_stream_complete(struct hca_qp *qp, uint16_t idx,
 /* Reports each NOP that only late results are in front of. */
 static void hca_stream_retire_nops(struct hca_qp *qp)
 {
-    uint16_t idx = qp->req.ci, end = idx + hca_stream_of(qp)->fetched;
+    uint16_t idx = qp->req.ci, end = idx + qp->req.fetched;
 
     while (idx != end) {
         struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
-        if (!entry->done && !entry->late) {
+        if (!entry->done && (entry->result == NULL)) {
             break;
         }
         if ((entry->opcode == MLX5_OPCODE_NOP) && entry->done &&
@@ -87,17 +104,14 @@ static void hca_stream_retire_nops(struct hca_qp *qp)
 /* Without late results it finds none that is late. */
 void hca_stream_retire(struct hca_qp *qp)
 {
-    struct hca_streams *streams = hca_stream_of(qp);
-
-    while (streams->fetched > 0) {
-        struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
+    while (qp->req.fetched > 0) {
+        const struct hca_stream_wqe *entry = hca_stream_wqe(qp, qp->req.ci);
 
         if (!entry->done) {
             break;
         }
         hca_stream_complete(qp, qp->req.ci, entry);
-        qp->req.ci       += entry->blocks;
-        streams->fetched -= entry->blocks;
+        hca_stream_remove(qp);
     }
     hca_stream_retire_nops(qp);
 }
@@ -112,12 +126,11 @@ void hca_stream_finish(struct hca_stream_wqe *entry, enum hca_check check,
     }
 }
 
-uint16_t hca_stream_flush(struct hca_qp *qp)
+void hca_stream_flush(struct hca_qp *qp)
 {
-    struct hca_streams *streams = hca_stream_of(qp);
-    uint16_t fetched            = streams->fetched, idx = qp->req.ci;
+    uint16_t idx = qp->req.ci, end = idx + qp->req.fetched;
 
-    while (idx != (uint16_t)(qp->req.ci + fetched)) {
+    while (idx != end) {
         struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
         if (!entry->done) {
@@ -126,22 +139,23 @@ uint16_t hca_stream_flush(struct hca_qp *qp)
         idx += entry->blocks;
     }
     hca_stream_retire(qp);
-    streams->num_waiting = 0;
-    return fetched;
+    hca_stream_of(qp)->num_waiting = 0;
 }
 
 /* --- errors --------------------------------------------------------------- */
 
-/* Flushes each WQE behind it in its stream, also one that has been executed. */
+/* Flushes each WQE behind it in its stream, also one that has been executed. One
+ * that has failed keeps its own error, but for that of a whole queue. */
 static void hca_stream_flush_behind(struct hca_qp *qp, uint16_t idx)
 {
-    uint16_t end    = qp->req.ci + hca_stream_of(qp)->fetched;
+    uint16_t end    = qp->req.ci + qp->req.fetched;
     uint16_t stream = hca_stream_wqe(qp, idx)->stream;
 
     while ((idx += hca_stream_wqe(qp, idx)->blocks) != end) {
         struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
 
-        if ((entry->stream == stream) && (entry->check == HCA_OK)) {
+        if ((entry->stream == stream) &&
+            (!qp->has_streams || (entry->check == HCA_OK))) {
             entry->check = entry->vendor = HCA_CHECK_FLUSH;
         }
     }
@@ -165,6 +179,7 @@ void hca_stream_fail(struct hca_qp *qp, uint16_t idx, enum hca_check check)
     }
     if ((check < HCA_CHECK_LKEY) ||
         (streams->num_errored == 1u << qp->log_errored)) {
+        streams->num_errored = 0; /* it is that of all */
         hca_qp_fail_requester(qp);
     }
 }

@@ -9,7 +9,7 @@
  * own tests (test_mlx5_dc.py) and UCX use more than there are at once.
  *
  * Out of order (hca_order.h), a WQE may wait for the next one of its stream,
- * which is executed before it.
+ * which is executed before it; an error of that one is left for its own turn.
  */
 #include "hca_stream_run.h"
 #include "hca_late.h"
@@ -31,11 +31,20 @@ static struct hca_stream *hca_stream_waiting(const struct hca_streams *streams,
     return NULL;
 }
 
+/* Basic blocks that are rung from there on. Streams are behind no UMR of
+ * another one (req.behind_umr). */
+static uint16_t hca_stream_posted(const struct hca_qp *qp, uint16_t idx)
+{
+    return qp->has_streams ? hca_stream_wqe(qp, idx)->blocks :
+           hca_qp_sq_posted(qp) - (uint16_t)(idx - qp->req.ci);
+}
+
 /* @return HCA_OK if it is executed, HCA_WAIT, or why it cannot be. */
 static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
 {
     struct hca_stream_wqe *entry = hca_stream_wqe(rq->qp, idx);
-    enum hca_check check = hca_request_execute(rq, idx, entry->blocks);
+    enum hca_check check =
+            hca_request_execute(rq, idx, hca_stream_posted(rq->qp, idx));
 
     if (check != HCA_OK) {
         return check;
@@ -43,9 +52,11 @@ static enum hca_check hca_stream_try(struct hca_request *rq, uint16_t idx)
     entry->signaled = hca_wqe_is_signaled(&rq->wqe);
     entry->fenced   = hca_wqe_is_fenced(&rq->wqe);
     entry->length   = rq->wqe.length;
-    entry->late     = (hca_late_ns != 0) &&
-                      hca_late_add(rq->qp, &rq->wqe, rq->late);
-    if (!entry->late) {
+    entry->result   = rq->result;
+    if (entry->signaled && (hca_late_ns == 0)) {
+        rq->qp->req.reads = 0;
+    }
+    if ((hca_late_ns == 0) || (rq->result == NULL)) {
         hca_stream_finish(entry, HCA_OK, HCA_OK);
     }
     return HCA_OK;
@@ -82,8 +93,8 @@ static void hca_stream_begin(struct hca_qp *qp, uint16_t idx)
 
     *stream      = (struct hca_stream){.id = entry->stream, .idx = idx};
     stream->held = (hca_order != HCA_ORDER_IBTA) &&
-                   hca_order_holds_stream(qp, idx, entry->blocks,
-                                          streams->num_waiting);
+                   hca_order_holds(qp, idx, entry->blocks,
+                                   streams->num_waiting);
     if (!stream->held) {
         wait_ns = hca_stream_execute(qp, idx, &stream->tries);
     }
@@ -100,7 +111,8 @@ static bool hca_stream_retry(struct hca_qp *qp, struct hca_stream *stream)
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, stream->idx);
     uint64_t wait_ns;
 
-    if ((entry->stream != stream->id) || entry->done || entry->late) {
+    if ((entry->stream != stream->id) || entry->done ||
+        (entry->result != NULL)) {
         return false;
     }
     if ((entry->check != HCA_OK) ||
@@ -134,7 +146,7 @@ static bool hca_stream_pass(struct hca_qp *qp, struct hca_stream *stream)
 /* Goes on with a stream that is due. @return whether it waits again. */
 static bool hca_stream_resume(struct hca_qp *qp, struct hca_stream *stream)
 {
-    uint16_t end = qp->req.ci + hca_stream_of(qp)->fetched;
+    uint16_t end = qp->req.ci + qp->req.fetched;
 
     stream->held    = false;
     stream->passing = stream->passing && hca_stream_pass(qp, stream);
@@ -176,7 +188,7 @@ static uint64_t hca_stream_resume_due(struct hca_qp *qp)
 static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
                             uint16_t idx)
 {
-    stream->passing     = hca_order_passes_stream(
+    stream->passing     = hca_order_passes(
             qp, stream->idx, hca_stream_wqe(qp, stream->idx)->blocks, idx,
             hca_stream_wqe(qp, idx)->blocks);
     stream->passing_idx = idx;
@@ -190,8 +202,8 @@ static void hca_stream_meet(struct hca_qp *qp, struct hca_stream *stream,
 static bool hca_stream_fetch(struct hca_qp *qp)
 {
     struct hca_streams *streams  = hca_stream_of(qp);
-    uint16_t idx                 = qp->req.ci + streams->fetched;
-    uint16_t posted              = hca_qp_sq_posted(qp) - streams->fetched;
+    uint16_t idx                 = qp->req.ci + qp->req.fetched;
+    uint16_t posted              = hca_qp_sq_posted(qp) - qp->req.fetched;
     struct hca_stream_wqe *entry = hca_stream_wqe(qp, idx);
     struct hca_stream *waiting;
     bool is_read, is_errored;
@@ -213,7 +225,7 @@ static bool hca_stream_fetch(struct hca_qp *qp)
         .opcode = wqe.opcode,
         .blocks = is_read ? wqe.blocks : posted,
     };
-    streams->fetched += entry->blocks;
+    qp->req.fetched += entry->blocks;
     if (is_errored) {
         hca_stream_finish(entry, HCA_CHECK_FLUSH, HCA_CHECK_FLUSH);
     } else if (waiting == NULL) {

@@ -2,7 +2,8 @@
 /*
  * A DCI with streams: several conversations share one send queue. Each is in
  * order, and none waits for another's peer; completions keep the order of the
- * queue. It stands in for the loop of hca_requester.c.
+ * queue. It stands in for the loop of hca_requester.c, also for queues without
+ * streams on a device that is late or out of order (hca_stream.h).
  */
 #ifndef HCA_STREAM_RUN_H
 #define HCA_STREAM_RUN_H

@@ -261,8 +261,8 @@ struct hca_tries {
  * by whoever puts the QP in error). */
 struct hca_req {
     struct hca_sq *sq;   /* hca_sq.h: address in the owner's process */
-    uint16_t ci;         /* next basic block to execute; with streams: of which
-                            the completion is due */
+    uint16_t ci;         /* next basic block to execute; of what is fetched,
+                            that whose completion is due */
     struct hca_tries tries;
     bool     attached;   /* between hca_sq_add() and hca_sq_del() */
     bool     waiting;    /* for a timer; nothing is executed till then */
@@ -272,10 +272,9 @@ struct hca_req {
     bool     due;        /* ... and does so now */
     bool     behind_umr; /* the next WQE was rung before the UMR in front of it
                           * had completed */
-    bool     held;       /* its WQE waits to be passed (hca_order.h) */
-    bool     passing;    /* the one that passes waits for its peer */
     uint8_t  reads;      /* and atomics that may still be under way */
-    uint16_t num_late;   /* WQEs that are executed and have not completed */
+    uint16_t fetched;    /* basic blocks from ci on that are taken up and have
+                          * not completed (hca_stream.h) */
     uint32_t psn;
 };
 

@@ -89,7 +89,7 @@ void hca_wqe_peek(struct hca_wqe *wqe, const struct hca_qp *qp, uint16_t idx,
     wqe->idx    = idx;
     wqe->opcode = opword & PRM_CTRL_OPCODE;
     wqe->ds     = be32toh(ctrl.qpn_ds) & PRM_CTRL_DS;
-    wqe->stream = be16toh(ctrl.dci_stream_channel_id);
+    wqe->stream = qp->has_streams ? be16toh(ctrl.dci_stream_channel_id) : 0;
     wqe->blocks = (wqe->ds + 3) / 4;
     if ((wqe->blocks > posted) || (((opword & PRM_CTRL_IDX) >> 8) != idx)) {
         wqe->blocks = 0;
@@ -187,7 +187,6 @@ static enum hca_check hca_wqe_parse_ctrl(struct hca_wqe_cursor *cursor)
     const struct mlx5_wqe_ctrl_seg *ctrl = hca_wqe_take(cursor, 1);
     enum hca_check check = hca_wqe_parse_op(wqe, cursor->qp);
 
-    wqe->stream = be16toh(ctrl->dci_stream_channel_id);
     if (check != HCA_OK) {
         return check;
     }

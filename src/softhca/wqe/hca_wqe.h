@@ -60,7 +60,8 @@ struct hca_wqe {
     uint8_t               opcode, ds;
     uint8_t               fm, ce;
     bool                  solicited;
-    uint16_t              stream; /* of a DCI that has them */
+    uint16_t              stream; /* hca_wqe_peek(): of a DCI that has them,
+                                   * else 0 */
     uint32_t              imm;  /* as on the wire: big endian */
     struct hca_path       path; /* UD, DCI */
     uint32_t              dqpn; /* UD, DCI */
