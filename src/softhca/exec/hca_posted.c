@@ -3,8 +3,6 @@
  * See hca_posted.h.
  */
 #include "hca_posted.h"
-#include "hca_order.h"
-#include "hca_sq.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 
@@ -121,7 +119,7 @@ bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory)
         hca_posted_push(posted, msg->dest_qpn);
         return false;
     }
-    write = hca_order_keeps(msg->psn) ? hca_posted_new(msg, memory) : NULL;
+    write = posted->keeps ? hca_posted_new(msg, memory) : NULL;
     if (write == NULL) {
         return false;
     }
@@ -133,40 +131,18 @@ bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory)
     return true;
 }
 
-void hca_posted_before(struct hca_qp *qp, const struct hca_wqe *wqe)
+void hca_posted_before(struct hca_posted *posted, const struct hca_wqe *wqe)
 {
-    bool is_dc = (qp->type == HCA_QP_DCI) && !(wqe->op->flags & HCA_OP_LOCAL);
+    bool is_dc = (posted->qp->type == HCA_QP_DCI) &&
+                 !(wqe->op->flags & HCA_OP_LOCAL);
 
     if ((wqe->opcode != MLX5_OPCODE_NOP) &&
         (wqe->opcode != MLX5_OPCODE_RDMA_WRITE)) {
-        hca_posted_push(&qp->req.sq->posted, is_dc ? wqe->dqpn :
-                                                     HCA_POSTED_ANY);
+        hca_posted_push(posted, is_dc ? wqe->dqpn : HCA_POSTED_ANY);
     }
 }
 
 void hca_posted_flush(struct hca_posted *posted)
 {
     hca_posted_push(posted, HCA_POSTED_ANY);
-}
-
-/* Skips one that a thread executes on, which may be this one: exit() may be
- * called in a handler of a signal. */
-static void hca_posted_exit_qp(void *obj, void *arg)
-{
-    struct hca_qp *qp = obj;
-
-    (void)arg;
-    if (hca_mutex_try(&qp->sq_lock)) {
-        if (qp->req.sq != NULL) {
-            hca_posted_flush(&qp->req.sq->posted);
-        }
-        hca_mutex_unlock(&qp->sq_lock);
-    }
-}
-
-void hca_posted_exit(void)
-{
-    if (hca_order == HCA_ORDER_RELAXED) {
-        hca_obj_foreach(HCA_KIND_QP, hca_self, hca_posted_exit_qp, NULL);
-    }
 }

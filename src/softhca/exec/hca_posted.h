@@ -39,6 +39,7 @@ struct hca_posted {
     struct hca_qp           *qp;
     struct hca_posted_write *last;  /* kept: the newest, and those before it */
     unsigned                 count;
+    bool                     keeps; /* the next WRITE, if it may be kept */
 };
 
 /* Of a queue pair that is not published yet. */
@@ -50,12 +51,9 @@ bool hca_posted_keep(const struct hca_msg *msg, const struct hca_sgl *memory);
 
 /* The WQE is next: places what it pushes. Of WRITEs the responder does this,
  * which knows the key. */
-void hca_posted_before(struct hca_qp *qp, const struct hca_wqe *wqe);
+void hca_posted_before(struct hca_posted *posted, const struct hca_wqe *wqe);
 
 /* Places all. */
 void hca_posted_flush(struct hca_posted *posted);
-
-/* The process ends: places what its queue pairs keep. */
-void hca_posted_exit(void);
 
 #endif

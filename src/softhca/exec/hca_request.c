@@ -143,6 +143,19 @@ static uint8_t hca_request_reads(const struct hca_qp *qp)
     return (qp->req.reads < limit) ? qp->req.reads : limit - 1;
 }
 
+/* Where a WRITE may be kept */
+static struct hca_posted *hca_request_posted(const struct hca_request *rq)
+{
+    struct hca_posted *posted = NULL;
+
+    if ((hca_order == HCA_ORDER_RELAXED) &&
+        (rq->wqe.opcode == MLX5_OPCODE_RDMA_WRITE)) {
+        posted        = &rq->qp->req.sq->posted;
+        posted->keeps = hca_order_keeps(rq->qp->req.psn);
+    }
+    return posted;
+}
+
 static void hca_request_build(struct hca_request *rq)
 {
     struct hca_msg *msg = &rq->msg;
@@ -164,9 +177,7 @@ static void hca_request_build(struct hca_request *rq)
     msg->rkey      = rq->wqe.rkey;
     msg->atomic    = &rq->wqe.atomic;
     msg->data      = &rq->local;
-    msg->posted    = ((hca_order == HCA_ORDER_RELAXED) &&
-                      (rq->wqe.opcode == MLX5_OPCODE_RDMA_WRITE)) ?
-                     &rq->qp->req.sq->posted : NULL;
+    msg->posted    = hca_request_posted(rq);
     hca_request_address(rq);
 }
 
@@ -374,7 +385,7 @@ enum hca_check hca_request_execute(struct hca_request *rq, uint16_t idx,
                              rq->tries->retries);
     }
     if (hca_order == HCA_ORDER_RELAXED) {
-        hca_posted_before(qp, &rq->wqe);
+        hca_posted_before(&qp->req.sq->posted, &rq->wqe);
     }
     return (rq->wqe.op->flags & HCA_OP_LOCAL) ? hca_request_local(rq) :
                                                 hca_request_send(rq);

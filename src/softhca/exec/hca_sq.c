@@ -87,6 +87,28 @@ void hca_sq_drop_kept(struct hca_qp *qp)
     hca_posted_flush(&sq->posted);
 }
 
+/* Skips one that a thread executes on, which may be this one: exit() may be
+ * called in a handler of a signal. */
+static void hca_sq_exit_qp(void *obj, void *arg)
+{
+    struct hca_qp *qp = obj;
+
+    (void)arg;
+    if (hca_mutex_try(&qp->sq_lock)) {
+        if (qp->req.sq != NULL) {
+            hca_posted_flush(&qp->req.sq->posted);
+        }
+        hca_mutex_unlock(&qp->sq_lock);
+    }
+}
+
+void hca_sq_exit(void)
+{
+    if (hca_order == HCA_ORDER_RELAXED) {
+        hca_obj_foreach(HCA_KIND_QP, hca_self, hca_sq_exit_qp, NULL);
+    }
+}
+
 void hca_sq_run_all(uint32_t uar)
 {
     pthread_mutex_lock(&hca_sq_mutex);

@@ -30,9 +30,13 @@ void hca_sq_del(struct hca_qp *qp);
  * memory. The QP has its part. */
 void hca_sq_drop_kept(struct hca_qp *qp);
 
+/* The process ends: data that are acknowledged come to memory. */
+void hca_sq_exit(void);
+
 #define HCA_ANY_UAR UINT32_MAX
 
-/* Runs each send queue of a UAR page, or of any, whose doorbell record moved. */
+/* Runs each send queue of a UAR page, or of any, whose doorbell record moved.
+ */
 void hca_sq_run_all(uint32_t uar);
 
 /* In a forked child: the queues are the parent's. */

@@ -144,8 +144,8 @@ void hca_stream_flush(struct hca_qp *qp)
 
 /* --- errors --------------------------------------------------------------- */
 
-/* Flushes each WQE behind it in its stream, also one that has been executed. One
- * that has failed keeps its own error, but for that of a whole queue. */
+/* Flushes each WQE behind it in its stream, also one that has been executed.
+ * One that has failed keeps its own error, but for that of a whole queue. */
 static void hca_stream_flush_behind(struct hca_qp *qp, uint16_t idx)
 {
     uint16_t end    = qp->req.ci + qp->req.fetched;

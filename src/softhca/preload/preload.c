@@ -15,7 +15,7 @@
 #include "hca_sysfs_count.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/exec/hca_nic.h"
-#include "softhca/exec/hca_posted.h"
+#include "softhca/exec/hca_sq.h"
 #include "softhca/exec/hca_thread.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void preload_exit(int status, void *arg)
 
     hca_thread_enter();
     if (is_attached) {
-        hca_posted_exit();
+        hca_sq_exit();
     }
     hca_fabric_detach();
     hca_thread_leave();
