@@ -6,14 +6,14 @@
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
+#include "softhca/exec/hca_rndv_fetch.h"
+#include "softhca/exec/hca_tm_op.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/exec/hca_resp_tm.h"
-#include "softhca/exec/hca_rndv.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_srq.h"
-#include "softhca/exec/hca_rndv_fetch.h"
 #include "softhca/obj/hca_tm.h"
-#include "softhca/exec/hca_tm_op.h"
+#include "softhca/resp/hca_resp_tm.h"
+#include "softhca/resp/hca_rndv.h"
 
 #include <common/prm.h>
 #include <endian.h>

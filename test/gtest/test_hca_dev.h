@@ -21,7 +21,7 @@
 extern "C" {
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/preload/hca_sysfs.h"
-#include "softhca/exec/hca_path.h"
+#include "softhca/resp/hca_path.h"
 }
 
 class hca_dev : public testing::Test {

@@ -5,10 +5,10 @@
  * first eight bytes rang, as a doorbell does, has been by then.
  */
 #include "hca_bf.h"
-#include "hca_qp.h"
 #include "hca_requester.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/obj/hca_pcie.h"
+#include "softhca/resp/hca_qp.h"
 #include "softhca/wqe/hca_wqe.h"
 
 #include <common/prm.h>

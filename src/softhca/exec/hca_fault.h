@@ -19,7 +19,7 @@
 #ifndef HCA_FAULT_H
 #define HCA_FAULT_H
 
-#include "hca_msg.h"
+#include "softhca/resp/hca_msg.h"
 
 extern bool hca_fault_active;
 

@@ -3,9 +3,9 @@
  * See hca_late.h.
  */
 #include "hca_late.h"
-#include "hca_qp.h"
 #include "hca_stream.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/resp/hca_qp.h"
 #include "softhca/wqe/hca_wqe_mem.h"
 
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "hca_fault.h"
 #include "hca_late.h"
 #include "hca_order.h"
-#include "hca_qp.h"
 #include "hca_rndv_fetch.h"
 #include "hca_thread.h"
 #include "softhca/base/hca_log.h"
@@ -19,6 +18,7 @@
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/obj/hca_traffic.h"
+#include "softhca/resp/hca_qp.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include "hca_qp_cmd.h"
-#include "hca_qp.h"
 #include "hca_sq.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -12,6 +11,7 @@
 #include "softhca/obj/hca_async.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_tm.h"
+#include "softhca/resp/hca_qp.h"
 
 #include <errno.h>
 #include <stdlib.h>

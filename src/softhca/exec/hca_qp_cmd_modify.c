@@ -5,14 +5,14 @@
  */
 #define _GNU_SOURCE
 #include "hca_order.h"
-#include "hca_qp.h"
 #include "hca_qp_cmd.h"
 #include "hca_requester.h"
 #include "hca_sq.h"
-#include "hca_tm_job.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/resp/hca_qp.h"
+#include "softhca/resp/hca_tm_job.h"
 #include "softhca/wqe/hca_wqe.h"
 
 #include <errno.h>

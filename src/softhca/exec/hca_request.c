@@ -6,7 +6,6 @@
 #include "hca_bf.h"
 #include "hca_late.h"
 #include "hca_order.h"
-#include "hca_qp.h"
 #include "hca_stream.h"
 #include "hca_tm_op.h"
 #include "hca_wire.h"
@@ -15,6 +14,7 @@
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_rq.h"
+#include "softhca/resp/hca_qp.h"
 #include "softhca/wqe/hca_umr.h"
 #include "softhca/wqe/hca_wqe_mem.h"
 

@@ -5,7 +5,7 @@
 #ifndef HCA_REQUEST_H
 #define HCA_REQUEST_H
 
-#include "hca_msg.h"
+#include "softhca/resp/hca_msg.h"
 
 /* Not done: once more after a while. No check has this number. */
 #define HCA_WAIT ((enum hca_check)HCA_NUM_CHECKS)

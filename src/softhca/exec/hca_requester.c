@@ -8,14 +8,14 @@
  * device is late (hca_late.h) or out of order (hca_order.h).
  */
 #include "hca_requester.h"
-#include "hca_completer.h"
 #include "hca_late.h"
-#include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_sq.h"
 #include "hca_stream.h"
 #include "hca_stream_run.h"
 #include "softhca/base/hca_mutex.h"
+#include "softhca/resp/hca_completer.h"
+#include "softhca/resp/hca_qp.h"
 
 
 /* A queue in error is looked at after the first millisecond, then after twice

@@ -6,10 +6,7 @@
  * (SET_XRQ_DC_PARAMS_ENTRY).
  */
 #include "hca_rndv_fetch.h"
-#include "hca_completer.h"
 #include "hca_late.h"
-#include "hca_qp.h"
-#include "hca_rndv.h"
 #include "hca_wire.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -18,6 +15,9 @@
 #include "softhca/obj/hca_pcie.h"
 #include "softhca/obj/hca_tm.h"
 #include "softhca/obj/hca_todo.h"
+#include "softhca/resp/hca_completer.h"
+#include "softhca/resp/hca_qp.h"
+#include "softhca/resp/hca_rndv.h"
 
 #include <endian.h>
 #include <string.h>

@@ -6,9 +6,9 @@
 #ifndef HCA_SQ_H
 #define HCA_SQ_H
 
-#include "hca_posted.h"
 #include "softhca/fabric/hca_timer.h"
 #include "softhca/obj/hca_objs.h"
+#include "softhca/resp/hca_posted.h"
 
 /* Kept under the QP's sq_lock. */
 struct hca_sq {

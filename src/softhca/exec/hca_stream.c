@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /* See hca_stream.h. */
 #include "hca_stream.h"
-#include "hca_completer.h"
-#include "hca_qp.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
+#include "softhca/resp/hca_completer.h"
+#include "softhca/resp/hca_qp.h"
 
 #include <errno.h>
 #include <stdlib.h>

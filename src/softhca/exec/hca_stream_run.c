@@ -14,9 +14,9 @@
 #include "hca_stream_run.h"
 #include "hca_late.h"
 #include "hca_order.h"
-#include "hca_qp.h"
 #include "hca_request.h"
 #include "hca_stream.h"
+#include "softhca/resp/hca_qp.h"
 
 #include <string.h>
 

@@ -6,13 +6,13 @@
  * has let go of everything.
  */
 #include "hca_thread.h"
-#include "hca_qp.h"
 #include "hca_requester.h"
 #include "hca_rndv_fetch.h"
 #include "hca_sq.h"
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_cq_event.h"
 #include "softhca/obj/hca_todo.h"
+#include "softhca/resp/hca_qp.h"
 
 #define HCA_THREAD_CQS 8u
 

@@ -5,10 +5,10 @@
  * of an operation that is not meant hold whatever the ring did.
  */
 #include "hca_tm_op.h"
-#include "hca_completer.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/obj/hca_mkey.h"
 #include "softhca/obj/hca_tm.h"
+#include "softhca/resp/hca_completer.h"
 
 #include <common/prm.h>
 #include <endian.h>

@@ -6,12 +6,12 @@
  */
 #include "hca_wire.h"
 #include "hca_fault.h"
-#include "hca_path.h"
-#include "hca_responder.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/obj/hca_traffic.h"
+#include "softhca/resp/hca_path.h"
+#include "softhca/resp/hca_responder.h"
 
 #define HCA_IBTA_TIMEOUT_NS 4096ull
 /* Timeout 0 means to wait for ever: a look now and then. */

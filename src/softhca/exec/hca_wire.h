@@ -6,7 +6,7 @@
 #ifndef HCA_WIRE_H
 #define HCA_WIRE_H
 
-#include "hca_msg.h"
+#include "softhca/resp/hca_msg.h"
 
 #define HCA_RNR_FOREVER 7u /* rnr_retry that has no end */
 

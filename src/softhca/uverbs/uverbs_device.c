@@ -5,12 +5,12 @@
  */
 #define _GNU_SOURCE
 #include "uverbs.h"
+#include "uverbs_srq.h"
+#include "softhca/exec/hca_qp_cmd.h"
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/obj/hca_cq_mini.h"
-#include "softhca/exec/hca_qp_cmd.h"
-#include "softhca/exec/hca_rndv.h"
 #include "softhca/obj/hca_tm.h"
-#include "uverbs_srq.h"
+#include "softhca/resp/hca_rndv.h"
 
 #include <errno.h>
 

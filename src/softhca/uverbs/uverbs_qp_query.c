@@ -5,10 +5,10 @@
  * vectors of DC: here they are as given.
  */
 #define _GNU_SOURCE
-#include "uverbs_qp.h"
-#include "softhca/exec/hca_qp.h"
 #include "uverbs_ah.h"
 #include "uverbs_dct.h"
+#include "uverbs_qp.h"
+#include "softhca/resp/hca_qp.h"
 
 #include <errno.h>
 

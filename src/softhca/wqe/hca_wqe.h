@@ -4,7 +4,7 @@
  * host order. Nothing here points into the ring.
  *
  * wqe/ is the room of what WQEs say, and of UMRs, which are all of what they do
- * (hca_umr.h). Called by exec/.
+ * (hca_umr.h). Called by exec/ and resp/.
  */
 #ifndef HCA_WQE_H
 #define HCA_WQE_H
