@@ -15,9 +15,11 @@ const struct hca_kind_ops *hca_obj_kinds;
 #define HCA_MAP_WORDS ((1u << 20) / 64)
 
 struct hca_table {
-    _Atomic uint64_t used[HCA_MAP_WORDS];
-    uint32_t         next; /* where the search for a free slot goes on */
     hca_off_t        slots;
+    uint32_t         slot_size; /* each starts on a cache line of its own */
+    uint32_t         mask;      /* bits of a number that tell its slot */
+    uint32_t         next; /* where the search for a free slot goes on */
+    _Atomic uint64_t used[HCA_MAP_WORDS];
 };
 
 static struct hca_table *hca_table(enum hca_kind kind)
@@ -25,27 +27,26 @@ static struct hca_table *hca_table(enum hca_kind kind)
     return (struct hca_table*)hca_ptr(hca_fabric->tables) + kind;
 }
 
-/* Slots start on cache lines of their own. */
-static size_t hca_slot_size(enum hca_kind kind)
+static inline void *hca_slot(const struct hca_table *table, uint32_t index)
 {
-    return (hca_obj_kinds[kind].size + 63) & ~63ul;
-}
-
-static void *hca_slot(enum hca_kind kind, uint32_t index)
-{
-    return (char*)hca_ptr(hca_table(kind)->slots) +
-           index * hca_slot_size(kind);
+    return (char*)hca_fabric + table->slots + (size_t)index * table->slot_size;
 }
 
 uint32_t hca_obj_index(enum hca_kind kind, const void *obj)
 {
-    return ((const char*)obj - (char*)hca_slot(kind, 0)) /
-           hca_slot_size(kind);
+    const struct hca_table *table = hca_table(kind);
+
+    return ((const char*)obj - (char*)hca_slot(table, 0)) / table->slot_size;
 }
 
 static uint32_t hca_num_slots(enum hca_kind kind)
 {
     return 1u << hca_obj_kinds[kind].index_bits;
+}
+
+static size_t hca_slot_size(enum hca_kind kind)
+{
+    return (hca_obj_kinds[kind].size + 63) & ~63ul;
 }
 
 size_t hca_obj_tables_size(void)
@@ -64,9 +65,13 @@ void hca_obj_tables_init(void)
                     sizeof(struct hca_table) * HCA_NUM_KINDS;
 
     for (unsigned kind = 0; kind < HCA_NUM_KINDS; kind++) {
-        off                    = (off + 4095) & ~4095ul;
-        hca_table(kind)->slots = off;
-        off                   += hca_slot_size(kind) * hca_num_slots(kind);
+        struct hca_table *table = hca_table(kind);
+
+        off              = (off + 4095) & ~4095ul;
+        table->slots     = off;
+        table->slot_size = hca_slot_size(kind);
+        table->mask      = hca_num_slots(kind) - 1;
+        off             += hca_slot_size(kind) * hca_num_slots(kind);
     }
 }
 
@@ -88,7 +93,7 @@ static uint32_t hca_slot_take(enum hca_kind kind)
         if (taken != ~0ull) {
             index = word * 64 + __builtin_ctzll(~taken);
             /* before the slot counts as taken, for hca_obj_foreach() */
-            ((struct hca_obj*)hca_slot(kind, index))->proc = hca_self;
+            ((struct hca_obj*)hca_slot(table, index))->proc = hca_self;
             atomic_fetch_or(&table->used[word], 1ull << (index % 64));
             table->next = (index + 1) % hca_num_slots(kind);
             break;
@@ -102,7 +107,7 @@ void *hca_obj_alloc(enum hca_kind kind, unsigned dev)
 {
     const struct hca_kind_ops *ops = &hca_obj_kinds[kind];
     uint32_t index                 = hca_slot_take(kind);
-    struct hca_obj *obj            = hca_slot(kind, index);
+    struct hca_obj *obj            = hca_slot(hca_table(kind), index);
 
     if (index == hca_num_slots(kind)) {
         hca_error("%s: all %u are in use", ops->name, index);
@@ -160,7 +165,8 @@ void hca_obj_retire(enum hca_kind kind, void *ptr)
 
 void *hca_obj_peek(enum hca_kind kind, uint32_t num)
 {
-    struct hca_obj *obj = hca_slot(kind, num & (hca_num_slots(kind) - 1));
+    const struct hca_table *table = hca_table(kind);
+    struct hca_obj *obj           = hca_slot(table, num & table->mask);
 
     /* pairs with the store in hca_obj_publish() */
     return ((num != 0) && (atomic_load_explicit(&obj->num,
@@ -171,12 +177,14 @@ void *hca_obj_peek(enum hca_kind kind, uint32_t num)
 void hca_obj_foreach(enum hca_kind kind, unsigned proc,
                      void (*fn)(void *obj, void *arg), void *arg)
 {
+    const struct hca_table *table = hca_table(kind);
+
     for (uint32_t word = 0; word < hca_num_slots(kind) / 64; word++) {
-        uint64_t used = atomic_load(&hca_table(kind)->used[word]);
+        uint64_t used = atomic_load(&table->used[word]);
 
         for (; used != 0; used &= used - 1) {
             struct hca_obj *obj =
-                    hca_slot(kind, word * 64 + __builtin_ctzll(used));
+                    hca_slot(table, word * 64 + __builtin_ctzll(used));
 
             if ((obj->proc == proc) || (proc == HCA_ANY_PROC)) {
                 fn(obj, arg);
