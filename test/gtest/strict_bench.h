@@ -181,11 +181,23 @@ public:
     {
         uint64_t value;
 
-        pi += num_bb;
+        announce(num_bb);
         memcpy(&value, head, sizeof(value));
+        *(volatile uint64_t*)m_dv.bf.reg = value;
+    }
+
+    /* The half of it that rings nothing */
+    void announce(unsigned num_bb)
+    {
+        pi += num_bb;
         __atomic_store_n(&m_dv.dbrec[MLX5_SND_DBR], htobe32(pi),
                          __ATOMIC_SEQ_CST);
-        *(volatile uint64_t*)m_dv.bf.reg = value;
+    }
+
+    /* A store to the register that is too short to name a queue */
+    void ring_nameless() const
+    {
+        *(volatile uint32_t*)m_dv.bf.reg = 0;
     }
 
     /* The same with all of `bytes` pushed to the register, in words of 8 or 16
@@ -193,9 +205,7 @@ public:
     void push(unsigned num_bb, const std::vector<uint8_t> &bytes,
               unsigned width = 8)
     {
-        pi += num_bb;
-        __atomic_store_n(&m_dv.dbrec[MLX5_SND_DBR], htobe32(pi),
-                         __ATOMIC_SEQ_CST);
+        announce(num_bb);
         raw_store(m_dv.bf.reg, bytes, width);
     }
 

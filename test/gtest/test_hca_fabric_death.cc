@@ -360,6 +360,37 @@ TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
     });
 }
 
+/* Who took an entry off the list of tags was killed when it could not be found
+ * any more: its neighbors knew of it. */
+TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
+{
+    run([] {
+        const struct hca_tm_entry fields = {};
+        struct hca_srq_spec spec         = {};
+        struct hca_srq *srq;
+        struct hca_tm *tm;
+
+        attach();
+        spec.has_tm   = true;
+        spec.log_tags = 2;
+        ASSERT_EQ(0, hca_srq_create(&spec, &srq));
+        tm = (struct hca_tm*)hca_ptr(srq->tm);
+        hca_tm_append(tm, &fields, 1);
+        hca_tm_append(tm, &fields, 2);
+        run_and_kill([&] {
+            hca_obj_lock(HCA_KIND_SRQ, srq->obj.num);
+            tm->entries[0].next = HCA_TM_NONE;
+        });
+        ASSERT_EQ(srq, hca_obj_lock(HCA_KIND_SRQ, srq->obj.num));
+        EXPECT_EQ(0u, tm->tail);
+        EXPECT_EQ(HCA_OK, hca_tm_check_next(tm, 1));
+        hca_tm_append(tm, &fields, 1);
+        EXPECT_EQ(2u, tm->entries[0].next);
+        hca_obj_unlock(srq);
+        hca_fabric_detach();
+    });
+}
+
 /* --- a process that is stopped -------------------------------------------- */
 
 /* Does something to the fabric and is stopped. */

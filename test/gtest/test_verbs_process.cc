@@ -2,7 +2,7 @@
 /*
  * What a process may do to itself while it uses the device, and what is to
  * come of it: descriptors that are used up or closed, threads that are
- * cancelled, doorbells that a signal handler rings.
+ * cancelled, doorbells that a signal handler rings, or that name no queue.
  */
 #include "no_descriptors.h"
 #include "verbs_peer.h"
@@ -65,7 +65,34 @@ TEST_P(verbs_process, cancelled_thread_leaves_the_device_in_order)
 
 /* --- signals -------------------------------------------------------------- */
 
-/* What the handler posts on: a domain of its own, so that no lock of libmlx5
+/* A domain whose queues have a UAR page, and locks of libmlx5, of their own */
+class own_domain {
+public:
+    explicit own_domain(const hca_device &dev)
+    {
+        struct ibv_td_init_attr td_attr         = {};
+        struct ibv_parent_domain_init_attr attr = {};
+
+        HCA_CHECK_CALL((m_td = ibv_alloc_td(dev.ctx, &td_attr)) != NULL);
+        attr.pd    = dev.pd;
+        attr.td    = m_td;
+        options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
+        HCA_CHECK_CALL(options.pd != NULL);
+    }
+
+    ~own_domain()
+    {
+        EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
+        EXPECT_EQ(0, ibv_dealloc_td(m_td));
+    }
+
+    verbs_options options;
+
+private:
+    struct ibv_td *m_td;
+};
+
+/* What the handler posts on: of a domain of its own, so that no lock of libmlx5
  * is one that the interrupted call may hold */
 struct {
     verbs_op         *op;
@@ -73,14 +100,22 @@ struct {
     std::atomic<int> posted, failed;
 } in_handler;
 
-void post_in_handler(int)
+void post_once_in_handler(int)
 {
-    struct ibv_wc wc;
     int saved_errno = errno;
 
     if (in_handler.op->post(in_handler.ep->qp) == 0) {
         in_handler.posted++;
     }
+    errno = saved_errno;
+}
+
+void post_in_handler(int signal)
+{
+    struct ibv_wc wc;
+    int saved_errno = errno;
+
+    post_once_in_handler(signal);
     while (ibv_poll_cq(in_handler.ep->send_cq, 1, &wc) > 0) {
         in_handler.failed += (wc.status != IBV_WC_SUCCESS);
     }
@@ -122,18 +157,9 @@ private:
 
 TEST_P(verbs_process, doorbells_ring_from_a_signal_handler)
 {
-    struct ibv_td_init_attr td_attr = {};
-    struct ibv_td *td               = ibv_alloc_td(dev.ctx, &td_attr);
-    struct ibv_parent_domain_init_attr attr = {};
-    verbs_options options;
-
-    ASSERT_NE(nullptr, td);
-    attr.pd    = dev.pd;
-    attr.td    = td;
-    options.pd = ibv_alloc_parent_domain(dev.ctx, &attr);
-    ASSERT_NE(nullptr, options.pd);
+    own_domain domain(dev);
     {
-        verbs_pair inner(dev, options, {}), outer(dev);
+        verbs_pair inner(dev, domain.options, {}), outer(dev);
         verbs_op op = write(), mine = write(0, dst.size / 2);
 
         mine.remote((uintptr_t)dst.addr + dst.size / 2, dst.mr->rkey);
@@ -150,8 +176,57 @@ TEST_P(verbs_process, doorbells_ring_from_a_signal_handler)
     EXPECT_EQ(0, in_handler.failed);
     EXPECT_EQ(0x11, dst.addr[63]);
     EXPECT_EQ(0x11, dst.addr[dst.size - 1]);
-    EXPECT_EQ(0, ibv_dealloc_pd(options.pd));
-    EXPECT_EQ(0, ibv_dealloc_td(td));
+}
+
+/* The thread is in a doorbell already, or comes from one, or is elsewhere: no
+ * other doorbell of that queue follows. */
+TEST_P(verbs_process, doorbell_within_a_doorbell_is_not_lost)
+{
+    constexpr int TURNS         = 200;
+    const struct itimerval soon = {{0, 0}, {0, 100}};
+    struct sigaction action     = {}, saved;
+    own_domain domain(dev);
+    verbs_pair inner(dev, domain.options, {}), outer(dev);
+    verbs_op op = write(), mine = write();
+
+    in_handler.op     = &op;
+    in_handler.ep     = &inner.a;
+    in_handler.posted = 0;
+    action.sa_handler = post_once_in_handler;
+    action.sa_flags   = SA_RESTART;
+    ASSERT_EQ(0, sigaction(SIGALRM, &action, &saved));
+    for (int turn = 0; (turn < TURNS) && !HasFailure(); turn++) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+        while (in_handler.posted == turn) {
+            EXPECT_EQ(IBV_WC_SUCCESS, run(outer.a, mine));
+        }
+        EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(inner.a.send_cq).status);
+    }
+    sigaction(SIGALRM, &saved, NULL);
+}
+
+/* --- doorbells that name no queue ------------------------------------------ */
+
+/* All queues of the page are meant, and none of another. */
+TEST_P(verbs_process, nameless_doorbell_is_of_its_page)
+{
+    own_domain domain(dev);
+    verbs_pair near(dev, domain.options, {}), far(dev);
+    raw_qp queues[] = {raw_qp(near.a.qp), raw_qp(far.a.qp)};
+
+    for (raw_qp &queue : queues) {
+        raw_wqe wqe(MLX5_OPCODE_RDMA_WRITE);
+
+        wqe.raddr(dst.addr, dst.mr->rkey).data(src.addr, 64, src.mr->lkey);
+        wqe.finish(queue.pi, queue.qpn);
+        queue.write(wqe);
+        queue.announce(wqe.num_bb());
+    }
+    queues[0].ring_nameless();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(near.a.send_cq).status);
+    EXPECT_TRUE(verbs_is_empty(far.a.send_cq));
+    queues[1].ring_nameless();
+    EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(far.a.send_cq).status);
 }
 
 /* --- descriptors ---------------------------------------------------------- */
