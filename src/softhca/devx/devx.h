@@ -50,7 +50,8 @@ struct devx_field {
     uint64_t    max;  /* the largest value */
 };
 
-#define DEVX_ANY UINT64_MAX
+#define DEVX_ANY    UINT64_MAX
+#define DEVX_IF_OOO (DEVX_ANY - 1) /* 1, of a device that may lose order */
 
 /* --- commands ------------------------------------------------------------ */
 enum devx_status {

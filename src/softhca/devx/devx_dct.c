@@ -9,7 +9,6 @@
 #include "devx.h"
 #include "devx_qp.h"
 #include "softhca/fabric/hca_dev.h"
-#include "softhca/exec/hca_order.h"
 #include "softhca/uverbs/uverbs_cq.h"
 #include "softhca/uverbs/uverbs_pd.h"
 
@@ -52,12 +51,11 @@ static const struct devx_field devx_dct_fields[] = {
     {NULL, 0, 0}
 };
 
-/* Handshakes, counters and latency are none of this device. The first rows are
- * of a device that may lose order. */
+/* Handshakes, counters and latency are none of this device. */
 static const struct devx_field devx_dctc_fields[] = {
-    {"dctc dp_ordering_0", DCTC_DP_0, 1},
-    {"dctc dp_ordering_1", DCTC_DP_1, 1},
-    {"dctc dp_ordering_force", DCTC_DP_FORCE, 1},
+    {"dctc dp_ordering_0", DCTC_DP_0, DEVX_IF_OOO},
+    {"dctc dp_ordering_1", DCTC_DP_1, DEVX_IF_OOO},
+    {"dctc dp_ordering_force", DCTC_DP_FORCE, DEVX_IF_OOO},
     {"dctc state", DCTC_STATE, DCTC_STATE_ACTIVE},
     {"dctc offload_type", DCTC_OFFLOAD, QPC_OFFLOAD_RNDV},
     {"dctc user_index", DCTC_USER_INDEX, UVERBS_UIDX_MASK},
@@ -87,8 +85,6 @@ static const struct devx_field devx_dctc_fields[] = {
     {NULL, 0, 0}
 };
 
-enum { DCTC_OOO_FIELDS = 3 };
-
 static enum devx_status devx_dct_bad(struct devx_call *call,
                                      enum devx_status status, uint32_t bits,
                                      const char *what)
@@ -99,7 +95,6 @@ static enum devx_status devx_dct_bad(struct devx_call *call,
 
 static enum devx_status devx_dct_check(struct devx_call *call)
 {
-    unsigned first     = (hca_order == HCA_ORDER_OOO) ? 0 : DCTC_OOO_FIELDS;
     const uint8_t *ctx = call->in + DCT_CTX;
     uint8_t gid[16];
     enum devx_status status;
@@ -109,8 +104,7 @@ static enum devx_status devx_dct_check(struct devx_call *call)
     }
     status = devx_check(call, 0, DCT_CTX, devx_dct_fields);
     if (status == DEVX_OK) {
-        status = devx_check(call, DCT_CTX, DCT_CTX_SIZE,
-                            devx_dctc_fields + first);
+        status = devx_check(call, DCT_CTX, DCT_CTX_SIZE, devx_dctc_fields);
     }
     if (status != DEVX_OK) {
         return status;

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "devx.h"
 #include "softhca/base/hca_log.h"
+#include "softhca/exec/hca_order.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -99,6 +100,12 @@ enum devx_status devx_check_rest(struct devx_call *call, size_t size)
     return DEVX_OK;
 }
 
+static uint64_t devx_max(const struct devx_field *field)
+{
+    return (field->max == DEVX_IF_OOO) ? (hca_order == HCA_ORDER_OOO) :
+                                         field->max;
+}
+
 enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
                             const struct devx_field *fields)
 {
@@ -109,7 +116,7 @@ enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
     for (; fields->name != NULL; fields++) {
         uint64_t value = devx_get(rest, fields->bits);
 
-        if (value > fields->max) {
+        if (value > devx_max(fields)) {
             return devx_refuse(call, DEVX_BAD_PARAM,
                                base + devx_offset(fields->bits), fields->name,
                                value);

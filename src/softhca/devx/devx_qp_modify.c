@@ -10,7 +10,6 @@
 #include "softhca/fabric/hca_dev.h"
 #include "devx.h"
 #include "devx_qp.h"
-#include "softhca/exec/hca_order.h"
 #include "softhca/wqe/hca_wqe.h"
 #include "softhca/uverbs/uverbs_mmap.h"
 
@@ -44,8 +43,7 @@ enum devx_step_fields {
     STEP_INIT = 1, /* to INIT */
     STEP_RTR  = 2,
     STEP_RTS  = 4,
-    STEP_STAY = 8, /* INIT to INIT, RTS to RTS */
-    STEP_OOO  = 16 /* to RTR, of a device that may lose order */
+    STEP_STAY = 8 /* INIT to INIT, RTS to RTS */
 };
 
 static const struct devx_step devx_steps[] = {
@@ -88,9 +86,9 @@ static const struct {
     {{"qpc lag_tx_port_affinity", QPC_LAG_PORT, DEVX_LAG_PORTS},
      STEP_INIT | STEP_RTR},
     {{"qpc pm_state", QPC_PM_STATE, DEVX_ANY}, STEP_ALL},
-    {{"qpc dp_ordering_0", QPC_DP_0, 1}, STEP_OOO},
-    {{"qpc dp_ordering_1", QPC_DP_1, 1}, STEP_OOO},
-    {{"qpc dp_ordering_force", QPC_DP_FORCE, 1}, STEP_OOO},
+    {{"qpc dp_ordering_0", QPC_DP_0, DEVX_IF_OOO}, STEP_RTR},
+    {{"qpc dp_ordering_1", QPC_DP_1, DEVX_IF_OOO}, STEP_RTR},
+    {{"qpc dp_ordering_force", QPC_DP_FORCE, DEVX_IF_OOO}, STEP_RTR},
     {{"qpc mtu", QPC_MTU, IBV_MTU_4096}, STEP_RTR},
     {{"qpc log_msg_max", QPC_LOG_MSG_MAX, HCA_LOG_MSG_MAX}, STEP_RTR},
     {{"qpc counter_set_id", DEVX_BITS(0x0c, 31, 24), DEVX_ANY}, STEP_ALL},
@@ -151,7 +149,6 @@ static enum devx_status devx_step_check(struct devx_call *call,
                                         const struct devx_step *step)
 {
     struct devx_field fields[NUM_QPC_FIELDS + 1];
-    uint8_t steps = step->fields;
     enum devx_status status;
     unsigned num = 0;
 
@@ -159,11 +156,8 @@ static enum devx_status devx_step_check(struct devx_call *call,
         return devx_check(call, 0, call->cmd->in_size,
                           devx_modify_short_fields);
     }
-    if ((steps == STEP_RTR) && (hca_order == HCA_ORDER_OOO)) {
-        steps |= STEP_OOO;
-    }
     for (unsigned i = 0; i < NUM_QPC_FIELDS; i++) {
-        if (devx_modify_qpc_fields[i].steps & steps) {
+        if (devx_modify_qpc_fields[i].steps & step->fields) {
             fields[num++] = devx_modify_qpc_fields[i].field;
         }
     }
