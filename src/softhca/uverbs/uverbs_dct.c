@@ -31,6 +31,8 @@ static void uverbs_dct_path(const struct ib_uverbs_qp_dest *dest,
     };
 }
 
+/* The values are kept for the device, which looks at them when it makes the
+ * target (mlx5_ib_modify_dct()); the port alone is not. */
 static int uverbs_dct_init(struct uverbs_qp *qp,
                            const struct hca_qp_change *change)
 {
@@ -78,9 +80,7 @@ int uverbs_dct_modify(struct uverbs_req *req, struct uverbs_qp *qp,
                       const struct hca_qp_change *change,
                       const struct ib_uverbs_qp_dest *dest)
 {
-    if ((qp->qp != NULL) ||
-        (hca_qp_attr_bad(HCA_QP_DCT, qp->spec.dev, change->mask,
-                         &change->attr) != 0)) {
+    if (qp->qp != NULL) {
         return -EINVAL;
     }
     if (!qp->is_dct_init && (change->next == IBV_QPS_INIT)) {
