@@ -12,7 +12,7 @@
 #include "softhca/obj/hca_cq.h"
 #include "softhca/obj/hca_srq.h"
 #include "softhca/obj/hca_tm.h"
-#include "softhca/resp/hca_resp_tm.h"
+#include "softhca/resp/hca_resp.h"
 #include "softhca/resp/hca_rndv.h"
 
 #include <common/prm.h>

@@ -20,8 +20,8 @@
 #define _Atomic(_type) _type
 extern "C" {
 #include "softhca/fabric/hca_dev.h"
+#include "softhca/obj/hca_objs.h"
 #include "softhca/preload/hca_sysfs.h"
-#include "softhca/resp/hca_path.h"
 }
 
 class hca_dev : public testing::Test {

@@ -582,7 +582,8 @@ TEST_P(verbs_attr, values_of_a_dc_target_are_refused_when_it_is_made)
     struct ibv_qp_init_attr_ex create = {};
     struct mlx5dv_qp_init_attr dv     = {};
     struct ibv_qp_attr attr           = hca_qp_attr(dev, 0);
-    struct ibv_cq *cq                 = ibv_create_cq(dev.ctx, 4, NULL, NULL, 0);
+    struct ibv_cq *cq                 = ibv_create_cq(dev.ctx, 4, NULL, NULL,
+                                                      0);
     struct ibv_srq *srq               = ibv_create_srq(dev.pd, &srq_attr);
 
     create.qp_type          = IBV_QPT_DRIVER;

@@ -4,7 +4,7 @@
  * queue of verbs is to the device (the kernel's hw/mlx5/srq_cmd.c makes its
  * own so), its number that of an SRQ. rmpc basic_cyclic_rcv_wqe, which would
  * leave the first segment of a WQE out, is not there, and strides are for tag
- * matching only (hca_resp_strides.h).
+ * matching only (hca_resp_strides.c).
  */
 #define _GNU_SOURCE
 #include "devx.h"

@@ -12,7 +12,6 @@
 #include "hca_request.h"
 #include "hca_sq.h"
 #include "hca_stream.h"
-#include "hca_stream_run.h"
 #include "softhca/base/hca_mutex.h"
 #include "softhca/resp/hca_completer.h"
 #include "softhca/resp/hca_qp.h"

@@ -111,4 +111,7 @@ void hca_stream_retire(struct hca_qp *qp);
 /* Completes what is fetched, in error where it is not done. */
 void hca_stream_flush(struct hca_qp *qp);
 
+/* Executes what is posted, and what waited and is due (hca_stream_run.c). */
+void hca_stream_run(struct hca_qp *qp);
+
 #endif

@@ -1,7 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See hca_stream_run.h. What streams do: mlx5dv_create_qp(3),
- * mlx5dv_wr_post(3) and mlx5dv_dci_stream_id_reset(3). In detail:
+ * A DCI with streams: several conversations share one send queue. Each is in
+ * order, and none waits for another's peer; completions keep the order of the
+ * queue. This stands in for the loop of hca_requester.c, also for queues
+ * without streams on a device that is late or out of order (hca_stream.h).
+ *
+ * What streams do: mlx5dv_create_qp(3), mlx5dv_wr_post(3) and
+ * mlx5dv_dci_stream_id_reset(3). In detail:
  *
  * WQEs are fetched in the order of the ring. One whose stream waits (RNR, no
  * answer) stays behind with it; others go on, as long as the streams that wait
@@ -11,11 +16,10 @@
  * Out of order (hca_order.h), a WQE may wait for the next one of its stream,
  * which is executed before it; an error of that one is left for its own turn.
  */
-#include "hca_stream_run.h"
+#include "hca_stream.h"
 #include "hca_late.h"
 #include "hca_order.h"
 #include "hca_request.h"
-#include "hca_stream.h"
 #include "softhca/resp/hca_qp.h"
 
 #include <string.h>

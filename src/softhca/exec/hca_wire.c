@@ -10,7 +10,6 @@
 #include "softhca/fabric/hca_dev.h"
 #include "softhca/fabric/hca_proc.h"
 #include "softhca/obj/hca_traffic.h"
-#include "softhca/resp/hca_path.h"
 #include "softhca/resp/hca_responder.h"
 
 #define HCA_IBTA_TIMEOUT_NS 4096ull

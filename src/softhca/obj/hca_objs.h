@@ -342,4 +342,7 @@ uint32_t hca_dm_index(const struct hca_dm *dm);
  * it. @return true if it is kept. */
 bool hca_dm_keep(const struct hca_dm *dm);
 
+/* @return true if a path that starts at device @from ends at device @to. */
+bool hca_path_leads(const struct hca_path *path, unsigned from, unsigned to);
+
 #endif

@@ -3,10 +3,9 @@
  * Execution of messages by the responder: SEND into a receive buffer, RDMA and
  * atomics on what raddr and rkey name. obj.lock of the QP is held.
  */
-#include "hca_resp_exec.h"
+#include "hca_resp.h"
 #include "hca_atomic.h"
 #include "hca_qp.h"
-#include "hca_resp_tm.h"
 #include "softhca/obj/hca_pcie.h"
 
 /* --- SEND --------------------------------------------------------------- */

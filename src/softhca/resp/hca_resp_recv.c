@@ -3,7 +3,7 @@
  * What executing a message consists of: a receive is taken, bytes move, the
  * receive completes. obj.lock of the QP is held.
  */
-#include "hca_resp_recv.h"
+#include "hca_resp.h"
 #include "hca_completer.h"
 #include "hca_grh.h"
 #include "hca_posted.h"

@@ -1,10 +1,24 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See hca_resp_strides.h. A message for which there are not enough strides stays
- * in them as far as it has come: the requester is told RNR with the number of
- * bytes, which are what the PSN of its packets would say, and goes on there.
+ * Messages to a shared receive queue with strides ("multi-packet"): each packet
+ * has strides of its own and a completion of its own, the next in the same WQE
+ * or in another. The last packet's has what a message's has otherwise: the
+ * immediate data, the event. Only an SRQ with tag matching has strides (the
+ * kernel of MLNX_OFED, "MP WR is supported over TM SRQ type only").
+ *
+ *   strides   0  1  2  3  4  5  6  7     each as long as the MTU, or longer
+ *   WQE a     m0 m1 m2 n0 o0 o1 o2 o3    message m: FIRST, -, LAST; n: both
+ *   WQE b     o4 ...
+ *
+ * A packet longer than a stride takes several, which lie in one WQE; those at
+ * the end of a WQE that are too few for it have a completion of nothing, the
+ * filler.
+ *
+ * A message for which there are not enough strides stays in them as far as it
+ * has come: the requester is told RNR with the number of bytes, which are what
+ * the PSN of its packets would say, and goes on there.
  */
-#include "hca_resp_strides.h"
+#include "hca_resp.h"
 #include "softhca/obj/hca_tm.h"
 
 #include <common/prm.h>

@@ -12,14 +12,13 @@
  *     it may not be   CONSUMED_MSG_SW_RNDV, with the headers in the buffer
  *   no match          UNEXPECTED, and the device counts it
  *   no tag, FIN       NO_TAG
- *   the last two in strides: one of them for each packet (hca_resp_strides.h)
+ *   the last two in strides: one of them for each packet (hca_resp_strides.c)
  *
  * What fails in front of its completion leaves the list as it was and has none
  * here: the index in a completion in error would be that of a receive of the
  * SRQ, which libmlx5 then takes back.
  */
-#include "hca_resp_tm.h"
-#include "hca_resp_strides.h"
+#include "hca_resp.h"
 #include "hca_rndv.h"
 #include "softhca/fabric/hca_caps.h"
 #include "softhca/obj/hca_cq.h"

@@ -8,9 +8,8 @@
  */
 #include "hca_responder.h"
 #include "hca_completer.h"
-#include "hca_path.h"
 #include "hca_qp.h"
-#include "hca_resp_exec.h"
+#include "hca_resp.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/fabric/hca_count.h"
 #include "softhca/obj/hca_async.h"

@@ -19,7 +19,7 @@
 #ifndef HCA_RNDV_H
 #define HCA_RNDV_H
 
-#include "hca_resp_recv.h"
+#include "hca_resp.h"
 #include "hca_tm_job.h"
 #include "softhca/fabric/hca_timer.h"
 

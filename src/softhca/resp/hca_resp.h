@@ -1,10 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A message under execution, and what executing it consists of; for the files
- * of the responder only.
+ * A message under execution, for the files of the responder only: from
+ * hca_responder.c, which takes it in and answers it, down to what executing it
+ * consists of.
  */
-#ifndef HCA_RESP_RECV_H
-#define HCA_RESP_RECV_H
+#ifndef HCA_RESP_H
+#define HCA_RESP_H
 
 #include "hca_msg.h"
 #include "softhca/obj/hca_rq.h"
@@ -18,6 +19,32 @@ struct hca_responder {
     struct hca_recv       recv;
     struct hca_sgl        memory; /* what the message reads or writes here */
 };
+
+/* --- hca_resp_exec.c ------------------------------------------------------ */
+
+/* @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or what is wrong, logged. The
+ * caller releases resp->memory. */
+enum hca_check hca_resp_execute(struct hca_responder *resp);
+
+/* The same for a message that was executed before. */
+enum hca_check hca_resp_repeat(struct hca_responder *resp);
+
+/* --- hca_resp_tm.c -------------------------------------------------------- */
+
+/* Executes a SEND to a QP whose SRQ has tag matching.
+ * @return as hca_resp_execute(). */
+enum hca_check hca_resp_tm_send(struct hca_responder *resp);
+
+/* --- hca_resp_strides.c --------------------------------------------------- */
+
+/* The message, from what had arrived of it before, to strides of an SRQ whose
+ * lock is held. resp->ack->arrived says how much is there now, also without
+ * success. @param tm_op  PRM_CQE_TM_* of its completions
+ * @return HCA_OK, HCA_CHECK_NO_RECV, HCA_DROP, or what is wrong. */
+enum hca_check hca_resp_strides_send(struct hca_responder *resp,
+                                     struct hca_srq *srq, uint8_t tm_op);
+
+/* --- hca_resp_recv.c ------------------------------------------------------ */
 
 /* One log line. @return check. */
 enum hca_check hca_resp_bad(const struct hca_responder *resp,
@@ -48,7 +75,7 @@ enum hca_check hca_resp_invalidate(struct hca_responder *resp);
  * an XRC message names no SRQ of the QP's. */
 bool hca_resp_pdn(struct hca_responder *resp, uint32_t *pdn);
 
-/* Whether a copy failed since nobody is there any more to answer. */
+/* Tells if a copy failed since nobody is there any more to answer. */
 bool hca_resp_unreached(int ret);
 
 #endif
