@@ -9,20 +9,9 @@
 #include "softhca/fabric/hca_arena.h"
 #include "softhca/fabric/hca_chan.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
 #include <time.h>
-
-uint32_t hca_cq_consumer(const struct hca_cq *cq)
-{
-    const uint32_t *dbrec = hca_ptr(cq->dbrec);
-
-    /* pairs with the program's barrier between reading a CQE and giving it
-     * back */
-    return hca_cq_index(be32toh(__atomic_load_n(&dbrec[0],
-                                                __ATOMIC_ACQUIRE)));
-}
 
 uint64_t hca_cq_timestamp(void)
 {

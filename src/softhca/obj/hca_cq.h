@@ -9,6 +9,8 @@
 #include "hca_cqe.h"
 #include "hca_objs.h"
 
+#include <endian.h>
+
 struct hca_cq_spec {
     unsigned        dev;
     struct hca_ring ring;          /* stride 64 or 128 */
@@ -71,13 +73,21 @@ int hca_cq_resize(uint32_t cqn, const struct hca_ring *ring);
  * what was begun (hca_kind_ops.repair). */
 void hca_cq_repair(void *obj);
 
-/* The index up to which the program has consumed, by its doorbell record. */
-uint32_t hca_cq_consumer(const struct hca_cq *cq);
-
 /* An index, cut to the 24 bits it has. */
 static inline uint32_t hca_cq_index(uint32_t pi)
 {
     return pi & 0xffffffu;
+}
+
+/* The index up to which the program has consumed, by its doorbell record. */
+static inline uint32_t hca_cq_consumer(const struct hca_cq *cq)
+{
+    const uint32_t *dbrec = (const uint32_t*)hca_ptr(cq->dbrec);
+
+    /* pairs with the program's barrier between reading a CQE and giving it
+     * back */
+    return hca_cq_index(be32toh(__atomic_load_n(&dbrec[0],
+                                                __ATOMIC_ACQUIRE)));
 }
 
 /* The device's clock, of which completions carry the time: nanoseconds. */

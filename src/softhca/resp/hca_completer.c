@@ -98,24 +98,21 @@ static uint8_t hca_completer_opcode(const struct hca_msg *msg)
     return msg->has_inval ? MLX5_CQE_RESP_SEND_INV : MLX5_CQE_RESP_SEND;
 }
 
-/* RoCE has no LIDs. A port has path bits as far as its LMC goes. */
-static uint16_t hca_completer_slid(const struct hca_msg *msg)
+/* RoCE has no LIDs, and says what the packet was in the place of the service
+ * level. Where there are LIDs a port has path bits as far as its LMC goes. */
+static void hca_completer_add_path(struct hca_cqe *cqe,
+                                   const struct hca_msg *msg, unsigned dev)
 {
-    return hca_dev_lid(msg->src_dev) |
-           (msg->path->src_path_bits & hca_dev_path_mask(msg->src_dev));
-}
+    const struct hca_path *path = msg->path;
 
-/* Which of the port's LIDs it was sent to. */
-static uint8_t hca_completer_dlid_path(const struct hca_msg *msg, unsigned dev)
-{
-    return hca_dev_is_roce(dev) ? 0 :
-           msg->path->dlid & hca_dev_path_mask(dev);
-}
-
-static uint8_t hca_completer_sl(const struct hca_msg *msg)
-{
-    return hca_dev_is_roce(msg->src_dev) ?
-           hca_grh_packet_type(msg->path, msg->src_dev) : msg->path->sl;
+    if (hca_dev_is_roce(msg->src_dev)) {
+        cqe->sl = hca_grh_packet_type(path, msg->src_dev);
+        return;
+    }
+    cqe->sl        = path->sl;
+    cqe->slid      = hca_dev_lid(msg->src_dev) |
+                     (path->src_path_bits & hca_dev_path_mask(msg->src_dev));
+    cqe->dlid_path = path->dlid & hca_dev_path_mask(dev);
 }
 
 /* Strides that were too few are of no message. */
@@ -171,9 +168,6 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
     struct hca_cqe cqe = {
         .opcode      = hca_completer_opcode(msg),
         .solicited   = msg->solicited,
-        .sl          = hca_completer_sl(msg),
-        .slid        = hca_completer_slid(msg),
-        .dlid_path   = hca_completer_dlid_path(msg, qp->obj.dev),
         .wqe_counter = recv->index,
         .sop_qpn     = qp->obj.num,
         .uidx        = recv->uidx,
@@ -182,6 +176,7 @@ enum hca_check hca_completer_recv(const struct hca_qp *qp,
         .byte_cnt    = msg->data->length,
     };
 
+    hca_completer_add_path(&cqe, msg, qp->obj.dev);
     if (qp->type == HCA_QP_UD) {
         cqe.l3        = msg->path->grh;
         cqe.byte_cnt += 40;

@@ -186,15 +186,16 @@ static enum hca_check hca_resp_put(struct hca_responder *resp)
 
 enum hca_check hca_resp_invalidate(struct hca_responder *resp)
 {
-    struct hca_key_use use = {
-        .key = be32toh(resp->msg->imm),
-        .qpn = resp->qp->obj.num,
-        .dev = resp->qp->obj.dev,
-    };
+    struct hca_key_use use;
 
     if (!resp->msg->has_inval) {
         return HCA_OK;
     }
+    use = (struct hca_key_use){
+        .key = be32toh(resp->msg->imm),
+        .qpn = resp->qp->obj.num,
+        .dev = resp->qp->obj.dev,
+    };
     if (!hca_resp_pdn(resp, &use.pdn) ||
         (hca_mkey_invalidate_remote(&use) != HCA_KEY_OK)) {
         return hca_resp_bad(resp, HCA_CHECK_RKEY_INVAL, use.key);
