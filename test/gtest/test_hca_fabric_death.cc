@@ -338,7 +338,8 @@ TEST_F(hca_fabric_test, entry_of_a_killed_writer_counts)
     });
 }
 
-/* Who put a QP in error was killed before it flushed the receives. */
+/* The process that put a QP in error was killed before it flushed the receives.
+ */
 TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
 {
     run([] {
@@ -360,8 +361,8 @@ TEST_F(hca_fabric_test, receives_are_flushed_after_a_death)
     });
 }
 
-/* Who took an entry off the list of tags was killed when it could not be found
- * any more: its neighbors knew of it. */
+/* The process that took an entry off the list of tags was killed when it could
+ * not be found any more: its neighbors knew of it. */
 TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
 {
     run([] {
@@ -453,7 +454,7 @@ TEST_F(hca_fabric_test, cq_of_a_stopped_writer_is_in_error)
     });
 }
 
-/* ... even if that goes: then its ring stays. */
+/* A queue that goes leaves its ring to the writer. */
 TEST_F(hca_fabric_test, cq_of_a_stopped_writer_keeps_its_ring)
 {
     run([] {
@@ -471,7 +472,7 @@ TEST_F(hca_fabric_test, cq_of_a_stopped_writer_keeps_its_ring)
     });
 }
 
-/* What is not whole is kept: it goes on in it. */
+/* An object that is not whole is kept: the process goes on in it. */
 TEST_F(hca_fabric_test, what_a_stopped_process_holds_is_given_up)
 {
     run([] {
@@ -489,7 +490,7 @@ TEST_F(hca_fabric_test, what_a_stopped_process_holds_is_given_up)
     });
 }
 
-/* Who would destroy what is another's does not wait, either. */
+/* Destroying what is another's does not wait, either. */
 TEST_F(hca_fabric_test, object_of_another_that_is_held_is_not_given_up)
 {
     run([] {

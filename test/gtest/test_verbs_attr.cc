@@ -454,7 +454,7 @@ TEST_P(verbs_counters, tell_what_went_wrong)
     }
 }
 
-/* ... and to who opens their folder, and looks at what is in it. */
+/* Counters are there also by way of their folder. */
 TEST_P(verbs_counters, are_read_from_their_folder)
 {
     const char *path = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters";

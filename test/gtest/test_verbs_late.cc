@@ -94,7 +94,7 @@ TEST_P(verbs_late, result_may_come_with_the_completion)
     verbs_read_to_cqe(dev, src, dst);
 }
 
-/* What the atomic does to its target is not late. */
+/* The target of an atomic changes at once, and once. */
 TEST_P(verbs_late, atomics_are_executed_once)
 {
     for (unsigned i = 0; i < 20; i++) {

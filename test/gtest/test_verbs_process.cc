@@ -92,8 +92,8 @@ private:
     struct ibv_td *m_td;
 };
 
-/* What the handler posts on: of a domain of its own, so that no lock of libmlx5
- * is one that the interrupted call may hold */
+/* Queue and request of the handler: of a domain of its own, so that no lock of
+ * libmlx5 is one that the interrupted call may hold */
 struct {
     verbs_op         *op;
     verbs_ep         *ep;

@@ -127,7 +127,7 @@ struct devx_call {
 enum devx_status devx_check(struct devx_call *call, size_t base, size_t size,
                             const struct devx_field *fields);
 
-/* Whether what lies behind the layout, `size` bytes long, is zero.
+/* Checks that all behind the layout, `size` bytes long, is zero.
  * @return DEVX_OK or DEVX_BAD_INP_LEN, logged. */
 enum devx_status devx_check_rest(struct devx_call *call, size_t size);
 
@@ -189,7 +189,7 @@ struct uverbs_pd *devx_find_pd(const struct devx_call *call, uint32_t pdn);
 struct uverbs_obj *devx_find_cq(const struct devx_call *call, uint32_t cqn);
 struct uverbs_obj *devx_find_srq(const struct devx_call *call, uint32_t srqn);
 
-/* Whether the port is a bond of DEVX_LAG_PORTS (devx_cap.c): a queue pair may
+/* Tells if the port is a bond of DEVX_LAG_PORTS (devx_cap.c): a queue pair may
  * then choose one of them, which is all the same to the device. */
 #define DEVX_LAG_PORTS 2
 bool devx_is_bond(const struct devx_call *call);

@@ -26,7 +26,7 @@
 #define HCA_UD_MTU 4096u /* the port's, whatever the path's (kernel mlx5) */
 #define HCA_QKEY_OWN (1u << 31) /* IBTA 10.2.5: the QP's own Q_Key is used */
 
-/* What goes out for an opcode. */
+/* The message of an opcode */
 static const struct {
     uint8_t op; /* enum hca_msg_op */
     bool    has_imm, has_inval;

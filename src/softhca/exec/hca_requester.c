@@ -181,8 +181,8 @@ void hca_requester_run(struct hca_qp *qp, uint32_t qpn)
     hca_mutex_unlock(&qp->sq_lock);
 }
 
-/* What is fetched (hca_stream.h) is in the memory of the owner, whose timer
- * runs while any of it is under way. */
+/* Fetched WQEs (hca_stream.h) are in the memory of the owner, whose timer runs
+ * while any of them is under way. */
 static bool hca_requester_can_flush(const struct hca_qp *qp)
 {
     return (qp->obj.proc == hca_self) || (qp->req.fetched == 0);

@@ -25,7 +25,7 @@
 #define HCA_RNDV_DC_RETRIES 7u
 #define HCA_RNDV_HELD_UP_NS 50000000ull
 
-/* What it sends with; of a connected QP read anew each time. */
+/* The sender's attributes; of a connected QP read anew each time */
 struct hca_rndv_sender {
     struct hca_qp  *qp;   /* sq_lock is held, or it is only this one's */
     struct hca_path path; /* DC */
@@ -156,7 +156,7 @@ static void hca_rndv_acked(struct hca_rndv *rndv,
     rndv->state++;
 }
 
-/* Whoever sent the request has no receive for the FIN. */
+/* The sender of the request has no receive for the FIN. */
 static void hca_rndv_rnr(struct hca_rndv *rndv,
                          const struct hca_rndv_sender *sender,
                          const struct hca_ack *ack)

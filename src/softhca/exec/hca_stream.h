@@ -21,7 +21,7 @@
 #include "hca_sq.h"
 #include "softhca/obj/hca_check.h"
 
-/* What a READ or an atomic brings, till it comes to memory or into the CQE */
+/* Result of a READ or an atomic, till it comes to memory or into the CQE */
 struct hca_result {
     struct hca_wqe wqe;
     bool           to_cqe;

@@ -151,7 +151,7 @@ static enum hca_check hca_tm_op_check(const struct hca_tm_op *op,
                          be32toh(op->entry.data.lkey)) : HCA_OK;
 }
 
-/* What a message has taken meanwhile cannot be removed, which is no error. */
+/* An entry that a message has taken cannot be removed, which is no error. */
 static enum hca_check hca_tm_op_apply(const struct hca_tm_op *op,
                                       const struct hca_srq *srq,
                                       struct hca_tm *tm)

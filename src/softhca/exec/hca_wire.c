@@ -128,7 +128,7 @@ static uint64_t hca_wire_padded(uint64_t length)
     return (length + 3) & ~3ull;
 }
 
-/* What brings data back has a request without any. */
+/* READs and atomics have a request without data. */
 static __attribute__((noinline)) void
 hca_wire_count_long(struct hca_qp *qp, struct hca_qp *target,
                     const struct hca_msg *msg, const struct hca_ack *ack)

@@ -154,8 +154,8 @@ struct hca_cq {
     uint32_t         chan;      /* completion channel, 0 none */
     uint32_t         uar;
     bool             overrun;   /* in error: takes no more */
-    bool             armed;     /* a doorbell asked for an event ... */
-    bool             armed_se;  /* ... for a solicited completion only */
+    bool             armed;     /* a doorbell asked for an event */
+    bool             armed_se;  /* for a solicited completion only */
     uint32_t         solicited_pi; /* index after the last solicited CQE */
     uint32_t         arm_word; /* doorbell record of the last request */
     uint8_t          arm_sn;   /* of it */
@@ -247,8 +247,8 @@ struct hca_qp_attr {
 
 /* Attempts at a WQE that is not through yet. */
 struct hca_tries {
-    uint8_t retries;     /* done without an answer ... */
-    uint8_t rnr_retries; /* ... and with RNR for one */
+    uint8_t retries;     /* done without an answer */
+    uint8_t rnr_retries; /* done with RNR for one */
     bool    executed;    /* the peer has done it, its answer was lost:
                              of DC, or for a rendezvous */
     union {
@@ -268,8 +268,8 @@ struct hca_req {
     bool     waiting;    /* for a timer; nothing is executed till then */
     uint8_t  err_looks;  /* at the RQ since the QP is in error */
     bool     path_ok;    /* path leads to dest_qpn: checked since RTS */
-    bool     ticking;    /* the timer will run the queue (hca_late.h) ... */
-    bool     due;        /* ... and does so now */
+    bool     ticking;    /* the timer will run the queue (hca_late.h) */
+    bool     due;        /* the timer runs it now */
     bool     behind_umr; /* the next WQE was rung before the UMR in front of it
                           * had completed */
     uint8_t  reads;      /* and atomics that may still be under way */
@@ -307,11 +307,12 @@ struct hca_qp {
     _Atomic(uint8_t) state; /* enum ibv_qp_state; changed under both locks;
                                 * to ERR under one of them */
     bool               wq_sig; /* WQEs carry a signature */
-    bool               has_tm; /* what it receives is matched by its SRQ ... */
-    bool               has_rndv; /* ... which may read through it */
+    bool               has_tm; /* its SRQ matches what it receives */
+    bool               has_rndv; /* its SRQ may read through it */
     uint8_t            cs_req, cs_res; /* scatter to CQE: bytes, 0 off */
-    bool               has_streams; /* DCI; log2 of how many at once, and of */
-    uint8_t            log_streams, log_errored; /* ... how many in error */
+    bool               has_streams; /* DCI */
+    uint8_t            log_streams; /* log2 of how many may wait at once */
+    uint8_t            log_errored; /* log2 of how many may be in error */
     uint32_t           pdn, scqn, rcqn, srqn, xrcdn;
     uint32_t           uar;   /* page its doorbell is on */
     uint32_t           uidx;  /* user index reported in CQEs */

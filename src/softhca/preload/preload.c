@@ -75,7 +75,7 @@ __attribute__((constructor)) static void preload_init(void)
     on_exit(preload_exit, NULL);
 }
 
-/* Whether path is prefix, or something in that folder. */
+/* Tells if @path is @prefix, or something in that folder. */
 static bool preload_is_below(const char *path, const char *prefix)
 {
     size_t len = strlen(prefix);

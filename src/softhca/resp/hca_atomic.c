@@ -72,7 +72,7 @@ static int hca_atomic_exchange8(uint64_t *ptr, const struct hca_wqe_atomic *op,
     return ret;
 }
 
-/* What is read first is a guess. */
+/* The value that is read first is a guess. */
 static int hca_atomic_local(struct hca_owner owner, uint64_t addr,
                             const struct hca_wqe_atomic *op, uint64_t *before)
 {

@@ -10,8 +10,8 @@
 
 #define HCA_GRH_SIZE 40u
 
-/* What a RoCE receiver reports in place of the service level (PRM, responder
- * CQE): bit 3 that the packet has a UDP header; bits 2..0 0 GRH, 1 IPv6,
+/* Type of a packet, which a RoCE receiver reports in place of the service level
+ * (PRM, responder CQE): bit 3 that the packet has a UDP header; bits 2..0 0 GRH, 1 IPv6,
  * 2 IPv4. */
 uint8_t hca_grh_packet_type(const struct hca_path *path, unsigned dev);
 

@@ -12,7 +12,7 @@
 
 #define HCA_PSN_MASK 0xffffffu
 
-/* What a message asks for (BTH opcode, less the transport). */
+/* Request of a message (BTH opcode, less the transport) */
 enum hca_msg_op {
     HCA_MSG_SEND,
     HCA_MSG_WRITE,

@@ -23,7 +23,7 @@ static enum hca_check hca_resp_send(struct hca_responder *resp)
 
 /* --- RDMA --------------------------------------------------------------- */
 
-/* What the message names by raddr and rkey. A key is not looked at if there
+/* Maps the memory that raddr and rkey name. A key is not looked at if there
  * is nothing to reach (IBTA 9.7.4.1.5). */
 static enum hca_check hca_resp_map(struct hca_responder *resp,
                                         uint32_t access)

@@ -77,7 +77,7 @@ bool hca_resp_unreached(int ret)
     return (ret == -ESRCH) || (ret == -EPERM);
 }
 
-/* What is not its memory is the device's: a header, what goes into a CQE. */
+/* Memory of the device itself is not counted: a header, data of a CQE. */
 static void hca_resp_count(struct hca_responder *resp,
                            const struct hca_sgl *dst, const struct hca_sgl *src)
 {

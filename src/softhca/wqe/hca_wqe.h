@@ -19,11 +19,11 @@
 #define HCA_MSG_MAX     (1ul << HCA_LOG_MSG_MAX)
 #define HCA_SEG_INLINE  0x80000000u /* MLX5_INLINE_SEG */
 
-/* What an opcode consists of, and what it does. */
+/* Parts of an opcode, and its effects */
 enum hca_op_flags {
     HCA_OP_RADDR    = 1 << 0, /* has a remote address segment */
     HCA_OP_ATOMIC   = 1 << 1, /* has operands */
-    HCA_OP_EXT      = 1 << 2, /* ... with masks, size in opmod */
+    HCA_OP_EXT      = 1 << 2, /* has operands with masks, size in opmod */
     HCA_OP_DATA_OUT = 1 << 3,
     HCA_OP_DATA_IN  = 1 << 4, /* no inline segments */
     HCA_OP_LOCAL    = 1 << 5, /* nothing goes out: no AV, no XRC segment */
