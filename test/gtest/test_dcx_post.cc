@@ -10,13 +10,34 @@
  */
 #include "dcx_post_bench.h"
 
+#include <set>
+
 namespace {
 
-class dcx_post : public dcx_post_bench {
-};
-
-/* What precedes an active message: IBV_TMH_NO_TAG and the id */
+/* The header of an active message: IBV_TMH_NO_TAG and the id */
 const uint8_t am_hdr[] = {0, 5};
+
+class dcx_post : public dcx_post_bench {
+protected:
+    /* The WQE at `view`, behind which it is moved, has `data`: inline, or in a
+     * buffer of its own, which is added to `buffers`. */
+    void expect_copied(struct dcx_view &view, const std::vector<uint8_t> &data,
+                       bool is_inline, std::vector<uint64_t> &buffers)
+    {
+        wqe_bytes wqe = dc_twin::wqe_at(view.ring, view.num_bb, view.pi);
+        wqe_fields fields(wqe);
+        auto *addr = fields.find("data0.addr");
+
+        view.pi += (wqe.size() + 63) / 64;
+        EXPECT_EQ(m_dcx.view().pi, view.pi) << "one WQE";
+        ASSERT_EQ(is_inline, addr == NULL);
+        if (!is_inline) {
+            EXPECT_EQ(0, memcmp((void*)addr->value, data.data(), data.size()));
+            /* a header may precede the payload, which is aligned */
+            buffers.push_back((addr->value + sizeof(am_hdr)) / 64);
+        }
+    }
+};
 
 std::vector<uint8_t> operator+(std::vector<uint8_t> a,
                                const std::vector<uint8_t> &b)
@@ -227,6 +248,40 @@ TEST_P(dcx_post, put_and_get_zcopy)
     }
 }
 
+/* --- copied ones of changing lengths -------------------------------------- */
+
+/* Each is posted in the form of its own length, whatever the one before was. A
+ * buffer is the device's until its WQE has completed: what is packed next goes
+ * elsewhere. */
+TEST_P(dcx_post, bcopy_turns)
+{
+    const size_t am_most = m_dcx.view().am_short + sizeof(uint64_t);
+    auto small = pattern(am_most), large = pattern(am_most + 1);
+    auto put_small = pattern(m_dcx.view().put_short);
+    auto put_large = pattern(m_dcx.view().put_short + 1);
+
+    for (auto row : {"sl", "ll", "ss", "ls"}) {
+        SCOPED_TRACE(row);
+        struct dcx_view view = idle_view();
+        std::vector<uint64_t> buffers;
+
+        for (const char *next = row; *next != 0; next++) {
+            auto &am  = (*next == 's') ? small : large;
+            auto &put = (*next == 's') ? put_small : put_large;
+
+            EXPECT_EQ((ssize_t)am.size(),
+                      uct_ep_am_bcopy(m_dcx.ep, 5, pack, &am, 0));
+            expect_copied(view, am_bytes(am.data(), am.size()), *next == 's',
+                          buffers);
+            EXPECT_EQ((ssize_t)put.size(),
+                      uct_ep_put_bcopy(m_dcx.ep, pack, &put, m_remote, m_rkey));
+            expect_copied(view, put, *next == 's', buffers);
+        }
+        EXPECT_EQ(buffers.size(),
+                  std::set<uint64_t>(buffers.begin(), buffers.end()).size());
+    }
+}
+
 /* --- what moves no data --------------------------------------------------- */
 
 /* A write of no bytes asks whether the peer is there. */
@@ -292,13 +347,19 @@ TEST_P(dcx_post, ring_end)
     for (unsigned i = 0; wraps < 8; i++) {
         struct dcx_view view = idle_view();
         auto data            = pattern(1 + (i * 5) % view.put_short);
+        dc_op put = remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = data});
 
-        expect_same("put_short",
-                    remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = data}),
-                    [&] {
-            return uct_ep_put_short(m_dcx.ep, data.data(), data.size(),
-                                    m_remote, m_rkey);
-        });
+        if (i % 2 == 1) {
+            expect_same("put_bcopy", put, [&] {
+                return uct_ep_put_bcopy(m_dcx.ep, pack, &data, m_remote,
+                                        m_rkey);
+            });
+        } else {
+            expect_same("put_short", put, [&] {
+                return uct_ep_put_short(m_dcx.ep, data.data(), data.size(),
+                                        m_remote, m_rkey);
+            });
+        }
         unsigned from = view.pi % view.num_bb;
         unsigned to   = m_dcx.view().pi % view.num_bb;
 

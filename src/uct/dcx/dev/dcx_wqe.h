@@ -309,6 +309,31 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 }
 
 
+/* Copies an inline segment of @length bytes, its byte count included, from
+ * @image: the last segment of the WQE. @ring_end is the end of the ring. Copies
+ * whole WQEBBs, which saves a call of memcpy(): up to 63 more are read. */
+UCT_DCX_WQE_F void
+uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe, const uint8_t *ring_end,
+                         const void *image, size_t length)
+{
+    const uint8_t *from = (const uint8_t*)image;
+    const uint8_t *end  = from + length;
+    uint8_t *block      = wqe->block;
+    size_t left         = block + MLX5_SEND_WQE_BB - wqe->pos;
+
+    wqe->ds = ((wqe->ds * UCT_DCX_WQE_SEG) + length + UCT_DCX_WQE_SEG - 1) /
+              UCT_DCX_WQE_SEG;
+    memcpy(wqe->pos, from, left);
+    for (from += left; from < end; from += MLX5_SEND_WQE_BB) {
+        block += MLX5_SEND_WQE_BB;
+        if (block == ring_end) {
+            block = wqe->start;
+        }
+        memcpy(block, from, MLX5_SEND_WQE_BB);
+    }
+}
+
+
 /* Two operands of an atomic of 64 bit: what to add or swap in, and what to
  * compare with. A masked compare-and-swap has a second segment of this kind,
  * with the masks of either; a masked addition has a field boundary in place of

@@ -100,43 +100,112 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 
 /* --- copied --------------------------------------------------------------- */
 
-/* What is as short goes into the WQE: the device needs not fetch it. */
-static UCS_F_NOINLINE ssize_t
-uct_dcx_am_bcopy_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                        const uct_dcx_am_hdr_t *hdr, size_t length)
+/* The bytes before the payload of a copied message, in its buffer and in the
+ * WQE of a short one */
+typedef struct uct_dcx_am_head {
+    __be32           byte_count; /* of the inline segment */
+    uct_dcx_am_hdr_t hdr;
+} UCS_S_PACKED uct_dcx_am_head_t;
+
+static_assert(sizeof(uct_dcx_desc_t) + sizeof(uct_dcx_am_head_t) <=
+              UCT_DCX_DESC_PAYLOAD, "both are before the payload");
+
+
+static UCS_F_ALWAYS_INLINE uct_dcx_am_head_t *
+uct_dcx_am_head(uct_dcx_desc_t *desc)
 {
-    uct_dcx_post_t tx = {
+    return (uct_dcx_am_head_t*)uct_dcx_desc_payload(desc) - 1;
+}
+
+
+/* Copies a message of @length bytes from @desc into the WQE; this saves the
+ * device a DMA read. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_am_post_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                      uct_dcx_desc_t *desc, size_t length)
+{
+    uct_dcx_am_head_t *head = uct_dcx_am_head(desc);
+    uct_dcx_post_t tx       = {
         .opcode = MLX5_OPCODE_SEND,
         .flags  = MLX5_WQE_CTRL_SOLICITED
     };
     uct_dcx_wqe_t wqe;
 
+    head->byte_count = htobe32((MLX5_INLINE_SEG | sizeof(head->hdr)) + length);
     uct_dcx_post_begin(&wqe, dci, ep);
-    uct_dcx_am_inline_begin(&wqe, hdr->am_id, length);
-    uct_dcx_wqe_inline_put(&wqe, hdr + 1, length);
-    uct_dcx_wqe_inline_end(&wqe);
+    uct_dcx_wqe_inline_image(&wqe, dci->txq.sq.end, head,
+                             sizeof(*head) + length);
     uct_dcx_fc_post(&wqe, dci, ep, &tx);
-    ucs_mpool_put_inline(UCS_PTR_BYTE_OFFSET(hdr + 1, -UCT_DCX_DESC_PAYLOAD));
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
 
 
-ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
-                            uct_pack_callback_t pack_cb, void *arg,
-                            unsigned flags)
+/* Posts a message of @length bytes that the device reads from @desc. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_am_post_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                     uct_dcx_desc_t *desc, size_t length)
+{
+    uct_dcx_am_hdr_t *hdr = &uct_dcx_am_head(desc)->hdr;
+    uct_dcx_post_t tx     = {
+        .opcode = MLX5_OPCODE_SEND,
+        .flags  = MLX5_WQE_CTRL_SOLICITED,
+        .done   = uct_dcx_desc_done,
+        .buffer = desc
+    };
+    uct_dcx_wqe_t wqe;
+
+    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
+        !uct_dcx_ep_fits(ep, dci, length)) {
+        ucs_mpool_put(desc);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
+    uct_dcx_fc_post(&wqe, dci, ep, &tx);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+
+/* Posts a short message after a long one. The next is expected to be short. */
+static UCS_F_NOINLINE ssize_t
+uct_dcx_am_turn_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                      uct_dcx_desc_t *desc, size_t length)
+{
+    uct_dcx_am_post_short(ep, dci, desc, length);
+    ucs_mpool_put_inline(desc);
+    ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy_short;
+    return length;
+}
+
+
+/* Posts a long message after a short one, and takes its buffer out of the pool.
+ * The next is expected to be long. */
+static UCS_F_NOINLINE ssize_t
+uct_dcx_am_turn_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
+{
+    uct_dcx_desc_t *desc = ucs_mpool_get_inline(
+            &uct_dcx_ep_queues(ep)->desc_mp);
+
+    ep->super.super.iface->ops.ep_am_bcopy = uct_dcx_ep_am_bcopy;
+    return uct_dcx_am_post_long(ep, dci, desc, length);
+}
+
+
+/* Packs a message into a buffer of the pool; then its length is known. A long
+ * message takes the buffer. A short one is copied out of it, and the buffer
+ * stays in the pool. UCT's table of operations has the variant for messages
+ * like the last one. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                 void *arg, int expects_short)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
     uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    uct_dcx_post_t tx        = {
-        .opcode = MLX5_OPCODE_SEND,
-        .flags  = MLX5_WQE_CTRL_SOLICITED,
-        .done   = uct_dcx_desc_done
-    };
     uct_dcx_desc_t *desc;
-    uct_dcx_am_hdr_t *hdr;
     uct_dcx_dci_t *dci;
-    uct_dcx_wqe_t wqe;
     size_t length;
 
     UCT_CHECK_AM_ID(id);
@@ -146,32 +215,37 @@ ssize_t uct_dcx_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
         return uct_dcx_ep_no_resource(ep);
     }
 
-    desc = ucs_mpool_get_inline(&queues->desc_mp);
+    desc = uct_dcx_desc_get(&queues->desc_mp, expects_short);
     if (ucs_unlikely(desc == NULL)) {
         return uct_dcx_tx_no_memory(&queues->dci, dci);
     }
 
-    hdr = UCS_PTR_BYTE_OFFSET(uct_dcx_desc_payload(desc), -sizeof(*hdr));
-    uct_dcx_am_set_hdr(hdr, id);
-    length = pack_cb(hdr + 1, arg);
+    uct_dcx_am_set_hdr(&uct_dcx_am_head(desc)->hdr, id);
+    length = pack_cb(uct_dcx_desc_payload(desc), arg);
     ucs_assertv(length <= queues->limits.am_bcopy, "packed %zu of %zu bytes",
                 length, queues->limits.am_bcopy);
-    if (ucs_unlikely(ep->flags & UCT_DCX_EP_FLAG_SMALL) &&
-        !uct_dcx_ep_fits(ep, dci, length)) {
-        ucs_mpool_put(desc);
-        return UCS_ERR_EXCEEDS_LIMIT;
+    if (length <= queues->limits.am_short) {
+        return expects_short ? uct_dcx_am_post_short(ep, dci, desc, length) :
+                               uct_dcx_am_turn_short(ep, dci, desc, length);
     }
+    return expects_short ? uct_dcx_am_turn_long(ep, dci, length) :
+                           uct_dcx_am_post_long(ep, dci, desc, length);
+}
 
-    if (ucs_unlikely(length <= queues->limits.am_short)) {
-        return uct_dcx_am_bcopy_inline(ep, dci, hdr, length);
-    }
 
-    tx.buffer = desc;
-    uct_dcx_post_begin(&wqe, dci, ep);
-    uct_dcx_wqe_data(&wqe, hdr, sizeof(*hdr) + length, desc->lkey);
-    uct_dcx_fc_post(&wqe, dci, ep, &tx);
-    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
-    return length;
+ssize_t uct_dcx_ep_am_bcopy(uct_ep_h ep, uint8_t id,
+                            uct_pack_callback_t pack_cb, void *arg,
+                            unsigned flags)
+{
+    return uct_dcx_am_bcopy(ep, id, pack_cb, arg, 0);
+}
+
+
+ssize_t uct_dcx_ep_am_bcopy_short(uct_ep_h ep, uint8_t id,
+                                  uct_pack_callback_t pack_cb, void *arg,
+                                  unsigned flags)
+{
+    return uct_dcx_am_bcopy(ep, id, pack_cb, arg, 1);
 }
 
 

@@ -59,6 +59,10 @@ UCT_DCX_EP_OP(atomic32_post);
 UCT_DCX_EP_OP(atomic64_fetch);
 UCT_DCX_EP_OP(atomic32_fetch);
 
+/* Variants for messages and puts that fit into a WQE, see uct_dcx_am_bcopy() */
+__typeof__(uct_ep_am_bcopy) uct_dcx_ep_am_bcopy_short;
+__typeof__(uct_ep_put_bcopy) uct_dcx_ep_put_bcopy_short;
+
 /* Whether the endpoint leads to the interface that has these addresses. */
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr);

@@ -50,54 +50,43 @@ ucs_status_t uct_dcx_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 }
 
 
-/* What is as short goes into the WQE: the device needs not fetch it. */
-static UCS_F_NOINLINE ssize_t
-uct_dcx_rma_put_bcopy_inline(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
-                             uct_dcx_desc_t *desc, size_t length,
-                             uint64_t remote_addr, uct_rkey_t rkey)
+/* --- copied puts ---------------------------------------------------------- */
+
+/* Copies @length bytes from @desc into the WQE; this saves the device a DMA
+ * read. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_rma_put_copy(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
+                     size_t length, uint64_t remote_addr, uct_rkey_t rkey)
 {
-    uct_dcx_rma_post_inline(ep, dci, uct_dcx_desc_payload(desc), length,
-                            remote_addr, rkey);
-    ucs_mpool_put_inline(desc);
+    const uct_dcx_post_t tx = {.opcode = MLX5_OPCODE_RDMA_WRITE};
+    __be32 *byte_count      = (__be32*)uct_dcx_desc_payload(desc) - 1;
+    uct_dcx_wqe_t wqe;
+
+    *byte_count = htobe32(MLX5_INLINE_SEG | length);
+    uct_dcx_post_begin(&wqe, dci, ep);
+    uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
+    if (ucs_likely(length > 0)) {
+        uct_dcx_wqe_inline_image(&wqe, dci->txq.sq.end, byte_count,
+                                 sizeof(*byte_count) + length);
+    }
+    uct_dcx_post_end(&wqe, dci, ep, &tx);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
 }
 
 
-ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
-                             void *arg, uint64_t remote_addr, uct_rkey_t rkey)
+/* Posts a put of @length bytes that the device reads from @desc. */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_rma_put_desc(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, uct_dcx_desc_t *desc,
+                     size_t length, uint64_t remote_addr, uct_rkey_t rkey)
 {
-    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
-    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
-    uct_dcx_post_t tx        = {
+    const uct_dcx_post_t tx = {
         .opcode = MLX5_OPCODE_RDMA_WRITE,
-        .done   = uct_dcx_desc_done
+        .done   = uct_dcx_desc_done,
+        .buffer = desc
     };
-    uct_dcx_desc_t *desc;
-    uct_dcx_dci_t *dci;
     uct_dcx_wqe_t wqe;
-    size_t length;
 
-    dci = uct_dcx_tx_get(&queues->dci, ep);
-    if (ucs_unlikely(dci == NULL)) {
-        return uct_dcx_ep_no_resource(ep);
-    }
-
-    desc = ucs_mpool_get_inline(&queues->desc_mp);
-    if (ucs_unlikely(desc == NULL)) {
-        return uct_dcx_tx_no_memory(&queues->dci, dci);
-    }
-
-    length = pack_cb(uct_dcx_desc_payload(desc), arg);
-    ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
-                length, queues->limits.rma_bcopy);
-
-    if (length <= queues->limits.put_short) {
-        return uct_dcx_rma_put_bcopy_inline(ep, dci, desc, length, remote_addr,
-                                            rkey);
-    }
-
-    tx.buffer = desc;
     uct_dcx_post_begin(&wqe, dci, ep);
     uct_dcx_wqe_raddr(&wqe, remote_addr, rkey);
     uct_dcx_wqe_data(&wqe, uct_dcx_desc_payload(desc), length, desc->lkey);
@@ -106,6 +95,84 @@ ssize_t uct_dcx_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     return length;
 }
 
+
+/* See uct_dcx_am_turn_short(). */
+static UCS_F_NOINLINE ssize_t
+uct_dcx_rma_turn_short(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
+                       uct_dcx_desc_t *desc, size_t length,
+                       uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_rma_put_copy(ep, dci, desc, length, remote_addr, rkey);
+    ucs_mpool_put_inline(desc);
+    ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy_short;
+    return length;
+}
+
+
+/* See uct_dcx_am_turn_long(). */
+static UCS_F_NOINLINE ssize_t
+uct_dcx_rma_turn_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length,
+                      uint64_t remote_addr, uct_rkey_t rkey)
+{
+    uct_dcx_desc_t *desc = ucs_mpool_get_inline(
+            &uct_dcx_ep_queues(ep)->desc_mp);
+
+    ep->super.super.iface->ops.ep_put_bcopy = uct_dcx_ep_put_bcopy;
+    return uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
+}
+
+
+/* See uct_dcx_am_bcopy(). */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_dcx_rma_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
+                      uint64_t remote_addr, uct_rkey_t rkey, int expects_short)
+{
+    uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
+    uct_dcx_ep_t *ep         = ucs_derived_of(tl_ep, uct_dcx_ep_t);
+    uct_dcx_desc_t *desc;
+    uct_dcx_dci_t *dci;
+    size_t length;
+
+    dci = uct_dcx_tx_get(&queues->dci, ep);
+    if (ucs_unlikely(dci == NULL)) {
+        return uct_dcx_ep_no_resource(ep);
+    }
+
+    desc = uct_dcx_desc_get(&queues->desc_mp, expects_short);
+    if (ucs_unlikely(desc == NULL)) {
+        return uct_dcx_tx_no_memory(&queues->dci, dci);
+    }
+
+    length = pack_cb(uct_dcx_desc_payload(desc), arg);
+    ucs_assertv(length <= queues->limits.rma_bcopy, "packed %zu of %zu bytes",
+                length, queues->limits.rma_bcopy);
+    if (length <= queues->limits.put_short) {
+        return expects_short ?
+               uct_dcx_rma_put_copy(ep, dci, desc, length, remote_addr, rkey) :
+               uct_dcx_rma_turn_short(ep, dci, desc, length, remote_addr, rkey);
+    }
+    return expects_short ?
+           uct_dcx_rma_turn_long(ep, dci, length, remote_addr, rkey) :
+           uct_dcx_rma_put_desc(ep, dci, desc, length, remote_addr, rkey);
+}
+
+
+ssize_t uct_dcx_ep_put_bcopy(uct_ep_h ep, uct_pack_callback_t pack_cb,
+                             void *arg, uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_dcx_rma_put_bcopy(ep, pack_cb, arg, remote_addr, rkey, 0);
+}
+
+
+ssize_t
+uct_dcx_ep_put_bcopy_short(uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg,
+                           uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_dcx_rma_put_bcopy(ep, pack_cb, arg, remote_addr, rkey, 1);
+}
+
+
+/* --- zero copy, and gets -------------------------------------------------- */
 
 /* Between remote memory and registered pieces of local memory; UCT has one type
  * for put and get of this kind. */

@@ -24,12 +24,12 @@ void uct_dcx_desc_init(uct_iface_h iface, void *obj, uct_mem_h memh)
 ucs_status_t uct_dcx_desc_init_mpool(uct_base_iface_t *iface, ucs_mpool_t *mp,
                                      size_t length)
 {
-    UCS_STATIC_ASSERT(sizeof(uct_dcx_desc_t) + sizeof(uct_dcx_am_hdr_t) <=
-                      UCT_DCX_DESC_PAYLOAD);
+    /* uct_dcx_wqe_inline_image() reads a WQEBB behind the payload */
+    size_t size = UCT_DCX_DESC_PAYLOAD + length + MLX5_SEND_WQE_BB;
+
     /* no limit of its own: each buffer belongs to a WQE, of which there is a
      * limited number */
-    return uct_dcx_ucx_mpool_init_registered(iface, mp,
-                                             UCT_DCX_DESC_PAYLOAD + length,
+    return uct_dcx_ucx_mpool_init_registered(iface, mp, size,
                                              UCT_DCX_DESC_PAYLOAD,
                                              UCS_SYS_CACHE_LINE_SIZE, 64,
                                              uct_dcx_desc_init, "uct_dcx_desc");

@@ -12,7 +12,8 @@
 
 
 /* A buffer of registered memory for copied operations. The payload follows at
- * UCT_DCX_DESC_PAYLOAD, the header of an active message right before it. */
+ * UCT_DCX_DESC_PAYLOAD. The header of an active message lies right before it,
+ * and before that the byte count of an inline segment. */
 typedef struct uct_dcx_desc {
     uint32_t              lkey;
     uint32_t              length;    /* of a get */
@@ -28,6 +29,28 @@ enum {
 static UCS_F_ALWAYS_INLINE void *uct_dcx_desc_payload(uct_dcx_desc_t *desc)
 {
     return UCS_PTR_BYTE_OFFSET(desc, UCT_DCX_DESC_PAYLOAD);
+}
+
+
+/* Returns the next buffer of a pool, which keeps it if @is_kept: what is packed
+ * there is copied before another is taken. NULL: memory is short. */
+static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *
+uct_dcx_desc_get(ucs_mpool_t *mp, int is_kept)
+{
+    void *desc;
+
+    if (!is_kept) {
+        return ucs_mpool_get_inline(mp);
+    }
+
+    if (ucs_unlikely(mp->freelist == NULL)) {
+        desc = ucs_mpool_get(mp);
+        if (desc == NULL) {
+            return NULL;
+        }
+        ucs_mpool_put_inline(desc);
+    }
+    return (uct_dcx_desc_t*)(mp->freelist + 1);
 }
 
 
