@@ -45,8 +45,8 @@ uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
     }
 
     uct_dcx_layout_end(layout);
-    if (uct_dcx_port_open_slots(&ucs_derived_of(iface, uct_dcx_queues_t)->port,
-                                slots) == UCS_OK) {
+    if (uct_dcx_queues_open_slots(ucs_derived_of(iface, uct_dcx_queues_t)) ==
+        UCS_OK) {
         slot = dcx_slot_wait(slots, layout);
     }
     if (slot == NULL) {

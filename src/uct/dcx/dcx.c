@@ -7,7 +7,6 @@
  */
 #include "dcx.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
-#include "uct/dcx/net/dcx_port_addr.h"
 #include "uct/dcx/queue/dcx_queues.h"
 
 #include <ucs/debug/log.h>
@@ -45,7 +44,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
     }
 
     md     = ucs_derived_of(queues->super.md, uct_dcx_md_t);
-    status = uct_dcx_port_open_slots(&queues->port, md->slots);
+    status = uct_dcx_queues_open_slots(queues);
     if (status != UCS_OK) {
         return status;
     }

@@ -99,8 +99,7 @@ uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
 
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
-                       const uct_dcx_port_t *port,
-                       const uct_dcx_slots_t *slots)
+                       const uct_dcx_port_t *port)
 {
     const size_t am_hdr   = UCT_DCX_WQE_INLINE_HDR + sizeof(uct_dcx_am_hdr_t);
     const size_t put_hdr  = UCT_DCX_WQE_INLINE_HDR +
@@ -143,8 +142,6 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
     limits->strided.copy_piece = uct_dcx_profile_threshold(
             &port->dev->profile, UCT_DCX_THRESHOLD_COPY_PIECE,
             config->strided.copy_piece);
-    limits->strided.max_klm    = port->dev->umr.has_keys ?
-                                 uct_dcx_slots_max_klm(slots) : 0;
 
     memset(&limits->tag, 0, sizeof(limits->tag));
     if (limits->num_tags > 0) {

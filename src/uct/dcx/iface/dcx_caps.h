@@ -20,8 +20,7 @@ uct_dcx_caps_init_tm(const uct_dcx_iface_config_t *config,
 /* The sizes of operations; limits->num_tags is set. */
 void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
-                       const uct_dcx_port_t *port,
-                       const uct_dcx_slots_t *slots);
+                       const uct_dcx_port_t *port);
 
 /* ... and those of tagged messages, where tags are matched by a device that
  * fetches the data of requests of up to 'max_request' bytes (0: it does not).

@@ -278,8 +278,8 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
         goto err_cleanup_port;
     }
 
-    uct_dcx_caps_init(&queues->limits, config, &queues->port,
-                      ucs_derived_of(md, uct_dcx_md_t)->slots);
+    uct_dcx_caps_init(&queues->limits, config, &queues->port);
+    uct_dcx_queues_init_slots(queues);
     status = uct_dcx_caps_check(config, queues->limits.max_bb,
                                 queues->port.dev);
     if (status != UCS_OK) {

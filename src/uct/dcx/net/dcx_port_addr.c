@@ -362,21 +362,6 @@ uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path)
 }
 
 
-ucs_status_t
-uct_dcx_port_open_slots(uct_dcx_port_t *port, uct_dcx_slots_t *slots)
-{
-    uct_dcx_devx_path_t path;
-    ucs_status_t status;
-
-    if (ucs_likely(uct_dcx_slots_is_open(slots))) {
-        return UCS_OK;
-    }
-
-    status = uct_dcx_port_own_path(port, &path);
-    return (status == UCS_OK) ? uct_dcx_slots_open(slots, &path) : status;
-}
-
-
 int uct_dcx_port_is_av_to(const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
                           const uct_dcx_dev_addr_t *addr)
 {

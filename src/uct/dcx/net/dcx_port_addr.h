@@ -10,7 +10,6 @@
 #include "dcx_port.h"
 #include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/dev/dcx_wqe.h"
-#include "uct/dcx/strided/dcx_slot.h"
 
 
 /* The device address, as it travels: 22 bytes. */
@@ -81,11 +80,6 @@ uct_dcx_port_make_av(uct_dcx_port_t *port, const uct_dcx_route_t *route,
  * uct_dcx_port_make_av() takes, errors are logged. */
 ucs_status_t
 uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path);
-
-/* Before the first layout: makes the queue that gives keys theirs, once, at
- * this port. Returns as uct_dcx_slots_open(). */
-ucs_status_t
-uct_dcx_port_open_slots(uct_dcx_port_t *port, uct_dcx_slots_t *slots);
 
 /* A peer of this GID failed: what is known of its whereabouts may be old. */
 void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);

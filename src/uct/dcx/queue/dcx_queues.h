@@ -73,9 +73,16 @@ typedef struct uct_dcx_queues {
 } uct_dcx_queues_t;
 
 
-/* Keys with layouts, of the memory domain. The queue that gives keys their
- * layouts is made with the first of them. If it cannot be made, why is logged,
- * and this interface goes on without: NULL. */
+/* Sets limits.strided.max_klm, which this file alone writes. The port is open. */
+void uct_dcx_queues_init_slots(uct_dcx_queues_t *queues);
+
+/* Creates the queue that gives keys their layouts, at the port of the interface,
+ * if the memory domain has none yet. Returns as uct_dcx_slots_open(). */
+ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues);
+
+/* Returns the keys with layouts of the memory domain, see
+ * uct_dcx_queues_open_slots(). NULL on failure, which is logged: this interface
+ * goes on without them. */
 uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues);
 
 
