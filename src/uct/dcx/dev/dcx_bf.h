@@ -43,14 +43,15 @@ uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
 }
 
 
-/* It is used as another one is, as far as it can be. */
+/* Limits what is pushed to WQEs of @max_push_bb WQEBBs, 0: none is. @flush: see
+ * uct_dcx_bf_t. */
 static inline void
-uct_dcx_bf_post_as(uct_dcx_bf_t *bf, const uct_dcx_bf_t *other)
+uct_dcx_bf_set_mode(uct_dcx_bf_t *bf, unsigned max_push_bb, int flush)
 {
-    if (bf->push_bb > other->push_bb) {
-        bf->push_bb = other->push_bb;
+    if (bf->push_bb > max_push_bb) {
+        bf->push_bb = max_push_bb;
     }
-    bf->flush = other->flush;
+    bf->flush = flush;
 }
 
 

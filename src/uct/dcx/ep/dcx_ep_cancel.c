@@ -35,20 +35,20 @@ uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 }
 
 
-/* Nothing of the endpoint is outstanding on an initiator. But recovery may be
- * in the middle of ending lost operations, and some of them may be its own. */
+/* Nothing of the endpoint is outstanding on an initiator. */
 static ucs_status_t
 uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
 {
     uct_dcx_dci_set_t *set = uct_dcx_ep_dci_set(ep);
+    ucs_status_t status;
 
     uct_dcx_ep_fail(ep, UCS_ERR_CANCELED);
     uct_dcx_op_purge(&set->ops, ep, UCS_ERR_CANCELED);
-    if (!uct_dcx_recover_tells(set)) {
+    status = uct_dcx_recover_flush(set, ep, comp);
+    if (status == UCS_OK) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
-        return UCS_OK;
     }
-    return uct_dcx_op_flush(&set->ops, ep, &set->lost->ops, 0, comp);
+    return status;
 }
 
 

@@ -71,8 +71,7 @@ static void uct_dcx_fc_block(uct_dcx_fc_t *fc, uct_dcx_ep_t *ep)
 
     if (ep->state != UCT_DCX_EP_BLOCKED) {
         uct_dcx_pending_block(set, ep);
-        uct_dcx_tx_set_ep(ep, UCT_DCX_EP_BLOCKED);
-        if (fc->table.num_blocked++ == 0) {
+        if (uct_dcx_fc_table_block(&fc->table, ep)) {
             fc->next_tick = ucs_get_time() + fc->interval;
             set->todo    |= UCT_DCX_TODO_FC;
         }

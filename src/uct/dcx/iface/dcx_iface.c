@@ -166,9 +166,11 @@ uct_dcx_iface_init_tx(uct_dcx_queues_t *queues,
         goto err_cleanup_mpool;
     }
 
-    if ((config->tx.mmio_mode == UCT_DCX_MMIO_MODE_AUTO) &&
-        (queues->super.worker->thread_mode != UCS_THREAD_MODE_SINGLE)) {
-        queues->dci.td.bf.flush = 1;
+    status = uct_dcx_dci_set_init_mmio(
+            &queues->dci, config->tx.mmio_mode,
+            queues->super.worker->thread_mode != UCS_THREAD_MODE_SINGLE);
+    if (status != UCS_OK) {
+        goto err_cleanup_dci_set;
     }
 
     status = uct_dcx_recover_init(&queues->dci);

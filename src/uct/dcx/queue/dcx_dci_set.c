@@ -375,21 +375,23 @@ static ucs_status_t uct_dcx_dci_set_alloc(uct_dcx_dci_set_t *set)
 }
 
 
-/* The first initiator exists, so that the register is known. */
-static ucs_status_t
-uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode)
+ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
+                                       int threads_take_turns)
 {
     uct_dcx_bf_t *bf = &set->td.bf;
+    int flush        = (mode == UCT_DCX_MMIO_MODE_BF_POST_MT) ||
+                       ((mode == UCT_DCX_MMIO_MODE_AUTO) && threads_take_turns);
 
     if (mode == UCT_DCX_MMIO_MODE_DB) {
-        bf->push_bb = 0;
-    } else if ((bf->push_bb == 0) && (mode != UCT_DCX_MMIO_MODE_AUTO)) {
+        uct_dcx_bf_set_mode(bf, 0, flush);
+    } else if ((bf->push_bb > 0) || (mode == UCT_DCX_MMIO_MODE_AUTO)) {
+        uct_dcx_bf_set_mode(bf, bf->push_bb, flush);
+    } else {
         ucs_error("UCX_DCX_MMIO_MODE=%s: %s has no register that takes a WQE",
                   uct_dcx_mmio_mode_names[mode], set->port->name);
         return UCS_ERR_UNSUPPORTED;
     }
 
-    bf->flush = (mode == UCT_DCX_MMIO_MODE_BF_POST_MT);
     ucs_debug("%s: WQEs of up to %u WQEBBs are pushed", set->port->name,
               bf->push_bb);
     return UCS_OK;
@@ -458,11 +460,6 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
 
     /* one is needed in any case: what is wrong with them shows now */
     status = uct_dcx_dci_set_add(set, 0, UCS_LOG_LEVEL_ERROR);
-    if (status != UCS_OK) {
-        goto err_free;
-    }
-
-    status = uct_dcx_dci_set_init_mmio(set, config->tx.mmio_mode);
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -135,6 +135,11 @@ uct_dcx_dci_set_init(uct_dcx_dci_set_t *set, const uct_dcx_port_t *port,
 
 void uct_dcx_dci_set_cleanup(uct_dcx_dci_set_t *set);
 
+/* Decides how WQEs get to the device: UCT_DCX_MMIO_MODE_*. The first initiator
+ * exists, so that the register is known. Errors are logged. */
+ucs_status_t uct_dcx_dci_set_init_mmio(uct_dcx_dci_set_t *set, unsigned mode,
+                                       int threads_take_turns);
+
 /* Initiator 'index', created if it does not exist. NULL if it cannot be had:
  * others have to do. */
 uct_dcx_dci_t *uct_dcx_dci_set_create(uct_dcx_dci_set_t *set, uint16_t index);

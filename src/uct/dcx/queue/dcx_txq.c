@@ -15,7 +15,7 @@ uct_dcx_txq_bf(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params,
 {
     if (params->bf == NULL) {
         uct_dcx_bf_init(&txq->own_bf, dv_qp->bf.reg, dv_qp->bf.size);
-        txq->own_bf.push_bb = 0;
+        uct_dcx_bf_set_mode(&txq->own_bf, 0, 0);
         return &txq->own_bf;
     }
 

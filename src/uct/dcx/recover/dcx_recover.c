@@ -200,6 +200,21 @@ static void uct_dcx_recover_tell_ops(uct_dcx_lost_t *lost)
 }
 
 
+int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set)
+{
+    return (set->lost->next < set->lost->num_slots) ||
+           !ucs_list_is_empty(&set->lost->ops);
+}
+
+
+ucs_status_t uct_dcx_recover_flush(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
+                                   uct_completion_t *comp)
+{
+    return uct_dcx_recover_tells(set) ?
+           uct_dcx_op_flush(&set->ops, ep, &set->lost->ops, 0, comp) : UCS_OK;
+}
+
+
 static void uct_dcx_recover_tell(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 {
     uct_dcx_lost_t *lost = set->lost;

@@ -25,11 +25,12 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 
-/* Whether lost operations are being ended, and some of them have not ended. */
-static inline int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set)
-{
-    return (set->lost->next < set->lost->num_slots) ||
-           !ucs_list_is_empty(&set->lost->ops);
-}
+/* Returns non-zero while lost operations are being ended, and some have not. */
+int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set);
+
+/* Flushes 'ep', of which lost operations may be among those that are being ended.
+ * Returns as uct_ep_flush(). */
+ucs_status_t uct_dcx_recover_flush(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
+                                   uct_completion_t *comp);
 
 #endif

@@ -105,6 +105,13 @@ uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 }
 
 
+int uct_dcx_fc_table_block(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
+{
+    uct_dcx_tx_set_ep(ep, UCT_DCX_EP_BLOCKED);
+    return table->num_blocked++ == 0;
+}
+
+
 void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep)
 {
     table->num_blocked -= (ep->state == UCT_DCX_EP_BLOCKED);

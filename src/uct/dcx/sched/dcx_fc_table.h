@@ -41,6 +41,10 @@ void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table);
 uct_dcx_fc_entry_t *
 uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
+/* The endpoint, which has requested credits, waits for them. Returns non-zero if it
+ * is the only one. */
+int uct_dcx_fc_table_block(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
+
 /* A grant has come for the endpoint. */
 void uct_dcx_fc_table_unblock(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 

@@ -93,6 +93,7 @@ static ucs_status_t
 uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
 {
     uct_dcx_queues_t *queues        = tm->queues;
+    const uct_dcx_bf_t *bf          = &queues->dci.td.bf;
     uct_dcx_devx_path_t path        = {};
     uct_dcx_devx_qp_params_t params = {
         .dev    = queues->port.dev,
@@ -111,7 +112,7 @@ uct_dcx_tm_init_cmd(uct_dcx_tm_t *tm, unsigned num_tags)
     }
 
     if (status == UCS_OK) {
-        uct_dcx_bf_post_as(&tm->cmd.bf, &queues->dci.td.bf);
+        uct_dcx_bf_set_mode(&tm->cmd.bf, bf->push_bb, bf->flush);
     }
     return status;
 }
