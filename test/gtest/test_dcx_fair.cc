@@ -42,8 +42,8 @@ protected:
      * is used when its endpoint's turn comes, which the other kinds, that need
      * none, make long: each kind is fair in itself then. An initiator that was
      * refused waits for the device's timer, which a busy machine may keep for
-     * long. Endpoints that share it are behind the others then: they are fair
-     * among themselves. */
+     * long. Endpoints that have it are behind the others then: those that share
+     * it are fair among themselves, and if one has it alone, all others are. */
     void run(const std::vector<enum dcx_crowd_op> &ops,
              unsigned count = 100, unsigned receive_every = 1)
     {
@@ -54,14 +54,15 @@ protected:
             SCOPED_TRACE(manner);
             m_crowd->run(num_eps * count, manner, receive_every);
         }
-        if ((receive_every > 1) && m_is_shared) {
+        if (receive_every == 1) {
+            m_crowd->expect_fair_kinds();
+            m_crowd->expect_fair();
+        } else if (m_is_shared) {
             m_crowd->expect_fair_places();
+        } else if (!dcx_peek_has_fc(m_dcx->iface)) {
+            m_crowd->expect_fair_waiting();
         } else {
             m_crowd->expect_fair_kinds();
-        }
-        if ((receive_every == 1) ||
-            (!m_is_shared && !dcx_peek_has_fc(m_dcx->iface))) {
-            m_crowd->expect_fair();
         }
         m_crowd->drain();
         m_crowd->expect_received();
