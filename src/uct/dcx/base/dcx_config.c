@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of the interface's options, shown by "ucx_info -cf", and what the
- * device takes for values that it has a form of its own for. Their ranges are
- * in dcx_config_check.c, options of a whole site in dcx_site.c.
+ * Names, defaults and texts of an interface's options, as "ucx_info -cf" shows
+ * them. Also converts a partition key, an ACK timeout and an RNR timer to the
+ * device's codes. Ranges are checked in dcx_config_check.c; options of a whole
+ * site are in dcx_site.c.
  */
 #include "dcx_config.h"
 #include "dcx_policy.h"

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Whether the values of the options are in their ranges, and go together; see
+ * Checks the range of each option, and options that depend on each other; see
  * dcx_config.h.
  */
 #include "dcx_config.h"
@@ -98,8 +98,8 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
 }
 
 
-/* Those that are no whole numbers. A thousandth of slack is for decimal
- * fractions. */
+/* Checks options that are no whole numbers. A thousandth of slack is for
+ * decimal fractions. */
 static ucs_status_t
 uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 {

@@ -77,8 +77,9 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 }
 
 
-/* What one more endpoint may be lent. Each loan leaves less for the next one:
- * if n keep asking, they come to size / (n + share - 1) each. */
+/* Returns the credits that one more endpoint may be lent. Each loan leaves
+ * less for the next one: if n keep asking, they come to
+ * size / (n + share - 1) each. */
 static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
 {
     uint32_t lent     = bank->lent[0] + bank->lent[1];

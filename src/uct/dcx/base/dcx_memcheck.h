@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What valgrind's memcheck has to be told, off the data path. Not inlined: UCX's
+ * Requests to valgrind's memcheck, off the data path. Not inlined: UCX's
  * headers are compiled with requests to valgrind switched off.
  */
 #ifndef UCT_DCX_MEMCHECK_H

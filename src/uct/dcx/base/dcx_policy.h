@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which DC initiator serves which endpoint. There are two kinds of them: an
- * exclusive one serves one endpoint for as long as that has operations
- * outstanding; a shared one serves many at a time, and may have streams, which
- * do not wait for each other in the device. A policy says which kinds there
- * are, and how much an endpoint may do with its own while others wait.
- * Pure code: no device, no endpoint, no UCX. The interface owns the pool and
- * calls it from its own thread (dcx_tx.h, dcx_ep.c).
+ * The choice of a DC initiator for an endpoint. There are two kinds of
+ * initiators: an exclusive one serves one endpoint for as long as that has
+ * operations outstanding; a shared one serves many at a time, and may have
+ * streams, which do not wait for each other in the device. A policy says which
+ * kinds there are, and how much an endpoint may do with its own while others
+ * wait. Pure code: no device, no endpoint, no UCX. The interface owns the pool
+ * and calls it from its own thread (dcx_tx.h, dcx_ep.c).
  */
 #ifndef UCT_DCX_POLICY_H
 #define UCT_DCX_POLICY_H

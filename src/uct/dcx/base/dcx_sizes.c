@@ -10,14 +10,14 @@
 #include <ucs/sys/string.h>
 
 
-/* What comes before the data of the shortest operations, in the longer form of
- * the address: that of a put is the longest (dcx_caps.c) */
+/* Bytes before the data of the shortest operations, in the longer form of the
+ * address: a put has most of them (dcx_caps.c) */
 #define UCT_DCX_SIZES_PUT  (sizeof(struct mlx5_wqe_ctrl_seg) + \
                             sizeof(struct mlx5_wqe_av) + \
                             sizeof(struct mlx5_wqe_raddr_seg) + \
                             sizeof(struct mlx5_wqe_inl_data_seg))
 
-/* What libmlx5 reckons for a WQE of a DCI with one scatter entry */
+/* WQEBBs that libmlx5 reckons for a WQE of a DCI with one scatter entry */
 #define UCT_DCX_SIZES_WR_BB  4
 
 /* Completions of a tagged buffer: the message that it matched, the end of the

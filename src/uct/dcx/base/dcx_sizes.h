@@ -26,8 +26,8 @@ typedef struct uct_dcx_sizes {
 void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
                         const uct_dcx_iface_config_t *config);
 
-/* ... and the device matches tags, with so many tagged buffers; nothing with
- * none */
+/* Adds the completions of @num_tags tagged buffers that the device matches;
+ * nothing for 0. */
 void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags);
 
 /* The most that could be added, where the device has 'max_tags' of them, and

@@ -22,7 +22,8 @@ static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
     return uct_dcx_subnet_is_ipv4(gid) ? 32 : 128;
 }
 
-/* Whether both are of one family and their first 'bits' bits are equal. */
+/* Returns non-zero if both are of one family and their first 'bits' bits are
+ * equal. */
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
                            unsigned bits);
 

@@ -11,7 +11,7 @@
 #include <ucs/debug/log.h>
 
 
-/* Whether the user wants them. */
+/* Returns non-zero if the user wants traces. */
 static inline int uct_dcx_trace_is_on(void)
 {
     return ucs_unlikely(ucs_global_opts.log_component.log_level >=

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 
-/* What an event is about: says which member of the union counts */
+/* The subject of an event: says which member of the union counts */
 typedef enum uct_dcx_async_about {
     UCT_DCX_ASYNC_DEVICE,
     UCT_DCX_ASYNC_PORT,
@@ -207,9 +207,10 @@ static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
 }
 
 
-/* Whether this process has, or may start, UCX's async thread. A forked child
- * has its parent's table of handlers, but no thread, and shares the set of
- * descriptors with the parent's: what it adds would wake that one in vain. */
+/* Returns non-zero if this process has, or may start, UCX's async thread. A
+ * forked child has its parent's table of handlers, but no thread. It shares the
+ * set of descriptors with the parent: a descriptor that it adds would wake the
+ * parent in vain. */
 static int uct_dcx_async_is_possible(void)
 {
     static pid_t first; /* to read events at all */

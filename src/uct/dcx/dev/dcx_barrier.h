@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What keeps memory and registers in the order in which a device looks at them:
- * barriers named by purpose, as rdma-core has them (util/udma_barrier.h, where
+ * Barriers that keep memory and registers in the order in which a device looks
+ * at them, named by purpose, as rdma-core has them (util/udma_barrier.h, where
  * the rules are). UCX's are not taken: those "of the CPU" order for other cores
- * alone, which on aarch64 is another domain than that of devices, and what those
- * "of the bus" are there differs between its versions.
+ * alone, which on aarch64 is another domain than that of devices, and what
+ * those "of the bus" are there differs between its versions.
  *
  * x86-64 keeps the order of loads, and that of stores to memory; stores to a
  * write-combining register are apart from both.
@@ -31,31 +31,30 @@
 #endif
 
 
-/* What was stored before is in memory before what is stored behind: entries
- * before the record that announces them. */
+/* Orders stores to memory: entries before the record that announces them. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_to_device_barrier(void)
 {
     asm volatile(UCT_DCX_TO_DEVICE ::: "memory");
 }
 
 
-/* What was loaded before was so before all that follows, loads and stores: an
- * entry's owner bit before the rest of it, that before it is given back. */
+/* Orders loads before later loads and stores: the owner bit of an entry before
+ * the rest of it, and that before the entry is given back. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_from_device_barrier(void)
 {
     asm volatile(UCT_DCX_FROM_DEVICE ::: "memory");
 }
 
 
-/* What was stored before is in memory before a store to a register, which may
- * be write-combining. */
+/* Orders stores to memory before a store to a register, which may be
+ * write-combining. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_wc_start(void)
 {
     asm volatile(UCT_DCX_WC_START ::: "memory");
 }
 
 
-/* What was stored to a register goes out now, and is combined with nothing that
+/* Sends out the stores to a register, which are combined with nothing that
  * follows. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_wc_flush(void)
 {

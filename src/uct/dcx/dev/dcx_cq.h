@@ -36,7 +36,7 @@ typedef struct uct_dcx_cq {
 } uct_dcx_cq_t;
 
 
-/* What a queue needs to be created with. */
+/* Parameters of a new queue */
 typedef struct uct_dcx_cq_params {
     struct ibv_context      *ctx;
     struct ibv_comp_channel *channel;
@@ -136,7 +136,7 @@ void uct_dcx_cq_event(uct_dcx_cq_t *cq);
  * entries back to the device. */
 void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn);
 
-/* What a completion with error means */
+/* The meaning of a completion with error */
 typedef struct uct_dcx_syndrome {
     ucs_status_t status;  /* to UCT */
     const char   *reason; /* as the device has it */

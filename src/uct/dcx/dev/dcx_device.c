@@ -69,10 +69,10 @@ uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
 }
 
 
-/* What verbs say, on a device that answers no QUERY_HCA_CAP: "atomic_cap" is
- * set when it has 8-byte atomics that reply in host order (get_atomic_caps in
- * the kernel's mlx5_ib). That it has extended ones too is taken on trust, and
- * UCX_DCX_EXT_ATOMICS=n is for one that does not. */
+/* Takes the atomics from verbs, on a device that answers no QUERY_HCA_CAP:
+ * "atomic_cap" is set when it has 8-byte atomics that reply in host order
+ * (get_atomic_caps in the kernel's mlx5_ib). That it has extended ones too is
+ * taken on trust, and UCX_DCX_EXT_ATOMICS=n is for one that does not. */
 static void
 uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
                              ucs_ternary_auto_value_t ext_atomics)

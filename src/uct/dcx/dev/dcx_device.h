@@ -89,7 +89,8 @@ typedef struct uct_dcx_device {
 } uct_dcx_device_t;
 
 
-/* Whether dcx can work with the device at all; says why not at debug level. */
+/* Returns non-zero if dcx can work with the device at all. Else logs why, at
+ * debug level. */
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
 
 /* Opens 'ibdev', with DEVX or without. ext_atomics: whether to use extended
@@ -107,8 +108,8 @@ void uct_dcx_device_close(uct_dcx_device_t *dev);
 const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev);
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 
-/* What ends the message of a registration that failed with this errno: the
- * kernel's answers to too much locked memory, and to a limit of none. */
+/* Returns the end of the message of a registration that failed with this errno:
+ * the kernel's answers to too much locked memory, and to a limit of none. */
 static inline const char *uct_dcx_device_reg_hint(int error)
 {
     return ((error == ENOMEM) || (error == EPERM)) ? "; see 'ulimit -l'" : "";

@@ -14,7 +14,8 @@
 /* The longest message: all mlx5 devices take it. */
 #define UCT_DCX_DEVX_QP_LOG_MSG  30
 
-/* What a send would have: retries without end, 67 ms */
+/* Retry count and ACK timeout of sends, of which there are none: without end,
+ * 67 ms */
 #define UCT_DCX_DEVX_QP_RETRIES  7
 #define UCT_DCX_DEVX_QP_TIMEOUT  14
 

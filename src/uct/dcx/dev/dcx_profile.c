@@ -1,6 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See dcx_profile.h.
+ * Finds, reads and checks the profile of a device, and works out thresholds
+ * from it; see dcx_profile.h.
  */
 #include "dcx_profile.h"
 

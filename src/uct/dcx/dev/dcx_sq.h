@@ -44,7 +44,7 @@ typedef struct uct_dcx_sq {
 } uct_dcx_sq_t;
 
 
-/* What a queue is made of; what is 0 needs no mention. */
+/* Parameters of a queue. Fields that are 0 may be left out. */
 typedef struct uct_dcx_sq_params {
     void            *start;
     volatile __be32 *dbrec;
@@ -106,15 +106,15 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 }
 
 
-/* Whether a WQE of the greatest size may begin. */
+/* Returns non-zero if a WQE of the greatest size may begin. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_available(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;
 }
 
 
-/* Whether the next WQE may begin, of any size, without any other check. It
- * requests a completion if it has to. */
+/* Returns non-zero if the next WQE, of any size, may begin without any other
+ * check. It requests a completion if it has to. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_clear(const uct_dcx_sq_t *sq)
 {
     return (int16_t)(sq->pi - sq->stop) < 0;
@@ -132,8 +132,9 @@ static inline void uct_dcx_sq_signal(uct_dcx_sq_t *sq)
 }
 
 
-/* What ends with the WQE that begins at 'index': exactly, if it was posted
- * last; else its first WQEBB, the others follow with the next WQE. */
+/* Returns the end of the WQE that begins at @index. It is exact for the WQE
+ * that was posted last; else it is the end of its first WQEBB, and the others
+ * follow with the next WQE. */
 static UCS_F_ALWAYS_INLINE uint16_t
 uct_dcx_sq_end(const uct_dcx_sq_t *sq, uint16_t index)
 {

@@ -66,7 +66,7 @@ typedef struct uct_dcx_wqe {
 } uct_dcx_wqe_t;
 
 
-/* What the ctrl segment says beside its size. */
+/* Fields of the ctrl segment, beside its size */
 typedef struct uct_dcx_wqe_ctrl {
     uint8_t  opcode;   /* MLX5_OPCODE_* */
     uint8_t  opmod;
@@ -85,8 +85,8 @@ typedef struct uct_dcx_wqe_ctrl {
 #define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)
 
 
-/* What moves the cursor is inlined at once, so that the compiler sees how far
- * it has moved: see uct_dcx_wqe_wrap(). */
+/* Functions that move the cursor are inlined at once, so that the compiler sees
+ * how far it has moved: see uct_dcx_wqe_wrap(). */
 #define UCT_DCX_WQE_F  static inline __attribute__((always_inline))
 
 
@@ -239,7 +239,7 @@ UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
 }
 
 
-/* ... with what stands there */
+/* Puts @data at the place that uct_dcx_wqe_inline_place() returns. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {
@@ -267,7 +267,7 @@ uct_dcx_wqe_copy(uint8_t *dst, const void *src, size_t length)
 }
 
 
-/* ... where the ring's end may be in between */
+/* Puts inline data across the end of a WQEBB, which may be the ring's. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_wrap(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {

@@ -136,8 +136,8 @@ uct_dcx_atomic_landed(uct_dcx_txq_t *txq, const uct_dcx_slot_t *slot)
 }
 
 
-/* What hands the old value over. An operation that failed has none, and 'txq'
- * may be NULL. */
+/* Hands the old value over. An operation that failed has none, and 'txq' may be
+ * NULL. */
 static void uct_dcx_atomic_done64(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                   ucs_status_t status)
 {
@@ -226,7 +226,7 @@ uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
 }
 
 
-/* Those with one operand, of which some have a 'result' only. */
+/* An atomic with one operand. Without @result its old value is not fetched. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
                       uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,

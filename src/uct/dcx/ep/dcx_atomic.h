@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a device does of UCT's atomics.
+ * UCT's atomics that a device has.
  */
 #ifndef UCT_DCX_ATOMIC_H
 #define UCT_DCX_ATOMIC_H
@@ -10,7 +10,7 @@
 #include <uct/api/uct.h>
 
 
-/* Which atomics the device does, as UCT announces them. */
+/* Announces the atomics of the device to UCT. */
 void uct_dcx_atomic_query(const uct_dcx_device_t *dev, uct_iface_attr_t *attr);
 
 #endif

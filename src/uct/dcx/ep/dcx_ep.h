@@ -63,7 +63,8 @@ UCT_DCX_EP_OP(atomic32_fetch);
 __typeof__(uct_ep_am_bcopy) uct_dcx_ep_am_bcopy_short;
 __typeof__(uct_ep_put_bcopy) uct_dcx_ep_put_bcopy_short;
 
-/* Whether the endpoint leads to the interface that has these addresses. */
+/* Returns non-zero if the endpoint leads to the interface that has these
+ * addresses. */
 int uct_dcx_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr);
 

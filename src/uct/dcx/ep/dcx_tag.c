@@ -24,11 +24,11 @@
 #include <ucs/debug/log.h>
 
 
-/* What precedes a message, beyond what an active message has there */
+/* Bytes of the header of a tagged message, beyond those of an active message */
 #define UCT_DCX_TAG_MORE (sizeof(struct ibv_tmh) - sizeof(uct_dcx_am_hdr_t))
 
 
-/* What a request for a rendezvous begins with. */
+/* The header of a request for a rendezvous */
 typedef struct uct_dcx_tag_rndv_hdr {
     struct ibv_tmh  tmh;
     struct ibv_rvh  rvh;

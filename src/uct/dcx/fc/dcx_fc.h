@@ -97,16 +97,18 @@ ucs_status_t uct_dcx_fc_init(uct_dcx_fc_t *fc, uct_dcx_queues_t *queues,
 /* No more of it is posted: before the initiators are destroyed. */
 void uct_dcx_fc_stop(uct_dcx_fc_t *fc);
 
-/* ... and after that */
+/* Frees the rest: after the initiators are destroyed. */
 void uct_dcx_fc_cleanup(uct_dcx_fc_t *fc);
 
-/* What progress has to see to: UCT_DCX_TODO_FC. */
+/* Reminds receivers of requests that are due: UCT_DCX_TODO_FC. */
 void uct_dcx_fc_progress(uct_dcx_fc_t *fc);
 
-/* Whether endpoints are blocked: they are to be reminded in so long a time. */
+/* Returns non-zero if any endpoint is blocked, and stores the time until the
+ * next reminder. */
 int uct_dcx_fc_time_left(const uct_dcx_fc_t *fc, ucs_time_t *left);
 
-/* Whether an endpoint that waits for a grant has pending requests. */
+/* Returns non-zero if an endpoint that waits for a grant has pending
+ * requests. */
 int uct_dcx_fc_has_pending(const uct_dcx_fc_t *fc);
 
 /* A message that has no id of UCT, or is too short for one. */
@@ -145,7 +147,7 @@ uct_dcx_fc_post(const uct_dcx_wqe_t *wqe, uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
 }
 
 
-/* What the address of a peer is held against. */
+/* Returns the properties that the address of a peer is compared with. */
 static inline uct_dcx_addr_own_t uct_dcx_fc_addr_own(const uct_dcx_fc_t *fc)
 {
     const uct_dcx_addr_own_t own = {

@@ -179,7 +179,8 @@ static void uct_dcx_fc_wait_grant(uct_dcx_fc_t *fc, uct_dcx_fc_answer_t *answer)
 }
 
 
-/* What may be lent are buffers that are posted; none while memory is short. */
+/* Returns the credits that may be lent: buffers that are posted. None while
+ * memory is short. */
 static unsigned uct_dcx_fc_offer(uct_dcx_fc_t *fc)
 {
     uct_dcx_rx_t *rx = &fc->queues->rx;

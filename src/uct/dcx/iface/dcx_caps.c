@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What an interface announces: the sizes of its operations, worked out once
- * from the size of a WQE, its flags, and figures of speed. Called by UCT.
+ * Limits and attributes of an interface: the sizes of its operations, worked
+ * out once from the size of a WQE, its flags, and figures of speed. Called by
+ * UCT.
  */
 #include "dcx_caps.h"
 #include "uct/dcx/base/dcx_sizes.h"
@@ -18,10 +19,10 @@
 #include <ucs/sys/sys.h>
 
 
-/* What am_zcopy takes apart from its header */
+/* Pieces that am_zcopy takes apart from its header */
 #define UCT_DCX_AM_IOV         3
 
-/* What every WQE begins with, in the longer form of the address */
+/* Bytes that every WQE begins with, in the longer form of the address */
 #define UCT_DCX_CTRL_AV        (sizeof(struct mlx5_wqe_ctrl_seg) + \
                                 sizeof(struct mlx5_wqe_av))
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What an interface can do: limits that follow from the options and the port,
- * and what UCT asks about them.
+ * Limits of an interface, which follow from the options and the port, and its
+ * attributes as UCT asks for them.
  */
 #ifndef UCT_DCX_CAPS_H
 #define UCT_DCX_CAPS_H
@@ -22,13 +22,13 @@ void uct_dcx_caps_init(uct_dcx_limits_t *limits,
                        const uct_dcx_iface_config_t *config,
                        const uct_dcx_port_t *port);
 
-/* ... and those of tagged messages, where tags are matched by a device that
- * fetches the data of requests of up to 'max_request' bytes (0: it does not).
- * After the others. */
+/* Adds the sizes of tagged messages, after the others. The device matches tags,
+ * and fetches the data of requests of up to @max_request bytes (0: it does
+ * not). */
 void uct_dcx_caps_init_tag(uct_dcx_limits_t *limits, size_t max_request);
 
-/* Whether the device has what the options ask for. 'max_bb' are the WQEBBs of a
- * WQE. The first option that is too much is logged; UCS_ERR_INVALID_PARAM
+/* Checks that the device has what the options ask for. 'max_bb' are the WQEBBs
+ * of a WQE. The first option that is too much is logged; UCS_ERR_INVALID_PARAM
  * then. */
 ucs_status_t
 uct_dcx_caps_check(const uct_dcx_iface_config_t *config, unsigned max_bb,

@@ -101,9 +101,9 @@ static __be32 uct_dcx_dct_rights(const uct_dcx_atomic_caps_t *atomic)
 }
 
 
-/* What modifying one of verbs says, with what the kernel's mlx5_ib makes of it
- * (mlx5_ib_modify_dct()). The code point of RoCE v2 is that of the traffic
- * class (UCX: dc_mlx5_devx.c). */
+/* Fills in the path as modifying a DCT of verbs does, with the values that the
+ * kernel's mlx5_ib sets (mlx5_ib_modify_dct()). The code point of RoCE v2 is
+ * that of the traffic class (UCX: dc_mlx5_devx.c). */
 static void uct_dcx_dct_fill_path(const uct_dcx_port_t *port,
                                   struct prm_dctc *dctc)
 {

@@ -91,9 +91,9 @@ static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
 }
 
 
-/* Whether operations of the user have not ended. A grant is none: if it is
- * alone on an exclusive initiator, a flush does not wait for it, as its peer
- * may not exist any more. */
+/* Returns non-zero if operations of the user have not ended. A grant is none:
+ * if it is alone on an exclusive initiator, a flush does not wait for it, as
+ * its peer may not exist any more. */
 static int uct_dcx_iface_waits_for(uct_dcx_dci_t *dci)
 {
     return !uct_dcx_txq_has_ended(&dci->txq) &&

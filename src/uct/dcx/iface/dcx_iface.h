@@ -16,7 +16,7 @@
 #include "uct/dcx/tm/dcx_tm.h"
 
 
-/* What the user waits on, dcx_event.c */
+/* Descriptors that the user waits on, see dcx_event.c */
 typedef struct uct_dcx_event {
     int fd;         /* ready when one of the channel and the timer is */
     int timer_fd;

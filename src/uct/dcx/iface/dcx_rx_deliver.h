@@ -63,8 +63,8 @@ uct_dcx_rx_give(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe, void *payload,
 }
 
 
-/* ... of an active message. Not extern: for callers of its own file the
- * compiler makes better code. */
+/* Gives the user the buffer of an active message. Not extern: the compiler
+ * makes better code for callers in the same file. */
 static UCS_F_NOINLINE void
 uct_dcx_rx_keep(uct_dcx_rx_t *rx, const struct mlx5_cqe64 *cqe)
 {

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is looked at in the interface address of a peer; see dcx_addr.h.
+ * Checks the interface address of a peer; see dcx_addr.h.
  */
 #include "dcx_addr.h"
 

@@ -43,7 +43,7 @@ enum {
 };
 
 
-/* What 'check' is to be: the highest byte of a hash. */
+/* Returns the value for 'check': the highest byte of a hash. */
 static inline uint8_t uct_dcx_addr_hash(uct_dcx_iface_addr_t addr)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15ull;
@@ -56,15 +56,15 @@ static inline uint8_t uct_dcx_addr_hash(uct_dcx_iface_addr_t addr)
 }
 
 
-/* What an address is held against: what its own interface has. */
+/* Properties of the own interface that an address is compared with */
 typedef struct uct_dcx_addr_own {
     uint8_t flags;    /* UCT_DCX_ADDR_FLAG_* in which peers have to agree */
     size_t  am_short; /* longest short message on the wire */
 } uct_dcx_addr_own_t;
 
 
-/* Whether the address is of a peer that this interface can speak to. Otherwise
- * it is logged why not, at 'level'. */
+/* Returns non-zero if the address is of a peer that this interface can speak
+ * to. Else logs the reason at @level. */
 int uct_dcx_addr_check(const uct_dcx_iface_addr_t *addr,
                        const uct_dcx_addr_own_t *own, ucs_log_level_t level);
 

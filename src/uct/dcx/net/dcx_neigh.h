@@ -22,8 +22,8 @@ typedef struct uct_dcx_mac {
 } uct_dcx_mac_t;
 
 
-/* What the kernel said, which was that there is no way if 'failed' is not 0:
- * the time of that. */
+/* An answer of the kernel. If 'failed' is not 0 there was no way at that
+ * time. */
 typedef struct uct_dcx_neighbour {
     uct_dcx_mac_t mac;
     ucs_time_t    failed;

@@ -82,7 +82,8 @@ ucs_status_t uct_dcx_port_init_gid(uct_dcx_port_t *port,
                                    const uct_dcx_iface_config_t *config);
 
 
-/* What an address handle and a QP need for this port, a peer apart. */
+/* Fills in the fields of an address handle that depend on the port, not on a
+ * peer. */
 void uct_dcx_port_fill_ah(const uct_dcx_port_t *port,
                           struct ibv_ah_attr *ah_attr);
 

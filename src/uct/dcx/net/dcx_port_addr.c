@@ -76,7 +76,7 @@ static int uct_dcx_port_roce_reaches(const uct_dcx_port_t *port,
 }
 
 
-/* What no port has in its address, in words; NULL if there is no such thing. */
+/* Returns in words what is wrong with the address of a port, or NULL. */
 static const char *uct_dcx_port_addr_fault(const uct_dcx_dev_addr_t *addr)
 {
     static const uint8_t none[sizeof(addr->gid)];

@@ -28,7 +28,7 @@ enum {
 };
 
 
-/* What names a target (DCT), as it travels in a request for credits: a receive
+/* The name of a target (DCT), as it travels in a request for credits: a receive
  * completion does not say which peer has sent. */
 typedef struct uct_dcx_target {
     __be64             dc_key;
@@ -84,8 +84,8 @@ uct_dcx_port_own_path(uct_dcx_port_t *port, uct_dcx_devx_path_t *path);
 /* A peer of this GID failed: what is known of its whereabouts may be old. */
 void uct_dcx_port_forget(uct_dcx_port_t *port, const uct_dcx_grh_t *grh);
 
-/* Whether an address vector leads to the port of this address, by whatever
- * path. 'grh': its header, or NULL if it has none. */
+/* Returns non-zero if an address vector leads to the port of this address, by
+ * any path. @grh: its header, or NULL if it has none. */
 int uct_dcx_port_is_av_to(const uct_dcx_av_t *av, const uct_dcx_grh_t *grh,
                           const uct_dcx_dev_addr_t *addr);
 

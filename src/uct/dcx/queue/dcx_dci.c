@@ -99,7 +99,7 @@ uct_dcx_dci_create_qp(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
 }
 
 
-/* What it has of each stream, and of each WQEBB if it is shared */
+/* Allocates the state of each stream, and of each WQEBB if it is shared. */
 static ucs_status_t
 uct_dcx_dci_alloc(uct_dcx_dci_t *dci, int is_shared, unsigned num_streams)
 {

@@ -112,7 +112,8 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_dci_is_shared(const uct_dcx_dci_t *dci)
 }
 
 
-/* Whether those in its wait queue may post a WQE of any size. */
+/* Returns non-zero if endpoints in its wait queue may post a WQE of any
+ * size. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_dci_is_available(const uct_dcx_dci_t *dci)
 {
@@ -124,7 +125,8 @@ uct_dcx_dci_is_available(const uct_dcx_dci_t *dci)
 }
 
 
-/* Whether 'ep', which has the initiator, may. */
+/* Returns non-zero if @ep, which has the initiator, may post a WQE of any
+ * size. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_dci_may_post(const uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep)
 {
@@ -188,7 +190,7 @@ int uct_dcx_dci_modify(uct_dcx_dci_t *dci, struct ibv_qp_attr *attr, int mask);
 ucs_status_t
 uct_dcx_dci_connect(const uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci);
 
-/* What 'ep' has outstanding will end with UCS_ERR_CANCELED. */
+/* Has the outstanding operations of @ep end with UCS_ERR_CANCELED. */
 void uct_dcx_dci_mark_canceled(uct_dcx_dci_t *dci, const uct_dcx_ep_t *ep);
 
 #endif

@@ -27,8 +27,7 @@ typedef struct uct_dcx_lost     uct_dcx_lost_t;     /* recover/ */
 typedef struct uct_dcx_fc_table uct_dcx_fc_table_t; /* sched/ */
 
 
-/* What progress has to see to without a completion; in most of its calls
- * there is nothing. */
+/* Work that progress does without a completion; in most calls there is none. */
 enum {
     /* wait queues may be served: uct_dcx_pending_serve() */
     UCT_DCX_TODO_PENDING    = UCS_BIT(0),
@@ -54,7 +53,7 @@ typedef struct uct_dcx_dci_group {
 } uct_dcx_dci_group_t;
 
 
-/* What a new initiator is created with. */
+/* Parameters of a new initiator */
 typedef struct uct_dcx_dci_params {
     unsigned max_send_wr;     /* as libmlx5 counts */
     unsigned num_bb;          /* WQEBBs of the send queue, a power of two */

@@ -107,7 +107,7 @@ static_assert((sizeof(uct_dcx_ep_t) % 16 == 0) &&
               (sizeof(uct_dcx_grh_ep_t) % 16 == 0), "uct_dcx_slab_init()");
 
 
-/* Whether an address vector goes on with a global route header. */
+/* Returns non-zero if an address vector goes on with a global route header. */
 static inline int uct_dcx_av_has_grh(const uct_dcx_av_t *av)
 {
     return (av->dqp_dct & htobe32(MLX5_EXTENDED_UD_AV)) != 0;
@@ -140,9 +140,9 @@ static inline int uct_dcx_ep_has_requested(const uct_dcx_ep_t *ep)
 }
 
 
-/* Whether nothing of the endpoint is outstanding on its initiator. On a shared
- * one 'last' may be from before the counters went round: nothing of it begins
- * there then. */
+/* Returns non-zero if nothing of the endpoint is outstanding on its initiator.
+ * On a shared one 'last' may be from before the counters went round: nothing of
+ * it begins there then. */
 static inline int
 uct_dcx_ep_is_idle(const uct_dcx_ep_t *ep, const uct_dcx_dci_t *dci)
 {

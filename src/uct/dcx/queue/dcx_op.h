@@ -89,8 +89,8 @@ ucs_status_t uct_dcx_op_flush(uct_dcx_op_set_t *set, uct_dcx_ep_t *ep,
                               ucs_list_link_t *wqes, uint16_t index,
                               uct_completion_t *comp);
 
-/* Those of the endpoint that wait for events do so no longer: they end with
- * 'status', now or with their WQE. */
+/* Has the operations of the endpoint wait for events no longer: they end with
+ * @status, now or with their WQE. */
 void uct_dcx_op_purge(uct_dcx_op_set_t *set, const uct_dcx_ep_t *ep,
                       ucs_status_t status);
 

@@ -73,7 +73,7 @@ uct_dcx_post_piece(uct_dcx_wqe_t *wqe, const uct_iov_t *iov)
 }
 
 
-/* ... for each of them; they are plain (dcx_iov.h). */
+/* Writes a data segment for each piece; they are plain (dcx_iov.h). */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_post_iov(uct_dcx_wqe_t *wqe, const uct_iov_t *iov, size_t iovcnt)
 {

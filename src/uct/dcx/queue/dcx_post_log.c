@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is posted, as a line of UCX_LOG_LEVEL=data, read from the segments of its
- * WQE; see dcx_post.h.
+ * Logs a posted WQE as a line of UCX_LOG_LEVEL=data, read from the segments of
+ * its WQE; see dcx_post.h.
  */
 #include "dcx_post.h"
 
@@ -12,7 +12,7 @@ enum {
     UCT_DCX_POST_LOG_SIZE  = 1024 /* more than any WQE has */
 };
 
-/* What a WQE carries: how much, and the piece that it begins with, if that is
+/* The data of a WQE: its length, and the piece that it begins with, if that is
  * ours: a part of the WQE, or a buffer */
 typedef struct uct_dcx_post_log {
     size_t     length;
@@ -56,8 +56,8 @@ uct_dcx_post_log_inline(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
 }
 
 
-/* What the segments from 'number' on carry. A message begins inline, or is in
- * one buffer of ours; other data segments may name anybody's memory. */
+/* Reads the data of the segments from @number on. A message begins inline, or
+ * is in one buffer of ours; other data segments may name anybody's memory. */
 static void
 uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
                       unsigned number)
@@ -89,8 +89,9 @@ uct_dcx_post_log_read(uct_dcx_post_log_t *log, const uct_dcx_wqe_t *wqe,
 }
 
 
-/* What the user's tracer says of an active message. It is given all of what was
- * copied, and of one with zero copy the header: it trusts what that says. */
+/* Adds the text of the user's tracer for an active message. The tracer is given
+ * all of a copied message, and the header of one with zero copy: it trusts that
+ * header. */
 static void
 uct_dcx_post_log_am(const uct_dcx_post_log_t *log, uct_dcx_ep_t *ep, char *text,
                     size_t size)

@@ -53,8 +53,9 @@ typedef struct uct_dcx_limits {
 } uct_dcx_limits_t;
 
 
-/* What an endpoint leads to: the first part of an interface. Whoever needs less
- * takes that: the set of initiators, the receive queue, a pool, the port. */
+/* The part of an interface that an endpoint leads to: the first. A function
+ * that needs less takes less: the set of initiators, the receive queue, a pool,
+ * the port. */
 typedef struct uct_dcx_queues {
     uct_base_iface_t        super;
     uct_dcx_dci_set_t       dci;

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which WQEs request a completion. The others are unsignaled.
+ * The choice of WQEs that request a completion. The others are unsignaled.
  *
  * The first WQE on an idle queue requests one, then one every
  * UCX_DCX_TX_CQ_MODERATION WQEBBs, and those that the user is told of. A
@@ -17,8 +17,8 @@
 #include "dcx_dci.h"
 
 
-/* Whether a completion is on its way that ends the WQE at 'index', which is
- * outstanding. */
+/* Returns non-zero if a completion is on its way that ends the WQE at @index,
+ * which is outstanding. */
 static inline int
 uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci, uint16_t index)
 {
@@ -29,7 +29,8 @@ uct_dcx_signal_is_requested(const uct_dcx_dci_t *dci, uint16_t index)
 }
 
 
-/* Whether WQEs are outstanding and no completion is on its way for any. */
+/* Returns non-zero if WQEs are outstanding and no completion is on its way for
+ * any. */
 static inline int uct_dcx_signal_has_unsignaled(const uct_dcx_dci_t *dci)
 {
     return !uct_dcx_txq_is_idle(&dci->txq) &&
@@ -44,10 +45,11 @@ void uct_dcx_signal_post_nop(uct_dcx_dci_t *dci);
 /* Has a completion come for all that was posted. */
 void uct_dcx_signal_request(uct_dcx_dci_t *dci);
 
-/* ... on all initiators with unsignaled WQEs */
+/* Requests a completion on all initiators with unsignaled WQEs. */
 void uct_dcx_signal_request_all(uct_dcx_dci_set_t *set);
 
-/* ... on those that had them in the call of progress before, too. */
+/* Requests a completion on initiators that had unsignaled WQEs in the last call
+ * of progress, too. */
 void uct_dcx_signal_progress(uct_dcx_dci_set_t *set);
 
 /* A completion was handled, and unsignaled WQEs are behind it: the next WQE

@@ -15,9 +15,9 @@
 #include <ucs/datastruct/mpool.h>
 
 
-/* What precedes each active message on the wire. These are the first bytes of
- * a tag matching header (struct ibv_tmh): a device that matches tags leaves
- * a message of this opcode alone. */
+/* The header of each active message on the wire. These are the first bytes of a
+ * tag matching header (struct ibv_tmh): a device that matches tags leaves a
+ * message of this opcode alone. */
 typedef struct uct_dcx_am_hdr {
     uint8_t opcode; /* IBV_TMH_NO_TAG */
     uint8_t am_id;
@@ -40,7 +40,7 @@ typedef struct uct_dcx_srq_wqe {
 static_assert(sizeof(uct_dcx_srq_wqe_t) == 32, "the stride of libmlx5's SRQ");
 
 
-/* What messages come in by. */
+/* The receiving side of an interface */
 typedef struct uct_dcx_rx {
     uct_dcx_cq_t       cq;
     uct_dcx_srq_wqe_t  *wqes;
@@ -88,7 +88,7 @@ uct_dcx_srq_hdr(const uct_dcx_rx_t *rx, uct_dcx_rx_desc_t *desc)
 }
 
 
-/* ... and back */
+/* Returns the buffer that has the message at @hdr. */
 static inline uct_dcx_rx_desc_t *
 uct_dcx_srq_desc(const uct_dcx_rx_t *rx, uct_dcx_am_hdr_t *hdr)
 {

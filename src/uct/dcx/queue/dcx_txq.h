@@ -23,8 +23,8 @@ typedef struct uct_dcx_slot uct_dcx_slot_t;
 typedef void (*uct_dcx_slot_done_t)(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                     ucs_status_t status);
 
-/* What ends with a WQE. Those of a queue stand in a ring, in the order in which
- * they were posted. */
+/* An operation that ends with a WQE. The slots of a queue stand in a ring, in
+ * the order in which they were posted. */
 struct uct_dcx_slot {
     uct_dcx_slot_done_t done;     /* NULL: it has ended, others before it have
                                      not */
@@ -53,7 +53,7 @@ struct uct_dcx_txq {
 static_assert(sizeof(uct_dcx_slot_t) == 32, "is indexed: a power of two");
 
 
-/* What is posted, less its segments. */
+/* A WQE to be posted, less its segments */
 typedef struct uct_dcx_post {
     uint8_t             opcode;
     uint8_t             opmod;
@@ -71,8 +71,8 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_txq_is_idle(const uct_dcx_txq_t *txq)
 }
 
 
-/* Whether all that was posted has completed, and all has ended that waited for
- * it. In callbacks there may be more that is about to. */
+/* Returns non-zero if all that was posted has completed, and all that waited
+ * for it has ended. In callbacks there may be more that is about to. */
 static inline int uct_dcx_txq_has_ended(uct_dcx_txq_t *txq)
 {
     return uct_dcx_txq_is_idle(txq) && (txq->head == txq->tail) &&
@@ -80,7 +80,7 @@ static inline int uct_dcx_txq_has_ended(uct_dcx_txq_t *txq)
 }
 
 
-/* Whether the WQEBB at 'index' was posted and has not completed. */
+/* Returns non-zero if the WQEBB at @index was posted and has not completed. */
 static inline int
 uct_dcx_txq_is_outstanding(const uct_dcx_txq_t *txq, uint16_t index)
 {
@@ -180,7 +180,7 @@ uct_dcx_txq_retire(uct_dcx_txq_t *txq, uint16_t until)
 }
 
 
-/* What a queue is made of. */
+/* Parameters of a queue */
 typedef struct uct_dcx_txq_params {
     struct ibv_qp *qp;
     uct_dcx_cq_t  *cq;        /* that its send completions come to */

@@ -43,7 +43,8 @@ uct_dcx_xrq_create(uct_dcx_xrq_t *xrq, const uct_dcx_xrq_params_t *params)
 }
 
 
-/* What the device reads with when it fetches the data of a rendezvous */
+/* Sets the parameters with which the device fetches the data of a
+ * rendezvous. */
 static ucs_status_t
 uct_dcx_xrq_set_dc_params(const uct_dcx_xrq_t *xrq,
                           const uct_dcx_xrq_params_t *params)

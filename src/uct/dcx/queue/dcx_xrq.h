@@ -18,7 +18,7 @@ typedef struct uct_dcx_xrq {
 } uct_dcx_xrq_t;
 
 
-/* What it needs to be created with. */
+/* Parameters of a new XRQ */
 typedef struct uct_dcx_xrq_params {
     const uct_dcx_port_t *port;
     unsigned             length;   /* entries, a power of two */

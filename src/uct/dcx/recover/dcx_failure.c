@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a completion with error says, and how the user is told of it; see
- * dcx_failure.h. Called by dcx_recover.c.
+ * Reads a completion with error, logs it, and calls the user's error handler;
+ * see dcx_failure.h. Called by dcx_recover.c.
  */
 #include "dcx_failure.h"
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a completion with error says, and how the user is told of it. Used by
- * the thread that progresses the interface.
+ * Failures: read from a completion with error, and reported to the user. Used
+ * by the thread that progresses the interface.
  */
 #ifndef UCT_DCX_FAILURE_H
 #define UCT_DCX_FAILURE_H

@@ -174,7 +174,7 @@ static void uct_dcx_recover_part(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* What is in the queue goes out, as if the last WQE were posted now. */
+/* Rings the doorbell for all that is in the queue. */
 static void uct_dcx_recover_ring(uct_dcx_sq_t *sq)
 {
     uint64_t doorbell;
@@ -339,8 +339,8 @@ uct_dcx_recover_forget(uct_dcx_lost_t *lost, const uct_dcx_ep_t *ep)
 }
 
 
-/* Whether the user is to be told of something, or has lent memory. Else all of
- * it is the user's no more, and is left to go out. */
+/* Returns non-zero if any outstanding WQE needs a completion or uses user
+ * memory. Else all of them are left to go out. */
 static int uct_dcx_recover_is_awaited(uct_dcx_txq_t *txq)
 {
     uint16_t number;

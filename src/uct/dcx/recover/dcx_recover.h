@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * From a completion with error to a queue that works again, and a user who was
- * told.
- * Called by progress and when endpoints end, in the interface's thread.
+ * Recovery: from a completion with error to a queue that works again, and a
+ * user who was told. Called by progress and when endpoints end, in the
+ * interface's thread.
  */
 #ifndef UCT_DCX_RECOVER_H
 #define UCT_DCX_RECOVER_H
@@ -20,8 +20,8 @@ void uct_dcx_recover_take(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci,
                           const struct mlx5_cqe64 *cqe);
 
 /* The endpoint is being destroyed. Its error handler is not called any more.
- * What it has outstanding on an initiator of its own ends before this returns,
- * on a shared one when the device is done with it. */
+ * Its operations on an exclusive initiator end before this returns, those on a
+ * shared one when the device is done with them. */
 void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 
 

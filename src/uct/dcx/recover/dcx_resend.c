@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is lost, and what is posted again; see dcx_resend.h. Called when all
- * that was posted has completed, and the queue has been reset (dcx_recover.c).
- * WQEs of innocent endpoints are still in the ring: they are brought together
- * at its start, in order. The rules:
+ * Ends the lost operations of an initiator, and has the others posted again; see
+ * dcx_resend.h. Called when all that was posted has completed, and the queue has
+ * been reset (dcx_recover.c). WQEs of innocent endpoints are still in the ring:
+ * they are brought together at its start, in order. The rules:
  *
  * - Each stream is a queue of its own; an initiator without streams has one.
  *   What stands before its first failure has been acknowledged.
@@ -110,7 +110,7 @@ static int uct_dcx_resend_is_to_failed(const uct_dcx_resend_t *walk)
 }
 
 
-/* Whether the endpoint of the WQE is lost */
+/* Returns non-zero if the failure costs the WQE's endpoint. */
 static int uct_dcx_resend_is_fatal(const uct_dcx_resend_t *walk)
 {
     if ((walk->index == walk->failure->index) &&
@@ -252,7 +252,7 @@ static void uct_dcx_resend_keep(const uct_dcx_resend_t *walk)
 }
 
 
-/* What waits for this WQE ends with it, or waits for it again. */
+/* Ends operations that wait for this WQE, or has them wait for it again. */
 static void uct_dcx_resend_ops(const uct_dcx_resend_t *walk,
                                ucs_list_link_t *ops, int is_kept)
 {

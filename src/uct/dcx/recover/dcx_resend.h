@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which operations are lost by a failure, and which are posted again. Owned by
- * the thread that progresses the interface.
+ * Operations that a failure costs, and those that are posted again after it.
+ * Owned by the thread that progresses the interface.
  */
 #ifndef UCT_DCX_RESEND_H
 #define UCT_DCX_RESEND_H

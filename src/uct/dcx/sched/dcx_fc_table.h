@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What flow control (fc/) remembers of an endpoint that has requested credits:
- * an entry in a table that grows. It is in this room as entries are given back
- * when endpoints fail or are destroyed; the loan stays in them. Owned by the
- * thread that progresses the interface.
+ * The table of flow control (fc/), which grows: an entry for each endpoint that
+ * has requested credits. It is in this room as entries are given back when
+ * endpoints fail or are destroyed; the loan stays in them. Owned by the thread
+ * that progresses the interface.
  */
 #ifndef UCT_DCX_FC_TABLE_H
 #define UCT_DCX_FC_TABLE_H
@@ -41,8 +41,8 @@ void uct_dcx_fc_table_cleanup(uct_dcx_fc_table_t *table);
 uct_dcx_fc_entry_t *
 uct_dcx_fc_table_get(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
-/* The endpoint, which has requested credits, waits for them. Returns non-zero if it
- * is the only one. */
+/* Has the endpoint, which has requested credits, wait for them. Returns
+ * non-zero if it is the only one that does. */
 int uct_dcx_fc_table_block(uct_dcx_fc_table_t *table, uct_dcx_ep_t *ep);
 
 /* A grant has come for the endpoint. */

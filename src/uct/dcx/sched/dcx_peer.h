@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What log messages call a peer. Called when something has failed, never on the
- * data path.
+ * Names of peers for log messages. Called when something has failed, never on
+ * the data path.
  */
 #ifndef UCT_DCX_PEER_H
 #define UCT_DCX_PEER_H

@@ -70,7 +70,7 @@ uct_dcx_pending_dci_available(uct_dcx_dci_set_t *set, uct_dcx_dci_t *dci)
 }
 
 
-/* Whether no endpoint is to be served, and no share is in force. */
+/* Returns non-zero if no endpoint is to be served, and no quota is in force. */
 static inline int uct_dcx_pending_is_empty(uct_dcx_dci_set_t *set)
 {
     return ucs_arbiter_is_empty(&set->waitq) &&
@@ -78,8 +78,9 @@ static inline int uct_dcx_pending_is_empty(uct_dcx_dci_set_t *set)
 }
 
 
-/* Whether a call of progress would serve endpoints without a completion. Where
- * there are only shared initiators, those who wait for one have failed. */
+/* Returns non-zero if a call of progress would serve endpoints without a
+ * completion. Where all initiators are shared, endpoints that wait for one have
+ * failed. */
 static inline int uct_dcx_pending_is_ready(uct_dcx_dci_set_t *set)
 {
     return !uct_dcx_pending_is_empty(set) &&

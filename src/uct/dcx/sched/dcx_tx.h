@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which endpoint has which initiator, and the states of both: an initiator is
- * taken for an operation, and given back when nothing is outstanding.
+ * The relation of endpoints and initiators, and the states of both: an
+ * initiator is taken for an operation, and given back when nothing is
+ * outstanding.
  *
  * sched/ is the room that decides which endpoint gets an initiator, which waits
  * for what, and in which order they are served. Operations, flow control and
@@ -11,13 +12,6 @@
  * either, and the limit of an initiator's queue. Every change of a state is one
  * of a table; others are assertions. UCX_LOG_LEVEL=trace shows them all. The
  * states are drawn in docs/dcx.md. Used by the interface's thread.
- *
- * Between an operation's entry and the doorbell, and in progress, libibverbs
- * and libmlx5 are called only when there is something new, all of it once or
- * rarely: an initiator that was not needed before is created, one that fails is
- * reset, a pool of buffers grows and registers more memory, and on RoCE the
- * first request for credits from a port of the network looks up its MAC, which
- * may take a second if nothing answers there (dcx_neigh.c).
  */
 #ifndef UCT_DCX_TX_H
 #define UCT_DCX_TX_H

@@ -66,7 +66,7 @@ typedef struct uct_dcx_tm_entry {
 typedef struct uct_dcx_tm_strided uct_dcx_tm_strided_t;
 
 
-/* What is posted */
+/* A tagged buffer to be posted */
 typedef struct uct_dcx_tm_post {
     uct_tag_t tag;
     uct_tag_t mask;
@@ -110,7 +110,7 @@ struct uct_dcx_tm {
 };
 
 
-/* Whether a user who gave these parameters may post tags. */
+/* Returns non-zero if a user who gave these parameters may post tags. */
 int uct_dcx_tm_is_wanted(const uct_iface_params_t *params);
 
 /* 'queues' are open, and the receive queue is an XRQ with a list of 'num_tags'

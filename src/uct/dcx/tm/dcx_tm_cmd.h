@@ -48,7 +48,8 @@ static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_await(uct_dcx_tm_t *tm)
 }
 
 
-/* ... if it is its turn, being no REMOVE. */
+/* Returns the flag of an operation that is no REMOVE: it completes if it is its
+ * turn. */
 static UCS_F_ALWAYS_INLINE unsigned uct_dcx_tm_cqe_flag(uct_dcx_tm_t *tm)
 {
     return ucs_likely(tm->cmd.sq.pi & tm->cqe_mask) ? 0 : uct_dcx_tm_await(tm);

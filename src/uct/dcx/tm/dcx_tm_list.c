@@ -45,8 +45,8 @@ uct_dcx_tm_settle(uct_dcx_tm_t *tm, uint16_t index, unsigned count)
 }
 
 
-/* What has matched is the device's until the data is there; then it ends as if
- * nobody had canceled. Who cancels by force what he has canceled before waits
+/* Removes a buffer from the list. If a message has matched first, cancellation
+ * has no effect. A buffer that is canceled by force after it was canceled waits
  * for the one removal. */
 ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
                                     uct_tag_context_t *ctx, int force)
@@ -79,7 +79,7 @@ ucs_status_t uct_dcx_tm_recv_cancel(uct_iface_h tl_iface,
 
 /* --- completions ---------------------------------------------------------- */
 
-/* What is known of a message that has matched */
+/* A message that has matched */
 typedef struct uct_dcx_tm_message {
     uct_tag_t tag;
     uint64_t  imm;
@@ -103,7 +103,8 @@ uct_dcx_tm_end(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
 }
 
 
-/* ... without a message: with what was posted, as UCX's own transports do */
+/* Ends an entry without a message: with the tag and length that were posted, as
+ * UCX's own transports do. */
 static UCS_F_NOINLINE void
 uct_dcx_tm_abort(uct_dcx_tm_t *tm, uint16_t index, unsigned count,
                  ucs_status_t status)
