@@ -79,18 +79,6 @@ static int uct_dcx_iface_is_reachable(const uct_iface_h tl_iface,
 }
 
 
-/* Most calls find nothing. Until one finds something, no function is called
- * and no register has to be saved. */
-static unsigned uct_dcx_iface_progress(uct_iface_h tl_iface)
-{
-    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
-    struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&iface->super.rx.cq);
-
-    return (cqe != NULL) ? uct_dcx_rx_poll(iface, cqe) :
-                           uct_dcx_tx_progress(iface);
-}
-
-
 /* Returns non-zero if operations of the user have not ended. A grant is none:
  * if it is alone on an exclusive initiator, a flush does not wait for it, as
  * its peer may not exist any more. */
@@ -406,7 +394,7 @@ static uct_iface_ops_t uct_dcx_iface_ops = {
     .iface_fence              = uct_dcx_iface_fence,
     .iface_progress_enable    = uct_base_iface_progress_enable,
     .iface_progress_disable   = uct_base_iface_progress_disable,
-    .iface_progress           = uct_dcx_iface_progress,
+    .iface_progress           = uct_dcx_rx_progress,
     .iface_event_fd_get       = uct_dcx_event_fd_get,
     .iface_event_arm          = uct_dcx_event_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_dcx_iface_t),

@@ -64,7 +64,8 @@ static UCS_F_NOINLINE unsigned uct_dcx_rx_poll_more(uct_dcx_iface_t *iface)
 
 
 /* Most calls find one. */
-unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
+static UCS_F_NOINLINE unsigned
+uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 {
     uct_dcx_cq_t *cq = &iface->super.rx.cq;
     __be16 index;
@@ -82,6 +83,18 @@ unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 
     return ucs_likely(uct_dcx_cq_next(cq) == NULL) ?
            1 + uct_dcx_tx_progress(iface) : uct_dcx_rx_poll_more(iface);
+}
+
+
+/* Most calls find nothing. Until one finds something, no function is called
+ * and no register has to be saved. */
+unsigned uct_dcx_rx_progress(uct_iface_h tl_iface)
+{
+    uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);
+    struct mlx5_cqe64 *cqe = uct_dcx_cq_next(&iface->super.rx.cq);
+
+    return (cqe != NULL) ? uct_dcx_rx_poll(iface, cqe) :
+                           uct_dcx_tx_progress(iface);
 }
 
 

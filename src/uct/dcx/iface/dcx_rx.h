@@ -19,10 +19,9 @@ uct_dcx_rx_init(uct_dcx_queues_t *queues, const uct_dcx_iface_config_t *config,
 /* Takes the target off the network first, then frees what it wrote to. */
 void uct_dcx_rx_cleanup(uct_dcx_queues_t *queues);
 
-/* Delivers messages, the one of 'cqe' first, which is the next completion, and
- * posts fresh buffers; then does the rest of progress. Returns the number of
- * completions taken. */
-unsigned uct_dcx_rx_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe);
+/* UCT's progress: delivers messages and posts fresh buffers, then takes send
+ * completions. Returns the number of completions taken. */
+unsigned uct_dcx_rx_progress(uct_iface_h tl_iface);
 
 /* UCT's progress of an interface whose device matches tags, dcx_rx_tm.c */
 unsigned uct_dcx_rx_tm_progress(uct_iface_h tl_iface);

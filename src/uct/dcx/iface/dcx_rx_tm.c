@@ -126,7 +126,7 @@ uct_dcx_rx_tm_poll(uct_dcx_iface_t *iface, struct mlx5_cqe64 *cqe)
 }
 
 
-/* As uct_dcx_iface_progress(): most calls find nothing, and save no register. */
+/* As uct_dcx_rx_progress(): most calls find nothing, and save no register. */
 unsigned uct_dcx_rx_tm_progress(uct_iface_h tl_iface)
 {
     uct_dcx_iface_t *iface = ucs_derived_of(tl_iface, uct_dcx_iface_t);

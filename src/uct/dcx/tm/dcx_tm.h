@@ -13,9 +13,10 @@
  * its completion, if it requests one, is one of the receive CQ, and so is the
  * end of the queue in an error: its number is in sop_drop_qpn then.
  *
- * tm/ is the room of that: dcx_tm_recv.c posts buffers, dcx_tm_strided.c those
- * that are not one piece of memory, dcx_tm_list.c ends them, dcx_tm_unexp.c has
- * the messages that match none, dcx_tm_rndv.c the rendezvous of the sending side.
+ * tm/ is the room of that: dcx_tm_list.c posts buffers and ends them,
+ * dcx_tm_strided.c posts those that are not one piece of memory, dcx_tm_unexp.c
+ * has the messages that match none, dcx_tm_rndv.c the rendezvous of the sending
+ * side.
  * Called by UCT (posting), by tagged operations (ep/) and by the delivery of
  * messages (iface/).
  * It must not know how a message is sent, nor whose a receive buffer is.
