@@ -74,11 +74,13 @@ typedef struct uct_dcx_queues {
 } uct_dcx_queues_t;
 
 
-/* Sets limits.strided.max_klm, which this file alone writes. The port is open. */
+/* Sets limits.strided.max_klm, which this part alone writes. The port is
+ * open. */
 void uct_dcx_queues_init_slots(uct_dcx_queues_t *queues);
 
-/* Creates the queue that gives keys their layouts, at the port of the interface,
- * if the memory domain has none yet. Returns as uct_dcx_slots_open(). */
+/* Creates the queue that gives keys their layouts, at the port of the
+ * interface, if the memory domain has none yet. Returns as
+ * uct_dcx_slots_open(). */
 ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues);
 
 /* Returns the keys with layouts of the memory domain, see

@@ -28,8 +28,8 @@ void uct_dcx_recover_leave(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep);
 /* Returns non-zero while lost operations are being ended, and some have not. */
 int uct_dcx_recover_tells(const uct_dcx_dci_set_t *set);
 
-/* Flushes 'ep', of which lost operations may be among those that are being ended.
- * Returns as uct_ep_flush(). */
+/* Flushes @ep, of which lost operations may be among those that are being
+ * ended. Returns as uct_ep_flush(). */
 ucs_status_t uct_dcx_recover_flush(uct_dcx_dci_set_t *set, uct_dcx_ep_t *ep,
                                    uct_completion_t *comp);
 

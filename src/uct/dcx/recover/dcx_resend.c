@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Ends the lost operations of an initiator, and has the others posted again; see
- * dcx_resend.h. Called when all that was posted has completed, and the queue has
- * been reset (dcx_recover.c). WQEs of innocent endpoints are still in the ring:
- * they are brought together at its start, in order. The rules:
+ * Ends the lost operations of an initiator, and has the others posted again;
+ * see dcx_resend.h. Called when all that was posted has completed, and the
+ * queue has been reset (dcx_recover.c). WQEs of innocent endpoints are still in
+ * the ring: they are brought together at its start, in order. The rules:
  *
  * - Each stream is a queue of its own; an initiator without streams has one.
  *   What stands before its first failure has been acknowledged.

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The list of tagged buffers: posts a buffer that is one piece of memory, cancels
- * it, and ends it with its completion; see dcx_tm.h.
+ * The list of tagged buffers: posts a buffer that is one piece of memory,
+ * cancels it, and ends it with its completion; see dcx_tm.h.
  */
 #include "dcx_tm_cmd.h"
 #include "uct/dcx/mem/dcx_mem.h"
@@ -41,7 +41,7 @@ uct_dcx_tm_recv_zcopy(uct_iface_h tl_iface, uct_tag_t tag, uct_tag_t tag_mask,
 }
 
 
-/* --- the end --------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------- */
 
 /* The user hears nothing more of it, and may post its buffer anew, even if the
  * entry still waits for its removal. Returns who is to be told, or NULL. */
