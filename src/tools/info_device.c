@@ -8,7 +8,7 @@
 #include "uct/dcx/base/dcx_policy.h"
 #include "uct/dcx/base/dcx_sizes.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
-#include "uct/dcx/strided/dcx_slot.h"
+#include "uct/dcx/strided/dcx_key.h"
 #include "info_limit.h"
 #include "info_log.h"
 #include "info_port.h"
@@ -351,7 +351,7 @@ static void info_layouts(struct info_device *dev)
     row = info_part_add(dev->part, "keys for layouts",
                         "UCX_DCX_UMR_LAYOUTS");
     info_row_found(row, "%d", device->attr.max_mr);
-    info_row_needs(row, "%u at most", UCT_DCX_SLOT_SIZES *
+    info_row_needs(row, "%u at most", UCT_DCX_KEY_SIZES *
                    (config->umr_slots + config->umr_layouts));
 }
 

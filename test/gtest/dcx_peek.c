@@ -235,8 +235,8 @@ void dcx_peek_layouts(uct_iface_h iface, struct dcx_layout_stats *stats)
     const uct_base_iface_t *base = ucs_derived_of(iface, uct_base_iface_t);
     const uct_dcx_md_t *md       = ucs_derived_of(base->md, uct_dcx_md_t);
 
-    stats->hits   = md->slots->stats.hits;
-    stats->misses = md->slots->stats.misses;
+    stats->hits   = md->keys->stats.hits;
+    stats->misses = md->keys->stats.misses;
 }
 
 
@@ -244,7 +244,7 @@ void dcx_peek_no_more_layouts(uct_iface_h iface)
 {
     const uct_base_iface_t *base = ucs_derived_of(iface, uct_base_iface_t);
 
-    ucs_derived_of(base->md, uct_dcx_md_t)->slots->status = UCS_ERR_IO_ERROR;
+    ucs_derived_of(base->md, uct_dcx_md_t)->keys->status = UCS_ERR_IO_ERROR;
 }
 
 

@@ -3,7 +3,7 @@
  * Zero-copy operations on memory that is not plain: blocks with a stride, and
  * more entries than a WQE takes. What arrives is held against a plain loop over
  * all bytes, and no other byte changes. How a layout is built and a form picked
- * is in test_dcx_layout.cc.
+ * is in test_dcx_sgl.cc.
  */
 #include "dcx_match_bench.h"
 #include "forged_profile.h"

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The WQEs of layouts, field by field against those that libmlx5's builders
- * write. Part of the program of test_dcx_slot.cc.
+ * write. Part of the program of test_dcx_key.cc.
  */
-#include "dcx_slot_bench.h"
+#include "dcx_key_bench.h"
 
 namespace {
 
@@ -74,7 +74,7 @@ std::string umr_diff(const std::vector<uint8_t> &theirs,
 
 /* --- both sides ----------------------------------------------------------- */
 
-class dcx_umr : public dcx_slot_test {
+class dcx_umr : public dcx_key_test {
 protected:
     dcx_umr()
     {
@@ -151,7 +151,7 @@ protected:
     /* The same layout in libmlx5's words */
     static umr_layout words(dcx_layout &layout)
     {
-        bool is_list   = (layout->kind == UCT_DCX_LAYOUT_LIST);
+        bool is_list   = (layout->kind == UCT_DCX_SGL_LIST);
         umr_layout to = is_list ? umr_layout() :
                         umr_layout::rows(layout->repeat);
 
@@ -170,13 +170,13 @@ protected:
 
     dcx_layout blocks(unsigned num, uint32_t access)
     {
-        std::vector<uct_dcx_layout_entry_t> entries;
+        std::vector<uct_dcx_sgl_entry_t> entries;
 
         for (unsigned i = 0; i < num; i++) {
             entries.push_back({(uintptr_t)dst.addr + i * 40, 3 + i, 100 + i,
                                dst.mr->lkey, 0});
         }
-        return dcx_layout(UCT_DCX_LAYOUT_INTERLEAVED, 5, entries, access);
+        return dcx_layout(UCT_DCX_SGL_INTERLEAVED, 5, entries, access);
     }
 
     umr_key         key{dev.pd};

@@ -62,9 +62,9 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
 /* Blocks of an entry; in a list it is one. Returns NULL, or what is wrong. */
 static const char *
 uct_dcx_block_run(const uct_dcx_block_t *block, size_t repeat,
-                  uct_dcx_layout_run_t *run)
+                  uct_dcx_sgl_run_t *run)
 {
-    *run = (uct_dcx_layout_run_t){
+    *run = (uct_dcx_sgl_run_t){
         .addr   = block->address,
         .bytes  = block->length,
         .stride = block->length,
@@ -80,18 +80,18 @@ uct_dcx_block_run(const uct_dcx_block_t *block, size_t repeat,
  * 'repeat' is */
 static int uct_dcx_block_is_round(const uct_dcx_block_t *block, size_t repeat)
 {
-    uct_dcx_layout_run_t run;
+    uct_dcx_sgl_run_t run;
 
     return (uct_dcx_block_run(block, repeat, &run) == NULL) &&
-           uct_dcx_layout_has_rounds(&run, 1);
+           uct_dcx_sgl_has_rounds(&run, 1);
 }
 
 
-/* A piece takes one for each UCT_DCX_LAYOUT_MAX_PIECE begun. */
+/* A piece takes one for each UCT_DCX_SGL_MAX_PIECE begun. */
 static size_t uct_dcx_block_parts(const uct_dcx_block_t *block)
 {
-    return (block->length / UCT_DCX_LAYOUT_MAX_PIECE) +
-           ((block->length % UCT_DCX_LAYOUT_MAX_PIECE) != 0);
+    return (block->length / UCT_DCX_SGL_MAX_PIECE) +
+           ((block->length % UCT_DCX_SGL_MAX_PIECE) != 0);
 }
 
 
@@ -154,7 +154,7 @@ uct_dcx_layout_add_blocks(uct_dcx_mem_layout_t *layout,
                           const uct_dcx_layout_params_t *params)
 {
     const uct_dcx_block_t *block;
-    uct_dcx_layout_run_t run;
+    uct_dcx_sgl_run_t run;
     const char *fault;
     size_t i;
 
@@ -237,25 +237,25 @@ UCT_DCX_EXPORT size_t uct_dcx_layout_length(uct_mem_h memh)
 UCT_DCX_EXPORT ucs_status_t
 uct_dcx_layout_query(uct_md_h md, uct_dcx_layout_stats_t *stats)
 {
-    uct_dcx_slots_stats_t slots;
+    uct_dcx_keys_stats_t keys;
 
     if (!uct_dcx_is_md(md)) {
         ucs_error("uct_dcx_layout_query: md is not of dcx");
         return UCS_ERR_INVALID_PARAM;
     }
 
-    uct_dcx_slots_query(ucs_derived_of(md, uct_dcx_md_t)->slots, &slots);
+    uct_dcx_keys_query(ucs_derived_of(md, uct_dcx_md_t)->keys, &keys);
     *stats = (uct_dcx_layout_stats_t){
-        .hits        = slots.hits,
-        .misses      = slots.misses,
-        .evictions   = slots.evictions,
-        .exhausted   = slots.exhausted,
-        .invalidated = slots.invalidated,
-        .failures    = slots.failures,
-        .sets        = slots.sets,
-        .doorbells   = slots.doorbells,
-        .num_keys    = slots.num_slots,
-        .num_layouts = slots.num_set
+        .hits        = keys.hits,
+        .misses      = keys.misses,
+        .evictions   = keys.evictions,
+        .exhausted   = keys.exhausted,
+        .invalidated = keys.invalidated,
+        .failures    = keys.failures,
+        .sets        = keys.sets,
+        .doorbells   = keys.doorbells,
+        .num_keys    = keys.num_keys,
+        .num_layouts = keys.num_set
     };
     return UCS_OK;
 }

@@ -14,16 +14,16 @@
 
 #define UCT_DCX_EXT_IS_SAME(_member) \
     (ucs_offsetof(uct_dcx_ext_entry_t, _member) == \
-     ucs_offsetof(uct_dcx_layout_entry_t, _member))
+     ucs_offsetof(uct_dcx_sgl_entry_t, _member))
 
 _Static_assert((sizeof(uct_dcx_ext_entry_t) ==
-                sizeof(uct_dcx_layout_entry_t)) &&
+                sizeof(uct_dcx_sgl_entry_t)) &&
                UCT_DCX_EXT_IS_SAME(addr) && UCT_DCX_EXT_IS_SAME(bytes) &&
                UCT_DCX_EXT_IS_SAME(stride) && UCT_DCX_EXT_IS_SAME(lkey) &&
                UCT_DCX_EXT_IS_SAME(reserved), "entries are the layout's own");
-_Static_assert(((int)UCT_DCX_EXT_SIZES == UCT_DCX_SLOT_SIZES) &&
-               ((int)UCT_DCX_EXT_MAX_BLOCK == UCT_DCX_LAYOUT_MAX_BLOCK) &&
-               ((int)UCT_DCX_EXT_MAX_PIECE == UCT_DCX_LAYOUT_MAX_PIECE),
+_Static_assert(((int)UCT_DCX_EXT_SIZES == UCT_DCX_KEY_SIZES) &&
+               ((int)UCT_DCX_EXT_MAX_BLOCK == UCT_DCX_SGL_MAX_BLOCK) &&
+               ((int)UCT_DCX_EXT_MAX_PIECE == UCT_DCX_SGL_MAX_PIECE),
                "limits are the layout's own");
 
 
@@ -40,7 +40,7 @@ static size_t uct_dcx_ext_option_pieces(void)
     }
 
     ucs_config_parser_release_opts(&config, table);
-    return (size_t)config.umr_max_entries + UCT_DCX_LAYOUT_KLM_ALIGN;
+    return (size_t)config.umr_max_entries + UCT_DCX_SGL_KLM_ALIGN;
 }
 
 
@@ -64,12 +64,12 @@ static void uct_dcx_ext_query(uct_md_h tl_md, uct_dcx_ext_attr_t *attr)
         return;
     }
 
-    attr->has_keys   = uct_dcx_slots_is_open(md->slots);
+    attr->has_keys   = uct_dcx_keys_is_open(md->keys);
     attr->max_depth  = md->dev.umr.max_depth;
     attr->has_nests  = md->dev.umr.has_nests;
-    attr->max_pieces = uct_dcx_slots_max_klm(md->slots);
+    attr->max_pieces = uct_dcx_keys_max_klm(md->keys);
     for (i = 0; i < UCT_DCX_EXT_SIZES; ++i) {
-        attr->sizes[i] = md->slots->sizes[i].num_klm;
+        attr->sizes[i] = md->keys->sizes[i].num_klm;
     }
     uct_dcx_ext_set_lengths(attr, md->dev.profile.thresholds);
 }
@@ -120,7 +120,7 @@ uct_dcx_ext_make(uct_md_h md, size_t max, uct_dcx_ext_layout_t **layout_p,
 static int
 uct_dcx_ext_is_late(uct_dcx_ext_layout_t *layout, ucs_time_t since)
 {
-    if (ucs_get_time() - since <= layout->mem->md->slots->timeout) {
+    if (ucs_get_time() - since <= layout->mem->md->keys->timeout) {
         return 0;
     }
 
@@ -142,13 +142,13 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
                 uint32_t *lkey_p)
 {
     ucs_time_t since = ucs_get_time();
-    uct_dcx_layout_t *built;
+    uct_dcx_sgl_t *built;
     ucs_status_t status;
 
     built         = uct_dcx_mem_layout_build(layout, uct_dcx_ext_access(form),
                                              form->start);
-    built->kind   = (form->repeat > 1) ? UCT_DCX_LAYOUT_INTERLEAVED :
-                                         UCT_DCX_LAYOUT_LIST;
+    built->kind   = (form->repeat > 1) ? UCT_DCX_SGL_INTERLEAVED :
+                                         UCT_DCX_SGL_LIST;
     built->repeat = form->repeat;
     built->num    = form->num;
     built->length = form->length;

@@ -86,7 +86,7 @@ uct_dcx_view_bucket(const uct_dcx_view_data_t *data)
     uint64_t hash = (uintptr_t)data->super.buffer ^ (data->id << 32) ^
                     (data->super.count << 8) ^ data->is_dest;
 
-    hash *= 0x9e3779b97f4a7c15ul; /* as layouts are mixed: dcx_layout.c */
+    hash *= 0x9e3779b97f4a7c15ul; /* as layouts are mixed: dcx_sgl.c */
     return &uct_dcx_views.buckets[(hash >> 32) % UCT_DCX_VIEW_BUCKETS];
 }
 

@@ -2,7 +2,7 @@
 /*
  * Operations on memory that is not plain; see dcx_strided.h. The memory is made
  * a layout of, which also finds what is adjacent, and the operation posted by one
- * of the forms of uct_dcx_layout_pick(). Whatever the form is, it ends as
+ * of the forms of uct_dcx_sgl_pick(). Whatever the form is, it ends as
  * UCT's operation on plain memory does: in completions, errors, flush, and the
  * end of its endpoint there is nothing of its own.
  */
@@ -71,17 +71,17 @@ typedef struct uct_dcx_strided_copy {
     uct_completion_t *comp;  /* of the user, or NULL */
     uct_dcx_desc_t   *desc;
     int              is_dest;
-    uct_dcx_layout_t layout; /* if it is a destination, with its entries */
+    uct_dcx_sgl_t    layout; /* if it is a destination, with its entries */
 } uct_dcx_strided_copy_t;
 
 
 /* What an operation by a key with a layout holds until it ends */
 typedef struct uct_dcx_strided_keyed {
-    uct_completion_t   super;
-    uct_completion_t   *comp;   /* of the user, or NULL */
-    uct_dcx_slots_t    *slots;
-    uct_dcx_key_slot_t *slot;
-    int                is_held; /* until a peer has the data */
+    uct_completion_t super;
+    uct_completion_t *comp;   /* of the user, or NULL */
+    uct_dcx_keys_t   *keys;
+    uct_dcx_key_t    *key;
+    int              is_held; /* until a peer has the data */
 } uct_dcx_strided_keyed_t;
 
 
@@ -95,16 +95,16 @@ uct_dcx_strided_queues(const uct_dcx_strided_t *op)
 /* --- plain ---------------------------------------------------------------- */
 
 static ucs_status_t uct_dcx_strided_plain(const uct_dcx_strided_t *op,
-                                          const uct_dcx_layout_t *layout)
+                                          const uct_dcx_sgl_t *layout)
 {
-    unsigned num = uct_dcx_layout_num_pieces(layout);
+    unsigned num = uct_dcx_sgl_num_pieces(layout);
     uct_dcx_mem_t memhs[UCT_DCX_STRIDED_MAX_PLAIN];
     uct_iov_t iov[UCT_DCX_STRIDED_MAX_PLAIN];
-    uct_dcx_layout_entry_t piece;
+    uct_dcx_sgl_entry_t piece;
     unsigned i;
 
     for (i = 0; i < num; ++i) {
-        piece    = uct_dcx_layout_piece(layout, i);
+        piece    = uct_dcx_sgl_piece(layout, i);
         memhs[i] = (uct_dcx_mem_t){
             .lkey   = piece.lkey,
             .rkey   = op->is_rndv ? op->rndv.rkey : 0,
@@ -137,8 +137,8 @@ static void uct_dcx_strided_copy_done(uct_completion_t *self)
     ucs_status_t status          = self->status;
 
     if (copy->is_dest && (status == UCS_OK)) {
-        uct_dcx_layout_scatter(&copy->layout,
-                               uct_dcx_desc_payload(copy->desc));
+        uct_dcx_sgl_scatter(&copy->layout,
+                            uct_dcx_desc_payload(copy->desc));
     }
 
     uct_dcx_strided_copy_free(copy);
@@ -150,9 +150,9 @@ static void uct_dcx_strided_copy_done(uct_completion_t *self)
 
 static uct_dcx_strided_copy_t *
 uct_dcx_strided_copy_new(const uct_dcx_strided_t *op,
-                         const uct_dcx_layout_t *layout)
+                         const uct_dcx_sgl_t *layout)
 {
-    size_t size = uct_dcx_layout_size(op->is_dest ? layout->num : 0);
+    size_t size = uct_dcx_sgl_size(op->is_dest ? layout->num : 0);
     uct_dcx_strided_copy_t *copy;
 
     copy = ucs_malloc(offsetof(uct_dcx_strided_copy_t, layout) + size,
@@ -179,7 +179,7 @@ uct_dcx_strided_copy_new(const uct_dcx_strided_t *op,
 
 /* A buffer begins with its key, too: its place is the handle. */
 static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
-                                           const uct_dcx_layout_t *layout)
+                                           const uct_dcx_sgl_t *layout)
 {
     uct_dcx_strided_copy_t *copy;
     ucs_status_t status;
@@ -198,7 +198,7 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
         .count  = 1
     };
     if (!op->is_dest) {
-        uct_dcx_layout_gather(layout, iov.buffer);
+        uct_dcx_sgl_gather(layout, iov.buffer);
     }
 
     status = op->post(op, &iov, 1, &copy->super);
@@ -213,7 +213,7 @@ static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
 
 static void uct_dcx_strided_keyed_free(uct_dcx_strided_keyed_t *keyed)
 {
-    uct_dcx_slots_put(keyed->slots, keyed->slot, keyed->is_held);
+    uct_dcx_keys_put(keyed->keys, keyed->key, keyed->is_held);
     ucs_free(keyed);
 }
 
@@ -244,11 +244,11 @@ void uct_dcx_strided_canceled(uct_completion_t *comp)
 /* Addresses in the key begin at 0. */
 static ucs_status_t
 uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
-                           uct_dcx_slots_t *slots, uct_dcx_key_slot_t *slot)
+                           uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
     uct_dcx_mem_t memh  = {
-        .lkey   = slot->lkey,
-        .rkey   = op->is_rndv ? uct_dcx_slots_give_rkey(slots, slot) : 0,
+        .lkey   = key->lkey,
+        .rkey   = op->is_rndv ? uct_dcx_keys_give_rkey(keys, key) : 0,
         .origin = &memh
     };
     const uct_iov_t iov = {.length = length, .memh = &memh, .count = 1};
@@ -257,7 +257,7 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
 
     keyed = ucs_malloc(sizeof(*keyed), "uct_dcx_strided_keyed");
     if (keyed == NULL) {
-        uct_dcx_slots_put(slots, slot, op->is_rndv);
+        uct_dcx_keys_put(keys, key, op->is_rndv);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -265,8 +265,8 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
     keyed->super.count  = 1;
     keyed->super.status = UCS_OK;
     keyed->comp         = op->comp;
-    keyed->slots        = slots;
-    keyed->slot         = slot;
+    keyed->keys         = keys;
+    keyed->key          = key;
     keyed->is_held      = op->is_rndv;
 
     status = op->post(op, &iov, 1, &keyed->super);
@@ -280,7 +280,7 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
 }
 
 
-/* The layout is on its way, or waits for a slot: the operation is tried
+/* The layout is on its way, or waits for a key: the operation is tried
  * again. */
 static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
 {
@@ -295,21 +295,21 @@ static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
 /* UCS_ERR_UNSUPPORTED: do without a key; if none can have a layout, from now
  * on. */
 static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
-                                          const uct_dcx_layout_t *layout,
+                                          const uct_dcx_sgl_t *layout,
                                           size_t max_copy)
 {
-    uct_dcx_slots_t *slots = uct_dcx_queues_slots(uct_dcx_strided_queues(op));
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_keys_t *keys = uct_dcx_queues_keys(uct_dcx_strided_queues(op));
+    uct_dcx_key_t *key;
     ucs_status_t status;
 
-    if (slots == NULL) {
+    if (keys == NULL) {
         return UCS_ERR_UNSUPPORTED;
     }
 
-    status = uct_dcx_slots_get(slots, layout, op->is_rndv, &slot);
+    status = uct_dcx_keys_get(keys, layout, op->is_rndv, &key);
     switch (status) {
     case UCS_OK:
-        return uct_dcx_strided_post_keyed(op, layout->length, slots, slot);
+        return uct_dcx_strided_post_keyed(op, layout->length, keys, key);
     case UCS_ERR_NO_RESOURCE:
         return uct_dcx_strided_wait(op);
     case UCS_ERR_BUSY: /* they come back */
@@ -328,13 +328,13 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
 /* --- what is picked ------------------------------------------------------- */
 
 static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
-                                             const uct_dcx_layout_t *layout,
+                                             const uct_dcx_sgl_t *layout,
                                              size_t max_copy)
 {
     ucs_error("%s: %zu bytes in %zu pieces: without a key that has a layout it "
               "takes %zu pieces, or %zu bytes", op->name,
               (size_t)layout->length,
-              (size_t)uct_dcx_layout_num_pieces(layout), op->max_plain,
+              (size_t)uct_dcx_sgl_num_pieces(layout), op->max_plain,
               max_copy);
     return UCS_ERR_UNSUPPORTED;
 }
@@ -360,24 +360,24 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
  * copy, and a key leads only so deep. */
 static ucs_status_t
 uct_dcx_strided_post(const uct_dcx_strided_t *op,
-                     const uct_dcx_layout_t *layout, unsigned depth)
+                     const uct_dcx_sgl_t *layout, unsigned depth)
 {
     const uct_dcx_limits_t *queue_limits = &uct_dcx_strided_queues(op)->limits;
-    const uct_dcx_layout_limits_t limits = {
-        .max_plain  = ucs_min(ucs_min(op->max_plain,
-                                      queue_limits->strided.max_plain),
-                              UCT_DCX_STRIDED_MAX_PLAIN),
-        .max_copy   = (!op->is_rndv && (depth == 0)) ?
-                      queue_limits->rma_bcopy : 0,
+    const uct_dcx_sgl_limits_t limits = {
+        .max_plain = ucs_min(ucs_min(op->max_plain,
+                                     queue_limits->strided.max_plain),
+                             UCT_DCX_STRIDED_MAX_PLAIN),
+        .max_copy  = (!op->is_rndv && (depth == 0)) ?
+                     queue_limits->rma_bcopy : 0,
         .copy       = queue_limits->strided.copy,
         .copy_piece = queue_limits->strided.copy_piece,
         .max_klm    = (depth < uct_dcx_strided_queues(op)->port.dev->umr.max_depth) ?
                       queue_limits->strided.max_klm : 0
     };
-    uct_dcx_layout_form_t form = uct_dcx_layout_pick(layout, &limits);
+    uct_dcx_sgl_form_t form = uct_dcx_sgl_pick(layout, &limits);
     ucs_status_t status;
 
-    if (form == UCT_DCX_LAYOUT_FORM_PLAIN) {
+    if (form == UCT_DCX_SGL_FORM_PLAIN) {
         return uct_dcx_strided_plain(op, layout);
     }
 
@@ -385,7 +385,7 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
         return uct_dcx_ep_no_resource(ucs_derived_of(op->ep, uct_dcx_ep_t));
     }
 
-    if (form == UCT_DCX_LAYOUT_FORM_KEY) {
+    if (form == UCT_DCX_SGL_FORM_KEY) {
         status = uct_dcx_strided_keyed(op, layout, limits.max_copy);
         if (status != UCS_ERR_UNSUPPORTED) {
             return status;
@@ -398,7 +398,7 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
 
 
 static ucs_status_t
-uct_dcx_strided_start(void *arg, const uct_dcx_layout_t *layout, unsigned depth)
+uct_dcx_strided_start(void *arg, const uct_dcx_sgl_t *layout, unsigned depth)
 {
     const uct_dcx_strided_t *op = arg;
 

@@ -278,7 +278,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
 
     if (uct_dcx_mem_places_type() != UCS_MEMORY_TYPE_UNKNOWN) {
         /* the user of places knows no interface; it can do without keys */
-        (void)uct_dcx_queues_slots(queues);
+        (void)uct_dcx_queues_keys(queues);
     }
 
     status = uct_dcx_event_init(self);

@@ -22,7 +22,7 @@ struct uct_dcx_md {
     ucs_rcache_t      *rcache;   /* NULL: register on each call */
     ucs_linear_func_t reg_cost;  /* seconds, seconds per byte */
     uct_dcx_mkeys_t   mkeys;
-    struct uct_dcx_slots *slots; /* keys with layouts: of the hook */
+    struct uct_dcx_keys *keys;   /* that get layouts: of the hook */
     const struct uct_dcx_md_hook *hook;
     ucs_spinlock_t    mems_lock;
     uct_dcx_mem_t     *mems;     /* handles to be used again, oldest first */
@@ -49,7 +49,7 @@ typedef struct uct_dcx_md_config {
 /* The room above, which has keys with layouts in a domain, and hears what is
  * deregistered */
 typedef struct uct_dcx_md_hook {
-    /* Makes md->slots. Errors are logged. */
+    /* Makes md->keys. Errors are logged. */
     ucs_status_t (*open)(uct_dcx_md_t *md, const uct_dcx_md_config_t *config);
 
     /* All memory was deregistered. */

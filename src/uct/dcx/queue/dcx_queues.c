@@ -7,9 +7,9 @@
 #include "uct/dcx/net/dcx_port_addr.h"
 
 
-static uct_dcx_slots_t *uct_dcx_queues_md_slots(const uct_dcx_queues_t *queues)
+static uct_dcx_keys_t *uct_dcx_queues_md_slots(const uct_dcx_queues_t *queues)
 {
-    return ucs_derived_of(queues->super.md, uct_dcx_md_t)->slots;
+    return ucs_derived_of(queues->super.md, uct_dcx_md_t)->keys;
 }
 
 
@@ -17,26 +17,26 @@ void uct_dcx_queues_init_slots(uct_dcx_queues_t *queues)
 {
     queues->limits.strided.max_klm =
             queues->port.dev->umr.has_keys ?
-            uct_dcx_slots_max_klm(uct_dcx_queues_md_slots(queues)) : 0;
+            uct_dcx_keys_max_klm(uct_dcx_queues_md_slots(queues)) : 0;
 }
 
 
 ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues)
 {
-    uct_dcx_slots_t *slots = uct_dcx_queues_md_slots(queues);
+    uct_dcx_keys_t *keys = uct_dcx_queues_md_slots(queues);
     uct_dcx_devx_path_t path;
     ucs_status_t status;
 
-    if (ucs_likely(uct_dcx_slots_is_open(slots))) {
+    if (ucs_likely(uct_dcx_keys_is_open(keys))) {
         return UCS_OK;
     }
 
     status = uct_dcx_port_own_path(&queues->port, &path);
-    return (status == UCS_OK) ? uct_dcx_slots_open(slots, &path) : status;
+    return (status == UCS_OK) ? uct_dcx_keys_open(keys, &path) : status;
 }
 
 
-uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues)
+uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues)
 {
     if (uct_dcx_queues_open_slots(queues) != UCS_OK) {
         queues->limits.strided.max_klm = 0;

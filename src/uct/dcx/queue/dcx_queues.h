@@ -14,7 +14,7 @@
 #include "dcx_dci.h"
 #include "dcx_srq.h"
 #include "uct/dcx/base/dcx_slab.h"
-#include "uct/dcx/strided/dcx_slot.h"
+#include "uct/dcx/strided/dcx_key.h"
 
 typedef struct uct_dcx_fc uct_dcx_fc_t; /* fc/ */
 typedef struct uct_dcx_tm uct_dcx_tm_t; /* tm/ */
@@ -80,13 +80,13 @@ void uct_dcx_queues_init_slots(uct_dcx_queues_t *queues);
 
 /* Creates the queue that gives keys their layouts, at the port of the
  * interface, if the memory domain has none yet. Returns as
- * uct_dcx_slots_open(). */
+ * uct_dcx_keys_open(). */
 ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues);
 
 /* Returns the keys with layouts of the memory domain, see
  * uct_dcx_queues_open_slots(). NULL on failure, which is logged: this interface
  * goes on without them. */
-uct_dcx_slots_t *uct_dcx_queues_slots(uct_dcx_queues_t *queues);
+uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues);
 
 
 /* Posts the buffers that are short, if there are any by now; else it is put down

@@ -16,34 +16,34 @@ enum {
 };
 
 
-/* A piece takes an entry for each UCT_DCX_LAYOUT_MAX_PIECE begun. What does not
+/* A piece takes an entry for each UCT_DCX_SGL_MAX_PIECE begun. What does not
  * fit in 64 bits is refused when it is added. */
 static size_t uct_dcx_iov_entries_of(const uct_iov_t *iov)
 {
     int is_one    = (iov->count == 1) || (iov->stride == iov->length);
     size_t length = is_one ? iov->length * iov->count : iov->length;
-    size_t parts  = (length / UCT_DCX_LAYOUT_MAX_PIECE) + 1;
+    size_t parts  = (length / UCT_DCX_SGL_MAX_PIECE) + 1;
 
     if (uct_dcx_iov_is_empty(iov)) {
         return 0;
     }
 
-    parts = ucs_min(parts, UCT_DCX_LAYOUT_MAX_ENTRIES);
+    parts = ucs_min(parts, UCT_DCX_SGL_MAX_ENTRIES);
     return is_one ? parts : parts * iov->count;
 }
 
 
 /* Entries that a layout of them may need, at least one. A run alone stays one
- * entry, see uct_dcx_layout_add(). */
+ * entry, see uct_dcx_sgl_add(). */
 static size_t
 uct_dcx_iov_num_entries(const uct_iov_t *iov, size_t iovcnt, int is_list)
 {
-    const size_t max = UCT_DCX_LAYOUT_MAX_ENTRIES;
+    const size_t max = UCT_DCX_SGL_MAX_ENTRIES;
     size_t num       = 0;
     size_t i;
 
     if (!is_list && (iovcnt == 1) && (iov->stride > iov->length) &&
-        (iov->stride <= UCT_DCX_LAYOUT_MAX_BLOCK)) {
+        (iov->stride <= UCT_DCX_SGL_MAX_BLOCK)) {
         return 1;
     }
 
@@ -69,9 +69,9 @@ static unsigned uct_dcx_iov_depth(const uct_iov_t *iov, size_t iovcnt)
 
 
 static const char *
-uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_layout_t *layout)
+uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_sgl_t *layout)
 {
-    const uct_dcx_layout_run_t run = {
+    const uct_dcx_sgl_run_t run = {
         .addr   = (uintptr_t)iov->buffer,
         .bytes  = iov->length,
         .stride = iov->stride,
@@ -79,14 +79,14 @@ uct_dcx_iov_add(const uct_iov_t *iov, uct_dcx_layout_t *layout)
         .lkey   = uct_dcx_mem_strict_lkey(iov->memh)
     };
 
-    return uct_dcx_layout_add(layout, &run);
+    return uct_dcx_sgl_add(layout, &run);
 }
 
 
 /* 'layout' has begun, with room for as many entries. */
 static ucs_status_t
 uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
-                   uct_dcx_layout_t *layout)
+                   uct_dcx_sgl_t *layout)
 {
     const char *fault = NULL;
     int overlaps      = 0;
@@ -106,7 +106,7 @@ uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
     }
 
     if (layout->num > 0) {
-        overlaps = uct_dcx_layout_end(layout);
+        overlaps = uct_dcx_sgl_end(layout);
     }
     if (overlaps > 0) {
         ucs_error("%s: iov: blocks of the destination overlap", name);
@@ -118,7 +118,7 @@ uct_dcx_iov_layout(const uct_iov_t *iov, size_t iovcnt, const char *name,
 
 static ucs_status_t
 uct_dcx_iov_call(const uct_iov_t *iov, size_t iovcnt,
-                 const uct_dcx_iov_user_t *user, uct_dcx_layout_t *layout)
+                 const uct_dcx_iov_user_t *user, uct_dcx_sgl_t *layout)
 {
     ucs_status_t status = uct_dcx_iov_layout(iov, iovcnt, user->name, layout);
 
@@ -133,12 +133,12 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     int is_list = !user->has_nests && (uct_dcx_iov_depth(iov, iovcnt) > 0);
     size_t num  = uct_dcx_iov_num_entries(iov, iovcnt, is_list);
     union {
-        uct_dcx_layout_t layout;
-        uint8_t          space[sizeof(uct_dcx_layout_t) +
+        uct_dcx_sgl_t layout;
+        uint8_t          space[sizeof(uct_dcx_sgl_t) +
                                (UCT_DCX_IOV_MAX_STACK *
-                                sizeof(uct_dcx_layout_entry_t))];
+                                sizeof(uct_dcx_sgl_entry_t))];
     } few;
-    uct_dcx_layout_t *layout = &few.layout;
+    uct_dcx_sgl_t *layout = &few.layout;
     ucs_status_t status;
 
     if (iovcnt > UCT_DCX_IOV_MAX) {
@@ -148,13 +148,13 @@ ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
     }
 
     if (num > UCT_DCX_IOV_MAX_STACK) {
-        layout = ucs_malloc(uct_dcx_layout_size(num), "uct_dcx_layout");
+        layout = ucs_malloc(uct_dcx_sgl_size(num), "uct_dcx_sgl");
         if (layout == NULL) {
             return UCS_ERR_NO_MEMORY;
         }
     }
 
-    uct_dcx_layout_begin(layout, num, user->access);
+    uct_dcx_sgl_begin(layout, num, user->access);
     layout->is_list = is_list;
     status = uct_dcx_iov_call(iov, iovcnt, user, layout);
     if (layout != &few.layout) {

@@ -3,12 +3,12 @@
  * Pieces of registered memory, as UCT's operations take them: uct_iov_t. Most
  * are plain, one piece each, and an operation posts them as they are. One with
  * blocks in it ('count' and 'stride'), and more of them than a WQE takes, are
- * made a layout of (dcx_layout.h). Pure: nothing is posted here.
+ * made a layout of (dcx_sgl.h). Pure: nothing is posted here.
  */
 #ifndef UCT_DCX_IOV_H
 #define UCT_DCX_IOV_H
 
-#include "dcx_layout.h"
+#include "dcx_sgl.h"
 #include "uct/dcx/mem/dcx_mem.h"
 
 
@@ -72,7 +72,7 @@ typedef struct uct_dcx_iov_user {
     uint32_t     access; /* of the layout; with IBV_ACCESS_LOCAL_WRITE, blocks
                           * must not overlap */
     int          has_nests; /* repeated blocks may be over layouts */
-    ucs_status_t (*func)(void *arg, const uct_dcx_layout_t *layout,
+    ucs_status_t (*func)(void *arg, const uct_dcx_sgl_t *layout,
                          unsigned depth);
     void         *arg;
 } uct_dcx_iov_user_t;

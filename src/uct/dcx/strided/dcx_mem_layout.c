@@ -40,7 +40,7 @@ uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
     layout->is_view   = is_view;
     layout->depth     = 1;
     layout->mem       = uct_dcx_mem_alloc(md);
-    layout->layout    = ucs_malloc(uct_dcx_layout_size(max), "uct_dcx_layout");
+    layout->layout    = ucs_malloc(uct_dcx_sgl_size(max), "uct_dcx_sgl");
     layout->next.runs = ucs_malloc(num * sizeof(*layout->next.runs),
                                    "uct_dcx_runs");
     layout->next.mems = ucs_malloc(num * sizeof(*layout->next.mems),
@@ -54,14 +54,14 @@ uct_dcx_mem_layout_alloc(uct_dcx_md_t *md, size_t max, int is_view)
 }
 
 
-/* The number of its slot, which no peer has yet if it is another one */
+/* The number of its key, which no peer has yet if it is another one */
 static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_mem_t *mem = layout->mem;
 
-    if (mem->lkey != layout->slot->lkey) {
-        mem->lkey    = layout->slot->lkey;
-        mem->rkey    = layout->slot->rkey;
+    if (mem->lkey != layout->key->lkey) {
+        mem->lkey    = layout->key->lkey;
+        mem->rkey    = layout->key->rkey;
         mem->is_bare = 0;
     }
 }
@@ -70,13 +70,13 @@ static void uct_dcx_mem_layout_number(uct_dcx_mem_layout_t *layout)
 /* A key, with a line in the log if there is none */
 static ucs_status_t
 uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
-                       uct_dcx_key_slot_t **slot_p)
+                       uct_dcx_key_t **key_p)
 {
-    unsigned max_klm    = uct_dcx_slots_max_klm(md->slots);
+    unsigned max_klm    = uct_dcx_keys_max_klm(md->keys);
     ucs_status_t status = UCS_ERR_EXCEEDS_LIMIT;
 
     if (max <= max_klm) {
-        status = uct_dcx_slots_own(md->slots, max, slot_p);
+        status = uct_dcx_keys_own(md->keys, max, key_p);
     }
 
     switch (status) {
@@ -88,7 +88,7 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
     case UCS_ERR_NO_RESOURCE:
         ucs_error("uct_dcx_layout_create: all %u keys for %zu pieces are in "
                   "use on %s (UCX_DCX_UMR_LAYOUTS)",
-                  md->slots->params.max_owned, max,
+                  md->keys->params.max_owned, max,
                   uct_dcx_device_name(&md->dev));
         return UCS_ERR_EXCEEDS_LIMIT;
     default:
@@ -99,7 +99,7 @@ uct_dcx_mem_layout_own(uct_dcx_md_t *md, size_t max,
 
 static ucs_status_t
 uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
-                        uct_dcx_key_slot_t *slot,
+                        uct_dcx_key_t *key,
                         uct_dcx_mem_layout_t **layout_p)
 {
     uct_dcx_mem_layout_t *layout = uct_dcx_mem_layout_alloc(md, max, is_view);
@@ -107,16 +107,16 @@ uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
     if (layout == NULL) {
         ucs_error("%s: no memory for a layout of %zu pieces",
                   uct_dcx_device_name(&md->dev), max);
-        uct_dcx_slots_disown(md->slots, slot, 0);
+        uct_dcx_keys_disown(md->keys, key, 0);
         return UCS_ERR_NO_MEMORY;
     }
 
-    layout->slot        = slot;
+    layout->key         = key;
     layout->mem->layout = layout;
     uct_dcx_mem_layout_number(layout);
-    ucs_spin_lock(&md->slots->lock);
-    ucs_list_add_tail(&md->slots->handles, &layout->list);
-    ucs_spin_unlock(&md->slots->lock);
+    ucs_spin_lock(&md->keys->lock);
+    ucs_list_add_tail(&md->keys->handles, &layout->list);
+    ucs_spin_unlock(&md->keys->lock);
     *layout_p = layout;
     return UCS_OK;
 }
@@ -125,24 +125,24 @@ uct_dcx_mem_layout_init(uct_dcx_md_t *md, size_t max, int is_view,
 ucs_status_t uct_dcx_mem_layout_create(uct_dcx_md_t *md, size_t max,
                                        uct_dcx_mem_layout_t **layout_p)
 {
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *key;
     ucs_status_t status;
 
-    status = uct_dcx_mem_layout_own(md, max, &slot);
+    status = uct_dcx_mem_layout_own(md, max, &key);
     return (status == UCS_OK) ?
-           uct_dcx_mem_layout_init(md, max, 0, slot, layout_p) : status;
+           uct_dcx_mem_layout_init(md, max, 0, key, layout_p) : status;
 }
 
 
 ucs_status_t uct_dcx_mem_layout_make(uct_dcx_md_t *md, size_t max,
                                      uct_dcx_mem_layout_t **layout_p)
 {
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *key;
     ucs_status_t status;
 
-    status = uct_dcx_slots_own(md->slots, max, &slot);
+    status = uct_dcx_keys_own(md->keys, max, &key);
     return (status == UCS_OK) ?
-           uct_dcx_mem_layout_init(md, max, 1, slot, layout_p) : status;
+           uct_dcx_mem_layout_init(md, max, 1, key, layout_p) : status;
 }
 
 
@@ -150,11 +150,11 @@ void uct_dcx_mem_layout_destroy(uct_dcx_mem_layout_t *layout)
 {
     uct_dcx_md_t *md = layout->mem->md;
 
-    ucs_spin_lock(&md->slots->lock);
+    ucs_spin_lock(&md->keys->lock);
     ucs_list_del(&layout->list);
-    ucs_spin_unlock(&md->slots->lock);
+    ucs_spin_unlock(&md->keys->lock);
 
-    uct_dcx_slots_disown(md->slots, layout->slot, layout->mem->is_bare);
+    uct_dcx_keys_disown(md->keys, layout->key, layout->mem->is_bare);
     uct_dcx_mem_layout_free(layout);
 }
 
@@ -165,7 +165,7 @@ void uct_dcx_mem_layout_begin(uct_dcx_mem_layout_t *layout, uint32_t access)
 {
     uct_dcx_mem_next_t *next = &layout->next;
 
-    uct_dcx_layout_begin(layout->layout, layout->max, access);
+    uct_dcx_sgl_begin(layout->layout, layout->max, access);
     layout->layout->mems = next->mems;
     next->num            = 0;
     next->depth          = 1;
@@ -180,8 +180,8 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
                                 uct_dcx_mem_layout_t *inner)
 {
     unsigned depth      = inner->depth + 1;
-    ucs_status_t status = uct_dcx_slots_peek(inner->mem->md->slots,
-                                             inner->slot);
+    ucs_status_t status = uct_dcx_keys_peek(inner->mem->md->keys,
+                                            inner->key);
 
     if (inner == layout) {
         return "memh is the layout itself";
@@ -197,7 +197,7 @@ uct_dcx_mem_layout_check_nested(uct_dcx_mem_layout_t *layout,
     }
 
     if ((depth > layout->depth) &&
-        uct_dcx_slots_is_named(layout->mem->md->slots, layout->mem)) {
+        uct_dcx_keys_is_named(layout->mem->md->keys, layout->mem)) {
         return "memh is a layout as deep as the one it is set in, which others "
                "name";
     }
@@ -223,7 +223,7 @@ static void uct_dcx_mem_span(const uct_dcx_mem_t *mem, uint64_t *begin_p,
 
 /* The run itself goes up to 64 bits. */
 static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
-                               const uct_dcx_layout_run_t *run)
+                               const uct_dcx_sgl_run_t *run)
 {
     uint64_t last = ((run->count - 1) * run->stride) + (run->bytes - 1);
     uint64_t begin, length;
@@ -236,7 +236,7 @@ static int uct_dcx_mem_has_run(const uct_dcx_mem_t *mem,
 
 static const char *
 uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
-                         const uct_dcx_layout_run_t *run)
+                         const uct_dcx_sgl_run_t *run)
 {
     uct_dcx_mem_t *mem = memh;
     const char *fault;
@@ -251,7 +251,7 @@ uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
         return fault;
     }
 
-    if (uct_dcx_layout_check(run) != NULL) {
+    if (uct_dcx_sgl_check(run) != NULL) {
         return "address, length, skip and repeat go beyond 64 bits";
     }
     return uct_dcx_mem_has_run(mem, run) ? NULL :
@@ -261,10 +261,10 @@ uct_dcx_mem_layout_check(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 
 const char *
 uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
-                       const uct_dcx_layout_run_t *run)
+                       const uct_dcx_sgl_run_t *run)
 {
     uct_dcx_mem_next_t *next = &layout->next;
-    uct_dcx_layout_t *made   = layout->layout;
+    uct_dcx_sgl_t *made      = layout->layout;
     const char *fault        = uct_dcx_mem_layout_check(layout, memh, run);
     uint64_t length;
 
@@ -291,14 +291,14 @@ uct_dcx_mem_layout_add(uct_dcx_mem_layout_t *layout, uct_mem_h memh,
 static ucs_status_t uct_dcx_mem_layout_check_next(uct_dcx_mem_layout_t *layout)
 {
     const uct_dcx_mem_next_t *next = &layout->next;
-    uct_dcx_layout_t *made         = layout->layout;
+    uct_dcx_sgl_t *made            = layout->layout;
     int overlaps                   = 0;
     const char *fault;
 
     made->is_list = (next->depth > 1) && !layout->mem->md->dev.umr.has_nests;
-    fault         = uct_dcx_layout_add_rounds(made, next->runs, next->num);
+    fault         = uct_dcx_sgl_add_rounds(made, next->runs, next->num);
     if (fault == NULL) {
-        overlaps = uct_dcx_layout_end(made);
+        overlaps = uct_dcx_sgl_end(made);
         fault    = (overlaps == 0) ? NULL :
                    (overlaps > 0) ? "they overlap, and may be written to" :
                                     "no memory to look whether they overlap";
@@ -317,8 +317,8 @@ ucs_status_t
 uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth)
 {
     uct_dcx_mem_t *mem  = layout->mem;
-    ucs_status_t status = uct_dcx_slots_set(mem->md->slots, &layout->slot,
-                                            mem->is_bare, layout->layout);
+    ucs_status_t status = uct_dcx_keys_set(mem->md->keys, &layout->key,
+                                           mem->is_bare, layout->layout);
 
     uct_dcx_mem_layout_number(layout);
     if (status == UCS_OK) {
@@ -348,17 +348,17 @@ ucs_status_t uct_dcx_mem_layout_commit(uct_dcx_mem_layout_t *layout)
 
 ucs_status_t uct_dcx_mem_layout_test(uct_dcx_mem_layout_t *layout)
 {
-    return uct_dcx_slots_test(layout->mem->md->slots, layout->slot);
+    return uct_dcx_keys_test(layout->mem->md->keys, layout->key);
 }
 
 
 /* --- of views ------------------------------------------------------------- */
 
-uct_dcx_layout_t *
+uct_dcx_sgl_t *
 uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
                          uint64_t start)
 {
-    uct_dcx_layout_begin(layout->layout, layout->max, access);
+    uct_dcx_sgl_begin(layout->layout, layout->max, access);
     layout->layout->start = start;
     return layout->layout;
 }
@@ -366,7 +366,7 @@ uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
 
 void uct_dcx_mem_layout_revoke(uct_dcx_mem_layout_t *layout)
 {
-    uct_dcx_slots_forget_slot(layout->mem->md->slots, layout->slot);
+    uct_dcx_keys_forget_key(layout->mem->md->keys, layout->key);
 }
 
 
@@ -385,12 +385,12 @@ static void uct_dcx_mem_layout_add_stale(void *arg, uint32_t number)
 
 
 static ucs_status_t
-uct_dcx_mem_layout_init_slots(uct_dcx_md_t *md,
-                              const uct_dcx_md_config_t *config)
+uct_dcx_mem_layout_init_keys(uct_dcx_md_t *md,
+                             const uct_dcx_md_config_t *config)
 {
-    const uct_dcx_slots_params_t params = {
+    const uct_dcx_keys_params_t params = {
         .dev         = &md->dev,
-        .max_slots   = config->umr_slots,
+        .max_keys    = config->umr_slots,
         .max_owned   = config->umr_layouts,
         .max_entries = config->umr_max_entries,
         .is_stale    = uct_dcx_mem_layout_is_stale,
@@ -410,15 +410,15 @@ uct_dcx_mem_layout_init_slots(uct_dcx_md_t *md,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if ((config->umr_max_entries < UCT_DCX_LAYOUT_KLM_ALIGN) ||
-        (config->umr_max_entries > UCT_DCX_LAYOUT_MAX_ENTRIES)) {
+    if ((config->umr_max_entries < UCT_DCX_SGL_KLM_ALIGN) ||
+        (config->umr_max_entries > UCT_DCX_SGL_MAX_ENTRIES)) {
         ucs_error("UCX_DCX_UMR_MAX_ENTRIES=%u is out of range: set it to %u-%u",
-                  config->umr_max_entries, UCT_DCX_LAYOUT_KLM_ALIGN,
-                  UCT_DCX_LAYOUT_MAX_ENTRIES);
+                  config->umr_max_entries, UCT_DCX_SGL_KLM_ALIGN,
+                  UCT_DCX_SGL_MAX_ENTRIES);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    return uct_dcx_slots_init(md->slots, &params);
+    return uct_dcx_keys_init(md->keys, &params);
 }
 
 
@@ -427,14 +427,14 @@ uct_dcx_mem_layout_open(uct_dcx_md_t *md, const uct_dcx_md_config_t *config)
 {
     ucs_status_t status;
 
-    md->slots = ucs_malloc(sizeof(*md->slots), "uct_dcx_slots");
-    if (md->slots == NULL) {
+    md->keys = ucs_malloc(sizeof(*md->keys), "uct_dcx_keys");
+    if (md->keys == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_dcx_mem_layout_init_slots(md, config);
+    status = uct_dcx_mem_layout_init_keys(md, config);
     if (status != UCS_OK) {
-        ucs_free(md->slots);
+        ucs_free(md->keys);
     }
     return status;
 }
@@ -445,24 +445,24 @@ static void uct_dcx_mem_layout_close(uct_dcx_md_t *md)
 {
     uct_dcx_mem_layout_t *layout, *next;
 
-    if (!ucs_list_is_empty(&md->slots->handles)) {
+    if (!ucs_list_is_empty(&md->keys->handles)) {
         ucs_warn("%s: %lu layouts were not deregistered",
                  uct_dcx_device_name(&md->dev),
-                 ucs_list_length(&md->slots->handles));
+                 ucs_list_length(&md->keys->handles));
     }
 
-    ucs_list_for_each_safe(layout, next, &md->slots->handles, list) {
+    ucs_list_for_each_safe(layout, next, &md->keys->handles, list) {
         uct_dcx_mem_layout_destroy(layout);
     }
-    uct_dcx_slots_cleanup(md->slots);
-    ucs_free(md->slots);
+    uct_dcx_keys_cleanup(md->keys);
+    ucs_free(md->keys);
 }
 
 
 static int
 uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey, int is_waiting)
 {
-    return uct_dcx_slots_forget(md->slots, lkey, is_waiting);
+    return uct_dcx_keys_forget(md->keys, lkey, is_waiting);
 }
 
 
@@ -470,7 +470,7 @@ uct_dcx_mem_layout_region(uct_dcx_md_t *md, uint32_t lkey, int is_waiting)
 static void uct_dcx_mem_layout_handle(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     if (mem->was_named) {
-        uct_dcx_slots_forget_mem(md->slots, mem);
+        uct_dcx_keys_forget_mem(md->keys, mem);
     }
     if (uct_dcx_mem_is_layout(mem) && (mem->layout != NULL) &&
         !mem->layout->is_view) {

@@ -97,12 +97,12 @@ uct_dcx_umr_finish_wqe(uct_dcx_umr_t *umr, uct_dcx_wqe_t *wqe, uint32_t number)
 
 
 void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
-                             const uct_dcx_layout_t *layout,
+                             const uct_dcx_sgl_t *layout,
                              uct_dcx_umr_klm_t *list, uint32_t list_lkey)
 {
     uct_dcx_wqe_t wqe;
 
-    if (uct_dcx_layout_num_klm(layout) <= umr->max_inline) {
+    if (uct_dcx_sgl_num_klm(layout) <= umr->max_inline) {
         list = NULL;
     } else {
         uct_dcx_umr_translate(layout, NULL, list);

@@ -3,7 +3,7 @@
  * The UMR queue of a memory domain: gives keys their layouts and takes them
  * away, by WQEs of one small RC QP that is connected to itself (libmlx5 has UMR
  * on RC only). Several WQEs go under one doorbell and have one completion; they
- * are executed in order. Called by the slots (dcx_slot.c) alone, which have the
+ * are executed in order. Called by the keys (dcx_key.c) alone, which have the
  * lock.
  */
 #ifndef UCT_DCX_UMR_H
@@ -62,7 +62,7 @@ static inline int uct_dcx_umr_is_idle(const uct_dcx_umr_t *umr)
  * room for the translations, unless they are inline; it is not touched again
  * before the WQE has completed. */
 void uct_dcx_umr_post_layout(uct_dcx_umr_t *umr, uint32_t number,
-                             const uct_dcx_layout_t *layout,
+                             const uct_dcx_sgl_t *layout,
                              uct_dcx_umr_klm_t *list, uint32_t list_lkey);
 void uct_dcx_umr_post_invalidate(uct_dcx_umr_t *umr, uint32_t number);
 

@@ -14,7 +14,7 @@
 #ifndef UCT_DCX_UMR_WQE_H
 #define UCT_DCX_UMR_WQE_H
 
-#include "dcx_layout.h"
+#include "dcx_sgl.h"
 #include "uct/dcx/dev/dcx_wqe.h"
 
 enum {
@@ -91,7 +91,7 @@ uct_dcx_umr_next(uct_dcx_wqe_t *wqe, uct_dcx_umr_klm_t **list_p)
 
 /* Writes the header of a repeated block. */
 static inline void
-uct_dcx_umr_repeat(const uct_dcx_layout_t *layout, uct_dcx_umr_klm_t *to)
+uct_dcx_umr_repeat(const uct_dcx_sgl_t *layout, uct_dcx_umr_klm_t *to)
 {
     memset(to, 0, sizeof(*to));
     to->repeat.byte_count   = htobe32(layout->length / layout->repeat);
@@ -104,16 +104,16 @@ uct_dcx_umr_repeat(const uct_dcx_layout_t *layout, uct_dcx_umr_klm_t *to)
 /* Writes the translations of a layout, to the WQE or to 'list' if that is NULL.
  * Those behind the last entry are 0. */
 UCT_DCX_WQE_F void
-uct_dcx_umr_translate(const uct_dcx_layout_t *layout, uct_dcx_wqe_t *wqe,
+uct_dcx_umr_translate(const uct_dcx_sgl_t *layout, uct_dcx_wqe_t *wqe,
                       uct_dcx_umr_klm_t *list)
 {
-    const uct_dcx_layout_entry_t *entry = layout->entries;
-    const uct_dcx_layout_entry_t *end   = entry + layout->num;
-    unsigned left                       = uct_dcx_layout_num_klm(layout) -
-                                          layout->num;
+    const uct_dcx_sgl_entry_t *entry = layout->entries;
+    const uct_dcx_sgl_entry_t *end   = entry + layout->num;
+    unsigned left                    = uct_dcx_sgl_num_klm(layout) -
+                                       layout->num;
     uct_dcx_umr_klm_t *to;
 
-    if (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED) {
+    if (layout->kind == UCT_DCX_SGL_INTERLEAVED) {
         --left;
         uct_dcx_umr_repeat(layout, uct_dcx_umr_next(wqe, &list));
         for (; entry < end; ++entry) {
@@ -171,10 +171,10 @@ uct_dcx_umr_begin(uct_dcx_wqe_t *wqe, struct mlx5_wqe_mkey_context_seg **mkey_p)
  * 'list_lkey' the key of that memory; NULL: in the WQE. */
 static inline void
 uct_dcx_umr_write_layout(uct_dcx_wqe_t *wqe, uint32_t number,
-                         const uct_dcx_layout_t *layout, const void *list,
+                         const uct_dcx_sgl_t *layout, const void *list,
                          uint32_t list_lkey)
 {
-    unsigned num_klm = uct_dcx_layout_num_klm(layout);
+    unsigned num_klm = uct_dcx_sgl_num_klm(layout);
     struct mlx5_wqe_mkey_context_seg *mkey;
     struct mlx5_wqe_umr_ctrl_seg *ctrl;
 

@@ -27,7 +27,7 @@
 #include "dcx_tm_rndv.h"
 #include "uct/dcx/dev/dcx_devx_qp.h"
 #include "uct/dcx/queue/dcx_queues.h"
-#include "uct/dcx/strided/dcx_slot.h"
+#include "uct/dcx/strided/dcx_key.h"
 
 #include <infiniband/tm_types.h>
 

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Tagged buffers that are not one piece of memory, see dcx_tm.h: the device's
- * list has a key with their layout. It is that of a slot, which is held until the
- * device is done with the buffer, or of a handle of the user.
+ * list has a key with their layout. It is held until the device is done with the
+ * buffer, or that of a handle of the user.
  *
  * To the list such a buffer is one like any other, whose context is ours: what it
  * hears we pass on to the user. A request of a rendezvous that the device leaves
@@ -22,12 +22,12 @@
 
 /* Beside an entry of the list */
 struct uct_dcx_tm_strided {
-    uct_tag_context_t  super; /* that of the entry */
-    uct_tag_context_t  *ctx;  /* the user's; NULL: he hears nothing more */
-    uct_dcx_tm_t       *tm;
-    uct_dcx_key_slot_t *slot; /* whose key it is; NULL: it is the user's */
-    uint64_t           addr;  /* of the buffer, in the space of the key */
-    uint32_t           lkey;
+    uct_tag_context_t super; /* that of the entry */
+    uct_tag_context_t *ctx;  /* the user's; NULL: he hears nothing more */
+    uct_dcx_tm_t      *tm;
+    uct_dcx_key_t     *key;  /* whose key it is; NULL: it is the user's */
+    uint64_t          addr;  /* of the buffer, in the space of the key */
+    uint32_t          lkey;
 };
 
 
@@ -39,9 +39,9 @@ typedef struct uct_dcx_tm_strided_recv {
 } uct_dcx_tm_strided_recv_t;
 
 
-static inline uct_dcx_slots_t *uct_dcx_tm_slots(const uct_dcx_tm_t *tm)
+static inline uct_dcx_keys_t *uct_dcx_tm_keys(const uct_dcx_tm_t *tm)
 {
-    return ucs_derived_of(tm->queues->super.md, uct_dcx_md_t)->slots;
+    return ucs_derived_of(tm->queues->super.md, uct_dcx_md_t)->keys;
 }
 
 
@@ -58,9 +58,9 @@ uct_dcx_tm_strided_of(const uct_dcx_tm_t *tm, uint16_t index)
 
 static void uct_dcx_tm_strided_put(uct_dcx_tm_strided_t *strided)
 {
-    if (strided->slot != NULL) {
-        uct_dcx_slots_put(uct_dcx_tm_slots(strided->tm), strided->slot, 1);
-        strided->slot = NULL;
+    if (strided->key != NULL) {
+        uct_dcx_keys_put(uct_dcx_tm_keys(strided->tm), strided->key, 1);
+        strided->key = NULL;
     }
 }
 
@@ -108,8 +108,8 @@ static ucs_status_t
 uct_dcx_tm_strided_gather(const uct_dcx_tm_strided_t *strided, void *dest,
                           size_t length)
 {
-    return uct_dcx_slots_read(uct_dcx_tm_slots(strided->tm), strided->lkey,
-                              strided->addr, length, dest);
+    return uct_dcx_keys_read(uct_dcx_tm_keys(strided->tm), strided->lkey,
+                             strided->addr, length, dest);
 }
 
 
@@ -149,7 +149,7 @@ uct_dcx_tm_strided_ctx(const uct_dcx_tm_t *tm, uint16_t index)
 }
 
 
-/* Its slot is held until the device is done with it, so the list has it till
+/* Its key is held until the device is done with it, so the list has it till
  * then; but nobody posts a buffer at this address. */
 void uct_dcx_tm_strided_mute(uct_dcx_tm_t *tm, uint16_t index)
 {
@@ -194,10 +194,10 @@ static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
 }
 
 
-/* 'slot' is of the key 'lkey', or NULL. */
+/* 'key' is of the key 'lkey', or NULL. */
 static ucs_status_t
 uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
-                        uint64_t addr, uct_dcx_key_slot_t *slot)
+                        uint64_t addr, uct_dcx_key_t *key)
 {
     uct_dcx_tm_t *tm    = recv->tm;
     uint16_t index      = tm->next;
@@ -221,7 +221,7 @@ uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
     strided->super.rndv_cb         = uct_dcx_tm_strided_requested;
     strided->ctx                   = recv->ctx;
     strided->tm                    = tm;
-    strided->slot                  = slot;
+    strided->key                   = key;
     strided->addr                  = addr;
     strided->lkey                  = lkey;
     memcpy(recv->ctx->priv, &index, sizeof(index));
@@ -229,34 +229,34 @@ uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
 }
 
 
-/* Where as many slots are held as may be there is no room for more: the user goes
+/* Where as many keys are held as may be there is no room for more: the user goes
  * on without the device. */
 static ucs_status_t
 uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
-                         uct_dcx_slots_t *slots, const uct_dcx_layout_t *layout)
+                         uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
 {
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *key;
     ucs_status_t status;
 
-    status = uct_dcx_slots_get(slots, layout, 1, &slot);
+    status = uct_dcx_keys_get(keys, layout, 1, &key);
     if (status != UCS_OK) {
         return (status == UCS_ERR_BUSY) ? UCS_ERR_NO_RESOURCE : status;
     }
 
-    status = uct_dcx_tm_strided_post(recv, slot->lkey, 0, slot);
+    status = uct_dcx_tm_strided_post(recv, key->lkey, 0, key);
     if (status != UCS_OK) {
-        uct_dcx_slots_put(slots, slot, 1);
+        uct_dcx_keys_put(keys, key, 1);
     }
     return status;
 }
 
 
 static ucs_status_t
-uct_dcx_tm_strided_too_much(const uct_dcx_layout_t *layout)
+uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
 {
     ucs_error(UCT_DCX_TM_STRIDED_NAME ": %lu bytes in %lu pieces: without a key "
               "that has a layout it takes one piece", layout->length,
-              uct_dcx_layout_num_pieces(layout));
+              uct_dcx_sgl_num_pieces(layout));
     return UCS_ERR_UNSUPPORTED;
 }
 
@@ -266,17 +266,17 @@ uct_dcx_tm_strided_too_much(const uct_dcx_layout_t *layout)
  * of memory only that of the buffer is of interest. */
 static ucs_status_t
 uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
-                         const uct_dcx_layout_t *layout, unsigned depth)
+                         const uct_dcx_sgl_t *layout, unsigned depth)
 {
     uint32_t num = (depth > 0) ? layout->num : 1;
-    const uct_dcx_layout_entry_t *entry;
+    const uct_dcx_sgl_entry_t *entry;
     void *place;
     uint32_t i;
 
     for (i = 0; i < num; ++i) {
         entry = &layout->entries[i];
-        if (uct_dcx_slots_place(uct_dcx_tm_slots(recv->tm), entry->lkey,
-                                entry->addr, &place) != UCS_OK) {
+        if (uct_dcx_keys_place(uct_dcx_tm_keys(recv->tm), entry->lkey,
+                               entry->addr, &place) != UCS_OK) {
             ucs_error(UCT_DCX_TM_STRIDED_NAME ": iov: the layout of a memory "
                       "handle is not set, or ends before offset %lu",
                       entry->addr);
@@ -292,15 +292,15 @@ uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
 
 static ucs_status_t
 uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
-                         const uct_dcx_layout_t *layout, unsigned depth)
+                         const uct_dcx_sgl_t *layout, unsigned depth)
 {
-    const uct_dcx_layout_entry_t *first = &layout->entries[0];
-    uct_dcx_queues_t *queues            = recv->tm->queues;
-    uct_dcx_slots_t *slots              = NULL;
+    const uct_dcx_sgl_entry_t *first = &layout->entries[0];
+    uct_dcx_queues_t *queues         = recv->tm->queues;
+    uct_dcx_keys_t *keys             = NULL;
     ucs_status_t status;
 
     if (!queues->port.dev->tm.has_keys &&
-        ((depth > 0) || (uct_dcx_layout_num_pieces(layout) > 1))) {
+        ((depth > 0) || (uct_dcx_sgl_num_pieces(layout) > 1))) {
         return UCS_ERR_EXCEEDS_LIMIT; /* UCP receives it by itself */
     }
 
@@ -309,21 +309,21 @@ uct_dcx_tm_strided_start(uct_dcx_tm_strided_recv_t *recv,
         return status;
     }
 
-    if (uct_dcx_layout_num_pieces(layout) == 1) {
+    if (uct_dcx_sgl_num_pieces(layout) == 1) {
         return uct_dcx_tm_strided_post(recv, first->lkey, first->addr, NULL);
     }
 
     if ((depth < queues->port.dev->umr.max_depth) &&
-        (uct_dcx_layout_num_klm(layout) <= queues->limits.strided.max_klm)) {
-        slots = uct_dcx_queues_slots(queues);
+        (uct_dcx_sgl_num_klm(layout) <= queues->limits.strided.max_klm)) {
+        keys = uct_dcx_queues_keys(queues);
     }
-    return (slots != NULL) ? uct_dcx_tm_strided_keyed(recv, slots, layout) :
+    return (keys != NULL) ? uct_dcx_tm_strided_keyed(recv, keys, layout) :
                              uct_dcx_tm_strided_too_much(layout);
 }
 
 
 static ucs_status_t
-uct_dcx_tm_strided_func(void *arg, const uct_dcx_layout_t *layout,
+uct_dcx_tm_strided_func(void *arg, const uct_dcx_sgl_t *layout,
                         unsigned depth)
 {
     uct_dcx_tm_strided_recv_t *recv = arg;

@@ -3,20 +3,20 @@
  * Layouts of keys of an interface's memory domain, for tests in C++: the
  * headers are C. Only for programs that dcx is linked into (libdcx.la).
  */
-#ifndef DCX_TEST_DCX_SLOT_DRIVER_H
-#define DCX_TEST_DCX_SLOT_DRIVER_H
+#ifndef DCX_TEST_DCX_KEY_DRIVER_H
+#define DCX_TEST_DCX_KEY_DRIVER_H
 
 #include <uct/api/uct.h>
 
 /* Has a key lead peers to two blocks of 'bytes' at 'address', with as many
  * between them. Returns its number, 0 on failure. */
-uint32_t dcx_slot_set(uct_iface_h iface, uct_mem_h memh, void *address,
-                      uint32_t bytes);
+uint32_t dcx_key_set(uct_iface_h iface, uct_mem_h memh, void *address,
+                     uint32_t bytes);
 
-/* The slots of the domain, uct_dcx_slots_t */
-void *dcx_slot_slots(uct_md_h md);
+/* The keys of the domain, uct_dcx_keys_t */
+void *dcx_key_keys(uct_md_h md);
 
 /* Layouts that the domain has, and those that went with their region */
-void dcx_slot_count(uct_md_h md, unsigned *num_set, unsigned *invalidated);
+void dcx_key_count(uct_md_h md, unsigned *num_set, unsigned *invalidated);
 
 #endif

@@ -3,8 +3,8 @@
  * What tests of key slots share: dcx's slots on the device of verbs_bench.h,
  * and layouts for them.
  */
-#ifndef DCX_TEST_DCX_SLOT_BENCH_H
-#define DCX_TEST_DCX_SLOT_BENCH_H
+#ifndef DCX_TEST_DCX_KEY_BENCH_H
+#define DCX_TEST_DCX_KEY_BENCH_H
 
 #include "devx_bench.h"
 #include "umr_bench.h"
@@ -14,17 +14,17 @@
 #include <ucs/type/cpu_set.h>
 
 extern "C" {
-#include "uct/dcx/strided/dcx_slot.h"
+#include "uct/dcx/strided/dcx_key.h"
 }
 
 /* A layout that owns its memory */
 class dcx_layout {
 public:
-    dcx_layout(uct_dcx_layout_kind_t kind, uint32_t repeat,
-               const std::vector<uct_dcx_layout_entry_t> &entries,
+    dcx_layout(uct_dcx_sgl_kind_t kind, uint32_t repeat,
+               const std::vector<uct_dcx_sgl_entry_t> &entries,
                uint32_t access = IBV_ACCESS_LOCAL_WRITE)
     {
-        m_bytes.resize(uct_dcx_layout_size(entries.size()) / sizeof(uint64_t));
+        m_bytes.resize(uct_dcx_sgl_size(entries.size()) / sizeof(uint64_t));
         get()->kind   = kind;
         get()->repeat = repeat;
         get()->access = access;
@@ -37,12 +37,12 @@ public:
         }
     }
 
-    uct_dcx_layout_t *get()
+    uct_dcx_sgl_t *get()
     {
-        return (uct_dcx_layout_t*)m_bytes.data();
+        return (uct_dcx_sgl_t*)m_bytes.data();
     }
 
-    uct_dcx_layout_t *operator->() { return get(); }
+    uct_dcx_sgl_t *operator->() { return get(); }
 
 private:
     std::vector<uint64_t> m_bytes;
@@ -51,7 +51,7 @@ private:
 /* The device hears no doorbell of a UMR queue until end(). */
 class dcx_umr_silence {
 public:
-    explicit dcx_umr_silence(uct_dcx_slots_t &slots) :
+    explicit dcx_umr_silence(uct_dcx_keys_t &slots) :
         m_slots(slots), m_dbrec(slots.umr.qp.sq.dbrec),
         m_bf(slots.umr.qp.sq.bf)
     {
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    uct_dcx_slots_t &m_slots;
+    uct_dcx_keys_t &m_slots;
     volatile __be32 *m_dbrec;
     uct_dcx_bf_t    *m_bf;
     uct_dcx_bf_t    m_nowhere;
@@ -84,7 +84,7 @@ private:
     alignas(64) uint8_t m_register[64];
 };
 
-class dcx_slot_test : public verbs_test {
+class dcx_key_test : public verbs_test {
 protected:
     static constexpr uint32_t remote = IBV_ACCESS_LOCAL_WRITE |
                                        IBV_ACCESS_REMOTE_READ |
@@ -94,7 +94,7 @@ protected:
     dcx_layout rows(uint32_t repeat, uint32_t offset = 0,
                     uint32_t access = IBV_ACCESS_LOCAL_WRITE)
     {
-        return dcx_layout(UCT_DCX_LAYOUT_INTERLEAVED, repeat,
+        return dcx_layout(UCT_DCX_SGL_INTERLEAVED, repeat,
                           {{(uintptr_t)dst.addr + offset, 16, 64,
                             dst.mr->lkey, 0}}, access);
     }
@@ -102,7 +102,7 @@ protected:
     /* One piece of other memory, for peers */
     static dcx_layout piece(const strict_mem &mem, uint32_t length)
     {
-        return dcx_layout(UCT_DCX_LAYOUT_LIST, 1,
+        return dcx_layout(UCT_DCX_SGL_LIST, 1,
                           {{(uintptr_t)mem.addr, length, 0, mem.mr->lkey, 0}},
                           remote);
     }
@@ -110,13 +110,13 @@ protected:
     /* Every other byte of dst */
     dcx_layout list(uint32_t num, uint32_t offset = 0)
     {
-        std::vector<uct_dcx_layout_entry_t> entries;
+        std::vector<uct_dcx_sgl_entry_t> entries;
 
         for (uint32_t i = 0; i < num; i++) {
             entries.push_back({(uintptr_t)dst.addr + offset + 2 * i, 1, 0,
                                dst.mr->lkey, 0});
         }
-        return dcx_layout(UCT_DCX_LAYOUT_LIST, 1, entries);
+        return dcx_layout(UCT_DCX_SGL_LIST, 1, entries);
     }
 
     /* Slots that are open */
@@ -124,8 +124,8 @@ protected:
         slots_t(const hca_device &hca, unsigned max_slots,
                 unsigned max_owned = 0)
         {
-            uct_dcx_slots_params_t params = {};
-            uct_dcx_devx_path_t path      = {};
+            uct_dcx_keys_params_t params = {};
+            uct_dcx_devx_path_t path     = {};
 
             dev.ctx      = hca.ctx;
             dev.pd       = hca.pd;
@@ -136,28 +136,28 @@ protected:
                             .max_inline = UCT_DCX_UMR_MAX_INLINE,
                             .fence = PRM_UMR_FENCE_STRONG};
             params.dev         = &dev;
-            params.max_slots   = max_slots;
+            params.max_keys    = max_slots;
             params.max_owned   = max_owned;
             params.max_entries = 1024;
-            HCA_CHECK_CALL(uct_dcx_slots_init(&slots, &params) == UCS_OK);
+            HCA_CHECK_CALL(uct_dcx_keys_init(&slots, &params) == UCS_OK);
             path.mtu      = IBV_MTU_1024;
             path.ads.port = 1;
             path.ads.rlid = htobe16(hca.port.lid);
-            HCA_CHECK_CALL(uct_dcx_slots_open(&slots, &path) == UCS_OK);
+            HCA_CHECK_CALL(uct_dcx_keys_open(&slots, &path) == UCS_OK);
         }
 
         ~slots_t()
         {
-            uct_dcx_slots_cleanup(&slots);
+            uct_dcx_keys_cleanup(&slots);
         }
 
-        ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_slot_t **slot)
+        ucs_status_t try_get(dcx_layout &layout, uct_dcx_key_t **slot)
         {
-            return uct_dcx_slots_get(&slots, layout.get(), 0, slot);
+            return uct_dcx_keys_get(&slots, layout.get(), 0, slot);
         }
 
         /* Until it is there, or cannot be had */
-        ucs_status_t wait(dcx_layout &layout, uct_dcx_key_slot_t **slot)
+        ucs_status_t wait(dcx_layout &layout, uct_dcx_key_t **slot)
         {
             dcx_deadline deadline;
             ucs_status_t status;
@@ -168,9 +168,9 @@ protected:
             return status;
         }
 
-        uct_dcx_key_slot_t *get(dcx_layout &layout)
+        uct_dcx_key_t *get(dcx_layout &layout)
         {
-            uct_dcx_key_slot_t *slot = NULL;
+            uct_dcx_key_t *slot = NULL;
 
             EXPECT_EQ(UCS_OK, wait(layout, &slot));
             return slot;
@@ -179,29 +179,29 @@ protected:
         /* ... and nobody uses it any more */
         uint32_t touch(dcx_layout &layout)
         {
-            uct_dcx_key_slot_t *slot = get(layout);
-            uint32_t lkey            = slot->lkey;
+            uct_dcx_key_t *slot = get(layout);
+            uint32_t lkey       = slot->lkey;
 
             put(slot);
             return lkey;
         }
 
         /* One for so many translations */
-        uct_dcx_key_slot_t *own(unsigned num_klm)
+        uct_dcx_key_t *own(unsigned num_klm)
         {
-            uct_dcx_key_slot_t *slot = NULL;
+            uct_dcx_key_t *slot = NULL;
 
-            EXPECT_EQ(UCS_OK, uct_dcx_slots_own(&slots, num_klm, &slot));
+            EXPECT_EQ(UCS_OK, uct_dcx_keys_own(&slots, num_klm, &slot));
             return slot;
         }
 
         /* Until an owned one is told, or has failed */
-        ucs_status_t wait(uct_dcx_key_slot_t *slot)
+        ucs_status_t wait(uct_dcx_key_t *slot)
         {
             dcx_deadline deadline;
             ucs_status_t status;
 
-            while ((status = uct_dcx_slots_test(&slots, slot)) ==
+            while ((status = uct_dcx_keys_test(&slots, slot)) ==
                    UCS_INPROGRESS) {
                 deadline.check("an owned slot");
             }
@@ -209,41 +209,41 @@ protected:
         }
 
         /* Peers have the number. */
-        void set(uct_dcx_key_slot_t *&slot, dcx_layout &layout)
+        void set(uct_dcx_key_t *&slot, dcx_layout &layout)
         {
-            ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots, &slot, 1,
-                                                layout.get()));
+            ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&slots, &slot, 1,
+                                               layout.get()));
             ASSERT_EQ(UCS_OK, wait(slot));
         }
 
         /* Forgets all that they name. */
-        void forget(const std::vector<uct_dcx_key_slot_t*> &list)
+        void forget(const std::vector<uct_dcx_key_t*> &list)
         {
             ucs_spin_lock(&slots.lock);
             for (auto slot : list) {
-                uct_dcx_slots_mark(&slots, slot);
+                uct_dcx_keys_mark(&slots, slot);
             }
             ucs_spin_unlock(&slots.lock);
             for (auto slot : list) {
-                uct_dcx_slots_forget_slot(&slots, slot);
+                uct_dcx_keys_forget_key(&slots, slot);
             }
         }
 
-        void put(uct_dcx_key_slot_t *slot)
+        void put(uct_dcx_key_t *slot)
         {
-            uct_dcx_slots_put(&slots, slot, 0);
+            uct_dcx_keys_put(&slots, slot, 0);
         }
 
-        uct_dcx_slots_stats_t stats()
+        uct_dcx_keys_stats_t stats()
         {
-            uct_dcx_slots_stats_t stats;
+            uct_dcx_keys_stats_t stats;
 
-            uct_dcx_slots_query(&slots, &stats);
+            uct_dcx_keys_query(&slots, &stats);
             return stats;
         }
 
         uct_dcx_device_t dev = {};
-        uct_dcx_slots_t  slots;
+        uct_dcx_keys_t   slots;
     };
 
     umr_pair pair{dev};

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A layout: where the bytes lie that one key names, one after the other.
- * Addresses in a key that has a layout (dcx_slot.h) begin at its 'start', which
+ * Addresses in a key that has a layout (dcx_key.h) begin at its 'start', which
  * is 0 unless somebody says otherwise: they are offsets into that data then.
  * Plain data that owns nothing: no device, no lock, and the same in each
  * process.
@@ -12,11 +12,11 @@
  *
  * strided/ is the room of layouts: handles of them (dcx_mem_layout.h), and keys
  * that the device is told of by a work queue entry: UMR, user-mode memory
- * registration (dcx_slot.h). Called by the endpoints' operations; it knows
+ * registration (dcx_key.h). Called by the endpoints' operations; it knows
  * regions, but neither ports nor interfaces.
  */
-#ifndef UCT_DCX_LAYOUT_H
-#define UCT_DCX_LAYOUT_H
+#ifndef UCT_DCX_SGL_H
+#define UCT_DCX_SGL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,27 +26,27 @@ enum {
     /* Of an INTERLEAVED entry, bytes of a block, and from one to the next: the
      * repeated block has 16 bits for either (mlx5dv.h, struct
      * mlx5_wqe_umr_repeat_ent_seg) */
-    UCT_DCX_LAYOUT_MAX_BLOCK   = 65535,
+    UCT_DCX_SGL_MAX_BLOCK   = 65535,
 
     /* bytes of a LIST's entry: "up to 2GB" (mlx5dv.h, struct
      * mlx5_wqe_umr_klm_seg), kept to a power of two */
-    UCT_DCX_LAYOUT_MAX_PIECE   = 1 << 30,
+    UCT_DCX_SGL_MAX_PIECE   = 1 << 30,
 
     /* klm_octowords has 16 bits and comes in fours (mlx5dv.h, struct
      * mlx5_wqe_umr_ctrl_seg); the repeated block's own header is one of them */
-    UCT_DCX_LAYOUT_MAX_ENTRIES = 65528,
+    UCT_DCX_SGL_MAX_ENTRIES = 65528,
 
-    UCT_DCX_LAYOUT_KLM_ALIGN   = 4
+    UCT_DCX_SGL_KLM_ALIGN   = 4
 };
 
 
-typedef enum uct_dcx_layout_kind {
-    UCT_DCX_LAYOUT_LIST,
-    UCT_DCX_LAYOUT_INTERLEAVED
-} uct_dcx_layout_kind_t;
+typedef enum uct_dcx_sgl_kind {
+    UCT_DCX_SGL_LIST,
+    UCT_DCX_SGL_INTERLEAVED
+} uct_dcx_sgl_kind_t;
 
 
-typedef struct uct_dcx_layout_entry {
+typedef struct uct_dcx_sgl_entry {
     uint64_t addr;     /* of its first byte; an offset if 'lkey' is that of a
                         * key with a layout */
     uint32_t bytes;    /* of a block; never 0 */
@@ -54,64 +54,64 @@ typedef struct uct_dcx_layout_entry {
                         * 0 in a LIST */
     uint32_t lkey;
     uint32_t reserved; /* 0: all bytes count in the content */
-} uct_dcx_layout_entry_t;
+} uct_dcx_sgl_entry_t;
 
 
 /* The content, which 'hash' and equality take in, begins with 'length'. */
-typedef struct uct_dcx_layout {
-    uint32_t               max;     /* entries that there is room for */
-    uint8_t                is_based; /* the key is told its start: it has, or
-                                      * had, another one than 0 */
-    uint8_t                is_list; /* never INTERLEAVED: the device repeats
-                                     * no blocks over other layouts */
-    uint16_t               num_mems; /* of @mems; 0: memory alone is named */
-    struct uct_dcx_mem     **mems;  /* handles that it names, if it is one of a
-                                     * handle; not kept with the layout */
-    uint64_t               start;   /* address of the first byte in the key; 0
-                                     * if it is to be found by its content */
-    uint64_t               hash;
-    uint64_t               length;  /* bytes of all data: 'repeat' times those
-                                     * of the entries' blocks */
-    uint32_t               kind;    /* uct_dcx_layout_kind_t */
-    uint32_t               access;  /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
-                                     * _REMOTE_WRITE; no atomics */
-    uint32_t               repeat;  /* 1 in a LIST */
-    uint32_t               num;     /* entries, at least one */
-    uct_dcx_layout_entry_t entries[];
-} uct_dcx_layout_t;
+typedef struct uct_dcx_sgl {
+    uint32_t            max;     /* entries that there is room for */
+    uint8_t             is_based; /* the key is told its start: it has, or
+                                   * had, another one than 0 */
+    uint8_t             is_list; /* never INTERLEAVED: the device repeats
+                                  * no blocks over other layouts */
+    uint16_t            num_mems; /* of @mems; 0: memory alone is named */
+    struct uct_dcx_mem  **mems;  /* handles that it names, if it is one of a
+                                  * handle; not kept with the layout */
+    uint64_t            start;   /* address of the first byte in the key; 0
+                                  * if it is to be found by its content */
+    uint64_t            hash;
+    uint64_t            length;  /* bytes of all data: 'repeat' times those
+                                  * of the entries' blocks */
+    uint32_t            kind;    /* uct_dcx_sgl_kind_t */
+    uint32_t            access;  /* IBV_ACCESS_LOCAL_WRITE, _REMOTE_READ,
+                                  * _REMOTE_WRITE; no atomics */
+    uint32_t            repeat;  /* 1 in a LIST */
+    uint32_t            num;     /* entries, at least one */
+    uct_dcx_sgl_entry_t entries[];
+} uct_dcx_sgl_t;
 
 
 /* Bytes of a layout of 'num' entries */
-static inline size_t uct_dcx_layout_size(unsigned num)
+static inline size_t uct_dcx_sgl_size(unsigned num)
 {
-    return sizeof(uct_dcx_layout_t) + (num * sizeof(uct_dcx_layout_entry_t));
+    return sizeof(uct_dcx_sgl_t) + (num * sizeof(uct_dcx_sgl_entry_t));
 }
 
 
 /* Translations of 16 bytes that a key needs for it, in fours as UMR has them */
-static inline unsigned uct_dcx_layout_num_klm(const uct_dcx_layout_t *layout)
+static inline unsigned uct_dcx_sgl_num_klm(const uct_dcx_sgl_t *layout)
 {
-    unsigned num = layout->num + (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED);
+    unsigned num = layout->num + (layout->kind == UCT_DCX_SGL_INTERLEAVED);
 
-    return (num + UCT_DCX_LAYOUT_KLM_ALIGN - 1) &
-           ~(UCT_DCX_LAYOUT_KLM_ALIGN - 1u);
+    return (num + UCT_DCX_SGL_KLM_ALIGN - 1) &
+           ~(UCT_DCX_SGL_KLM_ALIGN - 1u);
 }
 
 
 /* Pieces of memory that it is made of: of one piece the bytes lie side by
  * side. */
 static inline uint64_t
-uct_dcx_layout_num_pieces(const uct_dcx_layout_t *layout)
+uct_dcx_sgl_num_pieces(const uct_dcx_sgl_t *layout)
 {
     return (uint64_t)layout->repeat * layout->num;
 }
 
 
 /* Piece 'index': address and bytes; the rest is that of its entry. */
-static inline uct_dcx_layout_entry_t
-uct_dcx_layout_piece(const uct_dcx_layout_t *layout, uint64_t index)
+static inline uct_dcx_sgl_entry_t
+uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout, uint64_t index)
 {
-    uct_dcx_layout_entry_t piece = layout->entries[index % layout->num];
+    uct_dcx_sgl_entry_t piece = layout->entries[index % layout->num];
 
     piece.addr += (index / layout->num) * piece.stride;
     return piece;
@@ -120,37 +120,37 @@ uct_dcx_layout_piece(const uct_dcx_layout_t *layout, uint64_t index)
 
 /* What of a piece begins with byte 'offset' of the data, which has more bytes
  * than that */
-uct_dcx_layout_entry_t
-uct_dcx_layout_find(const uct_dcx_layout_t *layout, uint64_t offset);
+uct_dcx_sgl_entry_t
+uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset);
 
 
 /* Blocks of memory at the same distance of each other */
-typedef struct uct_dcx_layout_run {
+typedef struct uct_dcx_sgl_run {
     uint64_t addr;   /* of the first */
     uint64_t bytes;  /* of a block */
     uint64_t stride; /* from the beginning of a block to that of the next; not
                       * looked at if there is only one */
     uint64_t count;  /* blocks */
     uint32_t lkey;
-} uct_dcx_layout_run_t;
+} uct_dcx_sgl_run_t;
 
 
 /* NULL, or what is wrong with a run as the end of a sentence */
-const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run);
+const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run);
 
-/* Begins a layout in memory of uct_dcx_layout_size(max) bytes, with nothing in
+/* Begins a layout in memory of uct_dcx_sgl_size(max) bytes, with nothing in
  * it. */
-void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
-                          uint32_t access);
+void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max,
+                       uint32_t access);
 
 /* Appends a piece of a list that is not adjacent to the last one. Returns whether
  * there was room for it, and it is short enough; for long lists. */
-static inline int uct_dcx_layout_append(uct_dcx_layout_t *layout, uint64_t addr,
-                                        uint64_t bytes, uint32_t lkey)
+static inline int uct_dcx_sgl_append(uct_dcx_sgl_t *layout, uint64_t addr,
+                                     uint64_t bytes, uint32_t lkey)
 {
-    uct_dcx_layout_entry_t *entry = &layout->entries[layout->num];
+    uct_dcx_sgl_entry_t *entry = &layout->entries[layout->num];
 
-    if ((layout->num == layout->max) || (bytes > UCT_DCX_LAYOUT_MAX_PIECE)) {
+    if ((layout->num == layout->max) || (bytes > UCT_DCX_SGL_MAX_PIECE)) {
         return 0;
     }
 
@@ -168,60 +168,60 @@ static inline int uct_dcx_layout_append(uct_dcx_layout_t *layout, uint64_t addr,
  * piece with it, and a single run remains one entry whatever its count is, if
  * the device has a form for it. Returns NULL, or what is wrong with the run, as
  * the end of a sentence; then the layout is of no use any more. */
-const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
-                               const uct_dcx_layout_run_t *run);
+const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
+                            const uct_dcx_sgl_run_t *run);
 
 /* Whether the device has a form for rounds of blocks of these runs, which have
  * the same count: block 0 of each, block 1 of each, ... */
-int uct_dcx_layout_has_rounds(const uct_dcx_layout_run_t *runs, unsigned num);
+int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num);
 
 /* Appends these rounds to a layout with nothing in it: as one entry for each
  * run if the device has a form for them, else piece by piece. Each run was
  * checked, and the sum of their bytes. Returns NULL, or what is wrong with
  * them. */
 const char *
-uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
-                          const uct_dcx_layout_run_t *runs, unsigned num);
+uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
+                       const uct_dcx_sgl_run_t *runs, unsigned num);
 
 /* Nothing is appended any more: finds its shortest form, and its hash. There is
- * at least one entry. Returns as uct_dcx_layout_overlaps() if it may be written
+ * at least one entry. Returns as uct_dcx_sgl_overlaps() if it may be written
  * to, else 0. */
-int uct_dcx_layout_end(uct_dcx_layout_t *layout);
+int uct_dcx_sgl_end(uct_dcx_sgl_t *layout);
 
 /* Whether a byte belongs to two pieces, so that it could not be a destination.
  * Memory of one key is compared. Returns 1, 0, or -1 if memory is short. */
-int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout);
+int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout);
 
 /* Whether both say the same, rights included. Both have ended. */
-int uct_dcx_layout_is_equal(const uct_dcx_layout_t *a,
-                            const uct_dcx_layout_t *b);
+int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
+                         const uct_dcx_sgl_t *b);
 
 /* By the processor: from the pieces to 'buffer', and from 'buffer' to them.
  * Addresses are those of this process. */
-void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer);
-void uct_dcx_layout_scatter(const uct_dcx_layout_t *layout,
-                            const void *buffer);
+void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer);
+void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout,
+                         const void *buffer);
 
 
 /* How an operation moves data that has a layout */
-typedef enum uct_dcx_layout_form {
-    UCT_DCX_LAYOUT_FORM_NONE,  /* not at all: too much of it */
-    UCT_DCX_LAYOUT_FORM_PLAIN, /* a scatter entry of its WQE for each piece */
-    UCT_DCX_LAYOUT_FORM_COPY,  /* the processor copies to or from a buffer */
-    UCT_DCX_LAYOUT_FORM_KEY    /* by a key that has the layout */
-} uct_dcx_layout_form_t;
+typedef enum uct_dcx_sgl_form {
+    UCT_DCX_SGL_FORM_NONE,  /* not at all: too much of it */
+    UCT_DCX_SGL_FORM_PLAIN, /* a scatter entry of its WQE for each piece */
+    UCT_DCX_SGL_FORM_COPY,  /* the processor copies to or from a buffer */
+    UCT_DCX_SGL_FORM_KEY    /* by a key that has the layout */
+} uct_dcx_sgl_form_t;
 
 /* What the operation, and the options, allow */
-typedef struct uct_dcx_layout_limits {
+typedef struct uct_dcx_sgl_limits {
     unsigned max_plain;  /* pieces */
     size_t   max_copy;   /* bytes that a buffer takes */
     size_t   copy;       /* bytes up to which it is copied */
     size_t   copy_piece; /* ... or up to which an average piece is */
     unsigned max_klm;    /* translations of a key, 0: there are none */
-} uct_dcx_layout_limits_t;
+} uct_dcx_sgl_limits_t;
 
-uct_dcx_layout_form_t
-uct_dcx_layout_pick(const uct_dcx_layout_t *layout,
-                    const uct_dcx_layout_limits_t *limits);
+uct_dcx_sgl_form_t
+uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
+                 const uct_dcx_sgl_limits_t *limits);
 
 #endif

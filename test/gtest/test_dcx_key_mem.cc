@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Layouts and the memory that they name: with the registration cache and
- * without. Part of the program of test_dcx_slot.cc.
+ * without. Part of the program of test_dcx_key.cc.
  */
 #include "dcx_loop.h"
-#include "dcx_slot_bench.h"
+#include "dcx_key_bench.h"
 #include "ucx_log.h"
 
 extern "C" {
-#include "dcx_slot_driver.h"
+#include "dcx_key_driver.h"
 #include <uct/api/v2/uct_v2.h>
 }
 
@@ -18,11 +18,11 @@ extern "C" {
 namespace {
 
 /* The parameter: with a cache, which keeps a region until it is unmapped */
-class dcx_slot_mem : public testing::TestWithParam<bool> {
+class dcx_key_mem : public testing::TestWithParam<bool> {
 protected:
     static constexpr size_t length = 4096 * 4;
 
-    dcx_slot_mem()
+    dcx_key_mem()
     {
         m_dcx.survives_errors = true;
         m_pages = (uint64_t*)mmap(NULL, length, PROT_READ | PROT_WRITE,
@@ -36,7 +36,7 @@ protected:
     {
         unsigned set = 0, gone = 0;
 
-        dcx_slot_count(m_dcx.md(), &set, &gone);
+        dcx_key_count(m_dcx.md(), &set, &gone);
         EXPECT_EQ(num_set, set);
         EXPECT_EQ(invalidated, gone);
     }
@@ -70,10 +70,10 @@ protected:
     uct_mem_h m_memh;
 };
 
-TEST_P(dcx_slot_mem, layouts_go_with_their_region)
+TEST_P(dcx_key_mem, layouts_go_with_their_region)
 {
-    uint32_t key  = dcx_slot_set(m_dcx.iface, m_memh, m_pages, 8);
-    uint32_t kept = dcx_slot_set(m_dcx.iface, m_dcx.memh, m_dcx.mem.data(), 8);
+    uint32_t key  = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
+    uint32_t kept = dcx_key_set(m_dcx.iface, m_dcx.memh, m_dcx.mem.data(), 8);
 
     ASSERT_NE(0u, key);
     ASSERT_NE(0u, kept);
@@ -94,11 +94,11 @@ TEST_P(dcx_slot_mem, layouts_go_with_their_region)
 }
 
 /* The cache lets go of a region whose layout the device does not give back. */
-class dcx_slot_mem_silent : public dcx_slot_mem {
+class dcx_key_mem_silent : public dcx_key_mem {
 protected:
-    dcx_slot_mem_silent()
+    dcx_key_mem_silent()
     {
-        m_key            = dcx_slot_set(m_dcx.iface, m_memh, m_pages, 8);
+        m_key            = dcx_key_set(m_dcx.iface, m_memh, m_pages, 8);
         m_slots.timeout *= 12; /* a minute */
         m_silence.reset(new dcx_umr_silence(m_slots));
     }
@@ -139,24 +139,24 @@ protected:
     {
         unsigned set, gone;
 
-        dcx_slot_count(m_dcx.md(), &set, &gone);
+        dcx_key_count(m_dcx.md(), &set, &gone);
         return set > 0;
     }
 
     struct completion {
-        uct_completion_t    super;
-        dcx_slot_mem_silent *test;
+        uct_completion_t   super;
+        dcx_key_mem_silent *test;
     } m_completion = {{[](uct_completion_t *self) {
         ((completion*)self)->test->m_completions++;
     }, 1, UCS_OK}, this};
 
-    uct_dcx_slots_t &m_slots = *(uct_dcx_slots_t*)dcx_slot_slots(m_dcx.md());
+    uct_dcx_keys_t &m_slots = *(uct_dcx_keys_t*)dcx_key_keys(m_dcx.md());
     std::unique_ptr<dcx_umr_silence> m_silence;
     std::atomic<unsigned> m_completions{0};
     uint32_t m_key;
 };
 
-TEST_P(dcx_slot_mem_silent, unmapped_memory_goes_without_the_lock)
+TEST_P(dcx_key_mem_silent, unmapped_memory_goes_without_the_lock)
 {
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), m_memh));
     munmap(m_pages, length);
@@ -164,7 +164,7 @@ TEST_P(dcx_slot_mem_silent, unmapped_memory_goes_without_the_lock)
 }
 
 /* ... and is complete when peers have lost access. */
-TEST_P(dcx_slot_mem_silent, invalidation_goes_without_the_lock)
+TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
 {
     uct_md_mem_dereg_params_t params = {};
 
@@ -190,7 +190,7 @@ const std::string option_prefix;
 #endif
 
 /* What the variables may be */
-TEST_P(dcx_slot_mem, options)
+TEST_P(dcx_key_mem, options)
 {
     static const struct {
         const char *name, *value, *range;
@@ -223,9 +223,9 @@ TEST_P(dcx_slot_mem, options)
     munmap(m_pages, length);
 }
 
-INSTANTIATE_TEST_SUITE_P(cached, dcx_slot_mem_silent, testing::Values(true));
-INSTANTIATE_TEST_SUITE_P(cached, dcx_slot_mem, testing::Values(true));
-INSTANTIATE_TEST_SUITE_P(single, dcx_slot_mem, testing::Values(false));
-INSTANTIATE_TEST_SUITE_P(roce, dcx_slot_mem, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(cached, dcx_key_mem_silent, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(cached, dcx_key_mem, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(single, dcx_key_mem, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(roce, dcx_key_mem, testing::Values(false));
 
 } /* namespace */

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts: built, checked, compared; see dcx_layout.h.
+ * Layouts: built, checked, compared; see dcx_sgl.h.
  */
-#include "dcx_layout.h"
+#include "dcx_sgl.h"
 
 #include <assert.h>
 #include <infiniband/verbs.h>
@@ -11,35 +11,35 @@
 
 
 /* What two layouts have in common if they are the same */
-static inline size_t uct_dcx_layout_content_size(const uct_dcx_layout_t *layout)
+static inline size_t uct_dcx_sgl_content_size(const uct_dcx_sgl_t *layout)
 {
-    return uct_dcx_layout_size(layout->num) -
-           offsetof(uct_dcx_layout_t, length);
+    return uct_dcx_sgl_size(layout->num) -
+           offsetof(uct_dcx_sgl_t, length);
 }
 
 
-int uct_dcx_layout_is_equal(const uct_dcx_layout_t *a,
-                            const uct_dcx_layout_t *b)
+int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
+                         const uct_dcx_sgl_t *b)
 {
     return (a->hash == b->hash) && (a->num == b->num) &&
-           !memcmp(&a->length, &b->length, uct_dcx_layout_content_size(a));
+           !memcmp(&a->length, &b->length, uct_dcx_sgl_content_size(a));
 }
 
 
 /* --- building ------------------------------------------------------------- */
 
-void uct_dcx_layout_begin(uct_dcx_layout_t *layout, unsigned max,
-                          uint32_t access)
+void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max,
+                       uint32_t access)
 {
     memset(layout, 0, sizeof(*layout));
-    layout->kind   = UCT_DCX_LAYOUT_LIST;
+    layout->kind   = UCT_DCX_SGL_LIST;
     layout->access = access;
     layout->repeat = 1;
     layout->max    = max;
 }
 
 
-const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run)
+const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run)
 {
     uint64_t end, span;
 
@@ -65,19 +65,19 @@ const char *uct_dcx_layout_check(const uct_dcx_layout_run_t *run)
 
 
 /* Whether a layout of nothing else has this run as one entry. */
-static int uct_dcx_layout_is_interleaved(const uct_dcx_layout_run_t *run)
+static int uct_dcx_sgl_is_interleaved(const uct_dcx_sgl_run_t *run)
 {
     return (run->count > 1) && (run->count <= UINT32_MAX) &&
            (run->stride > run->bytes) &&
-           (run->stride <= UCT_DCX_LAYOUT_MAX_BLOCK);
+           (run->stride <= UCT_DCX_SGL_MAX_BLOCK);
 }
 
 
 static void
-uct_dcx_layout_put(uct_dcx_layout_t *layout, uint64_t addr, uint32_t bytes,
-                   uint32_t stride, uint32_t lkey)
+uct_dcx_sgl_put(uct_dcx_sgl_t *layout, uint64_t addr, uint32_t bytes,
+                uint32_t stride, uint32_t lkey)
 {
-    layout->entries[layout->num++] = (uct_dcx_layout_entry_t){
+    layout->entries[layout->num++] = (uct_dcx_sgl_entry_t){
         .addr   = addr,
         .bytes  = bytes,
         .stride = stride,
@@ -88,11 +88,11 @@ uct_dcx_layout_put(uct_dcx_layout_t *layout, uint64_t addr, uint32_t bytes,
 
 /* Appends one piece of a LIST; to the last one, if it is adjacent. */
 static const char *
-uct_dcx_layout_add_piece(uct_dcx_layout_t *layout, uint64_t addr,
-                         uint64_t length, uint32_t lkey)
+uct_dcx_sgl_add_piece(uct_dcx_sgl_t *layout, uint64_t addr,
+                      uint64_t length, uint32_t lkey)
 {
-    const uint64_t max_piece = UCT_DCX_LAYOUT_MAX_PIECE;
-    uct_dcx_layout_entry_t *last;
+    const uint64_t max_piece = UCT_DCX_SGL_MAX_PIECE;
+    uct_dcx_sgl_entry_t *last;
     uint64_t part;
 
     if (layout->num > 0) {
@@ -112,36 +112,36 @@ uct_dcx_layout_add_piece(uct_dcx_layout_t *layout, uint64_t addr,
             return "too many pieces";
         }
         part = (length < max_piece) ? length : max_piece;
-        uct_dcx_layout_put(layout, addr, part, 0, lkey);
+        uct_dcx_sgl_put(layout, addr, part, 0, lkey);
     }
     return NULL;
 }
 
 
-static const char *uct_dcx_layout_add_pieces(uct_dcx_layout_t *layout,
-                                             const uct_dcx_layout_run_t *run)
+static const char *uct_dcx_sgl_add_pieces(uct_dcx_sgl_t *layout,
+                                          const uct_dcx_sgl_run_t *run)
 {
     const char *fault = NULL;
     uint64_t i;
 
     if (run->stride == run->bytes) { /* it is one */
-        return uct_dcx_layout_add_piece(layout, run->addr,
-                                        run->count * run->bytes, run->lkey);
+        return uct_dcx_sgl_add_piece(layout, run->addr,
+                                     run->count * run->bytes, run->lkey);
     }
 
     for (i = 0; (i < run->count) && (fault == NULL); ++i) {
-        fault = uct_dcx_layout_add_piece(layout, run->addr + (i * run->stride),
-                                         run->bytes, run->lkey);
+        fault = uct_dcx_sgl_add_piece(layout, run->addr + (i * run->stride),
+                                      run->bytes, run->lkey);
     }
     return fault;
 }
 
 
 /* What was the only run so far is one of several: piece by piece from now on. */
-static const char *uct_dcx_layout_unroll(uct_dcx_layout_t *layout)
+static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 {
-    const uct_dcx_layout_entry_t *entry = &layout->entries[0];
-    const uct_dcx_layout_run_t run      = {
+    const uct_dcx_sgl_entry_t *entry = &layout->entries[0];
+    const uct_dcx_sgl_run_t run      = {
         .addr   = entry->addr,
         .bytes  = entry->bytes,
         .stride = entry->stride,
@@ -149,25 +149,25 @@ static const char *uct_dcx_layout_unroll(uct_dcx_layout_t *layout)
         .lkey   = entry->lkey
     };
 
-    layout->kind   = UCT_DCX_LAYOUT_LIST;
+    layout->kind   = UCT_DCX_SGL_LIST;
     layout->repeat = 1;
     layout->num    = 0;
-    return uct_dcx_layout_add_pieces(layout, &run);
+    return uct_dcx_sgl_add_pieces(layout, &run);
 }
 
 
 /* Whether it is one more piece of a LIST, with nothing special about it: then it
  * has been appended. Lists are made of these. */
 static inline int
-uct_dcx_layout_add_plain(uct_dcx_layout_t *layout,
-                         const uct_dcx_layout_run_t *run)
+uct_dcx_sgl_add_plain(uct_dcx_sgl_t *layout,
+                      const uct_dcx_sgl_run_t *run)
 {
-    const uct_dcx_layout_entry_t *last;
+    const uct_dcx_sgl_entry_t *last;
 
     if ((run->count != 1) || (layout->num == 0) ||
         (layout->num == layout->max) ||
-        (layout->kind != UCT_DCX_LAYOUT_LIST) ||
-        (run->bytes > UCT_DCX_LAYOUT_MAX_PIECE) ||
+        (layout->kind != UCT_DCX_SGL_LIST) ||
+        (run->bytes > UCT_DCX_SGL_MAX_PIECE) ||
         (run->addr + run->bytes <= run->addr) ||
         (layout->length + run->bytes < run->bytes)) {
         return 0;
@@ -179,22 +179,22 @@ uct_dcx_layout_add_plain(uct_dcx_layout_t *layout,
     }
 
     layout->length += run->bytes;
-    uct_dcx_layout_put(layout, run->addr, run->bytes, 0, run->lkey);
+    uct_dcx_sgl_put(layout, run->addr, run->bytes, 0, run->lkey);
     return 1;
 }
 
 
-const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
-                               const uct_dcx_layout_run_t *run)
+const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
+                            const uct_dcx_sgl_run_t *run)
 {
     const char *fault;
     uint64_t length;
 
-    if (uct_dcx_layout_add_plain(layout, run)) {
+    if (uct_dcx_sgl_add_plain(layout, run)) {
         return NULL;
     }
 
-    fault = uct_dcx_layout_check(run);
+    fault = uct_dcx_sgl_check(run);
     if (fault != NULL) {
         return fault;
     }
@@ -204,27 +204,27 @@ const char *uct_dcx_layout_add(uct_dcx_layout_t *layout,
         return "the sum of lengths goes beyond 64 bits";
     }
 
-    if (layout->kind == UCT_DCX_LAYOUT_INTERLEAVED) {
-        fault = uct_dcx_layout_unroll(layout);
+    if (layout->kind == UCT_DCX_SGL_INTERLEAVED) {
+        fault = uct_dcx_sgl_unroll(layout);
     } else if ((layout->num == 0) && (layout->max > 0) && !layout->is_list &&
-               uct_dcx_layout_is_interleaved(run)) {
-        layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
+               uct_dcx_sgl_is_interleaved(run)) {
+        layout->kind   = UCT_DCX_SGL_INTERLEAVED;
         layout->repeat = run->count;
-        uct_dcx_layout_put(layout, run->addr, run->bytes, run->stride,
-                           run->lkey);
+        uct_dcx_sgl_put(layout, run->addr, run->bytes, run->stride,
+                        run->lkey);
         return NULL;
     }
-    return (fault != NULL) ? fault : uct_dcx_layout_add_pieces(layout, run);
+    return (fault != NULL) ? fault : uct_dcx_sgl_add_pieces(layout, run);
 }
 
 
-int uct_dcx_layout_has_rounds(const uct_dcx_layout_run_t *runs, unsigned num)
+int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num)
 {
     unsigned i;
 
     for (i = 0; i < num; ++i) {
-        if ((runs[i].bytes > UCT_DCX_LAYOUT_MAX_BLOCK) ||
-            (runs[i].stride > UCT_DCX_LAYOUT_MAX_BLOCK)) {
+        if ((runs[i].bytes > UCT_DCX_SGL_MAX_BLOCK) ||
+            (runs[i].stride > UCT_DCX_SGL_MAX_BLOCK)) {
             return 0;
         }
     }
@@ -234,25 +234,25 @@ int uct_dcx_layout_has_rounds(const uct_dcx_layout_run_t *runs, unsigned num)
 
 /* One entry for each run */
 static void
-uct_dcx_layout_interleave(uct_dcx_layout_t *layout,
-                          const uct_dcx_layout_run_t *runs, unsigned num)
+uct_dcx_sgl_interleave(uct_dcx_sgl_t *layout,
+                       const uct_dcx_sgl_run_t *runs, unsigned num)
 {
     unsigned i;
 
-    layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
+    layout->kind   = UCT_DCX_SGL_INTERLEAVED;
     layout->repeat = runs[0].count;
     for (i = 0; i < num; ++i) {
         layout->length += runs[i].count * runs[i].bytes;
-        uct_dcx_layout_put(layout, runs[i].addr, runs[i].bytes, runs[i].stride,
-                           runs[i].lkey);
+        uct_dcx_sgl_put(layout, runs[i].addr, runs[i].bytes, runs[i].stride,
+                        runs[i].lkey);
     }
 }
 
 
 /* Piece by piece, as a LIST */
 static const char *
-uct_dcx_layout_unroll_rounds(uct_dcx_layout_t *layout,
-                             const uct_dcx_layout_run_t *runs, unsigned num)
+uct_dcx_sgl_unroll_rounds(uct_dcx_sgl_t *layout,
+                          const uct_dcx_sgl_run_t *runs, unsigned num)
 {
     const char *fault = NULL;
     uint64_t round;
@@ -261,7 +261,7 @@ uct_dcx_layout_unroll_rounds(uct_dcx_layout_t *layout,
     for (round = 0; (round < runs[0].count) && (fault == NULL); ++round) {
         for (i = 0; (i < num) && (fault == NULL); ++i) {
             layout->length += runs[i].bytes;
-            fault           = uct_dcx_layout_add_piece(
+            fault           = uct_dcx_sgl_add_piece(
                     layout, runs[i].addr + (round * runs[i].stride),
                     runs[i].bytes, runs[i].lkey);
         }
@@ -271,48 +271,48 @@ uct_dcx_layout_unroll_rounds(uct_dcx_layout_t *layout,
 
 
 /* Adjacent blocks that are more than a piece in all */
-static int uct_dcx_layout_is_long(const uct_dcx_layout_run_t *run)
+static int uct_dcx_sgl_is_long(const uct_dcx_sgl_run_t *run)
 {
     return (run->stride == run->bytes) &&
-           (run->count > UCT_DCX_LAYOUT_MAX_PIECE / run->bytes);
+           (run->count > UCT_DCX_SGL_MAX_PIECE / run->bytes);
 }
 
 
 const char *
-uct_dcx_layout_add_rounds(uct_dcx_layout_t *layout,
-                          const uct_dcx_layout_run_t *runs, unsigned num)
+uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
+                       const uct_dcx_sgl_run_t *runs, unsigned num)
 {
-    if ((num == 1) && !uct_dcx_layout_is_long(runs)) {
-        return uct_dcx_layout_add(layout, runs);
+    if ((num == 1) && !uct_dcx_sgl_is_long(runs)) {
+        return uct_dcx_sgl_add(layout, runs);
     }
 
-    if (layout->is_list || !uct_dcx_layout_has_rounds(runs, num)) {
-        return uct_dcx_layout_unroll_rounds(layout, runs, num);
+    if (layout->is_list || !uct_dcx_sgl_has_rounds(runs, num)) {
+        return uct_dcx_sgl_unroll_rounds(layout, runs, num);
     }
 
     if (num > layout->max) {
         return "too many pieces";
     }
 
-    uct_dcx_layout_interleave(layout, runs, num);
+    uct_dcx_sgl_interleave(layout, runs, num);
     return NULL;
 }
 
 
 /* A LIST whose pieces are as long as each other, and as far apart, says the
  * same with one entry. */
-static void uct_dcx_layout_fold(uct_dcx_layout_t *layout)
+static void uct_dcx_sgl_fold(uct_dcx_sgl_t *layout)
 {
-    uct_dcx_layout_entry_t *first = &layout->entries[0];
-    const uct_dcx_layout_entry_t *entry;
-    uct_dcx_layout_run_t run = {
+    uct_dcx_sgl_entry_t *first = &layout->entries[0];
+    const uct_dcx_sgl_entry_t *entry;
+    uct_dcx_sgl_run_t run = {
         .bytes  = first->bytes,
         .count  = layout->num,
         .stride = first[1].addr - first->addr
     };
     unsigned i;
 
-    if (!uct_dcx_layout_is_interleaved(&run)) {
+    if (!uct_dcx_sgl_is_interleaved(&run)) {
         return;
     }
 
@@ -324,7 +324,7 @@ static void uct_dcx_layout_fold(uct_dcx_layout_t *layout)
         }
     }
 
-    layout->kind   = UCT_DCX_LAYOUT_INTERLEAVED;
+    layout->kind   = UCT_DCX_SGL_INTERLEAVED;
     layout->repeat = layout->num;
     layout->num    = 1;
     first->stride  = run.stride;
@@ -334,16 +334,16 @@ static void uct_dcx_layout_fold(uct_dcx_layout_t *layout)
 /* Entries are mixed by multiplication (Fibonacci hashing: 2^64 over the golden
  * ratio), which has the upper bits depend on all; they are folded down at the
  * end, for tables that take the lower ones. */
-static uint64_t uct_dcx_layout_hash(const uct_dcx_layout_t *layout)
+static uint64_t uct_dcx_sgl_hash(const uct_dcx_sgl_t *layout)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15ul;
     const uint8_t *bytes  = (const uint8_t*)&layout->length;
-    size_t size           = uct_dcx_layout_content_size(layout);
+    size_t size           = uct_dcx_sgl_content_size(layout);
     uint64_t hash         = 0;
     uint64_t word;
     size_t pos;
 
-    static_assert(sizeof(uct_dcx_layout_entry_t) % sizeof(word) == 0,
+    static_assert(sizeof(uct_dcx_sgl_entry_t) % sizeof(word) == 0,
                   "in words");
     for (pos = 0; pos < size; pos += sizeof(word)) {
         memcpy(&word, bytes + pos, sizeof(word));
@@ -354,24 +354,24 @@ static uint64_t uct_dcx_layout_hash(const uct_dcx_layout_t *layout)
 }
 
 
-int uct_dcx_layout_end(uct_dcx_layout_t *layout)
+int uct_dcx_sgl_end(uct_dcx_sgl_t *layout)
 {
-    if ((layout->kind == UCT_DCX_LAYOUT_LIST) && (layout->num > 1) &&
+    if ((layout->kind == UCT_DCX_SGL_LIST) && (layout->num > 1) &&
         !layout->is_list) {
-        uct_dcx_layout_fold(layout);
+        uct_dcx_sgl_fold(layout);
     }
-    layout->hash = uct_dcx_layout_hash(layout);
+    layout->hash = uct_dcx_sgl_hash(layout);
     return ((layout->access & IBV_ACCESS_LOCAL_WRITE) && (layout->num > 1)) ?
-           uct_dcx_layout_overlaps(layout) : 0;
+           uct_dcx_sgl_overlaps(layout) : 0;
 }
 
 
 /* --- overlap -------------------------------------------------------------- */
 
 /* By key, then by address */
-static int uct_dcx_layout_compare(const void *arg_a, const void *arg_b)
+static int uct_dcx_sgl_compare(const void *arg_a, const void *arg_b)
 {
-    const uct_dcx_layout_entry_t *a = arg_a, *b = arg_b;
+    const uct_dcx_sgl_entry_t *a = arg_a, *b = arg_b;
 
     return (a->lkey != b->lkey) ? ((a->lkey < b->lkey) ? -1 : 1) :
            (a->addr > b->addr) - (a->addr < b->addr);
@@ -380,7 +380,7 @@ static int uct_dcx_layout_compare(const void *arg_a, const void *arg_b)
 
 /* Bytes from the first one of the blocks of an entry to the last */
 static inline uint64_t
-uct_dcx_layout_span(const uct_dcx_layout_entry_t *entry, uint64_t repeat)
+uct_dcx_sgl_span(const uct_dcx_sgl_entry_t *entry, uint64_t repeat)
 {
     return ((repeat - 1) * entry->stride) + entry->bytes;
 }
@@ -390,14 +390,14 @@ uct_dcx_layout_span(const uct_dcx_layout_entry_t *entry, uint64_t repeat)
  * of @b with the one of @a before it and the next one. If their strides are the
  * same, all blocks of @b lie as the first one does. */
 static int
-uct_dcx_layout_entries_overlap(const uct_dcx_layout_entry_t *a,
-                               const uct_dcx_layout_entry_t *b, uint64_t repeat)
+uct_dcx_sgl_entries_overlap(const uct_dcx_sgl_entry_t *a,
+                            const uct_dcx_sgl_entry_t *b, uint64_t repeat)
 {
     uint64_t num = (a->stride == b->stride) ? 1 : repeat;
     uint64_t pos = b->addr - a->addr;
     uint64_t before;
 
-    for (; (num > 0) && (pos < uct_dcx_layout_span(a, repeat));
+    for (; (num > 0) && (pos < uct_dcx_sgl_span(a, repeat));
          --num, pos += b->stride) {
         before = (repeat == 1) ? 0 : pos / a->stride;
         if ((pos - (before * a->stride) < a->bytes) ||
@@ -412,10 +412,10 @@ uct_dcx_layout_entries_overlap(const uct_dcx_layout_entry_t *a,
 
 /* Each begins behind the one before, and all before the next round: most
  * layouts are so. */
-static int uct_dcx_layout_is_ascending(const uct_dcx_layout_t *layout)
+static int uct_dcx_sgl_is_ascending(const uct_dcx_sgl_t *layout)
 {
-    const uct_dcx_layout_entry_t *first = layout->entries;
-    const uct_dcx_layout_entry_t *entry = first + 1;
+    const uct_dcx_sgl_entry_t *first = layout->entries;
+    const uct_dcx_sgl_entry_t *entry = first + 1;
 
     for (; entry < first + layout->num; ++entry) {
         if ((entry->lkey != first->lkey) || (entry->stride != first->stride) ||
@@ -429,18 +429,18 @@ static int uct_dcx_layout_is_ascending(const uct_dcx_layout_t *layout)
 }
 
 
-static int uct_dcx_layout_sorted_overlap(const uct_dcx_layout_entry_t *entry,
-                                         const uct_dcx_layout_entry_t *end,
-                                         uint64_t repeat)
+static int uct_dcx_sgl_sorted_overlap(const uct_dcx_sgl_entry_t *entry,
+                                      const uct_dcx_sgl_entry_t *end,
+                                      uint64_t repeat)
 {
-    const uct_dcx_layout_entry_t *next;
+    const uct_dcx_sgl_entry_t *next;
 
     for (; entry < end; ++entry) {
         for (next = entry + 1;
              (next < end) && (next->lkey == entry->lkey) &&
-             (next->addr - entry->addr < uct_dcx_layout_span(entry, repeat));
+             (next->addr - entry->addr < uct_dcx_sgl_span(entry, repeat));
              ++next) {
-            if (uct_dcx_layout_entries_overlap(entry, next, repeat)) {
+            if (uct_dcx_sgl_entries_overlap(entry, next, repeat)) {
                 return 1;
             }
         }
@@ -449,14 +449,14 @@ static int uct_dcx_layout_sorted_overlap(const uct_dcx_layout_entry_t *entry,
 }
 
 
-int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
+int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout)
 {
     size_t size = layout->num * sizeof(*layout->entries);
-    uct_dcx_layout_entry_t *sorted;
+    uct_dcx_sgl_entry_t *sorted;
     int result;
 
     if ((layout->num == 1) || /* its stride was looked at */
-        uct_dcx_layout_is_ascending(layout)) {
+        uct_dcx_sgl_is_ascending(layout)) {
         return 0;
     }
 
@@ -466,9 +466,9 @@ int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
     }
 
     memcpy(sorted, layout->entries, size);
-    qsort(sorted, layout->num, sizeof(*sorted), uct_dcx_layout_compare);
-    result = uct_dcx_layout_sorted_overlap(sorted, sorted + layout->num,
-                                           layout->repeat);
+    qsort(sorted, layout->num, sizeof(*sorted), uct_dcx_sgl_compare);
+    result = uct_dcx_sgl_sorted_overlap(sorted, sorted + layout->num,
+                                        layout->repeat);
     free(sorted);
     return result;
 }
@@ -477,7 +477,7 @@ int uct_dcx_layout_overlaps(const uct_dcx_layout_t *layout)
 /* --- use ------------------------------------------------------------------ */
 
 static inline void *
-uct_dcx_layout_block(const uct_dcx_layout_entry_t *entry, uint32_t number)
+uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry, uint32_t number)
 {
     return (void*)(uintptr_t)(entry->addr + ((uint64_t)number * entry->stride));
 }
@@ -485,7 +485,7 @@ uct_dcx_layout_block(const uct_dcx_layout_entry_t *entry, uint32_t number)
 
 /* What a column of a matrix has is copied without a call. */
 static inline void
-uct_dcx_layout_copy(void *to, const void *from, uint32_t bytes)
+uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
 {
     if (bytes == sizeof(double)) {
         memcpy(to, from, sizeof(double));
@@ -495,12 +495,12 @@ uct_dcx_layout_copy(void *to, const void *from, uint32_t bytes)
 }
 
 
-uct_dcx_layout_entry_t
-uct_dcx_layout_find(const uct_dcx_layout_t *layout, uint64_t offset)
+uct_dcx_sgl_entry_t
+uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset)
 {
-    const uint64_t round                = layout->length / layout->repeat;
-    const uct_dcx_layout_entry_t *entry = layout->entries;
-    uct_dcx_layout_entry_t piece;
+    const uint64_t round             = layout->length / layout->repeat;
+    const uct_dcx_sgl_entry_t *entry = layout->entries;
+    uct_dcx_sgl_entry_t piece;
     uint64_t rest;
 
     assert(offset < layout->length);
@@ -515,58 +515,58 @@ uct_dcx_layout_find(const uct_dcx_layout_t *layout, uint64_t offset)
 }
 
 
-void uct_dcx_layout_gather(const uct_dcx_layout_t *layout, void *buffer)
+void uct_dcx_sgl_gather(const uct_dcx_sgl_t *layout, void *buffer)
 {
-    const uct_dcx_layout_entry_t *end = layout->entries + layout->num;
-    const uct_dcx_layout_entry_t *entry;
+    const uct_dcx_sgl_entry_t *end = layout->entries + layout->num;
+    const uct_dcx_sgl_entry_t *entry;
     uint8_t *to = buffer;
     uint32_t i;
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            uct_dcx_layout_copy(to, uct_dcx_layout_block(entry, i),
-                                entry->bytes);
+            uct_dcx_sgl_copy(to, uct_dcx_sgl_block(entry, i),
+                             entry->bytes);
             to += entry->bytes;
         }
     }
 }
 
 
-void uct_dcx_layout_scatter(const uct_dcx_layout_t *layout, const void *buffer)
+void uct_dcx_sgl_scatter(const uct_dcx_sgl_t *layout, const void *buffer)
 {
-    const uct_dcx_layout_entry_t *end = layout->entries + layout->num;
-    const uct_dcx_layout_entry_t *entry;
+    const uct_dcx_sgl_entry_t *end = layout->entries + layout->num;
+    const uct_dcx_sgl_entry_t *entry;
     const uint8_t *from = buffer;
     uint32_t i;
 
     for (i = 0; i < layout->repeat; ++i) {
         for (entry = layout->entries; entry < end; ++entry) {
-            uct_dcx_layout_copy(uct_dcx_layout_block(entry, i), from,
-                                entry->bytes);
+            uct_dcx_sgl_copy(uct_dcx_sgl_block(entry, i), from,
+                             entry->bytes);
             from += entry->bytes;
         }
     }
 }
 
 
-uct_dcx_layout_form_t
-uct_dcx_layout_pick(const uct_dcx_layout_t *layout,
-                    const uct_dcx_layout_limits_t *limits)
+uct_dcx_sgl_form_t
+uct_dcx_sgl_pick(const uct_dcx_sgl_t *layout,
+                 const uct_dcx_sgl_limits_t *limits)
 {
-    uint64_t num_pieces = uct_dcx_layout_num_pieces(layout);
+    uint64_t num_pieces = uct_dcx_sgl_num_pieces(layout);
     int can_copy        = layout->length <= limits->max_copy;
 
     if (num_pieces <= limits->max_plain) {
-        return UCT_DCX_LAYOUT_FORM_PLAIN;
+        return UCT_DCX_SGL_FORM_PLAIN;
     }
 
     if (can_copy && ((layout->length <= limits->copy) ||
                      (layout->length / num_pieces <= limits->copy_piece))) {
-        return UCT_DCX_LAYOUT_FORM_COPY;
+        return UCT_DCX_SGL_FORM_COPY;
     }
 
-    if (uct_dcx_layout_num_klm(layout) <= limits->max_klm) {
-        return UCT_DCX_LAYOUT_FORM_KEY;
+    if (uct_dcx_sgl_num_klm(layout) <= limits->max_klm) {
+        return UCT_DCX_SGL_FORM_KEY;
     }
-    return can_copy ? UCT_DCX_LAYOUT_FORM_COPY : UCT_DCX_LAYOUT_FORM_NONE;
+    return can_copy ? UCT_DCX_SGL_FORM_COPY : UCT_DCX_SGL_FORM_NONE;
 }

@@ -3,7 +3,7 @@
  * Key slots of dcx on the device: which layout gets which, when it is there,
  * and what goes again.
  */
-#include "dcx_slot_bench.h"
+#include "dcx_key_bench.h"
 #include "ucx_log.h"
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace {
 
-class dcx_slot : public dcx_slot_test {
+class dcx_key : public dcx_key_test {
 protected:
     /* Through the key to dst, from offset 0 on */
     enum ibv_wc_status write_to(uint32_t rkey, uint32_t length)
@@ -23,11 +23,11 @@ protected:
     }
 };
 
-TEST_P(dcx_slot, miss_then_hit)
+TEST_P(dcx_key, miss_then_hit)
 {
     slots_t slots(dev, 8);
-    dcx_layout layout        = rows(4, 8, remote);
-    uct_dcx_key_slot_t *slot = NULL, *again = NULL;
+    dcx_layout layout   = rows(4, 8, remote);
+    uct_dcx_key_t *slot = NULL, *again = NULL;
 
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(layout, &slot));
     ASSERT_EQ(UCS_OK, slots.wait(layout, &slot));
@@ -52,27 +52,27 @@ TEST_P(dcx_slot, miss_then_hit)
 }
 
 /* Has no layouts, and nothing is made on it */
-TEST_P(dcx_slot, device_without_umr)
+TEST_P(dcx_key, device_without_umr)
 {
-    uct_dcx_slots_params_t params = {};
-    uct_dcx_devx_path_t path      = {};
-    uct_dcx_device_t device       = {};
-    uct_dcx_slots_t slots;
+    uct_dcx_keys_params_t params = {};
+    uct_dcx_devx_path_t path     = {};
+    uct_dcx_device_t device      = {};
+    uct_dcx_keys_t slots;
 
     device.ctx         = dev.ctx;
     device.has_devx    = 1;
     params.dev         = &device;
-    params.max_slots   = 8;
+    params.max_keys    = 8;
     params.max_entries = 8;
-    ASSERT_EQ(UCS_OK, uct_dcx_slots_init(&slots, &params));
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_dcx_slots_open(&slots, &path));
-    EXPECT_FALSE(uct_dcx_slots_is_open(&slots));
-    uct_dcx_slots_forget(&slots, 0x100, 1);
-    uct_dcx_slots_cleanup(&slots);
+    ASSERT_EQ(UCS_OK, uct_dcx_keys_init(&slots, &params));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_dcx_keys_open(&slots, &path));
+    EXPECT_FALSE(uct_dcx_keys_is_open(&slots));
+    uct_dcx_keys_forget(&slots, 0x100, 1);
+    uct_dcx_keys_cleanup(&slots);
 }
 
 /* Rights count as content. */
-TEST_P(dcx_slot, has_the_rights_of_its_layout)
+TEST_P(dcx_key, has_the_rights_of_its_layout)
 {
     slots_t slots(dev, 8);
     dcx_layout local  = rows(4), far = rows(4, 0, remote);
@@ -84,11 +84,11 @@ TEST_P(dcx_slot, has_the_rights_of_its_layout)
 }
 
 /* Each size, the greatest by reference */
-TEST_P(dcx_slot, sizes)
+TEST_P(dcx_key, sizes)
 {
     slots_t slots(dev, 8);
 
-    EXPECT_EQ(64u, uct_dcx_slots_max_klm(&slots.slots));
+    EXPECT_EQ(64u, uct_dcx_keys_max_klm(&slots.slots));
     for (uint32_t num : {1u, 4u, 5u, 52u, 53u, 64u}) {
         dcx_layout layout = list(num);
         uint32_t key      = slots.touch(layout);
@@ -104,17 +104,17 @@ TEST_P(dcx_slot, sizes)
     }
 
     dcx_layout more = list(65);
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, slots.try_get(more, &slot));
     EXPECT_EQ(1u, slots.stats().exhausted);
 }
 
-TEST_P(dcx_slot, evicts_the_one_used_least_recently)
+TEST_P(dcx_key, evicts_the_one_used_least_recently)
 {
     slots_t slots(dev, 4);
     std::vector<dcx_layout> layouts;
     std::vector<uint32_t> keys;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     for (uint32_t i = 0; i < 4; i++) {
         layouts.push_back(rows(4, i, remote));
@@ -134,41 +134,41 @@ TEST_P(dcx_slot, evicts_the_one_used_least_recently)
     EXPECT_NE(IBV_WC_SUCCESS, write_to(keys[1], 16)) << "it was taken away";
 }
 
-TEST_P(dcx_slot, users_are_never_evicted)
+TEST_P(dcx_key, users_are_never_evicted)
 {
     slots_t slots(dev, 2);
     dcx_layout one = rows(1), two = rows(2), three = rows(3);
-    uct_dcx_key_slot_t *a = slots.get(one), *b = slots.get(two), *c;
+    uct_dcx_key_t *a = slots.get(one), *b = slots.get(two), *c;
 
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(three, &c));
     EXPECT_EQ(1u, slots.stats().exhausted);
     slots.put(b);
     c = slots.get(three);
     EXPECT_EQ(b, c);
-    EXPECT_EQ(0, memcmp(one.get(), a->layout, uct_dcx_layout_size(1)));
+    EXPECT_EQ(0, memcmp(one.get(), a->layout, uct_dcx_sgl_size(1)));
     slots.put(a);
     slots.put(c);
 }
 
 /* One that was asked for and is not yet used waits for its user. */
-TEST_P(dcx_slot, new_ones_have_a_time_of_grace)
+TEST_P(dcx_key, new_ones_have_a_time_of_grace)
 {
     slots_t slots(dev, 1);
     dcx_layout one = rows(1), two = rows(2);
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(one, &slot));
     do {
         EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &slot));
     } while (!ucs_list_is_empty(&slots.slots.pending));
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &slot));
-    slot        = ucs_list_head(&slots.slots.sizes[0].lru, uct_dcx_key_slot_t,
+    slot        = ucs_list_head(&slots.slots.sizes[0].lru, uct_dcx_key_t,
                                 list);
-    slot->since -= UCT_DCX_SLOT_GRACE;
+    slot->since -= UCT_DCX_KEY_GRACE;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(two, &slot));
 }
 
-TEST_P(dcx_slot, forgets_what_a_region_names)
+TEST_P(dcx_key, forgets_what_a_region_names)
 {
     slots_t slots(dev, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
@@ -176,10 +176,10 @@ TEST_P(dcx_slot, forgets_what_a_region_names)
     dcx_layout pending = rows(2, 0, remote);
     dcx_layout kept = piece(other, 64);
     uint32_t idle_key = slots.touch(idle), kept_key = slots.touch(kept);
-    uct_dcx_key_slot_t *user = slots.get(used), *slot;
+    uct_dcx_key_t *user = slots.get(used), *slot;
 
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(pending, &slot));
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_EQ(3u, slots.stats().invalidated);
     EXPECT_EQ(1u, slots.stats().num_set);
 
@@ -191,24 +191,24 @@ TEST_P(dcx_slot, forgets_what_a_region_names)
     EXPECT_EQ(UCS_OK, slots.try_get(kept, &slot));
     slots.put(slot);
 
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_EQ(3u, slots.stats().invalidated) << "nothing is left of it";
     slots.touch(idle);
 }
 
 /* A layout whose translations cannot be read: its UMR fails, and those behind
  * it are asked for again. */
-TEST_P(dcx_slot, failure)
+TEST_P(dcx_key, failure)
 {
     slots_t slots(dev, 8);
     dcx_layout bad = list(60), good = rows(4, 0, remote), after = rows(5);
     dcx_layout first = list(61);
     ucx_log_reader log;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     slots.touch(first);
     slots.touch(good);
-    slot = ucs_list_head(&slots.slots.sizes[2].lru, uct_dcx_key_slot_t, list);
+    slot = ucs_list_head(&slots.slots.sizes[2].lru, uct_dcx_key_t, list);
     slot->klm_lkey ^= 0xff00;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(bad, &slot));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(after, &slot));
@@ -223,11 +223,11 @@ TEST_P(dcx_slot, failure)
 }
 
 /* A ring of 256 blocks goes round, and is full where the device is late. */
-TEST_P(dcx_slot, ring)
+TEST_P(dcx_key, ring)
 {
     slots_t slots(dev, 64);
     std::vector<dcx_layout> layouts;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     for (uint32_t i = 0; i < 48; i++) {
         layouts.push_back(list(40 + i % 12, i));
@@ -244,7 +244,7 @@ TEST_P(dcx_slot, ring)
         for (auto &layout : layouts) {
             slots.touch(layout);
         }
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+        uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     }
     EXPECT_EQ(3u * 48, slots.stats().misses);
     EXPECT_EQ(3u * 48, slots.stats().invalidated);
@@ -252,18 +252,18 @@ TEST_P(dcx_slot, ring)
 }
 
 /* A number that a peer had does not come back for a long time. */
-TEST_P(dcx_slot, numbers_of_peers_are_not_used_again)
+TEST_P(dcx_key, numbers_of_peers_are_not_used_again)
 {
     slots_t slots(dev, 1);
     std::set<uint32_t> numbers;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     for (unsigned i = 0; i < 256; i++) {
         dcx_layout layout = rows(1 + i % 7, i, remote);
 
         slot = slots.get(layout);
         EXPECT_TRUE(numbers.insert(
-                uct_dcx_slots_give_rkey(&slots.slots, slot)).second) << i;
+                uct_dcx_keys_give_rkey(&slots.slots, slot)).second) << i;
         slots.put(slot);
     }
 
@@ -275,7 +275,7 @@ TEST_P(dcx_slot, numbers_of_peers_are_not_used_again)
 }
 
 /* ... nor one that another kind of key had. */
-TEST_P(dcx_slot, numbers_of_other_keys_are_not_used)
+TEST_P(dcx_key, numbers_of_other_keys_are_not_used)
 {
     slots_t slots(dev, 1);
     std::set<uint32_t> stale;
@@ -294,20 +294,20 @@ TEST_P(dcx_slot, numbers_of_other_keys_are_not_used)
 
 /* --- owned ---------------------------------------------------------------- */
 
-TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
+TEST_P(dcx_key, owned_ones_are_not_of_the_cache)
 {
     slots_t slots(dev, 1, 2);
     dcx_layout one = rows(1, 0, remote), two = rows(2, 0, remote);
-    uct_dcx_key_slot_t *a = slots.own(4), *b = slots.own(4), *c;
+    uct_dcx_key_t *a = slots.own(4), *b = slots.own(4), *c;
 
-    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_dcx_slots_own(&slots.slots, 4, &c));
-    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, uct_dcx_slots_own(&slots.slots, 65, &c));
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, a));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_dcx_keys_own(&slots.slots, 4, &c));
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, uct_dcx_keys_own(&slots.slots, 65, &c));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_test(&slots.slots, a));
     slots.set(a, one);
     slots.set(b, one);
     EXPECT_EQ(0u, slots.stats().misses);
 
-    uct_dcx_key_slot_t *cached = slots.get(one);
+    uct_dcx_key_t *cached = slots.get(one);
     EXPECT_NE(a, cached);
     EXPECT_NE(b, cached);
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(two, &c)) << "none is taken from a";
@@ -318,7 +318,7 @@ TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
     slots.set(a, two);
     EXPECT_EQ(number, a->lkey);
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(number, 32));
-    uct_dcx_slots_disown(&slots.slots, a, 1);
+    uct_dcx_keys_disown(&slots.slots, a, 1);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
     EXPECT_EQ(2u, slots.stats().num_set);
     EXPECT_EQ(0u, slots.stats().invalidated) << "that is of memory that goes";
@@ -327,35 +327,35 @@ TEST_P(dcx_slot, owned_ones_are_not_of_the_cache)
 }
 
 /* Peers may have it, but there is always another one. */
-TEST_P(dcx_slot, numbers_of_owned_ones_are_not_used_again)
+TEST_P(dcx_key, numbers_of_owned_ones_are_not_used_again)
 {
     slots_t slots(dev, 1, 1);
     std::set<uint32_t> numbers;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     for (unsigned i = 0; i < 4200; i++) {
         slot = slots.own(4);
         EXPECT_TRUE((i >= 4096) || numbers.insert(slot->rkey).second) << i;
-        uct_dcx_slots_disown(&slots.slots, slot, 1);
+        uct_dcx_keys_disown(&slots.slots, slot, 1);
     }
-    EXPECT_LE(slots.stats().num_slots, 8u * 3);
+    EXPECT_LE(slots.stats().num_keys, 8u * 3);
 }
 
 /* ... unless they have not; a layout that was lost keeps its number then. */
-TEST_P(dcx_slot, numbers_that_no_peer_has)
+TEST_P(dcx_key, numbers_that_no_peer_has)
 {
     slots_t slots(dev, 1, 1);
-    dcx_layout layout        = rows(4, 0, remote);
-    uct_dcx_key_slot_t *slot = slots.own(4);
-    uint32_t number          = slot->lkey;
+    dcx_layout layout   = rows(4, 0, remote);
+    uct_dcx_key_t *slot = slots.own(4);
+    uint32_t number     = slot->lkey;
 
     for (unsigned i = 0; i < 300; i++) {
-        ASSERT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0,
-                                            layout.get()));
+        ASSERT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0,
+                                           layout.get()));
         ASSERT_EQ(UCS_OK, slots.wait(slot));
         ASSERT_EQ(number, slot->lkey);
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
-        ASSERT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, slot));
+        uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
+        ASSERT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_test(&slots.slots, slot));
     }
     slots.set(slot, layout);
     EXPECT_NE(number, slot->lkey);
@@ -364,19 +364,19 @@ TEST_P(dcx_slot, numbers_that_no_peer_has)
 }
 
 /* What names the number of one that is dropped goes, too. */
-TEST_P(dcx_slot, dropped_with_what_names_it)
+TEST_P(dcx_key, dropped_with_what_names_it)
 {
     slots_t slots(dev, 8, 8);
-    uct_dcx_key_slot_t *inner = slots.own(4), *outer = slots.own(4);
-    uct_dcx_key_slot_t *other = slots.own(4);
+    uct_dcx_key_t *inner = slots.own(4), *outer = slots.own(4);
+    uct_dcx_key_t *other = slots.own(4);
     dcx_layout memory = rows(4, 0, remote), kept = rows(3, 0, remote);
 
     slots.set(inner, memory);
     slots.set(other, kept);
-    dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
+    dcx_layout nested(UCT_DCX_SGL_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
                       remote);
     slots.set(outer, nested);
-    dcx_layout above(UCT_DCX_LAYOUT_LIST, 1, {{0, 16, 0, outer->lkey, 0}},
+    dcx_layout above(UCT_DCX_SGL_LIST, 1, {{0, 16, 0, outer->lkey, 0}},
                      remote);
     uint32_t key = slots.touch(above);
 
@@ -389,7 +389,7 @@ TEST_P(dcx_slot, dropped_with_what_names_it)
         pair.reconnect();
     }
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(other->lkey, 8));
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, outer));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_test(&slots.slots, outer));
 
     uint32_t before = inner->lkey;
     slots.set(inner, memory);
@@ -398,16 +398,16 @@ TEST_P(dcx_slot, dropped_with_what_names_it)
 }
 
 /* Several go with one doorbell, and count once. */
-TEST_P(dcx_slot, marked_ones_go_at_once)
+TEST_P(dcx_key, marked_ones_go_at_once)
 {
     slots_t slots(dev, 8, 8);
     dcx_layout memory = rows(4, 0, remote);
-    uct_dcx_key_slot_t *inner = slots.own(4), *outer = slots.own(4);
-    uct_dcx_key_slot_t *other = slots.own(4);
+    uct_dcx_key_t *inner = slots.own(4), *outer = slots.own(4);
+    uct_dcx_key_t *other = slots.own(4);
 
     slots.set(inner, memory);
     slots.set(other, memory);
-    dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
+    dcx_layout nested(UCT_DCX_SGL_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
                       remote);
     slots.set(outer, nested);
 
@@ -417,36 +417,36 @@ TEST_P(dcx_slot, marked_ones_go_at_once)
     EXPECT_EQ(3u, slots.stats().invalidated);
     EXPECT_EQ(0u, slots.stats().num_set);
     for (auto slot : {inner, outer, other}) {
-        EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
+        EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_peek(&slots.slots, slot));
         EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 8));
         pair.reconnect();
     }
 }
 
 /* One that is GOING is out of use, and gets nothing until it is gone. */
-TEST_P(dcx_slot, marked_ones_are_out_of_use)
+TEST_P(dcx_key, marked_ones_are_out_of_use)
 {
     slots_t slots(dev, 1, 8);
     dcx_layout memory = rows(4, 0, remote), other = rows(3, 0, remote);
-    uct_dcx_key_slot_t *inner = slots.own(4), *slot;
+    uct_dcx_key_t *inner = slots.own(4), *slot;
 
     slots.set(inner, memory);
-    dcx_layout nested(UCT_DCX_LAYOUT_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
+    dcx_layout nested(UCT_DCX_SGL_LIST, 1, {{8, 32, 0, inner->lkey, 0}},
                       remote);
     uint32_t key = slots.touch(nested);
     dcx_umr_silence silence(slots.slots);
 
     ucs_spin_lock(&slots.slots.lock);
-    uct_dcx_slots_mark(&slots.slots, inner);
+    uct_dcx_keys_mark(&slots.slots, inner);
     ucs_spin_unlock(&slots.slots.lock);
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, inner));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_peek(&slots.slots, inner));
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(inner->rkey, 16)) << "is there still";
     EXPECT_EQ(UCS_ERR_NO_RESOURCE,
-              uct_dcx_slots_set(&slots.slots, &inner, 0, memory.get()));
+              uct_dcx_keys_set(&slots.slots, &inner, 0, memory.get()));
     EXPECT_EQ(UCS_ERR_BUSY, slots.try_get(other, &slot)) << "the only one";
 
     silence.end();
-    uct_dcx_slots_forget_slot(&slots.slots, inner);
+    uct_dcx_keys_forget_key(&slots.slots, inner);
     for (uint32_t number : {key, inner->lkey}) {
         EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
         pair.reconnect();
@@ -455,24 +455,24 @@ TEST_P(dcx_slot, marked_ones_are_out_of_use)
 }
 
 /* Lists of pieces in two regions go with either. */
-TEST_P(dcx_slot, names_each_of_its_regions)
+TEST_P(dcx_key, names_each_of_its_regions)
 {
     slots_t slots(dev, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
-    std::vector<uct_dcx_layout_entry_t> entries;
+    std::vector<uct_dcx_sgl_entry_t> entries;
 
     for (uint32_t i = 0; i < 60; i++) {
         strict_mem &mem = (i % 2) ? other : dst;
 
         entries.push_back({(uintptr_t)mem.addr + i, 1, 0, mem.mr->lkey, 0});
     }
-    dcx_layout mixed(UCT_DCX_LAYOUT_LIST, 1, entries, remote);
+    dcx_layout mixed(UCT_DCX_SGL_LIST, 1, entries, remote);
     for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
         uint32_t key = slots.touch(mixed);
 
-        uct_dcx_slots_forget(&slots.slots, src.mr->lkey, 1);
+        uct_dcx_keys_forget(&slots.slots, src.mr->lkey, 1);
         EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 60));
-        uct_dcx_slots_forget(&slots.slots, lkey, 1);
+        uct_dcx_keys_forget(&slots.slots, lkey, 1);
         EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 60));
         pair.reconnect();
     }
@@ -480,13 +480,13 @@ TEST_P(dcx_slot, names_each_of_its_regions)
 }
 
 /* A thread waits for a device that is silent: others go on. */
-TEST_P(dcx_slot, nobody_else_waits)
+TEST_P(dcx_key, nobody_else_waits)
 {
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     dcx_layout memory = rows(4, 0, remote);
     dcx_layout kept = piece(other, 64), fresh = piece(other, 32);
-    uct_dcx_key_slot_t *owned = slots.own(4), *slot;
+    uct_dcx_key_t *owned = slots.own(4), *slot;
     uint32_t key = slots.touch(memory), kept_key = slots.touch(kept);
     std::atomic<bool> has_ended{false};
     dcx_deadline deadline;
@@ -495,19 +495,19 @@ TEST_P(dcx_slot, nobody_else_waits)
     slots.slots.timeout *= 12;
     dcx_umr_silence silence(slots.slots);
     std::thread waiting([&] {
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+        uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
         has_ended = true;
     });
-    while (uct_dcx_slots_peek(&slots.slots, owned) == UCS_OK) {
+    while (uct_dcx_keys_peek(&slots.slots, owned) == UCS_OK) {
         deadline.check("the thread that waits");
     }
 
     EXPECT_EQ(kept_key, slots.touch(kept));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(fresh, &slot));
     slot = slots.own(60);
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0, fresh.get()));
-    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_slots_test(&slots.slots, slot));
-    uct_dcx_slots_forget(&slots.slots, src.mr->lkey, 1);
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0, fresh.get()));
+    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_keys_test(&slots.slots, slot));
+    uct_dcx_keys_forget(&slots.slots, src.mr->lkey, 1);
     EXPECT_FALSE(has_ended);
 
     silence.end();
@@ -523,13 +523,13 @@ TEST_P(dcx_slot, nobody_else_waits)
 
 /* The layout before is there until the next one arrives: its memory waits, and
  * the next one stays. Other memory does not. */
-TEST_P(dcx_slot, waits_for_what_is_replaced)
+TEST_P(dcx_key, waits_for_what_is_replaced)
 {
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     dcx_layout before = rows(4, 0, remote);
     dcx_layout after = piece(other, 64);
-    uct_dcx_key_slot_t *slot = slots.own(4);
+    uct_dcx_key_t *slot = slots.own(4);
     std::atomic<bool> has_ended{false};
     dcx_deadline deadline;
 
@@ -537,11 +537,11 @@ TEST_P(dcx_slot, waits_for_what_is_replaced)
     slots.slots.timeout *= 12;
     uint64_t doorbells = slots.stats().doorbells;
     dcx_umr_silence silence(slots.slots);
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0, after.get()));
-    uct_dcx_slots_forget(&slots.slots, src.mr->lkey, 1);
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0, after.get()));
+    uct_dcx_keys_forget(&slots.slots, src.mr->lkey, 1);
     EXPECT_EQ(doorbells, slots.stats().doorbells);
     std::thread waiting([&] {
-        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+        uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
         has_ended = true;
     });
     while (slots.stats().doorbells == doorbells) {
@@ -559,36 +559,36 @@ TEST_P(dcx_slot, waits_for_what_is_replaced)
 }
 
 /* A look does not ring and poll, as a test does. */
-TEST_P(dcx_slot, peek_leaves_the_device_alone)
+TEST_P(dcx_key, peek_leaves_the_device_alone)
 {
     slots_t slots(dev, 8, 8);
-    dcx_layout layout        = rows(4);
-    uct_dcx_key_slot_t *slot = slots.own(4);
+    dcx_layout layout   = rows(4);
+    uct_dcx_key_t *slot = slots.own(4);
 
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_peek(&slots.slots, slot));
     EXPECT_EQ(UCS_OK,
-              uct_dcx_slots_set(&slots.slots, &slot, 1, layout.get()));
-    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_slots_peek(&slots.slots, slot));
+              uct_dcx_keys_set(&slots.slots, &slot, 1, layout.get()));
+    EXPECT_EQ(UCS_INPROGRESS, uct_dcx_keys_peek(&slots.slots, slot));
     EXPECT_EQ(0u, slots.stats().doorbells);
     EXPECT_EQ(UCS_OK, slots.wait(slot));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_peek(&slots.slots, slot));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_peek(&slots.slots, slot));
 }
 
 /* One whose UMR fails says so until it is set again; those behind it are posted
  * again. */
-TEST_P(dcx_slot, failure_before_owned_ones)
+TEST_P(dcx_key, failure_before_owned_ones)
 {
     slots_t slots(dev, 8, 8);
     dcx_layout bad = list(60), good = rows(4, 0, remote);
     dcx_layout before = rows(2, 0, remote);
-    uct_dcx_key_slot_t *a = slots.own(60), *b = slots.own(4), *c = slots.own(4);
+    uct_dcx_key_t *a = slots.own(60), *b = slots.own(4), *c = slots.own(4);
     ucx_log_reader log;
 
     slots.set(c, before);
     a->klm_lkey ^= 0xff00;
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &a, 1, bad.get()));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &b, 1, good.get()));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &c, 1, good.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &a, 1, bad.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &b, 1, good.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &c, 1, good.get()));
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
     EXPECT_NE(std::string::npos, log.take().find("a list of 60 entries"));
     EXPECT_EQ(UCS_OK, slots.wait(b));
@@ -603,30 +603,30 @@ TEST_P(dcx_slot, failure_before_owned_ones)
 }
 
 /* Two that failed in the place of one: the device may have any of the three. */
-TEST_P(dcx_slot, failures_in_the_place_of_another)
+TEST_P(dcx_key, failures_in_the_place_of_another)
 {
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
-    std::vector<uct_dcx_layout_entry_t> entries;
-    dcx_layout old           = list(60);
-    uct_dcx_key_slot_t *slot = slots.own(60);
+    std::vector<uct_dcx_sgl_entry_t> entries;
+    dcx_layout old      = list(60);
+    uct_dcx_key_t *slot = slots.own(60);
     ucx_log_reader log;
 
     for (uint32_t i = 0; i < 60; i++) {
         entries.push_back({(uintptr_t)other.addr + 2 * i, 1, 0,
                            other.mr->lkey, 0});
     }
-    dcx_layout fresh(UCT_DCX_LAYOUT_LIST, 1, entries, remote);
+    dcx_layout fresh(UCT_DCX_SGL_LIST, 1, entries, remote);
     slots.set(slot, old);
     slot->klm_lkey ^= 0xff00;
     for (unsigned i = 0; i < 3; i++) {
-        EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 0,
-                                            fresh.get()));
+        EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 0,
+                                           fresh.get()));
         EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(slot));
     }
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_EQ(1u, slots.stats().invalidated);
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_peek(&slots.slots, slot));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_peek(&slots.slots, slot));
     slot->klm_lkey ^= 0xff00;
     slots.set(slot, fresh);
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(slot->rkey, 60));
@@ -635,36 +635,36 @@ TEST_P(dcx_slot, failures_in_the_place_of_another)
 
 /* Behind a WQE that failed the device has the layouts of before still: they go
  * with their memory although the slots have others by now, or none. */
-TEST_P(dcx_slot, failure_before_what_was_there)
+TEST_P(dcx_key, failure_before_what_was_there)
 {
     slots_t slots(dev, 1, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     dcx_layout bad = list(60), old = rows(4, 0, remote);
     dcx_layout fresh = piece(other, 64);
-    uct_dcx_key_slot_t *a = slots.own(60), *slot;
+    uct_dcx_key_t *a = slots.own(60), *slot;
     uint32_t key = slots.touch(old);
     ucx_log_reader log;
 
     a->klm_lkey ^= 0xff00;
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &a, 1, bad.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &a, 1, bad.get()));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, slots.try_get(fresh, &slot));
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.wait(a));
     EXPECT_EQ(1u, slots.stats().num_set) << "the one that failed";
     EXPECT_EQ(IBV_WC_SUCCESS, write_to(key, 16)) << "it is there still";
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
     log.take();
 }
 
 /* ... and behind a queue that gives up, whose WQEs are not executed later. */
-TEST_P(dcx_slot, silent_queue_before_what_was_there)
+TEST_P(dcx_key, silent_queue_before_what_was_there)
 {
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
     std::set<uint32_t> stale;
     dcx_layout old = rows(4, 0, remote);
     dcx_layout fresh = piece(other, 64);
-    uct_dcx_key_slot_t *slot = slots.own(4), *before = slots.own(4);
+    uct_dcx_key_t *slot = slots.own(4), *before = slots.own(4);
     ucx_log_reader log;
 
     slots.slots.params.arg       = &stale;
@@ -672,33 +672,33 @@ TEST_P(dcx_slot, silent_queue_before_what_was_there)
         ((std::set<uint32_t>*)arg)->insert(number);
     };
     uint32_t given = before->lkey;
-    uct_dcx_slots_disown(&slots.slots, before, 1);
+    uct_dcx_keys_disown(&slots.slots, before, 1);
     do { /* the same key with another number */
         before = slots.own(4);
     } while (before->lkey >> 8 != given >> 8);
     slots.set(before, fresh);
 
     slots.set(slot, old);
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 1, fresh.get()));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &before, 1, old.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 1, fresh.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &before, 1, old.get()));
     dcx_umr_silence silence(slots.slots);
     slots.slots.timeout /= 250;
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_NE(IBV_WC_SUCCESS, write_to(slot->lkey, 16));
     EXPECT_TRUE(uct_dcx_umr_is_idle(&slots.slots.umr)) << "it was reset";
     EXPECT_EQ((std::set<uint32_t>{slot->lkey, before->lkey, given}), stale);
     EXPECT_EQ(0u, slots.stats().num_set);
-    uct_dcx_slots_disown(&slots.slots, slot, 1);
-    uct_dcx_slots_disown(&slots.slots, before, 1);
+    uct_dcx_keys_disown(&slots.slots, slot, 1);
+    uct_dcx_keys_disown(&slots.slots, before, 1);
 }
 
 /* Who forgets does not wait for a queue that fails whatever it is given. */
-TEST_P(dcx_slot, queue_that_always_fails)
+TEST_P(dcx_key, queue_that_always_fails)
 {
     slots_t slots(dev, 8, 8);
-    dcx_layout layout        = rows(4, 0, remote);
-    uct_dcx_key_slot_t *slot = slots.own(4);
+    dcx_layout layout   = rows(4, 0, remote);
+    uct_dcx_key_t *slot = slots.own(4);
     ucx_log_reader log;
 
     slots.set(slot, layout);
@@ -709,11 +709,11 @@ TEST_P(dcx_slot, queue_that_always_fails)
     EXPECT_NE(std::string::npos, log.take().find("fails again and again"));
     EXPECT_EQ(4u, slots.stats().failures);
     EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16)) << "it was destroyed";
-    uct_dcx_slots_disown(&slots.slots, slot, 1);
+    uct_dcx_keys_disown(&slots.slots, slot, 1);
 }
 
 /* Owners wait for slots that others are making. */
-TEST_P(dcx_slot, owners_in_threads)
+TEST_P(dcx_key, owners_in_threads)
 {
     slots_t slots(dev, 1, 8);
     std::vector<std::thread> threads;
@@ -721,9 +721,9 @@ TEST_P(dcx_slot, owners_in_threads)
 
     for (unsigned i = 0; i < 8; i++) {
         threads.emplace_back([&] {
-            uct_dcx_key_slot_t *slot;
+            uct_dcx_key_t *slot;
 
-            wrong += (uct_dcx_slots_own(&slots.slots, 4, &slot) != UCS_OK);
+            wrong += (uct_dcx_keys_own(&slots.slots, 4, &slot) != UCS_OK);
         });
     }
     for (auto &thread : threads) {
@@ -733,83 +733,83 @@ TEST_P(dcx_slot, owners_in_threads)
 }
 
 /* What could not be made once is tried again. */
-TEST_P(dcx_slot, owners_try_again)
+TEST_P(dcx_key, owners_try_again)
 {
     slots_t slots(dev, 1, 8);
     ucx_log_reader log;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
     uint32_t pdn = slots.dev.pdn;
 
     slots.dev.pdn = 0xffffff;
-    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_slots_own(&slots.slots, 4, &slot));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_keys_own(&slots.slots, 4, &slot));
     EXPECT_NE(std::string::npos, log.take().find("key of a layout"));
     slots.dev.pdn = pdn;
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_own(&slots.slots, 4, &slot));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_own(&slots.slots, 4, &slot));
 }
 
 /* A queue that does not move: who forgets waits so long, then keys are destroyed
  * instead, and there are no layouts any more. */
-TEST_P(dcx_slot, silent_queue)
+TEST_P(dcx_key, silent_queue)
 {
     slots_t slots(dev, 8, 8);
     dcx_layout layout = rows(4, 0, remote), other = rows(3);
-    uct_dcx_key_slot_t *ready = slots.own(4), *pending = slots.own(4), *slot;
+    uct_dcx_key_t *ready = slots.own(4), *pending = slots.own(4), *slot;
     uint32_t cached = slots.touch(layout);
     ucx_log_reader log;
 
     slots.set(ready, layout);
     EXPECT_EQ(UCS_OK,
-              uct_dcx_slots_set(&slots.slots, &pending, 1, layout.get()));
+              uct_dcx_keys_set(&slots.slots, &pending, 1, layout.get()));
     dcx_umr_silence silence(slots.slots);
     slots.slots.timeout /= 250; /* 20 ms */
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     for (uint32_t key : {cached, ready->lkey, pending->lkey}) {
         EXPECT_NE(IBV_WC_SUCCESS, write_to(key, 16));
         pair.reconnect();
     }
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, ready));
-    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_slots_test(&slots.slots, pending));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_test(&slots.slots, ready));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_keys_test(&slots.slots, pending));
     EXPECT_EQ(UCS_ERR_IO_ERROR,
-              uct_dcx_slots_set(&slots.slots, &ready, 1, layout.get()));
+              uct_dcx_keys_set(&slots.slots, &ready, 1, layout.get()));
     EXPECT_EQ(UCS_ERR_IO_ERROR, slots.try_get(other, &slot));
-    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_slots_own(&slots.slots, 4, &slot));
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_keys_own(&slots.slots, 4, &slot));
 
     /* memory may have their index, with another variant */
     void *place = NULL;
     EXPECT_EQ(UCS_ERR_NO_ELEM,
-              uct_dcx_slots_place(&slots.slots, ready->lkey, 8, &place));
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_place(&slots.slots, ready->lkey ^ 1,
-                                          (uintptr_t)src.addr, &place));
+              uct_dcx_keys_place(&slots.slots, ready->lkey, 8, &place));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_place(&slots.slots, ready->lkey ^ 1,
+                                         (uintptr_t)src.addr, &place));
     EXPECT_EQ((void*)src.addr, place);
-    uct_dcx_slots_disown(&slots.slots, ready, 1);
-    uct_dcx_slots_disown(&slots.slots, pending, 1);
+    uct_dcx_keys_disown(&slots.slots, ready, 1);
+    uct_dcx_keys_disown(&slots.slots, pending, 1);
     EXPECT_EQ(0u, slots.stats().num_set);
     EXPECT_EQ("", log.take());
 }
 
 /* A silent queue that cannot be restarted executes nothing later, when others
  * have the indices of its keys. */
-TEST_P(dcx_slot, silent_queue_is_destroyed)
+TEST_P(dcx_key, silent_queue_is_destroyed)
 {
     slots_t slots(dev, 8, 8);
-    dcx_layout layout        = rows(4, 0, remote);
-    uct_dcx_key_slot_t *slot = slots.own(4);
-    auto &umr                = slots.slots.umr;
+    dcx_layout layout   = rows(4, 0, remote);
+    uct_dcx_key_t *slot = slots.own(4);
+    auto &umr           = slots.slots.umr;
     ucx_log_reader log;
 
-    EXPECT_EQ(UCS_OK, uct_dcx_slots_set(&slots.slots, &slot, 1, layout.get()));
+    EXPECT_EQ(UCS_OK, uct_dcx_keys_set(&slots.slots, &slot, 1, layout.get()));
     dcx_umr_silence silence(slots.slots);
     umr.qp.obj.number    = 0xfffffe; /* no command reaches it */
     slots.slots.timeout /= 250;
-    uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+    uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
     EXPECT_NE(std::string::npos, log.take().find("does not move"));
     EXPECT_EQ(nullptr, umr.qp.obj.obj);
-    uct_dcx_slots_disown(&slots.slots, slot, 1);
+    uct_dcx_keys_disown(&slots.slots, slot, 1);
 }
 
 /* Two threads wait for a queue that is silent. */
-TEST_P(dcx_slot, silent_queue_of_two)
+TEST_P(dcx_key, silent_queue_of_two)
 {
     slots_t slots(dev, 8, 8);
     strict_mem other(dev.pd, UMR_ACCESS_ALL, 0x33);
@@ -817,7 +817,7 @@ TEST_P(dcx_slot, silent_queue_of_two)
     dcx_layout kept = piece(other, 64);
     std::vector<std::thread> threads;
     std::vector<uint32_t> keys;
-    uct_dcx_key_slot_t *owned[8];
+    uct_dcx_key_t *owned[8];
     ucx_log_reader log;
 
     for (unsigned i = 0; i < 8; i++) {
@@ -829,7 +829,7 @@ TEST_P(dcx_slot, silent_queue_of_two)
     slots.slots.timeout /= 250;
     for (uint32_t lkey : {dst.mr->lkey, other.mr->lkey}) {
         threads.emplace_back([&, lkey] {
-            uct_dcx_slots_forget(&slots.slots, lkey, 1);
+            uct_dcx_keys_forget(&slots.slots, lkey, 1);
         });
     }
     for (auto &thread : threads) {
@@ -841,12 +841,12 @@ TEST_P(dcx_slot, silent_queue_of_two)
         pair.reconnect();
     }
     for (auto slot : owned) {
-        uct_dcx_slots_disown(&slots.slots, slot, 1);
+        uct_dcx_keys_disown(&slots.slots, slot, 1);
     }
 }
 
 /* Four threads want 24 layouts of 8 slots. */
-TEST_P(dcx_slot, threads)
+TEST_P(dcx_key, threads)
 {
     slots_t slots(dev, 8);
     std::vector<dcx_layout> layouts;
@@ -864,17 +864,17 @@ TEST_P(dcx_slot, threads)
             /* on a busy machine most are refused while others have the slots */
             for (unsigned i = 0; (i < 500) || (got <= 100); i++) {
                 dcx_layout &layout = layouts[random() % layouts.size()];
-                uct_dcx_key_slot_t *slot;
+                uct_dcx_key_t *slot;
                 ucs_status_t status = slots.wait(layout, &slot);
 
                 deadline.check("layouts");
                 if (status == UCS_OK) {
                     got++;
-                    wrong += !uct_dcx_layout_is_equal(slot->layout,
-                                                      layout.get());
+                    wrong += !uct_dcx_sgl_is_equal(slot->layout,
+                                                   layout.get());
                     slots.put(slot);
                     if (random() % 64 == 0) {
-                        uct_dcx_slots_forget(&slots.slots, dst.mr->lkey, 1);
+                        uct_dcx_keys_forget(&slots.slots, dst.mr->lkey, 1);
                     }
                 } else {
                     wrong += (status != UCS_ERR_BUSY);
@@ -888,23 +888,23 @@ TEST_P(dcx_slot, threads)
     EXPECT_EQ(0u, wrong);
     EXPECT_LT(100u, got);
     EXPECT_EQ(0u, slots.stats().failures);
-    EXPECT_EQ(8u, slots.stats().num_slots);
+    EXPECT_EQ(8u, slots.stats().num_keys);
 }
 
-INSTANTIATE_TEST_SUITE_P(ib, dcx_slot, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(strict, dcx_slot, testing::Values(0));
-INSTANTIATE_TEST_SUITE_P(late, dcx_slot, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(ib, dcx_key, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(strict, dcx_key, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(late, dcx_key, testing::Values(0));
 
-class dcx_slot_doorbells : public dcx_slot {
+class dcx_key_doorbells : public dcx_key {
 };
 
 /* The first goes alone, the others while that is under way, for as long as they
  * take to be asked for. */
-TEST_P(dcx_slot_doorbells, several_under_one)
+TEST_P(dcx_key_doorbells, several_under_one)
 {
     slots_t slots(dev, 8);
     std::vector<dcx_layout> layouts;
-    uct_dcx_key_slot_t *slot;
+    uct_dcx_key_t *slot;
 
     for (uint32_t i = 0; i < 6; i++) {
         layouts.push_back(rows(1 + i));
@@ -917,7 +917,7 @@ TEST_P(dcx_slot_doorbells, several_under_one)
     EXPECT_EQ(2u, slots.stats().doorbells);
 }
 
-INSTANTIATE_TEST_SUITE_P(very_late, dcx_slot_doorbells, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(very_late, dcx_key_doorbells, testing::Values(0));
 
 } /* namespace */
 

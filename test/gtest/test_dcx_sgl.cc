@@ -4,7 +4,7 @@
  * ones against plain loops over all bytes.
  */
 extern "C" {
-#include "uct/dcx/strided/dcx_layout.h"
+#include "uct/dcx/strided/dcx_sgl.h"
 }
 
 #include <cstdlib>
@@ -20,28 +20,28 @@ namespace {
 
 enum { MAX = 4096, RANDOM_LAYOUTS = 10000, MEMORY = 1 << 16 };
 
-using run  = uct_dcx_layout_run_t;
+using run  = uct_dcx_sgl_run_t;
 using runs = std::vector<run>;
 
 struct layout_bench {
-    layout_bench(unsigned max = MAX) : m_mem(uct_dcx_layout_size(max))
+    layout_bench(unsigned max = MAX) : m_mem(uct_dcx_sgl_size(max))
     {
-        uct_dcx_layout_begin(get(), max, 0);
+        uct_dcx_sgl_begin(get(), max, 0);
     }
 
-    uct_dcx_layout_t *get()
+    uct_dcx_sgl_t *get()
     {
-        return reinterpret_cast<uct_dcx_layout_t*>(m_mem.data());
+        return reinterpret_cast<uct_dcx_sgl_t*>(m_mem.data());
     }
 
-    uct_dcx_layout_t *operator->()
+    uct_dcx_sgl_t *operator->()
     {
         return get();
     }
 
     std::string add(const run &r)
     {
-        const char *fault = uct_dcx_layout_add(get(), &r);
+        const char *fault = uct_dcx_sgl_add(get(), &r);
 
         return (fault == nullptr) ? "" : fault;
     }
@@ -56,23 +56,23 @@ struct layout_bench {
                 return fault;
             }
         }
-        uct_dcx_layout_end(get());
+        uct_dcx_sgl_end(get());
         return "";
     }
 
     /* The same, block by block of each in turn */
     std::string build_rounds(const runs &all)
     {
-        const char *fault = uct_dcx_layout_add_rounds(get(), all.data(),
-                                                      all.size());
+        const char *fault = uct_dcx_sgl_add_rounds(get(), all.data(),
+                                                   all.size());
 
-        uct_dcx_layout_end(get());
+        uct_dcx_sgl_end(get());
         return (fault == nullptr) ? "" : fault;
     }
 
-    uct_dcx_layout_form_t pick(const uct_dcx_layout_limits_t &limits)
+    uct_dcx_sgl_form_t pick(const uct_dcx_sgl_limits_t &limits)
     {
-        return uct_dcx_layout_pick(get(), &limits);
+        return uct_dcx_sgl_pick(get(), &limits);
     }
 
 private:
@@ -112,13 +112,13 @@ bytes bytes_of_rounds(const runs &all)
 }
 
 /* ... of a layout, as a device would go through it */
-bytes bytes_of(const uct_dcx_layout_t *layout)
+bytes bytes_of(const uct_dcx_sgl_t *layout)
 {
     bytes list;
 
     for (uint32_t i = 0; i < layout->repeat; i++) {
         for (uint32_t j = 0; j < layout->num; j++) {
-            const uct_dcx_layout_entry_t &e = layout->entries[j];
+            const uct_dcx_sgl_entry_t &e = layout->entries[j];
             for (uint32_t k = 0; k < e.bytes; k++) {
                 list.emplace_back(e.lkey,
                                   e.addr + (uint64_t(i) * e.stride) + k);
@@ -129,12 +129,12 @@ bytes bytes_of(const uct_dcx_layout_t *layout)
 }
 
 /* ... piece by piece */
-bytes bytes_of_pieces(const uct_dcx_layout_t *layout)
+bytes bytes_of_pieces(const uct_dcx_sgl_t *layout)
 {
     bytes list;
 
-    for (uint64_t i = 0; i < uct_dcx_layout_num_pieces(layout); i++) {
-        uct_dcx_layout_entry_t piece = uct_dcx_layout_piece(layout, i);
+    for (uint64_t i = 0; i < uct_dcx_sgl_num_pieces(layout); i++) {
+        uct_dcx_sgl_entry_t piece = uct_dcx_sgl_piece(layout, i);
         for (uint32_t k = 0; k < piece.bytes; k++) {
             list.emplace_back(piece.lkey, piece.addr + k);
         }
@@ -149,11 +149,11 @@ TEST(dcx_layout, contiguous)
     layout_bench layout;
 
     ASSERT_EQ("", layout.build({{0x1000, 100, 0, 1, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+    EXPECT_EQ(UCT_DCX_SGL_LIST, layout->kind);
     EXPECT_EQ(100, layout->length);
     EXPECT_EQ(1, layout->num);
-    EXPECT_EQ(1, uct_dcx_layout_num_pieces(layout.get()));
-    EXPECT_EQ(4, uct_dcx_layout_num_klm(layout.get()));
+    EXPECT_EQ(1, uct_dcx_sgl_num_pieces(layout.get()));
+    EXPECT_EQ(4, uct_dcx_sgl_num_klm(layout.get()));
 }
 
 TEST(dcx_layout, adjacent_blocks_are_one_piece)
@@ -179,12 +179,12 @@ TEST(dcx_layout, column_of_a_matrix)
     layout_bench layout(1);
 
     ASSERT_EQ("", layout.build({{0x1000, 8, 4096, 1000000, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, layout->kind);
+    EXPECT_EQ(UCT_DCX_SGL_INTERLEAVED, layout->kind);
     EXPECT_EQ(8000000, layout->length);
     EXPECT_EQ(1000000, layout->repeat);
     EXPECT_EQ(1, layout->num);
     EXPECT_EQ(4096, layout->entries[0].stride);
-    EXPECT_EQ(4, uct_dcx_layout_num_klm(layout.get()));
+    EXPECT_EQ(4, uct_dcx_sgl_num_klm(layout.get()));
 }
 
 /* The stride of a repeated block has 16 bits. */
@@ -193,11 +193,11 @@ TEST(dcx_layout, rows_far_apart_are_a_list)
     layout_bench near, far;
 
     ASSERT_EQ("", near.build({{0x1000, 8, 65535, 100, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, near->kind);
+    EXPECT_EQ(UCT_DCX_SGL_INTERLEAVED, near->kind);
     ASSERT_EQ("", far.build({{0x1000, 8, 65536, 100, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, far->kind);
+    EXPECT_EQ(UCT_DCX_SGL_LIST, far->kind);
     EXPECT_EQ(100, far->num);
-    EXPECT_EQ(100, uct_dcx_layout_num_klm(far.get()));
+    EXPECT_EQ(100, uct_dcx_sgl_num_klm(far.get()));
 }
 
 TEST(dcx_layout, second_run_makes_it_a_list)
@@ -206,10 +206,10 @@ TEST(dcx_layout, second_run_makes_it_a_list)
     layout_bench layout;
 
     ASSERT_EQ("", layout.build(all));
-    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+    EXPECT_EQ(UCT_DCX_SGL_LIST, layout->kind);
     EXPECT_EQ(13, layout->num);
     EXPECT_EQ(1, layout->repeat);
-    EXPECT_EQ(16, uct_dcx_layout_num_klm(layout.get()));
+    EXPECT_EQ(16, uct_dcx_sgl_num_klm(layout.get()));
     EXPECT_EQ(bytes_of(all), bytes_of(layout.get()));
 }
 
@@ -223,8 +223,8 @@ TEST(dcx_layout, regular_list_is_a_run)
     }
     ASSERT_EQ("", listed.build(all));
     ASSERT_EQ("", strided.build({{0x1000, 64, 256, 100, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, listed->kind);
-    EXPECT_TRUE(uct_dcx_layout_is_equal(listed.get(), strided.get()));
+    EXPECT_EQ(UCT_DCX_SGL_INTERLEAVED, listed->kind);
+    EXPECT_TRUE(uct_dcx_sgl_is_equal(listed.get(), strided.get()));
 }
 
 TEST(dcx_layout, list_with_one_odd_piece_stays_a_list)
@@ -242,7 +242,7 @@ TEST(dcx_layout, list_with_one_odd_piece_stays_a_list)
 
         with.push_back(odd);
         ASSERT_EQ("", layout.build(with));
-        EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+        EXPECT_EQ(UCT_DCX_SGL_LIST, layout->kind);
         EXPECT_EQ(bytes_of(with), bytes_of(layout.get()));
     }
 }
@@ -252,8 +252,8 @@ TEST(dcx_layout, backwards)
     layout_bench layout;
 
     ASSERT_EQ("", layout.build({{0x2000, 8, 0, 1, 7}, {0x1000, 8, 0, 1, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
-    EXPECT_EQ(0, uct_dcx_layout_overlaps(layout.get()));
+    EXPECT_EQ(UCT_DCX_SGL_LIST, layout->kind);
+    EXPECT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
 }
 
 TEST(dcx_layout, piece_of_many_gigabytes)
@@ -335,9 +335,9 @@ TEST(dcx_layout_rounds, one_entry_for_each_run)
     const runs all = {{0x1000, 8, 64, 50, 7}, {0x5000, 65535, 65535, 50, 8},
                       {0x1008, 4, 4, 50, 7}};
 
-    ASSERT_TRUE(uct_dcx_layout_has_rounds(all.data(), 3));
+    ASSERT_TRUE(uct_dcx_sgl_has_rounds(all.data(), 3));
     ASSERT_EQ("", layout.build_rounds(all));
-    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, layout->kind);
+    EXPECT_EQ(UCT_DCX_SGL_INTERLEAVED, layout->kind);
     EXPECT_EQ(50u, layout->repeat);
     EXPECT_EQ(3u, layout->num);
     EXPECT_EQ(50u * (8 + 65535 + 4), layout->length);
@@ -353,9 +353,9 @@ TEST(dcx_layout_rounds, far_apart)
                           {0x100000 + far.bytes, 5, far.stride, 3, 7}};
         layout_bench layout;
 
-        ASSERT_FALSE(uct_dcx_layout_has_rounds(all.data(), 3));
+        ASSERT_FALSE(uct_dcx_sgl_has_rounds(all.data(), 3));
         ASSERT_EQ("", layout.build_rounds(all));
-        EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+        EXPECT_EQ(UCT_DCX_SGL_LIST, layout->kind);
         EXPECT_EQ(6u, layout->num);
         EXPECT_EQ(bytes_of_rounds(all).size(), layout->length);
         EXPECT_EQ(bytes_of_rounds(all), bytes_of(layout.get()));
@@ -369,7 +369,7 @@ TEST(dcx_layout_rounds, one_round_is_a_list)
     ASSERT_EQ("", layout.build_rounds({{0x1000, 8, 0, 1, 7},
                                        {0x1008, 8, 0, 1, 7},
                                        {0x2000, 8, 0, 1, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, layout->kind);
+    EXPECT_EQ(UCT_DCX_SGL_LIST, layout->kind);
     EXPECT_EQ(2u, layout->num);
 }
 
@@ -379,10 +379,10 @@ TEST(dcx_layout_rounds, adjacent)
     layout_bench piece(1), blocks(1);
 
     ASSERT_EQ("", piece.build_rounds({{0x1000, 32768, 32768, 32768, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_LIST, piece->kind);
+    EXPECT_EQ(UCT_DCX_SGL_LIST, piece->kind);
     EXPECT_EQ(1u << 30, piece->length);
     ASSERT_EQ("", blocks.build_rounds({{0x1000, 32768, 32768, 100000, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_INTERLEAVED, blocks->kind);
+    EXPECT_EQ(UCT_DCX_SGL_INTERLEAVED, blocks->kind);
     EXPECT_EQ(100000u, blocks->repeat);
     EXPECT_EQ(32768ul * 100000, blocks->length);
 }
@@ -405,7 +405,7 @@ int overlap_of(const runs &all)
     layout_bench layout;
 
     EXPECT_EQ("", layout.build(all));
-    return uct_dcx_layout_overlaps(layout.get());
+    return uct_dcx_sgl_overlaps(layout.get());
 }
 
 TEST(dcx_layout_overlap, pieces)
@@ -430,18 +430,18 @@ TEST(dcx_layout_overlap, interleaved)
 {
     layout_bench layout;
 
-    layout->kind       = UCT_DCX_LAYOUT_INTERLEAVED;
+    layout->kind       = UCT_DCX_SGL_INTERLEAVED;
     layout->repeat     = 1000000;
     layout->num        = 2;
     layout->entries[0] = {100, 8, 64, 7, 0};
     layout->entries[1] = {108, 8, 64, 7, 0};
-    EXPECT_EQ(0, uct_dcx_layout_overlaps(layout.get()));
+    EXPECT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
     layout->entries[1].stride = 63;
-    EXPECT_EQ(1, uct_dcx_layout_overlaps(layout.get()));
+    EXPECT_EQ(1, uct_dcx_sgl_overlaps(layout.get()));
     layout->entries[1] = {100 + (64 * 999999) + 8, 8, 100, 7, 0};
-    EXPECT_EQ(0, uct_dcx_layout_overlaps(layout.get()));
+    EXPECT_EQ(0, uct_dcx_sgl_overlaps(layout.get()));
     layout->entries[1].addr--;
-    EXPECT_EQ(1, uct_dcx_layout_overlaps(layout.get()));
+    EXPECT_EQ(1, uct_dcx_sgl_overlaps(layout.get()));
 }
 
 /* --- content -------------------------------------------------------------- */
@@ -453,21 +453,21 @@ TEST(dcx_layout_content, each_field_counts)
 
     ASSERT_EQ("", first.build({same}));
     ASSERT_EQ("", second.build({same}));
-    EXPECT_TRUE(uct_dcx_layout_is_equal(first.get(), second.get()));
+    EXPECT_TRUE(uct_dcx_sgl_is_equal(first.get(), second.get()));
 
     for (run other : runs{{0x1001, 8, 64, 10, 7}, {0x1000, 9, 64, 10, 7},
                           {0x1000, 8, 65, 10, 7}, {0x1000, 8, 64, 11, 7},
                           {0x1000, 8, 64, 10, 6}}) {
         layout_bench layout;
         ASSERT_EQ("", layout.build({other}));
-        EXPECT_FALSE(uct_dcx_layout_is_equal(first.get(), layout.get()));
+        EXPECT_FALSE(uct_dcx_sgl_is_equal(first.get(), layout.get()));
         EXPECT_NE(first->hash, layout->hash);
     }
 
     layout_bench rights;
     rights->access = 1;
     ASSERT_EQ("", rights.build({same}));
-    EXPECT_FALSE(uct_dcx_layout_is_equal(first.get(), rights.get()));
+    EXPECT_FALSE(uct_dcx_sgl_is_equal(first.get(), rights.get()));
 }
 
 /* What is asked first is not all: two contents may have one hash. */
@@ -478,7 +478,7 @@ TEST(dcx_layout_content, same_hash)
     ASSERT_EQ("", first.build({{0x1000, 8, 64, 10, 7}}));
     ASSERT_EQ("", second.build({{0x2000, 8, 64, 10, 7}}));
     second->hash = first->hash;
-    EXPECT_FALSE(uct_dcx_layout_is_equal(first.get(), second.get()));
+    EXPECT_FALSE(uct_dcx_sgl_is_equal(first.get(), second.get()));
 }
 
 /* Tables take the low bits: of neighbours they differ as lots would. */
@@ -501,7 +501,7 @@ TEST(dcx_layout_content, low_bits_of_the_hash)
 
 TEST(dcx_layout_pick, thresholds)
 {
-    const uct_dcx_layout_limits_t limits = {
+    const uct_dcx_sgl_limits_t limits = {
         .max_plain  = 3,
         .max_copy   = 8192,
         .copy       = 512,
@@ -509,21 +509,21 @@ TEST(dcx_layout_pick, thresholds)
         .max_klm    = 100
     };
     const struct {
-        run                   r;
-        uct_dcx_layout_form_t form;
+        run                r;
+        uct_dcx_sgl_form_t form;
     } cases[] = {
-        {{0, 8, 0, 1, 7}, UCT_DCX_LAYOUT_FORM_PLAIN},
-        {{0, 1ul << 29, 0, 1, 7}, UCT_DCX_LAYOUT_FORM_PLAIN},
-        {{0, 4096, 8192, 3, 7}, UCT_DCX_LAYOUT_FORM_PLAIN},
-        {{0, 128, 256, 4, 7}, UCT_DCX_LAYOUT_FORM_COPY},
-        {{0, 129, 256, 4, 7}, UCT_DCX_LAYOUT_FORM_KEY},
-        {{0, 16, 32, 512, 7}, UCT_DCX_LAYOUT_FORM_COPY},
-        {{0, 16, 32, 513, 7}, UCT_DCX_LAYOUT_FORM_KEY}, /* no buffer takes it */
-        {{0, 17, 32, 100, 7}, UCT_DCX_LAYOUT_FORM_KEY},
-        {{0, 64, 70000, 100, 7}, UCT_DCX_LAYOUT_FORM_KEY},
-        {{0, 64, 70000, 101, 7}, UCT_DCX_LAYOUT_FORM_COPY}, /* no key takes it */
-        {{0, 64, 70000, 128, 7}, UCT_DCX_LAYOUT_FORM_COPY},
-        {{0, 64, 70000, 129, 7}, UCT_DCX_LAYOUT_FORM_NONE}
+        {{0, 8, 0, 1, 7}, UCT_DCX_SGL_FORM_PLAIN},
+        {{0, 1ul << 29, 0, 1, 7}, UCT_DCX_SGL_FORM_PLAIN},
+        {{0, 4096, 8192, 3, 7}, UCT_DCX_SGL_FORM_PLAIN},
+        {{0, 128, 256, 4, 7}, UCT_DCX_SGL_FORM_COPY},
+        {{0, 129, 256, 4, 7}, UCT_DCX_SGL_FORM_KEY},
+        {{0, 16, 32, 512, 7}, UCT_DCX_SGL_FORM_COPY},
+        {{0, 16, 32, 513, 7}, UCT_DCX_SGL_FORM_KEY}, /* no buffer takes it */
+        {{0, 17, 32, 100, 7}, UCT_DCX_SGL_FORM_KEY},
+        {{0, 64, 70000, 100, 7}, UCT_DCX_SGL_FORM_KEY},
+        {{0, 64, 70000, 101, 7}, UCT_DCX_SGL_FORM_COPY}, /* no key takes it */
+        {{0, 64, 70000, 128, 7}, UCT_DCX_SGL_FORM_COPY},
+        {{0, 64, 70000, 129, 7}, UCT_DCX_SGL_FORM_NONE}
     };
 
     for (auto &c : cases) {
@@ -539,11 +539,11 @@ TEST(dcx_layout_pick, nothing_is_copied)
     layout_bench layout;
 
     ASSERT_EQ("", layout.build({{0, 1, 2, 4, 7}}));
-    EXPECT_EQ(UCT_DCX_LAYOUT_FORM_NONE, layout.pick({.max_plain  = 3,
-                                                     .max_copy   = 0,
-                                                     .copy       = 512,
-                                                     .copy_piece = 16,
-                                                     .max_klm    = 0}));
+    EXPECT_EQ(UCT_DCX_SGL_FORM_NONE, layout.pick({.max_plain     = 3,
+                                                  .max_copy   = 0,
+                                                  .copy       = 512,
+                                                  .copy_piece = 16,
+                                                  .max_klm    = 0}));
 }
 
 /* --- random --------------------------------------------------------------- */
@@ -623,12 +623,12 @@ TEST(dcx_layout_random, as_a_plain_loop)
         ASSERT_EQ(expected, bytes_of(layout.get()));
         ASSERT_EQ(expected, bytes_of_pieces(layout.get()));
         ASSERT_EQ(distinct.size() < expected.size(),
-                  uct_dcx_layout_overlaps(layout.get()));
+                  uct_dcx_sgl_overlaps(layout.get()));
         kinds[layout->kind]++;
         overlaps += (distinct.size() < expected.size());
     }
-    EXPECT_GT(kinds[UCT_DCX_LAYOUT_LIST], RANDOM_LAYOUTS / 10);
-    EXPECT_GT(kinds[UCT_DCX_LAYOUT_INTERLEAVED], RANDOM_LAYOUTS / 10);
+    EXPECT_GT(kinds[UCT_DCX_SGL_LIST], RANDOM_LAYOUTS / 10);
+    EXPECT_GT(kinds[UCT_DCX_SGL_INTERLEAVED], RANDOM_LAYOUTS / 10);
     EXPECT_GT(overlaps, RANDOM_LAYOUTS / 100);
 }
 
@@ -662,7 +662,7 @@ TEST(dcx_layout_random, rounds_as_a_plain_loop)
         ASSERT_EQ(expected.size(), layout->length);
         ASSERT_EQ(expected, bytes_of(layout.get()));
         ASSERT_EQ(distinct.size() < expected.size(),
-                  uct_dcx_layout_overlaps(layout.get()));
+                  uct_dcx_sgl_overlaps(layout.get()));
         overlaps += (distinct.size() < expected.size());
     }
     EXPECT_GT(overlaps, RANDOM_LAYOUTS / 100);
@@ -692,13 +692,13 @@ TEST(dcx_layout_random, gathered_and_scattered)
             expected.push_back(*reinterpret_cast<uint8_t*>(b.second));
         }
         packed.assign(layout->length, 0);
-        uct_dcx_layout_gather(layout.get(), packed.data());
+        uct_dcx_sgl_gather(layout.get(), packed.data());
         ASSERT_EQ(expected, packed);
 
         for (auto &b : packed) {
             b = random.lot(0, 255);
         }
-        uct_dcx_layout_scatter(layout.get(), packed.data());
+        uct_dcx_sgl_scatter(layout.get(), packed.data());
         scattered = memory;
         memory    = before;
         unsigned pos = 0;

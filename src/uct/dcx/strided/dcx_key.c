@@ -1,0 +1,599 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Which key a layout gets, that of an operation or of an owner, and when it is
+ * there; see dcx_key.h. All that ends in _locked is called with the lock.
+ */
+#include "dcx_key.h"
+#include "dcx_key_make.h"
+#include "dcx_key_queue.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/time/time.h>
+
+
+enum {
+    /* translations of the smallest keys */
+    UCT_DCX_KEY_FEW   = 4,
+
+    /* keys beside those that may be owned: of 255 numbers each they have always
+     * one that was not given up lately */
+    UCT_DCX_KEY_SPARE = (UCT_DCX_STALE_NUMBERS / 255) + 1
+};
+
+
+/* A few translations; as many as a WQE has room for, which is what most faces
+ * have; and as many as the options want and the device can. */
+static void uct_dcx_keys_init_sizes(uct_dcx_keys_t *keys)
+{
+    const uct_dcx_keys_params_t *params = &keys->params;
+    unsigned most = ucs_align_up_pow2(params->max_entries + 1,
+                                      UCT_DCX_SGL_KLM_ALIGN);
+    const unsigned num_klm[UCT_DCX_KEY_SIZES] = {
+        UCT_DCX_KEY_FEW, params->dev->umr.max_inline, most
+    };
+    uct_dcx_key_size_t *size;
+    unsigned i;
+
+    for (i = 0; i < UCT_DCX_KEY_KINDS; ++i) {
+        size           = &keys->sizes[i];
+        size->is_owned = (i >= UCT_DCX_KEY_SIZES);
+        size->num_klm  = ucs_min(num_klm[i % UCT_DCX_KEY_SIZES],
+                                 ucs_min(most, params->dev->umr.max_klm));
+        size->max      = size->is_owned ?
+                         params->max_owned + UCT_DCX_KEY_SPARE :
+                         params->max_keys;
+        ucs_list_head_init(&size->lru);
+        ucs_list_head_init(&size->batches);
+    }
+}
+
+
+ucs_status_t uct_dcx_keys_init(uct_dcx_keys_t *keys,
+                               const uct_dcx_keys_params_t *params)
+{
+    unsigned i;
+
+    memset(keys, 0, sizeof(*keys));
+    keys->params  = *params;
+    keys->timeout = ucs_time_from_sec(UCT_DCX_KEY_TIMEOUT);
+    for (i = 0; i < UCT_DCX_KEY_BUCKETS; ++i) {
+        ucs_list_head_init(&keys->names[i]);
+    }
+    ucs_list_head_init(&keys->handles);
+    ucs_list_head_init(&keys->pending);
+    ucs_list_head_init(&keys->leaving);
+    uct_dcx_keys_init_sizes(keys);
+    return ucs_spinlock_init(&keys->lock, 0);
+}
+
+
+static void uct_dcx_keys_close(uct_dcx_keys_t *keys)
+{
+    uct_dcx_key_batch_t *batch, *next;
+    uct_dcx_key_size_t *size;
+
+    uct_dcx_umr_cleanup(&keys->umr);
+    for (size = keys->sizes; size < keys->sizes + UCT_DCX_KEY_KINDS;
+         ++size) {
+        ucs_list_for_each_safe(batch, next, &size->batches, list) {
+            uct_dcx_key_batch_destroy(batch);
+        }
+    }
+}
+
+
+void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys)
+{
+    const uct_dcx_keys_stats_t *stats = &keys->stats;
+    const char *name                  = uct_dcx_device_name(keys->params.dev);
+
+    if (keys->is_open) {
+        ucs_info("%s: layouts: %lu hits, %lu misses, %lu evictions, %lu times "
+                 "exhausted; %lu set in handles; %lu invalidated, %lu failures; "
+                 "%u keys, %lu doorbells", name, stats->hits, stats->misses,
+                 stats->evictions, stats->exhausted, stats->sets,
+                 stats->invalidated, stats->failures, stats->num_keys,
+                 keys->umr.num_doorbells);
+        uct_dcx_keys_close(keys);
+    }
+    ucs_spinlock_destroy(&keys->lock);
+}
+
+
+ucs_status_t
+uct_dcx_keys_open(uct_dcx_keys_t *keys, const uct_dcx_devx_path_t *path)
+{
+    const uct_dcx_device_t *dev = keys->params.dev;
+    ucs_status_t status         = UCS_OK;
+
+    if (!dev->has_devx || !dev->umr.has_keys) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    ucs_spin_lock(&keys->lock);
+    while (keys->status == UCS_INPROGRESS) { /* another thread does it */
+        uct_dcx_keys_yield(keys);
+    }
+    if (!keys->is_open) {
+        uct_dcx_keys_begin_command(keys);
+        status = uct_dcx_umr_init(&keys->umr, dev, path);
+        uct_dcx_keys_end_command(keys, UCS_OK);
+        __atomic_store_n(&keys->is_open, status == UCS_OK, __ATOMIC_RELEASE);
+    }
+    ucs_spin_unlock(&keys->lock);
+    return status;
+}
+
+
+unsigned uct_dcx_keys_max_klm(const uct_dcx_keys_t *keys)
+{
+    return keys->sizes[UCT_DCX_KEY_SIZES - 1].num_klm;
+}
+
+
+/* --- getting one ---------------------------------------------------------- */
+
+static uint32_t uct_dcx_keys_clock(void)
+{
+    return (uint64_t)ucs_time_to_msec(ucs_get_time());
+}
+
+
+/* The key of a size that is first to take another layout */
+static uct_dcx_key_t *
+uct_dcx_keys_victim(const uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
+                    const uct_dcx_sgl_t *layout, uint32_t *number_p)
+{
+    uct_dcx_key_t *key;
+
+    ucs_list_for_each(key, &size->lru, list) {
+        if ((!key->is_new ||
+             (uct_dcx_keys_clock() - key->since >= UCT_DCX_KEY_GRACE)) &&
+            uct_dcx_keys_next_number(keys, key, layout->access,
+                                     number_p)) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+
+static void uct_dcx_keys_fill(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                              const uct_dcx_sgl_t *layout, uint32_t number)
+{
+    int is_idle = uct_dcx_umr_is_idle(&keys->umr);
+
+    keys->stats.misses++;
+    if (key->state != UCT_DCX_KEY_FREE) {
+        keys->stats.evictions++;
+    }
+
+    uct_dcx_keys_post(keys, key, layout, number);
+    key->is_new = 1;
+    key->since  = uct_dcx_keys_clock();
+    if (is_idle) {
+        uct_dcx_keys_ring(keys);
+    }
+}
+
+
+/* What of a size can be had for a layout that is nowhere */
+static ucs_status_t
+uct_dcx_keys_miss(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
+                  const uct_dcx_sgl_t *layout)
+{
+    uct_dcx_key_t *key;
+    uint32_t number;
+
+    if (!uct_dcx_keys_can_post(keys)) {
+        uct_dcx_keys_ring(keys);
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    key = uct_dcx_keys_victim(keys, size, layout, &number);
+    if (key == NULL) {
+        keys->stats.exhausted++;
+        return ((size->num > 0) || size->is_growing) ? UCS_ERR_BUSY :
+                                                       UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    uct_dcx_keys_fill(keys, key, layout, number);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+/* Returns 1 if one more key of a size can be held: it is @key, which is
+ * held already, or another one. */
+static int uct_dcx_key_can_hold(const uct_dcx_key_size_t *size,
+                                const uct_dcx_key_t *key)
+{
+    return ((key != NULL) && (key->held > 0)) ||
+           (size->num_held < size->max / 2);
+}
+
+
+/* It has the layout. Returns as uct_dcx_keys_get(). */
+static ucs_status_t
+uct_dcx_keys_hit(uct_dcx_keys_t *keys, uct_dcx_key_t *key, int is_held)
+{
+    if (key->state == UCT_DCX_KEY_PENDING) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    if (key->state == UCT_DCX_KEY_FAILED) {
+        uct_dcx_keys_unhash(keys, key);
+        key->is_new = 0;
+        return UCS_ERR_IO_ERROR;
+    }
+
+    /* the first use is of the one who missed it */
+    keys->stats.hits += !key->is_new;
+    key->is_new       = 0;
+    if (key->users++ == 0) {
+        ucs_list_del(&key->list);
+    }
+    if (is_held && (key->held++ == 0)) {
+        key->size->num_held++;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_dcx_keys_get_locked(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
+                        int is_held, uct_dcx_key_t **key_p)
+{
+    uct_dcx_key_size_t *size;
+
+    if (UCS_STATUS_IS_ERR(keys->status)) {
+        return keys->status;
+    }
+
+    *key_p = uct_dcx_keys_find(keys, layout);
+    if ((*key_p != NULL) &&
+        (!is_held || uct_dcx_key_can_hold((*key_p)->size, *key_p))) {
+        return uct_dcx_keys_hit(keys, *key_p, is_held);
+    }
+
+    size = uct_dcx_keys_size(keys->sizes, uct_dcx_sgl_num_klm(layout));
+    if ((size == NULL) || (is_held && !uct_dcx_key_can_hold(size, NULL))) {
+        keys->stats.exhausted++;
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    if ((size->num < size->max) && !size->is_growing &&
+        (ucs_list_is_empty(&size->lru) ||
+         uct_dcx_key_is_named(ucs_list_head(&size->lru, uct_dcx_key_t,
+                                            list)))) {
+        uct_dcx_keys_grow(keys, size);
+        return uct_dcx_keys_get_locked(keys, layout, is_held, key_p);
+    }
+    return uct_dcx_keys_miss(keys, size, layout);
+}
+
+
+ucs_status_t
+uct_dcx_keys_get(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout,
+                 int is_held, uct_dcx_key_t **key_p)
+{
+    ucs_status_t status;
+
+    ucs_spin_lock(&keys->lock);
+    uct_dcx_keys_poll(keys);
+    status = uct_dcx_keys_get_locked(keys, layout, is_held, key_p);
+    ucs_spin_unlock(&keys->lock);
+    return status;
+}
+
+
+/* One that has lost its layout meanwhile is first to take another. */
+void uct_dcx_keys_put(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                      int is_held)
+{
+    ucs_spin_lock(&keys->lock);
+    if (is_held && (--key->held == 0)) {
+        key->size->num_held--;
+    }
+    if ((--key->users == 0) && (key->state != UCT_DCX_KEY_GOING)) {
+        if (key->state == UCT_DCX_KEY_FREE) {
+            ucs_list_add_head(&key->size->lru, &key->list);
+        } else {
+            ucs_list_add_tail(&key->size->lru, &key->list);
+        }
+    }
+    ucs_spin_unlock(&keys->lock);
+}
+
+
+uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys,
+                                uct_dcx_key_t *key)
+{
+    ucs_spin_lock(&keys->lock);
+    key->is_given = 1;
+    ucs_spin_unlock(&keys->lock);
+    return key->rkey;
+}
+
+
+/* --- owned ones ----------------------------------------------------------- */
+
+/* The number of the next owner: no peer has it. Variants are used in turn, so if
+ * the next one was given up lately, most others were. */
+static int uct_dcx_keys_number(const uct_dcx_keys_t *keys,
+                               uct_dcx_key_t *key, int is_thorough)
+{
+    uint32_t next = (key->lkey & ~0xffu) | (uint8_t)(key->lkey + 1);
+
+    if (!uct_dcx_keys_is_stale(keys, next)) {
+        key->lkey = next;
+        return 1;
+    }
+    return is_thorough &&
+           uct_dcx_keys_next_number(keys, key, IBV_ACCESS_REMOTE_READ,
+                                    &key->lkey);
+}
+
+
+static uct_dcx_key_t *
+uct_dcx_keys_find_number(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
+                         int is_thorough)
+{
+    uct_dcx_key_t *key;
+
+    ucs_list_for_each(key, &size->lru, list) {
+        if (uct_dcx_keys_number(keys, key, is_thorough)) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+
+/* None was found: makes more, or waits for who does. Returns whether there may be
+ * one now. */
+static int uct_dcx_keys_more(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
+{
+    if (size->num < size->max) {
+        return uct_dcx_keys_grow(keys, size);
+    }
+
+    if (size->is_growing == 0) {
+        return 0;
+    }
+
+    uct_dcx_keys_yield(keys);
+    return 1;
+}
+
+
+/* One that nobody owns; makes more of them if there is none. */
+static uct_dcx_key_t *
+uct_dcx_keys_take(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
+{
+    uct_dcx_key_t *key;
+
+    do {
+        key = uct_dcx_keys_find_number(keys, size, 0);
+    } while ((key == NULL) && uct_dcx_keys_more(keys, size));
+
+    if (key == NULL) {
+        key = uct_dcx_keys_find_number(keys, size, 1);
+    }
+    if (key != NULL) {
+        key->rkey    = key->lkey;
+        key->is_lost = 0;
+        ucs_list_del(&key->list);
+        ucs_list_head_init(&key->list);
+    }
+    return key;
+}
+
+
+/* Its layout is gone. 'is_given': a peer has the number. */
+static void uct_dcx_keys_leave(uct_dcx_keys_t *keys,
+                               uct_dcx_key_t *key, int is_given)
+{
+    key->is_given = is_given;
+    uct_dcx_keys_retire(keys, key);
+    ucs_list_add_tail(&key->size->lru, &key->list);
+}
+
+
+static ucs_status_t
+uct_dcx_keys_own_locked(uct_dcx_keys_t *keys, unsigned num_klm,
+                        uct_dcx_key_t **key_p)
+{
+    uct_dcx_key_size_t *size = uct_dcx_keys_size(&keys->sizes[
+                                                 UCT_DCX_KEY_SIZES],
+                                                 num_klm);
+
+    if (size == NULL) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    if (UCS_STATUS_IS_ERR(keys->status)) {
+        return keys->status;
+    }
+
+    if (size->num_owned == keys->params.max_owned) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    size->num_owned++; /* taking it may let go of the lock */
+    *key_p = uct_dcx_keys_take(keys, size);
+    if ((*key_p != NULL) && !UCS_STATUS_IS_ERR(keys->status)) {
+        return UCS_OK;
+    }
+
+    if (*key_p != NULL) {
+        uct_dcx_keys_leave(keys, *key_p, 0);
+    }
+    size->num_owned--;
+    return UCS_ERR_IO_ERROR;
+}
+
+
+ucs_status_t uct_dcx_keys_own(uct_dcx_keys_t *keys, unsigned num_klm,
+                              uct_dcx_key_t **key_p)
+{
+    ucs_status_t status;
+
+    ucs_spin_lock(&keys->lock);
+    status = uct_dcx_keys_own_locked(keys, num_klm, key_p);
+    ucs_spin_unlock(&keys->lock);
+    return status;
+}
+
+
+static int uct_dcx_keys_can_set(uct_dcx_keys_t *keys,
+                                const uct_dcx_key_t *key)
+{
+    return (key->state != UCT_DCX_KEY_PENDING) &&
+           (key->state != UCT_DCX_KEY_GOING) && uct_dcx_keys_can_post(keys);
+}
+
+
+/* For one that has lost its layout, as peers have its number. Making keys lets
+ * go of the lock. */
+static ucs_status_t
+uct_dcx_keys_exchange(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p)
+{
+    uct_dcx_key_t *key = uct_dcx_keys_take(keys, (*key_p)->size);
+
+    if (key == NULL) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    uct_dcx_keys_leave(keys, *key_p, 1);
+    *key_p = key;
+    return UCS_OK;
+}
+
+
+/* Whether the device has this layout in it */
+static int uct_dcx_keys_has(const uct_dcx_key_t *key,
+                            const uct_dcx_sgl_t *layout)
+{
+    return (key->state == UCT_DCX_KEY_READY) &&
+           (key->layout->start == layout->start) &&
+           uct_dcx_sgl_is_equal(key->layout, layout);
+}
+
+
+/* May let go of the lock, but not from when the layout before is replaced. */
+static ucs_status_t
+uct_dcx_keys_set_locked(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
+                        int is_given, const uct_dcx_sgl_t *layout)
+{
+    ucs_status_t status = UCS_OK;
+
+    if ((keys->status == UCS_OK) && uct_dcx_keys_has(*key_p, layout)) {
+        keys->stats.sets++;
+        return UCS_OK;
+    }
+
+    if (!uct_dcx_keys_can_set(keys, *key_p)) {
+        uct_dcx_keys_poll(keys);
+    }
+
+    if (uct_dcx_keys_can_set(keys, *key_p) && (*key_p)->is_lost &&
+        is_given) {
+        status = uct_dcx_keys_exchange(keys, key_p);
+    }
+
+    if (UCS_STATUS_IS_ERR(keys->status)) {
+        status = keys->status;
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (!uct_dcx_keys_can_set(keys, *key_p)) {
+        uct_dcx_keys_ring(keys);
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_dcx_keys_post(keys, *key_p, layout, (*key_p)->lkey);
+    (*key_p)->is_lost = 0;
+    keys->stats.sets++;
+    return UCS_OK;
+}
+
+
+ucs_status_t
+uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
+                 int is_given, const uct_dcx_sgl_t *layout)
+{
+    ucs_status_t status;
+
+    ucs_spin_lock(&keys->lock);
+    status = uct_dcx_keys_set_locked(keys, key_p, is_given, layout);
+    ucs_spin_unlock(&keys->lock);
+    return status;
+}
+
+
+static ucs_status_t uct_dcx_keys_state(const uct_dcx_keys_t *keys,
+                                       const uct_dcx_key_t *key)
+{
+    static const ucs_status_t result[] = {
+        [UCT_DCX_KEY_FREE]    = UCS_ERR_NO_ELEM,
+        [UCT_DCX_KEY_PENDING] = UCS_INPROGRESS,
+        [UCT_DCX_KEY_READY]   = UCS_OK,
+        [UCT_DCX_KEY_FAILED]  = UCS_ERR_IO_ERROR,
+        [UCT_DCX_KEY_GOING]   = UCS_ERR_NO_ELEM
+    };
+
+    return ((key->state == UCT_DCX_KEY_PENDING) &&
+            (keys->status != UCS_OK)) ? keys->status : result[key->state];
+}
+
+
+ucs_status_t
+uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key)
+{
+    ucs_status_t status;
+
+    ucs_spin_lock(&keys->lock);
+    status = uct_dcx_keys_state(keys, key);
+    ucs_spin_unlock(&keys->lock);
+    return status;
+}
+
+
+ucs_status_t
+uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    ucs_status_t status;
+
+    ucs_spin_lock(&keys->lock);
+    if (key->state == UCT_DCX_KEY_PENDING) {
+        uct_dcx_keys_poll(keys);
+        uct_dcx_keys_ring(keys);
+    }
+    status = uct_dcx_keys_state(keys, key);
+    ucs_spin_unlock(&keys->lock);
+    return status;
+}
+
+
+void uct_dcx_keys_disown(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                         int is_given)
+{
+    uct_dcx_keys_forget_key(keys, key);
+    ucs_spin_lock(&keys->lock);
+    key->size->num_owned--;
+    uct_dcx_keys_leave(keys, key, is_given);
+    ucs_spin_unlock(&keys->lock);
+}
+
+
+void uct_dcx_keys_query(uct_dcx_keys_t *keys, uct_dcx_keys_stats_t *stats)
+{
+    ucs_spin_lock(&keys->lock);
+    *stats           = keys->stats;
+    stats->doorbells = keys->umr.num_doorbells;
+    ucs_spin_unlock(&keys->lock);
+}

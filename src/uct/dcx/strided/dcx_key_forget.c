@@ -1,0 +1,294 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Layouts whose memory goes; see dcx_key.h. Those that name it are marked:
+ * they are out of use at once, and are invalidated in the order in which they
+ * were marked. The thread that marks them waits for that, without the lock.
+ * Those that name the number of one are marked before it, so they are gone when
+ * it is.
+ */
+#include "dcx_key_queue.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/time/time.h>
+
+
+/* The progress of the queue, as a thread that waits has seen it */
+typedef struct uct_dcx_keys_watch {
+    ucs_time_t since;
+    uint64_t   failures;
+    uint16_t   ci;
+} uct_dcx_keys_watch_t;
+
+
+/* --- marking -------------------------------------------------------------- */
+
+/* Returns 1 if a layout names this key; if @mem is not NULL, by this handle. */
+static inline int
+uct_dcx_key_names(const uct_dcx_key_name_t *name, uint32_t lkey,
+                  const uct_dcx_mem_t *mem)
+{
+    return (name->lkey == lkey) && uct_dcx_key_has_name(name) &&
+           ((mem == NULL) || (name->mem == mem));
+}
+
+
+static void uct_dcx_keys_mark_names(uct_dcx_keys_t *keys, uint32_t lkey,
+                                    const uct_dcx_mem_t *mem)
+{
+    const uct_dcx_key_name_t *name;
+
+    ucs_list_for_each(name, uct_dcx_keys_names(keys, lkey), list) {
+        if (uct_dcx_key_names(name, lkey, mem)) {
+            uct_dcx_keys_mark(keys, name->key);
+        }
+    }
+}
+
+
+/* Returns 1 if it was not marked before. Only owned keys are named. */
+static int
+uct_dcx_keys_mark_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    int is_listed = key->users == 0;
+
+    if (key->state == UCT_DCX_KEY_GOING) {
+        return 0;
+    }
+
+    if (key->state != UCT_DCX_KEY_FREE) {
+        uct_dcx_keys_unhash(keys, key);
+    }
+
+    key->is_new = 0;
+    if (uct_dcx_key_is_named(key)) {
+        key->state   = UCT_DCX_KEY_GOING;
+        key->is_lost = 1;
+    }
+    if (key->size->is_owned) {
+        uct_dcx_keys_mark_names(keys, key->lkey, NULL);
+    }
+    if (key->state == UCT_DCX_KEY_FREE) {
+        return 0;
+    }
+
+    if (is_listed) {
+        ucs_list_del(&key->list);
+    }
+    ucs_list_add_tail(&keys->leaving, &key->list);
+    return 1;
+}
+
+
+void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    keys->stats.invalidated += uct_dcx_keys_mark_key(keys, key);
+}
+
+
+/* --- waiting -------------------------------------------------------------- */
+
+/* Another kind of key may get its index then, but not a number that a peer may
+ * have. */
+static void uct_dcx_keys_keep_numbers(uct_dcx_keys_t *keys,
+                                      const uct_dcx_key_t *key)
+{
+    const uct_dcx_keys_params_t *params = &keys->params;
+    unsigned i;
+
+    if (params->add_stale == NULL) {
+        return;
+    }
+
+    params->add_stale(params->arg, key->lkey);
+    for (i = 0; i < UCT_DCX_STALE_NUMBERS; ++i) {
+        if (keys->stale.numbers[i] >> 8 == key->obj.number) {
+            params->add_stale(params->arg, keys->stale.numbers[i]);
+        }
+    }
+}
+
+
+/* The one that is GOING and was marked first; there is one. */
+static uct_dcx_key_t *uct_dcx_keys_first_going(uct_dcx_keys_t *keys)
+{
+    uct_dcx_key_t *key;
+
+    ucs_list_for_each(key, &keys->pending, list) {
+        if (key->state == UCT_DCX_KEY_GOING) {
+            return key;
+        }
+    }
+    return ucs_list_head(&keys->leaving, uct_dcx_key_t, list);
+}
+
+
+/* The queue is of no use: keys go themselves, one after the other. */
+static void uct_dcx_keys_destroy_going(uct_dcx_keys_t *keys)
+{
+    uct_dcx_key_t *key     = uct_dcx_keys_first_going(keys);
+    ucs_status_t status    = keys->status;
+    uct_dcx_devx_obj_t obj = key->obj;
+
+    ucs_list_del(&key->list);
+    uct_dcx_keys_keep_numbers(keys, key);
+    key->obj.obj = NULL;
+    uct_dcx_keys_begin_command(keys);
+    uct_dcx_devx_destroy(&obj);
+    uct_dcx_keys_end_command(keys, status);
+    uct_dcx_keys_gone(keys, key);
+}
+
+
+static void uct_dcx_keys_watch(const uct_dcx_keys_t *keys,
+                               uct_dcx_keys_watch_t *watch)
+{
+    watch->since    = ucs_get_time();
+    watch->failures = keys->stats.failures;
+    watch->ci       = keys->umr.qp.sq.ci;
+}
+
+
+/* The time is taken before the queue is looked at: a thread that was stopped
+ * for long finds what has completed meanwhile. */
+static void
+uct_dcx_keys_look(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
+{
+    ucs_time_t now = ucs_get_time();
+
+    uct_dcx_keys_ring(keys);
+    uct_dcx_keys_poll(keys);
+    if ((watch->failures != keys->stats.failures) ||
+        (watch->ci != keys->umr.qp.sq.ci)) {
+        uct_dcx_keys_watch(keys, watch);
+    } else if ((keys->status == UCS_OK) &&
+               (now - watch->since > keys->timeout)) {
+        uct_dcx_keys_give_up(keys, "does not move");
+    } else {
+        uct_dcx_keys_yield(keys);
+    }
+}
+
+
+/* Brings what other threads wait for forward, too. Something is GOING if the
+ * queue is of no use. */
+static void
+uct_dcx_keys_go_on(uct_dcx_keys_t *keys, uct_dcx_keys_watch_t *watch)
+{
+    if (UCS_STATUS_IS_ERR(keys->status)) {
+        uct_dcx_keys_destroy_going(keys);
+    } else {
+        uct_dcx_keys_look(keys, watch);
+    }
+}
+
+
+/* Returns whether the device may have a layout that names a key and is not in
+ * use: it is GOING, or another one is to come in its place. If that has failed,
+ * or never comes, the key is marked. */
+static int uct_dcx_keys_is_left(uct_dcx_keys_t *keys,
+                                const uct_dcx_key_name_t *name)
+{
+    const uct_dcx_key_t *key = name->key;
+
+    if ((key->state == UCT_DCX_KEY_FREE) ||
+        (key->state == UCT_DCX_KEY_FAILED) ||
+        ((key->state == UCT_DCX_KEY_PENDING) &&
+         UCS_STATUS_IS_ERR(keys->status))) {
+        uct_dcx_keys_mark(keys, name->key);
+    }
+    return (key->state == UCT_DCX_KEY_GOING) ||
+           ((key->state == UCT_DCX_KEY_PENDING) && (key->was != 0));
+}
+
+
+static int uct_dcx_keys_num_left(uct_dcx_keys_t *keys, uint32_t lkey)
+{
+    int num = 0;
+    const uct_dcx_key_name_t *name;
+
+    ucs_list_for_each(name, uct_dcx_keys_names(keys, lkey), list) {
+        num += (name->lkey == lkey) && uct_dcx_keys_is_left(keys, name);
+    }
+    return num;
+}
+
+
+/* Returns 1 if the device may have a layout that names this key. */
+static int uct_dcx_keys_are_left(uct_dcx_keys_t *keys, uint32_t lkey)
+{
+    return (uct_dcx_keys_num_left(keys, lkey) > 0) ||
+           (uct_dcx_keys_num_left(keys, UCT_DCX_KEY_ANY_LKEY) > 0);
+}
+
+
+/* Waits until the device has no layout that names this key, but for those that
+ * are in use. */
+static void uct_dcx_keys_wait(uct_dcx_keys_t *keys, uint32_t lkey)
+{
+    uct_dcx_keys_watch_t watch;
+
+    uct_dcx_keys_watch(keys, &watch);
+    while (uct_dcx_keys_are_left(keys, lkey)) {
+        uct_dcx_keys_go_on(keys, &watch);
+    }
+}
+
+
+/* --- both ----------------------------------------------------------------- */
+
+int uct_dcx_keys_forget_lkey(uct_dcx_keys_t *keys, uint32_t lkey,
+                             int is_waiting)
+{
+    int is_gone;
+
+    ucs_spin_lock(&keys->lock);
+    uct_dcx_keys_mark_names(keys, lkey, NULL);
+    if (is_waiting) {
+        uct_dcx_keys_wait(keys, lkey);
+    }
+    is_gone = !uct_dcx_keys_are_left(keys, lkey);
+    ucs_spin_unlock(&keys->lock);
+    return is_gone;
+}
+
+
+/* Also where no layout names it any more, one that does may be on the device, if
+ * what was set in its place is on its way. */
+void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
+{
+    uint32_t lkey = uct_dcx_mem_strict_lkey(mem);
+
+    ucs_spin_lock(&keys->lock);
+    uct_dcx_keys_mark_names(keys, lkey, mem);
+    uct_dcx_keys_wait(keys, lkey);
+    ucs_spin_unlock(&keys->lock);
+}
+
+
+int uct_dcx_keys_is_named(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
+{
+    uint32_t lkey = uct_dcx_mem_strict_lkey(mem);
+    int num       = 0;
+    const uct_dcx_key_name_t *name;
+
+    ucs_spin_lock(&keys->lock);
+    ucs_list_for_each(name, uct_dcx_keys_names(keys, lkey), list) {
+        num += uct_dcx_key_names(name, lkey, mem);
+    }
+    ucs_spin_unlock(&keys->lock);
+    return num > 0;
+}
+
+
+void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    uct_dcx_keys_watch_t watch;
+
+    ucs_spin_lock(&keys->lock);
+    uct_dcx_keys_mark_key(keys, key);
+    uct_dcx_keys_watch(keys, &watch);
+    while (key->state == UCT_DCX_KEY_GOING) {
+        uct_dcx_keys_go_on(keys, &watch);
+    }
+    ucs_spin_unlock(&keys->lock);
+}

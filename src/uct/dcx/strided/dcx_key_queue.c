@@ -1,0 +1,413 @@
+/* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
+/*
+ * Keys and the UMR queue; see dcx_key_queue.h.
+ */
+#include "dcx_key_queue.h"
+#include "uct/dcx/ucx/dcx_ucx.h"
+
+#include <ucs/debug/log.h>
+
+
+enum {
+    /* After so many failures of the queue its keys go instead of layouts. */
+    UCT_DCX_KEY_ROUNDS = 3
+};
+
+
+/* --- names ---------------------------------------------------------------- */
+
+static inline void
+uct_dcx_key_add_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                     uint32_t lkey, const uct_dcx_mem_t *mem)
+{
+    uct_dcx_key_name_t *name = &key->names[key->num_names++];
+
+    name->key  = key;
+    name->mem  = mem;
+    name->lkey = lkey;
+    ucs_list_add_tail(uct_dcx_keys_names(keys, lkey), &name->list);
+}
+
+
+static inline void
+uct_dcx_key_drop_names(uct_dcx_key_name_t *name, unsigned *num_p)
+{
+    for (; *num_p > 0; --*num_p, ++name) {
+        ucs_list_del(&name->list);
+    }
+}
+
+
+/* The device has none of its layouts. */
+static void uct_dcx_key_unname(uct_dcx_key_t *key)
+{
+    uct_dcx_key_drop_names(key->names, &key->num_names);
+    uct_dcx_key_drop_names(key->past, &key->num_past);
+}
+
+
+/* What it names counts until the layout that takes its place has arrived. */
+static UCS_F_NOINLINE void
+uct_dcx_key_age_names(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    uct_dcx_key_name_t *past = key->past;
+
+    if (key->num_past > 0) {
+        uct_dcx_key_unname(key);
+        uct_dcx_key_add_name(keys, key, UCT_DCX_KEY_ANY_LKEY, NULL);
+    }
+
+    key->past      = key->names;
+    key->num_past  = key->num_names;
+    key->names     = past;
+    key->num_names = 0;
+}
+
+
+/* Returns 1 if the device has, and gets, layouts that name one key, the
+ * same. */
+static inline int uct_dcx_key_is_same_name(const uct_dcx_key_t *key,
+                                           const uct_dcx_sgl_t *layout)
+{
+    const uct_dcx_sgl_entry_t *entry = layout->entries;
+    const uct_dcx_sgl_entry_t *end   = entry + layout->num;
+    const uct_dcx_key_name_t *name   = key->names;
+
+    if ((key->num_names != 1) || (key->num_past != 0)) {
+        return 0;
+    }
+
+    if (layout->num_mems > 0) {
+        return (layout->num_mems == 1) && (name->mem == layout->mems[0]) &&
+               (name->lkey == uct_dcx_mem_strict_lkey(name->mem));
+    }
+
+    while ((entry < end) && (entry->lkey == name->lkey)) {
+        ++entry;
+    }
+    return entry == end;
+}
+
+
+/* Names what a layout of the key names from now on: handles, or keys alone. */
+static inline void
+uct_dcx_key_name(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                 const uct_dcx_sgl_t *layout)
+{
+    const uct_dcx_sgl_entry_t *entry = layout->entries;
+    const uct_dcx_sgl_entry_t *end   = entry + layout->num;
+    uint32_t lkey                    = UCT_DCX_KEY_ANY_LKEY;
+    unsigned i;
+
+    if (uct_dcx_key_is_same_name(key, layout)) {
+        return;
+    }
+
+    if (key->num_names > 0) {
+        uct_dcx_key_age_names(keys, key);
+    }
+
+    for (i = 0; i < layout->num_mems; ++i) {
+        uct_dcx_key_add_name(keys, key,
+                             uct_dcx_mem_strict_lkey(layout->mems[i]),
+                             layout->mems[i]);
+    }
+
+    for (; (i == 0) && (entry < end); ++entry) {
+        if (entry->lkey != lkey) { /* most have that of the one before */
+            lkey = entry->lkey;
+            uct_dcx_key_add_name(keys, key, lkey, NULL);
+        }
+    }
+}
+
+
+/* --- content -------------------------------------------------------------- */
+
+static uct_dcx_key_t **
+uct_dcx_keys_bucket(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
+{
+    return &keys->buckets[layout->hash % UCT_DCX_KEY_BUCKETS];
+}
+
+
+uct_dcx_key_t *
+uct_dcx_keys_find(uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
+{
+    uct_dcx_key_t *key = *uct_dcx_keys_bucket(keys, layout);
+
+    while ((key != NULL) && !uct_dcx_sgl_is_equal(key->layout, layout)) {
+        key = key->chain;
+    }
+    return key;
+}
+
+
+void uct_dcx_keys_hash(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    uct_dcx_key_t **bucket = uct_dcx_keys_bucket(keys, key->layout);
+
+    keys->stats.num_set++;
+    if (!key->size->is_owned) {
+        key->chain = *bucket;
+        *bucket    = key;
+    }
+}
+
+
+void uct_dcx_keys_unhash(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    uct_dcx_key_t **link = uct_dcx_keys_bucket(keys, key->layout);
+
+    keys->stats.num_set--;
+    key->state = UCT_DCX_KEY_FREE;
+    if (key->size->is_owned) {
+        return;
+    }
+
+    while (*link != key) {
+        link = &(*link)->chain;
+    }
+    *link = key->chain;
+}
+
+
+/* --- the queue ------------------------------------------------------------ */
+
+/* It is not pending any more; nobody is its user, but who owns it. */
+static void uct_dcx_keys_settle(uct_dcx_keys_t *keys,
+                                uct_dcx_key_t *key,
+                                uct_dcx_key_state_t state)
+{
+    key->state = state;
+    ucs_list_del(&key->list);
+    if (key->size->is_owned) {
+        ucs_list_head_init(&key->list);
+    } else {
+        ucs_list_add_tail(&key->size->lru, &key->list);
+    }
+}
+
+
+void uct_dcx_keys_retire(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    if (key->is_given) {
+        uct_dcx_stale_add(&keys->stale, key->lkey);
+        keys->num_given++;
+        key->is_given = 0;
+    }
+}
+
+
+/* If it is in use, it may be taken when its last user lets go of it. */
+void uct_dcx_keys_gone(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    uct_dcx_keys_retire(keys, key);
+    uct_dcx_key_unname(key);
+    key->state = UCT_DCX_KEY_FREE;
+    if (key->size->is_owned) {
+        ucs_list_head_init(&key->list);
+    } else if (key->users == 0) {
+        ucs_list_add_head(&key->size->lru, &key->list);
+    }
+}
+
+
+static int uct_dcx_keys_precedes(uint16_t a, uint16_t b)
+{
+    return (int16_t)(a - b) <= 0;
+}
+
+
+/* Those whose WQEs end at WQEBB 'until' or before */
+static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
+{
+    uct_dcx_key_t *key, *next;
+
+    ucs_list_for_each_safe(key, next, &keys->pending, list) {
+        if (!uct_dcx_keys_precedes(key->end, until)) {
+            break;
+        }
+        if (key->state == UCT_DCX_KEY_PENDING) {
+            uct_dcx_key_drop_names(key->past, &key->num_past);
+            uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_READY);
+        } else {
+            ucs_list_del(&key->list);
+            uct_dcx_keys_gone(keys, key);
+            keys->num_tries = 0;
+        }
+    }
+}
+
+
+/* Those behind the WQE that failed were not executed: their layouts are asked
+ * for again, but for those of owners, which stay pending, as do those that are
+ * GOING. They may have been changed by half, so the device counts as having
+ * them. */
+static void uct_dcx_keys_settle_failed(uct_dcx_keys_t *keys)
+{
+    const uct_dcx_umr_t *umr = &keys->umr;
+    int is_going             = 0;
+    uct_dcx_key_t *key, *next;
+
+    uct_dcx_keys_settle_until(keys, umr->failed);
+    ucs_list_for_each_safe(key, next, &keys->pending, list) {
+        if (key->state == UCT_DCX_KEY_GOING) {
+            is_going = 1;
+        } else if (uct_dcx_keys_precedes(key->begin, umr->failed)) {
+            ucs_error("%s: the UMR of key 0x%x, %s of %u entries and %lu "
+                      "bytes, failed: %s", uct_dcx_device_name(
+                      keys->params.dev), key->lkey,
+                      (key->layout->kind == UCT_DCX_SGL_LIST) ?
+                      "a list" : "blocks", key->layout->num,
+                      key->layout->length, umr->error->reason);
+            uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_FAILED);
+        } else if (!key->size->is_owned) {
+            uct_dcx_keys_unhash(keys, key);
+            key->is_new = 0;
+            uct_dcx_keys_settle(keys, key, UCT_DCX_KEY_FREE);
+        }
+    }
+    keys->num_tries += is_going;
+}
+
+
+/* The WQEs of a key that is PENDING or GOING */
+static UCS_F_ALWAYS_INLINE void
+uct_dcx_keys_post_wqes(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
+{
+    uct_dcx_umr_t *umr = &keys->umr;
+
+    key->begin = umr->qp.sq.pi;
+    if (key->state == UCT_DCX_KEY_GOING) {
+        uct_dcx_umr_post_invalidate(umr, key->lkey);
+    } else {
+        if (key->was != 0) {
+            uct_dcx_umr_post_invalidate(umr, key->was);
+        }
+        uct_dcx_umr_post_layout(umr, key->lkey, key->layout, key->klm,
+                                key->klm_lkey);
+    }
+    key->end = umr->qp.sq.pi;
+}
+
+
+void uct_dcx_keys_post(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
+                       const uct_dcx_sgl_t *layout, uint32_t number)
+{
+    int is_based;
+
+    key->was = uct_dcx_key_is_named(key) ? key->lkey : 0;
+    if (key->state != UCT_DCX_KEY_FREE) {
+        uct_dcx_keys_unhash(keys, key);
+    }
+
+    if (number != key->lkey) {
+        uct_dcx_keys_retire(keys, key);
+    }
+
+    is_based = key->layout->is_based || (layout->start != 0);
+    memcpy(key->layout, layout, uct_dcx_sgl_size(layout->num));
+    key->layout->is_based = is_based; /* for good: nothing takes it back */
+
+    key->lkey = number;
+    key->rkey = number;
+    uct_dcx_key_name(keys, key, layout);
+    uct_dcx_keys_hash(keys, key);
+    key->state = UCT_DCX_KEY_PENDING;
+    ucs_list_del(&key->list);
+    ucs_list_add_tail(&keys->pending, &key->list);
+    uct_dcx_keys_post_wqes(keys, key);
+}
+
+
+static UCS_F_NOINLINE void uct_dcx_keys_post_leaving(uct_dcx_keys_t *keys)
+{
+    uct_dcx_key_t *key;
+
+    while (!ucs_list_is_empty(&keys->leaving) &&
+           uct_dcx_umr_is_available(&keys->umr)) {
+        key = ucs_list_extract_head(&keys->leaving, uct_dcx_key_t, list);
+        ucs_list_add_tail(&keys->pending, &key->list);
+        uct_dcx_keys_post_wqes(keys, key);
+    }
+}
+
+
+void uct_dcx_keys_ring(uct_dcx_keys_t *keys)
+{
+    if (keys->status != UCS_OK) {
+        return;
+    }
+
+    if (ucs_unlikely(!ucs_list_is_empty(&keys->leaving))) {
+        uct_dcx_keys_post_leaving(keys);
+    }
+    uct_dcx_umr_ring(&keys->umr);
+}
+
+
+/* The queue is empty: as much as was in it has room again. */
+static void uct_dcx_keys_repost(uct_dcx_keys_t *keys)
+{
+    uct_dcx_key_t *key;
+
+    ucs_list_for_each(key, &keys->pending, list) {
+        uct_dcx_keys_post_wqes(keys, key);
+    }
+    uct_dcx_keys_ring(keys);
+}
+
+
+static ucs_status_t uct_dcx_keys_restart(uct_dcx_keys_t *keys)
+{
+    ucs_status_t status;
+
+    keys->stats.failures++;
+    uct_dcx_keys_begin_command(keys);
+    status = uct_dcx_umr_restart(&keys->umr);
+    uct_dcx_keys_end_command(keys, status);
+    return status;
+}
+
+
+/* A queue that was only late must not change keys that have got the indices of
+ * ours. */
+void uct_dcx_keys_give_up(uct_dcx_keys_t *keys, const char *reason)
+{
+    ucs_error("%s: the UMR queue %s: no layouts any more",
+              uct_dcx_device_name(keys->params.dev), reason);
+    uct_dcx_keys_restart(keys);
+    keys->status = UCS_ERR_IO_ERROR;
+}
+
+
+static UCS_F_NOINLINE void uct_dcx_keys_recover(uct_dcx_keys_t *keys)
+{
+    uct_dcx_keys_settle_failed(keys);
+    if (uct_dcx_keys_restart(keys) != UCS_OK) {
+        ucs_error("%s: no layouts any more",
+                  uct_dcx_device_name(keys->params.dev));
+        keys->status = UCS_ERR_IO_ERROR;
+    } else if (keys->num_tries == UCT_DCX_KEY_ROUNDS) {
+        uct_dcx_keys_give_up(keys, "fails again and again");
+    } else {
+        uct_dcx_keys_repost(keys);
+    }
+}
+
+
+void uct_dcx_keys_take_completed(uct_dcx_keys_t *keys)
+{
+    uct_dcx_umr_t *umr = &keys->umr;
+
+    if (uct_dcx_umr_poll(umr) != UCS_OK) {
+        uct_dcx_keys_recover(keys);
+        return;
+    }
+
+    uct_dcx_keys_settle_until(keys, umr->qp.sq.ci);
+    if (umr->qp.sq.ci == umr->rung) {
+        uct_dcx_keys_ring(keys);
+    }
+}
