@@ -96,12 +96,11 @@ ucs_status_t uct_dcx_layout_create(uct_iface_h iface, size_t max_pieces,
  * operation of this process or of a peer uses it meanwhile, nor one that names
  * it: which goes on to do so, and has the bytes of the new one at the same
  * offsets. What is there already is not given to the device again. 'params' and
- * the blocks are not needed after the call. What is set
- * one after the other goes to the device under one doorbell, that of
- * uct_dcx_layout_test(). Blocks that may be written to are compared: entries in
- * ascending order take a step each, others are sorted, and take a step for each
- * pair of entries that lie between each other; a step for each block if their
- * distances differ.
+ * the blocks are not needed after the call. What is set one after the other
+ * goes to the device under one doorbell, that of uct_dcx_layout_test(). Blocks
+ * that may be written to are compared: entries in ascending order take a step
+ * each, others are sorted, and take a step for each pair of entries that lie
+ * between each other; a step for each block if their distances differ.
  *
  * Returns UCS_ERR_INVALID_PARAM   the layout of before remains
  *         UCS_ERR_EXCEEDS_LIMIT   more pieces than uct_dcx_layout_create() was
@@ -118,7 +117,8 @@ ucs_status_t uct_dcx_layout_set(uct_mem_h memh,
  * Whether the device has it: until then the handle must not be used, but for
  * others that name it. Does not wait. Returns UCS_OK, UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (why was logged), UCS_ERR_NO_ELEM (nothing was set, or its
- * memory was deregistered; not logged), UCS_ERR_INVALID_PARAM (it is no layout).
+ * memory was deregistered; not logged), UCS_ERR_INVALID_PARAM (it is no
+ * layout).
  */
 ucs_status_t uct_dcx_layout_test(uct_mem_h memh);
 

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Operations on memory that is not plain; see dcx_strided.h. The memory is made
- * a layout of, which also finds what is adjacent, and the operation posted by one
- * of the forms of uct_dcx_sgl_pick(). Whatever the form is, it ends as
+ * a layout of, which also finds what is adjacent, and the operation posted by
+ * one of the forms of uct_dcx_sgl_pick(). Whatever the form is, it ends as
  * UCT's operation on plain memory does: in completions, errors, flush, and the
  * end of its endpoint there is nothing of its own.
  */
@@ -65,7 +65,7 @@ struct uct_dcx_strided {
 };
 
 
-/* What a copied operation holds until it ends */
+/* Held by a copied operation until it ends */
 typedef struct uct_dcx_strided_copy {
     uct_completion_t super;
     uct_completion_t *comp;  /* of the user, or NULL */
@@ -75,7 +75,7 @@ typedef struct uct_dcx_strided_copy {
 } uct_dcx_strided_copy_t;
 
 
-/* What an operation by a key with a layout holds until it ends */
+/* Held by an operation by a key with a layout until it ends */
 typedef struct uct_dcx_strided_keyed {
     uct_completion_t super;
     uct_completion_t *comp;   /* of the user, or NULL */
@@ -340,9 +340,9 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
 }
 
 
-/* Whether it is worth preparing: an operation that could not be posted is refused
- * as one on plain memory is, and so is one of an endpoint that has failed. Puts
- * and gets need no credits. */
+/* Returns 1 if it is worth preparing: an operation that could not be posted is
+ * refused as one on plain memory is, and so is one of an endpoint that has
+ * failed. Puts and gets need no credits. */
 static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(op->ep, uct_dcx_ep_t);
@@ -362,7 +362,9 @@ static ucs_status_t
 uct_dcx_strided_post(const uct_dcx_strided_t *op,
                      const uct_dcx_sgl_t *layout, unsigned depth)
 {
-    const uct_dcx_limits_t *queue_limits = &uct_dcx_strided_queues(op)->limits;
+    const uct_dcx_queues_t *queues       = uct_dcx_strided_queues(op);
+    const uct_dcx_device_t *dev          = queues->port.dev;
+    const uct_dcx_limits_t *queue_limits = &queues->limits;
     const uct_dcx_sgl_limits_t limits = {
         .max_plain = ucs_min(ucs_min(op->max_plain,
                                      queue_limits->strided.max_plain),
@@ -371,7 +373,7 @@ uct_dcx_strided_post(const uct_dcx_strided_t *op,
                      queue_limits->rma_bcopy : 0,
         .copy       = queue_limits->strided.copy,
         .copy_piece = queue_limits->strided.copy_piece,
-        .max_klm    = (depth < uct_dcx_strided_queues(op)->port.dev->umr.max_depth) ?
+        .max_klm    = (depth < dev->umr.max_depth) ?
                       queue_limits->strided.max_klm : 0
     };
     uct_dcx_sgl_form_t form = uct_dcx_sgl_pick(layout, &limits);
@@ -580,8 +582,8 @@ static ucs_status_t uct_dcx_strided_post_rndv(const uct_dcx_strided_t *op,
 }
 
 
-/* A peer gets a key to all of this memory, its own or one with a layout. Returns
- * that of the first; of memory that is one piece they are the same. */
+/* A peer gets a key to all of this memory, its own or one with a layout.
+ * Returns that of the first; of memory that is one piece they are the same. */
 static uint32_t
 uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 {
@@ -598,8 +600,8 @@ uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-/* The peer's device fetches the data by one key, of which the memory has to be a
- * single piece, or a layout. It is never copied: keys of buffers are for no
+/* The peer's device fetches the data by one key, of which the memory has to be
+ * a single piece, or a layout. It is never copied: keys of buffers are for no
  * peer. */
 ucs_status_ptr_t
 uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,

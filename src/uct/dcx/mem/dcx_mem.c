@@ -39,8 +39,8 @@ static_assert(sizeof(uct_dcx_packed_rkey_t) == UCT_DCX_RKEY_PACKED_SIZE,
               "the size that md_attr announces");
 
 
-/* What is left to do after a call of the cache: a region to be deregistered, or
- * an invalidation to be completed */
+/* Left to do after a call of the cache: a region to be deregistered, or an
+ * invalidation to be completed */
 typedef struct uct_dcx_mem_rest {
     ucs_queue_elem_t queue;
     struct ibv_mr    *mr;
@@ -60,7 +60,7 @@ typedef struct uct_dcx_mem_call {
 static __thread uct_dcx_mem_call_t *uct_dcx_mem_the_call;
 
 
-/* What the caller says that it needs */
+/* Returns the protection that the caller says it needs. */
 static int uct_dcx_mem_prot(uint64_t flags)
 {
     static const uint64_t reads  = UCT_MD_MEM_ACCESS_LOCAL_READ |
@@ -193,7 +193,8 @@ static void uct_dcx_mem_end(uct_dcx_mem_call_t *call)
 
 /* Does it at the end of this thread's call. If the thread is in none, or memory
  * is short, does it at once, after what was put off before. */
-static void uct_dcx_mem_put_off(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
+static void
+uct_dcx_mem_put_off(uct_dcx_md_t *md, const uct_dcx_mem_rest_t *rest)
 {
     uct_dcx_mem_call_t *call = uct_dcx_mem_the_call;
     uct_dcx_mem_rest_t *copy = NULL;
@@ -377,8 +378,8 @@ static void uct_dcx_mem_invalidated(void *arg)
 }
 
 
-/* Whether no peer has access any more by what 'mem' gave out, with the region
- * in place */
+/* Takes back the keys that @mem gave out, with the region in place. Returns 1
+ * if no peer has access by them any more. */
 static int uct_dcx_mem_revoke(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     ucs_status_t status;
@@ -494,8 +495,8 @@ static uct_dcx_mkey_t *uct_dcx_mem_take_mkey(uct_dcx_md_t *md,
 }
 
 
-/* ... else a new one. Of two threads that make one, the second has that of the
- * first. */
+/* Gives a handle its own key, a new one if none waits. Of two threads that make
+ * one, the second has that of the first. */
 static ucs_status_t uct_dcx_mem_get_mkey(uct_dcx_md_t *md, uct_dcx_mem_t *mem)
 {
     uct_dcx_mkey_t *fresh;

@@ -43,7 +43,7 @@ typedef struct uct_dcx_region {
     struct ibv_mr       *relaxed; /* the same with relaxed ordering, or 'mr' */
     uint32_t            access;   /* IBV_ACCESS_* of 'mr' */
     uct_dcx_mkey_t      *idle;    /* indirect keys that no handle has now */
-    unsigned            num_idle; /* ... UCT_DCX_MEM_MAX_IDLE at most */
+    unsigned            num_idle; /* of them, UCT_DCX_MEM_MAX_IDLE at most */
 } uct_dcx_region_t;
 
 

@@ -16,9 +16,9 @@ enum {
     /* entries that operations take at most */
     UCT_DCX_IOV_MAX       = 1024,
 
-    /* ... and that messages say they take: UCP has so many of them on its stack,
-     * and from 30 on aborts (ucs_alloca() in proto_am.inl); it uses 16. Of puts
-     * and gets it takes at most 16, whatever they say (UCP_MAX_IOV) */
+    /* Entries that messages say they take: UCP has so many of them on its
+     * stack, and from 30 on aborts (ucs_alloca() in proto_am.inl); it uses 16.
+     * Of puts and gets it takes at most 16, whatever they say (UCP_MAX_IOV) */
     UCT_DCX_IOV_ANNOUNCED = 16
 };
 
@@ -52,8 +52,8 @@ uct_dcx_iov_are_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 }
 
 
-/* Whether all are one piece each, and no more of them than 'max', which is at
- * least one. Then they have so many bytes. */
+/* Returns 1 if all are one piece each, and no more of them than @max, which is
+ * at least one. Then they have so many bytes. */
 static UCS_F_ALWAYS_INLINE int
 uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
                      size_t *length_p)
@@ -66,7 +66,7 @@ uct_dcx_iov_is_plain(const uct_iov_t *iov, size_t iovcnt, size_t max,
 }
 
 
-/* Who needs a layout of entries: an operation */
+/* An operation that needs a layout of entries */
 typedef struct uct_dcx_iov_user {
     const char   *name;  /* in what is logged */
     uint32_t     access; /* of the layout; with IBV_ACCESS_LOCAL_WRITE, blocks
@@ -77,11 +77,11 @@ typedef struct uct_dcx_iov_user {
     void         *arg;
 } uct_dcx_iov_user_t;
 
-/* Makes a layout of them, which lasts until 'func' returns, and returns what that
- * does. It is told how deep layouts are in each other at those with bytes; 0: all
- * addresses are of memory that the processor reaches, otherwise some are offsets.
- * Entries without bytes are left out; if no other is left, layout->num is 0.
- * What is wrong with an entry is logged: UCS_ERR_INVALID_PARAM. */
+/* Makes a layout of them, which lasts until 'func' returns, and returns what
+ * that does. It is told how deep layouts are in each other at those with bytes;
+ * 0: all addresses are of memory that the processor reaches, otherwise some are
+ * offsets. Entries without bytes are left out; if no other is left, layout->num
+ * is 0. What is wrong with an entry is logged: UCS_ERR_INVALID_PARAM. */
 ucs_status_t uct_dcx_iov_use(const uct_iov_t *iov, size_t iovcnt,
                              const uct_dcx_iov_user_t *user);
 

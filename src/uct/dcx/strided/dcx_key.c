@@ -179,7 +179,8 @@ static void uct_dcx_keys_fill(uct_dcx_keys_t *keys, uct_dcx_key_t *key,
 }
 
 
-/* What of a size can be had for a layout that is nowhere */
+/* Gives a layout that no key has one of a size. Returns as
+ * uct_dcx_keys_get(). */
 static ucs_status_t
 uct_dcx_keys_miss(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
                   const uct_dcx_sgl_t *layout)
@@ -319,8 +320,8 @@ uint32_t uct_dcx_keys_give_rkey(uct_dcx_keys_t *keys,
 
 /* --- owned ones ----------------------------------------------------------- */
 
-/* The number of the next owner: no peer has it. Variants are used in turn, so if
- * the next one was given up lately, most others were. */
+/* The number of the next owner: no peer has it. Variants are used in turn, so
+ * if the next one was given up lately, most others were. */
 static int uct_dcx_keys_number(const uct_dcx_keys_t *keys,
                                uct_dcx_key_t *key, int is_thorough)
 {
@@ -351,8 +352,8 @@ uct_dcx_keys_find_number(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size,
 }
 
 
-/* None was found: makes more, or waits for who does. Returns whether there may be
- * one now. */
+/* None was found: makes more, or waits for who does. Returns whether there may
+ * be one now. */
 static int uct_dcx_keys_more(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size)
 {
     if (size->num < size->max) {
@@ -472,7 +473,7 @@ uct_dcx_keys_exchange(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p)
 }
 
 
-/* Whether the device has this layout in it */
+/* Returns 1 if the device has this layout in it. */
 static int uct_dcx_keys_has(const uct_dcx_key_t *key,
                             const uct_dcx_sgl_t *layout)
 {

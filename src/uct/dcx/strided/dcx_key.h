@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Keys that get layouts: they are made ahead, in a few sizes, and get a layout
- * by one UMR. A layout that is asked for again is found by its content and costs
- * nothing; a new one takes a key that has none, or that of the layout used least
- * recently that nobody uses. Only uct_dcx_keys_forget() and the like wait for
- * the device: a call for a layout that is on its way returns at once and is
- * made again.
+ * by one UMR. A layout that is asked for again is found by its content and
+ * costs nothing; a new one takes a key that has none, or that of the layout
+ * used least recently that nobody uses. Only uct_dcx_keys_forget() and the like
+ * wait for the device: a call for a layout that is on its way returns at once
+ * and is made again.
  *
  *            get, miss              its UMR has completed
  *    FREE ---------------> PENDING ----------------------> READY
@@ -22,14 +22,14 @@
  * The first WQE to an idle queue has its doorbell at once; what is asked for
  * while it is under way goes under one doorbell, when that has completed.
  *
- * A key may also be owned (uct_dcx_keys_own()): it is not found by content,
- * no other layout takes its place, and it keeps its number over
+ * A key may also be owned (uct_dcx_keys_own()): it is not found by content, no
+ * other layout takes its place, and it keeps its number over
  * uct_dcx_keys_set(); only if peers have the number of a layout that was lost
  * does its owner get another key. Owned keys are not those of the cache: they
  * are never evicted, and operations wait only for keys that come back.
  *
- * Each layout that a key gets has another number: the index of the key with
- * the next variant. One with rights for peers that was given to one
+ * Each layout that a key gets has another number: the index of the key with the
+ * next variant. One with rights for peers that was given to one
  * (uct_dcx_keys_give_rkey()) does not come back before 4,096 others have been
  * given up, for the reasons that mem/dcx_mkey.h has.
  *
@@ -74,7 +74,7 @@ typedef enum uct_dcx_key_state {
 typedef struct uct_dcx_key_size uct_dcx_key_size_t;
 typedef struct uct_dcx_key_name uct_dcx_key_name_t; /* dcx_key_queue.h */
 
-/* What is of the caller's interest stands first, as in a handle of memory. */
+/* The numbers stand first, as in a handle of memory. */
 typedef struct uct_dcx_key {
     uint32_t           lkey;
     uint32_t           rkey;     /* the same number */
@@ -125,10 +125,10 @@ typedef struct uct_dcx_key_batch {
 struct uct_dcx_key_size {
     int             is_owned;   /* its keys are not those of the cache */
     unsigned        num_klm;
-    unsigned        num;        /* keys that there are */
-    unsigned        max;        /* ... and may be */
-    unsigned        num_held;   /* ... that are held */
-    unsigned        num_owned;  /* ... and have owners */
+    unsigned        num;        /* keys that exist */
+    unsigned        max;        /* keys that may exist */
+    unsigned        num_held;   /* keys that are held */
+    unsigned        num_owned;  /* keys that have owners */
     int             is_growing; /* threads that make more */
     ucs_list_link_t lru;        /* may be taken: those without a layout, then in
                                  * the order in which they were used */
@@ -137,16 +137,16 @@ struct uct_dcx_key_size {
 
 
 typedef struct uct_dcx_keys_stats {
-    uint64_t hits;        /* the layout was there */
-    uint64_t misses;      /* ... had to be made by a UMR */
-    uint64_t evictions;   /* ... in the place of another one */
+    uint64_t hits;        /* layouts that were there */
+    uint64_t misses;      /* layouts that a UMR had to give */
+    uint64_t evictions;   /* misses in the place of another layout */
     uint64_t exhausted;   /* none was to be had, or none is so large */
     uint64_t invalidated; /* layouts that went with what they named */
     uint64_t failures;    /* UMRs that failed */
     uint64_t sets;        /* layouts of owned keys */
     uint64_t doorbells;
     unsigned num_keys;
-    unsigned num_set;     /* ... with a layout */
+    unsigned num_set;     /* keys with a layout */
 } uct_dcx_keys_stats_t;
 
 
@@ -156,10 +156,10 @@ typedef struct uct_dcx_keys_params {
     unsigned               max_owned;   /* the same */
     unsigned               max_entries; /* of the greatest layout */
 
-    /* whether another key had this number, and a peer may still have it */
+    /* returns 1 if another key had this number, and a peer may still have it */
     int                    (*is_stale)(void *arg, uint32_t number);
 
-    /* ... of a key that is destroyed: peers may have it; or NULL */
+    /* a key with this number is destroyed, peers may have it; or NULL */
     void                   (*add_stale)(void *arg, uint32_t number);
     void                   *arg;
 } uct_dcx_keys_params_t;
@@ -199,7 +199,7 @@ ucs_status_t uct_dcx_keys_init(uct_dcx_keys_t *keys,
 void uct_dcx_keys_cleanup(uct_dcx_keys_t *keys);
 
 
-/* Whether uct_dcx_keys_open() was successful */
+/* Returns 1 if uct_dcx_keys_open() was successful. */
 static inline int uct_dcx_keys_is_open(const uct_dcx_keys_t *keys)
 {
     return __atomic_load_n(&keys->is_open, __ATOMIC_ACQUIRE);
@@ -266,10 +266,10 @@ void uct_dcx_keys_forget_key(uct_dcx_keys_t *keys,
  * thread has to wait. */
 void uct_dcx_keys_mark(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* Gives an owned key a layout, which fits, in the place of the one before, unless
- * that is the same. It goes to the device with uct_dcx_keys_test() of any owned
- * key. If the one before was lost, and 'is_given', '*key_p' is another key from
- * now on, whatever is returned:
+/* Gives an owned key a layout, which fits, in the place of the one before,
+ * unless that is the same. It goes to the device with uct_dcx_keys_test() of
+ * any owned key. If the one before was lost, and 'is_given', '*key_p' is
+ * another key from now on, whatever is returned:
  *   UCS_ERR_NO_RESOURCE    the one before is on its way still, or too many are
  *   UCS_ERR_IO_ERROR       the queue is of no use any more, or no key can be made
  *                          where another one is needed */
@@ -277,13 +277,13 @@ ucs_status_t
 uct_dcx_keys_set(uct_dcx_keys_t *keys, uct_dcx_key_t **key_p,
                  int is_given, const uct_dcx_sgl_t *layout);
 
-/* Whether an owned key has its layout: UCS_OK, UCS_INPROGRESS,
+/* Returns if an owned key has its layout: UCS_OK, UCS_INPROGRESS,
  * UCS_ERR_IO_ERROR (the UMR failed, with a line that says why), UCS_ERR_NO_ELEM
  * (it has none) */
 ucs_status_t
 uct_dcx_keys_test(uct_dcx_keys_t *keys, uct_dcx_key_t *key);
 
-/* What uct_dcx_keys_test() has found last: leaves the device alone */
+/* Returns the last result of uct_dcx_keys_test(); leaves the device alone. */
 ucs_status_t
 uct_dcx_keys_peek(uct_dcx_keys_t *keys, const uct_dcx_key_t *key);
 

@@ -252,8 +252,8 @@ int uct_dcx_keys_forget_lkey(uct_dcx_keys_t *keys, uint32_t lkey,
 }
 
 
-/* Also where no layout names it any more, one that does may be on the device, if
- * what was set in its place is on its way. */
+/* Also where no layout names it any more, one that does may be on the device,
+ * if what was set in its place is on its way. */
 void uct_dcx_keys_forget_mem(uct_dcx_keys_t *keys, const uct_dcx_mem_t *mem)
 {
     uint32_t lkey = uct_dcx_mem_strict_lkey(mem);

@@ -268,8 +268,8 @@ int uct_dcx_keys_next_number(const uct_dcx_keys_t *keys,
 
 /* --- memory that a key names ---------------------------------------------- */
 
-/* A number belongs to a key whatever its variant is. Of a key that was destroyed
- * the last one is left: another may be one of memory by now. */
+/* A number belongs to a key whatever its variant is. Of a key that was
+ * destroyed the last one is left: another may be one of memory by now. */
 static int
 uct_dcx_key_has_number(const uct_dcx_key_t *key, uint32_t number)
 {

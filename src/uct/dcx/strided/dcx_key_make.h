@@ -20,7 +20,7 @@ uct_dcx_keys_size(uct_dcx_key_size_t *sizes, unsigned num_klm);
  * the cache. */
 int uct_dcx_keys_grow(uct_dcx_keys_t *keys, uct_dcx_key_size_t *size);
 
-/* Whether a peer may still have a number that was given up */
+/* Returns 1 if a peer may still have a number that was given up. */
 int uct_dcx_keys_is_stale(const uct_dcx_keys_t *keys, uint32_t number);
 
 /* The number that a key gets with the next layout: another variant.

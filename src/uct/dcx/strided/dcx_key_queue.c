@@ -46,7 +46,7 @@ static void uct_dcx_key_unname(uct_dcx_key_t *key)
 }
 
 
-/* What it names counts until the layout that takes its place has arrived. */
+/* Keeps its names until the layout that takes its place has arrived. */
 static UCS_F_NOINLINE void
 uct_dcx_key_age_names(uct_dcx_keys_t *keys, uct_dcx_key_t *key)
 {
@@ -219,7 +219,7 @@ static int uct_dcx_keys_precedes(uint16_t a, uint16_t b)
 }
 
 
-/* Those whose WQEs end at WQEBB 'until' or before */
+/* Ends keys whose WQEs end at WQEBB @until or before. */
 static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
 {
     uct_dcx_key_t *key, *next;
@@ -240,7 +240,7 @@ static void uct_dcx_keys_settle_until(uct_dcx_keys_t *keys, uint16_t until)
 }
 
 
-/* Those behind the WQE that failed were not executed: their layouts are asked
+/* WQEs behind the one that failed were not executed: their layouts are asked
  * for again, but for those of owners, which stay pending, as do those that are
  * GOING. They may have been changed by half, so the device counts as having
  * them. */

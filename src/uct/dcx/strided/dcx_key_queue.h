@@ -72,8 +72,8 @@ static inline void uct_dcx_keys_yield(uct_dcx_keys_t *keys)
 }
 
 
-/* Lets go of the lock for a command, which takes long. Until its end nobody else
- * touches the queue, or the keys that it is for. */
+/* Lets go of the lock for a command, which takes long. Until its end nobody
+ * else touches the queue, or the keys that it is for. */
 static inline void uct_dcx_keys_begin_command(uct_dcx_keys_t *keys)
 {
     keys->status = UCS_INPROGRESS;

@@ -107,8 +107,7 @@ uct_dcx_mem_layout_build(uct_dcx_mem_layout_t *layout, uint32_t access,
                          uint64_t start);
 
 /* Gives it to the device, unless that has it. Nobody looks whether blocks
- * overlap. @depth: as in uct_dcx_mem_layout. Returns as
- * uct_dcx_keys_set(). */
+ * overlap. @depth: as in uct_dcx_mem_layout. Returns as uct_dcx_keys_set(). */
 ucs_status_t
 uct_dcx_mem_layout_give(uct_dcx_mem_layout_t *layout, unsigned depth);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 
-/* What two layouts have in common if they are the same */
+/* Bytes that are the same in two layouts that say the same */
 static inline size_t uct_dcx_sgl_content_size(const uct_dcx_sgl_t *layout)
 {
     return uct_dcx_sgl_size(layout->num) -
@@ -64,7 +64,7 @@ const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run)
 }
 
 
-/* Whether a layout of nothing else has this run as one entry. */
+/* Returns 1 if a layout of nothing else has this run as one entry. */
 static int uct_dcx_sgl_is_interleaved(const uct_dcx_sgl_run_t *run)
 {
     return (run->count > 1) && (run->count <= UINT32_MAX) &&
@@ -137,7 +137,7 @@ static const char *uct_dcx_sgl_add_pieces(uct_dcx_sgl_t *layout,
 }
 
 
-/* What was the only run so far is one of several: piece by piece from now on. */
+/* Makes pieces of the only run so far: it is one of several now. */
 static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 {
     const uct_dcx_sgl_entry_t *entry = &layout->entries[0];
@@ -156,8 +156,8 @@ static const char *uct_dcx_sgl_unroll(uct_dcx_sgl_t *layout)
 }
 
 
-/* Whether it is one more piece of a LIST, with nothing special about it: then it
- * has been appended. Lists are made of these. */
+/* Appends one more piece of a LIST, if there is nothing special about it; lists
+ * are made of these. Returns 1 if it did. */
 static inline int
 uct_dcx_sgl_add_plain(uct_dcx_sgl_t *layout,
                       const uct_dcx_sgl_run_t *run)
@@ -483,7 +483,7 @@ uct_dcx_sgl_block(const uct_dcx_sgl_entry_t *entry, uint32_t number)
 }
 
 
-/* What a column of a matrix has is copied without a call. */
+/* Copies a number, of a column of a matrix, without a call. */
 static inline void
 uct_dcx_sgl_copy(void *to, const void *from, uint32_t bytes)
 {

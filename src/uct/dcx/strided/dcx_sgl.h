@@ -118,8 +118,8 @@ uct_dcx_sgl_piece(const uct_dcx_sgl_t *layout, uint64_t index)
 }
 
 
-/* What of a piece begins with byte 'offset' of the data, which has more bytes
- * than that */
+/* Returns the rest of a piece from byte @offset of the data on, which has more
+ * bytes than that. */
 uct_dcx_sgl_entry_t
 uct_dcx_sgl_find(const uct_dcx_sgl_t *layout, uint64_t offset);
 
@@ -143,8 +143,8 @@ const char *uct_dcx_sgl_check(const uct_dcx_sgl_run_t *run);
 void uct_dcx_sgl_begin(uct_dcx_sgl_t *layout, unsigned max,
                        uint32_t access);
 
-/* Appends a piece of a list that is not adjacent to the last one. Returns whether
- * there was room for it, and it is short enough; for long lists. */
+/* Appends a piece of a list that is not adjacent to the last one. Returns
+ * whether there was room for it, and it is short enough; for long lists. */
 static inline int uct_dcx_sgl_append(uct_dcx_sgl_t *layout, uint64_t addr,
                                      uint64_t bytes, uint32_t lkey)
 {
@@ -171,8 +171,8 @@ static inline int uct_dcx_sgl_append(uct_dcx_sgl_t *layout, uint64_t addr,
 const char *uct_dcx_sgl_add(uct_dcx_sgl_t *layout,
                             const uct_dcx_sgl_run_t *run);
 
-/* Whether the device has a form for rounds of blocks of these runs, which have
- * the same count: block 0 of each, block 1 of each, ... */
+/* Returns 1 if the device has a form for rounds of blocks of these runs, which
+ * have the same count: block 0 of each, block 1 of each, ... */
 int uct_dcx_sgl_has_rounds(const uct_dcx_sgl_run_t *runs, unsigned num);
 
 /* Appends these rounds to a layout with nothing in it: as one entry for each
@@ -188,11 +188,12 @@ uct_dcx_sgl_add_rounds(uct_dcx_sgl_t *layout,
  * to, else 0. */
 int uct_dcx_sgl_end(uct_dcx_sgl_t *layout);
 
-/* Whether a byte belongs to two pieces, so that it could not be a destination.
- * Memory of one key is compared. Returns 1, 0, or -1 if memory is short. */
+/* Returns 1 if a byte belongs to two pieces, so that it could not be a
+ * destination; 0 if none does; -1 if memory is short. Memory of one key is
+ * compared. */
 int uct_dcx_sgl_overlaps(const uct_dcx_sgl_t *layout);
 
-/* Whether both say the same, rights included. Both have ended. */
+/* Returns 1 if both say the same, rights included. Both have ended. */
 int uct_dcx_sgl_is_equal(const uct_dcx_sgl_t *a,
                          const uct_dcx_sgl_t *b);
 
@@ -211,12 +212,12 @@ typedef enum uct_dcx_sgl_form {
     UCT_DCX_SGL_FORM_KEY    /* by a key that has the layout */
 } uct_dcx_sgl_form_t;
 
-/* What the operation, and the options, allow */
+/* Limits of the operation, and of the options */
 typedef struct uct_dcx_sgl_limits {
     unsigned max_plain;  /* pieces */
     size_t   max_copy;   /* bytes that a buffer takes */
     size_t   copy;       /* bytes up to which it is copied */
-    size_t   copy_piece; /* ... or up to which an average piece is */
+    size_t   copy_piece; /* bytes up to which an average piece is copied */
     unsigned max_klm;    /* translations of a key, 0: there are none */
 } uct_dcx_sgl_limits_t;
 

@@ -12,8 +12,8 @@ static_assert(UCT_DCX_DEVICE_MAX_INLINE == UCT_DCX_UMR_MAX_INLINE,
               "what fits in a WQE");
 
 
-/* A WQE behind a UMR has the fence that the device asks for, so that it has done
- * the UMR before (get_umr_fence() of mlx5_ib in Linux). */
+/* A WQE behind a UMR has the fence that the device asks for, so that it has
+ * done the UMR before (get_umr_fence() of mlx5_ib in Linux). */
 static uint8_t uct_dcx_umr_fence(uint8_t fence)
 {
     return (fence == PRM_UMR_FENCE_NONE) ? 0 :

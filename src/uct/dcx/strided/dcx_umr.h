@@ -28,7 +28,7 @@ typedef struct uct_dcx_umr {
     struct mlx5_wqe_ctrl_seg *unrung;    /* WQE written last, if there was no
                                           * doorbell since */
     uint64_t                 doorbell;   /* its value */
-    uint16_t                 first;      /* ... and where it begins */
+    uint16_t                 first;      /* index at which it begins */
     uint16_t                 rung;       /* what is before has had a doorbell */
     uint16_t                 failed;     /* WQE that failed */
     uint16_t                 ends[UCT_DCX_UMR_NUM_BB]; /* where what ends with
@@ -47,7 +47,7 @@ ucs_status_t uct_dcx_umr_init(uct_dcx_umr_t *umr, const uct_dcx_device_t *dev,
 
 void uct_dcx_umr_cleanup(uct_dcx_umr_t *umr);
 
-/* Whether an invalidation and a layout may be posted now */
+/* Returns 1 if an invalidation and a layout may be posted now. */
 static inline int uct_dcx_umr_is_available(const uct_dcx_umr_t *umr)
 {
     return uct_dcx_sq_is_available(&umr->qp.sq);

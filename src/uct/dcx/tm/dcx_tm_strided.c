@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Tagged buffers that are not one piece of memory, see dcx_tm.h: the device's
- * list has a key with their layout. It is held until the device is done with the
- * buffer, or that of a handle of the user.
+ * list has a key with their layout. It is held until the device is done with
+ * the buffer, or that of a handle of the user.
  *
- * To the list such a buffer is one like any other, whose context is ours: what it
- * hears we pass on to the user. A request of a rendezvous that the device leaves
- * to the user lies in the first bytes of the buffer, and is read through the
- * layout.
+ * To the list such a buffer is one like any other, whose context is ours: what
+ * it hears we pass on to the user. A request of a rendezvous that the device
+ * leaves to the user lies in the first bytes of the buffer, and is read through
+ * the layout.
  */
 #include "dcx_tm_cmd.h"
 #include "uct/dcx/strided/dcx_iov.h"
@@ -78,8 +78,8 @@ static void uct_dcx_tm_strided_consumed(uct_tag_context_t *self)
 
 
 /* The device is done with the buffer, and the entry may be posted again by the
- * user: nothing is looked at after that. Once the queue of the list has failed it
- * is unknown what the device still has. */
+ * user: nothing is looked at after that. Once the queue of the list has failed
+ * it is unknown what the device still has. */
 static uct_tag_context_t *uct_dcx_tm_strided_end(uct_tag_context_t *self)
 {
     uct_dcx_tm_strided_t *strided = ucs_derived_of(self, uct_dcx_tm_strided_t);
@@ -183,7 +183,7 @@ ucs_status_t uct_dcx_tm_strided_read(const uct_dcx_tm_t *tm, uint16_t index,
 
 /* --- posting -------------------------------------------------------------- */
 
-/* What stands beside entries, of all of them, is made with the first of them. */
+/* Makes room beside all entries with the first that needs it. */
 static ucs_status_t uct_dcx_tm_strided_init(uct_dcx_tm_t *tm)
 {
     if (tm->strided == NULL) {
@@ -229,8 +229,8 @@ uct_dcx_tm_strided_post(uct_dcx_tm_strided_recv_t *recv, uint32_t lkey,
 }
 
 
-/* Where as many keys are held as may be there is no room for more: the user goes
- * on without the device. */
+/* Where as many keys are held as may be there is no room for more: the user
+ * goes on without the device. */
 static ucs_status_t
 uct_dcx_tm_strided_keyed(uct_dcx_tm_strided_recv_t *recv,
                          uct_dcx_keys_t *keys, const uct_dcx_sgl_t *layout)
@@ -262,8 +262,8 @@ uct_dcx_tm_strided_too_much(const uct_dcx_sgl_t *layout)
 
 
 /* The first byte of each entry is looked for before anything is made ready, as
- * what is in no layout, or was taken away with its memory, has none. Where all are
- * of memory only that of the buffer is of interest. */
+ * what is in no layout, or was taken away with its memory, has none. Where all
+ * are of memory only that of the buffer is of interest. */
 static ucs_status_t
 uct_dcx_tm_strided_place(uct_dcx_tm_strided_recv_t *recv,
                          const uct_dcx_sgl_t *layout, unsigned depth)
