@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * halo [X Y Z [STEPS [PORT]]]: a box of X x Y x Z cells whose opposite sides
- * are joined, on as many ranks as there are. A step makes each cell the mean of
- * its six neighbours. The result must be, bit for bit, what one rank computes
- * alone.
+ * halo [X Y Z [STEPS [PORT]]]: runs a halo exchange on a periodic box of X x Y
+ * x Z cells, divided among all ranks. A step makes each cell the mean of its
+ * six neighbours. The result must equal, bit for bit, the result of one rank
+ * that computes alone.
  *
  *     mpicc -O2 halo*.c -o halo $(pkg-config --cflags --libs dcx)
  *     dcx-run mpirun -np 8 ./halo
  *
- * A rank has a part of the box, and around that a layer of ghost cells: copies
- * of its neighbours' outermost cells, renewed before each step.
+ * A rank has a part of the box and a layer of ghost cells around it: copies of
+ * its neighbours' outermost cells, renewed before each step.
  *
  *     rank A                            rank B
  *     +---+---------------+---+         +---+---------------+---+
@@ -19,14 +19,14 @@
  *     |   |               | <=|=========|===|===            |   |
  *     +---+---------------+---+         +---+---------------+---+
  *
- * The cells of a face do not lie side by side; of two of the six no two cells
- * do. Nobody packs them: a face is a layout, a memory handle that stands for
- * just these cells, and so are the ghost cells of a side. One put moves a face,
- * from the layout here to the layout there.
+ * The cells of a face are not contiguous; in two of the six faces no two cells
+ * are adjacent. The program packs none of them: a face is a layout, a memory
+ * handle of just these cells, and so are the ghost cells of a side. One put
+ * moves a face from the local layout to the remote one.
  *
- * MPI introduces the ranks to each other and compares the results; what a step
- * needs goes by UCT, which halo_net.c opens as any program does. halo_box.c has
- * the cells, and what one rank computes alone.
+ * MPI introduces the ranks to each other and compares the results; all other
+ * communication uses UCT, opened in halo_net.c as in any program. halo_box.c
+ * has the cells and the computation.
  */
 #include "halo_box.h"
 #include "halo_net.h"
@@ -41,28 +41,30 @@
 enum {
     SIDES  = 6, /* 2 * d and 2 * d + 1 are the ends of dimension d: MPI's order
                  * of the neighbours in a cartesian communicator */
-    NOTICE = 0  /* active message: the ghost cells of a side are there */
+    NOTICE = 0  /* active message: the ghost cells of a side have arrived */
 };
 
 /* A face, or the ghost cells of a side */
 struct face {
-    int       first[3]; /* in the box with its ghost cells */
+    int       first[3]; /* first cell, counted with the ghost cells */
     int       n[3];
     uint64_t  access;
-    uct_mem_h rows;     /* the layout below */
-    uct_mem_h memh;     /* that of the face */
+    uct_mem_h rows;     /* lower layout */
+    uct_mem_h memh;     /* upper layout: the face */
 };
 
 struct halo {
     MPI_Comm          comm;
     struct net        net;
     struct box        box;
-    uct_mem_h         memh[2];         /* of box.cells */
-    struct face       face[SIDES];     /* what is sent */
-    struct face       ghost[2][SIDES]; /* where it arrives, in box.cells */
+    uct_mem_h         memh[2];         /* memory of box.cells */
+    struct face       face[SIDES];     /* source of each side's put */
+    struct face       ghost[2][SIDES]; /* target of each side's put, in
+                                        * box.cells */
     uct_ep_h          ep[SIDES];
-    uct_rkey_bundle_t rkey[2][SIDES];  /* of the neighbours' ghost cells */
-    int               arrived[SIDES];  /* in how many steps they came here */
+    uct_rkey_bundle_t rkey[2][SIDES];  /* keys of the neighbours' ghost cells */
+    int               arrived[SIDES];  /* number of steps whose ghost cells have
+                                        * arrived */
 };
 
 /* --- layouts ------------------------------------------------------------- */
@@ -78,7 +80,7 @@ static void layout_create(struct net *net, uct_mem_h *memh, size_t pieces)
                                                       "uct_dcx_layout_create");
 }
 
-/* A handle for 'repeat' blocks: a new one, or the one that there is */
+/* Sets a handle to 'repeat' blocks; creates the handle if it is NULL. */
 static void layout_set(struct net *net, uct_mem_h *memh, uint64_t access,
                        size_t repeat, uct_dcx_block_t block)
 {
@@ -95,7 +97,7 @@ static void layout_set(struct net *net, uct_mem_h *memh, uint64_t access,
     }
     while ((status = uct_dcx_layout_set(*memh, &params)) ==
            UCS_ERR_NO_RESOURCE) {
-        (void)uct_dcx_layout_test(*memh); /* makes room */
+        (void)uct_dcx_layout_test(*memh); /* completes earlier sets */
     }
     check(status, "uct_dcx_layout_set");
 }
@@ -110,10 +112,10 @@ static void layout_wait(uct_mem_h memh)
 }
 
 /*
- * The lower layout of a face: of each row of the box, the cells whose z is
- * right. They are an array [size[0]][size[1]][n[2]]. This layout alone knows
- * where the cells are: set once more, it moves the face to other ones. Its key
- * stays the same, so that the layout above it needs no change.
+ * Sets the lower layout of a face: of each row of the box, the cells whose z is
+ * right. They form an array [size[0]][size[1]][n[2]]. Only this layout has the
+ * addresses of the cells. Setting it again moves the face to other cells; its
+ * key stays, so the layout above needs no change.
  */
 static void face_point(struct halo *halo, struct face *face, int which)
 {
@@ -130,11 +132,11 @@ static void face_point(struct halo *halo, struct face *face, int which)
 }
 
 /*
- * The upper layout: of the array of the lower one, the rows whose y and x are
- * right. A layout of layouts has one dimension more. Each is one entry, however
- * many cells there are, if its blocks are less than 64 KiB apart: for this one,
- * planes of the lower one. Else each block is a piece, and a key has no more of
- * these than UCX_DCX_UMR_MAX_ENTRIES.
+ * Sets the upper layout of a face: of the lower layout's array, the rows whose
+ * y and x are right. A layout of layouts has one dimension more. Each layout is
+ * one entry, however many cells there are, if its blocks are less than 64 KiB
+ * apart: here, the planes of the lower layout. Otherwise each block is a piece,
+ * and UCX_DCX_UMR_MAX_ENTRIES limits the pieces of a key.
  */
 static void face_open(struct halo *halo, struct face *face, int which)
 {
@@ -186,8 +188,8 @@ static ucs_status_t halo_arrived(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
-/* The keys of the cells that are put to. A neighbour at the upper end has this
- * rank at its lower end. */
+/* Exchanges the keys of ghost cells with the neighbours. A neighbour at the
+ * upper end has this rank at its lower end. */
 static void halo_exchange_keys(struct halo *halo)
 {
     uct_md_attr_t attr;
@@ -242,8 +244,8 @@ static void halo_open(struct halo *halo, const int *whole, const char *port)
     halo_exchange_keys(halo);
 }
 
-/* A face, all of it: addresses in a layout are offsets, so that it begins at 0,
- * here and there. */
+/* Puts a whole face. Addresses in a layout are offsets, so it starts at 0 on
+ * both sides. */
 static void halo_put(struct halo *halo, int side, int b)
 {
     const uct_mem_h memh = halo->face[side].memh;
@@ -273,16 +275,16 @@ static void halo_notify(struct halo *halo, int side)
 /*
  * Fills the ghost cells of cells[step % 2].
  *
- * A put tells the peer nothing. After the flush the cells are in the peer's
- * memory: a message that says so cannot come too early, and the layouts of the
- * faces are free to be pointed at the cells of the next step. The first test
- * rings one doorbell for all of them; the device is at work then while this
- * rank waits and computes.
+ * A put does not notify the peer. After the flush the cells are in the peer's
+ * memory. A message after it therefore cannot come too early, and the layouts
+ * of the faces can be set to the cells of the next step. The first test rings
+ * one doorbell for all of them; the device works while this rank waits and
+ * computes.
  *
- * The ghost cells have a layout for either of box.cells: a neighbour that has
- * its notices may be a step ahead, and put its next face while this rank still
- * reads the last one. It cannot be two ahead, as it waits for the notice of
- * this rank then.
+ * The ghost cells have a layout for each of box.cells: a neighbour that has its
+ * notices may be one step ahead, and put its next face while this rank still
+ * reads the last one. It cannot be two steps ahead, because it then waits for
+ * this rank's notice.
  */
 static void halo_exchange(struct halo *halo, int step)
 {
@@ -306,7 +308,7 @@ static void halo_exchange(struct halo *halo, int step)
     }
 }
 
-/* Nobody puts to memory of a rank that is behind the barrier. */
+/* No rank puts after the barrier. */
 static void halo_close(struct halo *halo)
 {
     int b, i;
@@ -328,10 +330,10 @@ static void halo_close(struct halo *halo)
     net_close(&halo->net);
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- main -------------------------------------------------------------- */
 
-/* MPI_Bcast() counts the cells by an int, and so do the sizes of a box, which
- * have two ghost cells more. */
+/* Checks the arguments. MPI_Bcast() counts the cells by an int, and so do the
+ * sizes of a box, which include two ghost cells in each dimension. */
 static void check_arguments(const int *whole, int steps)
 {
     double cells = 1;
@@ -346,7 +348,7 @@ static void check_arguments(const int *whole, int steps)
     check(steps >= 0 ? UCS_OK : UCS_ERR_INVALID_PARAM, "STEPS < 0");
 }
 
-/* The grid of ranks, and the part of the box that this rank has */
+/* Creates the grid of ranks; sets the part of the box that this rank has. */
 static void halo_divide(struct halo *halo, const int *whole, int *ranks)
 {
     const int joined[3] = {1, 1, 1};
@@ -366,7 +368,7 @@ static void halo_divide(struct halo *halo, const int *whole, int *ranks)
     }
 }
 
-/* Greatest difference to what rank 0 computes alone, over all ranks */
+/* Returns the greatest difference, over all ranks, to rank 0's own result. */
 static double halo_difference(struct halo *halo, const int *whole, int steps)
 {
     const size_t count = box_count(whole);

@@ -15,20 +15,20 @@ size_t box_count(const int *size)
     return at(size, size[0], 0, 0);
 }
 
-/* Differs from cell to cell, so that none passes for another */
+/* Differs from cell to cell, so that no cell passes for another */
 static double initial(size_t index)
 {
     return index * 40503 % 65521;
 }
 
-/* Always in this order: who computes it makes no difference */
+/* Adds in a fixed order: the result is the same on every rank. */
 static double mean(double x0, double x1, double y0, double y1, double z0,
                    double z1)
 {
     return (x0 + x1 + y0 + y1 + z0 + z1) / 6;
 }
 
-/* The place in the whole box of a cell of ours */
+/* Returns the place of a local cell in the whole box. */
 static size_t at_whole(const struct box *box, const int *whole, int x, int y,
                        int z)
 {
@@ -108,7 +108,7 @@ double *box_run_alone(const int *whole, int steps, double *cells)
     return half[steps % 2];
 }
 
-/* What is no number differs, too. */
+/* counts NaN as different */
 static double greater(double most, double difference)
 {
     return (difference <= most)    ? most :
