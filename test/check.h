@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the job programs of test/mpi and test/shmem share: a check is a named
- * function that returns how many values were wrong, and data is a pattern that
- * depends on a seed and the position, so that nothing misplaced goes unseen.
+ * Checks of the job programs in test/mpi and test/shmem. A check is a named
+ * function that returns the number of wrong values. Data is a pattern of a seed
+ * and the position, so that misplaced data is seen.
  */
 #ifndef DCX_TEST_CHECK_H
 #define DCX_TEST_CHECK_H
@@ -13,10 +13,11 @@
 
 struct check {
     const char *name;
-    int (*run)(void); /* collective; returns the number of errors seen here */
+    int (*run)(void); /* collective; returns the number of errors found on this
+                       * rank */
 };
 
-/* The sizes where transports change their way of sending, and around them */
+/* Sizes at which transports change their protocol, and around them */
 static const size_t check_sizes[] = {
     0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 63, 64, 65, 100, 127, 128, 200,
     255, 256, 257, 511, 512, 1000, 1023, 1024, 2047, 2048, 2049, 4095, 4096,
@@ -42,7 +43,8 @@ static inline void check_fill(void *buf, size_t len, unsigned seed)
     }
 }
 
-/* Returns 1, and says where, if buf is not what check_fill() wrote */
+/* Returns 1 and prints the first difference if buf is not what check_fill()
+ * wrote. */
 static inline int check_data(const char *what, const void *buf, size_t len,
                              unsigned seed)
 {
@@ -58,7 +60,7 @@ static inline int check_data(const char *what, const void *buf, size_t len,
     return 0;
 }
 
-/* Returns 1, and says so, if a value is not the one that is expected */
+/* Prints both values and returns 1 if they differ. */
 static inline int check_value(const char *what, long long got, long long want)
 {
     if (got != want) {

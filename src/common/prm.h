@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The wire formats of mlx5 that <infiniband/mlx5dv.h> does not declare. The
- * transport writes them, the device reads them: both include this file, and
- * nothing but declarations may stand in it, so that a wrong encoder can never
- * be excused by the decoder that shares its code. All fields are big endian.
+ * Wire formats of mlx5 that <infiniband/mlx5dv.h> does not declare. The
+ * transport writes them and the device reads them. Both include this file, so
+ * it holds declarations alone: shared code would hide a wrong encoder behind a
+ * decoder with the same mistake. All fields are big endian.
  */
 #ifndef DCX_COMMON_PRM_H
 #define DCX_COMMON_PRM_H
@@ -12,15 +12,15 @@
 #include <infiniband/mlx5dv.h>
 
 /* Ctrl segment, opmod_idx_opcode: 31..24 opmod, 23..8 WQE index, 7..0 opcode
- * (struct mlx5_wqe_ctrl_seg). Ctrl segment, qpn_ds: 31..8 QPN, 5..0 size of
- * the WQE in 16-byte units. */
+ * (struct mlx5_wqe_ctrl_seg). Ctrl segment, qpn_ds: 31..8 QPN, 5..0 size of the
+ * WQE in 16-byte units. */
 #define PRM_CTRL_OPCODE  0x000000ffu
 #define PRM_CTRL_IDX     0x00ffff00u
 #define PRM_CTRL_DS      0x0000003fu
 #define PRM_CTRL_QPN     0xffffff00u
 
-/* Byte fm_ce_se of the ctrl segment; mlx5dv.h names the values that it
- * offers to users (MLX5_WQE_CTRL_CQ_UPDATE 2<<2, SOLICITED 1<<1, FENCE 4<<5,
+/* Byte fm_ce_se of the ctrl segment. mlx5dv.h declares the values for users
+ * (MLX5_WQE_CTRL_CQ_UPDATE 2<<2, SOLICITED 1<<1, FENCE 4<<5,
  * INITIATOR_SMALL_FENCE 1<<5). */
 #define PRM_CTRL_SE      0x02
 #define PRM_CTRL_CE      0x0c
@@ -30,8 +30,9 @@
  * log2(bytes) - 2 with bit 3 set (rdma-core providers/mlx5, UCX ib_mlx5.h). */
 #define PRM_OPMOD_EXT_ATOMIC(_log_size) (0x08 | ((_log_size) - 2))
 
-/* 64-bit masked compare-and-swap takes two of these (swap/compare, then the
- * masks), 64-bit masked fetch-and-add one (add data, field boundary). */
+/* Operand of a masked 32-bit compare-and-swap. A 64-bit one takes two segments
+ * (swap and compare, then the masks), a 64-bit fetch-and-add one (add data,
+ * field boundary). */
 struct prm_masked_cswap32_seg {
     __be32 swap_data;
     __be32 compare_data;
@@ -63,16 +64,16 @@ static_assert(sizeof(struct prm_masked_cswap64_seg) == 16, "one octoword");
 #define PRM_TM_OPCODE_SHIFT 4
 enum {
     PRM_TM_OPCODE_NOP    = 0,
-    PRM_TM_OPCODE_APPEND = 1, /* index: of the entry appended next */
-    PRM_TM_OPCODE_REMOVE = 2  /* index: of the entry to remove */
+    PRM_TM_OPCODE_APPEND = 1, /* index: the next entry to append */
+    PRM_TM_OPCODE_REMOVE = 2  /* index: the entry to remove */
 };
 
 /* mlx5_wqe_tm_seg.flags */
 #define PRM_TM_SW_CNT       0x40 /* sw_cnt is valid */
-#define PRM_TM_CQE_REQ      0x80 /* has a completion */
+#define PRM_TM_CQE_REQ      0x80 /* requests a completion */
 
-/* Header of a rendezvous request over DC, behind struct ibv_rvh: the target of
- * the requester (UCX 1.13, dc_mlx5.h, struct ibv_ravh) */
+/* Header of a rendezvous request over DC, behind struct ibv_rvh: the DC target
+ * of the requester (UCX 1.13, dc_mlx5.h, struct ibv_ravh) */
 struct prm_ravh {
     __be32 sl_dct;
     __be32 reserved;
@@ -82,48 +83,50 @@ static_assert(sizeof(struct prm_ravh) == 16, "one octoword");
 
 #define PRM_RAVH_DCT        0x00ffffffu
 
-/* mlx5_cqe64.app, and .app_op with it (rdma-core, providers/mlx5/cq.c).
- * app_info is the index of the entry. */
+/* mlx5_cqe64.app and .app_op (rdma-core, providers/mlx5/cq.c). app_info is the
+ * index of the list entry. */
 #define PRM_CQE_APP_TAG_MATCHING 1
 enum {
-    PRM_CQE_TM_CONSUMED     = 0x1, /* matched, the data is to come */
-    PRM_CQE_TM_EXPECTED     = 0x2, /* ... and has come */
+    PRM_CQE_TM_CONSUMED     = 0x1, /* matched; the data follows */
+    PRM_CQE_TM_EXPECTED     = 0x2, /* data of a matched message */
     PRM_CQE_TM_UNEXPECTED   = 0x3,
     PRM_CQE_TM_NO_TAG       = 0x4,
     PRM_CQE_TM_APPEND       = 0x5,
     PRM_CQE_TM_REMOVE       = 0x6,
     PRM_CQE_TM_NOOP         = 0x7,
     PRM_CQE_TM_CONSUMED_MSG = 0xa, /* matched, with its data */
-    PRM_CQE_TM_CONSUMED_MSG_SW_RNDV = 0xb, /* ... that the program has to get */
-    PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* ... none will come any more */
+    PRM_CQE_TM_CONSUMED_MSG_SW_RNDV = 0xb, /* matched; the program has to fetch
+                                            * the data */
+    PRM_CQE_TM_MSG_COMPLETION_CANCELED = 0xc /* completed: no data follows */
 };
 
 /* mlx5_cqe64.byte_cnt and mlx5_cqe64.rsvd20[2..3] of a packet in strides (UCX
  * 1.18, ib_mlx5.h, ib_mlx5.inl; the number of strides: libmlx5 of MLNX_OFED,
- * less the bits that are flags here). Bits 15 to 0 are the length, 28 to 16 the
- * number of strides; wqe_counter is that of the WQE. */
-#define PRM_CQE_MP_FIRST    0x20000000u /* packet of its message */
+ * without the bits that are flags here). Bits 15..0: length; 28..16: number of
+ * strides. wqe_counter is the index of the WQE. */
+#define PRM_CQE_MP_FIRST    0x20000000u /* first packet of its message */
 #define PRM_CQE_MP_LAST     0x40000000u
-#define PRM_CQE_MP_FILLER   0x80000000u /* strides that were passed over */
+#define PRM_CQE_MP_FILLER   0x80000000u /* skipped strides */
 #define PRM_CQE_MP_STRIDES_SHIFT 16
 
 /* --- CQE compression ------------------------------------------------------ */
 
-/* mlx5_cqe64.op_own & PRM_CQE_FORMAT of a title: byte_cnt is how many entries
- * it stands for, and from the next one on, then in each eighth from the title,
- * 64 bytes are mini CQEs. What these do not say is as in the title, but that
- * wqe_counter of a receive goes on (Linux, drivers/net/ethernet/mellanox/mlx5/
- * core/en_rx.c, mlx5e_decompress_cqes_start(); linux/mlx5/device.h, struct
+/* mlx5_cqe64.op_own & PRM_CQE_FORMAT of a title CQE. Its byte_cnt is the
+ * number of compressed completions. Mini CQEs fill the 64 bytes of the next
+ * entry, then of each eighth entry from the title. Fields that a mini CQE
+ * lacks are as in the title; wqe_counter of a receive counts up (Linux,
+ * drivers/net/ethernet/mellanox/mlx5/ core/en_rx.c,
+ * mlx5e_decompress_cqes_start(); linux/mlx5/device.h, struct
  * mlx5_mini_cqe8). */
 #define PRM_CQE_FORMAT            0x0c
 #define PRM_CQE_FORMAT_COMPRESSED 0x0c
-#define PRM_MINI_CQES             8u /* in an entry */
+#define PRM_MINI_CQES             8u /* per 64-byte entry */
 
 struct prm_mini_cqe {
     union {
         __be32      rx_hash_result; /* format "hash" */
         struct {
-            __be16  checksum;       /* ... "checksum" */
+            __be16  checksum;       /* format "checksum" */
             __be16  stride_index;
         } recv;
         struct {

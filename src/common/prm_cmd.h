@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Commands of the device's own interface (DEVX) that the transport gives and
- * the software device takes: their mailboxes, declared and nothing more, as in
- * prm.h. Positions from mlx5_ifc.h of rdma-core and of UCX; a structure of
- * bits there is named behind each one here. All fields are big endian.
+ * Commands of the device's own interface (DEVX) that the transport issues and
+ * the software device executes: their mailboxes, as declarations alone (see
+ * prm.h). Positions are from mlx5_ifc.h of rdma-core and of UCX; the comment of
+ * a structure names the one in mlx5_ifc.h. All fields are big endian.
  */
 #ifndef DCX_COMMON_PRM_CMD_H
 #define DCX_COMMON_PRM_CMD_H
@@ -30,23 +30,24 @@ enum {
     PRM_CMD_QUERY_LAG               = 0x842
 };
 
-/* What answers begin with: create_xrq_out_bits, create_dct_out_bits,
- * create_qp_out_bits have no more, and those that modify no number. */
+/* Header of each response. It is the whole of create_xrq_out_bits,
+ * create_dct_out_bits and create_qp_out_bits. Responses to modify commands have
+ * no number. */
 struct prm_cmd_out {
     uint8_t status;
     uint8_t reserved1[3];
     __be32  syndrome;
-    __be32  number;    /* of the new object, low 24 bits */
+    __be32  number;    /* new object's number, low 24 bits */
     __be32  reserved2;
 };
 static_assert(sizeof(struct prm_cmd_out) == 16, "create_xrq_out_bits");
 
-/* Numbers of objects: what is above them in their word is reserved. */
+/* Number of an object in its word; the other bits are reserved. */
 #define PRM_NUMBER 0x00ffffffu
 
 /* --- QUERY_HCA_CAP -------------------------------------------------------- */
 
-/* op_mod: page << 1 | which */
+/* op_mod: page << 1 | current or maximum */
 enum {
     PRM_CAP_GENERAL = 0,
     PRM_CAP_ATOMIC  = 3,
@@ -65,10 +66,10 @@ struct prm_query_hca_cap_in {
 static_assert(sizeof(struct prm_query_hca_cap_in) == 16,
               "query_hca_cap_in_bits");
 
-/* atomic_caps_bits; a page is 0x1000 bytes whatever is in it */
+/* atomic_caps_bits; each page has 0x1000 bytes */
 struct prm_atomic_caps {
     uint8_t reserved1[8];
-    uint8_t req_8b_endianness; /* two high bits; 0: replies are big endian */
+    uint8_t req_8b_endianness; /* 2 high bits; 0: replies are big endian */
     uint8_t reserved2[9];
     __be16  operations;        /* PRM_ATOMIC_* */
     uint8_t reserved3[2];
@@ -113,7 +114,8 @@ enum {
     PRM_HCA_CAP_DP_ORDERING_OOO_RW_DC      = 0x1c9,
     PRM_HCA_CAP_COMPACT_ADDRESS_VECTOR     = 0x200,
     PRM_HCA_CAP_REPEATED_BLOCK_DISABLED    = 0x206,
-    PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* none through KSM keys */
+    PRM_HCA_CAP_UMR_MODIFY_ATOMIC_DISABLED = 0x208, /* no atomics through KSM
+                                                     * keys */
     PRM_HCA_CAP_UMR_INDIRECT_MKEY_DISABLED = 0x209,
     PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC     = 0x333,
     PRM_HCA_CAP_ATOMIC                     = 0x21e,
@@ -121,23 +123,23 @@ enum {
     PRM_HCA_CAP_RNDV_OFFLOAD_DC            = 0x5f2
 };
 
-/* Bytes of it, of which these are the low 5 bits */
+/* Bytes of the general page whose low 5 bits are a logarithm */
 enum {
     PRM_HCA_CAP_LOG_TAG_LIST = 0xbe, /* log_tag_matching_list_sz */
     PRM_HCA_CAP_LOG_MAX_XRQ  = 0xbf
 };
 #define PRM_HCA_CAP_LOG 0x1f
 
-/* ... and of this one the low 6: log_max_klm_list_size */
+/* Byte of the general page whose low 6 bits are log_max_klm_list_size */
 #define PRM_HCA_CAP_LOG_MAX_KLM  0x23
 #define PRM_HCA_CAP_LOG_KLM      0x3f
 
-/* Its log_max_ra_req_dc */
+/* Byte of the general page whose low 6 bits are log_max_ra_req_dc */
 #define PRM_HCA_CAP_LOG_RA_REQ_DC 0x25
 #define PRM_HCA_CAP_LOG_RA        0x3f
 
-/* max_indirection is a byte; of lag_dct the low 2 bits of one, of umr_fence and
- * sq_ts_format some in the middle and the highest. */
+/* max_indirection is a whole byte, lag_dct the low 2 bits of one. umr_fence and
+ * sq_ts_format are bits in the middle and at the top of theirs. */
 #define PRM_HCA_CAP_MAX_INDIRECTION  0x20
 #define PRM_HCA_CAP_UMR_FENCE        0x41
 #define PRM_HCA_CAP_UMR_FENCE_SHIFT  4
@@ -146,8 +148,8 @@ enum {
 #define PRM_HCA_CAP_TS_FORMAT_SHIFT  6
 #define PRM_HCA_CAP_TWO_BITS         0x03
 
-/* Fence that the WQE behind a UMR needs: strong ordering, a small one or
- * nothing (MLX5_CAP_UMR_FENCE_* of Linux) */
+/* umr_fence: fence that the WQE behind a UMR needs: strong ordering, small or
+ * none (MLX5_CAP_UMR_FENCE_* of Linux) */
 enum {
     PRM_UMR_FENCE_STRONG = 0,
     PRM_UMR_FENCE_SMALL  = 1,
@@ -170,7 +172,7 @@ struct prm_query_hca_vport_in {
     __be16  reserved1;
     __be16  op_mod;
     __be16  port;    /* low 4 bits */
-    __be16  vport;   /* 0: the own one */
+    __be16  vport;   /* 0: the port's own */
     uint8_t reserved2[4];
 };
 static_assert(sizeof(struct prm_query_hca_vport_in) == 16,
@@ -182,7 +184,7 @@ struct prm_query_hca_vport_out {
     uint8_t reserved1[3];
     __be32  syndrome;
     uint8_t reserved2[0x5a];
-    __be16  ooo_sl_mask;   /* service levels that lead over adaptive routes */
+    __be16  ooo_sl_mask;   /* service levels with adaptive routing */
     uint8_t reserved3[0x1a8];
 };
 static_assert(offsetof(struct prm_query_hca_vport_out, ooo_sl_mask) == 0x62,
@@ -212,7 +214,7 @@ struct prm_query_lag_out {
 };
 static_assert(sizeof(struct prm_query_lag_out) == 16, "query_lag_out_bits");
 
-/* prm_query_lag_out.state; 0: the ports go their own ways */
+/* prm_query_lag_out.state; 0: the ports are not bonded */
 #define PRM_LAG_STATE            0x00000007u
 
 /* --- CREATE_MKEY ---------------------------------------------------------- */
@@ -239,7 +241,7 @@ static_assert(sizeof(struct prm_mkc) == 0x40, "mkc_bits");
 
 /* prm_mkc.rights */
 #define PRM_MKC_FREE             0x40000000u /* has no layout yet */
-#define PRM_MKC_UMR_EN           0x00008000u /* ... and gets it by UMR */
+#define PRM_MKC_UMR_EN           0x00008000u /* gets its layout by UMR */
 #define PRM_MKC_ATOMIC           0x00004000u
 #define PRM_MKC_REMOTE_WRITE     0x00002000u
 #define PRM_MKC_REMOTE_READ      0x00001000u
@@ -253,8 +255,8 @@ static_assert(sizeof(struct prm_mkc) == 0x40, "mkc_bits");
 #define PRM_MKC_ANY_QP           0xffffff00u
 #define PRM_MKC_VARIANT          0x000000ffu
 
-/* klm_bits. In a KSM key all pieces have the size of the key's entity and the
- * first word is reserved. */
+/* klm_bits. In a KSM key all pieces have the key's entity size, and the first
+ * word is reserved. */
 struct prm_klm {
     __be32 byte_count;
     __be32 mkey;
@@ -293,14 +295,14 @@ static_assert(sizeof(struct prm_create_mkey_out) == 16, "create_mkey_out_bits");
 
 /* --- CREATE_XRQ, SET_XRQ_DC_PARAMS_ENTRY ---------------------------------- */
 
-/* wq_bits. The kernel sets the bits that say that umems are meant
+/* wq_bits. The kernel sets the bits that say that umems are used
  * (devx_set_umem_valid() of mlx5_ib). */
 struct prm_wq {
     __be32  type;       /* 0: linked list */
     __be32  lwm;
     __be32  pd;
     __be32  uar_page;
-    __be64  dbr_addr;   /* in its umem */
+    __be64  dbr_addr;   /* offset in its umem */
     __be32  hw_counter;
     __be32  sw_counter;
     __be32  log_sizes;  /* PRM_WQ_LOG_* */
@@ -338,7 +340,7 @@ static_assert(offsetof(struct prm_xrqc, wq) == 0x80, "xrqc_bits.wq");
 #define PRM_XRQC_TAG_MATCHING    0x00000100u
 #define PRM_XRQC_OFFLOAD_RNDV    0x00000001u
 
-/* prm_xrqc.log_list: entries of the list, one of which stays free */
+/* prm_xrqc.log_list: entries of the list; one of them stays free */
 #define PRM_XRQC_LOG_LIST        0xf0000000u
 
 /* create_xrq_in_bits */
@@ -375,7 +377,7 @@ static_assert(sizeof(struct prm_set_xrq_dc_params_in) == 0x30,
 #define PRM_XRQ_DC_MTU           0x00070000u
 #define PRM_XRQ_DC_PKEY_INDEX    0x0000ffffu
 
-/* prm_set_xrq_dc_params_in.sl: of what it sends, and of what comes back */
+/* prm_set_xrq_dc_params_in.sl: of requests, and of responses */
 #define PRM_XRQ_DC_CNAK_REVERSE_SL 0x000f0000u
 #define PRM_XRQ_DC_REVERSE_SL      0x00000f00u
 #define PRM_XRQ_DC_SL              0x0000000fu
@@ -401,7 +403,7 @@ struct prm_dctc {
     uint8_t port;
     __be16  pkey_index;
     uint8_t reserved3;
-    uint8_t my_addr_index;    /* of the GID */
+    uint8_t my_addr_index;    /* of the source GID */
     uint8_t reserved4;
     uint8_t hop_limit;
     __be32  violations;
@@ -427,11 +429,11 @@ static_assert(sizeof(struct prm_dctc) == 0x70,
 /* prm_dctc.prio_dscp */
 #define PRM_DCTC_ETH_PRIO        0x0700u
 
-/* Of targets and queue pairs: the device sends what a rendezvous needs. */
+/* DCTs and QPs: the device sends the messages of a rendezvous. */
 #define PRM_OFFLOAD_RNDV         0x00000010u
 
-/* Of both: atomics as the InfiniBand specification has them, or of up to 8
- * bytes and with masks (MLX5_ATOMIC_MODE_* of mlx5_ib) */
+/* DCTs and QPs: atomics as in the InfiniBand specification, or of up to 8 bytes
+ * and masked (MLX5_ATOMIC_MODE_* of mlx5_ib) */
 enum {
     PRM_ATOMIC_MODE_NONE    = 0,
     PRM_ATOMIC_MODE_IB_COMP = 1,
@@ -497,7 +499,7 @@ struct prm_qpc {
     __be32         min_rnr_nak;  /* 5 bits from bit 24 on, and a PSN */
     __be32         xrcd;
     __be32         cqn_rcv;
-    __be64         dbr_addr;     /* in its umem */
+    __be64         dbr_addr;     /* offset in its umem */
     __be32         q_key;
     __be32         rq_type_srqn; /* PRM_QPC_RQ_TYPE_SRQ */
     uint8_t        reserved3[0x34];
@@ -516,7 +518,8 @@ static_assert(sizeof(struct prm_qpc) == 0xe8, "qpc_bits");
 #define PRM_QPC_MTU              0xe0000000u
 #define PRM_QPC_LOG_MSG_MAX      0x1f000000u
 #define PRM_QPC_LOG_SQ_SIZE      0x00007800u
-#define PRM_QPC_TS_DEFAULT       0x00000040u /* ts_format: the clock it has */
+#define PRM_QPC_TS_DEFAULT       0x00000040u /* ts_format: the device's default
+                                              * clock */
 
 /* prm_qpc.retry */
 #define PRM_QPC_RETRY_COUNT      0x00070000u

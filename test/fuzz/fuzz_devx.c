@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * DEVX commands: mailboxes that are right but for some bytes from the input,
- * with the numbers of objects that are there, so that the device looks behind
- * its first check.
+ * DEVX commands: valid mailboxes with some bytes replaced by the input. Numbers
+ * of objects are those of existing ones, so that the device gets past its first
+ * check.
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
@@ -10,13 +10,13 @@
 #include <endian.h>
 #include <string.h>
 
-#define FUZZ_LAYOUT  0x180 /* no layout is longer */
+#define FUZZ_LAYOUT  0x180 /* entries of the longest layout */
 #define FUZZ_MAILBOX 0x1000
 
-/* A 32-bit word of a mailbox that is not 0 when it is right. */
+/* Mailbox word: a 32-bit word of a valid mailbox that is not 0 */
 enum fuzz_word_kind {
-    FUZZ_VALUE, /* as it stands */
-    FUZZ_PDN,   /* a number, or'ed to the value */
+    FUZZ_VALUE, /* the value itself */
+    FUZZ_PDN,   /* an object's number, or'ed to the value */
     FUZZ_CQN,
     FUZZ_SRQN,
     FUZZ_QPN,
@@ -32,7 +32,7 @@ struct fuzz_word {
 
 struct fuzz_command {
     uint16_t         opcode, size, out_size;
-    uint16_t         method; /* of the object, 0: DEVX_OTHER */
+    uint16_t         method; /* object of the method; 0: DEVX_OTHER */
     struct fuzz_word words[12];
 };
 
@@ -114,7 +114,7 @@ static void fuzz_count_down(void *obj, void *arg)
     }
 }
 
-/* The number of some object of a kind, 0 if there is none. */
+/* Returns the number of an object of a kind, 0 if there is none. */
 static uint32_t fuzz_number(enum hca_kind kind)
 {
     uint32_t found[2] = {0, fuzz_below(4)};
@@ -158,7 +158,7 @@ static void fuzz_mailbox(const struct fuzz_command *cmd, uint8_t *box,
             memcpy(box + word->offset, &value, sizeof(value));
         }
     }
-    for (unsigned i = fuzz_below(6); i > 3; i--) { /* most often none */
+    for (unsigned i = fuzz_below(6); i > 3; i--) { /* none in most cases */
         box[fuzz_int(2) % FUZZ_LAYOUT] ^= fuzz_int(1);
     }
 }

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Requests as libmlx5 sends them, with a few values from the input: so that
- * objects come about, of every kind and in every state.
+ * Requests as libmlx5 sends them, with a few values from the input: they create
+ * objects of every kind, in every state.
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
@@ -134,7 +134,7 @@ static void fuzz_create_srq(int fd, uint32_t uar)
     fuzz_send(fd, &req, UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE);
 }
 
-/* QP type of verbs, and the flags of mlx5 that go with it. */
+/* QP type of verbs, and its mlx5 flags */
 static const uint32_t fuzz_qp_types[][2] = {
     {IB_UVERBS_QPT_RC, 0},
     {IB_UVERBS_QPT_UC, MLX5_QP_FLAG_SCATTER_CQE},

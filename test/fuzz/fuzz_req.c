@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * From an input to requests: its bytes one after the other, the memory of the
- * program that they stand for, and the handles that came back.
+ * Makes requests from an input: reads it byte by byte, and keeps the memory of
+ * the program that the requests refer to, and the handles that came back.
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
@@ -37,7 +37,7 @@ uint32_t fuzz_below(uint32_t count)
     return fuzz_int(1) % count;
 }
 
-/* An address for the device to write to or to read from. */
+/* Returns an address for the device to write to or to read from. */
 uint64_t fuzz_addr(size_t size)
 {
     switch (fuzz_below(8)) {
@@ -46,7 +46,8 @@ uint64_t fuzz_addr(size_t size)
     case 1:
         return 0xdead000000000000ull; /* not canonical */
     case 2:
-        return (uintptr_t)fuzz_buf + FUZZ_BUF_SIZE - size / 2; /* cut short */
+        return (uintptr_t)fuzz_buf + FUZZ_BUF_SIZE - size / 2; /* too near to
+                                                                * the end */
     default:
         return (uintptr_t)fuzz_buf + 4096 + fuzz_int(1) * 8;
     }
@@ -71,7 +72,7 @@ uint64_t fuzz_ring_addr(void)
 static uint32_t fuzz_handles[64][FUZZ_HANDLES];
 static unsigned fuzz_num_handles[64];
 
-/* Types of the driver count from 1 << UVERBS_ID_NS_SHIFT on. */
+/* The driver's types start at 1 << UVERBS_ID_NS_SHIFT. */
 static unsigned fuzz_slot(uint16_t type)
 {
     return type % 32 + ((type >> UVERBS_ID_NS_SHIFT) ? 32 : 0);
@@ -124,7 +125,7 @@ void fuzz_const(struct fuzz_req *req, uint16_t id, uint16_t len,
     fuzz_attr(req, id, len, value);
 }
 
-/* Bytes of `size` in the program's memory, each attribute at its own place. */
+/* Places `size` bytes in the program's memory, for each attribute apart. */
 void fuzz_in(struct fuzz_req *req, uint16_t id, const void *src,
              size_t size)
 {
@@ -166,7 +167,7 @@ int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
     memcpy(at + sizeof(hdr), req->attrs, size);
     ret = dispatch_ioctl(fd, RDMA_VERBS_IOCTL, at);
     if ((ret == 0) && (size > 0) && (req->attrs[0].len == 0)) {
-        struct ib_uverbs_attr first; /* the new object, if it makes one */
+        struct ib_uverbs_attr first; /* new object, if the method creates one */
 
         memcpy(&first, at + sizeof(hdr), sizeof(first));
         fuzz_remember(object, first.data);
@@ -174,12 +175,13 @@ int fuzz_send(int fd, const struct fuzz_req *req, uint16_t object,
     return ret;
 }
 
-/* Write commands that answer with a handle, and where others have theirs. */
+/* Write commands that answer with a handle, and the places of handles in all of
+ * them */
 static const struct {
     uint32_t cmd;
     uint16_t made;      /* type of the new object */
-    uint16_t type[2];   /* of the objects it names */
-    uint16_t offset[2]; /* where it names them */
+    uint16_t type[2];   /* types of the objects that it names */
+    uint16_t offset[2]; /* offsets of their handles */
 } fuzz_commands[] = {
     {IB_USER_VERBS_CMD_ALLOC_PD, UVERBS_OBJECT_PD, {0}, {0}},
     {IB_USER_VERBS_CMD_OPEN_XRCD, UVERBS_OBJECT_XRCD, {0}, {0}},

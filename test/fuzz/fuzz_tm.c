@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tag matching: operations on a list and messages to its SRQ, most of them
- * right but for a few bytes. After each the list has to be whole, whatever it
- * was.
+ * Tag matching: operations on a list and messages to its SRQ, in most cases
+ * valid but for a few bytes. After each the list must be consistent.
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
@@ -23,7 +22,7 @@
 #define FUZZ_TM_LOG 3u /* entries of the list */
 #define FUZZ_TM_PDN 1u
 
-/* Parts of the ring memory, by page */
+/* Areas of the ring memory, by page */
 enum { FUZZ_TM_CQ_AT = 64, FUZZ_TM_SRQ_AT = 80, FUZZ_TM_DB_AT = 96 };
 
 struct fuzz_tm {
@@ -81,7 +80,7 @@ static void fuzz_tm_create(struct fuzz_tm *tm)
     tm->qp->cs_res = fuzz_below(3) * 32;
     hca_obj_publish(HCA_KIND_QP, tm->qp);
 
-    /* connected to itself, for a rendezvous; gives up at once */
+    /* connected to itself, for a rendezvous; no retries */
     tm->qp->state                  = fuzz_below(4) ? IBV_QPS_RTS : IBV_QPS_RTR;
     tm->qp->attr.dest_qpn          = tm->qp->obj.num;
     tm->qp->attr.path.dlid         = hca_dev_lid(0);
@@ -99,7 +98,7 @@ static void fuzz_tm_destroy(struct fuzz_tm *tm)
     hca_obj_free(HCA_KIND_MKEY, tm->mkey);
 }
 
-/* From the head to the tail, all of it in the list and nothing else */
+/* Checks that head to tail has all entries of the list and no other. */
 static void fuzz_tm_check(const struct fuzz_tm *fuzz)
 {
     const struct hca_tm *tm = hca_srq_tm(fuzz->srq);
@@ -121,7 +120,7 @@ static void fuzz_tm_check(const struct fuzz_tm *fuzz)
     }
 }
 
-/* Some bytes of it, now and then */
+/* Overwrites one byte, in every fourth call. */
 static void fuzz_tm_spoil(void *ptr, size_t size)
 {
     if (fuzz_below(4) == 0) {

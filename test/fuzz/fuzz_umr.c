@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts: UMR WQEs for keys that lead to a region and to each other, most of
- * them right but for a few bytes, then accesses through the keys. What those
- * lead to has to be the region.
+ * Layouts: UMR WQEs for keys that lead to a region and to each other, in most
+ * cases valid but for a few bytes, then accesses through the keys. All accesses
+ * must hit the region.
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
@@ -19,7 +19,7 @@
 #define FUZZ_UMR_MAX  16u /* entries of a key */
 #define FUZZ_UMR_MOST 20u /* octowords of a UMR */
 
-/* Page of the ring memory where the entries of the keys are */
+/* Page of the ring memory that holds the keys' entries */
 #define FUZZ_UMR_PAGE 64u
 
 struct fuzz_umr {
@@ -79,7 +79,7 @@ static uint32_t fuzz_umr_number(const struct hca_mkey *key)
     return (key->obj.num << 8) | key->variant;
 }
 
-/* The region, or now and then another key */
+/* Returns the key of the region, or sometimes another one. */
 static struct mlx5_wqe_umr_klm_seg fuzz_umr_entry(const struct fuzz_umr *umr,
                                                   uint32_t size)
 {
@@ -179,8 +179,8 @@ static void fuzz_umr_check(const struct fuzz_umr *umr)
     }
 }
 
-/* Writes what is there already: the memory of the next input does not change,
- * and ASan sees what is not the region's. */
+/* Writes the bytes that are there already: the memory of the next input stays
+ * the same, and ASan sees accesses outside the region. */
 static void fuzz_umr_use(const struct fuzz_umr *umr)
 {
     static uint8_t data[UINT16_MAX + 1];

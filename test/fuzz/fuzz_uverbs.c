@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * libFuzzer target of the kernel's half: one input is a sequence of ioctls on
- * a freshly opened device. Some are what libmlx5 would send with a few values
- * of its own, so that objects come about; the others are rows of the method
- * tables with random attributes, write commands cut short, and plain noise.
- * After each input the context is closed: nothing of it may be left in the
- * fabric, nor (LeakSanitizer) on the heap.
+ * libFuzzer target of the kernel's half. One input is a sequence of ioctls on a
+ * newly opened device. Some are requests of libmlx5 with a few values from the
+ * input, which create objects. The others are rows of the method tables with
+ * random attributes, truncated write commands, and noise. After each input the
+ * context is closed: nothing of it may remain in the fabric, nor
+ * (LeakSanitizer) on the heap.
  *
- * What a bad pointer does is part of it: addresses are taken from a buffer
- * whose end is not mapped, or lead nowhere. An answer is never sent to an
- * address that comes from the input, as it might hit the target's own memory.
+ * Bad pointers are tested, too: addresses are in a buffer whose end is not
+ * mapped, or invalid. No answer goes to an address that comes from the input,
+ * as it might hit the target's own memory.
  */
 #define _GNU_SOURCE
 #include "fuzz_req.h"
@@ -48,7 +48,8 @@ static const struct uverbs_write *const fuzz_writes[] = {
     uverbs_event_writes,
 };
 
-/* Objects of the fabric that are alive. Linked with --wrap= for these. */
+/* Number of live objects of the fabric, by kind. Linked with --wrap= for
+ * these. */
 static int fuzz_live[HCA_NUM_KINDS];
 
 void *__real_hca_obj_alloc(enum hca_kind kind, unsigned dev);
@@ -72,7 +73,7 @@ void __wrap_hca_obj_free(enum hca_kind kind, void *obj)
     __real_hca_obj_free(kind, obj);
 }
 
-/* The program's descriptors: it would close them itself. */
+/* Records the descriptors, which the program would close itself. */
 int64_t __wrap_hca_chan_create(unsigned dev, bool is_async, int *fd)
 {
     int64_t chan = __real_hca_chan_create(dev, is_async, fd);
@@ -94,7 +95,7 @@ fuzz_spec(const struct uverbs_method *method, uint16_t id)
     return NULL;
 }
 
-/* @param twist  what is wrong with it; 0 nothing, as far as can be told */
+/* @param twist  error to insert; 0 and above 6: none */
 static void fuzz_noise_attr(struct fuzz_req *req,
                             const struct uverbs_method *method, uint16_t id,
                             unsigned twist)
@@ -133,8 +134,8 @@ static void fuzz_noise_attr(struct fuzz_req *req,
     }
 }
 
-/* A row of the tables with attributes of its own, some left out, some given
- * twice, some made up. */
+/* Calls a row of the tables with random attributes: some of its own, some
+ * omitted, some duplicated. */
 static void fuzz_noise_method(int fd, uint32_t uar)
 {
     const struct uverbs_method *method =
@@ -147,7 +148,7 @@ static void fuzz_noise_method(int fd, uint32_t uar)
          (skip > 0) && (method[1].handler != NULL); skip--) {
         method++;
     }
-    wrong = fuzz_below(32); /* which attribute, if there are that many */
+    wrong = fuzz_below(32); /* attribute index, if there are that many */
     fuzz_bytes(fuzz_buf + 4096, fuzz_below(128));
     for (unsigned i = 0; i < method->num_attrs; i++) {
         unsigned twist = (i == wrong) ? fuzz_below(8) : 0;
@@ -166,7 +167,7 @@ static void fuzz_noise_method(int fd, uint32_t uar)
     fuzz_send(fd, &req, method->object, method->id);
 }
 
-/* A write command with random bytes, cut or stretched. */
+/* Sends a write command with random bytes, truncated or extended. */
 static void fuzz_noise_write(int fd, uint32_t uar)
 {
     const struct uverbs_write *row =
@@ -189,7 +190,7 @@ static void fuzz_noise_write(int fd, uint32_t uar)
     fuzz_write(fd, row->cmd, cmd, size);
 }
 
-/* The header itself, at the end of what is mapped. */
+/* Sends the header itself, at the end of mapped memory. */
 static void fuzz_noise_header(int fd, uint32_t uar)
 {
     size_t size = sizeof(struct ib_uverbs_ioctl_hdr) + fuzz_below(64);
