@@ -2,7 +2,7 @@
 #
 # TCP ports for servers and clients of tests. Sourced by bash.
 
-# listening PORT: whether a process listens there (state 0A), IPv4 or IPv6
+# listening PORT: succeeds if a process listens there (state 0A), IPv4 or IPv6
 listening()
 {
     awk -v port="$(printf ':%04X' "$1")" \
@@ -10,8 +10,9 @@ listening()
          END { exit !found }' /proc/net/tcp /proc/net/tcp6 2> /dev/null
 }
 
-# A port that nobody listens on, below the range that clients get theirs from. No
-# two tests that run side by side get the same: a folder has an entry for each.
+# free_port: prints a port without a listener, below the range of client ports.
+# Tests that run side by side get different ports: a folder has an entry for
+# each port in use.
 free_port()
 {
     local port
@@ -26,7 +27,7 @@ free_port()
     done
 }
 
-# wait_listening PORT PID: until PID listens; fails when PID is gone
+# wait_listening PORT PID: waits until PID listens; fails when PID has ended
 wait_listening()
 {
     until listening "$1"; do

@@ -1,8 +1,8 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# What the tests of others' programs share: their folder, jobs over dcx and over what
-# has nothing of it, and that both have the same results. Sourced by bash, with the
-# arguments of the row:
+# Functions for the tests of other projects' programs: a folder, jobs over dcx
+# and over a transport without dcx, and the comparison of their results. Sourced
+# by bash, with the arguments of the row:
 #
 #     PROGRAM openmpi|mpich -np RANKS
 set -euo pipefail
@@ -10,28 +10,30 @@ set -euo pipefail
 name=${0##*/}
 mpi=$1
 ranks=$3
-# what results are compared with: UCX's tcp, or shared memory, as MPICH 4.0.2 hangs at
-# times in MPI_Finalize() over UCX's tcp, even if all messages go by MPICH's own memory
+# Transport to compare with: UCX's tcp. With MPICH it is shared memory, as MPICH
+# 4.0.2 sometimes hangs in MPI_Finalize() over UCX's tcp, even if all messages
+# use MPICH's own shared memory.
 case $mpi in
 openmpi) other=tcp ;;
 mpich) other=shm ;;
 esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dir=$DCX_BUILD_DIR/programs/$name-$mpi
-# a rank is one thread
+# one thread per rank
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 skip() { echo "SKIP: $*"; exit 77; }
 die() { echo "$name: $*" >&2; exit 1; }
 
-# need FILE-OR-COMMAND PACKAGE
+# need FILE-OR-COMMAND PACKAGE: skips the test if it is not installed
 need()
 {
     [ -e "$1" ] || command -v "$1" > /dev/null ||
         skip "$1 is not installed (Debian's package $2)"
 }
 
-# over dcx|$other COMMAND...: the job, in a folder of its own, and by dcx alone
+# over dcx|$other COMMAND...: runs the job over this transport alone, in a
+# folder of its own
 over()
 {
     cd "$dir/$1"
@@ -43,8 +45,8 @@ over()
     esac < /dev/null
 }
 
-# over_both COMMAND...: what each has said is in the file "output" of its folder,
-# without complaints of UCX's where that is not dcx
+# over_both COMMAND...: runs the job over both. Each writes its output to the
+# file "output" of its folder; complaints of UCX are removed from the other's.
 over_both()
 {
     local transport
@@ -52,13 +54,13 @@ over_both()
         (over "$transport" "$@") > "$dir/$transport/output" 2>&1 ||
             { cat "$dir/$transport/output"; die "$* failed over $transport"; }
     done
-    # over tcp, at times, that an endpoint was not closed in time
+    # over tcp UCX sometimes warns that an endpoint was not closed in time
     sed -i '/ UCX  \(WARN\|ERROR\) /d' "$dir/$other/output"
     cat "$dir/dcx/output"
 }
 
-# same FILE COMMAND...: whether the files of both are alike, as the command
-# (a filter) sees them, and have a line
+# same FILE COMMAND...: compares the files of both after COMMAND (a filter);
+# they must be equal and not empty
 same()
 {
     "${@:2}" < "$dir/dcx/$1" > "$dir/dcx.seen" || true

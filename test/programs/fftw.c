@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A transform of three dimensions by FFTW's MPI library, there and back: the spectrum
- * is compared with that of a transform by one process, and the way back has to give
- * what there was. Prints how many numbers are wrong, and a sum over the bits of all.
+ * Three-dimensional transforms by FFTW's MPI library, forward and backward.
+ * Compares the spectrum with that of a transform by one process, and the result
+ * of the backward transform with the input. Prints the number of wrong values,
+ * and a sum over all bits.
  */
 #include <fftw3-mpi.h>
 #include <math.h>
@@ -18,7 +19,7 @@ static double value_at(ptrdiff_t i)
     return (double)(i * 7919 % 1009) / 1009 - 0.5;
 }
 
-/* The bits of numbers, weighed by where they are */
+/* Returns the sum of the bits of numbers, weighted by position. */
 static uint64_t bits_sum(const double *values, ptrdiff_t num, ptrdiff_t first)
 {
     uint64_t sum = 0, bits;
@@ -35,7 +36,7 @@ static int is_wrong(const fftw_complex got, const fftw_complex want)
     return hypot(got[0] - want[0], got[1] - want[1]) > 1e-9;
 }
 
-/* The spectrum of the whole, by this process alone */
+/* Returns the spectrum, computed by this process alone. */
 static fftw_complex *transform_alone(void)
 {
     fftw_complex *data = fftw_alloc_complex(CELLS);

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A file of parallel HDF5: each rank writes columns of a table, every so many as there
- * are ranks, all of them in one collective write; then each reads rows of it, in
- * chunks and without. Prints how many values are wrong.
+ * A file of parallel HDF5. The columns of a table are dealt out to the ranks in
+ * turn, and all ranks write theirs in one collective operation. Then each reads
+ * rows, from a chunked and from a contiguous data set. Prints the number of
+ * wrong values.
  */
 #include <hdf5.h>
 #include <mpi.h>
@@ -18,13 +19,14 @@ static int value_at(int row, int column)
     return row * 1000003 + column * 17;
 }
 
-/* How many of so many rows or columns are this rank's */
+/* Returns how many of 'num' rows or columns belong to this rank. */
 static hsize_t share(hsize_t num)
 {
     return (num - rank + ranks - 1) / ranks;
 }
 
-/* A collective transfer of every 'ranks'th column, or row, from the rank's own on */
+/* Transfers every 'ranks'th column or row, from the rank's own on;
+ * collective. */
 static void transfer(hid_t set, int is_write)
 {
     hsize_t size[]   = {ROWS, COLUMNS};
@@ -49,7 +51,8 @@ static void transfer(hid_t set, int is_write)
     H5Sclose(memory);
 }
 
-/* The table as a data set of its own. Returns how many values are wrong. */
+/* Writes and reads the table as a data set of its own. Returns the number of
+ * wrong values. */
 static int check_set(hid_t file, const char *name, int is_chunked)
 {
     hsize_t size[]  = {ROWS, COLUMNS};
@@ -59,7 +62,7 @@ static int check_set(hid_t file, const char *name, int is_chunked)
     int wrong       = 0;
     hid_t set;
 
-    H5Pset_obj_track_times(how, 0); /* files are compared */
+    H5Pset_obj_track_times(how, 0); /* no times: the files are compared */
     if (is_chunked) {
         H5Pset_chunk(how, 2, chunk);
     }
