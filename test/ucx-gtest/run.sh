@@ -1,25 +1,25 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# UCX's own tests, run by test/run-tests, which sources this file: the gtest
-# program that contrib/ucx-gtest builds, for dcx, and for dc_mlx5 as a check of
-# the device. Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
+# Runs UCX's own tests. Sourced by test/run-tests. The gtest program is built by
+# contrib/ucx-gtest, and runs for dcx, and for dc_mlx5 as a check of the device.
+# Each of its cases counts as a test "ucx/TRANSPORT/CLASS.NAME/N".
 #
-# runs.list says which run, with what in the environment: some more than once,
-# then under the name "ucx/TRANSPORT+RUN/CLASS.NAME/N".
+# runs.list has the runs and their environments: cases in more than one run have
+# the name "ucx/TRANSPORT+RUN/CLASS.NAME/N" in the others.
 #
 # The cases of a class run in one process on a device of its own; as many
-# classes at a time as there are cores. A case that crashes or hangs has failed;
-# the class goes on behind it in a new process, and no case runs twice.
+# classes run at a time as there are cores. A case that crashes or hangs has
+# failed; the class continues after it in a new process, and no case runs twice.
 #
-# expected.list says which may skip or fail, and which only a full run has: see
-# there. Without --full each case runs with one of its parameters, in turns, so
-# that all of them occur.
+# expected.list has the cases that may skip or fail, and those that only a full
+# run has. Without --full each case runs with one of its parameters; these
+# rotate, so that all of them occur.
 
-# seconds for one case, watched over by gtest itself, and then for its process
+# seconds for a case, checked by gtest itself, and for its process
 ucx_case_limit=300
 ucx_process_limit=1500
 
-# UCX with its defaults, on softhca
+# Runs UCX with its defaults, on softhca.
 ucx_gtest()
 {
     dcx-run --soft env -u UCX_TLS UCX_HANDLE_ERRORS=bt UCX_LOG_LEVEL=warn \
@@ -28,15 +28,15 @@ ucx_gtest()
         < /dev/null
 }
 
-# ucx_rows FILE: without comments
+# ucx_rows FILE: prints it without comments
 ucx_rows()
 {
     sed -e '/^[[:space:]]*\(#.*\)\{0,1\}$/d' \
         "$DCX_SOURCE_DIR/test/ucx-gtest/$1"
 }
 
-# is_of_ucx MINOR WHAT: whether the row is of UCX 1.MINOR; WHAT may end in
-# @FIRST-LAST, of which each may be missing, or in @VERSION of the Debian package
+# is_of_ucx MINOR WHAT: succeeds if the row is for UCX 1.MINOR; WHAT may end in
+# @FIRST-LAST, either of them optional, or in @VERSION of the Debian package
 is_of_ucx()
 {
     local first last
@@ -51,9 +51,9 @@ is_of_ucx()
     (($1 >= ${first:-0} && $1 <= ${last:-$1}))
 }
 
-# Reads expected.list into ucx_what, ucx_pattern and ucx_why; counts of cases
-# that needed a row go into ucx_met. Sets ucx_minor, of UCX 1.MINOR, and
-# ucx_package, empty for a UCX that is none.
+# Reads expected.list into ucx_what, ucx_pattern and ucx_why; ucx_met counts the
+# cases that needed a row. Sets ucx_minor, of UCX 1.MINOR, and ucx_package,
+# empty if UCX is not from a package.
 read_ucx_expected()
 {
     local line what
@@ -73,8 +73,8 @@ read_ucx_expected()
     done 3< <(ucx_rows expected.list)
 }
 
-# ucx_row WHAT TEST: sets row to that of expected.list which says WHAT of TEST, in
-# the run that it is of or in all of them
+# ucx_row WHAT TEST: sets row to the row of expected.list that says WHAT of
+# TEST, for its run or for all runs
 ucx_row()
 {
     local any_run=${2%%[+/]*}/${2#*/}
@@ -86,8 +86,8 @@ ucx_row()
     return 1
 }
 
-# list_ucx_run RUN FILTER: the names of its cases, one a line, those of a class
-# together
+# list_ucx_run RUN FILTER: prints the names of its cases, one per line, those of
+# a class together
 list_ucx_run()
 {
     SOFTHCA_DIR=$run_dir/ucx-list ucx_gtest --gtest_list_tests \
@@ -96,7 +96,7 @@ list_ucx_run()
             /^  [^ ]/ { print class $1 }'
 }
 
-# The names of the cases of all runs
+# Prints the names of the cases of all runs.
 list_ucx_cases()
 {
     local run filter variables
@@ -105,7 +105,7 @@ list_ucx_cases()
     done < <(ucx_rows runs.list)
 }
 
-# ucx_variables RUN CLASS: what it has in the environment
+# ucx_variables RUN CLASS: prints the environment of a run
 ucx_variables()
 {
     ucx_rows runs.list | awk -v run="${1:--}" '
@@ -116,7 +116,7 @@ ucx_variables()
     fi
 }
 
-# From the names of all cases those that a run without --full has
+# Filters the names of all cases: prints those of a run without --full.
 reduce_ucx_cases()
 {
     awk '{ split($0, part, /\/[0-9]+$/) }
@@ -129,7 +129,7 @@ reduce_ucx_cases()
         END { flush_base() }'
 }
 
-# ucx_kind CASE: sets kind to the transport and the part of UCX that it is of
+# ucx_kind CASE: sets kind to its transport and its part of UCX
 ucx_kind()
 {
     case $1 in
@@ -139,8 +139,9 @@ ucx_kind()
     esac
 }
 
-# choose_ucx_cases DIR: a file for each class in DIR with the cases to run. UCX
-# does not complain of a transport that it did not find: its cases are missing.
+# choose_ucx_cases DIR: writes a file for each class to DIR with the cases to
+# run. Fails if a transport has no cases: UCX does not report a missing
+# transport.
 choose_ucx_cases()
 {
     local name class row kind
@@ -161,7 +162,7 @@ choose_ucx_cases()
     done
 }
 
-# fail_ucx REASON: a failure of none of the cases
+# fail_ucx REASON: reports a failure that is none of a case
 fail_ucx()
 {
     failed=$((failed + 1))
@@ -169,7 +170,8 @@ fail_ucx()
     printf 'FAIL  ucx: %s\n' "$*"
 }
 
-# run_ucx_class FILE: runs the cases of a class, in a process of its own
+# run_ucx_class FILE: runs the cases of a class, each process on a device of its
+# own
 run_ucx_class()
 {
     local class=${1##*/} log status todo=$1.todo ran=$1.ran
@@ -192,7 +194,7 @@ run_ucx_class()
         cat "$log.part" >> "$log"
         [ -s "$ran" ] || break
         printf '[ STATUS   ] %d\n' "$status" >> "$log"
-        # it may also end badly outside of its cases
+        # it may also fail outside of its cases
         if [ "$status" != 0 ] && ! grep -q '^\[  FAILED  \]' "$log.part" &&
             tail -n 1 "$ran" | grep -qxFf <(awk '/^\[       OK/ { print $4 }' \
                 "$log.part"); then
@@ -201,12 +203,12 @@ run_ucx_class()
         grep -vxFf "$ran" "$todo" > "$todo.new"
         mv "$todo.new" "$todo"
     done
-    # those that would not even begin
+    # cases that would not even start
     awk '{ print "[ RUN      ]", $0 }' "$todo" >> "$log"
     rm -rf "$SOFTHCA_DIR" "$log.part"
 }
 
-# ucx_excerpt LOG CASE: the part of a log on one case
+# ucx_excerpt LOG CASE: prints the part of a log on one case
 ucx_excerpt()
 {
     awk -v name="$2" '/^\[ RUN / { on = ($4 == name) }
@@ -214,14 +216,15 @@ ucx_excerpt()
         on && /^\[ +(OK|FAILED|STATUS) +\]/ { exit }' "$1"
 }
 
-# ucx_complaints LOG: the cases that made the device complain, a line for each
+# ucx_complaints LOG: prints the cases in which the device complained, one per
+# line
 ucx_complaints()
 {
     awk '/^\[ RUN / { name = $4 }
         /^softhca\[[0-9]+\] (warn|error)/ { print name }' "$1" | uniq
 }
 
-# judge_ucx_case LOG RESULT CASE: sets result and why by what expected.list says
+# judge_ucx_case LOG RESULT CASE: sets result and why, by expected.list
 judge_ucx_case()
 {
     local row
@@ -255,7 +258,8 @@ judge_ucx_case()
     esac
 }
 
-# report_ucx_case LOG RESULT CASE MILLISECONDS: counts it, and names a failure
+# report_ucx_case LOG RESULT CASE MILLISECONDS: counts a case, and prints a
+# failure
 report_ucx_case()
 {
     local name=ucx/$3 result why log=$logs/ucx/$3.log
@@ -271,7 +275,7 @@ report_ucx_case()
     esac
 }
 
-# report_ucx_class FILE: its cases, then the class in one line
+# report_ucx_class FILE: reports its cases, then the class in one line
 report_ucx_class()
 {
     local class=${1##*/} log result case ms total=0
@@ -289,11 +293,11 @@ report_ucx_class()
     printf 'UCX   %-44s %3d passed, %3d skipped, %3d failed %6d.%02d s\n' \
         "$class" $((passed - was_passed)) $((skipped - was_skipped)) \
         $((failed - was_failed)) $((total / 1000)) $((total % 1000 / 10))
-    note_time "ucx/$class" "$total" 0 # gtest does not tell the CPU's
+    note_time "ucx/$class" "$total" 0 # gtest does not report CPU time
 }
 
-# report_ucx_rows: how many cases needed which row, for the closing list; after a
-# run of everything a row that none needed is a failure
+# report_ucx_rows: counts the cases that needed each row, for the closing list;
+# after a run of everything an unneeded row is a failure
 report_ucx_rows()
 {
     local row text
@@ -308,8 +312,9 @@ report_ucx_rows()
     done
 }
 
-# run_ucx_classes DIR: prints the file of each class when it is done, the
-# classes with most cases first and those that need all cores last, alone
+# run_ucx_classes DIR: runs all classes and prints the file of each when it is
+# done. Classes with most cases come first; those that need all cores run last,
+# alone.
 run_ucx_classes()
 {
     export -f run_ucx_class ucx_gtest ucx_rows ucx_variables
@@ -323,7 +328,7 @@ run_ucx_classes()
         xargs -r -n 1 bash -c "$each" _
 }
 
-# run_ucx: everything, called by run-tests
+# run_ucx: runs all of UCX's tests; called by run-tests
 run_ucx()
 {
     local dir=$run_dir/ucx-classes file
