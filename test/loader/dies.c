@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dies sender | receiver: a program of UCP's whose peer, a process of its own, is
- * killed when a message of a list of pieces is announced and not fetched. What is
- * left ends its request with an error, and in time. The message before it came.
+ * dies sender | receiver: a program of UCP whose peer, a process of its own, is
+ * killed when a message of a list of pieces is announced and not fetched. The
+ * remaining request must end with an error, and in time. The message before it
+ * must have arrived.
  */
 #include "../check.h"
 
@@ -16,10 +17,10 @@
 
 enum {
     BLOCK   = 1024,
-    STEP    = 2048, /* from one piece to the next */
+    STEP    = 2048, /* from the start of a piece to the next */
     PIECES  = 256,
     SEED    = 5,
-    SECONDS = 30,   /* for each request */
+    SECONDS = 30,   /* limit for each request */
     TAG     = 0x1234
 };
 
@@ -27,11 +28,11 @@ static struct {
     ucp_context_h context;
     ucp_worker_h  worker;
     ucp_ep_h      ep;
-    int           in;  /* of the peer */
-    int           out; /* to it */
+    int           in;  /* from the peer */
+    int           out; /* to the peer */
     char          memory[PIECES * STEP];
     ucp_dt_iov_t  list[PIECES];
-    ucs_status_t  status; /* that the last callback had */
+    ucs_status_t  status; /* from the last callback */
 } t;
 
 static void need(const char *what, int is_right)
@@ -72,7 +73,8 @@ static void begin_worker(void)
                            UCS_OK);
 }
 
-/* An endpoint to the peer's worker, whose address comes by the pipe */
+/* Creates an endpoint to the peer's worker, whose address comes through the
+ * pipe. */
 static void connect_peer(void)
 {
     char address[4096];
@@ -177,7 +179,7 @@ static void *recv_list(ucp_tag_message_h message)
     return ucp_tag_msg_recv_nbx(t.worker, t.list, PIECES, message, &param);
 }
 
-/* What is left of the connection is no matter. */
+/* The state of the connection does not matter here. */
 static void end(void)
 {
     void *request = ucp_ep_close_nb(t.ep, UCP_EP_CLOSE_MODE_FORCE);
@@ -190,7 +192,8 @@ static void end(void)
     ucp_cleanup(t.context);
 }
 
-/* --- one process and the other ------------------------------------------------ */
+/* --- both processes
+ * ----------------------------------------------------------- */
 
 static int send_and_wait(pid_t peer)
 {
@@ -204,7 +207,7 @@ static int send_and_wait(pid_t peer)
             ucp_worker_progress(t.worker);
         }
     }
-    /* the peer has seen it, and kills itself */
+    /* the peer has received it, and kills itself */
     do {
         ucp_worker_progress(t.worker);
     } while (waitpid(peer, NULL, WNOHANG) == 0);
@@ -240,7 +243,7 @@ int main(int argc, char **argv)
 
     need("pipe", (pipe(up) == 0) && (pipe(down) == 0));
     peer  = fork();
-    alarm(3 * SECONDS); /* also the peer, if this one fails */
+    alarm(3 * SECONDS); /* also for the peer, if this process fails */
     t.in  = (peer == 0) ? down[0] : up[0];
     t.out = (peer == 0) ? up[1] : down[1];
     begin();

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * first: calls of UCP's functions before all of these were looked for
- * (hook_real.c). UCP is this program.
+ * first: calls of UCP's functions before the hooks have looked them all up
+ * (hook_real.c). This program stands in for UCP.
  */
 #include "../check.h"
 #include "views/ucp/hook_real.h"
@@ -12,10 +12,10 @@
 enum { COUNT = 77 };
 
 static struct {
-    const char *called; /* the function of UCP */
-    size_t count;       /* ... and these two arguments of its call */
+    const char *called; /* last called function of UCP */
+    size_t count;       /* two of its arguments */
     const void *param;
-    int num_looked; /* for the first of all */
+    int num_looked; /* look-ups of the first function */
 } t;
 
 static const ucp_request_param_t param;

@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * handles: UCP's handles of views (hook_handle.c) whose UCP is this program: how
- * often a view is mapped, what of it, and that its worker is locked meanwhile.
+ * handles: handles of views in UCP (hook_handle.c): how often a view is mapped,
+ * with which length, and that its worker is locked meanwhile. This program
+ * stands in for UCP. A view is a zero-copy datatype.
  */
 #include "../check.h"
 #include "views/ucp/hook_handle.h"
@@ -12,13 +13,13 @@
 
 static struct {
     hook_handles_t handles;
-    char memory[8]; /* what handles point to */
+    char memory[8]; /* targets of handles */
     int num_mapped;
     int num_unmapped;
-    int num_unlocked; /* ... of these, without the lock */
+    int num_unlocked; /* calls without the lock */
     int is_locked;
     int is_failing;
-    size_t length; /* of the last one */
+    size_t length; /* of the last map */
 } t;
 
 #define WORKER  ((ucp_worker_h)&t.is_locked)
@@ -118,7 +119,7 @@ static int fails(void)
            check_calls(2, 1);
 }
 
-/* A context ends when no thread calls it */
+/* A context is removed when no thread uses it. */
 static int released(void)
 {
     get(1, 1);

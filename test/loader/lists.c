@@ -1,11 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * lists [peer | hard | rude | quick | types | tags | am | gpu | config |
- * threads | requests | scattered | endpoints]: each way of UCP to send and receive,
- * by a program of UCP's that knows no views, with lists of pieces (UCP's own kind of
- * data that is not contiguous). Two workers of one process. Every byte is checked,
- * also between the pieces; how many messages went by view is in the report of
- * UCX_DCX_TYPES_REPORT=y.
+ * threads | requests | scattered | endpoints]: every function of UCP that sends
+ * or receives, with lists of pieces (UCP's own kind of non-contiguous data),
+ * called by a program without code of dcx. Two workers of one process. Compares
+ * every byte, also those between the pieces; the report of
+ * UCX_DCX_TYPES_REPORT=y counts the zero-copy messages. A view is a zero-copy
+ * datatype.
  */
 #define _GNU_SOURCE
 #include "../check.h"
@@ -19,17 +20,17 @@
 
 enum {
     BLOCK  = 1024,           /* bytes of a piece */
-    STEP   = 2048,           /* from one to the next */
-    PIECES = 256,            /* of a long message */
+    STEP   = 2048,           /* from the start of a piece to the next */
+    PIECES = 256,            /* pieces of a long message */
     LENGTH = PIECES * BLOCK,
     SPAN   = PIECES * STEP,
     SEED   = 5,
-    GAP    = 0xee,           /* what a receiver has between its pieces */
+    GAP    = 0xee,           /* a receiver's bytes between its pieces */
     AM_ID  = 1,
     OLD_ID = 2,
     TAG    = 0x1234,
 
-    FAR_BLOCK  = 2048,       /* of pieces that are far apart */
+    FAR_BLOCK  = 2048,       /* for pieces that are far apart */
     FAR_STEP   = 1 << 18,
     FAR_PIECES = 64
 };
@@ -43,22 +44,22 @@ typedef struct side {
 
 static struct {
     ucp_context_h context;
-    ucp_context_h other;       /* ... of 'from' */
+    ucp_context_h other;       /* context of 'from' */
     size_t        request_size;
     ucp_worker_h  from;
     ucp_worker_h  to;
     ucp_ep_h      ep;
     side_t        source;
     side_t        dest;
-    int           num_called;  /* callbacks */
-    ucs_status_t  status;      /* ... that the last one had */
+    int           num_called;  /* number of callbacks */
+    ucs_status_t  status;      /* status in the last one */
     size_t        length;
-    void          *am_request; /* of ucp_am_recv_data_nbx() */
-    int           is_peer;     /* error handling of endpoints: of peers */
+    void          *am_request; /* from ucp_am_recv_data_nbx() */
+    int           is_peer;     /* endpoints have error handling of peers */
     ucp_datatype_t early;
-    ucp_datatype_t late;       /* 0: there is none */
-    int           is_gpu;      /* the node has one; 'from' has no dcx */
-    int           is_threads;  /* workers are for several threads at once */
+    ucp_datatype_t late;       /* 0: not created */
+    int           is_gpu;      /* the node has a GPU; 'from' has no dcx */
+    int           is_threads;  /* workers are for several threads */
     uint64_t      features;    /* of contexts */
 } t;
 
@@ -90,7 +91,7 @@ static void progress(void)
     ucp_worker_progress(t.to);
 }
 
-/* A request that is not completed in half a minute never will be. */
+/* Waits for a request; gives up after half a minute. */
 static ucs_status_t wait_for(void *request)
 {
     time_t end = time(NULL) + 30;
@@ -149,7 +150,7 @@ static void fill(void)
     t.length     = 0;
 }
 
-/* 'pieces' of the list have come, nothing else has */
+/* Checks that 'pieces' of the list have arrived, and nothing else. */
 static int check_pieces(const char *what, int pieces)
 {
     int errors = 0;
@@ -229,7 +230,7 @@ static void *recv_list(int pieces)
                                                 ALL_BITS, &param));
 }
 
-/* The loader asks whether there are devices that compute. */
+/* Replaces access(): the loader looks for devices that compute. */
 int access(const char *path, int mode)
 {
     int (*real)(const char*, int) = (int (*)(const char*, int))
@@ -281,20 +282,20 @@ static int tag_many(void)
     return errors + check_value("callbacks", t.num_called, 8);
 }
 
-/* The functions from before ucp_request_param_t */
+/* Calls the functions that are older than ucp_request_param_t. */
 static int tag_nb(void)
 {
     void *recv = ucp_tag_recv_nb(t.to, t.dest.list, PIECES, ucp_dt_make_iov(),
                                  TAG, ALL_BITS, old_received);
     void *send = ucp_tag_send_nb(t.ep, t.source.list, PIECES, ucp_dt_make_iov(),
                                  TAG, old_sent);
-    int expected = 1 + (send != NULL); /* none for what ended at once */
+    int expected = 1 + (send != NULL); /* none for a send that ended at once */
     int errors = check_statuses("nb", wait_and_free(send), wait_and_free(recv));
 
     return errors + check_value("callbacks", t.num_called, expected);
 }
 
-/* ... with memory of the caller's for a request */
+/* Calls the older functions with request memory of the caller. */
 static int tag_nbr(void)
 {
     char *send = (char*)calloc(2, t.request_size) + t.request_size;
@@ -316,9 +317,11 @@ static int tag_nbr(void)
     return errors;
 }
 
-/* --- requests in memory of the caller's ----------------------------------------- */
+/* --- requests in memory of the caller
+ * ------------------------------------------- */
 
-/* ... of which every byte but those that a call writes is a one */
+/* Returns memory of ones: a call must overwrite every byte that it relies
+ * on. */
 static char *new_request(void)
 {
     char *memory = (char*)malloc(2 * t.request_size);
@@ -353,8 +356,8 @@ static char *send_request(void)
     return param.request;
 }
 
-/* As Open MPI receives: there is no callback, and the request is looked at whatever
- * the call returned */
+/* Receives as Open MPI does: without a callback; the request is tested for any
+ * result of the call. */
 static char *recv_request(void)
 {
     ucp_request_param_t param = list_param();
@@ -366,7 +369,7 @@ static char *recv_request(void)
     return param.request;
 }
 
-/* UCP tells of the caller's request what it knows of its own */
+/* Checks that UCP's queries work on requests in memory of the caller. */
 static int end_requests(char *send, char *recv)
 {
     ucp_tag_recv_info_t info = {0};
@@ -382,7 +385,7 @@ static int end_requests(char *send, char *recv)
     return errors;
 }
 
-/* ... also while it is under way */
+/* Checks a query while the request is in progress. */
 static int check_query(char *request)
 {
     ucp_request_attr_t attr = {
@@ -405,7 +408,7 @@ static int request_expected(void)
     return errors + end_requests(send_request(), recv);
 }
 
-/* With UCX_RNDV_THRESH=inf both are completed within their calls. */
+/* With UCX_RNDV_THRESH=inf both complete within their calls. */
 static int request_unexpected(void)
 {
     char *send = send_request();
@@ -414,7 +417,7 @@ static int request_unexpected(void)
     return end_requests(send, recv_request());
 }
 
-/* More often than there are views */
+/* Cancels more receives than there are views. */
 static int request_canceled(void)
 {
     int errors = 0;
@@ -497,7 +500,8 @@ static int tag_probed_nb(void)
            check_value("callbacks", t.num_called, 1);
 }
 
-/* --- one side has another layout, or is shorter ------------------------------ */
+/* --- sides with different layouts or lengths
+ * ------------------------------------ */
 
 static int from_contiguous(void)
 {
@@ -544,7 +548,7 @@ static int shorter(void)
            check_value("length", t.length, LENGTH / 2);
 }
 
-/* ... than any that goes by view, into one that does */
+/* Sends fewer pieces than a zero-copy message has, to a zero-copy receive. */
 static int short_one(void)
 {
     void *recv = recv_list(PIECES);
@@ -580,7 +584,8 @@ static int canceled(void)
            check_pieces("canceled", 0);
 }
 
-/* More often than there are views: each is closed, though no callback is called */
+/* Frees more requests than there are views: each view is closed without a
+ * callback. */
 static int freed(void)
 {
     ucp_request_param_t param = list_param();
@@ -814,7 +819,7 @@ static int closed(void)
     return tag_expected();
 }
 
-/* The same worker at both ends */
+/* The same worker on both sides */
 static int to_self(void)
 {
     ucp_request_param_t param = list_param();
@@ -828,7 +833,8 @@ static int to_self(void)
     return errors;
 }
 
-/* More receives that nothing comes for than there are views, over all workers */
+/* Destroys workers with receives that stay unmatched: over all workers, more
+ * than there are views. */
 static int destroyed(void)
 {
     int i, j;
@@ -844,15 +850,15 @@ static int destroyed(void)
     return check_value("callbacks", t.num_called, 0) + tag_expected();
 }
 
-/* An endpoint that is closed while the peer may fetch: it has no access any more,
- * though the message is announced to it */
+/* Closes an endpoint while the peer may fetch: the peer loses its access,
+ * though the message is announced to it. */
 static int closed_hard(void)
 {
     ucp_request_param_t param = list_param();
     ucp_tag_message_h message;
     ucp_tag_recv_info_t info;
     void *send, *recv;
-    int errors = tag_expected(); /* both ends are connected */
+    int errors = tag_expected(); /* connects both ends */
 
     fill();
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK;
@@ -877,7 +883,7 @@ static int closed_hard(void)
 
 static ucp_context_h make_context_without_dcx(void);
 
-/* UCP's own function, which the loader does not stand before */
+/* Closes an endpoint by UCP's own function, which the loader does not see. */
 static void close_behind(ucp_ep_h ep)
 {
     ucp_request_param_t param = {
@@ -902,9 +908,9 @@ static int send_by(ucp_ep_h ep)
                           wait_and_free(recv));
 }
 
-/* 'from' has an endpoint to a worker with dcx and one to a worker without, by
- * turns, two of each, as UCP closes one after it has made the next: what is known
- * of one must not be taken for that of a later one in its place. */
+/* Creates endpoints of 'from' to a worker with dcx and to one without, two of
+ * each in turn. UCP may place a new endpoint at the address of a closed one:
+ * the loader must not use what it has stored for the old one. */
 static int endpoints(void)
 {
     ucp_context_h context = make_context_without_dcx();
@@ -928,9 +934,10 @@ static int endpoints(void)
     return errors;
 }
 
-/* --- data types of a program's own ------------------------------------------- */
+/* --- generic data types
+ * --------------------------------------------------------- */
 
-/* The pieces of a side, which nobody knows the layout of */
+/* The pieces of a side, as a data type whose layout only the program has */
 static void *type_start_pack(void *context, const void *buffer, size_t count)
 {
     (void)context;
@@ -1012,8 +1019,8 @@ static int type_use(ucp_datatype_t sent_type, ucp_datatype_t received_type)
     return check_statuses("types", wait_and_free(send), wait_and_free(recv));
 }
 
-/* One is from before there were contexts, and goes while there is one; the other
- * stays until there is none any more (main()). */
+/* Uses two types: 'early' is older than any context and is destroyed while
+ * there is one; 'late' is destroyed after the last context (main()). */
 static int types(void)
 {
     int errors = type_use(t.early, t.early);
@@ -1068,7 +1075,7 @@ static char *config_text(const ucp_config_t *config)
     return text;
 }
 
-/* A configuration of the program's is what it was */
+/* Checks that the program's own configuration is not changed. */
 static int config_kept(void)
 {
     ucp_config_t *config;
@@ -1122,7 +1129,7 @@ enum {
     NUM_TAGS   = NUM_CHECKS - 2 /* the others are active messages */
 };
 
-/* ... of which UCX complains */
+/* UCX logs complaints in these */
 static const struct check rude_checks[] = {{"destroyed", destroyed}};
 static const struct check hard_checks[] = {{"closed_hard", closed_hard}};
 
@@ -1132,7 +1139,7 @@ static const struct check far_checks[] = {{"scattered", scattered}};
 static const struct check config_checks[] = {{"config_kept", config_kept}};
 static const struct check types_checks[] = {{"types", types}};
 
-/* ... for who counts instructions: each function a thousand times */
+/* for counting instructions: a thousand calls of each function */
 static const struct check quick_checks[] = {{"contiguous", contiguous}};
 
 static const struct {

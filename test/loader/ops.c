@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * ops: operations by view (hook_op.c) whose UCP is this program, which completes
- * them when it wants to: before the call that begins them returns, after that, and
- * in another thread whose callback goes on until the call has returned.
+ * ops: zero-copy operations (hook_op.c). This program stands in for UCP. It
+ * completes an operation before the call that starts it returns, after that, or
+ * in another thread, whose callback lasts until the call has returned.
  */
 #include "../check.h"
 #include "views/hook/hook_op.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_SIZE = 256, /* of UCP's part */
+    REQUEST_SIZE = 256, /* UCP's part of a request */
     SECONDS      = 10
 };
 
@@ -26,15 +26,16 @@ static struct {
     request_memory_t user;
     uct_dcx_view_t view;
     hook_type_t type;
-    int num_called; /* the user's callback */
+    int num_called; /* calls of the user's callback */
     int num_closed;
-    int num_freed; /* UCP's request */
+    int num_freed; /* frees of UCP's request */
     sem_t is_called;
     sem_t is_issued;
     ucp_request_param_t param;
 } t;
 
-/* --- what hook_op.c calls ----------------------------------------------------- */
+/* --- functions that hook_op.c calls
+ * --------------------------------------------- */
 
 hook_real_t hook_real;
 
@@ -82,7 +83,8 @@ static void free_request(void *request)
     t.num_freed++;
 }
 
-/* --- UCP and its user ----------------------------------------------------------- */
+/* --- UCP and its user
+ * --------------------------------------------------------- */
 
 static void *ucp_request(void)
 {
@@ -102,7 +104,7 @@ static void called(void *request, ucs_status_t status, void *arg)
     t.num_called++;
 }
 
-/* ... until the call has returned, in another thread */
+/* Callback in another thread that lasts until the call has returned */
 static void called_meanwhile(void *request, ucs_status_t status, void *arg)
 {
     called(request, status, arg);
@@ -130,7 +132,7 @@ static void complete(void)
     t.param.cb.send(ucp_request(), UCS_OK, t.param.user_data);
 }
 
-/* It has ended, and is found no more. */
+/* Checks that the operation has ended and is no longer found. */
 static int check_over(const char *what, int num_called, int num_freed)
 {
     return check_value(what, t.num_called, num_called) +
@@ -195,7 +197,7 @@ static int meanwhile_with(uint32_t flags)
     return check_over("meanwhile", 1, !!flags);
 }
 
-/* ... and the next one, of the same request, is as any other. */
+/* The next operation, of the same request, must work normally. */
 static int meanwhile(void)
 {
     return meanwhile_with(0) + later();
@@ -222,7 +224,7 @@ static int silenced(void)
     return errors + check_over("silenced", 0, 0);
 }
 
-/* The request stays UCP's until it is put. */
+/* Until it is put, the request belongs to UCP. */
 static int held(void)
 {
     hook_op_t *op;
@@ -259,7 +261,7 @@ int main(void)
     int failed = 0;
     size_t i;
 
-    alarm(SECONDS); /* a list that has no end */
+    alarm(SECONDS); /* ends the test if a list is endless */
     hook_real.ucp_request_free = free_request;
     hook_op_set_request_size(REQUEST_SIZE);
     sem_init(&t.is_called, 0, 0);

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Atomics of 32 and 64 bits: each operation alone, against what it should make
- * of the old value, then all PEs at once on one word, and locks.
+ * Atomics of 32 and 64 bits: each operation alone, compared with its expected
+ * result, then all PEs on one word at once, and locks.
  */
 #include "test/shmem/check.h"
 
 typedef uint64_t (*amo_run_t)(void *addr, uint64_t value, int to);
 typedef uint64_t (*amo_apply_t)(uint64_t old, uint64_t value);
 
-/* The value that the tests of one operation begin with, and its operand */
+/* Initial value and operand of the tests of one operation */
 static const uint64_t amo_start = 0xf0f0123456789abcull;
 static const uint64_t amo_value = 0x00ff8765fedcba98ull;
 
@@ -32,7 +32,7 @@ static uint64_t apply_keep(uint64_t old, uint64_t value)
     return old;
 }
 
-/* The operations in one form; those that fetch nothing return the start */
+/* The operations in one form; those without a fetch return the initial value */
 static uint64_t add32(void *addr, uint64_t value, int to)
 {
     shmem_int_atomic_add(addr, value, to);
@@ -165,9 +165,9 @@ static uint64_t cswap_miss64(void *addr, uint64_t value, int to)
 }
 
 /*
- * Before version 4.1.5, Open MPI's own 32-bit compare_swap writes 8 bytes into a
- * variable of 4 on its stack, which ends the process (its issue 11257). It is
- * left out here; MPI_Compare_and_swap and ucx_perftest use the same operation.
+ * Leaves out the 32-bit compare_swap of Open MPI before 4.1.5: it writes 8
+ * bytes into a variable of 4 on its stack, which ends the process (its issue
+ * 11257). MPI_Compare_and_swap and ucx_perftest use the same operation.
  */
 static const struct amo {
     const char *name;
@@ -191,7 +191,8 @@ static const struct amo {
     {"cswap that misses", {NULL, cswap_miss64}, apply_keep},
 };
 
-/* words[1] takes the operation, the 4 or 8 bytes around it stay */
+/* Applies the operation to words[1]; the 4 or 8 bytes around it must not
+ * change. */
 static int amo_alone(const struct amo *amo, int wide, char *words)
 {
     size_t size   = wide ? 8 : 4;
@@ -229,7 +230,7 @@ static int atomic_each(void)
     return errors;
 }
 
-/* Floating point has set, fetch and swap */
+/* Checks set, fetch and swap of floating point. */
 static int atomic_floating(void)
 {
     double *wide = need_symmetric(sizeof(*wide));
@@ -252,7 +253,7 @@ static int atomic_floating(void)
     return errors;
 }
 
-/* Tickets of one counter: every PE sees them rise, none is given twice */
+/* Takes tickets from one counter: each PE sees them rise, and none twice. */
 static int atomic_tickets(void)
 {
     enum { ROUNDS = 1000 };
@@ -281,7 +282,7 @@ static int atomic_tickets(void)
     return errors;
 }
 
-/* Each PE owns one bit of a word that all of them change */
+/* Each PE owns one bit of a word that all PEs change. */
 static int atomic_bits(void)
 {
     enum { ROUNDS = 301 };
@@ -296,7 +297,7 @@ static int atomic_bits(void)
 
         errors += !!(old & bit) != i % 2;
         shmem_uint32_atomic_or(small, mine, 0);
-        shmem_fence(); /* or the fetch may pass it */
+        shmem_fence(); /* otherwise the fetch may overtake it */
         errors += !(shmem_uint32_atomic_fetch_and(small, ~mine, 0) & mine);
     }
     shmem_barrier_all();
@@ -310,7 +311,7 @@ static int atomic_bits(void)
     return errors;
 }
 
-/* A counter that only compare-and-swap moves */
+/* Counts with compare-and-swap alone. */
 static int atomic_cswap_loop(void)
 {
     enum { ROUNDS = 200 };
@@ -334,7 +335,7 @@ static int atomic_cswap_loop(void)
     return errors;
 }
 
-/* What a lock is for: read, think, write */
+/* Reads, waits and writes under a lock. */
 static int atomic_locks(void)
 {
     enum { ROUNDS = 50 };

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Checks OpenSHMEM over whatever transport it was started with: runs each check
- * on all PEs, adds up the errors, reports one line a check, and exits with 1 if
- * a value was wrong anywhere. With an argument, only the checks whose names
- * begin with it. The values expected are computed locally.
+ * Checks OpenSHMEM over any transport: runs each check on all PEs, adds up the
+ * errors, reports one line per check, and exits with 1 if a value was wrong
+ * anywhere. With an argument, runs only the checks whose names begin with it.
+ * Expected values are computed locally.
  */
 #include "test/shmem/check.h"
 
@@ -12,8 +12,8 @@
 int pe;
 int pes;
 
-/* Symmetric; the sum is taken with puts and barriers alone, so that a wrong
- * reduction cannot hide the errors that it is to add up */
+/* Symmetric. Summed with puts and barriers alone, so that a wrong reduction
+ * cannot hide the errors. */
 static int *error_counts;
 
 void *need_symmetric(size_t len)

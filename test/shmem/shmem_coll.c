@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Collectives over all PEs and over a part of them, against values that each
- * PE computes for itself. The work arrays that OpenSHMEM wants belong to this
- * file; a barrier stands between two uses of one.
+ * Collectives over all PEs and over some of them, compared with values that
+ * each PE computes itself. The work arrays that OpenSHMEM needs are in this
+ * file; a barrier separates two uses of one.
  */
 #include "test/shmem/check.h"
 
@@ -50,7 +50,7 @@ static int check_from(const char *name, const long *buf, int from, int count)
     return 0;
 }
 
-/* Nobody leaves before the last one has come: each flag is set before that */
+/* No PE leaves before the last one has entered: it has set its flag by then. */
 static int coll_barrier(void)
 {
     int *flags = need_symmetric(pes * sizeof(*flags));
@@ -70,7 +70,7 @@ static int coll_barrier(void)
     return errors;
 }
 
-/* The root's own target is left alone */
+/* The root's own target must not change. */
 static int coll_broadcast(void)
 {
     int errors = 0;
@@ -95,7 +95,8 @@ static int coll_broadcast(void)
     return errors;
 }
 
-/* fcollect: the same count of each; collect: one more of each next PE */
+/* fcollect: equal counts; collect: each PE adds one more than the PE before
+ * it */
 static int coll_collect(void)
 {
     int errors = 0;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Put and get: each size class, strided, non-blocking, single elements, static
- * variables, contexts, and the order that fence and quiet promise.
+ * variables, contexts, and the order that fence and quiet guarantee.
  */
 #include "test/shmem/check.h"
 
@@ -22,7 +22,7 @@ static void free_buffers(void)
     shmem_free(target);
 }
 
-/* One size: put to the right neighbour, then get the left one's source */
+/* One size: puts to the right neighbour, then gets the left one's source. */
 static int put_get_len(size_t len, unsigned seed)
 {
     char *local = malloc(len + 1);
@@ -81,7 +81,7 @@ static int rma_unaligned(void)
     return errors;
 }
 
-/* Variables of the program itself are symmetric */
+/* Variables of the program are symmetric, too. */
 static int  static_word;
 static long static_array[1000];
 
@@ -107,7 +107,7 @@ static int rma_static(void)
     return errors;
 }
 
-/* Every second element there, every third one here */
+/* Every second element of the target, every third of the source */
 static int rma_strided_put(void)
 {
     enum { N = 500 };
@@ -185,7 +185,7 @@ static int rma_nonblocking(void)
     return errors;
 }
 
-/* A flag put behind a fence arrives after the data before it */
+/* A flag put behind a fence arrives after the data before it. */
 static int rma_fence(void)
 {
     enum { ROUNDS = 200, LEN = 20000 };
@@ -202,7 +202,7 @@ static int rma_fence(void)
         shmem_long_p(&flag[0], i, next_pe());
         shmem_long_wait_until(&flag[0], SHMEM_CMP_EQ, i);
         errors += check_data("behind a fence", target, len, prev_pe() + i);
-        /* the sender may go on when its receiver has looked */
+        /* the sender may continue when its receiver has checked */
         shmem_long_p(&flag[1], i, prev_pe());
         shmem_long_wait_until(&flag[1], SHMEM_CMP_GE, i);
     }
@@ -212,7 +212,7 @@ static int rma_fence(void)
     return errors;
 }
 
-/* Every comparison of wait_until and test, fulfilled from outside */
+/* Every comparison of wait_until and test, satisfied by another PE */
 static int rma_wait_until(void)
 {
     static const struct { int cmp, before, ref, after; } cases[] = {
@@ -238,7 +238,7 @@ static int rma_wait_until(void)
     return errors;
 }
 
-/* Contexts complete on their own */
+/* Contexts complete independently. */
 static int rma_contexts(void)
 {
     enum { CTXS = 4 };

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Strided put and get: each function there is, strides of both signs on both
- * sides, few elements and many, near and far, to a peer and to oneself. Each
- * byte is compared, those between the elements too.
+ * Strided put and get: every function, strides of both signs on both sides, few
+ * elements and many, small strides and large, to a peer and to the PE itself.
+ * Compares each byte, including those between the elements.
  */
 #include "test/shmem/check.h"
 
@@ -46,7 +46,7 @@ enum { NUM_SIZED = 5, NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 /* One call */
 struct strided {
     const struct kind *kind;
-    const shmem_ctx_t *ctx; /* NULL: without one */
+    const shmem_ctx_t *ctx; /* NULL: call without a context */
     ptrdiff_t         dst, sst;
     size_t            nelems;
     int               peer;
@@ -71,8 +71,8 @@ static void free_buffers(void)
     shmem_free(there);
 }
 
-/* Where elements begin: a byte behind the start of the buffer, if not further
- * as the stride is negative */
+/* Returns the place of an element: at least one byte behind the start of the
+ * buffer, further if the stride is negative. */
 static size_t place(const struct strided *call, ptrdiff_t stride, size_t i)
 {
     size_t step = (size_t)labs(stride) * call->kind->size;
@@ -85,7 +85,8 @@ static size_t first(const struct strided *call, ptrdiff_t stride)
     return (call->nelems == 0) ? 1 : place(call, stride, 0);
 }
 
-/* Bytes of a buffer that a call may reach, and some behind them */
+/* Returns the number of bytes of a buffer that a call may access, and some
+ * more. */
 static size_t extent(const struct strided *call)
 {
     size_t dst = labs(call->dst), sst = labs(call->sst);
@@ -143,7 +144,7 @@ static void do_get(const struct strided *call)
     }
 }
 
-/* The source may change as soon as the call returns */
+/* The source may change as soon as the call returns. */
 static int put_once(const struct strided *call)
 {
     int errors;
@@ -163,7 +164,8 @@ static int put_once(const struct strided *call)
     return errors;
 }
 
-/* The peer has what its number says. The data is there when the call returns */
+/* The peer has the data of its number. It must be here when the call
+ * returns. */
 static int get_once(const struct strided *call)
 {
     memset(here, HOLE, extent(call));
@@ -173,7 +175,7 @@ static int get_once(const struct strided *call)
 
 typedef int (*once_t)(const struct strided *call);
 
-/* The call to the neighbour, and to the PE itself */
+/* Makes the call to the neighbour, and to the PE itself. */
 static int both_peers(struct strided *call, once_t once)
 {
     int errors;
@@ -215,7 +217,7 @@ static int all_strides(once_t once)
     return errors;
 }
 
-/* Many elements: more than go at once, in any way */
+/* More elements than any method transfers at once */
 static int many_elements(once_t once)
 {
     static const struct { ptrdiff_t dst, sst; size_t nelems; } shapes[] = {
@@ -264,8 +266,8 @@ static int strided_many(void)
     return run_all(many_elements);
 }
 
-/* Contexts of all kinds: each puts a column of the neighbour's table while the
- * others do, and gets one of another table */
+/* Contexts of all kinds: at the same time, each puts a column of the
+ * neighbour's table and gets one of another table. */
 static int strided_contexts(void)
 {
     static const long options[] = {0, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED,
@@ -305,8 +307,8 @@ static int strided_contexts(void)
     return errors;
 }
 
-/* A flag behind a fence comes after the elements before it, with holes or
- * without */
+/* A flag behind a fence arrives after the elements before it, contiguous or
+ * not. */
 static int strided_fence(void)
 {
     enum { ROUNDS = 100, N = 3000 };

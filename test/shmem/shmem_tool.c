@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A tool's library, as a program is linked with: it has the usual names of some
- * functions, counts their calls, and has them done by the profiling interface.
+ * A tool's library that a program is linked with. It defines some functions by
+ * their usual names, counts their calls, and passes them to the profiling
+ * interface.
  */
 #include "test/shmem/tool.h"
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Strided operations of a program that is linked with a tool (shmem_tool.c): the
- * tool sees each of them once, and they do what they should.
+ * Strided operations of a program that is linked with a tool (shmem_tool.c):
+ * the tool counts each of them once, and they transfer the right data.
  */
 #include "test/shmem/tool.h"
 

@@ -4,7 +4,7 @@
 
 #include <shmem.h>
 
-/* Calls that the tool has seen of shmem_int_iget(), shmem_ctx_double_iput() */
+/* Counts of the tool: calls of shmem_int_iget(), of shmem_ctx_double_iput() */
 extern int tool_gets, tool_puts;
 
 #endif
