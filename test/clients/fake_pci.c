@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Preloaded by a test of dcx_info: whoever looks for PCI devices finds those in
- * the folder that DCX_FAKE_PCI names.
+ * Preloaded by a test of dcx_info: replaces the machine's PCI devices by those
+ * in the folder that DCX_FAKE_PCI names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
