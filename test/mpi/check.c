@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Runs checks of MPI over whatever transport it was started with: each on all ranks,
- * adds up the errors, and reports one line a check.
+ * Runs checks of MPI over any transport: each on all ranks. Adds up the errors,
+ * and reports one line per check.
  */
 #include "test/mpi/check.h"
 

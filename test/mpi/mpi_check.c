@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Checks MPI over whatever transport it was started with: runs each check on
- * all ranks, adds up the errors, reports one line a check, and exits with 1 if
- * a value was wrong anywhere. With arguments, only the checks whose names
- * begin with each of them, or, behind a '-', do not. The values expected are
- * computed locally.
+ * Checks MPI over any transport: runs each check on all ranks, adds up the
+ * errors, reports one line per check, and exits with 1 if a value was wrong
+ * anywhere. With arguments, runs only the checks whose names begin with all of
+ * them, or do not begin with one after a '-'. Expected values are computed
+ * locally.
  */
 #include "test/mpi/check.h"
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The usual collectives, small and large, blocking and not, against values that
- * each rank computes for itself: element i of rank r is value(r, i).
+ * Collectives, small and large, blocking and nonblocking, compared with values
+ * that each rank computes itself: element i of rank r is value(r, i).
  */
 #include "test/mpi/check.h"
 
@@ -24,7 +24,7 @@ static int *values(int from, int count)
     return buf;
 }
 
-/* Whether buf holds count elements of rank from, beginning with its first */
+/* Returns 0 if buf holds the first 'count' elements of rank 'from'. */
 static int check_from(const char *name, const int *buf, int from, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -35,7 +35,7 @@ static int check_from(const char *name, const int *buf, int from, int count)
     return 0;
 }
 
-/* The sum over ranks first .. last of element i */
+/* Returns the sum of element i over ranks first .. last. */
 static int sum_of(int first, int last, int i)
 {
     int sum = 0;
@@ -56,7 +56,7 @@ static int check_sums(const char *name, const int *buf, int last, int count)
     return 0;
 }
 
-/* Runs one collective with each count; each comes as a function of its own */
+/* Runs one collective with each count. */
 static int each_count(int (*run)(int count))
 {
     int errors = 0;
@@ -67,7 +67,7 @@ static int each_count(int (*run)(int count))
     return errors;
 }
 
-/* Nobody leaves a barrier before the last one has entered it */
+/* No rank leaves a barrier before the last one has entered it. */
 static int coll_barrier(void)
 {
     int errors = 0, flag, token = 0;
@@ -152,7 +152,7 @@ static int coll_reduce(void)
     return each_count(reduce);
 }
 
-/* MAXLOC, MINLOC and an operation of our own that does not commute */
+/* MAXLOC, MINLOC and a user-defined operation that does not commute */
 static void last_of(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     (void)type;
@@ -176,7 +176,7 @@ static int coll_reduce_ops(void)
     errors += check_value("maxloc", max.at, at_max);
     errors += check_value("minloc", min.at, at_min);
 
-    /* associative only if the order of the ranks is kept: two ranks suffice */
+    /* associative only in the order of ranks: two ranks suffice */
     MPI_Op_create(last_of, 0, &op);
     if (ranks == 2) {
         want = 3 * 1 + 2;
@@ -234,7 +234,7 @@ static int coll_gather(void)
     return each_count(gather);
 }
 
-/* Rank r has count + r elements; there is a hole before each part */
+/* Rank r has count + r elements, with a gap before each part. */
 static int gatherv(int count)
 {
     int *out   = values(rank, count + rank), errors = 0, room = 0;
@@ -271,7 +271,7 @@ static int coll_gatherv(void)
     return each_count(gatherv);
 }
 
-/* Part p of rank r is value(r * ranks + p, ...) */
+/* Part p of rank r is value(r * ranks + p, ...). */
 static int alltoall(int count)
 {
     int *out = need(sizeof(int) * count * ranks), errors = 0;
@@ -298,7 +298,7 @@ static int coll_alltoall(void)
     return each_count(alltoall);
 }
 
-/* Rank r sends r + p + 1 elements to p */
+/* Rank r sends r + p + 1 elements to rank p. */
 static int coll_alltoallv(void)
 {
     int *lens[2], *at[2], *out, *in, room = 0, errors = 0;
@@ -334,7 +334,7 @@ static int coll_alltoallv(void)
     return errors;
 }
 
-/* Block r of the sum comes to rank r */
+/* Rank r receives block r of the sum. */
 static int reduce_scatter(int count)
 {
     int *out = values(rank, count * ranks), errors = 0;

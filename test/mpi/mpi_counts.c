@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Data types of which a few elements go another way than many: by view or packed.
- * Rank 0 sends rank 1 few, many, few and many of each, since what is found out
- * about one message is kept for those to come. The loader's report tells how many
- * went which way (views.tab).
+ * Data types that take another path with few elements than with many: zero-copy
+ * or packed. Rank 0 sends rank 1 few, many, few and many of each, since the
+ * properties found for one message are kept for later ones. The loader's report
+ * counts the messages of each path (views.tab).
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -18,21 +18,21 @@ typedef struct use {
 } use_t;
 
 static const use_t uses[] = {
-        {4, 4096, 8192, 32768, 2, 20},     /* too short, by view */
-        {1, 131072, 131072, 262144, 1, 2}, /* a single block, by view */
+        {4, 4096, 8192, 32768, 2, 20},     /* too short, zero-copy */
+        {1, 131072, 131072, 262144, 1, 2}, /* a single block, zero-copy */
         {16, 64, 128, 2048, 2, 200},       /* too short, small blocks */
         {64, 512, 1024, 131072, 1, 3},     /* too short, blocks far apart */
-        {256, 512, 2048, 512, 1, 4},       /* blocks far apart, by view */
-        {256, 512, 1024, 1 << 20, 1, 4},   /* by view, blocks far apart */
+        {256, 512, 2048, 512, 1, 4},       /* blocks far apart, zero-copy */
+        {256, 512, 1024, 1 << 20, 1, 4},   /* zero-copy, blocks far apart */
 };
 
 enum { NUM_USES = sizeof(uses) / sizeof(uses[0]) };
 
-/* Lists of blocks of 512 bytes, more than a key has pieces: not if they are rounds
- * of three */
+/* Lists of blocks of 512 bytes, more than the pieces of a key unless they form
+ * rounds of three */
 enum { BLOCKS = 3000 };
 
-static char memory[2][MEMORY]; /* sent and received */
+static char memory[2][MEMORY]; /* [0] sent, [1] received */
 static int rank;
 
 static MPI_Datatype make(const use_t *use)
@@ -64,7 +64,7 @@ static MPI_Datatype make_list(int is_regular)
     return type;
 }
 
-/* Packs what a message has to bring. Returns its length. */
+/* Packs the expected bytes of a message. Returns their number. */
 static int pack(char *memory, MPI_Datatype type, int count, char *packed)
 {
     int length = 0;
@@ -73,7 +73,7 @@ static int pack(char *memory, MPI_Datatype type, int count, char *packed)
     return length;
 }
 
-/* Returns whether rank 1 received something else */
+/* Sends a message; returns 1 if rank 1 received wrong bytes. */
 static int message(MPI_Datatype type, int count)
 {
     static char packed[2][MEMORY];
@@ -91,7 +91,7 @@ static int message(MPI_Datatype type, int count)
            memcmp(packed[0], packed[1], length);
 }
 
-/* Returns how many were wrong */
+/* Returns the number of wrong messages. */
 static int messages(MPI_Datatype type, int few, int many)
 {
     int wrong = 0;

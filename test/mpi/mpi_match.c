@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Matching: wildcards, order, unexpected and truncated messages, probes,
- * cancelled receives, and communicators that do not see each other's messages.
+ * cancelled receives, and communicators that are separate.
  */
 #include "test/mpi/check.h"
 
@@ -11,7 +11,7 @@ static const int match_lens[] = {0, SMALL, EAGER, LARGE};
 
 #define MATCH_NUM_LENS (int)(sizeof(match_lens) / sizeof(match_lens[0]))
 
-/* Rank 0 takes what comes; of each source, in the order of sending */
+/* Rank 0 receives from any source; messages of one source arrive in order. */
 static int match_wildcards(void)
 {
     enum { COUNT = 200 };
@@ -35,7 +35,7 @@ static int match_wildcards(void)
     return errors;
 }
 
-/* One wildcard at a time, and receives posted before anything is sent */
+/* One wildcard at a time, with receives posted before any send */
 static int match_posted_wildcards(void)
 {
     char in[3][SMALL], out[SMALL];
@@ -63,7 +63,7 @@ static int match_posted_wildcards(void)
     return errors;
 }
 
-/* Messages of all sizes wait for a receiver that takes the last one first */
+/* Messages of all sizes wait; the receiver takes the last one first. */
 static int match_unexpected(void)
 {
     enum { COUNT = 40 };
@@ -93,7 +93,8 @@ static int match_unexpected(void)
     return errors;
 }
 
-/* A receive that is too short reports it, and touches nothing behind it */
+/* A receive that is too short reports an error, and writes nothing after its
+ * buffer. */
 static int truncated(int len, int posted_first)
 {
     char *out = need(len), *in = need(len);
@@ -138,7 +139,7 @@ static int match_truncated(void)
     return errors;
 }
 
-/* Probe, Iprobe, Mprobe and Improbe tell source, tag and length beforehand */
+/* Probe, Iprobe, Mprobe and Improbe return source, tag and length first. */
 static int probe_one(int way, char *in, MPI_Status *status)
 {
     int found = 0, count;
@@ -194,7 +195,7 @@ static int match_probe(void)
     return errors;
 }
 
-/* A cancelled receive matches nothing; the message is there for the next */
+/* A cancelled receive matches nothing; the next receive gets the message. */
 static int match_cancel(void)
 {
     char in[SMALL], other[SMALL], out[SMALL];
@@ -208,13 +209,13 @@ static int match_cancel(void)
     MPI_Wait(&req, &status);
     MPI_Test_cancelled(&status, &cancelled);
     errors += check_value("cancelled", cancelled, 1);
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody sends before all have cancelled */
+    MPI_Barrier(MPI_COMM_WORLD); /* no rank sends before all have cancelled */
     MPI_Sendrecv(out, SMALL, MPI_BYTE, next_rank(), 4, in, SMALL, MPI_BYTE,
                  prev_rank(), 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return errors + check_data("after cancel", in, SMALL, prev_rank());
 }
 
-/* Waitany, Waitsome and Testall over receives that complete in any order */
+/* Waitany, Waitsome and Testall with receives that complete in any order */
 static int match_waits(void)
 {
     enum { COUNT = 30 };
@@ -251,7 +252,7 @@ static int match_waits(void)
     return errors;
 }
 
-/* The same source and tag in another communicator is another message */
+/* Source and tag are the same in another communicator, but do not match. */
 static int match_comm_dup(void)
 {
     int out[2] = {rank, rank + 1000}, in[2], errors = 0;
@@ -272,7 +273,7 @@ static int match_comm_dup(void)
     return errors;
 }
 
-/* Halves of the world, numbered backwards, each with a sum of its own */
+/* Halves of the world, in reverse order, each with a sum of its own */
 static int match_comm_split(void)
 {
     int half = rank % 2, errors = 0, sum, want = 0, at, count, first;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Point to point: each size class by each way of sending, one at a time and
- * many at once, to a neighbour, to everybody and to oneself.
+ * Point to point: each size class by each mode of sending, one at a time and
+ * many at once, to a neighbour, to all ranks and to the rank itself.
  */
 #include "test/mpi/check.h"
 
@@ -22,7 +22,7 @@ static void free_buffers(void)
     free(send_buf);
 }
 
-/* Blocking, around the ring: even ranks send first */
+/* Sends and receives around the ring, blocking: even ranks send first. */
 static void ring_blocking(size_t len)
 {
     int even = !(rank % 2) && (rank + 1 < ranks || ranks % 2 == 0);
@@ -55,7 +55,7 @@ static void ring_nonblocking(size_t len)
     MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
 }
 
-/* Every size class by one way, with a guard behind the receive buffer */
+/* Sends every size class in one mode, with a guard after the receive buffer. */
 static int all_sizes(void (*ring)(size_t len))
 {
     int errors = 0;
@@ -89,7 +89,7 @@ static int p2p_nonblocking(void)
     return all_sizes(ring_nonblocking);
 }
 
-/* A synchronous send may not complete before its receive is posted */
+/* A synchronous send must not complete before its receive is posted. */
 static int p2p_ssend_len(size_t len)
 {
     MPI_Request req;
@@ -131,7 +131,7 @@ static int p2p_ssend(void)
     return errors;
 }
 
-/* Each rank sends to each one, itself too, all at the same time */
+/* Each rank sends to every rank, including itself, all at the same time. */
 static int p2p_all_pairs(void)
 {
     enum { LEN = 100000 };
@@ -190,7 +190,7 @@ static int p2p_flood(void)
     return errors;
 }
 
-/* Everybody floods rank 0, which is slow to receive */
+/* All ranks flood rank 0, which receives slowly. */
 static int p2p_incast(void)
 {
     enum { COUNT = 2000, LEN = 600 };
@@ -245,7 +245,7 @@ static int p2p_persistent(void)
     return errors;
 }
 
-/* A buffered send completes without its receiver */
+/* A buffered send completes without its receiver. */
 static int p2p_bsend(void)
 {
     enum { LEN = 50000 };
@@ -267,14 +267,15 @@ static int p2p_bsend(void)
     return errors;
 }
 
-/* Buffers that come and go: a registration cache must notice that they do */
+/* Buffers are unmapped and mapped again: a registration cache must notice
+ * it. */
 static int p2p_remapped(void)
 {
     enum { LEN = 1 << 20 };
     int errors = 0;
 
     for (int i = 0; i < 20; i++) {
-        alloc_buffers(); /* large: from mmap(), and back to the system */
+        alloc_buffers(); /* large: from mmap(), and returned to the system */
         check_fill(send_buf, LEN, rank + i);
         memset(recv_buf, 0, LEN);
         ring_sendrecv(LEN);

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The main job: a ping-pong of two ranks, 1 B to 4 MiB, that prints latency and
- * bandwidth by size in the manner of the OSU benchmarks, and checks each
- * payload. So that checking costs no measured time, the messages of a round lie
- * in slots of their own, and are checked when the clock has stopped. The
- * buffers stay small enough for a cache, as those of the benchmarks do.
+ * A ping-pong of two ranks, 1 B to 4 MiB, that prints latency and bandwidth by
+ * size in the format of the OSU benchmarks, and checks each payload. The
+ * messages of a round have slots of their own, and are checked after the clock
+ * has stopped: checking costs no measured time. The buffers fit into a cache,
+ * as those of the benchmarks do.
  */
 #include "test/check.h"
 
@@ -14,10 +14,10 @@
 
 enum {
     MAX_SIZE   = 4 << 20,
-    POOL       = 32 << 20, /* bytes of one side's slots, at most */
-    LAT_POOL   = 1 << 20,  /* those in use by the latency rounds */
+    POOL       = 32 << 20, /* maximum bytes of one side's slots */
+    LAT_POOL   = 1 << 20,  /* bytes of slots in the latency rounds */
     MAX_SLOTS  = 500,
-    WINDOW     = 64, /* messages in flight of the bandwidth rounds */
+    WINDOW     = 64, /* messages in flight in the bandwidth rounds */
     LAT_ROUNDS = 8,
     BW_ROUNDS  = 12,
     WARM_UP    = 2 /* rounds that are checked but not counted */
@@ -25,8 +25,8 @@ enum {
 
 struct job {
     int    rank;
-    char  *out; /* what rank 0 sends */
-    char  *in;  /* what each rank receives */
+    char  *out; /* sent by rank 0 */
+    char  *in;  /* received by each rank */
     long   messages;
     long   wrong;
 };
@@ -58,7 +58,8 @@ static void check_slots(struct job *job, int slots, int size, int round)
     job->messages += slots;
 }
 
-/* One round of ping-pongs; rank 1 sends back what it got. Returns seconds. */
+/* Runs a round of ping-pongs; rank 1 sends the message back. Returns
+ * seconds. */
 static double latency_round(struct job *job, int slots, int size)
 {
     double start;
@@ -82,7 +83,8 @@ static double latency_round(struct job *job, int slots, int size)
     return MPI_Wtime() - start;
 }
 
-/* One window from rank 0 to rank 1, which answers when it has all of it */
+/* Sends a window from rank 0 to rank 1, which answers when it has all messages.
+ * Returns seconds. */
 static double bandwidth_round(struct job *job, int slots, int size)
 {
     MPI_Request req[WINDOW];
@@ -109,7 +111,7 @@ static double bandwidth_round(struct job *job, int slots, int size)
     return MPI_Wtime() - start;
 }
 
-/* One-way microseconds */
+/* Returns one-way microseconds. */
 static double latency(struct job *job, int size)
 {
     int slots      = max_int(1, min_int(MAX_SLOTS, LAT_POOL / size));
@@ -127,7 +129,7 @@ static double latency(struct job *job, int size)
     return seconds * 1e6 / (2.0 * rounds * slots);
 }
 
-/* Megabytes (10^6 bytes) a second */
+/* Returns megabytes (10^6 bytes) per second. */
 static double bandwidth(struct job *job, int size)
 {
     int slots      = min_int(WINDOW, POOL / size);

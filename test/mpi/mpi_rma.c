@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One-sided MPI: put, get and the atomic operations under each way of
+ * One-sided MPI: put, get and the atomic operations with each kind of
  * synchronisation (fence, post/start, lock, lock_all), on windows of each kind.
  */
 #include "test/mpi/check.h"
 
-enum { WORDS = 1 << 17 }; /* of a window: 1 MiB */
+enum { WORDS = 1 << 17 }; /* words of a window: 1 MiB */
 
 struct win {
     MPI_Win  win;
@@ -59,7 +59,7 @@ static int rma_fence(void)
     return errors;
 }
 
-/* A window over memory of the program, odd sizes and odd displacements */
+/* A window over memory of the program, with odd sizes and odd displacements */
 static int rma_created(void)
 {
     enum { LEN = 5000 };
@@ -84,7 +84,8 @@ static int rma_created(void)
     return errors;
 }
 
-/* Exposed to the left neighbour only, used on the right one only */
+/* Each rank exposes its window to the left neighbour, and accesses the right
+ * one's. */
 static int rma_pscw(void)
 {
     enum { ROUNDS = 50, LEN = 1000 };
@@ -113,7 +114,8 @@ static int rma_pscw(void)
     return errors;
 }
 
-/* Read, add one, write back, under an exclusive lock: nothing gets lost */
+/* Reads, adds one and writes back under an exclusive lock: no addition is
+ * lost. */
 static int rma_lock(void)
 {
     enum { ROUNDS = 100 };
@@ -163,7 +165,7 @@ static int rma_lock_all(void)
     errors += check_data("rget", in, bytes, rank);
     MPI_Put(out, 1, MPI_INT64_T, next_rank(), 0, 1, MPI_INT64_T, win.win);
     MPI_Win_flush_local_all(win.win);
-    out[0] = 0; /* the buffer is ours again */
+    out[0] = 0; /* the buffer may be reused */
     MPI_Win_unlock_all(win.win);
     MPI_Barrier(MPI_COMM_WORLD);
     errors += check_data("put", win.mem, sizeof(int64_t), prev_rank());
@@ -173,7 +175,7 @@ static int rma_lock_all(void)
     return errors;
 }
 
-/* Everybody draws numbers from one counter: each number is drawn once */
+/* All ranks draw numbers from one counter: each number is drawn once. */
 static int rma_fetch_and_op(void)
 {
     enum { ROUNDS = 500 };
@@ -201,7 +203,7 @@ static int rma_fetch_and_op(void)
     return errors;
 }
 
-/* A counter that only compare-and-swap moves, in both word sizes */
+/* Counts by compare-and-swap alone, in both word sizes. */
 static int cas_counter(MPI_Datatype type, size_t size, int at)
 {
     enum { ROUNDS = 100 };
@@ -238,10 +240,11 @@ static int rma_compare_and_swap(void)
 struct rma_op {
     const char *name;
     MPI_Op      op;
-    int64_t     start, mine, want; /* mine is added to by the rank */
+    int64_t     start, mine, want; /* the rank adds to 'mine' */
 };
 
-/* Accumulate of all ranks into all ranks, each op with its own start value */
+/* Accumulates from all ranks to all ranks; each operation has its own start
+ * value. */
 static int rma_accumulate(void)
 {
     enum { LEN = 300 };
@@ -278,7 +281,8 @@ static int rma_accumulate(void)
     return errors;
 }
 
-/* Sums of doubles that are exact, and what get_accumulate saw before */
+/* Sums of doubles that are exact, and the previous values that get_accumulate
+ * returns */
 static int rma_get_accumulate(void)
 {
     double one = 1, got = -1, *mem;
@@ -306,7 +310,7 @@ static int rma_get_accumulate(void)
     return errors;
 }
 
-/* A row here becomes a column there */
+/* A row of the origin becomes a column of the target. */
 static int rma_strided(void)
 {
     enum { N = 200 };

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_rules [-threads | -dies | -multiple | [-]NAME]: the checks of messages of
- * derived types, as mpi_check runs its own. Whether they go by views is a matter of
- * how the ranks are started. With -threads those of several threads, which want
- * another kind of MPI, and with -multiple the others in that; with -dies the last
- * rank ends in the middle of messages.
+ * mpi_rules [-threads | -dies | -multiple | [-]NAME]: checks messages of
+ * derived types, in the way that mpi_check runs its checks. The settings of the
+ * ranks decide whether the messages are zero-copy. -threads runs the checks of
+ * several threads, which need MPI_THREAD_MULTIPLE; -multiple runs the other
+ * checks with it. With -dies the last rank ends in the middle of messages.
  */
 #include "test/mpi/rules.h"
 
@@ -20,7 +20,8 @@ static int run_threads(void)
     return failed;
 }
 
-/* Messages to and from a rank that is gone: the job ends, and does not hang */
+/* Sends to and receives from a rank that has died: the job ends, and does not
+ * hang. */
 static int run_dies(void)
 {
     struct area out, in;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Windows of shared memory, which no transport can have, and one of a program's own
- * memory beside them, which goes by UCX: each rank stores to its neighbour's part of
- * the one, and puts to that of the other.
+ * Windows of shared memory, which no transport supports, beside a window of the
+ * program's own memory, which uses UCX. Each rank stores to its neighbour's
+ * part of the first, and puts to that of the second.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Messages shorter than what they are received into. Rank 0 sends rank 1, which
- * always has room for a whole element of its type, 20 times a few bytes, then 15
- * times all: of the first four receives are by view, of the others the last five
- * (views.tab).
+ * Messages shorter than their receives. Rank 1 always has room for a whole
+ * element of its type. Rank 0 sends it 20 times a few bytes, then 15 times the
+ * full length: the first four receives are zero-copy, and the last five of the
+ * others (views.tab).
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { BLOCKS = 256, BYTES = 1024, STRIDE = 2 * BYTES, SHORT = 8 };
 static char memory[BLOCKS * STRIDE];
 static char packed[BLOCKS * BYTES];
 
-/* Whether something else came than the first bytes of 'packed' */
+/* Returns 1 unless the first bytes of 'packed' were received. */
 static int is_wrong(MPI_Datatype type, const MPI_Status *status, int length)
 {
     static char found[BLOCKS * BYTES], nothing[BLOCKS * BYTES];
@@ -27,7 +27,7 @@ static int is_wrong(MPI_Datatype type, const MPI_Status *status, int length)
            memcmp(found + length, nothing, sizeof(found) - length);
 }
 
-/* Is asked for when it is expected, or is there already */
+/* Receives a message that is expected, or that has arrived before. */
 static void receive(MPI_Datatype type, int is_expected, MPI_Status *status)
 {
     MPI_Request request;
@@ -51,7 +51,7 @@ static void send(int length, int is_expected)
     MPI_Send(packed, length, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
 }
 
-/* Returns whether rank 1 received something else. */
+/* Returns 1 if rank 1 received wrong data. */
 static int message(int rank, MPI_Datatype type, int length, int is_expected)
 {
     MPI_Status status;

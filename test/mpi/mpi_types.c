@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Derived types: a layout is sent as such and received as bytes, the other way
- * round, and as another layout of as much data. What lies in the gaps must not
- * change. The bytes that a layout stands for come from MPI_Pack(), which is
- * local, and from the layout's own address rule where that is simple.
+ * round, and as another layout of as much data. The bytes in the gaps must not
+ * change. MPI_Pack(), which is local, and for simple layouts their own address
+ * rule, give the bytes of a layout.
  */
 #include "test/mpi/check.h"
 
@@ -50,7 +50,7 @@ static void make_indexed(int count, MPI_Datatype *type)
     free(lens);
 }
 
-/* Blocks in falling order of addresses */
+/* Blocks in descending order of addresses */
 static void make_backwards(int count, MPI_Datatype *type)
 {
     int *disp = need(count * sizeof(*disp));
@@ -108,7 +108,7 @@ static const struct layout layouts[] = {
 
 enum { NUM_LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-/* A layout with its memory: span bytes hold it, size bytes are its data */
+/* A layout with its memory: span bytes in all, size bytes of data */
 struct area {
     MPI_Datatype type;
     char        *buf;
@@ -138,7 +138,7 @@ static void area_destroy(struct area *area)
     MPI_Type_free(&area->type);
 }
 
-/* Fills the data of the area with the pattern of seed, its gaps with GAP */
+/* Fills the data of the area with the pattern of seed, its gaps with GAP. */
 static void area_fill(struct area *area, unsigned seed)
 {
     int at = 0;
@@ -149,7 +149,7 @@ static void area_fill(struct area *area, unsigned seed)
                MPI_COMM_SELF);
 }
 
-/* The data must be the pattern, and the gaps as area_fill() leaves them */
+/* Checks that the data is the pattern, and that the gaps are unchanged. */
 static int area_check(const char *name, struct area *area, unsigned seed)
 {
     char *got  = area->buf;
@@ -202,7 +202,7 @@ static int types_one(const struct layout *layout, int count)
     return errors;
 }
 
-/* Each layout with a few bytes, eager, and by rendezvous */
+/* Each layout with few bytes (eager), and with many (rendezvous) */
 static int types_layouts(void)
 {
     static const int counts[] = {1, 3, 40, 500, 20000};
@@ -216,7 +216,7 @@ static int types_layouts(void)
     return errors;
 }
 
-/* A row becomes a column: a matrix arrives transposed */
+/* A row becomes a column: a matrix arrives transposed. */
 static int types_transpose(void)
 {
     enum { N = 100 };
@@ -242,7 +242,8 @@ static int types_transpose(void)
     return errors;
 }
 
-/* Several of a type in one message, some of them cut off by a short sender */
+/* Several elements of a type in one message; a short sender sends only some of
+ * them */
 static int types_partial(void)
 {
     enum { SENT = 7, ROOM = 9 };

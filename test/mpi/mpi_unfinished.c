@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_unfinished HOW: sends some messages and ends without MPI_Finalize(), each
- * rank by `return`, by `_exit`, or by the signal that a number HOW is.
+ * mpi_unfinished HOW: sends some messages and ends without MPI_Finalize(). HOW
+ * is `return`, `_exit`, or the number of a signal.
  */
 #include <mpi.h>
 #include <signal.h>

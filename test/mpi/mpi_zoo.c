@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_zoo [SEED [TYPES]]: types of all kinds, each alone, nested in each other,
- * and at random: what mpi_type_shape() makes of one has to gather the bytes that
- * MPI_Pack() packs, and to scatter them as MPI_Unpack() does, for one to three of
- * it. The numbers of mpi.h that the loader
- * has for this MPI are those of its mpi.h.
+ * mpi_zoo [SEED [TYPES]]: types of all kinds, alone, nested, and at random. The
+ * shape that mpi_type_shape() makes of a type has to gather the bytes that
+ * MPI_Pack() packs, and to scatter them as MPI_Unpack() does, for one to three
+ * elements. The loader's constants for this MPI must equal those in its mpi.h.
  */
 #define _GNU_SOURCE
 #include "views/mpi/mpi_type.h"
@@ -33,7 +32,7 @@ static void *need(size_t bytes)
 
 /* --- one type ---------------------------------------------------------------- */
 
-/* What ucp_dt_create_generic() is given as the context of a type */
+/* Returns the context of a type, as passed to ucp_dt_create_generic(). */
 static const void *context_of(const MPI_Datatype *type)
 {
 #ifdef OPEN_MPI
@@ -48,7 +47,7 @@ static shape_t *shape_of(MPI_Datatype type, size_t max_nests)
     return mpi_type_shape(lib, context_of(&type), max_nests);
 }
 
-/* ... in two parts */
+/* Gathers in two parts. */
 static void gather(const shape_data_t *data, char *dest, int size)
 {
     int part = zoo_below(size + 1);
@@ -87,8 +86,9 @@ static int is_gathered(const shape_data_t *data, MPI_Datatype type, int size)
     return is_same;
 }
 
-/* What is packed of other memory goes where MPI_Unpack() puts it, unless several
- * bytes go to one place: 'memory' and 'other' are the same before. */
+/* Scatters random bytes, and compares the memory with MPI_Unpack()'s. Types
+ * with several bytes in one place (packing returns other bytes) are not
+ * compared. */
 static int is_scattered(shape_data_t *data, MPI_Datatype type,
                         const zoo_span_t *span, char *other)
 {
@@ -144,8 +144,8 @@ static void compare(const char *name, MPI_Datatype type, const shape_t *shape,
     free(memory);
 }
 
-/* A type that is not too large must have a shape. Twice, so that a type that was
- * freed too often or too seldom is seen. */
+/* Checks that a type has a shape unless it is too large; twice, so that a
+ * missing or a double free of a type is found. */
 static void check_type(const char *name, MPI_Datatype type, int is_refused)
 {
     shape_t *shape;
@@ -208,7 +208,8 @@ static void check_random(const zoo_animal_t *animal)
     check_type(animal->name, animal->type, animal->is_negative);
 }
 
-/* --- types that are too much -------------------------------------------------- */
+/* --- types that are too large
+ * ------------------------------------------------- */
 
 static double now(void)
 {
@@ -218,7 +219,7 @@ static double now(void)
     return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-/* It is refused, and at once */
+/* Checks that the type is refused, and at once. */
 static void check_refused(const char *name, MPI_Datatype type)
 {
     double start   = now();
@@ -248,7 +249,7 @@ static void check_million(void)
     free(places);
 }
 
-/* Twice as many types in each as in the one before, of which none has a byte */
+/* Each type has twice as many types as the one before, and none has a byte. */
 static void check_deep(void)
 {
     MPI_Datatype types[2], type;
@@ -311,7 +312,8 @@ static void check_abi(void)
                  MPI_DISTRIBUTE_DFLT_DARG);
 }
 
-/* MPICH, of which one call must not be in another, is asked between them then */
+/* The loader must not call MPICH within another call of it; here it calls
+ * between two calls. */
 static void check_multiple(void)
 {
     shape_t *shape = shape_of(MPI_INT, 1);
@@ -325,7 +327,8 @@ static void check_multiple(void)
     free(shape);
 }
 
-/* In Open MPI 6 those of MPI are not in the library that makes types for UCX */
+/* A function in the library that makes types for UCX. In Open MPI 6 this
+ * library does not contain the functions MPI_*. */
 #ifdef OPEN_MPI
 #define LIB_FUNCTION "ompi_datatype_get_args"
 #else

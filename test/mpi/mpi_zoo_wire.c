@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * mpi_zoo_wire [SEED [TYPES]]: sends types at random, those of the zoo, as bytes
- * and as the same type, and receives bytes as them, some of which are fewer than
- * the receive has room for. Every byte is compared, those between the pieces too.
- * Whether they go by views is a matter of how the ranks are started.
+ * mpi_zoo_wire [SEED [TYPES]]: sends random types of the zoo as bytes and as
+ * the same type, and receives bytes as these types; some messages are shorter
+ * than the receive. Compares every byte, also those between the pieces. The
+ * settings of the ranks decide whether the messages are zero-copy.
  */
 #include "test/mpi/rules.h"
 #include "test/mpi/zoo.h"
@@ -14,7 +14,7 @@ enum { MIN_BYTES = 40000, MAX_SIZE = 100000 };
 
 static int num_types, errors;
 
-/* MPI does not receive several bytes in one place. */
+/* MPI does not allow a receive of several bytes to one place. */
 static int is_overlapping(const struct area *area)
 {
     char *is_used = need(area->length);
@@ -70,7 +70,7 @@ static void visit(const zoo_animal_t *animal)
     area_cleanup(&typed);
 }
 
-/* All ranks have that of the first. */
+/* Returns the seed of rank 0 on all ranks. */
 static unsigned choose_seed(int argc, char **argv)
 {
     unsigned seed =

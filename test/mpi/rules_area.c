@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Areas. Where the bytes of a type are is what MPI_Pack() says, which is local: it
- * packs memory whose bytes hold a part of their own offset, once for each part.
+ * Areas. MPI_Pack(), which is local, tells the places of a type's bytes: it
+ * packs memory in which each byte holds a part of its own offset, once for each
+ * part.
  */
 #include "test/mpi/rules.h"
 
@@ -70,7 +71,8 @@ void area_fill(struct area *area, unsigned seed)
     }
 }
 
-/* The bytes of a message from an area: where several go to one place, the last */
+/* Returns the bytes of a message from an area; if several have one place, the
+ * last counts. */
 static unsigned char *area_message(const struct area *area, unsigned seed)
 {
     struct area copy       = *area;
@@ -199,7 +201,7 @@ int exchange_late(const char *what, struct area *out, struct area *in,
 
 /* --- layouts ----------------------------------------------------------------- */
 
-/* Blocks of 'block' doubles with half as much between */
+/* Blocks of 'block' doubles with gaps of half their length */
 static MPI_Datatype make_vector(size_t bytes, int block)
 {
     int num = (int)(bytes / 8 / block);
@@ -213,7 +215,7 @@ static MPI_Datatype make_vector(size_t bytes, int block)
     return type;
 }
 
-/* Blocks of 2 KiB with four times as much between */
+/* Blocks of 2 KiB with gaps of four times their length */
 static MPI_Datatype make_sparse(size_t bytes)
 {
     int num = (bytes < 2048) ? 1 : (int)(bytes / 2048);
@@ -237,7 +239,8 @@ static MPI_Datatype make_face(size_t bytes)
     return type;
 }
 
-/* Blocks of up to 512 bytes, at distances that repeat after 4,000 of them only */
+/* Blocks of up to 512 bytes, at distances that repeat only after 4,000
+ * blocks */
 static MPI_Datatype make_irregular(size_t bytes)
 {
     int num = (bytes < 256) ? 1 : (int)(bytes / 256), at = 3;
@@ -266,7 +269,7 @@ static MPI_Datatype make_backwards(size_t bytes)
     return type;
 }
 
-/* Records with a hole, that begin before where they are said to */
+/* Records with a hole, and a lower bound below 0 */
 static MPI_Datatype make_records(size_t bytes)
 {
     int lengths[]        = {32, 1, 31};
@@ -299,7 +302,8 @@ MPI_Datatype make_layout(int layout, size_t bytes)
 {
     switch (layout) {
     case 0:
-        return make_vector(bytes, 32); /* 256 bytes, the least for a view */
+        return make_vector(bytes, 32); /* 256 bytes, the minimum for
+                                        * zero-copy */
     case 1:
         return make_vector(bytes, 512);
     case 2:
@@ -317,7 +321,7 @@ MPI_Datatype make_layout(int layout, size_t bytes)
     case 8:
         return make_sparse(bytes);
     default:
-        return make_vector(bytes, 1); /* too small for a view */
+        return make_vector(bytes, 1); /* too small for zero-copy */
     }
 }
 

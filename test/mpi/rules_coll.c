@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Collectives of derived types, which are messages of them, and of types that the
- * MPI makes of them for itself.
+ * Collectives of derived types: messages of these types, and of types that the
+ * MPI derives from them.
  */
 #include "test/mpi/rules.h"
 
-/* A part is 150,016 bytes: 586 blocks of 256 */
+/* A part is 150,016 bytes: 586 blocks of 256. */
 enum { BLOCKS = 586 };
 
-/* 'num' parts, one behind the other */
+/* Creates 'num' parts, one after the other. */
 static void parts_init(struct area *area, int num)
 {
     MPI_Datatype type;
@@ -17,7 +17,7 @@ static void parts_init(struct area *area, int num)
     area_init(area, type, num);
 }
 
-/* What rank 'from' has for rank 'to' */
+/* Returns the seed of the data from rank 'from' to rank 'to'. */
 static unsigned seed_of(int from, int to)
 {
     return from * 31 + to;
@@ -32,7 +32,7 @@ static void part_fill(struct area *area, int i, int num, unsigned seed)
     }
 }
 
-/* ... and nothing elsewhere */
+/* Checks all parts, and that nothing else was written. */
 static int parts_check(const char *what, struct area *area,
                        unsigned (*seed)(int i))
 {
@@ -133,7 +133,8 @@ static int coll_alltoall(void)
     return errors;
 }
 
-/* Areas for 'num' peers, whose types are absolute, as MPI_Alltoallw() needs them */
+/* Areas for 'num' peers, with types of absolute addresses, as MPI_Alltoallw()
+ * needs them */
 struct peers {
     int num;
     struct area *outs, *ins;
@@ -153,7 +154,7 @@ static MPI_Datatype make_absolute(const struct area *area)
     return type;
 }
 
-/* To each peer another layout, which it receives as yet another */
+/* Each peer gets a different layout, and receives it as another. */
 static void peers_init(struct peers *peers, int num, const int *ranks_of)
 {
     peers->num       = num;
@@ -226,7 +227,7 @@ static int coll_alltoallw(void)
     return errors;
 }
 
-/* A ring, in which each sends to both sides */
+/* A ring; each rank sends to both sides. */
 static int coll_neighbors(void)
 {
     int around[] = {prev_rank(), next_rank()}, weights[] = {1, 1}, errors;

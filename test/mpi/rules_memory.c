@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory that comes and goes, that cannot be written, that is not all there; and
- * RMA of the same memory at the same time.
+ * Memory that is unmapped and mapped again, read-only memory, memory with
+ * unmapped gaps, and RMA of the same memory at the same time
  */
 #define _GNU_SOURCE
 #include "test/mpi/rules.h"
@@ -24,7 +24,7 @@ static void *map_memory(void *address, size_t length)
     return memory;
 }
 
-/* The same addresses with other memory behind them */
+/* The same addresses with other memory */
 static int memory_mapped_again(void)
 {
     int errors = 0;
@@ -69,7 +69,7 @@ static int memory_freed(void)
     return errors;
 }
 
-/* A type on part of the memory, then on more of it, and the other way round */
+/* A type on part of the memory, then on more of it, and vice versa */
 static int memory_grows(void)
 {
     static const size_t lengths[] = {100000, 800000, 200000, 1600000, 100000};
@@ -96,7 +96,7 @@ static int memory_grows(void)
     return errors;
 }
 
-/* One may send what one may not write */
+/* Read-only memory can be sent. */
 static int memory_read_only(void)
 {
     struct area first, out, in;
@@ -119,7 +119,7 @@ static int memory_read_only(void)
     return errors;
 }
 
-/* Between 'num' blocks of 256 KiB there are 1 MiB each where nothing is mapped */
+/* 'num' blocks of 256 KiB with 1 MiB of unmapped addresses between them */
 enum { BLOCK = 1 << 18, STRIDE = 5 << 18 };
 
 static char *map_blocks(int num)
@@ -172,7 +172,7 @@ static int memory_holes(void)
     return errors;
 }
 
-/* Puts, gets and messages of one type, of memory that is in a window */
+/* Puts, gets and messages of one type, in memory of a window */
 static int memory_rma(void)
 {
     struct area out, in, target, got;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The rules of point-to-point messages, with messages that are long enough for a
- * view.
+ * The rules of point-to-point messages, with messages that are long enough for
+ * zero-copy
  */
 #include "test/mpi/rules.h"
 
@@ -70,7 +70,7 @@ static void finish(MPI_Request request)
 
 /* --- shorter and longer messages ----------------------------------------------- */
 
-/* 'num' doubles are received where there is room for 100 elements of 256 */
+/* Receives 'num' doubles into room for 100 elements of 256. */
 static int short_one(struct area *out, struct area *in, int num)
 {
     int errors = 0, count, elements;
@@ -115,8 +115,8 @@ static int p2p_short(void)
     return errors;
 }
 
-/* The error is the receiver's alone, nothing is written elsewhere, and the next
- * message is as if nothing had been */
+/* Only the receiver gets an error, nothing is written elsewhere, and the next
+ * message is normal. */
 static int truncated_one(struct pair *pair, struct area *small, int is_late)
 {
     MPI_Request send, receive = MPI_REQUEST_NULL;
@@ -251,7 +251,7 @@ static void mode_bsend(const struct area *area)
     MPI_Buffer_attach(buffer, size);
     MPI_Bsend(area->buffer, area->count, area->type, next_rank(), TAG,
               MPI_COMM_WORLD);
-    memset(area->memory, 0, area->length); /* it is the caller's again */
+    memset(area->memory, 0, area->length); /* may be changed after the wait */
     MPI_Buffer_detach(&buffer, &size);
     free(buffer);
 }
@@ -290,7 +290,7 @@ static int p2p_modes(void)
     return errors;
 }
 
-/* A synchronous send must not complete before its receive was posted */
+/* A synchronous send must not complete before its receive is posted. */
 static int p2p_sync(void)
 {
     struct pair pair;
@@ -313,7 +313,7 @@ static int p2p_sync(void)
     return errors;
 }
 
-/* Persistent requests, whose types were freed before they were started */
+/* Persistent requests, with types that are freed before the start */
 static int p2p_persistent(void)
 {
     MPI_Request requests[2];
@@ -363,7 +363,7 @@ static int p2p_cancel(void)
     return errors;
 }
 
-/* The requests are freed while they are under way: an answer tells of the end */
+/* Frees requests while they are in progress; an answer shows their end. */
 static int p2p_request_free(void)
 {
     struct pair pair;
@@ -386,7 +386,7 @@ static int p2p_request_free(void)
     return errors;
 }
 
-/* Types are freed while in use, and others take their place */
+/* Frees types while they are in use, and creates others in their place. */
 static int p2p_type_free(void)
 {
     int errors = 0;
@@ -414,7 +414,7 @@ static int p2p_type_free(void)
     return errors;
 }
 
-/* What one side packs itself the other one may send or receive by its type */
+/* Messages packed by the program, on one side; the other side uses the type. */
 static int p2p_packed(void)
 {
     int size = 0, errors = 0, position;
@@ -450,7 +450,8 @@ static int p2p_packed(void)
     return errors;
 }
 
-/* --- where messages come from and go --------------------------------------------- */
+/* --- absolute addresses, communicators, buffers
+ * -------------------------------- */
 
 static int p2p_self(void)
 {
@@ -477,7 +478,7 @@ static int p2p_self(void)
     return errors;
 }
 
-/* A type with the addresses in it */
+/* Creates a type with absolute addresses. */
 static MPI_Datatype make_absolute(const struct area *area)
 {
     MPI_Datatype type;
@@ -511,7 +512,7 @@ static int p2p_bottom(void)
     return errors;
 }
 
-/* Messages of several communicators that would match but for that */
+/* Messages of several communicators with equal tags */
 static int p2p_comms(void)
 {
     enum { NUM = 4 };
@@ -540,7 +541,7 @@ static int p2p_comms(void)
     return errors;
 }
 
-/* One buffer is in several sends at once, with two types */
+/* One buffer in several sends at once, with two types */
 static int p2p_same_buffer(void)
 {
     enum { NUM = 6 };
@@ -572,7 +573,7 @@ static int p2p_same_buffer(void)
     return errors;
 }
 
-/* More messages under way than there are views, in another order */
+/* More messages in flight than there are views, completed in another order */
 static int p2p_many(void)
 {
     enum { NUM = 200 };
@@ -614,7 +615,7 @@ static unsigned below(unsigned limit)
     return (random_state >> 8) % limit;
 }
 
-/* As many short ones as long ones */
+/* As many short messages as long ones */
 static size_t random_length(void)
 {
     return (size_t)(8 + below(120)) << below(12);
@@ -637,7 +638,7 @@ static void random_init(struct area *outs, struct area *ins)
     }
 }
 
-/* Some receives are posted early, some late, and waited for in any order */
+/* Posts some receives early, some late, and waits for them in any order. */
 static int random_round(unsigned seed)
 {
     struct area outs[RANDOM], ins[RANDOM];

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is sent: types of all kinds and lengths, to the same type, to others of the
- * same signature, to and from contiguous data.
+ * Types of all kinds and lengths: sent to the same type, to others of the same
+ * signature, to and from contiguous data
  */
 #include "test/mpi/rules.h"
 
-/* Both ways of receiving, then with contiguous data on either side */
+/* Receives in both ways, then with contiguous data on either side. */
 static int all_ways(const char *what, struct area *area, unsigned seed)
 {
     struct area same, bytes;
@@ -23,7 +23,8 @@ static int all_ways(const char *what, struct area *area, unsigned seed)
     return errors;
 }
 
-/* Lengths around the thresholds, the last one of a view, in blocks of 256 bytes */
+/* Lengths around the thresholds, up to the longest for zero-copy, in blocks of
+ * 256 bytes */
 static int shapes_lengths(void)
 {
     static const size_t lengths[] = {
@@ -57,7 +58,7 @@ static int shapes_kinds(void)
     return errors;
 }
 
-/* Each kind is received as each other, which has more room */
+/* Each kind is received as each other kind, which has more room. */
 static int shapes_others(void)
 {
     int errors = 0;
@@ -78,7 +79,7 @@ static int shapes_others(void)
     return errors;
 }
 
-/* Odd bytes, also of blocks and distances */
+/* Odd numbers of bytes, also of blocks and distances */
 static int shapes_odd(void)
 {
     static const int nums[] = {1, 3, 257, 300};
@@ -96,7 +97,7 @@ static int shapes_odd(void)
     return errors;
 }
 
-/* One byte, and none: empty types, none of a type */
+/* One byte, and none: empty types, zero elements of a type */
 static int shapes_small(void)
 {
     struct area area;
@@ -119,8 +120,8 @@ static int shapes_small(void)
     return errors;
 }
 
-/* Several of a type whose extent is less than what it spans, more, or one that has
- * another lower bound */
+/* Several elements of types with an extent smaller than their span, larger, or
+ * with another lower bound */
 static int shapes_resized(void)
 {
     static const MPI_Aint extents[][2] = {{0, 512},
@@ -145,7 +146,7 @@ static int shapes_resized(void)
     return errors;
 }
 
-/* A source may have the same bytes several times */
+/* A source may contain the same bytes several times. */
 static int shapes_overlap(void)
 {
     struct area out, in;
@@ -171,7 +172,8 @@ static int shapes_overlap(void)
     return errors;
 }
 
-/* A million pieces of 8 bytes, and ten thousand of 256, at irregular distances */
+/* A million pieces of 8 bytes, and ten thousand of 256, at irregular
+ * distances */
 static int shapes_pieces(void)
 {
     static const int nums[][2] = {{1000000, 1}, {10000, 32}};

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Several threads, each with a communicator of its own; with types of their own, and
- * with one that is new to all.
+ * Several threads with a communicator each; with types of their own, and with
+ * one that is new to all
  */
 #include "test/mpi/rules.h"
 
@@ -36,7 +36,7 @@ static void *thread_run(void *arg)
     return NULL;
 }
 
-/* All begin with the same type at once */
+/* All threads start with the same type at once. */
 static void *thread_run_shared(void *arg)
 {
     struct thread *thread = arg;

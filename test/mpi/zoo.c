@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Types at random. Those that are made are the same for the same seed, as long as
- * who is shown them draws as often.
+ * Random types. The same seed makes the same types, if their visitor draws as
+ * many random numbers.
  */
 #include "test/mpi/zoo.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-    MAX_SIZE = 4096, /* bytes of a type that others are made of */
+    MAX_SIZE = 4096, /* bytes of a type that is part of others */
     MAX_SPAN = 1 << 22,
-    POOL     = 64 /* types that others are made of */
+    POOL     = 64 /* types that can be part of others */
 };
 
 static uint64_t random_state;
@@ -38,7 +38,7 @@ int zoo_get_span(MPI_Datatype type, int count, zoo_span_t *span)
     MPI_Type_get_true_extent(type, &true_lb, &true_extent);
     MPI_Type_size(type, &size); /* MPI_UNDEFINED: more than an int */
     if (size == 0) {
-        *span = (zoo_span_t){0}; /* MPICH may have any true extent then */
+        *span = (zoo_span_t){0}; /* MPICH may return any true extent then */
         return 1;
     }
 
@@ -68,7 +68,7 @@ static MPI_Datatype make_contiguous(MPI_Datatype old)
     return type;
 }
 
-/* Open MPI 4.1.4 takes a stride of -1 byte for none: not that */
+/* Open MPI 4.1.4 treats a stride of -1 byte as none: avoided */
 static MPI_Datatype make_vector(MPI_Datatype old)
 {
     int stride = between(-6, 9);
@@ -98,7 +98,7 @@ typedef struct list {
     MPI_Aint addresses[MAX_LIST];
 } list_t;
 
-/* Entries of any length anywhere */
+/* Entries of any length at any place */
 static void make_few_entries(list_t *list)
 {
     list->num = between(0, FEW_ENTRIES);
@@ -109,8 +109,7 @@ static void make_few_entries(list_t *list)
     }
 }
 
-/* ... as programs have them: the next one at the same distance as this one, or
- * right behind it, except some */
+/* Entries as in programs: most are at equal distances, or adjacent. */
 static void make_many_entries(list_t *list, MPI_Datatype old)
 {
     int num = between(FEW_ENTRIES, MAX_LIST), period = between(1, 4), at = 0;
@@ -207,7 +206,7 @@ static MPI_Datatype make_subarray(MPI_Datatype old)
     return type;
 }
 
-/* A dimension: how it is distributed, over how many, in blocks of how many */
+/* Draws a dimension: its distribution, number of processes, and block size. */
 static void make_darray_dim(int *size, int *distrib, int *arg, int *procs)
 {
     *size  = between(3, 11);
@@ -245,7 +244,7 @@ static MPI_Datatype make_darray(MPI_Datatype old)
         make_darray_dim(&sizes[i], &distribs[i], &args[i], &procs[i]);
         ranks *= procs[i];
     }
-    /* Open MPI makes none that is empty */
+    /* Open MPI does not make an empty one */
     return MPI_Type_create_darray(
                    ranks, zoo_below(ranks), num, sizes, distribs, args, procs,
                    zoo_below(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, old, &type) ?
@@ -306,7 +305,7 @@ static void pool_init(void)
     }
 }
 
-/* A type of one of the pool. Returns 0 if MPI makes none. */
+/* Makes a type of one from the pool. Returns 0 if MPI refuses. */
 static int make_animal(int maker, zoo_animal_t *animal)
 {
     const zoo_animal_t *old = &pool[zoo_below(POOL)];
@@ -326,13 +325,13 @@ static int make_animal(int maker, zoo_animal_t *animal)
     return 1;
 }
 
-/* It takes the place of another in the pool, or is freed. */
+/* Puts the type into the pool in the place of another, or frees it. */
 static void keep_animal(zoo_animal_t *animal)
 {
     zoo_animal_t *place = &pool[zoo_below(POOL)];
     zoo_span_t span;
 
-    /* MPICH 4.0.2 divides by zero where MPI_Pack() meets empty types in others */
+    /* MPICH 4.0.2 divides by zero if MPI_Pack() finds empty types in others */
     if ((place < &pool[5]) || !zoo_get_span(animal->type, 1, &span) ||
         (span.size == 0) || (span.size > MAX_SIZE)) {
         MPI_Type_free(&animal->type);
