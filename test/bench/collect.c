@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * What collect.h describes, by callgrind's requests.
- */
+/* Implements collect.h by callgrind's requests. */
 #include "collect.h"
 
 #include <dlfcn.h>
@@ -39,7 +37,7 @@ void bench_dump(const char *op, const char *how, const char *part,
     CALLGRIND_DUMP_STATS_AT(label);
 }
 
-/* Counts of the software device: src/softhca/obj/hca_pcie.h */
+/* Counters of the software device: src/softhca/obj/hca_pcie.h */
 static const char *traffic_kinds[] = {
         "mmio_write",  "wqe_read",      "wqe_wait",       "list_read",
         "gather_read", "result_write",  "recv_wqe_read",  "recv_dbrec_read",
@@ -54,7 +52,7 @@ static struct traffic {
     uint64_t times, bytes, lines;
 } traffic_begin[NUM_KINDS];
 
-/* Whether anything is counted */
+/* Reads the counters. Returns 0 if there are none. */
 static int traffic_get(struct traffic *traffic)
 {
     traffic_fn get = (traffic_fn)dlsym(RTLD_DEFAULT, "softhca_pcie");

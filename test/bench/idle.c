@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What an open device costs that nobody uses: prints the proportional set
- * size of the process before and with one context, PD, CQ and DCI-sized QP,
- * in KiB, and the CPU time that passes while it sleeps, in milliseconds.
- * "Before" has libibverbs and libmlx5 loaded but no context open.
+ * Cost of an open device without any use: prints the proportional set size of
+ * the process before and with one context, PD, CQ and DCI-sized QP, in KiB, and
+ * the CPU time while the process sleeps, in milliseconds. "Before" has
+ * libibverbs and libmlx5 loaded but no context open.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  *
  *     insn TRANSPORT DEVICE MESSAGES [OPERATION...]
  *
- * Each operation runs alone (progress after each) and in rows of 16, and of
- * each run one part is collected: posting, progress of the sender, or progress
- * of the receiver. After each, callgrind writes a dump that is named by the
- * line printed here: operation, how many in a row, part, messages, and calls
- * of progress that found nothing. Used by test/bench/count-insn.
+ * Each operation runs alone (progress after each) and in rows of 16. Each run
+ * collects one part: posting, progress of the sender, or progress of the
+ * receiver. After each run callgrind writes a dump. Its name is the line
+ * printed here: operation, number in a row, part, messages, and calls of
+ * progress that did nothing. Used by test/bench/count-insn.
  */
 #include "collect.h"
 
@@ -32,10 +32,10 @@ static const char *part_names[] = {"post", "send", "recv"};
 struct run {
     struct bench_pair pair;
     uct_completion_t  comp;
-    unsigned          length; /* of what is packed or unpacked */
+    unsigned          length; /* packed or unpacked bytes */
     unsigned          messages;
     unsigned          received;
-    unsigned          empty;  /* calls of progress that found nothing */
+    unsigned          empty;  /* calls of progress that did nothing */
 };
 
 struct op {
@@ -84,7 +84,8 @@ receive(void *arg, void *data, size_t length, unsigned flags)
 
 static void completed(uct_completion_t *comp)
 {
-    (void)comp; /* never: there are more to come than are posted */
+    (void)comp; /* never called: the count is higher than the number of
+                 * operations */
 }
 
 static int am_short(struct run *run)
@@ -160,8 +161,8 @@ static const struct op ops[] = {
     {"atomic_post", atomic_post, 0}
 };
 
-/* An endpoint without credits waits for a grant; it does so once, when it warms
- * up. */
+/* Posts an operation. An endpoint without credits waits for a grant; this
+ * happens only once, in the warm-up. */
 static void post(struct run *run, const struct op *op, int counted)
 {
     int status;
@@ -189,7 +190,7 @@ static void run_part(struct run *run, const struct op *op, unsigned messages,
         for (i = 0; i < row; i++) {
             post(run, op, part == POST);
         }
-        /* in this order, so that the sender sees what it is granted */
+        /* receiver first: the sender then gets its grants */
         run->empty += bench_drain(run->pair.b.iface, part == RECV);
         run->empty += bench_drain(run->pair.a.iface, part == SEND);
     }
@@ -204,7 +205,7 @@ static void run_op(struct run *run, const struct op *op, unsigned row)
     run_part(run, op, WARM_UP, row, NUM_PARTS);
     for (part = POST; part < NUM_PARTS; part++) {
         if ((part == RECV) && (run->received == 0)) {
-            continue; /* nothing arrives by put, get and atomics */
+            continue; /* put, get and atomics have no arrival */
         }
         bench_traffic_begin();
         run_part(run, op, run->messages, row, part);
@@ -218,7 +219,7 @@ static void run_op(struct run *run, const struct op *op, unsigned row)
     }
 }
 
-/* What a call of progress takes that finds nothing */
+/* Counts the calls of progress that do nothing. */
 static void run_idle(struct run *run)
 {
     unsigned i;

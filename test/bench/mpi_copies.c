@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How often a processor copies the data of a message whose receive is posted:
+ * Counts the copies of a message's data by a processor, with a receive that is
+ * posted before:
  *
  *     mpirun -np 2 mpi_copies
  *
- * Rank 1 posts a receive and tells rank 0, which sends then, as in
- * mpi_overlap.c. This program's
- * memcpy() takes the place of libc's in all libraries and adds up the bytes,
- * except those that the software device copies, as a NIC does it there, and
- * those of headers. Prints for each size, 256 bytes to 4 MiB:
+ * Rank 1 posts a receive and tells rank 0, which then sends, as in
+ * mpi_overlap.c. This program's memcpy() replaces libc's in all libraries and
+ * adds up the bytes, except headers and the copies of the software device,
+ * which a NIC would make. Prints for each size, 256 bytes to 4 MiB:
  *
  *     SIZE   copies of the receiver   copies of the sender
  */
@@ -24,7 +24,7 @@ enum {
     MAX_SIZE = 4 << 20,
     MESSAGES = 10,
     WARM_UP  = 3,
-    HEADER   = 128 /* bytes of what is no data */
+    HEADER   = 128 /* fewer bytes are a header */
 };
 
 static int counting;
@@ -50,7 +50,7 @@ void *memcpy(void *dest, const void *src, size_t length)
     return memmove(dest, src, length);
 }
 
-/* What the compiler makes of memcpy() where it knows the room */
+/* called for memcpy() where the compiler knows the size of the destination */
 void *__memcpy_chk(void *dest, const void *src, size_t length, size_t room)
 {
     (void)room;
@@ -75,7 +75,7 @@ static void message(int rank, char *buf, int size)
     counting = 0;
 }
 
-/* Copies of a message's data on this side */
+/* Returns the number of copies of a message's data on this side. */
 static double copies(int rank, char *buf, int size)
 {
     for (int i = 0; i < WARM_UP; i++) {
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     double own[1], both[2];
     char *buf;
 
-    /* UCX copies long blocks by an instruction of the processor otherwise. */
+    /* UCX would copy long blocks by a processor instruction. */
     setenv("UCX_BUILTIN_MEMCPY_MIN", "inf", 1);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

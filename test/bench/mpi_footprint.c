@@ -1,14 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a transport takes in an MPI rank that has talked to every other rank:
+ * Memory of a transport in an MPI rank that has communicated with every other
+ * rank:
  *
  *     mpirun ... mpi_footprint         after messages to and from every rank
  *     mpi_footprint device             no message; only the device is open
  *
- * Each rank prints its memory in KiB: private pages (what is not shared with
- * other processes: no text of libraries), and its part of the software device's
- * segment, where that keeps the rings that libmlx5 allocates. The second form is
- * what is there without a transport; it runs with UCX_TLS=self.
+ * Each rank prints its memory in KiB: private pages (memory shared with other
+ * processes, such as text of libraries, does not count), and its part of the
+ * software device's segment, which holds the rings that libmlx5 allocates. The
+ * second form shows the memory without a transport; it runs with UCX_TLS=self.
  */
 #include <infiniband/verbs.h>
 #include <mpi.h>
@@ -23,7 +24,8 @@ struct memory {
     long device_kib;
 };
 
-/* Adds what a line of smaps tells; a mapping's head line ends with its name. */
+/* Adds a line of smaps; a mapping starts with a line that ends with its
+ * name. */
 static void memory_add(struct memory *memory, const char *line, int *is_device)
 {
     unsigned long start, end;
@@ -77,7 +79,8 @@ static int open_device(void)
     return (ctx != NULL) && (ibv_alloc_pd(ctx) != NULL);
 }
 
-/* A short and a long message to and from each rank, this one included */
+/* Sends a short and a long message to each rank and receives them, including
+ * this rank. */
 static void talk(int rank, int size)
 {
     static char out[MAX_SIZE], in[MAX_SIZE];

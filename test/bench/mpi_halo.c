@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The exchange of a 3-D halo between two ranks, of which each is the other's
- * neighbour on all six sides, of boxes of 16^3 to 256^3 doubles with one layer
- * around: in turns with faces that the program packs, and contiguous ones.
+ * The exchange of a 3-D halo between two ranks, each the other's neighbour on
+ * all six sides, of boxes of 16^3 to 256^3 doubles with one layer around: in
+ * turn with derived types, with faces that the program packs, and with
+ * contiguous faces.
  *
  *     mpirun [--oversubscribe] -np 2 -x UCX_DCX_TYPES=n   mpi_halo ARGUMENT...
  *                            : -np 2 -x UCX_DCX_TYPES=try mpi_halo ARGUMENT...
@@ -28,10 +29,10 @@ enum {
 typedef struct job {
     turns_t      turns;
     int          n;             /* cells of a box in each dimension */
-    double       *box;          /* ... and one more at each end */
-    MPI_Datatype inner[FACES];  /* cells that the neighbour needs */
-    MPI_Datatype outer[FACES];  /* ... that come from the neighbour */
-    double       *send[FACES];  /* packed */
+    double       *box;          /* with one more cell at each end */
+    MPI_Datatype inner[FACES];  /* cells sent to the neighbour */
+    MPI_Datatype outer[FACES];  /* cells received from the neighbour */
+    double       *send[FACES];  /* packed faces */
     double       *receive[FACES];
 } job_t;
 
@@ -56,7 +57,8 @@ static size_t face_bytes(const job_t *job)
     return (size_t)job->n * job->n * sizeof(double);
 }
 
-/* Side 2d is the low one of dimension d: 'layer' 0 is the halo, n + 1, too. */
+/* Creates the type of a plane across a dimension. Layers 0 and n + 1 are the
+ * halo. */
 static MPI_Datatype plane(const job_t *job, int dim, int layer)
 {
     int all[DIMS], part[DIMS], from[DIMS];
@@ -98,7 +100,7 @@ static void job_close(job_t *job)
     free(job->box);
 }
 
-/* What leaves by a face comes by the opposite one. */
+/* A face is received by the opposite face. */
 static void exchange_typed(void *arg)
 {
     job_t *job = arg;
@@ -151,9 +153,10 @@ static void exchange_packed(void *arg)
     }
 }
 
-/* --- is it right? --- */
+/* --- check
+ * -------------------------------------------------------------------- */
 
-/* Of a cell of the side's box, 1 to n in each dimension */
+/* Value of a cell of the side's box, 1 to n in each dimension */
 static double value(int side, int x, int y, int z)
 {
     return side * 1e9 + (x * 1000.0 + y) * 1000.0 + z;
@@ -166,13 +169,14 @@ static double *cell(const job_t *job, int x, int y, int z)
     return &job->box[(x * row + y) * row + z];
 }
 
-/* 1 to n again */
+/* Wraps around to 1 to n. */
 static int around(const job_t *job, int i)
 {
     return (i == 0) ? job->n : (i > job->n) ? 1 : i;
 }
 
-/* How many of x, y, z are of the halo: of edges and corners nothing is sent. */
+/* Returns in how many dimensions a cell is in the halo: edges and corners are
+ * not sent. */
 static int halos(const job_t *job, int x, int y, int z)
 {
     return (around(job, x) != x) + (around(job, y) != y) + (around(job, z) != z);
@@ -224,7 +228,8 @@ static void check(job_t *job)
     for_each_cell(job, check_cell);
 }
 
-/* --- what it takes --- */
+/* --- measurement
+ * -------------------------------------------------------------- */
 
 static void print(const job_t *job)
 {

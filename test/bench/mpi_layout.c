@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * The groups of mpi_layout.h that are a table, and how the others are found.
- */
+/* The tables of the groups in mpi_layout.h, and the search in them */
 #include "mpi_layout.h"
 
 #include <stdlib.h>
@@ -12,13 +10,13 @@ enum {
     MIB       = 1024 * KIB,
     UNIT      = sizeof(double),
     FAR       = 64 * KIB,
-    BIG       = 256 * KIB, /* of the group large */
+    BIG       = 256 * KIB, /* limit of the group large */
     BIG_BLOCK = 256
 };
 
 typedef struct layout_grid {
     const char *name;
-    size_t     bytes[9]; /* up to a 0 */
+    size_t     bytes[9]; /* ended by 0 */
     size_t     blocks[9];
 } layout_grid_t;
 
@@ -41,7 +39,8 @@ static void create_vector(layout_t *layout, size_t stride)
                             stride, MPI_DOUBLE, &layout->type);
 }
 
-/* Half to one and a half times 'mean', the same in all processes */
+/* Returns half to one and a half times 'mean' at random, the same in all
+ * processes. */
 static size_t by_lot(unsigned *seed, size_t mean)
 {
     size_t units = mean / UNIT;
@@ -49,7 +48,8 @@ static size_t by_lot(unsigned *seed, size_t mean)
     return (units / 2 + rand_r(seed) % (units + 1)) * UNIT;
 }
 
-/* The last block is what is left. Leaves in layout->block what the mean became. */
+/* Creates blocks of random length; the last one has the rest. Sets
+ * layout->block to their mean. */
 static void create_indexed(layout_t *layout)
 {
     size_t max = 2 * layout->bytes / layout->block + 2, left = layout->bytes;
@@ -82,7 +82,8 @@ static int is_in_grid(const layout_grid_t *grid, size_t bytes, size_t block,
            (!is_large || ((bytes >= BIG) && (block >= BIG_BLOCK)));
 }
 
-/* Takes what the grid has off *number_p, until that is 0 and it has another. */
+/* Takes the layout of that number from the grid; subtracts the grid's layouts
+ * from *number_p if it has fewer. */
 static int find_in_grid(const layout_grid_t *grid, int is_large,
                         unsigned *number_p, layout_t *layout)
 {
@@ -125,7 +126,7 @@ static void create(layout_t *layout)
     }
 }
 
-/* Commits the type and asks what it has. */
+/* Commits the type, and sets its bytes and span. */
 static void finish(layout_t *layout)
 {
     MPI_Aint begin, extent;

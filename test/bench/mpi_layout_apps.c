@@ -1,21 +1,25 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What applications exchange, as the literature describes it: T. Schneider, R.
- * Gerstenberger, T. Hoefler, "Micro-Applications for Communication Data Access
- * Patterns and MPI Datatypes", EuroMPI 2012, and its longer "Application-oriented
- * ping-pong benchmarking", Computing 96 (2014). The kinds of shapes are from there;
- * the code and what is left open there, such as sizes, are this project's:
+ * Data types of applications, as the literature describes them: T. Schneider,
+ * R. Gerstenberger, T. Hoefler, "Micro-Applications for Communication Data
+ * Access Patterns and MPI Datatypes", EuroMPI 2012, and its longer
+ * "Application-oriented ping-pong benchmarking", Computing 96 (2014). The kinds
+ * of shapes are from there; the code, and details that the papers leave open,
+ * such as sizes, are this project's:
  *
- *   WRF          faces of some 2-D, 3-D and 4-D fields of floats at once, to the
+ *   WRF          faces of some 2-D, 3-D and 4-D fields of floats at once, to
+ *   the
  *                west (a few floats a row) and the south (rows); as vectors of
  *                vectors, and as subarrays
  *   MILC         a lattice in four dimensions of su3 vectors (three complex
  *                numbers), even sites, then odd ones: the lowest plane in z
  *   NAS LU       planes of an array with 5 doubles a point: rows, and points
  *   NAS MG       faces of a cube of doubles: single ones, rows, a plane
- *   LAMMPS       properties of some particles, an array for each: position, tag,
+ *   LAMMPS       properties of some particles, an array for each: position,
+ *   tag,
  *                type, mask; "full" has molecule and charge, too
- *   SPECFEM3D    values at points of a mesh that lie on a border: a float each (oc);
+ *   SPECFEM3D    values at points of a mesh that lie on a border: a float each
+ *   (oc);
  *                three each, of two regions (cm); one of three (mt)
  *   FFT2         a block of a matrix of complex doubles, transposed
  */
@@ -27,11 +31,11 @@ enum {
     BOX_DIMS   = 4,
     MAX_PARTS  = 8,
     PARTICLES  = 16384,
-    LEAVING    = 4096,  /* of the particles */
-    MESH       = 65536, /* points */
-    BORDER     = 8192,  /* of them */
+    LEAVING    = 4096,  /* particles that are sent */
+    MESH       = 65536, /* points of the mesh */
+    BORDER     = 8192,  /* points on the border */
     FFT        = 512,
-    HALO       = 3,     /* of WRF */
+    HALO       = 3,     /* width of WRF's halo */
     WRF_FIELDS = 5
 };
 
@@ -41,7 +45,7 @@ typedef struct box {
     int all[BOX_DIMS], part[BOX_DIMS], from[BOX_DIMS];
 } box_t;
 
-/* Types that are put together as a struct */
+/* Types that form a struct */
 typedef struct parts {
     int          num;
     MPI_Aint     disp[MAX_PARTS];
@@ -55,7 +59,7 @@ static void parts_add(parts_t *parts, MPI_Aint disp, MPI_Datatype type)
     parts->types[parts->num++] = type;
 }
 
-/* Their types are no more needed then. */
+/* Joins the types in a struct, and frees them. */
 static MPI_Datatype parts_join(parts_t *parts)
 {
     int ones[MAX_PARTS];
@@ -89,7 +93,8 @@ static size_t box_elements(const box_t *box)
     return count;
 }
 
-/* Rows that are whole, and so on, are one block with what follows. */
+/* Returns the number of contiguous blocks: full rows, planes and so on join the
+ * next. */
 static size_t box_blocks(const box_t *box)
 {
     size_t blocks = 1;
@@ -111,7 +116,7 @@ static MPI_Datatype box_subarray(const box_t *box, MPI_Datatype element)
     return type;
 }
 
-/* A vector of vectors; where it begins is in *disp_p. */
+/* Creates a vector of vectors; sets *disp_p to its start. */
 static MPI_Datatype box_vector(const box_t *box, MPI_Datatype element,
                                MPI_Aint *disp_p)
 {
@@ -130,7 +135,7 @@ static MPI_Datatype box_vector(const box_t *box, MPI_Datatype element,
     return type;
 }
 
-/* A box that begins with the array */
+/* Creates a box at the start of an array. */
 static MPI_Datatype app_box(const box_t *box, MPI_Datatype element,
                             size_t *blocks_p)
 {
@@ -197,7 +202,7 @@ static MPI_Datatype wrf_y_sa(size_t *blocks_p)
 
 /* --- MILC, NAS --- */
 
-/* 16 x 16 x 16 x 32 sites, half of each plane in a row */
+/* 16 x 16 x 16 x 32 sites; half of each plane is contiguous */
 static MPI_Datatype milc_su3_zd(size_t *blocks_p)
 {
     static const box_t box = {4, {128, 16, 32, 2}, {128, 1, 32, 2}, {0}};
@@ -245,9 +250,11 @@ static MPI_Datatype nas_mg_z(size_t *blocks_p)
     return app_box(&box, MPI_DOUBLE, blocks_p);
 }
 
-/* --- what lists of indices pick out --- */
+/* --- lists of indices
+ * ---------------------------------------------------------- */
 
-/* 'count' of 'all', by lot, ascending. Returns how many runs of neighbours it has. */
+/* Picks 'count' of 'all' at random, ascending. Returns the number of contiguous
+ * runs. */
 static size_t pick(int *indices, int count, int all, int width)
 {
     unsigned seed = 1;
@@ -263,7 +270,7 @@ static size_t pick(int *indices, int count, int all, int width)
     return runs;
 }
 
-/* 'width' elements of each index */
+/* Adds 'width' elements for each index. */
 static void add_indexed(parts_t *parts, MPI_Aint *at_p, int count, int all,
                         int width, MPI_Datatype element, size_t *blocks_p)
 {

@@ -1,25 +1,26 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How much of a transfer is hidden behind computation of the receiver:
+ * Measures how much of a transfer is hidden behind computation of the receiver:
  *
  *     mpirun -np 2 mpi_overlap [-b BLOCK] [MESSAGES [SECONDS [SIZE...]]]
  *
- * With -b the data lies in blocks of so many bytes, as far from each other as they
- * are long, on both sides (MPI_Type_vector).
+ * With -b the data on both sides is in blocks of BLOCK bytes with gaps of the
+ * same length (MPI_Type_vector).
  *
- * Rank 1 posts a receive and tells rank 0, which sends then (by MPI_Isend, whose
- * protocol UCX may choose otherwise than that of MPI_Send) and has sent nothing
- * since both met: a message on its way would keep a NIC from matching what is
- * posted meanwhile. Rank 1 computes for twice the time that a transfer takes
- * without, and at most SECONDS more if the data is not there by then, and enters
- * MPI no more before MPI_Wait. Prints for each size, 64 KiB to 4 MiB if there is
- * none:
+ * Rank 1 posts a receive and tells rank 0, which then sends by MPI_Isend (for
+ * MPI_Send, UCX may choose another protocol). Rank 0 sends nothing between the
+ * ranks' last synchronisation and that: a message in flight would keep a NIC
+ * from matching receives posted meanwhile. Rank 1 computes for twice the time
+ * of a transfer without computation, and up to SECONDS more while the data is
+ * not there. It does not enter MPI until MPI_Wait. Prints for each size, by
+ * default 64 KiB to 4 MiB:
  *
- *     SIZE   us of a transfer   us of MPI_Wait   part hidden   N of MESSAGES there
+ *     SIZE   us of a transfer   us of MPI_Wait   part hidden   N of MESSAGES
+ *     there
  *
- * with medians, but of a transfer the lower quartile: what others hold up counts
- * as no part that was hidden. The last is how often the last byte was in place
- * before MPI_Wait.
+ * The values are medians; a transfer is the lower quartile, so that delays by
+ * other processes do not count as hidden. N is the number of messages whose
+ * last byte was in place before MPI_Wait.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -31,13 +32,13 @@ enum { TRANSFERS = 11, MAX_MESSAGES = 1000 };
 struct job {
     int    rank;
     int    messages;
-    double patience; /* seconds that rank 1 goes on to compute */
+    double patience; /* seconds that rank 1 computes in addition at most */
     int    block;    /* 0: the data is contiguous */
     char  *buf;
     int    size;     /* bytes of data */
-    int    span;     /* ... from its first byte to the last */
+    int    span;     /* from the first byte of data to the last */
     MPI_Datatype type;
-    int    there;    /* messages whose data was, before MPI_Wait */
+    int    there;    /* messages whose data was there before MPI_Wait */
 };
 
 static int compare(const void *a, const void *b)
@@ -47,20 +48,21 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value that so many quarters of all do not exceed; 2: the median */
+/* Returns the value of a quartile; 2: the median. */
 static double quartile(double *values, int count, int quarters)
 {
     qsort(values, count, sizeof(*values), compare);
     return values[count * quarters / 4];
 }
 
-/* The last byte has come: no call of MPI tells that. */
+/* Returns 1 if the last byte has arrived: no call of MPI tells this. */
 static int is_there(const struct job *job, char value)
 {
     return *(volatile char*)(job->buf + job->span - 1) == value;
 }
 
-/* Arithmetic for some time, and for up to 'patience' more without the data */
+/* Computes for some time, and for up to 'patience' more while the data is
+ * missing. */
 static void compute(const struct job *job, char value, double seconds,
                     double patience)
 {
@@ -84,8 +86,8 @@ static void check(const struct job *job, char value)
     }
 }
 
-/* One message. Returns the seconds of MPI_Wait at rank 1, which has computed
- * for 'seconds' before. */
+/* Sends one message. Returns the seconds of MPI_Wait on rank 1, which has
+ * computed for 'seconds' before. */
 static double message(struct job *job, char value, double seconds)
 {
     MPI_Request req;
@@ -112,7 +114,7 @@ static double message(struct job *job, char value, double seconds)
     return start;
 }
 
-/* The median of some messages that rank 1 waits for at once */
+/* Returns the median of some messages that rank 1 waits for at once. */
 static double transfer_alone(struct job *job)
 {
     double waits[TRANSFERS];
@@ -123,8 +125,8 @@ static double transfer_alone(struct job *job)
     return quartile(waits, TRANSFERS, 2);
 }
 
-/* Messages alone and with computation in turns: what the machine does beside is
- * in both. */
+/* Messages without and with computation alternate: other load on the machine
+ * affects both. */
 static void run(struct job *job)
 {
     static double alone[MAX_MESSAGES], waits[MAX_MESSAGES];

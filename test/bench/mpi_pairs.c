@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Ping-pong of 8 bytes between rank 2i and rank 2i + 1, all pairs at once.
- * Prints the mean one-way time over the pairs, in microseconds: what
- * contrib/bench compares for one pair and for two on the same cores.
+ * Prints the mean one-way time of the pairs, in microseconds. contrib/bench
+ * compares one pair with two on the same cores.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Calls of MPI for short messages of a rank to itself, of which callgrind counts
- * the instructions (test/bench/count-types):
+ * MPI calls for short messages of a rank to itself, for callgrind to count
+ * (test/bench/count-types):
  *
  *     mpirun -np 1 valgrind --tool=callgrind ... mpi_small [MESSAGES]
  *
- * "bytes": 8 contiguous ones; "blocks": 8 doubles in 4 blocks, a type that a view
- * would not pay for. Counted are MPI_Isend(), MPI_Irecv(), and MPI_Wait() for a
- * receive that is complete; not the progress in between, which finds more or less
- * of what is on its way.
+ * "bytes": 8 contiguous bytes; "blocks": 8 doubles in 4 blocks, too small for
+ * zero-copy. Counted are MPI_Isend(), MPI_Irecv(), and MPI_Wait() for a receive
+ * that is complete. Progress in between is not counted, because its work
+ * varies.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ typedef struct data {
     MPI_Datatype type;
 } data_t;
 
-/* What callgrind has of the calls so far is under that name. */
+/* Dumps the calls collected so far under this name. */
 static void dump(const data_t *data, const char *call)
 {
     char label[64];
@@ -39,7 +39,7 @@ static void collect(int is_on)
     }
 }
 
-/* Progress, without what ends a request */
+/* Makes progress without completing a request. */
 static void complete(MPI_Request request)
 {
     int is_complete = 0;

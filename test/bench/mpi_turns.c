@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What mpi_turns.h describes. Results go by memory that all ranks share, as does
- * whose turn it is: only pairs have messages.
+ * Implements mpi_turns.h. Results, and the pair whose turn it is, are in memory
+ * that all ranks share: messages go only between the ranks of a pair.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "mpi_turns.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#define LEAST_BUSY 0.001 /* of a burst's time */
+#define LEAST_BUSY 0.001 /* minimum busy part of a burst's time */
 
 typedef struct turns_table {
     pthread_barrier_t all;
@@ -28,7 +28,7 @@ typedef struct turns_table {
     double            busy[TURNS_MAX_VARIANTS][2][TURNS_MAX_ROUNDS];
 } turns_table_t;
 
-/* What a burst takes */
+/* Time of a burst */
 typedef struct meter {
     double   us, busy;
     uint64_t ticks, device;
@@ -125,8 +125,9 @@ static void meter_read(const turns_t *turns, meter_t *meter)
     meter->us     = clock_us(CLOCK_MONOTONIC);
 }
 
-/* Since it was read before; the device's time taken off. That goes on while others
- * have the processor: on a busy machine it may be more than there was. */
+/* Sets the time since meter_read(), without the device's. The device's time
+ * also passes while other processes have the processor: on a busy machine it
+ * may exceed the whole. */
 static void meter_stop(const turns_t *turns, meter_t *meter)
 {
     double device;
@@ -142,9 +143,9 @@ static void meter_stop(const turns_t *turns, meter_t *meter)
     }
 }
 
-/* A burst of this pair: who slept before meets first, and finds out where the
- * data is. They meet at the end, too: who sleeps makes no progress, and might have
- * an answer to send that the other one waits for. */
+/* Runs a burst of this pair. The first exchange, after a sleep, is a warm-up. A
+ * barrier follows the burst, too: a rank that sleeps makes no progress, and
+ * might still owe an answer. */
 static void burst(turns_t *turns, const turns_variant_t *variant, int v,
                   int exchanges, int round)
 {
@@ -165,7 +166,7 @@ static void burst(turns_t *turns, const turns_variant_t *variant, int v,
     }
 }
 
-/* All variants, each round beginning with another one */
+/* Runs all variants; each round starts with another one. */
 static void run_round(turns_t *turns, const turns_variant_t *variants, int num,
                       int exchanges, int round)
 {
@@ -218,7 +219,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The lower quartile: less than a median is it what others on the machine do. */
+/* Returns the lower quartile: it is affected less by other load than a
+ * median. */
 static double typical(const turns_column_t values, int count)
 {
     turns_column_t sorted;
@@ -262,7 +264,7 @@ double turns_busy(const turns_t *turns, int variant, int to)
                busy(turns, variant) / busy(turns, to) : -1;
 }
 
-/* In a column, or that there is none */
+/* Prints a ratio in a column, or "-" if there is none. */
 static void print_ratio(double ratio)
 {
     if (ratio < 0) {

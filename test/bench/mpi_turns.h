@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Variants of an exchange in turns, in one job of MPI. Ranks 2i and 2i + 1 are
+ * Variants of an exchange in turn, in one job of MPI. Ranks 2i and 2i + 1 are
  * pair i, to which a job gives settings of its own:
  *
  *     mpirun -np 2 -x NAME=VALUE prog : -np 2 -x NAME=VALUE prog
  *
- * While a pair has its turn, the other ones sleep, so that two processors do for
- * any number of pairs. What the machine does beside is in all variants of a round.
+ * While a pair has its turn, the others sleep, so that two processors are
+ * enough for any number of pairs. Other load on the machine affects all
+ * variants of a round.
  */
 #ifndef DCX_BENCH_MPI_TURNS_H
 #define DCX_BENCH_MPI_TURNS_H
@@ -20,42 +21,44 @@ enum {
 };
 
 typedef struct turns {
-    struct turns_table *table;      /* in memory of all ranks */
-    MPI_Comm           comm;        /* of the pair */
+    struct turns_table *table;      /* shared by all ranks */
+    MPI_Comm           comm;        /* communicator of the pair */
     int                pair;
     int                num_pairs;
-    int                side;        /* 0 or 1 of the pair */
+    int                side;        /* 0 or 1 within the pair */
     char               *device_ticks;
 } turns_t;
 
 typedef struct turns_variant {
-    int  pair;                      /* whose turn it is */
-    void (*exchange)(void *arg);    /* to and fro, by both of the pair */
+    int  pair;                      /* pair that runs it */
+    void (*exchange)(void *arg);    /* both directions; called by both ranks of
+                                     * the pair */
     void *arg;
 } turns_variant_t;
 
-/* After MPI_Init(), by all ranks, of which there are an even number */
+/* Call after MPI_Init(), on all ranks; their number must be even. */
 void turns_init(turns_t *turns, const char *program);
 
 void turns_cleanup(turns_t *turns);
 
-/* A variant of this pair that is none */
+/* Marks a variant that this pair does not have */
 enum { TURNS_NOBODY = -1 };
 
-/* Rounds for some milliseconds, at least 3, of bursts of 'exchanges' to and fro.
- * Variants of pairs that are not there are left out. */
+/* Runs rounds for some milliseconds, at least 3, of bursts of 'exchanges' in
+ * both directions. Leaves out variants of missing pairs. */
 void turns_run(turns_t *turns, const turns_variant_t *variants, int num,
                int exchanges, int milliseconds);
 
-/* Of the last run, lower quartiles: half of an exchange's microseconds; that over
- * another variant's; what processors were busy for both processes, without the
- * software device's work, over another variant's. Negative: there is none. */
+/* Lower quartiles of the last run: half of an exchange in microseconds; this
+ * time over another variant's; and the busy time of both processes' processors,
+ * without the software device's work, over another variant's. Negative: not
+ * measured. */
 double turns_us(const turns_t *turns, int variant);
 double turns_ratio(const turns_t *turns, int variant, int to);
 double turns_busy(const turns_t *turns, int variant, int to);
 
-/* Variants of exchanges of a type: each pair has a contiguous one, to tell noise
- * by */
+/* Variants of exchanges of a type. Each pair has a contiguous one, which shows
+ * the noise. */
 enum {
     FLAT,
     OTHER_FLAT,
@@ -65,8 +68,9 @@ enum {
     VARIANTS
 };
 
-/* Ends a line of these variants with their columns: each over contiguous, then the
- * other pair's type over a type and over packed, of time and of processors' time. */
+/* Ends a line with the columns of these variants: each over contiguous, then
+ * the other pair's type over this pair's and over packed, for time and for
+ * processor time. */
 void turns_print(const turns_t *turns);
 
 #endif

@@ -1,18 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How often a processor copies the data of a message of a derived type:
+ * Counts the copies of a message's data by a processor, for derived types:
  *
  *     mpirun -np 2 mpi_type_copies GROUP...
  *
  * Groups are those of mpi_layout.h. As in mpi_copies.c, this program's memcpy()
- * takes the place of libc's in all libraries; here it adds up what it copies out of
- * or into the memory of the type, except what the software device does. Prints for
- * each layout
+ * replaces libc's in all libraries. It adds up copies from and to the memory of
+ * the type, except those of the software device. Prints for each layout
  *
  *     NAME BYTES BLOCK   copies of the receiver   copies of the sender
  *
- * Not seen is a copy by loads and stores of a loop, as an MPI may have for blocks
- * of a few bytes: where this finds none, look at what a run without views has.
+ * Copies by a loop of loads and stores, which an MPI may use for blocks of a
+ * few bytes, are not counted: if the program finds none, compare with a run
+ * without zero-copy types.
  */
 #define _GNU_SOURCE    /* dladdr() */
 #undef _FORTIFY_SOURCE /* memcpy() is a function */
@@ -25,7 +25,7 @@
 
 enum { MESSAGES = 3 };
 
-static char *memory; /* of the type */
+static char *memory; /* memory of the type */
 static size_t span, copied;
 
 static int is_of_type(const void *address)
@@ -55,7 +55,7 @@ void *memcpy(void *dest, const void *src, size_t length)
     return memmove(dest, src, length);
 }
 
-/* What the compiler makes of memcpy() where it knows the room */
+/* called for memcpy() where the compiler knows the size of the destination */
 void *__memcpy_chk(void *dest, const void *src, size_t length, size_t room)
 {
     (void)room;
@@ -63,7 +63,8 @@ void *__memcpy_chk(void *dest, const void *src, size_t length, size_t room)
     return memmove(dest, src, length);
 }
 
-/* The first has opened what there is to open, and is not counted. */
+/* Returns the number of copies. The first message, which opens connections and
+ * views, is not counted. */
 static double copies(int rank, const layout_t *layout)
 {
     for (int i = 0; i <= MESSAGES; i++) {
@@ -97,7 +98,7 @@ int main(int argc, char **argv)
     int rank, ranks;
     layout_t layout;
 
-    /* UCX copies long blocks by an instruction of the processor otherwise. */
+    /* UCX would copy long blocks by a processor instruction. */
     setenv("UCX_BUILTIN_MEMCPY_MIN", "inf", 1);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

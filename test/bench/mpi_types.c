@@ -1,25 +1,28 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A message to and fro whose data is of a derived type, in turns with the same
- * packed by the program and with as many contiguous bytes:
+ * A message in both directions whose data has a derived type, in turn with the
+ * same data packed by the program and with as many contiguous bytes:
  *
  *     mpirun [--oversubscribe] -np 2 -x UCX_DCX_TYPES=n   mpi_types ARGUMENT...
  *                            : -np 2 -x UCX_DCX_TYPES=try mpi_types ARGUMENT...
  *     ARGUMENTs: MILLISECONDS GROUP...
  *
- * The second pair of ranks may be left out. Groups are those of mpi_layout.h. All
- * data is checked once, and that nothing else was written. For each layout, and for
- * both sides in blocks ("both") and one ("one": contiguous at the other), prints
+ * The second pair of ranks is optional. Groups are those of mpi_layout.h. All
+ * data is checked once, and that nothing else was written. For each layout,
+ * with blocks on both sides ("both") and on one ("one": contiguous on the
+ * other), prints
  *
- *     NAME BYTES BLOCK SIDES   us of a contiguous message (its half of to and fro)
+ *     NAME BYTES BLOCK SIDES   us of a contiguous message (half of both
+ *     directions)
  *     over that: the other pair's contiguous, a type, packed by MPI_Pack and
  *     MPI_Unpack, a type of the other pair
  *     times of the other pair's type over the first pair's, and over packed
- *     ... processors' time without the device's: over the first pair's, and packed
+ *     the same for processor time, without the device's
  *
- * as lower quartiles over the rounds. "contiguous of the other pair" is the noise;
- * "-" is what there is not, as the pair, or is refused: MPICH calls a contiguous
- * message truncated that comes to a type in pieces which end within an element.
+ * as lower quartiles over the rounds. "contiguous of the other pair" is the
+ * noise. "-" marks a missing pair, or a refused message: MPICH reports a
+ * contiguous message as truncated if it is received by a type in pieces that
+ * end within an element.
  */
 #include "mpi_layout.h"
 #include "mpi_turns.h"
@@ -36,11 +39,11 @@ enum {
 
 typedef struct job {
     turns_t  turns;
-    char     *typed;    /* where the type's data lies */
+    char     *typed;    /* memory of the type */
     char     *flat;     /* as many bytes, contiguous */
     layout_t layout;
-    int      is_flat[2]; /* a side has its data contiguous */
-    int      is_refused; /* a message, by the MPI */
+    int      is_flat[2]; /* the side's data is contiguous */
+    int      is_refused; /* the MPI refused a message */
 } job_t;
 
 static void fail(const char *what)
@@ -59,7 +62,8 @@ static char *allocate(size_t size)
     return mem;
 }
 
-/* One of the two sends, then receives, the other the other way round. */
+/* Direction of a message: one side sends, then receives; the other receives
+ * first */
 typedef void (*way_t)(job_t *job);
 
 static void to_and_fro(job_t *job, way_t send, way_t receive)
@@ -157,7 +161,8 @@ static void exchange_packed(void *arg)
     to_and_fro(arg, send_packed, receive_packed);
 }
 
-/* --- is it right? --- */
+/* --- check
+ * -------------------------------------------------------------------- */
 
 static char pattern(size_t i)
 {
@@ -171,7 +176,7 @@ static void fill(char *mem, size_t length)
     }
 }
 
-/* The packed bytes of what the first side has in the beginning */
+/* Fills in the initial data of the first side, and packs it. */
 static void fill_first(job_t *job)
 {
     fill(job->typed, job->layout.span);
@@ -189,7 +194,8 @@ static void check_holes(job_t *job)
     }
 }
 
-/* That what came is what the first side had, and nothing else was touched */
+/* Checks that the data of the first side has arrived, and that nothing else was
+ * written. */
 static void check_came(job_t *job, const char *expected)
 {
     if (job->is_flat[job->turns.side]) {
@@ -211,7 +217,7 @@ static void clear(job_t *job)
     memset(job->flat, 0, job->layout.bytes);
 }
 
-/* A message there, which is checked, and back, which is, too */
+/* Sends a message to the other side and back, and checks it on both. */
 static void check_both_ways(job_t *job, const char *expected)
 {
     if (job->turns.side == 0) {
@@ -228,7 +234,7 @@ static void check_both_ways(job_t *job, const char *expected)
     }
 }
 
-/* Returns whether the MPI can do it at all. */
+/* Returns 1 if the MPI supports the message. */
 static int check(job_t *job)
 {
     char *expected = allocate(job->layout.bytes);
@@ -244,7 +250,8 @@ static int check(job_t *job)
     return !refused;
 }
 
-/* --- what it takes --- */
+/* --- measurement
+ * -------------------------------------------------------------- */
 
 static void print(const job_t *job)
 {

@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How long it takes all ranks to make windows and to free them, each of 4 KiB of
- * memory of its own, which is registered and whose key goes to all others:
+ * Time in which all ranks create windows and free them, each of 4 KiB of memory
+ * of its own, which is registered and whose key goes to all other ranks:
  *
  *     OMPI_MCA_osc=ucx mpirun ... mpi_windows WINDOWS
  *
- * Rank 0 prints the seconds. A put to each window has to arrive.
+ * Rank 0 prints the seconds. A put to each window must arrive.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void windows_make(MPI_Win *windows, int **memory, int count)
     }
 }
 
-/* Returns how many puts of the rank before did not arrive. */
+/* Returns the number of the previous rank's puts that did not arrive. */
 static int windows_use(MPI_Win *windows, int **memory, int count)
 {
     int wrong = 0;

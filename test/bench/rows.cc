@@ -1,11 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * rows [check]: what 64 KiB in rows of 256 bytes, 512 apart, cost between two
- * processes, beside as many that are contiguous: the rows are gathered or
- * scattered by the one that moves the data, or lie on the other side. Prints
- * lines of WHAT MICROSECONDS SPEED, the last over that of the contiguous
- * operation. Best of many, in turns. With `check`, a speed that is far below
- * what is usual is an error.
+ * rows [check]: measures the cost of 64 KiB in rows of 256 bytes, 512 apart,
+ * between two processes, and of as many contiguous bytes. The rows are local,
+ * gathered or scattered, or remote. Prints lines of WHAT MICROSECONDS SPEED,
+ * the last over that of the contiguous operation. The best of many, in turn.
+ * With `check`, a speed far below the usual one is an error.
  */
 #include "../gtest/pieces_bench.h"
 #include "../gtest/verbs_peer.h"
@@ -32,7 +31,7 @@ struct rows_card {
     uint64_t addr;
 };
 
-/* Lends its memory. */
+/* Exposes its memory to the other process. */
 void rows_peer(int fd)
 {
     hca_device dev;
@@ -52,12 +51,12 @@ struct rows_line {
     const char         *name;
     enum ibv_wr_opcode opcode;
     bool               near_rows, far_rows;
-    double             least; /* speed */
+    double             least; /* minimum of SPEED */
     double             best;
 };
 
-/* The kernel looks for the pages of each row of a peer anew, so that they are
- * read with what lies between, and written slowly. */
+/* The kernel looks up the pages of each row of a peer again. Therefore remote
+ * rows are read together with their gaps, and written slowly. */
 rows_line lines[] = {
     {"write_contiguous", IBV_WR_RDMA_WRITE, false, false, 1, 1e9},
     {"write_gathers", IBV_WR_RDMA_WRITE, true, false, 0.25, 1e9},

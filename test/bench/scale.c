@@ -4,14 +4,14 @@
  *
  *     scale TRANSPORT DEVICE ENDPOINTS
  *
- * Creates the endpoints, sends short messages and puts over them in turn, eight
- * at a time (over a thousand of them, spread over all, if there are more), and
- * destroys them. Prints what one endpoint takes:
+ * Creates the endpoints, sends short messages and puts on them in turn, eight
+ * at a time (on a thousand of them, spread over all, if there are more), and
+ * destroys them. Prints the cost of one endpoint:
  *
  *     bytes of memory   ns to create   ns to destroy
  *
- * For callgrind, creation, messages and puts (posting and progress of both sides)
- * are collected and dumped apart, see test/bench/count-insn.
+ * Under callgrind, creation, messages and puts (posting and progress of both
+ * sides) have separate dumps, see test/bench/count-insn.
  */
 #include "uct_pair.h"
 
@@ -23,8 +23,9 @@
 
 enum {
     AM_ID    = 5,
-    ROW      = 8,    /* endpoints that send before progress: one for each DCI */
-    ACTIVE   = 1000, /* endpoints that send, at most */
+    ROW      = 8,    /* endpoints that send between calls of progress: one per
+                      * DCI */
+    ACTIVE   = 1000, /* maximum number of endpoints that send */
     MESSAGES = 8000
 };
 
@@ -55,7 +56,7 @@ static size_t heap_bytes(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Begins and ends what callgrind counts; the end says what it was. */
+/* Starts and stops callgrind's count; a stop names it. */
 static void collect(void)
 {
     CALLGRIND_TOGGLE_COLLECT;
@@ -99,7 +100,7 @@ static ucs_status_t put(const struct bench_pair *pair, uct_ep_h ep)
                             pair->rkey.rkey);
 }
 
-/* Posts where there is a credit and an initiator, else makes progress first */
+/* Posts if there are a credit and an initiator, else makes progress first. */
 static void post_one(const struct bench_pair *pair, uct_ep_h ep, post_t post)
 {
     ucs_status_t status;
@@ -129,8 +130,8 @@ static void send_all(const struct bench_pair *pair, uct_ep_h *eps,
     }
 }
 
-/* Both sides create what they create when it is first needed: initiators when
- * they post, those of the receiver of messages for its grants. */
+/* Lets both sides create objects that they create on first use: initiators when
+ * they post, also the receiver's for its grants. */
 static void warm_up(const struct bench_pair *pair)
 {
     struct bench_pair back = *pair;
@@ -150,7 +151,7 @@ static void warm_up(const struct bench_pair *pair)
     destroy(eps, ROW);
 }
 
-/* Prints what one takes; 'eps' has room for all. */
+/* Prints the cost of one endpoint; 'eps' has room for all. */
 static void run(const struct bench_pair *pair, uct_ep_h *eps, unsigned count)
 {
     double start, created, destroyed;

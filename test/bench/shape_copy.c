@@ -1,9 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What it costs to gather and scatter a shape, in fragments as UCP asks for them,
- * against what the MPI gives UCP to pack and unpack the same type, which is taken
- * on its way to UCP, and memcpy() of as many bytes. All take turns: ns for each
- * KiB, and how much longer than the MPI, medians of the turns.
+ * Cost of gathering and scattering a shape, in fragments as UCP requests them,
+ * compared with the functions that the MPI gives to UCP to pack and unpack the
+ * same type (intercepted on their way to UCP), and with memcpy() of as many
+ * bytes. All alternate. Prints ns per KiB, and the ratio to the MPI, as medians
+ * over the turns.
  *
  *   shape_copy [BYTES [FRAGMENT]]     1 MiB, 8 KiB
  */
@@ -25,16 +26,16 @@ enum {
 
 enum kind {
     VECTOR,
-    PLANES,  /* rows, and one that is left out, times planes */
-    LIST,    /* as a vector, but each block is a little further on */
-    RECORDS  /* 8 bytes, a hole, and one more */
+    PLANES,  /* planes of rows, with a row left out between planes */
+    LIST,    /* like VECTOR, but each block is displaced a little more */
+    RECORDS  /* 8 bytes, a hole, and 1 byte */
 };
 
 struct form {
     const char *name;
-    size_t     bytes;  /* of a block */
+    size_t     bytes;  /* bytes of a block */
     size_t     stride;
-    size_t     rows;   /* of a plane, or 0 */
+    size_t     rows;   /* rows of a plane, or 0 */
     enum kind  kind;
 };
 
@@ -64,7 +65,7 @@ static const struct form forms[] = {
 
 struct job {
     const struct form *form;
-    size_t       num; /* blocks */
+    size_t       num; /* number of blocks */
     size_t       length;
     size_t       span;
     size_t       fragment;
@@ -73,12 +74,12 @@ struct job {
     char         *packed;
 };
 
-/* What UCP was last told of a type */
+/* Last generic type that was created in UCP */
 static ucp_generic_dt_ops_t mpi_ops;
 static void *mpi_type;
 
 
-/* Less than what is between two blocks */
+/* Returns a displacement smaller than the gap between two blocks. */
 static size_t jitter(const struct form *form, size_t i)
 {
     size_t steps = (form->stride - form->bytes) / 8;
@@ -211,7 +212,8 @@ static void run_scatter(struct job *job)
 }
 
 #ifdef MPICH_VERSION
-/* It also gives back the reference to the type that a send has taken */
+/* The MPI's function would also release the reference to the type that a send
+ * has taken. */
 static void finish(void *state)
 {
     free(state);
@@ -228,7 +230,7 @@ static void run_pack(struct job *job)
     void *state = mpi_ops.start_pack(mpi_type, job->data.buffer, 1);
     size_t i;
 
-    /* it need not fill a fragment */
+    /* the function may fill only a part of a fragment */
     for (i = 0; i < job->length;) {
         i += mpi_ops.pack(state, i, job->packed + i, fragment_at(job, i));
     }
@@ -256,7 +258,7 @@ static void (*const runs[WAYS])(struct job *) = {[MEMCPY]  = run_memcpy,
                                                  [SCATTER] = run_scatter,
                                                  [UNPACK]  = run_unpack};
 
-/* ns for each KiB */
+/* Returns ns per KiB. */
 static double run_turn(struct job *job, enum way way)
 {
     double start = MPI_Wtime();
@@ -279,7 +281,7 @@ static int compare(const void *a, const void *b)
     return (difference > 0) - (difference < 0);
 }
 
-/* Of one way, or of what it takes over another one */
+/* Returns the median of one way, or of its ratio to another. */
 static double median(double times[TURNS][WAYS], enum way way, enum way over)
 {
     double values[TURNS];
@@ -316,7 +318,8 @@ static void report(struct job *job)
     fflush(stdout);
 }
 
-/* MPICH tells UCP of a type when it is committed, Open MPI when it is first sent */
+/* Intercepts the MPI's functions: MPICH creates the generic type when a type is
+ * committed, Open MPI at the first send. */
 static void ask_mpi(struct job *job)
 {
     MPI_Request request;
@@ -331,7 +334,7 @@ static void ask_mpi(struct job *job)
     }
 }
 
-/* As the libraries find it, before UCP's own */
+/* Replaces UCP's function for the libraries. */
 ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops,
                                    void *context, ucp_datatype_t *datatype_p)
 {

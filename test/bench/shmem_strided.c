@@ -1,10 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * OpenSHMEM's strided put and get of 8-byte elements, from PE 0 to PE 1: by the
- * function that the program gets, and by the library's own if another stands
- * before it, in turns. Prints for each direction, number of elements and pair of
- * strides (there, here; in elements) the time of an element by the library's and
- * by the program's in microseconds, the least of some rounds, and their ratio:
+ * OpenSHMEM's strided put and get of 8-byte elements, from PE 0 to PE 1: in
+ * turn by the function that the program gets, and by the library's own if a
+ * hook replaces it. Prints for each direction, number of elements and pair of
+ * strides (remote, local; in elements) the time per element by the library's
+ * function and by the program's in microseconds, the minimum of some rounds,
+ * and their ratio:
  *
  *     oshrun -np 2 shmem_strided
  */
@@ -22,8 +23,8 @@ typedef void (*strided_t)(long *dest, const long *source, ptrdiff_t dst,
 
 struct way {
     const char *name;
-    strided_t  usual; /* what a program calls */
-    strided_t  own;   /* the library's */
+    strided_t  usual; /* function that the program gets */
+    strided_t  own;   /* function of the library */
     long       *dest;
     long       *source;
 };
@@ -58,7 +59,7 @@ static strided_t library_function(const char *name)
     return (strided_t)need(dlsym(library, name), name);
 }
 
-/* Of one call, all of it done */
+/* Returns the time of one call, including its completion. */
 static double call_us(const struct way *way, strided_t strided,
                       const struct shape *shape)
 {

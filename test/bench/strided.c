@@ -1,20 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What strided data cost the program that puts them to a peer's buffer, for
- * callgrind to count, or in its thread's time:
+ * Cost of strided data for a program that puts it to a peer's buffer, for
+ * callgrind to count, or in time of the thread:
  *
  *     strided dcx DEVICE [blocks] [forms] [setup]
  *
- *   blocks  by a key whose layout is there, or a handle, beside packed, and
- *           unpacked by the peer: messages and blocks of several lengths
+ *   blocks  by a key that has the layout, or a handle, compared with packing,
+ *   and
+ *           with unpacking by the peer: messages and blocks of several lengths
  *   forms   of few and of many pieces: in the WQE, copied by dcx, or by a key
- *           whose layout is there, or is new
+ *           that has the layout, or needs a new one
  *   setup   a layout in a key that has none, or another; uct_dcx_layout_set()
  *
- * An operation is what posts it and progress until it has completed, one at a
- * time. Under callgrind each kind has a dump (collect.h). Else lines of WHAT/HOW
- * and nanoseconds are printed, less those that the software device takes of the
- * thread, but with the trap of a doorbell.
+ * An operation is its posting and progress until it has completed, one at a
+ * time. Under callgrind each kind has a dump (collect.h). Otherwise prints
+ * lines of WHAT/HOW and nanoseconds, without the software device's time in the
+ * thread, but including the trap of a doorbell.
  */
 #define _GNU_SOURCE
 #include "collect.h"
@@ -29,7 +30,7 @@
 #include <x86intrin.h>
 
 enum {
-    HALF       = BENCH_MEM_SIZE / 2, /* where the peer's memory begins */
+    HALF       = BENCH_MEM_SIZE / 2, /* offset of the peer's memory */
     MAX_LENGTH = 1 << 20,
     MAX_IOV    = 1024,
 
@@ -48,17 +49,18 @@ struct run {
     uct_pending_req_t pending;
     ucs_status_t      posted;
     int               is_cold; /* the memory is in no cache */
-    unsigned          operations; /* that were collected */
+    unsigned          operations; /* collected operations */
     double            ticks[MAX_OPERATIONS];
     double            ticks_per_ns;
-    unsigned          doorbells; /* so far, for layouts */
+    unsigned          doorbells; /* doorbells of the layout queue so far */
     uint64_t          (*device_ticks)(void);
 };
 
 
 /* --- memory --------------------------------------------------------------- */
 
-/* The sender's blocks begin at 'offset', each two lengths behind the other. */
+/* Describes interleaved blocks of the sender from 'offset' on, each at a
+ * distance of two lengths from the previous one. */
 static void run_interleaved(struct run *run, size_t pieces, size_t block,
                             size_t offset)
 {
@@ -72,8 +74,8 @@ static void run_interleaved(struct run *run, size_t pieces, size_t block,
                               .count  = pieces};
 }
 
-/* The same, but that each has an entry, and every other one lies a bit behind,
- * so that they are no row. */
+/* Describes the same blocks with an entry each. Every other block is displaced
+ * a little, so that they form no row. */
 static void run_list(struct run *run, size_t pieces, size_t block,
                      size_t offset)
 {
@@ -101,7 +103,7 @@ static void run_contiguous(struct run *run, size_t length)
                               .count  = 1};
 }
 
-/* As a program has it, which knows the length of a number */
+/* Copies blocks as a program does that knows the length of a number. */
 static void copy_blocks(uint8_t *to, size_t to_stride, const uint8_t *from,
                         size_t from_stride, size_t pieces, size_t block)
 {
@@ -133,9 +135,10 @@ static void unpack(const struct run *run)
 }
 
 
-/* --- what is collected ---------------------------------------------------- */
+/* --- collection
+ * ------------------------------------------------------------------- */
 
-/* Ticks of this thread that are not the device's */
+/* Returns ticks of this thread without the device's. */
 static double own_ticks(const struct run *run)
 {
     return (double)(__rdtsc() - run->device_ticks());
@@ -147,7 +150,7 @@ static void collect_begin(struct run *run)
     bench_collect(1);
 }
 
-/* ... of one more operation */
+/* Ends the collection of an operation. */
 static void collect_end(struct run *run)
 {
     bench_collect(1);
@@ -161,15 +164,15 @@ static int compare(const void *a, const void *b)
     return (diff > 0) - (diff < 0);
 }
 
-/* All operations take the same: what takes longer was interrupted. The lower
- * quartile. */
+/* Returns the lower quartile: all operations do the same, longer ones were
+ * interrupted. */
 static double usual_ns(struct run *run)
 {
     qsort(run->ticks, run->operations, sizeof(*run->ticks), compare);
     return run->ticks[run->operations / 4] / run->ticks_per_ns;
 }
 
-/* ... each of which was 'number' of what is printed */
+/* Prints or dumps operations that each stand for 'number' printed ones. */
 static void collected_rows(struct run *run, const char *what, const char *form,
                            unsigned number)
 {
@@ -191,7 +194,7 @@ static void collected(struct run *run, const char *what, const char *form)
 
 static uint64_t no_ticks(void)
 {
-    return 0; /* a NIC takes none */
+    return 0; /* a NIC uses none of the thread's time */
 }
 
 static double now_ns(void)
@@ -239,7 +242,7 @@ static ucs_status_t post_pending(uct_pending_req_t *pending)
     return (run->posted == UCS_ERR_NO_RESOURCE) ? UCS_ERR_NO_RESOURCE : UCS_OK;
 }
 
-/* A layout that is on its way is waited for as UCP does. */
+/* Posts an operation. While its layout is in progress, waits as UCP does. */
 static void post(struct run *run)
 {
     while ((run->posted = try_post(run)) == UCS_ERR_NO_RESOURCE) {
@@ -253,7 +256,7 @@ static void post(struct run *run)
     bench_check(run->posted, "uct_ep_put_zcopy");
 }
 
-/* As memory is that was not looked at for long */
+/* Makes the memory cold, like memory that was not used for long. */
 static void make_cold(const struct run *run)
 {
     const size_t line = 64;
@@ -339,8 +342,8 @@ static void close_run(struct run *run)
     bench_pair_close(&run->pair);
 }
 
-/* What strided memory is moved by, if it is of 'plain' pieces at most, or of
- * 'copy' bytes at most; else a key */
+/* Forces the method for strided memory: in the WQE up to 'plain' pieces, copied
+ * up to 'copy' bytes, else by a key. */
 static void force(const char *plain, const char *copy)
 {
     setenv("UCX_DCX_STRIDED_MAX_PLAIN", plain, 1);
@@ -351,7 +354,7 @@ static void force(const char *plain, const char *copy)
 
 /* --- handles -------------------------------------------------------------- */
 
-/* What an operation's memory is as a handle */
+/* Describes an operation's memory as a handle. */
 static uct_dcx_layout_params_t handle_params(const struct run *run,
                                              uct_dcx_block_t *blocks)
 {
@@ -380,8 +383,8 @@ static uct_mem_h handle_create(struct run *run,
     return memh;
 }
 
-/* Another layout for 'number' handles, then whether the device has them. Of long
- * ones its queue takes no more than some at a time. */
+/* Sets another layout for 'number' handles, then waits until the device has all
+ * of them. The queue takes only a few long layouts at a time. */
 static void handle_set(struct run *run, uct_mem_h *memh, unsigned number,
                        const uct_dcx_layout_params_t *params)
 {
@@ -404,7 +407,7 @@ static void handle_set(struct run *run, uct_mem_h *memh, unsigned number,
     collect_end(run);
 }
 
-/* Operations name it. */
+/* Makes operations use the handle. */
 static void run_handle(struct run *run, uct_mem_h memh)
 {
     run->iovcnt = 1;
@@ -416,11 +419,11 @@ static void run_handle(struct run *run, uct_mem_h memh)
 
 /* --- blocks --------------------------------------------------------------- */
 
-/* By a key, by a handle, and packed; with 'name' behind each kind */
+/* By a key, by a handle, and packed; 'name' is appended to each kind */
 static void blocks_kinds(struct run *run, size_t length, size_t block,
                          const char *name)
 {
-    /* A count is that of any operation; of times the median is taken. */
+    /* Counts are equal for all operations; times need a median. */
     unsigned operations = RUNNING_ON_VALGRIND ? 2 : (1 << 25) / length;
     uct_dcx_layout_params_t params;
     uct_dcx_block_t description;
@@ -477,9 +480,9 @@ static void blocks(const char *tl, const char *dev)
 /* --- forms ---------------------------------------------------------------- */
 
 enum {
-    FEW   = 16, /* operations that are counted: all take the same */
+    FEW   = 16, /* counted operations: all cost the same */
     SLOTS = 4,
-    PLAIN = 11  /* pieces that the WQE of a put takes */
+    PLAIN = 11  /* maximum pieces in the WQE of a put */
 };
 
 typedef void (*shape_t)(struct run *run, size_t pieces, size_t block,
@@ -490,7 +493,7 @@ static const struct {
     shape_t    set;
 } shapes[] = {{"row", run_interleaved}, {"list", run_list}};
 
-/* Layouts that take turns; with more than there are keys, each is new. */
+/* Uses several layouts in turn; if there are more than keys, each is new. */
 static void forms_turns(struct run *run, const char *what, unsigned shape,
                         size_t pieces, size_t block, unsigned layouts)
 {
@@ -521,7 +524,7 @@ static void forms_of(const char *tl, const char *dev, const char *what,
             }
             for (shape = 0; shape < 2; shape++) {
                 if ((shape == 1) && (pieces[i] <= PLAIN)) {
-                    continue; /* in the WQE, always */
+                    continue; /* always in the WQE */
                 }
                 forms_turns(&run, what, shape, pieces[i], blocks[j], layouts);
             }
@@ -559,7 +562,7 @@ enum {
     SETUP_BLOCK = 64
 };
 
-/* The sender's memory is registered again: the keys have no layouts then. */
+/* Registers the sender's memory again, so that the keys have no layouts. */
 static void setup_forget(struct run *run)
 {
     BENCH_CHECK(uct_md_mem_dereg(run->pair.md, run->memh));
@@ -567,8 +570,8 @@ static void setup_forget(struct run *run)
                                UCT_MD_MEM_ACCESS_ALL, &run->memh));
 }
 
-/* Doorbells of the domain's queue for layouts, since the last call; what crosses
- * PCIe is counted from then on, too */
+/* Returns the doorbells of the domain's layout queue since the last call;
+ * restarts the count of PCIe traffic. */
 static unsigned setup_doorbells(struct run *run)
 {
     unsigned before = run->doorbells;
@@ -597,8 +600,8 @@ static void setup_collected(struct run *run, const char *what, unsigned setup,
     }
 }
 
-/* Operations with FEW layouts. All are collected, as callgrind counts calls of
- * those that are not. */
+/* Runs operations with FEW layouts. All are collected, because callgrind also
+ * counts calls of code that is not. */
 static void setup_put(struct run *run, unsigned setup, unsigned first,
                       const char *what)
 {
@@ -622,7 +625,7 @@ static void setup_case(struct run *run, unsigned setup)
     setup_put(run, setup, 0, "empty");
 }
 
-/* Operations on a handle */
+/* Runs operations on a handle. */
 static void handle_put(struct run *run, unsigned setup, uct_mem_h memh)
 {
     unsigned i;
@@ -649,7 +652,7 @@ static void handle_case(struct run *run, unsigned setup, const char *what,
     }
     handle_set(run, memh, number, &params);
     setup_collected(run, "first_set", setup, number);
-    for (i = 0; i < FEW; i++) { /* each time another one */
+    for (i = 0; i < FEW; i++) { /* another layout each time */
         shapes[setups[setup].shape].set(run, setups[setup].pieces, SETUP_BLOCK,
                                         ((i + 1) % 2) * 4096);
         params = handle_params(run, blocks);
@@ -664,7 +667,7 @@ static void handle_case(struct run *run, unsigned setup, const char *what,
     }
 }
 
-/* As many keys of each size as there are layouts in turn */
+/* Opens as many keys of each size as there are layouts in turn. */
 static void setup(const char *tl, const char *dev)
 {
     struct run run;

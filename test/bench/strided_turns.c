@@ -1,19 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Strided data between two processes, beside what a program does that packs:
+ * Strided data between two processes, compared with a program that packs:
  *
  *     strided_turns dcx DEVICE ROUNDS
  *
- * Each other block of one or both sides is moved, by put and by get. In each
- * round each variant has its turn, and so have a contiguous operation and the
- * loops that pack and unpack. Prints for each message and block
+ * Every other block of one or both sides is moved, by put and by get. Each
+ * round runs each variant, a contiguous operation, and the loops that pack and
+ * unpack, in turn. Prints for each message and block
  *
  *     LENGTH BLOCK PACK UNPACK CONTIGUOUS RATIO... CONTIGUOUS RATIO...
  *
- * microseconds, first for puts, then for gets; and the time of an operation with
- * its blocks on the side of who posts it, on that of the peer, and on both, over
- * that of the contiguous one and the packing and unpacking that it saves. Medians
- * over the rounds, ratios of times of one round.
+ * in microseconds, first for puts, then for gets. A ratio is the time of an
+ * operation with blocks on the local side, on the peer's side, or on both, over
+ * that of the contiguous operation and the packing and unpacking that it saves.
+ * All are medians over the rounds; ratios are of times in one round.
  */
 #include "uct_pair.h"
 
@@ -30,9 +30,9 @@
 
 enum {
     MAX_LENGTH = 1 << 20,
-    FLAT       = 2 * MAX_LENGTH, /* where contiguous bytes lie */
+    FLAT       = 2 * MAX_LENGTH, /* offset of contiguous bytes */
     MAX_ROUNDS = 1000,
-    BURST      = 1 << 16,        /* bytes that a turn moves, at least once */
+    BURST      = 1 << 16,        /* minimum bytes of a turn */
     MAX_ADDR   = 64,
     NUM_CASES  = 16
 };
@@ -49,7 +49,7 @@ static const struct layout {
     {MAX_LENGTH, 16384}
 };
 
-/* What the peer lends: its memory, and the blocks of each layout in it */
+/* Memory of the peer, and its handle of the blocks of each layout */
 struct card {
     uint8_t  dev_addr[MAX_ADDR];
     uint8_t  iface_addr[MAX_ADDR];
@@ -59,7 +59,7 @@ struct card {
 };
 
 struct turns {
-    struct bench_pair   pair; /* its memory is the local side */
+    struct bench_pair   pair; /* its memory is the local side's */
     uct_ep_h            ep;
     uint64_t            addr;
     uct_rkey_bundle_t   flat;
@@ -70,10 +70,10 @@ struct turns {
     int                 done;
 };
 
-/* Of a variant, which side has blocks */
+/* Sides of a variant that have blocks */
 enum { NEAR = 1, FAR = 2 };
 
-/* What has its turn */
+/* Turns of a round */
 enum { PACK, UNPACK, PUT, GET = PUT + 4, NUM_TURNS = GET + 4 };
 
 static double now_us(void)
@@ -87,7 +87,8 @@ static double now_us(void)
 
 /* --- the peer ------------------------------------------------------------- */
 
-/* A handle of its blocks: each other one from the beginning of memory. */
+/* Creates a handle of the peer's blocks: every other one from the start of
+ * memory. */
 static uct_mem_h lend_rows(const struct bench_pair *pair,
                            const struct layout *layout)
 {
@@ -131,7 +132,8 @@ static void lend(int fd, const char *tl, const char *dev)
     }
     bench_check((write(fd, &card, sizeof(card)) == sizeof(card)) ?
                         UCS_OK : UCS_ERR_IO_ERROR, "write");
-    while (read(fd, &card, 1) > 0) { /* until the other has done */
+    while (read(fd, &card, 1) > 0) { /* until the other process has ended its
+                                      * operations */
     }
     for (i = 0; i < NUM_CASES; i++) {
         BENCH_CHECK(uct_md_mem_dereg(pair.md, memh[i]));
@@ -139,8 +141,8 @@ static void lend(int fd, const char *tl, const char *dev)
     bench_pair_close(&pair);
 }
 
-/* In a process of its own, which opens the device after it was forked. Returns
- * the socket to it. */
+/* Starts the peer, a process of its own that opens the device after the fork.
+ * Returns the socket to it. */
 static int start_peer(const char *tl, const char *dev, pid_t *pid)
 {
     int fds[2];
@@ -206,7 +208,8 @@ static uct_iov_t local_iov(const struct turns *turns, int sides)
                        .count  = layout->length / layout->block};
 }
 
-/* The first with a layout waits for it, in the round that is not counted. */
+/* Runs one operation. The first one with a layout waits for it, in a round that
+ * is not counted. */
 static void operate(struct turns *turns, int is_get, int sides)
 {
     uct_iov_t iov      = local_iov(turns, sides);
@@ -230,7 +233,7 @@ static void operate(struct turns *turns, int is_get, int sides)
     bench_check(turns->comp.status, "completion");
 }
 
-/* A program knows the length of a number. */
+/* Copies as a program does that knows the length of a number. */
 static void copy_rows(uint8_t *rows, uint8_t *flat,
                       const struct layout *layout, int is_pack)
 {
@@ -283,7 +286,8 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* Time of a variant over that of what it stands for */
+/* Returns the time of a variant over that of the operations that it
+ * replaces. */
 static double ratio(const double *us, int first, int sides)
 {
     int packs_near = (first == PUT) ? PACK : UNPACK;
@@ -294,7 +298,7 @@ static double ratio(const double *us, int first, int sides)
     return us[first + sides] / sum;
 }
 
-/* 'column' of what is printed, in one round */
+/* Returns a column of the output for one round. */
 static double column_value(const double *us, int column)
 {
     return ((column == PACK) || (column == UNPACK) || (column == PUT) ||

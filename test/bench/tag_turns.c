@@ -1,19 +1,21 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages by several variants of UCX's settings, in turns:
+ * Tagged messages with several variants of UCX's settings, in turn:
  *
  *     tag_turns ROUNDS "NAME=VALUE..." "NAME=VALUE..."...
  *
  * Two processes have a worker for each variant, opened with its variables set.
- * In each round each variant has a burst of a millisecond or so, of what
- * ucx_perftest does in its tag_lat (to and fro) and tag_bw (one way, the next
- * when the last is sent), over the same buffers, so that what the machine does
- * beside is in all of them. Prints for each test and size, 8 bytes to 4 MiB:
+ * Each round runs a burst of about a millisecond for each variant, like
+ * ucx_perftest's tag_lat (both directions) and tag_bw (one direction, the next
+ * message after the last is sent), with the same buffers, so that other load on
+ * the machine affects all variants. Prints for each test and size, 8 bytes to 4
+ * MiB:
  *
- *     TEST SIZE   us of a message of the first variant   those of each other over
+ *     TEST SIZE   us of a message of the first variant   those of each other
+ *     over
  *                                                        the first's
  *
- * as medians over the rounds, the ratios of times of one round.
+ * as medians over the rounds; ratios are of times in one round.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -33,8 +35,8 @@ enum {
     MAX_VARIANTS = 8,
     MAX_ROUNDS   = 1000,
     MAX_SIZE     = 4 << 20,
-    WARM_UP      = 3,    /* rounds */
-    SPINS        = 4096, /* calls of progress before others get the core */
+    WARM_UP      = 3,    /* rounds that are not counted */
+    SPINS        = 4096, /* calls of progress before a yield of the core */
     TAG          = 1,
     TAG_DONE     = 2
 };
@@ -46,15 +48,15 @@ struct variant {
 };
 
 struct job {
-    int            sender; /* the parent */
-    int            sock;   /* to the other process */
-    unsigned       seed;   /* of the order of variants */
+    int            sender; /* 1 in the parent */
+    int            sock;   /* socket to the other process */
+    unsigned       seed;   /* for the order of variants */
     int            rounds;
     int            count;
     struct variant variants[MAX_VARIANTS];
     char          *buf;
     size_t         size;
-    int            messages; /* of a burst */
+    int            messages; /* messages of a burst */
 };
 
 typedef void (*burst_t)(const struct job *job, const struct variant *variant);
@@ -159,8 +161,8 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* The variants in an order by lot, the same in both processes: each follows
- * each other one, whose leavings in the caches it finds. */
+/* Orders the variants at random, the same in both processes: each follows every
+ * other one equally often, with the caches that it leaves. */
 static void shuffle(struct job *job, int *order)
 {
     int i, j;
@@ -172,7 +174,7 @@ static void shuffle(struct job *job, int *order)
     }
 }
 
-/* Leaves the microseconds of each variant's burst in 'us'. */
+/* Sets 'us' to the microseconds of each variant's burst. */
 static void run_round(struct job *job, burst_t burst, double *us)
 {
     int order[MAX_VARIANTS];
@@ -188,7 +190,7 @@ static void run_round(struct job *job, burst_t burst, double *us)
     }
 }
 
-/* 'ways': how often a message of the burst crosses */
+/* @ways: how often a message of the burst crosses */
 static void run(struct job *job, const char *name, burst_t burst, int ways)
 {
     static double values[MAX_VARIANTS][MAX_ROUNDS];
@@ -216,7 +218,7 @@ static void run(struct job *job, const char *name, burst_t burst, int ways)
     fflush(stdout);
 }
 
-/* Sets the variables of a variant, "NAME=VALUE..." */
+/* Sets the variables of a variant, "NAME=VALUE...". */
 static void set_variables(char *settings)
 {
     char *pair, *rest;
@@ -258,7 +260,7 @@ static void variant_open(const struct job *job, struct variant *variant)
     CHECK(ucp_ep_create(variant->worker, &ep_params, &variant->ep));
 }
 
-/* Neither side goes before the other has all it needs. */
+/* Neither side closes before the other has received everything. */
 static void variant_close(const struct job *job, struct variant *variant)
 {
     ucp_request_param_t param = {0};

@@ -4,14 +4,14 @@
  *
  *     tags TRANSPORT DEVICE MESSAGES [OPERATION...]
  *
- * Tagged messages match receives that were posted before, each in its own
- * buffer; active messages are received beside none. As insn.c does, each
+ * Tagged messages match receives that were posted before, each with its own
+ * buffer; active messages arrive without any posted receive. As in insn.c, each
  * operation runs in rows of 16 and alone, one part of it at a time: posting the
  * receive, posting the message, and progress of the sender and of the receiver.
  * The operation "depth" is a tagged message that matches the first, the middle
- * or the last of 1 to 1,000 posted receives. A line "time" tells how many
- * nanoseconds a message takes in all, of both sides and the device; lines "pcie"
- * what crosses PCIe for it with its receive. Used by test/bench/count-insn,
+ * or the last of 1 to 1,000 posted receives. A line "time" has the nanoseconds
+ * of a message in all, of both sides and the device; lines "pcie" have the PCIe
+ * traffic of a message with its receive. Used by test/bench/count-insn,
  * count-pcie and contrib/bench.
  */
 #include "collect.h"
@@ -25,12 +25,13 @@ enum {
     AM_ID       = 5,
     SHORT_SIZE  = 8,
     COPY_SIZE   = 256,
-    SLOT_SIZE   = COPY_SIZE + 16, /* buffers lie as malloc lays them */
-    HEADER_SIZE = 17, /* that of UCP's rendezvous */
+    SLOT_SIZE   = COPY_SIZE + 16, /* buffers as far apart as by malloc */
+    HEADER_SIZE = 17, /* length of UCP's rendezvous header */
     WARM_UP     = 1024,
-    BLOCKS      = 16, /* of the messages whose time is taken */
+    BLOCKS      = 16, /* blocks of messages for the time */
     MAX_DEPTH   = 1000,
-    SLOTS       = BENCH_MEM_SIZE - 1024 * SLOT_SIZE /* receives, in 'mem' */
+    SLOTS       = BENCH_MEM_SIZE - 1024 * SLOT_SIZE /* offset of the receives in
+                                                     * 'mem' */
 };
 
 enum part { APPEND, POST, SEND, RECV, NUM_PARTS };
@@ -46,15 +47,15 @@ struct op {
     int        tagged;
 };
 
-/* How many messages go before progress, how many receives are posted then, and
- * how many of these, the last ones, messages match in turn. */
+/* Messages between calls of progress (row), receives posted meanwhile (depth),
+ * and how many of the last receives match in turn (window) */
 struct load {
     const char *name;
     unsigned   row, depth, window;
 };
 
 struct receive {
-    uct_tag_context_t super; /* the transport's */
+    uct_tag_context_t super; /* for the transport */
     struct run        *run;
 };
 
@@ -65,7 +66,7 @@ struct run {
     uct_completion_t   comp;
     unsigned           messages;
     unsigned           appended, sent, received;
-    unsigned           empty; /* calls of progress that found nothing */
+    unsigned           empty; /* calls of progress that did nothing */
     struct receive     receives[MAX_DEPTH];
 };
 
@@ -87,7 +88,8 @@ static size_t pack(void *dest, void *arg)
 
 static void sent(uct_completion_t *comp)
 {
-    (void)comp; /* never: there are more to come than are posted */
+    (void)comp; /* never called: the count is higher than the number of
+                 * operations */
 }
 
 static int tag_short(struct run *run, uct_tag_t tag)
@@ -200,8 +202,8 @@ static void software_rndv(uct_tag_context_t *ctx, uct_tag_t tag,
     bench_check(UCS_ERR_UNSUPPORTED, "rendezvous by the device");
 }
 
-/* The receive that is matched by message 'n' of a load, and appended to the end
- * of the list again after that */
+/* Returns the receive that message 'n' of a load matches; it is appended to the
+ * list again after that. */
 static unsigned turn(const struct load *load, unsigned n)
 {
     return load->depth - load->window + n % load->window;
@@ -217,13 +219,13 @@ static ucs_status_t append(struct run *run, unsigned i)
 
 static void drain_both(struct run *run)
 {
-    /* in this order, so that the sender sees what it is granted */
+    /* receiver first: the sender then gets its grants */
     bench_drain(run->pair.b.iface, 0);
     bench_drain(run->pair.a.iface, 0);
 }
 
-/* Until as many receives are posted as the load says. A command queue that is
- * full waits for progress. */
+/* Posts receives until the list is as long as the load requires. Makes progress
+ * while the command queue is full. */
 static void append_all(struct run *run, int counted)
 {
     const struct load *load = run->load;
@@ -245,7 +247,7 @@ static void append_all(struct run *run, int counted)
     }
 }
 
-/* An endpoint without credits waits for a grant. */
+/* Posts a message. An endpoint without credits waits for a grant. */
 static void post(struct run *run, uct_tag_t tag, int counted)
 {
     int status;
@@ -287,7 +289,7 @@ static void run_part(struct run *run, unsigned messages, int part)
     }
 }
 
-/* Messages for the receives that are left */
+/* Sends messages for the remaining receives. */
 static void finish(struct run *run)
 {
     unsigned i;
@@ -317,8 +319,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nanoseconds of a message: the median of blocks, as one that is held up by
- * something else takes as long as a thousand messages */
+/* Returns the nanoseconds of a message as the median of blocks: one delayed
+ * message takes as long as a thousand. */
 static double message_ns(struct run *run)
 {
     double ns[BLOCKS], start;
@@ -365,7 +367,7 @@ static void run_loads(struct run *run, const struct op *op,
     }
 }
 
-/* What a call of progress takes that finds nothing */
+/* Counts the calls of progress that do nothing. */
 static void run_idle(struct run *run)
 {
     unsigned i;

@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * Opening and closing of what uct_pair.h describes.
- */
+/* Opening and closing of a pair (uct_pair.h) */
 #include "uct_pair.h"
 
 #include <stdio.h>
@@ -91,7 +89,7 @@ static void bench_find_md(struct bench_pair *pair, const char *tl,
     }
 }
 
-/* A message that is to match a posted receive and does not ends the process. */
+/* A message that must match a posted receive has not: ends the process. */
 static ucs_status_t unexpected_eager(void *arg, void *data, size_t length,
                                      unsigned flags, uct_tag_t tag,
                                      uint64_t imm, void **context)
@@ -124,7 +122,7 @@ static ucs_status_t unexpected_rndv(void *arg, unsigned flags, uint64_t tag,
     return UCS_OK;
 }
 
-/* What an interface is opened with to match tags, beside the rest */
+/* Parameters of an interface for tag matching, in addition to the others */
 enum {
     TM_FIELDS = UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
                 UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Two interfaces of one transport in one process, an endpoint from the first
- * to the second, and registered memory: what the drivers of contrib/bench
- * measure. Each interface has a worker of its own, so that sending and
- * receiving progress apart. Public UCT calls only; an error ends the process.
+ * Two interfaces of one transport in one process, an endpoint from the first to
+ * the second, and registered memory, for the drivers of contrib/bench. Each
+ * interface has a worker of its own, so that sender and receiver make progress
+ * separately. Uses public functions of UCT only; an error ends the process.
  */
 #ifndef DCX_BENCH_UCT_PAIR_H
 #define DCX_BENCH_UCT_PAIR_H
@@ -30,8 +30,8 @@ struct bench_side {
 struct bench_pair {
     uct_component_h   component;
     uct_md_h          md;
-    struct bench_side a;    /* sends */
-    struct bench_side b;    /* receives */
+    struct bench_side a;    /* sender */
+    struct bench_side b;    /* receiver */
     uct_ep_h          ep;   /* from a to b */
     uint8_t           *mem; /* BENCH_MEM_SIZE bytes, for both sides */
     uct_mem_h         memh;
@@ -45,17 +45,17 @@ void bench_check(ucs_status_t status, const char *what);
 /* Opens 'tl' (such as "dcx") on 'dev' (such as "mlx5_0:1"). */
 void bench_pair_open(struct bench_pair *pair, const char *tl, const char *dev);
 
-/* The same, with tag matching on. Each tagged message is to match a posted
- * receive: one that does not ends the process. */
+/* Opens the same with tag matching. A tagged message that does not match a
+ * posted receive ends the process. */
 void bench_pair_open_tm(struct bench_pair *pair, const char *tl,
                         const char *dev);
 
 void bench_pair_close(struct bench_pair *pair);
 
-/* One more endpoint from a to b, the caller's to destroy. */
+/* Creates another endpoint from a to b; the caller destroys it. */
 uct_ep_h bench_pair_connect(const struct bench_pair *pair);
 
-/* Until nothing is outstanding at a. */
+/* Makes progress until nothing is outstanding on a. */
 void bench_pair_flush(const struct bench_pair *pair);
 
 #endif

@@ -1,15 +1,15 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What it costs the program to open a view of data that has a shape, and to close
- * it, for callgrind to count:
+ * Cost of opening a view (zero-copy datatype) of data with a shape, and of
+ * closing it, for callgrind to count:
  *
  *     views dcx DEVICE
  *
- *   again  the data that the view had
- *   new    other data: there is one view, and two buffers in turn
+ *   again  the data that the view had before
+ *   new    other data: one view, two buffers in turn
  *
- * Progress of the device's queue for layouts is waited for, and counted with it:
- * the fewest that a call takes.
+ * Progress of the device's layout queue until completion is counted, too, with
+ * the minimum number of calls.
  */
 #define _GNU_SOURCE
 #include "collect.h"
@@ -27,7 +27,7 @@ enum {
 
 extern const uct_dcx_view_ops_t uct_dcx_view_ops;
 
-/* A list of blocks at distances that are all different */
+/* Creates a list of blocks at distances that all differ. */
 static shape_t *list_of(size_t pieces)
 {
     shape_builder_t *builder = shape_build_begin(pieces);
@@ -41,7 +41,7 @@ static shape_t *list_of(size_t pieces)
     return shape_build_end(builder, HALF);
 }
 
-/* A face of a box: rows of 256 bytes */
+/* Creates a face of a box: rows of 256 bytes. */
 static shape_t *face_of(size_t pieces)
 {
     shape_builder_t *builder = shape_build_begin(1);
