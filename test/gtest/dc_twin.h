@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The twin: a DC initiator that is used through libmlx5's own builders only,
- * and a target for it. What the builders wrote is read back from the ring,
- * where it stays after the device has executed it. Without a target of its own
- * a twin is in the error state: what is posted names whatever it likes, and is
- * flushed.
+ * A DC initiator that only libmlx5's own builders use ("twin"), and a target
+ * for it. Tests read the builders' WQEs from the ring, where they stay after
+ * the device has executed them. Without a target of its own a twin is in the
+ * error state: its WQEs may name anything, and are flushed.
  */
 #ifndef DCX_TEST_DC_TWIN_H
 #define DCX_TEST_DC_TWIN_H
@@ -14,7 +13,7 @@
 
 #include <endian.h>
 
-/* One operation, in the words of ibv_wr_*(3) */
+/* One operation, with the parameters of ibv_wr_*(3) */
 struct dc_op {
     uint8_t                     opcode;    /* MLX5_OPCODE_* */
     unsigned                    flags = 0; /* IBV_SEND_* */
@@ -24,10 +23,10 @@ struct dc_op {
     uint32_t                    rkey  = 0;
     uint64_t                    swap_add = 0, compare = 0;
     uint32_t                    imm      = 0;
-    uint16_t                    stream   = 0; /* if the initiator has them */
+    uint16_t                    stream   = 0; /* if the initiator has streams */
 };
 
-/* DC target with a shared receive queue that never runs dry. */
+/* DC target with a shared receive queue that always has buffers */
 class dc_target {
 public:
     static constexpr uint64_t key      = 0x1122334455667788;
@@ -66,7 +65,7 @@ public:
         return m_qp->qp_num;
     }
 
-    /* Takes the messages that have come, gives their buffers back */
+    /* Polls the messages that have arrived, and posts their buffers again. */
     void drain()
     {
         struct ibv_wc wc;
@@ -111,7 +110,7 @@ public:
         create(dev);
     }
 
-    /* One whose WQEs are only looked at */
+    /* A twin whose WQEs are only read */
     dc_twin(hca_device &dev, uint32_t dctn, uint64_t key) :
         m_target(NULL), m_dctn(dctn), m_key(key)
     {
@@ -140,7 +139,8 @@ public:
         return m_max_inline;
     }
 
-    /* The record as the device reads it: next block, 16 bits */
+    /* Returns the doorbell record as the device reads it: next block, 16
+     * bits. */
     uint32_t dbrec() const
     {
         return be32toh(m_dv.dbrec[MLX5_SND_DBR]);
@@ -151,7 +151,8 @@ public:
         return dbrec();
     }
 
-    /* Posts through the library, sees it complete, returns what it wrote. */
+    /* Posts through the library, waits for the completion, and returns the
+     * WQE. */
     wqe_bytes post(const dc_op &op, struct ibv_ah *ah)
     {
         struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(m_qp);
@@ -168,7 +169,7 @@ public:
         return wqe_at((const uint8_t*)m_dv.sq.buf, num_bb(), at);
     }
 
-    /* Goes on to block `index` of the ring with messages of no data */
+    /* Advances to block `index` of the ring by messages without data. */
     void advance(unsigned index, struct ibv_ah *ah)
     {
         dc_op op = {.opcode = MLX5_OPCODE_SEND};
@@ -178,7 +179,7 @@ public:
         }
     }
 
-    /* The WQE at block `at` of a ring */
+    /* Returns the WQE at block `at` of a ring. */
     static wqe_bytes wqe_at(const uint8_t *ring, unsigned num_bb, uint16_t at)
     {
         size_t size   = num_bb * 64;
@@ -307,9 +308,9 @@ private:
     unsigned         m_max_inline;
 };
 
-/* What libmlx5 would have written, had it the compact form. It always writes
- * the extended one, whose second part says nothing without a GRH; the PRM
- * ("UD address vector") lets it be left out, and UCX's dc_mlx5 does so. */
+/* Converts a WQE to the compact form. libmlx5 always writes the extended one,
+ * whose second part has no meaning without a GRH. The PRM ("UD address vector")
+ * allows to leave it out, and UCX's dc_mlx5 does so. */
 inline wqe_bytes dc_compacted(wqe_bytes wqe)
 {
     for (unsigned i = 32; i < 64; i++) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A process with an interface of dcx that does nothing: a peer that can be
- * killed. To be started before the test opens the device itself.
+ * A process with an idle interface of dcx: a peer that can be killed. Start it
+ * before the test opens the device.
  */
 #ifndef DCX_TEST_DCX_CHILD_H
 #define DCX_TEST_DCX_CHILD_H
@@ -13,7 +13,7 @@
 
 class dcx_child {
 public:
-    /* On that node of the fabric */
+    /* @node: node of the fabric */
     explicit dcx_child(const char *node = "0")
     {
         int fds[2];

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Endpoints that always have something to send: each posts operations of one
- * kind until it is refused, then stands in line. Who got how much is counted
- * in operations.
+ * kind until it is refused, then adds a pending request. Counts the operations
+ * of each.
  */
 #ifndef DCX_TEST_DCX_CROWD_H
 #define DCX_TEST_DCX_CROWD_H
@@ -16,22 +16,23 @@
 
 enum dcx_crowd_op {
     DCX_CROWD_AM,
-    DCX_CROWD_PUT,  /* long, from memory of the user */
+    DCX_CROWD_PUT,  /* long, zero-copy */
     DCX_CROWD_GET,
     DCX_CROWD_ADD,
     DCX_CROWD_FETCH,
     DCX_CROWD_NUM_OPS
 };
 
-/* How an endpoint uses the line */
+/* Use of the pending queue */
 enum dcx_crowd_manner {
-    DCX_CROWD_STAYS, /* its request asks to be called again */
-    DCX_CROWD_LEAVES /* is gone when it has sent one; the user tries again */
+    DCX_CROWD_STAYS, /* the request is called again after each operation */
+    DCX_CROWD_LEAVES /* the request ends after one operation; the user posts
+                      * again */
 };
 
 class dcx_crowd {
 public:
-    static constexpr size_t length = 4096; /* of puts and gets */
+    static constexpr size_t length = 4096; /* bytes of puts and gets */
 
     dcx_crowd(dcx_loop &from, live_peer &to) : m_from(from), m_to(to)
     {
@@ -47,7 +48,7 @@ public:
 
     dcx_crowd(const dcx_crowd&) = delete;
 
-    /* Puts and gets that each has outstanding at most */
+    /* Maximum of outstanding puts and gets per endpoint */
     unsigned window = 10000;
 
     void add(enum dcx_crowd_op op)
@@ -55,14 +56,14 @@ public:
         add(m_from.make_ep(m_to.loop), op);
     }
 
-    /* That endpoint, which is to be destroyed with the others */
+    /* Adds this endpoint; it is destroyed with the others. */
     void add(uct_ep_h ep, enum dcx_crowd_op op)
     {
         m_members.emplace_back();
         m_members.back().init(this, ep, op, m_members.size() - 1);
     }
 
-    /* Until `goal` operations have been posted in all */
+    /* Runs until `goal` operations have been posted in all. */
     void run(unsigned goal, enum dcx_crowd_manner manner,
              unsigned receive_every = 1)
     {
@@ -84,7 +85,7 @@ public:
         }
     }
 
-    /* Until nobody stands in line and all that was posted has completed */
+    /* Runs until no request is pending and all operations have completed. */
     void drain()
     {
         dcx_deadline deadline;
@@ -106,19 +107,19 @@ public:
         return sum;
     }
 
-    /* The slowest has half of the mean at least. */
+    /* Checks that the slowest endpoint has at least half of the mean. */
     void expect_fair() const
     {
         expect_fair(m_members, mean(m_members));
     }
 
-    /* ... of the mean of those that do the same */
+    /* Checks this among endpoints with the same operation. */
     void expect_fair_kinds() const
     {
         expect_fair_groups([](const member &m) { return (unsigned)m.op; });
     }
 
-    /* The same within each initiator, if an endpoint keeps its own */
+    /* Checks this within each initiator, if endpoints keep theirs. */
     void expect_fair_places() const
     {
         expect_fair_groups([](const member &m) {
@@ -158,7 +159,8 @@ public:
 private:
     struct member;
 
-    /* Members are of one group for which group_of() says the same. */
+    /* Checks this within each group; group_of() returns the same for its
+     * members. */
     template<typename F> void expect_fair_groups(F group_of) const
     {
         std::map<unsigned, std::list<member>> groups;
@@ -235,7 +237,7 @@ private:
             ucs_status_t status = post();
 
             if (status == UCS_INPROGRESS) {
-                comp.count++; /* it never comes to 0 */
+                comp.count++; /* never becomes 0 */
             } else if (status != UCS_OK) {
                 EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
                 return status;

@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * A completion that notes its status, then does what it was told.
- */
+/* A completion that stores its status, then runs a function of the test. */
 #ifndef DCX_TEST_DCX_END_H
 #define DCX_TEST_DCX_END_H
 

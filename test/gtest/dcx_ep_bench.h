@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the tests of one endpoint share: an endpoint beside that of the loop,
- * which may fail, and ends of it. When it is over the other one still works,
- * and nothing was logged that the test has not taken.
+ * Base of tests of one endpoint: an endpoint that may fail, beside that of the
+ * loop, and completions. Checks at the end that the other endpoint still works,
+ * and that the test has read the whole log.
  */
 #ifndef DCX_TEST_DCX_EP_BENCH_H
 #define DCX_TEST_DCX_EP_BENCH_H
@@ -14,7 +14,7 @@
 extern "C" {
 }
 
-/* The parameter: whether the initiator is shared */
+/* Parameter: true if the initiator is shared */
 class dcx_ep_bench : public testing::TestWithParam<bool> {
 protected:
     dcx_ep_bench() : m_ep(m_dcx.make_ep())
@@ -33,8 +33,8 @@ protected:
         if (m_ep != NULL) {
             uct_ep_destroy(m_ep);
         }
-        /* nobody else has noticed anything, and nothing is lost; a grant may
-         * still have the only initiator */
+        /* no other endpoint is affected, and nothing is lost; the only
+         * initiator may still be in use for a grant */
         progress_until([&] {
             return uct_ep_put_short(m_dcx.ep, m_dcx.mem.data(), 8, m_remote,
                                     m_rkey) != UCS_ERR_NO_RESOURCE;
@@ -94,7 +94,7 @@ protected:
         m_log.take();
     }
 
-    /* Until there is no room, or none of its share */
+    /* Posts until there is no room, or no quota is left. */
     unsigned fill()
     {
         unsigned count = 0;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of key slots share: dcx's slots on the device of verbs_bench.h,
- * and layouts for them.
+ * Base of tests of key slots: dcx's slots on the device of verbs_bench.h, and
+ * layouts for them.
  */
 #ifndef DCX_TEST_DCX_KEY_BENCH_H
 #define DCX_TEST_DCX_KEY_BENCH_H
@@ -48,7 +48,7 @@ private:
     std::vector<uint64_t> m_bytes;
 };
 
-/* The device hears no doorbell of a UMR queue until end(). */
+/* Hides doorbells of UMR queues from the device until end(). */
 class dcx_umr_silence {
 public:
     explicit dcx_umr_silence(uct_dcx_keys_t &slots) :
@@ -60,7 +60,7 @@ public:
         slots.umr.qp.sq.bf    = &m_nowhere;
     }
 
-    /* It hears of all that was rung. */
+    /* Rings all hidden doorbells. */
     void end()
     {
         uct_dcx_sq_t *sq = &m_slots.umr.qp.sq;
@@ -90,7 +90,7 @@ protected:
                                        IBV_ACCESS_REMOTE_READ |
                                        IBV_ACCESS_REMOTE_WRITE;
 
-    /* Rows of 16 bytes in dst, each 64 behind the other */
+    /* Rows of 16 bytes in dst, at distances of 64 bytes */
     dcx_layout rows(uint32_t repeat, uint32_t offset = 0,
                     uint32_t access = IBV_ACCESS_LOCAL_WRITE)
     {
@@ -119,7 +119,7 @@ protected:
         return dcx_layout(UCT_DCX_SGL_LIST, 1, entries);
     }
 
-    /* Slots that are open */
+    /* Opened slots */
     struct slots_t {
         slots_t(const hca_device &hca, unsigned max_slots,
                 unsigned max_owned = 0)
@@ -176,7 +176,7 @@ protected:
             return slot;
         }
 
-        /* ... and nobody uses it any more */
+        /* Gets the slot of a layout and releases it. */
         uint32_t touch(dcx_layout &layout)
         {
             uct_dcx_key_t *slot = get(layout);

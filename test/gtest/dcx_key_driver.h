@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts of keys of an interface's memory domain, for tests in C++: the
- * headers are C. Only for programs that dcx is linked into (libdcx.la).
+ * Layouts of keys in an interface's memory domain, for tests in C++: the
+ * headers are C. Only for programs that are linked with dcx (libdcx.la).
  */
 #ifndef DCX_TEST_DCX_KEY_DRIVER_H
 #define DCX_TEST_DCX_KEY_DRIVER_H

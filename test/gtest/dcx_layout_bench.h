@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of layouts as memory handles share: memory, layouts of it whose
- * bytes are known one by one, and operations that name them.
+ * Base of tests of layouts as memory handles: memory, layouts of it with the
+ * place of each byte, and operations on them.
  */
 #ifndef DCX_TEST_DCX_LAYOUT_BENCH_H
 #define DCX_TEST_DCX_LAYOUT_BENCH_H
@@ -23,7 +23,7 @@ struct layout_mem : dcx_region {
 using blocks = std::vector<uct_dcx_block_t>;
 using places = std::vector<uint8_t*>;
 
-/* A handle, and where its bytes lie in order */
+/* A handle, and the places of its bytes, in order */
 class layout_handle {
 public:
     layout_handle(dcx_loop &loop, size_t max_pieces) :
@@ -47,7 +47,7 @@ public:
         }
     }
 
-    /* Blocks of this one in another */
+    /* Returns blocks of this layout for use in another. */
     uct_dcx_block_t at(size_t offset, size_t length, size_t skip = 0)
     {
         return {offset, length, skip, memh};
@@ -73,7 +73,7 @@ public:
         return status;
     }
 
-    /* 'inner': those whose handle is this one are offsets in its places */
+    /* @inner: blocks with this handle are offsets in it */
     void set(size_t repeat, const blocks &list,
              const layout_handle *inner = NULL,
              uint64_t access = UCT_MD_MEM_ACCESS_RMA)
@@ -154,7 +154,7 @@ protected:
         }
     }
 
-    /* Posts it as soon as there is room; what it ends with */
+    /* Posts as soon as there is room; returns the completion's status. */
     template <typename F> ucs_status_t run(F post)
     {
         size_t errors = m_dcx.errors.size();
@@ -177,7 +177,7 @@ protected:
         return end.status;
     }
 
-    /* Flat memory to or from a layout at the other side, and at this one */
+    /* Move contiguous memory to or from a layout, remote or local. */
     ucs_status_t put(uct_rkey_t rkey, size_t length, size_t offset = 0)
     {
         uct_iov_t iov = {m_flat.bytes.data(), length, m_flat.memh, 0, 1};
@@ -206,8 +206,8 @@ protected:
         return (uintptr_t)m_flat.bytes.data();
     }
 
-    /* Once each: peer's put and get, own put and get. All bytes are compared,
-     * those between blocks, too. */
+    /* Runs the peer's put and get, and the own put and get, once each. Compares
+     * all bytes, including those between blocks. */
     void check(layout_handle &layout)
     {
         size_t length = layout.where.size();

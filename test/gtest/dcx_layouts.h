@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The functions of <uct/dcx/dcx.h>, as the dcx that a dcx_loop has loaded exports
- * them: programs link with it, tests also have other builds of it.
+ * The functions of <uct/dcx/dcx.h>, as exported by the dcx that a dcx_loop has
+ * loaded: programs link with it, but tests may load another build.
  */
 #ifndef DCX_TEST_DCX_LAYOUTS_H
 #define DCX_TEST_DCX_LAYOUTS_H

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A peer in this process: an interface that notes the active messages of id 6
- * and has a counter for atomics.
+ * A peer in this process: an interface that stores active messages of id 6 and
+ * has a counter for atomics.
  */
 #ifndef DCX_TEST_DCX_LIVE_PEER_H
 #define DCX_TEST_DCX_LIVE_PEER_H
 
 #include "dcx_loop.h"
 
-/* A peer that notes the active messages of id 6: their headers */
+/* Stores the headers of active messages of id 6 */
 class live_peer {
 public:
     live_peer()

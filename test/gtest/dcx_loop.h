@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx behind UCT's interfaces: loaded, opened, and an endpoint that leads back
- * to its own interface. Options come from the environment.
+ * dcx through UCT's interfaces: loaded, opened, and with an endpoint to its own
+ * interface. Options come from the environment.
  */
 #ifndef DCX_TEST_DCX_LOOP_H
 #define DCX_TEST_DCX_LOOP_H
@@ -14,8 +14,8 @@
 extern "C" {
 #include "dcx_peek.h"
 
-/* libuct has it, but before 1.21 no public header of UCX. What says more, flags or
- * a pointer, is 0 here. */
+/* Exported by libuct, but declared in a public header of UCX only since 1.21.
+ * Further flags and pointers are 0 here. */
 #if UCT_VERNO_MINOR >= 21
 #include <uct/api/v2/uct_v2.h>
 #else
@@ -52,7 +52,7 @@ public:
         close();
     }
 
-    /* Bytes in front of each message; a mode may ask for some */
+    /* Returns the headroom of messages; a mode may set it. */
     static size_t headroom()
     {
         const char *bytes = getenv("DCX_TEST_HEADROOM");
@@ -60,7 +60,7 @@ public:
         return (bytes != NULL) ? atoi(bytes) : 0;
     }
 
-    /* The dcx that is loaded: the environment may name another build of it. */
+    /* Returns the module to load: the environment may name another build. */
     static const char *module()
     {
         const char *name = getenv("DCX_TEST_MODULE");
@@ -76,7 +76,8 @@ public:
         return view;
     }
 
-    /* The rest goes on: memory that the device had is the test's only now */
+    /* Closes the interface only: after that the device no longer uses the
+     * memory. */
     void close_iface()
     {
         if (ep != NULL) {
@@ -99,13 +100,13 @@ public:
         }
     }
 
-    /* One more endpoint to the own interface, the caller's to destroy */
+    /* Creates another endpoint to the own interface; the caller destroys it. */
     uct_ep_h make_ep(unsigned path_index = 0)
     {
         return make_ep(*this, path_index);
     }
 
-    /* An endpoint to another interface */
+    /* Creates an endpoint to another interface. */
     uct_ep_h make_ep(const dcx_loop &peer, unsigned path_index = 0)
     {
         uct_ep_h new_ep;
@@ -115,7 +116,7 @@ public:
         return new_ep;
     }
 
-    /* An endpoint to whatever has these addresses, if there is such a thing */
+    /* Creates an endpoint to these addresses, valid or not. */
     ucs_status_t create_ep(const std::vector<uint8_t> &dev_addr,
                            const std::vector<uint8_t> &iface_addr,
                            unsigned path_index, uct_ep_h *new_ep)
@@ -133,7 +134,7 @@ public:
         return uct_ep_create(&params, new_ep);
     }
 
-    /* ... to the own interface at what may be another port */
+    /* Creates an endpoint to the own interface at this device address. */
     ucs_status_t create_ep(const std::vector<uint8_t> &dev_addr,
                            unsigned path_index, uct_ep_h *new_ep)
     {
@@ -160,7 +161,7 @@ public:
         return m_iface_addr;
     }
 
-    /* Whether a peer with this device address would be */
+    /* Returns true if a peer with this device address is reachable. */
     bool is_reachable(const std::vector<uint8_t> &dev_addr) const
     {
         return is_reachable(dev_addr, m_iface_addr);
@@ -181,18 +182,18 @@ public:
     std::vector<uint8_t> mem;
     uct_mem_h            memh   = UCT_MEM_HANDLE_NULL;
 
-    /* Active messages of id 5 */
+    /* Number of active messages of id 5 */
     unsigned             received = 0;
 
-    /* Tagged messages that match nothing: whoever takes them says whether he
-     * keeps the buffer; without anybody they are lost */
+    /* Called for tagged messages that match nothing; returns if it keeps the
+     * buffer. Without it they are dropped. */
     std::function<ucs_status_t(void *data, size_t length, unsigned flags,
                                uct_tag_t tag, uint64_t imm)> on_eager;
     std::function<ucs_status_t(uct_tag_t tag, const void *hdr, unsigned length,
                                uint64_t remote, size_t size,
                                const void *rkey)> on_rndv;
 
-    /* What endpoints have failed with; fatal unless `survives_errors` */
+    /* Errors of endpoints; fatal unless `survives_errors` */
     std::vector<ucs_status_t> errors;
     std::vector<uct_ep_h>     failed_eps;
     bool                      survives_errors = false;
@@ -212,7 +213,7 @@ private:
                                 UCT_MD_MEM_ACCESS_ALL, &memh));
     }
 
-    /* Whatever of it was opened */
+    /* Closes all that was opened. */
     void close()
     {
         close_iface();
@@ -251,7 +252,7 @@ private:
         HCA_CHECK_CALL(m_md != NULL);
     }
 
-    /* Leaves m_md as it is if that fails */
+    /* Opens m_md; leaves it unchanged on failure. */
     void open_md(uct_component_h component)
     {
         uct_md_config_t *config;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the tests of tag matching share: an interface whose device matches tags,
- * an endpoint to itself, memory to send from and receives to post, which note
- * what becomes of them.
+ * Base of tests of tag matching: an interface whose device matches tags, an
+ * endpoint to itself, memory to send from, and receives that store their
+ * results.
  */
 #ifndef DCX_TEST_DCX_MATCH_BENCH_H
 #define DCX_TEST_DCX_MATCH_BENCH_H
@@ -16,8 +16,8 @@
 #include <numeric>
 #include <thread>
 
-/* Until the device knows what was posted, and what the user has been handed: a
- * message that is sent from now on matches that. */
+/* Waits until the device has all posted receives, and the user all unexpected
+ * messages: a message sent after that matches them. */
 inline void dcx_wait_told(const dcx_loop &loop)
 {
     dcx_deadline deadline;
@@ -28,12 +28,12 @@ inline void dcx_wait_told(const dcx_loop &loop)
     }
 }
 
-/* Registered memory, filled with what no other of another seed has */
+/* Registered memory; its contents depend on the seed */
 struct dcx_tag_mem {
     dcx_tag_mem(dcx_loop &loop, size_t length, unsigned seed = 0) :
         bytes(length), m_md(loop.md())
     {
-        bytes.reserve(1); /* so that there is memory in any case */
+        bytes.reserve(1); /* reserves memory even for no bytes */
         for (size_t i = 0; i < length; i++) {
             bytes[i] = (i * 7) ^ (i >> 8) ^ (seed * 31);
         }
@@ -58,7 +58,7 @@ private:
     uct_md_h m_md;
 };
 
-/* A posted receive: its context, and what was heard of it */
+/* A posted receive: its context and results */
 struct dcx_tag_recv {
     explicit dcx_tag_recv(dcx_loop &loop, size_t length) :
         mem(loop, length, 99), m_iface(loop.iface)
@@ -88,14 +88,15 @@ struct dcx_tag_recv {
 
     uct_tag_context_t    ctx = {}; /* the first member */
     dcx_tag_mem          mem;
-    iovs                 iov;   /* in place of it, unless it is empty */
-    std::vector<uint8_t*> where; /* ... and its bytes, where that says offsets */
+    iovs                 iov;   /* replaces the buffer, unless empty */
+    std::vector<uint8_t*> where; /* places of its bytes, where iov has
+                                  * offsets */
     unsigned             num_consumed = 0, num_completed = 0, num_rndv = 0;
     uct_tag_t            tag    = 0;
     uint64_t             imm    = 0;
     size_t               length = 0;
     ucs_status_t         status = UCS_INPROGRESS;
-    std::vector<uint8_t> header; /* of a request */
+    std::vector<uint8_t> header; /* header of a rendezvous request */
     std::function<void()> then;
 
 private:
@@ -159,7 +160,7 @@ struct dcx_tag_unexpected {
     bool                 is_rndv;
     uct_tag_t            tag;
     uint64_t             imm;
-    std::vector<uint8_t> data; /* or the header of a request */
+    std::vector<uint8_t> data; /* message, or header of a request */
     uint64_t             remote;
     size_t               size;
     std::vector<uint8_t> rkey;
@@ -211,7 +212,7 @@ protected:
         }
     }
 
-    /* Calls until there is room for it */
+    /* Calls until there is room. */
     template <typename F> auto retry(F call) -> decltype(call())
     {
         dcx_deadline deadline;
@@ -277,7 +278,7 @@ protected:
         });
     }
 
-    /* The message is there, and nothing was unexpected */
+    /* Checks that the message has arrived, and that none was unexpected. */
     void expect_received(dcx_tag_recv &recv, uct_tag_t tag, uint64_t imm,
                          const dcx_tag_mem &mem)
     {
@@ -293,7 +294,7 @@ protected:
         EXPECT_TRUE(m_unexpected.empty());
     }
 
-    /* The next message that matches nothing */
+    /* Waits for the next unexpected message. */
     dcx_tag_unexpected wait_unexpected()
     {
         progress_until([&] { return !m_unexpected.empty(); });

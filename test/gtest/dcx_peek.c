@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * See dcx_peek.h. Compiled as the transport is: where members of its structures
- * lie depends on the headers of UCX and the macros it was built with.
+ * Implements dcx_peek.h. Compiled as the transport is: offsets of members
+ * depend on the headers of UCX and on its macros.
  */
 #include "dcx_peek.h"
 
@@ -213,8 +213,8 @@ unsigned dcx_peek_num_posted(uct_iface_h iface)
 }
 
 
-/* query_xrq_in and query_xrq_out of mlx5_ifc.h; in xrqc from byte 0x10 on, its
- * tag_matching_topology_context is at 0x20. */
+/* query_xrq_in and query_xrq_out of mlx5_ifc.h: xrqc is at byte 0x10, its
+ * tag_matching_topology_context at 0x20. */
 int dcx_peek_list_is_told(uct_iface_h iface)
 {
     enum { QUERY_XRQ = 0x719, TOPOLOGY = 0x30 / 4 };

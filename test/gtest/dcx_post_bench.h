@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of posted WQEs share: an interface whose ring can be read, and the
- * twin of libmlx5 to compare with. The parameter: whether there is a global
- * route header.
+ * Base of tests of posted WQEs: an interface whose ring can be read, and the
+ * twin of libmlx5 to compare with. Parameter: with a global route header or
+ * without.
  */
 #ifndef DCX_TEST_DCX_POST_BENCH_H
 #define DCX_TEST_DCX_POST_BENCH_H
@@ -14,7 +14,7 @@ class dcx_post_bench : public testing::TestWithParam<bool> {
 protected:
     dcx_post_bench() : m_twin(m_dev, m_dcx.view().dctn, m_dcx.view().dc_key)
     {
-        /* as the options of the mode say: see main() */
+        /* set by the mode's options: see main() */
         struct ibv_ah_attr attr = m_dev.ah_attr(GetParam());
 
         attr.sl = 3;
@@ -50,7 +50,7 @@ protected:
         return !GetParam();
     }
 
-    /* What libmlx5 writes, with index and QP those of `view` */
+    /* Returns libmlx5's WQE, with index and QP of `view`. */
     wqe_bytes theirs(const dc_op &op, const struct dcx_view &view)
     {
         wqe_bytes wqe = m_twin.post(op, m_ah);
@@ -63,8 +63,9 @@ protected:
         return is_compact() ? dc_compacted(wqe) : wqe;
     }
 
-    /* RoCE v2: rlid is the source port of UDP, which libmlx5 draws by lot for
-     * each address handle without a flow label (mlx5_ah_set_udp_sport()) */
+    /* Checks rlid and clears it. In RoCE v2 it is the UDP source port, which
+     * libmlx5 chooses at random for each address handle without a flow label
+     * (mlx5_ah_set_udp_sport()). */
     static void draw_lot(wqe_bytes &wqe)
     {
         uint16_t port = (wqe[30] << 8) | wqe[31];
@@ -82,7 +83,7 @@ protected:
         return wqe_diff("libmlx5", theirs, "dcx", ours);
     }
 
-    /* Calls `call`, which has to post one WQE. Returns what it wrote. */
+    /* Runs `call`, which must post one WQE, and returns that. */
     wqe_bytes ours(const std::function<int()> &call)
     {
         struct dcx_view before, after;
@@ -154,8 +155,8 @@ protected:
         return list;
     }
 
-    /* The data segment of a copied operation names a buffer of dcx: where it
-     * is, dcx knows; that it has the data in it, the test can see. */
+    /* The data segment of a copied operation names a buffer of dcx. Takes its
+     * address from the WQE, and checks the data in it. */
     dc_op with_buffer_of(dc_op op, const wqe_bytes &wqe, uint32_t length)
     {
         wqe_fields fields(wqe);
@@ -182,7 +183,7 @@ inline std::string dcx_post_name(const testing::TestParamInfo<bool> &info)
     return info.param ? "grh" : "compact";
 }
 
-/* For each mode that main() has */
+/* For each mode in main() */
 #define DCX_POST_MODES(_suite) \
     INSTANTIATE_TEST_SUITE_P(ib, _suite, testing::Values(false), \
                              dcx_post_name); \

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory that is registered, of random bytes; what tests say of pieces of it is
- * in dcx_iov_bench.h and dcx_layout_bench.h.
+ * Registered memory of random bytes. dcx_iov_bench.h and dcx_layout_bench.h
+ * describe pieces of it.
  */
 #ifndef DCX_TEST_DCX_REGION_H
 #define DCX_TEST_DCX_REGION_H

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints that meet on an initiator: an interface, two peers that live, and
- * as many that do not answer as a test wants; those are interfaces that are
- * closed. The policy is the parameter.
+ * Base of tests of endpoints that share an initiator: an interface, two live
+ * peers, and any number of dead ones, which are closed interfaces. The policy
+ * is the parameter.
  */
 #ifndef DCX_TEST_DCX_SHARED_BENCH_H
 #define DCX_TEST_DCX_SHARED_BENCH_H
@@ -32,13 +32,13 @@ protected:
         unsetenv("UCX_DCX_TX_POLICY");
     }
 
-    /* Endpoints meet on an initiator from the beginning. */
+    /* Returns true if endpoints share an initiator from the start. */
     bool is_shared() const
     {
         return !strcmp(GetParam(), "rand") || !strcmp(GetParam(), "hw_dcs");
     }
 
-    /* ... or never */
+    /* Returns true if endpoints never share an initiator. */
     bool is_exclusive() const
     {
         return !strcmp(GetParam(), "dcs") || !strcmp(GetParam(), "dcs_quota");
@@ -50,7 +50,7 @@ protected:
         return m_eps.back();
     }
 
-    /* Endpoints to a peer that is gone */
+    /* Creates endpoints to a closed peer. */
     std::vector<uct_ep_h> make_dead_eps(unsigned count)
     {
         dcx_loop peer;
@@ -75,7 +75,7 @@ protected:
         m_live_b.progress();
     }
 
-    /* Calls until there are resources */
+    /* Calls until there are resources. */
     ucs_status_t post(const std::function<ucs_status_t()> &call)
     {
         dcx_deadline deadline;
@@ -119,7 +119,7 @@ protected:
         });
     }
 
-    /* From memory of the user; nobody looks at where it goes */
+    /* Puts from memory of the user; the test does not read the target. */
     ucs_status_t try_put(uct_ep_h ep, live_peer &peer, dcx_end &end,
                          uint32_t wrong_key = 0)
     {
@@ -195,7 +195,7 @@ protected:
     uct_ep_h                  m_a, m_b;
 };
 
-/* A message that stands in line */
+/* A pending message */
 struct dcx_request {
     uct_pending_req_t req;
     uct_ep_h          ep;
@@ -209,7 +209,7 @@ struct dcx_request {
     }
 };
 
-/* A request that does what the test says */
+/* A pending request that calls a function of the test */
 struct dcx_pending_call {
     dcx_pending_call(const std::function<ucs_status_t()> &call) : call(call)
     {
@@ -235,8 +235,8 @@ dcx_policy_name(const testing::TestParamInfo<const char*> &info)
     return info.param;
 }
 
-/* One initiator with a short ring, which wraps often, and peers that count as
- * dead soon */
+/* One initiator with a short ring, which wraps often, and short timeouts of
+ * peers */
 inline std::vector<std::pair<const char*, const char*>> dcx_shared_env()
 {
     return {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages of each kind, from memory of an interface; and what has come to
- * another, in order, if that posts no receives.
+ * Tagged messages of each kind, sent from memory of an interface; and the
+ * messages that a peer without posted receives has got, in order.
  */
 #ifndef DCX_TEST_DCX_TAG_SOURCE_H
 #define DCX_TEST_DCX_TAG_SOURCE_H
@@ -10,7 +10,7 @@
 
 enum tag_kind { SHORT, BCOPY, ZCOPY, RNDV, REQUEST, NUM_KINDS };
 
-/* What has come to a peer that posts nothing, in order */
+/* Messages of a peer without posted receives, in order */
 struct tag_note {
     explicit tag_note(dcx_loop &loop)
     {
@@ -44,8 +44,8 @@ public:
         return mem.bytes.size();
     }
 
-    /* As UCT's function of that kind. What ends later does with `end`; of a
-     * rendezvous, 'op' is what it can be canceled with. */
+    /* Calls UCT's function of that kind. Operations in progress end with `end`;
+     * for a rendezvous, 'op' is its handle for a cancel. */
     ucs_status_t
     send(tag_kind kind, uct_ep_h ep, uct_tag_t tag, dcx_end &end,
          void **op = NULL)

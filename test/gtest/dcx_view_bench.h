@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of views on the device share: an interface in whose domain views are
- * opened, and another one, of a domain of its own, that is their peer.
+ * Base of tests of views on the device: an interface in whose domain views are
+ * opened, and its peer, another interface with a domain of its own.
  */
 #ifndef DCX_TEST_DCX_VIEW_BENCH_H
 #define DCX_TEST_DCX_VIEW_BENCH_H
@@ -15,7 +15,7 @@
 #include <memory>
 #include <sys/mman.h>
 
-/* Pages that are there, and may be taken away */
+/* Mapped pages, which a test may unmap */
 struct view_pages {
     explicit view_pages(size_t length, unsigned seed = 1) : length(length)
     {
@@ -54,7 +54,8 @@ struct view_pages {
     size_t  length;
 };
 
-/* Nothing is logged when domains are closed: nothing was left in them. */
+/* Checks that nothing is logged when domains are closed: all objects were
+ * freed. */
 struct view_last_log {
     ~view_last_log()
     {
@@ -105,7 +106,7 @@ protected:
         return m_views->open(&md, 1, &data, is_dest, view);
     }
 
-    /* Of a type in memory */
+    /* Opens a view of a type in memory. */
     uct_dcx_view_t *open(const view_type &type, uint8_t *buffer, size_t count,
                          bool is_dest)
     {
@@ -150,7 +151,7 @@ protected:
         }
     }
 
-    /* Posts it as soon as there is room; what it ends with */
+    /* Posts as soon as there is room; returns the completion's status. */
     template <typename F> ucs_status_t run(F post)
     {
         ucs_status_t status;
@@ -172,7 +173,7 @@ protected:
         return {m_flat.bytes.data(), length, m_flat.memh, 0, 1};
     }
 
-    /* The peer's, to a view and from it */
+    /* The peer's put to a view, and its get */
     ucs_status_t peer_put(uct_rkey_t rkey, uint64_t address, size_t length)
     {
         uct_iov_t iov = flat(length);
@@ -191,7 +192,7 @@ protected:
         });
     }
 
-    /* Own ones */
+    /* Own operations */
     ucs_status_t own(decltype(uct_ep_put_zcopy) *op, const uct_dcx_view_t *view)
     {
         uct_iov_t iov = {(void*)view->address, view->length, handle(view), 0,
@@ -210,7 +211,8 @@ protected:
         }
     }
 
-    /* What lies at the places is in the flat memory, and nothing else. */
+    /* Checks that the flat memory has the bytes of these places, and no other
+     * changes. */
     template <typename F>
     void expect_gathered(const uint8_t *buffer,
                          const std::vector<ptrdiff_t> &places, F run)
@@ -241,7 +243,7 @@ protected:
         ASSERT_EQ(0, memcmp(expected.data(), pages.bytes, pages.length));
     }
 
-    /* A send */
+    /* Checks a view as a send's source. */
     void check_source(const view_type &type, uint8_t *buffer, size_t count)
     {
         auto places          = type.places(count);
@@ -258,7 +260,7 @@ protected:
         m_views->close(view, 0);
     }
 
-    /* A receive */
+    /* Checks a view as a receive's target. */
     void check_dest(const view_type &type, view_pages &pages, uint8_t *buffer,
                     size_t count)
     {
@@ -293,10 +295,10 @@ protected:
 
     dcx_views            m_views;
     view_last_log        m_last_log;
-    dcx_loop             m_dcx;  /* whose views they are */
+    dcx_loop             m_dcx;  /* owner of the views */
     dcx_loop             m_peer;
     uct_ep_h             m_ep, m_peer_ep;
-    dcx_region           m_flat; /* of the peer */
+    dcx_region           m_flat; /* memory of the peer */
     std::vector<uint8_t> m_message;
     ucx_log_reader       m_log;
     dcx_layouts          m_api;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory of random bytes that data of a type lies in, views of it, and what a
- * plain loop makes of them.
+ * Memory of random bytes with data of a type, views of it, and the result that
+ * a plain loop computes.
  */
 #ifndef DCX_TEST_DCX_VIEW_MEM_H
 #define DCX_TEST_DCX_VIEW_MEM_H
@@ -43,7 +43,7 @@ public:
         return shape_length(&data);
     }
 
-    /* Byte n of the data */
+    /* Returns byte n of the data. */
     uint8_t &at(size_t n, std::vector<uint8_t> &memory) const
     {
         return memory[data.buffer - (char*)bytes.data() + m_places[n]];
@@ -59,7 +59,7 @@ public:
         return dest;
     }
 
-    /* What the memory is after that, holes included */
+    /* Returns the expected memory after a scatter, including holes. */
     std::vector<uint8_t> scattered(size_t offset,
                                    const std::vector<uint8_t> &src)
     {
@@ -78,7 +78,7 @@ private:
     std::vector<ptrdiff_t> m_places;
 };
 
-/* A view, for devices of these domains, as long as it exists */
+/* An open view for devices of these domains */
 class test_view {
 public:
     test_view(const shaped_mem &mem, const std::vector<void*> &mds, int is_dest)
@@ -119,7 +119,7 @@ private:
     uct_dcx_view_t *m_view = NULL;
 };
 
-/* The types that tests go through */
+/* Types for all tests */
 struct named_type {
     named_type(const char *name, const std::vector<shape_nest_t> &nests,
                ptrdiff_t extent) :

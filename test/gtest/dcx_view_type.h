@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Types whose bytes are known one by one, and the table by which views of data
- * of them are opened.
+ * Types with the place of each byte, and the table of functions that open views
+ * of their data.
  */
 #ifndef DCX_TEST_DCX_VIEW_TYPE_H
 #define DCX_TEST_DCX_VIEW_TYPE_H
@@ -15,7 +15,7 @@ extern "C" {
 #include "views/view/dcx_view_ops.h"
 }
 
-/* A type, by its nests, and where each byte of it lies */
+/* A type, by its nests, and the place of each of its bytes */
 struct view_type {
     view_type(const std::vector<shape_nest_t> &nests, ptrdiff_t extent) :
         nests(nests), extent(extent)
@@ -48,7 +48,7 @@ struct view_type {
         return nest;
     }
 
-    /* In order: a plain loop, which knows nothing of shapes */
+    /* Returns the places in order, by a plain loop without shapes. */
     std::vector<ptrdiff_t> places(size_t count) const
     {
         std::vector<ptrdiff_t> all;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of dcx_wqe.h share: a ring in plain memory that dcx writes, beside
- * a DC initiator on which libmlx5 posts the same.
+ * Base of tests of dcx_wqe.h: a ring in plain memory for dcx, and a DC
+ * initiator for the same operations of libmlx5.
  */
 #ifndef DCX_TEST_DCX_WQE_BENCH_H
 #define DCX_TEST_DCX_WQE_BENCH_H
@@ -20,7 +20,8 @@ extern "C" {
 
 enum av_form {
     AV_COMPACT,  /* 16 bytes: InfiniBand without GRH */
-    AV_EXTENDED, /* 48 bytes, without GRH: devices that know no compact one */
+    AV_EXTENDED, /* 48 bytes, without GRH: for devices without the compact
+                  * form */
     AV_GRH       /* 48 bytes with GRH; the only form on RoCE */
 };
 
@@ -32,7 +33,7 @@ struct alignas(64) ring_block {
     uint8_t bytes[64];
 };
 
-/* A ring in plain memory, written by dcx */
+/* A ring in plain memory, for dcx */
 class dcx_ring {
 public:
     dcx_ring(unsigned num_bb, uint32_t qpn) :
@@ -42,7 +43,7 @@ public:
         memset(m_mem, canary, m_size);
     }
 
-    /* Begins a WQE; `av` as mlx5dv_init_obj() shows it */
+    /* Begins a WQE; `av` as from mlx5dv_init_obj() */
     void begin(uint16_t index, const struct mlx5_wqe_av &av, av_form form,
                uint32_t dctn)
     {
@@ -80,7 +81,7 @@ public:
         }
     }
 
-    /* Closes it. Returns its bytes; nothing else was written. */
+    /* Ends the WQE. Returns its bytes; checks that nothing else was written. */
     wqe_bytes finish(uint8_t opcode, unsigned flags, uint8_t opmod = 0,
                      uint16_t stream = 0)
     {
@@ -151,7 +152,7 @@ protected:
             attr.grh.traffic_class = 106;
             attr.grh.flow_label    = 0x54321;
         } else {
-            attr.src_path_bits = 0; /* the port has one lid */
+            attr.src_path_bits = 0; /* the port has one LID */
         }
         HCA_CHECK_CALL((m_ah = ibv_create_ah(m_dev.pd, &attr)));
         obj.ah.in  = m_ah;
@@ -182,7 +183,7 @@ protected:
         return data;
     }
 
-    /* n pieces of the registered memory, in no order */
+    /* Returns n pieces of the registered memory, in random order. */
     std::vector<struct ibv_sge> pieces(unsigned n, uint32_t length = 24) const
     {
         std::vector<struct ibv_sge> sges;
@@ -194,7 +195,7 @@ protected:
         return sges;
     }
 
-    /* Fills in what operations on remote memory need */
+    /* Sets the fields for operations on remote memory. */
     dc_op remote(dc_op op) const
     {
         op.raddr = (uintptr_t)m_mem.data() + 2048;
@@ -232,7 +233,7 @@ protected:
         return m_ring.finish(op.opcode, op.flags, 0, op.stream);
     }
 
-    /* The one comparison; returns what dcx wrote */
+    /* Compares both WQEs; returns dcx's. */
     wqe_bytes expect_same(const dc_op &op)
     {
         uint16_t index   = m_twin.index();
@@ -245,7 +246,7 @@ protected:
         return ours;
     }
 
-    /* One of each operation that dcx writes and libmlx5 can build */
+    /* Returns one of each operation that dcx writes and libmlx5 can build. */
     std::vector<dc_op> all_ops() const
     {
         uint64_t swap = 0x0102030405060708, compare = 0x1112131415161718;
@@ -255,7 +256,7 @@ protected:
             {.opcode = MLX5_OPCODE_SEND, .sges = pieces(3)},
             remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .inl = pattern(21)}),
             remote({.opcode = MLX5_OPCODE_RDMA_WRITE, .sges = pieces(3)}),
-            remote({.opcode = MLX5_OPCODE_RDMA_WRITE}), /* the probe */
+            remote({.opcode = MLX5_OPCODE_RDMA_WRITE}), /* keepalive */
             remote({.opcode = MLX5_OPCODE_RDMA_READ, .sges = pieces(3)}),
             remote({.opcode = MLX5_OPCODE_ATOMIC_CS, .sges = pieces(1, 8),
                     .swap_add = swap, .compare = compare}),
@@ -280,7 +281,7 @@ inline std::string av_name(const testing::TestParamInfo<av_form> &info)
     return av_names[info.param];
 }
 
-/* For each mode that main() has */
+/* For each mode in main() */
 #define DCX_WQE_MODES(_suite) \
     INSTANTIATE_TEST_SUITE_P(ib, _suite, \
                              testing::Values(AV_COMPACT, AV_EXTENDED, AV_GRH), \

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of DEVX share: mailboxes whose fields are named by their place
+ * Base of tests of DEVX: mailboxes whose fields are named by their position
  * (byte offset of a word, highest and lowest bit, mlx5_ifc.h), the commands,
  * and keys made with CREATE_MKEY.
  */
@@ -67,7 +67,8 @@ public:
     std::vector<uint8_t> bytes;
 };
 
-/* An object made by DEVX; a refusal leaves obj NULL, and its reason in out. */
+/* An object made by DEVX. If it is refused, obj is NULL and out has the
+ * reason. */
 class devx_object {
 public:
     devx_object(struct ibv_context *ctx, const devx_mailbox &in,
@@ -123,7 +124,7 @@ inline uint32_t devx_pdn(struct ibv_pd *pd)
 constexpr unsigned DEVX_MODE_KLM = 2, DEVX_MODE_KSM = 3;
 constexpr size_t DEVX_MKC        = 0x10;
 
-/* All rights, for any QP, variant 0x42. @param log_size of an entry, KSM */
+/* All rights, for any QP, variant 0x42. @param log_size  size of a KSM entry */
 inline devx_mailbox devx_mkey_in(struct ibv_pd *pd, uint64_t start,
                                  uint64_t length,
                                  const std::vector<devx_klm> &klms,

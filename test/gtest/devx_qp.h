@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Queues by DEVX, with rings in memory of the test's own: receive memory pools
- * and RC queue pairs that take from them. WQEs are written by the test.
+ * Queues by DEVX, with rings in memory of the test: receive memory pools and RC
+ * queue pairs that receive from them. The test writes the WQEs.
  */
 #ifndef DCX_TEST_DEVX_QP_H
 #define DCX_TEST_DEVX_QP_H
 
 #include "devx_bench.h"
 
-/* Pages of their own */
+/* Pages of memory */
 struct devx_pages {
     explicit devx_pages(unsigned count) : size(count * 4096ul)
     {
@@ -28,7 +28,7 @@ struct devx_pages {
     uint8_t *addr;
 };
 
-/* ... with a umem over all of them, whose last 64 bytes are for a doorbell
+/* Pages with a umem over all of them; the last 64 bytes are for a doorbell
  * record */
 struct devx_ring : devx_pages {
     devx_ring(struct ibv_context *ctx, unsigned count) : devx_pages(count)
@@ -48,8 +48,8 @@ struct devx_ring : devx_pages {
     struct mlx5dv_devx_umem *umem;
 };
 
-/* What a receive queue is like: wq_type, logarithms of the WQE's size and, if it
- * has strides, of their number and size */
+/* Parameters of a receive queue: wq_type, logarithms of the WQE's size and, for
+ * strides, of their number and size */
 struct devx_wq {
     unsigned type;
     unsigned log_stride  = 5; /* one segment */
@@ -58,7 +58,7 @@ struct devx_wq {
     bool is_list() const { return (type & 1) == 0; }
 };
 
-/* A shared receive queue of one kind or another */
+/* A shared receive queue of any type */
 class devx_rq {
 public:
     enum { LIST = 0, CYCLIC = 1, LIST_STRIDES = 2, CYCLIC_STRIDES = 3 };
@@ -91,13 +91,13 @@ protected:
     devx_rq(const hca_device &dev, const devx_wq &wq) :
         ring(dev.ctx, (count << wq.log_stride) / 4096 + 1), m_wq(wq)
     {
-        for (unsigned i = 0; i < count; i++) { /* a cyclic one ignores it */
+        for (unsigned i = 0; i < count; i++) { /* ignored by a cyclic queue */
             next_seg(i)->next_wqe_index =
                     htobe16(wq.is_list() ? (i + 1) % count : 0xffff);
         }
     }
 
-    /* The context of the queue, at `at` */
+    /* Writes the context of the queue at `at`. */
     void put_wq(const hca_device &dev, devx_mailbox &in, size_t at) const
     {
         in.set(at, 31, 28, m_wq.type).put(at + 0x08, devx_pdn(dev.pd));
@@ -138,14 +138,14 @@ public:
     devx_mailbox good;
 };
 
-/* What the transitions say beside the peer */
+/* Parameters of the transitions, apart from the peer */
 struct devx_rtr {
     unsigned log_msg_max = 30;
     unsigned atomic_mode = 3; /* operands of up to 8 bytes */
     unsigned retry_cnt   = 1;
-    unsigned rnr_retry   = 0; /* 7: for ever, each after 10 us */
-    unsigned rts_port    = 0; /* of RTR2RTS, which may leave it out */
-    unsigned dp_ordering = 0; /* 1: of reads and writes, 2: of messages, too */
+    unsigned rnr_retry   = 0; /* 7: without limit, each after 10 us */
+    unsigned rts_port    = 0; /* of RTR2RTS, where it is optional */
+    unsigned dp_ordering = 0; /* 1: of reads and writes; 2: also of messages */
     bool     dp_force    = false;
     unsigned sl          = 0;
 };
@@ -155,8 +155,8 @@ public:
     static constexpr size_t CTX    = 0x18, PATH = CTX + 0x18;
     static constexpr uint32_t uidx = 0x4321;
 
-    /* @param cqn  of the queue for its completions, 0: `cq`
-     * @param uar  type of the page for its doorbell */
+    /* @param cqn  queue of its completions, 0: `cq`
+     * @param uar  type of the page of its doorbell */
     devx_qp(const hca_device &dev, const devx_rq &rmp, uint32_t cqn = 0,
             uint32_t uar = MLX5DV_UAR_ALLOC_TYPE_BF) :
         cq(dev.ctx, 63), ring(dev.ctx, 2), m_dev(dev), m_cqn(cqn)
@@ -254,14 +254,14 @@ public:
         *(volatile uint64_t*)m_uar->reg_addr = head;
     }
 
-    /* Both in one doorbell */
+    /* Posts both with one doorbell. */
     void post(raw_wqe first, const raw_wqe &second)
     {
         announce(first);
         post(second);
     }
 
-    /* ... pushed to the register, in words of 8 or 16 bytes */
+    /* Posts by a push to the register, in words of 8 or 16 bytes. */
     void push(raw_wqe wqe, unsigned width)
     {
         announce(wqe);
@@ -269,8 +269,8 @@ public:
         raw_store(m_uar->reg_addr, wqe.bytes, width);
     }
 
-    /* To RESET, with the ring begun anew, as UCX does it: the doorbell record
-     * keeps what it holds */
+    /* Resets the QP and restarts its ring. As with UCX, the doorbell record
+     * keeps its value. */
     void restart()
     {
         devx_mailbox out(16);
@@ -280,7 +280,7 @@ public:
         m_pi = 0;
     }
 
-    /* A store to the doorbell that is another queue's */
+    /* Stores another queue's number to the doorbell. */
     void touch_doorbell()
     {
         *(volatile uint64_t*)m_uar->reg_addr = 0;
@@ -324,7 +324,8 @@ private:
                          __ATOMIC_SEQ_CST);
     }
 
-    /* The peer is on this device: GID and MAC are our own. */
+    /* Sets the peer's GID and MAC to those of this device, where the peer
+     * is. */
     void set_peer(devx_mailbox &in) const
     {
         const uint8_t *gid = m_dev.gid.raw;
@@ -332,7 +333,7 @@ private:
         for (unsigned i = 0; i < 16; i++) {
             in.bytes[PATH + 0x10 + i] = gid[i];
         }
-        /* an EUI-64 made of the MAC, whose second bit is turned */
+        /* an EUI-64 of the MAC, with its second bit inverted */
         in.set(PATH + 0x24, 15, 0, ((gid[8] ^ 2) << 8) | gid[9]);
         in.put(PATH + 0x28, ((uint32_t)gid[10] << 24) | (gid[13] << 16) |
                             (gid[14] << 8) | gid[15]);
@@ -344,7 +345,7 @@ private:
     uint16_t               m_pi = 0;
 };
 
-/* CREATE_DCT, for any peer */
+/* CREATE_DCT for any peer */
 inline devx_mailbox devx_dct_in(const hca_device &dev, struct ibv_cq *cq,
                                 uint32_t srqn)
 {

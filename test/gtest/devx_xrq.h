@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shared receive queue with tag matching, by DEVX, as UCX's rc_mlx5 and
- * dc_mlx5 make it, and a buffer in its list.
+ * A shared receive queue with tag matching by DEVX, created as in UCX's rc_mlx5
+ * and dc_mlx5, and a buffer in its list.
  */
 #ifndef DCX_TEST_DEVX_XRQ_H
 #define DCX_TEST_DEVX_XRQ_H
@@ -40,7 +40,7 @@ public:
         return object->out.number();
     }
 
-    /* @return the status */
+    /* @return status of the command */
     int modify(const devx_mailbox &in, devx_mailbox *out)
     {
         mlx5dv_devx_obj_modify(object->obj, in.bytes.data(), in.bytes.size(),
@@ -59,7 +59,7 @@ public:
         return out;
     }
 
-    /* SET_XRQ_DC_PARAMS_ENTRY, as UCX gives it */
+    /* SET_XRQ_DC_PARAMS_ENTRY, as in UCX */
     devx_mailbox dc_params() const
     {
         devx_mailbox in(0x30, 0x726);
@@ -69,7 +69,7 @@ public:
         return in;
     }
 
-    /* The next completion, of this kind */
+    /* Returns the next completion, which must be of this kind. */
     struct mlx5_cqe64 expect(uint8_t app_op)
     {
         struct mlx5_cqe64 cqe = {};
@@ -83,7 +83,7 @@ public:
         return cqe;
     }
 
-    /* Entry 0, or one behind it, by a command queue pair */
+    /* Appends entry 0, or the next, by a command queue pair. */
     void append(devx_qp &cmd, uint64_t tag, const strict_mem &to,
                 uint32_t length, unsigned index = 0)
     {
@@ -95,7 +95,7 @@ public:
         seg.index       = htobe16(index + 1);
         seg.append_tag  = htobe64(tag);
         seg.append_mask = ~0ull;
-        wqe.bytes[11]   = 0; /* no completion of its own */
+        wqe.bytes[11]   = 0; /* without a completion of its own */
         cmd.post(wqe.add(seg).data(to.addr, length, to.mr->lkey));
         expect(PRM_CQE_TM_APPEND);
     }

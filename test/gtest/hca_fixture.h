@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests share that run on the device through libibverbs and libmlx5. A
- * program starts itself again under the preloaded device, once for each mode
- * (a set of SOFTHCA_* variables), with a run-time folder of its own: the
- * device reads its variables once per process. Test names begin with the name
- * of their mode. The log of the device is a file that tests read back.
+ * Base of tests that use the device through libibverbs and libmlx5. A program
+ * starts itself again under the preloaded device, once for each mode (a set of
+ * SOFTHCA_* variables), with a run-time folder of its own: the device reads its
+ * variables once per process. Names of tests begin with the name of their mode.
+ * The log of the device is a file that tests read.
  */
 #ifndef DCX_TEST_HCA_FIXTURE_H
 #define DCX_TEST_HCA_FIXTURE_H
@@ -34,7 +34,7 @@ struct hca_mode {
 
 /* --- the program and its modes ------------------------------------------- */
 
-/* The user's filter, less the tests of other modes */
+/* Returns the user's filter without the tests of other modes. */
 inline std::string hca_mode_filter(const std::string &user,
                                    const hca_mode &mode,
                                    const std::vector<hca_mode> &modes)
@@ -58,7 +58,7 @@ inline void hca_mode_set_env(const hca_mode &mode, const std::string &dir)
     setenv("SOFTHCA_DIR", (dir + "/run").c_str(), 1);
     setenv("SOFTHCA_LOG_FILE", (dir + "/log").c_str(), 1);
     setenv("SOFTHCA_LOG", "warn", 0);
-    /* data goes to memory, where tests look for it */
+    /* data goes to memory, where tests read it */
     setenv("MLX5_SCATTER_TO_CQE", "0", 1);
     setenv("DCX_TEST_MODE", mode.name, 1);
     for (const auto &var : mode.env) {
@@ -125,8 +125,8 @@ inline int hca_test_main(int argc, char **argv,
     return result;
 }
 
-/* How long a test waits for what must come. It is time that ends it, not a
- * number of calls: what those cost changes with the code and the machine. */
+/* Limit of a wait. It is a time, not a number of calls, as the cost of calls
+ * changes with the code and the machine. */
 class dcx_deadline {
 public:
     bool is_over() const
@@ -134,7 +134,7 @@ public:
         return std::chrono::steady_clock::now() > m_end;
     }
 
-    /* Ends the test in a loop that waits for `what` for too long. */
+    /* Ends the test if it has waited for `what` for too long. */
     void check(const char *what) const
     {
         if (is_over()) {
@@ -157,7 +157,7 @@ public:
         m_in.seekg(0, std::ios::end);
     }
 
-    /* What was logged since the last call, one line each */
+    /* Returns the lines that were logged since the last call. */
     std::string take()
     {
         std::string text, line;
@@ -178,8 +178,8 @@ private:
 
 /* --- a device, opened ----------------------------------------------------- */
 
-/* Failures of the set-up are reported where they happen; they throw, so that
- * a test which cannot begin does not go on. */
+/* Report failures of the set-up where they happen, and throw, so that a test
+ * without its set-up does not continue. */
 #define HCA_CHECK_CALL(_expr) \
     do { \
         if (!(_expr)) { \
@@ -204,7 +204,7 @@ public:
         init();
     }
 
-    /* One that was opened, or imported, is this one's from now on. */
+    /* Takes over an opened or imported context. */
     explicit hca_device(struct ibv_context *opened) : ctx(opened)
     {
         init();
@@ -223,13 +223,13 @@ public:
         return port.link_layer == IBV_LINK_LAYER_ETHERNET;
     }
 
-    /* RoCE: v2 of the first address */
+    /* RoCE: index of the first address with v2 */
     unsigned sgid_index() const
     {
         return is_roce() ? 1 : 0;
     }
 
-    /* The way to this port itself */
+    /* Returns the path to this port itself. */
     struct ibv_ah_attr ah_attr(bool is_global) const
     {
         struct ibv_ah_attr attr = {};
@@ -275,7 +275,8 @@ inline void hca_modify(struct ibv_qp *qp, struct ibv_qp_attr attr,
     }
 }
 
-/* What the transitions of all services take; each takes its part. */
+/* Attributes that transitions need, of all services; each transition uses some
+ * of them. */
 inline struct ibv_qp_attr hca_qp_attr(const hca_device &dev, uint32_t dest_qpn)
 {
     struct ibv_qp_attr attr = {};
@@ -297,7 +298,7 @@ inline struct ibv_qp_attr hca_qp_attr(const hca_device &dev, uint32_t dest_qpn)
     return attr;
 }
 
-/* RESET to RTS as an initiator of DC */
+/* Moves an initiator of DC from RESET to RTS. */
 inline void hca_connect_dci(struct ibv_qp *qp, const struct ibv_qp_attr &attr)
 {
     hca_modify(qp, attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT);
@@ -312,7 +313,7 @@ inline void hca_connect_dci(struct ibv_qp *qp, const hca_device &dev)
     hca_connect_dci(qp, hca_qp_attr(dev, 0));
 }
 
-/* RESET to RTR as a target of DC */
+/* Moves a target of DC from RESET to RTR. */
 inline void hca_connect_dct(struct ibv_qp *qp, const hca_device &dev,
                             int access)
 {
@@ -325,7 +326,7 @@ inline void hca_connect_dct(struct ibv_qp *qp, const hca_device &dev,
                IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
 }
 
-/* A target of DC that works, the caller's to destroy. Throws if it cannot be. */
+/* Creates a working target of DC; the caller destroys it. Throws on failure. */
 inline struct ibv_qp *hca_create_dct(const hca_device &dev, struct ibv_cq *cq,
                                      struct ibv_srq *srq, uint64_t key,
                                      int access)

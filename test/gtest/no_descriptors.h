@@ -1,5 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/* A process that has run out of descriptors, for a while. */
+/* A process without free descriptors, for a while */
 #ifndef DCX_TEST_NO_DESCRIPTORS_H
 #define DCX_TEST_NO_DESCRIPTORS_H
 
@@ -10,7 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
-/* Takes all descriptors of this process but `left`, until it ends. */
+/* Opens all descriptors of this process but `left`; the destructor closes
+ * them. */
 class no_descriptors {
 public:
     explicit no_descriptors(unsigned left)

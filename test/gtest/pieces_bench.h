@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of long lists share: memory of some MiB, blocks that lie in it at
- * random, a key over any number of them, and a loop that copies what a message
- * over that key has to.
+ * Base of tests of long lists: some MiB of memory, random blocks in it, a key
+ * over any number of them, and a loop that copies as a message over that key
+ * does.
  */
 #ifndef DCX_TEST_PIECES_BENCH_H
 #define DCX_TEST_PIECES_BENCH_H
@@ -11,7 +11,7 @@
 
 #include <random>
 
-/* Registered memory whose bytes tell where they are */
+/* Registered memory; its bytes depend on their position */
 class pieces_mem {
 public:
     pieces_mem(struct ibv_pd *pd, size_t size, uint8_t fill) : bytes(size)
@@ -39,14 +39,14 @@ public:
     struct ibv_mr        *mr;
 };
 
-/* Blocks of a piece of memory, one behind the other in the space of a key */
+/* Blocks of a piece of memory, one after the other in the space of a key */
 struct pieces_blocks {
     struct block {
         size_t   offset;
         uint32_t length;
     };
 
-    /* `count` blocks of 1 to 64 bytes, some of them neighbours */
+    /* Returns `count` blocks of 1 to 64 bytes, some of them adjacent. */
     static pieces_blocks random(unsigned count, unsigned seed)
     {
         std::mt19937 rand(seed);
@@ -60,7 +60,7 @@ struct pieces_blocks {
             blocks.length += length;
             offset        += length + ((rand() % 4) ? rand() % 64 : 0);
         }
-        if (seed % 2) { /* not in the order of addresses */
+        if (seed % 2) { /* not in order of addresses */
             std::shuffle(blocks.list.begin(), blocks.list.end(), rand);
         }
         return blocks;
@@ -93,7 +93,8 @@ struct pieces_blocks {
     uint64_t           length = 0;
 };
 
-/* A key over blocks; as many as do not fit in a command, by keys over parts. */
+/* A key over blocks. If they do not fit in a command, it leads to keys over
+ * parts of them. */
 class pieces_key {
 public:
     static constexpr unsigned PART = 4000;

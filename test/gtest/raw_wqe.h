@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A send WQE in the making, of any transport service, built octoword by
- * octoword so that a test can spoil one field of it. Layouts: mlx5dv.h; what
- * that lacks (UMR as libmlx5's set_bind_wr() writes it, XRC) from rdma-core,
- * providers/mlx5.
+ * A send WQE of any transport service, built octoword by octoword so that a
+ * test can spoil one field. Layouts are from mlx5dv.h; others (UMR as in
+ * libmlx5's set_bind_wr(), XRC) are from rdma-core, providers/mlx5.
  */
 #ifndef DCX_TEST_RAW_WQE_H
 #define DCX_TEST_RAW_WQE_H
@@ -85,14 +84,15 @@ public:
         return (bytes.size() + 63) / 64;
     }
 
-    /* Index, QP and size, which are right until a test changes them */
+    /* Sets index, QP and size; a test may change them afterwards. */
     void finish(uint16_t index, uint32_t qpn)
     {
         set32(0, (bytes[0] << 24) | (index << 8) | bytes[3]);
         set32(4, (qpn << 8) | (bytes.size() / 16));
     }
 
-    /* Of QPs with signatures: wq_sig() in providers/mlx5/qp.c */
+    /* Signs the WQE, for QPs with signatures: wq_sig() in
+     * providers/mlx5/qp.c */
     void sign()
     {
         uint8_t sum = 0;
@@ -141,7 +141,7 @@ public:
 
     std::vector<uint8_t> bytes;
 
-    /* where segments begin, of those there is one of */
+    /* start of each segment that occurs once */
     unsigned at_av = 0, at_xrc = 0, at_raddr = 0, at_atomic = 0, at_data = 0;
     unsigned at_umr = 0, at_mkey = 0, at_klm = 0;
 };

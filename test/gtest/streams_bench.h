@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A DC initiator with streams, targets with a shared receive queue each, and
- * requests that name a stream, through libmlx5's own builders.
+ * requests that name a stream, through libmlx5's own builders
  */
 #ifndef DCX_TEST_STREAMS_BENCH_H
 #define DCX_TEST_STREAMS_BENCH_H
@@ -10,7 +10,7 @@
 
 /* --- a target ------------------------------------------------------------- */
 
-/* Without receives it answers RNR. */
+/* A target; without receives it answers RNR */
 class streams_target {
 public:
     static constexpr uint64_t key = 0x1122334455667788;
@@ -48,7 +48,7 @@ public:
         }
     }
 
-    /* Expects messages with these immediates, in this order */
+    /* Expects messages with these immediates, in this order. */
     void expect(const std::vector<uint32_t> &imms)
     {
         for (uint32_t imm : imms) {
@@ -125,7 +125,8 @@ public:
         return mlx5dv_create_qp(dev.ctx, &attr, &dv_attr);
     }
 
-    /* RESET to RTS; waits for receivers for ever, for answers not long */
+    /* Moves the initiator from RESET to RTS; it waits for receivers without
+     * limit, for answers only a short time. */
     void connect()
     {
         struct ibv_qp_attr attr = hca_qp_attr(m_dev, 0);
@@ -135,7 +136,7 @@ public:
         hca_connect_dci(qp, attr);
     }
 
-    /* One doorbell for all requests that @fn posts */
+    /* Rings one doorbell for all requests that @fn posts. */
     template<typename F> void together(F fn)
     {
         m_is_open = true;
@@ -145,7 +146,7 @@ public:
         m_is_open = false;
     }
 
-    /* No doorbell: the requests that @fn posts are in the ring alone, and
+    /* Rings no doorbell: the requests that @fn posts are only in the ring, and
      * libmlx5 has forgotten them. */
     template<typename F> void leave(F fn)
     {
@@ -156,7 +157,8 @@ public:
         m_is_open = false;
     }
 
-    /* A message with an immediate. Its wr_id is the number of the request. */
+    /* Sends a message with an immediate. Its wr_id is the number of the
+     * request. */
     void send(uint16_t stream, const streams_target &to, uint32_t imm,
               const strict_mem &mem, unsigned flags = IBV_SEND_SIGNALED)
     {
@@ -191,8 +193,8 @@ public:
         end(stream, dctn, to.mr->lkey, to.addr, 8);
     }
 
-    /* The command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in
-     * with qpc_ext. @return as that; out[0] is the status of the device. */
+    /* Command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in with
+     * qpc_ext. @return as that function; out[0] is the status of the device. */
     std::vector<uint8_t> reset_in(uint16_t stream) const
     {
         std::vector<uint8_t> in(464);
@@ -231,7 +233,7 @@ public:
         return attr.qp_state;
     }
 
-    /* The next completion: of this request, with this status */
+    /* Expects the next completion to be of this request, with this status. */
     void expect(uint64_t wr_id, enum ibv_wc_status status = IBV_WC_SUCCESS)
     {
         struct ibv_wc wc = verbs_wait(cq);
@@ -279,7 +281,7 @@ private:
     const hca_device &m_dev;
     const uint8_t    m_max_rd_atomic;
     struct ibv_ah    *m_ah;
-    bool             m_is_open = false; /* more requests are to come */
+    bool             m_is_open = false; /* more requests follow */
 };
 
 #endif

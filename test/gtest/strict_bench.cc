@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Set-up of a strict_bench, and the WQEs that it offers. Objects of a bench
- * are destroyed in its destructor, which fails the test if one is refused.
+ * Set-up of a strict_bench, and its WQEs. Its destructor destroys its objects,
+ * and fails the test if one cannot be destroyed.
  */
 #include "strict_bench.h"
 
@@ -18,7 +18,7 @@ const enum ibv_qp_type qp_types[][2] = {
     [SERVICE_TM]  = {IBV_QPT_RC, IBV_QPT_RC},
 };
 
-/* Attributes that the transitions want, beside the state (IBTA 11.2.5.2) */
+/* Attributes that the transitions need, beside the state (IBTA 11.2.5.2) */
 struct transition {
     int init, rtr, rts;
 };
@@ -366,7 +366,7 @@ raw_wqe strict_bench::unbind(uint32_t rkey) const
 
 /* --- use ------------------------------------------------------------------ */
 
-/* The register is told the right queue, whatever the WQE says. */
+/* The doorbell names the right queue, for any contents of the WQE. */
 void strict_bench::post(const raw_wqe &wqe, unsigned num_bb)
 {
     raw_wqe head = wqe;

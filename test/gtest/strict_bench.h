@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A sender and a receiver of one transport service, on one device. The objects
- * are made with libibverbs and libmlx5; WQEs, receive WQEs and doorbell
- * records are written by the test itself, and CQEs read as they are, as tests
- * need them to be wrong in one field.
+ * are made with libibverbs and libmlx5. The test itself writes WQEs, receive
+ * WQEs and doorbell records, and reads CQEs, as one of their fields has to be
+ * wrong.
  */
 #ifndef DCX_TEST_STRICT_BENCH_H
 #define DCX_TEST_STRICT_BENCH_H
@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* TM: both are RC queue pairs of an SRQ with tag matching, so that the sender
- * is one of its command QPs as well. */
+/* TM: both are RC queue pairs of an SRQ with tag matching; the sender is one of
+ * its command QPs, too. */
 enum strict_service { SERVICE_RC, SERVICE_UC, SERVICE_UD, SERVICE_XRC,
                       SERVICE_DC, SERVICE_TM };
 
@@ -32,7 +32,7 @@ constexpr int ACCESS_QP_ALL = IBV_ACCESS_REMOTE_WRITE |
 
 /* --- memory --------------------------------------------------------------- */
 
-/* Pages of their own, registered */
+/* Registered pages */
 class strict_mem {
 public:
     static constexpr size_t size = 16384;
@@ -54,7 +54,7 @@ public:
         }
     }
 
-    /* The registration stays, the memory goes. */
+    /* Unmaps the memory; the registration stays. */
     uint8_t *unmap()
     {
         uint8_t *was = addr;
@@ -93,8 +93,8 @@ public:
         EXPECT_EQ(0, ibv_destroy_cq(cq));
     }
 
-    /* The next entry, if there is one. An error entry has the same layout
-     * where it matters (struct mlx5_err_cqe). */
+    /* Polls the next entry, if there is one. Error entries have the same layout
+     * in the fields used here (struct mlx5_err_cqe). */
     bool poll(struct mlx5_err_cqe *cqe)
     {
         const uint8_t *entry = (const uint8_t*)m_dv.buf +
@@ -121,7 +121,7 @@ public:
     struct ibv_cq *cq;
 
 private:
-    /* An extended one, as libmlx5 wants for tag matching */
+    /* Creates an extended CQ, as libmlx5 requires for tag matching. */
     static struct ibv_cq *create(struct ibv_context *ctx, unsigned cqe)
     {
         struct ibv_cq_init_attr_ex attr = {};
@@ -134,7 +134,7 @@ private:
     uint32_t         m_ci = 0;
 };
 
-/* Stores to a register, in words of 8 or 16 bytes */
+/* Stores to a register, in words of 8 or 16 bytes. */
 inline void
 raw_store(void *reg, const std::vector<uint8_t> &bytes, unsigned width)
 {
@@ -176,7 +176,7 @@ public:
         }
     }
 
-    /* Announces num_bb blocks more; `head` is what goes to the register */
+    /* Announces num_bb more blocks; `head` is written to the register. */
     void ring(unsigned num_bb, const uint8_t *head)
     {
         uint64_t value;
@@ -200,8 +200,8 @@ public:
         *(volatile uint32_t*)m_dv.bf.reg = 0;
     }
 
-    /* The same with all of `bytes` pushed to the register, in words of 8 or 16
-     * bytes */
+    /* Announces num_bb more blocks, and pushes all of `bytes` to the register,
+     * in words of 8 or 16 bytes. */
     void push(unsigned num_bb, const std::vector<uint8_t> &bytes,
               unsigned width = 8)
     {
@@ -261,7 +261,7 @@ public:
         HCA_CHECK_CALL(mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) == 0);
     }
 
-    /* libmlx5 has linked the WQEs in their order; none is used twice here */
+    /* libmlx5 has linked the WQEs in order; none is used twice here */
     void post_recv(const void *addr, uint32_t length, uint32_t lkey)
     {
         struct mlx5_wqe_data_seg *seg =
@@ -283,7 +283,7 @@ public:
         __atomic_store_n(m_dv.dbrec, htobe32(pi), __ATOMIC_RELEASE);
     }
 
-    /* Of the WQE that is posted next */
+    /* Returns the next segment of the WQE that is posted next. */
     struct mlx5_wqe_srq_next_seg *next_seg() const
     {
         return (struct mlx5_wqe_srq_next_seg*)((uint8_t*)m_dv.buf +
@@ -304,13 +304,13 @@ private:
 /* --- the bench ------------------------------------------------------------ */
 
 struct strict_options {
-    int      access   = ACCESS_QP_ALL; /* of the receiving QP */
+    int      access   = ACCESS_QP_ALL; /* access rights of the receiving QP */
     bool     wq_sig   = false;
     bool     to_cqe   = false; /* short data goes to completions */
     unsigned recv_cqe = 63;
-    bool     grh      = false;         /* of the address vector */
-    enum ibv_mtu mtu  = IBV_MTU_1024;  /* of the sending QP */
-    uint8_t  max_rd_atomic = 1;        /* of the sending QP */
+    bool     grh      = false;         /* with a GRH in the address vector */
+    enum ibv_mtu mtu  = IBV_MTU_1024;  /* MTU of the sending QP */
+    uint8_t  max_rd_atomic = 1;        /* limit of the sending QP */
 };
 
 class strict_bench {
@@ -322,43 +322,43 @@ public:
     strict_bench(strict_service service, const strict_options &options);
     ~strict_bench();
 
-    /* A WQE with its transport part: whom it goes to */
+    /* A WQE with its transport part, which names the receiver */
     raw_wqe wqe(uint8_t opcode, uint8_t opmod = 0) const;
 
-    /* Complete ones, between src and dst */
+    /* Complete WQEs between src and dst */
     raw_wqe send(uint32_t length = 64) const;
     raw_wqe write() const;
     raw_wqe read() const;
     raw_wqe fetch_add() const;
 
-    /* What libmlx5 writes to bind `window` (type 2) to part of dst, and its
-     * key after that; to unbind it */
+    /* WQEs of libmlx5 that bind `window` (type 2) to part of dst, with its next
+     * key, and that unbind it */
     raw_wqe bind(const struct ibv_mw *window) const;
     raw_wqe unbind(uint32_t rkey) const;
     static uint32_t bound_key(const struct ibv_mw *window);
 
-    /* Writes the WQE as it is and rings. */
+    /* Writes the WQE unchanged and rings. */
     void post(const raw_wqe &wqe, unsigned num_bb = 0);
 
-    /* Fills in index, QP and, if it takes one, signature */
+    /* Sets index, QP and, if the QP has them, signature. */
     void finish(raw_wqe &wqe) const;
 
-    /* Finishes it, posts, expects success. */
+    /* Finishes the WQE, posts it, and expects success. */
     void post_good(raw_wqe wqe);
 
     void post_recv(uint32_t length = 64);
     void post_recv(const void *addr, uint32_t length, uint32_t lkey);
 
-    /* The next entry of the send or receive CQ, within a minute */
+    /* Waits up to a minute for the next entry of the send or receive CQ. */
     bool wait(raw_cq &cq, struct mlx5_err_cqe *cqe);
 
-    /* That a QP comes to the error state, within a minute */
+    /* Waits up to a minute until a QP is in the error state. */
     bool wait_error(struct ibv_qp *qp) const;
 
-    /* All memory of the bench */
+    /* Returns all memory of the bench. */
     std::vector<uint8_t> memory() const;
 
-    /* Async events that have come, in words */
+    /* Returns the async events that have arrived, as text. */
     std::string take_events();
 
     enum ibv_qp_state state(struct ibv_qp *qp) const;
@@ -369,10 +369,10 @@ public:
                (m_service == SERVICE_TM);
     }
 
-    /* Makes the sender as new. */
+    /* Resets and connects the sender again. */
     void reconnect();
 
-    /* Or the bench does it in the end. */
+    /* Otherwise the destructor does it. */
     void destroy_sender();
 
     hca_device                dev;
@@ -386,13 +386,13 @@ public:
     std::unique_ptr<raw_srq>  rsrq;
     std::vector<struct ibv_mw*> windows;
 
-    /* Windows live until the bench ends. */
+    /* Creates a window; it lives as long as the bench. */
     struct ibv_mw *window(struct ibv_pd *pd, enum ibv_mw_type type);
 
-    /* Whatever a row needs as long as the bench lives */
+    /* Objects of a row that live as long as the bench */
     std::vector<std::shared_ptr<void>> kept;
 
-    /* Another region, gone with the bench */
+    /* Registers another region, which lives as long as the bench. */
     strict_mem &region(struct ibv_pd *pd, int access);
 
 private:

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A row of the tests of the strict device: something that is right, one change
- * that makes it wrong, and all that has to be seen of it. The rows stand in
+ * A row of the tests of the strict device: a valid request, one change that
+ * makes it invalid, and all of its expected effects. The rows are in
  * strict_rows_*.cc, grouped as the checks are; test_hca_strict.cc runs them.
  */
 #ifndef DCX_TEST_STRICT_ROWS_H
@@ -13,23 +13,24 @@ extern "C" {
 #include "softhca/obj/hca_check.h"
 }
 
-/* What is seen besides a completion in error */
+/* Effects besides a completion in error */
 enum strict_outcome {
-    /* the sender's completion is in error, its QP too, nothing reaches the
-     * receiver */
+    /* the sender's completion and its QP are in error, the receiver is not
+     * affected */
     OUTCOME_LOCAL,
-    /* the same, and the receiver's QP is in error with `events` */
+    /* also the receiver's QP is in error, with `events` */
     OUTCOME_REMOTE,
-    /* the same as REMOTE, and a receive was taken: it completes in error with
-     * `recv_syndrome`, which is no event as well */
+    /* as REMOTE, and a receive was taken: it completes in error with
+     * `recv_syndrome`, without an event */
     OUTCOME_RECV,
-    /* the sender sees success, the receiver's QP stays as it is: dropped */
+    /* dropped: the sender sees success, the receiver's QP does not change */
     OUTCOME_DROP,
-    /* no completion can tell: the QP is in error with `events` */
+    /* without a completion: the QP is in error with `events` */
     OUTCOME_EVENT
 };
 
-/* Both ends have their sends completed by one queue: it fails them both. */
+/* One queue gets the completions of both ends' sends: its overrun fails
+ * both. */
 constexpr char OVERRUN_OF_ALL[] =
         "CQ error of send cq, "
         "local work queue catastrophic error of sender, "
@@ -42,25 +43,27 @@ struct strict_row {
     strict_service service = SERVICE_RC;
     strict_options options = {};
 
-    /* Something that succeeds, with what it needs */
+    /* Returns a valid request, and prepares its objects. */
     std::function<raw_wqe(strict_bench&)> good;
 
-    /* Makes it wrong, once it is complete */
+    /* Makes the finished request invalid. */
     std::function<void(strict_bench&, raw_wqe&)> spoil;
 
-    uint8_t        syndrome = 0;   /* MLX5_CQE_SYNDROME_*, of the sender */
-    const char     *field   = "";  /* what the log line calls the field */
+    uint8_t        syndrome = 0;   /* MLX5_CQE_SYNDROME_* of the sender */
+    const char     *field   = "";  /* name of the field in the log */
     strict_outcome outcome  = OUTCOME_LOCAL;
     uint8_t        recv_syndrome = 0;
     const char     *events  = "";
-    unsigned       num_bb   = 0;   /* that are rung, if not those of the WQE */
-    bool           written  = false; /* memory is, as the fault comes late */
-    bool           fresh    = false; /* spoil on another bench than good */
-    strict_options bad_options = {}; /* of that bench */
+    unsigned       num_bb   = 0;   /* blocks to ring, if not those of the WQE */
+    bool           written  = false; /* memory is written, because the error
+                                      * comes late */
+    bool           fresh    = false; /* good and spoil run on different
+                                      * benches */
+    strict_options bad_options = {}; /* options of the bench for spoil */
     bool           peer_reset  = false; /* spoil resets the receiver */
 };
 
-/* For gtest's messages */
+/* Prints the row in gtest's messages. */
 inline void PrintTo(const strict_row &row, std::ostream *out)
 {
     *out << row.name;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows about memory keys: those of the sender's own data (lkey), those that
- * the peer is named by (rkey) and those of receive buffers. The three have the
- * same reasons to be refused and different ways to be told.
+ * Rows on memory keys: of the sender's own data (lkey), of the peer's memory
+ * (rkey) and of receive buffers. The reasons for an error are the same, the
+ * effects differ.
  */
 #include "devx_bench.h"
 #include "strict_rows.h"
@@ -36,7 +36,7 @@ raw_wqe good_fetch_add(strict_bench &bench)
     return bench.fetch_add();
 }
 
-/* The key of the data segment */
+/* Replaces the key of the data segment. */
 spoil_fn lkey(std::function<uint32_t(strict_bench&)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
@@ -51,7 +51,7 @@ spoil_fn data_addr(ptrdiff_t offset)
     };
 }
 
-/* A window of the sender, bound to what the remote address names */
+/* A window of the sender, bound to the memory of the remote address */
 uint32_t window_of_sender(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);
@@ -60,7 +60,7 @@ uint32_t window_of_sender(strict_bench &bench)
     return bench.bound_key(window);
 }
 
-/* The same of the receiver: lent the sender's place for the bind */
+/* A window of the receiver, bound by the sender's queue */
 uint32_t window_of_receiver(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);
@@ -73,7 +73,7 @@ uint32_t window_of_receiver(strict_bench &bench)
     return bench.bound_key(window);
 }
 
-/* A key that leads to another, and so on, to a region: too long a way */
+/* A key that leads to a region over too many levels */
 uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
 {
     const uint64_t start = (uintptr_t)mem.addr;
@@ -92,7 +92,7 @@ uint32_t key_of_five_levels(strict_bench &bench, const strict_mem &mem)
     return key;
 }
 
-/* A key of all of src that nothing may be gathered from */
+/* A key of all of src without the right to gather */
 uint32_t key_without_local_read(strict_bench &bench)
 {
     const uint64_t start = (uintptr_t)bench.src->addr;
@@ -108,7 +108,7 @@ uint32_t key_without_local_read(strict_bench &bench)
     return mkey->key;
 }
 
-/* For spoilers that post something first: the WQE moves on behind it */
+/* Finishes the WQE again, for spoilers that post another one first. */
 void refinish(strict_bench &bench, raw_wqe &wqe)
 {
     bench.finish(wqe);
@@ -312,8 +312,8 @@ std::vector<strict_row> rkey_rows()
     return rows;
 }
 
-/* A message into a receive that is wrong: the one posted by `good` is used up
- * by a message of its own, so that the spoilt one is next. */
+/* A message into a bad receive. The receive posted by `good` is used by a
+ * message of its own, so that the spoilt one is next. */
 strict_row recv_row(const char *name, enum hca_check check,
                     std::function<void(strict_bench&)> post_recv,
                     strict_service service = SERVICE_RC)
@@ -332,7 +332,7 @@ strict_row recv_row(const char *name, enum hca_check check,
             .outcome = OUTCOME_RECV, .recv_syndrome = PROT};
 }
 
-/* A receive into dst, named by another key */
+/* A receive into dst by another key */
 std::function<void(strict_bench&)>
 recv_key(std::function<uint32_t(strict_bench&)> key)
 {

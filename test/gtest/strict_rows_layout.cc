@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows about layouts of indirect keys: the UMR WQE as libmlx5's builders write
- * it, and as one whose translations lie in memory. Each changes one field.
+ * Rows on layouts of indirect keys: the UMR WQE as libmlx5's builders write it,
+ * and one whose translations are in memory. Each row changes one field.
  */
 #include "strict_rows.h"
 #include "umr_bench.h"
@@ -20,7 +20,7 @@ constexpr unsigned REPEAT_BYTES = 0, REPEAT_COUNT = 8, REPEAT_RESERVED = 12,
 constexpr unsigned BLOCK_STRIDE = 16, BLOCK_BYTES = 18;
 constexpr unsigned DATA_BYTES = 0, DATA_KEY = 4, DATA_ADDR = 8;
 
-constexpr uint16_t ENTRIES = 4; /* of the keys here */
+constexpr uint16_t ENTRIES = 4; /* entries of each key */
 
 using spoil_fn = std::function<void(strict_bench&, raw_wqe&)>;
 
@@ -49,7 +49,7 @@ raw_wqe good_rows(strict_bench &bench)
                                  bench.dst->mr->lkey}}));
 }
 
-/* The list lies at the start of src. */
+/* The list is at the start of src. */
 raw_wqe good_by_reference(strict_bench &bench)
 {
     const auto list = list_of(bench);
@@ -198,7 +198,7 @@ std::vector<strict_row> repeat_rows()
     };
 }
 
-/* Translations that lie in memory */
+/* Translations in memory */
 std::vector<strict_row> reference_rows()
 {
     std::vector<strict_row> rows = {
@@ -250,7 +250,7 @@ std::vector<strict_row> reserved_rows()
     return rows;
 }
 
-/* A device without repeated blocks, whose UMRs may not name atomics */
+/* A device without repeated blocks, and without atomics in UMRs */
 raw_wqe good_plain_list(strict_bench &bench)
 {
     raw_wqe wqe = good_list(bench);
@@ -291,7 +291,7 @@ std::vector<strict_row> inval_rows()
     return {twice};
 }
 
-/* A message from, or a read to, the 64 bytes of a key */
+/* Sends from, or reads to, the 64 bytes of a key. */
 raw_wqe good_send(strict_bench &bench)
 {
     const uint32_t key = new_key(bench, bench.dev.pd);
@@ -311,7 +311,7 @@ raw_wqe good_read(strict_bench &bench)
             .data(NULL, 64, key);
 }
 
-/* Gives the key of the data segment another layout. */
+/* Sets another layout for the key of the data segment. */
 spoil_fn set_layout(std::function<raw_wqe(strict_bench&, uint32_t)> umr)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) {
@@ -320,7 +320,7 @@ spoil_fn set_layout(std::function<raw_wqe(strict_bench&, uint32_t)> umr)
     };
 }
 
-/* 20 translations in the WQE, two levels, no repeated blocks over each other */
+/* 20 translations in the WQE, two levels, no nested repeated blocks */
 std::vector<umr_octoword> list_of_many(strict_bench &bench, unsigned num)
 {
     const struct ibv_sge piece = {(uintptr_t)bench.dst->addr, 2,
@@ -459,7 +459,7 @@ std::vector<strict_row> use_rows()
     return rows;
 }
 
-/* Data in the completion, of a receive whose address is an offset */
+/* Data in the completion, for a receive whose address is an offset */
 strict_row cqe_row()
 {
     strict_row to_cqe = row("short_data_for_a_layout_in_the_completion",

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows about what the responder refuses, keys apart: receive queues and their
- * records, lengths, rights of the QP, the DC key, XRC domains, alignment. And
- * rows about what the wire tells the sender.
+ * Rows on errors that the responder finds, except keys: receive queues and
+ * their records, lengths, rights of the QP, the DC key, XRC domains, alignment;
+ * and rows on answers that the wire makes.
  */
 #include "strict_rows.h"
 
@@ -60,7 +60,7 @@ std::function<void(strict_bench&, raw_wqe&)> set_length(uint32_t length)
     };
 }
 
-/* The receive that `good` posted is used up, the WQE moves on behind that. */
+/* Uses up the receive that `good` posted, and moves the WQE after that. */
 void use_recv(strict_bench &bench, raw_wqe &wqe)
 {
     struct mlx5_err_cqe cqe;
@@ -70,12 +70,12 @@ void use_recv(strict_bench &bench, raw_wqe &wqe)
     bench.finish(wqe);
 }
 
-/* One that no completion tells the end of */
+/* Posts an unsignaled read. */
 void read_before(strict_bench &bench, raw_wqe &wqe)
 {
     raw_wqe read = bench.read();
 
-    bench.post_good(read); /* what the next one brings is there already */
+    bench.post_good(read); /* has the data of the next read already */
     read.bytes[11] = 0;
     bench.finish(read);
     bench.post(read);
@@ -94,7 +94,7 @@ void spoil_srq_next(strict_bench &bench, raw_wqe &wqe)
     bench.post_recv();
 }
 
-/* An earlier message put the SRQ in error; the sender begins again. */
+/* An earlier message put the SRQ in error; the sender is connected again. */
 void break_srq(strict_bench &bench, raw_wqe &wqe)
 {
     struct mlx5_err_cqe cqe;
@@ -316,7 +316,7 @@ std::vector<strict_row> strict_rows_wire()
         {.name = "nobody_answers", .check = HCA_CHECK_RETRY_EXC,
          .service = SERVICE_DC, .good = good_write,
          .spoil = [](strict_bench&, raw_wqe &wqe) {
-             wqe.flip(wqe.at_av + 9, 0x80); /* of the number of the DCT */
+             wqe.flip(wqe.at_av + 9, 0x80); /* number of the DCT */
          },
          .syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
          .field = "answer"},
@@ -367,7 +367,7 @@ std::vector<strict_row> strict_rows_wire()
         {"nak_op", HCA_CHECK_REMOTE_OP, REMOTE_OP},
     };
 
-    /* the fault of the mode hits the second message */
+    /* the mode's fault occurs at the second message */
     for (const auto &nak : naks) {
         rows.push_back({.name = "answered_by_the_wire", .check = nak.check,
                         .mode = nak.mode, .good = good_write,

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows about tag matching: operations on the list, as libmlx5 and UCX write
- * them, and headers of messages.
+ * Rows on tag matching: operations on the list, as libmlx5 and UCX write them,
+ * and headers of messages
  */
 #include "devx_bench.h"
 #include "strict_rows.h"
@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t QP_OP     = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 constexpr uint8_t INVAL_REQ = MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR;
 
-/* struct mlx5_wqe_tm_seg, behind ctrl */
+/* struct mlx5_wqe_tm_seg, after ctrl */
 constexpr unsigned TM_OPCODE = 16, TM_FLAGS = 17, TM_INDEX = 18, TM_RSVD0 = 20,
                    TM_SW_CNT = 22, TM_RSVD1 = 24;
 constexpr uint8_t  TM_NOP = 0x00, TM_APPEND = 0x10, TM_REMOVE = 0x20;
@@ -38,7 +38,7 @@ raw_wqe append(strict_bench &bench, uint16_t next)
                                        bench.dst->mr->lkey);
 }
 
-/* Entry 0, then 1 and so on: each takes a block of the ring. */
+/* Appends entry 0, then 1 and so on; each uses a block of the ring. */
 raw_wqe good_append(strict_bench &bench)
 {
     return append(bench, bench.sq->pi + 1);
@@ -54,7 +54,7 @@ raw_wqe good_sync(strict_bench&)
     return tm_op(TM_NOP, 0);
 }
 
-/* A header and `length` bytes in all; a buffer waits for the tag 5. */
+/* A message of `length` bytes with its header; a buffer waits for the tag 5. */
 std::function<raw_wqe(strict_bench&)> message(uint8_t opcode, uint32_t length)
 {
     return [=](strict_bench &bench) {
@@ -124,7 +124,7 @@ std::vector<strict_row> op_rows()
     };
 }
 
-/* A device whose list takes no indirect key */
+/* A device whose list accepts no indirect key */
 strict_row indirect_row()
 {
     strict_row row = op_row("tm_append_of_an_indirect_key", HCA_CHECK_TM_KEY,
@@ -215,7 +215,8 @@ std::vector<strict_row> header_rows()
     row.spoil = [](strict_bench &bench, raw_wqe &wqe) {
         raw_wqe tagged = append(bench, 1);
 
-        tagged.bytes[TM_FLAGS]      = 0x40; /* the good one has been seen */
+        tagged.bytes[TM_FLAGS]      = 0x40; /* unexpected messages up to the
+                                             * good one */
         tagged.bytes[TM_SW_CNT + 1] = 1;
         bench.post_good(tagged);
         bench.finish(wqe);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows about memory windows: the UMR WQE that binds or unbinds one, as libmlx5
- * writes it, and the invalidation of keys. Each changes one field.
+ * Rows on memory windows: the UMR WQE that binds or unbinds one, as libmlx5
+ * writes it, and invalidation of keys. Each row changes one field.
  */
 #include "strict_rows.h"
 
@@ -40,7 +40,7 @@ raw_wqe good_local_inval(strict_bench &bench)
     return raw_wqe(MLX5_OPCODE_LOCAL_INVAL).imm(bench.bound_key(window));
 }
 
-/* The key that the ctrl segment names */
+/* Replaces the key in the ctrl segment. */
 spoil_fn umr_key(std::function<uint32_t(strict_bench&)> key)
 {
     return [=](strict_bench &bench, raw_wqe &wqe) { wqe.imm(key(bench)); };
@@ -83,7 +83,7 @@ std::vector<strict_row> ctrl_rows()
             [](strict_bench&, raw_wqe &wqe) {
                 wqe.flip(wqe.at_umr + UMR_FLAGS,
                          MLX5_WQE_UMR_CTRL_FLAG_INLINE);
-                wqe.set_ds(9); /* one octoword tells where they are */
+                wqe.set_ds(9); /* a single octoword has their address */
             }),
         row("umr_mask_without_length", HCA_CHECK_UMR_MASK, "umr mkey_mask",
             good_bind, flip_umr(UMR_MASK + 7,
@@ -158,7 +158,7 @@ std::vector<strict_row> key_rows()
     };
 }
 
-/* What the window is bound to */
+/* Regions of a bind */
 std::vector<strict_row> region_rows()
 {
     return {

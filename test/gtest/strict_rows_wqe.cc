@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rows about the WQE as it stands in the ring: control, address vector, remote
- * address, operands, inline data. Each changes one field of it.
+ * Rows on the WQE in the ring: control, address vector, remote address,
+ * operands, inline data. Each row changes one field.
  */
 #include "strict_rows.h"
 
@@ -61,7 +61,7 @@ raw_wqe good_masked_fadd32(strict_bench &bench)
     return wqe.add(seg).data(bench.src->addr, 4, bench.src->mr->lkey);
 }
 
-/* The window is bound first, by a WQE of its own. */
+/* A WQE before it binds the window. */
 raw_wqe good_local_inval(strict_bench &bench)
 {
     struct ibv_mw *window = bench.window(bench.dev.pd, IBV_MW_TYPE_2);
@@ -75,7 +75,7 @@ raw_wqe good_bind(strict_bench &bench)
     return bench.bind(bench.window(bench.dev.pd, IBV_MW_TYPE_2));
 }
 
-/* Flips bits of one byte of the ctrl segment */
+/* Flips bits of one byte of the ctrl segment. */
 std::function<void(strict_bench&, raw_wqe&)> flip(unsigned offset,
                                                   uint8_t bits)
 {

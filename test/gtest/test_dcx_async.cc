@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Asynchronous events: each is told in one line that says what it is about, and
- * is acknowledged, while the program does something else. Those that the device
- * can raise are raised by it; all are put into its event file besides, which is
- * a pipe on the software device. And what becomes of that file at the end.
+ * Asynchronous events: each is logged in one line that names its object, and is
+ * acknowledged, while the program does something else. The device raises those
+ * that it can; all are also written to its event file, which is a pipe on the
+ * software device. And the end of that file.
  */
 #include "dcx_loop.h"
 
@@ -20,13 +20,13 @@
 extern "C" {
 #include "uct/dcx/dev/dcx_async.h"
 
-/* of libucs, in a header that is not for C++ */
+/* exported by libucs, declared in a header that is not for C++ */
 ucs_status_t ucs_async_remove_handler(int id, int is_sync);
 }
 
 namespace {
 
-/* What any thread logs while it exists, the level in front: "W mlx5_0: ..." */
+/* Collects the log of all threads, with the level in front: "W mlx5_0: ..." */
 class all_log {
 public:
     all_log()
@@ -41,7 +41,7 @@ public:
         current = NULL;
     }
 
-    /* Waits for the next line, in the order in which they came. */
+    /* Waits for the next line, in order. */
     std::string next()
     {
         std::unique_lock<std::mutex> lock(m_mutex);
@@ -68,7 +68,8 @@ private:
         static const char letters[] = "FEWD";
         char line[1024];
 
-        /* UCX's thread for a file system of its own has folders to complain of */
+        /* UCX's thread for its virtual file system may complain about
+         * folders */
         if ((level > UCS_LOG_LEVEL_DIAG) || (strstr(file, "vfs") != NULL)) {
             return UCS_LOG_FUNC_RC_CONTINUE;
         }
@@ -89,7 +90,7 @@ private:
 
 all_log *all_log::current;
 
-/* Puts an event into the file as the device would. */
+/* Writes an event to the file as the device does. */
 void raise_event(int fd, enum ibv_event_type type, uint64_t element)
 {
     const std::string path               = "/proc/self/fd/" +
@@ -152,14 +153,15 @@ protected:
     uct_rkey_bundle_t    m_rkey;
 };
 
-/* --- what the device raises ----------------------------------------------- */
+/* --- raised by the device
+ * ------------------------------------------------------ */
 
 class dcx_async_port : public dcx_async,
                        public testing::WithParamInterface<int> {
 };
 
-/* The second put meets the port as it goes down, and is repeated until it is up
- * again: the fourth message. */
+/* The port goes down at the second put, which is repeated until it is up again,
+ * at the fourth message. */
 TEST_P(dcx_async_port, goes_down_and_comes_up)
 {
     ASSERT_EQ(UCS_OK, put());
@@ -187,7 +189,7 @@ TEST_P(dcx_async_queues, completion_queue_overruns)
     obj.cq.in  = dci()->send_cq;
     obj.cq.out = &cq;
     ASSERT_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
-    /* as if nothing of a whole round had been read */
+    /* as if no entry of a whole round had been read */
     cq.dbrec[0] = htobe32(-cq.cqe_cnt & 0xffffff);
     ASSERT_EQ(UCS_OK, put());
     char name[64];
@@ -215,7 +217,7 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
     expect_line("E mlx5_0: the queue of receive buffers: .*receives no more");
     *srq.dbrec = before;
 
-    /* the sender is told by other means, and of a DCT nothing is heard */
+    /* the sender gets an error of its own; no event names the DCT */
     dcx_deadline deadline;
     while (m_dcx.errors.empty() && !deadline.is_over()) {
         uct_worker_progress(m_dcx.worker);
@@ -230,7 +232,7 @@ TEST_P(dcx_async_queues, receive_queue_cannot_be_read)
              !HasFailure());
 }
 
-/* The record of the send queue says more than the ring holds. */
+/* The doorbell record is further than the ring is long. */
 TEST_P(dcx_async_queues, send_queue_is_fatal)
 {
     struct mlx5dv_qp qp   = {};
@@ -276,19 +278,19 @@ TEST_P(dcx_async_queues, every_kind)
         raise_event(fd, c.type, c.element);
         expect_line(c.line);
     }
-    /* of which nobody is told; then one that is */
+    /* these are not logged; then an event that is */
     raise_event(fd, IBV_EVENT_PORT_ACTIVE, 1);
     raise_event(fd, IBV_EVENT_SRQ_LIMIT_REACHED, (uintptr_t)dct()->srq);
     raise_event(fd, IBV_EVENT_COMM_EST, queue);
     raise_event(fd, IBV_EVENT_SQ_DRAINED, queue);
     raise_event(fd, IBV_EVENT_QP_LAST_WQE_REACHED, queue);
     raise_event(fd, IBV_EVENT_PORT_ERR, 1);
-    raise_event(fd, IBV_EVENT_PORT_ERR, 1); /* and not twice */
+    raise_event(fd, IBV_EVENT_PORT_ERR, 1); /* logged once */
     raise_event(fd, IBV_EVENT_PORT_ACTIVE, 1);
     expect_line("W mlx5_0:1: the port is down");
     expect_line("W mlx5_0:1: the port is up again");
 
-    /* they were acknowledged, though the kernel's count does not know them */
+    /* acknowledged, though the kernel does not count them */
     EXPECT_EQ(4u, dci()->events_completed);
     EXPECT_EQ(1u, dct()->events_completed);
     EXPECT_EQ(1u, dct()->srq->events_completed);
@@ -299,7 +301,8 @@ TEST_P(dcx_async_queues, every_kind)
 
 INSTANTIATE_TEST_SUITE_P(queues, dcx_async_queues, testing::Values(0));
 
-/* --- the file ------------------------------------------------------------- */
+/* --- the file
+ * ------------------------------------------------------------------- */
 
 class dcx_async_off : public dcx_async,
                       public testing::WithParamInterface<int> {
@@ -327,7 +330,7 @@ protected:
     uct_dcx_async_t m_async = {};
 };
 
-/* Whoever opens the device again has events of his own. */
+/* A context that is opened again has events of its own. */
 TEST_P(dcx_async_file, is_of_a_context)
 {
     hca_device other;
@@ -343,7 +346,7 @@ TEST_P(dcx_async_file, is_of_a_context)
               ucs_async_remove_handler(other.ctx->async_fd, 1));
 }
 
-/* It would report its end for ever. */
+/* A file at its end would be readable forever: it is removed. */
 TEST_P(dcx_async_file, that_ends_is_left)
 {
     struct ibv_context broken = {};
@@ -370,14 +373,14 @@ TEST_P(dcx_async_file, that_cannot_be_read_is_told)
     uct_dcx_async_init(&m_async, &broken);
     EXPECT_EQ(NULL, m_async.ctx);
     while (m_log.left() > 1) {
-        m_log.next(); /* what UCX says of the descriptor */
+        m_log.next(); /* UCX's message on the descriptor */
     }
     EXPECT_NE(std::string::npos, m_log.next().find("UCX_DCX_ASYNC_EVENTS=n"));
     uct_dcx_async_cleanup(&m_async);
 }
 
-/* A child that was forked ends its copy and begins with none of its own, which
- * would wake the parent's thread for ever; the parent hears on. */
+/* A forked child closes its copy. It does not start with one of its own, which
+ * would wake the parent's thread forever; the parent still gets events. */
 TEST_P(dcx_async_file, stays_with_the_parent)
 {
     int status;

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints to peers that live, to one that does not, and to the own interface,
- * with few initiators and short rings, and whatever a user may do with them, by
- * lots: also in completions and in handlers of messages. Each operation ends
- * once, an endpoint that did no wrong hears of no error, and its messages
- * arrive in order. The lots follow from the seed.
+ * Endpoints to live peers, to a dead one, and to the own interface, with few
+ * initiators and short rings, and random calls of a user, also in completions
+ * and in message handlers. Each operation ends once, an endpoint without a
+ * mistake gets no error, and its messages arrive in order. The seed determines
+ * all choices.
  */
 #include "dcx_live_peer.h"
 
@@ -26,7 +26,7 @@ struct chaos_ep {
     uint32_t    received  = 0;
     unsigned    pending   = 0;
     bool        is_gone   = false;
-    bool        has_erred = false; /* may hear of an error */
+    bool        has_erred = false; /* an error is allowed */
 };
 
 class dcx_chaos;
@@ -77,7 +77,7 @@ protected:
         unsetenv("UCX_DCX_TX_POLICY");
     }
 
-    /* One of so many */
+    /* Returns a random number below `count`. */
     unsigned draw(unsigned count)
     {
         return m_random() % count;
@@ -127,7 +127,7 @@ protected:
 
     void destroy(chaos_ep *ep)
     {
-        /* another one may be created where it was */
+        /* a new one may have the same address */
         check_failed();
         ep->is_gone = true;
         uct_ep_pending_purge(ep->ep, purged, NULL);
@@ -135,7 +135,7 @@ protected:
         uct_ep_destroy(ep->ep);
     }
 
-    /* Errors that have come are of those who have deserved it. */
+    /* Checks that only endpoints for which an error is allowed have failed. */
     void check_failed()
     {
         for (uct_ep_h failed : m_dcx->failed_eps) {
@@ -167,7 +167,8 @@ protected:
         chaos_op *op = (chaos_op*)comp; /* its first member */
 
         op->count++;
-        comp->count = 1; /* once more is an error here, and no abort there */
+        comp->count = 1; /* another end is an error of this test, and must not
+                          * abort the process */
         if (op->chaos->draw(4) == 0) {
             op->chaos->act_within();
         }
@@ -372,7 +373,7 @@ protected:
         }
     }
 
-    /* In a callback, and in those that come of it */
+    /* Acts in a callback, up to a depth. */
     void act_within()
     {
         if (m_depth < max_depth) {
@@ -444,8 +445,9 @@ protected:
         }
     }
 
-    /* Those that have ended well got values of their own, and the counter has
-     * gone on by them, and by no more than were started. */
+    /* Checks that fetches which ended well got different values, and that
+     * the counter is between their number and the number of all that were
+     * started. */
     void check_fetches(enum target target, const dcx_loop &peer)
     {
         std::set<uint64_t> values;
@@ -471,8 +473,8 @@ protected:
 
     /* --- the counters of the initiators ----------------------------------- */
 
-    /* Those that are there have nothing outstanding, while another one posts
-     * WQEs of two blocks until the counters have gone round. */
+    /* Posts WQEs of two blocks from another endpoint until the counters have
+     * wrapped around; the existing endpoints have nothing outstanding. */
     void go_round()
     {
         uct_ep_h other = m_dcx->make_ep(m_live_a.loop);
@@ -538,7 +540,7 @@ std::string dcx_chaos_name(
 class dcx_chaos_round : public dcx_chaos {
 };
 
-/* Who is at rest stays so, whatever others have outstanding. */
+/* An idle endpoint stays idle while others have operations outstanding. */
 TEST_P(dcx_chaos_round, at_rest)
 {
     for (unsigned i = 0; i < 100; i++) {
@@ -561,7 +563,7 @@ INSTANTIATE_TEST_SUITE_P(
                          testing::Range(1u, 5u)),
         dcx_chaos_name);
 
-/* ... and the device is late. */
+/* on a late device */
 INSTANTIATE_TEST_SUITE_P(
         late, dcx_chaos,
         testing::Combine(testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),

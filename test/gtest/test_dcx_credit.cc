@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The arithmetic of flow control, without a device. The model at the end plays
- * receivers that stand still, and senders that take all they get, pause, or
- * end.
+ * Computation of credits for flow control, without a device. The model at the
+ * end simulates receivers that make no progress, and senders that use all their
+ * credits, pause, or end.
  */
 #include "uct/dcx/base/dcx_credit.h"
 
@@ -54,7 +54,8 @@ unsigned lent(const uct_dcx_credit_bank_t &bank)
     return bank.lent[0] + bank.lent[1];
 }
 
-/* A request of an endpoint with `left` credits that returns `loan` */
+/* Requests credits for an endpoint with `left` credits that returns `loan`, its
+ * extra ones. */
 grant request(uct_dcx_credit_bank_t &bank, unsigned left = 0,
               uct_dcx_credit_loan_t loan = {})
 {
@@ -66,7 +67,7 @@ grant request(uct_dcx_credit_bank_t &bank, unsigned left = 0,
     return {credits, loan};
 }
 
-/* One alone gets the whole window, again and again. */
+/* A single endpoint gets the whole window, repeatedly. */
 TEST(dcx_credit, alone)
 {
     auto bank  = open_bank(1024);
@@ -80,7 +81,7 @@ TEST(dcx_credit, alone)
     }
 }
 
-/* ... as long as nobody else has a loan. */
+/* This ends when another endpoint has extra credits. */
 TEST(dcx_credit, no_longer_alone)
 {
     auto bank  = open_bank(1024);
@@ -94,7 +95,7 @@ TEST(dcx_credit, no_longer_alone)
     EXPECT_EQ(54, first.loan.credits) << "no more than one was told";
 }
 
-/* A large base leaves loans for others than the first. */
+/* A large base leaves extra credits for more than the first endpoint. */
 TEST(dcx_credit, large_base)
 {
     for (unsigned base : {10, 11, 64, 100, 200, 500, 818}) {
@@ -110,7 +111,7 @@ TEST(dcx_credit, large_base)
     EXPECT_EQ(6, uct_dcx_credit_bank(1023, automatic, 0).share);
 }
 
-/* Many come to equal shares, whoever was first. */
+/* Many endpoints converge to equal credits, in any order of arrival. */
 TEST(dcx_credit, shares)
 {
     for (unsigned count : {2, 5, 10, 50, 100, 1000}) {
@@ -134,7 +135,8 @@ TEST(dcx_credit, shares)
     }
 }
 
-/* Whatever the others have: the base at once, never less than one */
+/* The base is granted at once, and at least one credit, however many others
+ * have. */
 TEST(dcx_credit, base)
 {
     auto bank = open_bank(1024);
@@ -152,8 +154,8 @@ TEST(dcx_credit, base)
     }
 }
 
-/* What an endpoint still has beyond its base is lent to it again, and nothing
- * more is granted. */
+/* Credits beyond the base that an endpoint still has count as its extra ones,
+ * and no more are granted. */
 TEST(dcx_credit, keeps_what_it_has)
 {
     auto bank = open_bank(1024);
@@ -167,8 +169,8 @@ TEST(dcx_credit, keeps_what_it_has)
     EXPECT_LE(lent(bank), 409u);
 }
 
-/* While loans are missed, one that does not come back is out for its epoch and
- * the next one. */
+/* While others lack credits, extra ones that are not returned are written off
+ * after their epoch and the next one. */
 TEST(dcx_credit, forgotten)
 {
     auto bank = open_bank(1024);
@@ -176,7 +178,7 @@ TEST(dcx_credit, forgotten)
     unsigned requests = 0;
 
     while (uct_dcx_credit_offer(&bank) >= bank.base) {
-        request(bank); /* of one that ends */
+        request(bank); /* from an endpoint that ends */
     }
 
     unsigned out = lent(bank);
@@ -193,7 +195,7 @@ TEST(dcx_credit, forgotten)
             << "not returned twice";
 }
 
-/* The number of the epoch runs over. */
+/* The number of the epoch wraps around. */
 TEST(dcx_credit, epoch_runs_over)
 {
     auto bank = open_bank(1024);
@@ -211,9 +213,9 @@ TEST(dcx_credit, epoch_runs_over)
     EXPECT_EQ(0u, lent(bank));
 }
 
-/* A receiver's queue, and senders that send when they are told to, if they
- * may. A message goes into the queue at once, a grant takes effect when it has
- * been received: the way back to the sender is a queue too. */
+/* A receiver's queue, and senders with flow control. A message enters the queue
+ * at once. A grant takes effect when it has been received: the return path is a
+ * queue, too. */
 class dcx_credit_model {
 public:
     dcx_credit_model(unsigned queue_len, unsigned peers) :
@@ -241,8 +243,8 @@ public:
         most = std::max(most, m_queue.size());
     }
 
-    /* The sender takes a grant that has come for it, which in its queue took
-     * a buffer of the other direction. */
+    /* Takes a grant of the sender; in the sender's queue it has used a buffer
+     * of the other direction. */
     void take_grant(unsigned index)
     {
         sender &peer = m_peers[index];
@@ -273,13 +275,13 @@ public:
         if (got.is_request) {
             m_peers[got.from].grants.push_back(
                     request(m_bank, got.left, got.loan));
-            /* what is left of a loan that was forgotten is lent anew */
+            /* the rest of credits that were written off is granted again */
             EXPECT_LE(lent(m_bank), m_bank.size + m_bank.window / 4u);
         }
     }
 
-    /* The endpoint ends, with whatever it has; what it sent is on the way.
-     * Another one takes its place. */
+    /* Ends the endpoint with all of its credits; its messages are still in
+     * flight. A new one takes its place. */
     void replace(unsigned index)
     {
         unsigned base = m_bank.base;
@@ -306,7 +308,7 @@ public:
         return m_peers[index].sent;
     }
 
-    size_t most = 0; /* messages in the queue at a time */
+    size_t most = 0; /* maximum of messages in the queue */
 
 private:
     struct message {
@@ -328,10 +330,10 @@ private:
     std::deque<message>   m_queue;
 };
 
-/* The guarantee of docs/dcx.md: (base + 2) for each of 51 endpoints are no more
- * than half of the queue. Of the two, one is for a grant the other way: here it
- * is left free. The receiver stands still for a random time, of the senders
- * some are greedy, some pause for long with what they have, some end. */
+/* The guarantee of docs/dcx.md: (base + 2) for each of 51 endpoints are at most
+ * half of the queue. One of the two is for a grant in the other direction, and
+ * free here. The receiver makes no progress for random times. Some senders use
+ * all credits, some pause for long with theirs, some end. */
 TEST(dcx_credit, never_more_than_there_is)
 {
     const unsigned queue_len = 1024, peers = 51;
@@ -344,7 +346,7 @@ TEST(dcx_credit, never_more_than_there_is)
         for (unsigned round = 0; round < 500; round++) {
             if (round % 20 == 0) {
                 for (auto &one : active) {
-                    one = random() % 3; /* idle, at times, greedy */
+                    one = random() % 3; /* idle, sometimes, always */
                 }
             }
             if (random() % 50 == 0) {
@@ -367,8 +369,8 @@ TEST(dcx_credit, never_more_than_there_is)
     }
 }
 
-/* All of it at a time: who was lent something keeps it, until all have, and then
- * they send while the receiver stands still. */
+/* All at once: each sender keeps its extra credits until all have them; then
+ * all send while the receiver makes no progress. */
 TEST(dcx_credit, all_at_once)
 {
     const unsigned queue_len = 1024, peers = 51;
@@ -390,7 +392,7 @@ TEST(dcx_credit, all_at_once)
     EXPECT_GT(model.most, queue_len * 9 / 10) << "that is nearly all of it";
 }
 
-/* Those who were lent something and are idle do not keep it from ten others. */
+/* Idle endpoints with extra credits do not keep them from ten others. */
 TEST(dcx_credit, idle_do_not_hog)
 {
     const unsigned peers = 50, busy = 10;
@@ -415,7 +417,7 @@ TEST(dcx_credit, idle_do_not_hog)
     }
 }
 
-/* The greedy do not keep the others from their share. */
+/* Endpoints that use all their credits do not keep others from theirs. */
 TEST(dcx_credit, all_get_alike)
 {
     for (unsigned peers : {3, 51, 500}) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx makes of a device's answers to QUERY_HCA_CAP. The device is there,
- * but the command goes to an answer made up here.
+ * Parsing of a device's answers to QUERY_HCA_CAP. There is a device, but the
+ * test answers the command.
  */
 #include "hca_fixture.h"
 #include "common/prm_cmd.h"
@@ -20,10 +20,11 @@ extern "C" {
 
 namespace {
 
-/* Fills page `page`; false: the command is refused. NULL: the device's own */
+/* Fills page `page`; returns false to refuse the command. NULL: the device's
+ * own answer */
 std::function<bool(unsigned page, struct prm_query_hca_cap_out *out)> answer;
 
-/* The device's ports are a bond. */
+/* The device's ports are bonded. */
 bool is_bond;
 
 } /* namespace */
@@ -162,7 +163,7 @@ TEST_F(dcx_device, extended_atomics_are_not_wanted)
     expect_atomics(open(UCS_TRY, UCS_NO), 8, 0, false);
 }
 
-/* Guessed from what verbs say, see UCX_DCX_EXT_ATOMICS */
+/* Derived from verbs, see UCX_DCX_EXT_ATOMICS */
 TEST_F(dcx_device, no_answer)
 {
     answer = [](unsigned, struct prm_query_hca_cap_out*) { return false; };
@@ -241,7 +242,7 @@ TEST_F(dcx_device, bond)
     is_bond = false;
 }
 
-/* Memory asks for no right that the device does not give. */
+/* Memory is registered with no right that the device does not support. */
 TEST_F(dcx_device, rights)
 {
     answer_atomics(all_ops, 8, true);
@@ -264,7 +265,7 @@ TEST_F(dcx_device, compact_address_vector)
     EXPECT_TRUE(open().compact_av);
 }
 
-/* Two nodes of memory whose processors take turns: the longest list there is */
+/* Two memory nodes whose processors alternate: the longest possible list */
 TEST_F(dcx_device, local_cpus)
 {
     char dir[]               = "/tmp/dcx_device.XXXXXX";
@@ -278,7 +279,7 @@ TEST_F(dcx_device, local_cpus)
     ASSERT_NE(nullptr, mkdtemp(dir));
     std::filesystem::create_directory(std::string(dir) + "/device");
     std::ofstream(std::string(dir) + "/device/local_cpulist") << cpus << "\n";
-    const std::string path = list[0]->ibdev_path; /* libibverbs keeps it */
+    const std::string path = list[0]->ibdev_path; /* kept by libibverbs */
     strcpy(list[0]->ibdev_path, dir);
     EXPECT_EQ(UCS_OK, uct_dcx_device_open(&dev, list[0], UCS_TRY, UCS_TRY,
                                           "none"));
@@ -291,7 +292,7 @@ TEST_F(dcx_device, local_cpus)
     std::filesystem::remove_all(dir);
 }
 
-/* The bits are those of mlx5_ifc.h; the size of a header is verbs'. */
+/* The bits are those of mlx5_ifc.h; verbs define the size of a header. */
 TEST_F(dcx_device, tag_matching)
 {
     const unsigned xrqs = 0x5ff, log_tags_4 = 0x5f5, log_tags_1 = 0x5f7;
@@ -332,7 +333,7 @@ TEST_F(dcx_device, tag_matching)
     EXPECT_STREQ("it was opened without DEVX", uct_dcx_device_tm_fault(&dev));
 }
 
-/* Only a profile says that the device has these, or that it fails in others. */
+/* Features that only a profile enables, or disables if a probe failed */
 TEST_F(dcx_device, features_of_a_profile)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -380,7 +381,7 @@ TEST_F(dcx_device, features_of_a_profile)
     std::filesystem::remove_all(dir);
 }
 
-/* The software device answers, and as the rest of it behaves */
+/* The software device's own answer, and features that match its behaviour */
 TEST_F(dcx_device, its_own_answer)
 {
     uct_dcx_device_t dev = open(UCS_YES);

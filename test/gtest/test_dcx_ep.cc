@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The end of an endpoint's life: what it does after it has failed, or the user
- * has given it up, with an initiator of its own and on a shared one. Drawing:
- * docs/dcx.md, "The life of an endpoint". What is refused from the beginning is
- * in test_dcx_ep_input.cc.
+ * The end of an endpoint's life: its behaviour after it has failed, or after
+ * the user has canceled it, on an initiator of its own and on a shared one.
+ * Drawing: docs/dcx.md, "The life of an endpoint". test_dcx_ep_input.cc has
+ * input that is refused from the start.
  */
 #include "dcx_ep_bench.h"
 
@@ -36,8 +36,8 @@ protected:
         ++*(unsigned*)arg;
     }
 
-    /* A queue of its own is stopped: the device may have been faster. On a
-     * shared one it is not stopped. */
+    /* Expects a cancel. An own queue is stopped, though the device may have
+     * been faster; a shared one is not stopped. */
     static void expect_canceled(const dcx_end &end)
     {
         EXPECT_TRUE((end.status == UCS_ERR_CANCELED) ||
@@ -48,7 +48,7 @@ protected:
     void expect_gone(ucs_status_t status);
 };
 
-/* Every operation returns the error, and none is posted. */
+/* Expects that every operation returns the error, and that none is posted. */
 void dcx_ep::expect_refused(ucs_status_t status)
 {
     void *mem = m_dcx.mem.data();
@@ -80,7 +80,7 @@ void dcx_ep::expect_refused(ucs_status_t status)
     EXPECT_EQ(0u, end.count);
 }
 
-/* ... and what is left to do with it works, more than once. */
+/* Expects that the remaining calls work, more than once. */
 void dcx_ep::expect_gone(ucs_status_t status)
 {
     request req(this);
@@ -103,7 +103,7 @@ TEST_P(dcx_ep, fails)
     fail();
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, put_short());
 
-    /* who it was, once */
+    /* names the peer, once */
     std::string text = m_log.take();
     char name[64];
     auto addr = m_dcx.iface_addr();
@@ -118,7 +118,8 @@ TEST_P(dcx_ep, fails)
     EXPECT_EQ(1u, m_dcx.errors.size());
 }
 
-/* In the completion of an operation that failed, others are to end still. */
+/* Posts in the completion of a failed operation, while others have not
+ * ended. */
 TEST_P(dcx_ep, in_callback)
 {
     dcx_end flushed([&] { EXPECT_EQ(UCS_OK, cancel()); }), behind;
@@ -156,7 +157,7 @@ TEST_P(dcx_ep, destroyed_in_callback)
     EXPECT_EQ(0u, m_dcx.errors.size());
 }
 
-/* What stands in line hears of it; also what waits for credits. */
+/* Pending requests get the error, also those that wait for credits. */
 TEST_P(dcx_ep, pending_fails)
 {
     std::vector<request> reqs(5, request(this));
@@ -188,13 +189,14 @@ TEST_P(dcx_ep, pending_fails_without_credits)
     m_dcx.flush();
 }
 
-/* --- given up -------------------------------------------------------------- */
+/* --- canceled
+ * ------------------------------------------------------------------- */
 
 TEST_P(dcx_ep, invalidated)
 {
     EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_ep, 0));
     EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_ep, 0));
-    EXPECT_EQ(UCS_OK, put_short()); /* the user has not heard yet */
+    EXPECT_EQ(UCS_OK, put_short()); /* the error handler has not been called */
     wait_for_error(UCS_ERR_CANCELED);
     m_dcx.flush();
     expect_gone(UCS_ERR_CANCELED);
@@ -270,7 +272,7 @@ TEST_P(dcx_ep, canceled_in_callback)
     expect_gone(UCS_ERR_CANCELED);
 }
 
-/* As UCP does it: what is pending is taken back first. */
+/* As UCP does: pending requests are purged first. */
 TEST_P(dcx_ep, canceled_with_pending)
 {
     std::vector<request> reqs(3, request(this));
@@ -290,7 +292,7 @@ TEST_P(dcx_ep, canceled_with_pending)
     expect_gone(UCS_ERR_CANCELED);
 }
 
-/* ... and what is not taken back is called */
+/* Requests that are not purged are called. */
 TEST_P(dcx_ep, canceled_before_pending)
 {
     std::vector<request> reqs(3, request(this));
@@ -333,7 +335,8 @@ TEST_P(dcx_ep, checked)
     m_dcx.flush();
 }
 
-/* A completion is told, whatever else is on the way, and of an end, too. */
+/* A check completes, though other operations are outstanding, and after a
+ * failure. */
 TEST_P(dcx_ep, checked_by_completion)
 {
     dcx_end idle, busy, canceled;

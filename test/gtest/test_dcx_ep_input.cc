@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Addresses that no peer can have, and operations that are longer than an
- * endpoint takes. Part of the program of test_dcx_ep.cc.
+ * Addresses that no peer has, and operations that are too long for an endpoint.
+ * Part of the program of test_dcx_ep.cc.
  */
 #include "dcx_ep_bench.h"
 
@@ -12,7 +12,7 @@ namespace {
 class dcx_ep_input : public dcx_ep_bench {
 };
 
-/* Refused with one line that has 'text' in it */
+/* Expects a refusal with one line that contains 'text'. */
 #define EXPECT_BAD_ADDR(_dev_addr, _iface_addr, _text) \
     do { \
         uct_ep_h _ep = NULL; \
@@ -45,7 +45,7 @@ TEST_P(dcx_ep_input, bad_interface_address)
     addr[21] = 1; /* 256 bytes */
     dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "receive buffers of 256 bytes");
-    addr[20] = 0x41; /* 65 units of 64 KiB, and those */
+    addr[20] = 0x41; /* 65 units of 64 KiB, and these bytes */
     dcx_peek_seal_addr(addr.data());
     EXPECT_BAD_ADDR(dev, addr, "receive buffers of 4260096 bytes");
 
@@ -54,8 +54,8 @@ TEST_P(dcx_ep_input, bad_interface_address)
     std::fill(addr.begin(), addr.end(), 0xff);
     EXPECT_BAD_ADDR(dev, addr, "is of version 255");
 
-    /* not the access key and the process, so that the check is always the
-     * same: it is a byte, which also fits one of 256 that are wrong */
+    /* without the access key and the process, so that the checksum is constant:
+     * one byte also fits one of 256 bad addresses */
     std::fill(good.begin() + 2, good.begin() + 19, 0x5a);
     dcx_peek_seal_addr(good.data());
     EXPECT_TRUE(m_dcx.is_reachable(dev, good));

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Flow control on the device: a receiver that stands still while others send.
- * No sender tries again when the receiver has no buffer (RNR_RETRY_COUNT=0,
- * see main()), so that a single message too much is an error of its endpoint.
+ * Flow control on the device: a receiver makes no progress while others send.
+ * Senders do not retry when the receiver has no buffer (RNR_RETRY_COUNT=0, see
+ * main()), so that one message too many is an error of its endpoint.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
@@ -19,7 +19,7 @@ namespace {
 
 const uint8_t am_id = 6;
 
-/* An endpoint that sends numbered messages, in line when it has to */
+/* An endpoint that sends numbered messages, by pending requests if needed */
 class dcx_sender {
 public:
     dcx_sender(dcx_loop &from, dcx_loop &to, uint32_t id) :
@@ -49,7 +49,7 @@ public:
         return status;
     }
 
-    /* Until that is refused */
+    /* Sends until a message is refused. */
     void send_all()
     {
         ucs_status_t status;
@@ -59,7 +59,7 @@ public:
         EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
     }
 
-    /* `count` in all, by and by */
+    /* Sends `count` messages in all, by pending requests. */
     void send_in_line(uint32_t count)
     {
         m_goal = count;
@@ -92,7 +92,7 @@ private:
             return status;
         }
         if (self->sent < self->m_goal) {
-            return UCS_INPROGRESS; /* next time again */
+            return UCS_INPROGRESS; /* called again later */
         }
         self->m_in_line = false;
         return UCS_OK;
@@ -104,7 +104,7 @@ private:
     request  m_req;
 };
 
-/* Two interfaces; what the second one gets, by sender */
+/* Two interfaces; the second one stores its messages by sender */
 class dcx_fc : public testing::Test {
 protected:
     dcx_fc()
@@ -142,7 +142,7 @@ protected:
         return m_senders.back();
     }
 
-    /* Until `done`, which has to come true */
+    /* Makes progress until `done`, which must become true. */
     void progress_until(const std::function<bool()> &done)
     {
         dcx_deadline deadline;
@@ -173,8 +173,8 @@ protected:
         return total;
     }
 
-    /* The sender goes, with its requests on the way, and another one comes.
-     * What it had sent is still in the queue: counted anew from 100 on. */
+    /* Replaces the sender by a new one while its requests are in flight. Its
+     * messages are still in the queue; the new one counts from 100. */
     void replace_a()
     {
         m_a->flush();
@@ -194,7 +194,7 @@ protected:
     unsigned                     m_total = 0;
 };
 
-/* With and without a global route, with one initiator: see main() */
+/* With a global route and without, with one initiator: see main() */
 class dcx_fc_p : public dcx_fc, public testing::WithParamInterface<int> {
 };
 
@@ -217,8 +217,8 @@ TEST_P(dcx_fc_p, receiver_stands_still)
 }
 
 /* 64 buffers: three fifths of them for 8 endpoints of 2 credits, 2 more for
- * requests and grants of each. They send whenever they can, the receiver receives
- * rarely, in between others come and go. */
+ * requests and grants of each. Senders always send, the receiver seldom makes
+ * progress, and meanwhile endpoints end and others start. */
 TEST_P(dcx_fc_p, many_endpoints)
 {
     const unsigned count = 8, goal = 600;
@@ -244,9 +244,8 @@ TEST_P(dcx_fc_p, many_endpoints)
     drain();
 }
 
-/* ... and more of them than these are for, in line. All come to an
- * end: those that have credits and send nothing do not keep the others from
- * getting some. */
+/* More endpoints than these credits allow, with pending requests. All complete:
+ * endpoints that have credits and do not send leave some to the others. */
 TEST_P(dcx_fc_p, crowd)
 {
     const unsigned count = 30;
@@ -264,8 +263,8 @@ TEST_P(dcx_fc_p, crowd)
     drain();
 }
 
-/* Both ways at once: requests and grants share the initiators with messages
- * that wait for them. */
+/* Both directions at once: requests and grants use the same initiators as
+ * messages that wait for them. */
 TEST_P(dcx_fc_p, both_ways)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -286,8 +285,8 @@ TEST_P(dcx_fc_p, to_itself)
     drain();
 }
 
-/* The endpoint goes while its request is on the way; the next one gets its
- * place in the table, and none of its credits. */
+/* An endpoint is destroyed while its request is in flight. The next one gets
+ * its place in the table, but not its credits. */
 TEST_P(dcx_fc_p, destroyed_while_asking)
 {
     unsigned gone, begin;
@@ -309,7 +308,7 @@ TEST_P(dcx_fc_p, destroyed_while_asking)
     EXPECT_EQ(0u, m_a->errors.size());
 }
 
-/* Whom the grant is for is gone when it is sent. */
+/* The receiver of a grant is gone when the grant is sent. */
 TEST_P(dcx_fc_p, asker_dies)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -326,7 +325,8 @@ TEST_P(dcx_fc_p, asker_dies)
     EXPECT_EQ(0u, m_b->errors.size()) << "no endpoint of the user failed";
 }
 
-/* ... for a long time: no operation of the user is outstanding meanwhile. */
+/* A grant that waits for long does not count as an outstanding operation of the
+ * user. */
 TEST_P(dcx_fc_p, flush_leaves_grants)
 {
     unsigned sent;
@@ -342,14 +342,14 @@ TEST_P(dcx_fc_p, flush_leaves_grants)
     progress_until([&] { return m_total == sent; });
 
     dcx_deadline deadline;
-    while (uct_worker_progress(m_b->worker) > 0) { /* takes the request */
+    while (uct_worker_progress(m_b->worker) > 0) { /* receives the request */
         deadline.check("an idle receiver");
     }
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_b->iface, 0, NULL));
 }
 
-/* The receiver is gone when the request is there: no message follows that
- * would tell, and nobody answers. */
+/* The receiver is gone when the request arrives: no message follows that would
+ * fail, and no answer comes. */
 TEST_P(dcx_fc_p, receiver_dies)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -363,8 +363,8 @@ TEST_P(dcx_fc_p, receiver_dies)
               m_a->errors);
 }
 
-/* Requests are answered without progress of the worker,
- * which calls more than progress of the interface. */
+/* Progress of the interface alone answers requests; progress of the worker does
+ * more. */
 TEST_P(dcx_fc_p, progress_of_the_interface)
 {
     const unsigned count = 40;
@@ -383,7 +383,7 @@ TEST_P(dcx_fc_p, progress_of_the_interface)
     drain();
 }
 
-/* What stands in line is not on the way, but flush waits for it as well */
+/* A flush waits for pending requests, though they are not posted. */
 TEST_P(dcx_fc_p, flush)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -398,8 +398,8 @@ TEST_P(dcx_fc_p, flush)
     drain();
 }
 
-/* No answer can be had for the request. It is sent again, after some ticks in
- * which the receiver is only probed. */
+/* The request gets no answer. It is sent again, after some ticks that only
+ * probe the receiver. */
 TEST_P(dcx_fc_p, asks_again)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -408,15 +408,15 @@ TEST_P(dcx_fc_p, asks_again)
     sender.send_all();
     sender.send_in_line(20);
     progress_until([&] { return m_total == total_sent(); });
-    while (uct_worker_progress(m_b->worker) > 0) { /* takes the request */
+    while (uct_worker_progress(m_b->worker) > 0) { /* receives the request */
     }
     dcx_peek_set_max_answers(m_b->iface, 16);
     progress_until([&] { return sender.sent == 20; });
     drain();
 }
 
-/* The receiver stands still until the request has been sent again: the second
- * grant is dropped. */
+/* The receiver makes no progress until the request has been sent again: the
+ * second grant is dropped. */
 TEST_P(dcx_fc_p, answered_twice)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -428,7 +428,7 @@ TEST_P(dcx_fc_p, answered_twice)
         uct_worker_progress(m_a->worker);
     }
     m_a->flush();
-    while (uct_worker_progress(m_b->worker) > 0) { /* takes both */
+    while (uct_worker_progress(m_b->worker) > 0) { /* receives both */
     }
     progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
     for (unsigned i = 0; i < 100; i++) {
@@ -440,7 +440,7 @@ TEST_P(dcx_fc_p, answered_twice)
     drain();
 }
 
-/* Each grant is good for something, even with a window of one message. */
+/* Each grant has an effect, even with a window of one message. */
 TEST_P(dcx_fc_p, one_credit)
 {
     setenv("UCX_DCX_FC_WINDOW", "1", 1);
@@ -459,8 +459,8 @@ TEST_P(dcx_fc_p, one_credit)
     drain();
 }
 
-/* More endpoints than may ask: the others do not wait for grants, and the
- * device tries again when the receiver has no buffer. */
+/* More endpoints than may request: the others do not wait for grants, and the
+ * device retries if the receiver has no buffer. */
 TEST_P(dcx_fc_p, more_than_can_ask)
 {
     const unsigned count = 10;
@@ -488,7 +488,7 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_fc_p, testing::Values(0));
 
 class dcx_fc_one : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
-    /* ... while m_b stands still */
+    /* Makes progress until `done`, without progress of m_b. */
     void progress_a_until(const std::function<bool()> &done, dcx_loop &other)
     {
         dcx_deadline deadline;
@@ -501,11 +501,11 @@ protected:
     }
 };
 
-/* An endpoint in line for the initiator, with a put, is blocked there by a
- * message that has no credit: it does not keep the initiator from others. */
+/* An endpoint with a pending put is blocked by a message without a credit. It
+ * does not keep the only initiator from others. */
 TEST_P(dcx_fc_one, blocked_in_line)
 {
-    /* no reminder, which would have the initiator for a moment */
+    /* no repeated request, which would use the initiator for a moment */
     setenv("UCX_DCX_FC_RESEND_TIMEOUT", "3600s", 1);
     replace_a();
     setenv("UCX_DCX_FC_RESEND_TIMEOUT", "20ms", 1);
@@ -521,7 +521,7 @@ TEST_P(dcx_fc_one, blocked_in_line)
     }
     EXPECT_EQ(0u, dcx_peek_num_blocked(m_a->iface)) << "it has only asked";
 
-    /* without progress of the receiver no grant comes from here on */
+    /* without progress of the receiver no grant arrives from here on */
     dcx_deadline deadline;
     while (dcx_peek_place(sender.ep()) != 0xffff) {
         deadline.check("an endpoint without an initiator");
@@ -543,9 +543,9 @@ TEST_P(dcx_fc_one, blocked_in_line)
     drain();
 }
 
-/* Endpoints to a peer that stands still are reminded of again and again: each of
- * them takes the initiator. Others have their turn all the same, here one whose
- * peer is dead. */
+/* Requests of endpoints to a peer without progress are repeated; each
+ * repetition uses the initiator. Other endpoints still get their turn, here one
+ * with a dead peer. */
 TEST_P(dcx_fc_one, all_are_reminded_of)
 {
     auto c = std::make_unique<dcx_loop>();
@@ -558,8 +558,8 @@ TEST_P(dcx_fc_one, all_are_reminded_of)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_a->errors[0]);
 }
 
-/* The last credit is used up, and the next message is tried in the callback of
- * the last operation: the endpoint parts with its initiator there. */
+/* The last credit is used, and the next message is tried in the callback of the
+ * last operation: the endpoint releases its initiator there. */
 TEST_P(dcx_fc_one, blocked_in_a_callback)
 {
     setenv("UCX_DCX_FC_THRESH", "0.5", 1);
@@ -572,7 +572,7 @@ TEST_P(dcx_fc_one, blocked_in_a_callback)
 
     sender.send_all();
     progress_until([&] { return dcx_peek_credits(sender.ep()) > 0; });
-    do { /* one of them asks, and takes the reserve */
+    do { /* one of them requests credits, and uses the reserved one */
         ASSERT_EQ(UCS_OK, sender.send());
         m_a->flush();
     } while (dcx_peek_credits(sender.ep()) > 0);
@@ -598,7 +598,7 @@ class dcx_fc_fifty : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
     static constexpr unsigned count = 50;
 
-    /* The sender uses up what it has, and is granted as much as can be. */
+    /* Uses all credits of the sender, and gets the maximum grant. */
     void fill(dcx_sender &sender)
     {
         progress_a_until([&] {
@@ -611,7 +611,7 @@ protected:
         });
     }
 
-    /* ... while m_b stands still */
+    /* Makes progress until `done`, without progress of m_b. */
     void progress_a_until(const std::function<bool()> &done)
     {
         dcx_deadline deadline;
@@ -623,8 +623,8 @@ protected:
     }
 };
 
-/* Those who are lent something and end return it with the next endpoint to
- * there, whatever the order is in which endpoints to several targets go. */
+/* Endpoints that end return their extra credits with the next endpoint to the
+ * same target, in any order of endpoints to several targets. */
 TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -640,8 +640,8 @@ TEST_P(dcx_fc_fifty, destroyed_do_not_hog)
     }
 }
 
-/* ... and of those who are idle it is forgotten: all others come to their
- * share. */
+/* Extra credits of idle endpoints are written off: all others get their
+ * quota. */
 TEST_P(dcx_fc_fifty, idle_do_not_hog)
 {
     const unsigned busy = 10, goal = 2500;
@@ -669,9 +669,9 @@ TEST_P(dcx_fc_fifty, idle_do_not_hog)
     drain();
 }
 
-/* All have what they can get, and send it at a time, with their requests: then
- * the receiver comes back. A message that met no buffer would fail its
- * endpoint: no sender tries again. */
+/* All endpoints have their maximum of credits and use them at once, with their
+ * requests; then the receiver makes progress. A message without a buffer would
+ * fail its endpoint: senders do not retry. */
 TEST_P(dcx_fc_fifty, receiver_stands_still)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -703,7 +703,7 @@ INSTANTIATE_TEST_SUITE_P(fifty, dcx_fc_fifty, testing::Values(0));
 
 class dcx_fc_two : public dcx_fc, public testing::WithParamInterface<int> {
 protected:
-    /* A request that puts, and counts down when that has completed */
+    /* A request that puts, and decrements a counter on completion */
     struct put {
         static ucs_status_t post(uct_pending_req_t *req)
         {
@@ -742,9 +742,9 @@ protected:
     }
 };
 
-/* An endpoint that was blocked in line is lent an initiator for its reminder, and
- * has its grant before that has completed: it gets no second initiator then, on
- * which nobody would know of what it posts. */
+/* A blocked endpoint with a pending request gets an initiator for its repeated
+ * request, and its grant before that has completed. It must not get a second
+ * initiator, whose operations it would not track. */
 TEST_P(dcx_fc_two, reminded_in_line)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -771,7 +771,7 @@ TEST_P(dcx_fc_two, reminded_in_line)
     EXPECT_EQ(UCS_OK, uct_ep_pending_add(sender.ep(), &own.req, 0));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, sender.send());
 
-    /* the grant is there when the reminder goes out */
+    /* the grant has arrived when the request is repeated */
     for (unsigned i = 0; i < 100; i++) {
         uct_worker_progress(m_b->worker);
     }
@@ -800,7 +800,8 @@ INSTANTIATE_TEST_SUITE_P(two_dcis, dcx_fc_two, testing::Values(0));
 class dcx_fc_roce : public dcx_fc, public testing::WithParamInterface<int> {
 };
 
-/* No way leads to who asks: the kernel is asked once, not for each request. */
+/* There is no route to the requester: the kernel is asked once, not for each
+ * request. */
 TEST_P(dcx_fc_roce, no_way_to_answer)
 {
     const uint8_t nowhere[16] = {0xfe, 0x80, 0x77};
@@ -815,13 +816,13 @@ TEST_P(dcx_fc_roce, no_way_to_answer)
     progress_until([&] { return m_total == total_sent(); });
 
     dcx_deadline deadline;
-    while (uct_worker_progress(m_b->worker) > 0) { /* takes the requests */
+    while (uct_worker_progress(m_b->worker) > 0) { /* receives the requests */
         deadline.check("an idle receiver");
     }
     EXPECT_EQ(1u, asked);
 }
 
-/* The way to who asked has failed: the next answer to there asks for it anew, in
+/* The route to a requester has failed: the next answer looks it up again, in
  * case it has changed. */
 TEST_P(dcx_fc_roce, another_way_to_answer)
 {
@@ -841,7 +842,7 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_fc_roce, testing::Values(0));
 class dcx_fc_off : public dcx_fc, public testing::WithParamInterface<int> {
 };
 
-/* The tests above see a message that meets no buffer: here is one. */
+/* Shows that the tests above would see a message without a buffer. */
 TEST_P(dcx_fc_off, overruns)
 {
     dcx_sender &sender = add(*m_a, *m_b);
@@ -853,7 +854,7 @@ TEST_P(dcx_fc_off, overruns)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, m_a->errors[0]);
 }
 
-/* The flags of an address say whether the peer speaks it. */
+/* The flags of an address say if the peer supports flow control. */
 TEST_P(dcx_fc_off, both_or_none)
 {
     auto addr = m_b->iface_addr();

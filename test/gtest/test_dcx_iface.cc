@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx does beside its operations: endpoints that end in a callback of
- * their own operations, sizes that it announces, peers that it refuses. One
- * initiator and long WQEs, see main(): two endpoints get the same queue.
+ * Behaviour of dcx beside its operations: endpoints that are destroyed in a
+ * callback of their own operations, reported sizes, refused peers. One
+ * initiator and long WQEs, see main(): two endpoints use the same queue.
  */
 #include "dcx_end.h"
 #include "dcx_live_peer.h"
@@ -54,9 +54,10 @@ protected:
     uct_rkey_t m_rkey;
 };
 
-/* --- endpoints that end in a callback ------------------------------------- */
+/* --- endpoints that are destroyed in a callback
+ * ---------------------------------- */
 
-/* More of A is outstanding, from the user's memory: it ends at once, and B gets
+/* More operations of A are outstanding, zero-copy: they end at once, and B gets
  * the initiator. */
 TEST_F(dcx_iface, destroy_in_completion)
 {
@@ -86,7 +87,7 @@ TEST_F(dcx_iface, destroy_in_completion)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, m_dcx.errors[0]);
 }
 
-/* ... and A's own error, which then is nobody's any more */
+/* The error of A's own operation comes later, and affects no endpoint. */
 TEST_F(dcx_iface, destroy_before_failure)
 {
     dcx_end failed, first([&] { uct_ep_destroy(m_a); });
@@ -100,7 +101,7 @@ TEST_F(dcx_iface, destroy_before_failure)
     expect_works(m_b);
 }
 
-/* Nothing is outstanding when a flush ends: the initiator goes back once. */
+/* Nothing is outstanding when a flush ends: the initiator is released once. */
 TEST_F(dcx_iface, destroy_in_flush)
 {
     dcx_end flushed([&] { uct_ep_destroy(m_a); });
@@ -111,7 +112,7 @@ TEST_F(dcx_iface, destroy_in_flush)
     m_dcx.flush();
     EXPECT_EQ(UCS_OK, flushed.status);
 
-    /* there is one initiator to be had, not two */
+    /* one initiator is available, not two */
     EXPECT_EQ(UCS_OK, put_short(m_b));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, put_short(other));
     m_dcx.flush();
@@ -119,11 +120,12 @@ TEST_F(dcx_iface, destroy_in_flush)
     uct_ep_destroy(other);
 }
 
-/* --- what is announced and what is refused -------------------------------- */
+/* --- reported sizes, refused input
+ * ------------------------------------------------ */
 
 TEST_F(dcx_iface, sizes)
 {
-    /* a WQE of a get ends at 512 bytes, however long others are */
+    /* a WQE of a get has at most 512 bytes, however long others are */
     const unsigned max_plain = (512 - 64 - 16) / 16;
     EXPECT_GT(m_dcx.view().rma_iov, max_plain);
     EXPECT_LE(m_dcx.attr.cap.am.max_hdr, m_dcx.attr.cap.am.max_zcopy);
@@ -142,7 +144,7 @@ TEST_F(dcx_iface, sizes)
     uct_ep_destroy(m_a);
 }
 
-/* UCP looks for that in each interface of an address for other nodes */
+/* UCP requires it of each interface for addresses of other nodes */
 TEST_F(dcx_iface, of_a_network)
 {
     EXPECT_EQ(dcx_peek_network_flags(),
@@ -151,7 +153,8 @@ TEST_F(dcx_iface, of_a_network)
 }
 
 /* Full member of the default partition, as the port is: bytes 4 and 5 of the
- * address. A limited member of it hears the port, others do not. */
+ * address. A limited member of the partition reaches the port, others do
+ * not. */
 TEST_F(dcx_iface, partition)
 {
     auto addr = m_dcx.dev_addr();
@@ -170,7 +173,7 @@ TEST_F(dcx_iface, partition)
 
 /* --- a peer whose receive buffers are smaller ----------------------------- */
 
-/* The interface of the fixture and one of another UCX_DCX_SEG_SIZE */
+/* The interface of the fixture, and one with another UCX_DCX_SEG_SIZE */
 class dcx_small_peer : public dcx_iface,
                        public testing::WithParamInterface<const char*> {
 protected:
@@ -224,7 +227,7 @@ protected:
 
     void deliver(live_peer &to, size_t count)
     {
-        m_dcx.flush(); /* they are there */
+        m_dcx.flush(); /* wait until they have arrived */
         for (size_t i = 0; i <= count; i++) {
             to.progress();
         }
@@ -234,8 +237,8 @@ protected:
     ucx_log_reader m_log;
 };
 
-/* What fits goes; what does not is refused and leaves nothing behind: there is
- * one initiator. */
+/* Messages that fit are sent; others are refused without an effect on the only
+ * initiator. */
 TEST_P(dcx_small_peer, length)
 {
     auto small  = peer("700");
@@ -251,7 +254,7 @@ TEST_P(dcx_small_peer, length)
     EXPECT_EQ(0u, never.count);
 
     expect_too_long(am_bcopy(ep, 1016), 1016, 698);
-    expect_works(m_b); /* the initiator is to be had again */
+    expect_works(m_b); /* the initiator is available again */
     EXPECT_EQ(UCS_OK, uct_ep_flush(ep, 0, NULL));
     EXPECT_EQ(8, am_bcopy(ep, 8));
     deliver(*small, 3);
@@ -259,7 +262,7 @@ TEST_P(dcx_small_peer, length)
     uct_ep_destroy(ep);
 }
 
-/* The other way our own limit counts. */
+/* In the other direction our own limit applies. */
 TEST_P(dcx_small_peer, greater)
 {
     auto great  = peer("4000");
@@ -272,7 +275,7 @@ TEST_P(dcx_small_peer, greater)
     uct_ep_destroy(ep);
 }
 
-/* Nobody asks how long a short message may be at the other end. */
+/* Short messages are not compared with the peer's limit. */
 TEST_P(dcx_small_peer, too_small_for_short)
 {
     auto small  = peer("512");

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx on a device that is as late as a NIC (SOFTHCA_DELAY): results are there
- * when it says so and not before, what a fence orders is in order, and memory
- * that was given away is not used until it is given back. On an endpoint that
- * leads back to its own interface.
+ * dcx on a device that is as late as a NIC (SOFTHCA_DELAY): results are present
+ * at the completion and not before, a fence orders operations, and memory of an
+ * operation is not used before its completion. On an endpoint to its own
+ * interface.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
@@ -16,7 +16,7 @@ class dcx_late : public testing::TestWithParam<int> {
 protected:
     static constexpr size_t size = 64, times = 64;
 
-    /* From here it is read and written, there it is read and written. */
+    /* Local and remote memory */
     uint8_t *near(size_t i = 0) { return m_dcx.mem.data() + i * size; }
     uint8_t *far(size_t i = 0) { return near(2 * times + i); }
 
@@ -28,7 +28,7 @@ protected:
                 .stride = 0, .count = 1};
     }
 
-    /* Repeats what is refused for want of resources. */
+    /* Repeats an operation while resources are missing. */
     template<typename F> ucs_status_t post(F op)
     {
         dcx_deadline deadline;
@@ -73,7 +73,7 @@ protected:
     uct_rkey_t     m_rkey = dcx_peek_rkey(m_dcx.memh);
 };
 
-/* The device may send what was there before the get, if nobody orders it. */
+/* Without a fence the device may send the data from before the get. */
 TEST_P(dcx_late, put_behind_a_fence_sends_what_a_get_has_brought)
 {
     for (unsigned i = 0; i < times; i++) {
@@ -131,7 +131,7 @@ TEST_P(dcx_late, atomics_bring_what_was_there_before)
     EXPECT_EQ(times, *(uint64_t*)far());
 }
 
-/* What a completion gives back is overwritten at once. */
+/* Memory is overwritten as soon as the completion returns it. */
 TEST_P(dcx_late, sources_are_not_read_when_they_were_given_back)
 {
     std::vector<std::unique_ptr<dcx_end>> ends;
@@ -151,7 +151,7 @@ TEST_P(dcx_late, sources_are_not_read_when_they_were_given_back)
     }
 }
 
-/* ... as are buffers of dcx's own: more of them than it has at once */
+/* The same for buffers of dcx: more of them than it has at once */
 TEST_P(dcx_late, copies_are_not_used_again_too_early)
 {
     auto pack = [](void *to, void *arg) {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What stands behind a failed operation on a shared initiator, and is posted
- * again: it fails once more, its endpoint goes, its place is wanted by others.
- * Each operation ends once, with the status that is its own.
+ * Operations after a failed one on a shared initiator, which are posted again:
+ * one fails once more, its endpoint is destroyed, or others need the room. Each
+ * operation ends once, with its own status.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -15,7 +15,7 @@ class dcx_lost : public dcx_shared {
 protected:
     using ends = std::vector<std::unique_ptr<dcx_end>>;
 
-    /* Puts, as long as there is room */
+    /* Puts until there is no room. */
     void fill(uct_ep_h ep, live_peer &peer, ends *all)
     {
         do {
@@ -57,7 +57,7 @@ protected:
 class dcx_resets : public dcx_lost {
 };
 
-/* What is kept when one fails may fail in its own right. */
+/* An operation that is posted again may fail itself. */
 TEST_P(dcx_lost, two_dead_peers)
 {
     uct_ep_h dead[] = {make_dead_eps(1)[0], make_dead_eps(1)[0]};
@@ -79,7 +79,8 @@ TEST_P(dcx_lost, two_dead_peers)
     expect_works(m_a);
 }
 
-/* An endpoint whose operation is kept is destroyed: only its own ends. */
+/* The endpoint of an operation that is posted again is destroyed: only its own
+ * operations end. */
 TEST_P(dcx_lost, destroy_kept)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -98,7 +99,7 @@ TEST_P(dcx_lost, destroy_kept)
     expect_works(m_a);
 }
 
-/* Those that are lost leave nothing behind that would take up room. */
+/* Operations that fail leave no entries that would use up room. */
 TEST_P(dcx_lost, full_ring_behind)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -118,7 +119,7 @@ TEST_P(dcx_lost, full_ring_behind)
     expect_all(later, UCS_OK);
 }
 
-/* Results of atomics that are kept land where nobody else's do. */
+/* Results of atomics that are posted again go to their own memory only. */
 TEST_P(dcx_lost, results_of_kept)
 {
     uct_ep_h dead       = make_dead_eps(1)[0];
@@ -148,8 +149,8 @@ TEST_P(dcx_lost, results_of_kept)
     }
 }
 
-/* Memory that cannot be read is an error of one endpoint, whoever sends to
- * another peer behind it. */
+/* Unreadable memory is an error of one endpoint, not of others that post after
+ * it. */
 TEST_P(dcx_lost, bad_memory)
 {
     const char *bad[] = {"put", "message"};
@@ -180,9 +181,10 @@ TEST_P(dcx_lost, bad_memory)
     }
 }
 
-/* --- memory of an endpoint that is destroyed ------------------------------- */
+/* --- memory of a destroyed endpoint
+ * ---------------------------------------------- */
 
-/* A peer with few buffers that stands still, and what has come to it */
+/* A peer with few buffers that makes no progress, and its messages */
 class dcx_lost_memory : public dcx_lost {
 protected:
     static constexpr unsigned num_buffers = 16;
@@ -214,7 +216,8 @@ protected:
     std::string                m_received;
 };
 
-/* It is the operations' until they have ended, and others go on. */
+/* On a shared initiator the operations use the memory until they have ended;
+ * others continue. */
 TEST_P(dcx_lost_memory, is_in_use_until_the_end)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
@@ -247,7 +250,7 @@ TEST_P(dcx_lost_memory, is_in_use_until_the_end)
     expect_works(m_b);
 }
 
-/* ... in a callback, too */
+/* The same in a callback */
 TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
 {
     uct_ep_h ep = make_ep(m_slow->loop);
@@ -273,8 +276,8 @@ TEST_P(dcx_lost_memory, is_in_use_behind_a_callback)
     expect_works(m_b);
 }
 
-/* On an initiator of its own it is the user's again when the endpoint is gone:
- * what the peer takes later is not read. */
+/* On an initiator of its own the memory is free when the endpoint is destroyed:
+ * the peer's later reads do not see it. */
 class dcx_left_memory : public dcx_lost_memory {
 };
 
@@ -305,8 +308,8 @@ TEST_P(dcx_left_memory, is_not_in_use)
 
 /* --- resets --------------------------------------------------------------- */
 
-/* Completions of what was reset take no room from those that come, and another
- * initiator's, which are in the same queue, stay. */
+/* After a reset the completions use no room in the queue, and completions of
+ * another initiator in the same queue stay. */
 TEST_P(dcx_resets, leave_no_completions)
 {
     hca_log_reader log;
@@ -330,12 +333,13 @@ TEST_P(dcx_resets, leave_no_completions)
     expect_works(m_a);
 }
 
-/* --- fences, where endpoints have no streams ------------------------------ */
+/* --- fences of endpoints without streams
+ * ------------------------------------------ */
 
 class dcx_lost_fence : public dcx_lost {
 protected:
-    /* Whether the write of the greatest index in the ring carries a fence, which
-     * is behind a get. */
+    /* Returns true if the last write in the ring, which is after a get, has a
+     * fence. */
     bool is_last_put_fenced() const
     {
         struct dcx_view view = m_dcx->view();
@@ -365,7 +369,7 @@ protected:
     dcx_end  m_got, m_put_end, m_lost;
 };
 
-/* Set before, and nothing was posted since */
+/* Set before, with nothing posted since */
 TEST_P(dcx_lost_fence, waits)
 {
     dcx_end first([&] { put(m_b, m_live_b, m_put_end); });
@@ -378,7 +382,7 @@ TEST_P(dcx_lost_fence, waits)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
-/* The WQE that carries it is lost, another one is kept */
+/* The WQE with the fence fails, and another one is posted again */
 TEST_P(dcx_lost_fence, passes_to_kept)
 {
     dcx_end first;
@@ -393,7 +397,7 @@ TEST_P(dcx_lost_fence, passes_to_kept)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
-/* ... and none is kept */
+/* The same, and none is posted again */
 TEST_P(dcx_lost_fence, passes_to_next)
 {
     dcx_end first([&] { put(m_b, m_live_b, m_put_end); });
@@ -407,13 +411,15 @@ TEST_P(dcx_lost_fence, passes_to_next)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
-/* --- one completion in a call of progress ---------------------------------- */
+/* --- one completion per call of progress
+ * ------------------------------------------ */
 
 class dcx_lost_steps : public dcx_lost {
 };
 
-/* An endpoint was given up, and hears of it while others are still awaited. A
- * flush that cancels finds all of its operations acknowledged by then. */
+/* An endpoint was canceled, and gets its completions while others are still
+ * outstanding. A flush that cancels finds all of its operations acknowledged by
+ * then. */
 TEST_P(dcx_lost_steps, cancel_while_it_drains)
 {
     uct_ep_h dead = make_dead_eps(1)[0];

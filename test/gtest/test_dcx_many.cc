@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Many initiators, which are created when they are needed, and many endpoints,
- * which all progress, with every policy.
+ * Many initiators that are created on demand, and many endpoints that all make
+ * progress, with every policy
  */
 #include "dcx_end.h"
 #include "dcx_live_peer.h"
@@ -64,7 +64,7 @@ protected:
         return uct_ep_am_short(m_eps[i], 6, i, NULL, 0);
     }
 
-    /* A message that stands in line if it has to */
+    /* A message that becomes a pending request if needed */
     struct request {
         void init(uct_ep_h ep, uint64_t header)
         {
@@ -112,7 +112,8 @@ protected:
     std::vector<uct_ep_h>     m_eps;
 };
 
-/* --- initiators that come into being -------------------------------------- */
+/* --- creation of initiators
+ * ------------------------------------------------------- */
 
 TEST_P(dcx_many, created_when_needed)
 {
@@ -145,7 +146,7 @@ TEST_P(dcx_many, created_when_needed)
     flush();
     EXPECT_EQ(count + 1, m_live.headers.size());
 
-    /* completions of all queues are seen, also by those who wait for events */
+    /* completions of all queues are polled, also after a wait for events */
     unsigned before = dcis().num_dci;
     dcx_end end;
     dcx_deadline deadline;
@@ -174,8 +175,8 @@ TEST_P(dcx_many, created_when_needed)
     EXPECT_EQ(before, dcis().num_dci) << "they stay";
 }
 
-/* 1,000 endpoints, each with more than one message, and no progress: most of
- * them stand in line. All messages arrive, once, and those of one endpoint in
+/* 1,000 endpoints with several messages each, without progress: most of them
+ * become pending. All messages arrive, once, and those of one endpoint in
  * order. */
 TEST_P(dcx_many, stand_in_line)
 {
@@ -209,7 +210,7 @@ TEST_P(dcx_many, stand_in_line)
     }
 }
 
-/* None can be had beyond the third: everybody goes on with those. */
+/* No more than three can be created: all endpoints use these. */
 TEST_P(dcx_many, no_more_to_be_had)
 {
     const unsigned count = 50;
@@ -240,8 +241,8 @@ TEST_P(dcx_many, no_more_to_be_had)
     EXPECT_EQ(count + 3, m_live.headers.size());
 }
 
-/* Completion queues of this device hold what seven send queues of 64 blocks may
- * complete, and 16 more; eight would share one if they could. */
+/* Completion queues of this device have room for seven send queues of 64 blocks
+ * and 16 more entries; eight do not fit into one. */
 class dcx_many_small : public dcx_many {
 };
 

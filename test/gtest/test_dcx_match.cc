@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Tag matching by the device, through UCT: messages that match a posted buffer
- * and such that do not, rendezvous, and receives that are canceled.
+ * and messages that do not, rendezvous, and canceled receives
  */
 #include "dcx_match_bench.h"
 
@@ -141,8 +141,8 @@ TEST_P(dcx_tag, request)
     EXPECT_EQ(bytes(hdr.data(), hdr.size()), recv.header);
 }
 
-/* The buffer is too small: the user is to fetch it, as one that has matched
- * nothing, and cancels the receive that he finds for it. */
+/* The buffer is too small: the user has to fetch the data, as for an unexpected
+ * message, and cancels the receive that matches it. */
 TEST_P(dcx_tag, rndv_too_long)
 {
     dcx_tag_mem mem(m_dcx, 5000, 3);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages and rendezvous to peers that die, with every policy of
- * initiators; and such of senders that are killed.
+ * Tagged messages and rendezvous to peers that die, with every policy; and from
+ * senders that are killed
  */
 #include "dcx_match_bench.h"
 #include "dcx_shared_bench.h"
@@ -12,7 +12,8 @@
 
 namespace {
 
-/* --- peers that die, whoever has the initiators ---------------------------- */
+/* --- peers that die, with every policy
+ * --------------------------------------------- */
 
 class dcx_match_shared : public dcx_shared {
 protected:
@@ -35,8 +36,8 @@ protected:
         }
     }
 
-    /* An endpoint to a peer that goes with `count` requests of rendezvous that
-     * it has not looked at */
+    /* Creates an endpoint to a peer that dies with `count` rendezvous requests
+     * that it has not read. */
     uct_ep_h make_dying_ep(std::vector<dcx_end> &ends)
     {
         dcx_loop peer;
@@ -52,7 +53,7 @@ protected:
         return ep;
     }
 
-    /* Keepalive, until the endpoint has failed */
+    /* Checks the peer until the endpoint has failed. */
     void check_until_failed(uct_ep_h ep)
     {
         dcx_deadline deadline;
@@ -71,7 +72,7 @@ protected:
     tag_note   m_note_a;
 };
 
-/* Nothing is on the wire any more: keepalive tells. */
+/* Nothing is in flight any more: keepalive finds the death. */
 TEST_P(dcx_match_shared, dies_before_it_reads)
 {
     std::vector<dcx_end> ends(20);
@@ -91,8 +92,8 @@ TEST_P(dcx_match_shared, dies_before_it_reads)
     EXPECT_EQ(std::vector<uint64_t>{5}, m_note_a.tags);
 }
 
-/* The endpoint is destroyed in the completion of the first one that fails: the
- * others end there. */
+/* The endpoint is destroyed in the completion of its first failed operation:
+ * the others end there. */
 TEST_P(dcx_match_shared, destroyed_when_it_fails)
 {
     std::vector<dcx_end> ends(5);
@@ -116,7 +117,7 @@ TEST_P(dcx_match_shared, destroyed_when_it_fails)
     EXPECT_EQ(0u, m_dcx->errors.size());
 }
 
-/* The user gives the endpoint up: by uct_ep_invalidate(), by a flush */
+/* The user cancels the endpoint, by uct_ep_invalidate() or by a flush. */
 TEST_P(dcx_match_shared, given_up)
 {
     for (bool by_flush : {false, true}) {
@@ -144,13 +145,13 @@ TEST_P(dcx_match_shared, given_up)
     }
 }
 
-/* All kinds to a peer that lives, and to one that dies: what is to the first one
- * arrives once and in order, and its rendezvous end well. */
+/* All kinds of messages to a live peer, and to one that dies: messages to the
+ * live one arrive once and in order, and its rendezvous succeed. */
 TEST_P(dcx_match_shared, dead_beside_live)
 {
     constexpr unsigned rounds = 15, count = 20;
     std::list<dcx_end> good;
-    dcx_end none; /* of what was copied nobody is told */
+    dcx_end none; /* copied messages have no completion */
     uint64_t sent  = 0;
     auto send_good = [&](tag_kind kind, uct_ep_h ep, uct_tag_t tag) {
         if (kind >= ZCOPY) {
@@ -178,7 +179,7 @@ TEST_P(dcx_match_shared, dead_beside_live)
                 m_dcx->errors.empty()) {
                 tag_kind kind = (tag_kind)((i - round + round) % NUM_KINDS);
 
-                /* it may fail any time */
+                /* it may fail at any time */
                 post([&] {
                     ucs_status_t status = m_source.send(kind, dead, 1,
                                                         bad[i - round]);
@@ -221,7 +222,7 @@ TEST_P(dcx_match_shared, dead_beside_live)
     EXPECT_EQ(numbers(sent), m_note_a.tags);
 }
 
-/* Requests in line, of both kinds in turn: nobody overtakes. */
+/* Pending requests of both kinds alternate: none overtakes another. */
 TEST_P(dcx_match_shared, one_line_for_both_kinds)
 {
     std::list<dcx_pending_call> line;
@@ -263,10 +264,11 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_match_shared,
 INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared,
                          testing::Values("dcs", "rand"), dcx_policy_name);
 
-/* --- processes that are killed --------------------------------------------- */
+/* --- killed processes
+ * --------------------------------------------------------------- */
 
-/* Another process, which is told by bytes what to do, and says by others what it
- * has done. To be started before the test opens the device itself. */
+/* Another process; bytes from the parent control it, and others report its
+ * state. Start it before the test opens the device. */
 class tag_child {
 public:
     explicit tag_child(const std::function<void(tag_child&)> &body)
@@ -348,7 +350,7 @@ class dcx_match_killed : public testing::TestWithParam<int> {
 protected:
     static constexpr size_t LENGTH = 1 << 20;
 
-    /* The child first */
+    /* Starts the child first. */
     void open(const std::function<void(tag_child&, dcx_loop&)> &body)
     {
         m_child = std::make_unique<tag_child>([=](tag_child &child) {
@@ -396,7 +398,7 @@ protected:
         EXPECT_EQ(UCS_INPROGRESS, m_source->send(RNDV, m_ep, 5, end));
     }
 
-    /* It fails by keepalive. */
+    /* Expects a failure found by keepalive. */
     void expect_failure(dcx_end &end)
     {
         progress_until([&] {
@@ -407,7 +409,7 @@ protected:
         EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, end.status);
     }
 
-    /* Sends one rendezvous when it is told to */
+    /* Sends one rendezvous on each command. */
     static void send_to_parent(tag_child &child, dcx_loop &loop)
     {
         uct_ep_h ep = child.hear_addr(loop);
@@ -427,7 +429,7 @@ protected:
     uct_ep_h                    m_ep = NULL;
 };
 
-/* It has not looked at the request. */
+/* The receiver has not read the request. */
 TEST_P(dcx_match_killed, receiver_with_a_request)
 {
     dcx_end end;
@@ -440,8 +442,8 @@ TEST_P(dcx_match_killed, receiver_with_a_request)
     expect_failure(end);
 }
 
-/* The request has matched: its device is to read, or has read. Whatever comes
- * first, the rendezvous ends. */
+/* The request has matched: the receiver's device reads, or has read. In any
+ * order of events the rendezvous ends. */
 TEST_P(dcx_match_killed, receiver_that_has_matched)
 {
     dcx_end end;
@@ -465,11 +467,11 @@ TEST_P(dcx_match_killed, receiver_that_has_matched)
     }
 }
 
-/* A device that is not late would have read at once. On a machine that is busy
- * the late one may have read before the child is killed: then once more. */
+/* Needs a late device: others would read at once. On a busy machine a late one,
+ * too, may read before the child is killed; the test then repeats. */
 class dcx_match_orphan : public dcx_match_killed {
 protected:
-    /* @return false if the message has come */
+    /* @return false if the message has arrived */
     bool begin(std::unique_ptr<dcx_tag_recv> &recv)
     {
         recv.reset();
@@ -483,7 +485,7 @@ protected:
     }
 };
 
-/* Its memory is gone while our device reads it. */
+/* The sender's memory disappears while our device reads it. */
 TEST_P(dcx_match_orphan, sender)
 {
     std::unique_ptr<dcx_tag_recv> recv;
@@ -498,7 +500,7 @@ TEST_P(dcx_match_orphan, sender)
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, recv->status);
     EXPECT_EQ(5u, recv->tag);
 
-    /* entry and device go on */
+    /* entry and device still work */
     dcx_tag_recv next(*m_dcx, 100);
     tag_source source(*m_dcx);
     dcx_end end;
@@ -510,7 +512,7 @@ TEST_P(dcx_match_orphan, sender)
     EXPECT_EQ(UCS_OK, next.status);
 }
 
-/* ... which the user had canceled: he hears once. */
+/* The user had canceled it: one completion. */
 TEST_P(dcx_match_orphan, sender_of_a_canceled_one)
 {
     std::unique_ptr<dcx_tag_recv> recv;
@@ -538,7 +540,7 @@ int main(int argc, char **argv)
     auto env = dcx_shared_env();
 
     env.push_back({"UCX_DCX_TM_ENABLE", "y"});
-    env.push_back({"UCX_LOG_LEVEL", "fatal"}); /* peers that die are logged */
+    env.push_back({"UCX_LOG_LEVEL", "fatal"}); /* deaths of peers are logged */
     auto late = env, very_late = env;
 
     late.push_back({"SOFTHCA_DELAY", "50"});

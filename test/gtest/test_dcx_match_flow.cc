@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What holds for active messages holds for tagged ones: flow control, sleep, and
- * peers with other options; and what is short: memory, places of the list, a
- * command queue that fails.
+ * Properties of active messages that tagged ones share: flow control, sleep,
+ * and peers with other options; and missing resources: memory, entries of the
+ * list, a command queue that fails
  */
 #include "dcx_tag_source.h"
 #include "devx_bench.h"
@@ -12,7 +12,7 @@
 #include <memory>
 #include <poll.h>
 
-/* In the place of libucs' function: no pool grows once that is asked for. */
+/* Replaces libucs' function: on request no pool grows. */
 static bool has_no_more_memory;
 
 extern "C" ucs_status_t
@@ -28,7 +28,7 @@ namespace {
 
 class dcx_match_base : public testing::TestWithParam<int> {
 protected:
-    /* Opened while a variable has that value */
+    /* Opens an interface while a variable has this value. */
     static std::unique_ptr<dcx_loop>
     open_with(const char *name, const char *value)
     {
@@ -64,14 +64,15 @@ protected:
 
 /* --- flow control ---------------------------------------------------------- */
 
-/* No sender tries again when the receiver has no buffer: a message too much is
+/* Senders do not retry when the receiver has no buffer: one message too many is
  * an error of its endpoint. */
 class dcx_match_fc : public dcx_match_base {
 protected:
-    /* Kinds in turn, and such with active messages in between */
+    /* Kinds in turn, and the same with active messages in between */
     static constexpr int ALL = NUM_KINDS, WITH_AM = NUM_KINDS + 1;
 
-    /* An endpoint that sends numbered messages, in line when it has to */
+    /* An endpoint that sends numbered messages, by pending requests if
+     * needed */
     struct sender {
         sender(dcx_loop &from, dcx_loop &to, unsigned id, int kind) :
             ep(from.make_ep(to)), source(from), id(id), kind(kind)
@@ -184,11 +185,11 @@ protected:
     unsigned                     m_total = 0;
 };
 
-/* Each kind takes a credit, and without one waits for a grant. */
+/* Each kind needs a credit, and without one waits for a grant. */
 TEST_P(dcx_match_fc, receiver_stands_still)
 {
     for (int kind = 0; kind <= WITH_AM; kind++) {
-        m_a.flush(); /* so that the only initiator is to be had */
+        m_a.flush(); /* so that the only initiator is available */
         sender &sender   = add(kind);
         unsigned credits = dcx_peek_credits(sender.ep), before = m_total;
         dcx_deadline deadline;
@@ -209,7 +210,8 @@ TEST_P(dcx_match_fc, receiver_stands_still)
     }
 }
 
-/* All kinds from many endpoints to one that receives rarely: thousands */
+/* Thousands of messages of all kinds from many endpoints to a receiver that
+ * seldom makes progress */
 TEST_P(dcx_match_fc, many_endpoints)
 {
     unsigned calls = 0;
@@ -225,7 +227,7 @@ TEST_P(dcx_match_fc, many_endpoints)
     });
 }
 
-/* Those that match take credits, too, and get grants. */
+/* Messages that match need credits, too, and get grants. */
 TEST_P(dcx_match_fc, expected)
 {
     constexpr unsigned count = 600;
@@ -258,8 +260,8 @@ TEST_P(dcx_match_fc, expected)
     });
 }
 
-/* The ends of rendezvous take buffers of the sender without a credit: more of
- * them than it has, while it does not progress */
+/* The ends of rendezvous use buffers of the sender without a credit: here more
+ * than it has, while it makes no progress. */
 TEST_P(dcx_match_fc, more_ends_than_buffers)
 {
     constexpr unsigned count = 60;
@@ -280,7 +282,7 @@ TEST_P(dcx_match_fc, more_ends_than_buffers)
         deadline.check("credits");
         uct_worker_progress(m_b.worker);
         if (i < 2) {
-            continue; /* the two that it begins with */
+            continue; /* the first two */
         }
         uct_iface_progress(many->iface);
     }
@@ -299,7 +301,8 @@ INSTANTIATE_TEST_SUITE_P(one_dci, dcx_match_fc, testing::Values(0));
 class dcx_match_options : public dcx_match_base {
 };
 
-/* Active messages go both ways; tagged ones are refused, with a line. */
+/* Active messages work in both directions; tagged ones are refused, with a
+ * line. */
 TEST_P(dcx_match_options, peer_without)
 {
     dcx_loop with;
@@ -338,7 +341,7 @@ TEST_P(dcx_match_options, peer_without)
     EXPECT_EQ("", m_log.take());
 }
 
-/* Longer than the peer's buffers: refused. What is shorter arrives, matched or
+/* Longer than the peer's buffers: refused. Shorter messages arrive, matched or
  * not. */
 TEST_P(dcx_match_options, peer_with_smaller_buffers)
 {
@@ -374,10 +377,11 @@ TEST_P(dcx_match_options, peer_with_smaller_buffers)
     EXPECT_EQ("", m_log.take());
 }
 
-/* --- what is short --------------------------------------------------------- */
+/* --- missing resources
+ * --------------------------------------------------------------- */
 
-/* No memory for what an operation needs; its initiator, the only one, is to be
- * had again. */
+/* No memory for an operation; its initiator, the only one, is available
+ * again. */
 TEST_P(dcx_match_options, no_memory)
 {
     std::vector<dcx_end> ends(4000);
@@ -420,7 +424,7 @@ TEST_P(dcx_match_options, no_memory)
     uct_ep_destroy(other);
 }
 
-/* The list has as many places as it says, and all of them again when they are
+/* The list has as many entries as reported, and all of them again when they are
  * free. */
 TEST_P(dcx_match_options, list_is_full)
 {
@@ -455,8 +459,8 @@ TEST_P(dcx_match_options, list_is_full)
     }
 }
 
-/* The command queue fails: nothing is posted any more, what is canceled ends, and
- * so does what was not appended; messages go on. */
+/* The command queue fails: no receive can be posted, canceled ones end, and so
+ * do those that were not appended; messages still arrive. */
 TEST_P(dcx_match_options, command_queue_fails)
 {
     dcx_loop dcx;
@@ -481,7 +485,7 @@ TEST_P(dcx_match_options, command_queue_fails)
     EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, third.post(4));
 
-    /* what is in the list may still match, and gives no place back */
+    /* entries in the list may still match, and are not freed */
     while (source.send(SHORT, dcx.ep, 1, end) != UCS_OK) {
         uct_worker_progress(dcx.worker);
     }
@@ -504,7 +508,7 @@ INSTANTIATE_TEST_SUITE_P(options, dcx_match_options, testing::Values(0));
 
 /* --- sleep ----------------------------------------------------------------- */
 
-/* A process that does nothing but sleep and progress when it is woken */
+/* A process that only sleeps, and makes progress when it is woken */
 class dcx_match_sleep : public dcx_match_base {
 protected:
     ~dcx_match_sleep()
@@ -515,7 +519,8 @@ protected:
         EXPECT_EQ("", m_log.take());
     }
 
-    /* Sleeps until 'done', woken by 'events' alone; the peer sleeps for ever. */
+    /* Sleeps until 'done', woken by 'events' alone; the peer is not
+     * progressed. */
     template <typename F>
     void sleep_until(dcx_loop &loop, unsigned events, F done)
     {
@@ -539,7 +544,7 @@ protected:
         }
     }
 
-    /* All of this has come and gone: 'loop' would sleep. */
+    /* Waits until all operations have ended: 'loop' may sleep. */
     void quiesce(dcx_loop &loop, unsigned events = UCT_EVENT_RECV)
     {
         dcx_deadline deadline;
@@ -556,13 +561,13 @@ protected:
     }
 
     dcx_loop   m_dcx, m_peer;
-    uct_ep_h   m_ep = m_peer.make_ep(m_dcx); /* peer to us */
+    uct_ep_h   m_ep = m_peer.make_ep(m_dcx); /* from the peer to us */
     tag_source m_source{m_peer};
     unsigned   m_wakes = 0;
-    std::list<dcx_end> m_ends; /* of rendezvous that nobody answers, too */
+    std::list<dcx_end> m_ends; /* also for rendezvous without an answer */
 };
 
-/* ... and each kind of message, expected or not */
+/* Each kind of message, expected or not */
 TEST_P(dcx_match_sleep, message)
 {
     tag_note note(m_dcx);
@@ -590,8 +595,8 @@ TEST_P(dcx_match_sleep, message)
     }
 }
 
-/* Of one rendezvous after the other: its data that arrives later than the match
- * at the receiver, and its FIN at the sender */
+/* One rendezvous after the other: the receiver's data, which arrives later than
+ * the match, and the sender's FIN wake it */
 TEST_P(dcx_match_sleep, rendezvous)
 {
     for (unsigned i = 0; i < 50; i++) {
@@ -629,7 +634,7 @@ TEST_P(dcx_match_sleep, end_of_a_cancel)
     }
 }
 
-/* What was told to sleep is woken by each: armed first, sent then */
+/* Each event wakes a process that has armed before it */
 TEST_P(dcx_match_sleep, is_woken)
 {
     struct pollfd poll_fd = {};
@@ -667,8 +672,8 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_sleep, testing::Values(1));
 
 int main(int argc, char **argv)
 {
-    /* A request that is sent again takes a buffer, too, after eight of these times:
-     * more than a receiver stands still on a busy machine, under valgrind. */
+    /* A repeated request uses a buffer, too, after eight of these times: longer
+     * than a receiver pauses on a busy machine under valgrind. */
     const std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_RNR_RETRY_COUNT", "0"},
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_FC_WINDOW", "8"},
