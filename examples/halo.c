@@ -330,7 +330,7 @@ static void halo_close(struct halo *halo)
     net_close(&halo->net);
 }
 
-/* --- main -------------------------------------------------------------- */
+/* --- main ----------------------------------------------------------------- */
 
 /* Checks the arguments. MPI_Bcast() counts the cells by an int, and so do the
  * sizes of a box, which include two ghost cells in each dimension. */

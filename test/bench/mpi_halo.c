@@ -153,8 +153,7 @@ static void exchange_packed(void *arg)
     }
 }
 
-/* --- check
- * -------------------------------------------------------------------- */
+/* --- check ---------------------------------------------------------------- */
 
 /* Value of a cell of the side's box, 1 to n in each dimension */
 static double value(int side, int x, int y, int z)
@@ -228,8 +227,7 @@ static void check(job_t *job)
     for_each_cell(job, check_cell);
 }
 
-/* --- measurement
- * -------------------------------------------------------------- */
+/* --- measurement ---------------------------------------------------------- */
 
 static void print(const job_t *job)
 {

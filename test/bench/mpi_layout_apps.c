@@ -250,8 +250,7 @@ static MPI_Datatype nas_mg_z(size_t *blocks_p)
     return app_box(&box, MPI_DOUBLE, blocks_p);
 }
 
-/* --- lists of indices
- * ---------------------------------------------------------- */
+/* --- lists of indices ----------------------------------------------------- */
 
 /* Picks 'count' of 'all' at random, ascending. Returns the number of contiguous
  * runs. */

@@ -161,8 +161,7 @@ static void exchange_packed(void *arg)
     to_and_fro(arg, send_packed, receive_packed);
 }
 
-/* --- check
- * -------------------------------------------------------------------- */
+/* --- check ---------------------------------------------------------------- */
 
 static char pattern(size_t i)
 {
@@ -250,8 +249,7 @@ static int check(job_t *job)
     return !refused;
 }
 
-/* --- measurement
- * -------------------------------------------------------------- */
+/* --- measurement ---------------------------------------------------------- */
 
 static void print(const job_t *job)
 {

@@ -135,8 +135,7 @@ static void unpack(const struct run *run)
 }
 
 
-/* --- collection
- * ------------------------------------------------------------------- */
+/* --- collection ----------------------------------------------------------- */
 
 /* Returns ticks of this thread without the device's. */
 static double own_ticks(const struct run *run)

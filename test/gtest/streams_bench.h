@@ -194,7 +194,7 @@ public:
     }
 
     /* Command of mlx5dv_dci_stream_id_reset(): mlx5_ifc.h, rts2rts_qp_in with
-     * qpc_ext. @return as that function; out[0] is the status of the device. */
+     * qpc_ext. @return as this function; out[0] is the status of the device. */
     std::vector<uint8_t> reset_in(uint16_t stream) const
     {
         std::vector<uint8_t> in(464);

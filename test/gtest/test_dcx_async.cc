@@ -153,8 +153,7 @@ protected:
     uct_rkey_bundle_t    m_rkey;
 };
 
-/* --- raised by the device
- * ------------------------------------------------------ */
+/* --- raised by the device ------------------------------------------------- */
 
 class dcx_async_port : public dcx_async,
                        public testing::WithParamInterface<int> {
@@ -301,8 +300,7 @@ TEST_P(dcx_async_queues, every_kind)
 
 INSTANTIATE_TEST_SUITE_P(queues, dcx_async_queues, testing::Values(0));
 
-/* --- the file
- * ------------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------- */
 
 class dcx_async_off : public dcx_async,
                       public testing::WithParamInterface<int> {

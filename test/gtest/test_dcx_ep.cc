@@ -189,8 +189,7 @@ TEST_P(dcx_ep, pending_fails_without_credits)
     m_dcx.flush();
 }
 
-/* --- canceled
- * ------------------------------------------------------------------- */
+/* --- canceled ------------------------------------------------------------- */
 
 TEST_P(dcx_ep, invalidated)
 {

@@ -54,8 +54,7 @@ protected:
     uct_rkey_t m_rkey;
 };
 
-/* --- endpoints that are destroyed in a callback
- * ---------------------------------- */
+/* --- endpoints that are destroyed in a callback --------------------------- */
 
 /* More operations of A are outstanding, zero-copy: they end at once, and B gets
  * the initiator. */
@@ -120,8 +119,7 @@ TEST_F(dcx_iface, destroy_in_flush)
     uct_ep_destroy(other);
 }
 
-/* --- reported sizes, refused input
- * ------------------------------------------------ */
+/* --- reported sizes, refused input ---------------------------------------- */
 
 TEST_F(dcx_iface, sizes)
 {

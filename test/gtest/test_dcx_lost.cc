@@ -181,8 +181,7 @@ TEST_P(dcx_lost, bad_memory)
     }
 }
 
-/* --- memory of a destroyed endpoint
- * ---------------------------------------------- */
+/* --- memory of a destroyed endpoint --------------------------------------- */
 
 /* A peer with few buffers that makes no progress, and its messages */
 class dcx_lost_memory : public dcx_lost {
@@ -333,8 +332,7 @@ TEST_P(dcx_resets, leave_no_completions)
     expect_works(m_a);
 }
 
-/* --- fences of endpoints without streams
- * ------------------------------------------ */
+/* --- fences of endpoints without streams ---------------------------------- */
 
 class dcx_lost_fence : public dcx_lost {
 protected:
@@ -411,8 +409,7 @@ TEST_P(dcx_lost_fence, passes_to_next)
     EXPECT_TRUE(is_last_put_fenced());
 }
 
-/* --- one completion per call of progress
- * ------------------------------------------ */
+/* --- one completion per call of progress ---------------------------------- */
 
 class dcx_lost_steps : public dcx_lost {
 };

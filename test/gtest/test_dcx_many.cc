@@ -112,8 +112,7 @@ protected:
     std::vector<uct_ep_h>     m_eps;
 };
 
-/* --- creation of initiators
- * ------------------------------------------------------- */
+/* --- creation of initiators ----------------------------------------------- */
 
 TEST_P(dcx_many, created_when_needed)
 {

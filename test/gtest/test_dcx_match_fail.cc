@@ -12,8 +12,7 @@
 
 namespace {
 
-/* --- peers that die, with every policy
- * --------------------------------------------- */
+/* --- peers that die, with every policy ------------------------------------ */
 
 class dcx_match_shared : public dcx_shared {
 protected:
@@ -264,8 +263,7 @@ INSTANTIATE_TEST_SUITE_P(any, dcx_match_shared,
 INSTANTIATE_TEST_SUITE_P(late, dcx_match_shared,
                          testing::Values("dcs", "rand"), dcx_policy_name);
 
-/* --- killed processes
- * --------------------------------------------------------------- */
+/* --- killed processes ----------------------------------------------------- */
 
 /* Another process; bytes from the parent control it, and others report its
  * state. Start it before the test opens the device. */

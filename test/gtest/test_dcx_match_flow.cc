@@ -377,8 +377,7 @@ TEST_P(dcx_match_options, peer_with_smaller_buffers)
     EXPECT_EQ("", m_log.take());
 }
 
-/* --- missing resources
- * --------------------------------------------------------------- */
+/* --- missing resources ---------------------------------------------------- */
 
 /* No memory for an operation; its initiator, the only one, is available
  * again. */

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The list of tagged buffers that the device has, at its limits: full, drained,
- * flooded, canceled while a message comes; and the end of endpoints and
- * interfaces while a rendezvous is under way. The sender is an interface of its
- * own, so that the receiving one may be left alone.
+ * The device's list of tagged buffers at its limits: full, drained, flooded,
+ * canceled while a message arrives; and the end of endpoints and interfaces
+ * during a rendezvous. The sender is an interface of its own, so that the
+ * receiver need not make progress.
  */
 #include "dcx_match_bench.h"
 
@@ -44,7 +44,7 @@ protected:
         }
     }
 
-    /* ... and of both */
+    /* Progress of both */
     template <typename F> void both_until(F done)
     {
         dcx_deadline deadline;
@@ -56,7 +56,7 @@ protected:
         }
     }
 
-    /* Neither does anything for a while. */
+    /* Makes progress for a while without calls. */
     void settle()
     {
         dcx_deadline deadline;
@@ -78,13 +78,13 @@ protected:
         return getenv("SOFTHCA_DELAY") != NULL;
     }
 
-    /* Sends by the far interface; only that is progressed */
+    /* Sends from the far interface, with progress of that alone. */
     ucs_status_t far_try(uct_tag_t tag, const void *data, size_t length)
     {
         return uct_ep_tag_eager_short(m_far_ep, tag, data, length);
     }
 
-    /* Until it has room; both are progressed */
+    /* Calls until there is room, with progress of both. */
     template <typename F> void far_retry(F call)
     {
         dcx_deadline deadline;
@@ -110,7 +110,8 @@ protected:
         });
     }
 
-    /* It is in the receive queue of the other side, which has seen nothing. */
+    /* Waits until the message is in the receive queue of the other side, which
+     * has not polled it. */
     void far_send_arrived(uct_tag_t tag, dcx_tag_mem &mem)
     {
         dcx_end end;
@@ -129,8 +130,8 @@ protected:
                                      &end.comp);
     }
 
-    /* As many buffers as the list takes, and no more, all of one tag; a message
-     * for each of them comes in order. */
+    /* Posts as many buffers as the list takes, all of one tag; a
+     * message for each of them arrives in order. */
     void fill_and_drain(uct_tag_t tag)
     {
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -163,11 +164,11 @@ protected:
     uct_ep_h m_far_ep;
 };
 
-/* What needs some receives at a time */
+/* Tests that need some receives at a time */
 class dcx_long_list : public dcx_list {
 };
 
-/* ... or a sender that is not held up without progress */
+/* Tests whose sender must not wait for progress of the receiver */
 class dcx_no_fc : public dcx_list {
 };
 
@@ -180,7 +181,7 @@ TEST_P(dcx_list, full_and_drained)
     }
 }
 
-/* Bits that the mask leaves out do not count, in whichever of the tags */
+/* Bits that the mask leaves out do not count, in either tag. */
 TEST_P(dcx_list, mask_leaves_bits_out)
 {
     dcx_tag_recv recv(m_dcx, 64);
@@ -214,8 +215,8 @@ TEST_P(dcx_long_list, wildcard_between_exact_tags)
     }
 }
 
-/* One receive stays while tens of thousands come and go behind it: nothing the
- * interface remembers of its post is of use any more. */
+/* One receive stays posted while tens of thousands come and go after it: what
+ * the interface stored when it was posted is out of date. */
 TEST_P(dcx_long_list, old_receive)
 {
     const unsigned steps = is_late() ? 200 : 40000;
@@ -241,8 +242,9 @@ TEST_P(dcx_long_list, old_receive)
     }
 }
 
-/* The device is told of each of them, by operations on the list that belong to
- * no receive. A receive that is never matched stays there all the time. */
+/* Tells the device the number of unexpected messages again and again, by
+ * operations on the list that belong to no receive. One receive stays posted
+ * without a match. */
 TEST_P(dcx_list, told_of_many)
 {
     const unsigned count = is_late() ? 300 : 10000;
@@ -268,8 +270,8 @@ TEST_P(dcx_list, told_of_many)
 
 /* --- unexpected messages -------------------------------------------------- */
 
-/* The receiver does nothing, until the sender can do no more. The count that the
- * device has of them, of 16 bits, passes the middle, then the end. */
+/* The receiver makes no progress until the sender cannot send. The device's
+ * count of messages, of 16 bits, passes its middle, then its end. */
 TEST_P(dcx_list, floods)
 {
     uint64_t sent = 0, got = 0;
@@ -299,11 +301,11 @@ TEST_P(dcx_list, floods)
     };
     flood(is_late() ? 1500 : 40000);
     flood(is_late() ? 3000 : 70000);
-    EXPECT_EQ("", log.take()); /* the device says when a count is lost */
+    EXPECT_EQ("", log.take()); /* the device logs a lost count */
 }
 
-/* Until the user has been handed what is unexpected, the device matches nothing
- * that was posted since that came, but what was posted before. */
+/* Until the user has the unexpected messages, the device matches receives
+ * posted before them, and none posted after. */
 TEST_P(dcx_long_list, posted_behind_unexpected)
 {
     dcx_tag_mem mem(m_dcx, 32, 1), far_mem(m_far, 32, 1);
@@ -324,8 +326,8 @@ TEST_P(dcx_long_list, posted_behind_unexpected)
     expect_received(behind, 6, 0, mem);
 }
 
-/* Buffers that the user keeps are replaced, and are his until he gives them
- * back. */
+/* Buffers that the user keeps are replaced, and are the user's until
+ * released. */
 TEST_P(dcx_list, kept_buffers)
 {
     const unsigned total = is_late() ? 100 : 3000;
@@ -361,10 +363,10 @@ TEST_P(dcx_list, kept_buffers)
     fill_and_drain(6);
 }
 
-/* --- what UCP does: receives and messages find each other ----------------- */
+/* --- as UCP: receives and messages match in order ------------------------- */
 
-/* Receives that the device does not take wait here, and so do those behind
- * them. Messages that match none do, too. */
+/* Receives that the device does not accept wait here, and so do all later ones.
+ * Messages that match none wait, too. */
 class dcx_pairs : public dcx_list {
 protected:
     struct pair_recv : dcx_tag_recv {
@@ -372,7 +374,7 @@ protected:
 
         uct_tag_t want = 0, mask = 0;
         bool is_posted = false;
-        int message    = -1; /* that has found it */
+        int message    = -1; /* message that has matched */
     };
 
     dcx_pairs()
@@ -432,7 +434,8 @@ protected:
         recv.is_posted = (recv.dcx_tag_recv::post(tag, mask) == UCS_OK);
     }
 
-    /* Messages that have come: in receives, or waiting */
+    /* Returns the number of messages that have arrived, in receives or
+     * waiting. */
     size_t num_come() const
     {
         return m_waiting.size() +
@@ -443,7 +446,7 @@ protected:
                              });
     }
 
-    /* Whoever comes first gets the first that is left. */
+    /* Each message matches the first free receive. */
     std::vector<int> reference(const std::vector<uct_tag_t> &tags) const
     {
         std::vector<int> places(m_recvs.size(), -1);
@@ -512,12 +515,12 @@ TEST_P(dcx_pairs, order_of_mpi)
 
 /* --- cancel --------------------------------------------------------------- */
 
-/* One thread sends as many messages as it is allowed to. */
+/* A thread sends as many messages as the main thread allows. */
 class dcx_cancel : public dcx_list {
 protected:
     enum kind { SHORT, LONG, RNDV, NUM_KINDS };
 
-    /* What the main thread says of the last message */
+    /* State of the last message, set by the main thread */
     enum { UNKNOWN, MATCHED, UNEXPECTED };
 
     ~dcx_cancel()
@@ -525,8 +528,8 @@ protected:
         stop();
     }
 
-    /* The data of the shortest may lie in its completion, where nobody looks
-     * who has canceled by force. */
+    /* @shortest: data of the shortest message may be in its completion, which
+     *     is not read after a cancel by force. */
     void start(unsigned count, size_t shortest)
     {
         m_length[SHORT] = shortest;
@@ -556,7 +559,7 @@ protected:
             ucs_status_t status = recv.post(i);
 
             EXPECT_NE(UCS_ERR_ALREADY_EXISTS, status);
-            return status != UCS_ERR_EXCEEDS_LIMIT; /* it is being removed */
+            return status != UCS_ERR_EXCEEDS_LIMIT; /* still being removed */
         });
         return recv;
     }
@@ -617,7 +620,7 @@ protected:
         }
     }
 
-    /* It may be sent now, and this waits as long as it likes. */
+    /* Allows the next message, and waits for a random time. */
     void race(unsigned i, std::mt19937 &random)
     {
         m_said    = UNKNOWN;
@@ -670,7 +673,7 @@ TEST_P(dcx_cancel, races_with_match)
         if (!recv.has_ended()) {
             is_canceled = true;
             EXPECT_EQ(UCS_OK, recv.cancel(false));
-            /* what is canceled by force afterwards is removed once */
+            /* after a cancel by force it must be removed only once */
         }
         progress_until([&] {
             std::this_thread::yield();
@@ -698,8 +701,8 @@ TEST_P(dcx_cancel, races_with_match)
     fill_and_drain(count + 1);
 }
 
-/* Who cancels by force hears nothing. The message is in the buffer, if that was
- * first, or unexpected. The buffer is posted again at once. */
+/* A cancel by force has no completion. The message is in the buffer if it came
+ * first, else unexpected. The buffer is posted again at once. */
 TEST_P(dcx_cancel, by_force_races_with_match)
 {
     const unsigned count = is_late() ? 1500 : 3000;
@@ -743,7 +746,7 @@ TEST_P(dcx_cancel, by_force_races_with_match)
     fill_and_drain(count + 1);
 }
 
-/* A callback may post, cancel and destroy what it likes. */
+/* A callback may post, cancel and destroy. */
 TEST_P(dcx_long_list, callbacks_do_everything)
 {
     dcx_tag_mem mem(m_dcx, 5000, 3), far_mem(m_far, 5000, 3);
@@ -783,8 +786,8 @@ TEST_P(dcx_long_list, callbacks_do_everything)
 
 /* --- rendezvous ----------------------------------------------------------- */
 
-/* By default no buffer is given to the device that a message could be too long
- * for, or that a request of a rendezvous has no room in. */
+/* By default no buffer is posted to the device that is too short for any eager
+ * message or for a rendezvous request. */
 TEST_P(dcx_list, shortest_receive)
 {
     const auto &cap = m_dcx.attr.cap.tag;
@@ -797,8 +800,8 @@ TEST_P(dcx_list, shortest_receive)
                                          cap.rndv.max_hdr - 2);
 }
 
-/* A rendezvous of one byte too much is not put into the buffer, but its request
- * is; behind the buffer there is nothing of either. */
+/* A rendezvous that is one byte too long is not written to the buffer, but its
+ * request is. Nothing is written after the buffer. */
 TEST_P(dcx_list, rndv_into_shortest_buffer)
 {
     for (size_t room : {(size_t)64, (size_t)100, (size_t)4096}) {
@@ -835,9 +838,8 @@ TEST_P(dcx_list, rndv_into_shortest_buffer)
     }
 }
 
-/* Nobody wants it any more when it turns out that the device has left a rendezvous
- * to the user: a buffer in which the request lies is not read, be it one piece or
- * several. */
+/* The device leaves a rendezvous to the user after the receive was canceled: a
+ * buffer that holds the request, in one piece or several, is not read. */
 TEST_P(dcx_list, rndv_into_canceled_buffer)
 {
     const bool is_inline = getenv("UCX_DCX_RX_INLINE") == NULL;
@@ -870,9 +872,10 @@ TEST_P(dcx_list, rndv_into_canceled_buffer)
     }
 }
 
-/* --- the end of things ---------------------------------------------------- */
+/* --- end of endpoints and interfaces -------------------------------------- */
 
-/* Nobody wants the rendezvous: flushes end, and the endpoint's end is its. */
+/* The rendezvous stays unexpected: flushes end, and its operation ends with the
+ * endpoint. */
 TEST_P(dcx_list, ends_while_unexpected)
 {
     dcx_tag_mem mem(m_far, 20000);
@@ -903,8 +906,8 @@ TEST_P(dcx_list, ends_while_unexpected)
     EXPECT_EQ(UCS_ERR_CANCELED, second.status);
 }
 
-/* The FIN is there, but not seen: the endpoint ends before, and the next one's
- * rendezvous is not taken for it. */
+/* The FIN has arrived but was not polled when the endpoint ends. It must not
+ * end the rendezvous of the next endpoint. */
 TEST_P(dcx_list, late_fin)
 {
     dcx_tag_mem mem(m_far, 20000, 4);
@@ -933,7 +936,7 @@ TEST_P(dcx_list, late_fin)
     }
 }
 
-/* ... not even if it has the same place in the table */
+/* The same if it has the same entry in the table */
 TEST_P(dcx_no_fc, later_fin)
 {
     const unsigned table = 64; /* UCT_DCX_TM_RNDV_LENGTH */
@@ -965,8 +968,8 @@ TEST_P(dcx_no_fc, later_fin)
     EXPECT_EQ(1u, ends[table].count);
 }
 
-/* All sorts of things are under way when an interface is closed, that of the
- * sender or that of the receiver. What has been posted ends. */
+/* Various operations are in progress when the sender's or the receiver's
+ * interface is closed. All posted operations end. */
 TEST_P(dcx_list, close)
 {
     const unsigned rounds = is_late() ? 10 : 40;
@@ -1012,8 +1015,8 @@ TEST_P(dcx_list, close)
         mem.reset();
         loop.reset();
 
-        /* the peer is gone: the receive has matched and ends, or may be
-         * taken back */
+        /* the peer is gone: the receive has matched and ends, or can be
+         * canceled */
         if (!recv.has_ended()) {
             EXPECT_EQ(UCS_OK, recv.cancel(false));
         }
@@ -1026,7 +1029,8 @@ TEST_P(dcx_list, close)
     fill_and_drain(100);
 }
 
-/* An interface that is closed with an endpoint left ends what waits there. */
+/* An interface that is closed with an endpoint left ends its waiting
+ * operations. */
 TEST_P(dcx_list, close_with_endpoint_left)
 {
     std::unique_ptr<dcx_loop> loop(new dcx_loop);
@@ -1067,7 +1071,7 @@ int main(int argc, char **argv)
 {
     return hca_test_main(argc, argv, {
         {"base", {{"UCX_DCX_TM_ENABLE", "y"}}},
-        /* and doorbells of eight bytes, where nothing can be pushed */
+        /* with doorbells of eight bytes, on a device without pushes */
         {"roce", {{"UCX_DCX_TM_ENABLE", "y"}, {"SOFTHCA_LINK", "roce"},
                   {"SOFTHCA_HAS", "tm_roce"},
                   {"SOFTHCA_LACKS", "wc"}, {"UCX_DCX_RX_INLINE", "0"}}},
@@ -1075,7 +1079,7 @@ int main(int argc, char **argv)
         {"one", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "1"}}},
         {"three", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_TM_LIST_SIZE", "3"},
                    {"DCX_TEST_HEADROOM", "64"}}},
-        /* the sender is told that there is no buffer, and tries again */
+        /* without a buffer the sender gets an RNR NAK, and retries */
         {"small", {{"UCX_DCX_TM_ENABLE", "y"}, {"UCX_DCX_RX_QUEUE_LEN", "64"},
                    {"UCX_DCX_FC_ENABLE", "n"}, {"UCX_DCX_TM_LIST_SIZE", "100"},
                    {"DCX_TEST_HEADROOM", "200"}}},

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages and memory that is not plain: posted receives whose buffer has
- * blocks with a stride, or many pieces, and rendezvous of such memory. What
- * arrives is held against a plain loop over all bytes, and no other byte changes.
- * The key slots that both hold come back however they end.
+ * Tagged messages and strided memory: posted receives with strided buffers or
+ * many pieces, and rendezvous of such memory. Data is compared with a plain
+ * loop over all bytes, and no other byte may change. The key slots of both are
+ * released in every case.
  */
 #include "dcx_layout_bench.h"
 #include "dcx_match_bench.h"
@@ -23,7 +23,7 @@ protected:
     {
     }
 
-    /* What it has in memory that goes first is over. */
+    /* Completes operations that use its memory. */
     ~dcx_match_strided()
     {
         if (m_dcx.iface != NULL) {
@@ -31,8 +31,8 @@ protected:
         }
     }
 
-    /* Where messages of so many bytes land: registered memory of the receive
-     * itself goes unused. */
+    /* Creates a receive for messages of this length; the receive's own memory
+     * is not used. */
     std::unique_ptr<dcx_tag_recv> make_recv(const iovs &iov)
     {
         auto recv = std::make_unique<dcx_tag_recv>(m_dcx, (size_t)1);
@@ -72,8 +72,8 @@ protected:
         });
     }
 
-    /* A message from `from` to `to`, as long as the first: the bytes are there,
-     * and all others are as they were. */
+    /* Sends a message from `from` to `to`, as long as the first. Checks that
+     * its bytes have arrived, and that no other byte has changed. */
     void check(bool is_rndv, const iovs &from, const iovs &to)
     {
         check(is_rndv, from, gathered(from), to, places_of(to));
@@ -118,13 +118,13 @@ protected:
                       &to.second[place - m_b.bytes.data()];
     }
 
-    /* Layout number `i`, of 2,400 bytes, which begins where no other does */
+    /* Layout number `i`, of 2,400 bytes, with a start of its own */
     static iovs nth(region &mem, unsigned i)
     {
         return {mem.at(8 * i, 20, 400, 60), mem.at(100000 + (8 * i), 1200)};
     }
 
-    /* As many slots can be held as always: nothing has kept one. */
+    /* Checks that all slots can be held: none is left in use. */
     void expect_none_held()
     {
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -148,14 +148,14 @@ protected:
         }
     }
 
-    region m_a, m_b; /* of the sender, of the receiver */
+    region m_a, m_b; /* sender's, receiver's */
 };
 
-/* --- what arrives --------------------------------------------------------- */
+/* --- data ----------------------------------------------------------------- */
 
 TEST_P(dcx_match_strided, eager)
 {
-    /* up to 64 bytes come in the completion, and the user unpacks them */
+    /* up to 64 bytes are in the completion, and the user copies them */
     for (size_t length : {1, 3, 63, 64, 65, 100, 1000, 4000, 8000}) {
         SCOPED_TRACE(length);
         check(false, {m_a.at(7, length)}, {m_b.at(3, 20, 100, 400)});
@@ -185,7 +185,7 @@ TEST_P(dcx_match_strided, rndv)
     }
 }
 
-/* It is nothing but one piece; and nothing at all */
+/* One piece only; and no bytes at all */
 TEST_P(dcx_match_strided, one_piece)
 {
     check(true, {m_a.at(8, 1000, 1000, 30)},
@@ -195,7 +195,7 @@ TEST_P(dcx_match_strided, one_piece)
     check(false, {m_a.at(8, 8, 8, 0)}, {{}, m_b.at(0, 0)});
 }
 
-/* As many as there may be, and one more */
+/* The maximum number of entries, and one more */
 TEST_P(dcx_match_strided, entries)
 {
     iovs from, to;
@@ -252,7 +252,7 @@ TEST_P(dcx_match_strided, random)
         bool is_rndv = lot(0, 1);
         iovs from    = layout(m_a, is_rndv ? SIZE : 8000), to;
 
-        /* room for all of it, and sometimes for more */
+        /* room for all of it, in some cases for more */
         size_t length = gathered(from).size();
         do {
             to = layout(m_b, SIZE);
@@ -265,9 +265,9 @@ TEST_P(dcx_match_strided, random)
     }
 }
 
-/* --- what the user carries out -------------------------------------------- */
+/* --- done by the user ----------------------------------------------------- */
 
-/* Nobody waits for it: the user gets it by the key that comes with it. */
+/* No receive is posted: the user reads the data by the key in the request. */
 TEST_P(dcx_match_strided, rndv_unexpected)
 {
     const iovs from = {m_a.at(1, 100, 300, 400), m_a.at(200000, 7)};
@@ -295,7 +295,7 @@ TEST_P(dcx_match_strided, rndv_unexpected)
     expect_none_held();
 }
 
-/* The request lies in the first blocks of the buffer, in pieces. */
+/* The request is in the first blocks of the buffer. */
 TEST_P(dcx_match_strided, request)
 {
     for (size_t length : {(size_t)0, (size_t)10, (size_t)64, (size_t)65,
@@ -318,7 +318,7 @@ TEST_P(dcx_match_strided, request)
     expect_none_held();
 }
 
-/* ... as does one whose data is too long */
+/* A rendezvous whose data is too long */
 TEST_P(dcx_match_strided, rndv_too_long)
 {
     const iovs from = {m_a.at(1, 100, 300, 60)};
@@ -376,7 +376,8 @@ TEST_P(dcx_match_strided, cancel)
     expect_none_held();
 }
 
-/* A message is first; the user hears of it unless he forced it. */
+/* A message matches first; the receive completes unless the cancel is by
+ * force. */
 TEST_P(dcx_match_strided, cancel_of_a_match)
 {
     for (bool force : {false, true}) {
@@ -391,7 +392,7 @@ TEST_P(dcx_match_strided, cancel_of_a_match)
             return (end.count > 0) && (dcx_peek_num_posted(m_dcx.iface) == 0);
         });
         EXPECT_EQ(!force, recv->has_ended());
-        if (!force) { /* late, the removal may be first */
+        if (!force) { /* on a late device the removal may be first */
             EXPECT_TRUE((recv->status == UCS_OK) ||
                         (recv->status == UCS_ERR_CANCELED));
         }
@@ -400,9 +401,9 @@ TEST_P(dcx_match_strided, cancel_of_a_match)
     expect_none_held();
 }
 
-/* --- what is refused ------------------------------------------------------ */
+/* --- refused -------------------------------------------------------------- */
 
-/* A request of a rendezvous would lie in the same bytes. */
+/* A rendezvous request would be written to the same bytes. */
 TEST_P(dcx_match_strided, same_buffer)
 {
     auto run  = make_recv({m_b.at(8, 20, 100, 50)});
@@ -453,7 +454,7 @@ TEST_P(dcx_match_strided, refused)
     expect_none_held();
 }
 
-/* What UCP asks for is one piece: it takes a request at address 0 for one of
+/* UCP expects one piece: it takes a request at address 0 for one of
  * software. */
 TEST_P(dcx_match_strided, announced)
 {
@@ -463,8 +464,8 @@ TEST_P(dcx_match_strided, announced)
 
 /* --- slots ---------------------------------------------------------------- */
 
-/* Receives and rendezvous hold half of them. Who waits for these may need others
- * meanwhile: they are there. */
+/* Receives and rendezvous hold half of the slots. Other operations that these
+ * wait for get the rest. */
 TEST_P(dcx_match_strided, half_of_the_slots)
 {
     std::vector<std::unique_ptr<dcx_tag_recv>> recvs;
@@ -515,7 +516,7 @@ TEST_P(dcx_match_strided, half_of_the_slots)
     expect_none_held();
 }
 
-/* The same layout is one slot, however often it is sent. */
+/* The same layout uses one slot, for any number of sends. */
 TEST_P(dcx_match_strided, shared_slot)
 {
     std::list<dcx_end> ends;
@@ -552,7 +553,7 @@ TEST_P(dcx_match_strided, list_is_full)
     expect_none_held();
 }
 
-/* The first time its layout is on its way: the request waits for it. */
+/* At first the layout is not set: the request is pending. */
 TEST_P(dcx_match_strided, rndv_pending)
 {
     auto recv = make_recv(nth(m_b, 0));
@@ -572,9 +573,10 @@ TEST_P(dcx_match_strided, rndv_pending)
     EXPECT_EQ(gathered(nth(m_a, 0)), gathered(recv->iov));
 }
 
-/* --- how it ends ---------------------------------------------------------- */
+/* --- ends ----------------------------------------------------------------- */
 
-/* Endpoints that fail or go while the peer has not fetched the data */
+/* Endpoints that fail or are destroyed while the peer has not fetched the
+ * data */
 TEST_P(dcx_match_strided, endpoint_ends)
 {
     for (unsigned i = 0; i < 4 * UMR_SLOTS; i++) {
@@ -595,8 +597,8 @@ TEST_P(dcx_match_strided, endpoint_ends)
     expect_none_held();
 }
 
-/* The command queue of the list fails: what is in the list matches, what was not
- * appended ends, and what the device may have keeps its slot. */
+/* The command queue of the list fails: entries in the list match, others end,
+ * and receives that the device may have keep their slots. */
 TEST_P(dcx_match_strided, list_fails)
 {
     auto in_list = make_recv(nth(m_b, 0)), canceled = make_recv(nth(m_b, 1));
@@ -606,7 +608,7 @@ TEST_P(dcx_match_strided, list_fails)
     std::string text;
     dcx_end end;
 
-    /* their layouts are there from then on */
+    /* sets their layouts */
     for (auto recv : {not_appended.get(), forced.get()}) {
         ASSERT_EQ(UCS_OK, post(*recv, 9));
         EXPECT_EQ(UCS_OK, recv->cancel(true));
@@ -638,7 +640,7 @@ TEST_P(dcx_match_strided, list_fails)
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, in_list->post(5));
 }
 
-/* With both under way; the memory domain goes on. */
+/* Both are in progress; the memory domain stays open. */
 TEST_P(dcx_match_strided, interface_closed)
 {
     auto recv = make_recv(nth(m_b, 0));
@@ -662,7 +664,7 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_strided, testing::Values(0));
 
 class dcx_match_layouts : public dcx_match_strided {
 protected:
-    /* Some entries in handles, and where their bytes lie */
+    /* Some entries in handles, and the places of their bytes */
     struct part {
         iovs                  iov;
         std::vector<uint8_t*> where;
@@ -688,7 +690,7 @@ protected:
         return {(uintptr_t)mem.bytes.data() + offset, length, skip, mem.memh};
     }
 
-    /* Rows and a piece in `mem`: the outer one has them twice. */
+    /* Rows and a piece in `mem`; the outer layout contains them twice. */
     void set(const region &mem)
     {
         m_inner.set(60, {block(mem, 100, 7, 93), block(mem, 150, 20, 80)});
@@ -696,7 +698,7 @@ protected:
                         m_inner.at(1200, 400)}, &m_inner);
     }
 
-    /* `count` blocks in a handle */
+    /* Returns `count` blocks in a handle. */
     static part at(const layout_handle &layout, size_t offset, size_t length,
                    size_t stride = 0, unsigned count = 1)
     {
@@ -759,7 +761,7 @@ TEST_P(dcx_match_layouts, from_them)
     }
 }
 
-/* Requests are read through all the layouts. */
+/* Requests are read through all levels of layouts. */
 TEST_P(dcx_match_layouts, request)
 {
     const std::string hdr(m_dcx.attr.cap.tag.eager.max_short, 'x');
@@ -785,7 +787,7 @@ TEST_P(dcx_match_layouts, request)
     expect_none_held();
 }
 
-/* Offsets are compared as the bytes that they are. */
+/* Offsets of layouts are resolved before they are compared. */
 TEST_P(dcx_match_layouts, same_buffer)
 {
     layout_handle other(m_dcx, 10), again(m_dcx, 10);
@@ -841,7 +843,8 @@ INSTANTIATE_TEST_SUITE_P(late, dcx_match_layouts, testing::Values(0));
 class dcx_match_strided_memory : public dcx_match_strided {
 };
 
-/* Its layout goes with it; the message that comes fails, as with plain memory. */
+/* Its layout is removed with it; a message for it fails, as with plain
+ * memory. */
 TEST_P(dcx_match_strided_memory, goes)
 {
     for (bool is_plain : {true, false}) {
@@ -885,7 +888,7 @@ int main(int argc, char **argv)
 
     shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
     late.push_back({"SOFTHCA_DELAY", "50"});
-    late.push_back({"UCX_DCX_RX_INLINE", "0"}); /* requests lie in the buffer */
+    late.push_back({"UCX_DCX_RX_INLINE", "0"}); /* requests are in the buffer */
     no_rcache.push_back({"UCX_DCX_RCACHE", "n"});
     return hca_test_main(argc, argv, {
         {"base", env}, {"shared", shared}, {"late", late},

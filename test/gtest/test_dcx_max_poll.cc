@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * One call of progress takes many completions, and more come because of what
- * callbacks do: the completion queues have room for all.
+ * One call of progress polls many completions, while callbacks cause more: the
+ * completion queues have room for all.
  */
 #include "dcx_shared_bench.h"
 
@@ -12,7 +12,7 @@ namespace {
 class dcx_max_poll_tx : public dcx_shared {
 };
 
-/* The device is as fast as whoever posts: it has always one more. */
+/* A device as fast as the program: there is always another completion. */
 TEST_P(dcx_max_poll_tx, callbacks_post_again)
 {
     std::list<dcx_end> ends;
@@ -39,7 +39,7 @@ TEST_P(dcx_max_poll_tx, callbacks_post_again)
 INSTANTIATE_TEST_SUITE_P(tx, dcx_max_poll_tx, testing::Values("dcs", "rand"),
                          dcx_policy_name);
 
-/* Receive completions: see main() for how close the sizes are. */
+/* Receive completions: main() sets queues of nearly equal size. */
 class dcx_max_poll_rx : public dcx_shared {
 protected:
     dcx_max_poll_rx()
@@ -74,8 +74,8 @@ private:
     }
 };
 
-/* Behind the messages comes a request for credits, upon which the buffers of
- * those before it are posted again; and are taken at once. */
+/* After the messages comes a request for credits, at which their buffers are
+ * posted again, and filled at once. */
 TEST_P(dcx_max_poll_rx, buffers_are_posted_meanwhile)
 {
     hca_log_reader log;

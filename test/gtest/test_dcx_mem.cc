@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Remote keys and how memory is taken back from those who have one: with the
- * registration cache and without, and on a device that has no indirect keys.
+ * Remote keys, and how they are revoked: with the registration cache and
+ * without, and on a device without indirect keys
  */
 #include "dcx_loop.h"
 #include "dcx_peek.h"
@@ -18,7 +18,7 @@
 #include <ucs/arch/cpu.h>
 #include <uct/api/v2/uct_v2.h>
 
-/* The processor that UCX finds: DCX_MEM_EPYC says that it is one */
+/* Replaces UCX's detection of the processor: DCX_MEM_EPYC makes it an EPYC. */
 template<typename T> static T dcx_mem_cpu(const char *function, T epyc)
 {
     return (getenv("DCX_MEM_EPYC") != NULL) ? epyc :
@@ -37,7 +37,7 @@ extern "C" ucs_cpu_model_t ucs_arch_get_cpu_model(void)
 
 namespace {
 
-/* --- numbers given up ----------------------------------------------------- */
+/* --- numbers of keys ------------------------------------------------------ */
 
 TEST(dcx_stale, remembers_the_last)
 {
@@ -58,8 +58,8 @@ TEST(dcx_stale, remembers_the_last)
     EXPECT_TRUE(uct_dcx_stale_has(stale.get(), 0x12345678));
 }
 
-/* What this UCX calls a key that can be taken back, and whether it packs one for
- * a range of the memory (uct/api/v2/uct_v2.h) */
+/* This UCX's flag for a key that can be revoked; and if it packs a key for a
+ * range of the memory (uct/api/v2/uct_v2.h) */
 #if UCT_VERNO_MINOR >= 15
 const unsigned pack_invalidate = UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA |
                                  UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO;
@@ -155,7 +155,7 @@ protected:
         return uct_md_mem_dereg_v2(m_dcx.md(), &params);
     }
 
-    /* What becomes of a put to 'remote', from an endpoint of its own */
+    /* Puts to 'remote' from a new endpoint; returns its status. */
     ucs_status_t put(uct_rkey_t rkey, void *remote, uint64_t value)
     {
         uct_ep_h ep = m_dcx.make_ep();
@@ -171,7 +171,7 @@ protected:
         return status;
     }
 
-    /* The memory is reached by the key, at a place of its own each time. */
+    /* Checks that the key leads to the memory, each time at another place. */
     void expect_reached(uct_rkey_t rkey)
     {
         uint64_t *at = (uint64_t*)m_memory.data() + m_place++;
@@ -195,8 +195,8 @@ protected:
     uint64_t             m_place  = 0;
 };
 
-/* ibv_fork_init() of rdma-core 44 would take registered memory from children,
- * needed or not. */
+/* ibv_fork_init() of rdma-core 44 would hide registered memory from children,
+ * even without need. */
 TEST_F(dcx_mem, forked_child_has_registered_memory)
 {
     uct_mem_h memh = reg();
@@ -206,7 +206,7 @@ TEST_F(dcx_mem, forked_child_has_registered_memory)
     m_memory[0] = 7;
     pid         = fork();
     if (pid == 0) {
-        /* no exit, at which valgrind would report the parent's memory */
+        /* no exit(), at which valgrind would report the parent's memory */
         raise((m_memory[0] == 7) ? SIGKILL : SIGTERM);
     }
     ASSERT_EQ(pid, waitpid(pid, &status, 0));
@@ -215,7 +215,8 @@ TEST_F(dcx_mem, forked_child_has_registered_memory)
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-/* What cannot be registered is named; 'ulimit -l' is only where that is why. */
+/* Memory that cannot be registered is named, and 'ulimit -l' only if that is
+ * the reason. */
 TEST_F(dcx_mem, refusal_names_its_reason)
 {
     void *hole = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -234,8 +235,8 @@ TEST_F(dcx_mem, refusal_names_its_reason)
     munmap(hole, 4096);
 }
 
-/* On a device that has indirect keys. The parameter: with a cache, in which
- * all handles of this memory share a region */
+/* On a device with indirect keys. Parameter: true with a cache, in which all
+ * handles of this memory share a region */
 class dcx_invalidate : public dcx_mem, public testing::WithParamInterface<bool> {
 protected:
     void SetUp() override
@@ -294,7 +295,7 @@ TEST_P(dcx_invalidate, nobody_else_is_hurt)
     EXPECT_EQ(mine_rkey, unpack(pack(mine))) << "one key for each handle";
     expect_reached(mine_rkey);
 
-    /* at once, although others hold the region */
+    /* at once, although other handles hold the region */
     EXPECT_EQ(UCS_OK, dereg(mine, &invalidation));
     expect_done(invalidation);
     expect_refused(mine_rkey);
@@ -305,8 +306,8 @@ TEST_P(dcx_invalidate, nobody_else_is_hurt)
     EXPECT_EQ(UCS_OK, dereg(bare));
 }
 
-/* What was outstanding elsewhere on the endpoint that was refused is not lost:
- * another endpoint of the same interface goes on. */
+/* Operations of another endpoint are not lost: it continues on the same
+ * interface. */
 TEST_P(dcx_invalidate, other_endpoints_go_on)
 {
     uct_mem_h memh  = reg(), other = reg();
@@ -335,8 +336,8 @@ TEST_P(dcx_invalidate, other_endpoints_go_on)
     EXPECT_EQ(UCS_OK, dereg(other));
 }
 
-/* With a cache, the key of a handle that was only deregistered is the next
- * one's: no command to the device for each message. Not so a dead one. */
+/* With a cache, the next handle gets the key of a deregistered one: no command
+ * to the device for each message. A revoked key is not reused. */
 TEST_P(dcx_invalidate, keys_wait_with_the_region)
 {
     uct_mem_h memh  = reg(), holder = reg();
@@ -358,8 +359,7 @@ TEST_P(dcx_invalidate, keys_wait_with_the_region)
     EXPECT_EQ(UCS_OK, dereg(holder));
 }
 
-/* Of the keys of a burst, only some are kept for the next; the others let
- * nobody in. */
+/* Some keys of a burst are kept for reuse; the others have no access. */
 TEST_P(dcx_invalidate, few_keys_wait)
 {
     uct_mem_h holder = reg();
@@ -388,8 +388,8 @@ TEST_P(dcx_invalidate, few_keys_wait)
     EXPECT_EQ(UCS_OK, dereg(holder));
 }
 
-/* Nothing but the region can be taken back from handles without a key of their
- * own, be it that none was packed or that the region's own was. */
+/* A handle without a key of its own, not packed or the region's, can only be
+ * revoked with the region. */
 TEST_P(dcx_invalidate, with_the_region)
 {
     uct_mem_h bare = reg(), both = reg(), silent = reg(), holder = reg();
@@ -416,7 +416,7 @@ TEST_P(dcx_invalidate, with_the_region)
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-/* The device gives indices back at once; the numbers are others for long. */
+/* The device reuses indices at once; the numbers of keys differ for long. */
 TEST_P(dcx_invalidate, numbers_do_not_come_back)
 {
     std::vector<uct_rkey_t> keys;
@@ -467,7 +467,7 @@ TEST_P(dcx_invalidate, from_many_threads)
     EXPECT_EQ(UCS_OK, dereg(memh));
 }
 
-/* The key spans whole pages, but the region below it is what lets in. */
+/* The key spans whole pages, but the region below it limits the access. */
 TEST_P(dcx_invalidate, not_beside_the_region)
 {
     size_t length = 4096 * 4;
@@ -494,7 +494,7 @@ TEST_P(dcx_invalidate, not_beside_the_region)
     munmap(pages, length);
 }
 
-/* More than one entry of 2 GiB; few of its pages are ever touched. */
+/* More than one entry of 2 GiB; only a few of its pages are accessed. */
 TEST_P(dcx_invalidate, five_gigabytes)
 {
     const size_t length = (5ul << 30) + 4096;
@@ -514,7 +514,7 @@ TEST_P(dcx_invalidate, five_gigabytes)
         EXPECT_EQ(UCS_OK, put(rkey, pages + place, place + 1));
         EXPECT_EQ(place + 1, *(uint64_t*)(pages + place));
     }
-    /* over the seam of two entries */
+    /* across two entries */
     EXPECT_EQ(UCS_OK, put(rkey, pages + (4ul << 30) - 4, 0x1122334455667788));
     EXPECT_EQ(0x55667788u, *(uint32_t*)(pages + (4ul << 30) - 4));
     EXPECT_EQ(0x11223344u, *(uint32_t*)(pages + (4ul << 30)));
@@ -527,7 +527,7 @@ TEST_P(dcx_invalidate, five_gigabytes)
 INSTANTIATE_TEST_SUITE_P(cached, dcx_invalidate, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(single, dcx_invalidate, testing::Values(false));
 
-/* --- what is not a key, and a device without any ---------------------------- */
+/* --- invalid keys, and a device without keys ------------------------------ */
 
 TEST_F(dcx_mem, damaged_keys)
 {
@@ -578,7 +578,7 @@ INSTANTIATE_TEST_SUITE_P(without, dcx_without, testing::Values(0));
 
 /* --- relaxed ordering of PCIe --------------------------------------------- */
 
-/* True: local data have a key of their own. */
+/* Parameter: true if local access has a key of its own */
 class dcx_relaxed : public dcx_mem, public testing::WithParamInterface<bool> {
 };
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts as handles of memory (<uct/dcx/dcx.h>): put to and got from by peers,
- * and named by operations of the own side.
+ * Layouts as memory handles (<uct/dcx/dcx.h>): accessed by peers, and named by
+ * own operations
  */
 #include "dcx_layout_bench.h"
 #include "dcx_match_bench.h"
@@ -14,7 +14,7 @@ namespace {
 
 class dcx_mem_layout : public dcx_layout_test {};
 
-/* Columns: one entry, repeated */
+/* Columns: one repeated entry */
 TEST_P(dcx_mem_layout, column)
 {
     layout_handle column(m_dcx, 2);
@@ -25,7 +25,7 @@ TEST_P(dcx_mem_layout, column)
     check(column);
 }
 
-/* ... several, of memory of several handles: interleaved */
+/* Several repeated entries, in memory of several handles: interleaved */
 TEST_P(dcx_mem_layout, interleaved)
 {
     layout_handle layout(m_dcx, 5);
@@ -45,7 +45,7 @@ TEST_P(dcx_mem_layout, composite)
     check(layout);
 }
 
-/* Blocks and distances that have more than 16 bits: a list */
+/* Blocks and distances of more than 16 bits: a list */
 TEST_P(dcx_mem_layout, expanded)
 {
     layout_handle layout(m_dcx, 6);
@@ -57,7 +57,7 @@ TEST_P(dcx_mem_layout, expanded)
     check(layout);
 }
 
-/* A face of a box: rows of rows */
+/* A face of a box: nested rows */
 TEST_P(dcx_mem_layout, nested)
 {
     layout_handle row(m_dcx, 2), face(m_dcx, 2), box(m_dcx, 2), part(m_dcx, 3);
@@ -78,7 +78,7 @@ TEST_P(dcx_mem_layout, nested)
     check(part);
 }
 
-/* The remote key stays; the bytes are those of the new place. */
+/* The remote key stays, and leads to the new place. */
 TEST_P(dcx_mem_layout, set_again)
 {
     layout_handle layout(m_dcx, 8);
@@ -93,8 +93,8 @@ TEST_P(dcx_mem_layout, set_again)
     EXPECT_EQ(1u, stats().num_layouts);
 }
 
-/* What is there is not given to the device once more, but after other memory,
- * other rights, or what took it away. */
+/* The same layout is not set again, except after other memory, other access
+ * rights, or its removal. */
 TEST_P(dcx_mem_layout, set_to_the_same)
 {
     layout_handle layout(m_dcx, 3);
@@ -123,7 +123,7 @@ TEST_P(dcx_mem_layout, set_to_the_same)
     EXPECT_EQ(1u, rings([&] { layout.set(50, list); }));
 }
 
-/* A part of a layout, beginning in a block */
+/* A part of a layout that starts within a block */
 TEST_P(dcx_mem_layout, offsets)
 {
     layout_handle layout(m_dcx, 2);
@@ -137,7 +137,7 @@ TEST_P(dcx_mem_layout, offsets)
     m_log.take();
 }
 
-/* An entry with blocks in it, and many of them, of offsets in a layout: the
+/* An entry of one or many strided blocks, with offsets in a layout: the
  * processor has no address to copy from. */
 TEST_P(dcx_mem_layout, strided_iov)
 {
@@ -169,7 +169,7 @@ TEST_P(dcx_mem_layout, strided_iov)
         }
     }
 
-    /* more entries than a WQE has, and one of plain memory among them */
+    /* more entries than a WQE holds, one of them in plain memory */
     iov.assign(30, {NULL, 3, layout.memh, 0, 1});
     for (unsigned i = 0; i < iov.size(); i++) {
         iov[i].buffer = (void*)(uintptr_t)(i * 9);
@@ -185,7 +185,7 @@ TEST_P(dcx_mem_layout, strided_iov)
     EXPECT_EQ(m_b.bytes[0], m_flat.bytes[90]);
 }
 
-/* ... of one that is as deep as a key may be: no key leads there. */
+/* The same with a layout of maximum depth: no key can lead there. */
 TEST_P(dcx_mem_layout, strided_iov_of_the_deepest)
 {
     layout_handle a(m_dcx, 1), b(m_dcx, 1), c(m_dcx, 1), d(m_dcx, 1);
@@ -230,7 +230,7 @@ TEST_P(dcx_mem_layout, am_zcopy)
     EXPECT_EQ(expected, message);
 }
 
-/* Those that are set one after the other */
+/* Several layouts, set one after the other */
 TEST_P(dcx_mem_layout, several_under_one_doorbell)
 {
     std::vector<std::unique_ptr<layout_handle>> layouts;
@@ -248,7 +248,7 @@ TEST_P(dcx_mem_layout, several_under_one_doorbell)
     EXPECT_EQ(20u, stats().sets);
 }
 
-/* Also of one in another */
+/* The same for nested ones */
 TEST_P(dcx_mem_layout, nested_under_one_doorbell)
 {
     layout_handle inner(m_dcx, 2), outer(m_dcx, 2);
@@ -261,7 +261,7 @@ TEST_P(dcx_mem_layout, nested_under_one_doorbell)
     EXPECT_EQ(doorbells + 1, stats().doorbells);
 }
 
-/* More than the queue has room for, and one that is on its way */
+/* More than the queue has room for, and one in progress */
 TEST_P(dcx_mem_layout, too_many_on_their_way)
 {
     std::vector<std::unique_ptr<layout_handle>> layouts;
@@ -279,7 +279,8 @@ TEST_P(dcx_mem_layout, too_many_on_their_way)
     }
 }
 
-/* Memory goes: its layout, and what names that, is out of use. */
+/* Memory is deregistered: its layout, and layouts that name that one, lose
+ * access. */
 TEST_P(dcx_mem_layout, memory_is_deregistered)
 {
     layout_handle layout(m_dcx, 2), outer(m_dcx, 2), other(m_dcx, 2);
@@ -317,8 +318,8 @@ TEST_P(dcx_mem_layout, memory_is_deregistered)
     EXPECT_EQ(UCS_ERR_NO_ELEM, m_api.test(other.memh));
 }
 
-/* A layout that was set to other memory is on the device until that is done,
- * which is no later than the end of the memory before. */
+/* A layout that is set to other memory stays on the device until that has
+ * completed, and no longer than the memory before. */
 TEST_P(dcx_mem_layout, memory_goes_before_the_next_layout_comes)
 {
     layout_handle layout(m_dcx, 2);
@@ -341,8 +342,9 @@ TEST_P(dcx_mem_layout, memory_goes_before_the_next_layout_comes)
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), held));
 }
 
-/* The same layout over memory that comes and goes: its number is another one if a
- * peer can have it, and there is always one. */
+/* The same layout over memory that is registered again and again: it gets
+ * another number if peers can have the old one, and a number is always
+ * available. */
 TEST_P(dcx_mem_layout, memory_comes_and_goes)
 {
     layout_handle layout(m_dcx, 2);
@@ -360,7 +362,7 @@ TEST_P(dcx_mem_layout, memory_comes_and_goes)
     EXPECT_EQ(3u + 300, numbers.size()) << "packed three times, then each time";
 }
 
-/* A layout that others name goes: so do they. */
+/* A layout is freed: layouts that name it lose access. */
 TEST_P(dcx_mem_layout, inner_is_freed)
 {
     std::unique_ptr<layout_handle> inner(new layout_handle(m_dcx, 2));
@@ -380,7 +382,7 @@ TEST_P(dcx_mem_layout, inner_is_freed)
     m_log.take();
 }
 
-/* The inner one is set again while the outer names it. */
+/* The inner layout is set again while the outer one names it. */
 TEST_P(dcx_mem_layout, inner_is_set_again)
 {
     layout_handle inner(m_dcx, 2), outer(m_dcx, 2);
@@ -395,8 +397,8 @@ TEST_P(dcx_mem_layout, inner_is_set_again)
     check(outer);
 }
 
-/* Gone with UCT_MD_MEM_DEREG_FLAG_INVALIDATE: when the completion is invoked,
- * the peer is refused. */
+/* Freed with UCT_MD_MEM_DEREG_FLAG_INVALIDATE: when the completion is called,
+ * the peer has no access. */
 TEST_P(dcx_mem_layout, invalidated)
 {
     layout_handle layout(m_dcx, 2);
@@ -426,7 +428,8 @@ TEST_P(dcx_mem_layout, invalidated)
     m_log.take();
 }
 
-/* Whoever may not put, does not; blocks that nobody writes to may overlap. */
+/* A peer without the right to put is refused; blocks of a layout without writes
+ * may overlap. */
 TEST_P(dcx_mem_layout, rights)
 {
     layout_handle layout(m_dcx, 4);
@@ -447,7 +450,7 @@ TEST_P(dcx_mem_layout, rights)
     m_log.take();
 }
 
-/* --- what is refused ------------------------------------------------------ */
+/* --- refused -------------------------------------------------------------- */
 
 TEST_P(dcx_mem_layout, bad_descriptions)
 {
@@ -524,7 +527,7 @@ TEST_P(dcx_mem_layout, bad_descriptions)
     EXPECT_EQ(5u, stats().sets);
     check(layout);
 
-    /* no circle, and no more below what others name */
+    /* no circles, and no greater depth under a named layout */
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, deep[0].try_set(1, {deep[2].at(0, 64)}));
     EXPECT_NE(std::string::npos, m_log.take().find("which others name"));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, deep[1].try_set(1, {deep[2].at(0, 64)}));
@@ -560,7 +563,7 @@ TEST_P(dcx_mem_layout, bad_handles)
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.query(NULL, &stats));
     EXPECT_NE(std::string::npos, m_log.take().find("query: md"));
 
-    /* one that was freed */
+    /* a freed one */
     ASSERT_EQ(UCS_OK, m_api.create(m_dcx.iface, 1, &memh));
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, m_api.set(memh, &params));
@@ -571,7 +574,7 @@ TEST_P(dcx_mem_layout, bad_handles)
     EXPECT_NE(std::string::npos, m_log.take().find("deregistered before"));
 }
 
-/* The processor does not go where it leads, which is nowhere. */
+/* The processor does not access a layout that is not set. */
 TEST_P(dcx_mem_layout, blocks_of_one_that_is_not_set)
 {
     layout_handle layout(m_dcx, 2);
@@ -583,7 +586,7 @@ TEST_P(dcx_mem_layout, blocks_of_one_that_is_not_set)
     m_log.take();
 }
 
-/* The domain closes with layouts in it: it says so, and loses nothing. */
+/* The domain is closed with layouts in it: it logs this, and frees them. */
 TEST_P(dcx_mem_layout, left_by_the_user)
 {
     uct_mem_h inner, outer;
@@ -604,7 +607,7 @@ TEST_P(dcx_mem_layout, left_by_the_user)
               m_log.take().find("2 layouts were not deregistered"));
 }
 
-/* Keys of each size are counted for themselves. */
+/* Keys of each size are counted separately. */
 TEST_P(dcx_mem_layout, all_in_use)
 {
     std::vector<std::unique_ptr<layout_handle>> layouts;
@@ -623,8 +626,8 @@ TEST_P(dcx_mem_layout, all_in_use)
     UCT_CALL(uct_md_mem_dereg(m_dcx.md(), memh));
 }
 
-/* Each thread has a handle of its own, and sets it again and again; memory and
- * inner layouts go meanwhile. */
+/* Each thread sets its own handle repeatedly; memory and inner layouts are
+ * freed meanwhile. */
 TEST_P(dcx_mem_layout, threads)
 {
     std::vector<std::thread> threads;
@@ -715,7 +718,7 @@ TEST_P(dcx_mem_layout_tag, eager)
     expect_data(recv, end);
 }
 
-/* The peer's device fetches it from the layout. */
+/* The peer's device fetches the data through the layout. */
 TEST_P(dcx_mem_layout_tag, rndv)
 {
     dcx_tag_recv recv(m_dcx, 8192);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles of layouts at their limits: very long ones, numbers that are used up,
- * circles, many threads.
+ * Handles of layouts at their limits: very long ones, exhausted numbers,
+ * circles, many threads
  */
 #include "dcx_layout_bench.h"
 
@@ -12,8 +12,8 @@ namespace {
 
 class dcx_mem_layout_limits : public dcx_layout_test {
 protected:
-    /* Memory that comes and goes below a handle, more often than a key has
-     * numbers */
+    /* Registers memory below a handle again and again, more often than a key
+     * has numbers. */
     void come_and_go(bool is_told)
     {
         layout_handle layout(m_dcx, 2);
@@ -39,7 +39,7 @@ protected:
     }
 };
 
-/* Blocks that are adjacent are one piece, but for each GiB one. */
+/* Adjacent blocks are one piece, but one for each GiB. */
 TEST_P(dcx_mem_layout_limits, three_gigabytes)
 {
     const size_t size = 3ul << 30;
@@ -88,7 +88,8 @@ TEST_P(dcx_mem_layout_limits, handles_come_and_go)
     }
 }
 
-/* Handles of their own over one that all share, set and freed all the time */
+/* Each thread has its own handles over a shared one; all are set and freed all
+ * the time. */
 TEST_P(dcx_mem_layout_limits, threads)
 {
     layout_handle shared(m_dcx, 2);

@@ -1,14 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Handles of layouts against a plain loop: random ones on both sides, nested in
- * each other, set anew and freed at random, also where others name them; memory
- * goes and comes back below them. After each put, get and message all memory of
- * both sides is compared. A loop over the descriptions says what each layout
- * is, and by the rules of <uct/dcx/dcx.h> what is refused.
+ * Random layouts as handles, compared with a plain loop: on both sides, nested,
+ * set again and freed at random, also while others name them; memory below them
+ * is deregistered and registered. After each put, get and message all memory of
+ * both sides is compared. A loop over the descriptions computes the places of
+ * each layout, and by the rules of <uct/dcx/dcx.h> which calls must be refused.
  *
  * The peer is another interface of this process, or another process, which sets
- * its layouts as it is told. DCX_STRIDED_SEED repeats a run, DCX_STRIDED_LAYOUTS
- * is how many layouts each case sets.
+ * its layouts on request. DCX_STRIDED_SEED repeats a run; DCX_STRIDED_LAYOUTS
+ * is the number of layouts set in each case.
  */
 #include "dcx_end.h"
 #include "dcx_layouts.h"
@@ -27,11 +27,11 @@
 namespace {
 
 enum {
-    SIZE        = 1 << 16, /* of a region */
+    SIZE        = 1 << 16, /* bytes of a region */
     NUM_REGIONS = 2,
     NUM_HANDLES = 12,
     MAX_ENTRIES = 60,
-    MAX_LENGTH  = 1 << 15, /* of a layout */
+    MAX_LENGTH  = 1 << 15, /* maximum bytes of a layout */
     MAX_MESSAGE = 8000,
     MAX_DEPTH   = 4,
     AM_ID       = 7
@@ -44,14 +44,14 @@ unsigned number_from_env(const char *name, unsigned otherwise)
     return (text != NULL) ? strtoul(text, NULL, 0) : otherwise;
 }
 
-/* What a layout is made of: regions 0 and 1, the others are layouts */
+/* An entry of a layout: what is region 0 or 1, or a layout */
 struct entry {
     unsigned what, offset, length, skip;
 
     uint64_t stride() const { return (uint64_t)length + skip; }
 };
 
-/* Asked of a side. 'access' is UCT_MD_MEM_ACCESS_*. */
+/* A command to a side. 'access' is UCT_MD_MEM_ACCESS_*. */
 struct command {
     enum { SET, FREE_LAYOUT, NEW_MEMORY, TELL_KEY } what;
     unsigned target, repeat, num;
@@ -64,7 +64,7 @@ struct answer {
     uint32_t     rkey;
 };
 
-/* Memory of a side, which the test sees, and what arrived there */
+/* Memory of a side that the test reads, and messages that arrived there */
 struct window {
     uint8_t               bytes[NUM_REGIONS * SIZE];
     uint8_t               message[MAX_MESSAGE];
@@ -96,7 +96,7 @@ public:
                                           0));
     }
 
-    /* Some before what they name, others behind that */
+    /* Frees some handles before those that they name, others after. */
     ~side()
     {
         for (unsigned i = 0; i < NUM_HANDLES; i += 2) {
@@ -145,7 +145,7 @@ private:
                                 UCT_MD_MEM_ACCESS_ALL, &memh[i]));
     }
 
-    /* Keys of all sizes */
+    /* Opens handles with keys of all sizes. */
     void open_handle(unsigned i)
     {
         UCT_CALL(m_api.create(loop.iface, (i % 3) ? 1024 : 40,
@@ -195,8 +195,8 @@ private:
     dcx_layouts m_api;
 };
 
-/* The peer's side here, or in a process that begins before the device is opened
- * by the test */
+/* The peer's side in this process, or in another one that starts before the
+ * test opens the device */
 class peer {
 public:
     explicit peer(bool is_other) : mem(window::map())
@@ -272,11 +272,11 @@ private:
         }
     }
 
-    /* Until the test closes its end */
+    /* Executes commands until the test closes its end. */
     [[noreturn]] void serve(int in, int out)
     {
         {
-            ucx_log_reader log; /* what is refused is logged */
+            ucx_log_reader log; /* refused calls are logged */
             side self(mem);
             command cmd;
 
@@ -316,9 +316,9 @@ private:
     int   m_to, m_from;
 };
 
-using places = std::vector<unsigned>; /* in the bytes of a window */
+using places = std::vector<unsigned>; /* offsets in the bytes of a window */
 
-/* What a side has, said by a loop */
+/* The expected state of a side, computed by a loop */
 class model {
 public:
     struct handle {
@@ -365,7 +365,7 @@ public:
                            [&](handle &h) { return h.names.count(what); });
     }
 
-    /* Where its bytes lie, by what is set now */
+    /* Returns the places of its bytes, in the current state. */
     const places &bytes_of(unsigned what)
     {
         for (unsigned i = 0; i < NUM_HANDLES; i++) {
@@ -377,7 +377,8 @@ public:
         return m_known[what];
     }
 
-    /* Writing to it goes by rights of each level, and to no place twice. */
+    /* Returns true if each level has the right to write, and no place occurs
+     * twice. */
     bool is_writable(unsigned what)
     {
         if (what < NUM_REGIONS) {
@@ -392,7 +393,8 @@ public:
                });
     }
 
-    /* What becomes of it; in bytes, and in what was said about nesting */
+    /* Returns true if the call must succeed, by its bytes and by its
+     * nesting. */
     bool is_allowed(const command &cmd)
     {
         std::vector<std::vector<bool>> taken(NUM_REGIONS + NUM_HANDLES);
@@ -455,7 +457,7 @@ public:
         }
     }
 
-    /* Layouts that name it go with it, and those that name these. */
+    /* Drops all layouts that name it, directly or through others. */
     void forget(unsigned what)
     {
         for (unsigned i = 0; i < NUM_HANDLES; i++) {
@@ -512,7 +514,7 @@ private:
     places m_known[NUM_REGIONS + NUM_HANDLES];
 };
 
-/* Whether no byte is in it twice */
+/* Returns true if no byte occurs twice. */
 bool is_once(const places &where)
 {
     std::vector<bool> taken(NUM_REGIONS * SIZE);
@@ -602,7 +604,7 @@ protected:
 
     /* --- layouts ---------------------------------------------------------- */
 
-    /* A region, a layout that may be named, or now and then any */
+    /* A region, a layout that may be named, or sometimes any */
     unsigned choose_what(model &of, unsigned target)
     {
         unsigned what = lot(0, NUM_REGIONS + NUM_HANDLES - 1);
@@ -611,7 +613,7 @@ protected:
                what : lot(0, NUM_REGIONS - 1);
     }
 
-    /* Behind what there is of the same, in its holes, or anywhere */
+    /* After the last entry in the same memory, in its gaps, or anywhere */
     entry choose_entry(model &of, const command &cmd)
     {
         entry e       = {choose_what(of, cmd.target), 0, 0, 0};
@@ -666,7 +668,8 @@ protected:
         return cmd;
     }
 
-    /* Those that name it need as many bytes as it has. */
+    /* Returns true if the layout gets shorter while others name it: they need
+     * all of its bytes. */
     bool shortens(model &of, const command &cmd)
     {
         size_t length = 0;
@@ -728,7 +731,7 @@ protected:
             of.set(cmd, reply.rkey);
             m_num_set++;
         } else {
-            /* a peer's is in its log */
+            /* a peer logs it in its own log */
             bool is_told = !m_ends->log.take().empty();
             ASSERT_TRUE(is_far || is_told);
             m_num_refused++;
@@ -785,7 +788,7 @@ protected:
         return end.status;
     }
 
-    /* One that is set; of those that are there, or a region */
+    /* Returns a layout that is set, among the existing ones, or a region. */
     unsigned choose_set(model &of)
     {
         for (unsigned i = 0; i < 20; i++) {
@@ -798,11 +801,11 @@ protected:
         return 0;
     }
 
-    /* Part of what a side has, by its key */
+    /* Part of a side's memory, by its key */
     struct part {
         unsigned what, offset;
         places   where;
-        bool     is_dest; /* may be */
+        bool     is_dest; /* it may be the destination */
     };
 
     part choose_part(model &of, unsigned length)
@@ -849,7 +852,7 @@ protected:
         }
     }
 
-    /* Up to three parts here, one there */
+    /* Moves data between up to three local parts and a remote one. */
     void move_once()
     {
         model &near = m_ends->near_model, &far = m_ends->far_model;
@@ -929,7 +932,7 @@ protected:
         expect_same();
     }
 
-    /* The key of what is not there any more leads nowhere. */
+    /* Puts by the key of a freed layout: no access. */
     void put_to_lost()
     {
         for (unsigned i = 0; i < NUM_HANDLES; i++) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The numbers of indirect keys, on a device that is made up here: it gives the
- * index back that was freed last, as nothing forbids a device to do.
+ * Numbers of indirect keys, on a simulated device that reuses the index that
+ * was freed last, as devices may do
  */
 #include "common/prm_cmd.h"
 
@@ -32,7 +32,7 @@ struct made_up_device {
     uint32_t              next_index = 0x1000;
     std::vector<uint32_t> free_indices;
     std::map<uint32_t, mlx5dv_devx_obj*> keys; /* by number */
-    std::vector<uint8_t>  mailbox;             /* the last one */
+    std::vector<uint8_t>  mailbox;             /* of the last command */
     unsigned              created         = 0;
     bool                  refuses_create  = false;
     bool                  refuses_destroy = false;
@@ -45,7 +45,7 @@ const uint32_t access_rights = PRM_MKC_ATOMIC | PRM_MKC_REMOTE_WRITE |
 
 } /* namespace */
 
-/* What stands in for libmlx5 */
+/* Replacements for functions of libmlx5 */
 extern "C" {
 
 struct mlx5dv_devx_obj *
@@ -131,7 +131,7 @@ protected:
         EXPECT_EQ(UCS_OK, uct_dcx_mkey_destroy(m_mkeys.get(), mkey));
     }
 
-    /* Keys that let somebody in */
+    /* Returns the number of keys with access. */
     unsigned num_open() const
     {
         unsigned count = 0;
@@ -229,7 +229,7 @@ TEST_F(dcx_mkey, mailbox)
     destroy(mkey);
 }
 
-/* The key has no right that the region, or the device, does not give. */
+/* The key has no right that the region or the device lacks. */
 TEST_F(dcx_mkey, rights)
 {
     const struct {
@@ -300,7 +300,7 @@ TEST_F(dcx_mkey, refusals)
     m_device.refuses_destroy = true;
     EXPECT_EQ(UCS_ERR_IO_ERROR, uct_dcx_mkey_destroy(m_mkeys.get(), mkey));
 
-    /* give it back ourselves: the caller is told that it cannot be */
+    /* destroy it here: the caller gets the error */
     m_device.refuses_destroy = false;
     EXPECT_EQ(0, mlx5dv_devx_obj_destroy(obj));
 }

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx knows of RoCE networks, without a device: the table of neighbours
- * (dcx_neigh.c) with a kernel that the test plays, and subnets (dcx_subnet.c).
+ * RoCE networks in dcx, without a device: the table of neighbours (dcx_neigh.c)
+ * with a simulated kernel, and subnets (dcx_subnet.c)
  */
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ protected:
         return UCS_OK;
     }
 
-    /* The last byte of the MAC; -1 if there is none */
+    /* Returns the last byte of the MAC, -1 if there is none. */
     int get(const std::string &address, ucs_time_t patience = 0)
     {
         union ibv_gid gid = gid_of(address);
@@ -82,7 +82,7 @@ TEST_F(dcx_neigh, asks_once)
     }
 }
 
-/* Who may not wait asks once in an interval. */
+/* A caller without patience asks once per interval. */
 TEST_F(dcx_neigh, failure_is_kept_from_the_patient)
 {
     m_answers = false;
@@ -153,7 +153,7 @@ TEST(dcx_subnet, is_same)
         {"2001:db8::1", "2001:db9::1", 31, true},
         {"2001:db8::1", "2001:db9::1", 32, false},
         {"2001:db8::1", "fe80::1", 0, true},
-        /* never between the two families */
+        /* not between the two families */
         {"::ffff:10.1.2.3", "fe80::1", 0, false},
         {"fe80::1", "::ffff:10.1.2.3", 0, false},
     };
@@ -176,8 +176,8 @@ TEST(dcx_subnet, addr_bits)
     EXPECT_EQ(128u, uct_dcx_subnet_addr_bits(&v6));
 }
 
-/* The loopback interface has 127.0.0.1/8 everywhere; nobody has 192.0.2.x,
- * which is for documents. */
+/* The loopback interface always has 127.0.0.1/8; no interface has 192.0.2.x,
+ * which is reserved for documents. */
 TEST(dcx_subnet, prefix_len)
 {
     union ibv_gid lo    = gid_of("::ffff:127.0.0.1");

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations that end by something else than their WQE: cancel, destroy and
- * failure of their endpoint go by them, and no flush waits for that. dcx is
- * linked into the program, which begins such operations itself.
+ * Operations that end by an event and not by their WQE: cancel, destroy and
+ * failure of their endpoint affect them, but no flush waits for them. dcx is
+ * linked into the program, which starts such operations itself.
  */
 #include "dcx_ep_bench.h"
 
@@ -28,7 +28,7 @@ protected:
         });
     }
 
-    /* Nothing that is outstanding on a queue is waited for any more. */
+    /* Makes progress while nothing is outstanding on a queue. */
     void progress_while_idle()
     {
         for (unsigned i = 0; i < 1000; i++) {
@@ -44,8 +44,8 @@ protected:
     void *m_other = NULL;
 };
 
-/* A peer's user may post the receive that an operation waits for when ours has
- * returned from a flush. */
+/* An operation may wait for a receive that the peer posts only after our
+ * flush. */
 TEST_P(dcx_op, no_flush_waits_for_events)
 {
     dcx_end end, flushed;
@@ -63,7 +63,7 @@ TEST_P(dcx_op, no_flush_waits_for_events)
     EXPECT_EQ(UCS_OK, end.status);
 }
 
-/* The WQE and the event, in either order; the flush waits for the WQE */
+/* The WQE and the event, in either order; a flush waits for the WQE. */
 TEST_P(dcx_op, wqe_and_event)
 {
     for (bool is_wqe_first : {true, false}) {
@@ -87,7 +87,7 @@ TEST_P(dcx_op, wqe_and_event)
     }
 }
 
-/* Who takes one out hears no more of it, whatever it waits for. */
+/* A removed operation has no completion, for any events that it waits for. */
 TEST_P(dcx_op, taken_out)
 {
     for (unsigned events : {0, 1}) {
@@ -103,7 +103,7 @@ TEST_P(dcx_op, taken_out)
     }
 }
 
-/* ... in the completion of another one, when both are being purged */
+/* The same in the completion of another one, when both are being purged */
 TEST_P(dcx_op, taken_out_while_purged)
 {
     dcx_end second, first([&] { dcx_op_cancel(m_other); }), canceled;
@@ -125,7 +125,7 @@ TEST_P(dcx_op, event_with_error)
     EXPECT_EQ(UCS_ERR_IO_ERROR, end.status);
 }
 
-/* Only those of the endpoint end. */
+/* Only operations of the endpoint end. */
 TEST_P(dcx_op, canceled)
 {
     uct_ep_h other = m_dcx.make_ep();
@@ -145,7 +145,7 @@ TEST_P(dcx_op, canceled)
     uct_ep_destroy(other);
 }
 
-/* ... while its WQE is outstanding: it ends with that */
+/* The same while its WQE is outstanding: it ends with that. */
 TEST_P(dcx_op, canceled_with_wqe)
 {
     dcx_end end, canceled;
@@ -169,7 +169,7 @@ TEST_P(dcx_op, invalidated)
     EXPECT_EQ(UCS_ERR_CANCELED, end.status);
 }
 
-/* Users hear of their operations before they hear of the endpoint. */
+/* Completions of operations come before the error handler of the endpoint. */
 TEST_P(dcx_op, failed)
 {
     dcx_end end([&] { EXPECT_EQ(0u, m_dcx.errors.size()); });
@@ -195,7 +195,8 @@ TEST_P(dcx_op, failed_and_destroyed)
     m_log.take();
 }
 
-/* ... and another one is created in its place, whose operations go on. */
+/* The same with a new endpoint at the same address, whose operations
+ * continue */
 TEST_P(dcx_op, failed_and_another_is_in_its_place)
 {
     uct_ep_h first = m_ep;
@@ -218,7 +219,7 @@ TEST_P(dcx_op, failed_and_another_is_in_its_place)
     m_log.take();
 }
 
-/* Nothing can be done with it any more when one of them ends. */
+/* When one of its operations ends, calls on the endpoint fail. */
 TEST_P(dcx_op, destroyed_and_used)
 {
     dcx_end more, end([&] {
@@ -261,7 +262,7 @@ TEST_P(dcx_op, destroyed_with_wqe)
     EXPECT_EQ(UCS_ERR_CANCELED, end.status);
 }
 
-/* ... in the end of one that a completion with error behind it ends first */
+/* The same in a completion that a later error completion causes */
 TEST_P(dcx_op, destroyed_before_an_error)
 {
     dcx_end failed, end([&] {
@@ -271,7 +272,7 @@ TEST_P(dcx_op, destroyed_before_an_error)
     });
 
     EXPECT_EQ(UCS_OK, put_short());
-    EXPECT_EQ(UCS_OK, put_short()); /* requests no completion, if it can */
+    EXPECT_EQ(UCS_OK, put_short()); /* unsignaled, if possible */
     begin(end, 0, true);
     EXPECT_EQ(UCS_INPROGRESS, put_zcopy(failed, false));
     progress_until([&] { return failed.count > 0; });

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * dcx on a fabric, or a PCIe, that keeps no order (SOFTHCA_ORDER): a flag behind
- * data, by put, atomic, get and message, contiguous and strided. Data and flag of
- * a pair share bytes, which tell afterwards which of them came last. On an
- * endpoint that leads back to its own interface. DCX_ORDER_PAIRS: pairs of each
- * kind.
+ * dcx on an unordered fabric, or unordered PCIe (SOFTHCA_ORDER): a flag after
+ * data, by put, atomic, get and message, contiguous and strided. Data and flag
+ * of a pair share bytes, which show which of them was written last. On an
+ * endpoint to its own interface. DCX_ORDER_PAIRS: pairs of each kind.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
@@ -14,7 +13,7 @@ namespace {
 
 class dcx_order : public testing::TestWithParam<int> {
 protected:
-    /* Strided data: so many pieces, and so long, that they get a key */
+    /* Strided data: enough pieces of enough bytes to use a key */
     static constexpr unsigned pieces = 70, piece = 72, stride = 80;
     static constexpr size_t plain = 64, strided = pieces * piece;
     static constexpr unsigned in_flight = 32;
@@ -53,7 +52,7 @@ protected:
         ASSERT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS)) << status;
     }
 
-    /* The data: bytes of `value`, the last eight of them at far() + last() */
+    /* Puts bytes of `value`; the last eight are at far() + last(). */
     void put(size_t length, uint8_t value)
     {
         uct_iov_t iov = {.buffer = near(), .length = length,
@@ -77,7 +76,7 @@ protected:
     }
 
     /* Posts pairs of data and `behind`, with a fence between them or without.
-     * Returns how many were out of order. */
+     * Returns the number of pairs out of order. */
     template<typename F> unsigned count(size_t length, bool fenced, F behind)
     {
         unsigned wrong = 0;
@@ -93,8 +92,8 @@ protected:
         return wrong;
     }
 
-    /* Each pair holds with a fence, and some do not without if they may be
-     * reordered at all. */
+    /* Checks that all pairs are ordered with a fence, and some are not without,
+     * if the mode may reorder them. */
     template<typename F> void expect_order(F behind, bool reorders)
     {
         for (size_t length : {plain, strided}) {
@@ -130,7 +129,7 @@ TEST_P(dcx_order, put_behind_a_fence_comes_last)
     }, !is_kept());
 }
 
-/* A fence holds for all that follow it, however many */
+/* A fence orders any number of operations that follow. */
 TEST_P(dcx_order, puts_behind_a_fence_come_last)
 {
     for (unsigned i = 0; (i < m_pairs / in_flight) && !HasFailure(); i++) {
@@ -187,7 +186,7 @@ TEST_P(dcx_order, get_behind_a_fence_finds_the_data)
     }, !is_kept());
 }
 
-/* No fence is needed: its completion tells of the data. */
+/* Without a fence, the completion of a message means that its data is there. */
 TEST_P(dcx_order, message_finds_the_data)
 {
     for (size_t length : {plain, strided}) {
@@ -207,7 +206,7 @@ TEST_P(dcx_order, message_finds_the_data)
     }
 }
 
-/* An operation that has completed is there, too. */
+/* The data of a completed operation has arrived. */
 TEST_P(dcx_order, flush_ends_with_the_data)
 {
     EXPECT_EQ(0u, count(plain, false, [&](size_t at, uint8_t value) {
@@ -216,9 +215,9 @@ TEST_P(dcx_order, flush_ends_with_the_data)
     }));
 }
 
-/* --- the choice of a service level ---------------------------------------- */
+/* --- choice of the service level ------------------------------------------ */
 
-/* Which one follows from UCX_DCX_SL and UCX_DCX_AR_ENABLE; -1: none does */
+/* Level for UCX_DCX_SL and UCX_DCX_AR_ENABLE; -1: none */
 struct sl_choice {
     const char *sl, *ar;
     int        expected;
@@ -274,13 +273,13 @@ INSTANTIATE_TEST_SUITE_P(roce, dcx_sl, testing::Values(sl_choices{
 INSTANTIATE_TEST_SUITE_P(roce_ooo, dcx_sl, testing::Values(sl_choices{
     {"auto", "auto", 0}, {"auto", "y", 0}, {"auto", "n", 0}}));
 
-/* The fence goes with the NOP that ends the flush. */
+/* The NOP that ends the flush carries the fence. */
 TEST_P(dcx_order, flush_behind_a_fence)
 {
     for (unsigned i = 0; i < in_flight; i++) {
         const uint64_t data = i;
 
-        for (size_t at : {0, 8}) { /* only the first requests a completion */
+        for (size_t at : {0, 8}) { /* only the first is signaled */
             post([&] {
                 return uct_ep_put_short(m_ep, &data, sizeof(data), raddr(at),
                                         m_rkey);

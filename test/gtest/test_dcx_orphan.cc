@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints that are destroyed with operations outstanding to a peer that does
- * not answer, or does not receive: uct_ep_destroy() returns at once, on
- * whatever kind of initiator. The operations end once: within it if the
- * initiator was the endpoint's own, else later. And initiators that the device
- * does not bring back to work, after an error or an endpoint that is destroyed.
+ * Endpoints that are destroyed with outstanding operations to a peer that does
+ * not answer, or does not receive: uct_ep_destroy() returns at once, on any
+ * kind of initiator. The operations end once: within it on an initiator of the
+ * endpoint's own, else later. And initiators that the device does not reset or
+ * reconnect, after an error or after an endpoint is destroyed.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
@@ -13,7 +13,7 @@
 #include <chrono>
 #include <dlfcn.h>
 
-/* Calls of ibv_modify_qp() that fail: the state that was asked for, or none */
+/* Calls of ibv_modify_qp() that fail: the requested state, -1 for none */
 static struct {
     int      state = -1;
     unsigned count = 0;
@@ -53,7 +53,7 @@ protected:
         return {m_dcx->mem.data(), length, m_dcx->memh, 0, 1};
     }
 
-    /* One of each kind that uses memory of the user */
+    /* Posts one operation of each kind that uses memory of the user. */
     void post_all(uct_ep_h ep, live_peer &peer, ends &all)
     {
         uint64_t addr  = (uintptr_t)peer.loop.mem.data() + 8192;
@@ -75,8 +75,8 @@ protected:
                                                &all.emplace_back().comp));
     }
 
-    /* Endpoints with operations outstanding are destroyed. The shortest time
-     * counts, as others use the machine too. */
+    /* Destroys endpoints with outstanding operations. The shortest time counts,
+     * as other load may slow down some. */
     void destroy_quickly(const std::function<uct_ep_h()> &make, live_peer &peer,
                          std::list<ends> &all)
     {
@@ -99,7 +99,7 @@ protected:
         EXPECT_GT(std::chrono::milliseconds(1), shortest);
     }
 
-    /* How often the user hears of an operation in uct_ep_destroy() */
+    /* Returns the number of completions of an operation in uct_ep_destroy(). */
     unsigned at_once() const
     {
         return is_shared() ? 0 : 1;
@@ -122,7 +122,7 @@ protected:
         return status == UCS_INPROGRESS;
     }
 
-    /* ... unless others have all initiators */
+    /* Posts them unless other endpoints use all initiators. */
     void post_all_if_room(uct_ep_h ep, live_peer &peer, ends &all)
     {
         dcx_end &first = all.emplace_back();
@@ -153,8 +153,8 @@ TEST_P(dcx_orphan, of_a_dead_peer)
     expect_works(m_b);
 }
 
-/* It lives, and is stopped: what was sent to it arrives when it goes on, if the
- * initiator was not stopped. */
+/* It lives, but is stopped: messages arrive when it continues, if the initiator
+ * was not stopped. */
 TEST_P(dcx_orphan, of_a_peer_that_stands_still)
 {
     std::list<ends> all;
@@ -206,7 +206,7 @@ TEST_P(dcx_orphan, of_an_interface_that_is_closed)
     expect_all(all, 1);
 }
 
-/* In the callback of an operation before them */
+/* In the callback of an earlier operation */
 TEST_P(dcx_orphan, of_a_callback)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
@@ -225,7 +225,7 @@ TEST_P(dcx_orphan, of_a_callback)
     expect_works(m_b);
 }
 
-/* What was copied, and is nobody's any more, goes out all the same. */
+/* Copied messages are sent, though their endpoint is gone. */
 TEST_P(dcx_orphan, of_messages)
 {
     for (uint64_t i = 0; i < 10; i++) {
@@ -243,8 +243,8 @@ TEST_P(dcx_orphan, of_messages)
     expect_works(m_b);
 }
 
-/* Completions that have come and were not taken are nobody's else, whoever gets
- * the initiator next. */
+/* Completions that were not polled affect no other endpoint, whichever gets the
+ * initiator next. */
 TEST_P(dcx_orphan, of_what_has_completed)
 {
     for (unsigned i = 0; i < 200; i++) {
@@ -265,7 +265,7 @@ TEST_P(dcx_orphan, of_what_has_completed)
     }
 }
 
-/* Each in a callback of the one before it, which is being destroyed */
+/* Each in a callback of the previous one, which is being destroyed */
 TEST_P(dcx_orphan, of_each_other)
 {
     std::vector<uct_ep_h> dead = make_dead_eps(5);
@@ -285,7 +285,8 @@ TEST_P(dcx_orphan, of_each_other)
         if (!own.empty() && (i + 1 < dead.size())) {
             own.front().then = [this, &dead, &all, i] {
                 destroy_ep(dead[i + 1]);
-                if (!is_shared()) { /* there it may have failed by then */
+                if (!is_shared()) { /* on a shared one it may have failed by
+                                     * then */
                     expect_all(all[i + 1], 1);
                 }
             };
@@ -302,7 +303,7 @@ TEST_P(dcx_orphan, of_each_other)
     expect_works(m_a);
 }
 
-/* A callback cannot do anything with it any more. */
+/* Calls on the endpoint fail in a callback. */
 TEST_P(dcx_orphan, of_a_callback_that_posts)
 {
     uct_ep_h ep              = make_ep(m_live_a.loop);
@@ -329,8 +330,8 @@ TEST_P(dcx_orphan, of_a_callback_that_posts)
     expect_works(m_b);
 }
 
-/* Another initiator is brought back to work, and the user is told of what it has
- * lost: by the completions, then by the error handler. */
+/* An initiator recovers, and the user learns of failed operations: by
+ * completions, then by the error handler. */
 TEST_P(dcx_orphan, of_a_callback_of_recovery)
 {
     std::vector<uct_ep_h> live = {make_ep(m_live_a.loop),
@@ -361,8 +362,8 @@ TEST_P(dcx_orphan, of_a_callback_of_recovery)
     expect_works(m_a);
 }
 
-/* Its peer does not answer, and the error has not been seen: all is over when
- * it is destroyed, whatever has come by then. */
+/* Its peer does not answer, and the error was not polled: all operations end
+ * when it is destroyed, in any state. */
 TEST_P(dcx_orphan, of_an_error)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -370,7 +371,7 @@ TEST_P(dcx_orphan, of_an_error)
         ends all;
 
         post_all(dead, m_live_a, all);
-        usleep(i * 2000); /* the tries take some of that */
+        usleep(i * 2000); /* the retries take some of that time */
         destroy_ep(dead);
         expect_all(all, at_once());
         expect_works(m_a);
@@ -379,8 +380,8 @@ TEST_P(dcx_orphan, of_an_error)
     EXPECT_EQ(0u, m_dcx->errors.size());
 }
 
-/* In the callback of an operation before one that has failed: progress has the
- * completion with the error in its hands. */
+/* In the callback of an operation before a failed one: progress is handling the
+ * error completion. */
 TEST_P(dcx_orphan, of_a_callback_before_an_error)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
@@ -399,7 +400,7 @@ TEST_P(dcx_orphan, of_a_callback_before_an_error)
     expect_works(m_b);
 }
 
-/* In the callback of a flush, with another one behind it */
+/* In the callback of a flush, with another flush after it */
 TEST_P(dcx_orphan, of_the_callback_of_a_flush)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
@@ -418,7 +419,8 @@ TEST_P(dcx_orphan, of_the_callback_of_a_flush)
     expect_works(m_b);
 }
 
-/* ... in which it is given up: its request hears of it, too. */
+/* The endpoint is canceled in the callback of a flush: its pending request gets
+ * the error, too. */
 TEST_P(dcx_orphan, cancelled_in_the_callback_of_a_flush)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
@@ -454,8 +456,8 @@ TEST_P(dcx_orphan, cancelled_in_the_callback_of_a_flush)
     expect_works(m_b);
 }
 
-/* ... with another one behind it, which ends before the one that gives up, and
- * before the endpoint is gone if that has an initiator of its own */
+/* The same with another flush after it. That one ends before the canceling one,
+ * and before the endpoint is destroyed if this has an initiator of its own. */
 TEST_P(dcx_orphan, cancelled_and_destroyed_in_the_callback_of_a_flush)
 {
     uct_ep_h ep = make_ep(m_live_a.loop);
@@ -479,8 +481,8 @@ TEST_P(dcx_orphan, cancelled_and_destroyed_in_the_callback_of_a_flush)
     expect_works(m_b);
 }
 
-/* Lost operations are being ended, and a flush is behind them: one that gives
- * up comes behind that. */
+/* Failed operations end, with a flush after them: a canceling flush ends after
+ * that. */
 TEST_P(dcx_orphan, cancelled_in_a_callback_of_recovery)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -499,8 +501,8 @@ TEST_P(dcx_orphan, cancelled_in_a_callback_of_recovery)
     expect_works(m_a);
 }
 
-/* Whoever flushes the interface in a callback hears that others have still to
- * end. */
+/* A flush of the interface in a callback reports operations that have not
+ * ended. */
 class dcx_orphan_flush : public dcx_orphan {
 protected:
     void expect_flush(const dcx_end &behind)
@@ -557,7 +559,7 @@ INSTANTIATE_TEST_SUITE_P(many, dcx_orphan, testing::Values("dcs", "dcs_quota"),
 INSTANTIATE_TEST_SUITE_P(any, dcx_orphan, testing::Values("rand", "hw_dcs"),
                          dcx_policy_name);
 
-/* --- initiators that do not come back ------------------------------------- */
+/* --- initiators that cannot be recovered ---------------------------------- */
 
 class dcx_retired : public dcx_shared {
 protected:
@@ -566,8 +568,8 @@ protected:
         refuse_state.state = -1;
     }
 
-    /* A put fails, and its initiator does not get to 'state' then. Returns what
-     * was logged. */
+    /* A put fails, and its initiator cannot reach 'state' after that. Returns
+     * the log. */
     std::string retire(enum ibv_qp_state state, dcx_end &failed,
                        const std::function<void()> &behind)
     {
@@ -626,7 +628,7 @@ protected:
         EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
         EXPECT_EQ(1u, failed.count);
         if (is_shared()) {
-            /* on a stream of its own it has been acknowledged */
+            /* on a stream of its own it was acknowledged */
             EXPECT_EQ(!strcmp(GetParam(), "rand") ? UCS_ERR_ENDPOINT_TIMEOUT :
                                                     UCS_OK, other.status);
             EXPECT_EQ(1u, other.count);
@@ -640,7 +642,7 @@ protected:
     }
 };
 
-/* The only one: all endpoints hear of it when they want something. */
+/* The only initiator: all endpoints fail at their next call. */
 TEST_P(dcx_retired, cannot_be_reset)
 {
     test_last(IBV_QPS_RESET, "cannot be reset");
@@ -651,8 +653,8 @@ TEST_P(dcx_retired, cannot_be_connected)
     test_last(IBV_QPS_RTS, "cannot be brought to RTS");
 }
 
-/* Who waits for room, or for an initiator, with nothing outstanding, hears of
- * it in his request. */
+/* An endpoint with nothing outstanding that waits for room, or for an
+ * initiator, gets the error in its pending request. */
 TEST_P(dcx_retired, is_heard_of_by_who_waits)
 {
     dcx_end failed;
@@ -673,7 +675,7 @@ TEST_P(dcx_retired, is_heard_of_by_who_waits)
     uct_ep_pending_purge(m_b, NULL, NULL);
 }
 
-/* The only initiator that there is, though more were asked for */
+/* The only initiator that could be created, of several that were configured */
 TEST_P(dcx_retired, is_the_last_that_could_be_had)
 {
     if (is_shared()) {
@@ -699,8 +701,8 @@ TEST_P(dcx_retired, is_the_last_that_could_be_had)
     expect_refuses(m_b);
 }
 
-/* An endpoint that is given up cannot stop the initiator that it gets for
- * that: it does not keep it. */
+/* A canceled endpoint cannot stop the initiator that it gets for this purpose,
+ * and releases it. */
 TEST_P(dcx_retired, cannot_be_stopped)
 {
     ucx_log_reader log;
@@ -719,7 +721,7 @@ TEST_P(dcx_retired, cannot_be_stopped)
     log.take();
 }
 
-/* Peers go on asking for credits. */
+/* Peers continue to request credits. */
 class dcx_retired_fc : public dcx_retired {
 protected:
     void ask(dcx_loop &from)
@@ -745,7 +747,7 @@ TEST_P(dcx_retired_fc, no_answer)
     EXPECT_LT(0u, m_dcx->received);
 }
 
-/* Whom an answer is for is gone, and then the interface is closed. */
+/* The peer of an answer is gone, and then the interface is closed. */
 TEST_P(dcx_retired_fc, closed_behind_an_answer)
 {
     {
@@ -761,8 +763,8 @@ TEST_P(dcx_retired_fc, closed_behind_an_answer)
     m_dcx.reset();
 }
 
-/* An endpoint is destroyed, and the device does not stop for it: what is
- * outstanding ends when the device is done, as it may use the memory. */
+/* An endpoint is destroyed, but its queue cannot be stopped: its operations end
+ * when the device has executed them, as it may use the memory. */
 TEST_P(dcx_retired, cannot_be_reset_for_destroy)
 {
     ucx_log_reader log;
@@ -786,8 +788,8 @@ TEST_P(dcx_retired, cannot_be_reset_for_destroy)
     expect_works(m_b);
 }
 
-/* ... or is not brought back: the user is told at once, others go on without
- * it. */
+/* The queue cannot be reconnected: the operations end at once, and other
+ * endpoints continue without it. */
 TEST_P(dcx_retired, cannot_be_connected_after_destroy)
 {
     ucx_log_reader log;
@@ -808,7 +810,7 @@ TEST_P(dcx_retired, cannot_be_connected_after_destroy)
     expect_refuses(m_b);
 }
 
-/* ... in a callback: progress goes on behind it. */
+/* The same in a callback: progress continues after it. */
 TEST_P(dcx_retired, cannot_be_connected_in_a_callback)
 {
     ucx_log_reader log;
@@ -840,8 +842,8 @@ INSTANTIATE_TEST_SUITE_P(fc, dcx_retired_fc,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"),
                          dcx_policy_name);
 
-/* One of two: endpoints go on with the other, those that were bound to it
- * fail. */
+/* One of two: endpoints continue with the other; endpoints that were bound to
+ * it fail. */
 class dcx_retired_one : public dcx_retired {
 };
 
@@ -860,7 +862,7 @@ TEST_P(dcx_retired_one, others_go_on)
     }
 }
 
-/* It was the only one that existed: all endpoints had drawn it. */
+/* It was the only existing one: the policy had assigned it to all endpoints. */
 class dcx_retired_first : public dcx_retired {
 protected:
     dcx_retired_first()
@@ -868,7 +870,7 @@ protected:
         while (!m_eps.empty()) {
             destroy_ep(m_eps.front());
         }
-        setenv("UCX_DCX_RAND_SEED", "18", 1); /* and then draw it once more */
+        setenv("UCX_DCX_RAND_SEED", "18", 1); /* and assigns it once more */
         m_dcx.reset(new dcx_loop);
         unsetenv("UCX_DCX_RAND_SEED");
         m_dcx->survives_errors = true;

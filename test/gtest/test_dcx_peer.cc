@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is said of a peer that fails: who it is and why, in words; and that all
- * that was outstanding ends, in order.
+ * Messages on a failed peer: its name and the reason, in words; and the end of
+ * all outstanding operations, in order
  */
 #include "dcx_child.h"
 #include "dcx_end.h"
@@ -17,7 +17,7 @@ namespace {
 
 class dcx_peer : public testing::TestWithParam<const char*> {
 protected:
-    /* The peer first: see dcx_child */
+    /* Starts the peer first: see dcx_child. */
     void open(const char *node = "0")
     {
         m_child = std::make_unique<dcx_child>(node);
@@ -43,7 +43,7 @@ protected:
         return uct_ep_put_zcopy(ep, &m_iov, 1, 0x1000, rkey, &end.comp);
     }
 
-    /* Progresses until an endpoint has failed. Returns what was said. */
+    /* Makes progress until an endpoint has failed. Returns the log. */
     std::string failure()
     {
         dcx_deadline deadline;
@@ -71,7 +71,7 @@ protected:
         return name;
     }
 
-    /* DCT, port, process; and the host if it is ours */
+    /* DCT, port, process; and the host if it is this one */
     void expect_names_child(const std::string &text, bool is_here)
     {
         const auto &addr = m_child->iface_addr;
@@ -87,7 +87,7 @@ protected:
                 << text;
     }
 
-    /* Before the log of UCX is read: what is left of it is an error */
+    /* before the log of UCX is read: any rest of it is an error */
     ucx_log_reader             m_log;
     std::unique_ptr<dcx_child> m_child;
     std::unique_ptr<dcx_loop>  m_dcx;
@@ -122,15 +122,15 @@ TEST_P(dcx_peer, is_killed)
     expect_names_child(text, true);
     EXPECT_TRUE(has(text, "the peer does not answer, is it alive?")) << text;
 
-    /* the others notice nothing */
+    /* the other endpoints are not affected */
     EXPECT_EQ(UCS_OK, uct_ep_am_short(m_dcx->ep, 5, 0, NULL, 0));
     m_dcx->flush();
     EXPECT_EQ(1u, m_dcx->errors.size());
     EXPECT_EQ("", m_log.take());
 }
 
-/* It has taken a request for credits and is killed then: nothing is on the
- * wire any more that would tell. */
+/* It has received a request for credits and is killed: nothing is in flight
+ * that would fail. */
 TEST_P(dcx_peer, is_killed_when_asked)
 {
     ucs_status_t status;
@@ -162,7 +162,7 @@ TEST_P(dcx_peer, does_not_allow)
     EXPECT_TRUE(has(text, "the peer does not allow it")) << text;
 }
 
-/* Our memory, not the peer's */
+/* An error of our memory, not of the peer */
 TEST_P(dcx_peer, is_not_to_blame)
 {
     dcx_end end;
@@ -177,7 +177,7 @@ TEST_P(dcx_peer, is_not_to_blame)
     EXPECT_TRUE(has(text, "memory of this process is not registered")) << text;
 }
 
-/* The user wanted it: nothing is said. */
+/* Canceled by the user: nothing is logged. */
 TEST_P(dcx_peer, is_given_up)
 {
     open();
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(global, dcx_peer,
 INSTANTIATE_TEST_SUITE_P(roce, dcx_peer,
                          testing::Values("at gid ::ffff:198.18."));
 
-/* --- elsewhere, and other causes ------------------------------------------ */
+/* --- other nodes, other reasons ------------------------------------------- */
 
 class dcx_peer_far : public dcx_peer {
 };

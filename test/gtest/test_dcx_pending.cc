@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Requests that stand in line: nobody overtakes those of his own endpoint, not
- * in a callback either, and none is forgotten.
+ * Pending requests: no operation overtakes those of its own endpoint, not in a
+ * callback either, and none is forgotten.
  */
 #include "dcx_shared_bench.h"
 
@@ -28,7 +28,8 @@ protected:
         add(ep, [=] { return uct_ep_am_short(ep, 6, header, NULL, 0); });
     }
 
-    /* Posts puts on `ep` until there is no room; each one's end calls `then` */
+    /* Posts puts on `ep` until there is no room; each completion calls
+     * `then`. */
     void fill(uct_ep_h ep, const std::function<void()> &then = nullptr)
     {
         do {
@@ -37,7 +38,7 @@ protected:
         m_ends.pop_back();
     }
 
-    /* Headers from 1000 on, in the order in which they have arrived */
+    /* Returns the headers from 1000 on, in order of arrival. */
     std::vector<uint64_t> marked() const
     {
         std::vector<uint64_t> list;
@@ -54,8 +55,8 @@ protected:
     std::list<dcx_pending_call> m_line;
 };
 
-/* Completions are taken before those in line are served: the room that the
- * first of them make is not for whoever comes in the callback of another. */
+/* Completions are handled before pending requests: room from the first of them
+ * is not for operations in the callback of another. */
 TEST_P(dcx_pending, callback_does_not_overtake)
 {
     bool sent = false;
@@ -68,8 +69,8 @@ TEST_P(dcx_pending, callback_does_not_overtake)
     EXPECT_EQ((std::vector<uint64_t>{1000, 2000}), marked());
 }
 
-/* A request that sends nothing, and leaves another one in its place, while
- * somebody waits for the initiator */
+/* A request posts nothing and adds another one, while an endpoint waits for the
+ * initiator. */
 TEST_P(dcx_pending, request_adds_another)
 {
     fill(make_ep(m_live_a.loop));
@@ -83,8 +84,8 @@ TEST_P(dcx_pending, request_adds_another)
     EXPECT_EQ(std::vector<uint64_t>{2}, m_live_b.headers);
 }
 
-/* One that could not send leaves another in its place: its endpoint is behind
- * itself now. */
+/* A request that could not post adds another one: its endpoint now waits after
+ * it. */
 TEST_P(dcx_pending, request_does_not_overtake_itself)
 {
     ucs_status_t beside = UCS_OK;
@@ -100,7 +101,7 @@ TEST_P(dcx_pending, request_does_not_overtake_itself)
     EXPECT_EQ(std::vector<uint64_t>{1000}, marked());
 }
 
-/* It sends in pieces, and flushes. */
+/* It posts in pieces, and flushes. */
 TEST_P(dcx_pending, request_sends_all)
 {
     dcx_end flushed;
@@ -123,9 +124,9 @@ TEST_P(dcx_pending, request_sends_all)
     EXPECT_EQ(std::vector<uint64_t>{1}, m_live_b.headers);
 }
 
-/* One that fails for want of something that no completion tells of, with and
- * without others of its endpoint outstanding, is called again. What comes
- * behind it stays there. */
+/* A request fails because a resource is missing that no completion announces,
+ * with and without outstanding operations of its endpoint: it is called again.
+ * Later requests stay after it. */
 TEST_P(dcx_pending, refused_is_called_again)
 {
     for (unsigned times : {1, 3, 100}) {
@@ -150,13 +151,13 @@ TEST_P(dcx_pending, refused_is_called_again)
 INSTANTIATE_TEST_SUITE_P(pending, dcx_pending,
                          testing::Values("dcs", "dcs_quota", "rand", "hw_dcs"), dcx_policy_name);
 
-/* --- endpoints that meet --------------------------------------------------- */
+/* --- shared initiators ---------------------------------------------------- */
 
 class dcx_pending_shared : public dcx_pending {
 };
 
-/* A request sends, and the user, who is told so, goes on: with another endpoint
- * that stands in line behind it, or comes newly. */
+/* A request posts; its completion makes the user post on another endpoint,
+ * which has a request pending after it, or is new. */
 TEST_P(dcx_pending_shared, request_does_not_overtake)
 {
     uct_ep_h second = make_ep(m_live_a.loop), third = make_ep(m_live_a.loop);
@@ -184,13 +185,13 @@ TEST_P(dcx_pending_shared, request_does_not_overtake)
 INSTANTIATE_TEST_SUITE_P(pending, dcx_pending_shared,
                          testing::Values("rand", "hw_dcs"), dcx_policy_name);
 
-/* --- what waits for a grant ------------------------------------------------ */
+/* --- waiting for a grant -------------------------------------------------- */
 
 class dcx_pending_fc : public dcx_pending {
 };
 
-/* The endpoint has an initiator, for a put, when the grant comes; a message
- * that is received right behind it is answered in its handler. */
+/* The endpoint has an initiator, for a put, when the grant arrives; the handler
+ * of the next message posts an answer. */
 TEST_P(dcx_pending_fc, handler_does_not_overtake)
 {
     uct_ep_h back = m_live_a.loop.make_ep(*m_dcx);
@@ -210,7 +211,7 @@ TEST_P(dcx_pending_fc, handler_does_not_overtake)
         add(m_a, header);
     }
 
-    m_live_a.progress(); /* grants */
+    m_live_a.progress(); /* grants credits */
     EXPECT_EQ(UCS_OK, uct_ep_am_short(back, 6, 0, NULL, 0));
     EXPECT_EQ(UCS_INPROGRESS, try_put(m_a, m_live_a, end));
     flush();

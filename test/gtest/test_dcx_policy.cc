@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Which initiator serves which endpoint: the pool and the policies alone, as
- * the interface drives them, with no device and no UCX.
+ * Assignment of initiators to endpoints: the pool and the policies alone,
+ * called as the interface does, without a device or UCX
  */
 #include <assert.h>
 #include <stdint.h>
@@ -68,7 +68,7 @@ protected:
 class any_policy : public policy_test {
 };
 
-/* An endpoint has a place from the beginning where there are only shared ones */
+/* Policies with shared initiators assign one from the start. */
 TEST_P(any_policy, binds_or_lends)
 {
     uct_dcx_binding_t place = uct_dcx_pool_bind(&m_pool);
@@ -139,7 +139,7 @@ TEST_P(exclusive_policy, quota_limits_where_there_is_one)
               m_pool.share);
 }
 
-/* Number 2 cannot be created: 0 and 1 are all there is from then on. */
+/* Number 2 cannot be created: only 0 and 1 are available from then on. */
 TEST_P(exclusive_policy, truncated)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -154,7 +154,7 @@ TEST_P(exclusive_policy, truncated)
     EXPECT_EQ(UCT_DCX_NO_DCI, uct_dcx_pool_take(&m_pool));
 }
 
-/* A long run of takes and settles: never the same number to two, none lost. */
+/* A long run of takes and releases: no number is in use twice, none is lost. */
 TEST_P(exclusive_policy, none_is_lost_or_handed_out_twice)
 {
     std::mt19937 random(seed);
@@ -200,7 +200,7 @@ protected:
     }
 };
 
-/* The same seed, the same lots; another one, others */
+/* The same seed gives the same choices, another seed others. */
 TEST_P(rand_policy, follows_from_the_seed)
 {
     auto first = numbers(bind(100));
@@ -214,7 +214,7 @@ TEST_P(rand_policy, follows_from_the_seed)
     EXPECT_NE(first, numbers(bind(100)));
 }
 
-/* Each within a tenth of its share, which for these seeds is so */
+/* Each within a tenth of the mean, which holds for these seeds */
 TEST_P(rand_policy, is_even)
 {
     std::vector<unsigned> count(num_dci);

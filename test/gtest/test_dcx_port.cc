@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The way through the network, end to end: the options of the path as they
- * arrive in the address vector, byte by byte as libmlx5 makes it, in the queue
- * pairs of the device, and in the completion of the peer; several paths; who
- * is reachable; what an endpoint costs. One mode for each kind of network.
+ * The path through the network, end to end: its options as they appear in the
+ * address vector, byte by byte as libmlx5 writes it, in the queue pairs of the
+ * device, and in the completion of the peer; several paths; reachability; and
+ * the cost of an endpoint. One mode for each kind of network.
  */
 #include "dcx_loop.h"
 #include "ucx_log.h"
@@ -14,7 +14,7 @@
 
 namespace {
 
-/* The device address, as dcx_port.h has it */
+/* Fields of the device address, as in dcx_port.h */
 enum {
     ADDR_FLAGS    = 0,
     ADDR_GID_TYPE = 1,
@@ -29,7 +29,7 @@ enum {
 
 using bytes = std::vector<uint8_t>;
 
-/* A kind of network; its name is that of the mode */
+/* A kind of network, with the name of its mode */
 struct network {
     const char *name;
     bool       is_roce, is_global, is_v1;
@@ -85,8 +85,8 @@ protected:
         return (av[14] << 8) | av[15];
     }
 
-    /* What libmlx5 makes of the same route: key and number left out, and the
-     * flow label from which it takes the UDP port */
+    /* Returns libmlx5's address vector of the same route: without key and
+     * number, and without the flow label, which gives the UDP port. */
     bytes av_of_libmlx5(const bytes &addr, unsigned path, uint16_t udp_port)
     {
         struct mlx5dv_ah dv_ah  = {};
@@ -118,7 +118,7 @@ protected:
         return av;
     }
 
-    /* Lower 20 bits of grh_gid_fl */
+    /* Clears the lower 20 bits of grh_gid_fl. */
     static void clear_flow_label(bytes &av)
     {
         av[29] &= 0xf0;
@@ -139,11 +139,11 @@ protected:
         EXPECT_EQ(theirs, av) << "path " << path;
     }
 
-    /* An active message over this endpoint, which the interface sends to
-     * itself; its completion */
+    /* Sends an active message on this endpoint to the interface itself; returns
+     * its completion. */
     const struct mlx5_cqe64 *receive(uct_ep_h ep)
     {
-        static const char text[100] = {}; /* not in the completion */
+        static const char text[100] = {}; /* too long for the completion */
         unsigned count              = m_dcx.received;
 
         dcx_deadline deadline;
@@ -180,7 +180,7 @@ TEST_P(dcx_port, av_is_that_of_libmlx5)
     }
 }
 
-/* A peer that differs from this port in what it asks for */
+/* A peer whose path attributes differ from this port's */
 TEST_P(dcx_port_ib, av_of_other_peers)
 {
     for (unsigned peer_lmc = 0; peer_lmc < 8; peer_lmc++) {
@@ -224,11 +224,12 @@ TEST_P(dcx_port, paths_differ)
         }
         uct_ep_destroy(ep);
     }
-    /* of v1 there is one way: it has no port numbers */
+    /* v1 has one path: it has no port numbers */
     EXPECT_EQ(GetParam().is_v1 ? 1u : num, avs.size());
 }
 
-/* The peer sees where a message came from, and to which of its LIDs. */
+/* The peer's completion shows the source of a message, and the LID that it was
+ * sent to. */
 TEST_P(dcx_port, paths_arrive)
 {
     for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
@@ -269,10 +270,10 @@ TEST_P(dcx_port, peer_of_another_kind)
     EXPECT_NE(std::string::npos, log.take().find("Ethernet"));
 }
 
-/* Where an endpoint leads, by whatever path: to a target at a port */
+/* All paths of an endpoint lead to the same target and port. */
 TEST_P(dcx_port, leads_to)
 {
-    enum {DCTN = 2, DC_KEY = 5}; /* in the interface address */
+    enum {DCTN = 2, DC_KEY = 5}; /* offsets in the interface address */
     const bytes dev = m_dcx.dev_addr(), iface = m_dcx.iface_addr();
 
     for (unsigned path = 0; path < m_dcx.attr.dev_num_paths; path++) {
@@ -323,7 +324,7 @@ TEST_P(dcx_port, state_of_the_initiator)
     EXPECT_EQ(13, attr.timeout); /* 4.096 us * 2^13 = 33.6 ms */
     bool few = getenv("SOFTHCA_LIMITS") != NULL;
 
-    EXPECT_EQ(few ? 7 : 3, attr.retry_cnt); /* 9 is as 7 */
+    EXPECT_EQ(few ? 7 : 3, attr.retry_cnt); /* 9 counts as 7 */
     EXPECT_EQ(2, attr.rnr_retry);
     EXPECT_EQ(few ? 2 : 4, attr.max_rd_atomic);
 }
@@ -349,7 +350,7 @@ TEST_P(dcx_port, state_of_the_target)
     }
 }
 
-/* --- who is reachable ----------------------------------------------------- */
+/* --- reachability --------------------------------------------------------- */
 
 TEST_P(dcx_port, other_link_layer)
 {
@@ -360,7 +361,7 @@ TEST_P(dcx_port, other_link_layer)
     EXPECT_FALSE(m_dcx.is_reachable(addr));
 }
 
-/* A peer on another subnet: only if both ends send route headers */
+/* A peer on another subnet: reachable only if both ends send route headers */
 TEST_P(dcx_port_ib, other_ib_subnet)
 {
     bytes addr = m_dcx.dev_addr();
@@ -385,7 +386,7 @@ TEST_P(dcx_port_roce, other_roce_version)
     EXPECT_FALSE(m_dcx.is_reachable(addr));
 }
 
-/* Addresses are 198.18.0.1. Mode "lag" wants the same /30. */
+/* Addresses are 198.18.0.1. Mode "lag" requires the same /30. */
 TEST_P(dcx_port_ip, roce_subnet)
 {
     const struct {
@@ -407,9 +408,9 @@ TEST_P(dcx_port_ip, roce_subnet)
     }
 }
 
-/* --- what an endpoint costs ----------------------------------------------- */
+/* --- cost of an endpoint -------------------------------------------------- */
 
-/* Bytes of the heap for each of many endpoints, those of malloc included */
+/* Bytes of the heap for each of many endpoints, including malloc's */
 TEST_P(dcx_port, bytes_of_an_endpoint)
 {
     const unsigned count = 100000;

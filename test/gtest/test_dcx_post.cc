@@ -1,12 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the operations of dcx put on the wire: each is called through UCT, on
- * an endpoint that leads back to its own interface, and executed by the
- * device; then the WQE that it left in the ring is compared, field by field,
- * with that of libmlx5 for the same operation to the same target, on a twin.
- * test_dcx_wqe.cc does the same for the functions that write segments, at all
- * sizes; here it is about which of them an operation calls, and with what.
- * Atomics are in test_dcx_post_atomic.cc.
+ * WQEs of the operations of dcx: each is called through UCT, on an endpoint to
+ * its own interface, and executed by the device. Then the WQE in the ring is
+ * compared, field by field, with libmlx5's for the same operation to the same
+ * target, on a twin. test_dcx_wqe.cc does the same for the functions that write
+ * segments, at all sizes; this test shows which of them an operation calls,
+ * with which arguments. Atomics are in test_dcx_post_atomic.cc.
  */
 #include "dcx_post_bench.h"
 
@@ -14,7 +13,7 @@
 
 namespace {
 
-/* The header of an active message: IBV_TMH_NO_TAG and the id */
+/* Header of an active message: IBV_TMH_NO_TAG and the id */
 const uint8_t am_hdr[] = {0, 5};
 
 class dcx_post : public dcx_post_bench {
@@ -98,7 +97,7 @@ TEST_P(dcx_post, am_short_iov)
     });
 }
 
-/* As short as a short one, and in the WQE as that is */
+/* As short as a short message, and inline as well */
 TEST_P(dcx_post, am_bcopy_inline)
 {
     const size_t most = m_dcx.view().am_short + sizeof(uint64_t);
@@ -227,7 +226,7 @@ TEST_P(dcx_post, put_and_get_zcopy)
         auto list = iovs(n);
 
         for (unsigned empty = 0; empty <= n; empty++) {
-            /* none, then each of the pieces but one alone */
+            /* no piece empty, then each in turn, unless it is the only one */
             if ((empty > 0) && (n > 1)) {
                 list                   = iovs(n);
                 list[empty - 1].length = 0;
@@ -248,10 +247,10 @@ TEST_P(dcx_post, put_and_get_zcopy)
     }
 }
 
-/* --- copied ones of changing lengths -------------------------------------- */
+/* --- copied operations of changing lengths --------------------------------- */
 
 /* Each is posted in the form of its own length, whatever the one before was. A
- * buffer is the device's until its WQE has completed: what is packed next goes
+ * buffer is the device's until its WQE has completed: the next message is packed
  * elsewhere. */
 TEST_P(dcx_post, bcopy_turns)
 {
@@ -282,9 +281,9 @@ TEST_P(dcx_post, bcopy_turns)
     }
 }
 
-/* --- what moves no data --------------------------------------------------- */
+/* --- operations without data ---------------------------------------------- */
 
-/* A write of no bytes asks whether the peer is there. */
+/* A write of no bytes checks the peer. */
 TEST_P(dcx_post, check)
 {
     dc_op op = {.opcode = MLX5_OPCODE_RDMA_WRITE};
@@ -301,7 +300,7 @@ TEST_P(dcx_post, fence)
                         .flags = IBV_SEND_FENCE, .inl = data});
     wqe_bytes second;
 
-    /* only what is outstanding has to be waited for */
+    /* waits only for outstanding operations */
     m_dcx.flush();
     EXPECT_EQ(UCS_INPROGRESS,
               uct_ep_get_bcopy(m_dcx.ep, unpack, NULL, 8, m_remote, m_rkey,
@@ -315,8 +314,8 @@ TEST_P(dcx_post, fence)
                        dc_twin::wqe_at(view.ring, view.num_bb, view.pi)));
 }
 
-/* Who gives a peer up puts the queue in error, and a NOP behind what is on the
- * way, which carries the address vector as that of UCX's dc_mlx5 does. */
+/* A cancel puts the queue in error, and posts a NOP after the outstanding
+ * operations. The NOP has an address vector, like that of UCX's dc_mlx5. */
 TEST_P(dcx_post, cancel)
 {
     uct_completion_t comp = {};
@@ -339,7 +338,7 @@ TEST_P(dcx_post, cancel)
     EXPECT_EQ(0, comp.count);
 }
 
-/* Posted so often that WQEs lie across the end of the ring at each place */
+/* Posted so often that WQEs cross the end of the ring at each place */
 TEST_P(dcx_post, ring_end)
 {
     unsigned wraps = 0, straddles = 0;
@@ -377,15 +376,15 @@ int main(int argc, char **argv)
 {
     std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
-        {"UCX_DCX_FC_ENABLE", "n"}, /* nothing but what is called */
-        {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* each asks, as libmlx5's do */
+        {"UCX_DCX_FC_ENABLE", "n"}, /* no WQEs but those of the calls */
+        {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* all signaled, as libmlx5's are */
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "3"},
         {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"}
     };
     auto global = env, roce = env;
 
-    /* one way each to hand a WQE to the device, which compares what is pushed
-     * with the ring */
+    /* one way each to hand a WQE to the device, which compares pushed data with
+     * the ring */
     env.push_back({"UCX_DCX_MMIO_MODE", "bf_post"});
     global.push_back({"UCX_DCX_MMIO_MODE", "bf_post_mt"});
     roce.push_back({"UCX_DCX_MMIO_MODE", "db"});

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What atomics put on the wire, plain and masked ones, and that they do what
- * they are called. Part of the program of test_dcx_post.cc.
+ * WQEs of atomics, plain and masked, and their results. Part of the program of
+ * test_dcx_post.cc.
  */
 #include "dcx_post_bench.h"
 
@@ -10,7 +10,7 @@ namespace {
 class dcx_post_plain : public dcx_post_bench {
 };
 
-/* Where the result goes is dcx's: taken from its WQE, of `size` bytes */
+/* The address of the result is dcx's: taken from its WQE, of `size` bytes */
 TEST_P(dcx_post_plain, atomics)
 {
     const uint64_t value = 0x0123456789abcdef, compare = 0x1111111111111111;
@@ -45,8 +45,8 @@ TEST_P(dcx_post_plain, atomics)
     }
 }
 
-/* libmlx5 builds none of these. The operands are checked by value; the rest
- * has to be libmlx5's of a fetch-and-add, and the outcome right. */
+/* libmlx5 builds none of these. The operands are compared with values, the rest
+ * with libmlx5's fetch-and-add; the result must be right. */
 struct masked_op {
     const char                                    *name;
     unsigned                                      op;   /* UCT_ATOMIC_OP_* */
@@ -70,7 +70,7 @@ const masked_op masked_ops[] = {
      [](uint64_t, uint64_t b) { return b; }},
 };
 
-/* Cuts the operands out and makes the opcode that of a read */
+/* Removes the operands, and changes the opcode to a read's. */
 wqe_bytes without_operands(wqe_bytes wqe, size_t at, unsigned segs)
 {
     wqe.erase(wqe.begin() + at, wqe.begin() + at + segs * 16);
@@ -149,7 +149,7 @@ TEST_P(dcx_post_masked, fetch)
     for (const auto &op : masked_ops) {
         for (unsigned size : {4, 8}) {
             if ((size == 8) && (op.op == UCT_ATOMIC_OP_ADD)) {
-                continue; /* a plain one */
+                continue; /* a plain atomic */
             }
             run(op, size);
             EXPECT_FALSE(HasFailure()) << op.name << size * 8;

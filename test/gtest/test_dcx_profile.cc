@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Profiles of devices: which one holds, and which ones are not believed. No
- * device is needed.
+ * Profiles of devices: which one is used, and which ones are refused. No device
+ * is needed.
  */
 #include "ucx_log.h"
 
@@ -99,7 +99,7 @@ protected:
         EXPECT_EQ(0u, profile.failed);
     }
 
-    /* It is not believed, and one line says so. */
+    /* Expects that it is refused, with one line in the log. */
     void expect_refused(const std::string &option, const std::string &why,
                         std::string path = "")
     {
@@ -156,7 +156,8 @@ TEST_F(dcx_profile, places)
     EXPECT_EQ(UCS_ERR_NO_ELEM, uct_dcx_profile_user_path(&m_id, path));
 }
 
-/* The first that exists decides: another one might say what it does not. */
+/* The first existing profile decides, even if it is refused: a later one might
+ * claim features that it does not. */
 TEST_F(dcx_profile, a_refused_one_decides)
 {
     write(installed(), m_id);
@@ -223,7 +224,7 @@ TEST_F(dcx_profile, of_another_device)
     expect_holds(file(), file());
 }
 
-/* A function of another part has a profile of its own. */
+/* A function of another part has its own profile. */
 TEST_F(dcx_profile, of_another_part)
 {
     uct_dcx_profile_id_t id = m_id;
@@ -261,7 +262,7 @@ TEST_F(dcx_profile, of_earlier_firmware_among_others)
                              "MT_0000000223-4123-"}) {
         std::ofstream(m_dir / "installed" / (std::string(name) + ".profile"));
     }
-    std::ofstream(users() + ".XXXXXX"); /* that is being written */
+    std::ofstream(users() + ".XXXXXX"); /* an unfinished one */
     ucx_log_reader log;
     expect_none("auto");
     EXPECT_EQ("", log.take());
@@ -287,7 +288,8 @@ TEST_F(dcx_profile, levels)
     EXPECT_EQ(0u, load(file()).levels);
     write(file(), m_id, "depth fail\nlevels 3\n");
     EXPECT_EQ(3u, load(file()).levels);
-    write(file(), m_id, "depth fail\nlevels 0\n"); /* list4 has proven one */
+    write(file(), m_id, "depth fail\nlevels 0\n"); /* list4 has proven one
+                                                    * level */
     EXPECT_EQ(1u, load(file()).levels);
 }
 
@@ -319,8 +321,8 @@ TEST_F(dcx_profile, of_another_user)
                    installed());
 }
 
-/* A probe of what was on before has not passed; a port without tag matching
- * says nothing of another one. */
+/* A probe of a default feature has failed. A port without tag matching has no
+ * effect on another port. */
 TEST_F(dcx_profile, failed)
 {
     const struct {
@@ -343,14 +345,14 @@ TEST_F(dcx_profile, failed)
     }
 }
 
-/* Bytes that are copied during a UMR: less than the default never counts, nor more
- * than 16 times that. */
+/* Bytes that are copied during a UMR: not below the default, nor above 16 times
+ * that. */
 TEST_F(dcx_profile, thresholds)
 {
     const size_t kb = 1024;
     const struct {
         const char          *lines;
-        std::vector<size_t> bytes; /* of uct_dcx_threshold_t */
+        std::vector<size_t> bytes; /* thresholds of uct_dcx_threshold_t */
     } rows[] = {
         {"", {2 * kb, 64, 96 * kb, 256}},
         {"umr_us_4 0.50\numr_us_52 2.45\numr_us_1024 41.50\ncopy_mbs 10000\n",
@@ -359,19 +361,19 @@ TEST_F(dcx_profile, thresholds)
          {5000, 500, 100050, 500}},
         {"umr_us_4 1\numr_us_52 9\numr_us_1024 11.5\ncopy_mbs 10000\n",
          {10000, 102, 96 * kb, 256}},
-        /* too little */
+        /* too low */
         {"umr_us_4 0.1\numr_us_52 1\numr_us_1024 2\ncopy_mbs 1000\n",
          {2 * kb, 64, 96 * kb, 256}},
         {"umr_us_4 50\numr_us_1024 1\ncopy_mbs 40\n",
          {2 * kb, 64, 96 * kb, 256}},
         {"umr_us_4 0\numr_us_52 0.0\numr_us_1024 900\ncopy_mbs 10000\n",
          {2 * kb, 64, 96 * kb, 256}},
-        /* too much */
+        /* too high */
         {"umr_us_4 99999999999999999999999999999999\numr_us_52 1000000000\n"
          "copy_mbs 999999999999999\n", {32 * kb, 64, 1536 * kb, 256}},
         {"umr_us_4 1\numr_us_1024 1000000\ncopy_mbs 10000\n",
          {10000, kb, 96 * kb, 4 * kb}},
-        /* not all of it is there, or no number */
+        /* incomplete, or not a number */
         {"umr_us_4 5\numr_us_52 50\numr_us_1024 500\n",
          {2 * kb, 64, 96 * kb, 256}},
         {"umr_us_4 nan\numr_us_52 inf\numr_us_1024 500\ncopy_mbs 10000\n",

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shared initiator that has been used for long: its counters of 16 bits have
- * gone round, and endpoints that once posted on it are at rest, or gone.
+ * A shared initiator after long use: its 16-bit counters have wrapped around,
+ * and endpoints that once posted on it are idle or destroyed.
  */
 #include "dcx_shared_bench.h"
 
@@ -9,7 +9,8 @@ namespace {
 
 class dcx_round : public dcx_shared {
 protected:
-    /* It is copied into the WQE: 8 bytes fit into one block, 60 take two. */
+    /* Posts a put that is copied into the WQE: 8 bytes fit into one block, 60
+     * take two. */
     ucs_status_t put_short(uct_ep_h ep, const live_peer &peer, unsigned length)
     {
         return uct_ep_put_short(ep, m_dcx->mem.data(), length,
@@ -17,8 +18,8 @@ protected:
                                 dcx_peek_rkey(peer.loop.memh));
     }
 
-    /* Posts WQEs of two blocks to m_a's peer until the next one begins at
-     * `end`. Meanwhile nothing is outstanding of `at_rest`. */
+    /* Posts WQEs of two blocks to m_a's peer until the next one starts at
+     * `end`. Checks that `at_rest` has nothing outstanding meanwhile. */
     void go_round(unsigned end, uct_ep_h at_rest)
     {
         dcx_deadline deadline;
@@ -34,8 +35,8 @@ protected:
     }
 };
 
-/* Where its last WQE began is in the middle of one now, of a peer that does not
- * answer. The flush of another one ends behind that. */
+/* The position of its last WQE is now inside a WQE to a peer that does not
+ * answer. Another endpoint's flush ends after that. */
 TEST_P(dcx_round, at_rest)
 {
     uct_ep_h rest = make_ep(m_live_a.loop);
@@ -60,8 +61,8 @@ TEST_P(dcx_round, at_rest)
     expect_works(rest);
 }
 
-/* Endpoints that are given up leave a mark in the queue, and nothing else is
- * posted there: the next one is known to it none the less. */
+/* Canceled endpoints post a mark on the queue and nothing else: the next
+ * endpoint must still be found. */
 TEST_P(dcx_round, marks)
 {
     uct_ep_h dead = make_dead_eps(1)[0];

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints that meet on an initiator, with every policy: one peer does not
- * answer, or refuses, beside others that live. What is to the others is
- * executed exactly once, in order, and they hear of nothing.
+ * Endpoints that share an initiator, with every policy: one peer does not
+ * answer, or refuses, while others live. Operations to the others are executed
+ * exactly once, in order, without an error.
  */
 #include "dcx_shared_bench.h"
 
@@ -10,8 +10,8 @@ namespace {
 
 /* --- a peer that does not answer ------------------------------------------ */
 
-/* All kinds of operations before, between and behind those that fail, at each
- * place of the ring */
+/* All kinds of operations before, between and after failing ones, at each place
+ * of the ring */
 TEST_P(dcx_shared, dead_beside_live)
 {
     const unsigned rounds = 40, count = 16;
@@ -58,7 +58,7 @@ TEST_P(dcx_shared, dead_beside_live)
     }
 }
 
-/* Its own operations end in order, and its flush behind them, with the error */
+/* Its own operations end in order, and its flush after them, with the error. */
 TEST_P(dcx_shared, order_of_the_end)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -89,9 +89,8 @@ TEST_P(dcx_shared, order_of_the_end)
     EXPECT_EQ(1u, m_dcx->errors.size());
 }
 
-/* Two endpoints to the same peer, which both hear of it: the put is posted
- * again, and fails in its own right; the message may have arrived, so that it
- * cannot be. */
+/* Two endpoints to the same peer both fail: the put is posted again and fails
+ * itself; the message may have arrived, so that it cannot be posted again. */
 TEST_P(dcx_shared, two_to_one_dead_peer)
 {
     auto dead = make_dead_eps(3);
@@ -111,7 +110,7 @@ TEST_P(dcx_shared, two_to_one_dead_peer)
     EXPECT_EQ(numbers(1), m_live_a.headers);
 }
 
-/* Each fails for itself, also if they do it at the same time. */
+/* Each fails separately, also if both fail at the same time. */
 TEST_P(dcx_shared, two_dead_peers)
 {
     uct_ep_h first = make_dead_eps(1)[0], second = make_dead_eps(1)[0];
@@ -132,7 +131,7 @@ TEST_P(dcx_shared, two_dead_peers)
     EXPECT_EQ(numbers(2), m_live_a.headers);
 }
 
-/* Requests in line behind the one that fails: all are sent, in turns */
+/* Pending requests after the failing one: all are posted, in turn. */
 TEST_P(dcx_shared, requests_in_line)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -169,7 +168,8 @@ TEST_P(dcx_shared, requests_in_line)
 
 /* --- a peer that refuses -------------------------------------------------- */
 
-/* What another endpoint has sent to it behind that was not executed */
+/* Operations of another endpoint to the same peer, after the refused one, were
+ * not executed */
 TEST_P(dcx_shared, refused_beside_accepted)
 {
     uct_ep_h other = make_ep(m_live_a.loop);
@@ -192,7 +192,7 @@ TEST_P(dcx_shared, refused_beside_accepted)
     expect_works(other);
 }
 
-/* --- endpoints that end --------------------------------------------------- */
+/* --- destroyed endpoints -------------------------------------------------- */
 
 TEST_P(dcx_shared, destroy_failed_in_its_completion)
 {
@@ -212,7 +212,7 @@ TEST_P(dcx_shared, destroy_failed_in_its_completion)
     EXPECT_EQ(numbers(1), m_live_a.headers);
 }
 
-/* What it has posted behind goes out all the same, and nobody hears of it */
+/* Its later operations are sent, without a completion. */
 TEST_P(dcx_shared, destroy_innocent_in_a_completion)
 {
     uct_ep_h dead  = make_dead_eps(1)[0];
@@ -240,7 +240,7 @@ TEST_P(dcx_shared, destroy_innocent_in_a_completion)
     expect_works(m_a);
 }
 
-/* ... and while its peer still counts as alive: what is copied goes with it */
+/* The same while its peer still counts as alive: copied messages end with it */
 TEST_P(dcx_shared, destroy_dying)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -255,7 +255,7 @@ TEST_P(dcx_shared, destroy_dying)
     expect_works(m_b);
 }
 
-/* --- what the user gives up ----------------------------------------------- */
+/* --- canceled endpoints --------------------------------------------------- */
 
 TEST_P(dcx_shared, flush_cancel)
 {
@@ -285,7 +285,7 @@ TEST_P(dcx_shared, invalidate)
     dcx_deadline deadline;
     while (m_live_a.headers.empty()) {
         deadline.check("the message");
-        m_live_a.progress(); /* its completion is for later */
+        m_live_a.progress(); /* its completion comes later */
     }
     EXPECT_EQ(UCS_OK, uct_ep_invalidate(m_a, 0));
     if (!is_shared()) {

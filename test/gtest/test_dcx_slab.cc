@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * The memory of endpoints, without a device.
- */
+/* The memory of endpoints, without a device */
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <set>
@@ -78,7 +76,7 @@ TEST_P(dcx_slab, costs_what_they_are)
     EXPECT_EQ(GetParam(), (mallinfo2().uordblks - before) / m_objs.size());
 }
 
-/* One that nothing was ever taken of has no memory. */
+/* A slab without any allocation has no memory. */
 TEST_P(dcx_slab, never_used)
 {
     size_t before = mallinfo2().uordblks;

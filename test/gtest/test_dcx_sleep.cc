@@ -1,20 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Who goes to sleep by the event descriptor: he may not if there is something
- * to do that nothing would wake him for, and has to be let if there is not.
- * m_b's peer is never progressed: when its few receive buffers are used up,
- * what is sent to it stays outstanding.
+ * Sleep by the event descriptor: arming fails while there is work without an
+ * event to come, and must succeed otherwise. m_b's peer makes no progress: when
+ * its few receive buffers are used, messages to it stay outstanding.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
 
 #include <poll.h>
 
-/* In the place of libibverbs' function: registers nothing more once that is
- * asked for. */
+/* Replaces libibverbs' function: on request registration fails. */
 static bool has_no_more_memory;
 
-/* Called by the macro ibv_reg_mr() where the rights are no constant */
+/* called by the macro ibv_reg_mr() if the rights are not constant */
 extern "C" struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                  unsigned access)
@@ -49,7 +47,7 @@ protected:
                                                  UCT_EVENT_RECV);
     }
 
-    /* Events that have come are told once. */
+    /* Arms; pending events are reported once. */
     ucs_status_t arm_again()
     {
         ucs_status_t status = arm();
@@ -76,7 +74,7 @@ protected:
                                 dcx_peek_rkey(m_live_a.loop.memh));
     }
 
-    /* Nothing ends any more. */
+    /* Makes progress until no operation ends. */
     void progress_all()
     {
         for (int i = 0; i < 100; i++) {
@@ -84,7 +82,7 @@ protected:
         }
     }
 
-    /* `ep` waits with a put. Returns its request. */
+    /* Adds a pending put on `ep`. Returns its request. */
     dcx_pending_call &add_put(uct_ep_h ep)
     {
         dcx_pending_call *call =
@@ -94,7 +92,7 @@ protected:
         return *call;
     }
 
-    /* Fills m_b's queue with messages that its peer does not take. */
+    /* Fills m_b's queue with messages that its peer does not receive. */
     void fill()
     {
         dcx_deadline deadline;
@@ -118,7 +116,7 @@ protected:
     std::list<dcx_pending_call> m_line;
 };
 
-/* Somebody waits for the only initiator. */
+/* An endpoint waits for the only initiator. */
 TEST_P(dcx_sleep, if_none_is_idle)
 {
     fill();
@@ -143,8 +141,8 @@ protected:
         return UCS_INPROGRESS;
     }
 
-    /* Messages until one does not arrive. They are too long for a completion:
-     * each needs a buffer. */
+    /* Sends messages until one does not arrive. They are too long for a
+     * completion: each needs a buffer. */
     void use_up_buffers(uct_ep_h ep)
     {
         dcx_deadline deadline;
@@ -171,8 +169,8 @@ protected:
     std::vector<void*> m_kept;
 };
 
-/* Memory is short, the user has kept all buffers, and gives them back before he
- * goes to sleep: the message that waits for one comes. */
+/* Memory is short, and the user keeps all buffers, but releases them before it
+ * sleeps: the message that waits for a buffer arrives. */
 TEST_P(dcx_sleep_short, with_buffers_that_were_given_back)
 {
     uct_ep_h back = m_live_a.loop.make_ep(*m_dcx);

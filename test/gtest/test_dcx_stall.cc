@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A peer that holds up what is sent to it, by any policy: it is stopped and has
- * no receive buffers any more, or it is dead. Others go on meanwhile, but for
- * those who share its initiator; these go on when it has been given up.
+ * A peer that blocks its sender, with any policy: it is stopped without free
+ * receive buffers, or dead. Other endpoints continue, except those on the same
+ * initiator; these continue when the peer is given up.
  */
 #include "dcx_child.h"
 #include "dcx_crowd.h"
@@ -45,7 +45,7 @@ protected:
         return !strcmp(GetParam(), "rand");
     }
 
-    /* The peer is a process that never progresses. */
+    /* The peer is a process that makes no progress. */
     void open()
     {
         m_peer.reset(new dcx_child);
@@ -57,8 +57,8 @@ protected:
         m_eps.push_back(m_bad);
     }
 
-    /* Endpoints to the live peer: on a shared initiator, some are behind the
-     * bad one, and post a put now. */
+    /* Adds endpoints to the live peer, each with a put; on a shared initiator
+     * some wait for the bad peer. */
     void add_others()
     {
         static const enum dcx_crowd_op ops[] = {DCX_CROWD_AM, DCX_CROWD_PUT,
@@ -99,7 +99,7 @@ protected:
                                    &ends.back().comp));
     }
 
-    /* More messages than the peer has buffers for */
+    /* Sends more messages than the peer has buffers for. */
     void overrun()
     {
         dcx_deadline deadline;
@@ -118,7 +118,7 @@ protected:
         }
     }
 
-    /* Nothing is heard of the bad one until the others have done all that. */
+    /* Checks that the others have done all this before the bad peer fails. */
     void expect_others_go_on(unsigned count = num_ops)
     {
         m_others->run(count, DCX_CROWD_LEAVES);
@@ -166,7 +166,7 @@ protected:
     std::vector<std::string>   m_env;
 };
 
-/* The device tries without end until the peer is killed. */
+/* The device retries without limit until the peer is killed. */
 TEST_P(dcx_stall, no_receive_buffers)
 {
     set("UCX_DCX_NUM_DCI", "2");
@@ -180,8 +180,8 @@ TEST_P(dcx_stall, no_receive_buffers)
     expect_error();
 }
 
-/* About a second passes until that is certain, in which the others have to do
- * what takes them a few milliseconds. */
+/* This takes about a second, in which the others have to finish work of some
+ * milliseconds. */
 TEST_P(dcx_stall, killed)
 {
     std::list<dcx_end> ends;
@@ -201,7 +201,7 @@ TEST_P(dcx_stall, killed)
 class dcx_stall_fc : public dcx_stall {
 };
 
-/* With flow control the peer holds no initiator: one is enough for all. */
+/* With flow control the peer occupies no initiator: one is enough for all. */
 TEST_P(dcx_stall_fc, stopped)
 {
     uct_pending_req_t request = {};
@@ -219,11 +219,12 @@ TEST_P(dcx_stall_fc, stopped)
     add_others();
     expect_others_go_on();
     m_peer->kill();
-    expect_error(); /* asleep but for the timer of flow control */
+    expect_error(); /* asleep, except for the timer of flow control */
     uct_ep_pending_purge(m_bad, NULL, NULL);
 }
 
-/* Others go on before, during and after the time in which it is not known. */
+/* Others continue before, during and after the time until the death is
+ * found. */
 TEST_P(dcx_stall_fc, killed_in_the_middle)
 {
     std::list<dcx_end> ends;
@@ -255,7 +256,7 @@ std::string name_of(const testing::TestParamInfo<const char*> &info)
     return info.param;
 }
 
-/* With "hw_dcs" everybody shares its initiator. */
+/* With "hw_dcs" all endpoints share its initiator. */
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall,
                          testing::Values("dcs", "dcs_quota", "rand"), name_of);
 INSTANTIATE_TEST_SUITE_P(any, dcx_stall_fc,

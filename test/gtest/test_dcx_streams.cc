@@ -1,19 +1,19 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * An initiator with streams: they do not wait for each other, and after an
- * error it drains, whatever the user does meanwhile. What becomes of those that
- * wait where the device lets no stream fail alone, and a device that has none.
+ * error the initiator drains during any calls of the user. Operations that wait
+ * on a device where no stream fails alone, and a device without streams.
  */
 #include "dcx_shared_bench.h"
 #include "ucx_log.h"
 
 namespace {
 
-/* A peer that has no receive buffer left, and does not progress, while another
- * does not answer: the initiator drains until the first one does. */
+/* A peer has no receive buffer left and makes no progress, while another does
+ * not answer: the initiator drains until the first one continues. */
 class dcx_streams : public dcx_shared {
 protected:
-    /* m_b's peer takes no more messages; returns how many it has. */
+    /* Fills the queue of m_b's peer; returns the number of messages. */
     uint64_t fill()
     {
         const uint64_t count = 512; /* RX_QUEUE_LEN, in main() */
@@ -40,7 +40,7 @@ protected:
         return count.num_draining > 0;
     }
 
-    /* The dead one's error comes, and no completion behind it. */
+    /* Waits for the dead peer's error, and for no completion after it. */
     void await_drain()
     {
         dcx_deadline deadline;
@@ -78,7 +78,8 @@ protected:
     }
 };
 
-/* A message does not wait in the device for one to a peer that is silent. */
+/* A message does not wait in the device for one to a peer that does not
+ * answer. */
 TEST_P(dcx_streams, do_not_wait)
 {
     uct_ep_h dead = make_dead_eps(1)[0];
@@ -96,7 +97,8 @@ TEST_P(dcx_streams, do_not_wait)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
 }
 
-/* Nobody posts, requests are kept, and what was acknowledged ends. */
+/* No operation is posted, pending requests stay, and acknowledged operations
+ * end. */
 TEST_P(dcx_streams, drain)
 {
     uint64_t sent = fill();
@@ -129,7 +131,7 @@ TEST_P(dcx_streams, drain)
     expect_works(m_b);
 }
 
-/* An acknowledged operation has its result, and its callback may end any
+/* An acknowledged operation has its result, and its callback may destroy any
  * endpoint. */
 TEST_P(dcx_streams, destroy_acknowledged)
 {
@@ -146,7 +148,7 @@ TEST_P(dcx_streams, destroy_failed)
     destroy_one(FAILED);
 }
 
-/* ... or be given up */
+/* The callback may cancel one. */
 TEST_P(dcx_streams, invalidate_while_it_drains)
 {
     uint64_t sent = fill();
@@ -167,7 +169,8 @@ TEST_P(dcx_streams, invalidate_while_it_drains)
     expect_works(m_b);
 }
 
-/* It has been given up before, and what it waits for acknowledged. */
+/* It was canceled before, and the operations that it waits for are
+ * acknowledged. */
 TEST_P(dcx_streams, flush_while_it_drains)
 {
     uint64_t sent = fill();
@@ -190,7 +193,7 @@ TEST_P(dcx_streams, flush_while_it_drains)
     expect_works(m_b);
 }
 
-/* Closed in the middle of it */
+/* Closed while it drains */
 TEST_P(dcx_streams, close_while_it_drains)
 {
     dcx_end failed, behind;
@@ -210,11 +213,11 @@ TEST_P(dcx_streams, close_while_it_drains)
 
 INSTANTIATE_TEST_SUITE_P(any, dcx_streams, testing::Values("hw_dcs"), dcx_policy_name);
 
-/* Firmware that lets no stream fail alone takes those that wait along. */
+/* Firmware that fails all waiting streams together */
 class dcx_streams_one : public dcx_streams {
 };
 
-/* A message that waits may have arrived, and takes its endpoint along. */
+/* A message that waits may have arrived; its endpoint fails. */
 TEST_P(dcx_streams_one, those_that_wait)
 {
     uint64_t sent = fill();
@@ -224,7 +227,7 @@ TEST_P(dcx_streams_one, those_that_wait)
     send(m_b, sent);
     send(m_a, 0);
     put(dead, m_live_a, failed);
-    m_dcx->flush(); /* m_b's peer does not progress */
+    m_dcx->flush(); /* m_b's peer makes no progress */
     flush();
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, failed.status);
     EXPECT_EQ(std::vector<ucs_status_t>({UCS_ERR_IO_ERROR,
@@ -234,8 +237,8 @@ TEST_P(dcx_streams_one, those_that_wait)
     EXPECT_EQ(numbers(sent), m_live_b.headers);
 }
 
-/* Another one's messages before, during and after the failure: none arrives
- * twice, and if not all do, it is said. */
+/* Another endpoint's messages before, during and after the failure: none
+ * arrives twice, and a loss is reported. */
 TEST_P(dcx_streams_one, those_beside)
 {
     const unsigned count = 10;
@@ -264,7 +267,7 @@ TEST_P(dcx_streams_one, those_beside)
     }
 }
 
-/* A put is posted again, and so is what checks the peer. */
+/* A put and a check of the peer are posted again. */
 TEST_P(dcx_streams_one, those_that_come_too_late)
 {
     dcx_end failed, put_end, check_end;
@@ -285,7 +288,7 @@ TEST_P(dcx_streams_one, those_that_come_too_late)
 INSTANTIATE_TEST_SUITE_P(one, dcx_streams_one, testing::Values("hw_dcs"),
                          dcx_policy_name);
 
-/* --- without -------------------------------------------------------------- */
+/* --- without streams ------------------------------------------------------ */
 
 class dcx_streams_none : public testing::TestWithParam<const char*> {
 };
@@ -314,8 +317,8 @@ int main(int argc, char **argv)
 {
     auto env = dcx_shared_env();
 
-    /* what a live peer answers is to come before that a dead one does not,
-     * on a busy machine, too */
+    /* answers of a live peer must come before a dead one's timeout, also on a
+     * busy machine */
     env.push_back({"UCX_DCX_TIMEOUT", "8ms"});
 
     auto one = env, none = env;

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Tagged messages of dcx, the sending side: what they put on the wire, beside
- * libmlx5's WQE of the same bytes (see test_dcx_post.cc), what a queue of verbs
- * that matches tags makes of them, and rendezvous until they end. dcx is linked
- * into the program, as its own receiving side takes no part.
+ * The sending side of tagged messages: their WQEs, compared with libmlx5's of
+ * the same bytes (see test_dcx_post.cc), their effect on a verbs queue that
+ * matches tags, and rendezvous until they end. dcx is linked into the program;
+ * its own receiving side is not involved.
  */
 #include "dcx_end.h"
 #include "dcx_post_bench.h"
@@ -32,7 +32,7 @@ template<typename T> bytes raw(const T &what)
     return bytes((const uint8_t*)&what, (const uint8_t*)(&what + 1));
 }
 
-/* The tag as it lies in memory */
+/* Returns the tag header as it is in memory. */
 bytes tmh_bytes(uint32_t app_ctx, uint8_t op = IBV_TMH_EAGER)
 {
     struct ibv_tmh tmh = {};
@@ -57,7 +57,7 @@ protected:
     {
         dcx_tag_open(m_dcx.iface, 64, &m_limits);
         dcx_tag_matches(m_dcx.ep);
-        /* its own receiving side takes them for messages of these ids */
+        /* the own receiving side takes them for messages of these ids */
         for (uint8_t id : {0, 1, 2}) {
             UCT_CALL(uct_iface_set_am_handler(m_dcx.iface, id, ignore, NULL,
                                               0));
@@ -76,7 +76,7 @@ protected:
         return UCS_OK;
     }
 
-    /* An endpoint to a target of the test, which matches tags */
+    /* Creates an endpoint to a target of the test, which matches tags. */
     uct_ep_h make_ep_to(uint32_t dctn)
     {
         return make_ep([&](uint8_t *addr) {
@@ -88,14 +88,14 @@ protected:
         });
     }
 
-    /* What of an address is not as the own interface has it: uct_dcx_iface_addr_t,
-     * packed */
+    /* Creates an endpoint to the own address after a change:
+     * uct_dcx_iface_addr_t, packed. */
     uct_ep_h make_ep(const std::function<void(uint8_t *addr)> &change)
     {
         std::vector<uint8_t> addr = m_dcx.iface_addr();
         uct_ep_h ep;
 
-        addr[1] |= 2; /* matches tags */
+        addr[1] |= 2; /* flag: matches tags */
         change(addr.data());
         dcx_peek_seal_addr(addr.data());
         UCT_CALL(m_dcx.create_ep(m_dcx.dev_addr(), addr, 0, &ep));
@@ -113,7 +113,7 @@ protected:
         return op;
     }
 
-    /* `op` has inline data; what follows comes from memory. */
+    /* Adds the data segments of 'list' to a WQE with inline data. */
     wqe_bytes with_data(const dc_op &op, const std::vector<uct_iov_t> &list,
                         const struct dcx_view &view)
     {
@@ -127,7 +127,7 @@ protected:
         return wqe;
     }
 
-    /* Expects a request with these bytes in front of those of the user */
+    /* Expects a request of these bytes, followed by the user's. */
     void expect_rndv(const bytes &header, const std::vector<uct_iov_t> &list)
     {
         dcx_end end;
@@ -173,7 +173,7 @@ protected:
     struct dcx_tag_limits m_limits;
 };
 
-/* --- on the wire ---------------------------------------------------------- */
+/* --- WQEs ----------------------------------------------------------------- */
 
 TEST_P(dcx_tag, eager_short)
 {
@@ -189,7 +189,7 @@ TEST_P(dcx_tag, eager_short)
     }
 }
 
-/* What the user carries out himself: an immediate of 0 */
+/* A rendezvous of software: an immediate of 0 */
 TEST_P(dcx_tag, rndv_request)
 {
     for (size_t length : {(size_t)0, (size_t)41, m_limits.max_short}) {
@@ -205,7 +205,7 @@ TEST_P(dcx_tag, rndv_request)
     }
 }
 
-/* Upper half in the header, lower half where the device has it */
+/* the upper half is in the header, the lower half in the device's field */
 const uint64_t imms[] = {0, 1, 0x80000000, 0x100000000, 0xfedcba9876543210};
 
 TEST_P(dcx_tag, eager_bcopy)
@@ -246,7 +246,8 @@ TEST_P(dcx_tag, eager_zcopy)
     }
 }
 
-/* The first two bytes of the header are in the TMH: UCX's of 17 fit. */
+/* The first two bytes of the header are in the TMH: UCX's header of 17 bytes
+ * fits. */
 TEST_P(dcx_tag, rndv)
 {
     EXPECT_EQ(18u, m_limits.rndv_hdr);
@@ -296,7 +297,7 @@ TEST_P(dcx_tag, capabilities)
     EXPECT_GE(attr.cap.tag.recv.max_zcopy, attr.cap.tag.rndv.max_zcopy);
     EXPECT_EQ(1000u, attr.cap.tag.recv.max_outstanding);
 
-    /* a device that fetches nothing: UCP sends its own requests */
+    /* a device that does not fetch: UCP sends its own requests */
     dcx_tag_close(m_dcx.iface);
     dcx_tag_open(m_dcx.iface, 0, &m_limits);
     UCT_CALL(uct_iface_query(m_dcx.iface, &attr));
@@ -305,7 +306,7 @@ TEST_P(dcx_tag, capabilities)
     EXPECT_EQ(m_limits.max_short, attr.cap.tag.rndv.max_hdr);
 }
 
-/* Nothing leaves, and the initiator is to be had again. */
+/* Nothing is sent, and the initiator is available again. */
 TEST_P(dcx_tag, peer_that_matches_none)
 {
     uct_ep_h ep = m_dcx.make_ep();
@@ -313,7 +314,7 @@ TEST_P(dcx_tag, peer_that_matches_none)
     auto list   = iovs(1);
     auto before = idle_view().pi;
 
-    /* its address is from before tags were matched */
+    /* the address is of a peer without tag matching */
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
               uct_ep_tag_eager_short(ep, TAG, data.data(), 8));
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
@@ -365,8 +366,8 @@ class dcx_tag_xrq : public dcx_tag {
 protected:
     static constexpr uint32_t LENGTH = 5000;
 
-    /* It is taken for an active message, whose payload begins behind two bytes
-     * of the TMH. */
+    /* It arrives as an active message, whose payload starts after two bytes of
+     * the TMH. */
     static ucs_status_t take_fin(void *arg, void *data, size_t length, unsigned)
     {
         struct ibv_tmh tmh;
@@ -378,7 +379,7 @@ protected:
         return UCS_OK;
     }
 
-    /* That of dcx's targets: both ends are to have the same. */
+    /* MTU of dcx's targets: both ends need the same. */
     unsigned mtu() const
     {
         struct ibv_port_attr attr;
@@ -387,7 +388,7 @@ protected:
         return attr.active_mtu;
     }
 
-    /* A target that dcx sends to, whose list fetches with dcx's own key */
+    /* A target for dcx's messages, whose list fetches with dcx's own key */
     void open_target()
     {
         devx_mailbox in = devx_dct_in(m_dev, m_xrq.cq.cq, m_xrq.number());
@@ -472,7 +473,7 @@ TEST_P(dcx_tag_xrq, fetches_the_data_of_a_rendezvous)
     EXPECT_EQ(UCS_OK, end.status);
 }
 
-/* --- rendezvous under way ------------------------------------------------- */
+/* --- rendezvous in progress ----------------------------------------------- */
 
 class dcx_tag_rndv : public dcx_tag {
 protected:
@@ -501,7 +502,7 @@ TEST_P(dcx_tag_rndv, ends_with_its_fin)
     EXPECT_EQ(0u, first.count);
     EXPECT_EQ(1u, second.count);
     EXPECT_EQ(UCS_OK, second.status);
-    m_dcx.flush(); /* which waits for none */
+    m_dcx.flush(); /* it waits for no rendezvous */
     EXPECT_EQ(0u, first.count);
     fin(id);
     EXPECT_EQ(1u, first.count);
@@ -510,7 +511,7 @@ TEST_P(dcx_tag_rndv, ends_with_its_fin)
     EXPECT_EQ(1u, first.count);
 }
 
-/* ... with one of the same place, too, in use or not */
+/* The same for an id in the same entry of the table, in use or not */
 TEST_P(dcx_tag_rndv, hears_no_fin_after_its_end)
 {
     dcx_end end, other;
@@ -529,7 +530,7 @@ TEST_P(dcx_tag_rndv, hears_no_fin_after_its_end)
     EXPECT_EQ(1u, other.count);
 }
 
-/* No limit that a user could run into, and ids go round */
+/* No limit for users, and ids wrap around */
 TEST_P(dcx_tag_rndv, table_grows)
 {
     constexpr unsigned count = 70000;
@@ -553,7 +554,7 @@ TEST_P(dcx_tag_rndv, table_grows)
     EXPECT_EQ(0u, dcx_tag_rndv_count(m_dcx.iface));
 }
 
-/* Those that stay long are gone round. */
+/* Ids of old rendezvous are skipped. */
 TEST_P(dcx_tag_rndv, ids_differ)
 {
     std::vector<void*> held;
@@ -602,7 +603,8 @@ TEST_P(dcx_tag_rndv, ends_with_its_endpoint)
     EXPECT_EQ(UCS_ERR_CANCELED, canceled.status);
 }
 
-/* What has not left yet is not to leave: the user has his memory back. */
+/* A request that was not sent must not be sent later: the user has the memory
+ * back. */
 TEST_P(dcx_tag_rndv, request_is_not_left_behind)
 {
     dcx_end end;
@@ -639,8 +641,8 @@ int main(int argc, char **argv)
 {
     std::vector<std::pair<const char*, const char*>> env = {
         {"UCX_DCX_NUM_DCI", "1"}, {"UCX_DCX_TX_QUEUE_LEN", "8"},
-        {"UCX_DCX_FC_ENABLE", "n"}, /* nothing but what is called */
-        {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* each asks, as libmlx5's do */
+        {"UCX_DCX_FC_ENABLE", "n"}, /* no WQEs but those of the calls */
+        {"UCX_DCX_TX_CQ_MODERATION", "1"}, /* all signaled, as libmlx5's are */
         {"UCX_DCX_RX_QUEUE_LEN", "64"}, {"UCX_DCX_SL", "3"},
         {"UCX_DCX_TRAFFIC_CLASS", "33"}, {"UCX_DCX_HOP_LIMIT", "17"},
         {"UCX_LOG_LEVEL", "fatal"} /* refusals are logged */

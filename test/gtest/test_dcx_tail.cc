@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completions that are not asked for: which WQEs of a burst ask, and that all
- * end nevertheless: by a NOP, by the next one that asks, at once for a flush,
- * or by an error in their midst. One initiator, of which the ring shows what
- * was posted; with every policy.
+ * Unsignaled WQEs: which WQEs of a burst are signaled, and that all complete
+ * nevertheless: by a NOP, by the next signaled one, at once for a flush, or by
+ * an error among them. One initiator, whose ring shows the posted WQEs; with
+ * every policy.
  */
 #include "dc_twin.h"
 #include "dcx_end.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned moderation = 8;
 constexpr unsigned no_dci     = 0xffff;
 
-/* What the ring says of one WQE */
+/* A WQE in the ring */
 struct posted {
     unsigned opcode;
     bool     asks;
@@ -47,7 +47,7 @@ protected:
         m_at                   = m_dcx->view().pi;
     }
 
-    /* With the others each WQE asks. */
+    /* With other policies each WQE is signaled. */
     bool is_moderated() const
     {
         return !strcmp(GetParam(), "dcs_quota");
@@ -63,7 +63,7 @@ protected:
         return (uintptr_t)m_dcx->mem.data() + 8192 + offset;
     }
 
-    /* One block */
+    /* Posts a WQE of one block. */
     ucs_status_t put(uct_ep_h ep, uct_rkey_t rkey, uint8_t value = 1)
     {
         return uct_ep_put_short(ep, &value, sizeof(value), remote(value), rkey);
@@ -93,7 +93,7 @@ protected:
                                 rkey());
     }
 
-    /* What has been posted since the last call */
+    /* Returns the WQEs since the last call. */
     std::vector<posted> wqes()
     {
         struct dcx_view view = m_dcx->view();
@@ -134,7 +134,8 @@ protected:
     uint16_t                  m_at;
 };
 
-/* The first one asks, and one in eight blocks; a NOP asks for the rest */
+/* The first one is signaled, and one in eight blocks; a NOP completes the
+ * rest. */
 TEST_P(dcx_tail, burst)
 {
     std::string expected(22, 'a');
@@ -159,7 +160,7 @@ TEST_P(dcx_tail, burst)
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
 }
 
-/* Nothing is posted beside the operations if each completes in its time. */
+/* Nothing else is posted if each completes before the next one. */
 TEST_P(dcx_tail, one_at_a_time)
 {
     for (unsigned i = 0; i < 3 * moderation; i++) {
@@ -171,7 +172,7 @@ TEST_P(dcx_tail, one_at_a_time)
     EXPECT_EQ(std::string(3 * moderation, 'a'), asking(wqes()));
 }
 
-/* The next operation asks for those before it, and no NOP is posted. */
+/* The next operation completes the ones before it, without a NOP. */
 TEST_P(dcx_tail, goes_on)
 {
     put(3);
@@ -183,7 +184,7 @@ TEST_P(dcx_tail, goes_on)
     EXPECT_EQ(is_moderated() ? "a..a" : "aaaa", asking(wqes()));
 }
 
-/* As long as the queue never runs empty */
+/* The queue is never empty */
 TEST_P(dcx_tail, stream)
 {
     for (unsigned i = 0; i < 1000; i++) {
@@ -234,7 +235,7 @@ TEST_P(dcx_tail, flush_interface)
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_dcx->iface, 0, NULL));
 }
 
-/* Whoever sleeps is woken. */
+/* A sleeping process is woken. */
 TEST_P(dcx_tail, sleeps)
 {
     put(3);
@@ -245,7 +246,7 @@ TEST_P(dcx_tail, sleeps)
     EXPECT_EQ(is_moderated() ? "N" : "", asking(wqes()));
 }
 
-/* What the user waits for is not held up. */
+/* A flush is not delayed. */
 TEST_P(dcx_tail, awaited)
 {
     uint64_t result = 0;
@@ -275,8 +276,7 @@ TEST_P(dcx_tail, awaited)
     EXPECT_TRUE(is_at_rest());
 }
 
-/* Others wait for the initiator: they do not wait for longer than they have
- * to. */
+/* Others wait for the initiator no longer than necessary. */
 TEST_P(dcx_tail, others_wait)
 {
     struct request : uct_pending_req_t {
@@ -306,7 +306,7 @@ TEST_P(dcx_tail, others_wait)
     uct_ep_destroy(ep);
 }
 
-/* The buffers of an endpoint that is destroyed go out, and come back. */
+/* The buffers of a destroyed endpoint are sent, and released. */
 TEST_P(dcx_tail, destroy)
 {
     uct_ep_h ep = m_dcx->make_ep();
@@ -323,7 +323,7 @@ TEST_P(dcx_tail, destroy)
     for (uint8_t i = 0; i < 4; i++) {
         EXPECT_EQ(i + 1, *(uint8_t*)remote(i * 200 + 199));
     }
-    put(1); /* takes the same initiator */
+    put(1); /* uses the same initiator */
     EXPECT_EQ(1u, progress());
     EXPECT_EQ("a", asking(wqes()));
 }
@@ -335,8 +335,8 @@ TEST_P(dcx_tail, close)
     }
 }
 
-/* An error among those that nobody asked for is found all the same: those
- * before it have been executed, those behind it have not. */
+/* An error among unsignaled WQEs is found: earlier ones were executed, later
+ * ones were not. */
 TEST_P(dcx_tail, error)
 {
     uct_ep_h other = m_dcx->make_ep();
@@ -361,7 +361,7 @@ TEST_P(dcx_tail, error)
     EXPECT_EQ(2, *(uint8_t*)remote(399));
     EXPECT_EQ(0x11, *(uint8_t*)remote(599));
 
-    /* the initiator goes on, for others */
+    /* the initiator continues, for others */
     m_at = m_dcx->view().pi;
     std::swap(m_dcx->ep, other);
     put(3);
@@ -399,7 +399,7 @@ TEST_P(dcx_tail, posted_from_callback)
     iov.length = 8;
     iov.memh   = m_dcx->memh;
     iov.count  = 1;
-    put(1); /* what is new with an initiator takes the long way */
+    put(1); /* the first operation on an initiator is not on the fast path */
     EXPECT_EQ(1u, progress());
     wqes();
     ASSERT_EQ(UCS_INPROGRESS, uct_ep_put_zcopy(m_dcx->ep, &iov, 1, remote(8),
@@ -410,7 +410,7 @@ TEST_P(dcx_tail, posted_from_callback)
     EXPECT_TRUE(is_at_rest());
 }
 
-/* ... and when others end with it */
+/* The same when other operations end in the same call */
 TEST_P(dcx_tail, posted_from_callback_of_many)
 {
     dcx_end flushed([this] { put(3); });

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What an interface is made of when the device matches tags: that it opens on
- * devices that have more or less of that, that active messages and flow control
- * are as without, and that each call which can fail fails the opening with a
- * line that names it, and leaves nothing behind. dcx is linked in, so that those
- * calls go through here.
+ * Objects of an interface whose device matches tags: it opens on devices with
+ * more and with fewer features, active messages and flow control work as
+ * without, and if one of the calls fails, opening fails with a line that names
+ * the call, and leaves no object behind. dcx is linked in, so that the calls
+ * pass through here.
  */
 #include "dcx_loop.h"
 #include "devx_bench.h"
@@ -15,7 +15,8 @@
 
 namespace {
 
-/* Calls of DEVX: what exists of each kind, and the one that is to fail */
+/* Calls of DEVX: the number of existing objects of each kind, and the call that
+ * has to fail */
 struct devx_calls {
     unsigned count = 0, fails = 0, alive = 0;
 };
@@ -115,7 +116,7 @@ protected:
         EXPECT_EQ("", m_hca_log.take());
     }
 
-    /* Messages of `from` arrive at `to` as they were sent. */
+    /* Checks that messages of `from` arrive at `to` unchanged. */
     void expect_sends(dcx_loop &from, dcx_loop &to)
     {
         uct_ep_h ep = from.make_ep(to);
@@ -142,7 +143,7 @@ protected:
         uct_ep_destroy(ep);
     }
 
-    /* What opening says when it fails, "" if it does not. */
+    /* Returns the log of a failed opening, "" if it succeeds. */
     std::string open_fails()
     {
         ucx_log_reader log;
@@ -162,7 +163,8 @@ protected:
         EXPECT_EQ(num_tags, dcx_peek_num_tags(dcx.iface)) << list_size;
     }
 
-    /* More is refused if the user insists on it, and he is told how many. */
+    /* Checks that a longer list is refused on demand, with the maximum in the
+     * log. */
     void expect_max_tags(unsigned max)
     {
         const std::string more = std::to_string(max + 1);
@@ -185,7 +187,7 @@ protected:
     }
 
     /* As the software device names its first port; on RoCE it reports the
-     * priority as the service level. */
+     * priority as the service level */
     static void expect_own_path(const devx_mailbox &out, size_t path)
     {
         const bool roce   = dcx_is_roce();
@@ -218,7 +220,7 @@ protected:
     hca_log_reader m_hca_log;
 
 private:
-    /* 8 bytes, and `length` behind them */
+    /* Sends 8 bytes, and `length` after them. */
     void send(dcx_loop &from, dcx_loop &to, size_t length,
               std::function<ucs_status_t(const std::vector<uint8_t>&)> post)
     {
@@ -273,7 +275,7 @@ TEST_P(dcx_tm, active_messages)
     expect_sends(dcx, dcx);
 }
 
-/* ... and with fewer tags than the device has, and more */
+/* Fewer tags than the device has, and more */
 TEST_P(dcx_tm, list_sizes)
 {
     expect_tags("1", 1);
@@ -281,7 +283,7 @@ TEST_P(dcx_tm, list_sizes)
     expect_max_tags(1023);
 }
 
-/* Whether tags are matched is the affair of each. */
+/* Each peer matches tags or not, independently. */
 TEST_P(dcx_tm, peers_without)
 {
     dcx_loop tags;
@@ -295,7 +297,7 @@ TEST_P(dcx_tm, peers_without)
     expect_sends(none, tags);
 }
 
-/* What the device says of them */
+/* Attributes of the objects in the device */
 TEST_P(dcx_tm, objects)
 {
     constexpr size_t ctx = 0x10, qpc = 0x18;
@@ -344,7 +346,7 @@ TEST_P(dcx_tm, objects)
     expect_own_path(qp, qpc + 0x18);
 }
 
-/* More than there are receives, and credits */
+/* More messages than there are receives, and credits */
 TEST_P(dcx_tm, flow_control)
 {
     constexpr unsigned count = 5000;
@@ -373,7 +375,7 @@ INSTANTIATE_TEST_SUITE_P(ib, dcx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(global, dcx_tm, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce, dcx_tm, testing::Values(0));
 
-/* --- what fails ----------------------------------------------------------- */
+/* --- failures ------------------------------------------------------------- */
 
 class dcx_tm_fails : public dcx_tm {
 };
@@ -405,7 +407,7 @@ TEST_P(dcx_tm_fails, each_call)
 
 INSTANTIATE_TEST_SUITE_P(ib, dcx_tm_fails, testing::Values(0));
 
-/* --- devices that match no tags ------------------------------------------- */
+/* --- devices without tag matching ----------------------------------------- */
 
 class dcx_tm_none : public dcx_tm {
 protected:
@@ -461,7 +463,7 @@ protected:
     }
 };
 
-/* 1041 are for messages, and 5 for each buffer beside 8 for all of them. */
+/* 1041 are for messages, and 5 for each buffer, and 8 for all of them. */
 TEST_P(dcx_tm_short, list)
 {
     expect_max_tags(199);

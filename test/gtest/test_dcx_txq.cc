@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The send queue of dcx on a QP that is no initiator: an RC QP that is connected
- * to itself posts and completes NOPs and writes through it. Ring, doorbell and
+ * The send queue of dcx on a QP that is not an initiator: an RC QP, connected
+ * to itself, posts and completes NOPs and writes. Ring, doorbell and
  * completions are dcx's own code; libmlx5 creates the objects.
  */
 #include "hca_fixture.h"
@@ -40,7 +40,7 @@ protected:
         uct_dcx_cq_cleanup(&m_cq);
     }
 
-    /* Writes `length` bytes at `offset` of the one buffer to the other. */
+    /* Writes `length` bytes at `offset` from the one buffer to the other. */
     void post_write(unsigned offset, unsigned length, uint32_t rkey)
     {
         uct_dcx_post_t post = {};
@@ -64,7 +64,7 @@ protected:
         finish(&wqe, &post);
     }
 
-    /* Takes the next completion, which has to come. Returns its opcode. */
+    /* Polls the next completion, which must come. Returns its opcode. */
     unsigned poll()
     {
         const struct mlx5_cqe64 *cqe;
@@ -139,7 +139,7 @@ private:
         HCA_CHECK_CALL(uct_dcx_txq_init(&m_txq, &params) == UCS_OK);
     }
 
-    /* Waits for room, and asks for a completion as the operations of dcx do */
+    /* Waits for room, and requests completions as operations of dcx do. */
     void begin(uct_dcx_wqe_t *wqe)
     {
         uct_dcx_sq_t *sq = &m_txq.sq;
@@ -183,7 +183,7 @@ TEST_P(dcx_txq, nop)
     EXPECT_TRUE(uct_dcx_txq_is_idle(&m_txq));
 }
 
-/* More than twice round the ring; one in four asks for its completion */
+/* More than twice around the ring; one in four is signaled. */
 TEST_P(dcx_txq, writes)
 {
     const unsigned count = 2 * (m_txq.sq.mask + 1) + 7;
@@ -198,7 +198,7 @@ TEST_P(dcx_txq, writes)
         }
     }
 
-    /* the last ones may not have asked */
+    /* the last ones may be unsignaled */
     uct_dcx_sq_stop(&m_txq.sq);
     post_nop();
     poll_all();
@@ -206,7 +206,7 @@ TEST_P(dcx_txq, writes)
     EXPECT_EQ(0, memcmp(m_from.addr, m_to.addr, 4000));
 }
 
-/* An operation waits for a WQE of it, and for something else */
+/* An operation waits for a WQE and for an event. */
 TEST_P(dcx_txq, operation)
 {
     uct_completion_t comp = {};

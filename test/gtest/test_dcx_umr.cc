@@ -14,7 +14,7 @@ struct umr_field {
     unsigned    offset, size;
 };
 
-/* In front of the translations: each byte, by offsets of mlx5dv.h. */
+/* Fields in front of the translations: each byte, by offsets of mlx5dv.h */
 std::vector<umr_field> umr_fields(size_t num_bytes)
 {
     std::vector<umr_field> fields = {
@@ -51,7 +51,7 @@ std::string umr_word(const std::vector<uint8_t> &wqe, const umr_field &field)
     return text;
 }
 
-/* What differs, less the fields that are named */
+/* Returns the differences, without the named fields. */
 std::string umr_diff(const std::vector<uint8_t> &theirs,
                      const std::vector<uint8_t> &ours,
                      const std::string &except = "")
@@ -72,7 +72,7 @@ std::string umr_diff(const std::vector<uint8_t> &theirs,
     return diff;
 }
 
-/* --- both sides ----------------------------------------------------------- */
+/* --- WQEs of both --------------------------------------------------------- */
 
 class dcx_umr : public dcx_key_test {
 protected:
@@ -90,7 +90,7 @@ protected:
         return be32toh(m_dv.dbrec[MLX5_SND_DBR]);
     }
 
-    /* Block `at` and what belongs to it */
+    /* Returns the WQE at block `at`. */
     static std::vector<uint8_t> read(const void *ring, unsigned num_bb,
                                      uint16_t at)
     {
@@ -110,7 +110,8 @@ protected:
         return read(m_dv.sq.buf, m_dv.sq.wqe_cnt, at);
     }
 
-    /* In a ring as long as theirs, at the same place; garbage before */
+    /* Writes a WQE at the same place of a ring of the same length, over
+     * garbage. */
     template<typename F>
     std::vector<uint8_t> ours(uint16_t at, uint8_t fm, uint32_t number, F write)
     {
@@ -138,7 +139,8 @@ protected:
         });
     }
 
-    /* libmlx5 has the right to atomics in each mask, though no layout has it. */
+    /* Adds the right to atomics, which libmlx5 has in each mask, though no
+     * layout has it. */
     static std::vector<uint8_t> with_atomics(std::vector<uint8_t> wqe)
     {
         const unsigned at = 16 + 8 + 5; /* in mkey_mask */
@@ -148,7 +150,7 @@ protected:
         return wqe;
     }
 
-    /* The same layout in libmlx5's words */
+    /* Converts a layout to libmlx5's description. */
     static umr_layout words(dcx_layout &layout)
     {
         bool is_list   = (layout->kind == UCT_DCX_SGL_LIST);
@@ -183,7 +185,7 @@ protected:
     struct mlx5dv_qp m_dv = {};
 };
 
-/* Each number of entries that is inline, and so each place in the ring */
+/* Each number of inline entries, and thus each place in the ring */
 TEST_P(dcx_umr, layouts_are_as_libmlx5_writes_them)
 {
     uint8_t fm = 0;
@@ -223,7 +225,7 @@ TEST_P(dcx_umr, invalidation_is_as_libmlx5_writes_it)
                            "mkey.translations mkey.log_page_size"));
 }
 
-/* The comparison sees each byte of both. */
+/* The comparison covers each byte of both. */
 TEST_P(dcx_umr, comparison_is_complete)
 {
     dcx_layout layout        = blocks(3, remote);

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The WQEs of dcx are those of libmlx5: each operation is posted through the
- * builders of libmlx5 on a DC initiator, written into a plain buffer by the
- * functions of dcx_wqe.h, and compared field by field. What libmlx5 has no
- * builder for is in test_dcx_wqe_masked.cc; test_dcx_wqe_diff.cc sees to it that
- * the comparison can fail.
+ * WQEs of dcx are equal to libmlx5's: each operation is posted through
+ * libmlx5's builders on a DC initiator, written into a plain buffer by the
+ * functions of dcx_wqe.h, and compared field by field. test_dcx_wqe_masked.cc
+ * has operations without a builder; test_dcx_wqe_diff.cc checks the comparison.
  */
 #include "dcx_wqe_bench.h"
 
@@ -15,7 +14,7 @@ protected:
     using dcx_wqe_bench::dcx_wqe_bench;
 };
 
-/* Around the sizes at which one more segment, or block, begins */
+/* Returns sizes around those at which another segment or block begins. */
 std::vector<size_t> inline_sizes(size_t max)
 {
     std::vector<size_t> sizes;
@@ -55,7 +54,7 @@ TEST_P(dcx_wqe, data_segments)
     }
 }
 
-/* Pieces of no length take no segment: to the device, 0 is 2 GiB */
+/* Pieces of no length have no segment: 0 is 2 GiB to the device. */
 TEST_P(dcx_wqe, empty_pieces)
 {
     for (unsigned empty : {0, 1, 2}) {
@@ -79,7 +78,7 @@ TEST_P(dcx_wqe, flags)
     }
 }
 
-/* At each of the last blocks, so that each segment meets the ring's end */
+/* At each of the last blocks, so that each segment crosses the ring's end */
 TEST_P(dcx_wqe, ring_end)
 {
     std::vector<dc_op> ops = all_ops();
@@ -113,8 +112,8 @@ TEST_P(dcx_wqe, atomics)
     }
 }
 
-/* A header that is inline and data that is not, in one message: libmlx5 sets
- * one or the other, so its two WQEs are put together. */
+/* A message with an inline header and data by reference: libmlx5 writes one or
+ * the other, so that its two WQEs are combined. */
 TEST_P(dcx_wqe, inline_and_data_segments)
 {
     for (size_t size : {2, 12, 13, 28, 44, 188}) {
@@ -133,7 +132,7 @@ TEST_P(dcx_wqe, inline_and_data_segments)
     }
 }
 
-/* The record, and the eight bytes that go to the register: post_send_db() of
+/* The doorbell record, and the eight bytes for the register: post_send_db() of
  * rdma-core (providers/mlx5/qp.c) stores the first eight of the last WQE. */
 TEST_P(dcx_wqe, doorbell)
 {
@@ -162,11 +161,11 @@ TEST_P(dcx_wqe, doorbell)
     }
 }
 
-/* Whole blocks go to one half of the register, also those behind the end of the
- * ring; a WQE that is longer rings. */
+/* Whole blocks are pushed to one half of the register, also across the end of
+ * the ring; a longer WQE is announced by a doorbell. */
 TEST_P(dcx_wqe, push)
 {
-    alignas(512) uint8_t reg[2][256]; /* as the halves of one are */
+    alignas(512) uint8_t reg[2][256]; /* like the halves of one */
     alignas(64) uint8_t ring[8][64];
     volatile __be32 dbrec[2] = {};
     uct_dcx_sq_t sq          = {};
@@ -203,7 +202,7 @@ TEST_P(dcx_wqe, push)
     }
 }
 
-/* Indices have 16 bits, whatever the size of the ring */
+/* Indices have 16 bits, for any size of the ring. */
 TEST_P(dcx_wqe, index_wraps)
 {
     dc_op filler = remote({.opcode = MLX5_OPCODE_RDMA_WRITE,
@@ -220,7 +219,7 @@ TEST_P(dcx_wqe, index_wraps)
     EXPECT_LT(m_twin.index(), 200);
 }
 
-/* An initiator with streams, with more numbers than it has at once */
+/* An initiator with streams, and more numbers than it has at once */
 class dcx_wqe_streams : public dcx_wqe {
 protected:
     dcx_wqe_streams() : dcx_wqe(true)

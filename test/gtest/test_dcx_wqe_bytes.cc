@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * WQEs as bytes, written into plain memory and compared with what stands here:
- * no device is needed, so that any machine can tell whether dcx writes there what
- * it writes here. That this is what libmlx5 writes is shown by test_dcx_wqe.cc.
- * The words are those of the PRM, in the order of memory.
+ * WQEs as bytes, written into plain memory and compared with the text here. No
+ * device is needed: any machine can check that dcx writes the same bytes there.
+ * test_dcx_wqe.cc shows that libmlx5 writes these bytes. The words are those of
+ * the PRM, in the order of memory.
  */
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ using lines = std::vector<std::string>;
 
 class dcx_wqe_bytes : public testing::Test {
 protected:
-    /* Begins a WQE with the address of a peer, alone or before a GRH */
+    /* Begins a WQE with the address of a peer, alone or before a GRH. */
     void begin(uint16_t index, uint32_t form = 0)
     {
         uct_dcx_av_t av = {htobe64(dc_key), htobe32(dctn | form), 0x03, 0x81,
@@ -53,7 +53,7 @@ protected:
         uct_dcx_wqe_inline_end(&m_wqe);
     }
 
-    /* Ends it. Returns its segments as text, from wherever they lie. */
+    /* Ends it. Returns its segments as text, from any place in the ring. */
     lines finish(uint8_t opcode, uint8_t opmod = 0, uint32_t flags = 0)
     {
         uct_dcx_wqe_ctrl_t ctrl = {};
@@ -138,7 +138,7 @@ TEST_F(dcx_wqe_bytes, stream)
                      UCT_DCX_WQE_STREAM(0xbeef) | MLX5_WQE_CTRL_SOLICITED));
 }
 
-/* The second half of the address, moved in before what was written */
+/* The second half of the address is inserted in front of later segments. */
 TEST_F(dcx_wqe_bytes, read_with_a_grh)
 {
     uct_dcx_grh_t grh = {};
@@ -203,7 +203,7 @@ protected:
         m_sq.pi = 0xfffe;
     }
 
-    /* A WQE of two blocks. Returns where it begins. */
+    /* Writes a WQE of two blocks. Returns its position. */
     uint16_t write()
     {
         begin(m_sq.pi);
@@ -228,8 +228,8 @@ protected:
     uct_dcx_sq_t         m_sq;
 };
 
-/* The record has the index behind the WQE, the register what the WQE begins
- * with; its halves take turns, and indices of 16 bits go on from 0. */
+/* The record has the index after the WQE, the register the start of the WQE.
+ * The register's halves alternate, and 16-bit indices wrap to 0. */
 TEST_F(dcx_sq_bytes, doorbell)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -243,8 +243,8 @@ TEST_F(dcx_sq_bytes, doorbell)
     EXPECT_EQ((uintptr_t)m_reg, m_bf.half);
 }
 
-/* A WQE that the register takes is there as a whole, also where it goes on at
- * the ring's start */
+/* A WQE that fits the register is pushed as a whole, also across the ring's
+ * end. */
 TEST_F(dcx_sq_bytes, push)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -263,7 +263,7 @@ TEST_F(dcx_sq_bytes, push)
     EXPECT_EQ((uintptr_t)m_reg, m_bf.half);
 }
 
-/* ... and one that is longer is announced alone */
+/* A longer one is only announced. */
 TEST_F(dcx_sq_bytes, push_of_three_blocks)
 {
     begin(m_sq.pi);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The comparison of WQEs itself: it names each field that differs, and no bit is
- * in none. Part of the program of test_dcx_wqe.cc.
+ * The comparison of WQEs: it names each field that differs, and each bit is in
+ * a field. Part of the program of test_dcx_wqe.cc.
  */
 #include "dcx_wqe_bench.h"
 
@@ -10,8 +10,8 @@ namespace {
 class dcx_wqe_diff : public dcx_wqe_bench {
 };
 
-/* Flips the lowest and the highest bit of each field of what dcx wrote: the
- * difference has to name that field. */
+/* Flips the lowest and the highest bit of each field of dcx's WQE: the
+ * difference must name that field. */
 void expect_mutations_are_named(const wqe_bytes &theirs, const wqe_bytes &ours)
 {
     for (const auto &field : wqe_list(ours)) {
@@ -41,7 +41,8 @@ TEST_P(dcx_wqe_diff, names_what_differs)
     }
 }
 
-/* Every bit of a WQE is in a field, but for what is left out on purpose */
+/* Every bit of a WQE is in a field, except those that are omitted on
+ * purpose. */
 TEST_P(dcx_wqe_diff, is_complete)
 {
     for (const auto &op : all_ops()) {

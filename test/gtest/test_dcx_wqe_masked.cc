@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * WQEs that libmlx5 has no builder for, atomics with masks and NOP: their layout
- * is written out here, with its source, and the rest is libmlx5's. Part of the
+ * WQEs without a builder in libmlx5, masked atomics and NOP: their layout is
+ * written out here, with its source, and the rest is libmlx5's. Part of the
  * program of test_dcx_wqe.cc.
  */
 #include "dcx_wqe_bench.h"
@@ -16,9 +16,9 @@ struct expected_field {
     uint64_t   value;
 };
 
-/* Each operation with masks, as dcx writes it, against the values its fields
- * have to have (wqe_fields.h tells where they are and by which source). The
- * opmod is 8 + log2(operand size) - 2: UCT_IB_MLX5_OPMOD_EXT_ATOMIC of UCX. */
+/* Each masked operation as dcx writes it, compared with the values of its
+ * fields (wqe_fields.h has their positions and sources). The opmod is 8 +
+ * log2(operand size) - 2: UCT_IB_MLX5_OPMOD_EXT_ATOMIC of UCX. */
 struct masked_row {
     const char                        *name;
     uint8_t                           opcode;
@@ -88,7 +88,7 @@ TEST_P(dcx_wqe_masked, atomics)
             EXPECT_EQ(row.opcode, fields.find("ctrl.opcode")->value);
             EXPECT_EQ(row.opmod, fields.find("ctrl.opmod")->value);
 
-            /* take out what is its own, the rest has to be libmlx5's */
+            /* remove its own segments, the rest has to be libmlx5's */
             ours.erase(ours.begin() + at, ours.begin() + at + row.segs * 16);
             theirs.erase(theirs.begin() + at, theirs.begin() + at + 16);
             ours[7]  -= row.segs;
@@ -101,7 +101,7 @@ TEST_P(dcx_wqe_masked, atomics)
     }
 }
 
-/* A NOP carries the address vector, as that of UCX's dc_mlx5 does
+/* A NOP has the address vector, like that of UCX's dc_mlx5
  * (uct_rc_mlx5_txqp_inline_post(), case MLX5_OPCODE_NOP). */
 TEST_P(dcx_wqe_masked, nop)
 {

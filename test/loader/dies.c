@@ -192,8 +192,7 @@ static void end(void)
     ucp_cleanup(t.context);
 }
 
-/* --- both processes
- * ----------------------------------------------------------- */
+/* --- both processes ------------------------------------------------------- */
 
 static int send_and_wait(pid_t peer)
 {

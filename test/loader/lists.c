@@ -317,8 +317,7 @@ static int tag_nbr(void)
     return errors;
 }
 
-/* --- requests in memory of the caller
- * ------------------------------------------- */
+/* --- requests in memory of the caller ------------------------------------- */
 
 /* Returns memory of ones: a call must overwrite every byte that it relies
  * on. */
@@ -500,8 +499,7 @@ static int tag_probed_nb(void)
            check_value("callbacks", t.num_called, 1);
 }
 
-/* --- sides with different layouts or lengths
- * ------------------------------------ */
+/* --- sides with different layouts or lengths ------------------------------ */
 
 static int from_contiguous(void)
 {
@@ -934,8 +932,7 @@ static int endpoints(void)
     return errors;
 }
 
-/* --- generic data types
- * --------------------------------------------------------- */
+/* --- generic data types --------------------------------------------------- */
 
 /* The pieces of a side, as a data type whose layout only the program has */
 static void *type_start_pack(void *context, const void *buffer, size_t count)

@@ -34,8 +34,7 @@ static struct {
     ucp_request_param_t param;
 } t;
 
-/* --- functions that hook_op.c calls
- * --------------------------------------------- */
+/* --- functions that hook_op.c calls --------------------------------------- */
 
 hook_real_t hook_real;
 
@@ -83,8 +82,7 @@ static void free_request(void *request)
     t.num_freed++;
 }
 
-/* --- UCP and its user
- * --------------------------------------------------------- */
+/* --- UCP and its user ----------------------------------------------------- */
 
 static void *ucp_request(void)
 {

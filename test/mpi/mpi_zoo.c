@@ -208,8 +208,7 @@ static void check_random(const zoo_animal_t *animal)
     check_type(animal->name, animal->type, animal->is_negative);
 }
 
-/* --- types that are too large
- * ------------------------------------------------- */
+/* --- types that are too large --------------------------------------------- */
 
 static double now(void)
 {

@@ -450,8 +450,7 @@ static int p2p_packed(void)
     return errors;
 }
 
-/* --- absolute addresses, communicators, buffers
- * -------------------------------- */
+/* --- absolute addresses, communicators, buffers --------------------------- */
 
 static int p2p_self(void)
 {
