@@ -130,8 +130,8 @@ protected:
                                      &end.comp);
     }
 
-    /* Posts as many buffers as the list takes, all of one tag; a
-     * message for each of them arrives in order. */
+    /* Posts as many buffers as the list takes, all of one tag; a message for
+     * each of them arrives in order. */
     void fill_and_drain(uct_tag_t tag)
     {
         std::vector<std::unique_ptr<dcx_tag_recv>> recvs;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Identity of the devices (hca_dev.c): variables, numbers and the way back
- * from them.
+ * Identity of the devices (hca_dev.c): variables, names and numbers, and the
+ * way back from these to a device
  */
 #include "test_hca_dev.h"
 
@@ -92,7 +92,7 @@ TEST_F(hca_dev, config_refused)
     expect_refused("SOFTHCA_LMC", "1");
 }
 
-/* A later variable says more of what an earlier one has said. */
+/* A later variable overrides details of an earlier one. */
 TEST_F(hca_dev, models)
 {
     EXPECT_EQ(0, hca_config_init());
@@ -136,7 +136,7 @@ TEST_F(hca_dev, names)
     }
 }
 
-/* A port that is down keeps its names, but nothing passes it. */
+/* A port that is down keeps its names, but transfers nothing. */
 TEST_F(hca_dev, port_down)
 {
     for (const char *link : {"ib", "roce"}) {
@@ -228,7 +228,7 @@ TEST_F(hca_dev, ib_numbers_and_back)
     for (unsigned dev = 0; dev < HCA_MAX_DEVS; dev++) {
         uint64_t guid = hca_dev_guid(dev);
 
-        EXPECT_GT(0xc000, hca_dev_lid(dev)); /* multicast from there on */
+        EXPECT_GT(0xc000, hca_dev_lid(dev)); /* multicast starts there */
         EXPECT_EQ(HCA_GID_IB, hca_dev_gid(dev, 0, gid));
         EXPECT_EQ((int)dev, hca_dev_by_gid(gid));
         EXPECT_EQ(0, memcmp(gid + 8, &guid, sizeof(guid)));
@@ -239,7 +239,7 @@ TEST_F(hca_dev, ib_numbers_and_back)
     EXPECT_EQ(HCA_MAX_DEVS, gids.size());
 }
 
-/* Ports with and without LMC in one subnet: no LID is of two. */
+/* Ports with and without LMC in one subnet: each LID is of one port. */
 TEST_F(hca_dev, lmc)
 {
     std::set<unsigned> lids;
@@ -281,7 +281,7 @@ TEST_F(hca_dev, roce_numbers_and_back)
         }
         EXPECT_EQ(HCA_GID_NONE, hca_dev_gid(dev, HCA_GID_TABLE_LEN, gid));
     }
-    EXPECT_EQ(2 * HCA_MAX_DEVS, gids.size()); /* v1 and v2 share theirs */
+    EXPECT_EQ(2 * HCA_MAX_DEVS, gids.size()); /* v1 and v2 share one */
 }
 
 TEST_F(hca_dev, unknown_gid)
@@ -296,14 +296,14 @@ TEST_F(hca_dev, unknown_gid)
         gid[i] ^= 0x40;
     }
 
-    /* what device 7 would have on the other link layer */
+    /* address of device 7 on the other link layer */
     hca_fabric->dev_link[7] = HCA_LINK_ROCE;
     EXPECT_EQ(-1, hca_dev_by_gid(gid));
     hca_dev_gid(7, 2, gid);
     hca_fabric->dev_link[7] = HCA_LINK_IB;
     EXPECT_EQ(-1, hca_dev_by_gid(gid));
 
-    /* nobody has it */
+    /* of no device */
     hca_dev_gid(7, 0, gid);
     hca_fabric->dev_link[7] = HCA_LINK_NONE;
     EXPECT_EQ(-1, hca_dev_by_gid(gid));

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the tests of devices and of their files share: a fabric that is the
- * head of the segment alone, and none of the variables set.
+ * Base of tests of devices and of their files: a fabric that consists of the
+ * segment's head, and no variable set
  */
 #ifndef DCX_TEST_HCA_DEV_H
 #define DCX_TEST_HCA_DEV_H
@@ -14,7 +14,8 @@
 #include <algorithm>
 #include <string>
 
-/* The headers are C: to C++ their atomics are plain members of equal layout. */
+/* The headers are C: C++ sees their atomics as plain members of the same
+ * layout. */
 #define _STDATOMIC_H
 #define __CLANG_STDATOMIC_H
 #define _Atomic(_type) _type
@@ -58,7 +59,7 @@ protected:
         }
     }
 
-    /* The error line of a wrong value, which has to name the variable. */
+    /* Checks that a wrong value is an error whose line names the variable. */
     static void expect_refused(const char *name, const char *value)
     {
         struct hca_config before = hca_config;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The fabric below the device: run-time folder, arena, numbered objects,
- * channels, timers, forked children. What is left of a process that is killed
- * is in test_hca_fabric_death.cc.
+ * channels, timers, forked children. test_hca_fabric_death.cc has the remains
+ * of killed processes.
  */
 #include "test_hca_fabric.h"
 
@@ -214,7 +214,7 @@ TEST_F(hca_fabric_test, forked_child_is_not_attached)
     });
 }
 
-/* ... but may attach for itself, and is then another process. */
+/* A forked child may attach, and then counts as another process. */
 TEST_F(hca_fabric_test, forked_child_may_attach)
 {
     run([] {
@@ -245,7 +245,7 @@ static size_t num_descriptors()
     return num;
 }
 
-/* The stack of the helper's thread finds no room. */
+/* There is no address space for the stack of the helper's thread. */
 TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
 {
     if (dlsym(RTLD_DEFAULT, "__asan_init") != NULL) {
@@ -273,7 +273,7 @@ TEST_F(hca_fabric_test, helper_that_cannot_start_keeps_no_descriptor)
 
 static std::atomic<bool> helper_works, forks;
 
-/* Whether the first thread is in a call of the system that waits */
+/* Returns true if the first thread waits in a system call. */
 static bool main_thread_waits()
 {
     std::ifstream stat("/proc/self/stat");
@@ -283,8 +283,8 @@ static bool main_thread_waits()
     return line[line.rfind(')') + 2] == 'S';
 }
 
-/* Goes on until fork() waits for it, or, if that does not, the caller for its
- * child. */
+/* Runs until fork() waits for it or, if it does not, until the caller waits for
+ * its child. */
 static void work_fn(struct hca_timer *)
 {
     helper_works = true;
@@ -292,7 +292,7 @@ static void work_fn(struct hca_timer *)
     helper_works = false;
 }
 
-/* The child has no helper to release what the parent's held. */
+/* The child has no helper that could release the locks of the parent's. */
 TEST_F(hca_fabric_test, fork_waits_for_the_helper)
 {
     run([] {

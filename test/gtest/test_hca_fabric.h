@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of the fabric share: a run-time folder of their own, and bodies
+ * Base of tests of the fabric: a run-time folder of their own, and functions
  * that run in forked children, as each needs a process that has not attached.
  */
 #ifndef DCX_TEST_HCA_FABRIC_H
@@ -34,7 +34,8 @@ extern "C" {
 #include <unistd.h>
 #include <vector>
 
-/* Whether `done` becomes true within a minute; looks each millisecond. */
+/* Returns true if `done` becomes true within a minute; polls each
+ * millisecond. */
 inline bool hca_eventually(const std::function<bool()> &done)
 {
     auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -92,7 +93,7 @@ protected:
         return pid;
     }
 
-    /* Runs body as a process of its own; its failures are this test's. */
+    /* Runs body in a process of its own; a failure there fails this test. */
     static void run(const std::function<void()> &body)
     {
         int status;

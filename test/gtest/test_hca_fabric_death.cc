@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What is left of a process that is killed: its objects and memory, what it
- * had begun, and how others learn of its end.
+ * Remains of killed processes: their objects and memory, operations that they
+ * had begun, and how others learn of their end
  */
 #include <infiniband/mlx5dv.h>
 
@@ -20,7 +20,7 @@ static void kill_and_wait(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* A process that is to be killed: attached, with memory and a CQ. */
+/* A process to be killed: attached, with memory and a CQ */
 class victim {
 public:
     victim()
@@ -44,7 +44,7 @@ public:
         slot = cq()->proc;
     }
 
-    /* NULL once it has been taken back */
+    /* Returns NULL once the CQ has been released. */
     struct hca_obj *cq() const
     {
         return (struct hca_obj*)hca_obj_peek(HCA_KIND_CQ, num);
@@ -55,14 +55,14 @@ public:
         kill_and_wait(m_pid);
     }
 
-    uint32_t num  = 0; /* of its CQ */
+    uint32_t num  = 0; /* number of its CQ */
     unsigned slot = 0;
 
 private:
     pid_t m_pid;
 };
 
-/* A child that holds an object, arena memory and its lock, then is killed. */
+/* A child that holds an object, arena memory and its lock is killed. */
 TEST_F(hca_fabric_test, killed_process_leaves_nothing)
 {
     run([] {
@@ -104,7 +104,7 @@ TEST_F(hca_fabric_test, killed_process_leaves_nothing)
     });
 }
 
-/* All processes are killed: the next one finds a clean house. */
+/* All processes are killed: the next one finds no remains. */
 TEST_F(hca_fabric_test, next_run_sweeps_after_all_were_killed)
 {
     pid_t pid;
@@ -124,7 +124,7 @@ TEST_F(hca_fabric_test, next_run_sweeps_after_all_were_killed)
     });
 }
 
-/* It died before anyone asked: the answer itself takes everything back. */
+/* It died before the first question: the answer itself releases everything. */
 TEST_F(hca_fabric_test, first_question_after_the_death)
 {
     run([] {
@@ -138,8 +138,8 @@ TEST_F(hca_fabric_test, first_question_after_the_death)
     });
 }
 
-/* Several processes see one death at once. What it leaves is given back once:
- * memory that another has taken meanwhile keeps its contents. */
+/* Several processes see one death at once. Its remains are released once:
+ * memory that another process has allocated meanwhile keeps its contents. */
 TEST_F(hca_fabric_test, watchers_take_back_once)
 {
     run([] {
@@ -185,7 +185,7 @@ TEST_F(hca_fabric_test, watchers_take_back_once)
     });
 }
 
-/* The pid of a dead process may be another's by now. */
+/* The pid of a dead process may belong to another by now. */
 TEST_F(hca_fabric_test, stranger_with_the_pid_is_not_the_process)
 {
     run([] {
@@ -200,7 +200,7 @@ TEST_F(hca_fabric_test, stranger_with_the_pid_is_not_the_process)
     });
 }
 
-/* It cannot be asked about a peer, which is no reason to bury it. */
+/* This process cannot ask about a peer; it must not treat the peer as dead. */
 TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
 {
     run([] {
@@ -227,7 +227,7 @@ TEST_F(hca_fabric_test, process_without_descriptors_takes_back_nobody)
     });
 }
 
-/* A death that is certain needs no descriptor. */
+/* A certain death needs no descriptor. */
 TEST_F(hca_fabric_test, process_without_descriptors_sees_a_death)
 {
     run([] {
@@ -244,7 +244,7 @@ TEST_F(hca_fabric_test, process_without_descriptors_sees_a_death)
     });
 }
 
-/* A copy that was begun goes to the process that was meant, or nowhere. */
+/* A copy that was begun goes to the intended process, or nowhere. */
 TEST_F(hca_fabric_test, copy_does_not_go_to_the_next_owner_of_a_slot)
 {
     run([] {
@@ -270,7 +270,7 @@ TEST_F(hca_fabric_test, copy_does_not_go_to_the_next_owner_of_a_slot)
     });
 }
 
-/* A CQ of 4 entries and the receives of a QP that lead there */
+/* A CQ of 4 entries, and a QP whose receives use it */
 struct queues {
     struct hca_cq *cq;
     struct hca_qp *qp;
@@ -312,8 +312,8 @@ static void run_and_kill(const std::function<void()> &body)
     waitpid(pid, NULL, 0);
 }
 
-/* Its writer was killed before it counted the entry, which the program may
- * have taken already. */
+/* Its writer was killed before it counted the entry, which the program may have
+ * polled. */
 TEST_F(hca_fabric_test, entry_of_a_killed_writer_counts)
 {
     run([] {
@@ -394,7 +394,7 @@ TEST_F(hca_fabric_test, list_of_tags_is_whole_after_a_death)
 
 /* --- a process that is stopped -------------------------------------------- */
 
-/* Does something to the fabric and is stopped. */
+/* A process that calls the fabric and is stopped */
 class stopped_process {
 public:
     explicit stopped_process(const std::function<void()> &body)
@@ -421,8 +421,8 @@ public:
     pid_t pid;
 };
 
-/* It may yet write: who needs the queue waits for a second, once, and then has
- * one that is in error. */
+/* The stopped process may still write: others that need the queue wait for a
+ * second, once, and then find it in error. */
 TEST_F(hca_fabric_test, cq_of_a_stopped_writer_is_in_error)
 {
     run([] {
@@ -513,7 +513,8 @@ TEST_F(hca_fabric_test, object_of_another_that_is_held_is_not_given_up)
     });
 }
 
-/* A cgroup of this process' own, whichever version the machine has, or none. */
+/* A cgroup of this process's own, of either version that the machine has, or
+ * none */
 class frozen_group {
 public:
     frozen_group()

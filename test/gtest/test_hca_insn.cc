@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The decoder of stores, on encodings written out by hand (from an assembler)
- * and on noise. No device, no memory access.
+ * The decoder of stores, on encodings written by hand (from an assembler) and
+ * on noise; without a device or memory accesses
  */
 #include <gtest/gtest.h>
 
@@ -204,7 +204,8 @@ TEST(hca_insn, address)
     EXPECT_EQ(0x1000u + 7 - 16, hca_insn_ea(&i, gpr, 0x1000));
 }
 
-/* Whatever the bytes: a legal length within them, a legal description. */
+/* For any bytes the result is a legal length within them, and a legal
+ * description. */
 TEST(hca_insn, noise)
 {
     const unsigned seed = std::random_device{}();

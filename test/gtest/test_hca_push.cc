@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Pushes to a BlueFlame register without a device: which stores are collected,
- * where their values land, and which one calls. Stores are trapped and
- * rewritten, as in test_hca_trap.cc.
+ * Pushes to a BlueFlame register, without a device: which stores are collected,
+ * where their values go, and which of them calls the device. Stores are trapped
+ * and rewritten, as in test_hca_trap.cc.
  */
 #include "test_hca_trap.h"
 
@@ -29,8 +29,8 @@ SITE(push_ymm13, "movq %rsi, %xmm13\nvbroadcastsd %xmm13, %ymm13\n"
                  "vmovaps %ymm13, (%rdi)\nvzeroupper")
 SITE(push_high, "movq %rsi, %xmm3\npslldq $8, %xmm3\nmovhps %xmm3, (%rdi)")
 
-/* The sum of all registers that a call may overwrite, and of the carry, which
- * the store has to leave as they are */
+/* Returns the sum of all registers that a call may overwrite, and of the carry;
+ * the store must not change them. */
 __asm__(".text\n.p2align 4\n.globl push_keep\npush_keep:\nnop\n"
         "mov $1, %eax\nmov $2, %ecx\nmov $4, %edx\nmov $8, %r8d\n"
         "mov $16, %r9d\nmov $32, %r10d\nmov $64, %r11d\nmov $128, %esi\n"
@@ -45,8 +45,8 @@ struct push_form {
     const char *text;
     site_fn     site;
     unsigned    size;
-    bool        collected; /* without a call, once it is rewritten */
-    uint64_t    value;     /* 0: what it is given */
+    bool        collected; /* without a call, once rewritten */
+    uint64_t    value;     /* stored value; 0: the argument */
 };
 
 const push_form push_forms[] = {
@@ -83,7 +83,7 @@ protected:
         }
     }
 
-    /* What a device does */
+    /* Does what a device does with stores. */
     static void on_store(void *arg, uintptr_t offset, const void *value,
                          unsigned size)
     {
@@ -117,14 +117,15 @@ protected:
         return std::vector<uint64_t>(data, data + 32);
     }
 
-    /* A ctrl segment's first words, of a WQE of so many octowords */
+    /* Returns the first words of the ctrl segment of a WQE of `ds`
+     * octowords. */
     static uint64_t head(unsigned ds)
     {
         return htobe64(0x0000010a00123400 | ds);
     }
 
-    /* Words 0x100, 0x101 ... in stores of a form, behind a first one of the
-     * same that begins with head() */
+    /* Stores head() and then words 0x100, 0x101 ..., all by the same form of
+     * store. */
     void row(unsigned half, unsigned ds, site_fn site, unsigned size,
              unsigned length)
     {
@@ -143,7 +144,7 @@ protected:
     std::vector<uint64_t> pushed;
 };
 
-/* Twice trapped, the second time to be rewritten, and then not any more */
+/* Trapped twice, rewritten the second time, and not trapped after that */
 TEST_F(hca_push_stores, land_in_their_places)
 {
     for (const push_form &form : push_forms) {
@@ -169,7 +170,7 @@ TEST_F(hca_push_stores, land_in_their_places)
     }
 }
 
-/* ... and rows of them, in one, two and four blocks: whole ones are pushed */
+/* Rows of one, two and four blocks: whole blocks are pushed. */
 TEST_F(hca_push_stores, call_with_the_last_of_a_row)
 {
     const unsigned lengths[][2] = {{4, 64}, {5, 128}, {8, 128}, {16, 256}};
@@ -197,8 +198,8 @@ TEST_F(hca_push_stores, call_with_the_last_of_a_row)
     }
 }
 
-/* A row of which only the first store is known says nothing; what is stored
- * behind one that is complete is not looked at. */
+/* A row without more than its first store is ignored, and so are stores after a
+ * complete one. */
 TEST_F(hca_push_stores, beyond_the_row_are_none)
 {
     row(1, 3, push_xmm4, 16, 128);
@@ -209,7 +210,7 @@ TEST_F(hca_push_stores, beyond_the_row_are_none)
     EXPECT_EQ(1u, complete);
 }
 
-/* Any order behind the first, and any of them twice: libc's memcpy() */
+/* After the first store any order, and repeated ones: libc's memcpy() */
 TEST_F(hca_push_stores, of_a_row_in_any_order)
 {
     char *to = page + HCA_PUSH_START;

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The device is strict: for each check of hca_check.h there is something that
- * is wrong in just one field and is refused, with the completion, the state of
- * the queues, the async event and the line in the log that belong to it, and
- * without a byte of memory touched. The same thing without the change works,
- * on the same queues. The rows stand in strict_rows_*.cc.
+ * The device is strict. For each check of hca_check.h there is a request that
+ * is wrong in one field only. It is refused with the right completion, state of
+ * the queues, async event and line in the log, and without any change to
+ * memory. The same request without the change works, on the same queues. The
+ * rows are in strict_rows_*.cc.
  */
 #include "devx_xrq.h"
 #include "strict_rows.h"
@@ -30,7 +30,7 @@ std::vector<strict_row> all_rows()
 
 class strict_device : public testing::TestWithParam<strict_row> {
 protected:
-    /* The good one works and nobody complains. */
+    /* Runs the valid request, which works without any complaint. */
     void run_good()
     {
         m_bench.reset(new strict_bench(row.service, row.options));
@@ -75,7 +75,7 @@ protected:
                (row.service != SERVICE_DC);
     }
 
-    /* Those of a DC target stay in the kernel. */
+    /* Events of a DC target stay in the kernel. */
     std::string expected_events() const
     {
         static const std::regex target("(^|, )[^,]* of receiver");
@@ -95,8 +95,8 @@ protected:
                ((row.outcome != OUTCOME_RECV) || is_acked());
     }
 
-    /* Of an unreliable QP only the send queue goes into error. What no
-     * completion reports is fatal for all of it. */
+    /* An unreliable QP has only its send queue in error. An error without a
+     * completion is fatal for the whole QP. */
     enum ibv_qp_state error_state() const
     {
         return (is_acked() || (row.outcome == OUTCOME_EVENT)) ? IBV_QPS_ERR :
@@ -136,7 +136,7 @@ protected:
             EXPECT_EQ(row.recv_syndrome, cqe.syndrome);
             EXPECT_EQ((int)row.check, cqe.vendor_err_synd);
         }
-        /* what else was posted is flushed, if it was to be lost */
+        /* other receives are flushed, if the peer fails */
         while ((row.check != HCA_CHECK_CQ) && m_bench->recv_cq->poll(&cqe)) {
             EXPECT_TRUE(peer_fails());
             EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe.op_own >> 4);
@@ -150,7 +150,7 @@ protected:
         EXPECT_EQ(state, m_bench->state(qp)) << who;
     }
 
-    /* Nothing is executed after it: what follows is flushed. */
+    /* Nothing is executed after the error: later requests are flushed. */
     void expect_flush()
     {
         struct mlx5_err_cqe cqe = {};
@@ -169,7 +169,7 @@ protected:
         EXPECT_EQ((int)HCA_CHECK_FLUSH, cqe.vendor_err_synd);
     }
 
-    /* One line, of the object that refused, which names the field */
+    /* One line, of the object that refused, with the name of the field */
     void expect_log()
     {
         bool is_remote = (row.outcome != OUTCOME_LOCAL) &&
@@ -252,27 +252,27 @@ HCA_STRICT_MODE(nak_op);
 HCA_STRICT_MODE(less);
 HCA_STRICT_MODE(least);
 
-/* The same, by a device that is late */
+/* The same on a late device */
 INSTANTIATE_TEST_SUITE_P(late, strict_device,
                          testing::ValuesIn(rows_of("plain")), row_name);
 
-/* Checks that no row can have as its own, with the reason */
+/* Checks that have no row of their own, with the reason */
 const std::set<int> without_row = {
-    /* the completion of what comes behind each error: expect_flush() */
+    /* the completion of requests after an error: expect_flush() */
     HCA_CHECK_FLUSH,
-    /* the register, not the WQE: strict_push */
+    /* about the register, not the WQE: strict_push */
     HCA_CHECK_BF_COPY,
     HCA_CHECK_BF_SHORT,
     /* libibverbs has no receives in strides: strict_strides */
     HCA_CHECK_STRIDES,
-    /* two WQEs under one doorbell: strict_fence */
+    /* two WQEs with one doorbell: strict_fence */
     HCA_CHECK_UMR_FENCE,
-    /* no list of tags by libibverbs is for DC: devx_tm_dc */
+    /* libibverbs has no list of tags for DC: devx_tm_dc */
     HCA_CHECK_TMH_DC_KEY,
 };
 
-/* The queue is found by the number that is stored to the register: one that is
- * not of the page rings nothing, and the right one later rings it all. */
+/* The number that is stored to the register names the queue. A number that is
+ * not of the page rings nothing; a later one rings all WQEs. */
 class strict_doorbell : public testing::TestWithParam<uint32_t> {
 };
 
@@ -297,7 +297,7 @@ TEST_P(strict_doorbell, names_no_queue_of_the_page)
     EXPECT_EQ("", log.take());
 }
 
-/* Attributes that leave the state as it is ring nothing either. */
+/* Attributes that do not change the state do not ring either. */
 TEST_P(strict_doorbell, is_not_replaced_by_new_attributes)
 {
     strict_bench bench(SERVICE_RC, {});
@@ -321,10 +321,10 @@ TEST_P(strict_doorbell, is_not_replaced_by_new_attributes)
 INSTANTIATE_TEST_SUITE_P(plain, strict_doorbell,
                          testing::Values(0x800000, 0x010000));
 
-/* A NIC executes what is pushed to the register: it has to be what is in the
- * ring, as far as the WQE goes. Nothing but an event can tell if the first
- * eight bytes, as a doorbell, have it executed; one that is stored in vectors
- * is not executed at all if it is wrong. */
+/* A NIC executes pushed data: it must equal the ring, for the length of the
+ * WQE. If the first eight bytes, as a doorbell, have it executed, an error is
+ * reported only by an event. A wrong WQE that is stored in vectors is not
+ * executed. */
 class strict_push : public testing::TestWithParam<unsigned> {
 protected:
     strict_push() : bench(SERVICE_RC, {}), wqe(bench.write())
@@ -382,7 +382,7 @@ TEST_P(strict_push, differs_from_what_the_ring_holds)
     expect_failed("blueflame copy, from byte is 0x10");
 }
 
-/* It is found out by what is stored next. */
+/* The next store finds it. */
 TEST_P(strict_push, stops_short)
 {
     copy.resize(copy.size() - 16);
@@ -395,8 +395,8 @@ TEST_P(strict_push, stops_short)
 
 INSTANTIATE_TEST_SUITE_P(plain, strict_push, testing::Values(8, 16));
 
-/* Of an atomic whose answer is lost, each time: the peer knows that it has been
- * there and executes it once. */
+/* The answer of an atomic is lost, each time: the peer finds the repetition and
+ * executes it once. */
 class strict_lost : public testing::TestWithParam<strict_service> {
 };
 
@@ -418,7 +418,7 @@ INSTANTIATE_TEST_SUITE_P(lost, strict_lost,
                          testing::Values(SERVICE_RC, SERVICE_XRC,
                                          SERVICE_DC));
 
-/* The first answer only: the second is the same. */
+/* Only the first answer is lost: the second one is the same. */
 class strict_lost_once : public strict_lost {
 };
 
@@ -436,8 +436,8 @@ TEST_P(strict_lost_once, answer_comes_with_the_repetition)
 INSTANTIATE_TEST_SUITE_P(lost_once, strict_lost_once,
                          testing::Values(SERVICE_DC));
 
-/* By DEVX the right to atomics is worth nothing without a mode of them
- * (MLX5_ATOMIC_MODE_NONE); libibverbs cannot make such a target. */
+/* By DEVX, the right to atomics needs a mode of atomics (not
+ * MLX5_ATOMIC_MODE_NONE); libibverbs cannot make such a target. */
 class strict_target : public testing::TestWithParam<unsigned> {
 };
 
@@ -464,7 +464,7 @@ TEST_P(strict_target, atomics_need_a_mode)
 INSTANTIATE_TEST_SUITE_P(plain, strict_target, testing::Values(0, 3));
 
 /* A WQE of 8 strides of 64 bytes has room for all of them, and a packet for all
- * of its bytes. Nothing of it is written. */
+ * of its bytes. No byte is written. */
 struct strides_case {
     const char     *name;
     uint32_t       wqe, message;
@@ -514,8 +514,8 @@ INSTANTIATE_TEST_SUITE_P(
                         strides_case{"packet", 513, 513, HCA_CHECK_RECV_LEN}),
         [](const auto &info) { return info.param.name; });
 
-/* A device whose umr_fence is 0: what is rung with a UMR in front of it has a
- * fence mode, of which one is strong enough. */
+/* A device whose umr_fence is 0: a WQE that is rung together with a UMR before
+ * it needs a fence mode, and only one mode is strong enough. */
 class strict_fence : public testing::TestWithParam<uint8_t> {
 };
 

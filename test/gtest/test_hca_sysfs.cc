@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The sysfs tree that shows the devices (hca_sysfs.c), in a folder of the test.
+ * The sysfs tree that shows the devices (hca_sysfs.c), in a folder of the test
  */
 #include "test_hca_dev.h"
 
@@ -44,7 +44,7 @@ protected:
         return m_dir + "/sysfs/class/" + name;
     }
 
-    /* The one line of a file; "-" if there is none. */
+    /* Returns the only line of a file, "-" if there is none. */
     std::string read(const std::string &name) const
     {
         std::ifstream file(path(name));
@@ -98,8 +98,8 @@ TEST_F(hca_sysfs, roce)
     EXPECT_EQ("lo", read(port + "gid_attrs/ndevs/3"));
 }
 
-/* UCX strips two components from where the class entry leads to and expects a
- * PCI device; Open MPI takes the last one of the driver link. */
+/* UCX strips two components from the target of the class entry and expects a
+ * PCI device; Open MPI uses the last component of the driver link. */
 TEST_F(hca_sysfs, links)
 {
     char real[PATH_MAX], driver[PATH_MAX] = {};
@@ -115,7 +115,7 @@ TEST_F(hca_sysfs, links)
                           driver, sizeof(driver) - 1));
     EXPECT_STREQ("mlx5_core", strrchr(driver, '/') + 1);
 
-    /* the way that libibverbs takes with netlink */
+    /* libibverbs uses this path with netlink */
     EXPECT_EQ("mlx5_0",
               read("infiniband/mlx5_0/device/infiniband_verbs/uverbs0/ibdev"));
     ASSERT_NE(nullptr, realpath(path("infiniband_verbs/uverbs0/device").c_str(),
@@ -123,8 +123,8 @@ TEST_F(hca_sysfs, links)
     EXPECT_EQ(pci, real);
 }
 
-/* With the numbers that a program is shown of them (verbs_two, in
- * test_verbs_objects.cc) */
+/* Nodes have the numbers that a program gets for them (verbs_two, in
+ * test_verbs_objects.cc). */
 TEST_F(hca_sysfs, nodes_are_character_devices)
 {
     struct stat st;

@@ -1,8 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The list of tagged buffers (hca_tm.c) against one that is as simple as can
- * be, over random operations; and what is left of it after a process died in
- * the middle of one.
+ * The list of tagged buffers (hca_tm.c), compared with a simple model over
+ * random operations; and the list after a process has died within an operation
  */
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ namespace {
 
 constexpr unsigned SIZE = 16;
 
-/* What the list is meant to be. An entry that is active may match. */
+/* Model of an entry. Active entries may match. */
 struct model_entry {
     uint64_t tag, mask;
     uint16_t index;
@@ -126,7 +125,7 @@ protected:
         EXPECT_EQ(prev, tm->tail);
     }
 
-    /* One of all operations */
+    /* Runs a random operation. */
     void step()
     {
         static void (hca_tm_list::*const steps[])() = {
@@ -168,7 +167,7 @@ TEST_F(hca_tm_list, is_what_it_is_meant_to_be)
     }
 }
 
-/* Whatever the fields that follow from `next` have become */
+/* The list is restored from `next`, for any values of the other fields. */
 TEST_F(hca_tm_list, is_whole_after_a_death)
 {
     for (unsigned i = 0; (i < 2000) && !HasFailure(); i++) {
@@ -186,7 +185,7 @@ TEST_F(hca_tm_list, is_whole_after_a_death)
     }
 }
 
-/* Its data is under way: neither free nor in the list */
+/* Its data is in flight: the entry is neither free nor in the list. */
 TEST_F(hca_tm_list, keeps_an_entry_whose_message_is_not_complete)
 {
     append();

@@ -1,9 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Doorbells without a device: stores to a read-only page, trapped and
- * rewritten. What the interrupted code sees of it (nothing) is in
- * test_hca_trap_regs.cc, what a program sees of its own SIGSEGV in
- * test_hca_trap_signal.cc.
+ * rewritten. test_hca_trap_regs.cc shows that the interrupted code sees nothing
+ * of it, test_hca_trap_signal.cc has SIGSEGV of the program itself.
  */
 #include "test_hca_trap.h"
 
@@ -53,7 +52,8 @@ extern "C" char    *site_movs(void *page, const void *from);
 extern "C" char    *site_stos(void *page, uint64_t value);
 extern "C" void     site_no_sfence(void *page, uint64_t value);
 
-/* Many sites of 16 bytes each, so that threads meet them being rewritten. */
+/* Many sites of 16 bytes each, so that threads reach some while they are
+ * rewritten. */
 constexpr unsigned MANY = 128;
 __asm__(".text\n.p2align 4\n.globl site_many\nsite_many:\n"
         ".rept 128\nnop\nmov %rsi, 8(%rdi)\nsfence\nret\n.p2align 4\n.endr\n");
@@ -61,7 +61,8 @@ extern "C" char site_many[];
 
 namespace {
 
-/* The store is somewhere behind what prepares it. */
+/* Returns true if the site has a jump: the store may follow other
+ * instructions. */
 bool jumps_within(const void *site, size_t len)
 {
     return memchr(site, 0xe9, len) != nullptr;
@@ -99,7 +100,8 @@ const form forms[] = {
     FORM(site_vmovdqu, 0x80, 32, true),
 };
 
-/* Twice trapped (the second time with rewriting on), twice rewritten. */
+/* Trapped twice (the second time with rewriting on), rewritten for two more
+ * passes. */
 TEST_F(hca_trap, forms)
 {
     uint64_t value = 0x1122334455667788;
@@ -152,8 +154,8 @@ TEST_F(hca_trap, upper_half_of_ymm)
 
 char *row_page;
 
-/* Made writable by the first store, the page would take the second one as it
- * is, had that not been executed already. */
+/* If the first store made the page writable, the second one would reach the
+ * page, unless it was executed before. */
 TEST_F(hca_trap, row_of_stores_traps_once)
 {
     if (hca_valgrind_active()) {
@@ -209,7 +211,7 @@ TEST_F(hca_trap, string_instructions)
     EXPECT_EQ(0x99u, *(uint32_t*)last.value);
 }
 
-/* Ends with the page; nothing is behind it. */
+/* The code ends with its page, and the next page is not mapped. */
 TEST_F(hca_trap, last_bytes_of_a_page)
 {
     const uint8_t code[] = {0x48, 0x89, 0x37, 0xc3}; /* mov %rsi,(%rdi); ret */
@@ -242,8 +244,8 @@ void on_many(void*, uintptr_t, const void*, unsigned)
     many_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-/* The sites are rewritten while four threads execute them: all start with a
- * site at the same time. */
+/* Sites are rewritten while four threads execute them; all threads start with
+ * the same site. */
 TEST_F(hca_trap, threads_while_rewriting)
 {
     const unsigned rounds = 10000;
@@ -285,7 +287,7 @@ TEST_F(hca_trap, threads_while_rewriting)
     munmap(pages, PAGE);
 }
 
-/* The rewritten instruction serves other memory too. */
+/* The rewritten instruction works for other memory, too. */
 TEST_F(hca_trap, other_memory)
 {
     uint64_t memory[2] = {};
@@ -300,7 +302,7 @@ TEST_F(hca_trap, other_memory)
     EXPECT_TRUE(patched(site_native) || hca_valgrind_active());
 }
 
-/* ---- a debugger's breakpoint behind a rewritten store -------------------- */
+/* --- a debugger's breakpoint after a rewritten store ---------------------- */
 
 char         *break_at;
 uint8_t       break_over;

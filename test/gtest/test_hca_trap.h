@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the tests of doorbells share: functions that are one store, and a page
- * that counts the stores to it and remembers the last.
+ * Base of tests of doorbells: functions of a single store, and a page that
+ * counts the stores to it and keeps the last one
  */
 #ifndef TEST_HCA_TRAP_H
 #define TEST_HCA_TRAP_H
@@ -20,8 +20,8 @@ extern "C" {
 }
 
 /* A function that executes one store, with rdi and rsi as its arguments. The
- * nop is for valgrind, which has a fault in the first instruction of a function
- * happen at its caller's. */
+ * nop is for valgrind, which reports a fault in the first instruction of a
+ * function at the caller. */
 #define SITE(_name, _insn) \
     __asm__(".text\n.p2align 4\n.globl " #_name "\n" \
             ".type " #_name ", @function\n" #_name ":\n" \
@@ -35,7 +35,8 @@ using site_fn = void (*)(void*, uint64_t);
 
 const size_t PAGE = 4096;
 
-/* The store is the first instruction but for the nop. */
+/* Returns true if the store was rewritten; it is the first instruction after
+ * the nop. */
 template<typename T>
 bool patched(T *site)
 {
@@ -68,7 +69,8 @@ protected:
         EXPECT_EQ(0, hca_trap_sigaction(SIGBUS, &act, nullptr));
     }
 
-    /* Valgrind shows a handler some registers late: no hint of the value. */
+    /* Valgrind passes some registers to a handler late: the value is not
+     * checked there. */
     bool stored(const void *value, unsigned size) const
     {
         return hca_valgrind_active() || (memcmp(value, last.value, size) == 0);

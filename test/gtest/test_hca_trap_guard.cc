@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * Copies that survive inaccessible memory, outside and within the device.
- */
+/* Copies that survive inaccessible memory, outside and within the device */
 #include "test_hca_trap.h"
 
 #include <atomic>
@@ -56,7 +54,7 @@ TEST_F(hca_trap_guard, survives)
     mprotect(area + PAGE, PAGE, PROT_NONE);
     munmap(area + 2 * PAGE, PAGE);
     for (size_t n : {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 65, 200, 4000}) {
-        /* ends with the good page; one byte over; wholly beyond */
+        /* ends with the good page; one byte more; wholly outside */
         EXPECT_EQ(0, hca_trap_guard_memcpy(&other[0], area + PAGE - n, n));
         EXPECT_EQ(0, hca_trap_guard_memcpy(area + PAGE - n, &other[0], n));
         EXPECT_EQ(-EFAULT, hca_trap_guard_memcpy(&other[0],
@@ -114,7 +112,7 @@ TEST_F(hca_trap_guard_altstack, within_the_device)
     EXPECT_EQ(1u, count);
 }
 
-/* Memory that comes into being when it is first touched. */
+/* Memory that is created at the first access */
 std::atomic<int> late_fd;
 
 bool late_file(const void*)

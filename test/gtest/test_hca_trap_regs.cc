@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Registers, flags, red zone and stack of the code whose store is a doorbell:
- * all as before, however the device came to run.
+ * Registers, flags, red zone and stack of code whose store is a doorbell:
+ * unchanged, for each way in which the device is called
  */
 #include "test_hca_trap.h"
 
@@ -13,7 +13,7 @@ SITE(site_bounce, "mov %rsi, (%rdi)\nnop")
 SITE(site_bounce_vec, "vmovq %rsi, %xmm15\nvmovdqu %xmm15, (%rdi)\nnop")
 
 /* Loads all registers and flags from regs_in, fills the red zone, stores, and
- * puts all that it finds then into regs_out. */
+ * writes their new values to regs_out. */
 struct regs {
     uint64_t gpr[16];
     uint64_t flags;
@@ -57,7 +57,7 @@ regs            regs_in, regs_out;
     extern "C" void _name(void);
 
 /* Loads zmm0 to zmm31 and k1 to k7 from wide_in, stores zmm20 and a mark, and
- * puts all of them into wide_out. */
+ * writes all of them to wide_out. */
 struct wide_regs {
     uint8_t  zmm[32][64];
     uint64_t k[8];
@@ -145,7 +145,7 @@ void check_regs(void (*store)(void), void *page)
 /* All arithmetic flags set, then clear, then the direction flag. */
 const uint64_t flag_sets[] = {0x202 | 0x8d5, 0x202, 0x202 | 0x400 | 0x801};
 
-/* The ways to save vector registers that this CPU has, the best one first. */
+/* The ways to save vector registers on this CPU, the best one first */
 enum { WAY_BEST, WAY_XSAVEC, WAY_XSAVE, WAYS };
 
 void set_way(int way)
@@ -196,7 +196,8 @@ TEST_F(hca_trap_registers, survive)
     }
 }
 
-/* As libc's functions may, which the device calls */
+/* Changes vector registers, as functions of libc may, which the device
+ * calls. */
 void clobber_wide(hca_trap *self)
 {
     __asm__ volatile("vpternlogd $0xff, %zmm0, %zmm0, %zmm0\n"
@@ -217,7 +218,7 @@ protected:
         }
     }
 
-    /* The upper halves of the first sixteen are zero, or not */
+    /* @is_clean: the upper halves of the first sixteen are zero */
     void check(bool is_clean)
     {
         std::mt19937_64 random(4712);
@@ -233,7 +234,7 @@ protected:
         for (unsigned i = 1; i < 8; i++) {
             wide_in.k[i] = random();
         }
-        for (unsigned i = 0; i < 3; i++) { /* a trap, then rewritten */
+        for (unsigned i = 0; i < 3; i++) { /* a trap, then rewritten code */
             memset(&wide_out, 0, sizeof(wide_out));
             wide_store(page, i);
             EXPECT_TRUE(stored((uint64_t)i));
@@ -256,7 +257,7 @@ TEST_F(hca_trap_wide, survive)
     }
 }
 
-/* Any bit above the lowest 16 bytes counts, of each register */
+/* Checks each bit above the lowest 16 bytes, of each register. */
 TEST_F(hca_trap_wide, one_bit_of_an_upper_half)
 {
     set_way(WAY_BEST);
@@ -271,8 +272,8 @@ TEST_F(hca_trap_wide, one_bit_of_an_upper_half)
     }
 }
 
-/* The program's SSE code must not become slow: with the upper halves clean
- * before, they are so behind. */
+/* The program's SSE code must not become slow: clean upper halves stay
+ * clean. */
 TEST_F(hca_trap_registers, upper_halves_stay_clean)
 {
     uint32_t in_use, high;

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a program sees of its own SIGSEGV and SIGBUS, signals that arrive in the
- * middle of the device, forked children, backtraces.
+ * SIGSEGV and SIGBUS of the program itself, signals that arrive in the middle
+ * of the device, forked children, backtraces
  */
 #include "test_hca_trap.h"
 
@@ -49,7 +49,7 @@ void on_fault(int sig, siginfo_t *info, void *context)
     siglongjmp(escape, 1);
 }
 
-/* Plain handlers are told nothing but the number. */
+/* A plain handler gets only the number. */
 void on_fault_plain(int sig)
 {
     ++seen;
@@ -67,7 +67,7 @@ void set_action(int sig, void (*handler)(int, siginfo_t*, void*), int flags)
     ASSERT_EQ(0, hca_trap_sigaction(sig, &act, nullptr));
 }
 
-/* Whether the handler ran; the signal mask is as before. */
+/* Returns true if the handler ran; checks that the signal mask is unchanged. */
 bool fault(site_fn site, void *addr)
 {
     seen = 0;
@@ -237,7 +237,7 @@ TEST_F(hca_trap_signals, sent_signal)
     EXPECT_EQ(1, seen);
     EXPECT_EQ(getpid(), seen_info.si_pid);
 
-    /* held back while blocked */
+    /* delayed while blocked */
     sigemptyset(&set);
     sigaddset(&set, SIGSEGV);
     hca_trap_pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -315,7 +315,7 @@ TEST_F(hca_trap_death, store_that_is_not_understood)
 char                 *alarm_page;
 std::atomic<unsigned> alarm_count, alarm_rings;
 
-/* One million for a store of the loop, one for a store of the handler. */
+/* Adds one million for a store of the loop, one for a store of the handler. */
 void on_alarm_store(void*, uintptr_t offset, const void*, unsigned)
 {
     alarm_count += (offset == 0x20) ? 1000000 : 1;
@@ -395,7 +395,7 @@ void take_backtrace(hca_trap*)
     frames_used = backtrace(frames, 32);
 }
 
-/* Who looks from within the device finds the storing function. */
+/* A backtrace from within the device contains the storing function. */
 TEST_F(hca_trap_signals, unwinding)
 {
     then = take_backtrace;

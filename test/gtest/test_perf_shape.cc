@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The shapes of dcx_perf, and whether its checks see a byte that is wrong: each
- * one, in pieces and between them.
+ * The shapes of dcx_perf, and its checks, which must find each wrong byte in
+ * pieces and between them.
  */
 extern "C" {
 #include "tools/perf_shape.h"
@@ -48,7 +48,7 @@ struct shape {
         return perf_shape_check(&m_shape, buffer.data(), seed, wrong);
     }
 
-    /* Whose byte is it: 1 for each piece */
+    /* Returns for each byte the number of pieces that contain it. */
     std::vector<unsigned> owners() const
     {
         std::vector<unsigned> count(m_shape.extent);
@@ -63,7 +63,8 @@ struct shape {
     perf_shape m_shape;
 };
 
-/* As dcx_perf moves the bytes: from one buffer in pieces to another */
+/* Moves the bytes as dcx_perf does: from one non-contiguous buffer to
+ * another. */
 bytes moved(const shape &s, const bytes &from, bytes to)
 {
     bytes packed(s->size);
@@ -138,7 +139,7 @@ TEST_P(perf_shape_test, nothing_moved_fails_at_the_first_byte_of_data)
 
 TEST_P(perf_shape_test, all_of_the_source_fails_as_holes_are_not_its)
 {
-    /* as if bytes between the blocks had been moved with them */
+    /* as if bytes between the blocks had been copied, too */
     auto source = m_shape.filled(8);
     perf_wrong wrong;
 
@@ -158,7 +159,7 @@ TEST_P(perf_shape_test, any_wrong_byte_is_found)
 
         bad[i] ^= 1;
         ASSERT_FALSE(m_shape.check(bad, 7, &wrong)) << i;
-        /* of the guard before the buffer less than 0 */
+        /* below 0 in the guard before the buffer */
         EXPECT_EQ(wrong.offset, int64_t(i) - PERF_GUARD);
         EXPECT_EQ(wrong.offset < 0, i < PERF_GUARD);
         EXPECT_EQ(wrong.is, bad[i]);
@@ -183,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
                          testing::Values(1, 7, 64)),
         shape_name);
 
-/* --- what a pattern is ---------------------------------------------------- */
+/* --- patterns ------------------------------------------------------------- */
 TEST(perf_pattern, no_byte_of_data_is_one_that_is_none)
 {
     bytes data(1 << 16), none(1 << 16);
@@ -209,7 +210,7 @@ TEST(perf_pattern, another_seed_is_another_pattern)
     EXPECT_LT(wrong.offset, 8);
 }
 
-/* A block in the place of another one, as of a wrong stride */
+/* A block in the place of another one, as by a wrong stride */
 TEST(perf_pattern, blocks_that_are_exchanged_are_found)
 {
     shape s(PERF_STRIDED, 4096, 64);

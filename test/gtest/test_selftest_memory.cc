@@ -1,7 +1,5 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
-/*
- * The memory that dcx_selftest may pin, by files as cgroups have them.
- */
+/* The memory that dcx_selftest may pin, with files as in cgroups */
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -57,7 +55,7 @@ TEST_F(selftest_memory, unlimited)
 TEST_F(selftest_memory, v2)
 {
     file("memory.max", "1000");
-    EXPECT_EQ(1000u, free_by("0::/")); /* of a container */
+    EXPECT_EQ(1000u, free_by("0::/")); /* in a container */
     file("job/memory.max", "800");
     file("job/memory.current", "500");
     EXPECT_EQ(300u, free_by("0::/job/step"));

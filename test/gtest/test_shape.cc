@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Shapes of data types: what a builder makes of blocks, and that whatever it makes
- * names the same bytes in the same order as a list of all of them does.
+ * Shapes of data types: the nests that a builder makes of blocks. Each shape
+ * must name the same bytes in the same order as a list of all of them.
  *
  *   DCX_SHAPE_SEED, DCX_SHAPE_ROUNDS   of random shapes
  */
@@ -21,7 +21,8 @@ extern "C" {
 namespace {
 
 using dims    = std::vector<shape_dim_t>;
-using offsets = std::vector<ptrdiff_t>; /* of all bytes, as they travel */
+using offsets = std::vector<ptrdiff_t>; /* offsets of all bytes, in order of
+                                         * transfer */
 
 struct by_free {
     void operator()(shape_t *shape) const { free(shape); }
@@ -31,7 +32,7 @@ using shape_ptr = std::unique_ptr<shape_t, by_free>;
 const ptrdiff_t FAR = (ptrdiff_t)1 << 61;
 
 
-/* A builder, and what it was given */
+/* A builder, and a list of its blocks */
 class building {
 public:
     explicit building(size_t max_nests = 1000) :
@@ -219,7 +220,7 @@ TEST(shape_build, what_is_equidistant_by_accident_is_a_list)
               text_of(building().add(0, 8).add(20, 8).add(50, 8).add(130, 8)
                       .end()));
 
-    /* ... also where it hides a period: 0, 24, 64 */
+    /* also if it hides a period: 0, 24, 64 */
     building periods;
     for (int i = 0; i < 5; i++) {
         periods.add(i * 128, 8).add(i * 128 + 24, 8).add(i * 128 + 64, 8);
@@ -259,7 +260,7 @@ TEST(shape_build, records_are_rounds)
     EXPECT_EQ(4, shape->begin);
     EXPECT_EQ(4 + 999999 * 16 + 13, shape->end);
 
-    /* rounds of rounds that go on, and such that do not */
+    /* rounds of rounds that continue each other, and others */
     shape_ptr few = building().add(record, 0, {{3, 16}}).end();
     EXPECT_EQ("12@16: 0+8, 12+1",
               text_of(building().add(few, 0, {{4, 48}}).end()));
@@ -292,7 +293,7 @@ TEST(shape_build, a_shape_of_one_nest_gets_more_dimensions)
     EXPECT_EQ("4+8 15x16",
               text_of(building().add(row, 0, {{5, 48}}).end()));
 
-    /* a fifth one is rounds, and is unfolded if something follows */
+    /* a fifth one becomes rounds, and is unfolded if another block follows */
     dims many = {{3, 100}, {3, 1000}, {3, 10000}, {3, 100000}};
     EXPECT_EQ("3@100000: 4+8 3x16 3x100 3x1000 3x10000",
               text_of(building().add(row, 0, many).end()));
@@ -347,7 +348,7 @@ TEST(shape_build, sums_that_overflow)
     EXPECT_EQ(nullptr, building().add(block, 0, {{2, PTRDIFF_MIN}}).end());
     EXPECT_EQ(nullptr, building().add(0, huge / 2, {{2, 0}, {2, 0}}).end());
 
-    /* of blocks, each of which is all right */
+    /* each block is valid */
     building blocks;
     for (int i = 0; i < 6; i++) {
         blocks.add(-i, huge / 2);
@@ -395,7 +396,7 @@ TEST(shape, what_is_not_one_nest)
     EXPECT_EQ("none", nest_of(building().add(0, 8).add(9, 9).end(18), 1));
     EXPECT_EQ("none", nest_of(building().end(18), 1));
 
-    /* it may go on where the fourth ends */
+    /* it may continue where the fourth ends */
     EXPECT_EQ("0+8 2x10 2x100 2x1000 4x10000",
               nest_of(building().add(0, 8, four).end(20000), 2));
 }
@@ -465,7 +466,7 @@ TEST(shape, nothing_is_copied)
 }
 
 
-/* Shapes against lists of their bytes */
+/* Compares shapes with lists of their bytes. */
 class shape_random : public testing::Test {
 protected:
     void run(unsigned seed);
@@ -506,7 +507,7 @@ size_t shape_random::any_block()
     return one_in(3) ? usual[upto(8)] : upto(one_in(10) ? 100 : 20);
 }
 
-/* Every fourth goes on where the one inside it ends, or is adjacent */
+/* One in four strides starts where the inner dimension ends, or is adjacent. */
 dims shape_random::any_dims(size_t bytes, size_t max, ptrdiff_t max_stride)
 {
     ptrdiff_t next = bytes;
@@ -523,7 +524,7 @@ dims shape_random::any_dims(size_t bytes, size_t max, ptrdiff_t max_stride)
     return result;
 }
 
-/* The same once more and again, sometimes at equal distances */
+/* Adds the same nest several times, sometimes at equal distances. */
 void shape_random::add_nests(building *building, offsets *bytes)
 {
     size_t block     = any_block();
@@ -625,7 +626,7 @@ template<typename F> void shape_random::in_fragments(size_t length, F copy)
     }
 }
 
-/* In fragments of their own: what follows one is not touched */
+/* Gathers in fragments, and checks that no byte after one is written. */
 void shape_random::gather(const shape_data_t &data, std::vector<char> *packed)
 {
     in_fragments(packed->size(), [&](size_t at, size_t length) {
@@ -660,7 +661,8 @@ void shape_random::scatter_some(const shape_data_t &data, const offsets &bytes,
     shape_scatter(&data, at, packed->data() + at, length);
 }
 
-/* Bytes between the blocks stay, and of those that are twice the last one counts */
+/* Checks that bytes between the blocks are unchanged, and that of duplicate
+ * bytes the last one counts. */
 void shape_random::check_copies(shape_data_t data, const offsets &bytes)
 {
     ptrdiff_t low  = *std::min_element(bytes.begin(), bytes.end());
@@ -709,7 +711,7 @@ void shape_random::run(unsigned seed)
     check(model, 1 + upto(4));
 }
 
-/* More blocks in a row than are loaded at once; one row, and two */
+/* More blocks in a row than are loaded at once, in one row and in two */
 void shape_random::run_rows(size_t block, ptrdiff_t stride)
 {
     for (const dims &list : {dims{{30, stride}},

@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A shared receive queue with tag matching, as a program has it through
- * libibverbs: tagged buffers, receives for what matches none, and completions
- * with what they say of tags. Its memory is in slots, of which each buffer
- * takes one. Messages with their headers, for those who send to it.
+ * A shared receive queue with tag matching through libibverbs: tagged buffers,
+ * receives for unmatched messages, and completions with their tags. Its memory
+ * is divided into slots, one for each buffer. Also messages with their headers,
+ * for senders.
  */
 #ifndef DCX_TEST_TM_BENCH_H
 #define DCX_TEST_TM_BENCH_H
@@ -24,8 +24,8 @@ struct tm_wc {
     uint32_t           priv;
 };
 
-/* What a tagged buffer's completion has where all of the data came at once,
- * and both of them where it took more than one packet */
+/* Flags of a tagged buffer's completion if all data came at once, and of its
+ * two completions if the data took more than one packet */
 constexpr unsigned TM_MATCH = IBV_WC_TM_MATCH, TM_DATA = IBV_WC_TM_DATA_VALID;
 
 /* --- the queue ------------------------------------------------------------ */
@@ -87,18 +87,19 @@ public:
         return ibv_create_srq_ex(dev.ctx, &attr);
     }
 
-    /* --- operations; each is signaled and waited for --- */
+    /* --- operations; each is signaled, and waited for --------------------- */
 
     struct op {
         uint64_t wr_id = 0, tag = 0, mask = ~0ull;
         unsigned slot   = 0;
         uint32_t length = SLOT;
-        int      sync   = -1;   /* unexpected messages that were seen */
+        int      sync   = -1;   /* number of unexpected messages that were
+                                 * seen */
         uint32_t handle = 0;
-        struct ibv_mr *other = NULL; /* memory in place of the slot */
+        struct ibv_mr *other = NULL; /* memory to use instead of the slot */
     };
 
-    /* Without the wait @return errno */
+    /* Posts without waiting. @return errno */
     int post(enum ibv_ops_wr_opcode opcode, op &what,
              int flags = IBV_OPS_SIGNALED)
     {
@@ -127,7 +128,7 @@ public:
         return ret;
     }
 
-    /* @return the completion; its flags say whether to sync */
+    /* @return the completion; its flags say if a sync is needed */
     tm_wc run(enum ibv_ops_wr_opcode opcode, op &what)
     {
         EXPECT_EQ(0, post(opcode, what));
@@ -136,7 +137,7 @@ public:
         return wc;
     }
 
-    /* A tagged buffer. @return its handle */
+    /* Appends a tagged buffer. @return its handle */
     uint32_t add(op what)
     {
         EXPECT_EQ(IBV_WC_TM_ADD, run(IBV_WR_TAG_ADD, what).opcode);
@@ -161,7 +162,7 @@ public:
         EXPECT_EQ(IBV_WC_TM_SYNC, run(IBV_WR_TAG_SYNC, what).opcode);
     }
 
-    /* A receive for what matches no tag; its wr_id is the slot */
+    /* Posts a receive for unmatched messages; its wr_id is the slot. */
     void recv(unsigned slot, uint32_t length = SLOT)
     {
         struct ibv_sge sge    = {(uintptr_t)at(slot), length, mem.mr->lkey};
@@ -218,7 +219,7 @@ public:
         return !poll(&wc);
     }
 
-    /* Expects a message for the buffer `wr_id`. @return bytes of it */
+    /* Expects a message for the buffer `wr_id`. @return its bytes */
     uint32_t expect_match(uint64_t wr_id, uint64_t tag, uint32_t priv = 0)
     {
         tm_wc wc = wait();
@@ -232,7 +233,7 @@ public:
         return wc.byte_len;
     }
 
-    /* ... for the receive of this slot */
+    /* Expects a message in the receive of this slot. */
     tm_wc expect_recv(unsigned slot,
                       enum ibv_wc_opcode opcode = IBV_WC_TM_RECV)
     {
@@ -262,7 +263,7 @@ public:
 
 /* --- DC ------------------------------------------------------------------- */
 
-/* The key of all targets here */
+/* DC key of all targets here */
 constexpr uint64_t TM_DC_KEY = 0x1122334455667788;
 
 class tm_dct {
@@ -321,7 +322,7 @@ public:
 
     tm_dci(const tm_dci&) = delete;
 
-    /* The first `length` bytes. @return how it ended */
+    /* Sends the first `length` bytes. @return status of the completion */
     enum ibv_wc_status send(uint32_t dctn, const strict_mem &mem,
                             uint32_t length)
     {
@@ -355,7 +356,7 @@ private:
 
 /* --- messages ------------------------------------------------------------- */
 
-/* One in the making: a header and bytes that tell it from others */
+/* A message: a header and bytes that differ from those of others */
 class tm_msg {
 public:
     tm_msg(enum ibv_tmh_op op, uint64_t tag, uint32_t length,
@@ -381,7 +382,7 @@ public:
     std::vector<uint8_t> bytes;
 };
 
-/* A request to fetch data, and what tells that this is done: the same headers
+/* A rendezvous request, and the message that reports its end: the same headers
  * with another opcode */
 class tm_rndv {
 public:

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What UCX and its transports log, read back by tests: errors and warnings of
- * this thread, instead of on the screen, while a reader exists.
+ * Log of UCX and its transports, for tests: while a reader exists, it collects
+ * errors and warnings of this thread, which are not printed.
  */
 #ifndef DCX_TEST_UCX_LOG_H
 #define DCX_TEST_UCX_LOG_H
@@ -26,7 +26,7 @@ public:
 
     ucx_log_reader(const ucx_log_reader&) = delete;
 
-    /* What was logged since the last call, one line each */
+    /* Returns the lines that were logged since the last call. */
     std::string take()
     {
         std::string taken;

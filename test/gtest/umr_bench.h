@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of layouts share: keys made by libmlx5, a queue pair whose UMR
- * WQEs its builders write, and layouts with a plain loop over their bytes to
- * compare with. One thread.
+ * Base of tests of layouts: keys made by libmlx5, a queue pair whose UMR WQEs
+ * its builders write, and layouts with a plain loop over their bytes for
+ * comparison. One thread.
  */
 #ifndef DCX_TEST_UMR_BENCH_H
 #define DCX_TEST_UMR_BENCH_H
@@ -42,7 +42,7 @@ public:
 
 /* --- layouts -------------------------------------------------------------- */
 
-/* What a key is to lead to: rows of blocks, or ranges. */
+/* Target of a key: rows of blocks, or ranges */
 struct umr_layout {
     uint32_t                                  repeat = 0; /* 0: a list */
     std::vector<struct mlx5dv_mr_interleaved> blocks;
@@ -69,7 +69,7 @@ struct umr_layout {
         return layout;
     }
 
-    /* Where each byte lies, in order: the plain loop */
+    /* Returns the place of each byte, in order, by a plain loop. */
     std::vector<uint8_t*> bytes() const
     {
         std::vector<uint8_t*> all;
@@ -101,7 +101,7 @@ private:
 /* Translations */
 using umr_octoword = struct mlx5_wqe_umr_klm_seg;
 
-/* Entries to the right end of 64 bytes */
+/* Entries, padded to a multiple of 64 bytes */
 inline std::vector<umr_octoword>
 umr_list(const std::vector<struct ibv_sge> &ranges)
 {
@@ -179,7 +179,7 @@ inline raw_wqe umr_wqe(uint32_t key, uint64_t length,
     return wqe;
 }
 
-/* No builder writes it: Linux, drivers/infiniband/hw/mlx5/umr.h, struct
+/* A UMR without a builder: Linux, drivers/infiniband/hw/mlx5/umr.h, struct
  * mlx5r_umr_wqe */
 inline raw_wqe umr_wqe_by_reference(uint32_t key, uint64_t length,
                                     size_t octowords, const void *addr,
@@ -189,9 +189,9 @@ inline raw_wqe umr_wqe_by_reference(uint32_t key, uint64_t length,
             .data(addr, octowords * 16, lkey);
 }
 
-/* --- who posts them ------------------------------------------------------- */
+/* --- the sender ----------------------------------------------------------- */
 
-/* Two RC queue pairs, of which the first has the builders. */
+/* Two RC queue pairs; the first one has the builders. */
 class umr_pair {
 public:
     static constexpr uint64_t ops = IBV_QP_EX_WITH_SEND |
@@ -199,8 +199,8 @@ public:
                                     IBV_QP_EX_WITH_LOCAL_INV |
                                     IBV_QP_EX_WITH_SEND_WITH_INV;
 
-    /* @param srq of the second, NULL: its own receives
-     * @param rnr_retry 7: the first waits for a receive */
+    /* @param srq  of the second QP, NULL: its own receives
+     * @param rnr_retry  7: the first QP waits for a receive */
     explicit umr_pair(const hca_device &dev, struct ibv_srq *srq = NULL,
                       uint8_t rnr_retry = 0) :
         m_dev(dev), m_rnr_retry(rnr_retry)
@@ -239,7 +239,7 @@ public:
         return last.status;
     }
 
-    /* The UMR of a layout, by the builder of its form */
+    /* Posts the UMR of a layout, by the builder for its form. */
     enum ibv_wc_status set(const umr_key &key, umr_layout layout,
                            uint32_t access = UMR_ACCESS_ALL)
     {
@@ -255,7 +255,7 @@ public:
         return finish();
     }
 
-    /* One that no builder writes */
+    /* Posts a UMR without a builder. */
     enum ibv_wc_status raw(raw_wqe wqe)
     {
         wqe.finish(0, qp->qp_num);
@@ -278,7 +278,7 @@ public:
         return last.status;
     }
 
-    /* As new, after an error */
+    /* Resets and connects the queue pairs, after an error. */
     void reconnect()
     {
         struct ibv_wc wc;
@@ -297,7 +297,7 @@ public:
     struct ibv_qp       *qp, *peer;
     struct ibv_qp_ex    *qpx;
     struct mlx5dv_qp_ex *dvx;
-    struct ibv_wc       last = {}; /* the completion of the last call */
+    struct ibv_wc       last = {}; /* completion of the last call */
 
 private:
     struct ibv_qp *create(struct ibv_cq *cq, struct ibv_srq *srq)

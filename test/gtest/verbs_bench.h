@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What tests of verbs share: a queue pair with its completion queues, two of
- * them that lead to each other, work requests, and waiting with a deadline for
- * what the device reports. Nothing here knows formats of mlx5: all of it goes
- * through libibverbs, as a program's calls do. One thread.
+ * Base of tests of verbs: a queue pair with its completion queues, two
+ * connected ones, work requests, and waits with a deadline for events of the
+ * device. Formats of mlx5 are not used here: all calls go through libibverbs,
+ * as a program's do. One thread.
  */
 #ifndef DCX_TEST_VERBS_BENCH_H
 #define DCX_TEST_VERBS_BENCH_H
@@ -26,7 +26,7 @@ inline uint64_t verbs_now_us()
             std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/* Whether `done` becomes true before the deadline */
+/* Returns true if `done` becomes true before the deadline. */
 template<typename F> bool verbs_until(F done)
 {
     const uint64_t end = verbs_now_us() + VERBS_DEADLINE_MS * 1000ull;
@@ -51,7 +51,7 @@ inline struct ibv_wc verbs_wait(struct ibv_cq *cq)
     return wc;
 }
 
-/* Expects one completion with this status for each request, in their order */
+/* Expects one completion with this status for each request, in order. */
 inline void verbs_expect_wcs(struct ibv_cq *cq, enum ibv_wc_status status,
                              uint64_t first, uint64_t last)
 {
@@ -77,7 +77,7 @@ inline bool verbs_readable(int fd, int timeout_ms)
     return poll(&pfd, 1, timeout_ms) == 1;
 }
 
-/* The next async event, acknowledged */
+/* Returns the next async event, acknowledged. */
 inline struct ibv_async_event verbs_event(struct ibv_context *ctx)
 {
     struct ibv_async_event event = {};
@@ -107,10 +107,10 @@ inline void verbs_expect_event(struct ibv_comp_channel *channel,
 
 struct verbs_options {
     enum ibv_qp_type        type      = IBV_QPT_RC;
-    struct ibv_pd           *pd       = NULL; /* that of the device */
-    struct ibv_cq           *send_cq  = NULL; /* one of its own */
+    struct ibv_pd           *pd       = NULL; /* the device's */
+    struct ibv_cq           *send_cq  = NULL; /* a queue of its own */
     struct ibv_srq          *srq      = NULL;
-    struct ibv_comp_channel *channel  = NULL; /* of the CQ of receives */
+    struct ibv_comp_channel *channel  = NULL; /* channel of the receives' CQ */
     int                     send_cqe  = 63;
     uint32_t                send_wr   = 32;
     uint8_t                 retry_cnt = 1;
@@ -180,7 +180,7 @@ public:
         connect(attr(peer.qp->qp_num));
     }
 
-    /* RESET to RTS */
+    /* Moves the QP from RESET to RTS. */
     void connect(const struct ibv_qp_attr &attr)
     {
         const bool is_ud = (m_options.type == IBV_QPT_UD);
@@ -239,7 +239,7 @@ struct verbs_pair {
 
 /* --- work requests -------------------------------------------------------- */
 
-/* A signaled request in the making */
+/* A signaled request */
 class verbs_op {
 public:
     explicit verbs_op(enum ibv_wr_opcode opcode, uint64_t wr_id = 0)
@@ -278,7 +278,8 @@ public:
         return *this;
     }
 
-    /* For one that is reached from another's wr.next */
+    /* Sets the list of segments; needed for a request that another's wr.next
+     * leads to. */
     void attach()
     {
         wr.sg_list = m_sge;
@@ -314,8 +315,8 @@ inline int verbs_recv(struct ibv_qp *qp, const strict_mem &mem,
 
 /* --- the fixture ---------------------------------------------------------- */
 
-/* The device and two pieces of memory; the parameter is nothing but what gives
- * a test its mode. */
+/* The device and two pieces of memory; the parameter only gives a test its
+ * mode. */
 class verbs_test : public testing::TestWithParam<int> {
 protected:
     verbs_op send(uint64_t wr_id = 0, uint32_t length = 64) const
@@ -329,14 +330,14 @@ protected:
                 .remote(dst);
     }
 
-    /* Posts it on `ep` and returns how it ended. */
+    /* Posts the request on `ep` and returns the status of its completion. */
     static enum ibv_wc_status run(verbs_ep &ep, verbs_op op)
     {
         EXPECT_EQ(0, op.post(ep.qp));
         return verbs_wait(ep.send_cq).status;
     }
 
-    /* 64 bytes to a key of any kind: how it ends */
+    /* Writes 64 bytes to a key of any kind; returns the status. */
     enum ibv_wc_status write_to(uint64_t addr, uint32_t rkey)
     {
         verbs_pair pair(dev);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Another process for tests of verbs, forked before it opens the device: what
- * the two tell each other, over a socket.
+ * Another process for tests of verbs, forked before it opens the device, and
+ * their messages over a socket
  */
 #ifndef DCX_TEST_VERBS_PEER_H
 #define DCX_TEST_VERBS_PEER_H
@@ -12,14 +12,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-/* What two processes tell each other */
+/* Data that two processes exchange */
 struct peer_card {
     uint32_t qpn, rkey;
     uint64_t addr;
     uint32_t psn;
 };
 
-/* Tells the peer who we are and returns who it is. */
+/* Sends our card to the peer and returns the peer's. */
 inline peer_card peer_exchange(int fd, const verbs_ep &ep,
                                const strict_mem &mem)
 {
@@ -30,7 +30,7 @@ inline peer_card peer_exchange(int fd, const verbs_ep &ep,
     return card;
 }
 
-/* The other has come, or is let go, that far. */
+/* Waits until the other process is at the same point. */
 inline void peer_meet(int fd)
 {
     char byte = 0;
@@ -39,14 +39,14 @@ inline void peer_meet(int fd)
     HCA_CHECK_CALL(::read(fd, &byte, 1) == 1);
 }
 
-/* Both are connected when it returns. */
+/* Returns when both are connected. */
 inline void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
 {
     ep.connect(ep.attr(card.qpn));
     peer_meet(fd);
 }
 
-/* The end of the parent, or its signal, ends it. */
+/* Waits for the end of the parent, or its signal, and exits. */
 [[noreturn]] inline void peer_wait_for_the_end(int fd)
 {
     char byte;
@@ -56,7 +56,7 @@ inline void peer_connect(int fd, verbs_ep &ep, const peer_card &card)
     _exit(1);
 }
 
-/* Runs main(fd) in a child. It ends with 1 if main threw or a check failed. */
+/* Runs main(fd) in a child. It exits with 1 if main threw or a check failed. */
 class peer_process {
 public:
     explicit peer_process(void (*main)(int fd))
@@ -67,7 +67,7 @@ public:
         fd  = fds[0];
         pid = fork();
         if (pid == 0) {
-            close(fds[0]); /* the end of one is seen by the other */
+            close(fds[0]); /* so that each process sees the end of the other */
             run(main, fds[1]);
         }
         close(fds[1]);
@@ -84,7 +84,7 @@ public:
 
     peer_process(const peer_process&) = delete;
 
-    /* @return its status */
+    /* @return exit status */
     int wait()
     {
         int status = 0;

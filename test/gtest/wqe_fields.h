@@ -1,16 +1,16 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Takes a send WQE of a DC initiator apart into named fields and says in words
- * how two of them differ. Written from the layout alone, by offsets, so that
- * it shares nothing with what dcx writes or softhca reads. Sources: struct
- * mlx5_wqe_ctrl_seg, mlx5_wqe_av, mlx5_wqe_raddr_seg, mlx5_wqe_atomic_seg,
- * mlx5_wqe_data_seg, mlx5_wqe_inl_data_seg (mlx5dv.h); for the atomics with
- * masks struct mlx5_wqe_masked_atomic_seg (rdma-core, providers/mlx5/wqe.h)
- * and uct_ib_mlx5_atomic_masked_*_seg (UCX, uct/ib/mlx5/ib_mlx5.h).
+ * Splits a send WQE of a DC initiator into named fields and prints the
+ * differences of two. Written from the layout alone, by offsets: it shares no
+ * code with dcx or softhca. Sources: struct mlx5_wqe_ctrl_seg, mlx5_wqe_av,
+ * mlx5_wqe_raddr_seg, mlx5_wqe_atomic_seg, mlx5_wqe_data_seg,
+ * mlx5_wqe_inl_data_seg (mlx5dv.h); for masked atomics struct
+ * mlx5_wqe_masked_atomic_seg (rdma-core, providers/mlx5/wqe.h) and
+ * uct_ib_mlx5_atomic_masked_*_seg (UCX, uct/ib/mlx5/ib_mlx5.h).
  *
- * Left out, as libmlx5, which works on a NIC, leaves there what the ring held:
- * the immediate of opcodes that have none, what pads inline data to 16 bytes,
- * and the second operand of a fetch-and-add without masks.
+ * Left out, because libmlx5, which works on a NIC, leaves there the old
+ * contents of the ring: the immediate of opcodes without one, padding of inline
+ * data to 16 bytes, and the second operand of a fetch-and-add without masks.
  */
 #ifndef DCX_TEST_WQE_FIELDS_H
 #define DCX_TEST_WQE_FIELDS_H
@@ -181,8 +181,8 @@ private:
         }
     }
 
-    /* 32 bit: four words. 64 bit: operands, and for compare-and-swap the
-     * masks in a segment of their own */
+    /* 32 bit: four words. 64 bit: the operands; compare-and-swap has its masks
+     * in a segment of their own */
     void decode_masked(bool is_cs, bool is_32)
     {
         const unsigned n = is_32 ? 4 : 8;
@@ -233,7 +233,7 @@ inline std::vector<wqe_field> wqe_list(const wqe_bytes &wqe)
     return wqe_fields(wqe).list();
 }
 
-/* One line for each field that differs; empty if none does */
+/* Returns one line for each field that differs, "" if none does. */
 inline std::string wqe_diff(const char *name_a, const wqe_bytes &a,
                             const char *name_b, const wqe_bytes &b)
 {
