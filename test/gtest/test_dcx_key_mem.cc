@@ -41,7 +41,7 @@ protected:
         EXPECT_EQ(invalidated, gone);
     }
 
-    /* What becomes of a put to this offset, from an endpoint of its own */
+    /* Puts to this offset from a new endpoint; returns its status. */
     ucs_status_t put(uint32_t key, uint64_t offset, uint64_t value)
     {
         uct_ep_h ep   = m_dcx.make_ep();
@@ -54,7 +54,7 @@ protected:
         return (m_dcx.errors.size() == errors) ? UCS_OK : m_dcx.errors.back();
     }
 
-    /* The cache looks what was unmapped. */
+    /* The cache handles unmapped memory at the next registration. */
     void register_another()
     {
         std::vector<uint8_t> bytes(4096);

@@ -34,7 +34,7 @@ protected:
         EXPECT_EQ("", m_log.take());
     }
 
-    /* A strided get that waits for its turn */
+    /* A strided get as a pending request */
     struct request {
         explicit request(dcx_strided *test) :
             test(test), iov{test->m_a.at(0, 8, 64, 100)}
@@ -92,7 +92,7 @@ protected:
         }
     }
 
-    /* Posts it as soon as there is room, and waits for its end */
+    /* Posts as soon as there is room, and waits for the completion. */
     template <typename F> void run(F post)
     {
         ucs_status_t status;
@@ -126,7 +126,7 @@ protected:
         run([&](uct_completion_t *comp) { return get(iov, comp); });
         a.swap(m_a.bytes);
         b.swap(m_b.bytes);
-        /* entries point into what is in a and b now */
+        /* entries now point into a and b */
         for (uint8_t *place : places_of(iov)) {
             bool is_a    = (place >= a.data()) && (place < a.data() + SIZE);
             auto &there  = is_a ? a : b;
@@ -161,14 +161,14 @@ protected:
         check_am(iov);
     }
 
-    /* From then on an operation finds the layout with a key, if it takes one */
+    /* After this, operations that use a key find it with its layout. */
     void warm_up(const iovs &iov)
     {
         check_all(iov);
         m_messages.clear();
     }
 
-    /* None is posted, and why is logged */
+    /* Expects that none is posted, and the reason in the log. */
     template <typename F>
     void expect_refused(F post, const std::string &why,
                         ucs_status_t status = UCS_ERR_INVALID_PARAM)
@@ -202,7 +202,7 @@ protected:
     std::vector<std::vector<uint8_t>> m_messages;
 };
 
-/* --- what arrives --------------------------------------------------------- */
+/* --- data ----------------------------------------------------------------- */
 
 TEST_P(dcx_strided, few_blocks)
 {
@@ -238,7 +238,7 @@ TEST_P(dcx_strided, many_plain_entries)
     }
 }
 
-/* As many as it takes, which is more than it announces, and no more */
+/* As many entries as it accepts, which is more than it reports, and no more */
 TEST_P(dcx_strided, limit_of_entries)
 {
     iovs iov;
@@ -272,7 +272,7 @@ TEST_P(dcx_strided, nothing)
     }
 }
 
-/* What is adjacent is one piece of memory, however much of it there is. */
+/* Adjacent blocks are one piece of memory of any length. */
 TEST_P(dcx_strided, adjacent_blocks)
 {
     check_put({m_a.at(64, 1024, 1024, 100)});
@@ -320,7 +320,7 @@ TEST_P(dcx_strided, random)
     }
 }
 
-/* --- what is refused ------------------------------------------------------ */
+/* --- refused -------------------------------------------------------------- */
 
 TEST_P(dcx_strided, stride_smaller_than_length)
 {
@@ -349,7 +349,7 @@ TEST_P(dcx_strided, destination_overlaps)
     expect_refused([&](uct_completion_t *c) { return get(iov, c); },
                    "get_zcopy: iov: blocks of the destination overlap");
     EXPECT_EQ(before, m_a.bytes);
-    check_put(iov); /* as a source it is all right */
+    check_put(iov); /* valid as a source */
     check_get({m_a.at(0, 8, 64, 10), m_a.at(136, 8)});
 }
 
@@ -394,7 +394,7 @@ TEST_P(dcx_strided, one_completion_for_several)
     EXPECT_EQ(UCS_OK, end.status);
 }
 
-/* When the flush ends, the blocks are there. */
+/* When the flush ends, the blocks have arrived. */
 TEST_P(dcx_strided, flush)
 {
     const iovs iov = {m_a.at(0, 8, 64, 100)};
@@ -432,7 +432,7 @@ TEST_P(dcx_strided, pending)
     EXPECT_EQ(1000000 - (int)posted, end.comp.count);
 }
 
-/* It takes a credit as any active message does. */
+/* It needs a credit, as any active message. */
 TEST_P(dcx_strided, without_credits)
 {
     const iovs iov = {m_a.at(0, 8, 64, 100)};
@@ -477,7 +477,8 @@ TEST_P(dcx_strided, failure)
     m_log.take();
 }
 
-/* All ends before uct_ep_destroy() returns, or on a shared queue later. */
+/* All operations end before uct_ep_destroy() returns, or later on a shared
+ * queue. */
 TEST_P(dcx_strided, endpoint_destroyed)
 {
     const iovs iov = {m_a.at(0, 8, 64, 100)};
@@ -537,7 +538,7 @@ protected:
         return stats;
     }
 
-    /* Pieces of one to four bytes of which no two become one, nor all a run */
+    /* Pieces of one to four bytes that do not merge, and form no run */
     iovs irregular(unsigned num)
     {
         iovs iov;
@@ -550,8 +551,8 @@ protected:
     }
 };
 
-/* A profile whose UMR takes as long as a copy of 4,500 bytes, and each of its
- * entries as one of 120 */
+/* A profile in which a UMR takes as long as a copy of 4,500 bytes, and each of
+ * its entries as long as one of 120 */
 class dcx_strided_measured :
     private forged_profile,
     public dcx_strided_keys {
@@ -561,7 +562,7 @@ protected:
     {
     }
 
-    /* Returns how many layouts a put of these blocks looks for. */
+    /* Returns the number of layouts that a put of these blocks looks up. */
     uint64_t keys_of(size_t length, size_t count)
     {
         auto before = stats();
@@ -585,8 +586,8 @@ TEST_P(dcx_strided_measured, put)
 INSTANTIATE_TEST_SUITE_P(measured, dcx_strided_measured, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(set, dcx_strided_measured, testing::Values(0));
 
-/* From 53 pieces on the device reads the list from memory. Each operation goes
- * by a key; an active message and a put have one layout. */
+/* With 53 pieces and more the device reads the list from memory. Each operation
+ * uses a key; an active message and a put use the same layout. */
 TEST_P(dcx_strided_keys, lists)
 {
     for (unsigned num : {12, 51, 52, 53, 64, 65, 200, 1023, 1024}) {
@@ -598,7 +599,7 @@ TEST_P(dcx_strided_keys, lists)
     }
 }
 
-/* More than any buffer takes; again and again it costs no further UMR. */
+/* Too long for any buffer; repeated operations need no further UMR. */
 TEST_P(dcx_strided_keys, one_layout_stays)
 {
     const iovs run  = {m_a.at(8, 2000, 4000, 60)};
@@ -619,7 +620,7 @@ TEST_P(dcx_strided_keys, one_layout_stays)
     }
 }
 
-/* The operation does not wait for its layout; its request does. */
+/* The operation does not wait for its layout; its pending request does. */
 TEST_P(dcx_strided_keys, pending)
 {
     request waiting(this);
@@ -631,7 +632,7 @@ TEST_P(dcx_strided_keys, pending)
     EXPECT_EQ(1u, stats().misses);
 }
 
-/* More layouts at a time than there are keys: they come back. */
+/* More layouts at once than there are keys: keys are reused. */
 TEST_P(dcx_strided_keys, more_than_there_are)
 {
     std::vector<dcx_end> ends(300);
@@ -651,7 +652,7 @@ TEST_P(dcx_strided_keys, more_than_there_are)
     }
 }
 
-/* ... and asked for all at once, by somebody who then wants only the last */
+/* All are requested at once, but only the last is used. */
 TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
 {
     dcx_end end;
@@ -669,7 +670,8 @@ TEST_P(dcx_strided_keys, more_asked_for_than_there_are)
     EXPECT_EQ(UCS_OK, end.status);
 }
 
-/* Their queue is of no use: what is too long to be copied says so. */
+/* The layout queue is in error: operations that are too long for a copy are
+ * refused. */
 TEST_P(dcx_strided_keys, none_any_more)
 {
     dcx_end end;
@@ -681,7 +683,7 @@ TEST_P(dcx_strided_keys, none_any_more)
     check_put(irregular(13));
 }
 
-/* The handle goes, and its number comes back for other memory. */
+/* The handle is deregistered, and its number is used for other memory. */
 TEST_P(dcx_strided_keys, memory_goes)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -697,7 +699,7 @@ TEST_P(dcx_strided_keys, announced)
     EXPECT_EQ(m_dcx.attr.cap.put.max_iov, m_dcx.attr.cap.get.max_iov);
 }
 
-/* As long as the option says, and no longer: 1,024 entries of 8 blocks. */
+/* The option limits the length: 1,024 entries of 8 blocks. */
 class dcx_strided_long : public dcx_strided_keys {
 protected:
     iovs blocks(unsigned num)
@@ -723,7 +725,7 @@ TEST_P(dcx_strided_long, lists)
     }
 }
 
-/* What is short is copied, if no key takes it; what is not is refused. */
+/* Without a key short data is copied, longer data is refused. */
 TEST_P(dcx_strided_long, limit)
 {
     auto before = stats();
@@ -745,7 +747,7 @@ INSTANTIATE_TEST_SUITE_P(keys, dcx_strided_keys, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys_shared, dcx_strided_keys, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(keys_hw_dcs, dcx_strided_keys, testing::Values(0));
 
-/* A device without: what is long in many pieces is refused. */
+/* A device without UMR: long data in many pieces is refused. */
 class dcx_strided_lacks : public dcx_strided {
 };
 
@@ -766,7 +768,7 @@ INSTANTIATE_TEST_SUITE_P(no_devx, dcx_strided_lacks, testing::Values(0));
 
 class dcx_strided_tag : public dcx_tag_bench {
 protected:
-    /* ... of which no two become one */
+    /* Returns pieces that do not merge. */
     static iovs many_pieces(region &a, region &b, unsigned num)
     {
         iovs iov;
@@ -812,7 +814,7 @@ TEST_P(dcx_strided_tag, eager)
     }
 }
 
-/* One piece of memory, in blocks that are adjacent */
+/* One piece of memory, in adjacent blocks */
 TEST_P(dcx_strided_tag, adjacent_blocks)
 {
     dcx_tag_mem mem(m_dcx, 40000);
@@ -849,7 +851,7 @@ int main(int argc, char **argv)
     shared.push_back({"UCX_DCX_TX_POLICY", "rand"});
     hw_dcs.push_back({"UCX_DCX_TX_POLICY", "hw_dcs"});
     roce.push_back({"SOFTHCA_LINK", "roce"});
-    /* whatever is in more than one piece goes by a key */
+    /* all memory of more than one piece uses a key */
     keys.push_back({"UCX_DCX_STRIDED_MAX_PLAIN", "1"});
     keys.push_back({"UCX_DCX_STRIDED_COPY", "0"});
     keys.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "0"});

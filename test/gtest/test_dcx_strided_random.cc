@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Strided operations against a plain loop, on random memory: blocks, strides and
- * counts by lot, in few entries and in very many, from two regions, to and from
- * any place at the peer, which is another interface here or another process. All
- * memory of both sides is compared each time, holes included. A get whose
- * blocks overlap is refused, and changes nothing.
+ * Strided operations on random memory, compared with a plain loop: random
+ * blocks, strides and counts, in few entries and in very many, from two
+ * regions, to and from any place of the peer, which is another interface here
+ * or another process. All memory of both sides is compared each time, including
+ * holes. A get with overlapping blocks is refused, and changes nothing.
  *
- * DCX_STRIDED_SEED repeats a run, DCX_STRIDED_LAYOUTS is how many layouts each
- * case has for each of its three operations.
+ * DCX_STRIDED_SEED repeats a run; DCX_STRIDED_LAYOUTS is the number of layouts
+ * in each case for each of its three operations.
  */
 #include "dcx_end.h"
 #include "dcx_loop.h"
@@ -34,7 +34,7 @@ unsigned number_from_env(const char *name, unsigned otherwise)
     return (text != NULL) ? strtoul(text, NULL, 0) : otherwise;
 }
 
-/* The peer's memory, seen by the test as well */
+/* The peer's memory, shared with the test */
 struct window {
     uint8_t               bytes[SIZE];
     uint8_t               message[HEADER + MAX_MESSAGE];
@@ -79,8 +79,8 @@ private:
     uct_mem_h m_memh;
 };
 
-/* It in this process, or in one of its own, which begins before the test opens
- * the device. */
+/* The peer in this process, or in another one that starts before the test opens
+ * the device */
 class peer {
 public:
     explicit peer(bool is_other)
@@ -166,7 +166,7 @@ private:
     pid_t    m_pid   = 0;
 };
 
-/* Lots, of which the same seed draws the same */
+/* Random choices; the same seed gives the same ones */
 class lots {
 public:
     explicit lots(unsigned seed) : m_random(seed) {}
@@ -196,8 +196,8 @@ private:
     std::mt19937 m_random;
 };
 
-/* Two regions side by side, each registered, and what is to be in them: where
- * the one ends and the other begins, only their keys differ. */
+/* Two adjacent regions, each registered, and their expected contents: where one
+ * ends and the other begins, only their keys differ. */
 struct memory {
     memory(dcx_loop &loop, lots &lot) :
         bytes(2 * SIZE), expected(2 * SIZE), m_md(loop.md())
@@ -231,7 +231,7 @@ private:
     uct_md_h m_md;
 };
 
-/* An entry of a layout, as the plain loop knows it */
+/* An entry of a layout, for the plain loop */
 struct blocks {
     unsigned region, offset, length, stride, count;
 
@@ -240,7 +240,7 @@ struct blocks {
         return offset + ((count - 1) * stride) + length;
     }
 
-    /* In the memory of both regions */
+    /* Returns the offset in the memory of both regions. */
     unsigned start() const
     {
         return (region * SIZE) + offset;
@@ -269,7 +269,7 @@ size_t length_of(const layout &all)
     return length;
 }
 
-/* For the message of a failure */
+/* Returns text for the message of a failure. */
 std::string text_of(const layout &all)
 {
     std::string text;
@@ -285,7 +285,7 @@ std::string text_of(const layout &all)
     return text;
 }
 
-/* Random layouts. 'max_pieces' and 'max_length' hold for each. */
+/* Random layouts, each within 'max_pieces' and 'max_length' */
 class generator {
 public:
     generator(lots &lot, unsigned max_pieces, size_t max_length) :
@@ -344,7 +344,7 @@ private:
         return {m_lot(0, 1), 0, length, length + gap, count};
     }
 
-    /* Several entries in the holes of each other */
+    /* Adds several entries, each in the gaps of the others. */
     void add_comb()
     {
         unsigned region = m_lot(0, 1), stride = m_lot(40, 400);
@@ -358,8 +358,8 @@ private:
         m_pos[region] = end;
     }
 
-    /* Pieces as long and as far apart as each other, maybe adjacent, from the
-     * end of one region to the beginning of the other: not a run, nor one */
+    /* Adds pieces of equal length and distance, sometimes adjacent, from the
+     * end of one region to the start of the other: they form no run. */
     void add_crossing()
     {
         unsigned length = m_lot(1, 40), stride = length + (m_lot(0, 1) * 24);
@@ -374,7 +374,7 @@ private:
         }
     }
 
-    /* Behind what is there, if there is room */
+    /* Adds an entry after the existing ones, if there is room. */
     void add(blocks e)
     {
         e.offset = m_pos[e.region] + (m_lot(0, 1) ? 0 : m_lot(0, 30));
@@ -396,7 +396,7 @@ private:
         }
     }
 
-    /* Anywhere: some may overlap, which a source may. */
+    /* Adds entries anywhere; they may overlap, as allowed for a source. */
     void scatter()
     {
         for (auto &e : m_all) {
@@ -421,7 +421,7 @@ protected:
         printf("DCX_STRIDED_SEED=%u\n", m_seed);
     }
 
-    /* Both ends. A peer of its own process is started before. */
+    /* Both ends. A peer in a process of its own starts first. */
     struct ends {
         ends(dcx_strided_random *test, bool is_other) :
             far(is_other), mem(loop, test->m_lot), expected(SIZE)
@@ -436,10 +436,10 @@ protected:
         }
 
         ucx_log_reader       log;
-        peer                 far; /* before the device is opened here */
+        peer                 far; /* before this process opens the device */
         dcx_loop             loop;
         memory               mem;
-        std::vector<uint8_t> expected; /* of the peer's memory */
+        std::vector<uint8_t> expected; /* expected memory of the peer */
         uct_ep_h             ep = NULL;
     };
 
@@ -448,7 +448,7 @@ protected:
         iovs iov;
 
         for (auto &e : all) {
-            /* nothing in between, which needs no handle: twice as many at most */
+            /* an empty entry, which needs no handle: at most as many again */
             if ((all.size() < MAX_IOV / 2) && m_lot.once_in(50)) {
                 iov.push_back({NULL, m_lot(0, 1) * 8, NULL, 16, 0});
             }
@@ -471,7 +471,7 @@ protected:
         }
     }
 
-    /* Posts it as soon as there is room, and waits for its end */
+    /* Posts as soon as there is room, and waits for the completion. */
     template <typename F> ucs_status_t run(F post)
     {
         ucs_status_t status;
@@ -498,7 +498,7 @@ protected:
         }
     }
 
-    /* All there is, on both sides */
+    /* Compares all memory of both sides. */
     void expect_all()
     {
         expect_same(m_ends->far.shared->bytes, m_ends->expected, "the peer");
@@ -539,7 +539,8 @@ protected:
         return found;
     }
 
-    /* Entries that go as they are: whether they overlap, nobody looks. */
+    /* Returns true for entries that need no layout: their overlap is not
+     * checked. */
     static bool is_plain(const layout &all)
     {
         return (all.size() <= 11) &&
@@ -608,7 +609,8 @@ protected:
                                 m_ends->far.shared->bytes + SIZE);
     }
 
-    /* Some come back, and find their layout in a key if they are soon enough. */
+    /* Returns a new layout or an earlier one, whose key still has it if it is
+     * recent enough. */
     layout next(generator &with, std::vector<layout> &earlier, bool may_overlap)
     {
         if (!earlier.empty() && m_lot.once_in(4)) {
@@ -624,7 +626,8 @@ protected:
         return all;
     }
 
-    /* A layout for each of the operations. Of some gets blocks overlap. */
+    /* Runs random operations, each with a layout of its own. Some gets have
+     * overlapping blocks. */
     void run_random(bool is_other)
     {
         unsigned num        = number_from_env("DCX_STRIDED_LAYOUTS", 400);
@@ -690,7 +693,8 @@ int main(int argc, char **argv)
     auto late = env;
 
     copies.push_back({"UCX_DCX_STRIDED_COPY", "8192"});
-    /* whatever is in more than one piece goes by a key, some with very many */
+    /* all memory of more than one piece uses a key, some of it with very
+     * many */
     keys.push_back({"UCX_DCX_STRIDED_MAX_PLAIN", "1"});
     keys.push_back({"UCX_DCX_STRIDED_COPY", "0"});
     keys.push_back({"UCX_DCX_STRIDED_COPY_PIECE", "0"});

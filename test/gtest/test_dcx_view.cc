@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Views of data types (src/views/view): what devices read and write at their
- * addresses, when a key is given a layout and when it has it, and what becomes
- * of a view whose memory, peer or domain goes.
+ * Views of data types (src/views/view): the bytes that devices read and write
+ * at their addresses, the cases in which a key gets a layout or has it already,
+ * and views whose memory, peer or domain is closed
  */
 #include "dcx_match_bench.h"
 #include "dcx_view_bench.h"
@@ -26,7 +26,8 @@ protected:
     {
     }
 
-    /* One that has the layout of another already costs nothing. */
+    /* Returns the number of set layouts; a view with an existing layout needs
+     * none. */
     uint64_t sets_of(const std::function<void()> &what)
     {
         uint64_t sets = stats().sets;
@@ -40,7 +41,7 @@ protected:
         return strcmp(getenv("UCX_DCX_RCACHE"), "n") != 0;
     }
 
-    /* Of what a page is registered with */
+    /* Returns the remote key of a page's registration. */
     uct_rkey_t page_rkey(uint8_t *page)
     {
         uct_mem_h memh;
@@ -75,14 +76,14 @@ TEST_P(dcx_view_test, column)
     check(view_type({nest(16, 256, {{300, 1024}})}, 400000), m_pages, 0, 1);
 }
 
-/* Elements of a vector are one dimension more, or go on with the one there is. */
+/* Elements of a vector are another dimension, or continue the existing one. */
 TEST_P(dcx_view_test, elements)
 {
     check(view_type({nest(0, 200, {{10, 1000}})}, 10000), m_pages, 64, 40);
     check(view_type({nest(0, 200, {{10, 1000}})}, 15000), m_pages, 64, 40);
 }
 
-/* Distances beyond those that a repeated block has */
+/* Distances beyond the limit of a repeated block */
 TEST_P(dcx_view_test, wide_column)
 {
     check(view_type({nest(3, 300, {{10, 100000}})}, 0), m_pages, 0, 1);
@@ -107,14 +108,14 @@ TEST_P(dcx_view_test, faces)
     EXPECT_LE(stats().sets, 9u * 2) << "three layers at most";
 }
 
-/* Four dimensions, of which each is a layer */
+/* Four dimensions; each is a layer */
 TEST_P(dcx_view_test, four_dimensions)
 {
     check(view_type({nest(0, 8, {{4, 16}, {5, 128}, {6, 1280}, {7, 12800}})},
                     0), m_pages, 8, 1);
 }
 
-/* Dimensions that are no multiples of each other, or too wide for a layer */
+/* Dimensions that are not multiples of each other, or too wide for a layer */
 TEST_P(dcx_view_test, odd_dimensions)
 {
     check(view_type({nest(0, 100, {{10, 300}, {20, 3500}})}, 0), m_pages, 0,
@@ -132,7 +133,7 @@ TEST_P(dcx_view_test, rounds)
           1000);
 }
 
-/* Elements of rounds that do not go on at the distance of these */
+/* Elements of rounds at distances other than the rounds' */
 TEST_P(dcx_view_test, rounds_apart)
 {
     std::vector<shape_nest_t> nests;
@@ -145,7 +146,7 @@ TEST_P(dcx_view_test, rounds_apart)
     check(view_type(nests, 100), m_pages, 8, 50);
 }
 
-/* ... in an order that is not that of addresses, and too far apart */
+/* Elements in an order that is not that of addresses, and too far apart */
 TEST_P(dcx_view_test, wide_rounds)
 {
     check(view_type({nest(70000, 500), nest(0, 1000)}, 100000), m_pages, 8, 9);
@@ -176,7 +177,7 @@ TEST_P(dcx_view_test, random)
         std::vector<shape_nest_t> nests;
         ptrdiff_t end = 0;
 
-        /* side by side, each within itself without overlap */
+        /* side by side, without overlap within each */
         for (unsigned i = 0, num = 1 + below(4); i < num; i++) {
             ptrdiff_t extent = 1 + below((below(3) == 0) ? 3000 : 50);
             auto next        = nest(end + below(100), extent);
@@ -225,7 +226,7 @@ TEST_P(dcx_view_test, random)
     EXPECT_LT(too_many, 75u);
 }
 
-/* An active message gathers, too. */
+/* An active message gathers as well. */
 TEST_P(dcx_view_test, message)
 {
     view_type type({nest(0, 64, {{50, 100}})}, 5000);
@@ -248,7 +249,7 @@ TEST_P(dcx_view_test, message)
 
 /* --- handles -------------------------------------------------------------- */
 
-/* Parts of it have the same handle; what is beyond its range of addresses has none. */
+/* All parts of a view have its handle; addresses beyond its range have none. */
 TEST_P(dcx_view_test, handle_of_an_address)
 {
     view_type type({nest(0, 64, {{50, 100}})}, 5000);
@@ -287,7 +288,8 @@ TEST_P(dcx_view_test, handle_of_an_address)
     m_views->close(view, 0);
 }
 
-/* What the peer does beyond the view, and what a send does not allow */
+/* Accesses of the peer beyond the view, and accesses that a send does not
+ * allow */
 TEST_P(dcx_view_test, refused)
 {
     view_type type({nest(0, 64, {{50, 100}})}, 5000);
@@ -314,15 +316,15 @@ TEST_P(dcx_view_test, refused)
     m_log.take();
 }
 
-/* --- again ---------------------------------------------------------------- */
+/* --- repeated use --------------------------------------------------------- */
 
-/* The same data: no UMR, if the registration is kept. */
+/* The same data needs no UMR if the registration is kept. */
 TEST_P(dcx_view_test, again)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
     view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
 
-    /* the longer one first: all have its region */
+    /* the longer one first: its region contains the others */
     for (const view_type *type : {&cells, &rows}) {
         check(*type, m_pages, 0, 1);
     }
@@ -337,7 +339,7 @@ TEST_P(dcx_view_test, again)
     EXPECT_EQ(has_cache(), sets == 0);
     EXPECT_EQ(has_cache(), doorbells == stats().doorbells);
 
-    /* another buffer, and another type at the same one */
+    /* another buffer, and another type in the same buffer */
     EXPECT_LT(0u, sets_of([&] {
         check_source(rows, m_pages.bytes + 8, 1);
     }));
@@ -347,7 +349,7 @@ TEST_P(dcx_view_test, again)
     }));
 }
 
-/* Memory that is another one by now: what is there counts. */
+/* Memory is mapped again: the new contents count. */
 TEST_P(dcx_view_test, mapped_again)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -364,7 +366,7 @@ TEST_P(dcx_view_test, mapped_again)
     }
 }
 
-/* Memory goes while nobody has the view, and does not come back. */
+/* Memory is unmapped while the view is not in use, and stays so. */
 TEST_P(dcx_view_test, unmapped)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -379,8 +381,8 @@ TEST_P(dcx_view_test, unmapped)
     check(type, m_pages, 0, 1);
 }
 
-/* What may be read alone is sent from, not received into; then it is memory as any
- * other again. */
+/* Read-only memory can be sent from, but not received into; then it becomes
+ * writable again. */
 TEST_P(dcx_view_test, read_only)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -398,7 +400,7 @@ TEST_P(dcx_view_test, read_only)
     }
 }
 
-/* Memory that is sent from is registered for all that may come, if it can be. */
+/* A source is registered for all kinds of access, if possible. */
 TEST_P(dcx_view_test, sent_first)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -410,7 +412,7 @@ TEST_P(dcx_view_test, sent_first)
     }) == 0);
 }
 
-/* Pages of it may be written, and some are not there. */
+/* Some of its pages are writable, and some are not mapped. */
 TEST_P(dcx_view_test, read_only_in_part)
 {
     view_type type({nest(0, 64, {{50, 8192}})}, 50 * 8192);
@@ -428,8 +430,8 @@ TEST_P(dcx_view_test, read_only_in_part)
     check(type, m_pages, 0, 1);
 }
 
-/* What cannot be registered is tried more and more seldom: others have memory
- * there registered, which each try would take from them. */
+/* Memory that cannot be registered is tried less and less often: each try would
+ * take registrations of its neighbours away. */
 TEST_P(dcx_view_test, seldom_tried)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -458,21 +460,21 @@ TEST_P(dcx_view_test, seldom_tried)
     }
     check(type, m_pages, 0, 1);
 
-    /* and what there was is forgotten */
+    /* cached registrations are dropped */
     m_pages.unmap(4 * PAGE, PAGE);
     EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, false, &view));
     m_pages.map(4 * PAGE, PAGE);
     check(type, m_pages, 0, 1);
 }
 
-/* UCX has flags of memory since 1.22 (ucs/memory/memtype_cache.h). */
+/* UCX has flags of memory types since 1.22 (ucs/memory/memtype_cache.h). */
 #if UCT_VERNO_MINOR >= 22
 #define MEMTYPE_FLAGS , 0
 #else
 #define MEMTYPE_FLAGS
 #endif
 
-/* Memory of a GPU, which nobody could copy */
+/* Memory of a GPU, which the processor cannot copy */
 TEST_P(dcx_view_test, memory_of_a_gpu)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -484,14 +486,14 @@ TEST_P(dcx_view_test, memory_of_a_gpu)
                              UCS_SYS_DEVICE_ID_UNKNOWN MEMTYPE_FLAGS);
     EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, false, &view));
     EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, true, &view));
-    data.buffer += SIZE / 2 - PAGE; /* some of it is */
+    data.buffer += SIZE / 2 - PAGE; /* a part of it is */
     EXPECT_EQ(UCT_DCX_VIEW_UNSUPPORTED, try_open(data, false, &view));
     check(type, m_pages, SIZE / 2, 1);
     ucs_memtype_cache_remove(m_pages.bytes, SIZE / 2);
     check(type, m_pages, 0, 1);
 }
 
-/* More data than views: the one used least recently gets another. */
+/* More data than views: the least recently used view is reused. */
 TEST_P(dcx_view_test, more_than_there_are)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -510,15 +512,15 @@ TEST_P(dcx_view_test, more_than_there_are)
     }
 }
 
-/* Data whose owner does not come again with them take no view from others, but the
- * one. */
+/* Data of buffers that are used once reuse one view, not all of them. */
 TEST_P(dcx_view_test, once)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
     view_type once({nest(0, 64, {{50, 1000}})}, 50000);
 
     once.shape->id = 0;
-    check_source(type, m_pages.bytes + VIEWS * 64, 1); /* has the region */
+    check_source(type, m_pages.bytes + VIEWS * 64, 1); /* registers the
+                                                        * region */
     for (unsigned i = 0; i < VIEWS; i++) {
         check_source(type, m_pages.bytes + i * 64, 1);
     }
@@ -536,7 +538,7 @@ TEST_P(dcx_view_test, once)
     EXPECT_EQ(has_cache(), sets == 0);
 }
 
-/* ... at a time */
+/* The same at once */
 TEST_P(dcx_view_test, busy)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -608,9 +610,9 @@ TEST_P(dcx_view_test, holes)
     }
 }
 
-/* A hole between two regions goes away, and who registers both makes one of them.
- * Another one has the first of them still, so that its old key is valid. Then the
- * last region goes. */
+/* A hole between two regions is mapped, and another user registers both as one
+ * region. A third user still holds the first one, so that its key stays valid.
+ * Then the last region is deregistered. */
 TEST_P(dcx_view_test, hole_that_goes)
 {
     const size_t apart = 16 * PAGE;
@@ -656,7 +658,7 @@ TEST_P(dcx_view_test, hole_that_goes)
     check_it();
 }
 
-/* As many holes as there may be regions between, and one more */
+/* As many holes as regions allow, and one more */
 TEST_P(dcx_view_test, many_holes)
 {
     for (unsigned num : {16u, 17u}) {
@@ -679,9 +681,10 @@ TEST_P(dcx_view_test, many_holes)
     }
 }
 
-/* --- memory far apart ----------------------------------------------------- */
+/* --- distant memory ------------------------------------------------------- */
 
-/* Pages as far apart as that, and all between them mapped, but not touched */
+/* Pages at the limit's distance; the memory between them is mapped, but not
+ * accessed */
 class dcx_view_far : public dcx_view_test {
 protected:
     static constexpr size_t MIB = 1ul << 20;
@@ -722,7 +725,7 @@ protected:
     size_t m_length = 0;
 };
 
-/* What lies between is not registered: it has a key of its own. */
+/* The memory between them is not registered: each page has a key of its own. */
 TEST_P(dcx_view_far, two)
 {
     uct_dcx_view_t *view;
@@ -737,7 +740,7 @@ TEST_P(dcx_view_far, two)
     m_views->close(view, 0);
 }
 
-/* ... which it is if it is not much, or not much more than the data */
+/* It is registered if it is short, or not much longer than the data. */
 TEST_P(dcx_view_far, close)
 {
     for (size_t bytes : {16ul, 32ul, 80ul}) {
@@ -750,7 +753,7 @@ TEST_P(dcx_view_far, close)
     }
 }
 
-/* As many as there may be regions, and one more: no two of them become one. */
+/* The maximum number of regions, and one more: no two of them merge. */
 TEST_P(dcx_view_far, many)
 {
     for (unsigned num : {16u, 17u}) {
@@ -764,8 +767,8 @@ TEST_P(dcx_view_far, many)
     }
 }
 
-/* More blocks than regions, at equal distances, and one hole: there alone is the
- * memory cut, in whatever order the blocks are. */
+/* More blocks than regions, at equal distances, with one hole: the memory is
+ * split only there, for any order of the blocks. */
 TEST_P(dcx_view_far, one_hole)
 {
     std::vector<shape_nest_t> shuffled;
@@ -797,7 +800,7 @@ TEST_P(dcx_view_far, one_hole)
     }
 }
 
-/* ... where what is far apart is cut, too: no region has the hole in it. */
+/* The same where distant blocks are split, too: no region contains the hole. */
 TEST_P(dcx_view_far, one_hole_and_far_apart)
 {
     view_type type({nest(0, PAGE, {{10, MIB}, {2, 1024 * MIB}})}, 0);
@@ -812,7 +815,8 @@ TEST_P(dcx_view_far, one_hole_and_far_apart)
     m_views->close(view, 0);
 }
 
-/* Blocks of more than an entry of a list may have: in several */
+/* Blocks that are longer than an entry of a list allows: several entries
+ * each */
 TEST_P(dcx_view_far, long_blocks)
 {
     const size_t gib = 1024 * MIB;
@@ -862,7 +866,7 @@ TEST_P(dcx_view_test, too_much)
     EXPECT_EQ(UCT_DCX_VIEW_UNMAPPED, try_open(data, true, &view));
 }
 
-/* A million pieces of two dimensions are no more than three. */
+/* A million pieces in two dimensions use no more than three entries. */
 TEST_P(dcx_view_test, million_pieces)
 {
     view_pages pages(16 << 20);
@@ -871,8 +875,8 @@ TEST_P(dcx_view_test, million_pieces)
     check(type, pages, 0, 1);
 }
 
-/* No interface has been opened in the domain: no keys are to be had. Nobody needs
- * any where the processor copies. */
+/* Without an interface in the domain there are no keys. None are needed where
+ * the processor copies. */
 TEST_P(dcx_view_test, keys_of_domains)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -893,7 +897,7 @@ TEST_P(dcx_view_test, keys_of_domains)
     m_views->close(view, 0);
 }
 
-/* Two domains at once have keys of one view, each its own. */
+/* Two domains have keys of one view at the same time, one each. */
 TEST_P(dcx_view_test, several_domains)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -909,7 +913,7 @@ TEST_P(dcx_view_test, several_domains)
             return peer_get(rkey(view), view->address, view->length);
         });
 
-        /* the peer puts from it what was at its own interface */
+        /* the peer puts from it to the memory at its own interface */
         UCT_CALL(uct_md_mem_reg(m_peer.md(), (void*)view->address,
                                 view->length, UCT_MD_MEM_ACCESS_ALL, &memh));
         EXPECT_NE(memh, handle(view));
@@ -933,7 +937,7 @@ TEST_P(dcx_view_test, several_domains)
     }
 }
 
-/* What is opened, and open still, by this thread */
+/* Domains that this thread opens, and has open */
 TEST_P(dcx_view_test, watched)
 {
     void *mds[2];
@@ -956,8 +960,8 @@ TEST_P(dcx_view_test, watched)
     EXPECT_EQ(0u, m_views->watch_end(mds, 2, &eps));
 }
 
-/* Lengths that are "auto" become those of the slowest device once it is opened. An
- * option that is set stays. */
+/* Thresholds of "auto" become those of the slowest device when it is opened. An
+ * explicit option stays. */
 class dcx_view_measured : public testing::TestWithParam<int> {
 protected:
     dcx_views m_views;
@@ -988,9 +992,9 @@ TEST_P(dcx_view_measured, policy)
 INSTANTIATE_TEST_SUITE_P(measured, dcx_view_measured, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(set, dcx_view_measured, testing::Values(0));
 
-/* --- the end -------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------ */
 
-/* The peer has the number still, but gets at nothing. */
+/* The peer still has the number, but no access. */
 TEST_P(dcx_view_test, failed)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
@@ -1009,7 +1013,7 @@ TEST_P(dcx_view_test, failed)
         uct_ep_destroy(m_peer_ep);
         m_peer_ep = m_peer.make_ep(m_dcx);
 
-        /* nor when the view is used again */
+        /* also not when the view is used again */
         view = open(*type, m_pages.bytes, 1, true);
         EXPECT_EQ(address, view->address);
         EXPECT_NE(old, rkey(view));
@@ -1020,11 +1024,11 @@ TEST_P(dcx_view_test, failed)
         EXPECT_EQ(UCS_OK, peer_put(rkey(view), address, 64));
         m_views->close(view, 0);
     }
-    m_log.take(); /* endpoints that failed */
+    m_log.take(); /* errors of endpoints */
 }
 
-/* The queue that gives keys their layouts is of no use any more: what is there is,
- * all else is packed. */
+/* The layout queue is in error: views that have their layouts work, all other
+ * data is packed. */
 TEST_P(dcx_view_test, no_more_layouts)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
@@ -1044,12 +1048,12 @@ TEST_P(dcx_view_test, no_more_layouts)
 
     uct_rkey_t old = rkey(cached);
 
-    m_views->close(cached, 1); /* the key goes itself */
+    m_views->close(cached, 1); /* destroys the key */
     EXPECT_NE(UCS_OK, peer_put(old, cached->address, 100));
     m_log.take();
 }
 
-/* Keys that views had are zero-based for the next user. */
+/* Keys that views had are zero-based for their next user. */
 TEST_P(dcx_view_test, keys_for_layouts)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
@@ -1082,7 +1086,7 @@ TEST_P(dcx_view_test, keys_for_layouts)
     }
 }
 
-/* Fewer keys than views: those of views that nobody uses are taken. */
+/* Fewer keys than views: keys of unused views are taken. */
 class dcx_view_few : public dcx_view_test {};
 
 TEST_P(dcx_view_few, keys)
@@ -1109,12 +1113,12 @@ TEST_P(dcx_view_few, keys)
     m_views->close(view, 0);
 }
 
-/* ... of the one that was used least recently; the others keep theirs. */
+/* The key of the least recently used one is taken; the others keep theirs. */
 TEST_P(dcx_view_few, keys_of_one)
 {
     view_type rows({nest(0, 64, {{50, 1000}})}, 50000);
 
-    check_source(rows, m_pages.bytes, 2); /* one region, with all of the others */
+    check_source(rows, m_pages.bytes, 2); /* one region for all */
     for (unsigned i = 0; i < 4; i++) {
         check_source(rows, m_pages.bytes + 8 * i, 1);
     }
@@ -1125,7 +1129,7 @@ TEST_P(dcx_view_few, keys_of_one)
     }));
 }
 
-/* Layers of some, and lists of others: more than one may have to go. */
+/* Layers in some, lists in others: more than one key may have to be taken. */
 TEST_P(dcx_view_few, keys_of_several)
 {
     view_type cells({nest(0, 8, {{64, 512}, {20, 32768}})}, 1 << 20);
@@ -1139,7 +1143,8 @@ TEST_P(dcx_view_few, keys_of_several)
 
 INSTANTIATE_TEST_SUITE_P(few, dcx_view_few, testing::Values(0));
 
-/* Threads open and close, some the same data; each looks at its own bytes. */
+/* Threads open and close views, some of the same data; each checks its own
+ * bytes. */
 TEST_P(dcx_view_test, threads)
 {
     view_type type({nest(0, 64, {{50, 1000}})}, 50000);
@@ -1184,7 +1189,7 @@ TEST_P(dcx_view_test, threads)
 
 /* --- tags ----------------------------------------------------------------- */
 
-/* Views are enabled before the interface of the others is opened. */
+/* Views must be enabled before the interface of the base class is opened. */
 struct dcx_view_tag_views {
     dcx_views m_views;
 };
@@ -1234,7 +1239,7 @@ protected:
         dcx_wait_told(m_dcx);
     }
 
-    /* All bytes, and none between */
+    /* Checks all bytes, also between the pieces. */
     void expect_data(const dcx_tag_mem &mem, const view_pages &before,
                      dcx_end &end)
     {
@@ -1288,7 +1293,7 @@ TEST_P(dcx_view_tag, rendezvous)
     expect_data(mem, before, end);
 }
 
-/* ... of a view: the device fetches it by the view's own address. */
+/* A rendezvous from a view: the device fetches it by the view's own address. */
 TEST_P(dcx_view_tag, rendezvous_of_a_view)
 {
     dcx_tag_recv recv(m_dcx, 5000);
@@ -1308,7 +1313,7 @@ TEST_P(dcx_view_tag, rendezvous_of_a_view)
     }
 }
 
-/* An unexpected one says where the data is: the view's address. */
+/* An unexpected request contains the address of the data: the view's. */
 TEST_P(dcx_view_tag, unexpected_rendezvous_of_a_view)
 {
     uct_iov_t from = iov(false);
@@ -1325,7 +1330,7 @@ TEST_P(dcx_view_tag, unexpected_rendezvous_of_a_view)
     EXPECT_EQ(UCS_OK, uct_ep_tag_rndv_cancel(m_dcx.ep, op));
 }
 
-/* A request that is carried out in software lies in the first bytes. */
+/* A rendezvous request of software is in the first bytes. */
 TEST_P(dcx_view_tag, request)
 {
     std::string header(100, 'x');

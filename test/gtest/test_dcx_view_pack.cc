@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCP sends and receives views as memory of a type that is not the processor's:
- * packed and unpacked by the copy transport where it does not move them by the
- * device. A mode is a way of UCP's.
+ * UCP sends and receives views as memory of a type that is not the host's: the
+ * copy transport packs and unpacks it where UCP does not use the device. A mode
+ * is a protocol of UCP.
  */
 #include "dcx_view_mem.h"
 #include "ucx_log.h"
@@ -63,7 +63,7 @@ public:
         }
     }
 
-    /* Nothing keeps a worker from waiting for an event when all is done. */
+    /* Checks that the worker may wait for an event when all is done. */
     void fall_asleep()
     {
         dcx_deadline deadline;
@@ -97,7 +97,8 @@ public:
 
     dcx_views          views;
     ucp_worker_h       workers[2];
-    ucp_ep_h           eps[2]; /* from the first: to itself, to the other */
+    ucp_ep_h           eps[2]; /* from the first worker: to itself, to the
+                                * other */
     std::vector<void*> mds;
     unsigned           copy_eps;
 
@@ -154,13 +155,13 @@ public:
         return m_view ? (void*)m_view->address() : host.data();
     }
 
-    /* As far as a sender's goes */
+    /* Returns the first bytes, as many as the sender has. */
     std::vector<uint8_t> content()
     {
         return m_view ? mem.gather(0, host.size()) : host;
     }
 
-    /* The memory, and what it becomes */
+    /* Returns the memory, and its expected contents. */
     const std::vector<uint8_t> &memory() const
     {
         return m_view ? mem.bytes : host;
@@ -262,9 +263,9 @@ protected:
         EXPECT_TRUE(source == src.memory());
     }
 
-    /* UCP takes short messages from the address, whatever the type says: those
-     * of views are longer than any short limit, which "self" has the highest
-     * of. */
+    /* Returns the minimum length: UCP sends short messages from the address,
+     * for any memory type. Views are longer than any limit of short messages;
+     * that of "self" is the highest. */
     static size_t min_send()
     {
         return strstr(getenv("UCX_TLS"), "self") ? 9000 : 1024;
@@ -330,9 +331,9 @@ TEST_P(dcx_view_pack, to_self)
     check_lengths(SELF);
 }
 
-/* It is for copies within a process alone. UCP gives endpoints to themselves
- * all that reaches them as lanes for large messages, but uses none that is so
- * slow beside the first one. */
+/* The copy transport is only for copies within a process. UCP adds every
+ * transport to an endpoint to itself as a lane for large messages, but does not
+ * use one that is much slower than the first. */
 TEST_P(dcx_view_pack, lanes)
 {
     std::string own = describe(m_bench->eps[0]);

@@ -50,7 +50,8 @@ public:
         return ring.addr + i % (1u << log_count) * m_size;
     }
 
-    /* As the PRM has it: valid with the owner bit of this time around */
+    /* Polls as in the PRM: an entry is valid if its owner bit is that of this
+     * round. */
     bool poll(struct mlx5_cqe64 *cqe)
     {
         const uint8_t *at = entry(m_ci) + m_size - 64;
@@ -102,7 +103,7 @@ private:
 
 class devx_cqs : public verbs_test {
 protected:
-    /* A queue pair to itself */
+    /* Creates a queue pair connected to itself. */
     std::unique_ptr<devx_qp> loop(const devx_cq &cq)
     {
         auto qp = std::make_unique<devx_qp>(dev, m_rmp, cq.cqn());
@@ -126,7 +127,7 @@ TEST_P(devx_cqs, report_what_completes)
         devx_cq cq(dev, cqe_sz);
         auto qp = loop(cq);
 
-        for (unsigned i = 0; i < 30; i++) { /* more than once around */
+        for (unsigned i = 0; i < 30; i++) { /* more than once around the ring */
             write(*qp);
             struct mlx5_cqe64 cqe = cq.wait();
 
@@ -238,7 +239,7 @@ TEST_P(devx_cqs, refuse_what_they_cannot_be)
     }
 }
 
-/* By verbs: the library, too, says that the device can do it. */
+/* By verbs: the library, too, reports that the device supports it. */
 TEST_P(devx_cqs, of_verbs_with_padding)
 {
     struct ibv_cq_init_attr_ex attr   = {};

@@ -30,7 +30,7 @@ struct ibv_cq *create_cq(struct ibv_context *ctx, unsigned cqe,
 /* A queue whose entries the test reads itself */
 class mini_cq {
 public:
-    /* A completion, and how many came with it */
+    /* A completion, and the number of completions in its session */
     struct completion {
         uint8_t  opcode, wqe_opcode;
         uint16_t wqe_counter;
@@ -62,7 +62,7 @@ public:
         }
         memcpy(&title, at, sizeof(title));
         expand(title, &got);
-        for (unsigned i = 0; i < got.size(); i++) { /* the bytes of minis */
+        for (unsigned i = 0; i < got.size(); i++) { /* bytes of the mini CQEs */
             entry(m_ci + i)[63] = MLX5_CQE_INVALID << 4;
         }
         m_ci += got.size();
@@ -140,11 +140,11 @@ protected:
 TEST_P(devx_minis, stand_for_what_one_doorbell_completes)
 {
     mini_cq cq(dev, 31);
-    /* the library, which polls nothing, is to have room for all */
+    /* libmlx5, which polls nothing here, needs room for all */
     verbs_pair pair(dev, {.send_cq = cq.cq, .send_wr = 128});
     uint16_t counter = 0;
 
-    /* also around the end of the ring, with 1 to 4 entries of minis */
+    /* also across the end of the ring, with 1 to 4 entries of mini CQEs */
     for (unsigned count : {1, 2, 7, 8, 9, 17, 32, 25, 16, 3}) {
         auto got = (post(pair.a, count), cq.poll());
 
@@ -200,7 +200,7 @@ TEST_P(devx_minis, of_receives_count_on_from_the_title)
     EXPECT_EQ(0, ibv_destroy_qp(to));
 }
 
-/* The entry of an error comes behind those that were held. */
+/* The entry of an error comes after completions that were held. */
 TEST_P(devx_minis, end_with_an_error)
 {
     mini_cq cq(dev, 31);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Indirect keys by CREATE_MKEY: what they lead to, what they refuse, how they
- * end. Part of the program of test_devx_objects.cc.
+ * Indirect keys by CREATE_MKEY: their memory, their errors, their end. Part of
+ * the program of test_devx_objects.cc.
  */
 #include "devx_bench.h"
 
@@ -203,7 +203,7 @@ TEST_P(devx_mkeys, atomic_operand_lies_in_one_entry)
     EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, run(pair.a, op));
 }
 
-/* Half of the operand in memory, half of it nowhere */
+/* Half of the operand is in memory, the other half nowhere. */
 TEST_P(devx_mkeys, atomic_operand_does_not_reach_into_the_null_key)
 {
     struct ibv_mr *null = ibv_alloc_null_mr(dev.pd);
@@ -243,8 +243,8 @@ TEST_P(devx_mkeys, more_entries_than_a_slot_holds)
     }
 }
 
-/* Two lists that are as long as they may be, one byte each, and as much inline
- * data behind them as a WQE holds: all of it goes out, or none. */
+/* Two lists of maximum length, with one byte per entry, and after them as much
+ * inline data as a WQE holds: all of it is sent, or nothing. */
 TEST_P(devx_mkeys, inline_data_behind_a_long_list)
 {
     constexpr unsigned entries = 63, segments = 40;
@@ -272,7 +272,7 @@ TEST_P(devx_mkeys, inline_data_behind_a_long_list)
     EXPECT_EQ(0x22, end[0]);
 }
 
-/* ... and where the header of a datagram goes in front of it */
+/* The same with the header of a datagram in front */
 TEST_P(devx_mkeys, header_before_a_long_list)
 {
     constexpr unsigned entries = 63, length = 2 * entries + 24;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Objects that a program makes with DEVX commands: capabilities, queues whose
- * rings it allocated itself, their states, their events, and what the device
- * refuses of all that. Umems and keys have files of their own.
+ * Objects made with DEVX commands: capabilities, queues with rings that the
+ * program has allocated, their states, their events, and errors of all these.
+ * Umems and keys have files of their own.
  */
 #include "devx_qp.h"
 #include "streams_bench.h"
@@ -16,7 +16,7 @@ namespace {
 
 class devx_objects : public verbs_test {
 protected:
-    /* A general command's answer; expects it to be fine */
+    /* Returns the response to a command; expects success. */
     devx_mailbox ask(const devx_mailbox &in, size_t out_size)
     {
         devx_mailbox out(out_size);
@@ -63,8 +63,8 @@ TEST_P(devx_objects, capabilities_are_those_of_the_device)
     EXPECT_EQ(0u, ask(devx_mailbox(16, 0x842), 16).get(8, 2, 0)) << "lag";
 }
 
-/* Pages that are asked for by rdma-core and DPDK; of those that the device does
- * not have, nothing is set. */
+/* Pages that rdma-core and DPDK query; pages that the device does not have are
+ * zero. */
 TEST_P(devx_objects, capability_pages_without_capabilities_are_zeroes)
 {
     devx_mailbox memory = caps(0x0f);
@@ -141,7 +141,7 @@ TEST_P(devx_objects, numbers_are_reserved_until_they_are_given_back)
 
 /* --- queues --------------------------------------------------------------- */
 
-/* Sends, an RDMA write and a read between two QPs over an RMP */
+/* Sends, an RDMA write and a read between two QPs with an RMP */
 void exchange(const hca_device &dev, const strict_mem &src, strict_mem &dst,
               unsigned wq_type)
 {
@@ -151,7 +151,7 @@ void exchange(const hca_device &dev, const strict_mem &src, strict_mem &dst,
 
     a.connect(b);
     b.connect(a);
-    for (unsigned i = 0; i < 40; i++) { /* more than once around */
+    for (unsigned i = 0; i < 40; i++) { /* more than once around the ring */
         uint8_t *to = dst.addr + i * 64;
 
         rmp.post_recv(to, 64, dst.mr->lkey);
@@ -214,7 +214,7 @@ TEST_P(devx_objects, states_follow_each_other_and_can_be_asked_for)
             << "another's number";
 }
 
-/* rdma-core's tests name it (tests/mlx5_base.py, to_rts()). */
+/* rdma-core's tests set it (tests/mlx5_base.py, to_rts()). */
 TEST_P(devx_objects, port_may_be_named_on_the_way_to_rts)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);
@@ -252,7 +252,7 @@ TEST_P(devx_objects, longest_message_is_that_of_the_context)
     EXPECT_EQ(0x22, dst.addr[64]);
 }
 
-/* The right alone is not enough: mode 0 is none (MLX5_ATOMIC_MODE_NONE). */
+/* The access right is not enough: mode 0 is none (MLX5_ATOMIC_MODE_NONE). */
 TEST_P(devx_objects, atomics_need_a_mode)
 {
     for (unsigned mode : {3, 0}) {
@@ -270,8 +270,8 @@ TEST_P(devx_objects, atomics_need_a_mode)
     }
 }
 
-/* What is not combined is a doorbell and then stores of no meaning: the device
- * says so once, and reads the WQE. */
+/* Stores that are not combined are a doorbell, followed by stores without
+ * meaning: the device logs this once, and reads the WQE. */
 TEST_P(devx_objects, push_to_a_page_that_is_not_combining_rings)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);
@@ -341,7 +341,8 @@ TEST_P(devx_objects, commands_reach_queue_pairs_of_verbs)
     EXPECT_EQ(IBV_QPS_ERR, pair.a.state());
 }
 
-/* A layout may have grown: what follows it counts if it is not zero. */
+/* A longer mailbox may be of a later version: its additional bytes must be
+ * zero. */
 TEST_P(devx_objects, mailbox_longer_than_its_layout)
 {
     constexpr size_t layout = 0x110;
@@ -360,7 +361,8 @@ TEST_P(devx_objects, mailbox_longer_than_its_layout)
     in.bytes.back() = 0;
     EXPECT_EQ(0, modify());
     EXPECT_EQ(IBV_QPS_INIT, ep.state());
-    in.set(0, 31, 16, 0x505); /* may have an extension, which this has not */
+    in.set(0, 31, 16, 0x505); /* could have an extension, which is absent
+                               * here */
     in.set(devx_qp::PATH + 0x24, 23, 16, 0).put(layout, 1);
     EXPECT_EQ(EREMOTEIO, modify());
     EXPECT_EQ(DEVX_BAD_INP_LEN, out.status());
@@ -428,7 +430,7 @@ TEST_P(devx_objects, queue_pair_refuses_what_cannot_be)
                    "a doorbell record beyond its umem");
 }
 
-/* As UCX 1.18 and later ones ask for it */
+/* As UCX queries it since 1.18 */
 TEST_P(devx_objects, queue_pair_has_timestamps_of_the_default_format)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);
@@ -439,9 +441,9 @@ TEST_P(devx_objects, queue_pair_has_timestamps_of_the_default_format)
     EXPECT_NE(nullptr, devx_object(dev.ctx, in).obj);
 }
 
-/* Whether what arrives may be placed out of order (dp_ordering in UCX's
- * dv/ib_mlx5_ifc.h): no capability announces that, so nobody may set it. UCX
- * 1.18.0 does at times, from memory that it did not initialise. */
+/* Received data may be placed out of order (dp_ordering in UCX's
+ * dv/ib_mlx5_ifc.h): no capability reports it, so it must not be set. UCX
+ * 1.18.0 sometimes sets it, from memory that it did not initialise. */
 TEST_P(devx_objects, order_is_not_given_up)
 {
     const size_t ctx = devx_qp::CTX, dctc = 0x10;
@@ -474,7 +476,7 @@ TEST_P(devx_objects, order_is_not_given_up)
     a.connect(b);
 }
 
-/* A device that may place what arrives out of order. */
+/* A device that may place received data out of order */
 class devx_order : public devx_objects {
 protected:
     static constexpr unsigned PAIRS = 100;
@@ -490,8 +492,8 @@ protected:
         return rtr;
     }
 
-    /* Of pairs of a write and, on such queues, what is behind it, to the same
-     * bytes, whether some come last that are first */
+    /* Posts pairs of a write and, on such queues, a later operation to the same
+     * bytes. Returns true if some first ones are written last. */
     bool loses(const devx_rtr &from, const devx_rtr &to, uint8_t opcode)
     {
         devx_rmp rmp(dev, devx_rmp::LIST);
@@ -547,8 +549,8 @@ TEST_P(devx_order, is_announced)
     EXPECT_EQ(1u, caps(0x20).get(0x10 + 0x10, 23, 23)) << "..._force";
 }
 
-/* By itself the device loses it on the service levels 0 to 7, if nobody forces
- * it to keep it. */
+/* By default the device may reorder on service levels 0 to 7, unless order is
+ * forced. */
 TEST_P(devx_order, of_writes_is_lost_where_both_sides_say_so)
 {
     const devx_rtr def = rtr(IBTA, false), kept = rtr(IBTA, true);
@@ -606,7 +608,7 @@ TEST_P(devx_order, of_a_target_may_be_kept)
     }
 }
 
-/* A queue pair and a target say what they were told. */
+/* A queue pair and a target return the values that they were given. */
 TEST_P(devx_order, is_read_back)
 {
     devx_rmp rmp(dev, devx_rmp::LIST);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Rings and doorbell records of verbs in memory of the program's own: a parent
- * domain with allocators. Part of the program of test_devx_objects.cc.
+ * Rings and doorbell records of verbs in memory of the program: a parent domain
+ * with allocators. Part of the program of test_devx_objects.cc.
  */
 #include "devx_qp.h"
 #include "verbs_peer.h"
@@ -10,8 +10,8 @@
 
 namespace {
 
-/* Hands out a slab from its begin on, each piece right behind the last one:
- * they have pages in common. */
+/* Allocates from a slab, each piece right after the last one: they share
+ * pages. */
 class ring_domain {
 public:
     explicit ring_domain(const hca_device &dev)
@@ -135,7 +135,7 @@ TEST_P(devx_rings, of_the_program_move_with_resize)
         verbs_pair pair(dev, {.pd = domain.pd, .send_cq = cq});
 
         exchange(pair.a, pair.b);
-        ASSERT_EQ(0, write(77).post(pair.a.qp)); /* is copied to the new one */
+        ASSERT_EQ(0, write(77).post(pair.a.qp)); /* copied to the new one */
         ASSERT_EQ(0, ibv_resize_cq(cq, 200));
         EXPECT_EQ(77u, verbs_wait(cq).wr_id);
         exchange(pair.a, pair.b);
@@ -160,7 +160,7 @@ TEST_P(devx_rings, are_the_librarys_where_the_allocator_says_so)
     EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* Pages of others, too, would be the queue's alone afterwards. */
+/* Otherwise the queue would own pages of other objects as well. */
 TEST_P(devx_rings, in_shared_memory_are_refused)
 {
     ring_domain domain(dev);
@@ -173,7 +173,7 @@ TEST_P(devx_rings, in_shared_memory_are_refused)
     EXPECT_NE(std::string::npos, log.take().find("cq buffer"));
 }
 
-/* Sends to its parent, who reaches its rings. */
+/* Sends to its parent, which has access to its rings. */
 void answer_from_own_rings(int fd)
 {
     hca_device dev;

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Receives in strides, which only DEVX makes: what each packet of a message
- * completes with and where it lies, messages over several receives and without
- * enough of them, and what is refused.
+ * Receives in strides, which only DEVX can create: the completion and the place
+ * of each packet of a message, messages over several receives and with too few
+ * of them, and errors
  */
 #include "devx_xrq.h"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t FIRST = PRM_CQE_MP_FIRST, LAST = PRM_CQE_MP_LAST,
                    FILLER = PRM_CQE_MP_FILLER;
 
-/* A queue pair connected to itself: its packets have 1024 bytes. */
+/* A queue pair connected to itself, with packets of 1024 bytes */
 class devx_strides : public verbs_test {
 protected:
     static constexpr uint32_t MTU = 1024, NUMBER = 8, WQE = NUMBER * MTU;
@@ -32,7 +32,7 @@ protected:
         xrq.reset();
     }
 
-    /* The next receive, in the next part of dst */
+    /* Posts the next receive, in the next part of dst. */
     void recv()
     {
         uint32_t length = NUMBER << m_log_size;
@@ -41,7 +41,7 @@ protected:
                        dst.mr->lkey);
     }
 
-    /* Makes a message of the first bytes of src, with that header */
+    /* Fills src with a message of that header. */
     void fill(uint8_t tmh_opcode, uint32_t length)
     {
         struct ibv_tmh tmh = {};
@@ -71,8 +71,8 @@ protected:
         EXPECT_EQ(opcode, cqe.op_own >> 4);
     }
 
-    /* Completion of a packet with these bytes from `at` of the message on, in a
-     * stride of the WQE whose completions have this index */
+    /* Expects a completion of a packet with these bytes from `at` of the
+     * message on, in a stride of the WQE with this index. */
     struct mlx5_cqe64 expect(uint8_t app_op, uint16_t wqe, uint16_t stride,
                              uint32_t bytes, uint32_t flags, uint32_t at = 0,
                              uint32_t count = 1)
@@ -140,7 +140,7 @@ private:
 constexpr uint8_t UNEXPECTED = PRM_CQE_TM_UNEXPECTED,
                   NO_TAG = PRM_CQE_TM_NO_TAG;
 
-/* What a query says of the queue is what it was made with. */
+/* A query returns the attributes of the creation. */
 TEST_P(devx_strides, query)
 {
     constexpr size_t wq = devx_xrq::WQ;
@@ -187,8 +187,8 @@ TEST_P(devx_strides, have_a_packet_each)
     expect_nothing();
 }
 
-/* Of one list of tags and two kinds of receives, only these have strides. */
-/* From a byte in each entry to as many */
+/* Of two kinds of receives for one list of tags, only these have strides. */
+/* From one byte per entry to one byte per entry */
 TEST_P(devx_strides, packets_of_a_long_list)
 {
     constexpr uint32_t length = 3 * MTU - 100;
@@ -234,8 +234,8 @@ TEST_P(devx_strides, are_not_for_tagged_buffers)
     expect(UNEXPECTED, 0, 0, 20, FIRST | LAST);
 }
 
-/* 90 packets, more than once around both rings of 16 receives; the index of a
- * completion counts on in that which is none of a list. */
+/* 90 packets, more than once around both rings of 16 receives; the index in
+ * completions without a tag list counts up. */
 class devx_strides_ring : public devx_strides {
 protected:
     void run(unsigned type)
@@ -272,7 +272,7 @@ TEST_P(devx_strides_ring, of_a_ring_goes_around)
     run(devx_rq::CYCLIC_STRIDES);
 }
 
-/* The receiver is not ready in the middle; what was there stays. */
+/* The receiver is not ready in the middle; packets that have arrived stay. */
 TEST_P(devx_strides, take_the_rest_when_there_are_more)
 {
     make();
@@ -282,7 +282,7 @@ TEST_P(devx_strides, take_the_rest_when_there_are_more)
         expect(UNEXPECTED, 0, k, MTU, (k == 0) ? FIRST : 0, k * MTU);
     }
     EXPECT_EQ(1u, num_unexpected());
-    poll(NULL, 0, 5); /* some tries */
+    poll(NULL, 0, 5); /* some retries */
     expect_nothing();
     EXPECT_FALSE(qp->cq.poll(&m_none)) << "sent";
     recv();
@@ -293,7 +293,7 @@ TEST_P(devx_strides, take_the_rest_when_there_are_more)
     expect_nothing();
 }
 
-/* 700 bytes in strides of 256: three, which lie in one WQE */
+/* 700 bytes in strides of 256: three strides of one WQE */
 TEST_P(devx_strides, are_passed_over_when_too_few)
 {
     make(devx_rq::CYCLIC_STRIDES, 8);
@@ -312,7 +312,7 @@ TEST_P(devx_strides, are_passed_over_when_too_few)
     expect_nothing();
 }
 
-/* Strides do not care where segments begin; each of UCX's is one stride. */
+/* Segments may begin anywhere in the strides; each of UCX's is one stride. */
 TEST_P(devx_strides, lie_behind_each_other)
 {
     const uint32_t cuts[] = {0, 100, 2 * MTU + 7, WQE};
@@ -333,7 +333,7 @@ TEST_P(devx_strides, lie_behind_each_other)
     EXPECT_EQ(0x22, dst.addr[3 * MTU]);
 }
 
-/* The third packet is for memory that is none: two have come. */
+/* The third packet has no memory: two have arrived. */
 TEST_P(devx_strides, end_where_the_key_is_wrong)
 {
     struct mlx5_err_cqe cqe;
@@ -388,8 +388,8 @@ TEST_P(devx_no_strides, are_announced_or_made)
                    "strides");
 }
 
-/* The answer is lost, that there was not room for all of it or that there was:
- * no packet comes twice. */
+/* The answer is lost, with too little room or enough: no packet is received
+ * twice. */
 class devx_strides_lost : public devx_strides {
 };
 

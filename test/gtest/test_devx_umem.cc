@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Umems over memory of every kind, and the program beside them. Part of the
+ * Umems over memory of every kind, and the program's own accesses. Part of the
  * program of test_devx_objects.cc.
  */
 #include "devx_qp.h"
@@ -59,7 +59,7 @@ TEST_P(devx_umems, forked_child_has_pages_of_its_own)
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
 }
 
-/* Each word is looked at before it is written again. */
+/* Each word is checked before it is written again. */
 TEST_P(devx_umems, neighbours_of_a_umem_lose_no_store)
 {
     devx_pages pages(1);
@@ -130,7 +130,7 @@ TEST_P(devx_umems, refuses_what_cannot_be)
     EXPECT_EQ(0, mlx5dv_devx_umem_dereg(umem));
 }
 
-/* Any two of them may have pages in common, which stay with the last one. */
+/* Any two of them may share pages, which belong to the last one. */
 TEST_P(devx_umems, have_pages_in_common)
 {
     const struct {
@@ -154,8 +154,8 @@ TEST_P(devx_umems, have_pages_in_common)
     }
 }
 
-/* As an allocator hands them out of a slab: each begins in the page where the one
- * before it ended. */
+/* As from the slab of an allocator: each begins in the page where the previous
+ * one ends */
 TEST_P(devx_umems, of_a_slab_have_pages_in_common)
 {
     constexpr size_t PIECE = 5 * 4096 + 64;
@@ -172,7 +172,7 @@ TEST_P(devx_umems, of_a_slab_have_pages_in_common)
     }
 }
 
-/* However many there are far from each other, a few pages beside them have room. */
+/* With many distant umems, a few more pages beside them still fit. */
 TEST_P(devx_umems, far_apart_have_room_beside_them)
 {
     constexpr size_t FAR = 8 << 20, NUM = 1090;
@@ -197,7 +197,8 @@ TEST_P(devx_umems, far_apart_have_room_beside_them)
     munmap(addr, NUM * FAR);
 }
 
-/* Memory that went without its umem, and other memory at its address */
+/* Memory was unmapped without its umem, and other memory mapped at its
+ * address */
 TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
 {
     devx_pages pages(2);
@@ -215,7 +216,7 @@ TEST_P(devx_umems, of_pages_that_were_mapped_anew_is_refused)
 
 /* --- the device beside it ------------------------------------------------- */
 
-/* Makes a umem of the first bytes of a page, and none, all the while. */
+/* Creates and destroys a umem of the first bytes of a page all the time. */
 class umem_maker {
 public:
     umem_maker(const hca_device &dev, uint8_t *page) :
@@ -245,7 +246,7 @@ private:
     std::thread       m_thread;
 };
 
-/* Of what the device writes there nothing is lost, and none of it fails. */
+/* No write of the device there is lost, and none fails. */
 TEST_P(devx_umems, writes_and_atomics_to_their_neighbours)
 {
     volatile uint64_t *beside = (uint64_t*)(dst.addr + 2048);
@@ -264,7 +265,7 @@ TEST_P(devx_umems, writes_and_atomics_to_their_neighbours)
     }
 }
 
-/* Reads and writes a peer's memory until that has had enough. */
+/* Reads and writes a peer's memory until the peer ends it. */
 void use_peers_memory(int fd)
 {
     hca_device dev;
@@ -331,13 +332,13 @@ TEST_P(devx_umems, store_of_a_signal_handler_beside_them)
         return (handler_runs >= 500) || HasFailure();
     }));
     setitimer(ITIMER_REAL, &off, NULL);
-    action.sa_handler = SIG_IGN; /* drops one that is pending */
+    action.sa_handler = SIG_IGN; /* drops a pending one */
     sigaction(SIGALRM, &action, NULL);
     sigaction(SIGALRM, &saved, NULL);
     EXPECT_EQ(handler_runs, *stored_by_handler);
 }
 
-/* --- what cannot be one --------------------------------------------------- */
+/* --- refused -------------------------------------------------------------- */
 
 TEST_P(devx_umems, shared_memory_is_refused_and_stays_shared)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Shared receive queues with tag matching, by DEVX: what UCX's rc_mlx5 and
- * dc_mlx5 make them of, a command queue pair by DEVX, targets that fetch the
- * data of a rendezvous, and what the device refuses of all that.
+ * Shared receive queues with tag matching by DEVX: their objects in UCX's
+ * rc_mlx5 and dc_mlx5, a command queue pair by DEVX, targets that fetch the
+ * data of a rendezvous, and errors
  */
 #include "devx_xrq.h"
 #include "verbs_peer.h"
@@ -13,7 +13,7 @@ namespace {
 
 class devx_tm : public verbs_test {
 protected:
-    /* Entry 0, for tag 5, or one behind it */
+    /* Appends entry 0, for tag 5, or a later one. */
     void append(devx_qp &cmd, uint32_t length, unsigned index = 0)
     {
         xrq.append(cmd, 5, dst, length, index);
@@ -102,8 +102,8 @@ TEST_P(devx_tm, refuses_what_cannot_be)
                    0, "modify_xrq");
 }
 
-/* A queue pair that the device sends through has no send queue of the
- * program's, and a list of tags. */
+/* A queue pair that the device sends through has no send queue for the program,
+ * and a list of tags. */
 TEST_P(devx_tm, wants_a_queue_pair_to_itself)
 {
     devx_qp cmd(dev, xrq);
@@ -118,7 +118,7 @@ TEST_P(devx_tm, wants_a_queue_pair_to_itself)
     expect_refused(good, DEVX_BAD_PARAM, ctx + 0xac, "an unreliable one");
 }
 
-/* The request of a DC initiator for `data`: TMH, RVH, and its own target, to
+/* Writes a DC initiator's request for `data`: TMH, RVH, and its own target, to
  * read through. @return its length */
 uint32_t put_rndv_dc(const strict_mem &mem, const strict_mem &data,
                      uint32_t length, uint32_t dctn)
@@ -167,13 +167,13 @@ protected:
         return m_dci.send(m_dct->out.number(), src, put_request());
     }
 
-    /* Into `src`. @return its length */
+    /* Writes a request into `src`. @return its length */
     uint32_t put_request()
     {
         return put_rndv_dc(src, m_data, LENGTH, m_dctn);
     }
 
-    /* An entry has matched, and its data is there. */
+    /* Checks that an entry has matched, and that its data has arrived. */
     void expect_fetched()
     {
         xrq.expect(PRM_CQE_TM_CONSUMED);
@@ -182,8 +182,8 @@ protected:
     }
 
     struct ibv_srq           *srq;
-    std::unique_ptr<tm_dct>  m_own;  /* of the initiator, to read from */
-    uint32_t                 m_dctn; /* what a request says of it */
+    std::unique_ptr<tm_dct>  m_own;  /* target of the initiator, to read from */
+    uint32_t                 m_dctn; /* its number in a request */
     strict_mem               m_data{dev.pd, ACCESS_ALL, 0x33};
     devx_mailbox             m_dct_in{16};
     std::unique_ptr<devx_qp> m_cmd{new devx_qp(dev, xrq)};
@@ -222,7 +222,7 @@ TEST_P(devx_tm_dc, fetches_nothing_without_parameters)
     EXPECT_EQ(0, memcmp(dst.addr, src.addr, 48));
 }
 
-/* There is no such target: the buffer is the program's again. */
+/* There is no such target: the buffer belongs to the program again. */
 TEST_P(devx_tm_dc, gives_up_on_who_does_not_answer)
 {
     devx_mailbox params = xrq.dc_params(), out(16);
@@ -235,8 +235,8 @@ TEST_P(devx_tm_dc, gives_up_on_who_does_not_answer)
     xrq.expect(PRM_CQE_TM_MSG_COMPLETION_CANCELED);
 }
 
-/* The FIN of one waits for a receive, for ever if need be, and nothing waits
- * for that: another is fetched meanwhile. */
+/* The FIN of a rendezvous waits for a receive, without limit, and blocks
+ * nothing: another one is fetched meanwhile. */
 TEST_P(devx_tm_dc, waits_for_a_receive_of_the_fin)
 {
     devx_mailbox out(16);
@@ -256,7 +256,7 @@ TEST_P(devx_tm_dc, waits_for_a_receive_of_the_fin)
     }
 }
 
-/* A request that finds neither an entry nor a receive is tried again. */
+/* A request without an entry or a receive is retried. */
 TEST_P(devx_tm_dc, waits_for_an_entry)
 {
     tm_dci patient(dev, 7);
@@ -272,7 +272,7 @@ TEST_P(devx_tm_dc, waits_for_an_entry)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(m_own->cq).status);
 }
 
-/* The key that a request names has to be the one that the list fetches with. */
+/* The key in a request must be the one that the list fetches with. */
 TEST_P(devx_tm_dc, refuses_a_request_of_another_key)
 {
     devx_mailbox out(16), params = xrq.dc_params();
@@ -282,7 +282,7 @@ TEST_P(devx_tm_dc, refuses_a_request_of_another_key)
     EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, request());
 }
 
-/* A device that fetches with the key that a request names */
+/* A device that fetches with the key in the request */
 class devx_tm_own_key : public devx_tm_dc {
 };
 
@@ -299,7 +299,7 @@ TEST_P(devx_tm_own_key, fetches_with_the_key_of_the_request)
     EXPECT_EQ(0, memcmp(dst.addr + 64, m_data.addr + 64, LENGTH - 64));
 }
 
-/* A target by DEVX, and one by verbs, whose list is not for DC */
+/* A target by DEVX, and one by verbs, with a list that is not for DC */
 TEST_P(devx_tm_dc, wants_a_list_that_is_for_dc)
 {
     devx_xrq other(dev, {.type = devx_rq::CYCLIC}, false);
@@ -308,7 +308,7 @@ TEST_P(devx_tm_dc, wants_a_list_that_is_for_dc)
                    DEVX_BAD_PARAM, 0x10 + 0x14, "dc 0");
 }
 
-/* Asks whoever says what its target is to fetch something, and waits for the
+/* Sends a request to each target that the parent names, and waits for its
  * end. */
 void dc_rndv_sender(int fd)
 {
@@ -325,13 +325,13 @@ void dc_rndv_sender(int fd)
     peer_wait_for_the_end(fd);
 }
 
-/* A late device begins to fetch when the sender is dead. */
+/* A late device starts to fetch when the sender is dead. */
 class devx_tm_killed : public devx_tm_dc {
 protected:
     peer_process m_peer{dc_rndv_sender}; /* forked late: opens its own device */
 };
 
-/* This process sends nothing to the dead one, and calls nothing. */
+/* This process sends nothing to the dead one, and makes no calls. */
 TEST_P(devx_tm_killed, ends_what_it_had_asked_for)
 {
     const uint32_t dctn = m_dct->out.number();
@@ -346,7 +346,7 @@ TEST_P(devx_tm_killed, ends_what_it_had_asked_for)
     EXPECT_TRUE(WIFSIGNALED(m_peer.wait()));
 }
 
-/* The first read is lost; what it was for is gone when it is tried again. */
+/* The first read is lost; its rendezvous has ended when it is retried. */
 class devx_tm_lost : public devx_tm_dc {
 };
 
@@ -369,7 +369,7 @@ TEST_P(devx_tm_lost, is_not_fetched_for_a_queue_that_is_gone)
     EXPECT_TRUE(verbs_is_empty(m_own->cq)) << "nothing was fetched";
 }
 
-/* A device whose targets fetch nothing */
+/* A device whose targets do not fetch */
 class devx_tm_no_rndv : public verbs_test {
 };
 

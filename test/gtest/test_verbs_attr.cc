@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What the device says of itself and of its objects: attributes are those that
- * it has, which are not always those that it was asked for.
+ * Attributes that the device reports of itself and of its objects: the actual
+ * ones, which may differ from the requested ones
  */
 #include "verbs_bench.h"
 
@@ -15,11 +15,11 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-/* A file that answers as a dma-buf does, where the machine makes none: all that the
- * device asks of one is that it can be synchronized, and mapped. */
+/* A file that replaces a dma-buf on machines without: the device only needs to
+ * synchronize and map it. */
 static int attr_dmabuf = -1;
 
-/* In the place of libc's, which the device calls. */
+/* Replaces libc's function, which the device calls. */
 extern "C" long syscall(long number, ...) noexcept
 {
     long a[6], ret;
@@ -123,7 +123,7 @@ TEST_P(verbs_attr, access_flags_are_those_of_the_context)
               query(a.qp).qp_access_flags);
 
     attr.dest_qp_num        = a.qp->qp_num;
-    attr.max_dest_rd_atomic = 0; /* leaves reads and atomics off */
+    attr.max_dest_rd_atomic = 0; /* disables reads and atomics */
     b.connect(attr);
     EXPECT_EQ((unsigned)IBV_ACCESS_REMOTE_WRITE, query(b.qp).qp_access_flags);
 }
@@ -217,7 +217,7 @@ TEST_P(verbs_attr, clock_page_gives_the_time_of_a_stamp)
     EXPECT_EQ(now + 5, mlx5dv_ts_to_ns(&info, stamp + 5));
     EXPECT_EQ(info.nsec - 7, mlx5dv_ts_to_ns(&info, info.last_cycles - 7))
             << "from before the page was written";
-    /* of hours later, as if nobody wrote it anew */
+    /* hours later, as if it had not been updated */
     EXPECT_EQ(info.nsec + 86400 * second,
               mlx5dv_ts_to_ns(&info, info.last_cycles + 86400 * second));
 }
@@ -252,8 +252,8 @@ protected:
         return err;
     }
 
-    /* @param fd  a dma-buf of the file's memory
-     * @return false if its pages cannot be reached */
+    /* @param fd  dma-buf of the file's memory
+     * @return false if its pages have no access */
     bool expect_region(int fd)
     {
         EXPECT_EQ(EINVAL, error(4096, SIZE, 4096, fd, ACCESS)) << "its end";
@@ -297,7 +297,7 @@ TEST_P(verbs_dmabuf, what_is_none_is_refused)
     EXPECT_EQ(EINVAL, error(0, 4096, 0, -1, IBV_ACCESS_MW_BIND));
 }
 
-/* The machine's own device makes one of the file. */
+/* The machine's own device makes a dma-buf of the file. */
 TEST_P(verbs_dmabuf, is_a_region_like_others)
 {
     struct udmabuf_create create = {};
@@ -330,7 +330,7 @@ TEST_P(verbs_dmabuf, is_mapped_and_used)
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_dmabuf, testing::Values(0));
 
-/* Two datagram queue pairs, and a message from one to the other */
+/* Two datagram queue pairs, and a message between them */
 class verbs_datagrams : public verbs_attr {
 protected:
     verbs_datagrams()
@@ -381,7 +381,7 @@ TEST_P(verbs_datagrams, of_another_qkey_are_counted)
     EXPECT_EQ(before.qkey_viol_cntr + 1, after.qkey_viol_cntr);
 }
 
-/* BTH, DETH, immediate data, payload, ICRC; in front of it all UDP on RoCE */
+/* BTH, DETH, immediate data, payload, ICRC; before them UDP on RoCE */
 TEST_P(verbs_datagrams, route_header_counts_the_immediate_data)
 {
     unsigned udp = dev.is_roce() ? 8 : 0;
@@ -469,14 +469,14 @@ TEST_P(verbs_counters, are_read_from_their_folder)
     EXPECT_EQ(count("out_of_buffer"), strtoull(text, NULL, 0));
     while (struct dirent *entry = readdir(dir)) {
         EXPECT_EQ(NULL, strpbrk(entry->d_name, "0123456789"))
-                << entry->d_name; /* of one that is being written */
+                << entry->d_name; /* of an unfinished one */
     }
     close(fd);
     closedir(dir);
 }
 
-/* Packets of a device that sends to itself, and payload in words: each packet has
- * six more (LRH, BTH, ICRC). */
+/* Packets of a device that sends to itself, and payload in words: each packet
+ * has six more (LRH, BTH, ICRC). */
 struct verbs_traffic {
     uint64_t packets, words;
 };

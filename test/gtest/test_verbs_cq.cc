@@ -55,7 +55,7 @@ TEST_P(verbs_cqs, solicited_event_waits_for_a_solicited_message)
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
 }
 
-/* What mlx5_arm_cq() writes, to any page and of any number */
+/* Writes the same as mlx5_arm_cq(), to any page and with any number. */
 void store_arm(void *page, uint32_t cqn)
 {
     const uint64_t value = htobe64((1ull << 60) | cqn);
@@ -98,7 +98,7 @@ TEST_P(verbs_cqs, event_request_that_names_no_queue_of_its_page_is_void)
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
 }
 
-/* A CQ whose events are held back for 4 messages or 4 ms */
+/* A CQ whose events are delayed for 4 messages or 4 ms */
 class verbs_moderation : public verbs_cqs {
 protected:
     static constexpr uint16_t count = 4, period_us = 4000;
@@ -120,7 +120,7 @@ protected:
         EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
     }
 
-    /* Returns when the first of them was posted. */
+    /* Returns the time at which the first of them was posted. */
     uint64_t messages(unsigned num)
     {
         uint64_t start;
@@ -150,7 +150,7 @@ protected:
 
 TEST_P(verbs_moderation, event_comes_with_the_last_of_the_count)
 {
-    /* rounds in which somebody else had the CPU for a period prove nothing */
+    /* rounds in which another process had the CPU for a period prove nothing */
     EXPECT_TRUE(verbs_until([&] {
         uint64_t start = messages(count);
         bool came      = verbs_readable(channel->fd, 0);
@@ -169,7 +169,7 @@ TEST_P(verbs_moderation, event_comes_after_the_period)
     EXPECT_LE(period_us, verbs_now_us() - start);
 }
 
-/* An extended CQ that tells length and time, and a pair that uses it */
+/* An extended CQ with length and time, and a pair that uses it */
 class verbs_extended_cq : public verbs_cqs {
 protected:
     verbs_extended_cq()
@@ -191,7 +191,7 @@ protected:
         EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
     }
 
-    /* Runs a read, expects its completion; returns when that was written. */
+    /* Runs a read, and returns the time of its completion. */
     uint64_t read_at(uint64_t wr_id)
     {
         struct ibv_poll_cq_attr attr = {};

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How work ends that cannot be done: receivers that are not ready, peers that
- * do not answer or were killed, rights that do not suffice, queues that go
- * into error, and what is reported by async events. Statuses and events are
- * those of the InfiniBand specification, volume 1, chapters 9.7, 10.3.1 and
- * 11.6.
+ * Errors of work requests: receivers that are not ready, peers that do not
+ * answer or were killed, missing rights, queues in error, and async events.
+ * Statuses and events are those of the InfiniBand specification, volume 1,
+ * chapters 9.7, 10.3.1 and 11.6.
  */
 #include "verbs_peer.h"
 
@@ -14,7 +13,7 @@ class verbs_faults : public verbs_test {
 protected:
     static constexpr uint8_t rnr_forever = 7;
 
-    /* A sender whose peer is somebody else than it should be */
+    /* Sends with a wrong peer. */
     enum ibv_wc_status send_to(const struct ibv_qp_attr &attr, verbs_ep &a,
                                verbs_ep &b)
     {
@@ -29,7 +28,7 @@ protected:
         return status;
     }
 
-    /* What the receiver of a refused request sees */
+    /* Checks the receiver of a refused request. */
     void expect_responder_fails(verbs_ep &ep, enum ibv_event_type type)
     {
         struct ibv_async_event event = verbs_event(dev.ctx);
@@ -117,7 +116,7 @@ TEST_P(verbs_faults, retry_is_exceeded_to_a_port_that_is_not_there)
     verbs_ep a(dev), b(dev);
     struct ibv_qp_attr attr = a.attr(b.qp->qp_num);
 
-    if (dev.is_roce()) { /* found out earlier: its MAC is not known */
+    if (dev.is_roce()) { /* found earlier: its MAC is unknown */
         attr.ah_attr.grh.dgid.raw[15] ^= 0x55;
         EXPECT_THROW(a.connect(attr), std::runtime_error);
         EXPECT_EQ(EHOSTUNREACH, errno);
@@ -283,7 +282,8 @@ TEST_P(verbs_faults, receive_that_completes_in_error_is_no_event)
     EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
 }
 
-/* A sender of eight reads in one go, limited to `max`; its peer keeps 4. */
+/* A sender of eight reads in one doorbell, limited to `max`; its peer allows
+ * 4. */
 class verbs_reads : public verbs_faults {
 protected:
     enum ibv_wc_status run_eight(uint8_t max, unsigned flags)
@@ -337,8 +337,8 @@ TEST_P(verbs_faults, overrun_of_a_cq_is_an_event)
     EXPECT_EQ(pair.a.send_cq, event.element.cq);
 }
 
-/* Also those that had no part in it, and those whose receives it is for; a
- * peer's message brings what is too much. */
+/* Also queue pairs without a part in it, and those whose receives use the CQ; a
+ * peer's message causes the overrun. */
 TEST_P(verbs_faults, overrun_of_a_cq_fails_all_its_queue_pairs)
 {
     verbs_options sends, others;

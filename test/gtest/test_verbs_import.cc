@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A device that two programs share: one opens it, the other gets the descriptor,
- * by a message or as it was left open for it, and imports device, domain, region
- * and device memory (ibv_import_device(3) and what belongs to it). The other is
- * this program once more, started with the name of what it is to do.
+ * A device that two programs share: one opens it; the other gets the
+ * descriptor, by a message or by inheritance, and imports device, domain,
+ * region and device memory (ibv_import_device(3) and related functions). The
+ * other is this program again, started with the name of its task.
  */
 #include "verbs_peer.h"
 
@@ -17,7 +17,7 @@
 
 namespace {
 
-/* What one tells the other, besides the descriptor */
+/* Data for the other program, besides the descriptor */
 struct import_card {
     uint32_t pd = 0, mr = 0, dm = 0; /* handles */
     uint32_t key = 0, qpn = 0;
@@ -113,7 +113,7 @@ public:
     struct ibv_mr *mr;
 };
 
-/* Whether the region is gone, soon at the latest */
+/* Returns true if the region is destroyed, at once or soon. */
 bool import_loses(struct ibv_pd *pd, uint32_t handle)
 {
     return verbs_until([&] {
@@ -132,11 +132,11 @@ enum ibv_wc_status import_run(verbs_ep &ep, verbs_op op)
     return verbs_wait(ep.send_cq).status;
 }
 
-/* Bytes of the region of the card: a half each to read and to write. */
+/* Bytes of the card's region: one half to read, one to write */
 constexpr unsigned IMPORT_HALF = 8192;
 
-/* Each side of a message in the other program's region. It begins with 0x11 in
- * the first half and 0x22 in the second, and ends as check_messages() says. */
+/* Both sides of messages in the other program's region. Its halves begin with
+ * 0x11 and 0x22, and end as check_messages() expects. */
 void peer_messages(int sock)
 {
     import_card card;
@@ -157,12 +157,12 @@ void peer_messages(int sock)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.b.recv_cq).status);
     EXPECT_EQ(0x11, mine.addr[63]);
     EXPECT_EQ(0x33, mine.addr[64]);
-    /* from ours, in two pieces of which one is theirs */
+    /* from our memory, in two pieces, one of them theirs */
     EXPECT_EQ(IBV_WC_SUCCESS, import_run(
             pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(
                     (uintptr_t)mine.addr + 64, 100, mine.mr->lkey).local(
                     first, 28, key).remote(second, key)));
-    /* all of it is theirs, and longer than what it is carried in */
+    /* all of it theirs, and longer than one transfer carries */
     EXPECT_EQ(IBV_WC_SUCCESS, import_run(
             pair.a, verbs_op(IBV_WR_RDMA_WRITE).local(first, 5000, key).remote(
                     second + 128, key)));
@@ -176,7 +176,7 @@ void peer_messages(int sock)
                 other.a, verbs_op(IBV_WR_RDMA_WRITE).local(
                         second, IMPORT_HALF + 1, key).remote(first, key)));
     }
-    /* ours is theirs, too; and their queue pair sends to ours */
+    /* our key works there, too; and their queue pair sends to ours */
     import_tell(sock, {.key = mine.mr->rkey, .qpn = pair.b.qp->qp_num,
                        .addr = (uintptr_t)mine.addr});
     verbs_ep ep(shared.dev, shared.options);
@@ -232,7 +232,7 @@ void peer_destroys(int sock)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
-/* Only what the other has nothing in any more is destroyed. */
+/* Objects are destroyed only when the other program no longer uses them. */
 void import_frees(int sock, const char *why_not, std::function<int()> destroy)
 {
     EXPECT_EQ(EBUSY, destroy()) << why_not;
@@ -324,7 +324,7 @@ void peer_has_device_memory(int sock)
     EXPECT_EQ(0, ibv_free_dm(mine));
 }
 
-/* The descriptor is one that was open when this program started. */
+/* The descriptor was open when this program started. */
 void peer_inherits(int sock)
 {
     import_card card = import_hear(sock);
@@ -346,7 +346,7 @@ void peer_is_elsewhere(int sock)
     EXPECT_NE(std::string::npos, log.take().find("another fabric or node"));
 }
 
-/* Two threads come to ask at once: it is one device. */
+/* Two threads import at once: it is one device. */
 void peer_asks_in_threads(int sock)
 {
     import_card card;
@@ -399,7 +399,7 @@ void peer_owns(int sock)
     peer_wait_for_the_end(sock);
 }
 
-/* Closes what it has sent, and goes on. */
+/* Closes the descriptor that it has sent, and continues. */
 void peer_hands_over(int sock)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -414,7 +414,7 @@ void peer_hands_over(int sock)
         peer_meet(sock);
         EXPECT_EQ(0, ibv_memcpy_from_dm(&value, dm, 0, sizeof(value)));
         EXPECT_EQ(0x22u, value) << "written to by way of what was closed";
-        ibv_unimport_dm(dm); /* what libibverbs has of it */
+        ibv_unimport_dm(dm); /* frees libibverbs' own objects */
     }
 }
 
@@ -434,7 +434,7 @@ const std::map<std::string, void (*)(int)> import_peers = {
     {"hands_over", peer_hands_over},
 };
 
-/* This program, started anew */
+/* This program, started again */
 class import_program {
 public:
     explicit import_program(const char *what, const char *fabric = NULL)
@@ -515,7 +515,7 @@ protected:
                 .key = dst.mr->rkey, .addr = (uintptr_t)dst.addr};
     }
 
-    /* The peer destroys the object as soon as nothing of ours uses it. */
+    /* The peer destroys the object as soon as it is not in use here. */
     void expect_freed(import_program &peer, const import_card &given,
                       const std::function<int()> &destroy,
                       const std::function<int()> &end_use)
@@ -575,7 +575,8 @@ TEST_P(verbs_import, region_takes_atomics)
     EXPECT_EQ(0x1111111111111112u, *(uint64_t*)dst.addr);
 }
 
-/* Once, for both: what is left here is what libibverbs has of them. */
+/* Destroys the objects once, for both: only libibverbs' own objects are left
+ * here. */
 TEST_P(verbs_import, objects_are_destroyed_by_either)
 {
     struct ibv_alloc_dm_attr all = {128 << 10, 0, 0};
@@ -612,7 +613,7 @@ TEST_P(verbs_import, objects_are_destroyed_by_either)
     ibv_unimport_dm(dm);
 }
 
-/* Also if who uses it is killed. */
+/* Also if its user is killed */
 TEST_P(verbs_import, domain_is_busy_as_long_as_it_is_used)
 {
     struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
@@ -722,7 +723,7 @@ TEST_P(verbs_import, device_is_one_for_all_threads)
     EXPECT_EQ(0, peer.wait());
 }
 
-/* What it made is gone then; what was made here goes on. */
+/* Its objects are destroyed; objects of this process still work. */
 TEST_P(verbs_import, owner_may_be_killed)
 {
     import_program owner("owns");
@@ -744,7 +745,7 @@ TEST_P(verbs_import, owner_may_be_killed)
     strict_mem more(shared.dev.pd, ACCESS_ALL, 0x33);
 }
 
-/* The importer has it mapped still: it becomes nobody else's. */
+/* The importer still has it mapped: it is not allocated again. */
 TEST_P(verbs_import, device_memory_outlives_a_killed_owner)
 {
     import_program *owner = new import_program("owns");
@@ -815,7 +816,7 @@ TEST_P(verbs_import, region_of_a_forked_child_is_of_its_parents_domain)
 
 INSTANTIATE_TEST_SUITE_P(ib, verbs_import, testing::Values(0));
 
-/* Where address handles are objects of the kernel's */
+/* On RoCE address handles are objects of the kernel. */
 class verbs_import_roce : public verbs_import {
 };
 

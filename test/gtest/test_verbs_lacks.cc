@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A device that has less than it could (SOFTHCA_LACKS, SOFTHCA_LIMITS), and
- * memory that counts as locked (SOFTHCA_MEMLOCK): what is not there is neither
- * reported nor done, with the errors of the kernel's mlx5_ib.
+ * A device with fewer features (SOFTHCA_LACKS, SOFTHCA_LIMITS), and memory that
+ * counts as locked (SOFTHCA_MEMLOCK): missing features are neither reported nor
+ * available, with the errors of the kernel's mlx5_ib.
  */
 #include "tm_bench.h"
 
@@ -82,7 +82,7 @@ TEST_P(verbs_limits, of_tags)
 
 INSTANTIATE_TEST_SUITE_P(limits, verbs_limits, testing::Values(0));
 
-/* --- what is not there ---------------------------------------------------- */
+/* --- missing features ----------------------------------------------------- */
 
 class verbs_lacks : public testing::TestWithParam<int> {
 };
@@ -146,8 +146,8 @@ TEST_P(verbs_lacks, tag_matching)
     EXPECT_EQ(0, ibv_close_device(ctx));
 }
 
-/* Has a link, a subnet manager has not been there */
-/* What a thread domain has is a page with BlueFlame registers. */
+/* Has a link, but no subnet manager has configured it */
+/* A thread domain has a page with BlueFlame registers. */
 TEST_P(verbs_lacks, write_combining)
 {
     struct ibv_device **list     = ibv_get_device_list(NULL);
@@ -186,7 +186,7 @@ protected:
 
     verbs_memlock()
     {
-        set_limit(40 * page); /* src and dst have 8 of them */
+        set_limit(40 * page); /* src and dst have 8 pages */
         m_mem = (char*)mmap(NULL, 64 * page, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         HCA_CHECK_CALL(m_mem != MAP_FAILED);
@@ -208,7 +208,8 @@ protected:
         HCA_CHECK_CALL(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
     }
 
-    /* Whether CAP_IPC_LOCK is in use; a user who has it not does not get it */
+    /* Sets CAP_IPC_LOCK as effective or not; a user without it does not get
+     * it. */
     static void set_privileged(bool is_privileged)
     {
         struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3,
@@ -244,7 +245,7 @@ TEST_P(verbs_memlock, is_counted_in_pages)
 {
     struct ibv_mr *one, *all;
 
-    one = reg(page - 1, 2); /* lies in two */
+    one = reg(page - 1, 2); /* in two pages */
     ASSERT_NE(nullptr, one);
     EXPECT_EQ(nullptr, reg(0, 31 * page));
     EXPECT_EQ(ENOMEM, errno);
@@ -288,7 +289,8 @@ TEST_P(verbs_memlock, is_counted_for_umems)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
-/* can_do_mlock() of the kernel: whoever may lock nothing is not told how much */
+/* can_do_mlock() of the kernel: with a limit of 0 the error does not report the
+ * limit. */
 TEST_P(verbs_memlock, is_not_permitted_without_any)
 {
     set_limit(1);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Memory as peers reach it: regions of each kind, what changes them and what
- * they refuse, windows of both types and how they close, and the atomics with
- * masks. Part of the program of test_verbs_objects.cc.
+ * Memory as peers access it: regions of each kind, their changes and their
+ * errors, windows of both types and how they are closed, and masked atomics.
+ * Part of the program of test_verbs_objects.cc.
  */
 #include "no_descriptors.h"
 #include "verbs_bench.h"
@@ -105,7 +105,7 @@ TEST_P(verbs_memory, registration_refuses_what_cannot_be)
     }
 }
 
-/* Few pages and many, one of which is missing or may not be written */
+/* Few pages and many, one of them missing or read-only */
 static void check_each_page(struct ibv_pd *pd, size_t size)
 {
     uint8_t *mem      = (uint8_t*)mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -126,7 +126,7 @@ static void check_each_page(struct ibv_pd *pd, size_t size)
     munmap(mem, size);
 }
 
-/* ... and a kernel needs no descriptor to look at them. */
+/* The kernel needs no descriptor to check them. */
 TEST_P(verbs_memory, registration_looks_at_each_page)
 {
     for (size_t size : {262144, 262144 + 4096, 1 << 20}) {
@@ -136,7 +136,7 @@ TEST_P(verbs_memory, registration_looks_at_each_page)
     }
 }
 
-/* PROCMAP_QUERY is unknown to this thread from now on. */
+/* Makes PROCMAP_QUERY unknown to this thread from now on. */
 static void be_before_linux_6_11()
 {
     struct sock_filter filter[] = {
@@ -289,7 +289,7 @@ TEST_P(verbs_memory, prefetch_that_is_waited_for_needs_its_pages)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
-/* Linux does so from 5.12 on, and says it by netlink alone. */
+/* Linux does so since 5.12, and reports it only by netlink. */
 TEST_P(verbs_memory, fork_copies_registered_memory)
 {
     int go[2], status;
@@ -417,7 +417,7 @@ TEST_P(verbs_memory, device_memory_is_imported_beside_its_first_mapping)
     EXPECT_EQ(0, ibv_free_dm(dm));
 }
 
-/* 128 KiB, of which each piece takes pages; for all contexts together */
+/* 128 KiB in all contexts together; each piece uses whole pages */
 TEST_P(verbs_memory, device_memory_is_a_total)
 {
     struct ibv_alloc_dm_attr half = {64 << 10, 0, 0}, byte = {1, 0, 0};
@@ -581,8 +581,8 @@ TEST_P(verbs_windows, is_not_bound_to_a_region_without_the_right)
 /* Layouts: UCX, src/uct/ib/mlx5/ib_mlx5_hw.h and PRM, "extended atomics" */
 class verbs_masked : public verbs_memory {
 protected:
-    /* Runs one on dst; `words` are what its segment consists of. Results of 4
-     * bytes come in the order of the wire. */
+    /* Runs one on dst; `words` are the contents of its segment. Results of 4
+     * bytes are in wire order. */
     template<typename T>
     T masked(uint8_t opcode, const std::vector<T> &words)
     {

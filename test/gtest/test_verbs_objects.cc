@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The objects of verbs and what they are for: each is made with libibverbs as
- * a program would, used for a message, changed, and given back; what is in use
- * is busy, and what cannot be is refused with the error of the kernel's uverbs.
+ * The objects of verbs and their purpose: each is made with libibverbs as a
+ * program does, used for a message, changed, and destroyed. Objects in use are
+ * busy; invalid requests are refused with the errors of the kernel's uverbs.
  * Completion queues and memory have files of their own.
  */
 #include "tm_bench.h"
@@ -55,7 +55,7 @@ TEST_P(verbs_objects, parent_domain_with_thread_domain_carries_messages)
     EXPECT_EQ(0, ibv_dealloc_td(td));
 }
 
-/* Neither a command nor where its answer is to go faults in the driver. */
+/* A bad address of a command or of its answer does not fault in the driver. */
 TEST_P(verbs_objects, command_at_a_bad_address_is_refused)
 {
     alignas(8) char cmd[sizeof(struct ib_uverbs_ioctl_hdr) +
@@ -94,13 +94,13 @@ TEST_P(verbs_objects, contexts_do_not_see_each_other)
     attr.recv_cq         = cq;
     attr.qp_type         = IBV_QPT_RC;
     attr.cap.max_send_wr = 4;
-    /* its handle is that of something else here, or of nothing */
+    /* here its handle is that of another object, or of none */
     EXPECT_EQ(nullptr, ibv_create_qp(dev.pd, &attr));
     EXPECT_TRUE((errno == EINVAL) || (errno == ENOENT));
     EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* Its own way to a second descriptor of the device */
+/* Another descriptor of the device, in each possible way */
 int by_dup(int fd)
 {
     return dup(fd);
@@ -121,7 +121,7 @@ int by_fcntl_cloexec(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* With another one before it, which is none of the device's */
+/* With another descriptor before it, which is not the device's */
 int by_message(int fd)
 {
     char byte = 0, control[CMSG_SPACE(2 * sizeof(int))] = {};
@@ -188,7 +188,7 @@ TEST_P(verbs_objects, context_lives_as_long_as_a_duplicate)
     EXPECT_EQ(0, ibv_close_device(second));
 }
 
-/* Also one that the program has not asked anything of yet. */
+/* Also a context that the program has not used yet */
 TEST_P(verbs_objects, region_lives_as_long_as_a_duplicate)
 {
     for (int (*again)(int) : {by_dup, by_dup2, by_fcntl, by_fcntl_cloexec,
@@ -238,7 +238,7 @@ TEST_P(verbs_objects, what_is_in_use_is_busy)
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
 }
 
-/* A child that was forked, and what it does with what it inherited */
+/* Runs a function in a forked child, with the inherited objects. */
 template<typename F> int in_child(F run)
 {
     int status = -1;
@@ -291,7 +291,7 @@ TEST_P(verbs_objects, forked_child_registers_memory_by_what_it_inherited)
         }
         EXPECT_EQ(0, ibv_dereg_mr(mr));
         EXPECT_EQ(0, ibv_dealloc_pd(pd));
-        hca_device own; /* besides */
+        hca_device own; /* a device of its own */
         verbs_pair pair(own);
     }));
     EXPECT_EQ(IBV_WC_SUCCESS, write_to((uintptr_t)src.addr, key));
@@ -393,7 +393,7 @@ TEST_P(verbs_objects, srq_tells_once_when_it_runs_low)
     EXPECT_EQ(0, ibv_destroy_srq(options.srq));
 }
 
-/* mlx5_ib_create_srq() never looks at it */
+/* mlx5_ib_create_srq() does not check it */
 TEST_P(verbs_objects, srq_is_created_without_a_limit)
 {
     struct ibv_srq_init_attr init = {NULL, {16, 1, 8}};
@@ -426,7 +426,7 @@ TEST_P(verbs_objects, srq_refuses_what_it_cannot_be)
 
 /* --- XRC ------------------------------------------------------------------ */
 
-/* A domain of XRC that belongs to a file, opened in a context */
+/* An XRC domain of a file, opened in a context */
 class xrc_domain {
 public:
     xrc_domain(const hca_device &dev, int fd, int oflags)
@@ -462,7 +462,7 @@ struct ibv_srq *xrc_create_srq(const hca_device &dev, struct ibv_xrcd *xrcd,
     return ibv_create_srq_ex(dev.ctx, &attr);
 }
 
-/* A sender (domain NULL) or a receiver, in RESET */
+/* Creates a sender (domain NULL) or a receiver, in RESET. */
 struct ibv_qp *xrc_create_qp(const hca_device &dev, struct ibv_xrcd *xrcd,
                              struct ibv_cq *cq)
 {
@@ -545,8 +545,8 @@ TEST_P(verbs_objects, xrc_domain_of_a_file_is_shared_by_contexts)
 
 /* --- tags ----------------------------------------------------------------- */
 
-/* libmlx5's command queue pair has no global route, without which no kernel
- * connects it on RoCE; the queue by DEVX is there. */
+/* libmlx5's command queue pair has no global route, without which the kernel
+ * does not connect it on RoCE; with DEVX there is a queue. */
 TEST_P(verbs_objects, srq_with_tags_is_for_infiniband)
 {
     struct ibv_cq_ex *cq = tm_srq::create_cq(dev, {});
@@ -561,7 +561,7 @@ TEST_P(verbs_objects, srq_with_tags_is_for_infiniband)
     EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq))) << "something is left";
 }
 
-/* It is of no XRC domain: its number is none that a message could name. */
+/* It is in no XRC domain: no message can contain its number. */
 TEST_P(verbs_objects, srq_with_tags_takes_no_xrc_message)
 {
     if (dev.is_roce()) {

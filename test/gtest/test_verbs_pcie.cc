@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_PCIE: what crosses for simple requests, to the byte. Part of the program
- * of test_verbs_faults.cc.
+ * SOFTHCA_PCIE: PCIe traffic of simple requests, to the byte. Part of the
+ * program of test_verbs_faults.cc.
  */
 #include "verbs_bench.h"
 
@@ -37,7 +37,7 @@ protected:
         return counts;
     }
 
-    /* What has crossed since the last call */
+    /* Returns the traffic since the last call. */
     pcie_counts moved()
     {
         static const pcie_count none = {};
@@ -55,7 +55,7 @@ protected:
         return diff;
     }
 
-    /* Two in a row, as libmlx5 pushes none that is not alone */
+    /* Posts two in a row: libmlx5 pushes only single ones. */
     void post_two(verbs_op first, verbs_op second)
     {
         second.attach();
@@ -75,7 +75,8 @@ TEST_P(verbs_pcie, writes_are_read_and_written)
     EXPECT_EQ((pcie_counts{
                       {"wqe_read", {2, 96, 2}}, /* ctrl, raddr, data each */
                       {"mmio_write", {1, 8, 1}},
-                      {"wqe_wait", {1, 48, 1}}, /* the second comes with it */
+                      {"wqe_wait", {1, 48, 1}}, /* the second one comes with
+                                                 * it */
                       {"gather_read", {2, 208, 5}},
                       {"payload_write", {2, 208, 5}},
                       {"send_cqe_write", {1, 64, 1}}}),
@@ -136,7 +137,8 @@ TEST_P(verbs_pcie, reads_and_atomics_bring_results)
               moved());
 }
 
-/* ... in words of 8 bytes, of which the first rings as a doorbell does, or 16 */
+/* Pushed in words of 8 bytes, the first of which is like a doorbell, or of
+ * 16 */
 TEST_P(verbs_pcie, pushed_wqe_is_not_read)
 {
     for (unsigned width : {8, 16}) {
@@ -159,7 +161,8 @@ TEST_P(verbs_pcie, pushed_wqe_is_not_read)
     }
 }
 
-/* Receives of 16 bytes, four to a line, and a record that told of three of them */
+/* Receives of 16 bytes, four to a line, and a doorbell record that announced
+ * three of them */
 TEST_P(verbs_pcie, receives_are_read_by_the_line)
 {
     for (int i = 0; i < 3; i++) {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Messages in as many pieces as an indirect key has entries, on each side of
- * each operation, within a process and between two: the bytes are those of a
- * loop, those beside the pieces as they were.
+ * Messages with as many pieces as an indirect key has entries, on each side of
+ * each operation, within a process and between two. Bytes are compared with a
+ * loop's, and bytes beside the pieces must not change.
  */
 #include "pieces_bench.h"
 #include "tm_bench.h"
@@ -20,7 +20,7 @@ public:
     static constexpr unsigned counts[] = {65, 127, 128, 129, 255, 256, 257,
                                           1000, 4078, 10000};
 
-    /* With blocks of each count, from fresh memory */
+    /* With each number of blocks, from initial memory */
     void each(void (verbs_pieces::*body)())
     {
         for (unsigned count : counts) {
@@ -126,7 +126,7 @@ public:
         expect_scattered(blocks.length);
     }
 
-    /* A message that ends inside a block, from one inside another */
+    /* A message that starts and ends inside blocks */
     void part_of_a_list()
     {
         uint64_t skip    = blocks.length / 3, length = blocks.length / 2;
@@ -142,7 +142,7 @@ public:
         expect_all();
     }
 
-    /* A second list, of other blocks, and between two flat entries */
+    /* A second list of other blocks, between two flat entries */
     void list_to_list()
     {
         pieces_mem other(dev.pd, WIDE, 3);
@@ -183,14 +183,15 @@ TEST_P(verbs_pieces, recv_scatters) { each(&verbs_pieces::recv_scatters); }
 TEST_P(verbs_pieces, part_of_a_list) { each(&verbs_pieces::part_of_a_list); }
 TEST_P(verbs_pieces, list_to_list) { each(&verbs_pieces::list_to_list); }
 
-/* --- what is checked first ------------------------------------------------ */
+/* --- checked before any transfer ------------------------------------------ */
 
-/* Blocks of one byte, and what one of them is made */
+/* Blocks of one byte; one of them is made invalid */
 class verbs_bad_piece : public verbs_pieces {
 protected:
     static constexpr unsigned count = 4078;
 
-    /* A write of all of it, of which nothing may arrive */
+    /* Expects that a write of all of it is refused, and that no byte
+     * arrives. */
     void expect_refused(unsigned index, devx_klm bad)
     {
         std::vector<devx_klm> klms;
@@ -355,7 +356,7 @@ protected:
                 .other = &mr});
     }
 
-    /* Expects what lies at `from` */
+    /* Expects the data at `from`. */
     void expect_data(const uint8_t *from)
     {
         std::vector<uint8_t> data(from, from + blocks.length);
@@ -405,7 +406,7 @@ TEST_P(verbs_tagged_pieces, rendezvous)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(pair.a.recv_cq).status);
 }
 
-/* A region is not gone before the message that found it is done with it. */
+/* A region stays until a message that has found it is done with it. */
 TEST_P(verbs_pieces, region_below_a_list_is_taken_back_while_it_is_used)
 {
     pieces_mem from(dev.pd, FLAT, 1), to(dev.pd, WIDE, 2);
@@ -447,7 +448,7 @@ struct far_card {
 
 pieces_blocks far_blocks() { return pieces_blocks::random(10000, 11); }
 
-/* Takes one message into the list, and serves what is asked of its keys. */
+/* Receives one message into the list, and serves accesses to its keys. */
 void far_main(int fd)
 {
     hca_device dev;

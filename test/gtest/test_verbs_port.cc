@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Ports that go down and come up while programs run: who is told, what a
- * query says, and what passes meanwhile.
+ * Ports that go down and come up while programs run: events, queries, and
+ * messages meanwhile
  */
 #include "verbs_peer.h"
 
@@ -40,8 +40,8 @@ void listen(int fd)
     EXPECT_FALSE(verbs_readable(dev.ctx->async_fd, 0));
 }
 
-/* Two messages are lost: one that nobody repeats (its timeout is for ever) and
- * the first try of another, whose second finds the port up. */
+/* Two messages are lost: one without retries (its timeout is infinite), and the
+ * first try of another, whose second try finds the port up. */
 class verbs_port_change : public verbs_port {
 };
 
@@ -65,7 +65,7 @@ TEST_P(verbs_port_change, is_told_to_every_context)
         expect_event(other.ctx, IBV_EVENT_PORT_ERR);
         peer_meet(peer.fd);
         {
-            hca_device late; /* opens while it is down, hears of no change */
+            hca_device late; /* opened while it is down: no event */
 
             EXPECT_EQ(IBV_PORT_DOWN, state(late.ctx));
             EXPECT_FALSE(verbs_readable(late.ctx->async_fd, 0));
@@ -82,7 +82,7 @@ TEST_P(verbs_port_change, is_told_to_every_context)
 INSTANTIATE_TEST_SUITE_P(ib_change, verbs_port_change, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_change, verbs_port_change, testing::Values(0));
 
-/* The rule is about writes; the port is closed to everything. */
+/* The fault counts writes; a port that is down stops everything. */
 class verbs_port_down : public verbs_port {
 };
 
@@ -104,7 +104,7 @@ TEST_P(verbs_port_down, lets_nothing_pass)
 INSTANTIATE_TEST_SUITE_P(ib_down, verbs_port_down, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(roce_down, verbs_port_down, testing::Values(0));
 
-/* --- who keeps it down ---------------------------------------------------- */
+/* --- the process that has it down ----------------------------------------- */
 
 class verbs_port_kept : public verbs_port {
 };
@@ -137,7 +137,7 @@ TEST_P(verbs_port_kept, comes_up_when_who_keeps_it_down_is_killed)
     expect_event(dev.ctx, IBV_EVENT_PORT_ACTIVE);
 }
 
-/* On a fabric of which this process is not, so that nobody else notices */
+/* On a fabric without this process, so that nothing else is affected */
 void keep_down_elsewhere(int fd)
 {
     setenv("SOFTHCA_FABRIC", "elsewhere", 1);
@@ -168,7 +168,7 @@ TEST_P(verbs_port_kept, comes_up_for_those_who_came_later)
 
 INSTANTIATE_TEST_SUITE_P(ib_kept, verbs_port_kept, testing::Values(0));
 
-/* One message is lost, on the first device; the next ends that. */
+/* A message on the first device is lost; the next one ends the fault. */
 class verbs_port_two : public verbs_port {
 };
 
@@ -178,7 +178,7 @@ TEST_P(verbs_port_two, comes_up_though_another_device_sends_next)
     strict_mem mem(second.pd, ACCESS_ALL, 0);
     verbs_options options;
 
-    options.timeout = 0; /* is not repeated */
+    options.timeout = 0; /* not retried */
     verbs_pair lost(dev, options), next(second);
     ASSERT_EQ(0, write().post(lost.a.qp));
     expect_event(dev.ctx, IBV_EVENT_PORT_ERR);

@@ -1,8 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * SOFTHCA_ORDER=relaxed: writes to regions with relaxed ordering that are
- * acknowledged and come to memory later. The seed and the number of a message
- * tell which ones: each test sees that some were not there at once.
+ * SOFTHCA_ORDER=relaxed: writes to regions with relaxed ordering are
+ * acknowledged first and reach memory later. The seed and the number of a
+ * message decide which ones are late: each test checks that some were not in
+ * memory at once.
  */
 #include "streams_bench.h"
 #include "verbs_peer.h"
@@ -52,7 +53,7 @@ protected:
     }
 
     /* Writes 64 bytes of `value` to `raddr`, which is `addr` in memory. Returns
-     * true if they are not there when the write is acknowledged. */
+     * true if they are not in memory when the write is acknowledged. */
     bool put(const void *raddr, uint32_t rkey, const uint8_t *addr,
              uint8_t value)
     {
@@ -66,8 +67,8 @@ protected:
         return put(to.addr + at, to.mr->rkey, to.addr + at, value);
     }
 
-    /* Posts something behind writes that are late. Returns how many of them are
-     * not there when it has completed. */
+    /* Posts an operation after late writes. Returns how many of them are not in
+     * memory when it has completed. */
     template<typename F> unsigned count(F post, unsigned puts = PUTS)
     {
         unsigned late = 0;
@@ -80,13 +81,13 @@ protected:
         return late;
     }
 
-    /* A read of other bytes from the same target */
+    /* Reads other bytes from the same target. */
     void push()
     {
         m_bench.post_good(read(m_mem.addr + 8192, m_mem.mr->rkey));
     }
 
-    /* Puts `value` until it is late */
+    /* Puts `value` until a write is late. */
     void put_late(const strict_mem &to, size_t at, uint8_t value)
     {
         unsigned tries = 0;
@@ -183,7 +184,8 @@ TEST_P(verbs_posted, umr_pushes)
     }, 16));
 }
 
-/* Its completion tells nothing, and that of another relaxed write neither. */
+/* Its completion does not imply that the data is in memory, nor does that of
+ * another relaxed write. */
 TEST_P(verbs_posted, completions_do_not_push)
 {
     EXPECT_GT(count([&] {
@@ -194,7 +196,7 @@ TEST_P(verbs_posted, completions_do_not_push)
     }), PUTS / 4);
 }
 
-/* One that is too long to be kept is behind those that are. */
+/* A write that is too long to be delayed comes after delayed ones. */
 TEST_P(verbs_posted, long_write_pushes)
 {
     const size_t length = 65536 + 64;
@@ -216,8 +218,8 @@ TEST_P(verbs_posted, long_write_pushes)
     EXPECT_EQ(0, ibv_dereg_mr(source));
 }
 
-/* Of what is kept the last one comes first: the write to the key that is gone
- * is over when the one before it is there. */
+/* The last delayed write is executed first: the write by a destroyed key has
+ * ended when the one before it is in memory. */
 TEST_P(verbs_posted, nothing_comes_to_a_key_that_is_gone)
 {
     unsigned late = 0;
@@ -238,7 +240,7 @@ TEST_P(verbs_posted, nothing_comes_to_a_key_that_is_gone)
     EXPECT_GT(late, 0u);
 }
 
-/* A key that keeps its number and leads elsewhere */
+/* A key that keeps its number but gets other memory */
 TEST_P(verbs_posted, nothing_comes_to_where_a_key_leads_later)
 {
     unsigned late = 0;
@@ -282,7 +284,7 @@ TEST_P(verbs_posted, destroyed_queue_pair_has_written)
     EXPECT_TRUE(is_there(m_mem.addr, 1));
 }
 
-/* The answer tells what is wrong with a write. */
+/* The answer reports an error of a write. */
 TEST_P(verbs_posted, write_beyond_the_region_fails)
 {
     for (unsigned i = 0; (i < 8) && !HasFailure(); i++) {
@@ -358,7 +360,7 @@ struct posted_end {
         peer_connect(fd, ep, card);
     }
 
-    /* Writes of 64 bytes to the other, all acknowledged */
+    /* Writes 64 bytes each to the other, all acknowledged. */
     void put(uint8_t value = 1, size_t end = size)
     {
         memset(mem.addr, value, end);
@@ -369,7 +371,7 @@ struct posted_end {
         }
     }
 
-    /* Reads the first bytes of the other, which pushes what was written */
+    /* Reads the first bytes of the other, which flushes the writes before. */
     bool has(uint8_t value)
     {
         EXPECT_EQ(0, verbs_op(IBV_WR_RDMA_READ).local(back, 64)
@@ -384,8 +386,8 @@ struct posted_end {
     peer_card  card;
 };
 
-/* Ends the process in a fork(), where the device's timers rest. Registered
- * before the device's own handler, which therefore has run by then. */
+/* Ends the process in a fork(), during which the device's timers do not run.
+ * Registered before the device's own handler, which has run by then. */
 bool ends_in_fork;
 const int end_handler = pthread_atfork([] {
     if (ends_in_fork) {
@@ -409,8 +411,8 @@ TEST_P(verbs_posted_process, exit_leaves_nothing_behind)
               std::vector<uint8_t>(end.mem.addr, end.mem.addr + end.size));
 }
 
-/* A child of fork() has a copy of what is kept, in every second round. It is
- * the parent's to write. */
+/* A child of fork() has a copy of the delayed writes, in every second round.
+ * Only the parent may execute them. */
 TEST_P(verbs_posted_process, child_writes_nothing)
 {
     peer_process peer([](int fd) {
@@ -441,8 +443,8 @@ TEST_P(verbs_posted_process, child_writes_nothing)
     close(fds[1]);
 }
 
-/* No more than 32 writes of a queue are kept (hca_posted.h). All of these are
- * in one doorbell: half of them would be. */
+/* At most 32 writes of a queue are delayed (hca_posted.h). All of these are in
+ * one doorbell: half of them would be delayed. */
 TEST_P(verbs_posted_process, few_are_late)
 {
     constexpr unsigned puts = 128, most = 32;
@@ -468,7 +470,7 @@ TEST_P(verbs_posted_process, few_are_late)
     }));
 }
 
-/* The data of a target that is dead are dropped, without a word. */
+/* The data for a dead target is dropped, without a message. */
 TEST_P(verbs_posted_process, target_may_die)
 {
     peer_process peer([](int fd) {

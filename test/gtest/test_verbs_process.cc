@@ -29,7 +29,8 @@ class verbs_process : public verbs_test {
 
 /* --- cancellation --------------------------------------------------------- */
 
-/* Posting is no cancellation point, nor is what the control path does. */
+/* Posting is no cancellation point, and neither are calls of the control
+ * path. */
 TEST_P(verbs_process, cancelled_thread_leaves_the_device_in_order)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(dev.ctx);
@@ -145,7 +146,7 @@ public:
         struct sigaction ignore = {};
 
         timer_delete(m_timer);
-        ignore.sa_handler = SIG_IGN; /* drops one that is pending */
+        ignore.sa_handler = SIG_IGN; /* drops a pending one */
         sigaction(SIGALRM, &ignore, NULL);
         sigaction(SIGALRM, &m_saved, NULL);
     }
@@ -243,7 +244,7 @@ void send_without_descriptors(int fd)
                      .remote(card.addr, card.rkey);
 
     peer_connect(fd, ep, card);
-    HCA_CHECK_CALL(write.post(ep.qp) == 0); /* makes the two known */
+    HCA_CHECK_CALL(write.post(ep.qp) == 0); /* opens the connection */
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     {
         no_descriptors fill(0);
@@ -251,8 +252,8 @@ void send_without_descriptors(int fd)
         HCA_CHECK_CALL(op.post(ep.qp) == 0);
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     }
-    peer_meet(fd); /* the other looks ... */
-    peer_meet(fd); /* ... and has seen */
+    peer_meet(fd); /* the other process is checking */
+    peer_meet(fd); /* it has checked */
     HCA_CHECK_CALL(op.post(ep.qp) == 0);
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(ep.send_cq).status);
     peer_meet(fd);
@@ -276,7 +277,7 @@ TEST_P(verbs_process, event_that_was_not_written_comes_with_the_next)
             ASSERT_EQ(0, verbs_recv(ep.qp, dst, 64, wr_id));
         }
         ASSERT_EQ(0, ibv_req_notify_cq(ep.recv_cq, 0));
-        peer_meet(peer.fd); /* it sends from now on */
+        peer_meet(peer.fd); /* it now sends */
         peer_meet(peer.fd);
         EXPECT_FALSE(verbs_readable(channel->fd, 0));
         EXPECT_NE(std::string::npos, log.take().find("no event gets through"));
@@ -290,7 +291,7 @@ TEST_P(verbs_process, event_that_was_not_written_comes_with_the_next)
     EXPECT_EQ(0, ibv_destroy_comp_channel(channel));
 }
 
-/* Has a device, closes what it does not know, has another one. */
+/* Opens a device, closes all unknown descriptors, opens another device. */
 void close_everything(int fd)
 {
     {
@@ -332,12 +333,13 @@ TEST_P(verbs_process, closing_everything_leaves_the_device_its_own)
     EXPECT_EQ(0, peer.wait());
 }
 
-/* It is the program's then. */
+/* The descriptor then belongs to the program. */
 void replace_a_descriptor(int socket)
 {
     int fd = socket;
 
-    hca_device *dev = new hca_device; /* for ever: it is not usable any more */
+    hca_device *dev = new hca_device; /* never freed: it is not usable any
+                                       * more */
     do {
         ++fd;
         ASSERT_LT(fd, 256);
@@ -352,10 +354,12 @@ TEST_P(verbs_process, descriptor_of_the_device_can_be_replaced)
     EXPECT_EQ(0, peer_process(replace_a_descriptor).wait());
 }
 
-/* The program closes the device by a system call, and a file has the number. */
+/* The program closes the device by a system call, and a file gets its
+ * number. */
 void reuse_the_number(int)
 {
-    hca_device *dev = new hca_device; /* for ever: it is not usable any more */
+    hca_device *dev = new hca_device; /* never freed: it is not usable any
+                                       * more */
     int fd = dev->ctx->cmd_fd, file = open("/proc/self/exe", O_RDONLY), bytes;
     struct stat is, st = {}, at = {};
     struct statx x = {};
@@ -380,7 +384,8 @@ TEST_P(verbs_process, number_of_a_closed_device_can_be_a_files)
 
 void close_a_range(int)
 {
-    hca_device *dev = new hca_device; /* for ever: it is not usable any more */
+    hca_device *dev = new hca_device; /* never freed: it is not usable any
+                                       * more */
     unsigned fd     = dev->ctx->cmd_fd;
     const auto command_errno = [=] {
         EXPECT_EQ(-1, ioctl(fd, RDMA_VERBS_IOCTL, NULL));
@@ -400,7 +405,7 @@ TEST_P(verbs_process, range_of_descriptors_is_closed_or_not)
     EXPECT_EQ(0, peer_process(close_a_range).wait());
 }
 
-/* The least time of one call, of many. */
+/* Returns the minimum time of a call. */
 template<typename F> double least_ns(F call)
 {
     using clock  = std::chrono::steady_clock;
@@ -416,7 +421,7 @@ template<typename F> double least_ns(F call)
     return least;
 }
 
-/* Not all numbers that there may be are looked at for each. */
+/* A call does not check all possible numbers. */
 TEST_P(verbs_process, descriptor_is_received_in_no_time)
 {
     int sockets[2];

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * Layouts by UMR of very many pieces: rows of 8 bytes, rows of rows, rows over
- * a long list; within a process and to a peer. The bytes are those of a loop,
- * and those between the rows as they were.
+ * a long list; within a process and to a peer. Bytes are compared with a
+ * loop's, and bytes between the rows must not change.
  */
 #include "no_descriptors.h"
 #include "pieces_bench.h"
@@ -33,7 +33,7 @@ protected:
                 STRIDE - ROW);
     }
 
-    /* What went to the rows, or came from them */
+    /* Compares the rows, and checks that other bytes are those of `was`. */
     void expect_rows(const std::vector<uint8_t> &was)
     {
         for (size_t i = 0; i < SIZE; i++) {
@@ -80,7 +80,7 @@ TEST_P(verbs_rows, two_mib_in_rows_of_eight_bytes)
     expect_rows(was);
 }
 
-/* The end of the last row is what does not lie in the region. */
+/* Only the end of the last row is outside the region. */
 TEST_P(verbs_rows, nothing_is_written_if_the_last_row_is_out_of_bounds)
 {
     const std::vector<uint8_t> was = wide.bytes;
@@ -98,7 +98,7 @@ TEST_P(verbs_rows, nothing_is_written_if_the_last_row_is_out_of_bounds)
               go(IBV_WR_RDMA_WRITE, false, key.rkey(), LENGTH - ROW));
 }
 
-/* Planes of rows: the inner key's space is what the outer one has rows of. */
+/* Planes of rows: the outer key has rows of the inner key's space. */
 TEST_P(verbs_rows, rows_of_rows)
 {
     constexpr uint32_t planes = 1024, bytes = 64;
@@ -112,7 +112,8 @@ TEST_P(verbs_rows, rows_of_rows)
     EXPECT_EQ(IBV_WC_SUCCESS, go(IBV_WR_RDMA_WRITE, false, outer.rkey(),
                                  planes * bytes));
     for (size_t i = 0; i < SIZE; i++) {
-        size_t in    = i / STRIDE * ROW + i % STRIDE; /* of the inner key */
+        size_t in    = i / STRIDE * ROW + i % STRIDE; /* offset in the inner
+                                                       * key */
         size_t plane = in / (LENGTH / planes), at = in % (LENGTH / planes);
         bool is_hit  = (i % STRIDE < ROW) && (at < bytes);
 
@@ -121,7 +122,7 @@ TEST_P(verbs_rows, rows_of_rows)
     }
 }
 
-/* Each row begins somewhere in the list. */
+/* Each row begins at another place in the list. */
 TEST_P(verbs_rows, rows_over_a_long_list)
 {
     pieces_blocks blocks = pieces_blocks::random(4000, 4);
@@ -141,7 +142,7 @@ TEST_P(verbs_rows, rows_over_a_long_list)
     }
 }
 
-/* Of this process, device included: no other one's are in it. */
+/* Returns the CPU time of this process, which includes its device. */
 double processor_seconds()
 {
     timespec now;
@@ -151,8 +152,8 @@ double processor_seconds()
 }
 
 /* Time is proportional to the rows, not to their product with the entries: less
- * than thirty times that of the list itself, which was hundreds once. The best of
- * several is compared, in turns: other processes take caches, not only time. */
+ * than thirty times that of the list itself. The best of several runs, in turn:
+ * other processes use caches, too. */
 TEST_P(verbs_rows, time_of_rows_over_a_long_list)
 {
     pieces_blocks blocks = pieces_blocks::random(60000, 4);
@@ -204,7 +205,7 @@ void far_rows(int fd)
     peer_meet(fd);
 }
 
-/* It is forked before the device is opened. */
+/* Forked before the device is opened */
 struct far_process {
     peer_process peer{far_rows};
 };
@@ -322,7 +323,8 @@ protected:
         EXPECT_EQ(0, peer.wait());
     }
 
-    /* Bytes of rows of the peer, whose memory is as the image, to rows here */
+    /* Reads bytes of the peer's rows, whose memory equals the image, to rows
+     * here. */
     void read_part(unsigned far, const rows_shape &near)
     {
         const rows_shape &from = SHAPES[far];
@@ -344,7 +346,7 @@ protected:
         ASSERT_TRUE(want == mem.bytes);
     }
 
-    /* Bytes of rows here to the peer's memory, which is read back */
+    /* Writes bytes of rows here to the peer's memory, and reads them back. */
     void write_part(const rows_shape &near)
     {
         size_t has    = near.count() * near.bytes;
@@ -394,8 +396,8 @@ TEST_P(verbs_far_shapes, parts_of_rows_are_written)
     }
 }
 
-/* Invalidates a key in the midst of a message to it, until that has failed. The
- * message begins with the rows, thrice, and ends with one byte. */
+/* Invalidates a key during a message to it, until that has failed. The message
+ * consists of the rows, three times, and one byte. */
 void far_inval(int fd)
 {
     hca_device dev;
@@ -470,8 +472,8 @@ TEST_P(verbs_far_inval, message_ends_when_its_key_is_invalidated)
 
 constexpr size_t FAR_LENGTH = 64 << 20;
 
-/* Writes to a key, as many bytes as it is told, until it is told 0: of rows, so
- * that it takes many calls of the system. */
+/* Writes by a key, as many bytes as the parent requests, until it requests 0.
+ * The bytes are in rows, so that the copy takes many system calls. */
 void far_writer(int fd)
 {
     constexpr uint32_t row = 2048;
@@ -529,7 +531,7 @@ protected:
         peer_meet(peer.fd);
     }
 
-    /* @return whether it stopped between the first byte and the last */
+    /* @return true if it stopped between the first byte and the last */
     bool stop_within(volatile uint8_t *first, volatile uint8_t *last)
     {
         while (*first != 0x11) {
@@ -546,8 +548,8 @@ protected:
         }
     }
 
-    /* Has it write to a key until it is stopped in the midst of that. The queue
-     * pair has failed then, or not; another one is for another message. */
+    /* Makes the peer write by a key until it is stopped during that. The queue
+     * pair may have failed then; another one is for another message. */
     void stop_in_the_midst(std::unique_ptr<verbs_ep> &ep, uint32_t rkey,
                            uint64_t addr, uint8_t *first, uint8_t *last,
                            uint64_t length)
@@ -566,7 +568,7 @@ protected:
         FAIL() << "it was always too late";
     }
 
-    /* The message ends one way or the other, and so does the peer. */
+    /* Lets the message complete or fail, and the peer end. */
     void end_peer()
     {
         verbs_ep ep(dev);
@@ -577,7 +579,8 @@ protected:
         EXPECT_EQ(0, peer.wait());
     }
 
-    /* A region of its own, rows in it, and a peer that is stopped within */
+    /* A region of its own, rows in it, and a peer that is stopped while it
+     * walks them */
     struct stopped_walk {
         explicit stopped_walk(verbs_stopped *test) :
             mr(ibv_reg_mr(test->dev.pd, test->wide.bytes.data(), SIZE,
@@ -599,7 +602,7 @@ protected:
         std::unique_ptr<verbs_ep> ep;
     };
 
-    /* ... and memory of its own, that is written to in one piece */
+    /* The same with memory of its own that is written in one piece */
     struct stopped_write {
         explicit stopped_write(verbs_stopped *test) :
             to(FAR_LENGTH), mr(ibv_reg_mr(test->dev.pd, to.data(), FAR_LENGTH,
@@ -616,7 +619,7 @@ protected:
     };
 };
 
-/* It may go on to write to it at any time. */
+/* It may continue to write to the region at any time. */
 TEST_P(verbs_stopped, walker_keeps_the_region)
 {
     stopped_walk walk(this);
@@ -636,8 +639,8 @@ TEST_P(verbs_stopped, walker_keeps_the_region)
     EXPECT_TRUE(was == wide.bytes) << "written to after it was deregistered";
 }
 
-/* Of the key that it names itself, not for long: that is of no use then, and
- * what it leads to is not either. */
+/* A key that it names itself is kept for a limited time; then it is unusable,
+ * and so is the key that it leads to. */
 TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
 {
     hca_log_reader log;
@@ -651,7 +654,7 @@ TEST_P(verbs_stopped, walker_does_not_keep_its_key_for_ever)
     EXPECT_EQ(0, ibv_dereg_mr(walk.mr));
 }
 
-/* A window that is given back is not bound any more, however long that takes. */
+/* A deallocated window cannot be bound any more, however long that takes. */
 TEST_P(verbs_stopped, window_is_not_bound_while_it_goes)
 {
     std::vector<uint8_t> to(FAR_LENGTH);
@@ -690,7 +693,7 @@ TEST_P(verbs_stopped, window_is_not_bound_while_it_goes)
     EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
-/* Who owns the queue pair that it writes to does not wait for it. */
+/* The owner of the queue pair that it writes to does not wait for it. */
 TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
 {
     struct ibv_qp_attr attr      = {};
@@ -709,7 +712,7 @@ TEST_P(verbs_stopped, writer_does_not_keep_the_queue_pair)
     EXPECT_EQ(0, ibv_dereg_mr(far.mr));
 }
 
-/* Not even with no descriptor left to ask /proc with. */
+/* Not even without a free descriptor for /proc */
 TEST_P(verbs_stopped, writer_is_found_out_without_descriptors)
 {
     stopped_write far(this);
@@ -726,8 +729,8 @@ TEST_P(verbs_stopped, writer_is_found_out_without_descriptors)
     EXPECT_EQ(0, ibv_dereg_mr(far.mr));
 }
 
-/* The overrun of its CQ, which is told all the same, passes such a queue pair
- * by. */
+/* The overrun of its CQ is reported, but does not wait for such a queue
+ * pair. */
 TEST_P(verbs_stopped, writer_does_not_keep_who_overruns)
 {
     stopped_write far(this);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Streams of a DC initiator: each in order, none held up by another's peer,
- * completions in the order of the queue, errors that are one stream's only, as
- * many as were asked for, and made good again. mlx5dv_create_qp(3),
+ * Streams of a DC initiator: each is in order, none waits for another's peer,
+ * completions are in the order of the queue, errors are one stream's only, up
+ * to the requested number, and can be reset. mlx5dv_create_qp(3),
  * mlx5dv_wr_post(3), mlx5dv_dci_stream_id_reset(3).
  */
 #include "streams_bench.h"
@@ -23,7 +23,7 @@ protected:
         dci.write(stream, to.qp->qp_num, src, dst.mr->rkey, dst.addr);
     }
 
-    /* From memory that the QP may not touch */
+    /* Sends from memory to which the QP has no access. */
     void send_bad(streams_dci &dci, uint16_t stream, const streams_target &to)
     {
         dci.send(stream, to, 0, m_foreign);
@@ -66,7 +66,7 @@ protected:
     strict_mem m_foreign{m_pd.pd, ACCESS_ALL, 0x44};
 };
 
-/* --- what there is -------------------------------------------------------- */
+/* --- attributes ----------------------------------------------------------- */
 
 TEST_P(verbs_streams, limits_are_reported_and_kept)
 {
@@ -125,7 +125,7 @@ TEST_P(verbs_streams, one_that_waits_holds_up_no_other)
     dci.expect(4);
 }
 
-/* 2^1 of them wait: a third has to, whomever it is for. */
+/* 2^1 of them wait: a third has to wait for these, for any target. */
 TEST_P(verbs_streams, no_more_wait_than_were_asked_for)
 {
     streams_target slow(dev, dst), other(dev, dst);
@@ -164,7 +164,7 @@ TEST_P(verbs_streams, of_one_at_a_time_is_as_none)
     dci.expect(1);
 }
 
-/* Many times around, with few completions asked for and now and then a stream
+/* Many times around the ring, with few completions, and sometimes with a stream
  * that waits across the end of the ring */
 TEST_P(verbs_streams, ring_goes_around)
 {
@@ -237,7 +237,8 @@ TEST_P(verbs_streams, mailbox_of_a_reset_may_be_longer_than_its_layout)
     EXPECT_EQ(0, dci.reset_stream(in, out));
 }
 
-/* What a peer refuses, and one that is gone: other streams go on meanwhile. */
+/* A request that the peer refuses, and a peer that is gone: other streams
+ * continue meanwhile. */
 TEST_P(verbs_streams, error_may_be_the_peers)
 {
     streams_target a(dev, dst), gone(dev, dst);
@@ -266,7 +267,8 @@ TEST_P(verbs_streams, error_may_be_the_peers)
     dci.expect(6);
 }
 
-/* 2^1 are: the initiator is in error, and as new after RESET. */
+/* More than 2^1 streams: the initiator is in error, and works again after
+ * RESET. */
 TEST_P(verbs_streams, too_many_errors_are_that_of_all)
 {
     streams_target slow(dev, dst);
@@ -296,7 +298,7 @@ TEST_P(verbs_streams, too_many_errors_are_that_of_all)
     dci.expect(7);
 }
 
-/* Of 2^0 the first is one too many. */
+/* With 2^0 the first error is one too many. */
 TEST_P(verbs_streams, first_error_is_that_of_all)
 {
     streams_target a(dev, dst);
@@ -309,7 +311,7 @@ TEST_P(verbs_streams, first_error_is_that_of_all)
     dci.expect(1, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A request that makes no sense is nobody's. */
+/* A malformed request belongs to no stream. */
 TEST_P(verbs_streams, bad_format_is_an_error_of_all)
 {
     streams_target slow(dev, dst);
@@ -327,7 +329,8 @@ TEST_P(verbs_streams, bad_format_is_an_error_of_all)
     EXPECT_EQ(IBV_QPS_ERR, dci.state());
 }
 
-/* The program ends it while some wait and others are done behind them. */
+/* The initiator is destroyed while some requests wait and others after them are
+ * done. */
 TEST_P(verbs_streams, what_waits_is_flushed_in_order)
 {
     streams_target slow(dev, dst), other(dev, dst);
@@ -349,7 +352,7 @@ TEST_P(verbs_streams, what_waits_is_flushed_in_order)
     EXPECT_TRUE(verbs_is_empty(dci.cq));
 }
 
-/* --- without -------------------------------------------------------------- */
+/* --- without streams ------------------------------------------------------ */
 
 TEST_P(verbs_streams, not_for_all)
 {
@@ -364,7 +367,7 @@ TEST_P(verbs_streams, not_for_all)
     EXPECT_EQ(IBV_QPS_ERR, dci.state());
 }
 
-/* A firmware that stops at the first error, as some do */
+/* Firmware that stops at the first error, as some does */
 class verbs_streams_few : public verbs_streams {
 };
 
@@ -386,7 +389,7 @@ TEST_P(verbs_streams_none, are_refused)
     EXPECT_FALSE(can_create(0, 0));
 }
 
-/* --- late ----------------------------------------------------------------- */
+/* --- a late device -------------------------------------------------------- */
 
 class verbs_streams_late : public verbs_streams {
 protected:
@@ -404,9 +407,9 @@ protected:
     }
 };
 
-/* A NOP waits for nothing, but with a fence; then for other streams, too, as
+/* A NOP waits for nothing, except with a fence; then also for other streams, as
  * completions are in the order of the queue. Attempts in which the device was
- * faster than we are prove nothing. */
+ * faster than the test prove nothing. */
 TEST_P(verbs_streams_late, nop_completes_before_reads_that_it_does_not_wait_for)
 {
     streams_target a(dev, dst);
@@ -439,7 +442,7 @@ TEST_P(verbs_streams_late, nop_completes_before_reads_that_it_does_not_wait_for)
     }
 }
 
-/* Two results of one stream that find no memory are one error of it. */
+/* Two results of one stream without memory are one error of it. */
 TEST_P(verbs_streams_late, error_is_of_what_is_behind_it)
 {
     strict_mem gone(dev.pd, ACCESS_ALL, 0);
@@ -461,7 +464,7 @@ TEST_P(verbs_streams_late, error_is_of_what_is_behind_it)
     EXPECT_EQ(IBV_QPS_RTS, dci.state());
 }
 
-/* A stream in which two requests fail counts once. */
+/* A stream with two failed requests counts once. */
 TEST_P(verbs_streams_late, stream_is_in_error_once)
 {
     strict_mem gone(dev.pd, ACCESS_ALL, 0);
@@ -481,7 +484,7 @@ TEST_P(verbs_streams_late, stream_is_in_error_once)
     dci.expect(2);
 }
 
-/* More results find no memory than streams may be in error. */
+/* More results without memory than streams may be in error */
 TEST_P(verbs_streams_late, errors_of_a_queue_in_error_count_no_more)
 {
     const unsigned reads = 16;
@@ -515,8 +518,8 @@ protected:
                   flags);
     }
 
-    /* Of each pair of writes, on these streams, whether the first one came
-     * last */
+    /* Returns for each pair of writes, on these streams, if the first one came
+     * last. */
     std::string writes(uint16_t first, uint16_t second)
     {
         std::string order;
@@ -535,7 +538,7 @@ protected:
         return order;
     }
 
-    /* Two streams may both wait, and go on in their order. */
+    /* Two streams may both wait, and continue in order. */
     static void expect_some(const std::string &order)
     {
         size_t count = std::count(order.begin(), order.end(), 'x');
@@ -555,7 +558,8 @@ TEST_P(verbs_streams_order, writes_change_places)
     expect_some(writes(1, 2));
 }
 
-/* Many of one stream and others between them: each is executed once. */
+/* Many requests of one stream with others between them: each is executed
+ * once. */
 TEST_P(verbs_streams_order, each_is_executed_once)
 {
     const unsigned each = 5, rounds = 200;
@@ -581,7 +585,7 @@ TEST_P(verbs_streams_order, each_is_executed_once)
     EXPECT_EQ(rounds * (each / 2), *(uint64_t*)m_far.addr);
 }
 
-/* A read that a fence is behind has fetched before that is executed. */
+/* A read before a fence has its data before later requests are executed. */
 TEST_P(verbs_streams_order, fence_holds_behind_a_read)
 {
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -597,8 +601,8 @@ TEST_P(verbs_streams_order, fence_holds_behind_a_read)
     }
 }
 
-/* One that fails of a pair is told of in its turn, and what is behind it in its
- * stream is flushed, although it was executed. */
+/* The failed one of a pair is reported in order. Later requests of its stream
+ * are flushed, although they were executed. */
 TEST_P(verbs_streams_order, error_comes_in_its_turn)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -619,7 +623,7 @@ TEST_P(verbs_streams_order, error_comes_in_its_turn)
     }
 }
 
-/* A held WQE goes with its queue. */
+/* A held WQE is removed with its queue. */
 TEST_P(verbs_streams_order, queue_ends_with_what_is_held)
 {
     for (unsigned i = 0; i < 50; i++) {
@@ -640,7 +644,7 @@ class verbs_streams_process : public testing::TestWithParam<int> {};
 
 constexpr unsigned ROUND = 16;
 
-/* Sends rounds of messages, until the queue pair of the other is in error. */
+/* Sends rounds of messages until the other's queue pair is in error. */
 void send_rounds(int fd)
 {
     hca_device dev;
@@ -659,7 +663,7 @@ void send_rounds(int fd)
     }
 }
 
-/* It is the sender that puts the initiator in error, whose streams are in the
+/* The sender puts the initiator in error; the initiator's streams are in the
  * memory of another process. */
 TEST_P(verbs_streams_process, sender_overruns_the_queue_of_an_initiator)
 {

@@ -19,7 +19,8 @@ verbs_options tm_ep(const tm_srq &tm)
     return options;
 }
 
-/* Without a send queue of its own: the device reads through it */
+/* Creates a queue pair without a send queue of its own: the device reads
+ * through it. */
 verbs_options tm_rndv_ep(const tm_srq &tm)
 {
     verbs_options options = tm_ep(tm);
@@ -30,7 +31,7 @@ verbs_options tm_rndv_ep(const tm_srq &tm)
 
 class verbs_tm : public verbs_test {
 protected:
-    /* Sends the message from `src`. @return how it ended */
+    /* Sends the message from `src`. @return status of the completion */
     enum ibv_wc_status send(verbs_ep &ep, const tm_msg &msg,
                             enum ibv_wr_opcode opcode = IBV_WR_SEND,
                             uint32_t imm = 0)
@@ -56,7 +57,8 @@ protected:
         EXPECT_TRUE(tm.holds(slot, msg.data(), length));
     }
 
-    /* What is added after this matches nothing until it is told of. */
+    /* Sends an unexpected message: entries added after it match nothing until
+     * it is counted. */
     void send_unexpected(unsigned slot, uint64_t tag)
     {
         tm.recv(slot);
@@ -112,7 +114,7 @@ TEST_P(verbs_tm, gives_what_matches_nothing_to_a_receive)
     expect_eager(1, 0, 5);
 }
 
-/* Of a message without a tag only the first byte is the device's; the end of a
+/* The device uses only the first byte of a message without a tag; the end of a
  * rendezvous is for the program. Neither is unexpected. */
 TEST_P(verbs_tm, matches_no_message_without_a_tag)
 {
@@ -172,8 +174,8 @@ TEST_P(verbs_tm, tells_of_a_match_before_the_data_of_several_packets)
     EXPECT_TRUE(tm.holds(0, msg.data(), length));
 }
 
-/* m1 is unexpected; its buffer, posted by a program that has not seen it, must
- * not get m2. What was posted before m1 came still matches. */
+/* m1 is unexpected; a buffer for it, posted by a program that has not polled
+ * it, must not get m2. Buffers posted before m1 arrived still match. */
 TEST_P(verbs_tm, matches_nothing_new_until_the_program_is_in_step)
 {
     tm.add({.wr_id = 1, .tag = 1});
@@ -204,8 +206,8 @@ TEST_P(verbs_tm, is_in_step_by_an_add)
     }
 }
 
-/* A count that goes back, or is ahead of the messages, is the program's fault:
- * it is told so, and nothing matches until it is right. */
+/* A count that decreases, or exceeds the messages, is the program's error: it
+ * is reported, and nothing matches until the count is right. */
 TEST_P(verbs_tm, says_that_a_count_is_wrong)
 {
     hca_log_reader log;
@@ -253,7 +255,7 @@ TEST_P(verbs_tm, cannot_remove_what_has_matched)
     EXPECT_EQ(IBV_WC_TM_ERR, wc.status);
 }
 
-/* All entries, time and again, out of order */
+/* All entries, repeatedly, out of order */
 TEST_P(verbs_tm, goes_on_with_a_list_that_was_full)
 {
     tm_srq::op more = {.tag = 99};
@@ -272,7 +274,7 @@ TEST_P(verbs_tm, goes_on_with_a_list_that_was_full)
     }
 }
 
-/* The buffer stays: the next that fits has it. */
+/* The buffer stays: the next message that fits gets it. */
 TEST_P(verbs_tm, refuses_a_message_that_is_too_long)
 {
     hca_log_reader log;
@@ -291,7 +293,7 @@ TEST_P(verbs_tm, refuses_a_message_that_is_too_long)
     expect_eager(1, 0, 5, 63);
 }
 
-/* The match has been told of: the buffer is the program's again, without the
+/* The match was reported: the buffer belongs to the program again, without the
  * data. */
 TEST_P(verbs_tm, gives_back_a_buffer_whose_memory_went_away)
 {
@@ -316,8 +318,8 @@ TEST_P(verbs_tm, takes_an_empty_message)
     }
 }
 
-/* A message that invalidates a key does so once it has a receive, tagged or
- * not: before, its sender tries again. */
+/* A message that invalidates a key does so when it has a receive, tagged or
+ * not; until then its sender retries. */
 class verbs_tm_window : public verbs_tm {
 protected:
     verbs_tm_window()
@@ -336,7 +338,7 @@ protected:
                     IBV_WR_SEND_WITH_INV, be32toh(key));
     }
 
-    /* One that is still open is not bound again. */
+    /* A window that is still open cannot be bound again. */
     enum ibv_wc_status bind(uint32_t new_key)
     {
         verbs_op op(IBV_WR_BIND_MW);
@@ -379,7 +381,7 @@ TEST_P(verbs_tm_window, is_closed_by_a_match)
 
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_window, testing::Values(0));
 
-/* One for which there is no receive is not counted: the sender tries again. */
+/* A message without a receive is not counted: the sender retries. */
 TEST_P(verbs_tm, counts_no_message_that_found_no_receive)
 {
     EXPECT_EQ(IBV_WC_RNR_RETRY_EXC_ERR, eager(5));
@@ -396,7 +398,7 @@ TEST_P(verbs_tm, takes_pieces_from_all_over)
     tm_msg msg(IBV_TMH_EAGER, 5, 64, 5 ^ 0xaa);
     verbs_op op(IBV_WR_SEND);
 
-    /* of the header, and behind it */
+    /* of the header, and of the rest */
     memcpy(src.addr, msg.bytes.data(), 10);
     memcpy(src.addr + 1000, msg.bytes.data() + 10, 30);
     memcpy(src.addr + 2000, msg.bytes.data() + 40, 40);
@@ -430,7 +432,7 @@ TEST_P(verbs_tm, is_made_of_what_there_can_be)
     }
 }
 
-/* What a NIC has no counters for: the log tells, when the queue is queried. */
+/* Events without a counter on a NIC: logged when the queue is queried */
 class verbs_tm_counts : public verbs_tm {
 };
 
@@ -479,7 +481,7 @@ protected:
         return tm_rndv(op, 5, m_data.addr + 1, m_data.mr->rkey, length);
     }
 
-    /* Of LENGTH bytes at tag 5, with something of the program's behind it */
+    /* A request for LENGTH bytes at tag 5, followed by data of the program */
     enum ibv_wc_status request(verbs_ep &ep, const tm_rndv &msg)
     {
         memset(src.addr, 0x77, 64);
@@ -492,7 +494,7 @@ protected:
         return request(rndv.a, headers(IBV_TMH_RNDV));
     }
 
-    /* The receive of the FIN */
+    /* Posts the receive of the FIN. */
     void recv_fin()
     {
         EXPECT_EQ(0, verbs_recv(rndv.a.qp, dst, 64));
@@ -566,7 +568,7 @@ TEST_P(verbs_tm_rndv, gives_an_unexpected_request_to_a_receive)
             << "it is counted";
 }
 
-/* The program has to get it: the request lies in the buffer. */
+/* The program has to fetch it: the request is in the buffer. */
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
 {
     tm_rndv msg = headers(IBV_TMH_RNDV);
@@ -582,7 +584,7 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_does_not_fit)
     EXPECT_TRUE(tm.is_empty());
 }
 
-/* So it is if the queue pair has a send queue, which a program may use. */
+/* The same if the queue pair has a send queue, which a program may use */
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_it_has_no_queue_for)
 {
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
@@ -590,7 +592,7 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_it_has_no_queue_for)
     EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, tm.wait().status);
 }
 
-/* ... and is refused where not even that fits. */
+/* It is refused if not even the request fits. */
 TEST_P(verbs_tm_rndv, needs_a_buffer_for_its_headers)
 {
     tm.add({.wr_id = 1, .tag = 5, .length = 63});
@@ -609,7 +611,7 @@ TEST_P(verbs_tm_rndv, fetches_nothing_if_there_is_nothing)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(rndv.a.recv_cq).status);
 }
 
-/* Both ends go into error, and the buffer is the program's again. */
+/* Both ends go into error, and the buffer belongs to the program again. */
 TEST_P(verbs_tm_rndv, cannot_fetch_by_a_key_that_is_none)
 {
     tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
@@ -625,8 +627,8 @@ TEST_P(verbs_tm_rndv, cannot_fetch_by_a_key_that_is_none)
     EXPECT_EQ(IBV_EVENT_QP_ACCESS_ERR, verbs_event(dev.ctx).event_type);
 }
 
-/* The data is there; the FIN waits for a receive, for ever if need be, and
- * nobody waits for that: the second one goes the same way meanwhile. */
+/* The data has arrived; the FIN waits for a receive, without limit, and blocks
+ * nothing: the second one does the same meanwhile. */
 TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
 {
     verbs_options patient = tm_rndv_ep(tm);
@@ -648,8 +650,8 @@ TEST_P(verbs_tm_rndv, waits_for_a_receive_of_the_fin)
     EXPECT_EQ(IBV_QPS_RTS, other.b.state());
 }
 
-/* ... unless its queue pair has an end to its patience: both of them, and with
- * it the FIN, which the sender then takes from its own queue pair's state. */
+/* With limited retries of its queue pair both fail, and with them the FIN,
+ * whose loss the sender sees by the state of its own queue pair. */
 TEST_P(verbs_tm_rndv, gives_up_on_the_fin_as_its_queue_pair_does)
 {
     verbs_options short_tempered = tm_rndv_ep(tm);
@@ -666,8 +668,8 @@ TEST_P(verbs_tm_rndv, gives_up_on_the_fin_as_its_queue_pair_does)
     EXPECT_TRUE(tm.is_empty());
 }
 
-/* A request that finds neither an entry nor a receive: it is tried again, and
- * matches what has been added by then. */
+/* A request without an entry or a receive is retried, and matches an entry that
+ * was added meanwhile. */
 TEST_P(verbs_tm_rndv, waits_for_an_entry)
 {
     verbs_options patient;
@@ -715,8 +717,8 @@ TEST_P(verbs_tm_rndv, goes_on_when_its_queue_pair_does)
     EXPECT_EQ(1u, wc.wr_id);
 }
 
-/* What a queue pair had begun ends with its reset: not through the connection
- * that it has after that. */
+/* Operations of a queue pair end with its reset, and do not use its next
+ * connection. */
 TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
 {
     constexpr int SOME_RNR_TIMES = 100; /* ms; one is 10 us */
@@ -743,7 +745,7 @@ TEST_P(verbs_tm_rndv, is_none_of_the_next_connection)
     EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(second.recv_cq).status);
 }
 
-/* There is an end to how many the device has under way. */
+/* The number of rendezvous in progress is limited. */
 constexpr unsigned MAX_RNDV = 64;
 
 TEST_P(verbs_tm_rndv, leaves_to_the_program_what_is_too_much)
@@ -769,13 +771,13 @@ TEST_P(verbs_tm_rndv, leaves_to_the_program_what_is_too_much)
             EXPECT_EQ(IBV_WC_TM_RNDV_INCOMPLETE, wc.status);
         }
     }
-    for (unsigned i = 0; i < MAX_RNDV; i++) { /* they wait for that */
+    for (unsigned i = 0; i < MAX_RNDV; i++) { /* they wait for it */
         EXPECT_EQ(0, verbs_recv(other.a.qp, dst, 64));
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(other.a.recv_cq).status);
     }
 }
 
-/* A program's signal handler may send whatever the program is in, be it the
+/* A program's signal handler may send at any time, also within the
  * allocator. */
 verbs_op *tm_alarm_op;
 struct ibv_qp *tm_alarm_qp;
@@ -807,7 +809,8 @@ TEST_P(verbs_tm_rndv, may_be_asked_for_in_a_signal_handler)
         tm.add({.wr_id = 1, .tag = 5, .length = LENGTH});
         setitimer(ITIMER_REAL, &soon, NULL);
         while (tm_alarms == turn) {
-            void *volatile memory = malloc(3000); /* of no thread's cache */
+            void *volatile memory = malloc(3000); /* not from a thread's
+                                                   * cache */
             free(memory);
         }
         EXPECT_EQ(IBV_WC_SUCCESS, verbs_wait(rndv.a.send_cq).status);
@@ -822,7 +825,7 @@ INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(late, verbs_tm_rndv, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(scatter, verbs_tm_rndv, testing::Values(0));
 
-/* The answer to the first FIN is lost, while there is a second request. */
+/* The answer to the first FIN is lost while there is a second request. */
 class verbs_tm_lost : public verbs_tm_rndv {
 };
 
@@ -870,8 +873,8 @@ INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_dc, testing::Values(0));
 
 /* --- data in the completion ----------------------------------------------- */
 
-/* What fits goes there, and libmlx5 to the buffer with it: of a tagged buffer
- * with the larger entries only. */
+/* Short data is in the completion, and libmlx5 copies it to the buffer; for a
+ * tagged buffer only with larger entries. */
 class verbs_tm_cqe : public verbs_test {
 };
 
@@ -904,7 +907,7 @@ TEST_P(verbs_tm_cqe, may_hold_the_data)
     }
 }
 
-/* So does a request of a rendezvous that is left to the program. */
+/* The same for a rendezvous request that is left to the program */
 TEST_P(verbs_tm_cqe, may_hold_a_request)
 {
     tm_options options;
@@ -983,7 +986,7 @@ TEST_P(verbs_tm_process, sends_to_tagged_buffers)
     }
     EXPECT_EQ(TM_MATCH, tm.wait().flags);
     EXPECT_EQ(8192u, tm.wait().byte_len);
-    for (unsigned i = 8; i < NUM_PEER_MSGS; i++) { /* the others are over */
+    for (unsigned i = 8; i < NUM_PEER_MSGS; i++) { /* the others have ended */
         EXPECT_TRUE(tm.holds(i, tm_msg(IBV_TMH_EAGER, i, i * 64).data(),
                              i * 64));
     }
@@ -998,7 +1001,7 @@ INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_process, testing::Values(0));
 /* Copying it takes much longer than to see that it has begun. */
 constexpr uint32_t LONG = 64u << 20;
 
-/* Of its own pages, which nobody has touched */
+/* Pages of its own, not yet accessed */
 class long_mem {
 public:
     explicit long_mem(struct ibv_pd *pd)
@@ -1057,8 +1060,8 @@ void rndv_sender(int fd)
 
 class verbs_tm_killed : public testing::TestWithParam<int> {
 protected:
-    /* The first completion is there, and the sender is dead. @return when it
-     * was killed */
+    /* Waits for the first completion, and kills the sender. @return the time of
+     * the kill */
     uint64_t kill_after_match(peer_process &peer)
     {
         EXPECT_EQ(TM_MATCH, tm.wait().flags);
@@ -1068,7 +1071,7 @@ protected:
         return now;
     }
 
-    /* @return false if all of the message had come */
+    /* @return false if the whole message had arrived */
     bool is_cut(verbs_ep &ep)
     {
         peer_process peer(long_sender);
@@ -1089,7 +1092,7 @@ protected:
         EXPECT_TRUE(tm.is_empty());
     }
 
-    /* All of the entries */
+    /* Checks that all entries are free. */
     void expect_free()
     {
         for (unsigned i = 0; i < 15; i++) {
@@ -1102,7 +1105,7 @@ protected:
     long_mem   big{dev.pd};
 };
 
-/* No packet comes any more, which nobody tells the queue pair: the buffer is
+/* No further packet arrives, which the queue pair cannot know: the buffer is
  * outstanding until its program puts that in error. */
 TEST_P(verbs_tm_killed, in_the_middle_of_a_message)
 {
@@ -1124,7 +1127,8 @@ TEST_P(verbs_tm_killed, in_the_middle_of_a_message)
     FAIL() << "no sender was killed in time";
 }
 
-/* ... and for ever if it resets that, in error or not later. */
+/* A reset of the queue pair leaves the buffer outstanding forever; a later
+ * error does not return it. */
 TEST_P(verbs_tm_killed, and_the_queue_pair_is_reset)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -1146,15 +1150,15 @@ TEST_P(verbs_tm_killed, and_the_queue_pair_is_reset)
 
 INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_killed, testing::Values(0));
 
-/* A late device begins to fetch when the sender is dead. */
+/* A late device starts to fetch when the sender is dead. */
 using verbs_tm_killed_rndv = verbs_tm_killed;
 
-/* The read is not answered, and its retries run out: not earlier. */
+/* The read is not answered, and fails after its retries, not before. */
 TEST_P(verbs_tm_killed_rndv, before_its_data_is_fetched)
 {
     verbs_options patient = tm_rndv_ep(tm);
 
-    patient.timeout = 14; /* 67 ms, and one more try */
+    patient.timeout = 14; /* 67 ms, and another try */
     for (unsigned i = 0; i < 20; i++) {
         peer_process peer(rndv_sender);
         verbs_ep ep(dev, patient);
@@ -1181,7 +1185,7 @@ INSTANTIATE_TEST_SUITE_P(slow, verbs_tm_killed_rndv, testing::Values(0));
 
 constexpr unsigned NUM_TO_DIE = 4;
 
-/* Has entries for as many, and says that all of them have matched. */
+/* Appends entries for as many, and reports that all of them have matched. */
 void rndv_receiver(int fd)
 {
     hca_device dev;
@@ -1204,7 +1208,7 @@ void rndv_receiver(int fd)
 
 class verbs_tm_dead_receiver : public verbs_tm_rndv {
 protected:
-    /* So many requests, as many of them at a time as there is room for */
+    /* Sends `count` requests, as many at a time as there is room for. */
     void send_requests(verbs_ep &ep, unsigned count)
     {
         constexpr unsigned ROOM = 32;
@@ -1221,7 +1225,7 @@ protected:
         }
     }
 
-    /* The device has room for as many as ever. */
+    /* Checks that the device has room for as many as before. */
     void expect_room()
     {
         tm_options options;
@@ -1249,7 +1253,7 @@ protected:
 };
 
 /* Before its device has fetched anything, or when the FINs wait for receives:
- * none comes, and nothing of it stays. */
+ * none arrives, and nothing remains. */
 TEST_P(verbs_tm_dead_receiver, leaves_nothing_behind)
 {
     hca_log_reader log;
@@ -1293,8 +1297,8 @@ void long_rndv_sender(int fd)
 
 class verbs_tm_stopped : public testing::TestWithParam<int> {
 protected:
-    /* A message that matches no tag has come to a receive, and its sender keeps
-     * the list: it is stopped when the kernel has moved the bytes. */
+    /* A message without a matching tag has reached a receive, and its sender
+     * holds the list: it is stopped when the kernel has moved the bytes. */
     void stop_sender()
     {
         stop_in_time(long_sender, [&] {
@@ -1309,7 +1313,7 @@ protected:
         }, [] { });
     }
 
-    /* The data of a rendezvous, which has matched */
+    /* The data of a rendezvous that has matched */
     void stop_rndv_sender()
     {
         stop_in_time(long_rndv_sender, [&] {
@@ -1317,7 +1321,7 @@ protected:
         }, [&] { EXPECT_EQ(TM_MATCH, tm->wait().flags); });
     }
 
-    /* If it was too late, another one. */
+    /* Repeats with another sender if it was stopped too late. */
     template<typename Before, typename After>
     void stop_in_time(void (*main)(int fd), Before before, After after)
     {
@@ -1359,8 +1363,8 @@ protected:
     std::unique_ptr<peer_process> peer;
 };
 
-/* What others send is not answered; what its owner asks for waits, or fails.
- * When it goes on, all is as before. */
+/* Messages of others are not answered; calls of the owner wait, or fail. When
+ * it continues, everything works as before. */
 TEST_P(verbs_tm_stopped, keeps_nobody)
 {
     struct ibv_srq_attr attr = {};
@@ -1391,7 +1395,7 @@ TEST_P(verbs_tm_stopped, keeps_nobody)
     ep.reset();
 }
 
-/* They go without it; what it does when it goes on is of no consequence. */
+/* Calls continue without it; its later actions have no effect. */
 TEST_P(verbs_tm_stopped, is_left_behind)
 {
     hca_log_reader log;
@@ -1406,8 +1410,8 @@ TEST_P(verbs_tm_stopped, is_left_behind)
     EXPECT_EQ(1, ::write(peer->fd, "", 1)) << "it is there, and reads";
 }
 
-/* One that is killed then uses no key any more, though nobody here had to do with
- * its process before. */
+/* After it is killed it uses no key any more, though this process had no
+ * connection to it before. */
 TEST_P(verbs_tm_stopped, is_killed)
 {
     hca_log_reader log;
@@ -1418,7 +1422,7 @@ TEST_P(verbs_tm_stopped, is_killed)
     EXPECT_EQ(std::string::npos, log.take().find("that does not go on"));
 }
 
-/* It keeps the queue pair that it reads for, too. */
+/* It also holds the queue pair that it reads for. */
 TEST_P(verbs_tm_stopped, keeps_not_who_awaits_a_rendezvous)
 {
     struct ibv_qp_attr attr      = {};
@@ -1437,13 +1441,13 @@ INSTANTIATE_TEST_SUITE_P(plain, verbs_tm_stopped, testing::Values(0));
 
 using verbs_tm_stopped_deaf = verbs_tm_stopped;
 
-/* The reads of a rendezvous get no answer, and their tries end meanwhile. */
+/* The reads of a rendezvous get no answer, and their retries end meanwhile. */
 TEST_P(verbs_tm_stopped_deaf, keeps_no_buffer_for_ever)
 {
     verbs_options patient = tm_rndv_ep(*tm);
     unsigned canceled     = 0;
 
-    patient.timeout = 17; /* 537 ms, and one more try */
+    patient.timeout = 17; /* 537 ms, and another try */
     verbs_pair other(dev, {}, patient);
     strict_mem data(dev.pd, ACCESS_ALL, 0);
     tm_rndv rndv(IBV_TMH_RNDV, 7, data.addr, data.mr->rkey, 4096);
@@ -1458,7 +1462,7 @@ TEST_P(verbs_tm_stopped_deaf, keeps_no_buffer_for_ever)
     EXPECT_TRUE(verbs_until([&] { return other.b.state() == IBV_QPS_ERR; }));
     EXPECT_TRUE(tm->is_empty());
     go_on();
-    for (unsigned i = 0; i < 2; i++) { /* the message, too */
+    for (unsigned i = 0; i < 2; i++) { /* also the message */
         canceled += (tm->wait().status == IBV_WC_TM_RNDV_INCOMPLETE) ? 1 : 0;
     }
     EXPECT_EQ(1u, canceled);

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Layouts of keys by UMR, as libmlx5's builders post them: what the device
- * gathers and scatters through such a key, against a plain loop, and when a key
- * has a layout and when it has none.
+ * Layouts of keys by UMR, as libmlx5's builders post them: data that the device
+ * gathers and scatters through such a key, compared with a plain loop, and keys
+ * with and without a layout
  */
 #include "tm_bench.h"
 #include "umr_bench.h"
@@ -83,7 +83,7 @@ TEST_P(verbs_umr, list_of_ranges)
     EXPECT_EQ(0x22, dst.addr[51]);
 }
 
-/* As many as a WQE takes; at each place of the ring, so that it wraps, too */
+/* As many as a WQE holds; at each place of the ring, so that it wraps, too */
 TEST_P(verbs_umr, longest_list_at_the_end_of_the_ring)
 {
     constexpr unsigned entries = 52;
@@ -133,7 +133,7 @@ TEST_P(verbs_umr, translations_in_memory)
               pair.raw(umr_wqe_by_reference(many.lkey(), entries * 2,
                                             list.size(), src.addr + 4096,
                                             src.mr->lkey)));
-    memset(src.addr + 4096, 0, 4096); /* the key has them */
+    memset(src.addr + 4096, 0, 4096); /* the key has its own copy */
     ASSERT_EQ(IBV_WC_SUCCESS, write_through(many.rkey(), 56));
     for (unsigned i = 0; i < entries * 8; i++) {
         EXPECT_EQ(((i >= 28 * 8) && (i % 8 < 2)) ? 0x11 : 0x22, dst.addr[i])
@@ -141,7 +141,7 @@ TEST_P(verbs_umr, translations_in_memory)
     }
 }
 
-/* As many as a message may have pieces, and more than are read at once */
+/* The maximum number of pieces of a message, and more than are read at once */
 TEST_P(verbs_umr, thousands_of_translations)
 {
     constexpr unsigned entries = 10000;
@@ -206,9 +206,9 @@ TEST_P(verbs_umr, space_begins_where_the_umr_says)
               write_through(key.rkey(), 0x7fff12345679));
 }
 
-/* Addresses that no memory has: what is outside is refused by the responder and
- * by the requester's own side, also where the sum goes beyond 64 bits. A UMR that
- * does not say where the space begins leaves it. */
+/* Non-canonical start addresses: accesses outside the space are refused by the
+ * responder and by the requester itself, also where the sum exceeds 64 bits. A
+ * UMR without a start address does not change it. */
 TEST_P(verbs_umr, space_begins_where_no_memory_is)
 {
     for (uint64_t start : {0x40dcfff000000000ul, ~0ul - 127, 1ul << 63}) {
@@ -248,7 +248,7 @@ TEST_P(verbs_umr, keys_lead_through_each_other_to_a_depth)
     }
 }
 
-/* --- which keys there are ------------------------------------------------- */
+/* --- states of keys ------------------------------------------------------- */
 
 TEST_P(verbs_umr, key_without_a_layout_leads_nowhere)
 {
@@ -265,7 +265,7 @@ TEST_P(verbs_umr, layout_after_invalidation)
     expect_matrix(dst, 0x22);
 }
 
-/* libmlx5 does not ask for a key that is free. */
+/* libmlx5 does not require a key that is free. */
 TEST_P(verbs_umr, layout_over_another)
 {
     ASSERT_EQ(IBV_WC_SUCCESS, pair.set(key, all_of(src)));
@@ -292,7 +292,7 @@ TEST_P(verbs_umr, layout_that_another_change_leaves)
     expect_matrix(dst, 0x22);
 }
 
-/* libmlx5 puts a small fence behind a UMR (fm_cache of its mlx5_qp). */
+/* libmlx5 puts a small fence after a UMR (fm_cache of its mlx5_qp). */
 TEST_P(verbs_umr, layout_and_its_use_in_one_doorbell)
 {
     umr_layout layout = matrix(dst);
@@ -355,7 +355,7 @@ TEST_P(verbs_umr, peer_invalidates_what_allows_it)
     }
 }
 
-/* What is posted behind a message that waits has not happened. */
+/* Requests after a message that waits have not been executed. */
 TEST_P(verbs_umr, key_is_as_it_was_until_the_umr_is_executed)
 {
     umr_layout layout = matrix(dst);
@@ -379,7 +379,7 @@ TEST_P(verbs_umr, key_is_as_it_was_until_the_umr_is_executed)
     EXPECT_EQ(0x11, dst.addr[8]);
 }
 
-/* A message moves the bytes of one layout, or none. */
+/* A message moves the bytes of one layout only, or none. */
 TEST_P(verbs_umr, layout_changes_while_it_is_used)
 {
     constexpr unsigned blocks = 16, bytes = 4, stride = 12, far = 4096;
@@ -477,7 +477,7 @@ TEST_P(verbs_umr, receive_of_an_srq)
     EXPECT_EQ(0, ibv_destroy_srq(srq));
 }
 
-/* libmlx5 makes its list on InfiniBand only. */
+/* libmlx5 creates its list on InfiniBand only. */
 class verbs_umr_ib : public verbs_umr {
 };
 
@@ -587,7 +587,7 @@ TEST_P(verbs_umr_peer, rows_of_one_process_to_rows_of_another)
     EXPECT_EQ(0, peer.wait());
 }
 
-/* --- any layout ----------------------------------------------------------- */
+/* --- random layouts ------------------------------------------------------- */
 
 /* Layouts whose blocks do not overlap, over one piece of memory */
 class umr_random {
@@ -623,8 +623,8 @@ private:
         return layout;
     }
 
-    /* Blocks of a row that lie in each other's holes, or each in an area of
-     * its own */
+    /* Blocks of a row that are in each other's gaps, or each in an area of its
+     * own */
     umr_layout rows(const strict_mem &mem)
     {
         const unsigned entries = 1 + below(8);
@@ -701,7 +701,7 @@ private:
 
 class verbs_umr_any : public verbs_umr {
 protected:
-    /* `length` bytes from byte `from` of a to byte `to` of b */
+    /* Moves `length` bytes from byte `from` of a to byte `to` of b. */
     void move(unsigned how, umr_side &a, size_t from, umr_side &b, size_t to,
               uint32_t length)
     {
