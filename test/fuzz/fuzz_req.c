@@ -65,8 +65,8 @@ uint64_t fuzz_ring_addr(void)
     }
 }
 
-/* Handles that were given out, by type: most requests name one of these. Some
- * will have been destroyed. */
+/* Handles that were returned, by type. Most requests name one of them; some
+ * objects have been destroyed since. */
 #define FUZZ_HANDLES 8
 
 static uint32_t fuzz_handles[64][FUZZ_HANDLES];
