@@ -54,7 +54,7 @@ static int info_other_ucx(const struct info_args *args,
     if (args->why) {
         info_verdict_print(verdict, NULL, NULL, args->json, stdout);
     } else {
-        fprintf(stderr, "dcx_info: %s\nmend it with: %s\n", verdict->reason,
+        fprintf(stderr, "dcx_info: %s\nto fix it: %s\n", verdict->reason,
                 verdict->mend);
     }
     return INFO_BAD;

@@ -33,7 +33,7 @@ static void info_verdict_json(const struct info_verdict *verdict,
     info_json_member(out, "lane", lane, false);
     info_json_member(out, "sockaddr", sockaddr, false);
     info_json_member(out, "reason", verdict->reason, false);
-    info_json_member(out, "mend", verdict->mend, true);
+    info_json_member(out, "fix", verdict->mend, true);
     fputs("}\n", out);
 }
 
@@ -43,7 +43,7 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
     if (json) {
         info_verdict_json(verdict, lane, sockaddr, out);
     } else if (verdict->reason[0] != '\0') {
-        fprintf(out, "UCX does not use dcx: %s\nmend it with: %s\n",
+        fprintf(out, "UCX does not use dcx: %s\nto fix it: %s\n",
                 verdict->reason, verdict->mend);
     } else {
         fprintf(out, "UCX uses %s\n", lane);
