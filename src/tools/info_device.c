@@ -415,7 +415,9 @@ static void info_no_access(struct info_device *dev)
     if ((fd < 0) && (errno == EACCES)) {
         info_row_found(row, "no");
         if (info_row_bad(dev->part, row, "no right to open %s", path)) {
-            info_part_mend(dev->part, "chmod a+rw %s", path);
+            info_part_mend(dev->part, "ask the administrator for the right to "
+                           "read and write %s (in a container: --device)",
+                           path);
         }
         return;
     }

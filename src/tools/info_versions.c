@@ -160,7 +160,8 @@ void info_versions_ucx(struct info_verdict *verdict)
                    "UCX %s, %.250s", version, path);
         prefix = info_prefix(path);
         if ((prefix == NULL) && info_is_packaged()) {
-            info_mend(verdict, "install the package dcx for UCX %s", version);
+            info_mend(verdict, "ask the administrator for the package dcx for "
+                      "UCX %s", version);
         } else if (prefix == NULL) {
             info_mend(verdict, "contrib/quickstart");
         } else {

@@ -89,7 +89,8 @@ static void info_no_device(const struct info_report *report,
     if (info_has_kernel_device(name, sizeof(name))) {
         info_blame(verdict, "%s is there, but no program can open it: the "
                    "kernel's module ib_uverbs is not loaded", name);
-        info_mend(verdict, "modprobe ib_uverbs");
+        info_mend(verdict, "ask the administrator to load ib_uverbs (modprobe "
+                  "ib_uverbs)");
         return;
     }
     if (info_preloaded("libsofthca.so", path, sizeof(path))) {
@@ -98,13 +99,14 @@ static void info_no_device(const struct info_report *report,
     }
     info_blame(verdict, "this machine has no RDMA device");
     if (info_has_idle_nic()) {
-        info_mend(verdict, "modprobe mlx5_ib");
+        info_mend(verdict, "ask the administrator to load mlx5_ib (modprobe "
+                  "mlx5_ib)");
     } else {
         info_mend(verdict, "dcx-run --soft COMMAND");
     }
 }
 
-/* Puts a port up: "mlx5_0:1" */
+/* Names the link of a port that is down: "mlx5_0:1" */
 static void info_mend_link(struct info_verdict *verdict, const char *name)
 {
     int length = strcspn(name, ":");
@@ -116,10 +118,11 @@ static void info_mend_link(struct info_verdict *verdict, const char *name)
              name, name + length + 1);
     file = fopen(path, "r");
     if ((file != NULL) && (fscanf(file, "%63s", netdev) == 1)) {
-        info_mend(verdict, "ip link set up dev %s", netdev);
+        info_mend(verdict, "ask the administrator to bring up %s (ip link set "
+                  "up dev %s)", netdev, netdev);
     } else {
-        info_mend(verdict, "ibportstate -C %.*s -D 0 %s enable", length, name,
-                  name + length + 1);
+        info_mend(verdict, "ask the administrator to look at the cable and the "
+                  "switch of %s", name);
     }
     if (file != NULL) {
         fclose(file);
@@ -190,7 +193,8 @@ static void info_no_plugin(const struct info_report *report,
             info_mend(verdict, "unset DCX_PLUGIN");
         } else {
             info_mend(verdict, "%s", info_is_packaged() ?
-                      "install the package dcx again" : "make install");
+                      "ask the administrator to install the package dcx again" :
+                      "make install");
         }
     }
 }
