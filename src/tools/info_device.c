@@ -15,12 +15,14 @@
 #include "info_site.h"
 #include "info_soft.h"
 #include "info_views.h"
+#include "info_verdict.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
@@ -362,6 +364,23 @@ static void info_extras(struct info_device *dev)
     info_streams(dev);
 }
 
+/* Registers as much, which the limit may forbid: that depends on capabilities,
+ * and on softhca on SOFTHCA_MEMLOCK. */
+static bool info_may_lock(struct info_device *dev, size_t size)
+{
+    void *memory      = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(dev->md.dev.pd, memory, size,
+                                   IBV_ACCESS_LOCAL_WRITE);
+    bool is_refused   = (mr == NULL) && ((errno == ENOMEM) || (errno == EPERM));
+
+    if (mr != NULL) {
+        ibv_dereg_mr(mr);
+    }
+    munmap(memory, size);
+    return !is_refused;
+}
+
 static void info_memlock(struct info_device *dev)
 {
     const unsigned tags  = info_num_tags(&dev->md.dev, dev->config);
@@ -369,6 +388,7 @@ static void info_memlock(struct info_device *dev)
                            dev->config->rx.queue_len;
     struct info_row *row = info_part_add(dev->part, "locked memory",
                                          "ulimit -l");
+    char advice[INFO_TEXT_MAX];
     struct rlimit limit;
 
     getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -378,6 +398,12 @@ static void info_memlock(struct info_device *dev)
         info_row_found(row, "%lu KiB", limit.rlim_cur / 1024);
     }
     info_row_needs(row, "%zu KiB and the program's", needs / 1024);
+    if ((limit.rlim_cur < needs) && !info_may_lock(dev, needs) &&
+        info_row_bad(dev->part, row, "locked memory: the limit is %lu KiB, "
+                     "dcx needs %zu", limit.rlim_cur / 1024, needs / 1024)) {
+        info_advise_limit('l', needs, advice);
+        info_part_mend(dev->part, "%s", advice);
+    }
 }
 
 /* --- all of them ---------------------------------------------------------- */

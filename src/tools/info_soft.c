@@ -53,7 +53,7 @@ struct ibv_device **info_soft_list(char *error)
     return list;
 }
 
-/* A variable that is wrong stands in front; the folder, or a limit, is advice. */
+/* Finds the variable, which stands in front, or the folder or limit to change. */
 static void info_soft_mend(const char *error, struct info_verdict *verdict)
 {
     const char *limit = strstr(error, "raise ulimit -");
@@ -65,7 +65,7 @@ static void info_soft_mend(const char *error, struct info_verdict *verdict)
     } else if (strstr(error, "SOFTHCA_FABRIC") != NULL) {
         info_mend(verdict, "export SOFTHCA_FABRIC=$$");
     } else if (limit != NULL) {
-        info_mend(verdict, "%.9s unlimited", limit + strlen("raise "));
+        info_advise_limit(limit[strlen("raise ulimit -")], 0, verdict->mend);
     } else {
         info_mend(verdict, "SOFTHCA_LOG=debug ibv_devices");
     }

@@ -216,7 +216,7 @@ info_choice(const struct info_report *report, struct info_verdict *verdict)
     }
     if (strstr(error, "ulimit") != NULL) {
         info_blame(verdict, "%s", error);
-        info_mend(verdict, "ulimit -l unlimited");
+        info_advise_limit('l', 0, verdict->mend);
     } else if (info_lane[0] != '\0') {
         info_blame(verdict, "it prefers %s", info_lane);
         info_mend(verdict, "export UCX_TLS=dcx,self,sm");

@@ -5,6 +5,7 @@
 #include "info_verdict.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 void info_blame(struct info_verdict *verdict, const char *format, ...)
@@ -52,6 +53,64 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
                     "ucp_client_server, want %s: there is no rdma_cm\n",
                     sockaddr);
         }
+    }
+}
+
+/* --- limits ---------------------------------------------------------------- */
+struct info_rlimit {
+    char        letter;   /* of ulimit(1) */
+    int         resource; /* of setrlimit(2) */
+    const char *conf;     /* of limits.conf(5) */
+    const char *unit;     /* of systemd.exec(5) */
+};
+
+static const struct info_rlimit *info_rlimit_find(char letter)
+{
+    static const struct info_rlimit limits[] = {
+        {'l', RLIMIT_MEMLOCK, "memlock", "MEMLOCK"},
+        {'n', RLIMIT_NOFILE, "nofile", "NOFILE"},
+        {'u', RLIMIT_NPROC, "nproc", "NPROC"},
+        {'v', RLIMIT_AS, "as", "AS"}
+    };
+    const struct info_rlimit *limit = limits;
+
+    while (limit->letter != letter) {
+        limit++;
+    }
+    return limit;
+}
+
+/* Tries to raise the hard limit, and undoes that. */
+static bool info_rlimit_is_free(int resource, const struct rlimit *limit)
+{
+    const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+
+    return (setrlimit(resource, &none) == 0) &&
+           (setrlimit(resource, limit) == 0);
+}
+
+void info_advise_limit(char letter, rlim_t needs, char *text)
+{
+    const struct info_rlimit *limit = info_rlimit_find(letter);
+    struct rlimit now;
+
+    getrlimit(limit->resource, &now);
+    if ((now.rlim_max == RLIM_INFINITY) ||
+        info_rlimit_is_free(limit->resource, &now)) {
+        snprintf(text, INFO_TEXT_MAX, "ulimit -%c unlimited", letter);
+    } else if ((now.rlim_max > now.rlim_cur) && (now.rlim_max >= needs)) {
+        snprintf(text, INFO_TEXT_MAX, "ulimit -%c $(ulimit -H%c)", letter,
+                 letter);
+    } else if (getenv("SLURM_JOB_ID") != NULL) {
+        snprintf(text, INFO_TEXT_MAX, "ask the administrator for "
+                 "Limit%s=infinity in slurmd.service and "
+                 "PropagateResourceLimitsExcept=%s in slurm.conf", limit->unit,
+                 limit->unit);
+    } else {
+        snprintf(text, INFO_TEXT_MAX, "ask the administrator for '* - %s "
+                 "unlimited' in /etc/security/limits.conf (for a service: "
+                 "Limit%s=infinity in its unit), then log in again",
+                 limit->conf, limit->unit);
     }
 }
 

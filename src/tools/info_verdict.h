@@ -7,6 +7,8 @@
 
 #include "info_report.h"
 
+#include <sys/resource.h>
+
 /* What came of a look at a cause */
 struct info_verdict {
     char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
@@ -21,6 +23,10 @@ void info_mend(struct info_verdict *verdict, const char *format, ...)
 
 /* Has the verdict undo the variable that a message of dcx names, if it does. */
 void info_mend_variable(struct info_verdict *verdict, const char *text);
+
+/* Writes into @text, of INFO_TEXT_MAX bytes, how to raise the limit that ulimit(1)
+ * calls @letter. @param needs  bytes that it has to allow; 0: more than it does */
+void info_advise_limit(char letter, rlim_t needs, char *text);
 
 /* Prints it. Where nothing is wrong, `lane` is what UCX uses, and `sockaddr`, which
  * may be NULL, the variables for programs that connect by socket address. */

@@ -108,11 +108,12 @@ void uct_dcx_device_close(uct_dcx_device_t *dev);
 const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev);
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 
-/* Returns the end of the message of a registration that failed with this errno:
- * the kernel's answers to too much locked memory, and to a limit of none. */
+/* End the message of a registration that failed with this errno, if that is the
+ * kernel's answer to too much locked memory, or to a limit of none. */
 static inline const char *uct_dcx_device_reg_hint(int error)
 {
-    return ((error == ENOMEM) || (error == EPERM)) ? "; see 'ulimit -l'" : "";
+    return ((error == ENOMEM) || (error == EPERM)) ?
+           "; 'ulimit -l' is too low, 'dcx-run --why' says what to do" : "";
 }
 
 static inline const char *uct_dcx_device_name(const uct_dcx_device_t *dev)

@@ -125,9 +125,8 @@ static ucs_status_t uct_dcx_rx_prepost(uct_dcx_queues_t *queues)
 {
     uct_dcx_srq_post(&queues->rx);
     if (uct_dcx_srq_num_free(&queues->rx) > 0) {
-        ucs_error("%s: memory is short for %u receive buffers of %u bytes; "
-                  "lower UCX_DCX_RX_QUEUE_LEN", queues->port.name,
-                  queues->rx.length, queues->rx.seg_size);
+        ucs_error("%s: no memory for %u receive buffers of %u bytes",
+                  queues->port.name, queues->rx.length, queues->rx.seg_size);
         return UCS_ERR_NO_MEMORY;
     }
     return UCS_OK;
