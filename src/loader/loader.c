@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include "loader/loader.h"
+#include "common/ucx_home.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -126,14 +127,18 @@ static const char *loader_ucx_version(void)
 static int loader_check_version(void)
 {
     const char *version = loader_ucx_version();
+    Dl_info info;
 
     if ((version != NULL) && !strcmp(version, DCX_UCX_VERSION)) {
         return 0;
     }
 
-    loader_error("built for UCX %s, but this process runs %s; build dcx again "
-                 "with the UCX that is installed", DCX_UCX_VERSION,
-                 (version == NULL) ? "an unknown version" : version);
+    loader_error("built for UCX " DCX_UCX_VERSION ", but this process runs "
+                 "%s; %sbuild dcx for that",
+                 (version == NULL) ? "an unknown version" : version,
+                 (dladdr(version, &info) && (info.dli_fname != NULL) &&
+                  ucx_home_is_missed(info.dli_fname)) ?
+                 "put " DCX_UCX_LIBDIR " first in LD_LIBRARY_PATH, or " : "");
     return -EINVAL;
 }
 

@@ -56,7 +56,7 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
     }
 }
 
-/* --- limits ---------------------------------------------------------------- */
+/* --- limits --------------------------------------------------------------- */
 struct info_rlimit {
     char        letter;   /* of ulimit(1) */
     int         resource; /* of setrlimit(2) */

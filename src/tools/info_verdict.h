@@ -12,7 +12,7 @@
 /* What came of a look at a cause */
 struct info_verdict {
     char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
-    char mend[INFO_TEXT_MAX];       /* what to do: a command where there is one */
+    char mend[2 * INFO_TEXT_MAX];   /* a command, or what else to do */
 };
 
 /* Fills a verdict; both texts are formats of printf. */
@@ -24,8 +24,8 @@ void info_mend(struct info_verdict *verdict, const char *format, ...)
 /* Has the verdict undo the variable that a message of dcx names, if it does. */
 void info_mend_variable(struct info_verdict *verdict, const char *text);
 
-/* Writes into @text, of INFO_TEXT_MAX bytes, how to raise the limit that ulimit(1)
- * calls @letter. @param needs  bytes that it has to allow; 0: more than it does */
+/* Writes into @text, of INFO_TEXT_MAX bytes, how to raise the limit that
+ * ulimit(1) calls @letter, to @needs bytes. 0: to more than it is. */
 void info_advise_limit(char letter, rlim_t needs, char *text);
 
 /* Prints it. Where nothing is wrong, `lane` is what UCX uses, and `sockaddr`, which

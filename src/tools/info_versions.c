@@ -4,6 +4,7 @@
  */
 #include "info_versions.h"
 #include "info_mpi.h"
+#include "common/ucx_home.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -147,27 +148,37 @@ int info_is_packaged(void)
     return !strncmp(DCX_LIBDIR, "/usr/lib", 8);
 }
 
+/* Says how to have dcx for the UCX of this version, whose libucp is @path. */
+static void info_mend_version(struct info_verdict *verdict, const char *version,
+                              char *path)
+{
+    const char *home   = ucx_home_is_missed(path) ?
+                         "export LD_LIBRARY_PATH=" DCX_UCX_LIBDIR
+                         ":$LD_LIBRARY_PATH, or " : "";
+    const char *prefix = info_prefix(path);
+
+    if ((prefix == NULL) && info_is_packaged()) {
+        info_mend(verdict, "%sask the administrator for the package dcx for "
+                  "UCX %s", home, version);
+    } else if (prefix == NULL) {
+        info_mend(verdict, "%scontrib/quickstart", home);
+    } else {
+        info_mend(verdict, "%s./configure --with-ucx=%.200s "
+                  "--with-ucx-source=TREE && make install", home, prefix);
+    }
+}
+
 void info_versions_ucx(struct info_verdict *verdict)
 {
     char path[PATH_MAX];
-    const char *version = info_ucx_version(path), *prefix;
+    const char *version = info_ucx_version(path);
 
     if (version == NULL) {
         info_blame(verdict, "UCX is not installed: %s", dlerror());
         info_mend(verdict, "install UCX " DCX_UCX_VERSION);
     } else if (strcmp(version, DCX_UCX_VERSION)) {
-        info_blame(verdict, "dcx was built for UCX " DCX_UCX_VERSION ", this is "
-                   "UCX %s, %.250s", version, path);
-        prefix = info_prefix(path);
-        if ((prefix == NULL) && info_is_packaged()) {
-            info_mend(verdict, "ask the administrator for the package dcx for "
-                      "UCX %s", version);
-        } else if (prefix == NULL) {
-            info_mend(verdict, "contrib/quickstart");
-        } else {
-            info_mend(verdict, "./configure --with-ucx=%.200s "
-                      "--with-ucx-source=TREE && make install",
-                      prefix);
-        }
+        info_blame(verdict, "dcx was built for UCX " DCX_UCX_VERSION ", this "
+                   "is UCX %s, %.250s", version, path);
+        info_mend_version(verdict, version, path);
     }
 }
