@@ -79,9 +79,10 @@ install_packages()
         die "not root and no sudo: have them installed, then run this again"
     fi
     as_root apt-get -q update || say "apt-get update failed, trying anyway"
+    # Wait for another installation to end, such as unattended-upgrades
     # shellcheck disable=SC2086 # a list of names
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
-        --no-install-recommends $missing ||
+        -o DPkg::Lock::Timeout=600 --no-install-recommends $missing ||
         die "apt-get could not install them: see its message above"
 }
 
