@@ -10,6 +10,7 @@
 #include "hca_chan.h"
 #include "hca_dev.h"
 #include "hca_helper.h"
+#include "hca_mem.h"
 #include "softhca/base/hca_fd.h"
 #include "softhca/base/hca_log.h"
 #include "softhca/base/hca_mutex.h"
@@ -133,6 +134,18 @@ static int hca_fabric_check(void)
     return -EPROTO;
 }
 
+/* Tries one of the other processes, which are all of the same user: the error
+ * comes now, not with the first message. */
+static void hca_fabric_meet(void)
+{
+    for (unsigned i = 1; i < HCA_MAX_PROCS; i++) {
+        if ((i != hca_self) && hca_proc_is_attached(i)) {
+            hca_mem_meet(hca_fabric->procs[i].pid);
+            return;
+        }
+    }
+}
+
 static int hca_fabric_join(void)
 {
     int ret = hca_fabric_check();
@@ -142,6 +155,7 @@ static int hca_fabric_join(void)
         ret = hca_fabric_enter();
     }
     if (ret == 0) {
+        hca_fabric_meet();
         ret = hca_dev_register();
         if (ret != 0) {
             hca_fabric_leave();
@@ -206,12 +220,16 @@ static int hca_fabric_attach_once(hca_fabric_fill_t fill)
     if (ret != 0) {
         return ret;
     }
+    /* Yama's ptrace_scope 1 would keep peers from this process' memory */
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    ret = hca_mem_check();
+    if (ret != 0) {
+        return ret;
+    }
     ret = hca_rundir_lock();
     if (ret != 0) {
         return ret;
     }
-    /* Yama's ptrace_scope 1 would keep peers from this process' memory */
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     ret = hca_fabric_open(name);
     if (ret == 0) {
         ret = (fill == NULL) ? 0 : fill(hca_rundir_path());

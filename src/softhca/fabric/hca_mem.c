@@ -66,19 +66,53 @@ static int hca_mem_copy(const struct iovec *to, const struct iovec *from,
     return 0;
 }
 
-/* The system forbids it: no message will ever get through, said once. */
+#define HCA_MEM_CONTAINER \
+    "in a container add the capability SYS_PTRACE (--cap-add=SYS_PTRACE), or " \
+    "allow process_vm_readv and process_vm_writev in its seccomp profile"
+
+/* Says once that the system forbids it: no message will ever get through. */
 static int hca_mem_denied(pid_t pid, int error)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
 
     if (!atomic_flag_test_and_set(&said)) {
-        hca_error("process %d: no access to its memory: %s. Set "
-                  "/proc/sys/kernel/yama/ptrace_scope to 0; in a container "
-                  "add the capability SYS_PTRACE, or have its seccomp profile "
-                  "allow process_vm_readv and process_vm_writev",
-                  (int)pid, strerror(error));
+        hca_error("process %d: no access to its memory: %s; ask the "
+                  "administrator for kernel.yama.ptrace_scope=1; "
+                  HCA_MEM_CONTAINER, (int)pid, strerror(error));
     }
     return -EPERM;
+}
+
+/* Reads from an address that has nothing: where reading is allowed at all, the
+ * error is EFAULT. @return 0 or an errno */
+static int hca_mem_ask(pid_t pid)
+{
+    char byte;
+    struct iovec local = {&byte, 1}, remote = {NULL, 1};
+
+    process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    return ((errno == EFAULT) || (errno == ESRCH)) ? 0 : errno;
+}
+
+int hca_mem_check(void)
+{
+    int error = hca_mem_ask(getpid());
+
+    if (error != 0) {
+        hca_error("process_vm_readv: %s: seccomp forbids it; "
+                  HCA_MEM_CONTAINER, strerror(error));
+        return -EPERM;
+    }
+    return 0;
+}
+
+void hca_mem_meet(pid_t pid)
+{
+    int error = hca_mem_ask(pid);
+
+    if (error != 0) {
+        hca_mem_denied(pid, error);
+    }
 }
 
 /* What a short or failed process_vm_*() means. */

@@ -24,6 +24,12 @@ static inline struct hca_owner hca_owner(unsigned proc)
     return (struct hca_owner){proc, hca_fabric->procs[proc].pid};
 }
 
+/* Looks whether seccomp forbids what all below needs. @return 0 or -EPERM */
+int hca_mem_check(void);
+
+/* Logs an error if this process has no access to the memory of that one. */
+void hca_mem_meet(pid_t pid);
+
 /* Copies between local pieces and pieces of the owner's memory (which may be
  * this process). Total lengths are equal; iov counts <= IOV_MAX each.
  * @return 0, -EFAULT (some address is not mapped or not accessible),
