@@ -11,6 +11,7 @@
 #include "uct/dcx/strided/dcx_key.h"
 #include "info_limit.h"
 #include "info_log.h"
+#include "info_near.h"
 #include "info_port.h"
 #include "info_site.h"
 #include "info_soft.h"
@@ -543,6 +544,7 @@ int info_device_report(struct info_report *report, const char *name)
         info_options_read(&views, info_views_table, report);
     }
     info_options_check(&config, report);
+    info_near_option(report->unknown, sizeof(report->unknown));
     info_subnet_check(&md_config, &subnet, report);
     info_site_report(&report->site, uct_dcx_iface_config_table);
     info_site_report(&report->site, md_table);

@@ -19,6 +19,9 @@ static int info_show(struct info_report *report, bool json)
         fprintf(stderr, "dcx_info: %s; shown as with the default\n",
                 report->error);
     }
+    if (report->unknown[0] != '\0') {
+        fprintf(stderr, "dcx_info: %s\n", report->unknown);
+    }
     if (json) {
         info_versions_print_json(&report->versions, stdout);
         fputs(",\n\"site\": ", stdout);

@@ -34,6 +34,7 @@ struct info_part {
 
 struct info_report {
     char               error[INFO_TEXT_MAX]; /* a wrong option; or "" */
+    char               unknown[INFO_TEXT_MAX]; /* variable, no option; or "" */
     char               soft_error[INFO_TEXT_MAX]; /* softhca's; or "" */
     struct info_part   versions; /* of what dcx works with; may be empty */
     struct info_part   site; /* options from UCX's own variables; may be empty */

@@ -7,6 +7,7 @@
 #include "info_ucx.h"
 #include "info_log.h"
 #include "info_mpi.h"
+#include "info_near.h"
 #include "info_ompi.h"
 
 #include <stdlib.h>
@@ -66,6 +67,24 @@ const char *info_ucx_sockaddr(void)
     return variables;
 }
 
+/* Says what to do about a value of UCX_TLS that has no dcx. */
+static void info_tls_blame(const char *value, struct info_verdict *verdict)
+{
+    size_t length;
+    const char *entry = info_near_dcx(value, &length);
+
+    if (entry == NULL) {
+        info_blame(verdict, "UCX_TLS=%s does not list it", value);
+        info_mend(verdict, "export UCX_TLS=dcx%s%.200s",
+                  (value[0] == '\0') ? "" : ",", value);
+    } else {
+        info_blame(verdict, "UCX_TLS=%s does not list it: is %.*s meant to be "
+                   "dcx?", value, (int)length, entry);
+        info_mend(verdict, "export UCX_TLS=%.*sdcx%s", (int)(entry - value),
+                  value, entry + length);
+    }
+}
+
 static void
 info_tls(const struct info_report *report, struct info_verdict *verdict)
 {
@@ -81,9 +100,7 @@ info_tls(const struct info_report *report, struct info_verdict *verdict)
         info_blame(verdict, "UCX_TLS=%s excludes it", value);
         info_mend(verdict, "export UCX_TLS=dcx,self,sm");
     } else if (!negated && !listed && !info_list_has(value, "all")) {
-        info_blame(verdict, "UCX_TLS=%s does not list it", value);
-        info_mend(verdict, "export UCX_TLS=dcx%s%.200s",
-                  (value[0] == '\0') ? "" : ",", value);
+        info_tls_blame(value, verdict);
     }
 }
 

@@ -33,6 +33,7 @@ static void info_verdict_json(const struct info_verdict *verdict,
             (verdict->reason[0] == '\0') ? "true" : "false");
     info_json_member(out, "lane", lane, false);
     info_json_member(out, "sockaddr", sockaddr, false);
+    info_json_member(out, "unknown", verdict->unknown, false);
     info_json_member(out, "reason", verdict->reason, false);
     info_json_member(out, "fix", verdict->mend, true);
     fputs("}\n", out);
@@ -48,6 +49,9 @@ void info_verdict_print(const struct info_verdict *verdict, const char *lane,
                 verdict->reason, verdict->mend);
     } else {
         fprintf(out, "UCX uses %s\n", lane);
+        if (verdict->unknown[0] != '\0') {
+            fprintf(out, "%s\n", verdict->unknown);
+        }
         if (sockaddr != NULL) {
             fprintf(out, "programs that connect by socket address, as "
                     "ucp_client_server, want %s: there is no rdma_cm\n",

@@ -13,6 +13,7 @@
 struct info_verdict {
     char reason[2 * INFO_TEXT_MAX]; /* "" if this is not it */
     char mend[2 * INFO_TEXT_MAX];   /* a command, or what else to do */
+    char unknown[INFO_TEXT_MAX];    /* a variable that is no option; or "" */
 };
 
 /* Fills a verdict; both texts are formats of printf. */

@@ -228,6 +228,7 @@ bool info_why_print(const struct info_report *report, bool json, FILE *out)
 
     is_used = !info_find_cause(info_device_causes, report, &verdict) &&
               !info_find_cause(info_ucx_causes, report, &verdict);
+    memcpy(verdict.unknown, report->unknown, sizeof(verdict.unknown));
     info_verdict_print(&verdict, info_ucx_lane(),
                        is_used ? info_ucx_sockaddr() : NULL, json, out);
     return is_used;
