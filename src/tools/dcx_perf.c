@@ -61,15 +61,23 @@ static enum perf_where perf_where(void)
                                                      PERF_SOFT_OWN_THREAD;
 }
 
-static void perf_print_head(const struct perf_uct *uct, enum perf_where where)
+static void perf_print_head(const struct perf_uct *uct,
+                            const struct perf_args *args, enum perf_where where)
 {
     printf("# dcx_perf " DCX_VERSION ", %s%s\n", uct->device,
            (where == PERF_NIC) ? "" : " of softhca, the software device");
-    if (where == PERF_SOFT_SAME_THREAD) {
+    if (where != PERF_NIC) {
+        puts("# It copies strided data with this processor, block by block: "
+             "times of umr, iov and block\n# are its own, not a NIC's; short "
+             "blocks may take longer than packing does.");
+    }
+    if (args->plan.is_all && (where == PERF_SOFT_SAME_THREAD)) {
         puts("# It works in the thread that posts, so times of the processor "
              "have its\n# work in them; with SOFTHCA_DELAY=1 it has a thread "
              "of its own.");
     }
+    printf("# Times are medians of %u; %u under way at a time\n",
+           args->plan.iters, args->plan.window);
 }
 
 static void perf_measure_all(struct perf_uct *uct, const struct perf_args *args)
@@ -79,9 +87,7 @@ static void perf_measure_all(struct perf_uct *uct, const struct perf_args *args)
 
     perf_report_open(&report, &args->plan, args->csv,
                      where == PERF_SOFT_OWN_THREAD);
-    perf_print_head(uct, where);
-    printf("# %u times, the median counts; %u under way at a time\n",
-           args->plan.iters, args->plan.window);
+    perf_print_head(uct, args, where);
     perf_run(uct, &args->plan, &report);
     perf_report_close(&report);
 }

@@ -57,7 +57,7 @@ static void perf_usage(FILE *out)
           "  -S, --side SIDE      who has the bytes in pieces: local, remote, "
           "both (both)\n"
           "  -s, --size [MIN:]MAX bytes in all, MIN and its doubles "
-          "(4K:1M)\n"
+          "(64K; --all: 4K:1M)\n"
           "  -b, --block LIST     bytes of a block (64,256,4K)\n"
           "  -D, --stride BYTES   from the beginning of a block to that of the "
           "next (twice\n"
@@ -68,7 +68,9 @@ static void perf_usage(FILE *out)
           "  -w, --warmup N       ... before them (10)\n"
           "  -d, --device NAME    such as mlx5_0:1 (the first one)\n"
           "  -p, --port PORT      of TCP, to meet on (13337)\n"
-          "      --csv FILE       the figures, for contrib/plot\n"
+          "      --all            print all figures, not only a table of "
+          "times\n"
+          "      --csv FILE       all figures, for contrib/plot\n"
           "      --help           print this text and exit\n"
           "      --version        print the version and exit\n", out);
 }
@@ -210,6 +212,7 @@ static const struct option perf_options[] = {
     {"warmup", required_argument, NULL, 'w'},
     {"device", required_argument, NULL, 'd'},
     {"port", required_argument, NULL, 'p'},
+    {"all", no_argument, NULL, 'a'},
     {"csv", required_argument, NULL, 'c'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},
@@ -276,6 +279,9 @@ static void perf_parse_option(struct perf_args *args, char **argv, int option)
         perf_parse_number("port", optarg, 1, 65535);
         args->port = optarg;
         break;
+    case 'a':
+        args->plan.is_all = true;
+        break;
     case 'c':
         args->csv = optarg;
         break;
@@ -294,8 +300,12 @@ static void perf_parse_option(struct perf_args *args, char **argv, int option)
     }
 }
 
-static void perf_check_plan(const struct perf_plan *plan)
+static void perf_complete_plan(struct perf_plan *plan)
 {
+    if (plan->min_size == 0) {
+        plan->min_size = plan->is_all ? 4096 : 65536;
+        plan->max_size = plan->is_all ? 1 << 20 : 65536;
+    }
     for (unsigned i = 0; i < plan->num_blocks; i++) {
         if ((plan->stride != 0) && (plan->stride < plan->blocks[i])) {
             perf_wrong_call("--stride %lu is less than a block of %lu",
@@ -314,8 +324,6 @@ void perf_args_parse(struct perf_args *args, int argc, char **argv)
             .forms      = (1u << PERF_FORMS) - 1,
             .methods    = (1u << PERF_METHODS) - 1,
             .sides      = PERF_LOCAL | PERF_REMOTE,
-            .min_size   = 4096,
-            .max_size   = 1 << 20,
             .num_blocks = 3,
             .window     = 1,
             .blocks     = {64, 256, 4096},
@@ -334,5 +342,5 @@ void perf_args_parse(struct perf_args *args, int argc, char **argv)
         perf_wrong_call("one HOST only, not %s", argv[optind + 1]);
     }
     args->host = argv[optind];
-    perf_check_plan(&args->plan);
+    perf_complete_plan(&args->plan);
 }

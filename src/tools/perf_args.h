@@ -41,6 +41,7 @@ struct perf_plan {
     uint64_t stride;  /* 0: twice the block */
     uint32_t iters;
     uint32_t warmup;
+    bool     is_all;  /* all figures are to be printed, not a summary */
 };
 
 struct perf_args {

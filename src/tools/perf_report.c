@@ -66,6 +66,17 @@ static void perf_print_head(const struct perf_report *report,
     putchar('\n');
 }
 
+static void perf_print_figure(const struct perf_row *row,
+                              enum perf_method method, int width,
+                              perf_figure_t figure)
+{
+    if (row->results[method].is_there) {
+        printf("%*.2f", width, figure(row, method));
+    } else {
+        printf("%*s", width, "-");
+    }
+}
+
 static void perf_print_row(const struct perf_report *report,
                            const struct perf_row *row, perf_figure_t figure)
 {
@@ -74,11 +85,7 @@ static void perf_print_row(const struct perf_report *report,
         if (!perf_is_wanted(report, i)) {
             continue;
         }
-        if (row->results[i].is_there) {
-            printf("%12.2f", figure(row, i));
-        } else {
-            printf("%12s", "-");
-        }
+        perf_print_figure(row, i, 12, figure);
     }
     putchar('\n');
     fflush(stdout);
@@ -189,6 +196,55 @@ static void perf_end_table(struct perf_report *report)
     report->table = report->num;
 }
 
+/* --- the summary ---------------------------------------------------------- */
+static void perf_summary_head(const struct perf_report *report)
+{
+    printf("\n# latency (us), in pieces: %s\n# %-3s%-12s%9s%7s",
+           perf_side_name(report->plan->sides), "Op", "Layout", "Size",
+           "Block");
+    for (int i = 0; i < PERF_METHODS; i++) {
+        if (perf_is_wanted(report, i)) {
+            printf("%11s", perf_method_names[i]);
+        }
+    }
+    puts("  umr/pack");
+}
+
+/* One line, with the ratio that decides between a layout and packing */
+static void
+perf_summary_row(const struct perf_report *report, const struct perf_row *row)
+{
+    const struct perf_result *umr  = &row->results[PERF_UMR];
+    const struct perf_result *pack = &row->results[PERF_PACK];
+
+    printf("%-5s%-12s%9zu%7zu", perf_op_names[row->op],
+           perf_form_names[row->form], row->size, row->block);
+    for (int i = 0; i < PERF_METHODS; i++) {
+        if (perf_is_wanted(report, i)) {
+            perf_print_figure(row, i, 11, perf_latency);
+        }
+    }
+    if (umr->is_there && pack->is_there) {
+        printf("%10.2f\n", umr->us / pack->us);
+    } else {
+        printf("%10s\n", "-");
+    }
+}
+
+static void
+perf_summary_add(struct perf_report *report, const struct perf_row *row)
+{
+    if (report->num == 1) {
+        perf_summary_head(report);
+    }
+    perf_summary_row(report, row);
+    fflush(stdout);
+    if (perf_has_bound(row)) {
+        report->bounds++;
+        report->kept += perf_keeps_bound(row);
+    }
+}
+
 /* --- CSV ------------------------------------------------------------------ */
 static void perf_csv_head(const struct perf_report *report)
 {
@@ -250,9 +306,18 @@ perf_is_other_table(const struct perf_row *row, const struct perf_row *other)
     return (row->op != other->op) || (row->form != other->form);
 }
 
+static void
+perf_table_add(struct perf_report *report, const struct perf_row *row)
+{
+    if (report->num - 1 == report->table) {
+        perf_print_head(report, row, "latency (us)");
+    }
+    perf_print_row(report, row, perf_latency);
+}
+
 void perf_report_add(struct perf_report *report, const struct perf_row *row)
 {
-    if ((report->num > report->table) &&
+    if (report->plan->is_all && (report->num > report->table) &&
         perf_is_other_table(row, &report->rows[report->table])) {
         perf_end_table(report);
     }
@@ -263,16 +328,17 @@ void perf_report_add(struct perf_report *report, const struct perf_row *row)
     }
     report->rows[report->num++] = *row;
     perf_progress_clear();
-    if (report->num - 1 == report->table) {
-        perf_print_head(report, row, "latency (us)");
+    if (report->plan->is_all) {
+        perf_table_add(report, row);
+    } else {
+        perf_summary_add(report, row);
     }
-    perf_print_row(report, row, perf_latency);
     if (report->csv != NULL) {
         perf_csv_row(report, row);
     }
 }
 
-static void perf_print_summary(const struct perf_report *report)
+static void perf_print_end(const struct perf_report *report)
 {
     putchar('\n');
     if (report->bounds > 0) {
@@ -284,8 +350,10 @@ static void perf_print_summary(const struct perf_report *report)
 
 void perf_report_close(struct perf_report *report)
 {
-    perf_end_table(report);
-    perf_print_summary(report);
+    if (report->plan->is_all) {
+        perf_end_table(report);
+    }
+    perf_print_end(report);
     free(report->rows);
     if ((report->csv != NULL) &&
         (ferror(report->csv) || (fclose(report->csv) != 0))) {

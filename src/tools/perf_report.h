@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What was measured, and how it is printed: tables by operation and layout,
- * CSV, and whether the layouts keep the rule of self-consistency. Pure but for
- * files.
+ * What was measured, and how it is printed: one table of times, or all figures in
+ * tables by operation and layout; CSV, and whether the layouts keep the rule of
+ * self-consistency. Pure but for files.
  */
 #ifndef DCX_PERF_REPORT_H
 #define DCX_PERF_REPORT_H
