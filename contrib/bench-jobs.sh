@@ -88,10 +88,11 @@ jobs_chart()
     gnuplot <<END
 set terminal svg size 900,400 font "sans,12" background "white" noenhanced
 set output "$2"
+set label 1 "softhca, not a NIC" at screen 0.01,0.04
 set multiplot layout 1,2
 set logscale x 2
 set xtics (2, 4, 8, 16, 32)
-set xlabel "ranks"
+set xlabel "ranks" offset 0,0.5
 set yrange [0:*]
 set grid ytics
 set key below maxrows 2

@@ -140,11 +140,12 @@ strided_chart()
     gnuplot <<END
 set terminal svg size 900,480 font "sans,12" background "white" noenhanced
 set output "$3"
+set label 1 "softhca, not a NIC" at screen 0.01,0.04
 set multiplot layout 1,2
 set logscale xy
 set xrange [8:16384]
 set xtics ("8" 8, "64" 64, "256" 256, "1 Ki" 1024, "4 Ki" 4096, "16 Ki" 16384)
-set xlabel "bytes of a block"
+set xlabel "bytes of a block" offset 0,0.5
 set grid ytics
 set key below maxrows 3
 set title "the program's time by a key,\nover that with pack and unpack (not in caches)"
