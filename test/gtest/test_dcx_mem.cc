@@ -18,21 +18,26 @@
 #include <ucs/arch/cpu.h>
 #include <uct/api/v2/uct_v2.h>
 
-/* Replaces UCX's detection of the processor: DCX_MEM_EPYC makes it an EPYC. */
-template<typename T> static T dcx_mem_cpu(const char *function, T epyc)
+/* Replaces UCX's detection of the processor: DCX_MEM_EPYC=y makes it an EPYC, n
+ * an Intel one. */
+template<typename T>
+static T dcx_mem_cpu(const char *function, T epyc, T other)
 {
-    return (getenv("DCX_MEM_EPYC") != NULL) ? epyc :
-           ((T(*)(void))dlsym(RTLD_NEXT, function))();
+    const char *is_epyc = getenv("DCX_MEM_EPYC");
+
+    return (is_epyc == NULL) ? ((T(*)(void))dlsym(RTLD_NEXT, function))() :
+           (*is_epyc == 'y') ? epyc : other;
 }
 
 extern "C" ucs_cpu_vendor_t ucs_arch_get_cpu_vendor(void)
 {
-    return dcx_mem_cpu(__func__, UCS_CPU_VENDOR_AMD);
+    return dcx_mem_cpu(__func__, UCS_CPU_VENDOR_AMD, UCS_CPU_VENDOR_INTEL);
 }
 
 extern "C" ucs_cpu_model_t ucs_arch_get_cpu_model(void)
 {
-    return dcx_mem_cpu(__func__, UCS_CPU_MODEL_AMD_ROME);
+    return dcx_mem_cpu(__func__, UCS_CPU_MODEL_AMD_ROME,
+                       UCS_CPU_MODEL_INTEL_SKYLAKE);
 }
 
 namespace {
@@ -614,6 +619,7 @@ int main(int argc, char **argv)
                                        {"UCX_DCX_PCI_RELAXED_ORDERING", "y"}}},
                           {"epyc", {{"SOFTHCA_ORDER", "relaxed"},
                                     {"DCX_MEM_EPYC", "y"}}},
-                          {"no_epyc", {{"SOFTHCA_ORDER", "relaxed"}}},
+                          {"no_epyc", {{"SOFTHCA_ORDER", "relaxed"},
+                                       {"DCX_MEM_EPYC", "n"}}},
                           {"ordered_epyc", {{"DCX_MEM_EPYC", "y"}}}});
 }
