@@ -141,7 +141,7 @@ public:
         expect_fair(waiting, mean(m_members));
     }
 
-    /* What was sent is what was received, by each. */
+    /* Checks that each message was received once. */
     void expect_received() const
     {
         std::vector<unsigned> got(m_members.size());

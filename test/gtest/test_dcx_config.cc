@@ -18,7 +18,7 @@ using settings = std::vector<std::pair<const char*, const char*>>;
 
 struct option {
     std::vector<const char*> good, bad;
-    settings                 with = {}; /* what good ones need beside them */
+    settings                 with = {}; /* needed for the good ones */
 };
 
 /* Of the greatest size, these few are 64 MiB already. */
@@ -197,8 +197,8 @@ bool open_views()
     return is_there;
 }
 
-/* What is logged when an interface, and views, open with these, "" if nothing
- * is. */
+/* Returns the log of opening an interface, and views, with these; "" if there
+ * is none. */
 std::string open_with(const settings &vars, bool *opened)
 {
     environment env(vars);

@@ -1,10 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * 1,000 endpoints that always have something to send over 4 initiators: all
- * get their share. And few initiators that may do one read at a time: nobody
- * holds one thing while he waits for another. Policy "dcs"
- * promises no shares but of messages: an endpoint that never pauses never lets
- * go.
+ * 1,000 endpoints that always have something to send over 4 initiators: none
+ * starves. Few initiators with one read at a time: no endpoint holds one
+ * resource while it waits for another. Policy "dcs" is fair in messages only:
+ * an endpoint that never pauses keeps its initiator.
  */
 #include "dcx_crowd.h"
 
@@ -37,7 +36,7 @@ protected:
         m_crowd.reset(new dcx_crowd(*m_dcx, *m_live));
     }
 
-    /* All of these in turns, twice so many operations each on average: some
+    /* Runs all of these, each with two operations a turn on average, for some
      * turns at least. A slow receiver has few credits for messages, and each
      * is used when its endpoint's turn comes, which the other kinds, that need
      * none, make long: each kind is fair in itself then. An initiator that was
@@ -181,8 +180,8 @@ TEST_P(dcx_fair_defaults_rand, messages)
     run({DCX_CROWD_AM});
 }
 
-/* What a new endpoint may send without a grant is far more than a slow receiver
- * has buffers for: initiators are refused. */
+/* A new endpoint may send far more without a grant than a slow receiver has
+ * buffers for: initiators are refused. */
 INSTANTIATE_TEST_SUITE_P(defaults, dcx_fair_defaults_rand,
                          testing::Combine(testing::Values("rand"),
                                           testing::Values(50, 200),

@@ -274,7 +274,7 @@ TEST_P(dcx_key, numbers_of_peers_are_not_used_again)
             << "peers have no right to this one";
 }
 
-/* ... nor one that another kind of key had. */
+/* Nor is a number used that another kind of key had. */
 TEST_P(dcx_key, numbers_of_other_keys_are_not_used)
 {
     slots_t slots(dev, 1);
@@ -341,7 +341,7 @@ TEST_P(dcx_key, numbers_of_owned_ones_are_not_used_again)
     EXPECT_LE(slots.stats().num_keys, 8u * 3);
 }
 
-/* ... unless they have not; a layout that was lost keeps its number then. */
+/* Without such a peer, a layout that was lost keeps its number. */
 TEST_P(dcx_key, numbers_that_no_peer_has)
 {
     slots_t slots(dev, 1, 1);
@@ -363,7 +363,7 @@ TEST_P(dcx_key, numbers_that_no_peer_has)
     EXPECT_NE(IBV_WC_SUCCESS, write_to(number, 16));
 }
 
-/* What names the number of one that is dropped goes, too. */
+/* A layout that names the number of one that is dropped goes, too. */
 TEST_P(dcx_key, dropped_with_what_names_it)
 {
     slots_t slots(dev, 8, 8);
@@ -633,7 +633,7 @@ TEST_P(dcx_key, failures_in_the_place_of_another)
     log.take();
 }
 
-/* Behind a WQE that failed the device has the layouts of before still: they go
+/* Behind a WQE that failed the device still has the former layouts: they go
  * with their memory although the slots have others by now, or none. */
 TEST_P(dcx_key, failure_before_what_was_there)
 {
@@ -656,7 +656,7 @@ TEST_P(dcx_key, failure_before_what_was_there)
     log.take();
 }
 
-/* ... and behind a queue that gives up, whose WQEs are not executed later. */
+/* The same behind a queue that gives up: its WQEs are not executed later. */
 TEST_P(dcx_key, silent_queue_before_what_was_there)
 {
     slots_t slots(dev, 8, 8);
@@ -693,7 +693,7 @@ TEST_P(dcx_key, silent_queue_before_what_was_there)
     uct_dcx_keys_disown(&slots.slots, before, 1);
 }
 
-/* Who forgets does not wait for a queue that fails whatever it is given. */
+/* Forgetting does not wait for a queue that always fails. */
 TEST_P(dcx_key, queue_that_always_fails)
 {
     slots_t slots(dev, 8, 8);
@@ -732,7 +732,7 @@ TEST_P(dcx_key, owners_in_threads)
     EXPECT_EQ(0u, wrong);
 }
 
-/* What could not be made once is tried again. */
+/* A key that could not be made once is tried again. */
 TEST_P(dcx_key, owners_try_again)
 {
     slots_t slots(dev, 1, 8);
@@ -747,8 +747,8 @@ TEST_P(dcx_key, owners_try_again)
     EXPECT_EQ(UCS_OK, uct_dcx_keys_own(&slots.slots, 4, &slot));
 }
 
-/* A queue that does not move: who forgets waits so long, then keys are destroyed
- * instead, and there are no layouts any more. */
+/* A queue that does not move: forgetting waits for the timeout, then destroys the
+ * keys, and there are no layouts any more. */
 TEST_P(dcx_key, silent_queue)
 {
     slots_t slots(dev, 8, 8);

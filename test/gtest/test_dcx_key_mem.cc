@@ -163,7 +163,7 @@ TEST_P(dcx_key_mem_silent, unmapped_memory_goes_without_the_lock)
     expect_others_go_on([&] { register_another(); });
 }
 
-/* ... and is complete when peers have lost access. */
+/* An invalidation is complete when peers have lost access. */
 TEST_P(dcx_key_mem_silent, invalidation_goes_without_the_lock)
 {
     uct_md_mem_dereg_params_t params = {};
@@ -189,7 +189,7 @@ const std::string option_prefix = "DCX_";
 const std::string option_prefix;
 #endif
 
-/* What the variables may be */
+/* Values of the variables */
 TEST_P(dcx_key_mem, options)
 {
     static const struct {

@@ -247,11 +247,10 @@ TEST_P(dcx_post, put_and_get_zcopy)
     }
 }
 
-/* --- copied operations of changing lengths --------------------------------- */
+/* --- copied operations of changing lengths -------------------------------- */
 
-/* Each is posted in the form of its own length, whatever the one before was. A
- * buffer is the device's until its WQE has completed: the next message is packed
- * elsewhere. */
+/* Each is posted in the form of its own length, after any other. A buffer is the
+ * device's until its WQE has completed: the next message is packed elsewhere. */
 TEST_P(dcx_post, bcopy_turns)
 {
     const size_t am_most = m_dcx.view().am_short + sizeof(uint64_t);

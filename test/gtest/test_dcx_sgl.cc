@@ -111,7 +111,7 @@ bytes bytes_of_rounds(const runs &all)
     return list;
 }
 
-/* ... of a layout, as a device would go through it */
+/* Bytes of a layout, in the order in which a device walks it */
 bytes bytes_of(const uct_dcx_sgl_t *layout)
 {
     bytes list;
@@ -128,7 +128,7 @@ bytes bytes_of(const uct_dcx_sgl_t *layout)
     return list;
 }
 
-/* ... piece by piece */
+/* The same, piece by piece */
 bytes bytes_of_pieces(const uct_dcx_sgl_t *layout)
 {
     bytes list;
@@ -269,7 +269,7 @@ TEST(dcx_layout, piece_of_many_gigabytes)
     EXPECT_EQ(gib / 2, layout->entries[3].bytes);
 }
 
-/* --- what is refused ------------------------------------------------------ */
+/* --- refused layouts ------------------------------------------------------ */
 
 std::string fault_of(const run &r)
 {
@@ -344,7 +344,7 @@ TEST(dcx_layout_rounds, one_entry_for_each_run)
     EXPECT_EQ(bytes_of_rounds(all), bytes_of(layout.get()));
 }
 
-/* What has more than 16 bits: a list, in which what is adjacent is one */
+/* Blocks or distances of more than 16 bits: a list, with adjacent blocks merged */
 TEST(dcx_layout_rounds, far_apart)
 {
     for (const run &far : {run{0x100000, 8, 65536, 3, 7},
@@ -470,7 +470,7 @@ TEST(dcx_layout_content, each_field_counts)
     EXPECT_FALSE(uct_dcx_sgl_is_equal(first.get(), rights.get()));
 }
 
-/* What is asked first is not all: two contents may have one hash. */
+/* Equal hashes are not enough: two contents may share one. */
 TEST(dcx_layout_content, same_hash)
 {
     layout_bench first, second;
@@ -497,7 +497,7 @@ TEST(dcx_layout_content, low_bits_of_the_hash)
     }
 }
 
-/* --- what is picked ------------------------------------------------------- */
+/* --- the form of an operation --------------------------------------------- */
 
 TEST(dcx_layout_pick, thresholds)
 {

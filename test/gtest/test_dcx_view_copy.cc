@@ -281,7 +281,7 @@ TEST_P(dcx_view_copy, no_side)
     EXPECT_EQ(src, dest);
 }
 
-/* What UCP looks at before it takes the transport for this */
+/* Attributes that UCP reads before it takes the transport for this */
 TEST_P(dcx_view_copy, announced)
 {
     const uint64_t flags = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_GET_SHORT |
@@ -303,7 +303,7 @@ TEST_P(dcx_view_copy, announced)
     EXPECT_FALSE(m_iface->reaches(other));
 }
 
-/* Who watches a thread hears of its endpoints. */
+/* Watching a thread counts its endpoints. */
 TEST_P(dcx_view_copy, watched)
 {
     dcx_views views;

@@ -238,7 +238,7 @@ TEST_P(verbs_order_ooo, error_comes_in_its_turn)
     }
 }
 
-/* Whatever state it has, a queue ends. */
+/* A queue ends in every state. */
 TEST_P(verbs_order_ooo, queue_ends_with_what_is_held)
 {
     for (unsigned i = 0; i < 50; i++) {

@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What a process may do to itself while it uses the device, and what is to
- * come of it: descriptors that are used up or closed, threads that are
- * cancelled, doorbells that a signal handler rings, or that name no queue.
+ * Actions of a process on itself while it uses the device, and their effects:
+ * descriptors that are used up or closed, cancelled threads, doorbells in a
+ * signal handler, and doorbells that name no queue.
  */
 #include "no_descriptors.h"
 #include "verbs_peer.h"
