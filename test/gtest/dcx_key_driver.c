@@ -45,7 +45,7 @@ uint32_t dcx_key_set(uct_iface_h iface, uct_mem_h memh, void *address,
     }
 
     uct_dcx_sgl_end(layout);
-    if (uct_dcx_queues_open_slots(ucs_derived_of(iface, uct_dcx_queues_t)) ==
+    if (uct_dcx_queues_open_keys(ucs_derived_of(iface, uct_dcx_queues_t)) ==
         UCS_OK) {
         key = dcx_key_wait(keys, layout);
     }

@@ -44,7 +44,7 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
     }
 
     md     = ucs_derived_of(queues->super.md, uct_dcx_md_t);
-    status = uct_dcx_queues_open_slots(queues);
+    status = uct_dcx_queues_open_keys(queues);
     if (status != UCS_OK) {
         return status;
     }

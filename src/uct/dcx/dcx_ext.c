@@ -115,21 +115,24 @@ uct_dcx_ext_make(uct_md_h md, size_t max, uct_dcx_ext_layout_t **layout_p,
 }
 
 
-/* Returns 1, and gives the layout up, if the queue has not moved since @since
- * for as long as it may take. */
+/* Returns 1 if a call that began at @since has lasted as long as the queue may
+ * take. Look at the queue once more then: this thread may have been stopped. */
 static int
-uct_dcx_ext_is_late(uct_dcx_ext_layout_t *layout, ucs_time_t since)
+uct_dcx_ext_is_late(const uct_dcx_ext_layout_t *layout, ucs_time_t since)
 {
-    if (ucs_get_time() - since <= layout->mem->md->keys->timeout) {
-        return 0;
-    }
-
-    uct_dcx_mem_layout_revoke(layout);
-    return 1;
+    return ucs_get_time() - since > layout->mem->md->keys->timeout;
 }
 
 
-/* What a send lets the peer do, and a receive */
+/* The queue does not move: gives the layout up. */
+static ucs_status_t uct_dcx_ext_give_up(uct_dcx_ext_layout_t *layout)
+{
+    uct_dcx_mem_layout_revoke(layout);
+    return UCS_ERR_TIMED_OUT;
+}
+
+
+/* Rights of a peer: a send is read by it, a receive written */
 static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
 {
     return form->is_dest ? (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) :
@@ -144,6 +147,7 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
     ucs_time_t since = ucs_get_time();
     uct_dcx_sgl_t *built;
     ucs_status_t status;
+    int is_late;
 
     built         = uct_dcx_mem_layout_build(layout, uct_dcx_ext_access(form),
                                              form->start);
@@ -153,10 +157,15 @@ uct_dcx_ext_set(uct_dcx_ext_layout_t *layout, const uct_dcx_ext_form_t *form,
     built->num    = form->num;
     built->length = form->length;
     do {
-        status = uct_dcx_mem_layout_give(layout, form->depth);
-    } while ((status == UCS_ERR_NO_RESOURCE) &&
-             !uct_dcx_ext_is_late(layout, since));
-    *lkey_p = layout->mem->lkey;
+        is_late = uct_dcx_ext_is_late(layout, since);
+        status  = uct_dcx_mem_layout_give(layout, form->depth);
+    } while ((status == UCS_ERR_NO_RESOURCE) && !is_late);
+
+    if (status == UCS_OK) {
+        *lkey_p = layout->mem->lkey;
+    } else if (status == UCS_ERR_NO_RESOURCE) {
+        status = uct_dcx_ext_give_up(layout);
+    }
     return status;
 }
 
@@ -166,12 +175,13 @@ uct_dcx_ext_wait_long(uct_dcx_ext_layout_t *layout)
 {
     ucs_time_t since = ucs_get_time();
     ucs_status_t status;
+    int is_late;
 
     do {
-        status = uct_dcx_mem_layout_test(layout);
-    } while ((status == UCS_INPROGRESS) &&
-             !uct_dcx_ext_is_late(layout, since));
-    return status;
+        is_late = uct_dcx_ext_is_late(layout, since);
+        status  = uct_dcx_mem_layout_test(layout);
+    } while ((status == UCS_INPROGRESS) && !is_late);
+    return (status == UCS_INPROGRESS) ? uct_dcx_ext_give_up(layout) : status;
 }
 
 

@@ -88,12 +88,13 @@ typedef struct uct_dcx_ext_ops {
 
     /* Gives the entries to the device; nothing uses the layout until wait() has
      * returned UCS_OK, but other layouts may name it. @lkey_p is its key from
-     * now on. Waits while the device's queue is full. */
+     * now on. Waits while the device's queue is full. UCS_ERR_TIMED_OUT: the
+     * queue does not move; the layout is revoked. */
     ucs_status_t (*set)(uct_dcx_ext_layout_t *layout,
                         const uct_dcx_ext_form_t *form, uint32_t *lkey_p);
 
     /* Returns UCS_OK as soon as the device has the layout; UCS_ERR_NO_ELEM, not
-     * logged, if its memory was deregistered. */
+     * logged, if its memory was deregistered; UCS_ERR_TIMED_OUT as set(). */
     ucs_status_t (*wait)(uct_dcx_ext_layout_t *layout);
 
     /* Takes it from the device: nobody reaches anything by it any more. */

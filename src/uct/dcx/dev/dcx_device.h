@@ -113,7 +113,7 @@ const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 static inline const char *uct_dcx_device_reg_hint(int error)
 {
     return ((error == ENOMEM) || (error == EPERM)) ?
-           "; 'ulimit -l' is too low, 'dcx-run --why' says what to do" : "";
+           "; 'ulimit -l' may be too low, 'dcx-run --why' says what to do" : "";
 }
 
 static inline const char *uct_dcx_device_name(const uct_dcx_device_t *dev)

@@ -269,7 +269,7 @@ static UCS_CLASS_INIT_FUNC(uct_dcx_iface_t, uct_md_h md, uct_worker_h worker,
     }
 
     uct_dcx_caps_init(&queues->limits, config, &queues->port);
-    uct_dcx_queues_init_slots(queues);
+    uct_dcx_queues_init_keys(queues);
     status = uct_dcx_caps_check(config, queues->limits.max_bb,
                                 queues->port.dev);
     if (status != UCS_OK) {

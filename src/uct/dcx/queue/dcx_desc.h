@@ -32,8 +32,9 @@ static UCS_F_ALWAYS_INLINE void *uct_dcx_desc_payload(uct_dcx_desc_t *desc)
 }
 
 
-/* Returns the next buffer of a pool, which keeps it if @is_kept: what is packed
- * there is copied before another is taken. NULL: memory is short. */
+/* Returns the next buffer of a pool, which keeps it if @is_kept: data packed there
+ * are copied before another buffer is taken. So a pack callback must not post on
+ * its own interface. NULL: memory is short. */
 static UCS_F_ALWAYS_INLINE uct_dcx_desc_t *
 uct_dcx_desc_get(ucs_mpool_t *mp, int is_kept)
 {

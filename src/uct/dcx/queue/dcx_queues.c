@@ -7,23 +7,23 @@
 #include "uct/dcx/net/dcx_port_addr.h"
 
 
-static uct_dcx_keys_t *uct_dcx_queues_md_slots(const uct_dcx_queues_t *queues)
+static uct_dcx_keys_t *uct_dcx_queues_md_keys(const uct_dcx_queues_t *queues)
 {
     return ucs_derived_of(queues->super.md, uct_dcx_md_t)->keys;
 }
 
 
-void uct_dcx_queues_init_slots(uct_dcx_queues_t *queues)
+void uct_dcx_queues_init_keys(uct_dcx_queues_t *queues)
 {
     queues->limits.strided.max_klm =
             queues->port.dev->umr.has_keys ?
-            uct_dcx_keys_max_klm(uct_dcx_queues_md_slots(queues)) : 0;
+            uct_dcx_keys_max_klm(uct_dcx_queues_md_keys(queues)) : 0;
 }
 
 
-ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues)
+ucs_status_t uct_dcx_queues_open_keys(uct_dcx_queues_t *queues)
 {
-    uct_dcx_keys_t *keys = uct_dcx_queues_md_slots(queues);
+    uct_dcx_keys_t *keys = uct_dcx_queues_md_keys(queues);
     uct_dcx_devx_path_t path;
     ucs_status_t status;
 
@@ -38,9 +38,9 @@ ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues)
 
 uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues)
 {
-    if (uct_dcx_queues_open_slots(queues) != UCS_OK) {
+    if (uct_dcx_queues_open_keys(queues) != UCS_OK) {
         queues->limits.strided.max_klm = 0;
         return NULL;
     }
-    return uct_dcx_queues_md_slots(queues);
+    return uct_dcx_queues_md_keys(queues);
 }

@@ -76,15 +76,15 @@ typedef struct uct_dcx_queues {
 
 /* Sets limits.strided.max_klm, which this part alone writes. The port is
  * open. */
-void uct_dcx_queues_init_slots(uct_dcx_queues_t *queues);
+void uct_dcx_queues_init_keys(uct_dcx_queues_t *queues);
 
 /* Creates the queue that gives keys their layouts, at the port of the
  * interface, if the memory domain has none yet. Returns as
  * uct_dcx_keys_open(). */
-ucs_status_t uct_dcx_queues_open_slots(uct_dcx_queues_t *queues);
+ucs_status_t uct_dcx_queues_open_keys(uct_dcx_queues_t *queues);
 
 /* Returns the keys with layouts of the memory domain, see
- * uct_dcx_queues_open_slots(). NULL on failure, which is logged: this interface
+ * uct_dcx_queues_open_keys(). NULL on failure, which is logged: this interface
  * goes on without them. */
 uct_dcx_keys_t *uct_dcx_queues_keys(uct_dcx_queues_t *queues);
 

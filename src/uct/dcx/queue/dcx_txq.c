@@ -73,7 +73,7 @@ uct_dcx_txq_init(uct_dcx_txq_t *txq, const uct_dcx_txq_params_t *params)
     }
 
     txq->slots = ucs_calloc(txq->sq.mask + 1, sizeof(*txq->slots),
-                            "uct_dcx_keys");
+                            "uct_dcx_txq_slots");
     if (txq->slots == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
