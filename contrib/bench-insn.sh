@@ -5,7 +5,7 @@
 # with the UCX of the system and once with the same UCX built in release. Sourced
 # by contrib/bench.
 
-# insn_table RELEASE SYSTEM: what count-insn printed of both, as one table
+# insn_table RELEASE SYSTEM: prints both outputs of count-insn as one table
 insn_table()
 {
     awk '

@@ -72,7 +72,7 @@ jobs_windows()
         { cat "$work/mpi.log" >&2; return 1; }
 }
 
-# jobs_windows_lines: NAME MAKE FREE of each, in turns
+# jobs_windows_lines: prints NAME MAKE FREE of each, in turn
 jobs_windows_lines()
 {
     local round

@@ -4,7 +4,8 @@
 # operation of dcx and of UCX's dc_mlx5, counted by the software device
 # (test/bench/count-pcie). Sourced by contrib/bench.
 
-# What count-pcie printed as one table: a line for each operation, dcx/dc_mlx5
+# Prints the output of count-pcie as one table: a line for each operation, with
+# dcx/dc_mlx5
 pcie_table()
 {
     awk '

@@ -20,8 +20,8 @@ scale_qps()
     grep -c ' qp 0x[0-9a-f]*: created' "$work/hca.log"
 }
 
-# scale_measure BUILD ENDPOINTS: medians of both transports, in turns, each a
-# line of TRANSPORT, QPs, bytes, ns
+# scale_measure BUILD ENDPOINTS: medians of both transports, run in turn; each is
+# a line of TRANSPORT, QPs, bytes, ns
 scale_measure()
 {
     local tl i
@@ -56,7 +56,7 @@ scale_table()
             }
             function heap(tl)
             {
-                # that of a few is lost in blocks that malloc had left over
+                # A few endpoints fit into blocks that malloc has already.
                 return (endpoints < 1000) ? "-" : sprintf("%.0f", bytes[tl])
             }
             END {

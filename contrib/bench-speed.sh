@@ -1,7 +1,7 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # The section "speed" of contrib/bench: latency, rate, bandwidth and idle cost
-# beside those of UCX's tcp and cma, medians of $rounds runs in turns. Sourced by
+# beside those of UCX's tcp and cma, medians of $rounds runs in turn. Sourced by
 # contrib/bench.
 
 # perftest COLUMN ARGUMENT...: one run of ucx_perftest over two processes;
@@ -21,7 +21,7 @@ perftest()
     awk -v c="$column" '/^Final:/ { print $c }' "$work/client.log"
 }
 
-# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: dcx and PEER in turns
+# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: runs dcx and PEER in turn
 compare()
 {
     local name=$1 unit=$2 goal=$3 column=$4 peer=$5 peer_device=$6 i
@@ -80,8 +80,8 @@ section_speed()
     compare 'get 1 MiB zcopy' 'MB/s' '>= 0.90' 7 cma memory \
         -t get -D zcopy -s 1048576 -n 1000
 
-    # What one pair takes beside what each of two takes that share the cores: dcx,
-    # then UCX's shared memory, which shows what of it is the scheduler's.
+    # Compare one pair with two pairs that share the cores. The second row, of
+    # UCX's shared memory, shows the part of the scheduler.
     for tls in dcx posix,self; do
         one=$(UCX_TLS=$tls pairs 2)
         two=$(UCX_TLS=$tls pairs 4)

@@ -1,7 +1,7 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # The section "tag" of contrib/bench: tagged messages of dcx and of UCX's
-# dc_mlx5, with the device matching tags ("offload") and without: times in turns,
+# dc_mlx5, with the device matching tags ("offload") and without: times in turn,
 # instructions, copies by a processor, overlap with computation, and long lists
 # of posted receives. Sourced by contrib/bench.
 
@@ -91,7 +91,7 @@ tag_times()
     tag_times_table < "$work/turns"
 }
 
-# tag_insn_table RELEASE SYSTEM: what count-insn printed of both, as one table
+# tag_insn_table RELEASE SYSTEM: prints both outputs of count-insn as one table
 tag_insn_table()
 {
     awk '
@@ -186,8 +186,8 @@ tag_depth()
     done
 }
 
-# tag_job PROGRAM FIELDS: what it prints with each of the settings, beside each
-# other: of each line the first word, and awk's FIELDS of each
+# tag_job PROGRAM FIELDS: prints its output with all settings in columns:
+# of each line the first word, and awk's FIELDS of each setting
 tag_job()
 {
     local column

@@ -1,22 +1,22 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# The section "types" of contrib/bench: messages of derived types of MPI, by views
-# and without (UCX_DCX_TYPES=n), packed by the program, and contiguous ones as the
-# floor: times in turns, copies by a processor, a 3-D halo, and instructions of
+# The section "types" of contrib/bench: messages of derived types of MPI, as
+# zero-copy datatypes and without (UCX_DCX_TYPES=n), packed by the program, and contiguous ones as the
+# floor: times in turn, copies by a processor, a 3-D halo, and instructions of
 # short messages. Of Open MPI, and of MPICH if it is installed; and OpenSHMEM's
 # strided operations. Of tables the lines that are furthest from a goal, or all
 # (DCX_BENCH_FULL=y). Sourced by contrib/bench.
 
 types_ms=$((rounds > 1 ? 40 : 20)) # of a run, for each layout
 
-# types_mpis: those that there are programs for
+# types_mpis: prints the MPIs that programs are built for
 types_mpis()
 {
     echo openmpi
     ! grep -q '^MPICH = .' "$build/Makefile" || echo mpich
 }
 
-# types_programs SUFFIX: what is built for an MPI
+# types_programs SUFFIX: prints the programs of an MPI
 types_programs() { echo test/bench/mpi_{types,halo,type_copies}"$1"; }
 
 # types_job MPI "NAME=VALUE..."... PROGRAM ARGUMENT...: a job with two ranks for each
@@ -155,7 +155,7 @@ types_mpi()
     types_copies "$1"
 }
 
-# types_shmem: what the loader does about OpenSHMEM's strided operations
+# types_shmem: measures OpenSHMEM's strided operations with the loader
 types_shmem()
 {
     build_targets test/bench/shmem_strided

@@ -1,9 +1,8 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# Another Debian in a folder. Sourced by bash after common.sh and ucx.sh. Whatever
-# is mounted there is mounted for the processes in it alone, and goes with them,
-# however they end: nothing has to be unmounted, and the folder may be removed
-# afterwards.
+# Another Debian in a folder. Sourced by bash after common.sh and ucx.sh. Mounts
+# in it are seen by the processes in it alone, and end with them: nothing has to be
+# unmounted, and the folder may be removed afterwards.
 
 # The server that this system's own packages come from
 system_mirror()

@@ -1,6 +1,6 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# What quickstart and check share: packages, the UCX headers, the build.
+# Shared by quickstart and check: packages, the UCX headers, the build.
 # Sourced by bash, with set -eu. Sets top (the source tree) and build.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,20 +18,20 @@ packages_build='gcc g++ make autoconf automake libtool pkg-config dpkg-dev
 packages_job='openmpi-bin libopenmpi-dev'
 packages_test='libgtest-dev ibverbs-utils perftest procps clang
     libclang-rt-dev valgrind gnuplot-nox mpich libmpich-dev codespell'
-# what test/aarch64 is built with, and run by
+# Compilers and emulator of test/aarch64
 packages_aarch64='gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libc6-dev-arm64-cross qemu-user'
-# what test/launch starts a Slurm of its own with; Debian does not start theirs
-# without an /etc/slurm/slurm.conf, only munge
+# Slurm of test/launch, which starts its own. Without an /etc/slurm/slurm.conf
+# Debian starts munge only.
 packages_slurm='slurmctld slurmd slurm-client munge'
-# what test/programs runs, or builds programs with, if this Debian has it
+# Programs and libraries of test/programs, if this Debian has them
 packages_programs='netpipe-openmpi netpipe-mpich2 hpcc scalapack-mpi-test
     python3-mpi4py python3-numpy lammps libfftw3-dev libfftw3-mpi-dev
     libhdf5-openmpi-dev libhdf5-mpich-dev'
-# what contrib/package builds packages with, and test/packages installs them by
+# Tools that build packages (contrib/package) and install them (test/packages)
 packages_deb='build-essential debhelper lintian'
 packages_rpm='rpm cpio'
-# what UCX itself is built with, by ucx-build and ucx-gtest
+# Libraries to build UCX itself, for ucx-build and ucx-gtest
 packages_ucx='libnuma-dev librdmacm-dev'
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
@@ -47,7 +47,7 @@ as_root()
     fi
 }
 
-# missing_packages PACKAGE...: those that are not installed, one a line
+# missing_packages PACKAGE...: prints those not installed, one a line
 missing_packages()
 {
     local package
@@ -57,7 +57,7 @@ missing_packages()
     done
 }
 
-# known_packages PACKAGE...: those that this Debian has, one a line
+# known_packages PACKAGE...: prints those that this Debian has, one a line
 known_packages()
 {
     local package
@@ -121,7 +121,7 @@ make_configure()
           tail -n 20 "$build/autogen.log"; die "autogen.sh failed"; }
 }
 
-# What objects are made by, and make does not look at: compilers and flags
+# Prints compilers and flags, which make does not compare
 build_flags()
 {
     sed -n -e ':line' -e '/\\$/{N;s/\\\n//;b line' -e '}' \
@@ -129,8 +129,8 @@ build_flags()
         "$build/Makefile"
 }
 
-# drop_objects WANT: those that were made by something else than WANT and the
-# Makefile say; what new targets have is no reason
+# drop_objects WANT: removes objects built with other flags than WANT and the
+# Makefile have; flags of new targets do not count
 drop_objects()
 {
     local flags=$build/.flags made_by
@@ -155,7 +155,7 @@ configure_build()
     # its log goes to standard output, too
     want="$* --with-ucx-source=$ucx_source \
 ucx=$(UCX_LOG_LEVEL=fatal ucx_info -v -b | cksum)"
-    # what configure finds, or does not
+    # Packages that configure finds or misses
     # shellcheck disable=SC2086 # lists of names
     found="without: "$(missing_packages $packages_build $packages_job \
         $packages_test 2> /dev/null || true)

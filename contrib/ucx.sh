@@ -7,8 +7,8 @@
 # DIR/.dcx-ucx names the version and the options that DIR was configured for.
 # $ucx_tree: a source tree, a folder or an archive; none for Debian's package
 ucx_tree=
-# where those of other versions are: folders, with colons between. Absolute, for
-# scripts that change to another folder.
+# Folders of other versions, with colons between. Absolute, for scripts that
+# change to another folder.
 if [ -n "${DCX_UCX_TREES:-}" ]; then
     DCX_UCX_TREES=$(tr : '\n' <<< "$DCX_UCX_TREES" |
         grep . | xargs -d '\n' realpath -ms | paste -s -d :)
@@ -50,7 +50,7 @@ configure_ucx()
         { tail -n 8 "$log" >&2; die "UCX's configure failed: $log"; }
 }
 
-ucx_prefix= # where an UCX is that is not the system's
+ucx_prefix= # folder of a UCX that is not the system's
 
 # find_ucx_tree VERSION: sets $ucx_tree to the source tree of that UCX, from the
 # folders of the user's choice or from beside this tree
@@ -103,7 +103,7 @@ use_ucx()
     export CPATH=$ucx_prefix/include LIBRARY_PATH=$ucx_prefix/lib
 }
 
-# What tells one source tree from another
+# Prints a name that tells one source tree from another
 ucx_tree_name()
 {
     if [ -n "$ucx_tree" ]; then
