@@ -708,7 +708,7 @@ TEST_P(dcx_retired, cannot_be_stopped)
     ucx_log_reader log;
 
     if (is_shared()) {
-        GTEST_SKIP() << "nobody stops an initiator that others use";
+        GTEST_SKIP() << "an initiator that others use is not stopped";
     }
 
     refuse_state.state = IBV_QPS_ERR;
@@ -772,7 +772,7 @@ TEST_P(dcx_retired, cannot_be_reset_for_destroy)
     dcx_end end;
 
     if (is_shared()) {
-        GTEST_SKIP() << "nobody stops an initiator that others use";
+        GTEST_SKIP() << "an initiator that others use is not stopped";
     }
 
     put(ep, m_live_a, end);
@@ -797,7 +797,7 @@ TEST_P(dcx_retired, cannot_be_connected_after_destroy)
     dcx_end end;
 
     if (is_shared()) {
-        GTEST_SKIP() << "nobody stops an initiator that others use";
+        GTEST_SKIP() << "an initiator that others use is not stopped";
     }
 
     put(ep, m_live_a, end);
@@ -823,7 +823,7 @@ TEST_P(dcx_retired, cannot_be_connected_in_a_callback)
     });
 
     if (is_shared()) {
-        GTEST_SKIP() << "nobody stops an initiator that others use";
+        GTEST_SKIP() << "an initiator that others use is not stopped";
     }
 
     put(ep, m_live_a, first);
