@@ -21,7 +21,8 @@ perftest()
     awk -v c="$column" '/^Final:/ { print $c }' "$work/client.log"
 }
 
-# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: runs dcx and PEER in turn
+# compare NAME UNIT GOAL COLUMN PEER DEVICE ARGUMENT...: runs dcx and PEER in
+# turn
 compare()
 {
     local name=$1 unit=$2 goal=$3 column=$4 peer=$5 peer_device=$6 i

@@ -1,11 +1,11 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
 # The section "types" of contrib/bench: messages of derived types of MPI, as
-# zero-copy datatypes and without (UCX_DCX_TYPES=n), packed by the program, and contiguous ones as the
-# floor: times in turn, copies by a processor, a 3-D halo, and instructions of
-# short messages. Of Open MPI, and of MPICH if it is installed; and OpenSHMEM's
-# strided operations. Of tables the lines that are furthest from a goal, or all
-# (DCX_BENCH_FULL=y). Sourced by contrib/bench.
+# zero-copy datatypes and without (UCX_DCX_TYPES=n), packed by the program, and
+# contiguous ones as the floor: times in turn, copies by a processor, a 3-D halo,
+# and instructions of short messages. Of Open MPI, and of MPICH if it is
+# installed; and OpenSHMEM's strided operations. Prints the lines of tables that
+# are furthest from a goal, or all (DCX_BENCH_FULL=y). Sourced by contrib/bench.
 
 types_ms=$((rounds > 1 ? 40 : 20)) # of a run, for each layout
 

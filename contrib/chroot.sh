@@ -1,7 +1,7 @@
 # Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE.
 #
-# Another Debian in a folder. Sourced by bash after common.sh and ucx.sh. Mounts
-# in it are seen by the processes in it alone, and end with them: nothing has to be
+# Another Debian in a folder. Sourced by bash after common.sh and ucx.sh. Only
+# its own processes see the mounts in it, which end with them: nothing has to be
 # unmounted, and the folder may be removed afterwards.
 
 # The server that this system's own packages come from
