@@ -134,7 +134,7 @@ static uct_mem_h make_column(uct_iface_h iface, uct_worker_h worker,
     return column;
 }
 
-/* What a peer does with the key that it was sent */
+/* Unpacks a remote key, as a peer does with the one it was sent. */
 static uct_rkey_bundle_t get_rkey(uct_component_h component, uct_md_h md,
                                   uct_mem_h memh)
 {
