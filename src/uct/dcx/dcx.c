@@ -1,9 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * What dcx exports: the functions of <uct/dcx/dcx.h>, see there. They name the
- * arguments that are wrong; what is behind them is in strided/dcx_mem_layout.c.
- *
- * The only symbols of the library that others see.
+ * Exports the functions of <uct/dcx/dcx.h>, the library's only visible symbols.
+ * Names the wrong argument in the log; strided/dcx_mem_layout.c does the work.
  */
 #include "dcx.h"
 #include "uct/dcx/strided/dcx_mem_layout.h"
@@ -59,7 +57,8 @@ UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_create(uct_iface_h iface,
 
 /* --- description ---------------------------------------------------------- */
 
-/* Blocks of an entry; in a list it is one. Returns NULL, or what is wrong. */
+/* Converts an entry to @run; in a list it has one block. Returns NULL, or an
+ * error text. */
 static const char *
 uct_dcx_block_run(const uct_dcx_block_t *block, size_t repeat,
                   uct_dcx_sgl_run_t *run)
@@ -76,8 +75,8 @@ uct_dcx_block_run(const uct_dcx_block_t *block, size_t repeat,
 }
 
 
-/* Whether the device has a form in which a block is one piece whatever
- * 'repeat' is */
+/* Returns non-zero if the device describes a repeated block as one piece, for
+ * any @repeat. */
 static int uct_dcx_block_is_round(const uct_dcx_block_t *block, size_t repeat)
 {
     uct_dcx_sgl_run_t run;
@@ -87,7 +86,7 @@ static int uct_dcx_block_is_round(const uct_dcx_block_t *block, size_t repeat)
 }
 
 
-/* A piece takes one for each UCT_DCX_SGL_MAX_PIECE begun. */
+/* Returns the pieces of a block: one for each UCT_DCX_SGL_MAX_PIECE begun. */
 static size_t uct_dcx_block_parts(const uct_dcx_block_t *block)
 {
     return (block->length / UCT_DCX_SGL_MAX_PIECE) +
@@ -120,7 +119,7 @@ uct_dcx_layout_pieces(const uct_dcx_layout_params_t *params)
 }
 
 
-/* IBV_ACCESS_*: whoever puts or gets needs no right of another. */
+/* Converts UCT_MD_MEM_ACCESS_* to IBV_ACCESS_*; 0: use by this process alone */
 static uint32_t uct_dcx_layout_access(uint64_t access)
 {
     if (access == 0) {
@@ -136,7 +135,7 @@ static uint32_t uct_dcx_layout_access(uint64_t access)
 }
 
 
-/* What is not of one block; NULL: nothing is wrong */
+/* Checks parameters other than blocks. Returns NULL, or an error text. */
 static const char *
 uct_dcx_layout_check_params(const uct_dcx_layout_params_t *params,
                             size_t pieces)
@@ -212,7 +211,7 @@ uct_dcx_layout_set(uct_mem_h memh, const uct_dcx_layout_params_t *params)
 }
 
 
-/* --- what there is -------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------- */
 
 UCT_DCX_EXPORT ucs_status_t uct_dcx_layout_test(uct_mem_h memh)
 {

@@ -1,7 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The table of dcx_ext.h: each row is a few lines above the rooms of layouts
- * and of memory.
+ * The table of dcx_ext.h. Each function is a thin layer over strided/ and mem/.
  */
 #include "dcx_ext.h"
 #include "uct/dcx/mem/dcx_mem_place.h"
@@ -29,7 +28,8 @@ _Static_assert(((int)UCT_DCX_EXT_SIZES == UCT_DCX_KEY_SIZES) &&
 
 /* --- limits --------------------------------------------------------------- */
 
-/* Returns the pieces of the largest layout by options, 0 if they are wrong. */
+/* Returns the pieces of the largest layout that options allow; 0 if the options
+ * are invalid. */
 static size_t uct_dcx_ext_option_pieces(void)
 {
     ucs_config_field_t *table = uct_dcx_component.md_config.table;
@@ -124,7 +124,7 @@ uct_dcx_ext_is_late(const uct_dcx_ext_layout_t *layout, ucs_time_t since)
 }
 
 
-/* The queue does not move: gives the layout up. */
+/* Gives up the layout: the queue makes no progress. */
 static ucs_status_t uct_dcx_ext_give_up(uct_dcx_ext_layout_t *layout)
 {
     uct_dcx_mem_layout_revoke(layout);
@@ -132,7 +132,8 @@ static ucs_status_t uct_dcx_ext_give_up(uct_dcx_ext_layout_t *layout)
 }
 
 
-/* Rights of a peer: a send is read by it, a receive written */
+/* Returns the access of peers: they read from a source, and write to a
+ * destination. */
 static uint32_t uct_dcx_ext_access(const uct_dcx_ext_form_t *form)
 {
     return form->is_dest ? (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) :

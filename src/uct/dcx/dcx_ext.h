@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The transport's table for what stands beside it (src/views): layouts whose
- * entries their user writes, memory that they name, and ranges of addresses
- * that stand for such a layout. Nothing in the transport needs a user of it.
+ * The transport's table for src/views: layouts whose entries the caller writes,
+ * memory that they name, and ranges of addresses that stand for such a layout.
+ * Nothing in the transport needs a caller of it.
  *
  * @md is an open memory domain of dcx. Any thread may call any function; one
  * layout is used by one thread at a time. Lengths are in bytes. Functions that
@@ -17,52 +17,57 @@
 
 
 enum {
-    UCT_DCX_EXT_SIZES     = 3,       /* of keys */
-    UCT_DCX_EXT_MAX_BLOCK = 65535,   /* bytes and stride of a repeated entry */
-    UCT_DCX_EXT_MAX_PIECE = 1 << 30  /* bytes of any other entry */
+    UCT_DCX_EXT_SIZES     = 3,       /* number of key sizes */
+    UCT_DCX_EXT_MAX_BLOCK = 65535,   /* limit of @bytes and @stride of a
+                                      * repeated entry */
+    UCT_DCX_EXT_MAX_PIECE = 1 << 30  /* limit of @bytes of any other entry */
 };
 
 
-/* Limits of a domain, or with NULL in its place those before one is open */
+/* Limits of a domain; with @md = NULL, limits before one is open */
 typedef struct uct_dcx_ext_attr {
     int      has_keys;   /* keys can be made: the device has UMR, and an
                           * interface was opened */
-    unsigned max_depth;  /* deepest nesting of layouts; 1: in memory alone */
-    int      has_nests;  /* repeated entries may lie in layouts with such */
-    size_t   max_pieces; /* of the largest key; before a domain is open, by
-                          * options */
-    size_t   sizes[UCT_DCX_EXT_SIZES]; /* pieces that keys take, ascending */
-    size_t   min_length; /* bytes that the processor copies during a UMR, */
-    size_t   min_block;  /* ... and for each entry of it, or defaults */
+    unsigned max_depth;  /* deepest nesting of layouts; 1: no nesting */
+    int      has_nests;  /* repeated entries may lie in layouts with repeated
+                          * entries */
+    size_t   max_pieces; /* of the largest key; before a domain is open, the
+                          * limit that options set */
+    size_t   sizes[UCT_DCX_EXT_SIZES]; /* capacities of keys in pieces,
+                                        * ascending */
+    size_t   min_length; /* bytes that the processor copies during a UMR, or a
+                          * default */
+    size_t   min_block;  /* bytes that it copies during one entry of a UMR, or a
+                          * default */
 } uct_dcx_ext_attr_t;
 
 
-/* Memory that is registered, for entries to name */
+/* Registered memory that entries name */
 typedef struct uct_dcx_region uct_dcx_ext_region_t;
 
-/* A layout is a handle of memory as in dcx.h, but that its user writes its
- * entries. Nobody looks whether these overlap. The user holds the memory that
- * they name for as long as the layout is used. */
+/* A memory handle as in dcx.h, except that the caller writes its entries.
+ * Entries are not checked for overlap. The caller keeps the memory that they
+ * name registered while the layout is used. */
 typedef struct uct_dcx_mem_layout uct_dcx_ext_layout_t;
 
 typedef struct uct_dcx_ext_entry {
     uint64_t addr;     /* of the first byte: an offset if @lkey is a layout's */
     uint32_t bytes;    /* of a block, at least 1 */
-    uint32_t stride;   /* from a block to the next; 0 if there is one */
-    uint32_t lkey;     /* of reg() or set() */
+    uint32_t stride;   /* from a block to the next; 0 for a single block */
+    uint32_t lkey;     /* from reg() or set() */
     uint32_t reserved; /* 0 */
 } uct_dcx_ext_entry_t;
 
-/* What the entries of a layout are */
+/* Describes the entries of a layout */
 typedef struct uct_dcx_ext_form {
     uint64_t start;   /* address of the first byte, by the layout's key */
     uint64_t length;  /* of all data: blocks of all entries, all rounds */
-    uint32_t num;     /* entries: no more than make() was told, or one fewer if
-                       * they are repeated */
+    uint32_t num;     /* entries: at most @max of make(), or one fewer if they
+                       * are repeated */
     uint32_t repeat;  /* rounds: block 0 of each entry, block 1 of each, ...;
                        * 1: each entry is one piece */
-    unsigned depth;   /* of nesting; 1: all entries lie in memory */
-    int      is_dest; /* to be written to by a peer, or else read */
+    unsigned depth;   /* nesting; 1: all entries lie in memory */
+    int      is_dest; /* peers write to it; 0: peers read */
 } uct_dcx_ext_form_t;
 
 
@@ -75,48 +80,51 @@ typedef struct uct_dcx_ext_ops {
                         uint32_t *lkey_p);
     void         (*dereg)(uct_md_h md, uct_dcx_ext_region_t *region);
 
-    /* Makes a layout of up to @max pieces, one of the domain's sizes;
-     * @entries_p has room for as many. Nothing is set. Only UCS_ERR_NO_MEMORY
-     * and UCS_ERR_IO_ERROR are logged; UCS_ERR_NO_RESOURCE: all keys are in use
+    /* Makes a layout of up to @max pieces, one of @sizes; it has no entries
+     * yet. @entries_p has room for @max entries. Logs only UCS_ERR_NO_MEMORY
+     * and UCS_ERR_IO_ERROR. Returns UCS_ERR_NO_RESOURCE if all keys are in use
      * (UCX_DCX_UMR_LAYOUTS). */
     ucs_status_t (*make)(uct_md_h md, size_t max,
                          uct_dcx_ext_layout_t **layout_p,
                          uct_dcx_ext_entry_t **entries_p);
 
-    /* Frees it. When it returns, nobody reaches anything by it. */
+    /* Frees the layout. Peers have lost access when it returns. */
     void         (*destroy)(uct_dcx_ext_layout_t *layout);
 
-    /* Gives the entries to the device; nothing uses the layout until wait() has
-     * returned UCS_OK, but other layouts may name it. @lkey_p is its key from
-     * now on. Waits while the device's queue is full. UCS_ERR_TIMED_OUT: the
-     * queue does not move; the layout is revoked. */
+    /* Gives the entries to the device. The layout must not be used until wait()
+     * has returned UCS_OK, but other layouts may name it. Stores the key that
+     * is valid from now on in @lkey_p. Waits while the device's queue is full.
+     * Returns UCS_ERR_TIMED_OUT, and revokes the layout, if the queue makes no
+     * progress. */
     ucs_status_t (*set)(uct_dcx_ext_layout_t *layout,
                         const uct_dcx_ext_form_t *form, uint32_t *lkey_p);
 
-    /* Returns UCS_OK as soon as the device has the layout; UCS_ERR_NO_ELEM, not
-     * logged, if its memory was deregistered; UCS_ERR_TIMED_OUT as set(). */
+    /* Waits until the device has the layout, and returns UCS_OK. Returns
+     * UCS_ERR_NO_ELEM, not logged, if its memory was deregistered, and
+     * UCS_ERR_TIMED_OUT as set() does. */
     ucs_status_t (*wait)(uct_dcx_ext_layout_t *layout);
 
-    /* Takes it from the device: nobody reaches anything by it any more. */
+    /* Removes the layout from the device: its key gives no access any
+     * longer. */
     void         (*revoke)(uct_dcx_ext_layout_t *layout);
 
     /* --- places ---------------------------------------------------------- */
 
     /* Lets domains that are opened from now on register memory of @type: @max
      * places of @length bytes each. Place i begins at @base + i * @length.
-     * @length and @max are powers of two, @base is a multiple of their product.
+     * @length and @max are powers of two; @base is a multiple of their product.
      * Called once. */
     void         (*enable)(ucs_memory_type_t type, uint64_t base,
                            uint64_t length, unsigned max);
 
-    /* Makes place @index stand for a layout, or with NULL for nothing:
-     * registering its addresses gives that. Nobody uses the place meanwhile.
-     * The handle of a place is always the same one. */
+    /* Makes place @index stand for a layout, or for nothing if @layout is NULL.
+     * Registering the addresses of the place returns its handle, which is
+     * always the same one. The place must not be used meanwhile. */
     ucs_status_t (*place)(uct_md_h md, unsigned index,
                           uct_dcx_ext_layout_t *layout);
 
-    /* Calls @watch with each domain that was opened, and with each that is
-     * about to be closed, in the thread that does so. */
+    /* Sets a hook. It is called for each domain that was opened, and for each
+     * that is about to be closed, in the thread that does so. */
     void         (*watch)(void (*watch)(uct_md_h md, int is_open));
 } uct_dcx_ext_ops_t;
 
