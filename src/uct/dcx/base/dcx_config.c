@@ -285,7 +285,7 @@ uint8_t uct_dcx_config_timeout_code(double seconds)
 
 uint8_t uct_dcx_config_rnr_code(double seconds)
 {
-    /* in units of 10 us, from code 1 on; code 0 is the longest */
+    /* in units of 10 us, for codes 1 and up; code 0 is the longest */
     static const uint16_t timers[] = {
         1,    2,    3,    4,    6,    8,    12,    16,    24,    32,    48,
         64,   96,   128,  192,  256,  384,  512,   768,   1024,  1536,  2048,
@@ -295,7 +295,7 @@ uint8_t uct_dcx_config_rnr_code(double seconds)
     unsigned i;
 
     for (i = 0; i < ucs_static_array_size(timers); ++i) {
-        /* a thousandth of slack for decimal fractions */
+        /* Allow 0.1 % for decimal fractions. */
         if (units <= timers[i] * 1.001) {
             return i + 1;
         }

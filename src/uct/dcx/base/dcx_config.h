@@ -1,13 +1,14 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * The options of an interface, UCX_DCX_*. UCX reads them into this structure;
- * the interface checks and resolves them once, when it opens (dcx_iface.c). An
- * option has a field here, its row and text in the table of dcx_config.c, or of
- * dcx_site.c if a whole site sets it, and its range in dcx_config_check.c.
+ * the interface checks and resolves them once, when it opens (dcx_iface.c).
+ * Each option has a field here, a row with its text in the table of
+ * dcx_config.c (of dcx_site.c if a whole site sets it), and a range in
+ * dcx_config_check.c.
  *
- * base/ is the room of what needs no device: options, the choice of initiators,
- * the arithmetic of credits, memory for many objects. Called by all rooms, it
- * knows none of them.
+ * base/ has the code that needs no device: options, the choice of initiators,
+ * the arithmetic of credits, memory for many objects. All rooms may call it; it
+ * calls none of them.
  */
 #ifndef UCT_DCX_CONFIG_H
 #define UCT_DCX_CONFIG_H
@@ -19,16 +20,17 @@
 /* Smallest limit of a WQE: four building blocks, as libmlx5 sizes a queue */
 #define UCT_DCX_MIN_MAX_BB 4
 
-/* UCP's addresses have 16 bits for the greatest message, in units of 64 */
+/* UCP's addresses have 16 bits for the longest message, in units of 64
+ * bytes. */
 #define UCT_DCX_MIN_SEG_SIZE 512
 #define UCT_DCX_MAX_SEG_SIZE (4 * UCS_MBYTE)
 
-/* A device that has matched a request for a rendezvous, and does not fetch the
- * data, leaves the request in the tagged buffer: none is longer. */
+/* Longest request of a rendezvous. A device that matches the request, and does
+ * not fetch the data, leaves it in the tagged buffer. */
 #define UCT_DCX_MAX_TM_REQUEST 64
 
 
-/* How a WQE gets to the device: in the order of uct_dcx_mmio_mode_names */
+/* Ways of a WQE to the device, in the order of uct_dcx_mmio_mode_names */
 enum {
     UCT_DCX_MMIO_MODE_AUTO,
     UCT_DCX_MMIO_MODE_BF_POST,
@@ -46,8 +48,8 @@ typedef struct uct_dcx_iface_config {
         unsigned       policy;          /* index in uct_dcx_policy_names */
         unsigned       quota;           /* WQEBBs */
         unsigned       num_streams;     /* a power of two */
-        unsigned       rand_seed;       /* 0: another one each time */
-        unsigned       queue_len;       /* WQEs of the greatest size */
+        unsigned       rand_seed;       /* 0: a new seed for each interface */
+        unsigned       queue_len;       /* WQEs of the maximum size */
         unsigned       mmio_mode;       /* UCT_DCX_MMIO_MODE_* */
         size_t         min_inline;      /* bytes */
         unsigned       max_poll;
@@ -69,7 +71,7 @@ typedef struct uct_dcx_iface_config {
         int            enable;
         unsigned long  window;          /* or UCS_ULUNITS_AUTO */
         unsigned long  initial;         /* or UCS_ULUNITS_AUTO */
-        double         thresh;          /* part of the window */
+        double         thresh;          /* fraction of the window */
         double         resend_timeout;  /* seconds */
     } fc;
 
@@ -90,11 +92,12 @@ typedef struct uct_dcx_iface_config {
     struct {
         unsigned long  sl;              /* or UCS_ULUNITS_AUTO */
         int            ar_enable;       /* ucs_ternary_auto_value_t */
-        int            ddp_enable;      /* the same, without "auto" */
+        int            ddp_enable;      /* ucs_ternary_auto_value_t, no
+                                         * "auto" */
         unsigned long  traffic_class;   /* or UCS_ULUNITS_AUTO */
         unsigned long  gid_index;       /* or UCS_ULUNITS_AUTO */
         char           *pkey;           /* see uct_dcx_config_pkey() */
-        unsigned       mtu;             /* enum ibv_mtu, 0: that of the port */
+        unsigned       mtu;             /* enum ibv_mtu, 0: the port's */
         int            is_global;
         unsigned       hop_limit;
         unsigned long  num_paths;       /* or UCS_ULUNITS_AUTO */
@@ -107,24 +110,25 @@ typedef struct uct_dcx_iface_config {
 extern ucs_config_field_t uct_dcx_iface_config_table[];
 extern const char *uct_dcx_mmio_mode_names[];
 
-/* Names the variable that sets the option of an interface, see dcx_site.h; for
- * what is said of its value. */
+/* Returns the name of the variable that sets an interface's option, for
+ * messages; see dcx_site.h. */
 const char *uct_dcx_config_variable(const char *option);
 
-/* Checks each value against its range, and those that belong together against
- * each other. The first one that is wrong is reported with the name of its
- * variable and what it may be; UCS_ERR_INVALID_PARAM then. */
+/* Checks each value against its range, and related values against each other.
+ * Logs the first wrong value with its variable and its range. Returns
+ * UCS_ERR_INVALID_PARAM then. */
 ucs_status_t uct_dcx_config_check(const uct_dcx_iface_config_t *config);
 
-/* The number of a partition, 0 for "auto". UCX's own type for it would take
- * 0xfffe for "auto". Returns whether it is one of the two. */
+/* Stores the number of a partition in @pkey, 0 for "auto". UCX's own type would
+ * take 0xfffe for "auto". Returns 0 if @str is neither. */
 int uct_dcx_config_pkey(const char *str, uint16_t *pkey);
 
-/* The encoding of a local ACK timeout: 4.096 us * 2^code, rounded up. 1..31 */
+/* Returns the code of a local ACK timeout, 1 to 31: 4.096 us * 2^code, rounded
+ * up. */
 uint8_t uct_dcx_config_timeout_code(double seconds);
 
-/* The encoding of an RNR timer (InfiniBand specification, "RNR NAK timer"):
- * the shortest that is not below 'seconds', else the longest. */
+/* Returns the code of an RNR timer (InfiniBand specification, "RNR NAK timer"):
+ * the shortest that is at least @seconds, otherwise the longest. */
 uint8_t uct_dcx_config_rnr_code(double seconds);
 
 #endif

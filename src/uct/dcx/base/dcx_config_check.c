@@ -11,21 +11,21 @@
 #include <ucs/sys/string.h>
 
 
-/* UCX_DCX_RX_QUEUE_LEN at most, and so the credits of an endpoint */
+/* Limit of UCX_DCX_RX_QUEUE_LEN, and so of an endpoint's credits */
 #define UCT_DCX_MAX_RX_QUEUE_LEN  16384
 
 
-/* The queue of list operations has two WQEBBs for each, and 32768 at most. */
+/* Two WQEBBs for each tagged buffer; the queue of list operations has 32768. */
 #define UCT_DCX_MAX_TM_LIST_SIZE  8192
 
 
-/* A value that has a range */
+/* A value with a range */
 typedef struct uct_dcx_config_range {
     const char    *name;
     unsigned long value;
     unsigned long min;
     unsigned long max;
-    int           or_auto; /* UCS_ULUNITS_AUTO is one value more */
+    int           or_auto; /* UCS_ULUNITS_AUTO is valid, too */
 } uct_dcx_config_range_t;
 
 
@@ -82,7 +82,7 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
         {"STRIDED_COPY_PIECE", config->strided.copy_piece, 0,
          UCT_DCX_MAX_SEG_SIZE, 1},
         {"NUM_PATHS", config->path.num_paths, 1, 128, 1},
-        /* "inf" is the longest there is */
+        /* "inf" is the longest prefix */
         {"ROCE_SUBNET_PREFIX_LEN",
          (config->path.roce_prefix_len == UCS_ULUNITS_INF) ? 128 :
          config->path.roce_prefix_len, 0, 128, 1}
@@ -98,8 +98,7 @@ uct_dcx_config_check_numbers(const uct_dcx_iface_config_t *config)
 }
 
 
-/* Checks options that are no whole numbers. A thousandth of slack is for
- * decimal fractions. */
+/* Checks options that are not integers. Allows 0.1 % for decimal fractions. */
 static ucs_status_t
 uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 {
@@ -131,8 +130,8 @@ uct_dcx_config_check_doubles(const uct_dcx_iface_config_t *config)
 }
 
 
-/* A short message has to fit in a receive buffer, with its headers of dcx (2
- * bytes) and of uct_ep_am_short() (8). */
+/* Returns non-zero if a short message fits in a receive buffer with its
+ * headers: 2 bytes of dcx, 8 of uct_ep_am_short(). */
 static int uct_dcx_config_fits_inline(const uct_dcx_iface_config_t *config,
                                       const char *name, size_t seg_size)
 {
@@ -148,7 +147,7 @@ static int uct_dcx_config_fits_inline(const uct_dcx_iface_config_t *config,
 }
 
 
-/* Values that say more than a range. */
+/* Checks values that are not in a simple range. */
 static ucs_status_t
 uct_dcx_config_check_others(const uct_dcx_iface_config_t *config)
 {

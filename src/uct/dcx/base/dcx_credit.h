@@ -1,24 +1,24 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The arithmetic of flow control: how many active messages an endpoint may
- * send before it hears from the receiver. A credit is one message, and one
- * receive buffer. Each endpoint has a base that is its own; what it may send
- * beyond that is lent from a bank, and is returned with its next request. So a
- * receiver knows of its peers no more than the sum of what it has lent.
- * Pure code: no device, no endpoint, no UCX. Its user is fc/.
+ * The arithmetic of flow control: it limits the active messages that an
+ * endpoint may send before it hears from the receiver. A credit is one message,
+ * and one receive buffer. Each endpoint has a fixed base of credits; the
+ * receiver's bank grants more, and the endpoint's next request returns them. So
+ * a receiver stores no state for each peer, only the sum of these grants. Pure
+ * code: no device, no endpoint, no UCX. Called by fc/.
  */
 #ifndef UCT_DCX_CREDIT_H
 #define UCT_DCX_CREDIT_H
 
 #include <stdint.h>
 
-/* Asks for a default of uct_dcx_credit_bank() */
+/* Selects the default of a parameter of uct_dcx_credit_bank() */
 #define UCT_DCX_CREDIT_AUTO  UINT16_MAX
 
-/* Requests of an epoch, of those for which the bank has less than a base. A
- * loan that is not returned in its own or the next one is forgotten: its holder
- * has ended, or is idle. Of 50 endpoints that send alike each requests 20 times
- * meanwhile. */
+/* Requests in an epoch; only requests count for which the bank has less than a
+ * base. A grant that is not returned in its own epoch or the next one expires:
+ * its holder has ended, or is idle. Of 50 endpoints that send at the same rate
+ * each requests 20 times in an epoch. */
 enum {
     UCT_DCX_CREDIT_EPOCH = 1024
 };
@@ -26,33 +26,34 @@ enum {
 
 /* The receiver's account */
 typedef struct uct_dcx_credit_bank {
-    uint16_t window;   /* what an endpoint of a peer has at most */
-    uint16_t base;     /* ... begins with, and is granted at each request */
-    uint16_t size;     /* what all of them may be lent at a time */
-    uint16_t share;    /* one is lent 1 / share of what is left of that */
+    uint16_t window;   /* maximum credits of an endpoint */
+    uint16_t base;     /* credits of its own, restored by each request */
+    uint16_t size;     /* maximum of all grants together */
+    uint16_t share;    /* a grant is at most 1 / share of the free credits */
     uint16_t epoch;
     uint16_t requests; /* in this epoch */
-    uint32_t lent[2];  /* and not returned, of even and of odd epochs: of this
-                        * one and the one before */
+    uint32_t lent[2];  /* granted and not returned, in even and in odd epochs:
+                        * this one and the previous */
 } uct_dcx_credit_bank_t;
 
 
-/* Credits beyond the base, and when they were lent */
+/* Credits granted beyond the base, and when */
 typedef struct uct_dcx_credit_loan {
     uint16_t credits;
     uint16_t epoch;
 } uct_dcx_credit_loan_t;
 
 
-/* Two fifths of 'queue_len' receive buffers are for loans, the others for the
- * bases of endpoints. One alone is lent a whole window, but no more than half of
- * the bank: by default that. One of several has a sixteenth of the buffers then,
- * or seven times a base that is larger than a seventh of those, at most. */
+/* Returns a bank for @queue_len receive buffers: two fifths are for grants, the
+ * others for the bases of endpoints. An endpoint that is alone gets a full
+ * window, but no more than half of the bank, which is the default window. With
+ * several endpoints each gets, by default, up to a sixteenth of the buffers, or
+ * seven times the base if @base is larger than a seventh of that. */
 static inline uct_dcx_credit_bank_t
 uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 {
     uct_dcx_credit_bank_t bank = {};
-    unsigned several           = window; /* of each of them */
+    unsigned several           = window; /* window of each of them */
     unsigned max_loan;
 
     if (window == UCT_DCX_CREDIT_AUTO) {
@@ -77,9 +78,9 @@ uct_dcx_credit_bank(unsigned queue_len, unsigned window, unsigned base)
 }
 
 
-/* Returns the credits that one more endpoint may be lent. Each loan leaves
- * less for the next one: if n keep asking, they come to
- * size / (n + share - 1) each. */
+/* Returns the credits that one more endpoint can get beyond its base. Each
+ * grant reduces the next one: if n endpoints keep asking, each gets size / (n +
+ * share - 1). */
 static inline unsigned uct_dcx_credit_offer(const uct_dcx_credit_bank_t *bank)
 {
     uint32_t lent     = bank->lent[0] + bank->lent[1];
@@ -102,10 +103,10 @@ static inline void uct_dcx_credit_return(uct_dcx_credit_bank_t *bank,
 }
 
 
-/* The request of an endpoint that has 'left' credits and returned its loan. It is
- * lent 'offer', or what it still has beyond its base if that is more. Returns
- * the credits that it is granted: with those left they are its base, of one at
- * least, and the loan. */
+/* Handles the request of an endpoint that has @left credits and has returned
+ * its previous grant. The new grant is @offer, or the excess of @left over the
+ * base if that is more. Stores it, and returns the credits to add: with @left
+ * they make up the base, of at least one, and the grant. */
 static inline unsigned
 uct_dcx_credit_grant(uct_dcx_credit_bank_t *bank, unsigned left,
                      unsigned offer, uct_dcx_credit_loan_t *loan)

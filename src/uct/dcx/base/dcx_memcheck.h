@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* The device writes this memory, which memcheck does not see: what is read there
- * is not uninitialised. */
+/* Marks memory that the device writes as initialised: memcheck does not see the
+ * device's writes. */
 void uct_dcx_memcheck_device_writes(const void *address, size_t length);
 
 #endif

@@ -1,17 +1,18 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The policies of choosing a DC initiator; see dcx_policy.h. They are those of
- * UCX's dc_mlx5.
+ * The policies of choosing a DC initiator; see dcx_policy.h. They are the same
+ * as in UCX's dc_mlx5.
  *
- * "dcs": idle initiators form a stack, so that few of them stay warm in the
- * device's cache, and those never used need not exist. An endpoint keeps its
- * initiator for as long as it has operations outstanding on it, which keeps
- * them in order. An endpoint that never pauses then never lets go. "dcs_quota"
- * takes it away from one that has used its quota while others wait.
+ * "dcs": idle initiators form a stack. So few of them are in use, they stay in
+ * the device's cache, and unused ones need not exist. An endpoint keeps its
+ * initiator while it has operations outstanding on it, which keeps them in
+ * order. An endpoint that never pauses then never releases its initiator.
+ * "dcs_quota" takes it away from an endpoint that has used its quota while
+ * others wait.
  *
- * "rand": an endpoint is bound to a shared initiator, chosen by lot. "hw_dcs":
- * there is one shared initiator, and an endpoint is bound to a stream of it;
- * the device does what "dcs" does with initiators.
+ * "rand": an endpoint is bound to a shared initiator, chosen at random.
+ * "hw_dcs": there is one shared initiator, and an endpoint is bound to a stream
+ * of it; the device then schedules streams as "dcs" schedules initiators.
  */
 #include "dcx_policy.h"
 
@@ -73,7 +74,8 @@ void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool)
 }
 
 
-/* splitmix64 (S. Vigna, public domain): any seed will do */
+/* Returns a random number: splitmix64 (S. Vigna, public domain); any seed will
+ * do. */
 static uint64_t uct_dcx_pool_random(uct_dcx_pool_t *pool)
 {
     uint64_t z = pool->random += 0x9e3779b97f4a7c15ull;
@@ -99,8 +101,8 @@ uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool)
 
 void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci)
 {
-    /* those given back lie on top of those never used, and there was none; some
-     * may never come back */
+    /* Released initiators are on top of those never used, so only initiators
+     * behind @dci are left, and some in use may never return. */
     assert(pool->num_idle + dci + 1 <= pool->num_dci);
     (void)dci;
     pool->num_idle = 0;

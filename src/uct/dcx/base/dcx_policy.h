@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The choice of a DC initiator for an endpoint. There are two kinds of
- * initiators: an exclusive one serves one endpoint for as long as that has
- * operations outstanding; a shared one serves many at a time, and may have
- * streams, which do not wait for each other in the device. A policy says which
- * kinds there are, and how much an endpoint may do with its own while others
- * wait. Pure code: no device, no endpoint, no UCX. The interface owns the pool
- * and calls it from its own thread (dcx_tx.h, dcx_ep.c).
+ * The choice of a DC initiator for an endpoint. An exclusive initiator serves
+ * one endpoint as long as that has operations outstanding. A shared one serves
+ * many at a time, and may have streams, which do not wait for each other in the
+ * device. A policy selects the kind of initiators, and may limit an endpoint's
+ * use of an exclusive one while others wait. Pure code: no device, no endpoint,
+ * no UCX. The interface owns the pool and calls it from its own thread
+ * (dcx_tx.h, dcx_ep.c).
  */
 #ifndef UCT_DCX_POLICY_H
 #define UCT_DCX_POLICY_H
@@ -17,8 +17,8 @@
 #define UCT_DCX_NO_DCI  UINT16_MAX
 
 
-/* Where an endpoint posts: the number of an initiator, and of a stream if it
- * has any, else 0. */
+/* The initiator and stream that an endpoint posts on; stream 0 if the initiator
+ * has none */
 typedef struct uct_dcx_binding {
     uint16_t dci;    /* or UCT_DCX_NO_DCI */
     uint16_t stream;
@@ -27,31 +27,31 @@ typedef struct uct_dcx_binding {
 
 typedef struct uct_dcx_pool_params {
     unsigned policy;      /* index in uct_dcx_policy_names */
-    unsigned num_dci;     /* as many as the user allows */
+    unsigned num_dci;     /* as configured */
     unsigned quota;       /* WQEBBs */
-    unsigned num_streams; /* of a shared initiator that has some */
-    uint64_t seed;        /* of what is left to chance */
+    unsigned num_streams; /* of a shared initiator that has streams */
+    uint64_t seed;        /* for random DCI selection */
 } uct_dcx_pool_params_t;
 
 
 typedef struct uct_dcx_policy {
     const char *name;       /* value of UCX_DCX_TX_POLICY */
-    uint8_t    is_shared;   /* all of its initiators are, or none */
-    uint8_t    has_streams; /* it has one, with streams */
+    uint8_t    is_shared;   /* all of its initiators are shared */
+    uint8_t    has_streams; /* one initiator, with streams */
     uint8_t    has_quota;
 } uct_dcx_policy_t;
 
 
 typedef struct uct_dcx_pool {
     const uct_dcx_policy_t *policy;
-    uint16_t               *idle;     /* stack of exclusive ones to be had */
+    uint16_t               *idle;     /* stack of idle exclusive initiators */
     unsigned               num_idle;
-    unsigned               num_dci;   /* at most */
+    unsigned               num_dci;   /* maximum */
 
-    /* How many WQEBBs an endpoint may post on an exclusive initiator
-     * while others wait for one, those outstanding by then included. One that
-     * wants more has to part with its own before it goes on. UINT_MAX: it may
-     * keep it. */
+    /* Maximum of WQEBBs that an endpoint may have on an exclusive initiator
+     * while others wait for one, including those outstanding at that time.
+     * Beyond it the endpoint has to release its initiator first. UINT_MAX: no
+     * limit. */
     unsigned               share;
     unsigned               num_streams;
     unsigned               next_stream;
@@ -59,12 +59,12 @@ typedef struct uct_dcx_pool {
 } uct_dcx_pool_t;
 
 
-/* NULL-terminated names, in the order of the configuration's enum. */
+/* NULL-terminated names, in the order of the configuration's enum */
 extern const char *uct_dcx_policy_names[];
 
 const uct_dcx_policy_t *uct_dcx_policy_get(unsigned index);
 
-/* How many initiators there are where the user allows 'num_dci' */
+/* Returns the number of initiators if the configuration allows @num_dci. */
 static inline unsigned
 uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy, unsigned num_dci)
 {
@@ -72,18 +72,19 @@ uct_dcx_policy_num_dci(const uct_dcx_policy_t *policy, unsigned num_dci)
 }
 
 
-/* All exclusive initiators are idle, number 0 is taken first. Returns 0, or -1
- * when memory is short. */
+/* Makes all exclusive initiators idle; number 0 is taken first. Returns 0, or
+ * -1 if memory is short. */
 int
 uct_dcx_pool_init(uct_dcx_pool_t *pool, const uct_dcx_pool_params_t *params);
 
 void uct_dcx_pool_cleanup(uct_dcx_pool_t *pool);
 
-/* Where a new endpoint posts for its life. UCT_DCX_NO_DCI if it takes an
- * initiator when it has something to send. */
+/* Returns the initiator and stream of a new endpoint, for its life;
+ * UCT_DCX_NO_DCI if the endpoint takes one whenever it sends. */
 uct_dcx_binding_t uct_dcx_pool_bind(uct_dcx_pool_t *pool);
 
-/* Number 'dci', just taken, cannot be had, nor can those behind it. */
+/* Removes @dci, which was just taken and could not be created, and all
+ * initiators behind it. */
 void uct_dcx_pool_truncate(uct_dcx_pool_t *pool, uint16_t dci);
 
 
@@ -94,7 +95,7 @@ static inline int uct_dcx_pool_has_idle(const uct_dcx_pool_t *pool)
 
 
 /* Takes an exclusive initiator for an endpoint that has none. Returns its
- * number, or UCT_DCX_NO_DCI if there is none idle. */
+ * number, or UCT_DCX_NO_DCI if none is idle. */
 static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
 {
     if (pool->num_idle == 0) {
@@ -105,7 +106,7 @@ static inline uint16_t uct_dcx_pool_take(uct_dcx_pool_t *pool)
 }
 
 
-/* Gives one back. */
+/* Returns an exclusive initiator to the pool. */
 static inline void uct_dcx_pool_put(uct_dcx_pool_t *pool, uint16_t dci)
 {
     assert(pool->num_idle < pool->num_dci);

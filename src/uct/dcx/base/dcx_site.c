@@ -76,7 +76,8 @@ ucs_config_field_t uct_dcx_site_md_mlx5_table[] = {
 
 /* --- interfaces ----------------------------------------------------------- */
 
-/* UCX has it with the domain, so that no UCX_RC_* or UCX_DC_* is above it */
+/* UCX has this option with the domain, so no UCX_RC_* or UCX_DC_* overrides
+ * it. */
 ucs_config_field_t uct_dcx_site_port_table[] = {
     {"GID_INDEX", "auto",
      "Index of the port's GID to use. \"auto\" is 0 on InfiniBand; on RoCE it\n"
@@ -215,7 +216,7 @@ ucs_config_field_t uct_dcx_site_dc_mlx5_table[] = {
 static int uct_dcx_site_is_bad(const ucs_config_field_t *field,
                                const char *value)
 {
-    uint64_t scratch; /* the longest type in the tables is as long */
+    uint64_t scratch; /* holds the longest type in the tables */
 
     if (field->parser.read(value, &scratch, field->parser.arg) != 1) {
         return 1;
@@ -226,7 +227,7 @@ static int uct_dcx_site_is_bad(const ucs_config_field_t *field,
 }
 
 
-/* Reads UCX_<prefix><option> alone; if it is not set, @source stays. */
+/* Reads UCX_<prefix><option> only; @source is unchanged if it is not set. */
 static void
 uct_dcx_site_read(const char *prefix, const ucs_config_field_t *field,
                   uct_dcx_site_source_t *source)
@@ -253,9 +254,9 @@ uct_dcx_site_read(const char *prefix, const ucs_config_field_t *field,
 }
 
 
-/* Inner tables first, as UCX's parser: an outer prefix takes precedence, and
- * the first bad value ends it. Returns the row of the option, NULL: @table has
- * none. */
+/* Searches inner tables first, as UCX's parser does: an outer prefix takes
+ * precedence, and the first bad value ends the search. Returns the option's
+ * row, or NULL if @table has none. */
 static const ucs_config_field_t *
 uct_dcx_site_search(const ucs_config_field_t *table, const char *prefix,
                     const char *option, uct_dcx_site_source_t *source)
@@ -291,7 +292,8 @@ void uct_dcx_site_find(const ucs_config_field_t *table, const char *option,
 }
 
 
-/* @fields are those of a table in @table; @is_site: one with UCX's prefix */
+/* Warns of bad values in @fields, a table in @table; @is_site: it has UCX's
+ * prefix. */
 static void uct_dcx_site_walk(const ucs_config_field_t *table,
                               const ucs_config_field_t *fields, int is_site)
 {
@@ -343,7 +345,7 @@ ucs_status_t uct_dcx_site_subnet(const uct_dcx_site_md_config_t *config,
         return UCS_OK;
     }
 
-    /* as UCX reads it (ib_md.c) */
+    /* the format that UCX reads (ib_md.c) */
     if ((sscanf(str, "%hx:%hx:%hx:%hx%n", &group[0], &group[1], &group[2],
                 &group[3], &length) != 4) || (str[length] != '\0')) {
         ucs_error("%s=%s is not the prefix of a subnet: set it to four groups "

@@ -10,24 +10,24 @@
 #include <ucs/sys/string.h>
 
 
-/* Bytes before the data of the shortest operations, in the longer form of the
- * address: a put has most of them (dcx_caps.c) */
+/* Bytes before the data of short operations, with the long form of the address:
+ * a put has the most (dcx_caps.c) */
 #define UCT_DCX_SIZES_PUT  (sizeof(struct mlx5_wqe_ctrl_seg) + \
                             sizeof(struct mlx5_wqe_av) + \
                             sizeof(struct mlx5_wqe_raddr_seg) + \
                             sizeof(struct mlx5_wqe_inl_data_seg))
 
-/* WQEBBs that libmlx5 reckons for a WQE of a DCI with one scatter entry */
+/* WQEBBs that libmlx5 assumes for a WQE of a DCI with one scatter entry */
 #define UCT_DCX_SIZES_WR_BB  4
 
 /* Completions of a tagged buffer: the message that it matched, the end of the
- * data, and the end of its removal; if the queue of such commands fails, two are
- * flushed for it. Beside those, the end of an appending now and then, and the
- * commands that belong to no buffer. */
+ * data, and the end of its removal. If the command queue fails, two are flushed
+ * for it. Spare ones are for completions of appending, and for commands that
+ * belong to no buffer. */
 #define UCT_DCX_SIZES_TAG_CQES   5
 #define UCT_DCX_SIZES_SPARE_CQES 8
 
-/* A list has room for a power of two, of which one is never used. */
+/* A list has a power of two of entries; one is never used. */
 #define UCT_DCX_SIZES_AUTO_TAGS  1023
 
 
@@ -43,8 +43,8 @@ static void uct_dcx_sizes_init_tx(uct_dcx_sizes_t *sizes,
     sizes->max_send_wr = ucs_div_round_up(num_bb, UCT_DCX_SIZES_WR_BB);
     sizes->num_bb      = ucs_roundup_pow2(num_bb);
 
-    /* every WQEBB may complete before anybody looks, and callbacks post again
-     * before a batch of completions is given back at its end */
+    /* Every WQEBB may complete before the queue is polled, and callbacks post
+     * again before the entries of a batch are given back at its end. */
     sizes->tx_max_poll = ucs_min(config->tx.max_poll, sizes->num_bb - 1);
     sizes->tx_cqes     = sizes->num_bb + sizes->tx_max_poll;
 }

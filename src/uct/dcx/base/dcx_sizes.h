@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The lengths of queues that follow from the options alone: what an interface
- * asks the device for. dcx_info says them where there is no interface. Pure
- * code: no device.
+ * The queue lengths that follow from options alone, which an interface requests
+ * from the device. dcx_info shows them without an interface. Pure code: no
+ * device.
  */
 #ifndef UCT_DCX_SIZES_H
 #define UCT_DCX_SIZES_H
@@ -11,9 +11,9 @@
 
 
 typedef struct uct_dcx_sizes {
-    unsigned max_bb;      /* WQEBBs of a WQE, at most */
-    unsigned max_send_wr; /* of a send queue, as libmlx5 wants it said */
-    unsigned num_bb;      /* WQEBBs that it then has */
+    unsigned max_bb;      /* maximum WQEBBs of a WQE */
+    unsigned max_send_wr; /* send queue length for libmlx5 */
+    unsigned num_bb;      /* resulting WQEBBs of the send queue */
     unsigned tx_max_poll; /* completions taken at a time */
     unsigned tx_cqes;     /* of a completion queue with one send queue */
     unsigned rx_length;   /* entries of the receive queue, one is never used */
@@ -22,7 +22,7 @@ typedef struct uct_dcx_sizes {
 } uct_dcx_sizes_t;
 
 
-/* The options have been checked. */
+/* Fills @sizes from options that have been checked. */
 void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
                         const uct_dcx_iface_config_t *config);
 
@@ -30,15 +30,15 @@ void uct_dcx_sizes_init(uct_dcx_sizes_t *sizes,
  * nothing for 0. */
 void uct_dcx_sizes_add_tags(uct_dcx_sizes_t *sizes, unsigned num_tags);
 
-/* The most that could be added, where the device has 'max_tags' of them, and
- * 'max_cqes' in a completion queue */
+/* Returns the maximum of tagged buffers on a device that supports @max_tags of
+ * them, and @max_cqes entries in a completion queue. */
 unsigned uct_dcx_sizes_max_tags(const uct_dcx_sizes_t *sizes,
                                 unsigned max_tags, unsigned max_cqes);
 
-/* How many the options want */
+/* Returns the number of tagged buffers that the options ask for. */
 unsigned uct_dcx_sizes_num_tags(const uct_dcx_iface_config_t *config);
 
-/* Of a receive buffer, with so many tagged buffers */
+/* Returns the bytes of a receive buffer with @num_tags tagged buffers. */
 size_t uct_dcx_sizes_seg(const uct_dcx_iface_config_t *config,
                          unsigned num_tags);
 

@@ -8,8 +8,8 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/sys.h>
 
-/* UCX's configuration switches these requests off; here they cost nothing that
- * counts, and memcheck sees the use of an object that was given back. */
+/* UCX's configuration switches these requests off. Here they cost little, and
+ * memcheck finds uses of an object after its release. */
 #undef NVALGRIND
 #if __has_include(<valgrind/memcheck.h>)
 #  include <valgrind/memcheck.h>
@@ -22,7 +22,7 @@
 #  define VALGRIND_MAKE_MEM_NOACCESS(_addr, _size)
 #endif
 
-/* The same for AddressSanitizer, where it is compiled in */
+/* Poisoning for AddressSanitizer, if it is compiled in */
 #if __has_include(<sanitizer/asan_interface.h>)
 #  include <sanitizer/asan_interface.h>
 #else
@@ -31,10 +31,10 @@
 #endif
 
 
-/* A chunk and what malloc() adds to it is four pages. */
+/* With malloc()'s overhead a chunk is four pages. */
 #define UCT_DCX_SLAB_CHUNK  (16384 - 16)
 
-/* The link to the next chunk, and objects aligned to this. */
+/* Size of the link to the next chunk, and alignment of objects */
 #define UCT_DCX_SLAB_ALIGN  16
 
 

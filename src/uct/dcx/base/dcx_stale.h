@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * The numbers of keys that were given up last, and must not come back: why, in
- * dcx_mkey.h. Knows nothing of a device; tests drive it as it is.
+ * The numbers of the keys that were released last, and must not be used again;
+ * dcx_mkey.h says why. Knows no device, so that tests need none.
  */
 #ifndef UCT_DCX_STALE_H
 #define UCT_DCX_STALE_H
@@ -13,7 +13,7 @@ enum {
 };
 
 
-/* All zero is an empty one: no key has number 0. */
+/* A ring of numbers; all zero means empty, as no key has number 0. */
 typedef struct uct_dcx_stale {
     uint32_t numbers[UCT_DCX_STALE_NUMBERS];
     unsigned next;
@@ -27,7 +27,8 @@ static inline void uct_dcx_stale_add(uct_dcx_stale_t *stale, uint32_t number)
 }
 
 
-/* Looks at all of them: a microsecond, beside a command to the device */
+/* Returns non-zero if @number is one of them. Compares all of them, in about 1
+ * us; a command to the device takes longer. */
 static inline int uct_dcx_stale_has(const uct_dcx_stale_t *stale,
                                     uint32_t number)
 {

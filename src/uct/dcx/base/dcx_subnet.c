@@ -32,8 +32,8 @@ static int uct_dcx_subnet_owns(const struct ifaddrs *ifa,
 }
 
 
-/* Ones from the top. The family is the address's: some kernels leave that of
- * the mask unset. */
+/* Returns the number of leading ones. Uses the family of the address: some
+ * kernels leave the mask's unset. */
 static int uct_dcx_subnet_mask_len(const struct ifaddrs *ifa, unsigned max)
 {
     const uint8_t *mask;

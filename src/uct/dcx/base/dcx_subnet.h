@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * GIDs of RoCE v2 as the IP addresses that they are: how many of their bits
- * name the subnet, and whether two share it. Pure, so that a test needs no
- * device: knows no port.
+ * GIDs of RoCE v2 as IP addresses: the length of their subnet prefix, and a
+ * comparison of subnets. Pure code: knows no port, so that a test needs no
+ * device.
  */
 #ifndef UCT_DCX_SUBNET_H
 #define UCT_DCX_SUBNET_H
@@ -11,7 +11,8 @@
 #include <netinet/in.h>
 
 
-/* An IPv4 address is one of IPv6 with 96 fixed bits before it (RFC 4291). */
+/* Returns non-zero for an IPv4 address: one of IPv6 with 96 fixed bits before
+ * it (RFC 4291). */
 static inline int uct_dcx_subnet_is_ipv4(const union ibv_gid *gid)
 {
     return IN6_IS_ADDR_V4MAPPED((const struct in6_addr*)gid->raw);
@@ -22,13 +23,14 @@ static inline unsigned uct_dcx_subnet_addr_bits(const union ibv_gid *gid)
     return uct_dcx_subnet_is_ipv4(gid) ? 32 : 128;
 }
 
-/* Returns non-zero if both are of one family and their first 'bits' bits are
+/* Returns non-zero if both are of one family and their first @bits bits are
  * equal. */
 int uct_dcx_subnet_is_same(const union ibv_gid *a, const union ibv_gid *b,
                            unsigned bits);
 
-/* Length of the subnet prefix of a local address, as its network interface
- * has it; -1 if no interface of this process' network has the address. */
+/* Returns the subnet prefix length of a local address, as its network interface
+ * has it; -1 if no interface in this process' network namespace has the
+ * address. */
 int uct_dcx_subnet_prefix_len(const union ibv_gid *gid);
 
 #endif

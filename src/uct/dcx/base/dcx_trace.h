@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Traces of what happens once in a while: changes of states. UCX is mostly
- * built without its own level "trace" (UCS_MAX_LOG_LEVEL), so that these lines
- * are logged as "debug", but only with UCX_LOG_LEVEL=trace.
+ * Traces of rare events: changes of states. UCX is mostly built without its own
+ * level "trace" (UCS_MAX_LOG_LEVEL), so these lines are logged as "debug", but
+ * only with UCX_LOG_LEVEL=trace.
  */
 #ifndef UCT_DCX_TRACE_H
 #define UCT_DCX_TRACE_H
@@ -11,14 +11,14 @@
 #include <ucs/debug/log.h>
 
 
-/* Returns non-zero if the user wants traces. */
+/* Returns non-zero if traces are enabled. */
 static inline int uct_dcx_trace_is_on(void)
 {
     return ucs_unlikely(ucs_global_opts.log_component.log_level >=
                         UCS_LOG_LEVEL_TRACE);
 }
 
-/* A macro, as those of UCX's log are: the line has the place that calls it. */
+/* A macro like UCX's own log macros: the line shows the place that calls it. */
 #define uct_dcx_trace(_fmt, ...) \
     do { \
         if (uct_dcx_trace_is_on()) { \
