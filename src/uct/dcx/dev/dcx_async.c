@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Asynchronous events; see dcx_async.h. The table says for each what it means
- * to a user of dcx. Which of them mlx5 devices have: mlx5_ib_event(),
- * rsc_event_notifier() and mlx5_ib_cq_event() of the kernel's mlx5_ib; those of
- * a target (DCT) do not leave the kernel.
+ * Asynchronous events; see dcx_async.h. The table explains each to a user of
+ * dcx. Sources for the events that mlx5 devices have: mlx5_ib_event(),
+ * rsc_event_notifier() and mlx5_ib_cq_event() of the kernel's mlx5_ib. Events
+ * of a target (DCT) do not leave the kernel.
  */
 #include "dcx_async.h"
 #include "dcx_cq.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 
-/* The subject of an event: says which member of the union counts */
+/* The subject of an event: selects the member of the union */
 typedef enum uct_dcx_async_about {
     UCT_DCX_ASYNC_DEVICE,
     UCT_DCX_ASYNC_PORT,
@@ -29,7 +29,7 @@ typedef enum uct_dcx_async_about {
 typedef struct uct_dcx_async_kind {
     uct_dcx_async_about_t about;
     ucs_log_level_t       level;
-    const char            *text; /* NULL: nothing that dcx knows */
+    const char            *text; /* NULL: unknown to dcx */
 } uct_dcx_async_kind_t;
 
 
@@ -98,7 +98,8 @@ static const uct_dcx_async_kind_t uct_dcx_async_kinds[] = {
 };
 
 
-/* The queue of an event lives on until that is acknowledged. */
+/* Writes the name of the event's subject to @name. The queue of an event exists
+ * until the event is acknowledged. */
 static void
 uct_dcx_async_name(const struct ibv_async_event *event,
                    uct_dcx_async_about_t about, char *name, size_t max)
@@ -134,9 +135,10 @@ uct_dcx_async_name(const struct ibv_async_event *event,
 }
 
 
-/* A port that goes down may be reported twice: again when the cable is back and
- * the subnet manager has not been there yet (handle_port_change() of mlx5_ib).
- * A port that comes up without having been down is not worth a line. */
+/* Returns non-zero if the event is a change worth logging. A port that goes
+ * down may be reported twice: again when the cable is back and the subnet
+ * manager has not configured the port yet (handle_port_change() of mlx5_ib). A
+ * port that comes up without having been down is not logged. */
 static int uct_dcx_async_is_change(uct_dcx_async_t *async,
                                    const struct ibv_async_event *event)
 {
@@ -178,8 +180,8 @@ static void uct_dcx_async_log(uct_dcx_async_t *async,
 }
 
 
-/* The descriptor reports an error from now on, again and again: a device that
- * was taken away (ib_uverbs_event_read() of the kernel). */
+/* Stops reading. The device was removed, and its descriptor reports an error
+ * from now on (ib_uverbs_event_read() of the kernel). */
 static void uct_dcx_async_give_up(uct_dcx_async_t *async)
 {
     ucs_diag("%s: no more events can be read: %s",
@@ -189,7 +191,7 @@ static void uct_dcx_async_give_up(uct_dcx_async_t *async)
 }
 
 
-/* One event each time: the thread comes back as long as there are some. */
+/* Reads one event; the thread calls it again while there are more. */
 static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
 {
     uct_dcx_async_t *async = arg;
@@ -213,7 +215,7 @@ static void uct_dcx_async_read(int fd, ucs_event_set_types_t events, void *arg)
  * parent in vain. */
 static int uct_dcx_async_is_possible(void)
 {
-    static pid_t first; /* to read events at all */
+    static pid_t first; /* the first process that reads events */
     pid_t none = 0, pid = getpid();
 
     return __atomic_compare_exchange_n(&first, &none, pid, 0, __ATOMIC_RELAXED,
@@ -255,7 +257,7 @@ void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx)
 
 void uct_dcx_async_cleanup(uct_dcx_async_t *async)
 {
-    /* the thread, and what it waits on, are the parent's */
+    /* The thread and its set of descriptors belong to the parent. */
     if ((async->ctx == NULL) || !uct_dcx_async_is_possible()) {
         return;
     }

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Asynchronous events of a device: what happens to its ports and queues,
- * reported by the kernel unasked (ibv_get_async_event(3)). Each is logged in
- * one line and acknowledged. Belongs to a memory domain, which has a context,
- * and with it a stream of events, of its own. Read on UCX's async thread;
- * nothing that an interface owns is looked at.
+ * Asynchronous events of a device: changes of its ports and queues, which the
+ * kernel reports (ibv_get_async_event(3)). Each is logged in one line and
+ * acknowledged. Belongs to a memory domain, which has a context of its own, and
+ * with it its own stream of events. Runs on UCX's async thread; accesses
+ * nothing that an interface owns.
  */
 #ifndef UCT_DCX_ASYNC_H
 #define UCT_DCX_ASYNC_H
@@ -16,19 +16,20 @@
 
 typedef struct uct_dcx_async {
     struct ibv_context *ctx;         /* NULL: no events are read */
-    pthread_mutex_t    lock;         /* while an event is read and logged */
-    uint8_t            is_down[256 / 8]; /* ports, a bit for each */
+    pthread_mutex_t    lock;         /* held while an event is read and
+                                      * logged */
+    uint8_t            is_down[256 / 8]; /* one bit for each port */
 } uct_dcx_async_t;
 
 
-/* Begins to read events of 'ctx', whose descriptor no longer blocks then. Where
- * that cannot be done it is logged, and the domain goes without; so does, in
- * silence, a child that was forked by a process that reads events. */
+/* Starts reading events of @ctx, and makes its descriptor non-blocking. If that
+ * fails, logs it, and reads none. Reads none, either, in a child that was
+ * forked by a process that reads events. */
 void uct_dcx_async_init(uct_dcx_async_t *async, struct ibv_context *ctx);
 
-/* No event is being read, and none will be, when it returns. Before that, the
- * descriptor must not be closed. Does nothing if 'async' is zero: the user
- * did not want events. */
+/* Stops reading events: none is being read, and none will be, when it returns.
+ * The descriptor must not be closed before. Does nothing if @async is zero:
+ * events are disabled. */
 void uct_dcx_async_cleanup(uct_dcx_async_t *async);
 
 #endif

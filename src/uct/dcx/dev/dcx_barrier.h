@@ -1,13 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Barriers that keep memory and registers in the order in which a device looks
- * at them, named by purpose, as rdma-core has them (util/udma_barrier.h, where
- * the rules are). UCX's are not taken: those "of the CPU" order for other cores
- * alone, which on aarch64 is another domain than that of devices, and what
- * those "of the bus" are there differs between its versions.
+ * Barriers that order memory and registers as a device sees them, named by
+ * purpose like rdma-core's (util/udma_barrier.h explains the rules). UCX's are
+ * not used: its barriers "of the CPU" order for other cores only, which on
+ * aarch64 is a different domain from that of devices, and the meaning of those
+ * "of the bus" differs there between its versions.
  *
  * x86-64 keeps the order of loads, and that of stores to memory; stores to a
- * write-combining register are apart from both.
+ * write-combining register are ordered with neither.
  */
 #ifndef UCT_DCX_BARRIER_H
 #define UCT_DCX_BARRIER_H
@@ -39,7 +39,7 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_to_device_barrier(void)
 
 
 /* Orders loads before later loads and stores: the owner bit of an entry before
- * the rest of it, and that before the entry is given back. */
+ * the rest of it, and the rest before the entry is given back. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_from_device_barrier(void)
 {
     asm volatile(UCT_DCX_FROM_DEVICE ::: "memory");
@@ -54,17 +54,17 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_wc_start(void)
 }
 
 
-/* Sends out the stores to a register, which are combined with nothing that
- * follows. */
+/* Flushes stores to a register, so that later stores are not combined with
+ * them. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_wc_flush(void)
 {
     asm volatile(UCT_DCX_WC_FLUSH ::: "memory");
 }
 
 
-/* The same where whole lines were stored, and nobody waits for it: x86-64 sends
- * those without being told (Intel SDM volume 3, "buffering of write combining
- * memory locations"); aarch64 is given a hint. */
+/* Follows stores of whole lines to a register, if no one waits for them. x86-64
+ * sends whole lines by itself (Intel SDM volume 3, "buffering of write
+ * combining memory locations"); aarch64 is given a hint. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_wc_full(void)
 {
     asm volatile(UCT_DCX_WC_FULL ::: "memory");

@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A doorbell register (BlueFlame). Eight bytes to it ring: the device then
- * reads the WQE. If it is write-combining, a whole WQE can be pushed instead,
- * and the device executes it from there. It has two halves, which are used in
- * turn, so that a WQE is not overwritten that the device still reads; queues of
- * one owner share it. (PRM, "posting a work request"; mlx5dv_init_obj(3), struct
- * mlx5dv_qp; post_send_db() of rdma-core, providers/mlx5/qp.c.) Owned by the
- * thread that posts; others may take turns with it.
+ * A doorbell register (BlueFlame). Eight bytes to it ring the doorbell: the
+ * device then reads the WQE. If it is write-combining, a whole WQE can be
+ * pushed instead, and the device executes it from there. It has two halves,
+ * which are used alternately, so that no WQE is overwritten while the device
+ * reads it; queues of one owner share it. (PRM, "posting a work request";
+ * mlx5dv_init_obj(3), struct mlx5dv_qp; post_send_db() of rdma-core,
+ * providers/mlx5/qp.c.) Owned by the thread that posts; others may take turns
+ * with it.
  */
 #ifndef UCT_DCX_BF_H
 #define UCT_DCX_BF_H
@@ -24,15 +25,15 @@
 
 
 typedef struct uct_dcx_bf {
-    uintptr_t half;    /* that takes the next doorbell or WQE */
-    uintptr_t flip;    /* bit by which the halves alternate; 0: it is one */
-    unsigned  push_bb; /* WQEBBs of a WQE that is pushed, at most; 0: none is */
-    int       flush;   /* what is pushed has to go out before another thread
-                        * pushes: a core does not keep that order */
+    uintptr_t half;    /* takes the next doorbell or WQE */
+    uintptr_t flip;    /* bit by which the halves alternate; 0: one half */
+    unsigned  push_bb; /* WQEBBs of a pushed WQE, at most; 0: none is */
+    int       flush;   /* flush a pushed WQE before another thread pushes: a
+                        * core does not keep that order */
 } uct_dcx_bf_t;
 
 
-/* 'size' of each half, 0: it has none, and takes doorbells only. */
+/* Initialises @bf; @size is that of each half in bytes, 0: doorbells only. */
 static inline void
 uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
 {
@@ -43,7 +44,7 @@ uct_dcx_bf_init(uct_dcx_bf_t *bf, void *reg, unsigned size)
 }
 
 
-/* Limits what is pushed to WQEs of @max_push_bb WQEBBs, 0: none is. @flush: see
+/* Limits pushing to WQEs of @max_push_bb WQEBBs; 0 disables it. @flush: see
  * uct_dcx_bf_t. */
 static inline void
 uct_dcx_bf_set_mode(uct_dcx_bf_t *bf, unsigned max_push_bb, int flush)
@@ -55,21 +56,21 @@ uct_dcx_bf_set_mode(uct_dcx_bf_t *bf, unsigned max_push_bb, int flush)
 }
 
 
-/* Rings. Everything that is to be seen is in memory. */
+/* Rings the doorbell. The WQE and the doorbell record are in memory already. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_bf_ring(uct_dcx_bf_t *bf, uint64_t doorbell)
 {
     *(volatile uint64_t*)bf->half = doorbell;
 
-    /* the register may be write-combining: push the store out, and keep it
-     * before the next doorbell, whichever queue that one is for */
+    /* The register may be write-combining: push the store out, and keep it
+     * before the next doorbell of any queue. */
     uct_dcx_wc_flush();
     bf->half ^= bf->flip;
 }
 
 
-/* Stores a WQEBB in wide stores, in order, that cannot be made others: a line
- * that is stored as a whole goes out at once, and in one piece. */
+/* Stores a WQEBB in wide stores, in order, that the compiler cannot change: a
+ * line that is stored as a whole goes out at once, and in one piece. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_bf_copy(uintptr_t to, const void *block)
 {
@@ -87,7 +88,7 @@ uct_dcx_bf_copy(uintptr_t to, const void *block)
 }
 
 
-/* A WQE was pushed as a whole. */
+/* Ends the push of a WQE. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_bf_pushed(uct_dcx_bf_t *bf)
 {
     if (bf->flush) {

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Completion queues away from the fast path: creating, arming, and what errors
- * mean. See dcx_cq.h for the polling.
+ * Completion queues off the fast path: creating, arming, and the meaning of
+ * errors. See dcx_cq.h for polling.
  */
 #include "dcx_cq.h"
 
@@ -34,7 +34,7 @@ static ucs_status_t uct_dcx_cq_take_over(uct_dcx_cq_t *cq)
     cq->unacked = 0;
 
     /* An entry never written has owner 0, which in the first round means
-     * "written"; with owner 1 polling needs no look at the opcode. */
+     * "written". With owner 1, polling does not need to check the opcode. */
     for (i = 0; i < cq->count; ++i) {
         uct_dcx_cq_entry(cq, i)->op_own |= MLX5_CQE_OWNER_MASK;
     }
@@ -110,7 +110,7 @@ void uct_dcx_cq_event(uct_dcx_cq_t *cq)
 }
 
 
-/* As if entry 'from' had come at 'to'; the owner bit goes with the place. */
+/* Moves entry @from to entry @to; the owner bit stays with the place. */
 static void uct_dcx_cq_move(uct_dcx_cq_t *cq, uint32_t from, uint32_t to)
 {
     struct mlx5_cqe64 *cqe = uct_dcx_cq_entry(cq, to);
@@ -132,7 +132,7 @@ void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn)
         ++end;
     }
 
-    /* the others stay in order, right before those that come */
+    /* The others stay in order, right before the next ones. */
     begin = end;
     for (index = end; index != cq->ci; --index) {
         if (uct_dcx_cqe_qpn(uct_dcx_cq_entry(cq, index - 1)) == qpn) {

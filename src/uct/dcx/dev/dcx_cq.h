@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A completion queue polled without libmlx5: the ring of CQEs, the consumer
- * index and the record in which the device sees it. Owned by the thread that
- * progresses the interface. Format: struct mlx5_cqe64 of mlx5dv.h; with
- * 128-byte entries that structure is the second half of each. Owner bit and
+ * A completion queue that is polled without libmlx5: the ring of CQEs, the
+ * consumer index, and the record in which the device reads it. Owned by the
+ * thread that progresses the interface. Format: struct mlx5_cqe64 of mlx5dv.h;
+ * with 128-byte entries it is the second half of each entry. Owner bit and
  * arming: PRM, "completion queues".
  */
 #ifndef UCT_DCX_CQ_H
@@ -19,19 +19,19 @@
 
 
 typedef struct uct_dcx_cq {
-    uint8_t         *next;   /* entry 'ci', as cqe64 */
-    uint8_t         owner;   /* owner bit that it gets */
+    uint8_t         *next;   /* entry @ci, as cqe64 */
+    uint8_t         owner;   /* owner bit of @next when it is written */
     uint32_t        ci;      /* runs freely */
     uint32_t        size;    /* of an entry */
     uint32_t        count;   /* entries, a power of two */
     uint8_t         *cqe64;  /* the first entry's struct mlx5_cqe64 */
-    uint8_t         *end;    /* what would be the one behind the last */
+    uint8_t         *end;    /* end of the ring: one past the last cqe64 */
     volatile __be32 *dbrec;  /* [0] consumer index, [1] arm */
     void            *uar;
     uint32_t        cqn;
-    uint32_t        arm_sn;  /* moves on with each event received */
+    uint32_t        arm_sn;  /* sequence number, incremented by each event */
     unsigned        unacked; /* events to acknowledge before destroying */
-    const char       *what;  /* it is there for */
+    const char       *what;  /* purpose, for messages */
     struct ibv_cq   *cq;
 } uct_dcx_cq_t;
 
@@ -42,7 +42,7 @@ typedef struct uct_dcx_cq_params {
     struct ibv_comp_channel *channel;
     unsigned                length;    /* entries wanted */
     unsigned                cqe_size;  /* 64 or 128 */
-    const char              *what;     /* it is there for: "sends" */
+    const char              *what;     /* purpose: "sends" */
     ucs_log_level_t         log_level; /* of errors */
 } uct_dcx_cq_params_t;
 
@@ -55,7 +55,8 @@ uct_dcx_cq_entry(const uct_dcx_cq_t *cq, uint32_t index)
 }
 
 
-/* The entry as a completion, NULL if the device has not written it. */
+/* Returns the entry as a completion, or NULL if the device has not written
+ * it. */
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_check_owner(void *entry, uint8_t owner)
 {
@@ -66,14 +67,14 @@ uct_dcx_cq_check_owner(void *entry, uint8_t owner)
         return NULL;
     }
 
-    /* nothing of the entry, nor of the data, is read before the owner bit */
+    /* Read nothing of the entry, nor of the data, before the owner bit. */
     uct_dcx_from_device_barrier();
     return cqe;
 }
 
 
-/* The completion that comes next, NULL if it has not come: this is what most
- * calls of progress consist of. */
+/* Returns the next completion, or NULL if there is none: the usual result of a
+ * call of progress. */
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_dcx_cq_next(const uct_dcx_cq_t *cq)
 {
@@ -81,8 +82,8 @@ uct_dcx_cq_next(const uct_dcx_cq_t *cq)
 }
 
 
-/* It is taken; the entry stays ours until uct_dcx_cq_update(). 'size' is that
- * of the queue's entries. */
+/* Takes the completion. The device cannot reuse its entry before
+ * uct_dcx_cq_update(). @size is the bytes of an entry. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_cq_advance(uct_dcx_cq_t *cq, uint32_t size)
 {
@@ -95,7 +96,7 @@ uct_dcx_cq_advance(uct_dcx_cq_t *cq, uint32_t size)
 }
 
 
-/* Of a send queue: no error */
+/* Returns non-zero for a send completion without error. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_cqe_is_sent(const struct mlx5_cqe64 *cqe)
 {
     return !(cqe->op_own & 0xf0); /* MLX5_CQE_REQ is 0 */
@@ -112,35 +113,35 @@ uct_dcx_cqe_qpn(const struct mlx5_cqe64 *cqe)
 /* Gives the entries before ci back to the device. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_cq_update(uct_dcx_cq_t *cq)
 {
-    /* the entries are read before the device may write them again */
+    /* Read the entries before the device may write them again. */
     uct_dcx_from_device_barrier();
     cq->dbrec[0] = htobe32(cq->ci & 0xffffff);
 }
 
 
-/* Creates a queue and takes it over from libmlx5. Its context in events is
- * 'cq'. Errors are logged. */
+/* Creates a queue and takes it over from libmlx5. Events have @cq as their
+ * context. Logs errors. */
 ucs_status_t
 uct_dcx_cq_init(uct_dcx_cq_t *cq, const uct_dcx_cq_params_t *params);
 
 void uct_dcx_cq_cleanup(uct_dcx_cq_t *cq);
 
-/* Asks for one event; with 'solicited' only for messages that ask for it, and
- * for errors. */
+/* Requests one event; with @solicited only for solicited messages, and for
+ * errors. */
 void uct_dcx_cq_arm(uct_dcx_cq_t *cq, int solicited);
 
-/* Notes that an event of this queue was read from its channel. */
+/* Records that an event of this queue was read from its channel. */
 void uct_dcx_cq_event(uct_dcx_cq_t *cq);
 
-/* Takes the unread completions of a QP that was reset out, and gives their
+/* Removes the unread completions of a QP that was reset, and gives their
  * entries back to the device. */
 void uct_dcx_cq_remove(uct_dcx_cq_t *cq, uint32_t qpn);
 
-/* The meaning of a completion with error */
+/* The meaning of an error completion */
 typedef struct uct_dcx_syndrome {
-    ucs_status_t status;  /* to UCT */
-    const char   *reason; /* as the device has it */
-    const char   *cause;  /* to the user, and what to look at */
+    ucs_status_t status;  /* for UCT */
+    const char   *reason; /* the device's term */
+    const char   *cause;  /* for the user, with a hint */
 } uct_dcx_syndrome_t;
 
 const uct_dcx_syndrome_t *uct_dcx_cqe_syndrome(const struct mlx5_cqe64 *cqe);

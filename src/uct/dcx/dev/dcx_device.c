@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Opening an mlx5 device and finding out what it can do. Called by the memory
- * domain (dcx_md.c). Capabilities that verbs do not show are asked of the
- * firmware with DEVX, command QUERY_HCA_CAP (common/prm_cmd.h).
+ * Opens an mlx5 device and queries its capabilities. Called by the memory
+ * domain (dcx_md.c). DEVX command QUERY_HCA_CAP (common/prm_cmd.h) returns the
+ * capabilities that verbs do not show.
  */
 #include "dcx_device.h"
 #include "common/prm_cmd.h"
@@ -28,7 +28,7 @@
                                    IBV_ACCESS_REMOTE_WRITE | \
                                    IBV_ACCESS_REMOTE_READ)
 
-/* Keys that lead to each other: no deeper, whatever the device takes */
+/* Limit of nested indirect mkeys, even if the device supports more levels */
 #define UCT_DCX_DEVICE_MAX_DEPTH   4
 
 
@@ -69,10 +69,10 @@ uct_dcx_device_query_cap(uct_dcx_device_t *dev, unsigned type,
 }
 
 
-/* Takes the atomics from verbs, on a device that answers no QUERY_HCA_CAP:
+/* Takes the atomics from verbs, on a device that does not answer QUERY_HCA_CAP:
  * "atomic_cap" is set when it has 8-byte atomics that reply in host order
- * (get_atomic_caps in the kernel's mlx5_ib). That it has extended ones too is
- * taken on trust, and UCX_DCX_EXT_ATOMICS=n is for one that does not. */
+ * (get_atomic_caps in the kernel's mlx5_ib). Assumes extended atomics, too;
+ * UCX_DCX_EXT_ATOMICS=n is for a device without them. */
 static void
 uct_dcx_device_guess_atomics(uct_dcx_device_t *dev,
                              ucs_ternary_auto_value_t ext_atomics)
@@ -119,7 +119,7 @@ uct_dcx_device_query_atomics(uct_dcx_device_t *dev,
 }
 
 
-/* A bit of the general page, PRM_HCA_CAP_* */
+/* Returns a bit of the general page, PRM_HCA_CAP_*. */
 static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
                               unsigned bit)
 {
@@ -127,8 +127,8 @@ static int uct_dcx_device_cap(const struct prm_query_hca_cap_out *out,
 }
 
 
-/* An entry of the list is kept free; the size of a header is the kernel's to
- * say (tm_caps in mlx5_ib_query_device()). */
+/* Queries tag matching. One entry of the list stays free; the kernel knows the
+ * size of a header (tm_caps in mlx5_ib_query_device()). */
 static void
 uct_dcx_device_query_tm(uct_dcx_device_t *dev,
                         const struct prm_query_hca_cap_out *out)
@@ -149,8 +149,8 @@ uct_dcx_device_query_tm(uct_dcx_device_t *dev,
 }
 
 
-/* A device without repeated blocks has no layouts at all: each strided one is
- * such a block. */
+/* Queries UMR. Strided layouts need repeated blocks: a device without them has
+ * no layouts at all. */
 static void
 uct_dcx_device_query_umr(uct_dcx_device_t *dev,
                          const struct prm_query_hca_cap_out *out)
@@ -173,8 +173,8 @@ uct_dcx_device_query_umr(uct_dcx_device_t *dev,
 }
 
 
-/* Tells if the ports are bonded: QUERY_LAG (common/prm_cmd.h). A device that does
- * not have the command, or refuses it, counts as not bonded. */
+/* Returns non-zero if the ports are bonded: QUERY_LAG (common/prm_cmd.h). A
+ * device that lacks the command, or refuses it, counts as not bonded. */
 static int uct_dcx_device_is_lag(const uct_dcx_device_t *dev)
 {
     struct prm_query_lag_in in   = {.opcode = htobe16(PRM_CMD_QUERY_LAG)};
@@ -193,7 +193,7 @@ uct_dcx_device_query_order(uct_dcx_device_t *dev,
     dev->has_sl_mask = uct_dcx_device_cap(out, PRM_HCA_CAP_OOO_SL_MASK);
     dev->has_relaxed = uct_dcx_device_cap(out,
                                           PRM_HCA_CAP_RELAXED_ORDERING_WRITE);
-    /* an administrator may force it on all queues (mlxreg) */
+    /* An administrator may force it on all queues (mlxreg). */
     dev->may_reorder =
             uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_RW_DC) ||
             uct_dcx_device_cap(out, PRM_HCA_CAP_DP_ORDERING_OOO_ALL_DC);
@@ -213,7 +213,8 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
     }
 
     if (!uct_dcx_device_cap(&out, PRM_HCA_CAP_ATOMIC)) {
-        /* whatever the page of atomics says (get_atomic_mode() of mlx5_ib) */
+        /* The page of atomics does not count then (get_atomic_mode() of
+         * mlx5_ib). */
         dev->atomic.std = dev->atomic.ext = 0;
     }
 
@@ -238,8 +239,8 @@ static void uct_dcx_device_query_general(uct_dcx_device_t *dev)
 }
 
 
-/* No capability says whether the device has some features: they need a profile.
- * Others are off where a profile says that they failed. */
+/* Loads the profile. It enables features that have no capability bit, and
+ * disables those whose probes failed. */
 static void
 uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
 {
@@ -272,9 +273,9 @@ uct_dcx_device_load_profile(uct_dcx_device_t *dev, const char *option)
 }
 
 
-/* There is no capability flag for DC; the kernel refuses to create a DCI on a
- * device that lacks it (mlx5_ib, check_qp_type), and targets on a bond that has no
- * lag_dct (create_dct). */
+/* Finds out whether there is DC, for which no capability flag exists. The
+ * kernel refuses to create a DCI on a device that lacks it (mlx5_ib,
+ * check_qp_type), and targets on a bond that has no lag_dct (create_dct). */
 static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 {
     struct ibv_qp_init_attr_ex attr  = {
@@ -314,7 +315,8 @@ static void uct_dcx_device_probe_dc(uct_dcx_device_t *dev)
 }
 
 
-/* libmlx5 knows them from QUERY_HCA_CAP, which it asks for itself. */
+/* Queries the streams of a DCI from libmlx5, which gets them with
+ * QUERY_HCA_CAP. */
 static void uct_dcx_device_query_streams(uct_dcx_device_t *dev)
 {
     struct mlx5dv_context attr = {
@@ -344,7 +346,7 @@ static void uct_dcx_device_find_bus(uct_dcx_device_t *dev)
 }
 
 
-/* The file has numbers and ranges of them: "0-15,32-47". */
+/* Parses a list of numbers and ranges: "0-15,32-47". */
 static void uct_dcx_device_parse_cpus(ucs_cpu_set_t *cpus, char *list)
 {
     unsigned long cpu, last;
@@ -364,7 +366,7 @@ static void uct_dcx_device_find_cpus(uct_dcx_device_t *dev)
 {
     char list[4096]; /* no file of sysfs is longer */
 
-    /* without the file, no processor is better than another */
+    /* Without the file, all processors count as local. */
     memset(&dev->local_cpus, 0xff, sizeof(dev->local_cpus));
     if (ucs_read_file_str(list, sizeof(list), 1, "%s/device/local_cpulist",
                           dev->ctx->device->ibdev_path) > 0) {
@@ -396,7 +398,7 @@ uct_dcx_device_open_context(uct_dcx_device_t *dev, struct ibv_device *ibdev,
         ucs_debug("%s: no DEVX (%m), opening it without", name);
     }
 
-    /* libmlx5 asks for DEVX here too, for itself; we give no command */
+    /* libmlx5 itself asks for DEVX here, too; dcx gives no command. */
     dev->ctx = ibv_open_device(ibdev);
     if (dev->ctx == NULL) {
         ucs_diag("%s: failed to open: %m; is /dev/infiniband accessible?",
@@ -432,7 +434,7 @@ static ucs_status_t uct_dcx_device_init_pd(uct_dcx_device_t *dev)
 }
 
 
-/* For each thing that it lacks, or has less of than others, a word */
+/* Logs the device, with a word for each missing or reduced capability. */
 static void uct_dcx_device_log(const uct_dcx_device_t *dev)
 {
     const char *tm_fault = uct_dcx_device_tm_fault(dev);

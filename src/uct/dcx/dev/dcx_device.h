@@ -1,12 +1,13 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * An mlx5 device as dcx opened it: context, protection domain and what the
- * device can do, found out once. Belongs to a memory domain; read-only after
- * uct_dcx_device_open(), so any thread may look.
+ * An mlx5 device as dcx opened it: context, protection domain and capabilities,
+ * queried once. Belongs to a memory domain; read-only after
+ * uct_dcx_device_open(), so any thread may read it.
  *
- * dev/ is the room of the device: what it can do, its events, and the formats
- * and rings that it shares with us (dcx_wqe.h, dcx_sq.h, dcx_cq.h). Called by
- * all rooms above. It must not know of DC, endpoints or UCT's operations.
+ * dev/ is the room of the device: its capabilities, its events, and the formats
+ * and rings that it shares with the driver (dcx_wqe.h, dcx_sq.h, dcx_cq.h).
+ * Called by all rooms above. It must not know of DC, endpoints or UCT's
+ * operations.
  */
 #ifndef UCT_DCX_DEVICE_H
 #define UCT_DCX_DEVICE_H
@@ -24,35 +25,34 @@
 /* Atomics as sets of operand sizes: sizeof(uint32_t) | sizeof(uint64_t). */
 typedef struct uct_dcx_atomic_caps {
     uint8_t std;  /* fetch-and-add, compare-and-swap */
-    uint8_t ext;  /* the same with masks */
-    uint8_t be64; /* results of 8 bytes come in big endian; of 4 they always
-                   * do */
+    uint8_t ext;  /* the masked ones */
+    uint8_t be64; /* 8-byte results are big endian; 4-byte results always are */
 } uct_dcx_atomic_caps_t;
 
 
-/* Matching of tags by the device, all 0 if it has none. */
+/* Tag matching by the device; all 0 if it has none */
 typedef struct uct_dcx_tm_caps {
     unsigned max_tags; /* tagged buffers of one list */
-    int      rndv_dc;  /* it fetches the data of a rendezvous by DC */
-    int      has_keys; /* it receives into keys with a layout */
-    unsigned max_hdr;  /* of a rendezvous request */
+    int      rndv_dc;  /* fetches the data of a rendezvous by DC */
+    int      has_keys; /* receives into strided mkeys */
+    unsigned max_hdr;  /* bytes of a rendezvous header, at most */
 } uct_dcx_tm_caps_t;
 
 
-/* Layouts of keys by UMR. Without DEVX there are none. */
+/* Strided mkeys by UMR; none without DEVX */
 typedef struct uct_dcx_umr_caps {
-    int      has_keys;   /* of indirect keys */
+    int      has_keys;   /* indirect mkeys */
     int      has_rows;   /* repeated blocks */
-    int      has_nests;  /* repeated blocks over keys with layouts */
-    unsigned max_depth;  /* keys that lead to each other */
-    unsigned max_klm;    /* translations of one */
-    unsigned max_inline; /* translations that stand in the WQE */
-    uint8_t  fence;      /* PRM_UMR_FENCE_*, of the WQE behind one */
+    int      has_nests;  /* repeated blocks over strided mkeys */
+    unsigned max_depth;  /* levels of indirect mkeys */
+    unsigned max_klm;    /* translations of an mkey */
+    unsigned max_inline; /* translations inline in a WQE */
+    uint8_t  fence;      /* PRM_UMR_FENCE_*, for the WQE after a UMR */
 } uct_dcx_umr_caps_t;
 
 
-/* Translations in a WQE: as many as fit (dcx_umr_wqe.h), and what kernels of
- * MLNX_OFED announced. */
+/* Translations in a WQE: the maximum (dcx_umr_wqe.h), and the number that
+ * kernels of MLNX_OFED announced */
 #define UCT_DCX_DEVICE_MAX_INLINE    52
 #define UCT_DCX_DEVICE_PROVEN_INLINE 20
 
@@ -67,35 +67,37 @@ typedef struct uct_dcx_device {
     uct_dcx_umr_caps_t     umr;
     uint32_t               mem_access;    /* IBV_ACCESS_* of all memory */
     int                    has_devx;
-    int                    answers;       /* QUERY_HCA_CAP */
+    int                    answers;       /* it answers QUERY_HCA_CAP */
     int                    has_dc;
     int                    is_lag;        /* its ports are bonded */
-    unsigned               max_rd_atomic; /* reads at a time of a DCI */
-    int                    has_lag_dct;   /* a bond may have DC targets */
-    int                    compact_av;    /* takes 16-byte address vectors */
-    int                    indirect_keys; /* makes KSM keys */
+    unsigned               max_rd_atomic; /* outstanding reads of a DCI */
+    int                    has_lag_dct;   /* bonded ports may have DC targets */
+    int                    compact_av;    /* supports 16-byte address vectors */
+    int                    indirect_keys; /* supports KSM mkeys */
     int                    indirect_atomics;
     uint8_t                ts_format;     /* PRM_TS_FORMAT_* */
-    int                    has_sl_mask;   /* tells which SLs are adaptive */
+    int                    has_sl_mask;   /* reports the adaptive SLs */
     int                    has_relaxed;   /* relaxed ordering on PCIe */
     int                    relaxed;       /* regions use relaxed ordering */
-    int                    may_reorder;   /* RDMA of one queue, or it does not
-                                           * say */
-    uint8_t                log_streams;   /* of a DCI, 0: it has none */
-    uint8_t                log_errored;   /* ... that may be in error */
+    int                    may_reorder;   /* RDMA of one queue may be reordered,
+                                           * or this is unknown */
+    uint8_t                log_streams;   /* log2 of a DCI's streams, 0: it has
+                                           * none */
+    uint8_t                log_errored;   /* log2 of the streams that may be in
+                                           * error */
     uct_dcx_profile_t      profile;
     ucs_sys_device_t       sys_device;
     ucs_cpu_set_t          local_cpus;
 } uct_dcx_device_t;
 
 
-/* Returns non-zero if dcx can work with the device at all. Else logs why, at
+/* Returns non-zero if dcx supports the device. Otherwise logs the reason, at
  * debug level. */
 int uct_dcx_device_is_mlx5(struct ibv_device *ibdev);
 
-/* Opens 'ibdev', with DEVX or without. ext_atomics: whether to use extended
- * atomics on a device that does not let itself be asked about them. profile:
- * see uct_dcx_profile_load(). Errors are logged. */
+/* Opens @ibdev, with DEVX or without. @ext_atomics: whether to use extended
+ * atomics on a device that cannot be asked for them. @profile: see
+ * uct_dcx_profile_load(). Logs errors. */
 ucs_status_t
 uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
                     ucs_ternary_auto_value_t devx,
@@ -104,12 +106,13 @@ uct_dcx_device_open(uct_dcx_device_t *dev, struct ibv_device *ibdev,
 
 void uct_dcx_device_close(uct_dcx_device_t *dev);
 
-/* Why it has no DC transport, or cannot match tags, in words; NULL if it can. */
+/* Return the reason why it has no DC transport, or cannot match tags, in words;
+ * NULL if it can. */
 const char *uct_dcx_device_dc_fault(const uct_dcx_device_t *dev);
 const char *uct_dcx_device_tm_fault(const uct_dcx_device_t *dev);
 
-/* End the message of a registration that failed with this errno, if that is the
- * kernel's answer to too much locked memory, or to a limit of none. */
+/* Returns the end of the message of a failed registration: a hint if @error
+ * means too much locked memory, or a limit of none; otherwise "". */
 static inline const char *uct_dcx_device_reg_hint(int error)
 {
     return ((error == ENOMEM) || (error == EPERM)) ?

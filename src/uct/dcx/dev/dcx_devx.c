@@ -17,7 +17,7 @@ ucs_status_t
 uct_dcx_devx_ring_init(uct_dcx_devx_ring_t *ring, const uct_dcx_device_t *dev,
                        size_t length)
 {
-    /* the record in a cache line of its own */
+    /* The record has a cache line of its own. */
     ring->offset = ucs_align_up(length, UCS_SYS_CACHE_LINE_SIZE);
     ring->size   = ucs_align_up(ring->offset + UCS_SYS_CACHE_LINE_SIZE,
                                 ucs_get_page_size());

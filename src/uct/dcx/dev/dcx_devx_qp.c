@@ -1,7 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2ERR_QP, 2RST_QP; see dcx_devx_qp.h.
- * What they say is what UCX says for its own (rc_mlx5_devx.c, ib_mlx5_dv.c).
+ * CREATE_QP, RST2INIT_QP, INIT2RTR_QP, RTR2RTS_QP, 2ERR_QP, 2RST_QP; see
+ * dcx_devx_qp.h. Parameters are those of UCX's own QPs (rc_mlx5_devx.c,
+ * ib_mlx5_dv.c).
  */
 #include "dcx_devx_qp.h"
 #include "uct/dcx/ucx/dcx_ucx.h"
@@ -11,27 +12,27 @@
 #include <ucs/debug/log.h>
 
 
-/* The longest message: all mlx5 devices take it. */
+/* log2 of the longest message, in bytes; all mlx5 devices support it. */
 #define UCT_DCX_DEVX_QP_LOG_MSG  30
 
-/* Retry count and ACK timeout of sends, of which there are none: without end,
- * 67 ms */
+/* Retry count and ACK timeout, which nothing needs, as nothing is sent:
+ * infinite, 67 ms */
 #define UCT_DCX_DEVX_QP_RETRIES  7
 #define UCT_DCX_DEVX_QP_TIMEOUT  14
 
-/* A page for doorbells alone that is not write-combining: later than 0 and
- * MLX5DV_UAR_ALLOC_TYPE_NC, which gives one that is shared
- * (MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED of mlx5dv.h) */
+/* A page for doorbells only that is not write-combining
+ * (MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED of mlx5dv.h). Newer than
+ * MLX5DV_UAR_ALLOC_TYPE_NC, which returns a shared page. */
 #define UCT_DCX_DEVX_UAR_NC_DEDICATED  (1u << 31)
 
-/* Half of a register of the other kind (2^log_bf_reg_size bytes of the device's
- * capabilities in mlx5_ifc.h of Linux: 512 on each) */
+/* Bytes of half of a write-combining register (2^log_bf_reg_size bytes of the
+ * device's capabilities in mlx5_ifc.h of Linux: 512 on each device) */
 #define UCT_DCX_DEVX_BF_HALF  256
 
 
-/* Where the platform has no write-combining, there is the other kind. An older
- * libmlx5 (Debian 12) has one such page in all: doorbells of eight bytes are
- * stored as a whole, and need no lock there. */
+/* Allocates a doorbell page; one that is not write-combining if the platform
+ * has no other. An older libmlx5 (Debian 12) shares a single page of that kind:
+ * doorbells of eight bytes are stored as a whole, and need no lock there. */
 static ucs_status_t
 uct_dcx_devx_qp_alloc_uar(uct_dcx_devx_qp_t *qp,
                           const uct_dcx_devx_qp_params_t *params)
@@ -116,7 +117,7 @@ static ucs_status_t uct_dcx_devx_qp_to_rtr(const uct_dcx_devx_qp_t *qp)
                                                UCT_DCX_DEVX_QP_LOG_MSG);
     in.qpc.remote_qpn      = htobe32(qp->obj.number);
     in.qpc.path            = qp->path.ads;
-    in.qpc.path.pkey_index = 0; /* INIT has it */
+    in.qpc.path.pkey_index = 0; /* INIT has set it */
     return uct_dcx_devx_qp_modify(qp, PRM_CMD_INIT2RTR_QP, "INIT2RTR_QP", &in);
 }
 
@@ -210,7 +211,7 @@ err_cleanup_ring:
 }
 
 
-/* Of 2ERR_QP and 2RST_QP, whose mailboxes are the same */
+/* Runs 2ERR_QP or 2RST_QP, which have the same mailboxes. */
 static ucs_status_t uct_dcx_devx_qp_stop(const uct_dcx_devx_qp_t *qp,
                                          uint16_t opcode, const char *what)
 {
@@ -223,7 +224,7 @@ static ucs_status_t uct_dcx_devx_qp_stop(const uct_dcx_devx_qp_t *qp,
 }
 
 
-/* Through the error state, as one that works may not be reset on each device */
+/* Goes through the error state: some devices cannot reset a QP that works. */
 ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp)
 {
     ucs_status_t status;

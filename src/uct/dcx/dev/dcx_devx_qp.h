@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
  * A reliable connected QP by DEVX that is connected to itself: for work that
- * the device does in a send queue and that sends nothing, as only a QP in state
- * RTS has its WQEs executed. A list of tagged buffers has one, and a domain's
- * keys. The way to the own port is the caller's to know. Owned by whoever
- * posts.
+ * the device does in a send queue without sending anything, as only a QP in
+ * state RTS executes its WQEs. A list of tagged buffers has one, and so has the
+ * key queue of a domain. The caller knows the path to its own port. Owned by
+ * the thread that posts.
  */
 #ifndef UCT_DCX_DEVX_QP_H
 #define UCT_DCX_DEVX_QP_H
@@ -14,7 +14,7 @@
 #include "common/prm_cmd.h"
 
 
-/* The way to the own port */
+/* The path to the own port */
 typedef struct uct_dcx_devx_path {
     struct prm_ads ads;
     uint8_t        mtu; /* enum ibv_mtu */
@@ -25,7 +25,7 @@ typedef struct uct_dcx_devx_qp {
     uct_dcx_sq_t           sq;
     uct_dcx_devx_ring_t    ring;
     struct mlx5dv_devx_uar *uar;  /* page of the register */
-    uct_dcx_bf_t           bf;    /* which nobody else has */
+    uct_dcx_bf_t           bf;    /* exclusive to this QP */
     uct_dcx_devx_obj_t     obj;
     uct_dcx_devx_path_t    path;
 } uct_dcx_devx_qp_t;
@@ -34,20 +34,19 @@ typedef struct uct_dcx_devx_qp {
 typedef struct uct_dcx_devx_qp_params {
     const uct_dcx_device_t    *dev;
     const uct_dcx_devx_path_t *path;
-    const char                *name;   /* of what it is: "command QP" */
+    const char                *name;   /* purpose: "command QP" */
     uint32_t                  cqn;
-    uint32_t                  srqn;    /* or an XRQ; 0: it receives nothing */
-    unsigned                  num_bb;  /* of the ring: a power of two */
+    uint32_t                  srqn;    /* SRQ or XRQ; 0: it receives nothing */
+    unsigned                  num_bb;  /* of the ring; a power of two */
     unsigned                  max_bb;  /* of the longest WQE */
 } uct_dcx_devx_qp_params_t;
 
 
-/* Makes one, in RTS. Errors are logged. */
+/* Creates a QP, in RTS. Logs errors. */
 ucs_status_t uct_dcx_devx_qp_init(uct_dcx_devx_qp_t *qp,
                                   const uct_dcx_devx_qp_params_t *params);
 
-/* Brings one that failed through RESET to RTS, its ring empty. Errors are
- * logged. */
+/* Brings a failed QP through RESET to RTS, its ring empty. Logs errors. */
 ucs_status_t uct_dcx_devx_qp_restart(uct_dcx_devx_qp_t *qp);
 
 void uct_dcx_devx_qp_cleanup(uct_dcx_devx_qp_t *qp);

@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Finds, reads and checks the profile of a device, and works out thresholds
- * from it; see dcx_profile.h.
+ * Finds, reads and checks the profile of a device, and derives thresholds from
+ * it; see dcx_profile.h.
  */
 #include "dcx_profile.h"
 
@@ -30,9 +30,10 @@
 
 
 enum {
-    UCT_DCX_PROFILE_SIZE  = 16384, /* of a file */
+    UCT_DCX_PROFILE_SIZE  = 16384, /* bytes of a file */
     UCT_DCX_PROFILE_WHY   = 320,
-    UCT_DCX_PROFILE_RAISE = 16     /* a threshold's most, in its defaults */
+    UCT_DCX_PROFILE_RAISE = 16     /* maximum of a threshold, in multiples of
+                                    * its default */
 };
 
 
@@ -52,7 +53,7 @@ const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM] = {
 };
 
 
-/* docs/strided.md and docs/derived-types.md say what they rest on. */
+/* docs/strided.md and docs/derived-types.md explain these values. */
 const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM] = {
     [UCT_DCX_THRESHOLD_COPY]       = 2 * UCS_KBYTE,
     [UCT_DCX_THRESHOLD_COPY_PIECE] = 64,
@@ -90,7 +91,7 @@ static const struct {
 
 
 /* --- the device ----------------------------------------------------------- */
-/* Ends a word at its first blank, and makes it part of a file's name. */
+/* Ends a word at its first blank, and makes it valid in a file name. */
 static void uct_dcx_profile_word(char *word)
 {
     word[strcspn(word, " \t\r\n")] = '\0';
@@ -135,7 +136,7 @@ uct_dcx_profile_join(char *folder, const char *base, const char *sub)
 static int
 uct_dcx_profile_folder(char *folder, uct_dcx_profile_place_t place)
 {
-    const char *installed = getenv("DCX_PROFILES"); /* dcx-run knows it better */
+    const char *installed = getenv("DCX_PROFILES"); /* set by dcx-run */
 
     switch (place) {
     case UCT_DCX_PROFILE_USER:
@@ -151,7 +152,8 @@ uct_dcx_profile_folder(char *folder, uct_dcx_profile_place_t place)
 }
 
 
-/* Two functions of one adapter may differ in nothing but the part. */
+/* Builds the path of a profile. It contains the part, as two functions of one
+ * adapter may differ in nothing else. */
 static int uct_dcx_profile_path(char *path, const uct_dcx_profile_id_t *id,
                                 uct_dcx_profile_place_t place)
 {
@@ -179,7 +181,7 @@ static void uct_dcx_profile_warn(const char *path, const char *why)
 }
 
 
-/* Keeps bytes of a file that would act on a terminal out of the log. */
+/* Replaces bytes of a file that would act on a terminal, for the log. */
 static void uct_dcx_profile_make_printable(char *text)
 {
     for (; *text != '\0'; ++text) {
@@ -190,7 +192,7 @@ static void uct_dcx_profile_make_printable(char *text)
 }
 
 
-/* Copies to @value what follows "key " in a line, "" if no line has it. */
+/* Copies the text after "key " in a line to @value, "" if no line has it. */
 static void uct_dcx_profile_value(const char *text, const char *key,
                                   char *value, size_t max)
 {
@@ -290,7 +292,8 @@ uct_dcx_profile_is(const char *text, const char *key, const char *expected)
 }
 
 
-/* No tag matching at one port says nothing of another port of the device. */
+/* Returns non-zero if a probe failed. "No tag matching" at one port does not
+ * count: another port of the device may have it. */
 static int uct_dcx_profile_has_failed(const char *text, unsigned probe)
 {
     const char *name = uct_dcx_profile_probes[probe].name;
@@ -301,8 +304,8 @@ static int uct_dcx_profile_has_failed(const char *text, unsigned probe)
 }
 
 
-/* Returns the value of @key, 0 if it is no plain decimal number. strtod() goes by
- * the locale of the program, and takes "nan" and "inf". */
+/* Returns the value of @key, 0 if it is no plain decimal number. Not strtod(),
+ * which depends on the program's locale, and accepts "nan" and "inf". */
 static double uct_dcx_profile_number(const char *text, const char *key)
 {
     double number = 0;
@@ -325,8 +328,8 @@ static double uct_dcx_profile_number(const char *text, const char *key)
 }
 
 
-/* Raises a threshold above its default. The limit keeps a wrong figure from
- * having large data copied. */
+/* Raises a threshold above its default, up to a limit: a wrong figure must not
+ * have large data copied. */
 static void uct_dcx_profile_raise(uct_dcx_profile_t *profile,
                                   uct_dcx_threshold_t threshold, double bytes)
 {
@@ -337,8 +340,8 @@ static void uct_dcx_profile_raise(uct_dcx_profile_t *profile,
 }
 
 
-/* Sets each threshold to the bytes that the processor copies during a UMR: up to
- * them the copy takes no longer than the UMR that would save it. */
+/* Sets each threshold to the bytes that the processor copies during a UMR. Up
+ * to this size a copy takes no longer than the UMR that would avoid it. */
 static void uct_dcx_profile_measured(uct_dcx_profile_t *profile,
                                      const char *text)
 {
@@ -351,7 +354,7 @@ static void uct_dcx_profile_measured(uct_dcx_profile_t *profile,
             uct_dcx_profile_number(text, UCT_DCX_PROFILE_UMR_US "1024");
     const double entry = (umr4 > 0) ? (umr1k - umr4) / (1024 - 4) : 0;
 
-    /* MB/s are bytes in a microsecond */
+    /* 1 MB/s is 1 byte per us */
     uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_COPY, speed * umr4);
     uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_COPY_PIECE, speed * entry);
     uct_dcx_profile_raise(profile, UCT_DCX_THRESHOLD_LENGTH, speed * umr52);
@@ -406,7 +409,8 @@ static int uct_dcx_profile_check(const char *text, size_t size,
 }
 
 
-/* Returns 0 if there is no such file; else it decides, believed or not. */
+/* Returns 0 if there is no such file. Otherwise it decides, even if it is
+ * invalid. */
 static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
                                 const uct_dcx_profile_id_t *id,
                                 int is_required)
@@ -441,8 +445,8 @@ static int uct_dcx_profile_read(uct_dcx_profile_t *profile, const char *path,
 }
 
 
-/* Returns the firmware of which a file's name says that it is a profile of the
- * same kind of device, or NULL. Cuts the suffix off. */
+/* Returns the firmware in the file name of a profile of the same kind of
+ * device, or NULL. Cuts the suffix off. */
 static char *
 uct_dcx_profile_firmware(char *name, const uct_dcx_profile_id_t *id)
 {
@@ -463,8 +467,8 @@ uct_dcx_profile_firmware(char *name, const uct_dcx_profile_id_t *id)
 }
 
 
-/* Says that a profile of other firmware lies in a folder. Returns 0 if none
- * does. */
+/* Warns of a profile for other firmware in a folder. Returns 0 if there is
+ * none. */
 static int uct_dcx_profile_warn_firmware(const uct_dcx_profile_id_t *id,
                                          uct_dcx_profile_place_t place)
 {
@@ -535,7 +539,7 @@ uct_dcx_profile_store(const char *path, const char *text, size_t size)
     int fd = -1;
 
     if ((lstat(path, &st) == 0) && !S_ISREG(st.st_mode)) {
-        errno = EEXIST; /* a device would become a file */
+        errno = EEXIST; /* do not replace a device by a file */
     } else if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) < PATH_MAX) {
         fd = mkstemp(temp);
     } else {
@@ -546,7 +550,7 @@ uct_dcx_profile_store(const char *path, const char *text, size_t size)
         return UCS_ERR_IO_ERROR;
     }
 
-    /* a process that opens a device meanwhile sees one or the other */
+    /* A process that opens a device meanwhile reads the old or the new file. */
     if ((write(fd, text, size) != (ssize_t)size) || (fchmod(fd, 0644) != 0) ||
         (rename(temp, path) != 0)) {
         ucs_error("failed to write profile %s: %m", path);

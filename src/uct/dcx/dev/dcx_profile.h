@@ -1,9 +1,9 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A profile: results of dcx_selftest for a kind of device. Nothing public says
- * of some features that an adapter has them; they are off unless a profile says
- * that they passed. Others are on unless it says that they did not. A text file
- * that can be mailed:
+ * A profile: results of dcx_selftest for a kind of device. Some features have
+ * no public capability bit; they are off unless a profile says that they
+ * passed. Others are on unless it says that they failed. It is a text file that
+ * can be mailed:
  *
  *     dcx profile 1
  *     part 4123              vendor_part_id
@@ -30,21 +30,21 @@
 
 
 typedef enum uct_dcx_profile_feature {
-    /* off until proven */
+    /* off unless a profile says that they passed */
     UCT_DCX_PROFILE_NESTS,   /* repeated blocks over repeated blocks */
     UCT_DCX_PROFILE_INLINE,  /* 52 translations in a WQE */
-    UCT_DCX_PROFILE_TM_KEYS, /* keys with a layout in the list of tags */
+    UCT_DCX_PROFILE_TM_KEYS, /* strided mkeys in the list of tags */
     UCT_DCX_PROFILE_NUM,
 
-    /* on unless a probe of theirs has not passed */
-    UCT_DCX_PROFILE_KSM = UCT_DCX_PROFILE_NUM, /* keys for invalidation */
+    /* on unless a probe of them did not pass */
+    UCT_DCX_PROFILE_KSM = UCT_DCX_PROFILE_NUM, /* mkeys for invalidation */
     UCT_DCX_PROFILE_UMR,                       /* layouts */
     UCT_DCX_PROFILE_TM                         /* tag matching */
 } uct_dcx_profile_feature_t;
 
 
-/* Options that are "auto" by default: a constant, or the bytes that the processor
- * copies during a UMR if a profile measured more */
+/* Options that are "auto" by default: a constant, or the bytes that the
+ * processor copies during a UMR if a profile measured more */
 typedef enum uct_dcx_threshold {
     UCT_DCX_THRESHOLD_COPY,       /* STRIDED_COPY: a UMR of 4 entries */
     UCT_DCX_THRESHOLD_COPY_PIECE, /* STRIDED_COPY_PIECE: one entry more */
@@ -64,27 +64,27 @@ typedef struct uct_dcx_profile_id {
 
 
 typedef struct uct_dcx_profile {
-    uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t ... */
+    uint32_t passed;         /* bits 1 << uct_dcx_profile_feature_t */
     uint32_t failed;
-    unsigned levels;         /* of layouts, 0: not measured */
+    unsigned levels;         /* nesting of layouts, 0: not measured */
     size_t   thresholds[UCT_DCX_THRESHOLD_NUM]; /* bytes */
-    char     path[PATH_MAX]; /* "": none holds */
+    char     path[PATH_MAX]; /* "": no profile is valid */
 } uct_dcx_profile_t;
 
 
-/* Key of the levels of layouts over layouts that passed */
+/* Name in the file of the nesting of layouts that passed */
 #define UCT_DCX_PROFILE_LEVELS "levels"
 
-/* Keys of times of a UMR, before the number of its entries, and of the speed of
- * a copy */
+/* Names in the file of the time of a UMR, followed by the number of its
+ * entries, and of the speed of a copy */
 #define UCT_DCX_PROFILE_UMR_US "umr_us_"
 #define UCT_DCX_PROFILE_COPY   "copy_mbs"
 
 
-/* Keys in the file of the features that are off until proven */
+/* Names in the file of the features that are off by default */
 extern const char *const uct_dcx_profile_names[UCT_DCX_PROFILE_NUM];
 
-/* Thresholds where nothing was measured; a profile has these or more */
+/* Thresholds without measurements; a profile only raises them. */
 extern const size_t uct_dcx_profile_defaults[UCT_DCX_THRESHOLD_NUM];
 
 
@@ -92,14 +92,14 @@ void uct_dcx_profile_identify(uct_dcx_profile_id_t *id,
                               const struct ibv_device *ibdev,
                               const struct ibv_device_attr *attr);
 
-/* Finds the profile of a device: @option is "none", a path, or "auto": the
- * first that exists of the user's, the site's and the installed one. A profile
- * that is not believed is the same as none, and a warning says why; so it does
- * of one for other firmware, if there is none for this. */
+/* Finds the profile of a device. @option is "none", a path, or "auto": the
+ * first that exists of the user's, the site's and the installed one. Ignores an
+ * invalid profile, and warns with the reason. Warns, too, of a profile for
+ * other firmware if there is none for this. */
 void uct_dcx_profile_load(uct_dcx_profile_t *profile, const char *option,
                           const uct_dcx_profile_id_t *id);
 
-/* Returns the value of an option: @option, or the profile's if that is "auto" */
+/* Returns @option, or the profile's value if @option is "auto". */
 static inline size_t uct_dcx_profile_threshold(const uct_dcx_profile_t *profile,
                                                uct_dcx_threshold_t threshold,
                                                size_t option)
@@ -108,12 +108,12 @@ static inline size_t uct_dcx_profile_threshold(const uct_dcx_profile_t *profile,
                                            option;
 }
 
-/* Writes to @path the user's place for it, PATH_MAX bytes. Returns
- * UCS_ERR_NO_ELEM if there is neither $XDG_CONFIG_HOME nor $HOME. */
+/* Writes the path of the user's profile to @path, of PATH_MAX bytes. Returns
+ * UCS_ERR_NO_ELEM if neither $XDG_CONFIG_HOME nor $HOME is set. */
 ucs_status_t uct_dcx_profile_user_path(const uct_dcx_profile_id_t *id,
                                        char *path);
 
-/* Writes a file; @results are lines "key value\n". Errors are logged. */
+/* Writes a profile; @results are lines "key value\n". Logs errors. */
 ucs_status_t uct_dcx_profile_write(const char *path,
                                    const uct_dcx_profile_id_t *id,
                                    const char *results);

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * A send queue as its owner sees it: a ring of WQEBBs (building blocks of 64
- * bytes) in memory that libmlx5 allocated, two 16-bit counters that run freely,
- * and the doorbell. Owned by the thread that progresses the interface.
- * Doorbell protocol: PRM, "posting a work request"; the register is described
- * in mlx5dv_init_obj(3), struct mlx5dv_qp.
+ * A send queue: a ring of WQEBBs (building blocks of 64 bytes) in memory that
+ * libmlx5 allocated, two 16-bit counters that run freely, and the doorbell.
+ * Owned by the thread that progresses the interface. Doorbell protocol: PRM,
+ * "posting a work request"; the register is described in mlx5dv_init_obj(3),
+ * struct mlx5dv_qp.
  */
 #ifndef UCT_DCX_SQ_H
 #define UCT_DCX_SQ_H
@@ -28,23 +28,24 @@ typedef struct uct_dcx_sq {
     uint64_t        sender;   /* uct_dcx_wqe_sender() */
     uint32_t        qpn;
     uint32_t        mask;     /* number of WQEBBs - 1 */
-    uint64_t        carry;    /* uct_dcx_wqe_flags() of the next WQE, beside
+    uint64_t        carry;    /* uct_dcx_wqe_flags() that the next WQE adds to
                                * those of its operation: a fence, its stream,
-                               * and that it requests a completion */
+                               * and the request of a completion */
     uint16_t        pi;       /* next WQEBB to write */
-    uint16_t        stop;     /* a WQE that begins before it needs no check of
-                               * anything else */
-    uint16_t        last;     /* where the WQE posted last begins */
+    uint16_t        stop;     /* a WQE that begins before it needs no other
+                               * check */
+    uint16_t        last;     /* beginning of the WQE posted last */
     uint16_t        ci;       /* all WQEBBs before it have completed */
-    uint16_t        window;   /* greatest distance to 'stop', 0: none is */
-    uint16_t        signaled; /* where the last WQE that requests a completion
-                               * begins, or will begin */
-    uint16_t        capacity; /* a WQE may begin while no more is in use */
-    uint16_t        limit;    /* ... or less, if others wait for the queue */
+    uint16_t        window;   /* maximum distance to @stop, 0: none */
+    uint16_t        signaled; /* beginning of the last WQE that requests a
+                               * completion, or will */
+    uint16_t        capacity; /* maximum WQEBBs in use when a WQE begins */
+    uint16_t        limit;    /* reduced @capacity if others wait for the
+                               * queue */
 } uct_dcx_sq_t;
 
 
-/* Parameters of a queue. Fields that are 0 may be left out. */
+/* Parameters of a queue; fields that are 0 may be omitted. */
 typedef struct uct_dcx_sq_params {
     void            *start;
     volatile __be32 *dbrec;
@@ -56,7 +57,7 @@ typedef struct uct_dcx_sq_params {
 } uct_dcx_sq_params_t;
 
 
-/* Nothing is outstanding, so that there is nothing a fence would wait for. */
+/* Marks the queue as idle: nothing is outstanding, so no fence is needed. */
 static UCS_F_ALWAYS_INLINE void uct_dcx_sq_idle(uct_dcx_sq_t *sq)
 {
     sq->carry    = uct_dcx_wqe_flags(MLX5_WQE_CTRL_CQ_UPDATE);
@@ -65,15 +66,15 @@ static UCS_F_ALWAYS_INLINE void uct_dcx_sq_idle(uct_dcx_sq_t *sq)
 }
 
 
-/* Everything is checked before the next WQE: uct_dcx_sq_is_clear() does not
- * hold for it. */
+/* Has everything checked before the next WQE: uct_dcx_sq_is_clear() returns 0
+ * for it. */
 static inline void uct_dcx_sq_stop(uct_dcx_sq_t *sq)
 {
     sq->stop = sq->pi;
 }
 
 
-/* As it is when the QP was created or brought to RESET. */
+/* Resets the counters, as when the QP was created or brought to RESET. */
 static inline void uct_dcx_sq_reset(uct_dcx_sq_t *sq)
 {
     sq->pi   = 0;
@@ -106,7 +107,7 @@ static UCS_F_ALWAYS_INLINE uint16_t uct_dcx_sq_used(const uct_dcx_sq_t *sq)
 }
 
 
-/* Returns non-zero if a WQE of the greatest size may begin. */
+/* Returns non-zero if a WQE of the maximum size may begin. */
 static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_available(const uct_dcx_sq_t *sq)
 {
     return uct_dcx_sq_used(sq) <= sq->limit;
@@ -121,7 +122,7 @@ static UCS_F_ALWAYS_INLINE int uct_dcx_sq_is_clear(const uct_dcx_sq_t *sq)
 }
 
 
-/* Has the next WQE request a completion. One may begin. */
+/* Has the next WQE request a completion. There is room for that WQE. */
 static inline void uct_dcx_sq_signal(uct_dcx_sq_t *sq)
 {
     uint16_t available = sq->limit + 1 - uct_dcx_sq_used(sq);
@@ -149,8 +150,8 @@ uct_dcx_sq_block(const uct_dcx_sq_t *sq, uint16_t index)
 }
 
 
-/* Announces everything up to 'num_bb' WQEBBs past 'pi', where the last WQE
- * begins; the register is to be told. */
+/* Announces everything up to @num_bb WQEBBs past @pi, where the last WQE
+ * begins. The caller rings the doorbell next. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_sq_announce(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb)
 {
@@ -158,17 +159,17 @@ uct_dcx_sq_announce(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb)
     pi      += num_bb;
     sq->pi   = pi;
 
-    /* the WQE is in memory before the record that announces it */
+    /* The WQE is in memory before the record that announces it. */
     uct_dcx_to_device_barrier();
     *sq->dbrec = htobe32(pi);
 
-    /* the record is in memory before the device is told to look at it */
+    /* The record is in memory before the doorbell rings. */
     uct_dcx_wc_start();
 }
 
 
-/* Hands everything up to 'num_bb' WQEBBs past 'pi', where the last WQE begins,
- * to the device. 'doorbell' is what uct_dcx_wqe_finish() returned. */
+/* Hands everything up to @num_bb WQEBBs past @pi, where the last WQE begins, to
+ * the device. @doorbell is the result of uct_dcx_wqe_finish(). */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
                 uint64_t doorbell)
@@ -178,8 +179,9 @@ uct_dcx_sq_ring(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
 }
 
 
-/* The same for a WQE that is all that is new: the device gets it by the
- * register, if that takes it, and need not read it. */
+/* Hands a single new WQE to the device: pushes it through the register if that
+ * is possible, which saves the device a DMA read; otherwise rings the
+ * doorbell. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_sq_push(uct_dcx_sq_t *sq, uint16_t pi, unsigned num_bb,
                 uint64_t doorbell)

@@ -1,12 +1,12 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * How a send WQE of a DC initiator is written: a cursor over the ring and one
- * small function for each kind of segment. Nothing here knows an interface or
- * UCX, so that a test can write any operation into a plain buffer and compare
- * it with what libmlx5's builders wrote. The order is always: begin, address
- * vector, segments of the operation, finish (which writes the ctrl segment).
- * Called with the ring owned by the caller's thread. Formats: mlx5dv.h and
- * common/prm.h; the order of segments is that of the PRM, "send WQE".
+ * Writes a send WQE of a DC initiator: a cursor over the ring and one small
+ * function for each kind of segment. Nothing here knows an interface or UCX, so
+ * that a test can write any operation into a plain buffer and compare it with
+ * the output of libmlx5's builders. The order is always: begin, address vector,
+ * segments of the operation, finish (which writes the ctrl segment). The
+ * caller's thread owns the ring. Formats: mlx5dv.h and common/prm.h; the order
+ * of segments is that of the PRM, "send WQE".
  */
 #ifndef UCT_DCX_WQE_H
 #define UCT_DCX_WQE_H
@@ -19,13 +19,13 @@
 #include <string.h>
 
 enum {
-    UCT_DCX_WQE_SEG = 16, /* a WQE is counted in segments of this size */
+    UCT_DCX_WQE_SEG = 16, /* bytes; unit of a WQE's size */
     UCT_DCX_WQE_INLINE_HDR = sizeof(struct mlx5_wqe_inl_data_seg)
 };
 
 
-/* The first 16 bytes of struct mlx5_wqe_av. Alone it is the compact form,
- * which an InfiniBand destination without GRH takes. */
+/* The first 16 bytes of struct mlx5_wqe_av. Alone it is the compact form, for
+ * an InfiniBand destination without GRH. */
 typedef struct uct_dcx_av {
     __be64  key;          /* DC access key of the peer */
     __be32  dqp_dct;      /* number of the DCT; bit 31: 32 bytes follow */
@@ -52,17 +52,18 @@ static_assert(offsetof(struct mlx5_wqe_av, reserved0) == sizeof(uct_dcx_av_t),
               "the AV is cut where its compact form ends");
 
 
-/* Where the next byte of the WQE goes. The ring's limits are multiples of 64,
- * so a segment of 16 bytes never straddles the end of the ring. */
+/* A cursor: the place of the next byte of the WQE. The ring's limits are
+ * multiples of 64, so a segment of 16 bytes never straddles the end of the
+ * ring. */
 typedef struct uct_dcx_wqe {
-    uint8_t  *pos;   /* may be the end, which means the start */
+    uint8_t  *pos;   /* the ring's end means its start */
     uint8_t  *first; /* of the WQE */
-    uint8_t  *block; /* inline data goes on in this WQEBB, if it fits */
+    uint8_t  *block; /* inline data continues in this WQEBB, if it fits */
     uint8_t  *start; /* of the ring */
     unsigned mask;   /* WQEBBs of the ring - 1 */
     uint16_t index;  /* of the first WQEBB */
     unsigned ds;     /* segments begun so far, ctrl included */
-    int      inside; /* so many more are in one block with the last one */
+    int      inside; /* segments that fit in the last one's WQEBB */
 } uct_dcx_wqe_t;
 
 
@@ -72,25 +73,25 @@ typedef struct uct_dcx_wqe_ctrl {
     uint8_t  opmod;
     uint32_t flags;    /* MLX5_WQE_CTRL_*, UCT_DCX_WQE_STREAM() */
     uint32_t imm;      /* of SEND_IMM */
-    uint64_t carry;    /* more of them, as uct_dcx_wqe_flags() has them */
+    uint64_t carry;    /* uct_dcx_wqe_flags() to add */
     uint64_t sender;   /* uct_dcx_wqe_sender() of the QP */
 } uct_dcx_wqe_ctrl_t;
 
-/* Fence mode of a WQE that waits for all before it (linux/mlx5/qp.h,
+/* Fence mode of a WQE that waits for all previous ones (linux/mlx5/qp.h,
  * MLX5_FENCE_MODE_STRONG_ORDERING) */
 #define UCT_DCX_WQE_STRONG_ORDER (3 << 5)
 
-/* The stream of a DCI that has them, in front of fm_ce_se (libmlx5,
+/* The stream of a DCI with streams, in front of fm_ce_se (libmlx5,
  * mlx5_send_wr_set_dc_addr_stream()) */
 #define UCT_DCX_WQE_STREAM(_number)  ((uint32_t)(_number) << 8)
 
 
-/* Functions that move the cursor are inlined at once, so that the compiler sees
+/* Functions that move the cursor are always inlined, so that the compiler knows
  * how far it has moved: see uct_dcx_wqe_wrap(). */
 #define UCT_DCX_WQE_F  static inline __attribute__((always_inline))
 
 
-/* Starts a WQE at WQEBB 'index' of a ring of 'bb_mask' + 1. */
+/* Starts a WQE at WQEBB @index of a ring of @bb_mask + 1. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_begin(uct_dcx_wqe_t *wqe, void *start, unsigned bb_mask,
                   uint16_t index)
@@ -113,10 +114,10 @@ UCT_DCX_WQE_F uint8_t *uct_dcx_wqe_ring_end(const uct_dcx_wqe_t *wqe)
 }
 
 
-/* A segment begins here: at the ring's start, if the last one was the ring's
- * last. The first segments of an operation cannot be that, and where the
- * compiler knows that it is one of those it leaves the test out. Elsewhere it
- * takes the limit of a block to be the ring's. */
+/* Begins a segment; wraps to the ring's start after the ring's last segment.
+ * The first segments of an operation cannot wrap: the compiler drops the test
+ * where it knows the position. Elsewhere the end of any WQEBB is tested for the
+ * ring's end. */
 UCT_DCX_WQE_F void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
 {
     int is_inside = __builtin_constant_p(wqe->inside) && (wqe->inside > 0);
@@ -129,7 +130,7 @@ UCT_DCX_WQE_F void uct_dcx_wqe_wrap(uct_dcx_wqe_t *wqe)
 }
 
 
-/* Takes the next segment; the cursor stands behind it. */
+/* Returns the next segment; moves the cursor behind it. */
 UCT_DCX_WQE_F void *uct_dcx_wqe_seg(uct_dcx_wqe_t *wqe)
 {
     void *seg;
@@ -149,7 +150,7 @@ uct_dcx_wqe_av(uct_dcx_wqe_t *wqe, const uct_dcx_av_t *av)
 }
 
 
-/* Segment 'number' of the WQE, also behind the end of the ring */
+/* Returns segment @number of the WQE, also behind the end of the ring. */
 static inline void *
 uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe, unsigned number)
 {
@@ -161,9 +162,9 @@ uct_dcx_wqe_seg_at(const uct_dcx_wqe_t *wqe, unsigned number)
 }
 
 
-/* Puts the second half of the address behind the first, which has bit 31 of
+/* Inserts the second half of the address behind the first, which has bit 31 of
  * dqp_dct set. Called last: few endpoints have one, so all others write their
- * segments as if there were none, and here they are moved. */
+ * segments without it, and here they are moved. */
 static inline void
 uct_dcx_wqe_grh(uct_dcx_wqe_t *wqe, const uct_dcx_grh_t *grh)
 {
@@ -197,7 +198,8 @@ uct_dcx_wqe_raddr(uct_dcx_wqe_t *wqe, uint64_t remote_addr, uint32_t rkey)
 }
 
 
-/* length is at most 2^31 - 1: the top bit would make the segment inline */
+/* Adds a pointer to @length bytes, at most 2^31 - 1: the top bit would make the
+ * segment inline. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
                  uint32_t lkey)
@@ -211,8 +213,8 @@ uct_dcx_wqe_data(uct_dcx_wqe_t *wqe, const void *buffer, uint32_t length,
 }
 
 
-/* Opens an inline segment that carries 'length' bytes, which must then be put
- * with uct_dcx_wqe_inline_put() and closed with uct_dcx_wqe_inline_end(). */
+/* Opens an inline segment of @length bytes, to be put with
+ * uct_dcx_wqe_inline_put() and closed with uct_dcx_wqe_inline_end(). */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 {
@@ -227,9 +229,9 @@ uct_dcx_wqe_inline_begin(uct_dcx_wqe_t *wqe, unsigned length)
 }
 
 
-/* The place of what an inline segment begins with: together no more than the 12
- * bytes that its first 16 have left, which never straddle the end of the ring;
- * right behind the address, no more than the 28 that the block has left. */
+/* Returns the place of an inline segment's first @length bytes. In total these
+ * are at most the 12 bytes left in its first 16, which never straddle the end
+ * of the ring; right behind the address, at most the 28 left in the WQEBB. */
 UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
 {
     void *place = wqe->pos;
@@ -239,7 +241,7 @@ UCT_DCX_WQE_F void *uct_dcx_wqe_inline_place(uct_dcx_wqe_t *wqe, size_t length)
 }
 
 
-/* Puts @data at the place that uct_dcx_wqe_inline_place() returns. */
+/* Copies @data to the place that uct_dcx_wqe_inline_place() returns. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 {
@@ -247,8 +249,8 @@ uct_dcx_wqe_inline_head(uct_dcx_wqe_t *wqe, const void *data, size_t length)
 }
 
 
-/* memcpy() that is inlined for the lengths of most headers and short messages.
- * 'src' may be NULL if there is nothing to copy. */
+/* Copies like memcpy(), inlined for the lengths of most headers and short
+ * messages. @src may be NULL if @length is 0. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_copy(uint8_t *dst, const void *src, size_t length)
 {
@@ -303,15 +305,16 @@ UCT_DCX_WQE_F void uct_dcx_wqe_inline_end(uct_dcx_wqe_t *wqe)
 {
     const uintptr_t mask = UCT_DCX_WQE_SEG - 1;
 
-    /* the ring is aligned as its segments are */
+    /* The ring is aligned to segments. */
     wqe->pos    = (uint8_t*)(((uintptr_t)wqe->pos + mask) & ~mask);
     wqe->inside = 0;
 }
 
 
-/* Copies an inline segment of @length bytes, its byte count included, from
+/* Copies an inline segment of @length bytes, including its byte count, from
  * @image: the last segment of the WQE. @ring_end is the end of the ring. Copies
- * whole WQEBBs, which saves a call of memcpy(): up to 63 more are read. */
+ * whole WQEBBs, which saves a call of memcpy(): up to 63 bytes more are
+ * read. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe, const uint8_t *ring_end,
                          const void *image, size_t length)
@@ -334,11 +337,11 @@ uct_dcx_wqe_inline_image(uct_dcx_wqe_t *wqe, const uint8_t *ring_end,
 }
 
 
-/* Two operands of an atomic of 64 bit: what to add or swap in, and what to
- * compare with. A masked compare-and-swap has a second segment of this kind,
- * with the masks of either; a masked addition has a field boundary in place of
- * what is compared: each bit set there stops the carry. 0 adds the whole
- * operand, all ones add bit by bit, which is XOR. */
+/* Adds the operands of a 64-bit atomic: @swap_add, to add or to swap in, and
+ * @compare. A masked compare-and-swap has a second segment of this kind, with
+ * the masks of both. A masked addition has a field boundary in the place of
+ * @compare: each bit set there stops the carry. 0 adds the whole operand; all
+ * ones add bit by bit, which is XOR. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
 {
@@ -350,8 +353,8 @@ uct_dcx_wqe_atomic64(uct_dcx_wqe_t *wqe, uint64_t swap_add, uint64_t compare)
 }
 
 
-/* The same of 32 bit, which are all masked: one segment. An addition has no
- * masks. */
+/* Adds the operands of a 32-bit atomic, which is always masked: one segment. An
+ * addition has no masks. */
 UCT_DCX_WQE_F void
 uct_dcx_wqe_atomic32(uct_dcx_wqe_t *wqe, uint32_t swap_add, uint32_t compare,
                      uint32_t swap_mask, uint32_t compare_mask)
@@ -366,7 +369,7 @@ uct_dcx_wqe_atomic32(uct_dcx_wqe_t *wqe, uint32_t swap_add, uint32_t compare,
 }
 
 
-/* WQEBBs (building blocks of 64 bytes) that so many segments take */
+/* Returns the WQEBBs (building blocks of 64 bytes) of @ds segments. */
 static inline unsigned uct_dcx_wqe_ds_to_bb(unsigned ds)
 {
     const unsigned seg         = UCT_DCX_WQE_SEG;
@@ -376,24 +379,24 @@ static inline unsigned uct_dcx_wqe_ds_to_bb(unsigned ds)
 }
 
 
-/* The part of a ctrl segment's first eight bytes that is the same in all WQEs
- * of a QP, as it lies in memory. */
+/* Returns the part of a ctrl segment's first eight bytes that all WQEs of a QP
+ * have in common, in its byte order. */
 static inline uint64_t uct_dcx_wqe_sender(uint32_t qpn)
 {
     return htobe64((uint64_t)qpn << 8);
 }
 
 
-/* The last eight bytes of a ctrl segment, as they lie in memory: signature (0),
- * stream, fm_ce_se, immediate (0). */
+/* Returns the last eight bytes of a ctrl segment in its byte order: signature
+ * (0), stream, fm_ce_se, immediate (0). */
 static inline uint64_t uct_dcx_wqe_flags(uint32_t flags)
 {
     return htobe64((uint64_t)flags << 32);
 }
 
 
-/* Writes the ctrl segment. Returns its first eight bytes as they lie in memory:
- * what the doorbell register takes. */
+/* Writes the ctrl segment. Returns its first eight bytes in its byte order, for
+ * the doorbell register. */
 UCT_DCX_WQE_F uint64_t
 uct_dcx_wqe_finish(const uct_dcx_wqe_t *wqe, const uct_dcx_wqe_ctrl_t *ctrl)
 {
