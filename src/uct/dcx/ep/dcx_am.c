@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Active messages, the sending side. Called by UCT in the interface's thread.
- * On the wire a message is uct_dcx_am_hdr_t and what the user gave; all carry
- * the solicited bit, which wakes a peer that waits for events.
+ * Active messages, the sending side. Called by UCT in the interface's thread. A
+ * message on the wire is uct_dcx_am_hdr_t and the user's data. All carry the
+ * solicited bit, which wakes a peer that waits for events.
  */
 #include "dcx_strided.h"
 #include "uct/dcx/fc/dcx_fc.h"
@@ -17,8 +17,7 @@ uct_dcx_am_set_hdr(uct_dcx_am_hdr_t *hdr, uint8_t id)
 }
 
 
-/* Opens the inline segment of a message, of which 'length' bytes that follow
- * its header are put there. */
+/* Opens the inline segment of a message, for its header and @length bytes. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_am_inline_begin(uct_dcx_wqe_t *wqe, uint8_t id, size_t length)
 {
@@ -100,7 +99,7 @@ ucs_status_t uct_dcx_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 
 /* --- copied --------------------------------------------------------------- */
 
-/* The bytes before the payload of a copied message, in its buffer and in the
+/* The bytes before the payload of a copied message, in its buffer, and in the
  * WQE of a short one */
 typedef struct uct_dcx_am_head {
     __be32           byte_count; /* of the inline segment */
@@ -194,10 +193,10 @@ uct_dcx_am_turn_long(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 }
 
 
-/* Packs a message into a buffer of the pool; then its length is known. A long
- * message takes the buffer. A short one is copied out of it, and the buffer
- * stays in the pool. UCT's table of operations has the variant for messages
- * like the last one. */
+/* Packs a message into a buffer of the pool; its length is known afterwards. A
+ * long message keeps the buffer. A short one is copied out of it, and the
+ * buffer stays in the pool. UCT's table of operations has the variant for
+ * messages like the last one: @expects_short. */
 static UCS_F_ALWAYS_INLINE ssize_t
 uct_dcx_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
                  void *arg, int expects_short)

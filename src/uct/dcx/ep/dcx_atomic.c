@@ -1,11 +1,11 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Remote atomics. Called by UCT in the interface's thread. 64-bit ADD and
- * CSWAP are those of the InfiniBand specification; all others are extended
- * atomics, which take masks: AND, OR and SWAP are compare-and-swaps that
- * compare nothing and swap some bits, XOR is an addition without carry.
- * The device always returns the old value; it lands in memory that belongs to
- * the operation, and is handed over when the WQE completes.
+ * Remote atomics. Called by UCT in the interface's thread. 64-bit ADD and CSWAP
+ * are those of the InfiniBand specification. All others are extended atomics,
+ * with masks: AND, OR and SWAP are compare-and-swaps that compare nothing and
+ * swap some bits; XOR is an addition without carry. The device always returns
+ * the old value, in memory of the operation; it is passed on when the WQE
+ * completes.
  */
 #include "dcx_atomic.h"
 #include "dcx_ep.h"
@@ -20,7 +20,7 @@
                                   UCS_BIT(UCT_ATOMIC_OP_SWAP))
 
 
-/* One atomic, the same for all of UCT's entry points. */
+/* An atomic, in the same form for all of UCT's entry points */
 typedef struct uct_dcx_atomic {
     uct_atomic_op_t  op;
     unsigned         size;        /* of the operand: 4 or 8 */
@@ -28,7 +28,7 @@ typedef struct uct_dcx_atomic {
     uint64_t         compare;     /* CSWAP */
     uint64_t         remote_addr;
     uct_rkey_t       rkey;
-    void             *result;     /* NULL: not wanted */
+    void             *result;     /* NULL: not requested */
     uct_completion_t *comp;
 } uct_dcx_atomic_t;
 
@@ -71,7 +71,7 @@ uct_dcx_atomic_is_std(const uct_dcx_atomic_t *atomic)
 }
 
 
-/* AND, OR, SWAP, and CSWAP of 32 bits */
+/* Adds the segments of AND, OR, SWAP, and CSWAP of 32 bits. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_atomic_put_cswap(uct_dcx_wqe_t *wqe, const uct_dcx_atomic_t *atomic)
 {
@@ -91,7 +91,7 @@ uct_dcx_atomic_put_cswap(uct_dcx_wqe_t *wqe, const uct_dcx_atomic_t *atomic)
 }
 
 
-/* ADD of 32 bits, and XOR */
+/* Adds the segments of ADD of 32 bits, and XOR. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_atomic_put_fadd(uct_dcx_wqe_t *wqe, const uct_dcx_atomic_t *atomic)
 {
@@ -128,7 +128,8 @@ uct_dcx_atomic_put(uct_dcx_wqe_t *wqe, uct_dcx_post_t *tx,
 }
 
 
-/* The old value, as the device has it. 'txq' is that of the operation. */
+/* Returns the old value, as the device wrote it. @txq is the operation's
+ * queue. */
 static UCS_F_ALWAYS_INLINE const void *
 uct_dcx_atomic_landed(uct_dcx_txq_t *txq, const uct_dcx_slot_t *slot)
 {
@@ -136,8 +137,8 @@ uct_dcx_atomic_landed(uct_dcx_txq_t *txq, const uct_dcx_slot_t *slot)
 }
 
 
-/* Hands the old value over. An operation that failed has none, and 'txq' may be
- * NULL. */
+/* Passes the old value to the user. A failed operation has none; its @txq may
+ * be NULL. */
 static void uct_dcx_atomic_done64(uct_dcx_txq_t *txq, uct_dcx_slot_t *slot,
                                   ucs_status_t status)
 {
@@ -186,7 +187,7 @@ uct_dcx_atomic(uct_ep_h tl_ep, const uct_dcx_atomic_t *atomic)
         return uct_dcx_ep_no_resource(ep);
     }
 
-    result = dci->txq.sq.mask + 1; /* of those that nobody looks at */
+    result = dci->txq.sq.mask + 1; /* a place for results that are not read */
     if (atomic->result != NULL) {
         result   = uct_dcx_txq_slot(&dci->txq, dci->txq.tail)->result;
         tx.done  = (atomic->size == sizeof(uint32_t)) ? uct_dcx_atomic_done32 :
@@ -226,7 +227,8 @@ uct_dcx_atomic_cswap(uct_ep_h ep, unsigned size, uint64_t compare,
 }
 
 
-/* An atomic with one operand. Without @result its old value is not fetched. */
+/* Posts an atomic with one operand. The old value is not fetched if @result is
+ * NULL. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_atomic_update(uct_ep_h ep, uct_atomic_op_t op, unsigned size,
                       uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * UCT's atomics that a device has.
+ * UCT's atomics on a device.
  */
 #ifndef UCT_DCX_ATOMIC_H
 #define UCT_DCX_ATOMIC_H

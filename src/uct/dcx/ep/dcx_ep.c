@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Endpoints: creation, end, and the operations that move no data. Called by
- * UCT in the interface's thread; the contract is in uct/api/uct.h.
+ * Endpoints: creation, destruction, and the operations that move no data.
+ * Called by UCT in the interface's thread; the contract is in uct/api/uct.h.
  */
 #include "dcx_ep.h"
 #include "dcx_ep_cancel.h"
@@ -15,7 +15,7 @@
 #include <ucs/debug/log.h>
 
 
-/* It has no peer yet. */
+/* Initialises an endpoint without a peer. */
 static ucs_status_t
 uct_dcx_ep_init(uct_dcx_ep_t *ep, uct_dcx_queues_t *queues)
 {
@@ -53,7 +53,7 @@ const uct_dcx_fc_ep_ops_t uct_dcx_ep_fc_ops = {
 };
 
 
-/* The memory for endpoints with such flags */
+/* Returns the memory for endpoints with @flags. */
 static uct_dcx_slab_t *
 uct_dcx_ep_slab(uct_dcx_queues_t *queues, unsigned flags)
 {
@@ -181,7 +181,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
             return uct_dcx_ep_refuse(ep);
         }
         if (!ucs_arbiter_group_is_empty(&ep->pending)) {
-            return uct_dcx_ep_no_resource(ep); /* behind its requests */
+            return uct_dcx_ep_no_resource(ep); /* after its own requests */
         }
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
@@ -192,7 +192,7 @@ uct_dcx_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         (!uct_dcx_dci_may_post(dci, ep) &&
          !(uct_dcx_ep_is_idle(ep, dci) &&
            ucs_arbiter_group_is_empty(&ep->pending)))) {
-        return uct_dcx_ep_no_resource(ep); /* behind those who wait for it */
+        return uct_dcx_ep_no_resource(ep); /* after the others in the queue */
     }
 
     if (!uct_dcx_ep_is_idle(ep, dci)) {
@@ -220,10 +220,11 @@ int uct_dcx_ep_fits(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci, size_t length)
 }
 
 
-/* Operations of one endpoint share a queue, or the earlier ones have completed;
- * on a shared one, a stream of it. Messages are behind all before them. A fence
- * adds that the next operation waits for earlier gets and atomics. Where puts
- * may be reordered too (uct_dcx_port_t.is_ordered), it waits for all. */
+/* Orders later operations after earlier ones. Operations of one endpoint share
+ * a queue (of a shared one, a stream), or earlier ones have completed; messages
+ * stay in order anyway. The fence makes the next operation wait for earlier
+ * gets and atomics, or for all operations if puts may be reordered, too
+ * (uct_dcx_port_t.is_ordered). */
 ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_dcx_queues_t *queues = ucs_derived_of(tl_ep->iface, uct_dcx_queues_t);
@@ -238,7 +239,7 @@ ucs_status_t uct_dcx_ep_fence(uct_ep_h tl_ep, unsigned flags)
 }
 
 
-/* UCP asks before it takes the endpoint over to another configuration. */
+/* Called by UCP before it moves the endpoint to another configuration. */
 int uct_dcx_ep_is_connected(uct_ep_h tl_ep,
                             const uct_device_addr_t *tl_dev_addr,
                             const uct_iface_addr_t *tl_iface_addr)
@@ -269,7 +270,7 @@ uct_dcx_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     if ((comp == NULL) && (ep->dci != UCT_DCX_NO_DCI) &&
         !uct_dcx_ep_is_idle(ep, &queues->dci.dci[ep->dci])) {
-        return UCS_OK; /* what is on the wire checks the peer as well */
+        return UCS_OK; /* an outstanding operation checks the peer as well */
     }
 
     dci = uct_dcx_tx_get_dci(ep);

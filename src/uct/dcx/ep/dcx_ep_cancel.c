@@ -1,8 +1,8 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * An endpoint that the user invalidates (uct_ep_invalidate()), or flushes with
- * UCT_FLUSH_FLAG_CANCEL; see sched/dcx_ep_fail.h for what it is then. Called in
- * the interface's thread.
+ * Endpoints that the user invalidates (uct_ep_invalidate()), or flushes with
+ * UCT_FLUSH_FLAG_CANCEL; sched/dcx_ep_fail.h describes their state afterwards.
+ * Called in the interface's thread.
  */
 #include "dcx_ep_cancel.h"
 #include "uct/dcx/queue/dcx_signal.h"
@@ -35,7 +35,7 @@ uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
 }
 
 
-/* Nothing of the endpoint is outstanding on an initiator. */
+/* Flushes an endpoint that has nothing outstanding on an initiator. */
 static ucs_status_t
 uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
 {
@@ -52,8 +52,9 @@ uct_dcx_ep_flush_lost(uct_dcx_ep_t *ep, uct_completion_t *comp)
 }
 
 
-/* Nothing of the endpoint is outstanding on its initiator, and no flush of it
- * is to end there: one that does may have called us, and others follow. */
+/* Returns non-zero if the endpoint has nothing outstanding on its initiator,
+ * and no flush that ends there: such a flush may have called this, and others
+ * follow. */
 static int uct_dcx_ep_has_ended(const uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 {
     uct_dcx_op_t *op;
@@ -67,7 +68,7 @@ static int uct_dcx_ep_has_ended(const uct_dcx_ep_t *ep, uct_dcx_dci_t *dci)
 }
 
 
-/* From now on the user is told of no error of this peer. */
+/* From now on, errors of this peer are not reported to the user. */
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
 {
     uct_dcx_queues_t *queues = uct_dcx_ep_queues(ep);
@@ -96,10 +97,9 @@ ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp)
 }
 
 
-/* It needs no credits any more, and its pending requests get the error from the
- * operations that they try. The error handler is called by progress. If no
- * initiator is idle now, the endpoint fails when it gets one for its next
- * operation. */
+/* Gives the endpoint's credits up. Its pending requests get the error from the
+ * operations that they try. Progress calls the error handler. If no initiator
+ * is idle now, the endpoint fails when it gets one for its next operation. */
 ucs_status_t
 uct_dcx_ep_invalidate(uct_ep_h tl_ep, uct_dcx_ucx_ep_invalidate_arg_t arg)
 {

@@ -1,6 +1,6 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * An endpoint that the user invalidates or cancels, and what a flush waits for.
+ * Invalidates or cancels endpoints, and waits in a flush.
  */
 #ifndef UCT_DCX_EP_CANCEL_H
 #define UCT_DCX_EP_CANCEL_H
@@ -8,12 +8,13 @@
 #include "dcx_ep.h"
 
 
-/* A flush of 'ep' that waits for what is outstanding on 'dci'. */
+/* Flushes @ep: waits for all that is outstanding on @dci. Returns
+ * UCS_INPROGRESS. */
 ucs_status_t
 uct_dcx_ep_flush_wait(uct_dcx_ep_t *ep, uct_dcx_dci_t *dci,
                       uct_completion_t *comp);
 
-/* uct_ep_flush() with UCT_FLUSH_FLAG_CANCEL */
+/* Implements uct_ep_flush() with UCT_FLUSH_FLAG_CANCEL. */
 ucs_status_t uct_dcx_ep_flush_cancel(uct_dcx_ep_t *ep, uct_completion_t *comp);
 
 /* Operation of UCT's tables */

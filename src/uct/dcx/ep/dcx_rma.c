@@ -1,7 +1,7 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Remote memory access: put and get. Called by UCT in the interface's thread.
- * A get of no bytes is over at once. A put of no bytes is posted, without data
+ * Remote memory access: put and get. Called by UCT in the interface's thread. A
+ * get of 0 bytes completes at once. A put of 0 bytes is posted, without data
  * segment: users probe a peer with it. (A data segment of 0 bytes would mean
  * 2^31 of them: PRM, struct mlx5_wqe_data_seg.)
  */
@@ -174,8 +174,8 @@ uct_dcx_ep_put_bcopy_short(uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg,
 
 /* --- zero copy, and gets -------------------------------------------------- */
 
-/* Between remote memory and registered pieces of local memory; UCT has one type
- * for put and get of this kind. */
+/* Posts a put or a get between remote memory and registered pieces of local
+ * memory; UCT has one type for both. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_rma_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                   uint64_t remote_addr, uct_rkey_t rkey,

@@ -1,10 +1,10 @@
 /* Copyright (C) The dcx authors. BSD-3-Clause, see LICENSE. */
 /*
- * Operations on memory that is not plain; see dcx_strided.h. The memory is made
- * a layout of, which also finds what is adjacent, and the operation posted by
- * one of the forms of uct_dcx_sgl_pick(). Whatever the form is, it ends as
- * UCT's operation on plain memory does: in completions, errors, flush, and the
- * end of its endpoint there is nothing of its own.
+ * Operations on memory that is not plain; see dcx_strided.h. The memory is
+ * converted to a layout, which merges adjacent pieces; the operation is posted
+ * in one of the forms of uct_dcx_sgl_pick(). In each form it ends as UCT's
+ * operation on plain memory: completions, errors, flush, and the end of the
+ * endpoint need no code here.
  */
 #include "dcx_strided.h"
 #include "uct/dcx/strided/dcx_iov.h"
@@ -16,7 +16,7 @@
 
 
 enum {
-    /* scatter entries on the stack */
+    /* maximum of scatter entries on the stack */
     UCT_DCX_STRIDED_MAX_PLAIN = 64
 };
 
@@ -28,15 +28,15 @@ typedef ucs_status_t
 (*uct_dcx_strided_post_t)(const uct_dcx_strided_t *op, const uct_iov_t *iov,
                           size_t iovcnt, uct_completion_t *comp);
 
-/* An operation, less its memory */
+/* An operation, except its memory */
 struct uct_dcx_strided {
     const char             *name;
     uct_ep_h               ep;
     uct_completion_t       *comp;
     uct_dcx_strided_post_t post;
-    size_t                 max_plain;  /* entries that it takes plain */
+    size_t                 max_plain;  /* maximum of plain entries */
     size_t                 max_length; /* bytes */
-    int                    is_dest;    /* data comes to the memory */
+    int                    is_dest;    /* the memory is written to */
     int                    is_rma;
     int                    is_rndv;    /* a peer reads the memory by its key */
     union {
@@ -57,7 +57,7 @@ struct uct_dcx_strided {
             uct_tag_t      tag;
             const void     *header;
             unsigned       header_length;
-            uint32_t       rkey;      /* of memory that is one piece */
+            uint32_t       rkey;      /* of memory in one piece */
             void           **request; /* the result */
         } rndv;
     };
@@ -65,23 +65,23 @@ struct uct_dcx_strided {
 };
 
 
-/* Held by a copied operation until it ends */
+/* State of a copied operation, until it ends */
 typedef struct uct_dcx_strided_copy {
     uct_completion_t super;
-    uct_completion_t *comp;  /* of the user, or NULL */
+    uct_completion_t *comp;  /* the user's, or NULL */
     uct_dcx_desc_t   *desc;
     int              is_dest;
-    uct_dcx_sgl_t    layout; /* if it is a destination, with its entries */
+    uct_dcx_sgl_t    layout; /* of a destination, with its entries */
 } uct_dcx_strided_copy_t;
 
 
-/* Held by an operation by a key with a layout until it ends */
+/* State of an operation with a strided mkey, until it ends */
 typedef struct uct_dcx_strided_keyed {
     uct_completion_t super;
-    uct_completion_t *comp;   /* of the user, or NULL */
+    uct_completion_t *comp;   /* the user's, or NULL */
     uct_dcx_keys_t   *keys;
     uct_dcx_key_t    *key;
-    int              is_held; /* until a peer has the data */
+    int              is_held; /* until the peer has the data */
 } uct_dcx_strided_keyed_t;
 
 
@@ -177,7 +177,8 @@ uct_dcx_strided_copy_new(const uct_dcx_strided_t *op,
 }
 
 
-/* A buffer begins with its key, too: its place is the handle. */
+/* Posts the operation with a copy of the memory. The buffer serves as its own
+ * memory handle, as both begin with a key. */
 static ucs_status_t uct_dcx_strided_copied(const uct_dcx_strided_t *op,
                                            const uct_dcx_sgl_t *layout)
 {
@@ -241,7 +242,7 @@ void uct_dcx_strided_canceled(uct_completion_t *comp)
 }
 
 
-/* Addresses in the key begin at 0. */
+/* Posts the operation with a strided mkey, whose addresses begin at 0. */
 static ucs_status_t
 uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
                            uct_dcx_keys_t *keys, uct_dcx_key_t *key)
@@ -280,8 +281,7 @@ uct_dcx_strided_post_keyed(const uct_dcx_strided_t *op, size_t length,
 }
 
 
-/* The layout is on its way, or waits for a key: the operation is tried
- * again. */
+/* Has the caller retry: the layout is on its way, or waits for a key. */
 static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
 {
     uct_dcx_ep_t *ep = ucs_derived_of(op->ep, uct_dcx_ep_t);
@@ -292,8 +292,8 @@ static ucs_status_t uct_dcx_strided_wait(const uct_dcx_strided_t *op)
 }
 
 
-/* UCS_ERR_UNSUPPORTED: do without a key; if none can have a layout, from now
- * on. */
+/* Posts the operation with a strided mkey. Returns UCS_ERR_UNSUPPORTED if it
+ * has to do without one. */
 static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
                                           const uct_dcx_sgl_t *layout,
                                           size_t max_copy)
@@ -312,12 +312,13 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
         return uct_dcx_strided_post_keyed(op, layout->length, keys, key);
     case UCS_ERR_NO_RESOURCE:
         return uct_dcx_strided_wait(op);
-    case UCS_ERR_BUSY: /* they come back */
+    case UCS_ERR_BUSY: /* keys in use will be released */
         return (layout->length > max_copy) ?
                uct_dcx_strided_wait(op) : UCS_ERR_UNSUPPORTED;
-    case UCS_ERR_EXCEEDS_LIMIT: /* those who hold them may wait for the user */
+    case UCS_ERR_EXCEEDS_LIMIT: /* keys in use may be held until the user
+                                 * acts */
         return op->is_rndv ? status : UCS_ERR_UNSUPPORTED;
-    case UCS_ERR_IO_ERROR: /* there is a line that says why */
+    case UCS_ERR_IO_ERROR: /* the cause was logged */
         return (layout->length > max_copy) ? status : UCS_ERR_UNSUPPORTED;
     default:
         return UCS_ERR_UNSUPPORTED;
@@ -325,7 +326,7 @@ static ucs_status_t uct_dcx_strided_keyed(const uct_dcx_strided_t *op,
 }
 
 
-/* --- what is picked ------------------------------------------------------- */
+/* --- choosing a form ------------------------------------------------------ */
 
 static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
                                              const uct_dcx_sgl_t *layout,
@@ -340,9 +341,9 @@ static ucs_status_t uct_dcx_strided_too_much(const uct_dcx_strided_t *op,
 }
 
 
-/* Returns 1 if it is worth preparing: an operation that could not be posted is
- * refused as one on plain memory is, and so is one of an endpoint that has
- * failed. Puts and gets need no credits. */
+/* Returns 1 if the operation is worth preparing. One that cannot be posted now
+ * is refused as on plain memory, and so is one of a failed endpoint. Puts and
+ * gets need no credits. */
 static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 {
     uct_dcx_ep_t *ep       = ucs_derived_of(op->ep, uct_dcx_ep_t);
@@ -356,8 +357,8 @@ static int uct_dcx_strided_can_post(const uct_dcx_strided_t *op)
 }
 
 
-/* 'depth' as uct_dcx_iov_depth(): what the processor does not reach it does not
- * copy, and a key leads only so deep. */
+/* Posts the operation. @depth as in uct_dcx_iov_depth(): layouts are not
+ * copied, as the processor cannot read them, and a key's nesting is limited. */
 static ucs_status_t
 uct_dcx_strided_post(const uct_dcx_strided_t *op,
                      const uct_dcx_sgl_t *layout, unsigned depth)
@@ -582,8 +583,9 @@ static ucs_status_t uct_dcx_strided_post_rndv(const uct_dcx_strided_t *op,
 }
 
 
-/* A peer gets a key to all of this memory, its own or one with a layout.
- * Returns that of the first; of memory that is one piece they are the same. */
+/* Marks the keys of all of this memory as given to a peer, each entry's own or
+ * a strided one. Returns that of the first entry; of memory in one piece all
+ * are the same. */
 static uint32_t
 uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 {
@@ -600,9 +602,9 @@ uct_dcx_strided_give_rkeys(const uct_iov_t *iov, size_t iovcnt)
 }
 
 
-/* The peer's device fetches the data by one key, of which the memory has to be
- * a single piece, or a layout. It is never copied: keys of buffers are for no
- * peer. */
+/* Sends the request of a rendezvous. The peer's device fetches the data by one
+ * key, so the memory has to be a single piece, or a layout. It is never copied:
+ * peers get no keys of buffers. */
 ucs_status_ptr_t
 uct_dcx_strided_tag_rndv_zcopy(uct_ep_h ep, uct_tag_t tag, const void *header,
                                unsigned header_length, const uct_iov_t *iov,

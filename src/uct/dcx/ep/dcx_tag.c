@@ -2,7 +2,7 @@
 /*
  * Tagged messages, the sending side. Called by UCT in the interface's thread;
  * the contract is in uct/api/uct.h. On the wire a message is a struct ibv_tmh
- * and what the user gave:
+ * and the user's data:
  *
  *   eager     SEND, or SEND_IMM with the user's immediate: its upper half in
  *             app_ctx, the lower one where the device has it
@@ -12,9 +12,9 @@
  *             (dcx_tm_rndv.h): a device that has a match fetches the data
  *             (UCX 1.13, rc_mlx5.inl and dc_mlx5.h)
  *
- * The tag goes as it lies in our memory: only bytes are compared. Each may take
- * a receive buffer of the peer, and so takes a credit; all carry the solicited
- * bit, as active messages do.
+ * The tag is sent in host byte order: only bytes are compared. Each message may
+ * take a receive buffer of the peer, and so takes a credit. All carry the
+ * solicited bit, as active messages do.
  */
 #include "dcx_strided.h"
 #include "uct/dcx/fc/dcx_fc.h"
@@ -24,11 +24,11 @@
 #include <ucs/debug/log.h>
 
 
-/* Bytes of the header of a tagged message, beyond those of an active message */
+/* Bytes by which a tagged message's header exceeds an active message's */
 #define UCT_DCX_TAG_MORE (sizeof(struct ibv_tmh) - sizeof(uct_dcx_am_hdr_t))
 
 
-/* The header of a request for a rendezvous */
+/* The header of a rendezvous request */
 typedef struct uct_dcx_tag_rndv_hdr {
     struct ibv_tmh  tmh;
     struct ibv_rvh  rvh;
@@ -39,7 +39,8 @@ static_assert(sizeof(uct_dcx_tag_rndv_hdr_t) == UCT_DCX_TM_RNDV_HDR,
               "no gaps");
 
 
-/* As uct_dcx_fc_get(); the operation returns uct_dcx_tag_no_resource() then. */
+/* Calls uct_dcx_fc_get(). If it returns NULL, the operation returns
+ * uct_dcx_tag_no_resource(). */
 static UCS_F_ALWAYS_INLINE uct_dcx_dci_t *
 uct_dcx_tag_get(uct_dcx_queues_t *queues, uct_dcx_ep_t *ep)
 {
@@ -77,8 +78,8 @@ uct_dcx_tag_tmh(uct_tag_t tag, uint64_t imm)
 }
 
 
-/* Opens the inline segment of an eager message, of which 'length' bytes that
- * follow its header are put there. */
+/* Opens the inline segment of an eager message, for its header and @length
+ * bytes. */
 static UCS_F_ALWAYS_INLINE void
 uct_dcx_tag_inline_begin(uct_dcx_wqe_t *wqe, uct_tag_t tag, uint64_t imm,
                          size_t length)
@@ -92,7 +93,7 @@ uct_dcx_tag_inline_begin(uct_dcx_wqe_t *wqe, uct_tag_t tag, uint64_t imm,
 
 /* --- short ---------------------------------------------------------------- */
 
-/* An eager message, or a request, that is all inline */
+/* Posts an eager message, or a request, that is all inline. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_dcx_tag_short(uct_ep_h tl_ep, uct_tag_t tag, const void *data,
                   size_t length, uint8_t opcode)
@@ -242,9 +243,8 @@ uct_dcx_ep_tag_eager_zcopy(uct_ep_h tl_ep, uct_tag_t tag, uint64_t imm,
 
 /* --- rendezvous ----------------------------------------------------------- */
 
-/* The service level in the upper byte of sl_dct is 0, as UCX leaves it: where
- * in that byte it stands is not public. The device limits the length of the
- * whole, so the first bytes of the user's header go where the TMH has room. */
+/* Fills the header of a request. The service level in the upper byte of sl_dct
+ * is 0, as in UCX: its position in that byte is not public. */
 static void
 uct_dcx_tag_rndv_fill(uct_dcx_tag_rndv_hdr_t *hdr, const uct_dcx_rx_t *rx,
                       uct_tag_t tag, const uct_dcx_op_t *op,
@@ -267,8 +267,10 @@ uct_dcx_tag_rndv_fill(uct_dcx_tag_rndv_hdr_t *hdr, const uct_dcx_rx_t *rx,
 }
 
 
-/* If the endpoint is destroyed, no request is to leave whose data the user takes
- * back: its slot says that it is the user's. */
+/* Posts the request. Its slot counts as using the user's memory: once the
+ * endpoint is destroyed, and the user takes the data back, no request may
+ * leave. The device limits the length of the whole, so the first bytes of the
+ * user's header go into free bytes of the TMH. */
 static void uct_dcx_tag_rndv_post(uct_dcx_dci_t *dci, uct_dcx_ep_t *ep,
                                   uct_dcx_tag_rndv_hdr_t *hdr,
                                   const uint8_t *header, unsigned header_length)
